@@ -1,0 +1,61 @@
+# weft_library(NAME SRCS ... [DEPS ...])            a static library without LLVM
+# weft_mlir_library(NAME SRCS ... [DEPS ...])       one that sees MLIR; shares one precompiled header
+# weft_program(NAME SRCS ... [DEPS ...] [MLIR])     an executable in build/<preset>/bin
+# weft_test(NAME SRCS ... [DEPS ...] [MLIR] [LABELS ...])   a GTest executable, one ctest entry per test
+
+# Includes are written from the top of the tree; public frontend headers also as <weft/...>.
+set(WEFT_INCLUDES ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/frontend ${PROJECT_BINARY_DIR})
+
+function(weft_library name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SRCS})
+  target_include_directories(${name} PUBLIC ${WEFT_INCLUDES})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPS})
+endfunction()
+
+# Only the two shared libraries are linked, never single MLIR archives beside them.
+function(weft_use_mlir name)
+  target_include_directories(${name} SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+  target_link_libraries(${name} PUBLIC MLIR LLVM)
+  if(TARGET weft_pch)
+    target_precompile_headers(${name} REUSE_FROM weft_pch)
+    # A precompiled header fits only objects with its own flags: programs take -fPIC as libraries do, not -fPIE.
+    get_target_property(type ${name} TYPE)
+    if(type STREQUAL EXECUTABLE)
+      set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+      target_compile_options(${name} PRIVATE -fPIC)
+    endif()
+  endif()
+endfunction()
+
+function(weft_mlir_library name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  weft_library(${name} SRCS ${ARG_SRCS} DEPS ${ARG_DEPS})
+  weft_use_mlir(${name})
+endfunction()
+
+function(weft_program name)
+  cmake_parse_arguments(ARG "MLIR" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SRCS})
+  target_include_directories(${name} PRIVATE ${WEFT_INCLUDES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+  if(ARG_MLIR)
+    weft_use_mlir(${name})
+  endif()
+endfunction()
+
+function(weft_test name)
+  cmake_parse_arguments(ARG "MLIR" "" "SRCS;DEPS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SRCS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_include_directories(${name} PRIVATE ${WEFT_INCLUDES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE WEFT_DATA_DIR="${WEFT_DATA_DIR}")
+  if(ARG_MLIR)
+    weft_use_mlir(${name})
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+  if(ARG_LABELS)
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  endif()
+endfunction()

@@ -1,0 +1,88 @@
+#include "ir/dist/dist.h"
+
+#include "ir/dist/dist_dialect.cc.inc"
+#include "ir/dist/layout_text.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "mlir/IR/DialectImplementation.h"
+
+#define GET_ATTRDEF_CLASSES
+#include "ir/dist/dist_attrs.cc.inc"
+
+namespace weft::ir::dist {
+
+void DistDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "ir/dist/dist_attrs.cc.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "ir/dist/dist_ops.cc.inc"
+      >();
+}
+
+using ErrorFunction = llvm::function_ref<mlir::InFlightDiagnostic()>;
+
+mlir::LogicalResult MeshAttr::verify(ErrorFunction emitError, llvm::StringRef text) {
+  absl::StatusOr<Mesh> mesh = Mesh::parse(text.str());
+  if (!mesh.ok()) {
+    return emitError() << "mesh \"" << text << "\": " << std::string(mesh.status().message());
+  }
+  return mlir::success();
+}
+
+mlir::LogicalResult LayoutAttr::verify(ErrorFunction emitError, llvm::StringRef text) {
+  absl::StatusOr<size_t> dimensions = layoutDimensions(text);
+  if (!dimensions.ok()) {
+    return emitError() << std::string(dimensions.status().message());
+  }
+  return mlir::success();
+}
+
+mlir::LogicalResult LayoutAttr::verifyEncoding(llvm::ArrayRef<int64_t> shape, mlir::Type elementType,
+                                               ErrorFunction emitError) const {
+  absl::StatusOr<size_t> dimensions = layoutDimensions(getText());
+  if (dimensions.ok() && *dimensions != shape.size()) {
+    return emitError() << "layout \"" << getText() << "\" has " << *dimensions << " dimensions, the tensor has "
+                       << shape.size();
+  }
+  return mlir::success();
+}
+
+mlir::LogicalResult ScalarAttr::verify(ErrorFunction emitError, int64_t immediate, int64_t column,
+                                       int64_t pieceFactor) {
+  if (column < -1) {
+    return emitError() << "column of the rank table is " << column << "; it must be -1 (none) or more";
+  }
+  return mlir::success();
+}
+
+bool hasLayout(mlir::Type type) {
+  auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(type);
+  return tensor && llvm::isa_and_nonnull<LayoutAttr>(tensor.getEncoding());
+}
+
+mlir::FailureOr<Layout> layoutOf(mlir::Type type, const Mesh& mesh, mlir::Location at) {
+  auto tensor = llvm::cast<mlir::RankedTensorType>(type);
+  auto attribute = llvm::dyn_cast_or_null<LayoutAttr>(tensor.getEncoding());
+  if (!attribute) {
+    return Layout(tensor.getRank());
+  }
+  absl::StatusOr<Layout> layout = Layout::parse(attribute.getText().str(), mesh);
+  if (!layout.ok()) {
+    mlir::emitError(at) << "on mesh " << mesh.print() << ": " << std::string(layout.status().message());
+    return mlir::failure();
+  }
+  return *std::move(layout);
+}
+
+mlir::RankedTensorType withLayout(mlir::Type type, const Layout& layout, const Mesh& mesh) {
+  auto tensor = llvm::cast<mlir::RankedTensorType>(type);
+  return mlir::RankedTensorType::get(tensor.getShape(), tensor.getElementType(),
+                                     LayoutAttr::get(type.getContext(), layout.print(mesh)));
+}
+
+}  // namespace weft::ir::dist
+
+#define GET_OP_CLASSES
+#include "ir/dist/dist_ops.cc.inc"

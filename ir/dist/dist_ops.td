@@ -1,0 +1,152 @@
+// The dist dialect: where tensors lie, and the operators that move them between ranks.
+#ifndef WEFT_IR_DIST_OPS
+#define WEFT_IR_DIST_OPS
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/TensorEncoding.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Dist_Dialect : Dialect {
+  let name = "dist";
+  let cppNamespace = "::weft::ir::dist";
+  let summary = "Mesh, layouts, reshards and collectives.";
+  let useDefaultAttributePrinterParser = 1;
+}
+
+//===-- Attributes --===//
+
+class Dist_Attr<string name, string attrMnemonic, list<Trait> traits = []> : AttrDef<Dist_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+def Dist_MeshAttr : Dist_Attr<"Mesh", "mesh"> {
+  let summary = "The mesh as text: #dist.mesh<\"dp=2,tp=2,micro=4\"> (ir/layout/mesh.h)";
+  let parameters = (ins StringRefParameter<"text of the mesh">:$text);
+  let assemblyFormat = "`<` $text `>`";
+  let genVerifyDecl = 1;
+}
+
+def Dist_LayoutAttr : Dist_Attr<"Layout", "layout", [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+  let summary = "A tensor's layout as text: #dist.layout<\"[{dp},{}] partial{tp:sum}\"> (ir/layout/layout.h)";
+  let description = [{
+    Axis names mean what the module's mesh says; the attribute itself checks the form, and as the encoding of a tensor
+    type that the layout has the tensor's number of dimensions.
+  }];
+  let parameters = (ins StringRefParameter<"text of the layout">:$text);
+  let assemblyFormat = "`<` $text `>`";
+  let genVerifyDecl = 1;
+}
+
+def Dist_ScalarAttr : Dist_Attr<"Scalar", "scalar"> {
+  let summary = "An integer that may differ between ranks and pieces: immediate + rank_table[rank][column] + piece x piece_factor";
+  let description = "Column -1: no table entry.";
+  let parameters = (ins "int64_t":$immediate, "int64_t":$column, "int64_t":$piece_factor);
+  let assemblyFormat = "`<` $immediate `,` $column `,` $piece_factor `>`";
+  let genVerifyDecl = 1;
+}
+
+//===-- Types and plain numbers --===//
+
+def Dist_Tensor : StaticShapeTensorOf<[F32, F64, BF16, F16, I1, I32, I64]>;
+
+def Dist_Int : Attr<I64Attr.predicate, "64-bit integer attribute"> {
+  let storageType = "::mlir::IntegerAttr";
+  let returnType = "int64_t";
+  let valueType = I64;
+  let constBuilderCall = "$_builder.getI64IntegerAttr($0)";
+  let convertFromStorage = "$_self.getInt()";
+}
+def Dist_Real : Attr<F64Attr.predicate, "64-bit float attribute"> {
+  let storageType = "::mlir::FloatAttr";
+  let returnType = "double";
+  let valueType = F64;
+  let constBuilderCall = "$_builder.getF64FloatAttr($0)";
+  let convertFromStorage = "$_self.getValueAsDouble()";
+}
+
+class Dist_Op<string mnemonic, list<Trait> traits = []> : Op<Dist_Dialect, mnemonic, traits # [Pure]> {
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+//===-- Annotated state --===//
+
+def Dist_ReshardOp : Dist_Op<"reshard"> {
+  let summary = "x in another layout";
+  let description = [{
+    Operand and result are the same tensor with different layouts as encodings. `keep` says what becomes of the
+    result between forward and backward: "keep" it, "regather" it in backward, or "prefetch" the regathering.
+  }];
+  let arguments = (ins Dist_Tensor:$x, DefaultValuedAttr<StrAttr, "\"keep\"">:$keep,
+                       DefaultValuedAttr<StrAttr, "\"\"">:$reason);
+  let results = (outs Dist_Tensor:$y);
+}
+
+//===-- Local state: collectives --===//
+
+// `groups` lists the ranks of each group in the order of the collective; every group has the same size. `reason` says why
+// it is there, `cost` is in seconds, `bytes_received` per rank, counted as for a ring.
+class Dist_Collective<string mnemonic> : Dist_Op<mnemonic> {
+  let extraClassDeclaration = [{
+    // The groups as lists of ranks.
+    ::llvm::SmallVector<::llvm::SmallVector<int64_t>> getGroupLists() { return groupLists(getGroups()); }
+    int64_t getGroupSize() { return static_cast<int64_t>(getGroupLists().front().size()); }
+  }];
+}
+
+def Dist_AllReduceOp : Dist_Collective<"all_reduce"> {
+  let summary = "reduces each operand over the members of a group, in group order";
+  let arguments = (ins Variadic<Dist_Tensor>:$inputs, ArrayAttr:$groups, StrAttr:$reduce,
+                       DefaultValuedAttr<StrAttr, "\"\"">:$reason, DefaultValuedAttr<Dist_Real, "0.0">:$cost,
+                       DefaultValuedAttr<Dist_Int, "0">:$bytes_received);
+  let results = (outs Variadic<Dist_Tensor>:$outputs);
+}
+def Dist_AllGatherOp : Dist_Collective<"all_gather"> {
+  let summary = "concatenates the members' operands along `dim`";
+  let arguments = (ins Dist_Tensor:$x, ArrayAttr:$groups, Dist_Int:$dim,
+                       DefaultValuedAttr<StrAttr, "\"\"">:$reason, DefaultValuedAttr<Dist_Real, "0.0">:$cost,
+                       DefaultValuedAttr<Dist_Int, "0">:$bytes_received);
+  let results = (outs Dist_Tensor:$y);
+}
+def Dist_ReduceScatterOp : Dist_Collective<"reduce_scatter"> {
+  let summary = "reduces each operand over a group; member i keeps part i of `dim`";
+  let arguments = (ins Variadic<Dist_Tensor>:$inputs, ArrayAttr:$groups, Dist_Int:$dim, StrAttr:$reduce,
+                       DefaultValuedAttr<StrAttr, "\"\"">:$reason, DefaultValuedAttr<Dist_Real, "0.0">:$cost,
+                       DefaultValuedAttr<Dist_Int, "0">:$bytes_received);
+  let results = (outs Variadic<Dist_Tensor>:$outputs);
+}
+def Dist_AllToAllOp : Dist_Collective<"all_to_all"> {
+  let summary = "cuts x along `split_dim`, part i goes to member i; received parts are concatenated along `dim`";
+  let arguments = (ins Dist_Tensor:$x, ArrayAttr:$groups, Dist_Int:$split_dim, Dist_Int:$dim,
+                       DefaultValuedAttr<StrAttr, "\"\"">:$reason, DefaultValuedAttr<Dist_Real, "0.0">:$cost,
+                       DefaultValuedAttr<Dist_Int, "0">:$bytes_received);
+  let results = (outs Dist_Tensor:$y);
+}
+def Dist_PermuteOp : Dist_Op<"permute"> {
+  let summary = "rank r receives the x of rank source[r]";
+  let arguments = (ins Dist_Tensor:$x, DenseI64ArrayAttr:$source,
+                       DefaultValuedAttr<StrAttr, "\"\"">:$reason, DefaultValuedAttr<Dist_Real, "0.0">:$cost,
+                       DefaultValuedAttr<Dist_Int, "0">:$bytes_received);
+  let results = (outs Dist_Tensor:$y);
+}
+
+//===-- Local state: compute that depends on a rank's place; origins stand in `dist.scalars` --===//
+
+def Dist_DynamicSliceOp : Dist_Op<"dynamic_slice"> {
+  let summary = "the part of x of the result's shape that begins at this rank's start in each dimension";
+  let arguments = (ins Dist_Tensor:$x);
+  let results = (outs Dist_Tensor:$y);
+}
+def Dist_MaskPadOp : Dist_Op<"mask_pad"> {
+  let summary = "elements whose global index in dims[i] is >= valid[i] become `fill`";
+  let arguments = (ins Dist_Tensor:$x, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$valid, Dist_Real:$fill);
+  let results = (outs Dist_Tensor:$y);
+}
+def Dist_AccumulateOp : Dist_Op<"accumulate"> {
+  let summary = "x during piece 0, else acc + x; in place on acc";
+  let arguments = (ins Dist_Tensor:$acc, Dist_Tensor:$x);
+  let results = (outs Dist_Tensor:$y);
+}
+
+#endif

@@ -1,0 +1,374 @@
+// The search for the cheapest path.
+//
+// A permute may be taken from any state to any state of equal signature (parts per dimension, pending digits), at a
+// price that only the signature decides. One permute is enough: two with moves between them are as dear as one that
+// does both at once followed by the same moves on renamed axes. So permutes are not edges. Instead:
+//   1. A* forward from `from` without permutes; reaching `to` gives the best plan that needs none.
+//   2. A* backward from `to`, and forward further on, both without permutes, as far as a permute between them could
+//      still improve on the best; wherever both have met the same signature, forward + permute + backward is a plan.
+// Both use the bound of Space::leastPrice, which never overestimates.
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <unordered_map>
+#include <utility>
+
+#include "ir/layout/reshard_space.h"
+
+namespace weft::reshard {
+namespace {
+
+// After this many settled states in one direction the best plan found so far is taken. Reached only by meshes with
+// very many cuts; the count is of states, so the answer does not depend on the speed of the machine.
+constexpr int kMaxSettled = 6000;
+
+// Bounds and costs are sums in different orders; this much relative slack keeps rounding from cutting off a path.
+constexpr double kSlack = 1e-9;
+
+struct Node {
+  State state;
+  Price total;
+  double cost = 0;
+  double bound = 0;  // of what is still to come
+  int steps = 0;
+  int parent = -1;
+  Move move;  // between parent and this
+  bool settled = false;
+};
+
+double seconds(const Machine& machine, Price price) {
+  return machine.linkLatency * static_cast<double>(price.hops) +
+         static_cast<double>(price.bytes) / machine.linkBandwidth;
+}
+
+// A* from one end.
+class Sweep {
+ public:
+  Sweep(const Space& space, const Machine& machine, bool forward)
+      : space_(space), machine_(machine), forward_(forward), aim_(forward ? space.problem().to : space.problem().from) {
+    relax(-1, {}, forward ? space.problem().from : space.problem().to, {});
+  }
+
+  // Settles the cheapest open state whose bound is at most `limit`; -1 if there is none.
+  int settle(double limit) {
+    while (!open_.empty() && settledCount_ < kMaxSettled) {
+      Entry top = open_.top();
+      if (top.estimate > limit) {
+        return -1;
+      }
+      open_.pop();
+      Node& node = nodes_[top.node];
+      if (node.settled || top.cost != node.cost || top.steps != node.steps) {
+        continue;
+      }
+      node.settled = true;
+      ++settledCount_;
+      return top.node;
+    }
+    return -1;
+  }
+
+  void expand(int id, double limit) {
+    State state = nodes_[id].state;
+    auto visit = [&](const Move& move, State other, Price price) {
+      Price total{nodes_[id].total.hops + price.hops, nodes_[id].total.bytes + price.bytes};
+      if (seconds(machine_, total) <= limit) {
+        relax(id, move, std::move(other), total);
+      }
+    };
+    forward_ ? space_.movesFrom(state, visit) : space_.movesInto(state, visit);
+  }
+
+  const Node& node(int id) const { return nodes_[id]; }
+
+ private:
+  struct Entry {
+    double estimate = 0;
+    double cost = 0;
+    int steps = 0;
+    int node = 0;
+    // The queue gives the largest first: smaller estimate, then fewer steps, then earlier found, is larger.
+    friend bool operator<(const Entry& a, const Entry& b) {
+      if (a.estimate != b.estimate) {
+        return a.estimate > b.estimate;
+      }
+      return a.steps != b.steps ? a.steps > b.steps : a.node > b.node;
+    }
+  };
+
+  void relax(int parent, const Move& move, State state, Price total) {
+    auto [place, fresh] = ids_.try_emplace(keyOf(state), static_cast<int>(nodes_.size()));
+    int id = place->second;
+    double cost = seconds(machine_, total);
+    int steps = parent < 0 ? 0 : nodes_[parent].steps + 1;
+    if (fresh) {
+      Node& node = nodes_.emplace_back();
+      node.bound = boundOf(state);
+      node.state = std::move(state);
+    } else if (std::pair(cost, steps) >= std::pair(nodes_[id].cost, nodes_[id].steps)) {
+      return;
+    }
+    Node& node = nodes_[id];
+    node.total = total;
+    node.cost = cost;
+    node.steps = steps;
+    node.parent = parent;
+    node.move = move;
+    node.settled = false;
+    open_.push({cost + node.bound, cost, steps, id});
+  }
+
+  double boundOf(const State& state) const {
+    Price least = forward_ ? space_.leastPrice(state, aim_) : space_.leastPrice(aim_, state);
+    return seconds(machine_, least) * (1 - kSlack);
+  }
+
+  const Space& space_;
+  const Machine& machine_;
+  bool forward_;
+  State aim_;
+  std::vector<Node> nodes_;
+  std::unordered_map<std::string, int> ids_;
+  std::priority_queue<Entry> open_;
+  int settledCount_ = 0;
+};
+
+// The plan that always exists: reduce what is pending, gather what is not wanted, slice.
+class GatherPlan {
+ public:
+  explicit GatherPlan(const Space& space) : space_(space), state_(space.problem().from) {}
+
+  Path build() {
+    if (!state_.pending.empty()) {
+      Digits pending = std::exchange(state_.pending, {});
+      path_.push_back({{CollectiveKind::kAllReduce, pending, -1, -1}, state_});
+    }
+    const State& to = space_.problem().to;
+    for (size_t d = 0; d < to.dims.size(); ++d) {
+      if (state_.dims[d] != to.dims[d] && !state_.dims[d].empty()) {
+        Digits all = std::exchange(state_.dims[d], {});
+        path_.push_back({{CollectiveKind::kAllGather, all, static_cast<int>(d), -1}, state_});
+      }
+    }
+    for (size_t d = 0; d < to.dims.size(); ++d) {
+      if (state_.dims[d] != to.dims[d]) {
+        state_.dims[d] = to.dims[d];
+        path_.push_back({{CollectiveKind::kSlice, to.dims[d], -1, static_cast<int>(d)}, state_});
+      }
+    }
+    return path_;
+  }
+
+ private:
+  const Space& space_;
+  State state_;
+  Path path_;
+};
+
+Price priceOf(const Space& space, const State& before, const PathStep& step) {
+  int64_t n = space.productOf(step.move.axes);
+  int64_t bytes = space.localBytes(before);
+  switch (step.move.kind) {
+    case CollectiveKind::kSlice:
+      return {};
+    case CollectiveKind::kAllGather:
+      return {n - 1, bytes * (n - 1)};
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kReduceScatter:
+      return {n - 1, bytes / n * (n - 1)};
+    case CollectiveKind::kAllReduce:
+      return {2 * (n - 1), (2 * (n - 1) * bytes + n - 1) / n};
+    case CollectiveKind::kPermute:
+      return {1, bytes};
+  }
+  return {};
+}
+
+Price pathPrice(const Space& space, const Path& path) {
+  Price total;
+  const State* before = &space.problem().from;
+  for (const PathStep& step : path) {
+    Price price = priceOf(space, *before, step);
+    total.hops += price.hops;
+    total.bytes += price.bytes;
+    before = &step.after;
+  }
+  return total;
+}
+
+class Search {
+ public:
+  Search(const Space& space, const Machine& machine)
+      : space_(space), machine_(machine), forward_(space, machine, true), backward_(space, machine, false) {}
+
+  Path run() {
+    fallback_ = GatherPlan(space_).build();
+    best_ = {seconds(machine_, pathPrice(space_, fallback_)), static_cast<int>(fallback_.size())};
+    searchDirect();
+    // No permute is cheaper than one of the smallest local tensor.
+    double least = seconds(machine_, {1, smallestBytes()});
+    if (least <= best_.cost && best_.steps > 1) {
+      searchBackward(least);
+      searchForward(least);
+    }
+    return best_.forward < 0 ? fallback_ : pathOf(best_);
+  }
+
+ private:
+  struct Best {
+    double cost = 0;
+    int steps = 0;
+    int forward = -1;   // last state before the permute, or the goal
+    int backward = -1;  // first state after the permute; -1 without one
+  };
+
+  int64_t smallestBytes() const {
+    int64_t bytes = space_.problem().unitBytes;
+    for (int64_t size : space_.problem().sizes) {
+      bytes *= size;
+    }
+    return bytes / space_.ranks();
+  }
+
+  double limit() const { return best_.cost * (1 + kSlack); }
+
+  void offer(const Best& candidate) {
+    bool first = best_.forward < 0 && candidate.cost <= best_.cost;
+    if (first || std::pair(candidate.cost, candidate.steps) < std::pair(best_.cost, best_.steps)) {
+      best_ = candidate;
+    }
+  }
+
+  void searchDirect() {
+    for (int id = forward_.settle(limit()); id >= 0; id = forward_.settle(limit())) {
+      settled_.push_back(id);
+      const Node& node = forward_.node(id);
+      if (node.state == space_.problem().to) {
+        offer({node.cost, node.steps, id, -1});
+        return;
+      }
+      forward_.expand(id, limit());
+    }
+  }
+
+  void searchBackward(double permute) {
+    for (int id = backward_.settle(limit()); id >= 0; id = backward_.settle(limit())) {
+      const Node& node = backward_.node(id);
+      if (node.cost + permute > limit()) {
+        continue;
+      }
+      auto [place, fresh] = reached_.try_emplace(space_.signatureOf(node.state), id);
+      const Node& known = backward_.node(place->second);
+      if (std::pair(node.cost, node.steps) < std::pair(known.cost, known.steps)) {
+        place->second = id;
+      }
+      backward_.expand(id, limit() - permute);
+    }
+  }
+
+  void searchForward(double permute) {
+    for (int id : settled_) {
+      tryPermute(id);
+    }
+    for (int id : settled_) {
+      if (forward_.node(id).state == space_.problem().to) {
+        forward_.expand(id, limit() - permute);
+      }
+    }
+    for (int id = forward_.settle(limit()); id >= 0; id = forward_.settle(limit())) {
+      if (forward_.node(id).cost + permute <= limit()) {
+        tryPermute(id);
+        forward_.expand(id, limit() - permute);
+      }
+    }
+  }
+
+  void tryPermute(int id) {
+    const Node& node = forward_.node(id);
+    auto found = reached_.find(space_.signatureOf(node.state));
+    if (found == reached_.end()) {
+      return;
+    }
+    const Node& after = backward_.node(found->second);
+    Price total{node.total.hops + after.total.hops + 1,
+                node.total.bytes + after.total.bytes + space_.localBytes(node.state)};
+    if (!(node.state == after.state)) {
+      offer({seconds(machine_, total), node.steps + after.steps + 1, id, found->second});
+    }
+  }
+
+  Path pathOf(const Best& best) const {
+    Path path;
+    for (int id = best.forward; forward_.node(id).parent >= 0; id = forward_.node(id).parent) {
+      path.push_back({forward_.node(id).move, forward_.node(id).state});
+    }
+    std::reverse(path.begin(), path.end());
+    if (best.backward < 0) {
+      return path;
+    }
+    path.push_back({{CollectiveKind::kPermute, {}, -1, -1}, backward_.node(best.backward).state});
+    for (int id = best.backward; backward_.node(id).parent >= 0; id = backward_.node(id).parent) {
+      const Node& node = backward_.node(id);
+      path.push_back({node.move, backward_.node(node.parent).state});
+    }
+    return path;
+  }
+
+  const Space& space_;
+  const Machine& machine_;
+  Sweep forward_;
+  Sweep backward_;
+  std::vector<int> settled_;
+  std::unordered_map<std::string, int> reached_;  // signature to the cheapest state of the backward sweep
+  Path fallback_;
+  Best best_;
+};
+
+// Joins neighbours of one kind on the same dimensions where one step is no dearer than two.
+Path joinSteps(const Space& space, const Machine& machine, Path path) {
+  State before = space.problem().from;
+  for (size_t i = 0; i + 1 < path.size();) {
+    const Move& a = path[i].move;
+    const Move& b = path[i + 1].move;
+    bool alike = a.kind == b.kind && a.source == b.source && a.target == b.target && a.kind != CollectiveKind::kPermute;
+    bool gathers = a.kind == CollectiveKind::kAllGather;  // the second one gathers the major digits
+    // An all_to_all that follows another has its digits minor to those that were moved first: no joint group.
+    alike = alike && a.kind != CollectiveKind::kAllToAll;
+    PathStep joint{a, path[i + 1].after};
+    joint.move.axes.clear();
+    for (const Move* part : {gathers ? &b : &a, gathers ? &a : &b}) {
+      for (Digit digit : part->axes) {
+        appendDigit(joint.move.axes, digit);
+      }
+    }
+    Price first = priceOf(space, before, path[i]);
+    Price second = priceOf(space, path[i].after, path[i + 1]);
+    Price both{first.hops + second.hops, first.bytes + second.bytes};
+    if (alike && seconds(machine, priceOf(space, before, joint)) <= seconds(machine, both)) {
+      path[i] = std::move(joint);
+      path.erase(path.begin() + static_cast<int64_t>(i) + 1);
+    } else {
+      before = path[i].after;
+      ++i;
+    }
+  }
+  return path;
+}
+
+}  // namespace
+
+int Answer::collectives() const {
+  return static_cast<int>(std::count_if(path.begin(), path.end(),
+                                        [](const PathStep& step) { return step.move.kind != CollectiveKind::kSlice; }));
+}
+
+Answer cheapestPath(const Space& space, const Machine& machine) {
+  if (space.problem().from == space.problem().to) {
+    return {};
+  }
+  Path path = joinSteps(space, machine, Search(space, machine).run());
+  Price total = pathPrice(space, path);
+  return {std::move(path), total, seconds(machine, total)};
+}
+
+}  // namespace weft::reshard

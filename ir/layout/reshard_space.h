@@ -1,0 +1,149 @@
+// The space the reshard planner searches: layouts of one tensor, and the collectives between them.
+//
+// Everything here is on a *virtual line*: the part of the line of ranks that the two end layouts may change, its axes
+// renamed in the order in which the layouts name them. So two reshards that differ only in names of axes are the same
+// problem, and one answer serves both. A point of the line where an axis may begin or end is a *cut*; an axis (a
+// *digit* here) is a pair of cuts.
+//
+// Example. On dp=2,tp=4 from [{tp},{}] to [{},{tp}]: the line is tp, dp (dp is free), the cuts are 1, 4, 8.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/layout/reshard.h"
+
+namespace weft::reshard {
+
+// The part [cuts[low], cuts[high]) of the virtual line.
+struct Digit {
+  uint8_t low = 0;
+  uint8_t high = 0;
+  friend bool operator==(const Digit&, const Digit&) = default;
+  friend auto operator<=>(const Digit&, const Digit&) = default;
+};
+using Digits = std::vector<Digit>;
+
+// A layout, in canonical form: digits that continue each other are joined. `pending` holds what is partial and must be
+// reduced on the way; all other digits are free (replicated).
+struct State {
+  std::vector<Digits> dims;
+  Digits pending;
+  friend bool operator==(const State&, const State&) = default;
+};
+
+struct Problem {
+  std::vector<int64_t> cuts;  // ascending, from 1 to the number of ranks of the virtual line
+  Shape sizes;                // stored size of every dimension
+  int64_t unitBytes = 1;      // bytes of one element
+  bool scatterable = true;    // pending sums may be reduce_scattered; max and min may not
+  State from;
+  State to;
+
+  // Equal for equal problems.
+  std::string key() const;
+};
+
+struct Move {
+  CollectiveKind kind = CollectiveKind::kSlice;
+  Digits axes;
+  int source = -1;
+  int target = -1;
+};
+
+// What a move costs, machine left aside.
+struct Price {
+  int64_t hops = 0;
+  int64_t bytes = 0;
+};
+
+// Appends `digit`, joined to the last one where it continues it.
+void appendDigit(Digits& digits, Digit digit);
+// Inserts into a sorted list, joined with its neighbours.
+void insertSorted(Digits& digits, Digit digit);
+
+// The text by which equal states are found.
+std::string keyOf(const State& state);
+
+class Space {
+ public:
+  explicit Space(const Problem& problem);
+
+  const Problem& problem() const { return problem_; }
+  int64_t ranks() const { return problem_.cuts.back(); }
+  int64_t sizeOf(Digit digit) const { return sizes_[indexOf(digit)]; }
+  int64_t productOf(const Digits& digits) const;
+  int64_t localBytes(const State& state) const;
+
+  // Every move that leads out of a state, or into it, with the state at the other end. Permutes are not among them:
+  // they join the two halves of the search.
+  using Visit = std::function<void(const Move&, State other, Price)>;
+  void movesFrom(const State& state, const Visit& visit) const;
+  void movesInto(const State& state, const Visit& visit) const;
+
+  // States with the same signature are one permute apart.
+  std::string signatureOf(const State& state) const;
+
+  // What any path costs at the least: hops that reach as many ranks as the neediest rank wants data of, and bytes that
+  // the busiest rank must receive.
+  Price leastPrice(const State& from, const State& to) const;
+
+ private:
+  struct Suffix {
+    Digits moved;  // the minor digits that leave
+    Digits kept;
+  };
+  Digits freeOf(const State& state) const;
+  // All digits inside `digit`, itself included.
+  Digits partsOf(Digit digit) const;
+  // Digits that end where `digit` ends.
+  Digits tailsOf(Digit digit) const;
+  std::vector<Suffix> suffixesOf(const Digits& digits) const;
+  bool divides(uint8_t a, uint8_t b) const { return problem_.cuts[b] % problem_.cuts[a] == 0; }
+  bool fits(const State& state, int d) const;
+  Digits without(const Digits& digits, Digit part) const;
+  Digits inside(const Digits& digits, Digit limit) const;
+
+  void slices(const State& state, const Visit& visit) const;
+  void gathers(const State& state, const Visit& visit) const;
+  void exchanges(const State& state, bool forward, const Visit& visit) const;
+  void reductions(const State& state, const Visit& visit) const;
+  void unslices(const State& state, const Visit& visit) const;
+  void ungathers(const State& state, const Visit& visit) const;
+  void unreductions(const State& state, const Visit& visit) const;
+  Price gatherPrice(int64_t n, int64_t largerBytes) const { return {n - 1, largerBytes / n * (n - 1)}; }
+  Price reducePrice(int64_t n, int64_t bytes) const { return {2 * (n - 1), (2 * (n - 1) * bytes + n - 1) / n}; }
+  size_t indexOf(Digit digit) const { return digit.low * problem_.cuts.size() + digit.high; }
+  // The part that witness `w` holds of a dimension split over `digits`.
+  int64_t partAt(const Digits& digits, size_t w) const;
+  Price leastAtWitness(const State& from, const State& to, size_t w) const;
+  int64_t leastForTerms(const State& to, int64_t terms) const;
+
+  Problem problem_;
+  std::vector<int64_t> sizes_;      // by digit
+  std::vector<int64_t> witnesses_;  // ranks at which leastPrice looks
+  std::vector<int64_t> places_;     // by digit and witness: its coordinate
+};
+
+// A path through the space: moves with the states they lead to.
+struct PathStep {
+  Move move;
+  State after;
+};
+using Path = std::vector<PathStep>;
+
+struct Answer {
+  Path path;
+  Price total;
+  double cost = 0;
+  // Steps that move data.
+  int collectives() const;
+};
+
+// The cheapest path from problem.from to problem.to.
+Answer cheapestPath(const Space& space, const Machine& machine);
+
+}  // namespace weft::reshard

@@ -1,0 +1,118 @@
+// Factor rules: what of an operator may be split, as one line of data.
+//
+// A *factor* is an iteration dimension of an operator. The rule maps factors to the dimensions of operands and results:
+//
+//   matmul             m k+, k+ n -> m n
+//   add with broadcast a b, b -> a b          (second operand lacks `a`)
+//   add, size-1 dim    a b, 1 b -> a b        (`1`: a dimension of size 1, no factor)
+//   softmax            a v! -> a v            (`!`: must be whole)
+//   sum over dim 1     a b+ -> a
+//   reshape 6,4->24    a b -> (a b)           (compound dimension, left = major)
+//   layer_norm_grad    b c!, c!, b, b, b c! -> b c, c, c    (b+ for the last two results, see below)
+//   loss to scalar     a+ ->
+//
+// Marks: `+` on any occurrence: the factor may be split although some result lacks it; such a result is then partial over the
+// factor's axes (with the result's reduce kind). A factor that some result lacks and that has no `+` must be whole,
+// as must one marked `!`. Factors that only results have (broadcast) may be split freely.
+// Spaces separate dimensions, commas separate tensors, `->` separates operands from results; a tensor without any
+// dimension is a scalar.
+//
+// Factors are numbered by first appearance in the text (matmul: m, k, n). An empty operand or result list stands for no
+// tensor or for one scalar, as the number of shapes says (`-> a b` makes something of nothing, `a+ ->` one scalar).
+//
+// A compound dimension `(a b)` may be split over b only where a is split to single elements: otherwise a rank's part
+// would not be one block.
+//
+// A rule with shapes gives factor sizes: the size of a simple dimension; compound dimensions need their factors'
+// sizes from other tensors (all but one).
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ir/layout/layout.h"
+
+namespace weft {
+
+struct Factor {
+  std::string name;
+  int64_t size = 0;
+  bool reducible = false;  // `+`
+  bool whole = false;      // `!`
+};
+
+// The factors of one tensor dimension, major first; empty for a size-1 dimension.
+using DimFactors = std::vector<int>;
+
+// Axes chosen for each factor, in the rule's factor order (time axes included, always last).
+using FactorAxes = std::vector<std::vector<Axis>>;
+
+class Rule {
+ public:
+  // Parses a rule and derives the factor sizes. Errors: syntax (position), number of tensors or dimensions against the
+  // shapes, a factor with two sizes (names both tensors).
+  static absl::StatusOr<Rule> parse(const std::string& text, const std::vector<Shape>& operands,
+                                    const std::vector<Shape>& results);
+
+  const std::vector<Factor>& factors() const { return factors_; }
+  int factorIndex(const std::string& name) const;  // -1 if absent
+  const std::vector<std::vector<DimFactors>>& operands() const { return operands_; }
+  const std::vector<std::vector<DimFactors>>& results() const { return results_; }
+  const std::string& text() const { return text_; }
+
+  // May factor f be split? False for `!` and for a factor some result lacks without `+`.
+  bool splittable(int f) const;
+  // Does factor f make result r partial when split?
+  bool reducedIn(int f, size_t result) const;
+
+  // The layout an operand must have, given the axes of each factor.
+  Layout operandLayout(size_t operand, const FactorAxes& axes) const;
+  // The layout a result has: splits, plus partial over the axes of reduced factors.
+  Layout resultLayout(size_t result, const FactorAxes& axes, ReduceKind kind = ReduceKind::kSum) const;
+
+  // Projects a layout of one tensor onto the factors: which axes each factor would need so that this tensor
+  // needs no reshard. In a compound dimension axes go to factors from the major side while they divide, an axis split
+  // where a factor ends; axes that do not fit are reported in `overflow`. A padded dimension of one factor gives it all
+  // its axes, whatever the factor's size.
+  struct Projection {
+    FactorAxes axes;
+    std::vector<Axis> overflow;
+  };
+  Projection projectOperand(size_t operand, const Layout& layout) const;
+  Projection projectResult(size_t result, const Layout& layout) const;
+
+  // Checks axes against the rule: an axis of a whole factor, an axis used twice, a size that does not divide
+  // (`padded` factors may be any size), a minor factor of a compound dimension split while a major one is not split
+  // to the end (a rank's part would lie in pieces). Errors name factor, size, axis, and the nearest legal splits.
+  absl::Status check(const FactorAxes& axes, const Mesh& mesh) const { return check(axes, mesh, {}); }
+  absl::Status check(const FactorAxes& axes, const Mesh& mesh, const std::vector<int>& padded) const;
+
+ private:
+  absl::Status checkOneBlock(const DimFactors& dim, const FactorAxes& axes) const;
+
+  std::string text_;
+  std::vector<Factor> factors_;
+  std::vector<std::vector<DimFactors>> operands_;
+  std::vector<std::vector<DimFactors>> results_;
+};
+
+// The user's `shard` by numbers: splits per operand dimension, optionally per result dimension, to factor axes on the
+// line of ranks. Factors take sub-axes of `all` in the rule's factor order, major first; what is left repeats the
+// computation, last (minor). A size-1 dimension takes split 1.
+// out splits may differ from what the rule gives only by also splitting a result over the axes of a reduced factor
+// (all_reduce becomes reduce_scatter); they are returned as the layout wanted of each result.
+struct SplitStrategy {
+  FactorAxes axes;
+  std::vector<Layout> results;  // as wanted by the user; without out splits: as the rule gives, sums not pending
+  int64_t repeats = 1;
+};
+// Errors: number of operands or dimensions (both numbers), a split < 1, a dimension that does not divide (nearest
+// legal splits), one factor with two splits (names both operands), a whole factor split, more parts than ranks, a
+// product that does not divide the ranks.
+absl::StatusOr<SplitStrategy> resolveSplits(const Rule& rule, const std::vector<Shape>& in,
+                                            const std::vector<Shape>& out, const Mesh& mesh);
+
+}  // namespace weft

@@ -1,0 +1,109 @@
+// Elementwise operators. Two operands follow numpy broadcasting: shapes are aligned at the right, a missing or size-1
+// dimension stretches.
+#ifndef WEFT_IR_NN_ELEMENTWISE
+#define WEFT_IR_NN_ELEMENTWISE
+
+include "ir/nn/nn_base.td"
+
+// y = f(x), same type.
+class Nn_Unary<string mnemonic, Type type = Nn_Float> : Nn_InferOp<mnemonic> {
+  let arguments = (ins type:$x);
+  let results = (outs type:$y);
+  let rule = "rules::elementwise(*this)";
+  let infer = "infer::same(site, adaptor.getX())";
+}
+
+def Nn_NegOp : Nn_Unary<"neg", Nn_Number> {
+  let summary = "-x";
+  let linear = "{{0}}";
+}
+def Nn_ExpOp : Nn_Unary<"exp"> { let summary = "e^x"; }
+def Nn_LogOp : Nn_Unary<"log"> { let summary = "natural logarithm"; }
+def Nn_SqrtOp : Nn_Unary<"sqrt"> { let summary = "square root"; }
+def Nn_RsqrtOp : Nn_Unary<"rsqrt"> { let summary = "1 / square root"; }
+def Nn_TanhOp : Nn_Unary<"tanh"> { let summary = "hyperbolic tangent"; }
+def Nn_ReluOp : Nn_Unary<"relu"> { let summary = "max(x, 0)"; }
+def Nn_GeluOp : Nn_Unary<"gelu"> {
+  let summary = "x times the normal distribution function of x; approximate = \"tanh\" or \"none\"";
+  let arguments = (ins Nn_Float:$x, DefaultValuedAttr<StrAttr, "\"tanh\"">:$approximate);
+  let infer = "infer::gelu(site, adaptor.getX(), adaptor.getApproximate())";
+}
+def Nn_ConstrainOp : Nn_Unary<"constrain", Nn_Tensor> {
+  let summary = "x itself; the user asks that it, and its gradient, lie as `layout` says";
+  let arguments = (ins Nn_Tensor:$x, StrAttr:$layout);
+  let linear = "{{0}}";
+  let flops = "0";
+}
+def Nn_StopGradientOp : Nn_Unary<"stop_gradient", Nn_Tensor> {
+  let summary = "x itself; no gradient flows through";
+  let linear = "{{0}}";
+  let flops = "0";
+}
+def Nn_CastOp : Nn_Op<"cast"> {
+  let summary = "x in another element type";
+  let arguments = (ins Nn_Tensor:$x);
+  let results = (outs Nn_Tensor:$y);
+  let rule = "rules::elementwise(*this)";
+  let hasVerifier = 1;
+}
+
+// Gradients of activations, linear in dy.
+class Nn_ActivationGrad<string mnemonic> : Nn_InferOp<mnemonic> {
+  let arguments = (ins Nn_Float:$x, Nn_Float:$dy);
+  let results = (outs Nn_Float:$dx);
+  let rule = "rules::elementwise(*this)";
+  let linear = "{{1}}";
+  let infer = "infer::sameOperands(site, adaptor.getOperands())";
+}
+def Nn_ReluGradOp : Nn_ActivationGrad<"relu_grad"> { let summary = "dy where x > 0, else 0"; }
+def Nn_GeluGradOp : Nn_ActivationGrad<"gelu_grad"> {
+  let summary = "gelu'(x) dy";
+  let arguments = (ins Nn_Float:$x, Nn_Float:$dy, DefaultValuedAttr<StrAttr, "\"tanh\"">:$approximate);
+  let infer = "infer::geluGrad(site, adaptor.getOperands(), adaptor.getApproximate())";
+}
+def Nn_TanhGradOp : Nn_ActivationGrad<"tanh_grad"> {
+  let summary = "(1 - y^2) dy";
+  let arguments = (ins Nn_Float:$y, Nn_Float:$dy);
+}
+
+// Two operands with broadcasting, same element type.
+class Nn_Binary<string mnemonic, Type type = Nn_Number> : Nn_InferOp<mnemonic> {
+  let arguments = (ins type:$a, type:$b);
+  let results = (outs type:$y);
+  let rule = "rules::elementwise(*this)";
+  let infer = "infer::binary(site, adaptor.getA(), adaptor.getB())";
+}
+def Nn_AddOp : Nn_Binary<"add"> {
+  let summary = "a + b";
+  let linear = "{{0, 1}}";
+}
+def Nn_SubOp : Nn_Binary<"sub"> {
+  let summary = "a - b";
+  let linear = "{{0, 1}}";
+}
+def Nn_MulOp : Nn_Binary<"mul"> {
+  let summary = "a b";
+  let linear = "{{0}, {1}}";
+}
+def Nn_DivOp : Nn_Binary<"div", Nn_Float> {
+  let summary = "a / b";
+  let linear = "{{0}}";
+}
+def Nn_MaximumOp : Nn_Binary<"maximum", Nn_Tensor> { let summary = "the greater of a and b"; }
+def Nn_MinimumOp : Nn_Binary<"minimum", Nn_Tensor> { let summary = "the smaller of a and b"; }
+def Nn_CompareOp : Nn_Binary<"compare", Nn_Tensor> {
+  let summary = "a eq, ne, lt, le, gt or ge b";
+  let arguments = (ins Nn_Tensor:$a, Nn_Tensor:$b, StrAttr:$predicate);
+  let results = (outs Nn_Bool:$y);
+  let infer = "infer::compare(site, adaptor.getA(), adaptor.getB(), adaptor.getPredicate())";
+}
+def Nn_SelectOp : Nn_InferOp<"select"> {
+  let summary = "a where condition, else b; broadcasting";
+  let arguments = (ins Nn_Bool:$condition, Nn_Tensor:$a, Nn_Tensor:$b);
+  let results = (outs Nn_Tensor:$y);
+  let rule = "rules::elementwise(*this)";
+  let linear = "{{1, 2}}";
+  let infer = "infer::select(site, adaptor.getCondition(), adaptor.getA(), adaptor.getB())";
+}
+
+#endif

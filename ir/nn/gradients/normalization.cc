@@ -1,0 +1,31 @@
+#include "ir/nn/gradients/gradients.h"
+
+namespace weft::ir {
+namespace {
+
+using namespace nn;  // NOLINT: the operators this file is about
+
+mlir::LogicalResult layerNormGradient(LayerNormOp op, Emitter& emit, GradientContext& context) {
+  if (context.resultGradients[1] || context.resultGradients[2]) {
+    return op.emitError(
+        "the mean or rstd result of nn.layer_norm is part of the loss; it has no gradient: compute it "
+        "with mean and rsqrt instead");
+  }
+  auto gradient =
+      emit.op<LayerNormGradOp>(op.getX(), op.getGamma(), op.getMean(), op.getRstd(), context.resultGradients[0]);
+  for (unsigned i = 0; i < 3; ++i) {
+    context.operandGradients[i] = gradient->getResult(i);
+  }
+  return mlir::success();
+}
+
+}  // namespace
+
+void addNormalizationGradients(OperatorRegistry& registry) {
+  addGradient<SoftmaxOp>(registry, [](SoftmaxOp op, Emitter& emit, GradientContext& context) {
+    context.operandGradients[0] = emit.make<SoftmaxGradOp>(op.getY(), context.resultGradients[0]);
+  });
+  addGradient<LayerNormOp>(registry, layerNormGradient);
+}
+
+}  // namespace weft::ir

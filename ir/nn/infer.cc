@@ -1,0 +1,475 @@
+#include "ir/nn/infer.h"
+
+#include <algorithm>
+
+#include "ir/nn/contract_spec.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallBitVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/raw_ostream.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+
+namespace weft::ir {
+
+using llvm::ArrayRef;
+using llvm::SmallVector;
+using llvm::StringRef;
+using llvm::Twine;
+using mlir::failed;
+using mlir::LogicalResult;
+using mlir::RankedTensorType;
+using mlir::success;
+using mlir::Type;
+using mlir::Value;
+using mlir::ValueRange;
+
+bool sameShapesAndElements(mlir::TypeRange a, mlir::TypeRange b) {
+  return a.size() == b.size() && llvm::all_of_zip(a, b, [](Type x, Type y) { return plainType(x) == plainType(y); });
+}
+
+RankedTensorType plainType(Type type) {
+  auto tensor = llvm::cast<RankedTensorType>(type);
+  return RankedTensorType::get(tensor.getShape(), tensor.getElementType());
+}
+
+RankedTensorType plainType(Value value) {
+  return plainType(value.getType());
+}
+
+RankedTensorType withShape(Value value, ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, plainType(value).getElementType());
+}
+
+std::string printType(Value value) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  llvm::interleave(plainType(value).getShape(), out, "x");
+  out << (plainType(value).getRank() > 0 ? "x" : "") << plainType(value).getElementType();
+  return text;
+}
+
+int64_t dimensionOf(Value value, int64_t dim) {
+  ArrayRef<int64_t> shape = llvm::cast<RankedTensorType>(value.getType()).getShape();
+  return shape[dim < 0 ? dim + static_cast<int64_t>(shape.size()) : dim];
+}
+
+int64_t reducedCount(Value value, ArrayRef<int64_t> dims) {
+  int64_t count = 1;
+  for (int64_t dim : dims) {
+    count *= dimensionOf(value, dim);
+  }
+  return count;
+}
+
+LogicalResult InferSite::error(int check, const Twine& text) const {
+  return mlir::emitOptionalError(location, op, " (", check, "): ", text);
+}
+
+LogicalResult InferSite::give(ArrayRef<Type> inferred) const {
+  types.assign(inferred.begin(), inferred.end());
+  return success();
+}
+
+namespace infer {
+namespace {
+
+ArrayRef<int64_t> shape(Value value) {
+  return llvm::cast<RankedTensorType>(value.getType()).getShape();
+}
+int64_t rank(Value value) {
+  return static_cast<int64_t>(shape(value).size());
+}
+Type element(Value value) {
+  return llvm::cast<RankedTensorType>(value.getType()).getElementType();
+}
+
+std::string number(int64_t value) {
+  return std::to_string(value);
+}
+
+std::string list(ArrayRef<int64_t> values) {
+  std::string text = "[";
+  llvm::raw_string_ostream out(text);
+  llvm::interleaveComma(values, out);
+  out << "]";
+  return text;
+}
+
+LogicalResult sameElements(const InferSite& site, int check, Value a, Value b) {
+  if (element(a) != element(b)) {
+    return site.error(check, "element types differ: " + printType(a) + " and " + printType(b) + "; cast one of them");
+  }
+  return success();
+}
+
+LogicalResult broadcastShapes(const InferSite& site, int check, ValueRange values, SmallVector<int64_t>& result) {
+  for (Value value : values) {
+    ArrayRef<int64_t> dims = shape(value);
+    if (dims.size() > result.size()) {
+      result.insert(result.begin(), dims.size() - result.size(), 1);
+    }
+    for (size_t j = 0; j < dims.size(); ++j) {
+      int64_t& size = result[result.size() - dims.size() + j];
+      if (size != dims[j] && size != 1 && dims[j] != 1) {
+        return site.error(check, "shapes do not broadcast: " + printType(values.front()) + " and " + printType(value) +
+                                     " have sizes " + number(size) + " and " + number(dims[j]) +
+                                     " in a dimension, aligned at the right");
+      }
+      size = size == 1 ? dims[j] : size;
+    }
+  }
+  return success();
+}
+
+LogicalResult checkGelu(const InferSite& site, StringRef approximate) {
+  if (approximate != "tanh" && approximate != "none") {
+    return site.error(1, "approximate is \"" + approximate + "\"; it must be \"tanh\" or \"none\"");
+  }
+  return success();
+}
+
+LogicalResult leading(const InferSite& site, int check, Value x, Value lead, StringRef name) {
+  if (rank(x) < 1 || shape(x).drop_back() != shape(lead)) {
+    return site.error(check,
+                      name + " is " + printType(lead) + "; it must have the leading dimensions of " + printType(x));
+  }
+  return success();
+}
+
+LogicalResult sameTypeAs(const InferSite& site, int check, Value x, Value other, StringRef name) {
+  if (plainType(x) != plainType(other)) {
+    return site.error(check, name + " is " + printType(other) + "; it must be " + printType(x));
+  }
+  return success();
+}
+
+LogicalResult scalar(const InferSite& site, int check, Value value, StringRef name) {
+  if (rank(value) != 0) {
+    return site.error(check, name + " is " + printType(value) + "; it must be a scalar");
+  }
+  return success();
+}
+
+LogicalResult checkDims(const InferSite& site, Value x, ArrayRef<int64_t> dims) {
+  bool increasing = std::is_sorted(dims.begin(), dims.end(), std::less_equal<int64_t>());
+  if (!increasing || (!dims.empty() && (dims.front() < 0 || dims.back() >= rank(x)))) {
+    return site.error(1, "dims are " + list(dims) + "; they must increase and lie in [0, " + number(rank(x)) +
+                             ") for " + printType(x));
+  }
+  return success();
+}
+
+}  // namespace
+
+LogicalResult same(const InferSite& site, Value x) {
+  return site.give({plainType(x)});
+}
+
+LogicalResult sameOperands(const InferSite& site, ValueRange operands) {
+  for (Value operand : operands.drop_front()) {
+    if (failed(sameTypeAs(site, 1, operands.front(), operand, "an operand"))) {
+      return mlir::failure();
+    }
+  }
+  return same(site, operands.front());
+}
+
+LogicalResult gelu(const InferSite& site, Value x, StringRef approximate) {
+  return failed(checkGelu(site, approximate)) ? mlir::failure() : same(site, x);
+}
+
+LogicalResult geluGrad(const InferSite& site, ValueRange operands, StringRef approximate) {
+  return failed(checkGelu(site, approximate)) ? mlir::failure() : sameOperands(site, operands);
+}
+
+LogicalResult binary(const InferSite& site, Value a, Value b) {
+  SmallVector<int64_t> result;
+  if (failed(sameElements(site, 1, a, b)) || failed(broadcastShapes(site, 2, {a, b}, result))) {
+    return mlir::failure();
+  }
+  return site.give({withShape(a, result)});
+}
+
+LogicalResult compare(const InferSite& site, Value a, Value b, StringRef predicate) {
+  if (!llvm::is_contained({"eq", "ne", "lt", "le", "gt", "ge"}, predicate)) {
+    return site.error(3, "predicate is \"" + predicate + "\"; it must be eq, ne, lt, le, gt or ge");
+  }
+  SmallVector<int64_t> result;
+  if (failed(sameElements(site, 1, a, b)) || failed(broadcastShapes(site, 2, {a, b}, result))) {
+    return mlir::failure();
+  }
+  return site.give({RankedTensorType::get(result, mlir::IntegerType::get(a.getContext(), 1))});
+}
+
+LogicalResult select(const InferSite& site, Value condition, Value a, Value b) {
+  SmallVector<int64_t> result;
+  if (failed(sameElements(site, 1, a, b)) || failed(broadcastShapes(site, 2, {condition, a, b}, result))) {
+    return mlir::failure();
+  }
+  return site.give({withShape(a, result)});
+}
+
+LogicalResult matmul(const InferSite& site, Value a, Value b, bool transposeA, bool transposeB) {
+  if (failed(sameElements(site, 1, a, b))) {
+    return mlir::failure();
+  }
+  if (rank(a) < 2 || (rank(b) != 2 && rank(b) != rank(a))) {
+    return site.error(2, "a is " + printType(a) + " and b is " + printType(b) +
+                             "; a needs at least 2 dimensions, b 2 or as many as a");
+  }
+  int64_t k = dimensionOf(a, transposeA ? -2 : -1);
+  int64_t kOfB = dimensionOf(b, transposeB ? -1 : -2);
+  if (k != kOfB) {
+    return site.error(3, "k is " + number(k) + " in a (" + printType(a) + (transposeA ? " transposed" : "") + ") and " +
+                             number(kOfB) + " in b (" + printType(b) + (transposeB ? " transposed)" : ")"));
+  }
+  if (rank(b) > 2 && shape(a).drop_back(2) != shape(b).drop_back(2)) {
+    return site.error(4, "batch dimensions differ: " + printType(a) + " and " + printType(b));
+  }
+  SmallVector<int64_t> result(shape(a).drop_back(2));
+  result.push_back(dimensionOf(a, transposeA ? -1 : -2));
+  result.push_back(dimensionOf(b, transposeB ? -2 : -1));
+  return site.give({withShape(a, result)});
+}
+
+LogicalResult contract(const InferSite& site, Value a, Value b, StringRef text) {
+  if (failed(sameElements(site, 1, a, b))) {
+    return mlir::failure();
+  }
+  absl::StatusOr<ContractSpec> spec = parseContractSpec(text);
+  if (!spec.ok()) {
+    return site.error(2, std::string(spec.status().message()));
+  }
+  llvm::StringMap<int64_t> sizes;
+  for (auto [value, letters] : {std::pair(a, spec->a), std::pair(b, spec->b)}) {
+    if (letters.size() != shape(value).size()) {
+      return site.error(
+          3, "specification \"" + text + "\" gives " + number(letters.size()) + " letters to " + printType(value));
+    }
+    for (auto [letter, size] : llvm::zip(letters, shape(value))) {
+      int64_t known = sizes.try_emplace(letter, size).first->second;
+      if (known != size) {
+        return site.error(4, "letter '" + letter + "' is " + number(known) + " in " + printType(a) + " and " +
+                                 number(size) + " in " + printType(b));
+      }
+    }
+  }
+  SmallVector<int64_t> result;
+  for (const std::string& letter : spec->result) {
+    result.push_back(sizes.lookup(letter));
+  }
+  return site.give({withShape(a, result)});
+}
+
+LogicalResult transpose(const InferSite& site, Value x, ArrayRef<int64_t> permutation) {
+  llvm::SmallBitVector seen(shape(x).size());
+  SmallVector<int64_t> result;
+  for (int64_t dim : permutation) {
+    if (dim >= 0 && dim < rank(x)) {
+      seen.set(dim);
+      result.push_back(shape(x)[dim]);
+    }
+  }
+  if (permutation.size() != shape(x).size() || !seen.all()) {
+    return site.error(
+        1, "permutation " + list(permutation) + " does not name every dimension of " + printType(x) + " once");
+  }
+  return site.give({withShape(x, result)});
+}
+
+LogicalResult slice(const InferSite& site, Value x, ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes) {
+  if (offsets.size() != shape(x).size() || sizes.size() != shape(x).size()) {
+    return site.error(1, "offsets " + list(offsets) + " and sizes " + list(sizes) +
+                             " must have one entry for each dimension of " + printType(x));
+  }
+  for (auto [offset, size, dim] : llvm::zip(offsets, sizes, shape(x))) {
+    if (offset < 0 || size < 0 || offset + size > dim) {
+      return site.error(2, "offset " + number(offset) + " and size " + number(size) +
+                               " reach outside a dimension of size " + number(dim) + " of " + printType(x));
+    }
+  }
+  return site.give({withShape(x, sizes)});
+}
+
+LogicalResult pad(const InferSite& site, Value x, ArrayRef<int64_t> low, ArrayRef<int64_t> high) {
+  if (low.size() != shape(x).size() || high.size() != shape(x).size()) {
+    return site.error(1, "low " + list(low) + " and high " + list(high) +
+                             " must have one entry for each dimension of " + printType(x));
+  }
+  SmallVector<int64_t> result;
+  for (auto [below, above, dim] : llvm::zip(low, high, shape(x))) {
+    if (below < 0 || above < 0) {
+      return site.error(2, "low " + list(low) + " or high " + list(high) + " is negative; use slice");
+    }
+    result.push_back(below + dim + above);
+  }
+  return site.give({withShape(x, result)});
+}
+
+LogicalResult concat(const InferSite& site, ValueRange xs, int64_t dim) {
+  if (xs.empty()) {
+    return site.error(1, "there is no operand");
+  }
+  if (dim < 0 || dim >= rank(xs.front())) {
+    return site.error(2, "dim " + number(dim) + " is not a dimension of " + printType(xs.front()));
+  }
+  SmallVector<int64_t> result(shape(xs.front()));
+  for (Value x : xs.drop_front()) {
+    SmallVector<int64_t> expected(shape(xs.front()));
+    if (rank(x) == rank(xs.front())) {
+      expected[dim] = shape(x)[dim];
+    }
+    if (plainType(x) != withShape(xs.front(), expected)) {
+      return site.error(
+          3, printType(xs.front()) + " and " + printType(x) + " may differ only in dimension " + number(dim));
+    }
+    result[dim] += shape(x)[dim];
+  }
+  return site.give({withShape(xs.front(), result)});
+}
+
+LogicalResult reduce(const InferSite& site, Value x, ArrayRef<int64_t> dims, bool keepDims) {
+  if (failed(checkDims(site, x, dims))) {
+    return mlir::failure();
+  }
+  SmallVector<int64_t> result;
+  for (int64_t d = 0; d < rank(x); ++d) {
+    if (!llvm::is_contained(dims, d)) {
+      result.push_back(shape(x)[d]);
+    } else if (keepDims) {
+      result.push_back(1);
+    }
+  }
+  return site.give({withShape(x, result)});
+}
+
+LogicalResult mean(const InferSite& site, Value x, ArrayRef<int64_t> dims, bool keepDims, int64_t count) {
+  if (count < 1) {
+    return site.error(2, "count is " + number(count) + "; it must be positive");
+  }
+  return reduce(site, x, dims, keepDims);
+}
+
+LogicalResult scalarOf(const InferSite& site, Value x) {
+  return site.give({withShape(x, {})});
+}
+
+LogicalResult boolScalar(const InferSite& site, Value x) {
+  return site.give({RankedTensorType::get({}, mlir::IntegerType::get(x.getContext(), 1))});
+}
+
+LogicalResult rowwise(const InferSite& site, Value x) {
+  if (rank(x) < 1) {
+    return site.error(1, printType(x) + " has no last dimension");
+  }
+  return same(site, x);
+}
+
+LogicalResult layerNorm(const InferSite& site, Value x, Value gamma, Value beta) {
+  if (failed(rowwise(site, x))) {
+    return mlir::failure();
+  }
+  for (auto [value, name] : {std::pair(gamma, "gamma"), std::pair(beta, "beta")}) {
+    if (plainType(value) != withShape(x, {shape(x).back()})) {
+      return site.error(
+          2, Twine(name) + " is " + printType(value) + "; it must have the last dimension of " + printType(x));
+    }
+  }
+  RankedTensorType lead = withShape(x, shape(x).drop_back());
+  return site.give({plainType(x), lead, lead});
+}
+
+LogicalResult layerNormGrad(const InferSite& site, ValueRange operands) {
+  Value x = operands[0];
+  Value gamma = operands[1];
+  if (failed(layerNorm(site, x, gamma, gamma)) || failed(sameTypeAs(site, 3, x, operands[4], "dy")) ||
+      failed(leading(site, 4, x, operands[2], "mean")) || failed(leading(site, 4, x, operands[3], "rstd"))) {
+    return mlir::failure();
+  }
+  return site.give({plainType(x), plainType(gamma), plainType(gamma)});
+}
+
+LogicalResult embedding(const InferSite& site, Value table, Value ids, int64_t rows) {
+  if (rank(table) != 2) {
+    return site.error(1, "the table is " + printType(table) + "; it must have two dimensions, rows and columns");
+  }
+  if (rows < 1) {
+    return site.error(2, "rows is " + number(rows) + "; it must be positive");
+  }
+  SmallVector<int64_t> result(shape(ids));
+  result.push_back(shape(table)[1]);
+  return site.give({withShape(table, result)});
+}
+
+LogicalResult crossEntropy(const InferSite& site, Value logits, Value labels) {
+  if (failed(leading(site, 1, logits, labels, "labels"))) {
+    return mlir::failure();
+  }
+  RankedTensorType lead = withShape(logits, shape(labels));
+  return site.give({lead, lead});
+}
+
+LogicalResult crossEntropyGrad(const InferSite& site, ValueRange operands) {
+  for (auto [index, name] : {std::pair(1, "labels"), std::pair(2, "lse"), std::pair(3, "dloss")}) {
+    if (failed(leading(site, 1, operands[0], operands[index], name))) {
+      return mlir::failure();
+    }
+  }
+  return same(site, operands[0]);
+}
+
+LogicalResult pick(const InferSite& site, Value x, Value labels) {
+  if (failed(leading(site, 1, x, labels, "labels"))) {
+    return mlir::failure();
+  }
+  return site.give({withShape(x, shape(labels))});
+}
+
+LogicalResult attention(const InferSite& site, Value q, Value k, Value v) {
+  if (rank(q) != 4 || rank(k) != 4 || rank(v) != 4) {
+    return site.error(1, "q, k, v are " + printType(q) + ", " + printType(k) + ", " + printType(v) +
+                             "; each needs four dimensions [B, H, T, D]");
+  }
+  if (shape(q).take_front(2) != shape(k).take_front(2) || shape(q)[3] != shape(k)[3] || element(q) != element(k)) {
+    return site.error(2,
+                      "q is " + printType(q) + " and k is " + printType(k) + "; they may differ only in dimension 2");
+  }
+  if (failed(sameTypeAs(site, 3, k, v, "v"))) {
+    return mlir::failure();
+  }
+  return site.give({plainType(q), withShape(q, shape(q).drop_back())});
+}
+
+LogicalResult attentionGrad(const InferSite& site, ValueRange operands) {
+  Value q = operands[0];
+  if (failed(attention(site, q, operands[1], operands[2])) || failed(sameTypeAs(site, 4, q, operands[3], "out")) ||
+      failed(sameTypeAs(site, 4, q, operands[5], "dout")) || failed(leading(site, 4, q, operands[4], "lse"))) {
+    return mlir::failure();
+  }
+  return site.give({plainType(q), plainType(operands[1]), plainType(operands[2])});
+}
+
+LogicalResult dropout(const InferSite& site, Value x, Value step, double rate) {
+  if (failed(scalar(site, 1, step, "step"))) {
+    return mlir::failure();
+  }
+  if (!(rate >= 0 && rate < 1)) {
+    return site.error(2, "rate is " + std::to_string(rate) + "; it must lie in [0, 1)");
+  }
+  return same(site, x);
+}
+
+LogicalResult update(const InferSite& site, ValueRange operands, unsigned tensors, unsigned results) {
+  for (unsigned i = 1; i < operands.size(); ++i) {
+    std::string name = "operand " + std::to_string(i);
+    if (failed(i < tensors ? sameTypeAs(site, 1, operands[0], operands[i], name)
+                           : scalar(site, 2, operands[i], name))) {
+      return mlir::failure();
+    }
+  }
+  return site.give(SmallVector<Type>(results, plainType(operands[0])));
+}
+
+}  // namespace infer
+}  // namespace weft::ir

@@ -1,0 +1,21 @@
+// The nn dialect and its operators (ir/nn/*.td).
+#pragma once
+
+#include <limits>
+
+#include "ir/nn/infer.h"
+#include "ir/nn/nn_dialect.h.inc"
+#include "ir/nn/operator_interface.h"
+#include "ir/nn/rules.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#define GET_OP_CLASSES
+#include "ir/nn/nn_ops.h.inc"

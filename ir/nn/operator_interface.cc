@@ -1,0 +1,74 @@
+#include "ir/nn/operator_interface.h"
+
+#include <functional>
+#include <numeric>
+
+#include "ir/nn/operator_interface.cc.inc"
+
+namespace weft::ir {
+namespace {
+
+int64_t product(const Shape& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<int64_t>());
+}
+
+std::vector<Shape> shapesOf(mlir::ValueRange values) {
+  std::vector<Shape> shapes;
+  for (mlir::Value value : values) {
+    shapes.push_back(shapeOf(value));
+  }
+  return shapes;
+}
+
+}  // namespace
+
+Shape shapeOf(mlir::Value value) {
+  llvm::ArrayRef<int64_t> shape = llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
+  return Shape(shape.begin(), shape.end());
+}
+
+std::vector<Shape> operandShapes(mlir::Operation* op) {
+  return shapesOf(op->getOperands());
+}
+std::vector<Shape> resultShapes(mlir::Operation* op) {
+  return shapesOf(op->getResults());
+}
+
+int64_t elementwiseFlops(mlir::Operation* op) {
+  int64_t flops = 0;
+  for (mlir::Value result : op->getResults()) {
+    flops += product(shapeOf(result));
+  }
+  return flops;
+}
+
+int64_t operandElements(mlir::Operation* op, unsigned operand) {
+  return product(shapeOf(op->getOperand(operand)));
+}
+
+int64_t contractionFlops(mlir::Operation* op) {
+  mlir::FailureOr<Rule> rule = ruleOf(llvm::cast<OperatorInterface>(op));
+  if (mlir::failed(rule)) {
+    return 0;
+  }
+  int64_t flops = 2;
+  for (const Factor& factor : rule->factors()) {
+    flops *= factor.size;
+  }
+  return flops;
+}
+
+int64_t attentionFlops(mlir::Operation* op, int64_t products) {
+  return 2 * products * operandElements(op, 0) * shapeOf(op->getOperand(1))[2];
+}
+
+mlir::FailureOr<Rule> ruleOf(OperatorInterface op) {
+  absl::StatusOr<Rule> rule = Rule::parse(op.getRule(), operandShapes(op), resultShapes(op));
+  if (!rule.ok()) {
+    op->emitOpError("has a rule that does not fit it: ") << std::string(rule.status().message());
+    return mlir::failure();
+  }
+  return *std::move(rule);
+}
+
+}  // namespace weft::ir

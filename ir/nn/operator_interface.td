@@ -1,0 +1,36 @@
+// What every nn operator tells the compiler about itself. Algorithms over operators are written once, against this.
+#ifndef WEFT_IR_NN_OPERATOR_INTERFACE
+#define WEFT_IR_NN_OPERATOR_INTERFACE
+
+include "mlir/IR/OpBase.td"
+
+def OperatorInterface : OpInterface<"OperatorInterface"> {
+  let cppNamespace = "::weft::ir";
+  let description = [{
+    Sharding knowledge of an operator as data: its factor rule, the operand sets in which it is jointly linear, what
+    it needs to know of a rank's place, and its arithmetic.
+  }];
+  let methods = [
+    InterfaceMethod<"The factor rule (ir/layout/rule.h) of this instance.", "std::string", "getRule", (ins)>,
+    InterfaceMethod<
+      "Sets of operands in which the operator is jointly linear: a pending sum over the same axes of all operands of one set passes through to the results.",
+      "::weft::ir::LinearSets", "getLinearSets", (ins), "", [{ return {}; }]>,
+    InterfaceMethod<"How a result is combined over the ranks of a split reducible factor.",
+      "::weft::ReduceKind", "getReduceKind", (ins "unsigned":$result), "", [{ return ::weft::ReduceKind::kSum; }]>,
+    InterfaceMethod<
+      "The global offsets a kernel needs, in the order in which it receives them as scalars.",
+      "::llvm::SmallVector<::weft::ir::OriginRequest>", "getOriginRequests", (ins), "", [{ return {}; }]>,
+    InterfaceMethod<"Does the kernel need the global shape of result 0 (attribute `global_shape`)?",
+      "bool", "needsGlobalShape", (ins), "", [{ return false; }]>,
+    InterfaceMethod<
+      "The value that padded elements of an operand must hold so that reducing or normalising over them changes nothing; none if the operator refuses a padded whole factor.",
+      "std::optional<double>", "getPadFill", (ins "unsigned":$operand), "", [{ return 0.0; }]>,
+    InterfaceMethod<"Floating-point operations, computed from the operand and result shapes the op has now.",
+      "int64_t", "getFlops", (ins), "", [{ return ::weft::ir::elementwiseFlops($_op); }]>,
+    InterfaceMethod<
+      "Rewrites attributes that spell out sizes (slice) after operand and result types have become local.",
+      "void", "localizeAttributes", (ins), "", [{}]>,
+  ];
+}
+
+#endif

@@ -1,0 +1,213 @@
+#include "ir/nn/rules.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ir/nn/contract_spec.h"
+
+namespace weft::ir::rules {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words numbered(const std::string& prefix, size_t count, const std::string& mark = "") {
+  Words words;
+  for (size_t i = 0; i < count; ++i) {
+    words.push_back(absl::StrCat(prefix, i, mark));
+  }
+  return words;
+}
+
+Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+std::string tensors(const std::vector<Words>& list) {
+  return absl::StrJoin(list, ", ",
+                       [](std::string* out, const Words& words) { absl::StrAppend(out, absl::StrJoin(words, " ")); });
+}
+
+std::string arrow(const std::vector<Words>& operands, const std::vector<Words>& results) {
+  return absl::StrCat(tensors(operands), " -> ", tensors(results));
+}
+
+size_t rankOf(mlir::Value value) {
+  return shapeOf(value).size();
+}
+
+// Dimensions of a tensor that broadcasts against `result`.
+Words aligned(const Shape& shape, const Shape& result) {
+  Words words;
+  size_t shift = result.size() - shape.size();
+  for (size_t d = 0; d < shape.size(); ++d) {
+    bool stretched = shape[d] == 1 && result[d + shift] != 1;
+    words.push_back(stretched ? "1" : absl::StrCat("d", d + shift));
+  }
+  return words;
+}
+
+}  // namespace
+
+std::string elementwise(mlir::Operation* op) {
+  Shape result = shapeOf(op->getResult(0));
+  std::vector<Words> operands;
+  for (const Shape& shape : operandShapes(op)) {
+    operands.push_back(aligned(shape, result));
+  }
+  return arrow(operands, std::vector<Words>(op->getNumResults(), numbered("d", result.size())));
+}
+
+std::string matmul(mlir::Operation* op, bool transposeA, bool transposeB) {
+  Words batch = numbered("b", rankOf(op->getOperand(0)) - 2);
+  Words a = batch + (transposeA ? Words{"k+", "m"} : Words{"m", "k+"});
+  Words b = transposeB ? Words{"n", "k+"} : Words{"k+", "n"};
+  if (rankOf(op->getOperand(1)) > 2) {
+    b = batch + b;
+  }
+  return arrow({a, b}, {batch + Words{"m", "n"}});
+}
+
+std::string contract(llvm::StringRef text) {
+  ContractSpec spec = *parseContractSpec(text);
+  auto marked = [&](const Words& letters) {
+    Words words;
+    for (const std::string& letter : letters) {
+      words.push_back(spec.isSummed(letter) ? letter + "+" : letter);
+    }
+    return words;
+  };
+  return arrow({marked(spec.a), marked(spec.b)}, {spec.result});
+}
+
+std::string reshape(mlir::Operation* op) {
+  return reshape(shapeOf(op->getOperand(0)), shapeOf(op->getResult(0)));
+}
+
+std::string transpose(llvm::ArrayRef<int64_t> permutation) {
+  Words operand(permutation.size());
+  for (size_t i = 0; i < permutation.size(); ++i) {
+    operand[permutation[i]] = absl::StrCat("d", i);
+  }
+  return arrow({operand}, {numbered("d", permutation.size())});
+}
+
+std::string sliceLike(mlir::Operation* op) {
+  Shape from = shapeOf(op->getOperand(0));
+  Shape to = shapeOf(op->getResult(0));
+  Words operand;
+  Words result;
+  for (size_t d = 0; d < from.size(); ++d) {
+    operand.push_back(absl::StrCat(from[d] == to[d] ? "d" : "s", d, from[d] == to[d] ? "" : "!"));
+    result.push_back(absl::StrCat(from[d] == to[d] ? "d" : "r", d, from[d] == to[d] ? "" : "!"));
+  }
+  return arrow({operand}, {result});
+}
+
+std::string concat(mlir::Operation* op, int64_t dim) {
+  Words whole = numbered("d", rankOf(op->getResult(0)));
+  std::vector<Words> operands;
+  for (unsigned i = 0; i <= op->getNumOperands(); ++i) {
+    operands.push_back(whole);
+    operands.back()[dim] = absl::StrCat("c", i, "!");
+  }
+  Words result = operands.back();
+  operands.pop_back();
+  return arrow(operands, {result});
+}
+
+std::string reduce(mlir::Operation* op, llvm::ArrayRef<int64_t> dims, bool keepDims) {
+  Words operand = numbered("d", rankOf(op->getOperand(0)));
+  Words result;
+  for (size_t d = 0; d < operand.size(); ++d) {
+    if (!llvm::is_contained(dims, static_cast<int64_t>(d))) {
+      result.push_back(operand[d]);
+      continue;
+    }
+    operand[d] += "+";
+    if (keepDims) {
+      result.push_back("1");
+    }
+  }
+  return arrow({operand}, {result});
+}
+
+std::string reduceAll(mlir::Operation* op) {
+  return arrow({numbered("d", rankOf(op->getOperand(0)), "+")}, {{}});
+}
+
+std::string wholeLast(mlir::Operation* op) {
+  Words words = numbered("d", rankOf(op->getResult(0)));
+  words.back() += "!";
+  return arrow(std::vector<Words>(op->getNumOperands(), words), {words});
+}
+
+std::string layerNorm(mlir::Operation* op) {
+  Words lead = numbered("d", rankOf(op->getOperand(0)) - 1);
+  return arrow({lead + Words{"c!"}, {"c!"}, {"c!"}}, {lead + Words{"c"}, lead, lead});
+}
+
+std::string layerNormGrad(mlir::Operation* op) {
+  size_t rank = rankOf(op->getOperand(0)) - 1;
+  Words lead = numbered("d", rank);
+  return arrow({numbered("d", rank, "+") + Words{"c!"}, {"c!"}, lead, lead, lead + Words{"c"}},
+               {lead + Words{"c"}, {"c"}, {"c"}});
+}
+
+std::string embedding(mlir::Operation* op) {
+  Words ids = numbered("i", rankOf(op->getOperand(1)));
+  return arrow({{"v+", "c"}, ids}, {ids + Words{"c"}});
+}
+
+std::string embeddingGrad(mlir::Operation* op) {
+  size_t rank = rankOf(op->getOperand(0));
+  return arrow({numbered("i", rank, "+"), numbered("i", rank) + Words{"c"}}, {{"v", "c"}});
+}
+
+std::string crossEntropy(mlir::Operation* op) {
+  Words lead = numbered("d", rankOf(op->getOperand(1)));
+  return arrow({lead + Words{"v!"}, lead}, {lead, lead});
+}
+
+std::string crossEntropyGrad(mlir::Operation* op) {
+  Words lead = numbered("d", rankOf(op->getOperand(1)));
+  return arrow({lead + Words{"v"}, lead, lead, lead}, {lead + Words{"v"}});
+}
+
+std::string pick(mlir::Operation* op) {
+  Words lead = numbered("d", rankOf(op->getOperand(1)));
+  return arrow({lead + Words{"v+"}, lead}, {lead});
+}
+
+std::string pickGrad(mlir::Operation* op) {
+  Words lead = numbered("d", rankOf(op->getOperand(0)));
+  return arrow({lead, lead}, {lead + Words{"v"}});
+}
+
+std::string constant(mlir::Operation* op, bool splat) {
+  return absl::StrCat("-> ", absl::StrJoin(numbered("d", rankOf(op->getResult(0)), splat ? "" : "!"), " "));
+}
+
+LinearSets allTogether(mlir::Operation* op) {
+  LinearSets sets(1);
+  for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+    sets[0].push_back(i);
+  }
+  return sets;
+}
+
+llvm::SmallVector<OriginRequest> originsOf(bool isResult, unsigned index, mlir::Value tensor) {
+  llvm::SmallVector<OriginRequest> requests;
+  for (unsigned d = 0; d < rankOf(tensor); ++d) {
+    requests.push_back({isResult, index, d});
+  }
+  return requests;
+}
+
+llvm::SmallVector<OriginRequest> originOfDim(bool isResult, unsigned index, mlir::Value tensor, int64_t dim) {
+  int64_t rank = static_cast<int64_t>(rankOf(tensor));
+  return {{isResult, index, static_cast<unsigned>(dim < 0 ? dim + rank : dim)}};
+}
+
+}  // namespace weft::ir::rules

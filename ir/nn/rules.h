@@ -1,0 +1,55 @@
+// Texts of factor rules (ir/layout/rule.h), one function per pattern of operators.
+//
+// Names of factors. d0 d1 ... are dimensions of the result of an elementwise operator, or of the operand of a
+// reduction; m n k b0 b1 ... those of a matmul; f0 f1 ... the common parts of the two shapes of a reshape. A gradient
+// operator gives the same name to the same iteration as its forward operator, so that layouts can be handed over by
+// name.
+#pragma once
+
+#include <string>
+
+#include "ir/nn/operator_interface.h"
+#include "llvm/ADT/ArrayRef.h"
+
+namespace weft::ir::rules {
+
+// Broadcasting against result 0: "d0 d1, 1 d1 -> d0 d1".
+std::string elementwise(mlir::Operation* op);
+// "b0 m k+, k+ n -> b0 m n".
+std::string matmul(mlir::Operation* op, bool transposeA, bool transposeB);
+// The specification, with `+` on the letters that are summed over.
+std::string contract(llvm::StringRef spec);
+// Common refinement of operand and result shape: [6, 4] to [24] is "f0 f1 -> (f0 f1)". Dimensions that cannot be cut
+// alike
+// ([4, 6] to [6, 4]) are whole.
+std::string reshape(mlir::Operation* op);
+std::string reshape(const Shape& from, const Shape& to);
+// Result dimension i is operand dimension permutation[i].
+std::string transpose(llvm::ArrayRef<int64_t> permutation);
+// Slice and pad: a dimension whose size changes is whole.
+std::string sliceLike(mlir::Operation* op);
+std::string concat(mlir::Operation* op, int64_t dim);
+std::string reduce(mlir::Operation* op, llvm::ArrayRef<int64_t> dims, bool keepDims);
+// All dimensions to a scalar.
+std::string reduceAll(mlir::Operation* op);
+// Elementwise but for the last dimension, which is whole.
+std::string wholeLast(mlir::Operation* op);
+std::string layerNorm(mlir::Operation* op);
+std::string layerNormGrad(mlir::Operation* op);
+std::string embedding(mlir::Operation* op);
+std::string embeddingGrad(mlir::Operation* op);
+std::string crossEntropy(mlir::Operation* op);
+std::string crossEntropyGrad(mlir::Operation* op);
+std::string pick(mlir::Operation* op);
+std::string pickGrad(mlir::Operation* op);
+// A constant that is not a splat cannot be cut.
+std::string constant(mlir::Operation* op, bool splat);
+
+// All operands in one linear set.
+LinearSets allTogether(mlir::Operation* op);
+
+// Origins of all dimensions of operand or result `index`, whose value is `tensor`; or of one, negative from the end.
+llvm::SmallVector<OriginRequest> originsOf(bool isResult, unsigned index, mlir::Value tensor);
+llvm::SmallVector<OriginRequest> originOfDim(bool isResult, unsigned index, mlir::Value tensor, int64_t dim);
+
+}  // namespace weft::ir::rules

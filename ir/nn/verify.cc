@@ -1,0 +1,140 @@
+// Verifiers of the operators whose result type is written down, not inferred. As everywhere in nn, only shapes and
+// element types count.
+#include "ir/nn/nn.h"
+
+namespace weft::ir::nn {
+namespace {
+
+using mlir::LogicalResult;
+using mlir::success;
+using mlir::Value;
+
+llvm::ArrayRef<int64_t> shape(Value value) {
+  return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
+}
+mlir::Type element(Value value) {
+  return llvm::cast<mlir::RankedTensorType>(value.getType()).getElementType();
+}
+
+LogicalResult error(mlir::Operation* op, int check, const llvm::Twine& text) {
+  return op->emitError() << op->getName().getStringRef() << " (" << check << "): " << text;
+}
+
+LogicalResult sameElement(mlir::Operation* op, int check, Value a, Value b) {
+  if (element(a) != element(b)) {
+    return error(op, check,
+                 "operand " + printType(a) + " and result " + printType(b) + " have different element types");
+  }
+  return success();
+}
+
+}  // namespace
+
+// (1) Same shape.
+LogicalResult CastOp::verify() {
+  if (shape(getX()) != shape(getY())) {
+    return error(*this, 1,
+                 "operand " + printType(getX()) + " and result " + printType(getY()) + " have different shapes");
+  }
+  return success();
+}
+
+// (1) Same element type. (2) Same number of elements.
+LogicalResult ReshapeOp::verify() {
+  if (mlir::failed(sameElement(*this, 1, getX(), getY()))) {
+    return mlir::failure();
+  }
+  int64_t from = getX().getType().getNumElements();
+  int64_t to = getY().getType().getNumElements();
+  if (from != to) {
+    return error(*this, 2,
+                 "operand " + printType(getX()) + " has " + llvm::Twine(from) + " elements, result " +
+                     printType(getY()) + " has " + llvm::Twine(to));
+  }
+  return success();
+}
+
+// (1) Same element type. (2) The operand's dimensions are, from the right, those of the result or 1.
+LogicalResult BroadcastOp::verify() {
+  if (mlir::failed(sameElement(*this, 1, getX(), getY()))) {
+    return mlir::failure();
+  }
+  llvm::ArrayRef<int64_t> from = shape(getX());
+  llvm::ArrayRef<int64_t> to = shape(getY());
+  bool fits = from.size() <= to.size();
+  for (size_t d = 0; fits && d < from.size(); ++d) {
+    int64_t wanted = to[to.size() - from.size() + d];
+    fits = from[d] == wanted || from[d] == 1;
+  }
+  if (!fits) {
+    return error(*this, 2, "operand " + printType(getX()) + " does not broadcast to " + printType(getY()));
+  }
+  return success();
+}
+
+// (1) Same element type of dy and result. (2) Result [V, C], dy = dimensions of ids, then C.
+LogicalResult EmbeddingGradOp::verify() {
+  if (mlir::failed(sameElement(*this, 1, getDy(), getDtable()))) {
+    return mlir::failure();
+  }
+  llvm::ArrayRef<int64_t> dy = shape(getDy());
+  llvm::ArrayRef<int64_t> table = shape(getDtable());
+  if (table.size() != 2 || dy.empty() || dy.drop_back() != shape(getIds()) || dy.back() != table[1]) {
+    return error(*this, 2,
+                 "dy is " + printType(getDy()) + "; it must have the dimensions of ids " + printType(getIds()) +
+                     ", then the columns of the result " + printType(getDtable()));
+  }
+  return success();
+}
+
+// (1) Same element type of d and result. (2) labels, d and the result's leading dimensions agree.
+LogicalResult PickGradOp::verify() {
+  if (mlir::failed(sameElement(*this, 1, getD(), getDx()))) {
+    return mlir::failure();
+  }
+  llvm::ArrayRef<int64_t> result = shape(getDx());
+  if (result.empty() || result.drop_back() != shape(getLabels()) || shape(getD()) != shape(getLabels())) {
+    return error(*this, 2,
+                 "labels " + printType(getLabels()) + ", d " + printType(getD()) +
+                     " and the leading dimensions of the result " + printType(getDx()) + " must agree");
+  }
+  return success();
+}
+
+// (1) A known distribution. (2) uniform: a <= b; normal: b >= 0.
+LogicalResult RandomOp::verify() {
+  llvm::StringRef distribution = getDistribution();
+  if (distribution != "normal" && distribution != "uniform") {
+    return error(*this, 1, "distribution is \"" + distribution + "\"; it must be \"normal\" or \"uniform\"");
+  }
+  if (distribution == "uniform" ? getA() > getB() : getB() < 0) {
+    return error(*this, 2,
+                 "a = " + std::to_string(getA()) + " and b = " + std::to_string(getB()) +
+                     (distribution == "uniform" ? ": the range is empty" : ": the deviation is negative"));
+  }
+  return success();
+}
+
+// (1) Same element type. (2) Same shape, unless the value is a splat.
+LogicalResult ConstantOp::verify() {
+  auto type = llvm::cast<mlir::ShapedType>(getValue().getType());
+  if (type.getElementType() != element(getY())) {
+    return error(*this, 1, "the value has elements of another type than the result " + printType(getY()));
+  }
+  if (!getValue().isSplat() && type.getShape() != shape(getY())) {
+    return error(*this, 2,
+                 "the value has " + llvm::Twine(type.getNumElements()) + " elements of another shape than the result " +
+                     printType(getY()));
+  }
+  return success();
+}
+
+// (1) dim is a dimension of the result.
+LogicalResult IotaOp::verify() {
+  if (getDim() < 0 || getDim() >= getY().getType().getRank()) {
+    return error(*this, 1, "dim " + llvm::Twine(getDim()) + " is not a dimension of " + printType(getY()));
+  }
+  return success();
+}
+
+}  // namespace weft::ir::nn

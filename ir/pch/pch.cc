@@ -1,0 +1,1 @@
+// Compiled once with the shared precompiled header; see ir/CMakeLists.txt.

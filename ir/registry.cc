@@ -1,0 +1,31 @@
+#include "ir/registry.h"
+
+#include "ir/nn/gradients/gradients.h"
+
+namespace weft::ir {
+
+OperatorRegistry OperatorRegistry::builtin() {
+  OperatorRegistry registry;
+  addElementwiseGradients(registry);
+  addContractionGradients(registry);
+  addShapeGradients(registry);
+  addReductionGradients(registry);
+  addNormalizationGradients(registry);
+  addIndexGradients(registry);
+  addAttentionGradients(registry);
+  addSourceGradients(registry);
+  addCrossEntropyExpansion(registry);
+  return registry;
+}
+
+const GradientFunction* OperatorRegistry::gradient(mlir::Operation* op) const {
+  auto found = gradients_.find(op->getName().getStringRef().str());
+  return found == gradients_.end() ? nullptr : &found->second;
+}
+
+const ExpansionFunction* OperatorRegistry::expansion(mlir::Operation* op) const {
+  auto found = expansions_.find(op->getName().getStringRef().str());
+  return found == expansions_.end() ? nullptr : &found->second;
+}
+
+}  // namespace weft::ir

@@ -1,0 +1,53 @@
+// The operator registry: what the compiler knows of operators beyond their dialect entry. It is an object that is passed
+// along; a user adds his own operators to it before compiling.
+//
+// Adding an operator touches three places: its `.td` entry (ir/nn), its gradient here, its kernel (kernels/).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "llvm/ADT/SmallVector.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Operation.h"
+
+namespace weft::ir {
+
+// What a gradient function works with. `builder` inserts at the end of the backward graph with the location of the
+// forward operator. Every op it creates is marked as belonging to that forward operator and, where its factors carry the
+// forward rule's names and sizes, starts with the forward operator's factor axes.
+struct GradientContext {
+  mlir::OpBuilder& builder;
+  // Gradient of each result of the forward operator; null where none flows (not differentiable, or unused).
+  llvm::SmallVector<mlir::Value> resultGradients;
+  // To fill: gradient of each operand; null for one that has none (integer ids) or is not needed.
+  llvm::SmallVector<mlir::Value> operandGradients;
+  // Is the gradient of operand i wanted? Work for others may be left out.
+  llvm::SmallVector<bool> wanted;
+};
+
+using GradientFunction = std::function<mlir::LogicalResult(mlir::Operation*, GradientContext&)>;
+
+// Rewrites an operator into operators whose rules allow what its own `!` forbids, with the same results: returns the
+// replacement values. Used when a layout splits a whole factor.
+using ExpansionFunction =
+    std::function<mlir::FailureOr<llvm::SmallVector<mlir::Value>>(mlir::Operation*, mlir::OpBuilder&)>;
+
+class OperatorRegistry {
+ public:
+  // All operators of the nn dialect.
+  static OperatorRegistry builtin();
+
+  void addGradient(const std::string& op, GradientFunction gradient) { gradients_[op] = std::move(gradient); }
+  void addExpansion(const std::string& op, ExpansionFunction expansion) { expansions_[op] = std::move(expansion); }
+  // Null if the operator has none.
+  const GradientFunction* gradient(mlir::Operation* op) const;
+  const ExpansionFunction* expansion(mlir::Operation* op) const;
+
+ private:
+  std::map<std::string, GradientFunction> gradients_;
+  std::map<std::string, ExpansionFunction> expansions_;
+};
+
+}  // namespace weft::ir

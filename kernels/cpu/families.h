@@ -1,0 +1,18 @@
+// The operator families; each file of this folder adds its kernels to a registry.
+#pragma once
+
+#include "kernels/kernel.h"
+
+namespace weft {
+
+void addElementwiseKernels(KernelRegistry& registry);
+void addContractionKernels(KernelRegistry& registry, const CpuKernelOptions& options);
+void addShapeKernels(KernelRegistry& registry);
+void addReductionKernels(KernelRegistry& registry);
+void addNormalizationKernels(KernelRegistry& registry);
+void addIndexKernels(KernelRegistry& registry);
+void addAttentionKernels(KernelRegistry& registry, const CpuKernelOptions& options);
+void addRandomKernels(KernelRegistry& registry);
+void addUpdateKernels(KernelRegistry& registry);
+
+}  // namespace weft

@@ -1,0 +1,36 @@
+// What the compiler and the runtime both know of a kernel call: its name, the shapes and types it runs on, its attributes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/describe/attributes.h"
+#include "runtime/base/dtype.h"
+
+namespace weft {
+
+struct TensorSpec {
+  DType type = DType::kF32;
+  std::vector<int64_t> shape;
+
+  int64_t elements() const;
+  int64_t bytes() const { return elements() * byteSize(type); }
+};
+
+struct KernelSpec {
+  std::string name;
+  std::vector<TensorSpec> inputs;
+  std::vector<TensorSpec> outputs;
+  AttributeMap attributes;
+  size_t scalars = 0;
+};
+
+// Upper bound, in bytes, of the scratch memory a kernel needs on the CPU. The planner reserves it; the loader refuses a
+// plan whose reservation is smaller than what the kernel asks for.
+int64_t workspaceBound(const KernelSpec& spec);
+
+// May output 0 use the memory of input `input` (same bytes, element by element, each element read before it is written)?
+bool mayRunInPlace(const std::string& kernel, size_t input);
+
+}  // namespace weft

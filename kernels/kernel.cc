@@ -1,0 +1,33 @@
+#include "kernels/kernel.h"
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cpu/families.h"
+
+namespace weft {
+
+void KernelRegistry::add(const std::string& name, KernelFactory factory) { factories_[name] = std::move(factory); }
+
+absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::create(const KernelSpec& spec) const {
+  const auto it = factories_.find(spec.name);
+  if (it == factories_.end()) {
+    return absl::NotFoundError(absl::StrCat("no kernel '", spec.name,
+                                            "' in this runtime; register it with KernelRegistry::add"));
+  }
+  return it->second(spec);
+}
+
+KernelRegistry cpuKernels(const CpuKernelOptions& options) {
+  KernelRegistry registry;
+  addElementwiseKernels(registry);
+  addContractionKernels(registry, options);
+  addShapeKernels(registry);
+  addReductionKernels(registry);
+  addNormalizationKernels(registry);
+  addIndexKernels(registry);
+  addAttentionKernels(registry, options);
+  addRandomKernels(registry);
+  addUpdateKernels(registry);
+  return registry;
+}
+
+}  // namespace weft

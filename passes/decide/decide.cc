@@ -1,0 +1,310 @@
+// Writes the decisions record: the user's words, propagation, defaults, ZeRO.
+
+#include "passes/decide/decisions.h"
+
+#include <numeric>
+
+#include "ir/dist/dist.h"
+#include "ir/nn/operator_interface.h"
+#include "mlir/IR/Builders.h"
+#include "passes/decide/expand.h"
+#include "passes/decide/passes.h"
+#include "passes/decide/propagate.h"
+#include "passes/support/program.h"
+
+namespace weft {
+namespace {
+
+using namespace mlir;  // NOLINT
+
+// Axes over which the batch is split when nobody says otherwise: the axis named dp, or the whole line where no axis
+// has a name.
+std::vector<Axis> dataParallelAxes(const Mesh& mesh) {
+  for (const NamedAxis& named : mesh.axes()) {
+    if (named.name == "dp" && named.axis.size > 1) {
+      return {named.axis};
+    }
+  }
+  const bool unnamed = llvm::none_of(mesh.axes(), [](const NamedAxis& a) { return a.axis.kind == AxisKind::kSpace; });
+  if (unnamed && mesh.ranks() > 1) {
+    return {Axis{AxisKind::kSpace, 1, mesh.ranks()}};
+  }
+  return {};
+}
+
+// Rewrites leave operators that nothing reads any more.
+void eraseUnused(func::FuncOp step) {
+  Operation* op = step.getBody().front().getTerminator()->getPrevNode();
+  while (op != nullptr) {
+    Operation* before = op->getPrevNode();
+    if (op->use_empty()) {
+      op->erase();
+    }
+    op = before;
+  }
+}
+
+class Decider {
+ public:
+  Decider(ModuleOp module, const ir::OperatorRegistry& registry) : module_(module), registry_(registry) {}
+
+  LogicalResult run() {
+    step_ = stepFunction(module_);
+    FailureOr<Mesh> mesh = meshOf(module_);
+    if (!step_ || failed(mesh)) {
+      return failure();
+    }
+    record_.mesh = *mesh;
+    record_.zero = integerOption(module_, "zero", 0);
+    record_.regather = textOption(module_, "regather", "keep") == "regather";
+    dataAxes_ = dataParallelAxes(*mesh);
+    // Each round either expands operators and starts again, or ends.
+    for (;;) {
+      expanded_ = false;
+      if (failed(round())) {
+        return failure();
+      }
+      if (!expanded_) {
+        return success();
+      }
+    }
+  }
+
+  const Decisions& record() const { return record_; }
+
+ private:
+  // Data axes the batch takes by default; none where the user asked for replication.
+  std::vector<Axis> defaultAxes() const {
+    return textOption(module_, "default", "data_parallel") == "replicate" ? std::vector<Axis>() : dataAxes_;
+  }
+
+  // With splits written by numbers on an unnamed mesh the batch is the user's; it is not padded beforehand.
+  std::vector<Axis> paddingAxes() const {
+    bool strategies = false;
+    step_->walk([&](Operation* op) { strategies |= op->hasAttr(kStrategyAttr); });
+    return strategies && record_.mesh.axes().empty() ? std::vector<Axis>() : defaultAxes();
+  }
+
+  LogicalResult round() {
+    FailureOr<PieceAnalysis> pieces = settlePieces();
+    if (failed(pieces)) {
+      return failure();
+    }
+    FailureOr<llvm::DenseMap<unsigned, Shape>> padded = paddedArguments(
+        step_, record_.mesh, paddingAxes(), record_.zero > 0 ? dataAxes_ : std::vector<Axis>());
+    if (failed(padded)) {
+      return failure();
+    }
+    FailureOr<StoredShapes> stored = spreadPads(step_, *padded);
+    if (failed(stored)) {
+      return failure();
+    }
+    Propagation propagation(step_, record_.mesh, registry_, *pieces, *stored);
+    if (failed(propagation.readUser())) {
+      return failure();
+    }
+    propagation.run();
+    if (!propagation.expansions().empty()) {
+      return expand(propagation);
+    }
+    propagation.seedInputs(defaultAxes());
+    propagation.run();
+    if (!propagation.expansions().empty()) {
+      return expand(propagation);
+    }
+    propagation.closeArguments();
+    shardState(propagation, *stored);
+    propagation.runUpdate();
+    propagation.closeOperators();
+    eraseUnused(step_);
+    write(propagation, *pieces, *stored);
+    return success();
+  }
+
+  FailureOr<PieceAnalysis> settlePieces() {
+    for (;;) {
+      FailureOr<PieceAnalysis> pieces = analysePieces(step_, record_.mesh.pieces());
+      if (failed(pieces) || pieces->needed.empty()) {
+        return pieces;
+      }
+      record_.rewrites.push_back(pieces->needed.front());
+      if (failed(hoistToPrologue(step_, pieces->needed.front()))) {
+        return failure();
+      }
+    }
+  }
+
+  LogicalResult expand(const Propagation& propagation) {
+    expanded_ = true;
+    for (const int64_t id : propagation.expansions()) {
+      record_.rewrites.push_back({Rewrite::kExpand, id, 0});
+      if (failed(expandOperator(step_, id, registry_))) {
+        return failure();
+      }
+    }
+    return success();
+  }
+
+  // ZeRO: the layout of a parameter's optimizer state (and of its accumulated gradient) is the parameter's own, split
+  // further over the data axes it leaves free, on the largest dimension that divides.
+  Layout stateLayout(const Layout& base, const Shape& stored) const {
+    std::vector<Axis> extra;
+    for (const Axis& axis : dataAxes_) {
+      if (!base.uses(axis)) {
+        extra.push_back(axis);
+      }
+    }
+    int64_t best = -1;
+    for (size_t d = 0; d < stored.size(); ++d) {
+      const bool divides = stored[d] % (base.parts(d) * partsOf(extra)) == 0;
+      if (divides && (best < 0 || stored[d] / base.parts(d) > stored[best] / base.parts(best))) {
+        best = static_cast<int64_t>(d);
+      }
+    }
+    Layout layout = base;
+    if (record_.zero > 0 && !extra.empty() && best >= 0) {
+      std::vector<Axis> axes = base.dim(best);
+      axes.insert(axes.end(), extra.begin(), extra.end());
+      layout.setDim(best, axes);
+    }
+    return layout;
+  }
+
+  void shardState(Propagation& propagation, const StoredShapes& stored) {
+    std::map<std::string, Layout> layouts;
+    for (const Argument& argument : argumentsOf(step_)) {
+      if (argument.kind != "parameter") {
+        continue;
+      }
+      std::optional<Layout>& base = propagation.argument(argument.index);
+      const Layout layout = stateLayout(*base, stored.of(step_.getArgument(argument.index)));
+      layouts[argument.name] = layout;
+      if (record_.zero >= 3 && !(layout == *base)) {
+        base = layout;
+        propagation.argumentOrigin(argument.index) += "; ZeRO-3";
+      }
+    }
+    for (Operation& op : step_.getBody().front().without_terminator()) {
+      auto gradient = op.getAttrOfType<StringAttr>(kGradientOfAttr);
+      if (gradient) {
+        propagation.fix(&op, layouts[gradient.getValue().str()], "optimizer state of the parameter");
+      }
+      auto owner = op.getNumOperands() > 0 ? dyn_cast<BlockArgument>(op.getOperand(0)) : BlockArgument();
+      auto phase = op.getAttrOfType<StringAttr>(kPhaseAttr);
+      if (!owner || !phase || phase.getValue() != "update") {
+        continue;
+      }
+      const Argument named = argumentAt(step_, owner.getArgNumber());
+      if (named.kind == "parameter" && op.getNumResults() > 1) {
+        shardOptimizer(propagation, &op, layouts[named.name]);
+      }
+    }
+  }
+
+  // The update operator of one parameter and the state it reads.
+  void shardOptimizer(Propagation& propagation, Operation* op, const Layout& layout) {
+    propagation.fix(op, layout, "optimizer state of the parameter");
+    for (Value operand : op->getOperands()) {
+      auto state = dyn_cast<BlockArgument>(operand);
+      if (state && argumentAt(step_, state.getArgNumber()).kind == "state" &&
+          ir::shapeOf(state).size() == layout.dimensions()) {
+        propagation.argument(state.getArgNumber()) = layout;
+        propagation.argumentOrigin(state.getArgNumber()) = "optimizer state, ZeRO " + std::to_string(record_.zero);
+      }
+    }
+  }
+
+  void write(Propagation& propagation, const PieceAnalysis& pieces, const StoredShapes& stored) {
+    for (const Argument& argument : argumentsOf(step_)) {
+      Layout layout = *propagation.argument(argument.index);
+      const Shape logical = ir::shapeOf(step_.getArgument(argument.index));
+      const Shape& shape = stored.of(step_.getArgument(argument.index));
+      for (size_t d = 0; d < shape.size(); ++d) {
+        layout.setPad(d, shape[d] == logical[d] ? 0 : shape[d]);
+      }
+      record_.arguments.push_back({argument.name, layout, propagation.argumentOrigin(argument.index)});
+    }
+    for (Operation& op : step_.getBody().front().without_terminator()) {
+      record_.operators.push_back(decisionOf(&op, propagation.of(&op), pieces.operators.find(&op)->second));
+    }
+    record_.conflicts = propagation.conflicts();
+  }
+
+  static OperatorDecision decisionOf(Operation* op, const OperatorSharding& sharding, const OperatorPieces& pieces) {
+    OperatorDecision decision;
+    decision.id = idOf(op);
+    decision.label = labelOf(op);
+    decision.runsIn = runsIn(op, pieces);
+    decision.perPiece = pieces.perPiece;
+    decision.batch = pieces.batch >= 0 ? sharding.rule->factors()[pieces.batch].name : "";
+    for (size_t f = 0; f < sharding.axes.size(); ++f) {
+      if (sharding.axes[f] && !sharding.axes[f]->empty()) {
+        decision.axes[sharding.rule->factors()[f].name] = *sharding.axes[f];
+      }
+    }
+    decision.results = sharding.wanted;
+    decision.origin = sharding.origin;
+    return decision;
+  }
+
+  ModuleOp module_;
+  const ir::OperatorRegistry& registry_;
+  func::FuncOp step_;
+  Decisions record_;
+  std::vector<Axis> dataAxes_;
+  bool expanded_ = false;
+};
+
+class DecidePass : public PassWrapper<DecidePass, OperationPass<ModuleOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(DecidePass)
+  DecidePass(const ir::OperatorRegistry& registry, std::string given) : registry_(registry), given_(std::move(given)) {}
+
+  StringRef getArgument() const override { return "weft-decide"; }
+  StringRef getDescription() const override { return "Write the decisions record of @step"; }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    std::string text = given_;
+    if (text.empty()) {
+      Decider decider(module, registry_);
+      if (failed(decider.run())) {
+        return signalPassFailure();
+      }
+      text = printDecisions(decider.record());
+    } else if (failed(applyGiven(module))) {
+      return signalPassFailure();
+    }
+    module->setAttr(kDecisionsAttr, StringAttr::get(&getContext(), text));
+  }
+
+ private:
+  // A given record also says which operators were expanded and hoisted: they must be again.
+  LogicalResult applyGiven(ModuleOp module) {
+    absl::StatusOr<Decisions> record = parseDecisions(given_);
+    if (!record.ok()) {
+      return module.emitError(std::string(record.status().message()));
+    }
+    func::FuncOp step = stepFunction(module);
+    for (const Rewrite& rewrite : record->rewrites) {
+      const LogicalResult done = rewrite.kind == Rewrite::kExpand ? expandOperator(step, rewrite.id, registry_)
+                                                                  : hoistToPrologue(step, rewrite);
+      if (failed(done)) {
+        return failure();
+      }
+    }
+    eraseUnused(step);
+    return success();
+  }
+
+  const ir::OperatorRegistry& registry_;
+  std::string given_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createDecidePass(const ir::OperatorRegistry& registry, std::string given) {
+  return std::make_unique<DecidePass>(registry, std::move(given));
+}
+
+}  // namespace weft

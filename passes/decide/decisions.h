@@ -1,0 +1,66 @@
+// The decisions record: everything the compiler chose or was told about one program.
+//
+// `decide` writes it; everything after is `realise(logical, decisions)`, pure and deterministic. The text form is JSON, so it
+// can be read, compared, saved, edited and given back (CompileOptions::decisions).
+//
+// Operators are named by their number (nn.id) in the logical module with gradient and update; axes are space axes only: that
+// a factor carries the batch, and so the pieces of a step, is the `batch` entry.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ir/layout/layout.h"
+
+namespace weft {
+
+// Where an operator runs within a step (see docs/overview.md, micro-batches).
+enum class RunsIn : uint8_t { kPrologue, kForward, kBackward, kUpdate };
+std::string runsInName(RunsIn where);
+
+struct OperatorDecision {
+  int64_t id = 0;
+  std::string label;                                // for people
+  RunsIn runsIn = RunsIn::kForward;
+  std::string batch;                                // factor that carries the batch; "" none
+  bool perPiece = false;                            // is that factor cut into the pieces of the step?
+  std::map<std::string, std::vector<Axis>> axes;    // factor name to space axes, major first; absent = not split
+  std::map<unsigned, Layout> results;               // results whose layout was asked for (out strategy)
+  std::string origin;                               // "user", "forward operator 12", "operand of 7", "default"
+};
+
+struct ArgumentDecision {
+  std::string name;
+  Layout layout;  // with pads
+  std::string origin;
+};
+
+// A change of the program itself that the layouts ask for: operator `id` is replaced by its expansion, or what its
+// operand `operand` reads is computed before the pieces, in the prologue.
+struct Rewrite {
+  enum Kind : uint8_t { kExpand, kPrologue };
+  Kind kind = kExpand;
+  int64_t id = 0;
+  unsigned operand = 0;
+};
+
+struct Decisions {
+  Mesh mesh;                                // with the time axis
+  int64_t zero = 0;                         // ZeRO level
+  bool regather = false;                    // gathered values are gathered again in backward
+  std::vector<Rewrite> rewrites;            // in the order in which they are made
+  std::vector<ArgumentDecision> arguments;  // in the order of @step
+  std::vector<OperatorDecision> operators;  // in the order of @step
+  std::vector<std::string> conflicts;       // what propagation had to choose between, for people
+
+  const OperatorDecision* find(int64_t id) const;
+};
+
+std::string printDecisions(const Decisions& decisions);
+// Errors name the entry and what was expected.
+absl::StatusOr<Decisions> parseDecisions(const std::string& text);
+
+}  // namespace weft

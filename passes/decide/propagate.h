@@ -1,0 +1,97 @@
+// Strategies and propagation: from what the user wrote to the axes of every factor of every operator.
+//
+// Priorities, highest first: what the user wrote (shard, constrain, layouts of arguments); backward operators start with
+// their forward operator's factors; what flows along edges, operands before results, larger tensors first; the default.
+// An axis flows into a factor only if nothing else of the operator uses it, the factor may be split, and its stored
+// size divides. Where two sources disagree the first wins and the other is noted as a conflict (it costs a reshard).
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/layout/rule.h"
+#include "ir/registry.h"
+#include "passes/decide/pads.h"
+#include "passes/decide/pieces.h"
+
+namespace weft {
+
+// What propagation knows of one operator.
+struct OperatorSharding {
+  std::optional<Rule> rule;                            // over stored shapes
+  std::vector<std::optional<std::vector<Axis>>> axes;  // per factor; nothing = open
+  std::map<unsigned, Layout> wanted;                   // results whose layout the user asked for
+  int batch = -1;
+  std::string origin;
+
+  FactorAxes closed() const;  // open factors as not split
+};
+
+class Propagation {
+ public:
+  Propagation(mlir::func::FuncOp step, const Mesh& mesh, const ir::OperatorRegistry& registry,
+              const PieceAnalysis& pieces, const StoredShapes& stored);
+
+  // Reads strategies and constraints of operators, and layouts of arguments. Errors at the user's lines.
+  mlir::LogicalResult readUser();
+  // Runs to a fixpoint over the operators of the forward pass, then over those of the backward pass.
+  void run();
+  // Gives open batch factors of the inputs' consumers the data-parallel axes.
+  void seedInputs(const std::vector<Axis>& dataAxes);
+  // Gives arguments without a layout the one their first reader needs; closes all factors.
+  void closeArguments();
+  void closeOperators();
+
+  // Layout of an argument, without time axes; set by the user, by seedInputs, closeArguments, or from outside (ZeRO).
+  std::optional<Layout>& argument(unsigned index) { return arguments_[index]; }
+  std::string& argumentOrigin(unsigned index) { return argumentOrigins_[index]; }
+  // Fixes all factors of an element-wise operator from a layout of its result.
+  void fix(mlir::Operation* op, const Layout& layout, const std::string& origin);
+  // Propagates among the operators of the update.
+  void runUpdate();
+
+  OperatorSharding& of(mlir::Operation* op) { return operators_[op]; }
+  // Operators that a split reached on a whole factor and that have an expansion.
+  const std::vector<int64_t>& expansions() const { return expansions_; }
+  const std::vector<std::string>& conflicts() const { return conflicts_; }
+
+ private:
+  mlir::LogicalResult readStrategy(mlir::Operation* op);
+  mlir::LogicalResult readSplits(mlir::Operation* op, mlir::DictionaryAttr strategy);
+  mlir::LogicalResult readNames(mlir::Operation* op, mlir::DictionaryAttr strategy);
+  mlir::LogicalResult readConstraint(mlir::Operation* op);
+  mlir::LogicalResult readArguments();
+  mlir::FailureOr<Layout> parseLayout(const std::string& text, mlir::Value value, mlir::Location loc);
+  bool sweep(const std::string& phase);
+  bool inherit(mlir::Operation* op);
+  bool fromOperands(mlir::Operation* op);
+  bool fromUsers(mlir::Operation* op);
+  bool assign(mlir::Operation* op, int factor, const std::vector<Axis>& axes, const std::string& origin);
+  bool fits(mlir::Operation* op, int factor, const std::vector<Axis>& axes);
+  std::optional<Layout> layoutOf(mlir::Value value);
+
+  mlir::func::FuncOp step_;
+  const Mesh& mesh_;
+  const ir::OperatorRegistry& registry_;
+  const StoredShapes& stored_;
+  llvm::DenseMap<mlir::Operation*, OperatorSharding> operators_;
+  std::vector<std::optional<Layout>> arguments_;
+  std::vector<std::string> argumentOrigins_;
+  llvm::DenseMap<int64_t, mlir::Operation*> byId_;
+  std::vector<int64_t> expansions_;
+  std::vector<std::string> conflicts_;
+  std::set<std::string> noted_;
+};
+
+// Does any layout of the module's arguments carry a pad, and which shapes follow (argument index to stored shape)?
+// `batchAxes`: the axes inputs will be split over by default; `zeroAxes`: those of ZeRO, empty without.
+mlir::FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(mlir::func::FuncOp step, const Mesh& mesh,
+                                                                  const std::vector<Axis>& batchAxes,
+                                                                  const std::vector<Axis>& zeroAxes);
+
+// The layout text the user gave an argument: its own nn.layout, else the first matching pattern of nn.layouts; "" none.
+std::string userLayout(mlir::func::FuncOp step, unsigned index);
+
+}  // namespace weft

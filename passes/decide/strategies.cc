@@ -1,0 +1,288 @@
+// The user's words: shard strategies, constraints and argument layouts, checked and turned into axes of factors.
+
+#include <numeric>
+
+#include "ir/nn/operator_interface.h"
+#include "passes/decide/propagate.h"
+#include "passes/support/program.h"
+
+namespace weft {
+
+using namespace mlir;  // NOLINT
+
+namespace {
+
+std::vector<Shape> readSplitLists(Attribute attr) {
+  std::vector<Shape> lists;
+  if (auto outer = dyn_cast_or_null<ArrayAttr>(attr)) {
+    for (Attribute inner : outer) {
+      Shape list;
+      if (auto dense = dyn_cast<DenseI64ArrayAttr>(inner)) {
+        list.assign(dense.asArrayRef().begin(), dense.asArrayRef().end());
+      } else if (auto array = dyn_cast<ArrayAttr>(inner)) {
+        for (Attribute value : array) {
+          list.push_back(cast<IntegerAttr>(value).getInt());
+        }
+      }
+      lists.push_back(std::move(list));
+    }
+  }
+  return lists;
+}
+
+// Axis names per dimension as a layout text: ["dp,tp", ""] -> "[{dp,tp},{}]".
+std::string layoutText(ArrayAttr names) {
+  std::string text = "[";
+  for (Attribute name : names) {
+    text += (text.size() > 1 ? ",{" : "{") + cast<StringAttr>(name).getValue().str() + "}";
+  }
+  return text + "]";
+}
+
+bool writtenWithNames(DictionaryAttr strategy) {
+  for (StringRef key : {"in", "out"}) {
+    auto outer = dyn_cast_or_null<ArrayAttr>(strategy.get(key));
+    for (Attribute inner : outer ? outer.getValue() : ArrayRef<Attribute>()) {
+      auto array = dyn_cast<ArrayAttr>(inner);
+      if (array && !array.empty() && isa<StringAttr>(array[0])) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool globMatches(StringRef pattern, StringRef name) {
+  if (pattern.empty()) {
+    return name.empty();
+  }
+  if (pattern.front() == '*') {
+    return globMatches(pattern.drop_front(), name) || (!name.empty() && globMatches(pattern, name.drop_front()));
+  }
+  return !name.empty() && (pattern.front() == '?' || pattern.front() == name.front()) &&
+         globMatches(pattern.drop_front(), name.drop_front());
+}
+
+int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+}  // namespace
+
+LogicalResult Propagation::readUser() {
+  if (failed(readArguments())) {
+    return failure();
+  }
+  for (Operation& op : step_.getBody().front().without_terminator()) {
+    if (!operators_[&op].rule) {
+      return op.emitError() << labelOf(&op) << " has no rule over its stored shapes";
+    }
+    if (op.hasAttr(kStrategyAttr) && failed(readStrategy(&op))) {
+      return failure();
+    }
+    if (op.getName().getStringRef() == "nn.constrain" && failed(readConstraint(&op))) {
+      return failure();
+    }
+  }
+  return success();
+}
+
+LogicalResult Propagation::readStrategy(Operation* op) {
+  auto strategy = op->getAttrOfType<DictionaryAttr>(kStrategyAttr);
+  if (!strategy) {
+    return op->emitError("attribute nn.strategy should be a dictionary with 'in' and optionally 'out'");
+  }
+  operators_[op].origin = "user";
+  return writtenWithNames(strategy) ? readNames(op, strategy) : readSplits(op, strategy);
+}
+
+LogicalResult Propagation::readSplits(Operation* op, DictionaryAttr strategy) {
+  OperatorSharding& sharding = operators_[op];
+  const std::vector<Shape> out = readSplitLists(strategy.get("out"));
+  absl::StatusOr<SplitStrategy> split = resolveSplits(*sharding.rule, readSplitLists(strategy.get("in")), out, mesh_);
+  if (!split.ok()) {
+    return op->emitError() << labelOf(op) << ": " << std::string(split.status().message());
+  }
+  for (size_t f = 0; f < split->axes.size(); ++f) {
+    sharding.axes[f] = split->axes[f];
+  }
+  for (size_t r = 0; !out.empty() && r < split->results.size(); ++r) {
+    sharding.wanted[static_cast<unsigned>(r)] = split->results[r];
+  }
+  return success();
+}
+
+LogicalResult Propagation::readNames(Operation* op, DictionaryAttr strategy) {
+  OperatorSharding& sharding = operators_[op];
+  auto in = strategy.getAs<ArrayAttr>("in");
+  if (!in || in.size() != op->getNumOperands()) {
+    return op->emitError() << labelOf(op) << ": the strategy has " << (in ? in.size() : 0) << " operands, the operator "
+                           << op->getNumOperands() << "; give one list of axis names per operand";
+  }
+  FactorAxes axes(sharding.axes.size());
+  std::vector<int> from(axes.size(), -1);
+  for (unsigned i = 0; i < in.size(); ++i) {
+    FailureOr<Layout> layout = parseLayout(layoutText(cast<ArrayAttr>(in[i])), op->getOperand(i), op->getLoc());
+    if (failed(layout)) {
+      return failure();
+    }
+    const Rule::Projection projected = sharding.rule->projectOperand(i, *layout);
+    if (!projected.overflow.empty()) {
+      return op->emitError() << labelOf(op) << ": operand " << i << " as " << layout->print(mesh_)
+                             << " splits a dimension that the operator sees as several, across their border; use fewer parts";
+    }
+    for (size_t f = 0; f < axes.size(); ++f) {
+      bool present = false;
+      for (const DimFactors& dim : sharding.rule->operands()[i]) {
+        present |= llvm::is_contained(dim, static_cast<int>(f));
+      }
+      if (!present) {
+        continue;
+      }
+      if (from[f] >= 0 && axes[f] != projected.axes[f]) {
+        return op->emitError() << labelOf(op) << ": dimension '" << sharding.rule->factors()[f].name << "' is split over "
+                               << Layout({axes[f]}).print(mesh_) << " in operand " << from[f] << " but over "
+                               << Layout({projected.axes[f]}).print(mesh_) << " in operand " << i
+                               << "; write the same axes in both";
+      }
+      axes[f] = projected.axes[f];
+      from[f] = static_cast<int>(i);
+    }
+  }
+  for (size_t f = 0; f < axes.size(); ++f) {
+    const Factor& factor = sharding.rule->factors()[f];
+    if (!axes[f].empty() && factor.whole && registry_.expansion(op) != nullptr) {
+      expansions_.push_back(idOf(op));
+      return success();
+    }
+  }
+  if (absl::Status status = sharding.rule->check(axes, mesh_); !status.ok()) {
+    return op->emitError() << labelOf(op) << ": " << std::string(status.message());
+  }
+  for (size_t f = 0; f < axes.size(); ++f) {
+    // Factors that only results have stay open to propagation.
+    if (from[f] >= 0) {
+      sharding.axes[f] = axes[f];
+    }
+  }
+  auto out = strategy.getAs<ArrayAttr>("out");
+  for (unsigned r = 0; out && r < out.size(); ++r) {
+    if (r >= op->getNumResults()) {
+      return op->emitError() << labelOf(op) << ": the strategy has " << out.size() << " results, the operator "
+                             << op->getNumResults();
+    }
+    FailureOr<Layout> layout = parseLayout(layoutText(cast<ArrayAttr>(out[r])), op->getResult(r), op->getLoc());
+    if (failed(layout)) {
+      return failure();
+    }
+    sharding.wanted[r] = *layout;
+  }
+  return success();
+}
+
+LogicalResult Propagation::readConstraint(Operation* op) {
+  auto text = op->getAttrOfType<StringAttr>("layout");
+  if (!text || text.getValue().empty()) {
+    return success();
+  }
+  FailureOr<Layout> layout = parseLayout(text.getValue().str(), op->getResult(0), op->getLoc());
+  if (failed(layout)) {
+    return failure();
+  }
+  fix(op, *layout, "user");
+  return success();
+}
+
+FailureOr<Layout> Propagation::parseLayout(const std::string& text, Value value, Location loc) {
+  absl::StatusOr<Layout> layout = Layout::parse(text, mesh_);
+  absl::Status status = layout.status();
+  if (layout.ok()) {
+    // The stored shape stands in for the tensor's; a pad was taken into it before.
+    Layout plain = *layout;
+    for (size_t d = 0; d < plain.dimensions(); ++d) {
+      plain.setPad(d, 0);
+    }
+    *layout = plain;
+    status = plain.check(stored_.of(value), mesh_);
+    if (status.ok() && plain.isPartial()) {
+      status = absl::InvalidArgumentError("layout " + text + " is partial; a value cannot be asked to be a pending sum");
+    }
+  }
+  if (!status.ok()) {
+    return emitError(loc) << std::string(status.message()), failure();
+  }
+  return *layout;
+}
+
+std::string userLayout(func::FuncOp step, unsigned index) {
+  if (auto attr = step.getArgAttrOfType<StringAttr>(index, "nn.layout")) {
+    return attr.getValue().str();
+  }
+  const Argument argument = argumentAt(step, index);
+  auto patterns = step->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>("nn.layouts");
+  for (Attribute entry : patterns && argument.kind == "parameter" ? patterns.getValue() : ArrayRef<Attribute>()) {
+    auto pair = cast<ArrayAttr>(entry);
+    if (globMatches(cast<StringAttr>(pair[0]).getValue(), argument.name)) {
+      return cast<StringAttr>(pair[1]).getValue().str();
+    }
+  }
+  return "";
+}
+
+LogicalResult Propagation::readArguments() {
+  for (unsigned i = 0; i < step_.getNumArguments(); ++i) {
+    const std::string text = userLayout(step_, i);
+    if (text.empty()) {
+      continue;
+    }
+    FailureOr<Layout> layout = parseLayout(text, step_.getArgument(i), step_.getArgument(i).getLoc());
+    if (failed(layout)) {
+      return failure();
+    }
+    arguments_[i] = *layout;
+    argumentOrigins_[i] = "user";
+  }
+  return success();
+}
+
+FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(func::FuncOp step, const Mesh& mesh,
+                                                            const std::vector<Axis>& batchAxes,
+                                                            const std::vector<Axis>& zeroAxes) {
+  llvm::DenseMap<unsigned, Shape> stored;
+  const int64_t batch = partsOf(batchAxes);
+  const int64_t shards = partsOf(zeroAxes);
+  for (const Argument& argument : argumentsOf(step)) {
+    Value value = step.getArgument(argument.index);
+    Shape shape = ir::shapeOf(value);
+    const std::string text = userLayout(step, argument.index);
+    if (argument.kind == "input") {
+      auto attr = step.getArgAttrOfType<IntegerAttr>(argument.index, "nn.batch_dim");
+      const int64_t dim = attr ? attr.getInt() : 0;
+      if (dim >= 0 && dim < static_cast<int64_t>(shape.size()) && shape[dim] > 1) {
+        shape[dim] = roundUp(shape[dim], batch * mesh.pieces());
+      }
+    } else if (!text.empty()) {
+      absl::StatusOr<Layout> layout = Layout::parse(text, mesh);
+      if (!layout.ok() || layout->dimensions() != shape.size()) {
+        return emitError(value.getLoc())
+                   << "parameter '" << argument.name << "': "
+                   << (layout.ok() ? "layout " + text + " has " + std::to_string(layout->dimensions()) +
+                                         " dimensions, the parameter " + std::to_string(shape.size())
+                                   : std::string(layout.status().message())),
+               failure();
+      }
+      shape = layout->storedShape(shape);
+    } else if (argument.kind == "parameter" && shards > 1) {
+      // ZeRO takes the largest dimension that divides; where none does, the largest is padded. Small tensors stay whole.
+      const bool divides = llvm::any_of(shape, [&](int64_t size) { return size % shards == 0; });
+      const auto largest = std::max_element(shape.begin(), shape.end());
+      if (!divides && largest != shape.end() && *largest > shards * 16) {
+        *largest = roundUp(*largest, shards);
+      }
+    }
+    if (shape != ir::shapeOf(value)) {
+      stored[argument.index] = shape;
+    }
+  }
+  return stored;
+}
+
+}  // namespace weft

@@ -1,0 +1,92 @@
+// Builds the local state: functions, values that cross between them, the rank table, the named tensors.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/layout/reshard.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace weft {
+
+struct LocalFunction {
+  LocalFunction(mlir::func::FuncOp made, mlir::OpBuilder atEnd) : function(made), builder(std::move(atEnd)) {}
+
+  mlir::func::FuncOp function;
+  mlir::OpBuilder builder;                          // at the end of the body
+  llvm::DenseMap<mlir::Value, mlir::Value> values;  // annotated value to local value
+  std::map<std::string, mlir::Value> arguments;     // by buffer name
+  std::vector<mlir::Value> results;
+  std::vector<std::pair<std::string, std::string>> resultNames;  // buffer name, memory
+  std::vector<std::pair<std::string, std::string>> argumentNames;
+};
+
+struct TensorNames {
+  std::string name;
+  std::string kind;    // "input", "parameter", "state", "output"
+  std::string buffer;  // dist.value of its buffer
+};
+
+class LocalProgram {
+ public:
+  LocalProgram(mlir::ModuleOp module, const Mesh& mesh);
+
+  // The function of that name, made on first use.
+  LocalFunction& function(llvm::StringRef name);
+  // The function that defines an annotated value; for an argument of @step the update.
+  LocalFunction& functionOf(mlir::Value value);
+
+  void define(LocalFunction& function, mlir::Value annotated, mlir::Value local);
+  mlir::Value argument(LocalFunction& function, mlir::RankedTensorType type, const std::string& name,
+                       const std::string& memory, mlir::Location loc);
+  // An argument of `reader` that another function returns.
+  mlir::Value crossing(LocalFunction& reader, mlir::Value annotated, mlir::RankedTensorType type);
+  void returnValue(LocalFunction& function, mlir::Value local, const std::string& name, const std::string& memory);
+
+  // acc' = accumulate(acc, value) in `function`; later functions read `annotated` as the accumulator.
+  void accumulate(LocalFunction& function, mlir::Value annotated, mlir::Value value, mlir::Location loc,
+                  const std::string& label);
+  // One step of a reshard plan; `before` is the layout before it.
+  mlir::Value step(LocalFunction& function, mlir::Value value, const ReshardStep& step, const Layout& before,
+                   mlir::Operation* reshard);
+  mlir::Value dynamicSlice(LocalFunction& function, mlir::Value value, mlir::RankedTensorType type,
+                           llvm::ArrayRef<mlir::Attribute> starts, mlir::Location loc);
+
+  // A scalar whose value at rank r and piece p is offsets[r] + p * perPiece.
+  mlir::Attribute scalar(const std::vector<int64_t>& offsets, int64_t perPiece);
+
+  void addTensor(mlir::Value annotated, const Layout& layout, const TensorNames& names);
+  // The shape in files of the tensor added last; null keeps its own.
+  void lastTensorAttribute(mlir::Attribute fileShape);
+
+  static DType elementType(mlir::Value value);
+
+  // Writes terminators, argument and result attributes, module attributes.
+  void finish();
+
+ private:
+  struct Crossing {
+    std::string name;
+    std::string producer;
+    bool toOtherThanBackward = false;
+  };
+
+  mlir::ModuleOp module_;
+  Mesh mesh_;
+  mlir::Builder attributes_;
+  llvm::MapVector<llvm::StringRef, std::unique_ptr<LocalFunction>> functions_;
+  llvm::DenseMap<mlir::Value, std::string> definedIn_;
+  llvm::DenseMap<mlir::Value, std::string> accumulators_;
+  llvm::MapVector<mlir::Value, Crossing> crossings_;
+  std::map<std::vector<int64_t>, int64_t> columns_;
+  std::vector<std::vector<int64_t>> table_;  // by column
+  std::vector<mlir::DictionaryAttr> tensors_;
+  int64_t accumulatorCount_ = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,396 @@
+// annotated -> local: what one rank computes.
+//
+// Every op goes into the function the annotated state names (dist.function). A value read in another function than its own
+// crosses: it is returned under a unique name there and taken as an argument of that name here. Reshards become the planner's
+// collectives, global shapes local ones; what differs between ranks (origins, starts of slices, sources of permutes)
+// becomes columns of the rank table.
+
+#include <map>
+
+#include "ir/dist/dist.h"
+#include "ir/layout/reshard.h"
+#include "ir/nn/nn.h"
+#include "ir/nn/operator_interface.h"
+#include "mlir/IR/Builders.h"
+#include "passes/partition/local_program.h"
+#include "passes/partition/passes.h"
+#include "passes/support/program.h"
+
+namespace weft {
+namespace {
+
+using namespace mlir;  // NOLINT
+
+bool isTime(const Axis& axis) { return axis.kind == AxisKind::kTime; }
+
+// The layout of one piece: time axes left out.
+Layout withoutTime(const Layout& layout) {
+  Layout space = layout;
+  for (size_t d = 0; d < layout.dimensions(); ++d) {
+    std::vector<Axis> axes = layout.dim(d);
+    llvm::erase_if(axes, isTime);
+    space.setDim(d, axes);
+    space.setPad(d, 0);
+  }
+  std::vector<Partial> partial = layout.partial();
+  llvm::erase_if(partial, [](const Partial& p) { return isTime(p.axis); });
+  space.setPartial(partial);
+  return space;
+}
+
+bool pendingOverTime(const Layout& layout) {
+  return llvm::any_of(layout.partial(), [](const Partial& p) { return isTime(p.axis); });
+}
+
+int timeDim(const Layout& layout) {
+  for (size_t d = 0; d < layout.dimensions(); ++d) {
+    if (llvm::any_of(layout.dim(d), isTime)) {
+      return static_cast<int>(d);
+    }
+  }
+  return -1;
+}
+
+class Localiser {
+ public:
+  Localiser(ModuleOp module, Mesh mesh)
+      : mesh_(mesh), planner_(mesh, Machine()), program_(module, mesh), builder_(module.getContext()) {}
+
+  LogicalResult runStep(func::FuncOp step) {
+    step_ = step;
+    for (Operation& op : step.getBody().front().without_terminator()) {
+      if (failed(visit(&op))) {
+        return failure();
+      }
+    }
+    for (unsigned i = 0; i < step.getNumResults(); ++i) {
+      if (failed(finishResult(i))) {
+        return failure();
+      }
+    }
+    return success();
+  }
+
+  LogicalResult runInit(func::FuncOp init) {
+    LocalFunction& function = program_.function("init");
+    for (Operation& op : init.getBody().front().without_terminator()) {
+      if (failed(localise(&op, function))) {
+        return failure();
+      }
+    }
+    for (unsigned i = 0; i < init.getNumResults(); ++i) {
+      program_.returnValue(function, function.values[returned(init, i)], resultText(init, i, kNameAttr),
+                           resultText(init, i, kKindAttr));
+    }
+    return success();
+  }
+
+  LogicalResult finish(func::FuncOp step) {
+    if (failed(describeTensors(step))) {
+      return failure();
+    }
+    program_.finish();
+    return success();
+  }
+
+ private:
+  FailureOr<Layout> layoutOf(Value value) {
+    auto attr = dyn_cast_or_null<ir::dist::LayoutAttr>(cast<RankedTensorType>(value.getType()).getEncoding());
+    if (!attr) {
+      return emitError(value.getLoc(), "value has no layout; run --weft-insert-reshards first"), failure();
+    }
+    const auto known = layouts_.find(attr);
+    if (known != layouts_.end()) {
+      return known->second;
+    }
+    absl::StatusOr<Layout> layout = Layout::parse(attr.getText().str(), mesh_);
+    if (!layout.ok()) {
+      return emitError(value.getLoc(), std::string(layout.status().message())), failure();
+    }
+    return layouts_[attr] = *layout;
+  }
+
+  RankedTensorType localType(Value value, const Layout& layout) {
+    auto tensor = cast<RankedTensorType>(value.getType());
+    return RankedTensorType::get(layout.localShape(ir::shapeOf(value)), tensor.getElementType());
+  }
+
+  LogicalResult visit(Operation* op) {
+    auto where = op->getAttrOfType<StringAttr>("dist.function");
+    if (!where) {
+      return op->emitError("has no dist.function; run --weft-insert-reshards first");
+    }
+    LocalFunction& function = program_.function(where.getValue());
+    if (auto reshard = dyn_cast<ir::dist::ReshardOp>(op)) {
+      return lowerReshard(reshard, function);
+    }
+    return localise(op, function);
+  }
+
+  // The local counterpart of `value` in `function`; an argument if it comes from outside.
+  FailureOr<Value> local(Value value, LocalFunction& function) {
+    const auto known = function.values.find(value);
+    if (known != function.values.end()) {
+      return known->second;
+    }
+    FailureOr<Layout> layout = layoutOf(value);
+    if (failed(layout)) {
+      return failure();
+    }
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      const Argument named = argumentAt(step_, argument.getArgNumber());
+      return function.values[value] =
+                 program_.argument(function, localType(value, *layout), named.name, named.kind, value.getLoc());
+    }
+    return function.values[value] = program_.crossing(function, value, localType(value, *layout));
+  }
+
+  LogicalResult localise(Operation* op, LocalFunction& function) {
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands()) {
+      FailureOr<Value> value = local(operand, function);
+      if (failed(value)) {
+        return failure();
+      }
+      operands.push_back(*value);
+    }
+    OpBuilder& builder = function.builder;
+    if (isa<ir::nn::ConstantOp>(op)) {
+      return localiseConstant(op, function);
+    }
+    // Words for the compiler only: they leave nothing to run.
+    if (isa<ir::nn::ConstrainOp, ir::nn::StopGradientOp>(op)) {
+      program_.define(function, op->getResult(0), operands[0]);
+      return success();
+    }
+    Operation* clone = builder.clone(*op);
+    clone->setOperands(operands);
+    for (auto [result, made] : llvm::zip(op->getResults(), clone->getResults())) {
+      FailureOr<Layout> layout = layoutOf(result);
+      if (failed(layout)) {
+        return failure();
+      }
+      made.setType(localType(result, *layout));
+      program_.define(function, result, made);
+    }
+    return localiseAttributes(op, clone);
+  }
+
+  LogicalResult localiseAttributes(Operation* op, Operation* clone) {
+    for (const char* name : {"dist.function", kIdAttr, kForwardAttr, kPrologueAttr, kStrategyAttr, kGradientOfAttr}) {
+      clone->removeAttr(name);
+    }
+    if (auto interface = dyn_cast<ir::OperatorInterface>(clone)) {
+      interface.localizeAttributes();
+    }
+    SmallVector<Attribute> scalars;
+    if (auto mask = dyn_cast<ir::dist::MaskPadOp>(op)) {
+      for (const int64_t dim : mask.getDims()) {
+        if (failed(addOrigin(op->getOperand(0), dim, scalars))) {
+          return failure();
+        }
+      }
+    } else if (auto interface = dyn_cast<ir::OperatorInterface>(op)) {
+      for (const ir::OriginRequest& request : interface.getOriginRequests()) {
+        Value value = request.isResult ? Value(op->getResult(request.index)) : op->getOperand(request.index);
+        if (failed(addOrigin(value, request.dim, scalars))) {
+          return failure();
+        }
+      }
+      if (interface.needsGlobalShape()) {
+        clone->setAttr("global_shape", builder_.getDenseI64ArrayAttr(ir::shapeOf(op->getResult(0))));
+      }
+    }
+    if (!scalars.empty()) {
+      clone->setAttr("dist.scalars", builder_.getArrayAttr(scalars));
+    }
+    return success();
+  }
+
+  LogicalResult addOrigin(Value value, int64_t dim, SmallVector<Attribute>& scalars) {
+    FailureOr<Layout> layout = layoutOf(value);
+    if (failed(layout)) {
+      return failure();
+    }
+    const Shape shape = ir::shapeOf(value);
+    std::vector<int64_t> offsets;
+    for (int64_t rank = 0; rank < mesh_.ranks(); ++rank) {
+      offsets.push_back(layout->slice(shape, mesh_, rank, 0).offset[dim]);
+    }
+    int64_t perPiece = 0;
+    if (mesh_.pieces() > 1) {
+      perPiece = layout->slice(shape, mesh_, 0, 1).offset[dim] - offsets[0];
+    }
+    scalars.push_back(program_.scalar(offsets, perPiece));
+    return success();
+  }
+
+  // A constant is the same everywhere: each rank takes its part of the whole.
+  LogicalResult localiseConstant(Operation* op, LocalFunction& function) {
+    Value result = op->getResult(0);
+    FailureOr<Layout> layout = layoutOf(result);
+    if (failed(layout)) {
+      return failure();
+    }
+    if (layout->hasPad()) {
+      return op->emitError("a constant would need a pad here; fill the tensor or split another dimension");
+    }
+    Operation* whole = function.builder.clone(*op);
+    whole->removeAttr("dist.function");
+    whole->removeAttr(kIdAttr);
+    auto tensor = cast<RankedTensorType>(result.getType());
+    whole->getResult(0).setType(RankedTensorType::get(tensor.getShape(), tensor.getElementType()));
+    Value value = whole->getResult(0);
+    if (localType(result, *layout) != value.getType()) {
+      SmallVector<Attribute> starts;
+      for (int64_t dim = 0; dim < tensor.getRank(); ++dim) {
+        if (failed(addOrigin(result, dim, starts))) {
+          return failure();
+        }
+      }
+      value = program_.dynamicSlice(function, value, localType(result, *layout), starts, op->getLoc());
+    }
+    program_.define(function, result, value);
+    return success();
+  }
+
+  LogicalResult lowerReshard(ir::dist::ReshardOp op, LocalFunction& function) {
+    Value source = op->getOperand(0);
+    Value target = op->getResult(0);
+    FailureOr<Value> value = local(source, function);
+    FailureOr<Layout> from = layoutOf(source);
+    FailureOr<Layout> to = layoutOf(target);
+    if (failed(value) || failed(from) || failed(to)) {
+      return failure();
+    }
+    if (pendingOverTime(*from) && !pendingOverTime(*to)) {
+      program_.accumulate(function, target, *value, op->getLoc(), labelOf(source.getDefiningOp()));
+      return success();
+    }
+    if (timeDim(*to) >= 0 && timeDim(*from) < 0) {
+      program_.define(function, target, slicePiece(function, *value, target, *to));
+      return success();
+    }
+    const Shape piece = pieceShape(source, *from);
+    const DType type = program_.elementType(source);
+    absl::StatusOr<ReshardPlan> plan = planner_.plan(piece, type, withoutTime(*from), withoutTime(*to));
+    if (!plan.ok()) {
+      return op.emitError(std::string(plan.status().message()));
+    }
+    Layout current = withoutTime(*from);
+    for (const ReshardStep& step : plan->steps) {
+      value = program_.step(function, *value, step, current, op);
+      current = step.layout;
+    }
+    program_.define(function, target, *value);
+    return success();
+  }
+
+  // Stored global shape of one piece of a value.
+  Shape pieceShape(Value value, const Layout& layout) {
+    Shape shape = layout.storedShape(ir::shapeOf(value));
+    if (const int dim = timeDim(layout); dim >= 0) {
+      shape[dim] /= mesh_.pieces();
+    }
+    return shape;
+  }
+
+  Value slicePiece(LocalFunction& function, Value value, Value target, const Layout& layout) {
+    RankedTensorType type = localType(target, layout);
+    SmallVector<Attribute> starts;
+    for (int64_t d = 0; d < type.getRank(); ++d) {
+      const std::vector<int64_t> zeros(mesh_.ranks(), 0);
+      starts.push_back(program_.scalar(zeros, d == timeDim(layout) ? type.getDimSize(d) : 0));
+    }
+    return program_.dynamicSlice(function, value, type, starts, target.getLoc());
+  }
+
+  LogicalResult finishResult(unsigned index) {
+    Value value = returned(step_, index);
+    std::string name = resultText(step_, index, kNameAttr);
+    std::string memory = resultText(step_, index, kKindAttr);
+    if (memory == "updated") {
+      memory = argumentAt(step_, step_.getResultAttrOfType<IntegerAttr>(index, kUpdatesAttr).getInt()).kind;
+    } else {
+      memory = "output";
+      name = "out." + name;
+    }
+    LocalFunction& function = program_.functionOf(value);
+    FailureOr<Value> made = local(value, function);
+    if (failed(made)) {
+      return failure();
+    }
+    program_.returnValue(function, *made, name, memory);
+    return success();
+  }
+
+  LogicalResult describeTensors(func::FuncOp step) {
+    for (const Argument& argument : argumentsOf(step)) {
+      if (failed(describe(step.getArgument(argument.index), argument.name, argument.kind, argument.name))) {
+        return failure();
+      }
+      program_.lastTensorAttribute(step.getArgAttr(argument.index, "nn.file_shape"));
+    }
+    for (unsigned i = 0; i < step.getNumResults(); ++i) {
+      const std::string kind = resultText(step, i, kKindAttr);
+      const std::string name = resultText(step, i, kNameAttr);
+      if (kind != "updated" && failed(describe(returned(step, i), name, "output", "out." + name))) {
+        return failure();
+      }
+    }
+    return success();
+  }
+
+  LogicalResult describe(Value value, const std::string& name, const std::string& kind, const std::string& buffer) {
+    FailureOr<Layout> layout = layoutOf(value);
+    if (failed(layout)) {
+      return failure();
+    }
+    program_.addTensor(value, *layout, {name, kind, buffer});
+    return success();
+  }
+
+  Mesh mesh_;
+  ReshardPlanner planner_;
+  LocalProgram program_;
+  Builder builder_;
+  func::FuncOp step_;
+  llvm::DenseMap<Attribute, Layout> layouts_;
+};
+
+class LocalizePass : public PassWrapper<LocalizePass, OperationPass<ModuleOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LocalizePass)
+  StringRef getArgument() const override { return "weft-localize"; }
+  StringRef getDescription() const override { return "Cut the step into functions of one rank's local computation"; }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<Mesh> mesh = meshOf(module);
+    func::FuncOp step = stepFunction(module);
+    func::FuncOp init = initFunction(module);
+    if (failed(mesh) || !step) {
+      return signalPassFailure();
+    }
+    // The old functions keep their names while the new ones are built.
+    step.setName("annotated_step");
+    if (init) {
+      init.setName("annotated_init");
+    }
+    Localiser localiser(module, *mesh);
+    if ((init && failed(localiser.runInit(init))) || failed(localiser.runStep(step)) || failed(localiser.finish(step))) {
+      return signalPassFailure();
+    }
+    step.erase();
+    if (init) {
+      init.erase();
+    }
+    module->setAttr(kStateAttr, StringAttr::get(&getContext(), "local"));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createLocalizePass() { return std::make_unique<LocalizePass>(); }
+
+}  // namespace weft

@@ -1,0 +1,37 @@
+// The compiler as one function: a logical module in, a plan out.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ir/registry.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace weft {
+
+// What the user may ask of one compilation beside what the module itself says (mesh, strategies, optimizer: see the module
+// attributes in docs/ir.md).
+struct PipelineOptions {
+  // Numbered files `03-decide.mlir`, ... with the user's source line on every op; empty: no dump.
+  std::string dumpDir;
+  // A decisions record to realise instead of deciding; empty: decide.
+  std::string decisions;
+  // The program's name over a parameter store; "evaluate" leaves out gradients and update.
+  std::string program = "train";
+};
+
+// Adds the phases after `from` ("", "logical", "annotated", "local") in order.
+void buildPipeline(mlir::OpPassManager& manager, const ir::OperatorRegistry& registry,
+                   const PipelineOptions& options, const std::string& from = "");
+
+// Runs all phases on `module` (changed in place, ending in the scheduled state) and emits the plan. Errors carry the user's
+// source line: "model.cc:12: error: ...".
+absl::StatusOr<plan::Plan> compileModule(mlir::ModuleOp module, const ir::OperatorRegistry& registry,
+                                         const PipelineOptions& options);
+
+// Registers the dialects that modules of any state use.
+void registerWeftDialects(mlir::DialectRegistry& registry);
+
+}  // namespace weft

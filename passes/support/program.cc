@@ -1,0 +1,132 @@
+#include "passes/support/program.h"
+
+#include <algorithm>
+
+#include "ir/dist/dist.h"
+#include "mlir/IR/Builders.h"
+
+namespace weft {
+
+using namespace mlir;  // NOLINT: the file is about MLIR types throughout
+
+func::FuncOp stepFunction(ModuleOp module) { return module.lookupSymbol<func::FuncOp>("step"); }
+
+func::FuncOp initFunction(ModuleOp module) { return module.lookupSymbol<func::FuncOp>("init"); }
+
+FailureOr<Mesh> meshOf(ModuleOp module) {
+  auto attr = module->getAttrOfType<ir::dist::MeshAttr>("dist.mesh");
+  if (!attr) {
+    module.emitError("the module has no attribute dist.mesh; give a mesh such as dp=2,tp=2");
+    return failure();
+  }
+  absl::StatusOr<Mesh> mesh = Mesh::parse(attr.getText().str());
+  if (!mesh.ok()) {
+    module.emitError(std::string(mesh.status().message()));
+    return failure();
+  }
+  return *mesh;
+}
+
+static Attribute option(ModuleOp module, StringRef name) {
+  auto options = module->getAttrOfType<DictionaryAttr>("nn.options");
+  return options ? options.get(name) : Attribute();
+}
+
+int64_t integerOption(ModuleOp module, StringRef name, int64_t otherwise) {
+  if (auto attr = dyn_cast_or_null<IntegerAttr>(option(module, name))) {
+    return attr.getInt();
+  }
+  if (auto attr = dyn_cast_or_null<BoolAttr>(option(module, name))) {
+    return attr.getValue() ? 1 : 0;
+  }
+  return otherwise;
+}
+
+double realOption(ModuleOp module, StringRef name, double otherwise) {
+  auto attr = dyn_cast_or_null<FloatAttr>(option(module, name));
+  return attr ? attr.getValueAsDouble() : otherwise;
+}
+
+std::string textOption(ModuleOp module, StringRef name, const std::string& otherwise) {
+  auto attr = dyn_cast_or_null<StringAttr>(option(module, name));
+  return attr ? attr.getValue().str() : otherwise;
+}
+
+static std::string text(Attribute attr) {
+  auto value = dyn_cast_or_null<StringAttr>(attr);
+  return value ? value.getValue().str() : "";
+}
+
+Argument argumentAt(func::FuncOp function, unsigned index) {
+  return {index, text(function.getArgAttr(index, kKindAttr)), text(function.getArgAttr(index, kNameAttr))};
+}
+
+std::vector<Argument> argumentsOf(func::FuncOp function) {
+  std::vector<Argument> arguments;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    arguments.push_back(argumentAt(function, i));
+  }
+  return arguments;
+}
+
+std::string resultText(func::FuncOp function, unsigned index, StringRef attr) {
+  return text(function.getResultAttr(index, attr));
+}
+
+Value returned(func::FuncOp function, unsigned index) {
+  return function.getBody().front().getTerminator()->getOperand(index);
+}
+
+void refreshType(func::FuncOp function) {
+  Block& body = function.getBody().front();
+  function.setType(FunctionType::get(function.getContext(), body.getArgumentTypes(),
+                                     body.getTerminator()->getOperandTypes()));
+}
+
+BlockArgument addArgument(func::FuncOp function, Type type, NamedAttrList attrs, Location loc) {
+  BlockArgument argument = function.getBody().front().addArgument(type, loc);
+  refreshType(function);
+  function.setArgAttrs(argument.getArgNumber(), attrs);
+  return argument;
+}
+
+void addResult(func::FuncOp function, Value value, NamedAttrList attrs) {
+  Operation* terminator = function.getBody().front().getTerminator();
+  terminator->insertOperands(terminator->getNumOperands(), value);
+  refreshType(function);
+  function.setResultAttrs(terminator->getNumOperands() - 1, attrs.getDictionary(function.getContext()));
+}
+
+int64_t idOf(Operation* op) {
+  auto attr = op->getAttrOfType<IntegerAttr>(kIdAttr);
+  return attr ? attr.getInt() : -1;
+}
+
+void assignIds(ModuleOp module) {
+  int64_t next = 0;
+  module.walk([&](Operation* op) { next = std::max(next, idOf(op) + 1); });
+  Builder builder(module.getContext());
+  for (auto function : module.getOps<func::FuncOp>()) {
+    for (Operation& op : function.getBody().front().without_terminator()) {
+      if (idOf(&op) < 0) {
+        op.setAttr(kIdAttr, builder.getI64IntegerAttr(next++));
+      }
+    }
+  }
+}
+
+std::string labelOf(Operation* op) {
+  std::string name = text(op->getAttr(kNameAttr));
+  return name.empty() ? op->getName().stripDialect().str() : name;
+}
+
+void copyMarks(Operation* like, Operation* op) {
+  for (const char* attr : {kPhaseAttr, kForwardAttr, kNameAttr}) {
+    if (like->hasAttr(attr) && !op->hasAttr(attr)) {
+      op->setAttr(attr, like->getAttr(attr));
+    }
+  }
+  op->setLoc(like->getLoc());
+}
+
+}  // namespace weft

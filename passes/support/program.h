@@ -1,0 +1,74 @@
+// Reading and writing what a module says of itself: mesh, options, and the named arguments and results of its functions.
+// The attribute names are listed in docs/ir.md.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/layout/layout.h"
+#include "ir/layout/mesh.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace weft {
+
+// Attribute names used by several phases.
+inline constexpr char kKindAttr[] = "nn.kind";
+inline constexpr char kNameAttr[] = "nn.name";
+inline constexpr char kIdAttr[] = "nn.id";
+inline constexpr char kForwardAttr[] = "nn.fwd";
+inline constexpr char kPhaseAttr[] = "nn.phase";
+inline constexpr char kInitAttr[] = "nn.init";
+inline constexpr char kStrategyAttr[] = "nn.strategy";
+inline constexpr char kUpdatesAttr[] = "nn.arg";
+inline constexpr char kPrologueAttr[] = "nn.prologue";
+inline constexpr char kGradientOfAttr[] = "nn.gradient_of";
+inline constexpr char kDecisionsAttr[] = "dist.decisions";
+inline constexpr char kStateAttr[] = "dist.state";
+
+// The functions @step and @init of a module; null if absent.
+mlir::func::FuncOp stepFunction(mlir::ModuleOp module);
+mlir::func::FuncOp initFunction(mlir::ModuleOp module);
+
+// The mesh of the module; an error on the module op if it is missing or malformed.
+mlir::FailureOr<Mesh> meshOf(mlir::ModuleOp module);
+
+// Entries of the dictionary nn.options, with a value for an absent one.
+int64_t integerOption(mlir::ModuleOp module, llvm::StringRef name, int64_t otherwise);
+double realOption(mlir::ModuleOp module, llvm::StringRef name, double otherwise);
+std::string textOption(mlir::ModuleOp module, llvm::StringRef name, const std::string& otherwise);
+
+// One named argument of a function.
+struct Argument {
+  unsigned index = 0;
+  std::string kind;  // "input", "parameter", "state"
+  std::string name;
+};
+Argument argumentAt(mlir::func::FuncOp function, unsigned index);
+std::vector<Argument> argumentsOf(mlir::func::FuncOp function);
+
+// The name and kind of a result ("loss", "output", "gradient", "updated").
+std::string resultText(mlir::func::FuncOp function, unsigned index, llvm::StringRef attr);
+
+// The value a function returns as result `index`.
+mlir::Value returned(mlir::func::FuncOp function, unsigned index);
+
+// Appends an argument or a result with its dictionary attributes; the function type follows.
+mlir::BlockArgument addArgument(mlir::func::FuncOp function, mlir::Type type, mlir::NamedAttrList attrs,
+                                mlir::Location loc);
+void addResult(mlir::func::FuncOp function, mlir::Value value, mlir::NamedAttrList attrs);
+// Makes the function type agree with block arguments and returned values.
+void refreshType(mlir::func::FuncOp function);
+
+// The unique number of an op, -1 if it has none; gives numbers to the ops that lack one, in order, after the greatest in use.
+int64_t idOf(mlir::Operation* op);
+void assignIds(mlir::ModuleOp module);
+
+// "h0.fc/matmul": the user's name of an op, else its mnemonic.
+std::string labelOf(mlir::Operation* op);
+
+// Replaces the phase, forward and location marks of `op` by those of `like`.
+void copyMarks(mlir::Operation* like, mlir::Operation* op);
+
+}  // namespace weft

@@ -1,0 +1,103 @@
+#include "runtime/plan/plan_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+// FNV-1a over 64 bits.
+uint64_t hashOf(const std::string& bytes) {
+  uint64_t hash = 14695981039346656037u;
+  for (const char c : bytes) {
+    hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211u;
+  }
+  return hash;
+}
+
+// Map fields in key order: the same plan gives the same bytes.
+std::string deterministicBytes(const plan::Plan& plan) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    plan.SerializeToCodedStream(&coded);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+DType dtypeOf(plan::ElementType type) { return static_cast<DType>(type); }
+plan::ElementType elementTypeOf(DType type) { return static_cast<plan::ElementType>(type); }
+
+absl::StatusOr<std::string> serializePlan(const plan::Plan& plan) {
+  plan::Plan copy = plan;
+  copy.set_checksum(0);
+  copy.set_checksum(hashOf(deterministicBytes(copy)));
+  return deterministicBytes(copy);
+}
+
+absl::Status writePlan(const plan::Plan& plan, const std::string& path) {
+  WEFT_ASSIGN_OR_RETURN(const std::string bytes, serializePlan(plan));
+  const std::string temporary = path + ".tmp";
+  {
+    std::ofstream stream(temporary, std::ios::binary | std::ios::trunc);
+    stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    stream.flush();
+    if (!stream) {
+      return absl::UnavailableError(absl::StrCat("cannot write ", temporary, ": ", std::strerror(errno)));
+    }
+  }
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+    return absl::UnavailableError(absl::StrCat("cannot rename ", temporary, " to ", path, ": ", std::strerror(errno)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<plan::Plan> readPlan(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) {
+    return absl::NotFoundError(absl::StrCat("cannot read plan ", path, ": ", std::strerror(errno)));
+  }
+  std::ostringstream bytes;
+  bytes << stream.rdbuf();
+  return parsePlan(bytes.str(), path);
+}
+
+absl::StatusOr<plan::Plan> parsePlan(const std::string& bytes, const std::string& source) {
+  plan::Plan plan;
+  if (bytes.empty() || !plan.ParseFromString(bytes)) {
+    return absl::DataLossError(absl::StrCat(source, ": not a plan file (", bytes.size(), " bytes); compile it again"));
+  }
+  if (plan.format_version() != kPlanFormatVersion) {
+    return absl::FailedPreconditionError(absl::StrCat(source, ": plan format ", plan.format_version(),
+                                                      ", this program reads format ", kPlanFormatVersion,
+                                                      "; compile the model again"));
+  }
+  const uint64_t written = plan.checksum();
+  plan.set_checksum(0);
+  const uint64_t found = hashOf(deterministicBytes(plan));
+  plan.set_checksum(written);
+  if (written != found) {
+    return absl::DataLossError(absl::StrCat(source, ": checksum ", written, " written, ", found,
+                                            " found; the file is damaged, compile it again"));
+  }
+  if (absl::Status status = validatePlan(plan); !status.ok()) {
+    return absl::Status(status.code(), absl::StrCat(source, ": ", std::string(status.message())));
+  }
+  return plan;
+}
+
+}  // namespace weft

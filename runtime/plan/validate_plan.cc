@@ -1,0 +1,298 @@
+// validatePlan: every index, offset and size of a plan in range.
+
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/plan_file.h"
+
+namespace weft {
+namespace {
+
+// Larger shapes and regions are mistakes; below it no product of two overflows.
+constexpr int64_t kMaxBytes = int64_t{1} << 48;
+constexpr int64_t kMaxRanks = 1 << 20;
+
+template <typename... Parts>
+absl::Status bad(const Parts&... parts) {
+  return absl::DataLossError(absl::StrCat("plan is inconsistent: ", parts...));
+}
+
+class Validator {
+ public:
+  explicit Validator(const plan::Plan& plan) : plan_(plan) {}
+
+  absl::Status run() {
+    if (plan_.ranks() < 1 || plan_.ranks() > kMaxRanks || plan_.pieces() < 1 || plan_.pieces() > kMaxRanks) {
+      return bad(plan_.ranks(), " ranks, ", plan_.pieces(), " pieces");
+    }
+    WEFT_RETURN_IF_ERROR(checkRegions());
+    WEFT_RETURN_IF_ERROR(checkBuffers());
+    WEFT_RETURN_IF_ERROR(checkTable());
+    WEFT_RETURN_IF_ERROR(checkGroups());
+    WEFT_RETURN_IF_ERROR(checkTensors());
+    WEFT_RETURN_IF_ERROR(checkFunctions());
+    return checkSchedules();
+  }
+
+ private:
+  absl::Status checkRegions() {
+    for (const plan::Region& region : plan_.memory().regions()) {
+      if (region.bytes() < 0 || region.bytes() > kMaxBytes || region.slots() < 1 || region.slots() > kMaxRanks) {
+        return bad("region ", plan::MemoryClass_Name(region.memory()), " has ", region.bytes(), " bytes in ",
+                   region.slots(), " slots");
+      }
+      regions_[region.memory()] = region.bytes();
+    }
+    return absl::OkStatus();
+  }
+
+  static absl::StatusOr<int64_t> bytesOf(plan::ElementType type,
+                                         const google::protobuf::RepeatedField<int64_t>& shape) {
+    if (!plan::ElementType_IsValid(type)) {
+      return bad("element type ", static_cast<int>(type));
+    }
+    int64_t bytes = byteSize(dtypeOf(type));
+    for (const int64_t size : shape) {
+      if (size < 0 || (size > 0 && bytes > kMaxBytes / size)) {
+        return bad("a shape with dimension ", size);
+      }
+      bytes *= size;
+    }
+    return bytes;
+  }
+
+  absl::Status checkBuffers() {
+    for (int i = 0; i < plan_.buffers_size(); ++i) {
+      const plan::Buffer& buffer = plan_.buffers(i);
+      WEFT_ASSIGN_OR_RETURN(const int64_t bytes, bytesOf(buffer.type(), buffer.shape()));
+      const auto region = regions_.find(buffer.memory());
+      const int64_t room = region == regions_.end() ? 0 : region->second;
+      if (buffer.bytes() != bytes || buffer.offset() < 0 || buffer.offset() > room || bytes > room - buffer.offset()) {
+        return bad("buffer ", i, " (", buffer.label(), ") of ", buffer.bytes(), " bytes at ", buffer.offset(),
+                   " in a region of ", room);
+      }
+      if (!buffer.data().empty() && static_cast<int64_t>(buffer.data().size()) != bytes) {
+        return bad("buffer ", i, " has ", buffer.data().size(), " bytes of data, its shape ", bytes);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status checkTable() {
+    const plan::RankTable& table = plan_.rank_table();
+    if (table.columns() < 0 || table.columns() > kMaxBytes / kMaxRanks ||
+        table.values_size() != plan_.ranks() * table.columns()) {
+      return bad("the rank table has ", table.values_size(), " values for ", plan_.ranks(), " ranks and ",
+                 table.columns(), " columns");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status checkGroups() {
+    for (int i = 0; i < plan_.group_sets_size(); ++i) {
+      std::set<int64_t> seen;
+      for (const auto& group : plan_.group_sets(i).groups()) {
+        if (group.ranks_size() != plan_.group_sets(i).groups(0).ranks_size()) {
+          return bad("group set ", i, " has groups of different sizes");
+        }
+        for (const int64_t rank : group.ranks()) {
+          if (rank < 0 || rank >= plan_.ranks() || !seen.insert(rank).second) {
+            return bad("group set ", i, " names rank ", rank, " twice or outside 0..", plan_.ranks() - 1);
+          }
+        }
+      }
+      if (static_cast<int64_t>(seen.size()) != plan_.ranks()) {
+        return bad("group set ", i, " covers ", seen.size(), " of ", plan_.ranks(), " ranks");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status checkTensors() {
+    for (const plan::NamedTensor& tensor : plan_.tensors()) {
+      WEFT_ASSIGN_OR_RETURN(const int64_t bytes, bytesOf(tensor.type(), tensor.shape()));
+      WEFT_ASSIGN_OR_RETURN(const int64_t fileBytes, bytesOf(tensor.type(), tensor.file_shape()));
+      if (bytes != fileBytes || tensor.buffer() >= static_cast<uint32_t>(plan_.buffers_size()) ||
+          tensor.slices_size() != plan_.ranks()) {
+        return bad("tensor '", tensor.name(), "': ", bytes, " bytes, ", fileBytes, " in files, buffer ",
+                   tensor.buffer(), ", ", tensor.slices_size(), " slices");
+      }
+      const plan::Buffer& buffer = plan_.buffers(static_cast<int>(tensor.buffer()));
+      if (buffer.type() != tensor.type() || buffer.shape_size() != tensor.shape_size()) {
+        return bad("tensor '", tensor.name(), "' and its buffer differ in type or dimensions");
+      }
+      for (const plan::Slice& slice : tensor.slices()) {
+        WEFT_RETURN_IF_ERROR(checkSlice(tensor, buffer, slice));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  static absl::Status checkSlice(const plan::NamedTensor& tensor, const plan::Buffer& buffer,
+                                 const plan::Slice& slice) {
+    if (slice.offset_size() != tensor.shape_size() || slice.valid_size() != tensor.shape_size()) {
+      return bad("tensor '", tensor.name(), "' has a slice of ", slice.offset_size(), " dimensions");
+    }
+    for (int d = 0; d < tensor.shape_size(); ++d) {
+      const int64_t offset = slice.offset(d);
+      const int64_t valid = slice.valid(d);
+      if (valid < 0 || valid > buffer.shape(d) || offset < 0 || offset > kMaxBytes ||
+          (valid > 0 && offset + valid > tensor.shape(d))) {
+        return bad("tensor '", tensor.name(), "' has a slice [", offset, ", ", offset + valid, ") in dimension ", d,
+                   " of size ", tensor.shape(d));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status checkOperand(const plan::Operand& operand, const std::string& label) {
+    if (operand.buffer() >= static_cast<uint32_t>(plan_.buffers_size())) {
+      return bad(label, " names buffer ", operand.buffer(), " of ", plan_.buffers_size());
+    }
+    const plan::Buffer& buffer = plan_.buffers(static_cast<int>(operand.buffer()));
+    const auto region = regions_.find(buffer.memory());
+    const int64_t room = region == regions_.end() ? 0 : region->second;
+    if (operand.offset() < 0 || operand.offset() > kMaxBytes || operand.piece_stride() < 0 ||
+        operand.piece_stride() > kMaxBytes / plan_.pieces()) {
+      return bad(label, " has an operand at offset ", operand.offset(), " + piece x ", operand.piece_stride());
+    }
+    const int64_t end = buffer.offset() + operand.offset() + operand.piece_stride() * (plan_.pieces() - 1) + buffer.bytes();
+    if (end > room) {
+      return bad(label, " reaches byte ", end, " of a region of ", room);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status checkFunctions() {
+    for (const plan::Function& function : plan_.functions()) {
+      for (const plan::Instruction& instruction : function.instructions()) {
+        WEFT_RETURN_IF_ERROR(checkInstruction(instruction));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status checkInstruction(const plan::Instruction& instruction) {
+    const std::string& label = instruction.label();
+    for (const plan::Operand& operand : instruction.inputs()) {
+      WEFT_RETURN_IF_ERROR(checkOperand(operand, label));
+    }
+    for (const plan::Operand& operand : instruction.outputs()) {
+      WEFT_RETURN_IF_ERROR(checkOperand(operand, label));
+    }
+    for (const plan::Scalar& scalar : instruction.scalars()) {
+      if (scalar.column() < -1 || scalar.column() >= plan_.rank_table().columns()) {
+        return bad(label, " reads column ", scalar.column(), " of ", plan_.rank_table().columns());
+      }
+    }
+    if (instruction.location() >= static_cast<uint32_t>(std::max(plan_.locations_size(), 1))) {
+      return bad(label, " names location ", instruction.location(), " of ", plan_.locations_size());
+    }
+    if (instruction.has_collective()) {
+      return checkCollective(instruction);
+    }
+    return instruction.kernel().empty() ? bad(label, " is neither a kernel nor a collective") : absl::OkStatus();
+  }
+
+  absl::Status checkCollective(const plan::Instruction& instruction) {
+    const plan::Collective& collective = instruction.collective();
+    if (instruction.inputs_size() == 0 || instruction.inputs_size() != instruction.outputs_size()) {
+      return bad(instruction.label(), " has ", instruction.inputs_size(), " inputs and ", instruction.outputs_size(),
+                 " outputs");
+    }
+    int64_t members = 1;
+    if (collective.kind() == plan::PERMUTE) {
+      if (collective.source_column() < 0 || collective.source_column() >= plan_.rank_table().columns()) {
+        return bad(instruction.label(), " reads column ", collective.source_column());
+      }
+      for (int64_t rank = 0; rank < plan_.ranks(); ++rank) {
+        const int64_t source = plan_.rank_table().values(
+            static_cast<int>(rank * plan_.rank_table().columns() + collective.source_column()));
+        if (source < 0 || source >= plan_.ranks()) {
+          return bad(instruction.label(), " receives from rank ", source);
+        }
+      }
+    } else if (collective.group_set() >= static_cast<uint32_t>(plan_.group_sets_size()) ||
+               plan_.group_sets(static_cast<int>(collective.group_set())).groups_size() == 0) {
+      return bad(instruction.label(), " names group set ", collective.group_set(), " of ", plan_.group_sets_size());
+    } else {
+      members = plan_.group_sets(static_cast<int>(collective.group_set())).groups(0).ranks_size();
+    }
+    for (int i = 0; i < instruction.inputs_size(); ++i) {
+      WEFT_RETURN_IF_ERROR(checkCollectiveShapes(instruction, i, members));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status checkCollectiveShapes(const plan::Instruction& instruction, int i, int64_t members) {
+    const plan::Collective& collective = instruction.collective();
+    const plan::Buffer& in = plan_.buffers(static_cast<int>(instruction.inputs(i).buffer()));
+    const plan::Buffer& out = plan_.buffers(static_cast<int>(instruction.outputs(i).buffer()));
+    std::vector<int64_t> expected(in.shape().begin(), in.shape().end());
+    auto scale = [&](int64_t dim, bool grow) {
+      if (dim < 0 || dim >= in.shape_size() || (!grow && expected[dim] % members != 0)) {
+        return false;
+      }
+      expected[dim] = grow ? expected[dim] * members : expected[dim] / members;
+      return true;
+    };
+    bool fits = true;
+    switch (collective.kind()) {
+      case plan::ALL_GATHER:
+        fits = scale(collective.dim(), true);
+        break;
+      case plan::REDUCE_SCATTER:
+        fits = scale(collective.dim(), false);
+        break;
+      case plan::ALL_TO_ALL:
+        fits = scale(collective.split_dim(), false) && scale(collective.dim(), true);
+        break;
+      default:
+        break;
+    }
+    if (!fits || in.type() != out.type() ||
+        !std::equal(expected.begin(), expected.end(), out.shape().begin(), out.shape().end())) {
+      return bad(instruction.label(), ": input and output shapes of a ",
+                 plan::CollectiveKind_Name(collective.kind()), " over ", members, " ranks do not fit");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status checkSchedules() {
+    if (plan_.schedules_size() != plan_.ranks()) {
+      return bad(plan_.schedules_size(), " schedules for ", plan_.ranks(), " ranks");
+    }
+    for (const plan::RankSchedule& schedule : plan_.schedules()) {
+      for (const auto* actions : {&schedule.init(), &schedule.step()}) {
+        for (const plan::Action& action : *actions) {
+          if (action.function() >= static_cast<uint32_t>(plan_.functions_size()) || action.piece() < 0 ||
+              action.piece() >= plan_.pieces() || action.slot() < 0 || action.slot() >= slots()) {
+            return bad("an action calls function ", action.function(), " for piece ", action.piece(), " in slot ",
+                       action.slot());
+          }
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  int64_t slots() const {
+    for (const plan::Region& region : plan_.memory().regions()) {
+      if (region.memory() == plan::ACTIVATION) {
+        return region.slots();
+      }
+    }
+    return 1;
+  }
+
+  const plan::Plan& plan_;
+  std::map<plan::MemoryClass, int64_t> regions_;
+};
+
+}  // namespace
+
+absl::Status validatePlan(const plan::Plan& plan) { return Validator(plan).run(); }
+
+}  // namespace weft

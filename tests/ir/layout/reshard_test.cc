@@ -1,0 +1,214 @@
+#include "ir/layout/reshard.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/ir/layout/reshard_interpreter.h"
+
+namespace weft {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ReshardTest : public ::testing::Test {
+ protected:
+  Layout layout(const std::string& text, const Mesh& mesh) const {
+    absl::StatusOr<Layout> layout = Layout::parse(text, mesh);
+    EXPECT_TRUE(layout.ok()) << layout.status();
+    return layout.value_or(Layout());
+  }
+
+  absl::StatusOr<ReshardPlan> plan(const std::string& mesh, const Shape& shape, const std::string& from,
+                                   const std::string& to) {
+    mesh_ = *Mesh::parse(mesh);
+    return ReshardPlanner(mesh_, machine_).plan(shape, DType::kF32, layout(from, mesh_), layout(to, mesh_));
+  }
+
+  // "all_gather [{},{}]; ..."
+  std::string steps(const std::string& mesh, const Shape& shape, const std::string& from, const std::string& to) {
+    absl::StatusOr<ReshardPlan> found = plan(mesh, shape, from, to);
+    if (!found.ok()) {
+      return std::string(found.status().message());
+    }
+    std::string text;
+    for (const ReshardStep& step : found->steps) {
+      text += (text.empty() ? "" : "; ") + collectiveName(step.kind) + " " + step.layout.print(mesh_);
+    }
+    return text;
+  }
+
+  Machine machine_;
+  Mesh mesh_;
+};
+
+TEST_F(ReshardTest, OneCollectiveEach) {
+  EXPECT_EQ(steps("dp=2,tp=4", {16, 32}, "[{dp},{}]", "[{dp},{tp}]"), "slice [{dp},{tp}]");
+  EXPECT_EQ(steps("dp=2,tp=4", {16, 32}, "[{dp},{tp}]", "[{dp},{}]"), "all_gather [{dp},{}]");
+  EXPECT_EQ(steps("dp=2,tp=4", {16, 32}, "[{tp},{}]", "[{},{tp}]"), "all_to_all [{},{tp}]");
+  EXPECT_EQ(steps("dp=2,tp=4", {16, 32}, "[{},{dp}] partial{tp:sum}", "[{tp},{dp}]"), "reduce_scatter [{tp},{dp}]");
+  EXPECT_EQ(steps("dp=2,tp=4", {16, 32}, "[{dp},{}] partial{tp:sum}", "[{dp},{}]"), "all_reduce [{dp},{}]");
+  EXPECT_EQ(steps("x=2,y=2", {16, 32}, "[{x},{y}]", "[{y},{x}]"), "permute [{y},{x}]");
+  EXPECT_EQ(steps("x=2,y=2", {16}, "[{x,y}]", "[{y,x}]"), "permute [{y,x}]");
+}
+
+TEST_F(ReshardTest, NothingToDo) {
+  EXPECT_EQ(steps("dp=2,tp=4", {16}, "[{dp,tp}]", "[{all}]"), "");
+  EXPECT_EQ(steps("a=3,b=2", {12}, "[{a,b}]", "[{all:(1)2,all:(2)3}]"), "");
+  EXPECT_EQ(steps("dp=2", {}, "[]", "[]"), "");
+}
+
+// The layout of the last step is spelled as the caller spelled it.
+TEST_F(ReshardTest, EndsInTheCallersSpelling) {
+  absl::StatusOr<ReshardPlan> found = plan("dp=2,tp=2", {16}, "[{}]", "[{dp,tp}]");
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->steps.back().layout, layout("[{dp,tp}]", mesh_));
+}
+
+TEST_F(ReshardTest, BytesAndCostOfEachCollective) {
+  // 16x32 f32 = 2048 bytes; machine: 2e-6 s per hop, 1e10 bytes per second.
+  auto check = [&](const std::string& from, const std::string& to, int64_t bytes, int64_t hops) {
+    absl::StatusOr<ReshardPlan> found = plan("tp=4", {16, 32}, from, to);
+    ASSERT_TRUE(found.ok()) << found.status();
+    ASSERT_EQ(found->steps.size(), 1u);
+    EXPECT_EQ(found->steps[0].bytesReceived, bytes);
+    EXPECT_DOUBLE_EQ(found->cost, static_cast<double>(hops) * 2e-6 + static_cast<double>(bytes) / 1e10);
+  };
+  check("[{tp},{}]", "[{},{}]", 1536, 3);
+  check("[{tp},{}]", "[{},{tp}]", 384, 3);
+  check("[{},{}] partial{tp:sum}", "[{tp},{}]", 1536, 3);
+  check("[{},{}] partial{tp:sum}", "[{},{}]", 3072, 6);
+  check("[{},{}]", "[{tp},{}]", 0, 0);
+}
+
+TEST_F(ReshardTest, CostModelIsSane) {
+  Machine machine;
+  for (CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,
+                              CollectiveKind::kAllReduce, CollectiveKind::kPermute}) {
+    EXPECT_LT(collectiveCost(machine, kind, 4, 1000), collectiveCost(machine, kind, 4, 1001));
+  }
+  EXPECT_EQ(collectiveCost(machine, CollectiveKind::kAllGather, 1, 0), 0);
+  EXPECT_EQ(collectiveCost(machine, CollectiveKind::kAllReduce, 8, 2000),
+            collectiveCost(machine, CollectiveKind::kAllGather, 8, 1000) +
+                collectiveCost(machine, CollectiveKind::kReduceScatter, 8, 1000));
+}
+
+// 4x2: a permute (1/8 of the tensor) and an all_to_all of half of x (1/16). Gathering y first would take 5/16.
+TEST_F(ReshardTest, AxesThatTradePlacesAreCut) {
+  machine_.linkLatency = 0;
+  absl::StatusOr<ReshardPlan> found = plan("x=4,y=2", {16, 32}, "[{x},{y}]", "[{y},{x}]");
+  ASSERT_TRUE(found.ok());
+  EXPECT_DOUBLE_EQ(found->cost, 16.0 * 32 * 4 * 6 / 32 / machine_.linkBandwidth);
+}
+
+TEST_F(ReshardTest, CutsThatDoNotNestMeetInTheLine) {
+  EXPECT_EQ(steps("6", {12, 12}, "[{all:(1)3},{}]", "[{all:(1)2},{}]"), "slice [{all},{}]; all_gather [{all:(1)2},{}]");
+  EXPECT_EQ(steps("6", {36, 36}, "[{all:(1)3},{all:(3)2}]", "[{all:(2)3},{all:(1)2}]"),
+            "permute [{all:(2)3},{all:(1)2}]");
+}
+
+TEST_F(ReshardTest, MaxIsNotScattered) {
+  EXPECT_EQ(steps("tp=4", {16, 32}, "[{},{}] partial{tp:max}", "[{tp},{}]"), "all_reduce [{},{}]; slice [{tp},{}]");
+}
+
+TEST_F(ReshardTest, PartialAxesOfTheTargetStayPending) {
+  EXPECT_EQ(steps("dp=2,tp=2", {16}, "[{}] partial{dp:sum,tp:sum}", "[{}] partial{dp:sum}"),
+            "all_reduce [{}] partial{dp:sum}");
+  EXPECT_EQ(steps("dp=2,tp=2", {16}, "[{tp}] partial{dp:sum}", "[{}] partial{dp:sum}"),
+            "all_gather [{}] partial{dp:sum}");
+}
+
+TEST_F(ReshardTest, PadsStay) {
+  EXPECT_EQ(steps("tp=4", {70, 4}, "[{tp},{}] pad{0:72}", "[{},{tp}] pad{0:72}"), "all_to_all [{},{tp}] pad{0:72}");
+  EXPECT_THAT(steps("tp=4", {72, 4}, "[{tp},{}]", "[{},{tp}] pad{0:76}"),
+              AllOf(HasSubstr("72 elements before and 76 after"), HasSubstr("keeps the pad")));
+}
+
+// 3 does not divide over tp=2, so the sum cannot be scattered there.
+TEST_F(ReshardTest, DivisibilityLimitsTheMoves) {
+  EXPECT_EQ(steps("tp=2", {3}, "[{}] partial{tp:sum}", "[{}]"), "all_reduce [{}]");
+  machine_.linkBandwidth = 1;  // bytes only
+  EXPECT_EQ(steps("dp=2,tp=2", {2, 3}, "[{dp},{}]", "[{},{}]"), "all_gather [{},{}]");
+}
+
+TEST_F(ReshardTest, TimeAxes) {
+  // Accumulation first: everything after it costs once per step.
+  EXPECT_EQ(steps("dp=2,micro=3", {16}, "[{}] partial{dp:sum,micro:sum}", "[{dp}]"),
+            "all_reduce [{}] partial{dp:sum}; reduce_scatter [{dp}]");
+  // The view of the piece comes last.
+  EXPECT_EQ(steps("dp=2,micro=2", {16}, "[{}]", "[{dp,micro}]"), "slice [{dp}]; slice [{dp,micro}]");
+  // A dimension split over time lies still; others may move, within the piece.
+  EXPECT_EQ(steps("dp=2,tp=2,micro=2", {16, 4}, "[{dp,micro},{tp}]", "[{dp,micro},{}]"), "all_gather [{dp,micro},{}]");
+  absl::StatusOr<ReshardPlan> found = plan("dp=2,tp=2,micro=2", {16, 4}, "[{dp,micro},{tp}]", "[{dp,micro},{}]");
+  EXPECT_EQ(found->steps[0].bytesReceived, 4 * 2 * 4);
+  EXPECT_EQ(plan("dp=2,micro=3", {16}, "[{}] partial{micro:sum}", "[{}]")->cost, 0);
+}
+
+TEST_F(ReshardTest, TimeErrors) {
+  EXPECT_THAT(steps("dp=2,micro=2", {16, 4}, "[{dp,micro},{}]", "[{micro},{dp}]"),
+              AllOf(HasSubstr("dimension 0 of '[{dp,micro},{}]'"), HasSubstr("would mix the pieces")));
+  EXPECT_THAT(steps("dp=2,micro=2", {16, 4}, "[{micro},{}]", "[{},{}]"), HasSubstr("would mix the pieces"));
+}
+
+TEST_F(ReshardTest, Errors) {
+  EXPECT_THAT(steps("dp=2", {16}, "[{dp}]", "[{}] partial{dp:sum}"), HasSubstr("never makes a value partial"));
+  EXPECT_THAT(steps("dp=2", {16}, "[{}] partial{dp:max}", "[{}] partial{dp:sum}"), HasSubstr("partial{dp:sum}"));
+  EXPECT_THAT(steps("dp=2", {15}, "[{}]", "[{dp}]"), AllOf(HasSubstr("'to'"), HasSubstr("size 15")));
+  EXPECT_THAT(steps("dp=2", {16, 2}, "[{dp}]", "[{}]"), AllOf(HasSubstr("'from'"), HasSubstr("has 1 dimensions")));
+}
+
+TEST_F(ReshardTest, GroupsOfAPermuteAreItsCycles) {
+  absl::StatusOr<ReshardPlan> found = plan("x=2,y=2", {4, 4}, "[{x},{y}]", "[{y},{x}]");
+  ASSERT_TRUE(found.ok());
+  EXPECT_THAT(found->steps[0].source, ElementsAre(0, 2, 1, 3));
+  EXPECT_THAT(groupsOf(found->steps[0], mesh_), ElementsAre(ElementsAre(1, 2)));
+  ReshardStep ring;
+  ring.kind = CollectiveKind::kPermute;
+  ring.source = {2, 0, 1};
+  // Rank 1 receives what rank 0 had, rank 2 what rank 1 had.
+  EXPECT_THAT(groupsOf(ring, *Mesh::parse("3")), ElementsAre(ElementsAre(0, 1, 2)));
+}
+
+// The same reshard under other axis names comes from the memo and must still name its own axes.
+TEST_F(ReshardTest, RenamedAxesGiveTheSamePlan) {
+  mesh_ = *Mesh::parse("a=2,b=4,c=2,d=4");
+  ReshardPlanner planner(mesh_, machine_);
+  auto run = [&](const std::string& from, const std::string& to) {
+    absl::StatusOr<ReshardPlan> found = planner.plan({64, 64}, DType::kF32, layout(from, mesh_), layout(to, mesh_));
+    EXPECT_TRUE(found.ok()) << found.status();
+    std::mt19937 random(3);
+    testing::Ranks ranks(mesh_, {64, 64});
+    ranks.place(layout(from, mesh_), random);
+    for (const ReshardStep& step : found->steps) {
+      ranks.run(step);
+      EXPECT_EQ(ranks.compare(step.layout), "");
+    }
+    EXPECT_EQ(ranks.compare(layout(to, mesh_)), "");
+    return found->cost;
+  };
+  double first = run("[{a},{b}]", "[{b},{a}]");
+  EXPECT_EQ(run("[{c},{d}]", "[{d},{c}]"), first);
+  EXPECT_EQ(run("[{a},{d}]", "[{d},{a}]"), first);
+}
+
+TEST_F(ReshardTest, PlansAreDeterministic) {
+  std::string first = steps("x=4,y=2,z=2", {32, 32}, "[{x},{y,z}]", "[{z},{x,y}]");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(steps("x=4,y=2,z=2", {32, 32}, "[{x},{y,z}]", "[{z},{x,y}]"), first);
+  }
+}
+
+// Far more ranks than can be searched exhaustively: still a plan, and no dearer than gathering everything.
+TEST_F(ReshardTest, LargeMeshesHaveAPlan) {
+  absl::StatusOr<ReshardPlan> found =
+      plan("a=16,b=8,c=8,d=4", {4096, 4096}, "[{a,d},{b}] partial{c:sum}", "[{b},{c,a}]");
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->steps.back().layout.print(mesh_), "[{b},{c,a}]");
+  double gather = 4096.0 * 4096 * 4 / machine_.linkBandwidth;
+  EXPECT_LT(found->cost, gather);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,11 @@
+# ctest entry `lit`: all tests/**.mlir. Needs lit.py and FileCheck of the LLVM tools package.
+find_package(Python3 COMPONENTS Interpreter)
+find_file(WEFT_LIT lit.py PATHS ${LLVM_TOOLS_BINARY_DIR}/../build/utils/lit NO_DEFAULT_PATH)
+find_program(WEFT_FILECHECK FileCheck PATHS ${LLVM_TOOLS_BINARY_DIR} NO_DEFAULT_PATH)
+if(Python3_FOUND AND WEFT_LIT AND WEFT_FILECHECK)
+  set(WEFT_LIT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/lit)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/lit.site.cfg.py.in ${WEFT_LIT_DIRECTORY}/lit.site.cfg.py @ONLY)
+  add_test(NAME lit COMMAND ${Python3_EXECUTABLE} ${WEFT_LIT} --succinct -v ${WEFT_LIT_DIRECTORY})
+else()
+  message(STATUS "lit tests are left out: lit.py or FileCheck is not installed (package llvm-19-tools)")
+endif()

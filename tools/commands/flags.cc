@@ -1,0 +1,178 @@
+#include "tools/commands/flags.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <numeric>
+#include <sstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "runtime/base/status.h"
+
+namespace weft::tools {
+namespace {
+
+// Levenshtein distance: insertions, deletions and replacements, one row of the table at a time.
+size_t editDistance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+std::vector<std::string> namesOf(const std::vector<Flag>& known) {
+  std::vector<std::string> names;
+  for (const Flag& flag : known) {
+    names.push_back(flag.name);
+  }
+  return names;
+}
+
+absl::Status unknownFlag(const std::string& name, const std::vector<Flag>& known) {
+  std::string near = nearest(name, namesOf(known));
+  return absl::InvalidArgumentError(
+      near.empty() ? absl::StrCat("unknown flag '--", name, "'; known: --", absl::StrJoin(namesOf(known), ", --"))
+                   : absl::StrCat("unknown flag '--", name, "'; did you mean '--", near, "'?"));
+}
+
+}  // namespace
+
+absl::StatusOr<Flags> Flags::parse(const std::vector<Flag>& known, int argc, char** argv) {
+  Flags flags;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    if (word.rfind("--", 0) != 0) {
+      return absl::InvalidArgumentError(absl::StrCat("unexpected argument '", word, "'; flags begin with --"));
+    }
+    size_t equals = word.find('=');
+    std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+    auto flag = std::find_if(known.begin(), known.end(), [&](const Flag& f) { return f.name == name; });
+    if (flag == known.end()) {
+      return unknownFlag(name, known);
+    }
+    std::string value;
+    if (equals != std::string::npos) {
+      if (flag->kind == Flag::kSwitch) {
+        return absl::InvalidArgumentError(absl::StrCat("flag '--", name, "' takes no value"));
+      }
+      value = word.substr(equals + 1);
+    } else if (flag->kind != Flag::kSwitch) {
+      if (++i == argc) {
+        return absl::InvalidArgumentError(absl::StrCat("flag '--", name, "' needs a value: ", flag->help));
+      }
+      value = argv[i];
+    }
+    if (!flags.values_.emplace(name, value).second) {
+      return absl::InvalidArgumentError(absl::StrCat("flag '--", name, "' is given twice"));
+    }
+  }
+  for (const Flag& flag : known) {
+    if (flag.kind == Flag::kRequired && !flags.has(flag.name)) {
+      return absl::InvalidArgumentError(absl::StrCat("flag '--", flag.name, "' is missing: ", flag.help));
+    }
+  }
+  return flags;
+}
+
+std::string Flags::text(const std::string& name, const std::string& otherwise) const {
+  auto found = values_.find(name);
+  return found == values_.end() ? otherwise : found->second;
+}
+
+std::string flagHelp(const std::string& usage, const std::vector<Flag>& known) {
+  std::string text = absl::StrCat(usage, "\n");
+  size_t width = 0;
+  for (const Flag& flag : known) {
+    width = std::max(width, flag.name.size());
+  }
+  for (const Flag& flag : known) {
+    absl::StrAppend(&text, "  --", flag.name, std::string(width - flag.name.size() + 2, ' '), flag.help,
+                    flag.kind == Flag::kRequired ? " (required)" : "", "\n");
+  }
+  return text;
+}
+
+bool wantsHelp(int argc, char** argv) {
+  return std::any_of(argv, argv + argc, [](const char* word) { return std::string(word) == "--help"; });
+}
+
+std::string nearest(const std::string& word, const std::vector<std::string>& known) {
+  std::string best;
+  size_t least = std::max<size_t>(2, word.size() / 3) + 1;
+  for (const std::string& candidate : known) {
+    size_t distance = editDistance(word, candidate);
+    if (distance < least) {
+      least = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+absl::StatusOr<Shape> parseShape(const std::string& text) {
+  Shape shape;
+  if (text.empty()) {
+    return shape;
+  }
+  std::vector<std::string> parts = absl::StrSplit(text, ',');
+  for (const std::string& part : parts) {
+    int64_t size = 0;
+    if (!absl::SimpleAtoi(part, &size) || size < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("shape '", text, "': '", part, "' is not a size >= 1; write sizes with commas, such as 16,32"));
+    }
+    shape.push_back(size);
+  }
+  return shape;
+}
+
+absl::StatusOr<std::string> readText(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return absl::NotFoundError(absl::StrCat("cannot read '", path, "'"));
+  }
+  return text.str();
+}
+
+int fail(const std::string& command, const absl::Status& status) {
+  std::cerr << "weft " << command << ": " << std::string(status.message()) << "\n";
+  return 1;
+}
+
+int usageError(const std::string& command, const absl::Status& status) {
+  std::cerr << "weft " << command << ": " << std::string(status.message()) << "\nTry 'weft " << command
+            << " --help'.\n";
+  return 2;
+}
+
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths;
+  for (const std::vector<std::string>& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (size_t c = 0; c < row.size(); ++c) {
+      widths[c] = std::max(widths[c], row[c].size());
+    }
+  }
+  std::string text;
+  for (const std::vector<std::string>& row : rows) {
+    for (size_t c = 0; c < row.size(); ++c) {
+      bool last = c + 1 == row.size();
+      absl::StrAppend(&text, row[c], last ? "\n" : std::string(widths[c] - row[c].size() + 2, ' '));
+    }
+  }
+  return text;
+}
+
+}  // namespace weft::tools

@@ -1,0 +1,63 @@
+// The flags of one command of a tool: `--name value`, `--name=value`, and switches `--name`.
+//
+//   absl::StatusOr<Flags> flags = Flags::parse({{"mesh", Flag::kRequired, "axes, such as dp=2,tp=4"},
+//                                               {"json", Flag::kSwitch, "print JSON"}}, argc, argv);
+//   if (!flags.ok()) return usageError(...);
+//   Mesh mesh = flags->text("mesh");
+//
+// Errors: an unknown flag (with the nearest known one), a flag given twice, a missing value, a missing required flag.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ir/layout/layout.h"
+
+namespace weft::tools {
+
+struct Flag {
+  enum Kind { kRequired, kOptional, kSwitch };
+  std::string name;
+  Kind kind = kOptional;
+  std::string help;
+};
+
+class Flags {
+ public:
+  // argv[0] is the command's own name.
+  static absl::StatusOr<Flags> parse(const std::vector<Flag>& known, int argc, char** argv);
+
+  bool has(const std::string& name) const { return values_.count(name) > 0; }
+  // The value, or `otherwise` if the flag is not given.
+  std::string text(const std::string& name, const std::string& otherwise = "") const;
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+// One line per flag.
+std::string flagHelp(const std::string& usage, const std::vector<Flag>& known);
+
+// True for --help anywhere in the arguments.
+bool wantsHelp(int argc, char** argv);
+
+// The entry of `known` with the fewest edits to `word`, if they are few; else empty.
+std::string nearest(const std::string& word, const std::vector<std::string>& known);
+
+// "16,32" to a shape; "" is a scalar. Errors name the part.
+absl::StatusOr<Shape> parseShape(const std::string& text);
+
+// The contents of a file; the error names the path.
+absl::StatusOr<std::string> readText(const std::string& path);
+
+// Print to stderr; the results are exit statuses: 1 a command that failed, 2 a command that was called wrongly.
+int fail(const std::string& command, const absl::Status& status);
+int usageError(const std::string& command, const absl::Status& status);
+
+// Rows of cells as aligned columns; the first row is the heading.
+std::string table(const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace weft::tools

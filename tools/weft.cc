@@ -1,0 +1,64 @@
+// `weft`: one program, many commands. A command is a row of the table below and a file in commands/.
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "tools/commands/flags.h"
+#include "tools/commands/layout.h"
+#include "tools/commands/reshard.h"
+
+namespace {
+
+struct Command {
+  std::string name;
+  std::string help;
+  int (*run)(int argc, char** argv);  // argv[0] is the command's name
+};
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> table{
+      {"layout", "what every rank holds of a tensor under a layout", weft::tools::layoutCommand},
+      {"reshard", "the cheapest collectives from one layout to another", weft::tools::reshardCommand},
+  };
+  return table;
+}
+
+void printHelp(std::ostream& out) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Command& command : commands()) {
+    rows.push_back({"  " + command.name, command.help});
+  }
+  out << "weft COMMAND [flags]\n" << weft::tools::table(rows) << "'weft COMMAND --help' lists the flags.\n";
+}
+
+int unknownCommand(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Command& command : commands()) {
+    names.push_back(command.name);
+  }
+  std::string near = weft::tools::nearest(name, names);
+  std::cerr << "weft: unknown command '" << name << "'" << (near.empty() ? "" : "; did you mean '" + near + "'?")
+            << "\n";
+  printHelp(std::cerr);
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string name = argc > 1 ? argv[1] : "";
+  if (name.empty()) {
+    printHelp(std::cerr);
+    return 2;
+  }
+  if (name == "help" || name == "--help") {
+    printHelp(std::cout);
+    return 0;
+  }
+  for (const Command& command : commands()) {
+    if (command.name == name) {
+      return command.run(argc - 1, argv + 1);
+    }
+  }
+  return unknownCommand(name);
+}
