@@ -1,12 +1,14 @@
 #include "ir/dist/dist.h"
 
-#include "ir/dist/dist_dialect.cc.inc"
 #include "ir/dist/layout_text.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/DialectImplementation.h"
 
+// clang-format off: generated code comes after what it uses.
+#include "ir/dist/dist_dialect.cc.inc"
 #define GET_ATTRDEF_CLASSES
 #include "ir/dist/dist_attrs.cc.inc"
+// clang-format on
 
 namespace weft::ir::dist {
 

@@ -39,8 +39,8 @@ def Dist_LayoutAttr : Dist_Attr<"Layout", "layout", [DeclareAttrInterfaceMethods
 }
 
 def Dist_ScalarAttr : Dist_Attr<"Scalar", "scalar"> {
-  let summary = "An integer that may differ between ranks and pieces: immediate + rank_table[rank][column] + piece x piece_factor";
-  let description = "Column -1: no table entry.";
+  let summary = "An integer that may differ between ranks and pieces";
+  let description = "immediate + rank_table[rank][column] + piece x piece_factor; column -1: no table entry.";
   let parameters = (ins "int64_t":$immediate, "int64_t":$column, "int64_t":$piece_factor);
   let assemblyFormat = "`<` $immediate `,` $column `,` $piece_factor `>`";
   let genVerifyDecl = 1;
@@ -85,8 +85,8 @@ def Dist_ReshardOp : Dist_Op<"reshard"> {
 
 //===-- Local state: collectives --===//
 
-// `groups` lists the ranks of each group in the order of the collective; every group has the same size. `reason` says why
-// it is there, `cost` is in seconds, `bytes_received` per rank, counted as for a ring.
+// `groups` lists the ranks of each group in the order of the collective; every group has the same size. `reason` says
+// why it is there, `cost` is in seconds, `bytes_received` per rank, counted as for a ring.
 class Dist_Collective<string mnemonic> : Dist_Op<mnemonic> {
   let extraClassDeclaration = [{
     // The groups as lists of ranks.

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "ir/nn/infer.h"
-#include "ir/nn/nn_dialect.h.inc"
 #include "ir/nn/operator_interface.h"
 #include "ir/nn/rules.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -17,5 +16,8 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+// clang-format off: generated code comes after what it uses.
+#include "ir/nn/nn_dialect.h.inc"
 #define GET_OP_CLASSES
 #include "ir/nn/nn_ops.h.inc"
+// clang-format on

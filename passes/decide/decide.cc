@@ -113,6 +113,9 @@ class Decider {
       return expand(propagation);
     }
     propagation.closeArguments();
+    if (failed(checkInputs(propagation, *pieces))) {
+      return failure();
+    }
     shardState(propagation, *stored);
     propagation.runUpdate();
     propagation.closeOperators();
@@ -132,6 +135,28 @@ class Decider {
         return failure();
       }
     }
+  }
+
+  // Piece p of every input must be the same rows: pieces are cut inside a rank's rows.
+  LogicalResult checkInputs(Propagation& propagation, const PieceAnalysis& pieces) {
+    std::optional<std::pair<std::string, std::vector<Axis>>> first;
+    for (const Argument& argument : argumentsOf(step_)) {
+      const auto dim = pieces.batchDim.find(step_.getArgument(argument.index));
+      if (argument.kind != "input" || dim == pieces.batchDim.end() || record_.mesh.pieces() == 1) {
+        continue;
+      }
+      const std::vector<Axis> axes = propagation.argument(argument.index)->dim(dim->second);
+      if (first && first->second != axes) {
+        return emitError(step_.getArgument(argument.index).getLoc())
+               << "with " << record_.mesh.pieces() << " micro-batches the inputs' batch must be split alike: '"
+               << first->first << "' over " << Layout({first->second}).print(record_.mesh) << ", '" << argument.name
+               << "' over " << Layout({axes}).print(record_.mesh) << "; give both the same layout";
+      }
+      if (!first) {
+        first = {argument.name, axes};
+      }
+    }
+    return success();
   }
 
   LogicalResult expand(const Propagation& propagation) {

@@ -10,6 +10,8 @@
 //
 // Pads. A float operand with a padded dimension that the operator reduces over or needs whole is masked first.
 
+#include <limits>
+
 #include "llvm/ADT/StringSet.h"
 
 #include "ir/dist/dist.h"
@@ -242,47 +244,57 @@ class Realiser {
     return perPiece && !decisions_.regather ? "piece" : runsInName(where_);
   }
 
+  // Masks every padded dimension of an operand that the operator reduces over or needs whole.
   FailureOr<Value> mask(Value value, const Layout& layout, Operation* op, unsigned index, const Rule& rule) {
-    auto tensor = cast<RankedTensorType>(value.getType());
-    const Shape logical = ir::shapeOf(value);
-    SmallVector<int64_t> dims;
-    SmallVector<int64_t> valid;
-    for (size_t d = 0; d < logical.size(); ++d) {
+    if (!isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType())) {
+      return value;
+    }
+    for (size_t d = 0; d < layout.dimensions(); ++d) {
       if (layout.pad(d) == 0 || rule.operands()[index][d].empty()) {
         continue;
       }
       const int factor = rule.operands()[index][d].front();
-      bool matters = rule.factors()[factor].whole;
-      for (size_t r = 0; r < rule.results().size(); ++r) {
-        matters |= rule.reducedIn(factor, r);
+      const bool whole = rule.factors()[factor].whole;
+      std::optional<double> fill;
+      bool reduced = false;
+      for (unsigned r = 0; r < rule.results().size(); ++r) {
+        if (rule.reducedIn(factor, r)) {
+          reduced = true;
+          fill = neutral(cast<ir::OperatorInterface>(op).getReduceKind(r));
+        }
       }
-      if (matters) {
-        dims.push_back(static_cast<int64_t>(d));
-        valid.push_back(logical[d]);
+      if (!whole && !reduced) {
+        continue;
       }
+      fill = whole ? cast<ir::OperatorInterface>(op).getPadFill(index) : fill;
+      const int64_t size = ir::shapeOf(value)[d];
+      if (!fill) {
+        return op->emitError() << labelOf(op) << " cannot run on a padded dimension (" << size << " stored as "
+                               << layout.pad(d) << "); split another dimension"
+               , failure();
+      }
+      value = maskDim(value, static_cast<int64_t>(d), size, *fill, op);
     }
-    if (dims.empty() || !isa<FloatType>(tensor.getElementType())) {
-      return value;
-    }
-    const std::optional<double> fill = cast<ir::OperatorInterface>(op).getPadFill(index);
-    if (!fill) {
-      return op->emitError() << labelOf(op) << " cannot run on a padded dimension (" << logical[dims[0]]
-                             << " stored as " << layout.pad(dims[0]) << "); split another dimension"
-             , failure();
-    }
-    std::string key = "mask " + std::to_string(*fill) + " " + group();
-    for (const int64_t d : dims) {
-      key += " " + std::to_string(d);
-    }
+    return value;
+  }
+
+  // The value that changes nothing in a reduction.
+  static double neutral(ReduceKind kind) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    return kind == ReduceKind::kSum ? 0.0 : kind == ReduceKind::kMax ? -infinity : infinity;
+  }
+
+  Value maskDim(Value value, int64_t dim, int64_t valid, double fill, Operation* op) {
+    const std::string key = "mask " + std::to_string(dim) + " " + std::to_string(fill) + " " + group();
     Value& known = reshards_[value][key];
     if (!known) {
       builder_.setInsertionPoint(op);
       OperationState state(op->getLoc(), ir::dist::MaskPadOp::getOperationName());
       state.addOperands(value);
       state.addTypes(value.getType());
-      state.addAttribute("dims", builder_.getDenseI64ArrayAttr(dims));
+      state.addAttribute("dims", builder_.getDenseI64ArrayAttr(dim));
       state.addAttribute("valid", builder_.getDenseI64ArrayAttr(valid));
-      state.addAttribute("fill", builder_.getF64FloatAttr(*fill));
+      state.addAttribute("fill", builder_.getF64FloatAttr(fill));
       Operation* made = builder_.create(state);
       made->setAttr("dist.function", builder_.getStringAttr(runsInName(where_)));
       made->setAttr(kNameAttr, builder_.getStringAttr(labelOf(op) + "/mask"));

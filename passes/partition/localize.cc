@@ -213,6 +213,13 @@ class Localiser {
       return failure();
     }
     const Shape shape = ir::shapeOf(value);
+    // The pieces of a step are cut inside each rank's rows of the inputs; gathered over other ranks such rows are not
+    // contiguous any more, and have no one origin.
+    if (dim == timeDim(*layout) && spaceAxes(layout->dim(dim)) != batchAxes()) {
+      return emitError(value.getLoc()) << "an operator here needs the place of its rows in the batch, but inside a micro-batch they "
+                                          "were gathered or split further than the inputs are; use micro = 1 or keep the batch "
+                                          "split as the inputs are";
+    }
     std::vector<int64_t> offsets;
     for (int64_t rank = 0; rank < mesh_.ranks(); ++rank) {
       offsets.push_back(layout->slice(shape, mesh_, rank, 0).offset[dim]);
@@ -223,6 +230,24 @@ class Localiser {
     }
     scalars.push_back(program_.scalar(offsets, perPiece));
     return success();
+  }
+
+  static std::vector<Axis> spaceAxes(std::vector<Axis> axes) {
+    llvm::erase_if(axes, isTime);
+    return axes;
+  }
+
+  // The axes over which the inputs' batch is split.
+  std::vector<Axis> batchAxes() {
+    for (const Argument& argument : argumentsOf(step_)) {
+      auto dim = step_.getArgAttrOfType<IntegerAttr>(argument.index, "nn.batch_dim");
+      FailureOr<Layout> layout = layoutOf(step_.getArgument(argument.index));
+      const int64_t d = dim ? dim.getInt() : 0;
+      if (argument.kind == "input" && succeeded(layout) && d >= 0 && d < static_cast<int64_t>(layout->dimensions())) {
+        return layout->dim(d);
+      }
+    }
+    return {};
   }
 
   // A constant is the same everywhere: each rank takes its part of the whole.

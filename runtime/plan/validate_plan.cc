@@ -1,10 +1,13 @@
-// validatePlan: every index, offset and size of a plan in range.
+// validatePlan: every index, offset and size of a plan in range. Whether the ranks' collectives meet is checked in
+// match_collectives.cc.
 
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/match_collectives.h"
 #include "runtime/plan/plan_file.h"
 
 namespace weft {
@@ -12,7 +15,8 @@ namespace {
 
 // Larger shapes and regions are mistakes; below it no product of two overflows.
 constexpr int64_t kMaxBytes = int64_t{1} << 48;
-constexpr int64_t kMaxRanks = 1 << 20;
+constexpr int64_t kMaxRanks = 1 << 14;
+constexpr int kMaxDimensions = 32;
 
 template <typename... Parts>
 absl::Status bad(const Parts&... parts) {
@@ -33,7 +37,8 @@ class Validator {
     WEFT_RETURN_IF_ERROR(checkGroups());
     WEFT_RETURN_IF_ERROR(checkTensors());
     WEFT_RETURN_IF_ERROR(checkFunctions());
-    return checkSchedules();
+    WEFT_RETURN_IF_ERROR(checkSchedules());
+    return matchCollectives(plan_);
   }
 
  private:
@@ -43,7 +48,14 @@ class Validator {
         return bad("region ", plan::MemoryClass_Name(region.memory()), " has ", region.bytes(), " bytes in ",
                    region.slots(), " slots");
       }
-      regions_[region.memory()] = region.bytes();
+      if (region.bytes() * region.slots() > kMaxBytes ||
+          (region.slots() != 1 && region.memory() != plan::ACTIVATION)) {
+        return bad("region ", plan::MemoryClass_Name(region.memory()), " of ", region.bytes(), " bytes has ",
+                   region.slots(), " slots");
+      }
+      if (!plan::MemoryClass_IsValid(region.memory()) || !regions_.emplace(region.memory(), region.bytes()).second) {
+        return bad("region ", static_cast<int>(region.memory()), " is unknown or stands there twice");
+      }
     }
     return absl::OkStatus();
   }
@@ -53,14 +65,20 @@ class Validator {
     if (!plan::ElementType_IsValid(type)) {
       return bad("element type ", static_cast<int>(type));
     }
+    if (shape.size() > kMaxDimensions) {
+      return bad("a shape with ", shape.size(), " dimensions");
+    }
+    // Empty dimensions count as one here, so that no product of a part of the shape overflows either.
     int64_t bytes = byteSize(dtypeOf(type));
+    bool empty = false;
     for (const int64_t size : shape) {
-      if (size < 0 || (size > 0 && bytes > kMaxBytes / size)) {
+      if (size < 0 || bytes > kMaxBytes / std::max<int64_t>(size, 1)) {
         return bad("a shape with dimension ", size);
       }
-      bytes *= size;
+      bytes *= std::max<int64_t>(size, 1);
+      empty |= size == 0;
     }
-    return bytes;
+    return empty ? 0 : bytes;
   }
 
   absl::Status checkBuffers() {
@@ -120,6 +138,10 @@ class Validator {
                    tensor.buffer(), ", ", tensor.slices_size(), " slices");
       }
       const plan::Buffer& buffer = plan_.buffers(static_cast<int>(tensor.buffer()));
+      if (!plan::TensorKind_IsValid(tensor.kind()) || !names_.insert(tensor.name()).second) {
+        return bad("tensor '", tensor.name(), "' stands there twice or has the unknown kind ",
+                   static_cast<int>(tensor.kind()));
+      }
       if (buffer.type() != tensor.type() || buffer.shape_size() != tensor.shape_size()) {
         return bad("tensor '", tensor.name(), "' and its buffer differ in type or dimensions");
       }
@@ -138,7 +160,7 @@ class Validator {
     for (int d = 0; d < tensor.shape_size(); ++d) {
       const int64_t offset = slice.offset(d);
       const int64_t valid = slice.valid(d);
-      if (valid < 0 || valid > buffer.shape(d) || offset < 0 || offset > kMaxBytes ||
+      if (valid < 0 || valid > buffer.shape(d) || offset < 0 || offset > kMaxBytes || valid > kMaxBytes ||
           (valid > 0 && offset + valid > tensor.shape(d))) {
         return bad("tensor '", tensor.name(), "' has a slice [", offset, ", ", offset + valid, ") in dimension ", d,
                    " of size ", tensor.shape(d));
@@ -158,6 +180,11 @@ class Validator {
         operand.piece_stride() > kMaxBytes / plan_.pieces()) {
       return bad(label, " has an operand at offset ", operand.offset(), " + piece x ", operand.piece_stride());
     }
+    const int64_t width = byteSize(dtypeOf(buffer.type()));
+    if (operand.offset() % width != 0 || operand.piece_stride() % width != 0) {
+      return bad(label, " has an operand of ", width, "-byte elements at offset ", operand.offset(), " + piece x ",
+                 operand.piece_stride());
+    }
     const int64_t end = buffer.offset() + operand.offset() + operand.piece_stride() * (plan_.pieces() - 1) + buffer.bytes();
     if (end > room) {
       return bad(label, " reaches byte ", end, " of a region of ", room);
@@ -169,6 +196,9 @@ class Validator {
     for (const plan::Function& function : plan_.functions()) {
       for (const plan::Instruction& instruction : function.instructions()) {
         WEFT_RETURN_IF_ERROR(checkInstruction(instruction));
+      }
+      if (!plan::FunctionKind_IsValid(function.kind())) {
+        return bad("function ", function.name(), " has the unknown kind ", static_cast<int>(function.kind()));
       }
     }
     return absl::OkStatus();
@@ -201,6 +231,10 @@ class Validator {
     if (instruction.inputs_size() == 0 || instruction.inputs_size() != instruction.outputs_size()) {
       return bad(instruction.label(), " has ", instruction.inputs_size(), " inputs and ", instruction.outputs_size(),
                  " outputs");
+    }
+    if (!plan::CollectiveKind_IsValid(collective.kind()) || !plan::Reduction_IsValid(collective.reduction())) {
+      return bad(instruction.label(), " is a collective of the unknown kind ", static_cast<int>(collective.kind()),
+                 " or reduction ", static_cast<int>(collective.reduction()));
     }
     int64_t members = 1;
     if (collective.kind() == plan::PERMUTE) {
@@ -289,6 +323,7 @@ class Validator {
 
   const plan::Plan& plan_;
   std::map<plan::MemoryClass, int64_t> regions_;
+  std::set<std::string> names_;
 };
 
 }  // namespace

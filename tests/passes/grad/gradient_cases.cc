@@ -139,7 +139,8 @@ Cases normalizationCases() {
   return {{"layer_norm",
            {{"a", {2, 2, 4}}, {"g", {4}}, {"b", {4}}},
            R"(%y, %m, %r = nn.layer_norm %a, %g, %b {epsilon = 1.0e-5}
-                : (tensor<2x2x4xf64>, tensor<4xf64>, tensor<4xf64>) -> (tensor<2x2x4xf64>, tensor<2x2xf64>, tensor<2x2xf64>))",
+                : (tensor<2x2x4xf64>, tensor<4xf64>, tensor<4xf64>)
+                -> (tensor<2x2x4xf64>, tensor<2x2xf64>, tensor<2x2xf64>))",
            {2, 2, 4}}};
 }
 

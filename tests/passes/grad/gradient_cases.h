@@ -1,6 +1,7 @@
 // Programs whose gradients are checked by finite differences.
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct GradientCase {
   std::string body;
   std::vector<int64_t> result;
   std::vector<Ids> ids = {};
+
+  friend void PrintTo(const GradientCase& test, std::ostream* out) { *out << test.name; }
 };
 
 std::vector<GradientCase> gradientCases();

@@ -179,7 +179,8 @@ absl::StatusOr<NamedTensors> gradientsOf(Modules& modules, const std::string& te
 TEST(Gradient, EqualElementsShareTheGradientOfMax) {
   Modules modules;
   auto results = gradientsOf(modules, R"(
-    func.func @step(%a: tensor<3xf64> {nn.kind = "parameter", nn.name = "a"}) -> (tensor<f64> {nn.kind = "loss", nn.name = "loss"}) {
+    func.func @step(%a: tensor<3xf64> {nn.kind = "parameter", nn.name = "a"})
+        -> (tensor<f64> {nn.kind = "loss", nn.name = "loss"}) {
       %l = nn.max %a {dims = array<i64: 0>} : (tensor<3xf64>) -> tensor<f64>
       return %l : tensor<f64>
     })",
@@ -191,7 +192,8 @@ TEST(Gradient, EqualElementsShareTheGradientOfMax) {
 TEST(Gradient, EqualOperandsShareTheGradientOfMaximum) {
   Modules modules;
   auto results = gradientsOf(modules, R"(
-    func.func @step(%a: tensor<f64> {nn.kind = "parameter", nn.name = "a"}, %b: tensor<f64> {nn.kind = "parameter", nn.name = "b"})
+    func.func @step(%a: tensor<f64> {nn.kind = "parameter", nn.name = "a"},
+                    %b: tensor<f64> {nn.kind = "parameter", nn.name = "b"})
         -> (tensor<f64> {nn.kind = "loss", nn.name = "loss"}) {
       %l = nn.maximum %a, %b : (tensor<f64>, tensor<f64>) -> tensor<f64>
       return %l : tensor<f64>
@@ -205,7 +207,8 @@ TEST(Gradient, EqualOperandsShareTheGradientOfMaximum) {
 TEST(Gradient, CastGoesBackAndStopGradientStops) {
   Modules modules;
   auto results = gradientsOf(modules, R"(
-    func.func @step(%a: tensor<2xf32> {nn.kind = "parameter", nn.name = "a"}, %b: tensor<2xf32> {nn.kind = "parameter", nn.name = "b"})
+    func.func @step(%a: tensor<2xf32> {nn.kind = "parameter", nn.name = "a"},
+                    %b: tensor<2xf32> {nn.kind = "parameter", nn.name = "b"})
         -> (tensor<f64> {nn.kind = "loss", nn.name = "loss"}) {
       %stopped = nn.stop_gradient %a : (tensor<2xf32>) -> tensor<2xf32>
       %p = nn.mul %stopped, %b : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
@@ -223,8 +226,10 @@ TEST(Gradient, CastGoesBackAndStopGradientStops) {
 TEST(Expansion, SoftmaxCrossEntropy) {
   Modules modules;
   auto module = modules.parse(R"(
-    func.func @f(%x: tensor<3x4xf64> {nn.name = "x"}, %i: tensor<3xi32> {nn.name = "i"}) -> (tensor<3xf64> {nn.name = "loss"}, tensor<3xf64> {nn.name = "lse"}) {
-      %loss, %lse = nn.softmax_cross_entropy %x, %i {rows = 4, ignore_index = -100} : (tensor<3x4xf64>, tensor<3xi32>) -> (tensor<3xf64>, tensor<3xf64>)
+    func.func @f(%x: tensor<3x4xf64> {nn.name = "x"}, %i: tensor<3xi32> {nn.name = "i"})
+        -> (tensor<3xf64> {nn.name = "loss"}, tensor<3xf64> {nn.name = "lse"}) {
+      %loss, %lse = nn.softmax_cross_entropy %x, %i {rows = 4, ignore_index = -100}
+          : (tensor<3x4xf64>, tensor<3xi32>) -> (tensor<3xf64>, tensor<3xf64>)
       return %loss, %lse : tensor<3xf64>, tensor<3xf64>
     })");
   auto function = module->lookupSymbol<mlir::func::FuncOp>("f");

@@ -1,0 +1,32 @@
+// A decoder-only language model as in GPT-2, written as for one device.
+#pragma once
+
+#include "weft/weft.h"
+
+namespace weft::examples {
+
+struct GptConfig {
+  int64_t vocabulary = 65;
+  int64_t layers = 6;
+  int64_t width = 192;
+  int64_t heads = 6;
+  int64_t context = 128;
+  int64_t batch = 16;
+  bool tiedHead = false;      // the head is the embedding's transpose
+  double dropout = 0.0;
+  double deviation = 0.02;    // of the first weights
+  int64_t ignoreIndex = -1;   // label that counts in no loss
+  nn::Parallel parallel;      // tensor parallelism; empty: left to propagation
+};
+
+struct GptModel {
+  Tensor tokens;  // input "x": [batch, context] i32
+  Tensor labels;  // input "y": [batch, context] i32
+  Tensor logits;  // [batch, context, vocabulary]
+  Tensor loss;    // mean over the labels that are not ignored
+};
+
+// Parameters: wte, wpe, h0.ln1.weight, h0.qkv.weight, ..., lnf.weight, lnf.bias, and head.weight unless tied.
+GptModel buildGpt(Graph& g, const GptConfig& config);
+
+}  // namespace weft::examples

@@ -1,0 +1,366 @@
+#include "weft/graph.h"
+
+#include "absl/strings/str_cat.h"
+#include "frontend/graph_impl.h"
+#include "ir/nn/create.h"
+#include "ir/nn/nn.h"
+#include "ir/nn/operator_interface.h"
+#include "mlir/IR/Diagnostics.h"
+#include "passes/pipeline.h"
+#include "passes/support/program.h"
+
+namespace weft {
+
+using mlir::NamedAttrList;
+using mlir::RankedTensorType;
+
+GraphImpl::GraphImpl() : builder(&context) {
+  mlir::DialectRegistry registry;
+  registerWeftDialects(registry);
+  context.appendDialectRegistry(registry);
+  context.loadAllAvailableDialects();
+  module = mlir::ModuleOp::create(builder.getUnknownLoc());
+  builder.setInsertionPointToEnd(module->getBody());
+  step = builder.create<mlir::func::FuncOp>(builder.getUnknownLoc(), "step", builder.getFunctionType({}, {}));
+  builder.setInsertionPointToStart(step.addEntryBlock());
+  auto terminator = builder.create<mlir::func::ReturnOp>(builder.getUnknownLoc());
+  builder.setInsertionPoint(terminator);
+}
+
+mlir::Location GraphImpl::location(SourceLine at) {
+  return mlir::FileLineColLoc::get(&context, at.file, static_cast<unsigned>(at.line), 1);
+}
+
+Tensor GraphImpl::fail(SourceLine at, const std::string& text) {
+  if (status.ok()) {
+    status = absl::InvalidArgumentError(absl::StrCat(at.file, ":", at.line, ": error: ", text));
+  }
+  return Tensor(this, -1);
+}
+
+std::string GraphImpl::scoped(const std::string& name) const {
+  std::string full;
+  for (const std::string& scope : scopes) {
+    full += scope + ".";
+  }
+  return full + name;
+}
+
+Tensor GraphImpl::add(mlir::Value value) {
+  values_.push_back(value);
+  return Tensor(this, static_cast<int>(values_.size()) - 1);
+}
+
+mlir::Type GraphImpl::elementType(Type type) {
+  switch (type) {
+    case Type::kF32:
+      return builder.getF32Type();
+    case Type::kF64:
+      return builder.getF64Type();
+    case Type::kI32:
+      return builder.getI32Type();
+    case Type::kI64:
+      return builder.getI64Type();
+    case Type::kBool:
+      return builder.getI1Type();
+  }
+  return builder.getF32Type();
+}
+
+Type GraphImpl::typeOf(mlir::Value value) {
+  const mlir::Type type = mlir::cast<RankedTensorType>(value.getType()).getElementType();
+  if (type.isF64()) {
+    return Type::kF64;
+  }
+  return type.isInteger(1) ? Type::kBool : type.isInteger(32) ? Type::kI32 : type.isInteger(64) ? Type::kI64 : Type::kF32;
+}
+
+SourceLine GraphImpl::lineOf(const Tensor& tensor) const {
+  if (tensor.id() >= 0) {
+    if (auto place = values_[tensor.id()].getLoc()->findInstanceOf<mlir::FileLineColLoc>()) {
+      return {place.getFilename().data(), static_cast<int>(place.getLine())};
+    }
+  }
+  return {};
+}
+
+std::vector<Tensor> GraphImpl::createAll(SourceLine at, const std::string& mnemonic,
+                                         const std::vector<Tensor>& operands, NamedAttrList attributes,
+                                         mlir::TypeRange results) {
+  std::vector<mlir::Value> values;
+  for (const Tensor& operand : operands) {
+    if (operand.graph() != this || operand.id() < 0) {
+      return {fail(at, absl::StrCat(mnemonic, " was given a tensor that belongs to no graph or to another one"))};
+    }
+    values.push_back(value(operand));
+  }
+  std::string text;
+  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic& diagnostic) {
+    text = diagnostic.str();
+    return mlir::success();
+  });
+  if (!scopes.empty()) {
+    attributes.set(kNameAttr, builder.getStringAttr(scoped(mnemonic)));
+  }
+  mlir::FailureOr<mlir::Operation*> op =
+      ir::createOperator(builder, location(at), mnemonic, values, attributes, results);
+  if (mlir::failed(op)) {
+    return {fail(at, text)};
+  }
+  std::vector<Tensor> made;
+  for (mlir::Value result : (*op)->getResults()) {
+    made.push_back(add(result));
+  }
+  return made;
+}
+
+Tensor GraphImpl::create(SourceLine at, const std::string& mnemonic, const std::vector<Tensor>& operands,
+                         NamedAttrList attributes, mlir::TypeRange results) {
+  return createAll(at, mnemonic, operands, std::move(attributes), results).front();
+}
+
+Tensor GraphImpl::findArgument(const std::string& name) {
+  for (const Argument& argument : argumentsOf(step)) {
+    if (argument.name == name) {
+      const mlir::Value wanted = step.getArgument(argument.index);
+      for (size_t i = 0; i < values_.size(); ++i) {
+        if (values_[i] == wanted) {
+          return Tensor(this, static_cast<int>(i));
+        }
+      }
+    }
+  }
+  return Tensor(this, -1);
+}
+
+Tensor GraphImpl::addArgument(SourceLine at, const std::string& name, const Shape& shape, Type type,
+                              NamedAttrList attrs) {
+  if (name.empty()) {
+    return fail(at, "a tensor needs a name");
+  }
+  if (findArgument(name).id() >= 0) {
+    return fail(at, absl::StrCat("there is a tensor named '", name, "' already; names are unique in a graph"));
+  }
+  for (const int64_t size : shape) {
+    if (size < 1) {
+      return fail(at, absl::StrCat("'", name, "' has a dimension of size ", size, "; sizes are at least 1"));
+    }
+  }
+  attrs.set(kNameAttr, builder.getStringAttr(name));
+  return add(weft::addArgument(step, RankedTensorType::get(shape, elementType(type)), attrs, location(at)));
+}
+
+Shape Tensor::shape() const { return valid() ? ir::shapeOf(graph_->value(*this)) : Shape(); }
+
+int64_t Tensor::dim(int64_t d) const {
+  const Shape sizes = shape();
+  const int64_t index = d < 0 ? d + static_cast<int64_t>(sizes.size()) : d;
+  return index >= 0 && index < static_cast<int64_t>(sizes.size()) ? sizes[index] : 0;
+}
+
+Type Tensor::type() const { return valid() ? GraphImpl::typeOf(graph_->value(*this)) : Type::kF32; }
+
+namespace {
+
+mlir::Attribute splitsAttribute(GraphImpl& graph, const TensorSplits& splits, bool named) {
+  llvm::SmallVector<mlir::Attribute> list;
+  for (const Split& split : splits.splits()) {
+    list.push_back(named ? mlir::Attribute(graph.builder.getStringAttr(split.names()))
+                         : mlir::Attribute(graph.builder.getI64IntegerAttr(split.parts())));
+  }
+  return graph.builder.getArrayAttr(list);
+}
+
+// Checks one side of a strategy against the shapes; returns an error text or "".
+std::string checkSplits(const std::vector<TensorSplits>& lists, mlir::ValueRange values, const char* what) {
+  if (lists.size() != values.size()) {
+    return absl::StrCat("shard: the strategy has ", lists.size(), " ", what, "s, the operator ", values.size());
+  }
+  for (size_t i = 0; i < lists.size(); ++i) {
+    const Shape shape = ir::shapeOf(values[i]);
+    if (lists[i].splits().size() != shape.size()) {
+      return absl::StrCat("shard: the strategy of ", what, " ", i, " has ", lists[i].splits().size(),
+                          " entries, the tensor ", shape.size(), " dimensions; write one entry per dimension");
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+Tensor Tensor::shard(std::initializer_list<TensorSplits> in, std::initializer_list<TensorSplits> out,
+                     SourceLine at) const {
+  if (!valid()) {
+    return *this;
+  }
+  mlir::Operation* op = graph_->value(*this).getDefiningOp();
+  if (op == nullptr) {
+    return graph_->fail(at, "shard: an input or parameter has no operator to shard; use its layout option or constrain");
+  }
+  const std::vector<TensorSplits> inLists(in);
+  const std::vector<TensorSplits> outLists(out);
+  std::string error = checkSplits(inLists, op->getOperands(), "operand");
+  if (error.empty() && !outLists.empty()) {
+    error = checkSplits(outLists, op->getResults(), "result");
+  }
+  bool named = false;
+  bool numbered = false;
+  for (const auto* lists : {&inLists, &outLists}) {
+    for (const TensorSplits& list : *lists) {
+      for (const Split& split : list.splits()) {
+        (split.named() ? named : numbered) = true;
+        if (!split.named() && split.parts() < 1) {
+          error = absl::StrCat("shard: a dimension cannot be split into ", split.parts(), " parts; write 1 for not split");
+        }
+      }
+    }
+  }
+  if (error.empty() && named && numbered) {
+    error = "shard: one strategy mixes numbers of parts and axis names; use one kind";
+  }
+  if (!error.empty()) {
+    return graph_->fail(at, error);
+  }
+  llvm::SmallVector<mlir::Attribute> inAttrs;
+  llvm::SmallVector<mlir::Attribute> outAttrs;
+  for (const TensorSplits& list : inLists) {
+    inAttrs.push_back(splitsAttribute(*graph_, list, named));
+  }
+  for (const TensorSplits& list : outLists) {
+    outAttrs.push_back(splitsAttribute(*graph_, list, named));
+  }
+  NamedAttrList strategy;
+  strategy.set("in", graph_->builder.getArrayAttr(inAttrs));
+  if (!outAttrs.empty()) {
+    strategy.set("out", graph_->builder.getArrayAttr(outAttrs));
+  }
+  if (op->hasAttr(kStrategyAttr) && op->getAttr(kStrategyAttr) != strategy.getDictionary(&graph_->context)) {
+    return graph_->fail(at, "shard: this operator has another strategy already; an operator takes one");
+  }
+  op->setAttr(kStrategyAttr, strategy.getDictionary(&graph_->context));
+  // Later errors about the strategy show the line of this call.
+  op->setLoc(graph_->location(at));
+  return *this;
+}
+
+Tensor Tensor::named(const std::string& name) const {
+  if (valid()) {
+    if (mlir::Operation* op = graph_->value(*this).getDefiningOp()) {
+      op->setAttr(kNameAttr, graph_->builder.getStringAttr(graph_->scoped(name)));
+    }
+  }
+  return *this;
+}
+
+Scope::Scope(GraphImpl* graph, const std::string& name) : graph_(graph) { graph_->scopes.push_back(name); }
+
+Scope::~Scope() {
+  if (graph_ != nullptr) {
+    graph_->scopes.pop_back();
+  }
+}
+
+Graph::Graph() : impl_(std::make_unique<GraphImpl>()) {}
+Graph::~Graph() = default;
+
+Tensor Graph::input(const std::string& name, const Shape& shape, Type type, const InputOptions& options,
+                    SourceLine at) {
+  NamedAttrList attrs;
+  attrs.set(kKindAttr, impl_->builder.getStringAttr("input"));
+  attrs.set("nn.batch_dim", impl_->builder.getI64IntegerAttr(options.batchDim));
+  if (!options.layout.empty()) {
+    attrs.set("nn.layout", impl_->builder.getStringAttr(options.layout));
+  }
+  return impl_->addArgument(at, name, shape, type, attrs);
+}
+
+Tensor Graph::parameter(const std::string& name, const Shape& shape, const Init& init, const ParameterOptions& options,
+                        SourceLine at) {
+  mlir::OpBuilder& builder = impl_->builder;
+  NamedAttrList spec;
+  spec.set("distribution", builder.getStringAttr(init.distribution));
+  spec.set("a", builder.getF64FloatAttr(init.a));
+  spec.set("b", builder.getF64FloatAttr(init.b));
+  NamedAttrList attrs;
+  attrs.set(kKindAttr, builder.getStringAttr("parameter"));
+  attrs.set(kInitAttr, spec.getDictionary(&impl_->context));
+  if (options.frozen) {
+    attrs.set("nn.frozen", builder.getUnitAttr());
+  }
+  if (!options.layout.empty()) {
+    attrs.set("nn.layout", builder.getStringAttr(options.layout));
+  }
+  if (!options.fileShape.empty()) {
+    int64_t elements = 1;
+    int64_t fileElements = 1;
+    for (const int64_t size : shape) {
+      elements *= size;
+    }
+    for (const int64_t size : options.fileShape) {
+      fileElements *= size;
+    }
+    if (elements != fileElements) {
+      return impl_->fail(at, absl::StrCat("parameter '", name, "' has ", elements, " elements, its file shape ",
+                                          fileElements));
+    }
+    attrs.set("nn.file_shape", builder.getDenseI64ArrayAttr(options.fileShape));
+  }
+  return impl_->addArgument(at, impl_->scoped(name), shape, impl_->parameterType, attrs);
+}
+
+Tensor Graph::state(const std::string& name, const Shape& shape, Type type, double first, SourceLine at) {
+  if (const Tensor known = impl_->findArgument(name); known.id() >= 0) {
+    return known;
+  }
+  NamedAttrList spec;
+  spec.set("distribution", impl_->builder.getStringAttr("constant"));
+  spec.set("a", impl_->builder.getF64FloatAttr(first));
+  spec.set("b", impl_->builder.getF64FloatAttr(0.0));
+  NamedAttrList attrs;
+  attrs.set(kKindAttr, impl_->builder.getStringAttr("state"));
+  attrs.set(kInitAttr, spec.getDictionary(&impl_->context));
+  return impl_->addArgument(at, name, shape, type, attrs);
+}
+
+Tensor Graph::full(const Shape& shape, double value, Type type, SourceLine at) {
+  NamedAttrList attrs;
+  attrs.set("value", impl_->builder.getF64FloatAttr(value));
+  const mlir::Type result = RankedTensorType::get(shape, impl_->elementType(type));
+  return impl_->create(at, "fill", {}, attrs, result);
+}
+
+Tensor Graph::iota(const Shape& shape, int dim, Type type, SourceLine at) {
+  NamedAttrList attrs;
+  attrs.set("dim", impl_->builder.getI64IntegerAttr(dim));
+  const mlir::Type result = RankedTensorType::get(shape, impl_->elementType(type));
+  return impl_->create(at, "iota", {}, attrs, result);
+}
+
+void Graph::setParameterType(Type type) { impl_->parameterType = type; }
+
+Scope Graph::scope(const std::string& name) { return Scope(impl_.get(), name); }
+
+void Graph::output(const std::string& name, const Tensor& value, SourceLine at) {
+  if (!value.valid()) {
+    impl_->fail(at, absl::StrCat("output '", name, "' is no tensor of this graph"));
+    return;
+  }
+  for (const auto& [known, tensor] : impl_->outputs) {
+    if (known == name) {
+      impl_->fail(at, absl::StrCat("there is an output named '", name, "' already"));
+      return;
+    }
+  }
+  impl_->outputs.emplace_back(name, value);
+}
+
+absl::Status Graph::status() const { return impl_->status; }
+
+std::string Graph::print() const {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  impl_->module->print(stream);
+  return text;
+}
+
+}  // namespace weft

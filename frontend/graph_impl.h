@@ -1,0 +1,55 @@
+// What stands behind Graph and Tensor: an MLIR module under construction.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "weft/graph.h"
+
+namespace weft {
+
+class GraphImpl {
+ public:
+  GraphImpl();
+
+  mlir::Location location(SourceLine at);
+  // Remembers the first error, as "file:line: error: text".
+  Tensor fail(SourceLine at, const std::string& text);
+
+  // Creates nn.<mnemonic>; results are inferred unless given. Any diagnostic becomes the graph's error.
+  std::vector<Tensor> createAll(SourceLine at, const std::string& mnemonic, const std::vector<Tensor>& operands,
+                                mlir::NamedAttrList attributes = {}, mlir::TypeRange results = {});
+  Tensor create(SourceLine at, const std::string& mnemonic, const std::vector<Tensor>& operands,
+                mlir::NamedAttrList attributes = {}, mlir::TypeRange results = {});
+
+  Tensor add(mlir::Value value);
+  mlir::Value value(const Tensor& tensor) const { return values_[tensor.id()]; }
+  mlir::Type elementType(Type type);
+  static Type typeOf(mlir::Value value);
+  Tensor addArgument(SourceLine at, const std::string& name, const Shape& shape, Type type, mlir::NamedAttrList attrs);
+  // An existing argument by name.
+  Tensor findArgument(const std::string& name);
+  SourceLine lineOf(const Tensor& tensor) const;
+
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::func::FuncOp step;
+  mlir::OpBuilder builder;
+  std::vector<std::string> scopes;
+  std::vector<std::pair<std::string, Tensor>> outputs;
+  absl::Status status;
+  Type parameterType = Type::kF32;
+  int64_t dropouts = 0;
+
+  std::string scoped(const std::string& name) const;
+
+ private:
+  std::vector<mlir::Value> values_;
+  std::vector<std::string> files_;
+};
+
+}  // namespace weft

@@ -1,0 +1,110 @@
+#include "weft/modules.h"
+
+#include "frontend/graph_impl.h"
+
+namespace weft::nn {
+
+Linear::Linear(Graph& g, const std::string& name, int64_t in, int64_t out, const Init& init, SourceLine at)
+    : weight(g.parameter(name + ".weight", {in, out}, init, {}, at)),
+      bias(g.parameter(name + ".bias", {out}, Init::zeros(), {}, at)) {}
+
+Tensor Linear::operator()(const Tensor& x, SourceLine at) const { return add(matmul(x, weight, {}, at), bias, at); }
+
+Embedding::Embedding(Graph& g, const std::string& name, int64_t rows, int64_t width, const Init& init, SourceLine at)
+    : weight(g.parameter(name, {rows, width}, init, {}, at)) {}
+
+Tensor Embedding::operator()(const Tensor& ids, SourceLine at) const { return embedding(weight, ids, at); }
+
+LayerNorm::LayerNorm(Graph& g, const std::string& name, int64_t width, double epsilon, SourceLine at)
+    : weight(g.parameter(name + ".weight", {width}, Init::ones(), {}, at)),
+      bias(g.parameter(name + ".bias", {width}, Init::zeros(), {}, at)),
+      epsilon_(epsilon) {}
+
+Tensor LayerNorm::operator()(const Tensor& x, SourceLine at) const { return layerNorm(x, weight, bias, epsilon_, at); }
+
+Attention::Attention(Graph& g, int64_t width, int64_t heads, const Init& init, SourceLine at)
+    : qkvWeight_(g.parameter("qkv.weight", {width, 3, width}, init, {.fileShape = {width, 3 * width}}, at)),
+      qkvBias_(g.parameter("qkv.bias", {3, width}, Init::zeros(), {.fileShape = {3 * width}}, at)),
+      projWeight_(g.parameter("proj.weight", {width, width}, init, {}, at)),
+      projBias_(g.parameter("proj.bias", {width}, Init::zeros(), {}, at)),
+      heads_(heads) {}
+
+Tensor Attention::operator()(const Tensor& x, const Parallel& parallel, SourceLine at) const {
+  const int64_t batch = x.dim(0);
+  const int64_t rows = x.dim(1);
+  const int64_t width = x.dim(2);
+  if (x.valid() && (heads_ < 1 || width % heads_ != 0)) {
+    return x.graph()->fail(at, "attention: width " + std::to_string(width) + " is not a multiple of " +
+                                   std::to_string(heads_) + " heads");
+  }
+  Tensor qkv = einsum("btc,cqn->btqn", x, qkvWeight_, at).named("qkv");
+  if (parallel.any()) {
+    qkv = qkv.shard({{parallel.data, "", ""}, {"", "", parallel.model}}, {}, at);
+  }
+  qkv = add(qkv, qkvBias_, at);
+  const auto part = [&](int64_t index) {
+    const Tensor third = slice(qkv, {0, 0, index, 0}, {batch, rows, 1, width}, at);
+    return transpose(reshape(third, {batch, rows, heads_, width / heads_}, at), {0, 2, 1, 3}, at);
+  };
+  const Tensor mixed = scaledDotProductAttention(part(0), part(1), part(2), {.causal = true, .scale = {}}, at);
+  const Tensor merged = reshape(transpose(mixed, {0, 2, 1, 3}, at), {batch, rows, width}, at);
+  Tensor projected = matmul(merged, projWeight_, {}, at).named("proj");
+  if (parallel.any()) {
+    projected = projected.shard({{parallel.data, "", parallel.model}, {parallel.model, ""}}, {}, at);
+  }
+  if (parallel.any() && parallel.sequence) {
+    projected = constrain(projected, "[{" + parallel.data + "},{" + parallel.model + "},{}]", at);
+  }
+  return add(projected, projBias_, at);
+}
+
+Mlp::Mlp(Graph& g, int64_t width, int64_t hidden, const Init& init, SourceLine at)
+    : fcWeight_(g.parameter("fc.weight", {width, hidden}, init, {}, at)),
+      fcBias_(g.parameter("fc.bias", {hidden}, Init::zeros(), {}, at)),
+      outWeight_(g.parameter("out.weight", {hidden, width}, init, {}, at)),
+      outBias_(g.parameter("out.bias", {width}, Init::zeros(), {}, at)) {}
+
+Tensor Mlp::operator()(const Tensor& x, const Parallel& parallel, SourceLine at) const {
+  Tensor hidden = matmul(x, fcWeight_, {}, at).named("fc");
+  if (parallel.any()) {
+    hidden = hidden.shard({{parallel.data, "", ""}, {"", parallel.model}}, {}, at);
+  }
+  hidden = gelu(add(hidden, fcBias_, at), Gelu::kTanh, at);
+  Tensor result = matmul(hidden, outWeight_, {}, at).named("out");
+  if (parallel.any()) {
+    result = result.shard({{parallel.data, "", parallel.model}, {parallel.model, ""}}, {}, at);
+  }
+  if (parallel.any() && parallel.sequence) {
+    result = constrain(result, "[{" + parallel.data + "},{" + parallel.model + "},{}]", at);
+  }
+  return add(result, outBias_, at);
+}
+
+namespace {
+
+// Parts of a block are made with the block's name in scope.
+template <typename Make>
+auto inScope(Graph& g, const std::string& name, const Make& make) {
+  const Scope scope = g.scope(name);
+  return make();
+}
+
+}  // namespace
+
+TransformerBlock::TransformerBlock(Graph& g, const std::string& name, int64_t width, int64_t heads, const Init& init,
+                                   SourceLine at)
+    : g_(g),
+      name_(name),
+      ln1_(inScope(g, name, [&] { return LayerNorm(g, "ln1", width, 1e-5, at); })),
+      attention_(inScope(g, name, [&] { return Attention(g, width, heads, init, at); })),
+      ln2_(inScope(g, name, [&] { return LayerNorm(g, "ln2", width, 1e-5, at); })),
+      mlp_(inScope(g, name, [&] { return Mlp(g, width, 4 * width, init, at); })) {}
+
+Tensor TransformerBlock::operator()(const Tensor& x, const Parallel& parallel, double rate, SourceLine at) const {
+  const Scope scope = g_.scope(name_);
+  const auto drop = [&](const Tensor& value) { return rate > 0 ? dropout(value, rate, 0, at) : value; };
+  const Tensor middle = add(x, drop(attention_(ln1_(x, at), parallel, at)), at);
+  return add(middle, drop(mlp_(ln2_(middle, at), parallel, at)), at);
+}
+
+}  // namespace weft::nn

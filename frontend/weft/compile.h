@@ -1,0 +1,87 @@
+// From a graph to a program: options, optimizers, compile().
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/plan/plan.pb.h"
+#include "weft/graph.h"
+
+namespace weft {
+
+namespace optim {
+
+struct Sgd {
+  double lr = 0.01;
+  double momentum = 0.0;
+  bool nesterov = false;
+  double weightDecay = 0.0;
+};
+// Weight decay is added to the gradient (L2).
+struct Adam {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weightDecay = 0.0;
+};
+// Weight decay shrinks the parameter (decoupled).
+struct AdamW {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weightDecay = 0.01;
+};
+
+}  // namespace optim
+
+// Any of the optimizers; made from one.
+struct Optimizer {
+  std::string kind;
+  std::vector<std::pair<std::string, double>> settings;
+  bool nesterov = false;
+
+  Optimizer(const optim::Sgd& o);    // NOLINT
+  Optimizer(const optim::Adam& o);   // NOLINT
+  Optimizer(const optim::AdamW& o);  // NOLINT
+};
+
+enum class Fill : uint8_t { kDataParallel, kReplicate };
+
+struct CompileOptions {
+  std::string mesh;    // "dp=2,tp=2"; "4" or empty with devices = 4: no named axes, only the line of ranks
+  int64_t devices = 1; // used where `mesh` is empty
+  int64_t micro = 1;   // micro-batches of one step
+  int zero = 0;        // ZeRO level 0..3
+  Fill fill = Fill::kDataParallel;  // what strategies and propagation leave open
+  bool regather = false;            // gathered values are gathered again in backward instead of kept
+  double clipNorm = 0;              // global gradient norm; 0 = no clipping
+  int64_t seed = 0;                 // of initial values
+  bool gradientOutputs = false;     // outputs "grad.<parameter>", before clipping
+  // Layouts by parameter-name pattern ('*' and '?'), the first match counts: {"*.qkv.weight", "[{},{},{tp}]"}.
+  std::vector<std::pair<std::string, std::string>> layouts;
+  std::string dumpDir;    // numbered IR files of every state and phase
+  std::string decisions;  // a saved record to realise instead of deciding
+};
+
+// A compiled program: the plan and what was decided.
+struct Program {
+  plan::Plan plan;
+  const std::string& decisions() const { return plan.decisions(); }
+};
+
+// The training step of `loss` (a scalar of the graph). Errors: the graph's first error; what the compiler refuses, with the
+// user's source line.
+absl::StatusOr<Program> compile(Graph& graph, const Tensor& loss, const Optimizer& optimizer,
+                                const CompileOptions& options = {});
+// Only forward: the graph's outputs (and `loss`, if valid), over the parameters of another program.
+absl::StatusOr<Program> compileForward(Graph& graph, const Tensor& loss, const CompileOptions& options = {});
+// The logical module as it would be compiled, for `weft compile` and tests.
+absl::StatusOr<std::string> logicalModule(Graph& graph, const Tensor& loss, const Optimizer& optimizer,
+                                          const CompileOptions& options = {});
+
+}  // namespace weft

@@ -1,0 +1,103 @@
+// Modules: parameters with the operators that use them. Weights are [in, out].
+//
+// A module takes its parameters' names from the name it is given: Linear(g, "fc1", 784, 300) has fc1.weight and fc1.bias.
+// Parallel says how a transformer's matmuls are split; without it nothing is said and propagation decides.
+#pragma once
+
+#include <string>
+
+#include "weft/graph.h"
+#include "weft/ops.h"
+
+namespace weft::nn {
+
+// Tensor parallelism in Megatron's way, by axis names of the mesh: the first matmul of a pair is split by columns, the second by rows
+// over `model`; the batch over `data`. With `sequence` the residual stream between blocks is split over `model` too, along the
+// sequence. Empty names: not split.
+struct Parallel {
+  std::string data;
+  std::string model;
+  bool sequence = false;
+  bool any() const { return !model.empty(); }
+};
+
+class Linear {
+ public:
+  Linear(Graph& g, const std::string& name, int64_t in, int64_t out, const Init& init = Init::normal(0.02),
+         SourceLine at = SourceLine::current());
+  // x [..., in] -> [..., out].
+  Tensor operator()(const Tensor& x, SourceLine at = SourceLine::current()) const;
+
+  Tensor weight;
+  Tensor bias;
+};
+
+class Embedding {
+ public:
+  Embedding(Graph& g, const std::string& name, int64_t rows, int64_t width, const Init& init = Init::normal(0.02),
+            SourceLine at = SourceLine::current());
+  Tensor operator()(const Tensor& ids, SourceLine at = SourceLine::current()) const;
+
+  Tensor weight;  // [rows, width], named `name`
+};
+
+class LayerNorm {
+ public:
+  LayerNorm(Graph& g, const std::string& name, int64_t width, double epsilon = 1e-5,
+            SourceLine at = SourceLine::current());
+  Tensor operator()(const Tensor& x, SourceLine at = SourceLine::current()) const;
+
+  Tensor weight;
+  Tensor bias;
+
+ private:
+  double epsilon_;
+};
+
+// Causal self-attention: qkv.weight [C, 3, C] (kept in files as [C, 3C]; q, k, v are its thirds, heads contiguous inside
+// each), qkv.bias [3, C], proj.weight [C, C], proj.bias.
+class Attention {
+ public:
+  Attention(Graph& g, int64_t width, int64_t heads, const Init& init, SourceLine at = SourceLine::current());
+  // x [B, T, C] -> [B, T, C].
+  Tensor operator()(const Tensor& x, const Parallel& parallel = {}, SourceLine at = SourceLine::current()) const;
+
+ private:
+  Tensor qkvWeight_;
+  Tensor qkvBias_;
+  Tensor projWeight_;
+  Tensor projBias_;
+  int64_t heads_;
+};
+
+// fc.weight [C, hidden], gelu, out.weight [hidden, C], with biases.
+class Mlp {
+ public:
+  Mlp(Graph& g, int64_t width, int64_t hidden, const Init& init, SourceLine at = SourceLine::current());
+  Tensor operator()(const Tensor& x, const Parallel& parallel = {}, SourceLine at = SourceLine::current()) const;
+
+ private:
+  Tensor fcWeight_;
+  Tensor fcBias_;
+  Tensor outWeight_;
+  Tensor outBias_;
+};
+
+// Pre-norm block as in GPT-2: x + attention(ln1(x)), then x + mlp(ln2(x)).
+class TransformerBlock {
+ public:
+  TransformerBlock(Graph& g, const std::string& name, int64_t width, int64_t heads, const Init& init,
+                   SourceLine at = SourceLine::current());
+  Tensor operator()(const Tensor& x, const Parallel& parallel = {}, double dropout = 0.0,
+                    SourceLine at = SourceLine::current()) const;
+
+ private:
+  Graph& g_;
+  std::string name_;
+  LayerNorm ln1_;
+  Attention attention_;
+  LayerNorm ln2_;
+  Mlp mlp_;
+};
+
+}  // namespace weft::nn

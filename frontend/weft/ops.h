@@ -1,0 +1,97 @@
+// Operators as functions on tensors. Shapes follow numpy: element-wise operators broadcast from the right.
+// Each takes the user's source line as a default argument. Wrong shapes are remembered as the graph's error.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/graph.h"
+
+namespace weft {
+
+// --- element-wise; shapes broadcast ---
+Tensor add(const Tensor& a, const Tensor& b, SourceLine at = SourceLine::current());
+Tensor sub(const Tensor& a, const Tensor& b, SourceLine at = SourceLine::current());
+Tensor mul(const Tensor& a, const Tensor& b, SourceLine at = SourceLine::current());
+Tensor div(const Tensor& a, const Tensor& b, SourceLine at = SourceLine::current());
+Tensor maximum(const Tensor& a, const Tensor& b, SourceLine at = SourceLine::current());
+Tensor minimum(const Tensor& a, const Tensor& b, SourceLine at = SourceLine::current());
+Tensor add(const Tensor& a, double b, SourceLine at = SourceLine::current());
+Tensor mul(const Tensor& a, double b, SourceLine at = SourceLine::current());
+// Operators cannot carry a source line argument; errors and dumps show the line of their first operand.
+Tensor operator+(const Tensor& a, const Tensor& b);
+Tensor operator-(const Tensor& a, const Tensor& b);
+Tensor operator*(const Tensor& a, const Tensor& b);
+Tensor operator/(const Tensor& a, const Tensor& b);
+Tensor operator*(const Tensor& a, double b);
+
+// Predicates: "eq", "ne", "lt", "le", "gt", "ge". Result: bool.
+Tensor compare(const Tensor& a, const Tensor& b, const std::string& predicate, SourceLine at = SourceLine::current());
+// a where condition holds, else b.
+Tensor select(const Tensor& condition, const Tensor& a, const Tensor& b, SourceLine at = SourceLine::current());
+
+Tensor neg(const Tensor& x, SourceLine at = SourceLine::current());
+Tensor exp(const Tensor& x, SourceLine at = SourceLine::current());
+Tensor log(const Tensor& x, SourceLine at = SourceLine::current());
+Tensor sqrt(const Tensor& x, SourceLine at = SourceLine::current());
+Tensor rsqrt(const Tensor& x, SourceLine at = SourceLine::current());
+Tensor tanh(const Tensor& x, SourceLine at = SourceLine::current());
+Tensor relu(const Tensor& x, SourceLine at = SourceLine::current());
+enum class Gelu : uint8_t { kTanh, kErf };
+Tensor gelu(const Tensor& x, Gelu form = Gelu::kTanh, SourceLine at = SourceLine::current());
+Tensor cast(const Tensor& x, Type type, SourceLine at = SourceLine::current());
+
+// --- contractions ---
+struct MatmulOptions {
+  bool transposeA = false;
+  bool transposeB = false;
+};
+// a [batch..., m, k] with b [k, n] or [batch..., k, n].
+Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options = {}, SourceLine at = SourceLine::current());
+// Two operands: einsum("btk,kqn->btqn", x, w). One letter per dimension.
+Tensor einsum(const std::string& spec, const Tensor& a, const Tensor& b, SourceLine at = SourceLine::current());
+
+// --- shape ---
+Tensor reshape(const Tensor& x, const Shape& shape, SourceLine at = SourceLine::current());  // one size may be -1
+Tensor transpose(const Tensor& x, const Shape& permutation, SourceLine at = SourceLine::current());
+Tensor slice(const Tensor& x, const Shape& offsets, const Shape& sizes, SourceLine at = SourceLine::current());
+Tensor concat(const std::vector<Tensor>& xs, int dim, SourceLine at = SourceLine::current());
+Tensor broadcastTo(const Tensor& x, const Shape& shape, SourceLine at = SourceLine::current());
+
+// --- reductions; no dims = all ---
+Tensor sum(const Tensor& x, const Shape& dims = {}, bool keepDims = false, SourceLine at = SourceLine::current());
+Tensor mean(const Tensor& x, const Shape& dims = {}, bool keepDims = false, SourceLine at = SourceLine::current());
+Tensor max(const Tensor& x, const Shape& dims = {}, bool keepDims = false, SourceLine at = SourceLine::current());
+
+// --- normalisation, losses, attention ---
+Tensor softmax(const Tensor& x, SourceLine at = SourceLine::current());  // over the last dimension
+Tensor layerNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon = 1e-5,
+                 SourceLine at = SourceLine::current());
+// Rows of table [V, C] at ids.
+Tensor embedding(const Tensor& table, const Tensor& ids, SourceLine at = SourceLine::current());
+// Per-token loss of logits [..., V] against labels [...]; 0 where the label is `ignoreIndex`.
+Tensor softmaxCrossEntropy(const Tensor& logits, const Tensor& labels, int64_t ignoreIndex = -100,
+                           SourceLine at = SourceLine::current());
+// sum(loss) / max(1, number of labels that are not ignored), over the whole batch.
+Tensor meanValid(const Tensor& loss, const Tensor& labels, int64_t ignoreIndex = -100,
+                 SourceLine at = SourceLine::current());
+struct AttentionOptions {
+  bool causal = false;
+  std::optional<double> scale;  // 1 / sqrt(width) unless given
+};
+// q [B, H, T, D], k and v [B, H, S, D] -> [B, H, T, D].
+Tensor scaledDotProductAttention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options = {},
+                                 SourceLine at = SourceLine::current());
+// Zeroes elements with probability `rate`; the mask depends on (seed, call, step, global index) only.
+Tensor dropout(const Tensor& x, double rate, int64_t seed = 0, SourceLine at = SourceLine::current());
+
+// --- words for the compiler ---
+// The value in this layout, "[{dp},{tp},{}]"; its gradient too.
+Tensor constrain(const Tensor& x, const std::string& layout, SourceLine at = SourceLine::current());
+// The value, through which no gradient flows.
+Tensor stopGradient(const Tensor& x, SourceLine at = SourceLine::current());
+// Makes x an output of the program.
+Tensor inspect(const Tensor& x, const std::string& name, SourceLine at = SourceLine::current());
+
+}  // namespace weft

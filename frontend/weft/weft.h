@@ -1,0 +1,7 @@
+// Everything a model needs: graph, operators, modules, compile, trainer.
+#pragma once
+
+#include "weft/compile.h"
+#include "weft/graph.h"
+#include "weft/modules.h"
+#include "weft/ops.h"

@@ -1,0 +1,54 @@
+// safetensors files: named tensors with a JSON header (8-byte little-endian length, JSON, data).
+//
+// Reading is strict: the ranges of the tensors, sorted, must cover the data without hole, overlap or tail, and each must be as
+// long as its type and shape say. Errors name the file, the byte offset or the tensor, and both values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/base/dtype.h"
+
+namespace weft {
+
+struct SafetensorsEntry {
+  DType type = DType::kF32;
+  std::vector<int64_t> shape;
+  int64_t begin = 0;  // bytes from the start of the file
+  int64_t end = 0;
+};
+
+class SafetensorsFile {
+ public:
+  // Reads the header only.
+  static absl::StatusOr<SafetensorsFile> open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  // Tensors of types Weft does not have are listed by name in unsupported().
+  const std::map<std::string, SafetensorsEntry>& entries() const { return entries_; }
+  const std::vector<std::string>& unsupported() const { return unsupported_; }
+
+  // The elements of one tensor. Errors: unknown name (the nearest one is suggested), unreadable file.
+  absl::StatusOr<std::vector<char>> read(const std::string& name) const;
+
+ private:
+  std::string path_;
+  std::map<std::string, SafetensorsEntry> entries_;
+  std::vector<std::string> unsupported_;
+};
+
+struct SafetensorsTensor {
+  std::string name;
+  DType type = DType::kF32;
+  std::vector<int64_t> shape;
+  std::vector<char> data;
+};
+
+// Writes to a temporary file beside `path`, syncs, renames. Header padded to 8 bytes, "format": "pt".
+absl::Status writeSafetensors(const std::string& path, const std::vector<SafetensorsTensor>& tensors);
+
+}  // namespace weft

@@ -1,0 +1,223 @@
+// Executor on plans written by hand.
+#include "runtime/exec/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/runtime/plan_builder.h"
+#include "tests/runtime/test_kernels.h"
+
+namespace weft {
+namespace {
+
+std::vector<float> floats(const Executor& executor, const std::string& name) {
+  const absl::StatusOr<std::vector<char>> bytes = executor.readTensor(name);
+  EXPECT_TRUE(bytes.ok()) << bytes.status();
+  std::vector<float> values(bytes->size() / sizeof(float));
+  std::memcpy(values.data(), bytes->data(), bytes->size());
+  return values;
+}
+
+absl::Status write(Executor& executor, const std::string& name, const std::vector<float>& values) {
+  return executor.writeTensor(name, values.data(), values.size() * sizeof(float));
+}
+
+// w += (sum of x over all ranks and pieces); x [pieces, ranks * 2] split over ranks.
+PlanBuilder accumulating(int64_t ranks, int64_t pieces) {
+  PlanBuilder b(ranks, pieces, 2);
+  const uint32_t x = b.buffer(plan::INPUT, DType::kF32, {pieces, 2});
+  const uint32_t w = b.buffer(plan::PARAMETER, DType::kF32, {3});
+  const uint32_t part = b.buffer(plan::ACTIVATION, DType::kF32, {1});
+  const uint32_t sum = b.buffer(plan::TRANSIENT, DType::kF32, {1});
+  b.named("x", plan::TENSOR_INPUT, x, {pieces, ranks * 2}, 1);
+  b.named("w", plan::TENSOR_PARAMETER, w, {3}, -1);
+  plan::Instruction* total = b.kernel(1, "total", {b.view(x, {2})}, {part});
+  total->mutable_inputs(0)->set_piece_stride(2 * sizeof(float));
+  b.collective(1, plan::ALL_REDUCE, {part}, {sum})->set_group_set(b.allRanks());
+  b.kernel(1, "add", {w, sum}, {w});
+  return b;
+}
+
+TEST(Executor, RunsPiecesSlotsAndCollectives) {
+  for (const int64_t ranks : {1, 2, 3, 5}) {
+    auto executor = Executor::create(accumulating(ranks, 4).build(), testKernels());
+    ASSERT_TRUE(executor.ok()) << executor.status();
+    ASSERT_TRUE((*executor)->runInit().ok());
+    ASSERT_TRUE(write(**executor, "w", {1, 2, 3}).ok());
+    std::vector<float> x(4 * ranks * 2);
+    float sum = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      x[i] = static_cast<float>(i);  // small integers: sums are exact in any order
+      sum += x[i];
+    }
+    ASSERT_TRUE(write(**executor, "x", x).ok());
+    ASSERT_TRUE((*executor)->runStep().ok());
+    ASSERT_TRUE((*executor)->runStep().ok());
+    EXPECT_EQ(floats(**executor, "w"), (std::vector<float>{1 + 2 * sum, 2 + 2 * sum, 3 + 2 * sum}));
+    EXPECT_EQ(floats(**executor, "x"), x);
+  }
+}
+
+TEST(Executor, FillsConstantsAndScalars) {
+  PlanBuilder b(2, 3);
+  const uint32_t constant = b.buffer(plan::CONSTANT, DType::kF32, {2});
+  const float values[] = {5, 7};
+  b.raw().mutable_buffers(static_cast<int>(constant))->set_data(values, sizeof(values));
+  const uint32_t out = b.buffer(plan::OUTPUT, DType::kF32, {2});
+  b.named("out", plan::TENSOR_OUTPUT, out, {4}, 0);
+  const uint32_t made = b.buffer(plan::TRANSIENT, DType::kF32, {2});
+  plan::RankTable* table = b.raw().mutable_rank_table();
+  table->set_columns(2);
+  for (const int64_t value : {0, 100, 0, 200}) {
+    table->add_values(value);
+  }
+  plan::Instruction* scalars = b.kernel(1, "scalars", {}, {made});
+  for (const int64_t column : {1, -1}) {
+    plan::Scalar* scalar = scalars->add_scalars();
+    scalar->set_immediate(1);
+    scalar->set_column(column);
+    scalar->set_piece_factor(10);
+  }
+  b.kernel(1, "add", {made, constant}, {out});
+  auto executor = Executor::create(b.build(), testKernels());
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  ASSERT_TRUE((*executor)->runStep().ok());
+  // The last piece is 2: immediate 1 + table + 2 * 10 + constant.
+  EXPECT_EQ(floats(**executor, "out"), (std::vector<float>{126, 28, 226, 28}));
+}
+
+TEST(Executor, PadsAndGathersUnevenSlices) {
+  PlanBuilder b(4, 1);
+  const uint32_t buffer = b.buffer(plan::PARAMETER, DType::kF32, {2, 3});
+  b.named("p", plan::TENSOR_PARAMETER, buffer, {5, 3}, 0)->set_pad_value(-9);
+  auto executor = Executor::create(b.build(), testKernels());
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  std::vector<float> values(15);
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(i);
+  }
+  ASSERT_TRUE(write(**executor, "p", values).ok());
+  EXPECT_EQ(floats(**executor, "p"), values);
+  const plan::NamedTensor* tensor = (*executor)->findTensor("p");
+  const float* third = static_cast<const float*>((*executor)->rankBuffer(*tensor, 2));
+  EXPECT_EQ(std::vector<float>(third, third + 6), (std::vector<float>{12, 13, 14, -9, -9, -9}));
+  const float* last = static_cast<const float*>((*executor)->rankBuffer(*tensor, 3));
+  EXPECT_EQ(std::vector<float>(last, last + 6), std::vector<float>(6, -9));
+}
+
+TEST(Executor, NamesTheFailingInstructionAndStopsAllRanks) {
+  PlanBuilder b = accumulating(3, 2);
+  // Only rank 1 fails: it calls another function than the others, who wait for it in the all_reduce.
+  plan::Function* broken = b.raw().add_functions();
+  broken->set_name("broken");
+  plan::Instruction* fail = broken->add_instructions();
+  fail->set_kernel("fail");
+  fail->set_label("h0.embed");
+  plan::Plan plan = b.build();
+  auto executor = Executor::create(plan, testKernels());
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  ASSERT_TRUE((*executor)->runStep().ok());
+
+  plan::RankSchedule* schedule = plan.mutable_schedules(1);
+  plan::Action* action = schedule->add_step();
+  action->set_function(2);
+  for (int i = schedule->step_size() - 1; i > 0; --i) {
+    schedule->mutable_step()->SwapElements(i, i - 1);
+  }
+  executor = Executor::create(plan, testKernels());
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  const absl::Status status = (*executor)->runStep();
+  EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
+  const std::string message(status.message());
+  for (const char* part : {"rank 1", "h0.embed", "fail", "model.cc:42", "index 9 of 5 rows"}) {
+    EXPECT_NE(message.find(part), std::string::npos) << part << " not in " << message;
+  }
+  EXPECT_FALSE((*executor)->runStep().ok());
+}
+
+TEST(Executor, RefusesUnknownKernelsAndSmallWorkspaces) {
+  for (const auto& [kernel, part] : {std::pair{"nothing", "nothing"}, std::pair{"greedy", "1048576"}}) {
+    PlanBuilder b(2, 1);
+    b.kernel(1, kernel, {}, {b.buffer(plan::OUTPUT, DType::kF32, {1})});
+    const auto executor = Executor::create(b.build(4096), testKernels());
+    ASSERT_FALSE(executor.ok());
+    const std::string message(executor.status().message());
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+    EXPECT_NE(message.find("model.cc:42"), std::string::npos) << message;
+  }
+  PlanBuilder b(2, 1);
+  b.kernel(1, "greedy", {}, {b.buffer(plan::OUTPUT, DType::kF32, {1})});
+  EXPECT_TRUE(Executor::create(b.build(1 << 20), testKernels()).ok());
+}
+
+TEST(Executor, RefusesMoreMemoryThanThereIs) {
+  PlanBuilder b(1, 1);
+  b.buffer(plan::PARAMETER, DType::kF32, {int64_t{1} << 45});
+  const auto executor = Executor::create(b.build(), testKernels());
+  EXPECT_EQ(executor.status().code(), absl::StatusCode::kResourceExhausted) << executor.status();
+}
+
+TEST(Executor, ChecksNamesAndSizes) {
+  auto executor = Executor::create(accumulating(2, 1).build(), testKernels());
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  const absl::Status unknown = write(**executor, "v", {1});
+  EXPECT_EQ(unknown.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(std::string(unknown.message()).find("x, w"), std::string::npos) << unknown;
+  const absl::Status size = write(**executor, "w", {1});
+  EXPECT_EQ(size.message(), "tensor 'w' has 12 bytes, 4 were given");
+  EXPECT_FALSE((*executor)->readTensor("v").ok());
+  EXPECT_FALSE((*executor)->readScalar("w").ok());
+}
+
+TEST(Executor, SharesAParameterStore) {
+  auto train = Executor::create(accumulating(2, 1).build(), testKernels());
+  ASSERT_TRUE(train.ok());
+  ASSERT_TRUE(write(**train, "w", {1, 2, 3}).ok());
+
+  PlanBuilder b(2, 1);
+  const uint32_t w = b.buffer(plan::PARAMETER, DType::kF32, {3});
+  const uint32_t count = b.buffer(plan::STATE, DType::kF32, {1});
+  const uint32_t total = b.buffer(plan::OUTPUT, DType::kF32, {1});
+  b.named("w", plan::TENSOR_PARAMETER, w, {3}, -1);
+  b.named("calls", plan::TENSOR_STATE, count, {1}, -1);
+  b.named("total", plan::TENSOR_OUTPUT, total, {1}, -1);
+  b.kernel(1, "total", {w}, {total});
+  b.kernel(1, "add", {count, total}, {count});
+  ExecutorOptions options;
+  options.store = train->get();
+  auto evaluate = Executor::create(b.build(), testKernels(), options);
+  ASSERT_TRUE(evaluate.ok()) << evaluate.status();
+  ASSERT_TRUE((*evaluate)->runStep().ok());
+  EXPECT_EQ((*evaluate)->readScalar("total").value(), 6.0);
+  ASSERT_TRUE(write(**train, "w", {10, 20, 30}).ok());
+  ASSERT_TRUE((*evaluate)->runStep().ok());
+  EXPECT_EQ((*evaluate)->readScalar("total").value(), 60.0);
+  EXPECT_EQ((*evaluate)->readScalar("calls").value(), 66.0);
+
+  b.raw().mutable_tensors(0)->mutable_slices(1)->set_valid(0, 2);
+  const auto other = Executor::create(b.build(), testKernels(), options);
+  ASSERT_FALSE(other.ok());
+  const std::string message(other.status().message());
+  EXPECT_NE(message.find("valid [2]"), std::string::npos) << message;
+  EXPECT_NE(message.find("valid [3]"), std::string::npos) << message;
+}
+
+TEST(Executor, WritesATrace) {
+  ExecutorOptions options;
+  options.profile = true;
+  auto executor = Executor::create(accumulating(2, 2).build(), testKernels(), options);
+  ASSERT_TRUE(executor.ok());
+  ASSERT_TRUE((*executor)->runStep().ok());
+  const std::string path = testing::TempDir() + "/weft_trace.json";
+  ASSERT_TRUE((*executor)->writeTrace(path).ok());
+  std::ifstream stream(path);
+  std::stringstream text;
+  text << stream.rdbuf();
+  EXPECT_NE(text.str().find("collective.label"), std::string::npos);
+  EXPECT_FALSE((*executor)->writeTrace("/no/such/folder/trace.json").ok());
+}
+
+}  // namespace
+}  // namespace weft
