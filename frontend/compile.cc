@@ -6,6 +6,7 @@
 #include "ir/registry.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
+#include "passes/decide/decisions.h"
 #include "passes/pipeline.h"
 #include "passes/support/program.h"
 #include "runtime/base/status.h"
@@ -147,6 +148,18 @@ absl::StatusOr<Program> compile(Graph& graph, const Tensor& loss, const Optimize
 absl::StatusOr<Program> compileForward(Graph& graph, const Tensor& loss, const CompileOptions& options) {
   WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, options));
   return compileAs("evaluate", *module, options);
+}
+
+std::vector<std::pair<std::string, std::string>> parameterLayouts(const Program& program) {
+  std::vector<std::pair<std::string, std::string>> layouts;
+  const absl::StatusOr<Decisions> decisions = parseDecisions(program.decisions());
+  if (!decisions.ok()) {
+    return layouts;
+  }
+  for (const ArgumentDecision& argument : decisions->arguments) {
+    layouts.emplace_back(argument.name, argument.layout.print(decisions->mesh));
+  }
+  return layouts;
 }
 
 absl::StatusOr<std::string> logicalModule(Graph& graph, const Tensor& loss, const Optimizer& optimizer,

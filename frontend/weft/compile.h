@@ -80,6 +80,8 @@ absl::StatusOr<Program> compile(Graph& graph, const Tensor& loss, const Optimize
                                 const CompileOptions& options = {});
 // Only forward: the graph's outputs (and `loss`, if valid), over the parameters of another program.
 absl::StatusOr<Program> compileForward(Graph& graph, const Tensor& loss, const CompileOptions& options = {});
+// The layouts a program gave its parameters, as CompileOptions::layouts: for another program over the same store.
+std::vector<std::pair<std::string, std::string>> parameterLayouts(const Program& program);
 // The logical module as it would be compiled, for `weft compile` and tests.
 absl::StatusOr<std::string> logicalModule(Graph& graph, const Tensor& loss, const Optimizer& optimizer,
                                           const CompileOptions& options = {});

@@ -5,3 +5,4 @@
 #include "weft/graph.h"
 #include "weft/modules.h"
 #include "weft/ops.h"
+#include "weft/trainer.h"

@@ -114,6 +114,7 @@ class PlanBuilder {
   plan::Plan build(int64_t workspace = 0) {
     bytes_[plan::WORKSPACE] = workspace;
     int64_t peak = 0;
+    plan_.mutable_memory()->clear_regions();
     for (int memory = 0; memory < plan::MemoryClass_ARRAYSIZE; ++memory) {
       plan::Region* region = plan_.mutable_memory()->add_regions();
       region->set_memory(static_cast<plan::MemoryClass>(memory));

@@ -23,9 +23,30 @@ inline absl::StatusOr<std::unique_ptr<Kernel>> functionKernel(FunctionKernel::Bo
   return std::make_unique<FunctionKernel>(std::move(body), workspace);
 }
 
+// Operands as a kernel wants them: so many of each, each f32 and of at least so many elements.
+inline absl::Status checkOperands(const KernelSpec& spec, size_t inputs, int64_t elements) {
+  if (spec.inputs.size() != inputs || spec.outputs.size() != 1) {
+    return absl::InvalidArgumentError(spec.name + " was given " + std::to_string(spec.inputs.size()) + " inputs");
+  }
+  for (const auto* list : {&spec.inputs, &spec.outputs}) {
+    for (const TensorSpec& operand : *list) {
+      if (operand.type != DType::kF32 || operand.elements() < elements) {
+        return absl::InvalidArgumentError(spec.name + " was given " + dtypeName(operand.type));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 inline KernelRegistry testKernels() {
   KernelRegistry registry;
-  registry.add("add", [](const KernelSpec& spec) {
+  registry.add("add", [](const KernelSpec& spec) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+    WEFT_RETURN_IF_ERROR(checkOperands(spec, 2, 1));
+    if (spec.inputs[1].elements() != 1) {
+      WEFT_RETURN_IF_ERROR(checkOperands(spec, 2, spec.outputs[0].elements()));
+    } else if (spec.inputs[0].elements() < spec.outputs[0].elements()) {
+      return absl::InvalidArgumentError("add was given a short operand");
+    }
     const int64_t count = spec.outputs[0].elements();
     const bool one = spec.inputs[1].elements() == 1;
     return functionKernel([=](const KernelArguments& args) {
@@ -38,7 +59,8 @@ inline KernelRegistry testKernels() {
       return absl::OkStatus();
     });
   });
-  registry.add("total", [](const KernelSpec& spec) {
+  registry.add("total", [](const KernelSpec& spec) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+    WEFT_RETURN_IF_ERROR(checkOperands(spec, 1, 1));
     const int64_t count = spec.inputs[0].elements();
     return functionKernel([=](const KernelArguments& args) {
       float sum = 0;
@@ -49,7 +71,8 @@ inline KernelRegistry testKernels() {
       return absl::OkStatus();
     });
   });
-  registry.add("scalars", [](const KernelSpec& spec) {
+  registry.add("scalars", [](const KernelSpec& spec) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+    WEFT_RETURN_IF_ERROR(checkOperands(spec, 0, static_cast<int64_t>(spec.scalars)));
     const size_t count = spec.scalars;
     return functionKernel([=](const KernelArguments& args) {
       for (size_t i = 0; i < count; ++i) {

@@ -1,0 +1,186 @@
+#include "examples/common/flags.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/plan/plan_file.h"
+#include "runtime/plan/statistics.h"
+
+namespace weft::examples {
+namespace {
+
+size_t editDistance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) {
+    row[j] = j;
+  }
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t up = row[j];
+      row[j] = std::min({up + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = up;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+void Flags::add(const std::string& name, Flag flag) {
+  order_.push_back(name);
+  flags_[name] = std::move(flag);
+}
+
+void Flags::text(const std::string& name, std::string* value, const std::string& help) {
+  add(name, {help, *value, false, [value](const std::string& given) {
+               *value = given;
+               return absl::OkStatus();
+             }});
+}
+
+void Flags::integer(const std::string& name, int64_t* value, const std::string& help) {
+  add(name, {help, std::to_string(*value), false, [value, name](const std::string& given) -> absl::Status {
+               char* end = nullptr;
+               *value = std::strtoll(given.c_str(), &end, 10);
+               if (given.empty() || *end != '\0') {
+                 return absl::InvalidArgumentError(absl::StrCat("--", name, " takes an integer, not '", given, "'"));
+               }
+               return absl::OkStatus();
+             }});
+}
+
+void Flags::real(const std::string& name, double* value, const std::string& help) {
+  add(name, {help, absl::StrCat(*value), false, [value, name](const std::string& given) -> absl::Status {
+               char* end = nullptr;
+               *value = std::strtod(given.c_str(), &end);
+               if (given.empty() || *end != '\0') {
+                 return absl::InvalidArgumentError(absl::StrCat("--", name, " takes a number, not '", given, "'"));
+               }
+               return absl::OkStatus();
+             }});
+}
+
+void Flags::toggle(const std::string& name, bool* value, const std::string& help) {
+  add(name, {help, "off", true, [value](const std::string&) {
+               *value = true;
+               return absl::OkStatus();
+             }});
+}
+
+absl::Status Flags::unknown(const std::string& name) const {
+  std::string nearest;
+  for (const std::string& known : order_) {
+    if (nearest.empty() || editDistance(known, name) < editDistance(nearest, name)) {
+      nearest = known;
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown flag --", name, "; did you mean --", nearest, "? --help lists all"));
+}
+
+absl::Status Flags::parse(int argc, char** argv, bool* helped) {
+  *helped = false;
+  for (int i = 1; i < argc; ++i) {
+    std::string name = argv[i];
+    if (name.rfind("--", 0) != 0) {
+      return absl::InvalidArgumentError(absl::StrCat("'", name, "' is no flag; flags begin with --"));
+    }
+    name = name.substr(2);
+    if (name == "help") {
+      printHelp(argv[0]);
+      *helped = true;
+      return absl::OkStatus();
+    }
+    const size_t equals = name.find('=');
+    std::string value = equals == std::string::npos ? "" : name.substr(equals + 1);
+    name = name.substr(0, equals);
+    const auto it = flags_.find(name);
+    if (it == flags_.end()) {
+      return unknown(name);
+    }
+    if (!it->second.isSwitch && equals == std::string::npos) {
+      if (i + 1 >= argc) {
+        return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value"));
+      }
+      value = argv[++i];
+    }
+    if (absl::Status status = it->second.set(value); !status.ok()) {
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Flags::printHelp(const std::string& program) const {
+  std::printf("%s [flags]\n", program.c_str());
+  for (const std::string& name : order_) {
+    const Flag& flag = flags_.at(name);
+    std::printf("  --%-18s %s%s%s%s\n", name.c_str(), flag.help.c_str(), flag.fallback.empty() ? "" : " [",
+                flag.fallback.c_str(), flag.fallback.empty() ? "" : "]");
+  }
+}
+
+void CommonFlags::addTo(Flags& flags) {
+  flags.integer("devices", &devices, "ranks, where no mesh is given");
+  flags.text("mesh", &mesh, "mesh with named axes, as dp=2,tp=2");
+  flags.integer("zero", &zero, "ZeRO level 0, 1, 2 or 3");
+  flags.integer("micro", &micro, "micro-batches of one step");
+  flags.toggle("regather", &regather, "gather values again in backward instead of keeping them");
+  flags.text("dump-dir", &dumpDir, "write the IR after every phase there");
+  flags.text("plan-only", &planOnly, "write the plan to this file and stop");
+  flags.integer("steps", &steps, "training steps");
+  flags.text("init", &init, "first parameters from this safetensors file");
+  flags.text("save", &save, "parameters to this safetensors file at the end");
+  flags.integer("seed", &seed, "seed of initial values and data order");
+  flags.integer("threads", &threads, "threads per rank, 0 = share of the cores");
+  flags.text("trace", &trace, "write a Chrome trace of the run");
+}
+
+CompileOptions CommonFlags::options() const {
+  CompileOptions options;
+  options.mesh = mesh;
+  options.devices = devices;
+  options.micro = micro;
+  options.zero = static_cast<int>(zero);
+  options.regather = regather;
+  options.dumpDir = dumpDir;
+  options.seed = seed;
+  return options;
+}
+
+bool CommonFlags::wrotePlan(const Program& program, absl::Status* status) const {
+  if (planOnly.empty()) {
+    return false;
+  }
+  *status = writePlan(program.plan, planOnly);
+  return true;
+}
+
+void printProgram(const Program& program) {
+  const PlanStatistics statistics = statisticsOf(program.plan);
+  std::printf("mesh %s, %lld ranks, %lld micro-batches\n", program.plan.mesh().c_str(),
+              static_cast<long long>(program.plan.ranks()), static_cast<long long>(program.plan.pieces()));
+  for (const auto& [kind, count] : statistics.collectives) {
+    std::printf("  %-15s %4lld per step, %lld tensors, %.1f KiB received per rank\n", kind.c_str(),
+                static_cast<long long>(count.calls), static_cast<long long>(count.tensors),
+                static_cast<double>(count.bytesReceived) / 1024);
+  }
+  std::printf("  memory per rank %.2f MiB:", static_cast<double>(statistics.peakBytes) / (1 << 20));
+  for (const auto& [memory, bytes] : statistics.memory) {
+    if (bytes > 0) {
+      std::printf(" %s %.2f", memory.c_str(), static_cast<double>(bytes) / (1 << 20));
+    }
+  }
+  std::printf("\n");
+}
+
+int failWith(const absl::Status& status) {
+  std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  return 1;
+}
+
+}  // namespace weft::examples

@@ -1,0 +1,67 @@
+// The flags all examples share, and a reader for them and an example's own.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "weft/compile.h"
+
+namespace weft::examples {
+
+// Reads `--name value`, `--name=value` and switches. An unknown flag is an error that suggests the nearest one; --help prints all.
+class Flags {
+ public:
+  void text(const std::string& name, std::string* value, const std::string& help);
+  void integer(const std::string& name, int64_t* value, const std::string& help);
+  void real(const std::string& name, double* value, const std::string& help);
+  void toggle(const std::string& name, bool* value, const std::string& help);
+
+  // Sets the values. `helped` says whether --help was asked for (and printed).
+  absl::Status parse(int argc, char** argv, bool* helped);
+
+ private:
+  struct Flag {
+    std::string help;
+    std::string fallback;
+    bool isSwitch = false;
+    std::function<absl::Status(const std::string&)> set;
+  };
+  void add(const std::string& name, Flag flag);
+  void printHelp(const std::string& program) const;
+  absl::Status unknown(const std::string& name) const;
+
+  std::vector<std::string> order_;
+  std::map<std::string, Flag> flags_;
+};
+
+// --devices --mesh --zero --micro --regather --dump-dir --plan-only --steps --init --save --seed --threads --trace
+struct CommonFlags {
+  int64_t devices = 1;
+  std::string mesh;
+  int64_t zero = 0;
+  int64_t micro = 1;
+  bool regather = false;
+  std::string dumpDir;
+  std::string planOnly;
+  int64_t steps = 10;
+  std::string init;
+  std::string save;
+  int64_t seed = 0;
+  int64_t threads = 0;
+  std::string trace;
+
+  void addTo(Flags& flags);
+  CompileOptions options() const;
+  // Writes the plan if --plan-only was given; true then.
+  bool wrotePlan(const Program& program, absl::Status* status) const;
+};
+
+// Prints the collectives and memory of a program.
+void printProgram(const Program& program);
+// Prints an error and returns the exit status.
+int failWith(const absl::Status& status);
+
+}  // namespace weft::examples

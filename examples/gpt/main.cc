@@ -1,0 +1,262 @@
+// Trains a small GPT on text, on the ranks of a mesh, and writes a sample at the end.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "examples/common/flags.h"
+#include "examples/gpt/model.h"
+#include "runtime/base/status.h"
+#include "runtime/io/memory_use.h"
+#include "runtime/io/text_dataset.h"
+
+namespace weft::examples {
+namespace {
+
+struct GptFlags {
+  CommonFlags common;
+  std::string text;
+  bool bytes = false;
+  int64_t layers = 3;
+  int64_t width = 96;
+  int64_t heads = 6;
+  int64_t context = 64;
+  int64_t batch = 16;
+  double lr = 1e-3;
+  double decay = 0.01;
+  double clip = 0.0;
+  double dropout = 0.0;
+  bool tied = false;
+  bool tensorParallel = false;
+  bool sequenceParallel = false;
+  int64_t sample = 200;
+  std::string losses;
+
+  void addTo(Flags& flags) {
+    common.steps = 120;
+    common.addTo(flags);
+    flags.text("text", &text, "text file; default: Weft's own documentation");
+    flags.toggle("bytes", &bytes, "tokens are bytes instead of characters");
+    flags.integer("layers", &layers, "transformer blocks");
+    flags.integer("width", &width, "channels");
+    flags.integer("heads", &heads, "attention heads");
+    flags.integer("context", &context, "tokens of one row");
+    flags.integer("batch", &batch, "rows of one step");
+    flags.real("lr", &lr, "learning rate of AdamW");
+    flags.real("weight-decay", &decay, "weight decay of AdamW");
+    flags.real("clip", &clip, "global gradient norm, 0 = none");
+    flags.real("dropout", &dropout, "dropout rate");
+    flags.toggle("tied", &tied, "the head is the embedding's transpose");
+    flags.toggle("tensor-parallel", &tensorParallel, "column/row strategies over mesh axis tp");
+    flags.toggle("sequence-parallel", &sequenceParallel, "residual stream split along the sequence over tp");
+    flags.integer("sample", &sample, "characters of the sample at the end");
+    flags.text("losses", &losses, "write the loss of every step to this file");
+  }
+};
+
+// The project's README and docs as one text.
+std::string ownDocumentation() {
+  std::vector<std::filesystem::path> files = {std::filesystem::path(WEFT_SOURCE_DIR) / "README.md"};
+  std::error_code error;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(std::filesystem::path(WEFT_SOURCE_DIR) / "docs", error)) {
+    if (entry.path().extension() == ".md") {
+      files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin() + 1, files.end());
+  std::ostringstream text;
+  for (const auto& file : files) {
+    text << std::ifstream(file).rdbuf();
+  }
+  return text.str();
+}
+
+GptConfig configOf(const GptFlags& flags, const TextDataset& data, int64_t batch) {
+  GptConfig config;
+  config.vocabulary = data.vocabulary();
+  config.layers = flags.layers;
+  config.width = flags.width;
+  config.heads = flags.heads;
+  config.context = flags.context;
+  config.batch = batch;
+  config.tiedHead = flags.tied;
+  config.dropout = flags.dropout;
+  if (flags.tensorParallel) {
+    const bool data_axis = flags.common.mesh.find("dp=") != std::string::npos;
+    config.parallel = {data_axis ? "dp" : "", "tp", flags.sequenceParallel};
+  }
+  return config;
+}
+
+// Layouts of a forward program's parameters: those of the training program, so that both share the memory.
+CompileOptions forwardOptions(const Program& training, CompileOptions options) {
+  options.micro = 1;
+  options.zero = 0;
+  options.dumpDir.clear();
+  options.layouts = parameterLayouts(training);
+  return options;
+}
+
+// Mean over all whole windows of the validation text.
+absl::StatusOr<double> validate(Trainer& trainer, const Program& program, const TextDataset& data, int64_t batch,
+                                int64_t context) {
+  const int64_t windows = data.validationWindows();
+  WEFT_ASSIGN_OR_RETURN(Executor* executor, trainer.forward(program));
+  double total = 0;
+  for (int64_t first = 0; first < windows; first += batch) {
+    std::vector<int32_t> x(batch * context);
+    std::vector<int32_t> y(batch * context);
+    for (int64_t row = 0; row < batch; ++row) {
+      data.validationRow(first + row, -1, x.data() + row * context, y.data() + row * context);
+    }
+    Feed feed(*executor);
+    feed.write("x", x);
+    feed.write("y", y);
+    WEFT_RETURN_IF_ERROR(feed.status());
+    WEFT_RETURN_IF_ERROR(executor->runStep());
+    WEFT_ASSIGN_OR_RETURN(const double loss, executor->readScalar("loss"));
+    total += loss * static_cast<double>(std::min(batch, windows - first));
+  }
+  return total / static_cast<double>(std::max<int64_t>(windows, 1));
+}
+
+// Continues `prompt` token by token, drawing from the softmax of the last position.
+absl::StatusOr<std::string> sampleText(Trainer& trainer, const Program& program, const TextDataset& data,
+                                       const GptFlags& flags) {
+  WEFT_ASSIGN_OR_RETURN(Executor* executor, trainer.forward(program));
+  std::vector<int32_t> tokens = data.encode("The ");
+  uint64_t random = 88172645463325252u + static_cast<uint64_t>(flags.common.seed);
+  const int64_t context = flags.context;
+  for (int64_t i = 0; i < flags.sample; ++i) {
+    const int64_t used = std::min<int64_t>(context, static_cast<int64_t>(tokens.size()));
+    std::vector<int32_t> x(flags.batch * context, 0);
+    std::vector<int32_t> y(flags.batch * context, -1);
+    std::copy(tokens.end() - used, tokens.end(), x.begin());
+    Feed feed(*executor);
+    feed.write("x", x);
+    feed.write("y", y);
+    WEFT_RETURN_IF_ERROR(feed.status());
+    WEFT_RETURN_IF_ERROR(executor->runStep());
+    WEFT_ASSIGN_OR_RETURN(const std::vector<char> bytes, executor->readTensor("logits"));
+    const float* logits = reinterpret_cast<const float*>(bytes.data()) + (used - 1) * data.vocabulary();
+    const float most = *std::max_element(logits, logits + data.vocabulary());
+    double total = 0;
+    for (int64_t v = 0; v < data.vocabulary(); ++v) {
+      total += std::exp((logits[v] - most) / 0.8);
+    }
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    double left = total * (static_cast<double>(random >> 11) * 0x1.0p-53);
+    int32_t chosen = 0;
+    for (int64_t v = 0; v < data.vocabulary() && left >= 0; ++v) {
+      left -= std::exp((logits[v] - most) / 0.8);
+      chosen = static_cast<int32_t>(v);
+    }
+    tokens.push_back(chosen);
+  }
+  return data.decode(tokens);
+}
+
+absl::Status writeLosses(const std::string& path, const std::vector<double>& losses) {
+  std::ofstream stream(path);
+  stream.precision(17);
+  for (const double loss : losses) {
+    stream << loss << "\n";
+  }
+  return stream ? absl::OkStatus() : absl::UnavailableError("cannot write " + path);
+}
+
+absl::Status train(const GptFlags& flags, const TextDataset& data, const Program& program, const Program& evaluation) {
+  const int64_t before = residentBytes();
+  Trainer trainer(program, {.threadsPerRank = static_cast<int>(flags.common.threads),
+                            .profile = !flags.common.trace.empty()});
+  WEFT_RETURN_IF_ERROR(trainer.status());
+  if (!flags.common.init.empty()) {
+    WEFT_RETURN_IF_ERROR(trainer.load(flags.common.init));
+  }
+  std::vector<int32_t> x(flags.batch * flags.context);
+  std::vector<int32_t> y(flags.batch * flags.context);
+  const auto feed = [&](int64_t step, Feed& inputs) {
+    data.trainRows(step, 0, flags.batch, x.data(), y.data());
+    inputs.write("x", x);
+    inputs.write("y", y);
+  };
+  const int64_t first = std::min<int64_t>(2, flags.common.steps);
+  WEFT_RETURN_IF_ERROR(trainer.fit(first, feed));
+  const int64_t used = residentBytes() - before;
+  const int64_t predicted = program.plan.memory().peak_bytes() * program.plan.ranks();
+  std::printf("memory of all ranks: predicted %.2f MiB, resident growth to the end of step %lld %.2f MiB\n",
+              static_cast<double>(predicted) / (1 << 20), static_cast<long long>(first),
+              static_cast<double>(used) / (1 << 20));
+  const bool validates = data.validationWindows() > 0;
+  if (validates) {
+    WEFT_ASSIGN_OR_RETURN(const double loss, validate(trainer, evaluation, data, flags.batch, flags.context));
+    std::printf("validation loss after %lld steps: %.4f\n", static_cast<long long>(first), loss);
+  }
+  WEFT_RETURN_IF_ERROR(trainer.fit(flags.common.steps - first, feed));
+  std::printf("training loss: first step %.4f, last step %.4f\n", trainer.losses().front(), trainer.losses().back());
+  if (validates) {
+    WEFT_ASSIGN_OR_RETURN(const double loss, validate(trainer, evaluation, data, flags.batch, flags.context));
+    std::printf("validation loss after %lld steps: %.4f\n", static_cast<long long>(flags.common.steps), loss);
+  }
+  if (flags.sample > 0) {
+    WEFT_ASSIGN_OR_RETURN(const std::string text, sampleText(trainer, evaluation, data, flags));
+    std::printf("--- sample ---\n%s\n--------------\n", text.c_str());
+  }
+  if (!flags.losses.empty()) {
+    WEFT_RETURN_IF_ERROR(writeLosses(flags.losses, trainer.losses()));
+  }
+  if (!flags.common.trace.empty()) {
+    WEFT_RETURN_IF_ERROR(trainer.executor().writeTrace(flags.common.trace));
+  }
+  return flags.common.save.empty() ? absl::OkStatus() : trainer.save(flags.common.save);
+}
+
+absl::Status run(const GptFlags& flags) {
+  const TextOptions options{.window = flags.context, .bytes = flags.bytes,
+                            .seed = static_cast<uint64_t>(flags.common.seed)};
+  WEFT_ASSIGN_OR_RETURN(const TextDataset data, flags.text.empty()
+                                                    ? TextDataset::fromText(ownDocumentation(), options)
+                                                    : TextDataset::fromFile(flags.text, options));
+  std::printf("text: %lld training tokens, vocabulary %lld\n", static_cast<long long>(data.trainTokens()),
+              static_cast<long long>(data.vocabulary()));
+  Graph graph;
+  const GptModel model = buildGpt(graph, configOf(flags, data, flags.batch));
+  CompileOptions compileOptions = flags.common.options();
+  compileOptions.clipNorm = flags.clip;
+  WEFT_ASSIGN_OR_RETURN(const Program program,
+                        compile(graph, model.loss, optim::AdamW{.lr = flags.lr, .weightDecay = flags.decay},
+                                compileOptions));
+  printProgram(program);
+  absl::Status status;
+  if (flags.common.wrotePlan(program, &status)) {
+    return status;
+  }
+  Graph evaluationGraph;
+  GptConfig config = configOf(flags, data, flags.batch);
+  config.dropout = 0;
+  const GptModel evaluationModel = buildGpt(evaluationGraph, config);
+  evaluationGraph.output("logits", evaluationModel.logits);
+  WEFT_ASSIGN_OR_RETURN(const Program evaluation, compileForward(evaluationGraph, evaluationModel.loss,
+                                                                 forwardOptions(program, compileOptions)));
+  return train(flags, data, program, evaluation);
+}
+
+}  // namespace
+}  // namespace weft::examples
+
+int main(int argc, char** argv) {
+  weft::examples::GptFlags values;
+  weft::examples::Flags flags;
+  values.addTo(flags);
+  bool helped = false;
+  absl::Status status = flags.parse(argc, argv, &helped);
+  if (status.ok() && !helped) {
+    status = weft::examples::run(values);
+  }
+  return status.ok() ? 0 : weft::examples::failWith(status);
+}

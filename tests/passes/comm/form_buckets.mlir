@@ -1,0 +1,120 @@
+// RUN: weft-opt %s -weft-form-buckets -split-input-file | FileCheck %s
+// RUN: weft-opt %s -weft-form-buckets -split-input-file -mlir-print-debuginfo | FileCheck %s --check-prefix=PLACE
+// RUN: weft-opt %s -weft-form-buckets=bucket-bytes=96 -split-input-file | FileCheck %s --check-prefix=SMALL
+
+// The gradients of a data-parallel model, and the sum of the loss: one all_reduce before the first reader.
+// CHECK-LABEL: func.func @update
+// CHECK-NOT: dist.all_reduce
+// CHECK: %[[R:.*]]:4 = dist.all_reduce %arg0, %arg1, %arg2, %arg3
+// CHECK-SAME: bytes_received = 300 : i64
+// CHECK-SAME: dist.members = ["fc1.grad", "fc1.bias.grad", "fc2.grad", "loss"]
+// CHECK-SAME: nn.name = "bucket of 4"
+// CHECK-SAME: reason = "bucket of 4: why1; why2; and 2 more"
+// CHECK-NEXT: nn.mul %[[R]]#0, %arg4
+// CHECK: nn.mul %[[R]]#1
+// CHECK: nn.mul %[[R]]#2
+// CHECK-NOT: dist.all_reduce
+// CHECK: return {{.*}} %[[R]]#3
+// PLACE: dist.all_reduce {{.*}} loc(#[[F:loc[0-9]+]])
+// PLACE: #[[A:loc[0-9]+]] = loc("model.cc":3:0)
+// PLACE: #[[B:loc[0-9]+]] = loc("model.cc":4:0)
+// PLACE: #[[F]] = loc(fused[#[[A]], #[[B]]])
+// 96 bytes: 64 + 16 + 4 together, the other 64 alone.
+// SMALL-LABEL: func.func @update
+// SMALL: dist.all_reduce %arg0, %arg1, %arg3
+// SMALL: dist.all_reduce %arg2 {{.*}}nn.name = "fc2.grad"
+func.func @update(%a: tensor<16xf32>, %b: tensor<4xf32>, %c: tensor<16xf32>, %l: tensor<f32>, %lr: tensor<f32>)
+    -> (tensor<16xf32>, tensor<4xf32>, tensor<16xf32>, tensor<f32>) {
+  %0 = dist.all_reduce %a {groups = [[0, 1]], reduce = "sum", reason = "why1", bytes_received = 64 : i64, nn.name = "fc1.grad"} : (tensor<16xf32>) -> tensor<16xf32> loc("model.cc":3:0)
+  %1 = nn.mul %0, %lr : (tensor<16xf32>, tensor<f32>) -> tensor<16xf32>
+  %2 = dist.all_reduce %b {groups = [[0, 1]], reduce = "sum", reason = "why2", bytes_received = 32 : i64, nn.name = "fc1.bias.grad"} : (tensor<4xf32>) -> tensor<4xf32> loc("model.cc":4:0)
+  %3 = nn.mul %2, %lr : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %4 = dist.all_reduce %c {groups = [[0, 1]], reduce = "sum", reason = "why3", bytes_received = 200 : i64, nn.name = "fc2.grad"} : (tensor<16xf32>) -> tensor<16xf32> loc("model.cc":4:0)
+  %5 = nn.mul %4, %lr : (tensor<16xf32>, tensor<f32>) -> tensor<16xf32>
+  %6 = dist.all_reduce %l {groups = [[0, 1]], reduce = "sum", reason = "why4", bytes_received = 4 : i64, nn.name = "loss"} : (tensor<f32>) -> tensor<f32> loc("model.cc":4:0)
+  return %1, %3, %5, %6 : tensor<16xf32>, tensor<4xf32>, tensor<16xf32>, tensor<f32>
+}
+
+// -----
+
+// Computed operands: a bucket stands after the last of them. Another group, reduction or element type does not join.
+// CHECK-LABEL: func.func @keys
+// CHECK: nn.exp
+// CHECK: nn.neg
+// CHECK: dist.all_reduce %{{[0-9]+}}, %{{[0-9]+}} {{.*}}groups = {{\[\[}}0, 1], [2, 3{{\]\]}}{{.*}}reduce = "sum"
+// CHECK: nn.tanh
+// CHECK: dist.all_reduce %arg0 {{.*}}reduce = "max"
+// CHECK: dist.all_reduce %arg0 {{.*}}groups = {{\[\[}}0, 2], [1, 3{{\]\]}}
+// CHECK: dist.all_reduce %arg1 {{.*}}tensor<4xf64>
+func.func @keys(%a: tensor<4xf32>, %b: tensor<4xf64>)
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf64>) {
+  %0 = nn.exp %a : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = dist.all_reduce %0 {groups = [[0, 1], [2, 3]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = nn.neg %a : (tensor<4xf32>) -> tensor<4xf32>
+  %3 = dist.all_reduce %2 {groups = [[0, 1], [2, 3]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+  %4 = nn.tanh %3 : (tensor<4xf32>) -> tensor<4xf32>
+  %5 = dist.all_reduce %a {groups = [[0, 1], [2, 3]], reduce = "max"} : (tensor<4xf32>) -> tensor<4xf32>
+  %6 = dist.all_reduce %a {groups = [[0, 2], [1, 3]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+  %7 = dist.all_reduce %b {groups = [[0, 1], [2, 3]], reduce = "sum"} : (tensor<4xf64>) -> tensor<4xf64>
+  return %1, %4, %5, %6, %7 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf64>
+}
+
+// -----
+
+// What depends on a member, directly or not, cannot join it.
+// CHECK-LABEL: func.func @chain
+// CHECK: dist.all_reduce %arg0 {{.*}}(tensor<4xf32>)
+// CHECK: nn.exp
+// CHECK: dist.all_reduce %{{[0-9]+}} {{.*}}(tensor<4xf32>)
+// CHECK: dist.all_reduce %{{[0-9]+}} {{.*}}(tensor<4xf32>)
+func.func @chain(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = dist.all_reduce %a {groups = [[0, 1]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = nn.exp %0 : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = dist.all_reduce %1 {groups = [[0, 1]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+  %3 = dist.all_reduce %2 {groups = [[0, 1]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+  return %3 : tensor<4xf32>
+}
+
+// -----
+
+// Two intervals that do not meet: %0 is read before %2's operand exists.
+// CHECK-LABEL: func.func @apart
+// CHECK: dist.all_reduce %arg0
+// CHECK: nn.exp
+// CHECK: nn.neg
+// CHECK: dist.all_reduce %{{[0-9]+}} {
+func.func @apart(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = dist.all_reduce %a {groups = [[0, 1]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = nn.exp %0 : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = nn.neg %a : (tensor<4xf32>) -> tensor<4xf32>
+  %3 = dist.all_reduce %2 {groups = [[0, 1]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+  return %1, %3 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// A bucket over one axis feeds a bucket over another (a norm over both axes of a mesh).
+// CHECK-LABEL: func.func @twoAxes
+// CHECK: %[[D:.*]]:2 = dist.all_reduce %arg0, %arg1 {{.*}}groups = {{\[\[}}0, 1], [2, 3{{\]\]}}
+// CHECK: %[[T:.*]]:2 = dist.all_reduce %[[D]]#0, %[[D]]#1 {{.*}}groups = {{\[\[}}0, 2], [1, 3{{\]\]}}
+// CHECK-NOT: dist.all_reduce
+func.func @twoAxes(%a: tensor<f32>, %b: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+  %0 = dist.all_reduce %a {groups = [[0, 1], [2, 3]], reduce = "sum"} : (tensor<f32>) -> tensor<f32>
+  %1 = dist.all_reduce %0 {groups = [[0, 2], [1, 3]], reduce = "sum"} : (tensor<f32>) -> tensor<f32>
+  %2 = dist.all_reduce %b {groups = [[0, 1], [2, 3]], reduce = "sum"} : (tensor<f32>) -> tensor<f32>
+  %3 = dist.all_reduce %2 {groups = [[0, 2], [1, 3]], reduce = "sum"} : (tensor<f32>) -> tensor<f32>
+  return %1, %3 : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// ZeRO: reduce_scatters along the same dimension.
+// CHECK-LABEL: func.func @scatter
+// CHECK: dist.reduce_scatter %arg1 {dim = 1 : i64
+// CHECK: dist.reduce_scatter %arg0, %arg1 {{.*}}dim = 0 : i64{{.*}}: (tensor<4xf32>, tensor<8x2xf32>) -> (tensor<2xf32>, tensor<4x2xf32>)
+func.func @scatter(%a: tensor<4xf32>, %b: tensor<8x2xf32>) -> (tensor<2xf32>, tensor<4x2xf32>, tensor<8x1xf32>) {
+  %0 = dist.reduce_scatter %a {groups = [[0, 1]], dim = 0 : i64, reduce = "sum"} : (tensor<4xf32>) -> tensor<2xf32>
+  %1 = dist.reduce_scatter %b {groups = [[0, 1]], dim = 0 : i64, reduce = "sum"} : (tensor<8x2xf32>) -> tensor<4x2xf32>
+  %2 = dist.reduce_scatter %b {groups = [[0, 1]], dim = 1 : i64, reduce = "sum"} : (tensor<8x2xf32>) -> tensor<8x1xf32>
+  return %0, %1, %2 : tensor<2xf32>, tensor<4x2xf32>, tensor<8x1xf32>
+}
