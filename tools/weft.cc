@@ -3,9 +3,12 @@
 #include <string>
 #include <vector>
 
+#include "tools/commands/compile.h"
 #include "tools/commands/flags.h"
 #include "tools/commands/layout.h"
+#include "tools/commands/plan_commands.h"
 #include "tools/commands/reshard.h"
+#include "tools/commands/strategy.h"
 
 namespace {
 
@@ -17,8 +20,12 @@ struct Command {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table{
+      {"compile", "a model's IR to a plan file", weft::tools::compileCommand},
+      {"explain", "every collective of a plan: why it is there, its price, the source line", weft::tools::explainCommand},
       {"layout", "what every rank holds of a tensor under a layout", weft::tools::layoutCommand},
       {"reshard", "the cheapest collectives from one layout to another", weft::tools::reshardCommand},
+      {"stats", "collectives, arithmetic and memory of a plan", weft::tools::statsCommand},
+      {"strategy", "what a shard strategy means for one operator", weft::tools::strategyCommand},
   };
   return table;
 }

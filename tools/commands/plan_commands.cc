@@ -1,0 +1,134 @@
+#include "tools/commands/plan_commands.h"
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/plan/plan_file.h"
+#include "runtime/plan/statistics.h"
+#include "tools/commands/flags.h"
+
+namespace weft::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const std::vector<Flag>& planFlags() {
+  static const std::vector<Flag> flags{{"json", Flag::kSwitch, "print JSON"}};
+  return flags;
+}
+
+// A command over one plan file: `weft NAME PLAN [--json]`.
+template <typename Print>
+int planCommand(const std::string& usage, int argc, char** argv, const Print& print) {
+  if (wantsHelp(argc, argv)) {
+    std::cout << flagHelp(usage, planFlags());
+    return 0;
+  }
+  std::string path;
+  if (argc > 1 && argv[1][0] != '-') {
+    path = argv[1];
+    --argc;
+    ++argv;
+  }
+  absl::StatusOr<Flags> flags = Flags::parse(planFlags(), argc, argv);
+  if (!flags.ok() || path.empty()) {
+    return usageError(usage, flags.ok() ? absl::InvalidArgumentError("a plan file is missing") : flags.status());
+  }
+  absl::StatusOr<plan::Plan> plan = readPlan(path);
+  if (!plan.ok()) {
+    return fail(usage, plan.status());
+  }
+  print(*plan, flags->has("json"));
+  return 0;
+}
+
+void printStatistics(const plan::Plan& plan, bool json) {
+  const PlanStatistics statistics = statisticsOf(plan);
+  if (json) {
+    Json out = {{"mesh", plan.mesh()}, {"ranks", plan.ranks()}, {"pieces", plan.pieces()}};
+    out["collectives"] = Json::object();
+    for (const auto& [kind, count] : statistics.collectives) {
+      out["collectives"][kind] = {{"calls", count.calls},
+                                  {"tensors", count.tensors},
+                                  {"bytes_received_per_rank", count.bytesReceived},
+                                  {"seconds", count.seconds}};
+    }
+    out["by_function"] = statistics.byFunction;
+    out["flops_per_rank"] = statistics.flops;
+    out["memory"] = statistics.memory;
+    out["peak_bytes_per_rank"] = statistics.peakBytes;
+    std::cout << out.dump(1) << "\n";
+    return;
+  }
+  std::cout << "mesh " << plan.mesh() << ", " << plan.ranks() << " ranks, " << plan.pieces() << " micro-batches\n";
+  std::vector<std::vector<std::string>> rows{{"collective", "calls", "tensors", "bytes per rank", "seconds"}};
+  for (const auto& [kind, count] : statistics.collectives) {
+    rows.push_back({kind, std::to_string(count.calls), std::to_string(count.tensors),
+                    std::to_string(count.bytesReceived), absl::StrCat(count.seconds)});
+  }
+  std::cout << table(rows) << "floating-point operations per rank and step: " << statistics.flops << "\n";
+  rows = {{"memory per rank", "bytes"}};
+  for (const auto& [memory, bytes] : statistics.memory) {
+    rows.push_back({memory, std::to_string(bytes)});
+  }
+  rows.push_back({"peak", std::to_string(statistics.peakBytes)});
+  std::cout << table(rows);
+}
+
+std::string groupsText(const plan::Plan& plan, const plan::Collective& collective) {
+  if (collective.kind() == plan::PERMUTE) {
+    return "pairs of ranks";
+  }
+  std::string text;
+  for (const auto& group : plan.group_sets(static_cast<int>(collective.group_set())).groups()) {
+    absl::StrAppend(&text, text.empty() ? "[" : " [");
+    for (int i = 0; i < group.ranks_size(); ++i) {
+      absl::StrAppend(&text, i > 0 ? "," : "", group.ranks(i));
+    }
+    absl::StrAppend(&text, "]");
+  }
+  return text;
+}
+
+void printCollectives(const plan::Plan& plan, bool json) {
+  Json out = Json::array();
+  for (const plan::Function& function : plan.functions()) {
+    for (const plan::Instruction& instruction : function.instructions()) {
+      if (!instruction.has_collective()) {
+        continue;
+      }
+      const plan::Collective& collective = instruction.collective();
+      const plan::Location& place = plan.locations(static_cast<int>(instruction.location()));
+      out.push_back({{"function", function.name()},
+                     {"collective", collectiveKindName(collective.kind())},
+                     {"operator", instruction.label()},
+                     {"tensors", instruction.inputs_size()},
+                     {"groups", groupsText(plan, collective)},
+                     {"bytes_received_per_rank", collective.bytes_received()},
+                     {"seconds", collective.cost()},
+                     {"why", collective.reason()},
+                     {"source", absl::StrCat(place.file(), ":", place.line())}});
+    }
+  }
+  if (json) {
+    std::cout << out.dump(1) << "\n";
+    return;
+  }
+  for (const Json& entry : out) {
+    std::cout << "@" << entry["function"].get<std::string>() << "  " << entry["collective"].get<std::string>() << " of "
+              << entry["operator"].get<std::string>() << ", groups " << entry["groups"].get<std::string>() << "\n    why    "
+              << entry["why"].get<std::string>() << "\n    price  " << entry["bytes_received_per_rank"]
+              << " bytes received per rank, " << entry["seconds"] << " s\n    source " << entry["source"].get<std::string>()
+              << "\n";
+  }
+  std::cout << out.size() << " collectives\n";
+}
+
+}  // namespace
+
+int statsCommand(int argc, char** argv) { return planCommand("weft stats PLAN", argc, argv, printStatistics); }
+
+int explainCommand(int argc, char** argv) { return planCommand("weft explain PLAN", argc, argv, printCollectives); }
+
+}  // namespace weft::tools
