@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "runtime/base/status.h"
-#include "runtime/io/checkpoint.h"
+#include "runtime/io/parameters.h"
 
 namespace weft {
 

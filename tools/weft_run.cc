@@ -1,17 +1,22 @@
-// weft-run: runs a plan file on ranks of this process. It knows nothing of the compiler.
+// `weft-run PLAN`: runs a plan with the built-in CPU kernels. Needs no compiler.
+//
+// Inputs come from a safetensors file with tensors '<step>.<input>', steps counted from 0; without one they are zero.
+#include <unistd.h>
 
-#include <cstdio>
+#include <chrono>
+#include <cstring>
+#include <fstream>
 #include <iostream>
-#include <optional>
-#include <nlohmann/json.hpp>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "kernels/kernel.h"
+#include "nlohmann/json.hpp"
 #include "runtime/base/status.h"
 #include "runtime/exec/executor.h"
-#include "runtime/io/checkpoint.h"
-#include "runtime/io/memory_use.h"
+#include "runtime/io/parameters.h"
 #include "runtime/io/safetensors.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/commands/flags.h"
@@ -19,136 +24,257 @@
 namespace weft::tools {
 namespace {
 
-constexpr char kUsage[] = "weft-run PLAN";
+using Json = nlohmann::ordered_json;
 
-const std::vector<Flag>& runFlags() {
-  static const std::vector<Flag> flags{
-      {"steps", Flag::kOptional, "steps to run, 2 unless given"},
-      {"init", Flag::kOptional, "first parameters from this safetensors file"},
-      {"data", Flag::kOptional, "inputs from this safetensors file: tensors named STEP.INPUT, repeated from the start"},
-      {"save", Flag::kOptional, "parameters to this safetensors file at the end"},
-      {"trace", Flag::kOptional, "write a Chrome trace"},
-      {"threads-per-rank", Flag::kOptional, "0 = share of the cores"},
-      {"memory", Flag::kSwitch, "print predicted and resident memory"},
+constexpr char kUsage[] = "weft-run PLAN [flags]: runs a compiled plan";
+// Elements shown of a tensor that is printed for people.
+constexpr size_t kShown = 8;
+// Memory is compared with the plan after this many steps: lazy allocations of libraries are over by then.
+constexpr int64_t kMemorySteps = 2;
+
+const std::vector<Flag>& knownFlags() {
+  static const std::vector<Flag> kFlags = {
+      {"steps", Flag::kOptional, "number of steps (default: those in --data, else 1)"},
+      {"init", Flag::kOptional, "safetensors file with initial parameters"},
+      {"save", Flag::kOptional, "safetensors file for the parameters after the last step"},
+      {"data", Flag::kOptional, "safetensors file with inputs named '<step>.<input>'"},
+      {"trace", Flag::kOptional, "file for a Chrome trace of all instructions"},
+      {"threads-per-rank", Flag::kOptional, "threads of each rank's libraries (default: the cores shared out)"},
+      {"print", Flag::kOptional, "names of tensors to print after each step, with commas (default: scalar outputs)"},
       {"json", Flag::kSwitch, "print JSON"},
-  };
-  return flags;
+      {"memory", Flag::kSwitch, "compare planned memory with the growth of the process"}};
+  return kFlags;
 }
 
-absl::StatusOr<int64_t> integerFlag(const Flags& flags, const std::string& name, int64_t otherwise) {
-  const std::string text = flags.text(name, std::to_string(otherwise));
-  char* end = nullptr;
-  const int64_t value = std::strtoll(text.c_str(), &end, 10);
-  if (text.empty() || *end != '\0' || value < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--", name, " takes a number, not '", text, "'"));
+absl::StatusOr<int64_t> number(const Flags& flags, const std::string& name, int64_t otherwise) {
+  int64_t value = otherwise;
+  if (flags.has(name) && (!absl::SimpleAtoi(flags.text(name), &value) || value < 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("flag '--", name, "': '", flags.text(name), "' is no count"));
   }
   return value;
 }
 
-// Writes the inputs of one step; without data they stay zero.
-absl::Status feed(Executor& executor, const SafetensorsFile& data, int64_t step) {
-  int64_t steps = 0;
-  while (data.entries().lower_bound(absl::StrCat(steps, ".")) != data.entries().end() &&
-         data.entries().lower_bound(absl::StrCat(steps, "."))->first.rfind(absl::StrCat(steps, "."), 0) == 0) {
-    ++steps;
-  }
-  if (steps == 0) {
-    return absl::InvalidArgumentError(data.path() + ": no tensor is named 0.INPUT");
-  }
-  for (const plan::NamedTensor& tensor : executor.plan().tensors()) {
-    if (tensor.kind() == plan::TENSOR_INPUT) {
-      WEFT_ASSIGN_OR_RETURN(const std::vector<char> bytes, data.read(absl::StrCat(step % steps, ".", tensor.name())));
-      WEFT_RETURN_IF_ERROR(executor.writeTensor(tensor.name(), bytes.data(), bytes.size()));
-    }
-  }
-  return absl::OkStatus();
+// Resident memory of this process in bytes; 0 where the system does not tell.
+int64_t residentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t total = 0;
+  int64_t resident = 0;
+  statm >> total >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
 }
 
-nlohmann::ordered_json scalarOutputs(const Executor& executor) {
-  nlohmann::ordered_json values = nlohmann::ordered_json::object();
-  for (const plan::NamedTensor& tensor : executor.plan().tensors()) {
-    if (tensor.kind() == plan::TENSOR_OUTPUT && tensor.shape_size() == 0) {
-      absl::StatusOr<double> value = executor.readScalar(tensor.name());
-      if (value.ok()) {
-        values[tensor.name()] = *value;
-      }
-    }
-  }
+template <typename T>
+Json listOf(const std::vector<char>& data) {
+  std::vector<T> values(data.size() / sizeof(T));
+  std::memcpy(values.data(), data.data(), values.size() * sizeof(T));
   return values;
 }
 
-absl::Status run(const std::string& path, const Flags& flags) {
-  WEFT_ASSIGN_OR_RETURN(const int64_t steps, integerFlag(flags, "steps", 2));
-  WEFT_ASSIGN_OR_RETURN(const int64_t threads, integerFlag(flags, "threads-per-rank", 0));
-  WEFT_ASSIGN_OR_RETURN(plan::Plan plan, readPlan(path));
-  const int64_t predicted = plan.memory().peak_bytes();
-  const int64_t ranks = plan.ranks();
-  const KernelRegistry kernels = cpuKernels();
-  const int64_t before = residentBytes();
-  ExecutorOptions options;
-  options.threadsPerRank = static_cast<int>(threads);
-  options.profile = flags.has("trace");
-  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor, Executor::create(std::move(plan), kernels, options));
-  WEFT_RETURN_IF_ERROR(executor->runInit());
-  if (flags.has("init")) {
-    WEFT_RETURN_IF_ERROR(loadParameters(*executor, flags.text("init")));
+absl::StatusOr<Json> valuesOf(const plan::NamedTensor& tensor, const std::vector<char>& data) {
+  switch (dtypeOf(tensor.type())) {
+    case DType::kF32:
+      return listOf<float>(data);
+    case DType::kF64:
+      return listOf<double>(data);
+    case DType::kI32:
+      return listOf<int32_t>(data);
+    case DType::kI64:
+      return listOf<int64_t>(data);
+    case DType::kBool:
+      return listOf<uint8_t>(data);
+    default:
+      return absl::UnimplementedError(
+          absl::StrCat("printing '", tensor.name(), "' of type ", dtypeName(dtypeOf(tensor.type()))));
   }
-  std::optional<SafetensorsFile> data;
-  if (flags.has("data")) {
-    WEFT_ASSIGN_OR_RETURN(data, SafetensorsFile::open(flags.text("data")));
-  }
-  nlohmann::ordered_json out = {{"steps", nlohmann::ordered_json::array()}};
-  int64_t after = 0;
-  for (int64_t step = 0; step < steps; ++step) {
-    if (data) {
-      WEFT_RETURN_IF_ERROR(feed(*executor, *data, step));
+}
+
+class Runner {
+ public:
+  explicit Runner(const Flags& flags) : flags_(flags) {}
+
+  absl::Status run(const std::string& planPath) {
+    WEFT_RETURN_IF_ERROR(load(planPath));
+    WEFT_RETURN_IF_ERROR(openData());
+    WEFT_RETURN_IF_ERROR(choosePrinted());
+    WEFT_ASSIGN_OR_RETURN(const int64_t steps, number(flags_, "steps", dataSteps_ > 0 ? dataSteps_ : 1));
+    WEFT_RETURN_IF_ERROR(executor_->runInit());
+    if (flags_.has("init")) {
+      WEFT_RETURN_IF_ERROR(loadParameters(*executor_, flags_.text("init")));
     }
-    WEFT_RETURN_IF_ERROR(executor->runStep());
-    if (step < 2) {
-      after = residentBytes();
+    result_["steps"] = Json::array();
+    for (int64_t step = 0; step < steps; ++step) {
+      WEFT_RETURN_IF_ERROR(runStep(step));
     }
-    out["steps"].push_back(scalarOutputs(*executor));
-    if (!flags.has("json")) {
-      std::cout << "step " << step + 1 << "  " << out["steps"].back().dump() << "\n";
+    return finish(steps);
+  }
+
+ private:
+  absl::Status load(const std::string& planPath) {
+    WEFT_ASSIGN_OR_RETURN(plan::Plan plan, readPlan(planPath));
+    ExecutorOptions options;
+    WEFT_ASSIGN_OR_RETURN(const int64_t threads, number(flags_, "threads-per-rank", 0));
+    options.threadsPerRank = static_cast<int>(threads);
+    options.profile = flags_.has("trace");
+    const KernelRegistry kernels = cpuKernels();
+    residentAtLoad_ = residentBytes();
+    WEFT_ASSIGN_OR_RETURN(executor_, Executor::create(std::move(plan), kernels, options));
+    const plan::Plan& loaded = executor_->plan();
+    result_ = {{"plan", loaded.name()}, {"program", loaded.program()}, {"mesh", loaded.mesh()}, {"ranks", loaded.ranks()}};
+    if (!json()) {
+      std::cout << loaded.name() << ": " << loaded.ranks() << " ranks (" << loaded.mesh() << "), " << loaded.pieces()
+                << " pieces\n";
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status openData() {
+    if (!flags_.has("data")) {
+      return absl::OkStatus();
+    }
+    WEFT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(flags_.text("data")));
+    for (const auto& [name, entry] : file.entries()) {
+      int64_t step = 0;
+      if (absl::SimpleAtoi(name.substr(0, name.find('.')), &step)) {
+        dataSteps_ = std::max(dataSteps_, step + 1);
+      }
+    }
+    data_ = std::make_unique<SafetensorsFile>(std::move(file));
+    return absl::OkStatus();
+  }
+
+  absl::Status choosePrinted() {
+    if (flags_.has("print")) {
+      printed_ = absl::StrSplit(flags_.text("print"), ',', absl::SkipEmpty());
+      for (const std::string& name : printed_) {
+        WEFT_RETURN_IF_ERROR(executor_->readTensor(name).status());
+      }
+      return absl::OkStatus();
+    }
+    for (const plan::NamedTensor& tensor : executor_->plan().tensors()) {
+      if (tensor.kind() == plan::TENSOR_OUTPUT && tensor.shape_size() == 0) {
+        printed_.push_back(tensor.name());
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status writeInputs(int64_t step) {
+    for (const plan::NamedTensor& tensor : executor_->plan().tensors()) {
+      if (tensor.kind() != plan::TENSOR_INPUT || data_ == nullptr) {
+        continue;
+      }
+      const std::string name = absl::StrCat(step, ".", tensor.name());
+      WEFT_ASSIGN_OR_RETURN(const std::vector<char> data, data_->read(name));
+      const SafetensorsEntry& entry = data_->entries().at(name);
+      const std::vector<int64_t> shape(tensor.file_shape().begin(), tensor.file_shape().end());
+      if (entry.type != dtypeOf(tensor.type()) || entry.shape != shape) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            data_->path(), ": '", name, "' is ", dtypeName(entry.type), " [", absl::StrJoin(entry.shape, ", "),
+            "], the plan wants ", dtypeName(dtypeOf(tensor.type())), " [", absl::StrJoin(shape, ", "), "]"));
+      }
+      WEFT_RETURN_IF_ERROR(executor_->writeTensor(tensor.name(), data.data(), data.size()));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status runStep(int64_t step) {
+    WEFT_RETURN_IF_ERROR(writeInputs(step));
+    const auto begin = std::chrono::steady_clock::now();
+    WEFT_RETURN_IF_ERROR(executor_->runStep());
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (step < kMemorySteps) {
+      residentAfter_ = residentBytes();
+    }
+    Json record = {{"step", step}, {"seconds", seconds}};
+    for (const std::string& name : printed_) {
+      const plan::NamedTensor* tensor = executor_->findTensor(name);
+      WEFT_ASSIGN_OR_RETURN(const std::vector<char> data, executor_->readTensor(name));
+      WEFT_ASSIGN_OR_RETURN(const Json values, valuesOf(*tensor, data));
+      record[name] = tensor->shape_size() == 0 ? values[0] : values;
+    }
+    if (!json()) {
+      printStep(record);
+    }
+    result_["steps"].push_back(std::move(record));
+    return absl::OkStatus();
+  }
+
+  void printStep(const Json& record) const {
+    std::cout << "step " << record["step"] << absl::StrFormat("  %.2f ms", record["seconds"].get<double>() * 1e3);
+    for (const std::string& name : printed_) {
+      std::vector<std::string> shown;
+      const Json& value = record[name];
+      for (size_t i = 0; value.is_array() && i < std::min(value.size(), kShown); ++i) {
+        shown.push_back(value[i].dump());
+      }
+      const bool cut = value.is_array() && value.size() > kShown;
+      std::cout << "  " << name << " "
+                << (value.is_array() ? "[" + absl::StrJoin(shown, ", ") + (cut ? ", ...]" : "]") : value.dump());
+    }
+    std::cout << std::endl;
+  }
+
+  absl::Status finish(int64_t steps) {
+    if (flags_.has("memory")) {
+      reportMemory(std::min(steps, kMemorySteps));
+    }
+    if (flags_.has("save")) {
+      WEFT_RETURN_IF_ERROR(saveParameters(*executor_, flags_.text("save")));
+    }
+    if (flags_.has("trace")) {
+      WEFT_RETURN_IF_ERROR(executor_->writeTrace(flags_.text("trace")));
+    }
+    if (json()) {
+      std::cout << result_.dump(2) << "\n";
+    }
+    return absl::OkStatus();
+  }
+
+  void reportMemory(int64_t steps) {
+    const int64_t perRank = executor_->plan().memory().peak_bytes();
+    const int64_t planned = perRank * executor_->plan().ranks();
+    const int64_t growth = residentAfter_ - residentAtLoad_;
+    result_["memory"] = {{"planned_per_rank", perRank},
+                         {"planned", planned},
+                         {"allocated", executor_->allocatedBytes()},
+                         {"resident_growth", growth},
+                         {"measured_after_steps", steps}};
+    if (!json()) {
+      std::cout << absl::StrFormat(
+          "memory: planned %d bytes per rank, %d in all; resident memory grew by %d from loading to the end of step %d (%.3f of planned)\n",
+          perRank, planned, growth, steps, planned > 0 ? static_cast<double>(growth) / static_cast<double>(planned) : 0.0);
     }
   }
-  if (flags.has("memory")) {
-    out["memory"] = {{"predicted_per_rank", predicted},
-                     {"predicted_all_ranks", predicted * ranks},
-                     {"resident_growth", after - before}};
-    if (!flags.has("json")) {
-      std::cout << "memory: predicted " << predicted << " bytes per rank, " << predicted * ranks
-                << " in all; resident growth from loading to the end of step 2: " << after - before << "\n";
-    }
+
+  bool json() const { return flags_.has("json"); }
+
+  const Flags& flags_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<SafetensorsFile> data_;
+  std::vector<std::string> printed_;
+  Json result_;
+  int64_t dataSteps_ = 0;
+  int64_t residentAtLoad_ = 0;
+  int64_t residentAfter_ = 0;
+};
+
+int runPlan(int argc, char** argv) {
+  if (wantsHelp(argc, argv)) {
+    std::cout << flagHelp(kUsage, knownFlags());
+    return 0;
   }
-  if (flags.has("json")) {
-    std::cout << out.dump(1) << "\n";
+  if (argc < 2 || std::string(argv[1]).rfind("--", 0) == 0) {
+    return usageError("weft-run", absl::InvalidArgumentError("the first argument is the plan file"));
   }
-  if (flags.has("trace")) {
-    WEFT_RETURN_IF_ERROR(executor->writeTrace(flags.text("trace")));
+  const absl::StatusOr<Flags> flags = Flags::parse(knownFlags(), argc - 1, argv + 1);
+  if (!flags.ok()) {
+    return usageError("weft-run", flags.status());
   }
-  return flags.has("save") ? saveParameters(*executor, flags.text("save")) : absl::OkStatus();
+  const absl::Status status = Runner(*flags).run(argv[1]);
+  return status.ok() ? 0 : fail("weft-run", status);
 }
 
 }  // namespace
 }  // namespace weft::tools
 
-int main(int argc, char** argv) {
-  using namespace weft::tools;  // NOLINT: this file is the tool
-  if (wantsHelp(argc, argv)) {
-    std::cout << flagHelp(kUsage, runFlags());
-    return 0;
-  }
-  std::string path;
-  if (argc > 1 && argv[1][0] != '-') {
-    path = argv[1];
-    --argc;
-    ++argv;
-  }
-  absl::StatusOr<Flags> flags = Flags::parse(runFlags(), argc, argv);
-  if (!flags.ok() || path.empty()) {
-    return usageError(kUsage, flags.ok() ? absl::InvalidArgumentError("a plan file is missing") : flags.status());
-  }
-  const absl::Status status = run(path, *flags);
-  return status.ok() ? 0 : fail(kUsage, status);
-}
+int main(int argc, char** argv) { return weft::tools::runPlan(argc, argv); }

@@ -76,7 +76,7 @@ std::string ownDocumentation() {
 
 GptConfig configOf(const GptFlags& flags, const TextDataset& data, int64_t batch) {
   GptConfig config;
-  config.vocabulary = data.vocabulary();
+  config.vocabulary = data.vocabularySize();
   config.layers = flags.layers;
   config.width = flags.width;
   config.heads = flags.heads;
@@ -107,27 +107,27 @@ absl::StatusOr<double> validate(Trainer& trainer, const Program& program, const 
   WEFT_ASSIGN_OR_RETURN(Executor* executor, trainer.forward(program));
   double total = 0;
   for (int64_t first = 0; first < windows; first += batch) {
-    std::vector<int32_t> x(batch * context);
-    std::vector<int32_t> y(batch * context);
-    for (int64_t row = 0; row < batch; ++row) {
-      data.validationRow(first + row, -1, x.data() + row * context, y.data() + row * context);
-    }
+    // Rows past the last window have only ignored labels.
+    std::vector<int32_t> x(batch * context, 0);
+    std::vector<int32_t> y(batch * context, -1);
+    const int64_t rows = std::min(batch, windows - first);
+    WEFT_RETURN_IF_ERROR(data.validationBatch(first, rows, x.data(), y.data()));
     Feed feed(*executor);
     feed.write("x", x);
     feed.write("y", y);
     WEFT_RETURN_IF_ERROR(feed.status());
     WEFT_RETURN_IF_ERROR(executor->runStep());
     WEFT_ASSIGN_OR_RETURN(const double loss, executor->readScalar("loss"));
-    total += loss * static_cast<double>(std::min(batch, windows - first));
+    total += loss * static_cast<double>(rows);
   }
   return total / static_cast<double>(std::max<int64_t>(windows, 1));
 }
 
-// Continues `prompt` token by token, drawing from the softmax of the last position.
+// Continues the text's first token, drawing each next token from the softmax of the last position.
 absl::StatusOr<std::string> sampleText(Trainer& trainer, const Program& program, const TextDataset& data,
                                        const GptFlags& flags) {
   WEFT_ASSIGN_OR_RETURN(Executor* executor, trainer.forward(program));
-  std::vector<int32_t> tokens = data.encode("The ");
+  std::vector<int32_t> tokens = {data.trainTokens().front()};
   uint64_t random = 88172645463325252u + static_cast<uint64_t>(flags.common.seed);
   const int64_t context = flags.context;
   for (int64_t i = 0; i < flags.sample; ++i) {
@@ -141,10 +141,10 @@ absl::StatusOr<std::string> sampleText(Trainer& trainer, const Program& program,
     WEFT_RETURN_IF_ERROR(feed.status());
     WEFT_RETURN_IF_ERROR(executor->runStep());
     WEFT_ASSIGN_OR_RETURN(const std::vector<char> bytes, executor->readTensor("logits"));
-    const float* logits = reinterpret_cast<const float*>(bytes.data()) + (used - 1) * data.vocabulary();
-    const float most = *std::max_element(logits, logits + data.vocabulary());
+    const float* logits = reinterpret_cast<const float*>(bytes.data()) + (used - 1) * data.vocabularySize();
+    const float most = *std::max_element(logits, logits + data.vocabularySize());
     double total = 0;
-    for (int64_t v = 0; v < data.vocabulary(); ++v) {
+    for (int64_t v = 0; v < data.vocabularySize(); ++v) {
       total += std::exp((logits[v] - most) / 0.8);
     }
     random ^= random << 13;
@@ -152,7 +152,7 @@ absl::StatusOr<std::string> sampleText(Trainer& trainer, const Program& program,
     random ^= random << 17;
     double left = total * (static_cast<double>(random >> 11) * 0x1.0p-53);
     int32_t chosen = 0;
-    for (int64_t v = 0; v < data.vocabulary() && left >= 0; ++v) {
+    for (int64_t v = 0; v < data.vocabularySize() && left >= 0; ++v) {
       left -= std::exp((logits[v] - most) / 0.8);
       chosen = static_cast<int32_t>(v);
     }
@@ -181,7 +181,7 @@ absl::Status train(const GptFlags& flags, const TextDataset& data, const Program
   std::vector<int32_t> x(flags.batch * flags.context);
   std::vector<int32_t> y(flags.batch * flags.context);
   const auto feed = [&](int64_t step, Feed& inputs) {
-    data.trainRows(step, 0, flags.batch, x.data(), y.data());
+    data.trainBatch(step, flags.batch, x.data(), y.data());
     inputs.write("x", x);
     inputs.write("y", y);
   };
@@ -217,13 +217,14 @@ absl::Status train(const GptFlags& flags, const TextDataset& data, const Program
 }
 
 absl::Status run(const GptFlags& flags) {
-  const TextOptions options{.window = flags.context, .bytes = flags.bytes,
-                            .seed = static_cast<uint64_t>(flags.common.seed)};
-  WEFT_ASSIGN_OR_RETURN(const TextDataset data, flags.text.empty()
-                                                    ? TextDataset::fromText(ownDocumentation(), options)
-                                                    : TextDataset::fromFile(flags.text, options));
-  std::printf("text: %lld training tokens, vocabulary %lld\n", static_cast<long long>(data.trainTokens()),
-              static_cast<long long>(data.vocabulary()));
+  const TextDatasetOptions options{.tokens = flags.bytes ? TokenKind::kByte : TokenKind::kCharacter,
+                                   .window = flags.context,
+                                   .seed = static_cast<uint64_t>(flags.common.seed)};
+  WEFT_ASSIGN_OR_RETURN(const TextDataset data,
+                        flags.text.empty() ? TextDataset::fromText(ownDocumentation(), "the documentation", options)
+                                           : TextDataset::open(flags.text, options));
+  std::printf("text: %lld training tokens, vocabulary %lld\n", static_cast<long long>(data.trainTokens().size()),
+              static_cast<long long>(data.vocabularySize()));
   Graph graph;
   const GptModel model = buildGpt(graph, configOf(flags, data, flags.batch));
   CompileOptions compileOptions = flags.common.options();

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "runtime/base/status.h"
+#include "runtime/io/names.h"
 
 namespace weft {
 namespace {
@@ -170,23 +171,6 @@ absl::StatusOr<Json> parseHeader(const std::string& path, const std::string& tex
   return json;
 }
 
-size_t editDistance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) {
-    row[j] = j;
-  }
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t up = row[j];
-      row[j] = std::min({up + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = up;
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 absl::StatusOr<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
@@ -218,12 +202,11 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
 absl::StatusOr<std::vector<char>> SafetensorsFile::read(const std::string& name) const {
   const auto it = entries_.find(name);
   if (it == entries_.end()) {
-    std::string nearest;
-    for (const auto& [known, entry] : entries_) {
-      if (nearest.empty() || editDistance(known, name) < editDistance(nearest, name)) {
-        nearest = known;
-      }
+    std::vector<std::string> known;
+    for (const auto& [other, entry] : entries_) {
+      known.push_back(other);
     }
+    const std::string nearest = nearestName(name, known);
     return absl::NotFoundError(absl::StrCat(path_, ": no tensor '", name, "' among ", entries_.size(),
                                             nearest.empty() ? "" : absl::StrCat("; the nearest is '", nearest, "'")));
   }
@@ -247,6 +230,11 @@ absl::Status writeSafetensors(const std::string& path, const std::vector<Safeten
       type = known == tensor.type ? name : type;
     }
     const int64_t bytes = static_cast<int64_t>(tensor.data.size());
+    WEFT_ASSIGN_OR_RETURN(const int64_t expected, bytesFor(path, tensor.name, byteSize(tensor.type), tensor.shape));
+    if (bytes != expected || header.contains(tensor.name)) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": tensor '", tensor.name, "' comes with ", bytes,
+                                                     " bytes, its shape asks for ", expected, ", or stands there twice"));
+    }
     header[tensor.name] = {{"dtype", type}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + bytes}}};
     offset += bytes;
   }

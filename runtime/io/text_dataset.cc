@@ -4,139 +4,206 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <map>
+#include <set>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "runtime/base/random.h"
 #include "runtime/base/status.h"
 
 namespace weft {
 namespace {
 
-// Bytes of the UTF-8 character that begins with this byte; 0 for a byte that begins none.
-size_t characterBytes(unsigned char first) {
-  if (first < 0x80) {
-    return 1;
+// The operator key of the shuffle: no operator of a model has it.
+constexpr uint32_t kShuffleKey = 0xDA7A5E7u;
+constexpr int kFeistelRounds = 4;
+
+// A permutation of 0..count-1, different for each (seed, round): a Feistel network over the least even number of bits
+// that holds count, walked until the value falls into the range (Black and Rogaway, "Ciphers with arbitrary finite
+// domains", 2002). Needs no table, so any step's windows are found at once.
+uint64_t shuffled(uint64_t index, uint64_t count, uint64_t seed, uint32_t round) {
+  int half = 1;
+  while ((uint64_t{1} << (2 * half)) < count) {
+    ++half;
   }
-  return first >= 0xF0 && first < 0xF8 ? 4 : first >= 0xE0 ? (first < 0xF0 ? 3 : 0) : first >= 0xC2 ? 2 : 0;
+  const uint64_t mask = (uint64_t{1} << half) - 1;
+  do {
+    uint64_t left = index >> half;
+    uint64_t right = index & mask;
+    for (int i = 0; i < kFeistelRounds; ++i) {
+      const RandomStream stream = {seed, kShuffleKey + static_cast<uint32_t>(i), round};
+      const uint64_t mixed = left ^ (randomBits(stream, right) & mask);
+      left = right;
+      right = mixed;
+    }
+    index = left << half | right;
+  } while (index >= count);
+  return index;
 }
 
-absl::StatusOr<std::vector<std::string>> splitText(const std::string& text, bool bytes) {
-  std::vector<std::string> pieces;
-  for (size_t i = 0; i < text.size();) {
-    const size_t length = bytes ? 1 : characterBytes(static_cast<unsigned char>(text[i]));
-    bool whole = length > 0 && i + length <= text.size();
-    for (size_t k = 1; whole && k < length; ++k) {
-      whole = (static_cast<unsigned char>(text[i + k]) & 0xC0) == 0x80;
-    }
-    if (!whole) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("byte ", i, " begins no UTF-8 character; use byte tokens for text in another encoding"));
-    }
-    pieces.push_back(text.substr(i, length));
-    i += length;
+absl::StatusOr<std::vector<uint32_t>> symbolsOf(const std::string& text, const std::string& source, TokenKind kind) {
+  if (kind == TokenKind::kCharacter) {
+    return decodeUtf8(text, source);
   }
-  return pieces;
+  std::vector<uint32_t> symbols;
+  for (const char c : text) {
+    symbols.push_back(static_cast<uint8_t>(c));
+  }
+  return symbols;
+}
+
+// Length of the sequence that begins with this byte, 0 if none does.
+int sequenceLength(uint8_t first) {
+  return first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+}
+
+// The code point of `length` bytes; nothing where they are cut short, overlong, a surrogate or too large.
+bool decodeOne(const std::string& text, size_t at, int length, uint32_t* codePoint) {
+  const uint8_t first = static_cast<uint8_t>(text[at]);
+  if (length == 0 || at + length > text.size()) {
+    return false;
+  }
+  uint32_t value = length == 1 ? first : first & (0x7F >> length);
+  for (int i = 1; i < length; ++i) {
+    const uint8_t next = static_cast<uint8_t>(text[at + i]);
+    if ((next & 0xC0) != 0x80) {
+      return false;
+    }
+    value = value << 6 | (next & 0x3F);
+  }
+  *codePoint = value;
+  const bool overlong = (length == 3 && value < 0x800) || (length == 4 && value < 0x10000);
+  return !overlong && value <= 0x10FFFF && (value < 0xD800 || value > 0xDFFF);
 }
 
 }  // namespace
 
-absl::StatusOr<TextDataset> TextDataset::fromText(const std::string& text, const TextOptions& options) {
-  if (text.empty()) {
-    return absl::InvalidArgumentError("the text is empty; there is nothing to train on");
+absl::StatusOr<std::vector<uint32_t>> decodeUtf8(const std::string& text, const std::string& source) {
+  std::vector<uint32_t> codePoints;
+  for (size_t at = 0; at < text.size();) {
+    const int length = sequenceLength(static_cast<uint8_t>(text[at]));
+    uint32_t codePoint = 0;
+    if (!decodeOne(text, at, length, &codePoint)) {
+      return absl::DataLossError(absl::StrFormat("%s: byte 0x%02X at offset %d is no UTF-8; read the text as bytes (TokenKind::kByte)",
+                                                 source, static_cast<uint8_t>(text[at]), at));
+    }
+    codePoints.push_back(codePoint);
+    at += length;
   }
-  if (options.window < 1 || options.validationPart < 0 || options.validationPart >= 1) {
-    return absl::InvalidArgumentError(absl::StrCat("window ", options.window, " and validation part ",
-                                                   options.validationPart, " should be at least 1 and in [0, 1)"));
-  }
-  WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> pieces, splitText(text, options.bytes));
-  TextDataset data;
-  data.options_ = options;
-  std::map<std::string, int32_t> ids;  // UTF-8 sorts by code point
-  for (const std::string& piece : pieces) {
-    ids.emplace(piece, 0);
-  }
-  for (auto& [piece, id] : ids) {
-    id = static_cast<int32_t>(data.vocabulary_.size());
-    data.vocabulary_.push_back(piece);
-  }
-  for (const std::string& piece : pieces) {
-    data.tokens_.push_back(ids[piece]);
-  }
-  const auto total = static_cast<int64_t>(data.tokens_.size());
-  data.trainTokens_ = static_cast<int64_t>(static_cast<double>(total) * (1.0 - options.validationPart));
-  if (data.trainTokens_ < options.window + 1) {
-    return absl::InvalidArgumentError(absl::StrCat("the training text has ", data.trainTokens_, " tokens, a window of ",
-                                                   options.window, " needs ", options.window + 1,
-                                                   "; use a longer text or a shorter context"));
-  }
-  return data;
+  return codePoints;
 }
 
-absl::StatusOr<TextDataset> TextDataset::fromFile(const std::string& path, const TextOptions& options) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) {
-    return absl::NotFoundError(absl::StrCat("cannot read ", path, ": ", std::strerror(errno)));
-  }
-  std::ostringstream text;
-  text << stream.rdbuf();
-  absl::StatusOr<TextDataset> data = fromText(text.str(), options);
-  if (!data.ok()) {
-    return absl::Status(data.status().code(), absl::StrCat(path, ": ", std::string(data.status().message())));
-  }
-  return data;
-}
-
-void TextDataset::trainRows(int64_t step, int64_t first, int64_t count, int32_t* x, int32_t* y) const {
-  const int64_t window = options_.window;
-  const uint64_t starts = static_cast<uint64_t>(trainTokens_ - window);
-  // A stream of its own: no parameter or dropout uses this key.
-  const RandomStream stream{options_.seed, 0x64617461, static_cast<uint32_t>(step)};
-  for (int64_t row = 0; row < count; ++row) {
-    const uint64_t bits = (static_cast<uint64_t>(randomBits(stream, 2 * (first + row))) << 32) |
-                          randomBits(stream, 2 * (first + row) + 1);
-    const int32_t* from = tokens_.data() + bits % starts;
-    std::copy_n(from, window, x + row * window);
-    std::copy_n(from + 1, window, y + row * window);
-  }
-}
-
-int64_t TextDataset::validationWindows() const {
-  const int64_t tokens = static_cast<int64_t>(tokens_.size()) - trainTokens_;
-  return tokens > 0 ? (tokens - 1) / options_.window : 0;
-}
-
-void TextDataset::validationRow(int64_t index, int32_t ignore, int32_t* x, int32_t* y) const {
-  if (index >= validationWindows()) {
-    std::fill_n(x, options_.window, 0);
-    std::fill_n(y, options_.window, ignore);
+void appendUtf8(uint32_t codePoint, std::string* text) {
+  if (codePoint < 0x80) {
+    text->push_back(static_cast<char>(codePoint));
     return;
   }
-  const int32_t* from = tokens_.data() + trainTokens_ + index * options_.window;
-  std::copy_n(from, options_.window, x);
-  std::copy_n(from + 1, options_.window, y);
+  const int length = codePoint < 0x800 ? 2 : codePoint < 0x10000 ? 3 : 4;
+  text->push_back(static_cast<char>((0xF00 >> length & 0xFF) | codePoint >> 6 * (length - 1)));
+  for (int i = length - 2; i >= 0; --i) {
+    text->push_back(static_cast<char>(0x80 | (codePoint >> 6 * i & 0x3F)));
+  }
+}
+
+absl::StatusOr<TextDataset> TextDataset::open(const std::string& path, const TextDatasetOptions& options) {
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream text;
+  if (!stream || !(text << stream.rdbuf())) {
+    return absl::NotFoundError(absl::StrCat("cannot read a text from ", path, ": ",
+                                            stream ? "it is empty or a folder" : std::strerror(errno)));
+  }
+  return fromText(text.str(), path, options);
+}
+
+absl::StatusOr<TextDataset> TextDataset::fromText(const std::string& text, const std::string& source,
+                                                  const TextDatasetOptions& options) {
+  if (options.window < 1 || !(options.trainFraction > 0 && options.trainFraction <= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat("a window of ", options.window, " tokens and a training part of ",
+                                                   options.trainFraction, " of the text; they must be at least 1 and in (0, 1]"));
+  }
+  if (text.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(source, ": the text is empty"));
+  }
+  TextDataset data;
+  data.options_ = options;
+  WEFT_ASSIGN_OR_RETURN(const std::vector<uint32_t> symbols, symbolsOf(text, source, options.tokens));
+  std::set<uint32_t> distinct(symbols.begin(), symbols.end());
+  for (uint32_t byte = 0; options.tokens == TokenKind::kByte && byte < 256; ++byte) {
+    distinct.insert(byte);
+  }
+  data.vocabulary_.assign(distinct.begin(), distinct.end());
+  WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, data.encode(text));
+  const int64_t split = static_cast<int64_t>(options.trainFraction * static_cast<double>(tokens.size()));
+  if (split <= options.window) {
+    return absl::InvalidArgumentError(absl::StrCat(source, ": the training part has ", split, " of ", tokens.size(),
+                                                   " tokens, a window of ", options.window, " needs at least ",
+                                                   options.window + 1, "; use a longer text or a shorter window"));
+  }
+  data.train_.assign(tokens.begin(), tokens.begin() + split);
+  data.validation_.assign(tokens.begin() + split, tokens.end());
+  return data;
+}
+
+absl::StatusOr<std::vector<int32_t>> TextDataset::encode(const std::string& text) const {
+  WEFT_ASSIGN_OR_RETURN(const std::vector<uint32_t> symbols, symbolsOf(text, "text", options_.tokens));
+  std::vector<int32_t> tokens;
+  tokens.reserve(symbols.size());
+  for (const uint32_t symbol : symbols) {
+    const auto it = std::lower_bound(vocabulary_.begin(), vocabulary_.end(), symbol);
+    if (it == vocabulary_.end() || *it != symbol) {
+      return absl::InvalidArgumentError(absl::StrFormat("character U+%04X at place %d is not among the %d of the text",
+                                                        symbol, tokens.size(), vocabulary_.size()));
+    }
+    tokens.push_back(static_cast<int32_t>(it - vocabulary_.begin()));
+  }
+  return tokens;
 }
 
 std::string TextDataset::decode(const std::vector<int32_t>& tokens) const {
   std::string text;
   for (const int32_t token : tokens) {
-    text += token >= 0 && token < vocabulary() ? vocabulary_[token] : "?";
+    if (token < 0 || token >= vocabularySize()) {
+      text += '?';
+    } else if (options_.tokens == TokenKind::kByte) {
+      text += static_cast<char>(vocabulary_[token]);
+    } else {
+      appendUtf8(vocabulary_[token], &text);
+    }
   }
   return text;
 }
 
-std::vector<int32_t> TextDataset::encode(const std::string& text) const {
-  std::vector<int32_t> tokens;
-  for (size_t i = 0; i < text.size();) {
-    const size_t length =
-        options_.bytes ? 1 : std::max<size_t>(1, characterBytes(static_cast<unsigned char>(text[i])));
-    const std::string piece = text.substr(i, length);
-    const auto it = std::lower_bound(vocabulary_.begin(), vocabulary_.end(), piece);
-    tokens.push_back(it != vocabulary_.end() && *it == piece ? static_cast<int32_t>(it - vocabulary_.begin()) : 0);
-    i += length;
+int64_t TextDataset::trainPlace(int64_t index) const {
+  const uint64_t places = static_cast<uint64_t>(trainPlaces());
+  const uint64_t at = static_cast<uint64_t>(index);
+  return static_cast<int64_t>(shuffled(at % places, places, options_.seed, static_cast<uint32_t>(at / places)));
+}
+
+void TextDataset::trainBatch(int64_t step, int64_t batch, int32_t* x, int32_t* y) const {
+  for (int64_t row = 0; row < batch; ++row) {
+    copyWindow(train_, trainPlace(step * batch + row), x + row * options_.window, y + row * options_.window);
   }
-  return tokens;
+}
+
+int64_t TextDataset::validationWindows() const {
+  return std::max<int64_t>(0, static_cast<int64_t>(validation_.size()) - 1) / options_.window;
+}
+
+absl::Status TextDataset::validationBatch(int64_t first, int64_t batch, int32_t* x, int32_t* y) const {
+  if (first < 0 || batch < 0 || first > validationWindows() - batch) {
+    return absl::OutOfRangeError(absl::StrCat("validation windows ", first, " to ", first + batch, " of ",
+                                              validationWindows()));
+  }
+  for (int64_t row = 0; row < batch; ++row) {
+    copyWindow(validation_, (first + row) * options_.window, x + row * options_.window, y + row * options_.window);
+  }
+  return absl::OkStatus();
+}
+
+void TextDataset::copyWindow(const std::vector<int32_t>& tokens, int64_t place, int32_t* x, int32_t* y) const {
+  std::copy_n(tokens.begin() + place, options_.window, x);
+  std::copy_n(tokens.begin() + place + 1, options_.window, y);
 }
 
 }  // namespace weft

@@ -1,50 +1,76 @@
-// Text as tokens and windows for language models.
+// Text as training data for a language model.
 //
-// Tokens are the characters (code points) or bytes of a text. The first part of the text trains, the rest validates. Batch b
-// of a run is drawn by counter-based random numbers: row r of step s depends on (seed, s, r) only, so a rank can make
-// exactly the rows it holds, and all layouts see the same data.
+// A text becomes a list of tokens. A *window* at place i is T tokens x = [i, i + T) and the tokens one further,
+// y = [i + 1, i + T + 1): the model learns to say what comes next. Training batches are windows drawn from one shuffled
+// round of all places after another; what step s sees depends on (seed, s) alone, so a run that goes on from a checkpoint
+// sees what it would have seen. Validation goes once over whole windows, one behind the other.
+//
+//   WEFT_ASSIGN_OR_RETURN(TextDataset data, TextDataset::open("input.txt", {.window = 64, .seed = 1}));
+//   data.trainBatch(step, batch, x, y);  // int32 [batch, 64] each
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace weft {
 
-struct TextOptions {
-  int64_t window = 128;           // tokens of one row
-  double validationPart = 0.1;    // the last part of the text
-  bool bytes = false;             // tokens are bytes instead of characters
-  uint64_t seed = 0;
+enum class TokenKind {
+  kCharacter,  // one token per code point (UTF-8), numbered in order of code points among those in the text
+  kByte        // one token per byte, 0..255
+};
+
+struct TextDatasetOptions {
+  TokenKind tokens = TokenKind::kCharacter;
+  int64_t window = 64;             // T
+  uint64_t seed = 0;               // of the shuffle
+  double trainFraction = 0.9;      // the first part of the text trains, the rest validates
 };
 
 class TextDataset {
  public:
-  // Errors: empty text; a part shorter than one window plus one token (both numbers); malformed UTF-8 (its byte).
-  static absl::StatusOr<TextDataset> fromText(const std::string& text, const TextOptions& options);
-  static absl::StatusOr<TextDataset> fromFile(const std::string& path, const TextOptions& options);
+  // Errors: unreadable file; text that is no UTF-8 (byte and value named); a training part of at most T tokens.
+  static absl::StatusOr<TextDataset> open(const std::string& path, const TextDatasetOptions& options);
+  static absl::StatusOr<TextDataset> fromText(const std::string& text, const std::string& source,
+                                              const TextDatasetOptions& options);
 
-  int64_t vocabulary() const { return static_cast<int64_t>(vocabulary_.size()); }
-  int64_t trainTokens() const { return trainTokens_; }
+  int64_t vocabularySize() const { return static_cast<int64_t>(vocabulary_.size()); }
+  // Code point (or byte) of each token.
+  const std::vector<uint32_t>& vocabulary() const { return vocabulary_; }
+  const std::vector<int32_t>& trainTokens() const { return train_; }
+  const std::vector<int32_t>& validationTokens() const { return validation_; }
 
-  // Rows [first, first + count) of step `step`: x holds tokens i .. i+T-1, y the same shifted by one; both [count, T].
-  void trainRows(int64_t step, int64_t first, int64_t count, int32_t* x, int32_t* y) const;
-  // The validation text cut into whole windows, one after another.
-  int64_t validationWindows() const;
-  // Window `index`; an index past the end fills x with token 0 and y with `ignore`.
-  void validationRow(int64_t index, int32_t ignore, int32_t* x, int32_t* y) const;
-
-  // Tokens to text and back. Unknown characters become token 0.
+  // Errors: a character that the vocabulary lacks (named with its place).
+  absl::StatusOr<std::vector<int32_t>> encode(const std::string& text) const;
+  // Tokens outside the vocabulary become '?'.
   std::string decode(const std::vector<int32_t>& tokens) const;
-  std::vector<int32_t> encode(const std::string& text) const;
+
+  // Places at which a training window may begin.
+  int64_t trainPlaces() const { return static_cast<int64_t>(train_.size()) - options_.window; }
+  // Where window `index` of the training order begins: a different place for each index of one round of trainPlaces().
+  int64_t trainPlace(int64_t index) const;
+  // Fills x and y, [batch, window] each, for training step `step`: windows step * batch and on.
+  void trainBatch(int64_t step, int64_t batch, int32_t* x, int32_t* y) const;
+
+  // Whole windows of the validation part, without overlap.
+  int64_t validationWindows() const;
+  // Windows first .. first + batch - 1. Error: there are not so many.
+  absl::Status validationBatch(int64_t first, int64_t batch, int32_t* x, int32_t* y) const;
 
  private:
-  TextOptions options_;
-  std::vector<std::string> vocabulary_;  // token to text, by code point
-  std::vector<int32_t> tokens_;
-  int64_t trainTokens_ = 0;
+  void copyWindow(const std::vector<int32_t>& tokens, int64_t place, int32_t* x, int32_t* y) const;
+
+  TextDatasetOptions options_;
+  std::vector<uint32_t> vocabulary_;  // ascending
+  std::vector<int32_t> train_;
+  std::vector<int32_t> validation_;
 };
+
+// Code points of a UTF-8 text. Error: the byte offset and value where it is not UTF-8.
+absl::StatusOr<std::vector<uint32_t>> decodeUtf8(const std::string& text, const std::string& source);
+void appendUtf8(uint32_t codePoint, std::string* text);
 
 }  // namespace weft

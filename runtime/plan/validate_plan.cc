@@ -87,6 +87,10 @@ class Validator {
       WEFT_ASSIGN_OR_RETURN(const int64_t bytes, bytesOf(buffer.type(), buffer.shape()));
       const auto region = regions_.find(buffer.memory());
       const int64_t room = region == regions_.end() ? 0 : region->second;
+      if (!plan::MemoryClass_IsValid(buffer.memory()) || buffer.offset() % byteSize(dtypeOf(buffer.type())) != 0) {
+        return bad("buffer ", i, " (", buffer.label(), ") lies at ", buffer.offset(), " of memory class ",
+                   static_cast<int>(buffer.memory()), ", not aligned to its elements or no class");
+      }
       if (buffer.bytes() != bytes || buffer.offset() < 0 || buffer.offset() > room || bytes > room - buffer.offset()) {
         return bad("buffer ", i, " (", buffer.label(), ") of ", buffer.bytes(), " bytes at ", buffer.offset(),
                    " in a region of ", room);

@@ -1,0 +1,115 @@
+#include "runtime/io/parameters.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status.h"
+#include "runtime/io/names.h"
+#include "runtime/io/safetensors.h"
+#include "runtime/plan/plan_file.h"
+
+namespace weft {
+namespace {
+
+// An error message lists so many names of each sort.
+constexpr size_t kMaxListed = 5;
+
+bool wanted(const plan::NamedTensor& tensor, Saved what) {
+  return tensor.kind() == plan::TENSOR_PARAMETER || (what == Saved::kAll && tensor.kind() == plan::TENSOR_STATE);
+}
+
+std::vector<int64_t> fileShape(const plan::NamedTensor& tensor) {
+  return {tensor.file_shape().begin(), tensor.file_shape().end()};
+}
+
+// "missing a (nearest b), c (nearest d) and 7 more": `names` with their nearest among `known`.
+std::string listed(const std::vector<std::string>& names, const std::vector<std::string>& known) {
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min(names.size(), kMaxListed); ++i) {
+    const std::string nearest = nearestName(names[i], known);
+    shown.push_back("'" + names[i] + "'" + (nearest.empty() ? "" : " (nearest: '" + nearest + "')"));
+  }
+  const std::string more = names.size() > kMaxListed ? absl::StrCat(" and ", names.size() - kMaxListed, " more") : "";
+  return absl::StrJoin(shown, ", ") + more;
+}
+
+// Names in the file against names in the program.
+absl::Status checkNames(const plan::Plan& plan, const SafetensorsFile& file, Saved what) {
+  std::vector<std::string> inFile = file.unsupported();
+  for (const auto& [name, entry] : file.entries()) {
+    inFile.push_back(name);
+  }
+  std::vector<std::string> asked;
+  std::vector<std::string> missing;
+  std::vector<std::string> unknown = inFile;
+  for (const plan::NamedTensor& tensor : plan.tensors()) {
+    const auto own = std::find(unknown.begin(), unknown.end(), tensor.name());
+    if (own != unknown.end() && (wanted(tensor, what) || tensor.kind() == plan::TENSOR_STATE)) {
+      unknown.erase(own);
+    } else if (wanted(tensor, what)) {
+      missing.push_back(tensor.name());
+    }
+    if (wanted(tensor, what)) {
+      asked.push_back(tensor.name());
+    }
+  }
+  std::vector<std::string> complaints;
+  if (!missing.empty()) {
+    complaints.push_back("the file lacks " + listed(missing, unknown));
+  }
+  if (!unknown.empty()) {
+    complaints.push_back("the program does not have " + listed(unknown, asked));
+  }
+  return complaints.empty() ? absl::OkStatus()
+                            : absl::InvalidArgumentError(file.path() + ": " + absl::StrJoin(complaints, "; "));
+}
+
+absl::Status checkEntry(const plan::NamedTensor& tensor, const SafetensorsFile& file) {
+  const auto entry = file.entries().find(tensor.name());
+  const DType type = dtypeOf(tensor.type());
+  if (entry == file.entries().end()) {
+    return absl::InvalidArgumentError(absl::StrCat(file.path(), ": '", tensor.name(),
+                                                   "' has an element type that Weft does not read, the program wants ",
+                                                   dtypeName(type)));
+  }
+  if (entry->second.type != type || entry->second.shape != fileShape(tensor)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        file.path(), ": '", tensor.name(), "' is ", dtypeName(entry->second.type), " [",
+        absl::StrJoin(entry->second.shape, ", "), "] in the file, ", dtypeName(type), " [",
+        absl::StrJoin(fileShape(tensor), ", "), "] in the program"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status saveParameters(const Executor& executor, const std::string& path, Saved what) {
+  std::vector<SafetensorsTensor> tensors;
+  for (const plan::NamedTensor& tensor : executor.plan().tensors()) {
+    if (wanted(tensor, what)) {
+      WEFT_ASSIGN_OR_RETURN(std::vector<char> data, executor.readTensor(tensor.name()));
+      tensors.push_back({tensor.name(), dtypeOf(tensor.type()), fileShape(tensor), std::move(data)});
+    }
+  }
+  return writeSafetensors(path, tensors);
+}
+
+absl::Status loadParameters(Executor& executor, const std::string& path, Saved what) {
+  WEFT_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::open(path));
+  WEFT_RETURN_IF_ERROR(checkNames(executor.plan(), file, what));
+  for (const plan::NamedTensor& tensor : executor.plan().tensors()) {
+    if (wanted(tensor, what)) {
+      WEFT_RETURN_IF_ERROR(checkEntry(tensor, file));
+    }
+  }
+  for (const plan::NamedTensor& tensor : executor.plan().tensors()) {
+    if (wanted(tensor, what)) {
+      WEFT_ASSIGN_OR_RETURN(const std::vector<char> data, file.read(tensor.name()));
+      WEFT_RETURN_IF_ERROR(executor.writeTensor(tensor.name(), data.data(), data.size()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace weft

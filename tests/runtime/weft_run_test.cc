@@ -1,0 +1,100 @@
+// The program weft-run on a plan written by hand, with the built-in kernels.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+
+#include "nlohmann/json.hpp"
+#include "runtime/io/safetensors.h"
+#include "runtime/plan/plan_file.h"
+#include "tests/runtime/plan_builder.h"
+
+namespace weft {
+namespace {
+
+std::string temporary(const std::string& name) { return testing::TempDir() + "/weft_run_" + name; }
+
+struct Finished {
+  int status = -1;
+  std::string text;  // stdout and stderr
+};
+
+Finished runProgram(const std::string& arguments) {
+  Finished finished;
+  std::FILE* pipe = popen((std::string(WEFT_RUN) + " " + arguments + " 2>&1").c_str(), "r");
+  std::array<char, 4096> part;
+  while (const size_t count = std::fread(part.data(), 1, part.size(), pipe)) {
+    finished.text.append(part.data(), count);
+  }
+  const int status = pclose(pipe);
+  finished.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return finished;
+}
+
+// w += x on two ranks; total = w of the first row as a scalar output.
+std::string writtenPlan() {
+  PlanBuilder b(2, 1);
+  const uint32_t x = b.buffer(plan::INPUT, DType::kF32, {2});
+  const uint32_t w = b.buffer(plan::PARAMETER, DType::kF32, {2});
+  const uint32_t one = b.buffer(plan::OUTPUT, DType::kF32, {});
+  b.named("x", plan::TENSOR_INPUT, x, {4}, 0);
+  b.named("w", plan::TENSOR_PARAMETER, w, {4}, 0);
+  b.named("one", plan::TENSOR_OUTPUT, one, {}, -1);
+  const uint32_t constant = b.buffer(plan::CONSTANT, DType::kF32, {});
+  const float half = 0.5;
+  b.raw().mutable_buffers(static_cast<int>(constant))->set_data(&half, sizeof(half));
+  b.kernel(1, "add", {w, x}, {w});
+  b.kernel(1, "add", {constant, constant}, {one});
+  const std::string path = temporary("a.plan");
+  EXPECT_TRUE(writePlan(b.build(), path).ok());
+  return path;
+}
+
+std::vector<char> bytesOf(const std::vector<float>& values) {
+  const char* data = reinterpret_cast<const char*>(values.data());
+  return std::vector<char>(data, data + values.size() * sizeof(float));
+}
+
+TEST(WeftRun, RunsStepsFromFiles) {
+  const std::string plan = writtenPlan();
+  const std::string data = temporary("data.safetensors");
+  const std::string init = temporary("init.safetensors");
+  const std::string saved = temporary("saved.safetensors");
+  ASSERT_TRUE(writeSafetensors(data, {{"0.x", DType::kF32, {4}, bytesOf({1, 2, 3, 4})},
+                                      {"1.x", DType::kF32, {4}, bytesOf({10, 20, 30, 40})}})
+                  .ok());
+  ASSERT_TRUE(writeSafetensors(init, {{"w", DType::kF32, {4}, bytesOf({100, 200, 300, 400})}}).ok());
+  const std::string files = plan + " --data " + data + " --init " + init;
+  const Finished finished = runProgram(files + " --save " + saved + " --print w,one --json --memory --trace " +
+                                       temporary("trace.json"));
+  ASSERT_EQ(finished.status, 0) << finished.text;
+  const nlohmann::json result = nlohmann::json::parse(finished.text, nullptr, false);
+  ASSERT_TRUE(result.is_object()) << finished.text;
+  ASSERT_EQ(result["steps"].size(), 2u);
+  EXPECT_EQ(result["steps"][1]["w"], (nlohmann::json{111, 222, 333, 444}));
+  EXPECT_EQ(result["steps"][1]["one"], 1.0);
+  EXPECT_EQ(result["memory"]["planned"], 2 * result["memory"]["planned_per_rank"].get<int64_t>());
+  EXPECT_EQ(SafetensorsFile::open(saved)->read("w").value(), bytesOf({111, 222, 333, 444}));
+  EXPECT_TRUE(std::ifstream(temporary("trace.json")).good());
+
+  const Finished people = runProgram(files + " --steps 1");
+  EXPECT_EQ(people.status, 0);
+  EXPECT_NE(people.text.find("one 1.0"), std::string::npos) << people.text;
+  const Finished more = runProgram(files + " --steps 3");
+  EXPECT_EQ(more.status, 1);
+  EXPECT_NE(more.text.find("2.x"), std::string::npos) << more.text;
+}
+
+TEST(WeftRun, ExplainsWrongCalls) {
+  const std::string plan = writtenPlan();
+  EXPECT_EQ(runProgram("").status, 2);
+  EXPECT_EQ(runProgram("--help").status, 0);
+  EXPECT_EQ(runProgram(plan + " --stepz 2").status, 2);
+  EXPECT_EQ(runProgram(plan + " --steps many").status, 1);
+  EXPECT_EQ(runProgram(plan + " --print nothing").status, 1);
+  EXPECT_EQ(runProgram("/no/such/file.plan").status, 1);
+}
+
+}  // namespace
+}  // namespace weft
