@@ -72,7 +72,10 @@ Type GraphImpl::typeOf(mlir::Value value) {
   if (type.isF64()) {
     return Type::kF64;
   }
-  return type.isInteger(1) ? Type::kBool : type.isInteger(32) ? Type::kI32 : type.isInteger(64) ? Type::kI64 : Type::kF32;
+  return type.isInteger(1)    ? Type::kBool
+         : type.isInteger(32) ? Type::kI32
+         : type.isInteger(64) ? Type::kI64
+                              : Type::kF32;
 }
 
 SourceLine GraphImpl::lineOf(const Tensor& tensor) const {
@@ -150,7 +153,9 @@ Tensor GraphImpl::addArgument(SourceLine at, const std::string& name, const Shap
   return add(weft::addArgument(step, RankedTensorType::get(shape, elementType(type)), attrs, location(at)));
 }
 
-Shape Tensor::shape() const { return valid() ? ir::shapeOf(graph_->value(*this)) : Shape(); }
+Shape Tensor::shape() const {
+  return valid() ? ir::shapeOf(graph_->value(*this)) : Shape();
+}
 
 int64_t Tensor::dim(int64_t d) const {
   const Shape sizes = shape();
@@ -158,7 +163,9 @@ int64_t Tensor::dim(int64_t d) const {
   return index >= 0 && index < static_cast<int64_t>(sizes.size()) ? sizes[index] : 0;
 }
 
-Type Tensor::type() const { return valid() ? GraphImpl::typeOf(graph_->value(*this)) : Type::kF32; }
+Type Tensor::type() const {
+  return valid() ? GraphImpl::typeOf(graph_->value(*this)) : Type::kF32;
+}
 
 namespace {
 
@@ -195,7 +202,8 @@ Tensor Tensor::shard(std::initializer_list<TensorSplits> in, std::initializer_li
   }
   mlir::Operation* op = graph_->value(*this).getDefiningOp();
   if (op == nullptr) {
-    return graph_->fail(at, "shard: an input or parameter has no operator to shard; use its layout option or constrain");
+    return graph_->fail(at,
+                        "shard: an input or parameter has no operator to shard; use its layout option or constrain");
   }
   const std::vector<TensorSplits> inLists(in);
   const std::vector<TensorSplits> outLists(out);
@@ -210,7 +218,8 @@ Tensor Tensor::shard(std::initializer_list<TensorSplits> in, std::initializer_li
       for (const Split& split : list.splits()) {
         (split.named() ? named : numbered) = true;
         if (!split.named() && split.parts() < 1) {
-          error = absl::StrCat("shard: a dimension cannot be split into ", split.parts(), " parts; write 1 for not split");
+          error =
+              absl::StrCat("shard: a dimension cannot be split into ", split.parts(), " parts; write 1 for not split");
         }
       }
     }
@@ -252,7 +261,9 @@ Tensor Tensor::named(const std::string& name) const {
   return *this;
 }
 
-Scope::Scope(GraphImpl* graph, const std::string& name) : graph_(graph) { graph_->scopes.push_back(name); }
+Scope::Scope(GraphImpl* graph, const std::string& name) : graph_(graph) {
+  graph_->scopes.push_back(name);
+}
 
 Scope::~Scope() {
   if (graph_ != nullptr) {
@@ -300,8 +311,8 @@ Tensor Graph::parameter(const std::string& name, const Shape& shape, const Init&
       fileElements *= size;
     }
     if (elements != fileElements) {
-      return impl_->fail(at, absl::StrCat("parameter '", name, "' has ", elements, " elements, its file shape ",
-                                          fileElements));
+      return impl_->fail(
+          at, absl::StrCat("parameter '", name, "' has ", elements, " elements, its file shape ", fileElements));
     }
     attrs.set("nn.file_shape", builder.getDenseI64ArrayAttr(options.fileShape));
   }
@@ -336,9 +347,13 @@ Tensor Graph::iota(const Shape& shape, int dim, Type type, SourceLine at) {
   return impl_->create(at, "iota", {}, attrs, result);
 }
 
-void Graph::setParameterType(Type type) { impl_->parameterType = type; }
+void Graph::setParameterType(Type type) {
+  impl_->parameterType = type;
+}
 
-Scope Graph::scope(const std::string& name) { return Scope(impl_.get(), name); }
+Scope Graph::scope(const std::string& name) {
+  return Scope(impl_.get(), name);
+}
 
 void Graph::output(const std::string& name, const Tensor& value, SourceLine at) {
   if (!value.valid()) {
@@ -354,7 +369,9 @@ void Graph::output(const std::string& name, const Tensor& value, SourceLine at) 
   impl_->outputs.emplace_back(name, value);
 }
 
-absl::Status Graph::status() const { return impl_->status; }
+absl::Status Graph::status() const {
+  return impl_->status;
+}
 
 std::string Graph::print() const {
   std::string text;

@@ -8,19 +8,25 @@ Linear::Linear(Graph& g, const std::string& name, int64_t in, int64_t out, const
     : weight(g.parameter(name + ".weight", {in, out}, init, {}, at)),
       bias(g.parameter(name + ".bias", {out}, Init::zeros(), {}, at)) {}
 
-Tensor Linear::operator()(const Tensor& x, SourceLine at) const { return add(matmul(x, weight, {}, at), bias, at); }
+Tensor Linear::operator()(const Tensor& x, SourceLine at) const {
+  return add(matmul(x, weight, {}, at), bias, at);
+}
 
 Embedding::Embedding(Graph& g, const std::string& name, int64_t rows, int64_t width, const Init& init, SourceLine at)
     : weight(g.parameter(name, {rows, width}, init, {}, at)) {}
 
-Tensor Embedding::operator()(const Tensor& ids, SourceLine at) const { return embedding(weight, ids, at); }
+Tensor Embedding::operator()(const Tensor& ids, SourceLine at) const {
+  return embedding(weight, ids, at);
+}
 
 LayerNorm::LayerNorm(Graph& g, const std::string& name, int64_t width, double epsilon, SourceLine at)
     : weight(g.parameter(name + ".weight", {width}, Init::ones(), {}, at)),
       bias(g.parameter(name + ".bias", {width}, Init::zeros(), {}, at)),
       epsilon_(epsilon) {}
 
-Tensor LayerNorm::operator()(const Tensor& x, SourceLine at) const { return layerNorm(x, weight, bias, epsilon_, at); }
+Tensor LayerNorm::operator()(const Tensor& x, SourceLine at) const {
+  return layerNorm(x, weight, bias, epsilon_, at);
+}
 
 Attention::Attention(Graph& g, int64_t width, int64_t heads, const Init& init, SourceLine at)
     : qkvWeight_(g.parameter("qkv.weight", {width, 3, width}, init, {.fileShape = {width, 3 * width}}, at)),
@@ -34,8 +40,8 @@ Tensor Attention::operator()(const Tensor& x, const Parallel& parallel, SourceLi
   const int64_t rows = x.dim(1);
   const int64_t width = x.dim(2);
   if (x.valid() && (heads_ < 1 || width % heads_ != 0)) {
-    return x.graph()->fail(at, "attention: width " + std::to_string(width) + " is not a multiple of " +
-                                   std::to_string(heads_) + " heads");
+    return x.graph()->fail(
+        at, "attention: width " + std::to_string(width) + " is not a multiple of " + std::to_string(heads_) + " heads");
   }
   Tensor qkv = einsum("btc,cqn->btqn", x, qkvWeight_, at).named("qkv");
   if (parallel.any()) {

@@ -41,7 +41,9 @@ Tensor make(SourceLine at, const std::string& mnemonic, const std::vector<Tensor
   return graphOf(operands)->create(at, mnemonic, operands, attributes, results);
 }
 
-SourceLine lineOf(const Tensor& tensor) { return tensor.valid() ? tensor.graph()->lineOf(tensor) : SourceLine(); }
+SourceLine lineOf(const Tensor& tensor) {
+  return tensor.valid() ? tensor.graph()->lineOf(tensor) : SourceLine();
+}
 
 Tensor scalarLike(const Tensor& x, double value, SourceLine at) {
   if (!x.valid()) {
@@ -77,7 +79,8 @@ Tensor reduce(const std::string& mnemonic, const Tensor& x, Shape dims, bool kee
   for (int64_t& dim : dims) {
     dim += dim < 0 ? rank : 0;
     if (dim < 0 || dim >= rank) {
-      return x.graph()->fail(at, absl::StrCat(mnemonic, " over dimension ", dim, " of a tensor with ", rank, " dimensions"));
+      return x.graph()->fail(
+          at, absl::StrCat(mnemonic, " over dimension ", dim, " of a tensor with ", rank, " dimensions"));
     }
     count *= shape[dim];
   }
@@ -93,19 +96,45 @@ Tensor reduce(const std::string& mnemonic, const Tensor& x, Shape dims, bool kee
 
 }  // namespace
 
-Tensor add(const Tensor& a, const Tensor& b, SourceLine at) { return make(at, "add", {a, b}); }
-Tensor sub(const Tensor& a, const Tensor& b, SourceLine at) { return make(at, "sub", {a, b}); }
-Tensor mul(const Tensor& a, const Tensor& b, SourceLine at) { return make(at, "mul", {a, b}); }
-Tensor div(const Tensor& a, const Tensor& b, SourceLine at) { return make(at, "div", {a, b}); }
-Tensor maximum(const Tensor& a, const Tensor& b, SourceLine at) { return make(at, "maximum", {a, b}); }
-Tensor minimum(const Tensor& a, const Tensor& b, SourceLine at) { return make(at, "minimum", {a, b}); }
-Tensor add(const Tensor& a, double b, SourceLine at) { return make(at, "add", {a, scalarLike(a, b, at)}); }
-Tensor mul(const Tensor& a, double b, SourceLine at) { return make(at, "mul", {a, scalarLike(a, b, at)}); }
-Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b, lineOf(a)); }
-Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b, lineOf(a)); }
-Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b, lineOf(a)); }
-Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b, lineOf(a)); }
-Tensor operator*(const Tensor& a, double b) { return mul(a, b, lineOf(a)); }
+Tensor add(const Tensor& a, const Tensor& b, SourceLine at) {
+  return make(at, "add", {a, b});
+}
+Tensor sub(const Tensor& a, const Tensor& b, SourceLine at) {
+  return make(at, "sub", {a, b});
+}
+Tensor mul(const Tensor& a, const Tensor& b, SourceLine at) {
+  return make(at, "mul", {a, b});
+}
+Tensor div(const Tensor& a, const Tensor& b, SourceLine at) {
+  return make(at, "div", {a, b});
+}
+Tensor maximum(const Tensor& a, const Tensor& b, SourceLine at) {
+  return make(at, "maximum", {a, b});
+}
+Tensor minimum(const Tensor& a, const Tensor& b, SourceLine at) {
+  return make(at, "minimum", {a, b});
+}
+Tensor add(const Tensor& a, double b, SourceLine at) {
+  return make(at, "add", {a, scalarLike(a, b, at)});
+}
+Tensor mul(const Tensor& a, double b, SourceLine at) {
+  return make(at, "mul", {a, scalarLike(a, b, at)});
+}
+Tensor operator+(const Tensor& a, const Tensor& b) {
+  return add(a, b, lineOf(a));
+}
+Tensor operator-(const Tensor& a, const Tensor& b) {
+  return sub(a, b, lineOf(a));
+}
+Tensor operator*(const Tensor& a, const Tensor& b) {
+  return mul(a, b, lineOf(a));
+}
+Tensor operator/(const Tensor& a, const Tensor& b) {
+  return div(a, b, lineOf(a));
+}
+Tensor operator*(const Tensor& a, double b) {
+  return mul(a, b, lineOf(a));
+}
 
 Tensor compare(const Tensor& a, const Tensor& b, const std::string& predicate, SourceLine at) {
   if (!usable({a, b})) {
@@ -120,13 +149,27 @@ Tensor select(const Tensor& condition, const Tensor& a, const Tensor& b, SourceL
   return make(at, "select", {condition, a, b});
 }
 
-Tensor neg(const Tensor& x, SourceLine at) { return make(at, "neg", {x}); }
-Tensor exp(const Tensor& x, SourceLine at) { return make(at, "exp", {x}); }
-Tensor log(const Tensor& x, SourceLine at) { return make(at, "log", {x}); }
-Tensor sqrt(const Tensor& x, SourceLine at) { return make(at, "sqrt", {x}); }
-Tensor rsqrt(const Tensor& x, SourceLine at) { return make(at, "rsqrt", {x}); }
-Tensor tanh(const Tensor& x, SourceLine at) { return make(at, "tanh", {x}); }
-Tensor relu(const Tensor& x, SourceLine at) { return make(at, "relu", {x}); }
+Tensor neg(const Tensor& x, SourceLine at) {
+  return make(at, "neg", {x});
+}
+Tensor exp(const Tensor& x, SourceLine at) {
+  return make(at, "exp", {x});
+}
+Tensor log(const Tensor& x, SourceLine at) {
+  return make(at, "log", {x});
+}
+Tensor sqrt(const Tensor& x, SourceLine at) {
+  return make(at, "sqrt", {x});
+}
+Tensor rsqrt(const Tensor& x, SourceLine at) {
+  return make(at, "rsqrt", {x});
+}
+Tensor tanh(const Tensor& x, SourceLine at) {
+  return make(at, "tanh", {x});
+}
+Tensor relu(const Tensor& x, SourceLine at) {
+  return make(at, "relu", {x});
+}
 
 Tensor gelu(const Tensor& x, Gelu form, SourceLine at) {
   if (!usable({x})) {
@@ -193,7 +236,8 @@ Tensor reshape(const Tensor& x, const Shape& shape, SourceLine at) {
     if (shape[d] == -1 && open < 0) {
       open = static_cast<int64_t>(d);
     } else if (shape[d] < 1) {
-      return x.graph()->fail(at, absl::StrCat("reshape to [", absl::StrJoin(shape, ","), "]: sizes are at least 1, one may be -1"));
+      return x.graph()->fail(
+          at, absl::StrCat("reshape to [", absl::StrJoin(shape, ","), "]: sizes are at least 1, one may be -1"));
     } else {
       known *= shape[d];
     }
@@ -247,11 +291,15 @@ Tensor broadcastTo(const Tensor& x, const Shape& shape, SourceLine at) {
   return make(at, "broadcast", {x}, {}, result);
 }
 
-Tensor sum(const Tensor& x, const Shape& dims, bool keepDims, SourceLine at) { return reduce("sum", x, dims, keepDims, at); }
+Tensor sum(const Tensor& x, const Shape& dims, bool keepDims, SourceLine at) {
+  return reduce("sum", x, dims, keepDims, at);
+}
 Tensor mean(const Tensor& x, const Shape& dims, bool keepDims, SourceLine at) {
   return reduce("mean", x, dims, keepDims, at);
 }
-Tensor max(const Tensor& x, const Shape& dims, bool keepDims, SourceLine at) { return reduce("max", x, dims, keepDims, at); }
+Tensor max(const Tensor& x, const Shape& dims, bool keepDims, SourceLine at) {
+  return reduce("max", x, dims, keepDims, at);
+}
 
 Tensor softmax(const Tensor& x, SourceLine at) {
   return make(at, "softmax", {x});
@@ -335,7 +383,9 @@ Tensor constrain(const Tensor& x, const std::string& layout, SourceLine at) {
   return make(at, "constrain", {x}, attrs);
 }
 
-Tensor stopGradient(const Tensor& x, SourceLine at) { return make(at, "stop_gradient", {x}); }
+Tensor stopGradient(const Tensor& x, SourceLine at) {
+  return make(at, "stop_gradient", {x});
+}
 
 Tensor inspect(const Tensor& x, const std::string& name, SourceLine at) {
   if (x.valid()) {

@@ -86,7 +86,7 @@ absl::StatusOr<Executor*> Trainer::forward(const Program& program) {
 }
 
 absl::StatusOr<double> Trainer::evaluate(const Program& program, int64_t batches, const FeedFunction& feed) {
-  WEFT_ASSIGN_OR_RETURN(Executor* executor, forward(program));
+  WEFT_ASSIGN_OR_RETURN(Executor * executor, forward(program));
   double total = 0;
   for (int64_t batch = 0; batch < batches; ++batch) {
     Feed inputs(*executor);

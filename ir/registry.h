@@ -1,5 +1,5 @@
-// The operator registry: what the compiler knows of operators beyond their dialect entry. It is an object that is passed
-// along; a user adds his own operators to it before compiling.
+// The operator registry: what the compiler knows of operators beyond their dialect entry. It is an object that is
+// passed along; a user adds his own operators to it before compiling.
 //
 // Adding an operator touches three places: its `.td` entry (ir/nn), its gradient here, its kernel (kernels/).
 #pragma once
@@ -15,8 +15,8 @@
 namespace weft::ir {
 
 // What a gradient function works with. `builder` inserts at the end of the backward graph with the location of the
-// forward operator. Every op it creates is marked as belonging to that forward operator and, where its factors carry the
-// forward rule's names and sizes, starts with the forward operator's factor axes.
+// forward operator. Every op it creates is marked as belonging to that forward operator and, where its factors carry
+// the forward rule's names and sizes, starts with the forward operator's factor axes.
 struct GradientContext {
   mlir::OpBuilder& builder;
   // Gradient of each result of the forward operator; null where none flows (not differentiable, or unused).

@@ -7,12 +7,12 @@
 #include "mlir/Transforms/Passes.h"
 #include "passes/comm/passes.h"
 #include "passes/decide/passes.h"
-#include "passes/support/dump.h"
 #include "passes/gates/passes.h"
 #include "passes/grad/passes.h"
 #include "passes/partition/passes.h"
 #include "passes/plan/emit_plan.h"
 #include "passes/simplify/passes.h"
+#include "passes/support/dump.h"
 #include "passes/update/passes.h"
 
 namespace weft {

@@ -11,8 +11,8 @@
 
 namespace weft {
 
-// What the user may ask of one compilation beside what the module itself says (mesh, strategies, optimizer: see the module
-// attributes in docs/ir.md).
+// What the user may ask of one compilation beside what the module itself says (mesh, strategies, optimizer: see the
+// module attributes in docs/ir.md).
 struct PipelineOptions {
   // Numbered files `03-decide.mlir`, ... with the user's source line on every op; empty: no dump.
   std::string dumpDir;
@@ -23,11 +23,11 @@ struct PipelineOptions {
 };
 
 // Adds the phases after `from` ("", "logical", "annotated", "local") in order.
-void buildPipeline(mlir::OpPassManager& manager, const ir::OperatorRegistry& registry,
-                   const PipelineOptions& options, const std::string& from = "");
+void buildPipeline(mlir::OpPassManager& manager, const ir::OperatorRegistry& registry, const PipelineOptions& options,
+                   const std::string& from = "");
 
-// Runs all phases on `module` (changed in place, ending in the scheduled state) and emits the plan. Errors carry the user's
-// source line: "model.cc:12: error: ...".
+// Runs all phases on `module` (changed in place, ending in the scheduled state) and emits the plan. Errors carry the
+// user's source line: "model.cc:12: error: ...".
 absl::StatusOr<plan::Plan> compileModule(mlir::ModuleOp module, const ir::OperatorRegistry& registry,
                                          const PipelineOptions& options);
 

@@ -21,7 +21,8 @@ struct Command {
 const std::vector<Command>& commands() {
   static const std::vector<Command> table{
       {"compile", "a model's IR to a plan file", weft::tools::compileCommand},
-      {"explain", "every collective of a plan: why it is there, its price, the source line", weft::tools::explainCommand},
+      {"explain", "every collective of a plan: why it is there, its price, the source line",
+       weft::tools::explainCommand},
       {"layout", "what every rank holds of a tensor under a layout", weft::tools::layoutCommand},
       {"reshard", "the cheapest collectives from one layout to another", weft::tools::reshardCommand},
       {"stats", "collectives, arithmetic and memory of a plan", weft::tools::statsCommand},

@@ -119,7 +119,8 @@ class Runner {
     residentAtLoad_ = residentBytes();
     WEFT_ASSIGN_OR_RETURN(executor_, Executor::create(std::move(plan), kernels, options));
     const plan::Plan& loaded = executor_->plan();
-    result_ = {{"plan", loaded.name()}, {"program", loaded.program()}, {"mesh", loaded.mesh()}, {"ranks", loaded.ranks()}};
+    result_ = {
+        {"plan", loaded.name()}, {"program", loaded.program()}, {"mesh", loaded.mesh()}, {"ranks", loaded.ranks()}};
     if (!json()) {
       std::cout << loaded.name() << ": " << loaded.ranks() << " ranks (" << loaded.mesh() << "), " << loaded.pieces()
                 << " pieces\n";
@@ -241,8 +242,10 @@ class Runner {
                          {"measured_after_steps", steps}};
     if (!json()) {
       std::cout << absl::StrFormat(
-          "memory: planned %d bytes per rank, %d in all; resident memory grew by %d from loading to the end of step %d (%.3f of planned)\n",
-          perRank, planned, growth, steps, planned > 0 ? static_cast<double>(growth) / static_cast<double>(planned) : 0.0);
+          "memory: planned %d bytes per rank, %d in all; resident memory grew by %d from loading to the end of step %d "
+          "(%.3f of planned)\n",
+          perRank, planned, growth, steps,
+          planned > 0 ? static_cast<double>(growth) / static_cast<double>(planned) : 0.0);
     }
   }
 
@@ -277,4 +280,6 @@ int runPlan(int argc, char** argv) {
 }  // namespace
 }  // namespace weft::tools
 
-int main(int argc, char** argv) { return weft::tools::runPlan(argc, argv); }
+int main(int argc, char** argv) {
+  return weft::tools::runPlan(argc, argv);
+}

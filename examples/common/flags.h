@@ -11,7 +11,8 @@
 
 namespace weft::examples {
 
-// Reads `--name value`, `--name=value` and switches. An unknown flag is an error that suggests the nearest one; --help prints all.
+// Reads `--name value`, `--name=value` and switches. An unknown flag is an error that suggests the nearest one; --help
+// prints all.
 class Flags {
  public:
   void text(const std::string& name, std::string* value, const std::string& help);

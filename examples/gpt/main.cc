@@ -61,7 +61,8 @@ struct GptFlags {
 std::string ownDocumentation() {
   std::vector<std::filesystem::path> files = {std::filesystem::path(WEFT_SOURCE_DIR) / "README.md"};
   std::error_code error;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(std::filesystem::path(WEFT_SOURCE_DIR) / "docs", error)) {
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(std::filesystem::path(WEFT_SOURCE_DIR) / "docs", error)) {
     if (entry.path().extension() == ".md") {
       files.push_back(entry.path());
     }
@@ -104,7 +105,7 @@ CompileOptions forwardOptions(const Program& training, CompileOptions options) {
 absl::StatusOr<double> validate(Trainer& trainer, const Program& program, const TextDataset& data, int64_t batch,
                                 int64_t context) {
   const int64_t windows = data.validationWindows();
-  WEFT_ASSIGN_OR_RETURN(Executor* executor, trainer.forward(program));
+  WEFT_ASSIGN_OR_RETURN(Executor * executor, trainer.forward(program));
   double total = 0;
   for (int64_t first = 0; first < windows; first += batch) {
     // Rows past the last window have only ignored labels.
@@ -126,7 +127,7 @@ absl::StatusOr<double> validate(Trainer& trainer, const Program& program, const 
 // Continues the text's first token, drawing each next token from the softmax of the last position.
 absl::StatusOr<std::string> sampleText(Trainer& trainer, const Program& program, const TextDataset& data,
                                        const GptFlags& flags) {
-  WEFT_ASSIGN_OR_RETURN(Executor* executor, trainer.forward(program));
+  WEFT_ASSIGN_OR_RETURN(Executor * executor, trainer.forward(program));
   std::vector<int32_t> tokens = {data.trainTokens().front()};
   uint64_t random = 88172645463325252u + static_cast<uint64_t>(flags.common.seed);
   const int64_t context = flags.context;
@@ -172,8 +173,8 @@ absl::Status writeLosses(const std::string& path, const std::vector<double>& los
 
 absl::Status train(const GptFlags& flags, const TextDataset& data, const Program& program, const Program& evaluation) {
   const int64_t before = residentBytes();
-  Trainer trainer(program, {.threadsPerRank = static_cast<int>(flags.common.threads),
-                            .profile = !flags.common.trace.empty()});
+  Trainer trainer(program,
+                  {.threadsPerRank = static_cast<int>(flags.common.threads), .profile = !flags.common.trace.empty()});
   WEFT_RETURN_IF_ERROR(trainer.status());
   if (!flags.common.init.empty()) {
     WEFT_RETURN_IF_ERROR(trainer.load(flags.common.init));
@@ -229,9 +230,9 @@ absl::Status run(const GptFlags& flags) {
   const GptModel model = buildGpt(graph, configOf(flags, data, flags.batch));
   CompileOptions compileOptions = flags.common.options();
   compileOptions.clipNorm = flags.clip;
-  WEFT_ASSIGN_OR_RETURN(const Program program,
-                        compile(graph, model.loss, optim::AdamW{.lr = flags.lr, .weightDecay = flags.decay},
-                                compileOptions));
+  WEFT_ASSIGN_OR_RETURN(
+      const Program program,
+      compile(graph, model.loss, optim::AdamW{.lr = flags.lr, .weightDecay = flags.decay}, compileOptions));
   printProgram(program);
   absl::Status status;
   if (flags.common.wrotePlan(program, &status)) {
@@ -242,8 +243,8 @@ absl::Status run(const GptFlags& flags) {
   config.dropout = 0;
   const GptModel evaluationModel = buildGpt(evaluationGraph, config);
   evaluationGraph.output("logits", evaluationModel.logits);
-  WEFT_ASSIGN_OR_RETURN(const Program evaluation, compileForward(evaluationGraph, evaluationModel.loss,
-                                                                 forwardOptions(program, compileOptions)));
+  WEFT_ASSIGN_OR_RETURN(const Program evaluation,
+                        compileForward(evaluationGraph, evaluationModel.loss, forwardOptions(program, compileOptions)));
   return train(flags, data, program, evaluation);
 }
 

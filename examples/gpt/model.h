@@ -12,11 +12,11 @@ struct GptConfig {
   int64_t heads = 6;
   int64_t context = 128;
   int64_t batch = 16;
-  bool tiedHead = false;      // the head is the embedding's transpose
+  bool tiedHead = false;  // the head is the embedding's transpose
   double dropout = 0.0;
-  double deviation = 0.02;    // of the first weights
-  int64_t ignoreIndex = -1;   // label that counts in no loss
-  nn::Parallel parallel;      // tensor parallelism; empty: left to propagation
+  double deviation = 0.02;   // of the first weights
+  int64_t ignoreIndex = -1;  // label that counts in no loss
+  nn::Parallel parallel;     // tensor parallelism; empty: left to propagation
 };
 
 struct GptModel {

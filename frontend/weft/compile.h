@@ -53,10 +53,10 @@ struct Optimizer {
 enum class Fill : uint8_t { kDataParallel, kReplicate };
 
 struct CompileOptions {
-  std::string mesh;    // "dp=2,tp=2"; "4" or empty with devices = 4: no named axes, only the line of ranks
-  int64_t devices = 1; // used where `mesh` is empty
-  int64_t micro = 1;   // micro-batches of one step
-  int zero = 0;        // ZeRO level 0..3
+  std::string mesh;                 // "dp=2,tp=2"; "4" or empty with devices = 4: no named axes, only the line of ranks
+  int64_t devices = 1;              // used where `mesh` is empty
+  int64_t micro = 1;                // micro-batches of one step
+  int zero = 0;                     // ZeRO level 0..3
   Fill fill = Fill::kDataParallel;  // what strategies and propagation leave open
   bool regather = false;            // gathered values are gathered again in backward instead of kept
   double clipNorm = 0;              // global gradient norm; 0 = no clipping
@@ -74,8 +74,8 @@ struct Program {
   const std::string& decisions() const { return plan.decisions(); }
 };
 
-// The training step of `loss` (a scalar of the graph). Errors: the graph's first error; what the compiler refuses, with the
-// user's source line.
+// The training step of `loss` (a scalar of the graph). Errors: the graph's first error; what the compiler refuses, with
+// the user's source line.
 absl::StatusOr<Program> compile(Graph& graph, const Tensor& loss, const Optimizer& optimizer,
                                 const CompileOptions& options = {});
 // Only forward: the graph's outputs (and `loss`, if valid), over the parameters of another program.

@@ -1,8 +1,8 @@
 // The graph builder: a model written as for one device.
 //
 // A Graph collects operators as they are called; a Tensor is a handle to a value in it. Nothing runs until the graph is
-// compiled (weft/compile.h). Where tensors lie is said, if at all, by `shard` on a result (strategies of the operator that
-// made it) and `constrain` (layout of a value); an operator that says nothing is filled by propagation.
+// compiled (weft/compile.h). Where tensors lie is said, if at all, by `shard` on a result (strategies of the operator
+// that made it) and `constrain` (layout of a value); an operator that says nothing is filled by propagation.
 //
 //   weft::Graph g;
 //   auto x = g.input("x", {64, 784});
@@ -10,8 +10,8 @@
 //   auto y = weft::matmul(x, w).shard({{4, 1}, {1, 1}});             // rows of x over 4 ranks
 //   auto z = weft::matmul(y, v).shard({{"dp", ""}, {"", "tp"}});     // by axis names of the mesh
 //
-// Errors. The first wrong call is remembered with the user's source line and returned by compile(); later calls do no harm.
-// `g.status()` shows it at once. Every operator remembers the line of the call that made it.
+// Errors. The first wrong call is remembered with the user's source line and returned by compile(); later calls do no
+// harm. `g.status()` shows it at once. Every operator remembers the line of the call that made it.
 #pragma once
 
 #include <cstdint>
@@ -54,11 +54,11 @@ Axes axes(const std::string& first, const Names&... rest) {
 // How one dimension is split: a number of parts, or axis names ("" = not split).
 class Split {
  public:
-  Split(int parts) : parts_(parts) {}                                  // NOLINT: elements of brace lists
-  Split(int64_t parts) : parts_(parts) {}                              // NOLINT
-  Split(const char* names) : names_(names), named_(true) {}            // NOLINT
-  Split(std::string names) : names_(std::move(names)), named_(true) {} // NOLINT
-  Split(Axes axes) : names_(std::move(axes.text)), named_(true) {}     // NOLINT
+  Split(int parts) : parts_(parts) {}                                   // NOLINT: elements of brace lists
+  Split(int64_t parts) : parts_(parts) {}                               // NOLINT
+  Split(const char* names) : names_(names), named_(true) {}             // NOLINT
+  Split(std::string names) : names_(std::move(names)), named_(true) {}  // NOLINT
+  Split(Axes axes) : names_(std::move(axes.text)), named_(true) {}      // NOLINT
 
   bool named() const { return named_; }
   int64_t parts() const { return parts_; }
@@ -69,8 +69,8 @@ class Split {
   std::string names_;
   bool named_ = false;
 };
-// One list per operand (or result), one Split per dimension. An element type of its own: {{"dp", ""}, {"", "tp"}} must not
-// be taken for a list of strings made from pairs of iterators.
+// One list per operand (or result), one Split per dimension. An element type of its own: {{"dp", ""}, {"", "tp"}} must
+// not be taken for a list of strings made from pairs of iterators.
 class TensorSplits {
  public:
   TensorSplits(std::initializer_list<Split> splits) : splits_(splits) {}   // NOLINT
@@ -95,9 +95,9 @@ class Tensor {
   Type type() const;
   bool valid() const { return graph_ != nullptr && id_ >= 0; }
 
-  // Strategies of the operator that made this value: for each operand a list with one entry per dimension; optionally for
-  // each result. By numbers (MindSpore's meaning: parts take sub-axes of the line of ranks in the operator's rule order, what
-  // is left repeats the computation) or by axis names of the mesh. Returns the same value.
+  // Strategies of the operator that made this value: for each operand a list with one entry per dimension; optionally
+  // for each result. By numbers (MindSpore's meaning: parts take sub-axes of the line of ranks in the operator's rule
+  // order, what is left repeats the computation) or by axis names of the mesh. Returns the same value.
   Tensor shard(std::initializer_list<TensorSplits> in, std::initializer_list<TensorSplits> out = {},
                SourceLine at = SourceLine::current()) const;
   // A name for people, in dumps and explanations.
@@ -124,9 +124,9 @@ struct Init {
 };
 
 struct ParameterOptions {
-  bool frozen = false;   // has no gradient and is not updated
-  Shape fileShape;       // shape in checkpoints, if it is another view of the same elements ([C,3,C] kept as [C,3C])
-  std::string layout;    // "[{tp},{}] pad{0:62}"; empty: as its first reader wants it
+  bool frozen = false;  // has no gradient and is not updated
+  Shape fileShape;      // shape in checkpoints, if it is another view of the same elements ([C,3,C] kept as [C,3C])
+  std::string layout;   // "[{tp},{}] pad{0:62}"; empty: as its first reader wants it
 };
 
 struct InputOptions {

@@ -1,7 +1,7 @@
 // Modules: parameters with the operators that use them. Weights are [in, out].
 //
-// A module takes its parameters' names from the name it is given: Linear(g, "fc1", 784, 300) has fc1.weight and fc1.bias.
-// Parallel says how a transformer's matmuls are split; without it nothing is said and propagation decides.
+// A module takes its parameters' names from the name it is given: Linear(g, "fc1", 784, 300) has fc1.weight and
+// fc1.bias. Parallel says how a transformer's matmuls are split; without it nothing is said and propagation decides.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace weft::nn {
 
-// Tensor parallelism in Megatron's way, by axis names of the mesh: the first matmul of a pair is split by columns, the second by rows
-// over `model`; the batch over `data`. With `sequence` the residual stream between blocks is split over `model` too, along the
-// sequence. Empty names: not split.
+// Tensor parallelism in Megatron's way, by axis names of the mesh: the first matmul of a pair is split by columns, the
+// second by rows over `model`; the batch over `data`. With `sequence` the residual stream between blocks is split over
+// `model` too, along the sequence. Empty names: not split.
 struct Parallel {
   std::string data;
   std::string model;
@@ -54,8 +54,8 @@ class LayerNorm {
   double epsilon_;
 };
 
-// Causal self-attention: qkv.weight [C, 3, C] (kept in files as [C, 3C]; q, k, v are its thirds, heads contiguous inside
-// each), qkv.bias [3, C], proj.weight [C, C], proj.bias.
+// Causal self-attention: qkv.weight [C, 3, C] (kept in files as [C, 3C]; q, k, v are its thirds, heads contiguous
+// inside each), qkv.bias [3, C], proj.weight [C, C], proj.bias.
 class Attention {
  public:
   Attention(Graph& g, int64_t width, int64_t heads, const Init& init, SourceLine at = SourceLine::current());

@@ -81,8 +81,8 @@ struct AttentionOptions {
   std::optional<double> scale;  // 1 / sqrt(width) unless given
 };
 // q [B, H, T, D], k and v [B, H, S, D] -> [B, H, T, D].
-Tensor scaledDotProductAttention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options = {},
-                                 SourceLine at = SourceLine::current());
+Tensor scaledDotProductAttention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                 const AttentionOptions& options = {}, SourceLine at = SourceLine::current());
 // Zeroes elements with probability `rate`; the mask depends on (seed, call, step, global index) only.
 Tensor dropout(const Tensor& x, double rate, int64_t seed = 0, SourceLine at = SourceLine::current());
 

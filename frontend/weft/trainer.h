@@ -35,9 +35,9 @@ class Feed {
 };
 
 struct TrainerOptions {
-  int threadsPerRank = 0;   // 0: the ranks share the cores
+  int threadsPerRank = 0;  // 0: the ranks share the cores
   bool profile = false;
-  bool progress = true;     // a line that moves on a terminal, else a line every `printEvery` steps
+  bool progress = true;  // a line that moves on a terminal, else a line every `printEvery` steps
   int64_t printEvery = 20;
 };
 

@@ -61,7 +61,8 @@ class Mesh {
   Mesh() = default;
 
   // Parses "dp=2,tp=4", also "<dp=2, tp=4>", "8" (only the implicit axis `all`) and "" (one rank). An axis named
-  // `micro` is a time axis, wherever it stands. Errors name the offending part: size < 1, a name twice, the reserved name `all`.
+  // `micro` is a time axis, wherever it stands. Errors name the offending part: size < 1, a name twice, the reserved
+  // name `all`.
   static absl::StatusOr<Mesh> parse(const std::string& text);
 
   int64_t ranks() const { return ranks_; }    // product of the space axes
@@ -71,8 +72,8 @@ class Mesh {
   // This mesh with a time axis `micro` of `count` pieces (replacing one that is there).
   Mesh withMicro(int64_t count) const;
 
-  // "dp", "dp:(1)2", "all", "all:(2)2", "micro" to an axis. Errors: unknown axis (lists the known ones), a sub-axis that does
-  // not divide its axis.
+  // "dp", "dp:(1)2", "all", "all:(2)2", "micro" to an axis. Errors: unknown axis (lists the known ones), a sub-axis
+  // that does not divide its axis.
   absl::StatusOr<Axis> resolve(const std::string& text) const;
 
   // The inverse of resolve: the shortest name; for an axis that spans several named ones, their names joined with
@@ -85,8 +86,8 @@ class Mesh {
   // The digit of `axis` at a rank (space) or piece (time).
   int64_t coordinate(const Axis& axis, int64_t rankOrPiece) const;
 
-  // Ranks that differ only in the digits of `axes` (space axes): one list per group, members ordered with the first axis
-  // major, groups ordered by their smallest rank.
+  // Ranks that differ only in the digits of `axes` (space axes): one list per group, members ordered with the first
+  // axis major, groups ordered by their smallest rank.
   std::vector<std::vector<int64_t>> groups(const std::vector<Axis>& axes) const;
 
   friend bool operator==(const Mesh&, const Mesh&);

@@ -40,8 +40,8 @@
 //
 // Limits. The path is the cheapest over these moves and cuts; up to 16 ranks (kMaxFineCuts) axes are cut everywhere if
 // that saves bytes, unless a single collective does. Beyond about 7 prime factors of moved ranks the search stops
-// early (kMaxSettled) with the best path it has. Pending sums are never moved to other ranks before they are reduced, a path holds at most one permute, and
-// moves over time axes are refused where they would mix the pieces of a step.
+// early (kMaxSettled) with the best path it has. Pending sums are never moved to other ranks before they are reduced, a
+// path holds at most one permute, and moves over time axes are refused where they would mix the pieces of a step.
 #pragma once
 
 #include <memory>
@@ -61,18 +61,19 @@ std::string collectiveName(CollectiveKind kind);
 
 struct ReshardStep {
   CollectiveKind kind = CollectiveKind::kSlice;
-  std::vector<Axis> axes;   // the axes over which groups are formed; empty for permute
-  int64_t sourceDim = -1;   // dimension that loses axes (all_gather, all_to_all)
-  int64_t targetDim = -1;   // dimension that gains axes (slice, all_to_all, reduce_scatter)
+  std::vector<Axis> axes;  // the axes over which groups are formed; empty for permute
+  int64_t sourceDim = -1;  // dimension that loses axes (all_gather, all_to_all)
+  int64_t targetDim = -1;  // dimension that gains axes (slice, all_to_all, reduce_scatter)
   ReduceKind reduce = ReduceKind::kSum;
   // Permute: source[r] is the rank whose local tensor rank r receives (possibly r itself).
   std::vector<int64_t> source;
-  Layout layout;            // after the step
-  Shape localShape;         // after the step
+  Layout layout;     // after the step
+  Shape localShape;  // after the step
   // Bytes each rank receives, counted as for a ring: all_gather, reduce_scatter, all_to_all (n-1)/n of the larger
-  // local side (gathered output; scattered input; local tensor), all_reduce 2 (n-1)/n of the local input, permute the local tensor.
+  // local side (gathered output; scattered input; local tensor), all_reduce 2 (n-1)/n of the local input, permute the
+  // local tensor.
   int64_t bytesReceived = 0;
-  double cost = 0;          // seconds on the machine
+  double cost = 0;  // seconds on the machine
 };
 
 struct ReshardPlan {

@@ -11,11 +11,11 @@
 //   layer_norm_grad    b c!, c!, b, b, b c! -> b c, c, c    (b+ for the last two results, see below)
 //   loss to scalar     a+ ->
 //
-// Marks: `+` on any occurrence: the factor may be split although some result lacks it; such a result is then partial over the
-// factor's axes (with the result's reduce kind). A factor that some result lacks and that has no `+` must be whole,
-// as must one marked `!`. Factors that only results have (broadcast) may be split freely.
-// Spaces separate dimensions, commas separate tensors, `->` separates operands from results; a tensor without any
-// dimension is a scalar.
+// Marks: `+` on any occurrence: the factor may be split although some result lacks it; such a result is then partial
+// over the factor's axes (with the result's reduce kind). A factor that some result lacks and that has no `+` must be
+// whole, as must one marked `!`. Factors that only results have (broadcast) may be split freely. Spaces separate
+// dimensions, commas separate tensors, `->` separates operands from results; a tensor without any dimension is a
+// scalar.
 //
 // Factors are numbered by first appearance in the text (matmul: m, k, n). An empty operand or result list stands for no
 // tensor or for one scalar, as the number of shapes says (`-> a b` makes something of nothing, `a+ ->` one scalar).

@@ -2,7 +2,8 @@
 //
 // out = softmax(scale q k^T) v, lse = log-sum-exp of each row of scores. Causal: query t sees keys s <= t, both global;
 // scalar 0 is the global index of this rank's first query. The gradient computes the probabilities again from lse:
-//   p = exp(scale q k^T - lse), dv = p^T dout, dp = dout v^T, ds = scale p (dp - rowsum(dout out)), dq = ds k, dk = ds^T q.
+//   p = exp(scale q k^T - lse), dv = p^T dout, dp = dout v^T, ds = scale p (dp - rowsum(dout out)), dq = ds k, dk =
+//   ds^T q.
 // Workspace: one or two score matrices, one row, and the matrix product's own scratch.
 
 #include <algorithm>
@@ -48,10 +49,16 @@ absl::StatusOr<Sizes> sizesOf(const KernelSpec& spec) {
 }
 
 // Dense row-major matrices and their transposes.
-MatrixView plainView(int64_t columns) { return {0, columns, 1}; }
-MatrixView transposedView(int64_t columns) { return {0, 1, columns}; }
+MatrixView plainView(int64_t columns) {
+  return {0, columns, 1};
+}
+MatrixView transposedView(int64_t columns) {
+  return {0, 1, columns};
+}
 
-int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+int64_t aligned(int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
 
 // Keys a query row may see.
 int64_t visible(const Sizes& s, int64_t row, int64_t origin) {
@@ -63,12 +70,14 @@ KernelOr attention(const KernelSpec& spec, bool plain) {
   WEFT_RETURN_IF_ERROR(checkCounts(spec, 3, 2));
   WEFT_ASSIGN_OR_RETURN(const Sizes s, sizesOf(spec));
   const DType type = spec.inputs[0].type;
-  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<Gemm> scores,
-                        Gemm::create(type, {1, s.rows, s.keys, s.width, plainView(s.width), transposedView(s.width),
-                                            plainView(s.keys)}, plain));
-  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<Gemm> mix,
-                        Gemm::create(type, {1, s.rows, s.width, s.keys, plainView(s.keys), plainView(s.width),
-                                            plainView(s.width)}, plain));
+  WEFT_ASSIGN_OR_RETURN(
+      std::shared_ptr<Gemm> scores,
+      Gemm::create(type, {1, s.rows, s.keys, s.width, plainView(s.width), transposedView(s.width), plainView(s.keys)},
+                   plain));
+  WEFT_ASSIGN_OR_RETURN(
+      std::shared_ptr<Gemm> mix,
+      Gemm::create(type, {1, s.rows, s.width, s.keys, plainView(s.keys), plainView(s.width), plainView(s.width)},
+                   plain));
   const int64_t matrix = aligned(s.rows * s.keys * static_cast<int64_t>(sizeof(T)));
   return makeKernel(
       [=](const KernelArguments& args) -> absl::Status {
@@ -112,8 +121,8 @@ struct GradientProducts {
   std::shared_ptr<Gemm> scores, dv, dp, dq, dk;
 
   int64_t scratchBytes() const {
-    return std::max({scores->scratchBytes(), dv->scratchBytes(), dp->scratchBytes(), dq->scratchBytes(),
-                     dk->scratchBytes()});
+    return std::max(
+        {scores->scratchBytes(), dv->scratchBytes(), dp->scratchBytes(), dq->scratchBytes(), dk->scratchBytes()});
   }
 };
 
@@ -122,8 +131,10 @@ absl::StatusOr<GradientProducts> gradientProducts(DType type, const Sizes& s, bo
   const MatrixView wide = plainView(s.width);
   const MatrixView square = plainView(s.keys);
   const MatrixView turned = transposedView(s.keys);
-  WEFT_ASSIGN_OR_RETURN(g.scores, Gemm::create(type, {1, s.rows, s.keys, s.width, wide, transposedView(s.width), square}, plain));
-  WEFT_ASSIGN_OR_RETURN(g.dp, Gemm::create(type, {1, s.rows, s.keys, s.width, wide, transposedView(s.width), square}, plain));
+  WEFT_ASSIGN_OR_RETURN(g.scores,
+                        Gemm::create(type, {1, s.rows, s.keys, s.width, wide, transposedView(s.width), square}, plain));
+  WEFT_ASSIGN_OR_RETURN(g.dp,
+                        Gemm::create(type, {1, s.rows, s.keys, s.width, wide, transposedView(s.width), square}, plain));
   WEFT_ASSIGN_OR_RETURN(g.dv, Gemm::create(type, {1, s.keys, s.width, s.rows, turned, wide, wide}, plain));
   WEFT_ASSIGN_OR_RETURN(g.dq, Gemm::create(type, {1, s.rows, s.width, s.keys, square, wide, wide}, plain));
   WEFT_ASSIGN_OR_RETURN(g.dk, Gemm::create(type, {1, s.keys, s.width, s.rows, turned, wide, wide}, plain));

@@ -2,8 +2,8 @@
 //
 // Each letter of the spec belongs to one of four groups: batch (both operands and the result), m (first operand and
 // result), n (second and result), k (both operands, summed). If in every tensor the letters of a group lie so that they
-// can be walked with one stride, the whole is one strided batched matrix product; a tensor where they do not is packed into
-// the workspace first (or, for the result, unpacked from it).
+// can be walked with one stride, the whole is one strided batched matrix product; a tensor where they do not is packed
+// into the workspace first (or, for the result, unpacked from it).
 
 #include <algorithm>
 #include <map>
@@ -61,15 +61,16 @@ Spec matmulSpec(size_t aDims, size_t bDims, bool transposeA, bool transposeB) {
   };
   Spec spec;
   spec.a = transposeA ? append(leading, "k", "m") : append(leading, "m", "k");
-  spec.b = transposeB ? append(bDims > 2 ? leading : Letters(), "n", "k") : append(bDims > 2 ? leading : Letters(), "k", "n");
+  spec.b = transposeB ? append(bDims > 2 ? leading : Letters(), "n", "k")
+                      : append(bDims > 2 ? leading : Letters(), "k", "n");
   spec.c = append(leading, "m", "n");
   return spec;
 }
 
 // One tensor's way through the engine.
 struct Side {
-  std::vector<int64_t> shape;                    // sizes in the order batch, rows, columns (letters expanded)
-  std::vector<int64_t> strides;                  // of the tensor in that order
+  std::vector<int64_t> shape;    // sizes in the order batch, rows, columns (letters expanded)
+  std::vector<int64_t> strides;  // of the tensor in that order
   bool packed = false;
   MatrixView view;
 };
@@ -90,14 +91,14 @@ struct Groups {
 
 absl::Status addSizes(const Letters& letters, const std::vector<int64_t>& shape, Groups& groups) {
   if (letters.size() != shape.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("contract names ", letters.size(), " dimensions of ",
-                                                   shapeText(shape)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("contract names ", letters.size(), " dimensions of ", shapeText(shape)));
   }
   for (size_t d = 0; d < letters.size(); ++d) {
     const auto [it, added] = groups.sizes.try_emplace(letters[d], shape[d]);
     if (it->second != shape[d]) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("dimension '", letters[d], "' has size ", it->second, " in one tensor and ", shape[d], " in another"));
+      return absl::InvalidArgumentError(absl::StrCat("dimension '", letters[d], "' has size ", it->second,
+                                                     " in one tensor and ", shape[d], " in another"));
     }
   }
   return absl::OkStatus();
@@ -184,7 +185,9 @@ void copyStrided(const StridedLoop<2>& loop, const T* from, T* to) {
   });
 }
 
-int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+int64_t aligned(int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
 
 template <typename T>
 KernelOr contraction(const KernelSpec& kernel, const Spec& spec, bool plain) {
@@ -193,8 +196,13 @@ KernelOr contraction(const KernelSpec& kernel, const Spec& spec, bool plain) {
   const Side b = sideOf(spec.b, kernel.inputs[1].shape, groups.k, groups.n, groups);
   Side c = sideOf(spec.c, kernel.outputs[0].shape, groups.m, groups.n, groups);
   const bool transposed = !c.packed && groups.product(groups.n) > 1 && c.view.column != 1;
-  GemmShape shape{groups.product(groups.batch), groups.product(groups.m), groups.product(groups.n),
-                  groups.product(groups.k), a.view, b.view, c.view};
+  GemmShape shape{groups.product(groups.batch),
+                  groups.product(groups.m),
+                  groups.product(groups.n),
+                  groups.product(groups.k),
+                  a.view,
+                  b.view,
+                  c.view};
   if (transposed) {
     // The result's rows are its contiguous direction: compute the transposed product.
     const auto flip = [](MatrixView view) { return MatrixView{view.batch, view.column, view.row}; };
@@ -254,8 +262,8 @@ void addContractionKernels(KernelRegistry& registry, const CpuKernelOptions& opt
     WEFT_ASSIGN_OR_RETURN(const int64_t ta, attributeOr<int64_t>(kernel.attributes, "transpose_a", 0));
     WEFT_ASSIGN_OR_RETURN(const int64_t tb, attributeOr<int64_t>(kernel.attributes, "transpose_b", 0));
     if (kernel.inputs[0].shape.size() < 2 || kernel.inputs[1].shape.size() < 2) {
-      return absl::InvalidArgumentError(absl::StrCat("matmul of ", shapeText(kernel.inputs[0].shape), " and ",
-                                                     shapeText(kernel.inputs[1].shape)));
+      return absl::InvalidArgumentError(
+          absl::StrCat("matmul of ", shapeText(kernel.inputs[0].shape), " and ", shapeText(kernel.inputs[1].shape)));
     }
     return create(kernel, matmulSpec(kernel.inputs[0].shape.size(), kernel.inputs[1].shape.size(), ta != 0, tb != 0),
                   plain);

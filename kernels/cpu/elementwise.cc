@@ -11,7 +11,8 @@ namespace {
 
 using namespace cpu;  // NOLINT
 
-// GELU (Hendrycks and Gimpel 2016): exact x * Phi(x), and the tanh form 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+// GELU (Hendrycks and Gimpel 2016): exact x * Phi(x), and the tanh form 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715
+// x^3))).
 constexpr double kSqrtTwoOverPi = 0.79788456080286535588;
 constexpr double kGeluCubic = 0.044715;
 constexpr double kSqrtHalf = 0.70710678118654752440;
@@ -167,8 +168,7 @@ KernelOr compare(const KernelSpec& spec) {
     if (predicate == "ge") {
       return binary<T, B>(spec, [](T a, T b) { return B(a >= b); });
     }
-    return absl::InvalidArgumentError(
-        absl::StrCat("predicate '", predicate, "' is not one of eq, ne, lt, le, gt, ge"));
+    return absl::InvalidArgumentError(absl::StrCat("predicate '", predicate, "' is not one of eq, ne, lt, le, gt, ge"));
   });
 }
 

@@ -17,8 +17,8 @@ class PlainGemm : public Gemm {
   absl::Status run(const void* a, const void* b, void* c, void* scratch) override {
     for (int64_t batch = 0; batch < s_.batch; ++batch) {
       for (int64_t i = 0; i < s_.m; ++i) {
-        runRow(static_cast<const T*>(a) + batch * s_.a.batch + i * s_.a.row, static_cast<const T*>(b) + batch * s_.b.batch,
-               static_cast<T*>(c) + batch * s_.c.batch + i * s_.c.row);
+        runRow(static_cast<const T*>(a) + batch * s_.a.batch + i * s_.a.row,
+               static_cast<const T*>(b) + batch * s_.b.batch, static_cast<T*>(c) + batch * s_.c.batch + i * s_.c.row);
       }
     }
     return absl::OkStatus();
@@ -78,9 +78,8 @@ class OneDnnGemm : public Gemm {
     if (s.batch == 1) {
       return {{size.first, size.second}, dnnl::memory::data_type::f32, dnnl::memory::dims{row, column}};
     }
-    return {{s.batch, size.first, size.second},
-            dnnl::memory::data_type::f32,
-            dnnl::memory::dims{view.batch, row, column}};
+    return {
+        {s.batch, size.first, size.second}, dnnl::memory::data_type::f32, dnnl::memory::dims{view.batch, row, column}};
   }
 
   dnnl::engine engine_;

@@ -1,5 +1,5 @@
-// One strided, batched matrix product C[b] = A[b] B[b], made once and run many times: oneDNN for f32, own loops for f64 and
-// where asked.
+// One strided, batched matrix product C[b] = A[b] B[b], made once and run many times: oneDNN for f32, own loops for f64
+// and where asked.
 #pragma once
 
 #include <memory>

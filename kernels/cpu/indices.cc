@@ -1,5 +1,5 @@
-// Kernels that read integer ids: embedding, softmax cross entropy, pick, and their gradients. Each takes as scalar 0 the
-// global index of the first row (or class) this rank holds.
+// Kernels that read integer ids: embedding, softmax cross entropy, pick, and their gradients. Each takes as scalar 0
+// the global index of the first row (or class) this rank holds.
 
 #include <cmath>
 #include <cstring>

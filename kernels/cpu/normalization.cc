@@ -73,8 +73,8 @@ KernelOr softmaxGrad(const KernelSpec& spec) {
 
 absl::Status checkAffine(const KernelSpec& spec, const TensorSpec& x, const TensorSpec& vector) {
   if (vector.elements() != rowsOf(x).width) {
-    return absl::InvalidArgumentError(absl::StrCat(spec.name, " of ", shapeText(x.shape), " with a scale or shift of ",
-                                                   shapeText(vector.shape)));
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec.name, " of ", shapeText(x.shape), " with a scale or shift of ", shapeText(vector.shape)));
   }
   return absl::OkStatus();
 }

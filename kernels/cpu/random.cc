@@ -1,9 +1,10 @@
-// Counter-based random kernels: values depend on (seed, key, step, global index), never on the layout. Scalars: the origin of
-// every dimension.
+// Counter-based random kernels: values depend on (seed, key, step, global index), never on the layout. Scalars: the
+// origin of every dimension.
+
+#include "runtime/base/random.h"
 
 #include "kernels/cpu/families.h"
 #include "kernels/cpu/support.h"
-#include "runtime/base/random.h"
 
 namespace weft {
 namespace {

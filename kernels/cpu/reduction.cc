@@ -1,5 +1,5 @@
-// Reductions over dimensions: sum, mean, max; and the whole-tensor sum_squares and all_finite. Sums run in index order in
-// double, so f32 results depend on the local shape alone.
+// Reductions over dimensions: sum, mean, max; and the whole-tensor sum_squares and all_finite. Sums run in index order
+// in double, so f32 results depend on the local shape alone.
 
 #include <cmath>
 #include <limits>
@@ -79,8 +79,8 @@ template <typename T>
 KernelOr maximum(const KernelSpec& spec) {
   WEFT_ASSIGN_OR_RETURN(const StridedLoop<2> loop, reductionLoop(spec));
   const int64_t n = spec.outputs[0].elements();
-  const T lowest = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
-                                                        : std::numeric_limits<T>::lowest();
+  const T lowest =
+      std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
   return makeKernel([loop, n, lowest](const KernelArguments& args) {
     T* y = out<T>(args, 0);
     std::fill_n(y, n, lowest);

@@ -1,5 +1,5 @@
-// Kernels that move elements: reshape, transpose, slice, pad, concat, broadcast, dynamic_slice; and fill, iota, mask_pad,
-// accumulate.
+// Kernels that move elements: reshape, transpose, slice, pad, concat, broadcast, dynamic_slice; and fill, iota,
+// mask_pad, accumulate.
 
 #include <cstring>
 
@@ -39,7 +39,8 @@ KernelOr reshape(const KernelSpec& spec) {
   WEFT_RETURN_IF_ERROR(checkCounts(spec, 1, 1));
   if (spec.inputs[0].bytes() != spec.outputs[0].bytes()) {
     return absl::InvalidArgumentError(absl::StrCat("reshape from ", shapeText(spec.inputs[0].shape), " to ",
-                                                   shapeText(spec.outputs[0].shape), " changes the number of elements"));
+                                                   shapeText(spec.outputs[0].shape),
+                                                   " changes the number of elements"));
   }
   const int64_t bytes = spec.inputs[0].bytes();
   return makeKernel([bytes](const KernelArguments& args) {
@@ -122,8 +123,8 @@ KernelOr pad(const KernelSpec& spec, const Ints& low) {
   int64_t start = 0;
   for (size_t d = 0; d < strides.size(); ++d) {
     if (low.size() != strides.size() || low[d] < 0 || low[d] + spec.inputs[0].shape[d] > spec.outputs[0].shape[d]) {
-      return absl::InvalidArgumentError(absl::StrCat("pad of ", shapeText(spec.inputs[0].shape), " by ",
-                                                     shapeText(low), " leaves ", shapeText(spec.outputs[0].shape)));
+      return absl::InvalidArgumentError(absl::StrCat("pad of ", shapeText(spec.inputs[0].shape), " by ", shapeText(low),
+                                                     " leaves ", shapeText(spec.outputs[0].shape)));
     }
     start += low[d] * strides[d];
   }
@@ -156,8 +157,8 @@ KernelOr concat(const KernelSpec& spec) {
     total += runs.back();
   }
   if (total * outer != spec.outputs[0].bytes()) {
-    return absl::InvalidArgumentError(absl::StrCat("concat of ", spec.inputs.size(), " tensors does not give ",
-                                                   shapeText(shape)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("concat of ", spec.inputs.size(), " tensors does not give ", shapeText(shape)));
   }
   return makeKernel([=](const KernelArguments& args) {
     char* y = static_cast<char*>(args.outputs[0]);

@@ -87,12 +87,13 @@ KernelOr dispatchAll(const KernelSpec& spec, DType type, F&& f) {
 
 // Row-major strides, in elements.
 std::vector<int64_t> stridesOf(const std::vector<int64_t>& shape);
-// Strides with which a tensor of `shape` is read as `result` by numpy's broadcasting: 0 where it stretches. Error if it does not.
+// Strides with which a tensor of `shape` is read as `result` by numpy's broadcasting: 0 where it stretches. Error if it
+// does not.
 absl::StatusOr<std::vector<int64_t>> broadcastStrides(const std::vector<int64_t>& shape,
                                                       const std::vector<int64_t>& result);
 
-// A loop over a shape that follows K tensors by their strides. Dimensions that are contiguous for all of them are merged
-// once, when it is made; visiting allocates nothing.
+// A loop over a shape that follows K tensors by their strides. Dimensions that are contiguous for all of them are
+// merged once, when it is made; visiting allocates nothing.
 template <size_t K>
 class StridedLoop {
  public:

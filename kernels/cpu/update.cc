@@ -1,9 +1,9 @@
-// Optimizer updates, one fused pass over parameter, gradient and state; outputs may be the inputs' memory. An optional last
-// operand `apply` (bool scalar) leaves everything as it was where false.
+// Optimizer updates, one fused pass over parameter, gradient and state; outputs may be the inputs' memory. An optional
+// last operand `apply` (bool scalar) leaves everything as it was where false.
 //
 // SGD: d = g + wd p; buf = mu buf + d; p -= lr * (nesterov ? d + mu buf : buf).
-// Adam (Kingma and Ba 2015): m = b1 m + (1-b1) g, v = b2 v + (1-b2) g^2, p -= lr (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + eps);
-// decoupled decay (AdamW, Loshchilov and Hutter 2019): p *= 1 - lr wd first; else g += wd p first.
+// Adam (Kingma and Ba 2015): m = b1 m + (1-b1) g, v = b2 v + (1-b2) g^2, p -= lr (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) +
+// eps); decoupled decay (AdamW, Loshchilov and Hutter 2019): p *= 1 - lr wd first; else g += wd p first.
 
 #include <cmath>
 #include <cstring>

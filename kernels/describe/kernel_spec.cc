@@ -8,10 +8,11 @@ namespace {
 
 // Kernels that read an element of an input before they write the same element of output 0, and read nothing else of it.
 const std::set<std::string>& elementwiseKernels() {
-  static const std::set<std::string> kNames = {"neg",     "exp",       "log",       "sqrt",      "rsqrt",   "tanh",
-                                               "relu",    "gelu",      "relu_grad", "gelu_grad", "tanh_grad", "add",
-                                               "sub",     "mul",       "div",       "maximum",   "minimum", "dropout",
-                                               "mask_pad", "softmax_cross_entropy_grad"};
+  static const std::set<std::string> kNames = {"neg",       "exp",       "log",       "sqrt",
+                                               "rsqrt",     "tanh",      "relu",      "gelu",
+                                               "relu_grad", "gelu_grad", "tanh_grad", "add",
+                                               "sub",       "mul",       "div",       "maximum",
+                                               "minimum",   "dropout",   "mask_pad",  "softmax_cross_entropy_grad"};
   return kNames;
 }
 
@@ -42,7 +43,8 @@ int64_t workspaceBound(const KernelSpec& spec) {
     // Scores and their gradient of one head.
     const int64_t rows = spec.inputs[0].shape[2];
     const int64_t columns = spec.inputs[1].shape[2];
-    return 2 * rows * columns * byteSize(spec.inputs[0].type) + rows * byteSize(spec.inputs[0].type) + (int64_t{1} << 20);
+    return 2 * rows * columns * byteSize(spec.inputs[0].type) + rows * byteSize(spec.inputs[0].type) +
+           (int64_t{1} << 20);
   }
   if (spec.name == "layer_norm_grad") {
     return 2 * spec.inputs[1].elements() * static_cast<int64_t>(sizeof(double));

@@ -1,4 +1,5 @@
-// What the compiler and the runtime both know of a kernel call: its name, the shapes and types it runs on, its attributes.
+// What the compiler and the runtime both know of a kernel call: its name, the shapes and types it runs on, its
+// attributes.
 #pragma once
 
 #include <string>
@@ -30,7 +31,8 @@ struct KernelSpec {
 // plan whose reservation is smaller than what the kernel asks for.
 int64_t workspaceBound(const KernelSpec& spec);
 
-// May output 0 use the memory of input `input` (same bytes, element by element, each element read before it is written)?
+// May output 0 use the memory of input `input` (same bytes, element by element, each element read before it is
+// written)?
 bool mayRunInPlace(const std::string& kernel, size_t input);
 
 }  // namespace weft

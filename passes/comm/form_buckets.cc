@@ -1,8 +1,8 @@
 // Joins all_reduces into buckets.
 //
 // Walking a function in order, an all_reduce joins the open bucket of its key (groups, reduction, element type) if the
-// bucket may stand where this one stands: nothing in between reads a result of the bucket. Results move down to the last
-// member; a bucket that something needs earlier is closed before that reader.
+// bucket may stand where this one stands: nothing in between reads a result of the bucket. Results move down to the
+// last member; a bucket that something needs earlier is closed before that reader.
 
 #include <map>
 
@@ -54,8 +54,8 @@ void close(Bucket& bucket) {
     state.addAttributes(bucket.members.front()->getAttrs());
     state.attributes.set("cost", builder.getF64FloatAttr(cost));
     state.attributes.set("bytes_received", builder.getI64IntegerAttr(received));
-    state.attributes.set("reason", builder.getStringAttr("bucket of " + std::to_string(bucket.members.size()) + "; first: " +
-                                                         bucket.members.front().getReason().str()));
+    state.attributes.set("reason", builder.getStringAttr("bucket of " + std::to_string(bucket.members.size()) +
+                                                         "; first: " + bucket.members.front().getReason().str()));
     state.attributes.set("nn.name", builder.getStringAttr("bucket of " + std::to_string(bucket.members.size())));
     Operation* joined = builder.create(state);
     unsigned next = 0;
@@ -85,8 +85,8 @@ class FormBucketsPass : public PassWrapper<FormBucketsPass, OperationPass<Module
   }
 
  private:
-  // All_reduces move up to just after their operand, past everything that does not feed them; so those of function arguments
-  // meet at the top.
+  // All_reduces move up to just after their operand, past everything that does not feed them; so those of function
+  // arguments meet at the top.
   static void hoistReductions(Block& block) {
     SmallVector<ir::dist::AllReduceOp> reductions(block.getOps<ir::dist::AllReduceOp>());
     Operation* top = nullptr;

@@ -1,12 +1,11 @@
 // Writes the decisions record: the user's words, propagation, defaults, ZeRO.
 
-#include "passes/decide/decisions.h"
-
 #include <numeric>
 
 #include "ir/dist/dist.h"
 #include "ir/nn/operator_interface.h"
 #include "mlir/IR/Builders.h"
+#include "passes/decide/decisions.h"
 #include "passes/decide/expand.h"
 #include "passes/decide/passes.h"
 #include "passes/decide/propagate.h"
@@ -90,8 +89,8 @@ class Decider {
     if (failed(pieces)) {
       return failure();
     }
-    FailureOr<llvm::DenseMap<unsigned, Shape>> padded = paddedArguments(
-        step_, record_.mesh, paddingAxes(), record_.zero > 0 ? dataAxes_ : std::vector<Axis>());
+    FailureOr<llvm::DenseMap<unsigned, Shape>> padded =
+        paddedArguments(step_, record_.mesh, paddingAxes(), record_.zero > 0 ? dataAxes_ : std::vector<Axis>());
     if (failed(padded)) {
       return failure();
     }

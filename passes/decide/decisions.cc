@@ -22,7 +22,9 @@ absl::StatusOr<RunsIn> parseRunsIn(const std::string& text) {
 }
 
 // Axes are written as a layout of one dimension: "[{dp,tp}]".
-std::string printAxes(const std::vector<Axis>& axes, const Mesh& mesh) { return Layout({axes}).print(mesh); }
+std::string printAxes(const std::vector<Axis>& axes, const Mesh& mesh) {
+  return Layout({axes}).print(mesh);
+}
 
 absl::StatusOr<std::vector<Axis>> parseAxes(const std::string& text, const Mesh& mesh) {
   WEFT_ASSIGN_OR_RETURN(const Layout layout, Layout::parse(text, mesh));
@@ -97,7 +99,9 @@ absl::StatusOr<Decisions> fromJson(const Json& json) {
 
 }  // namespace
 
-std::string runsInName(RunsIn where) { return kRunsIn[static_cast<size_t>(where)]; }
+std::string runsInName(RunsIn where) {
+  return kRunsIn[static_cast<size_t>(where)];
+}
 
 const OperatorDecision* Decisions::find(int64_t id) const {
   const auto it = std::find_if(operators.begin(), operators.end(), [&](const auto& op) { return op.id == id; });
@@ -105,9 +109,7 @@ const OperatorDecision* Decisions::find(int64_t id) const {
 }
 
 std::string printDecisions(const Decisions& decisions) {
-  Json json = {{"mesh", decisions.mesh.print()},
-               {"zero", decisions.zero},
-               {"regather", decisions.regather}};
+  Json json = {{"mesh", decisions.mesh.print()}, {"zero", decisions.zero}, {"regather", decisions.regather}};
   json["rewrites"] = Json::array();
   for (const Rewrite& rewrite : decisions.rewrites) {
     if (rewrite.kind == Rewrite::kExpand) {
@@ -118,9 +120,8 @@ std::string printDecisions(const Decisions& decisions) {
   }
   json["arguments"] = Json::array();
   for (const ArgumentDecision& argument : decisions.arguments) {
-    json["arguments"].push_back({{"name", argument.name},
-                                 {"layout", argument.layout.print(decisions.mesh)},
-                                 {"origin", argument.origin}});
+    json["arguments"].push_back(
+        {{"name", argument.name}, {"layout", argument.layout.print(decisions.mesh)}, {"origin", argument.origin}});
   }
   json["operators"] = Json::array();
   for (const OperatorDecision& op : decisions.operators) {

@@ -1,10 +1,10 @@
 // The decisions record: everything the compiler chose or was told about one program.
 //
-// `decide` writes it; everything after is `realise(logical, decisions)`, pure and deterministic. The text form is JSON, so it
-// can be read, compared, saved, edited and given back (CompileOptions::decisions).
+// `decide` writes it; everything after is `realise(logical, decisions)`, pure and deterministic. The text form is JSON,
+// so it can be read, compared, saved, edited and given back (CompileOptions::decisions).
 //
-// Operators are named by their number (nn.id) in the logical module with gradient and update; axes are space axes only: that
-// a factor carries the batch, and so the pieces of a step, is the `batch` entry.
+// Operators are named by their number (nn.id) in the logical module with gradient and update; axes are space axes only:
+// that a factor carries the batch, and so the pieces of a step, is the `batch` entry.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ std::string runsInName(RunsIn where);
 
 struct OperatorDecision {
   int64_t id = 0;
-  std::string label;                                // for people
+  std::string label;  // for people
   RunsIn runsIn = RunsIn::kForward;
-  std::string batch;                                // factor that carries the batch; "" none
-  bool perPiece = false;                            // is that factor cut into the pieces of the step?
-  std::map<std::string, std::vector<Axis>> axes;    // factor name to space axes, major first; absent = not split
-  std::map<unsigned, Layout> results;               // results whose layout was asked for (out strategy)
-  std::string origin;                               // "user", "forward operator 12", "operand of 7", "default"
+  std::string batch;                              // factor that carries the batch; "" none
+  bool perPiece = false;                          // is that factor cut into the pieces of the step?
+  std::map<std::string, std::vector<Axis>> axes;  // factor name to space axes, major first; absent = not split
+  std::map<unsigned, Layout> results;             // results whose layout was asked for (out strategy)
+  std::string origin;                             // "user", "forward operator 12", "operand of 7", "default"
 };
 
 struct ArgumentDecision {

@@ -124,8 +124,8 @@ class Spreader {
       for (size_t k = 0; k < dims[d].size(); ++k) {
         const int factor = dims[d][k];
         if (k > 0 && stored[factor] != rule.factors()[factor].size) {
-          return op->emitError() << labelOf(op) << " would merge a padded dimension ("
-                                 << rule.factors()[factor].size << " stored as " << stored[factor]
+          return op->emitError() << labelOf(op) << " would merge a padded dimension (" << rule.factors()[factor].size
+                                 << " stored as " << stored[factor]
                                  << ") into another; pad or split the outer one instead";
         }
         size *= stored[factor];
@@ -145,7 +145,9 @@ class Spreader {
 
 }  // namespace
 
-bool StoredShapes::padded(Value value) const { return of(value) != ir::shapeOf(value); }
+bool StoredShapes::padded(Value value) const {
+  return of(value) != ir::shapeOf(value);
+}
 
 std::vector<Shape> StoredShapes::operands(Operation* op) const {
   std::vector<Shape> shapes;

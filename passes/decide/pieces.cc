@@ -58,8 +58,7 @@ class Analyser {
     const bool passes = timed && state.batch < 0 && passesPending(op);
     state.perPiece = timed && (state.batch >= 0 || passes);
     for (unsigned i = 0; timed && i < op->getNumOperands(); ++i) {
-      const bool accumulated = after_.contains(op->getOperand(i)) ||
-                               (pending_.contains(op->getOperand(i)) && !passes);
+      const bool accumulated = after_.contains(op->getOperand(i)) || (pending_.contains(op->getOperand(i)) && !passes);
       if (accumulated && state.perPiece) {
         result_.needed.push_back({Rewrite::kPrologue, idOf(op), i});
       }
@@ -216,9 +215,11 @@ class Hoister {
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       const Argument named = argumentAt(step_, argument.getArgNumber());
       if (named.kind == "parameter") {
-        return user->emitError() << labelOf(user) << " needs a value that is known only after all micro-batches, and it depends on parameter '"
-                                 << named.name << "'; use micro = 1, or make it depend on inputs only"
-               , failure();
+        return user->emitError()
+                   << labelOf(user)
+                   << " needs a value that is known only after all micro-batches, and it depends on parameter '"
+                   << named.name << "'; use micro = 1, or make it depend on inputs only",
+               failure();
       }
       return value;
     }
@@ -262,7 +263,9 @@ class Hoister {
 
 }  // namespace
 
-FailureOr<PieceAnalysis> analysePieces(func::FuncOp step, int64_t pieces) { return Analyser(step, pieces).run(); }
+FailureOr<PieceAnalysis> analysePieces(func::FuncOp step, int64_t pieces) {
+  return Analyser(step, pieces).run();
+}
 
 LogicalResult hoistToPrologue(func::FuncOp step, const Rewrite& rewrite) {
   if (failed(Hoister(step).run(rewrite))) {

@@ -1,10 +1,11 @@
 // Micro-batches as a time axis: which operators run once per piece, which factor of each carries the batch.
 //
-// The batch enters at the inputs (their nn.batch_dim) and flows along factors. An operator that reduces the batch leaves a
-// *pending* sum over the pieces; linear operators pass it on; any other use needs the accumulated value, which exists only after the last
-// piece: such operators run in the update. If a per-piece operator needs an accumulated value (the count of valid
-// tokens), the operators that make it are copied into the prologue, which sees the whole batch; that is possible when
-// they depend on inputs only, otherwise the program mixes pieces and is refused at that operator's line.
+// The batch enters at the inputs (their nn.batch_dim) and flows along factors. An operator that reduces the batch
+// leaves a *pending* sum over the pieces; linear operators pass it on; any other use needs the accumulated value, which
+// exists only after the last piece: such operators run in the update. If a per-piece operator needs an accumulated
+// value (the count of valid tokens), the operators that make it are copied into the prologue, which sees the whole
+// batch; that is possible when they depend on inputs only, otherwise the program mixes pieces and is refused at that
+// operator's line.
 //
 // With one piece there is nothing to accumulate: only the batch factors are followed.
 #pragma once
@@ -34,8 +35,8 @@ struct PieceAnalysis {
 // Analyses @step for a number of pieces. Errors are reported on the operator that mixes pieces.
 mlir::FailureOr<PieceAnalysis> analysePieces(mlir::func::FuncOp step, int64_t pieces);
 
-// Copies the operators behind operand `rewrite.operand` of operator `rewrite.id` into the prologue (marked nn.prologue) and
-// makes the operand read the copies. Fails if it depends on a parameter.
+// Copies the operators behind operand `rewrite.operand` of operator `rewrite.id` into the prologue (marked nn.prologue)
+// and makes the operand read the copies. Fails if it depends on a parameter.
 mlir::LogicalResult hoistToPrologue(mlir::func::FuncOp step, const Rewrite& rewrite);
 
 // The linear set of `op` that contains operand `i`, null if there is none. Operands of one set may be pending together.

@@ -1,9 +1,10 @@
 // Strategies and propagation: from what the user wrote to the axes of every factor of every operator.
 //
-// Priorities, highest first: what the user wrote (shard, constrain, layouts of arguments); backward operators start with
-// their forward operator's factors; what flows along edges, operands before results, larger tensors first; the default.
-// An axis flows into a factor only if nothing else of the operator uses it, the factor may be split, and its stored
-// size divides. Where two sources disagree the first wins and the other is noted as a conflict (it costs a reshard).
+// Priorities, highest first: what the user wrote (shard, constrain, layouts of arguments); backward operators start
+// with their forward operator's factors; what flows along edges, operands before results, larger tensors first; the
+// default. An axis flows into a factor only if nothing else of the operator uses it, the factor may be split, and its
+// stored size divides. Where two sources disagree the first wins and the other is noted as a conflict (it costs a
+// reshard).
 #pragma once
 
 #include <optional>
@@ -88,8 +89,8 @@ class Propagation {
 // Does any layout of the module's arguments carry a pad, and which shapes follow (argument index to stored shape)?
 // `batchAxes`: the axes inputs will be split over by default; `zeroAxes`: those of ZeRO, empty without.
 mlir::FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(mlir::func::FuncOp step, const Mesh& mesh,
-                                                                  const std::vector<Axis>& batchAxes,
-                                                                  const std::vector<Axis>& zeroAxes);
+                                                                 const std::vector<Axis>& batchAxes,
+                                                                 const std::vector<Axis>& zeroAxes);
 
 // The layout text the user gave an argument: its own nn.layout, else the first matching pattern of nn.layouts; "" none.
 std::string userLayout(mlir::func::FuncOp step, unsigned index);

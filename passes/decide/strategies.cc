@@ -63,7 +63,9 @@ bool globMatches(StringRef pattern, StringRef name) {
          globMatches(pattern.drop_front(), name.drop_front());
 }
 
-int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+int64_t roundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 }  // namespace
 
@@ -126,8 +128,9 @@ LogicalResult Propagation::readNames(Operation* op, DictionaryAttr strategy) {
     }
     const Rule::Projection projected = sharding.rule->projectOperand(i, *layout);
     if (!projected.overflow.empty()) {
-      return op->emitError() << labelOf(op) << ": operand " << i << " as " << layout->print(mesh_)
-                             << " splits a dimension that the operator sees as several, across their border; use fewer parts";
+      return op->emitError()
+             << labelOf(op) << ": operand " << i << " as " << layout->print(mesh_)
+             << " splits a dimension that the operator sees as several, across their border; use fewer parts";
     }
     for (size_t f = 0; f < axes.size(); ++f) {
       bool present = false;
@@ -138,9 +141,9 @@ LogicalResult Propagation::readNames(Operation* op, DictionaryAttr strategy) {
         continue;
       }
       if (from[f] >= 0 && axes[f] != projected.axes[f]) {
-        return op->emitError() << labelOf(op) << ": dimension '" << sharding.rule->factors()[f].name << "' is split over "
-                               << Layout({axes[f]}).print(mesh_) << " in operand " << from[f] << " but over "
-                               << Layout({projected.axes[f]}).print(mesh_) << " in operand " << i
+        return op->emitError() << labelOf(op) << ": dimension '" << sharding.rule->factors()[f].name
+                               << "' is split over " << Layout({axes[f]}).print(mesh_) << " in operand " << from[f]
+                               << " but over " << Layout({projected.axes[f]}).print(mesh_) << " in operand " << i
                                << "; write the same axes in both";
       }
       axes[f] = projected.axes[f];
@@ -203,7 +206,8 @@ FailureOr<Layout> Propagation::parseLayout(const std::string& text, Value value,
     *layout = plain;
     status = plain.check(stored_.of(value), mesh_);
     if (status.ok() && plain.isPartial()) {
-      status = absl::InvalidArgumentError("layout " + text + " is partial; a value cannot be asked to be a pending sum");
+      status =
+          absl::InvalidArgumentError("layout " + text + " is partial; a value cannot be asked to be a pending sum");
     }
   }
   if (!status.ok()) {
@@ -218,7 +222,7 @@ std::string userLayout(func::FuncOp step, unsigned index) {
   }
   const Argument argument = argumentAt(step, index);
   auto patterns = step->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>("nn.layouts");
-  for (Attribute entry : patterns && argument.kind == "parameter" ? patterns.getValue() : ArrayRef<Attribute>()) {
+  for (Attribute entry : patterns&& argument.kind == "parameter" ? patterns.getValue() : ArrayRef<Attribute>()) {
     auto pair = cast<ArrayAttr>(entry);
     if (globMatches(cast<StringAttr>(pair[0]).getValue(), argument.name)) {
       return cast<StringAttr>(pair[1]).getValue().str();
@@ -244,8 +248,8 @@ LogicalResult Propagation::readArguments() {
 }
 
 FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(func::FuncOp step, const Mesh& mesh,
-                                                            const std::vector<Axis>& batchAxes,
-                                                            const std::vector<Axis>& zeroAxes) {
+                                                           const std::vector<Axis>& batchAxes,
+                                                           const std::vector<Axis>& zeroAxes) {
   llvm::DenseMap<unsigned, Shape> stored;
   const int64_t batch = partsOf(batchAxes);
   const int64_t shards = partsOf(zeroAxes);
@@ -262,16 +266,17 @@ FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(func::FuncOp step, co
     } else if (!text.empty()) {
       absl::StatusOr<Layout> layout = Layout::parse(text, mesh);
       if (!layout.ok() || layout->dimensions() != shape.size()) {
-        return emitError(value.getLoc())
-                   << "parameter '" << argument.name << "': "
-                   << (layout.ok() ? "layout " + text + " has " + std::to_string(layout->dimensions()) +
-                                         " dimensions, the parameter " + std::to_string(shape.size())
-                                   : std::string(layout.status().message())),
+        return emitError(value.getLoc()) << "parameter '" << argument.name << "': "
+                                         << (layout.ok()
+                                                 ? "layout " + text + " has " + std::to_string(layout->dimensions()) +
+                                                       " dimensions, the parameter " + std::to_string(shape.size())
+                                                 : std::string(layout.status().message())),
                failure();
       }
       shape = layout->storedShape(shape);
     } else if (argument.kind == "parameter" && shards > 1) {
-      // ZeRO takes the largest dimension that divides; where none does, the largest is padded. Small tensors stay whole.
+      // ZeRO takes the largest dimension that divides; where none does, the largest is padded. Small tensors stay
+      // whole.
       const bool divides = llvm::any_of(shape, [&](int64_t size) { return size % shards == 0; });
       const auto largest = std::max_element(shape.begin(), shape.end());
       if (!divides && largest != shape.end() && *largest > shards * 16) {

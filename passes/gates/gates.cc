@@ -41,7 +41,8 @@ LogicalResult checkLogical(ModuleOp module) {
 
 LogicalResult checkValue(Value value, const Mesh& mesh) {
   if (!ir::dist::hasLayout(value.getType())) {
-    return emitError(value.getLoc()) << "every value of the annotated state has a layout, this one is " << value.getType();
+    return emitError(value.getLoc()) << "every value of the annotated state has a layout, this one is "
+                                     << value.getType();
   }
   FailureOr<Layout> layout = ir::dist::layoutOf(value.getType(), mesh, value.getLoc());
   if (failed(layout)) {

@@ -1,8 +1,8 @@
 // Realises the decisions: logical -> annotated.
 //
-// Each operator's factor axes say in which layout it reads its operands and leaves its results. Where a value's layout differs
-// from the one an operator reads, a dist.reshard stands between; one reshard serves all readers that want the same
-// layout in the same part of the step (per backward pass too, where gathered values are to be gathered again).
+// Each operator's factor axes say in which layout it reads its operands and leaves its results. Where a value's layout
+// differs from the one an operator reads, a dist.reshard stands between; one reshard serves all readers that want the
+// same layout in the same part of the step (per backward pass too, where gathered values are to be gathered again).
 //
 // Pending sums. A result reduced over a split factor is partial. Cheap operators that are linear in it pass the sum on
 // (reshape, scaling, adding two sums pending over the same axes); everything else reads it reduced. A sum pending over
@@ -12,10 +12,9 @@
 
 #include <limits>
 
-#include "llvm/ADT/StringSet.h"
-
 #include "ir/dist/dist.h"
 #include "ir/nn/operator_interface.h"
+#include "llvm/ADT/StringSet.h"
 #include "mlir/IR/Builders.h"
 #include "passes/decide/decisions.h"
 #include "passes/decide/pads.h"
@@ -28,15 +27,18 @@ namespace {
 
 using namespace mlir;  // NOLINT
 
-Axis timeAxis(const Mesh& mesh) { return {AxisKind::kTime, 1, mesh.pieces()}; }
+Axis timeAxis(const Mesh& mesh) {
+  return {AxisKind::kTime, 1, mesh.pieces()};
+}
 
-bool isTime(const Axis& axis) { return axis.kind == AxisKind::kTime; }
+bool isTime(const Axis& axis) {
+  return axis.kind == AxisKind::kTime;
+}
 
 // Operators through which a pending sum is passed on: linear and no more costly than the reduction they put off.
 bool cheapLinear(Operation* op) {
-  static const llvm::StringSet<> kNames = {"nn.add",   "nn.sub",       "nn.neg",   "nn.mul", "nn.div",
-                                           "nn.sum",   "nn.mean",      "nn.slice", "nn.pad", "nn.reshape",
-                                           "nn.concat", "nn.transpose"};
+  static const llvm::StringSet<> kNames = {"nn.add",  "nn.sub",   "nn.neg", "nn.mul",     "nn.div",    "nn.sum",
+                                           "nn.mean", "nn.slice", "nn.pad", "nn.reshape", "nn.concat", "nn.transpose"};
   return kNames.contains(op->getName().getStringRef());
 }
 
@@ -52,7 +54,8 @@ class Realiser {
   }
 
   LogicalResult visit(Operation* op, const OperatorDecision& decision) {
-    absl::StatusOr<Rule> rule = Rule::parse(cast<ir::OperatorInterface>(op).getRule(), stored_.operands(op), stored_.results(op));
+    absl::StatusOr<Rule> rule =
+        Rule::parse(cast<ir::OperatorInterface>(op).getRule(), stored_.operands(op), stored_.results(op));
     if (!rule.ok()) {
       return op->emitError(std::string(rule.status().message()));
     }
@@ -109,8 +112,8 @@ class Realiser {
       path.push_back(*sliced);
     } else if (splitOverTime(current) && !splitOverTime(wanted)) {
       return op->emitError() << reason << " whole, but it is computed in " << mesh_.pieces()
-                             << " micro-batches; reduce it over the batch, or use micro = 1"
-             , failure();
+                             << " micro-batches; reduce it over the batch, or use micro = 1",
+             failure();
     }
     path.push_back(wanted);
     for (const Layout& next : path) {
@@ -226,8 +229,8 @@ class Realiser {
     return known;
   }
 
-  // A sum pending over time is reduced over space per piece where its producer runs; accumulation too; all else runs with
-  // its reader.
+  // A sum pending over time is reduced over space per piece where its producer runs; accumulation too; all else runs
+  // with its reader.
   std::string functionOf(Value value, bool accumulates, const Layout& wanted) {
     const bool stillPending = llvm::any_of(wanted.partial(), [](const Partial& p) { return isTime(p.axis); });
     Operation* producer = value.getDefiningOp();
@@ -237,8 +240,8 @@ class Realiser {
     return runsInName(where_);
   }
 
-  // Readers of one group share a reshard. Values gathered for the forward pass serve the backward pass too, unless they are to be
-  // gathered again.
+  // Readers of one group share a reshard. Values gathered for the forward pass serve the backward pass too, unless they
+  // are to be gathered again.
   std::string group() const {
     const bool perPiece = where_ == RunsIn::kForward || where_ == RunsIn::kBackward;
     return perPiece && !decisions_.regather ? "piece" : runsInName(where_);
@@ -270,8 +273,8 @@ class Realiser {
       const int64_t size = ir::shapeOf(value)[d];
       if (!fill) {
         return op->emitError() << labelOf(op) << " cannot run on a padded dimension (" << size << " stored as "
-                               << layout.pad(d) << "); split another dimension"
-               , failure();
+                               << layout.pad(d) << "); split another dimension",
+               failure();
       }
       value = maskDim(value, static_cast<int64_t>(d), size, *fill, op);
     }
@@ -403,9 +406,9 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
       Layout wanted = realiser.layoutOf(value);
       wanted.setPartial({});
       if (Realiser::splitOverTime(wanted)) {
-        return emitError(value.getLoc())
-               << "result '" << resultText(step, i, kNameAttr) << "' carries the batch, but the step runs in "
-               << decisions.mesh.pieces() << " micro-batches; reduce it over the batch, or use micro = 1";
+        return emitError(value.getLoc()) << "result '" << resultText(step, i, kNameAttr)
+                                         << "' carries the batch, but the step runs in " << decisions.mesh.pieces()
+                                         << " micro-batches; reduce it over the batch, or use micro = 1";
       }
       if (auto argument = step.getResultAttrOfType<IntegerAttr>(i, kUpdatesAttr)) {
         wanted = decisions.arguments[argument.getInt()].layout;
@@ -449,6 +452,8 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
 
 }  // namespace
 
-std::unique_ptr<Pass> createInsertReshardsPass() { return std::make_unique<InsertReshardsPass>(); }
+std::unique_ptr<Pass> createInsertReshardsPass() {
+  return std::make_unique<InsertReshardsPass>();
+}
 
 }  // namespace weft

@@ -1,6 +1,7 @@
 #include "passes/partition/local_program.h"
 
 #include "ir/dist/dist.h"
+#include "ir/nn/nn.h"
 #include "ir/nn/operator_interface.h"
 #include "passes/support/program.h"
 
@@ -30,6 +31,20 @@ int64_t placeInGroup(const std::vector<std::vector<int64_t>>& groups, int64_t ra
   return 0;
 }
 
+// The user's name of what a value is: its operator past reshards and masks, or the argument.
+std::string sourceLabel(Value value) {
+  Operation* producer = value.getDefiningOp();
+  while (producer != nullptr && isa<ir::dist::ReshardOp, ir::dist::MaskPadOp, ir::nn::ConstrainOp>(producer)) {
+    value = producer->getOperand(0);
+    producer = value.getDefiningOp();
+  }
+  if (producer != nullptr) {
+    return labelOf(producer);
+  }
+  auto argument = cast<BlockArgument>(value);
+  return argumentAt(cast<func::FuncOp>(argument.getOwner()->getParentOp()), argument.getArgNumber()).name;
+}
+
 }  // namespace
 
 LocalProgram::LocalProgram(ModuleOp module, const Mesh& mesh)
@@ -54,7 +69,8 @@ LocalFunction& LocalProgram::function(StringRef name) {
 
 LocalFunction& LocalProgram::functionOf(Value value) {
   const auto it = definedIn_.find(value);
-  return function(it == definedIn_.end() || accumulators_.count(value) > 0 ? StringRef("update") : StringRef(it->second));
+  return function(it == definedIn_.end() || accumulators_.count(value) > 0 ? StringRef("update")
+                                                                           : StringRef(it->second));
 }
 
 void LocalProgram::define(LocalFunction& function, Value annotated, Value local) {
@@ -159,14 +175,7 @@ Value LocalProgram::step(LocalFunction& function, Value value, const ReshardStep
   state.addAttribute("reason", attributes_.getStringAttr(reason));
   state.addAttribute("cost", attributes_.getF64FloatAttr(step.cost));
   state.addAttribute("bytes_received", attributes_.getI64IntegerAttr(step.bytesReceived));
-  if (Operation* producer = reshard->getOperand(0).getDefiningOp()) {
-    state.addAttribute(kNameAttr, attributes_.getStringAttr(labelOf(producer)));
-  } else {
-    state.addAttribute(kNameAttr,
-                       attributes_.getStringAttr(argumentAt(cast<func::FuncOp>(reshard->getParentOp()),
-                                                            cast<BlockArgument>(reshard->getOperand(0)).getArgNumber())
-                                                     .name));
-  }
+  state.addAttribute(kNameAttr, attributes_.getStringAttr(sourceLabel(reshard->getOperand(0))));
   return function.builder.create(state)->getResult(0);
 }
 

@@ -1,9 +1,9 @@
 // annotated -> local: what one rank computes.
 //
-// Every op goes into the function the annotated state names (dist.function). A value read in another function than its own
-// crosses: it is returned under a unique name there and taken as an argument of that name here. Reshards become the planner's
-// collectives, global shapes local ones; what differs between ranks (origins, starts of slices, sources of permutes)
-// becomes columns of the rank table.
+// Every op goes into the function the annotated state names (dist.function). A value read in another function than its
+// own crosses: it is returned under a unique name there and taken as an argument of that name here. Reshards become the
+// planner's collectives, global shapes local ones; what differs between ranks (origins, starts of slices, sources of
+// permutes) becomes columns of the rank table.
 
 #include <map>
 
@@ -21,7 +21,9 @@ namespace {
 
 using namespace mlir;  // NOLINT
 
-bool isTime(const Axis& axis) { return axis.kind == AxisKind::kTime; }
+bool isTime(const Axis& axis) {
+  return axis.kind == AxisKind::kTime;
+}
 
 // The layout of one piece: time axes left out.
 Layout withoutTime(const Layout& layout) {
@@ -216,9 +218,10 @@ class Localiser {
     // The pieces of a step are cut inside each rank's rows of the inputs; gathered over other ranks such rows are not
     // contiguous any more, and have no one origin.
     if (dim == timeDim(*layout) && spaceAxes(layout->dim(dim)) != batchAxes()) {
-      return emitError(value.getLoc()) << "an operator here needs the place of its rows in the batch, but inside a micro-batch they "
-                                          "were gathered or split further than the inputs are; use micro = 1 or keep the batch "
-                                          "split as the inputs are";
+      return emitError(value.getLoc())
+             << "an operator here needs the place of its rows in the batch, but inside a micro-batch they "
+                "were gathered or split further than the inputs are; use micro = 1 or keep the batch "
+                "split as the inputs are";
     }
     std::vector<int64_t> offsets;
     for (int64_t rank = 0; rank < mesh_.ranks(); ++rank) {
@@ -403,7 +406,8 @@ class LocalizePass : public PassWrapper<LocalizePass, OperationPass<ModuleOp>> {
       init.setName("annotated_init");
     }
     Localiser localiser(module, *mesh);
-    if ((init && failed(localiser.runInit(init))) || failed(localiser.runStep(step)) || failed(localiser.finish(step))) {
+    if ((init && failed(localiser.runInit(init))) || failed(localiser.runStep(step)) ||
+        failed(localiser.finish(step))) {
       return signalPassFailure();
     }
     step.erase();
@@ -416,6 +420,8 @@ class LocalizePass : public PassWrapper<LocalizePass, OperationPass<ModuleOp>> {
 
 }  // namespace
 
-std::unique_ptr<Pass> createLocalizePass() { return std::make_unique<LocalizePass>(); }
+std::unique_ptr<Pass> createLocalizePass() {
+  return std::make_unique<LocalizePass>();
+}
 
 }  // namespace weft

@@ -7,8 +7,8 @@
 
 namespace weft {
 
-// logical -> annotated: gives every value its layout, makes every change of layout a dist.reshard, and masks the pads that an operator
-// would reduce over.
+// logical -> annotated: gives every value its layout, makes every change of layout a dist.reshard, and masks the pads
+// that an operator would reduce over.
 std::unique_ptr<mlir::Pass> createInsertReshardsPass();
 
 // annotated -> local: cuts @step into @prologue, @forward, @backward and @update, lowers reshards to the planner's

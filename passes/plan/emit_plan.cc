@@ -31,7 +31,9 @@ DType elementType(Value value) {
   return type.isInteger(1) ? DType::kBool : type.isInteger(64) ? DType::kI64 : DType::kI32;
 }
 
-TensorSpec specOf(Value value) { return {elementType(value), ir::shapeOf(value)}; }
+TensorSpec specOf(Value value) {
+  return {elementType(value), ir::shapeOf(value)};
+}
 
 void writeAttribute(const weft::Attribute& from, plan::Attribute* to) {
   if (const auto* integer = std::get_if<int64_t>(&from)) {
@@ -250,10 +252,10 @@ class PlanEmitter {
 
   void emitCollective(Operation* op, plan::Collective* collective) {
     static const std::map<std::string, plan::CollectiveKind> kKinds = {{"all_reduce", plan::ALL_REDUCE},
-                                                                      {"all_gather", plan::ALL_GATHER},
-                                                                      {"reduce_scatter", plan::REDUCE_SCATTER},
-                                                                      {"all_to_all", plan::ALL_TO_ALL},
-                                                                      {"permute", plan::PERMUTE}};
+                                                                       {"all_gather", plan::ALL_GATHER},
+                                                                       {"reduce_scatter", plan::REDUCE_SCATTER},
+                                                                       {"all_to_all", plan::ALL_TO_ALL},
+                                                                       {"permute", plan::PERMUTE}};
     collective->set_kind(kKinds.at(op->getName().stripDialect().str()));
     auto integer = [&](StringRef name) {
       auto attr = op->getAttrOfType<IntegerAttr>(name);
@@ -353,9 +355,9 @@ class PlanEmitter {
 
   LogicalResult emitTensors() {
     static const std::map<std::string, plan::TensorKind> kKinds = {{"input", plan::TENSOR_INPUT},
-                                                                  {"parameter", plan::TENSOR_PARAMETER},
-                                                                  {"state", plan::TENSOR_STATE},
-                                                                  {"output", plan::TENSOR_OUTPUT}};
+                                                                   {"parameter", plan::TENSOR_PARAMETER},
+                                                                   {"state", plan::TENSOR_STATE},
+                                                                   {"output", plan::TENSOR_OUTPUT}};
     auto tensors = module_->getAttrOfType<ArrayAttr>("dist.tensors");
     for (mlir::Attribute entry : tensors ? tensors.getValue() : ArrayRef<mlir::Attribute>()) {
       auto tensor = cast<DictionaryAttr>(entry);

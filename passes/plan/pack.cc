@@ -10,7 +10,9 @@ namespace {
 
 using Order = std::function<int64_t(const PackItem&)>;
 
-bool aliveTogether(const PackItem& a, const PackItem& b) { return a.lower < b.upper && b.lower < a.upper; }
+bool aliveTogether(const PackItem& a, const PackItem& b) {
+  return a.lower < b.upper && b.lower < a.upper;
+}
 
 // Places items in order, each at the lowest offset free over its lifetime.
 Packing placeInOrder(const std::vector<PackItem>& items, const std::vector<size_t>& order) {
@@ -54,7 +56,9 @@ int64_t greatestLiveSum(const std::vector<PackItem>& items) {
 
 }  // namespace
 
-int64_t alignUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t alignUp(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 Packing pack(const std::vector<PackItem>& items) {
   const Order orders[] = {

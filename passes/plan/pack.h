@@ -1,10 +1,10 @@
 // Packs tensors with known lifetimes into one region of memory.
 //
 // The problem is dynamic storage allocation: rectangles lifetime x size, choose offsets so that no two that are alive
-// together overlap, and keep the region small. `maxLive`, the greatest sum of sizes alive at once, bounds it from below.
-// Several greedy orders are tried (largest first, longest first, largest area first), each item at the lowest offset that is
-// free over its lifetime; the best result is taken. Greedy by size is within a few percent of maxLive on the lifetimes of training
-// programs.
+// together overlap, and keep the region small. `maxLive`, the greatest sum of sizes alive at once, bounds it from
+// below. Several greedy orders are tried (largest first, longest first, largest area first), each item at the lowest
+// offset that is free over its lifetime; the best result is taken. Greedy by size is within a few percent of maxLive on
+// the lifetimes of training programs.
 #pragma once
 
 #include <cstdint>

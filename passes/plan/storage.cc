@@ -14,8 +14,8 @@ namespace {
 
 plan::MemoryClass memoryClass(const std::string& name) {
   static const std::map<std::string, plan::MemoryClass> kClasses = {
-      {"parameter", plan::PARAMETER}, {"state", plan::STATE},     {"accumulator", plan::ACCUMULATOR},
-      {"input", plan::INPUT},         {"output", plan::OUTPUT},   {"activation", plan::ACTIVATION},
+      {"parameter", plan::PARAMETER}, {"state", plan::STATE},   {"accumulator", plan::ACCUMULATOR},
+      {"input", plan::INPUT},         {"output", plan::OUTPUT}, {"activation", plan::ACTIVATION},
       {"constant", plan::CONSTANT}};
   const auto it = kClasses.find(name);
   return it == kClasses.end() ? plan::TRANSIENT : it->second;
@@ -99,22 +99,23 @@ class Assigner {
       return emitError(value.getLoc(), "an argument or result of a local function has no dist.value or dist.memory"),
              failure();
     }
-    const auto [it, added] = result_.named.try_emplace(name.getValue().str(), static_cast<int>(result_.storages.size()));
+    const auto [it, added] =
+        result_.named.try_emplace(name.getValue().str(), static_cast<int>(result_.storages.size()));
     if (added) {
       result_.storages.push_back({memoryClass(memory.getValue().str()), bytesOf(value), -1, -1, -1, it->first});
     }
     const Storage& storage = result_.storages[it->second];
     if (storage.bytes != bytesOf(value) || storage.memory != memoryClass(memory.getValue().str())) {
       return emitError(value.getLoc()) << "'" << it->first << "' has " << storage.bytes << " bytes elsewhere and "
-                                       << bytesOf(value) << " here, or another memory class ("
-                                       << memory.getValue() << ")",
+                                       << bytesOf(value) << " here, or another memory class (" << memory.getValue()
+                                       << ")",
              failure();
     }
     return it->second;
   }
 
-  // May the producer of `value` write straight into the named storage? Not while an argument of that name is still to be
-  // read, nor when the producer reads it other than in place.
+  // May the producer of `value` write straight into the named storage? Not while an argument of that name is still to
+  // be read, nor when the producer reads it other than in place.
   bool writable(Value value, int storage, Block& body) {
     Operation* producer = value.getDefiningOp();
     if (isa<ir::nn::ConstantOp>(producer)) {
@@ -129,8 +130,7 @@ class Assigner {
         if (result_.steps[user] > result_.steps[producer]) {
           return false;
         }
-        if (user == producer &&
-            !inPlace(producer, use.getOperandNumber(), cast<OpResult>(value).getResultNumber())) {
+        if (user == producer && !inPlace(producer, use.getOperandNumber(), cast<OpResult>(value).getResultNumber())) {
           return false;
         }
       }

@@ -1,8 +1,8 @@
 // Which memory each value of the local program lives in.
 //
-// A *storage* is one piece of memory; several values share it where one is made in place of another (element-wise operators,
-// all_reduce, updates) or is another's view (reshape). Values with a name (dist.value) share the storage of that name
-// across functions.
+// A *storage* is one piece of memory; several values share it where one is made in place of another (element-wise
+// operators, all_reduce, updates) or is another's view (reshape). Values with a name (dist.value) share the storage of
+// that name across functions.
 #pragma once
 
 #include <map>

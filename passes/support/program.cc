@@ -9,9 +9,13 @@ namespace weft {
 
 using namespace mlir;  // NOLINT: the file is about MLIR types throughout
 
-func::FuncOp stepFunction(ModuleOp module) { return module.lookupSymbol<func::FuncOp>("step"); }
+func::FuncOp stepFunction(ModuleOp module) {
+  return module.lookupSymbol<func::FuncOp>("step");
+}
 
-func::FuncOp initFunction(ModuleOp module) { return module.lookupSymbol<func::FuncOp>("init"); }
+func::FuncOp initFunction(ModuleOp module) {
+  return module.lookupSymbol<func::FuncOp>("init");
+}
 
 FailureOr<Mesh> meshOf(ModuleOp module) {
   auto attr = module->getAttrOfType<ir::dist::MeshAttr>("dist.mesh");
@@ -79,8 +83,8 @@ Value returned(func::FuncOp function, unsigned index) {
 
 void refreshType(func::FuncOp function) {
   Block& body = function.getBody().front();
-  function.setType(FunctionType::get(function.getContext(), body.getArgumentTypes(),
-                                     body.getTerminator()->getOperandTypes()));
+  function.setType(
+      FunctionType::get(function.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
 }
 
 BlockArgument addArgument(func::FuncOp function, Type type, NamedAttrList attrs, Location loc) {

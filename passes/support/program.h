@@ -1,5 +1,5 @@
-// Reading and writing what a module says of itself: mesh, options, and the named arguments and results of its functions.
-// The attribute names are listed in docs/ir.md.
+// Reading and writing what a module says of itself: mesh, options, and the named arguments and results of its
+// functions. The attribute names are listed in docs/ir.md.
 #pragma once
 
 #include <optional>
@@ -61,7 +61,8 @@ void addResult(mlir::func::FuncOp function, mlir::Value value, mlir::NamedAttrLi
 // Makes the function type agree with block arguments and returned values.
 void refreshType(mlir::func::FuncOp function);
 
-// The unique number of an op, -1 if it has none; gives numbers to the ops that lack one, in order, after the greatest in use.
+// The unique number of an op, -1 if it has none; gives numbers to the ops that lack one, in order, after the greatest
+// in use.
 int64_t idOf(mlir::Operation* op);
 void assignIds(mlir::ModuleOp module);
 

@@ -1,10 +1,11 @@
-// Appends the update of a training step: gradient norm and clip, optimizer, learning rate and step count, all as operators
-// on device state; and builds @init, which makes the first values of parameters and state.
+// Appends the update of a training step: gradient norm and clip, optimizer, learning rate and step count, all as
+// operators on device state; and builds @init, which makes the first values of parameters and state.
 //
-// Each gradient passes through an nn.constrain marked nn.gradient_of: `decide` gives it the layout in which the gradient is
-// accumulated and applied (the optimizer state's layout: ZeRO).
+// Each gradient passes through an nn.constrain marked nn.gradient_of: `decide` gives it the layout in which the
+// gradient is accumulated and applied (the optimizer state's layout: ZeRO).
 //
-// Formulas: clip coefficient min(1, max_norm / (norm + 1e-6)), norm over all parameters; see the kernels for SGD and Adam.
+// Formulas: clip coefficient min(1, max_norm / (norm + 1e-6)), norm over all parameters; see the kernels for SGD and
+// Adam.
 
 #include <cmath>
 
@@ -94,7 +95,8 @@ class UpdateBuilder {
     return builder_.create(state)->getResult(0);
   }
 
-  // Takes the gradients off the results and gives each its constrain op; with option gradient_outputs they come back as outputs.
+  // Takes the gradients off the results and gives each its constrain op; with option gradient_outputs they come back as
+  // outputs.
   bool collectGradients() {
     Operation* terminator = step_.getBody().front().getTerminator();
     const bool asOutputs = integerOption(module_, "gradient_outputs", 0) != 0;
@@ -203,8 +205,7 @@ class UpdateBuilder {
     one.addAttribute(kPhaseAttr, builder_.getStringAttr("update"));
     Value next = createValue(loc, "add", {count, builder_.create(one)->getResult(0)});
     for (Gradient& gradient : gradients_) {
-      const LogicalResult done =
-          kind() == "sgd" ? applySgd(gradient, lr) : applyAdam(gradient, lr, next);
+      const LogicalResult done = kind() == "sgd" ? applySgd(gradient, lr) : applyAdam(gradient, lr, next);
       if (failed(done)) {
         return failure();
       }
@@ -320,6 +321,8 @@ class BuildUpdatePass : public PassWrapper<BuildUpdatePass, OperationPass<Module
 
 }  // namespace
 
-std::unique_ptr<Pass> createBuildUpdatePass() { return std::make_unique<BuildUpdatePass>(); }
+std::unique_ptr<Pass> createBuildUpdatePass() {
+  return std::make_unique<BuildUpdatePass>();
+}
 
 }  // namespace weft

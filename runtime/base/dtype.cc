@@ -21,13 +21,19 @@ constexpr std::array<Entry, 7> kTypes = {{{"f32", 4, true},
                                           {"i64", 8, false},
                                           {"bool", 1, false}}};
 
-const Entry& entry(DType type) { return kTypes[static_cast<size_t>(type)]; }
+const Entry& entry(DType type) {
+  return kTypes[static_cast<size_t>(type)];
+}
 
 }  // namespace
 
-int64_t byteSize(DType type) { return entry(type).bytes; }
+int64_t byteSize(DType type) {
+  return entry(type).bytes;
+}
 
-std::string dtypeName(DType type) { return entry(type).name; }
+std::string dtypeName(DType type) {
+  return entry(type).name;
+}
 
 std::optional<DType> parseDType(const std::string& name) {
   for (size_t i = 0; i < kTypes.size(); ++i) {
@@ -38,6 +44,8 @@ std::optional<DType> parseDType(const std::string& name) {
   return std::nullopt;
 }
 
-bool isFloat(DType type) { return entry(type).isFloat; }
+bool isFloat(DType type) {
+  return entry(type).isFloat;
+}
 
 }  // namespace weft

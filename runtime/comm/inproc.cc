@@ -86,10 +86,16 @@ absl::Status fold(DType type, void* out, const void* in, int64_t count, Reductio
 // Elements folded at a time, so that the partial result stays in the first-level cache.
 constexpr int64_t kFoldBlock = 2048;
 
-const char* bytesAt(const void* base, int64_t offset) { return static_cast<const char*>(base) + offset; }
-char* bytesAt(void* base, int64_t offset) { return static_cast<char*>(base) + offset; }
+const char* bytesAt(const void* base, int64_t offset) {
+  return static_cast<const char*>(base) + offset;
+}
+char* bytesAt(void* base, int64_t offset) {
+  return static_cast<char*>(base) + offset;
+}
 
-int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+int64_t aligned(int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
 
 // out = ((x0 op x1) op x2) ..., `count` elements; member m's elements begin at inputOf(m).
 template <typename InputOf>
@@ -271,8 +277,8 @@ absl::Status InprocCommunicator::allReduce(const std::vector<int64_t>& group,
     total += aligned(elementsOf(tensor) * byteSize(tensor.type));
   }
   if (total > static_cast<int64_t>(call.meeting->scratch.size())) {
-    return absl::InternalError(absl::StrCat("an all_reduce of ", total, " bytes in a group prepared for ",
-                                            call.meeting->scratch.size()));
+    return absl::InternalError(
+        absl::StrCat("an all_reduce of ", total, " bytes in a group prepared for ", call.meeting->scratch.size()));
   }
   char* base = call.meeting->scratch.data();
   for (size_t t = 0; t < tensors.size(); ++t) {

@@ -3,8 +3,8 @@
 // Every call is: publish the pointers of the inputs, wait for the group, compute this rank's share straight from the
 // members' memory, wait again. An all_reduce is cut into as many slices as the group has members: each member folds one
 // slice in group order into the group's scratch, and after a second wait all members copy all slices. The other
-// collectives write their output while others still read the inputs; where the two overlap, the input is first copied to
-// this rank's staging memory. Ranks may outnumber cores: a wait spins briefly, then sleeps.
+// collectives write their output while others still read the inputs; where the two overlap, the input is first copied
+// to this rank's staging memory. Ranks may outnumber cores: a wait spins briefly, then sleeps.
 #pragma once
 
 #include <atomic>

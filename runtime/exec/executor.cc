@@ -22,8 +22,8 @@
 namespace weft {
 namespace {
 
-// Libraries that use OpenMP (oneDNN) run with this many threads on the calling thread. OpenMP is reached through the dynamic
-// linker: a runtime without it needs no setting.
+// Libraries that use OpenMP (oneDNN) run with this many threads on the calling thread. OpenMP is reached through the
+// dynamic linker: a runtime without it needs no setting.
 void setLibraryThreads(int threads) {
   using SetThreads = void (*)(int);
   if (auto set = reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) {
@@ -35,7 +35,8 @@ std::string joined(const google::protobuf::RepeatedField<int64_t>& numbers) {
   return "[" + absl::StrJoin(numbers, ", ") + "]";
 }
 
-// How a rank holds a named tensor, for comparison and for people: "f32 [4, 8] stored as [2, 8] from [0, 0], valid [2, 8]".
+// How a rank holds a named tensor, for comparison and for people: "f32 [4, 8] stored as [2, 8] from [0, 0], valid [2,
+// 8]".
 std::string placeOf(const plan::Plan& plan, const plan::NamedTensor& tensor, int64_t rank) {
   if (rank >= tensor.slices_size()) {
     return "nothing (it has no such rank)";
@@ -204,8 +205,8 @@ struct Executor::Impl {
       const std::string theirs = placeOf(options.store->plan(), *other, rank);
       if (mine != theirs) {
         return absl::FailedPreconditionError(absl::StrCat(
-            "'", tensor.name(), "' lies on rank ", rank, " as ", mine, " in program '", plan.program(), "' (", plan.mesh(),
-            ") but as ", theirs, " in the store's program '", options.store->plan().program(), "' (",
+            "'", tensor.name(), "' lies on rank ", rank, " as ", mine, " in program '", plan.program(), "' (",
+            plan.mesh(), ") but as ", theirs, " in the store's program '", options.store->plan().program(), "' (",
             options.store->plan().mesh(), "); give it the same layout in both (CompileOptions::layouts)"));
       }
       shared[tensor.buffer()] = static_cast<char*>(options.store->rankBuffer(*other, rank));
@@ -228,8 +229,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::create(plan::Plan plan, cons
   impl->prepareGroups();
   for (int64_t rank = 0; rank < impl->plan.ranks(); ++rank) {
     impl->communicators.push_back(std::make_unique<InprocCommunicator>(*impl->world, rank));
-    impl->ranks.push_back(
-        std::make_unique<Rank>(impl->plan, rank, *impl->communicators.back(), options.profile));
+    impl->ranks.push_back(std::make_unique<Rank>(impl->plan, rank, *impl->communicators.back(), options.profile));
     impl->communicators.back()->reserve(impl->mostTensors, impl->mostStaging);
     WEFT_ASSIGN_OR_RETURN(const auto shared, impl->sharedBuffers(rank));
     WEFT_RETURN_IF_ERROR(impl->ranks.back()->allocate(shared));
@@ -239,10 +239,16 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::create(plan::Plan plan, cons
   return std::unique_ptr<Executor>(new Executor(std::move(impl)));
 }
 
-absl::Status Executor::runInit() { return impl_->dispatch(Impl::Work::kInit); }
-absl::Status Executor::runStep() { return impl_->dispatch(Impl::Work::kStep); }
+absl::Status Executor::runInit() {
+  return impl_->dispatch(Impl::Work::kInit);
+}
+absl::Status Executor::runStep() {
+  return impl_->dispatch(Impl::Work::kStep);
+}
 
-const plan::Plan& Executor::plan() const { return impl_->plan; }
+const plan::Plan& Executor::plan() const {
+  return impl_->plan;
+}
 
 const plan::NamedTensor* Executor::findTensor(const std::string& name) const {
   for (const plan::NamedTensor& tensor : impl_->plan.tensors()) {
@@ -279,8 +285,8 @@ absl::Status Executor::writeTensor(const std::string& name, const void* data, si
     return unknownTensor(impl_->plan, name);
   }
   if (static_cast<int64_t>(bytes) != globalBytes(*tensor)) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor '", name, "' has ", globalBytes(*tensor), " bytes, ", bytes,
-                                                   " were given"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor '", name, "' has ", globalBytes(*tensor), " bytes, ", bytes, " were given"));
   }
   for (int64_t rank = 0; rank < impl_->plan.ranks(); ++rank) {
     scatterSlice(*tensor, impl_->plan.buffers(static_cast<int>(tensor->buffer())), rank, data,

@@ -1,15 +1,15 @@
 // Runs a plan on CPU ranks that are threads of this process.
 //
-// An Executor owns the ranks' memory (allocated once, by the plan's regions), one thread per rank that lives as long as it, and
-// the kernels, each made by the thread that runs it. `runInit` makes the first values of parameters and state;
+// An Executor owns the ranks' memory (allocated once, by the plan's regions), one thread per rank that lives as long as
+// it, and the kernels, each made by the thread that runs it. `runInit` makes the first values of parameters and state;
 // `runStep` runs one training step. Inputs are written before a step, outputs read after it, by name and in global
 // shapes: the slices in the plan say which rank holds what.
 //
-// Several programs over one parameter store (train, evaluate, generate): create the second with `options.store` = the first;
-// its parameters and state of the same name live in the first's memory. The first must outlive it.
+// Several programs over one parameter store (train, evaluate, generate): create the second with `options.store` = the
+// first; its parameters and state of the same name live in the first's memory. The first must outlive it.
 //
-// Errors. The first failing rank stops all others; the error names rank, operator, kernel and the user's source line. After
-// an error only reading and destruction are safe.
+// Errors. The first failing rank stops all others; the error names rank, operator, kernel and the user's source line.
+// After an error only reading and destruction are safe.
 #pragma once
 
 #include <memory>
@@ -26,9 +26,9 @@ namespace weft {
 class Executor;
 
 struct ExecutorOptions {
-  int threadsPerRank = 0;        // 0: the ranks share the cores, at least one each
-  Executor* store = nullptr;     // program whose parameters and state this one uses
-  bool profile = false;          // record the time of every instruction
+  int threadsPerRank = 0;     // 0: the ranks share the cores, at least one each
+  Executor* store = nullptr;  // program whose parameters and state this one uses
+  bool profile = false;       // record the time of every instruction
 };
 
 class Executor {

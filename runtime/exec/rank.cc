@@ -278,8 +278,8 @@ absl::Status Rank::describe(const absl::Status& status, const plan::Instruction&
     const plan::Location& location = plan_.locations(static_cast<int>(instruction.location()));
     where = location.file().empty() ? "" : absl::StrCat(" (", location.file(), ":", location.line(), ")");
   }
-  return absl::Status(status.code(), absl::StrCat("rank ", rank_, ", operator ", instruction.label(), where, ", kernel ",
-                                                  what, ": ", std::string(status.message())));
+  return absl::Status(status.code(), absl::StrCat("rank ", rank_, ", operator ", instruction.label(), where,
+                                                  ", kernel ", what, ": ", std::string(status.message())));
 }
 
 }  // namespace weft

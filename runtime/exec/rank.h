@@ -58,7 +58,9 @@ class Rank {
     char* base = nullptr;
     int64_t pieceStride = 0;
     int64_t slotStride = 0;
-    char* at(const plan::Action& action) const { return base + action.piece() * pieceStride + action.slot() * slotStride; }
+    char* at(const plan::Action& action) const {
+      return base + action.piece() * pieceStride + action.slot() * slotStride;
+    }
   };
 
   struct Prepared {

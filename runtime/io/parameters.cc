@@ -74,10 +74,10 @@ absl::Status checkEntry(const plan::NamedTensor& tensor, const SafetensorsFile& 
                                                    dtypeName(type)));
   }
   if (entry->second.type != type || entry->second.shape != fileShape(tensor)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        file.path(), ": '", tensor.name(), "' is ", dtypeName(entry->second.type), " [",
-        absl::StrJoin(entry->second.shape, ", "), "] in the file, ", dtypeName(type), " [",
-        absl::StrJoin(fileShape(tensor), ", "), "] in the program"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.path(), ": '", tensor.name(), "' is ", dtypeName(entry->second.type), " [",
+                     absl::StrJoin(entry->second.shape, ", "), "] in the file, ", dtypeName(type), " [",
+                     absl::StrJoin(fileShape(tensor), ", "), "] in the program"));
   }
   return absl::OkStatus();
 }

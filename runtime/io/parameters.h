@@ -1,5 +1,5 @@
-// Parameters of a program to and from safetensors files, in the shapes that files have (NamedTensor.file_shape), so that a
-// file does not depend on the mesh it was written from.
+// Parameters of a program to and from safetensors files, in the shapes that files have (NamedTensor.file_shape), so
+// that a file does not depend on the mesh it was written from.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace weft {
 
-// kParameters: weights alone, the usual exchange file. kAll: also the optimizer's and the device's state, enough to go on
-// training with the same bits.
+// kParameters: weights alone, the usual exchange file. kAll: also the optimizer's and the device's state, enough to go
+// on training with the same bits.
 enum class Saved { kParameters, kAll };
 
 // Errors: unwritable file (path, reason).

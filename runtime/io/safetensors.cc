@@ -23,18 +23,16 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kMaxHeader = 100'000'000;
 
 const std::map<std::string, DType>& typeNames() {
-  static const std::map<std::string, DType> kNames = {{"F32", DType::kF32},   {"F64", DType::kF64},
-                                                      {"BF16", DType::kBF16}, {"F16", DType::kF16},
-                                                      {"I32", DType::kI32},   {"I64", DType::kI64},
-                                                      {"BOOL", DType::kBool}};
+  static const std::map<std::string, DType> kNames = {
+      {"F32", DType::kF32}, {"F64", DType::kF64}, {"BF16", DType::kBF16}, {"F16", DType::kF16},
+      {"I32", DType::kI32}, {"I64", DType::kI64}, {"BOOL", DType::kBool}};
   return kNames;
 }
 
 // Bytes per element of types that are legal in a file though Weft has no tensors of them.
 const std::map<std::string, int64_t>& otherTypes() {
-  static const std::map<std::string, int64_t> kSizes = {{"U8", 1},      {"I8", 1},      {"U16", 2},
-                                                        {"I16", 2},     {"U32", 4},     {"U64", 8},
-                                                        {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"C64", 8}};
+  static const std::map<std::string, int64_t> kSizes = {
+      {"U8", 1}, {"I8", 1}, {"U16", 2}, {"I16", 2}, {"U32", 4}, {"U64", 8}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"C64", 8}};
   return kSizes;
 }
 
@@ -90,19 +88,19 @@ class HeaderReader {
       }
       WEFT_RETURN_IF_ERROR(readEntry(name, value, entries, unsupported));
     }
-    std::sort(ranges_.begin(), ranges_.end(), [](const Range& a, const Range& b) {
-      return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
-    });
+    std::sort(ranges_.begin(), ranges_.end(),
+              [](const Range& a, const Range& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
     int64_t at = 0;
     for (const Range& range : ranges_) {
       if (range.begin != at) {
-        return bad(path_, "tensor '", range.name, "' begins at data byte ", range.begin, ", the one before ends at ", at,
-                   "; the file has a hole or an overlap");
+        return bad(path_, "tensor '", range.name, "' begins at data byte ", range.begin, ", the one before ends at ",
+                   at, "; the file has a hole or an overlap");
       }
       at = range.end;
     }
     if (at != dataBytes_) {
-      return bad(path_, "the tensors end at data byte ", at, ", the file at ", dataBytes_, "; it is truncated or has a tail");
+      return bad(path_, "the tensors end at data byte ", at, ", the file at ", dataBytes_,
+                 "; it is truncated or has a tail");
     }
     return absl::OkStatus();
   }
@@ -233,7 +231,8 @@ absl::Status writeSafetensors(const std::string& path, const std::vector<Safeten
     WEFT_ASSIGN_OR_RETURN(const int64_t expected, bytesFor(path, tensor.name, byteSize(tensor.type), tensor.shape));
     if (bytes != expected || header.contains(tensor.name)) {
       return absl::InvalidArgumentError(absl::StrCat(path, ": tensor '", tensor.name, "' comes with ", bytes,
-                                                     " bytes, its shape asks for ", expected, ", or stands there twice"));
+                                                     " bytes, its shape asks for ", expected,
+                                                     ", or stands there twice"));
     }
     header[tensor.name] = {{"dtype", type}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + bytes}}};
     offset += bytes;

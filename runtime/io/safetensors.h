@@ -1,7 +1,7 @@
 // safetensors files: named tensors with a JSON header (8-byte little-endian length, JSON, data).
 //
-// Reading is strict: the ranges of the tensors, sorted, must cover the data without hole, overlap or tail, and each must be as
-// long as its type and shape say. Errors name the file, the byte offset or the tensor, and both values.
+// Reading is strict: the ranges of the tensors, sorted, must cover the data without hole, overlap or tail, and each
+// must be as long as its type and shape say. Errors name the file, the byte offset or the tensor, and both values.
 #pragma once
 
 #include <cstdint>

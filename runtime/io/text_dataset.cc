@@ -85,8 +85,9 @@ absl::StatusOr<std::vector<uint32_t>> decodeUtf8(const std::string& text, const 
     const int length = sequenceLength(static_cast<uint8_t>(text[at]));
     uint32_t codePoint = 0;
     if (!decodeOne(text, at, length, &codePoint)) {
-      return absl::DataLossError(absl::StrFormat("%s: byte 0x%02X at offset %d is no UTF-8; read the text as bytes (TokenKind::kByte)",
-                                                 source, static_cast<uint8_t>(text[at]), at));
+      return absl::DataLossError(
+          absl::StrFormat("%s: byte 0x%02X at offset %d is no UTF-8; read the text as bytes (TokenKind::kByte)", source,
+                          static_cast<uint8_t>(text[at]), at));
     }
     codePoints.push_back(codePoint);
     at += length;
@@ -120,7 +121,8 @@ absl::StatusOr<TextDataset> TextDataset::fromText(const std::string& text, const
                                                   const TextDatasetOptions& options) {
   if (options.window < 1 || !(options.trainFraction > 0 && options.trainFraction <= 1)) {
     return absl::InvalidArgumentError(absl::StrCat("a window of ", options.window, " tokens and a training part of ",
-                                                   options.trainFraction, " of the text; they must be at least 1 and in (0, 1]"));
+                                                   options.trainFraction,
+                                                   " of the text; they must be at least 1 and in (0, 1]"));
   }
   if (text.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(source, ": the text is empty"));
@@ -192,8 +194,8 @@ int64_t TextDataset::validationWindows() const {
 
 absl::Status TextDataset::validationBatch(int64_t first, int64_t batch, int32_t* x, int32_t* y) const {
   if (first < 0 || batch < 0 || first > validationWindows() - batch) {
-    return absl::OutOfRangeError(absl::StrCat("validation windows ", first, " to ", first + batch, " of ",
-                                              validationWindows()));
+    return absl::OutOfRangeError(
+        absl::StrCat("validation windows ", first, " to ", first + batch, " of ", validationWindows()));
   }
   for (int64_t row = 0; row < batch; ++row) {
     copyWindow(validation_, (first + row) * options_.window, x + row * options_.window, y + row * options_.window);

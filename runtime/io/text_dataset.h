@@ -2,8 +2,8 @@
 //
 // A text becomes a list of tokens. A *window* at place i is T tokens x = [i, i + T) and the tokens one further,
 // y = [i + 1, i + T + 1): the model learns to say what comes next. Training batches are windows drawn from one shuffled
-// round of all places after another; what step s sees depends on (seed, s) alone, so a run that goes on from a checkpoint
-// sees what it would have seen. Validation goes once over whole windows, one behind the other.
+// round of all places after another; what step s sees depends on (seed, s) alone, so a run that goes on from a
+// checkpoint sees what it would have seen. Validation goes once over whole windows, one behind the other.
 //
 //   WEFT_ASSIGN_OR_RETURN(TextDataset data, TextDataset::open("input.txt", {.window = 64, .seed = 1}));
 //   data.trainBatch(step, batch, x, y);  // int32 [batch, 64] each
@@ -25,9 +25,9 @@ enum class TokenKind {
 
 struct TextDatasetOptions {
   TokenKind tokens = TokenKind::kCharacter;
-  int64_t window = 64;             // T
-  uint64_t seed = 0;               // of the shuffle
-  double trainFraction = 0.9;      // the first part of the text trains, the rest validates
+  int64_t window = 64;         // T
+  uint64_t seed = 0;           // of the shuffle
+  double trainFraction = 0.9;  // the first part of the text trains, the rest validates
 };
 
 class TextDataset {

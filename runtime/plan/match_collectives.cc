@@ -28,9 +28,7 @@ class Cursor {
   }
 
  private:
-  const plan::Function& function() const {
-    return plan_.functions(static_cast<int>(actions_[action_].function()));
-  }
+  const plan::Function& function() const { return plan_.functions(static_cast<int>(actions_[action_].function())); }
 
   void skipKernels() {
     for (; action_ < actions_.size(); ++action_, instruction_ = 0) {

@@ -39,8 +39,12 @@ std::string deterministicBytes(const plan::Plan& plan) {
 
 }  // namespace
 
-DType dtypeOf(plan::ElementType type) { return static_cast<DType>(type); }
-plan::ElementType elementTypeOf(DType type) { return static_cast<plan::ElementType>(type); }
+DType dtypeOf(plan::ElementType type) {
+  return static_cast<DType>(type);
+}
+plan::ElementType elementTypeOf(DType type) {
+  return static_cast<plan::ElementType>(type);
+}
 
 absl::StatusOr<std::string> serializePlan(const plan::Plan& plan) {
   plan::Plan copy = plan;

@@ -15,7 +15,8 @@ inline constexpr uint32_t kPlanFormatVersion = 1;
 DType dtypeOf(plan::ElementType type);
 plan::ElementType elementTypeOf(DType type);
 
-// Writes to a temporary file beside `path`, then renames. Deterministic bytes (map fields in key order); sets the checksum.
+// Writes to a temporary file beside `path`, then renames. Deterministic bytes (map fields in key order); sets the
+// checksum.
 absl::Status writePlan(const plan::Plan& plan, const std::string& path);
 absl::StatusOr<std::string> serializePlan(const plan::Plan& plan);
 
@@ -24,8 +25,9 @@ absl::StatusOr<std::string> serializePlan(const plan::Plan& plan);
 absl::StatusOr<plan::Plan> readPlan(const std::string& path);
 absl::StatusOr<plan::Plan> parsePlan(const std::string& bytes, const std::string& source);
 
-// Every index, offset and size in range: buffers inside their regions, operands inside buffers, groups a partition of the
-// ranks, members of a collective agree in count, the table has all columns, one schedule per rank. Guards against corruption and mistakes.
+// Every index, offset and size in range: buffers inside their regions, operands inside buffers, groups a partition of
+// the ranks, members of a collective agree in count, the table has all columns, one schedule per rank. Guards against
+// corruption and mistakes.
 absl::Status validatePlan(const plan::Plan& plan);
 
 }  // namespace weft

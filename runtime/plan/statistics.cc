@@ -13,7 +13,9 @@ std::string lower(std::string text) {
 
 }  // namespace
 
-std::string collectiveKindName(plan::CollectiveKind kind) { return lower(plan::CollectiveKind_Name(kind)); }
+std::string collectiveKindName(plan::CollectiveKind kind) {
+  return lower(plan::CollectiveKind_Name(kind));
+}
 
 PlanStatistics statisticsOf(const plan::Plan& plan) {
   PlanStatistics statistics;

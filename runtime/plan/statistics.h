@@ -17,11 +17,11 @@ struct CollectiveCount {
 };
 
 struct PlanStatistics {
-  std::map<std::string, CollectiveCount> collectives;                  // by kind
-  std::map<std::string, std::map<std::string, int64_t>> byFunction;    // function, kind: calls per call of the function
-  int64_t flops = 0;                                                   // per step and rank
-  std::map<std::string, int64_t> memory;                               // bytes per rank by class, slots included
-  int64_t peakBytes = 0;                                               // per rank
+  std::map<std::string, CollectiveCount> collectives;                // by kind
+  std::map<std::string, std::map<std::string, int64_t>> byFunction;  // function, kind: calls per call of the function
+  int64_t flops = 0;                                                 // per step and rank
+  std::map<std::string, int64_t> memory;                             // bytes per rank by class, slots included
+  int64_t peakBytes = 0;                                             // per rank
 };
 
 PlanStatistics statisticsOf(const plan::Plan& plan);

@@ -48,8 +48,7 @@ class Validator {
         return bad("region ", plan::MemoryClass_Name(region.memory()), " has ", region.bytes(), " bytes in ",
                    region.slots(), " slots");
       }
-      if (region.bytes() * region.slots() > kMaxBytes ||
-          (region.slots() != 1 && region.memory() != plan::ACTIVATION)) {
+      if (region.bytes() * region.slots() > kMaxBytes || (region.slots() != 1 && region.memory() != plan::ACTIVATION)) {
         return bad("region ", plan::MemoryClass_Name(region.memory()), " of ", region.bytes(), " bytes has ",
                    region.slots(), " slots");
       }
@@ -189,7 +188,8 @@ class Validator {
       return bad(label, " has an operand of ", width, "-byte elements at offset ", operand.offset(), " + piece x ",
                  operand.piece_stride());
     }
-    const int64_t end = buffer.offset() + operand.offset() + operand.piece_stride() * (plan_.pieces() - 1) + buffer.bytes();
+    const int64_t end =
+        buffer.offset() + operand.offset() + operand.piece_stride() * (plan_.pieces() - 1) + buffer.bytes();
     if (end > room) {
       return bad(label, " reaches byte ", end, " of a region of ", room);
     }
@@ -292,8 +292,8 @@ class Validator {
     }
     if (!fits || in.type() != out.type() ||
         !std::equal(expected.begin(), expected.end(), out.shape().begin(), out.shape().end())) {
-      return bad(instruction.label(), ": input and output shapes of a ",
-                 plan::CollectiveKind_Name(collective.kind()), " over ", members, " ranks do not fit");
+      return bad(instruction.label(), ": input and output shapes of a ", plan::CollectiveKind_Name(collective.kind()),
+                 " over ", members, " ranks do not fit");
     }
     return absl::OkStatus();
   }
@@ -332,6 +332,8 @@ class Validator {
 
 }  // namespace
 
-absl::Status validatePlan(const plan::Plan& plan) { return Validator(plan).run(); }
+absl::Status validatePlan(const plan::Plan& plan) {
+  return Validator(plan).run();
+}
 
 }  // namespace weft

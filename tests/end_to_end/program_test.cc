@@ -1,4 +1,5 @@
-// What a compiled GPT holds and does: its collectives, that the same input gives the same bytes, equality to the bit, memory.
+// What a compiled GPT holds and does: its collectives, that the same input gives the same bytes, equality to the bit,
+// memory.
 
 #include <gtest/gtest.h>
 
@@ -64,8 +65,8 @@ Counts countsOf(const Request& request) {
   return program.ok() ? statisticsOf(program->plan).byFunction : Counts();
 }
 
-// Per call of each function. 55 gradients: 12 in each of 4 layers, wte, wpe, lnf (2), head; the forward all_reduce carries the
-// two scalars of the loss.
+// Per call of each function. 55 gradients: 12 in each of 4 layers, wte, wpe, lnf (2), head; the forward all_reduce
+// carries the two scalars of the loss.
 TEST(CollectivesTest, DataParallelHasOneGradientBucket) {
   EXPECT_EQ(countsOf({.mesh = "dp=4"}), (Counts{{"forward", {{"all_reduce", 1}}}, {"update", {{"all_reduce", 1}}}}));
 }
@@ -211,8 +212,8 @@ TEST(MemoryTest, ResidentGrowthIsThePrediction) {
   }
   ASSERT_EQ(pclose(pipe), 0) << text;
   const nlohmann::json memory = nlohmann::json::parse(text)["memory"];
-  const double predicted = memory["predicted_bytes"];
-  const double resident = memory["resident_growth_bytes"];
+  const double predicted = memory["planned"];
+  const double resident = memory["resident_growth"];
   EXPECT_NEAR(resident, predicted, 0.02 * predicted + (8 << 20)) << memory.dump();
 }
 

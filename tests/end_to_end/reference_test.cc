@@ -1,7 +1,8 @@
-// Another framework's answer: the runs of data/reference (PyTorch, float64), on many meshes, ZeRO levels and micro-batches.
+// Another framework's answer: the runs of data/reference (PyTorch, float64), on many meshes, ZeRO levels and
+// micro-batches.
 //
-// Bounds, from that data's README: losses 2e-6 relative, gradients of step 1 within 1e-5 of their tensor's largest element,
-// weights after step 10: root mean square of (final - expected) at most 1e-3 of that of (expected - init).
+// Bounds, from that data's README: losses 2e-6 relative, gradients of step 1 within 1e-5 of their tensor's largest
+// element, weights after step 10: root mean square of (final - expected) at most 1e-3 of that of (expected - init).
 
 #include <gtest/gtest.h>
 
@@ -202,8 +203,8 @@ TEST_P(ReferenceTest, Gpt) {
   options.micro = GetParam().micro;
   options.gradientOutputs = true;
   options.clipNorm = 0.5;
-  absl::StatusOr<Program> program = compile(
-      g, model.loss, optim::AdamW{.lr = 3e-3, .beta1 = 0.9, .beta2 = 0.95, .weightDecay = 0.1}, options);
+  absl::StatusOr<Program> program =
+      compile(g, model.loss, optim::AdamW{.lr = 3e-3, .beta1 = 0.9, .beta2 = 0.95, .weightDecay = 0.1}, options);
   ASSERT_TRUE(program.ok()) << program.status();
   ReferenceRun(reference("gpt"), program->plan).run();
 }

@@ -21,17 +21,23 @@ std::string errorOf(const Build& build, const CompileOptions& options = {}) {
 }
 
 // "errors_test.cc:LINE" of the line after which it is called.
-std::string line(int number) { return "errors_test.cc:" + std::to_string(number); }
+std::string line(int number) {
+  return "errors_test.cc:" + std::to_string(number);
+}
 
-Tensor lossOf(const Tensor& x) { return mean(mul(x, x)); }
+Tensor lossOf(const Tensor& x) {
+  return mean(mul(x, x));
+}
 
 TEST(ShardErrorTest, SplitDoesNotDivide) {
   const int at = __LINE__ + 3;
-  const std::string error = errorOf([](Graph& g) {
-    Tensor y = matmul(g.input("x", {6, 8}), g.parameter("w", {8, 10}));
-    y.shard({{4, 1}, {1, 1}});
-    return lossOf(y);
-  }, {.devices = 4});
+  const std::string error = errorOf(
+      [](Graph& g) {
+        Tensor y = matmul(g.input("x", {6, 8}), g.parameter("w", {8, 10}));
+        y.shard({{4, 1}, {1, 1}});
+        return lossOf(y);
+      },
+      {.devices = 4});
   EXPECT_THAT(error, HasSubstr(line(at)));
   EXPECT_THAT(error, HasSubstr("6"));
   EXPECT_THAT(error, HasSubstr("4"));
@@ -39,111 +45,123 @@ TEST(ShardErrorTest, SplitDoesNotDivide) {
 }
 
 TEST(ShardErrorTest, WrongNumberOfOperands) {
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({{2, 1}}));
-  }, {.devices = 2});
+  const std::string error =
+      errorOf([](Graph& g) { return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({{2, 1}})); },
+              {.devices = 2});
   EXPECT_THAT(error, HasSubstr("1 operands, the operator 2"));
 }
 
 TEST(ShardErrorTest, WrongNumberOfDimensions) {
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({{2, 1, 1}, {1, 1}}));
-  }, {.devices = 2});
+  const std::string error = errorOf(
+      [](Graph& g) {
+        return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({{2, 1, 1}, {1, 1}}));
+      },
+      {.devices = 2});
   EXPECT_THAT(error, HasSubstr("3 entries, the tensor 2 dimensions"));
 }
 
 TEST(ShardErrorTest, EmptyBraces) {
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({}));
-  }, {.devices = 2});
+  const std::string error =
+      errorOf([](Graph& g) { return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({})); },
+              {.devices = 2});
   EXPECT_THAT(error, HasSubstr("0 operands, the operator 2"));
 }
 
 TEST(ShardErrorTest, SplitBelowOne) {
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({{0, 1}, {1, 1}}));
-  }, {.devices = 2});
+  const std::string error = errorOf(
+      [](Graph& g) { return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({{0, 1}, {1, 1}})); },
+      {.devices = 2});
   EXPECT_THAT(error, HasSubstr("0 parts"));
 }
 
 TEST(ShardErrorTest, NamesAndNumbersMixed) {
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({{2, 1}, {"tp", ""}}));
-  }, {.devices = 2});
+  const std::string error = errorOf(
+      [](Graph& g) {
+        return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({{2, 1}, {"tp", ""}}));
+      },
+      {.devices = 2});
   EXPECT_THAT(error, HasSubstr("mixes numbers of parts and axis names"));
 }
 
 TEST(ShardErrorTest, ContradictorySplitsOfOneFactor) {
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({{1, 2}, {4, 1}}));
-  }, {.devices = 4});
+  const std::string error = errorOf(
+      [](Graph& g) { return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({{1, 2}, {4, 1}})); },
+      {.devices = 4});
   EXPECT_THAT(error, HasSubstr("2"));
   EXPECT_THAT(error, HasSubstr("4"));
 }
 
 TEST(ShardErrorTest, ContradictoryNames) {
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({{"", "dp"}, {"tp", ""}}));
-  }, {.mesh = "dp=2,tp=2"});
+  const std::string error = errorOf(
+      [](Graph& g) {
+        return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({{"", "dp"}, {"tp", ""}}));
+      },
+      {.mesh = "dp=2,tp=2"});
   EXPECT_THAT(error, HasSubstr("dimension 'k'"));
   EXPECT_THAT(error, HasSubstr("write the same axes in both"));
 }
 
 TEST(ShardErrorTest, SecondStrategy) {
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({{2, 1}, {1, 1}}).shard({{1, 1}, {1, 2}}));
-  }, {.devices = 2});
+  const std::string error = errorOf(
+      [](Graph& g) {
+        return lossOf(
+            matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({{2, 1}, {1, 1}}).shard({{1, 1}, {1, 2}}));
+      },
+      {.devices = 2});
   EXPECT_THAT(error, HasSubstr("another strategy already"));
 }
 
 TEST(ShardErrorTest, MorePartsThanRanks) {
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(matmul(g.input("x", {8, 8}), g.parameter("w", {8, 8})).shard({{4, 1}, {1, 4}}));
-  }, {.devices = 8});
+  const std::string error = errorOf(
+      [](Graph& g) { return lossOf(matmul(g.input("x", {8, 8}), g.parameter("w", {8, 8})).shard({{4, 1}, {1, 4}})); },
+      {.devices = 8});
   EXPECT_THAT(error, HasSubstr("16"));
   EXPECT_THAT(error, HasSubstr("8"));
 }
 
 TEST(ShardErrorTest, UnknownAxis) {
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({{"dq", ""}, {"", ""}}));
-  }, {.mesh = "dp=2,tp=2"});
+  const std::string error = errorOf(
+      [](Graph& g) {
+        return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({{"dq", ""}, {"", ""}}));
+      },
+      {.mesh = "dp=2,tp=2"});
   EXPECT_THAT(error, HasSubstr("dq"));
   EXPECT_THAT(error, HasSubstr("dp"));
 }
 
 TEST(ShardErrorTest, AxisUsedTwice) {
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({{"dp", "dp"}, {"dp", ""}}));
-  }, {.mesh = "dp=2,tp=2"});
+  const std::string error = errorOf(
+      [](Graph& g) {
+        return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})).shard({{"dp", "dp"}, {"dp", ""}}));
+      },
+      {.mesh = "dp=2,tp=2"});
   EXPECT_THAT(error, HasSubstr("dp"));
 }
 
 TEST(ShardErrorTest, WholeFactor) {
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(softmax(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4}))).shard({{1, 2}}));
-  }, {.devices = 2});
+  const std::string error = errorOf(
+      [](Graph& g) { return lossOf(softmax(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4}))).shard({{1, 2}})); },
+      {.devices = 2});
   EXPECT_THAT(error, HasSubstr("whole"));
 }
 
 TEST(ShardErrorTest, InputHasNoOperator) {
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(matmul(g.input("x", {4, 8}).shard({{2, 1}}), g.parameter("w", {8, 4})));
-  });
+  const std::string error =
+      errorOf([](Graph& g) { return lossOf(matmul(g.input("x", {4, 8}).shard({{2, 1}}), g.parameter("w", {8, 4}))); });
   EXPECT_THAT(error, HasSubstr("no operator to shard"));
 }
 
 TEST(LayoutErrorTest, BadLayoutText) {
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(constrain(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})), "[{dp},{"));
-  }, {.mesh = "dp=2"});
+  const std::string error = errorOf(
+      [](Graph& g) { return lossOf(constrain(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})), "[{dp},{")); },
+      {.mesh = "dp=2"});
   EXPECT_THAT(error, HasSubstr("errors_test.cc"));
 }
 
 TEST(LayoutErrorTest, ConstraintDoesNotDivide) {
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(constrain(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 5})), "[{},{tp}]"));
-  }, {.mesh = "tp=2"});
+  const std::string error = errorOf(
+      [](Graph& g) { return lossOf(constrain(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 5})), "[{},{tp}]")); },
+      {.mesh = "tp=2"});
   EXPECT_THAT(error, HasSubstr("5"));
 }
 
@@ -151,9 +169,8 @@ TEST(LayoutErrorTest, ParameterPatternWithWrongDimensions) {
   CompileOptions options;
   options.mesh = "tp=2";
   options.layouts = {{"w", "[{tp}]"}};
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})));
-  }, options);
+  const std::string error =
+      errorOf([](Graph& g) { return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4}))); }, options);
   EXPECT_THAT(error, HasSubstr("'w'"));
   EXPECT_THAT(error, HasSubstr("1 dimensions, the parameter 2"));
 }
@@ -162,34 +179,33 @@ TEST(LayoutErrorTest, ParameterThatDoesNotDivide) {
   CompileOptions options;
   options.mesh = "tp=2";
   options.layouts = {{"w", "[{},{tp}]"}};
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 61})));
-  }, options);
+  const std::string error =
+      errorOf([](Graph& g) { return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 61}))); }, options);
   EXPECT_THAT(error, HasSubstr("61"));
 }
 
 TEST(GraphErrorTest, MatmulShapes) {
   const int at = __LINE__ + 2;
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {9, 4})));
-  });
+  const std::string error =
+      errorOf([](Graph& g) { return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {9, 4}))); });
   EXPECT_THAT(error, HasSubstr(line(at)));
   EXPECT_THAT(error, HasSubstr("8"));
   EXPECT_THAT(error, HasSubstr("9"));
 }
 
 TEST(GraphErrorTest, BroadcastShapes) {
-  EXPECT_THAT(errorOf([](Graph& g) { return lossOf(add(g.input("x", {4, 8}), g.parameter("w", {3}))); }), HasSubstr("errors_test.cc"));
+  EXPECT_THAT(errorOf([](Graph& g) { return lossOf(add(g.input("x", {4, 8}), g.parameter("w", {3}))); }),
+              HasSubstr("errors_test.cc"));
 }
 
 TEST(GraphErrorTest, ReshapeElements) {
-  EXPECT_THAT(errorOf([](Graph& g) { return lossOf(reshape(g.input("x", {4, 8}), {5, 7})); }), HasSubstr("32 elements"));
+  EXPECT_THAT(errorOf([](Graph& g) { return lossOf(reshape(g.input("x", {4, 8}), {5, 7})); }),
+              HasSubstr("32 elements"));
 }
 
 TEST(GraphErrorTest, NameTwice) {
-  EXPECT_THAT(errorOf([](Graph& g) {
-    return lossOf(matmul(g.input("x", {4, 8}), g.parameter("x", {8, 4})));
-  }), HasSubstr("named 'x' already"));
+  EXPECT_THAT(errorOf([](Graph& g) { return lossOf(matmul(g.input("x", {4, 8}), g.parameter("x", {8, 4}))); }),
+              HasSubstr("named 'x' already"));
 }
 
 TEST(GraphErrorTest, EmptyDimension) {
@@ -197,13 +213,15 @@ TEST(GraphErrorTest, EmptyDimension) {
 }
 
 TEST(GraphErrorTest, LossIsNoScalar) {
-  EXPECT_THAT(errorOf([](Graph& g) { return matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})); }), HasSubstr("float scalar"));
+  EXPECT_THAT(errorOf([](Graph& g) { return matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})); }),
+              HasSubstr("float scalar"));
 }
 
 TEST(GraphErrorTest, HeadsDoNotDivide) {
   EXPECT_THAT(errorOf([](Graph& g) {
-    return lossOf(nn::TransformerBlock(g, "h0", 30, 4, Init::normal(0.02))(g.input("x", {2, 4, 30})));
-  }), HasSubstr("30 is not a multiple of 4 heads"));
+                return lossOf(nn::TransformerBlock(g, "h0", 30, 4, Init::normal(0.02))(g.input("x", {2, 4, 30})));
+              }),
+              HasSubstr("30 is not a multiple of 4 heads"));
 }
 
 TEST(GraphErrorTest, TensorOfAnotherGraph) {
@@ -213,9 +231,11 @@ TEST(GraphErrorTest, TensorOfAnotherGraph) {
 }
 
 TEST(GraphErrorTest, FileShape) {
-  EXPECT_THAT(errorOf([](Graph& g) {
-    return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4}, Init::zeros(), {.fileShape = {30}})));
-  }), HasSubstr("file shape 30"));
+  EXPECT_THAT(
+      errorOf([](Graph& g) {
+        return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4}, Init::zeros(), {.fileShape = {30}})));
+      }),
+      HasSubstr("file shape 30"));
 }
 
 TEST(OptionErrorTest, Mesh) {
@@ -232,9 +252,11 @@ TEST(OptionErrorTest, Mesh) {
 
 TEST(OptionErrorTest, OperatorThatMixesMicroBatches) {
   const int at = __LINE__ + 2;
-  const std::string error = errorOf([](Graph& g) {
-    return lossOf(softmax(transpose(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})), {1, 0})));
-  }, {.mesh = "dp=2", .micro = 2});
+  const std::string error = errorOf(
+      [](Graph& g) {
+        return lossOf(softmax(transpose(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})), {1, 0})));
+      },
+      {.mesh = "dp=2", .micro = 2});
   EXPECT_THAT(error, HasSubstr(line(at)));
   EXPECT_THAT(error, HasSubstr("micro = 1"));
 }

@@ -1,6 +1,6 @@
-// f32 products through oneDNN against f64 through plain loops, over the shapes a transformer uses: weights, their gradients,
-// attention. Tolerance: rounding of k additions of f32, bounded by k x 2^-24 x the sum of magnitudes; 4x for the scale of
-// intermediate results.
+// f32 products through oneDNN against f64 through plain loops, over the shapes a transformer uses: weights, their
+// gradients, attention. Tolerance: rounding of k additions of f32, bounded by k x 2^-24 x the sum of magnitudes; 4x for
+// the scale of intermediate results.
 
 #include <gtest/gtest.h>
 

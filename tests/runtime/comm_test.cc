@@ -139,8 +139,9 @@ void check(int64_t ranks, const Index& shape, std::pair<int, int> dims, bool ove
     std::vector<float> memory(std::max(in.size(), want.size()));
     std::copy(in.begin(), in.end(), memory.begin());
     std::vector<float> out(want.size());
-    const CollectiveTensor tensor = {memory.data(), overlap ? memory.data() : out.data(), DType::kF32,
-                                     {shape.begin(), shape.end()}, dims.first, dims.second};
+    const CollectiveTensor tensor = {memory.data(), overlap ? memory.data() : out.data(),
+                                     DType::kF32,   {shape.begin(), shape.end()},
+                                     dims.first,    dims.second};
     const absl::Status status = call(comm, {tensor});
     EXPECT_TRUE(status.ok()) << status;
     if (overlap) {
@@ -150,7 +151,9 @@ void check(int64_t ranks, const Index& shape, std::pair<int, int> dims, bool ove
   });
 }
 
-int64_t memberAt(int64_t ranks, int64_t place) { return ranks - 1 - place; }  // as all() orders them
+int64_t memberAt(int64_t ranks, int64_t place) {
+  return ranks - 1 - place;
+}  // as all() orders them
 
 TEST(Communicator, AllGatherJoinsAlongAnyDimension) {
   const Index shape = {3, 2, 5};
@@ -166,7 +169,9 @@ TEST(Communicator, AllGatherJoinsAlongAnyDimension) {
             return at(rank, shape, i);
           });
         };
-        const auto call = [&](InprocCommunicator& comm, const auto& tensors) { return comm.allGather(all(ranks), tensors); };
+        const auto call = [&](InprocCommunicator& comm, const auto& tensors) {
+          return comm.allGather(all(ranks), tensors);
+        };
         check(ranks, shape, {dim, 0}, overlap, call, expected);
       }
     }
@@ -217,7 +222,9 @@ TEST(Communicator, AllToAllMovesBlocks) {
           return at(sender, shape, i);
         });
       };
-      const auto call = [&](InprocCommunicator& comm, const auto& tensors) { return comm.allToAll(all(ranks), tensors); };
+      const auto call = [&](InprocCommunicator& comm, const auto& tensors) {
+        return comm.allToAll(all(ranks), tensors);
+      };
       check(ranks, shape, {dim, split}, code >= 9, call, expected);
     }
   }

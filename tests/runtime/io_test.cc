@@ -17,7 +17,9 @@
 namespace weft {
 namespace {
 
-std::string temporary(const std::string& name) { return testing::TempDir() + "/weft_io_" + name; }
+std::string temporary(const std::string& name) {
+  return testing::TempDir() + "/weft_io_" + name;
+}
 
 std::string contents(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
@@ -40,9 +42,10 @@ std::string withHeader(const std::string& json, size_t dataBytes) {
 
 TEST(Safetensors, RoundTrips) {
   const std::string path = temporary("round.safetensors");
-  const std::vector<SafetensorsTensor> tensors = {
-      {"b.weight", DType::kF32, {2, 3}, std::vector<char>(24, 'x')}, {"a", DType::kI64, {}, std::vector<char>(8, 'y')},
-      {"none", DType::kBF16, {0, 7}, {}},  {"flags", DType::kBool, {3}, {1, 0, 1}}};
+  const std::vector<SafetensorsTensor> tensors = {{"b.weight", DType::kF32, {2, 3}, std::vector<char>(24, 'x')},
+                                                  {"a", DType::kI64, {}, std::vector<char>(8, 'y')},
+                                                  {"none", DType::kBF16, {0, 7}, {}},
+                                                  {"flags", DType::kBool, {3}, {1, 0, 1}}};
   ASSERT_TRUE(writeSafetensors(path, tensors).ok());
   const auto file = SafetensorsFile::open(path);
   ASSERT_TRUE(file.ok()) << file.status();
@@ -100,8 +103,12 @@ TEST(Safetensors, RefusesMalformedFiles) {
       withHeader(entry(f32, "[2]", "[0,8,8]"), 8),
       withHeader(entry(f32, "[2]", "[8,16]"), 16),
       withHeader(entry(f32, "[2]", "[-8,0]"), 8),
-      withHeader(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", 12),
-      withHeader(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}})", 16),
+      withHeader(
+          R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
+          12),
+      withHeader(
+          R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}})",
+          16),
       withHeader(std::string(100000, '['), 0),
   };
   for (size_t i = 0; i < malformed.size(); ++i) {
@@ -113,7 +120,8 @@ TEST(Safetensors, RefusesMalformedFiles) {
 }
 
 TEST(Safetensors, DamageNeverCrashes) {
-  const std::string good = withHeader(R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8);
+  const std::string good =
+      withHeader(R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8);
   for (size_t length = 0; length < good.size(); ++length) {
     EXPECT_FALSE(opened(good.substr(0, length)).ok()) << length;
   }
@@ -212,7 +220,8 @@ TEST(Parameters, ErrorsNameWhatDoesNotFit) {
                                       {"fc.bias", DType::kF32, {2, 3}, std::vector<char>(24)}})
                   .ok());
   const std::string shapes(loadParameters(**to, path).message());
-  EXPECT_NE(shapes.find("'fc.weight' is f32 [2, 5] in the file, f32 [5, 2] in the program"), std::string::npos) << shapes;
+  EXPECT_NE(shapes.find("'fc.weight' is f32 [2, 5] in the file, f32 [5, 2] in the program"), std::string::npos)
+      << shapes;
   EXPECT_FALSE(saveParameters(**to, "/no/such/folder/a").ok());
 }
 

@@ -1,7 +1,7 @@
 // Plans written by hand: the shortest way to a plan with some buffers, kernels and collectives.
 //
-// Every buffer of a class is laid 64-byte aligned after the one before; one INIT and one FORWARD function; the step calls
-// FORWARD once per piece on every rank.
+// Every buffer of a class is laid 64-byte aligned after the one before; one INIT and one FORWARD function; the step
+// calls FORWARD once per piece on every rank.
 #pragma once
 
 #include <string>
@@ -127,8 +127,7 @@ class PlanBuilder {
   }
 
  private:
-  plan::Instruction* operands(int function, const std::vector<uint32_t>& inputs,
-                              const std::vector<uint32_t>& outputs) {
+  plan::Instruction* operands(int function, const std::vector<uint32_t>& inputs, const std::vector<uint32_t>& outputs) {
     plan::Instruction* made = plan_.mutable_functions(function)->add_instructions();
     for (const uint32_t buffer : inputs) {
       made->add_inputs()->set_buffer(buffer);

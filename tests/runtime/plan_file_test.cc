@@ -9,7 +9,6 @@
 
 #include "google/protobuf/stubs/logging.h"
 #include "google/protobuf/util/message_differencer.h"
-
 #include "runtime/exec/executor.h"
 #include "tests/runtime/plan_builder.h"
 #include "tests/runtime/test_kernels.h"
@@ -145,7 +144,8 @@ TEST(PlanFile, RefusesInconsistentPlans) {
       {"columns", [&](plan::Plan& p) { p.mutable_rank_table()->set_columns(huge); }},
       {"group rank", [](plan::Plan& p) { p.mutable_group_sets(0)->mutable_groups(0)->set_ranks(1, 2); }},
       {"group twice", [](plan::Plan& p) { p.mutable_group_sets(0)->mutable_groups(0)->set_ranks(1, 0); }},
-      {"group missing", [](plan::Plan& p) { p.mutable_group_sets(0)->mutable_groups(0)->mutable_ranks()->Truncate(1); }},
+      {"group missing",
+       [](plan::Plan& p) { p.mutable_group_sets(0)->mutable_groups(0)->mutable_ranks()->Truncate(1); }},
       {"tensor buffer", [](plan::Plan& p) { p.mutable_tensors(0)->set_buffer(99); }},
       {"tensor name", [](plan::Plan& p) { p.mutable_tensors(0)->set_name("w"); }},
       {"tensor type", [](plan::Plan& p) { p.mutable_tensors(0)->set_type(plan::I32); }},
@@ -153,18 +153,20 @@ TEST(PlanFile, RefusesInconsistentPlans) {
       {"slices", [](plan::Plan& p) { p.mutable_tensors(0)->add_slices(); }},
       {"slice offset", [](plan::Plan& p) { p.mutable_tensors(0)->mutable_slices(1)->set_offset(1, 5); }},
       {"slice valid", [&](plan::Plan& p) { p.mutable_tensors(0)->mutable_slices(1)->set_valid(1, huge); }},
-      {"operand", [](plan::Plan& p) { p.mutable_functions(1)->mutable_instructions(0)->mutable_inputs(0)->set_buffer(9999); }},
+      {"operand",
+       [](plan::Plan& p) { p.mutable_functions(1)->mutable_instructions(0)->mutable_inputs(0)->set_buffer(9999); }},
       {"operand offset",
        [](plan::Plan& p) { p.mutable_functions(1)->mutable_instructions(0)->mutable_inputs(0)->set_offset(64); }},
       {"piece stride",
-       [](plan::Plan& p) { p.mutable_functions(1)->mutable_instructions(0)->mutable_inputs(0)->set_piece_stride(128); }},
-      {"column", [](plan::Plan& p) { p.mutable_functions(1)->mutable_instructions(0)->mutable_scalars(0)->set_column(1); }},
+       [](plan::Plan& p) {
+         p.mutable_functions(1)->mutable_instructions(0)->mutable_inputs(0)->set_piece_stride(128);
+       }},
+      {"column",
+       [](plan::Plan& p) { p.mutable_functions(1)->mutable_instructions(0)->mutable_scalars(0)->set_column(1); }},
       {"location", [](plan::Plan& p) { p.mutable_functions(1)->mutable_instructions(0)->set_location(5); }},
       {"nothing to do", [](plan::Plan& p) { p.mutable_functions(1)->mutable_instructions(0)->clear_what(); }},
       {"group set",
-       [](plan::Plan& p) {
-         p.mutable_functions(1)->mutable_instructions(1)->mutable_collective()->set_group_set(1);
-       }},
+       [](plan::Plan& p) { p.mutable_functions(1)->mutable_instructions(1)->mutable_collective()->set_group_set(1); }},
       {"gather dim",
        [](plan::Plan& p) { p.mutable_functions(1)->mutable_instructions(1)->mutable_collective()->set_dim(1); }},
       {"collective outputs", [](plan::Plan& p) { p.mutable_functions(1)->mutable_instructions(1)->clear_outputs(); }},

@@ -13,7 +13,9 @@
 namespace weft {
 namespace {
 
-std::string temporary(const std::string& name) { return testing::TempDir() + "/weft_run_" + name; }
+std::string temporary(const std::string& name) {
+  return testing::TempDir() + "/weft_run_" + name;
+}
 
 struct Finished {
   int status = -1;
@@ -66,8 +68,8 @@ TEST(WeftRun, RunsStepsFromFiles) {
                   .ok());
   ASSERT_TRUE(writeSafetensors(init, {{"w", DType::kF32, {4}, bytesOf({100, 200, 300, 400})}}).ok());
   const std::string files = plan + " --data " + data + " --init " + init;
-  const Finished finished = runProgram(files + " --save " + saved + " --print w,one --json --memory --trace " +
-                                       temporary("trace.json"));
+  const Finished finished =
+      runProgram(files + " --save " + saved + " --print w,one --json --memory --trace " + temporary("trace.json"));
   ASSERT_EQ(finished.status, 0) << finished.text;
   const nlohmann::json result = nlohmann::json::parse(finished.text, nullptr, false);
   ASSERT_TRUE(result.is_object()) << finished.text;

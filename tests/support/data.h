@@ -1,5 +1,5 @@
-// Real data for tests. Where the default directory is absent a test skips and says so; where WEFT_DATA_DIR was set, or under
-// CI, missing data fails.
+// Real data for tests. Where the default directory is absent a test skips and says so; where WEFT_DATA_DIR was set, or
+// under CI, missing data fails.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,20 +10,26 @@
 
 namespace weft::tests {
 
-inline std::string dataDirectory() { return WEFT_DATA_DIR; }
+inline std::string dataDirectory() {
+  return WEFT_DATA_DIR;
+}
 
-inline bool dataExists(const std::string& file) { return std::filesystem::exists(dataDirectory() + "/" + file); }
+inline bool dataExists(const std::string& file) {
+  return std::filesystem::exists(dataDirectory() + "/" + file);
+}
 
 // CI has the data or is wrong.
-inline bool dataRequired() { return std::getenv("CI") != nullptr && std::filesystem::exists(dataDirectory()); }
+inline bool dataRequired() {
+  return std::getenv("CI") != nullptr && std::filesystem::exists(dataDirectory());
+}
 
 }  // namespace weft::tests
 
-#define WEFT_REQUIRE_DATA(file)                                                              \
-  if (!weft::tests::dataExists(file)) {                                                      \
-    if (weft::tests::dataRequired()) {                                                       \
-      FAIL() << weft::tests::dataDirectory() << "/" << (file) << " is missing";              \
-    }                                                                                        \
+#define WEFT_REQUIRE_DATA(file)                                                                 \
+  if (!weft::tests::dataExists(file)) {                                                         \
+    if (weft::tests::dataRequired()) {                                                          \
+      FAIL() << weft::tests::dataDirectory() << "/" << (file) << " is missing";                 \
+    }                                                                                           \
     GTEST_SKIP() << weft::tests::dataDirectory() << "/" << (file) << " is not on this machine"; \
-  }                                                                                          \
+  }                                                                                             \
   static_assert(true)

@@ -117,18 +117,22 @@ void printCollectives(const plan::Plan& plan, bool json) {
   }
   for (const Json& entry : out) {
     std::cout << "@" << entry["function"].get<std::string>() << "  " << entry["collective"].get<std::string>() << " of "
-              << entry["operator"].get<std::string>() << ", groups " << entry["groups"].get<std::string>() << "\n    why    "
-              << entry["why"].get<std::string>() << "\n    price  " << entry["bytes_received_per_rank"]
-              << " bytes received per rank, " << entry["seconds"] << " s\n    source " << entry["source"].get<std::string>()
-              << "\n";
+              << entry["operator"].get<std::string>() << ", groups " << entry["groups"].get<std::string>()
+              << "\n    why    " << entry["why"].get<std::string>() << "\n    price  "
+              << entry["bytes_received_per_rank"] << " bytes received per rank, " << entry["seconds"]
+              << " s\n    source " << entry["source"].get<std::string>() << "\n";
   }
   std::cout << out.size() << " collectives\n";
 }
 
 }  // namespace
 
-int statsCommand(int argc, char** argv) { return planCommand("weft stats PLAN", argc, argv, printStatistics); }
+int statsCommand(int argc, char** argv) {
+  return planCommand("weft stats PLAN", argc, argv, printStatistics);
+}
 
-int explainCommand(int argc, char** argv) { return planCommand("weft explain PLAN", argc, argv, printCollectives); }
+int explainCommand(int argc, char** argv) {
+  return planCommand("weft explain PLAN", argc, argv, printCollectives);
+}
 
 }  // namespace weft::tools

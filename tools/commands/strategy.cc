@@ -119,12 +119,12 @@ class Site {
     for (const std::string& text : std::vector<std::string>(absl::StrSplit(flags.text("shapes"), ':'))) {
       WEFT_ASSIGN_OR_RETURN(const Shape shape, parseShape(text));
       const size_t i = operands.size();
-      operands.push_back(mlir::RankedTensorType::get(
-          shape, elementType(builder_, i < types.size() ? types[i] : typeName(op, i))));
+      operands.push_back(
+          mlir::RankedTensorType::get(shape, elementType(builder_, i < types.size() ? types[i] : typeName(op, i))));
     }
     builder_.setInsertionPointToEnd(module_->getBody());
-    auto function = builder_.create<mlir::func::FuncOp>(builder_.getUnknownLoc(), "site",
-                                                        builder_.getFunctionType(operands, {}));
+    auto function =
+        builder_.create<mlir::func::FuncOp>(builder_.getUnknownLoc(), "site", builder_.getFunctionType(operands, {}));
     builder_.setInsertionPointToStart(function.addEntryBlock());
     mlir::NamedAttrList attrs;
     for (const std::string& attribute : attributes) {
@@ -192,8 +192,8 @@ absl::StatusOr<Json> describe(mlir::Operation* op, const Flags& flags) {
   const std::vector<Shape> resultShapes = ir::resultShapes(op);
   WEFT_ASSIGN_OR_RETURN(const Rule rule, Rule::parse(interface.getRule(), operandShapes, resultShapes));
   WEFT_ASSIGN_OR_RETURN(const SplitStrategy split, resolveSplits(rule, in, out, mesh));
-  Json json = {{"accepted", true}, {"mesh", mesh.print()}, {"factors", Json::object()}, {"repeats", split.repeats},
-               {"operands", Json::array()}, {"results", Json::array()}};
+  Json json = {{"accepted", true},         {"mesh", mesh.print()},      {"factors", Json::object()},
+               {"repeats", split.repeats}, {"operands", Json::array()}, {"results", Json::array()}};
   for (size_t f = 0; f < split.axes.size(); ++f) {
     json["factors"][rule.factors()[f].name] = partsOf(split.axes[f]);
   }
@@ -249,7 +249,8 @@ void printText(const Json& json) {
 
 int strategyCommand(int argc, char** argv) {
   if (wantsHelp(argc, argv)) {
-    std::cout << flagHelp(kUsage, strategyFlags()) << "  --attr NAME=VALUE   attribute of the operator; may be repeated\n";
+    std::cout << flagHelp(kUsage, strategyFlags())
+              << "  --attr NAME=VALUE   attribute of the operator; may be repeated\n";
     return 0;
   }
   std::string op;
