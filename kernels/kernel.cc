@@ -1,7 +1,6 @@
 #include "kernels/kernel.h"
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cpu/families.h"
 
 namespace weft {
 
@@ -16,20 +15,6 @@ absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::create(const KernelSpec&
         absl::StrCat("no kernel '", spec.name, "' in this runtime; register it with KernelRegistry::add"));
   }
   return it->second(spec);
-}
-
-KernelRegistry cpuKernels(const CpuKernelOptions& options) {
-  KernelRegistry registry;
-  addElementwiseKernels(registry);
-  addContractionKernels(registry, options);
-  addShapeKernels(registry);
-  addReductionKernels(registry);
-  addNormalizationKernels(registry);
-  addIndexKernels(registry);
-  addAttentionKernels(registry, options);
-  addRandomKernels(registry);
-  addUpdateKernels(registry);
-  return registry;
 }
 
 }  // namespace weft

@@ -30,7 +30,7 @@ Tensor lossOf(const Tensor& x) {
 }
 
 TEST(ShardErrorTest, SplitDoesNotDivide) {
-  const int at = __LINE__ + 3;
+  const int at = __LINE__ + 4;
   const std::string error = errorOf(
       [](Graph& g) {
         Tensor y = matmul(g.input("x", {6, 8}), g.parameter("w", {8, 10}));
@@ -251,7 +251,7 @@ TEST(OptionErrorTest, Mesh) {
 }
 
 TEST(OptionErrorTest, OperatorThatMixesMicroBatches) {
-  const int at = __LINE__ + 2;
+  const int at = __LINE__ + 3;
   const std::string error = errorOf(
       [](Graph& g) {
         return lossOf(softmax(transpose(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})), {1, 0})));

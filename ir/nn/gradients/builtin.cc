@@ -1,6 +1,5 @@
-#include "ir/registry.h"
-
 #include "ir/nn/gradients/gradients.h"
+#include "ir/registry.h"
 
 namespace weft::ir {
 

@@ -1,0 +1,19 @@
+#include "kernels/cpu/families.h"
+
+namespace weft {
+
+KernelRegistry cpuKernels(const CpuKernelOptions& options) {
+  KernelRegistry registry;
+  addElementwiseKernels(registry);
+  addContractionKernels(registry, options);
+  addShapeKernels(registry);
+  addReductionKernels(registry);
+  addNormalizationKernels(registry);
+  addIndexKernels(registry);
+  addAttentionKernels(registry, options);
+  addRandomKernels(registry);
+  addUpdateKernels(registry);
+  return registry;
+}
+
+}  // namespace weft
