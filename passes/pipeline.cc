@@ -86,8 +86,11 @@ void buildPipeline(OpPassManager& manager, const ir::OperatorRegistry& registry,
     manager.addPass(createVerifyLocalPass());
   }
   if (state < 3) {
-    // On explicit collectives. (The reshard planner has already made reduce_scatters where a sum is wanted split.)
+    // On explicit collectives. (The reshard planner has already made most reduce_scatters; first those that are left,
+    // because a bucket has several results.)
+    manager.addPass(createFormReduceScatterPass());
     manager.addPass(createFormBucketsPass());
+    manager.addPass(createVerifyScheduledPass());
   }
 }
 

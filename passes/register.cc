@@ -18,10 +18,12 @@ void registerWeftPasses(const ir::OperatorRegistry& registry) {
   mlir::registerPass([operators] { return createDecidePass(*operators); });
   mlir::registerPass([] { return createInsertReshardsPass(); });
   mlir::registerPass([] { return createLocalizePass(); });
+  mlir::registerPass([] { return createFormReduceScatterPass(); });
   mlir::registerPass([] { return createFormBucketsPass(); });
   mlir::registerPass([] { return createVerifyLogicalPass(); });
   mlir::registerPass([] { return createVerifyAnnotatedPass(); });
   mlir::registerPass([] { return createVerifyLocalPass(); });
+  mlir::registerPass([] { return createVerifyScheduledPass(); });
 }
 
 }  // namespace weft

@@ -1,142 +1,203 @@
-// Joins all_reduces into buckets.
+// Joins collectives into buckets.
 //
-// Walking a function in order, an all_reduce joins the open bucket of its key (groups, reduction, element type) if the
-// bucket may stand where this one stands: nothing in between reads a result of the bucket. Results move down to the
-// last member; a bucket that something needs earlier is closed before that reader.
+// A collective may stand anywhere between the last op that makes one of its operands and the first op that reads one of
+// its results. So each one is an interval of the function, and a bucket is a point in the intervals of all its members.
+// The fewest buckets come from taking, again and again, the collective that is needed first, the point just before that
+// need, and everything of the same key (kind, groups, reduction, dimension, element type) whose operands exist by then.
+// Nothing else moves. Places are looked up anew after every bucket, because a bucket may feed another collective.
 
-#include <map>
+#include <algorithm>
 
 #include "ir/dist/dist.h"
+#include "ir/layout/reshard.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "passes/comm/passes.h"
+#include "passes/support/program.h"
 
 namespace weft {
 namespace {
 
-using namespace mlir;  // NOLINT
+using namespace mlir;  // NOLINT: the file is about MLIR types throughout
 
-int64_t bytesOf(Value value) {
-  auto tensor = cast<RankedTensorType>(value.getType());
-  return tensor.getNumElements() * std::max<int64_t>(tensor.getElementTypeBitWidth() / 8, 1);
-}
+constexpr char kMembersAttr[] = "dist.members";
+// Reasons that a bucket spells out; the others are counted.
+constexpr size_t kReasonsShown = 2;
 
-struct Bucket {
-  SmallVector<ir::dist::AllReduceOp> members;
+using Members = SmallVector<Operation*>;
+
+int64_t operandBytes(Operation* op) {
   int64_t bytes = 0;
-};
-
-using Key = std::tuple<const void*, const void*, const void*>;
-
-Key keyOf(ir::dist::AllReduceOp op) {
-  return {op.getGroups().getAsOpaquePointer(), op.getReduceAttr().getAsOpaquePointer(),
-          cast<RankedTensorType>(op->getOperand(0).getType()).getElementType().getAsOpaquePointer()};
+  for (Value operand : op->getOperands()) {
+    auto tensor = cast<RankedTensorType>(operand.getType());
+    bytes += tensor.getNumElements() * std::max<int64_t>(tensor.getElementTypeBitWidth() / 8, 1);
+  }
+  return bytes;
 }
 
-// Replaces the members by one op in the place of the last.
-void close(Bucket& bucket) {
-  if (bucket.members.size() > 1) {
-    ir::dist::AllReduceOp last = bucket.members.back();
-    OpBuilder builder(last);
-    SmallVector<Value> operands;
-    SmallVector<Type> types;
-    double cost = 0;
-    int64_t received = 0;
-    for (ir::dist::AllReduceOp member : bucket.members) {
-      operands.append(member->operand_begin(), member->operand_end());
-      types.append(member->result_type_begin(), member->result_type_end());
-      cost += member.getCost();
-      received += member.getBytesReceived();
-    }
-    OperationState state(bucket.members.front()->getLoc(), ir::dist::AllReduceOp::getOperationName());
-    state.addOperands(operands);
-    state.addTypes(types);
-    state.addAttributes(bucket.members.front()->getAttrs());
-    state.attributes.set("cost", builder.getF64FloatAttr(cost));
-    state.attributes.set("bytes_received", builder.getI64IntegerAttr(received));
-    state.attributes.set("reason", builder.getStringAttr("bucket of " + std::to_string(bucket.members.size()) +
-                                                         "; first: " + bucket.members.front().getReason().str()));
-    state.attributes.set("nn.name", builder.getStringAttr("bucket of " + std::to_string(bucket.members.size())));
-    Operation* joined = builder.create(state);
-    unsigned next = 0;
-    for (ir::dist::AllReduceOp member : bucket.members) {
-      for (Value result : member->getResults()) {
-        result.replaceAllUsesWith(joined->getResult(next++));
-      }
-      member->erase();
+bool sameKey(Operation* a, Operation* b) {
+  auto same = [&](const char* name) { return a->getAttr(name) == b->getAttr(name); };
+  return a->getName() == b->getName() && same("groups") && same("reduce") && same("dim") &&
+         getElementTypeOrSelf(a->getOperand(0)) == getElementTypeOrSelf(b->getOperand(0));
+}
+
+// The first op that reads a result; the end of the function if none does.
+Operation* firstReader(Operation* op) {
+  Operation* first = op->getBlock()->getTerminator();
+  for (Operation* user : op->getUsers()) {
+    if (user->isBeforeInBlock(first)) {
+      first = user;
     }
   }
-  bucket = {};
+  return first;
+}
+
+bool operandsExistBefore(Operation* op, Operation* point) {
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    Operation* producer = operand.getDefiningOp();
+    return producer == nullptr || producer->isBeforeInBlock(point);
+  });
+}
+
+bool readsOneOf(Operation* op, const Members& members) {
+  return llvm::any_of(op->getOperands(),
+                      [&](Value operand) { return llvm::is_contained(members, operand.getDefiningOp()); });
+}
+
+StringAttr reasonOf(const Members& members, Builder& builder) {
+  std::vector<std::string> reasons;
+  for (Operation* member : members) {
+    auto reason = member->getAttrOfType<StringAttr>("reason");
+    if (reason && !reason.empty() && !llvm::is_contained(reasons, reason.str())) {
+      reasons.push_back(reason.str());
+    }
+  }
+  std::string text = "bucket of " + std::to_string(members.size());
+  for (size_t i = 0; i < std::min(reasons.size(), kReasonsShown); ++i) {
+    text += (i == 0 ? ": " : "; ") + reasons[i];
+  }
+  if (reasons.size() > kReasonsShown) {
+    text += "; and " + std::to_string(reasons.size() - kReasonsShown) + " more";
+  }
+  return builder.getStringAttr(text);
+}
+
+// The names of what the bucket carries, for `weft explain`.
+ArrayAttr namesOf(const Members& members, Builder& builder) {
+  SmallVector<Attribute> names;
+  for (Operation* member : members) {
+    if (auto inner = member->getAttrOfType<ArrayAttr>(kMembersAttr)) {
+      names.append(inner.begin(), inner.end());
+    } else {
+      names.push_back(builder.getStringAttr(labelOf(member)));
+    }
+  }
+  return builder.getArrayAttr(names);
+}
+
+// Priced anew as one collective: the members pay the latency once. Prices are those of the default machine, as in
+// localize.
+void setPrice(Operation* bucket, const Members& members, Builder& builder) {
+  int64_t received = 0;
+  for (Operation* member : members) {
+    auto bytes = member->getAttrOfType<IntegerAttr>("bytes_received");
+    received += bytes ? bytes.getInt() : 0;
+  }
+  const bool whole = isa<ir::dist::AllReduceOp>(bucket);
+  const auto groups = ir::dist::groupLists(bucket->getAttrOfType<ArrayAttr>("groups"));
+  const double cost = collectiveCost(Machine(), whole ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter,
+                                     static_cast<int64_t>(groups.front().size()), received);
+  bucket->setAttr("bytes_received", builder.getI64IntegerAttr(received));
+  bucket->setAttr("cost", builder.getF64FloatAttr(cost));
+}
+
+// Replaces the members by one op just before `point`.
+void join(Members members, Operation* point) {
+  llvm::sort(members, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
+  OpBuilder builder(point);
+  SmallVector<Location> places;
+  SmallVector<Value> operands;
+  SmallVector<Type> types;
+  for (Operation* member : members) {
+    places.push_back(member->getLoc());
+    operands.append(member->operand_begin(), member->operand_end());
+    types.append(member->result_type_begin(), member->result_type_end());
+  }
+  OperationState state(builder.getFusedLoc(places), members.front()->getName());
+  state.addOperands(operands);
+  state.addTypes(types);
+  state.addAttributes(members.front()->getAttrs());
+  Operation* bucket = builder.create(state);
+  bucket->setAttr("reason", reasonOf(members, builder));
+  const ArrayAttr names = namesOf(members, builder);
+  bucket->setAttr(kMembersAttr, names);
+  bucket->setAttr(kNameAttr, builder.getStringAttr("bucket of " + std::to_string(names.size())));
+  setPrice(bucket, members, builder);
+  unsigned next = 0;
+  for (Operation* member : members) {
+    for (Value result : member->getResults()) {
+      result.replaceAllUsesWith(bucket->getResult(next++));
+    }
+    member->erase();
+  }
+}
+
+// What joins `first` at `point`, needed soonest first, while it fits.
+Members membersAt(Operation* first, Operation* point, ArrayRef<Operation*> pending, int64_t bucketBytes) {
+  Members members{first};
+  int64_t bytes = operandBytes(first);
+  for (Operation* other : pending) {
+    if (other == first || !sameKey(first, other) || !operandsExistBefore(other, point) || readsOneOf(other, members) ||
+        bytes + operandBytes(other) > bucketBytes) {
+      continue;
+    }
+    members.push_back(other);
+    bytes += operandBytes(other);
+  }
+  return members;
+}
+
+void formBuckets(Block& block, int64_t bucketBytes) {
+  Members pending;
+  for (Operation& op : block) {
+    if (isa<ir::dist::AllReduceOp, ir::dist::ReduceScatterOp>(op)) {
+      pending.push_back(&op);
+    }
+  }
+  while (!pending.empty()) {
+    llvm::stable_sort(pending, [](Operation* a, Operation* b) {
+      Operation* ofA = firstReader(a);
+      Operation* ofB = firstReader(b);
+      return ofA == ofB ? a->isBeforeInBlock(b) : ofA->isBeforeInBlock(ofB);
+    });
+    Operation* first = pending.front();
+    Operation* point = firstReader(first);
+    const Members members = membersAt(first, point, pending, bucketBytes);
+    llvm::erase_if(pending, [&](Operation* op) { return llvm::is_contained(members, op); });
+    if (members.size() > 1) {
+      join(members, point);
+    }
+  }
 }
 
 class FormBucketsPass : public PassWrapper<FormBucketsPass, OperationPass<ModuleOp>> {
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FormBucketsPass)
-  explicit FormBucketsPass(int64_t bucketBytes) : bucketBytes_(bucketBytes) {}
+  explicit FormBucketsPass(int64_t bytes) { bucketBytes = bytes; }
+  FormBucketsPass(const FormBucketsPass& other) : PassWrapper(other) {}
 
   StringRef getArgument() const override { return "weft-form-buckets"; }
-  StringRef getDescription() const override { return "Join independent all_reduces into buckets"; }
+  StringRef getDescription() const override { return "Join independent reductions into buckets"; }
 
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      hoistReductions(function.getBody().front());
-      runOnBlock(function.getBody().front());
+      formBuckets(function.getBody().front(), bucketBytes);
     }
   }
 
  private:
-  // All_reduces move up to just after their operand, past everything that does not feed them; so those of function
-  // arguments meet at the top.
-  static void hoistReductions(Block& block) {
-    SmallVector<ir::dist::AllReduceOp> reductions(block.getOps<ir::dist::AllReduceOp>());
-    Operation* top = nullptr;
-    for (ir::dist::AllReduceOp op : reductions) {
-      const bool fromArguments = llvm::all_of(op->getOperands(), [](Value v) { return isa<BlockArgument>(v); });
-      if (!fromArguments) {
-        continue;
-      }
-      if (top == nullptr) {
-        op->moveBefore(&block, block.begin());
-      } else {
-        op->moveAfter(top);
-      }
-      top = op;
-    }
-  }
-
-  void runOnBlock(Block& block) {
-    std::map<Key, Bucket> open;
-    std::vector<Key> order;  // of opening: pointers as keys have no stable order
-    for (Operation& op : llvm::make_early_inc_range(block)) {
-      for (const Key& key : order) {
-        if (readsMember(&op, open[key])) {
-          close(open[key]);
-        }
-      }
-      auto reduce = dyn_cast<ir::dist::AllReduceOp>(op);
-      if (!reduce) {
-        continue;
-      }
-      const Key key = keyOf(reduce);
-      if (open.find(key) == open.end()) {
-        order.push_back(key);
-      }
-      Bucket& bucket = open[key];
-      if (bucket.bytes + bytesOf(reduce->getOperand(0)) > bucketBytes_) {
-        close(bucket);
-      }
-      bucket.members.push_back(reduce);
-      bucket.bytes += bytesOf(reduce->getOperand(0));
-    }
-  }
-
-  static bool readsMember(Operation* op, const Bucket& bucket) {
-    return llvm::any_of(bucket.members, [&](ir::dist::AllReduceOp member) {
-      return llvm::any_of(op->getOperands(), [&](Value v) { return v.getDefiningOp() == member.getOperation(); });
-    });
-  }
-
-  int64_t bucketBytes_;
+  Option<int64_t> bucketBytes{*this, "bucket-bytes", llvm::cl::desc("most bytes of operands in one bucket"),
+                              llvm::cl::init(int64_t{64} << 20)};
 };
 
 }  // namespace

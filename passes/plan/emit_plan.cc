@@ -6,14 +6,16 @@
 #include "ir/nn/kernel_attributes.h"
 #include "ir/nn/nn.h"
 #include "kernels/describe/kernel_spec.h"
-#include "passes/plan/pack.h"
+#include "passes/gates/checks.h"
+#include "passes/plan/buffers.h"
+#include "passes/plan/constant_data.h"
 #include "passes/plan/storage.h"
 #include "passes/support/program.h"
 #include "runtime/plan/plan_file.h"
 
 namespace weft {
 
-using namespace mlir;  // NOLINT
+using namespace mlir;  // NOLINT: the file is about MLIR ops throughout
 
 namespace {
 
@@ -23,16 +25,9 @@ constexpr std::pair<const char*, plan::FunctionKind> kFunctions[] = {{"init", pl
                                                                      {"backward", plan::BACKWARD},
                                                                      {"update", plan::UPDATE}};
 
-DType elementType(Value value) {
-  Type type = cast<RankedTensorType>(value.getType()).getElementType();
-  if (auto real = dyn_cast<FloatType>(type)) {
-    return real.isF64() ? DType::kF64 : real.isBF16() ? DType::kBF16 : real.isF16() ? DType::kF16 : DType::kF32;
-  }
-  return type.isInteger(1) ? DType::kBool : type.isInteger(64) ? DType::kI64 : DType::kI32;
-}
-
-TensorSpec specOf(Value value) {
-  return {elementType(value), ir::shapeOf(value)};
+bool isCollective(Operation* op) {
+  return isa<ir::dist::AllReduceOp, ir::dist::AllGatherOp, ir::dist::ReduceScatterOp, ir::dist::AllToAllOp,
+             ir::dist::PermuteOp>(op);
 }
 
 void writeAttribute(const weft::Attribute& from, plan::Attribute* to) {
@@ -49,44 +44,15 @@ void writeAttribute(const weft::Attribute& from, plan::Attribute* to) {
   }
 }
 
-// The elements of a constant as bytes, little-endian.
-std::string constantBytes(ir::nn::ConstantOp op) {
-  auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
-  const int64_t count = cast<RankedTensorType>(op->getResult(0).getType()).getNumElements();
-  std::string bytes;
-  auto append = [&](const llvm::APInt& value, unsigned width) {
-    const uint64_t word = value.getZExtValue();
-    bytes.append(reinterpret_cast<const char*>(&word), std::max(width / 8, 1u));
-  };
-  for (int64_t i = 0; elements && i < count; ++i) {
-    const int64_t at = elements.isSplat() ? 0 : i;
-    if (isa<FloatType>(elements.getElementType())) {
-      append((*(elements.value_begin<llvm::APFloat>() + at)).bitcastToAPInt(),
-             elements.getElementType().getIntOrFloatBitWidth());
-    } else {
-      append(*(elements.value_begin<llvm::APInt>() + at), elements.getElementType().getIntOrFloatBitWidth());
-    }
-  }
-  return bytes;
-}
-
 class PlanEmitter {
  public:
   explicit PlanEmitter(ModuleOp module) : module_(module) {}
 
   LogicalResult run() {
-    FailureOr<Mesh> mesh = meshOf(module_);
-    if (failed(mesh)) {
+    if (failed(checkScheduled(module_))) {
       return failure();
     }
-    plan_.set_format_version(kPlanFormatVersion);
-    plan_.set_name(module_.getName() ? module_.getName()->str() : "step");
-    plan_.set_mesh(mesh->print());
-    plan_.set_ranks(mesh->ranks());
-    plan_.set_pieces(mesh->pieces());
-    if (auto decisions = module_->getAttrOfType<StringAttr>(kDecisionsAttr)) {
-      plan_.set_decisions(decisions.getValue().str());
-    }
+    writeHeader(*meshOf(module_));
     readRankTable();
     for (const auto& [name, kind] : kFunctions) {
       if (auto function = module_.lookupSymbol<func::FuncOp>(name)) {
@@ -94,109 +60,76 @@ class PlanEmitter {
         kinds_.push_back(kind);
       }
     }
-    FailureOr<StorageAssignment> storage = assignStorage(functions_);
-    if (failed(storage)) {
-      return failure();
-    }
-    storage_ = *std::move(storage);
-    layOut();
+    storage_ = assignStorage(functions_, visibleNames());
+    BufferTable buffers(storage_, functions_.size(), plan_);
+    buffers_ = &buffers;
     for (size_t i = 0; i < functions_.size(); ++i) {
-      emitFunction(functions_[i], i);
+      if (failed(emitFunction(functions_[i], i))) {
+        return failure();
+      }
     }
-    finishRegions();
+    emitTensors();
+    buffers.writeRegions(workspace_);
     emitRankTable();
     emitSchedules();
-    return emitTensors();
+    return success();
   }
 
   plan::Plan takePlan() { return std::move(plan_); }
 
  private:
+  void writeHeader(const Mesh& mesh) {
+    plan_.set_format_version(kPlanFormatVersion);
+    plan_.set_name(module_.getName() ? module_.getName()->str() : "step");
+    plan_.set_mesh(mesh.print());
+    plan_.set_ranks(mesh.ranks());
+    plan_.set_pieces(mesh.pieces());
+    plan_.set_program("train");
+    if (auto decisions = module_->getAttrOfType<StringAttr>(kDecisionsAttr)) {
+      plan_.set_decisions(decisions.getValue().str());
+    }
+  }
+
   void readRankTable() {
-    if (auto table = module_->getAttrOfType<DenseIntElementsAttr>("dist.rank_table")) {
-      const int64_t columns = table.getType().getDimSize(1);
-      columns_.assign(columns, std::vector<int64_t>(plan_.ranks()));
-      auto values = table.getValues<int64_t>();
-      for (int64_t rank = 0; rank < plan_.ranks(); ++rank) {
-        for (int64_t c = 0; c < columns; ++c) {
-          columns_[c][rank] = values[rank * columns + c];
-        }
+    auto table = module_->getAttrOfType<DenseIntElementsAttr>("dist.rank_table");
+    const int64_t columns = table ? table.getType().getDimSize(1) : 0;
+    columns_.assign(columns, std::vector<int64_t>(plan_.ranks()));
+    int64_t next = 0;
+    for (int64_t i = 0; i < columns * plan_.ranks(); ++i) {
+      columns_[i % columns][i / columns] = table.getValues<int64_t>()[next++];
+    }
+  }
+
+  // Names of buffers that the host reads or writes.
+  std::set<std::string> visibleNames() {
+    std::set<std::string> names;
+    for (DictionaryAttr tensor : tensors()) {
+      names.insert(tensor.getAs<StringAttr>("value").getValue().str());
+    }
+    return names;
+  }
+
+  std::vector<DictionaryAttr> tensors() {
+    std::vector<DictionaryAttr> entries;
+    if (auto list = module_->getAttrOfType<ArrayAttr>("dist.tensors")) {
+      for (mlir::Attribute entry : list) {
+        entries.push_back(cast<DictionaryAttr>(entry));
       }
     }
+    return entries;
   }
 
-  // Offsets of all storages: classes that live long one after another, activations and transients packed by lifetime.
-  void layOut() {
-    offsets_.assign(storage_.storages.size(), 0);
-    const size_t count = storage_.storages.size();
-    for (size_t i = 0; i < count; ++i) {
-      const Storage& entry = storage_.storages[i];
-      if (entry.memory != plan::TRANSIENT && entry.memory != plan::ACTIVATION) {
-        offsets_[i] = regions_[entry.memory].bytes;
-        regions_[entry.memory].bytes += alignUp(entry.bytes);
-        regions_[entry.memory].maxLive = regions_[entry.memory].bytes;
-      }
-    }
-    packClass(plan::ACTIVATION, -1);
-    for (size_t f = 0; f < functions_.size(); ++f) {
-      packClass(plan::TRANSIENT, static_cast<int>(f));
-    }
-  }
-
-  void packClass(plan::MemoryClass memory, int function) {
-    std::vector<size_t> members;
-    std::vector<PackItem> items;
-    for (size_t i = 0; i < storage_.storages.size(); ++i) {
-      const Storage& entry = storage_.storages[i];
-      if (entry.memory == memory && (function < 0 || entry.function == function)) {
-        members.push_back(i);
-        items.push_back({entry.first, entry.last + 1, entry.bytes});
-      }
-    }
-    const Packing packing = pack(items);
-    for (size_t k = 0; k < members.size(); ++k) {
-      offsets_[members[k]] = packing.offsets[k];
-    }
-    Extent& region = regions_[memory];
-    region.bytes = std::max(region.bytes, packing.bytes);
-    region.maxLive = std::max(region.maxLive, packing.maxLive);
-  }
-
-  // The buffer of a value: its storage seen with the value's type and shape.
-  uint32_t bufferOf(Value value, int storage) {
-    const TensorSpec spec = specOf(value);
-    std::string key = std::to_string(storage) + dtypeName(spec.type);
-    for (const int64_t size : spec.shape) {
-      key += "," + std::to_string(size);
-    }
-    const auto [it, added] = buffers_.try_emplace(key, static_cast<uint32_t>(plan_.buffers_size()));
-    if (added) {
-      plan::Buffer* buffer = plan_.add_buffers();
-      buffer->set_memory(storage_.storages[storage].memory);
-      buffer->set_offset(offsets_[storage]);
-      buffer->set_bytes(spec.bytes());
-      buffer->set_type(elementTypeOf(spec.type));
-      buffer->mutable_shape()->Assign(spec.shape.begin(), spec.shape.end());
-      Operation* producer = value.getDefiningOp();
-      buffer->set_label(storage_.storages[storage].memory == plan::TRANSIENT && producer != nullptr
-                            ? labelOf(producer)
-                            : storage_.storages[storage].label);
-    }
-    return it->second;
-  }
-
-  void addOperand(Value value, int storage, google::protobuf::RepeatedPtrField<plan::Operand>* operands) {
-    operands->Add()->set_buffer(bufferOf(value, storage));
-  }
-
-  void emitFunction(func::FuncOp function, size_t index) {
+  LogicalResult emitFunction(func::FuncOp function, size_t index) {
     plan::Function* made = plan_.add_functions();
     made->set_name(function.getName().str());
     made->set_kind(kinds_[index]);
     for (Operation& op : function.getBody().front().without_terminator()) {
       if (auto constant = dyn_cast<ir::nn::ConstantOp>(op)) {
-        plan_.mutable_buffers(bufferOf(constant->getResult(0), storage_.of[constant->getResult(0)]))
-            ->set_data(constantBytes(constant));
+        FailureOr<std::string> data = constantData(constant);
+        if (failed(data)) {
+          return failure();
+        }
+        plan_.mutable_buffers(static_cast<int>(buffers_->of(constant->getResult(0))))->set_data(*std::move(data));
       } else if (!storage_.views.contains(&op)) {
         emitInstruction(&op, made->add_instructions());
       }
@@ -204,33 +137,38 @@ class PlanEmitter {
     for (const Copy& copy : storage_.copies[index]) {
       plan::Instruction* instruction = made->add_instructions();
       instruction->set_kernel("reshape");
-      instruction->set_label("copy of " + storage_.storages[copy.storage].label);
-      instruction->set_location(locationOf(copy.from.getLoc()));
-      addOperand(copy.from, storage_.of[copy.from], instruction->mutable_inputs());
-      addOperand(copy.from, copy.storage, instruction->mutable_outputs());
+      instruction->set_label("copy to " + storage_.storages[copy.to].label);
+      instruction->set_location(locationOf(copy.like.getLoc()));
+      instruction->add_inputs()->set_buffer(buffers_->of(copy.like, copy.from));
+      instruction->add_outputs()->set_buffer(buffers_->of(copy.like, copy.to));
     }
+    return success();
   }
 
   void emitInstruction(Operation* op, plan::Instruction* instruction) {
     for (Value operand : op->getOperands()) {
-      addOperand(operand, storage_.of[operand], instruction->mutable_inputs());
+      instruction->add_inputs()->set_buffer(buffers_->of(operand));
     }
     for (Value result : op->getResults()) {
-      addOperand(result, storage_.of[result], instruction->mutable_outputs());
+      instruction->add_outputs()->set_buffer(buffers_->of(result));
     }
     instruction->set_label(labelOf(op));
     instruction->set_location(locationOf(op->getLoc()));
-    if (op->hasAttr("reason")) {
-      emitCollective(op, instruction->mutable_collective());
-      return;
+    if (isCollective(op)) {
+      emitCollective(op, instruction);
+    } else {
+      emitKernel(op, instruction);
     }
+  }
+
+  void emitKernel(Operation* op, plan::Instruction* instruction) {
     instruction->set_kernel(op->getName().stripDialect().str());
     KernelSpec spec{instruction->kernel(), {}, {}, ir::kernelAttributes(op), 0};
     for (Value operand : op->getOperands()) {
-      spec.inputs.push_back(specOf(operand));
+      spec.inputs.push_back(tensorSpec(operand));
     }
     for (Value result : op->getResults()) {
-      spec.outputs.push_back(specOf(result));
+      spec.outputs.push_back(tensorSpec(result));
     }
     for (const auto& [name, value] : spec.attributes) {
       writeAttribute(value, &(*instruction->mutable_attributes())[name]);
@@ -250,36 +188,53 @@ class PlanEmitter {
     }
   }
 
-  void emitCollective(Operation* op, plan::Collective* collective) {
+  void emitCollective(Operation* op, plan::Instruction* instruction) {
     static const std::map<std::string, plan::CollectiveKind> kKinds = {{"all_reduce", plan::ALL_REDUCE},
                                                                        {"all_gather", plan::ALL_GATHER},
                                                                        {"reduce_scatter", plan::REDUCE_SCATTER},
                                                                        {"all_to_all", plan::ALL_TO_ALL},
                                                                        {"permute", plan::PERMUTE}};
-    collective->set_kind(kKinds.at(op->getName().stripDialect().str()));
+    plan::Collective* collective = instruction->mutable_collective();
     auto integer = [&](StringRef name) {
       auto attr = op->getAttrOfType<IntegerAttr>(name);
       return attr ? attr.getInt() : 0;
     };
+    auto text = [&](StringRef name) {
+      auto attr = op->getAttrOfType<StringAttr>(name);
+      return attr ? attr.getValue().str() : std::string();
+    };
+    collective->set_kind(kKinds.at(op->getName().stripDialect().str()));
     collective->set_dim(integer("dim"));
     collective->set_split_dim(integer("split_dim"));
     collective->set_bytes_received(integer("bytes_received"));
-    if (auto reduce = op->getAttrOfType<StringAttr>("reduce")) {
-      collective->set_reduction(reduce.getValue() == "max"   ? plan::MAX
-                                : reduce.getValue() == "min" ? plan::MIN
-                                                             : plan::SUM);
-    }
+    collective->set_reduction(text("reduce") == "max" ? plan::MAX : text("reduce") == "min" ? plan::MIN : plan::SUM);
+    collective->set_reason(text("reason"));
+    auto cost = op->getAttrOfType<FloatAttr>("cost");
+    collective->set_cost(cost ? cost.getValueAsDouble() : 0);
+    collective->set_source_column(-1);
     if (auto groups = op->getAttrOfType<ArrayAttr>("groups")) {
       collective->set_group_set(groupSet(groups));
     }
     if (auto source = op->getAttrOfType<DenseI64ArrayAttr>("source")) {
-      collective->set_source_column(static_cast<int64_t>(columns_.size()));
-      columns_.emplace_back(source.asArrayRef().begin(), source.asArrayRef().end());
+      collective->set_source_column(column({source.asArrayRef().begin(), source.asArrayRef().end()}));
     }
-    if (auto cost = op->getAttrOfType<FloatAttr>("cost")) {
-      collective->set_cost(cost.getValueAsDouble());
+    if (auto members = op->getAttrOfType<ArrayAttr>("dist.members")) {
+      std::string names;
+      for (auto name : members.getAsRange<StringAttr>()) {
+        names += (names.empty() ? "" : ", ") + name.str();
+      }
+      (*instruction->mutable_attributes())["members"].set_text(names);
     }
-    collective->set_reason(op->getAttrOfType<StringAttr>("reason").getValue().str());
+  }
+
+  // A column of the rank table with these values, found or added.
+  int64_t column(std::vector<int64_t> values) {
+    const auto it = std::find(columns_.begin(), columns_.end(), values);
+    if (it == columns_.end()) {
+      columns_.push_back(std::move(values));
+      return static_cast<int64_t>(columns_.size()) - 1;
+    }
+    return it - columns_.begin();
   }
 
   uint32_t groupSet(ArrayAttr groups) {
@@ -304,20 +259,6 @@ class PlanEmitter {
       made->set_line(line);
     }
     return it->second;
-  }
-
-  void finishRegions() {
-    regions_[plan::WORKSPACE] = {alignUp(workspace_), alignUp(workspace_)};
-    int64_t peak = 0;
-    for (const auto& [memory, extent] : regions_) {
-      plan::Region* region = plan_.mutable_memory()->add_regions();
-      region->set_memory(memory);
-      region->set_bytes(extent.bytes);
-      region->set_max_live(extent.maxLive);
-      region->set_slots(1);
-      peak += extent.bytes;
-    }
-    plan_.mutable_memory()->set_peak_bytes(peak);
   }
 
   void emitRankTable() {
@@ -353,14 +294,12 @@ class PlanEmitter {
     }
   }
 
-  LogicalResult emitTensors() {
+  void emitTensors() {
     static const std::map<std::string, plan::TensorKind> kKinds = {{"input", plan::TENSOR_INPUT},
                                                                    {"parameter", plan::TENSOR_PARAMETER},
                                                                    {"state", plan::TENSOR_STATE},
                                                                    {"output", plan::TENSOR_OUTPUT}};
-    auto tensors = module_->getAttrOfType<ArrayAttr>("dist.tensors");
-    for (mlir::Attribute entry : tensors ? tensors.getValue() : ArrayRef<mlir::Attribute>()) {
-      auto tensor = cast<DictionaryAttr>(entry);
+    for (DictionaryAttr tensor : tensors()) {
       auto text = [&](StringRef key) { return tensor.getAs<StringAttr>(key).getValue().str(); };
       const auto storage = storage_.named.find(text("value"));
       if (storage == storage_.named.end()) {
@@ -370,14 +309,15 @@ class PlanEmitter {
       plan::NamedTensor* made = plan_.add_tensors();
       made->set_name(text("name"));
       made->set_kind(kKinds.at(text("kind")));
-      made->set_type(elementTypeOf(parseDType(text("type")).value_or(DType::kF32)));
+      made->set_type(elementTypeOf(*parseDType(text("type"))));
       auto numbers = [](mlir::Attribute attr, google::protobuf::RepeatedField<int64_t>* to) {
         ArrayRef<int64_t> values = cast<DenseI64ArrayAttr>(attr).asArrayRef();
         to->Assign(values.begin(), values.end());
       };
       numbers(tensor.get("shape"), made->mutable_shape());
       numbers(tensor.get("file_shape"), made->mutable_file_shape());
-      made->set_pad_value(tensor.getAs<FloatAttr>("pad_value").getValueAsDouble());
+      auto pad = tensor.getAs<FloatAttr>("pad_value");
+      made->set_pad_value(pad ? pad.getValueAsDouble() : 0);
       auto offsets = tensor.getAs<ArrayAttr>("offsets");
       auto valid = tensor.getAs<ArrayAttr>("valid");
       for (size_t rank = 0; rank < offsets.size(); ++rank) {
@@ -385,10 +325,8 @@ class PlanEmitter {
         numbers(offsets[rank], slice->mutable_offset());
         numbers(valid[rank], slice->mutable_valid());
       }
-      const Value value = valueNamed(text("value"));
-      made->set_buffer(bufferOf(value, storage->second));
+      made->set_buffer(buffers_->of(valueNamed(text("value")), storage->second));
     }
-    return success();
   }
 
   // Some argument or result of that name: it has the buffer's type and shape.
@@ -408,19 +346,12 @@ class PlanEmitter {
     return Value();
   }
 
-  struct Extent {
-    int64_t bytes = 0;
-    int64_t maxLive = 0;
-  };
-
   ModuleOp module_;
   plan::Plan plan_;
   std::vector<func::FuncOp> functions_;
   std::vector<plan::FunctionKind> kinds_;
   StorageAssignment storage_;
-  std::vector<int64_t> offsets_;
-  std::map<plan::MemoryClass, Extent> regions_;
-  std::map<std::string, uint32_t> buffers_;
+  BufferTable* buffers_ = nullptr;  // while run() runs
   llvm::DenseMap<mlir::Attribute, uint32_t> groupSets_;
   std::map<std::pair<std::string, int64_t>, uint32_t> locations_;
   std::vector<std::vector<int64_t>> columns_;
@@ -434,7 +365,11 @@ absl::StatusOr<plan::Plan> emitPlan(ModuleOp module) {
   if (failed(emitter.run())) {
     return absl::InvalidArgumentError("the plan could not be emitted; see the diagnostics");
   }
-  return emitter.takePlan();
+  plan::Plan plan = emitter.takePlan();
+  if (absl::Status status = validatePlan(plan); !status.ok()) {
+    return status;
+  }
+  return plan;
 }
 
 }  // namespace weft

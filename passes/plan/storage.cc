@@ -5,24 +5,28 @@
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
 #include "kernels/describe/kernel_spec.h"
+#include "passes/plan/copies.h"
+#include "passes/support/program.h"
 
 namespace weft {
 
-using namespace mlir;  // NOLINT
+using namespace mlir;  // NOLINT: the file is about MLIR values throughout
 
 namespace {
 
-plan::MemoryClass memoryClass(const std::string& name) {
+plan::MemoryClass memoryClass(StringRef name) {
   static const std::map<std::string, plan::MemoryClass> kClasses = {
       {"parameter", plan::PARAMETER}, {"state", plan::STATE},   {"accumulator", plan::ACCUMULATOR},
       {"input", plan::INPUT},         {"output", plan::OUTPUT}, {"activation", plan::ACTIVATION},
       {"constant", plan::CONSTANT}};
-  const auto it = kClasses.find(name);
-  return it == kClasses.end() ? plan::TRANSIENT : it->second;
+  return kClasses.at(name.str());
 }
 
 // May result `output` take the memory of operand `input`?
 bool inPlace(Operation* op, unsigned input, unsigned output) {
+  if (op->getOperand(input).getType() != op->getResult(output).getType()) {
+    return false;
+  }
   if (isa<ir::nn::AdamOp>(op)) {
     return (input == 0 && output == 0) || (input == 2 && output == 1) || (input == 3 && output == 2);
   }
@@ -32,192 +36,299 @@ bool inPlace(Operation* op, unsigned input, unsigned output) {
   if (isa<ir::dist::AllReduceOp>(op)) {
     return input == output;
   }
-  return output == 0 && mayRunInPlace(op->getName().stripDialect().str(), input) &&
-         op->getOperand(input).getType() == op->getResult(0).getType();
+  return output == 0 && mayRunInPlace(op->getName().stripDialect().str(), input);
 }
+
+struct NameFacts {
+  int writers = 0;      // functions that return it
+  int lastWriter = -1;  // index of the last of them
+  int lastReader = -1;  // index of the last function that takes it as an argument
+};
 
 class Assigner {
  public:
-  FailureOr<StorageAssignment> run(const std::vector<func::FuncOp>& functions) {
-    for (func::FuncOp function : functions) {
-      for (Operation& op : function.getBody().front()) {
-        result_.steps[&op] = step_++;
+  Assigner(const std::vector<func::FuncOp>& functions, const std::set<std::string>& visible)
+      : functions_(functions), visible_(visible) {}
+
+  StorageAssignment run() {
+    int64_t step = 0;
+    for (size_t f = 0; f < functions_.size(); ++f) {
+      for (Operation& op : functions_[f].getBody().front()) {
+        out_.steps[&op] = step++;
+      }
+      for (unsigned i = 0; i < functions_[f].getNumArguments(); ++i) {
+        facts_[nameOf(functions_[f].getArgAttrDict(i))].lastReader = static_cast<int>(f);
+      }
+      for (unsigned i = 0; i < functions_[f].getNumResults(); ++i) {
+        NameFacts& facts = facts_[nameOf(functions_[f].getResultAttrDict(i))];
+        ++facts.writers;
+        facts.lastWriter = static_cast<int>(f);
       }
     }
-    for (size_t i = 0; i < functions.size(); ++i) {
-      result_.copies.emplace_back();
-      if (failed(assignFunction(functions[i], static_cast<int>(i)))) {
-        return failure();
-      }
+    for (size_t f = 0; f < functions_.size(); ++f) {
+      assignFunction(static_cast<int>(f));
     }
-    return std::move(result_);
+    return std::move(out_);
   }
 
  private:
-  LogicalResult assignFunction(func::FuncOp function, int index) {
-    function_ = index;
-    isUpdate_ = function.getName() == "update";
-    Block& body = function.getBody().front();
-    for (BlockArgument argument : body.getArguments()) {
-      FailureOr<int> storage = named(argument, function.getArgAttrDict(argument.getArgNumber()));
-      if (failed(storage)) {
-        return failure();
-      }
-      bind(argument, *storage);
+  // A value and its views: one content of one storage.
+  struct Cell {
+    int storage = -1;
+    int64_t lastUse = -1;
+  };
+
+  static std::string nameOf(DictionaryAttr attrs) { return attrs.getAs<StringAttr>("dist.value").getValue().str(); }
+
+  void assignFunction(int index) {
+    index_ = index;
+    function_ = functions_[index];
+    occupant_.clear();
+    cellOf_.clear();
+    cells_.clear();
+    targets_.clear();
+    copies_.clear();
+    for (BlockArgument argument : function_.getArguments()) {
+      const int storage = named(argument, function_.getArgAttrDict(argument.getArgNumber()));
+      const auto known = occupant_.find(storage);
+      bind(argument, known == occupant_.end() ? newCell(storage) : known->second);
     }
-    Operation* terminator = body.getTerminator();
-    // The named storage each returned value should be written to; the first name wins, others are copies.
-    llvm::DenseMap<Value, int> targets;
-    for (unsigned i = 0; i < terminator->getNumOperands(); ++i) {
-      Value value = terminator->getOperand(i);
-      FailureOr<int> storage = named(value, function.getResultAttrDict(i));
-      if (failed(storage)) {
-        return failure();
-      }
-      if (value.getDefiningOp() == nullptr || targets.count(value) > 0 || !writable(value, *storage, body)) {
-        result_.copies.back().push_back({value, *storage});
+    std::vector<unsigned> fresh;
+    for (unsigned i = 0; i < function_.getNumResults(); ++i) {
+      if (isFresh(i)) {
+        fresh.push_back(i);
       } else {
-        targets[value] = *storage;
+        target(returned(function_, i), named(returned(function_, i), function_.getResultAttrDict(i)));
       }
     }
-    for (Operation& op : body.without_terminator()) {
+    for (Operation& op : function_.getBody().front().without_terminator()) {
       for (OpResult result : op.getResults()) {
-        const auto target = targets.find(result);
-        bind(result, target != targets.end() ? target->second : place(&op, result));
+        place(&op, result);
       }
     }
-    for (const Copy& copy : result_.copies.back()) {
-      touch(copy.storage, result_.steps[terminator]);
+    for (const unsigned i : fresh) {
+      settle(returned(function_, i), function_.getResultAttrDict(i));
     }
-    return success();
+    finishCopies();
   }
 
-  FailureOr<int> named(Value value, DictionaryAttr attrs) {
-    auto name = attrs ? attrs.getAs<StringAttr>("dist.value") : StringAttr();
-    auto memory = attrs ? attrs.getAs<StringAttr>("dist.memory") : StringAttr();
-    if (!name || !memory) {
-      return emitError(value.getLoc(), "an argument or result of a local function has no dist.value or dist.memory"),
-             failure();
-    }
-    const auto [it, added] =
-        result_.named.try_emplace(name.getValue().str(), static_cast<int>(result_.storages.size()));
+  // The storage of a name; made on first sight.
+  int named(Value value, DictionaryAttr attrs) {
+    const std::string name = nameOf(attrs);
+    const auto [it, added] = out_.named.try_emplace(name, static_cast<int>(out_.storages.size()));
     if (added) {
-      result_.storages.push_back({memoryClass(memory.getValue().str()), bytesOf(value), -1, -1, -1, it->first});
-    }
-    const Storage& storage = result_.storages[it->second];
-    if (storage.bytes != bytesOf(value) || storage.memory != memoryClass(memory.getValue().str())) {
-      return emitError(value.getLoc()) << "'" << it->first << "' has " << storage.bytes << " bytes elsewhere and "
-                                       << bytesOf(value) << " here, or another memory class (" << memory.getValue()
-                                       << ")",
-             failure();
+      addStorage({memoryClass(attrs.getAs<StringAttr>("dist.memory").getValue()), bytesOf(value), -1, -1, -1, name});
+      names_[it->second].push_back(name);
     }
     return it->second;
   }
 
-  // May the producer of `value` write straight into the named storage? Not while an argument of that name is still to
-  // be read, nor when the producer reads it other than in place.
-  bool writable(Value value, int storage, Block& body) {
+  // Is result `i` the only writer of its name, and the name new? Then its storage may be whatever its value lies in.
+  bool isFresh(unsigned i) {
+    const std::string name = nameOf(function_.getResultAttrDict(i));
+    return facts_[name].writers == 1 && out_.named.find(name) == out_.named.end();
+  }
+
+  void target(Value value, int storage) {
     Operation* producer = value.getDefiningOp();
-    if (isa<ir::nn::ConstantOp>(producer)) {
+    if (producer == nullptr || isa<ir::nn::ConstantOp>(producer) || targets_.count(value) > 0) {
+      copies_.push_back({value, -1, storage});
+    } else {
+      targets_[value] = storage;
+    }
+  }
+
+  void place(Operation* op, OpResult result) {
+    if (isa<ir::nn::ConstantOp>(op)) {
+      return bind(result, newCell(constantStorage(op)));
+    }
+    const auto wanted = targets_.find(result);
+    if (wanted != targets_.end()) {
+      if (mayWrite(op, result, wanted->second)) {
+        describe(wanted->second, op);
+        return bind(result, newCell(wanted->second));
+      }
+      copies_.push_back({result, -1, wanted->second});
+    }
+    if (isa<ir::nn::ReshapeOp>(op)) {
+      out_.views.insert(op);
+      return bind(result, cellOf_[op->getOperand(0)]);
+    }
+    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+      const int storage = cells_[cellOf_[op->getOperand(i)]].storage;
+      if (reusable(storage) && inPlace(op, i, result.getResultNumber()) && mayWrite(op, result, storage)) {
+        return bind(result, newCell(storage));
+      }
+    }
+    bind(result, newCell(addStorage({plan::TRANSIENT, bytesOf(result), -1, -1, index_, labelOf(op)})));
+  }
+
+  // Is what the storage holds read no more after `op`, and by `op` only in a way that `result` may take its place?
+  bool mayWrite(Operation* op, OpResult result, int storage) {
+    const auto it = occupant_.find(storage);
+    if (it == occupant_.end() || cells_[it->second].lastUse < out_.steps[op]) {
+      return true;
+    }
+    if (cells_[it->second].lastUse > out_.steps[op]) {
       return false;
     }
-    for (BlockArgument argument : body.getArguments()) {
-      if (result_.of[argument] != storage) {
-        continue;
+    unsigned readers = 0;
+    bool allowed = false;
+    for (OpOperand& operand : op->getOpOperands()) {
+      if (cellOf_[operand.get()] == it->second) {
+        ++readers;
+        allowed = inPlace(op, operand.getOperandNumber(), result.getResultNumber());
       }
-      for (OpOperand& use : argument.getUses()) {
-        Operation* user = use.getOwner();
-        if (result_.steps[user] > result_.steps[producer]) {
-          return false;
-        }
-        if (user == producer && !inPlace(producer, use.getOperandNumber(), cast<OpResult>(value).getResultNumber())) {
-          return false;
-        }
-      }
-      if (!readersOfViewsEnd(argument, producer)) {
+    }
+    return readers == 1 && allowed;
+  }
+
+  // May what this function does not name be written here? Transients; and what came in only for this function, the last
+  // to read it before it is written again: activations in the backward pass, accumulators in the update.
+  bool reusable(int storage) {
+    const plan::MemoryClass memory = out_.storages[storage].memory;
+    if (memory == plan::TRANSIENT) {
+      return true;
+    }
+    const bool last = (memory == plan::ACTIVATION && function_.getName() == "backward") ||
+                      (memory == plan::ACCUMULATOR && function_.getName() == "update");
+    return last && llvm::all_of(names_[storage], [&](const std::string& name) {
+             return visible_.count(name) == 0 && facts_[name].lastReader == index_ && facts_[name].lastWriter < index_;
+           });
+  }
+
+  // Gives a fresh name its storage: the value's own where that lasts, else a copy.
+  void settle(Value value, DictionaryAttr attrs) {
+    const std::string name = nameOf(attrs);
+    const plan::MemoryClass memory = memoryClass(attrs.getAs<StringAttr>("dist.memory").getValue());
+    const int storage = cells_[cellOf_[value]].storage;
+    Storage& entry = out_.storages[storage];
+    const bool internal = memory == plan::ACTIVATION || memory == plan::ACCUMULATOR;
+    if (entry.memory == plan::TRANSIENT) {
+      entry.memory = memory;
+      entry.function = -1;
+      entry.label = internal ? entry.label : name;
+    } else if (!internal || !lasts(storage, name, memory)) {
+      copies_.push_back({value, -1, named(value, attrs)});
+      return;
+    }
+    out_.named[name] = storage;
+    names_[storage].push_back(name);
+  }
+
+  // Does the storage keep what it holds now until the last reader of `name` has begun? (That one sees both names and
+  // takes care itself.) What the prologue leaves must outlast all pieces; an activation those of other pieces as well.
+  bool lasts(int storage, const std::string& name, plan::MemoryClass memory) {
+    for (int f = 0; f < static_cast<int>(functions_.size()); ++f) {
+      const bool between = f >= index_ && f < std::max(facts_[name].lastReader, index_ + 1);
+      const bool otherPiece = perPiece(f) && (memory == plan::ACTIVATION || (f > index_ && !perPiece(index_)));
+      if ((between || otherPiece) && writes(f, storage)) {
         return false;
       }
     }
     return true;
   }
 
-  // No view of `argument` (a reshape) is read after `producer`.
-  bool readersOfViewsEnd(Value argument, Operation* producer) {
-    for (Operation* user : argument.getUsers()) {
-      if (isa<ir::nn::ReshapeOp>(user) && !isUpdate_) {
-        for (Operation* reader : user->getResult(0).getUsers()) {
-          if (result_.steps[reader] >= result_.steps[producer]) {
-            return false;
-          }
-        }
+  bool perPiece(int f) {
+    const StringRef kind = functions_[f].getName();
+    return kind == "forward" || kind == "backward";
+  }
+
+  bool writes(int f, int storage) {
+    func::FuncOp function = functions_[f];
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      const std::string name = nameOf(function.getResultAttrDict(i));
+      const auto it = out_.named.find(name);
+      // Names that the function at hand has just settled hold the same value.
+      const bool same =
+          f == index_ && facts_[name].writers == 1 && cellOf_[returned(function, i)] == occupant_[storage];
+      if (it != out_.named.end() && it->second == storage && !same) {
+        return true;
       }
     }
-    return true;
+    return false;
   }
 
-  // A storage for a value without a name: a view, in place of a dying operand, or new.
-  int place(Operation* op, OpResult result) {
-    if (isa<ir::nn::ConstantOp>(op)) {
-      return add({plan::CONSTANT, bytesOf(result), -1, -1, -1, "constant"});
+  void finishCopies() {
+    for (Copy& copy : copies_) {
+      copy.from = cells_[cellOf_[copy.like]].storage;
     }
-    if (isa<ir::nn::ReshapeOp>(op)) {
-      const int source = result_.of[op->getOperand(0)];
-      // Arguments of the update are rewritten under a view's feet; everywhere else they only change between functions.
-      if (!isUpdate_ || result_.storages[source].memory == plan::TRANSIENT) {
-        result_.views.insert(op);
-        return source;
-      }
+    const int64_t end = out_.steps[function_.getBody().front().getTerminator()];
+    auto temporary = [&](const Copy& copy) {
+      const int storage = addStorage({plan::TRANSIENT, bytesOf(copy.like), -1, -1, index_, "copy"});
+      touch(storage, end);
+      return storage;
+    };
+    out_.copies.push_back(orderCopies(copies_, temporary));
+    for (const Copy& copy : out_.copies.back()) {
+      touch(copy.to, end);
     }
-    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
-      const int source = result_.of[op->getOperand(i)];
-      const Storage& storage = result_.storages[source];
-      if (storage.memory == plan::TRANSIENT && storage.last <= result_.steps[op] && !taken(op, source) &&
-          inPlace(op, i, result.getResultNumber()) && readOnce(op, source)) {
-        return source;
-      }
+  }
+
+  // Equal constants share one storage.
+  int constantStorage(Operation* op) {
+    const auto key = std::make_pair(cast<ir::nn::ConstantOp>(op).getValueAttr().getAsOpaquePointer(),
+                                    op->getResult(0).getType().getAsOpaquePointer());
+    const auto [it, added] = constants_.try_emplace(key, static_cast<int>(out_.storages.size()));
+    if (added) {
+      addStorage({plan::CONSTANT, bytesOf(op->getResult(0)), -1, -1, -1, labelOf(op)});
     }
-    return add({plan::TRANSIENT, bytesOf(result), -1, -1, function_, op->getName().stripDialect().str()});
+    return it->second;
   }
 
-  // Has an earlier result of `op` taken this storage already?
-  bool taken(Operation* op, int storage) {
-    return llvm::any_of(op->getResults(), [&](Value value) {
-      const auto it = result_.of.find(value);
-      return it != result_.of.end() && it->second == storage;
-    });
+  // Accumulators have made-up names; what they hold says more.
+  void describe(int storage, Operation* producer) {
+    Storage& entry = out_.storages[storage];
+    if (entry.memory == plan::ACCUMULATOR && producer->hasAttr(kNameAttr)) {
+      entry.label = labelOf(producer);
+    }
   }
 
-  // Does `op` read this storage through one operand only? (add x, x in place is fine; softmax_grad y, y would not be.)
-  bool readOnce(Operation* op, int storage) {
-    return llvm::count_if(op->getOperands(), [&](Value value) { return result_.of[value] == storage; }) == 1;
+  int addStorage(Storage storage) {
+    out_.storages.push_back(std::move(storage));
+    return static_cast<int>(out_.storages.size()) - 1;
   }
 
-  int add(Storage storage) {
-    result_.storages.push_back(std::move(storage));
-    return static_cast<int>(result_.storages.size()) - 1;
+  int newCell(int storage) {
+    cells_.push_back({storage, -1});
+    occupant_[storage] = static_cast<int>(cells_.size()) - 1;
+    return occupant_[storage];
   }
 
   void touch(int storage, int64_t step) {
-    Storage& entry = result_.storages[storage];
+    Storage& entry = out_.storages[storage];
     entry.first = entry.first < 0 ? step : std::min(entry.first, step);
     entry.last = std::max(entry.last, step);
   }
 
-  void bind(Value value, int storage) {
-    result_.of[value] = storage;
-    Operation* producer = value.getDefiningOp();
-    if (producer != nullptr) {
-      touch(storage, result_.steps[producer]);
+  void bind(Value value, int cell) {
+    const int storage = cells_[cell].storage;
+    cellOf_[value] = cell;
+    out_.of[value] = storage;
+    if (Operation* producer = value.getDefiningOp()) {
+      touch(storage, out_.steps[producer]);
+      cells_[cell].lastUse = std::max(cells_[cell].lastUse, out_.steps[producer]);
     }
     for (Operation* user : value.getUsers()) {
-      touch(storage, result_.steps[user]);
+      touch(storage, out_.steps[user]);
+      cells_[cell].lastUse = std::max(cells_[cell].lastUse, out_.steps[user]);
     }
   }
 
-  StorageAssignment result_;
-  int64_t step_ = 0;
-  int function_ = 0;
-  bool isUpdate_ = false;
+  std::vector<func::FuncOp> functions_;
+  const std::set<std::string>& visible_;
+  StorageAssignment out_;
+  std::map<std::string, NameFacts> facts_;
+  std::map<int, std::vector<std::string>> names_;  // of each storage
+  std::map<std::pair<const void*, const void*>, int> constants_;
+  // Of the function at hand.
+  int index_ = 0;
+  func::FuncOp function_;
+  std::vector<Cell> cells_;
+  llvm::DenseMap<Value, int> cellOf_;
+  std::map<int, int> occupant_;  // storage to cell
+  llvm::DenseMap<Value, int> targets_;
+  std::vector<Copy> copies_;
 };
 
 }  // namespace
@@ -228,8 +339,8 @@ int64_t bytesOf(Value value) {
   return tensor.getNumElements() * std::max<int64_t>(bits / 8, 1);
 }
 
-FailureOr<StorageAssignment> assignStorage(const std::vector<func::FuncOp>& functions) {
-  return Assigner().run(functions);
+StorageAssignment assignStorage(const std::vector<func::FuncOp>& functions, const std::set<std::string>& visible) {
+  return Assigner(functions, visible).run();
 }
 
 }  // namespace weft

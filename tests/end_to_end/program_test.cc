@@ -89,16 +89,17 @@ TEST(CollectivesTest, SequenceSplitBoundariesGatheredAgain) {
   EXPECT_EQ(counts.at("backward"), (std::map<std::string, int64_t>{{"all_gather", 16}, {"reduce_scatter", 8}}));
 }
 
+// Gradients split along dimension 0 are one bucket, those along dimension 1 another.
 TEST(CollectivesTest, Zero1ReducesOncePerStep) {
   const Counts counts = countsOf({.mesh = "dp=4", .zero = 1, .micro = 4});
   EXPECT_EQ(counts.count("backward"), 0U);
-  EXPECT_EQ(counts.at("update").at("reduce_scatter"), 53);
+  EXPECT_EQ(counts.at("update").at("reduce_scatter"), 2);
   EXPECT_EQ(counts.at("update").at("all_gather"), 53);
 }
 
 TEST(CollectivesTest, Zero2ReducesEachMicroBatchIntoTheShardedAccumulator) {
   const Counts counts = countsOf({.mesh = "dp=4", .zero = 2, .micro = 4});
-  EXPECT_EQ(counts.at("backward").at("reduce_scatter"), 53);
+  EXPECT_EQ(counts.at("backward").at("reduce_scatter"), 2);
   EXPECT_EQ(counts.at("update").count("reduce_scatter"), 0U);
   const auto whole = compileGpt({.mesh = "dp=4", .zero = 1, .micro = 4});
   const auto sharded = compileGpt({.mesh = "dp=4", .zero = 2, .micro = 4});

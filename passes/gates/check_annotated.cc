@@ -1,0 +1,291 @@
+// The annotated state: layouts fit tensors, and operators.
+//
+// Fitting an operator means: there is one choice of axes for its factors from which its rule gives the layout of every
+// operand and every result. The choice is read off the operands and compared; so a missing reshard is found here, at
+// the user's line, and not as a wrong number later. Sums: an operand may be pending only together with all operands of
+// one of the operator's linear sets, over the same axes, and the results are then pending over those axes and over the
+// factors that they lack.
+
+#include "ir/dist/dist.h"
+#include "ir/nn/nn.h"
+#include "passes/gates/checks.h"
+#include "passes/support/program.h"
+
+namespace weft {
+
+using namespace mlir;  // NOLINT
+
+namespace {
+
+bool isFunctionName(StringRef name) {
+  return name == "init" || name == "prologue" || name == "forward" || name == "backward" || name == "update";
+}
+
+std::vector<Axis> canonical(const std::vector<Axis>& axes) {
+  return Layout({axes}).canonical().dim(0);
+}
+
+std::vector<Partial> canonical(const std::vector<Partial>& partial) {
+  return Layout({}, partial).canonical().partial();
+}
+
+std::string namesOf(const std::vector<Axis>& axes, const Mesh& mesh) {
+  std::string text;
+  for (const Axis& axis : axes) {
+    text += (text.empty() ? "" : ",") + mesh.name(axis);
+  }
+  return text.empty() ? "no axis" : text;
+}
+
+std::string pendingText(const std::vector<Partial>& partial, const Mesh& mesh) {
+  return partial.empty() ? "nothing" : Layout({}, partial).print(mesh).substr(3);
+}
+
+// One operator against its rule.
+class OperatorChecker {
+ public:
+  OperatorChecker(ir::OperatorInterface op, const Mesh& mesh, std::vector<Layout> operands, std::vector<Layout> results)
+      : op_(op), mesh_(mesh), operands_(std::move(operands)), results_(std::move(results)) {}
+
+  LogicalResult run() {
+    absl::StatusOr<Rule> rule =
+        Rule::parse(op_.getRule(), stored(op_->getOperands(), operands_), stored(op_->getResults(), results_));
+    if (!rule.ok()) {
+      return op_->emitError(std::string(rule.status().message()));
+    }
+    rule_ = *std::move(rule);
+    axes_.resize(rule_.factors().size());
+    saidBy_.resize(rule_.factors().size());
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      if (failed(compare("operand " + std::to_string(i), operands_[i], rule_.operands()[i],
+                         rule_.projectOperand(i, operands_[i])))) {
+        return failure();
+      }
+    }
+    for (size_t r = 0; r < results_.size(); ++r) {
+      if (failed(compare("result " + std::to_string(r), results_[r], rule_.results()[r],
+                         rule_.projectResult(r, results_[r])))) {
+        return failure();
+      }
+    }
+    if (absl::Status status = rule_.check(axes_, mesh_, padded_); !status.ok()) {
+      return op_->emitError() << op_->getName() << ": " << std::string(status.message());
+    }
+    return checkPending();
+  }
+
+ private:
+  static std::vector<Shape> stored(ValueRange values, const std::vector<Layout>& layouts) {
+    std::vector<Shape> shapes;
+    for (const auto& [value, layout] : llvm::zip(values, layouts)) {
+      shapes.push_back(layout.storedShape(ir::shapeOf(value)));
+    }
+    return shapes;
+  }
+
+  LogicalResult compare(const std::string& tensor, const Layout& layout, const std::vector<DimFactors>& dims,
+                        const Rule::Projection& projection) {
+    if (!projection.overflow.empty()) {
+      return op_->emitError() << tensor << " of " << op_->getName() << " lies as " << layout.print(mesh_)
+                              << ", but its rule '" << rule_.text() << "' has no factor that "
+                              << namesOf(projection.overflow, mesh_) << " could split";
+    }
+    for (size_t d = 0; d < dims.size(); ++d) {
+      for (const int f : dims[d]) {
+        if (failed(compareFactor(f, canonical(projection.axes[f]), tensor))) {
+          return failure();
+        }
+        if (layout.pad(d) != 0) {
+          padded_.push_back(f);
+        }
+      }
+    }
+    return success();
+  }
+
+  LogicalResult compareFactor(int f, std::vector<Axis> axes, const std::string& tensor) {
+    if (saidBy_[f].empty()) {
+      saidBy_[f] = tensor;
+      axes_[f] = std::move(axes);
+      return success();
+    }
+    if (axes_[f] == axes) {
+      return success();
+    }
+    return op_->emitError() << tensor << " of " << op_->getName() << " splits factor '" << rule_.factors()[f].name
+                            << "' over " << namesOf(axes, mesh_) << ", " << saidBy_[f] << " over "
+                            << namesOf(axes_[f], mesh_) << "; a reshard is missing";
+  }
+
+  // The operands that hold pending sums are exactly one linear set.
+  bool pendingTogether(const SmallVector<unsigned>& pending) {
+    return llvm::any_of(op_.getLinearSets(), [&](const auto& set) {
+      SmallVector<unsigned> sorted(set.begin(), set.end());
+      llvm::sort(sorted);
+      return sorted == pending;
+    });
+  }
+
+  LogicalResult checkPending() {
+    SmallVector<unsigned> pending;
+    std::vector<Partial> passed;
+    for (unsigned i = 0; i < operands_.size(); ++i) {
+      const std::vector<Partial> mine = canonical(operands_[i].partial());
+      if (mine.empty()) {
+        continue;
+      }
+      if (!pending.empty() && mine != passed) {
+        return op_->emitError() << "operand " << i << " of " << op_->getName() << " is pending over "
+                                << pendingText(mine, mesh_) << ", operand " << pending[0] << " over "
+                                << pendingText(passed, mesh_) << "; reduce one of them first";
+      }
+      passed = mine;
+      pending.push_back(i);
+    }
+    if (!pending.empty() && !pendingTogether(pending)) {
+      return op_->emitError() << op_->getName() << " reads operand " << pending[0] << " while it is pending over "
+                              << pendingText(passed, mesh_) << ", but is not linear in it"
+                              << (pending.size() > 1 ? " together with the others" : " alone") << "; reduce it first";
+    }
+    return checkResults(passed);
+  }
+
+  LogicalResult checkResults(const std::vector<Partial>& passed) {
+    for (unsigned r = 0; r < results_.size(); ++r) {
+      std::vector<Partial> expected = rule_.resultLayout(r, axes_, op_.getReduceKind(r)).partial();
+      expected.insert(expected.end(), passed.begin(), passed.end());
+      expected = canonical(expected);
+      if (canonical(results_[r].partial()) != expected) {
+        return op_->emitError() << "result " << r << " of " << op_->getName() << " is said to be pending over "
+                                << pendingText(results_[r].partial(), mesh_) << ", but is pending over "
+                                << pendingText(expected, mesh_);
+      }
+    }
+    return success();
+  }
+
+  ir::OperatorInterface op_;
+  const Mesh& mesh_;
+  std::vector<Layout> operands_;
+  std::vector<Layout> results_;
+  Rule rule_;
+  FactorAxes axes_;
+  std::vector<std::string> saidBy_;
+  std::vector<int> padded_;
+};
+
+class AnnotatedChecker {
+ public:
+  explicit AnnotatedChecker(Mesh mesh) : mesh_(std::move(mesh)) {}
+
+  LogicalResult function(func::FuncOp function) {
+    for (BlockArgument argument : function.getArguments()) {
+      if (failed(value(argument))) {
+        return failure();
+      }
+    }
+    for (Operation& op : function.getBody().front().without_terminator()) {
+      for (Value result : op.getResults()) {
+        if (failed(value(result))) {
+          return failure();
+        }
+      }
+      if (failed(operation(&op))) {
+        return failure();
+      }
+    }
+    return success();
+  }
+
+ private:
+  LogicalResult value(Value value) {
+    if (!ir::dist::hasLayout(value.getType())) {
+      return emitError(value.getLoc()) << "every value of the annotated state has a layout, this one is "
+                                       << value.getType();
+    }
+    FailureOr<Layout> layout = ir::dist::layoutOf(value.getType(), mesh_, value.getLoc());
+    if (failed(layout)) {
+      return failure();
+    }
+    if (absl::Status status = layout->check(ir::shapeOf(value), mesh_); !status.ok()) {
+      return emitError(value.getLoc()) << std::string(status.message());
+    }
+    layouts_[value] = *std::move(layout);
+    return success();
+  }
+
+  std::vector<Layout> layoutsOf(ValueRange values) {
+    std::vector<Layout> layouts;
+    for (Value value : values) {
+      layouts.push_back(layouts_[value]);
+    }
+    return layouts;
+  }
+
+  LogicalResult operation(Operation* op) {
+    auto where = op->getAttrOfType<StringAttr>("dist.function");
+    if (!where || !isFunctionName(where.getValue())) {
+      return op->emitError() << op->getName() << " has dist.function '" << (where ? where.getValue() : "")
+                             << "'; it should be init, prologue, forward, backward or update";
+    }
+    if (isa<ir::dist::ReshardOp>(op)) {
+      return reshard(op);
+    }
+    if (isa<ir::dist::MaskPadOp>(op)) {
+      return sameLayout(op);
+    }
+    // A constant is the same on every rank; each takes its part, whatever the rule.
+    auto interface = dyn_cast<ir::OperatorInterface>(op);
+    if (isa<ir::nn::ConstantOp>(op)) {
+      return success();
+    }
+    if (!interface) {
+      return op->emitError() << op->getName() << " has no place in the annotated state";
+    }
+    return OperatorChecker(interface, mesh_, layoutsOf(op->getOperands()), layoutsOf(op->getResults())).run();
+  }
+
+  LogicalResult reshard(Operation* op) {
+    const Layout& from = layouts_[op->getOperand(0)];
+    for (const Partial& wanted : layouts_[op->getResult(0)].partial()) {
+      const bool pending = llvm::any_of(
+          from.partial(), [&](const Partial& p) { return p.kind == wanted.kind && overlap(p.axis, wanted.axis); });
+      if (!pending) {
+        return op->emitError() << "a reshard cannot make " << mesh_.name(wanted.axis) << " pending: it goes from "
+                               << from.print(mesh_) << " to " << layouts_[op->getResult(0)].print(mesh_);
+      }
+    }
+    return success();
+  }
+
+  LogicalResult sameLayout(Operation* op) {
+    const Layout& from = layouts_[op->getOperand(0)];
+    const Layout& to = layouts_[op->getResult(0)];
+    if (from.canonical() != to.canonical()) {
+      return op->emitError() << op->getName() << " reads " << from.print(mesh_) << " and leaves " << to.print(mesh_)
+                             << "; both should be the same";
+    }
+    return success();
+  }
+
+  Mesh mesh_;
+  llvm::DenseMap<Value, Layout> layouts_;
+};
+
+}  // namespace
+
+LogicalResult checkAnnotated(ModuleOp module) {
+  FailureOr<Mesh> mesh = meshOf(module);
+  if (failed(mesh)) {
+    return failure();
+  }
+  AnnotatedChecker checker(*mesh);
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (failed(checker.function(function))) {
+      return failure();
+    }
+  }
+  return success();
+}
+
+}  // namespace weft

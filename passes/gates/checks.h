@@ -1,0 +1,15 @@
+// What the gates check, as functions: each reports the first errors it finds, at the place, with both values.
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Support/LogicalResult.h"
+
+namespace weft {
+
+mlir::LogicalResult checkLogical(mlir::ModuleOp module);
+mlir::LogicalResult checkAnnotated(mlir::ModuleOp module);
+mlir::LogicalResult checkLocal(mlir::ModuleOp module);
+// Includes checkLocal. A module that passes can be emitted as a plan.
+mlir::LogicalResult checkScheduled(mlir::ModuleOp module);
+
+}  // namespace weft

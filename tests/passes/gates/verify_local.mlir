@@ -1,0 +1,69 @@
+// RUN: weft-opt %s -weft-verify-local -split-input-file -verify-diagnostics | FileCheck %s
+
+// CHECK-LABEL: func.func @forward
+func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input"}) -> (tensor<4xf32> {dist.value = "y", dist.memory = "output"})
+    attributes {dist.kind = "forward"} {
+  %0 = nn.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{@step is no function of the local state (no dist.kind)}}
+func.func @step() {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{@forward has dist.kind 'backward'; the local state has @init, @prologue, @forward, @backward and @update}}
+func.func @forward() attributes {dist.kind = "backward"} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{argument 0 of @forward has no dist.value}}
+func.func @forward(%x: tensor<4xf32>) attributes {dist.kind = "forward"} {
+  return
+}
+
+// -----
+
+func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input"}) -> (tensor<4xf32> {dist.value = "y", dist.memory = "heap"})
+    attributes {dist.kind = "forward"} {
+  // expected-error @+1 {{result 0 of @forward ('y') has dist.memory 'heap'; it should be parameter, state}}
+  %0 = nn.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{a layout has no place in the local state: 'tensor<4xf32, #dist.layout<"[{dp}]">>'}}
+func.func @forward(%x: tensor<4xf32, #dist.layout<"[{dp}]">> {dist.value = "x", dist.memory = "input"}) attributes {dist.kind = "forward"} {
+  return
+}
+
+// -----
+
+func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input"}) attributes {dist.kind = "forward"} {
+  // expected-error @+1 {{a layout has no place in the local state: 'tensor<4xf32, #dist.layout<"[{dp}]">>'}}
+  %0 = nn.exp %x : (tensor<4xf32>) -> tensor<4xf32, #dist.layout<"[{dp}]">>
+  return
+}
+
+// -----
+
+func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input"}) attributes {dist.kind = "forward"} {
+  // expected-error @+1 {{a reshard has no place in the local state; it should have become collectives}}
+  %0 = dist.reshard %x : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input"}) attributes {dist.kind = "forward"} {
+  // expected-error @+1 {{nn.constrain has no place in the local state; it is a word to the compiler only}}
+  %0 = nn.constrain %x {layout = "[{}]"} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}

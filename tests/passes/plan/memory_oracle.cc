@@ -1,0 +1,245 @@
+#include "tests/passes/plan/memory_oracle.h"
+
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "ir/dist/dist.h"
+#include "ir/nn/nn.h"
+#include "kernels/describe/kernel_spec.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace weft::testing {
+namespace {
+
+using Token = uint64_t;
+
+Token mix(Token a, Token b) {
+  return (a ^ (b + 0x9e3779b97f4a7c15ull + (a << 6) + (a >> 2))) * 0x100000001b3ull;
+}
+Token tokenOf(const std::string& text) {
+  return std::hash<std::string>()(text);
+}
+// What the host writes before a step.
+Token inputToken(const std::string& name, int step) {
+  return mix(tokenOf("input " + name), step);
+}
+
+// The program.
+class ProgramSide {
+ public:
+  explicit ProgramSide(mlir::ModuleOp module) : module_(module) {}
+
+  std::map<std::string, Token> names;
+
+  void run(const std::string& function, int64_t piece) {
+    auto op = module_.lookupSymbol<mlir::func::FuncOp>(function);
+    values_.clear();
+    for (unsigned i = 0; i < op.getNumArguments(); ++i) {
+      values_[op.getArgument(i)] = names[op.getArgAttrOfType<mlir::StringAttr>(i, "dist.value").str()];
+    }
+    for (mlir::Operation& inner : op.getBody().front().without_terminator()) {
+      compute(&inner, piece);
+    }
+    std::map<std::string, Token> results;
+    for (unsigned i = 0; i < op.getNumResults(); ++i) {
+      results[op.getResultAttrOfType<mlir::StringAttr>(i, "dist.value").str()] =
+          values_[op.getBody().front().getTerminator()->getOperand(i)];
+    }
+    for (const auto& [name, token] : results) {
+      names[name] = token;
+    }
+  }
+
+ private:
+  void compute(mlir::Operation* op, int64_t piece) {
+    if (auto constant = mlir::dyn_cast<ir::nn::ConstantOp>(op)) {
+      std::string text;
+      llvm::raw_string_ostream(text) << constant.getValue();
+      values_[op->getResult(0)] = tokenOf(text);
+    } else if (mlir::isa<ir::nn::ReshapeOp>(op)) {
+      values_[op->getResult(0)] = values_[op->getOperand(0)];
+    } else if (mlir::isa<ir::dist::AccumulateOp>(op) && piece == 0) {
+      values_[op->getResult(0)] = values_[op->getOperand(1)];
+    } else {
+      Token token = tokenOf(op->getAttrOfType<mlir::StringAttr>("nn.name").str());
+      for (mlir::Value operand : op->getOperands()) {
+        token = mix(token, values_[operand]);
+      }
+      for (mlir::OpResult result : op->getResults()) {
+        values_[result] = mix(token, result.getResultNumber());
+      }
+    }
+  }
+
+  mlir::ModuleOp module_;
+  llvm::DenseMap<mlir::Value, Token> values_;
+};
+
+// The plan.
+class PlanSide {
+ public:
+  explicit PlanSide(const plan::Plan& plan) : plan_(plan) {
+    for (const plan::Region& region : plan.memory().regions()) {
+      memory_[region.memory()].assign(region.bytes(), {poison(), 0});
+    }
+    for (const plan::Buffer& buffer : plan.buffers()) {
+      if (buffer.memory() == plan::CONSTANT) {
+        write(buffer, tokenOf(buffer.data()));
+      }
+    }
+  }
+
+  void write(const plan::Buffer& buffer, Token token) {
+    for (int64_t i = 0; i < buffer.bytes(); ++i) {
+      memory_[buffer.memory()][buffer.offset() + i] = {token, i};
+    }
+  }
+
+  Token read(const plan::Buffer& buffer) {
+    const std::vector<Byte>& bytes = memory_[buffer.memory()];
+    const Token token = bytes[buffer.offset()].token;
+    for (int64_t i = 0; i < buffer.bytes(); ++i) {
+      if (bytes[buffer.offset() + i].token != token || bytes[buffer.offset() + i].place != i) {
+        return poison();
+      }
+    }
+    return token;
+  }
+
+  void run(const plan::Function& function, int64_t piece) {
+    for (const plan::Instruction& instruction : function.instructions()) {
+      runInstruction(instruction, piece);
+    }
+  }
+
+ private:
+  struct Byte {
+    Token token;
+    int64_t place;
+  };
+
+  Token poison() { return mix(tokenOf("poison"), ++poisoned_); }
+  const plan::Buffer& buffer(const plan::Operand& operand) const {
+    return plan_.buffers(static_cast<int>(operand.buffer()));
+  }
+
+  void runInstruction(const plan::Instruction& instruction, int64_t piece) {
+    std::vector<Token> inputs;
+    for (const plan::Operand& operand : instruction.inputs()) {
+      inputs.push_back(read(buffer(operand)));
+    }
+    std::vector<Token> outputs;
+    for (int i = 0; i < instruction.outputs_size(); ++i) {
+      outputs.push_back(result(instruction, i, inputs, piece));
+    }
+    for (int i = 0; i < instruction.outputs_size(); ++i) {
+      write(buffer(instruction.outputs(i)), outputs[i]);
+    }
+  }
+
+  Token result(const plan::Instruction& instruction, int index, const std::vector<Token>& inputs, int64_t piece) {
+    if (!writesSafely(instruction, index)) {
+      return poison();
+    }
+    if (instruction.kernel() == "reshape") {
+      return inputs[0];
+    }
+    if (instruction.kernel() == "accumulate" && piece == 0) {
+      return inputs[1];
+    }
+    Token token = tokenOf(instruction.label());
+    for (const Token input : inputs) {
+      token = mix(token, input);
+    }
+    return mix(token, index);
+  }
+
+  static bool overlap(const plan::Buffer& a, const plan::Buffer& b) {
+    return a.memory() == b.memory() && a.offset() < b.offset() + b.bytes() && b.offset() < a.offset() + a.bytes();
+  }
+
+  bool writesSafely(const plan::Instruction& instruction, int index) const {
+    const plan::Buffer& out = buffer(instruction.outputs(index));
+    for (int other = 0; other < instruction.outputs_size(); ++other) {
+      if (other != index && overlap(out, buffer(instruction.outputs(other)))) {
+        return false;
+      }
+    }
+    int overlapping = 0;
+    for (int i = 0; i < instruction.inputs_size(); ++i) {
+      const plan::Buffer& in = buffer(instruction.inputs(i));
+      if (!overlap(in, out)) {
+        continue;
+      }
+      ++overlapping;
+      if (in.offset() != out.offset() || in.bytes() != out.bytes() || !inPlace(instruction, i, index)) {
+        return false;
+      }
+    }
+    return overlapping <= 1;
+  }
+
+  static bool inPlace(const plan::Instruction& instruction, int input, int output) {
+    if (instruction.has_collective()) {
+      return instruction.collective().kind() == plan::ALL_REDUCE && input == output;
+    }
+    if (instruction.kernel() == "sgd") {
+      return (input == 0 && output == 0) || (input == 2 && output == 1);
+    }
+    return output == 0 && mayRunInPlace(instruction.kernel(), input);
+  }
+
+  const plan::Plan& plan_;
+  std::map<int, std::vector<Byte>> memory_;
+  int64_t poisoned_ = 0;
+};
+
+// Constants: the program's token is the attribute, the plan's the bytes; one value names both.
+void unifyConstants(mlir::ModuleOp module, const plan::Plan& plan, PlanSide& memory) {
+  // Test modules hold splats of distinct values: matched by their first element.
+  module.walk([&](ir::nn::ConstantOp op) {
+    std::string text;
+    llvm::raw_string_ostream(text) << op.getValue();
+    const float value = mlir::cast<mlir::DenseElementsAttr>(op.getValue()).getSplatValue<float>();
+    for (const plan::Buffer& buffer : plan.buffers()) {
+      if (buffer.memory() == plan::CONSTANT &&
+          buffer.data().compare(0, 4, reinterpret_cast<const char*>(&value), 4) == 0) {
+        memory.write(buffer, tokenOf(text));
+      }
+    }
+  });
+}
+
+}  // namespace
+
+std::string compareMemory(mlir::ModuleOp module, const plan::Plan& plan, int steps) {
+  ProgramSide program(module);
+  PlanSide memory(plan);
+  unifyConstants(module, plan, memory);
+  auto run = [&](const google::protobuf::RepeatedPtrField<plan::Action>& actions) {
+    for (const plan::Action& action : actions) {
+      const plan::Function& function = plan.functions(static_cast<int>(action.function()));
+      program.run(function.name(), action.piece());
+      memory.run(function, action.piece());
+    }
+  };
+  run(plan.schedules(0).init());
+  for (int step = 0; step < steps; ++step) {
+    for (const plan::NamedTensor& tensor : plan.tensors()) {
+      if (tensor.kind() == plan::TENSOR_INPUT) {
+        program.names[tensor.name()] = inputToken(tensor.name(), step);
+        memory.write(plan.buffers(static_cast<int>(tensor.buffer())), inputToken(tensor.name(), step));
+      }
+    }
+    run(plan.schedules(0).step());
+    for (const plan::NamedTensor& tensor : plan.tensors()) {
+      if (memory.read(plan.buffers(static_cast<int>(tensor.buffer()))) != program.names[tensor.name()]) {
+        return "'" + tensor.name() + "' differs after step " + std::to_string(step);
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace weft::testing
