@@ -12,6 +12,7 @@
 
 #include "kernels/cpu/families.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/loops.h"
 #include "kernels/cpu/support.h"
 
 namespace weft {
@@ -69,10 +70,10 @@ Spec matmulSpec(size_t aDims, size_t bDims, bool transposeA, bool transposeB) {
 
 // One tensor's way through the engine.
 struct Side {
-  std::vector<int64_t> shape;    // sizes in the order batch, rows, columns (letters expanded)
-  std::vector<int64_t> strides;  // of the tensor in that order
+  Ints shape;    // sizes in the order batch, rows, columns (letters expanded)
+  Ints strides;  // of the tensor in that order
   bool packed = false;
-  MatrixView view;
+  MatrixView view;  // of the packed copy, or of the tensor itself
 };
 
 // Sizes and groups of all letters.
@@ -89,16 +90,19 @@ struct Groups {
   }
 };
 
-absl::Status addSizes(const Letters& letters, const std::vector<int64_t>& shape, Groups& groups) {
+absl::Status addSizes(const KernelSpec& kernel, const Letters& letters, const Ints& shape, Groups& groups) {
   if (letters.size() != shape.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("contract names ", letters.size(), " dimensions of ", shapeText(shape)));
+    return invalid(kernel, "the spec names ", letters.size(), " dimensions '", absl::StrJoin(letters, " "),
+                   "' of a tensor ", shapeText(shape));
   }
   for (size_t d = 0; d < letters.size(); ++d) {
+    if (std::count(letters.begin(), letters.end(), letters[d]) > 1) {
+      return invalid(kernel, "dimension '", letters[d], "' is twice in '", absl::StrJoin(letters, " "), "'");
+    }
     const auto [it, added] = groups.sizes.try_emplace(letters[d], shape[d]);
     if (it->second != shape[d]) {
-      return absl::InvalidArgumentError(absl::StrCat("dimension '", letters[d], "' has size ", it->second,
-                                                     " in one tensor and ", shape[d], " in another"));
+      return invalid(kernel, "dimension '", letters[d], "' has size ", it->second, " in one tensor and ", shape[d],
+                     " in another");
     }
   }
   return absl::OkStatus();
@@ -106,37 +110,37 @@ absl::Status addSizes(const Letters& letters, const std::vector<int64_t>& shape,
 
 absl::StatusOr<Groups> groupLetters(const Spec& spec, const KernelSpec& kernel) {
   Groups groups;
-  WEFT_RETURN_IF_ERROR(addSizes(spec.a, kernel.inputs[0].shape, groups));
-  WEFT_RETURN_IF_ERROR(addSizes(spec.b, kernel.inputs[1].shape, groups));
-  WEFT_RETURN_IF_ERROR(addSizes(spec.c, kernel.outputs[0].shape, groups));
+  WEFT_RETURN_IF_ERROR(addSizes(kernel, spec.a, kernel.inputs[0].shape, groups));
+  WEFT_RETURN_IF_ERROR(addSizes(kernel, spec.b, kernel.inputs[1].shape, groups));
+  WEFT_RETURN_IF_ERROR(addSizes(kernel, spec.c, kernel.outputs[0].shape, groups));
   for (const std::string& letter : spec.c) {
     const bool inA = contains(spec.a, letter);
     const bool inB = contains(spec.b, letter);
     if (!inA && !inB) {
-      return absl::InvalidArgumentError(absl::StrCat("result dimension '", letter, "' is in no operand"));
+      return invalid(kernel, "result dimension '", letter, "' is in no operand");
     }
     (inA && inB ? groups.batch : inA ? groups.m : groups.n).push_back(letter);
   }
   for (const std::string& letter : spec.a) {
     if (!contains(spec.c, letter)) {
       if (!contains(spec.b, letter)) {
-        return absl::InvalidArgumentError(absl::StrCat("dimension '", letter, "' is in one operand only"));
+        return invalid(kernel, "dimension '", letter, "' is in one operand only");
       }
       groups.k.push_back(letter);
     }
   }
   for (const std::string& letter : spec.b) {
     if (!contains(spec.c, letter) && !contains(spec.a, letter)) {
-      return absl::InvalidArgumentError(absl::StrCat("dimension '", letter, "' is in one operand only"));
+      return invalid(kernel, "dimension '", letter, "' is in one operand only");
     }
   }
   return groups;
 }
 
 // The stride with which a group is walked in a tensor; nothing if there is no single one.
-std::optional<int64_t> groupStride(const Letters& group, const Letters& letters, const std::vector<int64_t>& shape,
+std::optional<int64_t> groupStride(const Letters& group, const Letters& letters, const Ints& shape,
                                    const Groups& groups) {
-  const std::vector<int64_t> strides = stridesOf(shape);
+  const Ints strides = stridesOf(shape);
   std::optional<int64_t> inner;
   int64_t expected = 0;
   for (size_t i = group.size(); i-- > 0;) {
@@ -154,10 +158,10 @@ std::optional<int64_t> groupStride(const Letters& group, const Letters& letters,
   return inner.value_or(0);
 }
 
-Side sideOf(const Letters& letters, const std::vector<int64_t>& shape, const Letters& rows, const Letters& columns,
+Side sideOf(const Letters& letters, const Ints& shape, const Letters& rows, const Letters& columns,
             const Groups& groups) {
   Side side;
-  const std::vector<int64_t> strides = stridesOf(shape);
+  const Ints strides = stridesOf(shape);
   for (const Letters* group : {&groups.batch, &rows, &columns}) {
     for (const std::string& letter : *group) {
       const size_t d = std::find(letters.begin(), letters.end(), letter) - letters.begin();
@@ -176,26 +180,64 @@ Side sideOf(const Letters& letters, const std::vector<int64_t>& shape, const Let
   return side;
 }
 
+// The three tensors and the product between them.
 template <typename T>
-void copyStrided(const StridedLoop<2>& loop, const T* from, T* to) {
-  loop.run([&](const auto& at, int64_t count, const auto& step) {
-    for (int64_t i = 0; i < count; ++i) {
-      to[at[1] + i * step[1]] = from[at[0] + i * step[0]];
-    }
-  });
-}
+class Contraction : public Kernel {
+ public:
+  Contraction(const Side& a, const Side& b, const Side& c, std::unique_ptr<Gemm> gemm, bool swapped)
+      : gemm_(std::move(gemm)), swapped_(swapped), a_(a, false), b_(b, false), c_(c, true) {}
 
-int64_t aligned(int64_t bytes) {
-  return (bytes + 63) / 64 * 64;
-}
+  absl::Status run(const KernelArguments& args) override {
+    char* room = static_cast<char*>(args.workspace);
+    const void* left = a_.packed(in<T>(args, 0), room);
+    const void* right = b_.packed(in<T>(args, 1), room + a_.bytes);
+    void* result = c_.bytes > 0 ? room + a_.bytes + b_.bytes : args.outputs[0];
+    void* scratch = room + a_.bytes + b_.bytes + c_.bytes;
+    WEFT_RETURN_IF_ERROR(gemm_->run(swapped_ ? right : left, swapped_ ? left : right, result, scratch));
+    if (c_.bytes > 0) {
+      c_.copy.run(static_cast<const T*>(result), out<T>(args, 0));
+    }
+    return absl::OkStatus();
+  }
+
+  int64_t workspaceBytes() const override { return a_.bytes + b_.bytes + c_.bytes + gemm_->scratchBytes(); }
+
+ private:
+  // A tensor's copy in the workspace; no bytes where the product works on the tensor itself.
+  struct Packing {
+    Packing(const Side& side, bool isResult)
+        : copy(side.shape, isResult ? stridesOf(side.shape) : side.strides,
+               isResult ? side.strides : stridesOf(side.shape)) {
+      int64_t elements = 1;
+      for (const int64_t size : side.shape) {
+        elements *= size;
+      }
+      bytes = side.packed ? aligned(elements * static_cast<int64_t>(sizeof(T))) : 0;
+    }
+
+    const void* packed(const T* tensor, char* room) const {
+      if (bytes == 0) {
+        return tensor;
+      }
+      copy.run(tensor, reinterpret_cast<T*>(room));
+      return room;
+    }
+
+    StridedCopy<T> copy;
+    int64_t bytes = 0;
+  };
+
+  std::unique_ptr<Gemm> gemm_;
+  bool swapped_;
+  Packing a_, b_, c_;
+};
 
 template <typename T>
 KernelOr contraction(const KernelSpec& kernel, const Spec& spec, bool plain) {
   WEFT_ASSIGN_OR_RETURN(const Groups groups, groupLetters(spec, kernel));
   const Side a = sideOf(spec.a, kernel.inputs[0].shape, groups.m, groups.k, groups);
   const Side b = sideOf(spec.b, kernel.inputs[1].shape, groups.k, groups.n, groups);
-  Side c = sideOf(spec.c, kernel.outputs[0].shape, groups.m, groups.n, groups);
-  const bool transposed = !c.packed && groups.product(groups.n) > 1 && c.view.column != 1;
+  const Side c = sideOf(spec.c, kernel.outputs[0].shape, groups.m, groups.n, groups);
   GemmShape shape{groups.product(groups.batch),
                   groups.product(groups.m),
                   groups.product(groups.n),
@@ -203,77 +245,45 @@ KernelOr contraction(const KernelSpec& kernel, const Spec& spec, bool plain) {
                   a.view,
                   b.view,
                   c.view};
-  if (transposed) {
-    // The result's rows are its contiguous direction: compute the transposed product.
+  // Where the result is contiguous along its rows, compute the transposed product: C^T = B^T A^T.
+  const bool swapped = shape.n > 1 && c.view.column != 1;
+  if (swapped) {
     const auto flip = [](MatrixView view) { return MatrixView{view.batch, view.column, view.row}; };
     shape = {shape.batch, shape.n, shape.m, shape.k, flip(b.view), flip(a.view), flip(c.view)};
   }
-  WEFT_ASSIGN_OR_RETURN(std::shared_ptr<Gemm> gemm, Gemm::create(kernel.inputs[0].type, shape, plain));
-  const int64_t aBytes = a.packed ? aligned(kernel.inputs[0].bytes()) : 0;
-  const int64_t bBytes = b.packed ? aligned(kernel.inputs[1].bytes()) : 0;
-  const int64_t cBytes = c.packed ? aligned(kernel.outputs[0].bytes()) : 0;
-  const StridedLoop<2> packA(a.shape, {a.strides, stridesOf(a.shape)});
-  const StridedLoop<2> packB(b.shape, {b.strides, stridesOf(b.shape)});
-  const StridedLoop<2> unpackC(c.shape, {stridesOf(c.shape), c.strides});
-  return makeKernel(
-      [=](const KernelArguments& args) -> absl::Status {
-        char* room = static_cast<char*>(args.workspace);
-        const void* left = args.inputs[0];
-        const void* right = args.inputs[1];
-        void* result = args.outputs[0];
-        if (aBytes > 0) {
-          copyStrided(packA, in<T>(args, 0), reinterpret_cast<T*>(room));
-          left = room;
-        }
-        if (bBytes > 0) {
-          copyStrided(packB, in<T>(args, 1), reinterpret_cast<T*>(room + aBytes));
-          right = room + aBytes;
-        }
-        if (cBytes > 0) {
-          result = room + aBytes + bBytes;
-        }
-        void* scratch = room + aBytes + bBytes + cBytes;
-        WEFT_RETURN_IF_ERROR(transposed ? gemm->run(right, left, result, scratch)
-                                        : gemm->run(left, right, result, scratch));
-        if (cBytes > 0) {
-          copyStrided(unpackC, static_cast<const T*>(result), out<T>(args, 0));
-        }
-        return absl::OkStatus();
-      },
-      aBytes + bBytes + cBytes + gemm->scratchBytes());
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Gemm> gemm, Gemm::create(kernel.inputs[0].type, shape, plain));
+  return std::unique_ptr<Kernel>(std::make_unique<Contraction<T>>(a, b, c, std::move(gemm), swapped));
 }
 
 KernelOr create(const KernelSpec& kernel, const Spec& spec, bool plain) {
-  if (kernel.inputs[0].type != kernel.inputs[1].type) {
-    return absl::InvalidArgumentError(absl::StrCat("kernel ", kernel.name, " was given ",
-                                                   dtypeName(kernel.inputs[0].type), " and ",
-                                                   dtypeName(kernel.inputs[1].type)));
+  const DType type = kernel.inputs[0].type;
+  WEFT_RETURN_IF_ERROR(checkInput(kernel, 1, {type, kernel.inputs[1].shape}));
+  WEFT_RETURN_IF_ERROR(checkOutput(kernel, 0, {type, kernel.outputs[0].shape}));
+  return dispatchFloat(kernel, type, [&]<typename T>() { return contraction<T>(kernel, spec, plain); });
+}
+
+KernelOr matmul(const KernelSpec& kernel, bool plain) {
+  WEFT_ASSIGN_OR_RETURN(const int64_t transposeA, attributeOr<int64_t>(kernel.attributes, "transpose_a", 0));
+  WEFT_ASSIGN_OR_RETURN(const int64_t transposeB, attributeOr<int64_t>(kernel.attributes, "transpose_b", 0));
+  const size_t aDims = kernel.inputs[0].shape.size();
+  const size_t bDims = kernel.inputs[1].shape.size();
+  if (aDims < 2 || bDims < 2 || (bDims > 2 && bDims != aDims)) {
+    return invalid(kernel, "takes [batch..., m, k] and [k, n] or [batch..., k, n], it was given ",
+                   shapeText(kernel.inputs[0].shape), " and ", shapeText(kernel.inputs[1].shape));
   }
-  return dispatchFloat(kernel, kernel.inputs[0].type,
-                       [&]<typename T>() { return contraction<T>(kernel, spec, plain); });
+  return create(kernel, matmulSpec(aDims, bDims, transposeA != 0, transposeB != 0), plain);
 }
 
 }  // namespace
 
 void addContractionKernels(KernelRegistry& registry, const CpuKernelOptions& options) {
   const bool plain = options.plainMatmul;
-  registry.add("matmul", [plain](const KernelSpec& kernel) -> KernelOr {
-    WEFT_RETURN_IF_ERROR(checkCounts(kernel, 2, 1));
-    WEFT_ASSIGN_OR_RETURN(const int64_t ta, attributeOr<int64_t>(kernel.attributes, "transpose_a", 0));
-    WEFT_ASSIGN_OR_RETURN(const int64_t tb, attributeOr<int64_t>(kernel.attributes, "transpose_b", 0));
-    if (kernel.inputs[0].shape.size() < 2 || kernel.inputs[1].shape.size() < 2) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("matmul of ", shapeText(kernel.inputs[0].shape), " and ", shapeText(kernel.inputs[1].shape)));
-    }
-    return create(kernel, matmulSpec(kernel.inputs[0].shape.size(), kernel.inputs[1].shape.size(), ta != 0, tb != 0),
-                  plain);
-  });
-  registry.add("contract", [plain](const KernelSpec& kernel) -> KernelOr {
-    WEFT_RETURN_IF_ERROR(checkCounts(kernel, 2, 1));
-    WEFT_ASSIGN_OR_RETURN(const std::string text, attribute<std::string>(kernel.attributes, "spec"));
-    WEFT_ASSIGN_OR_RETURN(const Spec spec, parseSpec(text));
-    return create(kernel, spec, plain);
-  });
+  registry.add("matmul", withArity({2, 1}, [plain](const KernelSpec& kernel) { return matmul(kernel, plain); }));
+  registry.add("contract", withArity({2, 1}, [plain](const KernelSpec& kernel) -> KernelOr {
+                 WEFT_ASSIGN_OR_RETURN(const std::string text, attribute<std::string>(kernel.attributes, "spec"));
+                 WEFT_ASSIGN_OR_RETURN(const Spec spec, parseSpec(text));
+                 return create(kernel, spec, plain);
+               }));
 }
 
 }  // namespace weft

@@ -1,39 +1,99 @@
 #include "kernels/cpu/gemm.h"
 
+#include <algorithm>
 #include <dnnl.hpp>
+#include <string>
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/describe/kernel_spec.h"
 
 namespace weft::cpu {
 namespace {
 
-// Row by row of A, adding multiples of rows of B: the inner loop runs along C's columns.
+// Own loops. A block of B is packed into panels of kColumns columns; a tile of kRows x kColumns of C stays in registers
+// while it runs down the block. Each element of C is summed in T, in the order of k, whatever the block sizes.
 template <typename T>
 class PlainGemm : public Gemm {
  public:
   explicit PlainGemm(const GemmShape& shape) : s_(shape) {}
 
   absl::Status run(const void* a, const void* b, void* c, void* scratch) override {
-    for (int64_t batch = 0; batch < s_.batch; ++batch) {
-      for (int64_t i = 0; i < s_.m; ++i) {
-        runRow(static_cast<const T*>(a) + batch * s_.a.batch + i * s_.a.row,
-               static_cast<const T*>(b) + batch * s_.b.batch, static_cast<T*>(c) + batch * s_.c.batch + i * s_.c.row);
-      }
+    for (int64_t i = 0; i < s_.batch; ++i) {
+      runOne(static_cast<const T*>(a) + i * s_.a.batch, static_cast<const T*>(b) + i * s_.b.batch,
+             static_cast<T*>(c) + i * s_.c.batch, static_cast<T*>(scratch));
     }
     return absl::OkStatus();
   }
 
+  int64_t scratchBytes() const override { return kBlock * kBlock * static_cast<int64_t>(sizeof(T)); }
+
  private:
-  void runRow(const T* a, const T* b, T* c) const {
-    for (int64_t j = 0; j < s_.n; ++j) {
-      c[j * s_.c.column] = T(0);
+  static constexpr int64_t kBlock = 128;
+  static constexpr int64_t kRows = 4;
+  static constexpr int64_t kColumns = 16;
+
+  void runOne(const T* a, const T* b, T* c, T* packed) const {
+    for (int64_t j = 0; j < s_.n; j += kBlock) {
+      const int64_t columns = std::min(kBlock, s_.n - j);
+      // One round even for k = 0, which writes zeros.
+      for (int64_t k = 0; k == 0 || k < s_.k; k += kBlock) {
+        const int64_t depth = std::min(kBlock, s_.k - k);
+        packBlock(b + k * s_.b.row + j * s_.b.column, depth, columns, packed);
+        for (int64_t p = 0; p < columns; p += kColumns) {
+          runPanel(a + k * s_.a.column, packed + p * depth, c + (j + p) * s_.c.column,
+                   {depth, std::min(kColumns, columns - p), k == 0});
+        }
+      }
     }
-    for (int64_t k = 0; k < s_.k; ++k) {
-      const T factor = a[k * s_.a.column];
-      const T* row = b + k * s_.b.row;
-      for (int64_t j = 0; j < s_.n; ++j) {
-        c[j * s_.c.column] += factor * row[j * s_.b.column];
+  }
+
+  void packBlock(const T* b, int64_t depth, int64_t columns, T* packed) const {
+    for (int64_t p = 0; p < columns; p += kColumns) {
+      const int64_t width = std::min(kColumns, columns - p);
+      for (int64_t k = 0; k < depth; ++k) {
+        for (int64_t j = 0; j < kColumns; ++j) {
+          *packed++ = j < width ? b[k * s_.b.row + (p + j) * s_.b.column] : T(0);
+        }
+      }
+    }
+  }
+
+  struct Panel {
+    int64_t depth;
+    int64_t width;
+    bool first;
+  };
+
+  void runPanel(const T* a, const T* panel, T* c, const Panel& size) const {
+    int64_t i = 0;
+    for (; i + kRows <= s_.m; i += kRows) {
+      runTile<kRows>(a + i * s_.a.row, panel, c + i * s_.c.row, size);
+    }
+    for (; i < s_.m; ++i) {
+      runTile<1>(a + i * s_.a.row, panel, c + i * s_.c.row, size);
+    }
+  }
+
+  template <int64_t rows>
+  void runTile(const T* a, const T* panel, T* c, const Panel& size) const {
+    T sums[rows][kColumns] = {};
+    for (int64_t i = 0; i < rows && !size.first; ++i) {
+      for (int64_t j = 0; j < size.width; ++j) {
+        sums[i][j] = c[i * s_.c.row + j * s_.c.column];
+      }
+    }
+    for (int64_t k = 0; k < size.depth; ++k) {
+      for (int64_t i = 0; i < rows; ++i) {
+        const T factor = a[i * s_.a.row + k * s_.a.column];
+        for (int64_t j = 0; j < kColumns; ++j) {
+          sums[i][j] += factor * panel[k * kColumns + j];
+        }
+      }
+    }
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < size.width; ++j) {
+        c[i * s_.c.row + j * s_.c.column] = sums[i][j];
       }
     }
   }
@@ -41,75 +101,119 @@ class PlainGemm : public Gemm {
   GemmShape s_;
 };
 
+// The first implementation that is not oneDNN's reference (a thousand times slower than the others) and keeps to the
+// scratch limit.
+bool findFast(dnnl::matmul::primitive_desc& description) {
+  do {
+    const bool reference = std::string(description.impl_info_str()).rfind("ref", 0) == 0;
+    if (!reference && static_cast<int64_t>(description.scratchpad_desc().get_size()) <= kGemmScratchLimit) {
+      return true;
+    }
+  } while (description.next_impl());
+  return false;
+}
+
 class OneDnnGemm : public Gemm {
  public:
-  explicit OneDnnGemm(const GemmShape& s) : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
-    const auto a = describe(s, {s.m, s.k}, s.a);
-    const auto b = describe(s, {s.k, s.n}, s.b);
-    const auto c = describe(s, {s.m, s.n}, s.c);
+  // Nothing where the library has no fast implementation. Throws dnnl::error.
+  static std::unique_ptr<Gemm> create(const GemmShape& shape) {
+    dnnl::engine engine(dnnl::engine::kind::cpu, 0);
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, b, c), attr, engine_);
-    primitive_ = dnnl::matmul(description);
-    scratchBytes_ = static_cast<int64_t>(description.scratchpad_desc().get_size());
-    a_ = dnnl::memory(a, engine_, nullptr);
-    b_ = dnnl::memory(b, engine_, nullptr);
-    c_ = dnnl::memory(c, engine_, nullptr);
-    scratch_ = dnnl::memory(description.scratchpad_desc(), engine_, nullptr);
-    arguments_ = {{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, b_}, {DNNL_ARG_DST, c_}, {DNNL_ARG_SCRATCHPAD, scratch_}};
+    // All batches in one call, or else one call for each.
+    for (const bool whole : {true, false}) {
+      if (!whole && shape.batch == 1) {
+        break;
+      }
+      dnnl::matmul::primitive_desc description(dnnl::matmul::desc(describe(shape, shape.m, shape.k, shape.a, whole),
+                                                                  describe(shape, shape.k, shape.n, shape.b, whole),
+                                                                  describe(shape, shape.m, shape.n, shape.c, whole)),
+                                               attr, engine);
+      if (findFast(description)) {
+        return std::unique_ptr<Gemm>(new OneDnnGemm(shape, engine, description, whole));
+      }
+    }
+    return nullptr;
   }
 
   absl::Status run(const void* a, const void* b, void* c, void* scratch) override {
-    a_.set_data_handle(const_cast<void*>(a));
-    b_.set_data_handle(const_cast<void*>(b));
-    c_.set_data_handle(c);
-    scratch_.set_data_handle(scratch);
-    primitive_.execute(stream_, arguments_);
+    try {
+      scratch_.set_data_handle(scratch);
+      for (int64_t i = 0; i < calls_; ++i) {
+        a_.set_data_handle(const_cast<float*>(static_cast<const float*>(a) + i * steps_[0]));
+        b_.set_data_handle(const_cast<float*>(static_cast<const float*>(b) + i * steps_[1]));
+        c_.set_data_handle(static_cast<float*>(c) + i * steps_[2]);
+        primitive_.execute(stream_, arguments_);
+      }
+      stream_.wait();
+    } catch (const dnnl::error& error) {
+      return absl::InternalError(absl::StrCat("oneDNN failed to run a matrix product: ", error.what()));
+    }
     return absl::OkStatus();
   }
 
   int64_t scratchBytes() const override { return scratchBytes_; }
 
  private:
-  static dnnl::memory::desc describe(const GemmShape& s, std::pair<int64_t, int64_t> size, const MatrixView& view) {
-    // A dimension of size 1 may have any stride; the library wants one that fits a dense tensor.
-    const int64_t column = size.second == 1 && view.row != 1 ? 1 : view.column;
-    const int64_t row = size.first == 1 ? std::max<int64_t>(size.second * column, 1) : view.row;
-    if (s.batch == 1) {
-      return {{size.first, size.second}, dnnl::memory::data_type::f32, dnnl::memory::dims{row, column}};
+  OneDnnGemm(const GemmShape& s, const dnnl::engine& engine, const dnnl::matmul::primitive_desc& description,
+             bool whole)
+      : stream_(engine),
+        primitive_(dnnl::matmul(description)),
+        a_(description.src_desc(), engine, nullptr),
+        b_(description.weights_desc(), engine, nullptr),
+        c_(description.dst_desc(), engine, nullptr),
+        scratch_(description.scratchpad_desc(), engine, nullptr),
+        arguments_({{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, b_}, {DNNL_ARG_DST, c_}, {DNNL_ARG_SCRATCHPAD, scratch_}}),
+        scratchBytes_(static_cast<int64_t>(description.scratchpad_desc().get_size())),
+        calls_(whole ? 1 : s.batch),
+        steps_{s.a.batch, s.b.batch, s.c.batch} {}
+
+  // A dimension of size 1 may have any stride: give it one with which the library sees a dense matrix.
+  static dnnl::memory::desc describe(const GemmShape& s, int64_t rows, int64_t columns, const MatrixView& view,
+                                     bool whole) {
+    int64_t row = view.row;
+    int64_t column = view.column;
+    if (columns == 1) {
+      column = 1;
+      row = rows == 1 ? 1 : row;
+    } else if (rows == 1) {
+      row = column == 1 ? columns : 1;
     }
-    return {
-        {s.batch, size.first, size.second}, dnnl::memory::data_type::f32, dnnl::memory::dims{view.batch, row, column}};
+    if (!whole || s.batch == 1) {
+      return {{rows, columns}, dnnl::memory::data_type::f32, dnnl::memory::dims{row, column}};
+    }
+    return {{s.batch, rows, columns}, dnnl::memory::data_type::f32, dnnl::memory::dims{view.batch, row, column}};
   }
 
-  dnnl::engine engine_;
   dnnl::stream stream_;
-  dnnl::primitive primitive_;
+  dnnl::matmul primitive_;
   dnnl::memory a_, b_, c_, scratch_;
   std::unordered_map<int, dnnl::memory> arguments_;
-  int64_t scratchBytes_ = 0;
+  int64_t scratchBytes_;
+  int64_t calls_;
+  int64_t steps_[3];
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Gemm>> Gemm::create(DType type, const GemmShape& shape, bool plain) {
-  const bool empty = shape.batch == 0 || shape.m == 0 || shape.n == 0 || shape.k == 0;
   if (type == DType::kF64) {
     return std::unique_ptr<Gemm>(std::make_unique<PlainGemm<double>>(shape));
   }
   if (type != DType::kF32) {
     return absl::InvalidArgumentError(absl::StrCat("matrix products do not run on ", dtypeName(type)));
   }
-  if (plain || empty) {
-    return std::unique_ptr<Gemm>(std::make_unique<PlainGemm<float>>(shape));
+  const bool empty = shape.batch == 0 || shape.m == 0 || shape.n == 0 || shape.k == 0;
+  if (!plain && !empty) {
+    // The library reports what it cannot do by exception; it ends here, and own loops do it.
+    try {
+      if (std::unique_ptr<Gemm> gemm = OneDnnGemm::create(shape)) {
+        return gemm;
+      }
+    } catch (const dnnl::error&) {
+    }
   }
-  // The library reports what it cannot do by exception; it ends here.
-  try {
-    return std::unique_ptr<Gemm>(std::make_unique<OneDnnGemm>(shape));
-  } catch (const dnnl::error& error) {
-    return absl::InternalError(absl::StrCat("oneDNN refuses a product of ", shape.batch, " x ", shape.m, " x ", shape.k,
-                                            " x ", shape.n, ": ", error.what()));
-  }
+  return std::unique_ptr<Gemm>(std::make_unique<PlainGemm<float>>(shape));
 }
 
 }  // namespace weft::cpu

@@ -33,7 +33,9 @@ class Gemm {
   virtual absl::Status run(const void* a, const void* b, void* c, void* scratch) = 0;
   virtual int64_t scratchBytes() const { return 0; }
 
-  // Views with no stride of 1 among row and column are right but slow with oneDNN: pack them first.
+  // Fast where each of A and B has a stride of 1 among row and column (of sizes above 1) and C's columns have one: pack
+  // other operands first. Anything else is right, but runs in own loops. Scratch stays within kGemmScratchLimit.
+  // Errors: a type that is neither f32 nor f64.
   static absl::StatusOr<std::unique_ptr<Gemm>> create(DType type, const GemmShape& shape, bool plain);
 };
 

@@ -1,10 +1,13 @@
-// Kernels that read integer ids: embedding, softmax cross entropy, pick, and their gradients. Each takes as scalar 0
-// the global index of the first row (or class) this rank holds.
+// Kernels that read integer ids: embedding, softmax cross entropy, pick, and their gradients. Where a family takes a
+// scalar, it is the global index of the first row (or class) this rank holds.
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "kernels/cpu/families.h"
+#include "kernels/cpu/loops.h"
+#include "kernels/cpu/rows.h"
 #include "kernels/cpu/support.h"
 
 namespace weft {
@@ -13,26 +16,43 @@ namespace {
 using namespace cpu;  // NOLINT
 
 template <typename Id>
-absl::Status outOfRange(const char* what, Id id, int64_t rows) {
-  return absl::OutOfRangeError(absl::StrCat(what, " ", static_cast<int64_t>(id), " is outside 0..", rows - 1));
+absl::Status outOfRange(const char* what, Id id, int64_t i, int64_t rows) {
+  return absl::OutOfRangeError(
+      absl::StrCat(what, " ", static_cast<int64_t>(id), " at element ", i, " is outside 0..", rows - 1));
 }
 
+// [..., width] of the leading dimensions `leading`.
+Ints withLast(Ints leading, int64_t width) {
+  leading.push_back(width);
+  return leading;
+}
+
+absl::Status checkTable(const KernelSpec& spec, const TensorSpec& table) {
+  if (table.shape.size() != 2) {
+    return invalid(spec, "the table is ", tensorText(table), ", it must have rows and columns");
+  }
+  return absl::OkStatus();
+}
+
+// A row this rank does not hold gives zeros: the sum over the ranks is the row.
 template <typename T, typename Id>
 KernelOr embedding(const KernelSpec& spec) {
+  WEFT_RETURN_IF_ERROR(checkTable(spec, spec.inputs[0]));
   WEFT_ASSIGN_OR_RETURN(const int64_t rows, attribute<int64_t>(spec.attributes, "rows"));
   const int64_t local = spec.inputs[0].shape[0];
   const int64_t width = spec.inputs[0].shape[1];
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, {spec.inputs[0].type, withLast(spec.inputs[1].shape, width)}));
   const int64_t ids = spec.inputs[1].elements();
   return makeKernel([=](const KernelArguments& args) {
     for (int64_t i = 0; i < ids; ++i) {
       const Id id = in<Id>(args, 1)[i];
       if (id < 0 || id >= rows) {
-        return outOfRange("id", id, rows);
+        return outOfRange("embedding: id", id, i, rows);
       }
       const int64_t row = id - args.scalars[0];
       T* y = out<T>(args, 0) + i * width;
       if (row >= 0 && row < local) {
-        std::memcpy(y, in<T>(args, 0) + row * width, width * sizeof(T));
+        std::copy_n(in<T>(args, 0) + row * width, width, y);
       } else {
         std::fill_n(y, width, T(0));
       }
@@ -41,10 +61,13 @@ KernelOr embedding(const KernelSpec& spec) {
   });
 }
 
+// Sums in T, in the order of the ids.
 template <typename T, typename Id>
 KernelOr embeddingGrad(const KernelSpec& spec) {
+  WEFT_RETURN_IF_ERROR(checkTable(spec, spec.outputs[0]));
   const int64_t local = spec.outputs[0].shape[0];
   const int64_t width = spec.outputs[0].shape[1];
+  WEFT_RETURN_IF_ERROR(checkInput(spec, 1, {spec.outputs[0].type, withLast(spec.inputs[0].shape, width)}));
   const int64_t ids = spec.inputs[0].elements();
   return makeKernel([=](const KernelArguments& args) {
     T* table = out<T>(args, 0);
@@ -55,51 +78,61 @@ KernelOr embeddingGrad(const KernelSpec& spec) {
         continue;
       }
       const T* dy = in<T>(args, 1) + i * width;
+      T* sum = table + row * width;
+      WEFT_INDEPENDENT
       for (int64_t c = 0; c < width; ++c) {
-        table[row * width + c] += dy[c];
+        sum[c] += dy[c];
       }
     }
     return absl::OkStatus();
   });
 }
 
-// loss = lse - logit of the label, 0 where the label is ignored.
+// lse = log(sum(exp(x))), loss = lse - x[label], 0 where the label is ignored.
 template <typename T, typename Id>
 KernelOr crossEntropy(const KernelSpec& spec) {
+  WEFT_RETURN_IF_ERROR(checkDims(spec, spec.inputs[0], 1));
   WEFT_ASSIGN_OR_RETURN(const int64_t ignore, attribute<int64_t>(spec.attributes, "ignore_index"));
-  WEFT_ASSIGN_OR_RETURN(const int64_t classes, attribute<int64_t>(spec.attributes, "rows"));
-  const int64_t width = spec.inputs[0].shape.back();
-  const int64_t rows = spec.inputs[1].elements();
-  return makeKernel([=](const KernelArguments& args) {
-    for (int64_t r = 0; r < rows; ++r) {
+  const auto [count, width] = rowsOf(spec.inputs[0].shape);
+  WEFT_ASSIGN_OR_RETURN(const int64_t classes, attributeOr<int64_t>(spec.attributes, "rows", width));
+  // More columns than classes are padding, filled with -inf.
+  if (classes > width) {
+    return invalid(spec, "needs all ", classes, " classes, it was given ", width, "; expand it to split them");
+  }
+  const TensorSpec leading{spec.inputs[0].type, withoutLast(spec.inputs[0].shape)};
+  WEFT_RETURN_IF_ERROR(checkInput(spec, 1, {spec.inputs[1].type, leading.shape}));
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, leading));
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 1, leading));
+  return makeKernel([=, count = count, width = width](const KernelArguments& args) {
+    for (int64_t r = 0; r < count; ++r) {
       const T* x = in<T>(args, 0) + r * width;
       const Id label = in<Id>(args, 1)[r];
-      if (label != ignore && (label < 0 || label >= classes)) {
-        return outOfRange("label", label, classes);
+      const bool ignored = label == ignore;
+      if (!ignored && (label < 0 || label >= classes)) {
+        return outOfRange("softmax_cross_entropy: label", label, r, classes);
       }
-      T most = x[0];
-      for (int64_t i = 1; i < width; ++i) {
-        most = std::max(most, x[i]);
-      }
-      double total = 0;
-      for (int64_t i = 0; i < width; ++i) {
-        total += std::exp(x[i] - most);
-      }
-      const T lse = most + static_cast<T>(std::log(total));
-      out<T>(args, 0)[r] = label == ignore ? T(0) : lse - x[label];
-      out<T>(args, 1)[r] = lse;
+      const T most = largest(x, width);
+      const double rest = std::log(sumOfExponentials(x, most, width));
+      out<T>(args, 0)[r] = ignored ? T(0) : static_cast<T>(rest + (static_cast<double>(most) - x[label]));
+      out<T>(args, 1)[r] = static_cast<T>(most + rest);
     }
     return absl::OkStatus();
   });
 }
 
+// dlogits = (exp(x - lse) - onehot(label)) * dloss, 0 where the label is ignored.
 template <typename T, typename Id>
 KernelOr crossEntropyGrad(const KernelSpec& spec) {
+  WEFT_RETURN_IF_ERROR(checkDims(spec, spec.inputs[0], 1));
   WEFT_ASSIGN_OR_RETURN(const int64_t ignore, attribute<int64_t>(spec.attributes, "ignore_index"));
-  const int64_t width = spec.inputs[0].shape.back();
-  const int64_t rows = spec.inputs[1].elements();
-  return makeKernel([=](const KernelArguments& args) {
-    for (int64_t r = 0; r < rows; ++r) {
+  const auto [count, width] = rowsOf(spec.inputs[0].shape);
+  const TensorSpec leading{spec.inputs[0].type, withoutLast(spec.inputs[0].shape)};
+  WEFT_RETURN_IF_ERROR(checkInput(spec, 1, {spec.inputs[1].type, leading.shape}));
+  WEFT_RETURN_IF_ERROR(checkInput(spec, 2, leading));
+  WEFT_RETURN_IF_ERROR(checkInput(spec, 3, leading));
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, spec.inputs[0]));
+  return makeKernel([=, count = count, width = width](const KernelArguments& args) {
+    for (int64_t r = 0; r < count; ++r) {
       const T* x = in<T>(args, 0) + r * width;
       T* dx = out<T>(args, 0) + r * width;
       const Id label = in<Id>(args, 1)[r];
@@ -109,8 +142,9 @@ KernelOr crossEntropyGrad(const KernelSpec& spec) {
       }
       const T lse = in<T>(args, 2)[r];
       const T dloss = in<T>(args, 3)[r];
+      WEFT_INDEPENDENT
       for (int64_t i = 0; i < width; ++i) {
-        dx[i] = std::exp(x[i] - lse) * dloss;
+        dx[i] = math::exp(x[i] - lse) * dloss;
       }
       const int64_t place = label - args.scalars[0];
       if (place >= 0 && place < width) {
@@ -123,10 +157,13 @@ KernelOr crossEntropyGrad(const KernelSpec& spec) {
 
 template <typename T, typename Id>
 KernelOr pick(const KernelSpec& spec) {
-  const int64_t width = spec.inputs[0].shape.back();
-  const int64_t rows = spec.inputs[1].elements();
-  return makeKernel([=](const KernelArguments& args) {
-    for (int64_t r = 0; r < rows; ++r) {
+  WEFT_RETURN_IF_ERROR(checkDims(spec, spec.inputs[0], 1));
+  const auto [count, width] = rowsOf(spec.inputs[0].shape);
+  const Ints leading = withoutLast(spec.inputs[0].shape);
+  WEFT_RETURN_IF_ERROR(checkInput(spec, 1, {spec.inputs[1].type, leading}));
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, {spec.inputs[0].type, leading}));
+  return makeKernel([=, count = count, width = width](const KernelArguments& args) {
+    for (int64_t r = 0; r < count; ++r) {
       const int64_t place = in<Id>(args, 1)[r] - args.scalars[0];
       out<T>(args, 0)[r] = place >= 0 && place < width ? in<T>(args, 0)[r * width + place] : T(0);
     }
@@ -136,12 +173,15 @@ KernelOr pick(const KernelSpec& spec) {
 
 template <typename T, typename Id>
 KernelOr pickGrad(const KernelSpec& spec) {
-  const int64_t width = spec.outputs[0].shape.back();
-  const int64_t rows = spec.inputs[0].elements();
-  return makeKernel([=](const KernelArguments& args) {
+  WEFT_RETURN_IF_ERROR(checkDims(spec, spec.outputs[0], 1));
+  const auto [count, width] = rowsOf(spec.outputs[0].shape);
+  const Ints leading = withoutLast(spec.outputs[0].shape);
+  WEFT_RETURN_IF_ERROR(checkInput(spec, 0, {spec.inputs[0].type, leading}));
+  WEFT_RETURN_IF_ERROR(checkInput(spec, 1, {spec.outputs[0].type, leading}));
+  return makeKernel([=, count = count, width = width](const KernelArguments& args) {
     T* dx = out<T>(args, 0);
-    std::fill_n(dx, rows * width, T(0));
-    for (int64_t r = 0; r < rows; ++r) {
+    std::fill_n(dx, count * width, T(0));
+    for (int64_t r = 0; r < count; ++r) {
       const int64_t place = in<Id>(args, 0)[r] - args.scalars[0];
       if (place >= 0 && place < width) {
         dx[r * width + place] = in<T>(args, 1)[r];
@@ -151,41 +191,37 @@ KernelOr pickGrad(const KernelSpec& spec) {
   });
 }
 
-// Adds a kernel over float type (of tensor `value`) and id type (of tensor `ids`) that takes one origin.
+// Which inputs decide the float and the id type.
 struct Family {
-  size_t inputs;
-  size_t outputs;
+  Arity arity;
   size_t value;
   size_t ids;
-  size_t scalars;
 };
 
 template <typename Make>
 void addFamily(KernelRegistry& registry, const std::string& name, const Family& family, Make make) {
-  registry.add(name, [=](const KernelSpec& spec) -> KernelOr {
-    WEFT_RETURN_IF_ERROR(checkCounts(spec, family.inputs, family.outputs));
-    WEFT_RETURN_IF_ERROR(checkScalars(spec, family.scalars));
-    return dispatchFloat(spec, spec.inputs[family.value].type, [&]<typename T>() {
-      return dispatchIds(spec, spec.inputs[family.ids].type,
-                         [&]<typename Id>() { return make.template operator()<T, Id>(spec); });
-    });
-  });
+  registry.add(name, withArity(family.arity, [=](const KernelSpec& spec) {
+                 return dispatchFloat(spec, spec.inputs[family.value].type, [&]<typename T>() {
+                   return dispatchIds(spec, spec.inputs[family.ids].type,
+                                      [&]<typename Id>() { return make.template operator()<T, Id>(spec); });
+                 });
+               }));
 }
 
 }  // namespace
 
 void addIndexKernels(KernelRegistry& registry) {
-  addFamily(registry, "embedding", {2, 1, 0, 1, 1},
+  addFamily(registry, "embedding", {{2, 1, 1}, 0, 1},
             []<typename T, typename Id>(const KernelSpec& spec) { return embedding<T, Id>(spec); });
-  addFamily(registry, "embedding_grad", {2, 1, 1, 0, 1},
+  addFamily(registry, "embedding_grad", {{2, 1, 1}, 1, 0},
             []<typename T, typename Id>(const KernelSpec& spec) { return embeddingGrad<T, Id>(spec); });
-  addFamily(registry, "softmax_cross_entropy", {2, 2, 0, 1, 0},
+  addFamily(registry, "softmax_cross_entropy", {{2, 2, 0}, 0, 1},
             []<typename T, typename Id>(const KernelSpec& spec) { return crossEntropy<T, Id>(spec); });
-  addFamily(registry, "softmax_cross_entropy_grad", {4, 1, 0, 1, 1},
+  addFamily(registry, "softmax_cross_entropy_grad", {{4, 1, 1}, 0, 1},
             []<typename T, typename Id>(const KernelSpec& spec) { return crossEntropyGrad<T, Id>(spec); });
-  addFamily(registry, "pick", {2, 1, 0, 1, 1},
+  addFamily(registry, "pick", {{2, 1, 1}, 0, 1},
             []<typename T, typename Id>(const KernelSpec& spec) { return pick<T, Id>(spec); });
-  addFamily(registry, "pick_grad", {2, 1, 1, 0, 1},
+  addFamily(registry, "pick_grad", {{2, 1, 1}, 1, 0},
             []<typename T, typename Id>(const KernelSpec& spec) { return pickGrad<T, Id>(spec); });
 }
 

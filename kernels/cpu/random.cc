@@ -3,7 +3,11 @@
 
 #include "runtime/base/random.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/cpu/families.h"
+#include "kernels/cpu/loops.h"
 #include "kernels/cpu/support.h"
 
 namespace weft {
@@ -11,77 +15,113 @@ namespace {
 
 using namespace cpu;  // NOLINT
 
-using Ints = std::vector<int64_t>;
-
 absl::StatusOr<RandomStream> streamOf(const KernelSpec& spec) {
   WEFT_ASSIGN_OR_RETURN(const int64_t seed, attribute<int64_t>(spec.attributes, "seed"));
   WEFT_ASSIGN_OR_RETURN(const int64_t key, attribute<int64_t>(spec.attributes, "key"));
   return RandomStream{static_cast<uint64_t>(seed), static_cast<uint32_t>(key), 0};
 }
 
-// Calls visit(local index, global index) for every element; `shape` local.
-template <typename Visit>
-void forEachGlobal(const Ints& shape, const Ints& globalStrides, const int64_t* origins, const Visit& visit) {
-  int64_t n = 1;
-  int64_t base = 0;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    n *= shape[d];
-    base += origins[d] * globalStrides[d];
+// Where a local tensor lies in its global one.
+class GlobalRows {
+ public:
+  static absl::StatusOr<GlobalRows> create(const KernelSpec& spec, const Ints& shape) {
+    WEFT_RETURN_IF_ERROR(checkArity(spec, {spec.inputs.size(), 1, shape.size()}));
+    WEFT_ASSIGN_OR_RETURN(const Ints global, attribute<Ints>(spec.attributes, "global_shape"));
+    if (global.size() != shape.size()) {
+      return invalid(spec, "global_shape is ", shapeText(global), " for a local tensor ", shapeText(shape));
+    }
+    return GlobalRows(shape, stridesOf(global));
   }
-  const int64_t width = shape.empty() ? 1 : shape.back();
-  for (int64_t row = 0; row < (width == 0 ? 0 : n / width); ++row) {
-    int64_t rest = row;
-    int64_t global = base;
-    for (size_t d = shape.size(); d-- > 1;) {
-      global += rest % shape[d - 1] * globalStrides[d - 1];
-      rest /= shape[d - 1];
+
+  // visit(first local index, first global index, count) for runs of elements that follow each other in both.
+  template <typename Visit>
+  void run(const int64_t* origins, const Visit& visit) const {
+    uint64_t base = 0;
+    for (size_t d = 0; d < strides_.size(); ++d) {
+      base += static_cast<uint64_t>(origins[d] * strides_[d]);
     }
-    for (int64_t i = 0; i < width; ++i) {
-      visit(row * width + i, static_cast<uint64_t>(global + i));
-    }
+    loop_.run([&](const auto& at, int64_t count, const auto& step) {
+      const uint64_t global = base + static_cast<uint64_t>(at[1]);
+      if (step[1] == 1) {
+        visit(at[0], global, count);
+        return;
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        visit(at[0] + i * step[0], global + static_cast<uint64_t>(i * step[1]), int64_t{1});
+      }
+    });
+  }
+
+ private:
+  GlobalRows(const Ints& shape, const Ints& strides) : strides_(strides), loop_(shape, {stridesOf(shape), strides}) {}
+
+  Ints strides_;
+  StridedLoop<2> loop_;
+};
+
+// Random bits of `count` elements from `global` on, in pieces: visit(index within the run, bits, count).
+template <typename Visit>
+void forPieces(const RandomStream& stream, uint64_t global, int64_t count, const Visit& visit) {
+  constexpr int64_t kPiece = 256;
+  uint32_t bits[kPiece];
+  for (int64_t i = 0; i < count; i += kPiece) {
+    const int64_t n = std::min(kPiece, count - i);
+    randomBits(stream, global + static_cast<uint64_t>(i), n, bits);
+    visit(i, bits, n);
   }
 }
 
+// y = x / (1 - rate) where kept, else 0. Kept: randomUniform >= rate, that is, its 24 bits >= rate * 2^24.
 template <typename T>
 KernelOr dropout(const KernelSpec& spec) {
-  WEFT_RETURN_IF_ERROR(checkCounts(spec, 2, 1));
-  WEFT_RETURN_IF_ERROR(checkScalars(spec, spec.inputs[0].shape.size()));
-  WEFT_ASSIGN_OR_RETURN(const double rate, attribute<double>(spec.attributes, "rate"));
-  WEFT_ASSIGN_OR_RETURN(const Ints global, attribute<Ints>(spec.attributes, "global_shape"));
-  WEFT_ASSIGN_OR_RETURN(const RandomStream stream, streamOf(spec));
-  const Ints shape = spec.inputs[0].shape;
-  const Ints strides = stridesOf(global);
   const bool wide = spec.inputs[1].type == DType::kI64;
+  WEFT_RETURN_IF_ERROR(checkInput(spec, 1, {wide ? DType::kI64 : DType::kI32, {}}));
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, spec.inputs[0]));
+  WEFT_ASSIGN_OR_RETURN(const double rate, attribute<double>(spec.attributes, "rate"));
+  if (!(rate >= 0.0 && rate < 1.0)) {
+    return invalid(spec, "rate is ", rate, ", it must be in [0, 1)");
+  }
+  WEFT_ASSIGN_OR_RETURN(const GlobalRows rows, GlobalRows::create(spec, spec.inputs[0].shape));
+  WEFT_ASSIGN_OR_RETURN(const RandomStream stream, streamOf(spec));
+  const auto threshold = static_cast<uint32_t>(std::ceil(rate * 0x1p24));
+  const T scale = static_cast<T>(1.0 / (1.0 - rate));
   return makeKernel([=](const KernelArguments& args) {
     RandomStream now = stream;
     now.step = static_cast<uint32_t>(wide ? *in<int64_t>(args, 1) : *in<int32_t>(args, 1));
-    const T scale = static_cast<T>(1.0 / (1.0 - rate));
-    const T* x = in<T>(args, 0);
-    T* y = out<T>(args, 0);
-    forEachGlobal(shape, strides, args.scalars, [&](int64_t local, uint64_t index) {
-      y[local] = randomUniform(now, index) >= rate ? x[local] * scale : T(0);
+    rows.run(args.scalars, [&](int64_t local, uint64_t global, int64_t count) {
+      forPieces(now, global, count, [&](int64_t first, const uint32_t* bits, int64_t n) {
+        const T* x = in<T>(args, 0) + local + first;
+        T* y = out<T>(args, 0) + local + first;
+        WEFT_INDEPENDENT
+        for (int64_t i = 0; i < n; ++i) {
+          y[i] = (bits[i] >> 8) >= threshold ? x[i] * scale : T(0);
+        }
+      });
     });
     return absl::OkStatus();
   });
 }
 
+// Normal: a + b * standard normal. Uniform: in [a, b).
 template <typename T>
 KernelOr random(const KernelSpec& spec) {
-  WEFT_RETURN_IF_ERROR(checkCounts(spec, 0, 1));
-  WEFT_RETURN_IF_ERROR(checkScalars(spec, spec.outputs[0].shape.size()));
   WEFT_ASSIGN_OR_RETURN(const std::string distribution, attribute<std::string>(spec.attributes, "distribution"));
+  if (distribution != "normal" && distribution != "uniform") {
+    return invalid(spec, "distribution is '", distribution, "', it must be 'normal' or 'uniform'");
+  }
   WEFT_ASSIGN_OR_RETURN(const double a, attribute<double>(spec.attributes, "a"));
   WEFT_ASSIGN_OR_RETURN(const double b, attribute<double>(spec.attributes, "b"));
-  WEFT_ASSIGN_OR_RETURN(const Ints global, attribute<Ints>(spec.attributes, "global_shape"));
+  WEFT_ASSIGN_OR_RETURN(const GlobalRows rows, GlobalRows::create(spec, spec.outputs[0].shape));
   WEFT_ASSIGN_OR_RETURN(const RandomStream stream, streamOf(spec));
-  const Ints shape = spec.outputs[0].shape;
-  const Ints strides = stridesOf(global);
   const bool normal = distribution == "normal";
   return makeKernel([=](const KernelArguments& args) {
-    T* y = out<T>(args, 0);
-    forEachGlobal(shape, strides, args.scalars, [&](int64_t local, uint64_t index) {
-      y[local] = normal ? static_cast<T>(a + b * randomNormal(stream, index))
-                        : static_cast<T>(a + (b - a) * randomUniform(stream, index));
+    rows.run(args.scalars, [&](int64_t local, uint64_t global, int64_t count) {
+      T* y = out<T>(args, 0) + local;
+      for (int64_t i = 0; i < count; ++i) {
+        const uint64_t index = global + static_cast<uint64_t>(i);
+        y[i] = normal ? static_cast<T>(a + b * randomNormal(stream, index))
+                      : static_cast<T>(a + (b - a) * randomUniform(stream, index));
+      }
     });
     return absl::OkStatus();
   });
@@ -89,12 +129,15 @@ KernelOr random(const KernelSpec& spec) {
 
 }  // namespace
 
+// Scalars are counted by GlobalRows, which knows the number of dimensions.
 void addRandomKernels(KernelRegistry& registry) {
-  registry.add("dropout", [](const KernelSpec& spec) {
-    return dispatchFloat(spec, spec.inputs.at(0).type, [&]<typename T>() { return dropout<T>(spec); });
+  registry.add("dropout", [](const KernelSpec& spec) -> KernelOr {
+    WEFT_RETURN_IF_ERROR(checkArity(spec, {2, 1, spec.scalars}));
+    return dispatchFloat(spec, spec.inputs[0].type, [&]<typename T>() { return dropout<T>(spec); });
   });
-  registry.add("random", [](const KernelSpec& spec) {
-    return dispatchFloat(spec, spec.outputs.at(0).type, [&]<typename T>() { return random<T>(spec); });
+  registry.add("random", [](const KernelSpec& spec) -> KernelOr {
+    WEFT_RETURN_IF_ERROR(checkArity(spec, {0, 1, spec.scalars}));
+    return dispatchFloat(spec, spec.outputs[0].type, [&]<typename T>() { return random<T>(spec); });
   });
 }
 

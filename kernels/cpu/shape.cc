@@ -1,9 +1,11 @@
 // Kernels that move elements: reshape, transpose, slice, pad, concat, broadcast, dynamic_slice; and fill, iota,
 // mask_pad, accumulate.
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/cpu/families.h"
+#include "kernels/cpu/loops.h"
 #include "kernels/cpu/support.h"
 
 namespace weft {
@@ -11,180 +13,187 @@ namespace {
 
 using namespace cpu;  // NOLINT
 
-using Ints = std::vector<int64_t>;
+// Two strided tensors and where each begins.
+struct Move {
+  Ints shape;
+  Ints from;
+  Ints to;
+  int64_t fromOffset = 0;
+  int64_t toOffset = 0;
+  bool zeroFirst = false;  // the result is larger than what is moved
+};
 
-// Copies with strides; for any type of the element's width.
-template <typename T>
-KernelOr stridedCopy(const Ints& shape, const Ints& from, int64_t fromOffset, const Ints& to, int64_t toOffset) {
-  const StridedLoop<2> loop(shape, {from, to});
-  return makeKernel([loop, fromOffset, toOffset](const KernelArguments& args) {
-    const T* x = in<T>(args, 0) + fromOffset;
-    T* y = out<T>(args, 0) + toOffset;
-    loop.run([&](const auto& at, int64_t count, const auto& step) {
-      const T* px = x + at[0];
-      T* py = y + at[1];
-      if (step[0] == 1 && step[1] == 1) {
-        std::memcpy(py, px, count * sizeof(T));
-        return;
+KernelOr makeMove(const KernelSpec& spec, const Move& move) {
+  const int64_t zeros = move.zeroFirst ? spec.outputs[0].bytes() : 0;
+  return dispatchWidth(spec.inputs[0].type, [&]<typename T>() {
+    const StridedCopy<T> copy(move.shape, move.from, move.to);
+    return makeKernel([=, from = move.fromOffset, to = move.toOffset](const KernelArguments& args) {
+      if (zeros > 0) {
+        std::memset(args.outputs[0], 0, zeros);
       }
-      for (int64_t i = 0; i < count; ++i) {
-        py[i * step[1]] = px[i * step[0]];
-      }
+      copy.run(in<T>(args, 0) + from, out<T>(args, 0) + to);
+      return absl::OkStatus();
     });
-    return absl::OkStatus();
   });
 }
 
 KernelOr reshape(const KernelSpec& spec) {
-  WEFT_RETURN_IF_ERROR(checkCounts(spec, 1, 1));
-  if (spec.inputs[0].bytes() != spec.outputs[0].bytes()) {
-    return absl::InvalidArgumentError(absl::StrCat("reshape from ", shapeText(spec.inputs[0].shape), " to ",
-                                                   shapeText(spec.outputs[0].shape),
-                                                   " changes the number of elements"));
+  if (spec.inputs[0].type != spec.outputs[0].type || spec.inputs[0].elements() != spec.outputs[0].elements()) {
+    return invalid(spec, tensorText(spec.inputs[0]), " and ", tensorText(spec.outputs[0]),
+                   " differ in type or number of elements");
   }
   const int64_t bytes = spec.inputs[0].bytes();
   return makeKernel([bytes](const KernelArguments& args) {
-    std::memmove(args.outputs[0], args.inputs[0], bytes);
+    if (args.inputs[0] != args.outputs[0] && bytes > 0) {
+      std::memcpy(args.outputs[0], args.inputs[0], bytes);
+    }
     return absl::OkStatus();
   });
 }
 
 KernelOr transpose(const KernelSpec& spec) {
-  WEFT_RETURN_IF_ERROR(checkCounts(spec, 1, 1));
   WEFT_ASSIGN_OR_RETURN(const Ints permutation, attribute<Ints>(spec.attributes, "permutation"));
-  const Ints strides = stridesOf(spec.inputs[0].shape);
-  Ints from;
-  for (size_t d = 0; d < permutation.size(); ++d) {
-    if (permutation[d] < 0 || permutation[d] >= static_cast<int64_t>(strides.size()) ||
-        spec.outputs[0].shape.at(d) != spec.inputs[0].shape[permutation[d]]) {
-      return absl::InvalidArgumentError(absl::StrCat("transpose of ", shapeText(spec.inputs[0].shape), " by ",
-                                                     shapeText(permutation), " is not ",
-                                                     shapeText(spec.outputs[0].shape)));
+  const Ints& shape = spec.inputs[0].shape;
+  const Ints strides = stridesOf(shape);
+  std::vector<bool> seen(shape.size(), false);
+  TensorSpec result{spec.inputs[0].type, {}};
+  Move move;
+  for (const int64_t from : permutation) {
+    if (permutation.size() != shape.size() || from < 0 || from >= static_cast<int64_t>(shape.size()) || seen[from]) {
+      return invalid(spec, "permutation ", shapeText(permutation), " does not fit ", tensorText(spec.inputs[0]));
     }
-    from.push_back(strides[permutation[d]]);
+    seen[from] = true;
+    result.shape.push_back(shape[from]);
+    move.from.push_back(strides[from]);
   }
-  return dispatchAll(spec, spec.inputs[0].type, [&]<typename T>() {
-    return stridedCopy<T>(spec.outputs[0].shape, from, 0, stridesOf(spec.outputs[0].shape), 0);
-  });
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, result));
+  move.shape = result.shape;
+  move.to = stridesOf(result.shape);
+  return makeMove(spec, move);
+}
+
+// A box of `size` at `offsets` must lie inside `whole`; returns the box's first element.
+absl::StatusOr<int64_t> boxStart(const KernelSpec& spec, const Ints& size, const Ints& offsets, const Ints& whole) {
+  const Ints strides = stridesOf(whole);
+  int64_t start = 0;
+  bool fits = size.size() == whole.size() && offsets.size() == whole.size();
+  for (size_t d = 0; fits && d < whole.size(); ++d) {
+    fits = offsets[d] >= 0 && offsets[d] + size[d] <= whole[d];
+    start += offsets[d] * strides[d];
+  }
+  if (!fits) {
+    return invalid(spec, "a box ", shapeText(size), " at ", shapeText(offsets), " is not inside ", shapeText(whole));
+  }
+  return start;
 }
 
 KernelOr slice(const KernelSpec& spec) {
-  WEFT_RETURN_IF_ERROR(checkCounts(spec, 1, 1));
   WEFT_ASSIGN_OR_RETURN(const Ints offsets, attribute<Ints>(spec.attributes, "offsets"));
-  const Ints strides = stridesOf(spec.inputs[0].shape);
-  int64_t start = 0;
-  for (size_t d = 0; d < strides.size(); ++d) {
-    if (offsets.size() != strides.size() || offsets[d] < 0 ||
-        offsets[d] + spec.outputs[0].shape.at(d) > spec.inputs[0].shape[d]) {
-      return absl::InvalidArgumentError(absl::StrCat("slice ", shapeText(spec.outputs[0].shape), " at ",
-                                                     shapeText(offsets), " leaves ", shapeText(spec.inputs[0].shape)));
-    }
-    start += offsets[d] * strides[d];
-  }
-  return dispatchAll(spec, spec.inputs[0].type, [&]<typename T>() {
-    return stridedCopy<T>(spec.outputs[0].shape, strides, start, stridesOf(spec.outputs[0].shape), 0);
-  });
+  const Ints& size = spec.outputs[0].shape;
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, {spec.inputs[0].type, size}));
+  WEFT_ASSIGN_OR_RETURN(const int64_t start, boxStart(spec, size, offsets, spec.inputs[0].shape));
+  return makeMove(spec, {size, stridesOf(spec.inputs[0].shape), stridesOf(size), start, 0, false});
+}
+
+KernelOr pad(const KernelSpec& spec) {
+  WEFT_ASSIGN_OR_RETURN(const Ints low, attribute<Ints>(spec.attributes, "low"));
+  const Ints& size = spec.inputs[0].shape;
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, {spec.inputs[0].type, spec.outputs[0].shape}));
+  WEFT_ASSIGN_OR_RETURN(const int64_t start, boxStart(spec, size, low, spec.outputs[0].shape));
+  return makeMove(spec, {size, stridesOf(size), stridesOf(spec.outputs[0].shape), 0, start, true});
+}
+
+KernelOr broadcast(const KernelSpec& spec) {
+  const Ints& shape = spec.outputs[0].shape;
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, {spec.inputs[0].type, shape}));
+  WEFT_ASSIGN_OR_RETURN(const Ints from, broadcastStrides(spec.inputs[0].shape, shape));
+  return makeMove(spec, {shape, from, stridesOf(shape), 0, 0, false});
 }
 
 // Scalars: the start in each dimension.
-template <typename T>
 KernelOr dynamicSlice(const KernelSpec& spec) {
-  const Ints strides = stridesOf(spec.inputs[0].shape);
-  const StridedLoop<2> loop(spec.outputs[0].shape, {strides, stridesOf(spec.outputs[0].shape)});
-  const Ints inShape = spec.inputs[0].shape;
-  const Ints outShape = spec.outputs[0].shape;
-  return makeKernel([=](const KernelArguments& args) {
-    int64_t start = 0;
-    for (size_t d = 0; d < strides.size(); ++d) {
-      if (args.scalars[d] < 0 || args.scalars[d] + outShape[d] > inShape[d]) {
-        return absl::OutOfRangeError(absl::StrCat("slice [", args.scalars[d], ", ", args.scalars[d] + outShape[d],
-                                                  ") of dimension ", d, " of size ", inShape[d]));
+  const Ints whole = spec.inputs[0].shape;
+  const Ints size = spec.outputs[0].shape;
+  WEFT_RETURN_IF_ERROR(checkArity(spec, {1, 1, whole.size()}));
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, {spec.inputs[0].type, size}));
+  WEFT_RETURN_IF_ERROR(boxStart(spec, size, Ints(whole.size(), 0), whole).status());
+  return dispatchWidth(spec.inputs[0].type, [&]<typename T>() {
+    const Ints strides = stridesOf(whole);
+    const StridedCopy<T> copy(size, strides, stridesOf(size));
+    return makeKernel([=](const KernelArguments& args) {
+      int64_t start = 0;
+      for (size_t d = 0; d < whole.size(); ++d) {
+        if (args.scalars[d] < 0 || args.scalars[d] + size[d] > whole[d]) {
+          return absl::OutOfRangeError(absl::StrCat("kernel dynamic_slice: [", args.scalars[d], ", ",
+                                                    args.scalars[d] + size[d], ") is not inside dimension ", d,
+                                                    " of size ", whole[d]));
+        }
+        start += args.scalars[d] * strides[d];
       }
-      start += args.scalars[d] * strides[d];
-    }
-    const T* x = in<T>(args, 0) + start;
-    T* y = out<T>(args, 0);
-    loop.run([&](const auto& at, int64_t count, const auto& step) {
-      if (step[0] == 1) {
-        std::memcpy(y + at[1], x + at[0], count * sizeof(T));
-        return;
-      }
-      for (int64_t i = 0; i < count; ++i) {
-        y[at[1] + i * step[1]] = x[at[0] + i * step[0]];
-      }
+      copy.run(in<T>(args, 0) + start, out<T>(args, 0));
+      return absl::OkStatus();
     });
-    return absl::OkStatus();
   });
 }
 
-template <typename T>
-KernelOr pad(const KernelSpec& spec, const Ints& low) {
-  const Ints strides = stridesOf(spec.outputs[0].shape);
-  int64_t start = 0;
-  for (size_t d = 0; d < strides.size(); ++d) {
-    if (low.size() != strides.size() || low[d] < 0 || low[d] + spec.inputs[0].shape[d] > spec.outputs[0].shape[d]) {
-      return absl::InvalidArgumentError(absl::StrCat("pad of ", shapeText(spec.inputs[0].shape), " by ", shapeText(low),
-                                                     " leaves ", shapeText(spec.outputs[0].shape)));
-    }
-    start += low[d] * strides[d];
+absl::Status checkConcat(const KernelSpec& spec, int64_t dim) {
+  const Ints& shape = spec.outputs[0].shape;
+  if (dim < 0 || dim >= static_cast<int64_t>(shape.size())) {
+    return invalid(spec, "dimension ", dim, " of a result ", shapeText(shape));
   }
-  const StridedLoop<2> loop(spec.inputs[0].shape, {stridesOf(spec.inputs[0].shape), strides});
-  const int64_t bytes = spec.outputs[0].bytes();
-  return makeKernel([=](const KernelArguments& args) {
-    std::memset(args.outputs[0], 0, bytes);
-    const T* x = in<T>(args, 0);
-    T* y = out<T>(args, 0) + start;
-    loop.run([&](const auto& at, int64_t count, const auto& step) {
-      for (int64_t i = 0; i < count; ++i) {
-        y[at[1] + i * step[1]] = x[at[0] + i * step[0]];
-      }
-    });
-    return absl::OkStatus();
-  });
-}
-
-KernelOr concat(const KernelSpec& spec) {
-  WEFT_ASSIGN_OR_RETURN(const int64_t dim, attribute<int64_t>(spec.attributes, "dim"));
-  const Ints& shape = spec.outputs.at(0).shape;
-  int64_t outer = 1;
   int64_t total = 0;
-  std::vector<int64_t> runs;
-  for (int64_t d = 0; d < dim; ++d) {
-    outer *= shape.at(d);
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    TensorSpec expected = spec.outputs[0];
+    if (spec.inputs[i].shape.size() == shape.size()) {
+      expected.shape[dim] = spec.inputs[i].shape[dim];
+    }
+    WEFT_RETURN_IF_ERROR(checkInput(spec, i, expected));
+    total += expected.shape[dim];
   }
+  if (total != shape[dim]) {
+    return invalid(spec, "the inputs have ", total, " elements along dimension ", dim, ", the result ", shape[dim]);
+  }
+  return absl::OkStatus();
+}
+
+// Any number of inputs.
+KernelOr concat(const KernelSpec& spec) {
+  WEFT_RETURN_IF_ERROR(checkArity(spec, {spec.inputs.size(), 1}));
+  WEFT_ASSIGN_OR_RETURN(const int64_t dim, attribute<int64_t>(spec.attributes, "dim"));
+  WEFT_RETURN_IF_ERROR(checkConcat(spec, dim));
+  int64_t outer = 1;
+  for (int64_t d = 0; d < dim; ++d) {
+    outer *= spec.outputs[0].shape[d];
+  }
+  Ints runs;  // bytes of each input per outer index
   for (const TensorSpec& input : spec.inputs) {
     runs.push_back(input.bytes() / std::max<int64_t>(outer, 1));
-    total += runs.back();
-  }
-  if (total * outer != spec.outputs[0].bytes()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("concat of ", spec.inputs.size(), " tensors does not give ", shapeText(shape)));
   }
   return makeKernel([=](const KernelArguments& args) {
     char* y = static_cast<char*>(args.outputs[0]);
     for (int64_t o = 0; o < outer; ++o) {
       for (size_t i = 0; i < runs.size(); ++i) {
-        std::memcpy(y, static_cast<const char*>(args.inputs[i]) + o * runs[i], runs[i]);
-        y += runs[i];
+        if (runs[i] > 0) {
+          std::memcpy(y, static_cast<const char*>(args.inputs[i]) + o * runs[i], runs[i]);
+          y += runs[i];
+        }
       }
     }
     return absl::OkStatus();
   });
 }
 
-KernelOr broadcast(const KernelSpec& spec) {
-  WEFT_RETURN_IF_ERROR(checkCounts(spec, 1, 1));
-  WEFT_ASSIGN_OR_RETURN(const Ints strides, broadcastStrides(spec.inputs[0].shape, spec.outputs[0].shape));
-  return dispatchAll(spec, spec.inputs[0].type, [&]<typename T>() {
-    return stridedCopy<T>(spec.outputs[0].shape, strides, 0, stridesOf(spec.outputs[0].shape), 0);
-  });
+// A value of the type: bool is 1 for anything but 0.
+template <typename T>
+T elementOf(double value) {
+  return std::is_same_v<T, uint8_t> ? static_cast<T>(value != 0.0) : static_cast<T>(value);
 }
 
 template <typename T>
 KernelOr fill(const KernelSpec& spec) {
   WEFT_ASSIGN_OR_RETURN(const double value, attribute<double>(spec.attributes, "value"));
   const int64_t n = spec.outputs[0].elements();
-  return makeKernel([n, element = static_cast<T>(value)](const KernelArguments& args) {
+  return makeKernel([n, element = elementOf<T>(value)](const KernelArguments& args) {
     std::fill_n(out<T>(args, 0), n, element);
     return absl::OkStatus();
   });
@@ -193,9 +202,13 @@ KernelOr fill(const KernelSpec& spec) {
 // Scalars: the origin of dimension `dim`.
 template <typename T>
 KernelOr iota(const KernelSpec& spec) {
+  const Ints& shape = spec.outputs[0].shape;
   WEFT_ASSIGN_OR_RETURN(const int64_t dim, attribute<int64_t>(spec.attributes, "dim"));
-  const int64_t inner = stridesOf(spec.outputs[0].shape).at(dim);
-  const int64_t length = spec.outputs[0].shape[dim];
+  if (dim < 0 || dim >= static_cast<int64_t>(shape.size())) {
+    return invalid(spec, "dimension ", dim, " of ", tensorText(spec.outputs[0]));
+  }
+  const int64_t inner = stridesOf(shape)[dim];
+  const int64_t length = shape[dim];
   const int64_t n = spec.outputs[0].elements();
   return makeKernel([=](const KernelArguments& args) {
     T* y = out<T>(args, 0);
@@ -206,23 +219,36 @@ KernelOr iota(const KernelSpec& spec) {
   });
 }
 
+absl::Status checkMask(const KernelSpec& spec, const Ints& dims, const Ints& valid) {
+  WEFT_RETURN_IF_ERROR(checkArity(spec, {1, 1, dims.size()}));
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, spec.inputs[0]));
+  if (dims.size() != valid.size()) {
+    return invalid(spec, dims.size(), " dims and ", valid.size(), " valid sizes");
+  }
+  for (const int64_t dim : dims) {
+    if (dim < 0 || dim >= static_cast<int64_t>(spec.inputs[0].shape.size())) {
+      return invalid(spec, "dimension ", dim, " of ", tensorText(spec.inputs[0]));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Elements whose global index in dims[i] is >= valid[i] become `fill`. Scalars: the origin of each listed dimension.
 template <typename T>
 KernelOr maskPad(const KernelSpec& spec) {
   WEFT_ASSIGN_OR_RETURN(const Ints dims, attribute<Ints>(spec.attributes, "dims"));
   WEFT_ASSIGN_OR_RETURN(const Ints valid, attribute<Ints>(spec.attributes, "valid"));
   WEFT_ASSIGN_OR_RETURN(const double value, attribute<double>(spec.attributes, "fill"));
-  WEFT_RETURN_IF_ERROR(checkScalars(spec, dims.size()));
+  WEFT_RETURN_IF_ERROR(checkMask(spec, dims, valid));
   const Ints shape = spec.inputs[0].shape;
   const Ints strides = stridesOf(shape);
-  const int64_t bytes = spec.inputs[0].bytes();
   const int64_t n = spec.inputs[0].elements();
-  return makeKernel([=, element = static_cast<T>(value)](const KernelArguments& args) {
+  return makeKernel([=, element = elementOf<T>(value)](const KernelArguments& args) {
     T* y = out<T>(args, 0);
     if (args.inputs[0] != args.outputs[0]) {
-      std::memcpy(y, args.inputs[0], bytes);
+      std::copy_n(in<T>(args, 0), n, y);
     }
-    for (size_t k = 0; k < dims.size(); ++k) {
+    for (size_t k = 0; k < dims.size() && n > 0; ++k) {
       const int64_t length = shape[dims[k]];
       const int64_t inner = strides[dims[k]];
       const int64_t keep = std::clamp<int64_t>(valid[k] - args.scalars[k], 0, length);
@@ -237,17 +263,20 @@ KernelOr maskPad(const KernelSpec& spec) {
 // acc' = x in piece 0, acc + x later. Scalars: the piece.
 template <typename T>
 KernelOr accumulate(const KernelSpec& spec) {
-  WEFT_RETURN_IF_ERROR(checkCounts(spec, 2, 1));
-  WEFT_RETURN_IF_ERROR(checkSameShape(spec, spec.inputs[0], spec.inputs[1]));
+  WEFT_RETURN_IF_ERROR(checkInput(spec, 1, spec.inputs[0]));
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, spec.inputs[0]));
   const int64_t n = spec.outputs[0].elements();
   return makeKernel([n](const KernelArguments& args) {
     const T* acc = in<T>(args, 0);
     const T* x = in<T>(args, 1);
     T* y = out<T>(args, 0);
     if (args.scalars[0] == 0) {
-      std::memcpy(y, x, n * sizeof(T));
+      if (x != y) {
+        std::copy_n(x, n, y);
+      }
       return absl::OkStatus();
     }
+    WEFT_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) {
       y[i] = acc[i] + x[i];
     }
@@ -258,33 +287,29 @@ KernelOr accumulate(const KernelSpec& spec) {
 }  // namespace
 
 void addShapeKernels(KernelRegistry& registry) {
-  registry.add("reshape", reshape);
-  registry.add("transpose", transpose);
-  registry.add("slice", slice);
-  registry.add("concat", concat);
-  registry.add("broadcast", broadcast);
+  registry.add("reshape", withArity({1, 1}, reshape));
+  registry.add("transpose", withArity({1, 1}, transpose));
+  registry.add("slice", withArity({1, 1}, slice));
+  registry.add("pad", withArity({1, 1}, pad));
+  registry.add("broadcast", withArity({1, 1}, broadcast));
+  registry.add("concat", [](const KernelSpec& spec) { return concat(spec); });
   registry.add("dynamic_slice", [](const KernelSpec& spec) -> KernelOr {
-    WEFT_RETURN_IF_ERROR(checkCounts(spec, 1, 1));
-    WEFT_RETURN_IF_ERROR(checkScalars(spec, spec.inputs[0].shape.size()));
-    return dispatchAll(spec, spec.inputs[0].type, [&]<typename T>() { return dynamicSlice<T>(spec); });
+    WEFT_RETURN_IF_ERROR(checkArity(spec, {1, 1, spec.scalars}));
+    return dynamicSlice(spec);
   });
-  registry.add("pad", [](const KernelSpec& spec) -> KernelOr {
-    WEFT_RETURN_IF_ERROR(checkCounts(spec, 1, 1));
-    WEFT_ASSIGN_OR_RETURN(const Ints low, attribute<Ints>(spec.attributes, "low"));
-    return dispatchAll(spec, spec.inputs[0].type, [&]<typename T>() { return pad<T>(spec, low); });
+  registry.add("fill", withArity({0, 1}, [](const KernelSpec& spec) {
+                 return dispatchAll(spec, spec.outputs[0].type, [&]<typename T>() { return fill<T>(spec); });
+               }));
+  registry.add("iota", withArity({0, 1, 1}, [](const KernelSpec& spec) {
+                 return dispatchNumeric(spec, spec.outputs[0].type, [&]<typename T>() { return iota<T>(spec); });
+               }));
+  registry.add("mask_pad", [](const KernelSpec& spec) -> KernelOr {
+    WEFT_RETURN_IF_ERROR(checkArity(spec, {1, 1, spec.scalars}));
+    return dispatchAll(spec, spec.inputs[0].type, [&]<typename T>() { return maskPad<T>(spec); });
   });
-  registry.add("fill", [](const KernelSpec& spec) {
-    return dispatchAll(spec, spec.outputs.at(0).type, [&]<typename T>() { return fill<T>(spec); });
-  });
-  registry.add("iota", [](const KernelSpec& spec) {
-    return dispatchAll(spec, spec.outputs.at(0).type, [&]<typename T>() { return iota<T>(spec); });
-  });
-  registry.add("mask_pad", [](const KernelSpec& spec) {
-    return dispatchAll(spec, spec.inputs.at(0).type, [&]<typename T>() { return maskPad<T>(spec); });
-  });
-  registry.add("accumulate", [](const KernelSpec& spec) {
-    return dispatchAll(spec, spec.inputs.at(0).type, [&]<typename T>() { return accumulate<T>(spec); });
-  });
+  registry.add("accumulate", withArity({2, 1, 1}, [](const KernelSpec& spec) {
+                 return dispatchNumeric(spec, spec.inputs[0].type, [&]<typename T>() { return accumulate<T>(spec); });
+               }));
 }
 
 }  // namespace weft

@@ -20,58 +20,92 @@ KernelOr makeKernel(RunFunction run, int64_t workspaceBytes) {
   return std::unique_ptr<Kernel>(std::make_unique<FunctionKernel>(std::move(run), workspaceBytes));
 }
 
-absl::Status checkCounts(const KernelSpec& spec, size_t inputs, size_t outputs) {
-  if (spec.inputs.size() != inputs || spec.outputs.size() != outputs) {
-    return absl::InvalidArgumentError(absl::StrCat("kernel ", spec.name, " takes ", inputs, " inputs and ", outputs,
-                                                   " outputs, it was given ", spec.inputs.size(), " and ",
-                                                   spec.outputs.size()));
+std::string tensorText(const TensorSpec& tensor) {
+  return absl::StrCat(dtypeName(tensor.type), " ", shapeText(tensor.shape));
+}
+
+absl::Status checkArity(const KernelSpec& spec, const Arity& arity) {
+  const bool inputs = spec.inputs.size() >= arity.inputs && spec.inputs.size() <= arity.inputs + arity.optionalInputs;
+  if (inputs && spec.outputs.size() == arity.outputs && spec.scalars == arity.scalars) {
+    return absl::OkStatus();
+  }
+  const std::string optional =
+      arity.optionalInputs > 0 ? absl::StrCat(" to ", arity.inputs + arity.optionalInputs) : "";
+  return invalid(spec, "takes ", arity.inputs, optional, " inputs, ", arity.outputs, " outputs and ", arity.scalars,
+                 " scalars, it was given ", spec.inputs.size(), ", ", spec.outputs.size(), " and ", spec.scalars);
+}
+
+KernelFactory withArity(const Arity& arity, KernelFactory factory) {
+  return [arity, factory = std::move(factory)](const KernelSpec& spec) -> KernelOr {
+    WEFT_RETURN_IF_ERROR(checkArity(spec, arity));
+    return factory(spec);
+  };
+}
+
+absl::Status checkTensor(const KernelSpec& spec, const std::string& what, const TensorSpec& given,
+                         const TensorSpec& expected) {
+  if (given.type != expected.type || given.shape != expected.shape) {
+    return invalid(spec, what, " is ", tensorText(given), ", it must be ", tensorText(expected));
   }
   return absl::OkStatus();
 }
 
-absl::Status checkSameShape(const KernelSpec& spec, const TensorSpec& a, const TensorSpec& b) {
-  if (a.shape != b.shape) {
-    return absl::InvalidArgumentError(absl::StrCat("kernel ", spec.name, " needs equal shapes, it was given ",
-                                                   shapeText(a.shape), " and ", shapeText(b.shape)));
-  }
-  return absl::OkStatus();
+absl::Status checkInput(const KernelSpec& spec, size_t i, const TensorSpec& expected) {
+  return checkTensor(spec, absl::StrCat("input ", i), spec.inputs[i], expected);
 }
 
-absl::Status checkScalars(const KernelSpec& spec, size_t count) {
-  if (spec.scalars != count) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("kernel ", spec.name, " takes ", count, " scalars, it was given ", spec.scalars));
+absl::Status checkOutput(const KernelSpec& spec, size_t i, const TensorSpec& expected) {
+  return checkTensor(spec, absl::StrCat("output ", i), spec.outputs[i], expected);
+}
+
+absl::Status checkDims(const KernelSpec& spec, const TensorSpec& given, size_t dims) {
+  if (given.shape.size() < dims) {
+    return invalid(spec, "needs at least ", dims, " dimensions, it was given ", tensorText(given));
   }
   return absl::OkStatus();
 }
 
 absl::Status unsupportedType(const KernelSpec& spec, DType type) {
-  return absl::InvalidArgumentError(absl::StrCat("kernel ", spec.name, " does not run on ", dtypeName(type)));
+  return invalid(spec, "does not run on ", dtypeName(type));
 }
 
-std::vector<int64_t> stridesOf(const std::vector<int64_t>& shape) {
-  std::vector<int64_t> strides(shape.size(), 1);
+Ints withoutLast(const Ints& shape) {
+  return Ints(shape.begin(), shape.empty() ? shape.end() : shape.end() - 1);
+}
+
+Rows rowsOf(const Ints& shape) {
+  Rows rows;
+  rows.width = shape.empty() ? 1 : shape.back();
+  for (size_t d = 0; d + 1 < shape.size(); ++d) {
+    rows.count *= shape[d];
+  }
+  return rows;
+}
+
+Ints stridesOf(const Ints& shape) {
+  Ints strides(shape.size(), 1);
   for (size_t d = shape.size(); d-- > 1;) {
     strides[d - 1] = strides[d] * shape[d];
   }
   return strides;
 }
 
-absl::StatusOr<std::vector<int64_t>> broadcastStrides(const std::vector<int64_t>& shape,
-                                                      const std::vector<int64_t>& result) {
-  if (shape.size() > result.size()) {
+absl::StatusOr<Ints> broadcastStrides(const Ints& shape, const Ints& result) {
+  const auto error = [&] {
     return absl::InvalidArgumentError(
         absl::StrCat("shape ", shapeText(shape), " does not broadcast to ", shapeText(result)));
+  };
+  if (shape.size() > result.size()) {
+    return error();
   }
-  const std::vector<int64_t> own = stridesOf(shape);
-  std::vector<int64_t> strides(result.size(), 0);
+  const Ints own = stridesOf(shape);
+  Ints strides(result.size(), 0);
   const size_t shift = result.size() - shape.size();
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] == result[d + shift]) {
       strides[d + shift] = own[d];
     } else if (shape[d] != 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("shape ", shapeText(shape), " does not broadcast to ", shapeText(result)));
+      return error();
     }
   }
   return strides;

@@ -1,7 +1,6 @@
-// What the kernels of this folder share: kernels from functions, type dispatch, checks, strided loops.
+// What the kernels of this folder share: kernels from functions, checks that name both sides, type dispatch.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,6 +15,7 @@
 
 namespace weft::cpu {
 
+using Ints = std::vector<int64_t>;
 using KernelOr = absl::StatusOr<std::unique_ptr<Kernel>>;
 using RunFunction = std::function<absl::Status(const KernelArguments&)>;
 
@@ -31,15 +31,58 @@ T* out(const KernelArguments& args, size_t i) {
   return static_cast<T*>(args.outputs[i]);
 }
 
-inline std::string shapeText(const std::vector<int64_t>& shape) {
+inline std::string shapeText(const Ints& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
 }
+// "f32 [4,8]"
+std::string tensorText(const TensorSpec& tensor);
 
-// Checks that name both sides.
-absl::Status checkCounts(const KernelSpec& spec, size_t inputs, size_t outputs);
-absl::Status checkSameShape(const KernelSpec& spec, const TensorSpec& a, const TensorSpec& b);
-absl::Status checkScalars(const KernelSpec& spec, size_t count);
+// Workspace parts start at multiples of 64 bytes.
+inline int64_t aligned(int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+// How many tensors and scalars a kernel takes; `optionalInputs` may follow the inputs.
+struct Arity {
+  size_t inputs = 1;
+  size_t outputs = 1;
+  size_t scalars = 0;
+  size_t optionalInputs = 0;
+};
+absl::Status checkArity(const KernelSpec& spec, const Arity& arity);
+// `factory` behind checkArity, so that it may index what it was promised.
+KernelFactory withArity(const Arity& arity, KernelFactory factory);
+
+// An error that starts with the kernel's name.
+template <typename... Parts>
+absl::Status invalid(const KernelSpec& spec, const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat("kernel ", spec.name, ": ", parts...));
+}
+
+// Errors: `given` has another type or shape than the kernel derives; `what` is "input 1", "output 0".
+absl::Status checkTensor(const KernelSpec& spec, const std::string& what, const TensorSpec& given,
+                         const TensorSpec& expected);
+absl::Status checkInput(const KernelSpec& spec, size_t i, const TensorSpec& expected);
+absl::Status checkOutput(const KernelSpec& spec, size_t i, const TensorSpec& expected);
+// At least `dims` dimensions.
+absl::Status checkDims(const KernelSpec& spec, const TensorSpec& given, size_t dims);
 absl::Status unsupportedType(const KernelSpec& spec, DType type);
+
+// The single operand or attribute forms the families share.
+Ints withoutLast(const Ints& shape);
+
+// A tensor as rows of its last dimension; a scalar is one row of one.
+struct Rows {
+  int64_t count = 1;
+  int64_t width = 1;
+};
+Rows rowsOf(const Ints& shape);
+
+// Row-major strides, in elements.
+Ints stridesOf(const Ints& shape);
+// Strides with which a tensor of `shape` is read as `result` by numpy's broadcasting: 0 where it stretches. Error if it
+// does not.
+absl::StatusOr<Ints> broadcastStrides(const Ints& shape, const Ints& result);
 
 // Calls f.template operator()<T>() for float or double.
 template <typename F>
@@ -66,90 +109,37 @@ KernelOr dispatchIds(const KernelSpec& spec, DType type, F&& f) {
   }
 }
 
-// Floats, integers and bool (one byte).
+// Floats and integers.
 template <typename F>
-KernelOr dispatchAll(const KernelSpec& spec, DType type, F&& f) {
-  switch (type) {
-    case DType::kF32:
-      return f.template operator()<float>();
-    case DType::kF64:
-      return f.template operator()<double>();
-    case DType::kI32:
-      return f.template operator()<int32_t>();
-    case DType::kI64:
-      return f.template operator()<int64_t>();
-    case DType::kBool:
-      return f.template operator()<uint8_t>();
-    default:
-      return unsupportedType(spec, type);
+KernelOr dispatchNumeric(const KernelSpec& spec, DType type, F&& f) {
+  if (type == DType::kI32 || type == DType::kI64) {
+    return dispatchIds(spec, type, std::forward<F>(f));
   }
+  return dispatchFloat(spec, type, std::forward<F>(f));
 }
 
-// Row-major strides, in elements.
-std::vector<int64_t> stridesOf(const std::vector<int64_t>& shape);
-// Strides with which a tensor of `shape` is read as `result` by numpy's broadcasting: 0 where it stretches. Error if it
-// does not.
-absl::StatusOr<std::vector<int64_t>> broadcastStrides(const std::vector<int64_t>& shape,
-                                                      const std::vector<int64_t>& result);
-
-// A loop over a shape that follows K tensors by their strides. Dimensions that are contiguous for all of them are
-// merged once, when it is made; visiting allocates nothing.
-template <size_t K>
-class StridedLoop {
- public:
-  StridedLoop(const std::vector<int64_t>& shape, const std::vector<std::vector<int64_t>>& strides) {
-    for (size_t d = 0; d < shape.size(); ++d) {
-      if (shape[d] != 1) {
-        push(shape[d], strides, d);
-      }
-    }
-    if (shape_.empty()) {
-      shape_.push_back(1);
-      strides_.emplace_back();
-      strides_.back().fill(0);
-    }
+// Floats, integers and bool (uint8_t, one byte that is 0 or 1).
+template <typename F>
+KernelOr dispatchAll(const KernelSpec& spec, DType type, F&& f) {
+  if (type == DType::kBool) {
+    return f.template operator()<uint8_t>();
   }
+  return dispatchNumeric(spec, type, std::forward<F>(f));
+}
 
-  // visit(offsets of the K tensors, count, inner strides of the K tensors): one row at a time.
-  template <typename Visit>
-  void run(const Visit& visit) const {
-    std::array<int64_t, K> offsets{};
-    walk(0, offsets, visit);
+// An unsigned integer as wide as the element: for kernels that only move elements.
+template <typename F>
+KernelOr dispatchWidth(DType type, F&& f) {
+  switch (byteSize(type)) {
+    case 1:
+      return f.template operator()<uint8_t>();
+    case 2:
+      return f.template operator()<uint16_t>();
+    case 4:
+      return f.template operator()<uint32_t>();
+    default:
+      return f.template operator()<uint64_t>();
   }
-
- private:
-  void push(int64_t size, const std::vector<std::vector<int64_t>>& strides, size_t d) {
-    std::array<int64_t, K> mine;
-    bool merges = !shape_.empty();
-    for (size_t k = 0; k < K; ++k) {
-      mine[k] = strides[k][d];
-      merges = merges && strides_.back()[k] == mine[k] * size;
-    }
-    if (merges) {
-      shape_.back() *= size;
-      strides_.back() = mine;
-    } else {
-      shape_.push_back(size);
-      strides_.push_back(mine);
-    }
-  }
-
-  template <typename Visit>
-  void walk(size_t d, std::array<int64_t, K> offsets, const Visit& visit) const {
-    if (d + 1 == shape_.size()) {
-      visit(offsets, shape_[d], strides_[d]);
-      return;
-    }
-    for (int64_t i = 0; i < shape_[d]; ++i) {
-      walk(d + 1, offsets, visit);
-      for (size_t k = 0; k < K; ++k) {
-        offsets[k] += strides_[d][k];
-      }
-    }
-  }
-
-  std::vector<int64_t> shape_;
-  std::vector<std::array<int64_t, K>> strides_;
-};
+}
 
 }  // namespace weft::cpu

@@ -1,19 +1,41 @@
 #include "kernels/describe/kernel_spec.h"
 
 #include <algorithm>
-#include <set>
+#include <initializer_list>
 
 namespace weft {
 namespace {
 
-// Kernels that read an element of an input before they write the same element of output 0, and read nothing else of it.
-const std::set<std::string>& elementwiseKernels() {
-  static const std::set<std::string> kNames = {"neg",       "exp",       "log",       "sqrt",
-                                               "rsqrt",     "tanh",      "relu",      "gelu",
-                                               "relu_grad", "gelu_grad", "tanh_grad", "add",
-                                               "sub",       "mul",       "div",       "maximum",
-                                               "minimum",   "dropout",   "mask_pad",  "softmax_cross_entropy_grad"};
-  return kNames;
+int64_t aligned(int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+bool oneOf(const std::string& kernel, std::initializer_list<const char*> names) {
+  return std::any_of(names.begin(), names.end(), [&](const char* name) { return kernel == name; });
+}
+
+// Dimension d of a tensor that may not have it.
+int64_t sizeAt(const TensorSpec& tensor, size_t d) {
+  return d < tensor.shape.size() ? tensor.shape[d] : 1;
+}
+
+// Packed copies of both operands and the result, and the product's own scratch.
+int64_t contractionBound(const KernelSpec& spec) {
+  int64_t bytes = kGemmScratchLimit;
+  for (const auto* tensors : {&spec.inputs, &spec.outputs}) {
+    for (const TensorSpec& tensor : *tensors) {
+      bytes += aligned(tensor.bytes());
+    }
+  }
+  return bytes;
+}
+
+// Scores of one head; the gradient keeps theirs too, and one number per query.
+int64_t attentionBound(const KernelSpec& spec) {
+  const int64_t rows = sizeAt(spec.inputs[0], 2);
+  const int64_t element = byteSize(spec.inputs[0].type);
+  const int64_t scores = aligned(rows * sizeAt(spec.inputs[1], 2) * element);
+  return kGemmScratchLimit + (spec.name == "attention" ? scores : 2 * scores + aligned(rows * element));
 }
 
 }  // namespace
@@ -27,42 +49,36 @@ int64_t TensorSpec::elements() const {
 }
 
 int64_t workspaceBound(const KernelSpec& spec) {
-  int64_t inputs = 0;
-  for (const TensorSpec& input : spec.inputs) {
-    inputs += (input.bytes() + 63) / 64 * 64;
+  if (oneOf(spec.name, {"matmul", "contract"})) {
+    return contractionBound(spec);
   }
-  int64_t outputs = 0;
-  for (const TensorSpec& output : spec.outputs) {
-    outputs += (output.bytes() + 63) / 64 * 64;
+  if (oneOf(spec.name, {"attention", "attention_grad"}) && spec.inputs.size() >= 2) {
+    return attentionBound(spec);
   }
-  if (spec.name == "matmul" || spec.name == "contract") {
-    // Packed copies of both operands and the result; room for the library's own packing.
-    return inputs + outputs + (int64_t{1} << 20);
-  }
-  if (spec.name == "attention" || spec.name == "attention_grad") {
-    // Scores and their gradient of one head.
-    const int64_t rows = spec.inputs[0].shape[2];
-    const int64_t columns = spec.inputs[1].shape[2];
-    return 2 * rows * columns * byteSize(spec.inputs[0].type) + rows * byteSize(spec.inputs[0].type) +
-           (int64_t{1} << 20);
-  }
-  if (spec.name == "layer_norm_grad") {
+  if (spec.name == "layer_norm_grad" && spec.inputs.size() >= 2) {
+    // The sums of two vectors.
     return 2 * spec.inputs[1].elements() * static_cast<int64_t>(sizeof(double));
   }
-  if (spec.name == "sum" || spec.name == "mean") {
+  if (oneOf(spec.name, {"sum", "mean"}) && !spec.outputs.empty()) {
+    // A total of 8 bytes for each element of the result.
     return spec.outputs[0].elements() * static_cast<int64_t>(sizeof(double));
   }
   return 0;
 }
 
 bool mayRunInPlace(const std::string& kernel, size_t input) {
-  if (kernel == "accumulate") {
+  if (oneOf(kernel, {"neg", "exp", "log", "sqrt", "rsqrt", "tanh", "relu", "gelu", "reshape", "softmax", "dropout",
+                     "mask_pad", "accumulate", "layer_norm", "softmax_cross_entropy_grad", "sgd", "adam"})) {
     return input == 0;
   }
-  if (kernel == "softmax_cross_entropy_grad" || kernel == "dropout" || kernel == "mask_pad") {
-    return input == 0;
+  if (oneOf(kernel, {"relu_grad", "gelu_grad", "tanh_grad", "softmax_grad", "add", "sub", "mul", "div", "maximum",
+                     "minimum"})) {
+    return input <= 1;
   }
-  return elementwiseKernels().count(kernel) > 0;
+  if (kernel == "layer_norm_grad") {
+    return input == 0 || input == 4;
+  }
+  return kernel == "select" && (input == 1 || input == 2);
 }
 
 }  // namespace weft

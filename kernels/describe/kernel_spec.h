@@ -27,6 +27,9 @@ struct KernelSpec {
   size_t scalars = 0;
 };
 
+// Scratch of one matrix product; the kernels choose an implementation that keeps to it.
+inline constexpr int64_t kGemmScratchLimit = int64_t{1} << 20;
+
 // Upper bound, in bytes, of the scratch memory a kernel needs on the CPU. The planner reserves it; the loader refuses a
 // plan whose reservation is smaller than what the kernel asks for.
 int64_t workspaceBound(const KernelSpec& spec);

@@ -1,6 +1,6 @@
 #include "passes/decide/pieces.h"
 
-#include "ir/nn/operator_interface.h"
+#include "ir/nn/nn.h"
 #include "mlir/IR/Builders.h"
 #include "passes/support/program.h"
 
@@ -118,7 +118,7 @@ class Analyser {
 
   bool passesPending(Operation* op) const {
     auto phase = op->getAttrOfType<StringAttr>(kPhaseAttr);
-    if (phase && phase.getValue() == "update") {
+    if ((phase && phase.getValue() == "update") || !passesSums(op)) {
       return false;
     }
     bool any = false;
@@ -288,6 +288,11 @@ bool linearTogether(Operation* op, unsigned operand, llvm::function_ref<bool(uns
     }
   }
   return false;
+}
+
+bool passesSums(Operation* op) {
+  return isa<ir::nn::AddOp, ir::nn::SubOp, ir::nn::NegOp, ir::nn::MulOp, ir::nn::DivOp, ir::nn::SumOp, ir::nn::MeanOp,
+             ir::nn::SliceOp, ir::nn::PadOp, ir::nn::ReshapeOp, ir::nn::ConcatOp, ir::nn::TransposeOp>(op);
 }
 
 RunsIn runsIn(Operation* op, const OperatorPieces& pieces) {

@@ -42,6 +42,10 @@ mlir::LogicalResult hoistToPrologue(mlir::func::FuncOp step, const Rewrite& rewr
 // The linear set of `op` that contains operand `i`, null if there is none. Operands of one set may be pending together.
 bool linearTogether(mlir::Operation* op, unsigned operand, llvm::function_ref<bool(unsigned)> pending);
 
+// Operators through which a pending sum is passed on: linear and no more costly than the reduction they put off. The
+// piece analysis and the placing of reshards must agree on them.
+bool passesSums(mlir::Operation* op);
+
 // The function an operator runs in.
 RunsIn runsIn(mlir::Operation* op, const OperatorPieces& pieces);
 

@@ -14,7 +14,6 @@
 
 #include "ir/dist/dist.h"
 #include "ir/nn/operator_interface.h"
-#include "llvm/ADT/StringSet.h"
 #include "mlir/IR/Builders.h"
 #include "passes/decide/decisions.h"
 #include "passes/decide/pads.h"
@@ -33,13 +32,6 @@ Axis timeAxis(const Mesh& mesh) {
 
 bool isTime(const Axis& axis) {
   return axis.kind == AxisKind::kTime;
-}
-
-// Operators through which a pending sum is passed on: linear and no more costly than the reduction they put off.
-bool cheapLinear(Operation* op) {
-  static const llvm::StringSet<> kNames = {"nn.add",  "nn.sub",   "nn.neg", "nn.mul",     "nn.div",    "nn.sum",
-                                           "nn.mean", "nn.slice", "nn.pad", "nn.reshape", "nn.concat", "nn.transpose"};
-  return kNames.contains(op->getName().getStringRef());
 }
 
 class Realiser {
@@ -170,7 +162,7 @@ class Realiser {
         continue;
       }
       const auto pending = [&](unsigned k) { return layouts_[op->getOperand(k)].partial() == partial; };
-      if (!cheapLinear(op) || op->hasAttr(kGradientOfAttr) || !linearTogether(op, i, pending)) {
+      if (!passesSums(op) || op->hasAttr(kGradientOfAttr) || !linearTogether(op, i, pending)) {
         return {};
       }
       passed = partial;

@@ -23,6 +23,9 @@ std::array<uint32_t, 4> philoxBlock(const RandomStream& stream, uint64_t block);
 // 32 random bits for one element.
 uint32_t randomBits(const RandomStream& stream, uint64_t index);
 
+// The same for elements first ... first + count - 1.
+void randomBits(const RandomStream& stream, uint64_t first, int64_t count, uint32_t* bits);
+
 // Uniform in [0, 1), 24 random bits.
 float randomUniform(const RandomStream& stream, uint64_t index);
 

@@ -194,6 +194,33 @@ TEST(BitEqualityTest, DifferentMicroBatchCountsDiffer) {
   EXPECT_NE(trainedBytes({.mesh = "1", .layers = 2}), trainedBytes({.mesh = "1", .micro = 4, .layers = 2}));
 }
 
+// The loss of a program whose matmul reads a sum over the batch, on fixed numbers.
+double lossOfBatchSum(int64_t micro) {
+  Graph g;
+  const Tensor x = g.input("x", {8, 6});
+  const Tensor w = g.parameter("w", {6, 4}, Init::normal(0.5));
+  const Tensor total = reshape(sum(x, {0}), {1, 6});
+  const Tensor loss = mean(matmul(total, w));
+  absl::StatusOr<Program> program = compileForward(g, loss, {.mesh = "1", .micro = micro});
+  EXPECT_TRUE(program.ok()) << program.status();
+  const KernelRegistry kernels = cpuKernels();
+  absl::StatusOr<std::unique_ptr<Executor>> executor = Executor::create(program->plan, kernels);
+  EXPECT_TRUE(executor.ok()) << executor.status();
+  std::vector<float> data(48);
+  for (size_t i = 0; i < data.size(); ++i) {
+    data[i] = randomNormal({5, 3, 0}, i);
+  }
+  EXPECT_TRUE((*executor)->runInit().ok());
+  EXPECT_TRUE((*executor)->writeTensor("x", data.data(), data.size() * sizeof(float)).ok());
+  EXPECT_TRUE((*executor)->runStep().ok());
+  return *(*executor)->readScalar("loss");
+}
+
+TEST(PiecesTest, MatmulOfABatchSumReadsTheWholeSum) {
+  // Both add eight rows, in another grouping: f32 rounding of a few additions of size 1.
+  EXPECT_NEAR(lossOfBatchSum(1), lossOfBatchSum(4), 1e-5);
+}
+
 // Resident growth under weft-run: the sum of the ranks' predicted peaks within 2 % + 8 MiB.
 TEST(MemoryTest, ResidentGrowthIsThePrediction) {
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)

@@ -1,139 +1,252 @@
-// f32 products through oneDNN against f64 through plain loops, over the shapes a transformer uses: weights, their
-// gradients, attention. Tolerance: rounding of k additions of f32, bounded by k x 2^-24 x the sum of magnitudes; 4x for
-// the scale of intermediate results.
-
-#include <gtest/gtest.h>
-
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <sstream>
 
-#include "kernels/kernel.h"
-#include "runtime/base/random.h"
+#include "absl/strings/str_cat.h"
+#include "tests/kernels/kernel_runner.h"
 
-namespace weft {
+namespace weft::testing {
 namespace {
 
-int64_t elements(const std::vector<int64_t>& shape) {
-  int64_t n = 1;
-  for (const int64_t size : shape) {
-    n *= size;
-  }
-  return n;
-}
+using Letters = std::vector<std::string>;
 
-struct Call {
-  std::string name;
-  std::vector<std::vector<int64_t>> inputs;
-  std::vector<std::vector<int64_t>> outputs;
-  AttributeMap attributes;
-  std::vector<int64_t> scalars;
+struct Einsum {
+  Letters a, b, c;
 };
 
-template <typename T>
-std::vector<std::vector<double>> runCall(const Call& call, const std::vector<std::vector<double>>& data) {
-  const DType type = sizeof(T) == 8 ? DType::kF64 : DType::kF32;
-  KernelSpec spec{call.name, {}, {}, call.attributes, call.scalars.size()};
-  std::vector<std::vector<T>> inputs;
-  std::vector<std::vector<T>> outputs;
-  std::vector<const void*> in;
-  std::vector<void*> out;
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    spec.inputs.push_back({type, call.inputs[i]});
-    inputs.emplace_back(data[i].begin(), data[i].end());
-    in.push_back(inputs.back().data());
+Letters words(const std::string& text) {
+  std::istringstream stream(text);
+  Letters letters;
+  for (std::string letter; stream >> letter;) {
+    letters.push_back(letter);
   }
-  for (size_t i = 0; i < call.outputs.size(); ++i) {
-    spec.outputs.push_back({type, call.outputs[i]});
-    outputs.emplace_back(elements(call.outputs[i]), T(-77));
+  return letters;
+}
+
+Einsum einsum(const std::string& spec) {
+  const size_t comma = spec.find(',');
+  const size_t arrow = spec.find("->");
+  return {words(spec.substr(0, comma)), words(spec.substr(comma + 1, arrow - comma - 1)),
+          words(spec.substr(arrow + 2))};
+}
+
+using Sizes = std::map<std::string, int64_t>;
+
+Ints shapeOf(const Letters& letters, const Sizes& sizes) {
+  Ints shape;
+  for (const std::string& letter : letters) {
+    shape.push_back(sizes.at(letter));
   }
-  for (auto& values : outputs) {
-    out.push_back(values.data());
+  return shape;
+}
+
+// The sum over every assignment of all letters, and the same of absolute values, which bounds the rounding.
+struct Reference {
+  Reals values, sizes;
+};
+
+Reference reference(const Einsum& e, const Sizes& sizes, const Tensor& a, const Tensor& b) {
+  Letters all;
+  Ints shape;
+  for (const auto& [letter, size] : sizes) {
+    all.push_back(letter);
+    shape.push_back(size);
   }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    in[i] = inputs[i].data();
-  }
-  absl::StatusOr<std::unique_ptr<Kernel>> kernel = cpuKernels().create(spec);
-  EXPECT_TRUE(kernel.ok()) << kernel.status();
-  EXPECT_LE((*kernel)->workspaceBytes(), workspaceBound(spec)) << call.name;
-  std::vector<char> workspace((*kernel)->workspaceBytes() + 64);
-  auto address = (reinterpret_cast<uintptr_t>(workspace.data()) + 63) / 64 * 64;
-  KernelArguments args{in.data(), out.data(), call.scalars.data(), reinterpret_cast<void*>(address)};
-  const absl::Status status = (*kernel)->run(args);
-  EXPECT_TRUE(status.ok()) << status;
-  std::vector<std::vector<double>> result;
-  for (const auto& values : outputs) {
-    result.emplace_back(values.begin(), values.end());
-  }
+  const auto pick = [&](const Letters& letters, const Ints& index) {
+    int64_t position = 0;
+    for (const std::string& letter : letters) {
+      position = position * sizes.at(letter) + index[std::find(all.begin(), all.end(), letter) - all.begin()];
+    }
+    return position;
+  };
+  const int64_t n = elementsOf(shapeOf(e.c, sizes));
+  Reference result{Reals(n, 0.0), Reals(n, 0.0)};
+  forEachIndex(shape, [&](const Ints& index) {
+    const double product = a.values[pick(e.a, index)] * b.values[pick(e.b, index)];
+    result.values[pick(e.c, index)] += product;
+    result.sizes[pick(e.c, index)] += std::abs(product);
+  });
   return result;
 }
 
-// f32 against f64 on the same (f32-exact) numbers.
-void compare(const Call& call, double tolerance) {
-  std::vector<std::vector<double>> data;
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    data.emplace_back();
-    for (int64_t k = 0; k < elements(call.inputs[i]); ++k) {
-      data.back().push_back(randomNormal({3, static_cast<uint32_t>(i), 0}, k));
-    }
-  }
-  const auto single = runCall<float>(call, data);
-  const auto wide = runCall<double>(call, data);
-  for (size_t o = 0; o < wide.size(); ++o) {
-    double largest = 0;
-    double worst = 0;
-    for (size_t k = 0; k < wide[o].size(); ++k) {
-      largest = std::max(largest, std::abs(wide[o][k]));
-      const double difference = std::abs(single[o][k] - wide[o][k]);
-      worst = difference <= worst ? worst : difference;
-    }
-    EXPECT_LE(worst, tolerance * std::max(largest, 1e-3)) << call.name << " output " << o;
+void expectProduct(const Tensor& actual, const Reference& expected, int64_t depth) {
+  ASSERT_EQ(actual.values.size(), expected.values.size());
+  // A sum of k products in any order: at most k + 1 roundings of the sum of sizes (Higham, "Accuracy and Stability").
+  const double bound = static_cast<double>(depth + 1) * epsilonOf(actual.type);
+  for (size_t i = 0; i < expected.values.size(); ++i) {
+    ASSERT_NEAR(actual.values[i], expected.values[i], bound * expected.sizes[i]) << "element " << i;
   }
 }
 
-Call contract(const std::string& spec, std::vector<int64_t> a, std::vector<int64_t> b, std::vector<int64_t> c) {
-  return {"contract", {std::move(a), std::move(b)}, {std::move(c)}, {{"spec", spec}}, {}};
+int64_t depthOf(const Einsum& e, const Sizes& sizes) {
+  int64_t depth = 1;
+  for (const auto& [letter, size] : sizes) {
+    depth *= std::find(e.c.begin(), e.c.end(), letter) == e.c.end() ? size : 1;
+  }
+  return depth;
 }
 
-TEST(ContractionTest, TransformerShapes) {
-  compare(contract("b t c, c q n -> b t q n", {16, 128, 192}, {192, 3, 192}, {16, 128, 3, 192}), 1e-5);
-  compare(contract("b t c, b t q n -> c q n", {16, 128, 192}, {16, 128, 3, 192}, {192, 3, 192}), 1e-5);
-  compare(contract("b t q n, c q n -> b t c", {16, 128, 3, 192}, {192, 3, 192}, {16, 128, 192}), 1e-5);
-  compare(contract("b0 m k, b0 m n -> k n", {16, 128, 192}, {16, 128, 768}, {192, 768}), 1e-5);
-  compare(contract("b0 m n, k n -> b0 m k", {16, 128, 768}, {192, 768}, {16, 128, 192}), 1e-5);
-  compare(contract("b0 m n, n k -> b0 m k", {16, 128, 65}, {65, 192}, {16, 128, 192}), 1e-5);
-  compare(contract("b0 m k, n k -> b0 m n", {16, 128, 192}, {65, 192}, {16, 128, 65}), 1e-5);
-  compare(contract("b0 m k, b0 m n -> n k", {16, 128, 192}, {16, 128, 65}, {65, 192}), 1e-5);
-  compare(contract("m k, n k -> n m", {24, 40}, {56, 40}, {56, 24}), 1e-5);
-  compare(contract("a b k, c k b -> b a c", {4, 6, 10}, {5, 10, 6}, {6, 4, 5}), 1e-5);
+struct Variant {
+  DType type;
+  bool plain;
+};
+const std::vector<Variant> kVariants = {{DType::kF32, false}, {DType::kF32, true}, {DType::kF64, false}};
+
+void checkContract(const std::string& spec, const Sizes& sizes) {
+  SCOPED_TRACE(spec);
+  const Einsum e = einsum(spec);
+  for (const Variant& variant : kVariants) {
+    const Tensor a = sample(variant.type, shapeOf(e.a, sizes), 1);
+    const Tensor b = sample(variant.type, shapeOf(e.b, sizes), 2);
+    Call call{"contract", {a, b}, {{variant.type, shapeOf(e.c, sizes)}}, {{"spec", spec}}};
+    call.plainMatmul = variant.plain;
+    expectProduct(runOne(call), reference(e, sizes, a, b), depthOf(e, sizes));
+  }
 }
 
-TEST(ContractionTest, MatmulTransposesAndSmallSizes) {
-  for (const int64_t ta : {0, 1}) {
-    for (const int64_t tb : {0, 1}) {
-      for (const int64_t m : {1, 7, 64}) {
-        for (const int64_t n : {1, 5, 33}) {
-          for (const int64_t k : {1, 9, 128}) {
-            Call call{"matmul", {}, {{m, n}}, {{"transpose_a", ta}, {"transpose_b", tb}}, {}};
-            call.inputs.push_back(ta != 0 ? std::vector<int64_t>{k, m} : std::vector<int64_t>{m, k});
-            call.inputs.push_back(tb != 0 ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n});
-            compare(call, 1e-5);
-          }
-        }
+TEST(Contract, MatrixForms) {
+  const Sizes sizes = {{"m", 7}, {"k", 19}, {"n", 33}};
+  for (const char* a : {"m k", "k m"}) {
+    for (const char* b : {"k n", "n k"}) {
+      for (const char* c : {"m n", "n m"}) {
+        checkContract(absl::StrCat(a, ", ", b, " -> ", c), sizes);
       }
     }
   }
 }
 
-TEST(AttentionTest, ForwardAndGradient) {
-  for (const int64_t rows : {32, 128}) {
-    for (const int64_t width : {16, 32}) {
-      const std::vector<int64_t> x = {2, 3, rows, width};
-      const std::vector<int64_t> lse = {2, 3, rows};
-      const AttributeMap attributes = {{"causal", int64_t{1}}, {"scale", 0.25}};
-      compare({"attention", {x, x, x}, {x, lse}, attributes, {0}}, 1e-5);
-      compare({"attention_grad", {x, x, x, x, lse, x}, {x, x, x}, attributes, {0}}, 1e-4);
+TEST(Contract, GradientsOfMatmul) {
+  const Sizes sizes = {{"b", 3}, {"t", 5}, {"k", 8}, {"q", 2}, {"n", 6}};
+  checkContract("b t k, k q n -> b t q n", sizes);
+  checkContract("b t k, b t q n -> k q n", sizes);
+  checkContract("b t q n, k q n -> b t k", sizes);
+  checkContract("b t k, b t q n -> q n k", sizes);
+}
+
+TEST(Contract, LettersThatDoNotMerge) {
+  checkContract("a k b, k n -> a n b", {{"a", 3}, {"b", 4}, {"k", 5}, {"n", 6}});
+  checkContract("k1 m k2, k2 k1 n -> m n", {{"k1", 3}, {"k2", 4}, {"m", 5}, {"n", 6}});
+  checkContract("m1 k m2, k n -> m2 n m1", {{"m1", 3}, {"m2", 4}, {"k", 5}, {"n", 6}});
+  checkContract("m k, n1 k n2 -> n2 m n1", {{"m", 3}, {"n1", 4}, {"k", 5}, {"n2", 6}});
+  checkContract("x m y k, y k x n -> m x n y", {{"x", 2}, {"y", 3}, {"m", 4}, {"k", 5}, {"n", 6}});
+}
+
+TEST(Contract, BatchAnywhere) {
+  const Sizes sizes = {{"b", 3}, {"m", 4}, {"k", 5}, {"n", 6}};
+  for (const char* a : {"b m k", "m b k", "m k b", "k b m"}) {
+    for (const char* b : {"b k n", "k b n", "n b k", "n k b"}) {
+      for (const char* c : {"b m n", "m b n", "n b m", "m n b"}) {
+        checkContract(absl::StrCat(a, ", ", b, " -> ", c), sizes);
+      }
     }
   }
 }
 
+TEST(Contract, WithoutSomeGroups) {
+  checkContract("k, k ->", {{"k", 13}});
+  checkContract("m, n -> m n", {{"m", 5}, {"n", 7}});
+  checkContract("m, n -> n m", {{"m", 5}, {"n", 7}});
+  checkContract("b, b -> b", {{"b", 9}});
+  checkContract("b k, b k -> b", {{"b", 9}, {"k", 4}});
+  checkContract("m k, k -> m", {{"m", 5}, {"k", 7}});
+  checkContract("k, k n -> n", {{"n", 5}, {"k", 7}});
+  checkContract(", -> ", {});
+  checkContract(", n -> n", {{"n", 4}});
+}
+
+TEST(Contract, SizesOfOneAndZero) {
+  for (const int64_t m : {1, 4}) {
+    for (const int64_t n : {1, 5}) {
+      for (const int64_t k : {1, 6}) {
+        for (const char* spec : {"m k, k n -> m n", "k m, n k -> m n", "m k, n k -> n m", "b m k, b n k -> b m n"}) {
+          checkContract(spec, std::string(spec).front() == 'b' ? Sizes{{"b", 2}, {"m", m}, {"n", n}, {"k", k}}
+                                                               : Sizes{{"m", m}, {"n", n}, {"k", k}});
+        }
+        checkContract("b m k, b k n -> b m n", {{"b", 1}, {"m", m}, {"n", n}, {"k", k}});
+      }
+    }
+  }
+  checkContract("m k, k n -> m n", {{"m", 0}, {"n", 3}, {"k", 2}});
+  checkContract("m k, k n -> m n", {{"m", 2}, {"n", 0}, {"k", 2}});
+  // An empty sum is zero.
+  checkContract("m k, k n -> m n", {{"m", 2}, {"n", 3}, {"k", 0}});
+  checkContract("b m k, b k n -> b m n", {{"b", 0}, {"m", 2}, {"n", 3}, {"k", 4}});
+}
+
+// Larger than the blocks of the plain product (128) and of the library.
+TEST(Contract, LargerThanABlock) {
+  checkContract("m k, k n -> m n", {{"m", 70}, {"k", 150}, {"n", 145}});
+  checkContract("k m, n k -> m n", {{"m", 70}, {"k", 150}, {"n", 145}});
+  checkContract("b k m, b n k -> b n m", {{"b", 2}, {"m", 33}, {"k", 150}, {"n", 65}});
+}
+
+TEST(Contract, Errors) {
+  const Tensor a = sample(DType::kF32, {2, 3}, 1);
+  const auto code = absl::StatusCode::kInvalidArgument;
+  const auto call = [&](const std::string& spec, const Ints& result) {
+    return Call{"contract", {a, a}, {{DType::kF32, result}}, {{"spec", spec}}};
+  };
+  expectError(call("m k, k n -> m n", {2, 3}), code, "'k' has size 3 in one tensor and 2 in another");
+  expectError(call("m k, m n -> m n", {2, 3}), code, "'k' is in one operand only");
+  expectError(call("m k, m n -> m k n j", {2, 3, 3, 1}), code, "'j' is in no operand");
+  expectError(call("m k, m n m -> k n", {3, 3}), code, "3 dimensions");
+  expectError(call("m m, m n -> n", {3}), code, "'m' is twice");
+  expectError(call("m k", {3}), code, "'m k'");
+  expectError({"contract", {a, a}, {{DType::kF32, {}}}}, code, "'spec' is missing");
+}
+
+struct MatmulCase {
+  Ints a, b, result;
+  int64_t transposeA, transposeB;
+};
+
+TEST(Matmul, AllForms) {
+  const std::vector<MatmulCase> cases = {
+      {{4, 5}, {5, 6}, {4, 6}, 0, 0},          {{5, 4}, {5, 6}, {4, 6}, 1, 0},
+      {{4, 5}, {6, 5}, {4, 6}, 0, 1},          {{5, 4}, {6, 5}, {4, 6}, 1, 1},
+      {{2, 4, 5}, {5, 6}, {2, 4, 6}, 0, 0},    {{2, 5, 4}, {6, 5}, {2, 4, 6}, 1, 1},
+      {{2, 4, 5}, {2, 5, 6}, {2, 4, 6}, 0, 0}, {{2, 3, 5, 4}, {2, 3, 6, 5}, {2, 3, 4, 6}, 1, 1},
+      {{1, 1}, {1, 1}, {1, 1}, 0, 0},          {{1, 9}, {9, 1}, {1, 1}, 0, 0},
+      {{3, 0}, {0, 4}, {3, 4}, 0, 0},          {{2, 3, 1, 5}, {5, 1}, {2, 3, 1, 1}, 0, 0}};
+  for (const MatmulCase& c : cases) {
+    const std::string batch = c.a.size() == 4 ? "b0 b1 " : c.a.size() == 3 ? "b0 " : "";
+    const std::string spec = absl::StrCat(batch, c.transposeA != 0 ? "k m" : "m k", ", ", c.b.size() > 2 ? batch : "",
+                                          c.transposeB != 0 ? "n k" : "k n", " -> ", batch, "m n");
+    SCOPED_TRACE(spec);
+    const Einsum e = einsum(spec);
+    Sizes sizes;
+    for (size_t d = 0; d < c.a.size(); ++d) {
+      sizes[e.a[d]] = c.a[d];
+    }
+    sizes["n"] = c.result.back();
+    for (const Variant& variant : kVariants) {
+      const Tensor a = sample(variant.type, c.a, 3);
+      const Tensor b = sample(variant.type, c.b, 4);
+      Call call{
+          "matmul", {a, b}, {{variant.type, c.result}}, {{"transpose_a", c.transposeA}, {"transpose_b", c.transposeB}}};
+      call.plainMatmul = variant.plain;
+      expectProduct(runOne(call), reference(e, sizes, a, b), depthOf(e, sizes));
+    }
+  }
+}
+
+TEST(Matmul, SameBitsEveryTime) {
+  const Tensor a = sample(DType::kF32, {65, 130}, 5);
+  const Tensor b = sample(DType::kF32, {130, 77}, 6);
+  const Call call{"matmul", {a, b}, {{DType::kF32, {65, 77}}}};
+  expectSame(runOne(call), runOne(call));
+}
+
+TEST(Matmul, Errors) {
+  const auto code = absl::StatusCode::kInvalidArgument;
+  const Tensor a = sample(DType::kF32, {2, 3}, 1);
+  expectError({"matmul", {a, a}, {{DType::kF32, {2, 3}}}}, code, "'k' has size 3 in one tensor and 2 in another");
+  expectError({"matmul", {a, sample(DType::kF32, {3}, 1)}, {{DType::kF32, {2}}}}, code, "[2,3] and [3]");
+  expectError({"matmul", {a, sample(DType::kF64, {3, 3}, 1)}, {{DType::kF32, {2, 3}}}}, code, "input 1 is f64");
+  expectError({"matmul", {sample(DType::kI32, {2, 2}, 1), sample(DType::kI32, {2, 2}, 1)}, {{DType::kI32, {2, 2}}}},
+              code, "i32");
+}
+
 }  // namespace
-}  // namespace weft
+}  // namespace weft::testing

@@ -1,0 +1,249 @@
+// N ranks give the one-rank answer: every operator with every legal strategy on 2, 3, 4, 6 and 8 ranks.
+//
+// What is legal is said here once more, from the factor rule alone: each splittable factor in parts that divide it, all
+// parts together a divisor of the ranks, and in a compound dimension (a b) only whole blocks. The compiler must take
+// all of these, by numbers and by axis names, and forward, gradients and update must be those of one rank.
+//
+// Without flags a fixed sample; --all for everything.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ir/nn/operator_interface.h"
+#include "ir/registry.h"
+#include "tests/equivalence/operator_cases.h"
+#include "tests/support/parse.h"
+
+namespace weft::testing {
+
+bool testEverything = false;
+
+namespace {
+
+constexpr size_t kSample = 9;  // strategies per operator in the fixed sample
+
+using Parts = std::vector<int64_t>;  // of each factor
+
+// What the test needs to know of an operator.
+struct TargetRule {
+  Rule rule;
+  std::vector<Shape> results;
+  bool expands = false;  // whole factors may be split too, by names
+};
+
+absl::StatusOr<TargetRule> targetOf(const OperatorCase& test) {
+  Modules modules;
+  mlir::OwningOpRef<mlir::ModuleOp> module = modules.parse(moduleText(test.program(""), {}));
+  if (!module) {
+    return absl::InvalidArgumentError("the case is no module:\n" + moduleText(test.program(""), {}));
+  }
+  absl::StatusOr<TargetRule> target = absl::NotFoundError("no op named target");
+  module->walk([&](mlir::Operation* op) {
+    auto name = op->getAttrOfType<mlir::StringAttr>("nn.name");
+    if (!name || name.getValue() != "target") {
+      return;
+    }
+    const mlir::FailureOr<Rule> rule = ir::ruleOf(mlir::cast<ir::OperatorInterface>(op));
+    const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
+    if (mlir::succeeded(rule)) {
+      target = TargetRule{*rule, ir::resultShapes(op), registry.expansion(op) != nullptr};
+    }
+  });
+  return target;
+}
+
+// In a dimension (a b) a rank's part must be one block: b is split only where a is split to single elements.
+bool oneBlock(const TargetRule& target, const Parts& parts) {
+  for (const auto* tensors : {&target.rule.operands(), &target.rule.results()}) {
+    for (const auto& dims : *tensors) {
+      for (const DimFactors& dim : dims) {
+        bool open = false;
+        for (const int f : dim) {
+          if (parts[f] > 1 && open) {
+            return false;
+          }
+          open = open || parts[f] != target.rule.factors()[f].size;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+// All legal numbers of parts on `ranks` ranks; `whole`: also of factors that only an expansion can split.
+std::vector<Parts> legalParts(const TargetRule& target, int64_t ranks, bool whole) {
+  std::vector<Parts> all = {{}};
+  const std::vector<Factor>& factors = target.rule.factors();
+  for (size_t f = 0; f < factors.size(); ++f) {
+    std::vector<Parts> longer;
+    const bool open = target.rule.splittable(static_cast<int>(f)) || (whole && target.expands);
+    for (const Parts& head : all) {
+      int64_t used = 1;
+      for (const int64_t part : head) {
+        used *= part;
+      }
+      for (int64_t part = 1; part <= (open ? ranks : 1); ++part) {
+        if (factors[f].size % part == 0 && ranks % (used * part) == 0) {
+          longer.push_back(head);
+          longer.back().push_back(part);
+        }
+      }
+    }
+    all = std::move(longer);
+  }
+  std::erase_if(all, [&](const Parts& parts) { return !oneBlock(target, parts); });
+  return all;
+}
+
+std::string splitsText(const std::vector<std::vector<DimFactors>>& tensors, const Parts& parts) {
+  std::vector<std::string> lists;
+  for (const auto& dims : tensors) {
+    std::vector<int64_t> list;
+    for (const DimFactors& dim : dims) {
+      list.push_back(1);
+      for (const int f : dim) {
+        list.back() *= parts[f];
+      }
+    }
+    lists.push_back(absl::StrCat("[", absl::StrJoin(list, ", "), "]"));
+  }
+  return absl::StrCat("[", absl::StrJoin(lists, ", "), "]");
+}
+
+std::string namesText(const std::vector<std::vector<DimFactors>>& tensors, const Parts& parts) {
+  std::vector<std::string> lists;
+  for (const auto& dims : tensors) {
+    std::vector<std::string> list;
+    for (const DimFactors& dim : dims) {
+      std::vector<std::string> names;
+      for (const int f : dim) {
+        if (parts[f] > 1) {
+          names.push_back(absl::StrCat("x", f));
+        }
+      }
+      list.push_back(absl::StrCat("\"", absl::StrJoin(names, ","), "\""));
+    }
+    lists.push_back(absl::StrCat("[", absl::StrJoin(list, ", "), "]"));
+  }
+  return absl::StrCat("[", absl::StrJoin(lists, ", "), "]");
+}
+
+// One program to compile: mesh and strategy text.
+struct Trial {
+  std::string mesh;
+  std::string strategy;
+};
+
+// By numbers: without and with splits of the results, which say where a pending sum is scattered.
+void addNumbers(const TargetRule& target, int64_t ranks, std::vector<Trial>& trials) {
+  for (const Parts& parts : legalParts(target, ranks, false)) {
+    const std::string in = splitsText(target.rule.operands(), parts);
+    trials.push_back({absl::StrCat(ranks), "{in = " + in + "}"});
+    const std::string out = splitsText(target.rule.results(), parts);
+    trials.push_back({absl::StrCat(ranks), "{in = " + in + ", out = " + out + "}"});
+    int64_t reduced = 1;
+    for (size_t f = 0; f < parts.size(); ++f) {
+      reduced *= target.rule.reducedIn(static_cast<int>(f), 0) ? parts[f] : 1;
+    }
+    const auto& dims = target.rule.results()[0];
+    for (size_t d = 0; d < dims.size() && reduced > 1 && target.results.size() == 1; ++d) {
+      Parts more = parts;
+      if (dims[d].size() != 1 || target.results[0][d] % (parts[dims[d][0]] * reduced) != 0) {
+        continue;
+      }
+      more[dims[d][0]] *= reduced;
+      trials.push_back(
+          {absl::StrCat(ranks), absl::StrCat("{in = ", in, ", out = ", splitsText(target.rule.results(), more), "}")});
+    }
+  }
+}
+
+// By names: one axis for each split factor, in the rule's order and turned round; one for the ranks that repeat.
+void addNames(const TargetRule& target, int64_t ranks, std::vector<Trial>& trials) {
+  for (const Parts& parts : legalParts(target, ranks, true)) {
+    std::vector<std::string> axes;
+    int64_t used = 1;
+    for (size_t f = 0; f < parts.size(); ++f) {
+      used *= parts[f];
+      if (parts[f] > 1) {
+        axes.push_back(absl::StrCat("x", f, "=", parts[f]));
+      }
+    }
+    if (used < ranks) {
+      axes.push_back(absl::StrCat("dp=", ranks / used));
+    }
+    const std::string strategy = "{in = " + namesText(target.rule.operands(), parts) + "}";
+    trials.push_back({absl::StrJoin(axes, ","), strategy});
+    std::reverse(axes.begin(), axes.end());
+    trials.push_back({absl::StrJoin(axes, ","), strategy});
+  }
+}
+
+std::vector<Trial> trialsOf(const TargetRule& target) {
+  std::vector<Trial> trials;
+  for (const int64_t ranks : {2, 3, 4, 6, 8}) {
+    addNumbers(target, ranks, trials);
+    addNames(target, ranks, trials);
+  }
+  std::set<std::pair<std::string, std::string>> seen;
+  std::erase_if(trials, [&](const Trial& t) { return !seen.emplace(t.mesh, t.strategy).second; });
+  if (!testEverything) {
+    std::mt19937_64 generator(2024);
+    std::shuffle(trials.begin(), trials.end(), generator);
+    trials.resize(std::min(trials.size(), kSample));
+  }
+  return trials;
+}
+
+class OperatorEquivalenceTest : public ::testing::TestWithParam<OperatorCase> {};
+
+TEST_P(OperatorEquivalenceTest, AnyRanksGiveTheOneRankAnswer) {
+  const OperatorCase& test = GetParam();
+  const absl::StatusOr<TargetRule> target = targetOf(test);
+  ASSERT_TRUE(target.ok()) << target.status();
+  const NamedTensors arguments = randomArguments(test.program(""), 17);
+  const absl::StatusOr<NamedTensors> one = trainOnce(test.program(""), {}, arguments);
+  ASSERT_TRUE(one.ok()) << one.status();
+  for (const Trial& trial : trialsOf(*target)) {
+    SCOPED_TRACE(absl::StrCat(test.name, " '", target->rule.text(), "' on mesh ", trial.mesh, ", ", trial.strategy));
+    const absl::StatusOr<NamedTensors> many = trainOnce(test.program(trial.strategy), {.mesh = trial.mesh}, arguments);
+    if (!many.ok()) {
+      ADD_FAILURE() << many.status();
+      continue;
+    }
+    EXPECT_EQ(difference(*one, *many), "");
+  }
+  RecordProperty("trials", static_cast<int>(trialsOf(*target).size()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Operators, OperatorEquivalenceTest, ::testing::ValuesIn(operatorCases()),
+                         [](const auto& info) { return info.param.name; });
+
+// Every operator of the dialect stands in a case, or here with the reason why not.
+TEST(OperatorEquivalenceCoverage, EveryOperator) {
+  std::set<std::string> covered = {"sgd", "adam"};  // part of every step; adam in random_graph_test.cc
+  for (const OperatorCase& test : operatorCases()) {
+    covered.insert(test.mnemonic);
+  }
+  Modules modules;
+  for (mlir::RegisteredOperationName name : modules.context()->getRegisteredOperations()) {
+    if (name.getDialectNamespace() == "nn") {
+      EXPECT_EQ(covered.count(name.stripDialect().str()), 1U) << name.getStringRef().str();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::testing
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    weft::testing::testEverything |= std::string(argv[i]) == "--all";
+  }
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,151 @@
+#include <cmath>
+
+#include "tests/kernels/kernel_runner.h"
+
+namespace weft::testing {
+namespace {
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+const std::vector<DType> kFloats = {DType::kF32, DType::kF64};
+
+Reals softmaxReference(const Reals& x, int64_t width) {
+  Reals y(x.size());
+  for (size_t row = 0; row < x.size(); row += width) {
+    double most = x[row];
+    double total = 0;
+    for (int64_t i = 0; i < width; ++i) {
+      most = std::max(most, x[row + i]);
+    }
+    for (int64_t i = 0; i < width; ++i) {
+      total += y[row + i] = std::exp(x[row + i] - most);
+    }
+    for (int64_t i = 0; i < width; ++i) {
+      y[row + i] /= total;
+    }
+  }
+  return y;
+}
+
+double dot(const Reals& a, const Reals& b) {
+  double total = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    total += a[i] * b[i];
+  }
+  return total;
+}
+
+TEST(Softmax, RowsOfTheLastDimension) {
+  for (const DType type : kFloats) {
+    for (const Ints& shape : std::vector<Ints>{{7}, {3, 1}, {2, 3, 40}, {0, 4}}) {
+      const Tensor x = sample(type, shape, 1, -20, 20);
+      // x - max is rounded once: an error of up to 40 eps in the exponent is one of 40 eps in the result.
+      expectNear(runOne({"softmax", {x}, {x.spec()}, {{"dim", static_cast<int64_t>(shape.size()) - 1}}}),
+                 softmaxReference(x.values, shape.back()), {48 * epsilonOf(type), 0});
+    }
+  }
+  // Large inputs do not overflow.
+  expectNear(runOne({"softmax", {tensor(DType::kF32, {2}, {1e30, 1e30})}, {{DType::kF32, {2}}}}), {0.5, 0.5}, {});
+  const Tensor x = sample(DType::kF32, {2, 3}, 1);
+  expectError({"softmax", {x}, {x.spec()}, {{"dim", int64_t{0}}}}, kInvalid, "last dimension, 1, it was given 0");
+}
+
+TEST(SoftmaxGrad, AgreesWithDifferences) {
+  for (const DType type : kFloats) {
+    const Tensor x = sample(DType::kF64, {3, 19}, 2, -2, 2);
+    const Tensor dy = sample(type, {3, 19}, 3);
+    const Reals expected =
+        numericGradient([&](const Reals& at) { return dot(softmaxReference(at, 19), dy.values); }, x.values);
+    const Tensor y = tensor(type, {3, 19}, softmaxReference(x.values, 19));
+    // Differences are right to 1e-9; in f32 values below 1 are rounded a few times.
+    expectNear(runOne({"softmax_grad", {y, dy}, {y.spec()}}), expected, {0, type == DType::kF32 ? 4e-7 : 1e-9});
+  }
+}
+
+struct Norm {
+  Reals y, mean, rstd;
+};
+
+Norm normReference(const Reals& x, const Reals& gamma, const Reals& beta, double epsilon) {
+  const size_t width = gamma.size();
+  Norm norm{Reals(x.size()), {}, {}};
+  for (size_t row = 0; row < x.size(); row += width) {
+    double mean = 0;
+    double variance = 0;
+    for (size_t i = 0; i < width; ++i) {
+      mean += x[row + i] / static_cast<double>(width);
+    }
+    for (size_t i = 0; i < width; ++i) {
+      variance += std::pow(x[row + i] - mean, 2) / static_cast<double>(width);
+    }
+    norm.mean.push_back(mean);
+    norm.rstd.push_back(1 / std::sqrt(variance + epsilon));
+    for (size_t i = 0; i < width; ++i) {
+      norm.y[row + i] = (x[row + i] - mean) * norm.rstd.back() * gamma[i] + beta[i];
+    }
+  }
+  return norm;
+}
+
+TEST(LayerNorm, StatisticsAndResult) {
+  for (const DType type : kFloats) {
+    for (const Ints& shape : std::vector<Ints>{{35}, {4, 1}, {2, 3, 40}, {0, 4}}) {
+      // A mean far from 0: the variance would be lost in f32 sums.
+      const Tensor x = sample(type, shape, 4, 1000, 1001);
+      const Tensor gamma = sample(type, {shape.back()}, 5);
+      const Tensor beta = sample(type, {shape.back()}, 6);
+      const Norm expected = normReference(x.values, gamma.values, beta.values, 1e-5);
+      const Ints leading(shape.begin(), shape.end() - 1);
+      const auto results =
+          run({"layer_norm", {x, gamma, beta}, {x.spec(), {type, leading}, {type, leading}}, {{"epsilon", 1e-5}}});
+      // Normal values are below 10 (a bound for width 40) and rounded thrice. In f64 the mean of 1000 is rounded too:
+      // relative to deviations of 0.3 that is 3000 eps, and rstd reaches 316 for width 1.
+      const double slack = type == DType::kF32 ? 30 : 1e6;
+      expectNear(results[0], expected.y, {0, slack * epsilonOf(type)});
+      expectNear(results[1], expected.mean, {64 * epsilonOf(type), 0});
+      expectNear(results[2], expected.rstd, {(type == DType::kF32 ? 2 : 1e5) * epsilonOf(type), 0});
+    }
+  }
+}
+
+TEST(LayerNormGrad, AgreesWithDifferences) {
+  for (const DType type : kFloats) {
+    const Ints shape = {2, 3, 18};
+    const Tensor x = sample(type, shape, 7, -2, 3);
+    const Tensor gamma = sample(type, {18}, 8);
+    const Tensor beta = sample(type, {18}, 9);
+    const Tensor dy = sample(type, shape, 10);
+    const Norm norm = normReference(x.values, gamma.values, beta.values, 1e-5);
+    const auto loss = [&](const Reals& at, const Reals& g, const Reals& b) {
+      return dot(normReference(at, g, b, 1e-5).y, dy.values);
+    };
+    const auto results = run({"layer_norm_grad",
+                              {x, gamma, tensor(type, {2, 3}, norm.mean), tensor(type, {2, 3}, norm.rstd), dy},
+                              {x.spec(), gamma.spec(), gamma.spec()}});
+    // Differences are right to 1e-8; f32 rounds mean and rstd once each and the result once, values below 10.
+    const Tolerance tolerance{0, type == DType::kF32 ? 64 * epsilonOf(type) : 1e-8};
+    expectNear(results[0],
+               numericGradient([&](const Reals& at) { return loss(at, gamma.values, beta.values); }, x.values),
+               tolerance);
+    expectNear(results[1],
+               numericGradient([&](const Reals& at) { return loss(x.values, at, beta.values); }, gamma.values),
+               tolerance);
+    expectNear(results[2],
+               numericGradient([&](const Reals& at) { return loss(x.values, gamma.values, at); }, beta.values),
+               tolerance);
+  }
+}
+
+TEST(LayerNorm, Errors) {
+  const Tensor x = sample(DType::kF32, {2, 3}, 1);
+  const Tensor row = sample(DType::kF32, {3}, 1);
+  const Tensor wrong = sample(DType::kF32, {2}, 1);
+  const TensorSpec leading{DType::kF32, {2}};
+  expectError({"layer_norm", {x, wrong, row}, {x.spec(), leading, leading}, {{"epsilon", 1e-5}}}, kInvalid,
+              "input 1 is f32 [2], it must be f32 [3]");
+  expectError({"layer_norm", {x, row, row}, {x.spec(), leading, leading}}, kInvalid, "'epsilon' is missing");
+  expectError({"layer_norm", {x, row, row}, {x.spec(), row.spec(), leading}, {{"epsilon", 1e-5}}}, kInvalid,
+              "output 1");
+}
+
+}  // namespace
+}  // namespace weft::testing
