@@ -154,7 +154,7 @@ KernelFactory anyBinary(F f) {
 }
 
 absl::StatusOr<bool> usesTanh(const KernelSpec& spec) {
-  WEFT_ASSIGN_OR_RETURN(const std::string form, attribute<std::string>(spec.attributes, "approximate"));
+  WEFT_ASSIGN_OR_RETURN(const std::string form, attributeOr<std::string>(spec.attributes, "approximate", "tanh"));
   if (form != "tanh" && form != "none") {
     return invalid(spec, "approximate is '", form, "', it must be 'tanh' or 'none'");
   }
@@ -284,7 +284,10 @@ void addGradients(KernelRegistry& registry) {
 }  // namespace
 
 void addElementwiseKernels(KernelRegistry& registry) {
-  registry.add("neg", floatUnary([](auto x) { return -x; }));
+  registry.add("neg", withArity({1, 1}, [](const KernelSpec& spec) {
+                 return dispatchNumeric(spec, spec.inputs[0].type,
+                                        [&]<typename T>() { return unary<T>(spec, [](T x) { return -x; }); });
+               }));
   registry.add("exp", floatUnary([](auto x) { return math::exp(x); }));
   registry.add("log", floatUnary([](auto x) { return std::log(x); }));
   registry.add("sqrt", floatUnary([](auto x) { return std::sqrt(x); }));

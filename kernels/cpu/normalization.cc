@@ -75,7 +75,7 @@ KernelOr layerNorm(const KernelSpec& spec) {
   WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, x));
   WEFT_RETURN_IF_ERROR(checkOutput(spec, 1, leadingOf(x)));
   WEFT_RETURN_IF_ERROR(checkOutput(spec, 2, leadingOf(x)));
-  WEFT_ASSIGN_OR_RETURN(const double epsilon, attribute<double>(spec.attributes, "epsilon"));
+  WEFT_ASSIGN_OR_RETURN(const double epsilon, attributeOr<double>(spec.attributes, "epsilon", 1e-5));
   return makeKernel([rows = rowsOf(x.shape), epsilon](const KernelArguments& args) {
     const T* gamma = in<T>(args, 1);
     const T* beta = in<T>(args, 2);

@@ -116,6 +116,7 @@ TEST(Gelu, BothForms) {
     const Tensor x = sample(type, {1001}, 3, -8, 8);
     const Tolerance tolerance{4 * epsilonOf(type), 8 * 4 * epsilonOf(type)};
     expectNear(unary("gelu", x, {{"approximate", "tanh"}}), mapped(geluTanh, x.values), tolerance);
+    expectNear(unary("gelu", x), mapped(geluTanh, x.values), tolerance);
     expectNear(unary("gelu", x, {{"approximate", "none"}}), mapped(geluExact, x.values), tolerance);
   }
   expectError({"gelu", {scalar(DType::kF32, 1)}, {{DType::kF32, {}}}, {{"approximate", "erf"}}},
@@ -214,6 +215,12 @@ TEST(Binary, IntegersAndBool) {
   expectNear(runOne({"maximum", {a, b}, {a.spec()}}), {0, 1, 1, 1}, {});
   expectNear(runOne({"minimum", {a, b}, {a.spec()}}), {0, 0, 0, 1}, {});
   expectError({"add", {a, b}, {a.spec()}}, absl::StatusCode::kInvalidArgument, "bool");
+}
+
+TEST(Unary, NegOfIntegers) {
+  for (const DType type : {DType::kI32, DType::kI64}) {
+    expectNear(unary("neg", tensor(type, {3}, {5, -7, 0})), {-5, 7, 0}, {});
+  }
 }
 
 TEST(Binary, NanIsNotHidden) {

@@ -135,6 +135,15 @@ TEST(LayerNormGrad, AgreesWithDifferences) {
   }
 }
 
+TEST(LayerNorm, EpsilonIsASmallNumberUnlessTold) {
+  const Tensor x = sample(DType::kF64, {2, 5}, 11, 0, 1e-2);
+  const Tensor row = sample(DType::kF64, {5}, 12);
+  const TensorSpec leading{DType::kF64, {2}};
+  const Call call{"layer_norm", {x, row, row}, {x.spec(), leading, leading}};
+  // 1e-5 is as large as the variance here.
+  expectNear(run(call)[0], normReference(x.values, row.values, row.values, 1e-5).y, {0, 1e-14});
+}
+
 TEST(LayerNorm, Errors) {
   const Tensor x = sample(DType::kF32, {2, 3}, 1);
   const Tensor row = sample(DType::kF32, {3}, 1);
@@ -142,7 +151,6 @@ TEST(LayerNorm, Errors) {
   const TensorSpec leading{DType::kF32, {2}};
   expectError({"layer_norm", {x, wrong, row}, {x.spec(), leading, leading}, {{"epsilon", 1e-5}}}, kInvalid,
               "input 1 is f32 [2], it must be f32 [3]");
-  expectError({"layer_norm", {x, row, row}, {x.spec(), leading, leading}}, kInvalid, "'epsilon' is missing");
   expectError({"layer_norm", {x, row, row}, {x.spec(), row.spec(), leading}, {{"epsilon", 1e-5}}}, kInvalid,
               "output 1");
 }
