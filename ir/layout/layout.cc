@@ -76,7 +76,7 @@ absl::Status checkAxisFits(const Axis& axis, const Mesh& mesh) {
 
 // Two axes of one layout must be different digits of one way to cut the line.
 absl::Status checkPair(const Axis& a, const Axis& b, const Mesh& mesh) {
-  if (a.kind != b.kind || a.size == 1 || b.size == 1) {
+  if (compatible(a, b)) {
     return absl::OkStatus();
   }
   if (overlap(a, b)) {
@@ -87,12 +87,9 @@ absl::Status checkPair(const Axis& a, const Axis& b, const Mesh& mesh) {
   }
   const Axis& low = a.pre < b.pre ? a : b;
   const Axis& high = a.pre < b.pre ? b : a;
-  if (high.pre % low.end() != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("axes ", mesh.name(a), " and ", mesh.name(b),
-                                                   " cut the ranks in ways that do not nest (", low.end(), " against ",
-                                                   high.pre, "); use sub-axes of one cut"));
-  }
-  return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("axes ", mesh.name(a), " and ", mesh.name(b),
+                                                 " cut the ranks in ways that do not nest (", low.end(), " against ",
+                                                 high.pre, "); use sub-axes of one cut"));
 }
 
 std::string axisList(const std::vector<Axis>& axes, const Mesh& mesh) {

@@ -79,6 +79,15 @@ bool overlap(const Axis& a, const Axis& b) {
   return a.kind == b.kind && a.size > 1 && b.size > 1 && std::max(a.pre, b.pre) < std::min(a.end(), b.end());
 }
 
+bool compatible(const Axis& a, const Axis& b) {
+  if (a.kind != b.kind || a.size == 1 || b.size == 1) {
+    return true;
+  }
+  const Axis& low = a.pre < b.pre ? a : b;
+  const Axis& high = a.pre < b.pre ? b : a;
+  return !overlap(a, b) && high.pre % low.end() == 0;
+}
+
 std::optional<Axis> join(const Axis& a, const Axis& b) {
   if (a.kind != b.kind || a.end() != b.pre) {
     return std::nullopt;

@@ -38,6 +38,9 @@ struct Axis {
 // unless their intervals [pre, end) of the line are disjoint.
 bool overlap(const Axis& a, const Axis& b);
 
+// May both stand in one layout: are they different digits of one way to cut the line? Not 2 of 2x3 beside 2 of 3x2.
+bool compatible(const Axis& a, const Axis& b);
+
 // Replaces a, b by one axis if b continues a (a.end() == b.pre).
 std::optional<Axis> join(const Axis& a, const Axis& b);
 

@@ -89,12 +89,7 @@ class Decider {
     if (failed(pieces)) {
       return failure();
     }
-    FailureOr<llvm::DenseMap<unsigned, Shape>> padded =
-        paddedArguments(step_, record_.mesh, paddingAxes(), record_.zero > 0 ? dataAxes_ : std::vector<Axis>());
-    if (failed(padded)) {
-      return failure();
-    }
-    FailureOr<StoredShapes> stored = spreadPads(step_, *padded);
+    FailureOr<StoredShapes> stored = storedShapes();
     if (failed(stored)) {
       return failure();
     }
@@ -121,6 +116,28 @@ class Decider {
     eraseUnused(step_);
     write(propagation, *pieces, *stored);
     return success();
+  }
+
+  FailureOr<StoredShapes> storedShapes() {
+    FailureOr<llvm::DenseMap<unsigned, Shape>> padded = paddedArguments(step_, record_.mesh, paddingAxes());
+    if (failed(padded)) {
+      return failure();
+    }
+    FailureOr<StoredShapes> stored = spreadPads(step_, *padded);
+    if (failed(stored) || record_.zero == 0) {
+      return stored;
+    }
+    for (const auto& [argument, shape] : zeroPads(step_, partsOf(dataAxes_))) {
+      ScopedDiagnosticHandler quiet(module_.getContext(), [](Diagnostic&) { return success(); });
+      (*padded)[argument] = shape;
+      FailureOr<StoredShapes> more = spreadPads(step_, *padded);
+      if (succeeded(more)) {
+        stored = std::move(more);
+      } else {
+        padded->erase(argument);
+      }
+    }
+    return stored;
   }
 
   FailureOr<PieceAnalysis> settlePieces() {
@@ -174,7 +191,7 @@ class Decider {
   Layout stateLayout(const Layout& base, const Shape& stored) const {
     std::vector<Axis> extra;
     for (const Axis& axis : dataAxes_) {
-      if (!base.uses(axis)) {
+      if (!base.uses(axis) && compatibleWith(base, axis)) {
         extra.push_back(axis);
       }
     }
@@ -192,6 +209,12 @@ class Decider {
       layout.setDim(best, axes);
     }
     return layout;
+  }
+
+  static bool compatibleWith(const Layout& layout, const Axis& axis) {
+    return llvm::all_of(layout.dims(), [&](const std::vector<Axis>& axes) {
+      return llvm::all_of(axes, [&](const Axis& other) { return compatible(other, axis); });
+    });
   }
 
   void shardState(Propagation& propagation, const StoredShapes& stored) {

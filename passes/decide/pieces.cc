@@ -75,6 +75,9 @@ class Analyser {
         continue;
       }
       const int factor = rule.operands()[i][dim].front();
+      if (state.batch >= 0 && state.batch != factor && pieces_ == 1) {
+        continue;
+      }
       if (state.batch >= 0 && state.batch != factor) {
         return op->emitError() << "brings the batch in two dimensions at once (factors "
                                << rule.factors()[state.batch].name << " and " << rule.factors()[factor].name

@@ -101,7 +101,7 @@ bool Propagation::fits(Operation* op, int factor, const std::vector<Axis>& axes)
   for (size_t f = 0; f < all.size(); ++f) {
     for (const Axis& other : all[f]) {
       for (const Axis& axis : axes) {
-        if (static_cast<int>(f) != factor && overlap(axis, other)) {
+        if (static_cast<int>(f) != factor && !compatible(axis, other)) {
           return false;
         }
       }

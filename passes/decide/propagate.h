@@ -14,6 +14,7 @@
 
 #include "ir/layout/rule.h"
 #include "ir/registry.h"
+#include "llvm/ADT/MapVector.h"
 #include "passes/decide/pads.h"
 #include "passes/decide/pieces.h"
 
@@ -86,11 +87,13 @@ class Propagation {
   std::set<std::string> noted_;
 };
 
-// Does any layout of the module's arguments carry a pad, and which shapes follow (argument index to stored shape)?
-// `batchAxes`: the axes inputs will be split over by default; `zeroAxes`: those of ZeRO, empty without.
+// The arguments that must be stored padded: index to stored shape. `batchAxes`: the axes that split inputs by default.
 mlir::FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(mlir::func::FuncOp step, const Mesh& mesh,
-                                                                 const std::vector<Axis>& batchAxes,
-                                                                 const std::vector<Axis>& zeroAxes);
+                                                                 const std::vector<Axis>& batchAxes);
+
+// Large parameters none of whose dimensions divides into `shards`, with the largest padded so that it does: what ZeRO
+// would like. Where the pad cannot spread to the parameter's readers it stays whole.
+llvm::MapVector<unsigned, Shape> zeroPads(mlir::func::FuncOp step, int64_t shards);
 
 // The layout text the user gave an argument: its own nn.layout, else the first matching pattern of nn.layouts; "" none.
 std::string userLayout(mlir::func::FuncOp step, unsigned index);

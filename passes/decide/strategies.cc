@@ -63,6 +63,9 @@ bool globMatches(StringRef pattern, StringRef name) {
          globMatches(pattern.drop_front(), name.drop_front());
 }
 
+// Elements of a dimension that a shard must have for a pad to be worth its while.
+constexpr int64_t kSmallestZeroShard = 16;
+
 int64_t roundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
@@ -248,11 +251,9 @@ LogicalResult Propagation::readArguments() {
 }
 
 FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(func::FuncOp step, const Mesh& mesh,
-                                                           const std::vector<Axis>& batchAxes,
-                                                           const std::vector<Axis>& zeroAxes) {
+                                                           const std::vector<Axis>& batchAxes) {
   llvm::DenseMap<unsigned, Shape> stored;
   const int64_t batch = partsOf(batchAxes);
-  const int64_t shards = partsOf(zeroAxes);
   for (const Argument& argument : argumentsOf(step)) {
     Value value = step.getArgument(argument.index);
     Shape shape = ir::shapeOf(value);
@@ -274,20 +275,27 @@ FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(func::FuncOp step, co
                failure();
       }
       shape = layout->storedShape(shape);
-    } else if (argument.kind == "parameter" && shards > 1) {
-      // ZeRO takes the largest dimension that divides; where none does, the largest is padded. Small tensors stay
-      // whole.
-      const bool divides = llvm::any_of(shape, [&](int64_t size) { return size % shards == 0; });
-      const auto largest = std::max_element(shape.begin(), shape.end());
-      if (!divides && largest != shape.end() && *largest > shards * 16) {
-        *largest = roundUp(*largest, shards);
-      }
     }
     if (shape != ir::shapeOf(value)) {
       stored[argument.index] = shape;
     }
   }
   return stored;
+}
+
+llvm::MapVector<unsigned, Shape> zeroPads(func::FuncOp step, int64_t shards) {
+  llvm::MapVector<unsigned, Shape> pads;
+  for (const Argument& argument : argumentsOf(step)) {
+    Shape shape = ir::shapeOf(step.getArgument(argument.index));
+    const bool divides = llvm::any_of(shape, [&](int64_t size) { return size % shards == 0; });
+    const auto largest = std::max_element(shape.begin(), shape.end());
+    const bool large = largest != shape.end() && *largest > shards * kSmallestZeroShard;
+    if (argument.kind == "parameter" && large && !divides && userLayout(step, argument.index).empty()) {
+      *largest = roundUp(*largest, shards);
+      pads[argument.index] = shape;
+    }
+  }
+  return pads;
 }
 
 }  // namespace weft

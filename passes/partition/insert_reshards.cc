@@ -57,9 +57,9 @@ class Realiser {
     const std::vector<Partial> passed = passedSums(op, *rule, axes);
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
       Layout wanted = withPads(rule->operandLayout(i, axes), op->getOperand(i));
-      if (!passed.empty() && layouts_[op->getOperand(i)].isPartial()) {
-        wanted.setPartial(passed);
-      }
+      std::vector<Partial> kept = layouts_[op->getOperand(i)].partial();
+      llvm::erase_if(kept, [&](const Partial& sum) { return !llvm::is_contained(passed, sum); });
+      wanted.setPartial(std::move(kept));
       FailureOr<Value> operand = read(op->getOperand(i), wanted, op, i);
       if (failed(operand)) {
         return failure();
@@ -153,29 +153,39 @@ class Realiser {
     return axes;
   }
 
-  // Axes of pending sums that all partial operands of `op` have and that may pass through it.
+  // Pending sums that pass through `op`: those of operands in which it is linear together. What else an operand is
+  // pending over is reduced first.
   std::vector<Partial> passedSums(Operation* op, const Rule& rule, const FactorAxes& axes) {
     std::vector<Partial> passed;
-    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
-      const std::vector<Partial>& partial = layouts_[op->getOperand(i)].partial();
-      if (partial.empty()) {
-        continue;
-      }
-      const auto pending = [&](unsigned k) { return layouts_[op->getOperand(k)].partial() == partial; };
-      if (!passesSums(op) || op->hasAttr(kGradientOfAttr) || !linearTogether(op, i, pending)) {
-        return {};
-      }
-      passed = partial;
+    if (!passesSums(op) || op->hasAttr(kGradientOfAttr)) {
+      return passed;
     }
-    for (const Partial& sum : passed) {
-      const bool used = llvm::any_of(axes, [&](const std::vector<Axis>& list) {
-        return llvm::any_of(list, [&](const Axis& axis) { return overlap(axis, sum.axis); });
-      });
-      if (used || sum.kind != ReduceKind::kSum) {
-        return {};
+    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+      for (const Partial& sum : layouts_[op->getOperand(i)].partial()) {
+        const bool beside =
+            llvm::all_of(passed, [&](const Partial& other) { return compatible(other.axis, sum.axis); });
+        if (beside && passes(op, i, sum, axes)) {
+          passed.push_back(sum);
+        }
       }
     }
     return passed;
+  }
+
+  bool passes(Operation* op, unsigned operand, const Partial& sum, const FactorAxes& axes) {
+    const auto pending = [&](unsigned k) {
+      return llvm::any_of(layouts_[op->getOperand(k)].partial(),
+                          [&](const Partial& other) { return overlap(other.axis, sum.axis); });
+    };
+    for (unsigned k = 0; k < op->getNumOperands(); ++k) {
+      if (pending(k) && !llvm::is_contained(layouts_[op->getOperand(k)].partial(), sum)) {
+        return false;
+      }
+    }
+    const bool fits = llvm::all_of(axes, [&](const std::vector<Axis>& list) {
+      return llvm::all_of(list, [&](const Axis& axis) { return compatible(axis, sum.axis); });
+    });
+    return fits && sum.kind == ReduceKind::kSum && linearTogether(op, operand, pending);
   }
 
   // `current` cut to one piece, if `wanted` is and `current` is not.

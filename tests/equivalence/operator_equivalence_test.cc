@@ -13,9 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "ir/nn/operator_interface.h"
-#include "ir/registry.h"
 #include "tests/equivalence/operator_cases.h"
+#include "tests/equivalence/strategies.h"
 #include "tests/support/parse.h"
 
 namespace weft::testing {
@@ -24,16 +23,7 @@ bool testEverything = false;
 
 namespace {
 
-constexpr size_t kSample = 9;  // strategies per operator in the fixed sample
-
-using Parts = std::vector<int64_t>;  // of each factor
-
-// What the test needs to know of an operator.
-struct TargetRule {
-  Rule rule;
-  std::vector<Shape> results;
-  bool expands = false;  // whole factors may be split too, by names
-};
+constexpr size_t kSample = 40;  // strategies per operator in the fixed sample
 
 absl::StatusOr<TargetRule> targetOf(const OperatorCase& test) {
   Modules modules;
@@ -47,71 +37,9 @@ absl::StatusOr<TargetRule> targetOf(const OperatorCase& test) {
     if (!name || name.getValue() != "target") {
       return;
     }
-    const mlir::FailureOr<Rule> rule = ir::ruleOf(mlir::cast<ir::OperatorInterface>(op));
-    const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
-    if (mlir::succeeded(rule)) {
-      target = TargetRule{*rule, ir::resultShapes(op), registry.expansion(op) != nullptr};
-    }
+    target = targetRule(op);
   });
   return target;
-}
-
-// In a dimension (a b) a rank's part must be one block: b is split only where a is split to single elements.
-bool oneBlock(const TargetRule& target, const Parts& parts) {
-  for (const auto* tensors : {&target.rule.operands(), &target.rule.results()}) {
-    for (const auto& dims : *tensors) {
-      for (const DimFactors& dim : dims) {
-        bool open = false;
-        for (const int f : dim) {
-          if (parts[f] > 1 && open) {
-            return false;
-          }
-          open = open || parts[f] != target.rule.factors()[f].size;
-        }
-      }
-    }
-  }
-  return true;
-}
-
-// All legal numbers of parts on `ranks` ranks; `whole`: also of factors that only an expansion can split.
-std::vector<Parts> legalParts(const TargetRule& target, int64_t ranks, bool whole) {
-  std::vector<Parts> all = {{}};
-  const std::vector<Factor>& factors = target.rule.factors();
-  for (size_t f = 0; f < factors.size(); ++f) {
-    std::vector<Parts> longer;
-    const bool open = target.rule.splittable(static_cast<int>(f)) || (whole && target.expands);
-    for (const Parts& head : all) {
-      int64_t used = 1;
-      for (const int64_t part : head) {
-        used *= part;
-      }
-      for (int64_t part = 1; part <= (open ? ranks : 1); ++part) {
-        if (factors[f].size % part == 0 && ranks % (used * part) == 0) {
-          longer.push_back(head);
-          longer.back().push_back(part);
-        }
-      }
-    }
-    all = std::move(longer);
-  }
-  std::erase_if(all, [&](const Parts& parts) { return !oneBlock(target, parts); });
-  return all;
-}
-
-std::string splitsText(const std::vector<std::vector<DimFactors>>& tensors, const Parts& parts) {
-  std::vector<std::string> lists;
-  for (const auto& dims : tensors) {
-    std::vector<int64_t> list;
-    for (const DimFactors& dim : dims) {
-      list.push_back(1);
-      for (const int f : dim) {
-        list.back() *= parts[f];
-      }
-    }
-    lists.push_back(absl::StrCat("[", absl::StrJoin(list, ", "), "]"));
-  }
-  return absl::StrCat("[", absl::StrJoin(lists, ", "), "]");
 }
 
 std::string namesText(const std::vector<std::vector<DimFactors>>& tensors, const Parts& parts) {
@@ -138,6 +66,18 @@ struct Trial {
   std::string strategy;
 };
 
+// A factor that only results have takes its split from the result: nothing is scattered there.
+bool readsFactor(const TargetRule& target, int factor) {
+  for (const auto& dims : target.rule.operands()) {
+    for (const DimFactors& dim : dims) {
+      if (std::find(dim.begin(), dim.end(), factor) != dim.end()) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 // By numbers: without and with splits of the results, which say where a pending sum is scattered.
 void addNumbers(const TargetRule& target, int64_t ranks, std::vector<Trial>& trials) {
   for (const Parts& parts : legalParts(target, ranks, false)) {
@@ -152,7 +92,8 @@ void addNumbers(const TargetRule& target, int64_t ranks, std::vector<Trial>& tri
     const auto& dims = target.rule.results()[0];
     for (size_t d = 0; d < dims.size() && reduced > 1 && target.results.size() == 1; ++d) {
       Parts more = parts;
-      if (dims[d].size() != 1 || target.results[0][d] % (parts[dims[d][0]] * reduced) != 0) {
+      if (dims[d].size() != 1 || !readsFactor(target, dims[d][0]) ||
+          target.results[0][d] % (parts[dims[d][0]] * reduced) != 0) {
         continue;
       }
       more[dims[d][0]] *= reduced;

@@ -19,6 +19,12 @@ namespace {
 constexpr double kTolerance = 1e-10;
 constexpr double kSmallestSize = 1e-2;
 
+constexpr char kSgd[] = R"({kind = "sgd", lr = 0.1 : f64, momentum = 0.9 : f64, weight_decay = 0.01 : f64})";
+// A large epsilon: with a small one Adam's first step is the sign of the gradient, also where that is only noise.
+constexpr char kAdam[] =
+    R"({kind = "adamw", lr = 0.1 : f64, beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 0.01 : f64,
+    weight_decay = 0.01 : f64})";
+
 std::string argumentText(const TensorLine& line, const std::string& kind) {
   const std::string init =
       kind == "parameter" ? ", nn.init = {distribution = \"normal\", a = 0.0 : f64, b = 1.0 : f64}" : "";
@@ -129,10 +135,10 @@ std::string moduleText(const TrainingProgram& program, const CompileRequest& req
   }
   return absl::StrCat(
       "module attributes {dist.mesh = #dist.mesh<\"", request.mesh, "\">,\n    nn.options = {zero = ", request.zero,
-      " : i64, default = \"data_parallel\", gradient_outputs = true, seed = 1 : i64},\n    nn.optimizer = {kind = ",
-      "\"sgd\", lr = 0.1 : f64, momentum = 0.9 : f64, weight_decay = 0.01 : f64}} {\n  func.func @step(",
-      absl::StrJoin(arguments, ",\n      "), ")\n      -> (", absl::StrJoin(results, ", "), ") {\n", program.body,
-      "\n    return ", absl::StrJoin(values, ", "), " : ", absl::StrJoin(types, ", "), "\n  }\n}\n");
+      " : i64, default = \"data_parallel\", gradient_outputs = true, seed = 1 : i64},\n    nn.optimizer = ",
+      request.adam ? kAdam : kSgd, "} {\n  func.func @step(", absl::StrJoin(arguments, ",\n      "), ")\n      -> (",
+      absl::StrJoin(results, ", "), ") {\n", program.body, "\n    return ", absl::StrJoin(values, ", "), " : ",
+      absl::StrJoin(types, ", "), "\n  }\n}\n");
 }
 
 NamedTensors randomArguments(const TrainingProgram& program, uint64_t seed) {

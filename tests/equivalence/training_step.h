@@ -39,11 +39,12 @@ struct TrainingProgram {
 struct CompileRequest {
   std::string mesh = "1";  // "dp=2,micro=4"; "8": a line of ranks without names
   int zero = 0;
+  bool adam = false;  // instead of SGD with momentum
 };
 
 // "tensor<2x3xf64>".
 std::string typeText(const std::vector<int64_t>& shape, const std::string& element = "f64");
-// The module in the logical state: SGD with momentum, gradients are outputs.
+// The module in the logical state; gradients are outputs.
 std::string moduleText(const TrainingProgram& program, const CompileRequest& request);
 
 // Random values of all parameters and inputs: +-[0.3, 1.3], or [0.3, 1.3] if positive; away from kinks and poles at 0.

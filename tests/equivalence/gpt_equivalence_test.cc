@@ -1,0 +1,144 @@
+// N ranks give the one-rank answer: a GPT of two layers with random strategies on 2, 3, 4, 6 and 8 ranks, with ZeRO,
+// micro-batches, a batch that does not divide, ignored labels and clipping.
+//
+//   weft_gpt_equivalence_test              seeds 1 to 24
+//   weft_gpt_equivalence_test --all        seeds 1 to 300
+//   weft_gpt_equivalence_test --seed=17    one seed, its module on the standard output
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "examples/gpt/model.h"
+#include "runtime/base/status.h"
+#include "tests/equivalence/random_graph.h"
+#include "weft/weft.h"
+
+namespace weft::testing {
+
+uint64_t firstSeed = 1;
+uint64_t lastSeed = 24;
+
+namespace {
+
+constexpr int64_t kVocabulary = 66;
+constexpr int64_t kContext = 6;
+
+struct GptCase {
+  int64_t batch = 0;
+  CompileOptions options;
+  std::string mesh;  // as text, for messages
+  std::string text;
+};
+
+// The GPT as a module over f64, so that only wrong sums differ by more than rounding.
+absl::StatusOr<std::string> gptModule(int64_t batch, const CompileOptions& options) {
+  Graph g;
+  examples::GptConfig config;
+  config.layers = 2;
+  config.width = 24;
+  config.heads = 6;
+  config.context = kContext;
+  config.vocabulary = kVocabulary;
+  config.batch = batch;
+  const examples::GptModel model = examples::buildGpt(g, config);
+  WEFT_ASSIGN_OR_RETURN(const std::string text,
+                        logicalModule(g, model.loss, optim::AdamW{.lr = 0.1, .epsilon = 0.01}, options));
+  return absl::StrReplaceAll(text, {{"f32", "f64"}});
+}
+
+absl::StatusOr<GptCase> gptCase(uint64_t seed) {
+  std::mt19937_64 generator(seed);
+  GptCase made;
+  const std::vector<MeshAxis> axes = randomAxes(generator);
+  made.batch = std::vector<int64_t>{22, 44, 88}[generator() % 3];
+  const bool named = !axes[0].name.empty();
+  made.options.micro = named && generator() % 2 == 0 ? 2 : 1;
+  made.options.zero = generator() % 2 == 0 ? 0 : static_cast<int>(1 + generator() % 3);
+  made.options.regather = generator() % 2 == 0;
+  made.options.clipNorm = 0.5;
+  made.options.gradientOutputs = true;
+  made.options.mesh = meshText(axes, 1);
+  made.mesh = meshText(axes, made.options.micro);
+  WEFT_ASSIGN_OR_RETURN(const std::string plain, gptModule(made.batch, made.options));
+  WEFT_ASSIGN_OR_RETURN(
+      made.text,
+      withRandomStrategies(plain, {axes, made.options.micro, made.batch, made.options.micro > 1}, generator));
+  return made;
+}
+
+// Weights as after some training; a few labels are ignored.
+NamedTensors gptArguments(const plan::Plan& plan, uint64_t seed) {
+  std::mt19937_64 generator(seed);
+  NamedTensors arguments;
+  for (const plan::NamedTensor& tensor : plan.tensors()) {
+    const std::vector<int64_t> shape(tensor.shape().begin(), tensor.shape().end());
+    if (tensor.kind() == plan::TENSOR_INPUT) {
+      HostTensor value(DType::kI32, shape);
+      for (int64_t i = 0; i < value.elements(); ++i) {
+        const bool ignored = tensor.name() == "y" && generator() % 5 == 0;
+        value.data<int32_t>()[i] = ignored ? -1 : static_cast<int32_t>(generator() % kVocabulary);
+      }
+      arguments[tensor.name()] = std::move(value);
+    } else if (tensor.kind() == plan::TENSOR_PARAMETER) {
+      HostTensor value(DType::kF64, shape);
+      for (int64_t i = 0; i < value.elements(); ++i) {
+        value.data<double>()[i] = 0.6 * static_cast<double>(generator() >> 11) * 0x1p-53 - 0.3;
+      }
+      arguments[tensor.name()] = std::move(value);
+    }
+  }
+  return arguments;
+}
+
+TEST(GptEquivalenceTest, AnyRanksGiveTheOneRankAnswer) {
+  for (uint64_t seed = firstSeed; seed <= lastSeed; ++seed) {
+    const absl::StatusOr<GptCase> made = gptCase(seed);
+    ASSERT_TRUE(made.ok()) << "seed " << seed << ": " << made.status();
+    SCOPED_TRACE(
+        absl::StrCat("seed ", seed, ", mesh ", made->mesh, ", zero ", made->options.zero, ", batch ", made->batch));
+    if (firstSeed == lastSeed) {
+      std::cout << made->text << "\n";
+    }
+    CompileOptions oneRank;
+    oneRank.clipNorm = made->options.clipNorm;
+    oneRank.gradientOutputs = true;
+    const absl::StatusOr<std::string> serial = gptModule(made->batch, oneRank);
+    ASSERT_TRUE(serial.ok()) << serial.status();
+    absl::StatusOr<plan::Plan> onePlan = compileText(*serial);
+    ASSERT_TRUE(onePlan.ok()) << onePlan.status();
+    const NamedTensors arguments = gptArguments(*onePlan, seed);
+    const absl::StatusOr<NamedTensors> one = runPlan(*std::move(onePlan), arguments);
+    ASSERT_TRUE(one.ok()) << one.status();
+    ASSERT_EQ(one->count("grad.h1.qkv.weight") + one->count("adam.v.h0.fc.weight") + one->count("wte"), 3U);
+    absl::StatusOr<plan::Plan> manyPlan = compileText(made->text);
+    if (!manyPlan.ok()) {
+      ADD_FAILURE() << manyPlan.status();
+      continue;
+    }
+    const absl::StatusOr<NamedTensors> many = runPlan(*std::move(manyPlan), arguments);
+    if (!many.ok()) {
+      ADD_FAILURE() << many.status();
+      continue;
+    }
+    EXPECT_EQ(difference(*one, *many), "");
+  }
+}
+
+}  // namespace
+}  // namespace weft::testing
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--all") {
+      weft::testing::lastSeed = 300;
+    } else if (argument.rfind("--seed=", 0) == 0) {
+      weft::testing::firstSeed = weft::testing::lastSeed = std::stoull(argument.substr(7));
+    }
+  }
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,198 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ir/nn/operator_interface.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "runtime/base/status.h"
+#include "tests/equivalence/random_graph.h"
+#include "tests/equivalence/strategies.h"
+#include "tests/support/parse.h"
+
+namespace weft::testing {
+namespace {
+
+// Attaches random legal strategies to the operators of a module.
+class Decorator {
+ public:
+  Decorator(std::mt19937_64& generator, const StrategyRequest& request)
+      : generator_(generator), request_(request), axes_(request.axes), pieces_(request.pieces) {
+    int64_t data = 1;
+    for (const MeshAxis& axis : axes_) {
+      ranks_ *= axis.size;
+      data *= axis.name == "dp" ? axis.size : 1;
+    }
+    padded_ = request.batch % (data * pieces_) != 0;
+  }
+
+  absl::StatusOr<std::string> decorate(const std::string& plain, uint64_t percent) {
+    Modules modules;
+    mlir::OwningOpRef<mlir::ModuleOp> module = modules.parse(plain);
+    if (!module) {
+      return absl::InvalidArgumentError("no module:\n" + plain);
+    }
+    absl::Status status;
+    module->walk([&](mlir::Operation* op) {
+      if (mlir::isa<ir::OperatorInterface>(op) && generator_() % 100 < percent && status.ok()) {
+        status = attach(op);
+      }
+    });
+    WEFT_RETURN_IF_ERROR(status);
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module->print(stream);
+    return text;
+  }
+
+ private:
+  bool named() const { return !axes_[0].name.empty(); }
+  // By its size: the batch of a row-wise program is a multiple of 11. Should another dimension be as long, what is
+  // legal here is only stricter than it need be.
+  bool isBatch(const Factor& factor) const { return factor.size == request_.batch; }
+
+  absl::Status attach(mlir::Operation* op) {
+    WEFT_ASSIGN_OR_RETURN(const TargetRule target, targetRule(op));
+    // A strategy is written on operands.
+    if (op->getNumOperands() == 0) {
+      return absl::OkStatus();
+    }
+    const bool numbers = !named() || (!padded_ && !request_.alikeInputs && generator_() % 3 == 0);
+    const std::string text = numbers ? numbersOf(target) : namesOf(target);
+    if (!text.empty()) {
+      op->setAttr("nn.strategy", mlir::parseAttribute("{in = " + text + "}", op->getContext()));
+    }
+    return absl::OkStatus();
+  }
+
+  std::string numbersOf(const TargetRule& target) {
+    std::vector<Parts> all = legalParts(target, ranks_, false);
+    std::erase_if(all, [&](const Parts& parts) {
+      for (size_t f = 0; f < parts.size(); ++f) {
+        if (isBatch(target.rule.factors()[f]) && request_.batch % (parts[f] * pieces_) != 0) {
+          return true;
+        }
+      }
+      return false;
+    });
+    if (all.empty()) {
+      return "";
+    }
+    std::shuffle(all.begin(), all.end(), generator_);
+    return splitsText(target.rule.operands(), all.front());
+  }
+
+  // Each axis goes to one factor, or to none.
+  std::string namesOf(const TargetRule& target) {
+    const std::vector<Factor>& factors = target.rule.factors();
+    if (factors.empty()) {
+      return "";
+    }
+    Parts parts(factors.size(), 1);
+    std::vector<std::vector<std::string>> names(factors.size());
+    for (const MeshAxis& axis : axes_) {
+      size_t f = generator_() % factors.size();
+      // Inside a micro-batch a padded batch stays as the inputs have it: gathered rows would lose their place.
+      const bool keep = axis.name == "dp" && pieces_ > 1 && (padded_ || request_.alikeInputs);
+      for (size_t b = 0; keep && b < factors.size(); ++b) {
+        f = isBatch(factors[b]) ? b : f;
+      }
+      const bool batch = isBatch(factors[f]);
+      if (batch && request_.alikeInputs && axis.name != "dp") {
+        continue;
+      }
+      const int64_t rows = batch && !padded_ ? factors[f].size / pieces_ : factors[f].size;
+      const bool fits = batch && padded_ ? axis.name == "dp" && parts[f] == 1 : rows % (parts[f] * axis.size) == 0;
+      if (!fits || !target.rule.splittable(static_cast<int>(f)) || (!keep && generator_() % 5 == 0)) {
+        continue;
+      }
+      parts[f] *= axis.size;
+      names[f].push_back(axis.name);
+    }
+    return oneBlock(target, parts) ? textOf(target, names) : "";
+  }
+
+  static std::string textOf(const TargetRule& target, const std::vector<std::vector<std::string>>& names) {
+    std::vector<std::string> lists;
+    for (const auto& dims : target.rule.operands()) {
+      std::vector<std::string> list;
+      for (const DimFactors& dim : dims) {
+        std::vector<std::string> all;
+        for (const int f : dim) {
+          all.insert(all.end(), names[f].begin(), names[f].end());
+        }
+        list.push_back(absl::StrCat("\"", absl::StrJoin(all, ","), "\""));
+      }
+      lists.push_back(absl::StrCat("[", absl::StrJoin(list, ", "), "]"));
+    }
+    return absl::StrCat("[", absl::StrJoin(lists, ", "), "]");
+  }
+
+  std::mt19937_64& generator_;
+  const StrategyRequest& request_;
+  std::vector<MeshAxis> axes_;
+  int64_t pieces_;
+  int64_t ranks_ = 1;
+  bool padded_ = false;  // the batch is stored longer, for the axis dp and the pieces
+};
+
+}  // namespace
+
+std::vector<MeshAxis> randomAxes(std::mt19937_64& generator) {
+  const std::vector<std::vector<MeshAxis>> meshes = {{{"", 2}},
+                                                     {{"", 3}},
+                                                     {{"", 4}},
+                                                     {{"", 6}},
+                                                     {{"", 8}},
+                                                     {{"dp", 2}},
+                                                     {{"dp", 4}},
+                                                     {{"dp", 3}},
+                                                     {{"tp", 2}},
+                                                     {{"dp", 2}, {"tp", 2}},
+                                                     {{"tp", 2}, {"dp", 2}},
+                                                     {{"dp", 2}, {"tp", 3}},
+                                                     {{"dp", 3}, {"tp", 2}},
+                                                     {{"dp", 2}, {"tp", 4}},
+                                                     {{"dp", 2}, {"tp", 2}, {"q", 2}},
+                                                     {{"a", 2}, {"b", 2}}};
+  return meshes[generator() % meshes.size()];
+}
+
+std::string meshText(const std::vector<MeshAxis>& axes, int64_t pieces) {
+  std::vector<std::string> parts;
+  for (const MeshAxis& axis : axes) {
+    parts.push_back(axis.name.empty() ? absl::StrCat(axis.size) : absl::StrCat(axis.name, "=", axis.size));
+  }
+  return absl::StrCat(absl::StrJoin(parts, ","), pieces > 1 ? absl::StrCat(",micro=", pieces) : "");
+}
+
+absl::StatusOr<std::string> withRandomStrategies(const std::string& module, const StrategyRequest& request,
+                                                 std::mt19937_64& generator) {
+  const uint64_t percent = std::vector<uint64_t>{0, 15, 40, 100}[generator() % 4];
+  return Decorator(generator, request).decorate(module, percent);
+}
+
+absl::StatusOr<RandomCase> randomCase(uint64_t seed) {
+  std::mt19937_64 generator(seed);
+  RandomCase made;
+  const std::vector<MeshAxis> axes = randomAxes(generator);
+  int64_t ranks = 1;
+  for (const MeshAxis& axis : axes) {
+    ranks *= axis.size;
+  }
+  made.random = randomProgram(generator, ranks);
+  int64_t pieces = 1;
+  // A line of ranks without names has no place for the time axis in the mesh's text; one input, because the pieces of
+  // several must be cut alike, which random strategies do not care for.
+  if (made.random.rowWise && made.random.program.inputs.size() == 1 && !axes[0].name.empty() && generator() % 2 == 0) {
+    pieces = generator() % 2 == 0 || made.random.batch % 4 != 0 ? 2 : 4;
+  }
+  made.request.mesh = meshText(axes, pieces);
+  made.request.zero = generator() % 2 == 0 ? 0 : static_cast<int>(1 + generator() % 3);
+  made.request.adam = generator() % 3 == 0;
+  const StrategyRequest request = {axes, pieces, made.random.rowWise ? made.random.batch : 0, false};
+  WEFT_ASSIGN_OR_RETURN(made.text,
+                        withRandomStrategies(moduleText(made.random.program, made.request), request, generator));
+  return made;
+}
+
+}  // namespace weft::testing

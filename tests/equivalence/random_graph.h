@@ -1,0 +1,49 @@
+// Random training programs and random words about where their tensors lie.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tests/equivalence/training_step.h"
+
+namespace weft::testing {
+
+struct RandomProgram {
+  TrainingProgram program;
+  // Every operator treats the rows of the batch alone, so that the step may be cut into micro-batches.
+  bool rowWise = false;
+  int64_t batch = 0;
+};
+
+// 5 to 40 operators. Programs that are not row-wise mix all dimensions, the batch is then a multiple of `ranks`.
+RandomProgram randomProgram(std::mt19937_64& generator, int64_t ranks);
+
+struct MeshAxis {
+  std::string name;  // empty: a line of ranks without named axes
+  int64_t size = 1;
+};
+// On 2, 3, 4, 6 or 8 ranks.
+std::vector<MeshAxis> randomAxes(std::mt19937_64& generator);
+std::string meshText(const std::vector<MeshAxis>& axes, int64_t pieces);
+
+struct StrategyRequest {
+  std::vector<MeshAxis> axes;
+  int64_t pieces = 1;
+  int64_t batch = 0;         // size of the batch of a row-wise program, which no other dimension has; 0: not row-wise
+  bool alikeInputs = false;  // several inputs in pieces: dp stays with the batch everywhere, nothing else splits it
+};
+// The module with random legal strategies on some of its operators.
+absl::StatusOr<std::string> withRandomStrategies(const std::string& module, const StrategyRequest& request,
+                                                 std::mt19937_64& generator);
+
+// A whole case: mesh, options, and a module text with strategies.
+struct RandomCase {
+  RandomProgram random;
+  CompileRequest request;
+  std::string text;
+};
+absl::StatusOr<RandomCase> randomCase(uint64_t seed);
+
+}  // namespace weft::testing

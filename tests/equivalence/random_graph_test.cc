@@ -1,0 +1,66 @@
+// N ranks give the one-rank answer: random programs with random strategies on random meshes, with ZeRO and
+// micro-batches.
+//
+//   weft_random_graph_test                 seeds 1 to 150
+//   weft_random_graph_test --all           seeds 1 to 1000
+//   weft_random_graph_test --seed=17       one seed, its module on the standard output
+
+#include "tests/equivalence/random_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+
+namespace weft::testing {
+
+uint64_t firstSeed = 1;
+uint64_t lastSeed = 150;
+
+namespace {
+
+TEST(RandomGraphTest, AnyRanksGiveTheOneRankAnswer) {
+  for (uint64_t seed = firstSeed; seed <= lastSeed; ++seed) {
+    const absl::StatusOr<RandomCase> random = randomCase(seed);
+    ASSERT_TRUE(random.ok()) << "seed " << seed << ": " << random.status();
+    SCOPED_TRACE(absl::StrCat("seed ", seed, ", mesh ", random->request.mesh, ", zero ", random->request.zero));
+    if (firstSeed == lastSeed) {
+      std::cout << random->text << "\n";
+    }
+    const NamedTensors arguments = randomArguments(random->random.program, seed);
+    const absl::StatusOr<NamedTensors> one =
+        trainOnce(random->random.program, {.adam = random->request.adam}, arguments);
+    if (!one.ok()) {
+      ADD_FAILURE() << "on one rank: " << one.status();
+      continue;
+    }
+    absl::StatusOr<plan::Plan> plan = compileText(random->text);
+    if (!plan.ok()) {
+      ADD_FAILURE() << plan.status();
+      continue;
+    }
+    const absl::StatusOr<NamedTensors> many = runPlan(*std::move(plan), arguments);
+    if (!many.ok()) {
+      ADD_FAILURE() << many.status();
+      continue;
+    }
+    EXPECT_EQ(difference(*one, *many), "");
+  }
+}
+
+}  // namespace
+}  // namespace weft::testing
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--all") {
+      weft::testing::lastSeed = 1000;
+    } else if (argument.rfind("--seed=", 0) == 0) {
+      weft::testing::firstSeed = weft::testing::lastSeed = std::stoull(argument.substr(7));
+    }
+  }
+  return RUN_ALL_TESTS();
+}
