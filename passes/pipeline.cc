@@ -1,5 +1,8 @@
 #include "passes/pipeline.h"
 
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -12,8 +15,10 @@
 #include "passes/partition/passes.h"
 #include "passes/plan/emit_plan.h"
 #include "passes/simplify/passes.h"
-#include "passes/support/dump.h"
+#include "passes/support/phase_passes.h"
+#include "passes/support/program.h"
 #include "passes/update/passes.h"
+#include "runtime/base/status.h"
 
 namespace weft {
 
@@ -21,9 +26,30 @@ using namespace mlir;  // NOLINT
 
 namespace {
 
-// How far a module is. Phases of the states before are skipped.
-int stateNumber(const std::string& state) {
-  return state == "annotated" ? 1 : state == "local" ? 2 : state == "scheduled" ? 3 : 0;
+struct Phase {
+  std::vector<std::unique_ptr<Pass>> passes;
+
+  // That of its pass, without gates.
+  std::string name() const {
+    for (const std::unique_ptr<Pass>& pass : passes) {
+      const std::string argument = pass->getArgument().str();
+      if (argument.find("verify") == std::string::npos) {
+        return argument.substr(std::string("weft-").size());
+      }
+    }
+    return "";
+  }
+};
+
+// The phase after which a module is in a state; the name of a phase stands for itself.
+std::string lastPhaseOf(const std::string& from) {
+  if (from.empty() || from == "logical") {
+    return "";
+  }
+  return from == "annotated"   ? "insert-reshards"
+         : from == "local"     ? "localize"
+         : from == "scheduled" ? "form-buckets"
+                               : from;
 }
 
 // All diagnostics of a run as one text, the user's place first.
@@ -62,47 +88,83 @@ void registerWeftDialects(DialectRegistry& registry) {
   registry.insert<func::FuncDialect, ir::nn::NnDialect, ir::dist::DistDialect>();
 }
 
-void buildPipeline(OpPassManager& manager, const ir::OperatorRegistry& registry, const PipelineOptions& options,
-                   const std::string& from) {
-  const int state = stateNumber(from);
-  if (state < 1) {
-    manager.addPass(createVerifyLogicalPass());
-    // Before the gradient: what is folded here need not be differentiated.
-    manager.addPass(createSimplifyPass());
-    if (options.program == "train") {
-      // Of the serial program: gradients follow the user's operators, not the collectives.
-      manager.addPass(createBuildGradientsPass(registry));
+namespace {
+
+// The whole compiler, in order. A phase ends with its gate, if it closes a state.
+std::vector<Phase> phasesOf(const ir::OperatorRegistry& registry, const PipelineOptions& options) {
+  std::vector<Phase> phases;
+  const auto add = [&](auto... passes) {
+    Phase& phase = phases.emplace_back();
+    (phase.passes.push_back(std::move(passes)), ...);
+  };
+  // Before the gradient: what is folded here need not be differentiated.
+  add(createVerifyLogicalPass(), createSimplifyPass());
+  if (options.program == "train") {
+    // Of the serial program: gradients follow the user's operators, not the collectives.
+    add(createBuildGradientsPass(registry));
+  }
+  // After the gradients exist, before layouts: optimizer state takes part in all decisions.
+  add(createBuildUpdatePass());
+  // Everything that chooses stands here; what follows only realises the record.
+  add(createDecidePass(registry, options.decisions));
+  add(createInsertReshardsPass(), createVerifyAnnotatedPass());
+  // Layouts are known: global tensors become one rank's, reshards become collectives.
+  add(createLocalizePass(), createVerifyLocalPass());
+  // On explicit collectives. (The reshard planner has already made most reduce_scatters; first those that are left,
+  // because a bucket has several results.)
+  add(createFormReduceScatterPass());
+  add(createFormBucketsPass(), createVerifyScheduledPass());
+  return phases;
+}
+
+}  // namespace
+
+absl::Status buildPipeline(OpPassManager& manager, const ir::OperatorRegistry& registry, const PipelineOptions& options,
+                           const std::string& from) {
+  std::vector<Phase> phases = phasesOf(registry, options);
+  const std::string last = lastPhaseOf(from);
+  size_t first = 0;
+  std::string names;
+  for (size_t i = 0; i < phases.size() && !last.empty(); ++i) {
+    names += (names.empty() ? "" : ", ") + phases[i].name();
+    first = phases[i].name() == last ? i + 1 : first;
+  }
+  if (!last.empty() && first == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("no state or phase '", from,
+                                                   "' to start from; the states are logical, annotated, local and "
+                                                   "scheduled, the phases ",
+                                                   names));
+  }
+  if (first == 0 && !options.dumpDir.empty()) {
+    manager.addPass(createDumpPass(options.dumpDir, 0, "input"));
+  }
+  for (size_t i = first; i < phases.size(); ++i) {
+    const std::string name = phases[i].name();
+    for (std::unique_ptr<Pass>& pass : phases[i].passes) {
+      manager.addPass(std::move(pass));
     }
-    // After the gradients exist, before layouts: optimizer state takes part in all decisions.
-    manager.addPass(createBuildUpdatePass());
-    // Everything that chooses stands here; what follows only realises the record.
-    manager.addPass(createDecidePass(registry, options.decisions));
-    manager.addPass(createInsertReshardsPass());
-    manager.addPass(createVerifyAnnotatedPass());
+    manager.addPass(createEndPhasePass(name));
+    if (!options.dumpDir.empty()) {
+      manager.addPass(createDumpPass(options.dumpDir, static_cast<int>(i) + 1, name));
+    }
   }
-  if (state < 2) {
-    // Layouts are known: global tensors become one rank's, reshards become collectives.
-    manager.addPass(createLocalizePass());
-    manager.addPass(createVerifyLocalPass());
+  return absl::OkStatus();
+}
+
+std::string resumePoint(ModuleOp module) {
+  for (StringRef name : {kPhaseDoneAttr, kStateAttr}) {
+    if (auto attr = module->getAttrOfType<StringAttr>(name)) {
+      return attr.getValue().str();
+    }
   }
-  if (state < 3) {
-    // On explicit collectives. (The reshard planner has already made most reduce_scatters; first those that are left,
-    // because a bucket has several results.)
-    manager.addPass(createFormReduceScatterPass());
-    manager.addPass(createFormBucketsPass());
-    manager.addPass(createVerifyScheduledPass());
-  }
+  return "";
 }
 
 absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegistry& registry,
                                          const PipelineOptions& options) {
   DiagnosticText diagnostics(module.getContext());
   PassManager manager(module.getContext());
-  auto state = module->getAttrOfType<StringAttr>("dist.state");
-  buildPipeline(manager, registry, options, state ? state.getValue().str() : "");
-  if (!options.dumpDir.empty()) {
-    addDumps(manager, options.dumpDir);
-  }
+  WEFT_RETURN_IF_ERROR(buildPipeline(manager, registry, options, resumePoint(module)));
   if (failed(manager.run(module))) {
     return absl::InvalidArgumentError(diagnostics.text());
   }

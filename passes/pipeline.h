@@ -22,12 +22,17 @@ struct PipelineOptions {
   std::string program = "train";
 };
 
-// Adds the phases after `from` ("", "logical", "annotated", "local") in order.
-void buildPipeline(mlir::OpPassManager& manager, const ir::OperatorRegistry& registry, const PipelineOptions& options,
-                   const std::string& from = "");
+// Adds the phases after `from` in order: a state ("logical", "annotated", "local", "scheduled"), the name of a phase
+// ("build-gradients", ...), or "" for all. After each phase the module says in `dist.phase` how far it is. Errors: an
+// unknown name (with the known ones).
+absl::Status buildPipeline(mlir::OpPassManager& manager, const ir::OperatorRegistry& registry,
+                           const PipelineOptions& options, const std::string& from = "");
 
-// Runs all phases on `module` (changed in place, ending in the scheduled state) and emits the plan. Errors carry the
-// user's source line: "model.cc:12: error: ...".
+// Where compiling goes on with this module: behind the phase or state it names, "" at the beginning.
+std::string resumePoint(mlir::ModuleOp module);
+
+// Runs what is left of the phases on `module` (changed in place, ending in the scheduled state) and emits the plan.
+// Errors carry the user's source line: "model.cc:12: error: ...".
 absl::StatusOr<plan::Plan> compileModule(mlir::ModuleOp module, const ir::OperatorRegistry& registry,
                                          const PipelineOptions& options);
 

@@ -5,10 +5,29 @@
 #include "passes/gates/passes.h"
 #include "passes/grad/passes.h"
 #include "passes/partition/passes.h"
+#include "passes/pipeline.h"
 #include "passes/simplify/passes.h"
 #include "passes/update/passes.h"
 
 namespace weft {
+
+namespace {
+
+// All phases behind a state or phase.
+void registerCompile(const ir::OperatorRegistry& registry) {
+  const ir::OperatorRegistry* operators = &registry;
+  mlir::registerPassPipeline(
+      "weft-compile", "All phases after from=STATE or from=PHASE (default: all)",
+      [operators](mlir::OpPassManager& manager, llvm::StringRef options,
+                  llvm::function_ref<mlir::LogicalResult(const llvm::Twine&)> report) -> mlir::LogicalResult {
+        options.consume_front("from=");
+        const absl::Status status = buildPipeline(manager, *operators, {}, options.trim().str());
+        return status.ok() ? mlir::success() : report(std::string(status.message()));
+      },
+      [](llvm::function_ref<void(const mlir::detail::PassOptions&)>) {});
+}
+
+}  // namespace
 
 void registerWeftPasses(const ir::OperatorRegistry& registry) {
   const ir::OperatorRegistry* operators = &registry;
@@ -24,6 +43,7 @@ void registerWeftPasses(const ir::OperatorRegistry& registry) {
   mlir::registerPass([] { return createVerifyAnnotatedPass(); });
   mlir::registerPass([] { return createVerifyLocalPass(); });
   mlir::registerPass([] { return createVerifyScheduledPass(); });
+  registerCompile(*operators);
 }
 
 }  // namespace weft

@@ -26,6 +26,7 @@ inline constexpr char kPrologueAttr[] = "nn.prologue";
 inline constexpr char kGradientOfAttr[] = "nn.gradient_of";
 inline constexpr char kDecisionsAttr[] = "dist.decisions";
 inline constexpr char kStateAttr[] = "dist.state";
+inline constexpr char kPhaseDoneAttr[] = "dist.phase";  // the last phase that ran
 
 // The functions @step and @init of a module; null if absent.
 mlir::func::FuncOp stepFunction(mlir::ModuleOp module);

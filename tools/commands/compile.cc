@@ -90,7 +90,7 @@ absl::Status run(const std::string& path, const Flags& flags) {
   registerWeftDialects(dialects);
   mlir::MLIRContext context(dialects);
   WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, readModule(path, context));
-  if (!(*module)->hasAttr("dist.state")) {
+  if (resumePoint(*module).empty()) {
     WEFT_RETURN_IF_ERROR(applyFlags(*module, flags));
   }
   PipelineOptions options;
