@@ -107,7 +107,7 @@ class Decider {
       return expand(propagation);
     }
     propagation.closeArguments();
-    if (failed(checkInputs(propagation, *pieces))) {
+    if (failed(alignInputs(propagation, *pieces, *stored))) {
       return failure();
     }
     shardState(propagation, *stored);
@@ -153,26 +153,46 @@ class Decider {
     }
   }
 
-  // Piece p of every input must be the same rows: pieces are cut inside a rank's rows.
-  LogicalResult checkInputs(Propagation& propagation, const PieceAnalysis& pieces) {
-    std::optional<std::pair<std::string, std::vector<Axis>>> first;
-    for (const Argument& argument : argumentsOf(step_)) {
-      const auto dim = pieces.batchDim.find(step_.getArgument(argument.index));
-      if (argument.kind != "input" || dim == pieces.batchDim.end() || record_.mesh.pieces() == 1) {
-        continue;
+  // Piece p of every input must be the same rows, and pieces are cut inside a rank's rows: all inputs' batches are
+  // split over the axes that all begin with. What an operator splits further is a slice inside the piece.
+  LogicalResult alignInputs(Propagation& propagation, const PieceAnalysis& pieces, const StoredShapes& stored) {
+    std::optional<std::vector<Axis>> common;
+    const auto each = [&](auto visit) {
+      for (const Argument& argument : argumentsOf(step_)) {
+        const auto dim = pieces.batchDim.find(step_.getArgument(argument.index));
+        if (argument.kind == "input" && dim != pieces.batchDim.end() && record_.mesh.pieces() > 1 &&
+            failed(visit(argument, dim->second))) {
+          return failure();
+        }
       }
-      const std::vector<Axis> axes = propagation.argument(argument.index)->dim(dim->second);
-      if (first && first->second != axes) {
+      return success();
+    };
+    (void)each([&](const Argument& argument, int dim) {
+      const std::vector<Axis>& axes = propagation.argument(argument.index)->dim(dim);
+      common = common ? commonPrefix(*common, axes) : axes;
+      return success();
+    });
+    return each([&](const Argument& argument, int dim) -> LogicalResult {
+      Layout& layout = *propagation.argument(argument.index);
+      if (layout.dim(dim) == *common) {
+        return success();
+      }
+      std::string& origin = propagation.argumentOrigin(argument.index);
+      if (origin == "user" || stored.padded(step_.getArgument(argument.index))) {
         return emitError(step_.getArgument(argument.index).getLoc())
                << "with " << record_.mesh.pieces() << " micro-batches the inputs' batch must be split alike: '"
-               << first->first << "' over " << Layout({first->second}).print(record_.mesh) << ", '" << argument.name
-               << "' over " << Layout({axes}).print(record_.mesh) << "; give both the same layout";
+               << argument.name << "' as " << layout.print(record_.mesh) << ", another input only over "
+               << Layout({*common}).print(record_.mesh) << "; give all the same layout";
       }
-      if (!first) {
-        first = {argument.name, axes};
-      }
-    }
-    return success();
+      layout.setDim(dim, *common);
+      origin += "; batch split as that of the other inputs, for the micro-batches";
+      return success();
+    });
+  }
+
+  static std::vector<Axis> commonPrefix(const std::vector<Axis>& a, const std::vector<Axis>& b) {
+    const auto end = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first;
+    return {a.begin(), end};
   }
 
   LogicalResult expand(const Propagation& propagation) {

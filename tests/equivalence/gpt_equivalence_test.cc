@@ -63,9 +63,7 @@ absl::StatusOr<GptCase> gptCase(uint64_t seed) {
   made.options.mesh = meshText(axes, 1);
   made.mesh = meshText(axes, made.options.micro);
   WEFT_ASSIGN_OR_RETURN(const std::string plain, gptModule(made.batch, made.options));
-  WEFT_ASSIGN_OR_RETURN(
-      made.text,
-      withRandomStrategies(plain, {axes, made.options.micro, made.batch, made.options.micro > 1}, generator));
+  WEFT_ASSIGN_OR_RETURN(made.text, withRandomStrategies(plain, {axes, made.options.micro, made.batch}, generator));
   return made;
 }
 

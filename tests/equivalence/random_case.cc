@@ -56,7 +56,7 @@ class Decorator {
     if (op->getNumOperands() == 0) {
       return absl::OkStatus();
     }
-    const bool numbers = !named() || (!padded_ && !request_.alikeInputs && generator_() % 3 == 0);
+    const bool numbers = !named() || (!padded_ && generator_() % 3 == 0);
     const std::string text = numbers ? numbersOf(target) : namesOf(target);
     if (!text.empty()) {
       op->setAttr("nn.strategy", mlir::parseAttribute("{in = " + text + "}", op->getContext()));
@@ -92,14 +92,11 @@ class Decorator {
     for (const MeshAxis& axis : axes_) {
       size_t f = generator_() % factors.size();
       // Inside a micro-batch a padded batch stays as the inputs have it: gathered rows would lose their place.
-      const bool keep = axis.name == "dp" && pieces_ > 1 && (padded_ || request_.alikeInputs);
+      const bool keep = axis.name == "dp" && pieces_ > 1 && padded_;
       for (size_t b = 0; keep && b < factors.size(); ++b) {
         f = isBatch(factors[b]) ? b : f;
       }
       const bool batch = isBatch(factors[f]);
-      if (batch && request_.alikeInputs && axis.name != "dp") {
-        continue;
-      }
       const int64_t rows = batch && !padded_ ? factors[f].size / pieces_ : factors[f].size;
       const bool fits = batch && padded_ ? axis.name == "dp" && parts[f] == 1 : rows % (parts[f] * axis.size) == 0;
       if (!fits || !target.rule.splittable(static_cast<int>(f)) || (!keep && generator_() % 5 == 0)) {
@@ -181,15 +178,14 @@ absl::StatusOr<RandomCase> randomCase(uint64_t seed) {
   }
   made.random = randomProgram(generator, ranks);
   int64_t pieces = 1;
-  // A line of ranks without names has no place for the time axis in the mesh's text; one input, because the pieces of
-  // several must be cut alike, which random strategies do not care for.
-  if (made.random.rowWise && made.random.program.inputs.size() == 1 && !axes[0].name.empty() && generator() % 2 == 0) {
+  // A line of ranks without names has no place for the time axis in the mesh's text.
+  if (made.random.rowWise && !axes[0].name.empty() && generator() % 2 == 0) {
     pieces = generator() % 2 == 0 || made.random.batch % 4 != 0 ? 2 : 4;
   }
   made.request.mesh = meshText(axes, pieces);
   made.request.zero = generator() % 2 == 0 ? 0 : static_cast<int>(1 + generator() % 3);
   made.request.adam = generator() % 3 == 0;
-  const StrategyRequest request = {axes, pieces, made.random.rowWise ? made.random.batch : 0, false};
+  const StrategyRequest request = {axes, pieces, made.random.rowWise ? made.random.batch : 0};
   WEFT_ASSIGN_OR_RETURN(made.text,
                         withRandomStrategies(moduleText(made.random.program, made.request), request, generator));
   return made;

@@ -32,7 +32,6 @@ struct StrategyRequest {
   std::vector<MeshAxis> axes;
   int64_t pieces = 1;
   int64_t batch = 0;         // size of the batch of a row-wise program, which no other dimension has; 0: not row-wise
-  bool alikeInputs = false;  // several inputs in pieces: dp stays with the batch everywhere, nothing else splits it
 };
 // The module with random legal strategies on some of its operators.
 absl::StatusOr<std::string> withRandomStrategies(const std::string& module, const StrategyRequest& request,
