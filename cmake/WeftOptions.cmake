@@ -3,8 +3,11 @@
 option(WEFT_BUILD_COMPILER "Build the compiler, the frontend and the examples (needs MLIR 19)" ON)
 option(WEFT_BUILD_TESTS "Build the tests" ON)
 set(WEFT_SANITIZE "" CACHE STRING "Value of -fsanitize=, empty for none")
-set(WEFT_DATA_DIR "${CMAKE_CURRENT_SOURCE_DIR}/../shared/data" CACHE PATH
+set(WEFT_DEFAULT_DATA_DIR "${CMAKE_CURRENT_SOURCE_DIR}/../shared/data")
+set(WEFT_DATA_DIR "${WEFT_DEFAULT_DATA_DIR}" CACHE PATH
     "Real data for tests and examples; tests that need it skip where the default is absent")
+# Where someone said where the data is, it must be there.
+string(COMPARE NOTEQUAL "${WEFT_DATA_DIR}" "${WEFT_DEFAULT_DATA_DIR}" WEFT_DATA_REQUIRED)
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -18,7 +21,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 # Same bits on every layout need the same rounding everywhere: no contraction across expressions.
-add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-deprecated-declarations -ffp-contract=off)
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-designated-field-initializers -Wno-deprecated-declarations -ffp-contract=off)
 if(WEFT_SANITIZE)
   add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${WEFT_SANITIZE})

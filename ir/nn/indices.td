@@ -60,7 +60,12 @@ def Nn_SoftmaxCrossEntropyGradOp : Nn_InferOp<"softmax_cross_entropy_grad"> {
 }
 def Nn_PickOp : Nn_InferOp<"pick"> {
   let summary = "x[..., labels[...]]; 0 for a label outside the part that is here";
-  let arguments = (ins Nn_Float:$x, Nn_Ids:$labels);
+  let description = [{
+    With `rows`, the global number of classes, a label that is neither `ignore_index` nor in [0, rows) is an error of the
+    data; with rows = 0 any label is taken.
+  }];
+  let arguments = (ins Nn_Float:$x, Nn_Ids:$labels, DefaultValuedAttr<I64Attr, "0">:$rows,
+                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
   let results = (outs Nn_Float:$y);
   let rule = "rules::pick(*this)";
   let linear = "{{0}}";

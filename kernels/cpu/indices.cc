@@ -162,9 +162,15 @@ KernelOr pick(const KernelSpec& spec) {
   const Ints leading = withoutLast(spec.inputs[0].shape);
   WEFT_RETURN_IF_ERROR(checkInput(spec, 1, {spec.inputs[1].type, leading}));
   WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, {spec.inputs[0].type, leading}));
+  WEFT_ASSIGN_OR_RETURN(const int64_t rows, attributeOr<int64_t>(spec.attributes, "rows", 0));
+  WEFT_ASSIGN_OR_RETURN(const int64_t ignore, attributeOr<int64_t>(spec.attributes, "ignore_index", -100));
   return makeKernel([=, count = count, width = width](const KernelArguments& args) {
     for (int64_t r = 0; r < count; ++r) {
-      const int64_t place = in<Id>(args, 1)[r] - args.scalars[0];
+      const Id label = in<Id>(args, 1)[r];
+      if (rows > 0 && label != ignore && (label < 0 || label >= rows)) {
+        return outOfRange("label", label, r, rows);
+      }
+      const int64_t place = label - args.scalars[0];
       out<T>(args, 0)[r] = place >= 0 && place < width ? in<T>(args, 0)[r * width + place] : T(0);
     }
     return absl::OkStatus();

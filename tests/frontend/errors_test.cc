@@ -238,6 +238,68 @@ TEST(GraphErrorTest, FileShape) {
       HasSubstr("file shape 30"));
 }
 
+// The error of one step of a classifier of 6 classes, with class-split logits on tp, that is fed by `fill`.
+std::string stepErrorOf(const std::string& mesh, const FeedFunction& fill) {
+  Graph g;
+  const Tensor ids = g.input("ids", {4}, kI32);
+  const Tensor labels = g.input("labels", {4}, kI32);
+  const Tensor h = embedding(g.parameter("table", {10, 8}), ids);
+  Tensor logits = matmul(h, g.parameter("w", {8, 6}));
+  if (mesh.find("tp") != std::string::npos) {
+    logits.shard({{"", ""}, {"", "tp"}});
+  }
+  CompileOptions options;
+  options.mesh = mesh;
+  const absl::StatusOr<Program> program = compile(g, mean(softmaxCrossEntropy(logits, labels)), optim::Sgd{}, options);
+  if (!program.ok()) {
+    return "does not compile: " + std::string(program.status().message());
+  }
+  Trainer trainer(*program, {.threadsPerRank = 1, .progress = false});
+  return std::string(trainer.fit(1, fill).message());
+}
+
+FeedFunction feedOf(const std::vector<int32_t>& ids, const std::vector<int32_t>& labels) {
+  return [=](int64_t, Feed& feed) {
+    feed.write("ids", ids);
+    feed.write("labels", labels);
+  };
+}
+
+TEST(DataErrorTest, GoodDataIsTaken) {
+  EXPECT_EQ(stepErrorOf("dp=2", feedOf({0, 1, 2, 9}, {0, 1, 2, 5})), "");
+  EXPECT_EQ(stepErrorOf("tp=2", feedOf({0, 1, 2, 9}, {0, 1, 2, 5})), "");
+}
+
+TEST(DataErrorTest, LabelOutOfRange) {
+  for (const char* mesh : {"dp=2", "tp=2"}) {  // on tp the loss is expanded over split classes
+    const std::string error = stepErrorOf(mesh, feedOf({0, 1, 2, 3}, {0, 1, 2, 6}));
+    EXPECT_THAT(error, HasSubstr("label 6")) << mesh;
+    EXPECT_THAT(error, HasSubstr("outside 0..5")) << mesh;
+    EXPECT_THAT(error, HasSubstr("errors_test.cc:")) << mesh;
+    EXPECT_THAT(error, HasSubstr("rank ")) << mesh;
+  }
+}
+
+TEST(DataErrorTest, IdOutOfRange) {
+  const std::string error = stepErrorOf("dp=2", feedOf({0, -1, 2, 3}, {0, 1, 2, 5}));
+  EXPECT_THAT(error, HasSubstr("id -1"));
+  EXPECT_THAT(error, HasSubstr("outside 0..9"));
+}
+
+TEST(DataErrorTest, FeedOfWrongSize) {
+  const std::string error = stepErrorOf("dp=2", feedOf({0, 1, 2}, {0, 1, 2, 5}));
+  EXPECT_THAT(error, HasSubstr("'ids'"));
+  EXPECT_THAT(error, HasSubstr("12"));
+  EXPECT_THAT(error, HasSubstr("16"));
+}
+
+TEST(DataErrorTest, FeedOfAnUnknownName) {
+  const std::string error =
+      stepErrorOf("dp=2", [](int64_t, Feed& feed) { feed.write("image", std::vector<int32_t>{0, 1, 2, 3}); });
+  EXPECT_THAT(error, HasSubstr("'image'"));
+  EXPECT_THAT(error, HasSubstr("ids"));
+}
+
 TEST(OptionErrorTest, Mesh) {
   const auto build = [](Graph& g) { return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4}))); };
   EXPECT_THAT(errorOf(build, {.mesh = "dp=0"}), HasSubstr("dp"));

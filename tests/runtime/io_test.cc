@@ -13,6 +13,7 @@
 #include "runtime/io/text_dataset.h"
 #include "tests/runtime/plan_builder.h"
 #include "tests/runtime/test_kernels.h"
+#include "tests/support/data.h"
 
 namespace weft {
 namespace {
@@ -132,19 +133,8 @@ TEST(Safetensors, DamageNeverCrashes) {
   }
 }
 
-// Real files are at hand on the developers' and CI machines; elsewhere the test says why it does not run.
-std::string realData(const std::string& path) {
-  const std::string full = std::string(WEFT_DATA_DIR) + "/" + path;
-  return std::filesystem::exists(full) ? full : "";
-}
-#define NEED_REAL_DATA(path)                                                                            \
-  if (realData(path).empty()) {                                                                         \
-    ASSERT_EQ(std::getenv("CI"), nullptr) << "CI must have " << WEFT_DATA_DIR << "/" << (path);         \
-    GTEST_SKIP() << "no " << (path) << " in " << WEFT_DATA_DIR << "; set -DWEFT_DATA_DIR at configure"; \
-  }
-
 TEST(Safetensors, ReadsAndCopiesRealFiles) {
-  NEED_REAL_DATA("reference/gpt.init.safetensors");
+  WEFT_REQUIRE_DATA("reference/gpt.init.safetensors");
   int files = 0;
   size_t named = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(WEFT_DATA_DIR)) {
@@ -315,8 +305,8 @@ TEST(TextDataset, ExplainsTooLittleText) {
 }
 
 TEST(TextDataset, ReadsARealText) {
-  NEED_REAL_DATA("tinyshakespeare/input.txt");
-  const auto data = TextDataset::open(realData("tinyshakespeare/input.txt"), {.window = 64});
+  WEFT_REQUIRE_DATA("tinyshakespeare/input.txt");
+  const auto data = TextDataset::open(weft::tests::dataDirectory() + "/tinyshakespeare/input.txt", {.window = 64});
   ASSERT_TRUE(data.ok()) << data.status();
   // As published with the text: 65 distinct characters, 1,003,854 and 111,540 tokens.
   EXPECT_EQ(data->vocabularySize(), 65);

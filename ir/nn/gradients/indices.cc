@@ -41,7 +41,8 @@ mlir::FailureOr<llvm::SmallVector<Value>> expandCrossEntropy(mlir::Operation* op
   Value sum = emit.make<SumOp>(emit.make<ExpOp>(emit.make<SubOp>(logits, greatest)), last, true);
   Value column = emit.make<AddOp>(emit.make<LogOp>(sum), greatest);
   Value lse = emit.reshape(column, plainType(labels).getShape());
-  Value loss = emit.make<SubOp>(lse, emit.make<PickOp>(logits, labels));
+  Value picked = emit.make<PickOp>(logits, labels, op.getRows(), op.getIgnoreIndex());
+  Value loss = emit.make<SubOp>(lse, picked);
   Value ignored = emit.number(static_cast<double>(op.getIgnoreIndex()), labels);
   Value valid = emit.make<CompareOp>(labels, ignored, "ne");
   Value kept = emit.make<SelectOp>(valid, loss, emit.number(0.0, loss));
