@@ -1,9 +1,9 @@
 #include "kernels/cpu/gemm.h"
 
 #include <algorithm>
+#include <array>
 #include <dnnl.hpp>
 #include <string>
-#include <unordered_map>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/describe/kernel_spec.h"
@@ -139,7 +139,10 @@ class OneDnnGemm : public Gemm {
         a_.set_data_handle(const_cast<float*>(static_cast<const float*>(a) + i * steps_[0]));
         b_.set_data_handle(const_cast<float*>(static_cast<const float*>(b) + i * steps_[1]));
         c_.set_data_handle(static_cast<float*>(c) + i * steps_[2]);
-        primitive_.execute(stream_, arguments_);
+        // The library's C++ call would copy the arguments to the heap.
+        dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), stream_.get(),
+                                                       static_cast<int>(arguments_.size()), arguments_.data()),
+                                "could not execute a matrix product");
       }
       stream_.wait();
     } catch (const dnnl::error& error) {
@@ -160,7 +163,10 @@ class OneDnnGemm : public Gemm {
         b_(description.weights_desc(), engine, nullptr),
         c_(description.dst_desc(), engine, nullptr),
         scratch_(description.scratchpad_desc(), engine, nullptr),
-        arguments_({{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, b_}, {DNNL_ARG_DST, c_}, {DNNL_ARG_SCRATCHPAD, scratch_}}),
+        arguments_{{{DNNL_ARG_SRC, a_.get()},
+                    {DNNL_ARG_WEIGHTS, b_.get()},
+                    {DNNL_ARG_DST, c_.get()},
+                    {DNNL_ARG_SCRATCHPAD, scratch_.get()}}},
         scratchBytes_(static_cast<int64_t>(description.scratchpad_desc().get_size())),
         calls_(whole ? 1 : s.batch),
         steps_{s.a.batch, s.b.batch, s.c.batch} {}
@@ -185,7 +191,7 @@ class OneDnnGemm : public Gemm {
   dnnl::stream stream_;
   dnnl::matmul primitive_;
   dnnl::memory a_, b_, c_, scratch_;
-  std::unordered_map<int, dnnl::memory> arguments_;
+  std::array<dnnl_exec_arg_t, 4> arguments_;
   int64_t scratchBytes_;
   int64_t calls_;
   int64_t steps_[3];
