@@ -23,7 +23,8 @@ endif()
 # Same bits on every layout need the same rounding everywhere: no contraction across expressions.
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-designated-field-initializers -Wno-deprecated-declarations -ffp-contract=off)
 if(WEFT_SANITIZE)
-  add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer)
+  # A finding ends the program, so that the test fails.
+  add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${WEFT_SANITIZE})
 endif()
 add_link_options(-fuse-ld=lld-19)

@@ -40,6 +40,7 @@ const std::vector<Flag>& knownFlags() {
       {"data", Flag::kOptional, "safetensors file with inputs named '<step>.<input>'"},
       {"trace", Flag::kOptional, "file for a Chrome trace of all instructions"},
       {"threads-per-rank", Flag::kOptional, "threads of each rank's libraries (default: the cores shared out)"},
+      {"timeout", Flag::kOptional, "seconds that a rank waits for others before it gives up (default: for ever)"},
       {"print", Flag::kOptional, "names of tensors to print after each step, with commas (default: scalar outputs)"},
       {"json", Flag::kSwitch, "print JSON"},
       {"memory", Flag::kSwitch, "compare planned memory with the growth of the process"}};
@@ -115,6 +116,8 @@ class Runner {
     WEFT_ASSIGN_OR_RETURN(const int64_t threads, number(flags_, "threads-per-rank", 0));
     options.threadsPerRank = static_cast<int>(threads);
     options.profile = flags_.has("trace");
+    WEFT_ASSIGN_OR_RETURN(const int64_t seconds, number(flags_, "timeout", 0));
+    options.timeout = std::chrono::seconds(seconds);
     const KernelRegistry kernels = cpuKernels();
     residentAtLoad_ = residentBytes();
     WEFT_ASSIGN_OR_RETURN(executor_, Executor::create(std::move(plan), kernels, options));

@@ -179,12 +179,12 @@ absl::Status train(const GptFlags& flags, const TextDataset& data, const Program
   if (!flags.common.init.empty()) {
     WEFT_RETURN_IF_ERROR(trainer.load(flags.common.init));
   }
-  std::vector<int32_t> x(flags.batch * flags.context);
-  std::vector<int32_t> y(flags.batch * flags.context);
   const auto feed = [&](int64_t step, Feed& inputs) {
-    data.trainBatch(step, flags.batch, x.data(), y.data());
-    inputs.write("x", x);
-    inputs.write("y", y);
+    const int64_t start = step * flags.batch;
+    inputs.writeRows<int32_t>(
+        "x", [&](int64_t first, int64_t rows, int32_t* out) { data.trainWindows(start + first, rows, out, nullptr); });
+    inputs.writeRows<int32_t>(
+        "y", [&](int64_t first, int64_t rows, int32_t* out) { data.trainWindows(start + first, rows, nullptr, out); });
   };
   const int64_t first = std::min<int64_t>(2, flags.common.steps);
   WEFT_RETURN_IF_ERROR(trainer.fit(first, feed));

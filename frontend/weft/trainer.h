@@ -4,6 +4,7 @@
 //   trainer.fit(300, [&](int64_t step, weft::Feed& feed) { feed.write("x", x); feed.write("y", y); });
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,17 +28,32 @@ class Feed {
       status_ = executor_.writeTensor(name, data.data(), data.size() * sizeof(T));
     }
   }
+  // Rows `first` .. `first + rows - 1` of a tensor along its first dimension, row-major, to `out`.
+  template <typename T>
+  using FillRows = std::function<void(int64_t first, int64_t rows, T* out)>;
+  // The same tensor row by row: asks for the rows that each rank holds and no others. Where a tensor is split along
+  // another dimension, it asks for all rows at once.
+  template <typename T>
+  void writeRows(const std::string& name, const FillRows<T>& fill) {
+    write(name, sizeof(T),
+          [&](int64_t first, int64_t rows, char* out) { fill(first, rows, reinterpret_cast<T*>(out)); });
+  }
   const absl::Status& status() const { return status_; }
 
  private:
+  void write(const std::string& name, size_t elementBytes, const FillRows<char>& fill);
+  absl::Status writeParts(const plan::NamedTensor& tensor, const FillRows<char>& fill);
+
   Executor& executor_;
   absl::Status status_;
+  std::vector<char> part_;
 };
 
 struct TrainerOptions {
   int threadsPerRank = 0;  // 0: the ranks share the cores
   bool profile = false;
-  bool progress = true;  // a line that moves on a terminal, else a line every `printEvery` steps
+  std::chrono::milliseconds timeout{0};  // the longest a rank waits for others; 0: for ever
+  bool progress = true;                  // a line that moves on a terminal, else a line every `printEvery` steps
   int64_t printEvery = 20;
 };
 
@@ -60,7 +76,8 @@ class Trainer {
 
   // Runs a forward program over this trainer's parameters and returns the mean of its output "loss" over the batches.
   absl::StatusOr<double> evaluate(const Program& program, int64_t batches, const FeedFunction& feed);
-  // The forward program's executor, made on first use: for outputs other than the loss.
+  // The forward program's executor over this trainer's parameters and state, made on first use: for outputs other than
+  // the loss. What the training program lacks gets its initial value then. The program must outlive the trainer.
   absl::StatusOr<Executor*> forward(const Program& program);
 
   Executor& executor() { return *executor_; }

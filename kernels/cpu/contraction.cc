@@ -180,6 +180,16 @@ Side sideOf(const Letters& letters, const Ints& shape, const Letters& rows, cons
   return side;
 }
 
+// A packed copy whose columns are contiguous, wherever the tensor's own are.
+Side denseSide(const Letters& letters, const Ints& shape, const Letters& rows, const Letters& columns,
+               const Groups& groups) {
+  Side side = sideOf(letters, shape, rows, columns, groups);
+  const int64_t width = groups.product(columns);
+  side.packed = true;
+  side.view = {groups.product(rows) * width, width, 1};
+  return side;
+}
+
 // The three tensors and the product between them.
 template <typename T>
 class Contraction : public Kernel {
@@ -235,8 +245,8 @@ class Contraction : public Kernel {
 template <typename T>
 KernelOr contraction(const KernelSpec& kernel, const Spec& spec, bool plain) {
   WEFT_ASSIGN_OR_RETURN(const Groups groups, groupLetters(spec, kernel));
-  const Side a = sideOf(spec.a, kernel.inputs[0].shape, groups.m, groups.k, groups);
-  const Side b = sideOf(spec.b, kernel.inputs[1].shape, groups.k, groups.n, groups);
+  Side a = sideOf(spec.a, kernel.inputs[0].shape, groups.m, groups.k, groups);
+  Side b = sideOf(spec.b, kernel.inputs[1].shape, groups.k, groups.n, groups);
   const Side c = sideOf(spec.c, kernel.outputs[0].shape, groups.m, groups.n, groups);
   GemmShape shape{groups.product(groups.batch),
                   groups.product(groups.m),
@@ -252,6 +262,18 @@ KernelOr contraction(const KernelSpec& kernel, const Spec& spec, bool plain) {
     shape = {shape.batch, shape.n, shape.m, shape.k, flip(b.view), flip(a.view), flip(c.view)};
   }
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Gemm> gemm, Gemm::create(kernel.inputs[0].type, shape, plain));
+  // The library copies a left operand that lies the other way for every thread; where that passes the scratch limit, it
+  // is packed once.
+  if (!gemm->isFast() && shape.m > 1 && shape.k > 1 && shape.a.column != 1) {
+    Side left = swapped ? denseSide(spec.b, kernel.inputs[1].shape, groups.n, groups.k, groups)
+                        : denseSide(spec.a, kernel.inputs[0].shape, groups.m, groups.k, groups);
+    shape.a = left.view;
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Gemm> packed, Gemm::create(kernel.inputs[0].type, shape, plain));
+    if (packed->isFast()) {
+      (swapped ? b : a) = std::move(left);
+      gemm = std::move(packed);
+    }
+  }
   return std::unique_ptr<Kernel>(std::make_unique<Contraction<T>>(a, b, c, std::move(gemm), swapped));
 }
 

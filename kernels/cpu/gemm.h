@@ -32,9 +32,12 @@ class Gemm {
   // `scratch` of at least scratchBytes(), 64-byte aligned.
   virtual absl::Status run(const void* a, const void* b, void* c, void* scratch) = 0;
   virtual int64_t scratchBytes() const { return 0; }
+  // Whether the library runs it, and not own loops.
+  virtual bool isFast() const { return false; }
 
   // Fast where each of A and B has a stride of 1 among row and column (of sizes above 1) and C's columns have one: pack
-  // other operands first. Anything else is right, but runs in own loops. Scratch stays within kGemmScratchLimit.
+  // other operands first. Anything else is right, but runs in own loops, and so does a product whose scratch would pass
+  // kGemmScratchLimit; an A whose rows are contiguous the other way needs the most.
   // Errors: a type that is neither f32 nor f64.
   static absl::StatusOr<std::unique_ptr<Gemm>> create(DType type, const GemmShape& shape, bool plain);
 };

@@ -1,7 +1,6 @@
 #include "passes/plan/buffers.h"
 
 #include <algorithm>
-#include <map>
 
 #include "ir/nn/operator_interface.h"
 #include "ir/nn/types.h"
@@ -87,32 +86,7 @@ void BufferTable::writeRegions(int64_t workspace) {
     region->set_slots(1);
     peak += extent.bytes;
   }
-  const int64_t communication = communicationBytes();
-  plan_.mutable_memory()->set_communication_bytes(communication);
-  plan_.mutable_memory()->set_peak_bytes(peak + communication);
-}
-
-int64_t BufferTable::communicationBytes() const {
-  // Group set to the largest all_reduce over it: every group of the set has room of its own, shared by its members.
-  std::map<uint32_t, int64_t> largest;
-  for (const plan::Function& function : plan_.functions()) {
-    for (const plan::Instruction& instruction : function.instructions()) {
-      if (!instruction.has_collective() || instruction.collective().kind() != plan::ALL_REDUCE) {
-        continue;
-      }
-      int64_t bytes = 0;
-      for (const plan::Operand& operand : instruction.inputs()) {
-        bytes += alignUp(plan_.buffers(static_cast<int>(operand.buffer())).bytes());
-      }
-      int64_t& most = largest[instruction.collective().group_set()];
-      most = std::max(most, bytes);
-    }
-  }
-  int64_t total = 0;
-  for (const auto& [set, bytes] : largest) {
-    total += bytes / plan_.group_sets(static_cast<int>(set)).groups(0).ranks_size();
-  }
-  return total;
+  plan_.mutable_memory()->set_peak_bytes(peak);
 }
 
 }  // namespace weft

@@ -27,8 +27,6 @@ class BufferTable {
   void writeRegions(int64_t workspace);
 
  private:
-  // A rank's share of the scratch in which all_reduces are folded.
-  int64_t communicationBytes() const;
   struct Extent {
     int64_t bytes = 0;
     int64_t maxLive = 0;

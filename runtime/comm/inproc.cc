@@ -5,7 +5,9 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/status.h"
+#include "runtime/comm/fold.h"
 
 namespace weft {
 namespace {
@@ -36,55 +38,8 @@ Around around(const std::vector<int64_t>& shape, int64_t dim) {
   return result;
 }
 
-template <typename T>
-void foldInto(T* out, const T* in, int64_t count, Reduction reduction) {
-  switch (reduction) {
-    case Reduction::kSum:
-      for (int64_t i = 0; i < count; ++i) {
-        out[i] = out[i] + in[i];
-      }
-      break;
-    case Reduction::kMax:
-      for (int64_t i = 0; i < count; ++i) {
-        out[i] = in[i] > out[i] ? in[i] : out[i];
-      }
-      break;
-    case Reduction::kMin:
-      for (int64_t i = 0; i < count; ++i) {
-        out[i] = in[i] < out[i] ? in[i] : out[i];
-      }
-      break;
-  }
-}
-
-absl::Status fold(DType type, void* out, const void* in, int64_t count, Reduction reduction) {
-  switch (type) {
-    case DType::kF32:
-      foldInto(static_cast<float*>(out), static_cast<const float*>(in), count, reduction);
-      return absl::OkStatus();
-    case DType::kF64:
-      foldInto(static_cast<double*>(out), static_cast<const double*>(in), count, reduction);
-      return absl::OkStatus();
-    case DType::kI32:
-      foldInto(static_cast<int32_t*>(out), static_cast<const int32_t*>(in), count, reduction);
-      return absl::OkStatus();
-    case DType::kI64:
-      foldInto(static_cast<int64_t*>(out), static_cast<const int64_t*>(in), count, reduction);
-      return absl::OkStatus();
-    case DType::kBool:
-      // 0 and 1: max is or, min is and; a sum saturates as or.
-      foldInto(static_cast<uint8_t*>(out), static_cast<const uint8_t*>(in), count,
-               reduction == Reduction::kSum ? Reduction::kMax : reduction);
-      return absl::OkStatus();
-    case DType::kBF16:
-    case DType::kF16:
-      break;
-  }
-  return absl::UnimplementedError(absl::StrCat("reducing ", dtypeName(type), " tensors between ranks"));
-}
-
-// Elements folded at a time, so that the partial result stays in the first-level cache.
-constexpr int64_t kFoldBlock = 2048;
+// Bytes folded at a time, so that the partial result stays in the first-level cache.
+constexpr int64_t kFoldBytes = 8192;
 
 const char* bytesAt(const void* base, int64_t offset) {
   return static_cast<const char*>(base) + offset;
@@ -93,24 +48,53 @@ char* bytesAt(void* base, int64_t offset) {
   return static_cast<char*>(base) + offset;
 }
 
+void copyBytes(void* to, const void* from, int64_t bytes) {
+  if (bytes > 0 && to != from) {
+    std::memcpy(to, from, bytes);
+  }
+}
+
 int64_t aligned(int64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-// out = ((x0 op x1) op x2) ..., `count` elements; member m's elements begin at inputOf(m).
+// out = ((x0 op x1) op x2) ..., `count` elements; member m's elements begin at inputOf(m). `out` may be one of them: a
+// block of it is written last, when all members' elements of that block are read.
 template <typename InputOf>
-absl::Status foldMembers(const CollectiveTensor& tensor, char* out, int64_t count, int64_t members, Reduction reduction,
-                         const InputOf& inputOf) {
-  const int64_t width = byteSize(tensor.type);
-  for (int64_t at = 0; at < count; at += kFoldBlock) {
-    const int64_t block = std::min(kFoldBlock, count - at);
-    std::memcpy(out + at * width, inputOf(0) + at * width, block * width);
+void foldMembers(DType type, char* out, int64_t count, int64_t members, Reduction reduction, const InputOf& inputOf) {
+  const int64_t width = byteSize(type);
+  if (members == 1) {
+    return copyBytes(out, inputOf(0), count * width);
+  }
+  alignas(64) char partial[kFoldBytes];
+  for (int64_t at = 0; at < count; at += kFoldBytes / width) {
+    const int64_t block = std::min(kFoldBytes / width, count - at);
+    const char* sum = inputOf(0) + at * width;
     for (int64_t m = 1; m < members; ++m) {
-      WEFT_RETURN_IF_ERROR(fold(tensor.type, out + at * width, inputOf(m) + at * width, block, reduction));
+      char* to = m + 1 < members ? partial : out + at * width;
+      fold(type, to, sum, inputOf(m) + at * width, block, reduction);
+      sum = to;
+    }
+  }
+}
+
+absl::Status checkReducible(const std::vector<CollectiveTensor>& tensors) {
+  for (const CollectiveTensor& tensor : tensors) {
+    if (!isReducible(tensor.type)) {
+      return absl::UnimplementedError(
+          absl::StrCat("reducing ", dtypeName(tensor.type), " tensors between ranks; convert them to f32 before"));
     }
   }
   return absl::OkStatus();
 }
+
+// The elements of a tensor that one member of an all_reduce folds.
+struct SliceOf {
+  SliceOf(int64_t elements, int64_t place, int64_t members)
+      : begin(elements * place / members), count(elements * (place + 1) / members - begin) {}
+  int64_t begin;
+  int64_t count;
+};
 
 // Copies the part that one member of an all_to_all sends to another: a block of the sender's input along the split
 // dimension becomes a block of the receiver's output along `dim`.
@@ -165,19 +149,15 @@ class BlockCopy {
 
 }  // namespace
 
-InprocWorld::InprocWorld(int64_t ranks) : all_(ranks) {
+InprocWorld::InprocWorld(int64_t ranks, const InprocOptions& options) : all_(ranks), options_(options) {
   std::iota(all_.begin(), all_.end(), 0);
-  prepare(all_, 0);
+  prepare(all_);
 }
 
-void InprocWorld::prepare(const std::vector<int64_t>& group, int64_t scratchBytes) {
+void InprocWorld::prepare(const std::vector<int64_t>& group) {
   std::unique_ptr<Meeting>& meeting = meetings_[group];
   if (!meeting) {
-    meeting = std::make_unique<Meeting>();
-    meeting->inputs.resize(group.size());
-  }
-  if (static_cast<int64_t>(meeting->scratch.size()) < scratchBytes) {
-    meeting->scratch.resize(scratchBytes);
+    meeting = std::make_unique<Meeting>(group);
   }
 }
 
@@ -194,11 +174,13 @@ void InprocWorld::abort() {
   }
 }
 
-absl::Status InprocWorld::wait(Meeting& meeting, int64_t members) {
+absl::Status InprocWorld::wait(Meeting& meeting, int64_t place) {
   const uint64_t round = meeting.round.load(std::memory_order_acquire);
   if (aborted_) {
     return absl::AbortedError("another rank failed");
   }
+  const auto members = static_cast<int64_t>(meeting.ranks.size());
+  meeting.waits[place].store(round + 1, std::memory_order_relaxed);
   if (meeting.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == members) {
     meeting.arrived.store(0, std::memory_order_relaxed);
     {
@@ -211,50 +193,75 @@ absl::Status InprocWorld::wait(Meeting& meeting, int64_t members) {
   const auto over = [&] { return meeting.round.load(std::memory_order_acquire) != round; };
   for (int i = 0; i < kSpins && !over() && !aborted_; ++i) {
   }
-  if (!over()) {
-    std::unique_lock<std::mutex> lock(meeting.mutex);
-    meeting.wake.wait(lock, [&] { return over() || aborted_; });
+  if (!over() && !sleep(meeting, round)) {
+    const absl::Status status = timedOut(meeting, round);
+    abort();
+    return status;
   }
   // A rank whose round completed goes on; its next wait stops it.
   return over() ? absl::OkStatus() : absl::AbortedError("another rank failed");
 }
 
+bool InprocWorld::sleep(Meeting& meeting, uint64_t round) {
+  const auto awake = [&] { return meeting.round.load(std::memory_order_acquire) != round || aborted_; };
+  std::unique_lock<std::mutex> lock(meeting.mutex);
+  if (options_.timeout.count() > 0) {
+    return meeting.wake.wait_for(lock, options_.timeout, awake);
+  }
+  meeting.wake.wait(lock, awake);
+  return true;
+}
+
+absl::Status InprocWorld::timedOut(const Meeting& meeting, uint64_t round) const {
+  std::vector<int64_t> missing;
+  for (size_t place = 0; place < meeting.ranks.size(); ++place) {
+    if (meeting.waits[place].load(std::memory_order_relaxed) <= round) {
+      missing.push_back(meeting.ranks[place]);
+    }
+  }
+  return absl::DeadlineExceededError(absl::StrCat(
+      "waited ", options_.timeout.count(), " ms in the group of ranks ", absl::StrJoin(meeting.ranks, ", "),
+      "; not there: rank ", absl::StrJoin(missing, ", rank "), "; if it is only slow, allow a longer timeout"));
+}
+
 void InprocCommunicator::reserve(size_t tensors, int64_t stagingBytes) {
   inputs_.reserve(tensors);
+  outputs_.reserve(tensors);
   if (static_cast<int64_t>(staging_.size()) < stagingBytes) {
     staging_.resize(stagingBytes);
   }
 }
 
-void InprocCommunicator::stage(const std::vector<CollectiveTensor>& tensors, int64_t growth) {
-  const auto overlaps = [&](const CollectiveTensor& tensor, int64_t bytes) {
+void InprocCommunicator::stage(const std::vector<CollectiveTensor>& tensors, const Overlap& overlap) {
+  const auto mustCopy = [&](const CollectiveTensor& tensor, int64_t bytes) {
     const char* in = bytesAt(tensor.input, 0);
     const char* out = bytesAt(static_cast<const void*>(tensor.output), 0);
-    return in < out + bytes * growth && out < in + bytes;
+    return in < out + bytes * overlap.growth && out < in + bytes && !(overlap.inPlace && in == out);
   };
   int64_t needed = 0;
   for (const CollectiveTensor& tensor : tensors) {
     const int64_t bytes = elementsOf(tensor) * byteSize(tensor.type);
-    needed += overlaps(tensor, bytes) ? aligned(bytes) : 0;
+    needed += mustCopy(tensor, bytes) ? aligned(bytes) : 0;
   }
   reserve(tensors.size(), needed);
   int64_t base = 0;
   inputs_.clear();
+  outputs_.clear();
   for (const CollectiveTensor& tensor : tensors) {
     const int64_t bytes = elementsOf(tensor) * byteSize(tensor.type);
-    if (!overlaps(tensor, bytes)) {
-      inputs_.push_back(tensor.input);
-      continue;
+    inputs_.push_back(tensor.input);
+    outputs_.push_back(tensor.output);
+    if (mustCopy(tensor, bytes)) {
+      inputs_.back() = staging_.data() + base;
+      copyBytes(staging_.data() + base, tensor.input, bytes);
+      base += aligned(bytes);
     }
-    inputs_.push_back(staging_.data() + base);
-    std::memcpy(staging_.data() + base, tensor.input, bytes);
-    base += aligned(bytes);
   }
 }
 
 absl::StatusOr<InprocCommunicator::Call> InprocCommunicator::enter(const std::vector<int64_t>& group,
                                                                    const std::vector<CollectiveTensor>& tensors,
-                                                                   int64_t growth) {
+                                                                   const Overlap& overlap) {
   Call call;
   call.meeting = world_.find(group);
   call.members = static_cast<int64_t>(group.size());
@@ -262,53 +269,55 @@ absl::StatusOr<InprocCommunicator::Call> InprocCommunicator::enter(const std::ve
   if (call.meeting == nullptr || call.place == call.members) {
     return absl::InternalError(absl::StrCat("rank ", rank_, " calls a collective of a group that was not prepared"));
   }
-  stage(tensors, growth);
+  stage(tensors, overlap);
   call.meeting->inputs[call.place] = inputs_.data();
-  WEFT_RETURN_IF_ERROR(world_.wait(*call.meeting, call.members));
+  call.meeting->outputs[call.place] = outputs_.data();
+  WEFT_RETURN_IF_ERROR(world_.wait(*call.meeting, call.place));
   return call;
+}
+
+void InprocCommunicator::foldSlice(const Call& call, const CollectiveTensor& tensor, size_t index,
+                                   Reduction reduction) {
+  const SliceOf slice(elementsOf(tensor), call.place, call.members);
+  const int64_t begin = slice.begin * byteSize(tensor.type);
+  foldMembers(tensor.type, bytesAt(tensor.output, begin), slice.count, call.members, reduction,
+              [&](int64_t m) { return call.input(m, index) + begin; });
+}
+
+void InprocCommunicator::copySlices(const Call& call, const CollectiveTensor& tensor, size_t index) {
+  const int64_t width = byteSize(tensor.type);
+  for (int64_t m = 0; m < call.members; ++m) {
+    const SliceOf slice(elementsOf(tensor), m, call.members);
+    if (m != call.place) {
+      copyBytes(bytesAt(tensor.output, slice.begin * width), call.output(m, index) + slice.begin * width,
+                slice.count * width);
+    }
+  }
 }
 
 absl::Status InprocCommunicator::allReduce(const std::vector<int64_t>& group,
                                            const std::vector<CollectiveTensor>& tensors, Reduction reduction) {
-  // Results go through the scratch, so overlapping memory needs no staging: growth 0 means no overlap.
-  WEFT_ASSIGN_OR_RETURN(const Call call, enter(group, tensors, 0));
-  int64_t total = 0;
-  for (const CollectiveTensor& tensor : tensors) {
-    total += aligned(elementsOf(tensor) * byteSize(tensor.type));
-  }
-  if (total > static_cast<int64_t>(call.meeting->scratch.size())) {
-    return absl::InternalError(
-        absl::StrCat("an all_reduce of ", total, " bytes in a group prepared for ", call.meeting->scratch.size()));
-  }
-  char* base = call.meeting->scratch.data();
+  WEFT_RETURN_IF_ERROR(checkReducible(tensors));
+  WEFT_ASSIGN_OR_RETURN(const Call call, enter(group, tensors, {.inPlace = true}));
   for (size_t t = 0; t < tensors.size(); ++t) {
-    const int64_t elements = elementsOf(tensors[t]);
-    const int64_t width = byteSize(tensors[t].type);
-    const int64_t begin = elements * call.place / call.members;
-    const int64_t count = elements * (call.place + 1) / call.members - begin;
-    WEFT_RETURN_IF_ERROR(foldMembers(tensors[t], base + begin * width, count, call.members, reduction,
-                                     [&](int64_t m) { return bytesAt(call.input(m, t), begin * width); }));
-    base += aligned(elements * width);
+    foldSlice(call, tensors[t], t, reduction);
   }
-  WEFT_RETURN_IF_ERROR(world_.wait(*call.meeting, call.members));
-  base = call.meeting->scratch.data();
-  for (const CollectiveTensor& tensor : tensors) {
-    const int64_t bytes = elementsOf(tensor) * byteSize(tensor.type);
-    std::memcpy(tensor.output, base, bytes);
-    base += aligned(bytes);
+  WEFT_RETURN_IF_ERROR(world_.wait(*call.meeting, call.place));
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    copySlices(call, tensors[t], t);
   }
   return leave(call);
 }
 
 absl::Status InprocCommunicator::allGather(const std::vector<int64_t>& group,
                                            const std::vector<CollectiveTensor>& tensors) {
-  WEFT_ASSIGN_OR_RETURN(const Call call, enter(group, tensors, static_cast<int64_t>(group.size())));
+  WEFT_ASSIGN_OR_RETURN(const Call call, enter(group, tensors, {.growth = static_cast<int64_t>(group.size())}));
   for (size_t t = 0; t < tensors.size(); ++t) {
     const Around view = around(tensors[t].shape, tensors[t].dim);
     const int64_t run = view.length * view.inner * byteSize(tensors[t].type);
     for (int64_t m = 0; m < call.members; ++m) {
       for (int64_t o = 0; o < view.outer; ++o) {
-        std::memcpy(bytesAt(tensors[t].output, (o * call.members + m) * run), bytesAt(call.input(m, t), o * run), run);
+        copyBytes(bytesAt(tensors[t].output, (o * call.members + m) * run), call.input(m, t) + o * run, run);
       }
     }
   }
@@ -317,15 +326,16 @@ absl::Status InprocCommunicator::allGather(const std::vector<int64_t>& group,
 
 absl::Status InprocCommunicator::reduceScatter(const std::vector<int64_t>& group,
                                                const std::vector<CollectiveTensor>& tensors, Reduction reduction) {
-  WEFT_ASSIGN_OR_RETURN(const Call call, enter(group, tensors, 1));
+  WEFT_RETURN_IF_ERROR(checkReducible(tensors));
+  WEFT_ASSIGN_OR_RETURN(const Call call, enter(group, tensors, {}));
   for (size_t t = 0; t < tensors.size(); ++t) {
     const Around view = around(tensors[t].shape, tensors[t].dim);
     const int64_t count = view.length / call.members * view.inner;
     const int64_t run = count * byteSize(tensors[t].type);
     for (int64_t o = 0; o < view.outer; ++o) {
       const int64_t from = (o * call.members + call.place) * run;
-      WEFT_RETURN_IF_ERROR(foldMembers(tensors[t], bytesAt(tensors[t].output, o * run), count, call.members, reduction,
-                                       [&](int64_t m) { return bytesAt(call.input(m, t), from); }));
+      foldMembers(tensors[t].type, bytesAt(tensors[t].output, o * run), count, call.members, reduction,
+                  [&](int64_t m) { return call.input(m, t) + from; });
     }
   }
   return leave(call);
@@ -333,21 +343,21 @@ absl::Status InprocCommunicator::reduceScatter(const std::vector<int64_t>& group
 
 absl::Status InprocCommunicator::allToAll(const std::vector<int64_t>& group,
                                           const std::vector<CollectiveTensor>& tensors) {
-  WEFT_ASSIGN_OR_RETURN(const Call call, enter(group, tensors, 1));
+  WEFT_ASSIGN_OR_RETURN(const Call call, enter(group, tensors, {}));
   for (size_t t = 0; t < tensors.size(); ++t) {
     const BlockCopy copy(tensors[t], call.members);
     for (int64_t m = 0; m < call.members; ++m) {
-      copy.run(bytesAt(call.input(m, t), 0), call.place, m);
+      copy.run(call.input(m, t), call.place, m);
     }
   }
   return leave(call);
 }
 
 absl::Status InprocCommunicator::permute(int64_t source, const std::vector<CollectiveTensor>& tensors) {
-  WEFT_ASSIGN_OR_RETURN(const Call call, enter(world_.all_, tensors, 1));
+  WEFT_ASSIGN_OR_RETURN(const Call call, enter(world_.all_, tensors, {}));
   for (size_t t = 0; t < tensors.size(); ++t) {
     const int64_t bytes = elementsOf(tensors[t]) * byteSize(tensors[t].type);
-    std::memcpy(tensors[t].output, call.input(source, t), bytes);
+    copyBytes(tensors[t].output, call.input(source, t), bytes);
   }
   return leave(call);
 }

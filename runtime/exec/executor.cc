@@ -5,18 +5,18 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
-#include <fstream>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "nlohmann/json.hpp"
 #include "runtime/base/status.h"
 #include "runtime/comm/inproc.h"
+#include "runtime/device/device.h"
 #include "runtime/exec/rank.h"
 #include "runtime/exec/slices.h"
+#include "runtime/exec/trace.h"
 #include "runtime/plan/plan_file.h"
 
 namespace weft {
@@ -31,20 +31,12 @@ void setLibraryThreads(int threads) {
   }
 }
 
-std::string joined(const google::protobuf::RepeatedField<int64_t>& numbers) {
-  return "[" + absl::StrJoin(numbers, ", ") + "]";
-}
-
-// How a rank holds a named tensor, for comparison and for people: "f32 [4, 8] stored as [2, 8] from [0, 0], valid [2,
-// 8]".
-std::string placeOf(const plan::Plan& plan, const plan::NamedTensor& tensor, int64_t rank) {
-  if (rank >= tensor.slices_size()) {
-    return "nothing (it has no such rank)";
+absl::Status unknownTensor(const plan::Plan& plan, const std::string& name) {
+  std::string known;
+  for (const plan::NamedTensor& tensor : plan.tensors()) {
+    absl::StrAppend(&known, known.empty() ? "" : ", ", tensor.name());
   }
-  const plan::Slice& slice = tensor.slices(static_cast<int>(rank));
-  return absl::StrCat(dtypeName(dtypeOf(tensor.type())), " ", joined(tensor.shape()), " stored as ",
-                      joined(plan.buffers(static_cast<int>(tensor.buffer())).shape()), " from ", joined(slice.offset()),
-                      ", valid ", joined(slice.valid()));
+  return absl::NotFoundError(absl::StrCat("no tensor '", name, "' in this program; it has ", known));
 }
 
 }  // namespace
@@ -61,6 +53,7 @@ struct Executor::Impl {
   std::vector<std::thread> threads;
   int64_t mostTensors = 0;
   int64_t mostStaging = 0;
+  std::map<std::string, int> tensors;  // index by name
 
   // Work is handed to all threads at once; they report when done.
   std::mutex mutex;
@@ -80,45 +73,48 @@ struct Executor::Impl {
     }
   }
 
-  // Room for every collective of the plan, so that none allocates while a step runs.
+  // Meeting places for every group, and what room the collectives need besides, so that none allocates in a step.
   void prepareGroups() {
-    std::vector<int64_t> scratch(plan.group_sets_size(), 0);
-    for (const plan::Function& function : plan.functions()) {
-      for (const plan::Instruction& instruction : function.instructions()) {
-        if (!instruction.has_collective()) {
-          continue;
-        }
-        int64_t bytes = 0;
-        for (const plan::Operand& operand : instruction.inputs()) {
-          bytes += (plan.buffers(static_cast<int>(operand.buffer())).bytes() + 63) / 64 * 64;
-        }
-        mostTensors = std::max<int64_t>(mostTensors, instruction.inputs_size());
-        if (instruction.collective().kind() == plan::ALL_REDUCE) {
-          int64_t& most = scratch[instruction.collective().group_set()];
-          most = std::max(most, bytes);
-        } else if (overlaps(instruction)) {
-          mostStaging = std::max(mostStaging, bytes);
-        }
+    for (const plan::GroupSet& set : plan.group_sets()) {
+      for (const auto& group : set.groups()) {
+        world->prepare({group.ranks().begin(), group.ranks().end()});
       }
     }
-    for (int i = 0; i < plan.group_sets_size(); ++i) {
-      for (const auto& group : plan.group_sets(i).groups()) {
-        world->prepare({group.ranks().begin(), group.ranks().end()}, scratch[i]);
+    for (const plan::Function& function : plan.functions()) {
+      for (const plan::Instruction& instruction : function.instructions()) {
+        if (instruction.has_collective()) {
+          mostTensors = std::max<int64_t>(mostTensors, instruction.inputs_size());
+          mostStaging = std::max(mostStaging, stagingOf(instruction));
+        }
       }
     }
   }
 
-  // May an input and its output share memory? Strides and slots aside: both lie in one class.
-  bool overlaps(const plan::Instruction& instruction) const {
+  // Bytes of the inputs that overlap their outputs other than in place.
+  int64_t stagingOf(const plan::Instruction& instruction) const {
+    int64_t bytes = 0;
     for (int i = 0; i < instruction.inputs_size(); ++i) {
-      const plan::Buffer& in = plan.buffers(static_cast<int>(instruction.inputs(i).buffer()));
-      const plan::Buffer& out = plan.buffers(static_cast<int>(instruction.outputs(i).buffer()));
-      if (in.memory() == out.memory() && in.offset() < out.offset() + out.bytes() &&
-          out.offset() < in.offset() + in.bytes()) {
-        return true;
+      const Reach in = reachOf(instruction.inputs(i));
+      const Reach out = reachOf(instruction.outputs(i));
+      const bool inPlace = instruction.collective().kind() == plan::ALL_REDUCE && in.begin == out.begin &&
+                           instruction.inputs(i).piece_stride() == instruction.outputs(i).piece_stride();
+      if (in.memory == out.memory && in.begin < out.end && out.begin < in.end && !inPlace) {
+        bytes += (plan.buffers(static_cast<int>(instruction.inputs(i).buffer())).bytes() + 63) / 64 * 64;
       }
     }
-    return false;
+    return bytes;
+  }
+
+  // All bytes of a region that an operand stands for in some piece. Slots aside: both ends of a call are in one slot.
+  struct Reach {
+    plan::MemoryClass memory;
+    int64_t begin;
+    int64_t end;
+  };
+  Reach reachOf(const plan::Operand& operand) const {
+    const plan::Buffer& buffer = plan.buffers(static_cast<int>(operand.buffer()));
+    const int64_t begin = buffer.offset() + operand.offset();
+    return {buffer.memory(), begin, begin + operand.piece_stride() * (plan.pieces() - 1) + buffer.bytes()};
   }
 
   void startThreads() {
@@ -144,6 +140,9 @@ struct Executor::Impl {
         mine = work;
       }
       absl::Status status = mine == Work::kStop ? absl::OkStatus() : perform(rank, mine);
+      if (absl::IsDeadlineExceeded(status)) {
+        status = absl::DeadlineExceededError(absl::StrCat(std::string(status.message()), "; ", standings(rank)));
+      }
       {
         const std::lock_guard<std::mutex> lock(mutex);
         // What other ranks see of the first failure is no error of its own.
@@ -168,10 +167,21 @@ struct Executor::Impl {
       case Work::kPrepare:
         return ranks[rank]->prepare(*kernels);
       case Work::kInit:
-        return ranks[rank]->run(schedule.init());
+        return ranks[rank]->run(schedule.init(), /*init=*/true);
       default:
-        return ranks[rank]->run(schedule.step());
+        return ranks[rank]->run(schedule.step(), /*init=*/false);
     }
+  }
+
+  // Where all ranks but one are.
+  std::string standings(int64_t but) const {
+    std::string text;
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      if (static_cast<int64_t>(rank) != but) {
+        absl::StrAppend(&text, text.empty() ? "" : "; ", ranks[rank]->standing());
+      }
+    }
+    return text;
   }
 
   absl::Status dispatch(Work what) {
@@ -187,31 +197,15 @@ struct Executor::Impl {
     return error;
   }
 
-  // Memory of the store's tensors for one rank of this plan.
-  absl::StatusOr<std::map<uint32_t, char*>> sharedBuffers(int64_t rank) const {
-    std::map<uint32_t, char*> shared;
-    if (options.store == nullptr) {
-      return shared;
+  absl::Status allocate() {
+    const std::unique_ptr<Device> device = cpuDevice();
+    for (int64_t rank = 0; rank < plan.ranks(); ++rank) {
+      communicators.push_back(std::make_unique<InprocCommunicator>(*world, rank));
+      communicators.back()->reserve(mostTensors, mostStaging);
+      ranks.push_back(std::make_unique<Rank>(plan, rank, *communicators.back(), options.profile));
+      WEFT_RETURN_IF_ERROR(ranks.back()->memory().allocate(*device, *options.store));
     }
-    for (const plan::NamedTensor& tensor : plan.tensors()) {
-      if (tensor.kind() != plan::TENSOR_PARAMETER && tensor.kind() != plan::TENSOR_STATE) {
-        continue;
-      }
-      const plan::NamedTensor* other = options.store->findTensor(tensor.name());
-      if (other == nullptr) {
-        continue;
-      }
-      const std::string mine = placeOf(plan, tensor, rank);
-      const std::string theirs = placeOf(options.store->plan(), *other, rank);
-      if (mine != theirs) {
-        return absl::FailedPreconditionError(absl::StrCat(
-            "'", tensor.name(), "' lies on rank ", rank, " as ", mine, " in program '", plan.program(), "' (",
-            plan.mesh(), ") but as ", theirs, " in the store's program '", options.store->plan().program(), "' (",
-            options.store->plan().mesh(), "); give it the same layout in both (CompileOptions::layouts)"));
-      }
-      shared[tensor.buffer()] = static_cast<char*>(options.store->rankBuffer(*other, rank));
-    }
-    return shared;
+    return absl::OkStatus();
   }
 };
 
@@ -225,17 +219,21 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::create(plan::Plan plan, cons
   impl->plan = std::move(plan);
   impl->options = options;
   impl->kernels = &kernels;
-  impl->world = std::make_unique<InprocWorld>(impl->plan.ranks());
-  impl->prepareGroups();
-  for (int64_t rank = 0; rank < impl->plan.ranks(); ++rank) {
-    impl->communicators.push_back(std::make_unique<InprocCommunicator>(*impl->world, rank));
-    impl->ranks.push_back(std::make_unique<Rank>(impl->plan, rank, *impl->communicators.back(), options.profile));
-    impl->communicators.back()->reserve(impl->mostTensors, impl->mostStaging);
-    WEFT_ASSIGN_OR_RETURN(const auto shared, impl->sharedBuffers(rank));
-    WEFT_RETURN_IF_ERROR(impl->ranks.back()->allocate(shared));
+  if (impl->options.store == nullptr) {
+    impl->options.store = std::make_shared<ParameterStore>();
   }
+  for (int i = 0; i < impl->plan.tensors_size(); ++i) {
+    impl->tensors[impl->plan.tensors(i).name()] = i;
+  }
+  impl->world = std::make_unique<InprocWorld>(impl->plan.ranks(), InprocOptions{options.timeout});
+  impl->prepareGroups();
+  WEFT_RETURN_IF_ERROR(impl->allocate());
   impl->startThreads();
   WEFT_RETURN_IF_ERROR(impl->dispatch(Impl::Work::kPrepare));
+  impl->kernels = nullptr;
+  for (const auto& rank : impl->ranks) {
+    rank->memory().share(*impl->options.store);
+  }
   return std::unique_ptr<Executor>(new Executor(std::move(impl)));
 }
 
@@ -251,32 +249,24 @@ const plan::Plan& Executor::plan() const {
 }
 
 const plan::NamedTensor* Executor::findTensor(const std::string& name) const {
-  for (const plan::NamedTensor& tensor : impl_->plan.tensors()) {
-    if (tensor.name() == name) {
-      return &tensor;
-    }
-  }
-  return nullptr;
+  const auto it = impl_->tensors.find(name);
+  return it == impl_->tensors.end() ? nullptr : &impl_->plan.tensors(it->second);
 }
 
 void* Executor::rankBuffer(const plan::NamedTensor& tensor, int64_t rank) const {
-  return impl_->ranks[rank]->buffer(tensor.buffer());
+  return impl_->ranks[rank]->memory().buffer(tensor.buffer());
+}
+
+std::shared_ptr<ParameterStore> Executor::store() const {
+  return impl_->options.store;
 }
 
 int64_t Executor::allocatedBytes() const {
   int64_t bytes = 0;
-  for (const auto& rank : impl_->ranks) {
-    bytes += rank->allocatedBytes();
+  for (size_t rank = 0; rank < impl_->ranks.size(); ++rank) {
+    bytes += impl_->ranks[rank]->memory().allocatedBytes() + impl_->communicators[rank]->stagingBytes();
   }
   return bytes;
-}
-
-static absl::Status unknownTensor(const plan::Plan& plan, const std::string& name) {
-  std::string known;
-  for (const plan::NamedTensor& tensor : plan.tensors()) {
-    absl::StrAppend(&known, known.empty() ? "" : ", ", tensor.name());
-  }
-  return absl::NotFoundError(absl::StrCat("no tensor '", name, "' in this program; it has ", known));
 }
 
 absl::Status Executor::writeTensor(const std::string& name, const void* data, size_t bytes) {
@@ -292,6 +282,29 @@ absl::Status Executor::writeTensor(const std::string& name, const void* data, si
     scatterSlice(*tensor, impl_->plan.buffers(static_cast<int>(tensor->buffer())), rank, data,
                  static_cast<char*>(rankBuffer(*tensor, rank)));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<plan::Slice> Executor::slice(const std::string& name, int64_t rank) const {
+  const plan::NamedTensor* tensor = findTensor(name);
+  if (tensor == nullptr) {
+    return unknownTensor(impl_->plan, name);
+  }
+  if (rank < 0 || rank >= impl_->plan.ranks()) {
+    return absl::OutOfRangeError(absl::StrCat("no rank ", rank, " among ", impl_->plan.ranks()));
+  }
+  return tensor->slices(static_cast<int>(rank));
+}
+
+absl::Status Executor::writeSlice(const std::string& name, int64_t rank, const void* data, size_t bytes) {
+  WEFT_RETURN_IF_ERROR(slice(name, rank).status());
+  const plan::NamedTensor& tensor = *findTensor(name);
+  if (static_cast<int64_t>(bytes) != sliceBytes(tensor, rank)) {
+    return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " holds ", sliceBytes(tensor, rank),
+                                                   " bytes of tensor '", name, "', ", bytes, " were given"));
+  }
+  writeLocal(tensor, impl_->plan.buffers(static_cast<int>(tensor.buffer())), rank, data,
+             static_cast<char*>(rankBuffer(tensor, rank)));
   return absl::OkStatus();
 }
 
@@ -336,26 +349,10 @@ absl::StatusOr<double> Executor::readScalar(const std::string& name) const {
 }
 
 absl::Status Executor::writeTrace(const std::string& path) const {
-  nlohmann::json events = nlohmann::json::array();
-  for (size_t rank = 0; rank < impl_->ranks.size(); ++rank) {
-    const std::vector<ProfileEvent>& profile = impl_->ranks[rank]->profile();
-    for (const ProfileEvent& event : profile) {
-      const auto micros = [](auto duration) { return std::chrono::duration<double, std::micro>(duration).count(); };
-      const bool collective = event.instruction->has_collective();
-      events.push_back({{"name", event.instruction->label()},
-                        {"cat", collective ? "collective" : event.instruction->kernel()},
-                        {"ph", "X"},
-                        {"pid", 0},
-                        {"tid", rank},
-                        {"ts", micros(event.begin.time_since_epoch())},
-                        {"dur", micros(event.end - event.begin)},
-                        {"args", {{"piece", event.piece}}}});
-    }
+  if (!impl_->options.profile) {
+    return absl::FailedPreconditionError("no trace was recorded; create the executor with options.profile");
   }
-  std::ofstream stream(path);
-  stream << nlohmann::json{{"traceEvents", events}}.dump();
-  stream.flush();
-  return stream ? absl::OkStatus() : absl::UnavailableError(absl::StrCat("cannot write ", path));
+  return writeChromeTrace(impl_->ranks, path);
 }
 
 }  // namespace weft

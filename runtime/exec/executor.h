@@ -5,13 +5,19 @@
 // `runStep` runs one training step. Inputs are written before a step, outputs read after it, by name and in global
 // shapes: the slices in the plan say which rank holds what.
 //
-// Several programs over one parameter store (train, evaluate, generate): create the second with `options.store` = the
-// first; its parameters and state of the same name live in the first's memory. The first must outlive it.
+// Several programs over one parameter store (train, evaluate, generate): see parameter_store.h. Their steps run one at
+// a time. `runInit` leaves alone what another program brought.
 //
-// Errors. The first failing rank stops all others; the error names rank, operator, kernel and the user's source line.
-// After an error only reading and destruction are safe.
+// Inputs. A rank's buffer of an input holds its rows of all pieces of a step, those of piece p after those of piece
+// p - 1. `writeTensor` cuts a whole batch; a loader that reads only what each rank needs asks `slice` what that is and
+// hands it to `writeSlice`.
+//
+// Errors. The first failing rank stops all others; the error names rank, operator, kernel and the user's source line. A
+// rank that waits too long for others (options.timeout) fails with where those others are. After an error only reading
+// and destruction are safe: later steps return the same error.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,44 +25,56 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/kernel.h"
+#include "runtime/exec/parameter_store.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace weft {
 
-class Executor;
-
 struct ExecutorOptions {
-  int threadsPerRank = 0;     // 0: the ranks share the cores, at least one each
-  Executor* store = nullptr;  // program whose parameters and state this one uses
-  bool profile = false;       // record the time of every instruction
+  int threadsPerRank = 0;                 // of the kernels' libraries; 0: the ranks share the cores, at least one each
+  std::shared_ptr<ParameterStore> store;  // another program's store(); null: a new one
+  bool profile = false;                   // record the time of every instruction
+  // The longest a rank waits for others in a collective; longer than the longest stretch of kernels. 0: for ever.
+  std::chrono::milliseconds timeout{0};
 };
 
 class Executor {
  public:
-  // Errors: an unknown kernel, shapes a kernel refuses, a workspace too small, a parameter the store holds otherwise.
+  // Takes a valid plan. Errors: what validatePlan finds; too little memory on this machine; an unknown kernel, shapes a
+  // kernel refuses, a workspace too small; a parameter that the store holds otherwise (both values).
   static absl::StatusOr<std::unique_ptr<Executor>> create(plan::Plan plan, const KernelRegistry& kernels,
                                                           const ExecutorOptions& options = {});
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
+  // First values of parameters and state; once, before the first step.
   absl::Status runInit();
   absl::Status runStep();
 
-  // The whole tensor, row-major, without pads; `bytes` must be its size. Unknown names list the known ones.
+  // The whole tensor, row-major, without pads; `bytes` must be its size. Writing fills pads with the tensor's
+  // pad_value; reading takes each slice from the first rank that holds it. Unknown names list the known ones.
   absl::Status writeTensor(const std::string& name, const void* data, size_t bytes);
   absl::StatusOr<std::vector<char>> readTensor(const std::string& name) const;
+  // The part of a tensor that one rank holds: its global offsets and sizes without pad, and writing it alone. Errors:
+  // unknown name, no such rank, wrong size (both).
+  absl::StatusOr<plan::Slice> slice(const std::string& name, int64_t rank) const;
+  absl::Status writeSlice(const std::string& name, int64_t rank, const void* data, size_t bytes);
   // A scalar of any numeric type as a number.
   absl::StatusOr<double> readScalar(const std::string& name) const;
 
   const plan::Plan& plan() const;
   const plan::NamedTensor* findTensor(const std::string& name) const;
-  // Memory of a rank's named tensor.
+  // Memory of a rank's named tensor, pad included.
   void* rankBuffer(const plan::NamedTensor& tensor, int64_t rank) const;
-  // Bytes of all regions of all ranks that this executor allocated.
+  // Parameters and state, for other programs; lives on after this executor if they hold it.
+  std::shared_ptr<ParameterStore> store() const;
+  // Bytes that this executor allocated for all ranks: the plan's regions, less what the store had, and the staging
+  // memory of collectives whose output overlaps their input (none in plans of this compiler).
   int64_t allocatedBytes() const;
 
-  // Chrome trace (chrome://tracing, Perfetto) of the last steps: one row per rank. Needs options.profile.
+  // Chrome trace (chrome://tracing, Perfetto) of the first steps, up to 200000 instructions of each rank. Errors: not
+  // created with options.profile; unwritable file.
   absl::Status writeTrace(const std::string& path) const;
 
  private:

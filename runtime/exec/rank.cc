@@ -1,8 +1,6 @@
 #include "runtime/exec/rank.h"
 
-#include <sys/mman.h>
-
-#include <cstring>
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
@@ -39,113 +37,26 @@ Reduction reductionOf(plan::Reduction reduction) {
 
 }  // namespace
 
-RegionMemory::RegionMemory(int64_t bytes) : bytes_(bytes) {
-  void* memory = mmap(nullptr, std::max<int64_t>(bytes, 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory != MAP_FAILED) {
-    data_ = static_cast<char*>(memory);
-    // Touched now, so that resident memory is the planned memory from the start.
-    std::memset(data_, 0, bytes);
-  }
-}
-
-RegionMemory::~RegionMemory() {
-  if (data_ != nullptr) {
-    munmap(data_, std::max<int64_t>(bytes_, 1));
-  }
-}
-
 Rank::Rank(const plan::Plan& plan, int64_t rank, Communicator& communicator, bool profile)
-    : plan_(plan), rank_(rank), communicator_(communicator), profiling_(profile) {}
-
-absl::Status Rank::allocate(const std::map<uint32_t, char*>& shared) {
-  bool ownsParameters = shared.empty();
-  for (const plan::NamedTensor& tensor : plan_.tensors()) {
-    const bool stored = tensor.kind() == plan::TENSOR_PARAMETER || tensor.kind() == plan::TENSOR_STATE;
-    ownsParameters |= stored && shared.count(tensor.buffer()) == 0;
-  }
-  WEFT_RETURN_IF_ERROR(allocateRegions(ownsParameters));
-  placeBuffers(shared);
-  if (profiling_) {
-    profile_.reserve(kMaxProfileEvents);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Rank::allocateRegions(bool ownsParameters) {
-  for (int memory = 0; memory < plan::MemoryClass_ARRAYSIZE; ++memory) {
-    int64_t bytes = 0;
-    for (const plan::Region& region : plan_.memory().regions()) {
-      bytes += region.memory() == memory ? region.bytes() * region.slots() : 0;
-    }
-    if ((memory == plan::PARAMETER || memory == plan::STATE) && !ownsParameters) {
-      bytes = 0;
-    }
-    const auto which = static_cast<plan::MemoryClass>(memory);
-    regions_[which] = std::make_unique<RegionMemory>(bytes);
-    if (regions_[which]->data() == nullptr) {
-      return absl::ResourceExhaustedError(absl::StrCat("rank ", rank_, " cannot get ", bytes, " bytes for region ",
-                                                       plan::MemoryClass_Name(which), " (the plan needs ",
-                                                       plan_.memory().peak_bytes(),
-                                                       " per rank); compile for more devices or with a memory limit"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-void Rank::placeBuffers(const std::map<uint32_t, char*>& shared) {
-  // Another view of a shared tensor's bytes, or of a part of them, follows it into the store.
-  const auto sharedPlace = [&](const plan::Buffer& buffer) -> char* {
-    for (const auto& [index, memory] : shared) {
-      const plan::Buffer& whole = plan_.buffers(static_cast<int>(index));
-      if (whole.memory() == buffer.memory() && whole.offset() <= buffer.offset() &&
-          buffer.offset() + buffer.bytes() <= whole.offset() + whole.bytes()) {
-        return memory + (buffer.offset() - whole.offset());
-      }
-    }
-    return nullptr;
-  };
-  for (const plan::Buffer& buffer : plan_.buffers()) {
-    char* memory = sharedPlace(buffer);
-    if (memory == nullptr) {
-      memory = regions_[buffer.memory()]->data() + buffer.offset();
-    }
-    buffers_.push_back(memory);
-    if (!buffer.data().empty()) {
-      std::memcpy(memory, buffer.data().data(), buffer.data().size());
-    }
-  }
-}
-
-int64_t Rank::allocatedBytes() const {
-  int64_t bytes = 0;
-  for (const auto& [memory, region] : regions_) {
-    bytes += region->bytes();
-  }
-  return bytes;
-}
+    : plan_(plan), rank_(rank), communicator_(communicator), memory_(plan, rank), profiling_(profile) {}
 
 int64_t Rank::tableValue(int64_t column) const {
   return plan_.rank_table().values(static_cast<int>(rank_ * plan_.rank_table().columns() + column));
 }
 
-Rank::Place Rank::place(const plan::Operand& operand) const {
-  const plan::Buffer& buffer = plan_.buffers(static_cast<int>(operand.buffer()));
-  int64_t slotStride = 0;
-  for (const plan::Region& region : plan_.memory().regions()) {
-    if (region.memory() == plan::ACTIVATION && buffer.memory() == plan::ACTIVATION) {
-      slotStride = region.bytes();
-    }
-  }
-  return {buffers_[operand.buffer()] + operand.offset(), operand.piece_stride(), slotStride};
+absl::StatusOr<Rank::Place> Rank::place(const plan::Operand& operand) const {
+  WEFT_RETURN_IF_ERROR(memory_.checkReach(operand));
+  const bool slotted = plan_.buffers(static_cast<int>(operand.buffer())).memory() == plan::ACTIVATION;
+  return Place{memory_.buffer(operand.buffer()) + operand.offset(), operand.piece_stride(),
+               slotted ? memory_.slotStride() : 0};
 }
 
 absl::Status Rank::prepare(const KernelRegistry& kernels) {
-  workspace_ = regions_[plan::WORKSPACE]->data();
   for (const plan::Function& function : plan_.functions()) {
     std::vector<Prepared>& list = functions_.emplace_back(function.instructions_size());
     for (int i = 0; i < function.instructions_size(); ++i) {
       if (absl::Status status = prepareInstruction(function.instructions(i), kernels, list[i]); !status.ok()) {
-        return describe(status, function.instructions(i));
+        return located(status, function.instructions(i));
       }
     }
   }
@@ -158,21 +69,39 @@ absl::Status Rank::prepare(const KernelRegistry& kernels) {
 absl::Status Rank::prepareInstruction(const plan::Instruction& instruction, const KernelRegistry& kernels,
                                       Prepared& prepared) {
   prepared.source = &instruction;
-  KernelSpec spec;
-  spec.name = instruction.kernel();
-  for (const plan::Operand& operand : instruction.inputs()) {
-    prepared.inputs.push_back(place(operand));
-    spec.inputs.push_back(specOf(plan_.buffers(static_cast<int>(operand.buffer()))));
-  }
-  for (const plan::Operand& operand : instruction.outputs()) {
-    prepared.outputs.push_back(place(operand));
-    spec.outputs.push_back(specOf(plan_.buffers(static_cast<int>(operand.buffer()))));
-  }
-  prepared.inputPointers.resize(prepared.inputs.size());
-  prepared.outputPointers.resize(prepared.outputs.size());
+  WEFT_RETURN_IF_ERROR(prepareOperands(instruction, prepared));
   if (instruction.has_collective()) {
     prepareCollective(instruction, prepared);
     return absl::OkStatus();
+  }
+  return prepareKernel(instruction, kernels, prepared);
+}
+
+absl::Status Rank::prepareOperands(const plan::Instruction& instruction, Prepared& prepared) {
+  for (const plan::Operand& operand : instruction.inputs()) {
+    WEFT_ASSIGN_OR_RETURN(const Place found, place(operand));
+    prepared.inputs.push_back(found);
+  }
+  prepared.writesSharedOnly = instruction.outputs_size() > 0;
+  for (const plan::Operand& operand : instruction.outputs()) {
+    WEFT_ASSIGN_OR_RETURN(const Place found, place(operand));
+    prepared.outputs.push_back(found);
+    prepared.writesSharedOnly = prepared.writesSharedOnly && memory_.isShared(operand.buffer());
+  }
+  prepared.inputPointers.resize(prepared.inputs.size());
+  prepared.outputPointers.resize(prepared.outputs.size());
+  return absl::OkStatus();
+}
+
+absl::Status Rank::prepareKernel(const plan::Instruction& instruction, const KernelRegistry& kernels,
+                                 Prepared& prepared) {
+  KernelSpec spec;
+  spec.name = instruction.kernel();
+  for (const plan::Operand& operand : instruction.inputs()) {
+    spec.inputs.push_back(specOf(plan_.buffers(static_cast<int>(operand.buffer()))));
+  }
+  for (const plan::Operand& operand : instruction.outputs()) {
+    spec.outputs.push_back(specOf(plan_.buffers(static_cast<int>(operand.buffer()))));
   }
   for (const plan::Scalar& scalar : instruction.scalars()) {
     prepared.scalarBases.push_back(scalar.immediate() + (scalar.column() >= 0 ? tableValue(scalar.column()) : 0));
@@ -184,11 +113,10 @@ absl::Status Rank::prepareInstruction(const plan::Instruction& instruction, cons
   }
   spec.scalars = prepared.scalars.size();
   WEFT_ASSIGN_OR_RETURN(prepared.kernel, kernels.create(spec));
-  const int64_t room = regions_[plan::WORKSPACE]->bytes();
-  if (prepared.kernel->workspaceBytes() > room) {
-    return absl::FailedPreconditionError(absl::StrCat("the kernel needs ", prepared.kernel->workspaceBytes(),
-                                                      " bytes of workspace, the plan reserves ", room,
-                                                      "; compile the plan with this version"));
+  if (prepared.kernel->workspaceBytes() > memory_.workspaceBytes()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the kernel needs ", prepared.kernel->workspaceBytes(), " bytes of workspace, the plan reserves ",
+                     memory_.workspaceBytes(), "; compile the plan with this version"));
   }
   return absl::OkStatus();
 }
@@ -211,18 +139,23 @@ void Rank::prepareCollective(const plan::Instruction& instruction, Prepared& pre
   }
 }
 
-absl::Status Rank::run(const google::protobuf::RepeatedPtrField<plan::Action>& actions) {
+absl::Status Rank::run(const google::protobuf::RepeatedPtrField<plan::Action>& actions, bool init) {
   for (const plan::Action& action : actions) {
     for (Prepared& prepared : functions_[action.function()]) {
+      if (init && prepared.writesSharedOnly) {
+        continue;
+      }
+      current_.store(prepared.source, std::memory_order_relaxed);
       const auto begin = profiling_ ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
       if (absl::Status status = runInstruction(prepared, action); !status.ok()) {
-        return describe(status, *prepared.source);
+        return located(status, *prepared.source);
       }
       if (profiling_ && profile_.size() < kMaxProfileEvents) {
         profile_.push_back({prepared.source, action.piece(), begin, std::chrono::steady_clock::now()});
       }
     }
   }
+  current_.store(nullptr, std::memory_order_relaxed);
   return absl::OkStatus();
 }
 
@@ -243,7 +176,7 @@ absl::Status Rank::runInstruction(Prepared& prepared, const plan::Action& action
   arguments.inputs = prepared.inputPointers.data();
   arguments.outputs = prepared.outputPointers.data();
   arguments.scalars = prepared.scalars.data();
-  arguments.workspace = workspace_;
+  arguments.workspace = memory_.workspace();
   return prepared.kernel->run(arguments);
 }
 
@@ -267,10 +200,7 @@ absl::Status Rank::runCollective(Prepared& prepared) {
   }
 }
 
-absl::Status Rank::describe(const absl::Status& status, const plan::Instruction& instruction) const {
-  if (absl::IsAborted(status)) {
-    return status;
-  }
+std::string Rank::describe(const plan::Instruction& instruction) const {
   const std::string what =
       instruction.has_collective() ? plan::CollectiveKind_Name(instruction.collective().kind()) : instruction.kernel();
   std::string where;
@@ -278,8 +208,21 @@ absl::Status Rank::describe(const absl::Status& status, const plan::Instruction&
     const plan::Location& location = plan_.locations(static_cast<int>(instruction.location()));
     where = location.file().empty() ? "" : absl::StrCat(" (", location.file(), ":", location.line(), ")");
   }
-  return absl::Status(status.code(), absl::StrCat("rank ", rank_, ", operator ", instruction.label(), where,
-                                                  ", kernel ", what, ": ", std::string(status.message())));
+  return absl::StrCat("operator ", instruction.label(), where, ", kernel ", what);
+}
+
+absl::Status Rank::located(const absl::Status& status, const plan::Instruction& instruction) const {
+  if (absl::IsAborted(status)) {
+    return status;
+  }
+  return absl::Status(status.code(),
+                      absl::StrCat("rank ", rank_, ", ", describe(instruction), ": ", std::string(status.message())));
+}
+
+std::string Rank::standing() const {
+  const plan::Instruction* instruction = current_.load(std::memory_order_relaxed);
+  return instruction == nullptr ? absl::StrCat("rank ", rank_, " is not in a step")
+                                : absl::StrCat("rank ", rank_, " is at ", describe(*instruction));
 }
 
 }  // namespace weft

@@ -1,34 +1,18 @@
 // One rank of an Executor: its memory, its prepared instructions, and how it runs a list of actions.
 #pragma once
 
-#include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "kernels/kernel.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/exec/rank_memory.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace weft {
-
-// One region of memory, page aligned, zeroed and resident.
-class RegionMemory {
- public:
-  // data() is null where the machine refuses the memory; zero bytes take one page.
-  explicit RegionMemory(int64_t bytes);
-  ~RegionMemory();
-  RegionMemory(const RegionMemory&) = delete;
-  RegionMemory& operator=(const RegionMemory&) = delete;
-  char* data() const { return data_; }
-  int64_t bytes() const { return bytes_; }
-
- private:
-  char* data_ = nullptr;
-  int64_t bytes_ = 0;
-};
 
 struct ProfileEvent {
   const plan::Instruction* instruction = nullptr;
@@ -41,16 +25,18 @@ class Rank {
  public:
   Rank(const plan::Plan& plan, int64_t rank, Communicator& communicator, bool profile);
 
-  // Allocates the regions; named tensors listed in `shared` (buffer index to memory) live elsewhere. Error: the machine
-  // has not that much memory.
-  absl::Status allocate(const std::map<uint32_t, char*>& shared);
-  // Makes the kernels; on the thread that will run them.
-  absl::Status prepare(const KernelRegistry& kernels);
-  // Allocates nothing.
-  absl::Status run(const google::protobuf::RepeatedPtrField<plan::Action>& actions);
+  // To be filled before `prepare`.
+  RankMemory& memory() { return memory_; }
+  const RankMemory& memory() const { return memory_; }
 
-  char* buffer(uint32_t index) const { return buffers_[index]; }
-  int64_t allocatedBytes() const;
+  // Makes the kernels; on the thread that will run them. Errors name the instruction.
+  absl::Status prepare(const KernelRegistry& kernels);
+  // Allocates nothing. Errors name rank, operator, source line and kernel. With `init`, what only writes memory that
+  // another program brought is left out.
+  absl::Status run(const google::protobuf::RepeatedPtrField<plan::Action>& actions, bool init);
+
+  // Where this rank is now, for people; may be asked by any thread: "rank 2 is at operator fc1 (mlp.cc:7), kernel add".
+  std::string standing() const;
   const std::vector<ProfileEvent>& profile() const { return profile_; }
 
  private:
@@ -70,6 +56,7 @@ class Rank {
     std::vector<Place> outputs;
     std::vector<int64_t> scalarBases;
     std::vector<int64_t> pieceFactors;
+    bool writesSharedOnly = false;
     // Filled for each run.
     std::vector<const void*> inputPointers;
     std::vector<void*> outputPointers;
@@ -79,24 +66,24 @@ class Rank {
     int64_t permuteSource = -1;
   };
 
-  absl::Status allocateRegions(bool ownsParameters);
-  void placeBuffers(const std::map<uint32_t, char*>& shared);
-  Place place(const plan::Operand& operand) const;
+  absl::StatusOr<Place> place(const plan::Operand& operand) const;
   absl::Status prepareInstruction(const plan::Instruction& instruction, const KernelRegistry& kernels,
                                   Prepared& prepared);
+  absl::Status prepareOperands(const plan::Instruction& instruction, Prepared& prepared);
+  absl::Status prepareKernel(const plan::Instruction& instruction, const KernelRegistry& kernels, Prepared& prepared);
   void prepareCollective(const plan::Instruction& instruction, Prepared& prepared);
   absl::Status runInstruction(Prepared& prepared, const plan::Action& action);
   absl::Status runCollective(Prepared& prepared);
-  absl::Status describe(const absl::Status& status, const plan::Instruction& instruction) const;
+  std::string describe(const plan::Instruction& instruction) const;
+  absl::Status located(const absl::Status& status, const plan::Instruction& instruction) const;
   int64_t tableValue(int64_t column) const;
 
   const plan::Plan& plan_;
   int64_t rank_;
   Communicator& communicator_;
-  std::map<plan::MemoryClass, std::unique_ptr<RegionMemory>> regions_;
-  char* workspace_ = nullptr;
-  std::vector<char*> buffers_;
+  RankMemory memory_;
   std::vector<std::vector<Prepared>> functions_;
+  std::atomic<const plan::Instruction*> current_{nullptr};
   bool profiling_;
   std::vector<ProfileEvent> profile_;
 };

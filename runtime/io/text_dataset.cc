@@ -182,10 +182,15 @@ int64_t TextDataset::trainPlace(int64_t index) const {
   return static_cast<int64_t>(shuffled(at % places, places, options_.seed, static_cast<uint32_t>(at / places)));
 }
 
-void TextDataset::trainBatch(int64_t step, int64_t batch, int32_t* x, int32_t* y) const {
-  for (int64_t row = 0; row < batch; ++row) {
-    copyWindow(train_, trainPlace(step * batch + row), x + row * options_.window, y + row * options_.window);
+void TextDataset::trainWindows(int64_t first, int64_t count, int32_t* x, int32_t* y) const {
+  for (int64_t row = 0; row < count; ++row) {
+    const int64_t at = row * options_.window;
+    copyWindow(train_, trainPlace(first + row), x == nullptr ? x : x + at, y == nullptr ? y : y + at);
   }
+}
+
+void TextDataset::trainBatch(int64_t step, int64_t batch, int32_t* x, int32_t* y) const {
+  trainWindows(step * batch, batch, x, y);
 }
 
 int64_t TextDataset::validationWindows() const {
@@ -204,8 +209,12 @@ absl::Status TextDataset::validationBatch(int64_t first, int64_t batch, int32_t*
 }
 
 void TextDataset::copyWindow(const std::vector<int32_t>& tokens, int64_t place, int32_t* x, int32_t* y) const {
-  std::copy_n(tokens.begin() + place, options_.window, x);
-  std::copy_n(tokens.begin() + place + 1, options_.window, y);
+  if (x != nullptr) {
+    std::copy_n(tokens.begin() + place, options_.window, x);
+  }
+  if (y != nullptr) {
+    std::copy_n(tokens.begin() + place + 1, options_.window, y);
+  }
 }
 
 }  // namespace weft

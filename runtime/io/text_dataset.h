@@ -52,7 +52,10 @@ class TextDataset {
   int64_t trainPlaces() const { return static_cast<int64_t>(train_.size()) - options_.window; }
   // Where window `index` of the training order begins: a different place for each index of one round of trainPlaces().
   int64_t trainPlace(int64_t index) const;
-  // Fills x and y, [batch, window] each, for training step `step`: windows step * batch and on.
+  // Fills x and y, [count, window] each, with windows first .. first + count - 1 of the training order; either may be
+  // null.
+  void trainWindows(int64_t first, int64_t count, int32_t* x, int32_t* y) const;
+  // Those of training step `step`: windows step * batch and on.
   void trainBatch(int64_t step, int64_t batch, int32_t* x, int32_t* y) const;
 
   // Whole windows of the validation part, without overlap.

@@ -165,8 +165,8 @@ class Validator {
       const int64_t valid = slice.valid(d);
       if (valid < 0 || valid > buffer.shape(d) || offset < 0 || offset > kMaxBytes || valid > kMaxBytes ||
           (valid > 0 && offset + valid > tensor.shape(d))) {
-        return bad("tensor '", tensor.name(), "' has a slice [", offset, ", ", offset + valid, ") in dimension ", d,
-                   " of size ", tensor.shape(d));
+        return bad("tensor '", tensor.name(), "' has a slice of ", valid, " elements from ", offset,
+                   " on in dimension ", d, " of size ", tensor.shape(d));
       }
     }
     return absl::OkStatus();

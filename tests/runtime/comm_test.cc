@@ -2,7 +2,11 @@
 // not divide evenly into slices, several tensors at once, overlapping memory, aborts.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cmath>
 #include <functional>
+#include <limits>
+#include <mutex>
 #include <thread>
 
 #include "runtime/comm/inproc.h"
@@ -78,7 +82,7 @@ void checkAllReduce(DType type, int64_t ranks, bool inPlace) {
   const std::vector<int64_t> group = all(ranks);
   const std::vector<int64_t> sizes = {1, 7, 0, 5003};
   InprocWorld world(ranks);
-  world.prepare(group, 4 * (5003 * sizeof(T) + 64));
+  world.prepare(group);
   for (const Reduction reduction : {Reduction::kSum, Reduction::kMax, Reduction::kMin}) {
     onRanks(ranks, world, [&](InprocCommunicator& comm) {
       std::vector<std::vector<T>> in;
@@ -132,7 +136,7 @@ void check(int64_t ranks, const Index& shape, std::pair<int, int> dims, bool ove
            const std::function<absl::Status(InprocCommunicator&, const std::vector<CollectiveTensor>&)>& call,
            const std::function<std::vector<float>(int64_t)>& expected) {
   InprocWorld world(ranks);
-  world.prepare(all(ranks), 1 << 20);
+  world.prepare(all(ranks));
   onRanks(ranks, world, [&](InprocCommunicator& comm) {
     const std::vector<float> want = expected(comm.rank());
     const std::vector<float> in = filled(shape, [&](const Index& i) { return at(comm.rank(), shape, i); });
@@ -249,7 +253,7 @@ TEST(Communicator, PermuteReceivesFromItsSource) {
 TEST(Communicator, DisjointGroupsDoNotMeet) {
   InprocWorld world(6);
   for (const std::vector<int64_t>& group : {std::vector<int64_t>{0, 2, 4}, {1, 3, 5}, {0, 1}, {2, 3}, {4, 5}}) {
-    world.prepare(group, 64);
+    world.prepare(group);
   }
   onRanks(6, world, [&](InprocCommunicator& comm) {
     const int64_t rank = comm.rank();
@@ -268,7 +272,7 @@ TEST(Communicator, DisjointGroupsDoNotMeet) {
 TEST(Communicator, AbortWakesEverybody) {
   for (int64_t ranks = 2; ranks <= 8; ++ranks) {
     InprocWorld world(ranks);
-    world.prepare(all(ranks), 64);
+    world.prepare(all(ranks));
     onRanks(ranks, world, [&](InprocCommunicator& comm) {
       int64_t value = 1;
       const std::vector<CollectiveTensor> tensors = {{&value, &value, DType::kI64, {1}, 0, 0}};
@@ -285,14 +289,81 @@ TEST(Communicator, AbortWakesEverybody) {
 
 TEST(Communicator, RefusesWhatItCannotDo) {
   InprocWorld world(1);
-  world.prepare({0}, 64);
+  world.prepare({0});
   InprocCommunicator comm(world, 0);
   uint16_t value[2] = {0, 0};
   const std::vector<CollectiveTensor> half = {{value, value, DType::kBF16, {2}, 0, 0}};
   EXPECT_TRUE(comm.allGather({0}, half).ok());
   EXPECT_FALSE(comm.allReduce({1}, half, Reduction::kSum).ok());
-  std::vector<float> much(1000);
-  EXPECT_FALSE(comm.allReduce({0}, {{much.data(), much.data(), DType::kF32, {1000}, 0, 0}}, Reduction::kSum).ok());
+  EXPECT_EQ(comm.allReduce({0}, half, Reduction::kSum).code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(comm.reduceScatter({0}, half, Reduction::kSum).code(), absl::StatusCode::kUnimplemented);
+}
+
+// In place an all_reduce needs no memory beside the tensors; where the output lies askew over the input, it does.
+TEST(Communicator, AllReduceStagesOnlySkewedOverlap) {
+  for (int64_t ranks = 1; ranks <= 8; ++ranks) {
+    for (const int64_t shift : {0, 1, 700, 1000}) {
+      constexpr int64_t kElements = 1000;
+      InprocWorld world(ranks);
+      world.prepare(all(ranks));
+      onRanks(ranks, world, [&](InprocCommunicator& comm) {
+        std::vector<float> memory = inputOf<float>(comm.rank(), 0, kElements);
+        memory.resize(kElements + shift);
+        const std::vector<CollectiveTensor> tensors = {
+            {memory.data(), memory.data() + shift, DType::kF32, {kElements}, 0, 0}};
+        EXPECT_TRUE(comm.allReduce(all(ranks), tensors, Reduction::kSum).ok());
+        const std::vector<float> got(memory.begin() + shift, memory.end());
+        EXPECT_EQ(got, foldedInputs<float>(all(ranks), 0, kElements, Reduction::kSum)) << ranks << " shift " << shift;
+        EXPECT_EQ(comm.stagingBytes() > 0, shift == 1 || shift == 700);
+      });
+    }
+  }
+}
+
+TEST(Communicator, NansSurviveMaximaAndMinima) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  InprocWorld world(3);
+  world.prepare(all(3));
+  onRanks(3, world, [&](InprocCommunicator& comm) {
+    for (const Reduction reduction : {Reduction::kMax, Reduction::kMin}) {
+      for (int64_t owner = 0; owner < 3; ++owner) {
+        float value = comm.rank() == owner ? kNan : static_cast<float>(comm.rank());
+        EXPECT_TRUE(comm.allReduce(all(3), {{&value, &value, DType::kF32, {1}, 0, 0}}, reduction).ok());
+        EXPECT_TRUE(std::isnan(value)) << "NaN from rank " << owner;
+      }
+    }
+  });
+}
+
+// Two of four ranks do not come: the others give up, one with the names of the missing.
+TEST(Communicator, TimeoutNamesTheMissingRanks) {
+  InprocWorld world(4, {.timeout = std::chrono::milliseconds(50)});
+  world.prepare({3, 2, 1, 0});
+  std::mutex mutex;
+  std::vector<absl::Status> late;
+  onRanks(4, world, [&](InprocCommunicator& comm) {
+    int64_t value = 1;
+    const std::vector<CollectiveTensor> tensors = {{&value, &value, DType::kI64, {1}, 0, 0}};
+    EXPECT_TRUE(comm.allReduce({3, 2, 1, 0}, tensors, Reduction::kSum).ok());
+    if (comm.rank() % 2 == 1) {
+      return;
+    }
+    const absl::Status status = comm.allReduce({3, 2, 1, 0}, tensors, Reduction::kSum);
+    const std::lock_guard<std::mutex> lock(mutex);
+    late.push_back(status);
+  });
+  int64_t named = 0;
+  for (const absl::Status& status : late) {
+    EXPECT_TRUE(absl::IsDeadlineExceeded(status) || absl::IsAborted(status)) << status;
+    if (absl::IsDeadlineExceeded(status)) {
+      ++named;
+      EXPECT_NE(std::string(status.message()).find("waited 50 ms"), std::string::npos) << status;
+      EXPECT_NE(std::string(status.message()).find("not there: rank 3, rank 1;"), std::string::npos) << status;
+    }
+  }
+  EXPECT_GE(named, 1);
+  InprocCommunicator any(world, 1);
+  EXPECT_TRUE(absl::IsAborted(any.permute(0, {})));
 }
 
 }  // namespace

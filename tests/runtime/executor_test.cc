@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "tests/runtime/plan_builder.h"
 #include "tests/runtime/test_kernels.h"
@@ -186,7 +188,7 @@ TEST(Executor, SharesAParameterStore) {
   b.kernel(1, "total", {w}, {total});
   b.kernel(1, "add", {count, total}, {count});
   ExecutorOptions options;
-  options.store = train->get();
+  options.store = (*train)->store();
   auto evaluate = Executor::create(b.build(), testKernels(), options);
   ASSERT_TRUE(evaluate.ok()) << evaluate.status();
   ASSERT_TRUE((*evaluate)->runStep().ok());
@@ -202,6 +204,104 @@ TEST(Executor, SharesAParameterStore) {
   const std::string message(other.status().message());
   EXPECT_NE(message.find("valid [2]"), std::string::npos) << message;
   EXPECT_NE(message.find("valid [3]"), std::string::npos) << message;
+}
+
+// w = 7 by runInit, in the plan of two ranks; `calls` counts on another name.
+PlanBuilder countedFill(const std::string& state) {
+  PlanBuilder b(2, 1);
+  const uint32_t seven = b.buffer(plan::CONSTANT, DType::kF32, {1});
+  const float value = 7;
+  b.raw().mutable_buffers(static_cast<int>(seven))->set_data(&value, sizeof(value));
+  const uint32_t w = b.buffer(plan::PARAMETER, DType::kF32, {1});
+  const uint32_t calls = b.buffer(plan::STATE, DType::kF32, {1});
+  b.named("w", plan::TENSOR_PARAMETER, w, {1}, -1);
+  b.named(state, plan::TENSOR_STATE, calls, {1}, -1);
+  b.kernel(0, "total", {seven}, {w});
+  b.kernel(0, "total", {seven}, {calls});
+  b.kernel(1, "add", {calls, w}, {calls});
+  for (auto& schedule : *b.raw().mutable_schedules()) {
+    schedule.clear_init();
+    schedule.add_init()->set_function(0);
+  }
+  return b;
+}
+
+// A later program starts what it brings and leaves alone what it found; the memory outlives the first program.
+TEST(Executor, InitLeavesTheStoreAlone) {
+  auto train = Executor::create(countedFill("calls").build(), testKernels());
+  ASSERT_TRUE(train.ok()) << train.status();
+  ASSERT_TRUE((*train)->runInit().ok());
+  EXPECT_EQ((*train)->readScalar("w").value(), 7.0);
+  ASSERT_TRUE(write(**train, "w", {5}).ok());
+  ExecutorOptions options;
+  options.store = (*train)->store();
+  auto evaluate = Executor::create(countedFill("evaluations").build(), testKernels(), options);
+  ASSERT_TRUE(evaluate.ok()) << evaluate.status();
+  EXPECT_LT((*evaluate)->allocatedBytes(), (*train)->allocatedBytes());
+  train->reset();
+  ASSERT_TRUE((*evaluate)->runInit().ok());
+  EXPECT_EQ((*evaluate)->readScalar("w").value(), 5.0);
+  EXPECT_EQ((*evaluate)->readScalar("evaluations").value(), 7.0);
+  ASSERT_TRUE((*evaluate)->runStep().ok());
+  EXPECT_EQ((*evaluate)->readScalar("evaluations").value(), 12.0);
+}
+
+// A rank alone gets its part; what others hold stays, pads are filled.
+TEST(Executor, WritesSlices) {
+  PlanBuilder b(4, 1);
+  const uint32_t buffer = b.buffer(plan::INPUT, DType::kF32, {2, 3});
+  b.named("p", plan::TENSOR_INPUT, buffer, {5, 3}, 0)->set_pad_value(-9);
+  auto executor = Executor::create(b.build(), testKernels());
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  std::vector<float> whole(15);
+  for (int rank = 0; rank < 4; ++rank) {
+    const absl::StatusOr<plan::Slice> slice = (*executor)->slice("p", rank);
+    ASSERT_TRUE(slice.ok()) << slice.status();
+    std::vector<float> part;
+    for (int64_t i = 0; i < slice->valid(0) * 3; ++i) {
+      part.push_back(static_cast<float>(slice->offset(0) * 3 + i + 1));
+      whole[slice->offset(0) * 3 + i] = part.back();
+    }
+    ASSERT_TRUE((*executor)->writeSlice("p", rank, part.data(), part.size() * sizeof(float)).ok());
+  }
+  EXPECT_EQ(floats(**executor, "p"), whole);
+  const plan::NamedTensor* tensor = (*executor)->findTensor("p");
+  const float* third = static_cast<const float*>((*executor)->rankBuffer(*tensor, 2));
+  EXPECT_EQ(std::vector<float>(third, third + 6), (std::vector<float>{13, 14, 15, -9, -9, -9}));
+  EXPECT_EQ((*executor)->writeSlice("p", 2, whole.data(), 24).message(),
+            "rank 2 holds 12 bytes of tensor 'p', 24 were given");
+  EXPECT_EQ((*executor)->slice("p", 4).status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ((*executor)->writeSlice("q", 0, whole.data(), 24).code(), absl::StatusCode::kNotFound);
+}
+
+// Rank 2 sleeps longer than the others wait for it: the error says who is missing and where it is.
+TEST(Executor, TimeoutSaysWhereTheMissingRankIs) {
+  PlanBuilder b = accumulating(3, 1);
+  plan::Function* slow = b.raw().add_functions();
+  slow->set_name("slow");
+  plan::Instruction* nap = slow->add_instructions();
+  nap->set_kernel("nap");
+  nap->set_label("h0.nap");
+  plan::RankSchedule* schedule = b.raw().mutable_schedules(2);
+  schedule->add_step()->set_function(2);
+  schedule->mutable_step()->SwapElements(0, 1);
+  KernelRegistry kernels = testKernels();
+  kernels.add("nap", [](const KernelSpec&) {
+    return functionKernel([](const KernelArguments&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      return absl::OkStatus();
+    });
+  });
+  ExecutorOptions options;
+  options.timeout = std::chrono::milliseconds(50);
+  auto executor = Executor::create(b.build(), kernels, options);
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  const absl::Status status = (*executor)->runStep();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  const std::string message(status.message());
+  for (const char* part : {"ALL_REDUCE", "not there: rank 2;", "rank 2 is at operator h0.nap"}) {
+    EXPECT_NE(message.find(part), std::string::npos) << part << " not in " << message;
+  }
 }
 
 TEST(Executor, WritesATrace) {

@@ -1,0 +1,71 @@
+// The memory of one rank: a region for each memory class of the plan, and where each buffer lies in it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/device/device.h"
+#include "runtime/exec/parameter_store.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace weft {
+
+class RankMemory {
+ public:
+  // The plan must be valid and outlive this object.
+  RankMemory(const plan::Plan& plan, int64_t rank) : plan_(plan), rank_(rank) {}
+
+  // Gets the regions and fills the constants. Parameters and state that the store holds by name are taken from there;
+  // of those classes only the rest is allocated then. Errors: the device has not that much memory; the store's tensor
+  // has another type, shape or slice (both named); buffers overlap here that do not in the store.
+  absl::Status allocate(Device& device, const ParameterStore& store);
+  // Makes this rank's parameters and state known to the store, which takes over their memory.
+  void share(ParameterStore& store);
+
+  char* buffer(uint32_t index) const { return buffers_[index]; }
+  // Does the buffer lie in memory that another program brought?
+  bool isShared(uint32_t index) const { return shared_[index]; }
+  // Error if the operand reaches beyond the memory its buffer lies in; can only be with memory of the store.
+  absl::Status checkReach(const plan::Operand& operand) const;
+
+  char* workspace() const { return workspace_; }
+  int64_t workspaceBytes() const { return workspaceBytes_; }
+  // Bytes from one slot of an activation to the next.
+  int64_t slotStride() const { return slotStride_; }
+  int64_t allocatedBytes() const { return allocatedBytes_; }
+
+ private:
+  // Bytes begin .. end of a class's region and where they are.
+  struct Extent {
+    int64_t begin = 0;
+    int64_t end = 0;
+    char* memory = nullptr;
+    bool shared = false;
+    bool holds(const plan::Buffer& buffer) const {
+      return begin <= buffer.offset() && buffer.offset() + buffer.bytes() <= end;
+    }
+  };
+
+  absl::Status allocateClass(plan::MemoryClass memory, Device& device);
+  absl::Status takeFrom(const ParameterStore& store);
+  absl::Status allocateRest(plan::MemoryClass memory, Device& device);
+  absl::StatusOr<char*> region(plan::MemoryClass memory, int64_t bytes, Device& device);
+  void placeBuffers();
+  const Extent* extentOf(const plan::Buffer& buffer) const;
+
+  const plan::Plan& plan_;
+  int64_t rank_;
+  std::vector<Extent> extents_[plan::MemoryClass_ARRAYSIZE];
+  std::vector<char*> buffers_;
+  std::vector<bool> shared_;
+  std::vector<std::unique_ptr<Region>> regions_;
+  std::vector<std::unique_ptr<Region>> stored_;  // of parameters and state, until the store takes them
+  char* workspace_ = nullptr;
+  int64_t workspaceBytes_ = 0;
+  int64_t slotStride_ = 0;
+  int64_t allocatedBytes_ = 0;
+};
+
+}  // namespace weft
