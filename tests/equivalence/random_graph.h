@@ -31,7 +31,7 @@ std::string meshText(const std::vector<MeshAxis>& axes, int64_t pieces);
 struct StrategyRequest {
   std::vector<MeshAxis> axes;
   int64_t pieces = 1;
-  int64_t batch = 0;         // size of the batch of a row-wise program, which no other dimension has; 0: not row-wise
+  int64_t batch = 0;  // size of the batch of a row-wise program, which no other dimension has; 0: not row-wise
 };
 // The module with random legal strategies on some of its operators.
 absl::StatusOr<std::string> withRandomStrategies(const std::string& module, const StrategyRequest& request,
