@@ -110,11 +110,11 @@ int64_t regionBytes(const plan::Plan& plan, plan::MemoryClass memory) {
 TEST(EmitPlan, InstructionsOfTheStep) {
   absl::StatusOr<plan::Plan> plan = compileLocal(kTrain);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  // The constant is copied once, at init; everything else is written where it is to lie.
+  // The constant is copied once, at init, and the loss out of its accumulator; all else is written where it is to lie.
   EXPECT_THAT(instructions(*plan, "init"), ElementsAre("fill", "reshape"));
   EXPECT_THAT(instructions(*plan, "forward"), ElementsAre("dynamic_slice", "sub", "mul", "sum", "accumulate"));
   EXPECT_THAT(instructions(*plan, "backward"), ElementsAre("mul", "sub", "sum", "accumulate"));
-  EXPECT_THAT(instructions(*plan, "update"), ElementsAre("all_reduce", "sgd"));
+  EXPECT_THAT(instructions(*plan, "update"), ElementsAre("all_reduce", "sgd", "reshape"));
 }
 
 TEST(EmitPlan, MemoryOfTheStep) {

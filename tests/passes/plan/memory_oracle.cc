@@ -25,6 +25,23 @@ Token inputToken(const std::string& name, int step) {
   return mix(tokenOf("input " + name), step);
 }
 
+// The elements of a constant, one after another.
+std::string bytesOf(ir::nn::ConstantOp op) {
+  auto elements = mlir::cast<mlir::DenseElementsAttr>(op.getValue());
+  const int64_t count = mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType()).getNumElements();
+  std::string bytes;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t at = elements.isSplat() ? 0 : i;
+    const llvm::APInt bits = mlir::isa<mlir::FloatType>(elements.getElementType())
+                                 ? (*(elements.value_begin<llvm::APFloat>() + at)).bitcastToAPInt()
+                                 : *(elements.value_begin<llvm::APInt>() + at);
+    for (unsigned byte = 0; byte * 8 < bits.getBitWidth(); ++byte) {
+      bytes.push_back(static_cast<char>(bits.lshr(8 * byte).getZExtValue() & 0xff));
+    }
+  }
+  return bytes;
+}
+
 // The program.
 class ProgramSide {
  public:
@@ -54,9 +71,7 @@ class ProgramSide {
  private:
   void compute(mlir::Operation* op, int64_t piece) {
     if (auto constant = mlir::dyn_cast<ir::nn::ConstantOp>(op)) {
-      std::string text;
-      llvm::raw_string_ostream(text) << constant.getValue();
-      values_[op->getResult(0)] = tokenOf(text);
+      values_[op->getResult(0)] = tokenOf(bytesOf(constant));
     } else if (mlir::isa<ir::nn::ReshapeOp>(op)) {
       values_[op->getResult(0)] = values_[op->getOperand(0)];
     } else if (mlir::isa<ir::dist::AccumulateOp>(op) && piece == 0) {
@@ -84,7 +99,7 @@ class PlanSide {
       memory_[region.memory()].assign(region.bytes(), {poison(), 0});
     }
     for (const plan::Buffer& buffer : plan.buffers()) {
-      if (buffer.memory() == plan::CONSTANT) {
+      if (!buffer.data().empty()) {
         write(buffer, tokenOf(buffer.data()));
       }
     }
@@ -187,6 +202,9 @@ class PlanSide {
     if (instruction.kernel() == "sgd") {
       return (input == 0 && output == 0) || (input == 2 && output == 1);
     }
+    if (instruction.kernel() == "adam") {
+      return (input == 0 && output == 0) || (input == 2 && output == 1) || (input == 3 && output == 2);
+    }
     return output == 0 && mayRunInPlace(instruction.kernel(), input);
   }
 
@@ -195,28 +213,17 @@ class PlanSide {
   int64_t poisoned_ = 0;
 };
 
-// Constants: the program's token is the attribute, the plan's the bytes; one value names both.
-void unifyConstants(mlir::ModuleOp module, const plan::Plan& plan, PlanSide& memory) {
-  // Test modules hold splats of distinct values: matched by their first element.
-  module.walk([&](ir::nn::ConstantOp op) {
-    std::string text;
-    llvm::raw_string_ostream(text) << op.getValue();
-    const float value = mlir::cast<mlir::DenseElementsAttr>(op.getValue()).getSplatValue<float>();
-    for (const plan::Buffer& buffer : plan.buffers()) {
-      if (buffer.memory() == plan::CONSTANT &&
-          buffer.data().compare(0, 4, reinterpret_cast<const char*>(&value), 4) == 0) {
-        memory.write(buffer, tokenOf(text));
-      }
-    }
-  });
-}
-
 }  // namespace
 
 std::string compareMemory(mlir::ModuleOp module, const plan::Plan& plan, int steps) {
   ProgramSide program(module);
   PlanSide memory(plan);
-  unifyConstants(module, plan, memory);
+  // What the program calls a tensor.
+  std::map<std::string, std::string> valueOf;
+  for (mlir::Attribute entry : module->getAttrOfType<mlir::ArrayAttr>("dist.tensors")) {
+    auto tensor = mlir::cast<mlir::DictionaryAttr>(entry);
+    valueOf[tensor.getAs<mlir::StringAttr>("name").str()] = tensor.getAs<mlir::StringAttr>("value").str();
+  }
   auto run = [&](const google::protobuf::RepeatedPtrField<plan::Action>& actions) {
     for (const plan::Action& action : actions) {
       const plan::Function& function = plan.functions(static_cast<int>(action.function()));
@@ -228,18 +235,25 @@ std::string compareMemory(mlir::ModuleOp module, const plan::Plan& plan, int ste
   for (int step = 0; step < steps; ++step) {
     for (const plan::NamedTensor& tensor : plan.tensors()) {
       if (tensor.kind() == plan::TENSOR_INPUT) {
-        program.names[tensor.name()] = inputToken(tensor.name(), step);
+        program.names[valueOf[tensor.name()]] = inputToken(tensor.name(), step);
         memory.write(plan.buffers(static_cast<int>(tensor.buffer())), inputToken(tensor.name(), step));
       }
     }
     run(plan.schedules(0).step());
     for (const plan::NamedTensor& tensor : plan.tensors()) {
-      if (memory.read(plan.buffers(static_cast<int>(tensor.buffer()))) != program.names[tensor.name()]) {
+      if (memory.read(plan.buffers(static_cast<int>(tensor.buffer()))) != program.names[valueOf[tensor.name()]]) {
         return "'" + tensor.name() + "' differs after step " + std::to_string(step);
       }
     }
   }
   return "";
+}
+
+void uniqueNames(mlir::ModuleOp module) {
+  int64_t next = 0;
+  module.walk([&](mlir::Operation* op) {
+    op->setAttr("nn.name", mlir::StringAttr::get(module.getContext(), "op" + std::to_string(next++)));
+  });
 }
 
 }  // namespace weft::testing

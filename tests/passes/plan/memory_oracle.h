@@ -18,4 +18,7 @@ namespace weft::testing {
 // Every op needs a unique nn.name.
 std::string compareMemory(mlir::ModuleOp module, const plan::Plan& plan, int steps);
 
+// Names every op for that.
+void uniqueNames(mlir::ModuleOp module);
+
 }  // namespace weft::testing
