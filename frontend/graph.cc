@@ -105,6 +105,9 @@ std::vector<Tensor> GraphImpl::createAll(SourceLine at, const std::string& mnemo
   if (!scopes.empty()) {
     attributes.set(kNameAttr, builder.getStringAttr(scoped(mnemonic)));
   }
+  if (!stages.empty()) {
+    attributes.set(kUserStageAttr, builder.getI64IntegerAttr(stages.back()));
+  }
   mlir::FailureOr<mlir::Operation*> op =
       ir::createOperator(builder, location(at), mnemonic, values, attributes, results);
   if (mlir::failed(op)) {
@@ -265,8 +268,14 @@ Scope::Scope(GraphImpl* graph, const std::string& name) : graph_(graph) {
   graph_->scopes.push_back(name);
 }
 
+Scope::Scope(GraphImpl* graph, int stage) : graph_(graph), isStage_(true) {
+  graph_->stages.push_back(stage);
+}
+
 Scope::~Scope() {
-  if (graph_ != nullptr) {
+  if (graph_ != nullptr && isStage_) {
+    graph_->stages.pop_back();
+  } else if (graph_ != nullptr) {
     graph_->scopes.pop_back();
   }
 }
@@ -353,6 +362,10 @@ void Graph::setParameterType(Type type) {
 
 Scope Graph::scope(const std::string& name) {
   return Scope(impl_.get(), name);
+}
+
+Scope Graph::stage(int number) {
+  return Scope(impl_.get(), number);
 }
 
 void Graph::output(const std::string& name, const Tensor& value, SourceLine at) {

@@ -40,6 +40,7 @@ class GraphImpl {
   mlir::func::FuncOp step;
   mlir::OpBuilder builder;
   std::vector<std::string> scopes;
+  std::vector<int> stages;
   std::vector<std::pair<std::string, Tensor>> outputs;
   absl::Status status;
   Type parameterType = Type::kF32;

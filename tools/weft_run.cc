@@ -19,6 +19,7 @@
 #include "runtime/io/parameters.h"
 #include "runtime/io/safetensors.h"
 #include "runtime/plan/plan_file.h"
+#include "runtime/plan/statistics.h"
 #include "tools/commands/flags.h"
 
 namespace weft::tools {
@@ -236,7 +237,7 @@ class Runner {
 
   void reportMemory(int64_t steps) {
     const int64_t perRank = executor_->plan().memory().peak_bytes();
-    const int64_t planned = perRank * executor_->plan().ranks();
+    const int64_t planned = plannedBytes(executor_->plan());
     const int64_t growth = residentAfter_ - residentAtLoad_;
     result_["memory"] = {{"planned_per_rank", perRank},
                          {"planned", planned},

@@ -38,13 +38,15 @@ class Flags {
   std::map<std::string, Flag> flags_;
 };
 
-// --devices --mesh --zero --micro --regather --dump-dir --plan-only --steps --init --save --seed --threads --trace
+// --devices --mesh --zero --micro --schedule --regather --dump-dir --plan-only --steps --init --save --seed --threads
+// --trace
 struct CommonFlags {
   int64_t devices = 1;
   std::string mesh;
   int64_t zero = 0;
   int64_t micro = 1;
   bool regather = false;
+  std::string schedule = "1f1b";
   std::string dumpDir;
   std::string planOnly;
   int64_t steps = 10;

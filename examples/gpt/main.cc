@@ -12,6 +12,7 @@
 #include "runtime/base/status.h"
 #include "runtime/io/memory_use.h"
 #include "runtime/io/text_dataset.h"
+#include "runtime/plan/statistics.h"
 
 namespace weft::examples {
 namespace {
@@ -30,6 +31,7 @@ struct GptFlags {
   double clip = 0.0;
   double dropout = 0.0;
   bool tied = false;
+  int64_t stages = 1;
   bool tensorParallel = false;
   bool sequenceParallel = false;
   int64_t sample = 200;
@@ -50,6 +52,7 @@ struct GptFlags {
     flags.real("clip", &clip, "global gradient norm, 0 = none");
     flags.real("dropout", &dropout, "dropout rate");
     flags.toggle("tied", &tied, "the head is the embedding's transpose");
+    flags.integer("stages", &stages, "pipeline stages; each has the ranks of --mesh or --devices");
     flags.toggle("tensor-parallel", &tensorParallel, "column/row strategies over mesh axis tp");
     flags.toggle("sequence-parallel", &sequenceParallel, "residual stream split along the sequence over tp");
     flags.integer("sample", &sample, "characters of the sample at the end");
@@ -84,6 +87,7 @@ GptConfig configOf(const GptFlags& flags, const TextDataset& data, int64_t batch
   config.context = flags.context;
   config.batch = batch;
   config.tiedHead = flags.tied;
+  config.stages = flags.stages;
   config.dropout = flags.dropout;
   if (flags.tensorParallel) {
     const bool data_axis = flags.common.mesh.find("dp=") != std::string::npos;
@@ -189,7 +193,7 @@ absl::Status train(const GptFlags& flags, const TextDataset& data, const Program
   const int64_t first = std::min<int64_t>(2, flags.common.steps);
   WEFT_RETURN_IF_ERROR(trainer.fit(first, feed));
   const int64_t used = residentBytes() - before;
-  const int64_t predicted = program.plan.memory().peak_bytes() * program.plan.ranks();
+  const int64_t predicted = plannedBytes(program.plan);
   std::printf("memory of all ranks: predicted %.2f MiB, resident growth to the end of step %lld %.2f MiB\n",
               static_cast<double>(predicted) / (1 << 20), static_cast<long long>(first),
               static_cast<double>(used) / (1 << 20));

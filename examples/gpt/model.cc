@@ -18,7 +18,10 @@ GptModel buildGpt(Graph& g, const GptConfig& config) {
   if (parallel.any() && parallel.sequence) {
     x = constrain(x, "[{" + parallel.data + "},{" + parallel.model + "},{}]");
   }
+  // The embedding is on stage 0, the head on the last one.
+  const auto stageOf = [&](int64_t layer) { return static_cast<int>(layer * config.stages / config.layers); };
   for (int64_t layer = 0; layer < config.layers; ++layer) {
+    const Scope stage = g.stage(stageOf(layer));
     const nn::TransformerBlock block(g, "h" + std::to_string(layer), config.width, config.heads, init);
     x = block(x, parallel, config.dropout);
   }

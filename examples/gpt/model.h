@@ -16,6 +16,7 @@ struct GptConfig {
   double dropout = 0.0;
   double deviation = 0.02;   // of the first weights
   int64_t ignoreIndex = -1;  // label that counts in no loss
+  int64_t stages = 1;        // pipeline stages, blocks of layers of equal size; the head is on the last
   nn::Parallel parallel;     // tensor parallelism; empty: left to propagation
 };
 

@@ -53,11 +53,14 @@ struct Optimizer {
 enum class Fill : uint8_t { kDataParallel, kReplicate };
 
 struct CompileOptions {
-  std::string mesh;                 // "dp=2,tp=2"; "4" or empty with devices = 4: no named axes, only the line of ranks
+  // "dp=2,tp=2"; "4" or empty with devices = 4: no named axes, only the line of ranks. With pipeline stages
+  // (Graph::stage) the mesh of one stage: each stage has as many ranks of its own.
+  std::string mesh;
   int64_t devices = 1;              // used where `mesh` is empty
   int64_t micro = 1;                // micro-batches of one step
   int zero = 0;                     // ZeRO level 0..3
   Fill fill = Fill::kDataParallel;  // what strategies and propagation leave open
+  std::string schedule = "1f1b";    // of pipeline stages: "1f1b" or "gpipe"
   bool regather = false;            // gathered values are gathered again in backward instead of kept
   double clipNorm = 0;              // global gradient norm; 0 = no clipping
   int64_t seed = 0;                 // of initial values

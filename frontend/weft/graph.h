@@ -134,17 +134,19 @@ struct InputOptions {
   std::string layout;  // empty: batch over the data-parallel axes
 };
 
-// Prefixes names of what is made while it lives: "h0." in front of parameters and operators.
+// Holds for what is made while it lives: a prefix of names ("h0." in front of parameters and operators), or a stage.
 class Scope {
  public:
   Scope(GraphImpl* graph, const std::string& name);
+  Scope(GraphImpl* graph, int stage);
   ~Scope();
-  Scope(Scope&& other) noexcept : graph_(other.graph_) { other.graph_ = nullptr; }
+  Scope(Scope&& other) noexcept : graph_(other.graph_), isStage_(other.isStage_) { other.graph_ = nullptr; }
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
  private:
   GraphImpl* graph_;
+  bool isStage_ = false;
 };
 
 class Graph {
@@ -171,6 +173,9 @@ class Graph {
   void setParameterType(Type type);
 
   [[nodiscard]] Scope scope(const std::string& name);
+  // Pipeline stage of the operators made while the scope lives; the innermost scope counts. Operators outside of any
+  // follow their operands. Parameters belong to the stages of their readers. Stages are 0, 1, ... without gaps.
+  [[nodiscard]] Scope stage(int number);
   // Makes a value an output of the program under this name.
   void output(const std::string& name, const Tensor& value, SourceLine at = SourceLine::current());
 

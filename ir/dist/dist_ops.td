@@ -149,4 +149,21 @@ def Dist_AccumulateOp : Dist_Op<"accumulate"> {
   let results = (outs Dist_Tensor:$y);
 }
 
+//===-- Local state: between the blocks of ranks that own the stages --===//
+
+// A channel carries one value from one block to another: rank i of a block writes to rank i of the other. A message is
+// sent once per call of the function and received in the same order.
+class Dist_Transfer<string mnemonic> : Op<Dist_Dialect, mnemonic> {
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+def Dist_SendOp : Dist_Transfer<"send"> {
+  let summary = "sends x to the same rank of block `block`; goes on while the channel has room";
+  let arguments = (ins Dist_Tensor:$x, Dist_Int:$channel, Dist_Int:$block);
+}
+def Dist_ReceiveOp : Dist_Transfer<"receive"> {
+  let summary = "the next message of a channel from block `block`; waits for it";
+  let arguments = (ins Dist_Int:$channel, Dist_Int:$block);
+  let results = (outs Dist_Tensor:$y);
+}
+
 #endif

@@ -63,6 +63,29 @@ class DimProjector {
   bool closed_ = false;  // an axis did not fit: nothing minor to it may either
 };
 
+Rule::Projection projectDim(const std::vector<Factor>& factors, const DimFactors& dim, const std::vector<Axis>& axes) {
+  Rule::Projection out;
+  out.axes.resize(factors.size());
+  DimProjector projector(factors, dim, out);
+  for (const Axis& axis : axes) {
+    projector.take(axis);
+  }
+  return out;
+}
+
+std::vector<Axis> joinedAxes(const std::vector<Axis>& axes) {
+  std::vector<Axis> joined;
+  for (const Axis& axis : axes) {
+    const std::optional<Axis> both = joined.empty() ? std::nullopt : join(joined.back(), axis);
+    if (both) {
+      joined.back() = *both;
+    } else {
+      joined.push_back(axis);
+    }
+  }
+  return joined;
+}
+
 Rule::Projection projectOnto(const std::vector<Factor>& factors, const TensorDims& dims, const Layout& layout) {
   Rule::Projection out;
   out.axes.resize(factors.size());
@@ -71,10 +94,18 @@ Rule::Projection projectOnto(const std::vector<Factor>& factors, const TensorDim
       out.axes[dims[d][0]] = layout.dim(d);
       continue;
     }
-    DimProjector projector(factors, dims[d], out);
-    for (const Axis& axis : layout.dim(d)) {
-      projector.take(axis);
+    Rule::Projection written = projectDim(factors, dims[d], layout.dim(d));
+    if (!written.overflow.empty()) {
+      // Two axes that continue each other may be cut elsewhere: 3 then 2 are also 2 then 3.
+      Rule::Projection joined = projectDim(factors, dims[d], joinedAxes(layout.dim(d)));
+      if (joined.overflow.empty()) {
+        written = std::move(joined);
+      }
     }
+    for (const int f : dims[d]) {
+      out.axes[f] = written.axes[f];
+    }
+    out.overflow.insert(out.overflow.end(), written.overflow.begin(), written.overflow.end());
   }
   return out;
 }

@@ -190,8 +190,10 @@ class FormBucketsPass : public PassWrapper<FormBucketsPass, OperationPass<Module
   StringRef getDescription() const override { return "Join independent reductions into buckets"; }
 
   void runOnOperation() override {
-    for (auto function : getOperation().getOps<func::FuncOp>()) {
-      formBuckets(function.getBody().front(), bucketBytes);
+    for (ModuleOp block : blocksOf(getOperation())) {
+      for (auto function : block.getOps<func::FuncOp>()) {
+        formBuckets(function.getBody().front(), bucketBytes);
+      }
     }
   }
 

@@ -122,9 +122,16 @@ class FormReduceScatterPass : public PassWrapper<FormReduceScatterPass, Operatio
   }
 
   void runOnOperation() override {
-    const Starts starts(getOperation());
+    for (ModuleOp block : blocksOf(getOperation())) {
+      formIn(block);
+    }
+  }
+
+ private:
+  static void formIn(ModuleOp block) {
+    const Starts starts(block);
     SmallVector<ir::dist::AllReduceOp> reductions;
-    getOperation().walk([&](ir::dist::AllReduceOp op) { reductions.push_back(op); });
+    block.walk([&](ir::dist::AllReduceOp op) { reductions.push_back(op); });
     for (ir::dist::AllReduceOp op : reductions) {
       const auto slices = op->getNumOperands() == 1 ? equalSlices(op) : SmallVector<ir::dist::DynamicSliceOp>();
       const std::optional<int64_t> dim = slices.empty() ? std::nullopt : cutDimension(slices[0], op.getGroupSize());

@@ -9,6 +9,7 @@
 #include "passes/decide/expand.h"
 #include "passes/decide/passes.h"
 #include "passes/decide/propagate.h"
+#include "passes/stage/assign_stages.h"
 #include "passes/support/program.h"
 
 namespace weft {
@@ -142,6 +143,10 @@ class Decider {
 
   FailureOr<PieceAnalysis> settlePieces() {
     for (;;) {
+      // Rewrites make operators that have no stage yet.
+      if (failed(assignStages(step_))) {
+        return failure();
+      }
       FailureOr<PieceAnalysis> pieces = analysePieces(step_, record_.mesh.pieces());
       if (failed(pieces) || pieces->needed.empty()) {
         return pieces;
@@ -301,6 +306,7 @@ class Decider {
     OperatorDecision decision;
     decision.id = idOf(op);
     decision.label = labelOf(op);
+    decision.stage = stageOf(op);
     decision.runsIn = runsIn(op, pieces);
     decision.perPiece = pieces.perPiece;
     decision.batch = pieces.batch >= 0 ? sharding.rule->factors()[pieces.batch].name : "";

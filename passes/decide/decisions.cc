@@ -40,6 +40,9 @@ Json toJson(const OperatorDecision& op, const Mesh& mesh) {
     json["batch"] = op.batch;
     json["per_piece"] = op.perPiece;
   }
+  if (op.stage > 0) {
+    json["stage"] = op.stage;
+  }
   Json axes = Json::object();
   for (const auto& [factor, list] : op.axes) {
     axes[factor] = printAxes(list, mesh);
@@ -57,6 +60,7 @@ absl::StatusOr<OperatorDecision> operatorFromJson(const Json& json, const Mesh& 
   op.id = json.at("id").get<int64_t>();
   op.label = json.at("label").get<std::string>();
   WEFT_ASSIGN_OR_RETURN(op.runsIn, parseRunsIn(json.at("runs_in").get<std::string>()));
+  op.stage = json.value("stage", int64_t{0});
   op.batch = json.value("batch", "");
   op.perPiece = json.value("per_piece", false);
   for (const auto& [factor, text] : json.at("axes").items()) {

@@ -25,6 +25,7 @@ struct OperatorDecision {
   int64_t id = 0;
   std::string label;  // for people
   RunsIn runsIn = RunsIn::kForward;
+  int64_t stage = 0;                              // pipeline stage
   std::string batch;                              // factor that carries the batch; "" none
   bool perPiece = false;                          // is that factor cut into the pieces of the step?
   std::map<std::string, std::vector<Axis>> axes;  // factor name to space axes, major first; absent = not split

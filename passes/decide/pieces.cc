@@ -2,6 +2,7 @@
 
 #include "ir/nn/nn.h"
 #include "mlir/IR/Builders.h"
+#include "passes/stage/assign_stages.h"
 #include "passes/support/program.h"
 
 namespace weft {
@@ -128,6 +129,10 @@ class Analyser {
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
       if (pending_.contains(op->getOperand(i))) {
         any = true;
+        // A sum from another stage is sent once, not for each piece.
+        if (op->getOperand(i).getDefiningOp() != nullptr && stageOf(op->getOperand(i).getDefiningOp()) != stageOf(op)) {
+          return false;
+        }
         if (!linearTogether(op, i, [&](unsigned k) { return pending_.contains(op->getOperand(k)); })) {
           return false;
         }

@@ -83,7 +83,9 @@ LogicalResult checkOp(Operation* op) {
 
 }  // namespace
 
-LogicalResult checkLocal(ModuleOp module) {
+namespace {
+
+LogicalResult checkBlock(ModuleOp module) {
   for (Operation& op : *module.getBody()) {
     auto function = dyn_cast<func::FuncOp>(op);
     if (!function) {
@@ -101,6 +103,17 @@ LogicalResult checkLocal(ModuleOp module) {
       if (failed(checkOp(&inner))) {
         return failure();
       }
+    }
+  }
+  return success();
+}
+
+}  // namespace
+
+LogicalResult checkLocal(ModuleOp module) {
+  for (ModuleOp block : blocksOf(module)) {
+    if (failed(checkBlock(block))) {
+      return failure();
     }
   }
   return success();

@@ -237,7 +237,12 @@ LogicalResult checkScheduled(ModuleOp module) {
   if (failed(mesh) || failed(checkLocal(module))) {
     return failure();
   }
-  return ScheduledChecker(module, *mesh).run();
+  for (ModuleOp block : blocksOf(module)) {
+    if (failed(ScheduledChecker(block, *mesh).run())) {
+      return failure();
+    }
+  }
+  return success();
 }
 
 }  // namespace weft

@@ -19,6 +19,7 @@
 #include "passes/decide/pads.h"
 #include "passes/decide/pieces.h"
 #include "passes/partition/passes.h"
+#include "passes/stage/assign_stages.h"
 #include "passes/support/program.h"
 
 namespace weft {
@@ -52,7 +53,9 @@ class Realiser {
       return op->emitError(std::string(rule.status().message()));
     }
     where_ = decision.runsIn;
+    stage_ = decision.stage;
     op->setAttr("dist.function", builder_.getStringAttr(runsInName(where_)));
+    op->setAttr(kStageAttr, builder_.getI64IntegerAttr(stage_));
     const FactorAxes axes = factorAxes(*rule, decision);
     const std::vector<Partial> passed = passedSums(op, *rule, axes);
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
@@ -125,7 +128,10 @@ class Realiser {
   }
 
   const Layout& layoutOf(Value value) { return layouts_[value]; }
-  void setWhere(RunsIn where) { where_ = where; }
+  void setWhere(RunsIn where, int64_t stage) {
+    where_ = where;
+    stage_ = stage;
+  }
 
   static bool splitOverTime(const Layout& layout) {
     return llvm::any_of(layout.dims(), [](const auto& axes) { return llvm::any_of(axes, isTime); });
@@ -185,7 +191,9 @@ class Realiser {
     const bool fits = llvm::all_of(axes, [&](const std::vector<Axis>& list) {
       return llvm::all_of(list, [&](const Axis& axis) { return compatible(axis, sum.axis); });
     });
-    return fits && sum.kind == ReduceKind::kSum && linearTogether(op, operand, pending);
+    // What runs after the pieces reads whole sums over them.
+    const bool early = !isTime(sum.axis) || where_ != RunsIn::kUpdate;
+    return fits && early && sum.kind == ReduceKind::kSum && linearTogether(op, operand, pending);
   }
 
   // `current` cut to one piece, if `wanted` is and `current` is not.
@@ -220,7 +228,7 @@ class Realiser {
       Operation* op = builder_.create(state);
       const bool accumulates = llvm::any_of(current.partial(), [](const Partial& p) { return isTime(p.axis); }) &&
                                llvm::none_of(wanted.partial(), [](const Partial& p) { return isTime(p.axis); });
-      op->setAttr("dist.function", builder_.getStringAttr(functionOf(value, accumulates, wanted)));
+      place(op, value, accumulates, wanted);
       if (auto phase = reader->getAttr(kPhaseAttr)) {
         op->setAttr(kPhaseAttr, phase);
       }
@@ -233,20 +241,24 @@ class Realiser {
 
   // A sum pending over time is reduced over space per piece where its producer runs; accumulation too; all else runs
   // with its reader.
-  std::string functionOf(Value value, bool accumulates, const Layout& wanted) {
+  void place(Operation* reshard, Value value, bool accumulates, const Layout& wanted) {
     const bool stillPending = llvm::any_of(wanted.partial(), [](const Partial& p) { return isTime(p.axis); });
     Operation* producer = value.getDefiningOp();
     if ((accumulates || stillPending) && producer != nullptr) {
-      return cast<StringAttr>(producer->getAttr("dist.function")).getValue().str();
+      reshard->setAttr("dist.function", producer->getAttr("dist.function"));
+      reshard->setAttr(kStageAttr, producer->getAttr(kStageAttr));
+      return;
     }
-    return runsInName(where_);
+    reshard->setAttr("dist.function", builder_.getStringAttr(runsInName(where_)));
+    reshard->setAttr(kStageAttr, builder_.getI64IntegerAttr(stage_));
   }
 
   // Readers of one group share a reshard. Values gathered for the forward pass serve the backward pass too, unless they
   // are to be gathered again.
   std::string group() const {
     const bool perPiece = where_ == RunsIn::kForward || where_ == RunsIn::kBackward;
-    return perPiece && !decisions_.regather ? "piece" : runsInName(where_);
+    const std::string when = perPiece && !decisions_.regather ? "piece" : runsInName(where_);
+    return when + " " + std::to_string(stage_);
   }
 
   // Masks every padded dimension of an operand that the operator reduces over or needs whole.
@@ -302,6 +314,7 @@ class Realiser {
       state.addAttribute("fill", builder_.getF64FloatAttr(fill));
       Operation* made = builder_.create(state);
       made->setAttr("dist.function", builder_.getStringAttr(runsInName(where_)));
+      made->setAttr(kStageAttr, builder_.getI64IntegerAttr(stage_));
       made->setAttr(kNameAttr, builder_.getStringAttr(labelOf(op) + "/mask"));
       known = made->getResult(0);
       layouts_[known] = Layout(layouts_[value]);
@@ -340,6 +353,7 @@ class Realiser {
   StoredShapes stored_;  // of the values made here too
   OpBuilder builder_;
   RunsIn where_ = RunsIn::kForward;
+  int64_t stage_ = 0;
   llvm::DenseMap<Value, Layout> layouts_;
   llvm::DenseMap<Value, std::map<std::string, Value>> reshards_;
 };
@@ -402,9 +416,9 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
   // Results leave in the update: replaced arguments in the argument's layout, all others with no sum pending.
   static LogicalResult finishStep(func::FuncOp step, const Decisions& decisions, Realiser& realiser) {
     Operation* terminator = step.getBody().front().getTerminator();
-    realiser.setWhere(RunsIn::kUpdate);
     for (unsigned i = 0; i < terminator->getNumOperands(); ++i) {
       Value value = terminator->getOperand(i);
+      realiser.setWhere(RunsIn::kUpdate, value.getDefiningOp() == nullptr ? 0 : stageOf(value.getDefiningOp()));
       Layout wanted = realiser.layoutOf(value);
       wanted.setPartial({});
       if (Realiser::splitOverTime(wanted)) {

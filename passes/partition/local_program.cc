@@ -47,8 +47,8 @@ std::string sourceLabel(Value value) {
 
 }  // namespace
 
-LocalProgram::LocalProgram(ModuleOp module, const Mesh& mesh)
-    : module_(module), mesh_(mesh), attributes_(module.getContext()) {}
+LocalProgram::LocalProgram(ModuleOp module, const Mesh& mesh, int64_t block)
+    : module_(module), mesh_(mesh), block_(block), attributes_(module.getContext()) {}
 
 LocalFunction& LocalProgram::function(StringRef name) {
   for (const char* known : kOrder) {
@@ -62,7 +62,7 @@ LocalFunction& LocalProgram::function(StringRef name) {
     auto function = builder.create<func::FuncOp>(module_.getLoc(), name, builder.getFunctionType({}, {}));
     function->setAttr("dist.kind", builder.getStringAttr(name));
     builder.setInsertionPointToStart(function.addEntryBlock());
-    entry = std::make_unique<LocalFunction>(function, builder);
+    entry = std::make_unique<LocalFunction>(function, builder, block_);
   }
   return *entry;
 }
@@ -71,6 +71,28 @@ LocalFunction& LocalProgram::functionOf(Value value) {
   const auto it = definedIn_.find(value);
   return function(it == definedIn_.end() || accumulators_.count(value) > 0 ? StringRef("update")
                                                                            : StringRef(it->second));
+}
+
+std::string LocalProgram::whereDefined(Value value) const {
+  const auto it = definedIn_.find(value);
+  return it == definedIn_.end() ? "" : accumulators_.count(value) > 0 ? "update" : it->second;
+}
+
+void LocalProgram::send(LocalFunction& function, Value value, int64_t channel, int64_t block, Location loc) {
+  OperationState state(loc, ir::dist::SendOp::getOperationName());
+  state.addOperands(value);
+  state.addAttribute("channel", attributes_.getI64IntegerAttr(channel));
+  state.addAttribute("block", attributes_.getI64IntegerAttr(block));
+  function.builder.create(state);
+}
+
+Value LocalProgram::receive(LocalFunction& function, RankedTensorType type, int64_t channel, int64_t block,
+                            Location loc) {
+  OperationState state(loc, ir::dist::ReceiveOp::getOperationName());
+  state.addTypes(type);
+  state.addAttribute("channel", attributes_.getI64IntegerAttr(channel));
+  state.addAttribute("block", attributes_.getI64IntegerAttr(block));
+  return function.builder.create(state)->getResult(0);
 }
 
 void LocalProgram::define(LocalFunction& function, Value annotated, Value local) {

@@ -15,11 +15,13 @@
 namespace weft {
 
 struct LocalFunction {
-  LocalFunction(mlir::func::FuncOp made, mlir::OpBuilder atEnd) : function(made), builder(std::move(atEnd)) {}
+  LocalFunction(mlir::func::FuncOp made, mlir::OpBuilder atEnd, int64_t ofBlock)
+      : function(made), builder(std::move(atEnd)), block(ofBlock) {}
 
   mlir::func::FuncOp function;
   mlir::OpBuilder builder;                          // at the end of the body
   llvm::DenseMap<mlir::Value, mlir::Value> values;  // annotated value to local value
+  int64_t block;                                    // whose function it is
   std::map<std::string, mlir::Value> arguments;     // by buffer name
   std::vector<mlir::Value> results;
   std::vector<std::pair<std::string, std::string>> resultNames;  // buffer name, memory
@@ -34,12 +36,18 @@ struct TensorNames {
 
 class LocalProgram {
  public:
-  LocalProgram(mlir::ModuleOp module, const Mesh& mesh);
+  // `block`: the number of the block of ranks that runs it.
+  LocalProgram(mlir::ModuleOp module, const Mesh& mesh, int64_t block);
+
+  int64_t block() const { return block_; }
 
   // The function of that name, made on first use.
   LocalFunction& function(llvm::StringRef name);
   // The function that defines an annotated value; for an argument of @step the update.
   LocalFunction& functionOf(mlir::Value value);
+
+  // The name of that function; empty if this program does not make or receive the value.
+  std::string whereDefined(mlir::Value value) const;
 
   void define(LocalFunction& function, mlir::Value annotated, mlir::Value local);
   mlir::Value argument(LocalFunction& function, mlir::RankedTensorType type, const std::string& name,
@@ -56,6 +64,11 @@ class LocalProgram {
                    mlir::Operation* reshard);
   mlir::Value dynamicSlice(LocalFunction& function, mlir::Value value, mlir::RankedTensorType type,
                            llvm::ArrayRef<mlir::Attribute> starts, mlir::Location loc);
+
+  // One end of a channel to or from another block.
+  void send(LocalFunction& function, mlir::Value value, int64_t channel, int64_t block, mlir::Location loc);
+  mlir::Value receive(LocalFunction& function, mlir::RankedTensorType type, int64_t channel, int64_t block,
+                      mlir::Location loc);
 
   // A scalar whose value at rank r and piece p is offsets[r] + p * perPiece.
   mlir::Attribute scalar(const std::vector<int64_t>& offsets, int64_t perPiece);
@@ -78,6 +91,7 @@ class LocalProgram {
 
   mlir::ModuleOp module_;
   Mesh mesh_;
+  int64_t block_;
   mlir::Builder attributes_;
   llvm::MapVector<llvm::StringRef, std::unique_ptr<LocalFunction>> functions_;
   llvm::DenseMap<mlir::Value, std::string> definedIn_;

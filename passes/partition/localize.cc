@@ -1,11 +1,17 @@
 // annotated -> local: what one rank computes.
 //
+// Each block of ranks owns one pipeline stage and gets a program of its own, in a module @block<n> where there are
+// several. A value read in another block than its own is sent there once per call, on a channel.
+//
 // Every op goes into the function the annotated state names (dist.function). A value read in another function than its
 // own crosses: it is returned under a unique name there and taken as an argument of that name here. Reshards become the
 // planner's collectives, global shapes local ones; what differs between ranks (origins, starts of slices, sources of
 // permutes) becomes columns of the rank table.
 
 #include <map>
+#include <memory>
+#include <set>
+#include <vector>
 
 #include "ir/dist/dist.h"
 #include "ir/layout/reshard.h"
@@ -14,6 +20,7 @@
 #include "mlir/IR/Builders.h"
 #include "passes/partition/local_program.h"
 #include "passes/partition/passes.h"
+#include "passes/stage/assign_stages.h"
 #include "passes/support/program.h"
 
 namespace weft {
@@ -55,8 +62,13 @@ int timeDim(const Layout& layout) {
 
 class Localiser {
  public:
-  Localiser(ModuleOp module, Mesh mesh)
-      : mesh_(mesh), planner_(mesh, Machine()), program_(module, mesh), builder_(module.getContext()) {}
+  Localiser(ModuleOp module, Mesh mesh, int64_t blocks)
+      : mesh_(mesh), planner_(mesh, Machine()), builder_(module.getContext()) {
+    for (int64_t block = 0; block < blocks; ++block) {
+      programs_.push_back(
+          std::make_unique<LocalProgram>(blocks == 1 ? module : blockModule(module, block), mesh, block));
+    }
+  }
 
   LogicalResult runStep(func::FuncOp step) {
     step_ = step;
@@ -73,16 +85,21 @@ class Localiser {
     return success();
   }
 
+  // First values of what each block holds; after runStep, which finds that out. Generators depend on nothing.
   LogicalResult runInit(func::FuncOp init) {
-    LocalFunction& function = program_.function("init");
-    for (Operation& op : init.getBody().front().without_terminator()) {
-      if (failed(localise(&op, function))) {
-        return failure();
+    for (const auto& program : programs_) {
+      LocalFunction& function = program->function("init");
+      for (unsigned i = 0; i < init.getNumResults(); ++i) {
+        const std::string name = resultText(init, i, kNameAttr);
+        if (programs_.size() > 1 && held_.count({name, function.block}) == 0) {
+          continue;
+        }
+        Value value = returned(init, i);
+        if (failed(localise(value.getDefiningOp(), function))) {
+          return failure();
+        }
+        program->returnValue(function, function.values[value], name, resultText(init, i, kKindAttr));
       }
-    }
-    for (unsigned i = 0; i < init.getNumResults(); ++i) {
-      program_.returnValue(function, function.values[returned(init, i)], resultText(init, i, kNameAttr),
-                           resultText(init, i, kKindAttr));
     }
     return success();
   }
@@ -91,11 +108,22 @@ class Localiser {
     if (failed(describeTensors(step))) {
       return failure();
     }
-    program_.finish();
+    for (const auto& program : programs_) {
+      program->finish();
+    }
     return success();
   }
 
  private:
+  static ModuleOp blockModule(ModuleOp module, int64_t block) {
+    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+    auto made = builder.create<ModuleOp>(module.getLoc(), "block" + std::to_string(block));
+    made->setAttr("dist.mesh", module->getAttr("dist.mesh"));
+    return made;
+  }
+
+  LocalProgram& programOf(const LocalFunction& function) { return *programs_[function.block]; }
+
   FailureOr<Layout> layoutOf(Value value) {
     auto attr = dyn_cast_or_null<ir::dist::LayoutAttr>(cast<RankedTensorType>(value.getType()).getEncoding());
     if (!attr) {
@@ -122,7 +150,7 @@ class Localiser {
     if (!where) {
       return op->emitError("has no dist.function; run --weft-insert-reshards first");
     }
-    LocalFunction& function = program_.function(where.getValue());
+    LocalFunction& function = programs_[stageOf(op)]->function(where.getValue());
     if (auto reshard = dyn_cast<ir::dist::ReshardOp>(op)) {
       return lowerReshard(reshard, function);
     }
@@ -139,12 +167,51 @@ class Localiser {
     if (failed(layout)) {
       return failure();
     }
+    LocalProgram& program = programOf(function);
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       const Argument named = argumentAt(step_, argument.getArgNumber());
+      held_.insert({named.name, function.block});
       return function.values[value] =
-                 program_.argument(function, localType(value, *layout), named.name, named.kind, value.getLoc());
+                 program.argument(function, localType(value, *layout), named.name, named.kind, value.getLoc());
     }
-    return function.values[value] = program_.crossing(function, value, localType(value, *layout));
+    if (program.whereDefined(value).empty() && failed(bring(value, function, localType(value, *layout)))) {
+      return failure();
+    }
+    const auto brought = function.values.find(value);
+    if (brought != function.values.end()) {
+      return brought->second;
+    }
+    return function.values[value] = program.crossing(function, value, localType(value, *layout));
+  }
+
+  // Makes a value of another block known in the block of `reader`. What depends on nothing is computed again.
+  LogicalResult bring(Value value, LocalFunction& reader, RankedTensorType type) {
+    Operation* producer = value.getDefiningOp();
+    if (producer->getNumOperands() == 0) {
+      return localise(producer, reader);
+    }
+    const int64_t home = stageOf(producer);
+    std::string phase = programs_[home]->whereDefined(value);
+    // What a later stage makes in its forward pass reaches earlier ones in the backward pass.
+    if (home > reader.block && phase == "forward") {
+      phase = reader.function.getName() == "forward" ? "" : "backward";
+    }
+    if (phase.empty() || (home < reader.block && phase == "backward")) {
+      return producer->emitError() << labelOf(producer) << " of stage " << home << " is read on stage " << reader.block
+                                   << " in the " << reader.function.getName()
+                                   << " pass: the stages would wait for each other; move it to stage " << reader.block;
+    }
+    LocalFunction& sender = programs_[home]->function(phase);
+    LocalFunction& receiver = programs_[reader.block]->function(phase);
+    FailureOr<Value> sent = local(value, sender);
+    if (failed(sent)) {
+      return failure();
+    }
+    const int64_t channel = channels_++;
+    programs_[home]->send(sender, *sent, channel, reader.block, value.getLoc());
+    Value received = programs_[reader.block]->receive(receiver, type, channel, home, value.getLoc());
+    programs_[reader.block]->define(receiver, value, received);
+    return success();
   }
 
   LogicalResult localise(Operation* op, LocalFunction& function) {
@@ -162,7 +229,7 @@ class Localiser {
     }
     // Words for the compiler only: they leave nothing to run.
     if (isa<ir::nn::ConstrainOp, ir::nn::StopGradientOp>(op)) {
-      program_.define(function, op->getResult(0), operands[0]);
+      programOf(function).define(function, op->getResult(0), operands[0]);
       return success();
     }
     Operation* clone = builder.clone(*op);
@@ -173,13 +240,14 @@ class Localiser {
         return failure();
       }
       made.setType(localType(result, *layout));
-      program_.define(function, result, made);
+      programOf(function).define(function, result, made);
     }
-    return localiseAttributes(op, clone);
+    return localiseAttributes(op, clone, programOf(function));
   }
 
-  LogicalResult localiseAttributes(Operation* op, Operation* clone) {
-    for (const char* name : {"dist.function", kIdAttr, kForwardAttr, kPrologueAttr, kStrategyAttr, kGradientOfAttr}) {
+  LogicalResult localiseAttributes(Operation* op, Operation* clone, LocalProgram& program) {
+    for (const char* name : {"dist.function", kIdAttr, kForwardAttr, kPrologueAttr, kStrategyAttr, kGradientOfAttr,
+                             kStageAttr, kUserStageAttr}) {
       clone->removeAttr(name);
     }
     if (auto interface = dyn_cast<ir::OperatorInterface>(clone)) {
@@ -188,14 +256,14 @@ class Localiser {
     SmallVector<Attribute> scalars;
     if (auto mask = dyn_cast<ir::dist::MaskPadOp>(op)) {
       for (const int64_t dim : mask.getDims()) {
-        if (failed(addOrigin(op->getOperand(0), dim, scalars))) {
+        if (failed(addOrigin(op->getOperand(0), dim, scalars, program))) {
           return failure();
         }
       }
     } else if (auto interface = dyn_cast<ir::OperatorInterface>(op)) {
       for (const ir::OriginRequest& request : interface.getOriginRequests()) {
         Value value = request.isResult ? Value(op->getResult(request.index)) : op->getOperand(request.index);
-        if (failed(addOrigin(value, request.dim, scalars))) {
+        if (failed(addOrigin(value, request.dim, scalars, program))) {
           return failure();
         }
       }
@@ -209,7 +277,7 @@ class Localiser {
     return success();
   }
 
-  LogicalResult addOrigin(Value value, int64_t dim, SmallVector<Attribute>& scalars) {
+  LogicalResult addOrigin(Value value, int64_t dim, SmallVector<Attribute>& scalars, LocalProgram& program) {
     FailureOr<Layout> layout = layoutOf(value);
     if (failed(layout)) {
       return failure();
@@ -231,7 +299,7 @@ class Localiser {
     if (mesh_.pieces() > 1) {
       perPiece = layout->slice(shape, mesh_, 0, 1).offset[dim] - offsets[0];
     }
-    scalars.push_back(program_.scalar(offsets, perPiece));
+    scalars.push_back(program.scalar(offsets, perPiece));
     return success();
   }
 
@@ -266,19 +334,21 @@ class Localiser {
     Operation* whole = function.builder.clone(*op);
     whole->removeAttr("dist.function");
     whole->removeAttr(kIdAttr);
+    whole->removeAttr(kStageAttr);
+    whole->removeAttr(kUserStageAttr);
     auto tensor = cast<RankedTensorType>(result.getType());
     whole->getResult(0).setType(RankedTensorType::get(tensor.getShape(), tensor.getElementType()));
     Value value = whole->getResult(0);
     if (localType(result, *layout) != value.getType()) {
       SmallVector<Attribute> starts;
       for (int64_t dim = 0; dim < tensor.getRank(); ++dim) {
-        if (failed(addOrigin(result, dim, starts))) {
+        if (failed(addOrigin(result, dim, starts, programOf(function)))) {
           return failure();
         }
       }
-      value = program_.dynamicSlice(function, value, localType(result, *layout), starts, op->getLoc());
+      value = programOf(function).dynamicSlice(function, value, localType(result, *layout), starts, op->getLoc());
     }
-    program_.define(function, result, value);
+    programOf(function).define(function, result, value);
     return success();
   }
 
@@ -292,25 +362,25 @@ class Localiser {
       return failure();
     }
     if (pendingOverTime(*from) && !pendingOverTime(*to)) {
-      program_.accumulate(function, target, *value, op->getLoc(), labelOf(source.getDefiningOp()));
+      programOf(function).accumulate(function, target, *value, op->getLoc(), labelOf(source.getDefiningOp()));
       return success();
     }
     if (timeDim(*to) >= 0 && timeDim(*from) < 0) {
-      program_.define(function, target, slicePiece(function, *value, target, *to));
+      programOf(function).define(function, target, slicePiece(function, *value, target, *to));
       return success();
     }
     const Shape piece = pieceShape(source, *from);
-    const DType type = program_.elementType(source);
+    const DType type = LocalProgram::elementType(source);
     absl::StatusOr<ReshardPlan> plan = planner_.plan(piece, type, withoutTime(*from), withoutTime(*to));
     if (!plan.ok()) {
       return op.emitError(std::string(plan.status().message()));
     }
     Layout current = withoutTime(*from);
     for (const ReshardStep& step : plan->steps) {
-      value = program_.step(function, *value, step, current, op);
+      value = programOf(function).step(function, *value, step, current, op);
       current = step.layout;
     }
-    program_.define(function, target, *value);
+    programOf(function).define(function, target, *value);
     return success();
   }
 
@@ -328,59 +398,79 @@ class Localiser {
     SmallVector<Attribute> starts;
     for (int64_t d = 0; d < type.getRank(); ++d) {
       const std::vector<int64_t> zeros(mesh_.ranks(), 0);
-      starts.push_back(program_.scalar(zeros, d == timeDim(layout) ? type.getDimSize(d) : 0));
+      starts.push_back(programOf(function).scalar(zeros, d == timeDim(layout) ? type.getDimSize(d) : 0));
     }
-    return program_.dynamicSlice(function, value, type, starts, target.getLoc());
+    return programOf(function).dynamicSlice(function, value, type, starts, target.getLoc());
   }
 
+  // An output leaves the block that makes it; what replaces an argument goes to every block that holds the argument.
   LogicalResult finishResult(unsigned index) {
     Value value = returned(step_, index);
-    std::string name = resultText(step_, index, kNameAttr);
-    std::string memory = resultText(step_, index, kKindAttr);
-    if (memory == "updated") {
-      memory = argumentAt(step_, step_.getResultAttrOfType<IntegerAttr>(index, kUpdatesAttr).getInt()).kind;
-    } else {
-      memory = "output";
-      name = "out." + name;
+    const std::string name = resultText(step_, index, kNameAttr);
+    if (resultText(step_, index, kKindAttr) != "updated") {
+      const int64_t home = value.getDefiningOp() == nullptr ? 0 : stageOf(value.getDefiningOp());
+      return finishIn(value, programs_[home]->functionOf(value), "out." + name, "output");
     }
-    LocalFunction& function = program_.functionOf(value);
+    const Argument argument = argumentAt(step_, step_.getResultAttrOfType<IntegerAttr>(index, kUpdatesAttr).getInt());
+    for (const auto& program : programs_) {
+      LocalFunction& update = program->function("update");
+      const bool holds = programs_.size() == 1 || held_.count({argument.name, update.block}) > 0;
+      LocalFunction& where = program->whereDefined(value).empty() ? update : program->functionOf(value);
+      if (holds && failed(finishIn(value, where, name, argument.kind))) {
+        return failure();
+      }
+    }
+    return success();
+  }
+
+  LogicalResult finishIn(Value value, LocalFunction& function, const std::string& name, const std::string& memory) {
     FailureOr<Value> made = local(value, function);
     if (failed(made)) {
       return failure();
     }
-    program_.returnValue(function, *made, name, memory);
+    programOf(function).returnValue(function, *made, name, memory);
     return success();
   }
 
   LogicalResult describeTensors(func::FuncOp step) {
     for (const Argument& argument : argumentsOf(step)) {
-      if (failed(describe(step.getArgument(argument.index), argument.name, argument.kind, argument.name))) {
-        return failure();
+      for (const auto& program : programs_) {
+        const bool holds = programs_.size() == 1 || held_.count({argument.name, program->block()}) > 0;
+        Value value = step.getArgument(argument.index);
+        if (holds && failed(describe(*program, value, {argument.name, argument.kind, argument.name}))) {
+          return failure();
+        }
+        if (holds) {
+          program->lastTensorAttribute(step.getArgAttr(argument.index, "nn.file_shape"));
+        }
       }
-      program_.lastTensorAttribute(step.getArgAttr(argument.index, "nn.file_shape"));
     }
     for (unsigned i = 0; i < step.getNumResults(); ++i) {
       const std::string kind = resultText(step, i, kKindAttr);
       const std::string name = resultText(step, i, kNameAttr);
-      if (kind != "updated" && failed(describe(returned(step, i), name, "output", "out." + name))) {
+      Value value = returned(step, i);
+      const int64_t home = value.getDefiningOp() == nullptr ? 0 : stageOf(value.getDefiningOp());
+      if (kind != "updated" && failed(describe(*programs_[home], value, {name, "output", "out." + name}))) {
         return failure();
       }
     }
     return success();
   }
 
-  LogicalResult describe(Value value, const std::string& name, const std::string& kind, const std::string& buffer) {
+  LogicalResult describe(LocalProgram& program, Value value, const TensorNames& names) {
     FailureOr<Layout> layout = layoutOf(value);
     if (failed(layout)) {
       return failure();
     }
-    program_.addTensor(value, *layout, {name, kind, buffer});
+    program.addTensor(value, *layout, names);
     return success();
   }
 
   Mesh mesh_;
   ReshardPlanner planner_;
-  LocalProgram program_;
+  std::vector<std::unique_ptr<LocalProgram>> programs_;  // by block
+  std::set<std::pair<std::string, int64_t>> held_;       // arguments and the blocks that read them
+  int64_t channels_ = 0;
   Builder builder_;
   func::FuncOp step_;
   llvm::DenseMap<Attribute, Layout> layouts_;
@@ -405,8 +495,12 @@ class LocalizePass : public PassWrapper<LocalizePass, OperationPass<ModuleOp>> {
     if (init) {
       init.setName("annotated_init");
     }
-    Localiser localiser(module, *mesh);
-    if ((init && failed(localiser.runInit(init))) || failed(localiser.runStep(step)) ||
+    int64_t blocks = 1;
+    for (Operation& op : step.getBody().front()) {
+      blocks = std::max(blocks, stageOf(&op) + 1);
+    }
+    Localiser localiser(module, *mesh, blocks);
+    if (failed(localiser.runStep(step)) || (init && failed(localiser.runInit(init))) ||
         failed(localiser.finish(step))) {
       return signalPassFailure();
     }

@@ -75,7 +75,23 @@ uint32_t BufferTable::of(Value like, int storage) {
   return it->second;
 }
 
-void BufferTable::writeRegions(int64_t workspace) {
+uint32_t BufferTable::mailbox(Value like, int64_t capacity) {
+  const TensorSpec spec = tensorSpec(like);
+  Extent& region = regions_[plan::MAILBOX];
+  plan::Buffer* buffer = plan_.add_buffers();
+  buffer->set_memory(plan::MAILBOX);
+  buffer->set_offset(region.bytes);
+  buffer->set_bytes(capacity * spec.bytes());
+  buffer->set_type(elementTypeOf(spec.type));
+  buffer->add_shape(capacity);
+  buffer->mutable_shape()->Add(spec.shape.begin(), spec.shape.end());
+  buffer->set_label("mailbox");
+  region.bytes += alignUp(buffer->bytes());
+  region.maxLive = region.bytes;
+  return static_cast<uint32_t>(plan_.buffers_size()) - 1;
+}
+
+void BufferTable::writeRegions(int64_t workspace, int64_t slots) {
   regions_[plan::WORKSPACE] = {alignUp(workspace), alignUp(workspace)};
   int64_t peak = 0;
   for (const auto& [memory, extent] : regions_) {
@@ -83,8 +99,8 @@ void BufferTable::writeRegions(int64_t workspace) {
     region->set_memory(memory);
     region->set_bytes(extent.bytes);
     region->set_max_live(extent.maxLive);
-    region->set_slots(1);
-    peak += extent.bytes;
+    region->set_slots(memory == plan::ACTIVATION ? slots : 1);
+    peak += extent.bytes * region->slots();
   }
   plan_.mutable_memory()->set_peak_bytes(peak);
 }

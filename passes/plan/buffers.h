@@ -23,8 +23,12 @@ class BufferTable {
   uint32_t of(mlir::Value like, int storage);
   uint32_t of(mlir::Value value) { return of(value, assignment_.of.lookup(value)); }
 
-  // Writes the plan's regions and peak; `workspace` is the most scratch memory that any instruction needs.
-  void writeRegions(int64_t workspace);
+  // Room for `capacity` messages of the type and shape of `like`.
+  uint32_t mailbox(mlir::Value like, int64_t capacity);
+
+  // Writes the plan's regions and peak; `workspace` is the most scratch memory that any instruction needs, `slots` the
+  // most pieces whose activations live at once.
+  void writeRegions(int64_t workspace, int64_t slots);
 
  private:
   struct Extent {

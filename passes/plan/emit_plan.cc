@@ -9,8 +9,10 @@
 #include "passes/gates/checks.h"
 #include "passes/plan/buffers.h"
 #include "passes/plan/constant_data.h"
+#include "passes/plan/stage_schedule.h"
 #include "passes/plan/storage.h"
 #include "passes/support/program.h"
+#include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 
 namespace weft {
@@ -44,9 +46,15 @@ void writeAttribute(const weft::Attribute& from, plan::Attribute* to) {
   }
 }
 
+// A block among those of a program.
+struct BlockPlace {
+  int64_t block = 0;
+  const std::vector<StageSchedule>& schedules;  // of all blocks
+};
+
 class PlanEmitter {
  public:
-  explicit PlanEmitter(ModuleOp module) : module_(module) {}
+  PlanEmitter(ModuleOp module, const BlockPlace& place) : module_(module), place_(place) {}
 
   LogicalResult run() {
     if (failed(checkScheduled(module_))) {
@@ -69,7 +77,7 @@ class PlanEmitter {
       }
     }
     emitTensors();
-    buffers.writeRegions(workspace_);
+    buffers.writeRegions(workspace_, schedule().inFlight);
     emitRankTable();
     emitSchedules();
     return success();
@@ -78,16 +86,14 @@ class PlanEmitter {
   plan::Plan takePlan() { return std::move(plan_); }
 
  private:
+  const StageSchedule& schedule() const { return place_.schedules[place_.block]; }
+
   void writeHeader(const Mesh& mesh) {
     plan_.set_format_version(kPlanFormatVersion);
     plan_.set_name(module_.getName() ? module_.getName()->str() : "step");
     plan_.set_mesh(mesh.print());
     plan_.set_ranks(mesh.ranks());
     plan_.set_pieces(mesh.pieces());
-    plan_.set_program("train");
-    if (auto decisions = module_->getAttrOfType<StringAttr>(kDecisionsAttr)) {
-      plan_.set_decisions(decisions.getValue().str());
-    }
   }
 
   void readRankTable() {
@@ -156,6 +162,8 @@ class PlanEmitter {
     instruction->set_location(locationOf(op->getLoc()));
     if (isCollective(op)) {
       emitCollective(op, instruction);
+    } else if (isa<ir::dist::SendOp, ir::dist::ReceiveOp>(op)) {
+      emitTransfer(op, instruction);
     } else {
       emitKernel(op, instruction);
     }
@@ -227,6 +235,23 @@ class PlanEmitter {
     }
   }
 
+  // As many messages may be under way as the earlier stage has pieces in flight: it sends a piece's activation after
+  // its forward, and awaits the piece's gradient before its backward ends. What is sent once per step needs room for
+  // one.
+  void emitTransfer(Operation* op, plan::Instruction* instruction) {
+    plan::Transfer* transfer = instruction->mutable_transfer();
+    const int64_t other = op->getAttrOfType<IntegerAttr>("block").getInt();
+    const StringRef function = op->getParentOfType<func::FuncOp>().getName();
+    const bool perPiece = function == "forward" || function == "backward";
+    transfer->set_send(isa<ir::dist::SendOp>(op));
+    transfer->set_channel(static_cast<uint32_t>(op->getAttrOfType<IntegerAttr>("channel").getInt()));
+    transfer->set_block(other);
+    transfer->set_capacity(perPiece ? place_.schedules[std::min(other, place_.block)].inFlight : 1);
+    if (!transfer->send()) {
+      transfer->set_mailbox(buffers_->mailbox(op->getResult(0), transfer->capacity()));
+    }
+  }
+
   // A column of the rank table with these values, found or added.
   int64_t column(std::vector<int64_t> values) {
     const auto it = std::find(columns_.begin(), columns_.end(), values);
@@ -271,7 +296,7 @@ class PlanEmitter {
     }
   }
 
-  // One stage: prologue, then forward and backward of each piece in order, then the update.
+  // Prologue, forward and backward of the pieces in the stage's order, then the update.
   void emitSchedules() {
     for (int64_t rank = 0; rank < plan_.ranks(); ++rank) {
       plan::RankSchedule* schedule = plan_.add_schedules();
@@ -281,14 +306,14 @@ class PlanEmitter {
             plan::Action* action = kind == plan::INIT ? schedule->add_init() : schedule->add_step();
             action->set_function(static_cast<uint32_t>(f));
             action->set_piece(piece);
+            action->set_slot(piece % this->schedule().inFlight);
           }
         }
       };
       add(plan::INIT, 0);
       add(plan::PROLOGUE, 0);
-      for (int64_t piece = 0; piece < plan_.pieces(); ++piece) {
-        add(plan::FORWARD, piece);
-        add(plan::BACKWARD, piece);
+      for (const StageAction& action : this->schedule().actions) {
+        add(action.backward ? plan::BACKWARD : plan::FORWARD, action.piece);
       }
       add(plan::UPDATE, 0);
     }
@@ -347,6 +372,7 @@ class PlanEmitter {
   }
 
   ModuleOp module_;
+  const BlockPlace& place_;
   plan::Plan plan_;
   std::vector<func::FuncOp> functions_;
   std::vector<plan::FunctionKind> kinds_;
@@ -358,17 +384,87 @@ class PlanEmitter {
   int64_t workspace_ = 0;
 };
 
-}  // namespace
-
-absl::StatusOr<plan::Plan> emitPlan(ModuleOp module) {
-  PlanEmitter emitter(module);
+absl::StatusOr<plan::Plan> emitBlock(ModuleOp block, const BlockPlace& place) {
+  PlanEmitter emitter(block, place);
   if (failed(emitter.run())) {
     return absl::InvalidArgumentError("the plan could not be emitted; see the diagnostics");
   }
-  plan::Plan plan = emitter.takePlan();
-  if (absl::Status status = validatePlan(plan); !status.ok()) {
-    return status;
+  return emitter.takePlan();
+}
+
+// Appends a block's slices, behind empty ones for the ranks before that have none.
+void addSlices(const plan::NamedTensor& tensor, int64_t before, plan::NamedTensor* made) {
+  const auto addNone = [&](int64_t count) {
+    for (int64_t rank = 0; rank < count; ++rank) {
+      plan::Slice* slice = made->add_slices();
+      slice->mutable_offset()->Resize(tensor.shape_size(), 0);
+      slice->mutable_valid()->Resize(tensor.shape_size(), 0);
+    }
+  };
+  addNone(before - made->slices_size());
+  made->mutable_slices()->MergeFrom(tensor.slices());
+}
+
+plan::NamedTensor tensorWithoutSlices(plan::NamedTensor tensor) {
+  tensor.clear_slices();
+  return tensor;
+}
+
+// What the host needs of a program with stages.
+plan::Plan joinBlocks(std::vector<plan::Plan> blocks) {
+  plan::Plan joined;
+  joined.set_format_version(kPlanFormatVersion);
+  joined.set_name(blocks[0].name());
+  joined.set_mesh("stages=" + std::to_string(blocks.size()) + " of " + blocks[0].mesh());
+  joined.set_pieces(blocks[0].pieces());
+  std::map<std::string, int> known;
+  int64_t ranks = 0;
+  for (const plan::Plan& block : blocks) {
+    for (const plan::NamedTensor& tensor : block.tensors()) {
+      const auto [it, added] = known.try_emplace(tensor.name(), joined.tensors_size());
+      if (added) {
+        plan::NamedTensor* made = joined.add_tensors();
+        *made = tensor;
+        made->clear_slices();
+        made->clear_buffer();
+      }
+      addSlices(tensor, ranks, joined.mutable_tensors(it->second));
+    }
+    ranks += block.ranks();
+    joined.mutable_memory()->set_peak_bytes(std::max(joined.memory().peak_bytes(), block.memory().peak_bytes()));
   }
+  joined.set_ranks(ranks);
+  for (plan::NamedTensor& tensor : *joined.mutable_tensors()) {
+    addSlices(tensorWithoutSlices(tensor), ranks, &tensor);
+  }
+  return joined;
+}
+
+}  // namespace
+
+absl::StatusOr<plan::Plan> emitPlan(ModuleOp module) {
+  const llvm::SmallVector<ModuleOp> blocks = blocksOf(module);
+  const auto stages = static_cast<int64_t>(blocks.size());
+  FailureOr<Mesh> mesh = meshOf(module);
+  if (failed(mesh)) {
+    return absl::InvalidArgumentError("the module has no mesh");
+  }
+  const bool backward = llvm::any_of(blocks, [](ModuleOp block) { return block.lookupSymbol("backward") != nullptr; });
+  WEFT_ASSIGN_OR_RETURN(const std::vector<StageSchedule> schedules,
+                        scheduleStages(textOption(module, "schedule", "1f1b"), stages, mesh->pieces(), backward));
+  std::vector<plan::Plan> plans;
+  for (int64_t block = 0; block < stages; ++block) {
+    WEFT_ASSIGN_OR_RETURN(plans.emplace_back(), emitBlock(blocks[block], {block, schedules}));
+  }
+  plan::Plan plan = stages == 1 ? std::move(plans[0]) : joinBlocks(plans);
+  for (int64_t block = 0; stages > 1 && block < stages; ++block) {
+    *plan.add_blocks() = std::move(plans[block]);
+  }
+  if (auto decisions = module->getAttrOfType<StringAttr>(kDecisionsAttr)) {
+    plan.set_decisions(decisions.getValue().str());
+  }
+  plan.set_program("train");
+  WEFT_RETURN_IF_ERROR(validatePlan(plan));
   return plan;
 }
 

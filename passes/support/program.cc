@@ -17,6 +17,14 @@ func::FuncOp initFunction(ModuleOp module) {
   return module.lookupSymbol<func::FuncOp>("init");
 }
 
+llvm::SmallVector<ModuleOp> blocksOf(ModuleOp module) {
+  llvm::SmallVector<ModuleOp> blocks(module.getOps<ModuleOp>());
+  if (blocks.empty()) {
+    blocks.push_back(module);
+  }
+  return blocks;
+}
+
 FailureOr<Mesh> meshOf(ModuleOp module) {
   auto attr = module->getAttrOfType<ir::dist::MeshAttr>("dist.mesh");
   if (!attr) {

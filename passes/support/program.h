@@ -24,6 +24,8 @@ inline constexpr char kStrategyAttr[] = "nn.strategy";
 inline constexpr char kUpdatesAttr[] = "nn.arg";
 inline constexpr char kPrologueAttr[] = "nn.prologue";
 inline constexpr char kGradientOfAttr[] = "nn.gradient_of";
+inline constexpr char kUserStageAttr[] = "nn.stage";  // what the user wrote
+inline constexpr char kStageAttr[] = "dist.stage";    // of every operator, from decide on
 inline constexpr char kDecisionsAttr[] = "dist.decisions";
 inline constexpr char kStateAttr[] = "dist.state";
 inline constexpr char kPhaseDoneAttr[] = "dist.phase";  // the last phase that ran
@@ -31,6 +33,10 @@ inline constexpr char kPhaseDoneAttr[] = "dist.phase";  // the last phase that r
 // The functions @step and @init of a module; null if absent.
 mlir::func::FuncOp stepFunction(mlir::ModuleOp module);
 mlir::func::FuncOp initFunction(mlir::ModuleOp module);
+
+// The programs of the blocks of ranks in the local state: the modules @block0, @block1, ... inside, or the module
+// itself where one block owns everything.
+llvm::SmallVector<mlir::ModuleOp> blocksOf(mlir::ModuleOp module);
 
 // The mesh of the module; an error on the module op if it is missing or malformed.
 mlir::FailureOr<Mesh> meshOf(mlir::ModuleOp module);

@@ -39,45 +39,28 @@ absl::Status unknownTensor(const plan::Plan& plan, const std::string& name) {
   return absl::NotFoundError(absl::StrCat("no tensor '", name, "' in this program; it has ", known));
 }
 
-}  // namespace
-
-struct Executor::Impl {
-  enum class Work { kNone, kPrepare, kInit, kStep, kStop };
-
-  plan::Plan plan;
-  ExecutorOptions options;
-  const KernelRegistry* kernels = nullptr;
-  std::unique_ptr<InprocWorld> world;
-  std::vector<std::unique_ptr<InprocCommunicator>> communicators;
-  std::vector<std::unique_ptr<Rank>> ranks;
-  std::vector<std::thread> threads;
-  int64_t mostTensors = 0;
-  int64_t mostStaging = 0;
-  std::map<std::string, int> tensors;  // index by name
-
-  // Work is handed to all threads at once; they report when done.
-  std::mutex mutex;
-  std::condition_variable start;
-  std::condition_variable finished;
-  Work work = Work::kNone;
-  uint64_t turn = 0;
-  int64_t running = 0;
-  absl::Status error;
-
-  ~Impl() {
-    if (!threads.empty()) {
-      dispatch(Work::kStop).IgnoreError();
-      for (std::thread& thread : threads) {
-        thread.join();
-      }
+// One block's ranks: all of them, or those that own a pipeline stage.
+struct Block {
+  Block(const plan::Plan& ofBlock, int64_t first, const InprocOptions& options)
+      : plan(ofBlock), firstRank(first), world(ofBlock.ranks(), options) {
+    for (int i = 0; i < plan.tensors_size(); ++i) {
+      tensors[plan.tensors(i).name()] = i;
     }
+  }
+
+  const plan::NamedTensor* find(const std::string& name) const {
+    const auto it = tensors.find(name);
+    return it == tensors.end() ? nullptr : &plan.tensors(it->second);
+  }
+  const plan::Buffer& bufferOf(const plan::NamedTensor& tensor) const {
+    return plan.buffers(static_cast<int>(tensor.buffer()));
   }
 
   // Meeting places for every group, and what room the collectives need besides, so that none allocates in a step.
   void prepareGroups() {
     for (const plan::GroupSet& set : plan.group_sets()) {
       for (const auto& group : set.groups()) {
-        world->prepare({group.ranks().begin(), group.ranks().end()});
+        world.prepare({group.ranks().begin(), group.ranks().end()});
       }
     }
     for (const plan::Function& function : plan.functions()) {
@@ -117,6 +100,47 @@ struct Executor::Impl {
     return {buffer.memory(), begin, begin + operand.piece_stride() * (plan.pieces() - 1) + buffer.bytes()};
   }
 
+  const plan::Plan& plan;
+  int64_t firstRank;
+  InprocWorld world;
+  int64_t mostTensors = 0;
+  int64_t mostStaging = 0;
+  std::map<std::string, int> tensors;  // index by name
+};
+
+}  // namespace
+
+struct Executor::Impl {
+  enum class Work { kNone, kPrepare, kInit, kStep, kStop };
+
+  plan::Plan plan;
+  ExecutorOptions options;
+  const KernelRegistry* kernels = nullptr;
+  std::vector<std::unique_ptr<Block>> blocks;
+  Channels channels;
+  std::vector<std::unique_ptr<InprocCommunicator>> communicators;
+  std::vector<std::unique_ptr<Rank>> ranks;
+  std::vector<std::thread> threads;
+  std::map<std::string, int> tensors;  // of the whole plan: index by name
+
+  // Work is handed to all threads at once; they report when done.
+  std::mutex mutex;
+  std::condition_variable start;
+  std::condition_variable finished;
+  Work work = Work::kNone;
+  uint64_t turn = 0;
+  int64_t running = 0;
+  absl::Status error;
+
+  ~Impl() {
+    if (!threads.empty()) {
+      dispatch(Work::kStop).IgnoreError();
+      for (std::thread& thread : threads) {
+        thread.join();
+      }
+    }
+  }
+
   void startThreads() {
     const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     const int share = std::max(1, cores / static_cast<int>(plan.ranks()));
@@ -152,7 +176,7 @@ struct Executor::Impl {
         --running;
       }
       if (!status.ok()) {
-        world->abort();
+        abort();
       }
       finished.notify_one();
       if (mine == Work::kStop) {
@@ -161,8 +185,18 @@ struct Executor::Impl {
     }
   }
 
+  void abort() {
+    for (const auto& block : blocks) {
+      block->world.abort();
+    }
+    channels.abort();
+  }
+
+  const Block& blockOf(int64_t rank) const { return *blocks[blocks.size() == 1 ? 0 : rank / blocks[0]->plan.ranks()]; }
+
   absl::Status perform(int64_t rank, Work mine) {
-    const plan::RankSchedule& schedule = plan.schedules(static_cast<int>(rank));
+    const Block& block = blockOf(rank);
+    const plan::RankSchedule& schedule = block.plan.schedules(static_cast<int>(rank - block.firstRank));
     switch (mine) {
       case Work::kPrepare:
         return ranks[rank]->prepare(*kernels);
@@ -198,14 +232,44 @@ struct Executor::Impl {
   }
 
   absl::Status allocate() {
+    const InprocOptions inproc = {options.timeout};
+    if (plan.blocks_size() == 0) {
+      blocks.push_back(std::make_unique<Block>(plan, 0, inproc));
+    }
+    for (const plan::Plan& block : plan.blocks()) {
+      blocks.push_back(std::make_unique<Block>(block, static_cast<int64_t>(blocks.size()) * block.ranks(), inproc));
+    }
     const std::unique_ptr<Device> device = cpuDevice();
-    for (int64_t rank = 0; rank < plan.ranks(); ++rank) {
-      communicators.push_back(std::make_unique<InprocCommunicator>(*world, rank));
-      communicators.back()->reserve(mostTensors, mostStaging);
-      ranks.push_back(std::make_unique<Rank>(plan, rank, *communicators.back(), options.profile));
-      WEFT_RETURN_IF_ERROR(ranks.back()->memory().allocate(*device, *options.store));
+    for (const auto& block : blocks) {
+      block->prepareGroups();
+      for (int64_t rank = 0; rank < block->plan.ranks(); ++rank) {
+        communicators.push_back(std::make_unique<InprocCommunicator>(block->world, rank));
+        communicators.back()->reserve(block->mostTensors, block->mostStaging);
+        const RankSurroundings around = {communicators.back().get(), &channels, block->firstRank, options.timeout};
+        ranks.push_back(std::make_unique<Rank>(block->plan, rank, around, options.profile));
+        WEFT_RETURN_IF_ERROR(ranks.back()->memory().allocate(*device, *options.store));
+        addChannels(*block, rank);
+      }
     }
     return absl::OkStatus();
+  }
+
+  // The receivers own the mailboxes.
+  void addChannels(const Block& block, int64_t rank) {
+    for (const plan::Function& function : block.plan.functions()) {
+      for (const plan::Instruction& instruction : function.instructions()) {
+        if (instruction.has_transfer() && !instruction.transfer().send()) {
+          const plan::Transfer& transfer = instruction.transfer();
+          const int64_t bytes = block.plan.buffers(static_cast<int>(instruction.outputs(0).buffer())).bytes();
+          char* const mailbox = ranks[block.firstRank + rank]->memory().buffer(transfer.mailbox());
+          channels.add(transfer.channel(), rank, std::make_unique<Channel>(mailbox, bytes, transfer.capacity()));
+        }
+      }
+    }
+  }
+
+  char* bufferOf(const Block& block, const plan::NamedTensor& tensor, int64_t rank) const {
+    return ranks[block.firstRank + rank]->memory().buffer(tensor.buffer());
   }
 };
 
@@ -225,8 +289,6 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::create(plan::Plan plan, cons
   for (int i = 0; i < impl->plan.tensors_size(); ++i) {
     impl->tensors[impl->plan.tensors(i).name()] = i;
   }
-  impl->world = std::make_unique<InprocWorld>(impl->plan.ranks(), InprocOptions{options.timeout});
-  impl->prepareGroups();
   WEFT_RETURN_IF_ERROR(impl->allocate());
   impl->startThreads();
   WEFT_RETURN_IF_ERROR(impl->dispatch(Impl::Work::kPrepare));
@@ -254,7 +316,9 @@ const plan::NamedTensor* Executor::findTensor(const std::string& name) const {
 }
 
 void* Executor::rankBuffer(const plan::NamedTensor& tensor, int64_t rank) const {
-  return impl_->ranks[rank]->memory().buffer(tensor.buffer());
+  const Block& block = impl_->blockOf(rank);
+  const plan::NamedTensor* local = block.find(tensor.name());
+  return local == nullptr ? nullptr : impl_->bufferOf(block, *local, rank - block.firstRank);
 }
 
 std::shared_ptr<ParameterStore> Executor::store() const {
@@ -278,9 +342,11 @@ absl::Status Executor::writeTensor(const std::string& name, const void* data, si
     return absl::InvalidArgumentError(
         absl::StrCat("tensor '", name, "' has ", globalBytes(*tensor), " bytes, ", bytes, " were given"));
   }
-  for (int64_t rank = 0; rank < impl_->plan.ranks(); ++rank) {
-    scatterSlice(*tensor, impl_->plan.buffers(static_cast<int>(tensor->buffer())), rank, data,
-                 static_cast<char*>(rankBuffer(*tensor, rank)));
+  for (const auto& block : impl_->blocks) {
+    const plan::NamedTensor* local = block->find(name);
+    for (int64_t rank = 0; local != nullptr && rank < block->plan.ranks(); ++rank) {
+      scatterSlice(*local, block->bufferOf(*local), rank, data, impl_->bufferOf(*block, *local, rank));
+    }
   }
   return absl::OkStatus();
 }
@@ -303,8 +369,12 @@ absl::Status Executor::writeSlice(const std::string& name, int64_t rank, const v
     return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " holds ", sliceBytes(tensor, rank),
                                                    " bytes of tensor '", name, "', ", bytes, " were given"));
   }
-  writeLocal(tensor, impl_->plan.buffers(static_cast<int>(tensor.buffer())), rank, data,
-             static_cast<char*>(rankBuffer(tensor, rank)));
+  const Block& block = impl_->blockOf(rank);
+  const plan::NamedTensor* local = block.find(name);
+  if (local != nullptr) {
+    const int64_t place = rank - block.firstRank;
+    writeLocal(*local, block.bufferOf(*local), place, data, impl_->bufferOf(block, *local, place));
+  }
   return absl::OkStatus();
 }
 
@@ -314,16 +384,22 @@ absl::StatusOr<std::vector<char>> Executor::readTensor(const std::string& name) 
     return unknownTensor(impl_->plan, name);
   }
   std::vector<char> data(globalBytes(*tensor));
-  std::set<std::vector<int64_t>> done;
-  for (int64_t rank = 0; rank < impl_->plan.ranks(); ++rank) {
-    const plan::Slice& slice = tensor->slices(static_cast<int>(rank));
-    // Replicas hold the same elements; the first is taken.
-    if (done.insert({slice.offset().begin(), slice.offset().end()}).second) {
-      gatherSlice(*tensor, impl_->plan.buffers(static_cast<int>(tensor->buffer())), rank,
-                  static_cast<const char*>(rankBuffer(*tensor, rank)), data.data());
+  // Replicas hold the same elements; the first is taken, of the first block that has the tensor.
+  for (const auto& block : impl_->blocks) {
+    const plan::NamedTensor* local = block->find(name);
+    if (local == nullptr) {
+      continue;
     }
+    std::set<std::vector<int64_t>> done;
+    for (int64_t rank = 0; rank < block->plan.ranks(); ++rank) {
+      const plan::Slice& slice = local->slices(static_cast<int>(rank));
+      if (done.insert({slice.offset().begin(), slice.offset().end()}).second) {
+        gatherSlice(*local, block->bufferOf(*local), rank, impl_->bufferOf(*block, *local, rank), data.data());
+      }
+    }
+    return data;
   }
-  return data;
+  return absl::InternalError(absl::StrCat("no block holds tensor '", name, "'"));
 }
 
 absl::StatusOr<double> Executor::readScalar(const std::string& name) const {

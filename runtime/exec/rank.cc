@@ -37,8 +37,12 @@ Reduction reductionOf(plan::Reduction reduction) {
 
 }  // namespace
 
-Rank::Rank(const plan::Plan& plan, int64_t rank, Communicator& communicator, bool profile)
-    : plan_(plan), rank_(rank), communicator_(communicator), memory_(plan, rank), profiling_(profile) {}
+Rank::Rank(const plan::Plan& plan, int64_t rank, const RankSurroundings& surroundings, bool profile)
+    : plan_(plan),
+      rank_(rank),
+      around_(surroundings),
+      memory_(plan, rank, surroundings.firstRank + rank),
+      profiling_(profile) {}
 
 int64_t Rank::tableValue(int64_t column) const {
   return plan_.rank_table().values(static_cast<int>(rank_ * plan_.rank_table().columns() + column));
@@ -73,6 +77,13 @@ absl::Status Rank::prepareInstruction(const plan::Instruction& instruction, cons
   if (instruction.has_collective()) {
     prepareCollective(instruction, prepared);
     return absl::OkStatus();
+  }
+  if (instruction.has_transfer()) {
+    prepared.channel =
+        around_.channels == nullptr ? nullptr : around_.channels->find(instruction.transfer().channel(), rank_);
+    return prepared.channel != nullptr
+               ? absl::OkStatus()
+               : absl::InternalError(absl::StrCat("no channel ", instruction.transfer().channel()));
   }
   return prepareKernel(instruction, kernels, prepared);
 }
@@ -169,6 +180,9 @@ absl::Status Rank::runInstruction(Prepared& prepared, const plan::Action& action
   if (prepared.source->has_collective()) {
     return runCollective(prepared);
   }
+  if (prepared.channel != nullptr) {
+    return runTransfer(prepared);
+  }
   for (size_t i = 0; i < prepared.scalars.size(); ++i) {
     prepared.scalars[i] = prepared.scalarBases[i] + action.piece() * prepared.pieceFactors[i];
   }
@@ -180,6 +194,11 @@ absl::Status Rank::runInstruction(Prepared& prepared, const plan::Action& action
   return prepared.kernel->run(arguments);
 }
 
+absl::Status Rank::runTransfer(Prepared& prepared) {
+  return prepared.source->transfer().send() ? prepared.channel->send(prepared.inputPointers[0], around_.timeout)
+                                            : prepared.channel->receive(prepared.outputPointers[0], around_.timeout);
+}
+
 absl::Status Rank::runCollective(Prepared& prepared) {
   for (size_t i = 0; i < prepared.tensors.size(); ++i) {
     prepared.tensors[i].input = prepared.inputPointers[i];
@@ -188,21 +207,24 @@ absl::Status Rank::runCollective(Prepared& prepared) {
   const plan::Collective& collective = prepared.source->collective();
   switch (collective.kind()) {
     case plan::ALL_REDUCE:
-      return communicator_.allReduce(prepared.group, prepared.tensors, reductionOf(collective.reduction()));
+      return around_.communicator->allReduce(prepared.group, prepared.tensors, reductionOf(collective.reduction()));
     case plan::ALL_GATHER:
-      return communicator_.allGather(prepared.group, prepared.tensors);
+      return around_.communicator->allGather(prepared.group, prepared.tensors);
     case plan::REDUCE_SCATTER:
-      return communicator_.reduceScatter(prepared.group, prepared.tensors, reductionOf(collective.reduction()));
+      return around_.communicator->reduceScatter(prepared.group, prepared.tensors, reductionOf(collective.reduction()));
     case plan::ALL_TO_ALL:
-      return communicator_.allToAll(prepared.group, prepared.tensors);
+      return around_.communicator->allToAll(prepared.group, prepared.tensors);
     default:
-      return communicator_.permute(prepared.permuteSource, prepared.tensors);
+      return around_.communicator->permute(prepared.permuteSource, prepared.tensors);
   }
 }
 
 std::string Rank::describe(const plan::Instruction& instruction) const {
-  const std::string what =
-      instruction.has_collective() ? plan::CollectiveKind_Name(instruction.collective().kind()) : instruction.kernel();
+  const std::string what = instruction.has_collective() ? plan::CollectiveKind_Name(instruction.collective().kind())
+                           : instruction.has_transfer()
+                               ? absl::StrCat(instruction.transfer().send() ? "send to" : "receive from", " block ",
+                                              instruction.transfer().block())
+                               : instruction.kernel();
   std::string where;
   if (static_cast<int>(instruction.location()) < plan_.locations_size()) {
     const plan::Location& location = plan_.locations(static_cast<int>(instruction.location()));
@@ -215,14 +237,14 @@ absl::Status Rank::located(const absl::Status& status, const plan::Instruction& 
   if (absl::IsAborted(status)) {
     return status;
   }
-  return absl::Status(status.code(),
-                      absl::StrCat("rank ", rank_, ", ", describe(instruction), ": ", std::string(status.message())));
+  return absl::Status(status.code(), absl::StrCat("rank ", globalRank(), ", ", describe(instruction), ": ",
+                                                  std::string(status.message())));
 }
 
 std::string Rank::standing() const {
   const plan::Instruction* instruction = current_.load(std::memory_order_relaxed);
-  return instruction == nullptr ? absl::StrCat("rank ", rank_, " is not in a step")
-                                : absl::StrCat("rank ", rank_, " is at ", describe(*instruction));
+  return instruction == nullptr ? absl::StrCat("rank ", globalRank(), " is not in a step")
+                                : absl::StrCat("rank ", globalRank(), " is at ", describe(*instruction));
 }
 
 }  // namespace weft

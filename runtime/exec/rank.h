@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/kernel.h"
+#include "runtime/comm/channel.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/exec/rank_memory.h"
 #include "runtime/plan/plan.pb.h"
@@ -21,9 +22,18 @@ struct ProfileEvent {
   std::chrono::steady_clock::time_point end;
 };
 
+// What a rank shares with others.
+struct RankSurroundings {
+  Communicator* communicator = nullptr;  // to the ranks of its block
+  const Channels* channels = nullptr;    // to other blocks; null without pipeline stages
+  int64_t firstRank = 0;                 // of its block among all ranks
+  std::chrono::milliseconds timeout{0};  // of channels
+};
+
 class Rank {
  public:
-  Rank(const plan::Plan& plan, int64_t rank, Communicator& communicator, bool profile);
+  // `rank`: within the plan, which is one block's where there are pipeline stages.
+  Rank(const plan::Plan& plan, int64_t rank, const RankSurroundings& surroundings, bool profile);
 
   // To be filled before `prepare`.
   RankMemory& memory() { return memory_; }
@@ -64,6 +74,7 @@ class Rank {
     std::vector<CollectiveTensor> tensors;
     std::vector<int64_t> group;
     int64_t permuteSource = -1;
+    Channel* channel = nullptr;
   };
 
   absl::StatusOr<Place> place(const plan::Operand& operand) const;
@@ -74,13 +85,15 @@ class Rank {
   void prepareCollective(const plan::Instruction& instruction, Prepared& prepared);
   absl::Status runInstruction(Prepared& prepared, const plan::Action& action);
   absl::Status runCollective(Prepared& prepared);
+  absl::Status runTransfer(Prepared& prepared);
+  int64_t globalRank() const { return around_.firstRank + rank_; }
   std::string describe(const plan::Instruction& instruction) const;
   absl::Status located(const absl::Status& status, const plan::Instruction& instruction) const;
   int64_t tableValue(int64_t column) const;
 
   const plan::Plan& plan_;
   int64_t rank_;
-  Communicator& communicator_;
+  RankSurroundings around_;
   RankMemory memory_;
   std::vector<std::vector<Prepared>> functions_;
   std::atomic<const plan::Instruction*> current_{nullptr};

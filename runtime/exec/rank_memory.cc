@@ -54,15 +54,15 @@ absl::Status RankMemory::allocate(Device& device, const ParameterStore& store) {
 
 absl::Status RankMemory::takeFrom(const ParameterStore& store) {
   for (const plan::NamedTensor& tensor : plan_.tensors()) {
-    const StoredTensor* found = isStored(plan_, tensor) ? store.find(tensor.name(), rank_) : nullptr;
+    const StoredTensor* found = isStored(plan_, tensor) ? store.find(tensor.name(), globalRank_) : nullptr;
     if (found == nullptr) {
       continue;
     }
     const std::string place = placeOf(plan_, tensor, rank_);
     if (place != found->place) {
-      return absl::FailedPreconditionError(absl::StrCat("'", tensor.name(), "' lies on rank ", rank_, " as ", place,
-                                                        " in program ", programOf(plan_), " but as ", found->place,
-                                                        " in the store, from program ", found->program,
+      return absl::FailedPreconditionError(absl::StrCat("'", tensor.name(), "' lies on rank ", globalRank_, " as ",
+                                                        place, " in program ", programOf(plan_), " but as ",
+                                                        found->place, " in the store, from program ", found->program,
                                                         "; give it the same layout in both (CompileOptions::layouts)"));
     }
     const plan::Buffer& buffer = plan_.buffers(static_cast<int>(tensor.buffer()));
@@ -86,7 +86,7 @@ absl::StatusOr<char*> RankMemory::region(plan::MemoryClass memory, int64_t bytes
   if (!made.ok()) {
     return absl::Status(
         made.status().code(),
-        absl::StrCat("rank ", rank_, ", region ", plan::MemoryClass_Name(memory), ": ",
+        absl::StrCat("rank ", globalRank_, ", region ", plan::MemoryClass_Name(memory), ": ",
                      std::string(made.status().message()), " (the plan needs ", plan_.memory().peak_bytes(),
                      " on each of ", plan_.ranks(), " ranks); compile for more devices or with a memory limit"));
   }
@@ -192,7 +192,7 @@ absl::Status RankMemory::checkReach(const plan::Operand& operand) const {
 void RankMemory::share(ParameterStore& store) {
   for (const plan::NamedTensor& tensor : plan_.tensors()) {
     if (isStored(plan_, tensor) && !isShared(tensor.buffer())) {
-      store.add(tensor.name(), rank_, {buffer(tensor.buffer()), placeOf(plan_, tensor, rank_), programOf(plan_)});
+      store.add(tensor.name(), globalRank_, {buffer(tensor.buffer()), placeOf(plan_, tensor, rank_), programOf(plan_)});
     }
   }
   for (std::unique_ptr<Region>& region : stored_) {

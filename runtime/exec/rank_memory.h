@@ -14,8 +14,10 @@ namespace weft {
 
 class RankMemory {
  public:
-  // The plan must be valid and outlive this object.
-  RankMemory(const plan::Plan& plan, int64_t rank) : plan_(plan), rank_(rank) {}
+  // `rank`: of the plan; `globalRank`: of the whole program, where the plan is one block's. The plan must be valid and
+  // outlive this object.
+  RankMemory(const plan::Plan& plan, int64_t rank, int64_t globalRank)
+      : plan_(plan), rank_(rank), globalRank_(globalRank) {}
 
   // Gets the regions and fills the constants. Parameters and state that the store holds by name are taken from there;
   // of those classes only the rest is allocated then. Errors: the device has not that much memory; the store's tensor
@@ -57,6 +59,7 @@ class RankMemory {
 
   const plan::Plan& plan_;
   int64_t rank_;
+  int64_t globalRank_;
   std::vector<Extent> extents_[plan::MemoryClass_ARRAYSIZE];
   std::vector<char*> buffers_;
   std::vector<bool> shared_;

@@ -17,7 +17,15 @@ std::string collectiveKindName(plan::CollectiveKind kind) {
   return lower(plan::CollectiveKind_Name(kind));
 }
 
-PlanStatistics statisticsOf(const plan::Plan& plan) {
+namespace {
+
+void countSend(const plan::Plan& plan, const plan::Instruction& instruction, int64_t calls, CollectiveCount& count) {
+  count.calls += calls;
+  count.tensors += calls;
+  count.bytesReceived += calls * plan.buffers(static_cast<int>(instruction.inputs(0).buffer())).bytes();
+}
+
+PlanStatistics statisticsOfBlock(const plan::Plan& plan) {
   PlanStatistics statistics;
   std::vector<int64_t> calls(plan.functions_size(), 0);
   if (plan.schedules_size() > 0) {
@@ -28,6 +36,10 @@ PlanStatistics statisticsOf(const plan::Plan& plan) {
   for (int f = 0; f < plan.functions_size(); ++f) {
     for (const plan::Instruction& instruction : plan.functions(f).instructions()) {
       statistics.flops += instruction.flops() * calls[f];
+      if (instruction.has_transfer() && instruction.transfer().send()) {
+        countSend(plan, instruction, calls[f], statistics.collectives["send"]);
+        ++statistics.byFunction[plan.functions(f).name()]["send"];
+      }
       if (!instruction.has_collective()) {
         continue;
       }
@@ -45,6 +57,51 @@ PlanStatistics statisticsOf(const plan::Plan& plan) {
     statistics.memory[lower(plan::MemoryClass_Name(region.memory()))] += region.bytes() * region.slots();
   }
   statistics.peakBytes = plan.memory().peak_bytes();
+  return statistics;
+}
+
+void add(const PlanStatistics& block, const std::string& prefix, PlanStatistics& sum) {
+  for (const auto& [kind, count] : block.collectives) {
+    CollectiveCount& all = sum.collectives[kind];
+    all.calls += count.calls;
+    all.tensors += count.tensors;
+    all.bytesReceived += count.bytesReceived;
+    all.seconds += count.seconds;
+  }
+  for (const auto& [function, counts] : block.byFunction) {
+    sum.byFunction[prefix + function] = counts;
+  }
+  sum.flops += block.flops;
+  if (block.peakBytes > sum.peakBytes) {
+    sum.memory = block.memory;
+    sum.peakBytes = block.peakBytes;
+  }
+}
+
+}  // namespace
+
+std::vector<const plan::Plan*> blocksOf(const plan::Plan& plan) {
+  std::vector<const plan::Plan*> blocks;
+  for (const plan::Plan& block : plan.blocks()) {
+    blocks.push_back(&block);
+  }
+  return blocks.empty() ? std::vector<const plan::Plan*>{&plan} : blocks;
+}
+
+int64_t plannedBytes(const plan::Plan& plan) {
+  int64_t bytes = 0;
+  for (const plan::Plan* block : blocksOf(plan)) {
+    bytes += block->memory().peak_bytes() * block->ranks();
+  }
+  return bytes;
+}
+
+PlanStatistics statisticsOf(const plan::Plan& plan) {
+  PlanStatistics statistics;
+  const std::vector<const plan::Plan*> blocks = blocksOf(plan);
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    add(statisticsOfBlock(*blocks[b]), blocks.size() == 1 ? "" : "block" + std::to_string(b) + ".", statistics);
+  }
   return statistics;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "runtime/plan/plan.pb.h"
 
@@ -24,7 +25,13 @@ struct PlanStatistics {
   int64_t peakBytes = 0;                                             // per rank
 };
 
+// With pipeline stages: collectives, transfers ("send") and arithmetic of one rank of every stage together, functions
+// as "block0.forward"; memory of the stage that needs most.
 PlanStatistics statisticsOf(const plan::Plan& plan);
+// The plans of the blocks of ranks that own the stages; the plan itself without stages.
+std::vector<const plan::Plan*> blocksOf(const plan::Plan& plan);
+// Planned bytes of all ranks together.
+int64_t plannedBytes(const plan::Plan& plan);
 // "all_reduce", ...
 std::string collectiveKindName(plan::CollectiveKind kind);
 

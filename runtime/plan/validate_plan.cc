@@ -227,7 +227,30 @@ class Validator {
     if (instruction.has_collective()) {
       return checkCollective(instruction);
     }
+    if (instruction.has_transfer()) {
+      return checkTransfer(instruction);
+    }
     return instruction.kernel().empty() ? bad(label, " is neither a kernel nor a collective") : absl::OkStatus();
+  }
+
+  absl::Status checkTransfer(const plan::Instruction& instruction) {
+    const plan::Transfer& transfer = instruction.transfer();
+    if (instruction.inputs_size() != (transfer.send() ? 1 : 0) ||
+        instruction.outputs_size() != (transfer.send() ? 0 : 1) || transfer.capacity() < 1 ||
+        transfer.capacity() > kMaxRanks) {
+      return bad(instruction.label(), " is a transfer of ", instruction.inputs_size(), " inputs, ",
+                 instruction.outputs_size(), " outputs and room for ", transfer.capacity(), " messages");
+    }
+    if (transfer.send()) {
+      return absl::OkStatus();
+    }
+    const int64_t bytes = plan_.buffers(static_cast<int>(instruction.outputs(0).buffer())).bytes();
+    if (transfer.mailbox() >= static_cast<uint32_t>(plan_.buffers_size()) ||
+        plan_.buffers(static_cast<int>(transfer.mailbox())).bytes() != bytes * transfer.capacity()) {
+      return bad(instruction.label(), " receives messages of ", bytes, " bytes in mailbox ", transfer.mailbox(),
+                 ", which has not room for ", transfer.capacity());
+    }
+    return absl::OkStatus();
   }
 
   absl::Status checkCollective(const plan::Instruction& instruction) {
@@ -330,10 +353,90 @@ class Validator {
   std::set<std::string> names_;
 };
 
+// Every channel has one sender and one receiver in the blocks that they name, of the same size.
+absl::Status matchTransfers(const plan::Plan& plan) {
+  struct End {
+    int64_t block = -1;
+    int64_t other = -1;
+    int64_t bytes = 0;
+    int64_t capacity = 0;
+  };
+  std::map<uint32_t, End> ends[2];
+  for (int b = 0; b < plan.blocks_size(); ++b) {
+    const plan::Plan& block = plan.blocks(b);
+    for (const plan::Function& function : block.functions()) {
+      for (const plan::Instruction& instruction : function.instructions()) {
+        if (!instruction.has_transfer()) {
+          continue;
+        }
+        const plan::Transfer& transfer = instruction.transfer();
+        const plan::Operand& operand = transfer.send() ? instruction.inputs(0) : instruction.outputs(0);
+        const End end = {b, transfer.block(), block.buffers(static_cast<int>(operand.buffer())).bytes(),
+                         transfer.capacity()};
+        if (!ends[transfer.send() ? 1 : 0].emplace(transfer.channel(), end).second) {
+          return bad("channel ", transfer.channel(), " has two ", transfer.send() ? "senders" : "receivers");
+        }
+      }
+    }
+  }
+  for (const auto& [channel, sender] : ends[1]) {
+    const auto it = ends[0].find(channel);
+    if (it == ends[0].end() || it->second.block != sender.other || it->second.other != sender.block ||
+        it->second.bytes != sender.bytes || it->second.capacity != sender.capacity) {
+      return bad("channel ", channel, " from block ", sender.block, " to ", sender.other, " of ", sender.bytes,
+                 " bytes has no receiver that fits");
+    }
+  }
+  return ends[0].size() == ends[1].size() ? absl::OkStatus() : bad("a channel has a receiver, but no sender");
+}
+
+// What the host sees of the blocks' tensors: shapes as there, a slice for every rank.
+absl::Status checkJoinedTensors(const plan::Plan& plan) {
+  std::map<std::string, const plan::NamedTensor*> joined;
+  for (const plan::NamedTensor& tensor : plan.tensors()) {
+    if (!joined.emplace(tensor.name(), &tensor).second || tensor.slices_size() != plan.ranks()) {
+      return bad("tensor '", tensor.name(), "' stands there twice or has ", tensor.slices_size(), " slices for ",
+                 plan.ranks(), " ranks");
+    }
+    for (const plan::Slice& slice : tensor.slices()) {
+      if (slice.offset_size() != tensor.shape_size() || slice.valid_size() != tensor.shape_size()) {
+        return bad("tensor '", tensor.name(), "' has a slice of ", slice.offset_size(), " dimensions");
+      }
+    }
+  }
+  for (const plan::Plan& block : plan.blocks()) {
+    for (const plan::NamedTensor& tensor : block.tensors()) {
+      const auto it = joined.find(tensor.name());
+      if (it == joined.end() || it->second->type() != tensor.type() ||
+          !std::equal(tensor.shape().begin(), tensor.shape().end(), it->second->shape().begin(),
+                      it->second->shape().end())) {
+        return bad("tensor '", tensor.name(), "' of a block is unknown outside it, or of another type or shape");
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status validatePlan(const plan::Plan& plan) {
-  return Validator(plan).run();
+  if (plan.blocks_size() == 0) {
+    return Validator(plan).run();
+  }
+  int64_t ranks = 0;
+  for (const plan::Plan& block : plan.blocks()) {
+    if (block.blocks_size() > 0 || block.pieces() != plan.pieces() || block.ranks() != plan.blocks(0).ranks()) {
+      return bad("a block of ", block.ranks(), " ranks and ", block.pieces(), " pieces among blocks of ",
+                 plan.blocks(0).ranks(), " ranks and ", plan.pieces(), " pieces");
+    }
+    WEFT_RETURN_IF_ERROR(Validator(block).run());
+    ranks += block.ranks();
+  }
+  if (ranks != plan.ranks()) {
+    return bad("blocks of ", ranks, " ranks together, ", plan.ranks(), " in all");
+  }
+  WEFT_RETURN_IF_ERROR(matchTransfers(plan));
+  return checkJoinedTensors(plan);
 }
 
 }  // namespace weft

@@ -29,6 +29,7 @@ constexpr int64_t kContext = 6;
 struct GptCase {
   int64_t batch = 0;
   CompileOptions options;
+  int64_t stages = 1;
   std::string mesh;  // as text, for messages
   std::string text;
 };
@@ -59,11 +60,14 @@ absl::StatusOr<GptCase> gptCase(uint64_t seed) {
   made.options.zero = generator() % 2 == 0 ? 0 : static_cast<int>(1 + generator() % 3);
   made.options.regather = generator() % 2 == 0;
   made.options.clipNorm = 0.5;
+  made.stages = static_cast<int64_t>(1 + generator() % 4);
+  made.options.schedule = generator() % 2 == 0 ? "1f1b" : "gpipe";
   made.options.gradientOutputs = true;
   made.options.mesh = meshText(axes, 1);
   made.mesh = meshText(axes, made.options.micro);
   WEFT_ASSIGN_OR_RETURN(const std::string plain, gptModule(made.batch, made.options));
-  WEFT_ASSIGN_OR_RETURN(made.text, withRandomStrategies(plain, {axes, made.options.micro, made.batch}, generator));
+  WEFT_ASSIGN_OR_RETURN(made.text,
+                        withRandomStrategies(plain, {axes, made.options.micro, made.batch, made.stages}, generator));
   return made;
 }
 
@@ -95,8 +99,8 @@ TEST(GptEquivalenceTest, AnyRanksGiveTheOneRankAnswer) {
   for (uint64_t seed = firstSeed; seed <= lastSeed; ++seed) {
     const absl::StatusOr<GptCase> made = gptCase(seed);
     ASSERT_TRUE(made.ok()) << "seed " << seed << ": " << made.status();
-    SCOPED_TRACE(
-        absl::StrCat("seed ", seed, ", mesh ", made->mesh, ", zero ", made->options.zero, ", batch ", made->batch));
+    SCOPED_TRACE(absl::StrCat("seed ", seed, ", stages ", made->stages, ", mesh ", made->mesh, ", zero ",
+                              made->options.zero, ", batch ", made->batch));
     if (firstSeed == lastSeed) {
       std::cout << made->text << "\n";
     }

@@ -31,6 +31,7 @@ class Decorator {
     if (!module) {
       return absl::InvalidArgumentError("no module:\n" + plain);
     }
+    cutStages(*module);
     absl::Status status;
     module->walk([&](mlir::Operation* op) {
       if (mlir::isa<ir::OperatorInterface>(op) && generator_() % 100 < percent && status.ok()) {
@@ -45,6 +46,22 @@ class Decorator {
   }
 
  private:
+  // At random places: operators read only what stands before them. Each stage has a few operators, so that it keeps one
+  // when others are folded.
+  void cutStages(mlir::ModuleOp module) {
+    int64_t stage = 0;
+    int64_t onStage = 0;
+    module.walk([&](mlir::Operation* op) {
+      if (!mlir::isa<ir::OperatorInterface>(op)) {
+        return;
+      }
+      const bool next = onStage > 6 && stage + 1 < request_.stages && generator_() % 4 == 0;
+      stage += next ? 1 : 0;
+      onStage = next ? 1 : onStage + 1;
+      op->setAttr("nn.stage", mlir::Builder(module.getContext()).getI64IntegerAttr(stage));
+    });
+  }
+
   bool named() const { return !axes_[0].name.empty(); }
   // By its size: the batch of a row-wise program is a multiple of 11. Should another dimension be as long, what is
   // legal here is only stricter than it need be.
@@ -185,7 +202,8 @@ absl::StatusOr<RandomCase> randomCase(uint64_t seed) {
   made.request.mesh = meshText(axes, pieces);
   made.request.zero = generator() % 2 == 0 ? 0 : static_cast<int>(1 + generator() % 3);
   made.request.adam = generator() % 3 == 0;
-  const StrategyRequest request = {axes, pieces, made.random.rowWise ? made.random.batch : 0};
+  const StrategyRequest request = {axes, pieces, made.random.rowWise ? made.random.batch : 0,
+                                   static_cast<int64_t>(1 + generator() % 3)};
   WEFT_ASSIGN_OR_RETURN(made.text,
                         withRandomStrategies(moduleText(made.random.program, made.request), request, generator));
   return made;

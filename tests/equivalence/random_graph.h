@@ -32,8 +32,10 @@ struct StrategyRequest {
   std::vector<MeshAxis> axes;
   int64_t pieces = 1;
   int64_t batch = 0;  // size of the batch of a row-wise program, which no other dimension has; 0: not row-wise
+  int64_t stages = 1;
 };
-// The module with random legal strategies on some of its operators.
+// The module with random legal strategies on some of its operators, and where `stages` is above 1 with its forward
+// operators cut into as many pipeline stages.
 absl::StatusOr<std::string> withRandomStrategies(const std::string& module, const StrategyRequest& request,
                                                  std::mt19937_64& generator);
 

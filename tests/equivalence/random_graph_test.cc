@@ -21,6 +21,7 @@ uint64_t lastSeed = 150;
 namespace {
 
 TEST(RandomGraphTest, AnyRanksGiveTheOneRankAnswer) {
+  uint64_t refused = 0;
   for (uint64_t seed = firstSeed; seed <= lastSeed; ++seed) {
     const absl::StatusOr<RandomCase> random = randomCase(seed);
     ASSERT_TRUE(random.ok()) << "seed " << seed << ": " << random.status();
@@ -36,6 +37,11 @@ TEST(RandomGraphTest, AnyRanksGiveTheOneRankAnswer) {
       continue;
     }
     absl::StatusOr<plan::Plan> plan = compileText(random->text);
+    // Rows of a padded batch that strategies gather inside a micro-batch: refused by design (docs/adr/0004).
+    if (std::string(plan.status().message()).find("needs the place of its rows") != std::string::npos) {
+      ++refused;
+      continue;
+    }
     if (!plan.ok()) {
       ADD_FAILURE() << plan.status();
       continue;
@@ -47,6 +53,7 @@ TEST(RandomGraphTest, AnyRanksGiveTheOneRankAnswer) {
     }
     EXPECT_EQ(difference(*one, *many), "");
   }
+  EXPECT_LE(refused * 100, lastSeed - firstSeed + 1) << "more than one in a hundred";
 }
 
 }  // namespace

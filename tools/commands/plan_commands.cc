@@ -91,8 +91,7 @@ std::string groupsText(const plan::Plan& plan, const plan::Collective& collectiv
   return text;
 }
 
-void printCollectives(const plan::Plan& plan, bool json) {
-  Json out = Json::array();
+void addCollectives(const plan::Plan& plan, const std::string& prefix, Json& out) {
   for (const plan::Function& function : plan.functions()) {
     for (const plan::Instruction& instruction : function.instructions()) {
       if (!instruction.has_collective()) {
@@ -100,7 +99,7 @@ void printCollectives(const plan::Plan& plan, bool json) {
       }
       const plan::Collective& collective = instruction.collective();
       const plan::Location& place = plan.locations(static_cast<int>(instruction.location()));
-      out.push_back({{"function", function.name()},
+      out.push_back({{"function", prefix + function.name()},
                      {"collective", collectiveKindName(collective.kind())},
                      {"operator", instruction.label()},
                      {"tensors", instruction.inputs_size()},
@@ -110,6 +109,14 @@ void printCollectives(const plan::Plan& plan, bool json) {
                      {"why", collective.reason()},
                      {"source", absl::StrCat(place.file(), ":", place.line())}});
     }
+  }
+}
+
+void printCollectives(const plan::Plan& plan, bool json) {
+  Json out = Json::array();
+  const std::vector<const plan::Plan*> blocks = blocksOf(plan);
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    addCollectives(*blocks[b], blocks.size() == 1 ? "" : absl::StrCat("block", b, "."), out);
   }
   if (json) {
     std::cout << out.dump(1) << "\n";

@@ -1,0 +1,179 @@
+#include "passes/stage/assign_stages.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/nn/nn.h"
+#include "mlir/IR/Builders.h"
+#include "passes/support/program.h"
+
+namespace weft {
+
+using namespace mlir;  // NOLINT: the file is about MLIR values throughout
+
+namespace {
+
+class StageAssigner {
+ public:
+  explicit StageAssigner(func::FuncOp step) : step_(step) {}
+
+  FailureOr<int64_t> run() {
+    Block& body = step_.getBody().front();
+    for (Operation& op : body.without_terminator()) {
+      byId_[idOf(&op)] = &op;
+      if (failed(setForward(&op))) {
+        return failure();
+      }
+    }
+    followReaders(body, "");
+    for (Operation& op : body.without_terminator()) {
+      setFromForward(&op);
+    }
+    for (Operation& op : body.without_terminator()) {
+      setFromOperands(&op);
+    }
+    followReaders(body, "backward");
+    followReaders(body, "update");
+    return write(body);
+  }
+
+ private:
+  static StringRef phaseOf(Operation* op) {
+    auto phase = op->getAttrOfType<StringAttr>(kPhaseAttr);
+    return phase ? phase.getValue() : "";
+  }
+
+  std::optional<int64_t> known(Operation* op) const {
+    const auto it = stages_.find(op);
+    return it == stages_.end() ? std::nullopt : std::optional<int64_t>(it->second);
+  }
+
+  LogicalResult setForward(Operation* op) {
+    if (!phaseOf(op).empty() || op->hasAttr(kPrologueAttr)) {
+      return success();
+    }
+    std::optional<int64_t> stage;
+    for (Value operand : op->getOperands()) {
+      Operation* producer = operand.getDefiningOp();
+      if (producer != nullptr && known(producer)) {
+        stage = std::max(stage.value_or(0), *known(producer));
+      }
+    }
+    if (auto user = op->getAttrOfType<IntegerAttr>(kUserStageAttr)) {
+      if (user.getInt() < 0) {
+        return op->emitError() << labelOf(op) << " is on stage " << user.getInt() << "; stages are 0, 1, ...";
+      }
+      if (stage && *stage > user.getInt()) {
+        return op->emitError() << labelOf(op) << " is on stage " << user.getInt() << ", but reads a value of stage "
+                               << *stage << ": values flow from a stage to the same or a later one; put it on stage "
+                               << *stage << " or later";
+      }
+      stage = user.getInt();
+    }
+    if (stage) {
+      stages_[op] = *stage;
+    }
+    return success();
+  }
+
+  // What has no place yet goes to its first reader's; without a reader to stage 0.
+  void followReaders(Block& body, StringRef phase) {
+    for (Operation& op : llvm::reverse(body.without_terminator())) {
+      if (phaseOf(&op) != phase || known(&op) || op.hasAttr(kPrologueAttr)) {
+        continue;
+      }
+      std::optional<int64_t> stage;
+      for (Operation* user : op.getUsers()) {
+        if (known(user)) {
+          stage = std::min(stage.value_or(*known(user)), *known(user));
+        }
+      }
+      stages_[&op] = stage.value_or(0);
+    }
+  }
+
+  // Backward operators, and prologue copies, run with the operator they come from.
+  void setFromForward(Operation* op) {
+    for (const char* name : {kForwardAttr, kPrologueAttr}) {
+      auto source = op->getAttrOfType<IntegerAttr>(name);
+      const auto it = source ? byId_.find(source.getInt()) : byId_.end();
+      if (it != byId_.end() && known(it->second) && !known(op)) {
+        stages_[op] = *known(it->second);
+      }
+    }
+  }
+
+  void setFromOperands(Operation* op) {
+    if (known(op)) {
+      return;
+    }
+    std::optional<int64_t> stage;
+    for (Value operand : op->getOperands()) {
+      if (std::optional<int64_t> at = stageOfOperand(op, operand)) {
+        stage = std::min(stage.value_or(*at), *at);
+      }
+    }
+    if (stage) {
+      stages_[op] = *stage;
+    }
+  }
+
+  // An update belongs to its parameter wherever the gradient comes from.
+  std::optional<int64_t> stageOfOperand(Operation* op, Value operand) {
+    auto argument = dyn_cast<BlockArgument>(operand);
+    if (!argument) {
+      return known(operand.getDefiningOp());
+    }
+    if (phaseOf(op) != "update" || argumentAt(step_, argument.getArgNumber()).kind != "parameter") {
+      return std::nullopt;
+    }
+    return parameterStage(argument);
+  }
+
+  std::optional<int64_t> parameterStage(BlockArgument argument) {
+    std::optional<int64_t> stage;
+    for (Operation* user : argument.getUsers()) {
+      if (!user->hasTrait<OpTrait::IsTerminator>() && phaseOf(user).empty() && known(user)) {
+        stage = std::min(stage.value_or(*known(user)), *known(user));
+      }
+    }
+    return stage;
+  }
+
+  FailureOr<int64_t> write(Block& body) {
+    std::set<int64_t> used;
+    Builder builder(step_.getContext());
+    for (Operation& op : body.without_terminator()) {
+      op.setAttr(kStageAttr, builder.getI64IntegerAttr(stages_[&op]));
+      if (phaseOf(&op).empty()) {
+        used.insert(stages_[&op]);
+      }
+    }
+    const int64_t count = used.empty() ? 1 : *used.rbegin() + 1;
+    for (int64_t stage = 0; stage < count; ++stage) {
+      if (used.count(stage) == 0) {
+        return step_.emitError() << "no operator is on stage " << stage << ", but some are on stage " << count - 1
+                                 << "; number the stages 0, 1, ... without gaps",
+               failure();
+      }
+    }
+    return count;
+  }
+
+  func::FuncOp step_;
+  llvm::DenseMap<Operation*, int64_t> stages_;
+  llvm::DenseMap<int64_t, Operation*> byId_;
+};
+
+}  // namespace
+
+FailureOr<int64_t> assignStages(func::FuncOp step) {
+  return StageAssigner(step).run();
+}
+
+int64_t stageOf(Operation* op) {
+  auto stage = op->getAttrOfType<IntegerAttr>(kStageAttr);
+  return stage ? stage.getInt() : 0;
+}
+
+}  // namespace weft
