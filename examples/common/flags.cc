@@ -5,31 +5,11 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/io/names.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"
 
 namespace weft::examples {
-namespace {
-
-size_t editDistance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) {
-    row[j] = j;
-  }
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t up = row[j];
-      row[j] = std::min({up + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = up;
-    }
-  }
-  return row[b.size()];
-}
-
-}  // namespace
-
 void Flags::add(const std::string& name, Flag flag) {
   order_.push_back(name);
   flags_[name] = std::move(flag);
@@ -72,14 +52,8 @@ void Flags::toggle(const std::string& name, bool* value, const std::string& help
 }
 
 absl::Status Flags::unknown(const std::string& name) const {
-  std::string nearest;
-  for (const std::string& known : order_) {
-    if (nearest.empty() || editDistance(known, name) < editDistance(nearest, name)) {
-      nearest = known;
-    }
-  }
   return absl::InvalidArgumentError(
-      absl::StrCat("unknown flag --", name, "; did you mean --", nearest, "? --help lists all"));
+      absl::StrCat("unknown flag --", name, "; did you mean --", nearestName(name, order_), "? --help lists all"));
 }
 
 absl::Status Flags::parse(int argc, char** argv, bool* helped) {

@@ -193,6 +193,15 @@ absl::StatusOr<NamedTensors> trainOnce(const TrainingProgram& program, const Com
   return runPlan(std::move(plan), arguments);
 }
 
+std::string differenceFromOneRank(const std::string& module, const NamedTensors& one, const NamedTensors& arguments) {
+  absl::StatusOr<plan::Plan> plan = compileText(module);
+  if (!plan.ok()) {
+    return plan.status().ToString();
+  }
+  const absl::StatusOr<NamedTensors> many = runPlan(*std::move(plan), arguments);
+  return many.ok() ? difference(one, *many) : many.status().ToString();
+}
+
 std::string difference(const NamedTensors& expected, const NamedTensors& actual) {
   std::string text;
   for (const auto& [name, value] : expected) {

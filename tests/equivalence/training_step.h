@@ -58,6 +58,9 @@ absl::StatusOr<NamedTensors> runPlan(plan::Plan plan, const NamedTensors& argume
 absl::StatusOr<NamedTensors> trainOnce(const TrainingProgram& program, const CompileRequest& request,
                                        const NamedTensors& arguments);
 
+// Runs the module's plan and compares with the answer of one rank: "" if they agree, else the differences or the error.
+std::string differenceFromOneRank(const std::string& module, const NamedTensors& one, const NamedTensors& arguments);
+
 // Where two answers differ, one tensor a line with the worst element and both values; "" where they agree.
 //
 // Floats agree within 1e-10 of the tensor's largest element. Why: ranks only change the order of sums. A sum of n terms
