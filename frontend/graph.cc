@@ -108,6 +108,9 @@ std::vector<Tensor> GraphImpl::createAll(SourceLine at, const std::string& mnemo
   if (!stages.empty()) {
     attributes.set(kUserStageAttr, builder.getI64IntegerAttr(stages.back()));
   }
+  if (!recomputes.empty()) {
+    attributes.set(kUserRecomputeAttr, builder.getI64IntegerAttr(recomputes.back()));
+  }
   mlir::FailureOr<mlir::Operation*> op =
       ir::createOperator(builder, location(at), mnemonic, values, attributes, results);
   if (mlir::failed(op)) {
@@ -264,19 +267,20 @@ Tensor Tensor::named(const std::string& name) const {
   return *this;
 }
 
-Scope::Scope(GraphImpl* graph, const std::string& name) : graph_(graph) {
-  graph_->scopes.push_back(name);
-}
-
-Scope::Scope(GraphImpl* graph, int stage) : graph_(graph), isStage_(true) {
-  graph_->stages.push_back(stage);
-}
-
 Scope::~Scope() {
-  if (graph_ != nullptr && isStage_) {
-    graph_->stages.pop_back();
-  } else if (graph_ != nullptr) {
-    graph_->scopes.pop_back();
+  if (graph_ == nullptr) {
+    return;
+  }
+  switch (kind_) {
+    case Kind::kName:
+      graph_->scopes.pop_back();
+      break;
+    case Kind::kStage:
+      graph_->stages.pop_back();
+      break;
+    case Kind::kRecompute:
+      graph_->recomputes.pop_back();
+      break;
   }
 }
 
@@ -361,11 +365,18 @@ void Graph::setParameterType(Type type) {
 }
 
 Scope Graph::scope(const std::string& name) {
-  return Scope(impl_.get(), name);
+  impl_->scopes.push_back(name);
+  return Scope(impl_.get(), Scope::Kind::kName);
 }
 
 Scope Graph::stage(int number) {
-  return Scope(impl_.get(), number);
+  impl_->stages.push_back(number);
+  return Scope(impl_.get(), Scope::Kind::kStage);
+}
+
+Scope Graph::recompute() {
+  impl_->recomputes.push_back(impl_->recomputeScopes++);
+  return Scope(impl_.get(), Scope::Kind::kRecompute);
 }
 
 void Graph::output(const std::string& name, const Tensor& value, SourceLine at) {

@@ -41,6 +41,8 @@ class GraphImpl {
   mlir::OpBuilder builder;
   std::vector<std::string> scopes;
   std::vector<int> stages;
+  std::vector<int64_t> recomputes;  // numbers of the scopes around
+  int64_t recomputeScopes = 0;
   std::vector<std::pair<std::string, Tensor>> outputs;
   absl::Status status;
   Type parameterType = Type::kF32;

@@ -15,6 +15,7 @@
 #include "passes/partition/passes.h"
 #include "passes/plan/emit_plan.h"
 #include "passes/simplify/passes.h"
+#include "passes/stage/passes.h"
 #include "passes/support/phase_passes.h"
 #include "passes/support/program.h"
 #include "passes/update/passes.h"
@@ -108,6 +109,8 @@ std::vector<Phase> phasesOf(const ir::OperatorRegistry& registry, const Pipeline
   // Everything that chooses stands here; what follows only realises the record.
   add(createDecidePass(registry, options.decisions));
   add(createInsertReshardsPass(), createVerifyAnnotatedPass());
+  // On reshards too: what is gathered for a recomputed operator is gathered again.
+  add(createRecomputePass());
   // Layouts are known: global tensors become one rank's, reshards become collectives.
   add(createLocalizePass(), createVerifyLocalPass());
   // On explicit collectives. (The reshard planner has already made most reduce_scatters; first those that are left,

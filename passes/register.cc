@@ -7,6 +7,7 @@
 #include "passes/partition/passes.h"
 #include "passes/pipeline.h"
 #include "passes/simplify/passes.h"
+#include "passes/stage/passes.h"
 #include "passes/update/passes.h"
 
 namespace weft {
@@ -36,6 +37,7 @@ void registerWeftPasses(const ir::OperatorRegistry& registry) {
   mlir::registerPass([] { return createBuildUpdatePass(); });
   mlir::registerPass([operators] { return createDecidePass(*operators); });
   mlir::registerPass([] { return createInsertReshardsPass(); });
+  mlir::registerPass([] { return createRecomputePass(); });
   mlir::registerPass([] { return createLocalizePass(); });
   mlir::registerPass([] { return createFormReduceScatterPass(); });
   mlir::registerPass([] { return createFormBucketsPass(); });

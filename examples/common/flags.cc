@@ -104,6 +104,7 @@ void CommonFlags::addTo(Flags& flags) {
   flags.integer("zero", &zero, "ZeRO level 0, 1, 2 or 3");
   flags.integer("micro", &micro, "micro-batches of one step");
   flags.text("schedule", &schedule, "order of the micro-batches on pipeline stages: 1f1b, gpipe");
+  flags.text("recompute", &recompute, "operators computed again in backward: patterns with commas, or full");
   flags.toggle("regather", &regather, "gather values again in backward instead of keeping them");
   flags.text("dump-dir", &dumpDir, "write the IR after every phase there");
   flags.text("plan-only", &planOnly, "write the plan to this file and stop");
@@ -122,6 +123,7 @@ CompileOptions CommonFlags::options() const {
   options.micro = micro;
   options.zero = static_cast<int>(zero);
   options.regather = regather;
+  options.recompute = recompute;
   options.schedule = schedule;
   options.dumpDir = dumpDir;
   options.seed = seed;

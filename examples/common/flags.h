@@ -38,7 +38,8 @@ class Flags {
   std::map<std::string, Flag> flags_;
 };
 
-// --devices --mesh --zero --micro --schedule --regather --dump-dir --plan-only --steps --init --save --seed --threads
+// --devices --mesh --zero --micro --schedule --recompute --regather --dump-dir --plan-only --steps --init --save --seed
+// --threads
 // --trace
 struct CommonFlags {
   int64_t devices = 1;
@@ -47,6 +48,7 @@ struct CommonFlags {
   int64_t micro = 1;
   bool regather = false;
   std::string schedule = "1f1b";
+  std::string recompute;
   std::string dumpDir;
   std::string planOnly;
   int64_t steps = 10;

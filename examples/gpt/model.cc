@@ -1,5 +1,7 @@
 #include "examples/gpt/model.h"
 
+#include <optional>
+
 namespace weft::examples {
 
 GptModel buildGpt(Graph& g, const GptConfig& config) {
@@ -22,6 +24,10 @@ GptModel buildGpt(Graph& g, const GptConfig& config) {
   const auto stageOf = [&](int64_t layer) { return static_cast<int>(layer * config.stages / config.layers); };
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const Scope stage = g.stage(stageOf(layer));
+    std::optional<Scope> again;
+    if (config.recomputeBlocks) {
+      again.emplace(g.recompute());
+    }
     const nn::TransformerBlock block(g, "h" + std::to_string(layer), config.width, config.heads, init);
     x = block(x, parallel, config.dropout);
   }

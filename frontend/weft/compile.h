@@ -61,10 +61,13 @@ struct CompileOptions {
   int zero = 0;                     // ZeRO level 0..3
   Fill fill = Fill::kDataParallel;  // what strategies and propagation leave open
   std::string schedule = "1f1b";    // of pipeline stages: "1f1b" or "gpipe"
-  bool regather = false;            // gathered values are gathered again in backward instead of kept
-  double clipNorm = 0;              // global gradient norm; 0 = no clipping
-  int64_t seed = 0;                 // of initial values
-  bool gradientOutputs = false;     // outputs "grad.<parameter>", before clipping
+  // Recomputed in backward beside what stands in Graph::recompute scopes: operator names or mnemonics with * and ?,
+  // with commas ("gelu,h*.layer_norm"); "full" stands for all.
+  std::string recompute;
+  bool regather = false;         // gathered values are gathered again in backward instead of kept
+  double clipNorm = 0;           // global gradient norm; 0 = no clipping
+  int64_t seed = 0;              // of initial values
+  bool gradientOutputs = false;  // outputs "grad.<parameter>", before clipping
   // Layouts by parameter-name pattern ('*' and '?'), the first match counts: {"*.qkv.weight", "[{},{},{tp}]"}.
   std::vector<std::pair<std::string, std::string>> layouts;
   std::string dumpDir;    // numbered IR files of every state and phase

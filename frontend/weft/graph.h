@@ -134,19 +134,21 @@ struct InputOptions {
   std::string layout;  // empty: batch over the data-parallel axes
 };
 
-// Holds for what is made while it lives: a prefix of names ("h0." in front of parameters and operators), or a stage.
+// Holds for what is made while it lives: a prefix of names ("h0." in front of parameters and operators), a pipeline
+// stage, or recomputation.
 class Scope {
  public:
-  Scope(GraphImpl* graph, const std::string& name);
-  Scope(GraphImpl* graph, int stage);
+  enum class Kind : uint8_t { kName, kStage, kRecompute };
+
+  Scope(GraphImpl* graph, Kind kind) : graph_(graph), kind_(kind) {}
   ~Scope();
-  Scope(Scope&& other) noexcept : graph_(other.graph_), isStage_(other.isStage_) { other.graph_ = nullptr; }
+  Scope(Scope&& other) noexcept : graph_(other.graph_), kind_(other.kind_) { other.graph_ = nullptr; }
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
  private:
   GraphImpl* graph_;
-  bool isStage_ = false;
+  Kind kind_;
 };
 
 class Graph {
@@ -176,6 +178,9 @@ class Graph {
   // Pipeline stage of the operators made while the scope lives; the innermost scope counts. Operators outside of any
   // follow their operands. Parameters belong to the stages of their readers. Stages are 0, 1, ... without gaps.
   [[nodiscard]] Scope stage(int number);
+  // What is made while the scope lives is not kept for the backward pass, but computed again there from what the scope
+  // reads. Values that are read outside of the scope are kept.
+  [[nodiscard]] Scope recompute();
   // Makes a value an output of the program under this name.
   void output(const std::string& name, const Tensor& value, SourceLine at = SourceLine::current());
 

@@ -10,6 +10,7 @@
 #include "passes/decide/passes.h"
 #include "passes/decide/propagate.h"
 #include "passes/stage/assign_stages.h"
+#include "passes/stage/recompute.h"
 #include "passes/support/program.h"
 
 namespace weft {
@@ -286,6 +287,14 @@ class Decider {
     }
   }
 
+  void markRecomputed() {
+    const std::vector<std::string> patterns = recomputePatterns(textOption(module_, "recompute", ""));
+    size_t next = 0;
+    for (Operation& op : step_.getBody().front().without_terminator()) {
+      record_.operators[next++].recompute = isRecomputed(&op, patterns);
+    }
+  }
+
   void write(Propagation& propagation, const PieceAnalysis& pieces, const StoredShapes& stored) {
     for (const Argument& argument : argumentsOf(step_)) {
       Layout layout = *propagation.argument(argument.index);
@@ -299,6 +308,7 @@ class Decider {
     for (Operation& op : step_.getBody().front().without_terminator()) {
       record_.operators.push_back(decisionOf(&op, propagation.of(&op), pieces.operators.find(&op)->second));
     }
+    markRecomputed();
     record_.conflicts = propagation.conflicts();
   }
 

@@ -43,6 +43,9 @@ Json toJson(const OperatorDecision& op, const Mesh& mesh) {
   if (op.stage > 0) {
     json["stage"] = op.stage;
   }
+  if (op.recompute) {
+    json["recompute"] = true;
+  }
   Json axes = Json::object();
   for (const auto& [factor, list] : op.axes) {
     axes[factor] = printAxes(list, mesh);
@@ -61,6 +64,7 @@ absl::StatusOr<OperatorDecision> operatorFromJson(const Json& json, const Mesh& 
   op.label = json.at("label").get<std::string>();
   WEFT_ASSIGN_OR_RETURN(op.runsIn, parseRunsIn(json.at("runs_in").get<std::string>()));
   op.stage = json.value("stage", int64_t{0});
+  op.recompute = json.value("recompute", false);
   op.batch = json.value("batch", "");
   op.perPiece = json.value("per_piece", false);
   for (const auto& [factor, text] : json.at("axes").items()) {

@@ -26,6 +26,7 @@ struct OperatorDecision {
   std::string label;  // for people
   RunsIn runsIn = RunsIn::kForward;
   int64_t stage = 0;                              // pipeline stage
+  bool recompute = false;                         // backward computes the results again instead of reading kept ones
   std::string batch;                              // factor that carries the batch; "" none
   bool perPiece = false;                          // is that factor cut into the pieces of the step?
   std::map<std::string, std::vector<Axis>> axes;  // factor name to space axes, major first; absent = not split

@@ -56,6 +56,9 @@ class Realiser {
     stage_ = decision.stage;
     op->setAttr("dist.function", builder_.getStringAttr(runsInName(where_)));
     op->setAttr(kStageAttr, builder_.getI64IntegerAttr(stage_));
+    if (decision.recompute) {
+      op->setAttr(kRecomputeAttr, builder_.getUnitAttr());
+    }
     const FactorAxes axes = factorAxes(*rule, decision);
     const std::vector<Partial> passed = passedSums(op, *rule, axes);
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {

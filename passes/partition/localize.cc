@@ -247,7 +247,7 @@ class Localiser {
 
   LogicalResult localiseAttributes(Operation* op, Operation* clone, LocalProgram& program) {
     for (const char* name : {"dist.function", kIdAttr, kForwardAttr, kPrologueAttr, kStrategyAttr, kGradientOfAttr,
-                             kStageAttr, kUserStageAttr}) {
+                             kStageAttr, kUserStageAttr, kUserRecomputeAttr, kRecomputeAttr}) {
       clone->removeAttr(name);
     }
     if (auto interface = dyn_cast<ir::OperatorInterface>(clone)) {
@@ -336,6 +336,8 @@ class Localiser {
     whole->removeAttr(kIdAttr);
     whole->removeAttr(kStageAttr);
     whole->removeAttr(kUserStageAttr);
+    whole->removeAttr(kUserRecomputeAttr);
+    whole->removeAttr(kRecomputeAttr);
     auto tensor = cast<RankedTensorType>(result.getType());
     whole->getResult(0).setType(RankedTensorType::get(tensor.getShape(), tensor.getElementType()));
     Value value = whole->getResult(0);

@@ -61,6 +61,8 @@ absl::StatusOr<GptCase> gptCase(uint64_t seed) {
   made.options.regather = generator() % 2 == 0;
   made.options.clipNorm = 0.5;
   made.stages = static_cast<int64_t>(1 + generator() % 4);
+  made.options.recompute =
+      std::vector<std::string>{"", "full", "gelu,*layer_norm", "*.add,*attention"}[generator() % 4];
   made.options.schedule = generator() % 2 == 0 ? "1f1b" : "gpipe";
   made.options.gradientOutputs = true;
   made.options.mesh = meshText(axes, 1);

@@ -32,6 +32,7 @@ class Decorator {
       return absl::InvalidArgumentError("no module:\n" + plain);
     }
     cutStages(*module);
+    markRecomputed(*module);
     absl::Status status;
     module->walk([&](mlir::Operation* op) {
       if (mlir::isa<ir::OperatorInterface>(op) && generator_() % 100 < percent && status.ok()) {
@@ -59,6 +60,19 @@ class Decorator {
       stage += next ? 1 : 0;
       onStage = next ? 1 : onStage + 1;
       op->setAttr("nn.stage", mlir::Builder(module.getContext()).getI64IntegerAttr(stage));
+    });
+  }
+
+  // Some operators stand in recompute scopes.
+  void markRecomputed(mlir::ModuleOp module) {
+    if (generator_() % 2 == 0) {
+      return;
+    }
+    module.walk([&](mlir::Operation* op) {
+      if (mlir::isa<ir::OperatorInterface>(op) && generator_() % 2 == 0) {
+        const auto scope = static_cast<int64_t>(generator_() % 3);
+        op->setAttr("nn.recompute", mlir::Builder(module.getContext()).getI64IntegerAttr(scope));
+      }
     });
   }
 
