@@ -8,6 +8,7 @@
 #include "tools/commands/layout.h"
 #include "tools/commands/plan_commands.h"
 #include "tools/commands/reshard.h"
+#include "tools/commands/schedule.h"
 #include "tools/commands/strategy.h"
 
 namespace {
@@ -25,6 +26,8 @@ const std::vector<Command>& commands() {
        weft::tools::explainCommand},
       {"layout", "what every rank holds of a tensor under a layout", weft::tools::layoutCommand},
       {"reshard", "the cheapest collectives from one layout to another", weft::tools::reshardCommand},
+      {"schedule", "a pipeline schedule, generated or from a file, checked and simulated",
+       weft::tools::scheduleCommand},
       {"stats", "collectives, arithmetic and memory of a plan", weft::tools::statsCommand},
       {"strategy", "what a shard strategy means for one operator", weft::tools::strategyCommand},
   };
