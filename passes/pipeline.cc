@@ -113,6 +113,8 @@ std::vector<Phase> phasesOf(const ir::OperatorRegistry& registry, const Pipeline
   add(createRecomputePass());
   // Layouts are known: global tensors become one rank's, reshards become collectives.
   add(createLocalizePass(), createVerifyLocalPass());
+  // By what is sent to other stages: sends stand in the program now.
+  add(createSplitBackwardPass());
   // On explicit collectives. (The reshard planner has already made most reduce_scatters; first those that are left,
   // because a bucket has several results.)
   add(createFormReduceScatterPass());

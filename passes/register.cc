@@ -39,6 +39,7 @@ void registerWeftPasses(const ir::OperatorRegistry& registry) {
   mlir::registerPass([] { return createInsertReshardsPass(); });
   mlir::registerPass([] { return createRecomputePass(); });
   mlir::registerPass([] { return createLocalizePass(); });
+  mlir::registerPass([] { return createSplitBackwardPass(); });
   mlir::registerPass([] { return createFormReduceScatterPass(); });
   mlir::registerPass([] { return createFormBucketsPass(); });
   mlir::registerPass([] { return createVerifyLogicalPass(); });

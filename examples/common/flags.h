@@ -38,7 +38,7 @@ class Flags {
   std::map<std::string, Flag> flags_;
 };
 
-// --devices --mesh --zero --micro --schedule --recompute --regather --dump-dir --plan-only --steps --init --save --seed
+// --devices --mesh --zero --micro --schedule --virtual --recompute --regather --dump-dir --plan-only --steps --init --save --seed
 // --threads
 // --trace
 struct CommonFlags {
@@ -48,6 +48,7 @@ struct CommonFlags {
   int64_t micro = 1;
   bool regather = false;
   std::string schedule = "1f1b";
+  int64_t virtualStages = 0;
   std::string recompute;
   std::string dumpDir;
   std::string planOnly;

@@ -60,7 +60,10 @@ struct CompileOptions {
   int64_t micro = 1;                // micro-batches of one step
   int zero = 0;                     // ZeRO level 0..3
   Fill fill = Fill::kDataParallel;  // what strategies and propagation leave open
-  std::string schedule = "1f1b";    // of pipeline stages: "1f1b" or "gpipe"
+  // Of pipeline stages: gpipe, 1f1b, interleaved, breadth_first, zb_h1, zb_h2, zb_interleaved, zb_v, v_half, v_min,
+  // dualpipe_v (`weft schedule` shows them).
+  std::string schedule = "1f1b";
+  int64_t virtualStages = 0;  // stages on each rank; 0: as the schedule has it
   // Recomputed in backward beside what stands in Graph::recompute scopes: operator names or mnemonics with * and ?,
   // with commas ("gelu,h*.layer_norm"); "full" stands for all.
   std::string recompute;

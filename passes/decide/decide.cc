@@ -11,6 +11,7 @@
 #include "passes/decide/propagate.h"
 #include "passes/stage/assign_stages.h"
 #include "passes/stage/recompute.h"
+#include "passes/stage/stage_table.h"
 #include "passes/support/program.h"
 
 namespace weft {
@@ -142,10 +143,26 @@ class Decider {
     return stored;
   }
 
+  LogicalResult chooseSchedule(int64_t stages) {
+    ScheduleRequest request = {textOption(module_, "schedule", "1f1b"), integerOption(module_, "virtual", 0), stages,
+                               record_.mesh.pieces(), false};
+    step_->walk([&](Operation* op) {
+      auto phase = op->getAttrOfType<StringAttr>(kPhaseAttr);
+      request.backward |= phase && phase.getValue() == "backward";
+    });
+    absl::StatusOr<ScheduleDecision> schedule = decideSchedule(request);
+    if (!schedule.ok()) {
+      return module_.emitError(std::string(schedule.status().message()));
+    }
+    record_.schedule = *std::move(schedule);
+    return success();
+  }
+
   FailureOr<PieceAnalysis> settlePieces() {
     for (;;) {
       // Rewrites make operators that have no stage yet.
-      if (failed(assignStages(step_))) {
+      FailureOr<int64_t> stages = assignStages(step_);
+      if (failed(stages) || failed(chooseSchedule(*stages))) {
         return failure();
       }
       FailureOr<PieceAnalysis> pieces = analysePieces(step_, record_.mesh.pieces());

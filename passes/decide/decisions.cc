@@ -85,6 +85,11 @@ absl::StatusOr<Decisions> fromJson(const Json& json) {
   WEFT_ASSIGN_OR_RETURN(decisions.mesh, Mesh::parse(json.at("mesh").get<std::string>()));
   decisions.zero = json.at("zero").get<int64_t>();
   decisions.regather = json.at("regather").get<bool>();
+  if (json.contains("schedule")) {
+    const Json& schedule = json.at("schedule");
+    decisions.schedule = {schedule.at("kind").get<std::string>(), schedule.at("virtual").get<int64_t>(),
+                          schedule.at("blocks").get<std::vector<int64_t>>()};
+  }
   for (const Json& entry : json.at("rewrites")) {
     const bool expand = entry.contains("expand");
     decisions.rewrites.push_back({expand ? Rewrite::kExpand : Rewrite::kPrologue,
@@ -118,6 +123,11 @@ const OperatorDecision* Decisions::find(int64_t id) const {
 
 std::string printDecisions(const Decisions& decisions) {
   Json json = {{"mesh", decisions.mesh.print()}, {"zero", decisions.zero}, {"regather", decisions.regather}};
+  if (decisions.schedule.blocks.size() > 1) {
+    json["schedule"] = {{"kind", decisions.schedule.kind},
+                        {"virtual", decisions.schedule.virtualStages},
+                        {"blocks", decisions.schedule.blocks}};
+  }
   json["rewrites"] = Json::array();
   for (const Rewrite& rewrite : decisions.rewrites) {
     if (rewrite.kind == Rewrite::kExpand) {

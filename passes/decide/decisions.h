@@ -49,9 +49,17 @@ struct Rewrite {
   unsigned operand = 0;
 };
 
+// How the pipeline stages run; blocks of ranks own them. Without stages `blocks` has one entry.
+struct ScheduleDecision {
+  std::string kind = "1f1b";
+  int64_t virtualStages = 1;          // stages of each block
+  std::vector<int64_t> blocks = {0};  // block of each stage
+};
+
 struct Decisions {
-  Mesh mesh;                                // with the time axis
-  int64_t zero = 0;                         // ZeRO level
+  Mesh mesh;         // with the time axis
+  int64_t zero = 0;  // ZeRO level
+  ScheduleDecision schedule;
   bool regather = false;                    // gathered values are gathered again in backward
   std::vector<Rewrite> rewrites;            // in the order in which they are made
   std::vector<ArgumentDecision> arguments;  // in the order of @step

@@ -9,7 +9,7 @@ using namespace mlir;  // NOLINT
 
 namespace {
 
-constexpr StringRef kFunctions[] = {"init", "prologue", "forward", "backward", "update"};
+constexpr StringRef kFunctions[] = {"init", "prologue", "forward", "backward", "input_grad", "weight_grad", "update"};
 constexpr StringRef kMemories[] = {"parameter", "state", "accumulator", "input", "output", "activation", "constant"};
 
 LogicalResult checkFunction(func::FuncOp function) {
@@ -17,10 +17,10 @@ LogicalResult checkFunction(func::FuncOp function) {
   if (!kind) {
     return function.emitError() << "@" << function.getName() << " is no function of the local state (no dist.kind)";
   }
-  if (!llvm::is_contained(kFunctions, kind.getValue()) || kind.getValue() != function.getName()) {
+  if (!llvm::is_contained(kFunctions, kind.getValue()) || function.getName().split('.').first != kind.getValue()) {
     return function.emitError() << "@" << function.getName() << " has dist.kind '" << kind.getValue()
-                                << "'; the local state has @init, @prologue, @forward, @backward and @update, each of "
-                                   "the kind of its name";
+                                << "'; the local state has @init, @prologue, @forward, @backward (or @input_grad and "
+                                   "@weight_grad) and @update, each of the kind of its name";
   }
   return success();
 }

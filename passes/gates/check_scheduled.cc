@@ -24,9 +24,8 @@ class ScheduledChecker {
     if (failed(table())) {
       return failure();
     }
-    for (const char* name : {"init", "prologue", "forward", "backward", "update"}) {
-      auto function = module_.lookupSymbol<func::FuncOp>(name);
-      if (function && failed(visit(function))) {
+    for (func::FuncOp function : functionsInOrder(module_)) {
+      if (failed(visit(function))) {
         return failure();
       }
     }
@@ -106,14 +105,13 @@ class ScheduledChecker {
     if (memory != "activation" && memory != "accumulator") {
       return success();
     }
-    for (const char* before : {"prologue", "forward", "backward", "update"}) {
-      auto writer = module_.lookupSymbol<func::FuncOp>(before);
-      for (unsigned i = 0; writer && i < writer.getNumResults(); ++i) {
+    for (func::FuncOp writer : functionsInOrder(module_)) {
+      for (unsigned i = 0; kindOf(writer) != "init" && i < writer.getNumResults(); ++i) {
         if (nameOf(writer.getResultAttrDict(i)) == name) {
           return success();
         }
       }
-      if (function.getName() == before) {
+      if (writer == function) {
         break;
       }
     }

@@ -20,6 +20,7 @@
 #include "passes/decide/pieces.h"
 #include "passes/partition/passes.h"
 #include "passes/stage/assign_stages.h"
+#include "passes/stage/stage_table.h"
 #include "passes/support/program.h"
 
 namespace weft {
@@ -378,6 +379,7 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
     if (failed(realiseStep(module, *decisions)) || failed(realiseInit(module, *decisions))) {
       return signalPassFailure();
     }
+    setSchedule(module, decisions->schedule);
     module->setAttr(kStateAttr, StringAttr::get(&getContext(), "annotated"));
   }
 

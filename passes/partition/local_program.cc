@@ -11,8 +11,6 @@ using namespace mlir;  // NOLINT: the file is about MLIR values throughout
 
 namespace {
 
-constexpr const char* kOrder[] = {"init", "prologue", "forward", "backward", "update"};
-
 NamedAttrList valueAttributes(Builder& builder, const std::string& name, const std::string& memory) {
   NamedAttrList attrs;
   attrs.set("dist.value", builder.getStringAttr(name));
@@ -47,35 +45,33 @@ std::string sourceLabel(Value value) {
 
 }  // namespace
 
-LocalProgram::LocalProgram(ModuleOp module, const Mesh& mesh, int64_t block)
-    : module_(module), mesh_(mesh), block_(block), attributes_(module.getContext()) {}
+LocalProgram::LocalProgram(ModuleOp module, const Mesh& mesh, int64_t block, std::vector<int64_t> stages)
+    : module_(module), mesh_(mesh), block_(block), stages_(std::move(stages)), attributes_(module.getContext()) {}
 
-LocalFunction& LocalProgram::function(StringRef name) {
-  for (const char* known : kOrder) {
-    if (name == known) {
-      name = known;  // outlives the caller's text
-    }
-  }
+LocalFunction& LocalProgram::function(StringRef kind, int64_t stage) {
+  const std::string name = functionName(kind, stage, stages_.size() == 1);
   std::unique_ptr<LocalFunction>& entry = functions_[name];
   if (!entry) {
     OpBuilder builder = OpBuilder::atBlockEnd(module_.getBody());
     auto function = builder.create<func::FuncOp>(module_.getLoc(), name, builder.getFunctionType({}, {}));
-    function->setAttr("dist.kind", builder.getStringAttr(name));
+    function->setAttr("dist.kind", builder.getStringAttr(kind));
+    if (isPerPiece(kind) && stages_.size() > 1) {
+      function->setAttr(kStageAttr, builder.getI64IntegerAttr(stage));
+    }
     builder.setInsertionPointToStart(function.addEntryBlock());
-    entry = std::make_unique<LocalFunction>(function, builder, block_);
+    entry = std::make_unique<LocalFunction>(function, builder, block_, stage);
   }
   return *entry;
 }
 
-LocalFunction& LocalProgram::functionOf(Value value) {
+LocalFunction* LocalProgram::whereDefined(Value value) {
   const auto it = definedIn_.find(value);
-  return function(it == definedIn_.end() || accumulators_.count(value) > 0 ? StringRef("update")
-                                                                           : StringRef(it->second));
+  return it == definedIn_.end() ? nullptr : accumulators_.count(value) > 0 ? &function("update", 0) : it->second;
 }
 
-std::string LocalProgram::whereDefined(Value value) const {
-  const auto it = definedIn_.find(value);
-  return it == definedIn_.end() ? "" : accumulators_.count(value) > 0 ? "update" : it->second;
+LocalFunction& LocalProgram::functionOf(Value value) {
+  LocalFunction* where = whereDefined(value);
+  return where == nullptr ? function("update", 0) : *where;
 }
 
 void LocalProgram::send(LocalFunction& function, Value value, int64_t channel, int64_t block, Location loc) {
@@ -97,7 +93,7 @@ Value LocalProgram::receive(LocalFunction& function, RankedTensorType type, int6
 
 void LocalProgram::define(LocalFunction& function, Value annotated, Value local) {
   function.values[annotated] = local;
-  definedIn_[annotated] = function.function.getName().str();
+  definedIn_[annotated] = &function;
 }
 
 Value LocalProgram::argument(LocalFunction& function, RankedTensorType type, const std::string& name,
@@ -120,7 +116,8 @@ Value LocalProgram::crossing(LocalFunction& reader, Value annotated, RankedTenso
     crossing.name = "v" + std::to_string(crossings_.size() - 1);
     crossing.producer = definedIn_[annotated];
   }
-  crossing.toOtherThanBackward |= crossing.producer != "forward" || reader.function.getName() != "backward";
+  crossing.betweenPieceFunctions &=
+      isPerPiece(kindOf(crossing.producer->function)) && isPerPiece(kindOf(reader.function));
   return argument(reader, type, crossing.name, "", annotated.getLoc());
 }
 
@@ -142,7 +139,7 @@ void LocalProgram::accumulate(LocalFunction& function, Value annotated, Value va
   state.addAttribute(kNameAttr, attributes_.getStringAttr(label));
   Value after = function.builder.create(state)->getResult(0);
   returnValue(function, after, name, "accumulator");
-  definedIn_[annotated] = function.function.getName().str();
+  definedIn_[annotated] = &function;
   accumulators_[annotated] = name;
 }
 
@@ -271,18 +268,14 @@ void LocalProgram::lastTensorAttribute(Attribute fileShape) {
 
 void LocalProgram::finish() {
   for (auto& [value, crossing] : crossings_) {
-    LocalFunction& producer = function(crossing.producer);
-    returnValue(producer, producer.values[value], crossing.name, "");
+    returnValue(*crossing.producer, crossing.producer->values[value], crossing.name, "");
   }
   std::map<std::string, std::string> memory;
   for (auto& [value, crossing] : crossings_) {
-    memory[crossing.name] = crossing.toOtherThanBackward ? "accumulator" : "activation";
+    memory[crossing.name] = crossing.betweenPieceFunctions ? "activation" : "accumulator";
   }
-  for (const char* name : kOrder) {
-    if (functions_.find(name) == functions_.end()) {
-      continue;
-    }
-    LocalFunction& local = function(name);
+  for (func::FuncOp made : functionsInOrder(module_)) {
+    LocalFunction& local = *functions_.at(made.getName().str());
     local.builder.create<func::ReturnOp>(module_.getLoc(), local.results);
     refreshType(local.function);
     auto attributesOf = [&](const std::pair<std::string, std::string>& entry) {

@@ -15,13 +15,14 @@
 namespace weft {
 
 struct LocalFunction {
-  LocalFunction(mlir::func::FuncOp made, mlir::OpBuilder atEnd, int64_t ofBlock)
-      : function(made), builder(std::move(atEnd)), block(ofBlock) {}
+  LocalFunction(mlir::func::FuncOp made, mlir::OpBuilder atEnd, int64_t ofBlock, int64_t ofStage)
+      : function(made), builder(std::move(atEnd)), block(ofBlock), stage(ofStage) {}
 
   mlir::func::FuncOp function;
   mlir::OpBuilder builder;                          // at the end of the body
   llvm::DenseMap<mlir::Value, mlir::Value> values;  // annotated value to local value
   int64_t block;                                    // whose function it is
+  int64_t stage;                                    // of functions that run for each piece
   std::map<std::string, mlir::Value> arguments;     // by buffer name
   std::vector<mlir::Value> results;
   std::vector<std::pair<std::string, std::string>> resultNames;  // buffer name, memory
@@ -36,18 +37,20 @@ struct TensorNames {
 
 class LocalProgram {
  public:
-  // `block`: the number of the block of ranks that runs it.
-  LocalProgram(mlir::ModuleOp module, const Mesh& mesh, int64_t block);
+  // `block`: the number of the block of ranks that runs it; `stages`: those it owns.
+  LocalProgram(mlir::ModuleOp module, const Mesh& mesh, int64_t block, std::vector<int64_t> stages);
 
   int64_t block() const { return block_; }
 
-  // The function of that name, made on first use.
-  LocalFunction& function(llvm::StringRef name);
+  const std::vector<int64_t>& stages() const { return stages_; }
+
+  // The function of a kind ("forward", ...) and, where it runs for each piece, of a stage; made on first use.
+  LocalFunction& function(llvm::StringRef kind, int64_t stage);
   // The function that defines an annotated value; for an argument of @step the update.
   LocalFunction& functionOf(mlir::Value value);
 
-  // The name of that function; empty if this program does not make or receive the value.
-  std::string whereDefined(mlir::Value value) const;
+  // Null if this program does not make or receive the value.
+  LocalFunction* whereDefined(mlir::Value value);
 
   void define(LocalFunction& function, mlir::Value annotated, mlir::Value local);
   mlir::Value argument(LocalFunction& function, mlir::RankedTensorType type, const std::string& name,
@@ -85,16 +88,17 @@ class LocalProgram {
  private:
   struct Crossing {
     std::string name;
-    std::string producer;
-    bool toOtherThanBackward = false;
+    LocalFunction* producer = nullptr;
+    bool betweenPieceFunctions = true;  // all readers and the producer run for each piece
   };
 
   mlir::ModuleOp module_;
   Mesh mesh_;
   int64_t block_;
+  std::vector<int64_t> stages_;
   mlir::Builder attributes_;
-  llvm::MapVector<llvm::StringRef, std::unique_ptr<LocalFunction>> functions_;
-  llvm::DenseMap<mlir::Value, std::string> definedIn_;
+  std::map<std::string, std::unique_ptr<LocalFunction>> functions_;  // by name
+  llvm::DenseMap<mlir::Value, LocalFunction*> definedIn_;
   llvm::DenseMap<mlir::Value, std::string> accumulators_;
   llvm::MapVector<mlir::Value, Crossing> crossings_;
   std::map<std::vector<int64_t>, int64_t> columns_;

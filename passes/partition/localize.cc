@@ -1,6 +1,6 @@
 // annotated -> local: what one rank computes.
 //
-// Each block of ranks owns one pipeline stage and gets a program of its own, in a module @block<n> where there are
+// Each block of ranks owns some pipeline stages and gets a program of its own, in a module @block<n> where there are
 // several. A value read in another block than its own is sent there once per call, on a channel.
 //
 // Every op goes into the function the annotated state names (dist.function). A value read in another function than its
@@ -62,11 +62,19 @@ int timeDim(const Layout& layout) {
 
 class Localiser {
  public:
-  Localiser(ModuleOp module, Mesh mesh, int64_t blocks)
-      : mesh_(mesh), planner_(mesh, Machine()), builder_(module.getContext()) {
-    for (int64_t block = 0; block < blocks; ++block) {
+  // `blocks`: the block of each stage.
+  Localiser(ModuleOp module, Mesh mesh, std::vector<int64_t> blocks)
+      : mesh_(mesh), planner_(mesh, Machine()), builder_(module.getContext()), blocks_(std::move(blocks)) {
+    const int64_t count = *llvm::max_element(blocks_) + 1;
+    for (int64_t block = 0; block < count; ++block) {
+      std::vector<int64_t> stages;
+      for (size_t stage = 0; stage < blocks_.size(); ++stage) {
+        if (blocks_[stage] == block) {
+          stages.push_back(static_cast<int64_t>(stage));
+        }
+      }
       programs_.push_back(
-          std::make_unique<LocalProgram>(blocks == 1 ? module : blockModule(module, block), mesh, block));
+          std::make_unique<LocalProgram>(count == 1 ? module : blockModule(module, block), mesh, block, stages));
     }
   }
 
@@ -88,7 +96,7 @@ class Localiser {
   // First values of what each block holds; after runStep, which finds that out. Generators depend on nothing.
   LogicalResult runInit(func::FuncOp init) {
     for (const auto& program : programs_) {
-      LocalFunction& function = program->function("init");
+      LocalFunction& function = program->function("init", 0);
       for (unsigned i = 0; i < init.getNumResults(); ++i) {
         const std::string name = resultText(init, i, kNameAttr);
         if (programs_.size() > 1 && held_.count({name, function.block}) == 0) {
@@ -122,6 +130,8 @@ class Localiser {
     return made;
   }
 
+  int64_t blockOf(Operation* op) const { return blocks_[stageOf(op)]; }
+
   LocalProgram& programOf(const LocalFunction& function) { return *programs_[function.block]; }
 
   FailureOr<Layout> layoutOf(Value value) {
@@ -150,7 +160,7 @@ class Localiser {
     if (!where) {
       return op->emitError("has no dist.function; run --weft-insert-reshards first");
     }
-    LocalFunction& function = programs_[stageOf(op)]->function(where.getValue());
+    LocalFunction& function = programs_[blockOf(op)]->function(where.getValue(), stageOf(op));
     if (auto reshard = dyn_cast<ir::dist::ReshardOp>(op)) {
       return lowerReshard(reshard, function);
     }
@@ -174,7 +184,7 @@ class Localiser {
       return function.values[value] =
                  program.argument(function, localType(value, *layout), named.name, named.kind, value.getLoc());
     }
-    if (program.whereDefined(value).empty() && failed(bring(value, function, localType(value, *layout)))) {
+    if (program.whereDefined(value) == nullptr && failed(bring(value, function, localType(value, *layout)))) {
       return failure();
     }
     const auto brought = function.values.find(value);
@@ -190,28 +200,45 @@ class Localiser {
     if (producer->getNumOperands() == 0) {
       return localise(producer, reader);
     }
-    const int64_t home = stageOf(producer);
-    std::string phase = programs_[home]->whereDefined(value);
-    // What a later stage makes in its forward pass reaches earlier ones in the backward pass.
-    if (home > reader.block && phase == "forward") {
-      phase = reader.function.getName() == "forward" ? "" : "backward";
+    LocalProgram& home = *programs_[blockOf(producer)];
+    LocalProgram& there = programOf(reader);
+    LocalFunction* made = home.whereDefined(value);
+    LocalFunction* receiver = made == nullptr ? nullptr : receiverOf(*made, reader, there);
+    if (receiver == nullptr) {
+      return producer->emitError() << labelOf(producer) << " of stage " << stageOf(producer) << " is read on stage "
+                                   << reader.stage << " in the " << kindOf(reader.function)
+                                   << " pass: the stages would wait for each other; move it to stage " << reader.stage;
     }
-    if (phase.empty() || (home < reader.block && phase == "backward")) {
-      return producer->emitError() << labelOf(producer) << " of stage " << home << " is read on stage " << reader.block
-                                   << " in the " << reader.function.getName()
-                                   << " pass: the stages would wait for each other; move it to stage " << reader.block;
-    }
-    LocalFunction& sender = programs_[home]->function(phase);
-    LocalFunction& receiver = programs_[reader.block]->function(phase);
+    LocalFunction& sender = home.function(kindOf(receiver->function), made->stage);
     FailureOr<Value> sent = local(value, sender);
     if (failed(sent)) {
       return failure();
     }
     const int64_t channel = channels_++;
-    programs_[home]->send(sender, *sent, channel, reader.block, value.getLoc());
-    Value received = programs_[reader.block]->receive(receiver, type, channel, home, value.getLoc());
-    programs_[reader.block]->define(receiver, value, received);
+    home.send(sender, *sent, channel, there.block(), value.getLoc());
+    there.define(*receiver, value, there.receive(*receiver, type, channel, home.block(), value.getLoc()));
     return success();
+  }
+
+  // The function of the reader's block that receives what `made` makes: of the same kind, on the reader's stage. What a
+  // later stage makes in its forward pass reaches earlier ones in the backward pass. Null if the stages would wait for
+  // each other.
+  static LocalFunction* receiverOf(const LocalFunction& made, const LocalFunction& reader, LocalProgram& there) {
+    const StringRef kind = kindOf(made.function);
+    if (!isPerPiece(kind)) {
+      return &there.function(kind, 0);
+    }
+    const bool inPieces = isPerPiece(kindOf(reader.function));
+    const auto before = [&](int64_t stage) { return kind == "forward" ? made.stage < stage : made.stage > stage; };
+    const auto possible = llvm::find_if(there.stages(), before);
+    const int64_t stage = inPieces                           ? reader.stage
+                          : possible != there.stages().end() ? *possible
+                                                             : there.stages().front();
+    if (before(stage)) {
+      return &there.function(kind, stage);
+    }
+    const bool later = kind == "forward" && (!inPieces || kindOf(reader.function) == "backward");
+    return later ? &there.function("backward", stage) : nullptr;
   }
 
   LogicalResult localise(Operation* op, LocalFunction& function) {
@@ -410,14 +437,14 @@ class Localiser {
     Value value = returned(step_, index);
     const std::string name = resultText(step_, index, kNameAttr);
     if (resultText(step_, index, kKindAttr) != "updated") {
-      const int64_t home = value.getDefiningOp() == nullptr ? 0 : stageOf(value.getDefiningOp());
+      const int64_t home = value.getDefiningOp() == nullptr ? 0 : blockOf(value.getDefiningOp());
       return finishIn(value, programs_[home]->functionOf(value), "out." + name, "output");
     }
     const Argument argument = argumentAt(step_, step_.getResultAttrOfType<IntegerAttr>(index, kUpdatesAttr).getInt());
     for (const auto& program : programs_) {
-      LocalFunction& update = program->function("update");
+      LocalFunction& update = program->function("update", 0);
       const bool holds = programs_.size() == 1 || held_.count({argument.name, update.block}) > 0;
-      LocalFunction& where = program->whereDefined(value).empty() ? update : program->functionOf(value);
+      LocalFunction& where = program->functionOf(value);
       if (holds && failed(finishIn(value, where, name, argument.kind))) {
         return failure();
       }
@@ -451,7 +478,7 @@ class Localiser {
       const std::string kind = resultText(step, i, kKindAttr);
       const std::string name = resultText(step, i, kNameAttr);
       Value value = returned(step, i);
-      const int64_t home = value.getDefiningOp() == nullptr ? 0 : stageOf(value.getDefiningOp());
+      const int64_t home = value.getDefiningOp() == nullptr ? 0 : blockOf(value.getDefiningOp());
       if (kind != "updated" && failed(describe(*programs_[home], value, {name, "output", "out." + name}))) {
         return failure();
       }
@@ -470,6 +497,7 @@ class Localiser {
 
   Mesh mesh_;
   ReshardPlanner planner_;
+  std::vector<int64_t> blocks_;                          // by stage
   std::vector<std::unique_ptr<LocalProgram>> programs_;  // by block
   std::set<std::pair<std::string, int64_t>> held_;       // arguments and the blocks that read them
   int64_t channels_ = 0;
@@ -497,9 +525,9 @@ class LocalizePass : public PassWrapper<LocalizePass, OperationPass<ModuleOp>> {
     if (init) {
       init.setName("annotated_init");
     }
-    int64_t blocks = 1;
-    for (Operation& op : step.getBody().front()) {
-      blocks = std::max(blocks, stageOf(&op) + 1);
+    std::vector<int64_t> blocks = {0};
+    if (auto given = module->getAttrOfType<DenseI64ArrayAttr>(kBlocksAttr)) {
+      blocks.assign(given.asArrayRef().begin(), given.asArrayRef().end());
     }
     Localiser localiser(module, *mesh, blocks);
     if (failed(localiser.runStep(step)) || (init && failed(localiser.runInit(init))) ||

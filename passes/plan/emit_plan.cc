@@ -1,16 +1,18 @@
 #include "passes/plan/emit_plan.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/dist/dist.h"
 #include "ir/nn/kernel_attributes.h"
 #include "ir/nn/nn.h"
 #include "kernels/describe/kernel_spec.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "passes/gates/checks.h"
 #include "passes/plan/buffers.h"
 #include "passes/plan/constant_data.h"
-#include "passes/plan/stage_schedule.h"
 #include "passes/plan/storage.h"
+#include "passes/stage/stage_table.h"
 #include "passes/support/program.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
@@ -21,11 +23,16 @@ using namespace mlir;  // NOLINT: the file is about MLIR ops throughout
 
 namespace {
 
-constexpr std::pair<const char*, plan::FunctionKind> kFunctions[] = {{"init", plan::INIT},
-                                                                     {"prologue", plan::PROLOGUE},
-                                                                     {"forward", plan::FORWARD},
-                                                                     {"backward", plan::BACKWARD},
-                                                                     {"update", plan::UPDATE}};
+plan::FunctionKind functionKind(StringRef kind) {
+  return llvm::StringSwitch<plan::FunctionKind>(kind)
+      .Case("prologue", plan::PROLOGUE)
+      .Case("forward", plan::FORWARD)
+      .Case("backward", plan::BACKWARD)
+      .Case("input_grad", plan::INPUT_GRAD)
+      .Case("weight_grad", plan::WEIGHT_GRAD)
+      .Case("update", plan::UPDATE)
+      .Default(plan::INIT);
+}
 
 bool isCollective(Operation* op) {
   return isa<ir::dist::AllReduceOp, ir::dist::AllGatherOp, ir::dist::ReduceScatterOp, ir::dist::AllToAllOp,
@@ -49,7 +56,9 @@ void writeAttribute(const weft::Attribute& from, plan::Attribute* to) {
 // A block among those of a program.
 struct BlockPlace {
   int64_t block = 0;
-  const std::vector<StageSchedule>& schedules;  // of all blocks
+  const std::vector<int64_t>& blocks;    // of each stage
+  const schedule::Table& table;          // its ranks are blocks
+  const std::vector<int64_t>& inFlight;  // of each stage: most pieces between forward and gradient of the input
 };
 
 class PlanEmitter {
@@ -62,11 +71,10 @@ class PlanEmitter {
     }
     writeHeader(*meshOf(module_));
     readRankTable();
-    for (const auto& [name, kind] : kFunctions) {
-      if (auto function = module_.lookupSymbol<func::FuncOp>(name)) {
-        functions_.push_back(function);
-        kinds_.push_back(kind);
-      }
+    for (func::FuncOp function : functionsInOrder(module_)) {
+      functions_.push_back(function);
+      auto stage = function->getAttrOfType<IntegerAttr>(kStageAttr);
+      stages_.push_back(stage ? stage.getInt() : onlyStage());
     }
     storage_ = assignStorage(functions_, visibleNames());
     BufferTable buffers(storage_, functions_.size(), plan_);
@@ -77,7 +85,7 @@ class PlanEmitter {
       }
     }
     emitTensors();
-    buffers.writeRegions(workspace_, schedule().inFlight);
+    buffers.writeRegions(workspace_, slots());
     emitRankTable();
     emitSchedules();
     return success();
@@ -86,7 +94,29 @@ class PlanEmitter {
   plan::Plan takePlan() { return std::move(plan_); }
 
  private:
-  const StageSchedule& schedule() const { return place_.schedules[place_.block]; }
+  const std::vector<schedule::Action>& order() const { return place_.table.orders[place_.block]; }
+
+  // The stage of a block that owns one.
+  int64_t onlyStage() const { return llvm::find(place_.blocks, place_.block) - place_.blocks.begin(); }
+
+  // A piece's slot is its number modulo this: no two pieces that live at once are as far apart. A piece lives from the
+  // first to the last action of the block for it.
+  int64_t slots() const {
+    std::map<int32_t, size_t> last;
+    for (size_t i = 0; i < order().size(); ++i) {
+      last[order()[i].micro] = i;
+    }
+    int64_t most = 1;
+    std::set<int32_t> alive;
+    for (size_t i = 0; i < order().size(); ++i) {
+      alive.insert(order()[i].micro);
+      most = std::max<int64_t>(most, *alive.rbegin() - *alive.begin() + 1);
+      if (last[order()[i].micro] == i) {
+        alive.erase(order()[i].micro);
+      }
+    }
+    return most;
+  }
 
   void writeHeader(const Mesh& mesh) {
     plan_.set_format_version(kPlanFormatVersion);
@@ -128,7 +158,8 @@ class PlanEmitter {
   LogicalResult emitFunction(func::FuncOp function, size_t index) {
     plan::Function* made = plan_.add_functions();
     made->set_name(function.getName().str());
-    made->set_kind(kinds_[index]);
+    made->set_kind(functionKind(kindOf(function)));
+    made->set_stage(stages_[index]);
     for (Operation& op : function.getBody().front().without_terminator()) {
       if (auto constant = dyn_cast<ir::nn::ConstantOp>(op)) {
         FailureOr<std::string> data = constantData(constant);
@@ -237,19 +268,26 @@ class PlanEmitter {
 
   // As many messages may be under way as the earlier stage has pieces in flight: it sends a piece's activation after
   // its forward, and awaits the piece's gradient before its backward ends. What is sent once per step needs room for
-  // one.
+  // one. Of several stages the block owns, the one with most counts.
   void emitTransfer(Operation* op, plan::Instruction* instruction) {
     plan::Transfer* transfer = instruction->mutable_transfer();
     const int64_t other = op->getAttrOfType<IntegerAttr>("block").getInt();
-    const StringRef function = op->getParentOfType<func::FuncOp>().getName();
-    const bool perPiece = function == "forward" || function == "backward";
+    const bool perPiece = isPerPiece(kindOf(op->getParentOfType<func::FuncOp>()));
     transfer->set_send(isa<ir::dist::SendOp>(op));
     transfer->set_channel(static_cast<uint32_t>(op->getAttrOfType<IntegerAttr>("channel").getInt()));
     transfer->set_block(other);
-    transfer->set_capacity(perPiece ? place_.schedules[std::min(other, place_.block)].inFlight : 1);
+    transfer->set_capacity(perPiece ? std::max(mostInFlight(other), mostInFlight(place_.block)) : 1);
     if (!transfer->send()) {
       transfer->set_mailbox(buffers_->mailbox(op->getResult(0), transfer->capacity()));
     }
+  }
+
+  int64_t mostInFlight(int64_t block) const {
+    int64_t most = 1;
+    for (size_t stage = 0; stage < place_.blocks.size(); ++stage) {
+      most = place_.blocks[stage] == block ? std::max(most, place_.inFlight[stage]) : most;
+    }
+    return most;
   }
 
   // A column of the rank table with these values, found or added.
@@ -296,26 +334,46 @@ class PlanEmitter {
     }
   }
 
-  // Prologue, forward and backward of the pieces in the stage's order, then the update.
+  // Prologue, the pieces in the block's order, then the update.
   void emitSchedules() {
+    const int64_t slotCount = slots();
     for (int64_t rank = 0; rank < plan_.ranks(); ++rank) {
       plan::RankSchedule* schedule = plan_.add_schedules();
-      auto add = [&](plan::FunctionKind kind, int64_t piece) {
-        for (size_t f = 0; f < kinds_.size(); ++f) {
-          if (kinds_[f] == kind) {
+      auto add = [&](plan::FunctionKind kind, const schedule::Action& of) {
+        for (size_t f = 0; f < functions_.size(); ++f) {
+          const bool perPiece = isPerPiece(kindOf(functions_[f]));
+          if (functionKind(kindOf(functions_[f])) == kind && (!perPiece || stages_[f] == of.stage)) {
             plan::Action* action = kind == plan::INIT ? schedule->add_init() : schedule->add_step();
             action->set_function(static_cast<uint32_t>(f));
-            action->set_piece(piece);
-            action->set_slot(piece % this->schedule().inFlight);
+            action->set_piece(of.micro);
+            action->set_slot(of.micro % slotCount);
           }
         }
       };
-      add(plan::INIT, 0);
-      add(plan::PROLOGUE, 0);
-      for (const StageAction& action : this->schedule().actions) {
-        add(action.backward ? plan::BACKWARD : plan::FORWARD, action.piece);
+      add(plan::INIT, {});
+      add(plan::PROLOGUE, {});
+      for (const schedule::Action& action : order()) {
+        addPieceAction(action, add);
       }
-      add(plan::UPDATE, 0);
+      add(plan::UPDATE, {});
+    }
+  }
+
+  // A whole backward is one function, or both halves of it.
+  template <typename Add>
+  static void addPieceAction(const schedule::Action& action, const Add& add) {
+    using schedule::ActionKind;
+    if (action.kind == ActionKind::kForward) {
+      return add(plan::FORWARD, action);
+    }
+    if (action.kind == ActionKind::kBackward) {
+      add(plan::BACKWARD, action);
+    }
+    if (action.kind != ActionKind::kWeightGrad) {
+      add(plan::INPUT_GRAD, action);
+    }
+    if (action.kind != ActionKind::kInputGrad) {
+      add(plan::WEIGHT_GRAD, action);
     }
   }
 
@@ -375,7 +433,7 @@ class PlanEmitter {
   const BlockPlace& place_;
   plan::Plan plan_;
   std::vector<func::FuncOp> functions_;
-  std::vector<plan::FunctionKind> kinds_;
+  std::vector<int64_t> stages_;  // of each function
   StorageAssignment storage_;
   BufferTable* buffers_ = nullptr;  // while run() runs
   llvm::DenseMap<mlir::Attribute, uint32_t> groupSets_;
@@ -440,24 +498,48 @@ plan::Plan joinBlocks(std::vector<plan::Plan> blocks) {
   return joined;
 }
 
+// Most pieces of a stage between forward and gradient of the input.
+std::vector<int64_t> inFlightOf(const schedule::Table& table) {
+  std::vector<int64_t> now(table.stages(), 0);
+  std::vector<int64_t> most(table.stages(), 1);
+  for (const std::vector<schedule::Action>& order : table.orders) {
+    for (const schedule::Action& action : order) {
+      now[action.stage] += action.kind == schedule::ActionKind::kForward ? 1
+                           : schedule::makesInputGrad(action.kind)       ? -1
+                                                                         : 0;
+      most[action.stage] = std::max(most[action.stage], now[action.stage]);
+    }
+  }
+  return most;
+}
+
 }  // namespace
 
 absl::StatusOr<plan::Plan> emitPlan(ModuleOp module) {
-  const llvm::SmallVector<ModuleOp> blocks = blocksOf(module);
-  const auto stages = static_cast<int64_t>(blocks.size());
+  const llvm::SmallVector<ModuleOp> modules = blocksOf(module);
+  const auto count = static_cast<int64_t>(modules.size());
   FailureOr<Mesh> mesh = meshOf(module);
   if (failed(mesh)) {
     return absl::InvalidArgumentError("the module has no mesh");
   }
-  const bool backward = llvm::any_of(blocks, [](ModuleOp block) { return block.lookupSymbol("backward") != nullptr; });
-  WEFT_ASSIGN_OR_RETURN(const std::vector<StageSchedule> schedules,
-                        scheduleStages(textOption(module, "schedule", "1f1b"), stages, mesh->pieces(), backward));
-  std::vector<plan::Plan> plans;
-  for (int64_t block = 0; block < stages; ++block) {
-    WEFT_ASSIGN_OR_RETURN(plans.emplace_back(), emitBlock(blocks[block], {block, schedules}));
+  const ScheduleDecision schedule = scheduleOf(module);
+  bool backward = false;
+  for (ModuleOp block : modules) {
+    for (func::FuncOp function : functionsInOrder(block)) {
+      backward |= isPerPiece(kindOf(function)) && kindOf(function) != "forward";
+    }
   }
-  plan::Plan plan = stages == 1 ? std::move(plans[0]) : joinBlocks(plans);
-  for (int64_t block = 0; stages > 1 && block < stages; ++block) {
+  WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(schedule, mesh->pieces(), backward));
+  std::vector<int64_t> inFlight = inFlightOf(table);
+  if (!backward) {
+    inFlight.assign(inFlight.size(), 1);
+  }
+  std::vector<plan::Plan> plans;
+  for (int64_t block = 0; block < count; ++block) {
+    WEFT_ASSIGN_OR_RETURN(plans.emplace_back(), emitBlock(modules[block], {block, schedule.blocks, table, inFlight}));
+  }
+  plan::Plan plan = count == 1 ? std::move(plans[0]) : joinBlocks(plans);
+  for (int64_t block = 0; count > 1 && block < count; ++block) {
     *plan.add_blocks() = std::move(plans[block]);
   }
   if (auto decisions = module->getAttrOfType<StringAttr>(kDecisionsAttr)) {

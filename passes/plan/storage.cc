@@ -190,8 +190,8 @@ class Assigner {
     if (memory == plan::TRANSIENT) {
       return true;
     }
-    const bool last = (memory == plan::ACTIVATION && function_.getName() == "backward") ||
-                      (memory == plan::ACCUMULATOR && function_.getName() == "update");
+    const bool last = (memory == plan::ACTIVATION && isPerPiece(kindOf(function_)) && kindOf(function_) != "forward") ||
+                      (memory == plan::ACCUMULATOR && kindOf(function_) == "update");
     return last && llvm::all_of(names_[storage], [&](const std::string& name) {
              return visible_.count(name) == 0 && facts_[name].lastReader == index_ && facts_[name].lastWriter < index_;
            });
@@ -229,10 +229,7 @@ class Assigner {
     return true;
   }
 
-  bool perPiece(int f) {
-    const StringRef kind = functions_[f].getName();
-    return kind == "forward" || kind == "backward";
-  }
+  bool perPiece(int f) { return isPerPiece(kindOf(functions_[f])); }
 
   bool writes(int f, int storage) {
     func::FuncOp function = functions_[f];

@@ -11,4 +11,7 @@ namespace weft {
 // pass instead.
 std::unique_ptr<mlir::Pass> createRecomputePass();
 
+// local -> local: each backward function becomes input_grad and weight_grad, if the schedule runs them apart.
+std::unique_ptr<mlir::Pass> createSplitBackwardPass();
+
 }  // namespace weft

@@ -25,6 +25,53 @@ llvm::SmallVector<ModuleOp> blocksOf(ModuleOp module) {
   return blocks;
 }
 
+namespace {
+
+// Where a kind stands among a block's functions; -1 for others.
+int orderOf(StringRef kind) {
+  constexpr StringRef kOrder[] = {"init", "prologue", "forward", "backward", "input_grad", "weight_grad", "update"};
+  const auto* const it = llvm::find(kOrder, kind);
+  return it == std::end(kOrder) ? -1 : static_cast<int>(it - std::begin(kOrder));
+}
+
+int64_t stageOfFunction(func::FuncOp function) {
+  auto stage = function->getAttrOfType<IntegerAttr>(kStageAttr);
+  return stage ? stage.getInt() : 0;
+}
+
+}  // namespace
+
+llvm::SmallVector<func::FuncOp> functionsInOrder(ModuleOp block) {
+  llvm::SmallVector<func::FuncOp> functions;
+  for (auto function : block.getOps<func::FuncOp>()) {
+    if (orderOf(kindOf(function)) >= 0) {
+      functions.push_back(function);
+    }
+  }
+  llvm::stable_sort(functions, [](func::FuncOp a, func::FuncOp b) {
+    const int first = orderOf(kindOf(a));
+    const int second = orderOf(kindOf(b));
+    if (first != second) {
+      return first < second;
+    }
+    return kindOf(a) == "forward" ? stageOfFunction(a) < stageOfFunction(b) : stageOfFunction(a) > stageOfFunction(b);
+  });
+  return functions;
+}
+
+StringRef kindOf(func::FuncOp function) {
+  auto kind = function->getAttrOfType<StringAttr>("dist.kind");
+  return kind ? kind.getValue() : "";
+}
+
+bool isPerPiece(StringRef kind) {
+  return kind == "forward" || kind == "backward" || kind == "input_grad" || kind == "weight_grad";
+}
+
+std::string functionName(StringRef kind, int64_t stage, bool alone) {
+  return alone || !isPerPiece(kind) ? kind.str() : kind.str() + "." + std::to_string(stage);
+}
+
 FailureOr<Mesh> meshOf(ModuleOp module) {
   auto attr = module->getAttrOfType<ir::dist::MeshAttr>("dist.mesh");
   if (!attr) {

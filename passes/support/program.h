@@ -24,10 +24,11 @@ inline constexpr char kStrategyAttr[] = "nn.strategy";
 inline constexpr char kUpdatesAttr[] = "nn.arg";
 inline constexpr char kPrologueAttr[] = "nn.prologue";
 inline constexpr char kGradientOfAttr[] = "nn.gradient_of";
-inline constexpr char kUserStageAttr[] = "nn.stage";  // what the user wrote
-inline constexpr char kStageAttr[] = "dist.stage";    // of every operator, from decide on
+inline constexpr char kUserStageAttr[] = "nn.stage";          // what the user wrote
+inline constexpr char kStageAttr[] = "dist.stage";            // of every operator, from decide on
 inline constexpr char kUserRecomputeAttr[] = "nn.recompute";  // number of the user's scope
 inline constexpr char kRecomputeAttr[] = "dist.recompute";    // results are computed again in the backward pass
+inline constexpr char kBlocksAttr[] = "dist.blocks";          // block of each stage
 inline constexpr char kDecisionsAttr[] = "dist.decisions";
 inline constexpr char kStateAttr[] = "dist.state";
 inline constexpr char kPhaseDoneAttr[] = "dist.phase";  // the last phase that ran
@@ -39,6 +40,17 @@ mlir::func::FuncOp initFunction(mlir::ModuleOp module);
 // The programs of the blocks of ranks in the local state: the modules @block0, @block1, ... inside, or the module
 // itself where one block owns everything.
 llvm::SmallVector<mlir::ModuleOp> blocksOf(mlir::ModuleOp module);
+
+// A block's functions in the order in which one piece meets them: init, prologue, forward of each stage, backward (or
+// input_grad) from the last stage to the first, weight_grad, update.
+llvm::SmallVector<mlir::func::FuncOp> functionsInOrder(mlir::ModuleOp block);
+// "init", "prologue", "forward", "backward", "input_grad", "weight_grad" or "update"; "" for other functions.
+llvm::StringRef kindOf(mlir::func::FuncOp function);
+// Run for each piece of a step?
+bool isPerPiece(llvm::StringRef kind);
+// The kind and the stage of a function of the local state as its name: "forward" on a block of one stage, else
+// "forward.2".
+std::string functionName(llvm::StringRef kind, int64_t stage, bool alone);
 
 // The mesh of the module; an error on the module op if it is missing or malformed.
 mlir::FailureOr<Mesh> meshOf(mlir::ModuleOp module);

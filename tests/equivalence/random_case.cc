@@ -48,19 +48,28 @@ class Decorator {
 
  private:
   // At random places: operators read only what stands before them. Each stage has a few operators, so that it keeps one
-  // when others are folded.
+  // when others are folded; programs that are too short get fewer stages.
   void cutStages(mlir::ModuleOp module) {
-    int64_t stage = 0;
-    int64_t onStage = 0;
+    constexpr int64_t kFewest = 6;
+    std::vector<mlir::Operation*> ops;
     module.walk([&](mlir::Operation* op) {
-      if (!mlir::isa<ir::OperatorInterface>(op)) {
-        return;
+      if (mlir::isa<ir::OperatorInterface>(op)) {
+        ops.push_back(op);
       }
-      const bool next = onStage > 6 && stage + 1 < request_.stages && generator_() % 4 == 0;
-      stage += next ? 1 : 0;
-      onStage = next ? 1 : onStage + 1;
-      op->setAttr("nn.stage", mlir::Builder(module.getContext()).getI64IntegerAttr(stage));
     });
+    const auto count = static_cast<int64_t>(ops.size());
+    const int64_t stages = std::clamp<int64_t>(count / kFewest, 1, request_.stages);
+    int64_t stage = 0;
+    int64_t first = 0;  // operator of the stage
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t later = stages - stage - 1;
+      const bool may = later > 0 && i - first >= kFewest;
+      if (may && (count - i <= later * kFewest || generator_() % 4 == 0)) {
+        ++stage;
+        first = i;
+      }
+      ops[i]->setAttr("nn.stage", mlir::Builder(module.getContext()).getI64IntegerAttr(stage));
+    }
   }
 
   // Some operators stand in recompute scopes.

@@ -1,0 +1,101 @@
+#include "passes/stage/stage_table.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "mlir/IR/Builders.h"
+#include "passes/schedule/generate.h"
+#include "passes/support/program.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+
+namespace {
+
+absl::StatusOr<schedule::Table> generated(const ScheduleDecision& schedule, int64_t pieces) {
+  WEFT_ASSIGN_OR_RETURN(const schedule::Kind kind, schedule::parseKind(schedule.kind));
+  schedule::Request request;
+  request.kind = kind;
+  request.virtualStages = static_cast<int32_t>(schedule.virtualStages);
+  request.ranks = static_cast<int32_t>(static_cast<int64_t>(schedule.blocks.size()) / schedule.virtualStages);
+  request.micros = static_cast<int32_t>(pieces);
+  return schedule::generate(request);
+}
+
+}  // namespace
+
+absl::StatusOr<ScheduleDecision> decideSchedule(const ScheduleRequest& request) {
+  ScheduleDecision decision;
+  if (request.stages == 1) {
+    return decision;
+  }
+  WEFT_ASSIGN_OR_RETURN(const schedule::Kind parsed, schedule::parseKind(request.kind));
+  decision.kind = request.kind;
+  decision.virtualStages = request.virtualStages > 0 ? request.virtualStages : schedule::defaultVirtualStages(parsed);
+  if (parsed == schedule::Kind::kSeq1F1B) {
+    return absl::InvalidArgumentError(
+        "seq1f1b cuts micro-batches along the sequence, which is simulated, not executed; take 1f1b");
+  }
+  if (request.stages % decision.virtualStages != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(request.stages, " stages do not divide into blocks of ", decision.virtualStages, " stages, which ",
+                     request.kind, " puts on each rank; make ",
+                     (request.stages / decision.virtualStages + 1) * decision.virtualStages, " stages"));
+  }
+  decision.blocks.assign(request.stages, 0);
+  // The placement does not depend on the number of pieces; so many serve every kind.
+  const int64_t pieces = request.backward ? request.pieces : 2 * request.stages;
+  WEFT_ASSIGN_OR_RETURN(const schedule::Table table, generated(decision, pieces));
+  decision.blocks.assign(table.stageToRank.begin(), table.stageToRank.end());
+  return decision;
+}
+
+void setSchedule(mlir::ModuleOp module, const ScheduleDecision& schedule) {
+  if (schedule.blocks.size() < 2) {
+    return;
+  }
+  mlir::Builder builder(module.getContext());
+  module->setAttr(kBlocksAttr, builder.getDenseI64ArrayAttr(schedule.blocks));
+  module->setAttr("dist.schedule", builder.getStringAttr(schedule.kind));
+  module->setAttr("dist.virtual", builder.getI64IntegerAttr(schedule.virtualStages));
+}
+
+ScheduleDecision scheduleOf(mlir::ModuleOp module) {
+  ScheduleDecision schedule;
+  auto blocks = module->getAttrOfType<mlir::DenseI64ArrayAttr>(kBlocksAttr);
+  auto kind = module->getAttrOfType<mlir::StringAttr>("dist.schedule");
+  auto virtualStages = module->getAttrOfType<mlir::IntegerAttr>("dist.virtual");
+  if (blocks && kind && virtualStages) {
+    schedule = {kind.str(), virtualStages.getInt(), {blocks.asArrayRef().begin(), blocks.asArrayRef().end()}};
+  }
+  return schedule;
+}
+
+absl::StatusOr<schedule::Table> stageTable(const ScheduleDecision& schedule, int64_t pieces, bool backward) {
+  if (backward && schedule.blocks.size() > 1) {
+    return generated(schedule, pieces);
+  }
+  schedule::Table table;
+  table.stageToRank.assign(schedule.blocks.begin(), schedule.blocks.end());
+  table.orders.resize(*std::max_element(table.stageToRank.begin(), table.stageToRank.end()) + 1);
+  for (int32_t piece = 0; piece < static_cast<int32_t>(pieces); ++piece) {
+    for (int32_t stage = 0; stage < table.stages(); ++stage) {
+      std::vector<schedule::Action>& order = table.orders[table.stageToRank[stage]];
+      order.push_back(schedule::forward(stage, piece));
+      if (backward) {
+        order.push_back(schedule::backward(stage, piece));
+      }
+    }
+  }
+  return table;
+}
+
+bool splitsBackward(const schedule::Table& table) {
+  return std::any_of(table.orders.begin(), table.orders.end(), [](const std::vector<schedule::Action>& order) {
+    return std::any_of(order.begin(), order.end(), [](const schedule::Action& action) {
+      return action.kind == schedule::ActionKind::kInputGrad || action.kind == schedule::ActionKind::kWeightGrad;
+    });
+  });
+}
+
+}  // namespace weft

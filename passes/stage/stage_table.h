@@ -1,0 +1,36 @@
+// The schedule of the pipeline stages of a program.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/decide/decisions.h"
+#include "passes/schedule/table.h"
+
+namespace weft {
+
+// What a program asks for.
+struct ScheduleRequest {
+  std::string kind = "1f1b";  // of passes/schedule/generate.h
+  int64_t virtualStages = 0;  // stages of each block; 0: as the kind has it
+  int64_t stages = 1;
+  int64_t pieces = 1;
+  bool backward = true;  // without, only the placement of the stages matters
+};
+
+// Errors: an unknown kind; numbers that the kind does not serve, with the reason; kinds that cannot be executed.
+absl::StatusOr<ScheduleDecision> decideSchedule(const ScheduleRequest& request);
+
+// Writes and reads the decision as attributes of the module; without them everything is one stage.
+void setSchedule(mlir::ModuleOp module, const ScheduleDecision& schedule);
+ScheduleDecision scheduleOf(mlir::ModuleOp module);
+
+// The decision's table; ranks of the table are blocks. Without `backward` each piece passes all stages in turn.
+absl::StatusOr<schedule::Table> stageTable(const ScheduleDecision& schedule, int64_t pieces, bool backward);
+// Does any stage compute gradients of inputs and of weights apart?
+bool splitsBackward(const schedule::Table& table);
+
+}  // namespace weft
