@@ -94,6 +94,19 @@ Tensor reduce(const std::string& mnemonic, const Tensor& x, Shape dims, bool kee
   return make(at, mnemonic, {x}, attrs);
 }
 
+Tensor pool(const std::string& mnemonic, const Tensor& x, const Shape& window, const Pool2dOptions& options,
+            SourceLine at) {
+  if (!usable({x})) {
+    return x;
+  }
+  mlir::OpBuilder& builder = x.graph()->builder;
+  NamedAttrList attrs;
+  attrs.set("window", builder.getDenseI64ArrayAttr(window));
+  attrs.set("strides", builder.getDenseI64ArrayAttr(options.strides.empty() ? window : options.strides));
+  attrs.set("paddings", builder.getDenseI64ArrayAttr(options.paddings));
+  return make(at, mnemonic, {x}, attrs);
+}
+
 }  // namespace
 
 Tensor add(const Tensor& a, const Tensor& b, SourceLine at) {
@@ -220,6 +233,25 @@ Tensor einsum(const std::string& spec, const Tensor& a, const Tensor& b, SourceL
   NamedAttrList attrs;
   attrs.set("spec", graphOf({a, b})->builder.getStringAttr(spaced));
   return make(at, "contract", {a, b}, attrs);
+}
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& options, SourceLine at) {
+  if (!usable({x, weight})) {
+    return Tensor(graphOf({x, weight}), -1);
+  }
+  mlir::OpBuilder& builder = graphOf({x, weight})->builder;
+  NamedAttrList attrs;
+  attrs.set("strides", builder.getDenseI64ArrayAttr(options.strides));
+  attrs.set("paddings", builder.getDenseI64ArrayAttr(options.paddings));
+  return make(at, "conv2d", {x, weight}, attrs);
+}
+
+Tensor maxPool2d(const Tensor& x, const Shape& window, const Pool2dOptions& options, SourceLine at) {
+  return pool("max_pool2d", x, window, options, at);
+}
+
+Tensor avgPool2d(const Tensor& x, const Shape& window, const Pool2dOptions& options, SourceLine at) {
+  return pool("avg_pool2d", x, window, options, at);
 }
 
 Tensor reshape(const Tensor& x, const Shape& shape, SourceLine at) {
