@@ -346,6 +346,31 @@ Tensor layerNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, doubl
   return makeFirst(at, "layer_norm", {x, gamma, beta}, attrs);
 }
 
+// From operators that exist: the two means become pending sums over the ranks that split the batch, and are reduced as
+// any other.
+Tensor batchNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon, SourceLine at) {
+  if (!usable({x, gamma, beta})) {
+    return Tensor(graphOf({x, gamma, beta}), -1);
+  }
+  const Shape shape = x.shape();
+  if (shape.size() < 2 || gamma.shape() != Shape{shape[1]} || beta.shape() != gamma.shape()) {
+    return x.graph()->fail(
+        at, absl::StrCat("batch norm of x [", absl::StrJoin(shape, ","), "] with gamma [",
+                         absl::StrJoin(gamma.shape(), ","), "] and beta [", absl::StrJoin(beta.shape(), ","),
+                         "]: x needs dimensions [n, c, ...], gamma and beta are [c]"));
+  }
+  Shape dims = {0};
+  Shape perChannel = {shape[1]};
+  for (size_t d = 2; d < shape.size(); ++d) {
+    dims.push_back(static_cast<int64_t>(d));
+    perChannel.push_back(1);
+  }
+  const Tensor centered = sub(x, mean(x, dims, true, at), at);
+  const Tensor variance = mean(mul(centered, centered, at), dims, true, at);
+  const Tensor scale = mul(rsqrt(add(variance, epsilon, at), at), reshape(gamma, perChannel, at), at);
+  return add(mul(centered, scale, at), reshape(beta, perChannel, at), at);
+}
+
 Tensor embedding(const Tensor& table, const Tensor& ids, SourceLine at) {
   if (!usable({table, ids})) {
     return Tensor(graphOf({table}), -1);

@@ -86,6 +86,10 @@ Tensor max(const Tensor& x, const Shape& dims = {}, bool keepDims = false, Sourc
 Tensor softmax(const Tensor& x, SourceLine at = SourceLine::current());  // over the last dimension
 Tensor layerNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon = 1e-5,
                  SourceLine at = SourceLine::current());
+// gamma (x - mean) / sqrt(variance + epsilon) + beta for x [n, c, ...] and gamma, beta [c]: mean and variance (divided
+// by the number of elements) of each channel over the whole batch, on all ranks; padded rows of the batch do not count.
+Tensor batchNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon = 1e-5,
+                 SourceLine at = SourceLine::current());
 // Rows of table [V, C] at ids.
 Tensor embedding(const Tensor& table, const Tensor& ids, SourceLine at = SourceLine::current());
 // Per-token loss of logits [..., V] against labels [...]; 0 where the label is `ignoreIndex`.
