@@ -118,6 +118,30 @@ TEST(ImageEquivalenceTest, BatchesThatDoNotDivide) {
   }
 }
 
+// 12 channels on five ranks, stored as 15, and 8 as 10: the pads reach no statistic and no sum over input channels.
+TEST(ImageEquivalenceTest, ChannelsStoredWithAPad) {
+  const absl::StatusOr<Expected> expected = oneRank({.batch = 4}, 3);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  CompileOptions options;
+  options.mesh = "tp=5";
+  options.gradientOutputs = true;
+  options.layouts = {{"conv1.weight", "[{tp},{},{},{}] pad{0:15}"}, {"conv2.weight", "[{tp},{},{},{}] pad{0:10}"}};
+  const absl::StatusOr<std::string> text = netModule({.batch = 4}, options);
+  ASSERT_TRUE(text.ok()) << text.status();
+  expectOneRankAnswer(*text, *expected);
+}
+
+// A window cannot be stored longer than it is.
+TEST(ImageEquivalenceTest, PaddedWindowsAreRefused) {
+  CompileOptions options;
+  options.mesh = "tp=2";
+  options.layouts = {{"conv2.weight", "[{},{},{tp},{}] pad{2:4}"}};
+  const absl::StatusOr<std::string> text = netModule({.batch = 4}, options);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(std::string(compileText(*text).status().message()),
+              ::testing::HasSubstr("cannot run on a padded dimension (3 stored as 4)"));
+}
+
 // Without batch norm the step may run in micro-batches.
 TEST(ImageEquivalenceTest, MicroBatches) {
   const NetForm form = {.batch = 9, .batchNorm = false};
@@ -132,6 +156,17 @@ TEST(ImageEquivalenceTest, MicroBatches) {
     ASSERT_TRUE(text.ok()) << text.status();
     expectOneRankAnswer(*text, *expected);
   }
+}
+
+// The statistics of a piece are not those of the batch: until a value can belong to one piece this is an error, never
+// another answer.
+TEST(ImageEquivalenceTest, BatchNormRefusesMicroBatches) {
+  CompileOptions options;
+  options.micro = 2;
+  const absl::StatusOr<std::string> text = netModule({.batch = 8}, options);
+  ASSERT_TRUE(text.ok()) << text.status();
+  const absl::Status status = compileText(*text).status();
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("micro-batches"));
 }
 
 TEST(ImageEquivalenceTest, RandomStrategies) {
