@@ -1,5 +1,7 @@
 #include "weft/modules.h"
 
+#include <cmath>
+
 #include "frontend/graph_impl.h"
 
 namespace weft::nn {
@@ -26,6 +28,53 @@ LayerNorm::LayerNorm(Graph& g, const std::string& name, int64_t width, double ep
 
 Tensor LayerNorm::operator()(const Tensor& x, SourceLine at) const {
   return layerNorm(x, weight, bias, epsilon_, at);
+}
+
+Init heNormal(int64_t fanIn) {
+  return Init::normal(std::sqrt(2.0 / static_cast<double>(fanIn)));
+}
+
+Conv2d::Conv2d(Graph& g, const std::string& name, int64_t in, int64_t out, int64_t kernel,
+               const Conv2dSettings& settings, SourceLine at)
+    : weight(g.parameter(name + ".weight", {out, in, kernel, kernel},
+                         settings.init.value_or(heNormal(in * kernel * kernel)), {}, at)),
+      settings_(settings) {
+  if (settings.bias) {
+    bias = g.parameter(name + ".bias", {out}, Init::zeros(), {}, at);
+  }
+}
+
+Tensor Conv2d::operator()(const Tensor& x, SourceLine at) const {
+  const Conv2dOptions options = {.strides = {settings_.stride, settings_.stride},
+                                 .paddings = {settings_.padding, settings_.padding}};
+  const Tensor y = conv2d(x, weight, options, at);
+  return settings_.bias ? add(y, reshape(bias, {weight.dim(0), 1, 1}, at), at) : y;
+}
+
+BatchNorm2d::BatchNorm2d(Graph& g, const std::string& name, int64_t channels, double epsilon, SourceLine at)
+    : weight(g.parameter(name + ".weight", {channels}, Init::ones(), {}, at)),
+      bias(g.parameter(name + ".bias", {channels}, Init::zeros(), {}, at)),
+      epsilon_(epsilon) {}
+
+Tensor BatchNorm2d::operator()(const Tensor& x, SourceLine at) const {
+  return batchNorm(x, weight, bias, epsilon_, at);
+}
+
+namespace {
+
+Pool2dOptions poolOptions(int64_t window, const PoolSettings& settings) {
+  const int64_t stride = settings.stride == 0 ? window : settings.stride;
+  return {.strides = {stride, stride}, .paddings = {settings.padding, settings.padding}};
+}
+
+}  // namespace
+
+Tensor MaxPool2d::operator()(const Tensor& x, SourceLine at) const {
+  return maxPool2d(x, {window_, window_}, poolOptions(window_, settings_), at);
+}
+
+Tensor AvgPool2d::operator()(const Tensor& x, SourceLine at) const {
+  return avgPool2d(x, {window_, window_}, poolOptions(window_, settings_), at);
 }
 
 Attention::Attention(Graph& g, int64_t width, int64_t heads, const Init& init, SourceLine at)

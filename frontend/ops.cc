@@ -94,6 +94,19 @@ Tensor reduce(const std::string& mnemonic, const Tensor& x, Shape dims, bool kee
   return make(at, mnemonic, {x}, attrs);
 }
 
+Tensor pool(const std::string& mnemonic, const Tensor& x, const Shape& window, const Pool2dOptions& options,
+            SourceLine at) {
+  if (!usable({x})) {
+    return x;
+  }
+  mlir::OpBuilder& builder = x.graph()->builder;
+  NamedAttrList attrs;
+  attrs.set("window", builder.getDenseI64ArrayAttr(window));
+  attrs.set("strides", builder.getDenseI64ArrayAttr(options.strides.empty() ? window : options.strides));
+  attrs.set("paddings", builder.getDenseI64ArrayAttr(options.paddings));
+  return make(at, mnemonic, {x}, attrs);
+}
+
 }  // namespace
 
 Tensor add(const Tensor& a, const Tensor& b, SourceLine at) {
@@ -222,6 +235,25 @@ Tensor einsum(const std::string& spec, const Tensor& a, const Tensor& b, SourceL
   return make(at, "contract", {a, b}, attrs);
 }
 
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& options, SourceLine at) {
+  if (!usable({x, weight})) {
+    return Tensor(graphOf({x, weight}), -1);
+  }
+  mlir::OpBuilder& builder = graphOf({x, weight})->builder;
+  NamedAttrList attrs;
+  attrs.set("strides", builder.getDenseI64ArrayAttr(options.strides));
+  attrs.set("paddings", builder.getDenseI64ArrayAttr(options.paddings));
+  return make(at, "conv2d", {x, weight}, attrs);
+}
+
+Tensor maxPool2d(const Tensor& x, const Shape& window, const Pool2dOptions& options, SourceLine at) {
+  return pool("max_pool2d", x, window, options, at);
+}
+
+Tensor avgPool2d(const Tensor& x, const Shape& window, const Pool2dOptions& options, SourceLine at) {
+  return pool("avg_pool2d", x, window, options, at);
+}
+
 Tensor reshape(const Tensor& x, const Shape& shape, SourceLine at) {
   if (!x.valid()) {
     return x;
@@ -312,6 +344,31 @@ Tensor layerNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, doubl
   NamedAttrList attrs;
   attrs.set("epsilon", x.graph()->builder.getF64FloatAttr(epsilon));
   return makeFirst(at, "layer_norm", {x, gamma, beta}, attrs);
+}
+
+// From operators that exist: the two means become pending sums over the ranks that split the batch, and are reduced as
+// any other.
+Tensor batchNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon, SourceLine at) {
+  if (!usable({x, gamma, beta})) {
+    return Tensor(graphOf({x, gamma, beta}), -1);
+  }
+  const Shape shape = x.shape();
+  if (shape.size() < 2 || gamma.shape() != Shape{shape[1]} || beta.shape() != gamma.shape()) {
+    return x.graph()->fail(
+        at, absl::StrCat("batch norm of x [", absl::StrJoin(shape, ","), "] with gamma [",
+                         absl::StrJoin(gamma.shape(), ","), "] and beta [", absl::StrJoin(beta.shape(), ","),
+                         "]: x needs dimensions [n, c, ...], gamma and beta are [c]"));
+  }
+  Shape dims = {0};
+  Shape perChannel = {shape[1]};
+  for (size_t d = 2; d < shape.size(); ++d) {
+    dims.push_back(static_cast<int64_t>(d));
+    perChannel.push_back(1);
+  }
+  const Tensor centered = sub(x, mean(x, dims, true, at), at);
+  const Tensor variance = mean(mul(centered, centered, at), dims, true, at);
+  const Tensor scale = mul(rsqrt(add(variance, epsilon, at), at), reshape(gamma, perChannel, at), at);
+  return add(mul(centered, scale, at), reshape(beta, perChannel, at), at);
 }
 
 Tensor embedding(const Tensor& table, const Tensor& ids, SourceLine at) {

@@ -1,9 +1,11 @@
-// Modules: parameters with the operators that use them. Weights are [in, out].
+// Modules: parameters with the operators that use them. Weights of matmuls are [in, out], of convolutions
+// [out, in, height, width].
 //
 // A module takes its parameters' names from the name it is given: Linear(g, "fc1", 784, 300) has fc1.weight and
 // fc1.bias. Parallel says how a transformer's matmuls are split; without it nothing is said and propagation decides.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "weft/graph.h"
@@ -52,6 +54,70 @@ class LayerNorm {
 
  private:
   double epsilon_;
+};
+
+// Normal values whose deviation keeps the size of activations through convolution and relu: sqrt(2 / fan in), fan in =
+// in * kernel * kernel (He et al., "Delving deep into rectifiers", 2015).
+Init heNormal(int64_t fanIn);
+
+struct Conv2dSettings {
+  int64_t stride = 1;
+  int64_t padding = 0;
+  bool bias = true;
+  std::optional<Init> init = {};  // of the weight; heNormal unless given
+};
+
+// Square windows over images [n, in, h, w]; weight [out, in, kernel, kernel], bias [out].
+class Conv2d {
+ public:
+  Conv2d(Graph& g, const std::string& name, int64_t in, int64_t out, int64_t kernel,
+         const Conv2dSettings& settings = {}, SourceLine at = SourceLine::current());
+  Tensor operator()(const Tensor& x, SourceLine at = SourceLine::current()) const;
+
+  Tensor weight;
+  Tensor bias;  // not valid without bias
+
+ private:
+  Conv2dSettings settings_;
+};
+
+// Normalises each channel of [n, channels, h, w] with the statistics of the batch (see weft::batchNorm): training only,
+// running statistics are not kept.
+class BatchNorm2d {
+ public:
+  BatchNorm2d(Graph& g, const std::string& name, int64_t channels, double epsilon = 1e-5,
+              SourceLine at = SourceLine::current());
+  Tensor operator()(const Tensor& x, SourceLine at = SourceLine::current()) const;
+
+  Tensor weight;  // gamma
+  Tensor bias;    // beta
+
+ private:
+  double epsilon_;
+};
+
+// Square windows; they do not overlap unless a stride is given.
+struct PoolSettings {
+  int64_t stride = 0;  // the window's size
+  int64_t padding = 0;
+};
+class MaxPool2d {
+ public:
+  explicit MaxPool2d(int64_t window, const PoolSettings& settings = {}) : window_(window), settings_(settings) {}
+  Tensor operator()(const Tensor& x, SourceLine at = SourceLine::current()) const;
+
+ private:
+  int64_t window_;
+  PoolSettings settings_;
+};
+class AvgPool2d {
+ public:
+  explicit AvgPool2d(int64_t window, const PoolSettings& settings = {}) : window_(window), settings_(settings) {}
+  Tensor operator()(const Tensor& x, SourceLine at = SourceLine::current()) const;
+
+ private:
+  int64_t window_;
+  PoolSettings settings_;
 };
 
 // Causal self-attention: qkv.weight [C, 3, C] (kept in files as [C, 3C]; q, k, v are its thirds, heads contiguous

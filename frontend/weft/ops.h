@@ -52,6 +52,24 @@ Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options = {}, Sour
 // Two operands: einsum("btk,kqn->btqn", x, w). One letter per dimension.
 Tensor einsum(const std::string& spec, const Tensor& a, const Tensor& b, SourceLine at = SourceLine::current());
 
+// --- images [n, channels, height, width]; pairs are {vertical, horizontal} ---
+struct Conv2dOptions {
+  Shape strides = {1, 1};
+  Shape paddings = {0, 0};  // zeros on both sides
+};
+// x [n, ci, h, w] with weight [co, ci, kh, kw] -> [n, co, ho, wo], ho = (h + 2 padding - kh) / stride + 1.
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& options = {},
+              SourceLine at = SourceLine::current());
+struct Pool2dOptions {
+  Shape strides;            // the window's size unless given
+  Shape paddings = {0, 0};  // smaller than the window
+};
+Tensor maxPool2d(const Tensor& x, const Shape& window, const Pool2dOptions& options = {},
+                 SourceLine at = SourceLine::current());
+// Divides by the window's size, padding included.
+Tensor avgPool2d(const Tensor& x, const Shape& window, const Pool2dOptions& options = {},
+                 SourceLine at = SourceLine::current());
+
 // --- shape ---
 Tensor reshape(const Tensor& x, const Shape& shape, SourceLine at = SourceLine::current());  // one size may be -1
 Tensor transpose(const Tensor& x, const Shape& permutation, SourceLine at = SourceLine::current());
@@ -67,6 +85,10 @@ Tensor max(const Tensor& x, const Shape& dims = {}, bool keepDims = false, Sourc
 // --- normalisation, losses, attention ---
 Tensor softmax(const Tensor& x, SourceLine at = SourceLine::current());  // over the last dimension
 Tensor layerNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon = 1e-5,
+                 SourceLine at = SourceLine::current());
+// gamma (x - mean) / sqrt(variance + epsilon) + beta for x [n, c, ...] and gamma, beta [c]: mean and variance (divided
+// by the number of elements) of each channel over the whole batch, on all ranks; padded rows of the batch do not count.
+Tensor batchNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon = 1e-5,
                  SourceLine at = SourceLine::current());
 // Rows of table [V, C] at ids.
 Tensor embedding(const Tensor& table, const Tensor& ids, SourceLine at = SourceLine::current());

@@ -62,6 +62,22 @@ mlir::LogicalResult matmul(const InferSite& site, mlir::Value a, mlir::Value b, 
 // has one size.
 mlir::LogicalResult contract(const InferSite& site, mlir::Value a, mlir::Value b, llvm::StringRef spec);
 
+// How a window moves over an image: [vertical, horizontal] each.
+struct WindowSteps {
+  llvm::ArrayRef<int64_t> strides;
+  llvm::ArrayRef<int64_t> paddings;
+};
+// (1) Same element type. (2) Four dimensions each. (3) Input channels agree. (4) Two strides, at least 1. (5) Two
+// paddings, not negative. (6) The window is not larger than the padded image.
+mlir::LogicalResult conv2d(const InferSite& site, mlir::Value x, mlir::Value weight, const WindowSteps& steps);
+// (2) Four dimensions. (3) Two window sizes, at least 1. (4) to (6) as conv2d. (7) Paddings are smaller than the
+// window.
+mlir::LogicalResult pool2d(const InferSite& site, mlir::Value x, llvm::ArrayRef<int64_t> window,
+                           const WindowSteps& steps);
+// As pool2d, and (8) dy has the type of the pooled x.
+mlir::LogicalResult poolGrad(const InferSite& site, mlir::ValueRange operands, llvm::ArrayRef<int64_t> window,
+                             const WindowSteps& steps);
+
 // (1) A permutation of all dimensions.
 mlir::LogicalResult transpose(const InferSite& site, mlir::Value x, llvm::ArrayRef<int64_t> permutation);
 // (1) One offset and size per dimension. (2) Inside x.

@@ -1,10 +1,12 @@
 // All operators of the nn dialect, by family.
 include "ir/nn/elementwise.td"
 include "ir/nn/contraction.td"
+include "ir/nn/convolution.td"
 include "ir/nn/shape.td"
 include "ir/nn/reduction.td"
 include "ir/nn/normalization.td"
 include "ir/nn/indices.td"
 include "ir/nn/attention.td"
+include "ir/nn/pooling.td"
 include "ir/nn/source.td"
 include "ir/nn/update.td"

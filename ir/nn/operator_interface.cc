@@ -58,6 +58,11 @@ int64_t contractionFlops(mlir::Operation* op) {
   return flops;
 }
 
+int64_t convolutionFlops(mlir::Value y, mlir::Value weight) {
+  const Shape shape = shapeOf(weight);
+  return 2 * product(shapeOf(y)) * shape[1] * shape[2] * shape[3];
+}
+
 int64_t attentionFlops(mlir::Operation* op, int64_t products) {
   return 2 * products * operandElements(op, 0) * shapeOf(op->getOperand(1))[2];
 }

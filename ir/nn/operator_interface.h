@@ -27,6 +27,8 @@ int64_t elementwiseFlops(mlir::Operation* op);
 int64_t operandElements(mlir::Operation* op, unsigned operand = 0);
 // 2 x the product of all factors of a contraction's rule.
 int64_t contractionFlops(mlir::Operation* op);
+// 2 x the elements of y x the elements of the weight that each of them sums over.
+int64_t convolutionFlops(mlir::Value y, mlir::Value weight);
 // `products` matrix products of [T, D] with [D, S] per batch and head.
 int64_t attentionFlops(mlir::Operation* op, int64_t products);
 

@@ -101,6 +101,40 @@ LogicalResult PickGradOp::verify() {
   return success();
 }
 
+namespace {
+
+// (1) to (6) as conv2d. (7) dy has the type of the convolution of x with the weight.
+LogicalResult verifyConvolution(mlir::Operation* op, Value x, Value weight, Value dy, const infer::WindowSteps& steps) {
+  llvm::SmallVector<mlir::Type> types;
+  const InferSite site{op->getLoc(), op->getName().getStringRef(), types};
+  if (mlir::failed(infer::conv2d(site, x, weight, steps))) {
+    return mlir::failure();
+  }
+  if (plainType(dy) != types[0]) {
+    return error(op, 7,
+                 "dy is " + printType(dy) + "; an image " + printType(x) + " and a weight " + printType(weight) +
+                     " give another size");
+  }
+  return success();
+}
+
+}  // namespace
+
+LogicalResult Conv2dInputGradOp::verify() {
+  return verifyConvolution(*this, getDx(), getWeight(), getDy(), {getStrides(), getPaddings()});
+}
+
+LogicalResult Conv2dWeightGradOp::verify() {
+  return verifyConvolution(*this, getX(), getDweight(), getDy(), {getStrides(), getPaddings()});
+}
+
+// As max_pool2d_grad.
+LogicalResult AvgPool2dGradOp::verify() {
+  llvm::SmallVector<mlir::Type> types;
+  const InferSite site{getLoc(), getOperationName(), types};
+  return infer::poolGrad(site, {getDx(), getDy()}, getWindow(), {getStrides(), getPaddings()});
+}
+
 // (1) A known distribution. (2) uniform: a <= b; normal: b >= 0.
 LogicalResult RandomOp::verify() {
   llvm::StringRef distribution = getDistribution();

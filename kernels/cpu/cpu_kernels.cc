@@ -6,11 +6,13 @@ KernelRegistry cpuKernels(const CpuKernelOptions& options) {
   KernelRegistry registry;
   addElementwiseKernels(registry);
   addContractionKernels(registry, options);
+  addConvolutionKernels(registry, options);
   addShapeKernels(registry);
   addReductionKernels(registry);
   addNormalizationKernels(registry);
   addIndexKernels(registry);
   addAttentionKernels(registry, options);
+  addPoolingKernels(registry);
   addRandomKernels(registry);
   addUpdateKernels(registry);
   return registry;

@@ -7,11 +7,13 @@ namespace weft {
 
 void addElementwiseKernels(KernelRegistry& registry);
 void addContractionKernels(KernelRegistry& registry, const CpuKernelOptions& options);
+void addConvolutionKernels(KernelRegistry& registry, const CpuKernelOptions& options);
 void addShapeKernels(KernelRegistry& registry);
 void addReductionKernels(KernelRegistry& registry);
 void addNormalizationKernels(KernelRegistry& registry);
 void addIndexKernels(KernelRegistry& registry);
 void addAttentionKernels(KernelRegistry& registry, const CpuKernelOptions& options);
+void addPoolingKernels(KernelRegistry& registry);
 void addRandomKernels(KernelRegistry& registry);
 void addUpdateKernels(KernelRegistry& registry);
 

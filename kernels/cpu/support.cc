@@ -1,5 +1,7 @@
 #include "kernels/cpu/support.h"
 
+#include <algorithm>
+
 namespace weft::cpu {
 namespace {
 
@@ -62,6 +64,15 @@ absl::Status checkDims(const KernelSpec& spec, const TensorSpec& given, size_t d
   if (given.shape.size() < dims) {
     return invalid(spec, "needs at least ", dims, " dimensions, it was given ", tensorText(given));
   }
+  return absl::OkStatus();
+}
+
+absl::Status readPair(const KernelSpec& spec, const std::string& name, int64_t least, int64_t (&pair)[2]) {
+  WEFT_ASSIGN_OR_RETURN(const Ints values, attribute<Ints>(spec.attributes, name));
+  if (values.size() != 2 || values[0] < least || values[1] < least) {
+    return invalid(spec, name, " are ", shapeText(values), ", they must be two numbers of at least ", least);
+  }
+  std::copy_n(values.begin(), 2, pair);
   return absl::OkStatus();
 }
 

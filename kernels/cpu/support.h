@@ -66,6 +66,8 @@ absl::Status checkInput(const KernelSpec& spec, size_t i, const TensorSpec& expe
 absl::Status checkOutput(const KernelSpec& spec, size_t i, const TensorSpec& expected);
 // At least `dims` dimensions.
 absl::Status checkDims(const KernelSpec& spec, const TensorSpec& given, size_t dims);
+// An attribute of two numbers, [vertical, horizontal], each at least `least`.
+absl::Status readPair(const KernelSpec& spec, const std::string& name, int64_t least, int64_t (&pair)[2]);
 absl::Status unsupportedType(const KernelSpec& spec, DType type);
 
 // The single operand or attribute forms the families share.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "kernels/describe/convolution.h"
+
 namespace weft {
 namespace {
 
@@ -38,6 +40,19 @@ int64_t attentionBound(const KernelSpec& spec) {
   return kGemmScratchLimit + (spec.name == "attention" ? scores : 2 * scores + aligned(rows * element));
 }
 
+bool fourDims(const TensorSpec& tensor) {
+  return tensor.shape.size() == 4;
+}
+
+// The columns of one block, one product (the weight's gradient adds up such), and the product's own scratch.
+int64_t convolutionBound(const KernelSpec& spec) {
+  const ConvolutionTensors tensors = convolutionTensors(spec);
+  if (!fourDims(tensors.x) || !fourDims(tensors.weight) || !fourDims(tensors.y)) {
+    return 0;
+  }
+  return kGemmScratchLimit + aligned(convolutionColumnBytes(tensors)) + aligned(tensors.weight.bytes());
+}
+
 }  // namespace
 
 int64_t TensorSpec::elements() const {
@@ -54,6 +69,10 @@ int64_t workspaceBound(const KernelSpec& spec) {
   }
   if (oneOf(spec.name, {"attention", "attention_grad"}) && spec.inputs.size() >= 2) {
     return attentionBound(spec);
+  }
+  if (oneOf(spec.name, {"conv2d", "conv2d_input_grad", "conv2d_weight_grad"}) && spec.inputs.size() == 2 &&
+      spec.outputs.size() == 1) {
+    return convolutionBound(spec);
   }
   if (spec.name == "layer_norm_grad" && spec.inputs.size() >= 2) {
     // The sums of two vectors.

@@ -9,38 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "runtime/base/random.h"
 #include "runtime/base/status.h"
+#include "runtime/io/shuffle.h"
 
 namespace weft {
 namespace {
-
-// The operator key of the shuffle: no operator of a model has it.
-constexpr uint32_t kShuffleKey = 0xDA7A5E7u;
-constexpr int kFeistelRounds = 4;
-
-// A permutation of 0..count-1, different for each (seed, round): a Feistel network over the least even number of bits
-// that holds count, walked until the value falls into the range (Black and Rogaway, "Ciphers with arbitrary finite
-// domains", 2002). Needs no table, so any step's windows are found at once.
-uint64_t shuffled(uint64_t index, uint64_t count, uint64_t seed, uint32_t round) {
-  int half = 1;
-  while ((uint64_t{1} << (2 * half)) < count) {
-    ++half;
-  }
-  const uint64_t mask = (uint64_t{1} << half) - 1;
-  do {
-    uint64_t left = index >> half;
-    uint64_t right = index & mask;
-    for (int i = 0; i < kFeistelRounds; ++i) {
-      const RandomStream stream = {seed, kShuffleKey + static_cast<uint32_t>(i), round};
-      const uint64_t mixed = left ^ (randomBits(stream, right) & mask);
-      left = right;
-      right = mixed;
-    }
-    index = left << half | right;
-  } while (index >= count);
-  return index;
-}
 
 absl::StatusOr<std::vector<uint32_t>> symbolsOf(const std::string& text, const std::string& source, TokenKind kind) {
   if (kind == TokenKind::kCharacter) {
@@ -177,9 +150,7 @@ std::string TextDataset::decode(const std::vector<int32_t>& tokens) const {
 }
 
 int64_t TextDataset::trainPlace(int64_t index) const {
-  const uint64_t places = static_cast<uint64_t>(trainPlaces());
-  const uint64_t at = static_cast<uint64_t>(index);
-  return static_cast<int64_t>(shuffled(at % places, places, options_.seed, static_cast<uint32_t>(at / places)));
+  return shuffledSample(index, trainPlaces(), options_.seed);
 }
 
 void TextDataset::trainWindows(int64_t first, int64_t count, int32_t* x, int32_t* y) const {

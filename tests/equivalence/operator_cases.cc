@@ -88,6 +88,24 @@ Cases contractionCases() {
   };
 }
 
+Cases imageCases() {
+  const std::string steps = "strides = array<i64: 2, 1>, paddings = array<i64: 1, 0>";
+  const std::string pooled = "window = array<i64: 3, 2>, " + steps;
+  const Dims x = {4, 6, 6, 5};
+  const Dims weight = {8, 6, 3, 2};
+  const Dims y = {4, 8, 3, 4};
+  const Dims pool = {4, 6, 3, 4};
+  return {
+      {"conv2d", "conv2d", {real(x), real(weight)}, steps, {real(y)}},
+      {"conv2d_input_grad", "conv2d_input_grad", {real(y), real(weight)}, steps, {real(x)}, 1, false},
+      {"conv2d_weight_grad", "conv2d_weight_grad", {real(x), real(y)}, steps, {real(weight)}, 1, false},
+      {"max_pool2d", "max_pool2d", {real(x)}, pooled, {real(pool)}},
+      {"max_pool2d_grad", "max_pool2d_grad", {real(x), real(pool)}, pooled, {real(x)}, 1, false},
+      {"avg_pool2d", "avg_pool2d", {real(x)}, pooled, {real(pool)}},
+      {"avg_pool2d_grad", "avg_pool2d_grad", {real(pool)}, pooled, {real(x)}, 1, false},
+  };
+}
+
 Cases shapeCases() {
   Cases cases;
   const std::vector<std::pair<Dims, Dims>> reshapes = {{{8, 12}, {4, 2, 12}}, {{8, 12}, {96}},     {{4, 24}, {8, 12}},
@@ -288,8 +306,8 @@ TrainingProgram OperatorCase::program(const std::string& strategy) const {
 
 std::vector<OperatorCase> operatorCases() {
   Cases cases = unaryCases();
-  for (Cases more : {binaryCases(), contractionCases(), shapeCases(), reductionCases(), normalizationCases(),
-                     indexCases(), attentionCases(), sourceCases()}) {
+  for (Cases more : {binaryCases(), contractionCases(), imageCases(), shapeCases(), reductionCases(),
+                     normalizationCases(), indexCases(), attentionCases(), sourceCases()}) {
     append(cases, std::move(more));
   }
   return cases;

@@ -29,6 +29,20 @@ Tensor lossOf(const Tensor& x) {
   return mean(mul(x, x));
 }
 
+TEST(ImageErrorTest, ChannelsAndWindowsShowTheLineAndBothSizes) {
+  const int at = __LINE__ + 4;
+  const std::string channels = errorOf([](Graph& g) {
+    const Tensor x = g.input("x", {4, 3, 8, 8});
+    const Tensor w = g.parameter("w", {6, 1, 3, 3});
+    return lossOf(conv2d(x, w));
+  });
+  EXPECT_THAT(channels, HasSubstr(line(at)));
+  EXPECT_THAT(channels, HasSubstr("4x3x8x8xf32 has 3 channels, the weight 6x1x3x3xf32 takes 1"));
+  const std::string window = errorOf(
+      [](Graph& g) { return lossOf(mul(maxPool2d(g.input("x", {4, 3, 8, 8}), {9, 2}), g.parameter("w", {1}))); });
+  EXPECT_THAT(window, HasSubstr("a window of [9, 2] is larger than the image 4x3x8x8xf32"));
+}
+
 TEST(ShardErrorTest, SplitDoesNotDivide) {
   const int at = __LINE__ + 4;
   const std::string error = errorOf(

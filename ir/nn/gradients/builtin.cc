@@ -7,6 +7,7 @@ OperatorRegistry OperatorRegistry::builtin() {
   OperatorRegistry registry;
   addElementwiseGradients(registry);
   addContractionGradients(registry);
+  addConvolutionGradients(registry);
   addShapeGradients(registry);
   addReductionGradients(registry);
   addNormalizationGradients(registry);

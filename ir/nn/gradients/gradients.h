@@ -13,6 +13,7 @@ namespace weft::ir {
 
 void addElementwiseGradients(OperatorRegistry& registry);
 void addContractionGradients(OperatorRegistry& registry);
+void addConvolutionGradients(OperatorRegistry& registry);
 void addShapeGradients(OperatorRegistry& registry);
 void addReductionGradients(OperatorRegistry& registry);
 void addNormalizationGradients(OperatorRegistry& registry);

@@ -65,6 +65,27 @@ TEST_F(RuleTest, Contraction) {
             "b0+ m+ k, b0+ m+ n -> k n");
 }
 
+TEST_F(RuleTest, Images) {
+  const std::string steps = "{strides = array<i64: 1, 1>, paddings = array<i64: 0, 0>}";
+  const std::string x = "tensor<2x3x5x5xf32>";
+  const std::string weight = "tensor<4x3x3x3xf32>";
+  const std::string y = "tensor<2x4x3x3xf32>";
+  EXPECT_EQ(
+      rule("%x: " + x + ", %w: " + weight, "%0 = nn.conv2d %x, %w " + steps + " : (" + x + ", " + weight + ") -> " + y),
+      "n ci+ h! w!, co ci+ kh! kw! -> n co ho! wo!");
+  auto inputGrad = parse("%dy: " + y + ", %w: " + weight,
+                         "%0 = nn.conv2d_input_grad %dy, %w " + steps + " : (" + y + ", " + weight + ") -> " + x);
+  EXPECT_EQ(inputGrad.getRule(), "n co+ ho! wo!, co+ ci kh! kw! -> n ci h! w!");
+  EXPECT_EQ(inputGrad.getFlops(), 2 * 2 * 4 * 3 * 3 * 3 * 3 * 3);
+  auto weightGrad = parse("%x: " + x + ", %dy: " + y,
+                          "%0 = nn.conv2d_weight_grad %x, %dy " + steps + " : (" + x + ", " + y + ") -> " + weight);
+  EXPECT_EQ(weightGrad.getRule(), "n+ ci h! w!, n+ co ho! wo! -> co ci kh! kw!");
+  EXPECT_EQ(weightGrad.getPadFill(0), std::nullopt);
+  const std::string window = "{window = array<i64: 3, 3>, strides = array<i64: 1, 1>, paddings = array<i64: 0, 0>}";
+  EXPECT_EQ(rule("%x: " + x, "%0 = nn.max_pool2d %x " + window + " : (" + x + ") -> tensor<2x3x3x3xf32>"),
+            "n c h! w! -> n c ho! wo!");
+}
+
 TEST_F(RuleTest, Shape) {
   EXPECT_EQ(rule("%x: tensor<2x3xf32>",
                  "%0 = nn.transpose %x {permutation = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>"),

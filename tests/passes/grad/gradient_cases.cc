@@ -92,6 +92,43 @@ Cases contractionCases() {
   };
 }
 
+// Strides that leave rows over, paddings, windows that overlap and windows that leave gaps.
+Cases imageCases() {
+  auto steps = [](const std::string& strides, const std::string& paddings) {
+    return "strides = array<i64: " + strides + ">, paddings = array<i64: " + paddings + ">}";
+  };
+  Cases cases = {
+      {"conv2d",
+       {{"a", {2, 2, 4, 3}}, {"w", {3, 2, 2, 2}}},
+       "%y = nn.conv2d %a, %w {" + steps("1, 1", "0, 0") +
+           " : (tensor<2x2x4x3xf64>, tensor<3x2x2x2xf64>) -> tensor<2x3x3x2xf64>",
+       {2, 3, 3, 2}},
+      {"conv2d_steps",
+       {{"a", {2, 2, 6, 5}}, {"w", {2, 2, 3, 2}}},
+       "%y = nn.conv2d %a, %w {" + steps("2, 3", "1, 1") +
+           " : (tensor<2x2x6x5xf64>, tensor<2x2x3x2xf64>) -> tensor<2x2x3x2xf64>",
+       {2, 2, 3, 2}},
+      {"conv2d_point",
+       {{"a", {1, 2, 2, 2}}, {"w", {3, 2, 1, 1}}},
+       "%y = nn.conv2d %a, %w {" + steps("1, 1", "0, 0") +
+           " : (tensor<1x2x2x2xf64>, tensor<3x2x1x1xf64>) -> tensor<1x3x2x2xf64>",
+       {1, 3, 2, 2}},
+  };
+  for (const std::string op : {"max_pool2d", "avg_pool2d"}) {
+    cases.push_back({op,
+                     {{"a", {2, 2, 4, 5}}},
+                     "%y = nn." + op + " %a {window = array<i64: 2, 2>, " + steps("2, 2", "0, 0") +
+                         " : (tensor<2x2x4x5xf64>) -> tensor<2x2x2x2xf64>",
+                     {2, 2, 2, 2}});
+    cases.push_back({op + "_steps",
+                     {{"a", {1, 2, 5, 4}}},
+                     "%y = nn." + op + " %a {window = array<i64: 3, 2>, " + steps("1, 3", "2, 1") +
+                         " : (tensor<1x2x5x4xf64>) -> tensor<1x2x7x2xf64>",
+                     {1, 2, 7, 2}});
+  }
+  return cases;
+}
+
 Cases shapeCases() {
   return {
       {"reshape", {{"a", {2, 6}}}, "%y = nn.reshape %a : (tensor<2x6xf64>) -> tensor<3x1x4xf64>", {3, 1, 4}},
@@ -215,7 +252,7 @@ Cases graphCases() {
 
 std::vector<GradientCase> gradientCases() {
   Cases cases = unaryCases();
-  for (Cases more : {binaryCases(), selectCases(), contractionCases(), shapeCases(), reductionCases(),
+  for (Cases more : {binaryCases(), selectCases(), contractionCases(), imageCases(), shapeCases(), reductionCases(),
                      normalizationCases(), indexCases(), attentionCases(), sourceCases(), graphCases()}) {
     append(cases, std::move(more));
   }

@@ -150,7 +150,11 @@ TEST(GradientCoverage, EveryOperator) {
       "embedding_grad",
       "softmax_cross_entropy_grad",
       "pick_grad",
-      "attention_grad",  // gradients themselves
+      "attention_grad",
+      "conv2d_input_grad",
+      "conv2d_weight_grad",
+      "max_pool2d_grad",
+      "avg_pool2d_grad",  // gradients themselves
       "sgd",
       "adam",  // made after differentiation
   };

@@ -1,0 +1,36 @@
+#include "kernels/describe/convolution.h"
+
+#include <algorithm>
+
+namespace weft {
+namespace {
+
+// Of one row of the result.
+int64_t columnBytesOfRow(const ConvolutionTensors& tensors) {
+  const auto& weight = tensors.weight.shape;
+  return weight[1] * weight[2] * weight[3] * tensors.y.shape[3] * byteSize(tensors.x.type);
+}
+
+}  // namespace
+
+ConvolutionTensors convolutionTensors(const KernelSpec& spec) {
+  if (spec.name == "conv2d_input_grad") {
+    return {spec.outputs[0], spec.inputs[1], spec.inputs[0]};
+  }
+  if (spec.name == "conv2d_weight_grad") {
+    return {spec.inputs[0], spec.outputs[0], spec.inputs[1]};
+  }
+  return {spec.inputs[0], spec.inputs[1], spec.outputs[0]};
+}
+
+int64_t convolutionBlockRows(const ConvolutionTensors& tensors) {
+  const int64_t row = std::max<int64_t>(columnBytesOfRow(tensors), 1);
+  const int64_t rows = std::max<int64_t>(tensors.y.shape[2], 1);
+  return std::clamp<int64_t>(kConvolutionBlockBytes / row, 1, rows);
+}
+
+int64_t convolutionColumnBytes(const ConvolutionTensors& tensors) {
+  return convolutionBlockRows(tensors) * columnBytesOfRow(tensors);
+}
+
+}  // namespace weft
