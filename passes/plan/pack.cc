@@ -1,86 +1,154 @@
 #include "passes/plan/pack.h"
 
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <numeric>
+
+#include "passes/plan/pack_greedy.h"
+#include "passes/plan/pack_search.h"
+#include "passes/plan/pack_sections.h"
 
 namespace weft {
 namespace {
 
-using Order = std::function<int64_t(const PackItem&)>;
+// The search recurses once per item and keeps the items of every section; larger components are packed greedily.
+constexpr size_t kSearchItems = 5'000;
+constexpr int64_t kSearchCells = 20'000'000;
+// Shares of the effort: a first search at the bound, then repair, then the search for the rest.
+constexpr int64_t kFirstShare = 10;
+constexpr int64_t kRepairShare = 5;
 
-bool aliveTogether(const PackItem& a, const PackItem& b) {
-  return a.lower < b.upper && b.lower < a.upper;
+const std::vector<SearchStyle>& searchStyles() {
+  using Prefer = SearchStyle::Prefer;
+  static const std::vector<SearchStyle> styles{
+      {Prefer::kArea, false, 0},  {Prefer::kSize, false, 0},  {Prefer::kLength, false, 0}, {Prefer::kArea, true, 0},
+      {Prefer::kSize, true, 0},   {Prefer::kLength, true, 0}, {Prefer::kRandom, false, 1}, {Prefer::kRandom, false, 2},
+      {Prefer::kRandom, true, 3},
+  };
+  return styles;
 }
 
-// Places items in order, each at the lowest offset free over its lifetime.
-Packing placeInOrder(const std::vector<PackItem>& items, const std::vector<size_t>& order) {
-  Packing packing;
-  packing.offsets.assign(items.size(), 0);
-  std::vector<size_t> placed;  // by offset
-  for (const size_t i : order) {
-    int64_t offset = 0;
-    for (const size_t other : placed) {
-      if (!aliveTogether(items[i], items[other])) {
-        continue;
-      }
-      if (packing.offsets[other] >= offset + alignUp(items[i].bytes)) {
-        break;
-      }
-      offset = std::max(offset, packing.offsets[other] + alignUp(items[other].bytes));
+// One component: packed greedily first, then better within what effort is left.
+class ComponentPacker {
+ public:
+  explicit ComponentPacker(const PackComponent& component)
+      : component_(component), best_(bestGreedy(component, order_)), lowerBound_(component.maxLive) {
+    greedyHeight_ = best_.height;
+  }
+
+  const Offsets& best() const { return best_; }
+  int64_t lowerBound() const { return lowerBound_; }
+  int64_t greedyHeight() const { return greedyHeight_; }
+
+  // Lowers the height to `enough` or the optimum, unless the effort runs out first. Returns the effort used.
+  int64_t improve(int64_t enough, int64_t effort) {
+    if (done(enough)) {
+      return 0;
     }
-    packing.offsets[i] = offset;
-    const auto place = std::upper_bound(placed.begin(), placed.end(), offset,
-                                        [&](int64_t at, size_t k) { return at < packing.offsets[k]; });
-    placed.insert(place, i);
-    packing.bytes = std::max(packing.bytes, offset + alignUp(items[i].bytes));
+    int64_t used = 0;
+    int64_t left = effort / kRepairShare;
+    if (!searchable()) {
+      best_ = repair(component_, order_, best_, std::max(enough, lowerBound_), left);
+      return effort / kRepairShare - left;
+    }
+    PackSearch search(component_);
+    round(search, enough, effort / kFirstShare / static_cast<int64_t>(searchStyles().size()), {0.0}, used);
+    if (!done(enough)) {
+      best_ = repair(component_, order_, best_, std::max(enough, lowerBound_), left);
+      used += effort / kRepairShare - left;
+    }
+    for (int64_t slice = std::max<int64_t>(effort / 400, 1); !done(enough) && used < effort; slice *= 2) {
+      round(search, enough, std::min(slice, effort - used), {0.0, 0.25, 0.5, 1.0}, used);
+    }
+    return used;
   }
-  return packing;
-}
 
-int64_t greatestLiveSum(const std::vector<PackItem>& items) {
-  std::map<int64_t, int64_t> changes;
-  for (const PackItem& item : items) {
-    changes[item.lower] += alignUp(item.bytes);
-    changes[item.upper] -= alignUp(item.bytes);
+ private:
+  bool done(int64_t enough) const { return best_.height <= std::max(enough, lowerBound_); }
+
+  bool searchable() const {
+    int64_t cells = 0;
+    for (const SectionItem& item : component_.items) {
+      cells += item.last - item.first;
+    }
+    return component_.items.size() <= kSearchItems && cells <= kSearchCells;
   }
-  int64_t live = 0;
-  int64_t greatest = 0;
-  for (const auto& [step, change] : changes) {
-    live += change;
-    greatest = std::max(greatest, live);
+
+  // Asks every style for capacities between the bound (0) and the best height less one (1), `slice` steps each.
+  void round(PackSearch& search, int64_t enough, int64_t slice, const std::vector<double>& aims, int64_t& used) {
+    for (const double aim : aims) {
+      for (const SearchStyle& style : searchStyles()) {
+        while (!done(enough)) {
+          const int64_t least = std::max(enough, lowerBound_);
+          const auto above = static_cast<int64_t>(aim * static_cast<double>(best_.height - 1 - least));
+          if (!ask(search, least + above, style, slice, used)) {
+            break;
+          }
+        }
+      }
+    }
   }
-  return greatest;
-}
+
+  // True if the answer was found: the best height fell or the bound rose.
+  bool ask(PackSearch& search, int64_t capacity, const SearchStyle& style, int64_t slice, int64_t& used) {
+    switch (search.fits(capacity, style, slice, used)) {
+      case SearchAnswer::kFits:
+        take(search.offsets());
+        return true;
+      case SearchAnswer::kDoesNotFit:
+        lowerBound_ = std::min(search.leastExceeding(), best_.height);
+        return true;
+      case SearchAnswer::kGaveUp:
+        return false;
+    }
+    return false;
+  }
+
+  void take(const std::vector<int64_t>& offsets) {
+    best_.of = offsets;
+    best_.height = 0;
+    for (size_t i = 0; i < offsets.size(); ++i) {
+      best_.height = std::max(best_.height, offsets[i] + component_.items[i].size);
+    }
+  }
+
+  const PackComponent& component_;
+  std::vector<int> order_;
+  Offsets best_;
+  int64_t lowerBound_ = 0;
+  int64_t greedyHeight_ = 0;
+};
 
 }  // namespace
 
-int64_t alignUp(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+int64_t alignUp(int64_t bytes, int64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
 }
 
-Packing pack(const std::vector<PackItem>& items) {
-  const Order orders[] = {
-      [](const PackItem& item) { return item.bytes; },
-      [](const PackItem& item) { return item.upper - item.lower; },
-      [](const PackItem& item) { return item.bytes * (item.upper - item.lower); },
-      [](const PackItem& item) { return -item.lower; },
-  };
-  Packing best;
-  best.bytes = -1;
-  for (const Order& key : orders) {
-    std::vector<size_t> order(items.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(items[a]) > key(items[b]); });
-    Packing packing = placeInOrder(items, order);
-    if (best.bytes < 0 || packing.bytes < best.bytes) {
-      best = std::move(packing);
+Packing pack(const std::vector<PackItem>& items, const PackOptions& options) {
+  const std::vector<PackComponent> components = packComponents(items, options.alignment);
+  std::vector<ComponentPacker> packers(components.begin(), components.end());
+  Packing packing;
+  packing.offsets.assign(items.size(), 0);
+  for (size_t c = 0; c < components.size(); ++c) {
+    packing.maxLive = std::max(packing.maxLive, components[c].maxLive);
+    packing.greedyBytes = std::max(packing.greedyBytes, packers[c].greedyHeight());
+  }
+  packing.lowerBound = packing.maxLive;
+  // The tallest first: what it cannot do without is free for the others.
+  std::vector<size_t> order(components.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return packers[a].best().height > packers[b].best().height; });
+  for (const size_t c : order) {
+    const int64_t enough = std::max(packing.lowerBound, packing.bytes);
+    packing.effort += packers[c].improve(enough, options.effort - packing.effort);
+    packing.bytes = std::max(packing.bytes, packers[c].best().height);
+    packing.lowerBound = std::max(packing.lowerBound, packers[c].lowerBound());
+    for (size_t k = 0; k < components[c].members.size(); ++k) {
+      packing.offsets[components[c].members[k]] = packers[c].best().of[k];
     }
   }
-  best.bytes = std::max<int64_t>(best.bytes, 0);
-  best.maxLive = greatestLiveSum(items);
-  return best;
+  return packing;
 }
 
 }  // namespace weft
