@@ -13,9 +13,8 @@ namespace {
 // The search recurses once per item and keeps the items of every section; larger components are packed greedily.
 constexpr size_t kSearchItems = 5'000;
 constexpr int64_t kSearchCells = 20'000'000;
-// Shares of the effort: a first search at the bound, then repair, then the search for the rest.
-constexpr int64_t kFirstShare = 10;
-constexpr int64_t kRepairShare = 5;
+// Steps of the first questions to the search; every round doubles them.
+constexpr int64_t kFirstSlice = 200'000;
 
 const std::vector<SearchStyle>& searchStyles() {
   using Prefer = SearchStyle::Prefer;
@@ -45,19 +44,13 @@ class ComponentPacker {
       return 0;
     }
     int64_t used = 0;
-    int64_t left = effort / kRepairShare;
     if (!searchable()) {
-      best_ = repair(component_, order_, best_, std::max(enough, lowerBound_), left);
-      return effort / kRepairShare - left;
+      mend(enough, effort, used);
+      return used;
     }
     PackSearch search(component_);
-    round(search, enough, effort / kFirstShare / static_cast<int64_t>(searchStyles().size()), {0.0}, used);
-    if (!done(enough)) {
-      best_ = repair(component_, order_, best_, std::max(enough, lowerBound_), left);
-      used += effort / kRepairShare - left;
-    }
-    for (int64_t slice = std::max<int64_t>(effort / 400, 1); !done(enough) && used < effort; slice *= 2) {
-      round(search, enough, std::min(slice, effort - used), {0.0, 0.25, 0.5, 1.0}, used);
+    for (int64_t slice = kFirstSlice; !done(enough) && used < effort; slice *= 2) {
+      round(search, enough, slice, effort, used);
     }
     return used;
   }
@@ -73,11 +66,11 @@ class ComponentPacker {
     return component_.items.size() <= kSearchItems && cells <= kSearchCells;
   }
 
-  // Asks every style for capacities between the bound (0) and the best height less one (1), `slice` steps each.
-  void round(PackSearch& search, int64_t enough, int64_t slice, const std::vector<double>& aims, int64_t& used) {
-    for (const double aim : aims) {
+  // Every style is asked for the bound, then for capacities up to just below the best height; between, repair.
+  void round(PackSearch& search, int64_t enough, int64_t slice, int64_t effort, int64_t& used) {
+    for (const double aim : {0.0, 0.25, 0.5, 1.0}) {
       for (const SearchStyle& style : searchStyles()) {
-        while (!done(enough)) {
+        while (!done(enough) && used < effort) {
           const int64_t least = std::max(enough, lowerBound_);
           const auto above = static_cast<int64_t>(aim * static_cast<double>(best_.height - 1 - least));
           if (!ask(search, least + above, style, slice, used)) {
@@ -85,7 +78,16 @@ class ComponentPacker {
           }
         }
       }
+      if (aim == 0.0) {
+        mend(enough, std::min(2 * slice, effort - used), used);
+      }
     }
+  }
+
+  void mend(int64_t enough, int64_t effort, int64_t& used) {
+    int64_t left = effort;
+    best_ = repair(component_, order_, best_, std::max(enough, lowerBound_), left);
+    used += effort - left;
   }
 
   // True if the answer was found: the best height fell or the bound rose.
