@@ -14,16 +14,26 @@ namespace {
 constexpr size_t kSearchItems = 5'000;
 constexpr int64_t kSearchCells = 20'000'000;
 // Steps of the first questions to the search; every round doubles them.
-constexpr int64_t kFirstSlice = 200'000;
+constexpr int64_t kFirstSlice = 32;
 
-const std::vector<SearchStyle>& searchStyles() {
+// The styles fail on different instances, and a run is either short or hopeless: many short runs beat a long one.
+std::vector<SearchStyle> searchStyles(uint64_t round) {
   using Prefer = SearchStyle::Prefer;
-  static const std::vector<SearchStyle> styles{
-      {Prefer::kArea, false, 0},  {Prefer::kSize, false, 0},  {Prefer::kLength, false, 0}, {Prefer::kArea, true, 0},
-      {Prefer::kSize, true, 0},   {Prefer::kLength, true, 0}, {Prefer::kRandom, false, 1}, {Prefer::kRandom, false, 2},
-      {Prefer::kRandom, true, 3},
+  using Section = SearchStyle::Section;
+  return {
+      {Prefer::kLength, Section::kFewest},
+      {Prefer::kSize, Section::kBlamed},
+      {Prefer::kLength, Section::kLowest},
+      {Prefer::kLength, Section::kTightest},
+      {Prefer::kArea, Section::kBlamed},
+      {Prefer::kLength, Section::kBlamed},
+      {Prefer::kRandom, Section::kFewest, 4 * round},
+      {Prefer::kSize, Section::kFewest},
+      {Prefer::kRandom, Section::kTightest, 4 * round + 1},
+      {Prefer::kRandom, Section::kBlamed, 4 * round + 2},
+      {Prefer::kArea, Section::kTightest},
+      {Prefer::kRandom, Section::kLowest, 4 * round + 3},
   };
-  return styles;
 }
 
 // One component: packed greedily first, then better within what effort is left.
@@ -49,8 +59,9 @@ class ComponentPacker {
       return used;
     }
     PackSearch search(component_);
-    for (int64_t slice = kFirstSlice; !done(enough) && used < effort; slice *= 2) {
-      round(search, enough, slice, effort, used);
+    const auto square = static_cast<int64_t>(component_.items.size()) * component_.sections;
+    for (uint64_t number = 0; !done(enough) && used < effort; ++number) {
+      round(search, enough, number, square, effort, used);
     }
     return used;
   }
@@ -66,20 +77,28 @@ class ComponentPacker {
     return component_.items.size() <= kSearchItems && cells <= kSearchCells;
   }
 
-  // Every style is asked for the bound, then for capacities up to just below the best height; between, repair.
-  void round(PackSearch& search, int64_t enough, int64_t slice, int64_t effort, int64_t& used) {
-    for (const double aim : {0.0, 0.25, 0.5, 1.0}) {
-      for (const SearchStyle& style : searchStyles()) {
-        while (!done(enough) && used < effort) {
-          const int64_t least = std::max(enough, lowerBound_);
-          const auto above = static_cast<int64_t>(aim * static_cast<double>(best_.height - 1 - least));
-          if (!ask(search, least + above, style, slice, used)) {
-            break;
-          }
-        }
+  // Every style is asked for the bound, then some for capacities up to just below the best height; between, repair.
+  void round(PackSearch& search, int64_t enough, uint64_t number, int64_t square, int64_t effort, int64_t& used) {
+    const int64_t slice = kFirstSlice * square << number;
+    const std::vector<SearchStyle> styles = searchStyles(number);
+    for (const SearchStyle& style : styles) {
+      ask(search, enough, 0, style, slice, effort, used);
+    }
+    mend(enough, std::min(2 * slice, effort - used), used);
+    for (const double aim : {0.25, 0.5, 1.0}) {
+      for (size_t k = 0; k < 3; ++k) {
+        ask(search, enough, aim, styles[(number + 4 * k) % styles.size()], slice, effort, used);
       }
-      if (aim == 0.0) {
-        mend(enough, std::min(2 * slice, effort - used), used);
+    }
+  }
+
+  // Asks again while the answers help: the best height falls or the bound rises.
+  void ask(PackSearch& search, int64_t enough, double aim, const SearchStyle& style, int64_t slice, int64_t effort, int64_t& used) {
+    while (!done(enough) && used < effort) {
+      const int64_t least = std::max(enough, lowerBound_);
+      const auto above = static_cast<int64_t>(aim * static_cast<double>(best_.height - 1 - least));
+      if (!ask(search, least + above, style, std::min(slice, effort - used), used)) {
+        return;
       }
     }
   }

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kNever = INT64_MAX;
 constexpr size_t kRemembered = size_t{1} << 17;  // failed states; a newer one replaces an older in its place
 // Once a section with a choice is known, no more than this many sections x items are looked at to find a better one.
-constexpr int64_t kLookLimit = 20'000;
+constexpr int64_t kLookLimit = 5'000;
 
 // A bijection that mixes all bits (the finalizer of splitmix64).
 uint64_t mix(uint64_t x) {
@@ -37,6 +37,7 @@ PackSearch::PackSearch(const PackComponent& component) : component_(component), 
   }
   isRising_.assign(component.sections, false);
   isTouched_.assign(component.sections, false);
+  blame_.assign(component.sections, 1);
 }
 
 void PackSearch::reset(int64_t capacity, const SearchStyle& style) {
@@ -174,15 +175,20 @@ PackSearch::Branch PackSearch::chooseSection(int first, int last) {
 }
 
 void PackSearch::scoreSection(int section, int valleyFirst, int valleyLast, Branch& best) {
-  int64_t score = 0;
-  if (style_.lowestFirst) {
-    score = floor_[section];
-  } else {
+  using Section = SearchStyle::Section;
+  auto score = static_cast<double>(floor_[section]);
+  if (style_.section != Section::kLowest) {
     steps_ += static_cast<int64_t>(inSection_[section].size());
     const int64_t slack = capacity_ - floor_[section] - remaining_[section];
     score = slack > 0 ? 1 : 0;
     for (const int item : inSection_[section]) {
       score += isCandidate(item, floor_[section]) ? 1 : 0;
+    }
+    if (style_.section == Section::kBlamed) {
+      score /= blame_[section];
+    }
+    if (style_.section == Section::kTightest) {
+      score = score / 1000 + static_cast<double>(slack);
     }
   }
   if (score < best.score) {
@@ -307,10 +313,18 @@ bool PackSearch::exceeds(int64_t height) {
   return true;
 }
 
+bool PackSearch::blame(int section, int64_t height) {
+  if (!exceeds(height)) {
+    return false;
+  }
+  blame_[section] += 1;
+  return true;
+}
+
 bool PackSearch::raiseFloor(int section, int64_t height) {
   changes_.push_back({floor_[section], section, Field::kFloor});
   floor_[section] = height;
-  if (exceeds(height + remaining_[section])) {
+  if (blame(section, height + remaining_[section])) {
     return false;
   }
   if (!isRising_[section]) {
@@ -391,7 +405,7 @@ bool PackSearch::pushTogether(int section) {
   for (const auto& [head, size] : byHead_) {
     height = std::max(height, head) + size;
   }
-  return !exceeds(height);
+  return !blame(section, height);
 }
 
 void PackSearch::clearQueues() {

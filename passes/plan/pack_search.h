@@ -29,7 +29,12 @@ enum class SearchAnswer { kFits, kDoesNotFit, kGaveUp };
 // Which of the choices for a section is tried first, and which section is taken.
 struct SearchStyle {
   enum class Prefer { kSize, kLength, kArea, kRandom } prefer = Prefer::kSize;
-  bool lowestFirst = false;  // the lowest valley, not the section with the fewest choices
+  enum class Section {
+    kFewest,   // the fewest choices
+    kBlamed,   // the fewest choices, divided by how often the section was too full
+    kLowest,   // the lowest floor
+    kTightest  // the least slack, then the fewest choices
+  } section = Section::kFewest;
   uint64_t seed = 0;         // kRandom
 };
 
@@ -61,7 +66,7 @@ class PackSearch {
     int section = -1;
     int valleyFirst = 0;
     int valleyLast = 0;
-    int64_t score = INT64_MAX;
+    double score = 1e300;
   };
 
   void reset(int64_t capacity, const SearchStyle& style);
@@ -82,6 +87,7 @@ class PackSearch {
   bool settle();
   bool pushTogether(int section);
   bool exceeds(int64_t height);
+  bool blame(int section, int64_t height);
   void touch(int item, int64_t oldHead);
   void clearQueues();
   void undo(size_t mark);
@@ -113,6 +119,7 @@ class PackSearch {
   std::vector<bool> isTouched_;
   std::vector<std::pair<int64_t, int64_t>> byHead_;
 
+  std::vector<double> blame_;
   std::vector<Key> failed_;
   int64_t capacity_ = 0;
   int64_t exceeding_ = 0;
