@@ -1,7 +1,7 @@
 #include "passes/plan/pack.h"
 
 #include <algorithm>
-#include <numeric>
+#include <memory>
 
 #include "passes/plan/pack_greedy.h"
 #include "passes/plan/pack_search.h"
@@ -13,8 +13,11 @@ namespace {
 // The search recurses once per item and keeps the items of every section; larger components are packed greedily.
 constexpr size_t kSearchItems = 5'000;
 constexpr int64_t kSearchCells = 20'000'000;
-// Steps of the first questions to the search; every round doubles them.
+// Steps of the first questions to the search, per item and section: about what one descent takes. Every round doubles
+// them.
 constexpr int64_t kFirstSlice = 32;
+constexpr double kParts[] = {0.5, 0.25, 1.0};  // capacities above the bound: shares of the way to the best height
+constexpr int64_t kRepairShare = 8;  // of the effort left, at most
 
 // The styles fail on different instances, and a run is either short or hopeless: many short runs beat a long one.
 std::vector<SearchStyle> searchStyles(uint64_t round) {
@@ -36,38 +39,35 @@ std::vector<SearchStyle> searchStyles(uint64_t round) {
   };
 }
 
-// One component: packed greedily first, then better within what effort is left.
+// One component: packed greedily first, then better round by round.
 class ComponentPacker {
  public:
   explicit ComponentPacker(const PackComponent& component)
-      : component_(component), best_(bestGreedy(component, order_)), lowerBound_(component.maxLive) {
-    greedyHeight_ = best_.height;
-  }
+      : component_(component), best_(bestGreedy(component, order_)), lowerBound_(component.maxLive) {}
 
   const Offsets& best() const { return best_; }
   int64_t lowerBound() const { return lowerBound_; }
-  int64_t greedyHeight() const { return greedyHeight_; }
 
-  // Lowers the height to `enough` or the optimum, unless the effort runs out first. Returns the effort used.
+  // Tries to lower the height to `enough`, or to raise the lower bound to the height. Each round takes about twice the
+  // steps of the one before, at most `effort`; returns the steps taken.
   int64_t improve(int64_t enough, int64_t effort) {
-    if (done(enough)) {
-      return 0;
-    }
-    int64_t used = 0;
+    enough_ = enough;
+    effort_ = effort;
     if (!searchable()) {
-      mend(enough, effort, used);
-      return used;
+      mend(effort);
+    } else {
+      if (search_ == nullptr) {
+        search_ = std::make_unique<PackSearch>(component_);
+      }
+      round();
+      ++number_;
     }
-    PackSearch search(component_);
-    const auto square = static_cast<int64_t>(component_.items.size()) * component_.sections;
-    for (uint64_t number = 0; !done(enough) && used < effort; ++number) {
-      round(search, enough, number, square, effort, used);
-    }
-    return used;
+    return effort - effort_;
   }
 
  private:
-  bool done(int64_t enough) const { return best_.height <= std::max(enough, lowerBound_); }
+  int64_t aim() const { return std::max(enough_, lowerBound_); }
+  bool busy() const { return best_.height > aim() && effort_ > 0; }
 
   bool searchable() const {
     int64_t cells = 0;
@@ -77,51 +77,41 @@ class ComponentPacker {
     return component_.items.size() <= kSearchItems && cells <= kSearchCells;
   }
 
-  // Every style is asked for the bound, then some for capacities up to just below the best height; between, repair.
-  void round(PackSearch& search, int64_t enough, uint64_t number, int64_t square, int64_t effort, int64_t& used) {
-    const int64_t slice = kFirstSlice * square << number;
-    const std::vector<SearchStyle> styles = searchStyles(number);
-    for (const SearchStyle& style : styles) {
-      ask(search, enough, 0, style, slice, effort, used);
-    }
-    mend(enough, std::min(2 * slice, effort - used), used);
-    for (const double aim : {0.25, 0.5, 1.0}) {
-      for (size_t k = 0; k < 3; ++k) {
-        ask(search, enough, aim, styles[(number + 4 * k) % styles.size()], slice, effort, used);
+  // Repair, then every style is asked for the bound; after each second one for a capacity further up.
+  void round() {
+    const int64_t square = static_cast<int64_t>(component_.items.size()) * component_.sections;
+    const int64_t slice = (kFirstSlice * square) << std::min<uint64_t>(number_, 20);
+    const std::vector<SearchStyle> styles = searchStyles(number_);
+    mend(std::min(2 * slice, effort_ / kRepairShare));
+    for (size_t k = 0; k < styles.size(); ++k) {
+      ask(0, styles[k], slice);
+      if (k % 2 == 1) {
+        ask(kParts[k / 2 % 3], styles[(k + number_) % styles.size()], slice);
       }
     }
   }
 
-  // Asks again while the answers help: the best height falls or the bound rises.
-  void ask(PackSearch& search, int64_t enough, double aim, const SearchStyle& style, int64_t slice, int64_t effort, int64_t& used) {
-    while (!done(enough) && used < effort) {
-      const int64_t least = std::max(enough, lowerBound_);
-      const auto above = static_cast<int64_t>(aim * static_cast<double>(best_.height - 1 - least));
-      if (!ask(search, least + above, style, std::min(slice, effort - used), used)) {
-        return;
+  // Asks for the bound (part 0) to just below the best height (1), again while the height falls or the bound rises.
+  void ask(double part, const SearchStyle& style, int64_t slice) {
+    bool helped = true;
+    while (helped && busy()) {
+      const auto above = static_cast<int64_t>(part * static_cast<double>(best_.height - 1 - aim()));
+      int64_t used = 0;
+      const SearchAnswer answer = search_->fits(aim() + above, style, std::min(slice, effort_), used);
+      effort_ -= used;
+      helped = answer != SearchAnswer::kGaveUp;
+      if (answer == SearchAnswer::kFits) {
+        take(search_->offsets());
+      } else if (answer == SearchAnswer::kDoesNotFit) {
+        lowerBound_ = std::min(search_->leastExceeding(), best_.height);
       }
     }
   }
 
-  void mend(int64_t enough, int64_t effort, int64_t& used) {
+  void mend(int64_t effort) {
     int64_t left = effort;
-    best_ = repair(component_, order_, best_, std::max(enough, lowerBound_), left);
-    used += effort - left;
-  }
-
-  // True if the answer was found: the best height fell or the bound rose.
-  bool ask(PackSearch& search, int64_t capacity, const SearchStyle& style, int64_t slice, int64_t& used) {
-    switch (search.fits(capacity, style, slice, used)) {
-      case SearchAnswer::kFits:
-        take(search.offsets());
-        return true;
-      case SearchAnswer::kDoesNotFit:
-        lowerBound_ = std::min(search.leastExceeding(), best_.height);
-        return true;
-      case SearchAnswer::kGaveUp:
-        return false;
-    }
-    return false;
+    best_ = repair(component_, order_, best_, aim(), left);
+    effort_ -= effort - left;
   }
 
   void take(const std::vector<int64_t>& offsets) {
@@ -136,8 +126,17 @@ class ComponentPacker {
   std::vector<int> order_;
   Offsets best_;
   int64_t lowerBound_ = 0;
-  int64_t greedyHeight_ = 0;
+  std::unique_ptr<PackSearch> search_;
+  uint64_t number_ = 0;  // of the round
+  int64_t enough_ = 0;
+  int64_t effort_ = 0;  // left to the round
 };
+
+ComponentPacker& highest(std::vector<ComponentPacker>& packers) {
+  return *std::max_element(packers.begin(), packers.end(), [](const ComponentPacker& a, const ComponentPacker& b) {
+    return a.best().height < b.best().height;
+  });
+}
 
 }  // namespace
 
@@ -146,25 +145,26 @@ int64_t alignUp(int64_t bytes, int64_t alignment) {
 }
 
 Packing pack(const std::vector<PackItem>& items, const PackOptions& options) {
-  const std::vector<PackComponent> components = packComponents(items, options.alignment);
-  std::vector<ComponentPacker> packers(components.begin(), components.end());
   Packing packing;
   packing.offsets.assign(items.size(), 0);
-  for (size_t c = 0; c < components.size(); ++c) {
-    packing.maxLive = std::max(packing.maxLive, components[c].maxLive);
-    packing.greedyBytes = std::max(packing.greedyBytes, packers[c].greedyHeight());
+  const std::vector<PackComponent> components = packComponents(items, options.alignment);
+  if (components.empty()) {
+    return packing;
+  }
+  std::vector<ComponentPacker> packers(components.begin(), components.end());
+  for (const PackComponent& component : components) {
+    packing.maxLive = std::max(packing.maxLive, component.maxLive);
   }
   packing.lowerBound = packing.maxLive;
-  // The tallest first: what it cannot do without is free for the others.
-  std::vector<size_t> order(components.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return packers[a].best().height > packers[b].best().height; });
-  for (const size_t c : order) {
-    const int64_t enough = std::max(packing.lowerBound, packing.bytes);
-    packing.effort += packers[c].improve(enough, options.effort - packing.effort);
-    packing.bytes = std::max(packing.bytes, packers[c].best().height);
-    packing.lowerBound = std::max(packing.lowerBound, packers[c].lowerBound());
+  packing.greedyBytes = highest(packers).best().height;
+  // Only the highest component counts: effort goes to whichever that is, until it cannot be lower.
+  while (highest(packers).best().height > packing.lowerBound && packing.effort < options.effort) {
+    ComponentPacker& packer = highest(packers);
+    packing.effort += packer.improve(packing.lowerBound, options.effort - packing.effort);
+    packing.lowerBound = std::max(packing.lowerBound, packer.lowerBound());
+  }
+  packing.bytes = highest(packers).best().height;
+  for (size_t c = 0; c < components.size(); ++c) {
     for (size_t k = 0; k < components[c].members.size(); ++k) {
       packing.offsets[components[c].members[k]] = packers[c].best().of[k];
     }
