@@ -32,7 +32,7 @@ struct PackItem {
 
 struct PackOptions {
   int64_t alignment = kAlignment;  // every size is rounded up to it, so every offset is a multiple
-  // Elementary steps the repair and the search may take together; about 4e8 a second. The greedy orders always run.
+  // Elementary steps the repair and the search may take together; about 4e8 a second. The greedy orders come first and are not counted.
   int64_t effort = 100'000'000;
 };
 

@@ -9,6 +9,9 @@
 namespace weft {
 namespace {
 
+// On very large dense inputs not all orders are tried.
+constexpr int64_t kGreedySteps = 2'000'000'000;
+
 struct Placed {
   int64_t offset = 0;
   int64_t top = 0;
@@ -203,7 +206,7 @@ Offsets placeInOrder(const PackComponent& component, const std::vector<int>& ord
 Offsets bestGreedy(const PackComponent& component, std::vector<int>& order) {
   const Pressure pressure = pressureOf(component);
   Offsets best;
-  int64_t effort = 0;  // greedy is not limited
+  int64_t effort = 0;
   for (const Key& key : orderKeys(component, pressure)) {
     std::vector<std::pair<std::pair<double, double>, int>> keyed;
     for (size_t i = 0; i < component.items.size(); ++i) {
@@ -220,7 +223,7 @@ Offsets bestGreedy(const PackComponent& component, std::vector<int>& order) {
         best = std::move(offsets);
         order = tried;
       }
-      if (best.height == component.maxLive) {
+      if (best.height == component.maxLive || effort > kGreedySteps) {
         return best;
       }
     }
