@@ -17,7 +17,7 @@ constexpr int64_t kSearchCells = 20'000'000;
 // them.
 constexpr int64_t kFirstSlice = 32;
 constexpr double kParts[] = {0.5, 0.25, 1.0};  // capacities above the bound: shares of the way to the best height
-constexpr int64_t kRepairShare = 8;  // of the effort left, at most
+constexpr int64_t kRepairShare = 8;            // of the effort left, at most
 
 // The styles fail on different instances, and a run is either short or hopeless: many short runs beat a long one.
 std::vector<SearchStyle> searchStyles(uint64_t round) {

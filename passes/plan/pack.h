@@ -1,11 +1,12 @@
 // Packs tensors with known lifetimes into one region of memory, and says how good the result is.
 //
 // The problem is dynamic storage allocation: rectangles lifetime x size, choose offsets so that no two that are alive
-// together overlap, and keep the region small. It is NP-hard; `maxLive`, the greatest sum of sizes alive at once, bounds
-// the region from below, but seven items suffice for an optimum of 5/4 of it.
+// together overlap, and keep the region small. It is NP-hard; `maxLive`, the greatest sum of sizes alive at once,
+// bounds the region from below, but seven items suffice for an optimum of 5/4 of it.
 //
 // Three stages, each skipped once the region is as small as the bound:
-//   1. greedy orders (largest, longest, heaviest neighbourhood first, ...), each item at the lowest or the tightest free
+//   1. greedy orders (largest, longest, heaviest neighbourhood first, ...), each item at the lowest or the tightest
+//   free
 //      place over its lifetime (pack_greedy.h);
 //   2. repair: the items that stick out move to the front of the order, and the order is placed again;
 //   3. exact search (pack_search.h): does everything fit into C bytes? Asked for C at the bound first, which either
@@ -32,7 +33,8 @@ struct PackItem {
 
 struct PackOptions {
   int64_t alignment = kAlignment;  // every size is rounded up to it, so every offset is a multiple
-  // Elementary steps the repair and the search may take together; about 4e8 a second. The greedy orders come first and are not counted.
+  // Elementary steps the repair and the search may take together; about 4e8 a second. The greedy orders come first and
+  // are not counted.
   int64_t effort = 100'000'000;
 };
 

@@ -91,9 +91,9 @@ class PlacedItems {
   const std::vector<SectionItem>& items_;
   bool dense_ = false;
   int64_t& effort_;
-  std::vector<Entry> sorted_;    // dense: by offset
+  std::vector<Entry> sorted_;     // dense: by offset
   std::vector<int64_t> offsets_;  // else: by item
-  std::vector<int> latest_;      // the latest end below a node of the tree, placed items only
+  std::vector<int> latest_;       // the latest end below a node of the tree, placed items only
   size_t leaves_ = 1;
   std::vector<Placed> found_;
 };

@@ -9,6 +9,7 @@ namespace weft {
 namespace {
 
 constexpr int64_t kNever = INT64_MAX;
+constexpr int kMaxDepth = 8'000;  // of the recursion, a few hundred bytes of stack each
 constexpr size_t kRemembered = size_t{1} << 17;  // failed states; a newer one replaces an older in its place
 // Once a section with a choice is known, no more than this many sections x items are looked at to find a better one.
 constexpr int64_t kLookLimit = 5'000;
@@ -49,6 +50,7 @@ void PackSearch::reset(int64_t capacity, const SearchStyle& style) {
   capacity_ = capacity;
   style_ = style;
   steps_ = 0;
+  depth_ = 0;
   gaveUp_ = false;
   changes_.clear();
   placed_.assign(items.size(), false);
@@ -121,10 +123,17 @@ bool PackSearch::solveParts(int first, int last) {
 }
 
 bool PackSearch::branch(int first, int last) {
-  if (steps_ > limit_) {
+  if (steps_ > limit_ || depth_ >= kMaxDepth) {
     gaveUp_ = true;
     return false;
   }
+  ++depth_;
+  const bool fit = tryChoices(first, last);
+  --depth_;
+  return fit;
+}
+
+bool PackSearch::tryChoices(int first, int last) {
   const Key key = keyOf(first, last);
   if (failedBefore(key)) {
     return false;
@@ -162,8 +171,8 @@ PackSearch::Branch PackSearch::chooseSection(int first, int last) {
     while (end < last && floor_[end] == floor_[begin]) {
       ++end;
     }
-    const bool valley = (begin == first || floor_[begin - 1] > floor_[begin]) &&
-                        (end == last || floor_[end] > floor_[begin]);
+    const bool valley =
+        (begin == first || floor_[begin - 1] > floor_[begin]) && (end == last || floor_[end] > floor_[begin]);
     if (valley && (best.section < 0 || steps_ < stop)) {
       for (int s = begin; s < end; ++s) {
         scoreSection(s, begin, end, best);

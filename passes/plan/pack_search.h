@@ -1,13 +1,14 @@
 // Exact search: do the items of a component fit into a region of C bytes?
 //
-// Depth first over partial packings that grow from the bottom. Per section: the *floor*, below which no unplaced item can
-// begin. Per unplaced item: its *head*, the highest floor under it.
+// Depth first over partial packings that grow from the bottom. Per section: the *floor*, below which no unplaced item
+// can begin. Per unplaced item: its *head*, the highest floor under it.
 //
-// Branching. A valley is a run of sections with equal floor f and higher floors (or nothing) at both ends. Take a section
-// s of a valley. In any packing some item comes next in s: either an item inside the valley lies on f, and nothing can
-// come under it; or there is a gap above f. Some optimal packing is pushed down, every item resting on the bottom or on
-// another one; so a gap ends at the head of a wide item, or on top of an item beside s: the least such height is the
-// new floor of s. The section with the fewest choices is taken, as in constraint solvers, wherever it lies.
+// Branching. A valley is a run of sections with equal floor f and higher floors (or nothing) at both ends. Take a
+// section s of a valley. In any packing some item comes next in s: either an item inside the valley lies on f, and
+// nothing can come under it; or there is a gap above f. Some optimal packing is pushed down, every item resting on the
+// bottom or on another one; so a gap ends at the head of a wide item, or on top of an item beside s: the least such
+// height is the new floor of s. The section with the fewest choices is taken, as in constraint solvers, wherever it
+// lies.
 //
 // Bounds. A floor rises to the least head of the section's unplaced items, heads rise with floors, until nothing moves;
 // then the items of every section touched, taken in order of their heads and pushed together, must end below C.
@@ -35,7 +36,7 @@ struct SearchStyle {
     kLowest,   // the lowest floor
     kTightest  // the least slack, then the fewest choices
   } section = Section::kFewest;
-  uint64_t seed = 0;         // kRandom
+  uint64_t seed = 0;  // kRandom
 };
 
 class PackSearch {
@@ -73,6 +74,7 @@ class PackSearch {
   bool solve(int first, int last);
   bool solveParts(int first, int last);
   bool branch(int first, int last);
+  bool tryChoices(int first, int last);
   Branch chooseSection(int first, int last);
   void scoreSection(int section, int valleyFirst, int valleyLast, Branch& best);
   std::vector<int> choices(int section);
@@ -125,6 +127,7 @@ class PackSearch {
   int64_t exceeding_ = 0;
   int64_t steps_ = 0;
   int64_t limit_ = 0;
+  int depth_ = 0;
   bool gaveUp_ = false;
   SearchStyle style_;
 };

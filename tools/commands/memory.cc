@@ -36,8 +36,8 @@ absl::StatusOr<int64_t> numberFlag(const Flags& flags, const std::string& name, 
   int64_t value = otherwise;
   constexpr int64_t kMost = int64_t{1} << 60;
   if (flags.has(name) && (!absl::SimpleAtoi(flags.text(name), &value) || value < least || value > kMost)) {
-    return absl::InvalidArgumentError(absl::StrCat("flag '--", name, "': '", flags.text(name),
-                                                   "' is not an integer from ", least, " to ", kMost));
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag '--", name, "': '", flags.text(name), "' is not an integer from ", least, " to ", kMost));
   }
   return value;
 }
@@ -118,8 +118,9 @@ Json planJson(const plan::Plan& plan, const TransientPeak& peak) {
     out["regions"].push_back(entry);
   }
   out["communication_bytes"] = plan.memory().communication_bytes();
-  out["transient_peak"] = {{"function", peak.function}, {"instruction", peak.instruction}, {"operator", peak.name},
-                           {"source", peak.source},     {"bytes", peak.bytes},             {"alive", peak.tensors.size()}};
+  out["transient_peak"] = {{"function", peak.function}, {"instruction", peak.instruction},
+                           {"operator", peak.name},     {"source", peak.source},
+                           {"bytes", peak.bytes},       {"alive", peak.tensors.size()}};
   out["transient_peak"]["tensors"] = Json::array();
   for (size_t i = 0; i < std::min(peak.tensors.size(), kShownTensors); ++i) {
     const LiveTensor& tensor = peak.tensors[i];
@@ -207,10 +208,10 @@ int memoryCommand(int argc, char** argv) {
   }
   absl::StatusOr<Flags> flags = Flags::parse(memoryFlags(), argc, argv);
   if (!flags.ok() || path.empty()) {
-    return usageError("memory",
-                      flags.ok() ? absl::InvalidArgumentError("a file is missing: a plan, or a table of lifetimes "
-                                                              "id,lower,upper,size")
-                                 : flags.status());
+    return usageError("memory", flags.ok()
+                                    ? absl::InvalidArgumentError("a file is missing: a plan, or a table of lifetimes "
+                                                                 "id,lower,upper,size")
+                                    : flags.status());
   }
   absl::StatusOr<std::string> bytes = readText(path);
   if (!bytes.ok()) {

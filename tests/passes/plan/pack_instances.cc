@@ -9,7 +9,9 @@
 namespace weft {
 namespace {
 
-int64_t below(std::mt19937& random, int64_t bound) { return static_cast<int64_t>(random() % static_cast<uint64_t>(bound)); }
+int64_t below(std::mt19937& random, int64_t bound) {
+  return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
+}
 
 struct Rectangle {
   int64_t left = 0;
@@ -44,7 +46,9 @@ std::vector<Rectangle> halves(const Rectangle& whole, std::mt19937& random) {
   return {first, second};
 }
 
-double area(const Rectangle& r) { return static_cast<double>(r.width()) * static_cast<double>(r.height()); }
+double area(const Rectangle& r) {
+  return static_cast<double>(r.width()) * static_cast<double>(r.height());
+}
 
 }  // namespace
 
@@ -62,8 +66,8 @@ std::vector<PackItem> cutRectangle(std::mt19937& random, int count, int64_t step
   while (static_cast<int>(parts.size()) < count) {
     // One of the larger parts is cut.
     std::swap(parts.back(), *std::max_element(parts.begin(), parts.end(), [](const Rectangle& a, const Rectangle& b) {
-      return area(a) < area(b);
-    }));
+                return area(a) < area(b);
+              }));
     const Rectangle whole = parts.back();
     parts.pop_back();
     const bool wheel = pinwheels && whole.width() > 3 && whole.height() > 3 && random() % 2 == 0;

@@ -11,9 +11,9 @@ namespace weft {
 
 std::vector<PackItem> randomItems(std::mt19937& random, int count, int steps, int greatest);
 
-// A rectangle of `steps` x `bytes` cut into `count` items or a few more, shuffled: the optimum is `bytes`, every byte is
-// used at every step. Cuts go across or, with `pinwheels`, also into five parts around a middle, which no sequence of
-// straight cuts gives.
+// A rectangle of `steps` x `bytes` cut into `count` items or a few more, shuffled: the optimum is `bytes`, every byte
+// is used at every step. Cuts go across or, with `pinwheels`, also into five parts around a middle, which no sequence
+// of straight cuts gives.
 std::vector<PackItem> cutRectangle(std::mt19937& random, int count, int64_t steps, int64_t bytes, bool pinwheels);
 
 // At every step the sizes of what is alive sum to `bytes`; whatever ends makes room for items of 1 to 3 bytes that need

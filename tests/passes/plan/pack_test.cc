@@ -9,7 +9,9 @@
 namespace weft {
 namespace {
 
-PackOptions exactly(int64_t effort = 100'000'000) { return {.alignment = 1, .effort = effort}; }
+PackOptions exactly(int64_t effort = 100'000'000) {
+  return {.alignment = 1, .effort = effort};
+}
 
 TEST(Pack, SoundOnRandomLifetimes) {
   std::mt19937 random(1);
