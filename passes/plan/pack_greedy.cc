@@ -59,7 +59,7 @@ class PlacedItems {
     }
     found_.clear();
     collect(1, 0, leaves_, asked);
-    effort_ += static_cast<int64_t>(4 * found_.size()) + 8;
+    effort_ += static_cast<int64_t>(12 * found_.size()) + 32;
     std::sort(found_.begin(), found_.end(), [](const Placed& a, const Placed& b) { return a.offset < b.offset; });
     for (const Placed& place : found_) {
       if (!visit(place)) {

@@ -9,7 +9,7 @@ namespace weft {
 namespace {
 
 constexpr int64_t kNever = INT64_MAX;
-constexpr int kMaxDepth = 8'000;  // of the recursion, a few hundred bytes of stack each
+constexpr int kMaxDepth = 8'000;                 // of the recursion, a few hundred bytes of stack each
 constexpr size_t kRemembered = size_t{1} << 17;  // failed states; a newer one replaces an older in its place
 // Once a section with a choice is known, no more than this many sections x items are looked at to find a better one.
 constexpr int64_t kLookLimit = 5'000;
