@@ -6,6 +6,7 @@
 #include "tools/commands/compile.h"
 #include "tools/commands/flags.h"
 #include "tools/commands/layout.h"
+#include "tools/commands/memory.h"
 #include "tools/commands/plan_commands.h"
 #include "tools/commands/reshard.h"
 #include "tools/commands/schedule.h"
@@ -25,6 +26,7 @@ const std::vector<Command>& commands() {
       {"explain", "every collective of a plan: why it is there, its price, the source line",
        weft::tools::explainCommand},
       {"layout", "what every rank holds of a tensor under a layout", weft::tools::layoutCommand},
+      {"memory", "packs a table of lifetimes, or shows what fills the memory of a plan", weft::tools::memoryCommand},
       {"reshard", "the cheapest collectives from one layout to another", weft::tools::reshardCommand},
       {"schedule", "a pipeline schedule, generated or from a file, checked and simulated",
        weft::tools::scheduleCommand},

@@ -11,17 +11,19 @@ namespace weft {
 
 using namespace mlir;  // NOLINT
 
+namespace {
+constexpr int64_t kPlanEffort = 40'000'000;  // of the packer: a tenth of a second for each of the two regions, at most
+}  // namespace
+
 TensorSpec tensorSpec(Value value) {
   return {ir::dtypeOf(value.getType()).value_or(DType::kF32), ir::shapeOf(value)};
 }
 
-BufferTable::BufferTable(const StorageAssignment& assignment, size_t functions, plan::Plan& plan)
+BufferTable::BufferTable(const StorageAssignment& assignment, plan::Plan& plan)
     : assignment_(assignment), plan_(plan), offsets_(assignment.storages.size(), 0) {
   layInOrder();
-  pack(plan::ACTIVATION, -1);
-  for (size_t f = 0; f < functions; ++f) {
-    pack(plan::TRANSIENT, static_cast<int>(f));
-  }
+  pack(plan::ACTIVATION);
+  pack(plan::TRANSIENT);
 }
 
 void BufferTable::layInOrder() {
@@ -31,28 +33,27 @@ void BufferTable::layInOrder() {
       Extent& region = regions_[entry.memory];
       offsets_[i] = region.bytes;
       region.bytes += alignUp(entry.bytes);
-      region.maxLive = region.bytes;
+      region.maxLive = region.lowerBound = region.bytes;
     }
   }
 }
 
-void BufferTable::pack(plan::MemoryClass memory, int function) {
+void BufferTable::pack(plan::MemoryClass memory) {
   std::vector<size_t> members;
   std::vector<PackItem> items;
   for (size_t i = 0; i < offsets_.size(); ++i) {
     const Storage& entry = assignment_.storages[i];
-    if (entry.memory == memory && (function < 0 || entry.function == function)) {
+    if (entry.memory == memory) {
+      // Steps are counted through all functions: transients of two functions are never alive together.
       members.push_back(i);
       items.push_back({entry.first, entry.last + 1, entry.bytes});
     }
   }
-  const Packing packing = weft::pack(items);
+  const Packing packing = weft::pack(items, {.effort = kPlanEffort});
   for (size_t k = 0; k < members.size(); ++k) {
     offsets_[members[k]] = packing.offsets[k];
   }
-  Extent& region = regions_[memory];
-  region.bytes = std::max(region.bytes, packing.bytes);
-  region.maxLive = std::max(region.maxLive, packing.maxLive);
+  regions_[memory] = {packing.bytes, packing.maxLive, packing.lowerBound};
 }
 
 uint32_t BufferTable::of(Value like, int storage) {
@@ -71,6 +72,7 @@ uint32_t BufferTable::of(Value like, int storage) {
     buffer->set_type(elementTypeOf(spec.type));
     buffer->mutable_shape()->Assign(spec.shape.begin(), spec.shape.end());
     buffer->set_label(entry.label);
+    buffer->set_storage(static_cast<uint32_t>(storage) + 1);
   }
   return it->second;
 }
@@ -88,17 +90,19 @@ uint32_t BufferTable::mailbox(Value like, int64_t capacity) {
   buffer->set_label("mailbox");
   region.bytes += alignUp(buffer->bytes());
   region.maxLive = region.bytes;
+  region.lowerBound = region.bytes;
   return static_cast<uint32_t>(plan_.buffers_size()) - 1;
 }
 
 void BufferTable::writeRegions(int64_t workspace, int64_t slots) {
-  regions_[plan::WORKSPACE] = {alignUp(workspace), alignUp(workspace)};
+  regions_[plan::WORKSPACE] = {alignUp(workspace), alignUp(workspace), alignUp(workspace)};
   int64_t peak = 0;
   for (const auto& [memory, extent] : regions_) {
     plan::Region* region = plan_.mutable_memory()->add_regions();
     region->set_memory(memory);
     region->set_bytes(extent.bytes);
     region->set_max_live(extent.maxLive);
+    region->set_lower_bound(extent.lowerBound);
     region->set_slots(memory == plan::ACTIVATION ? slots : 1);
     peak += extent.bytes * region->slots();
   }

@@ -17,7 +17,7 @@ class BufferTable {
  public:
   // Gives every storage its offset: classes that live long lie one after another, activations are packed over forward
   // and backward, transients over their function; all functions share one transient region.
-  BufferTable(const StorageAssignment& assignment, size_t functions, plan::Plan& plan);
+  BufferTable(const StorageAssignment& assignment, plan::Plan& plan);
 
   // The plan's buffer of a storage in the type and shape of `like`; added on first use.
   uint32_t of(mlir::Value like, int storage);
@@ -34,10 +34,11 @@ class BufferTable {
   struct Extent {
     int64_t bytes = 0;
     int64_t maxLive = 0;
+    int64_t lowerBound = 0;
   };
 
   void layInOrder();
-  void pack(plan::MemoryClass memory, int function);
+  void pack(plan::MemoryClass memory);
 
   const StorageAssignment& assignment_;
   plan::Plan& plan_;

@@ -77,7 +77,7 @@ class PlanEmitter {
       stages_.push_back(stage ? stage.getInt() : onlyStage());
     }
     storage_ = assignStorage(functions_, visibleNames());
-    BufferTable buffers(storage_, functions_.size(), plan_);
+    BufferTable buffers(storage_, plan_);
     buffers_ = &buffers;
     for (size_t i = 0; i < functions_.size(); ++i) {
       if (failed(emitFunction(functions_[i], i))) {

@@ -236,7 +236,7 @@ void InprocCommunicator::stage(const std::vector<CollectiveTensor>& tensors, con
   const auto mustCopy = [&](const CollectiveTensor& tensor, int64_t bytes) {
     const char* in = bytesAt(tensor.input, 0);
     const char* out = bytesAt(static_cast<const void*>(tensor.output), 0);
-    return in < out + bytes * overlap.growth && out < in + bytes && !(overlap.inPlace && in == out);
+    return in < out + bytes * overlap.growth / overlap.shrink && out < in + bytes && !(overlap.inPlace && in == out);
   };
   int64_t needed = 0;
   for (const CollectiveTensor& tensor : tensors) {
@@ -327,7 +327,7 @@ absl::Status InprocCommunicator::allGather(const std::vector<int64_t>& group,
 absl::Status InprocCommunicator::reduceScatter(const std::vector<int64_t>& group,
                                                const std::vector<CollectiveTensor>& tensors, Reduction reduction) {
   WEFT_RETURN_IF_ERROR(checkReducible(tensors));
-  WEFT_ASSIGN_OR_RETURN(const Call call, enter(group, tensors, {}));
+  WEFT_ASSIGN_OR_RETURN(const Call call, enter(group, tensors, {.shrink = static_cast<int64_t>(group.size())}));
   for (size_t t = 0; t < tensors.size(); ++t) {
     const Around view = around(tensors[t].shape, tensors[t].dim);
     const int64_t count = view.length / call.members * view.inner;

@@ -103,6 +103,7 @@ class InprocCommunicator : public Communicator {
   struct Overlap {
     int64_t growth = 1;    // output elements per input element
     bool inPlace = false;  // an output that begins where its input does is no trouble
+    int64_t shrink = 1;    // or how many times smaller
   };
 
   // Publishes the tensors and waits for the group.

@@ -52,6 +52,11 @@ class Validator {
         return bad("region ", plan::MemoryClass_Name(region.memory()), " of ", region.bytes(), " bytes has ",
                    region.slots(), " slots");
       }
+      if (region.max_live() < 0 || region.lower_bound() < 0 || region.max_live() > region.bytes() ||
+          region.lower_bound() > region.bytes()) {
+        return bad("region ", plan::MemoryClass_Name(region.memory()), " of ", region.bytes(), " bytes claims that ",
+                   region.max_live(), " are alive at once and that it cannot be below ", region.lower_bound());
+      }
       if (!plan::MemoryClass_IsValid(region.memory()) || !regions_.emplace(region.memory(), region.bytes()).second) {
         return bad("region ", static_cast<int>(region.memory()), " is unknown or stands there twice");
       }

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/tools/run_command.h"
 #include "tools/commands/flags.h"
 #include "tools/commands/layout.h"
 #include "tools/commands/reshard.h"
@@ -14,27 +15,6 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
-
-struct Outcome {
-  int status = 0;
-  std::string out;
-  std::string err;
-};
-
-Outcome run(int (*command)(int, char**), std::vector<std::string> words) {
-  words.insert(words.begin(), "command");
-  std::vector<char*> argv;
-  for (std::string& word : words) {
-    argv.push_back(word.data());
-  }
-  ::testing::internal::CaptureStdout();
-  ::testing::internal::CaptureStderr();
-  Outcome outcome;
-  outcome.status = command(static_cast<int>(argv.size()), argv.data());
-  outcome.out = ::testing::internal::GetCapturedStdout();
-  outcome.err = ::testing::internal::GetCapturedStderr();
-  return outcome;
-}
 
 TEST(ReshardCommandTest, JsonHasTheAgreedFields) {
   Outcome outcome = run(reshardCommand, {"--mesh", "x=2,y=2", "--shape", "16,32", "--from", "[{x},{}]", "--to",

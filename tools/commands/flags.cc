@@ -1,6 +1,7 @@
 #include "tools/commands/flags.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <numeric>
@@ -140,7 +141,10 @@ absl::StatusOr<Shape> parseShape(const std::string& text) {
 absl::StatusOr<std::string> readText(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
+  std::error_code unknown;
+  const bool directory = std::filesystem::is_directory(path, unknown);
+  // An empty file is not an error, but inserting nothing into a stream sets its fail bit.
+  if (!file || directory || (file.peek() != std::ifstream::traits_type::eof() && !(text << file.rdbuf()))) {
     return absl::NotFoundError(absl::StrCat("cannot read '", path, "'"));
   }
   return text.str();

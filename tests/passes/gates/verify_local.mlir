@@ -16,7 +16,7 @@ func.func @step() {
 
 // -----
 
-// expected-error @+1 {{@forward has dist.kind 'backward'; the local state has @init, @prologue, @forward, @backward and @update}}
+// expected-error @+1 {{@forward has dist.kind 'backward'; the local state has @init, @prologue, @forward, @backward (or @input_grad and @weight_grad) and @update}}
 func.func @forward() attributes {dist.kind = "backward"} {
   return
 }

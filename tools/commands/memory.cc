@@ -1,0 +1,234 @@
+#include "tools/commands/memory.h"
+
+#include <algorithm>
+#include <cctype>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "passes/plan/pack.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/plan_file.h"
+#include "runtime/plan/statistics.h"
+#include "tools/commands/flags.h"
+#include "tools/commands/lifetimes_csv.h"
+#include "tools/commands/plan_memory.h"
+
+namespace weft::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kShownTensors = 10;
+constexpr int64_t kDefaultEffort = 2'000'000'000;  // some seconds, if the optimum is not found and proved before
+
+const std::vector<Flag>& memoryFlags() {
+  static const std::vector<Flag> flags{
+      {"json", Flag::kSwitch, "print JSON; for lifetimes with the offset of every buffer"},
+      {"alignment", Flag::kOptional, "lifetimes only: round sizes and offsets up to a multiple of N (1)"},
+      {"effort", Flag::kOptional, "lifetimes only: steps the search for a better packing may take (2000000000)"},
+  };
+  return flags;
+}
+
+absl::StatusOr<int64_t> numberFlag(const Flags& flags, const std::string& name, int64_t otherwise, int64_t least) {
+  int64_t value = otherwise;
+  constexpr int64_t kMost = int64_t{1} << 60;
+  if (flags.has(name) && (!absl::SimpleAtoi(flags.text(name), &value) || value < least || value > kMost)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag '--", name, "': '", flags.text(name), "' is not an integer from ", least, " to ", kMost));
+  }
+  return value;
+}
+
+std::string ratio(int64_t bytes, int64_t of) {
+  return of > 0 ? absl::StrFormat("%.4f x max-live", static_cast<double>(bytes) / static_cast<double>(of)) : "";
+}
+
+std::string provedText(int64_t bytes, int64_t lowerBound) {
+  return bytes == lowerBound ? "proved optimal"
+                             : absl::StrCat("not proved: no packing is below ", lowerBound, " (",
+                                            absl::StrFormat("%.2f", 100.0 * static_cast<double>(bytes - lowerBound) /
+                                                                        static_cast<double>(bytes)),
+                                            " % less)");
+}
+
+// One member per line, written directly: an ordered JSON object looks every new name up among all before.
+void printOffsets(const Lifetimes& lifetimes, const Packing& packing) {
+  std::cout << " \"offsets\": {";
+  for (size_t i = 0; i < lifetimes.ids.size(); ++i) {
+    std::cout << (i > 0 ? ",\n  " : "\n  ") << Json(lifetimes.ids[i]).dump() << ": " << packing.offsets[i];
+  }
+  std::cout << "\n }\n";
+}
+
+void printPacking(const Lifetimes& lifetimes, const Packing& packing, bool json) {
+  if (json) {
+    std::cout << "{\n \"max_live\": " << packing.maxLive << ",\n \"arena\": " << packing.bytes
+              << ",\n \"proved\": " << (packing.proved() ? "true" : "false")
+              << ",\n \"lower_bound\": " << packing.lowerBound << ",\n \"greedy\": " << packing.greedyBytes
+              << ",\n \"effort\": " << packing.effort << ",\n";
+    printOffsets(lifetimes, packing);
+    std::cout << "}\n";
+    return;
+  }
+  std::cout << table({{"buffers", std::to_string(lifetimes.ids.size())},
+                      {"max-live", std::to_string(packing.maxLive)},
+                      {"arena", std::to_string(packing.bytes), ratio(packing.bytes, packing.maxLive)},
+                      {"best greedy", std::to_string(packing.greedyBytes), ratio(packing.greedyBytes, packing.maxLive)},
+                      {"effort", absl::StrCat(packing.effort, " steps")}})
+            << provedText(packing.bytes, packing.lowerBound) << "\nThe offsets: --json.\n";
+}
+
+absl::Status packLifetimes(const std::string& path, const std::string& text, const Flags& flags) {
+  // Room for rounding: the sizes of a table sum to at most 2^60.
+  WEFT_ASSIGN_OR_RETURN(const int64_t alignment, numberFlag(flags, "alignment", 1, 1));
+  WEFT_ASSIGN_OR_RETURN(const int64_t effort, numberFlag(flags, "effort", kDefaultEffort, 0));
+  WEFT_ASSIGN_OR_RETURN(const Lifetimes lifetimes, parseLifetimes(text, path));
+  if (alignment > (int64_t{1} << 60) / std::max<int64_t>(static_cast<int64_t>(lifetimes.ids.size()), 1)) {
+    return absl::InvalidArgumentError(absl::StrCat("flag '--alignment': ", alignment, " for ", lifetimes.ids.size(),
+                                                   " buffers is more than 64 bits count; write a smaller one"));
+  }
+  printPacking(lifetimes, pack(lifetimes.items, {.alignment = alignment, .effort = effort}), flags.has("json"));
+  return absl::OkStatus();
+}
+
+std::string className(plan::MemoryClass memory) {
+  std::string name = plan::MemoryClass_Name(memory);
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name;
+}
+
+bool isPacked(const plan::Region& region) {
+  return region.memory() == plan::ACTIVATION || region.memory() == plan::TRANSIENT;
+}
+
+Json planJson(const plan::Plan& plan, const TransientPeak& peak) {
+  Json out = {{"mesh", plan.mesh()}, {"peak_bytes_per_rank", plan.memory().peak_bytes()}};
+  out["regions"] = Json::array();
+  for (const plan::Region& region : plan.memory().regions()) {
+    Json entry = {{"memory", className(region.memory())}, {"bytes", region.bytes()}, {"slots", region.slots()}};
+    if (isPacked(region)) {
+      entry["arena"] = region.bytes();
+      entry["max_live"] = region.max_live();
+      entry["lower_bound"] = region.lower_bound();
+      entry["proved"] = region.bytes() == region.lower_bound();
+    }
+    out["regions"].push_back(entry);
+  }
+  out["transient_peak"] = {{"function", peak.function}, {"instruction", peak.instruction},
+                           {"operator", peak.name},     {"source", peak.source},
+                           {"bytes", peak.bytes},       {"alive", peak.tensors.size()}};
+  out["transient_peak"]["tensors"] = Json::array();
+  for (size_t i = 0; i < std::min(peak.tensors.size(), kShownTensors); ++i) {
+    const LiveTensor& tensor = peak.tensors[i];
+    out["transient_peak"]["tensors"].push_back({{"name", tensor.name},
+                                                {"source", tensor.source},
+                                                {"shape", tensor.shape},
+                                                {"bytes", tensor.bytes},
+                                                {"offset", tensor.offset},
+                                                {"first", tensor.first},
+                                                {"last", tensor.last}});
+  }
+  return out;
+}
+
+void printRegions(const plan::Plan& plan) {
+  std::vector<std::vector<std::string>> rows{{"memory per rank", "bytes", "max-live", "certificate"}};
+  for (const plan::Region& region : plan.memory().regions()) {
+    const std::string slots = region.slots() > 1 ? absl::StrCat(" x ", region.slots(), " slots") : "";
+    rows.push_back({className(region.memory()) + slots, std::to_string(region.bytes() * region.slots())});
+    if (isPacked(region)) {
+      rows.back().push_back(std::to_string(region.max_live()));
+      rows.back().push_back(provedText(region.bytes(), region.lower_bound()));
+    }
+  }
+  rows.push_back({"peak", std::to_string(plan.memory().peak_bytes())});
+  std::cout << "mesh " << plan.mesh() << ", " << plan.ranks() << " ranks\n" << table(rows);
+}
+
+void printPeak(const TransientPeak& peak) {
+  if (peak.tensors.empty()) {
+    std::cout << "No transient memory.\n";
+    return;
+  }
+  std::cout << "\nTransient memory is fullest in @" << peak.function << " at instruction " << peak.instruction << " ("
+            << peak.name << (peak.source.empty() ? "" : ", " + peak.source) << "): " << peak.bytes << " bytes in "
+            << peak.tensors.size() << " tensors" << (peak.tensors.size() > kShownTensors ? ", the largest:" : ":")
+            << "\n";
+  std::vector<std::vector<std::string>> rows{{"bytes", "tensor", "shape", "alive", "source"}};
+  for (size_t i = 0; i < std::min(peak.tensors.size(), kShownTensors); ++i) {
+    const LiveTensor& tensor = peak.tensors[i];
+    rows.push_back({std::to_string(tensor.bytes), tensor.name, tensor.shape,
+                    absl::StrCat(tensor.first, "..", tensor.last), tensor.source});
+  }
+  std::cout << table(rows);
+}
+
+absl::Status showPlan(const std::string& path, const std::string& bytes, const Flags& flags) {
+  for (const std::string name : {"alignment", "effort"}) {
+    if (flags.has(name)) {
+      return absl::InvalidArgumentError(absl::StrCat("flag '--", name, "' is for lifetimes; a plan is packed already"));
+    }
+  }
+  WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, parsePlan(bytes, path));
+  const std::vector<const plan::Plan*> blocks = blocksOf(plan);
+  if (flags.has("json")) {
+    Json out = planJson(*blocks[0], transientPeak(*blocks[0]));
+    if (blocks.size() > 1) {
+      out = {{"mesh", plan.mesh()}, {"peak_bytes_per_rank", plan.memory().peak_bytes()}, {"blocks", Json::array()}};
+      for (const plan::Plan* block : blocks) {
+        out["blocks"].push_back(planJson(*block, transientPeak(*block)));
+      }
+    }
+    std::cout << out.dump(1) << "\n";
+    return absl::OkStatus();
+  }
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    std::cout << (blocks.size() > 1 ? absl::StrCat(b > 0 ? "\n" : "", "Block ", b, " of ", plan.mesh(), ", ") : "");
+    printRegions(*blocks[b]);
+    printPeak(transientPeak(*blocks[b]));
+  }
+  return absl::OkStatus();
+}
+
+// A serialised plan begins with the tag of its first field, which no table does.
+bool isPlan(const std::string& path, const std::string& bytes) {
+  const bool csv = path.size() >= 4 && path.compare(path.size() - 4, 4, ".csv") == 0;
+  const bool plan = path.size() >= 5 && path.compare(path.size() - 5, 5, ".plan") == 0;
+  return plan || (!csv && !bytes.empty() && bytes[0] == '\x08');
+}
+
+}  // namespace
+
+int memoryCommand(int argc, char** argv) {
+  if (wantsHelp(argc, argv)) {
+    std::cout << flagHelp("weft memory FILE [flags]: FILE is a plan, or lifetimes: a table id,lower,upper,size",
+                          memoryFlags());
+    return 0;
+  }
+  std::string path;
+  if (argc > 1 && argv[1][0] != '-') {
+    path = argv[1];
+    --argc;
+    ++argv;
+  }
+  absl::StatusOr<Flags> flags = Flags::parse(memoryFlags(), argc, argv);
+  if (!flags.ok() || path.empty()) {
+    return usageError("memory", flags.ok()
+                                    ? absl::InvalidArgumentError("a file is missing: a plan, or a table of lifetimes "
+                                                                 "id,lower,upper,size")
+                                    : flags.status());
+  }
+  absl::StatusOr<std::string> bytes = readText(path);
+  if (!bytes.ok()) {
+    return fail("memory", bytes.status());
+  }
+  const absl::Status status =
+      isPlan(path, *bytes) ? showPlan(path, *bytes, *flags) : packLifetimes(path, *bytes, *flags);
+  return status.ok() ? 0 : fail("memory", status);
+}
+
+}  // namespace weft::tools

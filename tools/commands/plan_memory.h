@@ -1,0 +1,33 @@
+// When a plan's transient memory is fullest, and what fills it. Lifetimes are read off the instruction lists.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/plan/plan.pb.h"
+
+namespace weft::tools {
+
+struct LiveTensor {
+  std::string name;    // of the operator that makes it
+  std::string source;  // file:line of that operator
+  std::string shape;   // "f32[4,8]"
+  int64_t bytes = 0;   // with what rounds it up to the alignment
+  int64_t offset = 0;
+  int first = 0;  // first and last instruction that touches it
+  int last = 0;
+};
+
+struct TransientPeak {
+  std::string function;
+  int instruction = 0;  // the first at which this much is alive
+  std::string name;     // of that instruction
+  std::string source;
+  int64_t bytes = 0;                // alive there
+  std::vector<LiveTensor> tensors;  // all of them, the largest first
+};
+
+// Of a plan without transient memory: no function, no tensors.
+TransientPeak transientPeak(const plan::Plan& plan);
+
+}  // namespace weft::tools
