@@ -63,6 +63,7 @@ void setModuleAttributes(GraphImpl& graph, mlir::ModuleOp module, const Mesh& me
   entries.set("zero", builder.getI64IntegerAttr(options.zero));
   entries.set("default", builder.getStringAttr(options.fill == Fill::kDataParallel ? "data_parallel" : "replicate"));
   entries.set("schedule", builder.getStringAttr(options.schedule));
+  entries.set("memory_limit", builder.getI64IntegerAttr(options.memoryLimit));
   entries.set("virtual", builder.getI64IntegerAttr(options.virtualStages));
   entries.set("recompute", builder.getStringAttr(options.recompute));
   entries.set("regather", builder.getStringAttr(options.regather ? "regather" : "keep"));

@@ -15,6 +15,7 @@
 #include "passes/partition/passes.h"
 #include "passes/plan/emit_plan.h"
 #include "passes/simplify/passes.h"
+#include "passes/stage/choose_schedule.h"
 #include "passes/stage/passes.h"
 #include "passes/support/phase_passes.h"
 #include "passes/support/program.h"
@@ -165,8 +166,10 @@ std::string resumePoint(ModuleOp module) {
   return "";
 }
 
-absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegistry& registry,
-                                         const PipelineOptions& options) {
+namespace {
+
+absl::StatusOr<plan::Plan> compileOnce(ModuleOp module, const ir::OperatorRegistry& registry,
+                                       const PipelineOptions& options) {
   DiagnosticText diagnostics(module.getContext());
   PassManager manager(module.getContext());
   WEFT_RETURN_IF_ERROR(buildPipeline(manager, registry, options, resumePoint(module)));
@@ -179,6 +182,24 @@ absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegi
   }
   if (plan.ok()) {
     plan->set_program(options.program);
+  }
+  return plan;
+}
+
+}  // namespace
+
+absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegistry& registry,
+                                         const PipelineOptions& options) {
+  const auto once = [&](ModuleOp copy) { return compileOnce(copy, registry, options); };
+  const int64_t memoryLimit = integerOption(module, "memory_limit", 0);
+  const bool chooses = textOption(module, "schedule", "1f1b") == "auto" && options.program == "train" &&
+                       options.decisions.empty() && resumePoint(module).empty();
+  WEFT_ASSIGN_OR_RETURN(plan::Plan plan, chooses ? compileBestSchedule(module, memoryLimit, once) : once(module));
+  if (memoryLimit > 0 && plan.memory().peak_bytes() > memoryLimit) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the plan needs ", plan.memory().peak_bytes(), " bytes on a rank, the limit is ", memoryLimit,
+                     "; recompute more (CompileOptions::recompute), shard more (ZeRO, more ranks), cut the step into "
+                     "more micro-batches, or allow as much"));
   }
   return plan;
 }

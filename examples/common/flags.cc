@@ -103,7 +103,8 @@ void CommonFlags::addTo(Flags& flags) {
   flags.text("mesh", &mesh, "mesh with named axes, as dp=2,tp=2");
   flags.integer("zero", &zero, "ZeRO level 0, 1, 2 or 3");
   flags.integer("micro", &micro, "micro-batches of one step");
-  flags.text("schedule", &schedule, "order of the micro-batches on pipeline stages: 1f1b, zb_h1, ... (weft schedule)");
+  flags.text("schedule", &schedule, "order of the micro-batches on pipeline stages: auto, 1f1b, zb_h1, ...");
+  flags.integer("memory-limit", &memoryLimit, "most bytes of one rank, 0 = any");
   flags.integer("virtual", &virtualStages, "pipeline stages on each rank, 0 = as the schedule has it");
   flags.text("recompute", &recompute, "operators computed again in backward: patterns with commas, or full");
   flags.toggle("regather", &regather, "gather values again in backward instead of keeping them");
@@ -126,6 +127,7 @@ CompileOptions CommonFlags::options() const {
   options.regather = regather;
   options.recompute = recompute;
   options.schedule = schedule;
+  options.memoryLimit = memoryLimit;
   options.virtualStages = virtualStages;
   options.dumpDir = dumpDir;
   options.seed = seed;

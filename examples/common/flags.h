@@ -38,7 +38,7 @@ class Flags {
   std::map<std::string, Flag> flags_;
 };
 
-// --devices --mesh --zero --micro --schedule --virtual --recompute --regather --dump-dir --plan-only --steps --init --save --seed
+// --devices --mesh --zero --micro --schedule --virtual --memory-limit --recompute --regather --dump-dir --plan-only --steps --init --save --seed
 // --threads
 // --trace
 struct CommonFlags {
@@ -47,7 +47,8 @@ struct CommonFlags {
   int64_t zero = 0;
   int64_t micro = 1;
   bool regather = false;
-  std::string schedule = "1f1b";
+  std::string schedule = "auto";
+  int64_t memoryLimit = 0;
   int64_t virtualStages = 0;
   std::string recompute;
   std::string dumpDir;

@@ -61,9 +61,10 @@ struct CompileOptions {
   int zero = 0;                     // ZeRO level 0..3
   Fill fill = Fill::kDataParallel;  // what strategies and propagation leave open
   // Of pipeline stages: gpipe, 1f1b, interleaved, breadth_first, zb_h1, zb_h2, zb_interleaved, zb_v, v_half, v_min,
-  // dualpipe_v (`weft schedule` shows them).
-  std::string schedule = "1f1b";
+  // dualpipe_v (`weft schedule` shows them); "auto": the shortest in simulation that fits in memoryLimit.
+  std::string schedule = "auto";
   int64_t virtualStages = 0;  // stages on each rank; 0: as the schedule has it
+  int64_t memoryLimit = 0;    // bytes of one rank; 0 = none
   // Recomputed in backward beside what stands in Graph::recompute scopes: operator names or mnemonics with * and ?,
   // with commas ("gelu,h*.layer_norm"); "full" stands for all.
   std::string recompute;

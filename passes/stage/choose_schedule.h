@@ -1,0 +1,29 @@
+// The option schedule = "auto": the fastest schedule that fits in memory.
+//
+// Every kind that serves the program's stages, micro-batches and stages per rank is compiled; its table is simulated
+// with the stages' times on the machine, its memory is the plan's own. The shortest whose peak is within the limit is
+// taken, of equally long ones the smallest. The record in the decisions lists all that were considered.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ir/layout/machine.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace weft {
+
+// Seconds of one step on `machine`: kernels by arithmetic and bytes touched, collectives by their prices, stages
+// by the schedule's simulation. Of a plan with stages.
+absl::StatusOr<double> simulatedSeconds(const plan::Plan& plan, const Machine& machine);
+
+// Compiles `module` for each candidate (on a copy) with `compile` and returns the best plan. `memoryLimit`: bytes per
+// rank, 0 = none. Errors: no kind serves the numbers (each with its reason); none fits (with the least that any needs).
+absl::StatusOr<plan::Plan> compileBestSchedule(
+    mlir::ModuleOp module, int64_t memoryLimit,
+    const std::function<absl::StatusOr<plan::Plan>(mlir::ModuleOp)>& compile);
+
+}  // namespace weft
