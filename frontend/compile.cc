@@ -166,6 +166,21 @@ std::vector<std::pair<std::string, std::string>> parameterLayouts(const Program&
   return layouts;
 }
 
+CompileOptions forwardOptions(const Program& training, CompileOptions options) {
+  options.micro = 1;
+  options.zero = 0;
+  options.memoryLimit = 0;
+  options.dumpDir.clear();
+  options.decisions.clear();
+  options.layouts = parameterLayouts(training);
+  const absl::StatusOr<Decisions> decisions = parseDecisions(training.decisions());
+  if (decisions.ok() && decisions->schedule.blocks.size() > 1) {
+    options.schedule = decisions->schedule.kind;
+    options.virtualStages = decisions->schedule.virtualStages;
+  }
+  return options;
+}
+
 absl::StatusOr<std::string> logicalModule(Graph& graph, const Tensor& loss, const Optimizer& optimizer,
                                           const CompileOptions& options) {
   WEFT_RETURN_IF_ERROR(graph.status());

@@ -190,11 +190,16 @@ absl::StatusOr<plan::Plan> compileOnce(ModuleOp module, const ir::OperatorRegist
 
 absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegistry& registry,
                                          const PipelineOptions& options) {
-  const auto once = [&](ModuleOp copy) { return compileOnce(copy, registry, options); };
+  PipelineOptions quiet = options;
+  quiet.dumpDir.clear();
+  const auto compileCopy = [&](ModuleOp copy) { return compileOnce(copy, registry, quiet); };
   const int64_t memoryLimit = integerOption(module, "memory_limit", 0);
   const bool chooses = textOption(module, "schedule", "1f1b") == "auto" && options.program == "train" &&
                        options.decisions.empty() && resumePoint(module).empty();
-  WEFT_ASSIGN_OR_RETURN(plan::Plan plan, chooses ? compileBestSchedule(module, memoryLimit, once) : once(module));
+  if (chooses) {
+    WEFT_RETURN_IF_ERROR(chooseSchedule(module, memoryLimit, compileCopy));
+  }
+  WEFT_ASSIGN_OR_RETURN(plan::Plan plan, compileOnce(module, registry, options));
   if (memoryLimit > 0 && plan.memory().peak_bytes() > memoryLimit) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the plan needs ", plan.memory().peak_bytes(), " bytes on a rank, the limit is ", memoryLimit,

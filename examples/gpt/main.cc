@@ -97,15 +97,6 @@ GptConfig configOf(const GptFlags& flags, const TextDataset& data, int64_t batch
   return config;
 }
 
-// Layouts of a forward program's parameters: those of the training program, so that both share the memory.
-CompileOptions forwardOptions(const Program& training, CompileOptions options) {
-  options.micro = 1;
-  options.zero = 0;
-  options.dumpDir.clear();
-  options.layouts = parameterLayouts(training);
-  return options;
-}
-
 // Mean over all whole windows of the validation text.
 absl::StatusOr<double> validate(Trainer& trainer, const Program& program, const TextDataset& data, int64_t batch,
                                 int64_t context) {

@@ -92,6 +92,9 @@ absl::StatusOr<Program> compile(Graph& graph, const Tensor& loss, const Optimize
 absl::StatusOr<Program> compileForward(Graph& graph, const Tensor& loss, const CompileOptions& options = {});
 // The layouts a program gave its parameters, as CompileOptions::layouts: for another program over the same store.
 std::vector<std::pair<std::string, std::string>> parameterLayouts(const Program& program);
+// The options under which a forward program of the same graph shares the training program's parameters: its layouts and
+// the places of its pipeline stages, one micro-batch, no ZeRO.
+CompileOptions forwardOptions(const Program& training, CompileOptions options);
 // The logical module as it would be compiled, for `weft compile` and tests.
 absl::StatusOr<std::string> logicalModule(Graph& graph, const Tensor& loss, const Optimizer& optimizer,
                                           const CompileOptions& options = {});

@@ -150,11 +150,16 @@ class Decider {
       auto phase = op->getAttrOfType<StringAttr>(kPhaseAttr);
       request.backward |= phase && phase.getValue() == "backward";
     });
+    if (request.kind == "auto") {
+      // Only a forward program comes here without a choice.
+      request.kind = request.virtualStages > 1 ? "interleaved" : "1f1b";
+    }
     absl::StatusOr<ScheduleDecision> schedule = decideSchedule(request);
     if (!schedule.ok()) {
       return module_.emitError(std::string(schedule.status().message()));
     }
     record_.schedule = *std::move(schedule);
+    record_.schedule.considered = textOption(module_, "considered", "");
     return success();
   }
 

@@ -88,7 +88,8 @@ absl::StatusOr<Decisions> fromJson(const Json& json) {
   if (json.contains("schedule")) {
     const Json& schedule = json.at("schedule");
     decisions.schedule = {schedule.at("kind").get<std::string>(), schedule.at("virtual").get<int64_t>(),
-                          schedule.at("blocks").get<std::vector<int64_t>>()};
+                          schedule.at("blocks").get<std::vector<int64_t>>(),
+                          schedule.contains("considered") ? schedule.at("considered").dump() : ""};
   }
   for (const Json& entry : json.at("rewrites")) {
     const bool expand = entry.contains("expand");
@@ -127,6 +128,9 @@ std::string printDecisions(const Decisions& decisions) {
     json["schedule"] = {{"kind", decisions.schedule.kind},
                         {"virtual", decisions.schedule.virtualStages},
                         {"blocks", decisions.schedule.blocks}};
+    if (!decisions.schedule.considered.empty()) {
+      json["schedule"]["considered"] = Json::parse(decisions.schedule.considered);
+    }
   }
   json["rewrites"] = Json::array();
   for (const Rewrite& rewrite : decisions.rewrites) {

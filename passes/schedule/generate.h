@@ -58,8 +58,9 @@ struct Request {
   int32_t ranks = 1;
   int32_t virtualStages = 1;
   int32_t micros = 1;
-  // interleaved, zb_interleaved: micro-batches that pass one virtual stage before the next one takes them (N above);
-  // 0 means as many as there are ranks. The last group may be short.
+  // interleaved, zb_interleaved: how many micro-batches at least pass one virtual stage before the next one takes them;
+  // 0 means as many as there are ranks. The micro-batches are cut into groups of at least that many, equal up to one
+  // (N above is the greatest), so any number of them is served; fewer than that are one group.
   int32_t group = 0;
   // seq1f1b: pieces of a micro-batch along its sequence (k above). The table then counts pieces: micros x pieces of
   // them.

@@ -10,20 +10,31 @@ namespace weft::schedule {
 namespace {
 
 constexpr double kMostColumns = 20'000;  // of all panels; beyond that short actions lose their labels
-constexpr int64_t kMarkEvery = 16;       // columns between two figures of the time line
 
-// Columns per unit of time: the shortest action has room for its label and a space.
-double columnsPerTime(const Table& table, const Simulation& simulation) {
+struct Scale {
+  double columnsPerTime = 0;
+  int64_t markEvery = 16;  // columns between two figures of the time line; a panel is a whole number of them
+};
+
+// The shortest action has room for its label and a space. Four of them between two marks, so that actions of one length
+// are never cut at the end of a panel.
+Scale scaleOf(const Table& table, const Simulation& simulation) {
   double scale = 0;
+  size_t longest = 0;
   for (int32_t rank = 0; rank < table.ranks(); ++rank) {
     for (size_t k = 0; k < table.orders[rank].size(); ++k) {
       const double duration = simulation.ends[rank][k] - simulation.starts[rank][k];
       if (duration > 0) {
-        scale = std::max(scale, static_cast<double>(printAction(table.orders[rank][k]).size() + 1) / duration);
+        const size_t label = printAction(table.orders[rank][k]).size() + 1;
+        longest = std::max(longest, label);
+        scale = std::max(scale, static_cast<double>(label) / duration);
       }
     }
   }
-  return simulation.makespan > 0 ? std::min(scale, kMostColumns / simulation.makespan) : 0;
+  if (scale == 0) {
+    return {};
+  }
+  return {std::min(scale, kMostColumns / simulation.makespan), static_cast<int64_t>(4 * longest)};
 }
 
 int64_t column(double time, double scale) {
@@ -44,11 +55,11 @@ std::string lineOf(const Table& table, const Simulation& simulation, int32_t ran
   return line;
 }
 
-std::string timeLine(int64_t columns, double scale) {
+std::string timeLine(int64_t columns, const Scale& scale) {
   std::string line;
-  for (int64_t at = 0; at < columns; at += kMarkEvery) {
+  for (int64_t at = 0; at < columns; at += scale.markEvery) {
     line.resize(at, ' ');
-    line += absl::StrFormat("%.4g", static_cast<double>(at) / scale);
+    line += absl::StrFormat("%.4g", static_cast<double>(at) / scale.columnsPerTime);
   }
   line.resize(std::max<int64_t>(columns, static_cast<int64_t>(line.size())), ' ');
   return line;
@@ -62,23 +73,23 @@ std::string withoutTrailingSpaces(std::string text) {
 }  // namespace
 
 std::string printTimeline(const Table& table, const Simulation& simulation, int32_t width) {
-  const double scale = columnsPerTime(table, simulation);
-  if (scale == 0) {
+  const Scale scale = scaleOf(table, simulation);
+  const double perTime = scale.columnsPerTime;
+  if (perTime == 0) {
     return "nothing takes time\n";
   }
   std::vector<std::string> names{"time"};
-  std::vector<std::string> lines{timeLine(column(simulation.makespan, scale), scale)};
+  std::vector<std::string> lines{timeLine(column(simulation.makespan, perTime), scale)};
   size_t margin = 0;
   for (int32_t rank = 0; rank < table.ranks(); ++rank) {
     names.push_back(absl::StrCat("rank ", rank));
-    lines.push_back(lineOf(table, simulation, rank, scale));
+    lines.push_back(lineOf(table, simulation, rank, perTime));
     margin = std::max(margin, names.back().size() + 2);
   }
-  // A panel is a whole number of marks wide.
   const int64_t room = std::max<int64_t>(width, 40) - static_cast<int64_t>(margin);
-  const int64_t panel = std::max(kMarkEvery, room / kMarkEvery * kMarkEvery);
+  const int64_t panel = std::max<int64_t>(1, room / scale.markEvery) * scale.markEvery;
   std::string text;
-  for (int64_t from = 0; from < column(simulation.makespan, scale); from += panel) {
+  for (int64_t from = 0; from < column(simulation.makespan, perTime); from += panel) {
     absl::StrAppend(&text, from > 0 ? "\n" : "");
     for (size_t k = 0; k < lines.size(); ++k) {
       std::string name = names[k];

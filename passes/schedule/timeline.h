@@ -2,7 +2,7 @@
 //
 //   time    0       2       4       6
 //   rank 0  0F0 0F1 ........0B0---- 0B1----
-//   rank 1  ....1F0 1B0---- 1F1 1B1----
+//   rank 1  ....1F0 1B0---- 1F1 1B1---- ........
 //
 // An action takes columns in proportion to its time; dots are idle time. Long schedules go on in further panels below.
 #pragma once

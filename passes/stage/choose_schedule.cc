@@ -26,7 +26,6 @@ struct Candidate {
   double seconds = 0;
   int64_t peakBytes = 0;
   std::string refusal;  // why it does not serve; empty if it does
-  plan::Plan plan;
 };
 
 double secondsOf(const plan::Plan& block, const plan::Instruction& instruction, const Machine& machine) {
@@ -87,6 +86,13 @@ std::vector<Candidate> candidatesFor(int64_t virtualStages) {
   return candidates;
 }
 
+void setConsidered(mlir::ModuleOp module, const std::string& text) {
+  mlir::Builder builder(module.getContext());
+  mlir::NamedAttrList options(module->getAttrOfType<mlir::DictionaryAttr>("nn.options"));
+  options.set("considered", builder.getStringAttr(text));
+  module->setAttr("nn.options", options.getDictionary(module.getContext()));
+}
+
 void setOptions(mlir::ModuleOp module, const std::string& kind, int64_t virtualStages) {
   mlir::Builder builder(module.getContext());
   mlir::NamedAttrList options(module->getAttrOfType<mlir::DictionaryAttr>("nn.options"));
@@ -95,9 +101,8 @@ void setOptions(mlir::ModuleOp module, const std::string& kind, int64_t virtualS
   module->setAttr("nn.options", options.getDictionary(module.getContext()));
 }
 
-// What was considered, into the record of the decisions.
-void noteConsidered(const std::vector<Candidate>& candidates, int64_t memoryLimit, plan::Plan& plan) {
-  nlohmann::ordered_json record = nlohmann::ordered_json::parse(plan.decisions());
+// What was considered, for the record of the decisions.
+std::string consideredText(const std::vector<Candidate>& candidates, int64_t memoryLimit) {
   nlohmann::ordered_json considered = nlohmann::ordered_json::array();
   for (const Candidate& candidate : candidates) {
     nlohmann::ordered_json entry = {{"kind", candidate.kind}, {"virtual", candidate.virtualStages}};
@@ -110,8 +115,7 @@ void noteConsidered(const std::vector<Candidate>& candidates, int64_t memoryLimi
     }
     considered.push_back(entry);
   }
-  record["schedule"]["considered"] = considered;
-  plan.set_decisions(record.dump(1));
+  return considered.dump();
 }
 
 absl::Status noneFits(const std::vector<Candidate>& candidates, int64_t memoryLimit) {
@@ -127,9 +131,9 @@ absl::Status noneFits(const std::vector<Candidate>& candidates, int64_t memoryLi
   if (least == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("no schedule serves this program", refusals));
   }
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "no schedule fits in ", memoryLimit, " bytes per rank; the least is ", least->peakBytes, " with ", least->kind,
-      "; allow as much, recompute more (CompileOptions::recompute), or use more ranks"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("no schedule fits in ", memoryLimit, " bytes per rank; the least is ", least->peakBytes, " with ",
+                   least->kind, "; allow as much, recompute more (CompileOptions::recompute), or use more ranks"));
 }
 
 }  // namespace
@@ -148,9 +152,8 @@ absl::StatusOr<double> simulatedSeconds(const plan::Plan& plan, const Machine& m
   return result.makespan;
 }
 
-absl::StatusOr<plan::Plan> compileBestSchedule(
-    mlir::ModuleOp module, int64_t memoryLimit,
-    const std::function<absl::StatusOr<plan::Plan>(mlir::ModuleOp)>& compile) {
+absl::Status chooseSchedule(mlir::ModuleOp module, int64_t memoryLimit,
+                            const std::function<absl::StatusOr<plan::Plan>(mlir::ModuleOp)>& compile) {
   std::vector<Candidate> candidates = candidatesFor(std::max<int64_t>(integerOption(module, "virtual", 0), 1));
   Candidate* best = nullptr;
   for (Candidate& candidate : candidates) {
@@ -162,11 +165,11 @@ absl::StatusOr<plan::Plan> compileBestSchedule(
       continue;
     }
     if (plan->blocks_size() == 0) {
-      return plan;  // one stage: there is nothing to choose
+      setOptions(module, "1f1b", 1);
+      return absl::OkStatus();  // one stage: there is nothing to choose
     }
     WEFT_ASSIGN_OR_RETURN(candidate.seconds, simulatedSeconds(*plan, Machine()));
     candidate.peakBytes = plan->memory().peak_bytes();
-    candidate.plan = *std::move(plan);
     const bool fits = memoryLimit == 0 || candidate.peakBytes <= memoryLimit;
     const auto rank = [](const Candidate& c) { return std::make_pair(c.seconds, c.peakBytes); };
     if (fits && (best == nullptr || rank(candidate) < rank(*best))) {
@@ -176,9 +179,9 @@ absl::StatusOr<plan::Plan> compileBestSchedule(
   if (best == nullptr) {
     return noneFits(candidates, memoryLimit);
   }
-  plan::Plan plan = best->plan;
-  noteConsidered(candidates, memoryLimit, plan);
-  return plan;
+  setOptions(module, best->kind, best->virtualStages);
+  setConsidered(module, consideredText(candidates, memoryLimit));
+  return absl::OkStatus();
 }
 
 }  // namespace weft

@@ -20,10 +20,10 @@ namespace weft {
 // by the schedule's simulation. Of a plan with stages.
 absl::StatusOr<double> simulatedSeconds(const plan::Plan& plan, const Machine& machine);
 
-// Compiles `module` for each candidate (on a copy) with `compile` and returns the best plan. `memoryLimit`: bytes per
-// rank, 0 = none. Errors: no kind serves the numbers (each with its reason); none fits (with the least that any needs).
-absl::StatusOr<plan::Plan> compileBestSchedule(
-    mlir::ModuleOp module, int64_t memoryLimit,
-    const std::function<absl::StatusOr<plan::Plan>(mlir::ModuleOp)>& compile);
+// Compiles copies of `module` with `compile` and writes the best candidate into the module's options. `memoryLimit`:
+// bytes per rank, 0 = none. Errors: no kind serves the numbers (each with its reason); none fits (with the least that
+// any needs).
+absl::Status chooseSchedule(mlir::ModuleOp module, int64_t memoryLimit,
+                            const std::function<absl::StatusOr<plan::Plan>(mlir::ModuleOp)>& compile);
 
 }  // namespace weft

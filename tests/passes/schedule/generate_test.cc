@@ -15,8 +15,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::string nameOf(const Request& r) {
-  return absl::StrCat(kindName(r.kind), " ranks ", r.ranks, " virtual ", r.virtualStages, " micro ", r.micros, " group ",
-                      r.group, " pieces ", r.pieces);
+  return absl::StrCat(kindName(r.kind), " ranks ", r.ranks, " virtual ", r.virtualStages, " micro ", r.micros,
+                      " group ", r.group, " pieces ", r.pieces);
 }
 
 // What the header says is legal, written a second time.
@@ -183,7 +183,8 @@ TEST(GenerateTest, PlacementsAndKindsOfGradients) {
 
 TEST(GenerateTest, RefusalsSayWhyAndWhatToDo) {
   auto refusal = [](const Request& request) { return std::string(generate(request).status().message()); };
-  EXPECT_EQ(refusal({Kind::k1F1B, 4, 2, 8}), "1f1b: a rank has one stage, not 2; use virtual 1, or interleaved for more");
+  EXPECT_EQ(refusal({Kind::k1F1B, 4, 2, 8}),
+            "1f1b: a rank has one stage, not 2; use virtual 1, or interleaved for more");
   EXPECT_THAT(refusal({Kind::kZbV, 4, 1, 8}), HasSubstr("zb_v: a rank has two stages"));
   EXPECT_THAT(refusal({Kind::kDualPipeV, 4, 2, 7}), HasSubstr("8 for 4 ranks, not 7; use at least 8, or zb_v"));
   EXPECT_THAT(refusal({Kind::kGpipe, 0, 1, 7}), HasSubstr("the number of ranks is 0; give a number from 1"));

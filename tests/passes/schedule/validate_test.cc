@@ -30,8 +30,8 @@ TEST(ValidateTest, AGradientComputedTwice) {
   EXPECT_THAT(refusal("0F0,0B0\n1F0,1B0,1B0"),
               AllOf(HasSubstr("stage 1, micro-batch 0 on rank 1: a gradient is computed twice"),
                     HasSubstr("B at position 1 and again at position 2")));
-  EXPECT_THAT(refusal("0F0,0B0\n1F0,1B0,1I0"), AllOf(HasSubstr("a gradient is computed twice"), HasSubstr("B at position 1"),
-                                                    HasSubstr("I at position 2")));
+  EXPECT_THAT(refusal("0F0,0B0\n1F0,1B0,1I0"), AllOf(HasSubstr("a gradient is computed twice"),
+                                                     HasSubstr("B at position 1"), HasSubstr("I at position 2")));
   EXPECT_THAT(refusal("0F0,0B0\n1F0,1B0,1W0"), HasSubstr("a gradient is computed twice"));
   EXPECT_THAT(refusal("0F0,0B0\n1F0,1I0,1W0,1W0"), HasSubstr("a gradient is computed twice: W at position 2"));
   EXPECT_THAT(refusal("0F0,0B0\n1F0,1B0,1F0"), HasSubstr("the forward is computed twice"));
@@ -98,9 +98,11 @@ TEST(ValidateTest, DeadlocksPrintTheirCycle) {
   // Three ranks in a circle through their backward passes.
   EXPECT_THAT(refusal("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n2F0,2F1,2B1,2B0"), HasSubstr("the table deadlocks"));
   // One rank that waits for itself: both stages of the turn, in the wrong order.
-  EXPECT_THAT(refusal("1F0,0F0,1B0,0B0"), AllOf(HasSubstr("rank 0, position 0: 1F0 waits for 0F0, at position 1 of rank 0")));
+  EXPECT_THAT(refusal("1F0,0F0,1B0,0B0"),
+              AllOf(HasSubstr("rank 0, position 0: 1F0 waits for 0F0, at position 1 of rank 0")));
   // Interleaved, a last group of one micro-batch and the warm-up of a full one.
-  EXPECT_THAT(refusal("0F0,0F1,2F0,2B0,2F1,2B1,0B0,0B1\n1F0,1B0,1F1,3F0,3B0,3F1,3B1,1B1"), HasSubstr("the table deadlocks"));
+  EXPECT_THAT(refusal("0F0,0F1,2F0,2B0,2F1,2B1,0B0,0B1\n1F0,1B0,1F1,3F0,3B0,3F1,3B1,1B1"),
+              HasSubstr("the table deadlocks"));
 }
 
 // Every table with one action removed, doubled or moved to the wrong side of its partner must be refused.
