@@ -48,6 +48,10 @@ class StageAssigner {
     return it == stages_.end() ? std::nullopt : std::optional<int64_t>(it->second);
   }
 
+  bool isParameter(Value value) {
+    return argumentAt(step_, cast<BlockArgument>(value).getArgNumber()).kind == "parameter";
+  }
+
   LogicalResult setForward(Operation* op) {
     if (!phaseOf(op).empty() || op->hasAttr(kPrologueAttr)) {
       return success();
@@ -57,6 +61,8 @@ class StageAssigner {
       Operation* producer = operand.getDefiningOp();
       if (producer != nullptr && known(producer)) {
         stage = std::max(stage.value_or(0), *known(producer));
+      } else if (producer == nullptr && isParameter(operand)) {
+        stage = stage.value_or(0);
       }
     }
     if (auto user = op->getAttrOfType<IntegerAttr>(kUserStageAttr)) {

@@ -26,6 +26,9 @@ struct Case {
   int zero = 0;
   int64_t micro = 1;
   bool tensorParallel = false;
+  int64_t stages = 1;
+  std::string recompute = {};
+  friend void PrintTo(const Case& shown, std::ostream* out) { *out << shown.name; }
 };
 
 std::vector<Case> cases() {
@@ -40,6 +43,9 @@ std::vector<Case> cases() {
     for (const int zero : {1, 2, 3}) {
       all.push_back({"dp4_zero" + std::to_string(zero) + tail, "dp=4", zero, micro, false});
     }
+    all.push_back({"stages2" + tail, "1", 0, micro, false, 2});
+    all.push_back({"stages2_dp2_tp2" + tail, "dp=2,tp=2", 0, micro, true, 2});
+    all.push_back({"stages2_dp4_zero3_recompute" + tail, "dp=4", 3, micro, false, 2, "full"});
   }
   return all;
 }
@@ -163,6 +169,7 @@ TEST_P(ReferenceTest, Mlp) {
     h = h.shard({{data, ""}, {"", "tp"}});
   }
   h = relu(add(h, g.parameter("fc1.bias", {300})));
+  const Scope last = g.stage(static_cast<int>(GetParam().stages) - 1);
   Tensor logits = matmul(h, g.parameter("fc2.weight", {300, 10})).named("fc2");
   if (GetParam().tensorParallel) {
     const std::string data = GetParam().mesh == "tp=2" ? "" : "dp";
@@ -174,6 +181,7 @@ TEST_P(ReferenceTest, Mlp) {
   options.mesh = GetParam().mesh;
   options.zero = GetParam().zero;
   options.micro = GetParam().micro;
+  options.recompute = GetParam().recompute;
   options.gradientOutputs = true;
   absl::StatusOr<Program> program = compile(g, loss, optim::Adam{.lr = 1e-3}, options);
   ASSERT_TRUE(program.ok()) << program.status();
@@ -191,6 +199,7 @@ TEST_P(ReferenceTest, Gpt) {
   config.context = 32;
   config.batch = 12;
   config.tiedHead = true;
+  config.stages = GetParam().stages;
   CompileOptions options;
   if (GetParam().tensorParallel) {
     config.parallel = {GetParam().mesh == "tp=2" ? "" : "dp", "tp", false};
@@ -201,6 +210,7 @@ TEST_P(ReferenceTest, Gpt) {
   options.mesh = GetParam().mesh;
   options.zero = GetParam().zero;
   options.micro = GetParam().micro;
+  options.recompute = GetParam().recompute;
   options.gradientOutputs = true;
   options.clipNorm = 0.5;
   absl::StatusOr<Program> program =
