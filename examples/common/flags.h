@@ -38,9 +38,8 @@ class Flags {
   std::map<std::string, Flag> flags_;
 };
 
-// --devices --mesh --zero --micro --schedule --virtual --memory-limit --recompute --regather --dump-dir --plan-only --steps --init --save --seed
-// --threads
-// --trace
+// --devices --mesh --zero --micro --schedule --virtual --memory-limit --recompute --regather --dump-dir --plan-only
+// --steps --init --save --seed --threads --trace
 struct CommonFlags {
   int64_t devices = 1;
   std::string mesh;

@@ -5,17 +5,32 @@
 // p ranks, v virtual stages per rank, S = p v stages, m micro-batches. In a loop placement stage s lives on rank s mod
 // p; in a V placement (v = 2) rank r has stages r and 2p-1-r, so the last stage sits beside the first.
 //
-// kind            v     m      gradients  idle per rank (f, i, w of all its stages; b = i + w)     pairs in flight
-// gpipe           1     any    B          (p-1)(f+b)                                               m
-// 1f1b            1     any    B          (p-1)(f+b)                                               min(m, p-r)
-// interleaved     any   any    B          (p-1)(f+b)/v                                             (v-1)N + 2(p-1-r) +
-// 1 breadth_first   any   any    B          (p-1)(f+b)/v                                             m v zb_h1 1 any I,
-// W       (p-1) max(f, f+i-w)                                      p zb_h2           1     any    I, W       (p-1)
-// max(f, f+i-2w)                                     2p-1 zb_interleaved  any   any    I, W       (p-1) max(f, f+i-w)/v
-// about p v zb_v            2, V  any    I, W       >= (p-1) f/2, reached at f = i = w                       2p v_half,
-// v_min   2, V  any    I, W       more, for about 1/2 and 1/3 of the memory of zb_v        about p + 2, 2p/3 + 2
-// dualpipe_v      2, V  >= 2p  B, some I  an F and a B next to each other, to hide communication   2p+1
-// seq1f1b         1     any    B          (p-1)(f+b)/k                                             p-1-r+k (pieces)
+//   kind            v     m      gradients  idle per rank                  pairs in flight
+//
+//   gpipe           1     any    B          (p-1)(f+b)                     m
+//
+//   1f1b            1     any    B          (p-1)(f+b)                     min(m, p-r)
+//
+//   interleaved     any   any    B          (p-1)(f+b)/v                   (v-1)N + 2(p-1-r) + 1
+//
+//   breadth_first   any   any    B          (p-1)(f+b)/v                   m v
+//
+//   zb_h1           1     any    I, W       (p-1) max(f, f+i-w)            p
+//
+//   zb_h2           1     any    I, W       (p-1) max(f, f+i-2w)           2p-1
+//
+//   zb_interleaved  any   any    I, W       (p-1) max(f, f+i-w)/v          about p v
+//
+//   zb_v            2, V  any    I, W       >= (p-1) f/2                   2p
+//
+//   v_half, v_min   2, V  any    I, W       more than zb_v                 about p + 2, 2p/3 + 2
+//
+//   dualpipe_v      2, V  >= 2p  B, some I  an F beside a B                2p+1
+//
+//   seq1f1b         1     any    B          (p-1)(f+b)/k                   p-1-r+k (pieces)
+//
+// f, i, w are times of all stages of a rank, b = i + w. zb_v reaches its bound at f = i = w; v_half and v_min hold
+// about 1/2 and 1/3 of what it holds; dualpipe_v puts an F and a B next to each other to hide communication.
 //
 // Sources: GPipe arXiv:1811.06965; 1F1B and interleaved arXiv:2104.04473; breadth first arXiv:2211.05953; zero bubble
 // arXiv:2401.10241; V schedules arXiv:2405.15362; DualPipe arXiv:2412.19437; Seq1F1B arXiv:2406.03488. Idle times are

@@ -314,6 +314,70 @@ TEST(DataErrorTest, FeedOfAnUnknownName) {
   EXPECT_THAT(error, HasSubstr("ids"));
 }
 
+// x w0 w1 w2 with each product on the stage of the list.
+std::string stagesError(const std::vector<int>& stages, const CompileOptions& options = {}) {
+  return errorOf(
+      [&](Graph& g) {
+        Tensor x = g.input("x", {8, 4});
+        for (size_t i = 0; i < stages.size(); ++i) {
+          const Scope stage = g.stage(stages[i]);
+          x = tanh(matmul(x, g.parameter("w" + std::to_string(i), {4, 4}, Init::normal(1.0))));
+        }
+        return lossOf(x);
+      },
+      options);
+}
+
+TEST(StageErrorTest, LaterStageIsRead) {
+  const std::string error = stagesError({0, 2, 1});
+  EXPECT_THAT(error, HasSubstr("is on stage 1, but reads a value of stage 2"));
+  EXPECT_THAT(error, HasSubstr("put it on stage 2 or later"));
+  EXPECT_THAT(error, HasSubstr("errors_test.cc:"));
+}
+
+TEST(StageErrorTest, StageWithoutOperators) {
+  EXPECT_THAT(stagesError({0, 2, 2}), HasSubstr("no operator is on stage 1, but some are on stage 2"));
+  EXPECT_THAT(stagesError({0, -1, 2}), HasSubstr("is on stage -1; stages are 0, 1, ..."));
+}
+
+TEST(ScheduleErrorTest, UnknownKind) {
+  CompileOptions options;
+  options.schedule = "zb_h3";
+  const std::string error = stagesError({0, 1, 1}, options);
+  EXPECT_THAT(error, HasSubstr("zb_h3"));
+  EXPECT_THAT(error, HasSubstr("zb_h1"));
+}
+
+TEST(ScheduleErrorTest, TooFewMicroBatches) {
+  CompileOptions options;
+  options.schedule = "dualpipe_v";
+  options.micro = 2;
+  EXPECT_THAT(stagesError({0, 1, 2, 3}, options), HasSubstr("at least two micro-batches per rank"));
+}
+
+TEST(ScheduleErrorTest, StagesDoNotDivide) {
+  CompileOptions options;
+  options.schedule = "zb_v";
+  EXPECT_THAT(stagesError({0, 1, 2}, options), HasSubstr("3 stages do not divide into blocks of 2"));
+}
+
+TEST(ScheduleErrorTest, NotExecuted) {
+  CompileOptions options;
+  options.schedule = "seq1f1b";
+  EXPECT_THAT(stagesError({0, 1}, options), HasSubstr("take 1f1b"));
+}
+
+TEST(MemoryLimitTest, NamesTheLeastThatIsPossible) {
+  CompileOptions options;
+  options.micro = 4;
+  ASSERT_EQ(stagesError({0, 1}, options), "");
+  options.memoryLimit = 1000;
+  const std::string error = stagesError({0, 1}, options);
+  EXPECT_THAT(error, HasSubstr("no schedule fits in 1000 bytes per rank; the least is "));
+  EXPECT_THAT(error, HasSubstr("CompileOptions::recompute"));
+  EXPECT_THAT(stagesError({0}, options), HasSubstr("the limit is 1000"));
+}
+
 TEST(OptionErrorTest, Mesh) {
   const auto build = [](Graph& g) { return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4}))); };
   EXPECT_THAT(errorOf(build, {.mesh = "dp=0"}), HasSubstr("dp"));

@@ -1,0 +1,37 @@
+// Two stages under zb_h1: what the first stage waits for is cut from the gradient of the second stage's weight.
+// RUN: weft-opt %s --weft-compile | FileCheck %s
+
+// CHECK: module @block0
+// CHECK: func.func @forward
+// CHECK: dist.send {{.*}}block = 1
+// CHECK: func.func @input_grad
+// CHECK: dist.receive {{.*}}block = 1
+// CHECK: func.func @weight_grad
+// CHECK-NOT: dist.receive
+// CHECK: nn.contract
+// CHECK: module @block1
+// CHECK: func.func @forward
+// CHECK: dist.receive {{.*}}block = 0
+// CHECK: func.func @input_grad
+// CHECK: nn.contract {{.*}}m n, k n -> m k
+// CHECK: dist.send {{.*}}block = 0
+// CHECK-NOT: m k, m n -> k n
+// CHECK: func.func @weight_grad
+// CHECK: nn.contract {{.*}}m k, m n -> k n
+module attributes {dist.mesh = #dist.mesh<"micro=2">,
+                   nn.options = {zero = 0 : i64, default = "data_parallel", seed = 1 : i64, schedule = "zb_h1"},
+                   nn.optimizer = {kind = "sgd", lr = 0.1 : f64, momentum = 0.0 : f64, weight_decay = 0.0 : f64}} {
+  func.func @step(%x: tensor<4x3xf32> {nn.kind = "input", nn.name = "x"},
+                  %v: tensor<3x3xf32> {nn.kind = "parameter", nn.name = "v",
+                                       nn.init = {distribution = "normal", a = 0.0 : f64, b = 1.0 : f64}},
+                  %w: tensor<3x2xf32> {nn.kind = "parameter", nn.name = "w",
+                                       nn.init = {distribution = "normal", a = 0.0 : f64, b = 1.0 : f64}})
+      -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"}) {
+    %h = nn.matmul %x, %v {nn.stage = 0 : i64} : (tensor<4x3xf32>, tensor<3x3xf32>) -> tensor<4x3xf32>
+    %t = nn.tanh %h {nn.stage = 0 : i64} : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    %y = nn.matmul %t, %w {nn.stage = 1 : i64} : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+    %e = nn.exp %y {nn.stage = 1 : i64} : (tensor<4x2xf32>) -> tensor<4x2xf32>
+    %loss = nn.sum %e {dims = array<i64: 0, 1>, keep_dims = false} : (tensor<4x2xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
