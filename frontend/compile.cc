@@ -6,8 +6,8 @@
 #include "ir/registry.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
-#include "passes/decide/decisions.h"
 #include "passes/pipeline.h"
+#include "passes/support/decisions.h"
 #include "passes/support/program.h"
 #include "runtime/base/status.h"
 
@@ -63,6 +63,7 @@ void setModuleAttributes(GraphImpl& graph, mlir::ModuleOp module, const Mesh& me
   entries.set("zero", builder.getI64IntegerAttr(options.zero));
   entries.set("default", builder.getStringAttr(options.fill == Fill::kDataParallel ? "data_parallel" : "replicate"));
   entries.set("schedule", builder.getStringAttr(options.schedule));
+  entries.set("schedule_table", builder.getStringAttr(options.scheduleTable));
   entries.set("memory_limit", builder.getI64IntegerAttr(options.memoryLimit));
   entries.set("virtual", builder.getI64IntegerAttr(options.virtualStages));
   entries.set("recompute", builder.getStringAttr(options.recompute));
@@ -177,6 +178,7 @@ CompileOptions forwardOptions(const Program& training, CompileOptions options) {
   if (decisions.ok() && decisions->schedule.blocks.size() > 1) {
     options.schedule = decisions->schedule.kind;
     options.virtualStages = decisions->schedule.virtualStages;
+    options.scheduleTable = decisions->schedule.table;
   }
   return options;
 }

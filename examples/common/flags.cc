@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/io/names.h"
@@ -104,6 +106,7 @@ void CommonFlags::addTo(Flags& flags) {
   flags.integer("zero", &zero, "ZeRO level 0, 1, 2 or 3");
   flags.integer("micro", &micro, "micro-batches of one step");
   flags.text("schedule", &schedule, "order of the micro-batches on pipeline stages: auto, 1f1b, zb_h1, ...");
+  flags.text("schedule-file", &scheduleFile, "a schedule of your own: a table as of weft schedule --csv");
   flags.integer("memory-limit", &memoryLimit, "most bytes of one rank, 0 = any");
   flags.integer("virtual", &virtualStages, "pipeline stages on each rank, 0 = as the schedule has it");
   flags.text("recompute", &recompute, "operators computed again in backward: patterns with commas, or full");
@@ -128,6 +131,12 @@ CompileOptions CommonFlags::options() const {
   options.recompute = recompute;
   options.schedule = schedule;
   options.memoryLimit = memoryLimit;
+  if (!scheduleFile.empty()) {
+    std::ostringstream table;
+    table << std::ifstream(scheduleFile).rdbuf();
+    options.schedule = "table";
+    options.scheduleTable = table.str();
+  }
   options.virtualStages = virtualStages;
   options.dumpDir = dumpDir;
   options.seed = seed;

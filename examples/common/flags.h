@@ -38,7 +38,8 @@ class Flags {
   std::map<std::string, Flag> flags_;
 };
 
-// --devices --mesh --zero --micro --schedule --virtual --memory-limit --recompute --regather --dump-dir --plan-only
+// --devices --mesh --zero --micro --schedule --schedule-file --virtual --memory-limit --recompute --regather --dump-dir
+// --plan-only
 // --steps --init --save --seed --threads --trace
 struct CommonFlags {
   int64_t devices = 1;
@@ -47,6 +48,7 @@ struct CommonFlags {
   int64_t micro = 1;
   bool regather = false;
   std::string schedule = "auto";
+  std::string scheduleFile;
   int64_t memoryLimit = 0;
   int64_t virtualStages = 0;
   std::string recompute;

@@ -61,8 +61,10 @@ struct CompileOptions {
   int zero = 0;                     // ZeRO level 0..3
   Fill fill = Fill::kDataParallel;  // what strategies and propagation leave open
   // Of pipeline stages: gpipe, 1f1b, interleaved, breadth_first, zb_h1, zb_h2, zb_interleaved, zb_v, v_half, v_min,
-  // dualpipe_v (`weft schedule` shows them); "auto": the shortest in simulation that fits in memoryLimit.
+  // dualpipe_v (`weft schedule` shows them); "auto": the shortest in simulation that fits in memoryLimit;
+  // "table": the one in scheduleTable.
   std::string schedule = "auto";
+  std::string scheduleTable;  // one line per rank: "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n" (passes/schedule/table.h)
   int64_t virtualStages = 0;  // stages on each rank; 0: as the schedule has it
   int64_t memoryLimit = 0;    // bytes of one rank; 0 = none
   // Recomputed in backward beside what stands in Graph::recompute scopes: operator names or mnemonics with * and ?,

@@ -5,13 +5,13 @@
 #include "ir/dist/dist.h"
 #include "ir/nn/operator_interface.h"
 #include "mlir/IR/Builders.h"
-#include "passes/decide/decisions.h"
 #include "passes/decide/expand.h"
 #include "passes/decide/passes.h"
 #include "passes/decide/propagate.h"
 #include "passes/stage/assign_stages.h"
 #include "passes/stage/recompute.h"
 #include "passes/stage/stage_table.h"
+#include "passes/support/decisions.h"
 #include "passes/support/program.h"
 
 namespace weft {
@@ -144,8 +144,12 @@ class Decider {
   }
 
   LogicalResult chooseSchedule(int64_t stages) {
-    ScheduleRequest request = {textOption(module_, "schedule", "1f1b"), integerOption(module_, "virtual", 0), stages,
-                               record_.mesh.pieces(), false};
+    ScheduleRequest request = {textOption(module_, "schedule", "1f1b"),
+                               integerOption(module_, "virtual", 0),
+                               stages,
+                               record_.mesh.pieces(),
+                               false,
+                               textOption(module_, "schedule_table", "")};
     step_->walk([&](Operation* op) {
       auto phase = op->getAttrOfType<StringAttr>(kPhaseAttr);
       request.backward |= phase && phase.getValue() == "backward";

@@ -15,7 +15,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/decide/decisions.h"
+#include "passes/support/decisions.h"
 
 namespace weft {
 

@@ -15,12 +15,12 @@
 #include "ir/dist/dist.h"
 #include "ir/nn/operator_interface.h"
 #include "mlir/IR/Builders.h"
-#include "passes/decide/decisions.h"
 #include "passes/decide/pads.h"
 #include "passes/decide/pieces.h"
 #include "passes/partition/passes.h"
 #include "passes/stage/assign_stages.h"
 #include "passes/stage/stage_table.h"
+#include "passes/support/decisions.h"
 #include "passes/support/program.h"
 
 namespace weft {

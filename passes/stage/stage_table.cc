@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "mlir/IR/Builders.h"
 #include "passes/schedule/generate.h"
+#include "passes/schedule/transfers.h"
 #include "passes/support/program.h"
 #include "runtime/base/status.h"
 
@@ -12,7 +13,24 @@ namespace weft {
 
 namespace {
 
+constexpr char kTableKind[] = "table";
+
+// The user's table, if it fits the program.
+absl::StatusOr<schedule::Table> givenTable(const ScheduleDecision& schedule, int64_t stages, int64_t pieces) {
+  WEFT_ASSIGN_OR_RETURN(schedule::Table table, schedule::parseCsv(schedule.table));
+  WEFT_RETURN_IF_ERROR(schedule::validate(table));
+  if (table.stages() != stages || table.micros() != pieces) {
+    return absl::InvalidArgumentError(absl::StrCat("the schedule's table is for ", table.stages(), " stages and ",
+                                                   table.micros(), " micro-batches, the program has ", stages,
+                                                   " stages and ", pieces, " micro-batches; write one for these"));
+  }
+  return table;
+}
+
 absl::StatusOr<schedule::Table> generated(const ScheduleDecision& schedule, int64_t pieces) {
+  if (schedule.kind == kTableKind) {
+    return givenTable(schedule, static_cast<int64_t>(schedule.blocks.size()), pieces);
+  }
   WEFT_ASSIGN_OR_RETURN(const schedule::Kind kind, schedule::parseKind(schedule.kind));
   schedule::Request request;
   request.kind = kind;
@@ -22,6 +40,15 @@ absl::StatusOr<schedule::Table> generated(const ScheduleDecision& schedule, int6
   return schedule::generate(request);
 }
 
+// Blocks by the table, which must not block itself even if every rank works off one queue of actions and transfers.
+absl::StatusOr<ScheduleDecision> place(ScheduleDecision decision, const schedule::Table& table) {
+  const schedule::Times times = schedule::Times::uniform(1, 1, 1);
+  WEFT_ASSIGN_OR_RETURN(const schedule::Queues queues, schedule::placeTransfers(table, times));
+  WEFT_RETURN_IF_ERROR(schedule::prove(table, queues));
+  decision.blocks.assign(table.stageToRank.begin(), table.stageToRank.end());
+  return decision;
+}
+
 }  // namespace
 
 absl::StatusOr<ScheduleDecision> decideSchedule(const ScheduleRequest& request) {
@@ -29,8 +56,16 @@ absl::StatusOr<ScheduleDecision> decideSchedule(const ScheduleRequest& request) 
   if (request.stages == 1) {
     return decision;
   }
-  WEFT_ASSIGN_OR_RETURN(const schedule::Kind parsed, schedule::parseKind(request.kind));
   decision.kind = request.kind;
+  if (request.kind == kTableKind) {
+    decision.table = request.table;
+    WEFT_ASSIGN_OR_RETURN(const schedule::Table table, schedule::parseCsv(request.table));
+    if (request.backward) {
+      WEFT_RETURN_IF_ERROR(givenTable(decision, request.stages, request.pieces).status());
+    }
+    return place(std::move(decision), table);
+  }
+  WEFT_ASSIGN_OR_RETURN(const schedule::Kind parsed, schedule::parseKind(request.kind));
   decision.virtualStages = request.virtualStages > 0 ? request.virtualStages : schedule::defaultVirtualStages(parsed);
   if (parsed == schedule::Kind::kSeq1F1B) {
     return absl::InvalidArgumentError(
@@ -46,8 +81,7 @@ absl::StatusOr<ScheduleDecision> decideSchedule(const ScheduleRequest& request) 
   // The placement does not depend on the number of pieces; so many serve every kind.
   const int64_t pieces = request.backward ? request.pieces : 2 * request.stages;
   WEFT_ASSIGN_OR_RETURN(const schedule::Table table, generated(decision, pieces));
-  decision.blocks.assign(table.stageToRank.begin(), table.stageToRank.end());
-  return decision;
+  return place(std::move(decision), table);
 }
 
 void setSchedule(mlir::ModuleOp module, const ScheduleDecision& schedule) {
@@ -58,6 +92,9 @@ void setSchedule(mlir::ModuleOp module, const ScheduleDecision& schedule) {
   module->setAttr(kBlocksAttr, builder.getDenseI64ArrayAttr(schedule.blocks));
   module->setAttr("dist.schedule", builder.getStringAttr(schedule.kind));
   module->setAttr("dist.virtual", builder.getI64IntegerAttr(schedule.virtualStages));
+  if (!schedule.table.empty()) {
+    module->setAttr("dist.table", builder.getStringAttr(schedule.table));
+  }
 }
 
 ScheduleDecision scheduleOf(mlir::ModuleOp module) {
@@ -66,7 +103,12 @@ ScheduleDecision scheduleOf(mlir::ModuleOp module) {
   auto kind = module->getAttrOfType<mlir::StringAttr>("dist.schedule");
   auto virtualStages = module->getAttrOfType<mlir::IntegerAttr>("dist.virtual");
   if (blocks && kind && virtualStages) {
-    schedule = {kind.str(), virtualStages.getInt(), {blocks.asArrayRef().begin(), blocks.asArrayRef().end()}};
+    auto table = module->getAttrOfType<mlir::StringAttr>("dist.table");
+    schedule = {kind.str(),
+                virtualStages.getInt(),
+                {blocks.asArrayRef().begin(), blocks.asArrayRef().end()},
+                table ? table.str() : "",
+                ""};
   }
   return schedule;
 }

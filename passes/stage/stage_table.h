@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "passes/decide/decisions.h"
 #include "passes/schedule/table.h"
+#include "passes/support/decisions.h"
 
 namespace weft {
 
@@ -19,6 +19,7 @@ struct ScheduleRequest {
   int64_t stages = 1;
   int64_t pieces = 1;
   bool backward = true;  // without, only the placement of the stages matters
+  std::string table;     // of kind "table": CSV
 };
 
 // Errors: an unknown kind; numbers that the kind does not serve, with the reason; kinds that cannot be executed.

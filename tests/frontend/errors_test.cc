@@ -367,6 +367,21 @@ TEST(ScheduleErrorTest, NotExecuted) {
   EXPECT_THAT(stagesError({0, 1}, options), HasSubstr("take 1f1b"));
 }
 
+TEST(ScheduleErrorTest, Table) {
+  CompileOptions options;
+  options.schedule = "table";
+  options.micro = 2;
+  options.scheduleTable = "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n";
+  EXPECT_EQ(stagesError({0, 1}, options), "");
+  EXPECT_THAT(stagesError({0, 1, 2}, options), HasSubstr("is for 2 stages and 2 micro-batches, the program has 3"));
+  options.scheduleTable = "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1X1\n";
+  EXPECT_THAT(stagesError({0, 1}, options), HasSubstr("line 2"));
+  options.scheduleTable = "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1,1B1\n";
+  EXPECT_THAT(stagesError({0, 1}, options), HasSubstr("a gradient is computed twice"));
+  options.scheduleTable = "0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n";  // each waits for the other
+  EXPECT_THAT(stagesError({0, 1}, options), HasSubstr("0F1"));
+}
+
 TEST(MemoryLimitTest, NamesTheLeastThatIsPossible) {
   CompileOptions options;
   options.micro = 4;

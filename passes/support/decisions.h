@@ -54,6 +54,7 @@ struct ScheduleDecision {
   std::string kind = "1f1b";
   int64_t virtualStages = 1;          // stages of each block
   std::vector<int64_t> blocks = {0};  // block of each stage
+  std::string table = "";             // of kind "table": the user's own, as CSV (passes/schedule/table.h)
   std::string considered = "";        // JSON: what schedule = "auto" chose among; for people
 };
 

@@ -1,4 +1,4 @@
-#include "passes/decide/decisions.h"
+#include "passes/support/decisions.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -88,7 +88,7 @@ absl::StatusOr<Decisions> fromJson(const Json& json) {
   if (json.contains("schedule")) {
     const Json& schedule = json.at("schedule");
     decisions.schedule = {schedule.at("kind").get<std::string>(), schedule.at("virtual").get<int64_t>(),
-                          schedule.at("blocks").get<std::vector<int64_t>>(),
+                          schedule.at("blocks").get<std::vector<int64_t>>(), schedule.value("table", ""),
                           schedule.contains("considered") ? schedule.at("considered").dump() : ""};
   }
   for (const Json& entry : json.at("rewrites")) {
@@ -128,6 +128,9 @@ std::string printDecisions(const Decisions& decisions) {
     json["schedule"] = {{"kind", decisions.schedule.kind},
                         {"virtual", decisions.schedule.virtualStages},
                         {"blocks", decisions.schedule.blocks}};
+    if (!decisions.schedule.table.empty()) {
+      json["schedule"]["table"] = decisions.schedule.table;
+    }
     if (!decisions.schedule.considered.empty()) {
       json["schedule"]["considered"] = Json::parse(decisions.schedule.considered);
     }
