@@ -33,6 +33,7 @@ class Decorator {
     }
     cutStages(*module);
     markRecomputed(*module);
+    chooseSchedule(*module);
     absl::Status status;
     module->walk([&](mlir::Operation* op) {
       if (mlir::isa<ir::OperatorInterface>(op) && generator_() % 100 < percent && status.ok()) {
@@ -70,6 +71,18 @@ class Decorator {
       }
       ops[i]->setAttr("nn.stage", mlir::Builder(module.getContext()).getI64IntegerAttr(stage));
     }
+  }
+
+  // A kind that serves any number of stages and micro-batches; the module keeps one that it has.
+  void chooseSchedule(mlir::ModuleOp module) {
+    mlir::NamedAttrList options(module->getAttrOfType<mlir::DictionaryAttr>("nn.options"));
+    if (options.get("schedule")) {
+      return;
+    }
+    const std::vector<std::string> kinds = {"gpipe", "1f1b", "zb_h1", "zb_h2", "interleaved", "zb_interleaved"};
+    const std::string kind = kinds[generator_() % kinds.size()];
+    options.set("schedule", mlir::StringAttr::get(module.getContext(), kind));
+    module->setAttr("nn.options", options.getDictionary(module.getContext()));
   }
 
   // Some operators stand in recompute scopes.

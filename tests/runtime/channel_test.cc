@@ -1,0 +1,95 @@
+// Channels between stages: order, room, waiting, ends.
+
+#include "runtime/comm/channel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace weft {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+constexpr int64_t kCapacity = 3;
+
+class ChannelTest : public testing::Test {
+ protected:
+  absl::Status send(int64_t value, milliseconds timeout = milliseconds(0)) { return channel_.send(&value, timeout); }
+  absl::Status receive(int64_t* value, milliseconds timeout = milliseconds(0)) {
+    return channel_.receive(value, timeout);
+  }
+
+  std::vector<char> mailbox_ = std::vector<char>(kCapacity * sizeof(int64_t));
+  Channel channel_{mailbox_.data(), sizeof(int64_t), kCapacity};
+};
+
+TEST_F(ChannelTest, MessagesArriveInOrder) {
+  constexpr int64_t kMessages = 20000;
+  std::thread sender([&] {
+    for (int64_t i = 0; i < kMessages; ++i) {
+      ASSERT_TRUE(send(i * i).ok());
+    }
+  });
+  for (int64_t i = 0; i < kMessages; ++i) {
+    int64_t value = -1;
+    ASSERT_TRUE(receive(&value).ok());
+    ASSERT_EQ(value, i * i);
+  }
+  sender.join();
+}
+
+// The sender goes on while there is room, and no further.
+TEST_F(ChannelTest, SenderWaitsOnlyWhileTheMailboxIsFull) {
+  std::atomic<int64_t> sent{0};
+  std::thread sender([&] {
+    for (int64_t i = 0; i < 2 * kCapacity; ++i) {
+      ASSERT_TRUE(send(i).ok());
+      ++sent;
+    }
+  });
+  while (sent < kCapacity) {
+    std::this_thread::yield();
+  }
+  std::this_thread::sleep_for(milliseconds(5));
+  EXPECT_EQ(sent, kCapacity);
+  int64_t value = -1;
+  for (int64_t i = 0; i < 2 * kCapacity; ++i) {
+    ASSERT_TRUE(receive(&value).ok());
+    EXPECT_EQ(value, i);
+  }
+  sender.join();
+}
+
+TEST_F(ChannelTest, WaitsEndWithTheTimeout) {
+  int64_t value = -1;
+  const absl::Status none = receive(&value, milliseconds(5));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(none));
+  EXPECT_THAT(std::string(none.message()), HasSubstr("0 messages were sent and 0 received"));
+  for (int64_t i = 0; i < kCapacity; ++i) {
+    ASSERT_TRUE(send(i).ok());
+  }
+  const absl::Status full = send(7, milliseconds(5));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(full));
+  EXPECT_THAT(std::string(full.message()), HasSubstr("3 messages were sent and 0 received"));
+}
+
+TEST_F(ChannelTest, AbortWakesWhoWaits) {
+  absl::Status status;
+  std::thread receiver([&] {
+    int64_t value = -1;
+    status = receive(&value);
+  });
+  std::this_thread::sleep_for(milliseconds(2));
+  channel_.abort();
+  receiver.join();
+  EXPECT_TRUE(absl::IsAborted(status));
+  EXPECT_TRUE(absl::IsAborted(send(1)));
+}
+
+}  // namespace
+}  // namespace weft
