@@ -137,7 +137,12 @@ void LocalProgram::accumulate(LocalFunction& function, Value annotated, Value va
   const std::vector<int64_t> zeros(mesh_.ranks(), 0);
   state.addAttribute("dist.scalars", attributes_.getArrayAttr({scalar(zeros, 1)}));
   state.addAttribute(kNameAttr, attributes_.getStringAttr(label));
-  Value after = function.builder.create(state)->getResult(0);
+  // Where the value is made: a gradient does not wait for the end of the function.
+  OpBuilder builder = function.builder;
+  if (Operation* producer = value.getDefiningOp()) {
+    builder.setInsertionPointAfter(producer);
+  }
+  Value after = builder.create(state)->getResult(0);
   returnValue(function, after, name, "accumulator");
   definedIn_[annotated] = &function;
   accumulators_[annotated] = name;
