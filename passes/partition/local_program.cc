@@ -29,7 +29,8 @@ int64_t placeInGroup(const std::vector<std::vector<int64_t>>& groups, int64_t ra
   return 0;
 }
 
-// The user's name of what a value is: its operator past reshards and masks, or the argument.
+}  // namespace
+
 std::string sourceLabel(Value value) {
   Operation* producer = value.getDefiningOp();
   while (producer != nullptr && isa<ir::dist::ReshardOp, ir::dist::MaskPadOp, ir::nn::ConstrainOp>(producer)) {
@@ -42,8 +43,6 @@ std::string sourceLabel(Value value) {
   auto argument = cast<BlockArgument>(value);
   return argumentAt(cast<func::FuncOp>(argument.getOwner()->getParentOp()), argument.getArgNumber()).name;
 }
-
-}  // namespace
 
 LocalProgram::LocalProgram(ModuleOp module, const Mesh& mesh, int64_t block, std::vector<int64_t> stages)
     : module_(module), mesh_(mesh), block_(block), stages_(std::move(stages)), attributes_(module.getContext()) {}
@@ -74,20 +73,24 @@ LocalFunction& LocalProgram::functionOf(Value value) {
   return where == nullptr ? function("update", 0) : *where;
 }
 
-void LocalProgram::send(LocalFunction& function, Value value, int64_t channel, int64_t block, Location loc) {
-  OperationState state(loc, ir::dist::SendOp::getOperationName());
+void LocalProgram::nameEnd(OperationState& state, const ChannelEnd& end) {
+  state.addAttribute("channel", attributes_.getI64IntegerAttr(end.channel));
+  state.addAttribute("block", attributes_.getI64IntegerAttr(end.block));
+  state.addAttribute("reason", attributes_.getStringAttr(end.reason));
+  state.addAttribute(kNameAttr, attributes_.getStringAttr(sourceLabel(end.annotated)));
+}
+
+void LocalProgram::send(LocalFunction& function, Value value, const ChannelEnd& end) {
+  OperationState state(end.annotated.getLoc(), ir::dist::SendOp::getOperationName());
   state.addOperands(value);
-  state.addAttribute("channel", attributes_.getI64IntegerAttr(channel));
-  state.addAttribute("block", attributes_.getI64IntegerAttr(block));
+  nameEnd(state, end);
   function.builder.create(state);
 }
 
-Value LocalProgram::receive(LocalFunction& function, RankedTensorType type, int64_t channel, int64_t block,
-                            Location loc) {
-  OperationState state(loc, ir::dist::ReceiveOp::getOperationName());
+Value LocalProgram::receive(LocalFunction& function, RankedTensorType type, const ChannelEnd& end) {
+  OperationState state(end.annotated.getLoc(), ir::dist::ReceiveOp::getOperationName());
   state.addTypes(type);
-  state.addAttribute("channel", attributes_.getI64IntegerAttr(channel));
-  state.addAttribute("block", attributes_.getI64IntegerAttr(block));
+  nameEnd(state, end);
   return function.builder.create(state)->getResult(0);
 }
 

@@ -35,6 +35,17 @@ struct TensorNames {
   std::string buffer;  // dist.value of its buffer
 };
 
+// One end of a channel to or from another block.
+struct ChannelEnd {
+  int64_t channel = 0;
+  int64_t block = 0;      // of the other end
+  mlir::Value annotated;  // what it carries
+  std::string reason;     // for people
+};
+
+// The user's name of what an annotated value is: its operator past reshards and masks, or the argument.
+std::string sourceLabel(mlir::Value value);
+
 class LocalProgram {
  public:
   // `block`: the number of the block of ranks that runs it; `stages`: those it owns.
@@ -68,10 +79,8 @@ class LocalProgram {
   mlir::Value dynamicSlice(LocalFunction& function, mlir::Value value, mlir::RankedTensorType type,
                            llvm::ArrayRef<mlir::Attribute> starts, mlir::Location loc);
 
-  // One end of a channel to or from another block.
-  void send(LocalFunction& function, mlir::Value value, int64_t channel, int64_t block, mlir::Location loc);
-  mlir::Value receive(LocalFunction& function, mlir::RankedTensorType type, int64_t channel, int64_t block,
-                      mlir::Location loc);
+  void send(LocalFunction& function, mlir::Value value, const ChannelEnd& end);
+  mlir::Value receive(LocalFunction& function, mlir::RankedTensorType type, const ChannelEnd& end);
 
   // A scalar whose value at rank r and piece p is offsets[r] + p * perPiece.
   mlir::Attribute scalar(const std::vector<int64_t>& offsets, int64_t perPiece);
@@ -86,6 +95,8 @@ class LocalProgram {
   void finish();
 
  private:
+  void nameEnd(mlir::OperationState& state, const ChannelEnd& end);
+
   struct Crossing {
     std::string name;
     LocalFunction* producer = nullptr;

@@ -215,8 +215,10 @@ class Localiser {
       return failure();
     }
     const int64_t channel = channels_++;
-    home.send(sender, *sent, channel, there.block(), value.getLoc());
-    there.define(*receiver, value, there.receive(*receiver, type, channel, home.block(), value.getLoc()));
+    const std::string reason = sourceLabel(value) + " of stage " + std::to_string(made->stage) + " is read in the " +
+                               kindOf(reader.function).str() + " pass of block " + std::to_string(there.block());
+    home.send(sender, *sent, {channel, there.block(), value, reason});
+    there.define(*receiver, value, there.receive(*receiver, type, {channel, home.block(), value, reason}));
     return success();
   }
 

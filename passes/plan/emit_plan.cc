@@ -276,6 +276,8 @@ class PlanEmitter {
     transfer->set_send(isa<ir::dist::SendOp>(op));
     transfer->set_channel(static_cast<uint32_t>(op->getAttrOfType<IntegerAttr>("channel").getInt()));
     transfer->set_block(other);
+    auto reason = op->getAttrOfType<StringAttr>("reason");
+    transfer->set_reason(reason ? reason.getValue().str() : "");
     transfer->set_capacity(perPiece ? std::max(mostInFlight(other), mostInFlight(place_.block)) : 1);
     if (!transfer->send()) {
       transfer->set_mailbox(buffers_->mailbox(op->getResult(0), transfer->capacity()));

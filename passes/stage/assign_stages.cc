@@ -25,15 +25,16 @@ class StageAssigner {
         return failure();
       }
     }
-    followReaders(body, "");
+    followReaders(body, "", false);
     for (Operation& op : body.without_terminator()) {
       setFromForward(&op);
     }
+    followReaders(body, "", true);  // the prologue
     for (Operation& op : body.without_terminator()) {
       setFromOperands(&op);
     }
-    followReaders(body, "backward");
-    followReaders(body, "update");
+    followReaders(body, "backward", false);
+    followReaders(body, "update", false);
     return write(body);
   }
 
@@ -83,9 +84,9 @@ class StageAssigner {
   }
 
   // What has no place yet goes to its first reader's; without a reader to stage 0.
-  void followReaders(Block& body, StringRef phase) {
+  void followReaders(Block& body, StringRef phase, bool prologue) {
     for (Operation& op : llvm::reverse(body.without_terminator())) {
-      if (phaseOf(&op) != phase || known(&op) || op.hasAttr(kPrologueAttr)) {
+      if (phaseOf(&op) != phase || known(&op) || op.hasAttr(kPrologueAttr) != prologue) {
         continue;
       }
       std::optional<int64_t> stage;
@@ -98,14 +99,12 @@ class StageAssigner {
     }
   }
 
-  // Backward operators, and prologue copies, run with the operator they come from.
+  // Backward operators run with the operator they come from.
   void setFromForward(Operation* op) {
-    for (const char* name : {kForwardAttr, kPrologueAttr}) {
-      auto source = op->getAttrOfType<IntegerAttr>(name);
-      const auto it = source ? byId_.find(source.getInt()) : byId_.end();
-      if (it != byId_.end() && known(it->second) && !known(op)) {
-        stages_[op] = *known(it->second);
-      }
+    auto source = op->getAttrOfType<IntegerAttr>(kForwardAttr);
+    const auto it = source && !op->hasAttr(kPrologueAttr) ? byId_.find(source.getInt()) : byId_.end();
+    if (it != byId_.end() && known(it->second) && !known(op)) {
+      stages_[op] = *known(it->second);
     }
   }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "ir/layout/machine.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"
 #include "tools/commands/flags.h"
@@ -91,9 +92,27 @@ std::string groupsText(const plan::Plan& plan, const plan::Collective& collectiv
   return text;
 }
 
+Json sendJson(const plan::Plan& plan, const plan::Instruction& instruction, const std::string& function) {
+  const plan::Location& place = plan.locations(static_cast<int>(instruction.location()));
+  const int64_t bytes = plan.buffers(static_cast<int>(instruction.inputs(0).buffer())).bytes();
+  const Machine machine;
+  return {{"function", function},
+          {"collective", "send"},
+          {"operator", instruction.label()},
+          {"tensors", 1},
+          {"groups", absl::StrCat("to block ", instruction.transfer().block())},
+          {"bytes_received_per_rank", bytes},
+          {"seconds", machine.linkLatency + static_cast<double>(bytes) / machine.linkBandwidth},
+          {"why", instruction.transfer().reason()},
+          {"source", absl::StrCat(place.file(), ":", place.line())}};
+}
+
 void addCollectives(const plan::Plan& plan, const std::string& prefix, Json& out) {
   for (const plan::Function& function : plan.functions()) {
     for (const plan::Instruction& instruction : function.instructions()) {
+      if (instruction.has_transfer() && instruction.transfer().send()) {
+        out.push_back(sendJson(plan, instruction, prefix + function.name()));
+      }
       if (!instruction.has_collective()) {
         continue;
       }
@@ -129,7 +148,7 @@ void printCollectives(const plan::Plan& plan, bool json) {
               << entry["bytes_received_per_rank"] << " bytes received per rank, " << entry["seconds"]
               << " s\n    source " << entry["source"].get<std::string>() << "\n";
   }
-  std::cout << out.size() << " collectives\n";
+  std::cout << out.size() << " collectives and sends\n";
 }
 
 }  // namespace
