@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/io/names.h"
+#include "runtime/base/names.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"
 
@@ -169,9 +169,16 @@ void printProgram(const Program& program) {
   std::printf("\n");
 }
 
-int failWith(const absl::Status& status) {
-  std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
-  return 1;
+int runExample(int argc, char** argv, Flags& flags, const std::function<absl::Status()>& run) {
+  bool helped = false;
+  absl::Status status = flags.parse(argc, argv, &helped);
+  if (status.ok() && !helped) {
+    status = run();
+  }
+  if (!status.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  }
+  return status.ok() ? 0 : 1;
 }
 
 }  // namespace weft::examples

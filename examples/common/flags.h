@@ -69,7 +69,7 @@ struct CommonFlags {
 
 // Prints the collectives and memory of a program.
 void printProgram(const Program& program);
-// Prints an error and returns the exit status.
-int failWith(const absl::Status& status);
+// The main of an example: reads the flags, runs unless --help was asked for, prints an error. Returns the exit status.
+int runExample(int argc, char** argv, Flags& flags, const std::function<absl::Status()>& run);
 
 }  // namespace weft::examples

@@ -254,10 +254,5 @@ int main(int argc, char** argv) {
   weft::examples::GptFlags values;
   weft::examples::Flags flags;
   values.addTo(flags);
-  bool helped = false;
-  absl::Status status = flags.parse(argc, argv, &helped);
-  if (status.ok() && !helped) {
-    status = weft::examples::run(values);
-  }
-  return status.ok() ? 0 : weft::examples::failWith(status);
+  return weft::examples::runExample(argc, argv, flags, [&] { return weft::examples::run(values); });
 }

@@ -75,10 +75,5 @@ int main(int argc, char** argv) {
   common.steps = 60;
   weft::examples::Flags flags;
   common.addTo(flags);
-  bool helped = false;
-  absl::Status status = flags.parse(argc, argv, &helped);
-  if (status.ok() && !helped) {
-    status = weft::examples::run(common);
-  }
-  return status.ok() ? 0 : weft::examples::failWith(status);
+  return weft::examples::runExample(argc, argv, flags, [&] { return weft::examples::run(common); });
 }

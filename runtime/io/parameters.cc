@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/names.h"
 #include "runtime/base/status.h"
-#include "runtime/io/names.h"
 #include "runtime/io/safetensors.h"
 #include "runtime/plan/plan_file.h"
 

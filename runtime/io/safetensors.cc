@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/names.h"
 #include "runtime/base/status.h"
-#include "runtime/io/names.h"
 
 namespace weft {
 namespace {

@@ -14,12 +14,12 @@
 #include "examples/gpt/model.h"
 #include "runtime/base/status.h"
 #include "tests/equivalence/random_graph.h"
+#include "tests/support/seeds.h"
 #include "weft/weft.h"
 
 namespace weft::testing {
 
-uint64_t firstSeed = 1;
-uint64_t lastSeed = 24;
+SeedRange seeds = {1, 24};
 
 namespace {
 
@@ -115,12 +115,12 @@ NamedTensors gptArguments(const plan::Plan& plan, uint64_t seed) {
 }
 
 TEST(GptEquivalenceTest, AnyRanksGiveTheOneRankAnswer) {
-  for (uint64_t seed = firstSeed; seed <= lastSeed; ++seed) {
+  for (uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
     const absl::StatusOr<GptCase> made = gptCase(seed);
     ASSERT_TRUE(made.ok()) << "seed " << seed << ": " << made.status();
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", stages ", made->stages, " ", made->options.schedule, ", mesh ",
                               made->mesh, ", zero ", made->options.zero, ", batch ", made->batch));
-    if (firstSeed == lastSeed) {
+    if (seeds.isOne()) {
       std::cout << made->text << "\n";
     }
     CompileOptions oneRank;
@@ -142,14 +142,5 @@ TEST(GptEquivalenceTest, AnyRanksGiveTheOneRankAnswer) {
 }  // namespace weft::testing
 
 int main(int argc, char** argv) {
-  ::testing::InitGoogleTest(&argc, argv);
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    if (argument == "--all") {
-      weft::testing::lastSeed = 300;
-    } else if (argument.rfind("--seed=", 0) == 0) {
-      weft::testing::firstSeed = weft::testing::lastSeed = std::stoull(argument.substr(7));
-    }
-  }
-  return RUN_ALL_TESTS();
+  return weft::testing::runSeeded(argc, argv, weft::testing::seeds, 300);
 }

@@ -16,12 +16,12 @@
 #include "absl/strings/str_replace.h"
 #include "runtime/base/status.h"
 #include "tests/equivalence/random_graph.h"
+#include "tests/support/seeds.h"
 #include "weft/weft.h"
 
 namespace weft::testing {
 
-uint64_t firstSeed = 1;
-uint64_t lastSeed = 24;
+SeedRange seeds = {1, 24};
 
 namespace {
 
@@ -170,7 +170,7 @@ TEST(ImageEquivalenceTest, BatchNormRefusesMicroBatches) {
 }
 
 TEST(ImageEquivalenceTest, RandomStrategies) {
-  for (uint64_t seed = firstSeed; seed <= lastSeed; ++seed) {
+  for (uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
     std::mt19937_64 generator(seed);
     const std::vector<MeshAxis> axes = randomAxes(generator);
     const NetForm form = {.batch = std::vector<int64_t>{22, 33, 44}[generator() % 3],
@@ -183,9 +183,10 @@ TEST(ImageEquivalenceTest, RandomStrategies) {
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", mesh ", options.mesh, ", zero ", options.zero, ", batch ", form.batch));
     const absl::StatusOr<std::string> plain = netModule(form, options);
     ASSERT_TRUE(plain.ok()) << plain.status();
-    const absl::StatusOr<std::string> text = withRandomStrategies(*plain, {axes, 1, form.batch, false}, generator);
+    const absl::StatusOr<std::string> text =
+        withRandomStrategies(*plain, {axes, 1, form.batch, static_cast<int64_t>(1 + generator() % 3)}, generator);
     ASSERT_TRUE(text.ok()) << text.status();
-    if (firstSeed == lastSeed) {
+    if (seeds.isOne()) {
       std::cout << *text << "\n";
     }
     const absl::StatusOr<Expected> expected = oneRank(form, seed);
@@ -262,14 +263,5 @@ TEST(Conv2dTest, HeNormal) {
 }  // namespace weft::testing
 
 int main(int argc, char** argv) {
-  ::testing::InitGoogleTest(&argc, argv);
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    if (argument == "--all") {
-      weft::testing::lastSeed = 300;
-    } else if (argument.rfind("--seed=", 0) == 0) {
-      weft::testing::firstSeed = weft::testing::lastSeed = std::stoull(argument.substr(7));
-    }
-  }
-  return RUN_ALL_TESTS();
+  return weft::testing::runSeeded(argc, argv, weft::testing::seeds, 300);
 }

@@ -16,6 +16,7 @@
 #include "tests/equivalence/operator_cases.h"
 #include "tests/equivalence/strategies.h"
 #include "tests/support/parse.h"
+#include "tests/support/seeds.h"
 
 namespace weft::testing {
 
@@ -183,8 +184,6 @@ TEST(OperatorEquivalenceCoverage, EveryOperator) {
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  for (int i = 1; i < argc; ++i) {
-    weft::testing::testEverything |= std::string(argv[i]) == "--all";
-  }
+  weft::testing::testEverything = weft::testing::wantsAll(argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -12,21 +12,21 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/seeds.h"
 
 namespace weft::testing {
 
-uint64_t firstSeed = 1;
-uint64_t lastSeed = 150;
+SeedRange seeds = {1, 150};
 
 namespace {
 
 TEST(RandomGraphTest, AnyRanksGiveTheOneRankAnswer) {
   uint64_t refused = 0;
-  for (uint64_t seed = firstSeed; seed <= lastSeed; ++seed) {
+  for (uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
     const absl::StatusOr<RandomCase> random = randomCase(seed);
     ASSERT_TRUE(random.ok()) << "seed " << seed << ": " << random.status();
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", mesh ", random->request.mesh, ", zero ", random->request.zero));
-    if (firstSeed == lastSeed) {
+    if (seeds.isOne()) {
       std::cout << random->text << "\n";
     }
     const NamedTensors arguments = randomArguments(random->random.program, seed);
@@ -44,21 +44,12 @@ TEST(RandomGraphTest, AnyRanksGiveTheOneRankAnswer) {
     }
     EXPECT_EQ(off, "");
   }
-  EXPECT_LE(refused * 100, lastSeed - firstSeed + 1) << "more than one in a hundred";
+  EXPECT_LE(refused * 100, seeds.last - seeds.first + 1) << "more than one in a hundred";
 }
 
 }  // namespace
 }  // namespace weft::testing
 
 int main(int argc, char** argv) {
-  ::testing::InitGoogleTest(&argc, argv);
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    if (argument == "--all") {
-      weft::testing::lastSeed = 1000;
-    } else if (argument.rfind("--seed=", 0) == 0) {
-      weft::testing::firstSeed = weft::testing::lastSeed = std::stoull(argument.substr(7));
-    }
-  }
-  return RUN_ALL_TESTS();
+  return weft::testing::runSeeded(argc, argv, weft::testing::seeds, 1000);
 }

@@ -14,6 +14,7 @@
 #include "runtime/base/status.h"
 #include "tests/equivalence/training_step.h"
 #include "tests/support/parse.h"
+#include "tests/support/seeds.h"
 #include "weft/weft.h"
 
 namespace weft::testing {
@@ -153,8 +154,6 @@ TEST(ScheduleEquivalenceTest, EveryScheduleHasTheBitsOfOneRank) {
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  for (int i = 1; i < argc; ++i) {
-    weft::testing::testEverything |= std::string(argv[i]) == "--all";
-  }
+  weft::testing::testEverything = weft::testing::wantsAll(argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "runtime/io/names.h"
+#include "runtime/base/names.h"
 #include "runtime/io/parameters.h"
 #include "runtime/io/safetensors.h"
 #include "runtime/io/text_dataset.h"

@@ -24,6 +24,8 @@ inline bool dataRequired() {
 
 }  // namespace weft::tests
 
+// Skips where the default directory lacks the file: the data is not part of the project, and a user need not have it.
+// Where it should be there (dataRequired) its absence fails.
 #define WEFT_REQUIRE_DATA(file)                                                                 \
   if (!weft::tests::dataExists(file)) {                                                         \
     if (weft::tests::dataRequired()) {                                                          \

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/tools/run_command.h"
 #include "tools/commands/schedule.h"
 
 namespace weft::tools {
@@ -14,25 +15,8 @@ using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-struct Outcome {
-  int status = 0;
-  std::string out;
-  std::string err;
-};
-
-Outcome run(std::vector<std::string> words) {
-  words.insert(words.begin(), "schedule");
-  std::vector<char*> argv;
-  for (std::string& word : words) {
-    argv.push_back(word.data());
-  }
-  ::testing::internal::CaptureStdout();
-  ::testing::internal::CaptureStderr();
-  Outcome outcome;
-  outcome.status = scheduleCommand(static_cast<int>(argv.size()), argv.data());
-  outcome.out = ::testing::internal::GetCapturedStdout();
-  outcome.err = ::testing::internal::GetCapturedStderr();
-  return outcome;
+Outcome run(const std::vector<std::string>& words) {
+  return tools::run(scheduleCommand, words);
 }
 
 // A file that lives as long as the test.

@@ -119,12 +119,7 @@ int compileCommand(int argc, char** argv) {
     std::cout << flagHelp(kUsage, compileFlags());
     return 0;
   }
-  std::string path;
-  if (argc > 1 && argv[1][0] != '-') {
-    path = argv[1];
-    --argc;
-    ++argv;
-  }
+  const std::string path = takePath(argc, argv);
   std::string output = "--output";
   std::vector<char*> arguments(argv, argv + argc);
   for (char*& argument : arguments) {

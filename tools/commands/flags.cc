@@ -11,26 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "runtime/base/names.h"
 #include "runtime/base/status.h"
 
 namespace weft::tools {
 namespace {
-
-// Levenshtein distance: insertions, deletions and replacements, one row of the table at a time.
-size_t editDistance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
 
 std::vector<std::string> namesOf(const std::vector<Flag>& known) {
   std::vector<std::string> names;
@@ -106,6 +91,15 @@ std::string flagHelp(const std::string& usage, const std::vector<Flag>& known) {
 
 bool wantsHelp(int argc, char** argv) {
   return std::any_of(argv, argv + argc, [](const char* word) { return std::string(word) == "--help"; });
+}
+
+std::string takePath(int& argc, char**& argv) {
+  if (argc < 2 || argv[1][0] == '-') {
+    return "";
+  }
+  --argc;
+  ++argv;
+  return argv[0];
 }
 
 std::string nearest(const std::string& word, const std::vector<std::string>& known) {

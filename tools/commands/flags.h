@@ -38,6 +38,9 @@ class Flags {
   std::map<std::string, std::string> values_;
 };
 
+// Takes a file in front of the flags from the arguments; "" if the first is a flag or absent.
+std::string takePath(int& argc, char**& argv);
+
 // One line per flag.
 std::string flagHelp(const std::string& usage, const std::vector<Flag>& known);
 

@@ -209,12 +209,7 @@ int memoryCommand(int argc, char** argv) {
                           memoryFlags());
     return 0;
   }
-  std::string path;
-  if (argc > 1 && argv[1][0] != '-') {
-    path = argv[1];
-    --argc;
-    ++argv;
-  }
+  const std::string path = takePath(argc, argv);
   absl::StatusOr<Flags> flags = Flags::parse(memoryFlags(), argc, argv);
   if (!flags.ok() || path.empty()) {
     return usageError("memory", flags.ok()

@@ -26,12 +26,7 @@ int planCommand(const std::string& usage, int argc, char** argv, const Print& pr
     std::cout << flagHelp(usage, planFlags());
     return 0;
   }
-  std::string path;
-  if (argc > 1 && argv[1][0] != '-') {
-    path = argv[1];
-    --argc;
-    ++argv;
-  }
+  const std::string path = takePath(argc, argv);
   absl::StatusOr<Flags> flags = Flags::parse(planFlags(), argc, argv);
   if (!flags.ok() || path.empty()) {
     return usageError(usage, flags.ok() ? absl::InvalidArgumentError("a plan file is missing") : flags.status());

@@ -1,4 +1,4 @@
-#include "runtime/io/names.h"
+#include "runtime/base/names.h"
 
 #include <algorithm>
 #include <numeric>
