@@ -90,9 +90,9 @@ mlir::Attribute optimizerAttribute(GraphImpl& graph, const Optimizer& optimizer)
   return entries.getDictionary(&graph.context);
 }
 
-// A copy of the graph's module, so that one graph can be compiled several times.
+// A copy of the graph's module, so that one graph can be compiled several times. Only a training program changes state.
 absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> moduleFor(Graph& graph, const Tensor& loss,
-                                                            const CompileOptions& options) {
+                                                            const CompileOptions& options, bool trains) {
   GraphImpl& impl = *graph.impl();
   WEFT_RETURN_IF_ERROR(impl.status);
   WEFT_RETURN_IF_ERROR(checkOptions(options));
@@ -112,6 +112,12 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> moduleFor(Graph& graph, const 
   }
   for (const auto& [name, value] : impl.outputs) {
     add(value, "output", name);
+  }
+  for (const auto& [index, value] : impl.assignments) {
+    if (trains) {
+      add(value, "updated", argumentAt(step, index).name);
+      step.setResultAttr(step.getNumResults() - 1, kUpdatesAttr, impl.builder.getI64IntegerAttr(index));
+    }
   }
   mlir::OwningOpRef<mlir::ModuleOp> copy = impl.module->clone();
   setModuleAttributes(impl, *copy, mesh, options);
@@ -145,13 +151,13 @@ absl::StatusOr<Program> compile(Graph& graph, const Tensor& loss, const Optimize
                                 const CompileOptions& options) {
   WEFT_RETURN_IF_ERROR(graph.status());
   WEFT_RETURN_IF_ERROR(checkLoss(loss));
-  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, options));
+  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, options, true));
   (*module)->setAttr("nn.optimizer", optimizerAttribute(*graph.impl(), optimizer));
   return compileAs("train", *module, options);
 }
 
 absl::StatusOr<Program> compileForward(Graph& graph, const Tensor& loss, const CompileOptions& options) {
-  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, options));
+  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, options, false));
   return compileAs("evaluate", *module, options);
 }
 
@@ -186,7 +192,7 @@ CompileOptions forwardOptions(const Program& training, CompileOptions options) {
 absl::StatusOr<std::string> logicalModule(Graph& graph, const Tensor& loss, const Optimizer& optimizer,
                                           const CompileOptions& options) {
   WEFT_RETURN_IF_ERROR(graph.status());
-  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, options));
+  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, options, true));
   (*module)->setAttr("nn.optimizer", optimizerAttribute(*graph.impl(), optimizer));
   std::string text;
   llvm::raw_string_ostream stream(text);

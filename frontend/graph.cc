@@ -1,6 +1,7 @@
 #include "weft/graph.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "frontend/graph_impl.h"
 #include "ir/nn/create.h"
 #include "ir/nn/nn.h"
@@ -157,6 +158,33 @@ Tensor GraphImpl::addArgument(SourceLine at, const std::string& name, const Shap
   }
   attrs.set(kNameAttr, builder.getStringAttr(name));
   return add(weft::addArgument(step, RankedTensorType::get(shape, elementType(type)), attrs, location(at)));
+}
+
+void GraphImpl::assign(SourceLine at, const Tensor& state, const Tensor& changed) {
+  if (state.graph() != this || changed.graph() != this || !state.valid() || !changed.valid()) {
+    fail(at, "assign was given a tensor that belongs to no graph or to another one");
+    return;
+  }
+  const auto argument = mlir::dyn_cast<mlir::BlockArgument>(value(state));
+  const Argument named = argument ? argumentAt(step, argument.getArgNumber()) : Argument();
+  if (named.kind != "state") {
+    fail(at, absl::StrCat("assign: ", named.name.empty() ? "the value of an operator" : "'" + named.name + "'",
+                          " is no state; only what Graph::state made can be replaced"));
+    return;
+  }
+  if (value(state).getType() != value(changed).getType()) {
+    fail(at,
+         absl::StrCat("assign: state '", named.name, "' is [", absl::StrJoin(state.shape(), ","), "], the new value [",
+                      absl::StrJoin(changed.shape(), ","), "] or of another type; both must agree"));
+    return;
+  }
+  for (const auto& [index, known] : assignments) {
+    if (index == named.index) {
+      fail(at, absl::StrCat("state '", named.name, "' is replaced twice in one step; combine both values first"));
+      return;
+    }
+  }
+  assignments.emplace_back(named.index, changed);
 }
 
 Shape Tensor::shape() const {
@@ -344,6 +372,10 @@ Tensor Graph::state(const std::string& name, const Shape& shape, Type type, doub
   attrs.set(kKindAttr, impl_->builder.getStringAttr("state"));
   attrs.set(kInitAttr, spec.getDictionary(&impl_->context));
   return impl_->addArgument(at, name, shape, type, attrs);
+}
+
+void Graph::assign(const Tensor& state, const Tensor& value, SourceLine at) {
+  impl_->assign(at, state, value);
 }
 
 Tensor Graph::full(const Shape& shape, double value, Type type, SourceLine at) {

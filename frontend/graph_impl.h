@@ -34,6 +34,8 @@ class GraphImpl {
   // An existing argument by name.
   Tensor findArgument(const std::string& name);
   SourceLine lineOf(const Tensor& tensor) const;
+  // See Graph::assign.
+  void assign(SourceLine at, const Tensor& state, const Tensor& value);
 
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
@@ -44,6 +46,7 @@ class GraphImpl {
   std::vector<int64_t> recomputes;  // numbers of the scopes around
   int64_t recomputeScopes = 0;
   std::vector<std::pair<std::string, Tensor>> outputs;
+  std::vector<std::pair<unsigned, Tensor>> assignments;  // argument and its new value
   absl::Status status;
   Type parameterType = Type::kF32;
   int64_t dropouts = 0;

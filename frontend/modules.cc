@@ -51,13 +51,20 @@ Tensor Conv2d::operator()(const Tensor& x, SourceLine at) const {
   return settings_.bias ? add(y, reshape(bias, {weight.dim(0), 1, 1}, at), at) : y;
 }
 
-BatchNorm2d::BatchNorm2d(Graph& g, const std::string& name, int64_t channels, double epsilon, SourceLine at)
+BatchNorm2d::BatchNorm2d(Graph& g, const std::string& name, int64_t channels, const BatchNormSettings& settings,
+                         SourceLine at)
     : weight(g.parameter(name + ".weight", {channels}, Init::ones(), {}, at)),
       bias(g.parameter(name + ".bias", {channels}, Init::zeros(), {}, at)),
-      epsilon_(epsilon) {}
+      settings_(settings) {
+  const std::string scoped = g.impl()->scoped(name);
+  running.mean = g.state(scoped + ".running_mean", {channels}, weight.type(), 0, at);
+  running.variance = g.state(scoped + ".running_var", {channels}, weight.type(), 1, at);
+  running.momentum = settings.momentum;
+}
 
 Tensor BatchNorm2d::operator()(const Tensor& x, SourceLine at) const {
-  return batchNorm(x, weight, bias, epsilon_, at);
+  return settings_.training ? batchNorm(x, weight, bias, running, settings_.epsilon, at)
+                            : normalize(x, weight, bias, running, settings_.epsilon, at);
 }
 
 namespace {

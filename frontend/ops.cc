@@ -1,5 +1,6 @@
 #include "weft/ops.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -348,27 +349,69 @@ Tensor layerNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, doubl
 
 // From operators that exist: the two means become pending sums over the ranks that split the batch, and are reduced as
 // any other.
+namespace {
+
+// Shapes fit: x [n, c, ...], all others [c].
+bool fitsChannels(const Tensor& x, const std::vector<Tensor>& others) {
+  return x.shape().size() >= 2 && std::all_of(others.begin(), others.end(),
+                                              [&](const Tensor& other) { return other.shape() == Shape{x.dim(1)}; });
+}
+
+Tensor channelsDoNotFit(const std::string& what, const Tensor& x, const std::vector<Tensor>& others, SourceLine at) {
+  const std::vector<const char*> names = {"gamma", "beta", "running mean", "running variance"};
+  std::string text = absl::StrCat(what, " of x [", absl::StrJoin(x.shape(), ","), "]");
+  for (size_t i = 0; i < others.size(); ++i) {
+    absl::StrAppend(&text, i == 0 ? " with " : " and ", names[i], " [", absl::StrJoin(others[i].shape(), ","), "]");
+  }
+  return x.graph()->fail(at, text + ": x needs dimensions [n, c, ...], the others are [c]");
+}
+
+}  // namespace
+
 Tensor batchNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon, SourceLine at) {
-  if (!usable({x, gamma, beta})) {
+  return batchNorm(x, gamma, beta, RunningStatistics{}, epsilon, at);
+}
+
+Tensor batchNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, const RunningStatistics& running,
+                 double epsilon, SourceLine at) {
+  std::vector<Tensor> others = {gamma, beta};
+  if (running.mean.valid() || running.variance.valid()) {
+    others.insert(others.end(), {running.mean, running.variance});
+  }
+  std::vector<Tensor> operands = {x};
+  operands.insert(operands.end(), others.begin(), others.end());
+  if (!usable(operands)) {
+    return Tensor(graphOf(operands), -1);
+  }
+  if (!fitsChannels(x, others)) {
+    return channelsDoNotFit("batch norm", x, others, at);
+  }
+  GraphImpl* graph = x.graph();
+  NamedAttrList attrs;
+  attrs.set("epsilon", graph->builder.getF64FloatAttr(epsilon));
+  attrs.set("momentum", graph->builder.getF64FloatAttr(running.momentum));
+  const std::vector<Tensor> results = graph->createAll(at, "batch_norm", operands, attrs);
+  if (results.size() == 5) {
+    graph->assign(at, running.mean, results[3]);
+    graph->assign(at, running.variance, results[4]);
+  }
+  return results.empty() ? Tensor(graph, -1) : results[0];
+}
+
+Tensor normalize(const Tensor& x, const Tensor& gamma, const Tensor& beta, const RunningStatistics& running,
+                 double epsilon, SourceLine at) {
+  const std::vector<Tensor> others = {gamma, beta, running.mean, running.variance};
+  if (!usable({x, gamma, beta, running.mean, running.variance})) {
     return Tensor(graphOf({x, gamma, beta}), -1);
   }
-  const Shape shape = x.shape();
-  if (shape.size() < 2 || gamma.shape() != Shape{shape[1]} || beta.shape() != gamma.shape()) {
-    return x.graph()->fail(
-        at, absl::StrCat("batch norm of x [", absl::StrJoin(shape, ","), "] with gamma [",
-                         absl::StrJoin(gamma.shape(), ","), "] and beta [", absl::StrJoin(beta.shape(), ","),
-                         "]: x needs dimensions [n, c, ...], gamma and beta are [c]"));
+  if (!fitsChannels(x, others)) {
+    return channelsDoNotFit("normalisation", x, others, at);
   }
-  Shape dims = {0};
-  Shape perChannel = {shape[1]};
-  for (size_t d = 2; d < shape.size(); ++d) {
-    dims.push_back(static_cast<int64_t>(d));
-    perChannel.push_back(1);
-  }
-  const Tensor centered = sub(x, mean(x, dims, true, at), at);
-  const Tensor variance = mean(mul(centered, centered, at), dims, true, at);
-  const Tensor scale = mul(rsqrt(add(variance, epsilon, at), at), reshape(gamma, perChannel, at), at);
-  return add(mul(centered, scale, at), reshape(beta, perChannel, at), at);
+  Shape perChannel(x.shape().size() - 1, 1);
+  perChannel[0] = x.dim(1);
+  const Tensor scale = mul(rsqrt(add(running.variance, epsilon, at), at), gamma, at);
+  const Tensor shift = sub(beta, mul(running.mean, scale, at), at);
+  return add(mul(x, reshape(scale, perChannel, at), at), reshape(shift, perChannel, at), at);
 }
 
 Tensor embedding(const Tensor& table, const Tensor& ids, SourceLine at) {

@@ -105,6 +105,8 @@ std::vector<Phase> phasesOf(const ir::OperatorRegistry& registry, const Pipeline
     // Of the serial program: gradients follow the user's operators, not the collectives.
     add(createBuildGradientsPass(registry));
   }
+  // After its gradient, which is simpler than that of its parts; before layouts, which are those of the parts.
+  add(createExpandBatchNormPass());
   // After the gradients exist, before layouts: optimizer state takes part in all decisions.
   add(createBuildUpdatePass());
   // Everything that chooses stands here; what follows only realises the record.

@@ -34,6 +34,7 @@ void registerWeftPasses(const ir::OperatorRegistry& registry) {
   const ir::OperatorRegistry* operators = &registry;
   mlir::registerPass([] { return createSimplifyPass(); });
   mlir::registerPass([operators] { return createBuildGradientsPass(*operators); });
+  mlir::registerPass([] { return createExpandBatchNormPass(); });
   mlir::registerPass([] { return createBuildUpdatePass(); });
   mlir::registerPass([operators] { return createDecidePass(*operators); });
   mlir::registerPass([] { return createInsertReshardsPass(); });

@@ -167,6 +167,10 @@ class Graph {
   // A value that an operator needs from step to step: the step count of dropout is state "step".
   Tensor state(const std::string& name, const Shape& shape, Type type, double first,
                SourceLine at = SourceLine::current());
+  // The training step replaces a state by `value`, of the same shape and type, once: a moving average, a counter. In
+  // micro-batches `value` is known after the last one; it may be a sum or mean over the batch, and carries no batch
+  // itself. A forward program changes no state.
+  void assign(const Tensor& state, const Tensor& value, SourceLine at = SourceLine::current());
   // Every element `value`.
   Tensor full(const Shape& shape, double value, Type type = kF32, SourceLine at = SourceLine::current());
   // Every element its index in dimension `dim`.

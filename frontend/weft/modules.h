@@ -81,19 +81,28 @@ class Conv2d {
   Conv2dSettings settings_;
 };
 
-// Normalises each channel of [n, channels, h, w] with the statistics of the batch (see weft::batchNorm): training only,
-// running statistics are not kept.
+struct BatchNormSettings {
+  double epsilon = 1e-5;
+  double momentum = 0.1;  // weight of a micro-batch's statistics in the running ones
+  // False: normalises with the running statistics, as a trained model is used. The training and the evaluating program
+  // share parameters and running statistics by name.
+  bool training = true;
+};
+
+// Normalises each channel of [n, channels, h, w] with the statistics of the micro-batch (see weft::batchNorm), and
+// keeps running ones: states running_mean and running_var [channels], first 0 and 1.
 class BatchNorm2d {
  public:
-  BatchNorm2d(Graph& g, const std::string& name, int64_t channels, double epsilon = 1e-5,
+  BatchNorm2d(Graph& g, const std::string& name, int64_t channels, const BatchNormSettings& settings = {},
               SourceLine at = SourceLine::current());
   Tensor operator()(const Tensor& x, SourceLine at = SourceLine::current()) const;
 
   Tensor weight;  // gamma
   Tensor bias;    // beta
+  RunningStatistics running;
 
  private:
-  double epsilon_;
+  BatchNormSettings settings_;
 };
 
 // Square windows; they do not overlap unless a stride is given.

@@ -86,10 +86,24 @@ Tensor max(const Tensor& x, const Shape& dims = {}, bool keepDims = false, Sourc
 Tensor softmax(const Tensor& x, SourceLine at = SourceLine::current());  // over the last dimension
 Tensor layerNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon = 1e-5,
                  SourceLine at = SourceLine::current());
+// Mean and variance of each channel that a model keeps from step to step: states [c] of the graph.
+struct RunningStatistics {
+  Tensor mean = {};
+  Tensor variance = {};
+  double momentum = 0.1;  // weight of a new statistic
+};
 // gamma (x - mean) / sqrt(variance + epsilon) + beta for x [n, c, ...] and gamma, beta [c]: mean and variance (divided
-// by the number of elements) of each channel over the whole batch, on all ranks; padded rows of the batch do not count.
+// by the number of elements) of each channel over the whole micro-batch, on all ranks; padded rows do not count. Which
+// rows form a micro-batch depends on the mesh: with dp = d and M micro-batches the p-th M-th part of each of d blocks.
 Tensor batchNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon = 1e-5,
                  SourceLine at = SourceLine::current());
+// The same; a training step then also moves the running statistics, for each micro-batch in order, towards its mean and
+// its variance (divided by the number of elements less one).
+Tensor batchNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, const RunningStatistics& running,
+                 double epsilon = 1e-5, SourceLine at = SourceLine::current());
+// Batch norm as a trained model applies it: with the running statistics instead of those of the batch.
+Tensor normalize(const Tensor& x, const Tensor& gamma, const Tensor& beta, const RunningStatistics& running,
+                 double epsilon = 1e-5, SourceLine at = SourceLine::current());
 // Rows of table [V, C] at ids.
 Tensor embedding(const Tensor& table, const Tensor& ids, SourceLine at = SourceLine::current());
 // Per-token loss of logits [..., V] against labels [...]; 0 where the label is `ignoreIndex`.

@@ -113,7 +113,8 @@ Rule::Projection projectOnto(const std::vector<Factor>& factors, const TensorDim
 absl::Status checkUsedOnce(const std::vector<Factor>& factors, const FactorAxes& axes, const Mesh& mesh) {
   std::vector<std::pair<Axis, size_t>> used;
   for (size_t f = 0; f < axes.size(); ++f) {
-    for (const Axis& axis : axes[f]) {
+    // Pieces are counted beside the factor that carries the batch.
+    for (const Axis& axis : factors[f].pieces ? std::vector<Axis>() : axes[f]) {
       for (const auto& [other, owner] : used) {
         if (!overlap(axis, other)) {
           continue;
@@ -146,7 +147,7 @@ int Rule::factorIndex(const std::string& name) const {
 }
 
 bool Rule::splittable(int f) const {
-  if (factors_[f].whole) {
+  if (factors_[f].whole || factors_[f].pieces) {
     return false;
   }
   return factors_[f].reducible ||
@@ -165,8 +166,8 @@ Layout Rule::resultLayout(size_t result, const FactorAxes& axes, ReduceKind kind
   Layout layout = splitsOf(results_[result], axes);
   std::vector<Partial> partial;
   for (size_t f = 0; f < factors_.size(); ++f) {
-    if (reducedIn(static_cast<int>(f), result)) {
-      for (const Axis& axis : axes[f]) {
+    for (const Axis& axis : axes[f]) {
+      if (reducedIn(static_cast<int>(f), result) && !layout.uses(axis)) {
         partial.push_back({axis, kind});
       }
     }
@@ -192,7 +193,9 @@ absl::Status Rule::check(const FactorAxes& axes, const Mesh& mesh, const std::ve
   for (size_t f = 0; f < axes.size(); ++f) {
     int64_t parts = partsOf(axes[f]);
     const Factor& factor = factors_[f];
-    if (parts > 1 && !splittable(static_cast<int>(f))) {
+    const bool onlyTime =
+        std::all_of(axes[f].begin(), axes[f].end(), [](const Axis& axis) { return axis.kind == AxisKind::kTime; });
+    if (parts > 1 && !(factor.pieces && onlyTime) && !splittable(static_cast<int>(f))) {
       return absl::InvalidArgumentError(
           absl::StrCat("factor '", factor.name, "' of size ", factor.size, " must stay whole in '", text_,
                        "', but is split ", parts, " ways over ", axisNames(axes[f], mesh), "; nearest legal split: 1"));

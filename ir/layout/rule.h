@@ -10,12 +10,17 @@
 //   reshape 6,4->24    a b -> (a b)           (compound dimension, left = major)
 //   layer_norm_grad    b c!, c!, b, b, b c! -> b c, c, c    (b+ for the last two results, see below)
 //   loss to scalar     a+ ->
+//   sum of each piece  a+ b -> p~ b           (`~`: one element for each piece of the step, see below)
 //
 // Marks: `+` on any occurrence: the factor may be split although some result lacks it; such a result is then partial
 // over the factor's axes (with the result's reduce kind). A factor that some result lacks and that has no `+` must be
 // whole, as must one marked `!`. Factors that only results have (broadcast) may be split freely. Spaces separate
 // dimensions, commas separate tensors, `->` separates operands from results; a tensor without any dimension is a
 // scalar.
+//
+// Pieces. A factor marked `~` counts the pieces (micro-batches) of a step: it is split over the time axis only, and
+// then together with the factor that carries the batch. What an operator sums over the batch and keeps under `~` is
+// whole for each piece, not a sum pending over time.
 //
 // Factors are numbered by first appearance in the text (matmul: m, k, n). An empty operand or result list stands for no
 // tensor or for one scalar, as the number of shapes says (`-> a b` makes something of nothing, `a+ ->` one scalar).
@@ -42,6 +47,7 @@ struct Factor {
   int64_t size = 0;
   bool reducible = false;  // `+`
   bool whole = false;      // `!`
+  bool pieces = false;     // `~`
 };
 
 // The factors of one tensor dimension, major first; empty for a size-1 dimension.
@@ -63,7 +69,7 @@ class Rule {
   const std::vector<std::vector<DimFactors>>& results() const { return results_; }
   const std::string& text() const { return text_; }
 
-  // May factor f be split? False for `!` and for a factor some result lacks without `+`.
+  // May factor f be split over space? False for `!`, `~`, and for a factor some result lacks without `+`.
   bool splittable(int f) const;
   // Does factor f make result r partial when split?
   bool reducedIn(int f, size_t result) const;

@@ -96,8 +96,9 @@ class RuleReader {
       return error("expected a factor name, 1 or '('");
     }
     int index = indexOf(text_.substr(begin, at_ - begin));
-    for (; at_ < text_.size() && (text_[at_] == '+' || text_[at_] == '!'); ++at_) {
-      (text_[at_] == '+' ? factors_[index].reducible : factors_[index].whole) = true;
+    for (; at_ < text_.size() && std::string("+!~").find(text_[at_]) != std::string::npos; ++at_) {
+      Factor& factor = factors_[index];
+      (text_[at_] == '+' ? factor.reducible : text_[at_] == '!' ? factor.whole : factor.pieces) = true;
     }
     dim.push_back(index);
     return absl::OkStatus();

@@ -104,6 +104,15 @@ mlir::LogicalResult layerNorm(const InferSite& site, mlir::Value x, mlir::Value 
 // (1) as layerNorm. (2) gamma. (3) dy has x's type. (4) mean and rstd have x's leading dimensions.
 mlir::LogicalResult layerNormGrad(const InferSite& site, mlir::ValueRange operands);
 
+// (1) x has a batch and a channel dimension. (2) All others are [c] of x's element type. (3) Three operands, or five.
+mlir::LogicalResult batchNorm(const InferSite& site, mlir::ValueRange operands);
+// (1) and (2) as batchNorm. (3) dy has x's type. (4) mean and rstd are [pieces, c].
+mlir::LogicalResult batchNormGrad(const InferSite& site, mlir::ValueRange operands);
+// (1) z has x's type. (2) center is [pieces, c].
+mlir::LogicalResult channelDot(const InferSite& site, mlir::Value x, mlir::Value z, mlir::Value center);
+// (1) An odd number of operands, at least 3. (2) All x have one type. (3) Factors and offset are [pieces, c].
+mlir::LogicalResult channelAffine(const InferSite& site, mlir::ValueRange operands);
+
 // (1) The table has two dimensions. (2) rows is positive.
 mlir::LogicalResult embedding(const InferSite& site, mlir::Value table, mlir::Value ids, int64_t rows);
 // (1) labels have the leading dimensions of x.

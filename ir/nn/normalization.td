@@ -1,4 +1,5 @@
-// Operators that normalise over the last dimension, which must be whole.
+// Normalisation: softmax and layer norm over the last dimension, which must be whole; batch norm over all others but the
+// channels.
 #ifndef WEFT_IR_NN_NORMALIZATION
 #define WEFT_IR_NN_NORMALIZATION
 
@@ -40,6 +41,61 @@ def Nn_LayerNormGradOp : Nn_InferOp<"layer_norm_grad"> {
   let padFill = "std::nullopt";
   let infer = "infer::layerNormGrad(site, adaptor.getOperands())";
   let flops = "14 * ::weft::ir::operandElements(*this)";
+}
+
+//===-- Batch norm: x is [n, c, ...], statistics are those of one piece (micro-batch), over all its ranks --===//
+
+// For the logical state. --weft-expand-batch-norm writes it with the operators below, once the number of pieces is known.
+def Nn_BatchNormOp : Nn_InferOp<"batch_norm"> {
+  let summary = "gamma (x - mean) rstd + beta for each channel, with the mean and variance of each piece of x";
+  let description = [{
+    Operands: x, gamma, beta, and optionally the running mean and variance. Results: y, mean [1, c] and rstd [1, c] of a
+    piece, and the running statistics after the step: running <- (1 - momentum) running + momentum statistic for each
+    piece in order, with the variance of n - 1 degrees of freedom.
+  }];
+  let arguments = (ins Variadic<Nn_Float>:$xs, DefaultValuedAttr<Nn_Real, "1e-5">:$epsilon,
+                       DefaultValuedAttr<Nn_Real, "0.1">:$momentum);
+  let results = (outs Variadic<Nn_Float>:$ys);
+  let rule = "rules::batchNorm(*this)";
+  let padFill = "std::nullopt";
+  let infer = "infer::batchNorm(site, adaptor.getXs())";
+  let flops = "8 * ::weft::ir::operandElements(*this)";
+}
+def Nn_BatchNormGradOp : Nn_InferOp<"batch_norm_grad"> {
+  let summary = "gradients of batch_norm: dx, dgamma, dbeta";
+  let arguments = (ins Nn_Float:$x, Nn_Float:$gamma, Nn_Float:$mean, Nn_Float:$rstd, Nn_Float:$dy);
+  let results = (outs Nn_Float:$dx, Nn_Float:$dgamma, Nn_Float:$dbeta);
+  let rule = "rules::batchNormGrad(*this)";
+  let linear = "{{4}}";
+  let padFill = "std::nullopt";
+  let infer = "infer::batchNormGrad(site, adaptor.getOperands())";
+  let flops = "9 * ::weft::ir::operandElements(*this)";
+}
+def Nn_ChannelSumOp : Nn_Op<"channel_sum"> {
+  let summary = "sums [pieces, c] of x [n, c, ...] over everything but the channels, for each piece of n";
+  let arguments = (ins Nn_Float:$x);
+  let results = (outs Nn_Float:$y);
+  let rule = "rules::channelSum(*this)";
+  let linear = "{{0}}";
+  let flops = "::weft::ir::operandElements(*this)";
+  let hasVerifier = 1;
+}
+def Nn_ChannelDotOp : Nn_InferOp<"channel_dot"> {
+  let summary = "channel_sum of x (z - center), center [pieces, c]";
+  let arguments = (ins Nn_Float:$x, Nn_Float:$z, Nn_Float:$center);
+  let results = (outs Nn_Float:$y);
+  let rule = "rules::channelDot(*this)";
+  let linear = "{{0}, {1, 2}}";
+  let infer = "infer::channelDot(site, adaptor.getX(), adaptor.getZ(), adaptor.getCenter())";
+  let flops = "3 * ::weft::ir::operandElements(*this)";
+}
+def Nn_ChannelAffineOp : Nn_InferOp<"channel_affine"> {
+  let summary = "x1 a1 + x2 a2 + ... + b with factors and offset [pieces, c]; operands x1, a1, x2, a2, ..., b";
+  let arguments = (ins Variadic<Nn_Float>:$xs);
+  let results = (outs Nn_Float:$y);
+  let rule = "rules::channelAffine(*this)";
+  let infer = "infer::channelAffine(site, adaptor.getXs())";
+  let flops = "static_cast<int64_t>((*this)->getNumOperands() - 1) * ::weft::ir::operandElements(*this)";
 }
 
 #endif

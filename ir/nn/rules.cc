@@ -155,6 +155,49 @@ std::string layerNormGrad(mlir::Operation* op) {
                {lead + Words{"c"}, {"c"}, {"c"}});
 }
 
+namespace {
+
+// The dimensions of an image whose batch and places are summed.
+Words summedImage(mlir::Value x) {
+  Words words = numbered("d", rankOf(x), "+");
+  words[1] = "d1";
+  return words;
+}
+
+}  // namespace
+
+std::string batchNorm(mlir::Operation* op) {
+  const size_t vectors = op->getNumOperands() - 1;
+  std::vector<Words> operands(vectors, {"d1"});
+  operands.insert(operands.begin(), summedImage(op->getOperand(0)));
+  std::vector<Words> results = {numbered("d", rankOf(op->getOperand(0))), {"p~", "d1"}, {"p~", "d1"}};
+  results.resize(vectors + 1, {"d1"});
+  return arrow(operands, results);
+}
+
+std::string batchNormGrad(mlir::Operation* op) {
+  const Words image = numbered("d", rankOf(op->getOperand(0)));
+  return arrow({summedImage(op->getOperand(0)), {"d1"}, {"p~", "d1"}, {"p~", "d1"}, image}, {image, {"d1"}, {"d1"}});
+}
+
+std::string channelSum(mlir::Operation* op) {
+  return arrow({summedImage(op->getOperand(0))}, {{"p~", "d1"}});
+}
+
+std::string channelDot(mlir::Operation* op) {
+  const Words image = summedImage(op->getOperand(0));
+  return arrow({image, numbered("d", image.size()), {"p~", "d1"}}, {{"p~", "d1"}});
+}
+
+std::string channelAffine(mlir::Operation* op) {
+  const Words image = numbered("d", rankOf(op->getOperand(0)));
+  std::vector<Words> operands;
+  for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+    operands.push_back(i % 2 == 0 && i + 1 < op->getNumOperands() ? image : Words{"p~", "d1"});
+  }
+  return arrow(operands, {image});
+}
+
 std::string embedding(mlir::Operation* op) {
   Words ids = numbered("i", rankOf(op->getOperand(1)));
   return arrow({{"v+", "c"}, ids}, {ids + Words{"c"}});

@@ -36,6 +36,12 @@ std::string reduceAll(mlir::Operation* op);
 std::string wholeLast(mlir::Operation* op);
 std::string layerNorm(mlir::Operation* op);
 std::string layerNormGrad(mlir::Operation* op);
+// x, y [n, c, ...]; statistics [pieces, c]: "d0+ d1 d2+, d1, d1 -> d0 d1 d2, p~ d1, p~ d1".
+std::string batchNorm(mlir::Operation* op);
+std::string batchNormGrad(mlir::Operation* op);
+std::string channelSum(mlir::Operation* op);
+std::string channelDot(mlir::Operation* op);
+std::string channelAffine(mlir::Operation* op);
 std::string embedding(mlir::Operation* op);
 std::string embeddingGrad(mlir::Operation* op);
 std::string crossEntropy(mlir::Operation* op);

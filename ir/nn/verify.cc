@@ -87,6 +87,19 @@ LogicalResult EmbeddingGradOp::verify() {
   return success();
 }
 
+// (1) Same element type. (2) x has channels, the result is [pieces, channels].
+LogicalResult ChannelSumOp::verify() {
+  if (mlir::failed(sameElement(*this, 1, getX(), getY()))) {
+    return mlir::failure();
+  }
+  if (shape(getX()).size() < 2 || shape(getY()).size() != 2 || shape(getX())[1] != shape(getY())[1]) {
+    return error(*this, 2,
+                 "operand " + printType(getX()) + ", result " + printType(getY()) +
+                     "; they must be [n, c, ...] and [pieces, c]");
+  }
+  return success();
+}
+
 // (1) Same element type of d and result. (2) labels, d and the result's leading dimensions agree.
 LogicalResult PickGradOp::verify() {
   if (mlir::failed(sameElement(*this, 1, getD(), getDx()))) {

@@ -7,6 +7,7 @@ KernelRegistry cpuKernels(const CpuKernelOptions& options) {
   addElementwiseKernels(registry);
   addContractionKernels(registry, options);
   addConvolutionKernels(registry, options);
+  addChannelKernels(registry);
   addShapeKernels(registry);
   addReductionKernels(registry);
   addNormalizationKernels(registry);

@@ -8,6 +8,7 @@ namespace weft {
 void addElementwiseKernels(KernelRegistry& registry);
 void addContractionKernels(KernelRegistry& registry, const CpuKernelOptions& options);
 void addConvolutionKernels(KernelRegistry& registry, const CpuKernelOptions& options);
+void addChannelKernels(KernelRegistry& registry);
 void addShapeKernels(KernelRegistry& registry);
 void addReductionKernels(KernelRegistry& registry);
 void addNormalizationKernels(KernelRegistry& registry);

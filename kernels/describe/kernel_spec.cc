@@ -78,7 +78,7 @@ int64_t workspaceBound(const KernelSpec& spec) {
     // The sums of two vectors.
     return 2 * spec.inputs[1].elements() * static_cast<int64_t>(sizeof(double));
   }
-  if (oneOf(spec.name, {"sum", "mean"}) && !spec.outputs.empty()) {
+  if (oneOf(spec.name, {"sum", "mean", "channel_sum", "channel_dot"}) && !spec.outputs.empty()) {
     // A total of 8 bytes for each element of the result.
     return spec.outputs[0].elements() * static_cast<int64_t>(sizeof(double));
   }
@@ -86,8 +86,9 @@ int64_t workspaceBound(const KernelSpec& spec) {
 }
 
 bool mayRunInPlace(const std::string& kernel, size_t input) {
-  if (oneOf(kernel, {"neg", "exp", "log", "sqrt", "rsqrt", "tanh", "relu", "gelu", "reshape", "softmax", "dropout",
-                     "mask_pad", "accumulate", "layer_norm", "softmax_cross_entropy_grad", "sgd", "adam"})) {
+  if (oneOf(kernel,
+            {"neg", "exp", "log", "sqrt", "rsqrt", "tanh", "relu", "gelu", "reshape", "softmax", "dropout", "mask_pad",
+             "accumulate", "layer_norm", "channel_affine", "softmax_cross_entropy_grad", "sgd", "adam"})) {
     return input == 0;
   }
   if (oneOf(kernel, {"relu_grad", "gelu_grad", "tanh_grad", "softmax_grad", "add", "sub", "mul", "div", "maximum",

@@ -76,7 +76,7 @@ class Analyser {
         continue;
       }
       const int factor = rule.operands()[i][dim].front();
-      if (state.batch >= 0 && state.batch != factor && pieces_ == 1) {
+      if (rule.factors()[factor].pieces || (state.batch >= 0 && state.batch != factor && pieces_ == 1)) {
         continue;
       }
       if (state.batch >= 0 && state.batch != factor) {
@@ -154,8 +154,9 @@ class Analyser {
         continue;
       }
       const int dim = dimOf(rule.results()[r], state.batch);
-      if (dim >= 0) {
-        result_.batchDim[value] = dim;
+      const int pieces = state.perPiece ? dimOfPieces(rule, r) : -1;
+      if (std::max(dim, pieces) >= 0) {
+        result_.batchDim[value] = std::max(dim, pieces);
       } else if (state.perPiece && !rule.reducedIn(state.batch, r)) {
         return refuseMix(op, rule, state.batch);
       } else if (state.perPiece) {
@@ -179,6 +180,16 @@ class Analyser {
     for (size_t d = 0; d < dims.size(); ++d) {
       if (!dims[d].empty() && dims[d].front() == factor) {
         return static_cast<int>(d);
+      }
+    }
+    return -1;
+  }
+
+  // The dimension of a result that counts the pieces.
+  static int dimOfPieces(const Rule& rule, unsigned result) {
+    for (size_t f = 0; f < rule.factors().size(); ++f) {
+      if (rule.factors()[f].pieces) {
+        return dimOf(rule.results()[result], static_cast<int>(f));
       }
     }
     return -1;

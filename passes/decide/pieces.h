@@ -7,6 +7,9 @@
 // batch; that is possible when they depend on inputs only, otherwise the program mixes pieces and is refused at that
 // operator's line.
 //
+// An operator that keeps a sum for each piece (a factor marked `~`, see ir/layout/rule.h) leaves no pending sum: its
+// result carries the batch in the dimension that counts the pieces.
+//
 // With one piece there is nothing to accumulate: only the batch factors are followed.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Phase `grad`: the backward graph.
+// Phase `grad`: the backward graph, and batch norm written out, forward and backward.
 #pragma once
 
 #include <memory>
@@ -11,5 +11,9 @@ namespace weft {
 // Differentiates result 0 of @step, the loss, with respect to every parameter that is not frozen, by the gradients of
 // `registry`; adds one result `grad.<parameter>` each.
 std::unique_ptr<mlir::Pass> createBuildGradientsPass(const ir::OperatorRegistry& registry);
+
+// Replaces nn.batch_norm and its gradient by operators with statistics of each piece; the mesh says how many pieces
+// there are. A batch that leaves a piece without rows is an error.
+std::unique_ptr<mlir::Pass> createExpandBatchNormPass();
 
 }  // namespace weft

@@ -156,7 +156,8 @@ class Realiser {
       if (it != decision.axes.end()) {
         axes[f] = it->second;
       }
-      if (decision.perPiece && name == decision.batch && mesh_.pieces() > 1) {
+      const bool carriesBatch = name == decision.batch || (rule.factors()[f].pieces && !decision.batch.empty());
+      if (decision.perPiece && carriesBatch && mesh_.pieces() > 1) {
         axes[f].push_back(timeAxis(mesh_));
       }
     }
@@ -167,6 +168,7 @@ class Realiser {
   // pending over is reduced first.
   std::vector<Partial> passedSums(Operation* op, const Rule& rule, const FactorAxes& axes) {
     std::vector<Partial> passed;
+    SmallVector<unsigned> holders;  // of the sums that pass: the same operands for all
     if (!passesSums(op) || op->hasAttr(kGradientOfAttr)) {
       return passed;
     }
@@ -174,12 +176,32 @@ class Realiser {
       for (const Partial& sum : layouts_[op->getOperand(i)].partial()) {
         const bool beside =
             llvm::all_of(passed, [&](const Partial& other) { return compatible(other.axis, sum.axis); });
-        if (beside && passes(op, i, sum, axes)) {
+        const SmallVector<unsigned> mine = holdersOf(op, sum);
+        if (beside && (passed.empty() || mine == holders) && passes(op, i, sum, axes)) {
           passed.push_back(sum);
+          holders = mine;
         }
       }
     }
     return passed;
+  }
+
+  SmallVector<unsigned> holdersOf(Operation* op, const Partial& sum) {
+    SmallVector<unsigned> holders;
+    for (unsigned k = 0; k < op->getNumOperands(); ++k) {
+      if (llvm::is_contained(layouts_[op->getOperand(k)].partial(), sum)) {
+        holders.push_back(k);
+      }
+    }
+    return holders;
+  }
+
+  // Has another reader had the value reduced for this part of the step?
+  bool isReducedAlready(Value value) {
+    Layout whole = layouts_[value];
+    whole.setPartial({});
+    const auto known = reshards_.find(value);
+    return known != reshards_.end() && known->second.count(keyOf(whole)) > 0;
   }
 
   bool passes(Operation* op, unsigned operand, const Partial& sum, const FactorAxes& axes) {
@@ -197,7 +219,8 @@ class Realiser {
     });
     // What runs after the pieces reads whole sums over them.
     const bool early = !isTime(sum.axis) || where_ != RunsIn::kUpdate;
-    return fits && early && sum.kind == ReduceKind::kSum && linearTogether(op, operand, pending);
+    const bool wasted = !isTime(sum.axis) && isReducedAlready(op->getOperand(operand));
+    return fits && early && !wasted && sum.kind == ReduceKind::kSum && linearTogether(op, operand, pending);
   }
 
   // `current` cut to one piece, if `wanted` is and `current` is not.
@@ -221,8 +244,7 @@ class Realiser {
     if (current.canonical() == wanted.canonical()) {
       return value;
     }
-    const std::string key = wanted.canonical().print(mesh_) + " " + group();
-    Value& known = reshards_[value][key];
+    Value& known = reshards_[value][keyOf(wanted)];
     if (!known) {
       OperationState state(reader->getLoc(), ir::dist::ReshardOp::getOperationName());
       state.addOperands(value);
@@ -264,6 +286,8 @@ class Realiser {
     const std::string when = perPiece && !decisions_.regather ? "piece" : runsInName(where_);
     return when + " " + std::to_string(stage_);
   }
+
+  std::string keyOf(const Layout& wanted) const { return wanted.canonical().print(mesh_) + " " + group(); }
 
   // Masks every padded dimension of an operand that the operator reduces over or needs whole.
   FailureOr<Value> mask(Value value, const Layout& layout, Operation* op, unsigned index, const Rule& rule) {

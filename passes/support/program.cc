@@ -180,7 +180,7 @@ std::string labelOf(Operation* op) {
 }
 
 void copyMarks(Operation* like, Operation* op) {
-  for (const char* attr : {kPhaseAttr, kForwardAttr, kNameAttr}) {
+  for (const char* attr : {kPhaseAttr, kForwardAttr, kNameAttr, kUserStageAttr, kUserRecomputeAttr}) {
     if (like->hasAttr(attr) && !op->hasAttr(attr)) {
       op->setAttr(attr, like->getAttr(attr));
     }

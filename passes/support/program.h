@@ -90,7 +90,8 @@ void assignIds(mlir::ModuleOp module);
 // "h0.fc/matmul": the user's name of an op, else its mnemonic.
 std::string labelOf(mlir::Operation* op);
 
-// Replaces the phase, forward and location marks of `op` by those of `like`.
+// Gives `op` the location of `like` and, where it has none of its own, its marks: phase, forward operator, name, the
+// user's stage and recompute scope.
 void copyMarks(mlir::Operation* like, mlir::Operation* op);
 
 }  // namespace weft

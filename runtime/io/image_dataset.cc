@@ -118,25 +118,43 @@ absl::StatusOr<IdxTensor> readIdx(const std::string& path) {
   return tensor;
 }
 
-absl::StatusOr<ImageDataset> ImageDataset::open(const std::string& images, const std::string& labels,
-                                                const ImageDatasetOptions& options) {
-  if (!(options.deviation > 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("pixels are divided by a deviation of ", options.deviation, "; it must be positive"));
-  }
-  ImageDataset data;
-  data.options_ = options;
-  WEFT_ASSIGN_OR_RETURN(data.images_, readIdx(images));
-  WEFT_ASSIGN_OR_RETURN(data.labels_, readIdx(labels));
-  if (data.images_.shape.size() != 3 || data.labels_.shape.size() != 1 ||
-      data.images_.shape[0] != data.labels_.shape[0]) {
-    return absl::InvalidArgumentError(absl::StrCat(images, " has sizes [", absl::StrJoin(data.images_.shape, ","),
-                                                   "] and ", labels, " [", absl::StrJoin(data.labels_.shape, ","),
+namespace {
+
+absl::Status checkOptions(const ImageDatasetOptions& options) {
+  return options.deviation > 0 ? absl::OkStatus()
+                               : absl::InvalidArgumentError(absl::StrCat("pixels are divided by a deviation of ",
+                                                                         options.deviation, "; it must be positive"));
+}
+
+absl::Status checkImages(const IdxTensor& images, const std::string& imagesName, const IdxTensor& labels,
+                         const std::string& labelsName) {
+  if (images.shape.size() != 3 || labels.shape.size() != 1 || images.shape[0] != labels.shape[0]) {
+    return absl::InvalidArgumentError(absl::StrCat(imagesName, " has sizes [", absl::StrJoin(images.shape, ","),
+                                                   "] and ", labelsName, " [", absl::StrJoin(labels.shape, ","),
                                                    "]; they must be [images, rows, columns] and as many labels"));
   }
-  if (data.labels_.values.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(images, " has no image"));
-  }
+  return labels.values.empty() ? absl::InvalidArgumentError(absl::StrCat(imagesName, " has no image"))
+                               : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ImageDataset> ImageDataset::open(const std::string& images, const std::string& labels,
+                                                const ImageDatasetOptions& options) {
+  WEFT_RETURN_IF_ERROR(checkOptions(options));
+  WEFT_ASSIGN_OR_RETURN(IdxTensor pixels, readIdx(images));
+  WEFT_ASSIGN_OR_RETURN(IdxTensor classes, readIdx(labels));
+  WEFT_RETURN_IF_ERROR(checkImages(pixels, images, classes, labels));
+  return of(std::move(pixels), std::move(classes), options);
+}
+
+absl::StatusOr<ImageDataset> ImageDataset::of(IdxTensor images, IdxTensor labels, const ImageDatasetOptions& options) {
+  WEFT_RETURN_IF_ERROR(checkOptions(options));
+  WEFT_RETURN_IF_ERROR(checkImages(images, "the tensor of images", labels, "that of labels"));
+  ImageDataset data;
+  data.options_ = options;
+  data.images_ = std::move(images);
+  data.labels_ = std::move(labels);
   data.classes_ = 1 + *std::max_element(data.labels_.values.begin(), data.labels_.values.end());
   return data;
 }

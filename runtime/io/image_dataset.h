@@ -39,6 +39,9 @@ class ImageDataset {
   static absl::StatusOr<ImageDataset> open(const std::string& images, const std::string& labels,
                                            const ImageDatasetOptions& options = {});
 
+  // Images [n, rows, columns] and n labels that are in memory already. Errors as of open.
+  static absl::StatusOr<ImageDataset> of(IdxTensor images, IdxTensor labels, const ImageDatasetOptions& options = {});
+
   int64_t size() const { return images_.shape[0]; }
   int64_t rows() const { return images_.shape[1]; }
   int64_t columns() const { return images_.shape[2]; }

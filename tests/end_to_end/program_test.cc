@@ -154,7 +154,7 @@ TEST(DeterminismTest, EveryDumpResumesToTheSameBytes) {
     EXPECT_EQ(*serializePlan(*plan), bytes) << "resumed from " << name;
     ++resumed;
   }
-  EXPECT_EQ(resumed, 11);  // the input and ten phases
+  EXPECT_EQ(resumed, 12);  // the input and eleven phases
 }
 
 // Losses and parameters after some steps, as bytes.

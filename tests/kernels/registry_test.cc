@@ -42,6 +42,9 @@ const std::vector<std::string> kAll = {"neg",
                                        "layer_norm",
                                        "softmax_grad",
                                        "layer_norm_grad",
+                                       "channel_sum",
+                                       "channel_dot",
+                                       "channel_affine",
                                        "sum_squares",
                                        "pick",
                                        "all_finite",
@@ -134,6 +137,11 @@ std::vector<InPlaceCase> inPlaceCases() {
   cases.push_back(
       {{"layer_norm", {x, row, row}, {x.spec(), leading.spec(), leading.spec()}, {{"epsilon", 1e-5}}}, {0}});
   cases.push_back({{"layer_norm_grad", {x, row, leading, leading, y}, {x.spec(), row.spec(), row.spec()}}, {0, 4}});
+  const Tensor rows = sample(f, {6, 5, 7}, 5);
+  const Tensor other = sample(f, {6, 5, 7}, 6);
+  const Tensor statistic = sample(f, {2, 5}, 7);
+  cases.push_back({{"channel_affine", {rows, statistic, statistic}, {rows.spec()}}, {0}});
+  cases.push_back({{"channel_affine", {rows, statistic, other, statistic, statistic}, {rows.spec()}}, {0}});
   const Tensor lr = scalar(f, 0.1);
   cases.push_back({{"sgd", {x, y, x, lr}, {x.spec(), x.spec()}, {{"momentum", 0.9}}}, {0}});
   cases.push_back({{"adam", {x, y, x, y, lr, scalar(DType::kI32, 2)}, {x.spec(), x.spec(), x.spec()}}, {0}});

@@ -19,6 +19,20 @@ mlir::LogicalResult layerNormGradient(LayerNormOp op, Emitter& emit, GradientCon
   return mlir::success();
 }
 
+mlir::LogicalResult batchNormGradient(BatchNormOp op, Emitter& emit, GradientContext& context) {
+  for (size_t i = 1; i < context.resultGradients.size(); ++i) {
+    if (context.resultGradients[i]) {
+      return op.emitError("a statistic that nn.batch_norm returns is part of the loss; it has no gradient");
+    }
+  }
+  auto gradient = emit.op<BatchNormGradOp>(op->getOperand(0), op->getOperand(1), op->getResult(1), op->getResult(2),
+                                           context.resultGradients[0]);
+  for (unsigned i = 0; i < 3; ++i) {
+    context.operandGradients[i] = gradient->getResult(i);
+  }
+  return mlir::success();
+}
+
 }  // namespace
 
 void addNormalizationGradients(OperatorRegistry& registry) {
@@ -26,6 +40,7 @@ void addNormalizationGradients(OperatorRegistry& registry) {
     context.operandGradients[0] = emit.make<SoftmaxGradOp>(op.getY(), context.resultGradients[0]);
   });
   addGradient<LayerNormOp>(registry, layerNormGradient);
+  addGradient<BatchNormOp>(registry, batchNormGradient);
 }
 
 }  // namespace weft::ir

@@ -64,6 +64,22 @@ TEST(RuleTest, AFactorThatAResultLacksStaysWhole) {
   EXPECT_FALSE(rule.splittable(1));
 }
 
+// A sum that is kept for each piece of the step is not pending over time; over space it is.
+TEST(RuleTest, PiecesAreSplitOverTimeBesideTheBatch) {
+  const Mesh mesh = Mesh::parse("dp=2")->withMicro(3);
+  const Axis dp = mesh.axes()[0].axis;
+  const Axis micro = {AxisKind::kTime, 1, 3};
+  Rule rule = ruleOf("a+ b -> p~ b", {{12, 5}}, {{3, 5}});
+  const int pieces = rule.factorIndex("p");
+  EXPECT_FALSE(rule.splittable(pieces));
+  EXPECT_TRUE(rule.splittable(rule.factorIndex("a")));
+  const FactorAxes axes = {{dp, micro}, {}, {micro}};
+  EXPECT_TRUE(rule.check(axes, mesh).ok()) << rule.check(axes, mesh);
+  EXPECT_EQ(rule.resultLayout(0, axes).print(mesh), "[{micro},{}] partial{dp:sum}");
+  EXPECT_EQ(std::string(rule.check({{}, {}, {dp}}, mesh).message()).substr(0, 37),
+            "factor 'p' of size 3 must stay whole ");
+}
+
 TEST(RuleTest, ScalarsAndNoTensors) {
   Rule loss = ruleOf("a+ ->", {{5}}, {{}});
   ASSERT_EQ(loss.results().size(), 1u);
