@@ -70,7 +70,9 @@ struct CompileOptions {
   // Recomputed in backward beside what stands in Graph::recompute scopes: operator names or mnemonics with * and ?,
   // with commas ("gelu,h*.layer_norm"); "full" stands for all.
   std::string recompute;
-  bool regather = false;         // gathered values are gathered again in backward instead of kept
+  // Gathered values are gathered again in backward instead of kept; parameters (ZeRO-3) in each call that reads them
+  // instead of once per step.
+  bool regather = false;
   double clipNorm = 0;           // global gradient norm; 0 = no clipping
   int64_t seed = 0;              // of initial values
   bool gradientOutputs = false;  // outputs "grad.<parameter>", before clipping

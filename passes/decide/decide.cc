@@ -6,6 +6,7 @@
 #include "ir/nn/operator_interface.h"
 #include "mlir/IR/Builders.h"
 #include "passes/decide/expand.h"
+#include "passes/decide/gathers.h"
 #include "passes/decide/passes.h"
 #include "passes/decide/propagate.h"
 #include "passes/stage/assign_stages.h"
@@ -329,8 +330,11 @@ class Decider {
       for (size_t d = 0; d < shape.size(); ++d) {
         layout.setPad(d, shape[d] == logical[d] ? 0 : shape[d]);
       }
-      record_.arguments.push_back({argument.name, layout, propagation.argumentOrigin(argument.index)});
+      record_.arguments.push_back({argument.name, layout, "", propagation.argumentOrigin(argument.index)});
     }
+    const int64_t budget = record_.regather ? 0 : integerOption(module_, "gather_bytes", -1);
+    chooseGathers(parameterGathers(step_, propagation, record_.mesh, stored), record_.mesh.pieces(), budget,
+                  record_.arguments);
     for (Operation& op : step_.getBody().front().without_terminator()) {
       record_.operators.push_back(decisionOf(&op, propagation.of(&op), pieces.operators.find(&op)->second));
     }

@@ -201,7 +201,7 @@ class Realiser {
     Layout whole = layouts_[value];
     whole.setPartial({});
     const auto known = reshards_.find(value);
-    return known != reshards_.end() && known->second.count(keyOf(whole)) > 0;
+    return known != reshards_.end() && known->second.count(keyOf(value, whole)) > 0;
   }
 
   bool passes(Operation* op, unsigned operand, const Partial& sum, const FactorAxes& axes) {
@@ -244,13 +244,13 @@ class Realiser {
     if (current.canonical() == wanted.canonical()) {
       return value;
     }
-    Value& known = reshards_[value][keyOf(wanted)];
+    Value& known = reshards_[value][keyOf(value, wanted)];
     if (!known) {
       OperationState state(reader->getLoc(), ir::dist::ReshardOp::getOperationName());
       state.addOperands(value);
       state.addTypes(withLayout(value.getType(), wanted));
       state.addAttribute("reason", builder_.getStringAttr(reason));
-      state.addAttribute("keep", builder_.getStringAttr(decisions_.regather ? "regather" : "keep"));
+      state.addAttribute("keep", builder_.getStringAttr(isGatheredAgain(value) ? "regather" : "keep"));
       Operation* op = builder_.create(state);
       const bool accumulates = llvm::any_of(current.partial(), [](const Partial& p) { return isTime(p.axis); }) &&
                                llvm::none_of(wanted.partial(), [](const Partial& p) { return isTime(p.axis); });
@@ -275,19 +275,37 @@ class Realiser {
       reshard->setAttr(kStageAttr, producer->getAttr(kStageAttr));
       return;
     }
-    reshard->setAttr("dist.function", builder_.getStringAttr(runsInName(where_)));
+    reshard->setAttr("dist.function",
+                     builder_.getStringAttr(runsInName(isMadeOnce(value) ? RunsIn::kPrologue : where_)));
     reshard->setAttr(kStageAttr, builder_.getI64IntegerAttr(stage_));
   }
 
+  bool perPiece() const { return where_ == RunsIn::kForward || where_ == RunsIn::kBackward; }
+
+  const std::string& gatherOf(Value value) const {
+    static const std::string nothing;
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument ? decisions_.arguments[argument.getArgNumber()].gather : nothing;
+  }
+
+  bool isGatheredAgain(Value value) const {
+    const std::string& gather = gatherOf(value);
+    return gather.empty() ? decisions_.regather : gather == "again";
+  }
+
+  // Is what the calls of all pieces read made before the first?
+  bool isMadeOnce(Value value) const { return perPiece() && mesh_.pieces() > 1 && gatherOf(value) == "once"; }
+
   // Readers of one group share a reshard. Values gathered for the forward pass serve the backward pass too, unless they
   // are to be gathered again.
-  std::string group() const {
-    const bool perPiece = where_ == RunsIn::kForward || where_ == RunsIn::kBackward;
-    const std::string when = perPiece && !decisions_.regather ? "piece" : runsInName(where_);
+  std::string group(Value value) const {
+    const std::string when = perPiece() && !isGatheredAgain(value) ? "piece" : runsInName(where_);
     return when + " " + std::to_string(stage_);
   }
 
-  std::string keyOf(const Layout& wanted) const { return wanted.canonical().print(mesh_) + " " + group(); }
+  std::string keyOf(Value value, const Layout& wanted) const {
+    return wanted.canonical().print(mesh_) + " " + group(value);
+  }
 
   // Masks every padded dimension of an operand that the operator reduces over or needs whole.
   FailureOr<Value> mask(Value value, const Layout& layout, Operation* op, unsigned index, const Rule& rule) {
@@ -330,7 +348,7 @@ class Realiser {
   }
 
   Value maskDim(Value value, int64_t dim, int64_t valid, double fill, Operation* op) {
-    const std::string key = "mask " + std::to_string(dim) + " " + std::to_string(fill) + " " + group();
+    const std::string key = "mask " + std::to_string(dim) + " " + std::to_string(fill) + " " + group(value);
     Value& known = reshards_[value][key];
     if (!known) {
       builder_.setInsertionPoint(op);

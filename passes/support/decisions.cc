@@ -100,6 +100,7 @@ absl::StatusOr<Decisions> fromJson(const Json& json) {
     ArgumentDecision argument;
     argument.name = entry.at("name").get<std::string>();
     WEFT_ASSIGN_OR_RETURN(argument.layout, Layout::parse(entry.at("layout").get<std::string>(), decisions.mesh));
+    argument.gather = entry.value("gather", "");
     argument.origin = entry.value("origin", "");
     decisions.arguments.push_back(std::move(argument));
   }
@@ -147,6 +148,9 @@ std::string printDecisions(const Decisions& decisions) {
   for (const ArgumentDecision& argument : decisions.arguments) {
     json["arguments"].push_back(
         {{"name", argument.name}, {"layout", argument.layout.print(decisions.mesh)}, {"origin", argument.origin}});
+    if (!argument.gather.empty()) {
+      json["arguments"].back()["gather"] = argument.gather;
+    }
   }
   json["operators"] = Json::array();
   for (const OperatorDecision& op : decisions.operators) {

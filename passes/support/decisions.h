@@ -37,6 +37,9 @@ struct OperatorDecision {
 struct ArgumentDecision {
   std::string name;
   Layout layout;  // with pads
+  // Of a parameter that is read in other layouts than its own: "once" per step, or "again" in every call that reads it
+  // (passes/decide/gathers.h); "" where nothing is to be gathered.
+  std::string gather = {};
   std::string origin;
 };
 
@@ -62,7 +65,7 @@ struct Decisions {
   Mesh mesh;         // with the time axis
   int64_t zero = 0;  // ZeRO level
   ScheduleDecision schedule;
-  bool regather = false;                    // gathered values are gathered again in backward
+  bool regather = false;                    // activations gathered for forward are gathered again in backward
   std::vector<Rewrite> rewrites;            // in the order in which they are made
   std::vector<ArgumentDecision> arguments;  // in the order of @step
   std::vector<OperatorDecision> operators;  // in the order of @step

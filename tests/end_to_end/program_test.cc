@@ -113,6 +113,17 @@ TEST(CollectivesTest, Zero3GathersPerUseKeptOrAgain) {
   EXPECT_EQ(countsOf({.mesh = "dp=4", .regather = true, .zero = 3}).at("backward").at("all_gather"), 26);
 }
 
+// With several micro-batches parameters are gathered once per step, before the first; or again in each call.
+TEST(CollectivesTest, Zero3GathersOncePerStepOrInEachCall) {
+  const Counts once = countsOf({.mesh = "dp=4", .zero = 3, .micro = 4});
+  EXPECT_EQ(once.at("prologue").at("all_gather"), 53);
+  EXPECT_EQ(once.count("forward"), 0U);
+  const Counts again = countsOf({.mesh = "dp=4", .regather = true, .zero = 3, .micro = 4});
+  EXPECT_EQ(again.at("prologue").count("all_gather"), 0U);
+  EXPECT_EQ(again.at("forward").at("all_gather"), 53);
+  EXPECT_EQ(again.at("backward").at("all_gather"), 26);
+}
+
 std::string bytesOf(const absl::StatusOr<Program>& program) {
   EXPECT_TRUE(program.ok()) << program.status();
   return program.ok() ? *serializePlan(program->plan) : "";

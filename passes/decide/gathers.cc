@@ -1,0 +1,86 @@
+#include "passes/decide/gathers.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/layout/reshard.h"
+#include "ir/nn/operator_interface.h"
+#include "ir/nn/types.h"
+#include "passes/stage/assign_stages.h"
+#include "passes/support/program.h"
+
+namespace weft {
+
+using namespace mlir;  // NOLINT
+
+namespace {
+
+Layout withPads(Layout layout, const Shape& logical, const Shape& stored) {
+  for (size_t d = 0; d < logical.size(); ++d) {
+    layout.setPad(d, stored[d] == logical[d] ? 0 : stored[d]);
+  }
+  return layout;
+}
+
+StringRef phaseOf(Operation* op) {
+  auto phase = op->getAttrOfType<StringAttr>(kPhaseAttr);
+  return phase ? phase.getValue() : "";
+}
+
+}  // namespace
+
+std::vector<ParameterGather> parameterGathers(func::FuncOp step, Propagation& propagation, const Mesh& mesh,
+                                              const StoredShapes& stored) {
+  std::vector<ParameterGather> gathers;
+  ReshardPlanner planner(mesh, Machine());
+  for (const Argument& argument : argumentsOf(step)) {
+    BlockArgument value = step.getArgument(argument.index);
+    const Shape logical = ir::shapeOf(value);
+    const Shape& shape = stored.of(value);
+    const Layout from = withPads(*propagation.argument(argument.index), logical, shape);
+    ParameterGather gather{argument.index};
+    std::set<std::pair<std::string, int64_t>> calls;
+    for (OpOperand& use : value.getUses()) {
+      Operation* reader = use.getOwner();
+      if (argument.kind != "parameter" || reader->hasTrait<OpTrait::IsTerminator>() || phaseOf(reader) == "update") {
+        continue;
+      }
+      const OperatorSharding& sharding = propagation.of(reader);
+      const Layout to =
+          withPads(sharding.rule->operandLayout(use.getOperandNumber(), sharding.closed()), logical, shape);
+      const DType type = ir::dtypeOf(value.getType()).value_or(DType::kF32);
+      const absl::StatusOr<ReshardPlan> plan = planner.plan(shape, type, from, to);
+      if (plan.ok() && plan->cost > 0) {
+        calls.insert({phaseOf(reader).str(), stageOf(reader)});
+        gather.seconds = std::max(gather.seconds, plan->cost);
+        int64_t bytes = byteSize(type);
+        for (const int64_t size : to.localShape(logical)) {
+          bytes *= size;
+        }
+        gather.bytes = std::max(gather.bytes, bytes);
+      }
+    }
+    gather.calls = static_cast<int64_t>(calls.size());
+    if (gather.calls > 0) {
+      gathers.push_back(gather);
+    }
+  }
+  return gathers;
+}
+
+void chooseGathers(const std::vector<ParameterGather>& gathers, int64_t pieces, int64_t budget,
+                   std::vector<ArgumentDecision>& arguments) {
+  const auto saved = [&](const ParameterGather& gather) {
+    return static_cast<double>(gather.calls * pieces - 1) * gather.seconds / static_cast<double>(gather.bytes);
+  };
+  std::vector<ParameterGather> order = gathers;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const ParameterGather& a, const ParameterGather& b) { return saved(a) > saved(b); });
+  for (const ParameterGather& gather : order) {
+    const bool once = budget < 0 || gather.bytes <= budget;
+    arguments[gather.argument].gather = once ? "once" : "again";
+    budget -= once && budget >= 0 ? gather.bytes : 0;
+  }
+}
+
+}  // namespace weft
