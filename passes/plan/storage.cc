@@ -204,11 +204,13 @@ class Assigner {
     const int storage = cells_[cellOf_[value]].storage;
     Storage& entry = out_.storages[storage];
     const bool internal = memory == plan::ACTIVATION || memory == plan::ACCUMULATOR;
+    // What lies in the slot of a piece cannot be found once the pieces are over.
+    const bool slotted = entry.memory == plan::ACTIVATION && memory == plan::ACCUMULATOR;
     if (entry.memory == plan::TRANSIENT) {
       entry.memory = memory;
       entry.function = -1;
       entry.label = internal ? entry.label : name;
-    } else if (!internal || !lasts(storage, name, memory)) {
+    } else if (!internal || slotted || !lasts(storage, name, memory)) {
       copies_.push_back({value, -1, named(value, attrs)});
       return;
     }
@@ -296,6 +298,9 @@ class Assigner {
     Storage& entry = out_.storages[storage];
     entry.first = entry.first < 0 ? step : std::min(entry.first, step);
     entry.last = std::max(entry.last, step);
+    if (entry.users.empty() || entry.users.back() != index_) {
+      entry.users.push_back(index_);
+    }
   }
 
   void bind(Value value, int cell) {

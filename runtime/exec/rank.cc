@@ -50,9 +50,8 @@ int64_t Rank::tableValue(int64_t column) const {
 
 absl::StatusOr<Rank::Place> Rank::place(const plan::Operand& operand) const {
   WEFT_RETURN_IF_ERROR(memory_.checkReach(operand));
-  const bool slotted = plan_.buffers(static_cast<int>(operand.buffer())).memory() == plan::ACTIVATION;
   return Place{memory_.buffer(operand.buffer()) + operand.offset(), operand.piece_stride(),
-               slotted ? memory_.slotStride() : 0};
+               memory_.slotsOf(plan_.buffers(static_cast<int>(operand.buffer())))};
 }
 
 absl::Status Rank::prepare(const KernelRegistry& kernels) {
@@ -172,10 +171,10 @@ absl::Status Rank::run(const google::protobuf::RepeatedPtrField<plan::Action>& a
 
 absl::Status Rank::runInstruction(Prepared& prepared, const plan::Action& action) {
   for (size_t i = 0; i < prepared.inputs.size(); ++i) {
-    prepared.inputPointers[i] = prepared.inputs[i].at(action);
+    prepared.inputPointers[i] = prepared.inputs[i].at(action.piece());
   }
   for (size_t i = 0; i < prepared.outputs.size(); ++i) {
-    prepared.outputPointers[i] = prepared.outputs[i].at(action);
+    prepared.outputPointers[i] = prepared.outputs[i].at(action.piece());
   }
   if (prepared.source->has_collective()) {
     return runCollective(prepared);

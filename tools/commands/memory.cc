@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cctype>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "passes/plan/pack.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/activation_rings.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"
 #include "tools/commands/flags.h"
@@ -105,11 +108,22 @@ bool isPacked(const plan::Region& region) {
   return region.memory() == plan::ACTIVATION || region.memory() == plan::TRANSIENT;
 }
 
+// From which function to which a ring's activations live: "forward.0 to weight_grad.0".
+std::string ringLife(const plan::Plan& plan, const std::set<uint32_t>& functions) {
+  const auto name = [&](uint32_t index) { return plan.functions(static_cast<int>(index)).name(); };
+  return functions.empty() ? "" : absl::StrCat(name(*functions.begin()), " to ", name(*functions.rbegin()));
+}
+
 Json planJson(const plan::Plan& plan, const TransientPeak& peak) {
   Json out = {{"mesh", plan.mesh()}, {"peak_bytes_per_rank", plan.memory().peak_bytes()}};
   out["regions"] = Json::array();
+  std::map<uint32_t, std::set<uint32_t>> functions = ringFunctions(plan);
   for (const plan::Region& region : plan.memory().regions()) {
     Json entry = {{"memory", className(region.memory())}, {"bytes", region.bytes()}, {"slots", region.slots()}};
+    if (region.memory() == plan::ACTIVATION) {
+      entry["stage"] = region.stage();
+      entry["life"] = ringLife(plan, functions[region.ring()]);
+    }
     if (isPacked(region)) {
       entry["arena"] = region.bytes();
       entry["max_live"] = region.max_live();
@@ -137,9 +151,12 @@ Json planJson(const plan::Plan& plan, const TransientPeak& peak) {
 
 void printRegions(const plan::Plan& plan) {
   std::vector<std::vector<std::string>> rows{{"memory per rank", "bytes", "max-live", "certificate"}};
+  std::map<uint32_t, std::set<uint32_t>> functions = ringFunctions(plan);
   for (const plan::Region& region : plan.memory().regions()) {
+    const std::string life = region.memory() == plan::ACTIVATION ? ringLife(plan, functions[region.ring()]) : "";
     const std::string slots = region.slots() > 1 ? absl::StrCat(" x ", region.slots(), " slots") : "";
-    rows.push_back({className(region.memory()) + slots, std::to_string(region.bytes() * region.slots())});
+    rows.push_back({absl::StrCat(className(region.memory()), life.empty() ? "" : " ", life, slots),
+                    std::to_string(region.bytes() * region.slots())});
     if (isPacked(region)) {
       rows.back().push_back(std::to_string(region.max_live()));
       rows.back().push_back(provedText(region.bytes(), region.lower_bound()));
