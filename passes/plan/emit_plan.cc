@@ -12,6 +12,7 @@
 #include "passes/plan/buffers.h"
 #include "passes/plan/constant_data.h"
 #include "passes/plan/storage.h"
+#include "passes/stage/schedule_attributes.h"
 #include "passes/stage/stage_table.h"
 #include "passes/support/program.h"
 #include "runtime/base/status.h"
@@ -497,21 +498,6 @@ plan::Plan joinBlocks(std::vector<plan::Plan> blocks) {
     addSlices(tensorWithoutSlices(tensor), ranks, &tensor);
   }
   return joined;
-}
-
-// Most pieces of a stage between forward and gradient of the input.
-std::vector<int64_t> inFlightOf(const schedule::Table& table) {
-  std::vector<int64_t> now(table.stages(), 0);
-  std::vector<int64_t> most(table.stages(), 1);
-  for (const std::vector<schedule::Action>& order : table.orders) {
-    for (const schedule::Action& action : order) {
-      now[action.stage] += action.kind == schedule::ActionKind::kForward ? 1
-                           : schedule::makesInputGrad(action.kind)       ? -1
-                                                                         : 0;
-      most[action.stage] = std::max(most[action.stage], now[action.stage]);
-    }
-  }
-  return most;
 }
 
 }  // namespace

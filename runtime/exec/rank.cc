@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/exec/instruction_spec.h"
 #include "runtime/plan/plan_file.h"
 
 namespace weft {
@@ -11,25 +12,6 @@ namespace {
 
 // Events kept for the trace; a step of a large model has a few thousand.
 constexpr size_t kMaxProfileEvents = 200000;
-
-TensorSpec specOf(const plan::Buffer& buffer) {
-  return {dtypeOf(buffer.type()), std::vector<int64_t>(buffer.shape().begin(), buffer.shape().end())};
-}
-
-Attribute attributeOf(const plan::Attribute& attribute) {
-  switch (attribute.value_case()) {
-    case plan::Attribute::kReal:
-      return attribute.real();
-    case plan::Attribute::kText:
-      return attribute.text();
-    case plan::Attribute::kIntegers:
-      return std::vector<int64_t>(attribute.integers().values().begin(), attribute.integers().values().end());
-    case plan::Attribute::kFloats:
-      return std::vector<double>(attribute.floats().values().begin(), attribute.floats().values().end());
-    default:
-      return attribute.integer();
-  }
-}
 
 Reduction reductionOf(plan::Reduction reduction) {
   return reduction == plan::MAX ? Reduction::kMax : reduction == plan::MIN ? Reduction::kMin : Reduction::kSum;
@@ -105,23 +87,12 @@ absl::Status Rank::prepareOperands(const plan::Instruction& instruction, Prepare
 
 absl::Status Rank::prepareKernel(const plan::Instruction& instruction, const KernelRegistry& kernels,
                                  Prepared& prepared) {
-  KernelSpec spec;
-  spec.name = instruction.kernel();
-  for (const plan::Operand& operand : instruction.inputs()) {
-    spec.inputs.push_back(specOf(plan_.buffers(static_cast<int>(operand.buffer()))));
-  }
-  for (const plan::Operand& operand : instruction.outputs()) {
-    spec.outputs.push_back(specOf(plan_.buffers(static_cast<int>(operand.buffer()))));
-  }
+  const KernelSpec spec = specOf(plan_, instruction);
   for (const plan::Scalar& scalar : instruction.scalars()) {
     prepared.scalarBases.push_back(scalar.immediate() + (scalar.column() >= 0 ? tableValue(scalar.column()) : 0));
     prepared.pieceFactors.push_back(scalar.piece_factor());
   }
   prepared.scalars.resize(prepared.scalarBases.size());
-  for (const auto& [name, value] : instruction.attributes()) {
-    spec.attributes[name] = attributeOf(value);
-  }
-  spec.scalars = prepared.scalars.size();
   WEFT_ASSIGN_OR_RETURN(prepared.kernel, kernels.create(spec));
   if (prepared.kernel->workspaceBytes() > memory_.workspaceBytes()) {
     return absl::FailedPreconditionError(
