@@ -219,11 +219,13 @@ class Assigner {
   }
 
   // Does the storage keep what it holds now until the last reader of `name` has begun? (That one sees both names and
-  // takes care itself.) What the prologue leaves must outlast all pieces; an activation those of other pieces as well.
+  // takes care itself.) What the prologue leaves must outlast all pieces; so must an activation that lies in memory the
+  // pieces share. In the slot of its piece it meets no other.
   bool lasts(int storage, const std::string& name, plan::MemoryClass memory) {
     for (int f = 0; f < static_cast<int>(functions_.size()); ++f) {
       const bool between = f >= index_ && f < std::max(facts_[name].lastReader, index_ + 1);
-      const bool otherPiece = perPiece(f) && (memory == plan::ACTIVATION || (f > index_ && !perPiece(index_)));
+      const bool otherPiece = perPiece(f) && out_.storages[storage].memory != plan::ACTIVATION &&
+                              (memory == plan::ACTIVATION || (f > index_ && !perPiece(index_)));
       if ((between || otherPiece) && writes(f, storage)) {
         return false;
       }

@@ -19,6 +19,7 @@
 #include "tools/commands/flags.h"
 #include "tools/commands/lifetimes_csv.h"
 #include "tools/commands/plan_memory.h"
+#include "tools/commands/step_peak.h"
 
 namespace weft::tools {
 namespace {
@@ -172,6 +173,19 @@ Json planJson(const plan::Plan& plan, const TransientPeak& peak) {
                                                 {"first", tensor.first},
                                                 {"last", tensor.last}});
   }
+  const StepPeak step = stepPeak(plan);
+  out["step_peak"] = {{"function", step.function}, {"piece", step.piece}, {"operator", step.name},
+                      {"source", step.source},     {"bytes", step.bytes}, {"alive", step.tensors.size()}};
+  out["step_peak"]["tensors"] = Json::array();
+  for (size_t i = 0; i < std::min(step.tensors.size(), kShownTensors); ++i) {
+    const StepTensor& tensor = step.tensors[i];
+    out["step_peak"]["tensors"].push_back({{"name", tensor.name},
+                                           {"source", tensor.source},
+                                           {"shape", tensor.shape},
+                                           {"bytes", tensor.bytes},
+                                           {"memory", tensor.memory},
+                                           {"pieces", tensor.pieces}});
+  }
   out["transient_demand"] = demandJson(transientDemand(plan));
   out["workspace_demand"] = demandJson(workspaceDemand(plan));
   return out;
@@ -233,7 +247,8 @@ void printRegions(const plan::Plan& plan) {
       rows.back().push_back(provedText(region.bytes(), region.lower_bound()));
     }
   }
-  rows.push_back({"peak", std::to_string(plan.memory().peak_bytes())});
+  rows.push_back({"peak", std::to_string(plan.memory().peak_bytes()),
+                  std::to_string(stepPeak(plan).bytes) + " in the whole step"});
   std::cout << "mesh " << plan.mesh() << ", " << plan.ranks() << " ranks\n" << table(rows);
 }
 
@@ -251,6 +266,24 @@ void printPeak(const TransientPeak& peak) {
     const LiveTensor& tensor = peak.tensors[i];
     rows.push_back({std::to_string(tensor.bytes), tensor.name, tensor.shape,
                     absl::StrCat(tensor.first, "..", tensor.last), tensor.source});
+  }
+  std::cout << table(rows);
+}
+
+void printStepPeak(const plan::Plan& plan) {
+  const StepPeak peak = stepPeak(plan);
+  if (peak.tensors.empty()) {
+    return;
+  }
+  std::cout << "\nMost of the step is alive in @" << peak.function << " of piece " << peak.piece << " at " << peak.name
+            << (peak.source.empty() ? "" : " (" + peak.source + ")") << ": " << peak.bytes << " bytes"
+            << (peak.tensors.size() > kShownTensors ? ", the largest tensors:" : ":") << "\n";
+  std::vector<std::vector<std::string>> rows{{"bytes", "tensor", "shape", "memory", "source"}};
+  for (size_t i = 0; i < std::min(peak.tensors.size(), kShownTensors); ++i) {
+    const StepTensor& tensor = peak.tensors[i];
+    rows.push_back({std::to_string(tensor.bytes), tensor.name, tensor.shape,
+                    tensor.pieces > 1 ? absl::StrCat(tensor.memory, " of ", tensor.pieces, " pieces") : tensor.memory,
+                    tensor.source});
   }
   std::cout << table(rows);
 }
@@ -284,6 +317,7 @@ absl::Status showPlan(const std::string& path, const std::string& bytes, const F
   for (size_t b = 0; b < blocks.size(); ++b) {
     std::cout << (blocks.size() > 1 ? absl::StrCat(b > 0 ? "\n" : "", "Block ", b, " of ", plan.mesh(), ", ") : "");
     printRegions(*blocks[b]);
+    printStepPeak(*blocks[b]);
     printPeak(transientPeak(*blocks[b]));
     printDemands(*blocks[b]);
   }
