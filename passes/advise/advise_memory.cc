@@ -33,6 +33,7 @@ class Adviser {
 
   absl::StatusOr<std::vector<MemoryAdvice>> run() {
     WEFT_ASSIGN_OR_RETURN(decisions_, parseDecisions(plan_.decisions()));
+    WEFT_RETURN_IF_ERROR(checkStages());
     bool backward = false;
     for (const plan::Plan* block : blocksOf(plan_)) {
       blocks_.push_back(advise::readBlock(*block, machine_));
@@ -53,6 +54,37 @@ class Adviser {
   }
 
  private:
+  // Do the decisions speak of the plan's blocks and stages?
+  absl::Status checkStages() const {
+    const std::vector<const plan::Plan*> plans = blocksOf(plan_);
+    const std::vector<int64_t>& blocks = decisions_.schedule.blocks;
+    for (size_t b = 0; b < plans.size(); ++b) {
+      bool owns = false;
+      for (const plan::Function& function : plans[b]->functions()) {
+        const bool perPiece = advise::isPerPiece(function.kind());
+        const bool known = function.stage() >= 0 && function.stage() < static_cast<int64_t>(blocks.size());
+        if (perPiece && (!known || blocks[function.stage()] != static_cast<int64_t>(b))) {
+          return absl::DataLossError(absl::StrCat("@", function.name(), " of block ", b, " is of stage ",
+                                                  function.stage(),
+                                                  ", which the plan's decisions do not give to it; "
+                                                  "compile the plan again"));
+        }
+        owns |= perPiece;
+      }
+      if (!owns && std::find(blocks.begin(), blocks.end(), static_cast<int64_t>(b)) == blocks.end()) {
+        return absl::DataLossError(
+            absl::StrCat("the plan's decisions give no stage to block ", b, "; compile the plan again"));
+      }
+    }
+    const bool more = std::any_of(blocks.begin(), blocks.end(), [&](int64_t block) {
+      return block < 0 || block >= static_cast<int64_t>(plans.size());
+    });
+    return more ? absl::DataLossError(absl::StrCat("the plan has ", plans.size(),
+                                                   " blocks, its decisions have more; "
+                                                   "compile the plan again"))
+                : absl::OkStatus();
+  }
+
   // The fullest rank if every block needs as much more or less than now as the model says.
   int64_t peakWith(const StepNeeds& needs, const std::vector<int64_t>& freed = {}) const {
     const std::vector<const plan::Plan*> plans = blocksOf(plan_);

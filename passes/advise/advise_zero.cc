@@ -65,7 +65,7 @@ std::vector<Parameter> parametersOf(const plan::Plan& plan, const Decisions& dec
         sums[buffer.storage()] = buffer.bytes() <= sum ? sum : 0;
       }
       const bool optimizer = instruction.kernel() == "adam" || instruction.kernel() == "sgd";
-      if (function.kind() != plan::UPDATE || !optimizer) {
+      if (function.kind() != plan::UPDATE || !optimizer || instruction.inputs_size() < 2) {
         continue;
       }
       const plan::Buffer& updated = bufferOf(plan, instruction.inputs(0));

@@ -13,10 +13,6 @@
 namespace weft::advise {
 namespace {
 
-bool isPerPiece(plan::FunctionKind kind) {
-  return kind == plan::FORWARD || kind == plan::BACKWARD || kind == plan::INPUT_GRAD || kind == plan::WEIGHT_GRAD;
-}
-
 const plan::Buffer& bufferOf(const plan::Plan& plan, const plan::Operand& operand) {
   return plan.buffers(static_cast<int>(operand.buffer()));
 }
@@ -266,6 +262,10 @@ class StageRecomputer {
 };
 
 }  // namespace
+
+bool isPerPiece(plan::FunctionKind kind) {
+  return kind == plan::FORWARD || kind == plan::BACKWARD || kind == plan::INPUT_GRAD || kind == plan::WEIGHT_GRAD;
+}
 
 BlockModel readBlock(const plan::Plan& plan, const Machine& machine) {
   return Reader(plan, machine).run();

@@ -53,6 +53,8 @@ struct BlockModel {
   double onceSeconds = 0;             // of prologue and update
 };
 
+bool isPerPiece(plan::FunctionKind kind);
+
 // `plan` must be valid, of one block, and outlive the result.
 BlockModel readBlock(const plan::Plan& plan, const Machine& machine);
 
