@@ -33,7 +33,6 @@ class Adviser {
 
   absl::StatusOr<std::vector<MemoryAdvice>> run() {
     WEFT_ASSIGN_OR_RETURN(decisions_, parseDecisions(plan_.decisions()));
-    WEFT_RETURN_IF_ERROR(checkStages());
     bool backward = false;
     for (const plan::Plan* block : blocksOf(plan_)) {
       blocks_.push_back(advise::readBlock(*block, machine_));
@@ -44,6 +43,7 @@ class Adviser {
     if (!backward) {
       return std::move(advice_);
     }
+    WEFT_RETURN_IF_ERROR(checkStages());
     running_ = {decisions_.schedule, plan_.pieces(), 1};
     WEFT_ASSIGN_OR_RETURN(now_, advise::needsOf(blocks_, running_, machine_));
     adviseRecompute();
@@ -58,31 +58,25 @@ class Adviser {
   absl::Status checkStages() const {
     const std::vector<const plan::Plan*> plans = blocksOf(plan_);
     const std::vector<int64_t>& blocks = decisions_.schedule.blocks;
+    std::set<int64_t> found;
     for (size_t b = 0; b < plans.size(); ++b) {
-      bool owns = false;
       for (const plan::Function& function : plans[b]->functions()) {
-        const bool perPiece = advise::isPerPiece(function.kind());
-        const bool known = function.stage() >= 0 && function.stage() < static_cast<int64_t>(blocks.size());
-        if (perPiece && (!known || blocks[function.stage()] != static_cast<int64_t>(b))) {
-          return absl::DataLossError(absl::StrCat("@", function.name(), " of block ", b, " is of stage ",
-                                                  function.stage(),
-                                                  ", which the plan's decisions do not give to it; "
-                                                  "compile the plan again"));
+        const int64_t stage = function.stage();
+        const bool known = stage >= 0 && stage < static_cast<int64_t>(blocks.size());
+        if (advise::isPerPiece(function.kind()) && (!known || blocks[stage] != static_cast<int64_t>(b))) {
+          return absl::DataLossError(absl::StrCat("@", function.name(), " of block ", b, " is of stage ", stage,
+                                                  ", which the plan's decisions do not give to that block; compile "
+                                                  "the plan again"));
         }
-        owns |= perPiece;
-      }
-      if (!owns && std::find(blocks.begin(), blocks.end(), static_cast<int64_t>(b)) == blocks.end()) {
-        return absl::DataLossError(
-            absl::StrCat("the plan's decisions give no stage to block ", b, "; compile the plan again"));
+        if (advise::isPerPiece(function.kind())) {
+          found.insert(stage);
+        }
       }
     }
-    const bool more = std::any_of(blocks.begin(), blocks.end(), [&](int64_t block) {
-      return block < 0 || block >= static_cast<int64_t>(plans.size());
-    });
-    return more ? absl::DataLossError(absl::StrCat("the plan has ", plans.size(),
-                                                   " blocks, its decisions have more; "
-                                                   "compile the plan again"))
-                : absl::OkStatus();
+    return found.size() == blocks.size()
+               ? absl::OkStatus()
+               : absl::DataLossError(absl::StrCat("the plan has functions of ", found.size(), " stages, its decisions ",
+                                                  "have ", blocks.size(), "; compile the plan again"));
   }
 
   // The fullest rank if every block needs as much more or less than now as the model says.
