@@ -20,21 +20,6 @@ namespace {
 
 using namespace mlir;  // NOLINT
 
-// Axes over which the batch is split when nobody says otherwise: the axis named dp, or the whole line where no axis
-// has a name.
-std::vector<Axis> dataParallelAxes(const Mesh& mesh) {
-  for (const NamedAxis& named : mesh.axes()) {
-    if (named.name == "dp" && named.axis.size > 1) {
-      return {named.axis};
-    }
-  }
-  const bool unnamed = llvm::none_of(mesh.axes(), [](const NamedAxis& a) { return a.axis.kind == AxisKind::kSpace; });
-  if (unnamed && mesh.ranks() > 1) {
-    return {Axis{AxisKind::kSpace, 1, mesh.ranks()}};
-  }
-  return {};
-}
-
 // Rewrites leave operators that nothing reads any more.
 void eraseUnused(func::FuncOp step) {
   Operation* op = step.getBody().front().getTerminator()->getPrevNode();

@@ -4,6 +4,7 @@
 
 #include "ir/nn/operator_interface.h"
 #include "passes/decide/propagate.h"
+#include "passes/support/decisions.h"
 #include "passes/support/program.h"
 
 namespace weft {
@@ -62,9 +63,6 @@ bool globMatches(StringRef pattern, StringRef name) {
   return !name.empty() && (pattern.front() == '?' || pattern.front() == name.front()) &&
          globMatches(pattern.drop_front(), name.drop_front());
 }
-
-// Elements of a dimension that a shard must have for a pad to be worth its while.
-constexpr int64_t kSmallestZeroShard = 16;
 
 int64_t roundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;

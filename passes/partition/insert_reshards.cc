@@ -19,7 +19,7 @@
 #include "passes/decide/pieces.h"
 #include "passes/partition/passes.h"
 #include "passes/stage/assign_stages.h"
-#include "passes/stage/stage_table.h"
+#include "passes/stage/schedule_attributes.h"
 #include "passes/support/decisions.h"
 #include "passes/support/program.h"
 

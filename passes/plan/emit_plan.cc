@@ -12,6 +12,7 @@
 #include "passes/plan/buffers.h"
 #include "passes/plan/constant_data.h"
 #include "passes/plan/storage.h"
+#include "passes/stage/schedule_attributes.h"
 #include "passes/stage/stage_table.h"
 #include "passes/support/program.h"
 #include "runtime/base/status.h"
@@ -77,7 +78,7 @@ class PlanEmitter {
       stages_.push_back(stage ? stage.getInt() : onlyStage());
     }
     storage_ = assignStorage(functions_, visibleNames());
-    BufferTable buffers(storage_, plan_);
+    BufferTable buffers(storage_, stages_, calls(), plan_);
     buffers_ = &buffers;
     for (size_t i = 0; i < functions_.size(); ++i) {
       if (failed(emitFunction(functions_[i], i))) {
@@ -85,7 +86,7 @@ class PlanEmitter {
       }
     }
     emitTensors();
-    buffers.writeRegions(workspace_, slots());
+    buffers.writeRegions(workspace_);
     emitRankTable();
     emitSchedules();
     return success();
@@ -98,25 +99,6 @@ class PlanEmitter {
 
   // The stage of a block that owns one.
   int64_t onlyStage() const { return llvm::find(place_.blocks, place_.block) - place_.blocks.begin(); }
-
-  // A piece's slot is its number modulo this: no two pieces that live at once are as far apart. A piece lives from the
-  // first to the last action of the block for it.
-  int64_t slots() const {
-    std::map<int32_t, size_t> last;
-    for (size_t i = 0; i < order().size(); ++i) {
-      last[order()[i].micro] = i;
-    }
-    int64_t most = 1;
-    std::set<int32_t> alive;
-    for (size_t i = 0; i < order().size(); ++i) {
-      alive.insert(order()[i].micro);
-      most = std::max<int64_t>(most, *alive.rbegin() - *alive.begin() + 1);
-      if (last[order()[i].micro] == i) {
-        alive.erase(order()[i].micro);
-      }
-    }
-    return most;
-  }
 
   void writeHeader(const Mesh& mesh) {
     plan_.set_format_version(kPlanFormatVersion);
@@ -336,29 +318,47 @@ class PlanEmitter {
     }
   }
 
-  // Prologue, the pieces in the block's order, then the update.
+  void addCalls(plan::FunctionKind kind, const schedule::Action& of, std::vector<Call>& calls) {
+    for (size_t f = 0; f < functions_.size(); ++f) {
+      const bool perPiece = isPerPiece(kindOf(functions_[f]));
+      if (functionKind(kindOf(functions_[f])) == kind && (!perPiece || stages_[f] == of.stage)) {
+        calls.push_back({static_cast<int>(f), of.micro});
+      }
+    }
+  }
+
+  // Of one step: prologue, the pieces in the block's order, then the update.
+  std::vector<Call> calls() {
+    std::vector<Call> calls;
+    const auto add = [&](plan::FunctionKind kind, const schedule::Action& of) { addCalls(kind, of, calls); };
+    add(plan::PROLOGUE, {});
+    for (const schedule::Action& action : order()) {
+      addPieceAction(action, add);
+    }
+    add(plan::UPDATE, {});
+    return calls;
+  }
+
   void emitSchedules() {
-    const int64_t slotCount = slots();
+    std::vector<Call> first;
+    addCalls(plan::INIT, {}, first);
+    const std::vector<Call> step = calls();
     for (int64_t rank = 0; rank < plan_.ranks(); ++rank) {
       plan::RankSchedule* schedule = plan_.add_schedules();
-      auto add = [&](plan::FunctionKind kind, const schedule::Action& of) {
-        for (size_t f = 0; f < functions_.size(); ++f) {
-          const bool perPiece = isPerPiece(kindOf(functions_[f]));
-          if (functionKind(kindOf(functions_[f])) == kind && (!perPiece || stages_[f] == of.stage)) {
-            plan::Action* action = kind == plan::INIT ? schedule->add_init() : schedule->add_step();
-            action->set_function(static_cast<uint32_t>(f));
-            action->set_piece(of.micro);
-            action->set_slot(of.micro % slotCount);
-          }
-        }
-      };
-      add(plan::INIT, {});
-      add(plan::PROLOGUE, {});
-      for (const schedule::Action& action : order()) {
-        addPieceAction(action, add);
+      for (const Call& call : first) {
+        *schedule->add_init() = actionOf(call);
       }
-      add(plan::UPDATE, {});
+      for (const Call& call : step) {
+        *schedule->add_step() = actionOf(call);
+      }
     }
+  }
+
+  static plan::Action actionOf(const Call& call) {
+    plan::Action action;
+    action.set_function(static_cast<uint32_t>(call.function));
+    action.set_piece(call.piece);
+    return action;
   }
 
   // A whole backward is one function, or both halves of it.
@@ -498,21 +498,6 @@ plan::Plan joinBlocks(std::vector<plan::Plan> blocks) {
     addSlices(tensorWithoutSlices(tensor), ranks, &tensor);
   }
   return joined;
-}
-
-// Most pieces of a stage between forward and gradient of the input.
-std::vector<int64_t> inFlightOf(const schedule::Table& table) {
-  std::vector<int64_t> now(table.stages(), 0);
-  std::vector<int64_t> most(table.stages(), 1);
-  for (const std::vector<schedule::Action>& order : table.orders) {
-    for (const schedule::Action& action : order) {
-      now[action.stage] += action.kind == schedule::ActionKind::kForward ? 1
-                           : schedule::makesInputGrad(action.kind)       ? -1
-                                                                         : 0;
-      most[action.stage] = std::max(most[action.stage], now[action.stage]);
-    }
-  }
-  return most;
 }
 
 }  // namespace

@@ -204,11 +204,13 @@ class Assigner {
     const int storage = cells_[cellOf_[value]].storage;
     Storage& entry = out_.storages[storage];
     const bool internal = memory == plan::ACTIVATION || memory == plan::ACCUMULATOR;
+    // What lies in the slot of a piece cannot be found once the pieces are over.
+    const bool slotted = entry.memory == plan::ACTIVATION && memory == plan::ACCUMULATOR;
     if (entry.memory == plan::TRANSIENT) {
       entry.memory = memory;
       entry.function = -1;
       entry.label = internal ? entry.label : name;
-    } else if (!internal || !lasts(storage, name, memory)) {
+    } else if (!internal || slotted || !lasts(storage, name, memory)) {
       copies_.push_back({value, -1, named(value, attrs)});
       return;
     }
@@ -217,11 +219,13 @@ class Assigner {
   }
 
   // Does the storage keep what it holds now until the last reader of `name` has begun? (That one sees both names and
-  // takes care itself.) What the prologue leaves must outlast all pieces; an activation those of other pieces as well.
+  // takes care itself.) What the prologue leaves must outlast all pieces; so must an activation that lies in memory the
+  // pieces share. In the slot of its piece it meets no other.
   bool lasts(int storage, const std::string& name, plan::MemoryClass memory) {
     for (int f = 0; f < static_cast<int>(functions_.size()); ++f) {
       const bool between = f >= index_ && f < std::max(facts_[name].lastReader, index_ + 1);
-      const bool otherPiece = perPiece(f) && (memory == plan::ACTIVATION || (f > index_ && !perPiece(index_)));
+      const bool otherPiece = perPiece(f) && out_.storages[storage].memory != plan::ACTIVATION &&
+                              (memory == plan::ACTIVATION || (f > index_ && !perPiece(index_)));
       if ((between || otherPiece) && writes(f, storage)) {
         return false;
       }
@@ -296,6 +300,9 @@ class Assigner {
     Storage& entry = out_.storages[storage];
     entry.first = entry.first < 0 ? step : std::min(entry.first, step);
     entry.last = std::max(entry.last, step);
+    if (entry.users.empty() || entry.users.back() != index_) {
+      entry.users.push_back(index_);
+    }
   }
 
   void bind(Value value, int cell) {

@@ -27,6 +27,7 @@ struct Storage {
   int64_t last = -1;
   int function = -1;  // TRANSIENT: index of the function
   std::string label;
+  std::vector<int> users = {};  // indices of the functions that touch it, ascending
 };
 
 // A named result that its producer could not write in place: copied when the function ends.

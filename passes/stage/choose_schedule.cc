@@ -28,50 +28,6 @@ struct Candidate {
   std::string refusal;  // why it does not serve; empty if it does
 };
 
-double secondsOf(const plan::Plan& block, const plan::Instruction& instruction, const Machine& machine) {
-  if (instruction.has_collective()) {
-    return instruction.collective().cost();
-  }
-  int64_t bytes = 0;
-  for (const auto* operands : {&instruction.inputs(), &instruction.outputs()}) {
-    for (const plan::Operand& operand : *operands) {
-      bytes += block.buffers(static_cast<int>(operand.buffer())).bytes();
-    }
-  }
-  return instruction.has_transfer() ? 0
-                                    : static_cast<double>(instruction.flops()) / machine.flops +
-                                          static_cast<double>(bytes) / machine.memoryBandwidth;
-}
-
-void addFunction(const plan::Plan& block, const plan::Function& function, const Machine& machine,
-                 schedule::Times& times) {
-  double seconds = 0;
-  for (const plan::Instruction& instruction : function.instructions()) {
-    seconds += secondsOf(block, instruction, machine);
-    if (instruction.has_transfer() && function.kind() != plan::UPDATE && instruction.transfer().send()) {
-      const auto bytes = static_cast<double>(block.buffers(static_cast<int>(instruction.inputs(0).buffer())).bytes());
-      times.comm = std::max(times.comm, machine.linkLatency + bytes / machine.linkBandwidth);
-    }
-  }
-  schedule::StageTimes& stage = times.stages[function.stage()];
-  switch (function.kind()) {
-    case plan::FORWARD:
-      stage.f = seconds;
-      break;
-    case plan::BACKWARD:
-      stage.b = seconds;
-      break;
-    case plan::INPUT_GRAD:
-      stage.i = seconds;
-      break;
-    case plan::WEIGHT_GRAD:
-      stage.w = seconds;
-      break;
-    default:
-      break;
-  }
-}
-
 // Kinds that put as many stages on each rank as the program asks for.
 std::vector<Candidate> candidatesFor(int64_t virtualStages) {
   std::vector<Candidate> candidates;
@@ -137,20 +93,6 @@ absl::Status noneFits(const std::vector<Candidate>& candidates, int64_t memoryLi
 }
 
 }  // namespace
-
-absl::StatusOr<double> simulatedSeconds(const plan::Plan& plan, const Machine& machine) {
-  WEFT_ASSIGN_OR_RETURN(const Decisions decisions, parseDecisions(plan.decisions()));
-  schedule::Times times;
-  times.stages.resize(decisions.schedule.blocks.size(), {0, 0, 0, std::nullopt});
-  for (const plan::Plan* block : blocksOf(plan)) {
-    for (const plan::Function& function : block->functions()) {
-      addFunction(*block, function, machine, times);
-    }
-  }
-  WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(decisions.schedule, plan.pieces(), true));
-  WEFT_ASSIGN_OR_RETURN(const schedule::Simulation result, schedule::simulate(table, times));
-  return result.makespan;
-}
 
 absl::Status chooseSchedule(mlir::ModuleOp module, int64_t memoryLimit,
                             const std::function<absl::StatusOr<plan::Plan>(mlir::ModuleOp)>& compile) {

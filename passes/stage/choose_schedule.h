@@ -10,15 +10,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ir/layout/machine.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "passes/stage/step_time.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace weft {
-
-// Seconds of one step on `machine`: kernels by arithmetic and bytes touched, collectives by their prices, stages
-// by the schedule's simulation. Of a plan with stages.
-absl::StatusOr<double> simulatedSeconds(const plan::Plan& plan, const Machine& machine);
 
 // Compiles copies of `module` with `compile` and writes the best candidate into the module's options. `memoryLimit`:
 // bytes per rank, 0 = none. Errors: no kind serves the numbers (each with its reason); none fits (with the least that

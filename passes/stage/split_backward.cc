@@ -7,6 +7,7 @@
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/stage/passes.h"
+#include "passes/stage/schedule_attributes.h"
 #include "passes/stage/stage_table.h"
 #include "passes/support/program.h"
 

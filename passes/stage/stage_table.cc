@@ -3,10 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "mlir/IR/Builders.h"
 #include "passes/schedule/generate.h"
 #include "passes/schedule/transfers.h"
-#include "passes/support/program.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -84,35 +82,6 @@ absl::StatusOr<ScheduleDecision> decideSchedule(const ScheduleRequest& request) 
   return place(std::move(decision), table);
 }
 
-void setSchedule(mlir::ModuleOp module, const ScheduleDecision& schedule) {
-  if (schedule.blocks.size() < 2) {
-    return;
-  }
-  mlir::Builder builder(module.getContext());
-  module->setAttr(kBlocksAttr, builder.getDenseI64ArrayAttr(schedule.blocks));
-  module->setAttr("dist.schedule", builder.getStringAttr(schedule.kind));
-  module->setAttr("dist.virtual", builder.getI64IntegerAttr(schedule.virtualStages));
-  if (!schedule.table.empty()) {
-    module->setAttr("dist.table", builder.getStringAttr(schedule.table));
-  }
-}
-
-ScheduleDecision scheduleOf(mlir::ModuleOp module) {
-  ScheduleDecision schedule;
-  auto blocks = module->getAttrOfType<mlir::DenseI64ArrayAttr>(kBlocksAttr);
-  auto kind = module->getAttrOfType<mlir::StringAttr>("dist.schedule");
-  auto virtualStages = module->getAttrOfType<mlir::IntegerAttr>("dist.virtual");
-  if (blocks && kind && virtualStages) {
-    auto table = module->getAttrOfType<mlir::StringAttr>("dist.table");
-    schedule = {kind.str(),
-                virtualStages.getInt(),
-                {blocks.asArrayRef().begin(), blocks.asArrayRef().end()},
-                table ? table.str() : "",
-                ""};
-  }
-  return schedule;
-}
-
 absl::StatusOr<schedule::Table> stageTable(const ScheduleDecision& schedule, int64_t pieces, bool backward) {
   if (backward && schedule.blocks.size() > 1) {
     return generated(schedule, pieces);
@@ -130,6 +99,20 @@ absl::StatusOr<schedule::Table> stageTable(const ScheduleDecision& schedule, int
     }
   }
   return table;
+}
+
+std::vector<int64_t> inFlightOf(const schedule::Table& table) {
+  std::vector<int64_t> now(table.stages(), 0);
+  std::vector<int64_t> most(table.stages(), 1);
+  for (const std::vector<schedule::Action>& order : table.orders) {
+    for (const schedule::Action& action : order) {
+      now[action.stage] += action.kind == schedule::ActionKind::kForward ? 1
+                           : schedule::makesInputGrad(action.kind)       ? -1
+                                                                         : 0;
+      most[action.stage] = std::max(most[action.stage], now[action.stage]);
+    }
+  }
+  return most;
 }
 
 bool splitsBackward(const schedule::Table& table) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "mlir/IR/BuiltinOps.h"
 #include "passes/schedule/table.h"
 #include "passes/support/decisions.h"
 
@@ -25,12 +24,10 @@ struct ScheduleRequest {
 // Errors: an unknown kind; numbers that the kind does not serve, with the reason; kinds that cannot be executed.
 absl::StatusOr<ScheduleDecision> decideSchedule(const ScheduleRequest& request);
 
-// Writes and reads the decision as attributes of the module; without them everything is one stage.
-void setSchedule(mlir::ModuleOp module, const ScheduleDecision& schedule);
-ScheduleDecision scheduleOf(mlir::ModuleOp module);
-
 // The decision's table; ranks of the table are blocks. Without `backward` each piece passes all stages in turn.
 absl::StatusOr<schedule::Table> stageTable(const ScheduleDecision& schedule, int64_t pieces, bool backward);
+// Of each stage: most pieces between forward and gradient of the input.
+std::vector<int64_t> inFlightOf(const schedule::Table& table);
 // Does any stage compute gradients of inputs and of weights apart?
 bool splitsBackward(const schedule::Table& table);
 

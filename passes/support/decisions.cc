@@ -123,6 +123,20 @@ const OperatorDecision* Decisions::find(int64_t id) const {
   return it == operators.end() ? nullptr : &*it;
 }
 
+std::vector<Axis> dataParallelAxes(const Mesh& mesh) {
+  for (const NamedAxis& named : mesh.axes()) {
+    if (named.name == "dp" && named.axis.size > 1) {
+      return {named.axis};
+    }
+  }
+  const bool unnamed = std::none_of(mesh.axes().begin(), mesh.axes().end(),
+                                    [](const NamedAxis& axis) { return axis.axis.kind == AxisKind::kSpace; });
+  if (unnamed && mesh.ranks() > 1) {
+    return {Axis{AxisKind::kSpace, 1, mesh.ranks()}};
+  }
+  return {};
+}
+
 std::string printDecisions(const Decisions& decisions) {
   Json json = {{"mesh", decisions.mesh.print()}, {"zero", decisions.zero}, {"regather", decisions.regather}};
   if (decisions.schedule.blocks.size() > 1) {

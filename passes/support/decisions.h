@@ -74,6 +74,12 @@ struct Decisions {
   const OperatorDecision* find(int64_t id) const;
 };
 
+// Axes over which the batch is split when nobody says otherwise, and ZeRO divides: the axis named dp, or the whole line
+// where no axis has a name.
+std::vector<Axis> dataParallelAxes(const Mesh& mesh);
+// Elements of a dimension that a shard must have for a pad of ZeRO to be worth its while.
+inline constexpr int64_t kSmallestZeroShard = 16;
+
 std::string printDecisions(const Decisions& decisions);
 // Errors name the entry and what was expected.
 absl::StatusOr<Decisions> parseDecisions(const std::string& text);

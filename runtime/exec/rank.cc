@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/exec/instruction_spec.h"
 #include "runtime/plan/plan_file.h"
 
 namespace weft {
@@ -11,25 +12,6 @@ namespace {
 
 // Events kept for the trace; a step of a large model has a few thousand.
 constexpr size_t kMaxProfileEvents = 200000;
-
-TensorSpec specOf(const plan::Buffer& buffer) {
-  return {dtypeOf(buffer.type()), std::vector<int64_t>(buffer.shape().begin(), buffer.shape().end())};
-}
-
-Attribute attributeOf(const plan::Attribute& attribute) {
-  switch (attribute.value_case()) {
-    case plan::Attribute::kReal:
-      return attribute.real();
-    case plan::Attribute::kText:
-      return attribute.text();
-    case plan::Attribute::kIntegers:
-      return std::vector<int64_t>(attribute.integers().values().begin(), attribute.integers().values().end());
-    case plan::Attribute::kFloats:
-      return std::vector<double>(attribute.floats().values().begin(), attribute.floats().values().end());
-    default:
-      return attribute.integer();
-  }
-}
 
 Reduction reductionOf(plan::Reduction reduction) {
   return reduction == plan::MAX ? Reduction::kMax : reduction == plan::MIN ? Reduction::kMin : Reduction::kSum;
@@ -50,9 +32,8 @@ int64_t Rank::tableValue(int64_t column) const {
 
 absl::StatusOr<Rank::Place> Rank::place(const plan::Operand& operand) const {
   WEFT_RETURN_IF_ERROR(memory_.checkReach(operand));
-  const bool slotted = plan_.buffers(static_cast<int>(operand.buffer())).memory() == plan::ACTIVATION;
   return Place{memory_.buffer(operand.buffer()) + operand.offset(), operand.piece_stride(),
-               slotted ? memory_.slotStride() : 0};
+               memory_.slotsOf(plan_.buffers(static_cast<int>(operand.buffer())))};
 }
 
 absl::Status Rank::prepare(const KernelRegistry& kernels) {
@@ -106,23 +87,12 @@ absl::Status Rank::prepareOperands(const plan::Instruction& instruction, Prepare
 
 absl::Status Rank::prepareKernel(const plan::Instruction& instruction, const KernelRegistry& kernels,
                                  Prepared& prepared) {
-  KernelSpec spec;
-  spec.name = instruction.kernel();
-  for (const plan::Operand& operand : instruction.inputs()) {
-    spec.inputs.push_back(specOf(plan_.buffers(static_cast<int>(operand.buffer()))));
-  }
-  for (const plan::Operand& operand : instruction.outputs()) {
-    spec.outputs.push_back(specOf(plan_.buffers(static_cast<int>(operand.buffer()))));
-  }
+  const KernelSpec spec = specOf(plan_, instruction);
   for (const plan::Scalar& scalar : instruction.scalars()) {
     prepared.scalarBases.push_back(scalar.immediate() + (scalar.column() >= 0 ? tableValue(scalar.column()) : 0));
     prepared.pieceFactors.push_back(scalar.piece_factor());
   }
   prepared.scalars.resize(prepared.scalarBases.size());
-  for (const auto& [name, value] : instruction.attributes()) {
-    spec.attributes[name] = attributeOf(value);
-  }
-  spec.scalars = prepared.scalars.size();
   WEFT_ASSIGN_OR_RETURN(prepared.kernel, kernels.create(spec));
   if (prepared.kernel->workspaceBytes() > memory_.workspaceBytes()) {
     return absl::FailedPreconditionError(
@@ -172,10 +142,10 @@ absl::Status Rank::run(const google::protobuf::RepeatedPtrField<plan::Action>& a
 
 absl::Status Rank::runInstruction(Prepared& prepared, const plan::Action& action) {
   for (size_t i = 0; i < prepared.inputs.size(); ++i) {
-    prepared.inputPointers[i] = prepared.inputs[i].at(action);
+    prepared.inputPointers[i] = prepared.inputs[i].at(action.piece());
   }
   for (size_t i = 0; i < prepared.outputs.size(); ++i) {
-    prepared.outputPointers[i] = prepared.outputs[i].at(action);
+    prepared.outputPointers[i] = prepared.outputs[i].at(action.piece());
   }
   if (prepared.source->has_collective()) {
     return runCollective(prepared);

@@ -53,10 +53,8 @@ class Rank {
   struct Place {
     char* base = nullptr;
     int64_t pieceStride = 0;
-    int64_t slotStride = 0;
-    char* at(const plan::Action& action) const {
-      return base + action.piece() * pieceStride + action.slot() * slotStride;
-    }
+    RankMemory::Slots slots;
+    char* at(int64_t piece) const { return base + piece * pieceStride + piece % slots.count * slots.stride; }
   };
 
   struct Prepared {

@@ -99,12 +99,12 @@ absl::Status RankMemory::allocateClass(plan::MemoryClass memory, Device& device)
   if (!extents_[memory].empty()) {
     return allocateRest(memory, device);
   }
+  if (memory == plan::ACTIVATION) {
+    return allocateRings(device);
+  }
   int64_t bytes = 0;
   for (const plan::Region& region : plan_.memory().regions()) {
-    if (region.memory() == memory) {
-      bytes = region.bytes() * region.slots();
-      slotStride_ = memory == plan::ACTIVATION ? region.bytes() : slotStride_;
-    }
+    bytes = region.memory() == memory ? region.bytes() : bytes;
   }
   WEFT_ASSIGN_OR_RETURN(char* const start, region(memory, bytes, device));
   extents_[memory].push_back({0, bytes, start, false});
@@ -113,6 +113,27 @@ absl::Status RankMemory::allocateClass(plan::MemoryClass memory, Device& device)
     workspaceBytes_ = bytes;
   }
   return absl::OkStatus();
+}
+
+absl::Status RankMemory::allocateRings(Device& device) {
+  for (const plan::Region& ring : plan_.memory().regions()) {
+    if (ring.memory() != plan::ACTIVATION) {
+      continue;
+    }
+    if (ring.ring() >= rings_.size()) {
+      rings_.resize(ring.ring() + 1);
+      extents_[plan::ACTIVATION].resize(ring.ring() + 1);
+    }
+    const int64_t bytes = ring.bytes() * ring.slots();
+    WEFT_ASSIGN_OR_RETURN(char* const start, region(plan::ACTIVATION, bytes, device));
+    rings_[ring.ring()] = {ring.slots(), ring.bytes()};
+    extents_[plan::ACTIVATION][ring.ring()] = {0, bytes, start, false};
+  }
+  return absl::OkStatus();
+}
+
+RankMemory::Slots RankMemory::slotsOf(const plan::Buffer& buffer) const {
+  return buffer.memory() == plan::ACTIVATION ? rings_[buffer.ring()] : Slots();
 }
 
 // What the store does not hold of a class: buffers that overlap stay together, the gaps between are left out.
@@ -157,6 +178,9 @@ absl::Status RankMemory::allocateRest(plan::MemoryClass memory, Device& device) 
 }
 
 const RankMemory::Extent* RankMemory::extentOf(const plan::Buffer& buffer) const {
+  if (buffer.memory() == plan::ACTIVATION) {
+    return &extents_[plan::ACTIVATION][buffer.ring()];
+  }
   for (const Extent& extent : extents_[buffer.memory()]) {
     if (extent.holds(buffer)) {
       return &extent;

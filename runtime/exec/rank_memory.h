@@ -34,8 +34,12 @@ class RankMemory {
 
   char* workspace() const { return workspace_; }
   int64_t workspaceBytes() const { return workspaceBytes_; }
-  // Bytes from one slot of an activation to the next.
-  int64_t slotStride() const { return slotStride_; }
+  // Slots of the region a buffer lies in, and the bytes from one to the next; one slot where it is no activation.
+  struct Slots {
+    int64_t count = 1;
+    int64_t stride = 0;
+  };
+  Slots slotsOf(const plan::Buffer& buffer) const;
   int64_t allocatedBytes() const { return allocatedBytes_; }
 
  private:
@@ -51,6 +55,7 @@ class RankMemory {
   };
 
   absl::Status allocateClass(plan::MemoryClass memory, Device& device);
+  absl::Status allocateRings(Device& device);
   absl::Status takeFrom(const ParameterStore& store);
   absl::Status allocateRest(plan::MemoryClass memory, Device& device);
   absl::StatusOr<char*> region(plan::MemoryClass memory, int64_t bytes, Device& device);
@@ -60,14 +65,14 @@ class RankMemory {
   const plan::Plan& plan_;
   int64_t rank_;
   int64_t globalRank_;
-  std::vector<Extent> extents_[plan::MemoryClass_ARRAYSIZE];
+  std::vector<Extent> extents_[plan::MemoryClass_ARRAYSIZE];  // of activations: one for each ring, by its number
+  std::vector<Slots> rings_;
   std::vector<char*> buffers_;
   std::vector<bool> shared_;
   std::vector<std::unique_ptr<Region>> regions_;
   std::vector<std::unique_ptr<Region>> stored_;  // of parameters and state, until the store takes them
   char* workspace_ = nullptr;
   int64_t workspaceBytes_ = 0;
-  int64_t slotStride_ = 0;
   int64_t allocatedBytes_ = 0;
 };
 

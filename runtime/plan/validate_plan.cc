@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/activation_rings.h"
 #include "runtime/plan/match_collectives.h"
 #include "runtime/plan/plan_file.h"
 
@@ -17,6 +18,7 @@ namespace {
 constexpr int64_t kMaxBytes = int64_t{1} << 48;
 constexpr int64_t kMaxRanks = 1 << 14;
 constexpr int kMaxDimensions = 32;
+constexpr uint32_t kMaxRings = 1 << 14;
 
 template <typename... Parts>
 absl::Status bad(const Parts&... parts) {
@@ -38,6 +40,7 @@ class Validator {
     WEFT_RETURN_IF_ERROR(checkTensors());
     WEFT_RETURN_IF_ERROR(checkFunctions());
     WEFT_RETURN_IF_ERROR(checkSchedules());
+    WEFT_RETURN_IF_ERROR(checkRings(plan_));
     return matchCollectives(plan_);
   }
 
@@ -57,8 +60,11 @@ class Validator {
         return bad("region ", plan::MemoryClass_Name(region.memory()), " of ", region.bytes(), " bytes claims that ",
                    region.max_live(), " are alive at once and that it cannot be below ", region.lower_bound());
       }
-      if (!plan::MemoryClass_IsValid(region.memory()) || !regions_.emplace(region.memory(), region.bytes()).second) {
-        return bad("region ", static_cast<int>(region.memory()), " is unknown or stands there twice");
+      if (!plan::MemoryClass_IsValid(region.memory()) || region.ring() >= kMaxRings ||
+          (region.ring() != 0 && region.memory() != plan::ACTIVATION) ||
+          !regions_.emplace(std::pair(region.memory(), region.ring()), region.bytes()).second) {
+        return bad("region ", static_cast<int>(region.memory()), ", ring ", region.ring(),
+                   ", is unknown or stands there twice");
       }
     }
     return absl::OkStatus();
@@ -85,12 +91,21 @@ class Validator {
     return empty ? 0 : bytes;
   }
 
+  // Bytes of the region a buffer lies in, of a ring those of one slot.
+  int64_t roomFor(const plan::Buffer& buffer) const {
+    const auto region = regions_.find({buffer.memory(), buffer.memory() == plan::ACTIVATION ? buffer.ring() : 0});
+    return region == regions_.end() ? 0 : region->second;
+  }
+
   absl::Status checkBuffers() {
     for (int i = 0; i < plan_.buffers_size(); ++i) {
       const plan::Buffer& buffer = plan_.buffers(i);
       WEFT_ASSIGN_OR_RETURN(const int64_t bytes, bytesOf(buffer.type(), buffer.shape()));
-      const auto region = regions_.find(buffer.memory());
-      const int64_t room = region == regions_.end() ? 0 : region->second;
+      if (buffer.memory() == plan::ACTIVATION && regions_.count({buffer.memory(), buffer.ring()}) == 0) {
+        return bad("buffer ", i, " (", buffer.label(), ") lies in activation ring ", buffer.ring(),
+                   ", for which there is no region");
+      }
+      const int64_t room = roomFor(buffer);
       if (!plan::MemoryClass_IsValid(buffer.memory()) || buffer.offset() % byteSize(dtypeOf(buffer.type())) != 0) {
         return bad("buffer ", i, " (", buffer.label(), ") lies at ", buffer.offset(), " of memory class ",
                    static_cast<int>(buffer.memory()), ", not aligned to its elements or no class");
@@ -182,8 +197,7 @@ class Validator {
       return bad(label, " names buffer ", operand.buffer(), " of ", plan_.buffers_size());
     }
     const plan::Buffer& buffer = plan_.buffers(static_cast<int>(operand.buffer()));
-    const auto region = regions_.find(buffer.memory());
-    const int64_t room = region == regions_.end() ? 0 : region->second;
+    const int64_t room = roomFor(buffer);
     if (operand.offset() < 0 || operand.offset() > kMaxBytes || operand.piece_stride() < 0 ||
         operand.piece_stride() > kMaxBytes / plan_.pieces()) {
       return bad(label, " has an operand at offset ", operand.offset(), " + piece x ", operand.piece_stride());
@@ -334,9 +348,9 @@ class Validator {
       for (const auto* actions : {&schedule.init(), &schedule.step()}) {
         for (const plan::Action& action : *actions) {
           if (action.function() >= static_cast<uint32_t>(plan_.functions_size()) || action.piece() < 0 ||
-              action.piece() >= plan_.pieces() || action.slot() < 0 || action.slot() >= slots()) {
-            return bad("an action calls function ", action.function(), " for piece ", action.piece(), " in slot ",
-                       action.slot());
+              action.piece() >= plan_.pieces()) {
+            return bad("an action calls function ", action.function(), " of ", plan_.functions_size(), " for piece ",
+                       action.piece(), " of ", plan_.pieces());
           }
         }
       }
@@ -344,17 +358,8 @@ class Validator {
     return absl::OkStatus();
   }
 
-  int64_t slots() const {
-    for (const plan::Region& region : plan_.memory().regions()) {
-      if (region.memory() == plan::ACTIVATION) {
-        return region.slots();
-      }
-    }
-    return 1;
-  }
-
   const plan::Plan& plan_;
-  std::map<plan::MemoryClass, int64_t> regions_;
+  std::map<std::pair<plan::MemoryClass, uint32_t>, int64_t> regions_;  // by class and ring
   std::set<std::string> names_;
 };
 

@@ -37,7 +37,6 @@ class PlanBuilder {
         plan::Action* action = schedule->add_step();
         action->set_function(1);
         action->set_piece(piece);
-        action->set_slot(piece % slots);
       }
     }
   }

@@ -125,6 +125,22 @@ TEST(PlanFile, RefusesInconsistentPlans) {
       {"region twice", [](plan::Plan& p) { *p.mutable_memory()->add_regions() = p.memory().regions(0); }},
       {"huge region", [&](plan::Plan& p) { p.mutable_memory()->mutable_regions(0)->set_bytes(huge); }},
       {"slots", [&](plan::Plan& p) { p.mutable_memory()->mutable_regions(0)->set_slots(2); }},
+      {"ring of another class", [](plan::Plan& p) { p.mutable_memory()->mutable_regions(0)->set_ring(1); }},
+      {"no ring",
+       [](plan::Plan& p) {
+         for (plan::Region& region : *p.mutable_memory()->mutable_regions()) {
+           region.set_ring(region.memory() == plan::ACTIVATION ? 7 : 0);
+         }
+       }},
+      {"huge ring",
+       [](plan::Plan& p) {
+         for (plan::Region& region : *p.mutable_memory()->mutable_regions()) {
+           region.set_ring(region.memory() == plan::ACTIVATION ? UINT32_MAX : 0);
+         }
+         for (plan::Buffer& buffer : *p.mutable_buffers()) {
+           buffer.set_ring(buffer.memory() == plan::ACTIVATION ? UINT32_MAX : 0);
+         }
+       }},
       {"negative offset", [](plan::Plan& p) { p.mutable_buffers(0)->set_offset(-64); }},
       {"huge offset", [&](plan::Plan& p) { p.mutable_buffers(0)->set_offset(huge - 3); }},
       {"odd offset", [](plan::Plan& p) { p.mutable_buffers(1)->set_offset(2); }},
@@ -174,7 +190,6 @@ TEST(PlanFile, RefusesInconsistentPlans) {
       {"schedules", [](plan::Plan& p) { p.add_schedules(); }},
       {"action function", [](plan::Plan& p) { p.mutable_schedules(0)->mutable_step(0)->set_function(2); }},
       {"action piece", [](plan::Plan& p) { p.mutable_schedules(0)->mutable_step(0)->set_piece(2); }},
-      {"action slot", [](plan::Plan& p) { p.mutable_schedules(0)->mutable_step(0)->set_slot(2); }},
       {"a rank waits for ever", [](plan::Plan& p) { p.mutable_schedules(1)->mutable_step()->RemoveLast(); }},
       {"ranks call different collectives",
        [](plan::Plan& p) {
@@ -193,11 +208,43 @@ TEST(PlanFile, RefusesInconsistentPlans) {
   }
 }
 
+// Forward and backward functions over an activation, called in the given order: {function, piece}, 1 is forward.
+plan::Plan calls(const std::vector<std::pair<int, int64_t>>& order, int64_t slots) {
+  PlanBuilder b(1, 4, slots);
+  const uint32_t kept = b.buffer(plan::ACTIVATION, DType::kF32, {4});
+  const uint32_t out = b.buffer(plan::OUTPUT, DType::kF32, {4});
+  plan::Function* backward = b.raw().add_functions();
+  backward->set_name("backward");
+  backward->set_kind(plan::BACKWARD);
+  b.kernel(1, "make", {}, {kept});
+  b.kernel(2, "read", {kept}, {out});
+  b.raw().mutable_schedules(0)->clear_step();
+  for (const auto& [function, piece] : order) {
+    plan::Action* action = b.raw().mutable_schedules(0)->add_step();
+    action->set_function(static_cast<uint32_t>(function));
+    action->set_piece(piece);
+  }
+  return b.build();
+}
+
+TEST(PlanFile, RefusesPiecesThatShareASlot) {
+  const std::vector<std::pair<int, int64_t>> inOrder = {{1, 0}, {1, 1}, {2, 0}, {1, 2}, {2, 1}, {1, 3}, {2, 2}, {2, 3}};
+  EXPECT_TRUE(validatePlan(calls(inOrder, 2)).ok());
+  const absl::Status one = validatePlan(calls(inOrder, 1));
+  EXPECT_EQ(one.message(),
+            "plan is inconsistent: pieces 0 and 1 share slot 0 of 1 in activation ring 0 of stage 0: @forward of piece "
+            "1 comes before the last call for piece 0; compile the plan again");
+  // Two in flight at once, but 0 and 2 among them: two slots do not serve, three do.
+  const std::vector<std::pair<int, int64_t>> apart = {{1, 0}, {1, 1}, {2, 1}, {1, 2}, {2, 0}, {1, 3}, {2, 2}, {2, 3}};
+  EXPECT_EQ(validatePlan(calls(apart, 2)).code(), absl::StatusCode::kDataLoss);
+  EXPECT_TRUE(validatePlan(calls(apart, 3)).ok());
+}
+
 TEST(PlanFile, NamesBothFormatVersions) {
   plan::Plan plan = sample().build();
   plan.set_format_version(99);
   const absl::Status status = parsePlan(serializePlan(plan).value(), "new.plan").status();
-  EXPECT_EQ(status.message(), "new.plan: plan format 99, this program reads format 1; compile the model again");
+  EXPECT_EQ(status.message(), "new.plan: plan format 99, this program reads format 2; compile the model again");
 }
 
 }  // namespace

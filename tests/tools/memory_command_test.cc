@@ -10,6 +10,7 @@
 #include "tools/commands/lifetimes_csv.h"
 #include "tools/commands/memory.h"
 #include "tools/commands/plan_memory.h"
+#include "tools/commands/step_peak.h"
 
 namespace weft::tools {
 namespace {
@@ -190,6 +191,42 @@ TEST(MemoryCommand, PeakOfAPlan) {
   EXPECT_EQ(peak.tensors[2].name, "c");
   EXPECT_EQ(peak.tensors[2].bytes, 64);  // 16, rounded up
   EXPECT_TRUE(transientPeak(PlanBuilder(1, 1).build()).tensors.empty());
+  const Demand demand = transientDemand(smallPlan());
+  EXPECT_EQ(demand.name, "third.label");
+  EXPECT_EQ(demand.own, 128 + 64 + 256);
+  EXPECT_EQ(demand.otherwise, 128 + 64 + 64);
+}
+
+// Forward of pieces 0 and 1, then backward of both: two pieces are alive at once, whatever the planner reserved.
+TEST(MemoryCommand, FullestMomentOfTheStep) {
+  PlanBuilder builder(1, 2, 2);
+  const uint32_t w = builder.buffer(plan::PARAMETER, DType::kF32, {64});
+  const uint32_t kept = builder.buffer(plan::ACTIVATION, DType::kF32, {32});
+  const uint32_t made = builder.buffer(plan::TRANSIENT, DType::kF32, {16});
+  plan::Function* backward = builder.raw().add_functions();
+  backward->set_name("backward");
+  backward->set_kind(plan::BACKWARD);
+  builder.kernel(1, "make", {w}, {kept});
+  builder.kernel(2, "read", {kept}, {made});
+  for (const int64_t piece : {0, 1}) {
+    plan::Action* action = builder.raw().mutable_schedules(0)->add_step();
+    action->set_function(2);
+    action->set_piece(piece);
+  }
+  const StepPeak peak = stepPeak(builder.build());
+  EXPECT_EQ(peak.bytes, 256 + 2 * 128 + 64);
+  EXPECT_EQ(peak.function, "backward");
+  EXPECT_EQ(peak.piece, 0);
+  ASSERT_EQ(peak.tensors.size(), 3u);
+  EXPECT_EQ(peak.tensors[0].memory, "parameter");
+  EXPECT_EQ(peak.tensors[1].memory, "activation");
+  EXPECT_EQ(peak.tensors[1].bytes, 256);
+  EXPECT_EQ(peak.tensors[1].pieces, 2);
+  EXPECT_EQ(peak.tensors[1].source, "model.cc:42");
+  const TemporaryFile file("weft_memory_test.plan", serializePlan(builder.build()).value());
+  const Outcome outcome = run(memoryCommand, {file.path()});
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("activation forward to backward x 2 slots"), HasSubstr("of 2 pieces"),
+                                 HasSubstr("576 in the whole step")));
 }
 
 TEST(MemoryCommand, PlanForPeopleAndAsJson) {

@@ -3,18 +3,23 @@
 #include <algorithm>
 #include <cctype>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "passes/advise/advise_memory.h"
 #include "passes/plan/pack.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/activation_rings.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"
 #include "tools/commands/flags.h"
 #include "tools/commands/lifetimes_csv.h"
 #include "tools/commands/plan_memory.h"
+#include "tools/commands/step_peak.h"
 
 namespace weft::tools {
 namespace {
@@ -27,6 +32,7 @@ constexpr int64_t kDefaultEffort = 2'000'000'000;  // some seconds, if the optim
 const std::vector<Flag>& memoryFlags() {
   static const std::vector<Flag> flags{
       {"json", Flag::kSwitch, "print JSON; for lifetimes with the offset of every buffer"},
+      {"machine", Flag::kOptional, "plans only: file with figures of the machine, for the price of advice"},
       {"alignment", Flag::kOptional, "lifetimes only: round sizes and offsets up to a multiple of N (1)"},
       {"effort", Flag::kOptional, "lifetimes only: steps the search for a better packing may take (2000000000)"},
   };
@@ -105,11 +111,46 @@ bool isPacked(const plan::Region& region) {
   return region.memory() == plan::ACTIVATION || region.memory() == plan::TRANSIENT;
 }
 
+// From which function to which a ring's activations live: "forward.0 to weight_grad.0".
+std::string ringLife(const plan::Plan& plan, const std::set<uint32_t>& functions) {
+  const auto name = [&](uint32_t index) { return plan.functions(static_cast<int>(index)).name(); };
+  return functions.empty() ? "" : absl::StrCat(name(*functions.begin()), " to ", name(*functions.rbegin()));
+}
+
+Json demandJson(const Demand& demand) {
+  return {{"function", demand.function}, {"operator", demand.name}, {"source", demand.source},
+          {"bytes", demand.bytes},       {"own", demand.own},       {"otherwise", demand.otherwise}};
+}
+
+std::string placeText(const Demand& demand) {
+  return absl::StrCat(demand.name, " in @", demand.function, demand.source.empty() ? "" : ", " + demand.source);
+}
+
+// What one operator costs the rank beyond all others: to know where a smaller one would help, and how much at most.
+void printDemands(const plan::Plan& plan) {
+  const Demand transient = transientDemand(plan);
+  if (transient.bytes > 0) {
+    std::cout << "The peak of transients is at " << placeText(transient) << ", " << transient.own
+              << " bytes of it made there or read last; at any other operator " << transient.otherwise
+              << " are alive at most.\n";
+  }
+  const Demand workspace = workspaceDemand(plan);
+  if (workspace.bytes > 0) {
+    std::cout << "Scratch memory is reserved for " << placeText(workspace) << ": " << workspace.bytes
+              << " bytes; any other operator asks for " << workspace.otherwise << " at most.\n";
+  }
+}
+
 Json planJson(const plan::Plan& plan, const TransientPeak& peak) {
   Json out = {{"mesh", plan.mesh()}, {"peak_bytes_per_rank", plan.memory().peak_bytes()}};
   out["regions"] = Json::array();
+  std::map<uint32_t, std::set<uint32_t>> functions = ringFunctions(plan);
   for (const plan::Region& region : plan.memory().regions()) {
     Json entry = {{"memory", className(region.memory())}, {"bytes", region.bytes()}, {"slots", region.slots()}};
+    if (region.memory() == plan::ACTIVATION) {
+      entry["stage"] = region.stage();
+      entry["life"] = ringLife(plan, functions[region.ring()]);
+    }
     if (isPacked(region)) {
       entry["arena"] = region.bytes();
       entry["max_live"] = region.max_live();
@@ -132,20 +173,82 @@ Json planJson(const plan::Plan& plan, const TransientPeak& peak) {
                                                 {"first", tensor.first},
                                                 {"last", tensor.last}});
   }
+  const StepPeak step = stepPeak(plan);
+  out["step_peak"] = {{"function", step.function}, {"piece", step.piece}, {"operator", step.name},
+                      {"source", step.source},     {"bytes", step.bytes}, {"alive", step.tensors.size()}};
+  out["step_peak"]["tensors"] = Json::array();
+  for (size_t i = 0; i < std::min(step.tensors.size(), kShownTensors); ++i) {
+    const StepTensor& tensor = step.tensors[i];
+    out["step_peak"]["tensors"].push_back({{"name", tensor.name},
+                                           {"source", tensor.source},
+                                           {"shape", tensor.shape},
+                                           {"bytes", tensor.bytes},
+                                           {"memory", tensor.memory},
+                                           {"pieces", tensor.pieces}});
+  }
+  out["transient_demand"] = demandJson(transientDemand(plan));
+  out["workspace_demand"] = demandJson(workspaceDemand(plan));
   return out;
+}
+
+Json adviceJson(const std::vector<MemoryAdvice>& advice) {
+  Json out = Json::array();
+  for (const MemoryAdvice& line : advice) {
+    out.push_back({{"kind", line.kind},
+                   {"set", line.set},
+                   {"saved_bytes", line.savedBytes},
+                   {"peak_bytes_per_rank", line.peakBytes},
+                   {"time_factor", line.timeFactor},
+                   {"basis", line.basis}});
+  }
+  return out;
+}
+
+void printAdvice(const plan::Plan& plan, const std::vector<MemoryAdvice>& advice) {
+  if (advice.empty()) {
+    std::cout << "\nNothing that is computed here lowers the peak of " << plan.memory().peak_bytes() << " bytes.\n";
+    return;
+  }
+  std::cout << "\nWhat would lower the peak of " << plan.memory().peak_bytes()
+            << " bytes on the fullest rank (predicted; lines of --recompute hold the ones above, all others stand "
+               "alone):\n";
+  std::vector<std::vector<std::string>> rows{{"saved bytes", "step time", "set", "basis"}};
+  std::vector<std::string> notes;
+  for (const MemoryAdvice& line : advice) {
+    auto note = std::find(notes.begin(), notes.end(), line.basis);
+    note = note == notes.end() ? notes.insert(note, line.basis) : note;
+    rows.push_back({std::to_string(line.savedBytes), absl::StrFormat("x %.3f", line.timeFactor), line.set,
+                    absl::StrCat("(", note - notes.begin() + 1, ")")});
+  }
+  std::cout << table(rows);
+  for (size_t i = 0; i < notes.size(); ++i) {
+    std::cout << "(" << i + 1 << ") " << notes[i] << "\n";
+  }
+}
+
+absl::StatusOr<Machine> machineFlag(const Flags& flags) {
+  if (!flags.has("machine")) {
+    return Machine();
+  }
+  WEFT_ASSIGN_OR_RETURN(const std::string text, readText(flags.text("machine")));
+  return Machine::parse(text);
 }
 
 void printRegions(const plan::Plan& plan) {
   std::vector<std::vector<std::string>> rows{{"memory per rank", "bytes", "max-live", "certificate"}};
+  std::map<uint32_t, std::set<uint32_t>> functions = ringFunctions(plan);
   for (const plan::Region& region : plan.memory().regions()) {
+    const std::string life = region.memory() == plan::ACTIVATION ? ringLife(plan, functions[region.ring()]) : "";
     const std::string slots = region.slots() > 1 ? absl::StrCat(" x ", region.slots(), " slots") : "";
-    rows.push_back({className(region.memory()) + slots, std::to_string(region.bytes() * region.slots())});
+    rows.push_back({absl::StrCat(className(region.memory()), life.empty() ? "" : " ", life, slots),
+                    std::to_string(region.bytes() * region.slots())});
     if (isPacked(region)) {
       rows.back().push_back(std::to_string(region.max_live()));
       rows.back().push_back(provedText(region.bytes(), region.lower_bound()));
     }
   }
-  rows.push_back({"peak", std::to_string(plan.memory().peak_bytes())});
+  rows.push_back({"peak", std::to_string(plan.memory().peak_bytes()),
+                  std::to_string(stepPeak(plan).bytes) + " in the whole step"});
   std::cout << "mesh " << plan.mesh() << ", " << plan.ranks() << " ranks\n" << table(rows);
 }
 
@@ -167,6 +270,24 @@ void printPeak(const TransientPeak& peak) {
   std::cout << table(rows);
 }
 
+void printStepPeak(const plan::Plan& plan) {
+  const StepPeak peak = stepPeak(plan);
+  if (peak.tensors.empty()) {
+    return;
+  }
+  std::cout << "\nMost of the step is alive in @" << peak.function << " of piece " << peak.piece << " at " << peak.name
+            << (peak.source.empty() ? "" : " (" + peak.source + ")") << ": " << peak.bytes << " bytes"
+            << (peak.tensors.size() > kShownTensors ? ", the largest tensors:" : ":") << "\n";
+  std::vector<std::vector<std::string>> rows{{"bytes", "tensor", "shape", "memory", "source"}};
+  for (size_t i = 0; i < std::min(peak.tensors.size(), kShownTensors); ++i) {
+    const StepTensor& tensor = peak.tensors[i];
+    rows.push_back({std::to_string(tensor.bytes), tensor.name, tensor.shape,
+                    tensor.pieces > 1 ? absl::StrCat(tensor.memory, " of ", tensor.pieces, " pieces") : tensor.memory,
+                    tensor.source});
+  }
+  std::cout << table(rows);
+}
+
 absl::Status showPlan(const std::string& path, const std::string& bytes, const Flags& flags) {
   for (const std::string name : {"alignment", "effort"}) {
     if (flags.has(name)) {
@@ -174,7 +295,13 @@ absl::Status showPlan(const std::string& path, const std::string& bytes, const F
     }
   }
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, parsePlan(bytes, path));
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineFlag(flags));
   const std::vector<const plan::Plan*> blocks = blocksOf(plan);
+  // A plan without decisions (written by hand) can be shown all the same.
+  std::vector<MemoryAdvice> advice;
+  if (!plan.decisions().empty()) {
+    WEFT_ASSIGN_OR_RETURN(advice, adviseMemory(plan, machine));
+  }
   if (flags.has("json")) {
     Json out = planJson(*blocks[0], transientPeak(*blocks[0]));
     if (blocks.size() > 1) {
@@ -183,14 +310,18 @@ absl::Status showPlan(const std::string& path, const std::string& bytes, const F
         out["blocks"].push_back(planJson(*block, transientPeak(*block)));
       }
     }
+    out["advice"] = adviceJson(advice);
     std::cout << out.dump(1) << "\n";
     return absl::OkStatus();
   }
   for (size_t b = 0; b < blocks.size(); ++b) {
     std::cout << (blocks.size() > 1 ? absl::StrCat(b > 0 ? "\n" : "", "Block ", b, " of ", plan.mesh(), ", ") : "");
     printRegions(*blocks[b]);
+    printStepPeak(*blocks[b]);
     printPeak(transientPeak(*blocks[b]));
+    printDemands(*blocks[b]);
   }
+  printAdvice(plan, advice);
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "passes/plan/pack.h"
+#include "runtime/exec/instruction_spec.h"
 #include "runtime/plan/plan_file.h"
 
 namespace weft::tools {
@@ -65,20 +66,24 @@ std::vector<LiveTensor> transientsOf(const plan::Plan& plan, const plan::Functio
   return list;
 }
 
+// Bytes alive at each instruction.
+std::vector<int64_t> liveBytes(const std::vector<LiveTensor>& tensors, int instructions) {
+  std::vector<int64_t> live(instructions + 1, 0);
+  for (const LiveTensor& tensor : tensors) {
+    live[tensor.first] += tensor.bytes;
+    live[tensor.last + 1] -= tensor.bytes;
+  }
+  for (int at = 1; at <= instructions; ++at) {
+    live[at] += live[at - 1];
+  }
+  return live;
+}
+
 // The first instruction at which most is alive, and how much.
 std::pair<int, int64_t> fullest(const std::vector<LiveTensor>& tensors, int instructions) {
-  std::vector<int64_t> change(instructions + 1, 0);
-  for (const LiveTensor& tensor : tensors) {
-    change[tensor.first] += tensor.bytes;
-    change[tensor.last + 1] -= tensor.bytes;
-  }
-  std::pair<int, int64_t> best{0, 0};
-  int64_t live = 0;
-  for (int at = 0; at < instructions; ++at) {
-    live += change[at];
-    best = live > best.second ? std::pair{at, live} : best;
-  }
-  return best;
+  const std::vector<int64_t> live = liveBytes(tensors, instructions);
+  const auto most = std::max_element(live.begin(), live.end());
+  return {static_cast<int>(most - live.begin()), *most};
 }
 
 }  // namespace
@@ -100,6 +105,37 @@ TransientPeak transientPeak(const plan::Plan& plan) {
     peak = {function.name(), at, instruction.label(), sourceOf(plan, instruction), bytes, std::move(tensors)};
   }
   return peak;
+}
+
+Demand transientDemand(const plan::Plan& plan) {
+  const TransientPeak peak = transientPeak(plan);
+  Demand demand{peak.function, peak.name, peak.source, peak.bytes, 0, 0};
+  for (const LiveTensor& tensor : peak.tensors) {
+    demand.own += tensor.first == peak.instruction || tensor.last == peak.instruction ? tensor.bytes : 0;
+  }
+  for (const plan::Function& function : plan.functions()) {
+    const std::vector<int64_t> live = liveBytes(transientsOf(plan, function), function.instructions_size());
+    for (int at = 0; at < function.instructions_size(); ++at) {
+      const bool here = function.name() == peak.function && at == peak.instruction;
+      demand.otherwise = here ? demand.otherwise : std::max(demand.otherwise, live[at]);
+    }
+  }
+  return demand;
+}
+
+Demand workspaceDemand(const plan::Plan& plan) {
+  Demand demand;
+  for (const plan::Function& function : plan.functions()) {
+    for (const plan::Instruction& instruction : function.instructions()) {
+      const int64_t bytes = instruction.kernel().empty() ? 0 : workspaceBound(specOf(plan, instruction));
+      if (bytes > demand.bytes) {
+        demand = {function.name(), instruction.label(), sourceOf(plan, instruction), bytes, bytes, demand.bytes};
+      } else {
+        demand.otherwise = std::max(demand.otherwise, bytes);
+      }
+    }
+  }
+  return demand;
 }
 
 }  // namespace weft::tools

@@ -30,4 +30,19 @@ struct TransientPeak {
 // Of a plan without transient memory: no function, no tensors.
 TransientPeak transientPeak(const plan::Plan& plan);
 
+// An instruction that asks for much memory while it runs, and how little would be needed without it.
+struct Demand {
+  std::string function;
+  std::string name;  // of the operator
+  std::string source;
+  int64_t bytes = 0;      // of the region at this instruction
+  int64_t own = 0;        // of these the instruction's own operands and results; of scratch memory all
+  int64_t otherwise = 0;  // the most at any other instruction
+};
+
+// The instruction at the transient peak.
+Demand transientDemand(const plan::Plan& plan);
+// The one with most scratch memory; no function if none needs any.
+Demand workspaceDemand(const plan::Plan& plan);
+
 }  // namespace weft::tools

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include "ir/dist/dist.h"
@@ -96,23 +97,27 @@ class PlanSide {
  public:
   explicit PlanSide(const plan::Plan& plan) : plan_(plan) {
     for (const plan::Region& region : plan.memory().regions()) {
-      memory_[region.memory()].assign(region.bytes(), {poison(), 0});
+      slots_[{region.memory(), region.ring()}] = region.slots();
+      for (int64_t slot = 0; slot < region.slots(); ++slot) {
+        memory_[{region.memory(), region.ring(), slot}].assign(region.bytes(), {poison(), 0});
+      }
     }
     for (const plan::Buffer& buffer : plan.buffers()) {
       if (!buffer.data().empty()) {
-        write(buffer, tokenOf(buffer.data()));
+        write(buffer, tokenOf(buffer.data()), 0);
       }
     }
   }
 
-  void write(const plan::Buffer& buffer, Token token) {
+  void write(const plan::Buffer& buffer, Token token, int64_t piece) {
+    std::vector<Byte>& bytes = bytesFor(buffer, piece);
     for (int64_t i = 0; i < buffer.bytes(); ++i) {
-      memory_[buffer.memory()][buffer.offset() + i] = {token, i};
+      bytes[buffer.offset() + i] = {token, i};
     }
   }
 
-  Token read(const plan::Buffer& buffer) {
-    const std::vector<Byte>& bytes = memory_[buffer.memory()];
+  Token read(const plan::Buffer& buffer, int64_t piece) {
+    const std::vector<Byte>& bytes = bytesFor(buffer, piece);
     const Token token = bytes[buffer.offset()].token;
     for (int64_t i = 0; i < buffer.bytes(); ++i) {
       if (bytes[buffer.offset() + i].token != token || bytes[buffer.offset() + i].place != i) {
@@ -134,6 +139,10 @@ class PlanSide {
     int64_t place;
   };
 
+  std::vector<Byte>& bytesFor(const plan::Buffer& buffer, int64_t piece) {
+    return memory_[{buffer.memory(), buffer.ring(), piece % slots_[{buffer.memory(), buffer.ring()}]}];
+  }
+
   Token poison() { return mix(tokenOf("poison"), ++poisoned_); }
   const plan::Buffer& buffer(const plan::Operand& operand) const {
     return plan_.buffers(static_cast<int>(operand.buffer()));
@@ -142,14 +151,14 @@ class PlanSide {
   void runInstruction(const plan::Instruction& instruction, int64_t piece) {
     std::vector<Token> inputs;
     for (const plan::Operand& operand : instruction.inputs()) {
-      inputs.push_back(read(buffer(operand)));
+      inputs.push_back(read(buffer(operand), piece));
     }
     std::vector<Token> outputs;
     for (int i = 0; i < instruction.outputs_size(); ++i) {
       outputs.push_back(result(instruction, i, inputs, piece));
     }
     for (int i = 0; i < instruction.outputs_size(); ++i) {
-      write(buffer(instruction.outputs(i)), outputs[i]);
+      write(buffer(instruction.outputs(i)), outputs[i], piece);
     }
   }
 
@@ -171,7 +180,8 @@ class PlanSide {
   }
 
   static bool overlap(const plan::Buffer& a, const plan::Buffer& b) {
-    return a.memory() == b.memory() && a.offset() < b.offset() + b.bytes() && b.offset() < a.offset() + a.bytes();
+    return a.memory() == b.memory() && a.ring() == b.ring() && a.offset() < b.offset() + b.bytes() &&
+           b.offset() < a.offset() + a.bytes();
   }
 
   bool writesSafely(const plan::Instruction& instruction, int index) const {
@@ -209,7 +219,8 @@ class PlanSide {
   }
 
   const plan::Plan& plan_;
-  std::map<int, std::vector<Byte>> memory_;
+  std::map<std::tuple<int, uint32_t, int64_t>, std::vector<Byte>> memory_;  // by class, ring, slot
+  std::map<std::pair<int, uint32_t>, int64_t> slots_;
   int64_t poisoned_ = 0;
 };
 
@@ -236,12 +247,12 @@ std::string compareMemory(mlir::ModuleOp module, const plan::Plan& plan, int ste
     for (const plan::NamedTensor& tensor : plan.tensors()) {
       if (tensor.kind() == plan::TENSOR_INPUT) {
         program.names[valueOf[tensor.name()]] = inputToken(tensor.name(), step);
-        memory.write(plan.buffers(static_cast<int>(tensor.buffer())), inputToken(tensor.name(), step));
+        memory.write(plan.buffers(static_cast<int>(tensor.buffer())), inputToken(tensor.name(), step), 0);
       }
     }
     run(plan.schedules(0).step());
     for (const plan::NamedTensor& tensor : plan.tensors()) {
-      if (memory.read(plan.buffers(static_cast<int>(tensor.buffer()))) != program.names[valueOf[tensor.name()]]) {
+      if (memory.read(plan.buffers(static_cast<int>(tensor.buffer())), 0) != program.names[valueOf[tensor.name()]]) {
         return "'" + tensor.name() + "' differs after step " + std::to_string(step);
       }
     }

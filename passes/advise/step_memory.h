@@ -1,0 +1,33 @@
+// What a modelled step would need: bytes of one rank of each block, and seconds of the step.
+//
+// Regions are computed as the planner does, but taken as large as what is alive at once in them: packing seldom needs
+// more. Compare two results of this model; do not take one for the bytes of a plan.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ir/layout/machine.h"
+#include "passes/advise/step_model.h"
+#include "passes/support/decisions.h"
+
+namespace weft::advise {
+
+// How the pieces of a step run.
+struct Running {
+  ScheduleDecision schedule;
+  int64_t pieces = 1;
+  int64_t parts = 1;  // into which each piece of the plan is cut; `pieces` counts the parts
+};
+
+struct StepNeeds {
+  std::vector<int64_t> bytes;  // of each block: activations, transients and mailboxes
+  double seconds = 0;
+};
+
+// Errors: a schedule that does not serve the numbers.
+absl::StatusOr<StepNeeds> needsOf(const std::vector<BlockModel>& blocks, const Running& running,
+                                  const Machine& machine);
+
+}  // namespace weft::advise

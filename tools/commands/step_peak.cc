@@ -1,0 +1,153 @@
+#include "tools/commands/step_peak.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "passes/plan/pack.h"
+#include "runtime/plan/plan_file.h"
+
+namespace weft::tools {
+namespace {
+
+// A storage of a call (transients: number of the call; activations: of the piece; else 0).
+using Key = std::tuple<plan::MemoryClass, int64_t, bool, uint32_t>;
+
+struct Life {
+  int64_t first = 0;
+  int64_t last = 0;
+  int64_t bytes = 0;
+  uint32_t buffer = 0;
+  const plan::Instruction* maker = nullptr;
+};
+
+struct Moment {
+  const plan::Function* function = nullptr;
+  const plan::Instruction* instruction = nullptr;
+  int64_t piece = 0;
+};
+
+std::string sourceOf(const plan::Plan& plan, const plan::Instruction& instruction) {
+  const auto index = static_cast<int>(instruction.location());
+  const bool known = index < plan.locations_size() && !plan.locations(index).file().empty();
+  return known ? absl::StrCat(plan.locations(index).file(), ":", plan.locations(index).line()) : "";
+}
+
+bool stays(plan::MemoryClass memory) {
+  return memory != plan::ACTIVATION && memory != plan::TRANSIENT;
+}
+
+class Walk {
+ public:
+  explicit Walk(const plan::Plan& plan) : plan_(plan) {}
+
+  void run() {
+    if (plan_.schedules_size() == 0) {
+      return;
+    }
+    for (const plan::Action& action : plan_.schedules(0).step()) {
+      const plan::Function& function = plan_.functions(static_cast<int>(action.function()));
+      for (const plan::Instruction& instruction : function.instructions()) {
+        visit(instruction, action.piece());
+        moments_.push_back({&function, &instruction, action.piece()});
+      }
+      ++call_;
+    }
+  }
+
+  StepPeak peak() const {
+    std::vector<int64_t> live(moments_.size() + 1, 0);
+    for (const auto& [key, life] : lives_) {
+      if (!stays(std::get<0>(key))) {
+        live[life.first] += life.bytes;
+        live[life.last + 1] -= life.bytes;
+      }
+    }
+    for (size_t at = 1; at < live.size(); ++at) {
+      live[at] += live[at - 1];
+    }
+    const auto most = std::max_element(live.begin(), live.end());
+    StepPeak peak;
+    peak.bytes = *most;
+    for (const plan::Region& region : plan_.memory().regions()) {
+      peak.bytes += stays(region.memory()) ? region.bytes() : 0;
+    }
+    const int64_t when = most - live.begin();
+    if (when < static_cast<int64_t>(moments_.size())) {
+      const Moment& moment = moments_[when];
+      peak.function = moment.function->name();
+      peak.piece = moment.piece;
+      peak.name = moment.instruction->label();
+      peak.source = sourceOf(plan_, *moment.instruction);
+    }
+    list(when, peak.tensors);
+    return peak;
+  }
+
+ private:
+  void visit(const plan::Instruction& instruction, int64_t piece) {
+    for (const auto* operands : {&instruction.inputs(), &instruction.outputs()}) {
+      for (const plan::Operand& operand : *operands) {
+        touch(operand.buffer(), instruction, piece);
+      }
+    }
+  }
+
+  void touch(uint32_t index, const plan::Instruction& instruction, int64_t piece) {
+    const plan::Buffer& buffer = plan_.buffers(static_cast<int>(index));
+    const int64_t of = stays(buffer.memory()) ? 0 : buffer.memory() == plan::ACTIVATION ? piece : call_;
+    const Key key = {buffer.memory(), of, buffer.storage() > 0, buffer.storage() > 0 ? buffer.storage() : index};
+    const auto now = static_cast<int64_t>(moments_.size());
+    Life& life = lives_.try_emplace(key, Life{now, now, 0, index, &instruction}).first->second;
+    life.last = now;
+    life.bytes = std::max(life.bytes, alignUp(buffer.bytes()));
+  }
+
+  void list(int64_t when, std::vector<StepTensor>& tensors) const {
+    std::map<std::tuple<plan::MemoryClass, bool, uint32_t>, StepTensor> alive;  // a storage for all its pieces
+    for (const auto& [key, life] : lives_) {
+      if (!stays(std::get<0>(key)) && (life.first > when || life.last < when)) {
+        continue;
+      }
+      StepTensor& tensor = alive[{std::get<0>(key), std::get<2>(key), std::get<3>(key)}];
+      if (tensor.pieces == 0) {
+        describe(life, tensor);
+      }
+      tensor.bytes += life.bytes;
+      ++tensor.pieces;
+    }
+    for (auto& [key, tensor] : alive) {
+      tensors.push_back(std::move(tensor));
+    }
+    std::stable_sort(tensors.begin(), tensors.end(),
+                     [](const StepTensor& a, const StepTensor& b) { return a.bytes > b.bytes; });
+  }
+
+  void describe(const Life& life, StepTensor& tensor) const {
+    const plan::Buffer& buffer = plan_.buffers(static_cast<int>(life.buffer));
+    tensor.memory = plan::MemoryClass_Name(buffer.memory());
+    std::transform(tensor.memory.begin(), tensor.memory.end(), tensor.memory.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
+    tensor.name = buffer.label().empty() ? life.maker->label() : buffer.label();
+    tensor.source = sourceOf(plan_, *life.maker);
+    tensor.shape = absl::StrCat(dtypeName(dtypeOf(buffer.type())), "[", absl::StrJoin(buffer.shape(), ","), "]");
+  }
+
+  const plan::Plan& plan_;
+  std::map<Key, Life> lives_;
+  std::vector<Moment> moments_;
+  int64_t call_ = 0;
+};
+
+}  // namespace
+
+StepPeak stepPeak(const plan::Plan& plan) {
+  Walk walk(plan);
+  walk.run();
+  return walk.peak();
+}
+
+}  // namespace weft::tools

@@ -1,0 +1,36 @@
+// The moment of a step at which a rank has most memory in use, and what is alive then.
+//
+// The step is walked through, call by call and instruction by instruction: an activation is alive from the first to the
+// last instruction that touches it for its piece, a transient within its call, all other regions all the time. What is
+// alive bounds the planned bytes from below: no arrangement of the same step needs less.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/plan/plan.pb.h"
+
+namespace weft::tools {
+
+struct StepTensor {
+  std::string memory;  // "activation", ...
+  std::string name;
+  std::string source;  // file:line of the operator that makes it, or first reads it
+  std::string shape;
+  int64_t bytes = 0;   // together
+  int64_t pieces = 0;  // alive at once, of activations; else 1
+};
+
+struct StepPeak {
+  std::string function;
+  int64_t piece = 0;
+  std::string name;  // of the instruction
+  std::string source;
+  int64_t bytes = 0;                // alive
+  std::vector<StepTensor> tensors;  // the largest first
+};
+
+// Of rank 0; `plan` must be valid and of one block. A plan without a step: all that stays, no function.
+StepPeak stepPeak(const plan::Plan& plan);
+
+}  // namespace weft::tools
