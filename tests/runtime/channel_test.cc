@@ -19,13 +19,16 @@ constexpr int64_t kCapacity = 3;
 
 class ChannelTest : public testing::Test {
  protected:
-  absl::Status send(int64_t value, milliseconds timeout = milliseconds(0)) { return channel_.send(&value, timeout); }
+  absl::Status send(int64_t value, milliseconds timeout = milliseconds(0)) {
+    return channel_.send(sender_, &value, timeout);
+  }
   absl::Status receive(int64_t* value, milliseconds timeout = milliseconds(0)) {
     return channel_.receive(value, timeout);
   }
 
   std::vector<char> mailbox_ = std::vector<char>(kCapacity * sizeof(int64_t));
   Channel channel_{mailbox_.data(), sizeof(int64_t), kCapacity};
+  size_t sender_ = channel_.addSender(BoxCopy(sizeof(int64_t)));
 };
 
 TEST_F(ChannelTest, MessagesArriveInOrder) {
