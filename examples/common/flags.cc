@@ -103,6 +103,7 @@ void Flags::printHelp(const std::string& program) const {
 void CommonFlags::addTo(Flags& flags) {
   flags.integer("devices", &devices, "ranks, where no mesh is given");
   flags.text("mesh", &mesh, "mesh with named axes, as dp=2,tp=2");
+  flags.text("stage-meshes", &stageMeshes, "a mesh for each block of pipeline stages, as 'dp=2,tp=2;dp=4'");
   flags.integer("zero", &zero, "ZeRO level 0, 1, 2 or 3");
   flags.integer("micro", &micro, "micro-batches of one step");
   flags.text("schedule", &schedule, "order of the micro-batches on pipeline stages: auto, 1f1b, zb_h1, ...");
@@ -124,6 +125,7 @@ void CommonFlags::addTo(Flags& flags) {
 CompileOptions CommonFlags::options() const {
   CompileOptions options;
   options.mesh = mesh;
+  options.stageMeshes = stageMeshes;
   options.devices = devices;
   options.micro = micro;
   options.zero = static_cast<int>(zero);

@@ -38,12 +38,14 @@ class Flags {
   std::map<std::string, Flag> flags_;
 };
 
-// --devices --mesh --zero --micro --schedule --schedule-file --virtual --memory-limit --recompute --regather --dump-dir
+// --devices --mesh --stage-meshes --zero --micro --schedule --schedule-file --virtual --memory-limit --recompute
+// --regather --dump-dir
 // --plan-only
 // --steps --init --save --seed --threads --trace
 struct CommonFlags {
   int64_t devices = 1;
   std::string mesh;
+  std::string stageMeshes;
   int64_t zero = 0;
   int64_t micro = 1;
   bool regather = false;

@@ -56,7 +56,9 @@ struct CompileOptions {
   // "dp=2,tp=2"; "4" or empty with devices = 4: no named axes, only the line of ranks. With pipeline stages
   // (Graph::stage) the mesh of one stage: each stage has as many ranks of its own.
   std::string mesh;
-  int64_t devices = 1;              // used where `mesh` is empty
+  // Instead of `mesh`: one for each block of ranks that owns pipeline stages, "dp=2,tp=2;dp=4"; of any shape and size.
+  std::string stageMeshes;
+  int64_t devices = 1;              // used where `mesh` is empty; with stageMeshes 1 or the ranks of all together
   int64_t micro = 1;                // micro-batches of one step
   int zero = 0;                     // ZeRO level 0..3
   Fill fill = Fill::kDataParallel;  // what strategies and propagation leave open
@@ -76,7 +78,8 @@ struct CompileOptions {
   double clipNorm = 0;           // global gradient norm; 0 = no clipping
   int64_t seed = 0;              // of initial values
   bool gradientOutputs = false;  // outputs "grad.<parameter>", before clipping
-  // Layouts by parameter-name pattern ('*' and '?'), the first match counts: {"*.qkv.weight", "[{},{},{tp}]"}.
+  // Layouts by parameter-name pattern ('*' and '?'), the first match counts: {"*.qkv.weight", "[{},{},{tp}]"}. With
+  // stageMeshes a text may have one layout for each block: "[{dp},{}];[{},{}]".
   std::vector<std::pair<std::string, std::string>> layouts;
   std::string dumpDir;    // numbered IR files of every state and phase
   std::string decisions;  // a saved record to realise instead of deciding

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/stage/assign_stages.h"
 #include "passes/stage/passes.h"
+#include "passes/support/module_meshes.h"
 #include "passes/support/program.h"
 
 namespace weft {
@@ -33,7 +34,7 @@ bool matches(Operation* op, const std::string& pattern) {
 // Makes copies of marked forward operators in the backward pass.
 class Recomputer {
  public:
-  Recomputer(func::FuncOp step, Mesh mesh) : step_(step), mesh_(std::move(mesh)) {}
+  Recomputer(func::FuncOp step, StageMeshes meshes) : step_(step), meshes_(std::move(meshes)) {}
 
   void run() {
     for (Operation& op : llvm::make_early_inc_range(step_.getBody().front().without_terminator())) {
@@ -88,14 +89,14 @@ class Recomputer {
   bool pendsOverTime(Operation* op) {
     return llvm::any_of(op->getResultTypes(), [&](Type type) {
       auto attr = dyn_cast_or_null<ir::dist::LayoutAttr>(cast<RankedTensorType>(type).getEncoding());
-      absl::StatusOr<Layout> layout = Layout::parse(attr ? attr.getText().str() : "", mesh_);
+      absl::StatusOr<Layout> layout = Layout::parse(attr ? attr.getText().str() : "", meshes_.of(op));
       return layout.ok() &&
              llvm::any_of(layout->partial(), [](const Partial& sum) { return sum.axis.kind == AxisKind::kTime; });
     });
   }
 
   func::FuncOp step_;
-  Mesh mesh_;
+  StageMeshes meshes_;
   llvm::DenseMap<std::pair<Operation*, int64_t>, Operation*> copies_;
 };
 
@@ -108,12 +109,12 @@ class RecomputePass : public PassWrapper<RecomputePass, OperationPass<ModuleOp>>
   }
 
   void runOnOperation() override {
-    FailureOr<Mesh> mesh = meshOf(getOperation());
+    FailureOr<StageMeshes> meshes = stageMeshesOf(getOperation());
     func::FuncOp step = stepFunction(getOperation());
-    if (failed(mesh) || !step) {
+    if (failed(meshes) || !step) {
       return signalPassFailure();
     }
-    Recomputer(step, *mesh).run();
+    Recomputer(step, *std::move(meshes)).run();
   }
 };
 

@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "ir/layout/layout.h"
+#include "passes/support/stage_meshes.h"
 
 namespace weft {
 
@@ -41,6 +42,10 @@ struct ArgumentDecision {
   // (passes/decide/gathers.h); "" where nothing is to be gathered.
   std::string gather = {};
   std::string origin;
+  // Where blocks have different meshes: the stage on whose mesh `layout` is read, and the layouts on the other meshes
+  // that read the argument, by number of the mesh.
+  int64_t stage = 0;
+  std::map<int64_t, Layout> elsewhere = {};
 };
 
 // A change of the program itself that the layouts ask for: operator `id` is replaced by its expansion, or what its
@@ -62,9 +67,11 @@ struct ScheduleDecision {
 };
 
 struct Decisions {
-  Mesh mesh;         // with the time axis
+  Mesh mesh;         // with the time axis; the first block's where they differ
   int64_t zero = 0;  // ZeRO level
   ScheduleDecision schedule;
+  std::vector<Mesh> stageMeshes;            // of each block, where they differ; else empty
+  int64_t segments = 0;                     // of the batch, where meshes differ (docs/sharding.md); else 0
   bool regather = false;                    // activations gathered for forward are gathered again in backward
   std::vector<Rewrite> rewrites;            // in the order in which they are made
   std::vector<ArgumentDecision> arguments;  // in the order of @step
@@ -72,6 +79,7 @@ struct Decisions {
   std::vector<std::string> conflicts;       // what propagation had to choose between, for people
 
   const OperatorDecision* find(int64_t id) const;
+  StageMeshes meshes() const;
 };
 
 // Axes over which the batch is split when nobody says otherwise, and ZeRO divides: the axis named dp, or the whole line

@@ -192,7 +192,13 @@ struct Executor::Impl {
     channels.abort();
   }
 
-  const Block& blockOf(int64_t rank) const { return *blocks[blocks.size() == 1 ? 0 : rank / blocks[0]->plan.ranks()]; }
+  const Block& blockOf(int64_t rank) const {
+    size_t block = 0;
+    while (block + 1 < blocks.size() && rank >= blocks[block + 1]->firstRank) {
+      ++block;
+    }
+    return *blocks[block];
+  }
 
   absl::Status perform(int64_t rank, Work mine) {
     const Block& block = blockOf(rank);
@@ -237,7 +243,8 @@ struct Executor::Impl {
       blocks.push_back(std::make_unique<Block>(plan, 0, inproc));
     }
     for (const plan::Plan& block : plan.blocks()) {
-      blocks.push_back(std::make_unique<Block>(block, static_cast<int64_t>(blocks.size()) * block.ranks(), inproc));
+      const int64_t before = blocks.empty() ? 0 : blocks.back()->firstRank + blocks.back()->plan.ranks();
+      blocks.push_back(std::make_unique<Block>(block, before, inproc));
     }
     const std::unique_ptr<Device> device = cpuDevice();
     for (const auto& block : blocks) {
@@ -248,23 +255,58 @@ struct Executor::Impl {
         const RankSurroundings around = {communicators.back().get(), &channels, block->firstRank, options.timeout};
         ranks.push_back(std::make_unique<Rank>(block->plan, rank, around, options.profile));
         WEFT_RETURN_IF_ERROR(ranks.back()->memory().allocate(*device, *options.store));
-        addChannels(*block, rank);
       }
     }
+    addChannels();
     return absl::OkStatus();
   }
 
-  // The receivers own the mailboxes.
-  void addChannels(const Block& block, int64_t rank) {
+  void addChannels() {
+    std::map<uint32_t, const plan::Buffer*> sent;  // what goes into each channel
+    for (const auto& block : blocks) {
+      forTransfers(*block, [&](const plan::Instruction& instruction) {
+        if (instruction.transfer().send()) {
+          sent[instruction.transfer().channel()] =
+              &block->plan.buffers(static_cast<int>(instruction.inputs(0).buffer()));
+        }
+      });
+    }
+    for (const auto& block : blocks) {
+      forTransfers(*block, [&](const plan::Instruction& instruction) {
+        if (!instruction.transfer().send()) {
+          addChannel(*block, instruction, *sent.at(instruction.transfer().channel()));
+        }
+      });
+    }
+  }
+
+  template <typename Visit>
+  static void forTransfers(const Block& block, const Visit& visit) {
     for (const plan::Function& function : block.plan.functions()) {
       for (const plan::Instruction& instruction : function.instructions()) {
-        if (instruction.has_transfer() && !instruction.transfer().send()) {
-          const plan::Transfer& transfer = instruction.transfer();
-          const int64_t bytes = block.plan.buffers(static_cast<int>(instruction.outputs(0).buffer())).bytes();
-          char* const mailbox = ranks[block.firstRank + rank]->memory().buffer(transfer.mailbox());
-          channels.add(transfer.channel(), rank, std::make_unique<Channel>(mailbox, bytes, transfer.capacity()));
+        if (instruction.has_transfer()) {
+          visit(instruction);
         }
       }
+    }
+  }
+
+  // The receivers own the mailboxes; a message there lies as the receiver's tensor.
+  void addChannel(const Block& block, const plan::Instruction& receive, const plan::Buffer& sent) {
+    const plan::Transfer& transfer = receive.transfer();
+    const plan::Buffer& output = block.plan.buffers(static_cast<int>(receive.outputs(0).buffer()));
+    for (int64_t rank = 0; rank < block.plan.ranks(); ++rank) {
+      char* const mailbox = ranks[block.firstRank + rank]->memory().buffer(transfer.mailbox());
+      channels.add(transfer.channel(), rank, std::make_unique<Channel>(mailbox, output.bytes(), transfer.capacity()));
+      if (transfer.parts_size() == 0) {
+        channels.connect(transfer.channel(), rank, rank, BoxCopy(output.bytes()));
+      }
+    }
+    const auto list = [](const auto& numbers) { return std::vector<int64_t>(numbers.begin(), numbers.end()); };
+    for (const plan::Transfer::Part& part : transfer.parts()) {
+      const Box box = {list(sent.shape()), list(output.shape()), list(part.source_offset()), list(part.target_offset()),
+                       list(part.size())};
+      channels.connect(transfer.channel(), part.source(), part.target(), BoxCopy(box, byteSize(dtypeOf(sent.type()))));
     }
   }
 

@@ -60,11 +60,15 @@ absl::Status Rank::prepareInstruction(const plan::Instruction& instruction, cons
     return absl::OkStatus();
   }
   if (instruction.has_transfer()) {
-    prepared.channel =
-        around_.channels == nullptr ? nullptr : around_.channels->find(instruction.transfer().channel(), rank_);
-    return prepared.channel != nullptr
-               ? absl::OkStatus()
-               : absl::InternalError(absl::StrCat("no channel ", instruction.transfer().channel()));
+    const plan::Transfer& transfer = instruction.transfer();
+    const Channels* const channels = around_.channels;
+    if (channels != nullptr && transfer.send()) {
+      prepared.outlets = channels->outlets(transfer.channel(), rank_);
+      return absl::OkStatus();
+    }
+    prepared.channel = channels == nullptr ? nullptr : channels->find(transfer.channel(), rank_);
+    return prepared.channel != nullptr ? absl::OkStatus()
+                                       : absl::InternalError(absl::StrCat("no channel ", transfer.channel()));
   }
   return prepareKernel(instruction, kernels, prepared);
 }
@@ -150,7 +154,7 @@ absl::Status Rank::runInstruction(Prepared& prepared, const plan::Action& action
   if (prepared.source->has_collective()) {
     return runCollective(prepared);
   }
-  if (prepared.channel != nullptr) {
+  if (prepared.source->has_transfer()) {
     return runTransfer(prepared);
   }
   for (size_t i = 0; i < prepared.scalars.size(); ++i) {
@@ -165,8 +169,13 @@ absl::Status Rank::runInstruction(Prepared& prepared, const plan::Action& action
 }
 
 absl::Status Rank::runTransfer(Prepared& prepared) {
-  return prepared.source->transfer().send() ? prepared.channel->send(prepared.inputPointers[0], around_.timeout)
-                                            : prepared.channel->receive(prepared.outputPointers[0], around_.timeout);
+  if (prepared.channel != nullptr) {
+    return prepared.channel->receive(prepared.outputPointers[0], around_.timeout);
+  }
+  for (const Outlet& outlet : prepared.outlets) {
+    WEFT_RETURN_IF_ERROR(outlet.channel->send(outlet.sender, prepared.inputPointers[0], around_.timeout));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Rank::runCollective(Prepared& prepared) {

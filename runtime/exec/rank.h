@@ -72,7 +72,8 @@ class Rank {
     std::vector<CollectiveTensor> tensors;
     std::vector<int64_t> group;
     int64_t permuteSource = -1;
-    Channel* channel = nullptr;
+    Channel* channel = nullptr;   // to receive from
+    std::vector<Outlet> outlets;  // to send to
   };
 
   absl::StatusOr<Place> place(const plan::Operand& operand) const;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -19,13 +20,16 @@ constexpr int64_t kCapacity = 3;
 
 class ChannelTest : public testing::Test {
  protected:
-  absl::Status send(int64_t value, milliseconds timeout = milliseconds(0)) { return channel_.send(&value, timeout); }
+  absl::Status send(int64_t value, milliseconds timeout = milliseconds(0)) {
+    return channel_.send(sender_, &value, timeout);
+  }
   absl::Status receive(int64_t* value, milliseconds timeout = milliseconds(0)) {
     return channel_.receive(value, timeout);
   }
 
   std::vector<char> mailbox_ = std::vector<char>(kCapacity * sizeof(int64_t));
   Channel channel_{mailbox_.data(), sizeof(int64_t), kCapacity};
+  size_t sender_ = channel_.addSender(BoxCopy(sizeof(int64_t)));
 };
 
 TEST_F(ChannelTest, MessagesArriveInOrder) {
@@ -89,6 +93,25 @@ TEST_F(ChannelTest, AbortWakesWhoWaits) {
   receiver.join();
   EXPECT_TRUE(absl::IsAborted(status));
   EXPECT_TRUE(absl::IsAborted(send(1)));
+}
+
+// A 2x4 message of two halves: left from one sender, right, out of a wider array, from the other.
+TEST(BoxChannelTest, AMessageIsThereWhenAllPartsAre) {
+  std::vector<char> mailbox(2 * 8 * sizeof(int32_t));
+  Channel channel(mailbox.data(), 8 * sizeof(int32_t), 2);
+  const size_t left = channel.addSender(BoxCopy({{2, 2}, {2, 4}, {0, 0}, {0, 0}, {2, 2}}, sizeof(int32_t)));
+  const size_t right = channel.addSender(BoxCopy({{3, 5}, {2, 4}, {1, 2}, {0, 2}, {2, 2}}, sizeof(int32_t)));
+  const std::vector<int32_t> small = {1, 2, 3, 4};
+  std::vector<int32_t> wide(15);
+  std::iota(wide.begin(), wide.end(), 10);
+  std::vector<int32_t> message(8);
+  ASSERT_TRUE(channel.send(left, small.data(), milliseconds(0)).ok());
+  ASSERT_TRUE(channel.send(left, small.data(), milliseconds(0)).ok());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(channel.receive(message.data(), milliseconds(5))));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(channel.send(left, small.data(), milliseconds(5))));  // full for this sender
+  ASSERT_TRUE(channel.send(right, wide.data(), milliseconds(0)).ok());
+  ASSERT_TRUE(channel.receive(message.data(), milliseconds(0)).ok());
+  EXPECT_EQ(message, (std::vector<int32_t>{1, 2, 17, 18, 3, 4, 22, 23}));
 }
 
 }  // namespace
