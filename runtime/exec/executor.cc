@@ -22,6 +22,8 @@
 namespace weft {
 namespace {
 
+constexpr size_t kMaxHostEvents = 20000;
+
 // Libraries that use OpenMP (oneDNN) run with this many threads on the calling thread. OpenMP is reached through the
 // dynamic linker: a runtime without it needs no setting.
 void setLibraryThreads(int threads) {
@@ -122,6 +124,7 @@ struct Executor::Impl {
   std::vector<std::unique_ptr<Rank>> ranks;
   std::vector<std::thread> threads;
   std::map<std::string, int> tensors;  // of the whole plan: index by name
+  std::vector<HostEvent> hostEvents;   // only with options.profile
 
   // Work is handed to all threads at once; they report when done.
   std::mutex mutex;
@@ -237,6 +240,16 @@ struct Executor::Impl {
     return error;
   }
 
+  absl::Status dispatchRecorded(Work what, const char* name) {
+    if (!options.profile || hostEvents.size() == kMaxHostEvents) {
+      return dispatch(what);
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    const absl::Status status = dispatch(what);
+    hostEvents.push_back({name, begin, std::chrono::steady_clock::now()});
+    return status;
+  }
+
   absl::Status allocate() {
     const InprocOptions inproc = {options.timeout};
     if (plan.blocks_size() == 0) {
@@ -332,6 +345,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::create(plan::Plan plan, cons
     impl->tensors[impl->plan.tensors(i).name()] = i;
   }
   WEFT_RETURN_IF_ERROR(impl->allocate());
+  impl->hostEvents.reserve(options.profile ? kMaxHostEvents : 0);
   impl->startThreads();
   WEFT_RETURN_IF_ERROR(impl->dispatch(Impl::Work::kPrepare));
   impl->kernels = nullptr;
@@ -342,10 +356,10 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::create(plan::Plan plan, cons
 }
 
 absl::Status Executor::runInit() {
-  return impl_->dispatch(Impl::Work::kInit);
+  return impl_->dispatchRecorded(Impl::Work::kInit, "init");
 }
 absl::Status Executor::runStep() {
-  return impl_->dispatch(Impl::Work::kStep);
+  return impl_->dispatchRecorded(Impl::Work::kStep, "step");
 }
 
 const plan::Plan& Executor::plan() const {
@@ -466,11 +480,30 @@ absl::StatusOr<double> Executor::readScalar(const std::string& name) const {
   }
 }
 
+namespace {
+
+absl::Status noProfile() {
+  return absl::FailedPreconditionError("nothing was recorded; create the executor with options.profile");
+}
+
+}  // namespace
+
 absl::Status Executor::writeTrace(const std::string& path) const {
+  return impl_->options.profile ? writeChromeTrace(impl_->ranks, impl_->hostEvents, path) : noProfile();
+}
+
+absl::StatusOr<std::vector<ExecutedAction>> Executor::executedActions(int64_t rank) const {
   if (!impl_->options.profile) {
-    return absl::FailedPreconditionError("no trace was recorded; create the executor with options.profile");
+    return noProfile();
   }
-  return writeChromeTrace(impl_->ranks, path);
+  if (rank < 0 || rank >= impl_->plan.ranks()) {
+    return absl::OutOfRangeError(absl::StrCat("no rank ", rank, " among ", impl_->plan.ranks()));
+  }
+  std::vector<ExecutedAction> executed;
+  for (const ActionEvent& event : impl_->ranks[rank]->profile().actions) {
+    executed.push_back({event.function->kind(), event.function->stage(), event.piece});
+  }
+  return executed;
 }
 
 }  // namespace weft

@@ -12,6 +12,9 @@ namespace {
 
 // Events kept for the trace; a step of a large model has a few thousand.
 constexpr size_t kMaxProfileEvents = 200000;
+constexpr size_t kMaxActionEvents = 20000;
+
+using Clock = std::chrono::steady_clock;
 
 Reduction reductionOf(plan::Reduction reduction) {
   return reduction == plan::MAX ? Reduction::kMax : reduction == plan::MIN ? Reduction::kMin : Reduction::kSum;
@@ -46,7 +49,8 @@ absl::Status Rank::prepare(const KernelRegistry& kernels) {
     }
   }
   if (profiling_) {
-    profile_.reserve(kMaxProfileEvents);
+    profile_.instructions.reserve(kMaxProfileEvents);
+    profile_.actions.reserve(kMaxActionEvents);
   }
   return absl::OkStatus();
 }
@@ -126,21 +130,31 @@ void Rank::prepareCollective(const plan::Instruction& instruction, Prepared& pre
 
 absl::Status Rank::run(const google::protobuf::RepeatedPtrField<plan::Action>& actions, bool init) {
   for (const plan::Action& action : actions) {
-    for (Prepared& prepared : functions_[action.function()]) {
-      if (init && prepared.writesSharedOnly) {
-        continue;
-      }
-      current_.store(prepared.source, std::memory_order_relaxed);
-      const auto begin = profiling_ ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
-      if (absl::Status status = runInstruction(prepared, action); !status.ok()) {
-        return located(status, *prepared.source);
-      }
-      if (profiling_ && profile_.size() < kMaxProfileEvents) {
-        profile_.push_back({prepared.source, action.piece(), begin, std::chrono::steady_clock::now()});
-      }
+    const Clock::time_point begin = profiling_ ? Clock::now() : Clock::time_point();
+    WEFT_RETURN_IF_ERROR(runAction(action, init));
+    if (profiling_ && profile_.actions.size() < kMaxActionEvents) {
+      const plan::Function& function = plan_.functions(static_cast<int>(action.function()));
+      profile_.actions.push_back({&function, action.piece(), begin, Clock::now()});
     }
   }
   current_.store(nullptr, std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+absl::Status Rank::runAction(const plan::Action& action, bool init) {
+  for (Prepared& prepared : functions_[action.function()]) {
+    if (init && prepared.writesSharedOnly) {
+      continue;
+    }
+    current_.store(prepared.source, std::memory_order_relaxed);
+    const Clock::time_point begin = profiling_ ? Clock::now() : Clock::time_point();
+    if (absl::Status status = runInstruction(prepared, action); !status.ok()) {
+      return located(status, *prepared.source);
+    }
+    if (profiling_ && profile_.instructions.size() < kMaxProfileEvents) {
+      profile_.instructions.push_back({prepared.source, action.piece(), begin, Clock::now()});
+    }
+  }
   return absl::OkStatus();
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -20,12 +21,29 @@ constexpr int64_t kCapacity = 3;
 
 class ChannelTest : public testing::Test {
  protected:
-  absl::Status send(int64_t value, milliseconds timeout = milliseconds(0)) {
-    return channel_.send(sender_, &value, timeout);
-  }
-  absl::Status receive(int64_t* value, milliseconds timeout = milliseconds(0)) {
-    return channel_.receive(value, timeout);
-  }
+  // A test that is wrong about its peer ends with an error, not never.
+  static constexpr milliseconds kPatience = milliseconds(30000);
+
+  absl::Status send(int64_t value, milliseconds timeout = kPatience) { return channel_.send(sender_, &value, timeout); }
+  absl::Status receive(int64_t* value, milliseconds timeout = kPatience) { return channel_.receive(value, timeout); }
+
+  // The other end, on a thread of its own. A check that fails leaves the test at once; whoever still waits in the
+  // channel is woken then, so that the test is reported and does not end the program.
+  class OtherEnd {
+   public:
+    OtherEnd(Channel& channel, std::function<void()> work) : channel_(channel), thread_(std::move(work)) {}
+    ~OtherEnd() {
+      if (thread_.joinable()) {
+        channel_.abort();
+        thread_.join();
+      }
+    }
+    void join() { thread_.join(); }
+
+   private:
+    Channel& channel_;
+    std::thread thread_;
+  };
 
   std::vector<char> mailbox_ = std::vector<char>(kCapacity * sizeof(int64_t));
   Channel channel_{mailbox_.data(), sizeof(int64_t), kCapacity};
@@ -34,7 +52,7 @@ class ChannelTest : public testing::Test {
 
 TEST_F(ChannelTest, MessagesArriveInOrder) {
   constexpr int64_t kMessages = 20000;
-  std::thread sender([&] {
+  OtherEnd sender(channel_, [&] {
     for (int64_t i = 0; i < kMessages; ++i) {
       ASSERT_TRUE(send(i * i).ok());
     }
@@ -50,13 +68,13 @@ TEST_F(ChannelTest, MessagesArriveInOrder) {
 // The sender goes on while there is room, and no further.
 TEST_F(ChannelTest, SenderWaitsOnlyWhileTheMailboxIsFull) {
   std::atomic<int64_t> sent{0};
-  std::thread sender([&] {
+  OtherEnd sender(channel_, [&] {
     for (int64_t i = 0; i < 2 * kCapacity; ++i) {
       ASSERT_TRUE(send(i).ok());
       ++sent;
     }
   });
-  while (sent < kCapacity) {
+  while (sent < kCapacity && !HasFailure()) {
     std::this_thread::yield();
   }
   std::this_thread::sleep_for(milliseconds(5));
@@ -84,7 +102,7 @@ TEST_F(ChannelTest, WaitsEndWithTheTimeout) {
 
 TEST_F(ChannelTest, AbortWakesWhoWaits) {
   absl::Status status;
-  std::thread receiver([&] {
+  OtherEnd receiver(channel_, [&] {
     int64_t value = -1;
     status = receive(&value);
   });
