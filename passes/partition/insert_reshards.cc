@@ -18,7 +18,9 @@
 #include "passes/decide/pads.h"
 #include "passes/decide/pieces.h"
 #include "passes/partition/passes.h"
+#include "passes/partition/time_layout.h"
 #include "passes/stage/assign_stages.h"
+#include "passes/stage/recompute.h"
 #include "passes/stage/stage_table.h"
 #include "passes/support/decisions.h"
 #include "passes/support/program.h"
@@ -30,10 +32,6 @@ using namespace mlir;  // NOLINT
 
 Axis timeAxis(const Mesh& mesh) {
   return {AxisKind::kTime, 1, mesh.pieces()};
-}
-
-bool isTime(const Axis& axis) {
-  return axis.kind == AxisKind::kTime;
 }
 
 class Realiser {
@@ -57,9 +55,6 @@ class Realiser {
     stage_ = decision.stage;
     op->setAttr("dist.function", builder_.getStringAttr(runsInName(where_)));
     op->setAttr(kStageAttr, builder_.getI64IntegerAttr(stage_));
-    if (decision.recompute) {
-      op->setAttr(kRecomputeAttr, builder_.getUnitAttr());
-    }
     const FactorAxes axes = factorAxes(*rule, decision);
     const std::vector<Partial> passed = passedSums(op, *rule, axes);
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
@@ -380,6 +375,7 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
       return signalPassFailure();
     }
     setSchedule(module, decisions->schedule);
+    markRecomputed(stepFunction(module), *decisions);
     module->setAttr(kStateAttr, StringAttr::get(&getContext(), "annotated"));
   }
 

@@ -20,6 +20,7 @@
 #include "mlir/IR/Builders.h"
 #include "passes/partition/local_program.h"
 #include "passes/partition/passes.h"
+#include "passes/partition/time_layout.h"
 #include "passes/stage/assign_stages.h"
 #include "passes/support/program.h"
 
@@ -27,38 +28,6 @@ namespace weft {
 namespace {
 
 using namespace mlir;  // NOLINT
-
-bool isTime(const Axis& axis) {
-  return axis.kind == AxisKind::kTime;
-}
-
-// The layout of one piece: time axes left out.
-Layout withoutTime(const Layout& layout) {
-  Layout space = layout;
-  for (size_t d = 0; d < layout.dimensions(); ++d) {
-    std::vector<Axis> axes = layout.dim(d);
-    llvm::erase_if(axes, isTime);
-    space.setDim(d, axes);
-    space.setPad(d, 0);
-  }
-  std::vector<Partial> partial = layout.partial();
-  llvm::erase_if(partial, [](const Partial& p) { return isTime(p.axis); });
-  space.setPartial(partial);
-  return space;
-}
-
-bool pendingOverTime(const Layout& layout) {
-  return llvm::any_of(layout.partial(), [](const Partial& p) { return isTime(p.axis); });
-}
-
-int timeDim(const Layout& layout) {
-  for (size_t d = 0; d < layout.dimensions(); ++d) {
-    if (llvm::any_of(layout.dim(d), isTime)) {
-      return static_cast<int>(d);
-    }
-  }
-  return -1;
-}
 
 class Localiser {
  public:
@@ -276,7 +245,7 @@ class Localiser {
 
   LogicalResult localiseAttributes(Operation* op, Operation* clone, LocalProgram& program) {
     for (const char* name : {"dist.function", kIdAttr, kForwardAttr, kPrologueAttr, kStrategyAttr, kGradientOfAttr,
-                             kStageAttr, kUserStageAttr, kUserRecomputeAttr, kRecomputeAttr}) {
+                             kStageAttr, kUserStageAttr, kUserRecomputeAttr, kRecomputeAttr, kKeepAttr}) {
       clone->removeAttr(name);
     }
     if (auto interface = dyn_cast<ir::OperatorInterface>(clone)) {
@@ -400,7 +369,7 @@ class Localiser {
       programOf(function).define(function, target, slicePiece(function, *value, target, *to));
       return success();
     }
-    const Shape piece = pieceShape(source, *from);
+    const Shape piece = pieceShape(ir::shapeOf(source), *from, mesh_);
     const DType type = LocalProgram::elementType(source);
     absl::StatusOr<ReshardPlan> plan = planner_.plan(piece, type, withoutTime(*from), withoutTime(*to));
     if (!plan.ok()) {
@@ -413,15 +382,6 @@ class Localiser {
     }
     programOf(function).define(function, target, *value);
     return success();
-  }
-
-  // Stored global shape of one piece of a value.
-  Shape pieceShape(Value value, const Layout& layout) {
-    Shape shape = layout.storedShape(ir::shapeOf(value));
-    if (const int dim = timeDim(layout); dim >= 0) {
-      shape[dim] /= mesh_.pieces();
-    }
-    return shape;
   }
 
   Value slicePiece(LocalFunction& function, Value value, Value target, const Layout& layout) {
