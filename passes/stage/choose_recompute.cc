@@ -204,10 +204,15 @@ absl::StatusOr<plan::Plan> RecomputeSearch::Impl::compile(const Decisions& with)
 
 absl::StatusOr<Attempt> RecomputeSearch::Impl::attempt(const std::vector<BudgetSearch>& searches, int64_t limit,
                                                        std::vector<Measured>* out) {
-  WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, compile(realise(searches, limit)));
+  Decisions with = realise(searches, limit);
+  WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, compile(with));
   Attempt made;
   WEFT_ASSIGN_OR_RETURN(made.seconds, simulatedSeconds(plan, Machine()));
-  made.decisions = plan.decisions();
+  Json summary = Json::parse(with.recomputeSummary);
+  summary["step_seconds"] = made.seconds;
+  summary["step_seconds_otherwise"] = base.seconds;
+  with.recomputeSummary = summary.dump();
+  made.decisions = printDecisions(with);
   made.peakBytes = plan.memory().peak_bytes();
   made.fits = made.peakBytes <= limit;
   *out = measure(plan);
@@ -272,12 +277,15 @@ void RecomputeSearch::Impl::recordStage(size_t stage, const std::vector<bool>& k
     if (!graph.operators[op].mayKeep) {
       continue;  // the user's own
     }
-    if (isReshardOrMask(source) && (after.repeated[op] || kept)) {
+    const std::vector<int>& inputs = graph.operators[op].inputs;
+    const int maker = inputs.empty() ? -1 : graph.values[inputs[0]].op;
+    const bool follows = maker >= 0 && after.repeated[maker];
+    if (isReshardOrMask(source) && (after.repeated[op] || (kept && follows))) {
       ReshardDecision entry = reshardEntry(source);
       entry.recompute = after.repeated[op];
       entry.recomputePrice = price;
       made.reshards.push_back(std::move(entry));
-    } else if (after.repeated[op]) {
+    } else if (!isReshardOrMask(source) && after.repeated[op]) {
       entries.at(idOf(source))->recompute = true;
       entries.at(idOf(source))->recomputePrice = price;
     }
@@ -332,7 +340,7 @@ absl::StatusOr<Attempt> RecomputeSearch::under(int64_t limit) {
       searches[g].learn(memory[g], limit);
     }
   }
-  constexpr int kSwept = 6;
+  constexpr int kSwept = 12;
   for (int part = 0; part <= kSwept && !all(fits); ++part) {
     std::vector<BudgetSearch> swept = searches;
     for (BudgetSearch& search : swept) {

@@ -35,6 +35,7 @@ absl::StatusOr<Program> compileGpt(const std::string& kind, int64_t virtualStage
   CompileOptions options;
   options.micro = 8;
   options.schedule = kind;
+  options.recompute = "none";
   options.virtualStages = virtualStages;
   options.memoryLimit = memoryLimit;
   return compile(g, model.loss, optim::AdamW{.lr = 1e-3}, options);
