@@ -53,7 +53,7 @@ struct CommonFlags {
   std::string scheduleFile;
   int64_t memoryLimit = 0;
   int64_t virtualStages = 0;
-  std::string recompute;
+  std::string recompute = "auto";
   std::string dumpDir;
   std::string planOnly;
   int64_t steps = 10;

@@ -23,6 +23,7 @@
 #include "passes/partition/passes.h"
 #include "passes/partition/piece_rows.h"
 #include "passes/stage/assign_stages.h"
+#include "passes/stage/recompute.h"
 #include "passes/stage/schedule_attributes.h"
 #include "passes/support/decisions.h"
 #include "passes/support/module_meshes.h"
@@ -58,9 +59,6 @@ class Realiser {
     stage_ = decision.stage;
     op->setAttr("dist.function", builder_.getStringAttr(runsInName(where_)));
     op->setAttr(kStageAttr, builder_.getI64IntegerAttr(stage_));
-    if (decision.recompute) {
-      op->setAttr(kRecomputeAttr, builder_.getUnitAttr());
-    }
     const FactorAxes axes = factorAxes(*rule, decision);
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
       FailureOr<Value> operand =
@@ -542,6 +540,7 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
     }
     setSchedule(module, decisions->schedule);
     setMeshes(module, *decisions);
+    markRecomputed(stepFunction(module), *decisions);
     module->setAttr(kStateAttr, StringAttr::get(&getContext(), "annotated"));
   }
 

@@ -207,7 +207,8 @@ class Localiser {
     const Mesh& here = meshes_.of(target);
     const Layout cut = withoutTime(*from);
     const Layout wanted = withoutTime(*to);
-    const std::vector<Part> parts = partsAcross(pieceShape(source, *from), {cut, there}, {wanted, here});
+    const std::vector<Part> parts =
+        partsAcross(pieceShape(ir::shapeOf(source), *from, pieces()), {cut, there}, {wanted, here});
     const std::string why =
         ": " + from->print(there) + " on " + there.print() + " -> " + to->print(here) + " on " + here.print();
     return connect({source, target, localType(target, *to), flatParts(parts), why}, reader);
@@ -307,7 +308,7 @@ class Localiser {
   // What earlier phases said of an operator.
   static void removeMarks(Operation* clone) {
     for (const char* name : {"dist.function", kIdAttr, kForwardAttr, kPrologueAttr, kStrategyAttr, kGradientOfAttr,
-                             kStageAttr, kUserStageAttr, kUserRecomputeAttr, kRecomputeAttr}) {
+                             kStageAttr, kUserStageAttr, kUserRecomputeAttr, kRecomputeAttr, kKeepAttr}) {
       clone->removeAttr(name);
     }
     if (auto interface = dyn_cast<ir::OperatorInterface>(clone)) {
@@ -503,7 +504,7 @@ class Localiser {
     if (timeDim(*to) >= 0 && timeDim(*from) < 0) {
       return slicePiece(function, *value, target, *to);
     }
-    const Shape piece = pieceShape(source, *from);
+    const Shape piece = pieceShape(ir::shapeOf(source), *from, pieces());
     const DType type = LocalProgram::elementType(source);
     absl::StatusOr<ReshardPlan> plan =
         planners_[meshes_.number(source)]->plan(piece, type, withoutTime(*from), withoutTime(*to));
@@ -517,15 +518,6 @@ class Localiser {
     }
     programOf(function).define(function, target, *value);
     return success();
-  }
-
-  // Stored global shape of one piece of a value.
-  Shape pieceShape(Value value, const Layout& layout) {
-    Shape shape = layout.storedShape(ir::shapeOf(value));
-    if (const int dim = timeDim(layout); dim >= 0) {
-      shape[dim] /= pieces();
-    }
-    return shape;
   }
 
   // A piece of the rows this rank has: the same part of each of its segments of the batch.

@@ -31,6 +31,14 @@ int timeDim(const Layout& layout) {
   return -1;
 }
 
+Shape pieceShape(const Shape& shape, const Layout& layout, int64_t pieces) {
+  Shape piece = layout.storedShape(shape);
+  if (const int dim = timeDim(layout); dim >= 0) {
+    piece[dim] /= pieces;
+  }
+  return piece;
+}
+
 std::vector<int64_t> PieceRows::origins() const {
   std::vector<int64_t> origins;
   for (const int64_t row : first) {

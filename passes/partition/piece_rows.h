@@ -25,6 +25,8 @@ Layout withoutTime(const Layout& layout);
 bool pendingOverTime(const Layout& layout);
 // The dimension that is split over time, -1 if there is none.
 int timeDim(const Layout& layout);
+// Stored global shape of one of `pieces` pieces of a value of this logical shape.
+Shape pieceShape(const Shape& shape, const Layout& layout, int64_t pieces);
 
 struct PieceRows {
   int64_t batch = 0;           // rows of the whole batch, stored

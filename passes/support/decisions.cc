@@ -36,6 +36,43 @@ absl::StatusOr<std::vector<Axis>> parseAxes(const std::string& text, const Mesh&
   return layout.dim(0);
 }
 
+void addRecompute(bool recompute, const RecomputePrice& price, Json& json) {
+  json["recompute"] = recompute;
+  if (price.bytes > 0 || price.seconds > 0) {
+    json["recompute_price"] = {{"bytes", price.bytes}, {"seconds", price.seconds}};
+  }
+}
+
+RecomputePrice priceFromJson(const Json& json) {
+  if (!json.contains("recompute_price")) {
+    return {};
+  }
+  const Json& price = json.at("recompute_price");
+  return {price.at("bytes").get<int64_t>(), price.at("seconds").get<double>()};
+}
+
+Json toJson(const ReshardDecision& reshard) {
+  Json json = {{"id", reshard.id},
+               {"index", reshard.index},
+               {"how", reshard.how},
+               {"stage", reshard.stage},
+               {"label", reshard.label}};
+  addRecompute(reshard.recompute, reshard.recomputePrice, json);
+  return json;
+}
+
+ReshardDecision reshardFromJson(const Json& json) {
+  ReshardDecision reshard;
+  reshard.id = json.at("id").get<int64_t>();
+  reshard.index = json.at("index").get<unsigned>();
+  reshard.how = json.at("how").get<std::string>();
+  reshard.stage = json.value("stage", int64_t{0});
+  reshard.label = json.value("label", "");
+  reshard.recompute = json.at("recompute").get<bool>();
+  reshard.recomputePrice = priceFromJson(json);
+  return reshard;
+}
+
 Json toJson(const OperatorDecision& op, const Mesh& mesh) {
   Json json = {{"id", op.id}, {"label", op.label}, {"runs_in", runsInName(op.runsIn)}};
   if (!op.batch.empty()) {
@@ -46,7 +83,7 @@ Json toJson(const OperatorDecision& op, const Mesh& mesh) {
     json["stage"] = op.stage;
   }
   if (op.recompute) {
-    json["recompute"] = true;
+    addRecompute(true, op.recomputePrice, json);
   }
   Json axes = Json::object();
   for (const auto& [factor, list] : op.axes) {
@@ -67,6 +104,7 @@ absl::StatusOr<OperatorDecision> operatorFromJson(const Json& json, const Mesh& 
   WEFT_ASSIGN_OR_RETURN(op.runsIn, parseRunsIn(json.at("runs_in").get<std::string>()));
   op.stage = json.value("stage", int64_t{0});
   op.recompute = json.value("recompute", false);
+  op.recomputePrice = priceFromJson(json);
   op.batch = json.value("batch", "");
   op.perPiece = json.value("per_piece", false);
   for (const auto& [factor, text] : json.at("axes").items()) {
@@ -164,6 +202,10 @@ absl::StatusOr<Decisions> fromJson(const Json& json) {
                           operatorFromJson(entry, meshes.ofStage(entry.value("stage", int64_t{0}))));
     decisions.operators.push_back(std::move(op));
   }
+  for (const Json& entry : json.value("reshards", Json::array())) {
+    decisions.reshards.push_back(reshardFromJson(entry));
+  }
+  decisions.recomputeSummary = json.contains("recompute") ? json.at("recompute").dump() : "";
   decisions.conflicts = json.value("conflicts", std::vector<std::string>());
   return decisions;
 }
@@ -230,6 +272,15 @@ std::string printDecisions(const Decisions& decisions) {
   json["operators"] = Json::array();
   for (const OperatorDecision& op : decisions.operators) {
     json["operators"].push_back(toJson(op, meshes.ofStage(op.stage)));
+  }
+  if (!decisions.reshards.empty()) {
+    json["reshards"] = Json::array();
+    for (const ReshardDecision& reshard : decisions.reshards) {
+      json["reshards"].push_back(toJson(reshard));
+    }
+  }
+  if (!decisions.recomputeSummary.empty()) {
+    json["recompute"] = Json::parse(decisions.recomputeSummary);
   }
   json["conflicts"] = decisions.conflicts;
   return json.dump(1);

@@ -18,6 +18,13 @@
 
 namespace weft {
 
+// Computing again in the backward pass instead of keeping: what it saves and costs. Of what the user asked for both are
+// 0.
+struct RecomputePrice {
+  int64_t bytes = 0;   // not kept of one micro-batch, on one rank
+  double seconds = 0;  // of running it again, for each micro-batch
+};
+
 // Where an operator runs within a step (see docs/overview.md, micro-batches).
 enum class RunsIn : uint8_t { kPrologue, kForward, kBackward, kUpdate };
 std::string runsInName(RunsIn where);
@@ -26,13 +33,26 @@ struct OperatorDecision {
   int64_t id = 0;
   std::string label;  // for people
   RunsIn runsIn = RunsIn::kForward;
-  int64_t stage = 0;                              // pipeline stage
-  bool recompute = false;                         // backward computes the results again instead of reading kept ones
+  int64_t stage = 0;       // pipeline stage
+  bool recompute = false;  // backward computes the results again instead of reading kept ones
+  RecomputePrice recomputePrice;
   std::string batch;                              // factor that carries the batch; "" none
   bool perPiece = false;                          // is that factor cut into the pieces of the step?
   std::map<std::string, std::vector<Axis>> axes;  // factor name to space axes, major first; absent = not split
   std::map<unsigned, Layout> results;             // results whose layout was asked for (out strategy)
   std::string origin;                             // "user", "forward operator 12", "operand of 7", "default"
+};
+
+// A reshard or mask in the forward pass whose results the backward pass reads. Without an entry it is repeated where
+// the operator is whose result it changes, else kept.
+struct ReshardDecision {
+  int64_t id = -1;     // the operator whose result it changes, -1: an argument
+  unsigned index = 0;  // which result, or which argument
+  std::string how;     // the layout it makes; of a mask "mask" and its dimension
+  int64_t stage = 0;   // where it runs
+  std::string label;   // for people
+  bool recompute = false;
+  RecomputePrice recomputePrice;
 };
 
 struct ArgumentDecision {
@@ -76,6 +96,8 @@ struct Decisions {
   std::vector<Rewrite> rewrites;            // in the order in which they are made
   std::vector<ArgumentDecision> arguments;  // in the order of @step
   std::vector<OperatorDecision> operators;  // in the order of @step
+  std::vector<ReshardDecision> reshards;    // exceptions to the rule, see there
+  std::string recomputeSummary = "";        // JSON: what recompute = "auto" came to; for people
   std::vector<std::string> conflicts;       // what propagation had to choose between, for people
 
   const OperatorDecision* find(int64_t id) const;

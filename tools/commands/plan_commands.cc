@@ -161,14 +161,62 @@ void addCollectives(const plan::Plan& plan, const std::map<uint32_t, Receiver>& 
   }
 }
 
-void printCollectives(const plan::Plan& plan, bool json) {
+// What the backward pass computes again, of the decisions record.
+Json recomputedOf(const plan::Plan& plan) {
   Json out = Json::array();
+  const Json record = Json::parse(plan.decisions(), nullptr, /*allow_exceptions=*/false);
+  if (!record.is_object()) {
+    return out;
+  }
+  const Json summary = record.value("recompute", Json::object());
+  const std::string limit = absl::StrCat("for the memory limit of ", summary.value("limit", int64_t{0}), " bytes");
+  for (const char* list : {"operators", "reshards"}) {
+    for (const Json& entry : record.value(list, Json::array())) {
+      if (!entry.value("recompute", false)) {
+        continue;
+      }
+      const Json price = entry.value("recompute_price", Json::object());
+      const int64_t bytes = price.value("bytes", int64_t{0});
+      const std::string why = summary.empty() ? "asked for" : bytes > 0 ? limit : "what is computed again reads it";
+      out.push_back({{"recomputed", entry.value("label", "")},
+                     {"stage", entry.value("stage", int64_t{0})},
+                     {"reshard", entry.value("how", "")},
+                     {"bytes_saved", bytes},
+                     {"seconds", price.value("seconds", 0.0)},
+                     {"why", why}});
+    }
+  }
+  return out;
+}
+
+void printRecomputed(const Json& recomputed) {
+  int64_t bytes = 0;
+  double seconds = 0;
+  for (const Json& entry : recomputed) {
+    const std::string reshard = entry["reshard"].get<std::string>();
+    std::cout << "stage " << entry["stage"] << "  " << entry["recomputed"].get<std::string>()
+              << (reshard.empty() ? "" : " as " + reshard) << ", computed again in the backward pass\n    why    "
+              << entry["why"].get<std::string>() << "\n    price  " << entry["bytes_saved"]
+              << " bytes less kept of each micro-batch, " << entry["seconds"] << " s more\n";
+    bytes += entry["bytes_saved"].get<int64_t>();
+    seconds += entry["seconds"].get<double>();
+  }
+  if (!recomputed.empty()) {
+    std::cout << recomputed.size() << " operators computed again: " << bytes << " bytes less, " << seconds
+              << " s more for each micro-batch\n";
+  }
+}
+
+void printExplanation(const plan::Plan& plan, bool json) {
+  Json out = Json::array();
+  const Json recomputed = recomputedOf(plan);
   const std::vector<const plan::Plan*> blocks = blocksOf(plan);
   const std::map<uint32_t, Receiver> receivers = receiversOf(plan);
   for (size_t b = 0; b < blocks.size(); ++b) {
     addCollectives(*blocks[b], receivers, blocks.size() == 1 ? "" : absl::StrCat("block", b, "."), out);
   }
   if (json) {
+    out.insert(out.end(), recomputed.begin(), recomputed.end());
     std::cout << out.dump(1) << "\n";
     return;
   }
@@ -180,6 +228,7 @@ void printCollectives(const plan::Plan& plan, bool json) {
               << " s\n    source " << entry["source"].get<std::string>() << "\n";
   }
   std::cout << out.size() << " collectives and sends\n";
+  printRecomputed(recomputed);
 }
 
 }  // namespace
@@ -189,7 +238,7 @@ int statsCommand(int argc, char** argv) {
 }
 
 int explainCommand(int argc, char** argv) {
-  return planCommand("weft explain PLAN", argc, argv, printCollectives);
+  return planCommand("weft explain PLAN", argc, argv, printExplanation);
 }
 
 }  // namespace weft::tools
