@@ -24,8 +24,7 @@ Layout withoutTime(const Layout& layout) {
 }
 
 bool pendingOverTime(const Layout& layout) {
-  return std::any_of(layout.partial().begin(), layout.partial().end(),
-                     [](const Partial& p) { return isTime(p.axis); });
+  return std::any_of(layout.partial().begin(), layout.partial().end(), [](const Partial& p) { return isTime(p.axis); });
 }
 
 int timeDim(const Layout& layout) {

@@ -50,8 +50,11 @@ RecomputePrice priceFromJson(const Json& json) {
 }
 
 Json toJson(const ReshardDecision& reshard) {
-  Json json = {{"id", reshard.id},       {"index", reshard.index}, {"how", reshard.how},
-               {"stage", reshard.stage}, {"label", reshard.label}};
+  Json json = {{"id", reshard.id},
+               {"index", reshard.index},
+               {"how", reshard.how},
+               {"stage", reshard.stage},
+               {"label", reshard.label}};
   addRecompute(reshard.recompute, reshard.recomputePrice, json);
   return json;
 }

@@ -17,7 +17,8 @@
 
 namespace weft {
 
-// Computing again in the backward pass instead of keeping: what it saves and costs. Of what the user asked for both are 0.
+// Computing again in the backward pass instead of keeping: what it saves and costs. Of what the user asked for both are
+// 0.
 struct RecomputePrice {
   int64_t bytes = 0;   // not kept of one micro-batch, on one rank
   double seconds = 0;  // of running it again, for each micro-batch
@@ -31,8 +32,8 @@ struct OperatorDecision {
   int64_t id = 0;
   std::string label;  // for people
   RunsIn runsIn = RunsIn::kForward;
-  int64_t stage = 0;                              // pipeline stage
-  bool recompute = false;                         // backward computes the results again instead of reading kept ones
+  int64_t stage = 0;       // pipeline stage
+  bool recompute = false;  // backward computes the results again instead of reading kept ones
   RecomputePrice recomputePrice;
   std::string batch;                              // factor that carries the batch; "" none
   bool perPiece = false;                          // is that factor cut into the pieces of the step?
@@ -41,14 +42,14 @@ struct OperatorDecision {
   std::string origin;                             // "user", "forward operator 12", "operand of 7", "default"
 };
 
-// A reshard or mask in the forward pass whose results the backward pass reads. Without an entry it is repeated where the
-// operator is whose result it changes, else kept.
+// A reshard or mask in the forward pass whose results the backward pass reads. Without an entry it is repeated where
+// the operator is whose result it changes, else kept.
 struct ReshardDecision {
-  int64_t id = -1;       // the operator whose result it changes, -1: an argument
-  unsigned index = 0;    // which result, or which argument
-  std::string how;       // the layout it makes; of a mask "mask" and its dimension
-  int64_t stage = 0;     // where it runs
-  std::string label;     // for people
+  int64_t id = -1;     // the operator whose result it changes, -1: an argument
+  unsigned index = 0;  // which result, or which argument
+  std::string how;     // the layout it makes; of a mask "mask" and its dimension
+  int64_t stage = 0;   // where it runs
+  std::string label;   // for people
   bool recompute = false;
   RecomputePrice recomputePrice;
 };

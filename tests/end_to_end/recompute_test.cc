@@ -9,7 +9,7 @@
 #include <set>
 
 #include "examples/gpt/model.h"
-#include "passes/stage/choose_schedule.h"
+#include "passes/choose/choose_schedule.h"
 #include "passes/support/decisions.h"
 #include "runtime/plan/statistics.h"
 #include "weft/weft.h"
@@ -239,7 +239,7 @@ INSTANTIATE_TEST_SUITE_P(
     Settings, RecomputeGptTest,
     testing::Values(Setting{"OneRank", {}}, Setting{"TwoStages", {.stages = 2}},
                     // What runs again for the gradient of the input is kept for that of the weights.
-                    Setting{"TwoStagesSplitBackward", {.stages = 2, .schedule = "zb_h1"}, {90, 75}},
+                    Setting{"TwoStagesSplitBackward", {.stages = 2, .schedule = "zb_h1"}, {95, 90}},
                     Setting{"SequenceSplit", {.mesh = "tp=2"}}),
     [](const testing::TestParamInfo<Setting>& info) { return info.param.name; });
 

@@ -1,8 +1,8 @@
 // What a stage's backward pass needs of its forward pass, as plain data: the ground on which recomputation is chosen.
 //
-// A value is kept from forward to backward, or its operator runs again in the backward pass. An operator that runs again
-// needs its operands: those are kept, or run again too. So a choice is the set of operators whose results are kept; the
-// rest follows from what the backward pass reads. Nothing here knows MLIR.
+// A value is kept from forward to backward, or its operator runs again in the backward pass. An operator that runs
+// again needs its operands: those are kept, or run again too. So a choice is the set of operators whose results are
+// kept; the rest follows from what the backward pass reads. Nothing here knows MLIR.
 //
 //   x ──► norm ──► matmul ──► gelu ──► matmul ──► ...      the backward pass reads x, norm, matmul, gelu
 //   keep {matmul}: norm runs again from x, gelu again from matmul; x, of another block, is kept anyway.

@@ -1,9 +1,9 @@
-#include "passes/stage/recompute_blocks.h"
+#include "passes/choose/recompute_blocks.h"
 
 #include <algorithm>
 #include <map>
 
-#include "passes/stage/recompute_pareto.h"
+#include "passes/choose/recompute_pareto.h"
 
 namespace weft::recompute {
 
@@ -148,8 +148,8 @@ class Joiner {
   void join(const Pair& pair) {
     std::vector<Block> joined;
     for (size_t b = 0; b < blocks_.size(); ++b) {
-      const bool starts = b + 1 < blocks_.size() && follows(b + 1) &&
-                          Pair{blocks_[b].blockClass, blocks_[b + 1].blockClass} == pair;
+      const bool starts =
+          b + 1 < blocks_.size() && follows(b + 1) && Pair{blocks_[b].blockClass, blocks_[b + 1].blockClass} == pair;
       if (starts) {
         add(joined, blocks_[b].stage, blocks_[b].first, blocks_[b + 1].last);
         ++b;

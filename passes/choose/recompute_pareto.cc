@@ -1,4 +1,4 @@
-#include "passes/stage/recompute_pareto.h"
+#include "passes/choose/recompute_pareto.h"
 
 #include <algorithm>
 #include <map>
@@ -109,8 +109,8 @@ void joinSmallest(const std::map<int, int64_t>& bytes, const Candidates& candida
     }
     return sum;
   };
-  const auto smallest = std::min_element(groups.begin(), groups.end(),
-                                         [&](const auto& a, const auto& b) { return size(a) < size(b); });
+  const auto smallest =
+      std::min_element(groups.begin(), groups.end(), [&](const auto& a, const auto& b) { return size(a) < size(b); });
   const size_t from = smallest - groups.begin();
   size_t to = from == 0 ? 1 : from - 1;
   for (const int reader : candidates.repeatedReaders(groups[from].back())) {

@@ -1,14 +1,14 @@
 // Cuts the stages' graphs into blocks, and finds the equal ones.
 //
-// A cut is possible where a single value passes from the operators before it to those after it: the residual stream of a
-// transformer, a chain's link. That value is kept when anything needs it, so blocks can be decided one by one. The
+// A cut is possible where a single value passes from the operators before it to those after it: the residual stream of
+// a transformer, a chain's link. That value is kept when anything needs it, so blocks can be decided one by one. The
 // smallest blocks between cuts are joined again, the most frequent pair of neighbours first, while the joined block has
 // few enough candidates for an exact choice: halves of layers become layers, layers that do little become pairs.
 #pragma once
 
 #include <vector>
 
-#include "passes/stage/recompute_graph.h"
+#include "passes/choose/recompute_graph.h"
 
 namespace weft::recompute {
 

@@ -1,4 +1,4 @@
-#include "passes/stage/kept_values.h"
+#include "passes/choose/kept_values.h"
 
 #include <map>
 
@@ -103,9 +103,7 @@ class GraphBuilder {
     return index;
   }
 
-  static bool isView(Operation* op) {
-    return isa<ir::nn::ReshapeOp, ir::nn::ConstrainOp, ir::nn::StopGradientOp>(op);
-  }
+  static bool isView(Operation* op) { return isa<ir::nn::ReshapeOp, ir::nn::ConstrainOp, ir::nn::StopGradientOp>(op); }
 
   bool mayRepeat(Operation* op) {
     bool pends = pendsOverTime(op, mesh_);
@@ -196,8 +194,8 @@ class GraphBuilder {
     if (!plan.ok()) {
       return op.emitError(std::string(plan.status().message())), failure();
     }
-    const bool slices = llvm::any_of(
-        plan->steps, [](const ReshardStep& step) { return step.kind == CollectiveKind::kSlice; });
+    const bool slices =
+        llvm::any_of(plan->steps, [](const ReshardStep& step) { return step.kind == CollectiveKind::kSlice; });
     return plan->cost + (slices ? copying : 0);
   }
 
