@@ -47,7 +47,7 @@ TEST(SimulatePlanTest, WakingAndTheHostTakeTime) {
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ(run->ranks[1].ends[0], 2 + 5 + 0.5 + 6);
   EXPECT_EQ(run->ranks[0].ends[1], 2 + 11.5 + 4 + 0.5 + 7);  // the gradient leaves at 17.5
-  EXPECT_EQ(run->seconds, 25 + 1 + 3);                     // the update's message is there before
+  EXPECT_EQ(run->seconds, 25 + 1 + 3);                       // the update's message is there before
 }
 
 // Two forwards at once: the mailbox has room for one message, so the second send waits until the first is taken out.
