@@ -293,5 +293,23 @@ TEST(TimelineTest, ExtremeTimesStayReadable) {
   EXPECT_LT(printTimeline(table, *simulate(table, Times::uniform(1e-9, 1, 1e9))).size(), 200'000u);
 }
 
+// The first stage has no input gradient to send, so all of its backward is W (passes/stage/split_backward.cc). That
+// costs no time: its I and W are either next to each other, or what is late in W would have been early in I for nobody.
+TEST(SimulateTest, FirstStageLosesNothingByHavingAllInW) {
+  for (const Kind kind : {Kind::kZbH1, Kind::kZbH2, Kind::kZbInterleaved, Kind::kZbV, Kind::kDualPipeV}) {
+    for (const int32_t ranks : {2, 4, 8}) {
+      const int32_t virtualStages = kind == Kind::kZbInterleaved ? 2 : defaultVirtualStages(kind);
+      const absl::StatusOr<Table> table = generate({kind, ranks, virtualStages, 4 * ranks});
+      ASSERT_TRUE(table.ok()) << table.status();
+      Times split;
+      split.stages.assign(table->stages(), {1, 1.2, 0.8, std::nullopt});
+      Times sliced = split;
+      sliced.stages[0] = {1, 0, 2, std::nullopt};
+      const double longer = simulate(*table, sliced)->makespan / simulate(*table, split)->makespan;
+      EXPECT_LE(longer, 1 + 1e-9) << kindName(kind) << ", " << ranks << " ranks";  // rounding of sums
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weft::schedule
