@@ -21,6 +21,13 @@ namespace weft {
 namespace {
 
 constexpr size_t kMaxHostEvents = 20000;
+// Of ranks in a collective, before they sleep: as long as waking takes, or a little.
+constexpr int64_t kManyLooks = 100000;
+constexpr int64_t kFewLooks = 2000;
+
+int64_t cores() {
+  return std::max<int64_t>(1, std::thread::hardware_concurrency());
+}
 
 absl::Status unknownTensor(const plan::Plan& plan, const std::string& name) {
   std::string known;
@@ -119,8 +126,7 @@ struct Executor::Impl {
   absl::Status error;
 
   void takeThreads() {
-    const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-    const int share = std::max(1, cores / static_cast<int>(plan.ranks()));
+    const int share = std::max<int>(1, static_cast<int>(cores() / plan.ranks()));
     const int perRank = options.threadsPerRank > 0 ? options.threadsPerRank : share;
     threads = options.store->threadsFor(plan.ranks(), perRank);
   }
@@ -201,7 +207,7 @@ struct Executor::Impl {
   }
 
   absl::Status allocate() {
-    const InprocOptions inproc = {options.timeout};
+    const InprocOptions inproc = {options.timeout, plan.ranks() <= cores() ? kManyLooks : kFewLooks};
     if (plan.blocks_size() == 0) {
       blocks.push_back(std::make_unique<Block>(plan, 0, inproc));
     }
