@@ -9,6 +9,7 @@
 #include "passes/pipeline.h"
 #include "passes/support/decisions.h"
 #include "passes/support/program.h"
+#include "passes/support/stage_meshes.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -38,9 +39,28 @@ Optimizer::Optimizer(const optim::AdamW& o)
 
 namespace {
 
+// The first of the blocks' meshes, which has to go with what else is said of ranks.
+absl::StatusOr<Mesh> firstStageMesh(const CompileOptions& options) {
+  if (!options.mesh.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("mesh '", options.mesh, "' and stage meshes '", options.stageMeshes,
+                                                   "' are both given; give one mesh for all stages or one for each"));
+  }
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Mesh> meshes, parseStageMeshes(options.stageMeshes, 1));
+  int64_t ranks = 0;
+  for (const Mesh& mesh : meshes) {
+    ranks += mesh.ranks();
+  }
+  if (options.devices != 1 && options.devices != ranks) {
+    return absl::InvalidArgumentError(absl::StrCat("the stage meshes ", options.stageMeshes, " have ", ranks,
+                                                   " ranks together, but devices = ", options.devices,
+                                                   "; make the meshes fill the devices, or leave devices out"));
+  }
+  return meshes[0];
+}
+
 absl::StatusOr<Mesh> meshOf(const CompileOptions& options) {
   const std::string text = options.mesh.empty() ? std::to_string(options.devices) : options.mesh;
-  WEFT_ASSIGN_OR_RETURN(Mesh mesh, Mesh::parse(text));
+  WEFT_ASSIGN_OR_RETURN(Mesh mesh, options.stageMeshes.empty() ? Mesh::parse(text) : firstStageMesh(options));
   if (options.micro < 1) {
     return absl::InvalidArgumentError(absl::StrCat("micro = ", options.micro, "; a step has at least 1 micro-batch"));
   }
@@ -73,6 +93,9 @@ void setModuleAttributes(GraphImpl& graph, mlir::ModuleOp module, const Mesh& me
   entries.set("gradient_outputs", builder.getBoolAttr(options.gradientOutputs));
   module->setAttr("nn.options", entries.getDictionary(&graph.context));
   module->setAttr("dist.mesh", ir::dist::MeshAttr::get(&graph.context, mesh.print()));
+  if (!options.stageMeshes.empty()) {
+    module->setAttr(kStageMeshesAttr, builder.getStringAttr(options.stageMeshes));
+  }
   llvm::SmallVector<mlir::Attribute> layouts;
   for (const auto& [pattern, layout] : options.layouts) {
     layouts.push_back(builder.getArrayAttr({builder.getStringAttr(pattern), builder.getStringAttr(layout)}));
@@ -161,6 +184,21 @@ absl::StatusOr<Program> compileForward(Graph& graph, const Tensor& loss, const C
   return compileAs("evaluate", *module, options);
 }
 
+// One layout, or one for each block where their meshes differ.
+static std::string layoutText(const ArgumentDecision& argument, const StageMeshes& meshes) {
+  std::string text = argument.layout.print(meshes.ofStage(argument.stage));
+  for (size_t block = 0; !meshes.same() && block < meshes.ofBlock.size(); ++block) {
+    const int64_t number = meshes.numberOfBlock(static_cast<int64_t>(block));
+    const auto it = argument.elsewhere.find(number);
+    const bool home = number == meshes.number(argument.stage);
+    const std::string mine = home                             ? argument.layout.print(meshes.ofStage(argument.stage))
+                             : it != argument.elsewhere.end() ? it->second.print(meshes.withNumber(number))
+                                                              : Layout(argument.layout.dimensions()).print(Mesh());
+    text = block == 0 ? mine : text + ";" + mine;
+  }
+  return text;
+}
+
 std::vector<std::pair<std::string, std::string>> parameterLayouts(const Program& program) {
   std::vector<std::pair<std::string, std::string>> layouts;
   const absl::StatusOr<Decisions> decisions = parseDecisions(program.decisions());
@@ -168,7 +206,7 @@ std::vector<std::pair<std::string, std::string>> parameterLayouts(const Program&
     return layouts;
   }
   for (const ArgumentDecision& argument : decisions->arguments) {
-    layouts.emplace_back(argument.name, argument.layout.print(decisions->mesh));
+    layouts.emplace_back(argument.name, layoutText(argument, decisions->meshes()));
   }
   return layouts;
 }

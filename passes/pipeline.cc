@@ -15,6 +15,7 @@
 #include "passes/partition/passes.h"
 #include "passes/plan/emit_plan.h"
 #include "passes/simplify/passes.h"
+#include "passes/stage/choose_recompute.h"
 #include "passes/stage/choose_schedule.h"
 #include "passes/stage/passes.h"
 #include "passes/support/phase_passes.h"
@@ -155,6 +156,9 @@ absl::Status buildPipeline(OpPassManager& manager, const ir::OperatorRegistry& r
     if (!options.dumpDir.empty()) {
       manager.addPass(createDumpPass(options.dumpDir, static_cast<int>(i) + 1, name));
     }
+    if (name == options.until) {
+      break;
+    }
   }
   return absl::OkStatus();
 }
@@ -170,14 +174,17 @@ std::string resumePoint(ModuleOp module) {
 
 namespace {
 
-absl::StatusOr<plan::Plan> compileOnce(ModuleOp module, const ir::OperatorRegistry& registry,
-                                       const PipelineOptions& options) {
+absl::Status runPhases(ModuleOp module, const ir::OperatorRegistry& registry, const PipelineOptions& options) {
   DiagnosticText diagnostics(module.getContext());
   PassManager manager(module.getContext());
   WEFT_RETURN_IF_ERROR(buildPipeline(manager, registry, options, resumePoint(module)));
-  if (failed(manager.run(module))) {
-    return absl::InvalidArgumentError(diagnostics.text());
-  }
+  return succeeded(manager.run(module)) ? absl::OkStatus() : absl::InvalidArgumentError(diagnostics.text());
+}
+
+absl::StatusOr<plan::Plan> compileOnce(ModuleOp module, const ir::OperatorRegistry& registry,
+                                       const PipelineOptions& options) {
+  WEFT_RETURN_IF_ERROR(runPhases(module, registry, options));
+  DiagnosticText diagnostics(module.getContext());
   absl::StatusOr<plan::Plan> plan = emitPlan(module);
   if (!plan.ok() && !diagnostics.text().empty()) {
     return absl::InvalidArgumentError(diagnostics.text());
@@ -188,25 +195,47 @@ absl::StatusOr<plan::Plan> compileOnce(ModuleOp module, const ir::OperatorRegist
   return plan;
 }
 
+// What the options leave to choose between whole compilations: the schedule, and what is computed again. Returns the
+// decisions record to realise, "" where the module's options say it all.
+absl::StatusOr<std::string> choose(ModuleOp module, const ir::OperatorRegistry& registry,
+                                   const PipelineOptions& options) {
+  const bool open = options.program == "train" && options.decisions.empty() && !module->hasAttr(kDecisionsAttr);
+  const int64_t memoryLimit = integerOption(module, "memory_limit", 0);
+  const bool recompute = open && memoryLimit > 0 && textOption(module, "recompute", "") == "auto";
+  PipelineOptions quiet = options;
+  quiet.dumpDir.clear();
+  PipelineOptions first = quiet;
+  first.until = "insert-reshards";
+  const CompilerHalves halves = {[&](ModuleOp copy) { return runPhases(copy, registry, first); },
+                                 [&](ModuleOp copy) { return compileOnce(copy, registry, quiet); }};
+  if (open && textOption(module, "schedule", "1f1b") == "auto" && resumePoint(module).empty()) {
+    return chooseSchedule(module, memoryLimit, recompute, halves);
+  }
+  if (!recompute) {
+    return std::string();
+  }
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<RecomputeSearch> search, RecomputeSearch::create(module, halves));
+  WEFT_ASSIGN_OR_RETURN(const Attempt attempt, search->under(memoryLimit));
+  if (!attempt.fits) {
+    return nothingFits(attempt.peakBytes, memoryLimit);
+  }
+  return attempt.decisions;
+}
+
 }  // namespace
 
 absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegistry& registry,
                                          const PipelineOptions& options) {
-  PipelineOptions quiet = options;
-  quiet.dumpDir.clear();
-  const auto compileCopy = [&](ModuleOp copy) { return compileOnce(copy, registry, quiet); };
+  PipelineOptions chosen = options;
+  WEFT_ASSIGN_OR_RETURN(const std::string decisions, choose(module, registry, options));
+  chosen.decisions = decisions.empty() ? options.decisions : decisions;
+  WEFT_ASSIGN_OR_RETURN(plan::Plan plan, compileOnce(module, registry, chosen));
   const int64_t memoryLimit = integerOption(module, "memory_limit", 0);
-  const bool chooses = textOption(module, "schedule", "1f1b") == "auto" && options.program == "train" &&
-                       options.decisions.empty() && resumePoint(module).empty();
-  if (chooses) {
-    WEFT_RETURN_IF_ERROR(chooseSchedule(module, memoryLimit, compileCopy));
-  }
-  WEFT_ASSIGN_OR_RETURN(plan::Plan plan, compileOnce(module, registry, options));
   if (memoryLimit > 0 && plan.memory().peak_bytes() > memoryLimit) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the plan needs ", plan.memory().peak_bytes(), " bytes on a rank, the limit is ", memoryLimit,
-                     "; recompute more (CompileOptions::recompute), shard more (ZeRO, more ranks), cut the step into "
-                     "more micro-batches, or allow as much"));
+                     "; recompute more (CompileOptions::recompute = \"auto\"), shard more (ZeRO, more ranks), cut the "
+                     "step into more micro-batches, or allow as much"));
   }
   return plan;
 }

@@ -20,6 +20,8 @@ struct PipelineOptions {
   std::string decisions;
   // The program's name over a parameter store; "evaluate" leaves out gradients and update.
   std::string program = "train";
+  // The last phase to run ("insert-reshards"); empty: all.
+  std::string until;
 };
 
 // Adds the phases after `from` in order: a state ("logical", "annotated", "local", "scheduled"), the name of a phase

@@ -103,13 +103,14 @@ void Flags::printHelp(const std::string& program) const {
 void CommonFlags::addTo(Flags& flags) {
   flags.integer("devices", &devices, "ranks, where no mesh is given");
   flags.text("mesh", &mesh, "mesh with named axes, as dp=2,tp=2");
+  flags.text("stage-meshes", &stageMeshes, "a mesh for each block of pipeline stages, as 'dp=2,tp=2;dp=4'");
   flags.integer("zero", &zero, "ZeRO level 0, 1, 2 or 3");
   flags.integer("micro", &micro, "micro-batches of one step");
   flags.text("schedule", &schedule, "order of the micro-batches on pipeline stages: auto, 1f1b, zb_h1, ...");
   flags.text("schedule-file", &scheduleFile, "a schedule of your own: a table as of weft schedule --csv");
   flags.integer("memory-limit", &memoryLimit, "most bytes of one rank, 0 = any");
   flags.integer("virtual", &virtualStages, "pipeline stages on each rank, 0 = as the schedule has it");
-  flags.text("recompute", &recompute, "operators computed again in backward: patterns with commas, or full");
+  flags.text("recompute", &recompute, "computed again in backward: auto (as --memory-limit asks for), none, full, or patterns with commas");
   flags.toggle("regather", &regather, "gather values again in backward instead of keeping them");
   flags.text("dump-dir", &dumpDir, "write the IR after every phase there");
   flags.text("plan-only", &planOnly, "write the plan to this file and stop");
@@ -124,6 +125,7 @@ void CommonFlags::addTo(Flags& flags) {
 CompileOptions CommonFlags::options() const {
   CompileOptions options;
   options.mesh = mesh;
+  options.stageMeshes = stageMeshes;
   options.devices = devices;
   options.micro = micro;
   options.zero = static_cast<int>(zero);

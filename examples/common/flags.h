@@ -38,12 +38,14 @@ class Flags {
   std::map<std::string, Flag> flags_;
 };
 
-// --devices --mesh --zero --micro --schedule --schedule-file --virtual --memory-limit --recompute --regather --dump-dir
+// --devices --mesh --stage-meshes --zero --micro --schedule --schedule-file --virtual --memory-limit --recompute
+// --regather --dump-dir
 // --plan-only
 // --steps --init --save --seed --threads --trace
 struct CommonFlags {
   int64_t devices = 1;
   std::string mesh;
+  std::string stageMeshes;
   int64_t zero = 0;
   int64_t micro = 1;
   bool regather = false;
@@ -51,7 +53,7 @@ struct CommonFlags {
   std::string scheduleFile;
   int64_t memoryLimit = 0;
   int64_t virtualStages = 0;
-  std::string recompute;
+  std::string recompute = "auto";
   std::string dumpDir;
   std::string planOnly;
   int64_t steps = 10;

@@ -91,7 +91,7 @@ GptConfig configOf(const GptFlags& flags, const TextDataset& data, int64_t batch
   config.recomputeBlocks = flags.common.recompute == "full";
   config.dropout = flags.dropout;
   if (flags.tensorParallel) {
-    const bool data_axis = flags.common.mesh.find("dp=") != std::string::npos;
+    const bool data_axis = (flags.common.mesh + flags.common.stageMeshes).find("dp=") != std::string::npos;
     config.parallel = {data_axis ? "dp" : "", "tp", flags.sequenceParallel};
   }
   return config;

@@ -56,7 +56,9 @@ struct CompileOptions {
   // "dp=2,tp=2"; "4" or empty with devices = 4: no named axes, only the line of ranks. With pipeline stages
   // (Graph::stage) the mesh of one stage: each stage has as many ranks of its own.
   std::string mesh;
-  int64_t devices = 1;              // used where `mesh` is empty
+  // Instead of `mesh`: one for each block of ranks that owns pipeline stages, "dp=2,tp=2;dp=4"; of any shape and size.
+  std::string stageMeshes;
+  int64_t devices = 1;              // used where `mesh` is empty; with stageMeshes 1 or the ranks of all together
   int64_t micro = 1;                // micro-batches of one step
   int zero = 0;                     // ZeRO level 0..3
   Fill fill = Fill::kDataParallel;  // what strategies and propagation leave open
@@ -68,15 +70,17 @@ struct CompileOptions {
   int64_t virtualStages = 0;  // stages on each rank; 0: as the schedule has it
   int64_t memoryLimit = 0;    // bytes of one rank; 0 = none
   // Recomputed in backward beside what stands in Graph::recompute scopes: operator names or mnemonics with * and ?,
-  // with commas ("gelu,h*.layer_norm"); "full" stands for all.
-  std::string recompute;
+  // with commas ("gelu,h*.layer_norm"); "full" stands for all; "none": nothing else. "auto": what makes the program fit
+  // in memoryLimit in the least time, nothing where it fits without.
+  std::string recompute = "auto";
   // Gathered values are gathered again in backward instead of kept; parameters (ZeRO-3) in each call that reads them
   // instead of once per step.
   bool regather = false;
   double clipNorm = 0;           // global gradient norm; 0 = no clipping
   int64_t seed = 0;              // of initial values
   bool gradientOutputs = false;  // outputs "grad.<parameter>", before clipping
-  // Layouts by parameter-name pattern ('*' and '?'), the first match counts: {"*.qkv.weight", "[{},{},{tp}]"}.
+  // Layouts by parameter-name pattern ('*' and '?'), the first match counts: {"*.qkv.weight", "[{},{},{tp}]"}. With
+  // stageMeshes a text may have one layout for each block: "[{dp},{}];[{},{}]".
   std::vector<std::pair<std::string, std::string>> layouts;
   std::string dumpDir;    // numbered IR files of every state and phase
   std::string decisions;  // a saved record to realise instead of deciding

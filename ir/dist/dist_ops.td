@@ -83,6 +83,16 @@ def Dist_ReshardOp : Dist_Op<"reshard"> {
   let results = (outs Dist_Tensor:$y);
 }
 
+def Dist_TransferOp : Dist_Op<"transfer"> {
+  let summary = "x on the mesh of another block of ranks";
+  let description = [{
+    Operand and result are the same tensor; the operand's layout is read on the mesh of the stage that makes it, the
+    result's on that of `dist.stage`. No sum is pending. Of an argument it moves nothing: the block holds it so.
+  }];
+  let arguments = (ins Dist_Tensor:$x, DefaultValuedAttr<StrAttr, "\"\"">:$reason);
+  let results = (outs Dist_Tensor:$y);
+}
+
 //===-- Local state: collectives --===//
 
 // `groups` lists the ranks of each group in the order of the collective; every group has the same size. `reason` says
@@ -151,19 +161,22 @@ def Dist_AccumulateOp : Dist_Op<"accumulate"> {
 
 //===-- Local state: between the blocks of ranks that own the stages --===//
 
-// A channel carries one value from one block to another: rank i of a block writes to rank i of the other. A message is
-// sent once per call of the function and received in the same order.
-class Dist_Transfer<string mnemonic> : Op<Dist_Dialect, mnemonic> {
+// A channel carries one value from one block to another: rank i of a block writes to rank i of the other, or `parts` say
+// who writes what. A message is sent once per call of the function and received in the same order.
+// Between blocks of different meshes the receiver lists the parts of its tensor: `parts` has for each part the ranks of
+// source and target, then for each dimension offset at the source, offset at the target, and size.
+class Dist_ChannelEnd<string mnemonic> : Op<Dist_Dialect, mnemonic> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
-def Dist_SendOp : Dist_Transfer<"send"> {
-  let summary = "sends x to the same rank of block `block`; goes on while the channel has room";
+def Dist_SendOp : Dist_ChannelEnd<"send"> {
+  let summary = "sends x to block `block`; goes on while the channel has room";
   let arguments = (ins Dist_Tensor:$x, Dist_Int:$channel, Dist_Int:$block);
 }
-def Dist_ReceiveOp : Dist_Transfer<"receive"> {
+def Dist_ReceiveOp : Dist_ChannelEnd<"receive"> {
   let summary = "the next message of a channel from block `block`; waits for it";
-  let arguments = (ins Dist_Int:$channel, Dist_Int:$block);
+  let arguments = (ins Dist_Int:$channel, Dist_Int:$block, OptionalAttr<DenseI64ArrayAttr>:$parts);
   let results = (outs Dist_Tensor:$y);
+  let hasVerifier = 1;
 }
 
 #endif

@@ -137,6 +137,11 @@ LogicalResult ReshardOp::verify() {
   return success();
 }
 
+// (1) The same tensor.
+LogicalResult TransferOp::verify() {
+  return checkSame(*this, 1, getX(), getY());
+}
+
 // (1) Groups. (2) Reduction. (3) One result for each operand. (4) Of the same type.
 LogicalResult AllReduceOp::verify() {
   if (failed(checkGroups(*this, getGroups())) || failed(checkReduce(*this, getReduce())) || failed(checkCount(*this))) {
@@ -177,6 +182,17 @@ LogicalResult AllToAllOp::verify() {
     return failure();
   }
   return checkMoved(*this, 2, getX(), getY(), {getDim(), getSplitDim(), getGroupSize()});
+}
+
+// (1) Parts are lists of as many numbers as the tensor's dimensions ask for.
+LogicalResult ReceiveOp::verify() {
+  const auto parts = getParts();
+  const int64_t each = 2 + 3 * tensor(getY()).getRank();
+  if (parts && parts->size() % each != 0) {
+    return error(*this, 1) << "parts has " << parts->size() << " numbers, each part of " << getY().getType()
+                           << " takes " << each;
+  }
+  return success();
 }
 
 // (1) The same type. (2) Every source is a rank.

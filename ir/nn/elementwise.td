@@ -55,7 +55,7 @@ class Nn_ActivationGrad<string mnemonic> : Nn_InferOp<mnemonic> {
   let linear = "{{1}}";
   let infer = "infer::sameOperands(site, adaptor.getOperands())";
 }
-def Nn_ReluGradOp : Nn_ActivationGrad<"relu_grad"> { let summary = "dy where x > 0, else 0"; }
+def Nn_ReluGradOp : Nn_ActivationGrad<"relu_grad"> { let summary = "dy where x > 0, else 0; x or relu(x)"; }
 def Nn_GeluGradOp : Nn_ActivationGrad<"gelu_grad"> {
   let summary = "gelu'(x) dy";
   let arguments = (ins Nn_Float:$x, Nn_Float:$dy, DefaultValuedAttr<StrAttr, "\"tanh\"">:$approximate);

@@ -1,6 +1,7 @@
 #include "passes/decide/gathers.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "ir/layout/reshard.h"
@@ -27,17 +28,28 @@ StringRef phaseOf(Operation* op) {
   return phase ? phase.getValue() : "";
 }
 
+int64_t bytesOf(const Shape& shape, DType type) {
+  int64_t bytes = byteSize(type);
+  for (const int64_t size : shape) {
+    bytes *= size;
+  }
+  return bytes;
+}
+
 }  // namespace
 
-std::vector<ParameterGather> parameterGathers(func::FuncOp step, Propagation& propagation, const Mesh& mesh,
+std::vector<ParameterGather> parameterGathers(func::FuncOp step, Propagation& propagation, const StageMeshes& meshes,
                                               const StoredShapes& stored) {
   std::vector<ParameterGather> gathers;
-  ReshardPlanner planner(mesh, Machine());
+  std::vector<std::unique_ptr<ReshardPlanner>> planners;
+  for (const Mesh& mesh : meshes.ofBlock) {
+    planners.push_back(std::make_unique<ReshardPlanner>(mesh, Machine()));
+  }
   for (const Argument& argument : argumentsOf(step)) {
     BlockArgument value = step.getArgument(argument.index);
+    const DType type = ir::dtypeOf(value.getType()).value_or(DType::kF32);
     const Shape logical = ir::shapeOf(value);
     const Shape& shape = stored.of(value);
-    const Layout from = withPads(*propagation.argument(argument.index), logical, shape);
     ParameterGather gather{argument.index};
     std::set<std::pair<std::string, int64_t>> calls;
     for (OpOperand& use : value.getUses()) {
@@ -45,19 +57,16 @@ std::vector<ParameterGather> parameterGathers(func::FuncOp step, Propagation& pr
       if (argument.kind != "parameter" || reader->hasTrait<OpTrait::IsTerminator>() || phaseOf(reader) == "update") {
         continue;
       }
+      const int64_t mesh = meshes.number(stageOf(reader));
       const OperatorSharding& sharding = propagation.of(reader);
+      const Layout from = withPads(*propagation.argument(argument.index, mesh), logical, shape);
       const Layout to =
           withPads(sharding.rule->operandLayout(use.getOperandNumber(), sharding.closed()), logical, shape);
-      const DType type = ir::dtypeOf(value.getType()).value_or(DType::kF32);
-      const absl::StatusOr<ReshardPlan> plan = planner.plan(shape, type, from, to);
+      const absl::StatusOr<ReshardPlan> plan = planners[mesh]->plan(shape, type, from, to);
       if (plan.ok() && plan->cost > 0) {
         calls.insert({phaseOf(reader).str(), stageOf(reader)});
         gather.seconds = std::max(gather.seconds, plan->cost);
-        int64_t bytes = byteSize(type);
-        for (const int64_t size : to.localShape(logical)) {
-          bytes *= size;
-        }
-        gather.bytes = std::max(gather.bytes, bytes);
+        gather.bytes = std::max(gather.bytes, bytesOf(to.localShape(logical), type));
       }
     }
     gather.calls = static_cast<int64_t>(calls.size());

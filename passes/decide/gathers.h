@@ -12,6 +12,7 @@
 
 #include "passes/decide/propagate.h"
 #include "passes/support/decisions.h"
+#include "passes/support/stage_meshes.h"
 
 namespace weft {
 
@@ -23,8 +24,8 @@ struct ParameterGather {
 };
 
 // The parameters that need one, in the order of the arguments. All layouts are decided.
-std::vector<ParameterGather> parameterGathers(mlir::func::FuncOp step, Propagation& propagation, const Mesh& mesh,
-                                              const StoredShapes& stored);
+std::vector<ParameterGather> parameterGathers(mlir::func::FuncOp step, Propagation& propagation,
+                                              const StageMeshes& meshes, const StoredShapes& stored);
 
 // Sets ArgumentDecision::gather. `budget`: bytes for parameters gathered once, those that save most time per byte
 // first; negative: any number.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/layout/across.h"
 #include "ir/nn/operator_interface.h"
 #include "passes/support/program.h"
 
@@ -49,14 +50,14 @@ FactorAxes OperatorSharding::closed() const {
   return result;
 }
 
-Propagation::Propagation(func::FuncOp step, const Mesh& mesh, const ir::OperatorRegistry& registry,
+Propagation::Propagation(func::FuncOp step, const StageMeshes& meshes, const ir::OperatorRegistry& registry,
                          const PieceAnalysis& pieces, const StoredShapes& stored)
     : step_(step),
-      mesh_(mesh),
+      meshes_(meshes),
       registry_(registry),
       stored_(stored),
       arguments_(step.getNumArguments()),
-      argumentOrigins_(step.getNumArguments()) {
+      homes_(step.getNumArguments(), 0) {
   for (Operation& op : step.getBody().front().without_terminator()) {
     OperatorSharding& sharding = operators_[&op];
     const std::string text = cast<ir::OperatorInterface>(&op).getRule();
@@ -68,23 +69,63 @@ Propagation::Propagation(func::FuncOp step, const Mesh& mesh, const ir::Operator
     sharding.batch = pieces.operators.find(&op)->second.batch;
     byId_[idOf(&op)] = &op;
   }
+  findReaders();
 }
 
-std::optional<Layout> Propagation::layoutOf(Value value) {
-  Layout layout;
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    if (!arguments_[argument.getArgNumber()]) {
-      return std::nullopt;
+// An argument is at home where its new value is made; without one where it is read first, in the forward pass if it is
+// read there.
+void Propagation::findReaders() {
+  const auto stageOf = [](Operation* op) { return stageOfValue(op->getResult(0)); };
+  for (unsigned i = 0; i < step_.getNumArguments(); ++i) {
+    std::optional<int64_t> forward;
+    std::optional<int64_t> any;
+    for (Operation* user : step_.getArgument(i).getUsers()) {
+      if (user->hasTrait<OpTrait::IsTerminator>()) {
+        continue;
+      }
+      arguments_[i][meshes_.number(user)];
+      any = std::min(any.value_or(stageOf(user)), stageOf(user));
+      if (phaseOf(user).empty()) {
+        forward = std::min(forward.value_or(stageOf(user)), stageOf(user));
+      }
     }
-    layout = *arguments_[argument.getArgNumber()];
-  } else {
-    const OperatorSharding& producer = operators_[value.getDefiningOp()];
-    const unsigned index = cast<OpResult>(value).getResultNumber();
-    const auto wanted = producer.wanted.find(index);
-    layout = wanted != producer.wanted.end() ? wanted->second : producer.rule->resultLayout(index, producer.closed());
+    homes_[i] = forward.value_or(any.value_or(0));
   }
+  for (unsigned r = 0; r < step_.getNumResults(); ++r) {
+    auto updated = step_.getResultAttrOfType<IntegerAttr>(r, kUpdatesAttr);
+    Operation* made = returned(step_, r).getDefiningOp();
+    if (updated && made != nullptr) {
+      homes_[updated.getInt()] = stageOf(made);
+    }
+  }
+  for (unsigned i = 0; i < step_.getNumArguments(); ++i) {
+    arguments_[i][meshes_.number(homes_[i])];
+  }
+}
+
+std::vector<int64_t> Propagation::meshesOf(unsigned index) const {
+  std::vector<int64_t> numbers;
+  for (const auto& [number, sharding] : arguments_[index]) {
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+std::optional<Layout> Propagation::layoutAt(Value value, Operation* reader) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    std::optional<Layout> layout = arguments_[argument.getArgNumber()][meshes_.number(reader)].layout;
+    if (layout) {
+      layout->setPartial({});
+    }
+    return layout;
+  }
+  const OperatorSharding& producer = operators_[value.getDefiningOp()];
+  const unsigned index = cast<OpResult>(value).getResultNumber();
+  const auto wanted = producer.wanted.find(index);
+  Layout layout =
+      wanted != producer.wanted.end() ? wanted->second : producer.rule->resultLayout(index, producer.closed());
   layout.setPartial({});
-  return layout;
+  return &meshOf(reader) == &meshes_.of(value) ? layout : translated(layout, meshes_.of(value), meshOf(reader));
 }
 
 bool Propagation::fits(Operation* op, int factor, const std::vector<Axis>& axes) {
@@ -107,7 +148,7 @@ bool Propagation::fits(Operation* op, int factor, const std::vector<Axis>& axes)
       }
     }
   }
-  const int64_t pieces = factor == sharding.batch && !op->hasAttr(kPrologueAttr) ? mesh_.pieces() : 1;
+  const int64_t pieces = factor == sharding.batch && !op->hasAttr(kPrologueAttr) ? meshOf(op).pieces() : 1;
   if (rule.factors()[factor].size % (partsOf(axes) * pieces) != 0) {
     return false;
   }
@@ -123,8 +164,8 @@ bool Propagation::assign(Operation* op, int factor, const std::vector<Axis>& axe
   if (sharding.axes[factor]) {
     if (*sharding.axes[factor] != axes && phaseOf(op).empty()) {
       const std::string note = labelOf(op) + " factor " + sharding.rule->factors()[factor].name + ": " +
-                               Layout({*sharding.axes[factor]}).print(mesh_) + " (" + sharding.origin + ") against " +
-                               Layout({axes}).print(mesh_) + " from " + origin;
+                               Layout({*sharding.axes[factor]}).print(meshOf(op)) + " (" + sharding.origin +
+                               ") against " + Layout({axes}).print(meshOf(op)) + " from " + origin;
       if (noted_.insert(note).second) {
         conflicts_.push_back(note);
       }
@@ -144,7 +185,9 @@ bool Propagation::assign(Operation* op, int factor, const std::vector<Axis>& axe
 bool Propagation::inherit(Operation* op) {
   auto forward = op->getAttrOfType<IntegerAttr>(kForwardAttr);
   const auto it = forward ? byId_.find(forward.getInt()) : byId_.end();
-  if (it == byId_.end() || it->second == op || op->hasAttr(kGradientOfAttr)) {
+  const bool known = it != byId_.end() && it->second != op && !op->hasAttr(kGradientOfAttr);
+  // Axes of another mesh say nothing here.
+  if (!known || meshes_.number(op) != meshes_.number(it->second)) {
     return false;
   }
   const OperatorSharding& source = operators_[it->second];
@@ -167,7 +210,7 @@ bool Propagation::fromOperands(Operation* op) {
   });
   bool changed = false;
   for (const unsigned i : order) {
-    const std::optional<Layout> layout = layoutOf(op->getOperand(i));
+    const std::optional<Layout> layout = layoutAt(op->getOperand(i), op);
     if (!layout) {
       continue;
     }
@@ -192,7 +235,10 @@ bool Propagation::fromUsers(Operation* op) {
       if (!hasAxes(closed)) {
         continue;
       }
-      const Layout layout = reader.rule->operandLayout(use.getOperandNumber(), closed);
+      Layout layout = reader.rule->operandLayout(use.getOperandNumber(), closed);
+      if (meshes_.number(user) != meshes_.number(op)) {
+        layout = translated(layout, meshOf(user), meshOf(op));
+      }
       const FactorAxes axes = operators_[op].rule->projectResult(result.getResultNumber(), layout).axes;
       for (size_t f = 0; f < axes.size(); ++f) {
         if (!operators_[op].axes[f]) {
@@ -233,35 +279,41 @@ void Propagation::runUpdate() {
   }
 }
 
-void Propagation::seedInputs(const std::vector<Axis>& dataAxes) {
+void Propagation::seedInputs(llvm::function_ref<std::vector<Axis>(const Mesh&)> dataAxes) {
   for (const Argument& argument : argumentsOf(step_)) {
-    if (argument.kind != "input" || arguments_[argument.index]) {
-      continue;
-    }
-    Value value = step_.getArgument(argument.index);
-    for (OpOperand& use : value.getUses()) {
-      if (use.getOwner()->hasTrait<OpTrait::IsTerminator>()) {
-        continue;
-      }
-      const OperatorSharding& reader = operators_[use.getOwner()];
-      if (hasAxes(reader.closed())) {
-        arguments_[argument.index] = reader.rule->operandLayout(use.getOperandNumber(), reader.closed());
-        argumentOrigins_[argument.index] = "reader " + labelOf(use.getOwner());
+    for (auto& [number, sharding] : arguments_[argument.index]) {
+      if (argument.kind == "input" && !sharding.layout) {
+        seedInput(argument.index, number, dataAxes(meshes_.withNumber(number)));
       }
     }
-    if (arguments_[argument.index] || dataAxes.empty()) {
+  }
+}
+
+void Propagation::seedInput(unsigned index, int64_t mesh, const std::vector<Axis>& dataAxes) {
+  Value value = step_.getArgument(index);
+  ArgumentSharding& sharding = arguments_[index][mesh];
+  for (OpOperand& use : value.getUses()) {
+    if (use.getOwner()->hasTrait<OpTrait::IsTerminator>() || meshes_.number(use.getOwner()) != mesh) {
       continue;
     }
-    auto attr = step_.getArgAttrOfType<IntegerAttr>(argument.index, "nn.batch_dim");
-    const int64_t dim = attr ? attr.getInt() : 0;
-    const Shape& shape = stored_.of(value);
-    if (dim >= 0 && dim < static_cast<int64_t>(shape.size()) &&
-        shape[dim] % (partsOf(dataAxes) * mesh_.pieces()) == 0) {
-      Layout layout(shape.size());
-      layout.setDim(dim, dataAxes);
-      arguments_[argument.index] = layout;
-      argumentOrigins_[argument.index] = "default: batch over the data-parallel axes";
+    const OperatorSharding& reader = operators_[use.getOwner()];
+    if (hasAxes(reader.closed())) {
+      sharding.layout = reader.rule->operandLayout(use.getOperandNumber(), reader.closed());
+      sharding.origin = "reader " + labelOf(use.getOwner());
     }
+  }
+  if (sharding.layout || dataAxes.empty()) {
+    return;
+  }
+  auto attr = step_.getArgAttrOfType<IntegerAttr>(index, "nn.batch_dim");
+  const int64_t dim = attr ? attr.getInt() : 0;
+  const Shape& shape = stored_.of(value);
+  const int64_t pieces = meshes_.withNumber(mesh).pieces();
+  if (dim >= 0 && dim < static_cast<int64_t>(shape.size()) && shape[dim] % (partsOf(dataAxes) * pieces) == 0) {
+    Layout layout(shape.size());
+    layout.setDim(dim, dataAxes);
+    sharding.layout = layout;
+    sharding.origin = "default: batch over the data-parallel axes";
   }
 }
 
@@ -282,16 +334,20 @@ void Propagation::closeArguments() {
   for (Operation& op : step_.getBody().front().without_terminator()) {
     for (unsigned i = 0; i < op.getNumOperands() && phaseOf(&op) != "update"; ++i) {
       auto argument = dyn_cast<BlockArgument>(op.getOperand(i));
-      if (argument && !arguments_[argument.getArgNumber()]) {
-        arguments_[argument.getArgNumber()] = operators_[&op].rule->operandLayout(i, operators_[&op].closed());
-        argumentOrigins_[argument.getArgNumber()] = "first reader " + labelOf(&op);
+      if (!argument) {
+        continue;
+      }
+      ArgumentSharding& sharding = arguments_[argument.getArgNumber()][meshes_.number(&op)];
+      if (!sharding.layout) {
+        sharding = {operators_[&op].rule->operandLayout(i, operators_[&op].closed()), "first reader " + labelOf(&op)};
       }
     }
   }
   for (unsigned i = 0; i < step_.getNumArguments(); ++i) {
-    if (!arguments_[i]) {
-      arguments_[i] = Layout(stored_.of(step_.getArgument(i)).size());
-      argumentOrigins_[i] = "default: replicated";
+    for (auto& [number, sharding] : arguments_[i]) {
+      if (!sharding.layout) {
+        sharding = {Layout(stored_.of(step_.getArgument(i)).size()), "default: replicated"};
+      }
     }
   }
 }

@@ -7,6 +7,7 @@
 // reshard).
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,6 +18,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "passes/decide/pads.h"
 #include "passes/decide/pieces.h"
+#include "passes/support/module_meshes.h"
 
 namespace weft {
 
@@ -33,7 +35,8 @@ struct OperatorSharding {
 
 class Propagation {
  public:
-  Propagation(mlir::func::FuncOp step, const Mesh& mesh, const ir::OperatorRegistry& registry,
+  // Operators have their stage (assign_stages.h).
+  Propagation(mlir::func::FuncOp step, const StageMeshes& meshes, const ir::OperatorRegistry& registry,
               const PieceAnalysis& pieces, const StoredShapes& stored);
 
   // Reads strategies and constraints of operators, and layouts of arguments. Errors at the user's lines.
@@ -41,14 +44,18 @@ class Propagation {
   // Runs to a fixpoint over the operators of the forward pass, then over those of the backward pass.
   void run();
   // Gives open batch factors of the inputs' consumers the data-parallel axes.
-  void seedInputs(const std::vector<Axis>& dataAxes);
+  void seedInputs(llvm::function_ref<std::vector<Axis>(const Mesh&)> dataAxes);
   // Gives arguments without a layout the one their first reader needs; closes all factors.
   void closeArguments();
   void closeOperators();
 
-  // Layout of an argument, without time axes; set by the user, by seedInputs, closeArguments, or from outside (ZeRO).
-  std::optional<Layout>& argument(unsigned index) { return arguments_[index]; }
-  std::string& argumentOrigin(unsigned index) { return argumentOrigins_[index]; }
+  // Layout of an argument on a mesh that reads it, without time axes; set by the user, by seedInputs, closeArguments,
+  // or from outside (ZeRO).
+  std::optional<Layout>& argument(unsigned index, int64_t mesh) { return arguments_[index][mesh].layout; }
+  std::string& argumentOrigin(unsigned index, int64_t mesh) { return arguments_[index][mesh].origin; }
+  // The numbers of the meshes that read an argument, and the stage where it is at home.
+  std::vector<int64_t> meshesOf(unsigned index) const;
+  int64_t homeStage(unsigned index) const { return homes_[index]; }
   // Fixes all factors of an element-wise operator from a layout of its result.
   void fix(mlir::Operation* op, const Layout& layout, const std::string& origin);
   // Propagates among the operators of the update.
@@ -64,38 +71,49 @@ class Propagation {
   mlir::LogicalResult readSplits(mlir::Operation* op, mlir::DictionaryAttr strategy);
   mlir::LogicalResult readNames(mlir::Operation* op, mlir::DictionaryAttr strategy);
   mlir::LogicalResult readConstraint(mlir::Operation* op);
+  void findReaders();
+  void seedInput(unsigned index, int64_t mesh, const std::vector<Axis>& dataAxes);
   mlir::LogicalResult readArguments();
-  mlir::FailureOr<Layout> parseLayout(const std::string& text, mlir::Value value, mlir::Location loc);
+  mlir::FailureOr<Layout> parseLayout(const std::string& text, mlir::Value value, const Mesh& mesh, mlir::Location loc);
   bool sweep(const std::string& phase);
   bool inherit(mlir::Operation* op);
   bool fromOperands(mlir::Operation* op);
   bool fromUsers(mlir::Operation* op);
   bool assign(mlir::Operation* op, int factor, const std::vector<Axis>& axes, const std::string& origin);
   bool fits(mlir::Operation* op, int factor, const std::vector<Axis>& axes);
-  std::optional<Layout> layoutOf(mlir::Value value);
+  // The layout of a value on the mesh of `reader`.
+  std::optional<Layout> layoutAt(mlir::Value value, mlir::Operation* reader);
+  const Mesh& meshOf(mlir::Operation* op) const { return meshes_.of(op); }
+
+  struct ArgumentSharding {
+    std::optional<Layout> layout;
+    std::string origin;
+  };
 
   mlir::func::FuncOp step_;
-  const Mesh& mesh_;
+  const StageMeshes& meshes_;
   const ir::OperatorRegistry& registry_;
   const StoredShapes& stored_;
   llvm::DenseMap<mlir::Operation*, OperatorSharding> operators_;
-  std::vector<std::optional<Layout>> arguments_;
-  std::vector<std::string> argumentOrigins_;
+  std::vector<std::map<int64_t, ArgumentSharding>> arguments_;  // by number of the mesh that reads them
+  std::vector<int64_t> homes_;                                  // stage of each argument
   llvm::DenseMap<int64_t, mlir::Operation*> byId_;
   std::vector<int64_t> expansions_;
   std::vector<std::string> conflicts_;
   std::set<std::string> noted_;
 };
 
-// The arguments that must be stored padded: index to stored shape. `batchAxes`: the axes that split inputs by default.
-mlir::FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(mlir::func::FuncOp step, const Mesh& mesh,
-                                                                 const std::vector<Axis>& batchAxes);
+// The arguments that must be stored padded: index to stored shape. `rows`: what the batch of an input must divide by.
+// The user's layouts are read on the meshes of `meshes`; the largest pad counts.
+mlir::FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(mlir::func::FuncOp step, const StageMeshes& meshes,
+                                                                 int64_t rows);
 
 // Large parameters none of whose dimensions divides into `shards`, with the largest padded so that it does: what ZeRO
 // would like. Where the pad cannot spread to the parameter's readers it stays whole.
 llvm::MapVector<unsigned, Shape> zeroPads(mlir::func::FuncOp step, int64_t shards);
 
-// The layout text the user gave an argument: its own nn.layout, else the first matching pattern of nn.layouts; "" none.
-std::string userLayout(mlir::func::FuncOp step, unsigned index);
+// The layout text the user gave an argument on the mesh of that number: its own nn.layout, else the first matching
+// pattern of nn.layouts; "" none. A text of several layouts, "[{dp},{}];[{},{}]", has one for each block.
+std::string userLayout(mlir::func::FuncOp step, unsigned index, int64_t mesh);
 
 }  // namespace weft

@@ -100,7 +100,8 @@ LogicalResult Propagation::readStrategy(Operation* op) {
 LogicalResult Propagation::readSplits(Operation* op, DictionaryAttr strategy) {
   OperatorSharding& sharding = operators_[op];
   const std::vector<Shape> out = readSplitLists(strategy.get("out"));
-  absl::StatusOr<SplitStrategy> split = resolveSplits(*sharding.rule, readSplitLists(strategy.get("in")), out, mesh_);
+  absl::StatusOr<SplitStrategy> split =
+      resolveSplits(*sharding.rule, readSplitLists(strategy.get("in")), out, meshOf(op));
   if (!split.ok()) {
     return op->emitError() << labelOf(op) << ": " << std::string(split.status().message());
   }
@@ -123,14 +124,15 @@ LogicalResult Propagation::readNames(Operation* op, DictionaryAttr strategy) {
   FactorAxes axes(sharding.axes.size());
   std::vector<int> from(axes.size(), -1);
   for (unsigned i = 0; i < in.size(); ++i) {
-    FailureOr<Layout> layout = parseLayout(layoutText(cast<ArrayAttr>(in[i])), op->getOperand(i), op->getLoc());
+    FailureOr<Layout> layout =
+        parseLayout(layoutText(cast<ArrayAttr>(in[i])), op->getOperand(i), meshOf(op), op->getLoc());
     if (failed(layout)) {
       return failure();
     }
     const Rule::Projection projected = sharding.rule->projectOperand(i, *layout);
     if (!projected.overflow.empty()) {
       return op->emitError()
-             << labelOf(op) << ": operand " << i << " as " << layout->print(mesh_)
+             << labelOf(op) << ": operand " << i << " as " << layout->print(meshOf(op))
              << " splits a dimension that the operator sees as several, across their border; use fewer parts";
     }
     for (size_t f = 0; f < axes.size(); ++f) {
@@ -143,8 +145,8 @@ LogicalResult Propagation::readNames(Operation* op, DictionaryAttr strategy) {
       }
       if (from[f] >= 0 && axes[f] != projected.axes[f]) {
         return op->emitError() << labelOf(op) << ": dimension '" << sharding.rule->factors()[f].name
-                               << "' is split over " << Layout({axes[f]}).print(mesh_) << " in operand " << from[f]
-                               << " but over " << Layout({projected.axes[f]}).print(mesh_) << " in operand " << i
+                               << "' is split over " << Layout({axes[f]}).print(meshOf(op)) << " in operand " << from[f]
+                               << " but over " << Layout({projected.axes[f]}).print(meshOf(op)) << " in operand " << i
                                << "; write the same axes in both";
       }
       axes[f] = projected.axes[f];
@@ -158,7 +160,7 @@ LogicalResult Propagation::readNames(Operation* op, DictionaryAttr strategy) {
       return success();
     }
   }
-  if (absl::Status status = sharding.rule->check(axes, mesh_); !status.ok()) {
+  if (absl::Status status = sharding.rule->check(axes, meshOf(op)); !status.ok()) {
     return op->emitError() << labelOf(op) << ": " << std::string(status.message());
   }
   for (size_t f = 0; f < axes.size(); ++f) {
@@ -173,7 +175,8 @@ LogicalResult Propagation::readNames(Operation* op, DictionaryAttr strategy) {
       return op->emitError() << labelOf(op) << ": the strategy has " << out.size() << " results, the operator "
                              << op->getNumResults();
     }
-    FailureOr<Layout> layout = parseLayout(layoutText(cast<ArrayAttr>(out[r])), op->getResult(r), op->getLoc());
+    FailureOr<Layout> layout =
+        parseLayout(layoutText(cast<ArrayAttr>(out[r])), op->getResult(r), meshOf(op), op->getLoc());
     if (failed(layout)) {
       return failure();
     }
@@ -187,7 +190,7 @@ LogicalResult Propagation::readConstraint(Operation* op) {
   if (!text || text.getValue().empty()) {
     return success();
   }
-  FailureOr<Layout> layout = parseLayout(text.getValue().str(), op->getResult(0), op->getLoc());
+  FailureOr<Layout> layout = parseLayout(text.getValue().str(), op->getResult(0), meshOf(op), op->getLoc());
   if (failed(layout)) {
     return failure();
   }
@@ -195,8 +198,8 @@ LogicalResult Propagation::readConstraint(Operation* op) {
   return success();
 }
 
-FailureOr<Layout> Propagation::parseLayout(const std::string& text, Value value, Location loc) {
-  absl::StatusOr<Layout> layout = Layout::parse(text, mesh_);
+FailureOr<Layout> Propagation::parseLayout(const std::string& text, Value value, const Mesh& mesh, Location loc) {
+  absl::StatusOr<Layout> layout = Layout::parse(text, mesh);
   absl::Status status = layout.status();
   if (layout.ok()) {
     // The stored shape stands in for the tensor's; a pad was taken into it before.
@@ -205,7 +208,7 @@ FailureOr<Layout> Propagation::parseLayout(const std::string& text, Value value,
       plain.setPad(d, 0);
     }
     *layout = plain;
-    status = plain.check(stored_.of(value), mesh_);
+    status = plain.check(stored_.of(value), mesh);
     if (status.ok() && plain.isPartial()) {
       status =
           absl::InvalidArgumentError("layout " + text + " is partial; a value cannot be asked to be a pending sum");
@@ -217,16 +220,23 @@ FailureOr<Layout> Propagation::parseLayout(const std::string& text, Value value,
   return *layout;
 }
 
-std::string userLayout(func::FuncOp step, unsigned index) {
+// Of "[{dp}];[{}]" that of the block with the mesh's number; one layout is that of all.
+static std::string layoutOfBlock(StringRef text, int64_t mesh) {
+  SmallVector<StringRef> layouts;
+  text.split(layouts, ';');
+  return (mesh < static_cast<int64_t>(layouts.size()) ? layouts[mesh] : layouts[0]).str();
+}
+
+std::string userLayout(func::FuncOp step, unsigned index, int64_t mesh) {
   if (auto attr = step.getArgAttrOfType<StringAttr>(index, "nn.layout")) {
-    return attr.getValue().str();
+    return layoutOfBlock(attr.getValue(), mesh);
   }
   const Argument argument = argumentAt(step, index);
   auto patterns = step->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>("nn.layouts");
   for (Attribute entry : patterns&& argument.kind == "parameter" ? patterns.getValue() : ArrayRef<Attribute>()) {
     auto pair = cast<ArrayAttr>(entry);
     if (globMatches(cast<StringAttr>(pair[0]).getValue(), argument.name)) {
-      return cast<StringAttr>(pair[1]).getValue().str();
+      return layoutOfBlock(cast<StringAttr>(pair[1]).getValue(), mesh);
     }
   }
   return "";
@@ -234,48 +244,82 @@ std::string userLayout(func::FuncOp step, unsigned index) {
 
 LogicalResult Propagation::readArguments() {
   for (unsigned i = 0; i < step_.getNumArguments(); ++i) {
-    const std::string text = userLayout(step_, i);
-    if (text.empty()) {
-      continue;
+    for (auto& [number, sharding] : arguments_[i]) {
+      const std::string text = userLayout(step_, i, number);
+      if (text.empty()) {
+        continue;
+      }
+      Value argument = step_.getArgument(i);
+      FailureOr<Layout> layout = parseLayout(text, argument, meshes_.withNumber(number), argument.getLoc());
+      if (failed(layout)) {
+        return failure();
+      }
+      sharding = {*layout, "user"};
     }
-    FailureOr<Layout> layout = parseLayout(text, step_.getArgument(i), step_.getArgument(i).getLoc());
-    if (failed(layout)) {
-      return failure();
-    }
-    arguments_[i] = *layout;
-    argumentOrigins_[i] = "user";
   }
   return success();
 }
 
-FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(func::FuncOp step, const Mesh& mesh,
-                                                           const std::vector<Axis>& batchAxes) {
+// The numbers of the meshes that read an argument; with one mesh for all blocks that is it.
+static std::set<int64_t> readersOf(func::FuncOp step, unsigned index, const StageMeshes& meshes) {
+  std::set<int64_t> numbers;
+  for (Operation* user : step.getArgument(index).getUsers()) {
+    if (meshes.same() || !user->hasTrait<OpTrait::IsTerminator>()) {
+      numbers.insert(meshes.number(user));
+    }
+  }
+  return numbers;
+}
+
+// The stored shape that the user's layout of a parameter asks for.
+static FailureOr<Shape> storedAs(func::FuncOp step, const Argument& argument, const StageMeshes& meshes) {
+  Value value = step.getArgument(argument.index);
+  Shape stored = ir::shapeOf(value);
+  std::set<int64_t> numbers = readersOf(step, argument.index, meshes);
+  if (numbers.empty()) {
+    numbers.insert(0);
+  }
+  for (const int64_t number : numbers) {
+    const std::string text = userLayout(step, argument.index, number);
+    if (text.empty()) {
+      continue;
+    }
+    absl::StatusOr<Layout> layout = Layout::parse(text, meshes.withNumber(number));
+    if (!layout.ok() || layout->dimensions() != stored.size()) {
+      return emitError(value.getLoc()) << "parameter '" << argument.name << "': "
+                                       << (layout.ok()
+                                               ? "layout " + text + " has " + std::to_string(layout->dimensions()) +
+                                                     " dimensions, the parameter " + std::to_string(stored.size())
+                                               : std::string(layout.status().message())),
+             failure();
+    }
+    const Shape padded = layout->storedShape(ir::shapeOf(value));
+    for (size_t d = 0; d < stored.size(); ++d) {
+      stored[d] = std::max(stored[d], padded[d]);
+    }
+  }
+  return stored;
+}
+
+FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(func::FuncOp step, const StageMeshes& meshes, int64_t rows) {
   llvm::DenseMap<unsigned, Shape> stored;
-  const int64_t batch = partsOf(batchAxes);
   for (const Argument& argument : argumentsOf(step)) {
     Value value = step.getArgument(argument.index);
-    Shape shape = ir::shapeOf(value);
-    const std::string text = userLayout(step, argument.index);
+    FailureOr<Shape> shape = ir::shapeOf(value);
     if (argument.kind == "input") {
       auto attr = step.getArgAttrOfType<IntegerAttr>(argument.index, "nn.batch_dim");
       const int64_t dim = attr ? attr.getInt() : 0;
-      if (dim >= 0 && dim < static_cast<int64_t>(shape.size()) && shape[dim] > 1) {
-        shape[dim] = roundUp(shape[dim], batch * mesh.pieces());
+      if (dim >= 0 && dim < static_cast<int64_t>(shape->size()) && (*shape)[dim] > 1) {
+        (*shape)[dim] = roundUp((*shape)[dim], rows);
       }
-    } else if (!text.empty()) {
-      absl::StatusOr<Layout> layout = Layout::parse(text, mesh);
-      if (!layout.ok() || layout->dimensions() != shape.size()) {
-        return emitError(value.getLoc()) << "parameter '" << argument.name << "': "
-                                         << (layout.ok()
-                                                 ? "layout " + text + " has " + std::to_string(layout->dimensions()) +
-                                                       " dimensions, the parameter " + std::to_string(shape.size())
-                                                 : std::string(layout.status().message())),
-               failure();
+    } else {
+      shape = storedAs(step, argument, meshes);
+      if (failed(shape)) {
+        return failure();
       }
-      shape = layout->storedShape(shape);
     }
-    if (shape != ir::shapeOf(value)) {
-      stored[argument.index] = shape;
+    if (*shape != ir::shapeOf(value)) {
+      stored[argument.index] = *shape;
     }
   }
   return stored;
@@ -288,7 +332,7 @@ llvm::MapVector<unsigned, Shape> zeroPads(func::FuncOp step, int64_t shards) {
     const bool divides = llvm::any_of(shape, [&](int64_t size) { return size % shards == 0; });
     const auto largest = std::max_element(shape.begin(), shape.end());
     const bool large = largest != shape.end() && *largest > shards * kSmallestZeroShard;
-    if (argument.kind == "parameter" && large && !divides && userLayout(step, argument.index).empty()) {
+    if (argument.kind == "parameter" && large && !divides && userLayout(step, argument.index, 0).empty()) {
       *largest = roundUp(*largest, shards);
       pads[argument.index] = shape;
     }

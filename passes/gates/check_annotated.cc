@@ -9,6 +9,7 @@
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
 #include "passes/gates/checks.h"
+#include "passes/support/module_meshes.h"
 #include "passes/support/program.h"
 
 namespace weft {
@@ -176,7 +177,7 @@ class OperatorChecker {
 
 class AnnotatedChecker {
  public:
-  explicit AnnotatedChecker(Mesh mesh) : mesh_(std::move(mesh)) {}
+  explicit AnnotatedChecker(StageMeshes meshes) : meshes_(std::move(meshes)) {}
 
   LogicalResult function(func::FuncOp function) {
     for (BlockArgument argument : function.getArguments()) {
@@ -203,11 +204,11 @@ class AnnotatedChecker {
       return emitError(value.getLoc()) << "every value of the annotated state has a layout, this one is "
                                        << value.getType();
     }
-    FailureOr<Layout> layout = ir::dist::layoutOf(value.getType(), mesh_, value.getLoc());
+    FailureOr<Layout> layout = ir::dist::layoutOf(value.getType(), meshes_.of(value), value.getLoc());
     if (failed(layout)) {
       return failure();
     }
-    if (absl::Status status = layout->check(ir::shapeOf(value), mesh_); !status.ok()) {
+    if (absl::Status status = layout->check(ir::shapeOf(value), meshes_.of(value)); !status.ok()) {
       return emitError(value.getLoc()) << std::string(status.message());
     }
     layouts_[value] = *std::move(layout);
@@ -228,6 +229,12 @@ class AnnotatedChecker {
       return op->emitError() << op->getName() << " has dist.function '" << (where ? where.getValue() : "")
                              << "'; it should be init, prologue, forward, backward or update";
     }
+    if (isa<ir::dist::TransferOp>(op)) {
+      return transfer(op);
+    }
+    if (failed(sameMesh(op))) {
+      return failure();
+    }
     if (isa<ir::dist::ReshardOp>(op)) {
       return reshard(op);
     }
@@ -242,17 +249,48 @@ class AnnotatedChecker {
     if (!interface) {
       return op->emitError() << op->getName() << " has no place in the annotated state";
     }
-    return OperatorChecker(interface, mesh_, layoutsOf(op->getOperands()), layoutsOf(op->getResults())).run();
+    return OperatorChecker(interface, meshes_.of(op), layoutsOf(op->getOperands()), layoutsOf(op->getResults())).run();
+  }
+
+  // Only transfers read a value of another mesh.
+  LogicalResult sameMesh(Operation* op) {
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      if (meshes_.number(operand) != meshes_.number(op)) {
+        return op->emitError() << "operand " << i << " of " << op->getName() << " lies on mesh "
+                               << meshes_.of(operand).print() << ", the operator on " << meshes_.of(op).print()
+                               << "; a dist.transfer is missing";
+      }
+    }
+    return success();
+  }
+
+  // A value crosses whole, and in as many pieces as it is made in.
+  LogicalResult transfer(Operation* op) {
+    const Layout& from = layouts_[op->getOperand(0)];
+    const Layout& to = layouts_[op->getResult(0)];
+    const Mesh& source = meshes_.of(op->getOperand(0));
+    bool alike = from.storedShape(ir::shapeOf(op->getOperand(0))) == to.storedShape(ir::shapeOf(op->getResult(0)));
+    for (size_t d = 0; d < from.dimensions(); ++d) {
+      const auto timed = [](const Axis& axis) { return axis.kind == AxisKind::kTime; };
+      alike &= llvm::any_of(from.dim(d), timed) == llvm::any_of(to.dim(d), timed);
+    }
+    if (from.isPartial() || to.isPartial() || !alike) {
+      return op->emitError() << "a transfer cannot go from " << from.print(source) << " on " << source.print() << " to "
+                             << to.print(meshes_.of(op)) << " on " << meshes_.of(op).print()
+                             << ": no sum may be pending, and pieces and pads must be the same";
+    }
+    return success();
   }
 
   LogicalResult reshard(Operation* op) {
+    const Mesh& mesh = meshes_.of(op);
     const Layout& from = layouts_[op->getOperand(0)];
     for (const Partial& wanted : layouts_[op->getResult(0)].partial()) {
       const bool pending = llvm::any_of(
           from.partial(), [&](const Partial& p) { return p.kind == wanted.kind && overlap(p.axis, wanted.axis); });
       if (!pending) {
-        return op->emitError() << "a reshard cannot make " << mesh_.name(wanted.axis) << " pending: it goes from "
-                               << from.print(mesh_) << " to " << layouts_[op->getResult(0)].print(mesh_);
+        return op->emitError() << "a reshard cannot make " << mesh.name(wanted.axis) << " pending: it goes from "
+                               << from.print(mesh) << " to " << layouts_[op->getResult(0)].print(mesh);
       }
     }
     return success();
@@ -262,24 +300,25 @@ class AnnotatedChecker {
     const Layout& from = layouts_[op->getOperand(0)];
     const Layout& to = layouts_[op->getResult(0)];
     if (from.canonical() != to.canonical()) {
-      return op->emitError() << op->getName() << " reads " << from.print(mesh_) << " and leaves " << to.print(mesh_)
+      const Mesh& mesh = meshes_.of(op);
+      return op->emitError() << op->getName() << " reads " << from.print(mesh) << " and leaves " << to.print(mesh)
                              << "; both should be the same";
     }
     return success();
   }
 
-  Mesh mesh_;
+  StageMeshes meshes_;
   llvm::DenseMap<Value, Layout> layouts_;
 };
 
 }  // namespace
 
 LogicalResult checkAnnotated(ModuleOp module) {
-  FailureOr<Mesh> mesh = meshOf(module);
-  if (failed(mesh)) {
+  FailureOr<StageMeshes> meshes = stageMeshesOf(module);
+  if (failed(meshes)) {
     return failure();
   }
-  AnnotatedChecker checker(*mesh);
+  AnnotatedChecker checker(*std::move(meshes));
   for (auto function : module.getOps<func::FuncOp>()) {
     if (failed(checker.function(function))) {
       return failure();

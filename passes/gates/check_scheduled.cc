@@ -231,12 +231,12 @@ class ScheduledChecker {
 }  // namespace
 
 LogicalResult checkScheduled(ModuleOp module) {
-  FailureOr<Mesh> mesh = meshOf(module);
-  if (failed(mesh) || failed(checkLocal(module))) {
+  if (failed(checkLocal(module))) {
     return failure();
   }
   for (ModuleOp block : blocksOf(module)) {
-    if (failed(ScheduledChecker(block, *mesh).run())) {
+    FailureOr<Mesh> mesh = meshOf(block);
+    if (failed(mesh) || failed(ScheduledChecker(block, *mesh).run())) {
       return failure();
     }
   }

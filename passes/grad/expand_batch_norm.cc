@@ -14,11 +14,13 @@
 // That is one accumulation, like a gradient's.
 
 #include <cmath>
+#include <numeric>
 
 #include "ir/nn/gradients/gradients.h"
 #include "ir/nn/nn.h"
 #include "passes/grad/passes.h"
 #include "passes/support/program.h"
+#include "passes/support/stage_meshes.h"
 
 namespace weft {
 
@@ -39,7 +41,7 @@ struct Forward {
 
 class Expander {
  public:
-  Expander(func::FuncOp step, int64_t ranks, int64_t pieces) : step_(step), ranks_(ranks), pieces_(pieces) {}
+  Expander(func::FuncOp step, int64_t parts, int64_t pieces) : step_(step), parts_(parts), pieces_(pieces) {}
 
   LogicalResult run() {
     SmallVector<nn::BatchNormOp> forward(step_.getOps<nn::BatchNormOp>());
@@ -134,7 +136,7 @@ class Expander {
   // 1 / n: a number where no row can be padding, else counted.
   Value shareOf(ir::Emitter& emit, Value x) const {
     const Shape shape = ir::shapeOf(x);
-    if (shape[0] % (ranks_ * pieces_) == 0) {
+    if (shape[0] % (parts_ * pieces_) == 0) {
       const int64_t count = ir::plainType(x).getNumElements() / shape[1] / pieces_;
       return emit.number(1.0 / static_cast<double>(count), x);
     }
@@ -209,7 +211,7 @@ class Expander {
   }
 
   func::FuncOp step_;
-  int64_t ranks_;
+  int64_t parts_;  // see mostParts
   int64_t pieces_;
   llvm::DenseMap<Value, Forward> forward_;  // by the mean
 };
@@ -233,9 +235,22 @@ class ExpandBatchNormPass : public PassWrapper<ExpandBatchNormPass, OperationPas
       }
       mesh = *given;
     }
-    if (failed(Expander(step, mesh.ranks(), mesh.pieces()).run())) {
+    if (failed(Expander(step, mostParts(mesh), mesh.pieces()).run())) {
       signalPassFailure();
     }
+  }
+
+ private:
+  // A number that every number of parts divides into which the batch may be split: the ranks of a block, or the least
+  // common multiple of those of different blocks.
+  int64_t mostParts(const Mesh& mesh) {
+    auto text = getOperation()->getAttrOfType<StringAttr>(kStageMeshesAttr);
+    const auto meshes = parseStageMeshes(text ? text.getValue().str() : "", mesh.pieces());
+    int64_t parts = mesh.ranks();
+    for (const Mesh& other : text&& meshes.ok() ? *meshes : std::vector<Mesh>()) {
+      parts = std::lcm(parts, other.ranks());
+    }
+    return parts;
   }
 };
 

@@ -8,6 +8,9 @@
 // (reshape, scaling, adding two sums pending over the same axes); everything else reads it reduced. A sum pending over
 // the pieces of the step becomes a reshard over time, which is accumulation.
 //
+// Meshes. Where blocks of ranks have different meshes, a layout is read on the mesh of its operator's block. A value of
+// another mesh is read through a dist.transfer, one for each value and block; it is whole, sums are reduced before.
+//
 // Pads. A float operand with a padded dimension that the operator reduces over or needs whole is masked first.
 
 #include <limits>
@@ -18,9 +21,12 @@
 #include "passes/decide/pads.h"
 #include "passes/decide/pieces.h"
 #include "passes/partition/passes.h"
+#include "passes/partition/piece_rows.h"
 #include "passes/stage/assign_stages.h"
+#include "passes/stage/recompute.h"
 #include "passes/stage/schedule_attributes.h"
 #include "passes/support/decisions.h"
+#include "passes/support/module_meshes.h"
 #include "passes/support/program.h"
 
 namespace weft {
@@ -32,18 +38,14 @@ Axis timeAxis(const Mesh& mesh) {
   return {AxisKind::kTime, 1, mesh.pieces()};
 }
 
-bool isTime(const Axis& axis) {
-  return axis.kind == AxisKind::kTime;
-}
-
 class Realiser {
  public:
   Realiser(MLIRContext* context, const Decisions& decisions, StoredShapes stored)
-      : decisions_(decisions), mesh_(decisions.mesh), stored_(std::move(stored)), builder_(context) {}
+      : decisions_(decisions), meshes_(decisions.meshes()), stored_(std::move(stored)), builder_(context) {}
 
   // Layouts of the arguments are set by the caller.
   void setLayout(Value value, Layout layout) {
-    value.setType(withLayout(value.getType(), layout));
+    value.setType(withLayout(value.getType(), layout, meshes_.of(value)));
     layouts_[value] = std::move(layout);
   }
 
@@ -57,10 +59,15 @@ class Realiser {
     stage_ = decision.stage;
     op->setAttr("dist.function", builder_.getStringAttr(runsInName(where_)));
     op->setAttr(kStageAttr, builder_.getI64IntegerAttr(stage_));
-    if (decision.recompute) {
-      op->setAttr(kRecomputeAttr, builder_.getUnitAttr());
-    }
     const FactorAxes axes = factorAxes(*rule, decision);
+    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+      FailureOr<Value> operand =
+          onMesh(op->getOperand(i), withPads(rule->operandLayout(i, axes), op->getOperand(i)), op, i);
+      if (failed(operand)) {
+        return failure();
+      }
+      op->setOperand(i, *operand);
+    }
     const std::vector<Partial> passed = passedSums(op, *rule, axes);
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
       Layout wanted = withPads(rule->operandLayout(i, axes), op->getOperand(i));
@@ -84,9 +91,7 @@ class Realiser {
   // Reads `value` in layout `wanted` at `op` (operand `index`), through reshards made or found.
   FailureOr<Value> read(Value value, const Layout& wanted, Operation* op, unsigned index) {
     builder_.setInsertionPoint(op);
-    const std::string reason = op->hasTrait<OpTrait::IsTerminator>()
-                                   ? "result " + std::to_string(index)
-                                   : labelOf(op) + " reads operand " + std::to_string(index);
+    const std::string reason = reasonOf(op, index);
     Layout current = layouts_[value];
     std::vector<Layout> path;
     const bool pendingTime = llvm::any_of(current.partial(), [](const Partial& p) { return isTime(p.axis); });
@@ -98,7 +103,7 @@ class Realiser {
       std::vector<Partial> partial = reduceFirst ? std::vector<Partial>() : current.partial();
       llvm::erase_if(partial, [](const Partial& p) { return isTime(p.axis); });
       if (reduceFirst) {
-        partial.push_back({timeAxis(mesh_), ReduceKind::kSum});
+        partial.push_back({timeAxis(mesh()), ReduceKind::kSum});
       }
       first.setPartial(partial);
       path.push_back(first);
@@ -110,7 +115,7 @@ class Realiser {
     if (std::optional<Layout> sliced = sliceTime(current, wanted)) {
       path.push_back(*sliced);
     } else if (splitOverTime(current) && !splitOverTime(wanted)) {
-      return op->emitError() << reason << " whole, but it is computed in " << mesh_.pieces()
+      return op->emitError() << reason << " whole, but it is computed in " << mesh().pieces()
                              << " micro-batches; reduce it over the batch, or use micro = 1",
              failure();
     }
@@ -119,6 +124,46 @@ class Realiser {
       value = reshard(value, next, op, reason);
     }
     return value;
+  }
+
+  // `value` on the mesh of the stage that is visited: itself, or what a transfer of it leaves, which lies as `wanted`
+  // if it is the first in this block.
+  FailureOr<Value> onMesh(Value value, const Layout& wanted, Operation* op, unsigned index) {
+    if (meshes_.number(value) == meshes_.number(stage_)) {
+      return value;
+    }
+    const auto known = transfers_.find({value, meshes_.blocks[stage_]});
+    if (known != transfers_.end()) {
+      return known->second;
+    }
+    builder_.setInsertionPoint(op);
+    Operation* producer = value.getDefiningOp();
+    if (producer != nullptr && producer->getNumOperands() == 0) {
+      return again(value, likeInTime(wanted, layouts_[value]));
+    }
+    Value whole = producer == nullptr ? value : reducedAtHome(value, op, reasonOf(op, index));
+    Layout layout = producer == nullptr ? elsewhere(value) : likeInTime(wanted, layouts_[whole]);
+    return transfers_[{value, meshes_.blocks[stage_]}] = transfer(whole, std::move(layout), op, reasonOf(op, index));
+  }
+
+  // The transfers of arguments and of what replaces them: who holds an argument on another mesh.
+  const llvm::MapVector<std::pair<Value, int64_t>, Value>& transfers() const { return transfers_; }
+
+  Value transfer(Value value, Layout layout, Operation* reader, const std::string& reason) {
+    builder_.setInsertionPoint(reader);
+    OperationState state(reader->getLoc(), ir::dist::TransferOp::getOperationName());
+    state.addOperands(value);
+    state.addTypes(value.getType());
+    state.addAttribute("reason", builder_.getStringAttr(reason));
+    Operation* made = builder_.create(state);
+    made->setAttr("dist.function", builder_.getStringAttr(runsInName(where_)));
+    made->setAttr(kStageAttr, builder_.getI64IntegerAttr(stage_));
+    if (auto phase = reader->getAttr(kPhaseAttr)) {
+      made->setAttr(kPhaseAttr, phase);
+    }
+    setLayout(made->getResult(0), std::move(layout));
+    stored_.set(made->getResult(0), Shape(stored_.of(value)));
+    return made->getResult(0);
   }
 
   // `layout` with the pads of `value`.
@@ -142,10 +187,80 @@ class Realiser {
   }
 
  private:
-  Type withLayout(Type type, const Layout& layout) {
-    auto tensor = cast<RankedTensorType>(type);
-    auto attr = ir::dist::LayoutAttr::get(builder_.getContext(), layout.canonical().print(mesh_));
-    return RankedTensorType::get(tensor.getShape(), tensor.getElementType(), attr);
+  // Of the stage that is visited.
+  const Mesh& mesh() const { return meshes_.ofStage(stage_); }
+
+  static std::string reasonOf(Operation* op, unsigned index) {
+    return op->hasTrait<OpTrait::IsTerminator>() ? "result " + std::to_string(index)
+                                                 : labelOf(op) + " reads operand " + std::to_string(index);
+  }
+
+  static Type withLayout(Type type, const Layout& layout, const Mesh& mesh) {
+    return ir::dist::withLayout(type, layout.canonical(), mesh);
+  }
+
+  // What depends on nothing is computed again on the stage that is visited.
+  Value again(Value value, const Layout& wanted) {
+    Operation* copy = builder_.clone(*value.getDefiningOp());
+    copy->setAttr("dist.function", builder_.getStringAttr(runsInName(where_)));
+    copy->setAttr(kStageAttr, builder_.getI64IntegerAttr(stage_));
+    for (auto [result, original] : llvm::zip(copy->getResults(), value.getDefiningOp()->getResults())) {
+      stored_.set(result, Shape(stored_.of(original)));
+      setLayout(result, original == value ? wanted : Layout(wanted.dimensions()));
+    }
+    Value made = copy->getResult(cast<OpResult>(value).getResultNumber());
+    return transfers_[{value, meshes_.blocks[stage_]}] = made;
+  }
+
+  // `value` with no sum pending, reduced on its own mesh: over the pieces first, then over the ranks.
+  Value reducedAtHome(Value value, Operation* reader, const std::string& reason) {
+    const RunsIn where = where_;
+    const int64_t stage = stage_;
+    Operation* producer = value.getDefiningOp();
+    stage_ = stageOf(producer);
+    where_ = runsInOf(producer);
+    Layout layout = layouts_[value];
+    std::vector<Partial> partial = layout.partial();
+    if (llvm::any_of(partial, [](const Partial& p) { return isTime(p.axis); })) {
+      llvm::erase_if(partial, [](const Partial& p) { return isTime(p.axis); });
+      layout.setPartial(partial);
+      value = reshard(value, layout, reader, reason);
+      where_ = RunsIn::kUpdate;
+    }
+    layout.setPartial({});
+    value = reshard(value, layout, reader, reason);
+    where_ = where;
+    stage_ = stage;
+    return value;
+  }
+
+  static RunsIn runsInOf(Operation* op) {
+    const StringRef name = op->getAttrOfType<StringAttr>("dist.function").getValue();
+    for (const RunsIn where : {RunsIn::kPrologue, RunsIn::kForward, RunsIn::kBackward}) {
+      if (name == runsInName(where)) {
+        return where;
+      }
+    }
+    return RunsIn::kUpdate;
+  }
+
+  // The layout of an argument on the mesh of the stage that is visited.
+  const Layout& elsewhere(Value argument) const {
+    const ArgumentDecision& decision = decisions_.arguments[cast<BlockArgument>(argument).getArgNumber()];
+    const auto it = decision.elsewhere.find(meshes_.number(stage_));
+    return it == decision.elsewhere.end() ? decision.layout : it->second;
+  }
+
+  // The splits of `layout` over ranks with those of `other` over time.
+  Layout likeInTime(Layout layout, const Layout& other) const {
+    for (size_t d = 0; d < layout.dimensions(); ++d) {
+      std::vector<Axis> axes = layout.dim(d);
+      llvm::erase_if(axes, isTime);
+      llvm::copy_if(other.dim(d), std::back_inserter(axes), isTime);
+      layout.setDim(d, axes);
+    }
+    layout.setPartial({});
+    return layout;
   }
 
   FactorAxes factorAxes(const Rule& rule, const OperatorDecision& decision) const {
@@ -157,8 +272,8 @@ class Realiser {
         axes[f] = it->second;
       }
       const bool carriesBatch = name == decision.batch || (rule.factors()[f].pieces && !decision.batch.empty());
-      if (decision.perPiece && carriesBatch && mesh_.pieces() > 1) {
-        axes[f].push_back(timeAxis(mesh_));
+      if (decision.perPiece && carriesBatch && mesh().pieces() > 1) {
+        axes[f].push_back(timeAxis(mesh()));
       }
     }
     return axes;
@@ -232,7 +347,7 @@ class Realiser {
     for (size_t d = 0; d < wanted.dimensions(); ++d) {
       if (llvm::any_of(wanted.dim(d), isTime)) {
         std::vector<Axis> axes = current.dim(d);
-        axes.push_back(timeAxis(mesh_));
+        axes.push_back(timeAxis(mesh()));
         sliced.setDim(d, axes);
       }
     }
@@ -248,7 +363,7 @@ class Realiser {
     if (!known) {
       OperationState state(reader->getLoc(), ir::dist::ReshardOp::getOperationName());
       state.addOperands(value);
-      state.addTypes(withLayout(value.getType(), wanted));
+      state.addTypes(withLayout(value.getType(), wanted, mesh()));
       state.addAttribute("reason", builder_.getStringAttr(reason));
       state.addAttribute("keep", builder_.getStringAttr(isGatheredAgain(value) ? "regather" : "keep"));
       Operation* op = builder_.create(state);
@@ -284,7 +399,8 @@ class Realiser {
 
   const std::string& gatherOf(Value value) const {
     static const std::string nothing;
-    auto argument = dyn_cast<BlockArgument>(value);
+    auto transfer = value.getDefiningOp<ir::dist::TransferOp>();  // an argument held on another mesh
+    auto argument = dyn_cast<BlockArgument>(transfer ? transfer->getOperand(0) : value);
     return argument ? decisions_.arguments[argument.getArgNumber()].gather : nothing;
   }
 
@@ -294,7 +410,7 @@ class Realiser {
   }
 
   // Is what the calls of all pieces read made before the first?
-  bool isMadeOnce(Value value) const { return perPiece() && mesh_.pieces() > 1 && gatherOf(value) == "once"; }
+  bool isMadeOnce(Value value) const { return perPiece() && mesh().pieces() > 1 && gatherOf(value) == "once"; }
 
   // Readers of one group share a reshard. Values gathered for the forward pass serve the backward pass too, unless they
   // are to be gathered again.
@@ -304,7 +420,7 @@ class Realiser {
   }
 
   std::string keyOf(Value value, const Layout& wanted) const {
-    return wanted.canonical().print(mesh_) + " " + group(value);
+    return wanted.canonical().print(mesh()) + " " + group(value);
   }
 
   // Masks every padded dimension of an operand that the operator reduces over or needs whole.
@@ -395,13 +511,14 @@ class Realiser {
   }
 
   const Decisions& decisions_;
-  const Mesh& mesh_;
+  StageMeshes meshes_;
   StoredShapes stored_;  // of the values made here too
   OpBuilder builder_;
   RunsIn where_ = RunsIn::kForward;
   int64_t stage_ = 0;
   llvm::DenseMap<Value, Layout> layouts_;
   llvm::DenseMap<Value, std::map<std::string, Value>> reshards_;
+  llvm::MapVector<std::pair<Value, int64_t>, Value> transfers_;  // by value and block that reads it
 };
 
 class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<ModuleOp>> {
@@ -422,10 +539,25 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
       return signalPassFailure();
     }
     setSchedule(module, decisions->schedule);
+    setMeshes(module, *decisions);
+    markRecomputed(stepFunction(module), *decisions);
     module->setAttr(kStateAttr, StringAttr::get(&getContext(), "annotated"));
   }
 
  private:
+  // Meshes of the blocks, where they differ; equal ones are the module's.
+  static void setMeshes(ModuleOp module, const Decisions& decisions) {
+    Builder builder(module.getContext());
+    if (module->hasAttr(kStageMeshesAttr) || !decisions.stageMeshes.empty()) {
+      module->setAttr("dist.mesh", ir::dist::MeshAttr::get(module.getContext(), decisions.mesh.print()));
+      module->removeAttr(kStageMeshesAttr);
+    }
+    if (!decisions.stageMeshes.empty()) {
+      module->setAttr(kStageMeshesAttr, builder.getStringAttr(printStageMeshes(decisions.stageMeshes)));
+      module->setAttr(kSegmentsAttr, builder.getI64IntegerAttr(decisions.segments));
+    }
+  }
+
   static LogicalResult realiseStep(ModuleOp module, const Decisions& decisions) {
     func::FuncOp step = stepFunction(module);
     if (decisions.arguments.size() != step.getNumArguments()) {
@@ -442,6 +574,9 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
     }
     Realiser realiser(module.getContext(), decisions, *std::move(stored));
     for (unsigned i = 0; i < step.getNumArguments(); ++i) {
+      if (decisions.arguments[i].stage > 0) {
+        step.setArgAttr(i, kStageAttr, Builder(module).getI64IntegerAttr(decisions.arguments[i].stage));
+      }
       realiser.setLayout(step.getArgument(i), decisions.arguments[i].layout);
     }
     for (Operation& op : llvm::make_early_inc_range(step.getBody().front().without_terminator())) {
@@ -465,7 +600,7 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
     Operation* terminator = step.getBody().front().getTerminator();
     for (unsigned i = 0; i < terminator->getNumOperands(); ++i) {
       Value value = terminator->getOperand(i);
-      realiser.setWhere(RunsIn::kUpdate, value.getDefiningOp() == nullptr ? 0 : stageOf(value.getDefiningOp()));
+      realiser.setWhere(RunsIn::kUpdate, stageOfValue(value));
       Layout wanted = realiser.layoutOf(value);
       wanted.setPartial({});
       if (Realiser::splitOverTime(wanted)) {
@@ -482,8 +617,32 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
       }
       terminator->setOperand(i, *result);
     }
+    sendToHolders(step, decisions, realiser);
     refreshType(step);
     return success();
+  }
+
+  // What replaces an argument goes to the blocks of other meshes that hold it too: one more result for each.
+  static void sendToHolders(func::FuncOp step, const Decisions& decisions, Realiser& realiser) {
+    const StageMeshes meshes = decisions.meshes();
+    const unsigned count = step.getNumResults();
+    const auto held = realiser.transfers();
+    for (unsigned i = 0; i < count; ++i) {
+      auto replaced = step.getResultAttrOfType<IntegerAttr>(i, kUpdatesAttr);
+      for (const auto& [key, transferred] : held) {
+        const int64_t stage = stageOf(transferred.getDefiningOp());
+        if (!replaced || key.first != step.getArgument(replaced.getInt())) {
+          continue;
+        }
+        Operation* terminator = step.getBody().front().getTerminator();
+        realiser.setWhere(RunsIn::kUpdate, stage);
+        Value sent = realiser.transfer(returned(step, i), realiser.layoutOf(transferred), terminator,
+                                       "the new value of " + resultText(step, i, kNameAttr));
+        NamedAttrList attrs(step.getResultAttrDict(i));
+        attrs.set(kStageAttr, Builder(step.getContext()).getI64IntegerAttr(stage));
+        addResult(step, sent, attrs);
+      }
+    }
   }
 
   // @init: every generator makes its value in the argument's layout.
@@ -496,20 +655,41 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
     for (const ArgumentDecision& argument : decisions.arguments) {
       byName[argument.name] = &argument;
     }
-    for (unsigned i = 0; i < init.getNumResults(); ++i) {
+    const StageMeshes meshes = decisions.meshes();
+    const unsigned count = init.getNumResults();
+    for (unsigned i = 0; i < count; ++i) {
       const std::string name = resultText(init, i, kNameAttr);
       const auto it = byName.find(name);
       if (it == byName.end()) {
         return init.emitError() << "result '" << name << "' is no argument of @step";
       }
       Value value = returned(init, i);
-      auto tensor = cast<RankedTensorType>(value.getType());
-      auto attr = ir::dist::LayoutAttr::get(module.getContext(), it->second->layout.canonical().print(decisions.mesh));
-      value.setType(RankedTensorType::get(tensor.getShape(), tensor.getElementType(), attr));
+      const Mesh& mesh = meshes.ofStage(it->second->stage);
+      value.setType(ir::dist::withLayout(value.getType(), it->second->layout.canonical(), mesh));
       value.getDefiningOp()->setAttr("dist.function", StringAttr::get(module.getContext(), "init"));
+      value.getDefiningOp()->setAttr(kStageAttr, Builder(module).getI64IntegerAttr(it->second->stage));
+      for (const auto& [number, layout] : it->second->elsewhere) {
+        initElsewhere(init, i, layout, {meshes, number});
+      }
     }
     refreshType(init);
     return success();
+  }
+
+  struct MeshNumber {
+    const StageMeshes& meshes;
+    int64_t number;
+  };
+
+  // The generator of result `index` once more, on another mesh.
+  static void initElsewhere(func::FuncOp init, unsigned index, const Layout& layout, const MeshNumber& mesh) {
+    OpBuilder builder(init.getBody().front().getTerminator());
+    Value value = returned(init, index);
+    Operation* copy = builder.clone(*value.getDefiningOp());
+    Value made = copy->getResult(cast<OpResult>(value).getResultNumber());
+    made.setType(ir::dist::withLayout(value.getType(), layout.canonical(), mesh.meshes.withNumber(mesh.number)));
+    copy->setAttr(kStageAttr, builder.getI64IntegerAttr(mesh.meshes.stageWith(mesh.number)));
+    addResult(init, made, NamedAttrList(init.getResultAttrDict(index)));
   }
 };
 

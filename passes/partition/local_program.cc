@@ -91,6 +91,9 @@ Value LocalProgram::receive(LocalFunction& function, RankedTensorType type, cons
   OperationState state(end.annotated.getLoc(), ir::dist::ReceiveOp::getOperationName());
   state.addTypes(type);
   nameEnd(state, end);
+  if (!end.parts.empty()) {
+    state.addAttribute("parts", attributes_.getDenseI64ArrayAttr(end.parts));
+  }
   return function.builder.create(state)->getResult(0);
 }
 

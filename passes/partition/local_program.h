@@ -41,6 +41,8 @@ struct ChannelEnd {
   int64_t block = 0;      // of the other end
   mlir::Value annotated;  // what it carries
   std::string reason;     // for people
+  // Of a receiver from another mesh: who sends what, as in dist.receive; empty: rank i all of it to rank i.
+  std::vector<int64_t> parts;
 };
 
 // The user's name of what an annotated value is: its operator past reshards and masks, or the argument.

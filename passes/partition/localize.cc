@@ -3,6 +3,8 @@
 // Each block of ranks owns some pipeline stages and gets a program of its own, in a module @block<n> where there are
 // several. A value read in another block than its own is sent there once per call, on a channel.
 //
+// Blocks may have meshes of their own: a dist.transfer is a channel whose parts say which rank sends what to whom.
+//
 // Every op goes into the function the annotated state names (dist.function). A value read in another function than its
 // own crosses: it is returned under a unique name there and taken as an argument of that name here. Reshards become the
 // planner's collectives, global shapes local ones; what differs between ranks (origins, starts of slices, sources of
@@ -10,17 +12,19 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <vector>
 
 #include "ir/dist/dist.h"
+#include "ir/layout/across.h"
 #include "ir/layout/reshard.h"
 #include "ir/nn/nn.h"
 #include "ir/nn/operator_interface.h"
 #include "mlir/IR/Builders.h"
 #include "passes/partition/local_program.h"
 #include "passes/partition/passes.h"
+#include "passes/partition/piece_rows.h"
 #include "passes/stage/assign_stages.h"
+#include "passes/support/module_meshes.h"
 #include "passes/support/program.h"
 
 namespace weft {
@@ -28,58 +32,29 @@ namespace {
 
 using namespace mlir;  // NOLINT
 
-bool isTime(const Axis& axis) {
-  return axis.kind == AxisKind::kTime;
-}
-
-// The layout of one piece: time axes left out.
-Layout withoutTime(const Layout& layout) {
-  Layout space = layout;
-  for (size_t d = 0; d < layout.dimensions(); ++d) {
-    std::vector<Axis> axes = layout.dim(d);
-    llvm::erase_if(axes, isTime);
-    space.setDim(d, axes);
-    space.setPad(d, 0);
-  }
-  std::vector<Partial> partial = layout.partial();
-  llvm::erase_if(partial, [](const Partial& p) { return isTime(p.axis); });
-  space.setPartial(partial);
-  return space;
-}
-
-bool pendingOverTime(const Layout& layout) {
-  return llvm::any_of(layout.partial(), [](const Partial& p) { return isTime(p.axis); });
-}
-
-int timeDim(const Layout& layout) {
-  for (size_t d = 0; d < layout.dimensions(); ++d) {
-    if (llvm::any_of(layout.dim(d), isTime)) {
-      return static_cast<int>(d);
-    }
-  }
-  return -1;
-}
-
 class Localiser {
  public:
-  // `blocks`: the block of each stage.
-  Localiser(ModuleOp module, Mesh mesh, std::vector<int64_t> blocks)
-      : mesh_(mesh), planner_(mesh, Machine()), builder_(module.getContext()), blocks_(std::move(blocks)) {
-    const int64_t count = *llvm::max_element(blocks_) + 1;
+  Localiser(ModuleOp module, StageMeshes meshes) : builder_(module.getContext()), meshes_(std::move(meshes)) {
+    for (const Mesh& mesh : meshes_.ofBlock) {
+      planners_.push_back(std::make_unique<ReshardPlanner>(mesh, Machine()));
+    }
+    const int64_t count = *llvm::max_element(meshes_.blocks) + 1;
     for (int64_t block = 0; block < count; ++block) {
       std::vector<int64_t> stages;
-      for (size_t stage = 0; stage < blocks_.size(); ++stage) {
-        if (blocks_[stage] == block) {
+      for (size_t stage = 0; stage < meshes_.blocks.size(); ++stage) {
+        if (meshes_.blocks[stage] == block) {
           stages.push_back(static_cast<int64_t>(stage));
         }
       }
+      const Mesh& mesh = meshOfBlock(block);
       programs_.push_back(
-          std::make_unique<LocalProgram>(count == 1 ? module : blockModule(module, block), mesh, block, stages));
+          std::make_unique<LocalProgram>(count == 1 ? module : blockModule(module, block, mesh), mesh, block, stages));
     }
   }
 
   LogicalResult runStep(func::FuncOp step) {
     step_ = step;
+    segments_ = countSegments();
     for (Operation& op : step.getBody().front().without_terminator()) {
       if (failed(visit(&op))) {
         return failure();
@@ -99,10 +74,10 @@ class Localiser {
       LocalFunction& function = program->function("init", 0);
       for (unsigned i = 0; i < init.getNumResults(); ++i) {
         const std::string name = resultText(init, i, kNameAttr);
-        if (programs_.size() > 1 && held_.count({name, function.block}) == 0) {
+        Value value = returned(init, i);
+        if (programs_.size() > 1 && (held_.count({name, function.block}) == 0 || !onMeshOf(value, function.block))) {
           continue;
         }
-        Value value = returned(init, i);
         if (failed(localise(value.getDefiningOp(), function))) {
           return failure();
         }
@@ -123,14 +98,17 @@ class Localiser {
   }
 
  private:
-  static ModuleOp blockModule(ModuleOp module, int64_t block) {
+  static ModuleOp blockModule(ModuleOp module, int64_t block, const Mesh& mesh) {
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
     auto made = builder.create<ModuleOp>(module.getLoc(), "block" + std::to_string(block));
-    made->setAttr("dist.mesh", module->getAttr("dist.mesh"));
+    made->setAttr("dist.mesh", ir::dist::MeshAttr::get(module.getContext(), mesh.print()));
     return made;
   }
 
-  int64_t blockOf(Operation* op) const { return blocks_[stageOf(op)]; }
+  int64_t blockOf(Operation* op) const { return meshes_.blocks[stageOf(op)]; }
+  const Mesh& meshOfBlock(int64_t block) const { return meshes_.withNumber(meshes_.numberOfBlock(block)); }
+  bool onMeshOf(Value value, int64_t block) const { return meshes_.number(value) == meshes_.numberOfBlock(block); }
+  int64_t pieces() const { return meshes_.ofBlock[0].pieces(); }
 
   LocalProgram& programOf(const LocalFunction& function) { return *programs_[function.block]; }
 
@@ -139,15 +117,16 @@ class Localiser {
     if (!attr) {
       return emitError(value.getLoc(), "value has no layout; run --weft-insert-reshards first"), failure();
     }
-    const auto known = layouts_.find(attr);
+    const auto key = std::make_pair(Attribute(attr), meshes_.number(value));
+    const auto known = layouts_.find(key);
     if (known != layouts_.end()) {
       return known->second;
     }
-    absl::StatusOr<Layout> layout = Layout::parse(attr.getText().str(), mesh_);
+    absl::StatusOr<Layout> layout = Layout::parse(attr.getText().str(), meshes_.of(value));
     if (!layout.ok()) {
       return emitError(value.getLoc(), std::string(layout.status().message())), failure();
     }
-    return layouts_[attr] = *layout;
+    return layouts_[key] = *layout;
   }
 
   RankedTensorType localType(Value value, const Layout& layout) {
@@ -164,6 +143,9 @@ class Localiser {
     if (auto reshard = dyn_cast<ir::dist::ReshardOp>(op)) {
       return lowerReshard(reshard, function);
     }
+    if (isa<ir::dist::TransferOp>(op)) {
+      return lowerTransfer(op, function);
+    }
     return localise(op, function);
   }
 
@@ -178,9 +160,9 @@ class Localiser {
       return failure();
     }
     LocalProgram& program = programOf(function);
-    if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (auto argument = argumentBehind(value)) {
       const Argument named = argumentAt(step_, argument.getArgNumber());
-      held_.insert({named.name, function.block});
+      held_[{named.name, function.block}] = value;
       return function.values[value] =
                  program.argument(function, localType(value, *layout), named.name, named.kind, value.getLoc());
     }
@@ -194,12 +176,56 @@ class Localiser {
     return function.values[value] = program.crossing(function, value, localType(value, *layout));
   }
 
-  // Makes a value of another block known in the block of `reader`. What depends on nothing is computed again.
+  // The argument that a value is, on its own mesh or through a transfer on another; null for other values.
+  static BlockArgument argumentBehind(Value value) {
+    if (auto transfer = value.getDefiningOp<ir::dist::TransferOp>()) {
+      value = transfer->getOperand(0);
+    }
+    return dyn_cast<BlockArgument>(value);
+  }
+
+  // Makes a value of another block of the same mesh known in the block of `reader`. What depends on nothing is computed
+  // again.
   LogicalResult bring(Value value, LocalFunction& reader, RankedTensorType type) {
     Operation* producer = value.getDefiningOp();
     if (producer->getNumOperands() == 0) {
       return localise(producer, reader);
     }
+    return connect({value, value, type, {}, ""}, reader);
+  }
+
+  // A value of another mesh. An argument is held on both.
+  LogicalResult lowerTransfer(Operation* op, LocalFunction& reader) {
+    Value source = op->getOperand(0);
+    Value target = op->getResult(0);
+    FailureOr<Layout> from = layoutOf(source);
+    FailureOr<Layout> to = layoutOf(target);
+    if (failed(from) || failed(to) || isa<BlockArgument>(source)) {
+      return success(succeeded(from) && succeeded(to));
+    }
+    const Mesh& there = meshes_.of(source);
+    const Mesh& here = meshes_.of(target);
+    const Layout cut = withoutTime(*from);
+    const Layout wanted = withoutTime(*to);
+    const std::vector<Part> parts =
+        partsAcross(pieceShape(ir::shapeOf(source), *from, pieces()), {cut, there}, {wanted, here});
+    const std::string why =
+        ": " + from->print(there) + " on " + there.print() + " -> " + to->print(here) + " on " + here.print();
+    return connect({source, target, localType(target, *to), flatParts(parts), why}, reader);
+  }
+
+  // A value that crosses between blocks.
+  struct Crossing {
+    Value value;            // as it is made
+    Value target;           // as it is read; the same between equal meshes
+    RankedTensorType type;  // that the reader receives
+    std::vector<int64_t> parts;
+    std::string why;
+  };
+
+  LogicalResult connect(const Crossing& crossing, LocalFunction& reader) {
+    Value value = crossing.value;
+    Operation* producer = value.getDefiningOp();
     LocalProgram& home = *programs_[blockOf(producer)];
     LocalProgram& there = programOf(reader);
     LocalFunction* made = home.whereDefined(value);
@@ -216,9 +242,11 @@ class Localiser {
     }
     const int64_t channel = channels_++;
     const std::string reason = sourceLabel(value) + " of stage " + std::to_string(made->stage) + " is read in the " +
-                               kindOf(reader.function).str() + " pass of block " + std::to_string(there.block());
-    home.send(sender, *sent, {channel, there.block(), value, reason});
-    there.define(*receiver, value, there.receive(*receiver, type, {channel, home.block(), value, reason}));
+                               kindOf(reader.function).str() + " pass of block " + std::to_string(there.block()) +
+                               crossing.why;
+    home.send(sender, *sent, {channel, there.block(), value, reason, {}});
+    const ChannelEnd end = {channel, home.block(), value, reason, crossing.parts};
+    there.define(*receiver, crossing.target, there.receive(*receiver, crossing.type, end));
     return success();
   }
 
@@ -261,6 +289,9 @@ class Localiser {
       programOf(function).define(function, op->getResult(0), operands[0]);
       return success();
     }
+    if (inSegments(op)) {
+      return localiseInSegments(op, operands, function);
+    }
     Operation* clone = builder.clone(*op);
     clone->setOperands(operands);
     for (auto [result, made] : llvm::zip(op->getResults(), clone->getResults())) {
@@ -274,14 +305,19 @@ class Localiser {
     return localiseAttributes(op, clone, programOf(function));
   }
 
-  LogicalResult localiseAttributes(Operation* op, Operation* clone, LocalProgram& program) {
+  // What earlier phases said of an operator.
+  static void removeMarks(Operation* clone) {
     for (const char* name : {"dist.function", kIdAttr, kForwardAttr, kPrologueAttr, kStrategyAttr, kGradientOfAttr,
-                             kStageAttr, kUserStageAttr, kUserRecomputeAttr, kRecomputeAttr}) {
+                             kStageAttr, kUserStageAttr, kUserRecomputeAttr, kRecomputeAttr, kKeepAttr}) {
       clone->removeAttr(name);
     }
     if (auto interface = dyn_cast<ir::OperatorInterface>(clone)) {
       interface.localizeAttributes();
     }
+  }
+
+  LogicalResult localiseAttributes(Operation* op, Operation* clone, LocalProgram& program) {
+    removeMarks(clone);
     SmallVector<Attribute> scalars;
     if (auto mask = dyn_cast<ir::dist::MaskPadOp>(op)) {
       for (const int64_t dim : mask.getDims()) {
@@ -311,43 +347,112 @@ class Localiser {
     if (failed(layout)) {
       return failure();
     }
-    const Shape shape = ir::shapeOf(value);
-    // The pieces of a step are cut inside each rank's rows of the inputs; gathered over other ranks such rows are not
-    // contiguous any more, and have no one origin.
-    if (dim == timeDim(*layout) && spaceAxes(layout->dim(dim)) != batchAxes()) {
-      return emitError(value.getLoc())
-             << "an operator here needs the place of its rows in the batch, but inside a micro-batch they "
-                "were gathered or split further than the inputs are; use micro = 1 or keep the batch "
-                "split as the inputs are";
+    if (dim == timeDim(*layout)) {
+      return addRowOrigin(value, *layout, scalars, program);
     }
     std::vector<int64_t> offsets;
-    for (int64_t rank = 0; rank < mesh_.ranks(); ++rank) {
-      offsets.push_back(layout->slice(shape, mesh_, rank, 0).offset[dim]);
+    const Mesh& mesh = meshOfBlock(program.block());
+    for (int64_t rank = 0; rank < mesh.ranks(); ++rank) {
+      offsets.push_back(layout->slice(ir::shapeOf(value), mesh, rank, 0).offset[dim]);
     }
-    int64_t perPiece = 0;
-    if (mesh_.pieces() > 1) {
-      perPiece = layout->slice(shape, mesh_, 0, 1).offset[dim] - offsets[0];
-    }
-    scalars.push_back(program.scalar(offsets, perPiece));
+    scalars.push_back(program.scalar(offsets, 0));
     return success();
   }
 
-  static std::vector<Axis> spaceAxes(std::vector<Axis> axes) {
-    llvm::erase_if(axes, isTime);
-    return axes;
+  PieceRows rowsOf(Value value, const Layout& layout) {
+    return pieceRows(ir::shapeOf(value), {layout, meshes_.of(value)}, segments_);
   }
 
-  // The axes over which the inputs' batch is split.
-  std::vector<Axis> batchAxes() {
+  // The place in the batch of a rank's rows of a piece, which they have if they lie in one segment.
+  LogicalResult addRowOrigin(Value value, const Layout& layout, SmallVector<Attribute>& scalars,
+                             LocalProgram& program) {
+    const PieceRows rows = rowsOf(value, layout);
+    if (!rows.oneRun()) {
+      return emitError(value.getLoc())
+             << "an operator here needs the place of its rows in the batch, but inside a micro-batch they are "
+             << rows.local << " rows of several of the batch's " << rows.segments
+             << " segments, gathered or on a mesh that splits "
+             << "the batch less than another; use micro = 1, keep the batch split as the inputs are, or give a batch "
+             << "that needs no pad";
+    }
+    scalars.push_back(program.scalar(rows.origins(), rows.part));
+    return success();
+  }
+
+  // Does an operator that numbers all elements (dropout) work on whole segments of rows, several of them?
+  bool inSegments(Operation* op) {
+    auto interface = dyn_cast<ir::OperatorInterface>(op);
+    if (!interface || !interface.needsGlobalShape() || pieces() == 1) {
+      return false;
+    }
+    FailureOr<Layout> layout = layoutOf(op->getResult(0));
+    if (failed(layout) || timeDim(*layout) < 0) {
+      return false;
+    }
+    // A pad changes the numbers of elements unless the batch is the first dimension.
+    const PieceRows rows = rowsOf(op->getResult(0), *layout);
+    const bool padded = rows.batch != ir::shapeOf(op->getResult(0))[timeDim(*layout)];
+    return rows.localSegments() > 1 && (!padded || timeDim(*layout) == 0);
+  }
+
+  // Such an operator sees its rows as [segments, rows of one]: in [D, B / D] the elements of the batch have the same
+  // numbers.
+  LogicalResult localiseInSegments(Operation* op, ArrayRef<Value> operands, LocalFunction& function) {
+    Value result = op->getResult(0);
+    LocalProgram& program = programOf(function);
+    FailureOr<Layout> layout = layoutOf(result);
+    const RankedTensorType type = localType(result, *layout);
+    const PieceRows rows = rowsOf(result, *layout);
+    const int dim = timeDim(*layout);
+    const auto seen =
+        RankedTensorType::get(rowsSeenAs(type.getShape(), dim, rows.localSegments(), rows.part), type.getElementType());
+    SmallVector<Value> views;
+    for (Value operand : operands) {
+      views.push_back(operand.getType() == type ? view(function.builder, operand, seen) : operand);
+    }
+    Operation* clone = function.builder.clone(*op);
+    clone->setOperands(views);
+    clone->getResult(0).setType(seen);
+    removeMarks(clone);
+    SmallVector<Attribute> scalars;
+    for (int d = 0; d < type.getRank(); ++d) {
+      if (d == dim) {
+        scalars.push_back(program.scalar(rows.firstSegments(), 0));
+        scalars.push_back(program.scalar(std::vector<int64_t>(rows.first.size(), 0), rows.part));
+      } else if (failed(addOrigin(result, d, scalars, program))) {
+        return failure();
+      }
+    }
+    clone->setAttr("dist.scalars", builder_.getArrayAttr(scalars));
+    const Shape shape = rowsSeenAs(ir::shapeOf(result), dim, rows.segments, rows.batch / rows.segments);
+    clone->setAttr("global_shape", builder_.getDenseI64ArrayAttr(shape));
+    program.define(function, result, view(function.builder, clone->getResult(0), type));
+    return success();
+  }
+
+  static Value view(OpBuilder& builder, Value value, RankedTensorType type) {
+    OperationState state(value.getLoc(), ir::nn::ReshapeOp::getOperationName());
+    state.addOperands(value);
+    state.addTypes(type);
+    return builder.create(state)->getResult(0);
+  }
+
+  // The parts of the inputs' batch, or what the module says where meshes differ.
+  int64_t countSegments() {
+    if (auto given = step_->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>(kSegmentsAttr)) {
+      return std::max<int64_t>(given.getInt(), 1);
+    }
     for (const Argument& argument : argumentsOf(step_)) {
       auto dim = step_.getArgAttrOfType<IntegerAttr>(argument.index, "nn.batch_dim");
       FailureOr<Layout> layout = layoutOf(step_.getArgument(argument.index));
+      const Shape shape = ir::shapeOf(step_.getArgument(argument.index));
       const int64_t d = dim ? dim.getInt() : 0;
-      if (argument.kind == "input" && succeeded(layout) && d >= 0 && d < static_cast<int64_t>(layout->dimensions())) {
-        return layout->dim(d);
+      const bool inside = d >= 0 && d < static_cast<int64_t>(shape.size());
+      if (argument.kind == "input" && succeeded(layout) && inside && shape[d] > 1) {
+        return layout->parts(d);
       }
     }
-    return {};
+    return 1;
   }
 
   // A constant is the same everywhere: each rank takes its part of the whole.
@@ -397,12 +502,12 @@ class Localiser {
       return success();
     }
     if (timeDim(*to) >= 0 && timeDim(*from) < 0) {
-      programOf(function).define(function, target, slicePiece(function, *value, target, *to));
-      return success();
+      return slicePiece(function, *value, target, *to);
     }
-    const Shape piece = pieceShape(source, *from);
+    const Shape piece = pieceShape(ir::shapeOf(source), *from, pieces());
     const DType type = LocalProgram::elementType(source);
-    absl::StatusOr<ReshardPlan> plan = planner_.plan(piece, type, withoutTime(*from), withoutTime(*to));
+    absl::StatusOr<ReshardPlan> plan =
+        planners_[meshes_.number(source)]->plan(piece, type, withoutTime(*from), withoutTime(*to));
     if (!plan.ok()) {
       return op.emitError(std::string(plan.status().message()));
     }
@@ -415,23 +520,36 @@ class Localiser {
     return success();
   }
 
-  // Stored global shape of one piece of a value.
-  Shape pieceShape(Value value, const Layout& layout) {
-    Shape shape = layout.storedShape(ir::shapeOf(value));
-    if (const int dim = timeDim(layout); dim >= 0) {
-      shape[dim] /= mesh_.pieces();
+  // A piece of the rows this rank has: the same part of each of its segments of the batch.
+  LogicalResult slicePiece(LocalFunction& function, Value value, Value target, const Layout& layout) {
+    LocalProgram& program = programOf(function);
+    const RankedTensorType type = localType(target, layout);
+    const int dim = timeDim(layout);
+    const PieceRows rows = rowsOf(target, layout);
+    const int64_t segments = rows.localSegments();
+    if (segments == 0) {
+      return emitError(value.getLoc()) << "a rank has " << rows.local * pieces() << " of " << rows.batch
+                                       << " rows, which are no whole segments of the batch (" << rows.segments
+                                       << "), each cut into " << pieces()
+                                       << " micro-batches; split the batch as the inputs are";
     }
-    return shape;
-  }
-
-  Value slicePiece(LocalFunction& function, Value value, Value target, const Layout& layout) {
-    RankedTensorType type = localType(target, layout);
+    Shape cut = type.getShape();
+    int along = dim;
+    if (segments > 1) {
+      cut = rowsSeenAs(rowsSeenAs(cut, dim, segments, rows.part), dim, segments, pieces());
+      value = view(function.builder, value, RankedTensorType::get(cut, type.getElementType()));
+      along = dim + 1;
+      cut[along] = 1;
+    }
     SmallVector<Attribute> starts;
-    for (int64_t d = 0; d < type.getRank(); ++d) {
-      const std::vector<int64_t> zeros(mesh_.ranks(), 0);
-      starts.push_back(programOf(function).scalar(zeros, d == timeDim(layout) ? type.getDimSize(d) : 0));
+    const std::vector<int64_t> zeros(meshOfBlock(program.block()).ranks(), 0);
+    for (size_t d = 0; d < cut.size(); ++d) {
+      starts.push_back(program.scalar(zeros, static_cast<int>(d) == along ? cut[d] : 0));
     }
-    return programOf(function).dynamicSlice(function, value, type, starts, target.getLoc());
+    const auto cutType = RankedTensorType::get(cut, type.getElementType());
+    Value piece = program.dynamicSlice(function, value, cutType, starts, target.getLoc());
+    program.define(function, target, segments > 1 ? view(function.builder, piece, type) : piece);
+    return success();
   }
 
   // An output leaves the block that makes it; what replaces an argument goes to every block that holds the argument.
@@ -439,13 +557,16 @@ class Localiser {
     Value value = returned(step_, index);
     const std::string name = resultText(step_, index, kNameAttr);
     if (resultText(step_, index, kKindAttr) != "updated") {
-      const int64_t home = value.getDefiningOp() == nullptr ? 0 : blockOf(value.getDefiningOp());
+      const int64_t home = meshes_.blocks[stageOfValue(value)];
       return finishIn(value, programs_[home]->functionOf(value), "out." + name, "output");
     }
     const Argument argument = argumentAt(step_, step_.getResultAttrOfType<IntegerAttr>(index, kUpdatesAttr).getInt());
+    // What was sent to a block of another mesh is that block's alone.
+    auto stage = step_.getResultAttrOfType<IntegerAttr>(index, kStageAttr);
     for (const auto& program : programs_) {
       LocalFunction& update = program->function("update", 0);
-      const bool holds = programs_.size() == 1 || held_.count({argument.name, update.block}) > 0;
+      const bool here = stage ? meshes_.blocks[stage.getInt()] == update.block : onMeshOf(value, update.block);
+      const bool holds = programs_.size() == 1 || (here && held_.count({argument.name, update.block}) > 0);
       LocalFunction& where = program->functionOf(value);
       if (holds && failed(finishIn(value, where, name, argument.kind))) {
         return failure();
@@ -466,8 +587,9 @@ class Localiser {
   LogicalResult describeTensors(func::FuncOp step) {
     for (const Argument& argument : argumentsOf(step)) {
       for (const auto& program : programs_) {
-        const bool holds = programs_.size() == 1 || held_.count({argument.name, program->block()}) > 0;
-        Value value = step.getArgument(argument.index);
+        const auto held = held_.find({argument.name, program->block()});
+        const bool holds = programs_.size() == 1 || held != held_.end();
+        Value value = held != held_.end() ? held->second : step.getArgument(argument.index);
         if (holds && failed(describe(*program, value, {argument.name, argument.kind, argument.name}))) {
           return failure();
         }
@@ -480,7 +602,7 @@ class Localiser {
       const std::string kind = resultText(step, i, kKindAttr);
       const std::string name = resultText(step, i, kNameAttr);
       Value value = returned(step, i);
-      const int64_t home = value.getDefiningOp() == nullptr ? 0 : blockOf(value.getDefiningOp());
+      const int64_t home = meshes_.blocks[stageOfValue(value)];
       if (kind != "updated" && failed(describe(*programs_[home], value, {name, "output", "out." + name}))) {
         return failure();
       }
@@ -497,15 +619,15 @@ class Localiser {
     return success();
   }
 
-  Mesh mesh_;
-  ReshardPlanner planner_;
-  std::vector<int64_t> blocks_;                          // by stage
-  std::vector<std::unique_ptr<LocalProgram>> programs_;  // by block
-  std::set<std::pair<std::string, int64_t>> held_;       // arguments and the blocks that read them
-  int64_t channels_ = 0;
   Builder builder_;
+  StageMeshes meshes_;
+  std::vector<std::unique_ptr<ReshardPlanner>> planners_;  // by number of the mesh
+  std::vector<std::unique_ptr<LocalProgram>> programs_;    // by block
+  std::map<std::pair<std::string, int64_t>, Value> held_;  // arguments and the blocks that read them, as they do
+  int64_t channels_ = 0;
+  int64_t segments_ = 1;  // of the batch
   func::FuncOp step_;
-  llvm::DenseMap<Attribute, Layout> layouts_;
+  llvm::DenseMap<std::pair<Attribute, int64_t>, Layout> layouts_;
 };
 
 class LocalizePass : public PassWrapper<LocalizePass, OperationPass<ModuleOp>> {
@@ -516,10 +638,10 @@ class LocalizePass : public PassWrapper<LocalizePass, OperationPass<ModuleOp>> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<Mesh> mesh = meshOf(module);
+    FailureOr<StageMeshes> meshes = stageMeshesOf(module);
     func::FuncOp step = stepFunction(module);
     func::FuncOp init = initFunction(module);
-    if (failed(mesh) || !step) {
+    if (failed(meshes) || !step) {
       return signalPassFailure();
     }
     // The old functions keep their names while the new ones are built.
@@ -527,11 +649,7 @@ class LocalizePass : public PassWrapper<LocalizePass, OperationPass<ModuleOp>> {
     if (init) {
       init.setName("annotated_init");
     }
-    std::vector<int64_t> blocks = {0};
-    if (auto given = module->getAttrOfType<DenseI64ArrayAttr>(kBlocksAttr)) {
-      blocks.assign(given.asArrayRef().begin(), given.asArrayRef().end());
-    }
-    Localiser localiser(module, *mesh, blocks);
+    Localiser localiser(module, *std::move(meshes));
     if (failed(localiser.runStep(step)) || (init && failed(localiser.runInit(init))) ||
         failed(localiser.finish(step))) {
       return signalPassFailure();

@@ -263,6 +263,25 @@ class PlanEmitter {
     transfer->set_capacity(perPiece ? std::max(mostInFlight(other), mostInFlight(place_.block)) : 1);
     if (!transfer->send()) {
       transfer->set_mailbox(buffers_->mailbox(op->getResult(0), transfer->capacity()));
+      emitParts(op, transfer);
+    }
+  }
+
+  // Written flat: source, target, then for each dimension both offsets and the size.
+  static void emitParts(Operation* op, plan::Transfer* transfer) {
+    auto parts = op->getAttrOfType<DenseI64ArrayAttr>("parts");
+    const int64_t dims = cast<RankedTensorType>(op->getResult(0).getType()).getRank();
+    for (ArrayRef<int64_t> rest = parts ? parts.asArrayRef() : ArrayRef<int64_t>(); !rest.empty();) {
+      plan::Transfer::Part* part = transfer->add_parts();
+      part->set_source(rest[0]);
+      part->set_target(rest[1]);
+      rest = rest.drop_front(2);
+      for (int64_t d = 0; d < dims; ++d) {
+        part->add_source_offset(rest[0]);
+        part->add_target_offset(rest[1]);
+        part->add_size(rest[2]);
+        rest = rest.drop_front(3);
+      }
     }
   }
 
@@ -470,12 +489,25 @@ plan::NamedTensor tensorWithoutSlices(plan::NamedTensor tensor) {
   return tensor;
 }
 
+// For people: "stages=2 of dp=2", or the blocks' meshes where they differ.
+std::string meshesText(const std::vector<plan::Plan>& blocks) {
+  const bool same = llvm::all_of(blocks, [&](const plan::Plan& block) { return block.mesh() == blocks[0].mesh(); });
+  if (same) {
+    return "stages=" + std::to_string(blocks.size()) + " of " + blocks[0].mesh();
+  }
+  std::string text;
+  for (const plan::Plan& block : blocks) {
+    text += (text.empty() ? "" : "; ") + block.mesh();
+  }
+  return text;
+}
+
 // What the host needs of a program with stages.
 plan::Plan joinBlocks(std::vector<plan::Plan> blocks) {
   plan::Plan joined;
   joined.set_format_version(kPlanFormatVersion);
   joined.set_name(blocks[0].name());
-  joined.set_mesh("stages=" + std::to_string(blocks.size()) + " of " + blocks[0].mesh());
+  joined.set_mesh(meshesText(blocks));
   joined.set_pieces(blocks[0].pieces());
   std::map<std::string, int> known;
   int64_t ranks = 0;

@@ -1,6 +1,7 @@
 #include "passes/stage/assign_stages.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "ir/nn/nn.h"
@@ -15,7 +16,13 @@ namespace {
 
 class StageAssigner {
  public:
-  explicit StageAssigner(func::FuncOp step) : step_(step) {}
+  explicit StageAssigner(func::FuncOp step) : step_(step) {
+    for (const Argument& argument : argumentsOf(step)) {
+      if (argument.kind == "parameter") {
+        parameters_[argument.name] = step.getArgument(argument.index);
+      }
+    }
+  }
 
   FailureOr<int64_t> run() {
     Block& body = step_.getBody().front();
@@ -108,14 +115,22 @@ class StageAssigner {
     }
   }
 
+  // Where the first of the operands is made. In the update scalars (the scale of clipping) follow the tensors, and what
+  // belongs to a parameter runs on its stage, wherever gradient and scale come from.
   void setFromOperands(Operation* op) {
     if (known(op)) {
       return;
     }
-    std::optional<int64_t> stage;
-    for (Value operand : op->getOperands()) {
-      if (std::optional<int64_t> at = stageOfOperand(op, operand)) {
-        stage = std::min(stage.value_or(*at), *at);
+    const bool update = phaseOf(op) == "update";
+    std::optional<int64_t> stage = update ? stageOfParameter(op) : std::nullopt;
+    int64_t largest = 0;
+    for (Value operand : stage ? ValueRange() : ValueRange(op->getOperands())) {
+      Operation* producer = operand.getDefiningOp();
+      const std::optional<int64_t> at = producer != nullptr ? known(producer) : std::nullopt;
+      const int64_t elements = update ? cast<RankedTensorType>(operand.getType()).getNumElements() : 1;
+      if (at && elements >= largest) {
+        stage = elements > largest ? *at : std::min(*stage, *at);
+        largest = elements;
       }
     }
     if (stage) {
@@ -123,16 +138,19 @@ class StageAssigner {
     }
   }
 
-  // An update belongs to its parameter wherever the gradient comes from.
-  std::optional<int64_t> stageOfOperand(Operation* op, Value operand) {
-    auto argument = dyn_cast<BlockArgument>(operand);
-    if (!argument) {
-      return known(operand.getDefiningOp());
+  // The stage of the parameter that an operator of the update reads, or whose gradient it takes.
+  std::optional<int64_t> stageOfParameter(Operation* op) {
+    if (auto gradient = op->getAttrOfType<StringAttr>(kGradientOfAttr)) {
+      const auto it = parameters_.find(gradient.getValue().str());
+      return it == parameters_.end() ? std::nullopt : parameterStage(it->second);
     }
-    if (phaseOf(op) != "update" || argumentAt(step_, argument.getArgNumber()).kind != "parameter") {
-      return std::nullopt;
+    for (Value operand : op->getOperands()) {
+      auto argument = dyn_cast<BlockArgument>(operand);
+      if (argument && argumentAt(step_, argument.getArgNumber()).kind == "parameter") {
+        return parameterStage(argument);
+      }
     }
-    return parameterStage(argument);
+    return std::nullopt;
   }
 
   std::optional<int64_t> parameterStage(BlockArgument argument) {
@@ -168,6 +186,7 @@ class StageAssigner {
   func::FuncOp step_;
   llvm::DenseMap<Operation*, int64_t> stages_;
   llvm::DenseMap<int64_t, Operation*> byId_;
+  std::map<std::string, BlockArgument> parameters_;
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 // operands, or prepares inputs, runs where it is first read. A backward
 // operator runs with its forward operator, a sum of gradients where the first of them is made (the stage of the value
 // whose gradient they form). An update runs where its parameter is first read, everything else in the update where the
-// first of its operands is made.
+// largest of its operands is made, of several the first.
 #pragma once
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

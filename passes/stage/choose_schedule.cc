@@ -11,6 +11,7 @@
 #include "passes/schedule/generate.h"
 #include "passes/schedule/simulate.h"
 #include "passes/stage/stage_table.h"
+#include "passes/stage/step_time.h"
 #include "passes/support/decisions.h"
 #include "passes/support/program.h"
 #include "runtime/base/status.h"
@@ -25,7 +26,11 @@ struct Candidate {
   int64_t virtualStages = 1;
   double seconds = 0;
   int64_t peakBytes = 0;
-  std::string refusal;  // why it does not serve; empty if it does
+  bool fits = false;
+  bool recomputes = false;
+  std::string decisions;  // of one that recomputes
+  std::string refusal;    // why it does not serve; empty if it does
+  std::unique_ptr<RecomputeSearch> search;
 };
 
 // Kinds that put as many stages on each rank as the program asks for.
@@ -36,7 +41,9 @@ std::vector<Candidate> candidatesFor(int64_t virtualStages) {
                        kind == schedule::Kind::kZbInterleaved;
     const bool serves = loops ? virtualStages > 1 : schedule::defaultVirtualStages(kind) == virtualStages;
     if (serves && kind != schedule::Kind::kSeq1F1B) {
-      candidates.push_back({schedule::kindName(kind), virtualStages});
+      candidates.emplace_back();
+      candidates.back().kind = schedule::kindName(kind);
+      candidates.back().virtualStages = virtualStages;
     }
   }
   return candidates;
@@ -58,14 +65,17 @@ void setOptions(mlir::ModuleOp module, const std::string& kind, int64_t virtualS
 }
 
 // What was considered, for the record of the decisions.
-std::string consideredText(const std::vector<Candidate>& candidates, int64_t memoryLimit) {
+std::string consideredText(const std::vector<Candidate>& candidates) {
   nlohmann::ordered_json considered = nlohmann::ordered_json::array();
   for (const Candidate& candidate : candidates) {
     nlohmann::ordered_json entry = {{"kind", candidate.kind}, {"virtual", candidate.virtualStages}};
     if (candidate.refusal.empty()) {
       entry["seconds"] = candidate.seconds;
       entry["peak_bytes"] = candidate.peakBytes;
-      entry["fits"] = memoryLimit == 0 || candidate.peakBytes <= memoryLimit;
+      entry["fits"] = candidate.fits;
+      if (candidate.recomputes) {
+        entry["recomputes"] = true;
+      }
     } else {
       entry["refused"] = candidate.refusal;
     }
@@ -74,7 +84,7 @@ std::string consideredText(const std::vector<Candidate>& candidates, int64_t mem
   return considered.dump();
 }
 
-absl::Status noneFits(const std::vector<Candidate>& candidates, int64_t memoryLimit) {
+absl::Status noneFits(const std::vector<Candidate>& candidates, int64_t memoryLimit, bool recompute) {
   const Candidate* least = nullptr;
   std::string refusals;
   for (const Candidate& candidate : candidates) {
@@ -89,41 +99,81 @@ absl::Status noneFits(const std::vector<Candidate>& candidates, int64_t memoryLi
   }
   return absl::ResourceExhaustedError(
       absl::StrCat("no schedule fits in ", memoryLimit, " bytes per rank; the least is ", least->peakBytes, " with ",
-                   least->kind, "; allow as much, recompute more (CompileOptions::recompute), or use more ranks"));
+                   least->kind, recompute ? ", whatever is computed again" : "", "; allow as much, ",
+                   recompute ? "" : "recompute (CompileOptions::recompute = \"auto\"), ", "or use more ranks"));
 }
 
 }  // namespace
 
-absl::Status chooseSchedule(mlir::ModuleOp module, int64_t memoryLimit,
-                            const std::function<absl::StatusOr<plan::Plan>(mlir::ModuleOp)>& compile) {
+namespace {
+
+// Compiles a candidate without recomputation. False: the program has one stage, there is nothing to choose.
+absl::StatusOr<bool> tryKind(mlir::ModuleOp module, int64_t memoryLimit, const CompilerHalves& halves,
+                             Candidate& candidate) {
+  mlir::OwningOpRef<mlir::ModuleOp> copy(module.clone());
+  setOptions(*copy, candidate.kind, candidate.virtualStages);
+  absl::StatusOr<std::unique_ptr<RecomputeSearch>> search = RecomputeSearch::create(*copy, halves);
+  if (!search.ok()) {
+    candidate.refusal = std::string(search.status().message());
+    return true;
+  }
+  candidate.search = *std::move(search);
+  candidate.seconds = candidate.search->base().seconds;
+  candidate.peakBytes = candidate.search->base().peakBytes;
+  candidate.fits = memoryLimit == 0 || candidate.peakBytes <= memoryLimit;
+  return candidate.search->hasStages();
+}
+
+absl::Status recomputeFor(Candidate& candidate, int64_t memoryLimit) {
+  WEFT_ASSIGN_OR_RETURN(const Attempt attempt, candidate.search->under(memoryLimit));
+  candidate.recomputes = true;
+  candidate.fits = attempt.fits;
+  candidate.seconds = attempt.seconds;
+  candidate.peakBytes = attempt.peakBytes;
+  candidate.decisions = attempt.decisions;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> chooseSchedule(mlir::ModuleOp module, int64_t memoryLimit, bool recompute,
+                                           const CompilerHalves& halves) {
   std::vector<Candidate> candidates = candidatesFor(std::max<int64_t>(integerOption(module, "virtual", 0), 1));
-  Candidate* best = nullptr;
+  std::vector<Candidate*> order;
   for (Candidate& candidate : candidates) {
-    mlir::OwningOpRef<mlir::ModuleOp> copy(module.clone());
-    setOptions(*copy, candidate.kind, candidate.virtualStages);
-    absl::StatusOr<plan::Plan> plan = compile(*copy);
-    if (!plan.ok()) {
-      candidate.refusal = std::string(plan.status().message());
-      continue;
-    }
-    if (plan->blocks_size() == 0) {
+    WEFT_ASSIGN_OR_RETURN(const bool stages, tryKind(module, memoryLimit, halves, candidate));
+    if (!stages) {
       setOptions(module, "1f1b", 1);
-      return absl::OkStatus();  // one stage: there is nothing to choose
+      const bool recomputes = recompute && !candidate.fits;
+      WEFT_RETURN_IF_ERROR(recomputes ? recomputeFor(candidate, memoryLimit) : absl::OkStatus());
+      return recomputes && !candidate.fits ? nothingFits(candidate.peakBytes, memoryLimit)
+                                           : absl::StatusOr<std::string>(candidate.decisions);
     }
-    WEFT_ASSIGN_OR_RETURN(candidate.seconds, simulatedSeconds(*plan, Machine()));
-    candidate.peakBytes = plan->memory().peak_bytes();
-    const bool fits = memoryLimit == 0 || candidate.peakBytes <= memoryLimit;
-    const auto rank = [](const Candidate& c) { return std::make_pair(c.seconds, c.peakBytes); };
-    if (fits && (best == nullptr || rank(candidate) < rank(*best))) {
-      best = &candidate;
+    order.push_back(&candidate);
+  }
+  const auto rank = [](const Candidate* c) { return std::make_pair(c->seconds, c->peakBytes); };
+  std::stable_sort(order.begin(), order.end(), [&](auto* a, auto* b) { return rank(a) < rank(b); });
+  Candidate* best = nullptr;
+  for (Candidate* candidate : order) {
+    const bool mayWin = best == nullptr || candidate->seconds < best->seconds;
+    if (candidate->refusal.empty() && !candidate->fits && recompute && mayWin) {
+      WEFT_RETURN_IF_ERROR(recomputeFor(*candidate, memoryLimit));
+    }
+    if (candidate->refusal.empty() && candidate->fits && (best == nullptr || rank(candidate) < rank(best))) {
+      best = candidate;
     }
   }
   if (best == nullptr) {
-    return noneFits(candidates, memoryLimit);
+    return noneFits(candidates, memoryLimit, recompute);
   }
   setOptions(module, best->kind, best->virtualStages);
-  setConsidered(module, consideredText(candidates, memoryLimit));
-  return absl::OkStatus();
+  setConsidered(module, consideredText(candidates));
+  if (best->decisions.empty()) {
+    return std::string();
+  }
+  WEFT_ASSIGN_OR_RETURN(Decisions record, parseDecisions(best->decisions));
+  record.schedule.considered = consideredText(candidates);
+  return printDecisions(record);
 }
 
 }  // namespace weft

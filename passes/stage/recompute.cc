@@ -1,13 +1,18 @@
 #include "passes/stage/recompute.h"
 
+#include <map>
+#include <tuple>
+
 #include "ir/dist/dist.h"
 #include "ir/layout/layout.h"
 #include "ir/nn/nn.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/GlobPattern.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/partition/local_program.h"
 #include "passes/stage/assign_stages.h"
 #include "passes/stage/passes.h"
+#include "passes/support/module_meshes.h"
 #include "passes/support/program.h"
 
 namespace weft {
@@ -33,11 +38,11 @@ bool matches(Operation* op, const std::string& pattern) {
 // Makes copies of marked forward operators in the backward pass.
 class Recomputer {
  public:
-  Recomputer(func::FuncOp step, Mesh mesh) : step_(step), mesh_(std::move(mesh)) {}
+  Recomputer(func::FuncOp step, StageMeshes meshes) : step_(step), meshes_(std::move(meshes)) {}
 
   void run() {
     for (Operation& op : llvm::make_early_inc_range(step_.getBody().front().without_terminator())) {
-      if (functionOf(&op) == "backward") {
+      if (runsWhere(&op) == "backward") {
         for (OpOperand& operand : op.getOpOperands()) {
           operand.set(again(operand.get(), &op));
         }
@@ -46,15 +51,10 @@ class Recomputer {
   }
 
  private:
-  static StringRef functionOf(Operation* op) {
-    auto function = op->getAttrOfType<StringAttr>("dist.function");
-    return function ? function.getValue() : "";
-  }
-
   // `value`, or its copy in the backward pass, made before `reader`.
   Value again(Value value, Operation* reader) {
     Operation* op = value.getDefiningOp();
-    if (op == nullptr || !mayRepeat(op, reader)) {
+    if (op == nullptr || stageOf(op) != stageOf(reader) || !isRepeated(op, meshes_)) {
       return value;
     }
     Operation*& copy = copies_[{op, stageOf(reader)}];
@@ -72,30 +72,8 @@ class Recomputer {
     return copy->getResult(cast<OpResult>(value).getResultNumber());
   }
 
-  // Marked operators, and reshards and masks of what they make; on the reader's stage. A sum pending over the pieces is
-  // whole only after all of them: it is kept.
-  bool mayRepeat(Operation* op, Operation* reader) {
-    if (functionOf(op) != "forward" || stageOf(op) != stageOf(reader) || pendsOverTime(op)) {
-      return false;
-    }
-    if (isa<ir::dist::ReshardOp, ir::dist::MaskPadOp>(op)) {
-      Operation* source = op->getOperand(0).getDefiningOp();
-      return source != nullptr && mayRepeat(source, reader);
-    }
-    return op->hasAttr(kRecomputeAttr);
-  }
-
-  bool pendsOverTime(Operation* op) {
-    return llvm::any_of(op->getResultTypes(), [&](Type type) {
-      auto attr = dyn_cast_or_null<ir::dist::LayoutAttr>(cast<RankedTensorType>(type).getEncoding());
-      absl::StatusOr<Layout> layout = Layout::parse(attr ? attr.getText().str() : "", mesh_);
-      return layout.ok() &&
-             llvm::any_of(layout->partial(), [](const Partial& sum) { return sum.axis.kind == AxisKind::kTime; });
-    });
-  }
-
   func::FuncOp step_;
-  Mesh mesh_;
+  StageMeshes meshes_;
   llvm::DenseMap<std::pair<Operation*, int64_t>, Operation*> copies_;
 };
 
@@ -108,12 +86,12 @@ class RecomputePass : public PassWrapper<RecomputePass, OperationPass<ModuleOp>>
   }
 
   void runOnOperation() override {
-    FailureOr<Mesh> mesh = meshOf(getOperation());
+    FailureOr<StageMeshes> meshes = stageMeshesOf(getOperation());
     func::FuncOp step = stepFunction(getOperation());
-    if (failed(mesh) || !step) {
+    if (failed(meshes) || !step) {
       return signalPassFailure();
     }
-    Recomputer(step, *mesh).run();
+    Recomputer(step, *std::move(meshes)).run();
   }
 };
 
@@ -124,6 +102,9 @@ std::vector<std::string> recomputePatterns(const std::string& option) {
   llvm::SmallVector<StringRef> words;
   StringRef(option).split(words, ',', -1, false);
   for (StringRef word : words) {
+    if (word.trim() == "auto" || word.trim() == "none") {
+      continue;
+    }
     patterns.push_back(word.trim() == "full" ? "*" : word.trim().str());
   }
   return patterns;
@@ -141,6 +122,88 @@ bool isRecomputed(Operation* op, const std::vector<std::string>& patterns) {
   }
   const bool named = llvm::any_of(patterns, [&](const std::string& pattern) { return matches(op, pattern); });
   return !outside && (scope || named);
+}
+
+bool isReshardOrMask(Operation* op) {
+  return isa<ir::dist::ReshardOp, ir::dist::MaskPadOp>(op);
+}
+
+ReshardDecision reshardEntry(Operation* op) {
+  ReshardDecision entry;
+  if (auto mask = dyn_cast<ir::dist::MaskPadOp>(op)) {
+    entry.how = "mask";
+    for (const int64_t dim : mask.getDims()) {
+      entry.how += " " + std::to_string(dim);
+    }
+  } else {
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    entry.how = cast<ir::dist::LayoutAttr>(type.getEncoding()).getText().str();
+  }
+  entry.stage = stageOf(op);
+  entry.label = sourceLabel(op->getResult(0));
+  Value source = op->getOperand(0);
+  while (source.getDefiningOp() != nullptr && isReshardOrMask(source.getDefiningOp())) {
+    source = source.getDefiningOp()->getOperand(0);
+  }
+  if (auto argument = dyn_cast<BlockArgument>(source)) {
+    entry.index = argument.getArgNumber();
+  } else {
+    entry.id = idOf(source.getDefiningOp());
+    entry.index = cast<OpResult>(source).getResultNumber();
+  }
+  return entry;
+}
+
+void markRecomputed(func::FuncOp step, const Decisions& decisions) {
+  const UnitAttr marked = UnitAttr::get(step.getContext());
+  const auto key = [](const ReshardDecision& e) { return std::make_tuple(e.id, e.index, e.how, e.stage); };
+  std::map<decltype(key(ReshardDecision())), bool> reshards;
+  for (const ReshardDecision& entry : decisions.reshards) {
+    reshards[key(entry)] = entry.recompute;
+  }
+  std::map<int64_t, bool> operators;
+  for (const OperatorDecision& entry : decisions.operators) {
+    operators[entry.id] = entry.recompute;
+  }
+  for (Operation& op : step.getBody().front().without_terminator()) {
+    op.removeAttr(kRecomputeAttr);
+    op.removeAttr(kKeepAttr);
+    if (!isReshardOrMask(&op)) {
+      if (operators[idOf(&op)]) {
+        op.setAttr(kRecomputeAttr, marked);
+      }
+    } else if (runsWhere(&op) == "forward") {
+      const auto known = reshards.find(key(reshardEntry(&op)));
+      if (known != reshards.end()) {
+        op.setAttr(known->second ? kRecomputeAttr : kKeepAttr, marked);
+      }
+    }
+  }
+}
+
+StringRef runsWhere(Operation* op) {
+  auto function = op->getAttrOfType<StringAttr>("dist.function");
+  return function ? function.getValue() : "";
+}
+
+bool pendsOverTime(Operation* op, const StageMeshes& meshes) {
+  return llvm::any_of(op->getResultTypes(), [&](Type type) {
+    auto attr = dyn_cast_or_null<ir::dist::LayoutAttr>(cast<RankedTensorType>(type).getEncoding());
+    absl::StatusOr<Layout> layout = Layout::parse(attr ? attr.getText().str() : "", meshes.of(op));
+    return layout.ok() &&
+           llvm::any_of(layout->partial(), [](const Partial& sum) { return sum.axis.kind == AxisKind::kTime; });
+  });
+}
+
+bool isRepeated(Operation* op, const StageMeshes& meshes) {
+  if (runsWhere(op) != "forward" || pendsOverTime(op, meshes)) {
+    return false;
+  }
+  if (op->hasAttr(kRecomputeAttr) || op->hasAttr(kKeepAttr)) {
+    return op->hasAttr(kRecomputeAttr);
+  }
+  Operation* source = isReshardOrMask(op) ? op->getOperand(0).getDefiningOp() : nullptr;
+  return source != nullptr && stageOf(source) == stageOf(op) && isRepeated(source, meshes);
 }
 
 std::unique_ptr<Pass> createRecomputePass() {

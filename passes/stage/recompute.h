@@ -4,17 +4,33 @@
 #include <string>
 #include <vector>
 
-#include "mlir/IR/Operation.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/support/decisions.h"
+#include "passes/support/stage_meshes.h"
 
 namespace weft {
 
 // The words of the option "recompute": names and patterns with commas ("gelu,softmax,h*.layer_norm"); "full" stands for
-// all operators in scopes of Graph::recompute or, where there are none, for every operator.
+// every operator. None for "auto", which chooses after the layouts are known (choose_recompute.h), and for "none".
 std::vector<std::string> recomputePatterns(const std::string& option);
 
 // Does the backward pass compute the results of `op` again? A forward operator in a recompute scope is, unless
 // something outside of the scope reads it in the forward pass (the border of the scope is kept); so is one whose name
 // or mnemonic a pattern matches. Never: operators outside of the forward pass, and what another stage reads.
 bool isRecomputed(mlir::Operation* op, const std::vector<std::string>& patterns);
+
+// The record's name of a reshard or mask of the annotated state: id, index, how and stage are set.
+ReshardDecision reshardEntry(mlir::Operation* op);
+bool isReshardOrMask(mlir::Operation* op);
+
+// Marks operators and reshards of the annotated @step as the record says; what it said before is forgotten.
+void markRecomputed(mlir::func::FuncOp step, const Decisions& decisions);
+
+// "forward", "backward", ...: where an operator of the annotated state runs.
+llvm::StringRef runsWhere(mlir::Operation* op);
+// Is a result of `op` a sum pending over the pieces? It is whole only after all of them: never computed again.
+bool pendsOverTime(mlir::Operation* op, const StageMeshes& meshes);
+// Would the recompute pass compute `op` again for readers of its stage?
+bool isRepeated(mlir::Operation* op, const StageMeshes& meshes);
 
 }  // namespace weft

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -34,6 +36,43 @@ absl::StatusOr<std::vector<Axis>> parseAxes(const std::string& text, const Mesh&
   return layout.dim(0);
 }
 
+void addRecompute(bool recompute, const RecomputePrice& price, Json& json) {
+  json["recompute"] = recompute;
+  if (price.bytes > 0 || price.seconds > 0) {
+    json["recompute_price"] = {{"bytes", price.bytes}, {"seconds", price.seconds}};
+  }
+}
+
+RecomputePrice priceFromJson(const Json& json) {
+  if (!json.contains("recompute_price")) {
+    return {};
+  }
+  const Json& price = json.at("recompute_price");
+  return {price.at("bytes").get<int64_t>(), price.at("seconds").get<double>()};
+}
+
+Json toJson(const ReshardDecision& reshard) {
+  Json json = {{"id", reshard.id},
+               {"index", reshard.index},
+               {"how", reshard.how},
+               {"stage", reshard.stage},
+               {"label", reshard.label}};
+  addRecompute(reshard.recompute, reshard.recomputePrice, json);
+  return json;
+}
+
+ReshardDecision reshardFromJson(const Json& json) {
+  ReshardDecision reshard;
+  reshard.id = json.at("id").get<int64_t>();
+  reshard.index = json.at("index").get<unsigned>();
+  reshard.how = json.at("how").get<std::string>();
+  reshard.stage = json.value("stage", int64_t{0});
+  reshard.label = json.value("label", "");
+  reshard.recompute = json.at("recompute").get<bool>();
+  reshard.recomputePrice = priceFromJson(json);
+  return reshard;
+}
+
 Json toJson(const OperatorDecision& op, const Mesh& mesh) {
   Json json = {{"id", op.id}, {"label", op.label}, {"runs_in", runsInName(op.runsIn)}};
   if (!op.batch.empty()) {
@@ -44,7 +83,7 @@ Json toJson(const OperatorDecision& op, const Mesh& mesh) {
     json["stage"] = op.stage;
   }
   if (op.recompute) {
-    json["recompute"] = true;
+    addRecompute(true, op.recomputePrice, json);
   }
   Json axes = Json::object();
   for (const auto& [factor, list] : op.axes) {
@@ -65,6 +104,7 @@ absl::StatusOr<OperatorDecision> operatorFromJson(const Json& json, const Mesh& 
   WEFT_ASSIGN_OR_RETURN(op.runsIn, parseRunsIn(json.at("runs_in").get<std::string>()));
   op.stage = json.value("stage", int64_t{0});
   op.recompute = json.value("recompute", false);
+  op.recomputePrice = priceFromJson(json);
   op.batch = json.value("batch", "");
   op.perPiece = json.value("per_piece", false);
   for (const auto& [factor, text] : json.at("axes").items()) {
@@ -80,6 +120,61 @@ absl::StatusOr<OperatorDecision> operatorFromJson(const Json& json, const Mesh& 
   return op;
 }
 
+absl::StatusOr<ArgumentDecision> argumentFromJson(const Json& json, const StageMeshes& meshes) {
+  ArgumentDecision argument;
+  argument.name = json.at("name").get<std::string>();
+  argument.stage = json.value("stage", int64_t{0});
+  WEFT_ASSIGN_OR_RETURN(argument.layout,
+                        Layout::parse(json.at("layout").get<std::string>(), meshes.ofStage(argument.stage)));
+  argument.gather = json.value("gather", "");
+  argument.origin = json.value("origin", "");
+  const Json elsewhere = json.value("elsewhere", Json::object());
+  for (const auto& [number, layout] : elsewhere.items()) {
+    int64_t mesh = 0;
+    if (!absl::SimpleAtoi(number, &mesh) || mesh < 0 || mesh >= static_cast<int64_t>(meshes.ofBlock.size())) {
+      return absl::InvalidArgumentError(absl::StrCat("decisions: argument '", argument.name, "' lies on mesh '", number,
+                                                     "'; there are ", meshes.ofBlock.size()));
+    }
+    WEFT_ASSIGN_OR_RETURN(argument.elsewhere[mesh], Layout::parse(layout.get<std::string>(), meshes.withNumber(mesh)));
+  }
+  return argument;
+}
+
+Json toJson(const ArgumentDecision& argument, const StageMeshes& meshes) {
+  Json json = {{"name", argument.name},
+               {"layout", argument.layout.print(meshes.ofStage(argument.stage))},
+               {"origin", argument.origin}};
+  if (!argument.gather.empty()) {
+    json["gather"] = argument.gather;
+  }
+  if (!meshes.same()) {
+    json["stage"] = argument.stage;
+  }
+  for (const auto& [number, layout] : argument.elsewhere) {
+    json["elsewhere"][std::to_string(number)] = layout.print(meshes.withNumber(number));
+  }
+  return json;
+}
+
+// The blocks' own meshes, if they have some; one for each block of the schedule, which is read before.
+absl::Status readMeshes(const Json& json, Decisions& decisions) {
+  const std::string text = json.value("stage_meshes", "");
+  if (text.empty()) {
+    return absl::OkStatus();
+  }
+  WEFT_ASSIGN_OR_RETURN(decisions.stageMeshes, parseStageMeshes(text, decisions.mesh.pieces()));
+  decisions.segments = json.at("segments").get<int64_t>();
+  const std::vector<int64_t>& blocks = decisions.schedule.blocks;
+  const auto [least, most] = std::minmax_element(blocks.begin(), blocks.end());
+  if (blocks.empty() || *least < 0 || *most + 1 != static_cast<int64_t>(decisions.stageMeshes.size()) ||
+      decisions.segments < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "decisions: ", decisions.stageMeshes.size(),
+        " stage meshes do not fit the blocks of the schedule, or segments = ", decisions.segments, " is below 1"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Decisions> fromJson(const Json& json) {
   Decisions decisions;
   WEFT_ASSIGN_OR_RETURN(decisions.mesh, Mesh::parse(json.at("mesh").get<std::string>()));
@@ -91,23 +186,26 @@ absl::StatusOr<Decisions> fromJson(const Json& json) {
                           schedule.at("blocks").get<std::vector<int64_t>>(), schedule.value("table", ""),
                           schedule.contains("considered") ? schedule.at("considered").dump() : ""};
   }
+  WEFT_RETURN_IF_ERROR(readMeshes(json, decisions));
+  const StageMeshes meshes = decisions.meshes();
   for (const Json& entry : json.at("rewrites")) {
     const bool expand = entry.contains("expand");
     decisions.rewrites.push_back({expand ? Rewrite::kExpand : Rewrite::kPrologue,
                                   entry.at(expand ? "expand" : "prologue").get<int64_t>(), entry.value("operand", 0u)});
   }
   for (const Json& entry : json.at("arguments")) {
-    ArgumentDecision argument;
-    argument.name = entry.at("name").get<std::string>();
-    WEFT_ASSIGN_OR_RETURN(argument.layout, Layout::parse(entry.at("layout").get<std::string>(), decisions.mesh));
-    argument.gather = entry.value("gather", "");
-    argument.origin = entry.value("origin", "");
+    WEFT_ASSIGN_OR_RETURN(ArgumentDecision argument, argumentFromJson(entry, meshes));
     decisions.arguments.push_back(std::move(argument));
   }
   for (const Json& entry : json.at("operators")) {
-    WEFT_ASSIGN_OR_RETURN(OperatorDecision op, operatorFromJson(entry, decisions.mesh));
+    WEFT_ASSIGN_OR_RETURN(OperatorDecision op,
+                          operatorFromJson(entry, meshes.ofStage(entry.value("stage", int64_t{0}))));
     decisions.operators.push_back(std::move(op));
   }
+  for (const Json& entry : json.value("reshards", Json::array())) {
+    decisions.reshards.push_back(reshardFromJson(entry));
+  }
+  decisions.recomputeSummary = json.contains("recompute") ? json.at("recompute").dump() : "";
   decisions.conflicts = json.value("conflicts", std::vector<std::string>());
   return decisions;
 }
@@ -137,7 +235,12 @@ std::vector<Axis> dataParallelAxes(const Mesh& mesh) {
   return {};
 }
 
+StageMeshes Decisions::meshes() const {
+  return {stageMeshes.empty() ? std::vector<Mesh>{mesh} : stageMeshes, schedule.blocks};
+}
+
 std::string printDecisions(const Decisions& decisions) {
+  const StageMeshes meshes = decisions.meshes();
   Json json = {{"mesh", decisions.mesh.print()}, {"zero", decisions.zero}, {"regather", decisions.regather}};
   if (decisions.schedule.blocks.size() > 1) {
     json["schedule"] = {{"kind", decisions.schedule.kind},
@@ -150,6 +253,10 @@ std::string printDecisions(const Decisions& decisions) {
       json["schedule"]["considered"] = Json::parse(decisions.schedule.considered);
     }
   }
+  if (!decisions.stageMeshes.empty()) {
+    json["stage_meshes"] = printStageMeshes(decisions.stageMeshes);
+    json["segments"] = decisions.segments;
+  }
   json["rewrites"] = Json::array();
   for (const Rewrite& rewrite : decisions.rewrites) {
     if (rewrite.kind == Rewrite::kExpand) {
@@ -160,15 +267,20 @@ std::string printDecisions(const Decisions& decisions) {
   }
   json["arguments"] = Json::array();
   for (const ArgumentDecision& argument : decisions.arguments) {
-    json["arguments"].push_back(
-        {{"name", argument.name}, {"layout", argument.layout.print(decisions.mesh)}, {"origin", argument.origin}});
-    if (!argument.gather.empty()) {
-      json["arguments"].back()["gather"] = argument.gather;
-    }
+    json["arguments"].push_back(toJson(argument, meshes));
   }
   json["operators"] = Json::array();
   for (const OperatorDecision& op : decisions.operators) {
-    json["operators"].push_back(toJson(op, decisions.mesh));
+    json["operators"].push_back(toJson(op, meshes.ofStage(op.stage)));
+  }
+  if (!decisions.reshards.empty()) {
+    json["reshards"] = Json::array();
+    for (const ReshardDecision& reshard : decisions.reshards) {
+      json["reshards"].push_back(toJson(reshard));
+    }
+  }
+  if (!decisions.recomputeSummary.empty()) {
+    json["recompute"] = Json::parse(decisions.recomputeSummary);
   }
   json["conflicts"] = decisions.conflicts;
   return json.dump(1);

@@ -14,8 +14,16 @@
 
 #include "absl/status/statusor.h"
 #include "ir/layout/layout.h"
+#include "passes/support/stage_meshes.h"
 
 namespace weft {
+
+// Computing again in the backward pass instead of keeping: what it saves and costs. Of what the user asked for both are
+// 0.
+struct RecomputePrice {
+  int64_t bytes = 0;   // not kept of one micro-batch, on one rank
+  double seconds = 0;  // of running it again, for each micro-batch
+};
 
 // Where an operator runs within a step (see docs/overview.md, micro-batches).
 enum class RunsIn : uint8_t { kPrologue, kForward, kBackward, kUpdate };
@@ -25,13 +33,26 @@ struct OperatorDecision {
   int64_t id = 0;
   std::string label;  // for people
   RunsIn runsIn = RunsIn::kForward;
-  int64_t stage = 0;                              // pipeline stage
-  bool recompute = false;                         // backward computes the results again instead of reading kept ones
+  int64_t stage = 0;       // pipeline stage
+  bool recompute = false;  // backward computes the results again instead of reading kept ones
+  RecomputePrice recomputePrice;
   std::string batch;                              // factor that carries the batch; "" none
   bool perPiece = false;                          // is that factor cut into the pieces of the step?
   std::map<std::string, std::vector<Axis>> axes;  // factor name to space axes, major first; absent = not split
   std::map<unsigned, Layout> results;             // results whose layout was asked for (out strategy)
   std::string origin;                             // "user", "forward operator 12", "operand of 7", "default"
+};
+
+// A reshard or mask in the forward pass whose results the backward pass reads. Without an entry it is repeated where
+// the operator is whose result it changes, else kept.
+struct ReshardDecision {
+  int64_t id = -1;     // the operator whose result it changes, -1: an argument
+  unsigned index = 0;  // which result, or which argument
+  std::string how;     // the layout it makes; of a mask "mask" and its dimension
+  int64_t stage = 0;   // where it runs
+  std::string label;   // for people
+  bool recompute = false;
+  RecomputePrice recomputePrice;
 };
 
 struct ArgumentDecision {
@@ -41,6 +62,10 @@ struct ArgumentDecision {
   // (passes/decide/gathers.h); "" where nothing is to be gathered.
   std::string gather = {};
   std::string origin;
+  // Where blocks have different meshes: the stage on whose mesh `layout` is read, and the layouts on the other meshes
+  // that read the argument, by number of the mesh.
+  int64_t stage = 0;
+  std::map<int64_t, Layout> elsewhere = {};
 };
 
 // A change of the program itself that the layouts ask for: operator `id` is replaced by its expansion, or what its
@@ -62,16 +87,21 @@ struct ScheduleDecision {
 };
 
 struct Decisions {
-  Mesh mesh;         // with the time axis
+  Mesh mesh;         // with the time axis; the first block's where they differ
   int64_t zero = 0;  // ZeRO level
   ScheduleDecision schedule;
+  std::vector<Mesh> stageMeshes;            // of each block, where they differ; else empty
+  int64_t segments = 0;                     // of the batch, where meshes differ (docs/sharding.md); else 0
   bool regather = false;                    // activations gathered for forward are gathered again in backward
   std::vector<Rewrite> rewrites;            // in the order in which they are made
   std::vector<ArgumentDecision> arguments;  // in the order of @step
   std::vector<OperatorDecision> operators;  // in the order of @step
+  std::vector<ReshardDecision> reshards;    // exceptions to the rule, see there
+  std::string recomputeSummary = "";        // JSON: what recompute = "auto" came to; for people
   std::vector<std::string> conflicts;       // what propagation had to choose between, for people
 
   const OperatorDecision* find(int64_t id) const;
+  StageMeshes meshes() const;
 };
 
 // Axes over which the batch is split when nobody says otherwise, and ZeRO divides: the axis named dp, or the whole line

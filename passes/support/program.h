@@ -28,6 +28,7 @@ inline constexpr char kUserStageAttr[] = "nn.stage";          // what the user w
 inline constexpr char kStageAttr[] = "dist.stage";            // of every operator, from decide on
 inline constexpr char kUserRecomputeAttr[] = "nn.recompute";  // number of the user's scope
 inline constexpr char kRecomputeAttr[] = "dist.recompute";    // results are computed again in the backward pass
+inline constexpr char kKeepAttr[] = "dist.keep";              // of reshards: kept although what they change is not
 inline constexpr char kBlocksAttr[] = "dist.blocks";          // block of each stage
 inline constexpr char kDecisionsAttr[] = "dist.decisions";
 inline constexpr char kStateAttr[] = "dist.state";

@@ -1,5 +1,6 @@
 #include "runtime/comm/channel.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -13,28 +14,37 @@ absl::Status Channel::wait(std::unique_lock<std::mutex>& lock, std::chrono::mill
   if (timeout.count() == 0) {
     wake_.wait(lock, awake);
   } else if (!wake_.wait_for(lock, timeout, awake)) {
-    return absl::DeadlineExceededError(absl::StrCat("waited ", timeout.count(), " ms for the other stage; ", sent_,
+    return absl::DeadlineExceededError(absl::StrCat("waited ", timeout.count(), " ms for the other stage; ", complete_,
                                                     " messages were sent and ", received_,
                                                     " received; if it is only slow, allow a longer timeout"));
   }
   return aborted_ ? absl::AbortedError("another rank failed") : absl::OkStatus();
 }
 
-absl::Status Channel::send(const void* message, std::chrono::milliseconds timeout) {
+size_t Channel::addSender(BoxCopy part) {
+  senders_.push_back({std::move(part)});
+  return senders_.size() - 1;
+}
+
+absl::Status Channel::send(size_t sender, const void* data, std::chrono::milliseconds timeout) {
   std::unique_lock<std::mutex> lock(mutex_);
-  WEFT_RETURN_IF_ERROR(wait(lock, timeout, [&] { return sent_ - received_ < capacity_; }));
-  // One sender: nobody else touches this slot until it counts as sent.
+  Sender& mine = senders_[sender];
+  WEFT_RETURN_IF_ERROR(wait(lock, timeout, [&] { return mine.sent - received_ < capacity_; }));
+  // Nobody else touches this part of the slot until it counts as sent.
   lock.unlock();
-  std::memcpy(slot(sent_), message, bytes_);
+  mine.part.copy(static_cast<const char*>(data), slot(mine.sent));
   lock.lock();
-  ++sent_;
+  ++mine.sent;
+  complete_ = std::min_element(senders_.begin(), senders_.end(), [](const Sender& a, const Sender& b) {
+                return a.sent < b.sent;
+              })->sent;
   wake_.notify_all();
   return absl::OkStatus();
 }
 
 absl::Status Channel::receive(void* message, std::chrono::milliseconds timeout) {
   std::unique_lock<std::mutex> lock(mutex_);
-  WEFT_RETURN_IF_ERROR(wait(lock, timeout, [&] { return received_ < sent_; }));
+  WEFT_RETURN_IF_ERROR(wait(lock, timeout, [&] { return received_ < complete_; }));
   lock.unlock();
   std::memcpy(message, slot(received_), bytes_);
   lock.lock();

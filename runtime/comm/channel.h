@@ -1,8 +1,9 @@
-// A channel between two ranks of one process: messages of one size, in order, with room for a few under way.
+// A channel to one rank from one or several of the same process: messages of one size, in order, with room for a few
+// under way.
 //
-// The sender copies its message into the receiver's mailbox, and waits only while that is full; the receiver waits for
-// the next message and copies it out. Two copies, in exchange for a sender that goes on at once: pipeline stages do not
-// wait for each other's order of work.
+// A sender copies its part of the message into the receiver's mailbox, and waits only while that is full; the receiver
+// waits until all parts of the next message are there and copies it out. Two copies, in exchange for senders that go on
+// at once: pipeline stages do not wait for each other's order of work.
 #pragma once
 
 #include <chrono>
@@ -12,8 +13,10 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/comm/box_copy.h"
 
 namespace weft {
 
@@ -22,8 +25,12 @@ class Channel {
   // `mailbox`: memory for `capacity` messages of `bytes` each.
   Channel(char* mailbox, int64_t bytes, int64_t capacity) : mailbox_(mailbox), bytes_(bytes), capacity_(capacity) {}
 
-  // Both wait at most `timeout` (0: for ever). Errors: DeadlineExceeded; Aborted after abort().
-  absl::Status send(const void* message, std::chrono::milliseconds timeout);
+  // One more sender, of this part of the message; its number. Before the first message.
+  size_t addSender(BoxCopy part);
+
+  // Both wait at most `timeout` (0: for ever). `data`: where the sender's array lies. Errors: DeadlineExceeded; Aborted
+  // after abort().
+  absl::Status send(size_t sender, const void* data, std::chrono::milliseconds timeout);
   absl::Status receive(void* message, std::chrono::milliseconds timeout);
   void abort();
 
@@ -37,12 +44,23 @@ class Channel {
   int64_t capacity_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  int64_t sent_ = 0;
+  struct Sender {
+    BoxCopy part;
+    int64_t sent = 0;
+  };
+  std::vector<Sender> senders_;
+  int64_t complete_ = 0;  // messages of which all parts are there
   int64_t received_ = 0;
   bool aborted_ = false;
 };
 
-// All channels of a program, by number and place of the two ranks in their blocks.
+// A sender's end of one channel.
+struct Outlet {
+  Channel* channel = nullptr;
+  size_t sender = 0;
+};
+
+// All channels of a program, by number and place of the receiver in its block, and who sends on them.
 class Channels {
  public:
   void add(uint32_t channel, int64_t place, std::unique_ptr<Channel> made) {
@@ -53,6 +71,16 @@ class Channels {
     const auto it = channels_.find({channel, place});
     return it == channels_.end() ? nullptr : it->second.get();
   }
+  // The rank at `source` of its block sends `part` to the one at `target`.
+  void connect(uint32_t channel, int64_t source, int64_t target, BoxCopy part) {
+    Channel* const to = find(channel, target);
+    outlets_[{channel, source}].push_back({to, to->addSender(std::move(part))});
+  }
+  // Where a sender sends; nowhere where other ranks hold the same and send it.
+  std::vector<Outlet> outlets(uint32_t channel, int64_t source) const {
+    const auto it = outlets_.find({channel, source});
+    return it == outlets_.end() ? std::vector<Outlet>() : it->second;
+  }
   void abort() {
     for (auto& [key, channel] : channels_) {
       channel->abort();
@@ -61,6 +89,7 @@ class Channels {
 
  private:
   std::map<std::pair<uint32_t, int64_t>, std::unique_ptr<Channel>> channels_;
+  std::map<std::pair<uint32_t, int64_t>, std::vector<Outlet>> outlets_;
 };
 
 }  // namespace weft

@@ -22,6 +22,8 @@
 namespace weft {
 namespace {
 
+constexpr size_t kMaxHostEvents = 20000;
+
 // Libraries that use OpenMP (oneDNN) run with this many threads on the calling thread. OpenMP is reached through the
 // dynamic linker: a runtime without it needs no setting.
 void setLibraryThreads(int threads) {
@@ -122,6 +124,7 @@ struct Executor::Impl {
   std::vector<std::unique_ptr<Rank>> ranks;
   std::vector<std::thread> threads;
   std::map<std::string, int> tensors;  // of the whole plan: index by name
+  std::vector<HostEvent> hostEvents;   // only with options.profile
 
   // Work is handed to all threads at once; they report when done.
   std::mutex mutex;
@@ -192,7 +195,13 @@ struct Executor::Impl {
     channels.abort();
   }
 
-  const Block& blockOf(int64_t rank) const { return *blocks[blocks.size() == 1 ? 0 : rank / blocks[0]->plan.ranks()]; }
+  const Block& blockOf(int64_t rank) const {
+    size_t block = 0;
+    while (block + 1 < blocks.size() && rank >= blocks[block + 1]->firstRank) {
+      ++block;
+    }
+    return *blocks[block];
+  }
 
   absl::Status perform(int64_t rank, Work mine) {
     const Block& block = blockOf(rank);
@@ -231,13 +240,24 @@ struct Executor::Impl {
     return error;
   }
 
+  absl::Status dispatchRecorded(Work what, const char* name) {
+    if (!options.profile || hostEvents.size() == kMaxHostEvents) {
+      return dispatch(what);
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    const absl::Status status = dispatch(what);
+    hostEvents.push_back({name, begin, std::chrono::steady_clock::now()});
+    return status;
+  }
+
   absl::Status allocate() {
     const InprocOptions inproc = {options.timeout};
     if (plan.blocks_size() == 0) {
       blocks.push_back(std::make_unique<Block>(plan, 0, inproc));
     }
     for (const plan::Plan& block : plan.blocks()) {
-      blocks.push_back(std::make_unique<Block>(block, static_cast<int64_t>(blocks.size()) * block.ranks(), inproc));
+      const int64_t before = blocks.empty() ? 0 : blocks.back()->firstRank + blocks.back()->plan.ranks();
+      blocks.push_back(std::make_unique<Block>(block, before, inproc));
     }
     const std::unique_ptr<Device> device = cpuDevice();
     for (const auto& block : blocks) {
@@ -248,23 +268,58 @@ struct Executor::Impl {
         const RankSurroundings around = {communicators.back().get(), &channels, block->firstRank, options.timeout};
         ranks.push_back(std::make_unique<Rank>(block->plan, rank, around, options.profile));
         WEFT_RETURN_IF_ERROR(ranks.back()->memory().allocate(*device, *options.store));
-        addChannels(*block, rank);
       }
     }
+    addChannels();
     return absl::OkStatus();
   }
 
-  // The receivers own the mailboxes.
-  void addChannels(const Block& block, int64_t rank) {
+  void addChannels() {
+    std::map<uint32_t, const plan::Buffer*> sent;  // what goes into each channel
+    for (const auto& block : blocks) {
+      forTransfers(*block, [&](const plan::Instruction& instruction) {
+        if (instruction.transfer().send()) {
+          sent[instruction.transfer().channel()] =
+              &block->plan.buffers(static_cast<int>(instruction.inputs(0).buffer()));
+        }
+      });
+    }
+    for (const auto& block : blocks) {
+      forTransfers(*block, [&](const plan::Instruction& instruction) {
+        if (!instruction.transfer().send()) {
+          addChannel(*block, instruction, *sent.at(instruction.transfer().channel()));
+        }
+      });
+    }
+  }
+
+  template <typename Visit>
+  static void forTransfers(const Block& block, const Visit& visit) {
     for (const plan::Function& function : block.plan.functions()) {
       for (const plan::Instruction& instruction : function.instructions()) {
-        if (instruction.has_transfer() && !instruction.transfer().send()) {
-          const plan::Transfer& transfer = instruction.transfer();
-          const int64_t bytes = block.plan.buffers(static_cast<int>(instruction.outputs(0).buffer())).bytes();
-          char* const mailbox = ranks[block.firstRank + rank]->memory().buffer(transfer.mailbox());
-          channels.add(transfer.channel(), rank, std::make_unique<Channel>(mailbox, bytes, transfer.capacity()));
+        if (instruction.has_transfer()) {
+          visit(instruction);
         }
       }
+    }
+  }
+
+  // The receivers own the mailboxes; a message there lies as the receiver's tensor.
+  void addChannel(const Block& block, const plan::Instruction& receive, const plan::Buffer& sent) {
+    const plan::Transfer& transfer = receive.transfer();
+    const plan::Buffer& output = block.plan.buffers(static_cast<int>(receive.outputs(0).buffer()));
+    for (int64_t rank = 0; rank < block.plan.ranks(); ++rank) {
+      char* const mailbox = ranks[block.firstRank + rank]->memory().buffer(transfer.mailbox());
+      channels.add(transfer.channel(), rank, std::make_unique<Channel>(mailbox, output.bytes(), transfer.capacity()));
+      if (transfer.parts_size() == 0) {
+        channels.connect(transfer.channel(), rank, rank, BoxCopy(output.bytes()));
+      }
+    }
+    const auto list = [](const auto& numbers) { return std::vector<int64_t>(numbers.begin(), numbers.end()); };
+    for (const plan::Transfer::Part& part : transfer.parts()) {
+      const Box box = {list(sent.shape()), list(output.shape()), list(part.source_offset()), list(part.target_offset()),
+                       list(part.size())};
+      channels.connect(transfer.channel(), part.source(), part.target(), BoxCopy(box, byteSize(dtypeOf(sent.type()))));
     }
   }
 
@@ -290,6 +345,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::create(plan::Plan plan, cons
     impl->tensors[impl->plan.tensors(i).name()] = i;
   }
   WEFT_RETURN_IF_ERROR(impl->allocate());
+  impl->hostEvents.reserve(options.profile ? kMaxHostEvents : 0);
   impl->startThreads();
   WEFT_RETURN_IF_ERROR(impl->dispatch(Impl::Work::kPrepare));
   impl->kernels = nullptr;
@@ -300,10 +356,10 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::create(plan::Plan plan, cons
 }
 
 absl::Status Executor::runInit() {
-  return impl_->dispatch(Impl::Work::kInit);
+  return impl_->dispatchRecorded(Impl::Work::kInit, "init");
 }
 absl::Status Executor::runStep() {
-  return impl_->dispatch(Impl::Work::kStep);
+  return impl_->dispatchRecorded(Impl::Work::kStep, "step");
 }
 
 const plan::Plan& Executor::plan() const {
@@ -424,11 +480,30 @@ absl::StatusOr<double> Executor::readScalar(const std::string& name) const {
   }
 }
 
+namespace {
+
+absl::Status noProfile() {
+  return absl::FailedPreconditionError("nothing was recorded; create the executor with options.profile");
+}
+
+}  // namespace
+
 absl::Status Executor::writeTrace(const std::string& path) const {
+  return impl_->options.profile ? writeChromeTrace(impl_->ranks, impl_->hostEvents, path) : noProfile();
+}
+
+absl::StatusOr<std::vector<ExecutedAction>> Executor::executedActions(int64_t rank) const {
   if (!impl_->options.profile) {
-    return absl::FailedPreconditionError("no trace was recorded; create the executor with options.profile");
+    return noProfile();
   }
-  return writeChromeTrace(impl_->ranks, path);
+  if (rank < 0 || rank >= impl_->plan.ranks()) {
+    return absl::OutOfRangeError(absl::StrCat("no rank ", rank, " among ", impl_->plan.ranks()));
+  }
+  std::vector<ExecutedAction> executed;
+  for (const ActionEvent& event : impl_->ranks[rank]->profile().actions) {
+    executed.push_back({event.function->kind(), event.function->stage(), event.piece});
+  }
+  return executed;
 }
 
 }  // namespace weft

@@ -38,6 +38,13 @@ struct ExecutorOptions {
   std::chrono::milliseconds timeout{0};
 };
 
+// One call of a function by a rank, as it happened.
+struct ExecutedAction {
+  plan::FunctionKind kind = plan::FORWARD;
+  int64_t stage = 0;
+  int64_t piece = 0;
+};
+
 class Executor {
  public:
   // Takes a valid plan. Errors: what validatePlan finds; too little memory on this machine; an unknown kernel, shapes a
@@ -73,9 +80,12 @@ class Executor {
   // memory of collectives whose output overlaps their input (none in plans of this compiler).
   int64_t allocatedBytes() const;
 
-  // Chrome trace (chrome://tracing, Perfetto) of the first steps, up to 200000 instructions of each rank. Errors: not
-  // created with options.profile; unwritable file.
+  // Chrome trace (chrome://tracing, Perfetto) of the first steps, up to 200000 instructions and 20000 actions of each
+  // rank (see trace.h). Errors: not created with options.profile; unwritable file.
   absl::Status writeTrace(const std::string& path) const;
+  // What a rank performed, in its order: initial values and the steps so far, up to the same number of actions. Errors:
+  // not created with options.profile; no such rank.
+  absl::StatusOr<std::vector<ExecutedAction>> executedActions(int64_t rank) const;
 
  private:
   struct Impl;

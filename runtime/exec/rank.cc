@@ -12,6 +12,9 @@ namespace {
 
 // Events kept for the trace; a step of a large model has a few thousand.
 constexpr size_t kMaxProfileEvents = 200000;
+constexpr size_t kMaxActionEvents = 20000;
+
+using Clock = std::chrono::steady_clock;
 
 Reduction reductionOf(plan::Reduction reduction) {
   return reduction == plan::MAX ? Reduction::kMax : reduction == plan::MIN ? Reduction::kMin : Reduction::kSum;
@@ -46,7 +49,8 @@ absl::Status Rank::prepare(const KernelRegistry& kernels) {
     }
   }
   if (profiling_) {
-    profile_.reserve(kMaxProfileEvents);
+    profile_.instructions.reserve(kMaxProfileEvents);
+    profile_.actions.reserve(kMaxActionEvents);
   }
   return absl::OkStatus();
 }
@@ -60,11 +64,15 @@ absl::Status Rank::prepareInstruction(const plan::Instruction& instruction, cons
     return absl::OkStatus();
   }
   if (instruction.has_transfer()) {
-    prepared.channel =
-        around_.channels == nullptr ? nullptr : around_.channels->find(instruction.transfer().channel(), rank_);
-    return prepared.channel != nullptr
-               ? absl::OkStatus()
-               : absl::InternalError(absl::StrCat("no channel ", instruction.transfer().channel()));
+    const plan::Transfer& transfer = instruction.transfer();
+    const Channels* const channels = around_.channels;
+    if (channels != nullptr && transfer.send()) {
+      prepared.outlets = channels->outlets(transfer.channel(), rank_);
+      return absl::OkStatus();
+    }
+    prepared.channel = channels == nullptr ? nullptr : channels->find(transfer.channel(), rank_);
+    return prepared.channel != nullptr ? absl::OkStatus()
+                                       : absl::InternalError(absl::StrCat("no channel ", transfer.channel()));
   }
   return prepareKernel(instruction, kernels, prepared);
 }
@@ -122,21 +130,31 @@ void Rank::prepareCollective(const plan::Instruction& instruction, Prepared& pre
 
 absl::Status Rank::run(const google::protobuf::RepeatedPtrField<plan::Action>& actions, bool init) {
   for (const plan::Action& action : actions) {
-    for (Prepared& prepared : functions_[action.function()]) {
-      if (init && prepared.writesSharedOnly) {
-        continue;
-      }
-      current_.store(prepared.source, std::memory_order_relaxed);
-      const auto begin = profiling_ ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
-      if (absl::Status status = runInstruction(prepared, action); !status.ok()) {
-        return located(status, *prepared.source);
-      }
-      if (profiling_ && profile_.size() < kMaxProfileEvents) {
-        profile_.push_back({prepared.source, action.piece(), begin, std::chrono::steady_clock::now()});
-      }
+    const Clock::time_point begin = profiling_ ? Clock::now() : Clock::time_point();
+    WEFT_RETURN_IF_ERROR(runAction(action, init));
+    if (profiling_ && profile_.actions.size() < kMaxActionEvents) {
+      const plan::Function& function = plan_.functions(static_cast<int>(action.function()));
+      profile_.actions.push_back({&function, action.piece(), begin, Clock::now()});
     }
   }
   current_.store(nullptr, std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+absl::Status Rank::runAction(const plan::Action& action, bool init) {
+  for (Prepared& prepared : functions_[action.function()]) {
+    if (init && prepared.writesSharedOnly) {
+      continue;
+    }
+    current_.store(prepared.source, std::memory_order_relaxed);
+    const Clock::time_point begin = profiling_ ? Clock::now() : Clock::time_point();
+    if (absl::Status status = runInstruction(prepared, action); !status.ok()) {
+      return located(status, *prepared.source);
+    }
+    if (profiling_ && profile_.instructions.size() < kMaxProfileEvents) {
+      profile_.instructions.push_back({prepared.source, action.piece(), begin, Clock::now()});
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -150,7 +168,7 @@ absl::Status Rank::runInstruction(Prepared& prepared, const plan::Action& action
   if (prepared.source->has_collective()) {
     return runCollective(prepared);
   }
-  if (prepared.channel != nullptr) {
+  if (prepared.source->has_transfer()) {
     return runTransfer(prepared);
   }
   for (size_t i = 0; i < prepared.scalars.size(); ++i) {
@@ -165,8 +183,13 @@ absl::Status Rank::runInstruction(Prepared& prepared, const plan::Action& action
 }
 
 absl::Status Rank::runTransfer(Prepared& prepared) {
-  return prepared.source->transfer().send() ? prepared.channel->send(prepared.inputPointers[0], around_.timeout)
-                                            : prepared.channel->receive(prepared.outputPointers[0], around_.timeout);
+  if (prepared.channel != nullptr) {
+    return prepared.channel->receive(prepared.outputPointers[0], around_.timeout);
+  }
+  for (const Outlet& outlet : prepared.outlets) {
+    WEFT_RETURN_IF_ERROR(outlet.channel->send(outlet.sender, prepared.inputPointers[0], around_.timeout));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Rank::runCollective(Prepared& prepared) {

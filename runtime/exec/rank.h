@@ -22,6 +22,19 @@ struct ProfileEvent {
   std::chrono::steady_clock::time_point end;
 };
 
+struct ActionEvent {
+  const plan::Function* function = nullptr;
+  int64_t piece = 0;
+  std::chrono::steady_clock::time_point begin;
+  std::chrono::steady_clock::time_point end;
+};
+
+// What a rank recorded, in the order in which it happened.
+struct Profile {
+  std::vector<ActionEvent> actions;
+  std::vector<ProfileEvent> instructions;
+};
+
 // What a rank shares with others.
 struct RankSurroundings {
   Communicator* communicator = nullptr;  // to the ranks of its block
@@ -47,7 +60,7 @@ class Rank {
 
   // Where this rank is now, for people; may be asked by any thread: "rank 2 is at operator fc1 (mlp.cc:7), kernel add".
   std::string standing() const;
-  const std::vector<ProfileEvent>& profile() const { return profile_; }
+  const Profile& profile() const { return profile_; }
 
  private:
   struct Place {
@@ -72,7 +85,8 @@ class Rank {
     std::vector<CollectiveTensor> tensors;
     std::vector<int64_t> group;
     int64_t permuteSource = -1;
-    Channel* channel = nullptr;
+    Channel* channel = nullptr;   // to receive from
+    std::vector<Outlet> outlets;  // to send to
   };
 
   absl::StatusOr<Place> place(const plan::Operand& operand) const;
@@ -81,6 +95,7 @@ class Rank {
   absl::Status prepareOperands(const plan::Instruction& instruction, Prepared& prepared);
   absl::Status prepareKernel(const plan::Instruction& instruction, const KernelRegistry& kernels, Prepared& prepared);
   void prepareCollective(const plan::Instruction& instruction, Prepared& prepared);
+  absl::Status runAction(const plan::Action& action, bool init);
   absl::Status runInstruction(Prepared& prepared, const plan::Action& action);
   absl::Status runCollective(Prepared& prepared);
   absl::Status runTransfer(Prepared& prepared);
@@ -96,7 +111,7 @@ class Rank {
   std::vector<std::vector<Prepared>> functions_;
   std::atomic<const plan::Instruction*> current_{nullptr};
   bool profiling_;
-  std::vector<ProfileEvent> profile_;
+  Profile profile_;
 };
 
 }  // namespace weft

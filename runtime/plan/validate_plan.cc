@@ -363,14 +363,85 @@ class Validator {
   std::set<std::string> names_;
 };
 
-// Every channel has one sender and one receiver in the blocks that they name, of the same size.
-absl::Status matchTransfers(const plan::Plan& plan) {
-  struct End {
-    int64_t block = -1;
-    int64_t other = -1;
-    int64_t bytes = 0;
-    int64_t capacity = 0;
+struct End {
+  int64_t block = -1;
+  int64_t other = -1;
+  int64_t ranks = 0;
+  const plan::Buffer* buffer = nullptr;
+  const plan::Transfer* transfer = nullptr;
+};
+
+// The box at `offset` of `size` lies within `shape`.
+bool inside(const google::protobuf::RepeatedField<int64_t>& offset,
+            const google::protobuf::RepeatedField<int64_t>& size,
+            const google::protobuf::RepeatedField<int64_t>& shape) {
+  bool fits = offset.size() == shape.size() && size.size() == shape.size();
+  for (int d = 0; fits && d < shape.size(); ++d) {
+    fits = size[d] >= 1 && size[d] <= shape[d] && offset[d] >= 0 && offset[d] <= shape[d] - size[d];
+  }
+  return fits;
+}
+
+bool meet(const plan::Transfer::Part& a, const plan::Transfer::Part& b) {
+  bool common = true;
+  for (int d = 0; common && d < a.size_size(); ++d) {
+    common = a.target_offset(d) < b.target_offset(d) + b.size(d) && b.target_offset(d) < a.target_offset(d) + a.size(d);
+  }
+  return common;
+}
+
+// The parts of every target are disjoint and make up its tensor.
+absl::Status checkParts(const End& sender, const End& receiver) {
+  const auto wrong = [&](const auto&... what) {
+    return bad("channel ", receiver.transfer->channel(), " from block ", sender.block, " to ", receiver.block, " ",
+               what...);
   };
+  if (sender.buffer->type() != receiver.buffer->type()) {
+    return wrong("changes the element type");
+  }
+  std::map<int64_t, std::vector<const plan::Transfer::Part*>> targets;
+  std::set<std::pair<int64_t, int64_t>> pairs;
+  for (const plan::Transfer::Part& part : receiver.transfer->parts()) {
+    if (part.source() < 0 || part.source() >= sender.ranks || part.target() < 0 || part.target() >= receiver.ranks ||
+        !inside(part.source_offset(), part.size(), sender.buffer->shape()) ||
+        !inside(part.target_offset(), part.size(), receiver.buffer->shape())) {
+      return wrong("has a part from rank ", part.source(), " to rank ", part.target(),
+                   " outside of the ranks or of what they hold");
+    }
+    if (!pairs.emplace(part.source(), part.target()).second) {
+      return wrong("has two parts from rank ", part.source(), " to rank ", part.target());
+    }
+    for (const plan::Transfer::Part* other : targets[part.target()]) {
+      if (meet(part, *other)) {
+        return wrong("has parts from ranks ", other->source(), " and ", part.source(), " to rank ", part.target(),
+                     " that overlap");
+      }
+    }
+    targets[part.target()].push_back(&part);
+  }
+  int64_t elements = 1;
+  for (const int64_t size : receiver.buffer->shape()) {
+    elements *= size;
+  }
+  for (int64_t rank = 0; rank < receiver.ranks; ++rank) {
+    int64_t sent = 0;
+    for (const plan::Transfer::Part* part : targets[rank]) {
+      int64_t box = 1;
+      for (const int64_t size : part->size()) {
+        box *= size;
+      }
+      sent += box;
+    }
+    if (sent != elements) {
+      return wrong("sends ", sent, " of the ", elements, " elements of rank ", rank);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Every channel has one sender and one receiver in the blocks that they name; rank i's tensor goes to rank i, or the
+// receiver's parts say what goes where.
+absl::Status matchTransfers(const plan::Plan& plan) {
   std::map<uint32_t, End> ends[2];
   for (int b = 0; b < plan.blocks_size(); ++b) {
     const plan::Plan& block = plan.blocks(b);
@@ -381,8 +452,8 @@ absl::Status matchTransfers(const plan::Plan& plan) {
         }
         const plan::Transfer& transfer = instruction.transfer();
         const plan::Operand& operand = transfer.send() ? instruction.inputs(0) : instruction.outputs(0);
-        const End end = {b, transfer.block(), block.buffers(static_cast<int>(operand.buffer())).bytes(),
-                         transfer.capacity()};
+        const End end = {b, transfer.block(), block.ranks(), &block.buffers(static_cast<int>(operand.buffer())),
+                         &transfer};
         if (!ends[transfer.send() ? 1 : 0].emplace(transfer.channel(), end).second) {
           return bad("channel ", transfer.channel(), " has two ", transfer.send() ? "senders" : "receivers");
         }
@@ -391,10 +462,16 @@ absl::Status matchTransfers(const plan::Plan& plan) {
   }
   for (const auto& [channel, sender] : ends[1]) {
     const auto it = ends[0].find(channel);
-    if (it == ends[0].end() || it->second.block != sender.other || it->second.other != sender.block ||
-        it->second.bytes != sender.bytes || it->second.capacity != sender.capacity) {
-      return bad("channel ", channel, " from block ", sender.block, " to ", sender.other, " of ", sender.bytes,
-                 " bytes has no receiver that fits");
+    const bool found = it != ends[0].end() && it->second.block == sender.other && it->second.other == sender.block &&
+                       it->second.transfer->capacity() == sender.transfer->capacity();
+    const bool parts = found && it->second.transfer->parts_size() > 0;
+    if (!found ||
+        (!parts && (it->second.buffer->bytes() != sender.buffer->bytes() || it->second.ranks != sender.ranks))) {
+      return bad("channel ", channel, " from block ", sender.block, " to ", sender.other, " of ",
+                 sender.buffer->bytes(), " bytes on each of ", sender.ranks, " ranks has no receiver that fits");
+    }
+    if (parts) {
+      WEFT_RETURN_IF_ERROR(checkParts(sender, it->second));
     }
   }
   return ends[0].size() == ends[1].size() ? absl::OkStatus() : bad("a channel has a receiver, but no sender");
@@ -435,9 +512,9 @@ absl::Status validatePlan(const plan::Plan& plan) {
   }
   int64_t ranks = 0;
   for (const plan::Plan& block : plan.blocks()) {
-    if (block.blocks_size() > 0 || block.pieces() != plan.pieces() || block.ranks() != plan.blocks(0).ranks()) {
-      return bad("a block of ", block.ranks(), " ranks and ", block.pieces(), " pieces among blocks of ",
-                 plan.blocks(0).ranks(), " ranks and ", plan.pieces(), " pieces");
+    if (block.blocks_size() > 0 || block.pieces() != plan.pieces()) {
+      return bad("a block of ", block.pieces(), " pieces, or with blocks of its own, in a program of ", plan.pieces(),
+                 " pieces");
     }
     WEFT_RETURN_IF_ERROR(Validator(block).run());
     ranks += block.ranks();

@@ -9,6 +9,7 @@
 #include "examples/gpt/model.h"
 #include "passes/schedule/generate.h"
 #include "passes/stage/choose_schedule.h"
+#include "passes/stage/step_time.h"
 #include "passes/support/decisions.h"
 #include "weft/weft.h"
 
@@ -35,6 +36,7 @@ absl::StatusOr<Program> compileGpt(const std::string& kind, int64_t virtualStage
   CompileOptions options;
   options.micro = 8;
   options.schedule = kind;
+  options.recompute = "none";
   options.virtualStages = virtualStages;
   options.memoryLimit = memoryLimit;
   return compile(g, model.loss, optim::AdamW{.lr = 1e-3}, options);

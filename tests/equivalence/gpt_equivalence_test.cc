@@ -1,5 +1,6 @@
 // N ranks give the one-rank answer: a GPT of two layers with random strategies on 2, 3, 4, 6 and 8 ranks, with ZeRO,
-// micro-batches, a batch that does not divide, ignored labels and clipping.
+// micro-batches, a batch that does not divide, ignored labels, clipping, and recomputation: by name, or as a memory limit
+// asks for.
 //
 //   weft_gpt_equivalence_test              seeds 1 to 24
 //   weft_gpt_equivalence_test --all        seeds 1 to 300
@@ -30,6 +31,7 @@ struct GptCase {
   int64_t batch = 0;
   CompileOptions options;
   int64_t stages = 1;
+  int64_t limit = 0;
   std::string mesh;  // as text, for messages
   std::string text;
 };
@@ -67,6 +69,26 @@ void chooseSchedule(std::mt19937_64& generator, GptCase& made) {
   made.options.virtualStages = loops && made.stages % 2 == 0 ? static_cast<int64_t>(1 + generator() % 2) : 0;
 }
 
+absl::StatusOr<plan::Plan> compileWithLimit(const std::string& text, int64_t limit) {
+  return compileText(absl::StrReplaceAll(text, {{"memory_limit = 0", absl::StrCat("memory_limit = ", limit)}}));
+}
+
+// With recompute = "auto": a limit between the least and the most the program can need. The least is what the refusal of
+// one byte names.
+absl::Status drawLimit(std::mt19937_64& generator, GptCase& made) {
+  WEFT_ASSIGN_OR_RETURN(const plan::Plan plain, compileText(made.text));
+  const int64_t most = plain.memory().peak_bytes();
+  const std::string error(compileWithLimit(made.text, 1).status().message());
+  const std::string before = " at least ";
+  if (error.find(before) == std::string::npos) {
+    return absl::InternalError("no least in: " + error);
+  }
+  const int64_t least = std::stoll(error.substr(error.find(before) + before.size()));
+  made.limit = least + static_cast<int64_t>(generator() % static_cast<uint64_t>(std::max<int64_t>(most - least, 1)));
+  made.text = absl::StrReplaceAll(made.text, {{"memory_limit = 0", absl::StrCat("memory_limit = ", made.limit)}});
+  return absl::OkStatus();
+}
+
 absl::StatusOr<GptCase> gptCase(uint64_t seed) {
   std::mt19937_64 generator(seed);
   GptCase made;
@@ -79,7 +101,7 @@ absl::StatusOr<GptCase> gptCase(uint64_t seed) {
   made.options.clipNorm = 0.5;
   made.stages = std::vector<int64_t>{1, 2, 3, 4, 6}[generator() % 5];
   made.options.recompute =
-      std::vector<std::string>{"", "full", "gelu,*layer_norm", "*.add,*attention"}[generator() % 4];
+      std::vector<std::string>{"", "full", "gelu,*layer_norm", "*.add,*attention", "auto"}[generator() % 5];
   chooseSchedule(generator, made);
   made.options.gradientOutputs = true;
   made.options.mesh = meshText(axes, 1);
@@ -87,6 +109,9 @@ absl::StatusOr<GptCase> gptCase(uint64_t seed) {
   WEFT_ASSIGN_OR_RETURN(const std::string plain, gptModule(made.batch, made.options));
   WEFT_ASSIGN_OR_RETURN(made.text,
                         withRandomStrategies(plain, {axes, made.options.micro, made.batch, made.stages}, generator));
+  if (made.options.recompute == "auto") {
+    WEFT_RETURN_IF_ERROR(drawLimit(generator, made));
+  }
   return made;
 }
 
@@ -119,7 +144,8 @@ TEST(GptEquivalenceTest, AnyRanksGiveTheOneRankAnswer) {
     const absl::StatusOr<GptCase> made = gptCase(seed);
     ASSERT_TRUE(made.ok()) << "seed " << seed << ": " << made.status();
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", stages ", made->stages, " ", made->options.schedule, ", mesh ",
-                              made->mesh, ", zero ", made->options.zero, ", batch ", made->batch));
+                              made->mesh, ", zero ", made->options.zero, ", batch ", made->batch, ", recompute ",
+                              made->options.recompute, " limit ", made->limit));
     if (seeds.isOne()) {
       std::cout << made->text << "\n";
     }

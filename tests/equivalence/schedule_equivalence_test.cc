@@ -2,20 +2,31 @@
 // and state after one update, on a GPT of four layers with dropout and on a residual network with batch norm, their
 // stages cut anywhere, also inside layers.
 //
+// And each pipeline rank performs its actions in the order of the schedule's table, which is the simulator's.
+//
 //   weft_schedule_equivalence_test         a sample
 //   weft_schedule_equivalence_test --all   all kinds x 2, 3, 4 ranks x 1, 2, 3 stages each x 1 to 9 micro-batches
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <map>
+#include <numeric>
+#include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "examples/gpt/model.h"
 #include "examples/pipeline_resnet/model.h"
+#include "kernels/kernel.h"
 #include "mlir/IR/Builders.h"
 #include "passes/schedule/generate.h"
+#include "passes/schedule/simulate.h"
 #include "runtime/base/status.h"
+#include "runtime/exec/executor.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/equivalence/training_step.h"
 #include "tests/support/parse.h"
@@ -215,6 +226,145 @@ TEST(ScheduleEquivalenceTest, GptWithATiedHeadHasTheAnswerOfOneRank) {
   const auto make = [](const CompileOptions& options) { return gptModule(options, true); };
   const Compare compare = [](const NamedTensors& one, const NamedTensors& many) { return difference(one, many); };
   expectOneRankAnswers(make, compare, Combinations(15));
+}
+
+std::string callName(plan::FunctionKind kind, int64_t stage, int64_t piece) {
+  return absl::StrCat(plan::FunctionKind_Name(kind), " of stage ", stage, " for ", piece);
+}
+
+// The calls that a row of the table asks of a block: a whole backward is both halves where its stage has halves, and a
+// half without operators is no function.
+std::vector<std::string> expectedCalls(const plan::Plan& block, const std::vector<schedule::Action>& order) {
+  std::set<std::pair<plan::FunctionKind, int64_t>> functions;
+  for (const plan::Function& function : block.functions()) {
+    functions.insert({function.kind(), function.stage()});
+  }
+  const std::map<schedule::ActionKind, std::vector<plan::FunctionKind>> halves = {
+      {schedule::ActionKind::kForward, {plan::FORWARD}},
+      {schedule::ActionKind::kBackward, {plan::BACKWARD, plan::INPUT_GRAD, plan::WEIGHT_GRAD}},
+      {schedule::ActionKind::kInputGrad, {plan::INPUT_GRAD}},
+      {schedule::ActionKind::kWeightGrad, {plan::WEIGHT_GRAD}}};
+  std::vector<std::string> calls;
+  for (const schedule::Action& action : order) {
+    for (const plan::FunctionKind kind : halves.at(action.kind)) {
+      if (functions.count({kind, action.stage}) > 0) {
+        calls.push_back(callName(kind, action.stage, action.micro));
+      }
+    }
+  }
+  return calls;
+}
+
+// What a rank called for the pieces of its steps, in its order.
+std::vector<std::string> executedCalls(const Executor& executor, int64_t rank) {
+  const absl::StatusOr<std::vector<ExecutedAction>> executed = executor.executedActions(rank);
+  EXPECT_TRUE(executed.ok()) << executed.status();
+  std::vector<std::string> calls;
+  for (const ExecutedAction& action : *executed) {
+    if (action.kind != plan::INIT && action.kind != plan::PROLOGUE && action.kind != plan::UPDATE) {
+      calls.push_back(callName(action.kind, action.stage, action.piece));
+    }
+  }
+  return calls;
+}
+
+// Executes a step and compares each rank's calls with its block's row. "" if they agree, else the first rank that does
+// not with both lists.
+std::string orderDifference(plan::Plan plan, const schedule::Table& table) {
+  const KernelRegistry kernels = cpuKernels({.plainMatmul = true});
+  absl::StatusOr<std::unique_ptr<Executor>> executor =
+      Executor::create(std::move(plan), kernels, {.threadsPerRank = 1, .profile = true});
+  if (!executor.ok()) {
+    return executor.status().ToString();
+  }
+  for (const absl::Status& status : {(*executor)->runInit(), (*executor)->runStep()}) {
+    if (!status.ok()) {
+      return status.ToString();
+    }
+  }
+  const plan::Plan& run = (*executor)->plan();
+  for (int64_t rank = 0; rank < run.ranks(); ++rank) {
+    const int64_t block = rank * run.blocks_size() / run.ranks();
+    const std::vector<std::string> expected = expectedCalls(run.blocks(static_cast<int>(block)), table.orders[block]);
+    const std::vector<std::string> executed = executedCalls(**executor, rank);
+    if (expected != executed) {
+      return absl::StrCat("rank ", rank, " executed ", absl::StrJoin(executed, ", "), "; its row says ",
+                          absl::StrJoin(expected, ", "));
+    }
+  }
+  return "";
+}
+
+// The order in which the simulated run starts the actions of each rank.
+schedule::Table simulatedOrder(const schedule::Table& table) {
+  const absl::StatusOr<schedule::Simulation> run = schedule::simulate(table, schedule::Times::uniform(1, 1, 1, 0.1));
+  EXPECT_TRUE(run.ok()) << run.status();
+  schedule::Table sorted = table;
+  for (size_t rank = 0; rank < sorted.orders.size(); ++rank) {
+    std::vector<size_t> places(sorted.orders[rank].size());
+    std::iota(places.begin(), places.end(), 0);
+    std::sort(places.begin(), places.end(),
+              [&](size_t a, size_t b) { return run->starts[rank][a] < run->starts[rank][b]; });
+    for (size_t i = 0; i < places.size(); ++i) {
+      sorted.orders[rank][i] = table.orders[rank][places[i]];
+    }
+  }
+  return sorted;
+}
+
+// A plan of the kind, or of the table where one is given, and what it should do.
+struct Ordered {
+  plan::Plan plan;
+  schedule::Table table;
+};
+
+absl::StatusOr<Ordered> compileOrdered(const schedule::Request& request, const std::string& csv = "") {
+  Ordered ordered;
+  WEFT_ASSIGN_OR_RETURN(ordered.table, csv.empty() ? schedule::generate(request) : schedule::parseCsv(csv));
+  CompileOptions options = optionsFor(ordered.table.micros());
+  options.schedule = csv.empty() ? schedule::kindName(request.kind) : "table";
+  options.scheduleTable = csv;
+  options.virtualStages = csv.empty() ? request.virtualStages : 0;
+  WEFT_ASSIGN_OR_RETURN(const std::string text, gptModule(options, false));
+  WEFT_ASSIGN_OR_RETURN(ordered.plan, compileText(cutEvenly(text, ordered.table.stages())));
+  return ordered;
+}
+
+// Not what a generator would make: the second micro-batch overtakes the first in the backward pass of stage 1, and
+// stage 0 cuts one of its backwards.
+constexpr char kOwnTable[] =
+    "0F0,0F1,0F2,0B1,0I0,0B2,0W0\n"
+    "1F0,1F1,1B1,1B0,1F2,1B2\n";
+
+TEST(ScheduleOrderTest, ExecutedOrderIsSimulatedOrderIsTheTables) {
+  using schedule::Kind;
+  const std::vector<schedule::Request> requests = {
+      {Kind::k1F1B, 3, 1, 6},  {Kind::kGpipe, 2, 1, 3},         {Kind::kInterleaved, 2, 2, 6},
+      {Kind::kZbH1, 3, 1, 6},  {Kind::kZbInterleaved, 2, 2, 3}, {Kind::kZbV, 2, 2, 6},
+      {Kind::kVHalf, 2, 2, 6}, {Kind::kDualPipeV, 2, 2, 6},
+  };
+  for (size_t i = 0; i <= requests.size(); ++i) {
+    const bool own = i == requests.size();
+    const std::string name = own ? "own table" : schedule::kindName(requests[i].kind);
+    absl::StatusOr<Ordered> ordered = own ? compileOrdered({}, kOwnTable) : compileOrdered(requests[i]);
+    ASSERT_TRUE(ordered.ok()) << name << ": " << ordered.status();
+    EXPECT_EQ(simulatedOrder(ordered->table), ordered->table) << name;
+    EXPECT_EQ(orderDifference(std::move(ordered->plan), ordered->table), "") << name;
+  }
+}
+
+// The comparison can fail: two actions of one row are exchanged in the plan, as a faulty executor would.
+TEST(ScheduleOrderTest, ExchangedActionsAreSeen) {
+  absl::StatusOr<Ordered> ordered = compileOrdered({schedule::Kind::kGpipe, 2, 1, 3});
+  ASSERT_TRUE(ordered.ok()) << ordered.status();
+  auto* step = ordered->plan.mutable_blocks(1)->mutable_schedules(0)->mutable_step();
+  int first = 0;
+  while (ordered->plan.blocks(1).functions(static_cast<int>(step->Get(first).function())).kind() != plan::FORWARD) {
+    ++first;
+  }
+  step->SwapElements(first, first + 1);
+  EXPECT_THAT(orderDifference(std::move(ordered->plan), ordered->table),
+              ::testing::HasSubstr("rank 1 executed FORWARD of stage 1 for 1, FORWARD of stage 1 for 0"));
 }
 
 }  // namespace

@@ -389,8 +389,11 @@ TEST(MemoryLimitTest, NamesTheLeastThatIsPossible) {
   options.memoryLimit = 1000;
   const std::string error = stagesError({0, 1}, options);
   EXPECT_THAT(error, HasSubstr("no schedule fits in 1000 bytes per rank; the least is "));
-  EXPECT_THAT(error, HasSubstr("CompileOptions::recompute"));
+  EXPECT_THAT(error, HasSubstr("whatever is computed again"));
   EXPECT_THAT(stagesError({0}, options), HasSubstr("the limit is 1000"));
+  options.recompute = "none";
+  EXPECT_THAT(stagesError({0, 1}, options), HasSubstr("CompileOptions::recompute"));
+  EXPECT_THAT(stagesError({0}, options), HasSubstr("CompileOptions::recompute"));
 }
 
 TEST(OptionErrorTest, Mesh) {

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -19,18 +21,38 @@ constexpr int64_t kCapacity = 3;
 
 class ChannelTest : public testing::Test {
  protected:
-  absl::Status send(int64_t value, milliseconds timeout = milliseconds(0)) { return channel_.send(&value, timeout); }
-  absl::Status receive(int64_t* value, milliseconds timeout = milliseconds(0)) {
-    return channel_.receive(value, timeout);
-  }
+  // A test that is wrong about its peer ends with an error, not never.
+  static constexpr milliseconds kPatience = milliseconds(30000);
+
+  absl::Status send(int64_t value, milliseconds timeout = kPatience) { return channel_.send(sender_, &value, timeout); }
+  absl::Status receive(int64_t* value, milliseconds timeout = kPatience) { return channel_.receive(value, timeout); }
+
+  // The other end, on a thread of its own. A check that fails leaves the test at once; whoever still waits in the
+  // channel is woken then, so that the test is reported and does not end the program.
+  class OtherEnd {
+   public:
+    OtherEnd(Channel& channel, std::function<void()> work) : channel_(channel), thread_(std::move(work)) {}
+    ~OtherEnd() {
+      if (thread_.joinable()) {
+        channel_.abort();
+        thread_.join();
+      }
+    }
+    void join() { thread_.join(); }
+
+   private:
+    Channel& channel_;
+    std::thread thread_;
+  };
 
   std::vector<char> mailbox_ = std::vector<char>(kCapacity * sizeof(int64_t));
   Channel channel_{mailbox_.data(), sizeof(int64_t), kCapacity};
+  size_t sender_ = channel_.addSender(BoxCopy(sizeof(int64_t)));
 };
 
 TEST_F(ChannelTest, MessagesArriveInOrder) {
   constexpr int64_t kMessages = 20000;
-  std::thread sender([&] {
+  OtherEnd sender(channel_, [&] {
     for (int64_t i = 0; i < kMessages; ++i) {
       ASSERT_TRUE(send(i * i).ok());
     }
@@ -46,13 +68,13 @@ TEST_F(ChannelTest, MessagesArriveInOrder) {
 // The sender goes on while there is room, and no further.
 TEST_F(ChannelTest, SenderWaitsOnlyWhileTheMailboxIsFull) {
   std::atomic<int64_t> sent{0};
-  std::thread sender([&] {
+  OtherEnd sender(channel_, [&] {
     for (int64_t i = 0; i < 2 * kCapacity; ++i) {
       ASSERT_TRUE(send(i).ok());
       ++sent;
     }
   });
-  while (sent < kCapacity) {
+  while (sent < kCapacity && !HasFailure()) {
     std::this_thread::yield();
   }
   std::this_thread::sleep_for(milliseconds(5));
@@ -80,7 +102,7 @@ TEST_F(ChannelTest, WaitsEndWithTheTimeout) {
 
 TEST_F(ChannelTest, AbortWakesWhoWaits) {
   absl::Status status;
-  std::thread receiver([&] {
+  OtherEnd receiver(channel_, [&] {
     int64_t value = -1;
     status = receive(&value);
   });
@@ -89,6 +111,25 @@ TEST_F(ChannelTest, AbortWakesWhoWaits) {
   receiver.join();
   EXPECT_TRUE(absl::IsAborted(status));
   EXPECT_TRUE(absl::IsAborted(send(1)));
+}
+
+// A 2x4 message of two halves: left from one sender, right, out of a wider array, from the other.
+TEST(BoxChannelTest, AMessageIsThereWhenAllPartsAre) {
+  std::vector<char> mailbox(2 * 8 * sizeof(int32_t));
+  Channel channel(mailbox.data(), 8 * sizeof(int32_t), 2);
+  const size_t left = channel.addSender(BoxCopy({{2, 2}, {2, 4}, {0, 0}, {0, 0}, {2, 2}}, sizeof(int32_t)));
+  const size_t right = channel.addSender(BoxCopy({{3, 5}, {2, 4}, {1, 2}, {0, 2}, {2, 2}}, sizeof(int32_t)));
+  const std::vector<int32_t> small = {1, 2, 3, 4};
+  std::vector<int32_t> wide(15);
+  std::iota(wide.begin(), wide.end(), 10);
+  std::vector<int32_t> message(8);
+  ASSERT_TRUE(channel.send(left, small.data(), milliseconds(0)).ok());
+  ASSERT_TRUE(channel.send(left, small.data(), milliseconds(0)).ok());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(channel.receive(message.data(), milliseconds(5))));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(channel.send(left, small.data(), milliseconds(5))));  // full for this sender
+  ASSERT_TRUE(channel.send(right, wide.data(), milliseconds(0)).ok());
+  ASSERT_TRUE(channel.receive(message.data(), milliseconds(0)).ok());
+  EXPECT_EQ(message, (std::vector<int32_t>{1, 2, 17, 18, 3, 4, 22, 23}));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/pipeline.h"
+#include "passes/support/stage_meshes.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/commands/flags.h"
@@ -21,6 +22,7 @@ const std::vector<Flag>& compileFlags() {
   static const std::vector<Flag> flags{
       {"output", Flag::kRequired, "the plan file (also -o)"},
       {"mesh", Flag::kOptional, "mesh instead of the module's, as dp=2,tp=2"},
+      {"stage-meshes", Flag::kOptional, "a mesh for each block of pipeline stages instead, as 'dp=2,tp=2;dp=4'"},
       {"micro", Flag::kOptional, "micro-batches of one step"},
       {"zero", Flag::kOptional, "ZeRO level 0 to 3"},
       {"dump-dir", Flag::kOptional, "write the IR after every phase there"},
@@ -44,6 +46,16 @@ absl::StatusOr<int64_t> integerFlag(const Flags& flags, const std::string& name)
 absl::Status applyFlags(mlir::ModuleOp module, const Flags& flags) {
   mlir::Builder builder(module.getContext());
   auto attr = module->getAttrOfType<ir::dist::MeshAttr>("dist.mesh");
+  if (flags.has("mesh") && flags.has("stage-meshes")) {
+    return absl::InvalidArgumentError(
+        "--mesh and --stage-meshes are both given; give one mesh for all, or one for each");
+  }
+  if (flags.has("stage-meshes")) {
+    WEFT_RETURN_IF_ERROR(parseStageMeshes(flags.text("stage-meshes"), 1).status());
+    module->setAttr(kStageMeshesAttr, builder.getStringAttr(flags.text("stage-meshes")));
+  } else if (flags.has("mesh")) {
+    module->removeAttr(kStageMeshesAttr);
+  }
   const std::string text = flags.has("mesh") ? flags.text("mesh") : attr ? attr.getText().str() : "1";
   WEFT_ASSIGN_OR_RETURN(Mesh mesh, Mesh::parse(text));
   if (flags.has("micro")) {

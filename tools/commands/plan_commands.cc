@@ -1,6 +1,7 @@
 #include "tools/commands/plan_commands.h"
 
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -87,26 +88,60 @@ std::string groupsText(const plan::Plan& plan, const plan::Collective& collectiv
   return text;
 }
 
-Json sendJson(const plan::Plan& plan, const plan::Instruction& instruction, const std::string& function) {
+// The receiving end of a channel.
+struct Receiver {
+  const plan::Transfer* transfer = nullptr;
+  int64_t bytes = 0;  // that each rank of the block receives
+};
+
+std::map<uint32_t, Receiver> receiversOf(const plan::Plan& plan) {
+  std::map<uint32_t, Receiver> receivers;
+  for (const plan::Plan* block : blocksOf(plan)) {
+    for (const plan::Function& function : block->functions()) {
+      for (const plan::Instruction& instruction : function.instructions()) {
+        if (instruction.has_transfer() && !instruction.transfer().send()) {
+          const plan::Buffer& output = block->buffers(static_cast<int>(instruction.outputs(0).buffer()));
+          receivers[instruction.transfer().channel()] = {&instruction.transfer(), output.bytes()};
+        }
+      }
+    }
+  }
+  return receivers;
+}
+
+// "to block 1", between different meshes with the pairs of ranks that meet: "to block 1, ranks 0>0 0>1 1>2".
+std::string pairsText(const plan::Transfer& send, const Receiver& receiver) {
+  std::string text = absl::StrCat("to block ", send.block());
+  for (int i = 0; i < receiver.transfer->parts_size(); ++i) {
+    const plan::Transfer::Part& part = receiver.transfer->parts(i);
+    absl::StrAppend(&text, i == 0 ? ", ranks " : " ", part.source(), ">", part.target());
+  }
+  return text;
+}
+
+Json sendJson(const plan::Plan& plan, const plan::Instruction& instruction, const std::string& function,
+              const Receiver& receiver) {
   const plan::Location& place = plan.locations(static_cast<int>(instruction.location()));
-  const int64_t bytes = plan.buffers(static_cast<int>(instruction.inputs(0).buffer())).bytes();
+  const int64_t bytes = receiver.bytes;
   const Machine machine;
   return {{"function", function},
           {"collective", "send"},
           {"operator", instruction.label()},
           {"tensors", 1},
-          {"groups", absl::StrCat("to block ", instruction.transfer().block())},
+          {"groups", pairsText(instruction.transfer(), receiver)},
           {"bytes_received_per_rank", bytes},
           {"seconds", machine.linkLatency + static_cast<double>(bytes) / machine.linkBandwidth},
           {"why", instruction.transfer().reason()},
           {"source", absl::StrCat(place.file(), ":", place.line())}};
 }
 
-void addCollectives(const plan::Plan& plan, const std::string& prefix, Json& out) {
+void addCollectives(const plan::Plan& plan, const std::map<uint32_t, Receiver>& receivers, const std::string& prefix,
+                    Json& out) {
   for (const plan::Function& function : plan.functions()) {
     for (const plan::Instruction& instruction : function.instructions()) {
       if (instruction.has_transfer() && instruction.transfer().send()) {
-        out.push_back(sendJson(plan, instruction, prefix + function.name()));
+        const Receiver& receiver = receivers.at(instruction.transfer().channel());
+        out.push_back(sendJson(plan, instruction, prefix + function.name(), receiver));
       }
       if (!instruction.has_collective()) {
         continue;
@@ -126,13 +161,62 @@ void addCollectives(const plan::Plan& plan, const std::string& prefix, Json& out
   }
 }
 
-void printCollectives(const plan::Plan& plan, bool json) {
+// What the backward pass computes again, of the decisions record.
+Json recomputedOf(const plan::Plan& plan) {
   Json out = Json::array();
+  const Json record = Json::parse(plan.decisions(), nullptr, /*allow_exceptions=*/false);
+  if (!record.is_object()) {
+    return out;
+  }
+  const Json summary = record.value("recompute", Json::object());
+  const std::string limit = absl::StrCat("for the memory limit of ", summary.value("limit", int64_t{0}), " bytes");
+  for (const char* list : {"operators", "reshards"}) {
+    for (const Json& entry : record.value(list, Json::array())) {
+      if (!entry.value("recompute", false)) {
+        continue;
+      }
+      const Json price = entry.value("recompute_price", Json::object());
+      const int64_t bytes = price.value("bytes", int64_t{0});
+      const std::string why = summary.empty() ? "asked for" : bytes > 0 ? limit : "what is computed again reads it";
+      out.push_back({{"recomputed", entry.value("label", "")},
+                     {"stage", entry.value("stage", int64_t{0})},
+                     {"reshard", entry.value("how", "")},
+                     {"bytes_saved", bytes},
+                     {"seconds", price.value("seconds", 0.0)},
+                     {"why", why}});
+    }
+  }
+  return out;
+}
+
+void printRecomputed(const Json& recomputed) {
+  int64_t bytes = 0;
+  double seconds = 0;
+  for (const Json& entry : recomputed) {
+    const std::string reshard = entry["reshard"].get<std::string>();
+    std::cout << "stage " << entry["stage"] << "  " << entry["recomputed"].get<std::string>()
+              << (reshard.empty() ? "" : " as " + reshard) << ", computed again in the backward pass\n    why    "
+              << entry["why"].get<std::string>() << "\n    price  " << entry["bytes_saved"]
+              << " bytes less kept of each micro-batch, " << entry["seconds"] << " s more\n";
+    bytes += entry["bytes_saved"].get<int64_t>();
+    seconds += entry["seconds"].get<double>();
+  }
+  if (!recomputed.empty()) {
+    std::cout << recomputed.size() << " operators computed again: " << bytes << " bytes less, " << seconds
+              << " s more for each micro-batch\n";
+  }
+}
+
+void printExplanation(const plan::Plan& plan, bool json) {
+  Json out = Json::array();
+  const Json recomputed = recomputedOf(plan);
   const std::vector<const plan::Plan*> blocks = blocksOf(plan);
+  const std::map<uint32_t, Receiver> receivers = receiversOf(plan);
   for (size_t b = 0; b < blocks.size(); ++b) {
-    addCollectives(*blocks[b], blocks.size() == 1 ? "" : absl::StrCat("block", b, "."), out);
+    addCollectives(*blocks[b], receivers, blocks.size() == 1 ? "" : absl::StrCat("block", b, "."), out);
   }
   if (json) {
+    out.insert(out.end(), recomputed.begin(), recomputed.end());
     std::cout << out.dump(1) << "\n";
     return;
   }
@@ -144,6 +228,7 @@ void printCollectives(const plan::Plan& plan, bool json) {
               << " s\n    source " << entry["source"].get<std::string>() << "\n";
   }
   std::cout << out.size() << " collectives and sends\n";
+  printRecomputed(recomputed);
 }
 
 }  // namespace
@@ -153,7 +238,7 @@ int statsCommand(int argc, char** argv) {
 }
 
 int explainCommand(int argc, char** argv) {
-  return planCommand("weft explain PLAN", argc, argv, printCollectives);
+  return planCommand("weft explain PLAN", argc, argv, printExplanation);
 }
 
 }  // namespace weft::tools

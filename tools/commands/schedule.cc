@@ -13,6 +13,7 @@
 #include "passes/schedule/transfers.h"
 #include "runtime/base/status.h"
 #include "tools/commands/flags.h"
+#include "tools/commands/plan_schedule.h"
 
 namespace weft::tools {
 namespace {
@@ -34,6 +35,8 @@ const std::vector<Flag>& knownFlags() {
       {"group", Flag::kOptional, "interleaved kinds: least micro-batches per round; default the number of ranks"},
       {"pieces", Flag::kOptional, "seq1f1b: pieces of a micro-batch along its sequence; default 1, which is 1f1b"},
       {"file", Flag::kOptional, "a table instead of --kind: one row per rank, such as 0F0,0F1,0B0,0B1"},
+      {"plan", Flag::kOptional, "a compiled plan: simulates its own step, prologue and update included"},
+      {"profile", Flag::kOptional, "with --plan: take times from this trace of it, written by --trace, and compare"},
       {"times", Flag::kOptional,
        "time of one action of a stage, default f=1,i=1,w=1,comm=0; b is i+w unless given; f=1/1/2 gives one per stage"},
       {"csv", Flag::kSwitch, "print the table, one row per rank"},
@@ -111,8 +114,26 @@ absl::StatusOr<Times> readTimes(const std::string& text) {
   return times;
 }
 
+// With --plan go only --profile and --json.
+absl::Status checkPlanFlags(const Flags& flags) {
+  for (const Flag& flag : knownFlags()) {
+    const bool serves = flag.name == "plan" || flag.name == "profile" || flag.name == "json";
+    if (flags.has(flag.name) && !serves) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--plan and --", flag.name, " exclude each other: the plan has its own schedule and times"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // How the command was called is wrong, as opposed to the schedule.
 absl::Status checkFlags(const Flags& flags) {
+  if (flags.has("plan")) {
+    return checkPlanFlags(flags);
+  }
+  if (flags.has("profile")) {
+    return absl::InvalidArgumentError("--profile is of a plan; give --plan");
+  }
   const std::vector<std::string> generated{"kind", "stages", "micro", "virtual", "group"};
   for (const std::string& name : generated) {
     if (flags.has("file") && flags.has(name)) {
@@ -122,8 +143,8 @@ absl::Status checkFlags(const Flags& flags) {
   }
   for (size_t k = 0; k < 3; ++k) {
     if (!flags.has("file") && !flags.has(generated[k])) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("flag '--", generated[k], "' is missing; give --kind, --stages and --micro, or --file"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "flag '--", generated[k], "' is missing; give --kind, --stages and --micro, or --file, or --plan"));
     }
   }
   int printed = 0;
@@ -258,6 +279,10 @@ int scheduleCommand(int argc, char** argv) {
   }
   if (absl::Status usage = checkFlags(*flags); !usage.ok()) {
     return usageError("schedule", usage);
+  }
+  if (flags->has("plan")) {
+    const absl::Status status = planSchedule(*flags);
+    return status.ok() ? 0 : fail("schedule", status);
   }
   absl::StatusOr<Report> report = makeReport(*flags);
   if (!report.ok()) {

@@ -30,7 +30,8 @@ struct StepPeak {
   std::vector<StepTensor> tensors;  // the largest first
 };
 
-// What is alive while each instruction of the step runs: the calls of the step in their order, all instructions of each.
+// What is alive while each instruction of the step runs: the calls of the step in their order, all instructions of
+// each.
 struct StepCurve {
   int64_t staying = 0;  // bytes of all other regions
   std::vector<int64_t> activations;

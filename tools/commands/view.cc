@@ -9,12 +9,13 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "passes/schedule/simulate_plan.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/commands/flags.h"
+#include "tools/commands/trace_file.h"
 #include "tools/commands/view/document.h"
 #include "tools/commands/view/page_files.h"
-#include "tools/commands/view/trace_profile.h"
 
 namespace weft::tools {
 namespace {
@@ -41,7 +42,7 @@ absl::StatusOr<Machine> machineOf(const Flags& flags) {
   return Machine::parse(text);
 }
 
-absl::StatusOr<std::optional<TraceProfile>> profileOf(const Flags& flags, const plan::Plan& plan) {
+absl::StatusOr<std::optional<ViewProfile>> profileFrom(const Flags& flags, const plan::Plan& plan) {
   if (!flags.has("profile")) {
     return std::nullopt;
   }
@@ -53,8 +54,12 @@ absl::StatusOr<std::optional<TraceProfile>> profileOf(const Flags& flags, const 
     }
     step = number;
   }
-  WEFT_ASSIGN_OR_RETURN(const std::string text, readText(flags.text("profile")));
-  WEFT_ASSIGN_OR_RETURN(TraceProfile profile, readTraceProfile(text, flags.text("profile"), plan, step));
+  WEFT_ASSIGN_OR_RETURN(const Trace trace, readTrace(flags.text("profile"), plan.ranks()));
+  ViewProfile profile;
+  WEFT_ASSIGN_OR_RETURN(profile.step, executedStep(plan, trace, step));
+  WEFT_ASSIGN_OR_RETURN(profile.means, profileOf(plan, trace));
+  WEFT_ASSIGN_OR_RETURN(const schedule::PlanSimulation run, schedule::simulatePlan(plan, profile.means.times));
+  profile.simulated = run.seconds;
   return profile;
 }
 
@@ -99,7 +104,7 @@ absl::Status writePage(const std::string& path, const std::string& page) {
 absl::Status show(const std::string& path, const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, readPlan(path));
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(flags));
-  WEFT_ASSIGN_OR_RETURN(const std::optional<TraceProfile> profile, profileOf(flags, plan));
+  WEFT_ASSIGN_OR_RETURN(const std::optional<ViewProfile> profile, profileFrom(flags, plan));
   WEFT_ASSIGN_OR_RETURN(const Json document, viewDocument({std::filesystem::path(path).stem().string(), &plan, machine,
                                                            profile ? &*profile : nullptr}));
   if (flags.has("json")) {

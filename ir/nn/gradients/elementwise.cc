@@ -15,7 +15,7 @@ void addUnary(OperatorRegistry& registry, Body body) {
 }
 
 void addActivations(OperatorRegistry& registry) {
-  addUnary<ReluOp>(registry, [](ReluOp op, Emitter& emit, Value dy) { return emit.make<ReluGradOp>(op.getX(), dy); });
+  addUnary<ReluOp>(registry, [](ReluOp op, Emitter& emit, Value dy) { return emit.make<ReluGradOp>(op.getY(), dy); });
   addUnary<GeluOp>(registry, [](GeluOp op, Emitter& emit, Value dy) {
     return emit.make<GeluGradOp>(op.getX(), dy, op.getApproximate());
   });

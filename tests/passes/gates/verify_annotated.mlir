@@ -212,3 +212,42 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">} {
     return
   }
 }
+
+// -----
+
+// Blocks with meshes of their own: rows cross from two ranks to three.
+#d_ = #dist.layout<"[{dp},{}]">
+module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=3", dist.blocks = array<i64: 0, 1>} {
+  func.func @step(%x: tensor<6x8xf32, #d_>) {
+    %0 = nn.gelu %x {dist.function = "forward", dist.stage = 0 : i64} : (tensor<6x8xf32, #d_>) -> tensor<6x8xf32, #d_>
+    %1 = dist.transfer %0 {dist.function = "forward", dist.stage = 1 : i64} : (tensor<6x8xf32, #d_>) -> tensor<6x8xf32, #d_>
+    // expected-error @+1 {{operand 0 of nn.gelu lies on mesh dp=2, the operator on dp=3; a dist.transfer is missing}}
+    %2 = nn.gelu %0 {dist.function = "forward", dist.stage = 1 : i64} : (tensor<6x8xf32, #d_>) -> tensor<6x8xf32, #d_>
+    return
+  }
+}
+
+// -----
+
+// Sums are reduced before they cross.
+#d_ = #dist.layout<"[{dp},{}]">
+#s = #dist.layout<"[]">
+#sp = #dist.layout<"[] partial{dp:sum}">
+module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=3", dist.blocks = array<i64: 0, 1>} {
+  func.func @step(%x: tensor<6x8xf32, #d_>) {
+    %0 = nn.sum %x {dims = array<i64: 0, 1>, dist.function = "forward", dist.stage = 0 : i64} : (tensor<6x8xf32, #d_>) -> tensor<f32, #sp>
+    // expected-error @+1 {{a transfer cannot go from [] partial{dp:sum} on dp=2 to [] on dp=3: no sum may be pending, and pieces and pads must be the same}}
+    %1 = dist.transfer %0 {dist.function = "forward", dist.stage = 1 : i64} : (tensor<f32, #sp>) -> tensor<f32, #s>
+    return
+  }
+}
+
+// -----
+
+// expected-error @+1 {{dist.stage_meshes has 3 meshes, dist.blocks is for 2 blocks}}
+module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=3;dp=1", dist.blocks = array<i64: 0, 1>} {}
+
+// -----
+
+// expected-error @+1 {{mesh: size 'x' in 'dp=x'}}
+module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=x", dist.blocks = array<i64: 0, 1>} {}

@@ -40,9 +40,9 @@ function callName(fn, piece) {
 function predictedLanes() {
   return doc.blocks.map((block, b) => ({
     name: `${manyBlocks ? `block ${b}, ` : ''}${rankRange(block.first_rank, block.ranks)}`,
-    bars: block.calls.map(([f, piece, start, end]) => {
+    bars: block.calls.map(([f, piece, start, end, lead]) => {
       const fn = block.functions[f];
-      return {fn, piece, start, end, lead: 0, text: barText(fn, piece, start, end, 'predicted')};
+      return {fn, piece, start, end, lead, text: barText(fn, piece, start, end, 'predicted', lead)};
     }),
   }));
 }
@@ -54,21 +54,19 @@ function executedLanes() {
       name: `rank ${rank}`,
       bars: calls.map(([f, piece, start, end, lead, waiting, moving]) => {
         const fn = block.functions[f];
-        const more = [
-          `predicted ${timeText(fn.seconds)}, ${times((end - start - waiting) / fn.seconds)} without receiving`,
-          waiting > 0 ? `receiving, with the wait for the sender: ${timeText(waiting)}` : '',
-          moving > 0 ? `in collectives: ${timeText(moving)}` : '',
-        ];
-        return {fn, piece, start, end, lead, text: [barText(fn, piece, start, end, 'measured'), ...more].filter(Boolean).join('\n')};
+        const moved = moving > 0 ? `\nin collectives, with the wait for other ranks: ${timeText(moving)}` : '';
+        const text = barText(fn, piece, start, end, 'measured', waiting) + `\npredicted ${timeText(fn.seconds)}${moved}`;
+        return {fn, piece, start, end, lead, text};
       }),
     };
   });
 }
 
-function barText(fn, piece, start, end, word) {
+function barText(fn, piece, start, end, word, waiting) {
   const what = isPerPiece(fn.kind) ? `${callName(fn, piece)}: ${kKinds[fn.kind].name} of stage ${fn.stage}, micro-batch ${piece}` :
       `${fn.kind}, once per step`;
-  return `${what}\n${timeText(start)} to ${timeText(end)}, ${word} ${timeText(end - start)}`;
+  return `${what}\n${timeText(start)} to ${timeText(end)}, ${word} ${timeText(end - start)}` +
+      (waiting > 0 ? `\nreceiving, with the wait for the sender: ${timeText(waiting)}` : '');
 }
 
 function barNode(bar, x, y) {
@@ -164,7 +162,7 @@ function showFunction(bar) {
         ['micro-batch', isPerPiece(fn.kind) ? `${bar.piece}` : ''],
         ['from', timeText(bar.start)], ['to', timeText(bar.end)], ['takes', timeText(bar.end - bar.start)],
         ['predicted', timeText(fn.seconds)],
-        ['measured, all', fn.measured === undefined ? '' : `${timeText(fn.measured)} on average, ${timeText(fn.received)} of it receiving`],
+        ['measured', fn.measured === undefined ? '' : `${timeText(fn.measured)} on average, without waits`],
       ]),
       el('h3', {}, 'Its longest operators'),
       el('ul', {}, ...slow.map((op) => el('li', {},
@@ -203,14 +201,12 @@ function drawTimeline() {
 
 // Per function: seconds of a call, predicted and measured.
 function differences() {
-  const rows = doc.blocks.flatMap((block) => block.functions.filter((fn) => fn.calls > 0 && fn.ops.length > 0)).map((fn) => {
-    const working = fn.measured - fn.received;
-    return el('tr', {}, el('td', {}, functionText(fn)), el('td', {class: 'n'}, `${fn.calls}`),
-        el('td', {class: 'n'}, timeText(fn.seconds)), el('td', {class: 'n'}, timeText(working)),
-        el('td', {class: 'n'}, times(working / fn.seconds)), el('td', {class: 'n'}, timeText(fn.received)));
-  });
+  const rows = doc.blocks.flatMap((block) => block.functions.filter((fn) => fn.calls > 0 && fn.ops.length > 0)).map((fn) =>
+    el('tr', {}, el('td', {}, functionText(fn)), el('td', {class: 'n'}, `${fn.calls}`),
+        el('td', {class: 'n'}, timeText(fn.seconds)), el('td', {class: 'n'}, timeText(fn.measured)),
+        el('td', {class: 'n'}, timeText(fn.measured - fn.seconds)), el('td', {class: 'n'}, times(fn.measured / fn.seconds))));
   const heads = [['function', ''], ['calls', 'n'], ['predicted per call', 'n'], ['measured per call', 'n'],
-    ['measured / predicted', 'n'], ['besides: receiving', 'n']];
+    ['difference', 'n'], ['measured / predicted', 'n']];
   return el('div', {class: 'scroll'}, el('table', {id: 'differences'},
       el('thead', {}, el('tr', {}, ...heads.map(([name, kind]) => el('th', {class: kind}, name)))), el('tbody', {}, ...rows)));
 }
@@ -238,16 +234,16 @@ function timelineLegend() {
   if ([...kinds].some((kind) => !isPerPiece(kind))) {
     items.push(el('span', {}, el('i', {class: 'dot-once'}), 'once per step'));
   }
-  if (doc.executed) {
-    items.push(el('span', {}, el('i', {class: 'dot-wait'}), 'receiving before it begins'));
+  if (manyBlocks) {
+    items.push(el('span', {}, el('i', {class: 'dot-wait'}), 'waits for a message'));
   }
   return el('div', {class: 'legend'}, ...items);
 }
 
 function writeTimeline() {
   const about = 'One row for each pipeline rank; a bar is a call of a function for one micro-batch. Predicted times come from arithmetic, ' +
-      `bytes and collectives at the figures of machine ${doc.machine.name}, and the simulated schedule. ` +
-      'Updates are drawn when all pieces are done. Arrow keys go from bar to bar.';
+      `bytes and collectives at the figures of machine ${doc.machine.name}, played instruction by instruction. ` +
+      'Arrow keys go from bar to bar.';
   const own = doc.executed ? el('label', {}, el('input', {type: 'checkbox', id: 'timeline-own', onchange: drawTimeline}),
       'each on a scale of its own') : '';
   byId('timeline').append(el('p', {class: 'about'}, about),
@@ -257,8 +253,9 @@ function writeTimeline() {
   if (doc.executed) {
     byId('timeline').append(
         el('div', {class: 'card'}, el('h3', {}, 'Measured against predicted, one call of each function'), differences(),
-            el('p', {class: 'soft'}, doc.executed.steps > 1 ? 'Means over ranks, micro-batches and all steps but the first.' :
-                'Means over ranks and micro-batches of the only step.')),
+            el('p', {class: 'soft'}, 'Means over ranks, micro-batches and all steps but the first; ' +
+                'without waits for messages and for other ranks. ' +
+                `With these times the simulated step is ${timeText(doc.executed.simulated)}, the executed one ${timeText(doc.executed.mean)}.`)),
         el('div', {class: 'card'}, el('h3', {}, `What step ${doc.executed.shown} was spent on`), spent()));
   }
   redrawOnResize('timeline', drawTimeline);

@@ -3,19 +3,20 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "passes/stage/step_time.h"
+#include "passes/schedule/simulate_plan.h"
 #include "passes/support/decisions.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/activation_rings.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"
 #include "tools/commands/step_peak.h"
-#include "tools/commands/view/step_timeline.h"
 
 namespace weft::tools {
 namespace {
@@ -144,15 +145,20 @@ std::vector<std::string> foldNames(const plan::Function& function) {
   return names;
 }
 
+struct Prediction {
+  schedule::PlanTimes times;
+  schedule::PlanSimulation run;
+};
+
 class Writer {
  public:
-  Writer(const ViewInput& input, const Decisions& decisions, const StepTimeline& timeline)
+  Writer(const ViewInput& input, const Decisions& decisions, const Prediction& prediction)
       : input_(input),
         plan_(*input.plan),
         blocks_(blocksOf(plan_)),
         decisions_(decisions),
         splits_(decisions),
-        timeline_(timeline) {}
+        prediction_(prediction) {}
 
   Json run() {
     Json out = {{"version", 1}, {"program", program()}, {"machine", machine()}, {"predicted", predicted()}};
@@ -207,8 +213,9 @@ class Writer {
 
   Json predicted() const {
     const PlanStatistics statistics = statisticsOf(plan_);
-    Json out = {{"step", timeline_.seconds()}, {"prologue", timeline_.prologue}, {"pieces", timeline_.pieces},
-                {"update", timeline_.update},  {"bubble", timeline_.bubble()},   {"peak_bytes", statistics.peakBytes},
+    Json out = {{"step", prediction_.run.seconds},
+                {"bubble", prediction_.run.bubbleRatio},
+                {"peak_bytes", statistics.peakBytes},
                 {"flops", statistics.flops}};
     out["collectives"] = Json::object();
     for (const auto& [kind, count] : statistics.collectives) {
@@ -220,19 +227,44 @@ class Writer {
   Json blockJson(size_t b, int64_t firstRank) {
     const plan::Plan& block = *blocks_[b];
     Json out = {{"first_rank", firstRank}, {"ranks", block.ranks()}, {"peak_bytes", block.memory().peak_bytes()}};
-    out["busy"] = timeline_.busy[b];
+    out["busy"] = prediction_.run.ranks[firstRank].busy;
     out["regions"] = regions(block);
     out["buffers"] = buffers(block);
     out["functions"] = Json::array();
     for (int f = 0; f < block.functions_size(); ++f) {
       out["functions"].push_back(functionJson(b, f));
     }
+    const std::vector<PredictedCall> calls = predictedCalls(b, firstRank);
     out["calls"] = Json::array();
-    for (const TimedCall& call : timeline_.blocks[b]) {
-      out["calls"].push_back({call.function, call.piece, call.start, call.end});
+    for (const PredictedCall& call : calls) {
+      out["calls"].push_back({call.action->function(), call.action->piece(), call.start, call.end, call.lead});
     }
-    out["memory"] = memory(b);
+    out["memory"] = memory(b, calls);
     return out;
+  }
+
+  // Of the block's first rank, whose times stand for all of them.
+  struct PredictedCall {
+    const plan::Action* action = nullptr;
+    double start = 0;
+    double end = 0;
+    double lead = 0;  // waiting for a message, before the work
+  };
+
+  std::vector<PredictedCall> predictedCalls(size_t b, int64_t rank) const {
+    std::vector<PredictedCall> calls;
+    const schedule::RankRun& run = prediction_.run.ranks[rank];
+    const auto& step = blocks_[b]->schedules(0).step();
+    for (int i = 0; i < step.size(); ++i) {
+      const plan::Function& function = blocks_[b]->functions(static_cast<int>(step[i].function()));
+      const std::vector<double>& seconds = prediction_.times.instructions[b][step[i].function()];
+      const double work = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+      const bool receives = function.instructions_size() > 0 && function.instructions(0).has_transfer() &&
+                            !function.instructions(0).transfer().send();
+      const double lead = receives ? std::max(run.ends[i] - run.starts[i] - work, 0.0) : 0;
+      calls.push_back({&step[i], run.starts[i], run.ends[i], lead});
+    }
+    return calls;
   }
 
   static Json regions(const plan::Plan& block) {
@@ -280,11 +312,12 @@ class Writer {
     const std::vector<std::string> folds = foldNames(function);
     for (int i = 0; i < function.instructions_size(); ++i) {
       Json op = operatorJson(block, function, function.instructions(i));
+      op["seconds"] = prediction_.times.instructions[b][f][i];
       if (!folds[i].empty()) {
         op["fold"] = folds[i];
       }
       if (input_.profile != nullptr && calls > 0) {
-        op["measured"] = input_.profile->seconds[b][f][i];
+        op["measured"] = input_.profile->means.times.instructions[b][f][i];
       }
       out["ops"].push_back(std::move(op));
     }
@@ -307,7 +340,6 @@ class Writer {
     }
     op["flops"] = instruction.flops();
     op["bytes"] = bytes;
-    op["seconds"] = secondsOf(block, instruction, input_.machine);
     addMoving(block, instruction, op);
     if (const std::string splits = splits_.of(instruction.label(), function.kind()); !splits.empty()) {
       op["splits"] = splits;
@@ -341,16 +373,15 @@ class Writer {
       op["why"] = transfer.reason();
       op["channel"] = transfer.channel();
       op["other"] = transfer.block();
-      op["link_seconds"] = transferSeconds(block, instruction, input_.machine);
     }
   }
 
   // The curve over the simulated step: [seconds, activations, transients] at the begin of an instruction.
-  Json memory(size_t b) {
+  Json memory(size_t b, const std::vector<PredictedCall>& calls) {
     const plan::Plan& block = *blocks_[b];
     const StepCurve curve = stepCurve(block);
     const StepPeak peak = stepPeak(block);
-    const std::vector<double> starts = instructionStarts(b);
+    const std::vector<double> starts = instructionStarts(b, calls);
     Json out = {{"staying", curve.staying}, {"peak_bytes", peak.bytes}, {"function", peak.function},
                 {"piece", peak.piece},      {"operator", peak.name},    {"source", sources_.number(peak.source)}};
     const auto sum = [&](size_t i) { return curve.activations[i] + curve.transients[i]; };
@@ -378,14 +409,14 @@ class Writer {
   }
 
   // When each instruction of the step begins, in the order of stepCurve().
-  std::vector<double> instructionStarts(size_t b) const {
-    const plan::Plan& block = *blocks_[b];
+  std::vector<double> instructionStarts(size_t b, const std::vector<PredictedCall>& calls) const {
     std::vector<double> starts;
-    for (const TimedCall& call : timeline_.blocks[b]) {
+    for (const PredictedCall& call : calls) {
       double now = call.start;
-      for (const plan::Instruction& instruction : block.functions(static_cast<int>(call.function)).instructions()) {
+      double lead = call.lead;
+      for (const double seconds : prediction_.times.instructions[b][call.action->function()]) {
         starts.push_back(now);
-        now += secondsOf(block, instruction, input_.machine);
+        now += seconds + std::exchange(lead, 0);
       }
     }
     return starts;
@@ -433,10 +464,13 @@ class Writer {
   }
 
   Json executed() const {
-    const TraceProfile& profile = *input_.profile;
-    Json out = {{"steps", profile.steps}, {"shown", profile.shown}, {"step_seconds", profile.stepSeconds}};
+    const ExecutedStep& step = input_.profile->step;
+    Json out = {{"shown", step.shown},
+                {"step_seconds", step.stepSeconds},
+                {"mean", input_.profile->means.stepSeconds},
+                {"simulated", input_.profile->simulated}};
     out["ranks"] = Json::array();
-    for (const std::vector<ExecutedCall>& calls : profile.ranks) {
+    for (const std::vector<ExecutedCall>& calls : step.ranks) {
       Json row = Json::array();
       for (const ExecutedCall& call : calls) {
         row.push_back({call.function, call.piece, call.start, call.end, call.lead, call.waiting, call.moving});
@@ -451,7 +485,7 @@ class Writer {
   const std::vector<const plan::Plan*> blocks_;
   const Decisions& decisions_;
   const Splits splits_;
-  const StepTimeline& timeline_;
+  const Prediction& prediction_;
   Sources sources_;
 };
 
@@ -476,8 +510,10 @@ absl::StatusOr<Json> viewDocument(const ViewInput& input) {
   if (!input.plan->decisions().empty()) {
     WEFT_ASSIGN_OR_RETURN(decisions, parseDecisions(input.plan->decisions()));
   }
-  WEFT_ASSIGN_OR_RETURN(const StepTimeline timeline, simulateStep(*input.plan, input.machine));
-  return Writer(input, decisions, timeline).run();
+  Prediction prediction;
+  prediction.times = schedule::predictedTimes(*input.plan, input.machine);
+  WEFT_ASSIGN_OR_RETURN(prediction.run, schedule::simulatePlan(*input.plan, prediction.times));
+  return Writer(input, decisions, prediction).run();
 }
 
 }  // namespace weft::tools

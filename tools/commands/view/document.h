@@ -6,7 +6,9 @@
 //   block of ranks: ranks, stages, peak_bytes, regions, buffers, functions with their operators, the calls
 //              of one simulated step, the curve of its memory, and what fills the peak
 //   tensors    what the host knows by name: shapes, layout, the ranks' slices
-//   executed   with a profile: the calls of one recorded step per rank; operators then have `measured`
+//   executed   with a profile: the calls of one recorded step per rank; operators then have `measured`, the mean time
+//   of
+//              a call without waits (tools/commands/plan_profile.h)
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,18 +17,26 @@
 #include "absl/status/statusor.h"
 #include "ir/layout/machine.h"
 #include "runtime/plan/plan.pb.h"
-#include "tools/commands/view/trace_profile.h"
+#include "tools/commands/plan_profile.h"
+#include "tools/commands/view/executed_step.h"
 
 namespace weft::tools {
+
+// A recorded run of the plan.
+struct ViewProfile {
+  ExecutedStep step;
+  PlanProfile means;
+  double simulated = 0;  // seconds of a step with the mean times
+};
 
 struct ViewInput {
   std::string name;  // of the program, for people
   const plan::Plan* plan = nullptr;
   Machine machine;
-  const TraceProfile* profile = nullptr;  // null: none was given
+  const ViewProfile* profile = nullptr;  // null: none was given
 };
 
-// Errors: decisions that cannot be read; calls that are no schedule.
+// Errors: decisions that cannot be read; those of simulatePlan.
 absl::StatusOr<nlohmann::ordered_json> viewDocument(const ViewInput& input);
 
 // The name under which an operator is folded, "" for none: the first part of its label that ends in a number and is not

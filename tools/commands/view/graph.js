@@ -188,7 +188,7 @@ function functionBody(body, ops, folded) {
 function functionPanel(fn, ops, folded) {
   const calls = fn.calls > 0 ? `${fn.calls} \u00d7 per step` : 'before the first step';
   const measured = fn.measured === undefined ? '' :
-      el('span', {}, `measured ${timeText(fn.measured - fn.received)}`);
+      el('span', {}, `measured ${timeText(fn.measured)}`);
   const summary = el('summary', {}, el('b', {}, fn.name), el('span', {}, plural(ops.length, 'operator')),
       el('span', {}, calls), el('span', {}, `predicted ${timeText(fn.seconds)}`), measured, movesBadge(ops));
   const panel = lazyFold({class: `card function ${kindClass(fn.kind)}`}, summary, ops,

@@ -45,9 +45,10 @@ function timeText(seconds) {
   if (seconds === 0) {
     return '0';
   }
-  const [factor, unit] = seconds < 1e-3 ? [1e6, '\u00b5s'] : seconds < 1 ? [1e3, 'ms'] : [1, 's'];
+  const size = Math.abs(seconds);
+  const [factor, unit] = size < 1e-3 ? [1e6, '\u00b5s'] : size < 1 ? [1e3, 'ms'] : [1, 's'];
   const value = seconds * factor;
-  return `${value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : 2)} ${unit}`;
+  return `${value.toFixed(Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2)} ${unit}`;
 }
 
 const percent = (part) => `${(100 * part).toFixed(1)} %`;
@@ -109,8 +110,6 @@ doc.blocks.forEach((block, b) => {
     });
     fn.seconds = sum(fn.ops, (op) => op.seconds);
     fn.measured = fn.calls > 0 && doc.executed ? sum(fn.ops, (op) => op.measured || 0) : undefined;
-    // The simulation gives a transfer no time of its own, so receives, which are mostly waiting, are compared apart.
-    fn.received = sum(fn.ops, (op) => (op.what === 'receive' ? op.measured || 0 : 0));
   });
   block.stages = [...new Set(block.functions.filter((fn) => isPerPiece(fn.kind)).map((fn) => fn.stage))];
 });
@@ -234,7 +233,6 @@ function showOp(op) {
         ['why', op.why],
         ['groups', op.groups],
         ['other end', op.peer ? el('button', {class: 'link', onclick: () => reveal(op.peer)}, functionText(op.peer.fn)) : ''],
-        ['on the way', op.link_seconds === undefined ? '' : timeText(op.link_seconds)],
         ['split', op.splits],
         ['attributes', attributes ? el('span', {style: 'white-space: pre-line'}, attributes) : ''],
       ]),
@@ -288,9 +286,11 @@ function measuredFigures() {
   if (!doc.executed) {
     return [];
   }
-  const {step_seconds: steps, shown} = doc.executed;
-  const ratio = steps[shown] / doc.predicted.step;
-  return [figure(timeText(steps[shown]), `measured: step ${shown} of ${steps.length} recorded, ${times(ratio)} the prediction`)];
+  const {mean, simulated, step_seconds: steps} = doc.executed;
+  return [
+    figure(timeText(mean), `measured step, mean of ${steps.length - 1}: ${times(mean / doc.predicted.step)} the prediction`),
+    figure(timeText(simulated), 'simulated with the measured times of operators'),
+  ];
 }
 
 function writeSummary() {
@@ -302,7 +302,7 @@ function writeSummary() {
   const cards = el('div', {class: 'figures'},
       figure(timeText(predicted.step), `predicted step on ${doc.machine.name}`),
       ...measuredFigures(),
-      figure(percent(predicted.bubble), 'bubble: idle ranks while the pieces run'),
+      figure(percent(predicted.bubble), 'bubble: time ranks are idle, update included'),
       figure(bytesText(fullest), 'planned memory of the fullest rank'),
       figure(countText(predicted.flops), 'arithmetic operations of a step, one rank of each stage'),
       figure(calls ? bytesText(moved) : 'none', calls ? `moved in a step: ${kinds}` : 'moved between ranks'));
@@ -334,11 +334,11 @@ function blockTable() {
     return el('tr', {},
         el('td', {}, manyBlocks ? `block ${b}` : 'all'), el('td', {}, rankRange(block.first_rank, block.ranks)),
         el('td', {}, block.stages.join(', ')), el('td', {class: 'n'}, timeText(block.busy)),
-        el('td', {class: 'n'}, doc.predicted.pieces > 0 ? percent(1 - block.busy / doc.predicted.pieces) : ''),
+        el('td', {class: 'n'}, doc.predicted.step > 0 ? percent(1 - block.busy / doc.predicted.step) : ''),
         el('td', {class: 'n'}, bytesText(block.peak_bytes)), el('td', {}, bar),
         el('td', {class: 'soft'}, largest.map(([key, name]) => `${name} ${bytesText(bytes[key])}`).join(', ')));
   });
-  const heads = [['block', ''], ['ranks', ''], ['stages', ''], ['busy in the pieces', 'n'], ['idle', 'n'],
+  const heads = [['block', ''], ['ranks', ''], ['stages', ''], ['busy', 'n'], ['idle', 'n'],
     ['planned memory per rank', 'n'], ['', ''], ['most of it', '']];
   return el('div', {class: 'scroll'}, el('table', {},
       el('thead', {}, el('tr', {}, ...heads.map(([name, kind]) => el('th', {class: kind}, name)))),

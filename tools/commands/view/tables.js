@@ -131,7 +131,7 @@ function drawTimes(mode) {
 function writeTimes() {
   byId('times').append(
       el('p', {class: 'about'}, 'Seconds of one step, all calls together, on one rank of each stage. ' + (doc.executed ?
-          'Measured times are means over ranks and steps; those of receives and collectives hold the wait for other ranks.' :
+          'Measured times are means over ranks and all steps but the first, without waits for messages and other ranks.' :
           'With --profile the times of a recorded run stand beside the predicted ones.')),
       el('div', {class: 'controls'}, el('span', {class: 'soft'}, 'by'), el('div', {class: 'modes'},
           ...Object.entries(kModes).map(([mode, {name}]) => el('button', {'data-mode': mode, onclick: () => drawTimes(mode)}, name)))),

@@ -1,0 +1,69 @@
+#include "passes/support/module_meshes.h"
+
+#include <algorithm>
+
+#include "passes/support/program.h"
+
+namespace weft {
+
+int64_t stageOfValue(mlir::Value value) {
+  mlir::IntegerAttr stage;
+  if (mlir::Operation* op = value.getDefiningOp()) {
+    stage = op->getAttrOfType<mlir::IntegerAttr>(kStageAttr);
+  } else {
+    auto argument = mlir::cast<mlir::BlockArgument>(value);
+    auto function = mlir::cast<mlir::func::FuncOp>(argument.getOwner()->getParentOp());
+    stage = function.getArgAttrOfType<mlir::IntegerAttr>(argument.getArgNumber(), kStageAttr);
+  }
+  return stage ? stage.getInt() : 0;
+}
+
+int64_t StageMeshes::number(mlir::Operation* op) const {
+  auto stage = op->getAttrOfType<mlir::IntegerAttr>(kStageAttr);
+  return same() ? 0 : number(stage ? stage.getInt() : 0);
+}
+
+int64_t StageMeshes::number(mlir::Value value) const {
+  return same() ? 0 : number(stageOfValue(value));
+}
+
+const Mesh& StageMeshes::of(mlir::Operation* op) const {
+  return ofBlock[number(op)];
+}
+
+const Mesh& StageMeshes::of(mlir::Value value) const {
+  return ofBlock[number(value)];
+}
+
+mlir::FailureOr<StageMeshes> stageMeshesOf(mlir::ModuleOp module) {
+  mlir::FailureOr<Mesh> mesh = meshOf(module);
+  if (mlir::failed(mesh)) {
+    return mlir::failure();
+  }
+  StageMeshes meshes;
+  meshes.ofBlock = {*mesh};
+  if (auto blocks = module->getAttrOfType<mlir::DenseI64ArrayAttr>(kBlocksAttr)) {
+    meshes.blocks.assign(blocks.asArrayRef().begin(), blocks.asArrayRef().end());
+  }
+  auto text = module->getAttrOfType<mlir::StringAttr>(kStageMeshesAttr);
+  if (!text) {
+    return meshes;
+  }
+  absl::StatusOr<std::vector<Mesh>> own = parseStageMeshes(text.getValue().str(), mesh->pieces());
+  if (!own.ok()) {
+    module.emitError(std::string(own.status().message()));
+    return mlir::failure();
+  }
+  const auto [least, most] = std::minmax_element(meshes.blocks.begin(), meshes.blocks.end());
+  const bool fits = *least >= 0 && *most + 1 == static_cast<int64_t>(own->size());
+  if (module->hasAttr(kBlocksAttr) && !fits) {
+    module.emitError() << "dist.stage_meshes has " << own->size() << " meshes, dist.blocks is for " << *most + 1
+                       << " blocks";
+    return mlir::failure();
+  }
+  const bool differ = std::any_of(own->begin(), own->end(), [&](const Mesh& m) { return !(m == own->front()); });
+  meshes.ofBlock = differ ? *std::move(own) : std::vector<Mesh>{own->front()};
+  return meshes;
+}
+
+}  // namespace weft
