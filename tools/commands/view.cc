@@ -9,7 +9,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "passes/schedule/simulate_plan.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/commands/flags.h"
@@ -58,8 +57,7 @@ absl::StatusOr<std::optional<ViewProfile>> profileFrom(const Flags& flags, const
   ViewProfile profile;
   WEFT_ASSIGN_OR_RETURN(profile.step, executedStep(plan, trace, step));
   WEFT_ASSIGN_OR_RETURN(profile.means, profileOf(plan, trace));
-  WEFT_ASSIGN_OR_RETURN(const schedule::PlanSimulation run, schedule::simulatePlan(plan, profile.means.times));
-  profile.simulated = run.seconds;
+  WEFT_ASSIGN_OR_RETURN(profile.simulated, schedule::simulatePlan(plan, profile.means.times));
   return profile;
 }
 

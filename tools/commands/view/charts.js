@@ -4,6 +4,9 @@ const kRowHeight = 26;
 const kRowGap = 4;
 const kAxisHeight = 20;
 
+const kNamesWidth = 150;
+const kTooShort = 1e-6;  // seconds: predictions below it leave out what a call itself costs
+
 // Round steps, about `count` of them up to `end`.
 function ticks(end, count) {
   if (!(end > 0)) {
@@ -19,10 +22,20 @@ function ticks(end, count) {
   return marks;
 }
 
+// Round in units of 1024.
+function byteTicks(end, count) {
+  let unit = 1;
+  while (end >= 1024 * unit) {
+    unit *= 1024;
+  }
+  return ticks(end / unit, count).map((mark) => mark * unit);
+}
+
 function timeAxis(svg, end, x, top, bottom, width) {
   for (const mark of ticks(end, Math.max(2, Math.floor(width / 90)))) {
+    const right = x(mark) + 50 > svg.getAttribute('width');
     svg.append(svgEl('line', {class: 'grid', x1: x(mark), x2: x(mark), y1: top, y2: bottom}),
-        svgEl('text', {class: 'soft', x: x(mark) + 3, y: bottom - 6}, timeText(mark)));
+        svgEl('text', {class: 'soft', x: x(mark) + (right ? -3 : 3), y: bottom - 6, 'text-anchor': right ? 'end' : 'start'}, timeText(mark)));
   }
 }
 
@@ -37,12 +50,12 @@ function callName(fn, piece) {
 }
 
 // Lanes of bars: {name, bars: [{fn, piece, start, end, lead, text}]}.
-function predictedLanes() {
+function simulatedLanes(callsOf, word) {
   return doc.blocks.map((block, b) => ({
     name: `${manyBlocks ? `block ${b}, ` : ''}${rankRange(block.first_rank, block.ranks)}`,
-    bars: block.calls.map(([f, piece, start, end, lead]) => {
+    bars: callsOf(block).map(([f, piece, start, end, lead]) => {
       const fn = block.functions[f];
-      return {fn, piece, start, end, lead, text: barText(fn, piece, start, end, 'predicted', lead)};
+      return {fn, piece, start, end, lead, text: barText(fn, piece, start, end, word, lead)};
     }),
   }));
 }
@@ -174,7 +187,7 @@ function lanesWithNames(title, lanes, end, width) {
   const height = kRowHeight + kRowGap;
   return el('div', {class: 'card'}, el('h3', {}, title),
       el('div', {class: 'rows', style: 'margin-top:8px'},
-          el('div', {class: 'names'}, ...lanes.map((lane) => el('div', {style: `height:${height}px`}, lane.name))),
+          el('div', {class: 'names', style: `width:${kNamesWidth}px`}, ...lanes.map((lane) => el('div', {style: `height:${height}px`}, lane.name))),
           el('div', {class: 'scroll'}, laneChart(lanes, end, width, title))));
 }
 
@@ -182,19 +195,18 @@ function drawTimeline() {
   const body = byId('timeline-body');
   const zoom = Number(byId('timeline-zoom').value);
   const own = doc.executed && byId('timeline-own').checked;
-  const width = Math.max(300, (byId('timeline').clientWidth - 34 - 150)) * zoom;
-  const predicted = predictedLanes();
-  const endOf = (lanes) => Math.max(0, ...lanes.flatMap((lane) => lane.bars.map((bar) => bar.end)));
-  const executed = doc.executed ? executedLanes() : [];
-  const both = Math.max(endOf(predicted), endOf(executed));
-  const cards = [lanesWithNames(`Predicted: ${timeText(doc.predicted.step)}, bubble ${percent(doc.predicted.bubble)}`, predicted,
-      own ? endOf(predicted) : both, width)];
+  const width = Math.max(300, byId('timeline').clientWidth - 46 - kNamesWidth) * zoom;
+  const charts = [[`Predicted: ${timeText(doc.predicted.step)}, bubble ${percent(doc.predicted.bubble)}`,
+    simulatedLanes((block) => block.calls, 'predicted')]];
   if (doc.executed) {
-    const {shown, step_seconds: steps} = doc.executed;
-    const ratio = steps[shown] / doc.predicted.step;
-    cards.push(lanesWithNames(`Executed: step ${shown}, ${timeText(steps[shown])}, ${times(ratio)} the prediction`, executed,
-        own ? endOf(executed) : both, width));
+    const {shown, step_seconds: steps, simulated} = doc.executed;
+    charts.push([`Executed: step ${shown}, ${timeText(steps[shown])}, ${times(steps[shown] / doc.predicted.step)} the prediction`, executedLanes()]);
+    charts.push([`Simulated with the measured times of operators: ${timeText(simulated)}`,
+      simulatedLanes((block) => block.measured_calls, 'simulated')]);
   }
+  const endOf = (lanes) => Math.max(0, ...lanes.flatMap((lane) => lane.bars.map((bar) => bar.end)));
+  const longest = Math.max(...charts.map(([, lanes]) => endOf(lanes)));
+  const cards = charts.map(([title, lanes]) => lanesWithNames(title, lanes, own ? endOf(lanes) : longest, width));
   body.replaceChildren(...cards);
   cards.forEach(tipOfBars);
 }
@@ -204,7 +216,7 @@ function differences() {
   const rows = doc.blocks.flatMap((block) => block.functions.filter((fn) => fn.calls > 0 && fn.ops.length > 0)).map((fn) =>
     el('tr', {}, el('td', {}, functionText(fn)), el('td', {class: 'n'}, `${fn.calls}`),
         el('td', {class: 'n'}, timeText(fn.seconds)), el('td', {class: 'n'}, timeText(fn.measured)),
-        el('td', {class: 'n'}, timeText(fn.measured - fn.seconds)), el('td', {class: 'n'}, times(fn.measured / fn.seconds))));
+        el('td', {class: 'n'}, timeText(fn.measured - fn.seconds)), el('td', {class: 'n'}, fn.seconds < kTooShort ? '' : times(fn.measured / fn.seconds))));
   const heads = [['function', ''], ['calls', 'n'], ['predicted per call', 'n'], ['measured per call', 'n'],
     ['difference', 'n'], ['measured / predicted', 'n']];
   return el('div', {class: 'scroll'}, el('table', {id: 'differences'},
@@ -315,7 +327,7 @@ function memoryChart(b, width) {
   const svg = svgEl('svg', {width, height, tabindex: 0, role: 'img', 'aria-label':
       `Memory of ${rankRange(block.first_rank, block.ranks)} over the step: at most ${bytesText(block.memory.peak_bytes)} in use, ${bytesText(block.peak_bytes)} planned`});
   timeAxis(svg, end, x, 18, height, width - left);
-  for (const mark of ticks(most, 4)) {
+  for (const mark of byteTicks(most, 4)) {
     svg.append(svgEl('line', {class: 'grid', x1: left, x2: width - 12, y1: y(mark), y2: y(mark)}));
     svg.append(svgEl('text', {class: 'soft', x: left - 6, y: y(mark) + 4, 'text-anchor': 'end'}, bytesText(mark)));
   }
@@ -339,12 +351,11 @@ function memoryChart(b, width) {
 
 function addPeakMark(svg, block, x, y, width) {
   const at = x(block.memory.curve[peakIndex(block)][0]);
-  const right = at > width - 190;
   const top = y(block.memory.peak_bytes);
   svg.append(svgEl('line', {class: 'peak-line', x1: at, x2: at, y1: top, y2: y(0)}),
       svgEl('circle', {class: 'peak-dot', cx: at, cy: top, r: 4.5}),
       svgEl('text', {x: width - 12, y: y(block.peak_bytes) - 5, 'text-anchor': 'end'},
-          `${right ? '' : ''}\u25cf most in use ${bytesText(block.memory.peak_bytes)}`));
+          `\u25cf most in use ${bytesText(block.memory.peak_bytes)}`));
 }
 
 // A line under the pointer (or moved with the arrow keys) that tells what is alive.
@@ -392,7 +403,8 @@ function peakTensors(b) {
     {name: 'bytes', n: true, of: (tensor) => tensor.bytes, text: bytesText},
     {name: 'tensor', of: (tensor) => tensor.name, wide: true},
     {name: 'shape', of: (tensor) => tensor.shape, mono: true},
-    {name: 'memory', of: (tensor) => (tensor.pieces > 1 ? `${tensor.memory}, ${tensor.pieces} micro-batches` : tensor.memory)},
+    {name: 'memory', of: (tensor) => (tensor.pieces > 1 ? `${tensor.memory} \u00d7 ${tensor.pieces}` : tensor.memory),
+      title: (tensor) => (tensor.pieces > 1 ? `of ${tensor.pieces} micro-batches, together` : undefined), keep: true},
     {name: 'source', of: (tensor) => shortSource(tensor.source), title: (tensor) => sourceText(tensor.source), mono: true},
   ];
   return sortableTable({columns, rows: memory.tensors, sorted: 0, limit: 12, label: 'Largest tensors at the peak'});

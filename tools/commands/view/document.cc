@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "passes/schedule/simulate_plan.h"
 #include "passes/support/decisions.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/activation_rings.h"
@@ -132,9 +131,12 @@ std::string attributeText(const plan::Attribute& attribute) {
 std::vector<std::string> foldNames(const plan::Function& function) {
   std::vector<std::string> names;
   for (const plan::Instruction& instruction : function.instructions()) {
-    names.push_back(foldName(instruction.label()));
+    names.push_back(instruction.has_transfer() ? "" : foldName(instruction.label()));
   }
   for (size_t i = 1; i < names.size(); ++i) {
+    if (function.instructions(static_cast<int>(i)).has_transfer()) {
+      continue;  // what goes to another stage is always seen
+    }
     const size_t end = std::min(names.size(), i + 1 + kNameless);
     const bool soon = std::any_of(names.begin() + static_cast<int64_t>(i), names.begin() + static_cast<int64_t>(end),
                                   [](const std::string& name) { return !name.empty(); });
@@ -234,12 +236,13 @@ class Writer {
     for (int f = 0; f < block.functions_size(); ++f) {
       out["functions"].push_back(functionJson(b, f));
     }
-    const std::vector<PredictedCall> calls = predictedCalls(b, firstRank);
-    out["calls"] = Json::array();
-    for (const PredictedCall& call : calls) {
-      out["calls"].push_back({call.action->function(), call.action->piece(), call.start, call.end, call.lead});
-    }
+    const std::vector<PredictedCall> calls = predictedCalls(b, prediction_.times, prediction_.run.ranks[firstRank]);
+    out["calls"] = callsJson(calls);
     out["memory"] = memory(b, calls);
+    if (input_.profile != nullptr) {
+      out["measured_calls"] =
+          callsJson(predictedCalls(b, input_.profile->means.times, input_.profile->simulated.ranks[firstRank]));
+    }
     return out;
   }
 
@@ -251,13 +254,13 @@ class Writer {
     double lead = 0;  // waiting for a message, before the work
   };
 
-  std::vector<PredictedCall> predictedCalls(size_t b, int64_t rank) const {
+  std::vector<PredictedCall> predictedCalls(size_t b, const schedule::PlanTimes& times,
+                                            const schedule::RankRun& run) const {
     std::vector<PredictedCall> calls;
-    const schedule::RankRun& run = prediction_.run.ranks[rank];
     const auto& step = blocks_[b]->schedules(0).step();
     for (int i = 0; i < step.size(); ++i) {
       const plan::Function& function = blocks_[b]->functions(static_cast<int>(step[i].function()));
-      const std::vector<double>& seconds = prediction_.times.instructions[b][step[i].function()];
+      const std::vector<double>& seconds = times.instructions[b][step[i].function()];
       const double work = std::accumulate(seconds.begin(), seconds.end(), 0.0);
       const bool receives = function.instructions_size() > 0 && function.instructions(0).has_transfer() &&
                             !function.instructions(0).transfer().send();
@@ -265,6 +268,14 @@ class Writer {
       calls.push_back({&step[i], run.starts[i], run.ends[i], lead});
     }
     return calls;
+  }
+
+  static Json callsJson(const std::vector<PredictedCall>& calls) {
+    Json out = Json::array();
+    for (const PredictedCall& call : calls) {
+      out.push_back({call.action->function(), call.action->piece(), call.start, call.end, call.lead});
+    }
+    return out;
   }
 
   static Json regions(const plan::Plan& block) {
@@ -468,7 +479,7 @@ class Writer {
     Json out = {{"shown", step.shown},
                 {"step_seconds", step.stepSeconds},
                 {"mean", input_.profile->means.stepSeconds},
-                {"simulated", input_.profile->simulated}};
+                {"simulated", input_.profile->simulated.seconds}};
     out["ranks"] = Json::array();
     for (const std::vector<ExecutedCall>& calls : step.ranks) {
       Json row = Json::array();

@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "ir/layout/machine.h"
+#include "passes/schedule/simulate_plan.h"
 #include "runtime/plan/plan.pb.h"
 #include "tools/commands/plan_profile.h"
 #include "tools/commands/view/executed_step.h"
@@ -26,7 +27,7 @@ namespace weft::tools {
 struct ViewProfile {
   ExecutedStep step;
   PlanProfile means;
-  double simulated = 0;  // seconds of a step with the mean times
+  schedule::PlanSimulation simulated;  // with the mean times
 };
 
 struct ViewInput {

@@ -218,7 +218,10 @@ function fillGraph() {
     const stages = [...new Set(block.functions.map((fn) => fn.stage))].sort((x, y) => x - y);
     for (const stage of stages) {
       const panels = [];
-      for (const fn of block.functions.filter((each) => each.stage === stage)) {
+      // What runs before the first step stands last.
+      const functions = block.functions.filter((each) => each.stage === stage)
+          .sort((x, y) => (x.kind === 'init') - (y.kind === 'init'));
+      for (const fn of functions) {
         const ops = active ? fn.ops.filter(keeps) : fn.ops;
         shown += ops.length;
         if (ops.length > 0) {

@@ -42,17 +42,15 @@ const bytesText = (bytes) => scaled(bytes, ['B', 'KiB', 'MiB', 'GiB', 'TiB'], 10
 const countText = (count) => scaled(count, ['', 'k', 'M', 'G', 'T', 'P'], 1000).trim();
 
 function timeText(seconds) {
-  if (seconds === 0) {
-    return '0';
-  }
+  const units = [['s', 1], ['ms', 1e3], ['\u00b5s', 1e6], ['ns', 1e9]];
   const size = Math.abs(seconds);
-  const [factor, unit] = size < 1e-3 ? [1e6, '\u00b5s'] : size < 1 ? [1e3, 'ms'] : [1, 's'];
-  const value = seconds * factor;
-  return `${value.toFixed(Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2)} ${unit}`;
+  const [unit, factor] = units.find(([, each]) => size * each >= 0.9995) || units[3];
+  const value = size * factor;
+  return size < 1e-12 ? '0' : `${seconds < 0 ? '\u2212' : ''}${value.toFixed(value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2)} ${unit}`;
 }
 
 const percent = (part) => `${(100 * part).toFixed(1)} %`;
-const times = (ratio) => (isFinite(ratio) ? `\u00d7 ${ratio.toFixed(ratio >= 10 ? 1 : 2)}` : '\u2013');
+const times = (ratio) => (isFinite(ratio) ? `\u00d7 ${ratio.toFixed(ratio >= 100 ? 0 : ratio >= 10 ? 1 : 2)}` : '\u2013');
 
 // "some/where/model.cc:41" as its last part, the whole as the title.
 const sourceText = (number) => (number < 0 ? '' : doc.sources[number]);
@@ -332,7 +330,7 @@ function blockTable() {
         el('i', {style: `background:var(--${key});width:${100 * bytes[key] / Math.max(1, block.peak_bytes)}%`})));
     const largest = kClasses.filter(([key]) => bytes[key] > 0).sort((x, y) => bytes[y[0]] - bytes[x[0]]).slice(0, 3);
     return el('tr', {},
-        el('td', {}, manyBlocks ? `block ${b}` : 'all'), el('td', {}, rankRange(block.first_rank, block.ranks)),
+        el('td', {class: 'name'}, manyBlocks ? `block ${b}` : 'all'), el('td', {class: 'name'}, rankRange(block.first_rank, block.ranks)),
         el('td', {}, block.stages.join(', ')), el('td', {class: 'n'}, timeText(block.busy)),
         el('td', {class: 'n'}, doc.predicted.step > 0 ? percent(1 - block.busy / doc.predicted.step) : ''),
         el('td', {class: 'n'}, bytesText(block.peak_bytes)), el('td', {}, bar),

@@ -2,7 +2,7 @@
 
 const kRowsAtFirst = 40;
 
-// columns: {name, of(row), text(value)?, n: number?, mono?, wide?, title(row)?, node(row)?}; `sorted`: column sorted downwards.
+// columns: {name, of(row), text(value)?, n: number?, mono?, wide?, title(row)?, node(row)?, keep: in one line}; `sorted`: column sorted downwards.
 function sortableTable({columns, rows, sorted, limit, label}) {
   const state = {column: sorted, down: true, all: false};
   const head = el('tr');
@@ -14,7 +14,7 @@ function sortableTable({columns, rows, sorted, limit, label}) {
   const cell = (column, row) => {
     const value = column.of(row);
     const text = column.node ? column.node(row) : value === undefined || value === null ? '' : column.text ? column.text(value) : `${value}`;
-    const kind = column.n ? 'n' : column.wide ? 'text' : '';
+    const kind = column.n ? 'n' : column.wide ? 'text' : column.keep ? 'name' : '';
     return el('td', {class: column.mono ? `${kind} mono` : kind, title: column.title ? column.title(row) : undefined}, text);
   };
   const order = (a, b) => {
