@@ -334,7 +334,7 @@ function blockTable() {
         el('td', {}, block.stages.join(', ')), el('td', {class: 'n'}, timeText(block.busy)),
         el('td', {class: 'n'}, doc.predicted.step > 0 ? percent(1 - block.busy / doc.predicted.step) : ''),
         el('td', {class: 'n'}, bytesText(block.peak_bytes)), el('td', {}, bar),
-        el('td', {class: 'soft'}, largest.map(([key, name]) => `${name} ${bytesText(bytes[key])}`).join(', ')));
+        el('td', {class: 'soft most'}, largest.map(([key, name]) => `${name} ${bytesText(bytes[key])}`).join(', ')));
   });
   const heads = [['block', ''], ['ranks', ''], ['stages', ''], ['busy', 'n'], ['idle', 'n'],
     ['planned memory per rank', 'n'], ['', ''], ['most of it', '']];
