@@ -11,6 +11,7 @@
 #include "tools/commands/reshard.h"
 #include "tools/commands/schedule.h"
 #include "tools/commands/strategy.h"
+#include "tools/commands/view.h"
 
 namespace {
 
@@ -32,6 +33,8 @@ const std::vector<Command>& commands() {
        weft::tools::scheduleCommand},
       {"stats", "collectives, arithmetic and memory of a plan", weft::tools::statsCommand},
       {"strategy", "what a shard strategy means for one operator", weft::tools::strategyCommand},
+      {"view", "a page that shows a plan: operators, timeline, memory, times; beside a recorded run",
+       weft::tools::viewCommand},
   };
   return table;
 }

@@ -132,14 +132,7 @@ int compileCommand(int argc, char** argv) {
     return 0;
   }
   const std::string path = takePath(argc, argv);
-  std::string output = "--output";
-  std::vector<char*> arguments(argv, argv + argc);
-  for (char*& argument : arguments) {
-    if (std::string(argument) == "-o") {
-      argument = output.data();
-    }
-  }
-  absl::StatusOr<Flags> flags = Flags::parse(compileFlags(), argc, arguments.data());
+  absl::StatusOr<Flags> flags = Flags::parse(compileFlags(), argc, argv);
   if (!flags.ok() || path.empty()) {
     return usageError(kUsage, flags.ok() ? absl::InvalidArgumentError("a module file is missing") : flags.status());
   }

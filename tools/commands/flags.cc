@@ -38,6 +38,7 @@ absl::StatusOr<Flags> Flags::parse(const std::vector<Flag>& known, int argc, cha
   Flags flags;
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
+    word = word == "-o" ? "--output" : word;
     if (word.rfind("--", 0) != 0) {
       return absl::InvalidArgumentError(absl::StrCat("unexpected argument '", word, "'; flags begin with --"));
     }

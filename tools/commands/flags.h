@@ -1,4 +1,4 @@
-// The flags of one command of a tool: `--name value`, `--name=value`, and switches `--name`.
+// The flags of one command of a tool: `--name value`, `--name=value`, and switches `--name`; `-o` is `--output`.
 //
 //   absl::StatusOr<Flags> flags = Flags::parse({{"mesh", Flag::kRequired, "axes, such as dp=2,tp=4"},
 //                                               {"json", Flag::kSwitch, "print JSON"}}, argc, argv);

@@ -2,40 +2,18 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/statistics.h"
-#include "tools/commands/flags.h"
 
 namespace weft::tools {
 namespace {
 
-using nlohmann::json;
-
-constexpr double kMicrosecond = 1e-6;
 // Steps at the beginning that are left out.
 constexpr size_t kWarmUp = 1;
-
-struct Span {
-  double begin = 0;  // seconds
-  double end = 0;
-};
-
-// A call of a function.
-struct Call {
-  std::string function;
-  Span span;
-  std::vector<Span> instructions;
-};
-
-struct Trace {
-  std::vector<Span> steps;               // of the host
-  std::vector<std::vector<Call>> calls;  // of each rank, in its order
-};
 
 class Mean {
  public:
@@ -50,58 +28,10 @@ class Mean {
   int64_t count_ = 0;
 };
 
-absl::Status otherPlan(const std::string& why) {
-  return absl::InvalidArgumentError(absl::StrCat("the profile is of another plan: ", why,
-                                                 "; write one with weft-run --trace or an example's --trace"));
-}
-
-// The values that a trace event must have; `json::exception` where they are missing.
-absl::Status addEvent(const json& event, Trace& trace) {
-  if (event.at("ph") != "X") {
-    return absl::OkStatus();
-  }
-  const double begin = event.at("ts").get<double>() * kMicrosecond;
-  const Span span = {begin, begin + event.at("dur").get<double>() * kMicrosecond};
-  const std::string category = event.at("cat");
-  const auto rank = event.at("tid").get<size_t>();
-  if (category == "step") {
-    if (event.at("name") == "step") {
-      trace.steps.push_back(span);
-    }
-    return absl::OkStatus();
-  }
-  if (rank >= trace.calls.size()) {
-    return otherPlan(absl::StrCat("it has a rank ", rank, ", the plan ", trace.calls.size(), " ranks"));
-  }
-  std::vector<Call>& calls = trace.calls[rank];
-  if (category == "action") {
-    calls.push_back({event.at("args").at("function"), span, {}});
-  } else if (!calls.empty()) {
-    calls.back().instructions.push_back(span);
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Trace> readTrace(const std::string& path, int64_t ranks) {
-  WEFT_ASSIGN_OR_RETURN(const std::string text, readText(path));
-  Trace trace;
-  trace.calls.resize(ranks);
-  try {
-    const json file = json::parse(text);
-    for (const json& event : file.at("traceEvents")) {
-      WEFT_RETURN_IF_ERROR(addEvent(event, trace));
-    }
-  } catch (const json::exception& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " is no trace of a plan: ", error.what(), "; write one with weft-run --trace"));
-  }
-  return trace;
-}
-
 // An instruction of one step: when, and what of it was no wait.
 struct Executed {
   const plan::Instruction* instruction = nullptr;
-  Span span;
+  TraceSpan span;
   double work = 0;
   bool waited = false;  // for a message, or for room for one
 };
@@ -218,7 +148,7 @@ class Averager {
     Mean replayed;
     std::vector<double> between;
     for (size_t s = kWarmUp; s < trace_.steps.size(); ++s) {
-      const Span& step = trace_.steps[s];
+      const TraceSpan& step = trace_.steps[s];
       WEFT_ASSIGN_OR_RETURN(std::vector<RankStep> ranks, ranksOf(step));
       if (ranks.empty()) {
         break;  // the trace ends before the step does
@@ -244,7 +174,7 @@ class Averager {
 
  private:
   // What all ranks did in a step; empty where the trace ends before.
-  absl::StatusOr<std::vector<RankStep>> ranksOf(const Span& step) const {
+  absl::StatusOr<std::vector<RankStep>> ranksOf(const TraceSpan& step) const {
     std::vector<RankStep> ranks;
     for (size_t block = 0; block < blocks_.size(); ++block) {
       for (int64_t place = 0; place < blocks_[block]->ranks(); ++place) {
@@ -262,10 +192,10 @@ class Averager {
   }
 
   // The rank's calls of the step, which must be those of its schedule. False where some are missing.
-  absl::StatusOr<bool> readCalls(const Span& step, const std::vector<Call>& calls, RankStep& rank) const {
+  absl::StatusOr<bool> readCalls(const TraceSpan& step, const std::vector<TraceCall>& calls, RankStep& rank) const {
     const plan::Plan& plan = *blocks_[rank.block];
-    auto call =
-        std::partition_point(calls.begin(), calls.end(), [&](const Call& one) { return one.span.begin < step.begin; });
+    auto call = std::partition_point(calls.begin(), calls.end(),
+                                     [&](const TraceCall& one) { return one.span.begin < step.begin; });
     rank.end = step.begin;
     for (const plan::Action& action : plan.schedules(static_cast<int>(rank.place)).step()) {
       const plan::Function& function = plan.functions(static_cast<int>(action.function()));
@@ -286,12 +216,12 @@ class Averager {
   }
 
   // An instruction lasts until the next one begins: what the executor does between belongs to it.
-  static std::vector<Executed> executedOf(const plan::Function& function, const Call& call) {
+  static std::vector<Executed> executedOf(const plan::Function& function, const TraceCall& call) {
     std::vector<Executed> list;
     for (int i = 0; i < function.instructions_size(); ++i) {
       const bool last = i + 1 == function.instructions_size();
-      const Span span = {i == 0 ? call.span.begin : call.instructions[i].begin,
-                         last ? call.span.end : call.instructions[i + 1].begin};
+      const TraceSpan span = {i == 0 ? call.span.begin : call.instructions[i].span.begin,
+                              last ? call.span.end : call.instructions[i + 1].span.begin};
       list.push_back({&function.instructions(i), span});
     }
     return list;
@@ -316,7 +246,7 @@ class Averager {
   }
 
   // Of this step, with each call's own time.
-  schedule::PlanTimes timesOf(const Span& step, const std::vector<RankStep>& ranks) {
+  schedule::PlanTimes timesOf(const TraceSpan& step, const std::vector<RankStep>& ranks) {
     schedule::PlanTimes times;
     double end = step.begin;
     for (const RankStep& rank : ranks) {
@@ -368,9 +298,13 @@ class Averager {
 
 }  // namespace
 
+absl::StatusOr<PlanProfile> profileOf(const plan::Plan& plan, const Trace& trace) {
+  return Averager(plan, trace).average();
+}
+
 absl::StatusOr<PlanProfile> readProfile(const plan::Plan& plan, const std::string& path) {
   WEFT_ASSIGN_OR_RETURN(const Trace trace, readTrace(path, plan.ranks()));
-  return Averager(plan, trace).average();
+  return profileOf(plan, trace);
 }
 
 }  // namespace weft::tools

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "passes/schedule/simulate_plan.h"
 #include "runtime/plan/plan.pb.h"
+#include "tools/commands/trace_file.h"
 
 namespace weft::tools {
 
@@ -25,6 +26,7 @@ struct PlanProfile {
 };
 
 // Errors: no readable trace; a trace of another plan (what differs); less than two whole steps.
+absl::StatusOr<PlanProfile> profileOf(const plan::Plan& plan, const Trace& trace);
 absl::StatusOr<PlanProfile> readProfile(const plan::Plan& plan, const std::string& path);
 
 }  // namespace weft::tools

@@ -58,24 +58,24 @@ class Walk {
     }
   }
 
-  StepPeak peak() const {
-    std::vector<int64_t> live(moments_.size() + 1, 0);
-    for (const auto& [key, life] : lives_) {
-      if (!stays(std::get<0>(key))) {
-        live[life.first] += life.bytes;
-        live[life.last + 1] -= life.bytes;
-      }
-    }
-    for (size_t at = 1; at < live.size(); ++at) {
-      live[at] += live[at - 1];
-    }
-    const auto most = std::max_element(live.begin(), live.end());
-    StepPeak peak;
-    peak.bytes = *most;
+  StepCurve curve() const {
+    StepCurve curve{0, alive(plan::ACTIVATION), alive(plan::TRANSIENT)};
     for (const plan::Region& region : plan_.memory().regions()) {
-      peak.bytes += stays(region.memory()) ? region.bytes() : 0;
+      curve.staying += stays(region.memory()) ? region.bytes() : 0;
     }
-    const int64_t when = most - live.begin();
+    return curve;
+  }
+
+  StepPeak peak() const {
+    const StepCurve curve = this->curve();
+    StepPeak peak;
+    peak.bytes = curve.staying;
+    int64_t when = 0;
+    for (size_t at = 0; at < moments_.size(); ++at) {
+      const int64_t bytes = curve.staying + curve.activations[at] + curve.transients[at];
+      when = bytes > peak.bytes ? static_cast<int64_t>(at) : when;
+      peak.bytes = std::max(peak.bytes, bytes);
+    }
     if (when < static_cast<int64_t>(moments_.size())) {
       const Moment& moment = moments_[when];
       peak.function = moment.function->name();
@@ -88,6 +88,22 @@ class Walk {
   }
 
  private:
+  // Bytes of a class at each moment.
+  std::vector<int64_t> alive(plan::MemoryClass memory) const {
+    std::vector<int64_t> live(moments_.size() + 1, 0);
+    for (const auto& [key, life] : lives_) {
+      if (std::get<0>(key) == memory) {
+        live[life.first] += life.bytes;
+        live[life.last + 1] -= life.bytes;
+      }
+    }
+    for (size_t at = 1; at < live.size(); ++at) {
+      live[at] += live[at - 1];
+    }
+    live.pop_back();
+    return live;
+  }
+
   void visit(const plan::Instruction& instruction, int64_t piece) {
     for (const auto* operands : {&instruction.inputs(), &instruction.outputs()}) {
       for (const plan::Operand& operand : *operands) {
@@ -143,6 +159,12 @@ class Walk {
 };
 
 }  // namespace
+
+StepCurve stepCurve(const plan::Plan& plan) {
+  Walk walk(plan);
+  walk.run();
+  return walk.curve();
+}
 
 StepPeak stepPeak(const plan::Plan& plan) {
   Walk walk(plan);

@@ -30,6 +30,17 @@ struct StepPeak {
   std::vector<StepTensor> tensors;  // the largest first
 };
 
+// What is alive while each instruction of the step runs: the calls of the step in their order, all instructions of
+// each.
+struct StepCurve {
+  int64_t staying = 0;  // bytes of all other regions
+  std::vector<int64_t> activations;
+  std::vector<int64_t> transients;
+};
+
+// Of rank 0; `plan` must be valid and of one block. Its greatest sum is stepPeak().bytes.
+StepCurve stepCurve(const plan::Plan& plan);
+
 // Of rank 0; `plan` must be valid and of one block. A plan without a step: all that stays, no function.
 StepPeak stepPeak(const plan::Plan& plan);
 
