@@ -1,6 +1,6 @@
 // `weft view` on compiled programs: the document against the plan, the other commands and the simulator; a recorded
 // run; the page in a browser.
-#include "tools/commands/view.h"
+#include "tools/commands/view/view.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
