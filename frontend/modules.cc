@@ -6,11 +6,20 @@
 
 namespace weft::nn {
 
+Scope Module::stageScope(const Tensor& x) const {
+  GraphImpl* const graph = stage_.has_value() ? x.graph() : nullptr;
+  if (graph != nullptr) {
+    graph->stages.push_back(*stage_);
+  }
+  return Scope(graph, Scope::Kind::kStage);
+}
+
 Linear::Linear(Graph& g, const std::string& name, int64_t in, int64_t out, const Init& init, SourceLine at)
     : weight(g.parameter(name + ".weight", {in, out}, init, {}, at)),
       bias(g.parameter(name + ".bias", {out}, Init::zeros(), {}, at)) {}
 
 Tensor Linear::operator()(const Tensor& x, SourceLine at) const {
+  const Scope stage = stageScope(x);
   return add(matmul(x, weight, {}, at), bias, at);
 }
 
@@ -18,6 +27,7 @@ Embedding::Embedding(Graph& g, const std::string& name, int64_t rows, int64_t wi
     : weight(g.parameter(name, {rows, width}, init, {}, at)) {}
 
 Tensor Embedding::operator()(const Tensor& ids, SourceLine at) const {
+  const Scope stage = stageScope(ids);
   return embedding(weight, ids, at);
 }
 
@@ -27,6 +37,7 @@ LayerNorm::LayerNorm(Graph& g, const std::string& name, int64_t width, double ep
       epsilon_(epsilon) {}
 
 Tensor LayerNorm::operator()(const Tensor& x, SourceLine at) const {
+  const Scope stage = stageScope(x);
   return layerNorm(x, weight, bias, epsilon_, at);
 }
 
@@ -45,6 +56,7 @@ Conv2d::Conv2d(Graph& g, const std::string& name, int64_t in, int64_t out, int64
 }
 
 Tensor Conv2d::operator()(const Tensor& x, SourceLine at) const {
+  const Scope stage = stageScope(x);
   const Conv2dOptions options = {.strides = {settings_.stride, settings_.stride},
                                  .paddings = {settings_.padding, settings_.padding}};
   const Tensor y = conv2d(x, weight, options, at);
@@ -63,6 +75,7 @@ BatchNorm2d::BatchNorm2d(Graph& g, const std::string& name, int64_t channels, co
 }
 
 Tensor BatchNorm2d::operator()(const Tensor& x, SourceLine at) const {
+  const Scope stage = stageScope(x);
   return settings_.training ? batchNorm(x, weight, bias, running, settings_.epsilon, at)
                             : normalize(x, weight, bias, running, settings_.epsilon, at);
 }
@@ -77,10 +90,12 @@ Pool2dOptions poolOptions(int64_t window, const PoolSettings& settings) {
 }  // namespace
 
 Tensor MaxPool2d::operator()(const Tensor& x, SourceLine at) const {
+  const Scope stage = stageScope(x);
   return maxPool2d(x, {window_, window_}, poolOptions(window_, settings_), at);
 }
 
 Tensor AvgPool2d::operator()(const Tensor& x, SourceLine at) const {
+  const Scope stage = stageScope(x);
   return avgPool2d(x, {window_, window_}, poolOptions(window_, settings_), at);
 }
 
@@ -92,6 +107,7 @@ Attention::Attention(Graph& g, int64_t width, int64_t heads, const Init& init, S
       heads_(heads) {}
 
 Tensor Attention::operator()(const Tensor& x, const Parallel& parallel, SourceLine at) const {
+  const Scope stage = stageScope(x);
   const int64_t batch = x.dim(0);
   const int64_t rows = x.dim(1);
   const int64_t width = x.dim(2);
@@ -127,6 +143,7 @@ Mlp::Mlp(Graph& g, int64_t width, int64_t hidden, const Init& init, SourceLine a
       outBias_(g.parameter("out.bias", {width}, Init::zeros(), {}, at)) {}
 
 Tensor Mlp::operator()(const Tensor& x, const Parallel& parallel, SourceLine at) const {
+  const Scope stage = stageScope(x);
   Tensor hidden = matmul(x, fcWeight_, {}, at).named("fc");
   if (parallel.any()) {
     hidden = hidden.shard({{parallel.data, "", ""}, {"", parallel.model}}, {}, at);
@@ -163,6 +180,7 @@ TransformerBlock::TransformerBlock(Graph& g, const std::string& name, int64_t wi
       mlp_(inScope(g, name, [&] { return Mlp(g, width, 4 * width, init, at); })) {}
 
 Tensor TransformerBlock::operator()(const Tensor& x, const Parallel& parallel, double rate, SourceLine at) const {
+  const Scope stage = stageScope(x);
   const Scope scope = g_.scope(name_);
   const auto drop = [&](const Tensor& value) { return rate > 0 ? dropout(value, rate, 0, at) : value; };
   const Tensor middle = add(x, drop(attention_(ln1_(x, at), parallel, at)), at);

@@ -8,6 +8,9 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/choose/choose_gathers.h"
+#include "passes/choose/choose_recompute.h"
+#include "passes/choose/choose_schedule.h"
 #include "passes/comm/passes.h"
 #include "passes/decide/passes.h"
 #include "passes/gates/passes.h"
@@ -15,8 +18,6 @@
 #include "passes/partition/passes.h"
 #include "passes/plan/emit_plan.h"
 #include "passes/simplify/passes.h"
-#include "passes/stage/choose_recompute.h"
-#include "passes/stage/choose_schedule.h"
 #include "passes/stage/passes.h"
 #include "passes/support/phase_passes.h"
 #include "passes/support/program.h"
@@ -222,9 +223,7 @@ absl::StatusOr<std::string> choose(ModuleOp module, const ir::OperatorRegistry& 
   return attempt.decisions;
 }
 
-}  // namespace
-
-absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegistry& registry,
+absl::StatusOr<plan::Plan> compileChosen(ModuleOp module, const ir::OperatorRegistry& registry,
                                          const PipelineOptions& options) {
   PipelineOptions chosen = options;
   WEFT_ASSIGN_OR_RETURN(const std::string decisions, choose(module, registry, options));
@@ -238,6 +237,22 @@ absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegi
                      "step into more micro-batches, or allow as much"));
   }
   return plan;
+}
+
+}  // namespace
+
+absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegistry& registry,
+                                         const PipelineOptions& options) {
+  const int64_t memoryLimit = integerOption(module, "memory_limit", 0);
+  const bool gathers = integerOption(module, "zero", 0) >= 3 && textOption(module, "regather", "keep") == "keep";
+  const bool open = options.program == "train" && options.decisions.empty() && resumePoint(module).empty();
+  if (memoryLimit > 0 && gathers && open) {
+    PipelineOptions quiet = options;
+    quiet.dumpDir.clear();
+    WEFT_RETURN_IF_ERROR(
+        chooseGathers(module, memoryLimit, [&](ModuleOp copy) { return compileChosen(copy, registry, quiet); }));
+  }
+  return compileChosen(module, registry, options);
 }
 
 }  // namespace weft

@@ -110,7 +110,8 @@ void CommonFlags::addTo(Flags& flags) {
   flags.text("schedule-file", &scheduleFile, "a schedule of your own: a table as of weft schedule --csv");
   flags.integer("memory-limit", &memoryLimit, "most bytes of one rank, 0 = any");
   flags.integer("virtual", &virtualStages, "pipeline stages on each rank, 0 = as the schedule has it");
-  flags.text("recompute", &recompute, "computed again in backward: auto (as --memory-limit asks for), none, full, or patterns with commas");
+  flags.text("recompute", &recompute,
+             "computed again in backward: auto (as --memory-limit asks for), none, full, or patterns with commas");
   flags.toggle("regather", &regather, "gather values again in backward instead of keeping them");
   flags.text("dump-dir", &dumpDir, "write the IR after every phase there");
   flags.text("plan-only", &planOnly, "write the plan to this file and stop");

@@ -13,6 +13,27 @@
 
 namespace weft::nn {
 
+// What all modules have in common.
+class Module {
+ public:
+  // Pipeline stage of the operators that calls of this module make from here on, and so of its parameters: as if each
+  // call stood in a scope `auto s = g.stage(number)`. The innermost word counts: a part's own stage before that of the
+  // module it is in, a module's before a scope around the call. Stages are 0, 1, ... without gaps.
+  //
+  //   nn::TransformerBlock first(g, "h0", 96, 6, init), second(g, "h1", 96, 6, init);
+  //   first.setPipelineStage(0);
+  //   second.setPipelineStage(1);
+  //   x = second(first(x));
+  void setPipelineStage(int number) { stage_ = number; }
+
+ protected:
+  // Lives as long as a call; nothing where no stage was set.
+  [[nodiscard]] Scope stageScope(const Tensor& x) const;
+
+ private:
+  std::optional<int> stage_;
+};
+
 // Tensor parallelism in Megatron's way, by axis names of the mesh: the first matmul of a pair is split by columns, the
 // second by rows over `model`; the batch over `data`. With `sequence` the residual stream between blocks is split over
 // `model` too, along the sequence. Empty names: not split.
@@ -23,7 +44,7 @@ struct Parallel {
   bool any() const { return !model.empty(); }
 };
 
-class Linear {
+class Linear : public Module {
  public:
   Linear(Graph& g, const std::string& name, int64_t in, int64_t out, const Init& init = Init::normal(0.02),
          SourceLine at = SourceLine::current());
@@ -34,7 +55,7 @@ class Linear {
   Tensor bias;
 };
 
-class Embedding {
+class Embedding : public Module {
  public:
   Embedding(Graph& g, const std::string& name, int64_t rows, int64_t width, const Init& init = Init::normal(0.02),
             SourceLine at = SourceLine::current());
@@ -43,7 +64,7 @@ class Embedding {
   Tensor weight;  // [rows, width], named `name`
 };
 
-class LayerNorm {
+class LayerNorm : public Module {
  public:
   LayerNorm(Graph& g, const std::string& name, int64_t width, double epsilon = 1e-5,
             SourceLine at = SourceLine::current());
@@ -68,7 +89,7 @@ struct Conv2dSettings {
 };
 
 // Square windows over images [n, in, h, w]; weight [out, in, kernel, kernel], bias [out].
-class Conv2d {
+class Conv2d : public Module {
  public:
   Conv2d(Graph& g, const std::string& name, int64_t in, int64_t out, int64_t kernel,
          const Conv2dSettings& settings = {}, SourceLine at = SourceLine::current());
@@ -91,7 +112,7 @@ struct BatchNormSettings {
 
 // Normalises each channel of [n, channels, h, w] with the statistics of the micro-batch (see weft::batchNorm), and
 // keeps running ones: states running_mean and running_var [channels], first 0 and 1.
-class BatchNorm2d {
+class BatchNorm2d : public Module {
  public:
   BatchNorm2d(Graph& g, const std::string& name, int64_t channels, const BatchNormSettings& settings = {},
               SourceLine at = SourceLine::current());
@@ -110,7 +131,7 @@ struct PoolSettings {
   int64_t stride = 0;  // the window's size
   int64_t padding = 0;
 };
-class MaxPool2d {
+class MaxPool2d : public Module {
  public:
   explicit MaxPool2d(int64_t window, const PoolSettings& settings = {}) : window_(window), settings_(settings) {}
   Tensor operator()(const Tensor& x, SourceLine at = SourceLine::current()) const;
@@ -119,7 +140,7 @@ class MaxPool2d {
   int64_t window_;
   PoolSettings settings_;
 };
-class AvgPool2d {
+class AvgPool2d : public Module {
  public:
   explicit AvgPool2d(int64_t window, const PoolSettings& settings = {}) : window_(window), settings_(settings) {}
   Tensor operator()(const Tensor& x, SourceLine at = SourceLine::current()) const;
@@ -131,7 +152,7 @@ class AvgPool2d {
 
 // Causal self-attention: qkv.weight [C, 3, C] (kept in files as [C, 3C]; q, k, v are its thirds, heads contiguous
 // inside each), qkv.bias [3, C], proj.weight [C, C], proj.bias.
-class Attention {
+class Attention : public Module {
  public:
   Attention(Graph& g, int64_t width, int64_t heads, const Init& init, SourceLine at = SourceLine::current());
   // x [B, T, C] -> [B, T, C].
@@ -146,7 +167,7 @@ class Attention {
 };
 
 // fc.weight [C, hidden], gelu, out.weight [hidden, C], with biases.
-class Mlp {
+class Mlp : public Module {
  public:
   Mlp(Graph& g, int64_t width, int64_t hidden, const Init& init, SourceLine at = SourceLine::current());
   Tensor operator()(const Tensor& x, const Parallel& parallel = {}, SourceLine at = SourceLine::current()) const;
@@ -159,12 +180,16 @@ class Mlp {
 };
 
 // Pre-norm block as in GPT-2: x + attention(ln1(x)), then x + mlp(ln2(x)).
-class TransformerBlock {
+class TransformerBlock : public Module {
  public:
   TransformerBlock(Graph& g, const std::string& name, int64_t width, int64_t heads, const Init& init,
                    SourceLine at = SourceLine::current());
   Tensor operator()(const Tensor& x, const Parallel& parallel = {}, double dropout = 0.0,
                     SourceLine at = SourceLine::current()) const;
+
+  // To give a part a stage of its own; the sums around them are the block's.
+  Attention& attention() { return attention_; }
+  Mlp& mlp() { return mlp_; }
 
  private:
   Graph& g_;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/cpu/threads.h"
 #include "kernels/describe/kernel_spec.h"
 
 namespace weft::cpu {
@@ -109,6 +110,17 @@ bool keepsToLimit(const dnnl::matmul::primitive_desc& description) {
   return !reference && static_cast<int64_t>(description.scratchpad_desc().get_size()) <= kGemmScratchLimit;
 }
 
+// Products of fewer operations run on one thread: at 100 GFLOP/s a core that is 10 us, and to hand work to helpers
+// takes a few even while they spin. A head of attention has many of them.
+constexpr double kSmallProduct = 1e6;
+
+// For ThreadLimit.
+int threadLimitOf(const GemmShape& s, bool whole) {
+  const double operations = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k) *
+                            static_cast<double>(whole ? s.batch : 1);
+  return operations < kSmallProduct ? 1 : 0;
+}
+
 class OneDnnGemm : public Gemm {
  public:
   // Nothing where the library has no fast implementation. Throws dnnl::error.
@@ -121,6 +133,7 @@ class OneDnnGemm : public Gemm {
       if (!whole && shape.batch == 1) {
         break;
       }
+      const ThreadLimit limit(threadLimitOf(shape, whole));
       dnnl::matmul::primitive_desc description(dnnl::matmul::desc(describe(shape, shape.m, shape.k, shape.a, whole),
                                                                   describe(shape, shape.k, shape.n, shape.b, whole),
                                                                   describe(shape, shape.m, shape.n, shape.c, whole)),
@@ -134,6 +147,7 @@ class OneDnnGemm : public Gemm {
 
   absl::Status run(const void* a, const void* b, void* c, void* scratch) override {
     try {
+      const ThreadLimit limit(threadLimit_);
       scratch_.set_data_handle(scratch);
       for (int64_t i = 0; i < calls_; ++i) {
         a_.set_data_handle(const_cast<float*>(static_cast<const float*>(a) + i * steps_[0]));
@@ -169,6 +183,7 @@ class OneDnnGemm : public Gemm {
                     {DNNL_ARG_SCRATCHPAD, scratch_.get()}}},
         scratchBytes_(static_cast<int64_t>(description.scratchpad_desc().get_size())),
         calls_(whole ? 1 : s.batch),
+        threadLimit_(threadLimitOf(s, whole)),
         steps_{s.a.batch, s.b.batch, s.c.batch} {}
 
   // A dimension of size 1 may have any stride: give it one with which the library sees a dense matrix.
@@ -194,6 +209,7 @@ class OneDnnGemm : public Gemm {
   std::array<dnnl_exec_arg_t, 4> arguments_;
   int64_t scratchBytes_;
   int64_t calls_;
+  int threadLimit_;
   int64_t steps_[3];
 };
 

@@ -9,7 +9,6 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/GlobPattern.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/partition/local_program.h"
 #include "passes/stage/assign_stages.h"
 #include "passes/stage/passes.h"
 #include "passes/support/module_meshes.h"
@@ -140,7 +139,6 @@ ReshardDecision reshardEntry(Operation* op) {
     entry.how = cast<ir::dist::LayoutAttr>(type.getEncoding()).getText().str();
   }
   entry.stage = stageOf(op);
-  entry.label = sourceLabel(op->getResult(0));
   Value source = op->getOperand(0);
   while (source.getDefiningOp() != nullptr && isReshardOrMask(source.getDefiningOp())) {
     source = source.getDefiningOp()->getOperand(0);

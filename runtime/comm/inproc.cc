@@ -12,9 +12,6 @@
 namespace weft {
 namespace {
 
-// A wait looks this often before it sleeps.
-constexpr int kSpins = 2000;
-
 int64_t elementsOf(const CollectiveTensor& tensor) {
   int64_t elements = 1;
   for (const int64_t size : tensor.shape) {
@@ -191,7 +188,7 @@ absl::Status InprocWorld::wait(Meeting& meeting, int64_t place) {
     return absl::OkStatus();
   }
   const auto over = [&] { return meeting.round.load(std::memory_order_acquire) != round; };
-  for (int i = 0; i < kSpins && !over() && !aborted_; ++i) {
+  for (int64_t i = 0; i < options_.looks && !over() && !aborted_; ++i) {
   }
   if (!over() && !sleep(meeting, round)) {
     const absl::Status status = timedOut(meeting, round);

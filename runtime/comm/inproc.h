@@ -24,6 +24,9 @@ struct InprocOptions {
   // The longest that a rank waits for others in one call; 0: for ever. Then it fails with DeadlineExceeded, which names
   // the missing ranks, and aborts all others.
   std::chrono::milliseconds timeout{0};
+  // How often a rank looks whether the others are there before it sleeps. A look takes about a nanosecond, to wake who
+  // sleeps 50 us: look long where every rank has a core of its own, else leave the core to who is waited for.
+  int64_t looks = 2000;
 };
 
 // What the ranks share. Create one, then one InprocCommunicator per rank.

@@ -1,9 +1,6 @@
 #include "runtime/exec/executor.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
-#include <condition_variable>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -15,6 +12,7 @@
 #include "runtime/comm/inproc.h"
 #include "runtime/device/device.h"
 #include "runtime/exec/rank.h"
+#include "runtime/exec/rank_threads.h"
 #include "runtime/exec/slices.h"
 #include "runtime/exec/trace.h"
 #include "runtime/plan/plan_file.h"
@@ -23,14 +21,12 @@ namespace weft {
 namespace {
 
 constexpr size_t kMaxHostEvents = 20000;
+// Of ranks in a collective, before they sleep: as long as waking takes, or a little.
+constexpr int64_t kManyLooks = 100000;
+constexpr int64_t kFewLooks = 2000;
 
-// Libraries that use OpenMP (oneDNN) run with this many threads on the calling thread. OpenMP is reached through the
-// dynamic linker: a runtime without it needs no setting.
-void setLibraryThreads(int threads) {
-  using SetThreads = void (*)(int);
-  if (auto set = reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) {
-    set(threads);
-  }
+int64_t cores() {
+  return std::max<int64_t>(1, std::thread::hardware_concurrency());
 }
 
 absl::Status unknownTensor(const plan::Plan& plan, const std::string& name) {
@@ -113,7 +109,7 @@ struct Block {
 }  // namespace
 
 struct Executor::Impl {
-  enum class Work { kNone, kPrepare, kInit, kStep, kStop };
+  enum class Work { kPrepare, kInit, kStep };
 
   plan::Plan plan;
   ExecutorOptions options;
@@ -122,70 +118,36 @@ struct Executor::Impl {
   Channels channels;
   std::vector<std::unique_ptr<InprocCommunicator>> communicators;
   std::vector<std::unique_ptr<Rank>> ranks;
-  std::vector<std::thread> threads;
   std::map<std::string, int> tensors;  // of the whole plan: index by name
   std::vector<HostEvent> hostEvents;   // only with options.profile
 
-  // Work is handed to all threads at once; they report when done.
-  std::mutex mutex;
-  std::condition_variable start;
-  std::condition_variable finished;
-  Work work = Work::kNone;
-  uint64_t turn = 0;
-  int64_t running = 0;
+  std::shared_ptr<RankThreads> threads;
+  std::mutex mutex;  // guards error
   absl::Status error;
 
-  ~Impl() {
-    if (!threads.empty()) {
-      dispatch(Work::kStop).IgnoreError();
-      for (std::thread& thread : threads) {
-        thread.join();
-      }
-    }
+  void takeThreads() {
+    const int share = std::max<int>(1, static_cast<int>(cores() / plan.ranks()));
+    const int perRank = options.threadsPerRank > 0 ? options.threadsPerRank : share;
+    threads = options.store->threadsFor(plan.ranks(), perRank);
   }
 
-  void startThreads() {
-    const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-    const int share = std::max(1, cores / static_cast<int>(plan.ranks()));
-    const int threadsPerRank = options.threadsPerRank > 0 ? options.threadsPerRank : share;
-    for (int64_t rank = 0; rank < plan.ranks(); ++rank) {
-      threads.emplace_back([this, rank, threadsPerRank] {
-        setLibraryThreads(threadsPerRank);
-        serve(rank);
-      });
+  // One rank's part, on its thread. The first failure ends all others.
+  void serve(int64_t rank, Work mine) {
+    absl::Status status = perform(rank, mine);
+    if (status.ok()) {
+      return;
     }
-  }
-
-  void serve(int64_t rank) {
-    uint64_t seen = 0;
-    for (;;) {
-      Work mine;
-      {
-        std::unique_lock<std::mutex> lock(mutex);
-        start.wait(lock, [&] { return turn != seen; });
-        seen = turn;
-        mine = work;
-      }
-      absl::Status status = mine == Work::kStop ? absl::OkStatus() : perform(rank, mine);
-      if (absl::IsDeadlineExceeded(status)) {
-        status = absl::DeadlineExceededError(absl::StrCat(std::string(status.message()), "; ", standings(rank)));
-      }
-      {
-        const std::lock_guard<std::mutex> lock(mutex);
-        // What other ranks see of the first failure is no error of its own.
-        if (!status.ok() && (error.ok() || absl::IsAborted(error))) {
-          error = status;
-        }
-        --running;
-      }
-      if (!status.ok()) {
-        abort();
-      }
-      finished.notify_one();
-      if (mine == Work::kStop) {
-        return;
+    if (absl::IsDeadlineExceeded(status)) {
+      status = absl::DeadlineExceededError(absl::StrCat(std::string(status.message()), "; ", standings(rank)));
+    }
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      // What other ranks see of the first failure is no error of its own.
+      if (error.ok() || absl::IsAborted(error)) {
+        error = status;
       }
     }
+    abort();
   }
 
   void abort() {
@@ -228,15 +190,9 @@ struct Executor::Impl {
   }
 
   absl::Status dispatch(Work what) {
-    std::unique_lock<std::mutex> lock(mutex);
-    if (!error.ok() && what != Work::kStop) {
-      return error;
+    if (error.ok()) {
+      threads->run([this, what](int64_t rank) { serve(rank, what); });
     }
-    work = what;
-    running = static_cast<int64_t>(threads.size());
-    ++turn;
-    start.notify_all();
-    finished.wait(lock, [&] { return running == 0; });
     return error;
   }
 
@@ -251,7 +207,7 @@ struct Executor::Impl {
   }
 
   absl::Status allocate() {
-    const InprocOptions inproc = {options.timeout};
+    const InprocOptions inproc = {options.timeout, plan.ranks() <= cores() ? kManyLooks : kFewLooks};
     if (plan.blocks_size() == 0) {
       blocks.push_back(std::make_unique<Block>(plan, 0, inproc));
     }
@@ -346,7 +302,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::create(plan::Plan plan, cons
   }
   WEFT_RETURN_IF_ERROR(impl->allocate());
   impl->hostEvents.reserve(options.profile ? kMaxHostEvents : 0);
-  impl->startThreads();
+  impl->takeThreads();
   WEFT_RETURN_IF_ERROR(impl->dispatch(Impl::Work::kPrepare));
   impl->kernels = nullptr;
   for (const auto& rank : impl->ranks) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "runtime/device/device.h"
+#include "runtime/exec/rank_threads.h"
 
 namespace weft {
 
@@ -37,10 +38,19 @@ class ParameterStore {
   void add(const std::string& name, int64_t rank, StoredTensor tensor) { tensors_[{name, rank}] = std::move(tensor); }
   // Keeps the memory that tensors lie in.
   void keep(std::unique_ptr<Region> region) { regions_.push_back(std::move(region)); }
+  // Threads for a program of so many ranks: those of the first program over this store, if they fit.
+  std::shared_ptr<RankThreads> threadsFor(int64_t ranks, int threadsPerRank) {
+    if (threads_ == nullptr) {
+      threads_ = std::make_shared<RankThreads>(ranks, threadsPerRank);
+    }
+    const bool fit = threads_->ranks() == ranks && threads_->threadsPerRank() == threadsPerRank;
+    return fit ? threads_ : std::make_shared<RankThreads>(ranks, threadsPerRank);
+  }
 
  private:
   std::map<std::pair<std::string, int64_t>, StoredTensor> tensors_;
   std::vector<std::unique_ptr<Region>> regions_;
+  std::shared_ptr<RankThreads> threads_;
 };
 
 }  // namespace weft

@@ -34,6 +34,7 @@ struct Request {
   int64_t layers = 4;
   std::string dumpDir = {};
   std::string decisions = {};
+  int64_t memoryLimit = 0;
 };
 
 absl::StatusOr<Program> compileGpt(const Request& request) {
@@ -56,6 +57,8 @@ absl::StatusOr<Program> compileGpt(const Request& request) {
   options.regather = request.regather;
   options.dumpDir = request.dumpDir;
   options.decisions = request.decisions;
+  options.memoryLimit = request.memoryLimit;
+  options.recompute = "none";
   return compile(g, model.loss, optim::AdamW{.lr = 1e-3}, options);
 }
 
@@ -122,6 +125,36 @@ TEST(CollectivesTest, Zero3GathersOncePerStepOrInEachCall) {
   EXPECT_EQ(again.at("prologue").count("all_gather"), 0U);
   EXPECT_EQ(again.at("forward").at("all_gather"), 53);
   EXPECT_EQ(again.at("backward").at("all_gather"), 26);
+}
+
+// Between the memory of all parameters gathered once and of none, as many are as there is room for.
+TEST(CollectivesTest, AMemoryLimitDecidesHowManyParametersAreGatheredOnce) {
+  Request request = {.mesh = "dp=4", .zero = 3, .micro = 4, .layers = 2};
+  const absl::StatusOr<Program> once = compileGpt(request);
+  ASSERT_TRUE(once.ok()) << once.status();
+  request.regather = true;
+  const absl::StatusOr<Program> again = compileGpt(request);
+  ASSERT_TRUE(again.ok()) << again.status();
+  request.regather = false;
+  const int64_t most = once->plan.memory().peak_bytes();
+  const int64_t least = again->plan.memory().peak_bytes();
+  ASSERT_LT(least, most);
+  int64_t before = 0;
+  // (`regather` is also said of the few activations that are gathered.)
+  for (const int64_t limit : {least + 4096, (least + most) / 2, most}) {
+    request.memoryLimit = limit;
+    const absl::StatusOr<Program> program = compileGpt(request);
+    ASSERT_TRUE(program.ok()) << program.status();
+    EXPECT_LE(program->plan.memory().peak_bytes(), limit);
+    const auto counts = statisticsOf(program->plan).byFunction;
+    const int64_t gathered = counts.at("prologue").count("all_gather") > 0 ? counts.at("prologue").at("all_gather") : 0;
+    EXPECT_GE(gathered, before);
+    before = gathered;
+  }
+  EXPECT_EQ(before, statisticsOf(once->plan).byFunction.at("prologue").at("all_gather"));
+  EXPECT_GT(before, 0);
+  request.memoryLimit = least - 1;
+  EXPECT_EQ(compileGpt(request).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 std::string bytesOf(const absl::StatusOr<Program>& program) {

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "examples/gpt/model.h"
-#include "passes/stage/choose_schedule.h"
+#include "passes/choose/choose_schedule.h"
 #include "passes/stage/step_time.h"
 #include "passes/support/decisions.h"
 #include "runtime/plan/statistics.h"
@@ -51,8 +51,8 @@ absl::StatusOr<Program> compileLayers(const std::string& recompute, int64_t memo
   return compile(g, loss, optim::Sgd{.lr = 0.1}, options);
 }
 
-// Whatever else is computed again, nothing that keeps as little is shorter. (What runs again takes transient memory as
-// well, which the choice sees only by measuring: of two choices that keep the same bytes it takes the shorter.)
+// Whatever else is computed again, nothing that keeps as little is shorter. (What runs again takes transient memory
+// as well, which the choice sees only by measuring: of two choices that keep the same bytes it takes the shorter.)
 TEST(RecomputeTest, IsTheShortestOfAllThatKeepAsLittle) {
   std::vector<std::string> names;
   for (const char* layer : {"l0", "l1"}) {
@@ -240,7 +240,7 @@ INSTANTIATE_TEST_SUITE_P(
     Settings, RecomputeGptTest,
     testing::Values(Setting{"OneRank", {}}, Setting{"TwoStages", {.stages = 2}},
                     // What runs again for the gradient of the input is kept for that of the weights.
-                    Setting{"TwoStagesSplitBackward", {.stages = 2, .schedule = "zb_h1"}, {90, 80}},
+                    Setting{"TwoStagesSplitBackward", {.stages = 2, .schedule = "zb_h1"}, {98, 95}},
                     Setting{"SequenceSplit", {.mesh = "tp=2"}}),
     [](const testing::TestParamInfo<Setting>& info) { return info.param.name; });
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "examples/gpt/model.h"
+#include "passes/choose/choose_schedule.h"
 #include "passes/schedule/generate.h"
-#include "passes/stage/choose_schedule.h"
 #include "passes/stage/step_time.h"
 #include "passes/support/decisions.h"
 #include "weft/weft.h"

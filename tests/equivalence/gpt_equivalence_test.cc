@@ -1,6 +1,6 @@
 // N ranks give the one-rank answer: a GPT of two layers with random strategies on 2, 3, 4, 6 and 8 ranks, with ZeRO,
-// micro-batches, a batch that does not divide, ignored labels, clipping, and recomputation: by name, or as a memory limit
-// asks for.
+// micro-batches, a batch that does not divide, ignored labels, clipping, and recomputation: by name, or as a memory
+// limit asks for.
 //
 //   weft_gpt_equivalence_test              seeds 1 to 24
 //   weft_gpt_equivalence_test --all        seeds 1 to 300
@@ -73,8 +73,8 @@ absl::StatusOr<plan::Plan> compileWithLimit(const std::string& text, int64_t lim
   return compileText(absl::StrReplaceAll(text, {{"memory_limit = 0", absl::StrCat("memory_limit = ", limit)}}));
 }
 
-// With recompute = "auto": a limit between the least and the most the program can need. The least is what the refusal of
-// one byte names.
+// With recompute = "auto": a limit between the least and the most the program can need. The least is what the refusal
+// of one byte names.
 absl::Status drawLimit(std::mt19937_64& generator, GptCase& made) {
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plain, compileText(made.text));
   const int64_t most = plain.memory().peak_bytes();

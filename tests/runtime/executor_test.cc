@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <fstream>
 #include <sstream>
@@ -204,6 +205,56 @@ TEST(Executor, SharesAParameterStore) {
   const std::string message(other.status().message());
   EXPECT_NE(message.find("valid [2]"), std::string::npos) << message;
   EXPECT_NE(message.find("valid [3]"), std::string::npos) << message;
+}
+
+// Programs over one store run on the same threads where they have as many ranks, else on their own.
+TEST(Executor, SharesTheThreadsOfAStore) {
+  const auto ids = std::make_shared<std::array<std::thread::id, 3>>();
+  KernelRegistry kernels = testKernels();
+  for (size_t program = 0; program < 3; ++program) {
+    kernels.add("note" + std::to_string(program), [ids, program](const KernelSpec&) {
+      return functionKernel([ids, program](const KernelArguments&) {
+        (*ids)[program] = std::this_thread::get_id();
+        return absl::OkStatus();
+      });
+    });
+  }
+  ExecutorOptions options;
+  std::vector<std::unique_ptr<Executor>> executors;
+  for (int program = 0; program < 3; ++program) {
+    PlanBuilder b(1, 1);
+    const uint32_t out = b.buffer(plan::OUTPUT, DType::kF32, {1});
+    b.kernel(1, "note" + std::to_string(program), {}, {out});
+    options.threadsPerRank = program < 2 ? 1 : 2;  // the third asks for other threads
+    auto made = Executor::create(b.build(), kernels, options);
+    ASSERT_TRUE(made.ok()) << made.status();
+    executors.push_back(*std::move(made));
+    options.store = executors[0]->store();
+  }
+  for (const auto& executor : executors) {
+    ASSERT_TRUE(executor->runStep().ok());
+  }
+  EXPECT_EQ((*ids)[0], (*ids)[1]);
+  EXPECT_NE((*ids)[0], (*ids)[2]);
+  executors.erase(executors.begin());  // the others keep theirs
+  EXPECT_TRUE(executors[0]->runStep().ok());
+}
+
+// What was recorded can be asked for, in order.
+TEST(Executor, ExecutedActionsAreTheSchedules) {
+  auto executor = Executor::create(accumulating(2, 3).build(), testKernels(), {.profile = true});
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  ASSERT_TRUE((*executor)->runStep().ok());
+  const absl::StatusOr<std::vector<ExecutedAction>> executed = (*executor)->executedActions(1);
+  ASSERT_TRUE(executed.ok()) << executed.status();
+  ASSERT_EQ(executed->size(), 3u);
+  for (int64_t piece = 0; piece < 3; ++piece) {
+    EXPECT_EQ((*executed)[piece].kind, plan::FORWARD);
+    EXPECT_EQ((*executed)[piece].piece, piece);
+  }
+  EXPECT_FALSE((*executor)->executedActions(2).ok());
+  auto unrecorded = Executor::create(accumulating(2, 3).build(), testKernels());
+  EXPECT_FALSE((*unrecorded)->executedActions(0).ok());
 }
 
 // w = 7 by runInit, in the plan of two ranks; `calls` counts on another name.

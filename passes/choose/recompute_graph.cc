@@ -1,4 +1,4 @@
-#include "passes/stage/recompute_graph.h"
+#include "passes/choose/recompute_graph.h"
 
 #include <algorithm>
 #include <map>

@@ -1,9 +1,9 @@
-#include "passes/stage/recompute_blocks.h"
+#include "passes/choose/recompute_blocks.h"
 
 #include <algorithm>
 #include <map>
 
-#include "passes/stage/recompute_pareto.h"
+#include "passes/choose/recompute_pareto.h"
 
 namespace weft::recompute {
 

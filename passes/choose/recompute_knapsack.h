@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "passes/stage/recompute_pareto.h"
+#include "passes/choose/recompute_pareto.h"
 
 namespace weft::recompute {
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "passes/stage/recompute_graph.h"
+#include "passes/choose/recompute_graph.h"
 
 namespace weft::recompute::testing {
 

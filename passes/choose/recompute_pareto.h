@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "passes/stage/recompute_graph.h"
+#include "passes/choose/recompute_graph.h"
 
 namespace weft::recompute {
 

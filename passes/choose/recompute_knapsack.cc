@@ -1,4 +1,4 @@
-#include "passes/stage/recompute_knapsack.h"
+#include "passes/choose/recompute_knapsack.h"
 
 #include <algorithm>
 #include <limits>

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "passes/stage/recompute_blocks.h"
-#include "passes/stage/recompute_knapsack.h"
-#include "tests/passes/stage/recompute_random.h"
+#include "passes/choose/recompute_blocks.h"
+#include "passes/choose/recompute_knapsack.h"
+#include "tests/passes/choose/recompute_random.h"
 
 namespace weft::recompute {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "ir/layout/machine.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "passes/stage/recompute_graph.h"
+#include "passes/choose/recompute_graph.h"
 #include "passes/support/decisions.h"
 
 namespace weft {

@@ -1,4 +1,4 @@
-#include "passes/stage/recompute_pareto.h"
+#include "passes/choose/recompute_pareto.h"
 
 #include <algorithm>
 #include <map>

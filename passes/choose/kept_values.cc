@@ -1,4 +1,4 @@
-#include "passes/stage/kept_values.h"
+#include "passes/choose/kept_values.h"
 
 #include <map>
 #include <memory>
@@ -193,8 +193,8 @@ class GraphBuilder {
     }
     const Shape piece = pieceShape(ir::shapeOf(op->getOperand(0)), *from, pieces());
     const std::optional<DType> type = ir::dtypeOf(op->getOperand(0).getType());
-    absl::StatusOr<ReshardPlan> plan =
-        planners_[meshes_.number(op.getOperation())]->plan(piece, type.value_or(DType::kF32), withoutTime(*from), withoutTime(*to));
+    absl::StatusOr<ReshardPlan> plan = planners_[meshes_.number(op.getOperation())]->plan(
+        piece, type.value_or(DType::kF32), withoutTime(*from), withoutTime(*to));
     if (!plan.ok()) {
       return op.emitError(std::string(plan.status().message())), failure();
     }

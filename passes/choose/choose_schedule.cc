@@ -1,4 +1,4 @@
-#include "passes/stage/choose_schedule.h"
+#include "passes/choose/choose_schedule.h"
 
 #include <algorithm>
 #include <map>

@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "passes/stage/choose_recompute.h"
+#include "passes/choose/choose_recompute.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace weft {

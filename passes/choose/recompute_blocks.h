@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "passes/stage/recompute_graph.h"
+#include "passes/choose/recompute_graph.h"
 
 namespace weft::recompute {
 

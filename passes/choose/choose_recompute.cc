@@ -1,4 +1,4 @@
-#include "passes/stage/choose_recompute.h"
+#include "passes/choose/choose_recompute.h"
 
 #include <algorithm>
 #include <map>
@@ -8,11 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "ir/layout/machine.h"
 #include "mlir/IR/Builders.h"
-#include "passes/stage/choose_schedule.h"
-#include "passes/stage/kept_values.h"
+#include "passes/choose/choose_schedule.h"
+#include "passes/choose/kept_values.h"
+#include "passes/choose/recompute_blocks.h"
+#include "passes/choose/recompute_knapsack.h"
+#include "passes/partition/local_program.h"
 #include "passes/stage/recompute.h"
-#include "passes/stage/recompute_blocks.h"
-#include "passes/stage/recompute_knapsack.h"
 #include "passes/stage/step_time.h"
 #include "passes/support/program.h"
 #include "runtime/base/status.h"
@@ -284,6 +285,7 @@ void RecomputeSearch::Impl::recordStage(size_t stage, const std::vector<bool>& k
     const bool follows = maker >= 0 && after.repeated[maker];
     if (isReshardOrMask(source) && (after.repeated[op] || (kept && follows))) {
       ReshardDecision entry = reshardEntry(source);
+      entry.label = sourceLabel(source->getResult(0));
       entry.recompute = after.repeated[op];
       entry.recomputePrice = price;
       made.reshards.push_back(std::move(entry));

@@ -1,0 +1,60 @@
+// Two pieces of work timed in turn, ours, the other, ours, ...: both see the same state of the machine, and the median
+// of the ratios says more than a quotient of two medians. A figure below 1 means that ours is faster.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+namespace weft::bench {
+
+template <typename Work>
+double secondsOf(const Work& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+inline double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[values.size() / 2];
+}
+
+// Pairs of seconds of so many calls, reported as counters: `ours_us` and `other_us` of one call, `ratio`.
+class Pairs {
+ public:
+  explicit Pairs(benchmark::State& state, double calls = 1) : state_(state), calls_(calls) {}
+  ~Pairs() {
+    state_.counters["ours_us"] = 1e6 * median(ours_) / calls_;
+    state_.counters["other_us"] = 1e6 * median(other_) / calls_;
+    state_.counters["ratio"] = median(ratios_);
+  }
+
+  void add(double ours, double other) {
+    state_.SetIterationTime(ours);
+    ours_.push_back(ours);
+    other_.push_back(other);
+    ratios_.push_back(ours / other);
+  }
+
+ private:
+  benchmark::State& state_;
+  double calls_;
+  std::vector<double> ours_;
+  std::vector<double> other_;
+  std::vector<double> ratios_;
+};
+
+// One call of each per iteration of a benchmark that was registered with UseManualTime().
+template <typename Ours, typename Other>
+void compare(benchmark::State& state, const Ours& ours, const Other& other) {
+  Pairs pairs(state);
+  for (auto _ : state) {
+    const double seconds = secondsOf(ours);
+    pairs.add(seconds, secondsOf(other));
+  }
+}
+
+}  // namespace weft::bench
