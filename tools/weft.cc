@@ -11,7 +11,7 @@
 #include "tools/commands/reshard.h"
 #include "tools/commands/schedule.h"
 #include "tools/commands/strategy.h"
-#include "tools/commands/view.h"
+#include "tools/commands/view/view.h"
 
 namespace {
 

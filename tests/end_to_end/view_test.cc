@@ -1,6 +1,6 @@
 // `weft view` on compiled programs: the document against the plan, the other commands and the simulator; a recorded
 // run; the page in a browser.
-#include "tools/commands/view.h"
+#include "tools/commands/view/view.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -100,9 +100,10 @@ class Recorded {
   plan::Plan plan_;
 };
 
+// The staged one has more instructions in a step than its memory curve has points.
 const Case kCases[] = {{"serial", "1"},
                        {"sharded", "dp=2,tp=2", 1, "1f1b", 2},
-                       {"staged", "1", 2, "1f1b", 4},
+                       {"staged", "1", 2, "1f1b", 16},
                        {"split", "dp=2", 2, "zb_h1", 4}};
 
 class ViewTest : public ::testing::TestWithParam<Case> {};

@@ -10,7 +10,7 @@
 
 #include "tests/runtime/plan_builder.h"
 #include "tests/tools/run_command.h"
-#include "tools/commands/view.h"
+#include "tools/commands/view/view.h"
 #include "tools/commands/view/document.h"
 
 namespace weft::tools {

@@ -73,9 +73,11 @@ class Sources {
 class Splits {
  public:
   explicit Splits(const Decisions& decisions) {
+    const StageMeshes meshes = decisions.meshes();
     for (const OperatorDecision& op : decisions.operators) {
-      const auto [it, added] = texts_.try_emplace({op.label, op.runsIn}, textOf(op, decisions.mesh));
-      it->second = added || it->second == textOf(op, decisions.mesh) ? it->second : "";
+      const std::string text = textOf(op, meshes.ofStage(op.stage));
+      const auto [it, added] = texts_.try_emplace({op.label, op.runsIn}, text);
+      it->second = added || it->second == text ? it->second : "";
     }
   }
 
@@ -199,8 +201,9 @@ class Writer {
                 {"virtual", schedule.virtualStages},
                 {"zero", decisions_.zero},
                 {"regather", decisions_.regather}};
-    out["recomputed"] = std::count_if(decisions_.operators.begin(), decisions_.operators.end(),
-                                      [](const OperatorDecision& op) { return op.recompute; });
+    const auto again = [](const auto& decision) { return decision.recompute; };
+    out["recomputed"] = std::count_if(decisions_.operators.begin(), decisions_.operators.end(), again) +
+                        std::count_if(decisions_.reshards.begin(), decisions_.reshards.end(), again);
     out["conflicts"] = decisions_.conflicts;
     return out;
   }
@@ -434,9 +437,14 @@ class Writer {
   }
 
   Json tensors() const {
-    std::map<std::string, std::pair<std::string, std::string>> layouts;
+    const StageMeshes meshes = decisions_.meshes();
+    std::map<std::string, std::pair<std::string, std::string>> layouts;  // with why
     for (const ArgumentDecision& argument : decisions_.arguments) {
-      layouts[argument.name] = {argument.layout.print(decisions_.mesh), argument.origin};
+      std::string text = argument.layout.print(meshes.ofStage(argument.stage));
+      for (const auto& [number, layout] : argument.elsewhere) {
+        absl::StrAppend(&text, "; on mesh ", number, " ", layout.print(meshes.withNumber(number)));
+      }
+      layouts[argument.name] = {text, argument.origin};
     }
     Json out = Json::array();
     for (const plan::NamedTensor& tensor : plan_.tensors()) {

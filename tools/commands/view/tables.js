@@ -61,10 +61,13 @@ function grouped(nameOf) {
   const groups = new Map();
   for (const op of allOps.filter((each) => each.fn.calls > 0)) {
     const name = nameOf(op);
-    groups.set(name, [...(groups.get(name) || []), op]);
+    groups.has(name) ? groups.get(name).push(op) : groups.set(name, [op]);
   }
   return [...groups].map(([name, ops]) => timeRow(name, ops));
 }
+
+// The label with a star for the number of its layer: "h*.fc".
+const starred = (op) => (op.fold ? (op.label || op.what).replace(op.fold, op.fold.replace(/\d+$/, '*')) : op.label || op.what);
 
 const kModes = {
   operator: {
@@ -78,6 +81,17 @@ const kModes = {
         }}, row.name)},
       {name: 'does', of: (row) => row.ops[0].what, mono: true},
       {name: 'in', of: (row) => functionText(row.ops[0].fn)},
+      {name: 'source', of: (row) => shortSource(row.ops[0].source), title: (row) => sourceText(row.ops[0].source), mono: true},
+    ],
+  },
+  layers: {
+    name: 'operator of all layers',
+    rows: () => grouped((op) => `${starred(op)}\n${op.what}\n${op.fn.kind}`).map((row) => ({...row, name: starred(row.ops[0])})),
+    columns: [
+      {name: 'operator', of: (row) => row.name, wide: true},
+      {name: 'does', of: (row) => row.ops[0].what, mono: true},
+      {name: 'in', of: (row) => row.ops[0].fn.kind},
+      {name: 'operators', n: true, of: (row) => row.ops.length},
       {name: 'source', of: (row) => shortSource(row.ops[0].source), title: (row) => sourceText(row.ops[0].source), mono: true},
     ],
   },
@@ -100,10 +114,14 @@ const kModes = {
   },
 };
 
-function timeColumns(total) {
-  const shareOf = (row) => (total > 0 ? (row.measured ?? row.predicted) / total : 0);
+// The bar of a share is as long as the share is of the greatest.
+function timeColumns(rows) {
+  const of = (row) => row.measured ?? row.predicted;
+  const total = sum(rows, of);
+  const shareOf = (row) => (total > 0 ? of(row) / total : 0);
+  const greatest = rows.reduce((most, row) => Math.max(most, shareOf(row)), 0) || 1;
   const share = {name: 'share', n: true, of: shareOf, node: (row) => el('span', {title: percent(shareOf(row))},
-      el('span', {class: 'share'}, el('i', {style: `width:${100 * shareOf(row)}%`})), ` ${percent(shareOf(row))}`)};
+      el('span', {class: 'share'}, el('i', {style: `width:${100 * shareOf(row) / greatest}%`})), ` ${percent(shareOf(row))}`)};
   const measured = [
     {name: 'measured', n: true, of: (row) => row.measured, text: timeText},
     {name: 'measured / predicted', n: true, of: (row) => row.ratio, text: times},
@@ -123,7 +141,7 @@ function drawTimes(mode) {
     button.setAttribute('aria-pressed', button.dataset.mode === mode ? 'true' : 'false');
   }
   const rows = kModes[mode].rows();
-  const columns = [...kModes[mode].columns, ...timeColumns(sum(rows, (row) => row.measured ?? row.predicted))];
+  const columns = [...kModes[mode].columns, ...timeColumns(rows)];
   const sorted = columns.findIndex((column) => column.name === (doc.executed ? 'measured' : 'predicted'));
   byId('times-body').replaceChildren(sortableTable({columns, rows, sorted, limit: kRowsAtFirst, label: `Times by ${kModes[mode].name}`}));
 }

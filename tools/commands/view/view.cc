@@ -1,4 +1,4 @@
-#include "tools/commands/view.h"
+#include "tools/commands/view/view.h"
 
 #include <cerrno>
 #include <cstring>
