@@ -13,6 +13,7 @@
 // is handed from piece to piece: after M pieces r' = (1 - m)^M r + sum over p of m (1 - m)^(M - 1 - p) statistic_p.
 // That is one accumulation, like a gradient's.
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -70,7 +71,7 @@ class Expander {
       return failure();
     }
     Operation* before = op->getPrevNode();
-    Value share = shareOf(emit, x);
+    const Value share = shareOf(emit, x);
     Value mean = emit.make<nn::MulOp>(strategyOf(op, channelSum(emit, x)), share);
     Value squares = emit.make<nn::ChannelDotOp>(x, x, mean);
     Value variance = emit.make<nn::MulOp>(squares, share);
@@ -78,11 +79,13 @@ class Expander {
     Value scale = emit.make<nn::MulOp>(rstd, op->getOperand(1));
     Value shift = emit.make<nn::SubOp>(op->getOperand(2), emit.make<nn::MulOp>(mean, scale));
     auto normalised = emit.op<nn::ChannelAffineOp>(ValueRange{x, scale, shift});
-    copyAllMarks(op, before);
     SmallVector<Value> results = {normalised.getY(), mean, rstd};
-    if (op->getNumOperands() == 5) {
+    const bool keepsRunning = op->getNumOperands() == 5;
+    Value spread = keepsRunning ? unbiased(emit, squares, share, x) : Value();
+    copyAllMarks(op, before);
+    if (keepsRunning) {
       results.push_back(running(emit, op, 3, mean));
-      results.push_back(running(emit, op, 4, unbiased(emit, squares, share)));
+      results.push_back(running(emit, op, 4, spread));
     }
     forward_[mean] = {share, normalised};
     op->replaceAllUsesWith(results);
@@ -133,12 +136,17 @@ class Expander {
     return emit.make<nn::ChannelSumOp>(ir::withShape(x, {pieces_, ir::shapeOf(x)[1]}), x);
   }
 
-  // 1 / n: a number where no row can be padding, else counted.
-  Value shareOf(ir::Emitter& emit, Value x) const {
+  // Elements of a channel in a piece where no row can be padding; 0: unknown.
+  int64_t elementsOf(Value x) const {
     const Shape shape = ir::shapeOf(x);
-    if (shape[0] % (parts_ * pieces_) == 0) {
-      const int64_t count = ir::plainType(x).getNumElements() / shape[1] / pieces_;
-      return emit.number(1.0 / static_cast<double>(count), x);
+    const bool even = shape[0] % (parts_ * pieces_) == 0;
+    return even ? ir::plainType(x).getNumElements() / shape[1] / pieces_ : 0;
+  }
+
+  // 1 / n: a number where it is known, else counted.
+  Value shareOf(ir::Emitter& emit, Value x) const {
+    if (const int64_t elements = elementsOf(x); elements > 0) {
+      return emit.number(1.0 / static_cast<double>(elements), x);
     }
     Value ones = emit.cast(emit.make<nn::CompareOp>(x, x, "eq"), ir::plainType(x).getElementType());
     Value count = emit.make<nn::MaximumOp>(channelSum(emit, ones), emit.number(1.0, x));
@@ -146,7 +154,11 @@ class Expander {
   }
 
   // The variance with n - 1 degrees of freedom (n where n is 1): squares / (n - 1) = squares share / (1 - share).
-  static Value unbiased(ir::Emitter& emit, Value squares, Value share) {
+  Value unbiased(ir::Emitter& emit, Value squares, Value share, Value x) const {
+    if (const int64_t elements = elementsOf(x); elements > 0) {
+      const auto degrees = static_cast<double>(std::max<int64_t>(elements - 1, 1));
+      return emit.make<nn::MulOp>(squares, emit.number(1.0 / degrees, squares));
+    }
     Value one = emit.number(1.0, squares);
     Value degrees = emit.make<nn::SubOp>(one, share);
     Value isOne = emit.make<nn::CompareOp>(degrees, emit.number(0.0, squares), "eq");
