@@ -128,11 +128,21 @@ void Rank::prepareCollective(const plan::Instruction& instruction, Prepared& pre
   }
 }
 
+bool Rank::hasRoomFor(const google::protobuf::RepeatedPtrField<plan::Action>& actions) const {
+  size_t instructions = profile_.instructions.size();
+  for (const plan::Action& action : actions) {
+    instructions += functions_[action.function()].size();
+  }
+  return instructions <= kMaxProfileEvents && profile_.actions.size() + actions.size() <= kMaxActionEvents;
+}
+
 absl::Status Rank::run(const google::protobuf::RepeatedPtrField<plan::Action>& actions, bool init) {
+  // Only whole steps are recorded, so that a trace ends with one.
+  profiling_ = profiling_ && hasRoomFor(actions);
   for (const plan::Action& action : actions) {
     const Clock::time_point begin = profiling_ ? Clock::now() : Clock::time_point();
     WEFT_RETURN_IF_ERROR(runAction(action, init));
-    if (profiling_ && profile_.actions.size() < kMaxActionEvents) {
+    if (profiling_) {
       const plan::Function& function = plan_.functions(static_cast<int>(action.function()));
       profile_.actions.push_back({&function, action.piece(), begin, Clock::now()});
     }
@@ -151,7 +161,7 @@ absl::Status Rank::runAction(const plan::Action& action, bool init) {
     if (absl::Status status = runInstruction(prepared, action); !status.ok()) {
       return located(status, *prepared.source);
     }
-    if (profiling_ && profile_.instructions.size() < kMaxProfileEvents) {
+    if (profiling_) {
       profile_.instructions.push_back({prepared.source, action.piece(), begin, Clock::now()});
     }
   }

@@ -95,6 +95,8 @@ class Rank {
   absl::Status prepareOperands(const plan::Instruction& instruction, Prepared& prepared);
   absl::Status prepareKernel(const plan::Instruction& instruction, const KernelRegistry& kernels, Prepared& prepared);
   void prepareCollective(const plan::Instruction& instruction, Prepared& prepared);
+  // Does the profile hold what a run of these records at most?
+  bool hasRoomFor(const google::protobuf::RepeatedPtrField<plan::Action>& actions) const;
   absl::Status runAction(const plan::Action& action, bool init);
   absl::Status runInstruction(Prepared& prepared, const plan::Action& action);
   absl::Status runCollective(Prepared& prepared);
@@ -110,7 +112,7 @@ class Rank {
   RankMemory memory_;
   std::vector<std::vector<Prepared>> functions_;
   std::atomic<const plan::Instruction*> current_{nullptr};
-  bool profiling_;
+  bool profiling_;  // until the profile is full
   Profile profile_;
 };
 
