@@ -88,7 +88,7 @@ GptConfig configOf(const GptFlags& flags, const TextDataset& data, int64_t batch
   config.batch = batch;
   config.tiedHead = flags.tied;
   config.stages = flags.stages;
-  config.recomputeBlocks = flags.common.recompute == "full";
+  config.recomputeLayers = flags.common.recompute == "full" ? flags.layers : 0;
   config.dropout = flags.dropout;
   if (flags.tensorParallel) {
     const bool data_axis = (flags.common.mesh + flags.common.stageMeshes).find("dp=") != std::string::npos;

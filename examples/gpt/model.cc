@@ -25,7 +25,7 @@ GptModel buildGpt(Graph& g, const GptConfig& config) {
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const Scope stage = g.stage(stageOf(layer));
     std::optional<Scope> again;
-    if (config.recomputeBlocks) {
+    if (layer < config.recomputeLayers) {
       again.emplace(g.recompute());
     }
     const nn::TransformerBlock block(g, "h" + std::to_string(layer), config.width, config.heads, init);

@@ -97,6 +97,7 @@ struct GptRequest {
   std::string schedule = "1f1b";
   std::string mesh;
   std::string decisions;
+  int64_t fullLayers = 0;  // the first so many layers as a whole, by Graph::recompute, as other frameworks do
 };
 
 examples::GptConfig gptConfig(const GptRequest& request) {
@@ -109,6 +110,7 @@ examples::GptConfig gptConfig(const GptRequest& request) {
   config.vocabulary = 64;
   config.dropout = 0.2;
   config.stages = request.stages;
+  config.recomputeLayers = request.fullLayers;
   if (request.mesh == "tp=2") {
     config.parallel = {"", "tp", true};
   }
@@ -126,15 +128,6 @@ absl::StatusOr<Program> compileGpt(const GptRequest& request) {
   options.memoryLimit = request.memoryLimit;
   options.decisions = request.decisions;
   return compile(g, model.loss, optim::AdamW{.lr = 1e-2}, options);
-}
-
-// Layer by layer as a whole, as other frameworks do.
-std::string fullLayers(int64_t count) {
-  std::string patterns = "none";
-  for (int64_t layer = 0; layer < count; ++layer) {
-    patterns += ",h" + std::to_string(layer) + ".*";
-  }
-  return patterns;
 }
 
 int64_t activationBytes(const Program& program) {
@@ -205,11 +198,11 @@ TEST_P(RecomputeGptTest, FitsAndChangesNothing) {
 TEST_P(RecomputeGptTest, IsNoLongerThanFullLayersInTheirMemory) {
   GptRequest request = GetParam().request;
   for (int64_t layers = 1; layers <= 4; ++layers) {
-    request.recompute = fullLayers(layers);
+    request.fullLayers = layers;
     request.memoryLimit = 0;
     const absl::StatusOr<Program> full = compileGpt(request);
     ASSERT_TRUE(full.ok()) << full.status();
-    request.recompute = "auto";
+    request.fullLayers = 0;
     request.memoryLimit = full->plan.memory().peak_bytes();
     const absl::StatusOr<Program> program = compileGpt(request);
     ASSERT_TRUE(program.ok()) << program.status();
