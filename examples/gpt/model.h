@@ -14,12 +14,11 @@ struct GptConfig {
   int64_t batch = 16;
   bool tiedHead = false;  // the head is the embedding's transpose
   double dropout = 0.0;
-  double deviation = 0.02;   // of the first weights
-  int64_t ignoreIndex = -1;  // label that counts in no loss
-  int64_t stages = 1;        // pipeline stages, blocks of layers of equal size; the head is on the last
-  int64_t recomputeLayers =
-      0;                  // the backward pass computes the first so many transformer blocks again from their inputs
-  nn::Parallel parallel;  // tensor parallelism; empty: left to propagation
+  double deviation = 0.02;      // of the first weights
+  int64_t ignoreIndex = -1;     // label that counts in no loss
+  int64_t stages = 1;           // pipeline stages, blocks of layers of equal size; the head is on the last
+  int64_t recomputeLayers = 0;  // first blocks that the backward pass computes again from their inputs
+  nn::Parallel parallel;        // tensor parallelism; empty: left to propagation
 };
 
 struct GptModel {

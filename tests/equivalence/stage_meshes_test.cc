@@ -132,7 +132,7 @@ GptCase gptCase(uint64_t seed) {
   made.config.batch = options.micro == 1 ? 10 + below(8) : segments * options.micro * (1 + below(2));
   made.config.tiedHead = below(2) == 0;
   made.config.dropout = below(2) == 0 ? 0.1 : 0.0;
-  made.config.recomputeBlocks = below(3) == 0;
+  made.config.recomputeLayers = below(3) == 0 ? made.config.layers : 0;
   if (below(2) == 0 && options.stageMeshes.find("tp") != std::string::npos) {
     made.config.parallel = {"dp", "tp", below(2) == 0};
   }
