@@ -95,17 +95,17 @@ absl::Status noneFits(const std::vector<Candidate>& candidates, int64_t memoryLi
     }
   }
   if (least == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("no schedule serves this program", refusals));
+    // A mistake in the program is the same under every schedule; it is said once.
+    const std::string& first = candidates.front().refusal;
+    const bool alike =
+        std::all_of(candidates.begin(), candidates.end(), [&](const Candidate& c) { return c.refusal == first; });
+    return absl::InvalidArgumentError(alike ? first : absl::StrCat("no schedule serves this program", refusals));
   }
   return absl::ResourceExhaustedError(
       absl::StrCat("no schedule fits in ", memoryLimit, " bytes per rank; the least is ", least->peakBytes, " with ",
                    least->kind, recompute ? ", whatever is computed again" : "", "; allow as much, ",
                    recompute ? "" : "recompute (CompileOptions::recompute = \"auto\"), ", "or use more ranks"));
 }
-
-}  // namespace
-
-namespace {
 
 // Compiles a candidate without recomputation. False: the program has one stage, there is nothing to choose.
 absl::StatusOr<bool> tryKind(mlir::ModuleOp module, int64_t memoryLimit, const CompilerHalves& halves,
