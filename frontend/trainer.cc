@@ -96,14 +96,14 @@ Trainer::Trainer(const Program& program, const TrainerOptions& options)
 
 Trainer::~Trainer() = default;
 
-absl::Status Trainer::load(const std::string& path) {
+absl::Status Trainer::load(const std::string& path, Saved what) {
   WEFT_RETURN_IF_ERROR(status_);
-  return loadParameters(*executor_, path);
+  return loadParameters(*executor_, path, what);
 }
 
-absl::Status Trainer::save(const std::string& path) const {
+absl::Status Trainer::save(const std::string& path, Saved what) const {
   WEFT_RETURN_IF_ERROR(status_);
-  return saveParameters(*executor_, path);
+  return saveParameters(*executor_, path, what);
 }
 
 absl::Status Trainer::fit(int64_t steps, const FeedFunction& feed) {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/names.h"
+#include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"
 
@@ -144,6 +145,20 @@ CompileOptions CommonFlags::options() const {
   options.dumpDir = dumpDir;
   options.seed = seed;
   return options;
+}
+
+TrainerOptions CommonFlags::trainerOptions() const {
+  return {.threadsPerRank = static_cast<int>(threads), .profile = !trace.empty()};
+}
+
+absl::Status CommonFlags::start(Trainer& trainer) const {
+  WEFT_RETURN_IF_ERROR(trainer.status());
+  return init.empty() ? absl::OkStatus() : trainer.load(init);
+}
+
+absl::Status CommonFlags::finish(Trainer& trainer) const {
+  WEFT_RETURN_IF_ERROR(trace.empty() ? absl::OkStatus() : trainer.executor().writeTrace(trace));
+  return save.empty() ? absl::OkStatus() : trainer.save(save);
 }
 
 bool CommonFlags::wrotePlan(const Program& program, absl::Status* status) const {

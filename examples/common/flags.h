@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "weft/compile.h"
+#include "weft/trainer.h"
 
 namespace weft::examples {
 
@@ -65,6 +66,11 @@ struct CommonFlags {
 
   void addTo(Flags& flags);
   CompileOptions options() const;
+  TrainerOptions trainerOptions() const;
+  // Before training: what --init names. The trainer's own errors come back, too.
+  absl::Status start(Trainer& trainer) const;
+  // After training: what --trace and --save name.
+  absl::Status finish(Trainer& trainer) const;
   // Writes the plan if --plan-only was given; true then.
   bool wrotePlan(const Program& program, absl::Status* status) const;
 };

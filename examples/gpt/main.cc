@@ -169,12 +169,8 @@ absl::Status writeLosses(const std::string& path, const std::vector<double>& los
 
 absl::Status train(const GptFlags& flags, const TextDataset& data, const Program& program, const Program& evaluation) {
   const int64_t before = residentBytes();
-  Trainer trainer(program,
-                  {.threadsPerRank = static_cast<int>(flags.common.threads), .profile = !flags.common.trace.empty()});
-  WEFT_RETURN_IF_ERROR(trainer.status());
-  if (!flags.common.init.empty()) {
-    WEFT_RETURN_IF_ERROR(trainer.load(flags.common.init));
-  }
+  Trainer trainer(program, flags.common.trainerOptions());
+  WEFT_RETURN_IF_ERROR(flags.common.start(trainer));
   const auto feed = [&](int64_t step, Feed& inputs) {
     const int64_t start = step * flags.batch;
     inputs.writeRows<int32_t>(
@@ -207,10 +203,7 @@ absl::Status train(const GptFlags& flags, const TextDataset& data, const Program
   if (!flags.losses.empty()) {
     WEFT_RETURN_IF_ERROR(writeLosses(flags.losses, trainer.losses()));
   }
-  if (!flags.common.trace.empty()) {
-    WEFT_RETURN_IF_ERROR(trainer.executor().writeTrace(flags.common.trace));
-  }
-  return flags.common.save.empty() ? absl::OkStatus() : trainer.save(flags.common.save);
+  return flags.common.finish(trainer);
 }
 
 absl::Status run(const GptFlags& flags) {

@@ -69,12 +69,8 @@ absl::StatusOr<double> accuracy(Trainer& trainer, const Program& program, const 
 
 absl::Status train(const ResnetFlags& flags, const ImageSplits& images, const Program& program,
                    const Program& evaluation) {
-  Trainer trainer(program,
-                  {.threadsPerRank = static_cast<int>(flags.common.threads), .profile = !flags.common.trace.empty()});
-  WEFT_RETURN_IF_ERROR(trainer.status());
-  if (!flags.common.init.empty()) {
-    WEFT_RETURN_IF_ERROR(trainer.load(flags.common.init));
-  }
+  Trainer trainer(program, flags.common.trainerOptions());
+  WEFT_RETURN_IF_ERROR(flags.common.start(trainer));
   const auto epoch = static_cast<double>(images.train.size()) / static_cast<double>(flags.batch);
   const auto steps =
       std::max<int64_t>(1, flags.common.steps > 0 ? flags.common.steps : static_cast<int64_t>(flags.epochs * epoch));
@@ -90,10 +86,7 @@ absl::Status train(const ResnetFlags& flags, const ImageSplits& images, const Pr
   std::printf("training loss: first step %.4f, last step %.4f\n", trainer.losses().front(), trainer.losses().back());
   WEFT_ASSIGN_OR_RETURN(const double right, accuracy(trainer, evaluation, images.test, configOf(flags, images.test)));
   std::printf("test accuracy after %lld steps: %.4f\n", static_cast<long long>(steps), right);
-  if (!flags.common.trace.empty()) {
-    WEFT_RETURN_IF_ERROR(trainer.executor().writeTrace(flags.common.trace));
-  }
-  return flags.common.save.empty() ? absl::OkStatus() : trainer.save(flags.common.save);
+  return flags.common.finish(trainer);
 }
 
 absl::Status run(const ResnetFlags& flags) {

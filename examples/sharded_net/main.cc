@@ -33,11 +33,8 @@ absl::Status run(CommonFlags flags) {
   if (flags.wrotePlan(program, &status)) {
     return status;
   }
-  Trainer trainer(program, {.threadsPerRank = static_cast<int>(flags.threads), .profile = !flags.trace.empty()});
-  WEFT_RETURN_IF_ERROR(trainer.status());
-  if (!flags.init.empty()) {
-    WEFT_RETURN_IF_ERROR(trainer.load(flags.init));
-  }
+  Trainer trainer(program, flags.trainerOptions());
+  WEFT_RETURN_IF_ERROR(flags.start(trainer));
   // The net learns a hidden matrix.
   std::vector<float> hidden(kIn * kOut);
   for (size_t i = 0; i < hidden.size(); ++i) {
@@ -61,10 +58,7 @@ absl::Status run(CommonFlags flags) {
     feed.write("target", out);
   }));
   std::printf("loss: first step %.4f, last step %.4f\n", trainer.losses().front(), trainer.losses().back());
-  if (!flags.trace.empty()) {
-    WEFT_RETURN_IF_ERROR(trainer.executor().writeTrace(flags.trace));
-  }
-  return flags.save.empty() ? absl::OkStatus() : trainer.save(flags.save);
+  return flags.finish(trainer);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/exec/executor.h"
+#include "runtime/io/parameters.h"
 #include "weft/compile.h"
 
 namespace weft {
@@ -66,9 +67,10 @@ class Trainer {
   ~Trainer();
 
   const absl::Status& status() const { return status_; }
-  // Parameters from a safetensors file instead of the initial values.
-  absl::Status load(const std::string& path);
-  absl::Status save(const std::string& path) const;
+  // Parameters from a safetensors file instead of the initial values; with Saved::kAll also state (running statistics
+  // of batch norm, the optimizer's), to go on training or to evaluate.
+  absl::Status load(const std::string& path, Saved what = Saved::kParameters);
+  absl::Status save(const std::string& path, Saved what = Saved::kParameters) const;
 
   // Runs `steps` steps; step numbers go on from the last call. Losses are appended to losses().
   absl::Status fit(int64_t steps, const FeedFunction& feed);

@@ -16,6 +16,17 @@ namespace {
 
 constexpr int64_t kBatch = 33;
 constexpr int64_t kSteps = 60;
+constexpr char kImages[] = "fashion-mnist/t10k-images-idx3-ubyte.gz";
+constexpr char kLabels[] = "fashion-mnist/t10k-labels-idx1-ubyte.gz";
+
+absl::StatusOr<ImageDataset> openImages() {
+  const std::string directory = tests::dataDirectory() + "/";
+  ImageDatasetOptions scaled;
+  scaled.seed = 1;
+  scaled.mean = 0.286;
+  scaled.deviation = 0.353;
+  return ImageDataset::open(directory + kImages, directory + kLabels, scaled);
+}
 
 absl::StatusOr<Program> compileNet(const std::string& mesh) {
   Graph g;
@@ -59,16 +70,9 @@ double meanOf(const std::vector<double>& losses, size_t from, size_t to) {
 }
 
 TEST(FashionMnistTest, AConvolutionalNetworkLearnsAlikeOnOneAndTwoRanks) {
-  const std::string images = "fashion-mnist/t10k-images-idx3-ubyte.gz";
-  const std::string labels = "fashion-mnist/t10k-labels-idx1-ubyte.gz";
-  WEFT_REQUIRE_DATA(images);
-  WEFT_REQUIRE_DATA(labels);
-  ImageDatasetOptions scaled;
-  scaled.seed = 1;
-  scaled.mean = 0.286;
-  scaled.deviation = 0.353;
-  const absl::StatusOr<ImageDataset> data =
-      ImageDataset::open(tests::dataDirectory() + "/" + images, tests::dataDirectory() + "/" + labels, scaled);
+  WEFT_REQUIRE_DATA(kImages);
+  WEFT_REQUIRE_DATA(kLabels);
+  const absl::StatusOr<ImageDataset> data = openImages();
   ASSERT_TRUE(data.ok()) << data.status();
   const absl::StatusOr<std::vector<double>> one = lossesOn("", *data);
   ASSERT_TRUE(one.ok()) << one.status();
@@ -137,15 +141,9 @@ absl::StatusOr<Trained> trainResidualNet(int64_t stages, const ImageDataset& dat
 }
 
 TEST(FashionMnistTest, AResidualNetworkOnTwoStagesHasTheBitsOfOneRank) {
-  const std::string images = "fashion-mnist/t10k-images-idx3-ubyte.gz";
-  const std::string labels = "fashion-mnist/t10k-labels-idx1-ubyte.gz";
-  WEFT_REQUIRE_DATA(images);
-  WEFT_REQUIRE_DATA(labels);
-  ImageDatasetOptions scaled;
-  scaled.mean = 0.286;
-  scaled.deviation = 0.353;
-  const absl::StatusOr<ImageDataset> data =
-      ImageDataset::open(tests::dataDirectory() + "/" + images, tests::dataDirectory() + "/" + labels, scaled);
+  WEFT_REQUIRE_DATA(kImages);
+  WEFT_REQUIRE_DATA(kLabels);
+  const absl::StatusOr<ImageDataset> data = openImages();
   ASSERT_TRUE(data.ok()) << data.status();
   const absl::StatusOr<Trained> one = trainResidualNet(1, *data);
   ASSERT_TRUE(one.ok()) << one.status();

@@ -431,6 +431,15 @@ TEST(BatchNormTest, EvaluationUsesTheRunningStatistics) {
     EXPECT_NEAR(normed[i], expected, 1e-5);  // values below 3, a few roundings of values below 20
   }
   EXPECT_EQ(valuesOf("norm.running_mean"), meanBefore);
+  // And they travel with a file of everything.
+  const std::string path = ::testing::TempDir() + "/weft_running_statistics.safetensors";
+  ASSERT_TRUE(trainer.save(path, Saved::kAll).ok());
+  Trainer other(*program, {.progress = false});
+  ASSERT_TRUE(other.load(path, Saved::kAll).ok());
+  const absl::StatusOr<std::vector<char>> read = other.executor().readTensor("norm.running_mean");
+  const absl::StatusOr<std::vector<char>> wrote = trainer.executor().readTensor("norm.running_mean");
+  ASSERT_TRUE(read.ok() && wrote.ok());
+  EXPECT_EQ(*read, *wrote);
 }
 
 TEST(BatchNormTest, AMicroBatchWithoutRowsIsRefused) {

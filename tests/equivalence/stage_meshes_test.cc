@@ -306,16 +306,14 @@ TEST(StageMeshesTest, ARecordOfDecisionsGivesTheSamePlan) {
   EXPECT_TRUE(*serializePlan(first->plan) == *serializePlan(second->plan));
 }
 
+examples::GptConfig twoTiedLayers() {
+  return {.vocabulary = kVocabulary, .layers = 2, .width = 12, .heads = 6, .context = 6, .batch = 12, .tiedHead = true};
+}
+
 // A forward program shares the parameters, on the meshes where they lie.
 TEST(StageMeshesTest, TheForwardProgramReadsTheSameParameters) {
-  examples::GptConfig config{.vocabulary = kVocabulary,
-                             .layers = 2,
-                             .width = 12,
-                             .heads = 6,
-                             .context = 6,
-                             .batch = 12,
-                             .tiedHead = true,
-                             .stages = 2};
+  examples::GptConfig config = twoTiedLayers();
+  config.stages = 2;
   config.parallel = {"dp", "tp", false};
   Graph g;
   const examples::GptModel model = examples::buildGpt(g, config);
@@ -362,14 +360,8 @@ std::vector<double> lossesOf(examples::GptConfig config, const CompileOptions& o
 // the losses, about 3, agree to 1e-4, that is 300 roundings; a head that keeps its first weights is off by 0.03 and
 // more.
 TEST(StageMeshesTest, LaterStepsSeeTheNewParameters) {
-  examples::GptConfig config{.vocabulary = kVocabulary,
-                             .layers = 2,
-                             .width = 12,
-                             .heads = 6,
-                             .context = 6,
-                             .batch = 12,
-                             .tiedHead = true,
-                             .deviation = 0.3};
+  examples::GptConfig config = twoTiedLayers();
+  config.deviation = 0.3;
   const std::vector<double> one = lossesOf(config, {});
   ASSERT_EQ(one.size(), 4U);
   config.stages = 2;
