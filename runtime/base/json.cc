@@ -73,9 +73,8 @@ absl::StatusOr<Json> parseJson(const std::string& text) {
   Limits limits;
   Json json;
   try {
-    json = Json::parse(text, [&](int depth, Json::parse_event_t event, Json& parsed) {
-      return limits.keeps(depth, event, parsed);
-    });
+    json = Json::parse(
+        text, [&](int depth, Json::parse_event_t event, Json& parsed) { return limits.keeps(depth, event, parsed); });
   } catch (const Json::exception& error) {
     // The library's message begins with the name of its exception in brackets.
     const std::string message = error.what();
@@ -196,7 +195,8 @@ absl::Status JsonObject::finish() const {
     if (asked_.count(name) == 0) {
       const std::string near = nearestName(name, {asked_.begin(), asked_.end()});
       return absl::InvalidArgumentError(absl::StrCat(where_.empty() ? "it" : where_, " has an unknown entry '", name,
-                                                     "'", near.empty() ? "" : absl::StrCat("; did you mean '", near, "'?")));
+                                                     "'",
+                                                     near.empty() ? "" : absl::StrCat("; did you mean '", near, "'?")));
     }
   }
   return absl::OkStatus();

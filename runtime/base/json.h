@@ -5,9 +5,9 @@
 //   WEFT_ASSIGN_OR_RETURN(const int64_t stage, entry.integer("stage", {0, 7}));
 //   WEFT_RETURN_IF_ERROR(entry.finish());   // refuses what was not asked for
 //
-// The JSON library reports a wrong type by an exception, converts numbers that do not fit without a word, and copies and
-// destroys nested values by recursion; here nesting is bounded and every value is checked where it is read. Errors name
-// where the value stands, what was found and what was expected.
+// The JSON library reports a wrong type by an exception, converts numbers that do not fit without a word, and copies
+// and destroys nested values by recursion; here nesting is bounded and every value is checked where it is read. Errors
+// name where the value stands, what was found and what was expected.
 #pragma once
 
 #include <cstdint>

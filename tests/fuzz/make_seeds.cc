@@ -187,7 +187,8 @@ absl::Status addTexts(const Corpus& corpus) {
   corpus.add("trace", "two_steps", trace());
   corpus.add("flags", "layout", "layout\n--mesh\ndp=2,tp=4\n--shape=16,32\n--layout\n[{dp},{tp}]\n--json");
   corpus.add("flags", "reshard", "reshard\n--mesh=dp=2,tp=4\n--shape=16,32\n--from=[{dp},{tp}]\n--to=[{tp},{dp}]");
-  corpus.add("flags", "schedule", "schedule\n--kind\nzb_h1\n--stages\n4\n--micro=8\n--times\nf=1,i=2,w=1,comm=0.1\n--timeline");
+  corpus.add("flags", "schedule",
+             "schedule\n--kind\nzb_h1\n--stages\n4\n--micro=8\n--times\nf=1,i=2,w=1,comm=0.1\n--timeline");
   corpus.add("layouts", "sums", "dp=2,tp=4\n16,32\n[{dp},{}] partial{tp:sum}\n[{tp},{dp}]\nm n -> m n");
   corpus.add("layouts", "line", "8\n16,32\n[{all:(2)4},{}]\n[{},{all:(1)2}]\nm! n~ -> m! n~");
   corpus.add("layouts", "pad", "<dp=3, micro=2>\n7,4\n[{dp},{}] pad{0:9}\n[{},{}]\nb k -> b k");

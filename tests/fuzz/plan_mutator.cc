@@ -28,10 +28,10 @@ const std::vector<double>& reals() {
 }
 
 const std::vector<std::string>& texts() {
-  static const std::vector<std::string> kTexts = {"",       "matmul",   "contract", "add",     "relu", "slice",
-                                                  "pad",    "reshape",  "concat",   "reduce",  "all",  "transpose",
-                                                  "gather", "scatter",  "one_hot",  "convert", "copy", "dynamic_slice",
-                                                  "{}",     "{\"a\":1}", "h0.fc",   "\x01"};
+  static const std::vector<std::string> kTexts = {"",       "matmul",    "contract", "add",     "relu", "slice",
+                                                  "pad",    "reshape",   "concat",   "reduce",  "all",  "transpose",
+                                                  "gather", "scatter",   "one_hot",  "convert", "copy", "dynamic_slice",
+                                                  "{}",     "{\"a\":1}", "h0.fc",    "\x01"};
   return kTexts;
 }
 
@@ -103,20 +103,17 @@ class Field {
   template <typename T>
   void set(void (Reflection::*one)(Message*, const FieldDescriptor*, T) const,
            void (Reflection::*entry)(Message*, const FieldDescriptor*, int, T) const, T value) {
-    index_ < 0 ? (reflection_.*one)(&message_, field_, value)
-               : (reflection_.*entry)(&message_, field_, index_, value);
+    index_ < 0 ? (reflection_.*one)(&message_, field_, value) : (reflection_.*entry)(&message_, field_, index_, value);
   }
 
   void setReal(double value) { set(&Reflection::SetDouble, &Reflection::SetRepeatedDouble, value); }
   void setBool(bool value) { set(&Reflection::SetBool, &Reflection::SetRepeatedBool, value); }
   void setEnum(int value) { set(&Reflection::SetEnumValue, &Reflection::SetRepeatedEnumValue, value); }
-  void setText(std::string value) {
-    set(&Reflection::SetString, &Reflection::SetRepeatedString, std::move(value));
-  }
+  void setText(std::string value) { set(&Reflection::SetString, &Reflection::SetRepeatedString, std::move(value)); }
 
   std::string changedText(Mutator& mutator) const {
-    const std::string now = index_ < 0 ? reflection_.GetString(message_, field_)
-                                       : reflection_.GetRepeatedString(message_, field_, index_);
+    const std::string now =
+        index_ < 0 ? reflection_.GetString(message_, field_) : reflection_.GetRepeatedString(message_, field_, index_);
     // The decisions record is text with a form of its own.
     return now.size() > 64 && mutator.chance(80) ? mutateText(now, texts(), mutator) : mutator.oneOf(texts());
   }

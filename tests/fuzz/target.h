@@ -1,8 +1,8 @@
 // What the fuzzer and the replay test feed with foreign bytes.
 //
-// A target is one kind of input: how it is read, and how another input not far from a given one is made. The same targets
-// serve two programs: weft-fuzz (libFuzzer, preset `fuzz`) searches for inputs that break one, weft_fuzz_test replays the
-// committed corpora with a fixed number of mutations in every build. docs/testing.md says how to run both.
+// A target is one kind of input: how it is read, and how another input not far from a given one is made. The same
+// targets serve two programs: weft-fuzz (libFuzzer, preset `fuzz`) searches for inputs that break one, weft_fuzz_test
+// replays the committed corpora with a fixed number of mutations in every build. docs/testing.md says how to run both.
 //
 // A finding is a crash: a signal, a sanitizer's report, or `require` that did not hold.
 #pragma once
