@@ -33,11 +33,9 @@ Outcome run(const std::string& bytes) {
 }  // namespace
 
 Target exampleFlagsTarget() {
-  return {"example_flags",
-          run,
-          nullptr,
-          {"\n", "--", "=", "--devices\n", "--mesh\n", "--steps\n", "--zero=3", "--lr=nan", "--lr=1e999", "--regather",
-           "--micro=", "--virtual=", "--threads=", "--seed=", "--memory-limit=", "inf", "0x10", " 1"}};
+  return {"example_flags", run, nullptr,
+          wordsOf("\n|--|=|--devices\n|--mesh\n|--steps\n|--zero=3|--lr=nan|--lr=1e999|--regather|--micro=|"
+                  "--virtual=|--threads=|--seed=|--memory-limit=|inf|0x10| 1")};
 }
 
 }  // namespace weft::fuzz

@@ -81,38 +81,9 @@ Outcome run(const std::string& bytes) {
 }  // namespace
 
 Target layoutsTarget() {
-  return {"layouts",
-          run,
-          nullptr,
-          {"dp=2",
-           "tp=4",
-           "micro=3",
-           "all",
-           "all:(2)4",
-           "tp:(1)2",
-           "[{dp},{}]",
-           "[{},{tp}]",
-           "{dp,tp}",
-           "partial{dp:sum}",
-           "pad{0:8}",
-           "[",
-           "]",
-           "{",
-           "}",
-           ",",
-           ";",
-           "\n",
-           "m k+, k+ n -> m n",
-           "->",
-           "+",
-           "!",
-           "~",
-           "(a b)",
-           "max",
-           "<",
-           ">",
-           "=",
-           ":"}};
+  return {"layouts", run, nullptr,
+          wordsOf("dp=2|tp=4|micro=3|all|all:(2)4|tp:(1)2|[{dp},{}]|[{},{tp}]|{dp,tp}|partial{dp:sum}|"
+                  "pad{0:8}|[|]|{|}|,|;|\n|m k+, k+ n -> m n|->|+|!|~|(a b)|max|<|>|=|:")};
 }
 
 }  // namespace weft::fuzz

@@ -21,10 +21,7 @@ Outcome run(const std::string& bytes) {
 }  // namespace
 
 Target lifetimesTarget() {
-  return {"lifetimes",
-          run,
-          nullptr,
-          {"id", "lower", "upper", "size", ",", "\n", "\r\n", " ", "\xEF\xBB\xBF", "b7,0,3,4096\n"}};
+  return {"lifetimes", run, nullptr, wordsOf("id|lower|upper|size|,|\n|\r\n| |\xEF\xBB\xBF|b7,0,3,4096\n")};
 }
 
 }  // namespace weft::fuzz

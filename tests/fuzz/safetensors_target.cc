@@ -51,33 +51,9 @@ Outcome run(const std::string& bytes) {
 }
 
 const std::vector<std::string>& words() {
-  static const std::vector<std::string> kWords = {"{",
-                                                  "}",
-                                                  "[",
-                                                  "]",
-                                                  ":",
-                                                  ",",
-                                                  "\"",
-                                                  "\"dtype\":\"F32\"",
-                                                  "\"shape\":[2]",
-                                                  "F64",
-                                                  "BF16",
-                                                  "I64",
-                                                  "U8",
-                                                  "BOOL",
-                                                  "C64",
-                                                  "null",
-                                                  "\"data_offsets\":[0,8]",
-                                                  "__metadata__",
-                                                  "true",
-                                                  "\\u00",
-                                                  "\\ud8",
-                                                  "",
-                                                  "1e400",
-                                                  "2.0",
-                                                  "-0",
-                                                  "fc.weight",
-                                                  "[[[[[[[["};
+  static const std::vector<std::string> kWords = wordsOf(
+      "{|}|[|]|:|,|\"|\"dtype\":\"F32\"|\"shape\":[2]|F64|BF16|I64|U8|BOOL|C64|null|"
+      "\"data_offsets\":[0,8]|__metadata__|true|\\u00|\\ud8||1e400|2.0|-0|fc.weight|[[[[[[[[");
   return kWords;
 }
 

@@ -29,8 +29,7 @@ Outcome run(const std::string& bytes) {
 }  // namespace
 
 Target scheduleTarget() {
-  return {
-      "schedule", run, nullptr, {"0F0", "1I0", "0W0", "1B1", ",", "\n", "\r\n", "(0F0;0B0)OVERLAP_F_B", " ", "999999"}};
+  return {"schedule", run, nullptr, wordsOf("0F0|1I0|0W0|1B1|,|\n|\r\n|(0F0;0B0)OVERLAP_F_B| |999999")};
 }
 
 }  // namespace weft::fuzz

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "absl/strings/str_split.h"
+
 namespace weft::fuzz {
 namespace {
 
@@ -27,6 +29,10 @@ void require(bool holds, const std::string& what) {
 
 void requireOk(const absl::Status& status, const std::string& what) {
   require(status.ok(), what + ": " + status.ToString());
+}
+
+std::vector<std::string> wordsOf(const std::string& text) {
+  return absl::StrSplit(text, '|');
 }
 
 Outcome outcomeOf(const absl::Status& status) {

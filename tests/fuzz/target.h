@@ -40,6 +40,9 @@ void require(bool holds, const std::string& what);
 // The same for an operation that has to succeed.
 void requireOk(const absl::Status& status, const std::string& what);
 
+// "a|b c|d" as three words.
+std::vector<std::string> wordsOf(const std::string& text);
+
 Outcome outcomeOf(const absl::Status& status);
 
 // One per file of targets.

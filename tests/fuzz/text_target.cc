@@ -40,8 +40,7 @@ Outcome run(const std::string& bytes) {
 }  // namespace
 
 Target textTarget() {
-  return {
-      "text", run, nullptr, {"\xC3\xA4", "\xE2\x82\xAC", "\xF0\x9D\x84\x9E", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\n"}};
+  return {"text", run, nullptr, wordsOf("\xC3\xA4|\xE2\x82\xAC|\xF0\x9D\x84\x9E|\xED\xA0\x80|\xF4\x90\x80\x80|\n")};
 }
 
 }  // namespace weft::fuzz

@@ -31,13 +31,9 @@ Outcome run(const std::string& bytes) {
 }  // namespace
 
 Target traceTarget() {
-  return {
-      "trace",
-      run,
-      nullptr,
-      {"{",       "}",        "[",          "]",        ":",       ",",      "\"",     "traceEvents", "\"ph\":\"X\"",
-       "\"ts\":", "\"dur\":", "\"tid\":",   "\"cat\":", "step",    "action", "kernel", "null",        "1e308",
-       "-1",      "1e400",    "\"piece\":", "FORWARD",  "BACKWARD"}};
+  return {"trace", run, nullptr,
+          wordsOf("{|}|[|]|:|,|\"|traceEvents|\"ph\":\"X\"|\"ts\":|\"dur\":|\"tid\":|\"cat\":|step|action|"
+                  "kernel|null|1e308|-1|1e400|\"piece\":|FORWARD|BACKWARD")};
 }
 
 }  // namespace weft::fuzz
