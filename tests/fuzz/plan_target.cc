@@ -1,4 +1,6 @@
 // Plan files: read, shown by every command that shows plans, and run where they are small.
+#include <google/protobuf/stubs/logging.h>
+
 #include <chrono>
 
 #include "kernels/kernel.h"
@@ -49,6 +51,19 @@ void requireEnd(const absl::Status& status) {
   require(status.code() != absl::StatusCode::kDeadlineExceeded, "a valid plan hangs: " + status.ToString());
 }
 
+// Every input as it lies in memory, at first zeros.
+void writeInputs(Executor& executor) {
+  for (const plan::NamedTensor& tensor : executor.plan().tensors()) {
+    if (tensor.kind() != plan::TENSOR_INPUT) {
+      continue;
+    }
+    const absl::StatusOr<std::vector<char>> now = executor.readTensor(tensor.name());
+    if (now.ok()) {
+      executor.writeTensor(tensor.name(), now->data(), now->size()).IgnoreError();
+    }
+  }
+}
+
 void execute(plan::Plan plan) {
   static const KernelRegistry kKernels = cpuKernels();
   ExecutorOptions options;
@@ -62,19 +77,19 @@ void execute(plan::Plan plan) {
   absl::Status status = (*executor)->runInit();
   requireEnd(status);
   for (int step = 0; step < kSteps && status.ok(); ++step) {
+    writeInputs(**executor);
     status = (*executor)->runStep();
     requireEnd(status);
   }
   for (const plan::NamedTensor& tensor : (*executor)->plan().tensors()) {
-    const absl::StatusOr<std::vector<char>> whole = (*executor)->readTensor(tensor.name());
-    if (whole.ok() && status.ok()) {
-      (*executor)->writeTensor(tensor.name(), whole->data(), whole->size()).IgnoreError();
-    }
+    (*executor)->readTensor(tensor.name()).IgnoreError();
     (*executor)->readScalar(tensor.name()).IgnoreError();
   }
 }
 
 Outcome run(const std::string& bytes) {
+  // Text that is no UTF-8 is refused, with a line on the error output for each.
+  const google::protobuf::LogSilencer quiet;
   const absl::StatusOr<plan::Plan> plan = parsePlan(bytes, "fuzz.plan");
   if (!plan.ok()) {
     return Outcome::kRefused;
@@ -88,6 +103,7 @@ Outcome run(const std::string& bytes) {
 
 // The checksum is made to fit: it keeps out damage, not intent.
 std::string mutate(const std::string& bytes, Mutator& mutator) {
+  const google::protobuf::LogSilencer quiet;
   plan::Plan plan;
   if (!plan.ParseFromString(bytes) || mutator.chance(3)) {
     return mutator.raw(bytes);
