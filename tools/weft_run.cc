@@ -285,5 +285,5 @@ int runPlan(int argc, char** argv) {
 }  // namespace weft::tools
 
 int main(int argc, char** argv) {
-  return weft::tools::runPlan(argc, argv);
+  return weft::tools::finishOutput("weft-run", weft::tools::runPlan(argc, argv));
 }

@@ -9,6 +9,7 @@
 
 #include "examples/common/flags.h"
 #include "examples/gpt/model.h"
+#include "runtime/base/file_writer.h"
 #include "runtime/base/status.h"
 #include "runtime/io/memory_use.h"
 #include "runtime/io/text_dataset.h"
@@ -159,12 +160,12 @@ absl::StatusOr<std::string> sampleText(Trainer& trainer, const Program& program,
 }
 
 absl::Status writeLosses(const std::string& path, const std::vector<double>& losses) {
-  std::ofstream stream(path);
-  stream.precision(17);
+  std::ostringstream text;
+  text.precision(17);
   for (const double loss : losses) {
-    stream << loss << "\n";
+    text << loss << "\n";
   }
-  return stream ? absl::OkStatus() : absl::UnavailableError("cannot write " + path);
+  return writeFile(path, text.str());
 }
 
 absl::Status train(const GptFlags& flags, const TextDataset& data, const Program& program, const Program& evaluation) {

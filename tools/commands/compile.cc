@@ -1,6 +1,5 @@
 #include "tools/commands/compile.h"
 
-#include <fstream>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +8,7 @@
 #include "mlir/Parser/Parser.h"
 #include "passes/pipeline.h"
 #include "passes/support/stage_meshes.h"
+#include "runtime/base/file_writer.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/commands/flags.h"
@@ -97,7 +97,16 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> readModule(const std::string& 
   return module;
 }
 
+// Before the compiler works for nothing.
+absl::Status checkOutputs(const Flags& flags) {
+  for (const std::string name : {"output", "save-decisions"}) {
+    WEFT_RETURN_IF_ERROR(flags.has(name) ? canWrite(flags.text(name)) : absl::OkStatus());
+  }
+  return flags.has("dump-dir") ? canWriteInto(flags.text("dump-dir")) : absl::OkStatus();
+}
+
 absl::Status run(const std::string& path, const Flags& flags) {
+  WEFT_RETURN_IF_ERROR(checkOutputs(flags));
   mlir::DialectRegistry dialects;
   registerWeftDialects(dialects);
   mlir::MLIRContext context(dialects);
@@ -115,11 +124,7 @@ absl::Status run(const std::string& path, const Flags& flags) {
   const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, compileModule(*module, registry, options));
   if (flags.has("save-decisions")) {
-    std::ofstream stream(flags.text("save-decisions"));
-    stream << plan.decisions();
-    if (!stream.flush()) {
-      return absl::UnavailableError("cannot write " + flags.text("save-decisions"));
-    }
+    WEFT_RETURN_IF_ERROR(writeFile(flags.text("save-decisions"), plan.decisions()));
   }
   return writePlan(plan, flags.text("output"));
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "runtime/base/file_writer.h"
 #include "runtime/base/names.h"
 #include "runtime/base/status.h"
 
@@ -154,6 +155,11 @@ int usageError(const std::string& command, const absl::Status& status) {
   std::cerr << "weft " << command << ": " << std::string(status.message()) << "\nTry 'weft " << command
             << " --help'.\n";
   return 2;
+}
+
+int finishOutput(const std::string& command, int status) {
+  const absl::Status printed = flushStandardOutput();
+  return printed.ok() || status != 0 ? status : fail(command, printed);
 }
 
 std::string table(const std::vector<std::vector<std::string>>& rows) {

@@ -59,6 +59,8 @@ absl::StatusOr<std::string> readText(const std::string& path);
 // Print to stderr; the results are exit statuses: 1 a command that failed, 2 a command that was called wrongly.
 int fail(const std::string& command, const absl::Status& status);
 int usageError(const std::string& command, const absl::Status& status);
+// The exit status of a command that is over: a failure, too, where what it printed could not be written.
+int finishOutput(const std::string& command, int status);
 
 // Rows of cells as aligned columns; the first row is the heading.
 std::string table(const std::vector<std::vector<std::string>>& rows);
