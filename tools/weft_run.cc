@@ -8,12 +8,13 @@
 #include <fstream>
 #include <iostream>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/limits.h"
+#include "runtime/base/numbers.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/executor.h"
 #include "runtime/io/parameters.h"
@@ -46,14 +47,6 @@ const std::vector<Flag>& knownFlags() {
       {"json", Flag::kSwitch, "print JSON"},
       {"memory", Flag::kSwitch, "compare planned memory with the growth of the process"}};
   return kFlags;
-}
-
-absl::StatusOr<int64_t> number(const Flags& flags, const std::string& name, int64_t otherwise) {
-  int64_t value = otherwise;
-  if (flags.has(name) && (!absl::SimpleAtoi(flags.text(name), &value) || value < 0)) {
-    return absl::InvalidArgumentError(absl::StrCat("flag '--", name, "': '", flags.text(name), "' is no count"));
-  }
-  return value;
 }
 
 // Resident memory of this process in bytes; 0 where the system does not tell.
@@ -98,7 +91,7 @@ class Runner {
     WEFT_RETURN_IF_ERROR(load(planPath));
     WEFT_RETURN_IF_ERROR(openData());
     WEFT_RETURN_IF_ERROR(choosePrinted());
-    WEFT_ASSIGN_OR_RETURN(const int64_t steps, number(flags_, "steps", dataSteps_ > 0 ? dataSteps_ : 1));
+    WEFT_ASSIGN_OR_RETURN(const int64_t steps, flags_.integer("steps", dataSteps_ > 0 ? dataSteps_ : 1, {.least = 0}));
     WEFT_RETURN_IF_ERROR(executor_->runInit());
     if (flags_.has("init")) {
       WEFT_RETURN_IF_ERROR(loadParameters(*executor_, flags_.text("init")));
@@ -114,10 +107,10 @@ class Runner {
   absl::Status load(const std::string& planPath) {
     WEFT_ASSIGN_OR_RETURN(plan::Plan plan, readPlan(planPath));
     ExecutorOptions options;
-    WEFT_ASSIGN_OR_RETURN(const int64_t threads, number(flags_, "threads-per-rank", 0));
+    WEFT_ASSIGN_OR_RETURN(const int64_t threads, flags_.integer("threads-per-rank", 0, {0, kMaxRanks}));
     options.threadsPerRank = static_cast<int>(threads);
     options.profile = flags_.has("trace");
-    WEFT_ASSIGN_OR_RETURN(const int64_t seconds, number(flags_, "timeout", 0));
+    WEFT_ASSIGN_OR_RETURN(const int64_t seconds, flags_.integer("timeout", 0, {0, int64_t{1} << 31}));
     options.timeout = std::chrono::seconds(seconds);
     const KernelRegistry kernels = cpuKernels();
     residentAtLoad_ = residentBytes();
@@ -138,9 +131,9 @@ class Runner {
     }
     WEFT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(flags_.text("data")));
     for (const auto& [name, entry] : file.entries()) {
-      int64_t step = 0;
-      if (absl::SimpleAtoi(name.substr(0, name.find('.')), &step)) {
-        dataSteps_ = std::max(dataSteps_, step + 1);
+      const absl::StatusOr<int64_t> step = parseInteger(name.substr(0, name.find('.')), {0, int64_t{1} << 62});
+      if (step.ok()) {
+        dataSteps_ = std::max(dataSteps_, *step + 1);
       }
     }
     data_ = std::make_unique<SafetensorsFile>(std::move(file));

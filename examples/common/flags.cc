@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/names.h"
+#include "runtime/base/numbers.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"
@@ -27,22 +27,24 @@ void Flags::text(const std::string& name, std::string* value, const std::string&
 
 void Flags::integer(const std::string& name, int64_t* value, const std::string& help) {
   add(name, {help, std::to_string(*value), false, [value, name](const std::string& given) -> absl::Status {
-               char* end = nullptr;
-               *value = std::strtoll(given.c_str(), &end, 10);
-               if (given.empty() || *end != '\0') {
-                 return absl::InvalidArgumentError(absl::StrCat("--", name, " takes an integer, not '", given, "'"));
+               const absl::StatusOr<int64_t> number = parseInteger(given);
+               if (!number.ok()) {
+                 return absl::InvalidArgumentError(
+                     absl::StrCat("--", name, " takes an integer, not '", given, "'; integers have 64 bits"));
                }
+               *value = *number;
                return absl::OkStatus();
              }});
 }
 
 void Flags::real(const std::string& name, double* value, const std::string& help) {
   add(name, {help, absl::StrCat(*value), false, [value, name](const std::string& given) -> absl::Status {
-               char* end = nullptr;
-               *value = std::strtod(given.c_str(), &end);
-               if (given.empty() || *end != '\0') {
-                 return absl::InvalidArgumentError(absl::StrCat("--", name, " takes a number, not '", given, "'"));
+               const absl::StatusOr<double> number = parseReal(given);
+               if (!number.ok()) {
+                 return absl::InvalidArgumentError(
+                     absl::StrCat("--", name, " takes a number, not '", given, "'; it has to be finite"));
                }
+               *value = *number;
                return absl::OkStatus();
              }});
 }

@@ -4,7 +4,6 @@
 #include <iostream>
 #include <optional>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/file_writer.h"
 #include "runtime/base/status.h"
@@ -45,11 +44,7 @@ absl::StatusOr<std::optional<ViewProfile>> profileFrom(const Flags& flags, const
   }
   std::optional<int64_t> step;
   if (flags.has("step")) {
-    int64_t number = 0;
-    if (!absl::SimpleAtoi(flags.text("step"), &number) || number < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("flag '--step': '", flags.text("step"), "' is no step number"));
-    }
-    step = number;
+    WEFT_ASSIGN_OR_RETURN(step, flags.integer("step", 0, {.least = 0}));
   }
   WEFT_ASSIGN_OR_RETURN(const Trace trace, readTrace(flags.text("profile"), plan.ranks()));
   ViewProfile profile;
