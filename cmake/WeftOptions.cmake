@@ -2,6 +2,7 @@
 
 option(WEFT_BUILD_COMPILER "Build the compiler, the frontend and the examples (needs MLIR 19)" ON)
 option(WEFT_BUILD_TESTS "Build the tests" ON)
+option(WEFT_FUZZ "Build weft-fuzz, the libFuzzer program over all readers (needs clang)" OFF)
 set(WEFT_SANITIZE "" CACHE STRING "Value of -fsanitize=, empty for none")
 set(WEFT_TEST_ENVIRONMENT "" CACHE STRING "Environment of all tests, NAME=VALUE;...: options of the sanitizers")
 set(WEFT_DEFAULT_DATA_DIR "${CMAKE_CURRENT_SOURCE_DIR}/../shared/data")
@@ -27,6 +28,11 @@ if(WEFT_SANITIZE)
   # A finding ends the program, so that the test fails.
   add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${WEFT_SANITIZE})
+endif()
+if(WEFT_FUZZ)
+  # Coverage for libFuzzer, and the standard library's own checks of what ASan does not see (an empty optional).
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
 endif()
 add_link_options(-fuse-ld=lld-19)
 

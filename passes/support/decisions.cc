@@ -1,39 +1,17 @@
 #include "passes/support/decisions.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "runtime/base/status.h"
+#include "runtime/base/json.h"
 
 namespace weft {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr const char* kRunsIn[] = {"prologue", "forward", "backward", "update"};
-
-absl::StatusOr<RunsIn> parseRunsIn(const std::string& text) {
-  for (size_t i = 0; i < std::size(kRunsIn); ++i) {
-    if (text == kRunsIn[i]) {
-      return static_cast<RunsIn>(i);
-    }
-  }
-  return absl::InvalidArgumentError("decisions: '" + text + "' is not one of prologue, forward, backward, update");
-}
 
 // Axes are written as a layout of one dimension: "[{dp,tp}]".
 std::string printAxes(const std::vector<Axis>& axes, const Mesh& mesh) {
   return Layout({axes}).print(mesh);
-}
-
-absl::StatusOr<std::vector<Axis>> parseAxes(const std::string& text, const Mesh& mesh) {
-  WEFT_ASSIGN_OR_RETURN(const Layout layout, Layout::parse(text, mesh));
-  if (layout.dimensions() != 1) {
-    return absl::InvalidArgumentError("decisions: axes '" + text + "' should be written like [{dp,tp}]");
-  }
-  return layout.dim(0);
 }
 
 void addRecompute(bool recompute, const RecomputePrice& price, Json& json) {
@@ -41,14 +19,6 @@ void addRecompute(bool recompute, const RecomputePrice& price, Json& json) {
   if (price.bytes > 0 || price.seconds > 0) {
     json["recompute_price"] = {{"bytes", price.bytes}, {"seconds", price.seconds}};
   }
-}
-
-RecomputePrice priceFromJson(const Json& json) {
-  if (!json.contains("recompute_price")) {
-    return {};
-  }
-  const Json& price = json.at("recompute_price");
-  return {price.at("bytes").get<int64_t>(), price.at("seconds").get<double>()};
 }
 
 Json toJson(const ReshardDecision& reshard) {
@@ -59,18 +29,6 @@ Json toJson(const ReshardDecision& reshard) {
                {"label", reshard.label}};
   addRecompute(reshard.recompute, reshard.recomputePrice, json);
   return json;
-}
-
-ReshardDecision reshardFromJson(const Json& json) {
-  ReshardDecision reshard;
-  reshard.id = json.at("id").get<int64_t>();
-  reshard.index = json.at("index").get<unsigned>();
-  reshard.how = json.at("how").get<std::string>();
-  reshard.stage = json.value("stage", int64_t{0});
-  reshard.label = json.value("label", "");
-  reshard.recompute = json.at("recompute").get<bool>();
-  reshard.recomputePrice = priceFromJson(json);
-  return reshard;
 }
 
 Json toJson(const OperatorDecision& op, const Mesh& mesh) {
@@ -97,49 +55,6 @@ Json toJson(const OperatorDecision& op, const Mesh& mesh) {
   return json;
 }
 
-absl::StatusOr<OperatorDecision> operatorFromJson(const Json& json, const Mesh& mesh) {
-  OperatorDecision op;
-  op.id = json.at("id").get<int64_t>();
-  op.label = json.at("label").get<std::string>();
-  WEFT_ASSIGN_OR_RETURN(op.runsIn, parseRunsIn(json.at("runs_in").get<std::string>()));
-  op.stage = json.value("stage", int64_t{0});
-  op.recompute = json.value("recompute", false);
-  op.recomputePrice = priceFromJson(json);
-  op.batch = json.value("batch", "");
-  op.perPiece = json.value("per_piece", false);
-  for (const auto& [factor, text] : json.at("axes").items()) {
-    WEFT_ASSIGN_OR_RETURN(op.axes[factor], parseAxes(text.get<std::string>(), mesh));
-  }
-  if (json.contains("results")) {
-    for (const auto& [index, text] : json.at("results").items()) {
-      WEFT_ASSIGN_OR_RETURN(op.results[static_cast<unsigned>(std::atoi(index.c_str()))],
-                            Layout::parse(text.get<std::string>(), mesh));
-    }
-  }
-  op.origin = json.value("origin", "");
-  return op;
-}
-
-absl::StatusOr<ArgumentDecision> argumentFromJson(const Json& json, const StageMeshes& meshes) {
-  ArgumentDecision argument;
-  argument.name = json.at("name").get<std::string>();
-  argument.stage = json.value("stage", int64_t{0});
-  WEFT_ASSIGN_OR_RETURN(argument.layout,
-                        Layout::parse(json.at("layout").get<std::string>(), meshes.ofStage(argument.stage)));
-  argument.gather = json.value("gather", "");
-  argument.origin = json.value("origin", "");
-  const Json elsewhere = json.value("elsewhere", Json::object());
-  for (const auto& [number, layout] : elsewhere.items()) {
-    int64_t mesh = 0;
-    if (!absl::SimpleAtoi(number, &mesh) || mesh < 0 || mesh >= static_cast<int64_t>(meshes.ofBlock.size())) {
-      return absl::InvalidArgumentError(absl::StrCat("decisions: argument '", argument.name, "' lies on mesh '", number,
-                                                     "'; there are ", meshes.ofBlock.size()));
-    }
-    WEFT_ASSIGN_OR_RETURN(argument.elsewhere[mesh], Layout::parse(layout.get<std::string>(), meshes.withNumber(mesh)));
-  }
-  return argument;
-}
-
 Json toJson(const ArgumentDecision& argument, const StageMeshes& meshes) {
   Json json = {{"name", argument.name},
                {"layout", argument.layout.print(meshes.ofStage(argument.stage))},
@@ -154,60 +69,6 @@ Json toJson(const ArgumentDecision& argument, const StageMeshes& meshes) {
     json["elsewhere"][std::to_string(number)] = layout.print(meshes.withNumber(number));
   }
   return json;
-}
-
-// The blocks' own meshes, if they have some; one for each block of the schedule, which is read before.
-absl::Status readMeshes(const Json& json, Decisions& decisions) {
-  const std::string text = json.value("stage_meshes", "");
-  if (text.empty()) {
-    return absl::OkStatus();
-  }
-  WEFT_ASSIGN_OR_RETURN(decisions.stageMeshes, parseStageMeshes(text, decisions.mesh.pieces()));
-  decisions.segments = json.at("segments").get<int64_t>();
-  const std::vector<int64_t>& blocks = decisions.schedule.blocks;
-  const auto [least, most] = std::minmax_element(blocks.begin(), blocks.end());
-  if (blocks.empty() || *least < 0 || *most + 1 != static_cast<int64_t>(decisions.stageMeshes.size()) ||
-      decisions.segments < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "decisions: ", decisions.stageMeshes.size(),
-        " stage meshes do not fit the blocks of the schedule, or segments = ", decisions.segments, " is below 1"));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Decisions> fromJson(const Json& json) {
-  Decisions decisions;
-  WEFT_ASSIGN_OR_RETURN(decisions.mesh, Mesh::parse(json.at("mesh").get<std::string>()));
-  decisions.zero = json.at("zero").get<int64_t>();
-  decisions.regather = json.at("regather").get<bool>();
-  if (json.contains("schedule")) {
-    const Json& schedule = json.at("schedule");
-    decisions.schedule = {schedule.at("kind").get<std::string>(), schedule.at("virtual").get<int64_t>(),
-                          schedule.at("blocks").get<std::vector<int64_t>>(), schedule.value("table", ""),
-                          schedule.contains("considered") ? schedule.at("considered").dump() : ""};
-  }
-  WEFT_RETURN_IF_ERROR(readMeshes(json, decisions));
-  const StageMeshes meshes = decisions.meshes();
-  for (const Json& entry : json.at("rewrites")) {
-    const bool expand = entry.contains("expand");
-    decisions.rewrites.push_back({expand ? Rewrite::kExpand : Rewrite::kPrologue,
-                                  entry.at(expand ? "expand" : "prologue").get<int64_t>(), entry.value("operand", 0u)});
-  }
-  for (const Json& entry : json.at("arguments")) {
-    WEFT_ASSIGN_OR_RETURN(ArgumentDecision argument, argumentFromJson(entry, meshes));
-    decisions.arguments.push_back(std::move(argument));
-  }
-  for (const Json& entry : json.at("operators")) {
-    WEFT_ASSIGN_OR_RETURN(OperatorDecision op,
-                          operatorFromJson(entry, meshes.ofStage(entry.value("stage", int64_t{0}))));
-    decisions.operators.push_back(std::move(op));
-  }
-  for (const Json& entry : json.value("reshards", Json::array())) {
-    decisions.reshards.push_back(reshardFromJson(entry));
-  }
-  decisions.recomputeSummary = json.contains("recompute") ? json.at("recompute").dump() : "";
-  decisions.conflicts = json.value("conflicts", std::vector<std::string>());
-  return decisions;
 }
 
 }  // namespace
@@ -284,19 +145,6 @@ std::string printDecisions(const Decisions& decisions) {
   }
   json["conflicts"] = decisions.conflicts;
   return json.dump(1);
-}
-
-absl::StatusOr<Decisions> parseDecisions(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) {
-    return absl::InvalidArgumentError("decisions: the text is not JSON");
-  }
-  // The JSON library reports a missing or mistyped entry by exception; it ends here.
-  try {
-    return fromJson(json);
-  } catch (const Json::exception& error) {
-    return absl::InvalidArgumentError(std::string("decisions: ") + error.what());
-  }
 }
 
 }  // namespace weft

@@ -1,0 +1,205 @@
+#include "runtime/base/json.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/names.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+constexpr size_t kLongestShown = 60;
+
+// Follows the parser: what it refuses is not stored, so that hostile text costs no more memory than honest text.
+class Limits {
+ public:
+  bool keeps(int depth, Json::parse_event_t event, const Json& parsed) {
+    if (!refused_.empty()) {
+      return false;
+    }
+    switch (event) {
+      case Json::parse_event_t::object_start:
+        names_.emplace_back();
+        [[fallthrough]];
+      case Json::parse_event_t::array_start:
+        refuse(depth >= kMaxJsonDepth, "values are nested more than ", kMaxJsonDepth, " deep");
+        break;
+      case Json::parse_event_t::key:
+        names_.back().push_back(parsed.get<std::string>());
+        refuse(names_.back().size() > kMaxJsonNames, "an object has more than ", kMaxJsonNames, " names");
+        break;
+      case Json::parse_event_t::object_end:
+        checkNames(names_.back());
+        names_.pop_back();
+        break;
+      default:
+        break;
+    }
+    return refused_.empty();
+  }
+
+  const std::string& refused() const { return refused_; }
+
+ private:
+  template <typename... Parts>
+  void refuse(bool wrong, const Parts&... parts) {
+    if (wrong) {
+      refused_ = absl::StrCat(parts...);
+    }
+  }
+
+  void checkNames(std::vector<std::string>& names) {
+    std::sort(names.begin(), names.end());
+    const auto twice = std::adjacent_find(names.begin(), names.end());
+    if (twice != names.end()) {
+      refused_ = absl::StrCat("an object names '", *twice, "' twice");
+    }
+  }
+
+  std::vector<std::vector<std::string>> names_;  // of the objects that are open
+  std::string refused_;
+};
+
+absl::Status wrong(const Json& value, const std::string& where, const std::string& expected) {
+  return absl::InvalidArgumentError(absl::StrCat(where, ": found ", shownJson(value), ", expected ", expected));
+}
+
+}  // namespace
+
+absl::StatusOr<Json> parseJson(const std::string& text) {
+  Limits limits;
+  Json json;
+  try {
+    json = Json::parse(
+        text, [&](int depth, Json::parse_event_t event, Json& parsed) { return limits.keeps(depth, event, parsed); });
+  } catch (const Json::exception& error) {
+    // The library's message begins with the name of its exception in brackets.
+    const std::string message = error.what();
+    const size_t name = message.find("] ");
+    return absl::InvalidArgumentError(
+        absl::StrCat("no JSON: ", name == std::string::npos ? message : message.substr(name + 2)));
+  }
+  return limits.refused().empty() ? absl::StatusOr<Json>(std::move(json))
+                                  : absl::InvalidArgumentError(limits.refused());
+}
+
+std::string shownJson(const Json& value) {
+  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+  return text.size() > kLongestShown ? text.substr(0, kLongestShown) + "..." : text;
+}
+
+absl::StatusOr<int64_t> jsonInteger(const Json& value, const std::string& where, IntegerRange range) {
+  const bool large = value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX};
+  if (!value.is_number_integer() || large || value.get<int64_t>() < range.least || value.get<int64_t>() > range.most) {
+    return wrong(value, where,
+                 range.most == INT64_MAX ? absl::StrCat("an integer of at least ", range.least)
+                                         : absl::StrCat("an integer from ", range.least, " to ", range.most));
+  }
+  return value.get<int64_t>();
+}
+
+absl::StatusOr<double> jsonReal(const Json& value, const std::string& where) {
+  return value.is_number() && std::isfinite(value.get<double>()) ? absl::StatusOr<double>(value.get<double>())
+                                                                 : wrong(value, where, "a finite number");
+}
+
+absl::StatusOr<std::string> jsonText(const Json& value, const std::string& where) {
+  return value.is_string() ? absl::StatusOr<std::string>(value.get<std::string>()) : wrong(value, where, "a text");
+}
+
+absl::StatusOr<bool> jsonBool(const Json& value, const std::string& where) {
+  return value.is_boolean() ? absl::StatusOr<bool>(value.get<bool>()) : wrong(value, where, "true or false");
+}
+
+absl::StatusOr<const Json*> jsonList(const Json& value, const std::string& where) {
+  return value.is_array() ? absl::StatusOr<const Json*>(&value) : wrong(value, where, "a list");
+}
+
+absl::StatusOr<const Json*> jsonMap(const Json& value, const std::string& where) {
+  return value.is_object() ? absl::StatusOr<const Json*>(&value) : wrong(value, where, "an object");
+}
+
+absl::StatusOr<JsonObject> JsonObject::of(const Json& value, std::string where) {
+  WEFT_RETURN_IF_ERROR(jsonMap(value, where).status());
+  return JsonObject(value, std::move(where));
+}
+
+std::string JsonObject::where(const std::string& name) const {
+  return where_.empty() ? name : absl::StrCat(where_, ".", name);
+}
+
+absl::StatusOr<const Json*> JsonObject::any(const std::string& name) {
+  asked_.insert(name);
+  const auto found = value_->find(name);
+  return found != value_->end() ? absl::StatusOr<const Json*>(&*found)
+                                : absl::InvalidArgumentError(absl::StrCat(where(name), " is missing"));
+}
+
+absl::StatusOr<int64_t> JsonObject::integer(const std::string& name, IntegerRange range) {
+  WEFT_ASSIGN_OR_RETURN(const Json* value, any(name));
+  return jsonInteger(*value, where(name), range);
+}
+
+absl::StatusOr<std::string> JsonObject::text(const std::string& name) {
+  WEFT_ASSIGN_OR_RETURN(const Json* value, any(name));
+  return jsonText(*value, where(name));
+}
+
+absl::StatusOr<bool> JsonObject::boolean(const std::string& name) {
+  WEFT_ASSIGN_OR_RETURN(const Json* value, any(name));
+  return jsonBool(*value, where(name));
+}
+
+absl::StatusOr<const Json*> JsonObject::list(const std::string& name) {
+  WEFT_ASSIGN_OR_RETURN(const Json* value, any(name));
+  return jsonList(*value, where(name));
+}
+
+absl::StatusOr<const Json*> JsonObject::map(const std::string& name) {
+  WEFT_ASSIGN_OR_RETURN(const Json* value, any(name));
+  return jsonMap(*value, where(name));
+}
+
+absl::StatusOr<int64_t> JsonObject::integerOr(const std::string& name, int64_t otherwise, IntegerRange range) {
+  asked_.insert(name);
+  return has(name) ? integer(name, range) : otherwise;
+}
+
+absl::StatusOr<std::string> JsonObject::textOr(const std::string& name, const std::string& otherwise) {
+  asked_.insert(name);
+  return has(name) ? text(name) : otherwise;
+}
+
+absl::StatusOr<bool> JsonObject::booleanOr(const std::string& name, bool otherwise) {
+  asked_.insert(name);
+  return has(name) ? boolean(name) : otherwise;
+}
+
+absl::StatusOr<const Json*> JsonObject::listOr(const std::string& name) {
+  asked_.insert(name);
+  static const Json kEmpty = Json::array();
+  return has(name) ? list(name) : &kEmpty;
+}
+
+absl::StatusOr<const Json*> JsonObject::mapOr(const std::string& name) {
+  asked_.insert(name);
+  static const Json kEmpty = Json::object();
+  return has(name) ? map(name) : &kEmpty;
+}
+
+absl::Status JsonObject::finish() const {
+  for (const auto& [name, value] : value_->items()) {
+    if (asked_.count(name) == 0) {
+      const std::string near = nearestName(name, {asked_.begin(), asked_.end()});
+      return absl::InvalidArgumentError(absl::StrCat(where_.empty() ? "it" : where_, " has an unknown entry '", name,
+                                                     "'",
+                                                     near.empty() ? "" : absl::StrCat("; did you mean '", near, "'?")));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace weft

@@ -1,0 +1,106 @@
+// Plan files: read, shown by every command that shows plans, and run where they are small.
+#include <chrono>
+
+#include "kernels/kernel.h"
+#include "runtime/exec/executor.h"
+#include "runtime/plan/plan_file.h"
+#include "runtime/plan/statistics.h"
+#include "tests/fuzz/memory_file.h"
+#include "tests/fuzz/plan_mutator.h"
+#include "tests/fuzz/target.h"
+#include "tools/commands/memory.h"
+#include "tools/commands/plan_commands.h"
+#include "tools/commands/schedule.h"
+#include "tools/commands/view/view.h"
+
+namespace weft::fuzz {
+namespace {
+
+// Larger plans are only read and shown.
+constexpr int64_t kMostRanks = 8;
+constexpr int64_t kMostBytes = int64_t{16} << 20;
+constexpr int64_t kMostActions = 1000;
+constexpr int kSteps = 2;
+
+int64_t actionsOf(const plan::Plan& plan) {
+  int64_t actions = 0;
+  for (const plan::Plan* block : blocksOf(plan)) {
+    for (const plan::RankSchedule& schedule : block->schedules()) {
+      actions += schedule.init_size() + schedule.step_size();
+    }
+  }
+  return actions;
+}
+
+void show(const std::string& path) {
+  runQuietly(tools::statsCommand, {path});
+  runQuietly(tools::statsCommand, {path, "--json"});
+  runQuietly(tools::explainCommand, {path});
+  runQuietly(tools::explainCommand, {path, "--json"});
+  runQuietly(tools::memoryCommand, {path});
+  runQuietly(tools::memoryCommand, {path, "--json"});
+  runQuietly(tools::viewCommand, {path, "--json"});
+  runQuietly(tools::scheduleCommand, {"--plan", path});
+  runQuietly(tools::scheduleCommand, {"--plan", path, "--json"});
+}
+
+// A plan that was found valid does not wait for ever.
+void requireEnd(const absl::Status& status) {
+  require(status.code() != absl::StatusCode::kDeadlineExceeded, "a valid plan hangs: " + status.ToString());
+}
+
+void execute(plan::Plan plan) {
+  static const KernelRegistry kKernels = cpuKernels();
+  ExecutorOptions options;
+  options.threadsPerRank = 1;
+  options.profile = true;
+  options.timeout = std::chrono::seconds(2);
+  const auto executor = Executor::create(std::move(plan), kKernels, options);
+  if (!executor.ok()) {
+    return;
+  }
+  absl::Status status = (*executor)->runInit();
+  requireEnd(status);
+  for (int step = 0; step < kSteps && status.ok(); ++step) {
+    status = (*executor)->runStep();
+    requireEnd(status);
+  }
+  for (const plan::NamedTensor& tensor : (*executor)->plan().tensors()) {
+    const absl::StatusOr<std::vector<char>> whole = (*executor)->readTensor(tensor.name());
+    if (whole.ok() && status.ok()) {
+      (*executor)->writeTensor(tensor.name(), whole->data(), whole->size()).IgnoreError();
+    }
+    (*executor)->readScalar(tensor.name()).IgnoreError();
+  }
+}
+
+Outcome run(const std::string& bytes) {
+  const absl::StatusOr<plan::Plan> plan = parsePlan(bytes, "fuzz.plan");
+  if (!plan.ok()) {
+    return Outcome::kRefused;
+  }
+  show(MemoryFile(bytes).path());
+  if (plan->ranks() <= kMostRanks && plannedBytes(*plan) <= kMostBytes && actionsOf(*plan) <= kMostActions) {
+    execute(*plan);
+  }
+  return Outcome::kAccepted;
+}
+
+// The checksum is made to fit: it keeps out damage, not intent.
+std::string mutate(const std::string& bytes, Mutator& mutator) {
+  plan::Plan plan;
+  if (!plan.ParseFromString(bytes) || mutator.chance(3)) {
+    return mutator.raw(bytes);
+  }
+  changeOneField(plan, mutator);
+  const absl::StatusOr<std::string> changed = serializePlan(plan);
+  return changed.ok() ? *changed : bytes;
+}
+
+}  // namespace
+
+Target planTarget() {
+  return {"plan", run, mutate, {}, 60};
+}
+
+}  // namespace weft::fuzz
