@@ -59,10 +59,7 @@ std::string elementAt(DType type, const void* data, int64_t index, const std::ve
   const char* const element = static_cast<const char*>(data) + index * width;
   const bool negative = (element[width - 1] & 0x80) != 0;  // little-endian: the sign is in the last byte
   const NonFinite found = nonFiniteIn(type, element, 1);
-  const char* const text = found.nans > 0         ? "nan"
-                           : found.count() == 0 ? "a finite value"
-                           : negative             ? "-inf"
-                                                  : "inf";
+  const char* const text = found.nans > 0 ? "nan" : found.count() == 0 ? "a finite value" : negative ? "-inf" : "inf";
   return text + indexText(index, shape);
 }
 

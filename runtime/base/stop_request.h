@@ -1,10 +1,9 @@
 // Asking a long run to end early, after the step it is in.
 //
 //   StopRequest stop;
-//   StopOnSignals signals(stop);                       // SIGINT and SIGTERM ask from here on; a second one ends at once
-//   Trainer trainer(program, {.stop = &stop});
-//   absl::Status trained = trainer.fit(300, feed);     // Cancelled: "stopped by SIGINT after step 57 of 300"
-//   trainer.save(path);
+//   StopOnSignals signals(stop);                       // SIGINT and SIGTERM ask from here on; a second one ends at
+//   once Trainer trainer(program, {.stop = &stop}); absl::Status trained = trainer.fit(300, feed);     // Cancelled:
+//   "stopped by SIGINT after step 57 of 300" trainer.save(path);
 //
 // Anybody may ask: another thread, a signal handler, a callback. Nothing in the library installs signal handlers by
 // itself.
@@ -35,8 +34,8 @@ class StopRequest {
   std::atomic<int> asked_{kNone};
 };
 
-// While it lives, the first SIGINT or SIGTERM sets the request and restores the default action of both, so that a second
-// one ends the program at once. A signal that the process ignores (as under nohup) stays ignored. One at a time.
+// While it lives, the first SIGINT or SIGTERM sets the request and restores the default action of both, so that a
+// second one ends the program at once. A signal that the process ignores (as under nohup) stays ignored. One at a time.
 class StopOnSignals {
  public:
   explicit StopOnSignals(StopRequest& stop);

@@ -49,9 +49,9 @@ TEST(FullDisk, ParametersAtEveryByte) {
 TEST(FullDisk, PlansAtEveryByte) {
   const TemporaryDirectory dir;
   const auto save = [](const std::string& to) { return writePlan(planNamed("after"), to); };
-  SavedFile{dir / "a.plan", serializePlan(planNamed("before")).value(), bytesOf(save), [&] {
-              return save(dir / "a.plan");
-            }}.checkAtEveryByte();
+  SavedFile{dir / "a.plan", serializePlan(planNamed("before")).value(), bytesOf(save),
+            [&] { return save(dir / "a.plan"); }}
+      .checkAtEveryByte();
 }
 
 TEST(FullDisk, TracesAtEveryByte) {

@@ -17,11 +17,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::contentsOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::inChild;
 using testing::namesIn;
 using testing::TemporaryDirectory;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 mode_t modeOf(const std::string& path) {
   struct stat entry = {};
@@ -45,7 +45,9 @@ TEST(FileWriter, WritesInPartsAndReplaces) {
   EXPECT_EQ(contentsOf(dir / "a"), "begin " + large + " end");
   ASSERT_TRUE(writeFile(dir / "a", "second").ok());
   EXPECT_EQ(contentsOf(dir / "a"), "second");
-  { FileWriter(dir / "a").write("never finished"); }
+  {
+    FileWriter(dir / "a").write("never finished");
+  }
   EXPECT_EQ(contentsOf(dir / "a"), "second");
   EXPECT_THAT(namesIn(dir.path()), ElementsAre("a"));
 }
