@@ -102,8 +102,9 @@ std::string Progress::text(const ProgressRange& range, int64_t done, double loss
   absl::StrAppend(&line, absl::StrFormat("  %.2f steps/s", static_cast<double>(mine) / seconds));
   const int64_t left = range.total - done;
   const double each = seconds / static_cast<double>(mine);
-  return absl::StrCat(line, "  ", left > 0 ? absl::StrCat(durationText(static_cast<double>(left) * each), " left")
-                                           : durationText(seconds));
+  return absl::StrCat(
+      line, "  ",
+      left > 0 ? absl::StrCat(durationText(static_cast<double>(left) * each), " left") : durationText(seconds));
 }
 
 }  // namespace weft

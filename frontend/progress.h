@@ -22,8 +22,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // After each step. A terminal's line moves at most ten times a second; a log gets at most one line a second, or ten in
-  // all, whichever is fewer, one for the last step, and one for the first loss that is not finite.
+  // After each step. A terminal's line moves at most ten times a second; a log gets at most one line a second, or ten
+  // in all, whichever is fewer, one for the last step, and one for the first loss that is not finite.
   void report(int64_t done, double loss);
 
   // "[####....] step 12/40  loss 1.2345  3.20 steps/s  9 s left".

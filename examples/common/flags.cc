@@ -168,6 +168,7 @@ absl::Status CommonFlags::train(Trainer& trainer, const std::function<absl::Stat
   WEFT_RETURN_IF_ERROR(trainer.status());
   WEFT_RETURN_IF_ERROR(init.empty() ? absl::OkStatus() : trainer.load(init));
   const StopOnSignals signals(*stop);
+  std::fflush(stdout);  // what was compiled is seen while it trains
   const absl::Status trained = body();
   if (!trained.ok() && !absl::IsCancelled(trained)) {
     return trained;

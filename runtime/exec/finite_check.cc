@@ -69,8 +69,8 @@ absl::Status FiniteCheck::after(void* const* outputs) const {
                       : absl::StrCat("; input ", nanInput_, ", ",
                                      nameOf(bufferOf(plan_, instruction_.inputs(nanInput_))), ", had a nan before");
     return absl::OutOfRangeError(absl::StrCat("output ", i, ", ", nameOf(buffer), ", has ",
-                                              elementAt(spec.type, outputs[i], index, spec.shape), " (",
-                                              found.count(), " of ", spec.elements(), " values are not finite)", from));
+                                              elementAt(spec.type, outputs[i], index, spec.shape), " (", found.count(),
+                                              " of ", spec.elements(), " values are not finite)", from));
   }
   return absl::OkStatus();
 }

@@ -67,10 +67,11 @@ absl::Status InputTracker::notWritten(const Input& input, const ParameterStore& 
   for (size_t rank = 0; rank < input.needed.size(); ++rank) {
     if (input.needed[rank] && !input.written[rank]) {
       const std::string nearest = nearestName(input.tensor->name(), store.inputNames());
-      return absl::FailedPreconditionError(absl::StrCat(
-          "input '", input.tensor->name(), "' was not written since the last step",
-          input.missing < input.ranks ? absl::StrCat(" on rank ", rank) : "", "; write it before every step, or once with keepInput if it ",
-          "stays", nearest.empty() ? "" : absl::StrCat(" (kept: '", nearest, "')")));
+      return absl::FailedPreconditionError(
+          absl::StrCat("input '", input.tensor->name(), "' was not written since the last step",
+                       input.missing < input.ranks ? absl::StrCat(" on rank ", rank) : "",
+                       "; write it before every step, or once with keepInput if it ", "stays",
+                       nearest.empty() ? "" : absl::StrCat(" (kept: '", nearest, "')")));
     }
   }
   return absl::InternalError(absl::StrCat("input '", input.tensor->name(), "' is written"));

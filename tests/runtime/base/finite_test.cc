@@ -12,8 +12,9 @@ template <typename T>
 void checkType(DType type) {
   constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
-  const std::vector<T> values = {0, std::numeric_limits<T>::max(), std::numeric_limits<T>::denorm_min(),
-                                 -kInfinity, 1, -kNan, kInfinity, std::numeric_limits<T>::signaling_NaN()};
+  const std::vector<T> values = {
+      0,         std::numeric_limits<T>::max(),          std::numeric_limits<T>::denorm_min(), -kInfinity, 1, -kNan,
+      kInfinity, std::numeric_limits<T>::signaling_NaN()};
   const NonFinite found = nonFiniteIn(type, values.data(), static_cast<int64_t>(values.size()));
   EXPECT_EQ(found.nans, 2);
   EXPECT_EQ(found.infinities, 2);
@@ -51,8 +52,9 @@ TEST(Finite, IntegersAreFinite) {
 
 TEST(Finite, LossesNameTheirStep) {
   EXPECT_TRUE(checkLoss(1e300, 7).ok());
-  for (const auto& [loss, text] : {std::pair{-std::numeric_limits<double>::quiet_NaN(), "step 57 is not finite (nan)"},
-                                   std::pair{-std::numeric_limits<double>::infinity(), "step 57 is not finite (-inf)"}}) {
+  for (const auto& [loss, text] :
+       {std::pair{-std::numeric_limits<double>::quiet_NaN(), "step 57 is not finite (nan)"},
+        std::pair{-std::numeric_limits<double>::infinity(), "step 57 is not finite (-inf)"}}) {
     EXPECT_NE(std::string(checkLoss(loss, 57).message()).find(text), std::string::npos);
   }
 }

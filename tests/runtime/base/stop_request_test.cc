@@ -45,7 +45,9 @@ TEST(StopRequest, SignalsAskOnceThenEnd) {
 TEST(StopRequest, HandlersAreThereForAWhile) {
   EXPECT_EQ(inChild([] {
               StopRequest stop;
-              { const StopOnSignals signals(stop); }
+              {
+                const StopOnSignals signals(stop);
+              }
               raise(SIGINT);
               return 0;
             }),
