@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -13,9 +14,12 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/file_writer.h"
+#include "runtime/base/finite.h"
 #include "runtime/base/limits.h"
 #include "runtime/base/numbers.h"
 #include "runtime/base/status.h"
+#include "runtime/base/stop_request.h"
 #include "runtime/exec/executor.h"
 #include "runtime/io/parameters.h"
 #include "runtime/io/safetensors.h"
@@ -38,11 +42,13 @@ const std::vector<Flag>& knownFlags() {
   static const std::vector<Flag> kFlags = {
       {"steps", Flag::kOptional, "number of steps (default: those in --data, else 1)"},
       {"init", Flag::kOptional, "safetensors file with initial parameters"},
-      {"save", Flag::kOptional, "safetensors file for the parameters after the last step"},
+      {"save", Flag::kOptional, "safetensors file for the parameters after the last step, or the one a signal ends"},
+      {"save-nonfinite", Flag::kSwitch, "save also parameters that are nan or infinite"},
       {"data", Flag::kOptional, "safetensors file with inputs named '<step>.<input>'"},
       {"trace", Flag::kOptional, "file for a Chrome trace of all instructions"},
       {"threads-per-rank", Flag::kOptional, "threads of each rank's libraries (default: the cores shared out)"},
       {"timeout", Flag::kOptional, "seconds that a rank waits for others before it gives up (default: for ever)"},
+      {"check-finite", Flag::kSwitch, "stop at the first operator that makes a nan or infinity; slow"},
       {"print", Flag::kOptional, "names of tensors to print after each step, with commas (default: scalar outputs)"},
       {"json", Flag::kSwitch, "print JSON"},
       {"memory", Flag::kSwitch, "compare planned memory with the growth of the process"}};
@@ -83,11 +89,20 @@ absl::StatusOr<Json> valuesOf(const plan::NamedTensor& tensor, const std::vector
   }
 }
 
+// A number for people: JSON has no nan and no infinity.
+std::string textOf(const Json& value) {
+  const double number = value.is_number_float() ? value.get<double>() : 0;
+  return std::isfinite(number) ? value.dump() : std::isnan(number) ? "nan" : number < 0 ? "-inf" : "inf";
+}
+
 class Runner {
  public:
   explicit Runner(const Flags& flags) : flags_(flags) {}
 
   absl::Status run(const std::string& planPath) {
+    for (const std::string file : {"save", "trace"}) {
+      WEFT_RETURN_IF_ERROR(flags_.has(file) ? canWrite(flags_.text(file)) : absl::OkStatus());
+    }
     WEFT_RETURN_IF_ERROR(load(planPath));
     WEFT_RETURN_IF_ERROR(openData());
     WEFT_RETURN_IF_ERROR(choosePrinted());
@@ -96,12 +111,22 @@ class Runner {
     if (flags_.has("init")) {
       WEFT_RETURN_IF_ERROR(loadParameters(*executor_, flags_.text("init")));
     }
-    result_["steps"] = Json::array();
-    for (int64_t step = 0; step < steps; ++step) {
-      WEFT_RETURN_IF_ERROR(runStep(step));
+    if (data_ == nullptr) {
+      keepZeroInputs(*executor_);
     }
-    return finish(steps);
+    result_["steps"] = Json::array();
+    const StopOnSignals signals(stop_);
+    int64_t done = 0;
+    while (done < steps && !stop_.isRequested()) {
+      WEFT_RETURN_IF_ERROR(runStep(done));
+      ++done;
+    }
+    WEFT_RETURN_IF_ERROR(finish(done));
+    return stop_.isRequested() ? stopped(done, steps) : absl::OkStatus();
   }
+
+  // 0, or the signal that ended the run.
+  int signal() const { return stop_.signal(); }
 
  private:
   absl::Status load(const std::string& planPath) {
@@ -110,6 +135,7 @@ class Runner {
     WEFT_ASSIGN_OR_RETURN(const int64_t threads, flags_.integer("threads-per-rank", 0, {0, kMaxRanks}));
     options.threadsPerRank = static_cast<int>(threads);
     options.profile = flags_.has("trace");
+    options.checkFinite = flags_.has("check-finite");
     WEFT_ASSIGN_OR_RETURN(const int64_t seconds, flags_.integer("timeout", 0, {0, int64_t{1} << 31}));
     options.timeout = std::chrono::seconds(seconds);
     const KernelRegistry kernels = cpuKernels();
@@ -123,6 +149,12 @@ class Runner {
                 << " pieces\n";
     }
     return absl::OkStatus();
+  }
+
+  absl::Status stopped(int64_t done, int64_t steps) const {
+    return absl::CancelledError(absl::StrCat("stopped ", stop_.reason(), " after step ", done, " of ", steps, "; ",
+                                             flags_.has("save") ? "parameters saved to " + flags_.text("save")
+                                                                : "nothing was saved, as --save was not given"));
   }
 
   absl::Status openData() {
@@ -194,7 +226,16 @@ class Runner {
       printStep(record);
     }
     result_["steps"].push_back(std::move(record));
-    return absl::OkStatus();
+    return checkStep(step);
+  }
+
+  absl::Status checkStep(int64_t step) const {
+    const plan::NamedTensor* const loss = executor_->findTensor("loss");
+    if (loss == nullptr || loss->kind() != plan::TENSOR_OUTPUT || loss->shape_size() > 0) {
+      return absl::OkStatus();
+    }
+    WEFT_ASSIGN_OR_RETURN(const double value, executor_->readScalar("loss"));
+    return checkLoss(value, step);
   }
 
   void printStep(const Json& record) const {
@@ -203,11 +244,11 @@ class Runner {
       std::vector<std::string> shown;
       const Json& value = record[name];
       for (size_t i = 0; value.is_array() && i < std::min(value.size(), kShown); ++i) {
-        shown.push_back(value[i].dump());
+        shown.push_back(textOf(value[i]));
       }
       const bool cut = value.is_array() && value.size() > kShown;
       std::cout << "  " << name << " "
-                << (value.is_array() ? "[" + absl::StrJoin(shown, ", ") + (cut ? ", ...]" : "]") : value.dump());
+                << (value.is_array() ? "[" + absl::StrJoin(shown, ", ") + (cut ? ", ...]" : "]") : textOf(value));
     }
     std::cout << std::endl;
   }
@@ -217,7 +258,9 @@ class Runner {
       reportMemory(std::min(steps, kMemorySteps));
     }
     if (flags_.has("save")) {
-      WEFT_RETURN_IF_ERROR(saveParameters(*executor_, flags_.text("save")));
+      const bool all = flags_.has("save-nonfinite");
+      WEFT_RETURN_IF_ERROR(saveParameters(*executor_, flags_.text("save"), Saved::kParameters,
+                                          all ? NonFiniteValues::kSave : NonFiniteValues::kRefuse));
     }
     if (flags_.has("trace")) {
       WEFT_RETURN_IF_ERROR(executor_->writeTrace(flags_.text("trace")));
@@ -249,6 +292,7 @@ class Runner {
   bool json() const { return flags_.has("json"); }
 
   const Flags& flags_;
+  StopRequest stop_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<SafetensorsFile> data_;
   std::vector<std::string> printed_;
@@ -270,8 +314,10 @@ int runPlan(int argc, char** argv) {
   if (!flags.ok()) {
     return usageError("weft-run", flags.status());
   }
-  const absl::Status status = Runner(*flags).run(argv[1]);
-  return status.ok() ? 0 : fail("weft-run", status);
+  Runner runner(*flags);
+  const absl::Status status = runner.run(argv[1]);
+  const int failed = status.ok() ? 0 : fail("weft-run", status);
+  return absl::IsCancelled(status) ? exitStatusOf(runner.signal()) : failed;
 }
 
 }  // namespace
