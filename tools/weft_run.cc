@@ -35,6 +35,8 @@ using Json = nlohmann::ordered_json;
 constexpr char kUsage[] = "weft-run PLAN [flags]: runs a compiled plan";
 // Elements shown of a tensor that is printed for people.
 constexpr size_t kShown = 8;
+// Of one run: far more than any file holds.
+constexpr int64_t kMostSteps = int64_t{1} << 40;
 // Memory is compared with the plan after this many steps: lazy allocations of libraries are over by then.
 constexpr int64_t kMemorySteps = 2;
 
@@ -163,10 +165,13 @@ class Runner {
     }
     WEFT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(flags_.text("data")));
     for (const auto& [name, entry] : file.entries()) {
-      const absl::StatusOr<int64_t> step = parseInteger(name.substr(0, name.find('.')), {0, int64_t{1} << 62});
-      if (step.ok()) {
-        dataSteps_ = std::max(dataSteps_, *step + 1);
+      const std::string number = name.substr(0, name.find('.'));
+      const absl::StatusOr<int64_t> step = parseInteger(number, {0, kMostSteps - 1});
+      if (absl::IsOutOfRange(step.status())) {
+        return absl::InvalidArgumentError(absl::StrCat(file.path(), ": '", name, "' is of step ", number,
+                                                       "; steps are numbered from 0 to ", kMostSteps - 1));
       }
+      dataSteps_ = std::max(dataSteps_, step.ok() ? *step + 1 : 0);
     }
     data_ = std::make_unique<SafetensorsFile>(std::move(file));
     return absl::OkStatus();
@@ -194,14 +199,17 @@ class Runner {
         continue;
       }
       const std::string name = absl::StrCat(step, ".", tensor.name());
-      WEFT_ASSIGN_OR_RETURN(const std::vector<char> data, data_->read(name));
-      const SafetensorsEntry& entry = data_->entries().at(name);
+      // Shape and type first: a tensor of another size is not read at all.
       const std::vector<int64_t> shape(tensor.file_shape().begin(), tensor.file_shape().end());
-      if (entry.type != dtypeOf(tensor.type()) || entry.shape != shape) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            data_->path(), ": '", name, "' is ", dtypeName(entry.type), " [", absl::StrJoin(entry.shape, ", "),
-            "], the plan wants ", dtypeName(dtypeOf(tensor.type())), " [", absl::StrJoin(shape, ", "), "]"));
+      const auto entry = data_->entries().find(name);
+      if (entry != data_->entries().end() &&
+          (entry->second.type != dtypeOf(tensor.type()) || entry->second.shape != shape)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(data_->path(), ": '", name, "' is ", dtypeName(entry->second.type), " [",
+                         absl::StrJoin(entry->second.shape, ", "), "], the plan wants ",
+                         dtypeName(dtypeOf(tensor.type())), " [", absl::StrJoin(shape, ", "), "]"));
       }
+      WEFT_ASSIGN_OR_RETURN(const std::vector<char> data, data_->read(name));
       WEFT_RETURN_IF_ERROR(executor_->writeTensor(tensor.name(), data.data(), data.size()));
     }
     return absl::OkStatus();

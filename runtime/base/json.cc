@@ -12,6 +12,7 @@ namespace weft {
 namespace {
 
 constexpr size_t kLongestShown = 60;
+constexpr size_t kLongestReason = 160;
 
 // Follows the parser: what it refuses is not stored, so that hostile text costs no more memory than honest text.
 class Limits {
@@ -78,9 +79,8 @@ absl::StatusOr<Json> parseJson(const std::string& text) {
   } catch (const Json::exception& error) {
     // The library's message begins with the name of its exception in brackets.
     const std::string message = error.what();
-    const size_t name = message.find("] ");
     return absl::InvalidArgumentError(
-        absl::StrCat("no JSON: ", name == std::string::npos ? message : message.substr(name + 2)));
+        absl::StrCat("no JSON: ", message.substr(message.find("] ") + 2, kLongestReason)));
   }
   return limits.refused().empty() ? absl::StatusOr<Json>(std::move(json))
                                   : absl::InvalidArgumentError(limits.refused());

@@ -1,9 +1,37 @@
 #include "runtime/base/names.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
 #include <numeric>
 
 namespace weft {
+namespace {
+
+// A suggestion is not worth more: so much of a name is compared, and so many letters with one another in all.
+constexpr size_t kLongestName = 1024;
+constexpr size_t kMostWork = size_t{1} << 27;
+
+// No fewer edits lead from one name to the other: each letter that one has more often costs one.
+size_t leastDistance(const std::string& a, const std::string& b) {
+  std::array<int64_t, 256> counts = {};
+  for (const char c : a) {
+    ++counts[static_cast<uint8_t>(c)];
+  }
+  for (const char c : b) {
+    --counts[static_cast<uint8_t>(c)];
+  }
+  int64_t more = 0;
+  int64_t fewer = 0;
+  for (const int64_t count : counts) {
+    (count > 0 ? more : fewer) += std::abs(count);
+  }
+  return static_cast<size_t>(std::max(more, fewer));
+}
+
+}  // namespace
 
 size_t editDistance(const std::string& a, const std::string& b) {
   std::vector<size_t> row(b.size() + 1);
@@ -21,11 +49,29 @@ size_t editDistance(const std::string& a, const std::string& b) {
 }
 
 std::string nearestName(const std::string& name, const std::vector<std::string>& known) {
-  const auto closer = [&](const std::string& a, const std::string& b) {
-    return editDistance(a, name) < editDistance(b, name);
-  };
-  const auto best = std::min_element(known.begin(), known.end(), closer);
-  return best == known.end() ? "" : *best;
+  // The likeliest first, so that most of a long list is never compared letter by letter.
+  std::vector<std::pair<size_t, size_t>> order;  // least possible distance, index
+  for (size_t i = 0; i < known.size(); ++i) {
+    order.emplace_back(leastDistance(name, known[i]), i);
+  }
+  std::sort(order.begin(), order.end());
+  size_t best = known.size();
+  size_t distance = std::numeric_limits<size_t>::max();
+  size_t work = 0;
+  for (const auto& [least, i] : order) {
+    if (least > distance || work > kMostWork) {
+      break;
+    }
+    const std::string a = name.substr(0, kLongestName);
+    const std::string b = known[i].substr(0, kLongestName);
+    work += (a.size() + 1) * (b.size() + 1);
+    const size_t found = editDistance(a, b);
+    if (found < distance || (found == distance && i < best)) {
+      distance = found;
+      best = i;
+    }
+  }
+  return best == known.size() ? "" : known[best];
 }
 
 }  // namespace weft

@@ -1,9 +1,11 @@
 #include "runtime/io/image_dataset.h"
 
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <memory>
 
@@ -18,6 +20,8 @@ namespace {
 constexpr uint8_t kUnsignedBytes = 8;
 constexpr int64_t kChunk = int64_t{1} << 20;
 constexpr int64_t kMostElements = int64_t{1} << 40;
+// No compressed byte stands for more: deflate codes at most 258 bytes in 2 bits, and its own blocks cost something.
+constexpr int64_t kMostPerByte = 1032;
 
 // A file behind zlib, which hands through what is not compressed.
 class GzFile {
@@ -87,6 +91,18 @@ absl::StatusOr<int64_t> elementsOf(const std::vector<int64_t>& shape, const std:
   return elements;
 }
 
+// What the header asks for must be possible in a file of this length: a few damaged or hostile bytes are refused before
+// anything is read for them. Of a pipe the length is not known.
+absl::Status checkLength(const std::string& path, const std::vector<int64_t>& shape, int64_t elements) {
+  struct stat state = {};
+  if (stat(path.c_str(), &state) != 0 || !S_ISREG(state.st_mode) || elements / kMostPerByte <= state.st_size) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(path, ": sizes [", absl::StrJoin(shape, ","), "] ask for ", elements,
+                                          " elements, more than a file of ", state.st_size,
+                                          " bytes can hold; the header is damaged or the file cut short"));
+}
+
 }  // namespace
 
 absl::StatusOr<IdxTensor> readIdx(const std::string& path) {
@@ -98,6 +114,7 @@ absl::StatusOr<IdxTensor> readIdx(const std::string& path) {
   IdxTensor tensor;
   WEFT_ASSIGN_OR_RETURN(tensor.shape, readHeader(file, path));
   WEFT_ASSIGN_OR_RETURN(const int64_t elements, elementsOf(tensor.shape, path));
+  WEFT_RETURN_IF_ERROR(checkLength(path, tensor.shape, elements));
   // One byte more than there should be shows a file that goes on.
   for (int64_t had = 0; had <= elements;) {
     const int64_t wanted = std::min(kChunk, elements + 1 - had);
@@ -121,9 +138,23 @@ absl::StatusOr<IdxTensor> readIdx(const std::string& path) {
 namespace {
 
 absl::Status checkOptions(const ImageDatasetOptions& options) {
-  return options.deviation > 0 ? absl::OkStatus()
-                               : absl::InvalidArgumentError(absl::StrCat("pixels are divided by a deviation of ",
-                                                                         options.deviation, "; it must be positive"));
+  if (!std::isfinite(options.mean)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a mean of ", options.mean, " is taken from pixels; it must be a finite number"));
+  }
+  return options.deviation > 0 && std::isfinite(options.deviation)
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat("pixels are divided by a deviation of ", options.deviation,
+                                                       "; it must be positive and finite"));
+}
+
+// Has the tensor as many elements as its sizes say?
+absl::Status checkElements(const IdxTensor& tensor, const std::string& name) {
+  WEFT_ASSIGN_OR_RETURN(const int64_t elements, elementsOf(tensor.shape, name));
+  return elements == static_cast<int64_t>(tensor.values.size())
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat(name, " has ", tensor.values.size(), " elements, sizes [",
+                                                       absl::StrJoin(tensor.shape, ","), "] ask for ", elements));
 }
 
 absl::Status checkImages(const IdxTensor& images, const std::string& imagesName, const IdxTensor& labels,
@@ -133,6 +164,8 @@ absl::Status checkImages(const IdxTensor& images, const std::string& imagesName,
                                                    "] and ", labelsName, " [", absl::StrJoin(labels.shape, ","),
                                                    "]; they must be [images, rows, columns] and as many labels"));
   }
+  WEFT_RETURN_IF_ERROR(checkElements(images, imagesName));
+  WEFT_RETURN_IF_ERROR(checkElements(labels, labelsName));
   return labels.values.empty() ? absl::InvalidArgumentError(absl::StrCat(imagesName, " has no image"))
                                : absl::OkStatus();
 }

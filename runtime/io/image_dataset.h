@@ -22,7 +22,8 @@ struct IdxTensor {
   std::vector<uint8_t> values;
 };
 // Errors: unreadable file; damaged compression; no IDX file, or one of another type; a length that is not what the
-// header says. Memory grows with what the file holds, never with what its header claims.
+// header says, or more than a file of its length can hold. Memory grows with what the file holds, up to what its header
+// asks for.
 absl::StatusOr<IdxTensor> readIdx(const std::string& path);
 
 struct ImageDatasetOptions {
@@ -35,11 +36,12 @@ struct ImageDatasetOptions {
 class ImageDataset {
  public:
   // Errors: those of readIdx; images that have not three dimensions, labels that have not one, or another number of
-  // labels than images (both named); a deviation that is not positive.
+  // labels than images (both named); a deviation that is not positive, or numbers that are not finite.
   static absl::StatusOr<ImageDataset> open(const std::string& images, const std::string& labels,
                                            const ImageDatasetOptions& options = {});
 
-  // Images [n, rows, columns] and n labels that are in memory already. Errors as of open.
+  // Images [n, rows, columns] and n labels that are in memory already. Errors as of open; sizes that do not go with the
+  // number of values.
   static absl::StatusOr<ImageDataset> of(IdxTensor images, IdxTensor labels, const ImageDatasetOptions& options = {});
 
   int64_t size() const { return images_.shape[0]; }

@@ -1,6 +1,7 @@
 #include "runtime/io/parameters.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -37,24 +38,24 @@ std::string listed(const std::vector<std::string>& names, const std::vector<std:
 
 // Names in the file against names in the program.
 absl::Status checkNames(const plan::Plan& plan, const SafetensorsFile& file, Saved what) {
-  std::vector<std::string> inFile = file.unsupported();
+  std::set<std::string> left(file.unsupported().begin(), file.unsupported().end());
   for (const auto& [name, entry] : file.entries()) {
-    inFile.push_back(name);
+    left.insert(name);
   }
   std::vector<std::string> asked;
   std::vector<std::string> missing;
-  std::vector<std::string> unknown = inFile;
   for (const plan::NamedTensor& tensor : plan.tensors()) {
-    const auto own = std::find(unknown.begin(), unknown.end(), tensor.name());
-    if (own != unknown.end() && (wanted(tensor, what) || tensor.kind() == plan::TENSOR_STATE)) {
-      unknown.erase(own);
-    } else if (wanted(tensor, what)) {
-      missing.push_back(tensor.name());
-    }
+    // State that is not asked for is passed over.
+    const bool known = wanted(tensor, what) || tensor.kind() == plan::TENSOR_STATE;
+    const bool found = known && left.erase(tensor.name()) > 0;
     if (wanted(tensor, what)) {
       asked.push_back(tensor.name());
+      if (!found) {
+        missing.push_back(tensor.name());
+      }
     }
   }
+  const std::vector<std::string> unknown(left.begin(), left.end());
   std::vector<std::string> complaints;
   if (!missing.empty()) {
     complaints.push_back("the file lacks " + listed(missing, unknown));

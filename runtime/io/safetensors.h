@@ -1,11 +1,14 @@
 // safetensors files: named tensors with a JSON header (8-byte little-endian length, JSON, data).
 //
-// Reading is strict: the ranges of the tensors, sorted, must cover the data without hole, overlap or tail, and each
-// must be as long as its type and shape say. Errors name the file, the byte offset or the tensor, and both values.
+// Reading is strict: a header is an object of tensors, each with dtype, shape and data_offsets, and "__metadata__" of
+// texts; no name stands twice, a tensor has at most 64 dimensions; the ranges of the tensors, sorted, must cover the
+// data without hole, overlap or tail, and each must be as long as its type and shape say. Reading takes time and memory
+// by the header's length. Errors name the file, the byte offset or the tensor, and both values.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,7 +27,7 @@ struct SafetensorsEntry {
 
 class SafetensorsFile {
  public:
-  // Reads the header only.
+  // Reads the header only; keeps the file open.
   static absl::StatusOr<SafetensorsFile> open(const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -32,11 +35,15 @@ class SafetensorsFile {
   const std::map<std::string, SafetensorsEntry>& entries() const { return entries_; }
   const std::vector<std::string>& unsupported() const { return unsupported_; }
 
-  // The elements of one tensor. Errors: unknown name (the nearest one is suggested), unreadable file.
+  // The elements of one tensor. Errors: unknown name (the nearest one is suggested), a file that was truncated or
+  // written to since it was opened. One that took its path is not looked at.
   absl::StatusOr<std::vector<char>> read(const std::string& name) const;
 
  private:
+  class Handle;
+
   std::string path_;
+  std::shared_ptr<const Handle> handle_;
   std::map<std::string, SafetensorsEntry> entries_;
   std::vector<std::string> unsupported_;
 };

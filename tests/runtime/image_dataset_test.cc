@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include <fstream>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -74,7 +75,18 @@ TEST(Idx, RefusesMalformedFiles) {
   EXPECT_THAT(errorOf(idx({0}, "a")), HasSubstr("more than 0 elements"));
   // Neither the product of the sizes nor the memory they claim may hurt.
   EXPECT_THAT(errorOf(idx({0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, "abc")), HasSubstr("the header is damaged"));
-  EXPECT_THAT(errorOf(idx({0xFFFFFFFF, 16}, "abc")), HasSubstr("3 elements"));
+  EXPECT_THAT(errorOf(idx({0xFFFFFFFF, 16}, "abc")),
+              HasSubstr("ask for 68719476720 elements, more than a file of 15 bytes can hold"));
+}
+
+// A short file may stand for many elements, but not for more than compression allows.
+TEST(Idx, CompressionBoundsWhatAHeaderMayAskFor) {
+  const std::string zeros(4 << 20, '\0');
+  const std::string honest = compressed("zeros.gz", idx({1024, 4096}, zeros));
+  EXPECT_EQ(readIdx(honest)->values.size(), zeros.size());
+  // The same bytes under a header that claims the most sizes can say: nothing of them is unpacked.
+  const std::string claims = compressed("claims.gz", idx({1 << 20, 1 << 20}, zeros));
+  EXPECT_THAT(std::string(readIdx(claims).status().message()), HasSubstr("can hold"));
 }
 
 // Every cut and every flipped byte of a compressed file is an error or, where the flip is in what no check covers (the
@@ -140,6 +152,21 @@ TEST(ImageDataset, RefusesFilesThatDoNotBelongTogether) {
   const std::string none = write("none", idx({0, 1, 2}, ""));
   EXPECT_THAT(std::string(ImageDataset::open(none, write("labels", idx({0}, ""))).status().message()),
               HasSubstr("has no image"));
+}
+
+TEST(ImageDataset, RefusesTensorsThatContradictTheirSizes) {
+  const IdxTensor images = {{2, 1, 3}, std::vector<uint8_t>(6)};
+  const IdxTensor labels = {{2}, {0, 1}};
+  ASSERT_TRUE(ImageDataset::of(images, labels).ok());
+  const IdxTensor few = {{2, 1, 3}, std::vector<uint8_t>(5)};
+  EXPECT_THAT(std::string(ImageDataset::of(few, labels).status().message()), HasSubstr("5 elements"));
+  EXPECT_THAT(std::string(ImageDataset::of(images, {{2}, {0}}).status().message()), HasSubstr("1 elements"));
+  ImageDatasetOptions options;
+  options.mean = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(std::string(ImageDataset::of(images, labels, options).status().message()), HasSubstr("finite"));
+  options = {};
+  options.deviation = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(std::string(ImageDataset::of(images, labels, options).status().message()), HasSubstr("finite"));
 }
 
 TEST(ImageDataset, ReadsFashionMnist) {

@@ -1,4 +1,5 @@
 // Readers and writers: safetensors (a corpus of malformed files, real ones), parameters, texts.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -120,6 +121,102 @@ TEST(Safetensors, RefusesMalformedFiles) {
   EXPECT_EQ(SafetensorsFile::open("/no/such/file").status().code(), absl::StatusCode::kNotFound);
 }
 
+std::string errorOf(const std::string& bytes) {
+  return std::string(opened(bytes).message());
+}
+
+TEST(Safetensors, ErrorsSayWhatStandsWhere) {
+  const auto a = [](const std::string& entry) { return withHeader("{\"a\":{" + entry + "}}", 8); };
+  const std::string rest = R"("dtype":"F32","data_offsets":[0,8])";
+  using ::testing::HasSubstr;
+  EXPECT_THAT(errorOf(a(rest + R"(,"shape":[[2]])")), HasSubstr("tensor 'a': shape has a list"));
+  EXPECT_THAT(errorOf(a(rest + R"(,"shape":[{}])")), HasSubstr("tensor 'a': shape has an object"));
+  EXPECT_THAT(errorOf(a(rest + R"(,"shape":[null])")), HasSubstr("tensor 'a': shape has null"));
+  EXPECT_THAT(errorOf(a(rest + R"(,"shape":[2,"3"])")), HasSubstr("tensor 'a': shape has '3'"));
+  EXPECT_THAT(errorOf(a(rest + R"(,"shape":[-2])")), HasSubstr("tensor 'a': shape has -2"));
+  EXPECT_THAT(errorOf(a(rest + R"(,"shape":[2],"stride":[1])")), HasSubstr("tensor 'a' has an unknown entry 'stride'"));
+  EXPECT_THAT(errorOf(a(rest + R"(,"shape":[2],"shape":[2])")), HasSubstr("tensor 'a' names 'shape' twice"));
+  EXPECT_THAT(errorOf(a(rest)), HasSubstr("tensor 'a' lacks dtype, shape or data_offsets"));
+  EXPECT_THAT(errorOf(a(R"("dtype":["F32"])")), HasSubstr("tensor 'a': dtype has a list"));
+  EXPECT_THAT(errorOf(withHeader(R"({"a":[1]})", 0)), HasSubstr("tensor 'a' is a list; it must be an object"));
+  EXPECT_THAT(errorOf(withHeader(R"({"a":1,)", 0)), HasSubstr("tensor 'a' is 1; it must be an object"));
+  EXPECT_THAT(errorOf(withHeader(R"({"\u000a":1})", 0)), HasSubstr(R"(tensor '\n' is 1)"));
+  EXPECT_THAT(errorOf(withHeader("{\"a\xff\":1}", 0)), HasSubstr("the header is no JSON at byte 11"));
+  EXPECT_THAT(errorOf(withHeader("\xEF\xBB\xBF{}", 0)), HasSubstr("does not begin with '{'"));
+  EXPECT_THAT(errorOf(withHeader("{}x", 0)), HasSubstr("the header is no JSON at byte 10"));
+  std::string ones = "1";
+  for (int i = 0; i < 64; ++i) {
+    ones += ",1";
+  }
+  EXPECT_THAT(errorOf(a(R"("dtype":"F32","shape":[)" + ones + "]")), HasSubstr("shape has more than 64 entries"));
+  const uint64_t huge = uint64_t{1} << 62;
+  EXPECT_THAT(errorOf(std::string(reinterpret_cast<const char*>(&huge), 8) + "{}"),
+              HasSubstr("byte 0 says the header has 4611686018427387904 bytes, the file has 2 after it"));
+}
+
+TEST(Safetensors, MetadataAreTexts) {
+  using ::testing::HasSubstr;
+  EXPECT_TRUE(opened(withHeader(R"({"__metadata__":{"format":"pt","__metadata__":""}})", 0)).ok());
+  EXPECT_TRUE(opened(withHeader(R"({"__metadata__":{}})", 0)).ok());
+  EXPECT_THAT(errorOf(withHeader(R"({"__metadata__":["pt"]})", 0)), HasSubstr("'__metadata__' is a list"));
+  EXPECT_THAT(errorOf(withHeader(R"({"__metadata__":"pt"})", 0)), HasSubstr("'__metadata__' is 'pt'"));
+  EXPECT_THAT(errorOf(withHeader(R"({"__metadata__":{"step":7}})", 0)),
+              HasSubstr("'__metadata__': 'step' is 7; metadata are texts"));
+  EXPECT_THAT(errorOf(withHeader(R"({"__metadata__":{"a":{"b":"c"}}})", 0)), HasSubstr("'a' is an object"));
+  EXPECT_THAT(errorOf(withHeader(R"({"__metadata__":{"a":"b","a":"c"}})", 0)), HasSubstr("names 'a' twice"));
+}
+
+// Two million brackets: whoever reads, prints or destroys such a value by recursion runs out of stack.
+TEST(Safetensors, NestingCostsNoStack) {
+  const std::string open(2'000'000, '[');
+  const std::string close(2'000'000, ']');
+  const std::string before = R"({"a":{"dtype":"F32","data_offsets":[0,8],"shape":)";
+  const std::string message = errorOf(withHeader(before + open + close + "}}", 8));
+  EXPECT_THAT(message, ::testing::HasSubstr("tensor 'a': shape has a list"));
+  EXPECT_LT(message.size(), 300u);
+}
+
+// A header of very many names, a program that knows none of them: work that grows with the square of their number would
+// take hours.
+TEST(Safetensors, ManyNames) {
+  constexpr int kNames = 200'000;
+  std::string json = "{";
+  for (int i = 0; i < kNames; ++i) {
+    json += (i > 0 ? ",\"layer." : "\"layer.") + std::to_string(i) +
+            R"(":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})";
+  }
+  const std::string path = temporary("case.safetensors");
+  ASSERT_TRUE(opened(withHeader(json + "}", 0)).ok());
+  const auto file = SafetensorsFile::open(path);
+  EXPECT_EQ(file->entries().size(), size_t{kNames});
+  EXPECT_THAT(std::string(file->read("layer.l99999").status().message()),
+              ::testing::HasSubstr("no tensor 'layer.l99999' among 200000; the nearest is 'layer.199999'"));
+  EXPECT_THAT(errorOf(withHeader(json + R"(,"layer.7":{}})", 0)), ::testing::HasSubstr("names 'layer.7' twice"));
+}
+
+TEST(Safetensors, ReadsWhatWasOpened) {
+  const std::string path = temporary("replaced.safetensors");
+  const auto write = [&](char value) {
+    return writeSafetensors(path, {{"a", DType::kF32, {2}, std::vector<char>(8, value)}});
+  };
+  ASSERT_TRUE(write('x').ok());
+  const auto file = SafetensorsFile::open(path);
+  ASSERT_TRUE(file.ok());
+  // Another file takes the path: the one that was opened is still there.
+  ASSERT_TRUE(write('y').ok());
+  EXPECT_EQ(file->read("a").value(), std::vector<char>(8, 'x'));
+  // The file itself is cut, or written to.
+  const auto again = SafetensorsFile::open(path);
+  ASSERT_TRUE(again.ok());
+  const std::string bytes = contents(path);
+  std::filesystem::resize_file(path, bytes.size() - 1);
+  EXPECT_THAT(std::string(again->read("a").status().message()), ::testing::HasSubstr("truncated since it was opened"));
+  std::filesystem::resize_file(path, bytes.size());
+  EXPECT_THAT(std::string(again->read("a").status().message()), ::testing::HasSubstr("written to since it was opened"));
+  EXPECT_THAT(std::string(SafetensorsFile::open(testing::TempDir()).status().message()),
+              ::testing::HasSubstr("a folder or a device"));
+}
+
 TEST(Safetensors, DamageNeverCrashes) {
   const std::string good =
       withHeader(R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8);
@@ -215,11 +312,36 @@ TEST(Parameters, ErrorsNameWhatDoesNotFit) {
   EXPECT_FALSE(saveParameters(**to, "/no/such/folder/a").ok());
 }
 
+// Many names on both sides, none of which the other side has.
+TEST(Parameters, ManyStrangeNames) {
+  constexpr int kNames = 50'000;
+  PlanBuilder b(1, 1);
+  const uint32_t buffer = b.buffer(plan::PARAMETER, DType::kF32, {1});
+  std::string json = "{";
+  for (int i = 0; i < kNames; ++i) {
+    b.named("own." + std::to_string(i), plan::TENSOR_PARAMETER, buffer, {1}, -1);
+    json += (i > 0 ? ",\"strange." : "\"strange.") + std::to_string(i) +
+            R"(":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})";
+  }
+  const auto executor = Executor::create(b.build(), testKernels());
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  ASSERT_TRUE(opened(withHeader(json + "}", 0)).ok());
+  const std::string message(loadParameters(**executor, temporary("case.safetensors")).message());
+  EXPECT_THAT(message, ::testing::HasSubstr("the file lacks 'own.0' (nearest: 'strange.0')"));
+  EXPECT_THAT(message, ::testing::HasSubstr("and 49995 more; the program does not have"));
+}
+
 TEST(Names, NearestByEdits) {
   EXPECT_EQ(editDistance("kitten", "sitting"), 3u);
   EXPECT_EQ(editDistance("", "abc"), 3u);
   EXPECT_EQ(nearestName("wieght", {"bias", "weight"}), "weight");
   EXPECT_EQ(nearestName("x", {}), "");
+  EXPECT_EQ(nearestName("x", {""}), "");
+  // Of equally near ones the first.
+  EXPECT_EQ(nearestName("cat", {"dog", "car", "bat", "cut"}), "car");
+  EXPECT_EQ(nearestName("abcd", {"dcba", "abxy"}), "abxy");
+  // Only the beginning of very long names is compared.
+  EXPECT_EQ(nearestName(std::string(1 << 20, 'a'), {std::string(1 << 20, 'b'), "a"}), "a");
 }
 
 TEST(TextDataset, NumbersCharactersByCodePoint) {

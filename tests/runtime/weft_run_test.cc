@@ -169,5 +169,16 @@ TEST(WeftRun, RefusesPathsBeforeTheFirstStep) {
   EXPECT_EQ(runProgram(plan + " >/dev/full").status, 1);
 }
 
+TEST(WeftRun, RefusesStepsThatDoNotExist) {
+  const std::string plan = writtenPlan();
+  const std::string data = temporary("steps.safetensors");
+  for (const std::string step : {"9223372036854775807", "-1", "1099511627776"}) {
+    ASSERT_TRUE(writeSafetensors(data, {{step + ".x", DType::kF32, {4}, bytesOf({1, 2, 3, 4})}}).ok());
+    const Finished finished = runProgram(plan + " --data " + data);
+    EXPECT_EQ(finished.status, 1);
+    EXPECT_NE(finished.text.find("'" + step + ".x' is of step " + step), std::string::npos) << finished.text;
+  }
+}
+
 }  // namespace
 }  // namespace weft

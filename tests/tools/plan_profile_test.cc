@@ -102,6 +102,26 @@ TEST(PlanProfileTest, Refusals) {
   EXPECT_THAT(std::string(once.read(plan.blocks(0)).status().message()), HasSubstr("it has a rank 1"));
   std::ofstream(once.path()) << "{\"traceEvents\":[{\"ph\":\"X\"}]}";
   EXPECT_THAT(std::string(readProfile(plan, once.path()).status().message()), HasSubstr("is no trace of a plan"));
+  const auto errorOf = [&](const std::string& events) {
+    std::ofstream(once.path()) << "{\"traceEvents\":[" << events << "]}";
+    return std::string(readProfile(plan, once.path()).status().message());
+  };
+  const auto event = [](const std::string& changed, const std::string& args = R"({"function":"f"})") {
+    return R"({"ph":"X","ts":1,"dur":1,"cat":"action","name":"f","tid":0,)" + changed + R"("args":)" + args + "}";
+  };
+  EXPECT_THAT(errorOf("7"), HasSubstr("traceEvents[0]: found 7, expected an object"));
+  EXPECT_THAT(errorOf(R"({"ph":"X","ts":1e300,"dur":1})"), HasSubstr("traceEvents[0].ts: found 1e+300"));
+  EXPECT_THAT(errorOf(R"({"ph":"X","ts":1,"dur":-1})"), HasSubstr("traceEvents[0].dur: found -1"));
+  EXPECT_THAT(errorOf(R"({"ph":"X","ts":1,"dur":1,"cat":"kernel","name":"n","tid":-1})"),
+              HasSubstr("traceEvents[0].tid: found -1, expected an integer of at least 0"));
+  EXPECT_THAT(errorOf(event("", "[]")), HasSubstr("traceEvents[0].args: found [], expected an object"));
+  EXPECT_THAT(errorOf(event("", R"({"function":"f","piece":1.5})")), HasSubstr("traceEvents[0].args.piece: found 1.5"));
+  EXPECT_THAT(errorOf(event(R"("tid":1,)")), HasSubstr("an object names 'tid' twice"));
+  EXPECT_THAT(errorOf(std::string(100'000, '[')), HasSubstr("no JSON"));
+  EXPECT_THAT(errorOf(std::string(100'000, '[') + std::string(100'000, ']')), HasSubstr("nested more than 32 deep"));
+  EXPECT_THAT(
+      errorOf(event("") + R"(,{"ph":"X","ts":0,"dur":1,"cat":"action","name":"f","tid":0,"args":{"function":"g"}})"),
+      HasSubstr("rank 0 calls g at 0 s, but stands behind a call at 1e-06 s"));
   EXPECT_THAT(std::string(readProfile(plan, "/nowhere.json").status().message()), HasSubstr("/nowhere.json"));
 }
 

@@ -1,45 +1,100 @@
 #include "tools/commands/trace_file.h"
 
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/json.h"
 #include "runtime/base/status.h"
 #include "tools/commands/flags.h"
 
 namespace weft::tools {
 namespace {
 
-using nlohmann::json;
-
 constexpr double kMicrosecond = 1e-6;
+// Of a time in a trace, in microseconds: a thousand years. What is computed from times is then finite.
+constexpr double kLongest = 3e16;
 
-// The values that a trace event must have; `json::exception` where they are missing.
-absl::Status addEvent(const json& event, Trace& trace) {
-  if (event.at("ph") != "X") {
-    return absl::OkStatus();
-  }
-  const double begin = event.at("ts").get<double>() * kMicrosecond;
-  const TraceSpan span = {begin, begin + event.at("dur").get<double>() * kMicrosecond};
-  const std::string category = event.at("cat");
-  const auto rank = event.at("tid").get<size_t>();
-  if (category == "step") {
-    if (event.at("name") == "step") {
-      trace.steps.push_back(span);
+class TraceReader {
+ public:
+  explicit TraceReader(Trace& trace) : trace_(trace) {}
+
+  absl::Status read(const Json& file) {
+    WEFT_ASSIGN_OR_RETURN(JsonObject whole, JsonObject::of(file, "the file"));
+    WEFT_ASSIGN_OR_RETURN(const Json* events, whole.list("traceEvents"));
+    for (size_t i = 0; i < events->size(); ++i) {
+      WEFT_ASSIGN_OR_RETURN(JsonObject event, JsonObject::of((*events)[i], absl::StrCat("traceEvents[", i, "]")));
+      WEFT_RETURN_IF_ERROR(add(event));
     }
     return absl::OkStatus();
   }
-  if (rank >= trace.calls.size()) {
-    return otherPlan(absl::StrCat("it has a rank ", rank, ", the plan ", trace.calls.size(), " ranks"));
+
+  // One that the plan does not have.
+  const std::optional<int64_t>& strangeRank() const { return strangeRank_; }
+
+ private:
+  // An event of another form is of no interest; one of this form has all that is asked for here.
+  absl::Status add(JsonObject& event) {
+    WEFT_ASSIGN_OR_RETURN(const std::string form, event.text("ph"));
+    if (form != "X") {
+      return absl::OkStatus();
+    }
+    WEFT_ASSIGN_OR_RETURN(const double begin, time(event, "ts", -kLongest));
+    WEFT_ASSIGN_OR_RETURN(const double duration, time(event, "dur", 0));
+    const TraceSpan span = {begin * kMicrosecond, (begin + duration) * kMicrosecond};
+    WEFT_ASSIGN_OR_RETURN(const std::string category, event.text("cat"));
+    WEFT_ASSIGN_OR_RETURN(const std::string name, event.text("name"));
+    WEFT_ASSIGN_OR_RETURN(const int64_t rank, event.integer("tid"));
+    if (category == "step") {
+      if (name == "step") {
+        trace_.steps.push_back(span);
+      }
+      return absl::OkStatus();
+    }
+    if (rank >= static_cast<int64_t>(trace_.calls.size())) {
+      strangeRank_ = rank;
+      return absl::OkStatus();
+    }
+    WEFT_ASSIGN_OR_RETURN(const Json* given, event.any("args"));
+    WEFT_ASSIGN_OR_RETURN(JsonObject args, JsonObject::of(*given, event.where("args")));
+    return category == "action" ? addCall(args, span, rank) : addInstruction(args, {span, name, ""}, rank);
   }
-  std::vector<TraceCall>& calls = trace.calls[rank];
-  const json& args = event.at("args");
-  if (category == "action") {
-    calls.push_back({args.at("function"), args.value("piece", int64_t{0}), span, {}});
-  } else if (!calls.empty()) {
-    calls.back().instructions.push_back({span, event.at("name"), args.value("kernel", "")});
+
+  absl::Status addCall(JsonObject& args, const TraceSpan& span, int64_t rank) {
+    TraceCall call;
+    call.span = span;
+    WEFT_ASSIGN_OR_RETURN(call.function, args.text("function"));
+    WEFT_ASSIGN_OR_RETURN(call.piece, args.integerOr("piece", 0));
+    std::vector<TraceCall>& calls = trace_.calls[rank];
+    if (!calls.empty() && span.begin < calls.back().span.begin) {
+      return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " calls ", call.function, " at ", span.begin,
+                                                     " s, but stands behind a call at ", calls.back().span.begin,
+                                                     " s; a rank's calls stand in their order"));
+    }
+    calls.push_back(std::move(call));
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
-}
+
+  // An instruction belongs to the call before it; what a trace begins with may be cut off from its call.
+  absl::Status addInstruction(JsonObject& args, TraceInstruction instruction, int64_t rank) {
+    WEFT_ASSIGN_OR_RETURN(instruction.kernel, args.textOr("kernel", ""));
+    if (!trace_.calls[rank].empty()) {
+      trace_.calls[rank].back().instructions.push_back(std::move(instruction));
+    }
+    return absl::OkStatus();
+  }
+
+  static absl::StatusOr<double> time(JsonObject& event, const std::string& name, double least) {
+    WEFT_ASSIGN_OR_RETURN(const Json* value, event.any(name));
+    WEFT_ASSIGN_OR_RETURN(const double microseconds, jsonReal(*value, event.where(name)));
+    return microseconds >= least && microseconds <= kLongest
+               ? absl::StatusOr<double>(microseconds)
+               : absl::InvalidArgumentError(absl::StrCat(event.where(name), ": found ", microseconds,
+                                                         ", expected microseconds from ", least, " to ", kLongest));
+  }
+
+  Trace& trace_;
+  std::optional<int64_t> strangeRank_;
+};
 
 }  // namespace
 
@@ -52,14 +107,15 @@ absl::StatusOr<Trace> readTrace(const std::string& path, int64_t ranks) {
   WEFT_ASSIGN_OR_RETURN(const std::string text, readText(path));
   Trace trace;
   trace.calls.resize(ranks);
-  try {
-    const json file = json::parse(text);
-    for (const json& event : file.at("traceEvents")) {
-      WEFT_RETURN_IF_ERROR(addEvent(event, trace));
-    }
-  } catch (const json::exception& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " is no trace of a plan: ", error.what(), "; write one with weft-run --trace"));
+  TraceReader reader(trace);
+  const absl::StatusOr<Json> file = parseJson(text);
+  const absl::Status status = file.ok() ? reader.read(*file) : file.status();
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is no trace of a plan: ", std::string(status.message()),
+                                                   "; write one with weft-run --trace"));
+  }
+  if (reader.strangeRank().has_value()) {
+    return otherPlan(absl::StrCat("it has a rank ", *reader.strangeRank(), ", the plan ", ranks, " ranks"));
   }
   return trace;
 }
