@@ -4,6 +4,7 @@ option(WEFT_BUILD_COMPILER "Build the compiler, the frontend and the examples (n
 option(WEFT_BUILD_TESTS "Build the tests" ON)
 option(WEFT_FUZZ "Build weft-fuzz, the libFuzzer program over all readers (needs clang)" OFF)
 set(WEFT_SANITIZE "" CACHE STRING "Value of -fsanitize=, empty for none")
+set(WEFT_TEST_ENVIRONMENT "" CACHE STRING "Environment of all tests, NAME=VALUE;...: options of the sanitizers")
 set(WEFT_DEFAULT_DATA_DIR "${CMAKE_CURRENT_SOURCE_DIR}/../shared/data")
 set(WEFT_DATA_DIR "${WEFT_DEFAULT_DATA_DIR}" CACHE PATH
     "Real data for tests and examples; tests that need it skip where the default is absent")

@@ -1,12 +1,11 @@
 #include "weft/trainer.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
+#include "frontend/progress.h"
+#include "runtime/base/finite.h"
 #include "runtime/base/status.h"
 #include "runtime/io/parameters.h"
 #include "runtime/plan/plan_file.h"
@@ -14,10 +13,20 @@
 namespace weft {
 namespace {
 
+// Scalars of the device's state that the optimizer reads.
+constexpr char kLearningRate[] = "lr";
+constexpr char kStepCount[] = "step";
+
+absl::Status writeLearningRate(Executor& executor, double rate) {
+  const float value = static_cast<float>(rate);
+  return executor.writeTensor(kLearningRate, &value, sizeof(value));
+}
+
 ExecutorOptions executionOf(const TrainerOptions& options) {
   ExecutorOptions execution;
   execution.threadsPerRank = options.threadsPerRank;
   execution.timeout = options.timeout;
+  execution.checkFinite = options.checkFinite;
   return execution;
 }
 
@@ -46,14 +55,37 @@ int64_t rowBytes(const plan::NamedTensor& tensor) {
 
 }  // namespace
 
-void Feed::write(const std::string& name, size_t elementBytes, const FillRows<char>& fill) {
-  const plan::NamedTensor* tensor = executor_.findTensor(name);
+bool Feed::checkInput(const std::string& name) {
+  const plan::NamedTensor* const tensor = executor_.findTensor(name);
   if (!status_.ok()) {
-    return;
+    return false;
   }
   if (tensor == nullptr) {
     status_ = executor_.readTensor(name).status();  // lists the known names
-  } else if (byteSize(dtypeOf(tensor->type())) != static_cast<int64_t>(elementBytes)) {
+  } else if (tensor->kind() != plan::TENSOR_INPUT) {
+    status_ = absl::InvalidArgumentError(
+        absl::StrCat("'", name, "' is no input of this program, but ",
+                     name == kLearningRate ? "the optimizer's learning rate; call setLearningRate"
+                                           : "one of its own tensors; write it with executor().writeTensor"));
+  }
+  return status_.ok();
+}
+
+void Feed::setLearningRate(double rate) {
+  if (!status_.ok()) {
+    return;
+  }
+  status_ = executor_.findTensor(kLearningRate) != nullptr
+                ? writeLearningRate(executor_, rate)
+                : absl::FailedPreconditionError("this program has no learning rate; only training programs have one");
+}
+
+void Feed::write(const std::string& name, size_t elementBytes, const FillRows<char>& fill) {
+  if (!checkInput(name)) {
+    return;
+  }
+  const plan::NamedTensor* const tensor = executor_.findTensor(name);
+  if (byteSize(dtypeOf(tensor->type())) != static_cast<int64_t>(elementBytes)) {
     status_ = absl::InvalidArgumentError(absl::StrCat("tensor '", name, "' is ", dtypeName(dtypeOf(tensor->type())),
                                                       ", elements of ", elementBytes, " bytes were given"));
   } else {
@@ -98,49 +130,69 @@ Trainer::~Trainer() = default;
 
 absl::Status Trainer::load(const std::string& path, Saved what) {
   WEFT_RETURN_IF_ERROR(status_);
-  return loadParameters(*executor_, path, what);
+  const bool learns = what == Saved::kAll && executor_->findTensor(kLearningRate) != nullptr;
+  double rate = 0;
+  if (learns) {
+    WEFT_ASSIGN_OR_RETURN(rate, executor_->readScalar(kLearningRate));
+  }
+  WEFT_RETURN_IF_ERROR(loadParameters(*executor_, path, what));
+  if (what == Saved::kAll && executor_->findTensor(kStepCount) != nullptr) {
+    WEFT_ASSIGN_OR_RETURN(const double step, executor_->readScalar(kStepCount));
+    step_ = static_cast<int64_t>(step);
+  }
+  return learns ? keepLearningRate(rate, path) : absl::OkStatus();
 }
 
-absl::Status Trainer::save(const std::string& path, Saved what) const {
+absl::Status Trainer::keepLearningRate(double ours, const std::string& path) {
+  WEFT_ASSIGN_OR_RETURN(const double loaded, executor_->readScalar(kLearningRate));
+  if (loaded == ours) {
+    return absl::OkStatus();
+  }
+  if (options_.progress) {
+    std::printf("learning rate %g of this program holds, not %g of %s\n", ours, loaded, path.c_str());
+  }
+  return writeLearningRate(*executor_, ours);
+}
+
+absl::Status Trainer::save(const std::string& path, Saved what, NonFiniteValues nonFinite) const {
   WEFT_RETURN_IF_ERROR(status_);
-  return saveParameters(*executor_, path, what);
+  return saveParameters(*executor_, path, what, nonFinite);
+}
+
+absl::Status Trainer::stopped() const {
+  return options_.stop == nullptr || !options_.stop->isRequested()
+             ? absl::OkStatus()
+             : absl::CancelledError(absl::StrCat("stopped ", options_.stop->reason(), " after step ", step_,
+                                                 total_ > 0 ? absl::StrCat(" of ", total_) : ""));
+}
+
+absl::StatusOr<double> Trainer::runStep(const FeedFunction& feed) {
+  Feed inputs(*executor_);
+  feed(step_, inputs);
+  WEFT_RETURN_IF_ERROR(inputs.status());
+  WEFT_RETURN_IF_ERROR(executor_->runStep());
+  return executor_->readScalar("loss");
 }
 
 absl::Status Trainer::fit(int64_t steps, const FeedFunction& feed) {
   WEFT_RETURN_IF_ERROR(status_);
-  const auto start = std::chrono::steady_clock::now();
+  if (steps < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("fit was asked for ", steps, " steps; it takes 0 or more"));
+  }
+  total_ = std::max(options_.totalSteps, step_ + steps);
+  Progress progress({step_, step_ + steps, total_}, options_.progress);
   for (int64_t i = 0; i < steps; ++i) {
-    Feed inputs(*executor_);
-    feed(step_, inputs);
-    WEFT_RETURN_IF_ERROR(inputs.status());
-    WEFT_RETURN_IF_ERROR(executor_->runStep());
-    WEFT_ASSIGN_OR_RETURN(const double loss, executor_->readScalar("loss"));
+    WEFT_RETURN_IF_ERROR(stopped());
+    WEFT_ASSIGN_OR_RETURN(const double loss, runStep(feed));
     losses_.push_back(loss);
     ++step_;
-    if (options_.progress) {
-      report(i + 1, steps, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    }
+    progress.report(step_, loss);
+    WEFT_RETURN_IF_ERROR(options_.stopAtNonFiniteLoss ? checkLoss(loss, step_) : absl::OkStatus());
   }
-  return absl::OkStatus();
+  return stopped();
 }
 
-void Trainer::report(int64_t done, int64_t steps, double seconds) const {
-  const bool terminal = isatty(fileno(stdout)) != 0;
-  if (!terminal && done % options_.printEvery != 0 && done != steps) {
-    return;
-  }
-  const double rate = static_cast<double>(done) / seconds;
-  const double left = static_cast<double>(steps - done) / rate;
-  constexpr int kWidth = 24;
-  std::string bar(static_cast<size_t>(kWidth * done / steps), '#');
-  bar.resize(kWidth, '.');
-  std::printf("%s[%s] step %lld/%lld  loss %.4f  %.2f steps/s  %.0f s left%s", terminal ? "\r" : "", bar.c_str(),
-              static_cast<long long>(done), static_cast<long long>(steps), losses_.back(), rate, left,
-              terminal && done != steps ? "   " : "\n");
-  std::fflush(stdout);
-}
-
-absl::StatusOr<Executor*> Trainer::forward(const Program& program) {
+absl::StatusOr<Executor*> Trainer::forward(const Program& program, const ForwardOptions& options) {
   WEFT_RETURN_IF_ERROR(status_);
   for (const auto& [known, executor] : forward_) {
     if (known == &program) {
@@ -149,6 +201,7 @@ absl::StatusOr<Executor*> Trainer::forward(const Program& program) {
   }
   ExecutorOptions execution = executionOf(options_);
   execution.store = executor_->store();
+  execution.allowNew = options.allowNew;
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor, Executor::create(program.plan, *kernels_, execution));
   WEFT_RETURN_IF_ERROR(executor->runInit());
   forward_.emplace_back(&program, std::move(executor));
@@ -159,6 +212,7 @@ absl::StatusOr<double> Trainer::evaluate(const Program& program, int64_t batches
   WEFT_ASSIGN_OR_RETURN(Executor * executor, forward(program));
   double total = 0;
   for (int64_t batch = 0; batch < batches; ++batch) {
+    WEFT_RETURN_IF_ERROR(stopped());
     Feed inputs(*executor);
     feed(batch, inputs);
     WEFT_RETURN_IF_ERROR(inputs.status());

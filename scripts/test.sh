@@ -5,7 +5,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 source "$root/scripts/install.sh"
 weft_install
 cd "$root"
-python3 scripts/check_layers.py
+python3 -B scripts/check_layers.py
 scripts/check_format.sh
 cmake --preset release >/dev/null
 cmake --build --preset release

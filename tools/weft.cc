@@ -69,11 +69,11 @@ int main(int argc, char** argv) {
   }
   if (name == "help" || name == "--help") {
     printHelp(std::cout);
-    return 0;
+    return weft::tools::finishOutput(name, 0);
   }
   for (const Command& command : commands()) {
     if (command.name == name) {
-      return command.run(argc - 1, argv + 1);
+      return weft::tools::finishOutput(name, command.run(argc - 1, argv + 1));
     }
   }
   return unknownCommand(name);

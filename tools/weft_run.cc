@@ -4,17 +4,22 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <iostream>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/file_writer.h"
+#include "runtime/base/finite.h"
+#include "runtime/base/limits.h"
+#include "runtime/base/numbers.h"
 #include "runtime/base/status.h"
+#include "runtime/base/stop_request.h"
 #include "runtime/exec/executor.h"
 #include "runtime/io/parameters.h"
 #include "runtime/io/safetensors.h"
@@ -39,23 +44,17 @@ const std::vector<Flag>& knownFlags() {
   static const std::vector<Flag> kFlags = {
       {"steps", Flag::kOptional, "number of steps (default: those in --data, else 1)"},
       {"init", Flag::kOptional, "safetensors file with initial parameters"},
-      {"save", Flag::kOptional, "safetensors file for the parameters after the last step"},
+      {"save", Flag::kOptional, "safetensors file for the parameters after the last step, or the one a signal ends"},
+      {"save-nonfinite", Flag::kSwitch, "save also parameters that are nan or infinite"},
       {"data", Flag::kOptional, "safetensors file with inputs named '<step>.<input>'"},
       {"trace", Flag::kOptional, "file for a Chrome trace of all instructions"},
       {"threads-per-rank", Flag::kOptional, "threads of each rank's libraries (default: the cores shared out)"},
       {"timeout", Flag::kOptional, "seconds that a rank waits for others before it gives up (default: for ever)"},
+      {"check-finite", Flag::kSwitch, "stop at the first operator that makes a nan or infinity; slow"},
       {"print", Flag::kOptional, "names of tensors to print after each step, with commas (default: scalar outputs)"},
       {"json", Flag::kSwitch, "print JSON"},
       {"memory", Flag::kSwitch, "compare planned memory with the growth of the process"}};
   return kFlags;
-}
-
-absl::StatusOr<int64_t> number(const Flags& flags, const std::string& name, int64_t otherwise) {
-  int64_t value = otherwise;
-  if (flags.has(name) && (!absl::SimpleAtoi(flags.text(name), &value) || value < 0)) {
-    return absl::InvalidArgumentError(absl::StrCat("flag '--", name, "': '", flags.text(name), "' is no count"));
-  }
-  return value;
 }
 
 // Resident memory of this process in bytes; 0 where the system does not tell.
@@ -92,34 +91,54 @@ absl::StatusOr<Json> valuesOf(const plan::NamedTensor& tensor, const std::vector
   }
 }
 
+// A number for people: JSON has no nan and no infinity.
+std::string textOf(const Json& value) {
+  const double number = value.is_number_float() ? value.get<double>() : 0;
+  return std::isfinite(number) ? value.dump() : std::isnan(number) ? "nan" : number < 0 ? "-inf" : "inf";
+}
+
 class Runner {
  public:
   explicit Runner(const Flags& flags) : flags_(flags) {}
 
   absl::Status run(const std::string& planPath) {
+    for (const std::string file : {"save", "trace"}) {
+      WEFT_RETURN_IF_ERROR(flags_.has(file) ? canWrite(flags_.text(file)) : absl::OkStatus());
+    }
     WEFT_RETURN_IF_ERROR(load(planPath));
     WEFT_RETURN_IF_ERROR(openData());
     WEFT_RETURN_IF_ERROR(choosePrinted());
-    WEFT_ASSIGN_OR_RETURN(const int64_t steps, number(flags_, "steps", dataSteps_ > 0 ? dataSteps_ : 1));
+    WEFT_ASSIGN_OR_RETURN(const int64_t steps, flags_.integer("steps", dataSteps_ > 0 ? dataSteps_ : 1, {.least = 0}));
     WEFT_RETURN_IF_ERROR(executor_->runInit());
     if (flags_.has("init")) {
       WEFT_RETURN_IF_ERROR(loadParameters(*executor_, flags_.text("init")));
     }
-    result_["steps"] = Json::array();
-    for (int64_t step = 0; step < steps; ++step) {
-      WEFT_RETURN_IF_ERROR(runStep(step));
+    if (data_ == nullptr) {
+      keepZeroInputs(*executor_);
     }
-    return finish(steps);
+    result_["steps"] = Json::array();
+    const StopOnSignals signals(stop_);
+    int64_t done = 0;
+    while (done < steps && !stop_.isRequested()) {
+      WEFT_RETURN_IF_ERROR(runStep(done));
+      ++done;
+    }
+    WEFT_RETURN_IF_ERROR(finish(done));
+    return stop_.isRequested() ? stopped(done, steps) : absl::OkStatus();
   }
+
+  // 0, or the signal that ended the run.
+  int signal() const { return stop_.signal(); }
 
  private:
   absl::Status load(const std::string& planPath) {
     WEFT_ASSIGN_OR_RETURN(plan::Plan plan, readPlan(planPath));
     ExecutorOptions options;
-    WEFT_ASSIGN_OR_RETURN(const int64_t threads, number(flags_, "threads-per-rank", 0));
+    WEFT_ASSIGN_OR_RETURN(const int64_t threads, flags_.integer("threads-per-rank", 0, {0, kMaxRanks}));
     options.threadsPerRank = static_cast<int>(threads);
     options.profile = flags_.has("trace");
-    WEFT_ASSIGN_OR_RETURN(const int64_t seconds, number(flags_, "timeout", 0));
+    options.checkFinite = flags_.has("check-finite");
+    WEFT_ASSIGN_OR_RETURN(const int64_t seconds, flags_.integer("timeout", 0, {0, int64_t{1} << 31}));
     options.timeout = std::chrono::seconds(seconds);
     const KernelRegistry kernels = cpuKernels();
     residentAtLoad_ = residentBytes();
@@ -134,21 +153,25 @@ class Runner {
     return absl::OkStatus();
   }
 
+  absl::Status stopped(int64_t done, int64_t steps) const {
+    return absl::CancelledError(absl::StrCat("stopped ", stop_.reason(), " after step ", done, " of ", steps, "; ",
+                                             flags_.has("save") ? "parameters saved to " + flags_.text("save")
+                                                                : "nothing was saved, as --save was not given"));
+  }
+
   absl::Status openData() {
     if (!flags_.has("data")) {
       return absl::OkStatus();
     }
     WEFT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(flags_.text("data")));
     for (const auto& [name, entry] : file.entries()) {
-      int64_t step = 0;
-      if (!absl::SimpleAtoi(name.substr(0, name.find('.')), &step)) {
-        continue;
-      }
-      if (step < 0 || step >= kMostSteps) {
-        return absl::InvalidArgumentError(absl::StrCat(file.path(), ": '", name, "' is of step ", step,
+      const std::string number = name.substr(0, name.find('.'));
+      const absl::StatusOr<int64_t> step = parseInteger(number, {0, kMostSteps - 1});
+      if (absl::IsOutOfRange(step.status())) {
+        return absl::InvalidArgumentError(absl::StrCat(file.path(), ": '", name, "' is of step ", number,
                                                        "; steps are numbered from 0 to ", kMostSteps - 1));
       }
-      dataSteps_ = std::max(dataSteps_, step + 1);
+      dataSteps_ = std::max(dataSteps_, step.ok() ? *step + 1 : 0);
     }
     data_ = std::make_unique<SafetensorsFile>(std::move(file));
     return absl::OkStatus();
@@ -211,7 +234,16 @@ class Runner {
       printStep(record);
     }
     result_["steps"].push_back(std::move(record));
-    return absl::OkStatus();
+    return checkStep(step);
+  }
+
+  absl::Status checkStep(int64_t step) const {
+    const plan::NamedTensor* const loss = executor_->findTensor("loss");
+    if (loss == nullptr || loss->kind() != plan::TENSOR_OUTPUT || loss->shape_size() > 0) {
+      return absl::OkStatus();
+    }
+    WEFT_ASSIGN_OR_RETURN(const double value, executor_->readScalar("loss"));
+    return checkLoss(value, step);
   }
 
   void printStep(const Json& record) const {
@@ -220,11 +252,11 @@ class Runner {
       std::vector<std::string> shown;
       const Json& value = record[name];
       for (size_t i = 0; value.is_array() && i < std::min(value.size(), kShown); ++i) {
-        shown.push_back(value[i].dump());
+        shown.push_back(textOf(value[i]));
       }
       const bool cut = value.is_array() && value.size() > kShown;
       std::cout << "  " << name << " "
-                << (value.is_array() ? "[" + absl::StrJoin(shown, ", ") + (cut ? ", ...]" : "]") : value.dump());
+                << (value.is_array() ? "[" + absl::StrJoin(shown, ", ") + (cut ? ", ...]" : "]") : textOf(value));
     }
     std::cout << std::endl;
   }
@@ -234,7 +266,9 @@ class Runner {
       reportMemory(std::min(steps, kMemorySteps));
     }
     if (flags_.has("save")) {
-      WEFT_RETURN_IF_ERROR(saveParameters(*executor_, flags_.text("save")));
+      const bool all = flags_.has("save-nonfinite");
+      WEFT_RETURN_IF_ERROR(saveParameters(*executor_, flags_.text("save"), Saved::kParameters,
+                                          all ? NonFiniteValues::kSave : NonFiniteValues::kRefuse));
     }
     if (flags_.has("trace")) {
       WEFT_RETURN_IF_ERROR(executor_->writeTrace(flags_.text("trace")));
@@ -266,6 +300,7 @@ class Runner {
   bool json() const { return flags_.has("json"); }
 
   const Flags& flags_;
+  StopRequest stop_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<SafetensorsFile> data_;
   std::vector<std::string> printed_;
@@ -287,13 +322,15 @@ int runPlan(int argc, char** argv) {
   if (!flags.ok()) {
     return usageError("weft-run", flags.status());
   }
-  const absl::Status status = Runner(*flags).run(argv[1]);
-  return status.ok() ? 0 : fail("weft-run", status);
+  Runner runner(*flags);
+  const absl::Status status = runner.run(argv[1]);
+  const int failed = status.ok() ? 0 : fail("weft-run", status);
+  return absl::IsCancelled(status) ? exitStatusOf(runner.signal()) : failed;
 }
 
 }  // namespace
 }  // namespace weft::tools
 
 int main(int argc, char** argv) {
-  return weft::tools::runPlan(argc, argv);
+  return weft::tools::finishOutput("weft-run", weft::tools::runPlan(argc, argv));
 }

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/file_writer.h"
 #include "runtime/base/names.h"
+#include "runtime/base/numbers.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"
@@ -27,22 +28,24 @@ void Flags::text(const std::string& name, std::string* value, const std::string&
 
 void Flags::integer(const std::string& name, int64_t* value, const std::string& help) {
   add(name, {help, std::to_string(*value), false, [value, name](const std::string& given) -> absl::Status {
-               char* end = nullptr;
-               *value = std::strtoll(given.c_str(), &end, 10);
-               if (given.empty() || *end != '\0') {
-                 return absl::InvalidArgumentError(absl::StrCat("--", name, " takes an integer, not '", given, "'"));
+               const absl::StatusOr<int64_t> number = parseInteger(given);
+               if (!number.ok()) {
+                 return absl::InvalidArgumentError(
+                     absl::StrCat("--", name, " takes an integer, not '", given, "'; integers have 64 bits"));
                }
+               *value = *number;
                return absl::OkStatus();
              }});
 }
 
 void Flags::real(const std::string& name, double* value, const std::string& help) {
   add(name, {help, absl::StrCat(*value), false, [value, name](const std::string& given) -> absl::Status {
-               char* end = nullptr;
-               *value = std::strtod(given.c_str(), &end);
-               if (given.empty() || *end != '\0') {
-                 return absl::InvalidArgumentError(absl::StrCat("--", name, " takes a number, not '", given, "'"));
+               const absl::StatusOr<double> number = parseReal(given);
+               if (!number.ok()) {
+                 return absl::InvalidArgumentError(
+                     absl::StrCat("--", name, " takes a number, not '", given, "'; it has to be finite"));
                }
+               *value = *number;
                return absl::OkStatus();
              }});
 }
@@ -118,10 +121,12 @@ void CommonFlags::addTo(Flags& flags) {
   flags.text("plan-only", &planOnly, "write the plan to this file and stop");
   flags.integer("steps", &steps, "training steps");
   flags.text("init", &init, "first parameters from this safetensors file");
-  flags.text("save", &save, "parameters to this safetensors file at the end");
+  flags.text("save", &save, "parameters to this safetensors file at the end, or when SIGINT or SIGTERM stops it");
+  flags.toggle("save-nonfinite", &saveNonFinite, "save also parameters that are nan or infinite");
   flags.integer("seed", &seed, "seed of initial values and data order");
   flags.integer("threads", &threads, "threads per rank, 0 = share of the cores");
   flags.text("trace", &trace, "write a Chrome trace of the run");
+  flags.toggle("check-finite", &checkFinite, "stop at the first operator that makes a nan or infinity; slow");
 }
 
 CompileOptions CommonFlags::options() const {
@@ -148,17 +153,37 @@ CompileOptions CommonFlags::options() const {
 }
 
 TrainerOptions CommonFlags::trainerOptions() const {
-  return {.threadsPerRank = static_cast<int>(threads), .profile = !trace.empty()};
+  return {.threadsPerRank = static_cast<int>(threads),
+          .profile = !trace.empty(),
+          .stop = stop.get(),
+          .checkFinite = checkFinite};
 }
 
-absl::Status CommonFlags::start(Trainer& trainer) const {
+absl::Status CommonFlags::checkPaths() const {
+  for (const std::string* path : {&save, &trace, &planOnly}) {
+    WEFT_RETURN_IF_ERROR(path->empty() ? absl::OkStatus() : canWrite(*path));
+  }
+  return dumpDir.empty() ? absl::OkStatus() : canWriteInto(dumpDir);
+}
+
+absl::Status CommonFlags::train(Trainer& trainer, const std::function<absl::Status()>& body) const {
   WEFT_RETURN_IF_ERROR(trainer.status());
-  return init.empty() ? absl::OkStatus() : trainer.load(init);
-}
-
-absl::Status CommonFlags::finish(Trainer& trainer) const {
+  WEFT_RETURN_IF_ERROR(init.empty() ? absl::OkStatus() : trainer.load(init));
+  const StopOnSignals signals(*stop);
+  std::fflush(stdout);  // what was compiled is seen while it trains
+  const absl::Status trained = body();
+  if (!trained.ok() && !absl::IsCancelled(trained)) {
+    return trained;
+  }
   WEFT_RETURN_IF_ERROR(trace.empty() ? absl::OkStatus() : trainer.executor().writeTrace(trace));
-  return save.empty() ? absl::OkStatus() : trainer.save(save);
+  const NonFiniteValues nonFinite = saveNonFinite ? NonFiniteValues::kSave : NonFiniteValues::kRefuse;
+  WEFT_RETURN_IF_ERROR(save.empty() ? absl::OkStatus() : trainer.save(save, Saved::kParameters, nonFinite));
+  if (trained.ok()) {
+    return trained;
+  }
+  return absl::CancelledError(absl::StrCat(
+      std::string(trained.message()), "; ",
+      save.empty() ? "nothing was saved, as --save was not given" : absl::StrCat("parameters saved to ", save)));
 }
 
 bool CommonFlags::wrotePlan(const Program& program, absl::Status* status) const {
@@ -187,16 +212,20 @@ void printProgram(const Program& program) {
   std::printf("\n");
 }
 
-int runExample(int argc, char** argv, Flags& flags, const std::function<absl::Status()>& run) {
+int runExample(int argc, char** argv, const CommonFlags& common, Flags& flags,
+               const std::function<absl::Status()>& run) {
   bool helped = false;
   absl::Status status = flags.parse(argc, argv, &helped);
   if (status.ok() && !helped) {
-    status = run();
+    status = common.checkPaths();
+    status = status.ok() ? run() : status;
   }
+  const absl::Status printed = flushStandardOutput();
+  status = status.ok() ? printed : status;
   if (!status.ok()) {
     std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
   }
-  return status.ok() ? 0 : 1;
+  return absl::IsCancelled(status) ? exitStatusOf(common.stop->signal()) : status.ok() ? 0 : 1;
 }
 
 }  // namespace weft::examples

@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/base/stop_request.h"
 #include "weft/compile.h"
 #include "weft/trainer.h"
 
@@ -42,7 +44,7 @@ class Flags {
 // --devices --mesh --stage-meshes --zero --micro --schedule --schedule-file --virtual --memory-limit --recompute
 // --regather --dump-dir
 // --plan-only
-// --steps --init --save --seed --threads --trace
+// --steps --init --save --save-nonfinite --seed --threads --trace --check-finite
 struct CommonFlags {
   int64_t devices = 1;
   std::string mesh;
@@ -63,21 +65,30 @@ struct CommonFlags {
   int64_t seed = 0;
   int64_t threads = 0;
   std::string trace;
+  bool saveNonFinite = false;
+  bool checkFinite = false;
+  // Asked by SIGINT and SIGTERM during training.
+  std::shared_ptr<StopRequest> stop = std::make_shared<StopRequest>();
 
   void addTo(Flags& flags);
   CompileOptions options() const;
   TrainerOptions trainerOptions() const;
-  // Before training: what --init names. The trainer's own errors come back, too.
-  absl::Status start(Trainer& trainer) const;
-  // After training: what --trace and --save name.
-  absl::Status finish(Trainer& trainer) const;
+  // Can all be written that is to be written?
+  absl::Status checkPaths() const;
+  // Loads what --init names, runs `body`, and writes what --trace and --save name. SIGINT and SIGTERM end `body` after
+  // the step it is in; parameters are saved then, too, and the error (Cancelled) says so. After other errors nothing is
+  // saved.
+  absl::Status train(Trainer& trainer, const std::function<absl::Status()>& body) const;
   // Writes the plan if --plan-only was given; true then.
   bool wrotePlan(const Program& program, absl::Status* status) const;
 };
 
 // Prints the collectives and memory of a program.
 void printProgram(const Program& program);
-// The main of an example: reads the flags, runs unless --help was asked for, prints an error. Returns the exit status.
-int runExample(int argc, char** argv, Flags& flags, const std::function<absl::Status()>& run);
+// The main of an example: reads the flags, checks the paths, runs unless --help was asked for, prints an error. Returns
+// the exit status: 0; 1 after an error, also where what was printed could not be written; 128 + n where signal n ended
+// the training.
+int runExample(int argc, char** argv, const CommonFlags& common, Flags& flags,
+               const std::function<absl::Status()>& run);
 
 }  // namespace weft::examples

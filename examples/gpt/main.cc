@@ -9,6 +9,7 @@
 
 #include "examples/common/flags.h"
 #include "examples/gpt/model.h"
+#include "runtime/base/file_writer.h"
 #include "runtime/base/status.h"
 #include "runtime/io/memory_use.h"
 #include "runtime/io/text_dataset.h"
@@ -107,6 +108,7 @@ absl::StatusOr<double> validate(Trainer& trainer, const Program& program, const 
     // Rows past the last window have only ignored labels.
     std::vector<int32_t> x(batch * context, 0);
     std::vector<int32_t> y(batch * context, -1);
+    WEFT_RETURN_IF_ERROR(trainer.stopped());
     const int64_t rows = std::min(batch, windows - first);
     WEFT_RETURN_IF_ERROR(data.validationBatch(first, rows, x.data(), y.data()));
     Feed feed(*executor);
@@ -128,6 +130,7 @@ absl::StatusOr<std::string> sampleText(Trainer& trainer, const Program& program,
   uint64_t random = 88172645463325252u + static_cast<uint64_t>(flags.common.seed);
   const int64_t context = flags.context;
   for (int64_t i = 0; i < flags.sample; ++i) {
+    WEFT_RETURN_IF_ERROR(trainer.stopped());
     const int64_t used = std::min<int64_t>(context, static_cast<int64_t>(tokens.size()));
     std::vector<int32_t> x(flags.batch * context, 0);
     std::vector<int32_t> y(flags.batch * context, -1);
@@ -159,18 +162,26 @@ absl::StatusOr<std::string> sampleText(Trainer& trainer, const Program& program,
 }
 
 absl::Status writeLosses(const std::string& path, const std::vector<double>& losses) {
-  std::ofstream stream(path);
-  stream.precision(17);
+  std::ostringstream text;
+  text.precision(17);
   for (const double loss : losses) {
-    stream << loss << "\n";
+    text << loss << "\n";
   }
-  return stream ? absl::OkStatus() : absl::UnavailableError("cannot write " + path);
+  return writeFile(path, text.str());
 }
 
-absl::Status train(const GptFlags& flags, const TextDataset& data, const Program& program, const Program& evaluation) {
-  const int64_t before = residentBytes();
-  Trainer trainer(program, flags.common.trainerOptions());
-  WEFT_RETURN_IF_ERROR(flags.common.start(trainer));
+struct Run {
+  const GptFlags& flags;
+  const TextDataset& data;
+  const Program& training;
+  const Program& evaluation;
+  int64_t residentBefore = 0;  // the trainer was made
+};
+
+// Trains, validates after a few steps and at the end, and writes a sample.
+absl::Status trainAndSample(Trainer& trainer, const Run& run) {
+  const GptFlags& flags = run.flags;
+  const TextDataset& data = run.data;
   const auto feed = [&](int64_t step, Feed& inputs) {
     const int64_t start = step * flags.batch;
     inputs.writeRows<int32_t>(
@@ -178,35 +189,47 @@ absl::Status train(const GptFlags& flags, const TextDataset& data, const Program
     inputs.writeRows<int32_t>(
         "y", [&](int64_t first, int64_t rows, int32_t* out) { data.trainWindows(start + first, rows, nullptr, out); });
   };
+  const auto validated = [&]() -> absl::Status {
+    if (data.validationWindows() > 0) {
+      WEFT_ASSIGN_OR_RETURN(const double loss, validate(trainer, run.evaluation, data, flags.batch, flags.context));
+      std::printf("validation loss after %lld steps: %.4f\n", static_cast<long long>(trainer.step()), loss);
+    }
+    return absl::OkStatus();
+  };
   const int64_t first = std::min<int64_t>(2, flags.common.steps);
   WEFT_RETURN_IF_ERROR(trainer.fit(first, feed));
-  const int64_t used = residentBytes() - before;
-  const int64_t predicted = plannedBytes(program.plan);
+  const int64_t used = residentBytes() - run.residentBefore;
+  const int64_t predicted = plannedBytes(run.training.plan);
   std::printf("memory of all ranks: predicted %.2f MiB, resident growth to the end of step %lld %.2f MiB\n",
               static_cast<double>(predicted) / (1 << 20), static_cast<long long>(first),
               static_cast<double>(used) / (1 << 20));
-  const bool validates = data.validationWindows() > 0;
-  if (validates) {
-    WEFT_ASSIGN_OR_RETURN(const double loss, validate(trainer, evaluation, data, flags.batch, flags.context));
-    std::printf("validation loss after %lld steps: %.4f\n", static_cast<long long>(first), loss);
-  }
+  WEFT_RETURN_IF_ERROR(validated());
   WEFT_RETURN_IF_ERROR(trainer.fit(flags.common.steps - first, feed));
   std::printf("training loss: first step %.4f, last step %.4f\n", trainer.losses().front(), trainer.losses().back());
-  if (validates) {
-    WEFT_ASSIGN_OR_RETURN(const double loss, validate(trainer, evaluation, data, flags.batch, flags.context));
-    std::printf("validation loss after %lld steps: %.4f\n", static_cast<long long>(flags.common.steps), loss);
-  }
+  WEFT_RETURN_IF_ERROR(validated());
   if (flags.sample > 0) {
-    WEFT_ASSIGN_OR_RETURN(const std::string text, sampleText(trainer, evaluation, data, flags));
+    WEFT_ASSIGN_OR_RETURN(const std::string text, sampleText(trainer, run.evaluation, data, flags));
     std::printf("--- sample ---\n%s\n--------------\n", text.c_str());
   }
-  if (!flags.losses.empty()) {
-    WEFT_RETURN_IF_ERROR(writeLosses(flags.losses, trainer.losses()));
-  }
-  return flags.common.finish(trainer);
+  return absl::OkStatus();
+}
+
+absl::Status train(Run run) {
+  const GptFlags& flags = run.flags;
+  TrainerOptions options = flags.common.trainerOptions();
+  options.totalSteps = flags.common.steps;
+  run.residentBefore = residentBytes();
+  Trainer trainer(run.training, options);
+  return flags.common.train(trainer, [&] {
+    const absl::Status trained = trainAndSample(trainer, run);
+    // Also of a run that failed: they show how.
+    const absl::Status written = flags.losses.empty() ? absl::OkStatus() : writeLosses(flags.losses, trainer.losses());
+    return trained.ok() ? written : trained;
+  });
 }
 
 absl::Status run(const GptFlags& flags) {
+  WEFT_RETURN_IF_ERROR(flags.losses.empty() ? absl::OkStatus() : canWrite(flags.losses));
   const TextDatasetOptions options{.tokens = flags.bytes ? TokenKind::kByte : TokenKind::kCharacter,
                                    .window = flags.context,
                                    .seed = static_cast<uint64_t>(flags.common.seed)};
@@ -237,7 +260,7 @@ absl::Status run(const GptFlags& flags) {
   evaluationGraph.output("logits", evaluationModel.logits);
   WEFT_ASSIGN_OR_RETURN(const Program evaluation,
                         compileForward(evaluationGraph, evaluationModel.loss, forwardOptions(program, compileOptions)));
-  return train(flags, data, program, evaluation);
+  return train({flags, data, program, evaluation});
 }
 
 }  // namespace
@@ -247,5 +270,5 @@ int main(int argc, char** argv) {
   weft::examples::GptFlags values;
   weft::examples::Flags flags;
   values.addTo(flags);
-  return weft::examples::runExample(argc, argv, flags, [&] { return weft::examples::run(values); });
+  return weft::examples::runExample(argc, argv, values.common, flags, [&] { return weft::examples::run(values); });
 }

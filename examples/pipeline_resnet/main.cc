@@ -52,6 +52,7 @@ absl::StatusOr<double> accuracy(Trainer& trainer, const Program& program, const 
   for (int64_t first = 0; first < data.size(); first += config.batch) {
     // The last batch holds some images of the one before it: rows past its own are not counted.
     const int64_t rows = std::min(config.batch, data.size() - first);
+    WEFT_RETURN_IF_ERROR(trainer.stopped());
     WEFT_RETURN_IF_ERROR(data.batch(first, rows, x.data(), y.data()));
     Feed feed(*executor);
     feed.write("x", x);
@@ -70,23 +71,24 @@ absl::StatusOr<double> accuracy(Trainer& trainer, const Program& program, const 
 absl::Status train(const ResnetFlags& flags, const ImageSplits& images, const Program& program,
                    const Program& evaluation) {
   Trainer trainer(program, flags.common.trainerOptions());
-  WEFT_RETURN_IF_ERROR(flags.common.start(trainer));
   const auto epoch = static_cast<double>(images.train.size()) / static_cast<double>(flags.batch);
   const auto steps =
       std::max<int64_t>(1, flags.common.steps > 0 ? flags.common.steps : static_cast<int64_t>(flags.epochs * epoch));
   std::vector<float> x(flags.batch * images.train.rows() * images.train.columns());
   std::vector<int32_t> y(flags.batch);
-  WEFT_RETURN_IF_ERROR(trainer.fit(steps, [&](int64_t step, Feed& feed) {
+  const auto feed = [&](int64_t step, Feed& inputs) {
     images.train.trainBatch(step, flags.batch, x.data(), y.data());
-    feed.write("x", x);
-    feed.write("y", y);
-    const double left = 1 - static_cast<double>(step) / static_cast<double>(steps);
-    feed.write("lr", std::vector<float>{static_cast<float>(flags.lr * left)});
-  }));
-  std::printf("training loss: first step %.4f, last step %.4f\n", trainer.losses().front(), trainer.losses().back());
-  WEFT_ASSIGN_OR_RETURN(const double right, accuracy(trainer, evaluation, images.test, configOf(flags, images.test)));
-  std::printf("test accuracy after %lld steps: %.4f\n", static_cast<long long>(steps), right);
-  return flags.common.finish(trainer);
+    inputs.write("x", x);
+    inputs.write("y", y);
+    inputs.setLearningRate(flags.lr * (1 - static_cast<double>(step) / static_cast<double>(steps)));
+  };
+  return flags.common.train(trainer, [&]() -> absl::Status {
+    WEFT_RETURN_IF_ERROR(trainer.fit(steps, feed));
+    std::printf("training loss: first step %.4f, last step %.4f\n", trainer.losses().front(), trainer.losses().back());
+    WEFT_ASSIGN_OR_RETURN(const double right, accuracy(trainer, evaluation, images.test, configOf(flags, images.test)));
+    std::printf("test accuracy after %lld steps: %.4f\n", static_cast<long long>(steps), right);
+    return absl::OkStatus();
+  });
 }
 
 absl::Status run(const ResnetFlags& flags) {
@@ -120,5 +122,5 @@ int main(int argc, char** argv) {
   weft::examples::ResnetFlags values;
   weft::examples::Flags flags;
   values.addTo(flags);
-  return weft::examples::runExample(argc, argv, flags, [&] { return weft::examples::run(values); });
+  return weft::examples::runExample(argc, argv, values.common, flags, [&] { return weft::examples::run(values); });
 }

@@ -34,13 +34,12 @@ absl::Status run(CommonFlags flags) {
     return status;
   }
   Trainer trainer(program, flags.trainerOptions());
-  WEFT_RETURN_IF_ERROR(flags.start(trainer));
   // The net learns a hidden matrix.
   std::vector<float> hidden(kIn * kOut);
   for (size_t i = 0; i < hidden.size(); ++i) {
     hidden[i] = randomNormal({7, 1, 0}, i) * 0.3F;
   }
-  WEFT_RETURN_IF_ERROR(trainer.fit(flags.steps, [&](int64_t step, Feed& feed) {
+  const auto feed = [&](int64_t step, Feed& inputs) {
     std::vector<float> in(kBatch * kIn);
     std::vector<float> out(kBatch * kOut, 0.0F);
     for (size_t i = 0; i < in.size(); ++i) {
@@ -54,11 +53,14 @@ absl::Status run(CommonFlags flags) {
         out[r * kOut + c] = std::max(out[r * kOut + c], 0.0F);
       }
     }
-    feed.write("x", in);
-    feed.write("target", out);
-  }));
-  std::printf("loss: first step %.4f, last step %.4f\n", trainer.losses().front(), trainer.losses().back());
-  return flags.finish(trainer);
+    inputs.write("x", in);
+    inputs.write("target", out);
+  };
+  return flags.train(trainer, [&] {
+    WEFT_RETURN_IF_ERROR(trainer.fit(flags.steps, feed));
+    std::printf("loss: first step %.4f, last step %.4f\n", trainer.losses().front(), trainer.losses().back());
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace
@@ -69,5 +71,5 @@ int main(int argc, char** argv) {
   common.steps = 60;
   weft::examples::Flags flags;
   common.addTo(flags);
-  return weft::examples::runExample(argc, argv, flags, [&] { return weft::examples::run(common); });
+  return weft::examples::runExample(argc, argv, common, flags, [&] { return weft::examples::run(common); });
 }

@@ -85,5 +85,5 @@ int main(int argc, char** argv) {
   weft::examples::CommonFlags common;
   weft::examples::Flags flags;
   common.addTo(flags);
-  return weft::examples::runExample(argc, argv, flags, [&] { return weft::examples::run(common); });
+  return weft::examples::runExample(argc, argv, common, flags, [&] { return weft::examples::run(common); });
 }

@@ -2,6 +2,8 @@
 //
 //   weft::Trainer trainer(*program, {.threadsPerRank = 1});
 //   trainer.fit(300, [&](int64_t step, weft::Feed& feed) { feed.write("x", x); feed.write("y", y); });
+//
+// A run that may be interrupted (Ctrl-C, a batch system) says so with a StopRequest; see runtime/base/stop_request.h.
 #pragma once
 
 #include <chrono>
@@ -12,20 +14,21 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/base/stop_request.h"
 #include "runtime/exec/executor.h"
 #include "runtime/io/parameters.h"
 #include "weft/compile.h"
 
 namespace weft {
 
-// Writes the inputs of a step.
+// Writes the inputs of a step: all of them in every step, but for those that stay (Trainer::keepInput).
 class Feed {
  public:
   explicit Feed(Executor& executor) : executor_(executor) {}
   // The whole tensor, row-major; each rank gets its slice. The first error is kept.
   template <typename T>
   void write(const std::string& name, const std::vector<T>& data) {
-    if (status_.ok()) {
+    if (checkInput(name)) {
       status_ = executor_.writeTensor(name, data.data(), data.size() * sizeof(T));
     }
   }
@@ -39,9 +42,14 @@ class Feed {
     write(name, sizeof(T),
           [&](int64_t first, int64_t rows, char* out) { fill(first, rows, reinterpret_cast<T*>(out)); });
   }
+  // The learning rate of this step and those after, instead of the optimizer's; for schedules. It is not saved: after
+  // Trainer::load the optimizer's holds until this is called again.
+  void setLearningRate(double rate);
   const absl::Status& status() const { return status_; }
 
  private:
+  // False after an error, or with one of its own where the program has no such input.
+  bool checkInput(const std::string& name);
   void write(const std::string& name, size_t elementBytes, const FillRows<char>& fill);
   absl::Status writeParts(const plan::NamedTensor& tensor, const FillRows<char>& fill);
 
@@ -54,8 +62,19 @@ struct TrainerOptions {
   int threadsPerRank = 0;  // 0: the ranks share the cores
   bool profile = false;
   std::chrono::milliseconds timeout{0};  // the longest a rank waits for others; 0: for ever
-  bool progress = true;                  // a line that moves on a terminal, else a line every `printEvery` steps
-  int64_t printEvery = 20;
+  // On a terminal a line that moves; elsewhere a line a second or ten for each `fit`, whichever is fewer, and the last.
+  bool progress = true;
+  int64_t totalSteps = 0;             // of the whole run, where it is several `fit`s, for progress; 0: of each alone
+  const StopRequest* stop = nullptr;  // ends `fit` after the step it is in; must outlive the trainer
+  bool stopAtNonFiniteLoss = true;    // false: go on, though what follows is most likely lost
+  bool checkFinite = false;           // an error of the first operator that makes a nan or infinity; takes time
+};
+
+// Of programs that run over a trainer's parameters.
+struct ForwardOptions {
+  // Parameters and state that the training program lacks get their initial values; else they are an error, which names
+  // the nearest that it has.
+  bool allowNew = false;
 };
 
 using FeedFunction = std::function<void(int64_t step, Feed& feed)>;
@@ -67,25 +86,46 @@ class Trainer {
   ~Trainer();
 
   const absl::Status& status() const { return status_; }
-  // Parameters from a safetensors file instead of the initial values; with Saved::kAll also state (running statistics
-  // of batch norm, the optimizer's), to go on training or to evaluate.
+  // Parameters from a safetensors file instead of the initial values. With Saved::kAll also state (the step, running
+  // statistics of batch norm, the optimizer's moments): training goes on where the file was saved, with the step
+  // numbers and the bits of a run that was never interrupted. The options of this program hold, also where the file has
+  // others: another learning rate in it is passed over, with a line that says so.
   absl::Status load(const std::string& path, Saved what = Saved::kParameters);
-  absl::Status save(const std::string& path, Saved what = Saved::kParameters) const;
+  absl::Status save(const std::string& path, Saved what = Saved::kParameters,
+                    NonFiniteValues nonFinite = NonFiniteValues::kRefuse) const;
 
-  // Runs `steps` steps; step numbers go on from the last call. Losses are appended to losses().
+  // Runs `steps` more steps, numbered from step(). Losses are appended to losses(). Errors: fewer than 0 steps; what
+  // the executor finds; a loss that is not finite (options.stopAtNonFiniteLoss), with its step; Cancelled where
+  // options.stop asked, after a whole step: saving is safe then.
   absl::Status fit(int64_t steps, const FeedFunction& feed);
+  // Steps done, those before a loaded file was saved included.
+  int64_t step() const { return step_; }
+  // Of the steps that this trainer ran, in order.
   const std::vector<double>& losses() const { return losses_; }
+  // Cancelled if options.stop asked: for loops of one's own between or after `fit`s.
+  absl::Status stopped() const;
+
+  // An input that stays (a table, a mask): every program over this trainer's parameters reads this value where it has
+  // an input of the name, in every step whose feed does not write it. The whole tensor, row-major. Again: another
+  // value.
+  template <typename T>
+  void keepInput(const std::string& name, const std::vector<T>& data) {
+    if (executor_ != nullptr) {
+      executor_->store()->keepInput(name, data.data(), data.size() * sizeof(T));
+    }
+  }
 
   // Runs a forward program over this trainer's parameters and returns the mean of its output "loss" over the batches.
   absl::StatusOr<double> evaluate(const Program& program, int64_t batches, const FeedFunction& feed);
   // The forward program's executor over this trainer's parameters and state, made on first use: for outputs other than
-  // the loss. What the training program lacks gets its initial value then. The program must outlive the trainer.
-  absl::StatusOr<Executor*> forward(const Program& program);
+  // the loss. The program must outlive the trainer. Error: parameters or state that the training program lacks.
+  absl::StatusOr<Executor*> forward(const Program& program, const ForwardOptions& options = {});
 
   Executor& executor() { return *executor_; }
 
  private:
-  void report(int64_t done, int64_t steps, double seconds) const;
+  absl::Status keepLearningRate(double ours, const std::string& path);
+  absl::StatusOr<double> runStep(const FeedFunction& feed);
 
   TrainerOptions options_;
   absl::Status status_;
@@ -94,6 +134,7 @@ class Trainer {
   std::vector<std::pair<const Program*, std::unique_ptr<Executor>>> forward_;
   std::vector<double> losses_;
   int64_t step_ = 0;
+  int64_t total_ = 0;  // what progress counts to
 };
 
 }  // namespace weft

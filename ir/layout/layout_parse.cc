@@ -3,10 +3,11 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "ir/layout/layout.h"
+#include "runtime/base/limits.h"
+#include "runtime/base/numbers.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -147,16 +148,17 @@ class LayoutReader {
   absl::Status readPads(Layout& layout) {
     return readBraces([&](const std::string& item) -> absl::Status {
       size_t colon = item.find(':');
-      int64_t d = 0;
-      int64_t size = 0;
-      if (colon == std::string::npos || !absl::SimpleAtoi(item.substr(0, colon), &d) ||
-          !absl::SimpleAtoi(item.substr(colon + 1), &size) || size < 1) {
+      const absl::StatusOr<int64_t> d = parseInteger(item.substr(0, colon));
+      const absl::StatusOr<int64_t> size =
+          parseInteger(colon == std::string::npos ? "" : item.substr(colon + 1), {1, kMaxBytes});
+      if (!d.ok() || !size.ok()) {
         return error(absl::StrCat("'", item, "' is not dimension:size"));
       }
-      if (d < 0 || d >= static_cast<int64_t>(layout.dimensions())) {
-        return error(absl::StrCat("pad of dimension ", d, ", but the layout has ", layout.dimensions(), " dimensions"));
+      if (*d < 0 || *d >= static_cast<int64_t>(layout.dimensions())) {
+        return error(
+            absl::StrCat("pad of dimension ", *d, ", but the layout has ", layout.dimensions(), " dimensions"));
       }
-      layout.setPad(d, size);
+      layout.setPad(*d, *size);
       return absl::OkStatus();
     });
   }

@@ -1,15 +1,14 @@
 #include "ir/layout/machine.h"
 
-#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "runtime/base/numbers.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -39,13 +38,13 @@ absl::Status setKey(Machine& machine, const std::string& key, const std::string&
   if (target == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("unknown key '", key, "'; known keys: ", kKnownKeys));
   }
-  double number = 0;
+  const absl::StatusOr<double> number = parseReal(value);
   bool mayBeZero = key == "link_latency";
-  if (!absl::SimpleAtod(value, &number) || !std::isfinite(number) || number < 0 || (number == 0 && !mayBeZero)) {
+  if (!number.ok() || *number < 0 || (*number == 0 && !mayBeZero)) {
     return absl::InvalidArgumentError(
         absl::StrCat("value '", value, "' of '", key, "' is not a ", mayBeZero ? "number >= 0" : "number > 0"));
   }
-  *target = number;
+  *target = *number;
   return absl::OkStatus();
 }
 

@@ -4,11 +4,12 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "runtime/base/limits.h"
+#include "runtime/base/numbers.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -16,8 +17,6 @@ namespace {
 
 constexpr char kAll[] = "all";
 constexpr char kMicro[] = "micro";
-// Larger meshes are refused: per-rank tables would not fit, and products stay far from overflow.
-constexpr int64_t kMaxRanks = int64_t{1} << 24;
 
 bool isName(const std::string& text) {
   auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
@@ -27,12 +26,16 @@ bool isName(const std::string& text) {
 }
 
 absl::StatusOr<int64_t> parseSize(const std::string& text, const std::string& part) {
-  int64_t size = 0;
-  if (!absl::SimpleAtoi(text, &size) || size < 1 || size > kMaxRanks) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("mesh: size '", text, "' in '", part, "' is not a number from 1 to ", kMaxRanks));
-  }
-  return size;
+  absl::StatusOr<int64_t> size = parseInteger(text, {.least = 1});
+  return size.ok() ? size
+                   : absl::InvalidArgumentError(
+                         absl::StrCat("mesh: size '", text, "' in '", part, "' is not an integer >= 1"));
+}
+
+// `most` of what the mesh counts: "ranks", "micro-batches".
+absl::Status tooLarge(const std::string& text, const std::string& part, int64_t most, const char* what) {
+  return absl::InvalidArgumentError(absl::StrCat("mesh '", text, "': more than ", most, " ", what, " at '", part,
+                                                 "', which is more than a program can have; use smaller axes"));
 }
 
 std::string trimmed(const std::string& text) {
@@ -64,13 +67,13 @@ struct SubAxis {
 
 absl::StatusOr<SubAxis> parseSubAxis(const std::string& text, const std::string& whole) {
   size_t close = text.find(')');
-  SubAxis sub;
-  if (text.empty() || text[0] != '(' || close == std::string::npos ||
-      !absl::SimpleAtoi(text.substr(1, close - 1), &sub.pre) || !absl::SimpleAtoi(text.substr(close + 1), &sub.size) ||
-      sub.pre < 1 || sub.size < 1) {
+  const bool parenthesis = !text.empty() && text[0] == '(' && close != std::string::npos;
+  const absl::StatusOr<int64_t> pre = parseInteger(parenthesis ? text.substr(1, close - 1) : "", {.least = 1});
+  const absl::StatusOr<int64_t> size = parseInteger(parenthesis ? text.substr(close + 1) : "", {.least = 1});
+  if (!pre.ok() || !size.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("axis '", whole, "': expected name:(pre)size with numbers >= 1"));
   }
-  return sub;
+  return SubAxis{*pre, *size};
 }
 
 }  // namespace
@@ -111,6 +114,9 @@ absl::StatusOr<Mesh> Mesh::parse(const std::string& text) {
         return absl::InvalidArgumentError(absl::StrCat("mesh '", text, "': expected name=size, found '", part, "'"));
       }
       WEFT_ASSIGN_OR_RETURN(mesh.ranks_, parseSize(part, part));
+      if (mesh.ranks_ > kMaxRanks) {
+        return tooLarge(text, part, kMaxRanks, "ranks");
+      }
       bareNumber = true;
       continue;
     }
@@ -135,9 +141,9 @@ absl::StatusOr<Mesh> Mesh::parse(const std::string& text) {
           absl::StrCat("mesh '", text, "': either one number of ranks or named axes, not both ('", part, "')"));
     }
     int64_t& total = time ? mesh.pieces_ : mesh.ranks_;
-    if (total * size > kMaxRanks) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("mesh '", text, "': more than ", kMaxRanks, " ranks at '", part, "'"));
+    const int64_t most = time ? kMaxPieces : kMaxRanks;
+    if (size > most / total) {
+      return tooLarge(text, part, most, time ? "micro-batches" : "ranks");
     }
     mesh.axes_.push_back({name, {time ? AxisKind::kTime : AxisKind::kSpace, total, size}});
     total *= size;

@@ -64,8 +64,8 @@ class Mesh {
   Mesh() = default;
 
   // Parses "dp=2,tp=4", also "<dp=2, tp=4>", "8" (only the implicit axis `all`) and "" (one rank). An axis named
-  // `micro` is a time axis, wherever it stands. Errors name the offending part: size < 1, a name twice, the reserved
-  // name `all`.
+  // `micro` is a time axis, wherever it stands. Errors name the offending part: size < 1, more than kMaxRanks ranks or
+  // kMaxPieces pieces (runtime/base/limits.h), a name twice, the reserved name `all`.
   static absl::StatusOr<Mesh> parse(const std::string& text);
 
   int64_t ranks() const { return ranks_; }    // product of the space axes

@@ -3,7 +3,6 @@
 #include <array>
 #include <set>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "passes/schedule/table.h"
@@ -55,9 +54,9 @@ absl::StatusOr<std::vector<Axis>> parseAxes(const Json& json, const std::string&
 
 // Entries that are named by a number: results, meshes.
 absl::StatusOr<int64_t> parseNumber(const std::string& name, const std::string& where, int64_t most) {
-  int64_t number = 0;
+  const absl::StatusOr<int64_t> number = parseInteger(name, {0, most});
   // Only one spelling: "7" and "07" would be two entries for the same.
-  if (!absl::SimpleAtoi(name, &number) || absl::StrCat(number) != name || number < 0 || number > most) {
+  if (!number.ok() || absl::StrCat(*number) != name) {
     return bad(where, " has an entry '", name, "'; expected an integer from 0 to ", most);
   }
   return number;

@@ -6,6 +6,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/support/program.h"
+#include "runtime/base/file_writer.h"
 
 namespace weft {
 
@@ -32,13 +33,14 @@ class DumpPass : public PassWrapper<DumpPass, OperationPass<ModuleOp>> {
   void runOnOperation() override {
     const std::filesystem::path path = std::filesystem::path(directory_) / name_;
     std::error_code error;
-    std::filesystem::create_directories(directory_, error);
-    llvm::raw_fd_ostream stream(path.string(), error);
-    if (error) {
-      getOperation()->emitWarning("cannot write " + path.string() + ": " + error.message());
-      return;
-    }
+    std::filesystem::create_directories(directory_, error);  // if it fails, so does writing
+    std::string text;
+    llvm::raw_string_ostream stream(text);
     getOperation()->print(stream, OpPrintingFlags().enableDebugInfo(true, false).assumeVerified());
+    if (const absl::Status status = writeFile(path.string(), text); !status.ok()) {
+      getOperation()->emitError("dump of the IR: " + std::string(status.message()));
+      signalPassFailure();
+    }
   }
 
  private:

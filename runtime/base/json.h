@@ -11,13 +11,13 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/base/numbers.h"
 
 namespace weft {
 
@@ -34,13 +34,8 @@ absl::StatusOr<Json> parseJson(const std::string& text);
 // A value as it may stand in an error message: its text, cut where it is long.
 std::string shownJson(const Json& value);
 
-struct IntegerRange {
-  int64_t least = 0;
-  int64_t most = std::numeric_limits<int64_t>::max();
-};
-
 // Reads one value. `where` names it in errors.
-absl::StatusOr<int64_t> jsonInteger(const Json& value, const std::string& where, IntegerRange range = {});
+absl::StatusOr<int64_t> jsonInteger(const Json& value, const std::string& where, IntegerRange range = {.least = 0});
 absl::StatusOr<double> jsonReal(const Json& value, const std::string& where);  // finite
 absl::StatusOr<std::string> jsonText(const Json& value, const std::string& where);
 absl::StatusOr<bool> jsonBool(const Json& value, const std::string& where);
@@ -60,13 +55,13 @@ class JsonObject {
   // Any value. Error: there is no entry of this name.
   absl::StatusOr<const Json*> any(const std::string& name);
 
-  absl::StatusOr<int64_t> integer(const std::string& name, IntegerRange range = {});
+  absl::StatusOr<int64_t> integer(const std::string& name, IntegerRange range = {.least = 0});
   absl::StatusOr<std::string> text(const std::string& name);
   absl::StatusOr<bool> boolean(const std::string& name);
   absl::StatusOr<const Json*> list(const std::string& name);
   absl::StatusOr<const Json*> map(const std::string& name);
   // Where there is no such entry: `otherwise`, an empty list, an empty object.
-  absl::StatusOr<int64_t> integerOr(const std::string& name, int64_t otherwise, IntegerRange range = {});
+  absl::StatusOr<int64_t> integerOr(const std::string& name, int64_t otherwise, IntegerRange range = {.least = 0});
   absl::StatusOr<std::string> textOr(const std::string& name, const std::string& otherwise);
   absl::StatusOr<bool> booleanOr(const std::string& name, bool otherwise);
   absl::StatusOr<const Json*> listOr(const std::string& name);

@@ -8,9 +8,11 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/guarded.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/inproc.h"
 #include "runtime/device/device.h"
+#include "runtime/exec/input_tracker.h"
 #include "runtime/exec/rank.h"
 #include "runtime/exec/rank_threads.h"
 #include "runtime/exec/slices.h"
@@ -119,16 +121,18 @@ struct Executor::Impl {
   std::vector<std::unique_ptr<InprocCommunicator>> communicators;
   std::vector<std::unique_ptr<Rank>> ranks;
   std::map<std::string, int> tensors;  // of the whole plan: index by name
-  std::vector<HostEvent> hostEvents;   // only with options.profile
+  std::unique_ptr<InputTracker> inputs;
+  std::vector<HostEvent> hostEvents;  // only with options.profile
 
   std::shared_ptr<RankThreads> threads;
   std::mutex mutex;  // guards error
   absl::Status error;
 
-  void takeThreads() {
+  absl::Status takeThreads() {
     const int share = std::max<int>(1, static_cast<int>(cores() / plan.ranks()));
     const int perRank = options.threadsPerRank > 0 ? options.threadsPerRank : share;
-    threads = options.store->threadsFor(plan.ranks(), perRank);
+    WEFT_ASSIGN_OR_RETURN(threads, options.store->threadsFor(plan.ranks(), perRank));
+    return absl::OkStatus();
   }
 
   // One rank's part, on its thread. The first failure ends all others.
@@ -221,9 +225,10 @@ struct Executor::Impl {
       for (int64_t rank = 0; rank < block->plan.ranks(); ++rank) {
         communicators.push_back(std::make_unique<InprocCommunicator>(block->world, rank));
         communicators.back()->reserve(block->mostTensors, block->mostStaging);
-        const RankSurroundings around = {communicators.back().get(), &channels, block->firstRank, options.timeout};
+        const RankSurroundings around = {communicators.back().get(), &channels, block->firstRank, options.timeout,
+                                         options.checkFinite};
         ranks.push_back(std::make_unique<Rank>(block->plan, rank, around, options.profile));
-        WEFT_RETURN_IF_ERROR(ranks.back()->memory().allocate(*device, *options.store));
+        WEFT_RETURN_IF_ERROR(ranks.back()->memory().allocate(*device, *options.store, options.allowNew));
       }
     }
     addChannels();
@@ -282,6 +287,31 @@ struct Executor::Impl {
   char* bufferOf(const Block& block, const plan::NamedTensor& tensor, int64_t rank) const {
     return ranks[block.firstRank + rank]->memory().buffer(tensor.buffer());
   }
+
+  absl::Status writeZeros(const plan::NamedTensor& tensor) {
+    for (const auto& block : blocks) {
+      const plan::NamedTensor* local = block->find(tensor.name());
+      for (int64_t rank = 0; local != nullptr && rank < block->plan.ranks(); ++rank) {
+        std::memset(bufferOf(*block, *local, rank), 0, block->bufferOf(*local).bytes());
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Every rank gets its slice.
+  absl::Status writeWhole(const plan::NamedTensor& tensor, const void* data, size_t bytes) {
+    if (static_cast<int64_t>(bytes) != globalBytes(tensor)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor '", tensor.name(), "' has ", globalBytes(tensor), " bytes, ", bytes, " were given"));
+    }
+    for (const auto& block : blocks) {
+      const plan::NamedTensor* local = block->find(tensor.name());
+      for (int64_t rank = 0; local != nullptr && rank < block->plan.ranks(); ++rank) {
+        scatterSlice(*local, block->bufferOf(*local), rank, data, bufferOf(*block, *local, rank));
+      }
+    }
+    return absl::OkStatus();
+  }
 };
 
 Executor::Executor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -300,9 +330,10 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::create(plan::Plan plan, cons
   for (int i = 0; i < impl->plan.tensors_size(); ++i) {
     impl->tensors[impl->plan.tensors(i).name()] = i;
   }
-  WEFT_RETURN_IF_ERROR(impl->allocate());
+  WEFT_RETURN_IF_ERROR(guarded([&] { return impl->allocate(); }));
+  impl->inputs = std::make_unique<InputTracker>(impl->plan);
   impl->hostEvents.reserve(options.profile ? kMaxHostEvents : 0);
-  impl->takeThreads();
+  WEFT_RETURN_IF_ERROR(impl->takeThreads());
   WEFT_RETURN_IF_ERROR(impl->dispatch(Impl::Work::kPrepare));
   impl->kernels = nullptr;
   for (const auto& rank : impl->ranks) {
@@ -315,7 +346,14 @@ absl::Status Executor::runInit() {
   return impl_->dispatchRecorded(Impl::Work::kInit, "init");
 }
 absl::Status Executor::runStep() {
-  return impl_->dispatchRecorded(Impl::Work::kStep, "step");
+  WEFT_RETURN_IF_ERROR(impl_->error);
+  WEFT_RETURN_IF_ERROR(
+      impl_->inputs->beforeStep(*impl_->options.store, [this](const plan::NamedTensor& tensor, const KeptInput& kept) {
+        return kept.isZero ? impl_->writeZeros(tensor) : impl_->writeWhole(tensor, kept.data.data(), kept.data.size());
+      }));
+  const absl::Status status = impl_->dispatchRecorded(Impl::Work::kStep, "step");
+  impl_->inputs->afterStep();
+  return status;
 }
 
 const plan::Plan& Executor::plan() const {
@@ -350,16 +388,8 @@ absl::Status Executor::writeTensor(const std::string& name, const void* data, si
   if (tensor == nullptr) {
     return unknownTensor(impl_->plan, name);
   }
-  if (static_cast<int64_t>(bytes) != globalBytes(*tensor)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("tensor '", name, "' has ", globalBytes(*tensor), " bytes, ", bytes, " were given"));
-  }
-  for (const auto& block : impl_->blocks) {
-    const plan::NamedTensor* local = block->find(name);
-    for (int64_t rank = 0; local != nullptr && rank < block->plan.ranks(); ++rank) {
-      scatterSlice(*local, block->bufferOf(*local), rank, data, impl_->bufferOf(*block, *local, rank));
-    }
-  }
+  WEFT_RETURN_IF_ERROR(impl_->writeWhole(*tensor, data, bytes));
+  impl_->inputs->wroteWhole(*tensor);
   return absl::OkStatus();
 }
 
@@ -387,6 +417,7 @@ absl::Status Executor::writeSlice(const std::string& name, int64_t rank, const v
     const int64_t place = rank - block.firstRank;
     writeLocal(*local, block.bufferOf(*local), place, data, impl_->bufferOf(block, *local, place));
   }
+  impl_->inputs->wroteSlice(tensor, rank);
   return absl::OkStatus();
 }
 
@@ -395,7 +426,11 @@ absl::StatusOr<std::vector<char>> Executor::readTensor(const std::string& name) 
   if (tensor == nullptr) {
     return unknownTensor(impl_->plan, name);
   }
-  std::vector<char> data(globalBytes(*tensor));
+  std::vector<char> data;
+  WEFT_RETURN_IF_ERROR(guarded([&] {
+    data.resize(globalBytes(*tensor));
+    return absl::OkStatus();
+  }));
   // Replicas hold the same elements; the first is taken, of the first block that has the tensor.
   for (const auto& block : impl_->blocks) {
     const plan::NamedTensor* local = block->find(name);
@@ -460,6 +495,14 @@ absl::StatusOr<std::vector<ExecutedAction>> Executor::executedActions(int64_t ra
     executed.push_back({event.function->kind(), event.function->stage(), event.piece});
   }
   return executed;
+}
+
+void keepZeroInputs(Executor& executor) {
+  for (const plan::NamedTensor& tensor : executor.plan().tensors()) {
+    if (tensor.kind() == plan::TENSOR_INPUT) {
+      executor.store()->keepZeroInput(tensor.name());
+    }
+  }
 }
 
 }  // namespace weft

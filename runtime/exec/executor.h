@@ -6,11 +6,14 @@
 // read after it, by name and in global shapes: the slices in the plan say which rank holds what.
 //
 // Several programs over one parameter store (train, evaluate, generate): see parameter_store.h. Their steps run one at
-// a time. `runInit` leaves alone what another program brought.
+// a time. `runInit` leaves alone what another program brought, and a later program that has a parameter or state of
+// which the store knows nothing is refused unless options.allowNew says so.
 //
 // Inputs. A rank's buffer of an input holds its rows of all pieces of a step, those of piece p after those of piece
 // p - 1. `writeTensor` cuts a whole batch; a loader that reads only what each rank needs asks `slice` what that is and
-// hands it to `writeSlice`.
+// hands it to `writeSlice`. A step uses its inputs up: one that was not written since, on every rank that holds a part
+// of it, is an error of the next step (after which the step can be tried again). What stays from step to step is given
+// once to the store (`ParameterStore::keepInput`).
 //
 // Errors. The first failing rank stops all others; the error names rank, operator, kernel and the user's source line. A
 // rank that waits too long for others (options.timeout) fails with where those others are. After an error only reading
@@ -33,7 +36,11 @@ namespace weft {
 struct ExecutorOptions {
   int threadsPerRank = 0;                 // of the kernels' libraries; 0: the ranks share the cores, at least one each
   std::shared_ptr<ParameterStore> store;  // another program's store(); null: a new one
-  bool profile = false;                   // record the time of every instruction
+  // A program over a store that has tensors finds all its parameters and state there; true: what it does not find is
+  // new and gets its initial value.
+  bool allowNew = false;
+  bool profile = false;      // record the time of every instruction
+  bool checkFinite = false;  // an error of the first instruction that writes nan or infinity: see finite_check.h
   // The longest a rank waits for others in a collective; longer than the longest stretch of kernels. 0: for ever.
   std::chrono::milliseconds timeout{0};
 };
@@ -92,5 +99,8 @@ class Executor {
   explicit Executor(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+// Keeps zeros for all inputs in the program's store: to run a plan without data.
+void keepZeroInputs(Executor& executor);
 
 }  // namespace weft

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/guarded.h"
 #include "runtime/base/status.h"
+#include "runtime/exec/finite_check.h"
 #include "runtime/exec/instruction_spec.h"
 #include "runtime/plan/plan_file.h"
 
@@ -39,15 +41,37 @@ absl::StatusOr<Rank::Place> Rank::place(const plan::Operand& operand) const {
                memory_.slotsOf(plan_.buffers(static_cast<int>(operand.buffer())))};
 }
 
+// Throwing kernels, too, leave the instruction they are in as the current one.
+template <typename Body>
+absl::Status Rank::located(const Body& body) {
+  const absl::Status status = guarded(body);
+  const plan::Instruction* const instruction = current_.load(std::memory_order_relaxed);
+  if (status.ok() || absl::IsAborted(status) || instruction == nullptr) {
+    return status;
+  }
+  return absl::Status(status.code(), absl::StrCat("rank ", globalRank(), ", ", describe(*instruction), ": ",
+                                                  std::string(status.message())));
+}
+
 absl::Status Rank::prepare(const KernelRegistry& kernels) {
+  const absl::Status status = located([&] { return prepareAll(kernels); });
+  current_.store(nullptr, std::memory_order_relaxed);
+  return status;
+}
+
+absl::Status Rank::run(const google::protobuf::RepeatedPtrField<plan::Action>& actions, bool init) {
+  return located([&] { return runAll(actions, init); });
+}
+
+absl::Status Rank::prepareAll(const KernelRegistry& kernels) {
   for (const plan::Function& function : plan_.functions()) {
     std::vector<Prepared>& list = functions_.emplace_back(function.instructions_size());
     for (int i = 0; i < function.instructions_size(); ++i) {
-      if (absl::Status status = prepareInstruction(function.instructions(i), kernels, list[i]); !status.ok()) {
-        return located(status, function.instructions(i));
-      }
+      current_.store(&function.instructions(i), std::memory_order_relaxed);
+      WEFT_RETURN_IF_ERROR(prepareInstruction(function.instructions(i), kernels, list[i]));
     }
   }
+  current_.store(nullptr, std::memory_order_relaxed);
   if (profiling_) {
     profile_.instructions.reserve(kMaxProfileEvents);
     profile_.actions.reserve(kMaxActionEvents);
@@ -136,7 +160,7 @@ bool Rank::hasRoomFor(const google::protobuf::RepeatedPtrField<plan::Action>& ac
   return instructions <= kMaxProfileEvents && profile_.actions.size() + actions.size() <= kMaxActionEvents;
 }
 
-absl::Status Rank::run(const google::protobuf::RepeatedPtrField<plan::Action>& actions, bool init) {
+absl::Status Rank::runAll(const google::protobuf::RepeatedPtrField<plan::Action>& actions, bool init) {
   // Only whole steps are recorded, so that a trace ends with one.
   profiling_ = profiling_ && hasRoomFor(actions);
   for (const plan::Action& action : actions) {
@@ -158,9 +182,7 @@ absl::Status Rank::runAction(const plan::Action& action, bool init) {
     }
     current_.store(prepared.source, std::memory_order_relaxed);
     const Clock::time_point begin = profiling_ ? Clock::now() : Clock::time_point();
-    if (absl::Status status = runInstruction(prepared, action); !status.ok()) {
-      return located(status, *prepared.source);
-    }
+    WEFT_RETURN_IF_ERROR(runInstruction(prepared, action));
     if (profiling_) {
       profile_.instructions.push_back({prepared.source, action.piece(), begin, Clock::now()});
     }
@@ -175,6 +197,15 @@ absl::Status Rank::runInstruction(Prepared& prepared, const plan::Action& action
   for (size_t i = 0; i < prepared.outputs.size(); ++i) {
     prepared.outputPointers[i] = prepared.outputs[i].at(action.piece());
   }
+  if (!around_.checkFinite) {
+    return runPrepared(prepared, action);
+  }
+  const FiniteCheck check(plan_, *prepared.source, prepared.inputPointers.data());
+  WEFT_RETURN_IF_ERROR(runPrepared(prepared, action));
+  return check.after(prepared.outputPointers.data());
+}
+
+absl::Status Rank::runPrepared(Prepared& prepared, const plan::Action& action) {
   if (prepared.source->has_collective()) {
     return runCollective(prepared);
   }
@@ -234,14 +265,6 @@ std::string Rank::describe(const plan::Instruction& instruction) const {
     where = location.file().empty() ? "" : absl::StrCat(" (", location.file(), ":", location.line(), ")");
   }
   return absl::StrCat("operator ", instruction.label(), where, ", kernel ", what);
-}
-
-absl::Status Rank::located(const absl::Status& status, const plan::Instruction& instruction) const {
-  if (absl::IsAborted(status)) {
-    return status;
-  }
-  return absl::Status(status.code(), absl::StrCat("rank ", globalRank(), ", ", describe(instruction), ": ",
-                                                  std::string(status.message())));
 }
 
 std::string Rank::standing() const {

@@ -41,6 +41,7 @@ struct RankSurroundings {
   const Channels* channels = nullptr;    // to other blocks; null without pipeline stages
   int64_t firstRank = 0;                 // of its block among all ranks
   std::chrono::milliseconds timeout{0};  // of channels
+  bool checkFinite = false;              // look for nan and infinity in what every instruction writes
 };
 
 class Rank {
@@ -52,10 +53,10 @@ class Rank {
   RankMemory& memory() { return memory_; }
   const RankMemory& memory() const { return memory_; }
 
-  // Makes the kernels; on the thread that will run them. Errors name the instruction.
+  // Makes the kernels; on the thread that will run them. Errors, also of kernels that throw, name the instruction.
   absl::Status prepare(const KernelRegistry& kernels);
-  // Allocates nothing. Errors name rank, operator, source line and kernel. With `init`, what only writes memory that
-  // another program brought is left out.
+  // Allocates nothing. Errors, also of kernels that throw, name rank, operator, source line and kernel. With `init`,
+  // what only writes memory that another program brought is left out.
   absl::Status run(const google::protobuf::RepeatedPtrField<plan::Action>& actions, bool init);
 
   // Where this rank is now, for people; may be asked by any thread: "rank 2 is at operator fc1 (mlp.cc:7), kernel add".
@@ -89,6 +90,11 @@ class Rank {
     std::vector<Outlet> outlets;  // to send to
   };
 
+  absl::Status prepareAll(const KernelRegistry& kernels);
+  absl::Status runAll(const google::protobuf::RepeatedPtrField<plan::Action>& actions, bool init);
+  // Runs what works on one instruction at a time; errors name that instruction.
+  template <typename Body>
+  absl::Status located(const Body& body);
   absl::StatusOr<Place> place(const plan::Operand& operand) const;
   absl::Status prepareInstruction(const plan::Instruction& instruction, const KernelRegistry& kernels,
                                   Prepared& prepared);
@@ -99,11 +105,11 @@ class Rank {
   bool hasRoomFor(const google::protobuf::RepeatedPtrField<plan::Action>& actions) const;
   absl::Status runAction(const plan::Action& action, bool init);
   absl::Status runInstruction(Prepared& prepared, const plan::Action& action);
+  absl::Status runPrepared(Prepared& prepared, const plan::Action& action);
   absl::Status runCollective(Prepared& prepared);
   absl::Status runTransfer(Prepared& prepared);
   int64_t globalRank() const { return around_.firstRank + rank_; }
   std::string describe(const plan::Instruction& instruction) const;
-  absl::Status located(const absl::Status& status, const plan::Instruction& instruction) const;
   int64_t tableValue(int64_t column) const;
 
   const plan::Plan& plan_;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/names.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 
@@ -43,8 +44,8 @@ std::string programOf(const plan::Plan& plan) {
 
 }  // namespace
 
-absl::Status RankMemory::allocate(Device& device, const ParameterStore& store) {
-  WEFT_RETURN_IF_ERROR(takeFrom(store));
+absl::Status RankMemory::allocate(Device& device, const ParameterStore& store, bool allowNew) {
+  WEFT_RETURN_IF_ERROR(takeFrom(store, allowNew || store.empty()));
   for (int memory = 0; memory < plan::MemoryClass_ARRAYSIZE; ++memory) {
     WEFT_RETURN_IF_ERROR(allocateClass(static_cast<plan::MemoryClass>(memory), device));
   }
@@ -52,10 +53,26 @@ absl::Status RankMemory::allocate(Device& device, const ParameterStore& store) {
   return absl::OkStatus();
 }
 
-absl::Status RankMemory::takeFrom(const ParameterStore& store) {
+absl::Status RankMemory::notInStore(const plan::NamedTensor& tensor, const ParameterStore& store) const {
+  const std::vector<std::string> names = store.names();
+  const bool elsewhere = std::find(names.begin(), names.end(), tensor.name()) != names.end();
+  const std::string nearest = nearestName(tensor.name(), names);
+  return absl::FailedPreconditionError(absl::StrCat(
+      "program ", programOf(plan_), " has ", tensor.kind() == plan::TENSOR_PARAMETER ? "parameter '" : "state '",
+      tensor.name(), "' on rank ", globalRank_, ", the store has ",
+      elsewhere ? "it only on other ranks; give it the same layout and stage in both programs"
+                : absl::StrCat("none of this name", nearest.empty() ? "" : absl::StrCat(" (nearest: '", nearest, "')"),
+                               "; use the names of the program that trains it, or set allowNew to begin with its "
+                               "initial value")));
+}
+
+absl::Status RankMemory::takeFrom(const ParameterStore& store, bool allowNew) {
   for (const plan::NamedTensor& tensor : plan_.tensors()) {
     const StoredTensor* found = isStored(plan_, tensor) ? store.find(tensor.name(), globalRank_) : nullptr;
     if (found == nullptr) {
+      if (isStored(plan_, tensor) && !allowNew) {
+        return notInStore(tensor, store);
+      }
       continue;
     }
     const std::string place = placeOf(plan_, tensor, rank_);

@@ -21,8 +21,9 @@ class RankMemory {
 
   // Gets the regions and fills the constants. Parameters and state that the store holds by name are taken from there;
   // of those classes only the rest is allocated then. Errors: the device has not that much memory; the store's tensor
-  // has another type, shape or slice (both named); buffers overlap here that do not in the store.
-  absl::Status allocate(Device& device, const ParameterStore& store);
+  // has another type, shape or slice (both named); buffers overlap here that do not in the store; the store has
+  // tensors, but not this one, and `allowNew` is not set.
+  absl::Status allocate(Device& device, const ParameterStore& store, bool allowNew);
   // Makes this rank's parameters and state known to the store, which takes over their memory.
   void share(ParameterStore& store);
 
@@ -56,7 +57,8 @@ class RankMemory {
 
   absl::Status allocateClass(plan::MemoryClass memory, Device& device);
   absl::Status allocateRings(Device& device);
-  absl::Status takeFrom(const ParameterStore& store);
+  absl::Status takeFrom(const ParameterStore& store, bool allowNew);
+  absl::Status notInStore(const plan::NamedTensor& tensor, const ParameterStore& store) const;
   absl::Status allocateRest(plan::MemoryClass memory, Device& device);
   absl::StatusOr<char*> region(plan::MemoryClass memory, int64_t bytes, Device& device);
   void placeBuffers();

@@ -1,16 +1,56 @@
 #include "runtime/exec/rank_threads.h"
 
+#include <latch>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
 #include "kernels/cpu/threads.h"
 
 namespace weft {
 
-RankThreads::RankThreads(int64_t ranks, int threadsPerRank) : threadsPerRank_(threadsPerRank) {
-  for (int64_t rank = 0; rank < ranks; ++rank) {
-    threads_.emplace_back([this, rank] {
-      cpu::setLibraryThreads(threadsPerRank_);
-      serve(rank);
-    });
+namespace {
+
+// Starts threads that wait until all have been tried, and returns how many could be made.
+int64_t roomFor(int64_t threads) {
+  std::latch done(1);
+  std::vector<std::thread> made;
+  try {
+    while (static_cast<int64_t>(made.size()) < threads) {
+      made.emplace_back([&] { done.wait(); });
+    }
+  } catch (const std::system_error&) {
   }
+  done.count_down();
+  for (std::thread& thread : made) {
+    thread.join();
+  }
+  return static_cast<int64_t>(made.size());
+}
+
+absl::Status noThread(int64_t made, int64_t wanted, const std::string& what) {
+  return absl::ResourceExhaustedError(absl::StrCat("the system gave ", made, " of ", wanted, " ", what,
+                                                   "; allow more (ulimit -u), or use fewer ranks or threads per rank"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<RankThreads>> RankThreads::create(int64_t ranks, int threadsPerRank) {
+  const std::shared_ptr<RankThreads> made(new RankThreads(threadsPerRank));
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    try {
+      made->threads_.emplace_back([self = made.get(), rank] {
+        cpu::setLibraryThreads(self->threadsPerRank_);
+        self->serve(rank);
+      });
+    } catch (const std::system_error&) {
+      return noThread(rank, ranks, "threads for the ranks");
+    }
+  }
+  const int64_t helpers = ranks * (threadsPerRank - 1);
+  if (const int64_t room = roomFor(helpers); room < helpers) {
+    return noThread(room, helpers, "threads for the ranks' libraries");
+  }
+  return made;
 }
 
 RankThreads::~RankThreads() {

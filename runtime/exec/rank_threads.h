@@ -8,16 +8,21 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "absl/status/statusor.h"
 
 namespace weft {
 
 class RankThreads {
  public:
-  // Each thread's libraries use `threadsPerRank` threads.
-  RankThreads(int64_t ranks, int threadsPerRank);
+  // Each thread's libraries use `threadsPerRank` threads. Error: the system gives no more threads. OpenMP, which makes
+  // the libraries' threads when they are first needed, ends the process when it gets none; so it is tried here whether
+  // there is room for them, too.
+  static absl::StatusOr<std::shared_ptr<RankThreads>> create(int64_t ranks, int threadsPerRank);
   ~RankThreads();
   RankThreads(const RankThreads&) = delete;
   RankThreads& operator=(const RankThreads&) = delete;
@@ -30,6 +35,7 @@ class RankThreads {
   int threadsPerRank() const { return threadsPerRank_; }
 
  private:
+  explicit RankThreads(int threadsPerRank) : threadsPerRank_(threadsPerRank) {}
   void serve(int64_t rank);
 
   int threadsPerRank_;

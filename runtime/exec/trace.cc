@@ -1,14 +1,12 @@
 #include "runtime/exec/trace.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/file_writer.h"
 
 namespace weft {
 namespace {
@@ -83,16 +81,16 @@ std::string textOf(const Json& json) {
 }
 
 // Actions and the instructions inside each, in order of time.
-void writeRank(std::ostream& stream, const Profile& profile, const Place& place) {
+void writeRank(FileWriter& file, const Profile& profile, const Place& place) {
   const std::map<const plan::Instruction*, int> indices = indicesOf(profile);
   auto next = profile.instructions.begin();
   for (const ActionEvent& action : profile.actions) {
-    stream << ",\n" << textOf(eventOf(action, place));
+    file.write(",\n" + textOf(eventOf(action, place)));
     for (; next != profile.instructions.end() && next->begin < action.end; ++next) {
       Json event = eventOf(*next, place);
       event["args"]["function"] = action.function->name();
       event["args"]["index"] = indices.at(next->instruction);
-      stream << ",\n" << textOf(event);
+      file.write(",\n" + textOf(event));
     }
   }
 }
@@ -105,19 +103,17 @@ absl::Status writeChromeTrace(const std::vector<std::unique_ptr<Rank>>& ranks, c
   for (const HostEvent& event : host) {
     start = std::min(start, event.begin);
   }
-  std::ofstream stream(path);
-  stream << "{\"traceEvents\":[\n" << textOf(rowName(ranks.size(), "host"));
+  FileWriter file(path);
+  file.write("{\"traceEvents\":[\n" + textOf(rowName(ranks.size(), "host")));
   for (const HostEvent& event : host) {
-    stream << ",\n" << textOf(span(event.name, "step", {ranks.size(), start}, event.begin, event.end));
+    file.write(",\n" + textOf(span(event.name, "step", {ranks.size(), start}, event.begin, event.end)));
   }
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    stream << ",\n" << textOf(rowName(rank, absl::StrCat("rank ", rank)));
-    writeRank(stream, ranks[rank]->profile(), {rank, start});
+    file.write(",\n" + textOf(rowName(rank, absl::StrCat("rank ", rank))));
+    writeRank(file, ranks[rank]->profile(), {rank, start});
   }
-  stream << "\n]}\n";
-  stream.flush();
-  return stream ? absl::OkStatus()
-                : absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
+  file.write("\n]}\n");
+  return file.finish();
 }
 
 }  // namespace weft

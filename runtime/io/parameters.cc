@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/finite.h"
 #include "runtime/base/names.h"
 #include "runtime/base/status.h"
 #include "runtime/io/safetensors.h"
@@ -83,9 +84,28 @@ absl::Status checkEntry(const plan::NamedTensor& tensor, const SafetensorsFile& 
   return absl::OkStatus();
 }
 
+absl::Status checkFinite(const std::string& path, const std::vector<SafetensorsTensor>& tensors) {
+  std::vector<std::string> found;
+  for (const SafetensorsTensor& tensor : tensors) {
+    const int64_t elements = static_cast<int64_t>(tensor.data.size()) / byteSize(tensor.type);
+    const NonFinite values = nonFiniteIn(tensor.type, tensor.data.data(), elements);
+    if (values.count() > 0) {
+      found.push_back(absl::StrCat("'", tensor.name, "': ", values.count(), " of ", elements, " values, the first is ",
+                                   elementAt(tensor.type, tensor.data.data(), values.first, tensor.shape)));
+    }
+  }
+  if (found.empty()) {
+    return absl::OkStatus();
+  }
+  const std::string more = found.size() > 1 ? absl::StrCat("; and ", found.size() - 1, " more tensors") : "";
+  return absl::FailedPreconditionError(absl::StrCat("'", path, "' is not written, since training diverged: values of ",
+                                                    found.front(), more, "; train again with a lower learning rate, ",
+                                                    "or save them all the same with --save-nonfinite"));
+}
+
 }  // namespace
 
-absl::Status saveParameters(const Executor& executor, const std::string& path, Saved what) {
+absl::Status saveParameters(const Executor& executor, const std::string& path, Saved what, NonFiniteValues nonFinite) {
   std::vector<SafetensorsTensor> tensors;
   for (const plan::NamedTensor& tensor : executor.plan().tensors()) {
     if (wanted(tensor, what)) {
@@ -93,6 +113,7 @@ absl::Status saveParameters(const Executor& executor, const std::string& path, S
       tensors.push_back({tensor.name(), dtypeOf(tensor.type()), fileShape(tensor), std::move(data)});
     }
   }
+  WEFT_RETURN_IF_ERROR(nonFinite == NonFiniteValues::kSave ? absl::OkStatus() : checkFinite(path, tensors));
   return writeSafetensors(path, tensors);
 }
 

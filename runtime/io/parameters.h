@@ -12,8 +12,13 @@ namespace weft {
 // on training with the same bits.
 enum class Saved { kParameters, kAll };
 
-// Errors: unwritable file (path, reason).
-absl::Status saveParameters(const Executor& executor, const std::string& path, Saved what = Saved::kParameters);
+// What becomes of nan and infinity among the values to be saved.
+enum class NonFiniteValues { kRefuse, kSave };
+
+// Whole or not at all (runtime/base/file_writer.h). Errors: unwritable file (path, reason); values that are not finite,
+// unless they are to be saved (tensor, how many).
+absl::Status saveParameters(const Executor& executor, const std::string& path, Saved what = Saved::kParameters,
+                            NonFiniteValues nonFinite = NonFiniteValues::kRefuse);
 
 // The file must hold every tensor asked for, in its shape and type. Tensors that the program does not have are an error
 // with kParameters, but state that it lacks is passed over: a file of kAll serves to load weights alone. Nothing is

@@ -1,9 +1,9 @@
 #include "runtime/io/safetensors.h"
 
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/file_writer.h"
 #include "runtime/base/names.h"
 #include "runtime/base/status.h"
 
@@ -394,24 +395,14 @@ absl::Status writeSafetensors(const std::string& path, const std::vector<Safeten
   }
   std::string text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');
-  const std::string temporary = path + ".tmp";
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  if (file == nullptr) {
-    return absl::UnavailableError(absl::StrCat("cannot write ", temporary, ": ", std::strerror(errno)));
-  }
+  FileWriter file(path);
   const uint64_t length = text.size();
-  bool written = std::fwrite(&length, 8, 1, file) == 1 && std::fwrite(text.data(), text.size(), 1, file) == 1;
+  file.write({reinterpret_cast<const char*>(&length), sizeof(length)});
+  file.write(text);
   for (const SafetensorsTensor& tensor : tensors) {
-    written = written && (tensor.data.empty() || std::fwrite(tensor.data.data(), tensor.data.size(), 1, file) == 1);
+    file.write({tensor.data.data(), tensor.data.size()});
   }
-  written = std::fflush(file) == 0 && fsync(fileno(file)) == 0 && written;
-  written = std::fclose(file) == 0 && written;
-  if (!written || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const std::string reason = std::strerror(errno);
-    std::remove(temporary.c_str());
-    return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", reason));
-  }
-  return absl::OkStatus();
+  return file.finish();
 }
 
 }  // namespace weft

@@ -55,7 +55,7 @@ struct SafetensorsTensor {
   std::vector<char> data;
 };
 
-// Writes to a temporary file beside `path`, syncs, renames. Header padded to 8 bytes, "format": "pt".
+// Whole or not at all (runtime/base/file_writer.h). Header padded to 8 bytes, "format": "pt".
 absl::Status writeSafetensors(const std::string& path, const std::vector<SafetensorsTensor>& tensors);
 
 }  // namespace weft

@@ -1,8 +1,5 @@
 #include "runtime/plan/plan_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -11,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "runtime/base/file_writer.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -55,19 +53,7 @@ absl::StatusOr<std::string> serializePlan(const plan::Plan& plan) {
 
 absl::Status writePlan(const plan::Plan& plan, const std::string& path) {
   WEFT_ASSIGN_OR_RETURN(const std::string bytes, serializePlan(plan));
-  const std::string temporary = path + ".tmp";
-  {
-    std::ofstream stream(temporary, std::ios::binary | std::ios::trunc);
-    stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    stream.flush();
-    if (!stream) {
-      return absl::UnavailableError(absl::StrCat("cannot write ", temporary, ": ", std::strerror(errno)));
-    }
-  }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-    return absl::UnavailableError(absl::StrCat("cannot rename ", temporary, " to ", path, ": ", std::strerror(errno)));
-  }
-  return absl::OkStatus();
+  return writeFile(path, bytes);
 }
 
 absl::StatusOr<plan::Plan> readPlan(const std::string& path) {

@@ -15,8 +15,7 @@ inline constexpr uint32_t kPlanFormatVersion = 2;
 DType dtypeOf(plan::ElementType type);
 plan::ElementType elementTypeOf(DType type);
 
-// Writes to a temporary file beside `path`, then renames. Deterministic bytes (map fields in key order); sets the
-// checksum.
+// Whole or not at all (runtime/base/file_writer.h). Deterministic bytes (map fields in key order); sets the checksum.
 absl::Status writePlan(const plan::Plan& plan, const std::string& path);
 absl::StatusOr<std::string> serializePlan(const plan::Plan& plan);
 

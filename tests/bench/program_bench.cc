@@ -66,6 +66,7 @@ void gptStepAgainstItsProducts(benchmark::State& state) {
   if (!executor.ok() || !(*executor)->runInit().ok()) {
     return state.SkipWithError(std::string(executor.status().message()).c_str());
   }
+  keepZeroInputs(**executor);
   std::vector<std::unique_ptr<RawProduct>> products;
   for (const ProductShape& shape : productsOf(config)) {
     products.push_back(std::make_unique<RawProduct>(shape));

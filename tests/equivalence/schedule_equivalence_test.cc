@@ -277,6 +277,7 @@ std::string orderDifference(plan::Plan plan, const schedule::Table& table) {
   if (!executor.ok()) {
     return executor.status().ToString();
   }
+  keepZeroInputs(**executor);
   for (const absl::Status& status : {(*executor)->runInit(), (*executor)->runStep()}) {
     if (!status.ok()) {
       return status.ToString();

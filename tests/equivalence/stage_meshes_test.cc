@@ -340,7 +340,6 @@ std::vector<double> lossesOf(examples::GptConfig config, const CompileOptions& o
   }
   TrainerOptions quiet;
   quiet.progress = false;
-  quiet.printEvery = 1000;
   Trainer trainer(*program, quiet);
   const absl::Status status = trainer.fit(4, [&](int64_t step, Feed& feed) {
     std::vector<int32_t> x(config.batch * config.context);

@@ -1,20 +1,27 @@
 // The program weft-run on a plan written by hand, with the built-in kernels.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 
 #include "nlohmann/json.hpp"
 #include "runtime/io/safetensors.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/runtime/plan_builder.h"
+#include "tests/support/process.h"
 
 namespace weft {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
 std::string temporary(const std::string& name) {
-  return testing::TempDir() + "/weft_run_" + name;
+  return ::testing::TempDir() + "/weft_run_" + name;
 }
 
 struct Finished {
@@ -96,6 +103,70 @@ TEST(WeftRun, ExplainsWrongCalls) {
   EXPECT_EQ(runProgram(plan + " --steps many").status, 1);
   EXPECT_EQ(runProgram(plan + " --print nothing").status, 1);
   EXPECT_EQ(runProgram("/no/such/file.plan").status, 1);
+}
+
+// w += x; the loss is x: what the data say.
+std::string planWithLoss() {
+  PlanBuilder b(1, 1);
+  const uint32_t x = b.buffer(plan::INPUT, DType::kF32, {});
+  const uint32_t w = b.buffer(plan::PARAMETER, DType::kF32, {});
+  const uint32_t loss = b.buffer(plan::OUTPUT, DType::kF32, {});
+  const uint32_t zero = b.buffer(plan::TRANSIENT, DType::kF32, {});
+  b.named("x", plan::TENSOR_INPUT, x, {}, -1);
+  b.named("w", plan::TENSOR_PARAMETER, w, {}, -1);
+  b.named("loss", plan::TENSOR_OUTPUT, loss, {}, -1);
+  b.kernel(1, "add", {w, x}, {w});
+  b.kernel(1, "add", {x, zero}, {loss});
+  const std::string path = temporary("loss.plan");
+  EXPECT_TRUE(writePlan(b.build(), path).ok());
+  return path;
+}
+
+TEST(WeftRun, EndsAtALossThatIsNotFinite) {
+  const std::string plan = planWithLoss();
+  const std::string data = temporary("nan.safetensors");
+  const std::string saved = temporary("diverged.safetensors");
+  ASSERT_TRUE(writeSafetensors(data, {{"0.x", DType::kF32, {}, bytesOf({1})},
+                                      {"1.x", DType::kF32, {}, bytesOf({-std::numeric_limits<float>::quiet_NaN()})},
+                                      {"2.x", DType::kF32, {}, bytesOf({1})}})
+                  .ok());
+  const Finished finished = runProgram(plan + " --data " + data + " --save " + saved);
+  EXPECT_EQ(finished.status, 1);
+  EXPECT_THAT(finished.text, AllOf(HasSubstr("loss nan"), HasSubstr("the loss of step 1 is not finite (nan)")));
+  EXPECT_FALSE(std::ifstream(saved).good());
+  const Finished named = runProgram(plan + " --check-finite --data " + data);
+  EXPECT_EQ(named.status, 1);
+  EXPECT_THAT(named.text, HasSubstr("rank 0, operator add.label (model.cc:42), kernel add: output 0"));
+  const std::string init = temporary("nan_init.safetensors");
+  ASSERT_TRUE(writeSafetensors(init, {{"w", DType::kF32, {}, bytesOf({std::numeric_limits<float>::infinity()})}}).ok());
+  const Finished refused = runProgram(plan + " --init " + init + " --save " + saved);
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.text, HasSubstr("'w': 1 of 1 values, the first is inf"));
+  EXPECT_EQ(runProgram(plan + " --save-nonfinite --init " + init + " --save " + saved).status, 0);
+  EXPECT_TRUE(SafetensorsFile::open(saved).ok());
+}
+
+TEST(WeftRun, SavesWhenASignalStopsIt) {
+  const std::string plan = planWithLoss();
+  const std::string saved = temporary("stopped.safetensors");
+  testing::Process process(WEFT_RUN, {plan, "--steps", "1000000000", "--save", saved}, {.output = temporary("log")});
+  ASSERT_TRUE(process.waitFor("step 10 "));
+  process.signal(SIGTERM);
+  EXPECT_EQ(process.wait(), 128 + SIGTERM);
+  EXPECT_TRUE(process.exited());
+  EXPECT_THAT(process.output(), HasSubstr(" of 1000000000; parameters saved to " + saved));
+  EXPECT_TRUE(SafetensorsFile::open(saved).ok());
+}
+
+TEST(WeftRun, RefusesPathsBeforeTheFirstStep) {
+  const std::string plan = planWithLoss();
+  for (const std::string flag : {" --save ", " --trace "}) {
+    const Finished refused = runProgram(plan + flag + plan + "/x");
+    EXPECT_EQ(refused.status, 1);
+    EXPECT_THAT(refused.text,
+                AllOf(HasSubstr("cannot write '" + plan + "/x': Not a directory"), Not(HasSubstr("step"))));
+  }
+  EXPECT_EQ(runProgram(plan + " >/dev/full").status, 1);
 }
 
 TEST(WeftRun, RefusesStepsThatDoNotExist) {

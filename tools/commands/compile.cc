@@ -1,6 +1,5 @@
 #include "tools/commands/compile.h"
 
-#include <fstream>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +8,8 @@
 #include "mlir/Parser/Parser.h"
 #include "passes/pipeline.h"
 #include "passes/support/stage_meshes.h"
+#include "runtime/base/file_writer.h"
+#include "runtime/base/limits.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/commands/flags.h"
@@ -16,6 +17,7 @@
 namespace weft::tools {
 namespace {
 
+constexpr char kName[] = "compile";
 constexpr char kUsage[] = "weft compile MODEL.mlir -o MODEL.plan";
 
 const std::vector<Flag>& compileFlags() {
@@ -30,16 +32,6 @@ const std::vector<Flag>& compileFlags() {
       {"save-decisions", Flag::kOptional, "write the decisions record there"},
   };
   return flags;
-}
-
-absl::StatusOr<int64_t> integerFlag(const Flags& flags, const std::string& name) {
-  const std::string text = flags.text(name);
-  char* end = nullptr;
-  const int64_t value = std::strtoll(text.c_str(), &end, 10);
-  if (text.empty() || *end != '\0' || value < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--", name, " takes a number, not '", text, "'"));
-  }
-  return value;
 }
 
 // What the flags say goes into the module's attributes.
@@ -59,18 +51,12 @@ absl::Status applyFlags(mlir::ModuleOp module, const Flags& flags) {
   const std::string text = flags.has("mesh") ? flags.text("mesh") : attr ? attr.getText().str() : "1";
   WEFT_ASSIGN_OR_RETURN(Mesh mesh, Mesh::parse(text));
   if (flags.has("micro")) {
-    WEFT_ASSIGN_OR_RETURN(const int64_t micro, integerFlag(flags, "micro"));
-    if (micro < 1) {
-      return absl::InvalidArgumentError("--micro is at least 1");
-    }
+    WEFT_ASSIGN_OR_RETURN(const int64_t micro, flags.integer("micro", 1, {1, kMaxPieces}));
     mesh = micro > 1 ? mesh.withMicro(micro) : mesh;
   }
   module->setAttr("dist.mesh", ir::dist::MeshAttr::get(module.getContext(), mesh.print()));
   if (flags.has("zero")) {
-    WEFT_ASSIGN_OR_RETURN(const int64_t zero, integerFlag(flags, "zero"));
-    if (zero > 3) {
-      return absl::InvalidArgumentError(absl::StrCat("--zero ", zero, ": the level is 0, 1, 2 or 3"));
-    }
+    WEFT_ASSIGN_OR_RETURN(const int64_t zero, flags.integer("zero", 0, {0, 3}));
     auto options = module->getAttrOfType<mlir::DictionaryAttr>("nn.options");
     mlir::NamedAttrList entries(options ? options : builder.getDictionaryAttr({}));
     entries.set("zero", builder.getI64IntegerAttr(zero));
@@ -97,7 +83,16 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> readModule(const std::string& 
   return module;
 }
 
+// Before the compiler works for nothing.
+absl::Status checkOutputs(const Flags& flags) {
+  for (const std::string name : {"output", "save-decisions"}) {
+    WEFT_RETURN_IF_ERROR(flags.has(name) ? canWrite(flags.text(name)) : absl::OkStatus());
+  }
+  return flags.has("dump-dir") ? canWriteInto(flags.text("dump-dir")) : absl::OkStatus();
+}
+
 absl::Status run(const std::string& path, const Flags& flags) {
+  WEFT_RETURN_IF_ERROR(checkOutputs(flags));
   mlir::DialectRegistry dialects;
   registerWeftDialects(dialects);
   mlir::MLIRContext context(dialects);
@@ -115,11 +110,7 @@ absl::Status run(const std::string& path, const Flags& flags) {
   const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, compileModule(*module, registry, options));
   if (flags.has("save-decisions")) {
-    std::ofstream stream(flags.text("save-decisions"));
-    stream << plan.decisions();
-    if (!stream.flush()) {
-      return absl::UnavailableError("cannot write " + flags.text("save-decisions"));
-    }
+    WEFT_RETURN_IF_ERROR(writeFile(flags.text("save-decisions"), plan.decisions()));
   }
   return writePlan(plan, flags.text("output"));
 }
@@ -134,10 +125,10 @@ int compileCommand(int argc, char** argv) {
   const std::string path = takePath(argc, argv);
   absl::StatusOr<Flags> flags = Flags::parse(compileFlags(), argc, argv);
   if (!flags.ok() || path.empty()) {
-    return usageError(kUsage, flags.ok() ? absl::InvalidArgumentError("a module file is missing") : flags.status());
+    return usageError(kName, flags.ok() ? absl::InvalidArgumentError("a module file is missing") : flags.status());
   }
   const absl::Status status = run(path, *flags);
-  return status.ok() ? 0 : fail(kUsage, status);
+  return status.ok() ? 0 : fail(kName, status);
 }
 
 }  // namespace weft::tools

@@ -7,10 +7,11 @@
 #include <numeric>
 #include <sstream>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "runtime/base/file_writer.h"
+#include "runtime/base/limits.h"
 #include "runtime/base/names.h"
 #include "runtime/base/status.h"
 
@@ -30,6 +31,11 @@ absl::Status unknownFlag(const std::string& name, const std::vector<Flag>& known
   return absl::InvalidArgumentError(
       near.empty() ? absl::StrCat("unknown flag '--", name, "'; known: --", absl::StrJoin(namesOf(known), ", --"))
                    : absl::StrCat("unknown flag '--", name, "'; did you mean '--", near, "'?"));
+}
+
+// "weft reshard" of "reshard"; other programs have names of their own: "weft-run".
+std::string asTyped(const std::string& command) {
+  return command.rfind("weft-", 0) == 0 ? command : absl::StrCat("weft ", command);
 }
 
 }  // namespace
@@ -77,6 +83,15 @@ std::string Flags::text(const std::string& name, const std::string& otherwise) c
   return found == values_.end() ? otherwise : found->second;
 }
 
+absl::StatusOr<int64_t> Flags::integer(const std::string& name, int64_t otherwise, const IntegerRange& range) const {
+  if (!has(name)) {
+    return otherwise;
+  }
+  absl::StatusOr<int64_t> value = parseInteger(text(name), range);
+  return value.ok() ? value
+                    : absl::InvalidArgumentError(absl::StrCat("--", name, " ", std::string(value.status().message())));
+}
+
 std::string flagHelp(const std::string& usage, const std::vector<Flag>& known) {
   std::string text = absl::StrCat(usage, "\n");
   size_t width = 0;
@@ -121,14 +136,20 @@ absl::StatusOr<Shape> parseShape(const std::string& text) {
   if (text.empty()) {
     return shape;
   }
+  int64_t elements = 1;
   std::vector<std::string> parts = absl::StrSplit(text, ',');
   for (const std::string& part : parts) {
-    int64_t size = 0;
-    if (!absl::SimpleAtoi(part, &size) || size < 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("shape '", text, "': '", part, "' is not a size >= 1; write sizes with commas, such as 16,32"));
+    absl::StatusOr<int64_t> size = parseInteger(part, {1, kMaxBytes});
+    if (!size.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("shape '", text, "': ", std::string(size.status().message()),
+                                                     "; write sizes with commas, such as 16,32"));
     }
-    shape.push_back(size);
+    elements = *size > kMaxBytes / elements ? kMaxBytes + 1 : elements * *size;
+    shape.push_back(*size);
+  }
+  if (elements > kMaxBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shape '", text, "' has more than ", kMaxBytes, " elements; write a smaller one"));
   }
   return shape;
 }
@@ -146,14 +167,19 @@ absl::StatusOr<std::string> readText(const std::string& path) {
 }
 
 int fail(const std::string& command, const absl::Status& status) {
-  std::cerr << "weft " << command << ": " << std::string(status.message()) << "\n";
+  std::cerr << asTyped(command) << ": " << std::string(status.message()) << "\n";
   return 1;
 }
 
 int usageError(const std::string& command, const absl::Status& status) {
-  std::cerr << "weft " << command << ": " << std::string(status.message()) << "\nTry 'weft " << command
+  std::cerr << asTyped(command) << ": " << std::string(status.message()) << "\nTry '" << asTyped(command)
             << " --help'.\n";
   return 2;
+}
+
+int finishOutput(const std::string& command, int status) {
+  const absl::Status printed = flushStandardOutput();
+  return printed.ok() || status != 0 ? status : fail(command, printed);
 }
 
 std::string table(const std::vector<std::vector<std::string>>& rows) {

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ir/layout/layout.h"
+#include "runtime/base/numbers.h"
 
 namespace weft::tools {
 
@@ -33,6 +34,8 @@ class Flags {
   bool has(const std::string& name) const { return values_.count(name) > 0; }
   // The value, or `otherwise` if the flag is not given.
   std::string text(const std::string& name, const std::string& otherwise = "") const;
+  // The value as a number, or `otherwise` if the flag is not given. Errors name the flag, the value and the range.
+  absl::StatusOr<int64_t> integer(const std::string& name, int64_t otherwise, const IntegerRange& range) const;
 
  private:
   std::map<std::string, std::string> values_;
@@ -56,9 +59,12 @@ absl::StatusOr<Shape> parseShape(const std::string& text);
 // The contents of a file; the error names the path.
 absl::StatusOr<std::string> readText(const std::string& path);
 
-// Print to stderr; the results are exit statuses: 1 a command that failed, 2 a command that was called wrongly.
+// Print to stderr, behind the name of the command ("reshard") or of a program of its own ("weft-run"); the results are
+// exit statuses: 1 a command that failed, 2 a command that was called wrongly.
 int fail(const std::string& command, const absl::Status& status);
 int usageError(const std::string& command, const absl::Status& status);
+// The exit status of a command that is over: a failure, too, where what it printed could not be written.
+int finishOutput(const std::string& command, int status);
 
 // Rows of cells as aligned columns; the first row is the heading.
 std::string table(const std::vector<std::vector<std::string>>& rows);

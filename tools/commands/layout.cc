@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ir/layout/layout.h"
+#include "runtime/base/limits.h"
 #include "runtime/base/status.h"
 #include "tools/commands/flags.h"
 
@@ -21,6 +22,8 @@ const std::vector<Flag>& knownFlags() {
   return flags;
 }
 
+constexpr int64_t kMostRows = 2 * kMaxRanks;
+
 struct Request {
   Mesh mesh;
   Shape shape;
@@ -35,6 +38,12 @@ absl::StatusOr<Request> readRequest(const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(request.shape, parseShape(flags.text("shape")));
   WEFT_ASSIGN_OR_RETURN(request.layout, Layout::parse(flags.text("layout"), request.mesh));
   WEFT_RETURN_IF_ERROR(request.layout.check(request.shape, request.mesh));
+  if (request.pieces() > kMostRows / request.mesh.ranks()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--mesh ", request.mesh.print(), " has ", request.mesh.ranks(), " ranks and ", request.pieces(),
+                     " micro-batches, which are more than ", kMostRows,
+                     " lines; ask with fewer micro-batches, each takes the same part of a rank's rows"));
+  }
   return request;
 }
 

@@ -1,11 +1,11 @@
 #include "tools/commands/lifetimes_csv.h"
 
 #include <array>
-#include <charconv>
 #include <unordered_map>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/numbers.h"
 #include "runtime/base/status.h"
 #include "tools/commands/flags.h"
 
@@ -180,18 +180,16 @@ class Parser {
 
   absl::StatusOr<int64_t> number(const std::vector<Field>& fields, Column column) const {
     const Field& field = fields[place_[column]];
-    int64_t value = 0;
-    const char* end = field.text.data() + field.text.size();
-    const auto [stop, problem] = std::from_chars(field.text.data(), end, value);
-    if (problem == std::errc::result_out_of_range) {
+    const absl::StatusOr<int64_t> value = parseInteger(field.text);
+    if (absl::IsOutOfRange(value.status())) {
       return error(field.column, "column '", kNames[column], "': found ", shown(field.text),
                    ", too large; write an integer of 64 bits");
     }
-    if (problem != std::errc() || stop != end) {
+    if (!value.ok()) {
       return error(field.column, "column '", kNames[column], "': found ", shown(field.text),
                    ", not an integer; write decimal digits only");
     }
-    return value;
+    return *value;
   }
 
   const std::string& source_;

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "passes/advise/advise_memory.h"
@@ -39,15 +38,7 @@ const std::vector<Flag>& memoryFlags() {
   return flags;
 }
 
-absl::StatusOr<int64_t> numberFlag(const Flags& flags, const std::string& name, int64_t otherwise, int64_t least) {
-  int64_t value = otherwise;
-  constexpr int64_t kMost = int64_t{1} << 60;
-  if (flags.has(name) && (!absl::SimpleAtoi(flags.text(name), &value) || value < least || value > kMost)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("flag '--", name, "': '", flags.text(name), "' is not an integer from ", least, " to ", kMost));
-  }
-  return value;
-}
+constexpr int64_t kMostNumber = int64_t{1} << 60;
 
 std::string ratio(int64_t bytes, int64_t of) {
   return of > 0 ? absl::StrFormat("%.4f x max-live", static_cast<double>(bytes) / static_cast<double>(of)) : "";
@@ -90,8 +81,8 @@ void printPacking(const Lifetimes& lifetimes, const Packing& packing, bool json)
 
 absl::Status packLifetimes(const std::string& path, const std::string& text, const Flags& flags) {
   // Room for rounding: the sizes of a table sum to at most 2^60.
-  WEFT_ASSIGN_OR_RETURN(const int64_t alignment, numberFlag(flags, "alignment", 1, 1));
-  WEFT_ASSIGN_OR_RETURN(const int64_t effort, numberFlag(flags, "effort", kDefaultEffort, 0));
+  WEFT_ASSIGN_OR_RETURN(const int64_t alignment, flags.integer("alignment", 1, {1, kMostNumber}));
+  WEFT_ASSIGN_OR_RETURN(const int64_t effort, flags.integer("effort", kDefaultEffort, {0, kMostNumber}));
   WEFT_ASSIGN_OR_RETURN(const Lifetimes lifetimes, parseLifetimes(text, path));
   if (alignment > (int64_t{1} << 60) / std::max<int64_t>(static_cast<int64_t>(lifetimes.ids.size()), 1)) {
     return absl::InvalidArgumentError(absl::StrCat("flag '--alignment': ", alignment, " for ", lifetimes.ids.size(),

@@ -22,19 +22,19 @@ const std::vector<Flag>& planFlags() {
 
 // A command over one plan file: `weft NAME PLAN [--json]`.
 template <typename Print>
-int planCommand(const std::string& usage, int argc, char** argv, const Print& print) {
+int planCommand(const std::string& name, int argc, char** argv, const Print& print) {
   if (wantsHelp(argc, argv)) {
-    std::cout << flagHelp(usage, planFlags());
+    std::cout << flagHelp("weft " + name + " PLAN", planFlags());
     return 0;
   }
   const std::string path = takePath(argc, argv);
   absl::StatusOr<Flags> flags = Flags::parse(planFlags(), argc, argv);
   if (!flags.ok() || path.empty()) {
-    return usageError(usage, flags.ok() ? absl::InvalidArgumentError("a plan file is missing") : flags.status());
+    return usageError(name, flags.ok() ? absl::InvalidArgumentError("a plan file is missing") : flags.status());
   }
   absl::StatusOr<plan::Plan> plan = readPlan(path);
   if (!plan.ok()) {
-    return fail(usage, plan.status());
+    return fail(name, plan.status());
   }
   print(*plan, flags->has("json"));
   return 0;
@@ -234,11 +234,11 @@ void printExplanation(const plan::Plan& plan, bool json) {
 }  // namespace
 
 int statsCommand(int argc, char** argv) {
-  return planCommand("weft stats PLAN", argc, argv, printStatistics);
+  return planCommand("stats", argc, argv, printStatistics);
 }
 
 int explainCommand(int argc, char** argv) {
-  return planCommand("weft explain PLAN", argc, argv, printExplanation);
+  return planCommand("explain", argc, argv, printExplanation);
 }
 
 }  // namespace weft::tools

@@ -3,7 +3,6 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -11,6 +10,7 @@
 #include "passes/schedule/generate.h"
 #include "passes/schedule/timeline.h"
 #include "passes/schedule/transfers.h"
+#include "runtime/base/numbers.h"
 #include "runtime/base/status.h"
 #include "tools/commands/flags.h"
 #include "tools/commands/plan_schedule.h"
@@ -48,12 +48,12 @@ const std::vector<Flag>& knownFlags() {
 }
 
 absl::StatusOr<int32_t> count(const Flags& flags, const std::string& name, int32_t otherwise) {
-  int32_t value = otherwise;
-  if (flags.has(name) && (!absl::SimpleAtoi(flags.text(name), &value) || value < 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--", name, " '", flags.text(name), "' is not a number >= 1; write for instance --", name, " 4"));
+  const absl::StatusOr<int64_t> value = flags.integer(name, otherwise, {1, schedule::kMaxIndex});
+  if (!value.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--", name, " '", flags.text(name), "' is not a number >= 1 and <= ",
+                                                   schedule::kMaxIndex, "; write for instance --", name, " 4"));
   }
-  return value;
+  return static_cast<int32_t>(*value);
 }
 
 // "1" or "1/1.5/2", one per stage.
@@ -61,12 +61,12 @@ absl::StatusOr<std::vector<double>> numbers(const std::string& name, const std::
   std::vector<double> values;
   std::vector<std::string> parts = absl::StrSplit(text, '/');
   for (const std::string& part : parts) {
-    double value = 0;
-    if (!absl::SimpleAtod(part, &value)) {
+    const absl::StatusOr<double> value = parseReal(part);
+    if (!value.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat("--times: '", part, "' of ", name, " is not a number; write for instance ", name, "=1.5"));
     }
-    values.push_back(value);
+    values.push_back(*value);
   }
   return values;
 }

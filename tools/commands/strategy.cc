@@ -270,7 +270,7 @@ int strategyCommand(int argc, char** argv) {
   }
   absl::StatusOr<Flags> flags = Flags::parse(strategyFlags(), static_cast<int>(rest.size()), rest.data());
   if (!flags.ok() || op.empty()) {
-    return usageError(kUsage, flags.ok() ? absl::InvalidArgumentError("an operator is missing") : flags.status());
+    return usageError("strategy", flags.ok() ? absl::InvalidArgumentError("an operator is missing") : flags.status());
   }
   Site site;
   absl::StatusOr<mlir::Operation*> made = site.make(op, *flags, attributes);

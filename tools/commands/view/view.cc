@@ -1,14 +1,11 @@
 #include "tools/commands/view/view.h"
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <optional>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/file_writer.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/commands/flags.h"
@@ -47,11 +44,7 @@ absl::StatusOr<std::optional<ViewProfile>> profileFrom(const Flags& flags, const
   }
   std::optional<int64_t> step;
   if (flags.has("step")) {
-    int64_t number = 0;
-    if (!absl::SimpleAtoi(flags.text("step"), &number) || number < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("flag '--step': '", flags.text("step"), "' is no step number"));
-    }
-    step = number;
+    WEFT_ASSIGN_OR_RETURN(step, flags.integer("step", 0, {.least = 0}));
   }
   WEFT_ASSIGN_OR_RETURN(const Trace trace, readTrace(flags.text("profile"), plan.ranks()));
   ViewProfile profile;
@@ -91,14 +84,6 @@ std::string pageOf(const Json& document) {
   return page;
 }
 
-absl::Status writePage(const std::string& path, const std::string& page) {
-  std::ofstream stream(path, std::ios::binary);
-  stream << page;
-  stream.flush();
-  return stream ? absl::OkStatus()
-                : absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
-}
-
 absl::Status show(const std::string& path, const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, readPlan(path));
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(flags));
@@ -108,7 +93,7 @@ absl::Status show(const std::string& path, const Flags& flags) {
   if (flags.has("json")) {
     std::cout << textOf(document) << "\n";
   }
-  return flags.has("output") ? writePage(flags.text("output"), pageOf(document)) : absl::OkStatus();
+  return flags.has("output") ? writeFile(flags.text("output"), pageOf(document)) : absl::OkStatus();
 }
 
 absl::Status checkFlags(const Flags& flags) {

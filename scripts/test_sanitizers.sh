@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Runs what is free of LLVM under the sanitizers: all its tests under address + undefined behavior and under threads,
+# then 20 steps of four GPT plans (data parallel, tensor parallel, stages, ZeRO-3) under threads.
+# Needs build/release for the plans: run scripts/test.sh before. Arguments go to ctest.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+source "$root/scripts/install.sh"
+weft_install
+cd "$root"
+for preset in asan-runtime tsan; do
+  echo "== $preset"
+  cmake --preset "$preset" >/dev/null
+  cmake --build --preset "$preset"
+  (cd "build/$preset" && ctest --output-on-failure -j "$(nproc)" -LE full "$@")
+done
+
+plans=$(mktemp -d)
+trap 'rm -rf "$plans"' EXIT
+options=$(sed -n 's/^WEFT_TEST_ENVIRONMENT:[A-Z]*=TSAN_OPTIONS=//p' build/tsan/CMakeCache.txt)
+train() {
+  local name=$1
+  shift
+  echo "== tsan, gpt $name"
+  build/release/bin/gpt --layers 2 --width 32 --heads 2 --context 16 --batch 8 --plan-only "$plans/$name" "$@" >/dev/null
+  TSAN_OPTIONS="$options" build/tsan/bin/weft-run "$plans/$name" --steps 20 >"$plans/$name.log" 2>&1 || {
+    cat "$plans/$name.log"
+    return 1
+  }
+  tail -n 1 "$plans/$name.log"
+}
+train data_parallel --mesh dp=4
+train tensor_parallel --mesh dp=2,tp=2 --tensor-parallel
+train stages --stages 2 --mesh dp=2 --micro 4
+train zero3 --mesh dp=4 --zero 3 --micro 2
