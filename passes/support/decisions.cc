@@ -144,7 +144,8 @@ std::string printDecisions(const Decisions& decisions) {
     json["recompute"] = Json::parse(decisions.recomputeSummary);
   }
   json["conflicts"] = decisions.conflicts;
-  return json.dump(1);
+  // A name may hold bytes that are no UTF-8; the record shows them as well as can be.
+  return json.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
 }  // namespace weft

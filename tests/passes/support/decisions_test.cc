@@ -63,6 +63,14 @@ TEST(DecisionsText, ReadsWhatItPrints) {
   }
 }
 
+TEST(DecisionsText, PrintsNamesThatAreNoUtf8) {
+  Decisions decisions = *parseDecisions(record().dump());
+  decisions.operators[0].label = "h\xFF";
+  const absl::StatusOr<Decisions> again = parseDecisions(printDecisions(decisions));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->operators[0].label, "h\uFFFD");
+}
+
 struct Mistake {
   std::string path;
   std::string value;
