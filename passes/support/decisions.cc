@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "planner/stage_mesh_text.h"
 #include "runtime/base/status.h"
 
 namespace weft {
