@@ -57,7 +57,7 @@ absl::Status run(CommonFlags flags) {
     feed.write("x", in);
     feed.write("target", out);
   }));
-  std::printf("loss: first step %.4f, last step %.4f\n", trainer.losses().front(), trainer.losses().back());
+  std::printf("loss: %s\n", lossesText(trainer.losses()).c_str());
   return flags.finish(trainer);
 }
 
