@@ -9,6 +9,7 @@
 
 #include "passes/plan/pack.h"
 #include "passes/stage/step_time.h"
+#include "runtime/base/names.h"
 
 namespace weft::advise {
 namespace {
@@ -206,7 +207,7 @@ class StageRecomputer {
       return maker != maker_.end() && repeats(maker->second);
     }
     return std::any_of(patterns_.begin(), patterns_.end(), [&](const std::string& pattern) {
-      return matchesPattern(op.source->kernel(), pattern) || matchesPattern(op.source->label(), pattern);
+      return globMatches(pattern, op.source->kernel()) || globMatches(pattern, op.source->label());
     });
   }
 
@@ -214,7 +215,7 @@ class StageRecomputer {
   // the reshape is.
   void replaceInputs(Op& op) {
     const bool reshapes = std::any_of(patterns_.begin(), patterns_.end(),
-                                      [](const std::string& pattern) { return matchesPattern("reshape", pattern); });
+                                      [](const std::string& pattern) { return globMatches(pattern, "reshape"); });
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       op.inputs[i] = !op.views[i] || reshapes ? again(op.inputs[i]) : op.inputs[i];
     }
@@ -323,21 +324,6 @@ std::vector<bool> inputPart(const BlockModel& block, const StageModel& stage) {
     }
   }
   return part;
-}
-
-bool matchesPattern(const std::string& text, const std::string& pattern) {
-  // ends[j]: do the first j characters of the text match the pattern so far?
-  std::vector<bool> ends(text.size() + 1, false);
-  ends[0] = true;
-  for (const char wanted : pattern) {
-    std::vector<bool> next(text.size() + 1, false);
-    next[0] = wanted == '*' && ends[0];
-    for (size_t j = 1; j <= text.size(); ++j) {
-      next[j] = wanted == '*' ? ends[j] || next[j - 1] : ends[j - 1] && (wanted == '?' || wanted == text[j - 1]);
-    }
-    ends = std::move(next);
-  }
-  return ends.back();
 }
 
 }  // namespace weft::advise

@@ -70,6 +70,4 @@ std::string recomputeWord(const BlockModel& block, const StageModel& stage, cons
 // Which operators of the list belong to the gradients of inputs: what transfers and other stages depend on.
 std::vector<bool> inputPart(const BlockModel& block, const StageModel& stage);
 
-bool matchesPattern(const std::string& text, const std::string& pattern);
-
 }  // namespace weft::advise

@@ -1,7 +1,7 @@
-#include "passes/support/decisions.h"
 
 #include <algorithm>
 
+#include "planner/stage_mesh_text.h"
 #include "runtime/base/json.h"
 
 namespace weft {

@@ -1,9 +1,9 @@
 #include "runtime/io/safetensors.h"
 
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>

@@ -17,7 +17,7 @@
 namespace weft::testing {
 
 struct ProcessOptions {
-  std::string output;              // file for stdout and stderr
+  std::string output;               // file for stdout and stderr
   rlim_t fileSize = RLIM_INFINITY;  // files end there, as on a full disk
 };
 
