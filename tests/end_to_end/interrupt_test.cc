@@ -14,12 +14,12 @@ namespace weft {
 namespace {
 
 using ::testing::AllOf;
+using testing::contentsOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
-using ::testing::Not;
-using testing::contentsOf;
 using testing::namesIn;
+using ::testing::Not;
 using testing::Process;
 using testing::TemporaryDirectory;
 
@@ -67,8 +67,8 @@ TEST_F(Interrupted, AStopSavesAndSaysSo) {
       EXPECT_TRUE(process.exited()) << "of itself, after the step";
       const std::string output = process.output();
       EXPECT_THAT(output.substr(output.find("stopped")),
-                  MatchesRegex(std::string("stopped by ") + name + " after step [0-9]+ of 1000000000; parameters saved to " +
-                               saved() + "\n"));
+                  MatchesRegex(std::string("stopped by ") + name +
+                               " after step [0-9]+ of 1000000000; parameters saved to " + saved() + "\n"));
       EXPECT_TRUE(isWhole(saved()));
       EXPECT_NE(contentsOf(saved()), before);
       before = contentsOf(saved());
@@ -159,12 +159,21 @@ TEST(Paths, AreRefusedBeforeAnythingIsCompiled) {
     EXPECT_EQ(process.wait(), 1) << flag;
     EXPECT_THAT(process.output(), AllOf(HasSubstr(path), HasSubstr("Not a directory"), Not(HasSubstr("mesh")))) << flag;
   }
+  for (const std::string flag : {"-o", "--save-decisions", "--dump-dir"}) {
+    std::vector<std::string> words = {"compile", dir / "no_model.mlir", flag, dir / "file/x"};
+    if (flag != "-o") {
+      words.insert(words.end(), {"-o", dir / "a.plan"});
+    }
+    Process process(WEFT, words, {.output = dir / "log"});
+    EXPECT_EQ(process.wait(), 1) << flag;
+    EXPECT_THAT(process.output(), AllOf(HasSubstr(dir / "file/x"), HasSubstr("Not a directory"))) << flag;
+  }
   EXPECT_THAT(namesIn(dir.path()), ElementsAre("file", "log"));
 }
 
 std::vector<std::string> tinyGpt(std::vector<std::string> more) {
-  more.insert(more.end(), {"--layers", "1", "--width", "8", "--heads", "2", "--context", "8", "--batch", "2", "--sample",
-                           "0", "--steps", "6"});
+  more.insert(more.end(), {"--layers", "1", "--width", "8", "--heads", "2", "--context", "8", "--batch", "2",
+                           "--sample", "0", "--steps", "6"});
   return more;
 }
 

@@ -143,8 +143,7 @@ TEST(Trainer, SchedulesTheLearningRate) {
   EXPECT_EQ(*zero.trainer.executor().readTensor("w1"), before);
   ASSERT_TRUE(masked.trainer.fit(3, kFeed).ok());
   EXPECT_NE(*masked.trainer.executor().readTensor("w1"), before);
-  EXPECT_THAT(messageOf(masked.trainer.fit(
-                  1, [](int64_t, Feed& feed) { feed.write("lr", std::vector<float>{0.1F}); })),
+  EXPECT_THAT(messageOf(masked.trainer.fit(1, [](int64_t, Feed& feed) { feed.write("lr", std::vector<float>{0.1F}); })),
               HasSubstr("'lr' is no input of this program, but the optimizer's learning rate; call setLearningRate"));
 }
 
@@ -245,11 +244,13 @@ TEST(Trainer, InputsAreWrittenInEveryStep) {
 }
 
 TEST(Progress, ShowsStepsOfTheWholeRun) {
-  EXPECT_EQ(Progress::text({10, 20, 40}, 15, 1.5, 2.5), "[#########...............] step 15/40  loss 1.5000  "
-                                                         "2.00 steps/s  13 s left");
+  EXPECT_EQ(Progress::text({10, 20, 40}, 15, 1.5, 2.5),
+            "[#########...............] step 15/40  loss 1.5000  "
+            "2.00 steps/s  13 s left");
   EXPECT_EQ(Progress::text({0, 1, 1}, 1, -std::nan(""), 0),
             "[########################] step 1/1  loss is not finite (nan)");
-  EXPECT_THAT(Progress::text({0, 9000, 9000}, 1, 2e30, 1), AllOf(HasSubstr("loss 2e+30 "), HasSubstr("2 h 29 min left")));
+  EXPECT_THAT(Progress::text({0, 9000, 9000}, 1, 2e30, 1),
+              AllOf(HasSubstr("loss 2e+30 "), HasSubstr("2 h 29 min left")));
   EXPECT_THAT(Progress::text({0, 200, 200}, 100, 1, 100), HasSubstr("1 min 40 s left"));
 }
 
@@ -264,7 +265,8 @@ TEST(Progress, LogsHaveFewLines) {
   }
   const std::string log = ::testing::internal::GetCapturedStdout();
   EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 12) << log;
-  EXPECT_THAT(log, AllOf(HasSubstr("step 300/1100  loss is not finite (nan)"), HasSubstr("step 1100/1100  loss 1.0000")));
+  EXPECT_THAT(log,
+              AllOf(HasSubstr("step 300/1100  loss is not finite (nan)"), HasSubstr("step 1100/1100  loss 1.0000")));
   EXPECT_EQ(log.find("step 301"), std::string::npos);
   EXPECT_EQ(log.find('\r'), std::string::npos);
 }

@@ -17,7 +17,7 @@
 namespace weft::testing {
 
 struct ProcessOptions {
-  std::string output;              // file for stdout and stderr
+  std::string output;               // file for stdout and stderr
   rlim_t fileSize = RLIM_INFINITY;  // files end there, as on a full disk
 };
 
@@ -37,6 +37,9 @@ class Process {
       if (std::freopen(output_.c_str(), "a", stdout) == nullptr || dup2(STDOUT_FILENO, STDERR_FILENO) < 0) {
         _exit(126);
       }
+      // A shell that runs the tests in the background has them ignore SIGINT.
+      std::signal(SIGINT, SIG_DFL);
+      std::signal(SIGTERM, SIG_DFL);
       if (options.fileSize != RLIM_INFINITY) {
         std::signal(SIGXFSZ, SIG_IGN);
         const rlimit limit = {options.fileSize, options.fileSize};
