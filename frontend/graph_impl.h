@@ -47,7 +47,8 @@ class GraphImpl {
   // See Graph::assign.
   void assign(SourceLine at, const Tensor& state, const Tensor& value);
 
-  mlir::MLIRContext context;
+  // Without threads: a few functions are all there is to share out, and a system that gives none ends the process.
+  mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp step;
   mlir::OpBuilder builder;

@@ -159,6 +159,15 @@ TEST(Paths, AreRefusedBeforeAnythingIsCompiled) {
     EXPECT_EQ(process.wait(), 1) << flag;
     EXPECT_THAT(process.output(), AllOf(HasSubstr(path), HasSubstr("Not a directory"), Not(HasSubstr("mesh")))) << flag;
   }
+  for (const std::string flag : {"-o", "--save-decisions", "--dump-dir"}) {
+    std::vector<std::string> words = {"compile", dir / "no_model.mlir", flag, dir / "file/x"};
+    if (flag != "-o") {
+      words.insert(words.end(), {"-o", dir / "a.plan"});
+    }
+    Process process(WEFT, words, {.output = dir / "log"});
+    EXPECT_EQ(process.wait(), 1) << flag;
+    EXPECT_THAT(process.output(), AllOf(HasSubstr(dir / "file/x"), HasSubstr("Not a directory"))) << flag;
+  }
   EXPECT_THAT(namesIn(dir.path()), ElementsAre("file", "log"));
 }
 

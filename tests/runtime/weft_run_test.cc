@@ -126,6 +126,7 @@ TEST(WeftRun, EndsAtALossThatIsNotFinite) {
   const std::string plan = planWithLoss();
   const std::string data = temporary("nan.safetensors");
   const std::string saved = temporary("diverged.safetensors");
+  std::remove(saved.c_str());
   ASSERT_TRUE(writeSafetensors(data, {{"0.x", DType::kF32, {}, bytesOf({1})},
                                       {"1.x", DType::kF32, {}, bytesOf({-std::numeric_limits<float>::quiet_NaN()})},
                                       {"2.x", DType::kF32, {}, bytesOf({1})}})

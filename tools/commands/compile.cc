@@ -104,7 +104,7 @@ absl::Status run(const std::string& path, const Flags& flags) {
   WEFT_RETURN_IF_ERROR(checkOutputs(flags));
   mlir::DialectRegistry dialects;
   registerWeftDialects(dialects);
-  mlir::MLIRContext context(dialects);
+  mlir::MLIRContext context(dialects, mlir::MLIRContext::Threading::DISABLED);
   WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, readModule(path, context));
   WEFT_RETURN_IF_ERROR(request(*module, flags));
   std::vector<std::string> notes;
