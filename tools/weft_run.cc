@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -32,6 +33,8 @@ constexpr char kUsage[] = "weft-run PLAN [flags]: runs a compiled plan";
 constexpr size_t kShown = 8;
 // Memory is compared with the plan after this many steps: lazy allocations of libraries are over by then.
 constexpr int64_t kMemorySteps = 2;
+// Names in --data with larger numbers are no steps.
+constexpr int64_t kMaxDataSteps = int64_t{1} << 48;
 
 const std::vector<Flag>& knownFlags() {
   static const std::vector<Flag> kFlags = {
@@ -41,7 +44,8 @@ const std::vector<Flag>& knownFlags() {
       {"data", Flag::kOptional, "safetensors file with inputs named '<step>.<input>'"},
       {"trace", Flag::kOptional, "file for a Chrome trace of all instructions"},
       {"threads-per-rank", Flag::kOptional, "threads of each rank's libraries (default: the cores shared out)"},
-      {"timeout", Flag::kOptional, "seconds that a rank waits for others before it gives up (default: for ever)"},
+      {"timeout", Flag::kOptional,
+       "seconds that a rank waits for others before the run ends with where all ranks are (default: 600; 0: for ever)"},
       {"print", Flag::kOptional, "names of tensors to print after each step, with commas (default: scalar outputs)"},
       {"json", Flag::kSwitch, "print JSON"},
       {"memory", Flag::kSwitch, "compare planned memory with the growth of the process"}};
@@ -54,6 +58,22 @@ absl::StatusOr<int64_t> number(const Flags& flags, const std::string& name, int6
     return absl::InvalidArgumentError(absl::StrCat("flag '--", name, "': '", flags.text(name), "' is no count"));
   }
   return value;
+}
+
+// The longest that a rank waits for others: far longer than the longest stretch of kernels between two collectives.
+constexpr double kTimeoutSeconds = 600;
+constexpr double kMaxTimeoutSeconds = 1e9;
+
+absl::StatusOr<std::chrono::milliseconds> timeoutOf(const Flags& flags) {
+  double seconds = kTimeoutSeconds;
+  if (flags.has("timeout") &&
+      (!absl::SimpleAtod(flags.text("timeout"), &seconds) || !(seconds >= 0 && seconds <= kMaxTimeoutSeconds))) {
+    return absl::InvalidArgumentError(absl::StrCat("flag '--timeout': '", flags.text("timeout"),
+                                                   "' is no number of seconds from 0 to ", kMaxTimeoutSeconds,
+                                                   "; write for instance --timeout 60"));
+  }
+  // What is asked for is never rounded to 0, which means for ever.
+  return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(seconds * 1e3)));
 }
 
 // Resident memory of this process in bytes; 0 where the system does not tell.
@@ -117,8 +137,7 @@ class Runner {
     WEFT_ASSIGN_OR_RETURN(const int64_t threads, number(flags_, "threads-per-rank", 0));
     options.threadsPerRank = static_cast<int>(threads);
     options.profile = flags_.has("trace");
-    WEFT_ASSIGN_OR_RETURN(const int64_t seconds, number(flags_, "timeout", 0));
-    options.timeout = std::chrono::seconds(seconds);
+    WEFT_ASSIGN_OR_RETURN(options.timeout, timeoutOf(flags_));
     const KernelRegistry kernels = cpuKernels();
     residentAtLoad_ = residentBytes();
     WEFT_ASSIGN_OR_RETURN(executor_, Executor::create(std::move(plan), kernels, options));
@@ -139,7 +158,7 @@ class Runner {
     WEFT_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(flags_.text("data")));
     for (const auto& [name, entry] : file.entries()) {
       int64_t step = 0;
-      if (absl::SimpleAtoi(name.substr(0, name.find('.')), &step)) {
+      if (absl::SimpleAtoi(name.substr(0, name.find('.')), &step) && step < kMaxDataSteps) {
         dataSteps_ = std::max(dataSteps_, step + 1);
       }
     }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/json_text.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -175,6 +176,36 @@ absl::Status readMeshes(const Json& json, Decisions& decisions) {
   return absl::OkStatus();
 }
 
+// The numbers that others index or count with.
+absl::Status checkRanges(const Decisions& decisions) {
+  const ScheduleDecision& schedule = decisions.schedule;
+  const auto stages = static_cast<int64_t>(schedule.blocks.size());
+  if (decisions.zero < 0 || decisions.zero > 3) {
+    return absl::InvalidArgumentError(absl::StrCat("decisions: zero is ", decisions.zero, ", it must be from 0 to 3"));
+  }
+  if (stages < 1 || schedule.virtualStages < 1 || schedule.virtualStages > stages) {
+    return absl::InvalidArgumentError(absl::StrCat("decisions: schedule.virtual is ", schedule.virtualStages,
+                                                   ", it must be from 1 to the ", stages,
+                                                   " stages in schedule.blocks"));
+  }
+  for (const int64_t block : schedule.blocks) {
+    if (block < 0 || block >= stages) {
+      return absl::InvalidArgumentError(absl::StrCat("decisions: schedule.blocks has block ", block,
+                                                     ", outside of 0 to ", stages - 1, " for ", stages, " stages"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status checkStage(const Json& entry, const Decisions& decisions) {
+  const auto stage = entry.value("stage", int64_t{0});
+  const auto stages = static_cast<int64_t>(decisions.schedule.blocks.size());
+  return stage >= 0 && stage < stages
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat("decisions: an entry has stage ", stage,
+                                                       ", schedule.blocks has stages 0 to ", stages - 1));
+}
+
 absl::StatusOr<Decisions> fromJson(const Json& json) {
   Decisions decisions;
   WEFT_ASSIGN_OR_RETURN(decisions.mesh, Mesh::parse(json.at("mesh").get<std::string>()));
@@ -186,6 +217,7 @@ absl::StatusOr<Decisions> fromJson(const Json& json) {
                           schedule.at("blocks").get<std::vector<int64_t>>(), schedule.value("table", ""),
                           schedule.contains("considered") ? schedule.at("considered").dump() : ""};
   }
+  WEFT_RETURN_IF_ERROR(checkRanges(decisions));
   WEFT_RETURN_IF_ERROR(readMeshes(json, decisions));
   const StageMeshes meshes = decisions.meshes();
   for (const Json& entry : json.at("rewrites")) {
@@ -194,15 +226,18 @@ absl::StatusOr<Decisions> fromJson(const Json& json) {
                                   entry.at(expand ? "expand" : "prologue").get<int64_t>(), entry.value("operand", 0u)});
   }
   for (const Json& entry : json.at("arguments")) {
+    WEFT_RETURN_IF_ERROR(checkStage(entry, decisions));
     WEFT_ASSIGN_OR_RETURN(ArgumentDecision argument, argumentFromJson(entry, meshes));
     decisions.arguments.push_back(std::move(argument));
   }
   for (const Json& entry : json.at("operators")) {
+    WEFT_RETURN_IF_ERROR(checkStage(entry, decisions));
     WEFT_ASSIGN_OR_RETURN(OperatorDecision op,
                           operatorFromJson(entry, meshes.ofStage(entry.value("stage", int64_t{0}))));
     decisions.operators.push_back(std::move(op));
   }
   for (const Json& entry : json.value("reshards", Json::array())) {
+    WEFT_RETURN_IF_ERROR(checkStage(entry, decisions));
     decisions.reshards.push_back(reshardFromJson(entry));
   }
   decisions.recomputeSummary = json.contains("recompute") ? json.at("recompute").dump() : "";
@@ -287,6 +322,10 @@ std::string printDecisions(const Decisions& decisions) {
 }
 
 absl::StatusOr<Decisions> parseDecisions(const std::string& text) {
+  if (const int depth = jsonDepth(text); depth > kMaxJsonDepth) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("decisions: the text nests ", depth, " deep, at most ", kMaxJsonDepth, " are read"));
+  }
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) {
     return absl::InvalidArgumentError("decisions: the text is not JSON");
