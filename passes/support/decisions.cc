@@ -1,3 +1,4 @@
+#include "passes/support/decisions.h"
 
 #include <algorithm>
 

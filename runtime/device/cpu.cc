@@ -3,8 +3,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/status.h"
 #include "runtime/device/device.h"
 
 namespace weft {
@@ -25,14 +28,46 @@ class CpuRegion : public Region {
   alignas(64) char nothing_ = 0;
 };
 
+// Bytes that processes can still get before the system ends one of them; INT64_MAX where it does not tell.
+int64_t availableBytes() {
+  std::ifstream stream("/proc/meminfo");
+  int64_t kibibytes = 0;
+  bool known = false;
+  for (std::string line; std::getline(stream, line);) {
+    std::istringstream words(line);
+    std::string name;
+    int64_t value = 0;
+    words >> name >> value;
+    if (name == "MemAvailable:" || name == "SwapFree:") {
+      kibibytes += value;
+      known = true;
+    }
+  }
+  return known ? kibibytes * 1024 : INT64_MAX;
+}
+
 class CpuDevice : public Device {
  public:
   std::string name() const override { return "cpu"; }
+
+  absl::Status claim(int64_t bytes) override {
+    if (bytes > left_) {
+      left_ = availableBytes();  // what this device allocated is touched, so the system has counted it
+    }
+    if (bytes > left_) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("no ", bytes, " bytes of memory on this machine: ", left_, " are available"));
+    }
+    left_ -= bytes;
+    return absl::OkStatus();
+  }
 
   absl::StatusOr<std::unique_ptr<Region>> allocate(int64_t bytes) override {
     if (bytes == 0) {
       return std::make_unique<CpuRegion>();
     }
+    // The system would promise more than it has, and end the process when it is touched.
+    WEFT_RETURN_IF_ERROR(claim(bytes));
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
       return absl::ResourceExhaustedError(
@@ -41,6 +76,9 @@ class CpuDevice : public Device {
     std::memset(memory, 0, bytes);
     return std::make_unique<CpuRegion>(static_cast<char*>(memory), bytes);
   }
+
+ private:
+  int64_t left_ = 0;  // of what was available when the system was asked last
 };
 
 }  // namespace
