@@ -250,8 +250,6 @@ absl::Status Rank::runCollective(Prepared& prepared) {
   }
 }
 
-}
-
 std::string Rank::standing() const {
   const plan::Instruction* instruction = current_.load(std::memory_order_relaxed);
   return instruction == nullptr
