@@ -82,9 +82,7 @@ std::string whyNoElement(double value, Type type) {
         type == Type::kF32 && std::isfinite(value) && std::abs(value) > std::numeric_limits<float>::max();
     return tooLarge ? "is too large for f32" : "";
   }
-  const double most = type == Type::kBool  ? 1
-                      : type == Type::kI32 ? std::numeric_limits<int32_t>::max()
-                                           : kMostWhole;
+  const double most = type == Type::kBool ? 1 : type == Type::kI32 ? std::numeric_limits<int32_t>::max() : kMostWhole;
   const double least = type == Type::kBool ? 0 : -most - (type == Type::kI32 ? 1 : 0);
   if (std::trunc(value) != value) {
     return "is no whole number";
@@ -148,8 +146,8 @@ bool Call::haveTypes() {
     if (fits(type, operand.takes)) {
       continue;
     }
-    std::string text = absl::StrCat("operand ", operand.name, " is ", describe(operand.tensor), ", but ",
-                                    wanted(operand));
+    std::string text =
+        absl::StrCat("operand ", operand.name, " is ", describe(operand.tensor), ", but ", wanted(operand));
     for (const NamedOperand& other : operands_) {
       if (other.takes != operand.takes && fits(type, other.takes) && fits(other.tensor.type(), operand.takes)) {
         absl::StrAppend(&text, " (operand ", other.name, " is ", describe(other.tensor),
@@ -200,11 +198,12 @@ bool Call::sizes(const char* what, const Shape& shape) {
   return error.empty();
 }
 
-bool Call::isNumber(const char* what, double value) {
-  if (!std::isfinite(value)) {
-    fail(absl::StrCat(what, " = ", value, "; give a finite number"));
+bool Call::isFrom(double least, double most, const char* what, double value) {
+  const bool inside = value >= least && value <= most;  // NaN is not
+  if (!inside) {
+    fail(absl::StrCat(what, " = ", value, "; give a number from ", least, " to ", most));
   }
-  return std::isfinite(value);
+  return inside;
 }
 
 Tensor scalarLike(const Tensor& like, const Operand& number, const std::string& function, SourceLine at) {

@@ -198,9 +198,9 @@ std::vector<Matches> layoutMatches(const CompileOptions& options, const ProgramO
 }
 
 std::string matchesNothing(const std::string& what, const std::string& pattern, const std::vector<std::string>& names) {
-  return absl::StrCat(what, " '", pattern, "'",
-                      names.empty() ? "; there is none"
-                                    : absl::StrCat("; the nearest is '", nearestName(pattern, names), "'"));
+  return absl::StrCat(
+      what, " '", pattern, "'",
+      names.empty() ? "; there is none" : absl::StrCat("; the nearest is '", nearestName(pattern, names), "'"));
 }
 
 absl::Status checkLayouts(const Request& request, const ProgramOutline& program, std::vector<std::string>& notes) {
@@ -228,15 +228,15 @@ void addNotes(const Request& request, const ProgramOutline& program, int64_t ran
                                  "' has no effect: the program has no pipeline stages (Graph::stage)"));
   }
   if (program.rows > 0 && options.micro > program.rows) {
-    notes.push_back(absl::StrCat("micro = ", options.micro, ", but a batch has ", program.rows, " rows: ",
-                                 options.micro - program.rows, " micro-batches hold nothing but padding"));
+    notes.push_back(absl::StrCat("micro = ", options.micro, ", but a batch has ", program.rows,
+                                 " rows: ", options.micro - program.rows, " micro-batches hold nothing but padding"));
   }
   if (options.zero > 0 && ranks == 1) {
     notes.push_back(absl::StrCat("zero = ", options.zero, " has no effect on 1 rank"));
   }
   if (!request.optimizer && !recomputePatterns(options.recompute).empty()) {
-    notes.push_back(absl::StrCat("recompute = '", options.recompute,
-                                 "' has no effect: a forward program has no backward pass"));
+    notes.push_back(
+        absl::StrCat("recompute = '", options.recompute, "' has no effect: a forward program has no backward pass"));
   }
   if (request.optimizer && request.optimizer->nesterov && settingOf(*request.optimizer, "momentum") == 0) {
     notes.push_back("nesterov has no effect without momentum");
@@ -246,8 +246,7 @@ void addNotes(const Request& request, const ProgramOutline& program, int64_t ran
 }  // namespace
 
 absl::StatusOr<Mesh> meshOf(const CompileOptions& options) {
-  WEFT_ASSIGN_OR_RETURN(const Mesh mesh,
-                        options.stageMeshes.empty() ? sharedMesh(options) : firstStageMesh(options));
+  WEFT_ASSIGN_OR_RETURN(const Mesh mesh, options.stageMeshes.empty() ? sharedMesh(options) : firstStageMesh(options));
   if (options.micro < 1) {
     return refuse(absl::StrCat("micro = ", options.micro, "; a step has at least 1 micro-batch"));
   }
@@ -276,8 +275,8 @@ absl::StatusOr<schedule::Kind> executableKind(const std::string& name) {
 absl::Status checkInitial(const std::string& distribution, double a, double b) {
   static const std::set<std::string> known = {"zeros", "ones", "constant", "normal", "uniform"};
   if (known.count(distribution) == 0) {
-    return refuse(absl::StrCat("the distribution '", distribution, "' is unknown; there are ",
-                               absl::StrJoin(known, ", ")));
+    return refuse(
+        absl::StrCat("the distribution '", distribution, "' is unknown; there are ", absl::StrJoin(known, ", ")));
   }
   if (!isFinite(a) || !isFinite(b)) {
     return refuse(absl::StrCat("first values ", distribution, "(", a, ", ", b, ") are not finite"));

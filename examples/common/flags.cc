@@ -154,7 +154,7 @@ void CommonFlags::addTo(Flags& flags) {
   flags.text("init", &init, "first parameters from this safetensors file");
   flags.text("save", &save, "parameters to this safetensors file at the end");
   flags.integer("seed", &seed, "seed of initial values and data order");
-  flags.integer("threads", &threads, "threads per rank, 0 = share of the cores", {0, 1024});
+  flags.integer("threads", &threads, "threads per rank, 0 = share of the cores", {0, kMostThreadsPerRank});
   flags.text("trace", &trace, "write a Chrome trace of the run");
 }
 

@@ -95,7 +95,8 @@ absl::Status readEntries(const std::string& name, Attribute attribute, const Ent
   if (attribute && !dictionary) {
     return wrong(name, attribute, "a dictionary {name = value, ...}");
   }
-  for (const mlir::NamedAttribute& entry : dictionary ? dictionary.getValue() : llvm::ArrayRef<mlir::NamedAttribute>()) {
+  for (const mlir::NamedAttribute& entry :
+       dictionary ? dictionary.getValue() : llvm::ArrayRef<mlir::NamedAttribute>()) {
     const std::string key = entry.getName().str();
     const auto it = known.find(key);
     if (it == known.end()) {

@@ -44,8 +44,12 @@ void PrintTo(const Wrong& wrong, std::ostream* out) {
   *out << wrong.name;
 }
 
-#define WRONG(name, expression, ...) \
-  Wrong { name, [](Tensors& t) { (void)(expression); }, __LINE__, {__VA_ARGS__} }
+#define WRONG(name, expression, ...)                          \
+  Wrong {                                                     \
+    name, [](Tensors& t) { (void)(expression); }, __LINE__, { \
+      __VA_ARGS__                                             \
+    }                                                         \
+  }
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
@@ -97,7 +101,8 @@ const std::vector<Wrong>& wrongCalls() {
       WRONG("FloatLabels", softmaxCrossEntropy(t.f, t.v), "softmaxCrossEntropy: ", "labels is f32 [8]",
             "class numbers have to be i32 or i64", "weft::cast(labels, weft::kI32)"),
       WRONG("MeanValidLabels", meanValid(t.v, t.v), "meanValid: ", "labels is f32 [8]", "class numbers"),
-      WRONG("AttentionTypes", scaledDotProductAttention(t.q, t.q, t.i), "scaledDotProductAttention: ", "v is i32 [4, 8]"),
+      WRONG("AttentionTypes", scaledDotProductAttention(t.q, t.q, t.i),
+            "scaledDotProductAttention: ", "v is i32 [4, 8]"),
       WRONG("DropoutIntegers", dropout(t.i, 0.5), "dropout: ", "x is i32 [4, 8]", "weft::cast"),
       // Shapes.
       WRONG("AddShapes", add(t.f, t.w), "add: ", "4x8xf32", "8x6xf32", "do not broadcast"),
@@ -137,16 +142,21 @@ const std::vector<Wrong>& wrongCalls() {
       WRONG("EmbeddingRank", embedding(t.v, t.ids), "embedding: ", "8xf32", "two dimensions"),
       WRONG("LossShapes", softmaxCrossEntropy(t.f, t.i), "softmaxCrossEntropy: ", "4x8xi32", "4x8xf32"),
       WRONG("MeanValidShapes", meanValid(t.v, t.ids), "meanValid: ", "f32 [8]", "i32 [4]", "each label"),
-      WRONG("AttentionRank", scaledDotProductAttention(t.f, t.f, t.f), "scaledDotProductAttention: ", "4x8xf32", "four"),
+      WRONG("AttentionRank", scaledDotProductAttention(t.f, t.f, t.f), "scaledDotProductAttention: ", "4x8xf32",
+            "four"),
       // Numbers.
       WRONG("FractionBesideIntegers", t.i * 0.5, "mul: 0.5 is no whole number", "i32 [4, 8]", "cast the tensor"),
       WRONG("TooLargeForIntegers", t.i + 3e9, "add: 3e+09", "i32 [4, 8]"),
       WRONG("TooLargeForF32", t.f * 1e300, "mul: 1e+300 is too large for f32", "f32 [4, 8]"),
       WRONG("NoNumber", maximum(t.f, kNan), "maximum: nan is no number", "f32 [4, 8]"),
       WRONG("IntegersDivided", t.i / 2, "div: ", "a is i32 [4, 8]", "weft::cast(a, weft::kF32)"),
-      WRONG("Epsilon", layerNorm(t.f, t.v, t.v, kNan), "layerNorm: epsilon = nan", "finite"),
+      WRONG("Epsilon", layerNorm(t.f, t.v, t.v, kNan), "layerNorm: epsilon = nan; give a number from 0"),
+      WRONG("NegativeEpsilon", batchNorm(t.image, t.g.parameter("c", {3}), t.g.parameter("e", {3}), -1),
+            "batchNorm: epsilon = -1; give a number from 0"),
+      WRONG("Momentum", nn::BatchNorm2d(t.g, "n", 3, {.momentum = 1.5})(t.image),
+            "batchNorm: running.momentum = 1.5; give a number from 0 to 1"),
       WRONG("Rate", dropout(t.f, 1.5), "dropout: ", "1.5", "[0, 1)"),
-      WRONG("Scale", scaledDotProductAttention(t.q, t.q, t.q, {.scale = kNan}), "scale = nan", "finite"),
+      WRONG("Scale", scaledDotProductAttention(t.q, t.q, t.q, {.scale = kNan}), "scale = nan; give a number from"),
       WRONG("Full", t.g.full({2}, 0.5, kI32), "full: 0.5 is no whole number"),
       WRONG("FullShape", t.g.full({-2}, 0.5), "full: shape [-2]", "at least 1"),
       WRONG("Iota", t.g.iota({2}, 1), "iota: dim 1", "2xi32"),
@@ -225,8 +235,8 @@ TEST(LineTest, OperatorsOfOneExpressionHaveTheirOwn) {
   const Tensor target = g.input("target", {4, 8});
   const Tensor w = g.parameter("w", {8});
   const int at = __LINE__ + 1;
-  const Tensor loss = mean((z - target) *   // clang-format keeps the lines apart
-                           (z + w) /        //
+  const Tensor loss = mean((z - target) *  // clang-format keeps the lines apart
+                           (z + w) /       //
                            (2.0 + exp(w)));
   EXPECT_EQ(linesOf(g, loss, "sub"), std::vector<int64_t>{at});
   EXPECT_EQ(linesOf(g, loss, "mul"), std::vector<int64_t>{at});

@@ -50,7 +50,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"NegativeDevices", {.devices = -3}, {"devices = -3", "from 1 to 16384"}},
         Refused{"TooManyDevices", {.devices = 16385}, {"devices = 16385", "from 1 to 16384"}},
         Refused{"TooLargeMesh", {.mesh = "dp=128,tp=256"}, {"'dp=128,tp=256' has 32768 ranks", "at most 16384"}},
-        Refused{"OtherDevices", {.mesh = "dp=2", .devices = 4}, {"devices = 4", "'dp=2', which has 2", "leave devices"}},
+        Refused{
+            "OtherDevices", {.mesh = "dp=2", .devices = 4}, {"devices = 4", "'dp=2', which has 2", "leave devices"}},
         Refused{"TimeAxis", {.mesh = "dp=2,micro=4"}, {"'micro' is the time axis", "micro = 4"}},
         Refused{"OnlyTimeAxis", {.mesh = "micro=2"}, {"'micro' is the time axis", "micro = 2"}},
         Refused{"LineOfRanks", {.mesh = "all=4"}, {"'all' is reserved", "choose another"}},
