@@ -198,11 +198,12 @@ bool Call::sizes(const char* what, const Shape& shape) {
   return error.empty();
 }
 
-bool Call::isNumber(const char* what, double value) {
-  if (!std::isfinite(value)) {
-    fail(absl::StrCat(what, " = ", value, "; give a finite number"));
+bool Call::isFrom(double least, double most, const char* what, double value) {
+  const bool inside = value >= least && value <= most;  // NaN is not
+  if (!inside) {
+    fail(absl::StrCat(what, " = ", value, "; give a number from ", least, " to ", most));
   }
-  return std::isfinite(value);
+  return inside;
 }
 
 Tensor scalarLike(const Tensor& like, const Operand& number, const std::string& function, SourceLine at) {

@@ -48,8 +48,8 @@ class Call {
 
   // A size of each dimension, at least 1 and not too many elements; else an error.
   bool sizes(const char* what, const Shape& shape);
-  // A number that is one; else an error.
-  bool isNumber(const char* what, double value);
+  // A number in a range, ends included; else an error.
+  bool isFrom(double least, double most, const char* what, double value);
 
   GraphImpl* graph() const;
   mlir::OpBuilder& builder() const { return graph()->builder; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,8 @@ using mlir::NamedAttrList;
 using mlir::RankedTensorType;
 
 namespace {
+
+constexpr double kLargest = std::numeric_limits<float>::max();
 
 // An operator of one operand without attributes.
 Tensor unary(const char* name, const Tensor& x, Takes takes, SourceLine at) {
@@ -328,7 +331,7 @@ Tensor softmax(const Tensor& x, SourceLine at) {
 Tensor layerNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon, SourceLine at) {
   Call call(at, "layerNorm",
             {{"x", x, Takes::kFloats}, {"gamma", gamma, Takes::kFloats}, {"beta", beta, Takes::kFloats}});
-  if (!call.ok() || !call.isNumber("epsilon", epsilon)) {
+  if (!call.ok() || !call.isFrom(0, kLargest, "epsilon", epsilon)) {
     return call.undefined();
   }
   NamedAttrList attrs;
@@ -375,8 +378,8 @@ Tensor batchNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, const
                  double epsilon, SourceLine at) {
   const std::vector<NamedOperand> operands = normOperands(x, gamma, beta, running, false);
   Call call(at, "batchNorm", operands);
-  if (!call.ok() || !fitsChannels(call, operands) || !call.isNumber("epsilon", epsilon) ||
-      !call.isNumber("running.momentum", running.momentum)) {
+  if (!call.ok() || !fitsChannels(call, operands) || !call.isFrom(0, kLargest, "epsilon", epsilon) ||
+      !call.isFrom(0, 1, "running.momentum", running.momentum)) {
     return call.undefined();
   }
   GraphImpl* graph = call.graph();
@@ -395,7 +398,7 @@ Tensor normalize(const Tensor& x, const Tensor& gamma, const Tensor& beta, const
                  double epsilon, SourceLine at) {
   const std::vector<NamedOperand> operands = normOperands(x, gamma, beta, running, true);
   Call call(at, "normalize", operands);
-  if (!call.ok() || !fitsChannels(call, operands) || !call.isNumber("epsilon", epsilon)) {
+  if (!call.ok() || !fitsChannels(call, operands) || !call.isFrom(0, kLargest, "epsilon", epsilon)) {
     return call.undefined();
   }
   Shape perChannel(x.shape().size() - 1, 1);
@@ -446,7 +449,7 @@ Tensor scaledDotProductAttention(const Tensor& q, const Tensor& k, const Tensor&
   const double scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(q.dim(-1), 1))));
   Call call(at, "scaledDotProductAttention",
             {{"q", q, Takes::kFloats}, {"k", k, Takes::kFloats}, {"v", v, Takes::kFloats}});
-  if (!call.ok() || !call.isNumber("scale", scale)) {
+  if (!call.ok() || !call.isFrom(-kLargest, kLargest, "scale", scale)) {
     return call.undefined();
   }
   NamedAttrList attrs;

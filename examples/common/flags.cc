@@ -146,7 +146,7 @@ void CommonFlags::addTo(Flags& flags) {
   flags.text("save", &save, "parameters to this safetensors file at the end, or when SIGINT or SIGTERM stops it");
   flags.toggle("save-nonfinite", &saveNonFinite, "save also parameters that are nan or infinite");
   flags.integer("seed", &seed, "seed of initial values and data order");
-  flags.integer("threads", &threads, "threads per rank, 0 = share of the cores", {0, 1024});
+  flags.integer("threads", &threads, "threads per rank, 0 = share of the cores", {0, kMostThreadsPerRank});
   flags.text("trace", &trace, "write a Chrome trace of the run");
   flags.toggle("check-finite", &checkFinite, "stop at the first operator that makes a nan or infinity; slow");
 }

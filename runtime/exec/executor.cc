@@ -333,6 +333,11 @@ Executor::~Executor() = default;
 absl::StatusOr<std::unique_ptr<Executor>> Executor::create(plan::Plan plan, const KernelRegistry& kernels,
                                                            const ExecutorOptions& options) {
   WEFT_RETURN_IF_ERROR(validatePlan(plan));
+  if (options.threadsPerRank < 0 || options.threadsPerRank > kMostThreadsPerRank) {
+    return absl::InvalidArgumentError(absl::StrCat("threadsPerRank = ", options.threadsPerRank,
+                                                   "; give a number from 1 to ", kMostThreadsPerRank,
+                                                   ", or 0 to share the cores"));
+  }
   auto impl = std::make_unique<Impl>();
   impl->plan = std::move(plan);
   impl->options = options;
