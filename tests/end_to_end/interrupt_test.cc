@@ -56,9 +56,9 @@ class Interrupted : public ::testing::Test {
 };
 
 TEST_F(Interrupted, AStopSavesAndSaysSo) {
-  std::string before;
   for (int i = 0; i < repetitions; ++i) {
     for (const auto& [signal, name] : {std::pair{SIGINT, "SIGINT"}, std::pair{SIGTERM, "SIGTERM"}}) {
+      std::ofstream(saved()) << "before";
       Process process = startForEver();
       ASSERT_TRUE(process.waitFor("memory per rank")) << process.output();
       pause(30);
@@ -70,8 +70,6 @@ TEST_F(Interrupted, AStopSavesAndSaysSo) {
                   MatchesRegex(std::string("stopped by ") + name +
                                " after step [0-9]+ of 1000000000; parameters saved to " + saved() + "\n"));
       EXPECT_TRUE(isWhole(saved()));
-      EXPECT_NE(contentsOf(saved()), before);
-      before = contentsOf(saved());
       EXPECT_THAT(namesIn(dir_.path()), ElementsAre("a.safetensors"));
     }
   }
