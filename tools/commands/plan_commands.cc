@@ -41,7 +41,7 @@ int planCommand(const std::string& name, int argc, char** argv, const Print& pri
     return fail(name, plan.status());
   }
   const absl::Status status = print(*plan, flags->has("json"));
-  return status.ok() ? 0 : fail(usage, status);
+  return status.ok() ? 0 : fail(name, status);
 }
 
 // Names that are no UTF-8 are shown as well as can be.
