@@ -25,7 +25,7 @@ namespace {
 absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> moduleFor(Graph& graph, const Tensor& loss, const Request& request) {
   GraphImpl& impl = *graph.impl();
   WEFT_RETURN_IF_ERROR(impl.status);
-  WEFT_RETURN_IF_ERROR(checkRequest(request, outlineOf(*impl.module)).status());
+  WEFT_RETURN_IF_ERROR(checkRequest(request));
   mlir::func::FuncOp step = impl.step;
   mlir::Operation* terminator = step.getBody().front().getTerminator();
   terminator->setOperands({});

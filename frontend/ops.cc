@@ -358,14 +358,17 @@ std::vector<NamedOperand> normOperands(const Tensor& x, const Tensor& gamma, con
 // Shapes fit: x [n, c, ...], all others [c].
 bool fitsChannels(Call& call, const std::vector<NamedOperand>& operands) {
   const Tensor& x = operands[0].tensor;
+  std::string shapes = absl::StrCat("x [", absl::StrJoin(x.shape(), ","), "]");
+  bool fits = x.shape().size() >= 2;
   for (size_t i = 1; i < operands.size(); ++i) {
-    if (x.shape().size() < 2 || operands[i].tensor.shape() != Shape{x.dim(1)}) {
-      call.fail(absl::StrCat("operand x is ", describe(x), " and operand ", operands[i].name, " ",
-                             describe(operands[i].tensor), ": x needs dimensions [n, c, ...], the others are [c]"));
-      return false;
-    }
+    const Shape shape = operands[i].tensor.shape();
+    absl::StrAppend(&shapes, i == 1 ? " with " : " and ", operands[i].name, " [", absl::StrJoin(shape, ","), "]");
+    fits = fits && shape == Shape{x.dim(1)};
   }
-  return true;
+  if (!fits) {
+    call.fail(shapes + ": x needs dimensions [n, c, ...], the others are [c]");
+  }
+  return fits;
 }
 
 }  // namespace

@@ -89,6 +89,19 @@ absl::StatusOr<Mesh> firstStageMesh(const CompileOptions& options) {
 constexpr char kTable[] = "table";
 constexpr char kAuto[] = "auto";
 
+absl::StatusOr<schedule::Kind> knownKind(const std::string& name) {
+  std::vector<std::string> names = {kAuto, kTable};
+  for (const schedule::Kind kind : schedule::allKinds()) {
+    if (kind != schedule::Kind::kSeq1F1B) {  // not executed
+      names.push_back(schedule::kindName(kind));
+    }
+  }
+  const absl::StatusOr<schedule::Kind> kind = schedule::parseKind(name);
+  return kind.ok() ? kind
+                   : refuse(absl::StrCat("schedule = '", name, "' is unknown; did you mean '", nearestName(name, names),
+                                         "'? There are ", absl::StrJoin(names, ", ")));
+}
+
 absl::Status checkSchedule(const CompileOptions& options) {
   WEFT_RETURN_IF_ERROR(checkInteger("virtualStages", options.virtualStages, 0, kMaxRanks));
   const bool table = options.schedule == kTable;
@@ -102,15 +115,14 @@ absl::Status checkSchedule(const CompileOptions& options) {
   if (table) {
     return schedule::parseCsv(options.scheduleTable).status();
   }
-  return options.schedule == kAuto ? absl::OkStatus() : executableKind(options.schedule).status();
+  return options.schedule == kAuto ? absl::OkStatus() : knownKind(options.schedule).status();
 }
 
 absl::Status checkRecomputeWords(const std::string& recompute) {
   const std::vector<std::string> words = absl::StrSplit(recompute, ',');
   for (const std::string& word : words) {
-    const absl::string_view name = absl::StripAsciiWhitespace(word);
-    if ((name == "auto" || name == "none") && name != recompute) {
-      return refuse(absl::StrCat("recompute = '", recompute, "': '", name, "' stands alone; write '", name,
+    if (absl::StripAsciiWhitespace(word) == kAuto && recompute != kAuto) {
+      return refuse(absl::StrCat("recompute = '", recompute, "': '", kAuto, "' stands alone; write '", kAuto,
                                  "', or patterns without it"));
     }
   }
@@ -171,6 +183,9 @@ double settingOf(const Optimizer& optimizer, const std::string& name) {
 // --- against the program ---
 
 absl::Status checkStages(const CompileOptions& options, const ProgramOutline& program) {
+  if (options.schedule != kAuto && options.schedule != kTable) {
+    WEFT_RETURN_IF_ERROR(executableKind(options.schedule).status());
+  }
   return options.virtualStages <= std::max<int64_t>(1, program.stages)
              ? absl::OkStatus()
              : refuse(absl::StrCat("virtualStages = ", options.virtualStages, ", but the program has ", program.stages,
@@ -256,18 +271,8 @@ absl::StatusOr<Mesh> meshOf(const CompileOptions& options) {
 }
 
 absl::StatusOr<schedule::Kind> executableKind(const std::string& name) {
-  std::vector<std::string> names = {kAuto, kTable};
-  for (const schedule::Kind kind : schedule::allKinds()) {
-    if (kind != schedule::Kind::kSeq1F1B) {
-      names.push_back(schedule::kindName(kind));
-    }
-  }
-  const absl::StatusOr<schedule::Kind> kind = schedule::parseKind(name);
-  if (!kind.ok()) {
-    return refuse(absl::StrCat("schedule = '", name, "' is unknown; did you mean '", nearestName(name, names),
-                               "'? There are ", absl::StrJoin(names, ", ")));
-  }
-  if (*kind == schedule::Kind::kSeq1F1B) {
+  WEFT_ASSIGN_OR_RETURN(const schedule::Kind kind, knownKind(name));
+  if (kind == schedule::Kind::kSeq1F1B) {
     return refuse("seq1f1b cuts micro-batches along the sequence, which is simulated, not executed; take 1f1b");
   }
   return kind;
