@@ -13,6 +13,14 @@ using nlohmann::json;
 
 constexpr double kMicrosecond = 1e-6;
 
+// A number that others count with; the library would cut any other.
+int64_t wholeNumber(const json& value, const std::string& name) {
+  if (!value.is_number_integer()) {
+    throw json::type_error::create(302, name + " is no whole number", nullptr);
+  }
+  return value.get<int64_t>();
+}
+
 // The values that a trace event must have; `json::exception` where they are missing.
 absl::Status addEvent(const json& event, Trace& trace) {
   if (event.at("ph") != "X") {
@@ -21,20 +29,21 @@ absl::Status addEvent(const json& event, Trace& trace) {
   const double begin = event.at("ts").get<double>() * kMicrosecond;
   const TraceSpan span = {begin, begin + event.at("dur").get<double>() * kMicrosecond};
   const std::string category = event.at("cat");
-  const auto rank = event.at("tid").get<size_t>();
   if (category == "step") {
     if (event.at("name") == "step") {
       trace.steps.push_back(span);
     }
     return absl::OkStatus();
   }
+  const auto rank = static_cast<size_t>(wholeNumber(event.at("tid"), "tid"));
   if (rank >= trace.calls.size()) {
     return otherPlan(absl::StrCat("it has a rank ", rank, ", the plan ", trace.calls.size(), " ranks"));
   }
   std::vector<TraceCall>& calls = trace.calls[rank];
   const json& args = event.at("args");
   if (category == "action") {
-    calls.push_back({args.at("function"), args.value("piece", int64_t{0}), span, {}});
+    const int64_t piece = args.contains("piece") ? wholeNumber(args.at("piece"), "piece") : 0;
+    calls.push_back({args.at("function"), piece, span, {}});
   } else if (!calls.empty()) {
     calls.back().instructions.push_back({span, event.at("name"), args.value("kernel", "")});
   }

@@ -55,11 +55,13 @@ void addEnds(Cases& c) {
     *list->Add() = copy;
   });
   c.add("a send without a receiver", "transfer.channel", "has a", [](Plan& p) { sender(p, 0).set_channel(9); });
-  c.add("a receive without a sender", "transfer.channel", "has a receiver", [](Plan& p) { receiver(p, 1).set_channel(9); });
+  c.add("a receive without a sender", "transfer.channel", "has a receiver",
+        [](Plan& p) { receiver(p, 1).set_channel(9); });
   c.add("a send to its own block", "transfer.block", "names block 0", [](Plan& p) { sender(p, 0).set_block(0); });
   c.add("a send to a block that is not there", "transfer.block", "names block 2",
         [](Plan& p) { sender(p, 0).set_block(2); });
-  c.add("a receive from its own block", "transfer.block", "names block 1", [](Plan& p) { receiver(p, 1).set_block(1); });
+  c.add("a receive from its own block", "transfer.block", "names block 1",
+        [](Plan& p) { receiver(p, 1).set_block(1); });
   c.add("room for other numbers of messages", "transfer.capacity", "room for 1",
         [](Plan& p) { sender(p, 0).set_capacity(1); });
   c.add("no room", "transfer.capacity", "room for 0", [](Plan& p) {
@@ -81,8 +83,7 @@ void addEnds(Cases& c) {
     mailbox(p, 1).set_shape(0, 4);
     mailbox(p, 1).set_shape(1, mailbox(p, 1).shape(1) / 2);
   });
-  c.add("a mailbox among activations", "buffers.memory", "mailbox",
-        [](Plan& p) { receiver(p, 1).set_mailbox(0); });
+  c.add("a mailbox among activations", "buffers.memory", "mailbox", [](Plan& p) { receiver(p, 1).set_mailbox(0); });
   c.add("a send with an output", "instructions.outputs", "transfer of", [](Plan& p) {
     auto* list = p.mutable_blocks(0)->mutable_functions(1)->mutable_instructions();
     list->Mutable(list->size() - 1)->add_outputs()->set_buffer(0);
@@ -91,13 +92,11 @@ void addEnds(Cases& c) {
     auto* list = p.mutable_blocks(0)->mutable_functions(1)->mutable_instructions();
     list->Mutable(list->size() - 1)->clear_inputs();
   });
-  c.add("a receive into nothing", "instructions.outputs", "transfer of", [](Plan& p) {
-    p.mutable_blocks(1)->mutable_functions(1)->mutable_instructions(0)->clear_outputs();
-  });
+  c.add("a receive into nothing", "instructions.outputs", "transfer of",
+        [](Plan& p) { p.mutable_blocks(1)->mutable_functions(1)->mutable_instructions(0)->clear_outputs(); });
   c.add("a send that is a receive", "transfer.send", "transfer of", [](Plan& p) { sender(p, 0).set_send(false); });
-  c.add("parts at the sender", "transfer.parts", "parts at its sender", [](Plan& p) {
-    sender(p, 0).add_parts()->set_source(7);
-  });
+  c.add("parts at the sender", "transfer.parts", "parts at its sender",
+        [](Plan& p) { sender(p, 0).add_parts()->set_source(7); });
   c.add("another type", "buffers.type", "", [](Plan& p) {
     const auto sent = p.blocks(0).functions(1).instructions(1).inputs(0).buffer();
     p.mutable_blocks(0)->mutable_buffers(static_cast<int>(sent))->set_type(plan::I32);
@@ -105,10 +104,10 @@ void addEnds(Cases& c) {
 }
 
 void addWaits(Cases& c) {
-  c.add("both wait for a message first", "schedules.step", "would wait for ever", [](Plan& p) {
-    step(p, 0)->SwapElements(0, 2);
-  });
-  c.add("a message that never comes", "schedules.step", "is at the end of its step", [](Plan& p) { step(p, 0)->Clear(); });
+  c.add("both wait for a message first", "schedules.step", "would wait for ever",
+        [](Plan& p) { step(p, 0)->SwapElements(0, 2); });
+  c.add("a message that never comes", "schedules.step", "is at the end of its step",
+        [](Plan& p) { step(p, 0)->Clear(); });
   c.add("a receiver that stops early", "schedules.step", "", [](Plan& p) { step(p, 1)->DeleteSubrange(1, 1); });
   c.add("a receiver that does nothing", "schedules.step", "", [](Plan& p) { step(p, 1)->Clear(); });
   c.add("a message that stays", "schedules.step", "sends 3 messages", [](Plan& p) {
@@ -130,12 +129,9 @@ void addWaits(Cases& c) {
       *p.mutable_blocks(0)->mutable_schedules(rank)->add_init() = p.blocks(0).schedules(0).step(0);
     }
   });
-  c.add("init waits", "schedules.init", "would wait for ever", [](Plan& p) {
-    *p.mutable_blocks(1)->mutable_schedules(0)->add_init() = p.blocks(1).schedules(0).step(0);
-  });
-  c.add("the backward pass comes first", "schedules.step", "", [](Plan& p) {
-    step(p, 1)->SwapElements(0, 2);
-  }, true);
+  c.add("init waits", "schedules.init", "would wait for ever",
+        [](Plan& p) { *p.mutable_blocks(1)->mutable_schedules(0)->add_init() = p.blocks(1).schedules(0).step(0); });
+  c.add("the backward pass comes first", "schedules.step", "", [](Plan& p) { step(p, 1)->SwapElements(0, 2); }, true);
 }
 
 void addJoined(Cases& c) {
@@ -146,8 +142,10 @@ void addJoined(Cases& c) {
     *p.add_tensors() = p.tensors(0);
     p.mutable_tensors(p.tensors_size() - 1)->set_name("ghost");
   });
-  c.add("a tensor inside alone", "tensors.name", "unknown outside", [](Plan& p) { p.mutable_tensors(0)->set_name("y"); });
-  c.add("another type outside", "tensors.type", "unknown outside", [](Plan& p) { p.mutable_tensors(0)->set_type(plan::I32); });
+  c.add("a tensor inside alone", "tensors.name", "unknown outside",
+        [](Plan& p) { p.mutable_tensors(0)->set_name("y"); });
+  c.add("another type outside", "tensors.type", "unknown outside",
+        [](Plan& p) { p.mutable_tensors(0)->set_type(plan::I32); });
   c.add("no type outside", "tensors.type", "element type",
         [](Plan& p) { p.mutable_tensors(0)->set_type(static_cast<plan::ElementType>(50)); });
   c.add("another kind outside", "tensors.kind", "unknown outside",
@@ -169,18 +167,19 @@ void addJoined(Cases& c) {
     plan::Slice* slice = p.mutable_tensors(0)->mutable_slices(p.tensors(0).slices_size() - 1);
     slice->set_valid(0, 1);
   });
-  c.add("a slice without dimensions", "tensors.slices", "dimensions", [](Plan& p) {
-    p.mutable_tensors(0)->mutable_slices(p.tensors(0).slices_size() - 1)->Clear();
-  });
+  c.add("a slice without dimensions", "tensors.slices", "dimensions",
+        [](Plan& p) { p.mutable_tensors(0)->mutable_slices(p.tensors(0).slices_size() - 1)->Clear(); });
   c.add("a slice too many", "tensors.slices", "slices", [](Plan& p) { p.mutable_tensors(0)->add_slices(); });
   c.add("a tensor twice outside", "tensors.name", "twice", [](Plan& p) { *p.add_tensors() = p.tensors(0); });
 }
 
 void addParts(Cases& c) {
-  c.add("a part beyond the target", "parts.target_offset", "outside", [](Plan& p) { part(p, 1).set_target_offset(0, 3); });
+  c.add("a part beyond the target", "parts.target_offset", "outside",
+        [](Plan& p) { part(p, 1).set_target_offset(0, 3); });
   c.add("a part far beyond the target", "parts.target_offset", "outside",
         [](Plan& p) { part(p, 1).set_target_offset(0, int64_t{1} << 47); });
-  c.add("a part beyond the source", "parts.source_offset", "outside", [](Plan& p) { part(p, 1).set_source_offset(0, 1); });
+  c.add("a part beyond the source", "parts.source_offset", "outside",
+        [](Plan& p) { part(p, 1).set_source_offset(0, 1); });
   c.add("a part that is too large", "parts.size", "outside", [](Plan& p) { part(p, 0).set_size(0, 3); });
   c.add("a part of all bytes", "parts.size", "outside", [](Plan& p) { part(p, 0).set_size(0, int64_t{1} << 48); });
   c.add("a part of nothing", "parts.size", "outside", [](Plan& p) { part(p, 0).set_size(0, 0); });
@@ -190,7 +189,8 @@ void addParts(Cases& c) {
   c.add("a part to a rank that is not there", "parts.target", "outside", [](Plan& p) { part(p, 0).set_target(1); });
   c.add("two parts from one rank", "parts.source", "two parts", [](Plan& p) { part(p, 1).set_source(0); });
   c.add("parts that overlap", "parts.target_offset", "overlap", [](Plan& p) { part(p, 1).set_target_offset(0, 1); });
-  c.add("a part that is missing", "parts", "elements of rank", [](Plan& p) { receiver(p, 1).mutable_parts()->RemoveLast(); });
+  c.add("a part that is missing", "parts", "elements of rank",
+        [](Plan& p) { receiver(p, 1).mutable_parts()->RemoveLast(); });
   c.add("no parts", "parts", "no receiver that fits", [](Plan& p) { receiver(p, 1).clear_parts(); });
 }
 

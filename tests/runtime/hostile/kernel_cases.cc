@@ -38,7 +38,11 @@ std::vector<KernelCall> rightCalls() {
       {"random",
        {},
        {f32({2, 2})},
-       {{"distribution", std::string("normal")}, {"a", 0.0}, {"b", 1.0}, {"seed", INT64_MAX}, {"key", int64_t{1}},
+       {{"distribution", std::string("normal")},
+        {"a", 0.0},
+        {"b", 1.0},
+        {"seed", INT64_MAX},
+        {"key", int64_t{1}},
         {"global_shape", Ints{4, 2}}},
        {2, 0}},
       {"dropout",
@@ -199,9 +203,15 @@ void spoilScalars(Cases& c, const KernelCall& right) {
 void addData(Cases& c) {
   for (const int64_t id : {INT64_MIN, int64_t{-1}, int64_t{4}, kLarge, INT64_MAX}) {
     const std::string text = std::to_string(id);
-    c.add("id " + text, "buffers.data", {"embedding", {f32({4, 2}), i64({1})}, {f32({1, 2})}, {{"rows", int64_t{4}}}, {0}, {id}});
+    c.add("id " + text, "buffers.data",
+          {"embedding", {f32({4, 2}), i64({1})}, {f32({1, 2})}, {{"rows", int64_t{4}}}, {0}, {id}});
     c.add("label " + text, "buffers.data",
-          {"softmax_cross_entropy", {f32({1, 4}), i64({1})}, {f32({1}), f32({1})}, {{"ignore_index", int64_t{7}}}, {}, {id}});
+          {"softmax_cross_entropy",
+           {f32({1, 4}), i64({1})},
+           {f32({1}), f32({1})},
+           {{"ignore_index", int64_t{7}}},
+           {},
+           {id}});
     c.add("label " + text + " from an origin", "buffers.data",
           {"pick", {f32({1, 4}), i64({1})}, {f32({1})}, {}, {-kLarge}, {id}}, true);
   }
@@ -210,8 +220,12 @@ void addData(Cases& c) {
   c.add("no classes, all ignored", "buffers.shape",
         {"softmax_cross_entropy", {f32({1, 0}), i64({1})}, {f32({1}), f32({1})}, {{"ignore_index", int64_t{0}}}});
   c.add("more classes than columns", "attributes['rows']",
-        {"softmax_cross_entropy", {f32({1, 4}), i64({1})}, {f32({1}), f32({1})},
-         {{"ignore_index", int64_t{7}}, {"rows", int64_t{9}}}, {}, {8}});
+        {"softmax_cross_entropy",
+         {f32({1, 4}), i64({1})},
+         {f32({1}), f32({1})},
+         {{"ignore_index", int64_t{7}}, {"rows", int64_t{9}}},
+         {},
+         {8}});
   c.add("the least integer as ignore_index", "attributes['ignore_index']",
         {"softmax_cross_entropy", {f32({1, 4}), i64({1})}, {f32({1}), f32({1})}, {{"ignore_index", INT64_MIN}}}, true);
 }
@@ -222,8 +236,8 @@ void addTogether(Cases& c) {
         {"slice", {f32({4, 4})}, {f32({2, 2})}, {{"offsets", Ints{INT64_MAX - 1, 0}}}}, false, "attributes['offsets']");
   c.add("low + size wraps", "attributes['low']",
         {"pad", {f32({2, 2})}, {f32({4, 4})}, {{"low", Ints{INT64_MAX, INT64_MAX}}}}, false, "attributes['low']");
-  c.add("start + size wraps", "scalars.immediate",
-        {"dynamic_slice", {f32({4})}, {f32({2})}, {}, {INT64_MAX - 1}}, false, "immediate");
+  c.add("start + size wraps", "scalars.immediate", {"dynamic_slice", {f32({4})}, {f32({2})}, {}, {INT64_MAX - 1}},
+        false, "immediate");
   c.add("a permutation with one dimension twice", "attributes['permutation']",
         {"transpose", {f32({2, 2})}, {f32({2, 2})}, {{"permutation", Ints{1, 1}}}});
   c.add("an empty permutation", "attributes['permutation']",
@@ -234,34 +248,63 @@ void addTogether(Cases& c) {
   c.add("counts nothing", "attributes['count']",
         {"mean", {f32({2, 3})}, {f32({2})}, {{"dims", Ints{1}}, {"count", int64_t{0}}}});
   c.add("a row of the image far outside", "attributes['paddings']",
-        {"conv2d", {f32({1, 1, 1, 8}), f32({1, 1, 1, 1})}, {f32({1, 1, 3, 8})},
-         {{"strides", Ints{kLarge, 1}}, {"paddings", Ints{kLarge, 0}}}}, true);
+        {"conv2d",
+         {f32({1, 1, 1, 8}), f32({1, 1, 1, 1})},
+         {f32({1, 1, 3, 8})},
+         {{"strides", Ints{kLarge, 1}}, {"paddings", Ints{kLarge, 0}}}},
+        true);
   c.add("a column of the image far outside", "attributes['paddings']",
-        {"conv2d", {f32({1, 1, 8, 1}), f32({1, 1, 1, 1})}, {f32({1, 1, 8, 3})},
-         {{"strides", Ints{1, kLarge}}, {"paddings", Ints{0, kLarge}}}}, true);
+        {"conv2d",
+         {f32({1, 1, 8, 1}), f32({1, 1, 1, 1})},
+         {f32({1, 1, 8, 3})},
+         {{"strides", Ints{1, kLarge}}, {"paddings", Ints{0, kLarge}}}},
+        true);
   c.add("a window around nothing", "buffers.shape",
-        {"max_pool2d", {f32({1, 1, 0, 4})}, {f32({1, 1, 1, 3})},
+        {"max_pool2d",
+         {f32({1, 1, 0, 4})},
+         {f32({1, 1, 1, 3})},
          {{"window", Ints{2, 2}}, {"strides", Ints{1, 1}}, {"paddings", Ints{1, 0}}}});
   c.add("a gradient around nothing", "buffers.shape",
-        {"max_pool2d_grad", {f32({1, 1, 0, 4}), f32({1, 1, 1, 3})}, {f32({1, 1, 0, 4})},
+        {"max_pool2d_grad",
+         {f32({1, 1, 0, 4}), f32({1, 1, 1, 3})},
+         {f32({1, 1, 0, 4})},
          {{"window", Ints{2, 2}}, {"strides", Ints{1, 1}}, {"paddings", Ints{1, 0}}}});
   c.add("a window of all numbers", "attributes['window']",
-        {"avg_pool2d", {f32({1, 1, 1, 1})}, {f32({1, 1, 1, 1})},
-         {{"window", Ints{kLarge - 1, kLarge - 1}}, {"strides", Ints{kLarge, kLarge}},
-          {"paddings", Ints{kLarge / 2 - 1, kLarge / 2 - 1}}}}, true);
+        {"avg_pool2d",
+         {f32({1, 1, 1, 1})},
+         {f32({1, 1, 1, 1})},
+         {{"window", Ints{kLarge - 1, kLarge - 1}},
+          {"strides", Ints{kLarge, kLarge}},
+          {"paddings", Ints{kLarge / 2 - 1, kLarge / 2 - 1}}}},
+        true);
   c.add("a global shape that overflows", "attributes['global_shape']",
-        {"random", {}, {f32({1, 1})},
-         {{"distribution", std::string("uniform")}, {"a", 0.0}, {"b", 1.0}, {"seed", int64_t{0}}, {"key", int64_t{1}},
-          {"global_shape", Ints{kLarge, kLarge}}}, {0, 0}});
+        {"random",
+         {},
+         {f32({1, 1})},
+         {{"distribution", std::string("uniform")},
+          {"a", 0.0},
+          {"b", 1.0},
+          {"seed", int64_t{0}},
+          {"key", int64_t{1}},
+          {"global_shape", Ints{kLarge, kLarge}}},
+         {0, 0}});
   c.add("a seed of 64 bits", "attributes['seed']",
-        {"random", {}, {f32({2})},
-         {{"distribution", std::string("uniform")}, {"a", 0.0}, {"b", 1.0}, {"seed", INT64_MIN}, {"key", int64_t{1}},
-          {"global_shape", Ints{2}}}, {kLarge}}, true);
+        {"random",
+         {},
+         {f32({2})},
+         {{"distribution", std::string("uniform")},
+          {"a", 0.0},
+          {"b", 1.0},
+          {"seed", INT64_MIN},
+          {"key", int64_t{1}},
+          {"global_shape", Ints{2}}},
+         {kLarge}},
+        true);
   c.add("infinity as an integer", "attributes['value']", {"fill", {}, {i64({2})}, {{"value", kInfinity}}}, true);
-  c.add("no number as an integer", "attributes['value']",
-        {"fill", {}, {{DType::kI32, {2}}}, {{"value", std::nan("")}}}, true);
-  for (const char* spec : {"", "m k", "m k, k n", "m m, k n -> m n", "m k, k n -> m q", "m k, k n -> m", "a b c, k n -> m n",
-                           ",->", "-> m n, k"}) {
+  c.add("no number as an integer", "attributes['value']", {"fill", {}, {{DType::kI32, {2}}}, {{"value", std::nan("")}}},
+        true);
+  for (const char* spec : {"", "m k", "m k, k n", "m m, k n -> m n", "m k, k n -> m q", "m k, k n -> m",
+                           "a b c, k n -> m n", ",->", "-> m n, k"}) {
     c.add(std::string("spec '") + spec + "'", "attributes['spec']",
           {"contract", {f32({2, 3}), f32({3, 4})}, {f32({2, 4})}, {{"spec", std::string(spec)}}});
   }
@@ -269,10 +312,14 @@ void addTogether(Cases& c) {
         {"contract", {f32({2, 3}), f32({3, 4})}, {f32({2, 4})}, {{"spec", std::string(2'000'000, 'k')}}});
   c.add("step 0", "buffers.data",
         {"adam", {f32({2}), f32({2}), f32({2}), f32({2}), f32({}), i64({})}, {f32({2}), f32({2}), f32({2})}});
-  c.add("sums that wrap around", "buffers.data", {"sum", {i64({2})}, {i64({})}, {{"dims", Ints{0}}}, {}, {INT64_MAX, INT64_MAX}}, true);
-  c.add("a product that wraps around", "buffers.data", {"mul", {i64({}), i64({2})}, {i64({2})}, {}, {}, {INT64_MIN, INT64_MAX}}, true);
+  c.add("sums that wrap around", "buffers.data",
+        {"sum", {i64({2})}, {i64({})}, {{"dims", Ints{0}}}, {}, {INT64_MAX, INT64_MAX}}, true);
+  c.add("a product that wraps around", "buffers.data",
+        {"mul", {i64({}), i64({2})}, {i64({2})}, {}, {}, {INT64_MIN, INT64_MAX}}, true);
   c.add("the least integer", "buffers.data", {"neg", {i64({1})}, {i64({1})}, {}, {}, {INT64_MIN}}, true);
-  KernelCall scratch = {"conv2d", {f32({1, 64, 64, 64}), f32({64, 64, 9, 9})}, {f32({1, 64, 56, 56})},
+  KernelCall scratch = {"conv2d",
+                        {f32({1, 64, 64, 64}), f32({64, 64, 9, 9})},
+                        {f32({1, 64, 56, 56})},
                         {{"strides", Ints{1, 1}}, {"paddings", Ints{0, 0}}}};
   Case small = {"conv2d: too little scratch memory", "memory.regions.bytes", planOf(scratch), "workspace"};
   for (plan::Region& region : *small.plan.mutable_memory()->mutable_regions()) {

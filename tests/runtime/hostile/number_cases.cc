@@ -35,8 +35,7 @@ void forEachNumber(Message& message, const std::string& prefix, const Visit& vis
     const bool nested = type == FieldDescriptor::CPPTYPE_MESSAGE && !field.is_map();
     const int count = field.is_repeated() ? reflection->FieldSize(message, &field) : 1;
     for (int k = 0; (number || nested) && k < count; ++k) {
-      const std::string path =
-          absl::StrCat(prefix, field.name(), field.is_repeated() ? absl::StrCat("[", k, "]") : "");
+      const std::string path = absl::StrCat(prefix, field.name(), field.is_repeated() ? absl::StrCat("[", k, "]") : "");
       if (number) {
         visit(message, field, field.is_repeated() ? k : -1, path);
       } else if (field.is_repeated()) {
@@ -93,7 +92,8 @@ std::vector<Case> numberCases() {
   for (const auto& [name, plan] : plans) {
     for (const auto& [path, field] : placesOf(plan)) {
       const auto add = [&, &name = name, &plan = plan, &path = path](int64_t value, const std::string& says) {
-        cases.push_back({absl::StrCat(name, " ", path, "=", value), path, changed(plan, path, value), says, says.empty()});
+        cases.push_back(
+            {absl::StrCat(name, " ", path, "=", value), path, changed(plan, path, value), says, says.empty()});
       };
       if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32) {
         // Indices and numbers that need not count anything, such as a storage.

@@ -63,8 +63,9 @@ void addRegions(Cases& c) {
     const std::string name = plan::MemoryClass_Name(memory);
     c.add("a tebibyte for " + name, "memory.regions.bytes", huge,
           [=](Plan& p) { resize(p, memory, int64_t{1} << 46); });
-    c.add("no room for " + name, "memory.regions.bytes", "region", [=](Plan& p) { resize(p, memory, 0); },
-          memory == plan::WORKSPACE || memory == plan::MAILBOX);
+    c.add(
+        "no room for " + name, "memory.regions.bytes", "region", [=](Plan& p) { resize(p, memory, 0); },
+        memory == plan::WORKSPACE || memory == plan::MAILBOX);
     c.add("two regions " + name, "memory.regions.memory", "twice", [=](Plan& p) { addRegion(p, memory, 64, 0); });
     c.add("region " + name + " has a ring", "memory.regions.ring", "ring",
           [=](Plan& p) { region(p, memory).set_ring(1); });
@@ -80,8 +81,7 @@ void addRegions(Cases& c) {
     region(p, plan::ACTIVATION).set_slots(1 << 14);
   });
   c.add("no slot", "memory.regions.slots", "slots", [](Plan& p) { region(p, plan::ACTIVATION).set_slots(0); });
-  c.add("a ring far away", "memory.regions.ring", "ring",
-        [](Plan& p) { addRegion(p, plan::ACTIVATION, 64, 1 << 13); });
+  c.add("a ring far away", "memory.regions.ring", "ring", [](Plan& p) { addRegion(p, plan::ACTIVATION, 64, 1 << 13); });
   c.add("a ring of the largest number", "memory.regions.ring", "ring",
         [](Plan& p) { addRegion(p, plan::ACTIVATION, 64, UINT32_MAX); });
   c.add("one slot for two pieces in flight", "memory.regions.slots", "share slot", [](Plan& p) {
@@ -91,7 +91,8 @@ void addRegions(Cases& c) {
       *p.mutable_schedules(rank)->add_step() = p.schedules(rank).step(0);
     }
   });
-  c.add("the peak is another", "memory.peak_bytes", "peak_bytes", [](Plan& p) { p.mutable_memory()->set_peak_bytes(1); });
+  c.add("the peak is another", "memory.peak_bytes", "peak_bytes",
+        [](Plan& p) { p.mutable_memory()->set_peak_bytes(1); });
   c.add("an unknown class", "memory.regions.memory", "unknown",
         [](Plan& p) { region(p, plan::STATE).set_memory(static_cast<plan::MemoryClass>(99)); });
 }
@@ -143,9 +144,9 @@ void addBuffers(Cases& c) {
   c.add("data of a tebibyte", "buffers.bytes", "bytes",
         [](Plan& p) { p.mutable_buffers(3)->set_bytes(int64_t{1} << 40); });
   c.add("a buffer of an unknown ring", "buffers.ring", "ring", [](Plan& p) { p.mutable_buffers(4)->set_ring(5); });
-  c.add("a storage of the largest number", "buffers.storage", "", [](Plan& p) {
-    p.mutable_buffers(4)->set_storage(UINT32_MAX);
-  }, true);
+  c.add(
+      "a storage of the largest number", "buffers.storage", "",
+      [](Plan& p) { p.mutable_buffers(4)->set_storage(UINT32_MAX); }, true);
 }
 
 void addTables(Cases& c) {
@@ -158,13 +159,15 @@ void addTables(Cases& c) {
         [](Plan& p) { p.mutable_rank_table()->set_values(0, 2); });
   c.add("a partner below 0", "rank_table.values", "receives from rank -1",
         [](Plan& p) { p.mutable_rank_table()->set_values(2, -1); });
-  c.add("both receive from one", "rank_table.values", "", [](Plan& p) { p.mutable_rank_table()->set_values(0, 0); }, true);
-  c.add("an origin far out", "rank_table.values", "", [](Plan& p) {
-    p.mutable_rank_table()->set_values(1, kMaxPlanInteger);
-  }, true);
-  c.add("an origin far before", "rank_table.values", "", [](Plan& p) {
-    p.mutable_rank_table()->set_values(1, -kMaxPlanInteger);
-  }, true);
+  c.add(
+      "both receive from one", "rank_table.values", "", [](Plan& p) { p.mutable_rank_table()->set_values(0, 0); },
+      true);
+  c.add(
+      "an origin far out", "rank_table.values", "",
+      [](Plan& p) { p.mutable_rank_table()->set_values(1, kMaxPlanInteger); }, true);
+  c.add(
+      "an origin far before", "rank_table.values", "",
+      [](Plan& p) { p.mutable_rank_table()->set_values(1, -kMaxPlanInteger); }, true);
   c.add("a scalar that sums up beyond", "scalars.immediate", "scalar", [](Plan& p) {
     p.mutable_rank_table()->set_values(1, kMaxPlanInteger);
     instruction(p, 0, 0).mutable_scalars(1)->set_immediate(1);
@@ -186,9 +189,9 @@ void addTables(Cases& c) {
     p.mutable_group_sets(0)->add_groups()->add_ranks(0);
     p.mutable_group_sets(0)->add_groups()->add_ranks(1);
   });
-  c.add("a group in another order", "group_sets.groups.ranks", "", [](Plan& p) {
-    p.mutable_group_sets(0)->mutable_groups(0)->mutable_ranks()->SwapElements(0, 1);
-  }, true);
+  c.add(
+      "a group in another order", "group_sets.groups.ranks", "",
+      [](Plan& p) { p.mutable_group_sets(0)->mutable_groups(0)->mutable_ranks()->SwapElements(0, 1); }, true);
 }
 
 void addCollectives(Cases& c) {
@@ -254,7 +257,8 @@ void addTensors(Cases& c) {
         [](Plan& p) { p.mutable_tensors(0)->set_file_shape(0, 5); });
   c.add("a file shape that overflows", "tensors.file_shape", "shape",
         [](Plan& p) { p.mutable_tensors(0)->mutable_file_shape()->Resize(8, int64_t{1} << 40); });
-  c.add("a tensor without dimensions", "tensors.shape", "in files", [](Plan& p) { p.mutable_tensors(0)->clear_shape(); });
+  c.add("a tensor without dimensions", "tensors.shape", "in files",
+        [](Plan& p) { p.mutable_tensors(0)->clear_shape(); });
   c.add("a slice beyond the tensor", "tensors.slices.offset", "slice",
         [](Plan& p) { p.mutable_tensors(0)->mutable_slices(1)->set_offset(1, 5); });
   c.add("a slice at the end of all numbers", "tensors.slices.offset", "slice",
@@ -271,9 +275,9 @@ void addTensors(Cases& c) {
         [](Plan& p) { p.mutable_tensors(0)->mutable_slices(1)->set_valid(1, 0); });
   c.add("both hold the same", "tensors.slices.offset", "of which the ranks hold",
         [](Plan& p) { p.mutable_tensors(0)->mutable_slices(1)->set_offset(1, 0); });
-  c.add("a pad that is not a number", "tensors.pad_value", "", [](Plan& p) {
-    p.mutable_tensors(1)->set_pad_value(std::numeric_limits<double>::quiet_NaN());
-  }, true);
+  c.add(
+      "a pad that is not a number", "tensors.pad_value", "",
+      [](Plan& p) { p.mutable_tensors(1)->set_pad_value(std::numeric_limits<double>::quiet_NaN()); }, true);
 }
 
 void addCode(Cases& c) {
@@ -282,7 +286,7 @@ void addCode(Cases& c) {
   c.add("an operand that walks out of its region", "inputs.piece_stride", "reaches byte",
         [](Plan& p) { instruction(p, 1, 0).mutable_inputs(0)->set_piece_stride(4); });
   c.add("an output that walks out of its region", "outputs.piece_stride", "reaches byte",
-        [](Plan& p) { instruction(p, 1, 5).mutable_outputs(0)->set_piece_stride(32); });
+        [](Plan& p) { instruction(p, 1, 5).mutable_outputs(0)->set_piece_stride(64); });
   c.add("an operand between elements", "inputs.offset", "element",
         [](Plan& p) { instruction(p, 1, 0).mutable_inputs(0)->set_offset(2); });
   c.add("an output over half of the input", "outputs.offset", "over part of input", [](Plan& p) {
@@ -311,9 +315,9 @@ void addCode(Cases& c) {
         [](Plan& p) { instruction(p, 1, 0).set_kernel("explode"); });
   c.add("a kernel with a name of a megabyte", "instructions.kernel", "no kernel",
         [](Plan& p) { instruction(p, 1, 0).set_kernel(std::string(1 << 20, 'k')); });
-  c.add("a label of no letters", "instructions.label", "", [](Plan& p) {
-    instruction(p, 1, 0).set_label(std::string("\0\n\x1b[2J", 6));
-  }, true);
+  c.add(
+      "a label of no letters", "instructions.label", "",
+      [](Plan& p) { instruction(p, 1, 0).set_label(std::string("\0\n\x1b[2J", 6)); }, true);
   c.add("no locations", "locations", "", [](Plan& p) { p.clear_locations(); }, true);
   c.add("a location that is not there", "instructions.location", "location",
         [](Plan& p) { instruction(p, 1, 0).set_location(1); });
@@ -341,14 +345,12 @@ void addSchedules(Cases& c) {
         [](Plan& p) { step(p, 0)->Mutable(0)->set_function(3); });
   c.add("a piece that is not there", "schedules.step.piece", "piece 2",
         [](Plan& p) { step(p, 0)->Mutable(0)->set_piece(2); });
-  c.add("one rank stops early", "schedules.step", "rank 0 would wait for ever", [](Plan& p) {
-    step(p, 1)->DeleteSubrange(1, 2);
-  });
+  c.add("one rank stops early", "schedules.step", "rank 0 would wait for ever",
+        [](Plan& p) { step(p, 1)->DeleteSubrange(1, 2); });
   c.add("one rank does nothing", "schedules.step", "is at the end of its step", [](Plan& p) { step(p, 1)->Clear(); });
   c.add("ranks in another order", "schedules.step", "", [](Plan& p) { step(p, 1)->SwapElements(0, 1); }, true);
-  c.add("init waits for a rank", "schedules.init", "init", [](Plan& p) {
-    *p.mutable_schedules(0)->add_init() = p.schedules(0).step(0);
-  });
+  c.add("init waits for a rank", "schedules.init", "init",
+        [](Plan& p) { *p.mutable_schedules(0)->add_init() = p.schedules(0).step(0); });
   c.add("ranks call different collectives", "schedules.step.function", "of its group calls", [](Plan& p) {
     plan::Function* other = p.add_functions();
     *other = p.functions(1);
@@ -363,19 +365,21 @@ void addSchedules(Cases& c) {
       *step(p, 0)->Add() = p.schedules(0).step(2);
     }
   });
-  c.add("more operations than are counted", "instructions.flops", "floating-point", [](Plan& p) {
-    instruction(p, 1, 0).set_flops(kMaxFlops);
-  });
+  c.add("more operations than are counted", "instructions.flops", "floating-point",
+        [](Plan& p) { instruction(p, 1, 0).set_flops(kMaxFlops); });
   c.add("more ranks than rows", "ranks", "3 ranks", [](Plan& p) { p.set_ranks(3); });
   c.add("blocks within a block", "blocks", "blocks", [](Plan& p) {
     const Plan copy = p;
     *p.add_blocks() = copy;
     *p.mutable_blocks(0)->add_blocks() = copy;
   });
-  c.add("a plan as its own block", "blocks", "", [](Plan& p) {
-    const Plan copy = p;
-    *p.add_blocks() = copy;
-  }, true);
+  c.add(
+      "a plan as its own block", "blocks", "",
+      [](Plan& p) {
+        const Plan copy = p;
+        *p.add_blocks() = copy;
+      },
+      true);
   c.add("a block without ranks", "blocks.ranks", "ranks", [](Plan& p) {
     const Plan copy = p;
     *p.add_blocks() = copy;
