@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -13,6 +14,32 @@
 namespace weft {
 namespace {
 
+// AddressSanitizer guards the ends of what comes from the heap, not those of pages.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WEFT_GUARDED_REGIONS
+#endif
+#endif
+
+#ifdef WEFT_GUARDED_REGIONS
+char* takePages(int64_t bytes) {
+  constexpr size_t kPage = 4096;
+  void* memory = nullptr;
+  return posix_memalign(&memory, kPage, bytes) == 0 ? static_cast<char*>(memory) : nullptr;
+}
+void givePages(char* memory, int64_t /*bytes*/) {
+  std::free(memory);
+}
+#else
+char* takePages(int64_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
+}
+void givePages(char* memory, int64_t bytes) {
+  munmap(memory, bytes);
+}
+#endif
+
 class CpuRegion : public Region {
  public:
   // Of no bytes: an address that is valid and of no use.
@@ -20,7 +47,7 @@ class CpuRegion : public Region {
   CpuRegion(char* data, int64_t bytes) : Region(data, bytes) {}
   ~CpuRegion() override {
     if (bytes() > 0) {
-      munmap(data(), bytes());
+      givePages(data(), bytes());
     }
   }
 
@@ -68,13 +95,13 @@ class CpuDevice : public Device {
     }
     // The system would promise more than it has, and end the process when it is touched.
     WEFT_RETURN_IF_ERROR(claim(bytes));
-    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
+    char* const memory = takePages(bytes);
+    if (memory == nullptr) {
       return absl::ResourceExhaustedError(
           absl::StrCat("no ", bytes, " bytes of memory on this machine: ", std::strerror(errno)));
     }
     std::memset(memory, 0, bytes);
-    return std::make_unique<CpuRegion>(static_cast<char*>(memory), bytes);
+    return std::make_unique<CpuRegion>(memory, bytes);
   }
 
  private:

@@ -14,6 +14,7 @@
 namespace weft {
 namespace {
 
+constexpr char kFirstTag = '\x08';
 // What a protobuf may have.
 constexpr size_t kMaxPlanBytes = size_t{1} << 31;
 
@@ -64,10 +65,11 @@ absl::StatusOr<plan::Plan> readPlan(const std::string& path) {
   if (!stream) {
     return absl::NotFoundError(absl::StrCat("cannot read plan ", path, ": ", std::strerror(errno)));
   }
-  // Never more than a plan can have, should this be a device or a pipe that has no end.
+  // Never more than a plan can have, should this be a device or a pipe that has no end; and a plan begins with the tag
+  // of its first field.
   std::string bytes;
   constexpr size_t kPart = size_t{1} << 20;
-  while (stream && bytes.size() <= kMaxPlanBytes) {
+  while (stream && bytes.size() <= kMaxPlanBytes && (bytes.empty() || bytes[0] == kFirstTag)) {
     const size_t before = bytes.size();
     bytes.resize(before + kPart);
     stream.read(bytes.data() + before, kPart);

@@ -5,8 +5,12 @@
 #include "tests/runtime/hostile/hostile_plan.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <iostream>
 #include <map>
 #include <set>
@@ -100,18 +104,50 @@ TEST(HostilePlan, Kernels) {
   expectRefusedOrHarmless(kernelCases());
 }
 
+// What became of a case: its stage and message.
+std::string textOf(const Case& one) {
+  const Result result = play(one.plan);
+  std::string message(result.status.message());
+  message = message.substr(0, 160);
+  std::replace_if(message.begin(), message.end(), [](char c) { return c == '\n' || c == '|'; }, ' ');
+  return absl::StrCat(result.stage, message.empty() ? "" : ": ", message);
+}
+
+// The same in a process of its own, so that a crash or an endless loop of one is seen and ends nothing else.
+std::string textApart(const Case& one) {
+  constexpr unsigned kSeconds = 20;
+  int ends[2];
+  if (pipe(ends) != 0) {
+    return "not tried";
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(kSeconds);
+    const std::string text = textOf(one);
+    const bool written = write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    _exit(written ? 0 : 1);
+  }
+  close(ends[1]);
+  std::string text;
+  char part[512];
+  for (ssize_t count = 0; (count = read(ends[0], part, sizeof(part))) > 0;) {
+    text.append(part, static_cast<size_t>(count));
+  }
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFSIGNALED(status)) {
+    return WTERMSIG(status) == SIGALRM ? "hung" : absl::StrCat("crashed: signal ", WTERMSIG(status));
+  }
+  return WEXITSTATUS(status) == 0 ? text : absl::StrCat("crashed: exit status ", WEXITSTATUS(status));
+}
+
 void list() {
   std::map<std::string, int> counts;
   for (const Case& one : allCases()) {
-    const Result result = play(one.plan);
-    ++counts[result.stage];
-    std::string message(result.status.message());
-    message = message.substr(0, 160);
-    for (char& c : message) {
-      c = c == '\n' || c == '|' ? ' ' : c;
-    }
-    std::cout << one.name << " | " << one.field << " | " << result.stage << (message.empty() ? "" : ": ") << message
-              << "\n";
+    const std::string text = textApart(one);
+    ++counts[text.substr(0, text.find(':'))];
+    std::cout << one.name << " | " << one.field << " | " << text << std::endl;
   }
   for (const auto& [stage, count] : counts) {
     std::cout << count << " " << stage << "\n";

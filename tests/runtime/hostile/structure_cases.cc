@@ -286,7 +286,7 @@ void addCode(Cases& c) {
   c.add("an operand that walks out of its region", "inputs.piece_stride", "reaches byte",
         [](Plan& p) { instruction(p, 1, 0).mutable_inputs(0)->set_piece_stride(4); });
   c.add("an output that walks out of its region", "outputs.piece_stride", "reaches byte",
-        [](Plan& p) { instruction(p, 1, 5).mutable_outputs(0)->set_piece_stride(32); });
+        [](Plan& p) { instruction(p, 1, 5).mutable_outputs(0)->set_piece_stride(64); });
   c.add("an operand between elements", "inputs.offset", "element",
         [](Plan& p) { instruction(p, 1, 0).mutable_inputs(0)->set_offset(2); });
   c.add("an output over half of the input", "outputs.offset", "over part of input", [](Plan& p) {
