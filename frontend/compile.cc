@@ -1,125 +1,31 @@
 #include "weft/compile.h"
 
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "frontend/graph_impl.h"
-#include "ir/dist/dist.h"
 #include "ir/registry.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/pipeline.h"
 #include "passes/support/decisions.h"
 #include "passes/support/program.h"
-#include "passes/support/stage_meshes.h"
+#include "passes/support/request_attributes.h"
+#include "planner/check_request.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/statistics.h"
 
 namespace weft {
 
 using mlir::NamedAttrList;
 
-Optimizer::Optimizer(const optim::Sgd& o)
-    : kind("sgd"),
-      settings{{"lr", o.lr}, {"momentum", o.momentum}, {"weight_decay", o.weightDecay}},
-      nesterov(o.nesterov) {}
-
-Optimizer::Optimizer(const optim::Adam& o)
-    : kind("adam"),
-      settings{{"lr", o.lr},
-               {"beta1", o.beta1},
-               {"beta2", o.beta2},
-               {"epsilon", o.epsilon},
-               {"weight_decay", o.weightDecay}} {}
-
-Optimizer::Optimizer(const optim::AdamW& o)
-    : kind("adamw"),
-      settings{{"lr", o.lr},
-               {"beta1", o.beta1},
-               {"beta2", o.beta2},
-               {"epsilon", o.epsilon},
-               {"weight_decay", o.weightDecay}} {}
-
 namespace {
 
-// The first of the blocks' meshes, which has to go with what else is said of ranks.
-absl::StatusOr<Mesh> firstStageMesh(const CompileOptions& options) {
-  if (!options.mesh.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("mesh '", options.mesh, "' and stage meshes '", options.stageMeshes,
-                                                   "' are both given; give one mesh for all stages or one for each"));
-  }
-  WEFT_ASSIGN_OR_RETURN(const std::vector<Mesh> meshes, parseStageMeshes(options.stageMeshes, 1));
-  int64_t ranks = 0;
-  for (const Mesh& mesh : meshes) {
-    ranks += mesh.ranks();
-  }
-  if (options.devices != 1 && options.devices != ranks) {
-    return absl::InvalidArgumentError(absl::StrCat("the stage meshes ", options.stageMeshes, " have ", ranks,
-                                                   " ranks together, but devices = ", options.devices,
-                                                   "; make the meshes fill the devices, or leave devices out"));
-  }
-  return meshes[0];
-}
-
-absl::StatusOr<Mesh> meshOf(const CompileOptions& options) {
-  const std::string text = options.mesh.empty() ? std::to_string(options.devices) : options.mesh;
-  WEFT_ASSIGN_OR_RETURN(Mesh mesh, options.stageMeshes.empty() ? Mesh::parse(text) : firstStageMesh(options));
-  if (options.micro < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("micro = ", options.micro, "; a step has at least 1 micro-batch"));
-  }
-  return options.micro > 1 ? mesh.withMicro(options.micro) : mesh;
-}
-
-absl::Status checkOptions(const CompileOptions& options) {
-  if (options.zero < 0 || options.zero > 3) {
-    return absl::InvalidArgumentError(absl::StrCat("zero = ", options.zero, "; the ZeRO level is 0, 1, 2 or 3"));
-  }
-  if (options.clipNorm < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("clipNorm = ", options.clipNorm, "; it is at least 0 (0 = none)"));
-  }
-  return absl::OkStatus();
-}
-
-void setModuleAttributes(GraphImpl& graph, mlir::ModuleOp module, const Mesh& mesh, const CompileOptions& options) {
-  mlir::OpBuilder& builder = graph.builder;
-  NamedAttrList entries;
-  entries.set("zero", builder.getI64IntegerAttr(options.zero));
-  entries.set("default", builder.getStringAttr(options.fill == Fill::kDataParallel ? "data_parallel" : "replicate"));
-  entries.set("schedule", builder.getStringAttr(options.schedule));
-  entries.set("schedule_table", builder.getStringAttr(options.scheduleTable));
-  entries.set("memory_limit", builder.getI64IntegerAttr(options.memoryLimit));
-  entries.set("virtual", builder.getI64IntegerAttr(options.virtualStages));
-  entries.set("recompute", builder.getStringAttr(options.recompute));
-  entries.set("regather", builder.getStringAttr(options.regather ? "regather" : "keep"));
-  entries.set("clip_norm", builder.getF64FloatAttr(options.clipNorm));
-  entries.set("seed", builder.getI64IntegerAttr(options.seed));
-  entries.set("gradient_outputs", builder.getBoolAttr(options.gradientOutputs));
-  module->setAttr("nn.options", entries.getDictionary(&graph.context));
-  module->setAttr("dist.mesh", ir::dist::MeshAttr::get(&graph.context, mesh.print()));
-  if (!options.stageMeshes.empty()) {
-    module->setAttr(kStageMeshesAttr, builder.getStringAttr(options.stageMeshes));
-  }
-  llvm::SmallVector<mlir::Attribute> layouts;
-  for (const auto& [pattern, layout] : options.layouts) {
-    layouts.push_back(builder.getArrayAttr({builder.getStringAttr(pattern), builder.getStringAttr(layout)}));
-  }
-  module->setAttr("nn.layouts", builder.getArrayAttr(layouts));
-}
-
-mlir::Attribute optimizerAttribute(GraphImpl& graph, const Optimizer& optimizer) {
-  NamedAttrList entries;
-  entries.set("kind", graph.builder.getStringAttr(optimizer.kind));
-  entries.set("nesterov", graph.builder.getBoolAttr(optimizer.nesterov));
-  for (const auto& [name, value] : optimizer.settings) {
-    entries.set(name, graph.builder.getF64FloatAttr(value));
-  }
-  return entries.getDictionary(&graph.context);
-}
-
 // A copy of the graph's module, so that one graph can be compiled several times. Only a training program changes state.
-absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> moduleFor(Graph& graph, const Tensor& loss,
-                                                            const CompileOptions& options, bool trains) {
+absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> moduleFor(Graph& graph, const Tensor& loss, const Request& request) {
   GraphImpl& impl = *graph.impl();
   WEFT_RETURN_IF_ERROR(impl.status);
-  WEFT_RETURN_IF_ERROR(checkOptions(options));
-  WEFT_ASSIGN_OR_RETURN(const Mesh mesh, meshOf(options));
+  WEFT_RETURN_IF_ERROR(checkRequest(request));
   mlir::func::FuncOp step = impl.step;
   mlir::Operation* terminator = step.getBody().front().getTerminator();
   terminator->setOperands({});
@@ -137,13 +43,13 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> moduleFor(Graph& graph, const 
     add(value, "output", name);
   }
   for (const auto& [index, value] : impl.assignments) {
-    if (trains) {
+    if (request.optimizer) {
       add(value, "updated", argumentAt(step, index).name);
       step.setResultAttr(step.getNumResults() - 1, kUpdatesAttr, impl.builder.getI64IntegerAttr(index));
     }
   }
   mlir::OwningOpRef<mlir::ModuleOp> copy = impl.module->clone();
-  setModuleAttributes(impl, *copy, mesh, options);
+  setRequest(*copy, request);
   return copy;
 }
 
@@ -153,8 +59,10 @@ absl::StatusOr<Program> compileAs(const std::string& program, mlir::ModuleOp mod
   pipeline.dumpDir = options.dumpDir;
   pipeline.decisions = options.decisions;
   pipeline.program = program;
-  WEFT_ASSIGN_OR_RETURN(plan::Plan plan, compileModule(module, registry, pipeline));
-  return Program{std::move(plan)};
+  Program made;
+  pipeline.notes = &made.notes;
+  WEFT_ASSIGN_OR_RETURN(made.plan, compileModule(module, registry, pipeline));
+  return made;
 }
 
 absl::Status checkLoss(const Tensor& loss) {
@@ -174,13 +82,12 @@ absl::StatusOr<Program> compile(Graph& graph, const Tensor& loss, const Optimize
                                 const CompileOptions& options) {
   WEFT_RETURN_IF_ERROR(graph.status());
   WEFT_RETURN_IF_ERROR(checkLoss(loss));
-  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, options, true));
-  (*module)->setAttr("nn.optimizer", optimizerAttribute(*graph.impl(), optimizer));
+  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, {options, optimizer}));
   return compileAs("train", *module, options);
 }
 
 absl::StatusOr<Program> compileForward(Graph& graph, const Tensor& loss, const CompileOptions& options) {
-  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, options, false));
+  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, {options, std::nullopt}));
   return compileAs("evaluate", *module, options);
 }
 
@@ -199,14 +106,29 @@ static std::string layoutText(const ArgumentDecision& argument, const StageMeshe
   return text;
 }
 
+static std::set<std::string> parameterNames(const plan::Plan& plan) {
+  std::set<std::string> names;
+  for (const plan::Plan* block : blocksOf(plan)) {
+    for (const plan::NamedTensor& tensor : block->tensors()) {
+      if (tensor.kind() == plan::TENSOR_PARAMETER) {
+        names.insert(tensor.name());
+      }
+    }
+  }
+  return names;
+}
+
 std::vector<std::pair<std::string, std::string>> parameterLayouts(const Program& program) {
   std::vector<std::pair<std::string, std::string>> layouts;
   const absl::StatusOr<Decisions> decisions = parseDecisions(program.decisions());
   if (!decisions.ok()) {
     return layouts;
   }
+  const std::set<std::string> names = parameterNames(program.plan);
   for (const ArgumentDecision& argument : decisions->arguments) {
-    layouts.emplace_back(argument.name, layoutText(argument, decisions->meshes()));
+    if (names.count(argument.name) > 0) {
+      layouts.emplace_back(argument.name, layoutText(argument, decisions->meshes()));
+    }
   }
   return layouts;
 }
@@ -230,8 +152,7 @@ CompileOptions forwardOptions(const Program& training, CompileOptions options) {
 absl::StatusOr<std::string> logicalModule(Graph& graph, const Tensor& loss, const Optimizer& optimizer,
                                           const CompileOptions& options) {
   WEFT_RETURN_IF_ERROR(graph.status());
-  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, options, true));
-  (*module)->setAttr("nn.optimizer", optimizerAttribute(*graph.impl(), optimizer));
+  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, {options, optimizer}));
   std::string text;
   llvm::raw_string_ostream stream(text);
   module->print(stream, mlir::OpPrintingFlags().enableDebugInfo(true, false));

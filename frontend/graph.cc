@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "frontend/call.h"
 #include "frontend/graph_impl.h"
 #include "ir/nn/create.h"
 #include "ir/nn/nn.h"
@@ -9,6 +10,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "passes/pipeline.h"
 #include "passes/support/program.h"
+#include "planner/check_request.h"
 
 namespace weft {
 
@@ -34,9 +36,28 @@ mlir::Location GraphImpl::location(SourceLine at) {
 
 Tensor GraphImpl::fail(SourceLine at, const std::string& text) {
   if (status.ok()) {
-    status = absl::InvalidArgumentError(absl::StrCat(at.file, ":", at.line, ": error: ", text));
+    std::string calls;
+    for (const std::string& module : modules) {
+      absl::StrAppend(&calls, module, ": ");
+    }
+    status = absl::InvalidArgumentError(absl::StrCat(at.file, ":", at.line, ": error: ", calls, text));
   }
   return Tensor(this, -1);
+}
+
+std::string GraphImpl::sizesError(const Shape& shape) {
+  constexpr int64_t kMostElements = int64_t{1} << 46;
+  int64_t elements = 1;
+  for (const int64_t size : shape) {
+    if (size < 1) {
+      return absl::StrCat("has a dimension of size ", size, "; sizes are at least 1");
+    }
+    if (size > kMostElements / elements) {
+      return absl::StrCat("has more than ", kMostElements, " elements");
+    }
+    elements *= size;
+  }
+  return "";
 }
 
 std::string GraphImpl::scoped(const std::string& name) const {
@@ -79,23 +100,20 @@ Type GraphImpl::typeOf(mlir::Value value) {
                               : Type::kF32;
 }
 
-SourceLine GraphImpl::lineOf(const Tensor& tensor) const {
-  if (tensor.id() >= 0) {
-    if (auto place = values_[tensor.id()].getLoc()->findInstanceOf<mlir::FileLineColLoc>()) {
-      return {place.getFilename().data(), static_cast<int>(place.getLine())};
-    }
-  }
-  return {};
+namespace {
+
+// A check of the dialect says "nn.matmul (3): "; the user knows the function he called.
+std::string inWordsOfTheApi(const std::string& function, const std::string& text) {
+  const size_t check = text.rfind("nn.", 0) == 0 ? text.find("): ") : std::string::npos;
+  return absl::StrCat(function, ": ", check == std::string::npos ? text : text.substr(check + 3));
 }
 
-std::vector<Tensor> GraphImpl::createAll(SourceLine at, const std::string& mnemonic,
-                                         const std::vector<Tensor>& operands, NamedAttrList attributes,
-                                         mlir::TypeRange results) {
+}  // namespace
+
+std::vector<Tensor> GraphImpl::createAll(const OperatorName& name, const std::vector<Tensor>& operands,
+                                         NamedAttrList attributes, mlir::TypeRange results) {
   std::vector<mlir::Value> values;
   for (const Tensor& operand : operands) {
-    if (operand.graph() != this || operand.id() < 0) {
-      return {fail(at, absl::StrCat(mnemonic, " was given a tensor that belongs to no graph or to another one"))};
-    }
     values.push_back(value(operand));
   }
   std::string text;
@@ -104,7 +122,7 @@ std::vector<Tensor> GraphImpl::createAll(SourceLine at, const std::string& mnemo
     return mlir::success();
   });
   if (!scopes.empty()) {
-    attributes.set(kNameAttr, builder.getStringAttr(scoped(mnemonic)));
+    attributes.set(kNameAttr, builder.getStringAttr(scoped(name.mnemonic)));
   }
   if (!stages.empty()) {
     attributes.set(kUserStageAttr, builder.getI64IntegerAttr(stages.back()));
@@ -113,9 +131,9 @@ std::vector<Tensor> GraphImpl::createAll(SourceLine at, const std::string& mnemo
     attributes.set(kUserRecomputeAttr, builder.getI64IntegerAttr(recomputes.back()));
   }
   mlir::FailureOr<mlir::Operation*> op =
-      ir::createOperator(builder, location(at), mnemonic, values, attributes, results);
+      ir::createOperator(builder, location(name.at), name.mnemonic, values, attributes, results);
   if (mlir::failed(op)) {
-    return {fail(at, text)};
+    return {fail(name.at, inWordsOfTheApi(name.function, text))};
   }
   std::vector<Tensor> made;
   for (mlir::Value result : (*op)->getResults()) {
@@ -124,9 +142,9 @@ std::vector<Tensor> GraphImpl::createAll(SourceLine at, const std::string& mnemo
   return made;
 }
 
-Tensor GraphImpl::create(SourceLine at, const std::string& mnemonic, const std::vector<Tensor>& operands,
-                         NamedAttrList attributes, mlir::TypeRange results) {
-  return createAll(at, mnemonic, operands, std::move(attributes), results).front();
+Tensor GraphImpl::create(const OperatorName& name, const std::vector<Tensor>& operands, NamedAttrList attributes,
+                         mlir::TypeRange results) {
+  return createAll(name, operands, std::move(attributes), results).front();
 }
 
 Tensor GraphImpl::findArgument(const std::string& name) {
@@ -151,13 +169,25 @@ Tensor GraphImpl::addArgument(SourceLine at, const std::string& name, const Shap
   if (findArgument(name).id() >= 0) {
     return fail(at, absl::StrCat("there is a tensor named '", name, "' already; names are unique in a graph"));
   }
-  for (const int64_t size : shape) {
-    if (size < 1) {
-      return fail(at, absl::StrCat("'", name, "' has a dimension of size ", size, "; sizes are at least 1"));
-    }
+  if (const std::string error = sizesError(shape); !error.empty()) {
+    return fail(at, absl::StrCat("'", name, "' ", error));
   }
   attrs.set(kNameAttr, builder.getStringAttr(name));
   return add(weft::addArgument(step, RankedTensorType::get(shape, elementType(type)), attrs, location(at)));
+}
+
+void GraphImpl::addOutput(SourceLine at, const std::string& name, const Tensor& value) {
+  if (!value.valid() || value.graph() != this) {
+    fail(at, absl::StrCat("output '", name, "' is no tensor of this graph"));
+    return;
+  }
+  for (const auto& [known, tensor] : outputs) {
+    if (known == name) {
+      fail(at, absl::StrCat("there is an output named '", name, "' already"));
+      return;
+    }
+  }
+  outputs.emplace_back(name, value);
 }
 
 void GraphImpl::assign(SourceLine at, const Tensor& state, const Tensor& changed) {
@@ -281,8 +311,8 @@ Tensor Tensor::shard(std::initializer_list<TensorSplits> in, std::initializer_li
     return graph_->fail(at, "shard: this operator has another strategy already; an operator takes one");
   }
   op->setAttr(kStrategyAttr, strategy.getDictionary(&graph_->context));
-  // Later errors about the strategy show the line of this call.
-  op->setLoc(graph_->location(at));
+  // Errors about the strategy show the line of this call, all others that of the operator.
+  op->setLoc(mlir::FusedLoc::get(&graph_->context, {op->getLoc(), graph_->location(at)}));
   return *this;
 }
 
@@ -309,6 +339,9 @@ Scope::~Scope() {
     case Kind::kRecompute:
       graph_->recomputes.pop_back();
       break;
+    case Kind::kModule:
+      graph_->modules.pop_back();
+      break;
   }
 }
 
@@ -329,6 +362,9 @@ Tensor Graph::input(const std::string& name, const Shape& shape, Type type, cons
 Tensor Graph::parameter(const std::string& name, const Shape& shape, const Init& init, const ParameterOptions& options,
                         SourceLine at) {
   mlir::OpBuilder& builder = impl_->builder;
+  if (const absl::Status known = checkInitial(init.distribution, init.a, init.b); !known.ok()) {
+    return impl_->fail(at, absl::StrCat("parameter '", name, "': ", std::string(known.message())));
+  }
   NamedAttrList spec;
   spec.set("distribution", builder.getStringAttr(init.distribution));
   spec.set("a", builder.getF64FloatAttr(init.a));
@@ -364,6 +400,9 @@ Tensor Graph::state(const std::string& name, const Shape& shape, Type type, doub
   if (const Tensor known = impl_->findArgument(name); known.id() >= 0) {
     return known;
   }
+  if (const absl::Status finite = checkInitial("constant", first, 0); !finite.ok()) {
+    return impl_->fail(at, absl::StrCat("state '", name, "': ", std::string(finite.message())));
+  }
   NamedAttrList spec;
   spec.set("distribution", impl_->builder.getStringAttr("constant"));
   spec.set("a", impl_->builder.getF64FloatAttr(first));
@@ -378,18 +417,38 @@ void Graph::assign(const Tensor& state, const Tensor& value, SourceLine at) {
   impl_->assign(at, state, value);
 }
 
+namespace {
+
+std::string sizesError(const char* function, const Shape& shape) {
+  const std::string error = GraphImpl::sizesError(shape);
+  return error.empty() ? "" : absl::StrCat(function, ": shape [", absl::StrJoin(shape, ", "), "] ", error);
+}
+
+std::string valueError(const char* function, double value, Type type) {
+  const std::string error = whyNoElement(value, type);
+  return error.empty() ? "" : absl::StrCat(function, ": ", value, " ", error, "; write another number");
+}
+
+}  // namespace
+
 Tensor Graph::full(const Shape& shape, double value, Type type, SourceLine at) {
+  if (const std::string error = sizesError("full", shape) + valueError("full", value, type); !error.empty()) {
+    return impl_->fail(at, error);
+  }
   NamedAttrList attrs;
   attrs.set("value", impl_->builder.getF64FloatAttr(value));
   const mlir::Type result = RankedTensorType::get(shape, impl_->elementType(type));
-  return impl_->create(at, "fill", {}, attrs, result);
+  return impl_->create({at, "full", "fill"}, {}, attrs, result);
 }
 
 Tensor Graph::iota(const Shape& shape, int dim, Type type, SourceLine at) {
+  if (const std::string error = sizesError("iota", shape); !error.empty()) {
+    return impl_->fail(at, error);
+  }
   NamedAttrList attrs;
   attrs.set("dim", impl_->builder.getI64IntegerAttr(dim));
   const mlir::Type result = RankedTensorType::get(shape, impl_->elementType(type));
-  return impl_->create(at, "iota", {}, attrs, result);
+  return impl_->create({at, "iota", "iota"}, {}, attrs, result);
 }
 
 void Graph::setParameterType(Type type) {
@@ -412,17 +471,7 @@ Scope Graph::recompute() {
 }
 
 void Graph::output(const std::string& name, const Tensor& value, SourceLine at) {
-  if (!value.valid()) {
-    impl_->fail(at, absl::StrCat("output '", name, "' is no tensor of this graph"));
-    return;
-  }
-  for (const auto& [known, tensor] : impl_->outputs) {
-    if (known == name) {
-      impl_->fail(at, absl::StrCat("there is an output named '", name, "' already"));
-      return;
-    }
-  }
-  impl_->outputs.emplace_back(name, value);
+  impl_->addOutput(at, name, value);
 }
 
 absl::Status Graph::status() const {

@@ -12,19 +12,29 @@
 
 namespace weft {
 
+// An operator of the API and of the dialect, and the call that makes it.
+struct OperatorName {
+  SourceLine at;
+  std::string function;  // of the API
+  std::string mnemonic;  // of the dialect, without "nn."
+};
+
 class GraphImpl {
  public:
   GraphImpl();
 
   mlir::Location location(SourceLine at);
-  // Remembers the first error, as "file:line: error: text".
+  // Remembers the first error, as "file:line: error: text", with the modules whose calls are in progress.
   Tensor fail(SourceLine at, const std::string& text);
+  // Why a tensor cannot have this shape; "" if it can.
+  static std::string sizesError(const Shape& shape);
 
-  // Creates nn.<mnemonic>; results are inferred unless given. Any diagnostic becomes the graph's error.
-  std::vector<Tensor> createAll(SourceLine at, const std::string& mnemonic, const std::vector<Tensor>& operands,
+  // Creates the operator on tensors of this graph; results are inferred unless given. Any diagnostic becomes the
+  // graph's error, in the name of the function of the API.
+  std::vector<Tensor> createAll(const OperatorName& name, const std::vector<Tensor>& operands,
                                 mlir::NamedAttrList attributes = {}, mlir::TypeRange results = {});
-  Tensor create(SourceLine at, const std::string& mnemonic, const std::vector<Tensor>& operands,
-                mlir::NamedAttrList attributes = {}, mlir::TypeRange results = {});
+  Tensor create(const OperatorName& name, const std::vector<Tensor>& operands, mlir::NamedAttrList attributes = {},
+                mlir::TypeRange results = {});
 
   Tensor add(mlir::Value value);
   mlir::Value value(const Tensor& tensor) const { return values_[tensor.id()]; }
@@ -33,17 +43,19 @@ class GraphImpl {
   Tensor addArgument(SourceLine at, const std::string& name, const Shape& shape, Type type, mlir::NamedAttrList attrs);
   // An existing argument by name.
   Tensor findArgument(const std::string& name);
-  SourceLine lineOf(const Tensor& tensor) const;
+  void addOutput(SourceLine at, const std::string& name, const Tensor& value);
   // See Graph::assign.
   void assign(SourceLine at, const Tensor& state, const Tensor& value);
 
-  mlir::MLIRContext context;
+  // Without threads: a few functions are all there is to share out, and a system that gives none ends the process.
+  mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp step;
   mlir::OpBuilder builder;
   std::vector<std::string> scopes;
   std::vector<int> stages;
-  std::vector<int64_t> recomputes;  // numbers of the scopes around
+  std::vector<std::string> modules;  // whose calls are in progress
+  std::vector<int64_t> recomputes;   // numbers of the scopes around
   int64_t recomputeScopes = 0;
   std::vector<std::pair<std::string, Tensor>> outputs;
   std::vector<std::pair<unsigned, Tensor>> assignments;  // argument and its new value
@@ -55,7 +67,6 @@ class GraphImpl {
 
  private:
   std::vector<mlir::Value> values_;
-  std::vector<std::string> files_;
 };
 
 }  // namespace weft

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
+#include "frontend/call.h"
 #include "frontend/graph_impl.h"
 
 namespace weft::nn {
@@ -14,12 +16,20 @@ Scope Module::stageScope(const Tensor& x) const {
   return Scope(graph, Scope::Kind::kStage);
 }
 
+Scope Module::callScope(const Tensor& x, const std::string& module) const {
+  if (x.graph() != nullptr) {
+    x.graph()->modules.push_back("nn::" + module);
+  }
+  return Scope(x.graph(), Scope::Kind::kModule);
+}
+
 Linear::Linear(Graph& g, const std::string& name, int64_t in, int64_t out, const Init& init, SourceLine at)
     : weight(g.parameter(name + ".weight", {in, out}, init, {}, at)),
       bias(g.parameter(name + ".bias", {out}, Init::zeros(), {}, at)) {}
 
 Tensor Linear::operator()(const Tensor& x, SourceLine at) const {
   const Scope stage = stageScope(x);
+  const Scope call = callScope(x, "Linear");
   return add(matmul(x, weight, {}, at), bias, at);
 }
 
@@ -28,6 +38,7 @@ Embedding::Embedding(Graph& g, const std::string& name, int64_t rows, int64_t wi
 
 Tensor Embedding::operator()(const Tensor& ids, SourceLine at) const {
   const Scope stage = stageScope(ids);
+  const Scope call = callScope(ids, "Embedding");
   return embedding(weight, ids, at);
 }
 
@@ -38,6 +49,7 @@ LayerNorm::LayerNorm(Graph& g, const std::string& name, int64_t width, double ep
 
 Tensor LayerNorm::operator()(const Tensor& x, SourceLine at) const {
   const Scope stage = stageScope(x);
+  const Scope call = callScope(x, "LayerNorm");
   return layerNorm(x, weight, bias, epsilon_, at);
 }
 
@@ -57,6 +69,7 @@ Conv2d::Conv2d(Graph& g, const std::string& name, int64_t in, int64_t out, int64
 
 Tensor Conv2d::operator()(const Tensor& x, SourceLine at) const {
   const Scope stage = stageScope(x);
+  const Scope call = callScope(x, "Conv2d");
   const Conv2dOptions options = {.strides = {settings_.stride, settings_.stride},
                                  .paddings = {settings_.padding, settings_.padding}};
   const Tensor y = conv2d(x, weight, options, at);
@@ -76,6 +89,7 @@ BatchNorm2d::BatchNorm2d(Graph& g, const std::string& name, int64_t channels, co
 
 Tensor BatchNorm2d::operator()(const Tensor& x, SourceLine at) const {
   const Scope stage = stageScope(x);
+  const Scope call = callScope(x, "BatchNorm2d");
   return settings_.training ? batchNorm(x, weight, bias, running, settings_.epsilon, at)
                             : normalize(x, weight, bias, running, settings_.epsilon, at);
 }
@@ -91,11 +105,13 @@ Pool2dOptions poolOptions(int64_t window, const PoolSettings& settings) {
 
 Tensor MaxPool2d::operator()(const Tensor& x, SourceLine at) const {
   const Scope stage = stageScope(x);
+  const Scope call = callScope(x, "MaxPool2d");
   return maxPool2d(x, {window_, window_}, poolOptions(window_, settings_), at);
 }
 
 Tensor AvgPool2d::operator()(const Tensor& x, SourceLine at) const {
   const Scope stage = stageScope(x);
+  const Scope call = callScope(x, "AvgPool2d");
   return avgPool2d(x, {window_, window_}, poolOptions(window_, settings_), at);
 }
 
@@ -108,13 +124,18 @@ Attention::Attention(Graph& g, int64_t width, int64_t heads, const Init& init, S
 
 Tensor Attention::operator()(const Tensor& x, const Parallel& parallel, SourceLine at) const {
   const Scope stage = stageScope(x);
-  const int64_t batch = x.dim(0);
-  const int64_t rows = x.dim(1);
-  const int64_t width = x.dim(2);
+  const Scope call = callScope(x, "Attention");
+  const int64_t width = projWeight_.dim(0);
+  if (x.valid() && (x.shape().size() != 3 || x.dim(2) != width)) {
+    return x.graph()->fail(
+        at, absl::StrCat("x is ", describe(x), "; it should be [batch, rows, ", width, "], as the parameters are"));
+  }
   if (x.valid() && (heads_ < 1 || width % heads_ != 0)) {
     return x.graph()->fail(
-        at, "attention: width " + std::to_string(width) + " is not a multiple of " + std::to_string(heads_) + " heads");
+        at, absl::StrCat("width ", width, " is not a multiple of ", heads_, " heads; take another number"));
   }
+  const int64_t batch = x.dim(0);
+  const int64_t rows = x.dim(1);
   Tensor qkv = einsum("btc,cqn->btqn", x, qkvWeight_, at).named("qkv");
   if (parallel.any()) {
     qkv = qkv.shard({{parallel.data, "", ""}, {"", "", parallel.model}}, {}, at);
@@ -144,6 +165,7 @@ Mlp::Mlp(Graph& g, int64_t width, int64_t hidden, const Init& init, SourceLine a
 
 Tensor Mlp::operator()(const Tensor& x, const Parallel& parallel, SourceLine at) const {
   const Scope stage = stageScope(x);
+  const Scope call = callScope(x, "Mlp");
   Tensor hidden = matmul(x, fcWeight_, {}, at).named("fc");
   if (parallel.any()) {
     hidden = hidden.shard({{parallel.data, "", ""}, {"", parallel.model}}, {}, at);
@@ -181,6 +203,7 @@ TransformerBlock::TransformerBlock(Graph& g, const std::string& name, int64_t wi
 
 Tensor TransformerBlock::operator()(const Tensor& x, const Parallel& parallel, double rate, SourceLine at) const {
   const Scope stage = stageScope(x);
+  const Scope call = callScope(x, "TransformerBlock");
   const Scope scope = g_.scope(name_);
   const auto drop = [&](const Tensor& value) { return rate > 0 ? dropout(value, rate, 0, at) : value; };
   const Tensor middle = add(x, drop(attention_(ln1_(x, at), parallel, at)), at);

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "frontend/call.h"
 #include "frontend/graph_impl.h"
 
 namespace weft {
@@ -14,60 +18,39 @@ using mlir::RankedTensorType;
 
 namespace {
 
-// The graph of the first operand that has one; calls on tensors without a graph give a tensor without a graph.
-GraphImpl* graphOf(const std::vector<Tensor>& tensors) {
-  for (const Tensor& tensor : tensors) {
-    if (tensor.graph() != nullptr) {
-      return tensor.graph();
-    }
-  }
-  return nullptr;
+constexpr double kLargest = std::numeric_limits<float>::max();
+
+// An operator of one operand without attributes.
+Tensor unary(const char* name, const Tensor& x, Takes takes, SourceLine at) {
+  Call call(at, name, {{"x", x, takes}});
+  return call.ok() ? call.make(name) : call.undefined();
 }
 
-// An operator on operands that an earlier error left undefined adds no error of its own.
-bool usable(const std::vector<Tensor>& tensors) {
-  for (const Tensor& tensor : tensors) {
-    if (tensor.graph() != nullptr && tensor.id() < 0 && !tensor.graph()->status.ok()) {
-      return false;
-    }
-  }
-  return graphOf(tensors) != nullptr;
+struct Pair {
+  Tensor a;
+  Tensor b;
+};
+
+// Both operands as tensors: a number takes the type of the other one.
+Pair tensorsOf(const char* function, const Operand& a, const Operand& b, SourceLine at) {
+  return {a.isNumber() ? scalarLike(b.tensor(), a, function, at) : a.tensor(),
+          b.isNumber() ? scalarLike(a.tensor(), b, function, at) : b.tensor()};
 }
 
-Tensor make(SourceLine at, const std::string& mnemonic, const std::vector<Tensor>& operands,
-            const NamedAttrList& attributes = {}, mlir::TypeRange results = {}) {
-  if (!usable(operands)) {
-    return Tensor(graphOf(operands), -1);
-  }
-  return graphOf(operands)->create(at, mnemonic, operands, attributes, results);
+Tensor binary(const char* name, Takes takes, const Operand& a, const Operand& b, SourceLine at) {
+  const Pair pair = tensorsOf(name, a, b, at);
+  Call call(at, name, {{"a", pair.a, takes}, {"b", pair.b, takes}});
+  return call.ok() ? call.make(name) : call.undefined();
 }
 
-SourceLine lineOf(const Tensor& tensor) {
-  return tensor.valid() ? tensor.graph()->lineOf(tensor) : SourceLine();
+int64_t elementsOf(const Shape& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
-Tensor scalarLike(const Tensor& x, double value, SourceLine at) {
-  if (!x.valid()) {
-    return x;
-  }
-  NamedAttrList attrs;
-  attrs.set("value", x.graph()->builder.getF64FloatAttr(value));
-  const mlir::Type type = RankedTensorType::get({}, x.graph()->elementType(x.type()));
-  return x.graph()->create(at, "fill", {}, attrs, type);
-}
-
-// Operators of one more result than the caller sees.
-Tensor makeFirst(SourceLine at, const std::string& mnemonic, const std::vector<Tensor>& operands,
-                 const NamedAttrList& attributes) {
-  if (!usable(operands)) {
-    return Tensor(graphOf(operands), -1);
-  }
-  return graphOf(operands)->createAll(at, mnemonic, operands, attributes).front();
-}
-
-Tensor reduce(const std::string& mnemonic, const Tensor& x, Shape dims, bool keepDims, SourceLine at) {
-  if (!x.valid()) {
-    return x;
+Tensor reduce(const char* mnemonic, Takes takes, const Tensor& x, Shape dims, bool keepDims, SourceLine at) {
+  Call call(at, mnemonic, {{"x", x, takes}});
+  if (!call.ok()) {
+    return call.undefined();
   }
   const Shape shape = x.shape();
   const auto rank = static_cast<int64_t>(shape.size());
@@ -80,141 +63,147 @@ Tensor reduce(const std::string& mnemonic, const Tensor& x, Shape dims, bool kee
   for (int64_t& dim : dims) {
     dim += dim < 0 ? rank : 0;
     if (dim < 0 || dim >= rank) {
-      return x.graph()->fail(
-          at, absl::StrCat(mnemonic, " over dimension ", dim, " of a tensor with ", rank, " dimensions"));
+      return call.fail(absl::StrCat("dimension ", dim < 0 ? dim - rank : dim, " of x, which is ", describe(x),
+                                    "; its dimensions are 0 to ", rank - 1));
     }
     count *= shape[dim];
   }
-  mlir::OpBuilder& builder = x.graph()->builder;
+  mlir::OpBuilder& builder = call.builder();
   NamedAttrList attrs;
   attrs.set("dims", builder.getDenseI64ArrayAttr(dims));
   attrs.set("keep_dims", builder.getBoolAttr(keepDims));
-  if (mnemonic == "mean") {
+  if (std::string(mnemonic) == "mean") {
     attrs.set("count", builder.getI64IntegerAttr(count));
   }
-  return make(at, mnemonic, {x}, attrs);
+  return call.make(mnemonic, attrs);
 }
 
-Tensor pool(const std::string& mnemonic, const Tensor& x, const Shape& window, const Pool2dOptions& options,
-            SourceLine at) {
-  if (!usable({x})) {
-    return x;
+Tensor pool(Call call, const std::string& mnemonic, const Shape& window, const Pool2dOptions& options) {
+  if (!call.ok()) {
+    return call.undefined();
   }
-  mlir::OpBuilder& builder = x.graph()->builder;
+  mlir::OpBuilder& builder = call.builder();
   NamedAttrList attrs;
   attrs.set("window", builder.getDenseI64ArrayAttr(window));
   attrs.set("strides", builder.getDenseI64ArrayAttr(options.strides.empty() ? window : options.strides));
   attrs.set("paddings", builder.getDenseI64ArrayAttr(options.paddings));
-  return make(at, mnemonic, {x}, attrs);
+  return call.make(mnemonic, attrs);
 }
 
 }  // namespace
 
-Tensor add(const Tensor& a, const Tensor& b, SourceLine at) {
-  return make(at, "add", {a, b});
+Tensor add(const Operand& a, const Operand& b, SourceLine at) {
+  return binary("add", Takes::kNumbers, a, b, at);
 }
-Tensor sub(const Tensor& a, const Tensor& b, SourceLine at) {
-  return make(at, "sub", {a, b});
+Tensor sub(const Operand& a, const Operand& b, SourceLine at) {
+  return binary("sub", Takes::kNumbers, a, b, at);
 }
-Tensor mul(const Tensor& a, const Tensor& b, SourceLine at) {
-  return make(at, "mul", {a, b});
+Tensor mul(const Operand& a, const Operand& b, SourceLine at) {
+  return binary("mul", Takes::kNumbers, a, b, at);
 }
-Tensor div(const Tensor& a, const Tensor& b, SourceLine at) {
-  return make(at, "div", {a, b});
+Tensor div(const Operand& a, const Operand& b, SourceLine at) {
+  return binary("div", Takes::kFloats, a, b, at);
 }
-Tensor maximum(const Tensor& a, const Tensor& b, SourceLine at) {
-  return make(at, "maximum", {a, b});
+Tensor maximum(const Operand& a, const Operand& b, SourceLine at) {
+  return binary("maximum", Takes::kAny, a, b, at);
 }
-Tensor minimum(const Tensor& a, const Tensor& b, SourceLine at) {
-  return make(at, "minimum", {a, b});
+Tensor minimum(const Operand& a, const Operand& b, SourceLine at) {
+  return binary("minimum", Takes::kAny, a, b, at);
 }
-Tensor add(const Tensor& a, double b, SourceLine at) {
-  return make(at, "add", {a, scalarLike(a, b, at)});
+Tensor operator+(const Operand& a, const Operand& b) {
+  return add(a, b, a.at());
 }
-Tensor mul(const Tensor& a, double b, SourceLine at) {
-  return make(at, "mul", {a, scalarLike(a, b, at)});
+Tensor operator-(const Operand& a, const Operand& b) {
+  return sub(a, b, a.at());
 }
-Tensor operator+(const Tensor& a, const Tensor& b) {
-  return add(a, b, lineOf(a));
+Tensor operator*(const Operand& a, const Operand& b) {
+  return mul(a, b, a.at());
 }
-Tensor operator-(const Tensor& a, const Tensor& b) {
-  return sub(a, b, lineOf(a));
+Tensor operator/(const Operand& a, const Operand& b) {
+  return div(a, b, a.at());
 }
-Tensor operator*(const Tensor& a, const Tensor& b) {
-  return mul(a, b, lineOf(a));
-}
-Tensor operator/(const Tensor& a, const Tensor& b) {
-  return div(a, b, lineOf(a));
-}
-Tensor operator*(const Tensor& a, double b) {
-  return mul(a, b, lineOf(a));
+Tensor operator-(const Operand& x) {
+  return neg(x.tensor(), x.at());
 }
 
-Tensor compare(const Tensor& a, const Tensor& b, const std::string& predicate, SourceLine at) {
-  if (!usable({a, b})) {
-    return Tensor(graphOf({a, b}), -1);
+Tensor compare(const Operand& a, const Operand& b, const std::string& predicate, SourceLine at) {
+  const Pair pair = tensorsOf("compare", a, b, at);
+  Call call(at, "compare", {{"a", pair.a}, {"b", pair.b}});
+  if (!call.ok()) {
+    return call.undefined();
   }
   NamedAttrList attrs;
-  attrs.set("predicate", graphOf({a, b})->builder.getStringAttr(predicate));
-  return make(at, "compare", {a, b}, attrs);
+  attrs.set("predicate", call.builder().getStringAttr(predicate));
+  return call.make("compare", attrs);
 }
 
-Tensor select(const Tensor& condition, const Tensor& a, const Tensor& b, SourceLine at) {
-  return make(at, "select", {condition, a, b});
+Tensor select(const Tensor& condition, const Operand& a, const Operand& b, SourceLine at) {
+  if (a.isNumber() && b.isNumber()) {
+    return Call(at, "select", {{"condition", condition}})
+        .fail(absl::StrCat("a and b are the numbers ", a.number(), " and ", b.number(),
+                           ", which have no element type; make one a tensor, Graph::full({}, ", a.number(), ")"));
+  }
+  const Pair pair = tensorsOf("select", a, b, at);
+  Call call(at, "select", {{"condition", condition, Takes::kBools}, {"a", pair.a}, {"b", pair.b}});
+  return call.ok() ? call.make("select") : call.undefined();
 }
 
 Tensor neg(const Tensor& x, SourceLine at) {
-  return make(at, "neg", {x});
+  return unary("neg", x, Takes::kNumbers, at);
 }
 Tensor exp(const Tensor& x, SourceLine at) {
-  return make(at, "exp", {x});
+  return unary("exp", x, Takes::kFloats, at);
 }
 Tensor log(const Tensor& x, SourceLine at) {
-  return make(at, "log", {x});
+  return unary("log", x, Takes::kFloats, at);
 }
 Tensor sqrt(const Tensor& x, SourceLine at) {
-  return make(at, "sqrt", {x});
+  return unary("sqrt", x, Takes::kFloats, at);
 }
 Tensor rsqrt(const Tensor& x, SourceLine at) {
-  return make(at, "rsqrt", {x});
+  return unary("rsqrt", x, Takes::kFloats, at);
 }
 Tensor tanh(const Tensor& x, SourceLine at) {
-  return make(at, "tanh", {x});
+  return unary("tanh", x, Takes::kFloats, at);
 }
 Tensor relu(const Tensor& x, SourceLine at) {
-  return make(at, "relu", {x});
+  return unary("relu", x, Takes::kFloats, at);
 }
 
 Tensor gelu(const Tensor& x, Gelu form, SourceLine at) {
-  if (!usable({x})) {
-    return x;
+  Call call(at, "gelu", {{"x", x, Takes::kFloats}});
+  if (!call.ok()) {
+    return call.undefined();
   }
   NamedAttrList attrs;
-  attrs.set("approximate", x.graph()->builder.getStringAttr(form == Gelu::kTanh ? "tanh" : "none"));
-  return make(at, "gelu", {x}, attrs);
+  attrs.set("approximate", call.builder().getStringAttr(form == Gelu::kTanh ? "tanh" : "none"));
+  return call.make("gelu", attrs);
 }
 
 Tensor cast(const Tensor& x, Type type, SourceLine at) {
-  if (!x.valid()) {
-    return x;
+  Call call(at, "cast", {{"x", x}});
+  if (!call.ok()) {
+    return call.undefined();
   }
   const mlir::Type result = RankedTensorType::get(x.shape(), x.graph()->elementType(type));
-  return make(at, "cast", {x}, {}, result);
+  return call.make("cast", {}, result);
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options, SourceLine at) {
-  if (!usable({a, b})) {
-    return Tensor(graphOf({a, b}), -1);
+  Call call(at, "matmul", {{"a", a, Takes::kFloats}, {"b", b, Takes::kFloats}});
+  if (!call.ok()) {
+    return call.undefined();
   }
   NamedAttrList attrs;
-  attrs.set("transpose_a", graphOf({a, b})->builder.getBoolAttr(options.transposeA));
-  attrs.set("transpose_b", graphOf({a, b})->builder.getBoolAttr(options.transposeB));
-  return make(at, "matmul", {a, b}, attrs);
+  attrs.set("transpose_a", call.builder().getBoolAttr(options.transposeA));
+  attrs.set("transpose_b", call.builder().getBoolAttr(options.transposeB));
+  return call.make("matmul", attrs);
 }
 
 Tensor einsum(const std::string& spec, const Tensor& a, const Tensor& b, SourceLine at) {
-  if (!usable({a, b})) {
-    return Tensor(graphOf({a, b}), -1);
+  Call call(at, "einsum", {{"a", a, Takes::kFloats}, {"b", b, Takes::kFloats}});
+  if (!call.ok()) {
+    return call.undefined();
   }
   // "btk,kn->btn" to "b t k, k n -> b t n".
   std::string spaced;
@@ -232,138 +221,154 @@ Tensor einsum(const std::string& spec, const Tensor& a, const Tensor& b, SourceL
     }
   }
   NamedAttrList attrs;
-  attrs.set("spec", graphOf({a, b})->builder.getStringAttr(spaced));
-  return make(at, "contract", {a, b}, attrs);
+  attrs.set("spec", call.builder().getStringAttr(spaced));
+  return call.make("contract", attrs);
 }
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& options, SourceLine at) {
-  if (!usable({x, weight})) {
-    return Tensor(graphOf({x, weight}), -1);
+  Call call(at, "conv2d", {{"x", x, Takes::kFloats}, {"weight", weight, Takes::kFloats}});
+  if (!call.ok()) {
+    return call.undefined();
   }
-  mlir::OpBuilder& builder = graphOf({x, weight})->builder;
+  mlir::OpBuilder& builder = call.builder();
   NamedAttrList attrs;
   attrs.set("strides", builder.getDenseI64ArrayAttr(options.strides));
   attrs.set("paddings", builder.getDenseI64ArrayAttr(options.paddings));
-  return make(at, "conv2d", {x, weight}, attrs);
+  return call.make("conv2d", attrs);
 }
 
 Tensor maxPool2d(const Tensor& x, const Shape& window, const Pool2dOptions& options, SourceLine at) {
-  return pool("max_pool2d", x, window, options, at);
+  return pool({at, "maxPool2d", {{"x", x, Takes::kFloats}}}, "max_pool2d", window, options);
 }
 
 Tensor avgPool2d(const Tensor& x, const Shape& window, const Pool2dOptions& options, SourceLine at) {
-  return pool("avg_pool2d", x, window, options, at);
+  return pool({at, "avgPool2d", {{"x", x, Takes::kFloats}}}, "avg_pool2d", window, options);
 }
 
 Tensor reshape(const Tensor& x, const Shape& shape, SourceLine at) {
-  if (!x.valid()) {
-    return x;
-  }
-  int64_t elements = 1;
-  for (const int64_t size : x.shape()) {
-    elements *= size;
-  }
-  int64_t known = 1;
-  int64_t open = -1;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] == -1 && open < 0) {
-      open = static_cast<int64_t>(d);
-    } else if (shape[d] < 1) {
-      return x.graph()->fail(
-          at, absl::StrCat("reshape to [", absl::StrJoin(shape, ","), "]: sizes are at least 1, one may be -1"));
-    } else {
-      known *= shape[d];
-    }
+  Call call(at, "reshape", {{"x", x}});
+  if (!call.ok()) {
+    return call.undefined();
   }
   Shape full = shape;
-  if (open >= 0) {
-    full[open] = elements / known;
-    known *= full[open];
+  const auto open = std::find(full.begin(), full.end(), -1);
+  if (open != full.end()) {
+    *open = 1;
   }
-  if (known != elements) {
-    return x.graph()->fail(at, absl::StrCat("reshape of [", absl::StrJoin(x.shape(), ","), "] (", elements,
-                                            " elements) to [", absl::StrJoin(shape, ","), "]"));
+  if (!call.sizes("(one size may be -1) shape", full)) {
+    return call.undefined();
   }
-  const mlir::Type result = RankedTensorType::get(full, x.graph()->elementType(x.type()));
-  return make(at, "reshape", {x}, {}, result);
+  const int64_t elements = elementsOf(x.shape());
+  if (open != full.end()) {
+    *open = std::max<int64_t>(elements / elementsOf(full), 1);
+  }
+  if (elementsOf(full) != elements) {
+    return call.fail(absl::StrCat("x is ", describe(x), " of ", elements, " elements, which do not fill the shape [",
+                                  absl::StrJoin(shape, ", "), "]"));
+  }
+  const mlir::Type result = RankedTensorType::get(full, call.graph()->elementType(x.type()));
+  return call.make("reshape", {}, result);
 }
 
 Tensor transpose(const Tensor& x, const Shape& permutation, SourceLine at) {
-  if (!usable({x})) {
-    return x;
+  Call call(at, "transpose", {{"x", x}});
+  if (!call.ok()) {
+    return call.undefined();
   }
   NamedAttrList attrs;
-  attrs.set("permutation", x.graph()->builder.getDenseI64ArrayAttr(permutation));
-  return make(at, "transpose", {x}, attrs);
+  attrs.set("permutation", call.builder().getDenseI64ArrayAttr(permutation));
+  return call.make("transpose", attrs);
 }
 
 Tensor slice(const Tensor& x, const Shape& offsets, const Shape& sizes, SourceLine at) {
-  if (!usable({x})) {
-    return x;
+  Call call(at, "slice", {{"x", x}});
+  if (!call.ok() || !call.sizes("sizes", sizes)) {
+    return call.undefined();
   }
   NamedAttrList attrs;
-  attrs.set("offsets", x.graph()->builder.getDenseI64ArrayAttr(offsets));
-  attrs.set("sizes", x.graph()->builder.getDenseI64ArrayAttr(sizes));
-  return make(at, "slice", {x}, attrs);
+  attrs.set("offsets", call.builder().getDenseI64ArrayAttr(offsets));
+  attrs.set("sizes", call.builder().getDenseI64ArrayAttr(sizes));
+  return call.make("slice", attrs);
 }
 
 Tensor concat(const std::vector<Tensor>& xs, int dim, SourceLine at) {
-  if (!usable(xs)) {
-    return Tensor(graphOf(xs), -1);
+  std::vector<NamedOperand> operands;
+  for (const Tensor& x : xs) {
+    operands.push_back({"of xs", x});
+  }
+  Call call(at, "concat", std::move(operands));
+  if (!call.ok()) {
+    return call.undefined();
   }
   NamedAttrList attrs;
-  attrs.set("dim", graphOf(xs)->builder.getI64IntegerAttr(dim));
-  return make(at, "concat", xs, attrs);
+  attrs.set("dim", call.builder().getI64IntegerAttr(dim));
+  return call.make("concat", attrs);
 }
 
 Tensor broadcastTo(const Tensor& x, const Shape& shape, SourceLine at) {
-  if (!x.valid()) {
-    return x;
+  Call call(at, "broadcastTo", {{"x", x}});
+  if (!call.ok() || !call.sizes("shape", shape)) {
+    return call.undefined();
   }
-  const mlir::Type result = RankedTensorType::get(shape, x.graph()->elementType(x.type()));
-  return make(at, "broadcast", {x}, {}, result);
+  const mlir::Type result = RankedTensorType::get(shape, call.graph()->elementType(x.type()));
+  return call.make("broadcast", {}, result);
 }
 
 Tensor sum(const Tensor& x, const Shape& dims, bool keepDims, SourceLine at) {
-  return reduce("sum", x, dims, keepDims, at);
+  return reduce("sum", Takes::kNumbers, x, dims, keepDims, at);
 }
 Tensor mean(const Tensor& x, const Shape& dims, bool keepDims, SourceLine at) {
-  return reduce("mean", x, dims, keepDims, at);
+  return reduce("mean", Takes::kFloats, x, dims, keepDims, at);
 }
 Tensor max(const Tensor& x, const Shape& dims, bool keepDims, SourceLine at) {
-  return reduce("max", x, dims, keepDims, at);
+  return reduce("max", Takes::kNumbers, x, dims, keepDims, at);
 }
 
 Tensor softmax(const Tensor& x, SourceLine at) {
-  return make(at, "softmax", {x});
+  return unary("softmax", x, Takes::kFloats, at);
 }
 
 Tensor layerNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon, SourceLine at) {
-  if (!usable({x, gamma, beta})) {
-    return Tensor(graphOf({x}), -1);
+  Call call(at, "layerNorm",
+            {{"x", x, Takes::kFloats}, {"gamma", gamma, Takes::kFloats}, {"beta", beta, Takes::kFloats}});
+  if (!call.ok() || !call.isFrom(0, kLargest, "epsilon", epsilon)) {
+    return call.undefined();
   }
   NamedAttrList attrs;
-  attrs.set("epsilon", x.graph()->builder.getF64FloatAttr(epsilon));
-  return makeFirst(at, "layer_norm", {x, gamma, beta}, attrs);
+  attrs.set("epsilon", call.builder().getF64FloatAttr(epsilon));
+  return call.make("layer_norm", attrs);
 }
 
 // From operators that exist: the two means become pending sums over the ranks that split the batch, and are reduced as
 // any other.
 namespace {
 
-// Shapes fit: x [n, c, ...], all others [c].
-bool fitsChannels(const Tensor& x, const std::vector<Tensor>& others) {
-  return x.shape().size() >= 2 && std::all_of(others.begin(), others.end(),
-                                              [&](const Tensor& other) { return other.shape() == Shape{x.dim(1)}; });
+// x, gamma, beta and, where they are given, the running statistics.
+std::vector<NamedOperand> normOperands(const Tensor& x, const Tensor& gamma, const Tensor& beta,
+                                       const RunningStatistics& running, bool needsRunning) {
+  std::vector<NamedOperand> operands = {
+      {"x", x, Takes::kFloats}, {"gamma", gamma, Takes::kFloats}, {"beta", beta, Takes::kFloats}};
+  if (needsRunning || running.mean.graph() != nullptr || running.variance.graph() != nullptr) {
+    operands.push_back({"running.mean", running.mean, Takes::kFloats});
+    operands.push_back({"running.variance", running.variance, Takes::kFloats});
+  }
+  return operands;
 }
 
-Tensor channelsDoNotFit(const std::string& what, const Tensor& x, const std::vector<Tensor>& others, SourceLine at) {
-  const std::vector<const char*> names = {"gamma", "beta", "running mean", "running variance"};
-  std::string text = absl::StrCat(what, " of x [", absl::StrJoin(x.shape(), ","), "]");
-  for (size_t i = 0; i < others.size(); ++i) {
-    absl::StrAppend(&text, i == 0 ? " with " : " and ", names[i], " [", absl::StrJoin(others[i].shape(), ","), "]");
+// Shapes fit: x [n, c, ...], all others [c].
+bool fitsChannels(Call& call, const std::vector<NamedOperand>& operands) {
+  const Tensor& x = operands[0].tensor;
+  std::string shapes = absl::StrCat("x [", absl::StrJoin(x.shape(), ","), "]");
+  bool fits = x.shape().size() >= 2;
+  for (size_t i = 1; i < operands.size(); ++i) {
+    const Shape shape = operands[i].tensor.shape();
+    absl::StrAppend(&shapes, i == 1 ? " with " : " and ", operands[i].name, " [", absl::StrJoin(shape, ","), "]");
+    fits = fits && shape == Shape{x.dim(1)};
   }
-  return x.graph()->fail(at, text + ": x needs dimensions [n, c, ...], the others are [c]");
+  if (!fits) {
+    call.fail(shapes + ": x needs dimensions [n, c, ...], the others are [c]");
+  }
+  return fits;
 }
 
 }  // namespace
@@ -374,38 +379,30 @@ Tensor batchNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, doubl
 
 Tensor batchNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, const RunningStatistics& running,
                  double epsilon, SourceLine at) {
-  std::vector<Tensor> others = {gamma, beta};
-  if (running.mean.valid() || running.variance.valid()) {
-    others.insert(others.end(), {running.mean, running.variance});
+  const std::vector<NamedOperand> operands = normOperands(x, gamma, beta, running, false);
+  Call call(at, "batchNorm", operands);
+  if (!call.ok() || !fitsChannels(call, operands) || !call.isFrom(0, kLargest, "epsilon", epsilon) ||
+      !call.isFrom(0, 1, "running.momentum", running.momentum)) {
+    return call.undefined();
   }
-  std::vector<Tensor> operands = {x};
-  operands.insert(operands.end(), others.begin(), others.end());
-  if (!usable(operands)) {
-    return Tensor(graphOf(operands), -1);
-  }
-  if (!fitsChannels(x, others)) {
-    return channelsDoNotFit("batch norm", x, others, at);
-  }
-  GraphImpl* graph = x.graph();
+  GraphImpl* graph = call.graph();
   NamedAttrList attrs;
   attrs.set("epsilon", graph->builder.getF64FloatAttr(epsilon));
   attrs.set("momentum", graph->builder.getF64FloatAttr(running.momentum));
-  const std::vector<Tensor> results = graph->createAll(at, "batch_norm", operands, attrs);
+  const std::vector<Tensor> results = call.makeAll("batch_norm", attrs);
   if (results.size() == 5) {
     graph->assign(at, running.mean, results[3]);
     graph->assign(at, running.variance, results[4]);
   }
-  return results.empty() ? Tensor(graph, -1) : results[0];
+  return results[0];
 }
 
 Tensor normalize(const Tensor& x, const Tensor& gamma, const Tensor& beta, const RunningStatistics& running,
                  double epsilon, SourceLine at) {
-  const std::vector<Tensor> others = {gamma, beta, running.mean, running.variance};
-  if (!usable({x, gamma, beta, running.mean, running.variance})) {
-    return Tensor(graphOf({x, gamma, beta}), -1);
-  }
-  if (!fitsChannels(x, others)) {
-    return channelsDoNotFit("normalisation", x, others, at);
+  const std::vector<NamedOperand> operands = normOperands(x, gamma, beta, running, true);
+  Call call(at, "normalize", operands);
+  if (!call.ok() || !fitsChannels(call, operands) || !call.isFrom(0, kLargest, "epsilon", epsilon)) {
+    return call.undefined();
   }
   Shape perChannel(x.shape().size() - 1, 1);
   perChannel[0] = x.dim(1);
@@ -415,47 +412,61 @@ Tensor normalize(const Tensor& x, const Tensor& gamma, const Tensor& beta, const
 }
 
 Tensor embedding(const Tensor& table, const Tensor& ids, SourceLine at) {
-  if (!usable({table, ids})) {
-    return Tensor(graphOf({table}), -1);
+  Call call(at, "embedding", {{"table", table, Takes::kFloats}, {"ids", ids, Takes::kIds, "row numbers"}});
+  if (!call.ok()) {
+    return call.undefined();
   }
   NamedAttrList attrs;
-  attrs.set("rows", table.graph()->builder.getI64IntegerAttr(table.dim(0)));
-  return make(at, "embedding", {table, ids}, attrs);
+  attrs.set("rows", call.builder().getI64IntegerAttr(table.dim(0)));
+  return call.make("embedding", attrs);
 }
 
 Tensor softmaxCrossEntropy(const Tensor& logits, const Tensor& labels, int64_t ignoreIndex, SourceLine at) {
-  if (!usable({logits, labels})) {
-    return Tensor(graphOf({logits}), -1);
+  Call call(at, "softmaxCrossEntropy",
+            {{"logits", logits, Takes::kFloats}, {"labels", labels, Takes::kIds, "class numbers"}});
+  if (!call.ok()) {
+    return call.undefined();
   }
   NamedAttrList attrs;
-  attrs.set("ignore_index", logits.graph()->builder.getI64IntegerAttr(ignoreIndex));
-  attrs.set("rows", logits.graph()->builder.getI64IntegerAttr(logits.dim(-1)));
-  return makeFirst(at, "softmax_cross_entropy", {logits, labels}, attrs);
+  attrs.set("ignore_index", call.builder().getI64IntegerAttr(ignoreIndex));
+  attrs.set("rows", call.builder().getI64IntegerAttr(logits.dim(-1)));
+  return call.make("softmax_cross_entropy", attrs);
 }
 
 Tensor meanValid(const Tensor& loss, const Tensor& labels, int64_t ignoreIndex, SourceLine at) {
-  const Tensor valid = compare(labels, scalarLike(labels, static_cast<double>(ignoreIndex), at), "ne", at);
+  Call call(at, "meanValid", {{"loss", loss, Takes::kFloats}, {"labels", labels, Takes::kIds, "class numbers"}});
+  if (!call.ok()) {
+    return call.undefined();
+  }
+  if (loss.shape() != labels.shape()) {
+    return call.fail(absl::StrCat("operand loss is ", describe(loss), " and operand labels ", describe(labels),
+                                  "; there is one loss for each label"));
+  }
+  const Tensor valid = compare(labels, ignoreIndex, "ne", at);
   const Tensor count = sum(cast(valid, loss.type(), at), {}, false, at);
-  return div(sum(loss, {}, false, at), maximum(count, scalarLike(loss, 1.0, at), at), at);
+  return div(sum(loss, {}, false, at), maximum(count, 1, at), at);
 }
 
 Tensor scaledDotProductAttention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
                                  SourceLine at) {
-  if (!usable({q, k, v})) {
-    return Tensor(graphOf({q}), -1);
+  const double scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(q.dim(-1), 1))));
+  Call call(at, "scaledDotProductAttention",
+            {{"q", q, Takes::kFloats}, {"k", k, Takes::kFloats}, {"v", v, Takes::kFloats}});
+  if (!call.ok() || !call.isFrom(-kLargest, kLargest, "scale", scale)) {
+    return call.undefined();
   }
   NamedAttrList attrs;
-  const double scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(q.dim(-1), 1))));
-  attrs.set("causal", q.graph()->builder.getBoolAttr(options.causal));
-  attrs.set("scale", q.graph()->builder.getF64FloatAttr(scale));
-  return makeFirst(at, "attention", {q, k, v}, attrs);
+  attrs.set("causal", call.builder().getBoolAttr(options.causal));
+  attrs.set("scale", call.builder().getF64FloatAttr(scale));
+  return call.make("attention", attrs);
 }
 
 Tensor dropout(const Tensor& x, double rate, int64_t seed, SourceLine at) {
-  if (!x.valid()) {
-    return x;
+  Call checked(at, "dropout", {{"x", x, Takes::kFloats}});
+  if (!checked.ok()) {
+    return checked.undefined();
   }
-  GraphImpl* graph = x.graph();
+  GraphImpl* graph = checked.graph();
   Tensor step = graph->findArgument("step");
   if (step.id() < 0) {
     NamedAttrList init;
@@ -471,25 +482,28 @@ Tensor dropout(const Tensor& x, double rate, int64_t seed, SourceLine at) {
   attrs.set("rate", graph->builder.getF64FloatAttr(rate));
   attrs.set("seed", graph->builder.getI64IntegerAttr(seed));
   attrs.set("key", graph->builder.getI64IntegerAttr(0x10000000 + graph->dropouts++));
-  return make(at, "dropout", {x, step}, attrs);
+  Call call(at, "dropout", {{"x", x, Takes::kFloats}, {"step", step, Takes::kIds, "step counts"}});
+  return call.ok() ? call.make("dropout", attrs) : call.undefined();
 }
 
 Tensor constrain(const Tensor& x, const std::string& layout, SourceLine at) {
-  if (!usable({x})) {
-    return x;
+  Call call(at, "constrain", {{"x", x}});
+  if (!call.ok()) {
+    return call.undefined();
   }
   NamedAttrList attrs;
-  attrs.set("layout", x.graph()->builder.getStringAttr(layout));
-  return make(at, "constrain", {x}, attrs);
+  attrs.set("layout", call.builder().getStringAttr(layout));
+  return call.make("constrain", attrs);
 }
 
 Tensor stopGradient(const Tensor& x, SourceLine at) {
-  return make(at, "stop_gradient", {x});
+  Call call(at, "stopGradient", {{"x", x}});
+  return call.ok() ? call.make("stop_gradient") : call.undefined();
 }
 
 Tensor inspect(const Tensor& x, const std::string& name, SourceLine at) {
-  if (x.valid()) {
-    x.graph()->outputs.emplace_back(name, x);
+  if (Call(at, "inspect", {{"x", x}}).ok()) {
+    x.graph()->addOutput(at, name, x);
   }
   return x;
 }

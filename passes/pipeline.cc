@@ -21,7 +21,9 @@
 #include "passes/stage/passes.h"
 #include "passes/support/phase_passes.h"
 #include "passes/support/program.h"
+#include "passes/support/request_attributes.h"
 #include "passes/update/passes.h"
+#include "planner/check_request.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -239,10 +241,23 @@ absl::StatusOr<plan::Plan> compileChosen(ModuleOp module, const ir::OperatorRegi
   return plan;
 }
 
+absl::Status checkModule(ModuleOp module, const PipelineOptions& options) {
+  WEFT_ASSIGN_OR_RETURN(const Request request, requestOf(module));
+  if (!resumePoint(module).empty()) {
+    return checkRequest(request);
+  }
+  WEFT_ASSIGN_OR_RETURN(std::vector<std::string> notes, checkRequest(request, outlineOf(module)));
+  if (options.notes != nullptr) {
+    *options.notes = std::move(notes);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegistry& registry,
                                          const PipelineOptions& options) {
+  WEFT_RETURN_IF_ERROR(checkModule(module, options));
   const int64_t memoryLimit = integerOption(module, "memory_limit", 0);
   const bool gathers = integerOption(module, "zero", 0) >= 3 && textOption(module, "regather", "keep") == "keep";
   const bool open = options.program == "train" && options.decisions.empty() && resumePoint(module).empty();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ir/registry.h"
@@ -22,6 +23,8 @@ struct PipelineOptions {
   std::string program = "train";
   // The last phase to run ("insert-reshards"); empty: all.
   std::string until;
+  // If given, receives what is no error but worth a line: options that have no effect (planner/check_request.h).
+  std::vector<std::string>* notes = nullptr;
 };
 
 // Adds the phases after `from` in order: a state ("logical", "annotated", "local", "scheduled"), the name of a phase
@@ -34,7 +37,8 @@ absl::Status buildPipeline(mlir::OpPassManager& manager, const ir::OperatorRegis
 std::string resumePoint(mlir::ModuleOp module);
 
 // Runs what is left of the phases on `module` (changed in place, ending in the scheduled state) and emits the plan.
-// Errors carry the user's source line: "model.cc:12: error: ...".
+// Errors: what the module asks for makes no sense (planner/check_request.h); others carry the user's source line:
+// "model.cc:12: error: ...".
 absl::StatusOr<plan::Plan> compileModule(mlir::ModuleOp module, const ir::OperatorRegistry& registry,
                                          const PipelineOptions& options);
 

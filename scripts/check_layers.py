@@ -19,6 +19,8 @@ LAYER = {
     "kernels/describe": 1,
     "ir": 2,
     "kernels": 2,
+    "planner": 2,
+    "passes/schedule": 2,
     "passes": 3,
     "runtime": 3,
     "frontend": 4,
@@ -35,7 +37,7 @@ FORBIDDEN = [
     ("passes", "kernels/cpu"),
     ("passes", "kernels/kernel.h"),
 ]
-NO_LLVM = ("runtime/", "kernels/", "frontend/weft/", "ir/layout/")
+NO_LLVM = ("runtime/", "kernels/", "frontend/weft/", "ir/layout/", "planner/")
 FILE_LIMIT = 800
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 

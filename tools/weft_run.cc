@@ -49,12 +49,28 @@ const std::vector<Flag>& knownFlags() {
       {"data", Flag::kOptional, "safetensors file with inputs named '<step>.<input>'"},
       {"trace", Flag::kOptional, "file for a Chrome trace of all instructions"},
       {"threads-per-rank", Flag::kOptional, "threads of each rank's libraries (default: the cores shared out)"},
-      {"timeout", Flag::kOptional, "seconds that a rank waits for others before it gives up (default: for ever)"},
+      {"timeout", Flag::kOptional,
+       "seconds that a rank waits for others before the run ends with where all ranks are (default: 600; 0: for ever)"},
       {"check-finite", Flag::kSwitch, "stop at the first operator that makes a nan or infinity; slow"},
       {"print", Flag::kOptional, "names of tensors to print after each step, with commas (default: scalar outputs)"},
       {"json", Flag::kSwitch, "print JSON"},
       {"memory", Flag::kSwitch, "compare planned memory with the growth of the process"}};
   return kFlags;
+}
+
+// The longest that a rank waits for others: far longer than the longest stretch of kernels between two collectives.
+constexpr double kTimeoutSeconds = 600;
+constexpr double kMaxTimeoutSeconds = 1e9;
+
+absl::StatusOr<std::chrono::milliseconds> timeoutOf(const Flags& flags) {
+  const std::string text = flags.text("timeout", absl::StrCat(kTimeoutSeconds));
+  const absl::StatusOr<double> seconds = parseReal(text, {0, kMaxTimeoutSeconds});
+  if (!seconds.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("flag '--timeout': ", std::string(seconds.status().message()),
+                                                   "; give seconds, for instance --timeout 60"));
+  }
+  // What is asked for is never rounded to 0, which means for ever.
+  return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(*seconds * 1e3)));
 }
 
 // Resident memory of this process in bytes; 0 where the system does not tell.
@@ -138,8 +154,7 @@ class Runner {
     options.threadsPerRank = static_cast<int>(threads);
     options.profile = flags_.has("trace");
     options.checkFinite = flags_.has("check-finite");
-    WEFT_ASSIGN_OR_RETURN(const int64_t seconds, flags_.integer("timeout", 0, {0, int64_t{1} << 31}));
-    options.timeout = std::chrono::seconds(seconds);
+    WEFT_ASSIGN_OR_RETURN(options.timeout, timeoutOf(flags_));
     const KernelRegistry kernels = cpuKernels();
     residentAtLoad_ = residentBytes();
     WEFT_ASSIGN_OR_RETURN(executor_, Executor::create(std::move(plan), kernels, options));

@@ -6,7 +6,10 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "planner/check_request.h"
 #include "runtime/base/file_writer.h"
+#include "runtime/base/limits.h"
 #include "runtime/base/names.h"
 #include "runtime/base/numbers.h"
 #include "runtime/base/status.h"
@@ -26,28 +29,40 @@ void Flags::text(const std::string& name, std::string* value, const std::string&
              }});
 }
 
-void Flags::integer(const std::string& name, int64_t* value, const std::string& help) {
-  add(name, {help, std::to_string(*value), false, [value, name](const std::string& given) -> absl::Status {
-               const absl::StatusOr<int64_t> number = parseInteger(given);
-               if (!number.ok()) {
-                 return absl::InvalidArgumentError(
-                     absl::StrCat("--", name, " takes an integer, not '", given, "'; integers have 64 bits"));
-               }
-               *value = *number;
-               return absl::OkStatus();
+void Flags::contents(const std::string& name, std::string* value, const std::string& help) {
+  add(name, {help, "", false, [value, name](const std::string& given) -> absl::Status {
+               std::ostringstream text;
+               text << std::ifstream(given).rdbuf();
+               *value = text.str();
+               return value->empty() ? absl::InvalidArgumentError(absl::StrCat(
+                                           "--", name, " '", given, "': there is no such file, or nothing in it"))
+                                     : absl::OkStatus();
              }});
 }
 
-void Flags::real(const std::string& name, double* value, const std::string& help) {
-  add(name, {help, absl::StrCat(*value), false, [value, name](const std::string& given) -> absl::Status {
-               const absl::StatusOr<double> number = parseReal(given);
-               if (!number.ok()) {
-                 return absl::InvalidArgumentError(
-                     absl::StrCat("--", name, " takes a number, not '", given, "'; it has to be finite"));
-               }
-               *value = *number;
-               return absl::OkStatus();
+namespace {
+
+// What a flag was given, with its name in front of what is wrong with it.
+template <typename T>
+absl::Status store(const std::string& name, const absl::StatusOr<T>& number, T* value) {
+  if (!number.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--", name, ": ", std::string(number.status().message())));
+  }
+  *value = *number;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void Flags::integer(const std::string& name, int64_t* value, const std::string& help, IntegerRange range) {
+  add(name, {help, std::to_string(*value), false, [value, name, range](const std::string& given) {
+               return store(name, parseInteger(given, range), value);
              }});
+}
+
+void Flags::real(const std::string& name, double* value, const std::string& help, RealRange range) {
+  add(name, {help, absl::StrCat(*value), false,
+             [value, name, range](const std::string& given) { return store(name, parseReal(given, range), value); }});
 }
 
 void Flags::toggle(const std::string& name, bool* value, const std::string& help) {
@@ -82,6 +97,9 @@ absl::Status Flags::parse(int argc, char** argv, bool* helped) {
     if (it == flags_.end()) {
       return unknown(name);
     }
+    if (it->second.isSwitch && equals != std::string::npos) {
+      return absl::InvalidArgumentError(absl::StrCat("--", name, " takes no value, not '", value, "'"));
+    }
     if (!it->second.isSwitch && equals == std::string::npos) {
       if (i + 1 >= argc) {
         return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value"));
@@ -104,27 +122,31 @@ void Flags::printHelp(const std::string& program) const {
   }
 }
 
-void CommonFlags::addTo(Flags& flags) {
-  flags.integer("devices", &devices, "ranks, where no mesh is given");
+void CommonFlags::addCompilingTo(Flags& flags) {
+  flags.integer("devices", &devices, "ranks, where no mesh is given", {1, kMaxRanks});
   flags.text("mesh", &mesh, "mesh with named axes, as dp=2,tp=2");
   flags.text("stage-meshes", &stageMeshes, "a mesh for each block of pipeline stages, as 'dp=2,tp=2;dp=4'");
-  flags.integer("zero", &zero, "ZeRO level 0, 1, 2 or 3");
-  flags.integer("micro", &micro, "micro-batches of one step");
+  flags.integer("zero", &zero, "ZeRO level 0, 1, 2 or 3", {0, 3});
+  flags.integer("micro", &micro, "micro-batches of one step", {1, kMaxPieces});
   flags.text("schedule", &schedule, "order of the micro-batches on pipeline stages: auto, 1f1b, zb_h1, ...");
-  flags.text("schedule-file", &scheduleFile, "a schedule of your own: a table as of weft schedule --csv");
-  flags.integer("memory-limit", &memoryLimit, "most bytes of one rank, 0 = any");
-  flags.integer("virtual", &virtualStages, "pipeline stages on each rank, 0 = as the schedule has it");
+  flags.contents("schedule-file", &scheduleTable, "a schedule of your own: a table as of weft schedule --csv");
+  flags.integer("memory-limit", &memoryLimit, "most bytes of one rank, 0 = any", {.least = 0});
+  flags.integer("virtual", &virtualStages, "pipeline stages on each rank, 0 = as the schedule has it", {0, kMaxRanks});
   flags.text("recompute", &recompute,
              "computed again in backward: auto (as --memory-limit asks for), none, full, or patterns with commas");
   flags.toggle("regather", &regather, "gather values again in backward instead of keeping them");
   flags.text("dump-dir", &dumpDir, "write the IR after every phase there");
   flags.text("plan-only", &planOnly, "write the plan to this file and stop");
-  flags.integer("steps", &steps, "training steps");
+}
+
+void CommonFlags::addTo(Flags& flags) {
+  addCompilingTo(flags);
+  flags.integer("steps", &steps, "training steps", kCount);
   flags.text("init", &init, "first parameters from this safetensors file");
   flags.text("save", &save, "parameters to this safetensors file at the end, or when SIGINT or SIGTERM stops it");
   flags.toggle("save-nonfinite", &saveNonFinite, "save also parameters that are nan or infinite");
   flags.integer("seed", &seed, "seed of initial values and data order");
-  flags.integer("threads", &threads, "threads per rank, 0 = share of the cores");
+  flags.integer("threads", &threads, "threads per rank, 0 = share of the cores", {0, kMostThreadsPerRank});
   flags.text("trace", &trace, "write a Chrome trace of the run");
   flags.toggle("check-finite", &checkFinite, "stop at the first operator that makes a nan or infinity; slow");
 }
@@ -140,11 +162,9 @@ CompileOptions CommonFlags::options() const {
   options.recompute = recompute;
   options.schedule = schedule;
   options.memoryLimit = memoryLimit;
-  if (!scheduleFile.empty()) {
-    std::ostringstream table;
-    table << std::ifstream(scheduleFile).rdbuf();
+  options.scheduleTable = scheduleTable;
+  if (!scheduleTable.empty() && schedule == CompileOptions().schedule) {
     options.schedule = "table";
-    options.scheduleTable = table.str();
   }
   options.virtualStages = virtualStages;
   options.dumpDir = dumpDir;
@@ -210,6 +230,14 @@ void printProgram(const Program& program) {
     }
   }
   std::printf("\n");
+  for (const std::string& note : program.notes) {
+    std::printf("note: %s\n", note.c_str());
+  }
+}
+
+std::string lossesText(const std::vector<double>& losses) {
+  return losses.empty() ? "none, there was no step"
+                        : absl::StrFormat("first step %.4f, last step %.4f", losses.front(), losses.back());
 }
 
 int runExample(int argc, char** argv, const CommonFlags& common, Flags& flags,

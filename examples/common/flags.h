@@ -2,25 +2,34 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/base/numbers.h"
 #include "runtime/base/stop_request.h"
 #include "weft/compile.h"
 #include "weft/trainer.h"
 
 namespace weft::examples {
 
+// Sizes and counts that no example has use for are refused before they fill the memory.
+inline constexpr IntegerRange kSize = {1, 1'000'000};
+inline constexpr IntegerRange kCount = {0, 1'000'000'000};
+
 // Reads `--name value`, `--name=value` and switches. An unknown flag is an error that suggests the nearest one; --help
-// prints all.
+// prints all. A number outside of its range, or none at all, is an error that names the flag, the value and the range.
 class Flags {
  public:
   void text(const std::string& name, std::string* value, const std::string& help);
-  void integer(const std::string& name, int64_t* value, const std::string& help);
-  void real(const std::string& name, double* value, const std::string& help);
+  // Takes the name of a file, which must not be empty; the value is what it holds.
+  void contents(const std::string& name, std::string* value, const std::string& help);
+  void integer(const std::string& name, int64_t* value, const std::string& help, IntegerRange range = {});
+  void real(const std::string& name, double* value, const std::string& help,
+            RealRange range = {.least = 0, .most = std::numeric_limits<float>::max()});
   void toggle(const std::string& name, bool* value, const std::string& help);
 
   // Sets the values. `helped` says whether --help was asked for (and printed).
@@ -53,7 +62,7 @@ struct CommonFlags {
   int64_t micro = 1;
   bool regather = false;
   std::string schedule = "auto";
-  std::string scheduleFile;
+  std::string scheduleTable;
   int64_t memoryLimit = 0;
   int64_t virtualStages = 0;
   std::string recompute = "auto";
@@ -70,6 +79,8 @@ struct CommonFlags {
   // Asked by SIGINT and SIGTERM during training.
   std::shared_ptr<StopRequest> stop = std::make_shared<StopRequest>();
 
+  // Those of compiling and of running; the others have no effect on a program that trains nothing.
+  void addCompilingTo(Flags& flags);
   void addTo(Flags& flags);
   CompileOptions options() const;
   TrainerOptions trainerOptions() const;
@@ -83,8 +94,10 @@ struct CommonFlags {
   bool wrotePlan(const Program& program, absl::Status* status) const;
 };
 
-// Prints the collectives and memory of a program.
+// Prints the collectives and memory of a program, and its notes.
 void printProgram(const Program& program);
+// "first step 4.1234, last step 2.1234"; of no steps, that there was none.
+std::string lossesText(const std::vector<double>& losses);
 // The main of an example: reads the flags, checks the paths, runs unless --help was asked for, prints an error. Returns
 // the exit status: 0; 1 after an error, also where what was printed could not be written; 128 + n where signal n ended
 // the training.

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "examples/common/flags.h"
 #include "examples/gpt/model.h"
 #include "runtime/base/file_writer.h"
@@ -43,23 +44,41 @@ struct GptFlags {
     common.addTo(flags);
     flags.text("text", &text, "text file; default: Weft's own documentation");
     flags.toggle("bytes", &bytes, "tokens are bytes instead of characters");
-    flags.integer("layers", &layers, "transformer blocks");
-    flags.integer("width", &width, "channels");
-    flags.integer("heads", &heads, "attention heads");
-    flags.integer("context", &context, "tokens of one row");
-    flags.integer("batch", &batch, "rows of one step");
+    flags.integer("layers", &layers, "transformer blocks", kSize);
+    flags.integer("width", &width, "channels", kSize);
+    flags.integer("heads", &heads, "attention heads", kSize);
+    flags.integer("context", &context, "tokens of one row", kSize);
+    flags.integer("batch", &batch, "rows of one step", kSize);
     flags.real("lr", &lr, "learning rate of AdamW");
     flags.real("weight-decay", &decay, "weight decay of AdamW");
     flags.real("clip", &clip, "global gradient norm, 0 = none");
-    flags.real("dropout", &dropout, "dropout rate");
+    flags.real("dropout", &dropout, "dropout rate", {0, 0.999});
     flags.toggle("tied", &tied, "the head is the embedding's transpose");
-    flags.integer("stages", &stages, "pipeline stages; each has the ranks of --mesh or --devices");
+    flags.integer("stages", &stages, "pipeline stages; each has the ranks of --mesh or --devices", kSize);
     flags.toggle("tensor-parallel", &tensorParallel, "column/row strategies over mesh axis tp");
     flags.toggle("sequence-parallel", &sequenceParallel, "residual stream split along the sequence over tp");
-    flags.integer("sample", &sample, "characters of the sample at the end");
+    flags.integer("sample", &sample, "characters of the sample at the end", kCount);
     flags.text("losses", &losses, "write the loss of every step to this file");
   }
 };
+
+// Flags that contradict each other.
+absl::Status check(const GptFlags& flags) {
+  if (flags.stages > flags.layers) {
+    return absl::InvalidArgumentError(absl::StrCat("--stages ", flags.stages, " with --layers ", flags.layers,
+                                                   ": a stage has at least one layer; give --layers ", flags.stages,
+                                                   ", or at most ", flags.layers, " stages"));
+  }
+  if (flags.width % flags.heads != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--heads ", flags.heads, " does not divide --width ", flags.width,
+                                                   "; give --width ", (flags.width / flags.heads + 1) * flags.heads,
+                                                   ", or other heads"));
+  }
+  if (flags.sequenceParallel && !flags.tensorParallel) {
+    return absl::InvalidArgumentError("--sequence-parallel has no effect alone; give --tensor-parallel, too");
+  }
+  return absl::OkStatus();
+}
 
 // The project's README and docs as one text.
 std::string ownDocumentation() {
@@ -205,7 +224,7 @@ absl::Status trainAndSample(Trainer& trainer, const Run& run) {
               static_cast<double>(used) / (1 << 20));
   WEFT_RETURN_IF_ERROR(validated());
   WEFT_RETURN_IF_ERROR(trainer.fit(flags.common.steps - first, feed));
-  std::printf("training loss: first step %.4f, last step %.4f\n", trainer.losses().front(), trainer.losses().back());
+  std::printf("training loss: %s\n", lossesText(trainer.losses()).c_str());
   WEFT_RETURN_IF_ERROR(validated());
   if (flags.sample > 0) {
     WEFT_ASSIGN_OR_RETURN(const std::string text, sampleText(trainer, run.evaluation, data, flags));
@@ -229,6 +248,7 @@ absl::Status train(Run run) {
 }
 
 absl::Status run(const GptFlags& flags) {
+  WEFT_RETURN_IF_ERROR(check(flags));
   WEFT_RETURN_IF_ERROR(flags.losses.empty() ? absl::OkStatus() : canWrite(flags.losses));
   const TextDatasetOptions options{.tokens = flags.bytes ? TokenKind::kByte : TokenKind::kCharacter,
                                    .window = flags.context,

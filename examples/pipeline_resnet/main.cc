@@ -25,9 +25,9 @@ struct ResnetFlags {
     common.steps = 0;
     common.addTo(flags);
     flags.text("data", &data, "directory of Fashion-MNIST's four IDX files; default: the test data, else drawn images");
-    flags.integer("batch", &batch, "images of one step");
-    flags.integer("stages", &stages, "pipeline stages, 1 or 2; each has the ranks of --mesh or --devices");
-    flags.real("epochs", &epochs, "passes over the training images, where --steps is 0");
+    flags.integer("batch", &batch, "images of one step", kSize);
+    flags.integer("stages", &stages, "pipeline stages, 1 to 3; each has the ranks of --mesh or --devices", {1, 3});
+    flags.real("epochs", &epochs, "passes over the training images, where --steps is 0", {0, 1e6});
     flags.real("lr", &lr, "first learning rate of AdamW; it falls to 0 in a straight line");
   }
 };
@@ -72,8 +72,8 @@ absl::Status train(const ResnetFlags& flags, const ImageSplits& images, const Pr
                    const Program& evaluation) {
   Trainer trainer(program, flags.common.trainerOptions());
   const auto epoch = static_cast<double>(images.train.size()) / static_cast<double>(flags.batch);
-  const auto steps =
-      std::max<int64_t>(1, flags.common.steps > 0 ? flags.common.steps : static_cast<int64_t>(flags.epochs * epoch));
+  const int64_t passes = flags.epochs > 0 ? std::max<int64_t>(1, static_cast<int64_t>(flags.epochs * epoch)) : 0;
+  const int64_t steps = flags.common.steps > 0 ? flags.common.steps : passes;
   std::vector<float> x(flags.batch * images.train.rows() * images.train.columns());
   std::vector<int32_t> y(flags.batch);
   const auto feed = [&](int64_t step, Feed& inputs) {
@@ -84,7 +84,7 @@ absl::Status train(const ResnetFlags& flags, const ImageSplits& images, const Pr
   };
   return flags.common.train(trainer, [&]() -> absl::Status {
     WEFT_RETURN_IF_ERROR(trainer.fit(steps, feed));
-    std::printf("training loss: first step %.4f, last step %.4f\n", trainer.losses().front(), trainer.losses().back());
+    std::printf("training loss: %s\n", lossesText(trainer.losses()).c_str());
     WEFT_ASSIGN_OR_RETURN(const double right, accuracy(trainer, evaluation, images.test, configOf(flags, images.test)));
     std::printf("test accuracy after %lld steps: %.4f\n", static_cast<long long>(steps), right);
     return absl::OkStatus();

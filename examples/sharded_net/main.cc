@@ -58,7 +58,7 @@ absl::Status run(CommonFlags flags) {
   };
   return flags.train(trainer, [&] {
     WEFT_RETURN_IF_ERROR(trainer.fit(flags.steps, feed));
-    std::printf("loss: first step %.4f, last step %.4f\n", trainer.losses().front(), trainer.losses().back());
+    std::printf("loss: %s\n", lossesText(trainer.losses()).c_str());
     return absl::OkStatus();
   });
 }

@@ -84,6 +84,6 @@ absl::Status run(CommonFlags flags) {
 int main(int argc, char** argv) {
   weft::examples::CommonFlags common;
   weft::examples::Flags flags;
-  common.addTo(flags);
+  common.addCompilingTo(flags);
   return weft::examples::runExample(argc, argv, common, flags, [&] { return weft::examples::run(common); });
 }

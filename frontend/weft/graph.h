@@ -135,10 +135,10 @@ struct InputOptions {
 };
 
 // Holds for what is made while it lives: a prefix of names ("h0." in front of parameters and operators), a pipeline
-// stage, or recomputation.
+// stage, recomputation, or a module's call, which errors name.
 class Scope {
  public:
-  enum class Kind : uint8_t { kName, kStage, kRecompute };
+  enum class Kind : uint8_t { kName, kStage, kRecompute, kModule };
 
   Scope(GraphImpl* graph, Kind kind) : graph_(graph), kind_(kind) {}
   ~Scope();

@@ -29,6 +29,8 @@ class Module {
  protected:
   // Lives as long as a call; nothing where no stage was set.
   [[nodiscard]] Scope stageScope(const Tensor& x) const;
+  // Likewise: errors name the module, "Linear".
+  [[nodiscard]] Scope callScope(const Tensor& x, const std::string& module) const;
 
  private:
   std::optional<int> stage_;

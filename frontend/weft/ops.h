@@ -4,32 +4,56 @@
 
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "weft/graph.h"
 
 namespace weft {
 
-// --- element-wise; shapes broadcast ---
-Tensor add(const Tensor& a, const Tensor& b, SourceLine at = SourceLine::current());
-Tensor sub(const Tensor& a, const Tensor& b, SourceLine at = SourceLine::current());
-Tensor mul(const Tensor& a, const Tensor& b, SourceLine at = SourceLine::current());
-Tensor div(const Tensor& a, const Tensor& b, SourceLine at = SourceLine::current());
-Tensor maximum(const Tensor& a, const Tensor& b, SourceLine at = SourceLine::current());
-Tensor minimum(const Tensor& a, const Tensor& b, SourceLine at = SourceLine::current());
-Tensor add(const Tensor& a, double b, SourceLine at = SourceLine::current());
-Tensor mul(const Tensor& a, double b, SourceLine at = SourceLine::current());
-// Operators cannot carry a source line argument; errors and dumps show the line of their first operand.
-Tensor operator+(const Tensor& a, const Tensor& b);
-Tensor operator-(const Tensor& a, const Tensor& b);
-Tensor operator*(const Tensor& a, const Tensor& b);
-Tensor operator/(const Tensor& a, const Tensor& b);
-Tensor operator*(const Tensor& a, double b);
+// An operand of an element-wise operator: a tensor, or a number, which takes the element type of the tensor beside it
+// (beside whole numbers it has to be whole). It remembers the line on which it stands, made from a tensor or a number
+// there: an overloaded operator has no argument for that. An operator whose operands stand on several lines has the
+// line of its left operand.
+class Operand {
+ public:
+  Operand(const Tensor& tensor, SourceLine at = SourceLine::current()) : tensor_(tensor), at_(at) {}  // NOLINT
+  template <typename T>
+    requires std::is_arithmetic_v<T>
+  Operand(T number, SourceLine at = SourceLine::current())  // NOLINT
+      : number_(static_cast<double>(number)), isNumber_(true), at_(at) {}
+
+  bool isNumber() const { return isNumber_; }
+  double number() const { return number_; }
+  const Tensor& tensor() const { return tensor_; }
+  SourceLine at() const { return at_; }
+
+ private:
+  Tensor tensor_;
+  double number_ = 0;
+  bool isNumber_ = false;
+  SourceLine at_;
+};
+
+// Operators do not convert element types but of numbers: i32 + f32 is an error, cast(i, kF32) + f its remedy.
+
+// --- element-wise; shapes broadcast; a or b may be a number ---
+Tensor add(const Operand& a, const Operand& b, SourceLine at = SourceLine::current());
+Tensor sub(const Operand& a, const Operand& b, SourceLine at = SourceLine::current());
+Tensor mul(const Operand& a, const Operand& b, SourceLine at = SourceLine::current());
+Tensor div(const Operand& a, const Operand& b, SourceLine at = SourceLine::current());
+Tensor maximum(const Operand& a, const Operand& b, SourceLine at = SourceLine::current());
+Tensor minimum(const Operand& a, const Operand& b, SourceLine at = SourceLine::current());
+Tensor operator+(const Operand& a, const Operand& b);
+Tensor operator-(const Operand& a, const Operand& b);
+Tensor operator*(const Operand& a, const Operand& b);
+Tensor operator/(const Operand& a, const Operand& b);
+Tensor operator-(const Operand& x);
 
 // Predicates: "eq", "ne", "lt", "le", "gt", "ge". Result: bool.
-Tensor compare(const Tensor& a, const Tensor& b, const std::string& predicate, SourceLine at = SourceLine::current());
-// a where condition holds, else b.
-Tensor select(const Tensor& condition, const Tensor& a, const Tensor& b, SourceLine at = SourceLine::current());
+Tensor compare(const Operand& a, const Operand& b, const std::string& predicate, SourceLine at = SourceLine::current());
+// a where condition holds, else b; one of these may be a number.
+Tensor select(const Tensor& condition, const Operand& a, const Operand& b, SourceLine at = SourceLine::current());
 
 Tensor neg(const Tensor& x, SourceLine at = SourceLine::current());
 Tensor exp(const Tensor& x, SourceLine at = SourceLine::current());
@@ -40,6 +64,7 @@ Tensor tanh(const Tensor& x, SourceLine at = SourceLine::current());
 Tensor relu(const Tensor& x, SourceLine at = SourceLine::current());
 enum class Gelu : uint8_t { kTanh, kErf };
 Tensor gelu(const Tensor& x, Gelu form = Gelu::kTanh, SourceLine at = SourceLine::current());
+// x in another element type; to integers towards zero, from bool 0 and 1.
 Tensor cast(const Tensor& x, Type type, SourceLine at = SourceLine::current());
 
 // --- contractions ---

@@ -1,6 +1,7 @@
 #include "ir/layout/mesh.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -161,6 +162,14 @@ Mesh Mesh::withMicro(int64_t count) const {
     }
   }
   result.axes_.push_back({kMicro, {AxisKind::kTime, 1, count}});
+  return result;
+}
+
+Mesh Mesh::ofRanks() const {
+  Mesh result;
+  result.ranks_ = ranks_;
+  std::copy_if(axes_.begin(), axes_.end(), std::back_inserter(result.axes_),
+               [](const NamedAxis& named) { return named.axis.kind == AxisKind::kSpace; });
   return result;
 }
 

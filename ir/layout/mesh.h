@@ -74,6 +74,8 @@ class Mesh {
 
   // This mesh with a time axis `micro` of `count` pieces (replacing one that is there).
   Mesh withMicro(int64_t count) const;
+  // This mesh without time axes.
+  Mesh ofRanks() const;
 
   // "dp", "dp:(1)2", "all", "all:(2)2", "micro" to an axis. Errors: unknown axis (lists the known ones), a sub-axis
   // that does not divide its axis.

@@ -284,7 +284,7 @@ LogicalResult slice(const InferSite& site, Value x, ArrayRef<int64_t> offsets, A
                              " must have one entry for each dimension of " + printType(x));
   }
   for (auto [offset, size, dim] : llvm::zip(offsets, sizes, shape(x))) {
-    if (offset < 0 || size < 0 || offset + size > dim) {
+    if (offset < 0 || size < 0 || offset > dim || size > dim - offset) {
       return site.error(2, "offset " + number(offset) + " and size " + number(size) +
                                " reach outside a dimension of size " + number(dim) + " of " + printType(x));
     }

@@ -22,6 +22,9 @@ namespace {
 
 using namespace cpu;  // NOLINT
 
+// More is no workspace of any plan; twice as much still is a number.
+constexpr int64_t kMostScratch = int64_t{1} << 60;
+
 struct Sizes {
   int64_t heads = 1;  // batch x heads
   int64_t rows = 1;   // queries
@@ -52,6 +55,16 @@ absl::StatusOr<Sizes> sizesOf(const KernelSpec& spec) {
   WEFT_ASSIGN_OR_RETURN(sizes.scale, attribute<double>(spec.attributes, "scale"));
   sizes.causal = causal != 0;
   return sizes;
+}
+
+// The scores of one head, in the workspace.
+absl::StatusOr<int64_t> scoreBytes(const KernelSpec& spec, const Sizes& s) {
+  const int64_t bytes = TensorSpec{spec.inputs[0].type, {s.rows, s.keys}}.bytes();
+  if (bytes > kMostScratch) {
+    return invalid(spec, "the scores of ", s.rows, " queries and ", s.keys, " keys take ", bytes,
+                   " bytes, more than any workspace has");
+  }
+  return aligned(bytes);
 }
 
 TensorSpec lseOf(const KernelSpec& spec) {
@@ -119,7 +132,7 @@ KernelOr attention(const KernelSpec& spec, bool plain) {
   WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, spec.inputs[0]));
   WEFT_RETURN_IF_ERROR(checkOutput(spec, 1, lseOf(spec)));
   WEFT_ASSIGN_OR_RETURN(const Products products, Products::create(spec.inputs[0].type, s, plain));
-  const int64_t matrix = aligned(s.rows * s.keys * static_cast<int64_t>(sizeof(T)));
+  WEFT_ASSIGN_OR_RETURN(const int64_t matrix, scoreBytes(spec, s));
   return makeKernel(
       [=](const KernelArguments& args) -> absl::Status {
         T* p = static_cast<T*>(args.workspace);
@@ -170,7 +183,7 @@ KernelOr attentionGrad(const KernelSpec& spec, bool plain) {
   WEFT_ASSIGN_OR_RETURN(const Sizes s, sizesOf(spec));
   WEFT_RETURN_IF_ERROR(checkGradient(spec));
   WEFT_ASSIGN_OR_RETURN(const Products products, Products::create(spec.inputs[0].type, s, plain));
-  const int64_t matrix = aligned(s.rows * s.keys * static_cast<int64_t>(sizeof(T)));
+  WEFT_ASSIGN_OR_RETURN(const int64_t matrix, scoreBytes(spec, s));
   const int64_t vector = aligned(s.rows * static_cast<int64_t>(sizeof(T)));
   return makeKernel(
       [=](const KernelArguments& args) -> absl::Status {

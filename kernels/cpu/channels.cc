@@ -130,9 +130,7 @@ void addChannelKernels(KernelRegistry& registry) {
                  return dispatchFloat(spec, spec.inputs[0].type, [&]<typename T>() { return channelDot<T>(spec); });
                }));
   registry.add("channel_affine", [](const KernelSpec& spec) -> KernelOr {
-    if (spec.inputs.empty() || spec.outputs.size() != 1) {
-      return invalid(spec, "has ", spec.inputs.size(), " inputs and ", spec.outputs.size(), " outputs");
-    }
+    WEFT_RETURN_IF_ERROR(checkArity(spec, {std::max<size_t>(spec.inputs.size(), 1), 1}));
     return dispatchFloat(spec, spec.inputs[0].type, [&]<typename T>() { return channelAffine<T>(spec); });
   });
 }

@@ -73,6 +73,9 @@ absl::StatusOr<Geometry> geometryOf(const KernelSpec& spec) {
   WEFT_RETURN_IF_ERROR(readPair(spec, "strides", 1, g.strides));
   WEFT_RETURN_IF_ERROR(readPair(spec, "paddings", 0, g.paddings));
   WEFT_RETURN_IF_ERROR(checkShapes(spec, tensors, g));
+  if (convolutionColumnBytes(tensors) >= kMostSize) {
+    return invalid(spec, "the columns under one row of ", tensorText(tensors.y), " are more than any workspace holds");
+  }
   g.blockRows = convolutionBlockRows(tensors);
   return g;
 }
@@ -81,11 +84,11 @@ int64_t ceilDiv(int64_t a, int64_t b) {
   return a >= 0 ? (a + b - 1) / b : -(-a / b);
 }
 
-// A row of the columns matrix in one row of the block: `columns[column + q]` belongs to `image[input + q * stride]` for
-// low <= q < high; for other q it lies outside the image.
+// A row of the columns matrix in one row of the block: `columns[column + q]` belongs to `image[input + (q - low) *
+// stride]` for low <= q < high; for other q it lies outside the image.
 struct Span {
   int64_t column;
-  int64_t input;
+  int64_t input;  // 0 where all lies outside
   int64_t low;
   int64_t high;
 };
@@ -102,8 +105,9 @@ void forEachSpan(const Geometry& g, const Block& block, const Visit& visit) {
         const int64_t high = std::clamp<int64_t>(ceilDiv(g.w + g.paddings[1] - j, g.strides[1]), low, g.wo);
         for (int64_t r = block.first; r < block.first + block.count; ++r) {
           const int64_t row = r * g.strides[0] - g.paddings[0] + i;
-          const bool inside = row >= 0 && row < g.h;
-          visit(Span{column, (c * g.h + row) * g.w - g.paddings[1] + j, inside ? low : 0, inside ? high : 0});
+          const bool inside = row >= 0 && row < g.h && low < high;
+          const int64_t input = inside ? (c * g.h + row) * g.w + low * g.strides[1] - g.paddings[1] + j : 0;
+          visit(Span{column, input, inside ? low : 0, inside ? high : 0});
           column += g.wo;
         }
       }
@@ -118,10 +122,10 @@ void gather(const Geometry& g, const Block& block, const T* image, T* columns) {
     const T* from = image + span.input;
     std::fill_n(to, span.low, T(0));
     if (g.strides[1] == 1 && span.high > span.low) {
-      std::memcpy(to + span.low, from + span.low, (span.high - span.low) * sizeof(T));
+      std::memcpy(to + span.low, from, (span.high - span.low) * sizeof(T));
     } else {
       for (int64_t q = span.low; q < span.high; ++q) {
-        to[q] = from[q * g.strides[1]];
+        to[q] = from[(q - span.low) * g.strides[1]];
       }
     }
     std::fill_n(to + span.high, g.wo - span.high, T(0));
@@ -135,7 +139,7 @@ void scatter(const Geometry& g, const Block& block, const T* columns, T* image) 
     const T* from = columns + span.column;
     T* to = image + span.input;
     for (int64_t q = span.low; q < span.high; ++q) {
-      to[q * g.strides[1]] += from[q];
+      to[(q - span.low) * g.strides[1]] += from[q];
     }
   });
 }

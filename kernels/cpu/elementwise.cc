@@ -47,6 +47,16 @@ T geluErfGrad(T x) {
   return T(0.5) * (T(1) + math::erf(x * T(kSqrtHalf))) + x * T(kInverseSqrtTwoPi) * math::exp(T(-0.5) * x * x);
 }
 
+// -0 of 0 for floats, unlike 0 - x.
+template <typename T>
+T negated(T x) {
+  if constexpr (std::is_integral_v<T>) {
+    return wrapping(T(0), x, [](auto a, auto b) { return a - b; });
+  } else {
+    return -x;
+  }
+}
+
 template <typename T, typename F>
 KernelOr unary(const KernelSpec& spec, F f) {
   WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, spec.inputs[0]));
@@ -235,23 +245,6 @@ KernelOr select(const KernelSpec& spec) {
   });
 }
 
-// To bool: x is not 0. Float to integer: towards zero, the nearest end of the range outside it, 0 for NaN.
-template <typename To, typename From>
-To convert(From x) {
-  if constexpr (std::is_same_v<To, bool>) {
-    return x != From(0);
-  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    constexpr double kLimit = sizeof(To) == 4 ? 0x1p31 : 0x1p63;
-    const double wide = static_cast<double>(x);
-    if (!(wide < kLimit)) {
-      return wide != wide ? To(0) : std::numeric_limits<To>::max();
-    }
-    return wide < -kLimit ? std::numeric_limits<To>::min() : static_cast<To>(wide);
-  } else {
-    return static_cast<To>(x);
-  }
-}
-
 template <typename From, typename To>
 KernelOr castKernel(const KernelSpec& spec) {
   const int64_t n = spec.outputs[0].elements();
@@ -286,7 +279,7 @@ void addGradients(KernelRegistry& registry) {
 void addElementwiseKernels(KernelRegistry& registry) {
   registry.add("neg", withArity({1, 1}, [](const KernelSpec& spec) {
                  return dispatchNumeric(spec, spec.inputs[0].type,
-                                        [&]<typename T>() { return unary<T>(spec, [](T x) { return -x; }); });
+                                        [&]<typename T>() { return unary<T>(spec, [](T x) { return negated(x); }); });
                }));
   registry.add("exp", floatUnary([](auto x) { return math::exp(x); }));
   registry.add("log", floatUnary([](auto x) { return std::log(x); }));
@@ -296,9 +289,11 @@ void addElementwiseKernels(KernelRegistry& registry) {
   registry.add("relu", floatUnary([](auto x) { return x <= 0 ? decltype(x)(0) : x; }));
   registry.add("gelu", withArity({1, 1}, gelu));
   addGradients(registry);
-  registry.add("add", numericBinary([](auto a, auto b) { return a + b; }));
-  registry.add("sub", numericBinary([](auto a, auto b) { return a - b; }));
-  registry.add("mul", numericBinary([](auto a, auto b) { return a * b; }));
+  registry.add("add", numericBinary([](auto a, auto b) { return wrappingSum(a, b); }));
+  registry.add("sub",
+               numericBinary([](auto a, auto b) { return wrapping(a, b, [](auto x, auto y) { return x - y; }); }));
+  registry.add("mul",
+               numericBinary([](auto a, auto b) { return wrapping(a, b, [](auto x, auto y) { return x * y; }); }));
   registry.add("div", withArity({2, 1}, [](const KernelSpec& spec) {
                  return dispatchFloat(spec, spec.inputs[0].type,
                                       [&]<typename T>() { return binary<T, T>(spec, [](T a, T b) { return a / b; }); });

@@ -21,6 +21,12 @@ absl::Status outOfRange(const char* what, Id id, int64_t i, int64_t rows) {
       absl::StrCat(what, " ", static_cast<int64_t>(id), " at element ", i, " is outside 0..", rows - 1));
 }
 
+// Where `id` stands among `count` rows from `origin` on; -1 if it is not among them. Any id may come from the data.
+int64_t placeOf(int64_t id, int64_t origin, int64_t count) {
+  const uint64_t place = static_cast<uint64_t>(id) - static_cast<uint64_t>(origin);
+  return place < static_cast<uint64_t>(count) ? static_cast<int64_t>(place) : -1;
+}
+
 // [..., width] of the leading dimensions `leading`.
 Ints withLast(Ints leading, int64_t width) {
   leading.push_back(width);
@@ -49,9 +55,9 @@ KernelOr embedding(const KernelSpec& spec) {
       if (id < 0 || id >= rows) {
         return outOfRange("embedding: id", id, i, rows);
       }
-      const int64_t row = id - args.scalars[0];
+      const int64_t row = placeOf(id, args.scalars[0], local);
       T* y = out<T>(args, 0) + i * width;
-      if (row >= 0 && row < local) {
+      if (row >= 0) {
         std::copy_n(in<T>(args, 0) + row * width, width, y);
       } else {
         std::fill_n(y, width, T(0));
@@ -73,8 +79,8 @@ KernelOr embeddingGrad(const KernelSpec& spec) {
     T* table = out<T>(args, 0);
     std::fill_n(table, local * width, T(0));
     for (int64_t i = 0; i < ids; ++i) {
-      const int64_t row = in<Id>(args, 0)[i] - args.scalars[0];
-      if (row < 0 || row >= local) {
+      const int64_t row = placeOf(in<Id>(args, 0)[i], args.scalars[0], local);
+      if (row < 0) {
         continue;
       }
       const T* dy = in<T>(args, 1) + i * width;
@@ -96,6 +102,9 @@ KernelOr crossEntropy(const KernelSpec& spec) {
   const auto [count, width] = rowsOf(spec.inputs[0].shape);
   WEFT_ASSIGN_OR_RETURN(const int64_t classes, attributeOr<int64_t>(spec.attributes, "rows", width));
   // More columns than classes are padding, filled with -inf.
+  if (classes < 1) {
+    return invalid(spec, "needs at least one class, it was given ", classes);
+  }
   if (classes > width) {
     return invalid(spec, "needs all ", classes, " classes, it was given ", width, "; expand it to split them");
   }
@@ -146,8 +155,7 @@ KernelOr crossEntropyGrad(const KernelSpec& spec) {
       for (int64_t i = 0; i < width; ++i) {
         dx[i] = math::exp(x[i] - lse) * dloss;
       }
-      const int64_t place = label - args.scalars[0];
-      if (place >= 0 && place < width) {
+      if (const int64_t place = placeOf(label, args.scalars[0], width); place >= 0) {
         dx[place] -= dloss;
       }
     }
@@ -170,8 +178,8 @@ KernelOr pick(const KernelSpec& spec) {
       if (rows > 0 && label != ignore && (label < 0 || label >= rows)) {
         return outOfRange("label", label, r, rows);
       }
-      const int64_t place = label - args.scalars[0];
-      out<T>(args, 0)[r] = place >= 0 && place < width ? in<T>(args, 0)[r * width + place] : T(0);
+      const int64_t place = placeOf(label, args.scalars[0], width);
+      out<T>(args, 0)[r] = place >= 0 ? in<T>(args, 0)[r * width + place] : T(0);
     }
     return absl::OkStatus();
   });
@@ -188,8 +196,7 @@ KernelOr pickGrad(const KernelSpec& spec) {
     T* dx = out<T>(args, 0);
     std::fill_n(dx, count * width, T(0));
     for (int64_t r = 0; r < count; ++r) {
-      const int64_t place = in<Id>(args, 0)[r] - args.scalars[0];
-      if (place >= 0 && place < width) {
+      if (const int64_t place = placeOf(in<Id>(args, 0)[r], args.scalars[0], width); place >= 0) {
         dx[r * width + place] = in<T>(args, 1)[r];
       }
     }

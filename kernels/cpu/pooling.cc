@@ -32,7 +32,7 @@ absl::StatusOr<Geometry> geometryOf(const KernelSpec& spec, const TensorSpec& x,
   TensorSpec expected = x;
   for (int d = 0; d < 2; ++d) {
     const int64_t room = x.shape[2 + d] + 2 * g.paddings[d] - g.window[d];
-    if (room < 0 || g.paddings[d] >= g.window[d]) {
+    if (room < 0 || g.paddings[d] >= g.window[d] || x.shape[2 + d] == 0) {
       return invalid(spec, "a window ", g.window[0], " x ", g.window[1], " with paddings ", g.paddings[0], ", ",
                      g.paddings[1], " does not fit ", tensorText(x));
     }
@@ -42,7 +42,12 @@ absl::StatusOr<Geometry> geometryOf(const KernelSpec& spec, const TensorSpec& x,
   return g;
 }
 
-// The part of a window that lies inside the image.
+// Elements of a window, those in the pad included.
+double sizeOf(const Geometry& g) {
+  return static_cast<double>(g.window[0]) * static_cast<double>(g.window[1]);
+}
+
+// The part of a window that lies inside the image. There is one: paddings are smaller than the window.
 struct Window {
   int64_t rows[2];  // from, to
   int64_t columns[2];
@@ -112,7 +117,7 @@ KernelOr maxPoolGrad(const KernelSpec& spec) {
 template <typename T>
 KernelOr avgPool(const KernelSpec& spec) {
   WEFT_ASSIGN_OR_RETURN(const Geometry g, geometryOf(spec, spec.inputs[0], spec.outputs[0]));
-  return makeKernel([g, size = static_cast<double>(g.window[0] * g.window[1])](const KernelArguments& args) {
+  return makeKernel([g, size = sizeOf(g)](const KernelArguments& args) {
     forEachWindow(g, [&](int64_t plane, int64_t at, const Window& window) {
       const T* x = in<T>(args, 0) + plane * g.h * g.w;
       double sum = 0;
@@ -130,7 +135,7 @@ KernelOr avgPool(const KernelSpec& spec) {
 template <typename T>
 KernelOr avgPoolGrad(const KernelSpec& spec) {
   WEFT_ASSIGN_OR_RETURN(const Geometry g, geometryOf(spec, spec.outputs[0], spec.inputs[0]));
-  return makeKernel([g, size = static_cast<T>(g.window[0] * g.window[1])](const KernelArguments& args) {
+  return makeKernel([g, size = static_cast<T>(sizeOf(g))](const KernelArguments& args) {
     std::fill_n(out<T>(args, 0), g.planes * g.h * g.w, T(0));
     forEachWindow(g, [&](int64_t plane, int64_t at, const Window& window) {
       T* dx = out<T>(args, 0) + plane * g.h * g.w;

@@ -27,7 +27,14 @@ class GlobalRows {
   static absl::StatusOr<GlobalRows> create(const KernelSpec& spec, const Ints& shape) {
     WEFT_RETURN_IF_ERROR(checkArity(spec, {spec.inputs.size(), 1, shape.size()}));
     WEFT_ASSIGN_OR_RETURN(const Ints global, attribute<Ints>(spec.attributes, "global_shape"));
-    if (global.size() != shape.size()) {
+    const bool negative = std::any_of(global.begin(), global.end(), [](int64_t size) { return size < 0; });
+    // The farthest index within the local tensor, in the global one.
+    int64_t farthest = boundedElements(global);
+    for (size_t d = 0; !negative && global.size() == shape.size() && d < shape.size(); ++d) {
+      const Ints inner(global.begin() + static_cast<int64_t>(d) + 1, global.end());
+      farthest = boundedSum(farthest, boundedProduct(shape[d], boundedElements(inner)));
+    }
+    if (global.size() != shape.size() || negative || farthest >= kMostSize) {
       return invalid(spec, "global_shape is ", shapeText(global), " for a local tensor ", shapeText(shape));
     }
     return GlobalRows(shape, stridesOf(global));
@@ -38,7 +45,7 @@ class GlobalRows {
   void run(const int64_t* origins, const Visit& visit) const {
     uint64_t base = 0;
     for (size_t d = 0; d < strides_.size(); ++d) {
-      base += static_cast<uint64_t>(origins[d] * strides_[d]);
+      base += static_cast<uint64_t>(origins[d]) * static_cast<uint64_t>(strides_[d]);
     }
     loop_.run([&](const auto& at, int64_t count, const auto& step) {
       const uint64_t global = base + static_cast<uint64_t>(at[1]);

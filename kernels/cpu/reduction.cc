@@ -19,8 +19,9 @@ absl::StatusOr<std::vector<bool>> reducedDims(const KernelSpec& spec) {
   WEFT_ASSIGN_OR_RETURN(const Ints dims, attribute<Ints>(spec.attributes, "dims"));
   std::vector<bool> reduced(spec.inputs[0].shape.size(), false);
   for (const int64_t dim : dims) {
-    if (dim < 0 || dim >= static_cast<int64_t>(reduced.size())) {
-      return invalid(spec, "reduces dimension ", dim, " of ", tensorText(spec.inputs[0]));
+    if (dim < 0 || dim >= static_cast<int64_t>(reduced.size()) || reduced[dim]) {
+      return invalid(spec, "reduces dimension ", dim, " of ", tensorText(spec.inputs[0]),
+                     ", which is not there or listed twice");
     }
     reduced[dim] = true;
   }
@@ -68,7 +69,8 @@ void addRow(const T* x, A* total, int64_t count, const std::array<int64_t, 2>& s
 // Workspace: the totals, 8 bytes each.
 template <typename T>
 KernelOr sum(const KernelSpec& spec, double scale) {
-  using A = std::conditional_t<std::is_integral_v<T>, int64_t, double>;
+  // Unsigned, so that what wraps around is defined.
+  using A = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
   WEFT_ASSIGN_OR_RETURN(const StridedLoop<2> loop, reductionLoop(spec));
   const int64_t n = spec.outputs[0].elements();
   return makeKernel(

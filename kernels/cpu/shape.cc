@@ -58,8 +58,11 @@ KernelOr transpose(const KernelSpec& spec) {
   std::vector<bool> seen(shape.size(), false);
   TensorSpec result{spec.inputs[0].type, {}};
   Move move;
+  if (permutation.size() != shape.size()) {
+    return invalid(spec, "permutation ", shapeText(permutation), " does not fit ", tensorText(spec.inputs[0]));
+  }
   for (const int64_t from : permutation) {
-    if (permutation.size() != shape.size() || from < 0 || from >= static_cast<int64_t>(shape.size()) || seen[from]) {
+    if (from < 0 || from >= static_cast<int64_t>(shape.size()) || seen[from]) {
       return invalid(spec, "permutation ", shapeText(permutation), " does not fit ", tensorText(spec.inputs[0]));
     }
     seen[from] = true;
@@ -78,8 +81,8 @@ absl::StatusOr<int64_t> boxStart(const KernelSpec& spec, const Ints& size, const
   int64_t start = 0;
   bool fits = size.size() == whole.size() && offsets.size() == whole.size();
   for (size_t d = 0; fits && d < whole.size(); ++d) {
-    fits = offsets[d] >= 0 && offsets[d] + size[d] <= whole[d];
-    start += offsets[d] * strides[d];
+    fits = size[d] <= whole[d] && offsets[d] >= 0 && offsets[d] <= whole[d] - size[d];
+    start += fits ? offsets[d] * strides[d] : 0;
   }
   if (!fits) {
     return invalid(spec, "a box ", shapeText(size), " at ", shapeText(offsets), " is not inside ", shapeText(whole));
@@ -123,10 +126,10 @@ KernelOr dynamicSlice(const KernelSpec& spec) {
     return makeKernel([=](const KernelArguments& args) {
       int64_t start = 0;
       for (size_t d = 0; d < whole.size(); ++d) {
-        if (args.scalars[d] < 0 || args.scalars[d] + size[d] > whole[d]) {
+        if (args.scalars[d] < 0 || args.scalars[d] > whole[d] - size[d]) {
           return absl::OutOfRangeError(absl::StrCat("kernel dynamic_slice: [", args.scalars[d], ", ",
-                                                    args.scalars[d] + size[d], ") is not inside dimension ", d,
-                                                    " of size ", whole[d]));
+                                                    wrappingSum(args.scalars[d], size[d]), ") is not inside dimension ",
+                                                    d, " of size ", whole[d]));
         }
         start += args.scalars[d] * strides[d];
       }
@@ -183,10 +186,14 @@ KernelOr concat(const KernelSpec& spec) {
   });
 }
 
-// A value of the type: bool is 1 for anything but 0.
+// A value of the type: bool is 1 for anything but 0, integers as casts give them.
 template <typename T>
 T elementOf(double value) {
-  return std::is_same_v<T, uint8_t> ? static_cast<T>(value != 0.0) : static_cast<T>(value);
+  if constexpr (std::is_same_v<T, uint8_t>) {
+    return value != 0.0 ? 1 : 0;
+  } else {
+    return convert<T>(value);
+  }
 }
 
 template <typename T>
@@ -226,8 +233,9 @@ absl::Status checkMask(const KernelSpec& spec, const Ints& dims, const Ints& val
     return invalid(spec, dims.size(), " dims and ", valid.size(), " valid sizes");
   }
   for (const int64_t dim : dims) {
-    if (dim < 0 || dim >= static_cast<int64_t>(spec.inputs[0].shape.size())) {
-      return invalid(spec, "dimension ", dim, " of ", tensorText(spec.inputs[0]));
+    if (dim < 0 || dim >= static_cast<int64_t>(spec.inputs[0].shape.size()) ||
+        std::count(dims.begin(), dims.end(), dim) > 1) {
+      return invalid(spec, "dimension ", dim, " of ", tensorText(spec.inputs[0]), " is not there or listed twice");
     }
   }
   return absl::OkStatus();
@@ -278,7 +286,7 @@ KernelOr accumulate(const KernelSpec& spec) {
     }
     WEFT_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) {
-      y[i] = acc[i] + x[i];
+      y[i] = wrappingSum(acc[i], x[i]);
     }
     return absl::OkStatus();
   });

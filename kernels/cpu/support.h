@@ -2,8 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -85,6 +87,38 @@ Ints stridesOf(const Ints& shape);
 // Strides with which a tensor of `shape` is read as `result` by numpy's broadcasting: 0 where it stretches. Error if it
 // does not.
 absl::StatusOr<Ints> broadcastStrides(const Ints& shape, const Ints& result);
+
+// To bool: x is not 0. Float to integer: towards zero, the nearest end of the range outside it, 0 for NaN.
+template <typename To, typename From>
+To convert(From x) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return x != From(0);
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    constexpr double kLimit = sizeof(To) == 4 ? 0x1p31 : 0x1p63;
+    const double wide = static_cast<double>(x);
+    if (!(wide < kLimit)) {
+      return wide != wide ? To(0) : std::numeric_limits<To>::max();
+    }
+    return wide < -kLimit ? std::numeric_limits<To>::min() : static_cast<To>(wide);
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+// Integers wrap around; in unsigned arithmetic, so that this is defined.
+template <typename T, typename F>
+T wrapping(T a, T b, const F& f) {
+  if constexpr (std::is_integral_v<T>) {
+    using U = std::make_unsigned_t<T>;
+    return static_cast<T>(f(static_cast<U>(a), static_cast<U>(b)));
+  } else {
+    return f(a, b);
+  }
+}
+template <typename T>
+T wrappingSum(T a, T b) {
+  return wrapping(a, b, [](auto x, auto y) { return x + y; });
+}
 
 // Calls f.template operator()<T>() for float or double.
 template <typename F>

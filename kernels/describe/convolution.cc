@@ -1,6 +1,7 @@
 #include "kernels/describe/convolution.h"
 
 #include <algorithm>
+#include <array>
 
 namespace weft {
 namespace {
@@ -8,7 +9,7 @@ namespace {
 // Of one row of the result.
 int64_t columnBytesOfRow(const ConvolutionTensors& tensors) {
   const auto& weight = tensors.weight.shape;
-  return weight[1] * weight[2] * weight[3] * tensors.y.shape[3] * byteSize(tensors.x.type);
+  return boundedElements(std::array{weight[1], weight[2], weight[3], tensors.y.shape[3], byteSize(tensors.x.type)});
 }
 
 }  // namespace
@@ -30,7 +31,7 @@ int64_t convolutionBlockRows(const ConvolutionTensors& tensors) {
 }
 
 int64_t convolutionColumnBytes(const ConvolutionTensors& tensors) {
-  return convolutionBlockRows(tensors) * columnBytesOfRow(tensors);
+  return boundedProduct(convolutionBlockRows(tensors), columnBytesOfRow(tensors));
 }
 
 }  // namespace weft

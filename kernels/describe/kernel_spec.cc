@@ -1,6 +1,7 @@
 #include "kernels/describe/kernel_spec.h"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 
 #include "kernels/describe/convolution.h"
@@ -9,7 +10,15 @@ namespace weft {
 namespace {
 
 int64_t aligned(int64_t bytes) {
-  return (bytes + 63) / 64 * 64;
+  return boundedProduct(boundedSum(bytes, 63) / 64, 64);
+}
+
+int64_t sumOf(std::initializer_list<int64_t> terms) {
+  int64_t sum = 0;
+  for (const int64_t term : terms) {
+    sum = boundedSum(sum, term);
+  }
+  return sum;
 }
 
 bool oneOf(const std::string& kernel, std::initializer_list<const char*> names) {
@@ -26,7 +35,7 @@ int64_t contractionBound(const KernelSpec& spec) {
   int64_t bytes = kGemmScratchLimit;
   for (const auto* tensors : {&spec.inputs, &spec.outputs}) {
     for (const TensorSpec& tensor : *tensors) {
-      bytes += aligned(tensor.bytes());
+      bytes = boundedSum(bytes, aligned(tensor.bytes()));
     }
   }
   return bytes;
@@ -36,8 +45,9 @@ int64_t contractionBound(const KernelSpec& spec) {
 int64_t attentionBound(const KernelSpec& spec) {
   const int64_t rows = sizeAt(spec.inputs[0], 2);
   const int64_t element = byteSize(spec.inputs[0].type);
-  const int64_t scores = aligned(rows * sizeAt(spec.inputs[1], 2) * element);
-  return kGemmScratchLimit + (spec.name == "attention" ? scores : 2 * scores + aligned(rows * element));
+  const int64_t scores = aligned(boundedElements(std::array{rows, sizeAt(spec.inputs[1], 2), element}));
+  return spec.name == "attention" ? sumOf({kGemmScratchLimit, scores})
+                                  : sumOf({kGemmScratchLimit, scores, scores, aligned(boundedProduct(rows, element))});
 }
 
 bool fourDims(const TensorSpec& tensor) {
@@ -50,18 +60,10 @@ int64_t convolutionBound(const KernelSpec& spec) {
   if (!fourDims(tensors.x) || !fourDims(tensors.weight) || !fourDims(tensors.y)) {
     return 0;
   }
-  return kGemmScratchLimit + aligned(convolutionColumnBytes(tensors)) + aligned(tensors.weight.bytes());
+  return sumOf({kGemmScratchLimit, aligned(convolutionColumnBytes(tensors)), aligned(tensors.weight.bytes())});
 }
 
 }  // namespace
-
-int64_t TensorSpec::elements() const {
-  int64_t elements = 1;
-  for (const int64_t size : shape) {
-    elements *= size;
-  }
-  return elements;
-}
 
 int64_t workspaceBound(const KernelSpec& spec) {
   if (oneOf(spec.name, {"matmul", "contract"})) {
@@ -76,11 +78,11 @@ int64_t workspaceBound(const KernelSpec& spec) {
   }
   if (spec.name == "layer_norm_grad" && spec.inputs.size() >= 2) {
     // The sums of two vectors.
-    return 2 * spec.inputs[1].elements() * static_cast<int64_t>(sizeof(double));
+    return boundedProduct(spec.inputs[1].elements(), 2 * static_cast<int64_t>(sizeof(double)));
   }
   if (oneOf(spec.name, {"sum", "mean", "channel_sum", "channel_dot"}) && !spec.outputs.empty()) {
     // A total of 8 bytes for each element of the result.
-    return spec.outputs[0].elements() * static_cast<int64_t>(sizeof(double));
+    return boundedProduct(spec.outputs[0].elements(), static_cast<int64_t>(sizeof(double)));
   }
   return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/describe/attributes.h"
+#include "runtime/base/arithmetic.h"
 #include "runtime/base/dtype.h"
 
 namespace weft {
@@ -15,8 +16,9 @@ struct TensorSpec {
   DType type = DType::kF32;
   std::vector<int64_t> shape;
 
-  int64_t elements() const;
-  int64_t bytes() const { return elements() * byteSize(type); }
+  // At most kMostSize, whatever the shape claims.
+  int64_t elements() const { return boundedElements(shape); }
+  int64_t bytes() const { return boundedProduct(elements(), byteSize(type)); }
 };
 
 struct KernelSpec {
@@ -31,7 +33,7 @@ struct KernelSpec {
 inline constexpr int64_t kGemmScratchLimit = int64_t{1} << 20;
 
 // Upper bound, in bytes, of the scratch memory a kernel needs on the CPU. The planner reserves it; the loader refuses a
-// plan whose reservation is smaller than what the kernel asks for.
+// plan whose reservation is smaller than what the kernel asks for. At most kMostSize, for any shapes.
 int64_t workspaceBound(const KernelSpec& spec);
 
 // May output 0 use the memory of input `input` (same bytes, element by element, each element read before it is

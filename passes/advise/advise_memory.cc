@@ -25,6 +25,11 @@ using advise::StepNeeds;
 using Words = std::set<std::string>;
 
 constexpr size_t kRecomputeLines = 6;
+// Of what is tried, much more than any model has: operators of one list, and actions of a schedule.
+constexpr size_t kMostOperators = 20'000;
+constexpr int64_t kMostActions = int64_t{1} << 22;
+// Operators behind a value that are computed again with it.
+constexpr int kLongestChain = 1000;
 constexpr char kRegions[] = "regions as large as what is alive at once in them";
 
 class Adviser {
@@ -44,6 +49,7 @@ class Adviser {
       return std::move(advice_);
     }
     WEFT_RETURN_IF_ERROR(checkStages());
+    WEFT_RETURN_IF_ERROR(checkSize());
     running_ = {decisions_.schedule, plan_.pieces(), 1};
     WEFT_ASSIGN_OR_RETURN(now_, advise::needsOf(blocks_, running_, machine_));
     adviseRecompute();
@@ -77,6 +83,22 @@ class Adviser {
                ? absl::OkStatus()
                : absl::DataLossError(absl::StrCat("the plan has functions of ", found.size(), " stages, its decisions ",
                                                   "have ", blocks.size(), "; compile the plan again"));
+  }
+
+  absl::Status checkSize() const {
+    size_t most = 0;
+    for (const BlockModel& block : blocks_) {
+      for (const StageModel& stage : block.stages) {
+        most = std::max({most, stage.forward.size(), stage.backward.size()});
+      }
+    }
+    const int64_t actions = static_cast<int64_t>(decisions_.schedule.blocks.size()) * plan_.pieces();
+    if (most > kMostOperators || actions > kMostActions) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "advice is for functions of up to ", kMostOperators, " operators and up to ", kMostActions,
+          " stages x micro-batches; the plan has ", most, " and ", actions, "; see weft stats for its memory"));
+    }
+    return absl::OkStatus();
   }
 
   // The fullest rank if every block needs as much more or less than now as the model says.
@@ -132,7 +154,8 @@ class Adviser {
       if (makers.count(value) > 0) {
         Words one;
         Words chain;
-        collect(block, stage, value, {makers, kept, viewed}, one, chain);
+        std::set<int> seen;
+        collect(block, stage, value, {makers, kept, viewed, advise::readOutside(block, stage), seen}, one, chain);
         if (!chain.empty()) {
           candidates.insert(one);
           candidates.insert(chain);
@@ -145,12 +168,17 @@ class Adviser {
     const std::map<int, const Op*>& makers;
     const std::set<int>& kept;
     const std::set<int>& viewed;
+    const std::set<int>& outside;
+    std::set<int>& seen;  // values that were collected
   };
 
   void collect(const BlockModel& block, const StageModel& stage, int value, const Known& known, Words& one,
                Words& chain) const {
+    if (!known.seen.insert(value).second || known.seen.size() > kLongestChain) {
+      return;
+    }
     const Op& op = *known.makers.at(value);
-    const std::string word = advise::recomputeWord(block, stage, op);
+    const std::string word = advise::recomputeWord(op, known.outside);
     const bool first = chain.empty();
     if (!word.empty()) {
       chain.insert(word);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "passes/plan/pack.h"
 #include "passes/plan/rings.h"
 #include "passes/schedule/simulate.h"
@@ -229,6 +230,13 @@ int64_t mailboxBytes(const plan::Plan& plan, int64_t block, const Running& runni
 absl::StatusOr<StepNeeds> needsOf(const std::vector<BlockModel>& blocks, const Running& running,
                                   const Machine& machine) {
   WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(running.schedule, running.pieces, true));
+  const bool placed = std::equal(table.stageToRank.begin(), table.stageToRank.end(), running.schedule.blocks.begin(),
+                                 running.schedule.blocks.end());
+  if (!placed || table.orders.size() < blocks.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("the decisions place stages on blocks otherwise than schedule ",
+                                                   running.schedule.kind, " does, or on less than the ", blocks.size(),
+                                                   " blocks of the plan; compile the plan again"));
+  }
   const std::vector<int64_t> inFlight = inFlightOf(table);
   StepNeeds needs;
   schedule::Times times;

@@ -9,9 +9,13 @@
 
 #include "passes/plan/pack.h"
 #include "passes/stage/step_time.h"
+#include "runtime/base/names.h"
 
 namespace weft::advise {
 namespace {
+
+// Operators behind one that is computed again which are, too; no model has so many between values it keeps.
+constexpr int kLongestChain = 1000;
 
 const plan::Buffer& bufferOf(const plan::Plan& plan, const plan::Operand& operand) {
   return plan.buffers(static_cast<int>(operand.buffer()));
@@ -142,23 +146,6 @@ class Reader {
   std::vector<uint32_t> writtenAs_;  // buffer of each value
 };
 
-// Values that something other than the stage's own forward and backward lists reads, or that are sent.
-std::set<int> readOutside(const BlockModel& block, const StageModel& stage) {
-  std::set<int> values;
-  const auto add = [&](const Op& op) { values.insert(op.inputs.begin(), op.inputs.end()); };
-  for (const StageModel& other : block.stages) {
-    for (const Op& op : other.forward) {
-      if (other.stage != stage.stage || op.source->has_transfer()) {
-        add(op);
-      }
-    }
-  }
-  for (const std::vector<Op>& list : block.once) {
-    std::for_each(list.begin(), list.end(), add);
-  }
-  return values;
-}
-
 bool followsItsInput(const plan::Instruction& instruction) {
   return instruction.has_collective() || instruction.kernel() == "mask_pad" || instruction.kernel() == "dynamic_slice";
 }
@@ -197,16 +184,20 @@ class StageRecomputer {
 
  private:
   bool repeats(size_t at) {
+    while (mayRepeat(stage_.forward[at], outside_) && followsItsInput(*stage_.forward[at].source)) {
+      const std::vector<int>& inputs = stage_.forward[at].inputs;
+      const auto maker = inputs.empty() ? maker_.end() : maker_.find(inputs[0]);
+      if (maker == maker_.end() || maker->second >= at) {
+        return false;
+      }
+      at = maker->second;
+    }
     const Op& op = stage_.forward[at];
     if (!mayRepeat(op, outside_)) {
       return false;
     }
-    if (followsItsInput(*op.source)) {
-      const auto maker = op.inputs.empty() ? maker_.end() : maker_.find(op.inputs[0]);
-      return maker != maker_.end() && repeats(maker->second);
-    }
     return std::any_of(patterns_.begin(), patterns_.end(), [&](const std::string& pattern) {
-      return matchesPattern(op.source->kernel(), pattern) || matchesPattern(op.source->label(), pattern);
+      return globMatches(pattern, op.source->kernel()) || globMatches(pattern, op.source->label());
     });
   }
 
@@ -214,7 +205,7 @@ class StageRecomputer {
   // the reshape is.
   void replaceInputs(Op& op) {
     const bool reshapes = std::any_of(patterns_.begin(), patterns_.end(),
-                                      [](const std::string& pattern) { return matchesPattern("reshape", pattern); });
+                                      [](const std::string& pattern) { return globMatches(pattern, "reshape"); });
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       op.inputs[i] = !op.views[i] || reshapes ? again(op.inputs[i]) : op.inputs[i];
     }
@@ -226,8 +217,16 @@ class StageRecomputer {
     if (maker == maker_.end() || !repeats(maker->second)) {
       return value;
     }
-    const auto known = copies_.find(value);
-    return known != copies_.end() ? known->second : copy(maker->second, value);
+    if (const auto known = copies_.find(value); known != copies_.end()) {
+      return known->second;
+    }
+    if (depth_ == kLongestChain) {
+      return value;
+    }
+    ++depth_;
+    const int copied = copy(maker->second, value);
+    --depth_;
+    return copied;
   }
 
   int copy(size_t at, int wanted) {
@@ -256,6 +255,7 @@ class StageRecomputer {
   StageModel& stage_;
   const std::vector<std::string>& patterns_;
   std::set<int> outside_;
+  int depth_ = 0;                // of copies that a copy asked for
   std::map<int, size_t> maker_;  // forward operator of a value
   std::map<int, int> copies_;
   std::map<int, int> moved_;  // storages whose values in the backward pass lie elsewhere
@@ -280,8 +280,24 @@ BlockModel recomputed(BlockModel block, const std::vector<std::string>& patterns
   return block;
 }
 
-std::string recomputeWord(const BlockModel& block, const StageModel& stage, const Op& op) {
-  if (!mayRepeat(op, readOutside(block, stage)) || followsItsInput(*op.source)) {
+std::set<int> readOutside(const BlockModel& block, const StageModel& stage) {
+  std::set<int> values;
+  const auto add = [&](const Op& op) { values.insert(op.inputs.begin(), op.inputs.end()); };
+  for (const StageModel& other : block.stages) {
+    for (const Op& op : other.forward) {
+      if (other.stage != stage.stage || op.source->has_transfer()) {
+        add(op);
+      }
+    }
+  }
+  for (const std::vector<Op>& list : block.once) {
+    std::for_each(list.begin(), list.end(), add);
+  }
+  return values;
+}
+
+std::string recomputeWord(const Op& op, const std::set<int>& outside) {
+  if (!mayRepeat(op, outside) || followsItsInput(*op.source)) {
     return "";
   }
   const std::string& label = op.source->label();
@@ -323,21 +339,6 @@ std::vector<bool> inputPart(const BlockModel& block, const StageModel& stage) {
     }
   }
   return part;
-}
-
-bool matchesPattern(const std::string& text, const std::string& pattern) {
-  // ends[j]: do the first j characters of the text match the pattern so far?
-  std::vector<bool> ends(text.size() + 1, false);
-  ends[0] = true;
-  for (const char wanted : pattern) {
-    std::vector<bool> next(text.size() + 1, false);
-    next[0] = wanted == '*' && ends[0];
-    for (size_t j = 1; j <= text.size(); ++j) {
-      next[j] = wanted == '*' ? ends[j] || next[j - 1] : ends[j - 1] && (wanted == '?' || wanted == text[j - 1]);
-    }
-    ends = std::move(next);
-  }
-  return ends.back();
 }
 
 }  // namespace weft::advise

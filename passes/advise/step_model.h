@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -63,13 +64,14 @@ BlockModel readBlock(const plan::Plan& plan, const Machine& machine);
 // on nothing.
 BlockModel recomputed(BlockModel block, const std::vector<std::string>& patterns);
 
+// Values that something other than the stage's own forward and backward lists reads, or that are sent.
+std::set<int> readOutside(const BlockModel& block, const StageModel& stage);
+
 // May the operator be computed again at all, and by which pattern would the user name it? Numbers of layers become
-// stars: "h*.gelu". Empty if it may not.
-std::string recomputeWord(const BlockModel& block, const StageModel& stage, const Op& op);
+// stars: "h*.gelu". Empty if it may not. `outside`: what is read outside of its stage.
+std::string recomputeWord(const Op& op, const std::set<int>& outside);
 
 // Which operators of the list belong to the gradients of inputs: what transfers and other stages depend on.
 std::vector<bool> inputPart(const BlockModel& block, const StageModel& stage);
-
-bool matchesPattern(const std::string& text, const std::string& pattern);
 
 }  // namespace weft::advise

@@ -14,6 +14,8 @@
 #include "passes/stage/stage_table.h"
 #include "passes/support/decisions.h"
 #include "passes/support/program.h"
+#include "planner/check_request.h"
+#include "planner/stage_mesh_text.h"
 
 namespace weft {
 namespace {
@@ -145,8 +147,7 @@ class Decider {
     propagation.runUpdate();
     propagation.closeOperators();
     eraseUnused(step_);
-    write(propagation, *pieces, *stored);
-    return success();
+    return write(propagation, *pieces, *stored);
   }
 
   FailureOr<StoredShapes> storedShapes() {
@@ -185,12 +186,8 @@ class Decider {
                                integerOption(module_, "virtual", 0),
                                stages,
                                record_.mesh.pieces(),
-                               false,
+                               trains(),
                                textOption(module_, "schedule_table", "")};
-    step_->walk([&](Operation* op) {
-      auto phase = op->getAttrOfType<StringAttr>(kPhaseAttr);
-      request.backward |= phase && phase.getValue() == "backward";
-    });
     if (request.kind == "auto") {
       // Only a forward program comes here without a choice.
       request.kind = request.virtualStages > 1 ? "interleaved" : "1f1b";
@@ -410,15 +407,30 @@ class Decider {
     }
   }
 
-  void markRecomputed() {
-    const std::vector<std::string> patterns = recomputePatterns(textOption(module_, "recompute", ""));
+  bool trains() {
+    bool backward = false;
+    step_->walk([&](Operation* op) {
+      auto phase = op->getAttrOfType<StringAttr>(kPhaseAttr);
+      backward |= phase && phase.getValue() == "backward";
+    });
+    return backward;
+  }
+
+  LogicalResult markRecomputed() {
+    const std::string recompute = textOption(module_, "recompute", "");
+    const absl::Status known = trains() ? checkRecompute(recompute, recomputableNames(step_)) : absl::OkStatus();
+    if (!known.ok()) {
+      return module_.emitError(std::string(known.message()));
+    }
+    const std::vector<std::string> patterns = recomputePatterns(recompute);
     size_t next = 0;
     for (Operation& op : step_.getBody().front().without_terminator()) {
       record_.operators[next++].recompute = isRecomputed(&op, patterns);
     }
+    return success();
   }
 
-  void write(Propagation& propagation, const PieceAnalysis& pieces, const StoredShapes& stored) {
+  LogicalResult write(Propagation& propagation, const PieceAnalysis& pieces, const StoredShapes& stored) {
     for (const Argument& argument : argumentsOf(step_)) {
       const int64_t stage = propagation.homeStage(argument.index);
       const int64_t home = meshes_.number(stage);
@@ -446,8 +458,8 @@ class Decider {
     for (Operation& op : step_.getBody().front().without_terminator()) {
       record_.operators.push_back(decisionOf(&op, propagation.of(&op), pieces.operators.find(&op)->second));
     }
-    markRecomputed();
     record_.conflicts = propagation.conflicts();
+    return markRecomputed();
   }
 
   static OperatorDecision decisionOf(Operation* op, const OperatorSharding& sharding, const OperatorPieces& pieces) {

@@ -6,6 +6,7 @@
 #include "passes/decide/propagate.h"
 #include "passes/support/decisions.h"
 #include "passes/support/program.h"
+#include "runtime/base/names.h"
 
 namespace weft {
 
@@ -53,15 +54,10 @@ bool writtenWithNames(DictionaryAttr strategy) {
   return false;
 }
 
-bool globMatches(StringRef pattern, StringRef name) {
-  if (pattern.empty()) {
-    return name.empty();
-  }
-  if (pattern.front() == '*') {
-    return globMatches(pattern.drop_front(), name) || (!name.empty() && globMatches(pattern, name.drop_front()));
-  }
-  return !name.empty() && (pattern.front() == '?' || pattern.front() == name.front()) &&
-         globMatches(pattern.drop_front(), name.drop_front());
+// The line of the `shard` call, which follows that of the operator.
+Location strategyLocation(Operation* op) {
+  auto both = dyn_cast<FusedLoc>(op->getLoc());
+  return both ? both.getLocations().back() : op->getLoc();
 }
 
 int64_t roundUp(int64_t value, int64_t multiple) {
@@ -91,7 +87,8 @@ LogicalResult Propagation::readUser() {
 LogicalResult Propagation::readStrategy(Operation* op) {
   auto strategy = op->getAttrOfType<DictionaryAttr>(kStrategyAttr);
   if (!strategy) {
-    return op->emitError("attribute nn.strategy should be a dictionary with 'in' and optionally 'out'");
+    return emitError(strategyLocation(op),
+                     "attribute nn.strategy should be a dictionary with 'in' and optionally 'out'");
   }
   operators_[op].origin = "user";
   return writtenWithNames(strategy) ? readNames(op, strategy) : readSplits(op, strategy);
@@ -103,7 +100,7 @@ LogicalResult Propagation::readSplits(Operation* op, DictionaryAttr strategy) {
   absl::StatusOr<SplitStrategy> split =
       resolveSplits(*sharding.rule, readSplitLists(strategy.get("in")), out, meshOf(op));
   if (!split.ok()) {
-    return op->emitError() << labelOf(op) << ": " << std::string(split.status().message());
+    return emitError(strategyLocation(op)) << labelOf(op) << ": " << std::string(split.status().message());
   }
   for (size_t f = 0; f < split->axes.size(); ++f) {
     sharding.axes[f] = split->axes[f];
@@ -118,20 +115,21 @@ LogicalResult Propagation::readNames(Operation* op, DictionaryAttr strategy) {
   OperatorSharding& sharding = operators_[op];
   auto in = strategy.getAs<ArrayAttr>("in");
   if (!in || in.size() != op->getNumOperands()) {
-    return op->emitError() << labelOf(op) << ": the strategy has " << (in ? in.size() : 0) << " operands, the operator "
-                           << op->getNumOperands() << "; give one list of axis names per operand";
+    return emitError(strategyLocation(op))
+           << labelOf(op) << ": the strategy has " << (in ? in.size() : 0) << " operands, the operator "
+           << op->getNumOperands() << "; give one list of axis names per operand";
   }
   FactorAxes axes(sharding.axes.size());
   std::vector<int> from(axes.size(), -1);
   for (unsigned i = 0; i < in.size(); ++i) {
     FailureOr<Layout> layout =
-        parseLayout(layoutText(cast<ArrayAttr>(in[i])), op->getOperand(i), meshOf(op), op->getLoc());
+        parseLayout(layoutText(cast<ArrayAttr>(in[i])), op->getOperand(i), meshOf(op), strategyLocation(op));
     if (failed(layout)) {
       return failure();
     }
     const Rule::Projection projected = sharding.rule->projectOperand(i, *layout);
     if (!projected.overflow.empty()) {
-      return op->emitError()
+      return emitError(strategyLocation(op))
              << labelOf(op) << ": operand " << i << " as " << layout->print(meshOf(op))
              << " splits a dimension that the operator sees as several, across their border; use fewer parts";
     }
@@ -144,10 +142,11 @@ LogicalResult Propagation::readNames(Operation* op, DictionaryAttr strategy) {
         continue;
       }
       if (from[f] >= 0 && axes[f] != projected.axes[f]) {
-        return op->emitError() << labelOf(op) << ": dimension '" << sharding.rule->factors()[f].name
-                               << "' is split over " << Layout({axes[f]}).print(meshOf(op)) << " in operand " << from[f]
-                               << " but over " << Layout({projected.axes[f]}).print(meshOf(op)) << " in operand " << i
-                               << "; write the same axes in both";
+        return emitError(strategyLocation(op))
+               << labelOf(op) << ": dimension '" << sharding.rule->factors()[f].name << "' is split over "
+               << Layout({axes[f]}).print(meshOf(op)) << " in operand " << from[f] << " but over "
+               << Layout({projected.axes[f]}).print(meshOf(op)) << " in operand " << i
+               << "; write the same axes in both";
       }
       axes[f] = projected.axes[f];
       from[f] = static_cast<int>(i);
@@ -161,7 +160,7 @@ LogicalResult Propagation::readNames(Operation* op, DictionaryAttr strategy) {
     }
   }
   if (absl::Status status = sharding.rule->check(axes, meshOf(op)); !status.ok()) {
-    return op->emitError() << labelOf(op) << ": " << std::string(status.message());
+    return emitError(strategyLocation(op)) << labelOf(op) << ": " << std::string(status.message());
   }
   for (size_t f = 0; f < axes.size(); ++f) {
     // Factors that only results have stay open to propagation.
@@ -172,11 +171,11 @@ LogicalResult Propagation::readNames(Operation* op, DictionaryAttr strategy) {
   auto out = strategy.getAs<ArrayAttr>("out");
   for (unsigned r = 0; out && r < out.size(); ++r) {
     if (r >= op->getNumResults()) {
-      return op->emitError() << labelOf(op) << ": the strategy has " << out.size() << " results, the operator "
-                             << op->getNumResults();
+      return emitError(strategyLocation(op))
+             << labelOf(op) << ": the strategy has " << out.size() << " results, the operator " << op->getNumResults();
     }
     FailureOr<Layout> layout =
-        parseLayout(layoutText(cast<ArrayAttr>(out[r])), op->getResult(r), meshOf(op), op->getLoc());
+        parseLayout(layoutText(cast<ArrayAttr>(out[r])), op->getResult(r), meshOf(op), strategyLocation(op));
     if (failed(layout)) {
       return failure();
     }
@@ -235,7 +234,7 @@ std::string userLayout(func::FuncOp step, unsigned index, int64_t mesh) {
   auto patterns = step->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>("nn.layouts");
   for (Attribute entry : patterns&& argument.kind == "parameter" ? patterns.getValue() : ArrayRef<Attribute>()) {
     auto pair = cast<ArrayAttr>(entry);
-    if (globMatches(cast<StringAttr>(pair[0]).getValue(), argument.name)) {
+    if (globMatches(cast<StringAttr>(pair[0]).str(), argument.name)) {
       return layoutOfBlock(cast<StringAttr>(pair[1]).getValue(), mesh);
     }
   }

@@ -22,6 +22,7 @@
 #include "passes/grad/passes.h"
 #include "passes/support/program.h"
 #include "passes/support/stage_meshes.h"
+#include "planner/stage_mesh_text.h"
 
 namespace weft {
 

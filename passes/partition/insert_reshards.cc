@@ -28,6 +28,7 @@
 #include "passes/support/decisions.h"
 #include "passes/support/module_meshes.h"
 #include "passes/support/program.h"
+#include "planner/stage_mesh_text.h"
 
 namespace weft {
 namespace {

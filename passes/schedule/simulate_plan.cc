@@ -1,12 +1,15 @@
 #include "passes/schedule/simulate_plan.h"
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/rank_groups.h"
+#include "runtime/plan/routes.h"
 #include "runtime/plan/statistics.h"
 
 namespace weft::schedule {
@@ -36,30 +39,11 @@ double predictedSeconds(const plan::Plan& block, const Instruction& instruction,
   return static_cast<double>(instruction.flops()) / machine.flops + bytes / machine.memoryBandwidth;
 }
 
-// The ranks that meet in a collective: its group, or all of the block for a permute.
-struct Meeting {
-  int64_t key = 0;  // of the meeting place within the block
-  int64_t members = 0;
-};
-
-Meeting meetingOf(const plan::Plan& block, const plan::Collective& collective, int64_t place) {
-  if (collective.kind() == plan::PERMUTE) {
-    return {-1, block.ranks()};
-  }
-  const plan::GroupSet& set = block.group_sets(static_cast<int>(collective.group_set()));
-  for (int g = 0; g < set.groups_size(); ++g) {
-    const auto& ranks = set.groups(g).ranks();
-    if (std::find(ranks.begin(), ranks.end(), place) != ranks.end()) {
-      return {static_cast<int64_t>(collective.group_set()) * block.ranks() + g, ranks.size()};
-    }
-  }
-  return {-1, 1};
-}
-
 class Simulator {
  public:
-  Simulator(const plan::Plan& plan, const PlanTimes& times) : times_(times), blocks_(blocksOf(plan)) {
+  Simulator(const plan::Plan& plan, const PlanTimes& times) : times_(times), blocks_(blocksOf(plan)), routes_(plan) {
     for (size_t block = 0; block < blocks_.size(); ++block) {
+      groups_.emplace_back(*blocks_[block]);
       for (int64_t place = 0; place < blocks_[block]->ranks(); ++place) {
         Cursor& cursor = cursors_.emplace_back();
         cursor.block = block;
@@ -110,13 +94,17 @@ class Simulator {
     double clock = 0;
     bool arrived = false;  // at the collective it stands at
     RankRun run;
-    std::map<int64_t, size_t> meetings;                   // how many it has been to, by key
+    std::map<int, size_t> meetings;                       // how many it has been to, by group
     std::map<std::pair<uint32_t, bool>, size_t> letters;  // sent or received, by channel and direction
+    size_t outlet = 0;                                    // of a send to several ranks: done so far
+    double ready = 0;                                     // when there was room for those
   };
-  // When the messages of a channel between two ranks were sent and received.
-  struct Mail {
-    std::vector<double> sent;
-    std::vector<double> received;
+  // The parts of a channel's messages from one rank to another.
+  struct Route {
+    uint32_t channel = 0;
+    int64_t source = 0;
+    int64_t target = 0;
+    auto operator<=>(const Route&) const = default;
   };
   struct Arrivals {
     int64_t count = 0;
@@ -157,37 +145,72 @@ class Simulator {
     return true;
   }
 
+  double secondsOf(const Cursor& cursor) const {
+    const auto function = scheduleOf(cursor).step(cursor.action).function();
+    return times_.calls.empty() ? times_.instructions[cursor.block][function][cursor.instruction]
+                                : times_.calls[cursor.rank][cursor.action][cursor.instruction];
+  }
+
   // The instruction runs from `start`.
   void finish(Cursor& cursor, double start) {
-    const auto function = scheduleOf(cursor).step(cursor.action).function();
-    const double seconds = times_.calls.empty() ? times_.instructions[cursor.block][function][cursor.instruction]
-                                                : times_.calls[cursor.rank][cursor.action][cursor.instruction];
+    const double seconds = secondsOf(cursor);
     cursor.clock = start + seconds;
     cursor.run.busy += seconds;
     ++cursor.instruction;
   }
 
   bool transfer(Cursor& cursor, const plan::Transfer& end) {
-    Mail& mail = mails_[{end.channel(), cursor.place}];
     size_t& count = cursor.letters[{end.channel(), end.send()}];
-    const auto capacity = static_cast<size_t>(end.capacity());
-    const std::vector<double>& awaited = end.send() ? mail.received : mail.sent;
-    const bool waits = !end.send() || count >= capacity;
-    const size_t needed = end.send() ? count - capacity : count;
-    if (waits && awaited.size() <= needed) {
+    if (end.send() ? !sends(cursor, end, count) : !receives(cursor, end, count)) {
       return false;
     }
-    const bool late = waits && awaited[needed] > cursor.clock;
-    finish(cursor, late ? awaited[needed] + times_.wake : cursor.clock);
-    (end.send() ? mail.sent : mail.received).push_back(cursor.clock);
+    finish(cursor, startAfter(cursor, cursor.ready));
+    if (!end.send()) {
+      received_[{end.channel(), cursor.place}].push_back(cursor.clock);
+    }
+    cursor.outlet = 0;
+    cursor.ready = 0;
     ++count;
     return true;
   }
 
+  // When a rank goes on that waited until `ready`, if it had to.
+  double startAfter(const Cursor& cursor, double ready) const {
+    return ready > cursor.clock ? ready + times_.wake : cursor.clock;
+  }
+
+  // Sends the next message to one rank after another; false where the mailbox of one is full.
+  bool sends(Cursor& cursor, const plan::Transfer& end, size_t count) {
+    const std::vector<int64_t>& targets = routes_.targets(end.channel(), cursor.place);
+    const auto capacity = static_cast<size_t>(end.capacity());
+    for (; cursor.outlet < targets.size(); ++cursor.outlet) {
+      const int64_t target = targets[cursor.outlet];
+      const std::vector<double>& received = received_[{end.channel(), target}];
+      if (count >= capacity && received.size() <= count - capacity) {
+        return false;
+      }
+      cursor.ready = std::max(cursor.ready, count >= capacity ? received[count - capacity] : 0);
+      sent_[{end.channel(), cursor.place, target}].push_back(startAfter(cursor, cursor.ready) + secondsOf(cursor));
+    }
+    return true;
+  }
+
+  // False where a part of the next message has not been sent.
+  bool receives(Cursor& cursor, const plan::Transfer& end, size_t count) {
+    for (const int64_t source : routes_.sources(end.channel(), cursor.place)) {
+      const std::vector<double>& sent = sent_[{end.channel(), source, cursor.place}];
+      if (sent.size() <= count) {
+        return false;
+      }
+      cursor.ready = std::max(cursor.ready, sent[count]);
+    }
+    return true;
+  }
+
   bool meet(Cursor& cursor, const plan::Collective& collective) {
-    const Meeting meeting = meetingOf(*blocks_[cursor.block], collective, cursor.place);
-    std::vector<Arrivals>& past = arrivals_[{cursor.block, meeting.key}];
-    size_t& count = cursor.meetings[meeting.key];
+    const int group = groups_[cursor.block].of(collective, cursor.place);
+    std::vector<Arrivals>& past = arrivals_[{cursor.block, group}];
+    size_t& count = cursor.meetings[group];
     past.resize(std::max(past.size(), count + 1));
     Arrivals& now = past[count];
     if (!cursor.arrived) {
@@ -195,7 +218,7 @@ class Simulator {
       ++now.count;
       now.last = std::max(now.last, cursor.clock);
     }
-    if (now.count < meeting.members) {
+    if (now.count < static_cast<int64_t>(groups_[cursor.block].members(group).size())) {
       return false;
     }
     finish(cursor, now.last);
@@ -206,9 +229,13 @@ class Simulator {
 
   const PlanTimes& times_;
   std::vector<const plan::Plan*> blocks_;
+  Routes routes_;
+  std::vector<RankGroups> groups_;  // of each block
   std::vector<Cursor> cursors_;
-  std::map<std::pair<uint32_t, int64_t>, Mail> mails_;                    // by channel and place
-  std::map<std::pair<size_t, int64_t>, std::vector<Arrivals>> arrivals_;  // by block and key
+  // When messages were sent and received, in order; the latter by channel and place.
+  std::map<Route, std::vector<double>> sent_;
+  std::map<std::pair<uint32_t, int64_t>, std::vector<double>> received_;
+  std::map<std::pair<size_t, int>, std::vector<Arrivals>> arrivals_;  // by block and group
 };
 
 bool fits(const std::vector<double>& seconds, const Function& function) {

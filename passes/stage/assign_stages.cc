@@ -173,12 +173,22 @@ class StageAssigner {
       }
     }
     const int64_t count = used.empty() ? 1 : *used.rbegin() + 1;
-    for (int64_t stage = 0; stage < count; ++stage) {
-      if (used.count(stage) == 0) {
-        return step_.emitError() << "no operator is on stage " << stage << ", but some are on stage " << count - 1
-                                 << "; number the stages 0, 1, ... without gaps",
-               failure();
+    // Between two stages in use; the least of them may be far from 0, as a user wrote it.
+    std::string empty;
+    int64_t next = 0;
+    int gaps = 0;
+    for (const int64_t stage : used) {
+      if (stage > next && ++gaps <= 3) {
+        empty += (empty.empty() ? "" : ", ") + std::to_string(next) +
+                 (stage - next > 1 ? " to " + std::to_string(stage - 1) : "");
       }
+      next = stage + 1;
+    }
+    if (gaps > 0) {
+      return step_.emitError() << "no operator is on stage " << empty << (gaps > 3 ? ", ..." : "")
+                               << ", but some are on stage " << count - 1
+                               << "; number the stages 0, 1, ... without gaps",
+             failure();
     }
     return count;
   }

@@ -1,18 +1,18 @@
 #include "passes/stage/recompute.h"
 
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "ir/dist/dist.h"
 #include "ir/layout/layout.h"
 #include "ir/nn/nn.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/GlobPattern.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/stage/assign_stages.h"
 #include "passes/stage/passes.h"
 #include "passes/support/module_meshes.h"
 #include "passes/support/program.h"
+#include "runtime/base/names.h"
 
 namespace weft {
 
@@ -25,13 +25,16 @@ bool isForward(Operation* op) {
   return (!phase || phase.getValue().empty()) && !op->hasAttr(kPrologueAttr);
 }
 
+std::string kindOf(Operation* op) {
+  return op->getName().stripDialect().str();
+}
+
 bool matches(Operation* op, const std::string& pattern) {
-  auto glob = llvm::GlobPattern::create(pattern);
-  if (!glob) {
-    llvm::consumeError(glob.takeError());
-    return false;
-  }
-  return glob->match(op->getName().stripDialect()) || glob->match(labelOf(op));
+  return globMatches(pattern, kindOf(op)) || globMatches(pattern, labelOf(op));
+}
+
+bool mayBeRecomputed(Operation* op) {
+  return isForward(op) && op->getNumOperands() > 0;
 }
 
 // Makes copies of marked forward operators in the backward pass.
@@ -96,21 +99,18 @@ class RecomputePass : public PassWrapper<RecomputePass, OperationPass<ModuleOp>>
 
 }  // namespace
 
-std::vector<std::string> recomputePatterns(const std::string& option) {
-  std::vector<std::string> patterns;
-  llvm::SmallVector<StringRef> words;
-  StringRef(option).split(words, ',', -1, false);
-  for (StringRef word : words) {
-    if (word.trim() == "auto" || word.trim() == "none") {
-      continue;
+std::vector<std::string> recomputableNames(func::FuncOp step) {
+  std::set<std::string> names;
+  for (Operation& op : step.getBody().front().without_terminator()) {
+    if (mayBeRecomputed(&op)) {
+      names.insert({kindOf(&op), labelOf(&op)});
     }
-    patterns.push_back(word.trim() == "full" ? "*" : word.trim().str());
   }
-  return patterns;
+  return {names.begin(), names.end()};
 }
 
 bool isRecomputed(Operation* op, const std::vector<std::string>& patterns) {
-  if (!isForward(op) || op->getNumOperands() == 0) {
+  if (!mayBeRecomputed(op)) {
     return false;
   }
   auto scope = op->getAttrOfType<IntegerAttr>(kUserRecomputeAttr);

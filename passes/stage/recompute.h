@@ -10,9 +10,8 @@
 
 namespace weft {
 
-// The words of the option "recompute": names and patterns with commas ("gelu,softmax,h*.layer_norm"); "full" stands for
-// every operator. None for "auto", which chooses after the layouts are known (choose_recompute.h), and for "none".
-std::vector<std::string> recomputePatterns(const std::string& option);
+// What patterns of the option "recompute" (planner/request.h) can name: kinds and names of forward operators.
+std::vector<std::string> recomputableNames(mlir::func::FuncOp step);
 
 // Does the backward pass compute the results of `op` again? A forward operator in a recompute scope is, unless
 // something outside of the scope reads it in the forward pass (the border of the scope is kept); so is one whose name

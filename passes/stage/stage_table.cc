@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "passes/schedule/generate.h"
 #include "passes/schedule/transfers.h"
+#include "planner/check_request.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -63,12 +64,8 @@ absl::StatusOr<ScheduleDecision> decideSchedule(const ScheduleRequest& request) 
     }
     return place(std::move(decision), table);
   }
-  WEFT_ASSIGN_OR_RETURN(const schedule::Kind parsed, schedule::parseKind(request.kind));
+  WEFT_ASSIGN_OR_RETURN(const schedule::Kind parsed, executableKind(request.kind));
   decision.virtualStages = request.virtualStages > 0 ? request.virtualStages : schedule::defaultVirtualStages(parsed);
-  if (parsed == schedule::Kind::kSeq1F1B) {
-    return absl::InvalidArgumentError(
-        "seq1f1b cuts micro-batches along the sequence, which is simulated, not executed; take 1f1b");
-  }
   if (request.stages % decision.virtualStages != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(request.stages, " stages do not divide into blocks of ", decision.virtualStages, " stages, which ",

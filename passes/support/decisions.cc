@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/stage_mesh_text.h"
 #include "runtime/base/json.h"
 
 namespace weft {

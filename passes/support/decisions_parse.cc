@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "passes/schedule/table.h"
 #include "passes/support/decisions.h"
+#include "planner/stage_mesh_text.h"
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
 

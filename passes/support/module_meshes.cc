@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "passes/support/program.h"
+#include "planner/stage_mesh_text.h"
 
 namespace weft {
 

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "ir/layout/mesh.h"
 
 namespace mlir {
@@ -46,10 +45,5 @@ struct StageMeshes {
   const Mesh& of(mlir::Operation* op) const;
   const Mesh& of(mlir::Value value) const;
 };
-
-// Reads "dp=2,tp=2;dp=4": an axis that only other meshes name is added with size 1. Errors: a malformed mesh; a time
-// axis.
-absl::StatusOr<std::vector<Mesh>> parseStageMeshes(const std::string& text, int64_t pieces);
-std::string printStageMeshes(const std::vector<Mesh>& meshes);
 
 }  // namespace weft

@@ -98,7 +98,7 @@ absl::StatusOr<Target> resolve(const std::string& path) {
 absl::Status checkDirectory(const std::string& path, const std::string& directory) {
   struct stat entry = {};
   if (stat(directory.c_str(), &entry) != 0) {
-    return cannotWrite(path, errno == ENOENT ? absl::StrCat("there is no directory '", directory, "'; make it first")
+    return cannotWrite(path, errno == ENOENT ? absl::StrCat(std::strerror(errno), ": '", directory, "'; make it first")
                                              : absl::StrCat("'", directory, "': ", reasonOf(errno)));
   }
   if (!S_ISDIR(entry.st_mode)) {

@@ -74,4 +74,26 @@ std::string nearestName(const std::string& name, const std::vector<std::string>&
   return best == known.size() ? "" : known[best];
 }
 
+bool globMatches(const std::string& pattern, const std::string& name) {
+  size_t at = 0;
+  size_t star = std::string::npos;  // the last '*' met
+  size_t taken = 0;                 // where the rest behind it began in the name
+  for (size_t i = 0; i < name.size();) {
+    if (at < pattern.size() && pattern[at] == '*') {
+      star = at++;
+      taken = i;
+    } else if (at < pattern.size() && (pattern[at] == '?' || pattern[at] == name[i])) {
+      ++at;
+      ++i;
+    } else if (star != std::string::npos) {
+      // The star takes one more character; what earlier stars took need not change.
+      at = star + 1;
+      i = ++taken;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', at) == std::string::npos;
+}
+
 }  // namespace weft

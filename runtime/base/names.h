@@ -1,4 +1,4 @@
-// Names that a user may have mistyped.
+// Names that a user writes: mistyped ones, and patterns of them.
 #pragma once
 
 #include <string>
@@ -11,5 +11,9 @@ size_t editDistance(const std::string& a, const std::string& b);
 
 // The known name with the least edit distance; empty where nothing is known.
 std::string nearestName(const std::string& name, const std::vector<std::string>& known);
+
+// Does a name fit a pattern, in which '*' stands for any characters and '?' for one? Time grows with the product of
+// both lengths.
+bool globMatches(const std::string& pattern, const std::string& name);
 
 }  // namespace weft

@@ -31,14 +31,17 @@ absl::StatusOr<int64_t> parseInteger(const std::string& text, const IntegerRange
                                                                                : absl::OutOfRangeError(message);
 }
 
-absl::StatusOr<double> parseReal(const std::string& text) {
+absl::StatusOr<double> parseReal(const std::string& text, const RealRange& range) {
   double value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, problem] = std::from_chars(text.data(), end, value);
   if (problem != std::errc() || stop != end || !std::isfinite(value)) {
     return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not a finite number"));
   }
-  return value;
+  return value >= range.least && value <= range.most
+             ? absl::StatusOr<double>(value)
+             : absl::OutOfRangeError(
+                   absl::StrCat("'", text, "' is not a number from ", range.least, " to ", range.most));
 }
 
 }  // namespace weft

@@ -23,7 +23,12 @@ struct IntegerRange {
 // of 64 bits, and InvalidArgument for everything else.
 absl::StatusOr<int64_t> parseInteger(const std::string& text, const IntegerRange& range = {});
 
-// "0.1", "-2", "1e-3"; not NaN, not infinity, not what rounds to infinity.
-absl::StatusOr<double> parseReal(const std::string& text);
+struct RealRange {
+  double least = std::numeric_limits<double>::lowest();
+  double most = std::numeric_limits<double>::max();
+};
+
+// "0.1", "-2", "1e-3"; not NaN, not infinity, not what rounds to infinity. Codes of errors as of parseInteger.
+absl::StatusOr<double> parseReal(const std::string& text, const RealRange& range = {});
 
 }  // namespace weft

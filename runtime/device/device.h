@@ -34,6 +34,8 @@ class Device {
   // Page-aligned memory of zeros. It is touched, so that what is resident is what was planned, from the start. Error:
   // the device has not that much (bytes named).
   virtual absl::StatusOr<std::unique_ptr<Region>> allocate(int64_t bytes) = 0;
+  // Says that so many bytes will be allocated by other means. Error: the device has not that much.
+  virtual absl::Status claim(int64_t bytes) = 0;
 };
 
 std::unique_ptr<Device> cpuDevice();

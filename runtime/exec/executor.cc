@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/arithmetic.h"
 #include "runtime/base/guarded.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/inproc.h"
@@ -26,6 +27,8 @@ constexpr size_t kMaxHostEvents = 20000;
 // Of ranks in a collective, before they sleep: as long as waking takes, or a little.
 constexpr int64_t kManyLooks = 100000;
 constexpr int64_t kFewLooks = 2000;
+// Of a prepared instruction with its kernel, about.
+constexpr int64_t kInstructionBytes = 1024;
 
 int64_t cores() {
   return std::max<int64_t>(1, std::thread::hardware_concurrency());
@@ -42,7 +45,7 @@ absl::Status unknownTensor(const plan::Plan& plan, const std::string& name) {
 // One block's ranks: all of them, or those that own a pipeline stage.
 struct Block {
   Block(const plan::Plan& ofBlock, int64_t first, const InprocOptions& options)
-      : plan(ofBlock), firstRank(first), world(ofBlock.ranks(), options) {
+      : plan(ofBlock), firstRank(first), groups(ofBlock), world(ofBlock.ranks(), options) {
     for (int i = 0; i < plan.tensors_size(); ++i) {
       tensors[plan.tensors(i).name()] = i;
     }
@@ -58,10 +61,8 @@ struct Block {
 
   // Meeting places for every group, and what room the collectives need besides, so that none allocates in a step.
   void prepareGroups() {
-    for (const plan::GroupSet& set : plan.group_sets()) {
-      for (const auto& group : set.groups()) {
-        world.prepare({group.ranks().begin(), group.ranks().end()});
-      }
+    for (int group = 0; group < groups.count(); ++group) {
+      world.prepare(groups.members(group));
     }
     for (const plan::Function& function : plan.functions()) {
       for (const plan::Instruction& instruction : function.instructions()) {
@@ -82,7 +83,8 @@ struct Block {
       const bool inPlace = instruction.collective().kind() == plan::ALL_REDUCE && in.begin == out.begin &&
                            instruction.inputs(i).piece_stride() == instruction.outputs(i).piece_stride();
       if (in.memory == out.memory && in.begin < out.end && out.begin < in.end && !inPlace) {
-        bytes += (plan.buffers(static_cast<int>(instruction.inputs(i).buffer())).bytes() + 63) / 64 * 64;
+        const int64_t input = plan.buffers(static_cast<int>(instruction.inputs(i).buffer())).bytes();
+        bytes = boundedSum(bytes, (input + 63) / 64 * 64);
       }
     }
     return bytes;
@@ -100,8 +102,18 @@ struct Block {
     return {buffer.memory(), begin, begin + operand.piece_stride() * (plan.pieces() - 1) + buffer.bytes()};
   }
 
+  // What the ranks need besides the plan's regions: prepared instructions, and what collectives copy.
+  int64_t otherBytes() const {
+    int64_t instructions = 0;
+    for (const plan::Function& function : plan.functions()) {
+      instructions += function.instructions_size();
+    }
+    return boundedProduct(plan.ranks(), boundedSum(mostStaging, instructions * kInstructionBytes));
+  }
+
   const plan::Plan& plan;
   int64_t firstRank;
+  RankGroups groups;
   InprocWorld world;
   int64_t mostTensors = 0;
   int64_t mostStaging = 0;
@@ -222,11 +234,12 @@ struct Executor::Impl {
     const std::unique_ptr<Device> device = cpuDevice();
     for (const auto& block : blocks) {
       block->prepareGroups();
+      WEFT_RETURN_IF_ERROR(device->claim(block->otherBytes()));
       for (int64_t rank = 0; rank < block->plan.ranks(); ++rank) {
         communicators.push_back(std::make_unique<InprocCommunicator>(block->world, rank));
         communicators.back()->reserve(block->mostTensors, block->mostStaging);
-        const RankSurroundings around = {communicators.back().get(), &channels, block->firstRank, options.timeout,
-                                         options.checkFinite};
+        const RankSurroundings around = {communicators.back().get(), &channels,       &block->groups,
+                                         block->firstRank,           options.timeout, options.checkFinite};
         ranks.push_back(std::make_unique<Rank>(block->plan, rank, around, options.profile));
         WEFT_RETURN_IF_ERROR(ranks.back()->memory().allocate(*device, *options.store, options.allowNew));
       }
@@ -320,6 +333,11 @@ Executor::~Executor() = default;
 absl::StatusOr<std::unique_ptr<Executor>> Executor::create(plan::Plan plan, const KernelRegistry& kernels,
                                                            const ExecutorOptions& options) {
   WEFT_RETURN_IF_ERROR(validatePlan(plan));
+  if (options.threadsPerRank < 0 || options.threadsPerRank > kMostThreadsPerRank) {
+    return absl::InvalidArgumentError(absl::StrCat("threadsPerRank = ", options.threadsPerRank,
+                                                   "; give a number from 1 to ", kMostThreadsPerRank,
+                                                   ", or 0 to share the cores"));
+  }
   auto impl = std::make_unique<Impl>();
   impl->plan = std::move(plan);
   impl->options = options;

@@ -33,6 +33,9 @@
 
 namespace weft {
 
+// More threads than any machine has cores would only fail to start.
+inline constexpr int kMostThreadsPerRank = 1024;
+
 struct ExecutorOptions {
   int threadsPerRank = 0;                 // of the kernels' libraries; 0: the ranks share the cores, at least one each
   std::shared_ptr<ParameterStore> store;  // another program's store(); null: a new one

@@ -7,6 +7,7 @@
 #include "runtime/base/status.h"
 #include "runtime/exec/finite_check.h"
 #include "runtime/exec/instruction_spec.h"
+#include "runtime/plan/describe.h"
 #include "runtime/plan/plan_file.h"
 
 namespace weft {
@@ -49,8 +50,8 @@ absl::Status Rank::located(const Body& body) {
   if (status.ok() || absl::IsAborted(status) || instruction == nullptr) {
     return status;
   }
-  return absl::Status(status.code(), absl::StrCat("rank ", globalRank(), ", ", describe(*instruction), ": ",
-                                                  std::string(status.message())));
+  return absl::Status(status.code(), absl::StrCat("rank ", globalRank(), ", operator ", describe(plan_, *instruction),
+                                                  ": ", std::string(status.message())));
 }
 
 absl::Status Rank::prepare(const KernelRegistry& kernels) {
@@ -145,11 +146,7 @@ void Rank::prepareCollective(const plan::Instruction& instruction, Prepared& pre
     prepared.permuteSource = tableValue(collective.source_column());
     return;
   }
-  for (const auto& group : plan_.group_sets(static_cast<int>(collective.group_set())).groups()) {
-    if (std::find(group.ranks().begin(), group.ranks().end(), rank_) != group.ranks().end()) {
-      prepared.group.assign(group.ranks().begin(), group.ranks().end());
-    }
-  }
+  prepared.group = around_.groups->members(around_.groups->of(collective, rank_));
 }
 
 bool Rank::hasRoomFor(const google::protobuf::RepeatedPtrField<plan::Action>& actions) const {
@@ -253,24 +250,11 @@ absl::Status Rank::runCollective(Prepared& prepared) {
   }
 }
 
-std::string Rank::describe(const plan::Instruction& instruction) const {
-  const std::string what = instruction.has_collective() ? plan::CollectiveKind_Name(instruction.collective().kind())
-                           : instruction.has_transfer()
-                               ? absl::StrCat(instruction.transfer().send() ? "send to" : "receive from", " block ",
-                                              instruction.transfer().block())
-                               : instruction.kernel();
-  std::string where;
-  if (static_cast<int>(instruction.location()) < plan_.locations_size()) {
-    const plan::Location& location = plan_.locations(static_cast<int>(instruction.location()));
-    where = location.file().empty() ? "" : absl::StrCat(" (", location.file(), ":", location.line(), ")");
-  }
-  return absl::StrCat("operator ", instruction.label(), where, ", kernel ", what);
-}
-
 std::string Rank::standing() const {
   const plan::Instruction* instruction = current_.load(std::memory_order_relaxed);
-  return instruction == nullptr ? absl::StrCat("rank ", globalRank(), " is not in a step")
-                                : absl::StrCat("rank ", globalRank(), " is at ", describe(*instruction));
+  return instruction == nullptr
+             ? absl::StrCat("rank ", globalRank(), " is not in a step")
+             : absl::StrCat("rank ", globalRank(), " is at operator ", describe(plan_, *instruction));
 }
 
 }  // namespace weft

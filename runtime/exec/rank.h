@@ -12,6 +12,7 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/exec/rank_memory.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/rank_groups.h"
 
 namespace weft {
 
@@ -39,6 +40,7 @@ struct Profile {
 struct RankSurroundings {
   Communicator* communicator = nullptr;  // to the ranks of its block
   const Channels* channels = nullptr;    // to other blocks; null without pipeline stages
+  const RankGroups* groups = nullptr;    // of its block
   int64_t firstRank = 0;                 // of its block among all ranks
   std::chrono::milliseconds timeout{0};  // of channels
   bool checkFinite = false;              // look for nan and infinity in what every instruction writes
@@ -109,7 +111,6 @@ class Rank {
   absl::Status runCollective(Prepared& prepared);
   absl::Status runTransfer(Prepared& prepared);
   int64_t globalRank() const { return around_.firstRank + rank_; }
-  std::string describe(const plan::Instruction& instruction) const;
   int64_t tableValue(int64_t column) const;
 
   const plan::Plan& plan_;

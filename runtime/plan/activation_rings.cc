@@ -1,10 +1,11 @@
 #include "runtime/plan/activation_rings.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/limits.h"
 
 namespace weft {
 namespace {
@@ -17,32 +18,49 @@ bool sameCalls(const Actions& a, const Actions& b) {
   });
 }
 
-absl::Status checkRing(const plan::Plan& plan, const plan::Region& ring, const std::set<uint32_t>& functions,
-                       const Actions& step) {
-  std::vector<int> last(plan.pieces(), -1);
-  for (int at = 0; at < step.size(); ++at) {
-    if (functions.count(step[at].function()) > 0) {
-      last[step[at].piece()] = at;
+// The rings in one rank's step. Only what the step touches is kept, however many rings and slots there are.
+class RingCheck {
+ public:
+  RingCheck(const plan::Plan& plan, const std::vector<std::vector<const plan::Region*>>& ringsOfFunction,
+            const Actions& step)
+      : plan_(plan), rings_(ringsOfFunction), step_(step) {}
+
+  absl::Status run() {
+    for (int at = 0; at < step_.size(); ++at) {
+      for (const plan::Region* ring : rings_[step_[at].function()]) {
+        last_[{ring, step_[at].piece()}] = at;
+      }
     }
+    for (int at = 0; at < step_.size(); ++at) {
+      for (const plan::Region* ring : rings_[step_[at].function()]) {
+        WEFT_RETURN_IF_ERROR(enter(*ring, at));
+      }
+    }
+    return absl::OkStatus();
   }
-  std::vector<int64_t> holder(ring.slots(), -1);
-  for (int at = 0; at < step.size(); ++at) {
-    if (functions.count(step[at].function()) == 0) {
-      continue;
+
+ private:
+  absl::Status enter(const plan::Region& ring, int at) {
+    const int64_t piece = step_[at].piece();
+    const auto [held, isFree] = holders_.try_emplace({&ring, piece % ring.slots()}, piece);
+    if (!isFree && held->second != piece && last_.at({&ring, held->second}) > at) {
+      return inconsistentPlan("pieces ", held->second, " and ", piece, " share slot ", piece % ring.slots(), " of ",
+                              ring.slots(), " in activation ring ", ring.ring(), " of stage ", ring.stage(), ": @",
+                              plan_.functions(static_cast<int>(step_[at].function())).name(), " of piece ", piece,
+                              " comes before the last call for piece ", held->second);
     }
-    const int64_t piece = step[at].piece();
-    int64_t& held = holder[piece % ring.slots()];
-    if (held >= 0 && held != piece && last[held] > at) {
-      return absl::DataLossError(
-          absl::StrCat("plan is inconsistent: pieces ", held, " and ", piece, " share slot ", piece % ring.slots(),
-                       " of ", ring.slots(), " in activation ring ", ring.ring(), " of stage ", ring.stage(), ": @",
-                       plan.functions(static_cast<int>(step[at].function())).name(), " of piece ", piece,
-                       " comes before the last call for piece ", held, "; compile the plan again"));
-    }
-    held = piece;
+    held->second = piece;
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
-}
+
+  using Key = std::pair<const plan::Region*, int64_t>;
+
+  const plan::Plan& plan_;
+  const std::vector<std::vector<const plan::Region*>>& rings_;
+  const Actions& step_;
+  std::map<Key, int> last_;         // ring and piece to the last call that touches it
+  std::map<Key, int64_t> holders_;  // ring and slot to the piece that is in it
+};
 
 }  // namespace
 
@@ -65,16 +83,19 @@ std::map<uint32_t, std::set<uint32_t>> ringFunctions(const plan::Plan& plan) {
 
 absl::Status checkRings(const plan::Plan& plan) {
   const std::map<uint32_t, std::set<uint32_t>> functions = ringFunctions(plan);
+  std::vector<std::vector<const plan::Region*>> ringsOfFunction(plan.functions_size());
+  for (const plan::Region& region : plan.memory().regions()) {
+    const auto found = functions.find(region.ring());
+    if (region.memory() == plan::ACTIVATION && found != functions.end()) {
+      for (const uint32_t function : found->second) {
+        ringsOfFunction[function].push_back(&region);
+      }
+    }
+  }
   for (int rank = 0; rank < plan.schedules_size(); ++rank) {
     const Actions& step = plan.schedules(rank).step();
-    if (rank > 0 && sameCalls(step, plan.schedules(0).step())) {
-      continue;
-    }
-    for (const plan::Region& region : plan.memory().regions()) {
-      const auto found = functions.find(region.ring());
-      if (region.memory() == plan::ACTIVATION && found != functions.end()) {
-        WEFT_RETURN_IF_ERROR(checkRing(plan, region, found->second, step));
-      }
+    if (rank == 0 || !sameCalls(step, plan.schedules(0).step())) {
+      WEFT_RETURN_IF_ERROR(RingCheck(plan, ringsOfFunction, step).run());
     }
   }
   return absl::OkStatus();

@@ -3,16 +3,20 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/stubs/logging.h"
 #include "runtime/base/file_writer.h"
 #include "runtime/base/status.h"
 
 namespace weft {
 namespace {
+
+constexpr char kFirstTag = '\x08';
+// What a protobuf may have.
+constexpr size_t kMaxPlanBytes = size_t{1} << 31;
 
 // FNV-1a over 64 bits.
 uint64_t hashOf(const std::string& bytes) {
@@ -61,13 +65,25 @@ absl::StatusOr<plan::Plan> readPlan(const std::string& path) {
   if (!stream) {
     return absl::NotFoundError(absl::StrCat("cannot read plan ", path, ": ", std::strerror(errno)));
   }
-  std::ostringstream bytes;
-  bytes << stream.rdbuf();
-  return parsePlan(bytes.str(), path);
+  // Never more than a plan can have, should this be a device or a pipe that has no end; and a plan begins with the tag
+  // of its first field.
+  std::string bytes;
+  constexpr size_t kPart = size_t{1} << 20;
+  while (stream && bytes.size() <= kMaxPlanBytes && (bytes.empty() || bytes[0] == kFirstTag)) {
+    const size_t before = bytes.size();
+    bytes.resize(before + kPart);
+    stream.read(bytes.data() + before, kPart);
+    bytes.resize(before + static_cast<size_t>(stream.gcount()));
+  }
+  if (bytes.size() > kMaxPlanBytes) {
+    return absl::DataLossError(absl::StrCat(path, ": more than ", kMaxPlanBytes, " bytes, no plan has so many"));
+  }
+  return parsePlan(bytes, path);
 }
 
 absl::StatusOr<plan::Plan> parsePlan(const std::string& bytes, const std::string& source) {
   plan::Plan plan;
+  const google::protobuf::LogSilencer silent;  // the error says it
   if (bytes.empty() || !plan.ParseFromString(bytes)) {
     return absl::DataLossError(absl::StrCat(source, ": not a plan file (", bytes.size(), " bytes); compile it again"));
   }

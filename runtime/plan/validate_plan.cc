@@ -1,37 +1,78 @@
-// validatePlan: every index, offset and size of a plan in range. Whether the ranks' collectives meet is checked in
-// match_collectives.cc.
+// validatePlan: every index, offset and size of a plan in range. Other files check the range of every integer
+// (check_integers.cc), what an instruction's operands share (check_overlap.cc), the ends of channels
+// (check_channels.cc), and whether all ranks come to an end (play.cc).
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/arithmetic.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/activation_rings.h"
-#include "runtime/plan/match_collectives.h"
+#include "runtime/plan/check_channels.h"
+#include "runtime/plan/check_integers.h"
+#include "runtime/plan/check_overlap.h"
+#include "runtime/plan/limits.h"
 #include "runtime/plan/plan_file.h"
+#include "runtime/plan/play.h"
+#include "runtime/plan/statistics.h"
 
 namespace weft {
 namespace {
 
-// Larger shapes and regions are mistakes; below it no product of two overflows.
-constexpr int64_t kMaxBytes = int64_t{1} << 48;
-constexpr int64_t kMaxRanks = 1 << 14;
-constexpr int kMaxDimensions = 32;
-constexpr uint32_t kMaxRings = 1 << 14;
+using Sizes = google::protobuf::RepeatedField<int64_t>;
 
 template <typename... Parts>
 absl::Status bad(const Parts&... parts) {
-  return absl::DataLossError(absl::StrCat("plan is inconsistent: ", parts...));
+  return inconsistentPlan(parts...);
 }
 
+// Bytes of a tensor. `what` begins the error: "buffer 3 (h0.fc)".
+absl::StatusOr<int64_t> bytesOf(const std::string& what, plan::ElementType type, const Sizes& shape) {
+  if (!plan::ElementType_IsValid(type)) {
+    return bad(what, " has the unknown element type ", static_cast<int>(type));
+  }
+  if (shape.size() > kMaxDimensions) {
+    return bad(what, " has a shape with ", shape.size(), " dimensions, more than ", kMaxDimensions);
+  }
+  // Empty dimensions count as one here, so that no product of a part of the shape overflows either.
+  int64_t elements = 1;
+  bool empty = false;
+  for (const int64_t size : shape) {
+    elements = boundedProduct(elements, std::max<int64_t>(size, 1));
+    empty |= size == 0;
+  }
+  const int64_t bytes = boundedProduct(elements, byteSize(dtypeOf(type)));
+  if (bytes > kMaxPlanInteger || (empty && elements > kMaxEmptyElements)) {
+    return bad(what, " has a shape of more than ", empty ? kMaxEmptyElements : kMaxPlanInteger,
+               empty ? " rows" : " bytes", ": [", absl::StrJoin(shape, ", "), "]");
+  }
+  return empty ? 0 : bytes;
+}
+
+bool same(const Sizes& a, const Sizes& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+absl::Status checkTensorKind(const plan::NamedTensor& tensor) {
+  const std::string name = absl::StrCat("tensor '", tensor.name(), "'");
+  WEFT_ASSIGN_OR_RETURN(const int64_t bytes, bytesOf(name, tensor.type(), tensor.shape()));
+  WEFT_ASSIGN_OR_RETURN(const int64_t fileBytes, bytesOf(name + " in files", tensor.type(), tensor.file_shape()));
+  if (bytes != fileBytes || !plan::TensorKind_IsValid(tensor.kind())) {
+    return bad(name, " has ", bytes, " bytes, ", fileBytes, " in files, and kind ", static_cast<int>(tensor.kind()));
+  }
+  return absl::OkStatus();
+}
+
+// One block of ranks, or a plan without blocks.
 class Validator {
  public:
   explicit Validator(const plan::Plan& plan) : plan_(plan) {}
 
   absl::Status run() {
     if (plan_.ranks() < 1 || plan_.ranks() > kMaxRanks || plan_.pieces() < 1 || plan_.pieces() > kMaxRanks) {
-      return bad(plan_.ranks(), " ranks, ", plan_.pieces(), " pieces");
+      return bad(plan_.ranks(), " ranks, ", plan_.pieces(), " pieces; both must be from 1 to ", kMaxRanks);
     }
     WEFT_RETURN_IF_ERROR(checkRegions());
     WEFT_RETURN_IF_ERROR(checkBuffers());
@@ -40,55 +81,41 @@ class Validator {
     WEFT_RETURN_IF_ERROR(checkTensors());
     WEFT_RETURN_IF_ERROR(checkFunctions());
     WEFT_RETURN_IF_ERROR(checkSchedules());
-    WEFT_RETURN_IF_ERROR(checkRings(plan_));
-    return matchCollectives(plan_);
+    return checkRings(plan_);
   }
+
+  // What all ranks execute in `init` and one step, counted as in limits.h.
+  int64_t work() const { return work_; }
 
  private:
   absl::Status checkRegions() {
+    const auto rings = static_cast<uint32_t>(
+        std::count_if(plan_.memory().regions().begin(), plan_.memory().regions().end(),
+                      [](const plan::Region& region) { return region.memory() == plan::ACTIVATION; }));
+    int64_t peak = 0;
     for (const plan::Region& region : plan_.memory().regions()) {
-      if (region.bytes() < 0 || region.bytes() > kMaxBytes || region.slots() < 1 || region.slots() > kMaxRanks) {
-        return bad("region ", plan::MemoryClass_Name(region.memory()), " has ", region.bytes(), " bytes in ",
-                   region.slots(), " slots");
-      }
-      if (region.bytes() * region.slots() > kMaxBytes || (region.slots() != 1 && region.memory() != plan::ACTIVATION)) {
-        return bad("region ", plan::MemoryClass_Name(region.memory()), " of ", region.bytes(), " bytes has ",
-                   region.slots(), " slots");
-      }
-      if (region.max_live() < 0 || region.lower_bound() < 0 || region.max_live() > region.bytes() ||
-          region.lower_bound() > region.bytes()) {
-        return bad("region ", plan::MemoryClass_Name(region.memory()), " of ", region.bytes(), " bytes claims that ",
-                   region.max_live(), " are alive at once and that it cannot be below ", region.lower_bound());
-      }
-      if (!plan::MemoryClass_IsValid(region.memory()) || region.ring() >= kMaxRings ||
-          (region.ring() != 0 && region.memory() != plan::ACTIVATION) ||
+      const bool ring = region.memory() == plan::ACTIVATION;
+      if (!plan::MemoryClass_IsValid(region.memory()) || region.ring() >= (ring ? rings : 1) ||
           !regions_.emplace(std::pair(region.memory(), region.ring()), region.bytes()).second) {
-        return bad("region ", static_cast<int>(region.memory()), ", ring ", region.ring(),
+        return bad("region ", static_cast<int>(region.memory()), ", ring ", region.ring(), " of ", rings,
                    ", is unknown or stands there twice");
       }
+      const std::string name =
+          absl::StrCat("region ", plan::MemoryClass_Name(region.memory()), " of ", region.bytes(), " bytes");
+      if (region.slots() < 1 || region.slots() > (ring ? kMaxRanks : 1)) {
+        return bad(name, " has ", region.slots(), " slots, it may have 1, a ring up to ", kMaxRanks);
+      }
+      if (region.max_live() > region.bytes() || region.lower_bound() > region.bytes()) {
+        return bad(name, " claims that ", region.max_live(), " are alive at once and that it cannot be below ",
+                   region.lower_bound());
+      }
+      peak = boundedSum(peak, boundedProduct(region.bytes(), region.slots()));
+    }
+    if (peak > kMaxPlanInteger || peak != plan_.memory().peak_bytes()) {
+      return bad("memory.peak_bytes is ", plan_.memory().peak_bytes(), ", the regions have ", peak,
+                 " bytes together; at most ", kMaxPlanInteger, " are allowed");
     }
     return absl::OkStatus();
-  }
-
-  static absl::StatusOr<int64_t> bytesOf(plan::ElementType type,
-                                         const google::protobuf::RepeatedField<int64_t>& shape) {
-    if (!plan::ElementType_IsValid(type)) {
-      return bad("element type ", static_cast<int>(type));
-    }
-    if (shape.size() > kMaxDimensions) {
-      return bad("a shape with ", shape.size(), " dimensions");
-    }
-    // Empty dimensions count as one here, so that no product of a part of the shape overflows either.
-    int64_t bytes = byteSize(dtypeOf(type));
-    bool empty = false;
-    for (const int64_t size : shape) {
-      if (size < 0 || bytes > kMaxBytes / std::max<int64_t>(size, 1)) {
-        return bad("a shape with dimension ", size);
-      }
-      bytes *= std::max<int64_t>(size, 1);
-      empty |= size == 0;
-    }
-    return empty ? 0 : bytes;
   }
 
   // Bytes of the region a buffer lies in, of a ring those of one slot.
@@ -99,34 +126,43 @@ class Validator {
 
   absl::Status checkBuffers() {
     for (int i = 0; i < plan_.buffers_size(); ++i) {
-      const plan::Buffer& buffer = plan_.buffers(i);
-      WEFT_ASSIGN_OR_RETURN(const int64_t bytes, bytesOf(buffer.type(), buffer.shape()));
-      if (buffer.memory() == plan::ACTIVATION && regions_.count({buffer.memory(), buffer.ring()}) == 0) {
-        return bad("buffer ", i, " (", buffer.label(), ") lies in activation ring ", buffer.ring(),
-                   ", for which there is no region");
-      }
-      const int64_t room = roomFor(buffer);
-      if (!plan::MemoryClass_IsValid(buffer.memory()) || buffer.offset() % byteSize(dtypeOf(buffer.type())) != 0) {
-        return bad("buffer ", i, " (", buffer.label(), ") lies at ", buffer.offset(), " of memory class ",
-                   static_cast<int>(buffer.memory()), ", not aligned to its elements or no class");
-      }
-      if (buffer.bytes() != bytes || buffer.offset() < 0 || buffer.offset() > room || bytes > room - buffer.offset()) {
-        return bad("buffer ", i, " (", buffer.label(), ") of ", buffer.bytes(), " bytes at ", buffer.offset(),
-                   " in a region of ", room);
-      }
-      if (!buffer.data().empty() && static_cast<int64_t>(buffer.data().size()) != bytes) {
-        return bad("buffer ", i, " has ", buffer.data().size(), " bytes of data, its shape ", bytes);
-      }
+      WEFT_RETURN_IF_ERROR(
+          checkBuffer(plan_.buffers(i), absl::StrCat("buffer ", i, " (", plan_.buffers(i).label(), ")")));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status checkBuffer(const plan::Buffer& buffer, const std::string& name) {
+    WEFT_ASSIGN_OR_RETURN(const int64_t bytes, bytesOf(name, buffer.type(), buffer.shape()));
+    if (buffer.memory() == plan::ACTIVATION && regions_.count({buffer.memory(), buffer.ring()}) == 0) {
+      return bad(name, " lies in activation ring ", buffer.ring(), ", for which there is no region");
+    }
+    if (!plan::MemoryClass_IsValid(buffer.memory()) || buffer.memory() == plan::WORKSPACE) {
+      return bad(name, " lies in memory class ", static_cast<int>(buffer.memory()),
+                 ", which is unknown or scratch of kernels");
+    }
+    const int64_t room = roomFor(buffer);
+    if (buffer.bytes() != bytes || buffer.offset() > room || bytes > room - buffer.offset() ||
+        buffer.offset() % byteSize(dtypeOf(buffer.type())) != 0) {
+      return bad(name, " of ", buffer.bytes(), " bytes at ", buffer.offset(), " in a region of ", room,
+                 "; its shape has ", bytes, " bytes, and it must be inside and aligned to its elements");
+    }
+    if (!buffer.data().empty() && static_cast<int64_t>(buffer.data().size()) != bytes) {
+      return bad(name, " has ", buffer.data().size(), " bytes of data, its shape ", bytes);
     }
     return absl::OkStatus();
   }
 
   absl::Status checkTable() {
     const plan::RankTable& table = plan_.rank_table();
-    if (table.columns() < 0 || table.columns() > kMaxBytes / kMaxRanks ||
-        table.values_size() != plan_.ranks() * table.columns()) {
+    if (table.columns() > kMaxPlanInteger / kMaxRanks || table.values_size() != plan_.ranks() * table.columns()) {
       return bad("the rank table has ", table.values_size(), " values for ", plan_.ranks(), " ranks and ",
                  table.columns(), " columns");
+    }
+    farthest_.assign(table.columns(), 0);
+    for (int i = 0; i < table.values_size(); ++i) {
+      int64_t& farthest = farthest_[i % table.columns()];
+      farthest = std::max(farthest, std::abs(table.values(i)));
     }
     return absl::OkStatus();
   }
@@ -152,25 +188,25 @@ class Validator {
   }
 
   absl::Status checkTensors() {
+    std::set<std::string> names;
     for (const plan::NamedTensor& tensor : plan_.tensors()) {
-      WEFT_ASSIGN_OR_RETURN(const int64_t bytes, bytesOf(tensor.type(), tensor.shape()));
-      WEFT_ASSIGN_OR_RETURN(const int64_t fileBytes, bytesOf(tensor.type(), tensor.file_shape()));
-      if (bytes != fileBytes || tensor.buffer() >= static_cast<uint32_t>(plan_.buffers_size()) ||
-          tensor.slices_size() != plan_.ranks()) {
-        return bad("tensor '", tensor.name(), "': ", bytes, " bytes, ", fileBytes, " in files, buffer ",
-                   tensor.buffer(), ", ", tensor.slices_size(), " slices");
+      WEFT_RETURN_IF_ERROR(checkTensorKind(tensor));
+      if (tensor.buffer() >= static_cast<uint32_t>(plan_.buffers_size()) || tensor.slices_size() != plan_.ranks()) {
+        return bad("tensor '", tensor.name(), "' lies in buffer ", tensor.buffer(), " of ", plan_.buffers_size(),
+                   " and has ", tensor.slices_size(), " slices for ", plan_.ranks(), " ranks");
+      }
+      if (!names.insert(tensor.name()).second) {
+        return bad("tensor '", tensor.name(), "' stands there twice");
       }
       const plan::Buffer& buffer = plan_.buffers(static_cast<int>(tensor.buffer()));
-      if (!plan::TensorKind_IsValid(tensor.kind()) || !names_.insert(tensor.name()).second) {
-        return bad("tensor '", tensor.name(), "' stands there twice or has the unknown kind ",
-                   static_cast<int>(tensor.kind()));
-      }
-      if (buffer.type() != tensor.type() || buffer.shape_size() != tensor.shape_size()) {
-        return bad("tensor '", tensor.name(), "' and its buffer differ in type or dimensions");
+      if (buffer.type() != tensor.type() || buffer.shape_size() != tensor.shape_size() ||
+          buffer.memory() == plan::MAILBOX) {
+        return bad("tensor '", tensor.name(), "' and its buffer differ in type or dimensions, or it is a mailbox");
       }
       for (const plan::Slice& slice : tensor.slices()) {
         WEFT_RETURN_IF_ERROR(checkSlice(tensor, buffer, slice));
       }
+      WEFT_RETURN_IF_ERROR(checkWhole(tensor));
     }
     return absl::OkStatus();
   }
@@ -183,45 +219,73 @@ class Validator {
     for (int d = 0; d < tensor.shape_size(); ++d) {
       const int64_t offset = slice.offset(d);
       const int64_t valid = slice.valid(d);
-      if (valid < 0 || valid > buffer.shape(d) || offset < 0 || offset > kMaxBytes || valid > kMaxBytes ||
-          (valid > 0 && offset + valid > tensor.shape(d))) {
+      if (valid > buffer.shape(d) || (valid > 0 && (valid > tensor.shape(d) || offset > tensor.shape(d) - valid))) {
         return bad("tensor '", tensor.name(), "' has a slice of ", valid, " elements from ", offset,
-                   " on in dimension ", d, " of size ", tensor.shape(d));
+                   " on in dimension ", d, " of size ", tensor.shape(d), ", ", buffer.shape(d), " of it on a rank");
       }
+    }
+    return absl::OkStatus();
+  }
+
+  // The ranks hold every element; so the whole tensor, which the host reads, is no larger than what they hold together.
+  static absl::Status checkWhole(const plan::NamedTensor& tensor) {
+    std::set<std::vector<int64_t>> seen;
+    int64_t held = 0;
+    for (const plan::Slice& slice : tensor.slices()) {
+      std::vector<int64_t> place(slice.offset().begin(), slice.offset().end());
+      place.insert(place.end(), slice.valid().begin(), slice.valid().end());
+      held = boundedSum(held, seen.insert(std::move(place)).second ? boundedElements(slice.valid()) : 0);
+    }
+    if (const int64_t elements = boundedElements(tensor.shape()); held < elements) {
+      return bad("tensor '", tensor.name(), "' has ", elements, " elements, of which the ranks hold ", held);
     }
     return absl::OkStatus();
   }
 
   absl::Status checkOperand(const plan::Operand& operand, const std::string& label) {
     if (operand.buffer() >= static_cast<uint32_t>(plan_.buffers_size())) {
-      return bad(label, " names buffer ", operand.buffer(), " of ", plan_.buffers_size());
+      return bad("'", label, "' names buffer ", operand.buffer(), " of ", plan_.buffers_size());
     }
     const plan::Buffer& buffer = plan_.buffers(static_cast<int>(operand.buffer()));
-    const int64_t room = roomFor(buffer);
-    if (operand.offset() < 0 || operand.offset() > kMaxBytes || operand.piece_stride() < 0 ||
-        operand.piece_stride() > kMaxBytes / plan_.pieces()) {
-      return bad(label, " has an operand at offset ", operand.offset(), " + piece x ", operand.piece_stride());
+    if (buffer.memory() == plan::MAILBOX) {
+      return bad("'", label, "' reads or writes mailbox ", operand.buffer(), ", which only its channel may");
     }
     const int64_t width = byteSize(dtypeOf(buffer.type()));
     if (operand.offset() % width != 0 || operand.piece_stride() % width != 0) {
-      return bad(label, " has an operand of ", width, "-byte elements at offset ", operand.offset(), " + piece x ",
-                 operand.piece_stride());
+      return bad("'", label, "' has an operand of ", width, "-byte elements at offset ", operand.offset(),
+                 " + piece x ", operand.piece_stride());
     }
     const int64_t end =
         buffer.offset() + operand.offset() + operand.piece_stride() * (plan_.pieces() - 1) + buffer.bytes();
-    if (end > room) {
-      return bad(label, " reaches byte ", end, " of a region of ", room);
+    if (const int64_t room = roomFor(buffer); end > room) {
+      return bad("'", label, "' has an operand at offset ", operand.offset(), " + piece x ", operand.piece_stride(),
+                 " of buffer ", operand.buffer(), ", which reaches byte ", end, " of a region of ", room);
+    }
+    return absl::OkStatus();
+  }
+
+  // immediate + table + piece x factor of every rank and piece.
+  absl::Status checkScalar(const plan::Scalar& scalar, const std::string& label) {
+    if (scalar.column() >= plan_.rank_table().columns()) {
+      return bad("'", label, "' reads column ", scalar.column(), " of ", plan_.rank_table().columns(),
+                 " of the rank table");
+    }
+    const int64_t farthest = std::abs(scalar.immediate()) + (scalar.column() < 0 ? 0 : farthest_[scalar.column()]) +
+                             std::abs(scalar.piece_factor()) * (plan_.pieces() - 1);
+    if (farthest > kMaxPlanInteger) {
+      return bad("'", label, "' has a scalar ", scalar.immediate(), " + column ", scalar.column(), " + piece x ",
+                 scalar.piece_factor(), " that comes to more than ", kMaxPlanInteger);
     }
     return absl::OkStatus();
   }
 
   absl::Status checkFunctions() {
     for (const plan::Function& function : plan_.functions()) {
-      for (const plan::Instruction& instruction : function.instructions()) {
-        WEFT_RETURN_IF_ERROR(checkInstruction(instruction));
-      }
       if (!plan::FunctionKind_IsValid(function.kind())) {
         return bad("function ", function.name(), " has the unknown kind ", static_cast<int>(function.kind()));
+      }
+      for (const plan::Instruction& instruction : function.instructions()) {
+        WEFT_RETURN_IF_ERROR(checkInstruction(instruction));
       }
     }
     return absl::OkStatus();
@@ -229,80 +293,80 @@ class Validator {
 
   absl::Status checkInstruction(const plan::Instruction& instruction) {
     const std::string& label = instruction.label();
-    for (const plan::Operand& operand : instruction.inputs()) {
-      WEFT_RETURN_IF_ERROR(checkOperand(operand, label));
-    }
-    for (const plan::Operand& operand : instruction.outputs()) {
-      WEFT_RETURN_IF_ERROR(checkOperand(operand, label));
-    }
-    for (const plan::Scalar& scalar : instruction.scalars()) {
-      if (scalar.column() < -1 || scalar.column() >= plan_.rank_table().columns()) {
-        return bad(label, " reads column ", scalar.column(), " of ", plan_.rank_table().columns());
+    for (const auto* operands : {&instruction.inputs(), &instruction.outputs()}) {
+      for (const plan::Operand& operand : *operands) {
+        WEFT_RETURN_IF_ERROR(checkOperand(operand, label));
       }
     }
-    if (instruction.location() >= static_cast<uint32_t>(std::max(plan_.locations_size(), 1))) {
-      return bad(label, " names location ", instruction.location(), " of ", plan_.locations_size());
+    for (const plan::Scalar& scalar : instruction.scalars()) {
+      WEFT_RETURN_IF_ERROR(checkScalar(scalar, label));
     }
+    if (instruction.location() >= static_cast<uint32_t>(std::max(plan_.locations_size(), 1))) {
+      return bad("'", label, "' names location ", instruction.location(), " of ", plan_.locations_size());
+    }
+    WEFT_RETURN_IF_ERROR(checkOverlap(plan_, instruction));
     if (instruction.has_collective()) {
       return checkCollective(instruction);
     }
     if (instruction.has_transfer()) {
       return checkTransfer(instruction);
     }
-    return instruction.kernel().empty() ? bad(label, " is neither a kernel nor a collective") : absl::OkStatus();
+    return instruction.kernel().empty() ? bad("'", label, "' is neither a kernel nor a collective") : absl::OkStatus();
   }
 
-  absl::Status checkTransfer(const plan::Instruction& instruction) {
+  static absl::Status checkTransfer(const plan::Instruction& instruction) {
     const plan::Transfer& transfer = instruction.transfer();
     if (instruction.inputs_size() != (transfer.send() ? 1 : 0) ||
         instruction.outputs_size() != (transfer.send() ? 0 : 1) || transfer.capacity() < 1 ||
         transfer.capacity() > kMaxRanks) {
-      return bad(instruction.label(), " is a transfer of ", instruction.inputs_size(), " inputs, ",
+      return bad("'", instruction.label(), "' is a transfer of ", instruction.inputs_size(), " inputs, ",
                  instruction.outputs_size(), " outputs and room for ", transfer.capacity(), " messages");
-    }
-    if (transfer.send()) {
-      return absl::OkStatus();
-    }
-    const int64_t bytes = plan_.buffers(static_cast<int>(instruction.outputs(0).buffer())).bytes();
-    if (transfer.mailbox() >= static_cast<uint32_t>(plan_.buffers_size()) ||
-        plan_.buffers(static_cast<int>(transfer.mailbox())).bytes() != bytes * transfer.capacity()) {
-      return bad(instruction.label(), " receives messages of ", bytes, " bytes in mailbox ", transfer.mailbox(),
-                 ", which has not room for ", transfer.capacity());
     }
     return absl::OkStatus();
   }
 
   absl::Status checkCollective(const plan::Instruction& instruction) {
     const plan::Collective& collective = instruction.collective();
+    const std::string name = "'" + instruction.label() + "'";
     if (instruction.inputs_size() == 0 || instruction.inputs_size() != instruction.outputs_size()) {
-      return bad(instruction.label(), " has ", instruction.inputs_size(), " inputs and ", instruction.outputs_size(),
+      return bad(name, " is a collective of ", instruction.inputs_size(), " inputs and ", instruction.outputs_size(),
                  " outputs");
     }
     if (!plan::CollectiveKind_IsValid(collective.kind()) || !plan::Reduction_IsValid(collective.reduction())) {
-      return bad(instruction.label(), " is a collective of the unknown kind ", static_cast<int>(collective.kind()),
-                 " or reduction ", static_cast<int>(collective.reduction()));
+      return bad(name, " is a collective of the unknown kind ", static_cast<int>(collective.kind()), " or reduction ",
+                 static_cast<int>(collective.reduction()));
     }
     int64_t members = 1;
     if (collective.kind() == plan::PERMUTE) {
-      if (collective.source_column() < 0 || collective.source_column() >= plan_.rank_table().columns()) {
-        return bad(instruction.label(), " reads column ", collective.source_column());
-      }
-      for (int64_t rank = 0; rank < plan_.ranks(); ++rank) {
-        const int64_t source = plan_.rank_table().values(
-            static_cast<int>(rank * plan_.rank_table().columns() + collective.source_column()));
-        if (source < 0 || source >= plan_.ranks()) {
-          return bad(instruction.label(), " receives from rank ", source);
-        }
-      }
-    } else if (collective.group_set() >= static_cast<uint32_t>(plan_.group_sets_size()) ||
-               plan_.group_sets(static_cast<int>(collective.group_set())).groups_size() == 0) {
-      return bad(instruction.label(), " names group set ", collective.group_set(), " of ", plan_.group_sets_size());
+      WEFT_RETURN_IF_ERROR(checkSources(name, collective.source_column()));
+    } else if (collective.group_set() >= static_cast<uint32_t>(plan_.group_sets_size())) {
+      return bad(name, " names group set ", collective.group_set(), " of ", plan_.group_sets_size());
     } else {
       members = plan_.group_sets(static_cast<int>(collective.group_set())).groups(0).ranks_size();
     }
     for (int i = 0; i < instruction.inputs_size(); ++i) {
       WEFT_RETURN_IF_ERROR(checkCollectiveShapes(instruction, i, members));
     }
+    return absl::OkStatus();
+  }
+
+  // A column of the rank table that says from whom each rank receives.
+  absl::Status checkSources(const std::string& name, int64_t column) {
+    const plan::RankTable& table = plan_.rank_table();
+    if (column < 0 || column >= table.columns()) {
+      return bad(name, " reads column ", column, " of ", table.columns(), " of the rank table");
+    }
+    if (sources_.count(column) > 0) {
+      return absl::OkStatus();
+    }
+    for (int64_t rank = 0; rank < plan_.ranks(); ++rank) {
+      const int64_t source = table.values(static_cast<int>(rank * table.columns() + column));
+      if (source < 0 || source >= plan_.ranks()) {
+        return bad(name, " receives from rank ", source, " of ", plan_.ranks(), " by column ", column,
+                   " of the rank table");
+      }
+    }
+    sources_.insert(column);
     return absl::OkStatus();
   }
 
@@ -334,8 +398,8 @@ class Validator {
     }
     if (!fits || in.type() != out.type() ||
         !std::equal(expected.begin(), expected.end(), out.shape().begin(), out.shape().end())) {
-      return bad(instruction.label(), ": input and output shapes of a ", plan::CollectiveKind_Name(collective.kind()),
-                 " over ", members, " ranks do not fit");
+      return bad("'", instruction.label(), "': input and output shapes of a ",
+                 plan::CollectiveKind_Name(collective.kind()), " over ", members, " ranks do not fit");
     }
     return absl::OkStatus();
   }
@@ -346,12 +410,115 @@ class Validator {
     }
     for (const plan::RankSchedule& schedule : plan_.schedules()) {
       for (const auto* actions : {&schedule.init(), &schedule.step()}) {
-        for (const plan::Action& action : *actions) {
-          if (action.function() >= static_cast<uint32_t>(plan_.functions_size()) || action.piece() < 0 ||
-              action.piece() >= plan_.pieces()) {
-            return bad("an action calls function ", action.function(), " of ", plan_.functions_size(), " for piece ",
-                       action.piece(), " of ", plan_.pieces());
-          }
+        WEFT_RETURN_IF_ERROR(checkActions(*actions));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status checkActions(const google::protobuf::RepeatedPtrField<plan::Action>& actions) {
+    int64_t work = 0;
+    double flops = 0;
+    for (const plan::Action& action : actions) {
+      if (action.function() >= static_cast<uint32_t>(plan_.functions_size()) || action.piece() >= plan_.pieces()) {
+        return bad("an action calls function ", action.function(), " of ", plan_.functions_size(), " for piece ",
+                   action.piece(), " of ", plan_.pieces());
+      }
+      const Amount& amount = amountOf(action.function());
+      work += amount.work;
+      flops += amount.flops;
+      if (work > kMaxWorkOfRank || flops > static_cast<double>(kMaxFlops)) {
+        return bad("a rank's schedule executes ", work, " instructions and operands, ", flops,
+                   " floating-point operations and received bytes; at most ", kMaxWorkOfRank, " and ", kMaxFlops,
+                   " are allowed");
+      }
+    }
+    work_ += work;
+    return absl::OkStatus();
+  }
+
+  struct Amount {
+    int64_t work = 1;
+    double flops = 0;  // and bytes received
+  };
+
+  // What a call of a function amounts to.
+  const Amount& amountOf(uint32_t function) {
+    for (auto f = static_cast<int>(amounts_.size()); f <= static_cast<int>(function); ++f) {
+      Amount& amount = amounts_.emplace_back();
+      for (const plan::Instruction& instruction : plan_.functions(f).instructions()) {
+        amount.work += 1 + instruction.inputs_size() + instruction.outputs_size();
+        amount.flops +=
+            static_cast<double>(instruction.flops()) + static_cast<double>(instruction.collective().bytes_received());
+      }
+    }
+    return amounts_[function];
+  }
+
+  const plan::Plan& plan_;
+  std::map<std::pair<plan::MemoryClass, uint32_t>, int64_t> regions_;  // by class and ring
+  std::vector<int64_t> farthest_;                                      // from 0, of each column of the rank table
+  std::set<int64_t> sources_;                                          // columns that hold ranks
+  std::vector<Amount> amounts_;                                        // of each function
+  int64_t work_ = 0;
+};
+
+// What the host sees of the blocks' tensors: as there, a slice for every rank.
+class JoinedTensors {
+ public:
+  explicit JoinedTensors(const plan::Plan& plan) : plan_(plan) {}
+
+  absl::Status check() {
+    for (const plan::NamedTensor& tensor : plan_.tensors()) {
+      WEFT_RETURN_IF_ERROR(checkTensorKind(tensor));
+      if (!joined_.emplace(tensor.name(), &tensor).second || tensor.slices_size() != plan_.ranks()) {
+        return bad("tensor '", tensor.name(), "' stands there twice or has ", tensor.slices_size(), " slices for ",
+                   plan_.ranks(), " ranks");
+      }
+    }
+    int firstRank = 0;
+    for (const plan::Plan& block : plan_.blocks()) {
+      for (const plan::NamedTensor& tensor : block.tensors()) {
+        WEFT_RETURN_IF_ERROR(compare(tensor, firstRank));
+      }
+      firstRank += static_cast<int>(block.ranks());
+    }
+    return checkNothingElse();
+  }
+
+ private:
+  absl::Status compare(const plan::NamedTensor& tensor, int firstRank) {
+    const auto it = joined_.find(tensor.name());
+    if (it == joined_.end() || it->second->type() != tensor.type() || it->second->kind() != tensor.kind() ||
+        !same(tensor.shape(), it->second->shape()) || !same(tensor.file_shape(), it->second->file_shape())) {
+      return bad("tensor '", tensor.name(), "' of a block is unknown outside it, or of another kind, type or shape");
+    }
+    for (int rank = 0; rank < tensor.slices_size(); ++rank) {
+      const plan::Slice& inBlock = tensor.slices(rank);
+      const plan::Slice& outside = it->second->slices(firstRank + rank);
+      if (!same(inBlock.offset(), outside.offset()) || !same(inBlock.valid(), outside.valid())) {
+        return bad("tensor '", tensor.name(), "' has another slice in its block than outside for rank ",
+                   firstRank + rank);
+      }
+      held_[tensor.name()].insert(firstRank + rank);
+    }
+    return absl::OkStatus();
+  }
+
+  // Ranks whose block does not have the tensor hold no element of it; some block has it.
+  absl::Status checkNothingElse() {
+    for (const plan::NamedTensor& tensor : plan_.tensors()) {
+      const std::set<int>& holders = held_[tensor.name()];
+      if (holders.empty()) {
+        return bad("tensor '", tensor.name(), "' is in no block");
+      }
+      for (int rank = 0; rank < tensor.slices_size(); ++rank) {
+        const plan::Slice& slice = tensor.slices(rank);
+        const bool empty = std::all_of(slice.valid().begin(), slice.valid().end(), [](int64_t v) { return v == 0; });
+        const bool fits = slice.offset_size() == tensor.shape_size() && slice.valid_size() == tensor.shape_size();
+        if (!fits || (!empty && holders.count(rank) == 0)) {
+          return bad("tensor '", tensor.name(), "' has a slice of ", slice.valid_size(), " dimensions for rank ", rank,
+                     ", whose block does not hold it");
         }
       }
     }
@@ -359,147 +526,24 @@ class Validator {
   }
 
   const plan::Plan& plan_;
-  std::map<std::pair<plan::MemoryClass, uint32_t>, int64_t> regions_;  // by class and ring
-  std::set<std::string> names_;
+  std::map<std::string, const plan::NamedTensor*> joined_;
+  std::map<std::string, std::set<int>> held_;  // ranks, by tensor
 };
 
-struct End {
-  int64_t block = -1;
-  int64_t other = -1;
+absl::Status checkBlocks(const plan::Plan& plan) {
   int64_t ranks = 0;
-  const plan::Buffer* buffer = nullptr;
-  const plan::Transfer* transfer = nullptr;
-};
-
-// The box at `offset` of `size` lies within `shape`.
-bool inside(const google::protobuf::RepeatedField<int64_t>& offset,
-            const google::protobuf::RepeatedField<int64_t>& size,
-            const google::protobuf::RepeatedField<int64_t>& shape) {
-  bool fits = offset.size() == shape.size() && size.size() == shape.size();
-  for (int d = 0; fits && d < shape.size(); ++d) {
-    fits = size[d] >= 1 && size[d] <= shape[d] && offset[d] >= 0 && offset[d] <= shape[d] - size[d];
-  }
-  return fits;
-}
-
-bool meet(const plan::Transfer::Part& a, const plan::Transfer::Part& b) {
-  bool common = true;
-  for (int d = 0; common && d < a.size_size(); ++d) {
-    common = a.target_offset(d) < b.target_offset(d) + b.size(d) && b.target_offset(d) < a.target_offset(d) + a.size(d);
-  }
-  return common;
-}
-
-// The parts of every target are disjoint and make up its tensor.
-absl::Status checkParts(const End& sender, const End& receiver) {
-  const auto wrong = [&](const auto&... what) {
-    return bad("channel ", receiver.transfer->channel(), " from block ", sender.block, " to ", receiver.block, " ",
-               what...);
-  };
-  if (sender.buffer->type() != receiver.buffer->type()) {
-    return wrong("changes the element type");
-  }
-  std::map<int64_t, std::vector<const plan::Transfer::Part*>> targets;
-  std::set<std::pair<int64_t, int64_t>> pairs;
-  for (const plan::Transfer::Part& part : receiver.transfer->parts()) {
-    if (part.source() < 0 || part.source() >= sender.ranks || part.target() < 0 || part.target() >= receiver.ranks ||
-        !inside(part.source_offset(), part.size(), sender.buffer->shape()) ||
-        !inside(part.target_offset(), part.size(), receiver.buffer->shape())) {
-      return wrong("has a part from rank ", part.source(), " to rank ", part.target(),
-                   " outside of the ranks or of what they hold");
-    }
-    if (!pairs.emplace(part.source(), part.target()).second) {
-      return wrong("has two parts from rank ", part.source(), " to rank ", part.target());
-    }
-    for (const plan::Transfer::Part* other : targets[part.target()]) {
-      if (meet(part, *other)) {
-        return wrong("has parts from ranks ", other->source(), " and ", part.source(), " to rank ", part.target(),
-                     " that overlap");
-      }
-    }
-    targets[part.target()].push_back(&part);
-  }
-  int64_t elements = 1;
-  for (const int64_t size : receiver.buffer->shape()) {
-    elements *= size;
-  }
-  for (int64_t rank = 0; rank < receiver.ranks; ++rank) {
-    int64_t sent = 0;
-    for (const plan::Transfer::Part* part : targets[rank]) {
-      int64_t box = 1;
-      for (const int64_t size : part->size()) {
-        box *= size;
-      }
-      sent += box;
-    }
-    if (sent != elements) {
-      return wrong("sends ", sent, " of the ", elements, " elements of rank ", rank);
-    }
-  }
-  return absl::OkStatus();
-}
-
-// Every channel has one sender and one receiver in the blocks that they name; rank i's tensor goes to rank i, or the
-// receiver's parts say what goes where.
-absl::Status matchTransfers(const plan::Plan& plan) {
-  std::map<uint32_t, End> ends[2];
-  for (int b = 0; b < plan.blocks_size(); ++b) {
-    const plan::Plan& block = plan.blocks(b);
-    for (const plan::Function& function : block.functions()) {
-      for (const plan::Instruction& instruction : function.instructions()) {
-        if (!instruction.has_transfer()) {
-          continue;
-        }
-        const plan::Transfer& transfer = instruction.transfer();
-        const plan::Operand& operand = transfer.send() ? instruction.inputs(0) : instruction.outputs(0);
-        const End end = {b, transfer.block(), block.ranks(), &block.buffers(static_cast<int>(operand.buffer())),
-                         &transfer};
-        if (!ends[transfer.send() ? 1 : 0].emplace(transfer.channel(), end).second) {
-          return bad("channel ", transfer.channel(), " has two ", transfer.send() ? "senders" : "receivers");
-        }
-      }
-    }
-  }
-  for (const auto& [channel, sender] : ends[1]) {
-    const auto it = ends[0].find(channel);
-    const bool found = it != ends[0].end() && it->second.block == sender.other && it->second.other == sender.block &&
-                       it->second.transfer->capacity() == sender.transfer->capacity();
-    const bool parts = found && it->second.transfer->parts_size() > 0;
-    if (!found ||
-        (!parts && (it->second.buffer->bytes() != sender.buffer->bytes() || it->second.ranks != sender.ranks))) {
-      return bad("channel ", channel, " from block ", sender.block, " to ", sender.other, " of ",
-                 sender.buffer->bytes(), " bytes on each of ", sender.ranks, " ranks has no receiver that fits");
-    }
-    if (parts) {
-      WEFT_RETURN_IF_ERROR(checkParts(sender, it->second));
-    }
-  }
-  return ends[0].size() == ends[1].size() ? absl::OkStatus() : bad("a channel has a receiver, but no sender");
-}
-
-// What the host sees of the blocks' tensors: shapes as there, a slice for every rank.
-absl::Status checkJoinedTensors(const plan::Plan& plan) {
-  std::map<std::string, const plan::NamedTensor*> joined;
-  for (const plan::NamedTensor& tensor : plan.tensors()) {
-    if (!joined.emplace(tensor.name(), &tensor).second || tensor.slices_size() != plan.ranks()) {
-      return bad("tensor '", tensor.name(), "' stands there twice or has ", tensor.slices_size(), " slices for ",
-                 plan.ranks(), " ranks");
-    }
-    for (const plan::Slice& slice : tensor.slices()) {
-      if (slice.offset_size() != tensor.shape_size() || slice.valid_size() != tensor.shape_size()) {
-        return bad("tensor '", tensor.name(), "' has a slice of ", slice.offset_size(), " dimensions");
-      }
-    }
-  }
+  int64_t peak = 0;
   for (const plan::Plan& block : plan.blocks()) {
-    for (const plan::NamedTensor& tensor : block.tensors()) {
-      const auto it = joined.find(tensor.name());
-      if (it == joined.end() || it->second->type() != tensor.type() ||
-          !std::equal(tensor.shape().begin(), tensor.shape().end(), it->second->shape().begin(),
-                      it->second->shape().end())) {
-        return bad("tensor '", tensor.name(), "' of a block is unknown outside it, or of another type or shape");
-      }
+    if (block.blocks_size() > 0 || block.pieces() != plan.pieces()) {
+      return bad("a block of ", block.pieces(), " pieces, or with blocks of its own, in a program of ", plan.pieces(),
+                 " pieces");
     }
+    ranks = boundedSum(ranks, block.ranks());
+    peak = std::max(peak, block.memory().peak_bytes());
+  }
+  if (plan.blocks_size() > 0 && (ranks != plan.ranks() || ranks > kMaxRanks || peak != plan.memory().peak_bytes())) {
+    return bad("blocks of ", ranks, " ranks together and ", peak, " bytes at most, outside ", plan.ranks(),
+               " ranks and ", plan.memory().peak_bytes(), " bytes; at most ", kMaxRanks, " ranks are allowed");
   }
   return absl::OkStatus();
 }
@@ -507,23 +551,23 @@ absl::Status checkJoinedTensors(const plan::Plan& plan) {
 }  // namespace
 
 absl::Status validatePlan(const plan::Plan& plan) {
-  if (plan.blocks_size() == 0) {
-    return Validator(plan).run();
+  WEFT_RETURN_IF_ERROR(checkIntegers(plan));
+  WEFT_RETURN_IF_ERROR(checkBlocks(plan));
+  int64_t work = 0;
+  for (const plan::Plan* block : blocksOf(plan)) {
+    Validator validator(*block);
+    WEFT_RETURN_IF_ERROR(validator.run());
+    work += validator.work();
   }
-  int64_t ranks = 0;
-  for (const plan::Plan& block : plan.blocks()) {
-    if (block.blocks_size() > 0 || block.pieces() != plan.pieces()) {
-      return bad("a block of ", block.pieces(), " pieces, or with blocks of its own, in a program of ", plan.pieces(),
-                 " pieces");
-    }
-    WEFT_RETURN_IF_ERROR(Validator(block).run());
-    ranks += block.ranks();
+  if (work > kMaxWork) {
+    return bad("the schedules of all ranks execute ", work, " instructions and operands; at most ", kMaxWork,
+               " are allowed");
   }
-  if (ranks != plan.ranks()) {
-    return bad("blocks of ", ranks, " ranks together, ", plan.ranks(), " in all");
+  if (plan.blocks_size() > 0) {
+    WEFT_RETURN_IF_ERROR(JoinedTensors(plan).check());
   }
-  WEFT_RETURN_IF_ERROR(matchTransfers(plan));
-  return checkJoinedTensors(plan);
+  WEFT_RETURN_IF_ERROR(checkChannels(plan));
+  return checkProgress(plan);
 }
 
 }  // namespace weft

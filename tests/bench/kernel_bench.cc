@@ -50,7 +50,10 @@ void exchangeAgainstMemcpy(benchmark::State& state) {
   InprocOptions options;
   options.looks = 100000;  // as the executor has it where every rank has a core
   InprocWorld world(2, options);
-  RankThreads threads(2, 1);
+  const absl::StatusOr<std::shared_ptr<RankThreads>> threads = RankThreads::create(2, 1);
+  if (!threads.ok()) {
+    return state.SkipWithError(std::string(threads.status().message()).c_str());
+  }
   std::vector<std::vector<char>> in(2, std::vector<char>(bytes, 1)), out(2, std::vector<char>(bytes));
   std::vector<std::unique_ptr<InprocCommunicator>> ranks;
   for (int64_t rank = 0; rank < 2; ++rank) {
@@ -60,7 +63,7 @@ void exchangeAgainstMemcpy(benchmark::State& state) {
   // Seconds of all rounds on rank 0, both ranks warm.
   const auto timed = [&](const std::function<void(int64_t)>& once) {
     double seconds = 0;
-    threads.run([&](int64_t rank) {
+    (*threads)->run([&](int64_t rank) {
       once(rank);
       const double spent = secondsOf([&] {
         for (int64_t round = 0; round < rounds; ++round) {

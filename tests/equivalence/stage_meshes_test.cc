@@ -260,7 +260,7 @@ TEST(StageMeshesTest, WrongPartsAreFound) {
   EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_parts()->RemoveLast(); }), HasSubstr("sends 144 of the 288"));
   EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_parts(0)->set_source(2); }), HasSubstr("outside of the ranks"));
   EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_parts(0)->set_target(-1); }),
-              HasSubstr("outside of the ranks"));
+              HasSubstr("parts[0].target is -1, outside"));
   EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_parts(0)->set_size(1, 13); }), HasSubstr("outside"));
   EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_parts(0)->add_size(1); }), HasSubstr("outside"));
   EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_parts(0)->set_source_offset(0, INT64_MAX); }),

@@ -340,6 +340,10 @@ TEST(StageErrorTest, StageWithoutOperators) {
   EXPECT_THAT(stagesError({0, -1, 2}), HasSubstr("is on stage -1; stages are 0, 1, ..."));
 }
 
+TEST(StageErrorTest, ManyStagesWithoutOperators) {
+  EXPECT_THAT(stagesError({1, 5, 5}), HasSubstr("no operator is on stage 0, 2 to 4, but some are on stage 5"));
+}
+
 TEST(ScheduleErrorTest, UnknownKind) {
   CompileOptions options;
   options.schedule = "zb_h3";
@@ -396,6 +400,55 @@ TEST(MemoryLimitTest, NamesTheLeastThatIsPossible) {
   EXPECT_THAT(stagesError({0}, options), HasSubstr("CompileOptions::recompute"));
 }
 
+// Options as a program is compiled with them; tests/planner has all of them.
+TEST(OptionErrorTest, StagesAndPatterns) {
+  CompileOptions options;
+  options.virtualStages = 2;
+  EXPECT_THAT(stagesError({0}, options), HasSubstr("virtualStages = 2, but the program has 1 pipeline stage;"));
+  EXPECT_EQ(stagesError({0, 1}, options), "");
+  options = {.recompute = "tahn"};
+  EXPECT_THAT(stagesError({0, 1}, options), HasSubstr("matches 'tahn'; the nearest is 'tanh'"));
+  options = {.recompute = "tanh"};
+  EXPECT_EQ(stagesError({0, 1}, options), "");
+  options = {.layouts = {{"w7", "[{},{}]"}}};
+  EXPECT_THAT(stagesError({0, 1}, options), HasSubstr("matches 'w7'; the nearest is 'w0'"));
+  options = {.schedule = "zb_h3"};
+  EXPECT_THAT(stagesError({0}, options), HasSubstr("did you mean 'zb_h1'?"));
+}
+
+TEST(OptionErrorTest, AlsoOfForwardProgramsAndModules) {
+  Graph g;
+  const Tensor loss = lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4})));
+  const CompileOptions options = {.devices = -1};
+  EXPECT_THAT(std::string(compileForward(g, loss, options).status().message()), HasSubstr("devices = -1"));
+  EXPECT_THAT(std::string(logicalModule(g, loss, optim::Sgd{}, options).status().message()), HasSubstr("devices = -1"));
+  EXPECT_THAT(std::string(logicalModule(g, loss, optim::Sgd{.lr = -1}).status().message()), HasSubstr("lr = -1"));
+}
+
+// A forward program shares the training program's layouts, whichever parameters it has.
+TEST(OptionErrorTest, ForwardProgramOfAPart) {
+  Graph whole;
+  const Tensor h = matmul(whole.input("x", {4, 8}), whole.parameter("w", {8, 4}));
+  const absl::StatusOr<Program> training = compile(whole, lossOf(matmul(h, whole.parameter("head", {4, 2}))),
+                                                   optim::Adam{}, {.mesh = "dp=2", .zero = 3, .recompute = "matmul"});
+  ASSERT_TRUE(training.ok()) << training.status();
+  EXPECT_TRUE(training->notes.empty());
+  Graph part;
+  part.output("h", matmul(part.input("x", {4, 8}), part.parameter("w", {8, 4})));
+  const absl::StatusOr<Program> forward = compileForward(part, Tensor(), forwardOptions(*training, {.mesh = "dp=2"}));
+  ASSERT_TRUE(forward.ok()) << forward.status();
+  EXPECT_THAT(forward->notes, testing::ElementsAre(HasSubstr("no parameter matches 'head'")));
+}
+
+TEST(OptionErrorTest, ThreadsOfATrainer) {
+  Graph g;
+  const absl::StatusOr<Program> program =
+      compile(g, lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4}))), optim::Sgd{});
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_THAT(std::string(Trainer(*program, {.threadsPerRank = -1}).status().message()),
+              HasSubstr("threadsPerRank = -1; give a number from 1"));
+}
+
 TEST(OptionErrorTest, Mesh) {
   const auto build = [](Graph& g) { return lossOf(matmul(g.input("x", {4, 8}), g.parameter("w", {8, 4}))); };
   EXPECT_THAT(errorOf(build, {.mesh = "dp=0"}), HasSubstr("dp"));
@@ -436,6 +489,8 @@ TEST(FlagErrorTest, UnknownAndMalformed) {
   EXPECT_THAT(parse({"--steps", "many"}), HasSubstr("takes an integer, not 'many'"));
   EXPECT_THAT(parse({"--steps"}), HasSubstr("needs a value"));
   EXPECT_THAT(parse({"steps"}), HasSubstr("no flag"));
+  EXPECT_THAT(parse({"--steps", "-1"}), HasSubstr("--steps -1: give a number from 0 to 1000000000"));
+  EXPECT_EQ(common.steps, 10);
 }
 
 }  // namespace

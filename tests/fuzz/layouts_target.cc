@@ -6,6 +6,7 @@
 #include "ir/layout/reshard.h"
 #include "ir/layout/rule.h"
 #include "passes/support/stage_meshes.h"
+#include "planner/stage_mesh_text.h"
 #include "tests/fuzz/target.h"
 #include "tools/commands/flags.h"
 

@@ -10,6 +10,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/io/safetensors.h"
 #include "runtime/plan/plan_file.h"
+#include "tests/runtime/hostile/hostile_plan.h"
 #include "tests/runtime/plan_builder.h"
 #include "tests/support/process.h"
 
@@ -95,12 +96,79 @@ TEST(WeftRun, RunsStepsFromFiles) {
   EXPECT_NE(more.text.find("2.x"), std::string::npos) << more.text;
 }
 
+// Rank 1 multiplies matrices while rank 0 waits for it.
+TEST(WeftRun, GivesUpWaitingAndSaysWhereAllAre) {
+  PlanBuilder b(2, 1);
+  const uint32_t x = b.buffer(plan::INPUT, DType::kF32, {512, 512});
+  const uint32_t y = b.buffer(plan::TRANSIENT, DType::kF32, {512, 512});
+  const uint32_t sum = b.buffer(plan::OUTPUT, DType::kF32, {});
+  b.collective(1, plan::ALL_REDUCE, {sum}, {sum})->set_group_set(b.allRanks());
+  plan::Function* slow = b.raw().add_functions();
+  slow->set_name("slow");
+  for (int i = 0; i < 10; ++i) {
+    plan::Instruction* product = b.kernel(2, "matmul", {x, x}, {y});
+    product->set_label("h0.product");
+  }
+  plan::RankSchedule* late = b.raw().mutable_schedules(1);
+  late->add_step()->set_function(2);
+  late->mutable_step()->SwapElements(0, 1);
+  const std::string path = temporary("slow.plan");
+  ASSERT_TRUE(
+      writePlan(
+          b.build(workspaceBound(
+              {"matmul", {{DType::kF32, {512, 512}}, {DType::kF32, {512, 512}}}, {{DType::kF32, {512, 512}}}, {}, 0})),
+          path)
+          .ok());
+  EXPECT_EQ(runProgram(path).status, 0);
+  const Finished finished = runProgram(path + " --timeout 0.001");
+  EXPECT_EQ(finished.status, 1) << finished.text;
+  for (const char* part : {"rank 0, operator collective.label (model.cc:42), kernel ALL_REDUCE", "not there: rank 1",
+                           "rank 1 is at operator h0.product (model.cc:42), kernel matmul"}) {
+    EXPECT_NE(finished.text.find(part), std::string::npos) << part << " is not in " << finished.text;
+  }
+  EXPECT_NE(runProgram("--help").text.find("default: 600"), std::string::npos);
+}
+
+// Plans of two blocks that say something else outside than inside.
+TEST(WeftRun, SavesOrRefusesPlansOfSeveralBlocks) {
+  const std::string path = temporary("blocks.plan");
+  const std::string saved = temporary("blocks.safetensors");
+  ASSERT_TRUE(writePlan(hostile::partedPlan(), path).ok());
+  const Finished right = runProgram(path + " --save " + saved + " --print w,loss --steps 2");
+  EXPECT_EQ(right.status, 0) << right.text;
+  EXPECT_EQ(SafetensorsFile::open(saved)->read("w")->size(), 32u);
+  const std::vector<hostile::Case> cases = hostile::channelCases();
+  for (size_t i = 0; i < cases.size(); i += 4) {
+    if (cases[i].mayRun) {
+      continue;
+    }
+    ASSERT_TRUE(writePlan(cases[i].plan, path).ok());
+    const Finished finished = runProgram(path + " --save " + saved + " --init " + saved + " --timeout 20");
+    EXPECT_EQ(finished.status, 1) << cases[i].name << "\n" << finished.text;
+    EXPECT_NE(finished.text.find("weft-run: "), std::string::npos) << cases[i].name << "\n" << finished.text;
+  }
+}
+
+TEST(WeftRun, RefusesMoreMemoryThanThereIs) {
+  PlanBuilder b(1, 1);
+  const std::string path = temporary("large.plan");
+  ASSERT_TRUE(writePlan(b.build(int64_t{1} << 48), path).ok());
+  const Finished finished = runProgram(path);
+  EXPECT_EQ(finished.status, 1);
+  EXPECT_NE(finished.text.find("region WORKSPACE: no 281474976710656 bytes"), std::string::npos) << finished.text;
+}
+
 TEST(WeftRun, ExplainsWrongCalls) {
   const std::string plan = writtenPlan();
   EXPECT_EQ(runProgram("").status, 2);
   EXPECT_EQ(runProgram("--help").status, 0);
   EXPECT_EQ(runProgram(plan + " --stepz 2").status, 2);
   EXPECT_EQ(runProgram(plan + " --steps many").status, 1);
+  for (const char* wrong : {"soon", "-1", "nan", "inf", "1e300"}) {
+    EXPECT_EQ(runProgram(plan + " --timeout " + wrong).status, 1) << wrong;
+  }
+  EXPECT_EQ(runProgram(plan + " --timeout 0").status, 0);
+  EXPECT_NE(runProgram("/dev/zero").text.find("not a plan file"), std::string::npos);
   EXPECT_EQ(runProgram(plan + " --print nothing").status, 1);
   EXPECT_EQ(runProgram("/no/such/file.plan").status, 1);
 }
@@ -126,6 +194,7 @@ TEST(WeftRun, EndsAtALossThatIsNotFinite) {
   const std::string plan = planWithLoss();
   const std::string data = temporary("nan.safetensors");
   const std::string saved = temporary("diverged.safetensors");
+  std::remove(saved.c_str());
   ASSERT_TRUE(writeSafetensors(data, {{"0.x", DType::kF32, {}, bytesOf({1})},
                                       {"1.x", DType::kF32, {}, bytesOf({-std::numeric_limits<float>::quiet_NaN()})},
                                       {"2.x", DType::kF32, {}, bytesOf({1})}})

@@ -37,6 +37,9 @@ class Process {
       if (std::freopen(output_.c_str(), "a", stdout) == nullptr || dup2(STDOUT_FILENO, STDERR_FILENO) < 0) {
         _exit(126);
       }
+      // A shell that runs the tests in the background has them ignore SIGINT.
+      std::signal(SIGINT, SIG_DFL);
+      std::signal(SIGTERM, SIG_DFL);
       if (options.fileSize != RLIM_INFINITY) {
         std::signal(SIGXFSZ, SIG_IGN);
         const rlimit limit = {options.fileSize, options.fileSize};

@@ -1,15 +1,15 @@
 #include "tools/commands/compile.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
-#include "ir/dist/dist.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/pipeline.h"
-#include "passes/support/stage_meshes.h"
+#include "passes/support/request_attributes.h"
+#include "planner/check_request.h"
 #include "runtime/base/file_writer.h"
-#include "runtime/base/limits.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/commands/flags.h"
@@ -34,33 +34,42 @@ const std::vector<Flag>& compileFlags() {
   return flags;
 }
 
-// What the flags say goes into the module's attributes.
-absl::Status applyFlags(mlir::ModuleOp module, const Flags& flags) {
-  mlir::Builder builder(module.getContext());
-  auto attr = module->getAttrOfType<ir::dist::MeshAttr>("dist.mesh");
+// What the flags say counts before what the module says. Ranges are those of the request.
+absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
   if (flags.has("mesh") && flags.has("stage-meshes")) {
     return absl::InvalidArgumentError(
         "--mesh and --stage-meshes are both given; give one mesh for all, or one for each");
   }
-  if (flags.has("stage-meshes")) {
-    WEFT_RETURN_IF_ERROR(parseStageMeshes(flags.text("stage-meshes"), 1).status());
-    module->setAttr(kStageMeshesAttr, builder.getStringAttr(flags.text("stage-meshes")));
-  } else if (flags.has("mesh")) {
-    module->removeAttr(kStageMeshesAttr);
+  if (flags.has("mesh") || flags.has("stage-meshes")) {
+    options.mesh = flags.text("mesh");
+    options.stageMeshes = flags.text("stage-meshes");
   }
-  const std::string text = flags.has("mesh") ? flags.text("mesh") : attr ? attr.getText().str() : "1";
-  WEFT_ASSIGN_OR_RETURN(Mesh mesh, Mesh::parse(text));
   if (flags.has("micro")) {
-    WEFT_ASSIGN_OR_RETURN(const int64_t micro, flags.integer("micro", 1, {1, kMaxPieces}));
-    mesh = micro > 1 ? mesh.withMicro(micro) : mesh;
+    WEFT_ASSIGN_OR_RETURN(options.micro, flags.integer("micro", 1, {}));
   }
-  module->setAttr("dist.mesh", ir::dist::MeshAttr::get(module.getContext(), mesh.print()));
   if (flags.has("zero")) {
-    WEFT_ASSIGN_OR_RETURN(const int64_t zero, flags.integer("zero", 0, {0, 3}));
-    auto options = module->getAttrOfType<mlir::DictionaryAttr>("nn.options");
-    mlir::NamedAttrList entries(options ? options : builder.getDictionaryAttr({}));
-    entries.set("zero", builder.getI64IntegerAttr(zero));
-    module->setAttr("nn.options", entries.getDictionary(module.getContext()));
+    WEFT_ASSIGN_OR_RETURN(const int64_t zero, flags.integer("zero", 0, {}));
+    options.zero = static_cast<int>(std::clamp<int64_t>(zero, -1, 4));  // both ends are refused
+  }
+  return absl::OkStatus();
+}
+
+// Puts the flags into the module; one that is resumed has been decided and takes none.
+absl::Status request(mlir::ModuleOp module, const Flags& flags) {
+  const std::string resumed = resumePoint(module);
+  for (const char* name : {"mesh", "stage-meshes", "micro", "zero"}) {
+    if (!resumed.empty() && flags.has(name)) {
+      return absl::InvalidArgumentError(absl::StrCat("--", name, " comes too late: the module is behind '", resumed,
+                                                     "', where it was decided; leave it out, or compile the logical "
+                                                     "module"));
+    }
+  }
+  if (resumed.empty()) {
+    WEFT_ASSIGN_OR_RETURN(Request request, requestOf(module));
+    WEFT_RETURN_IF_ERROR(applyFlags(flags, request.options));
+    WEFT_RETURN_IF_ERROR(checkRequest(request));
+    setMesh(module, request.options);
+    setZero(module, request.options.zero);
   }
   return absl::OkStatus();
 }
@@ -95,12 +104,12 @@ absl::Status run(const std::string& path, const Flags& flags) {
   WEFT_RETURN_IF_ERROR(checkOutputs(flags));
   mlir::DialectRegistry dialects;
   registerWeftDialects(dialects);
-  mlir::MLIRContext context(dialects);
+  mlir::MLIRContext context(dialects, mlir::MLIRContext::Threading::DISABLED);
   WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, readModule(path, context));
-  if (resumePoint(*module).empty()) {
-    WEFT_RETURN_IF_ERROR(applyFlags(*module, flags));
-  }
+  WEFT_RETURN_IF_ERROR(request(*module, flags));
+  std::vector<std::string> notes;
   PipelineOptions options;
+  options.notes = &notes;
   options.dumpDir = flags.text("dump-dir");
   if (flags.has("decisions")) {
     WEFT_ASSIGN_OR_RETURN(options.decisions, readText(flags.text("decisions")));
@@ -109,6 +118,9 @@ absl::Status run(const std::string& path, const Flags& flags) {
   options.program = trains ? "train" : "evaluate";
   const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, compileModule(*module, registry, options));
+  for (const std::string& note : notes) {
+    std::cerr << "note: " << note << "\n";
+  }
   if (flags.has("save-decisions")) {
     WEFT_RETURN_IF_ERROR(writeFile(flags.text("save-decisions"), plan.decisions()));
   }

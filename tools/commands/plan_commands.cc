@@ -3,9 +3,13 @@
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "ir/layout/machine.h"
+#include "passes/support/decisions.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/describe.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"
 #include "tools/commands/flags.h"
@@ -36,11 +40,16 @@ int planCommand(const std::string& name, int argc, char** argv, const Print& pri
   if (!plan.ok()) {
     return fail(name, plan.status());
   }
-  print(*plan, flags->has("json"));
-  return 0;
+  const absl::Status status = print(*plan, flags->has("json"));
+  return status.ok() ? 0 : fail(name, status);
 }
 
-void printStatistics(const plan::Plan& plan, bool json) {
+// Names that are no UTF-8 are shown as well as can be.
+std::string textOf(const Json& json) {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+absl::Status printStatistics(const plan::Plan& plan, bool json) {
   const PlanStatistics statistics = statisticsOf(plan);
   if (json) {
     Json out = {{"mesh", plan.mesh()}, {"ranks", plan.ranks()}, {"pieces", plan.pieces()}};
@@ -55,8 +64,8 @@ void printStatistics(const plan::Plan& plan, bool json) {
     out["flops_per_rank"] = statistics.flops;
     out["memory"] = statistics.memory;
     out["peak_bytes_per_rank"] = statistics.peakBytes;
-    std::cout << out.dump(1) << "\n";
-    return;
+    std::cout << textOf(out) << "\n";
+    return absl::OkStatus();
   }
   std::cout << "mesh " << plan.mesh() << ", " << plan.ranks() << " ranks, " << plan.pieces() << " micro-batches\n";
   std::vector<std::vector<std::string>> rows{{"collective", "calls", "tensors", "bytes per rank", "seconds"}};
@@ -71,6 +80,7 @@ void printStatistics(const plan::Plan& plan, bool json) {
   }
   rows.push_back({"peak", std::to_string(statistics.peakBytes)});
   std::cout << table(rows);
+  return absl::OkStatus();
 }
 
 std::string groupsText(const plan::Plan& plan, const plan::Collective& collective) {
@@ -119,9 +129,13 @@ std::string pairsText(const plan::Transfer& send, const Receiver& receiver) {
   return text;
 }
 
+std::string sourceText(const plan::Plan& plan, const plan::Instruction& instruction) {
+  const std::string source = sourceOf(plan, instruction);
+  return source.empty() ? "not in the plan" : source;
+}
+
 Json sendJson(const plan::Plan& plan, const plan::Instruction& instruction, const std::string& function,
               const Receiver& receiver) {
-  const plan::Location& place = plan.locations(static_cast<int>(instruction.location()));
   const int64_t bytes = receiver.bytes;
   const Machine machine;
   return {{"function", function},
@@ -132,7 +146,7 @@ Json sendJson(const plan::Plan& plan, const plan::Instruction& instruction, cons
           {"bytes_received_per_rank", bytes},
           {"seconds", machine.linkLatency + static_cast<double>(bytes) / machine.linkBandwidth},
           {"why", instruction.transfer().reason()},
-          {"source", absl::StrCat(place.file(), ":", place.line())}};
+          {"source", sourceText(plan, instruction)}};
 }
 
 void addCollectives(const plan::Plan& plan, const std::map<uint32_t, Receiver>& receivers, const std::string& prefix,
@@ -147,7 +161,6 @@ void addCollectives(const plan::Plan& plan, const std::map<uint32_t, Receiver>& 
         continue;
       }
       const plan::Collective& collective = instruction.collective();
-      const plan::Location& place = plan.locations(static_cast<int>(instruction.location()));
       out.push_back({{"function", prefix + function.name()},
                      {"collective", collectiveKindName(collective.kind())},
                      {"operator", instruction.label()},
@@ -156,35 +169,50 @@ void addCollectives(const plan::Plan& plan, const std::map<uint32_t, Receiver>& 
                      {"bytes_received_per_rank", collective.bytes_received()},
                      {"seconds", collective.cost()},
                      {"why", collective.reason()},
-                     {"source", absl::StrCat(place.file(), ":", place.line())}});
+                     {"source", sourceText(plan, instruction)}});
     }
   }
 }
 
-// What the backward pass computes again, of the decisions record.
-Json recomputedOf(const plan::Plan& plan) {
+// The memory limit for which recompute = "auto" chose; nothing where it did not.
+std::optional<int64_t> recomputeLimit(const Decisions& decisions) {
+  const Json summary = Json::parse(decisions.recomputeSummary, nullptr, /*allow_exceptions=*/false);
+  if (!summary.is_object() || summary.empty()) {
+    return std::nullopt;
+  }
+  const auto limit = summary.find("limit");
+  return limit != summary.end() && limit->is_number_integer() ? limit->get<int64_t>() : 0;
+}
+
+// What the backward pass computes again, of the decisions record. A plan that was written by hand has none.
+absl::StatusOr<Json> recomputedOf(const plan::Plan& plan) {
   Json out = Json::array();
-  const Json record = Json::parse(plan.decisions(), nullptr, /*allow_exceptions=*/false);
-  if (!record.is_object()) {
+  if (plan.decisions().empty()) {
     return out;
   }
-  const Json summary = record.value("recompute", Json::object());
-  const std::string limit = absl::StrCat("for the memory limit of ", summary.value("limit", int64_t{0}), " bytes");
-  for (const char* list : {"operators", "reshards"}) {
-    for (const Json& entry : record.value(list, Json::array())) {
-      if (!entry.value("recompute", false)) {
-        continue;
-      }
-      const Json price = entry.value("recompute_price", Json::object());
-      const int64_t bytes = price.value("bytes", int64_t{0});
-      const std::string why = summary.empty() ? "asked for" : bytes > 0 ? limit : "what is computed again reads it";
-      out.push_back({{"recomputed", entry.value("label", "")},
-                     {"stage", entry.value("stage", int64_t{0})},
-                     {"reshard", entry.value("how", "")},
-                     {"bytes_saved", bytes},
-                     {"seconds", price.value("seconds", 0.0)},
-                     {"why", why}});
+  WEFT_ASSIGN_OR_RETURN(const Decisions decisions, parseDecisions(plan.decisions()));
+  const std::optional<int64_t> limit = recomputeLimit(decisions);
+  const auto add = [&](const auto& decision, const std::string& reshard) {
+    if (!decision.recompute) {
+      return;
     }
+    const bool chosen = limit.has_value();
+    const bool saves = decision.recomputePrice.bytes > 0;
+    const std::string why = !chosen ? "asked for"
+                            : saves ? absl::StrCat("for the memory limit of ", *limit, " bytes")
+                                    : "what is computed again reads it";
+    out.push_back({{"recomputed", decision.label},
+                   {"stage", decision.stage},
+                   {"reshard", reshard},
+                   {"bytes_saved", decision.recomputePrice.bytes},
+                   {"seconds", decision.recomputePrice.seconds},
+                   {"why", why}});
+  };
+  for (const OperatorDecision& op : decisions.operators) {
+    add(op, "");
+  }
+  for (const ReshardDecision& reshard : decisions.reshards) {
+    add(reshard, reshard.how);
   }
   return out;
 }
@@ -207,9 +235,9 @@ void printRecomputed(const Json& recomputed) {
   }
 }
 
-void printExplanation(const plan::Plan& plan, bool json) {
+absl::Status printExplanation(const plan::Plan& plan, bool json) {
   Json out = Json::array();
-  const Json recomputed = recomputedOf(plan);
+  WEFT_ASSIGN_OR_RETURN(const Json recomputed, recomputedOf(plan));
   const std::vector<const plan::Plan*> blocks = blocksOf(plan);
   const std::map<uint32_t, Receiver> receivers = receiversOf(plan);
   for (size_t b = 0; b < blocks.size(); ++b) {
@@ -217,8 +245,8 @@ void printExplanation(const plan::Plan& plan, bool json) {
   }
   if (json) {
     out.insert(out.end(), recomputed.begin(), recomputed.end());
-    std::cout << out.dump(1) << "\n";
-    return;
+    std::cout << textOf(out) << "\n";
+    return absl::OkStatus();
   }
   for (const Json& entry : out) {
     std::cout << "@" << entry["function"].get<std::string>() << "  " << entry["collective"].get<std::string>() << " of "
@@ -229,6 +257,7 @@ void printExplanation(const plan::Plan& plan, bool json) {
   }
   std::cout << out.size() << " collectives and sends\n";
   printRecomputed(recomputed);
+  return absl::OkStatus();
 }
 
 }  // namespace

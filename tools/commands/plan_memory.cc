@@ -8,18 +8,11 @@
 #include "absl/strings/str_join.h"
 #include "passes/plan/pack.h"
 #include "runtime/exec/instruction_spec.h"
+#include "runtime/plan/describe.h"
 #include "runtime/plan/plan_file.h"
 
 namespace weft::tools {
 namespace {
-
-std::string sourceOf(const plan::Plan& plan, const plan::Instruction& instruction) {
-  const auto index = static_cast<int>(instruction.location());
-  if (index >= plan.locations_size() || plan.locations(index).file().empty()) {
-    return "";
-  }
-  return absl::StrCat(plan.locations(index).file(), ":", plan.locations(index).line());
-}
 
 // Buffers that are views of one storage have one key.
 using StorageKey = std::pair<bool, uint32_t>;

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/rank_groups.h"
+#include "runtime/plan/routes.h"
 #include "runtime/plan/statistics.h"
 
 namespace weft::tools {
@@ -48,7 +51,11 @@ struct RankStep {
 // Tells work from waits in one step, given what all ranks did.
 class WaitFinder {
  public:
-  explicit WaitFinder(std::vector<const plan::Plan*> blocks) : blocks_(std::move(blocks)) {}
+  explicit WaitFinder(const plan::Plan& plan) : routes_(plan) {
+    for (const plan::Plan* block : blocksOf(plan)) {
+      groups_.emplace_back(*block);
+    }
+  }
 
   void find(std::vector<RankStep>& ranks) {
     for (RankStep& rank : ranks) {
@@ -58,8 +65,8 @@ class WaitFinder {
         }
       }
     }
-    for (auto& [key, mail] : mails_) {
-      findWaits(mail);
+    for (auto& [end, mail] : mails_) {
+      findWaits(end, mail);
     }
     for (auto& [key, meeting] : meetings_) {
       for (Executed* member : meeting.members) {
@@ -69,12 +76,13 @@ class WaitFinder {
   }
 
  private:
-  // The two ends of each message of a channel between two ranks, in order.
+  // What a rank sends and receives in a channel, in order.
   struct Mail {
     size_t capacity = 0;
     std::vector<Executed*> sends;
     std::vector<Executed*> receives;
   };
+  using End = std::pair<uint32_t, int64_t>;  // channel and place of a rank in its block
   // Members of a collective, one of the times they meet.
   struct Meeting {
     double last = 0;
@@ -89,31 +97,29 @@ class WaitFinder {
       mail.capacity = static_cast<size_t>(instruction.transfer().capacity());
       (instruction.transfer().send() ? mail.sends : mail.receives).push_back(&executed);
     } else if (instruction.has_collective()) {
-      const std::vector<int64_t> place = placeOf(rank, instruction.collective());
-      Meeting& meeting = meetings_[{place, met_[{&rank, place}]++}];
+      const int group = groups_[rank.block].of(instruction.collective(), rank.place);
+      Meeting& meeting = meetings_[{rank.block, group, met_[{&rank, group}]++}];
       meeting.last = std::max(meeting.last, executed.span.begin);
       meeting.members.push_back(&executed);
     }
   }
 
-  // Where ranks meet: the block and the members of the group; a permute is met by all.
-  std::vector<int64_t> placeOf(const RankStep& rank, const plan::Collective& collective) const {
-    std::vector<int64_t> place = {static_cast<int64_t>(rank.block)};
-    if (collective.kind() != plan::PERMUTE) {
-      for (const auto& group : blocks_[rank.block]->group_sets(static_cast<int>(collective.group_set())).groups()) {
-        if (std::find(group.ranks().begin(), group.ranks().end(), rank.place) != group.ranks().end()) {
-          place.insert(place.end(), group.ranks().begin(), group.ranks().end());
-        }
+  // A send could go on when all its receivers had room, a receive when all parts of its message were there.
+  void findWaits(const End& end, const Mail& mail) {
+    const auto latest = [&](const std::vector<int64_t>& places, size_t k, auto list) {
+      double ready = 0;
+      for (const int64_t place : places) {
+        const auto other = mails_.find({end.first, place});
+        const bool known = other != mails_.end() && k < (other->second.*list).size();
+        ready = known ? std::max(ready, (other->second.*list)[k]->span.end) : ready;
       }
+      return ready;
+    };
+    for (size_t k = mail.capacity; k < mail.sends.size(); ++k) {
+      findWait(*mail.sends[k], latest(routes_.targets(end.first, end.second), k - mail.capacity, &Mail::receives));
     }
-    return place;
-  }
-
-  static void findWaits(Mail& mail) {
-    const size_t count = std::min(mail.sends.size(), mail.receives.size());
-    for (size_t k = 0; k < count; ++k) {
-      findWait(*mail.sends[k], k >= mail.capacity ? mail.receives[k - mail.capacity]->span.end : 0);
-      findWait(*mail.receives[k], mail.sends[k]->span.end);
+    for (size_t k = 0; k < mail.receives.size(); ++k) {
+      findWait(*mail.receives[k], latest(routes_.sources(end.first, end.second), k, &Mail::sends));
     }
   }
 
@@ -125,10 +131,11 @@ class WaitFinder {
     }
   }
 
-  std::vector<const plan::Plan*> blocks_;
-  std::map<std::pair<uint32_t, int64_t>, Mail> mails_;  // by channel and place of its two ranks
-  std::map<std::pair<std::vector<int64_t>, int64_t>, Meeting> meetings_;
-  std::map<std::pair<const RankStep*, std::vector<int64_t>>, int64_t> met_;
+  Routes routes_;
+  std::vector<RankGroups> groups_;  // of each block
+  std::map<End, Mail> mails_;
+  std::map<std::tuple<size_t, int, int64_t>, Meeting> meetings_;  // block, group, which of their meetings
+  std::map<std::pair<const RankStep*, int>, int64_t> met_;        // how often a rank met a group
 };
 
 class Averager {
@@ -153,7 +160,7 @@ class Averager {
       if (ranks.empty()) {
         break;  // the trace ends before the step does
       }
-      WaitFinder(blocks_).find(ranks);
+      WaitFinder(plan_).find(ranks);
       add(ranks);
       WEFT_ASSIGN_OR_RETURN(const schedule::PlanSimulation again, schedule::simulatePlan(plan_, timesOf(step, ranks)));
       ++profile.steps;

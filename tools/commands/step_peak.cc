@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "passes/plan/pack.h"
+#include "runtime/plan/describe.h"
 #include "runtime/plan/plan_file.h"
 
 namespace weft::tools {
@@ -29,12 +30,6 @@ struct Moment {
   const plan::Instruction* instruction = nullptr;
   int64_t piece = 0;
 };
-
-std::string sourceOf(const plan::Plan& plan, const plan::Instruction& instruction) {
-  const auto index = static_cast<int>(instruction.location());
-  const bool known = index < plan.locations_size() && !plan.locations(index).file().empty();
-  return known ? absl::StrCat(plan.locations(index).file(), ":", plan.locations(index).line()) : "";
-}
 
 bool stays(plan::MemoryClass memory) {
   return memory != plan::ACTIVATION && memory != plan::TRANSIENT;

@@ -153,7 +153,7 @@ class Site {
   }
 
  private:
-  mlir::MLIRContext context_;
+  mlir::MLIRContext context_{mlir::MLIRContext::Threading::DISABLED};
   mlir::OpBuilder builder_;
   mlir::OwningOpRef<mlir::ModuleOp> module_;
 };

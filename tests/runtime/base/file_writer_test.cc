@@ -116,7 +116,7 @@ TEST(FileWriter, RefusesBeforeAnythingIsWritten) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {dir.path(), "it is a directory; add a file name"},
       {dir.path() + "/", "it is a directory"},
-      {dir / "no/file", "there is no directory '" + dir.path() + "/no'; make it first"},
+      {dir / "no/file", "No such file or directory: '" + dir.path() + "/no'; make it first"},
       {dir / "new/", "it names no file"},
       {dir / "file/under", "Not a directory"},
       {dir / "socket", "it is a socket"},

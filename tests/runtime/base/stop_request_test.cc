@@ -8,7 +8,14 @@
 namespace weft {
 namespace {
 
-using testing::inChild;
+// In a process of its own, where no signal is ignored, as it is in the background of a shell.
+int inChild(const std::function<int()>& body) {
+  return testing::inChild([&] {
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGTERM, SIG_DFL);
+    return body();
+  });
+}
 
 TEST(StopRequest, TheFirstAskerCounts) {
   StopRequest stop;

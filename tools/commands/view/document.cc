@@ -13,6 +13,7 @@
 #include "passes/support/decisions.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/activation_rings.h"
+#include "runtime/plan/describe.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"
 #include "tools/commands/step_peak.h"
@@ -46,11 +47,7 @@ Json listOf(const google::protobuf::RepeatedField<int64_t>& values) {
 class Sources {
  public:
   int64_t of(const plan::Plan& block, const plan::Instruction& instruction) {
-    const auto index = static_cast<int>(instruction.location());
-    if (index >= block.locations_size() || block.locations(index).file().empty()) {
-      return -1;
-    }
-    return number(absl::StrCat(block.locations(index).file(), ":", block.locations(index).line()));
+    return number(sourceOf(block, instruction));
   }
   int64_t number(const std::string& text) {
     if (text.empty()) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/describe.h"
 #include "runtime/plan/statistics.h"
 
 namespace weft::tools {
@@ -95,23 +96,17 @@ class Reader {
       const plan::Instruction& instruction = function.instructions(static_cast<int>(i));
       const TraceInstruction& event = call.instructions[i];
       if (event.label != instruction.label() || event.kernel != kernelOf(instruction)) {
+        const std::string source = sourceOf(*place.block, instruction);
         return otherPlan(absl::StrCat("rank ", place.rank, " runs ", operatorText(event.label, event.kernel),
                                       " as operator ", i, " of ", function.name(), ", the plan has ",
                                       operatorText(instruction.label(), kernelOf(instruction)),
-                                      sourceOf(*place.block, instruction)));
+                                      source.empty() ? "" : " of ", source));
       }
     }
     return call.instructions.size() == count
                ? absl::OkStatus()
                : otherPlan(absl::StrCat("rank ", place.rank, " runs ", call.instructions.size(), " operators in ",
                                         function.name(), ", the plan has ", count));
-  }
-
-  static std::string sourceOf(const plan::Plan& block, const plan::Instruction& instruction) {
-    const auto index = static_cast<int>(instruction.location());
-    return index < block.locations_size() && !block.locations(index).file().empty()
-               ? absl::StrCat(" of ", block.locations(index).file(), ":", block.locations(index).line())
-               : "";
   }
 
   absl::Status choose(std::optional<int64_t> step) {

@@ -1,0 +1,25 @@
+// A request (planner/request.h) as attributes of a module: dist.mesh, dist.stage_meshes, nn.options, nn.layouts and
+// nn.optimizer, as docs/ir.md lists them. The one place that reads them as a whole, whoever wrote them.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "planner/request.h"
+
+namespace weft {
+
+// What the module asks for; what it does not say has the request's defaults. (The passes run an unsaid schedule as 1f1b
+// and recompute nothing.) Errors: an entry that is unknown, has
+// another type than it should, or is none of the words it may be. Whether the values make sense is for checkRequest.
+absl::StatusOr<Request> requestOf(mlir::ModuleOp module);
+
+// Writes a request that checkRequest takes; replaces what the module says.
+void setRequest(mlir::ModuleOp module, const Request& request);
+// Only the meshes and micro-batches of one; only the ZeRO level.
+void setMesh(mlir::ModuleOp module, const CompileOptions& options);
+void setZero(mlir::ModuleOp module, int level);
+
+// What a logical module's @step says of itself; empty without one.
+ProgramOutline outlineOf(mlir::ModuleOp module);
+
+}  // namespace weft

@@ -1,0 +1,336 @@
+#include "planner/check_request.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "passes/schedule/table.h"
+#include "planner/stage_mesh_text.h"
+#include "runtime/base/limits.h"
+#include "runtime/base/names.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+
+namespace {
+
+absl::Status refuse(const std::string& text) {
+  return absl::InvalidArgumentError(text);
+}
+
+absl::Status checkInteger(const std::string& name, int64_t value, int64_t least, int64_t most) {
+  return value >= least && value <= most
+             ? absl::OkStatus()
+             : refuse(absl::StrCat(name, " = ", value, "; give a number from ", least, " to ", most));
+}
+
+// The values become f32 on the ranks.
+bool isFinite(double value) {
+  return std::abs(value) <= std::numeric_limits<float>::max();
+}
+
+// --- meshes ---
+
+absl::Status checkRanks(const std::string& what, const Mesh& mesh) {
+  return mesh.ranks() <= kMaxRanks
+             ? absl::OkStatus()
+             : refuse(absl::StrCat(what, " has ", mesh.ranks(), " ranks; a program has at most ", kMaxRanks));
+}
+
+absl::StatusOr<Mesh> sharedMesh(const CompileOptions& options) {
+  WEFT_RETURN_IF_ERROR(checkInteger("devices", options.devices, 1, kMaxRanks));
+  if (options.mesh.empty()) {
+    return Mesh::parse(absl::StrCat(options.devices));
+  }
+  WEFT_ASSIGN_OR_RETURN(Mesh mesh, Mesh::parse(options.mesh));
+  for (const NamedAxis& named : mesh.axes()) {
+    if (named.axis.kind == AxisKind::kTime) {
+      return refuse(absl::StrCat("mesh '", options.mesh, "': '", named.name,
+                                 "' is the time axis of the micro-batches, no axis of ranks; leave it out and ask for "
+                                 "micro = ",
+                                 named.axis.size));
+    }
+  }
+  WEFT_RETURN_IF_ERROR(checkRanks(absl::StrCat("mesh '", options.mesh, "'"), mesh));
+  if (options.devices != 1 && options.devices != mesh.ranks()) {
+    return refuse(absl::StrCat("devices = ", options.devices, " beside mesh '", options.mesh, "', which has ",
+                               mesh.ranks(), " ranks; leave devices out, or make the mesh fill them"));
+  }
+  return mesh;
+}
+
+// The first of the blocks' meshes, which have to go with what else is said of ranks.
+absl::StatusOr<Mesh> firstStageMesh(const CompileOptions& options) {
+  if (!options.mesh.empty()) {
+    return refuse(absl::StrCat("mesh '", options.mesh, "' and stage meshes '", options.stageMeshes,
+                               "' are both given; give one mesh for all stages or one for each"));
+  }
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Mesh> meshes, parseStageMeshes(options.stageMeshes, 1));
+  int64_t ranks = 0;
+  for (const Mesh& mesh : meshes) {
+    WEFT_RETURN_IF_ERROR(checkRanks(absl::StrCat("stage mesh '", mesh.print(), "'"), mesh));
+    ranks += mesh.ranks();
+  }
+  if (options.devices != 1 && options.devices != ranks) {
+    return refuse(absl::StrCat("the stage meshes ", options.stageMeshes, " have ", ranks,
+                               " ranks together, but devices = ", options.devices,
+                               "; make the meshes fill the devices, or leave devices out"));
+  }
+  return meshes[0];
+}
+
+// --- schedule, recomputation, optimizer ---
+
+constexpr char kTable[] = "table";
+constexpr char kAuto[] = "auto";
+
+absl::StatusOr<schedule::Kind> knownKind(const std::string& name) {
+  std::vector<std::string> names = {kAuto, kTable};
+  for (const schedule::Kind kind : schedule::allKinds()) {
+    if (kind != schedule::Kind::kSeq1F1B) {  // not executed
+      names.push_back(schedule::kindName(kind));
+    }
+  }
+  const absl::StatusOr<schedule::Kind> kind = schedule::parseKind(name);
+  return kind.ok() ? kind
+                   : refuse(absl::StrCat("schedule = '", name, "' is unknown; did you mean '", nearestName(name, names),
+                                         "'? There are ", absl::StrJoin(names, ", ")));
+}
+
+absl::Status checkSchedule(const CompileOptions& options) {
+  WEFT_RETURN_IF_ERROR(checkInteger("virtualStages", options.virtualStages, 0, kMaxRanks));
+  const bool table = options.schedule == kTable;
+  if (table && options.scheduleTable.empty()) {
+    return refuse("schedule = 'table', but the table is empty; give one line per rank in scheduleTable");
+  }
+  if (!table && !options.scheduleTable.empty()) {
+    return refuse(absl::StrCat("a schedule table is given, but schedule = '", options.schedule,
+                               "'; ask for schedule = 'table', or leave the table out"));
+  }
+  if (table) {
+    return schedule::parseCsv(options.scheduleTable).status();
+  }
+  return options.schedule == kAuto ? absl::OkStatus() : knownKind(options.schedule).status();
+}
+
+absl::Status checkRecomputeWords(const std::string& recompute) {
+  const std::vector<std::string> words = absl::StrSplit(recompute, ',');
+  for (const std::string& word : words) {
+    if (absl::StripAsciiWhitespace(word) == kAuto && recompute != kAuto) {
+      return refuse(absl::StrCat("recompute = '", recompute, "': '", kAuto, "' stands alone; write '", kAuto,
+                                 "', or patterns without it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+struct Setting {
+  const char* name;
+  bool belowOne;  // else any number of at least 0
+};
+
+// What an optimizer can be told, by kind.
+const std::vector<Setting>* settingsOf(const std::string& kind) {
+  static const std::vector<Setting> none;
+  static const std::vector<Setting> sgd = {{"lr", false}, {"momentum", true}, {"weight_decay", false}};
+  static const std::vector<Setting> adam = {
+      {"lr", false}, {"beta1", true}, {"beta2", true}, {"epsilon", false}, {"weight_decay", false}};
+  return kind == "sgd" ? &sgd : kind == "adam" || kind == "adamw" ? &adam : kind == "none" ? &none : nullptr;
+}
+
+absl::Status checkSetting(const std::string& kind, const std::string& name, double value) {
+  const std::vector<Setting>& known = *settingsOf(kind);
+  const auto it = std::find_if(known.begin(), known.end(), [&](const Setting& s) { return s.name == name; });
+  if (it == known.end()) {
+    const std::string names = absl::StrJoin(
+        known, ", ", [](std::string* out, const Setting& setting) { absl::StrAppend(out, setting.name); });
+    return refuse(absl::StrCat("optimizer ", kind, " has no setting '", name, "' (", value, "); it has ",
+                               names.empty() ? "none" : names));
+  }
+  const bool fits = value >= 0 && (it->belowOne ? value < 1 : isFinite(value));
+  return fits ? absl::OkStatus()
+              : refuse(absl::StrCat("optimizer ", kind, ": ", name, " = ", value, "; give a ",
+                                    it->belowOne ? "number of at least 0 and below 1" : "finite number of at least 0"));
+}
+
+absl::Status checkOptimizer(const Optimizer& optimizer) {
+  if (settingsOf(optimizer.kind) == nullptr) {
+    return refuse(absl::StrCat("optimizer '", optimizer.kind, "' is unknown; there are sgd, adam, adamw and none"));
+  }
+  for (const auto& [name, value] : optimizer.settings) {
+    WEFT_RETURN_IF_ERROR(checkSetting(optimizer.kind, name, value));
+  }
+  if (optimizer.nesterov && optimizer.kind != "sgd") {
+    return refuse(absl::StrCat("optimizer ", optimizer.kind, " has no nesterov momentum; take sgd, or leave it out"));
+  }
+  return absl::OkStatus();
+}
+
+double settingOf(const Optimizer& optimizer, const std::string& name) {
+  for (const auto& [known, value] : optimizer.settings) {
+    if (known == name) {
+      return value;
+    }
+  }
+  return 0;
+}
+
+// --- against the program ---
+
+absl::Status checkStages(const CompileOptions& options, const ProgramOutline& program) {
+  if (options.schedule != kAuto && options.schedule != kTable) {
+    WEFT_RETURN_IF_ERROR(executableKind(options.schedule).status());
+  }
+  return options.virtualStages <= std::max<int64_t>(1, program.stages)
+             ? absl::OkStatus()
+             : refuse(absl::StrCat("virtualStages = ", options.virtualStages, ", but the program has ", program.stages,
+                                   program.stages == 1 ? " pipeline stage" : " pipeline stages",
+                                   "; cut it into more stages (Graph::stage), or leave virtualStages out"));
+}
+
+// Parameters that a pattern matches, less those that earlier patterns took. Also whether it matches any at all.
+struct Matches {
+  bool any = false;
+  bool own = false;
+};
+
+std::vector<Matches> layoutMatches(const CompileOptions& options, const ProgramOutline& program) {
+  std::vector<Matches> matches(options.layouts.size());
+  for (const std::string& name : program.parameters) {
+    bool taken = false;
+    for (size_t i = 0; i < matches.size(); ++i) {
+      const bool match = globMatches(options.layouts[i].first, name);
+      matches[i].any |= match;
+      matches[i].own |= match && !taken;
+      taken |= match;
+    }
+  }
+  return matches;
+}
+
+std::string matchesNothing(const std::string& what, const std::string& pattern, const std::vector<std::string>& names) {
+  return absl::StrCat(
+      what, " '", pattern, "'",
+      names.empty() ? "; there is none" : absl::StrCat("; the nearest is '", nearestName(pattern, names), "'"));
+}
+
+absl::Status checkLayouts(const Request& request, const ProgramOutline& program, std::vector<std::string>& notes) {
+  const std::vector<Matches> matches = layoutMatches(request.options, program);
+  for (size_t i = 0; i < matches.size(); ++i) {
+    const std::string& pattern = request.options.layouts[i].first;
+    if (!matches[i].any) {
+      const std::string text = matchesNothing("layouts: no parameter matches", pattern, program.parameters);
+      // A forward program takes the layouts of the one that trains, and may have a part of its parameters.
+      if (request.optimizer) {
+        return refuse(text);
+      }
+      notes.push_back(text);
+    } else if (!matches[i].own) {
+      notes.push_back(absl::StrCat("layouts: '", pattern, "' has no effect: patterns before it match the same"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void addNotes(const Request& request, const ProgramOutline& program, int64_t ranks, std::vector<std::string>& notes) {
+  const CompileOptions& options = request.options;
+  if (options.schedule != kAuto && program.stages == 1) {
+    notes.push_back(absl::StrCat("schedule = '", options.schedule,
+                                 "' has no effect: the program has no pipeline stages (Graph::stage)"));
+  }
+  if (program.rows > 0 && options.micro > program.rows) {
+    notes.push_back(absl::StrCat("micro = ", options.micro, ", but a batch has ", program.rows,
+                                 " rows: ", options.micro - program.rows, " micro-batches hold nothing but padding"));
+  }
+  if (options.zero > 0 && ranks == 1) {
+    notes.push_back(absl::StrCat("zero = ", options.zero, " has no effect on 1 rank"));
+  }
+  if (!request.optimizer && !recomputePatterns(options.recompute).empty()) {
+    notes.push_back(
+        absl::StrCat("recompute = '", options.recompute, "' has no effect: a forward program has no backward pass"));
+  }
+  if (request.optimizer && request.optimizer->nesterov && settingOf(*request.optimizer, "momentum") == 0) {
+    notes.push_back("nesterov has no effect without momentum");
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Mesh> meshOf(const CompileOptions& options) {
+  WEFT_ASSIGN_OR_RETURN(const Mesh mesh, options.stageMeshes.empty() ? sharedMesh(options) : firstStageMesh(options));
+  if (options.micro < 1) {
+    return refuse(absl::StrCat("micro = ", options.micro, "; a step has at least 1 micro-batch"));
+  }
+  WEFT_RETURN_IF_ERROR(checkInteger("micro", options.micro, 1, kMaxPieces));
+  return options.micro > 1 ? mesh.withMicro(options.micro) : mesh;
+}
+
+absl::StatusOr<schedule::Kind> executableKind(const std::string& name) {
+  WEFT_ASSIGN_OR_RETURN(const schedule::Kind kind, knownKind(name));
+  if (kind == schedule::Kind::kSeq1F1B) {
+    return refuse("seq1f1b cuts micro-batches along the sequence, which is simulated, not executed; take 1f1b");
+  }
+  return kind;
+}
+
+absl::Status checkInitial(const std::string& distribution, double a, double b) {
+  static const std::set<std::string> known = {"zeros", "ones", "constant", "normal", "uniform"};
+  if (known.count(distribution) == 0) {
+    return refuse(
+        absl::StrCat("the distribution '", distribution, "' is unknown; there are ", absl::StrJoin(known, ", ")));
+  }
+  if (!isFinite(a) || !isFinite(b)) {
+    return refuse(absl::StrCat("first values ", distribution, "(", a, ", ", b, ") are not finite"));
+  }
+  if (distribution == "normal" && b < 0) {
+    return refuse(absl::StrCat("first values normal with deviation ", b, "; a deviation is at least 0"));
+  }
+  if (distribution == "uniform" && a > b) {
+    return refuse(absl::StrCat("first values uniform from ", a, " to ", b, "; the first is the smaller"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status checkRequest(const Request& request) {
+  const CompileOptions& options = request.options;
+  WEFT_RETURN_IF_ERROR(meshOf(options).status());
+  if (options.zero < 0 || options.zero > 3) {
+    return refuse(absl::StrCat("zero = ", options.zero, "; the ZeRO level is 0, 1, 2 or 3"));
+  }
+  if (!isFinite(options.clipNorm) || options.clipNorm < 0) {
+    return refuse(absl::StrCat("clipNorm = ", options.clipNorm, "; it is a finite number of at least 0 (0 = none)"));
+  }
+  if (options.memoryLimit < 0) {
+    return refuse(absl::StrCat("memoryLimit = ", options.memoryLimit, "; give bytes of one rank, 0 = no limit"));
+  }
+  WEFT_RETURN_IF_ERROR(checkSchedule(options));
+  WEFT_RETURN_IF_ERROR(checkRecomputeWords(options.recompute));
+  return request.optimizer ? checkOptimizer(*request.optimizer) : absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> checkRequest(const Request& request, const ProgramOutline& program) {
+  WEFT_RETURN_IF_ERROR(checkRequest(request));
+  WEFT_RETURN_IF_ERROR(checkStages(request.options, program));
+  std::vector<std::string> notes;
+  WEFT_RETURN_IF_ERROR(checkLayouts(request, program, notes));
+  WEFT_ASSIGN_OR_RETURN(const Mesh mesh, meshOf(request.options));
+  addNotes(request, program, mesh.ranks(), notes);
+  return notes;
+}
+
+absl::Status checkRecompute(const std::string& recompute, const std::vector<std::string>& operators) {
+  for (const std::string& pattern : recomputePatterns(recompute)) {
+    const auto matches = [&](const std::string& name) { return globMatches(pattern, name); };
+    if (std::none_of(operators.begin(), operators.end(), matches)) {
+      return refuse(matchesNothing("recompute: no operator of the forward pass matches", pattern, operators));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace weft

@@ -1,0 +1,38 @@
+// Does what a user asks for make sense? The one place that answers, for the C++ API, the tools and modules in files.
+// Errors name the option, its value and one remedy.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ir/layout/mesh.h"
+#include "passes/schedule/generate.h"
+#include "planner/request.h"
+
+namespace weft {
+
+// What can be said without the program: numbers and their ranges, meshes, names of schedules and optimizers, options
+// that contradict each other.
+absl::Status checkRequest(const Request& request);
+
+// Also against the program: stages, and patterns of parameters. The result are the notes: what is no error, but has no
+// effect or is likely not meant, one line each.
+absl::StatusOr<std::vector<std::string>> checkRequest(const Request& request, const ProgramOutline& program);
+
+// Of a training program's option `recompute`: each pattern matches the name or the kind of an operator of the forward
+// pass. The compiler asks when it knows the operators that run.
+absl::Status checkRecompute(const std::string& recompute, const std::vector<std::string>& operators);
+
+// First values of a parameter or state: a known distribution of finite numbers.
+absl::Status checkInitial(const std::string& distribution, double a, double b);
+
+// The mesh of a request: with stage meshes the first of them; with micro-batches their time axis. Errors: as
+// checkRequest.
+absl::StatusOr<Mesh> meshOf(const CompileOptions& options);
+
+// The schedule of that name, which the runtime can execute. Errors: an unknown name, with the nearest; a kind that is
+// only simulated.
+absl::StatusOr<schedule::Kind> executableKind(const std::string& name);
+
+}  // namespace weft

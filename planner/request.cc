@@ -1,0 +1,41 @@
+#include "planner/request.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
+
+namespace weft {
+
+Optimizer::Optimizer(const optim::Sgd& o)
+    : kind("sgd"),
+      settings{{"lr", o.lr}, {"momentum", o.momentum}, {"weight_decay", o.weightDecay}},
+      nesterov(o.nesterov) {}
+
+Optimizer::Optimizer(const optim::Adam& o)
+    : kind("adam"),
+      settings{{"lr", o.lr},
+               {"beta1", o.beta1},
+               {"beta2", o.beta2},
+               {"epsilon", o.epsilon},
+               {"weight_decay", o.weightDecay}} {}
+
+Optimizer::Optimizer(const optim::AdamW& o)
+    : kind("adamw"),
+      settings{{"lr", o.lr},
+               {"beta1", o.beta1},
+               {"beta2", o.beta2},
+               {"epsilon", o.epsilon},
+               {"weight_decay", o.weightDecay}} {}
+
+std::vector<std::string> recomputePatterns(const std::string& recompute) {
+  std::vector<std::string> patterns;
+  const std::vector<std::string> words = absl::StrSplit(recompute, ',');
+  for (const std::string& word : words) {
+    const std::string pattern(absl::StripAsciiWhitespace(word));
+    if (!pattern.empty() && pattern != "auto" && pattern != "none") {
+      patterns.push_back(pattern == "full" ? "*" : pattern);
+    }
+  }
+  return patterns;
+}
+
+}  // namespace weft

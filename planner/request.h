@@ -1,0 +1,109 @@
+// The request: everything a user asks of the compiler, as one typed value, with its defaults. The C++ API fills it
+// (weft/compile.h); for a module in a file passes/support/request_attributes.h reads it from the attributes.
+//
+// checkRequest (planner/check_request.h) says whether it makes sense.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+namespace optim {
+
+struct Sgd {
+  double lr = 0.01;
+  double momentum = 0.0;
+  bool nesterov = false;
+  double weightDecay = 0.0;
+};
+// Weight decay is added to the gradient (L2).
+struct Adam {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weightDecay = 0.0;
+};
+// Weight decay shrinks the parameter (decoupled).
+struct AdamW {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weightDecay = 0.01;
+};
+
+}  // namespace optim
+
+// Any of the optimizers; made from one.
+struct Optimizer {
+  std::string kind;
+  std::vector<std::pair<std::string, double>> settings;
+  bool nesterov = false;
+
+  Optimizer(const optim::Sgd& o);    // NOLINT
+  Optimizer(const optim::Adam& o);   // NOLINT
+  Optimizer(const optim::AdamW& o);  // NOLINT
+  // By kind and settings, as a file has them; checkRequest says whether they are known.
+  Optimizer(std::string kind, std::vector<std::pair<std::string, double>> settings, bool nesterov)
+      : kind(std::move(kind)), settings(std::move(settings)), nesterov(nesterov) {}
+};
+
+enum class Fill : uint8_t { kDataParallel, kReplicate };
+
+struct CompileOptions {
+  // "dp=2,tp=2"; "4" or empty with devices = 4: no named axes, only the line of ranks. With pipeline stages
+  // (Graph::stage) the mesh of one stage: each stage has as many ranks of its own.
+  std::string mesh;
+  // Instead of `mesh`: one for each block of ranks that owns pipeline stages, "dp=2,tp=2;dp=4"; of any shape and size.
+  std::string stageMeshes;
+  // Used where `mesh` is empty. Beside a mesh 1 or its ranks; with stageMeshes 1 or the ranks of all together.
+  int64_t devices = 1;
+  int64_t micro = 1;                // micro-batches of one step
+  int zero = 0;                     // ZeRO level 0..3
+  Fill fill = Fill::kDataParallel;  // what strategies and propagation leave open
+  // Of pipeline stages: gpipe, 1f1b, interleaved, breadth_first, zb_h1, zb_h2, zb_interleaved, zb_v, v_half, v_min,
+  // dualpipe_v (`weft schedule` shows them); "auto": the shortest in simulation that fits in memoryLimit;
+  // "table": the one in scheduleTable.
+  std::string schedule = "auto";
+  std::string scheduleTable;  // one line per rank: "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n" (passes/schedule/table.h)
+  int64_t virtualStages = 0;  // stages on each rank; 0: as the schedule has it
+  int64_t memoryLimit = 0;    // bytes of one rank; 0 = none
+  // Recomputed in backward beside what stands in Graph::recompute scopes: operator names or mnemonics with * and ?,
+  // with commas ("gelu,h*.layer_norm"); "full" stands for all; "none": nothing else. "auto": what makes the program fit
+  // in memoryLimit in the least time, nothing where it fits without.
+  std::string recompute = "auto";
+  // Gathered values are gathered again in backward instead of kept; parameters (ZeRO-3) in each call that reads them
+  // instead of once per step.
+  bool regather = false;
+  double clipNorm = 0;           // global gradient norm; 0 = no clipping
+  int64_t seed = 0;              // of initial values
+  bool gradientOutputs = false;  // outputs "grad.<parameter>", before clipping
+  // Layouts by parameter-name pattern ('*' and '?'), the first match counts: {"*.qkv.weight", "[{},{},{tp}]"}. With
+  // stageMeshes a text may have one layout for each block: "[{dp},{}];[{},{}]". A pattern that no parameter of a
+  // training program matches is an error.
+  std::vector<std::pair<std::string, std::string>> layouts;
+  std::string dumpDir;    // numbered IR files of every state and phase
+  std::string decisions;  // a saved record to realise instead of deciding
+};
+
+struct Request {
+  CompileOptions options;
+  std::optional<Optimizer> optimizer;  // none: a forward program
+};
+
+// What a request is compared with: the program as the user wrote it, for one device.
+struct ProgramOutline {
+  int64_t stages = 1;  // pipeline stages that operators name
+  int64_t rows = 0;    // of the smallest batch of an input; 0: no input has one
+  std::vector<std::string> parameters;
+};
+
+// The names and patterns that the option `recompute` lists; "full" is "*". None for "auto" and "none".
+std::vector<std::string> recomputePatterns(const std::string& recompute);
+
+}  // namespace weft

@@ -1,0 +1,18 @@
+// The meshes of the blocks of ranks as a user writes them: "dp=2,tp=2;dp=4".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ir/layout/mesh.h"
+
+namespace weft {
+
+// Reads "dp=2,tp=2;dp=4": an axis that only other meshes name is added with size 1. Errors: a malformed mesh; a time
+// axis.
+absl::StatusOr<std::vector<Mesh>> parseStageMeshes(const std::string& text, int64_t pieces);
+std::string printStageMeshes(const std::vector<Mesh>& meshes);
+
+}  // namespace weft

@@ -1,0 +1,74 @@
+#include "runtime/plan/check_overlap.h"
+
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/plan/limits.h"
+
+namespace weft {
+namespace {
+
+// The bytes of a region that an operand stands for in some piece. The slots of a ring need not be told apart: all
+// operands of a call are in the slot of its piece.
+struct Reach {
+  plan::MemoryClass memory = plan::PARAMETER;
+  uint32_t ring = 0;
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t stride = 0;  // from piece to piece
+  int number = 0;      // among the inputs or outputs
+
+  bool meets(const Reach& other) const {
+    return memory == other.memory && ring == other.ring && begin < other.end && other.begin < end;
+  }
+  bool equals(const Reach& other) const { return begin == other.begin && end == other.end && stride == other.stride; }
+};
+
+std::vector<Reach> reachesOf(const plan::Plan& plan, const google::protobuf::RepeatedPtrField<plan::Operand>& list) {
+  std::vector<Reach> reaches;
+  for (int i = 0; i < list.size(); ++i) {
+    const plan::Buffer& buffer = plan.buffers(static_cast<int>(list[i].buffer()));
+    const int64_t begin = buffer.offset() + list[i].offset();
+    const int64_t end = begin + list[i].piece_stride() * (plan.pieces() - 1) + buffer.bytes();
+    if (buffer.bytes() > 0) {
+      reaches.push_back({buffer.memory(), buffer.memory() == plan::ACTIVATION ? buffer.ring() : 0, begin, end,
+                         list[i].piece_stride(), i});
+    }
+  }
+  return reaches;
+}
+
+bool liesBefore(const Reach& a, const Reach& b) {
+  return std::tie(a.memory, a.ring, a.begin) < std::tie(b.memory, b.ring, b.begin);
+}
+
+}  // namespace
+
+absl::Status checkOverlap(const plan::Plan& plan, const plan::Instruction& instruction) {
+  std::vector<Reach> outputs = reachesOf(plan, instruction.outputs());
+  std::sort(outputs.begin(), outputs.end(), liesBefore);
+  for (size_t i = 1; i < outputs.size(); ++i) {
+    if (outputs[i].meets(outputs[i - 1])) {
+      return inconsistentPlan("'", instruction.label(), "' has outputs ", outputs[i - 1].number, " and ",
+                              outputs[i].number, " in the same memory");
+    }
+  }
+  for (const Reach& input : reachesOf(plan, instruction.inputs())) {
+    // The outputs do not overlap: those that the input meets follow each other.
+    auto output = std::upper_bound(outputs.begin(), outputs.end(), input, liesBefore);
+    output = output != outputs.begin() && std::prev(output)->meets(input) ? std::prev(output) : output;
+    for (; output != outputs.end() && output->meets(input); ++output) {
+      const bool ofOwn = instruction.has_collective() && output->number == input.number;
+      if (!ofOwn && (instruction.has_collective() || !output->equals(input))) {
+        return inconsistentPlan("'", instruction.label(), "' writes output ", output->number, " over part of input ",
+                                input.number, ", bytes ", input.begin, " to ", input.end, " of region ",
+                                plan::MemoryClass_Name(input.memory));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace weft

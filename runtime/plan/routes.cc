@@ -1,0 +1,44 @@
+#include "runtime/plan/routes.h"
+
+#include "runtime/plan/statistics.h"
+
+namespace weft {
+
+Routes::Routes(const plan::Plan& plan) {
+  const auto connect = [&](uint32_t channel, int64_t source, int64_t target) {
+    targets_[{channel, source}].push_back(target);
+    sources_[{channel, target}].push_back(source);
+  };
+  for (const plan::Plan* block : blocksOf(plan)) {
+    for (const plan::Function& function : block->functions()) {
+      for (const plan::Instruction& instruction : function.instructions()) {
+        const plan::Transfer& transfer = instruction.transfer();
+        if (!instruction.has_transfer() || transfer.send()) {
+          continue;
+        }
+        for (const plan::Transfer::Part& part : transfer.parts()) {
+          connect(transfer.channel(), part.source(), part.target());
+        }
+        for (int64_t rank = 0; transfer.parts_size() == 0 && rank < block->ranks(); ++rank) {
+          connect(transfer.channel(), rank, rank);
+        }
+      }
+    }
+  }
+}
+
+const std::vector<int64_t>& Routes::find(const Ends& ends, uint32_t channel, int64_t place) {
+  static const std::vector<int64_t> none;
+  const auto it = ends.find({channel, place});
+  return it == ends.end() ? none : it->second;
+}
+
+const std::vector<int64_t>& Routes::targets(uint32_t channel, int64_t source) const {
+  return find(targets_, channel, source);
+}
+
+const std::vector<int64_t>& Routes::sources(uint32_t channel, int64_t target) const {
+  return find(sources_, channel, target);
+}
+
+}  // namespace weft

@@ -1,0 +1,32 @@
+// Who sends to whom in the channels of a program.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "runtime/plan/plan.pb.h"
+
+namespace weft {
+
+// Ranks are places in the sender's and in the receiver's block.
+class Routes {
+ public:
+  // The plan's channels must fit (check_channels.h).
+  explicit Routes(const plan::Plan& plan);
+
+  // To whom the rank at `source` sends, in this order; to none where other ranks hold the same and send it.
+  const std::vector<int64_t>& targets(uint32_t channel, int64_t source) const;
+  // From whom the one at `target` receives.
+  const std::vector<int64_t>& sources(uint32_t channel, int64_t target) const;
+
+ private:
+  using Ends = std::map<std::pair<uint32_t, int64_t>, std::vector<int64_t>>;
+  static const std::vector<int64_t>& find(const Ends& ends, uint32_t channel, int64_t place);
+
+  Ends targets_;
+  Ends sources_;
+};
+
+}  // namespace weft

@@ -1,0 +1,111 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+namespace weft {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Outcome {
+  int status = -1;  // of the program; -1: it did not end by itself
+  std::string text;
+};
+
+Outcome run(const std::string& words) {
+  FILE* pipe = popen((WEFT_EXAMPLES "/" + words + " 2>&1").c_str(), "r");
+  Outcome outcome;
+  std::array<char, 4096> buffer;
+  for (size_t got; (got = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    outcome.text.append(buffer.data(), got);
+  }
+  const int status = pclose(pipe);
+  // The shell reports a signal as 128 and more.
+  outcome.status = WIFEXITED(status) && WEXITSTATUS(status) < 128 ? WEXITSTATUS(status) : -1;
+  return outcome;
+}
+
+const std::string kSmallGpt = "gpt --layers 1 --width 8 --heads 2 --context 8 --batch 2 --sample 0 ";
+
+struct Refused {
+  const char* name;
+  std::string words;
+  std::string says;  // flag, value and range or remedy
+};
+
+class RefusedTest : public testing::TestWithParam<Refused> {};
+
+TEST_P(RefusedTest, NamesFlagAndValue) {
+  const Outcome outcome = run(GetParam().words);
+  EXPECT_EQ(outcome.status, 1) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr(GetParam().says));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Flags, RefusedTest,
+    testing::Values(Refused{"NegativeSteps", "sharded_net --steps -1", "--steps -1: give a number from 0 to"},
+                    Refused{"GptNegativeSteps", "gpt --steps -1", "--steps -1: give a number from 0 to"},
+                    Refused{"ResnetNegativeSteps", "pipeline_resnet --steps -1", "--steps -1: give a number from 0 to"},
+                    Refused{"StepsOfNothing", "two_matmuls --steps 3", "unknown flag --steps"},
+                    Refused{"HugeSteps", "gpt --steps 99999999999999999999", "--steps 99999999999999999999"},
+                    Refused{"NoSteps", "gpt --steps=", "--steps takes an integer, not ''"},
+                    Refused{"Devices", "two_matmuls --devices 0", "--devices 0: give a number from 1 to 16384"},
+                    Refused{"Threads", "sharded_net --threads -1", "--threads -1: give a number from 0"},
+                    Refused{"Limit", "sharded_net --memory-limit -5", "--memory-limit -5: give a number from 0"},
+                    Refused{"Zero", "sharded_net --zero 4", "--zero 4: give a number from 0 to 3"},
+                    Refused{"Micro", "sharded_net --micro 0", "--micro 0: give a number from 1"},
+                    Refused{"Virtual", "gpt --virtual -1", "--virtual -1: give a number from 0"},
+                    Refused{"Rate", "gpt --lr nan", "--lr nan: give a number from 0"},
+                    Refused{"InfiniteRate", "gpt --lr inf", "--lr inf: give a number from 0"},
+                    Refused{"HugeRate", "gpt --lr 1e300", "--lr 1e300: give a number from 0"},
+                    Refused{"NegativeRate", "pipeline_resnet --lr -1", "--lr -1: give a number from 0"},
+                    Refused{"Decay", "gpt --weight-decay nan", "--weight-decay nan"},
+                    Refused{"Clip", "gpt --clip -1", "--clip -1"},
+                    Refused{"Dropout", "gpt --dropout 1", "--dropout 1: give a number from 0 to"},
+                    Refused{"Layers", "gpt --layers 0", "--layers 0: give a number from 1"},
+                    Refused{"Width", "gpt --width -8", "--width -8: give a number from 1"},
+                    Refused{"NoHeads", "gpt --heads 0", "--heads 0: give a number from 1"},
+                    Refused{"Heads", "gpt --width 96 --heads 5", "--heads 5 does not divide --width 96"},
+                    Refused{"Context", "gpt --context 0", "--context 0: give a number from 1"},
+                    Refused{"Batch", "gpt --batch 0", "--batch 0: give a number from 1"},
+                    Refused{"Sample", "gpt --sample -4", "--sample -4: give a number from 0"},
+                    Refused{"NoStages", "gpt --stages 0", "--stages 0: give a number from 1"},
+                    Refused{"Stages", "gpt --stages 4 --layers 1",
+                            "--stages 4 with --layers 1: a stage has at least one layer"},
+                    Refused{"Sequence", "gpt --sequence-parallel", "--sequence-parallel has no effect alone"},
+                    Refused{"SwitchValue", "gpt --tied=false", "--tied takes no value, not 'false'"},
+                    Refused{"NoText", "gpt --text nofile", "nofile"},
+                    Refused{"NoInit", kSmallGpt + "--steps 1 --init nofile", "nofile"},
+                    Refused{"NoTable", "gpt --schedule-file nofile", "--schedule-file 'nofile': there is no such file"},
+                    Refused{"NoData", "pipeline_resnet --data nofolder", "nofolder"},
+                    Refused{"Epochs", "pipeline_resnet --epochs nan", "--epochs nan: give a number from 0"},
+                    Refused{"ResnetBatch", "pipeline_resnet --batch 0", "--batch 0: give a number from 1"},
+                    Refused{"ResnetStages", "pipeline_resnet --stages 4", "--stages 4: give a number from 1 to 3"},
+                    Refused{"TwoSizes", "two_matmuls --devices 8 --mesh dp=4", "devices = 8 beside mesh 'dp=4'"},
+                    Refused{"Schedule", "sharded_net --schedule zb_h3", "schedule = 'zb_h3' is unknown"},
+                    Refused{"Recompute", "sharded_net --recompute matmull", "'matmull'; the nearest is 'matmul'"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(StepsTest, NoneIsNoCrash) {
+  const Outcome net = run("sharded_net --steps 0");
+  EXPECT_EQ(net.status, 0);
+  EXPECT_THAT(net.text, HasSubstr("loss: none, there was no step"));
+  const Outcome gpt = run(kSmallGpt + "--steps 0");
+  EXPECT_EQ(gpt.status, 0);
+  EXPECT_THAT(gpt.text, AllOf(HasSubstr("training loss: none"), HasSubstr("validation loss after 0 steps: ")));
+}
+
+TEST(NoteTest, IsPrinted) {
+  EXPECT_THAT(run("sharded_net --steps 1 --schedule 1f1b").text,
+              HasSubstr("note: schedule = '1f1b' has no effect: the program has no pipeline stages"));
+  EXPECT_THAT(run("sharded_net --steps 1").text, Not(HasSubstr("note: ")));
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,179 @@
+// What a user may ask for: each option that makes no sense is refused with its value and a remedy, what has no effect
+// is said.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "planner/check_request.h"
+
+namespace weft {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::string refusalOf(const CompileOptions& options) {
+  return std::string(checkRequest(Request{options, optim::Sgd{}}).message());
+}
+
+std::string refusalOf(const Optimizer& optimizer) {
+  return std::string(checkRequest(Request{{}, optimizer}).message());
+}
+
+struct Refused {
+  const char* name;
+  CompileOptions options;
+  std::vector<std::string> says;  // option, value, remedy
+};
+
+class RefusedTest : public testing::TestWithParam<Refused> {};
+
+TEST_P(RefusedTest, NamesOptionValueAndRemedy) {
+  const std::string error = refusalOf(GetParam().options);
+  for (const std::string& part : GetParam().says) {
+    EXPECT_THAT(error, HasSubstr(part));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Options, RefusedTest,
+    testing::Values(
+        Refused{"NoDevice", {.devices = 0}, {"devices = 0", "from 1 to 16384"}},
+        Refused{"NegativeDevices", {.devices = -3}, {"devices = -3", "from 1 to 16384"}},
+        Refused{"TooManyDevices", {.devices = 16385}, {"devices = 16385", "from 1 to 16384"}},
+        Refused{"TooLargeMesh", {.mesh = "dp=128,tp=256"}, {"'dp=128,tp=256' has 32768 ranks", "at most 16384"}},
+        Refused{
+            "OtherDevices", {.mesh = "dp=2", .devices = 4}, {"devices = 4", "'dp=2', which has 2", "leave devices"}},
+        Refused{"TimeAxis", {.mesh = "dp=2,micro=4"}, {"'micro' is the time axis", "micro = 4"}},
+        Refused{"OnlyTimeAxis", {.mesh = "micro=2"}, {"'micro' is the time axis", "micro = 2"}},
+        Refused{"LineOfRanks", {.mesh = "all=4"}, {"'all' is reserved", "choose another"}},
+        Refused{"NamelessAxis", {.mesh = "=4"}, {"'' is no axis name"}},
+        Refused{"EmptyAxis", {.mesh = "dp=0"}, {"size '0' in 'dp=0'", "from 1"}},
+        Refused{"Overflow", {.mesh = "a=16777216,b=16777216"}, {"b=16777216", "ranks"}},
+        Refused{"TwoMeshes", {.mesh = "dp=2", .stageMeshes = "dp=2;dp=1"}, {"'dp=2'", "'dp=2;dp=1'", "both given"}},
+        Refused{"StageMeshDevices", {.stageMeshes = "dp=2;dp=1", .devices = 4}, {"3 ranks together", "devices = 4"}},
+        Refused{"StageMeshTime", {.stageMeshes = "dp=2;micro=2"}, {"'micro=2'", "for the whole program"}},
+        Refused{"StageMeshSize", {.stageMeshes = "dp=2;dp=20000"}, {"'dp=20000' has 20000 ranks", "16384"}},
+        Refused{"NoMicroBatch", {.micro = 0}, {"micro = 0", "at least 1"}},
+        Refused{"HugeMicro", {.micro = int64_t{1} << 40}, {"micro = 1099511627776", "from 1 to 16384"}},
+        Refused{"ZeroBelow", {.zero = -1}, {"zero = -1", "0, 1, 2 or 3"}},
+        Refused{"ZeroAbove", {.zero = 4}, {"zero = 4", "0, 1, 2 or 3"}},
+        Refused{"Clip", {.clipNorm = -1}, {"clipNorm = -1", "at least 0"}},
+        Refused{"ClipNan", {.clipNorm = kNan}, {"clipNorm = nan", "finite"}},
+        Refused{"ClipInfinity", {.clipNorm = kInfinity}, {"clipNorm = inf", "finite"}},
+        Refused{"ClipHuge", {.clipNorm = 1e300}, {"clipNorm = 1e+300", "finite"}},
+        Refused{"Limit", {.memoryLimit = -5}, {"memoryLimit = -5", "0 = no limit"}},
+        Refused{"Virtual", {.virtualStages = -1}, {"virtualStages = -1", "from 0"}},
+        Refused{"HugeVirtual", {.virtualStages = int64_t{1} << 62}, {"virtualStages = 4611686018427387904", "16384"}},
+        Refused{"Schedule", {.schedule = "zb_h3"}, {"'zb_h3' is unknown", "did you mean 'zb_h"}},
+        Refused{"NoSchedule", {.schedule = ""}, {"schedule = '' is unknown", "There are auto"}},
+        Refused{"EmptyTable", {.schedule = "table"}, {"'table'", "empty", "scheduleTable"}},
+        Refused{"LostTable", {.schedule = "1f1b", .scheduleTable = "0F0,0B0\n"}, {"'1f1b'", "'table'"}},
+        Refused{"AutoTable", {.scheduleTable = "0F0,0B0\n"}, {"'auto'", "'table'"}},
+        Refused{"BadTable", {.schedule = "table", .scheduleTable = "0F0,0X0\n"}, {"line 1"}},
+        Refused{"AutoAndMore", {.recompute = "auto,gelu"}, {"'auto,gelu'", "stands alone"}},
+        Refused{"AutoLast", {.recompute = "gelu, auto"}, {"'gelu, auto'", "stands alone"}}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(RequestTest, DefaultsAreTaken) {
+  EXPECT_EQ(refusalOf(CompileOptions()), "");
+  EXPECT_EQ(refusalOf(optim::Adam{}), "");
+  EXPECT_EQ(refusalOf(optim::AdamW{}), "");
+  EXPECT_EQ(refusalOf({.mesh = "dp=2,tp=2", .devices = 4}), "");
+  EXPECT_EQ(refusalOf({.devices = 16384, .micro = 16384, .zero = 3, .recompute = "full"}), "");
+  EXPECT_EQ(refusalOf({.recompute = "none,gelu"}), "");
+  EXPECT_EQ(refusalOf({.stageMeshes = "dp=2;dp=1", .devices = 3}), "");
+}
+
+TEST(RequestTest, NumbersOfOptimizers) {
+  for (const double bad : {kNan, kInfinity, -kInfinity, -0.1, 1e39}) {
+    EXPECT_THAT(refusalOf(optim::Sgd{.lr = bad}), HasSubstr("sgd: lr = "));
+    EXPECT_THAT(refusalOf(optim::Sgd{.weightDecay = bad}), HasSubstr("sgd: weight_decay = "));
+    EXPECT_THAT(refusalOf(optim::Adam{.epsilon = bad}), HasSubstr("adam: epsilon = "));
+  }
+  for (const double bad : {kNan, kInfinity, -0.1, 1.0}) {
+    EXPECT_THAT(refusalOf(optim::Sgd{.momentum = bad}), AllOf(HasSubstr("momentum = "), HasSubstr("below 1")));
+    EXPECT_THAT(refusalOf(optim::Adam{.beta1 = bad}), HasSubstr("adam: beta1 = "));
+    EXPECT_THAT(refusalOf(optim::AdamW{.beta2 = bad}), HasSubstr("adamw: beta2 = "));
+  }
+  EXPECT_EQ(refusalOf(optim::Sgd{.lr = 0, .momentum = 0.999}), "");
+}
+
+TEST(RequestTest, SettingsOfAnotherOptimizer) {
+  EXPECT_THAT(refusalOf(Optimizer("sgdd", {}, false)), AllOf(HasSubstr("'sgdd' is unknown"), HasSubstr("sgd, adam")));
+  EXPECT_THAT(refusalOf(Optimizer("sgd", {{"beta1", 0.9}}, false)),
+              AllOf(HasSubstr("no setting 'beta1'"), HasSubstr("lr, momentum, weight_decay")));
+  EXPECT_THAT(refusalOf(Optimizer("adam", {}, true)), HasSubstr("no nesterov"));
+}
+
+TEST(RequestTest, FirstValues) {
+  const auto refusal = [](const char* name, double a, double b) {
+    return std::string(checkInitial(name, a, b).message());
+  };
+  EXPECT_EQ(refusal("normal", 0, 1), "");
+  EXPECT_EQ(refusal("uniform", -1, 1), "");
+  EXPECT_THAT(refusal("norml", 0, 1), HasSubstr("'norml' is unknown"));
+  EXPECT_THAT(refusal("normal", 0, kNan), HasSubstr("normal(0, nan)"));
+  EXPECT_THAT(refusal("constant", kInfinity, 0), HasSubstr("not finite"));
+  EXPECT_THAT(refusal("normal", 0, -1), HasSubstr("deviation -1"));
+  EXPECT_THAT(refusal("uniform", 2, 1), HasSubstr("from 2 to 1"));
+}
+
+const ProgramOutline kProgram = {.stages = 1, .rows = 16, .parameters = {"wte", "h0.fc.weight", "h0.fc.bias"}};
+
+std::vector<std::string> notesOf(const CompileOptions& options, const ProgramOutline& program = kProgram) {
+  const auto notes = checkRequest(Request{options, optim::Sgd{}}, program);
+  return notes.ok() ? *notes : std::vector<std::string>{std::string(notes.status().message())};
+}
+
+TEST(ProgramTest, StagesThatAreNot) {
+  EXPECT_THAT(notesOf({.virtualStages = 2}),
+              ElementsAre(AllOf(HasSubstr("virtualStages = 2"), HasSubstr("1 pipeline stage;"), HasSubstr("leave"))));
+  EXPECT_THAT(notesOf({.virtualStages = 3}, {.stages = 2}), ElementsAre(HasSubstr("has 2 pipeline stages")));
+  EXPECT_THAT(notesOf({.virtualStages = 2}, {.stages = 4}), IsEmpty());
+  EXPECT_THAT(notesOf({.schedule = "seq1f1b"}), ElementsAre(HasSubstr("simulated, not executed; take 1f1b")));
+}
+
+TEST(ProgramTest, PatternsThatMatchNothing) {
+  EXPECT_THAT(notesOf({.layouts = {{"h0.fc.wieght", "[{},{}]"}}}),
+              ElementsAre(AllOf(HasSubstr("'h0.fc.wieght'"), HasSubstr("nearest is 'h0.fc.weight'"))));
+  EXPECT_THAT(notesOf({.layouts = {{"*.fc.weight", "[{},{}]"}, {"wt?", "[{},{}]"}}}), IsEmpty());
+  EXPECT_THAT(notesOf({.layouts = {{"*", "[{},{}]"}, {"wte", "[{},{}]"}}}),
+              ElementsAre(AllOf(HasSubstr("'wte' has no effect"), HasSubstr("before it"))));
+  // Of a forward program, whose layouts are those of another one, a note.
+  const auto notes = checkRequest(Request{{.layouts = {{"head", "[{},{}]"}}}, std::nullopt}, kProgram);
+  ASSERT_TRUE(notes.ok()) << notes.status();
+  EXPECT_THAT(*notes, ElementsAre(HasSubstr("no parameter matches 'head'")));
+}
+
+TEST(ProgramTest, OperatorsThatMatchNothing) {
+  const std::vector<std::string> operators = {"gelu", "h0.gelu", "layer_norm", "matmul"};
+  EXPECT_TRUE(checkRecompute("auto", operators).ok());
+  EXPECT_TRUE(checkRecompute("full", operators).ok());
+  EXPECT_TRUE(checkRecompute("gelu, h*.gelu,layer_nor?", operators).ok());
+  EXPECT_THAT(std::string(checkRecompute("gelu,layernorm", operators).message()),
+              AllOf(HasSubstr("'layernorm'"), HasSubstr("nearest is 'layer_norm'")));
+}
+
+TEST(ProgramTest, WhatHasNoEffectIsSaid) {
+  EXPECT_THAT(notesOf({}), IsEmpty());
+  EXPECT_THAT(notesOf({.schedule = "1f1b"}), ElementsAre(HasSubstr("schedule = '1f1b' has no effect")));
+  EXPECT_THAT(notesOf({.micro = 64}), ElementsAre(HasSubstr("48 micro-batches hold nothing but padding")));
+  EXPECT_THAT(notesOf({.zero = 2}), ElementsAre(HasSubstr("zero = 2 has no effect on 1 rank")));
+  EXPECT_THAT(notesOf({.mesh = "dp=2", .zero = 2}), IsEmpty());
+  const auto forward = checkRequest(Request{{.recompute = "gelu"}, std::nullopt}, kProgram);
+  EXPECT_THAT(*forward, ElementsAre(HasSubstr("recompute = 'gelu' has no effect")));
+  const auto nesterov = checkRequest(Request{{}, optim::Sgd{.nesterov = true}}, kProgram);
+  EXPECT_THAT(*nesterov, ElementsAre(HasSubstr("nesterov has no effect")));
+}
+
+}  // namespace
+}  // namespace weft

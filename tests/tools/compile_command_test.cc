@@ -1,0 +1,168 @@
+// `weft compile`: what a module asks for is read once, with types, and checked; what has no effect is said.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "tests/tools/run_command.h"
+#include "tools/commands/compile.h"
+
+namespace weft::tools {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kMesh[] = "dist.mesh = #dist.mesh<\"dp=2\">";
+constexpr char kSgd[] = "nn.optimizer = {kind = \"sgd\", lr = 0.1 : f64}";
+
+std::string path(const std::string& name) {
+  return ::testing::TempDir() + "/weft_compile_command_test_" + name;
+}
+
+// A linear model whose module has these attributes.
+std::string modelWith(const std::string& attributes) {
+  const std::string file = path("model.mlir");
+  std::ofstream(file) << "module attributes {" << attributes << R"(} {
+  func.func @step(%x: tensor<4x3xf32> {nn.kind = "input", nn.name = "x"},
+                  %w: tensor<3x2xf32> {nn.kind = "parameter", nn.name = "weight",
+                                       nn.init = {distribution = "normal", a = 0.0 : f64, b = 1.0 : f64}})
+      -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"}) {
+    %y = nn.matmul %x, %w {nn.name = "product"} : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+    %z = nn.tanh %y : (tensor<4x2xf32>) -> tensor<4x2xf32>
+    %loss = nn.sum %z {dims = array<i64: 0, 1>, keep_dims = false} : (tensor<4x2xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+})";
+  return file;
+}
+
+Outcome compile(const std::string& attributes, std::vector<std::string> flags = {}) {
+  std::vector<std::string> words = {modelWith(attributes), "-o", path("model.plan")};
+  words.insert(words.end(), flags.begin(), flags.end());
+  return run(compileCommand, words);
+}
+
+std::string bytes(const std::string& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+struct Refused {
+  const char* name;
+  std::string attributes;
+  std::vector<std::string> says;
+};
+
+class CompileRefusesTest : public testing::TestWithParam<Refused> {};
+
+TEST_P(CompileRefusesTest, NamesTheEntry) {
+  const Outcome outcome = compile(GetParam().attributes);
+  EXPECT_EQ(outcome.status, 1);
+  for (const std::string& part : GetParam().says) {
+    EXPECT_THAT(outcome.err, HasSubstr(part));
+  }
+}
+
+Refused entry(const char* name, const std::string& option, std::vector<std::string> says) {
+  return {name, std::string(kMesh) + ", " + kSgd + ", nn.options = {" + option + "}", std::move(says)};
+}
+
+Refused optimizer(const char* name, const std::string& settings, std::vector<std::string> says) {
+  return {name, std::string(kMesh) + ", nn.optimizer = {" + settings + "}", std::move(says)};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, CompileRefusesTest,
+    testing::Values(
+        Refused{"Mesh", "dist.mesh = \"dp=2\"", {"dist.mesh = \"dp=2\"", "#dist.mesh<"}},
+        Refused{"MeshSize", "dist.mesh = #dist.mesh<\"dp=32768\">", {"32768 ranks", "16384"}},
+        Refused{"StageMeshes", "dist.stage_meshes = 3 : i64", {"dist.stage_meshes = 3", "text in quotes"}},
+        Refused{"Options", "nn.options = [1]", {"nn.options = [1]", "dictionary"}},
+        Refused{"Optimizer", "nn.optimizer = \"sgd\"", {"nn.optimizer = \"sgd\"", "dictionary"}},
+        Refused{"Layouts", "nn.layouts = {a = 1}", {"nn.layouts = {a = 1", "list of pairs"}},
+        Refused{"LayoutsEntry", "nn.layouts = [\"weight\"]", {"nn.layouts = \"weight\"", "list of pairs"}},
+        Refused{"LayoutsPair", "nn.layouts = [[\"weight\"]]", {"nn.layouts = [\"weight\"]", "list of pairs"}},
+        Refused{"LayoutsNumber", "nn.layouts = [[\"weight\", 3]]", {"3", "list of pairs"}},
+        entry("Zero", "zero = \"1\"", {"nn.options.zero = \"1\"", "integer"}),
+        entry("ZeroReal", "zero = 1.0 : f64", {"nn.options.zero = 1.0", "integer"}),
+        entry("ZeroWide", "zero = 1 : i128", {"nn.options.zero = 1 : i128", "integer"}),
+        entry("ZeroLevel", "zero = 4294967296 : i64", {"zero = ", "0, 1, 2 or 3"}),
+        entry("Fill", "default = \"none\"", {"nn.options.default = \"none\"", "\"data_parallel\" or \"replicate\""}),
+        entry("Schedule", "schedule = 3 : i64", {"nn.options.schedule = 3", "text"}),
+        entry("ScheduleName", "schedule = \"1fb1\"", {"'1fb1' is unknown", "'1f1b'"}),
+        entry("Limit", "memory_limit = -1 : i64", {"memoryLimit = -1"}),
+        entry("Virtual", "virtual = 2 : i64", {"virtualStages = 2", "1 pipeline stage"}),
+        entry("Recompute", "recompute = true", {"nn.options.recompute = true", "text"}),
+        entry("RecomputeName", "recompute = \"tahn\"", {"'tahn'", "nearest is 'tanh'"}),
+        entry("Regather", "regather = true", {"nn.options.regather = true", "\"keep\" or \"regather\""}),
+        entry("Clip", "clip_norm = 0x7FF8000000000000 : f64", {"clipNorm = nan"}),
+        entry("ClipType", "clip_norm = 1 : i64", {"nn.options.clip_norm = 1", "number"}),
+        entry("Outputs", "gradient_outputs = 1 : i64", {"nn.options.gradient_outputs = 1", "true or false"}),
+        entry("Unknown", "zeros = 1 : i64", {"unknown entry 'zeros'", "'zero'"}),
+        optimizer("Kind", "kind = \"sdg\"", {"'sdg' is unknown"}),
+        optimizer("KindType", "kind = 1 : i64", {"nn.optimizer.kind = 1", "text"}),
+        optimizer("Rate", "kind = \"sgd\", lr = 0xFFF0000000000000 : f64", {"sgd: lr = -inf"}),
+        optimizer("RateType", "kind = \"sgd\", lr = 1 : i64", {"nn.optimizer.lr = 1", "number"}),
+        optimizer("OtherKind", "kind = \"sgd\", beta1 = 0.9 : f64", {"no setting 'beta1'"}),
+        optimizer("UnknownSetting", "kind = \"sgd\", rate = 0.9 : f64", {"unknown entry 'rate'"}),
+        optimizer("Nesterov", "kind = \"sgd\", nesterov = \"yes\"", {"nn.optimizer.nesterov = \"yes\"", "true or"})),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(CompileTest, PatternOfAParameter) {
+  const std::string rest = std::string(kMesh) + ", " + kSgd;
+  EXPECT_EQ(compile(rest + ", nn.layouts = [[\"w*\", \"[{},{}]\"]]").status, 0);
+  EXPECT_THAT(compile(rest + ", nn.layouts = [[\"wieght\", \"[{},{}]\"]]").err,
+              AllOf(HasSubstr("'wieght'"), HasSubstr("nearest is 'weight'")));
+}
+
+TEST(CompileTest, FlagsCountBeforeTheModule) {
+  const std::string rest = std::string(kMesh) + ", " + kSgd;
+  EXPECT_EQ(compile(rest, {"--mesh", "dp=4", "--micro", "1", "--zero", "1"}).status, 0);
+  const std::string flagged = bytes(path("model.plan"));
+  EXPECT_EQ(compile("dist.mesh = #dist.mesh<\"dp=4\">, nn.options = {zero = 1 : i64}, " + std::string(kSgd)).status, 0);
+  EXPECT_EQ(bytes(path("model.plan")), flagged);
+  EXPECT_THAT(compile(rest, {"--zero", "4"}).err, HasSubstr("zero = 4"));
+  EXPECT_THAT(compile(rest, {"--micro", "0"}).err, HasSubstr("micro = 0"));
+  EXPECT_THAT(compile(rest, {"--micro", "-2"}).err, HasSubstr("micro = -2"));
+  EXPECT_THAT(compile(rest, {"--mesh", "dp=2,micro=2"}).err, HasSubstr("time axis"));
+  EXPECT_THAT(compile(rest, {"--mesh", "dp=2", "--stage-meshes", "dp=2;dp=1"}).err, HasSubstr("both given"));
+}
+
+TEST(CompileTest, MicroBatchesStandInTheMeshOfAModule) {
+  EXPECT_EQ(compile("dist.mesh = #dist.mesh<\"dp=2,micro=2\">, " + std::string(kSgd)).status, 0);
+  const std::string module = bytes(path("model.plan"));
+  EXPECT_EQ(compile(std::string(kMesh) + ", " + kSgd, {"--micro", "2"}).status, 0);
+  EXPECT_EQ(bytes(path("model.plan")), module);
+  // Another mesh keeps them.
+  EXPECT_EQ(compile("dist.mesh = #dist.mesh<\"dp=4,micro=2\">, " + std::string(kSgd), {"--mesh", "dp=2"}).status, 0);
+  EXPECT_EQ(bytes(path("model.plan")), module);
+}
+
+TEST(CompileTest, SaysWhatHasNoEffect) {
+  const Outcome outcome = compile(std::string(kMesh) + ", " + kSgd + ", nn.options = {schedule = \"gpipe\"}");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("note: schedule = 'gpipe' has no effect"));
+  EXPECT_THAT(compile(std::string(kMesh) + ", " + kSgd).err, IsEmpty());
+}
+
+TEST(CompileTest, FlagsOfWhatIsDecidedComeTooLate) {
+  const std::string dumps = path("dumps");
+  ASSERT_EQ(compile(std::string(kMesh) + ", " + kSgd, {"--dump-dir", dumps}).status, 0);
+  const std::string whole = bytes(path("model.plan"));
+  const std::string decided = dumps + "/05-decide.mlir";
+  ASSERT_NE(bytes(decided), "");
+  EXPECT_EQ(run(compileCommand, {decided, "-o", path("resumed.plan")}).status, 0);
+  EXPECT_EQ(bytes(path("resumed.plan")), whole);
+  const Outcome outcome = run(compileCommand, {decided, "-o", path("resumed.plan"), "--zero", "1"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("--zero comes too late"), HasSubstr("'decide'")));
+}
+
+}  // namespace
+}  // namespace weft::tools
