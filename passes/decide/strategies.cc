@@ -53,15 +53,28 @@ bool writtenWithNames(DictionaryAttr strategy) {
   return false;
 }
 
+// With '*' and '?'. A mismatch goes back to the last '*' alone, which takes one character more: what an earlier one
+// would take instead, the last could take as well. So the time is that of pattern x name.
 bool globMatches(StringRef pattern, StringRef name) {
-  if (pattern.empty()) {
-    return name.empty();
+  size_t star = StringRef::npos;
+  size_t taken = 0;  // by that star
+  size_t p = 0;
+  size_t n = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      taken = n;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++p;
+      ++n;
+    } else if (star != StringRef::npos) {
+      p = star + 1;
+      n = ++taken;
+    } else {
+      return false;
+    }
   }
-  if (pattern.front() == '*') {
-    return globMatches(pattern.drop_front(), name) || (!name.empty() && globMatches(pattern, name.drop_front()));
-  }
-  return !name.empty() && (pattern.front() == '?' || pattern.front() == name.front()) &&
-         globMatches(pattern.drop_front(), name.drop_front());
+  return pattern.drop_front(p).find_first_not_of('*') == StringRef::npos;
 }
 
 int64_t roundUp(int64_t value, int64_t multiple) {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/numbers.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -43,6 +45,29 @@ void addRecompute(bool recompute, const RecomputePrice& price, Json& json) {
   }
 }
 
+// Numbers of operators, arguments and stages: they index lists, and are keys of maps that keep extreme values for
+// themselves.
+constexpr int64_t kMostNumber = int64_t{1} << 31;
+
+absl::StatusOr<int64_t> numberFromJson(const Json& json, const std::string& key, int64_t least) {
+  const auto value = json.at(key).get<int64_t>();
+  if (value < least || value > kMostNumber) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("decisions: '", key, "' is ", value, "; it should be from ", least, " to ", kMostNumber));
+  }
+  return value;
+}
+
+// Of an entry that may leave it out; one of the schedule's.
+absl::StatusOr<int64_t> stageFromJson(const Json& json, int64_t stages) {
+  const int64_t stage = json.value("stage", int64_t{0});
+  if (stage < 0 || stage >= stages) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("decisions: 'stage' is ", stage, ", but the schedule has stages 0 to ", stages - 1));
+  }
+  return stage;
+}
+
 RecomputePrice priceFromJson(const Json& json) {
   if (!json.contains("recompute_price")) {
     return {};
@@ -61,12 +86,13 @@ Json toJson(const ReshardDecision& reshard) {
   return json;
 }
 
-ReshardDecision reshardFromJson(const Json& json) {
+absl::StatusOr<ReshardDecision> reshardFromJson(const Json& json, const StageMeshes& meshes) {
   ReshardDecision reshard;
-  reshard.id = json.at("id").get<int64_t>();
-  reshard.index = json.at("index").get<unsigned>();
+  WEFT_ASSIGN_OR_RETURN(reshard.id, numberFromJson(json, "id", -1));
+  WEFT_ASSIGN_OR_RETURN(const int64_t index, numberFromJson(json, "index", 0));
+  reshard.index = static_cast<unsigned>(index);
   reshard.how = json.at("how").get<std::string>();
-  reshard.stage = json.value("stage", int64_t{0});
+  WEFT_ASSIGN_OR_RETURN(reshard.stage, stageFromJson(json, static_cast<int64_t>(meshes.blocks.size())));
   reshard.label = json.value("label", "");
   reshard.recompute = json.at("recompute").get<bool>();
   reshard.recomputePrice = priceFromJson(json);
@@ -97,12 +123,13 @@ Json toJson(const OperatorDecision& op, const Mesh& mesh) {
   return json;
 }
 
-absl::StatusOr<OperatorDecision> operatorFromJson(const Json& json, const Mesh& mesh) {
+absl::StatusOr<OperatorDecision> operatorFromJson(const Json& json, const StageMeshes& meshes) {
   OperatorDecision op;
-  op.id = json.at("id").get<int64_t>();
+  WEFT_ASSIGN_OR_RETURN(op.id, numberFromJson(json, "id", 0));
+  WEFT_ASSIGN_OR_RETURN(op.stage, stageFromJson(json, static_cast<int64_t>(meshes.blocks.size())));
+  const Mesh& mesh = meshes.ofStage(op.stage);
   op.label = json.at("label").get<std::string>();
   WEFT_ASSIGN_OR_RETURN(op.runsIn, parseRunsIn(json.at("runs_in").get<std::string>()));
-  op.stage = json.value("stage", int64_t{0});
   op.recompute = json.value("recompute", false);
   op.recomputePrice = priceFromJson(json);
   op.batch = json.value("batch", "");
@@ -112,8 +139,8 @@ absl::StatusOr<OperatorDecision> operatorFromJson(const Json& json, const Mesh& 
   }
   if (json.contains("results")) {
     for (const auto& [index, text] : json.at("results").items()) {
-      WEFT_ASSIGN_OR_RETURN(op.results[static_cast<unsigned>(std::atoi(index.c_str()))],
-                            Layout::parse(text.get<std::string>(), mesh));
+      WEFT_ASSIGN_OR_RETURN(const int64_t result, parseInteger(index, {0, kMostNumber}));
+      WEFT_ASSIGN_OR_RETURN(op.results[static_cast<unsigned>(result)], Layout::parse(text.get<std::string>(), mesh));
     }
   }
   op.origin = json.value("origin", "");
@@ -123,19 +150,20 @@ absl::StatusOr<OperatorDecision> operatorFromJson(const Json& json, const Mesh& 
 absl::StatusOr<ArgumentDecision> argumentFromJson(const Json& json, const StageMeshes& meshes) {
   ArgumentDecision argument;
   argument.name = json.at("name").get<std::string>();
-  argument.stage = json.value("stage", int64_t{0});
+  WEFT_ASSIGN_OR_RETURN(argument.stage, stageFromJson(json, static_cast<int64_t>(meshes.blocks.size())));
   WEFT_ASSIGN_OR_RETURN(argument.layout,
                         Layout::parse(json.at("layout").get<std::string>(), meshes.ofStage(argument.stage)));
   argument.gather = json.value("gather", "");
   argument.origin = json.value("origin", "");
   const Json elsewhere = json.value("elsewhere", Json::object());
   for (const auto& [number, layout] : elsewhere.items()) {
-    int64_t mesh = 0;
-    if (!absl::SimpleAtoi(number, &mesh) || mesh < 0 || mesh >= static_cast<int64_t>(meshes.ofBlock.size())) {
+    const absl::StatusOr<int64_t> mesh = parseInteger(number, {0, static_cast<int64_t>(meshes.ofBlock.size()) - 1});
+    if (!mesh.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("decisions: argument '", argument.name, "' lies on mesh '", number,
                                                      "'; there are ", meshes.ofBlock.size()));
     }
-    WEFT_ASSIGN_OR_RETURN(argument.elsewhere[mesh], Layout::parse(layout.get<std::string>(), meshes.withNumber(mesh)));
+    WEFT_ASSIGN_OR_RETURN(argument.elsewhere[*mesh],
+                          Layout::parse(layout.get<std::string>(), meshes.withNumber(*mesh)));
   }
   return argument;
 }
@@ -156,6 +184,17 @@ Json toJson(const ArgumentDecision& argument, const StageMeshes& meshes) {
   return json;
 }
 
+// Blocks 0, 1, ... without gaps, each with a stage.
+absl::Status checkBlocks(const ScheduleDecision& schedule) {
+  const std::set<int64_t> used(schedule.blocks.begin(), schedule.blocks.end());
+  if (used.empty() || *used.begin() != 0 || *used.rbegin() + 1 != static_cast<int64_t>(used.size())) {
+    return absl::InvalidArgumentError(absl::StrCat("decisions: the schedule puts its stages on blocks [",
+                                                   absl::StrJoin(schedule.blocks, ","),
+                                                   "]; blocks are numbered 0, 1, ... and each has a stage"));
+  }
+  return absl::OkStatus();
+}
+
 // The blocks' own meshes, if they have some; one for each block of the schedule, which is read before.
 absl::Status readMeshes(const Json& json, Decisions& decisions) {
   const std::string text = json.value("stage_meshes", "");
@@ -163,14 +202,12 @@ absl::Status readMeshes(const Json& json, Decisions& decisions) {
     return absl::OkStatus();
   }
   WEFT_ASSIGN_OR_RETURN(decisions.stageMeshes, parseStageMeshes(text, decisions.mesh.pieces()));
-  decisions.segments = json.at("segments").get<int64_t>();
+  WEFT_ASSIGN_OR_RETURN(decisions.segments, numberFromJson(json, "segments", 1));
   const std::vector<int64_t>& blocks = decisions.schedule.blocks;
   const auto [least, most] = std::minmax_element(blocks.begin(), blocks.end());
-  if (blocks.empty() || *least < 0 || *most + 1 != static_cast<int64_t>(decisions.stageMeshes.size()) ||
-      decisions.segments < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "decisions: ", decisions.stageMeshes.size(),
-        " stage meshes do not fit the blocks of the schedule, or segments = ", decisions.segments, " is below 1"));
+  if (blocks.empty() || *least < 0 || *most + 1 != static_cast<int64_t>(decisions.stageMeshes.size())) {
+    return absl::InvalidArgumentError(absl::StrCat("decisions: ", decisions.stageMeshes.size(),
+                                                   " stage meshes do not fit the blocks of the schedule"));
   }
   return absl::OkStatus();
 }
@@ -186,24 +223,26 @@ absl::StatusOr<Decisions> fromJson(const Json& json) {
                           schedule.at("blocks").get<std::vector<int64_t>>(), schedule.value("table", ""),
                           schedule.contains("considered") ? schedule.at("considered").dump() : ""};
   }
+  WEFT_RETURN_IF_ERROR(checkBlocks(decisions.schedule));
   WEFT_RETURN_IF_ERROR(readMeshes(json, decisions));
   const StageMeshes meshes = decisions.meshes();
   for (const Json& entry : json.at("rewrites")) {
     const bool expand = entry.contains("expand");
-    decisions.rewrites.push_back({expand ? Rewrite::kExpand : Rewrite::kPrologue,
-                                  entry.at(expand ? "expand" : "prologue").get<int64_t>(), entry.value("operand", 0u)});
+    WEFT_ASSIGN_OR_RETURN(const int64_t id, numberFromJson(entry, expand ? "expand" : "prologue", 0));
+    WEFT_ASSIGN_OR_RETURN(const int64_t operand, expand ? 0 : numberFromJson(entry, "operand", 0));
+    decisions.rewrites.push_back({expand ? Rewrite::kExpand : Rewrite::kPrologue, id, static_cast<unsigned>(operand)});
   }
   for (const Json& entry : json.at("arguments")) {
     WEFT_ASSIGN_OR_RETURN(ArgumentDecision argument, argumentFromJson(entry, meshes));
     decisions.arguments.push_back(std::move(argument));
   }
   for (const Json& entry : json.at("operators")) {
-    WEFT_ASSIGN_OR_RETURN(OperatorDecision op,
-                          operatorFromJson(entry, meshes.ofStage(entry.value("stage", int64_t{0}))));
+    WEFT_ASSIGN_OR_RETURN(OperatorDecision op, operatorFromJson(entry, meshes));
     decisions.operators.push_back(std::move(op));
   }
   for (const Json& entry : json.value("reshards", Json::array())) {
-    decisions.reshards.push_back(reshardFromJson(entry));
+    WEFT_ASSIGN_OR_RETURN(ReshardDecision reshard, reshardFromJson(entry, meshes));
+    decisions.reshards.push_back(std::move(reshard));
   }
   decisions.recomputeSummary = json.contains("recompute") ? json.at("recompute").dump() : "";
   decisions.conflicts = json.value("conflicts", std::vector<std::string>());

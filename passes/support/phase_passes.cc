@@ -33,15 +33,28 @@ class DumpPass : public PassWrapper<DumpPass, OperationPass<ModuleOp>> {
     const std::filesystem::path path = std::filesystem::path(directory_) / name_;
     std::error_code error;
     std::filesystem::create_directories(directory_, error);
+    if (error) {
+      return refuse("cannot make the directory " + directory_, error);
+    }
     llvm::raw_fd_ostream stream(path.string(), error);
     if (error) {
-      getOperation()->emitWarning("cannot write " + path.string() + ": " + error.message());
-      return;
+      return refuse("cannot write " + path.string(), error);
     }
     getOperation()->print(stream, OpPrintingFlags().enableDebugInfo(true, false).assumeVerified());
+    stream.close();
+    if (stream.has_error()) {
+      error = stream.error();
+      stream.clear_error();  // else the stream ends the process
+      refuse("cannot write " + path.string(), error);
+    }
   }
 
  private:
+  void refuse(const std::string& what, const std::error_code& error) {
+    getOperation()->emitError(what + ": " + error.message());
+    signalPassFailure();
+  }
+
   std::string directory_;
   std::string name_;
 };

@@ -27,9 +27,8 @@ absl::StatusOr<int64_t> parseInteger(const std::string& text, const IntegerRange
   if (stop != end || problem == std::errc::invalid_argument) {
     return absl::InvalidArgumentError(message);
   }
-  return problem == std::errc() && value >= range.least && value <= range.most
-             ? absl::StatusOr<int64_t>(value)
-             : absl::OutOfRangeError(message);
+  return problem == std::errc() && value >= range.least && value <= range.most ? absl::StatusOr<int64_t>(value)
+                                                                               : absl::OutOfRangeError(message);
 }
 
 absl::StatusOr<double> parseReal(const std::string& text) {

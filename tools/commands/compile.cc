@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "ir/dist/dist.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/Parser/Parser.h"
 #include "passes/pipeline.h"
+#include "passes/support/read_module.h"
 #include "passes/support/stage_meshes.h"
 #include "runtime/base/limits.h"
 #include "runtime/base/status.h"
@@ -65,29 +65,12 @@ absl::Status applyFlags(mlir::ModuleOp module, const Flags& flags) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> readModule(const std::string& path, mlir::MLIRContext& context) {
-  WEFT_ASSIGN_OR_RETURN(const std::string text, readText(path));
-  std::string errors;
-  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic& diagnostic) {
-    llvm::raw_string_ostream stream(errors);
-    if (auto place = diagnostic.getLocation()->findInstanceOf<mlir::FileLineColLoc>()) {
-      stream << place.getFilename().getValue() << ":" << place.getLine() << ": ";
-    }
-    stream << diagnostic.str() << "\n";
-    return mlir::success();
-  });
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, mlir::ParserConfig(&context), path);
-  if (!module) {
-    return absl::InvalidArgumentError(errors);
-  }
-  return module;
-}
-
 absl::Status run(const std::string& path, const Flags& flags) {
   mlir::DialectRegistry dialects;
   registerWeftDialects(dialects);
   mlir::MLIRContext context(dialects);
-  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, readModule(path, context));
+  WEFT_ASSIGN_OR_RETURN(const std::string text, readText(path));
+  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, readModule(text, path, context));
   if (resumePoint(*module).empty()) {
     WEFT_RETURN_IF_ERROR(applyFlags(*module, flags));
   }
