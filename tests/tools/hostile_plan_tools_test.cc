@@ -28,12 +28,15 @@ struct Command {
 };
 
 const std::vector<Command>& commands() {
-  static const std::vector<Command> list = {
-      {"stats", statsCommand, {}, {}},          {"stats --json", statsCommand, {}, {"--json"}},
-      {"explain", explainCommand, {}, {}},      {"explain --json", explainCommand, {}, {"--json"}},
-      {"memory", memoryCommand, {}, {}},        {"memory --json", memoryCommand, {}, {"--json"}},
-      {"view", viewCommand, {}, {"--json"}},    {"schedule", scheduleCommand, {"--plan"}, {}},
-      {"schedule --json", scheduleCommand, {"--plan"}, {"--json"}}};
+  static const std::vector<Command> list = {{"stats", statsCommand, {}, {}},
+                                            {"stats --json", statsCommand, {}, {"--json"}},
+                                            {"explain", explainCommand, {}, {}},
+                                            {"explain --json", explainCommand, {}, {"--json"}},
+                                            {"memory", memoryCommand, {}, {}},
+                                            {"memory --json", memoryCommand, {}, {"--json"}},
+                                            {"view", viewCommand, {}, {"--json"}},
+                                            {"schedule", scheduleCommand, {"--plan"}, {}},
+                                            {"schedule --json", scheduleCommand, {"--plan"}, {"--json"}}};
   return list;
 }
 
@@ -51,9 +54,11 @@ Outcome runOn(const Command& command, const plan::Plan& plan) {
 
 TEST(HostilePlanTools, EndWithAnErrorOrAnAnswer) {
   // Of each sort of lie every n-th.
-  for (const auto& [cases, stride] : std::vector<std::pair<std::vector<hostile::Case>, size_t>>{
-           {hostile::numberCases(), 31}, {hostile::structureCases(), 5}, {hostile::channelCases(), 5},
-           {hostile::kernelCases(), 40}}) {
+  for (const auto& [cases, stride] :
+       std::vector<std::pair<std::vector<hostile::Case>, size_t>>{{hostile::numberCases(), 31},
+                                                                  {hostile::structureCases(), 5},
+                                                                  {hostile::channelCases(), 5},
+                                                                  {hostile::kernelCases(), 40}}) {
     for (size_t i = 0; i < cases.size(); i += stride) {
       const bool valid = validatePlan(cases[i].plan).ok();
       for (const Command& command : commands()) {
