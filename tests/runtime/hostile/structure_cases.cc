@@ -327,6 +327,36 @@ void addCode(Cases& c) {
     made->mutable_transfer()->set_capacity(1);
     made->add_inputs()->set_buffer(4);
   });
+  c.add("a part outside of every tensor, without blocks", "transfer.parts", "0 blocks", [](Plan& p) {
+    resize(p, plan::MAILBOX, 64);
+    plan::Buffer mailbox = p.buffers(4);
+    mailbox.set_memory(plan::MAILBOX);
+    mailbox.set_ring(0);
+    mailbox.set_offset(0);
+    mailbox.mutable_shape()->Clear();
+    for (const int64_t size : {1, 2, 4}) {
+      mailbox.add_shape(size);
+    }
+    *p.add_buffers() = mailbox;
+    for (const bool send : {true, false}) {
+      plan::Instruction* made = p.mutable_functions(1)->add_instructions();
+      plan::Transfer* transfer = made->mutable_transfer();
+      transfer->set_send(send);
+      transfer->set_capacity(1);
+      (send ? made->add_inputs() : made->add_outputs())->set_buffer(4);
+      if (!send) {
+        transfer->set_mailbox(static_cast<uint32_t>(p.buffers_size() - 1));
+        for (const int64_t rank : {0, 1}) {
+          plan::Transfer::Part* part = transfer->add_parts();
+          part->set_source(rank);
+          part->set_target(rank);
+          part->mutable_source_offset()->Resize(2, 0);
+          part->mutable_target_offset()->Resize(2, int64_t{1} << 40);
+          part->mutable_size()->Resize(2, 2);
+        }
+      }
+    }
+  });
   c.add("a transfer to itself", "transfer.block", "0 blocks", [](Plan& p) {
     for (const bool send : {true, false}) {
       plan::Instruction* made = p.mutable_functions(1)->add_instructions();
