@@ -198,7 +198,7 @@ constexpr Known kOptions[] = {
 constexpr Known kOptimizer[] = {{"kind", optimizer}, {"nesterov", flag}, {"lr", real},      {"momentum", real},
                                 {"weight_decay", real}, {"beta1", real}, {"beta2", real}, {"epsilon", real}};
 
-constexpr Known kFunction[] = {{kFunctionKindAttr, function}, {kStageAttr, count}};
+constexpr Known kFunction[] = {{kNameAttr, text}, {kFunctionKindAttr, function}, {kStageAttr, count}};
 
 constexpr Known kArgument[] = {{kKindAttr, text}, {kNameAttr, text},         {kInitAttr, dictionary},
                                {kBatchDimAttr, dimension}, {kLayoutAttr, text},    {kFileShapeAttr, sizes},
