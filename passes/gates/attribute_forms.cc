@@ -162,7 +162,7 @@ constexpr Known kModule[] = {{kMeshAttr, requested},        {kNameAttr, text},  
                              {kScheduleAttr, text},         {kVirtualAttr, positive},    {kTableAttr, text},
                              {kRankTableAttr, rankTable},   {kTensorsAttr, dictionaries}};
 
-constexpr Known kFunction[] = {{kFunctionKindAttr, function}, {kStageAttr, count}};
+constexpr Known kFunction[] = {{kNameAttr, text}, {kFunctionKindAttr, function}, {kStageAttr, count}};
 
 constexpr Known kArgument[] = {{kKindAttr, text},          {kNameAttr, text},   {kInitAttr, dictionary},
                                {kBatchDimAttr, dimension}, {kLayoutAttr, text}, {kFileShapeAttr, sizes},
