@@ -1,5 +1,6 @@
 #include "passes/pipeline.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,7 @@
 #include "passes/choose/choose_schedule.h"
 #include "passes/comm/passes.h"
 #include "passes/decide/passes.h"
+#include "passes/gates/attribute_forms.h"
 #include "passes/gates/passes.h"
 #include "passes/grad/passes.h"
 #include "passes/partition/passes.h"
@@ -46,6 +48,19 @@ struct Phase {
     return "";
   }
 };
+
+// What a module must be that `phase` has left; a file may say so and be something else.
+std::unique_ptr<Pass> gateBehind(const std::vector<Phase>& phases, size_t phase) {
+  const auto named = [&](const char* name) {
+    return std::find_if(phases.begin(), phases.end(), [&](const Phase& p) { return p.name() == name; }) -
+           phases.begin();
+  };
+  const auto at = static_cast<std::ptrdiff_t>(phase);
+  return at >= named("form-buckets")      ? createVerifyScheduledPass()
+         : at >= named("localize")        ? createVerifyLocalPass()
+         : at >= named("insert-reshards") ? createVerifyAnnotatedPass()
+                                          : createVerifyLogicalPass();
+}
 
 // The phase after which a module is in a state; the name of a phase stands for itself.
 std::string lastPhaseOf(const std::string& from) {
@@ -150,6 +165,9 @@ absl::Status buildPipeline(OpPassManager& manager, const ir::OperatorRegistry& r
   if (first == 0 && !options.dumpDir.empty()) {
     manager.addPass(createDumpPass(options.dumpDir, 0, "input"));
   }
+  if (first > 0) {
+    manager.addPass(gateBehind(phases, first - 1));
+  }
   for (size_t i = first; i < phases.size(); ++i) {
     const std::string name = phases[i].name();
     for (std::unique_ptr<Pass>& pass : phases[i].passes) {
@@ -241,7 +259,12 @@ absl::StatusOr<plan::Plan> compileChosen(ModuleOp module, const ir::OperatorRegi
   return plan;
 }
 
+// What is asked for is read before any gate runs.
 absl::Status checkModule(ModuleOp module, const PipelineOptions& options) {
+  DiagnosticText diagnostics(module.getContext());
+  if (failed(checkModuleAttributes(module))) {
+    return absl::InvalidArgumentError(diagnostics.text());
+  }
   WEFT_ASSIGN_OR_RETURN(const Request request, requestOf(module));
   if (!resumePoint(module).empty()) {
     return checkRequest(request);

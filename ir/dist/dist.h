@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "ir/bounded.h"
 #include "ir/layout/layout.h"
 #include "ir/layout/mesh.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"

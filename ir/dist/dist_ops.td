@@ -48,7 +48,10 @@ def Dist_ScalarAttr : Dist_Attr<"Scalar", "scalar"> {
 
 //===-- Types and plain numbers --===//
 
-def Dist_Tensor : StaticShapeTensorOf<[F32, F64, BF16, F16, I1, I32, I64]>;
+def Dist_AnyTensor : StaticShapeTensorOf<[F32, F64, BF16, F16, I1, I32, I64]>;
+def Dist_Tensor : Type<And<[Dist_AnyTensor.predicate, CPred<"::weft::ir::isBounded($_self)">]>,
+                       Dist_AnyTensor.summary # " of at least one element and at most 2^48 bytes",
+                       "::mlir::RankedTensorType">;
 
 def Dist_Int : Attr<I64Attr.predicate, "64-bit integer attribute"> {
   let storageType = "::mlir::IntegerAttr";

@@ -20,7 +20,7 @@ llvm::SmallVector<llvm::SmallVector<int64_t>> groupLists(mlir::ArrayAttr groups)
     lists.emplace_back();
     for (mlir::Attribute member : members) {
       auto rank = llvm::dyn_cast<mlir::IntegerAttr>(member);
-      if (!rank) {
+      if (!rank || !rank.getType().isSignlessInteger(64)) {
         return {};
       }
       lists.back().push_back(rank.getInt());

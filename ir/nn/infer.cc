@@ -67,6 +67,12 @@ LogicalResult InferSite::error(int check, const Twine& text) const {
 }
 
 LogicalResult InferSite::give(ArrayRef<Type> inferred) const {
+  for (Type type : inferred) {
+    if (!isBounded(type)) {
+      return mlir::emitOptionalError(location, op, ": the result would be ", type,
+                                     "; a tensor has at least one element and at most ", kMaxBytes, " bytes");
+    }
+  }
   types.assign(inferred.begin(), inferred.end());
   return success();
 }
@@ -301,6 +307,9 @@ LogicalResult pad(const InferSite& site, Value x, ArrayRef<int64_t> low, ArrayRe
   for (auto [below, above, dim] : llvm::zip(low, high, shape(x))) {
     if (below < 0 || above < 0) {
       return site.error(2, "low " + list(low) + " or high " + list(high) + " is negative; use slice");
+    }
+    if (below > kMaxBytes || above > kMaxBytes) {
+      return site.error(3, "low " + list(low) + " or high " + list(high) + " is more than a tensor can have");
     }
     result.push_back(below + dim + above);
   }

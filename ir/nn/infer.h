@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "ir/bounded.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -38,6 +39,7 @@ struct InferSite {
   llvm::SmallVectorImpl<mlir::Type>& types;
 
   mlir::LogicalResult error(int check, const llvm::Twine& text) const;
+  // An error if a tensor would be larger than any can be, or empty.
   mlir::LogicalResult give(llvm::ArrayRef<mlir::Type> inferred) const;
 };
 
@@ -83,7 +85,7 @@ mlir::LogicalResult transpose(const InferSite& site, mlir::Value x, llvm::ArrayR
 // (1) One offset and size per dimension. (2) Inside x.
 mlir::LogicalResult slice(const InferSite& site, mlir::Value x, llvm::ArrayRef<int64_t> offsets,
                           llvm::ArrayRef<int64_t> sizes);
-// (1) One low and high per dimension. (2) None negative.
+// (1) One low and high per dimension. (2) None negative. (3) None beyond all tensors.
 mlir::LogicalResult pad(const InferSite& site, mlir::Value x, llvm::ArrayRef<int64_t> low,
                         llvm::ArrayRef<int64_t> high);
 // (1) At least one operand. (2) dim exists. (3) Same element type and same sizes elsewhere.

@@ -23,9 +23,11 @@ std::string list(ArrayRef<int64_t> values) {
 
 // Two numbers, each at least `least`.
 LogicalResult checkPair(const InferSite& site, int check, const char* name, ArrayRef<int64_t> values, int64_t least) {
-  if (values.size() != 2 || values[0] < least || values[1] < least) {
+  const auto fits = [&](int64_t value) { return value >= least && value <= kMaxBytes; };
+  if (values.size() != 2 || !fits(values[0]) || !fits(values[1])) {
     return site.error(check, llvm::Twine(name) + " are " + list(values) + "; they must be two numbers [vertical, " +
-                                 "horizontal], each at least " + llvm::Twine(least));
+                                 "horizontal], each at least " + llvm::Twine(least) + " and at most " +
+                                 llvm::Twine(kMaxBytes));
   }
   return success();
 }

@@ -21,11 +21,17 @@ def Nn_Dialect : Dialect {
 
 //===-- Types --===//
 
-def Nn_Tensor : StaticShapeTensorOf<[F32, F64, BF16, F16, I1, I32, I64]>;
-def Nn_Float : StaticShapeTensorOf<[F32, F64, BF16, F16]>;
-def Nn_Number : StaticShapeTensorOf<[F32, F64, BF16, F16, I32, I64]>;
-def Nn_Ids : StaticShapeTensorOf<[I32, I64]>;
-def Nn_Bool : StaticShapeTensorOf<[I1]>;
+// At least one element, and no more than fit into 2^48 bytes (runtime/base/limits.h).
+class Nn_TensorOf<list<Type> elements>
+    : Type<And<[StaticShapeTensorOf<elements>.predicate, CPred<"::weft::ir::isBounded($_self)">]>,
+           StaticShapeTensorOf<elements>.summary # " of at least one element and at most 2^48 bytes",
+           "::mlir::RankedTensorType">;
+
+def Nn_Tensor : Nn_TensorOf<[F32, F64, BF16, F16, I1, I32, I64]>;
+def Nn_Float : Nn_TensorOf<[F32, F64, BF16, F16]>;
+def Nn_Number : Nn_TensorOf<[F32, F64, BF16, F16, I32, I64]>;
+def Nn_Ids : Nn_TensorOf<[I32, I64]>;
+def Nn_Bool : Nn_TensorOf<[I1]>;
 
 //===-- Attributes: 64-bit numbers with plain C++ accessors --===//
 

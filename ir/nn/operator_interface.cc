@@ -1,15 +1,13 @@
 #include "ir/nn/operator_interface.h"
 
-#include <functional>
-#include <numeric>
-
+#include "ir/bounded.h"
 #include "ir/nn/operator_interface.cc.inc"
 
 namespace weft::ir {
 namespace {
 
 int64_t product(const Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<int64_t>());
+  return productAtMost(shape);
 }
 
 std::vector<Shape> shapesOf(mlir::ValueRange values) {
@@ -51,20 +49,20 @@ int64_t contractionFlops(mlir::Operation* op) {
   if (mlir::failed(rule)) {
     return 0;
   }
-  int64_t flops = 2;
+  Shape sizes = {2};
   for (const Factor& factor : rule->factors()) {
-    flops *= factor.size;
+    sizes.push_back(factor.size);
   }
-  return flops;
+  return productAtMost(sizes);
 }
 
 int64_t convolutionFlops(mlir::Value y, mlir::Value weight) {
   const Shape shape = shapeOf(weight);
-  return 2 * product(shapeOf(y)) * shape[1] * shape[2] * shape[3];
+  return productAtMost({2, product(shapeOf(y)), shape[1], shape[2], shape[3]});
 }
 
 int64_t attentionFlops(mlir::Operation* op, int64_t products) {
-  return 2 * products * operandElements(op, 0) * shapeOf(op->getOperand(1))[2];
+  return productAtMost({2, products, operandElements(op, 0), shapeOf(op->getOperand(1))[2]});
 }
 
 mlir::FailureOr<Rule> ruleOf(OperatorInterface op) {

@@ -11,7 +11,7 @@ class Nn_Pool<string mnemonic> : Nn_InferOp<mnemonic> {
   let rule = [{"n c h! w! -> n c ho! wo!"}];
   let padFill = "std::nullopt";
   let infer = "infer::pool2d(site, adaptor.getX(), adaptor.getWindow(), {adaptor.getStrides(), adaptor.getPaddings()})";
-  let flops = "::weft::ir::elementwiseFlops(*this) * getWindow()[0] * getWindow()[1]";
+  let flops = "::weft::ir::productAtMost({::weft::ir::elementwiseFlops(*this), getWindow()[0], getWindow()[1]})";
 }
 def Nn_MaxPool2dOp : Nn_Pool<"max_pool2d"> {
   let summary = "greatest element of each window; what lies outside the image does not count";
@@ -26,7 +26,7 @@ def Nn_MaxPool2dGradOp : Nn_InferOp<"max_pool2d_grad"> {
   let padFill = "std::nullopt";
   let infer = "infer::poolGrad(site, adaptor.getOperands(), adaptor.getWindow(), "
             # "{adaptor.getStrides(), adaptor.getPaddings()})";
-  let flops = "::weft::ir::operandElements(*this, 1) * getWindow()[0] * getWindow()[1]";
+  let flops = "::weft::ir::productAtMost({::weft::ir::operandElements(*this, 1), getWindow()[0], getWindow()[1]})";
 }
 def Nn_AvgPool2dOp : Nn_Pool<"avg_pool2d"> {
   let summary = "sum of each window divided by the size of the window; zeros around x, which count";
@@ -40,7 +40,7 @@ def Nn_AvgPool2dGradOp : Nn_Op<"avg_pool2d_grad"> {
   let rule = [{"n c ho! wo! -> n c h! w!"}];
   let linear = "{{0}}";
   let padFill = "std::nullopt";
-  let flops = "::weft::ir::operandElements(*this) * getWindow()[0] * getWindow()[1]";
+  let flops = "::weft::ir::productAtMost({::weft::ir::operandElements(*this), getWindow()[0], getWindow()[1]})";
   let hasVerifier = 1;
 }
 

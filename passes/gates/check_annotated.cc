@@ -8,6 +8,9 @@
 
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
+#include "passes/gates/attribute_forms.h"
+#include "passes/gates/check_program.h"
+#include "passes/gates/check_stages.h"
 #include "passes/gates/checks.h"
 #include "passes/support/module_meshes.h"
 #include "passes/support/program.h"
@@ -19,7 +22,7 @@ using namespace mlir;  // NOLINT
 namespace {
 
 bool isFunctionName(StringRef name) {
-  return name == "init" || name == "prologue" || name == "forward" || name == "backward" || name == "update";
+  return name == "prologue" || name == "forward" || name == "backward" || name == "update";
 }
 
 std::vector<Axis> canonical(const std::vector<Axis>& axes) {
@@ -211,6 +214,10 @@ class AnnotatedChecker {
     if (absl::Status status = layout->check(ir::shapeOf(value), meshes_.of(value)); !status.ok()) {
       return emitError(value.getLoc()) << std::string(status.message());
     }
+    if (!ir::isBounded(layout->storedShape(ir::shapeOf(value)))) {
+      return emitError(value.getLoc()) << "with the pads of its layout this has more than " << kMaxBytes
+                                       << " bytes: " << value.getType();
+    }
     layouts_[value] = *std::move(layout);
     return success();
   }
@@ -224,10 +231,11 @@ class AnnotatedChecker {
   }
 
   LogicalResult operation(Operation* op) {
-    auto where = op->getAttrOfType<StringAttr>("dist.function");
-    if (!where || !isFunctionName(where.getValue())) {
+    auto where = op->getAttrOfType<StringAttr>(kRunsInAttr);
+    const bool isFirst = op->getParentOfType<func::FuncOp>().getName() == "init";
+    if (!where || (isFirst ? where.getValue() != "init" : !isFunctionName(where.getValue()))) {
       return op->emitError() << op->getName() << " has dist.function '" << (where ? where.getValue() : "")
-                             << "'; it should be init, prologue, forward, backward or update";
+                             << "'; it should be init, prologue, forward, backward or update, and init in @init alone";
     }
     if (isa<ir::dist::TransferOp>(op)) {
       return transfer(op);
@@ -314,8 +322,11 @@ class AnnotatedChecker {
 }  // namespace
 
 LogicalResult checkAnnotated(ModuleOp module) {
+  if (failed(checkModuleAttributes(module))) {
+    return failure();
+  }
   FailureOr<StageMeshes> meshes = stageMeshesOf(module);
-  if (failed(meshes)) {
+  if (failed(meshes) || failed(checkForms(module)) || failed(checkStages(module))) {
     return failure();
   }
   AnnotatedChecker checker(*std::move(meshes));
@@ -324,7 +335,7 @@ LogicalResult checkAnnotated(ModuleOp module) {
       return failure();
     }
   }
-  return success();
+  return checkNames(module);
 }
 
 }  // namespace weft

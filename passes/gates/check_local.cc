@@ -1,6 +1,10 @@
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
+#include "passes/gates/attribute_forms.h"
+#include "passes/gates/check_program.h"
+#include "passes/gates/check_stages.h"
 #include "passes/gates/checks.h"
+#include "passes/stage/schedule_attributes.h"
 #include "passes/support/program.h"
 
 namespace weft {
@@ -13,7 +17,7 @@ constexpr StringRef kFunctions[] = {"init", "prologue", "forward", "backward", "
 constexpr StringRef kMemories[] = {"parameter", "state", "accumulator", "input", "output", "activation", "constant"};
 
 LogicalResult checkFunction(func::FuncOp function) {
-  auto kind = function->getAttrOfType<StringAttr>("dist.kind");
+  auto kind = function->getAttrOfType<StringAttr>(kFunctionKindAttr);
   if (!kind) {
     return function.emitError() << "@" << function.getName() << " is no function of the local state (no dist.kind)";
   }
@@ -22,13 +26,13 @@ LogicalResult checkFunction(func::FuncOp function) {
                                 << "'; the local state has @init, @prologue, @forward, @backward (or @input_grad and "
                                    "@weight_grad) and @update, each of the kind of its name";
   }
-  return success();
+  return checkFunctionAttributes(function);
 }
 
 // What is wrong with the attributes of an argument or result; empty if nothing.
 std::string wrongAttributes(DictionaryAttr attrs) {
-  auto value = attrs ? attrs.getAs<StringAttr>("dist.value") : StringAttr();
-  auto memory = attrs ? attrs.getAs<StringAttr>("dist.memory") : StringAttr();
+  auto value = attrs ? attrs.getAs<StringAttr>(kValueAttr) : StringAttr();
+  auto memory = attrs ? attrs.getAs<StringAttr>(kMemoryAttr) : StringAttr();
   if (!value || value.empty()) {
     return "has no dist.value";
   }
@@ -72,37 +76,123 @@ LogicalResult checkOp(Operation* op) {
   if (isa<ir::dist::ReshardOp>(op)) {
     return op->emitError("a reshard has no place in the local state; it should have become collectives");
   }
+  if (isa<ir::dist::TransferOp>(op)) {
+    return op->emitError("a transfer has no place in the local state; it should have become a send and a receive");
+  }
   if (isa<ir::nn::ConstrainOp, ir::nn::StopGradientOp>(op)) {
     return op->emitError() << op->getName() << " has no place in the local state; it is a word to the compiler only";
   }
   if (!isa_and_nonnull<ir::dist::DistDialect, ir::nn::NnDialect>(op->getDialect())) {
     return op->emitError() << op->getName() << " is no operator of the local state";
   }
-  return checkTypes(op->getLoc(), op->getResultTypes());
+  return success(succeeded(checkOperatorAttributes(op)) && succeeded(checkTypes(op->getLoc(), op->getResultTypes())));
 }
 
-}  // namespace
-
-namespace {
-
-LogicalResult checkBlock(ModuleOp module) {
-  for (Operation& op : *module.getBody()) {
-    auto function = dyn_cast<func::FuncOp>(op);
-    if (!function) {
-      return op.emitError() << op.getName() << " has no place in the local state; it holds functions only";
+// One block of ranks: its functions, and the stages it owns.
+class BlockChecker {
+ public:
+  BlockChecker(ModuleOp module, int64_t block, const ScheduleDecision& schedule) : module_(module), block_(block) {
+    for (size_t stage = 0; stage < schedule.blocks.size(); ++stage) {
+      if (schedule.blocks[stage] == block) {
+        stages_.push_back(static_cast<int64_t>(stage));
+      }
+      blocks_ = std::max(blocks_, schedule.blocks[stage] + 1);
     }
-    if (failed(checkFunction(function)) || failed(checkNames(function))) {
+  }
+
+  LogicalResult run() {
+    for (Operation& op : *module_.getBody()) {
+      auto function = dyn_cast<func::FuncOp>(op);
+      if (!function) {
+        return op.emitError() << op.getName() << " has no place in the local state; it holds functions only";
+      }
+      if (failed(checkBody(function)) || failed(checkFunction(function)) || failed(checkNames(function)) ||
+          failed(stage(function))) {
+        return failure();
+      }
+      for (BlockArgument argument : function.getArguments()) {
+        if (failed(checkTypes(argument.getLoc(), argument.getType()))) {
+          return failure();
+        }
+      }
+      for (Operation& inner : function.getBody().front().without_terminator()) {
+        if (failed(checkOp(&inner)) || failed(channel(&inner))) {
+          return failure();
+        }
+      }
+    }
+    return success();
+  }
+
+ private:
+  // A function of one stage says which, where its block owns several; one for each kind and stage.
+  LogicalResult stage(func::FuncOp function) {
+    auto named = function->getAttrOfType<IntegerAttr>(kStageAttr);
+    const bool several = isPerPiece(kindOf(function)) && stages_.size() > 1;
+    if (several && (!named || !llvm::is_contained(stages_, named.getInt()))) {
+      return function.emitError() << "@" << function.getName() << " should say in " << kStageAttr
+                                  << " which of the stages of block " << block_ << " it is of";
+    }
+    const int64_t of = named ? named.getInt() : stages_.front();
+    if (!several && named && !llvm::is_contained(stages_, of)) {
+      return function.emitError() << "@" << function.getName() << " is of stage " << of << ", which block " << block_
+                                  << " does not own";
+    }
+    if (function.getName() != functionName(kindOf(function), of, !several)) {
+      return function.emitError() << "@" << function.getName() << " should be named @"
+                                  << functionName(kindOf(function), of, !several) << " by its kind and stage";
+    }
+    return success();
+  }
+
+  // The other end is another block.
+  LogicalResult channel(Operation* op) {
+    if (!isa<ir::dist::SendOp, ir::dist::ReceiveOp>(op)) {
+      return success();
+    }
+    const int64_t other = op->getAttrOfType<IntegerAttr>("block").getInt();
+    const int64_t number = op->getAttrOfType<IntegerAttr>("channel").getInt();
+    constexpr int64_t kMostChannels = int64_t{1} << 31;
+    if (other < 0 || other >= blocks_ || other == block_ || number < 0 || number >= kMostChannels) {
+      return op->emitError() << op->getName() << " of block " << block_ << " names block " << other << ", channel "
+                             << number << "; there are " << blocks_ << " blocks, and a channel joins two of them";
+    }
+    return success();
+  }
+
+  ModuleOp module_;
+  int64_t block_;
+  int64_t blocks_ = 1;
+  std::vector<int64_t> stages_;
+};
+
+// One module for each block of the schedule, beside nothing else; or the module itself.
+LogicalResult checkBlocks(ModuleOp module, const ScheduleDecision& schedule) {
+  const int64_t count = *llvm::max_element(schedule.blocks) + 1;
+  SmallVector<ModuleOp> blocks(module.getOps<ModuleOp>());
+  if (count == 1 && blocks.empty()) {
+    return success();
+  }
+  if (static_cast<int64_t>(blocks.size()) != count) {
+    return module.emitError() << "the schedule has " << count << " blocks of ranks, the module holds " << blocks.size()
+                              << " modules of blocks";
+  }
+  FailureOr<Mesh> mesh = meshOf(module);
+  for (const auto& [i, block] : llvm::enumerate(blocks)) {
+    const std::string name = "block" + std::to_string(i);
+    FailureOr<Mesh> own = meshOf(block);
+    if (failed(mesh) || failed(own) || failed(checkModuleAttributes(block))) {
       return failure();
     }
-    for (BlockArgument argument : function.getArguments()) {
-      if (failed(checkTypes(argument.getLoc(), argument.getType()))) {
-        return failure();
-      }
+    if (block.getName() != StringRef(name) || own->pieces() != mesh->pieces()) {
+      return block.emitError() << "module " << i << " is @" << block.getName().value_or("") << " on mesh "
+                               << own->print() << "; it should be @" << name << " with " << mesh->pieces()
+                               << " micro-batches as all";
     }
-    for (Operation& inner : function.getBody().front().without_terminator()) {
-      if (failed(checkOp(&inner))) {
-        return failure();
-      }
+  }
+  for (Operation& op : *module.getBody()) {
+    if (!isa<ModuleOp>(op)) {
+      return op.emitError() << op.getName() << " has no place beside the modules of the blocks";
     }
   }
   return success();
@@ -111,8 +201,15 @@ LogicalResult checkBlock(ModuleOp module) {
 }  // namespace
 
 LogicalResult checkLocal(ModuleOp module) {
-  for (ModuleOp block : blocksOf(module)) {
-    if (failed(checkBlock(block))) {
+  if (failed(checkModuleAttributes(module)) || failed(checkStages(module))) {
+    return failure();
+  }
+  const ScheduleDecision schedule = scheduleOf(module);
+  if (failed(checkBlocks(module, schedule))) {
+    return failure();
+  }
+  for (const auto& [i, block] : llvm::enumerate(blocksOf(module))) {
+    if (failed(BlockChecker(block, static_cast<int64_t>(i), schedule).run())) {
       return failure();
     }
   }

@@ -1,4 +1,5 @@
 #include "ir/dist/dist.h"
+#include "passes/gates/check_program.h"
 #include "passes/gates/checks.h"
 #include "passes/support/program.h"
 
@@ -9,18 +10,9 @@ using namespace mlir;  // NOLINT
 namespace {
 
 LogicalResult checkArguments(func::FuncOp step) {
-  for (const Argument& argument : argumentsOf(step)) {
-    const Location place = step.getArgument(argument.index).getLoc();
-    if (argument.kind != "input" && argument.kind != "parameter" && argument.kind != "state") {
-      return emitError(place) << "argument " << argument.index << " of @step has kind '" << argument.kind
-                              << "'; it should be input, parameter or state";
-    }
-    if (argument.name.empty()) {
-      return emitError(place) << "argument " << argument.index << " of @step has no nn.name";
-    }
-    if (ir::dist::hasLayout(step.getArgument(argument.index).getType())) {
-      return emitError(place) << "a layout has no place in the logical state: "
-                              << step.getArgument(argument.index).getType();
+  for (BlockArgument argument : step.getArguments()) {
+    if (ir::dist::hasLayout(argument.getType())) {
+      return emitError(argument.getLoc()) << "a layout has no place in the logical state: " << argument.getType();
     }
   }
   return success();
@@ -41,16 +33,19 @@ LogicalResult checkOp(Operation* op) {
 }  // namespace
 
 LogicalResult checkLogical(ModuleOp module) {
-  func::FuncOp step = stepFunction(module);
-  if (!step) {
+  if (module->hasAttr(kStateAttr)) {
+    return module.emitError() << "a module of the logical state has no " << kStateAttr << ", this one "
+                              << module->getAttr(kStateAttr);
+  }
+  if (!stepFunction(module)) {
     return module.emitError("the logical state needs a function @step");
   }
-  if (failed(checkArguments(step))) {
-    return failure();
-  }
-  const WalkResult walked =
-      module.walk([](Operation* op) { return failed(checkOp(op)) ? WalkResult::interrupt() : WalkResult::advance(); });
-  return failure(walked.wasInterrupted());
+  const auto layouts = [&] {
+    const WalkResult walked = module.walk(
+        [](Operation* op) { return failed(checkOp(op)) ? WalkResult::interrupt() : WalkResult::advance(); });
+    return success(!walked.wasInterrupted() && succeeded(checkArguments(stepFunction(module))));
+  };
+  return success(succeeded(checkForms(module)) && succeeded(layouts()) && succeeded(checkNames(module)));
 }
 
 }  // namespace weft

@@ -20,6 +20,7 @@
 #include "mlir/IR/Builders.h"
 #include "passes/decide/pads.h"
 #include "passes/decide/pieces.h"
+#include "passes/gates/check_decisions.h"
 #include "passes/partition/passes.h"
 #include "passes/partition/piece_rows.h"
 #include "passes/stage/assign_stages.h"
@@ -536,6 +537,9 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
       module.emitError(std::string(decisions.status().message()));
       return signalPassFailure();
     }
+    if (failed(checkDecisions(stepFunction(module), *decisions))) {
+      return signalPassFailure();
+    }
     if (failed(realiseStep(module, *decisions)) || failed(realiseInit(module, *decisions))) {
       return signalPassFailure();
     }
@@ -561,10 +565,6 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
 
   static LogicalResult realiseStep(ModuleOp module, const Decisions& decisions) {
     func::FuncOp step = stepFunction(module);
-    if (decisions.arguments.size() != step.getNumArguments()) {
-      return module.emitError() << "the decisions know " << decisions.arguments.size() << " arguments, @step has "
-                                << step.getNumArguments() << "; they were made for another program";
-    }
     llvm::DenseMap<unsigned, Shape> padded;
     for (unsigned i = 0; i < step.getNumArguments(); ++i) {
       padded[i] = decisions.arguments[i].layout.storedShape(ir::shapeOf(step.getArgument(i)));
@@ -584,10 +584,6 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
       const OperatorDecision* decision = decisions.find(idOf(&op));
       if (isa<ir::dist::ReshardOp, ir::dist::MaskPadOp>(op)) {
         continue;
-      }
-      if (decision == nullptr) {
-        return op.emitError() << labelOf(&op) << " (number " << idOf(&op)
-                              << ") has no entry in the decisions; they were made for another program";
       }
       if (failed(realiser.visit(&op, *decision))) {
         return failure();

@@ -67,9 +67,6 @@ class PlanEmitter {
   PlanEmitter(ModuleOp module, const BlockPlace& place) : module_(module), place_(place) {}
 
   LogicalResult run() {
-    if (failed(checkScheduled(module_))) {
-      return failure();
-    }
     writeHeader(*meshOf(module_));
     readRankTable();
     for (func::FuncOp function : functionsInOrder(module_)) {
@@ -535,6 +532,9 @@ plan::Plan joinBlocks(std::vector<plan::Plan> blocks) {
 }  // namespace
 
 absl::StatusOr<plan::Plan> emitPlan(ModuleOp module) {
+  if (failed(checkScheduled(module))) {
+    return absl::InvalidArgumentError("the plan could not be emitted; see the diagnostics");
+  }
   const llvm::SmallVector<ModuleOp> modules = blocksOf(module);
   const auto count = static_cast<int64_t>(modules.size());
   FailureOr<Mesh> mesh = meshOf(module);

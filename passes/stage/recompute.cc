@@ -194,14 +194,19 @@ bool pendsOverTime(Operation* op, const StageMeshes& meshes) {
 }
 
 bool isRepeated(Operation* op, const StageMeshes& meshes) {
-  if (runsWhere(op) != "forward" || pendsOverTime(op, meshes)) {
-    return false;
+  for (;;) {
+    if (runsWhere(op) != "forward" || pendsOverTime(op, meshes)) {
+      return false;
+    }
+    if (op->hasAttr(kRecomputeAttr) || op->hasAttr(kKeepAttr)) {
+      return op->hasAttr(kRecomputeAttr);
+    }
+    Operation* source = isReshardOrMask(op) ? op->getOperand(0).getDefiningOp() : nullptr;
+    if (source == nullptr || stageOf(source) != stageOf(op)) {
+      return false;
+    }
+    op = source;
   }
-  if (op->hasAttr(kRecomputeAttr) || op->hasAttr(kKeepAttr)) {
-    return op->hasAttr(kRecomputeAttr);
-  }
-  Operation* source = isReshardOrMask(op) ? op->getOperand(0).getDefiningOp() : nullptr;
-  return source != nullptr && stageOf(source) == stageOf(op) && isRepeated(source, meshes);
 }
 
 std::unique_ptr<Pass> createRecomputePass() {

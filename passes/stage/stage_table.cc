@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "passes/schedule/generate.h"
 #include "passes/schedule/transfers.h"
 #include "planner/check_request.h"
@@ -77,6 +78,30 @@ absl::StatusOr<ScheduleDecision> decideSchedule(const ScheduleRequest& request) 
   const int64_t pieces = request.backward ? request.pieces : 2 * request.stages;
   WEFT_ASSIGN_OR_RETURN(const schedule::Table table, generated(decision, pieces));
   return place(std::move(decision), table);
+}
+
+absl::Status checkSchedule(const ScheduleDecision& schedule, int64_t pieces, bool backward) {
+  const auto stages = static_cast<int64_t>(schedule.blocks.size());
+  if (stages == 1 && schedule.blocks[0] == 0) {
+    return absl::OkStatus();
+  }
+  if (stages < 2 || stages > schedule::kMaxIndex || schedule.virtualStages < 1 ||
+      stages % schedule.virtualStages != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("the schedule has ", stages, " stages, ", schedule.virtualStages,
+                                                   " on each block of ranks; there are whole blocks, and one stage is "
+                                                   "on block 0"));
+  }
+  // Without a backward pass only the placement matters, which does not depend on the number of pieces.
+  const bool given = schedule.kind == kTableKind && !backward;
+  WEFT_ASSIGN_OR_RETURN(const schedule::Table table, given ? schedule::parseCsv(schedule.table)
+                                                           : generated(schedule, backward ? pieces : 2 * stages));
+  if (!std::equal(schedule.blocks.begin(), schedule.blocks.end(), table.stageToRank.begin(), table.stageToRank.end())) {
+    return absl::InvalidArgumentError(absl::StrCat("the schedule ", schedule.kind, " puts its ", table.stages(),
+                                                   " stages on blocks ", absl::StrJoin(table.stageToRank, ","),
+                                                   ", but the program has them on blocks ",
+                                                   absl::StrJoin(schedule.blocks, ",")));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<schedule::Table> stageTable(const ScheduleDecision& schedule, int64_t pieces, bool backward) {

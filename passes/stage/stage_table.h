@@ -24,6 +24,10 @@ struct ScheduleRequest {
 // Errors: an unknown kind; numbers that the kind does not serve, with the reason; kinds that cannot be executed.
 absl::StatusOr<ScheduleDecision> decideSchedule(const ScheduleRequest& request);
 
+// Does the decision hold together: does its kind of schedule place the stages in these blocks, for this many pieces?
+// Whatever a record or a module from a file says passes here before stageTable() and everything else relies on it.
+absl::Status checkSchedule(const ScheduleDecision& schedule, int64_t pieces, bool backward);
+
 // The decision's table; ranks of the table are blocks. Without `backward` each piece passes all stages in turn.
 absl::StatusOr<schedule::Table> stageTable(const ScheduleDecision& schedule, int64_t pieces, bool backward);
 // Of each stage: most pieces between forward and gradient of the input.

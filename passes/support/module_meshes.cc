@@ -46,6 +46,10 @@ mlir::FailureOr<StageMeshes> stageMeshesOf(mlir::ModuleOp module) {
   if (auto blocks = module->getAttrOfType<mlir::DenseI64ArrayAttr>(kBlocksAttr)) {
     meshes.blocks.assign(blocks.asArrayRef().begin(), blocks.asArrayRef().end());
   }
+  if (meshes.blocks.empty()) {
+    module.emitError() << kBlocksAttr << " is empty; it has an entry for each pipeline stage";
+    return mlir::failure();
+  }
   auto text = module->getAttrOfType<mlir::StringAttr>(kStageMeshesAttr);
   if (!text) {
     return meshes;

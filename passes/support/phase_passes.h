@@ -12,7 +12,7 @@ namespace weft {
 std::unique_ptr<mlir::Pass> createEndPhasePass(const std::string& phase);
 
 // Writes the module with the user's source lines to DIRECTORY/NUMBER-NAME.mlir ("03-decide.mlir"). A file that cannot
-// be written is a warning.
+// be written is an error.
 std::unique_ptr<mlir::Pass> createDumpPass(const std::string& directory, int number, const std::string& name);
 
 }  // namespace weft

@@ -33,6 +33,25 @@ inline constexpr char kBlocksAttr[] = "dist.blocks";          // block of each s
 inline constexpr char kDecisionsAttr[] = "dist.decisions";
 inline constexpr char kStateAttr[] = "dist.state";
 inline constexpr char kPhaseDoneAttr[] = "dist.phase";  // the last phase that ran
+inline constexpr char kMeshAttr[] = "dist.mesh";
+inline constexpr char kOptionsAttr[] = "nn.options";
+inline constexpr char kOptimizerAttr[] = "nn.optimizer";
+inline constexpr char kLayoutsAttr[] = "nn.layouts";
+inline constexpr char kBatchDimAttr[] = "nn.batch_dim";
+inline constexpr char kLayoutAttr[] = "nn.layout";
+inline constexpr char kFileShapeAttr[] = "nn.file_shape";
+inline constexpr char kFrozenAttr[] = "nn.frozen";
+inline constexpr char kScheduleAttr[] = "dist.schedule";
+inline constexpr char kVirtualAttr[] = "dist.virtual";
+inline constexpr char kTableAttr[] = "dist.table";
+inline constexpr char kRunsInAttr[] = "dist.function";    // of an operator of the annotated state
+inline constexpr char kFunctionKindAttr[] = "dist.kind";  // of a function of the local state
+inline constexpr char kValueAttr[] = "dist.value";        // name of the buffer of an argument or result
+inline constexpr char kMemoryAttr[] = "dist.memory";
+inline constexpr char kScalarsAttr[] = "dist.scalars";
+inline constexpr char kMembersAttr[] = "dist.members";
+inline constexpr char kRankTableAttr[] = "dist.rank_table";
+inline constexpr char kTensorsAttr[] = "dist.tensors";
 
 // The functions @step and @init of a module; null if absent.
 mlir::func::FuncOp stepFunction(mlir::ModuleOp module);

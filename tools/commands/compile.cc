@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/Parser/Parser.h"
 #include "passes/pipeline.h"
+#include "passes/support/read_module.h"
 #include "passes/support/request_attributes.h"
 #include "planner/check_request.h"
 #include "runtime/base/file_writer.h"
@@ -74,24 +74,6 @@ absl::Status request(mlir::ModuleOp module, const Flags& flags) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> readModule(const std::string& path, mlir::MLIRContext& context) {
-  WEFT_ASSIGN_OR_RETURN(const std::string text, readText(path));
-  std::string errors;
-  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic& diagnostic) {
-    llvm::raw_string_ostream stream(errors);
-    if (auto place = diagnostic.getLocation()->findInstanceOf<mlir::FileLineColLoc>()) {
-      stream << place.getFilename().getValue() << ":" << place.getLine() << ": ";
-    }
-    stream << diagnostic.str() << "\n";
-    return mlir::success();
-  });
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, mlir::ParserConfig(&context), path);
-  if (!module) {
-    return absl::InvalidArgumentError(errors);
-  }
-  return module;
-}
-
 // Before the compiler works for nothing.
 absl::Status checkOutputs(const Flags& flags) {
   for (const std::string name : {"output", "save-decisions"}) {
@@ -105,7 +87,8 @@ absl::Status run(const std::string& path, const Flags& flags) {
   mlir::DialectRegistry dialects;
   registerWeftDialects(dialects);
   mlir::MLIRContext context(dialects, mlir::MLIRContext::Threading::DISABLED);
-  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, readModule(path, context));
+  WEFT_ASSIGN_OR_RETURN(const std::string text, readText(path));
+  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, readModule(text, path, context));
   WEFT_RETURN_IF_ERROR(request(*module, flags));
   std::vector<std::string> notes;
   PipelineOptions options;

@@ -11,7 +11,10 @@
 // Columns then rows over tp, batch over dp and two pieces; a sum pending over tp is reduced, one over dp passes a scaling.
 // CHECK-LABEL: func.func @step
 module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2">} {
-  func.func @step(%x: tensor<4x8xf32, #d_>, %a: tensor<8x6xf32, #_t>, %b: tensor<6x8xf32, #t_>, %c: tensor<f32, #s>) {
+  func.func @step(%x: tensor<4x8xf32, #d_> {nn.kind = "input", nn.name = "x"},
+                  %a: tensor<8x6xf32, #_t> {nn.kind = "parameter", nn.name = "a"},
+                  %b: tensor<6x8xf32, #t_> {nn.kind = "parameter", nn.name = "b"},
+                  %c: tensor<f32, #s> {nn.kind = "state", nn.name = "c"}) {
     %0 = nn.matmul %x, %a {dist.function = "forward"} : (tensor<4x8xf32, #d_>, tensor<8x6xf32, #_t>) -> tensor<4x6xf32, #dt>
     %1 = nn.matmul %0, %b {dist.function = "forward"} : (tensor<4x6xf32, #dt>, tensor<6x8xf32, #t_>) -> tensor<4x8xf32, #dp>
     %2 = dist.reshard %1 {dist.function = "forward"} : (tensor<4x8xf32, #dp>) -> tensor<4x8xf32, #d_>
@@ -217,7 +220,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 
 // Blocks with meshes of their own: rows cross from two ranks to three.
 #d_ = #dist.layout<"[{dp},{}]">
-module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=3", dist.blocks = array<i64: 0, 1>} {
+module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=3", dist.blocks = array<i64: 0, 1>,
+                   dist.schedule = "1f1b", dist.virtual = 1 : i64} {
   func.func @step(%x: tensor<6x8xf32, #d_>) {
     %0 = nn.gelu %x {dist.function = "forward", dist.stage = 0 : i64} : (tensor<6x8xf32, #d_>) -> tensor<6x8xf32, #d_>
     %1 = dist.transfer %0 {dist.function = "forward", dist.stage = 1 : i64} : (tensor<6x8xf32, #d_>) -> tensor<6x8xf32, #d_>
@@ -233,7 +237,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=
 #d_ = #dist.layout<"[{dp},{}]">
 #s = #dist.layout<"[]">
 #sp = #dist.layout<"[] partial{dp:sum}">
-module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=3", dist.blocks = array<i64: 0, 1>} {
+module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=3", dist.blocks = array<i64: 0, 1>,
+                   dist.schedule = "1f1b", dist.virtual = 1 : i64} {
   func.func @step(%x: tensor<6x8xf32, #d_>) {
     %0 = nn.sum %x {dims = array<i64: 0, 1>, dist.function = "forward", dist.stage = 0 : i64} : (tensor<6x8xf32, #d_>) -> tensor<f32, #sp>
     // expected-error @+1 {{a transfer cannot go from [] partial{dp:sum} on dp=2 to [] on dp=3: no sum may be pending, and pieces and pads must be the same}}
@@ -251,3 +256,42 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=
 
 // expected-error @+1 {{mesh: size 'x' in 'dp=x'}}
 module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=x", dist.blocks = array<i64: 0, 1>} {}
+
+// -----
+
+// What resumes here must be a whole program, with names and stages that exist.
+// expected-error @+1 {{dist.schedule is missing beside dist.blocks}}
+module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.blocks = array<i64: 0, 1>} {
+  func.func @step() {
+    return
+  }
+}
+
+// -----
+
+// expected-error @+1 {{the schedule 1f1b puts its 2 stages on blocks 0,1, but the program has them on blocks 1,0}}
+module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.blocks = array<i64: 1, 0>, dist.schedule = "1f1b",
+                   dist.virtual = 1 : i64} {
+  func.func @step() {
+    return
+  }
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<"dp=2">} {
+  // expected-error @+1 {{argument 0 of @step has kind 'weight'; it should be input, parameter or state}}
+  func.func @step(%x: tensor<f32, #dist.layout<"[]">> {nn.kind = "weight", nn.name = "x"}) {
+    return
+  }
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<"dp=2">} {
+  func.func @step(%x: tensor<f32, #dist.layout<"[]">> {nn.kind = "input", nn.name = "x"}) {
+    // expected-error @+1 {{dist.stage is 3, but the module has stages 0 to 0}}
+    %0 = nn.exp %x {dist.function = "forward", dist.stage = 3 : i64} : (tensor<f32, #dist.layout<"[]">>) -> tensor<f32, #dist.layout<"[]">>
+    return
+  }
+}

@@ -67,3 +67,29 @@ func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input"}) 
   %0 = nn.constrain %x {layout = "[{}]"} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<"dp=2">} {
+  // expected-error @+1 {{@forward.1 should be named @forward by its kind and stage}}
+  func.func @forward.1() attributes {dist.kind = "forward"} {
+    return
+  }
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<"dp=2">} {
+  func.func @forward() attributes {dist.kind = "forward"} {
+    // expected-error @+1 {{dist.receive of block 0 names block 1, channel 0; there are 1 blocks, and a channel joins two of them}}
+    %0 = dist.receive {channel = 0 : i64, block = 1 : i64} : () -> tensor<4xf32>
+    return
+  }
+}
+
+// -----
+
+// expected-error @+1 {{the schedule has 2 blocks of ranks, the module holds 0 modules of blocks}}
+module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.blocks = array<i64: 0, 1>, dist.schedule = "1f1b",
+                   dist.virtual = 1 : i64} {
+}

@@ -1,7 +1,7 @@
 // RUN: weft-opt %s -weft-verify-logical -split-input-file -verify-diagnostics | FileCheck %s
 
 // CHECK-LABEL: func.func @step
-func.func @step(%x: tensor<4xf32> {nn.kind = "input", nn.name = "x"}) -> tensor<4xf32> {
+func.func @step(%x: tensor<4xf32> {nn.kind = "input", nn.name = "x"}) -> (tensor<4xf32> {nn.kind = "output", nn.name = "y"}) {
   %0 = nn.exp %x : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -45,5 +45,75 @@ func.func @step(%x: tensor<4xf32> {nn.kind = "input", nn.name = "x"}) {
 func.func @step(%x: tensor<4xf32> {nn.kind = "input", nn.name = "x"}) {
   // expected-error @+1 {{dist.all_reduce has no place in the logical state; it belongs to the states after}}
   %0 = dist.all_reduce %x {groups = [[0, 1]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// Attributes are of the form that later passes read, and none bears a name that nobody reads.
+// expected-error @+1 {{the module: nn.layouts is 3 : i64; it should be a list of [pattern, layout], both texts}}
+module attributes {nn.layouts = 3 : i64} {
+  func.func @step() {
+    return
+  }
+}
+
+// -----
+
+// expected-error @+1 {{the module, nn.options: nothing reads an attribute 'memorylimit'; did you mean 'memory_limit'?}}
+module attributes {nn.options = {memorylimit = 3 : i64}} {
+  func.func @step() {
+    return
+  }
+}
+
+// -----
+
+// expected-error @+1 {{argument 0 of @step: nn.init.distribution is "cauchy"; it should be one of "normal", "uniform", "zeros", "ones", "constant"}}
+func.func @step(%x: tensor<4xf32> {nn.kind = "parameter", nn.name = "x", nn.init = {distribution = "cauchy"}}) {
+  return
+}
+
+// -----
+
+func.func @step(%x: tensor<4xf32> {nn.kind = "input", nn.name = "x"}) {
+  // expected-error @+1 {{exp: nn.fwd is "x"; it should be a 64-bit integer from 0 to 2^40}}
+  %0 = nn.exp %x {nn.fwd = "x"} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @step(%x: tensor<4xf32> {nn.kind = "input", nn.name = "x"}) {
+  // expected-error @+1 {{exp: nn.strategy.in is [4]; it should be a list of lists}}
+  %0 = nn.exp %x {nn.strategy = {in = [4]}} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @step(%x: tensor<4xf32> {nn.kind = "parameter", nn.name = "x"}) -> (tensor<4xf32> {nn.kind = "updated", nn.name = "x", nn.arg = 7 : i64}) {
+  // expected-error @+1 {{result 0 of @step replaces argument 7, but there are 1}}
+  %0 = nn.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @step(%x: tensor<4xf32> {nn.kind = "input", nn.name = "x"}) {
+  // expected-error @+1 {{nn.gradient_of is 'w' on nn.exp}}
+  %0 = nn.exp %x {nn.gradient_of = "w"} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{@step should have a body of one block}}
+func.func private @step()
+
+// -----
+
+// expected-error @+1 {{a program has tensors of static shape}}
+func.func @step(%x: tensor<4611686018427387904x4xf32> {nn.kind = "input", nn.name = "x"}) {
   return
 }
