@@ -8,8 +8,8 @@ namespace {
 
 Outcome run(const std::string& bytes) {
   std::vector<std::string> words = absl::StrSplit(bytes.c_str(), '\n', absl::SkipEmpty());
-  // --help prints to the standard output.
-  std::erase(words, "--help");
+  // --help prints to the standard output; no argument may name a file of this machine.
+  std::erase_if(words, [](const std::string& word) { return word == "--help" || word.find('/') != std::string::npos; });
   words.insert(words.begin(), "example");
   std::vector<char*> argv;
   for (std::string& word : words) {
@@ -23,7 +23,6 @@ Outcome run(const std::string& bytes) {
   bool helped = false;
   const absl::Status status = flags.parse(static_cast<int>(argv.size()), argv.data(), &helped);
   if (status.ok()) {
-    common.scheduleFile.clear();
     common.options();
     common.trainerOptions();
   }
