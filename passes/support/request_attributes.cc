@@ -22,10 +22,6 @@ namespace {
 using mlir::Attribute;
 using mlir::DictionaryAttr;
 
-constexpr char kMeshAttr[] = "dist.mesh";
-constexpr char kOptionsAttr[] = "nn.options";
-constexpr char kLayoutsAttr[] = "nn.layouts";
-constexpr char kOptimizerAttr[] = "nn.optimizer";
 constexpr char kZero[] = "zero";
 constexpr char kDataParallel[] = "data_parallel";
 constexpr char kReplicate[] = "replicate";
