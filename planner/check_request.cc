@@ -36,12 +36,6 @@ bool isFinite(double value) {
 
 // --- meshes ---
 
-absl::Status checkRanks(const std::string& what, const Mesh& mesh) {
-  return mesh.ranks() <= kMaxRanks
-             ? absl::OkStatus()
-             : refuse(absl::StrCat(what, " has ", mesh.ranks(), " ranks; a program has at most ", kMaxRanks));
-}
-
 absl::StatusOr<Mesh> sharedMesh(const CompileOptions& options) {
   WEFT_RETURN_IF_ERROR(checkInteger("devices", options.devices, 1, kMaxRanks));
   if (options.mesh.empty()) {
@@ -56,7 +50,6 @@ absl::StatusOr<Mesh> sharedMesh(const CompileOptions& options) {
                                  named.axis.size));
     }
   }
-  WEFT_RETURN_IF_ERROR(checkRanks(absl::StrCat("mesh '", options.mesh, "'"), mesh));
   if (options.devices != 1 && options.devices != mesh.ranks()) {
     return refuse(absl::StrCat("devices = ", options.devices, " beside mesh '", options.mesh, "', which has ",
                                mesh.ranks(), " ranks; leave devices out, or make the mesh fill them"));
@@ -73,8 +66,11 @@ absl::StatusOr<Mesh> firstStageMesh(const CompileOptions& options) {
   WEFT_ASSIGN_OR_RETURN(const std::vector<Mesh> meshes, parseStageMeshes(options.stageMeshes, 1));
   int64_t ranks = 0;
   for (const Mesh& mesh : meshes) {
-    WEFT_RETURN_IF_ERROR(checkRanks(absl::StrCat("stage mesh '", mesh.print(), "'"), mesh));
     ranks += mesh.ranks();
+  }
+  if (ranks > kMaxRanks) {
+    return refuse(absl::StrCat("the stage meshes ", options.stageMeshes, " have ", ranks,
+                               " ranks together; a program has at most ", kMaxRanks));
   }
   if (options.devices != 1 && options.devices != ranks) {
     return refuse(absl::StrCat("the stage meshes ", options.stageMeshes, " have ", ranks,

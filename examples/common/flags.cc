@@ -42,11 +42,22 @@ void Flags::contents(const std::string& name, std::string* value, const std::str
 
 namespace {
 
-// What a flag was given, with its name in front of what is wrong with it.
-template <typename T>
-absl::Status store(const std::string& name, const absl::StatusOr<T>& number, T* value) {
+struct Given {
+  std::string flag;
+  std::string text;
+  std::string kind;  // of what the flag takes: "an integer"
+};
+
+// Stores the number that a flag was given, or says what it should have been.
+template <typename T, typename Range>
+absl::Status store(const Given& given, const absl::StatusOr<T>& number, const Range& range, T* value) {
+  if (absl::IsOutOfRange(number.status())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", given.flag, " ", given.text, ": give a number from ", range.least, " to ", range.most));
+  }
   if (!number.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--", name, ": ", std::string(number.status().message())));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", given.flag, " takes ", given.kind, ", not '", given.text, "'"));
   }
   *value = *number;
   return absl::OkStatus();
@@ -56,13 +67,14 @@ absl::Status store(const std::string& name, const absl::StatusOr<T>& number, T* 
 
 void Flags::integer(const std::string& name, int64_t* value, const std::string& help, IntegerRange range) {
   add(name, {help, std::to_string(*value), false, [value, name, range](const std::string& given) {
-               return store(name, parseInteger(given, range), value);
+               return store({name, given, "an integer"}, parseInteger(given, range), range, value);
              }});
 }
 
 void Flags::real(const std::string& name, double* value, const std::string& help, RealRange range) {
-  add(name, {help, absl::StrCat(*value), false,
-             [value, name, range](const std::string& given) { return store(name, parseReal(given, range), value); }});
+  add(name, {help, absl::StrCat(*value), false, [value, name, range](const std::string& given) {
+               return store({name, given, "a number"}, parseReal(given, range), range, value);
+             }});
 }
 
 void Flags::toggle(const std::string& name, bool* value, const std::string& help) {

@@ -35,8 +35,11 @@ absl::StatusOr<double> parseReal(const std::string& text, const RealRange& range
   double value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, problem] = std::from_chars(text.data(), end, value);
-  if (problem != std::errc() || stop != end || !std::isfinite(value)) {
+  if (stop != end || problem == std::errc::invalid_argument) {
     return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not a finite number"));
+  }
+  if (problem != std::errc() || !std::isfinite(value)) {
+    return absl::OutOfRangeError(absl::StrCat("'", text, "' is not a finite number"));
   }
   return value >= range.least && value <= range.most
              ? absl::StatusOr<double>(value)

@@ -51,12 +51,13 @@ plan::Plan everyCollective() {
     table->add_values(source);
   }
   const uint32_t x = b.buffer(plan::TRANSIENT, DType::kF32, {4, 8});
+  const uint32_t y = b.buffer(plan::TRANSIENT, DType::kF32, {4, 8});
   const uint32_t whole = b.buffer(plan::TRANSIENT, DType::kF32, {16, 8});
   const uint32_t part = b.view(x, {1, 8});
   const uint32_t turned = b.view(x, {1, 32});
   const uint32_t group = b.allRanks();
   b.kernel(1, "add", {x, x}, {x});
-  b.collective(1, plan::ALL_REDUCE, {x, x}, {x, x})->set_group_set(group);
+  b.collective(1, plan::ALL_REDUCE, {x, y}, {x, y})->set_group_set(group);
   b.collective(1, plan::ALL_GATHER, {x}, {whole})->set_group_set(group);
   b.collective(1, plan::PERMUTE, {x}, {x})->set_source_column(0);
   plan::Collective* exchange = b.collective(1, plan::ALL_TO_ALL, {x}, {turned});

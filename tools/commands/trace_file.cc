@@ -51,7 +51,7 @@ class TraceReader {
       return absl::OkStatus();
     }
     if (rank >= static_cast<int64_t>(trace_.calls.size())) {
-      strangeRank_ = rank;
+      strangeRank_ = strangeRank_.value_or(rank);
       return absl::OkStatus();
     }
     WEFT_ASSIGN_OR_RETURN(const Json* given, event.any("args"));

@@ -51,7 +51,7 @@ func.func @step(%x: tensor<4xf32> {nn.kind = "input", nn.name = "x"}) {
 // -----
 
 // Attributes are of the form that later passes read, and none bears a name that nobody reads.
-// expected-error @+1 {{the module: nn.layouts is 3 : i64; it should be a list of [pattern, layout], both texts}}
+// expected-error @+1 {{nn.layouts = 3 : i64; it should be a list of pairs}}
 module attributes {nn.layouts = 3 : i64} {
   func.func @step() {
     return
@@ -60,7 +60,7 @@ module attributes {nn.layouts = 3 : i64} {
 
 // -----
 
-// expected-error @+1 {{the module, nn.options: nothing reads an attribute 'memorylimit'; did you mean 'memory_limit'?}}
+// expected-error @+1 {{nn.options has an unknown entry 'memorylimit'; did you mean 'memory_limit'?}}
 module attributes {nn.options = {memorylimit = 3 : i64}} {
   func.func @step() {
     return

@@ -32,6 +32,7 @@ absl::Status runSteps(Executor& executor) {
   if (absl::Status status = executor.runInit(); !status.ok()) {
     return status;
   }
+  keepZeroInputs(executor);
   for (int step = 0; step < 2; ++step) {
     if (absl::Status status = executor.runStep(); !status.ok()) {
       return status;
