@@ -41,7 +41,7 @@ Target irTarget() {
                   "nn.relu|nn.add|nn.reduce|nn.contract|nn.slice|nn.pad|nn.concat|nn.reshape|-1 : i64|"
                   "9223372036854775807 : i64|\"text\"|[0, 1]|[[1, 2], [2, 1]]|unit|true|3.0 : f64|"
                   "dense<0.0>|#dist.layout<\"[{dp},{}]\">|#dist.mesh<\"dp=2\">|{|}|[|]|(|)|->|:|,|="),
-          300};
+          1500};
 }
 
 }  // namespace weft::fuzz

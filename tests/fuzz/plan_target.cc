@@ -116,7 +116,7 @@ std::string mutate(const std::string& bytes, Mutator& mutator) {
 }  // namespace
 
 Target planTarget() {
-  return {"plan", run, mutate, {}, 60};
+  return {"plan", run, mutate, {}, 400};
 }
 
 }  // namespace weft::fuzz
