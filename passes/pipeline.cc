@@ -259,13 +259,15 @@ absl::StatusOr<plan::Plan> compileChosen(ModuleOp module, const ir::OperatorRegi
 
 }  // namespace
 
+absl::Status checkAttributeForms(ModuleOp module) {
+  DiagnosticText diagnostics(module.getContext());
+  return succeeded(checkModuleAttributes(module)) ? absl::OkStatus() : absl::InvalidArgumentError(diagnostics.text());
+}
+
 absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegistry& registry,
                                          const PipelineOptions& options) {
   // Options are read before any gate runs.
-  DiagnosticText diagnostics(module.getContext());
-  if (failed(checkModuleAttributes(module))) {
-    return absl::InvalidArgumentError(diagnostics.text());
-  }
+  WEFT_RETURN_IF_ERROR(checkAttributeForms(module));
   const int64_t memoryLimit = integerOption(module, "memory_limit", 0);
   const bool gathers = integerOption(module, "zero", 0) >= 3 && textOption(module, "regather", "keep") == "keep";
   const bool open = options.program == "train" && options.decisions.empty() && resumePoint(module).empty();

@@ -33,6 +33,10 @@ absl::Status buildPipeline(mlir::OpPassManager& manager, const ir::OperatorRegis
 // Where compiling goes on with this module: behind the phase or state it names, "" at the beginning.
 std::string resumePoint(mlir::ModuleOp module);
 
+// Are the module's own attributes (mesh, options, layouts, ...) of the forms that are read? compileModule asks before
+// all else; who changes attributes on a user's behalf asks before that.
+absl::Status checkAttributeForms(mlir::ModuleOp module);
+
 // Runs what is left of the phases on `module` (changed in place, ending in the scheduled state) and emits the plan.
 // Errors carry the user's source line: "model.cc:12: error: ...".
 absl::StatusOr<plan::Plan> compileModule(mlir::ModuleOp module, const ir::OperatorRegistry& registry,

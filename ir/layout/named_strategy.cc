@@ -9,9 +9,8 @@ namespace weft {
 namespace {
 
 bool stands(int factor, const std::vector<DimFactors>& dims) {
-  return std::any_of(dims.begin(), dims.end(), [&](const DimFactors& dim) {
-    return std::find(dim.begin(), dim.end(), factor) != dim.end();
-  });
+  return std::any_of(dims.begin(), dims.end(),
+                     [&](const DimFactors& dim) { return std::find(dim.begin(), dim.end(), factor) != dim.end(); });
 }
 
 }  // namespace
@@ -36,10 +35,10 @@ absl::StatusOr<NamedStrategy> resolveNames(const Rule& rule, const std::vector<L
         continue;
       }
       if (strategy.said[f] && strategy.axes[f] != projected.axes[f]) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("dimension '", rule.factors()[f].name, "' is split over ",
-                         Layout({strategy.axes[f]}).print(mesh), " in operand ", from[f], " but over ",
-                         Layout({projected.axes[f]}).print(mesh), " in operand ", i, "; write the same axes in both"));
+        return absl::InvalidArgumentError(absl::StrCat("dimension '", rule.factors()[f].name, "' is split over ",
+                                                       Layout({strategy.axes[f]}).print(mesh), " in operand ", from[f],
+                                                       " but over ", Layout({projected.axes[f]}).print(mesh),
+                                                       " in operand ", i, "; write the same axes in both"));
       }
       strategy.axes[f] = projected.axes[f];
       strategy.said[f] = true;

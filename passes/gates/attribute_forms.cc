@@ -143,7 +143,9 @@ bool isNames(Attribute value) {
 }
 
 std::string splits(Attribute value) {
-  return isSplits(value) || isNames(value) ? "" : "a list of lists, of numbers like [[4, 1], [1, 1]] or of names like [[\"dp\", \"\"]]";
+  return isSplits(value) || isNames(value)
+             ? ""
+             : "a list of lists, of numbers like [[4, 1], [1, 1]] or of names like [[\"dp\", \"\"]]";
 }
 
 std::string scalars(Attribute value) {
@@ -174,59 +176,41 @@ std::string dictionary(Attribute value) {
   return isa<DictionaryAttr>(value) ? "" : "a dictionary";
 }
 
-constexpr Known kModule[] = {{kMeshAttr, mesh},
-                             {kNameAttr, text},  // of the model, for people
-                             {kOptionsAttr, dictionary},
-                             {kOptimizerAttr, dictionary},
-                             {kLayoutsAttr, layouts},
-                             {kStageMeshesAttr, text},
-                             {kSegmentsAttr, positive},
-                             {kDecisionsAttr, text},
-                             {kStateAttr, state},
-                             {kPhaseDoneAttr, text},
-                             {kBlocksAttr, numbers},
-                             {kScheduleAttr, text},
-                             {kVirtualAttr, positive},
-                             {kTableAttr, text},
-                             {kRankTableAttr, rankTable},
-                             {kTensorsAttr, dictionaries}};
+constexpr Known kModule[] = {{kMeshAttr, mesh},           {kNameAttr, text},  // of the model, for people
+                             {kOptionsAttr, dictionary},  {kOptimizerAttr, dictionary},
+                             {kLayoutsAttr, layouts},     {kStageMeshesAttr, text},
+                             {kSegmentsAttr, positive},   {kDecisionsAttr, text},
+                             {kStateAttr, state},         {kPhaseDoneAttr, text},
+                             {kBlocksAttr, numbers},      {kScheduleAttr, text},
+                             {kVirtualAttr, positive},    {kTableAttr, text},
+                             {kRankTableAttr, rankTable}, {kTensorsAttr, dictionaries}};
 
-constexpr Known kOptions[] = {
-    {"zero", integer},       {"default", fill},        {"schedule", text},      {"schedule_table", text},
-    {"memory_limit", integer}, {"virtual", integer},   {"recompute", text},     {"regather", regather},
-    {"clip_norm", real},     {"seed", integer},        {"gradient_outputs", flag}, {"considered", text},
-    {"gather_bytes", integer}};
+constexpr Known kOptions[] = {{"zero", integer},        {"default", fill},          {"schedule", text},
+                              {"schedule_table", text}, {"memory_limit", integer},  {"virtual", integer},
+                              {"recompute", text},      {"regather", regather},     {"clip_norm", real},
+                              {"seed", integer},        {"gradient_outputs", flag}, {"considered", text},
+                              {"gather_bytes", integer}};
 
-constexpr Known kOptimizer[] = {{"kind", optimizer}, {"nesterov", flag}, {"lr", real},      {"momentum", real},
-                                {"weight_decay", real}, {"beta1", real}, {"beta2", real}, {"epsilon", real}};
+constexpr Known kOptimizer[] = {{"kind", optimizer},    {"nesterov", flag}, {"lr", real},    {"momentum", real},
+                                {"weight_decay", real}, {"beta1", real},    {"beta2", real}, {"epsilon", real}};
 
 constexpr Known kFunction[] = {{kNameAttr, text}, {kFunctionKindAttr, function}, {kStageAttr, count}};
 
-constexpr Known kArgument[] = {{kKindAttr, text}, {kNameAttr, text},         {kInitAttr, dictionary},
-                               {kBatchDimAttr, dimension}, {kLayoutAttr, text},    {kFileShapeAttr, sizes},
-                               {kFrozenAttr, unit},     {kStageAttr, count},       {kValueAttr, text},
+constexpr Known kArgument[] = {{kKindAttr, text},          {kNameAttr, text},   {kInitAttr, dictionary},
+                               {kBatchDimAttr, dimension}, {kLayoutAttr, text}, {kFileShapeAttr, sizes},
+                               {kFrozenAttr, unit},        {kStageAttr, count}, {kValueAttr, text},
                                {kMemoryAttr, text}};
 
 constexpr Known kInit[] = {{"distribution", distribution}, {"a", real}, {"b", real}};
 
-constexpr Known kResult[] = {{kKindAttr, text}, {kNameAttr, text},  {kUpdatesAttr, count},
-                             {kStageAttr, count},     {kValueAttr, text}, {kMemoryAttr, text}};
+constexpr Known kResult[] = {{kKindAttr, text},   {kNameAttr, text},  {kUpdatesAttr, count},
+                             {kStageAttr, count}, {kValueAttr, text}, {kMemoryAttr, text}};
 
-constexpr Known kOperator[] = {{kNameAttr, text},
-                               {kIdAttr, count},
-                               {kForwardAttr, count},
-                               {kPhaseAttr, phase},
-                               {kUserStageAttr, integer},
-                               {kUserRecomputeAttr, integer},
-                               {kPrologueAttr, count},
-                               {kGradientOfAttr, text},
-                               {kStrategyAttr, dictionary},
-                               {kStageAttr, count},
-                               {kRecomputeAttr, unit},
-                               {kKeepAttr, unit},
-                               {kRunsInAttr, function},
-                               {kScalarsAttr, scalars},
-                               {kMembersAttr, texts}};
+constexpr Known kOperator[] = {{kNameAttr, text},       {kIdAttr, count},          {kForwardAttr, count},
+                               {kPhaseAttr, phase},     {kUserStageAttr, integer}, {kUserRecomputeAttr, integer},
+                               {kPrologueAttr, count},  {kGradientOfAttr, text},   {kStrategyAttr, dictionary},
+                               {kStageAttr, count},     {kRecomputeAttr, unit},    {kKeepAttr, unit},
+                               {kRunsInAttr, function}, {kScalarsAttr, scalars},   {kMembersAttr, texts}};
 
 constexpr Known kStrategy[] = {{"in", splits}, {"out", splits}};
 
@@ -322,8 +306,7 @@ LogicalResult checkFunctionAttributes(func::FuncOp function) {
 LogicalResult checkOperatorAttributes(Operation* op) {
   const Owner owner = {op->getLoc(), labelOf(op)};
   const DictionaryAttr attributes = op->getDiscardableAttrDictionary();
-  if (failed(check(owner, attributes, kOperator)) ||
-      failed(checkInside(owner, attributes, kStrategyAttr, kStrategy))) {
+  if (failed(check(owner, attributes, kOperator)) || failed(checkInside(owner, attributes, kStrategyAttr, kStrategy))) {
     return failure();
   }
   auto strategy = attributes.getAs<DictionaryAttr>(kStrategyAttr);

@@ -123,8 +123,8 @@ class DecisionsChecker {
       if (index >= op->getNumResults()) {
         return error() << "): a layout is asked of result " << index << ", it has " << op->getNumResults();
       }
-      if (failed(checkLayout(op->getResult(index), "result of " + labelOf(op), layout,
-                             meshes_.ofStage(decision.stage)))) {
+      if (failed(
+              checkLayout(op->getResult(index), "result of " + labelOf(op), layout, meshes_.ofStage(decision.stage)))) {
         return failure();
       }
     }

@@ -126,7 +126,8 @@ class NamesChecker {
   LogicalResult firstValues() {
     llvm::DenseSet<Value> seen;
     if (init_.getNumArguments() > 0) {
-      return init_.emitError() << "@init takes " << init_.getNumArguments() << " arguments; first values depend on none";
+      return init_.emitError() << "@init takes " << init_.getNumArguments()
+                               << " arguments; first values depend on none";
     }
     for (unsigned i = 0; i < init_.getNumResults(); ++i) {
       Value value = returned(init_, i);

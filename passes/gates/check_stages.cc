@@ -26,7 +26,8 @@ bool runsBackward(ModuleOp module) {
 LogicalResult checkStage(Location place, Attribute attribute, int64_t count) {
   auto stage = dyn_cast_or_null<IntegerAttr>(attribute);
   if (stage && stage.getInt() >= count) {
-    return emitError(place) << kStageAttr << " is " << stage.getInt() << ", but the module has stages 0 to " << count - 1;
+    return emitError(place) << kStageAttr << " is " << stage.getInt() << ", but the module has stages 0 to "
+                            << count - 1;
   }
   return success();
 }
@@ -53,9 +54,9 @@ LogicalResult checkPresent(ModuleOp module) {
   const bool blocks = module->hasAttr(kBlocksAttr);
   for (const char* name : {kScheduleAttr, kVirtualAttr}) {
     if (module->hasAttr(name) != blocks) {
-      return module.emitError() << (blocks ? name : kBlocksAttr) << " is missing beside " << (blocks ? kBlocksAttr : name)
-                                << "; a module with pipeline stages has " << kBlocksAttr << ", " << kScheduleAttr
-                                << " and " << kVirtualAttr;
+      return module.emitError() << (blocks ? name : kBlocksAttr) << " is missing beside "
+                                << (blocks ? kBlocksAttr : name) << "; a module with pipeline stages has "
+                                << kBlocksAttr << ", " << kScheduleAttr << " and " << kVirtualAttr;
     }
   }
   return success();

@@ -1,6 +1,4 @@
 // `weft strategy` as a user meets it: every operator there is, with and without its attributes.
-#include "tools/commands/strategy.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "passes/pipeline.h"
 #include "tests/tools/run_command.h"
+#include "tools/commands/strategy.h"
 
 namespace weft::tools {
 namespace {
@@ -22,8 +21,8 @@ struct OperatorLine {
   std::string op;
   std::string shapes;
   std::string strategy;
-  std::string more = "";    // what does not follow: an attribute, or --results and a shape
-  std::string asks = "";    // what the message without it says to write
+  std::string more = "";  // what does not follow: an attribute, or --results and a shape
+  std::string asks = "";  // what the message without it says to write
 };
 
 // Two ranks; the first dimension that may be split is split.
@@ -166,15 +165,15 @@ TEST(StrategyCommand, AttributesFollowFromResults) {
     const Outcome outcome = run(strategyCommand, words);
     EXPECT_EQ(outcome.status, 0) << words[0] << ": " << outcome.err;
   }
-  EXPECT_THAT(run(strategyCommand, {"sum", "--shapes", "4,4", "--strategy", "(2,1)", "--results", "4", "--devices", "2"})
-                  .err,
-              HasSubstr("'dims' does not follow from the shapes; write dims=[1]"));
+  EXPECT_THAT(
+      run(strategyCommand, {"sum", "--shapes", "4,4", "--strategy", "(2,1)", "--results", "4", "--devices", "2"}).err,
+      HasSubstr("'dims' does not follow from the shapes; write dims=[1]"));
 }
 
 TEST(StrategyCommand, NamesMeanWhatShardMeans) {
   const auto layouts = [](const std::string& strategy, const std::string& shapes) {
-    const Outcome outcome = run(strategyCommand, {"matmul", "--shapes", shapes, "--strategy", strategy, "--mesh",
-                                                  "dp=2,tp=4", "--json"});
+    const Outcome outcome =
+        run(strategyCommand, {"matmul", "--shapes", shapes, "--strategy", strategy, "--mesh", "dp=2,tp=4", "--json"});
     EXPECT_EQ(outcome.status, 0) << outcome.out;
     const json out = json::parse(outcome.out);
     return out["operands"].dump() + " -> " + out["results"].dump() + " x" + out["repeats"].dump();

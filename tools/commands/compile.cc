@@ -7,6 +7,7 @@
 #include "ir/dist/dist.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/pipeline.h"
+#include "passes/support/program.h"
 #include "passes/support/read_module.h"
 #include "passes/support/stage_meshes.h"
 #include "runtime/base/limits.h"
@@ -65,15 +66,27 @@ absl::Status applyFlags(mlir::ModuleOp module, const Flags& flags) {
   return absl::OkStatus();
 }
 
+// What a module has behind it cannot be asked for again.
+absl::Status checkResumed(mlir::ModuleOp module, const std::string& done, const Flags& flags) {
+  for (const char* name : {"mesh", "stage-meshes", "micro", "zero", "decisions"}) {
+    if (flags.has(name) && (std::string(name) != "decisions" || module->hasAttr(kDecisionsAttr))) {
+      return absl::InvalidArgumentError(absl::StrCat("--", name, " comes too late: the module is past '", done,
+                                                     "', where that was decided; give it with the logical module, "
+                                                     "00-input.mlir of a dump"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status run(const std::string& path, const Flags& flags) {
   mlir::DialectRegistry dialects;
   registerWeftDialects(dialects);
   mlir::MLIRContext context(dialects);
   WEFT_ASSIGN_OR_RETURN(const std::string text, readText(path));
   WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, readModule(text, path, context));
-  if (resumePoint(*module).empty()) {
-    WEFT_RETURN_IF_ERROR(applyFlags(*module, flags));
-  }
+  WEFT_RETURN_IF_ERROR(checkAttributeForms(*module));
+  const std::string done = resumePoint(*module);
+  WEFT_RETURN_IF_ERROR(done.empty() ? applyFlags(*module, flags) : checkResumed(*module, done, flags));
   PipelineOptions options;
   options.dumpDir = flags.text("dump-dir");
   if (flags.has("decisions")) {

@@ -204,9 +204,7 @@ class Completer {
     return result() ? rest() : missingResult(request_.op == "reshape" ? Shape{24} : Shape{4, 6});
   }
 
-  absl::Status source() {
-    return result() ? rest() : missingResult({8, 4});
-  }
+  absl::Status source() { return result() ? rest() : missingResult({8, 4}); }
 
   absl::Status sameResult() {
     if (!result()) {
@@ -354,8 +352,8 @@ class Completer {
       return missing("rows", int64_t{100}, "--results with the shape of the table");
     }
     if (!result()) {
-      request_.results.push_back({std::get<int64_t>(request_.attributes["rows"]),
-                                  operand(1).empty() ? int64_t{1} : operand(1).back()});
+      request_.results.push_back(
+          {std::get<int64_t>(request_.attributes["rows"]), operand(1).empty() ? int64_t{1} : operand(1).back()});
     }
     return rest();
   }
@@ -374,8 +372,7 @@ class Completer {
 
   absl::Status contract() {
     const bool products = operand(0).size() == 2 && operand(1).size() == 2;
-    return has("spec") ? rest()
-                       : missing("spec", std::string(products ? "m k, k n -> m n" : "b m k, b k n -> b m n"));
+    return has("spec") ? rest() : missing("spec", std::string(products ? "m k, k n -> m n" : "b m k, b k n -> b m n"));
   }
 
   absl::Status attention() {
@@ -472,8 +469,8 @@ absl::Status addAttribute(const std::string& text, OperatorRequest& request) {
   const absl::StatusOr<OperatorAttribute> value = parseLike(it->second, text.substr(equals + 1));
   if (!value.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("attribute ", name, "=", text.substr(equals + 1), ": ",
-                                                   std::string(value.status().message()), "; write for instance ",
-                                                   name, "=", printed(it->second)));
+                                                   std::string(value.status().message()), "; write for instance ", name,
+                                                   "=", printed(it->second)));
   }
   if (!request.attributes.emplace(name, *value).second) {
     return absl::InvalidArgumentError(absl::StrCat("attribute '", name, "' is given twice"));

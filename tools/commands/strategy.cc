@@ -37,7 +37,8 @@ const std::vector<Flag>& strategyFlags() {
   static const std::vector<Flag> flags{
       {"shapes", Flag::kRequired, "operand shapes, as 16,32:32,16; empty for a scalar: 8,4:"},
       {"strategy", Flag::kRequired,
-       "a list per operand, an entry per dimension: numbers of parts (2,1),(1,4), or axis names (dp,),(,tp), two on one "
+       "a list per operand, an entry per dimension: numbers of parts (2,1),(1,4), or axis names (dp,),(,tp), two on "
+       "one "
        "dimension as dp+tp"},
       {"devices", Flag::kOptional, "number of ranks"},
       {"mesh", Flag::kOptional, "mesh instead, as dp=2,tp=4"},
@@ -111,7 +112,8 @@ absl::StatusOr<Layout> layoutOf(const Entries& entries, const Shape& shape, cons
   std::vector<std::string> dims;
   for (const std::string& entry : entries) {
     if (isNumber(entry)) {
-      return absl::InvalidArgumentError(absl::StrCat("'", entry, "' stands beside axis names; write numbers of parts in ",
+      return absl::InvalidArgumentError(absl::StrCat("'", entry,
+                                                     "' stands beside axis names; write numbers of parts in ",
                                                      "all entries or names of axes, empty where nothing is split"));
     }
     dims.push_back(absl::StrCat("{", absl::StrReplaceAll(entry, {{"+", ","}}), "}"));

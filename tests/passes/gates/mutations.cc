@@ -241,8 +241,7 @@ class Mutator {
     change("dynamic", RankedTensorType::get(Shape(tensor.getRank(), ShapedType::kDynamic), tensor.getElementType()));
     change("unranked", UnrankedTensorType::get(tensor.getElementType()));
     change("index", builder_.getIndexType());
-    change("other encoding",
-           RankedTensorType::get(tensor.getShape(), tensor.getElementType(), builder_.getUnitAttr()));
+    change("other encoding", RankedTensorType::get(tensor.getShape(), tensor.getElementType(), builder_.getUnitAttr()));
     change("no encoding", RankedTensorType::get(tensor.getShape(), tensor.getElementType()));
     std::string layout = "[";
     for (int64_t d = 0; d < tensor.getRank(); ++d) {
@@ -292,9 +291,8 @@ class Mutator {
 
   void lists(const std::string& where, const std::string& kind, DenseI64ArrayAttr numbers, const Setter& set) {
     const auto give = [&](const std::string& what, std::vector<int64_t> list) {
-      add(where, kind + what, [set, list, context = builder_.getContext()] {
-        set(DenseI64ArrayAttr::get(context, list));
-      });
+      add(where, kind + what,
+          [set, list, context = builder_.getContext()] { set(DenseI64ArrayAttr::get(context, list)); });
     };
     std::vector<int64_t> list(numbers.asArrayRef());
     for (const int64_t number : {int64_t{-1}, int64_t{7}, int64_t{1} << 62}) {

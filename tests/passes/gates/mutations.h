@@ -10,8 +10,8 @@
 namespace weft::testing {
 
 struct Mutation {
-  std::string name;              // where and what, for people: "matmul @step 3: nn.strategy.in = -1"
-  std::string kind;              // mutations of one kind differ only in the operator they hit
+  std::string name;             // where and what, for people: "matmul @step 3: nn.strategy.in = -1"
+  std::string kind;             // mutations of one kind differ only in the operator they hit
   std::function<void()> apply;  // changes the module the mutation was made for, once
 };
 
