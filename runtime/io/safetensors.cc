@@ -13,7 +13,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "nlohmann/json.hpp"
 #include "runtime/base/file_writer.h"
 #include "runtime/base/json.h"
 #include "runtime/base/names.h"
@@ -21,8 +20,6 @@
 
 namespace weft {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMaxHeader = 100'000'000;
 constexpr int64_t kLengthBytes = 8;
