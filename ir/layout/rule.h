@@ -121,4 +121,13 @@ struct SplitStrategy {
 absl::StatusOr<SplitStrategy> resolveSplits(const Rule& rule, const std::vector<Shape>& in,
                                             const std::vector<Shape>& out, const Mesh& mesh);
 
+// The user's `shard` by axis names: the layout of each operand to factor axes.
+struct NamedStrategy {
+  FactorAxes axes;
+  std::vector<bool> said;  // of each factor: does it stand in an operand? Others stay open
+};
+// Each layout has as many dimensions as its operand; whether the axes may split the factors is for Rule::check. Errors:
+// number of operands; an axis across the border of a compound dimension; one factor with two splits (names both).
+absl::StatusOr<NamedStrategy> resolveNames(const Rule& rule, const std::vector<Layout>& in, const Mesh& mesh);
+
 }  // namespace weft

@@ -119,39 +119,20 @@ LogicalResult Propagation::readNames(Operation* op, DictionaryAttr strategy) {
            << labelOf(op) << ": the strategy has " << (in ? in.size() : 0) << " operands, the operator "
            << op->getNumOperands() << "; give one list of axis names per operand";
   }
-  FactorAxes axes(sharding.axes.size());
-  std::vector<int> from(axes.size(), -1);
+  std::vector<Layout> layouts;
   for (unsigned i = 0; i < in.size(); ++i) {
     FailureOr<Layout> layout =
         parseLayout(layoutText(cast<ArrayAttr>(in[i])), op->getOperand(i), meshOf(op), strategyLocation(op));
     if (failed(layout)) {
       return failure();
     }
-    const Rule::Projection projected = sharding.rule->projectOperand(i, *layout);
-    if (!projected.overflow.empty()) {
-      return emitError(strategyLocation(op))
-             << labelOf(op) << ": operand " << i << " as " << layout->print(meshOf(op))
-             << " splits a dimension that the operator sees as several, across their border; use fewer parts";
-    }
-    for (size_t f = 0; f < axes.size(); ++f) {
-      bool present = false;
-      for (const DimFactors& dim : sharding.rule->operands()[i]) {
-        present |= llvm::is_contained(dim, static_cast<int>(f));
-      }
-      if (!present) {
-        continue;
-      }
-      if (from[f] >= 0 && axes[f] != projected.axes[f]) {
-        return emitError(strategyLocation(op))
-               << labelOf(op) << ": dimension '" << sharding.rule->factors()[f].name << "' is split over "
-               << Layout({axes[f]}).print(meshOf(op)) << " in operand " << from[f] << " but over "
-               << Layout({projected.axes[f]}).print(meshOf(op)) << " in operand " << i
-               << "; write the same axes in both";
-      }
-      axes[f] = projected.axes[f];
-      from[f] = static_cast<int>(i);
-    }
+    layouts.push_back(*std::move(layout));
   }
+  absl::StatusOr<NamedStrategy> named = resolveNames(*sharding.rule, layouts, meshOf(op));
+  if (!named.ok()) {
+    return emitError(strategyLocation(op)) << labelOf(op) << ": " << std::string(named.status().message());
+  }
+  const FactorAxes& axes = named->axes;
   for (size_t f = 0; f < axes.size(); ++f) {
     const Factor& factor = sharding.rule->factors()[f];
     if (!axes[f].empty() && factor.whole && registry_.expansion(op) != nullptr) {
@@ -164,7 +145,7 @@ LogicalResult Propagation::readNames(Operation* op, DictionaryAttr strategy) {
   }
   for (size_t f = 0; f < axes.size(); ++f) {
     // Factors that only results have stay open to propagation.
-    if (from[f] >= 0) {
+    if (named->said[f]) {
       sharding.axes[f] = axes[f];
     }
   }

@@ -114,17 +114,21 @@ bool isListOf(Attribute value, bool (*fits)(Attribute)) {
   return list && llvm::all_of(list, fits);
 }
 
-// [[4, 1], [1, 1]] or [["dp", ""], ["", "tp"]].
+// [[4, 1], [1, 1]]
 bool isSplits(Attribute value) {
-  const auto isNumbers = [](Attribute list) { return isa<DenseI64ArrayAttr>(list) || isListOf(list, isInteger64); };
-  const auto isNames = [](Attribute list) {
-    return isListOf(list, [](Attribute name) { return isa<StringAttr>(name); });
-  };
-  return isListOf(value, isNumbers) || isListOf(value, isNames);
+  return isListOf(value, [](Attribute list) { return isa<DenseI64ArrayAttr>(list) || isListOf(list, isInteger64); });
+}
+
+// [["dp", ""], ["", "tp"]]
+bool isNames(Attribute value) {
+  return isListOf(value,
+                  [](Attribute list) { return isListOf(list, [](Attribute name) { return isa<StringAttr>(name); }); });
 }
 
 std::string splits(Attribute value) {
-  return isSplits(value) ? "" : "a list of lists, of numbers like [[4, 1], [1, 1]] or of names like [[\"dp\", \"\"]]";
+  return isSplits(value) || isNames(value)
+             ? ""
+             : "a list of lists, of numbers like [[4, 1], [1, 1]] or of names like [[\"dp\", \"\"]]";
 }
 
 std::string scalars(Attribute value) {
@@ -276,8 +280,18 @@ LogicalResult checkFunctionAttributes(func::FuncOp function) {
 LogicalResult checkOperatorAttributes(Operation* op) {
   const Owner owner = {op->getLoc(), labelOf(op)};
   const DictionaryAttr attributes = op->getDiscardableAttrDictionary();
-  return success(succeeded(check(owner, attributes, kOperator)) &&
-                 succeeded(checkInside(owner, attributes, kStrategyAttr, kStrategy)));
+  if (failed(check(owner, attributes, kOperator)) || failed(checkInside(owner, attributes, kStrategyAttr, kStrategy))) {
+    return failure();
+  }
+  auto strategy = attributes.getAs<DictionaryAttr>(kStrategyAttr);
+  const auto all = [&](bool (*are)(Attribute)) {
+    return llvm::all_of(strategy, [&](NamedAttribute entry) { return are(entry.getValue()); });
+  };
+  if (strategy && !all(isSplits) && !all(isNames)) {
+    return emitError(owner.place) << owner.name
+                                  << ": the strategy has numbers of parts and names of axes; write one kind of both";
+  }
+  return success();
 }
 
 }  // namespace weft

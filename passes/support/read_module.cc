@@ -119,6 +119,8 @@ class NestingChecker {
 absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> readModule(const std::string& text, const std::string& path,
                                                              mlir::MLIRContext& context) {
   WEFT_RETURN_IF_ERROR(NestingChecker(text, path).run());
+  // A module may lack what others add to it: a mesh, from a flag.
+  context.loadAllAvailableDialects();
   std::string errors;
   int count = 0;
   mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic& diagnostic) {

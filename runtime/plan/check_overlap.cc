@@ -50,18 +50,20 @@ absl::Status checkOverlap(const plan::Plan& plan, const plan::Instruction& instr
   std::vector<Reach> outputs = reachesOf(plan, instruction.outputs());
   std::sort(outputs.begin(), outputs.end(), liesBefore);
   for (size_t i = 1; i < outputs.size(); ++i) {
-    if (outputs[i].meets(outputs[i - 1])) {
+    if (outputs[i].meets(outputs[i - 1]) && !outputs[i].equals(outputs[i - 1])) {
       return inconsistentPlan("'", instruction.label(), "' has outputs ", outputs[i - 1].number, " and ",
-                              outputs[i].number, " in the same memory");
+                              outputs[i].number, " that overlap");
     }
   }
+  const auto same = [](const Reach& x, const Reach& y) { return x.meets(y); };
+  outputs.erase(std::unique(outputs.begin(), outputs.end(), same), outputs.end());
   for (const Reach& input : reachesOf(plan, instruction.inputs())) {
-    // The outputs do not overlap: those that the input meets follow each other.
+    // The outputs that are left do not overlap: those that the input meets follow each other.
     auto output = std::upper_bound(outputs.begin(), outputs.end(), input, liesBefore);
     output = output != outputs.begin() && std::prev(output)->meets(input) ? std::prev(output) : output;
     for (; output != outputs.end() && output->meets(input); ++output) {
-      const bool ofOwn = instruction.has_collective() && output->number == input.number;
-      if (!ofOwn && (instruction.has_collective() || !output->equals(input))) {
+      const bool copied = instruction.has_collective() && output->number == input.number;
+      if (!copied && !output->equals(input)) {
         return inconsistentPlan("'", instruction.label(), "' writes output ", output->number, " over part of input ",
                                 input.number, ", bytes ", input.begin, " to ", input.end, " of region ",
                                 plan::MemoryClass_Name(input.memory));

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/pipeline.h"
+#include "passes/support/program.h"
 #include "passes/support/read_module.h"
 #include "passes/support/request_attributes.h"
 #include "planner/check_request.h"
@@ -54,23 +55,25 @@ absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
   return absl::OkStatus();
 }
 
-// Puts the flags into the module; one that is resumed has been decided and takes none.
-absl::Status request(mlir::ModuleOp module, const Flags& flags) {
-  const std::string resumed = resumePoint(module);
-  for (const char* name : {"mesh", "stage-meshes", "micro", "zero"}) {
-    if (!resumed.empty() && flags.has(name)) {
-      return absl::InvalidArgumentError(absl::StrCat("--", name, " comes too late: the module is behind '", resumed,
-                                                     "', where it was decided; leave it out, or compile the logical "
-                                                     "module"));
+// What a module has behind it cannot be asked for again.
+absl::Status checkResumed(mlir::ModuleOp module, const std::string& done, const Flags& flags) {
+  for (const char* name : {"mesh", "stage-meshes", "micro", "zero", "decisions"}) {
+    if (flags.has(name) && (std::string(name) != "decisions" || module->hasAttr(kDecisionsAttr))) {
+      return absl::InvalidArgumentError(absl::StrCat("--", name, " comes too late: the module is past '", done,
+                                                     "', where that was decided; give it with the logical module, "
+                                                     "00-input.mlir of a dump"));
     }
   }
-  if (resumed.empty()) {
-    WEFT_ASSIGN_OR_RETURN(Request request, requestOf(module));
-    WEFT_RETURN_IF_ERROR(applyFlags(flags, request.options));
-    WEFT_RETURN_IF_ERROR(checkRequest(request));
-    setMesh(module, request.options);
-    setZero(module, request.options.zero);
-  }
+  return absl::OkStatus();
+}
+
+// Puts the flags into the module.
+absl::Status request(mlir::ModuleOp module, const Flags& flags) {
+  WEFT_ASSIGN_OR_RETURN(Request request, requestOf(module));
+  WEFT_RETURN_IF_ERROR(applyFlags(flags, request.options));
+  WEFT_RETURN_IF_ERROR(checkRequest(request));
+  setMesh(module, request.options);
+  setZero(module, request.options.zero);
   return absl::OkStatus();
 }
 
@@ -89,7 +92,8 @@ absl::Status run(const std::string& path, const Flags& flags) {
   mlir::MLIRContext context(dialects, mlir::MLIRContext::Threading::DISABLED);
   WEFT_ASSIGN_OR_RETURN(const std::string text, readText(path));
   WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, readModule(text, path, context));
-  WEFT_RETURN_IF_ERROR(request(*module, flags));
+  const std::string done = resumePoint(*module);
+  WEFT_RETURN_IF_ERROR(done.empty() ? request(*module, flags) : checkResumed(*module, done, flags));
   std::vector<std::string> notes;
   PipelineOptions options;
   options.notes = &notes;

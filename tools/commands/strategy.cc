@@ -4,48 +4,69 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "ir/layout/reshard.h"
 #include "ir/nn/create.h"
 #include "ir/nn/operator_interface.h"
+#include "ir/nn/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/pipeline.h"
+#include "runtime/base/limits.h"
+#include "runtime/base/names.h"
+#include "runtime/base/numbers.h"
 #include "runtime/base/status.h"
 #include "tools/commands/flags.h"
+#include "tools/commands/operator_attributes.h"
 
 namespace weft::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kUsage[] = "weft strategy OPERATOR --shapes A:B --strategy '(2,1),(1,4)' --devices N";
+constexpr char kName[] = "strategy";
+constexpr char kUsage[] =
+    "weft strategy OPERATOR --shapes A:B --strategy '(2,1),(1,4)' --devices N [NAME=VALUE ...]\n"
+    "weft strategy OPERATOR --shapes A:B --strategy '(dp,),(,tp)' --mesh dp=2,tp=4 [NAME=VALUE ...]\n"
+    "What a strategy of shard() means. NAME=VALUE is an attribute of the operator (dims=[1], transpose_b=true); what "
+    "follows from the shapes can be left out.";
 
 const std::vector<Flag>& strategyFlags() {
   static const std::vector<Flag> flags{
-      {"shapes", Flag::kRequired, "operand shapes, as 16,32:32,16"},
-      {"strategy", Flag::kRequired, "splits per operand, as '(2,1),(1,4)'"},
-      {"devices", Flag::kRequired, "number of ranks, or a mesh"},
-      {"out-strategy", Flag::kOptional, "splits per result"},
-      {"results", Flag::kOptional, "result shapes, for operators that need them (reshape, broadcast)"},
+      {"shapes", Flag::kRequired, "operand shapes, as 16,32:32,16; empty for a scalar: 8,4:"},
+      {"strategy", Flag::kRequired,
+       "a list per operand, an entry per dimension: numbers of parts (2,1),(1,4), or axis names (dp,),(,tp), two on "
+       "one "
+       "dimension as dp+tp"},
+      {"devices", Flag::kOptional, "number of ranks"},
+      {"mesh", Flag::kOptional, "mesh instead, as dp=2,tp=4"},
+      {"out-strategy", Flag::kOptional, "likewise for each result"},
+      {"results", Flag::kOptional, "result shapes, where they do not follow (reshape, broadcast)"},
       {"types", Flag::kOptional, "element types of the operands, as f32,i32; known for the built-in operators"},
       {"json", Flag::kSwitch, "print JSON"},
   };
   return flags;
 }
 
-// "(2,1),(1,4)" to lists of numbers.
-absl::StatusOr<std::vector<Shape>> parseSplits(const std::string& text) {
-  std::vector<Shape> lists;
+// One list of a strategy: its entries, "" for an empty one.
+using Entries = std::vector<std::string>;
+
+// "(2,1),(1,4)" or "(dp,),(,tp)" to the entries of each list.
+absl::StatusOr<std::vector<Entries>> parseLists(const std::string& flag, const std::string& text) {
+  std::vector<Entries> lists;
   size_t at = 0;
   while (at < text.size()) {
     const size_t close = text.find(')', at);
     if (text[at] != '(' || close == std::string::npos) {
-      return absl::InvalidArgumentError(absl::StrCat("strategy '", text, "': '(' was expected at position ", at,
-                                                     "; write one list per operand, as (2,1),(1,4)"));
+      return absl::InvalidArgumentError(absl::StrCat("--", flag, " '", text, "': '(' was expected at position ", at,
+                                                     "; write one list per tensor, as (2,1),(1,4) or (dp,),(,tp)"));
     }
-    WEFT_ASSIGN_OR_RETURN(Shape list, parseShape(text.substr(at + 1, close - at - 1)));
-    lists.push_back(std::move(list));
+    Entries& entries = lists.emplace_back();
+    for (const auto& entry : absl::StrSplit(text.substr(at + 1, close - at - 1), ',')) {
+      entries.emplace_back(absl::StripAsciiWhitespace(entry));
+    }
     at = close + 1;
     if (at < text.size() && text[at] == ',') {
       ++at;
@@ -54,27 +75,52 @@ absl::StatusOr<std::vector<Shape>> parseSplits(const std::string& text) {
   return lists;
 }
 
-mlir::Attribute attributeValue(mlir::Builder& builder, const std::string& text) {
-  if (text == "true" || text == "false") {
-    return builder.getBoolAttr(text == "true");
-  }
-  if (!text.empty() && text.front() == '[' && text.back() == ']') {
-    llvm::SmallVector<int64_t> values;
-    for (const auto part : absl::StrSplit(text.substr(1, text.size() - 2), ',', absl::SkipEmpty())) {
-      values.push_back(std::strtoll(std::string(part).c_str(), nullptr, 10));
+// A scalar's list is "()", as is that of one dimension that is not split.
+void dropEmptyEntries(std::vector<Entries>& lists, const std::vector<Shape>& shapes) {
+  for (size_t i = 0; i < lists.size() && i < shapes.size(); ++i) {
+    if (shapes[i].empty() && lists[i] == Entries{""}) {
+      lists[i].clear();
     }
-    return builder.getDenseI64ArrayAttr(values);
   }
-  char* end = nullptr;
-  const int64_t integer = std::strtoll(text.c_str(), &end, 10);
-  if (!text.empty() && *end == '\0') {
-    return builder.getI64IntegerAttr(integer);
+}
+
+bool isNumber(const std::string& entry) {
+  return !entry.empty() && entry.find_first_not_of("-0123456789") == std::string::npos;
+}
+
+// By names, unless every entry is a number.
+bool writtenWithNames(const std::vector<Entries>& lists) {
+  return std::any_of(lists.begin(), lists.end(), [](const Entries& entries) {
+    return std::any_of(entries.begin(), entries.end(), [](const std::string& entry) { return !isNumber(entry); });
+  });
+}
+
+absl::StatusOr<std::vector<Shape>> splitsOf(const std::vector<Entries>& lists) {
+  std::vector<Shape> splits;
+  for (const Entries& entries : lists) {
+    Shape& list = splits.emplace_back();
+    for (const std::string& entry : entries) {
+      WEFT_ASSIGN_OR_RETURN(const int64_t parts, parseInteger(entry, {1, kMaxRanks}));
+      list.push_back(parts);
+    }
   }
-  const double real = std::strtod(text.c_str(), &end);
-  if (!text.empty() && *end == '\0') {
-    return builder.getF64FloatAttr(real);
+  return splits;
+}
+
+// The layout that a list of axis names asks of a tensor.
+absl::StatusOr<Layout> layoutOf(const Entries& entries, const Shape& shape, const Mesh& mesh) {
+  std::vector<std::string> dims;
+  for (const std::string& entry : entries) {
+    if (isNumber(entry)) {
+      return absl::InvalidArgumentError(absl::StrCat("'", entry,
+                                                     "' stands beside axis names; write numbers of parts in ",
+                                                     "all entries or names of axes, empty where nothing is split"));
+    }
+    dims.push_back(absl::StrCat("{", absl::StrReplaceAll(entry, {{"+", ","}}), "}"));
   }
-  return builder.getStringAttr(text);
+  WEFT_ASSIGN_OR_RETURN(const Layout layout, Layout::parse(absl::StrCat("[", absl::StrJoin(dims, ","), "]"), mesh));
+  WEFT_RETURN_IF_ERROR(layout.check(shape, mesh));
+  return layout;
 }
 
 // Which operands of the built-in operators are integers or bool.
@@ -93,12 +139,42 @@ std::string typeName(const std::string& op, size_t operand) {
   return it != kTypes.end() && it->second.count(operand) > 0 ? it->second.at(operand) : "f32";
 }
 
-mlir::Type elementType(mlir::Builder& builder, const std::string& name) {
-  return name == "i32"    ? mlir::Type(builder.getI32Type())
-         : name == "i64"  ? mlir::Type(builder.getI64Type())
-         : name == "bool" ? mlir::Type(builder.getI1Type())
-         : name == "f64"  ? mlir::Type(builder.getF64Type())
-                          : mlir::Type(builder.getF32Type());
+absl::StatusOr<mlir::Type> elementType(mlir::Builder& builder, const std::string& name) {
+  const std::optional<DType> type = parseDType(name);
+  if (!type) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--types: unknown type '", name, "'; known: f32, f64, bf16, f16, i32, i64, bool"));
+  }
+  return ir::elementTypeOf(builder.getContext(), *type);
+}
+
+mlir::Attribute attributeOf(mlir::Builder& builder, const OperatorAttribute& value) {
+  if (const auto* flag = std::get_if<bool>(&value)) {
+    return builder.getBoolAttr(*flag);
+  }
+  if (const auto* integer = std::get_if<int64_t>(&value)) {
+    return builder.getI64IntegerAttr(*integer);
+  }
+  if (const auto* real = std::get_if<double>(&value)) {
+    return builder.getF64FloatAttr(*real);
+  }
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    return builder.getStringAttr(*text);
+  }
+  return builder.getDenseI64ArrayAttr(std::get<std::vector<int64_t>>(value));
+}
+
+// "16,32:32,16"; operators without operands have none.
+absl::StatusOr<std::vector<Shape>> parseShapes(const std::string& flag, const std::string& text) {
+  std::vector<Shape> shapes;
+  for (const std::string& part : std::vector<std::string>(absl::StrSplit(text, ':'))) {
+    absl::StatusOr<Shape> shape = parseShape(part);
+    if (!shape.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--", flag, ": ", std::string(shape.status().message())));
+    }
+    shapes.push_back(*std::move(shape));
+  }
+  return shapes;
 }
 
 // One operator on arguments of the given shapes, in a module of its own.
@@ -111,33 +187,61 @@ class Site {
     context_.loadAllAvailableDialects();
   }
 
-  absl::StatusOr<mlir::Operation*> make(const std::string& op, const Flags& flags,
-                                        const std::vector<std::string>& attributes) {
-    module_ = mlir::ModuleOp::create(builder_.getUnknownLoc());
-    std::vector<std::string> types = absl::StrSplit(flags.text("types"), ',', absl::SkipEmpty());
-    llvm::SmallVector<mlir::Type> operands;
-    for (const std::string& text : std::vector<std::string>(absl::StrSplit(flags.text("shapes"), ':'))) {
-      WEFT_ASSIGN_OR_RETURN(const Shape shape, parseShape(text));
-      const size_t i = operands.size();
-      operands.push_back(
-          mlir::RankedTensorType::get(shape, elementType(builder_, i < types.size() ? types[i] : typeName(op, i))));
+  // The operators there are, without the dialect's name.
+  std::vector<std::string> operators() {
+    std::vector<std::string> names;
+    for (mlir::RegisteredOperationName name : context_.getRegisteredOperations()) {
+      if (name.getDialectNamespace() == "nn") {
+        names.push_back(name.stripDialect().str());
+      }
     }
+    return names;
+  }
+
+  absl::StatusOr<mlir::Operation*> make(const Flags& flags, OperatorRequest request) {
+    const auto name = mlir::RegisteredOperationName::lookup("nn." + request.op, &context_);
+    if (!name) {
+      return absl::InvalidArgumentError(absl::StrCat("there is no operator '", request.op, "'; did you mean '",
+                                                     nearestName(request.op, operators()), "'?"));
+    }
+    const bool source = name->hasTrait<mlir::OpTrait::ZeroOperands>();
+    if (!source || !flags.text("shapes").empty()) {
+      WEFT_ASSIGN_OR_RETURN(request.operands, parseShapes("shapes", flags.text("shapes")));
+    }
+    if (flags.has("results")) {
+      WEFT_ASSIGN_OR_RETURN(request.results, parseShapes("results", flags.text("results")));
+    }
+    WEFT_RETURN_IF_ERROR(complete(request));
+    const std::vector<std::string> types = absl::StrSplit(flags.text("types"), ',', absl::SkipEmpty());
+    llvm::SmallVector<mlir::Type> operands;
+    for (size_t i = 0; i < request.operands.size(); ++i) {
+      WEFT_ASSIGN_OR_RETURN(mlir::Type element,
+                            elementType(builder_, i < types.size() ? types[i] : typeName(request.op, i)));
+      operands.push_back(mlir::RankedTensorType::get(request.operands[i], element));
+    }
+    return create(request, operands);
+  }
+
+ private:
+  absl::StatusOr<mlir::Operation*> create(const OperatorRequest& request, mlir::TypeRange operands) {
+    module_ = mlir::ModuleOp::create(builder_.getUnknownLoc());
     builder_.setInsertionPointToEnd(module_->getBody());
     auto function =
         builder_.create<mlir::func::FuncOp>(builder_.getUnknownLoc(), "site", builder_.getFunctionType(operands, {}));
     builder_.setInsertionPointToStart(function.addEntryBlock());
     mlir::NamedAttrList attrs;
-    for (const std::string& attribute : attributes) {
-      const size_t equals = attribute.find('=');
-      if (equals == std::string::npos) {
-        return absl::InvalidArgumentError(absl::StrCat("--attr '", attribute, "' should be NAME=VALUE"));
-      }
-      attrs.set(attribute.substr(0, equals), attributeValue(builder_, attribute.substr(equals + 1)));
+    for (const auto& [name, value] : request.attributes) {
+      attrs.set(name, attributeOf(builder_, value));
     }
+    // Only where types do not follow; elsewhere the shapes helped to find attributes and must come out again.
+    const bool infers = mlir::RegisteredOperationName::lookup("nn." + request.op, &context_)
+                            ->getInterface<mlir::InferTypeOpInterface>() != nullptr;
     llvm::SmallVector<mlir::Type> results;
-    for (const auto& text : absl::StrSplit(flags.text("results"), ':', absl::SkipEmpty())) {
-      WEFT_ASSIGN_OR_RETURN(const Shape shape, parseShape(std::string(text)));
+    for (const Shape& shape : infers ? std::vector<Shape>() : request.results) {
       results.push_back(mlir::RankedTensorType::get(shape, builder_.getF32Type()));
+    }
+    if (request.op == "constant") {
+      attrs.set("value", mlir::DenseElementsAttr::get(mlir::cast<mlir::ShapedType>(results[0]), 0.0F));
     }
     std::string error;
     mlir::ScopedDiagnosticHandler handler(&context_, [&](mlir::Diagnostic& diagnostic) {
@@ -145,14 +249,20 @@ class Site {
       return mlir::success();
     });
     mlir::FailureOr<mlir::Operation*> made =
-        ir::createOperator(builder_, builder_.getUnknownLoc(), op, function.getArguments(), attrs, results);
+        ir::createOperator(builder_, builder_.getUnknownLoc(), request.op, function.getArguments(), attrs, results);
     if (mlir::failed(made)) {
       return absl::InvalidArgumentError(error);
+    }
+    for (size_t r = 0; r < request.results.size() && r < (*made)->getNumResults(); ++r) {
+      if (ir::shapeOf((*made)->getResult(r)) != request.results[r]) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            request.op, ": result ", r, " has the shape [", absl::StrJoin(ir::shapeOf((*made)->getResult(r)), ","),
+            "], --results says [", absl::StrJoin(request.results[r], ","), "]"));
+      }
     }
     return *made;
   }
 
- private:
   mlir::MLIRContext context_{mlir::MLIRContext::Threading::DISABLED};
   mlir::OpBuilder builder_;
   mlir::OwningOpRef<mlir::ModuleOp> module_;
@@ -183,15 +293,58 @@ std::vector<Partial> pendingOf(const Rule& rule, const std::vector<DimFactors>& 
   return pending;
 }
 
+absl::StatusOr<Mesh> meshOf(const Flags& flags) {
+  if (flags.has("mesh") == flags.has("devices")) {
+    return absl::InvalidArgumentError("say where it runs: --devices N, or --mesh dp=2,tp=4");
+  }
+  return Mesh::parse(flags.text(flags.has("mesh") ? "mesh" : "devices"));
+}
+
+// The strategy of the flags, by numbers or by names, as axes of the rule's factors.
+absl::StatusOr<SplitStrategy> strategyOf(mlir::Operation* op, const Rule& rule, const Mesh& mesh, const Flags& flags) {
+  WEFT_ASSIGN_OR_RETURN(std::vector<Entries> in, parseLists("strategy", flags.text("strategy")));
+  WEFT_ASSIGN_OR_RETURN(std::vector<Entries> out, parseLists("out-strategy", flags.text("out-strategy")));
+  const std::vector<Shape> operands = ir::operandShapes(op);
+  const std::vector<Shape> results = ir::resultShapes(op);
+  dropEmptyEntries(in, operands);
+  dropEmptyEntries(out, results);
+  if (!writtenWithNames(in) && !writtenWithNames(out)) {
+    WEFT_ASSIGN_OR_RETURN(const std::vector<Shape> splits, splitsOf(in));
+    WEFT_ASSIGN_OR_RETURN(const std::vector<Shape> wanted, splitsOf(out));
+    return resolveSplits(rule, splits, wanted, mesh);
+  }
+  std::vector<Layout> layouts;
+  for (size_t i = 0; i < in.size() && i < operands.size(); ++i) {
+    WEFT_ASSIGN_OR_RETURN(layouts.emplace_back(), layoutOf(in[i], operands[i], mesh));
+  }
+  layouts.resize(in.size());
+  WEFT_ASSIGN_OR_RETURN(const NamedStrategy named, resolveNames(rule, layouts, mesh));
+  WEFT_RETURN_IF_ERROR(rule.check(named.axes, mesh));
+  SplitStrategy strategy{named.axes, {}, mesh.ranks()};
+  for (const std::vector<Axis>& axes : named.axes) {
+    strategy.repeats /= partsOf(axes);
+  }
+  if (!out.empty() && out.size() != results.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("--out-strategy has ", out.size(), " lists, the operator has ",
+                                                   results.size(), " results; give one for each"));
+  }
+  for (size_t r = 0; r < results.size(); ++r) {
+    strategy.results.push_back(rule.resultLayout(r, named.axes));
+    strategy.results.back().setPartial({});
+    if (!out.empty()) {
+      WEFT_ASSIGN_OR_RETURN(strategy.results.back(), layoutOf(out[r], results[r], mesh));
+    }
+  }
+  return strategy;
+}
+
 absl::StatusOr<Json> describe(mlir::Operation* op, const Flags& flags) {
-  WEFT_ASSIGN_OR_RETURN(const Mesh mesh, Mesh::parse(flags.text("devices")));
-  WEFT_ASSIGN_OR_RETURN(const std::vector<Shape> in, parseSplits(flags.text("strategy")));
-  WEFT_ASSIGN_OR_RETURN(const std::vector<Shape> out, parseSplits(flags.text("out-strategy")));
+  WEFT_ASSIGN_OR_RETURN(const Mesh mesh, meshOf(flags));
   auto interface = mlir::cast<ir::OperatorInterface>(op);
   const std::vector<Shape> operandShapes = ir::operandShapes(op);
   const std::vector<Shape> resultShapes = ir::resultShapes(op);
   WEFT_ASSIGN_OR_RETURN(const Rule rule, Rule::parse(interface.getRule(), operandShapes, resultShapes));
-  WEFT_ASSIGN_OR_RETURN(const SplitStrategy split, resolveSplits(rule, in, out, mesh));
+  WEFT_ASSIGN_OR_RETURN(const SplitStrategy split, strategyOf(op, rule, mesh, flags));
   Json json = {{"accepted", true},         {"mesh", mesh.print()},      {"factors", Json::object()},
                {"repeats", split.repeats}, {"operands", Json::array()}, {"results", Json::array()}};
   for (size_t f = 0; f < split.axes.size(); ++f) {
@@ -249,31 +402,38 @@ void printText(const Json& json) {
 
 int strategyCommand(int argc, char** argv) {
   if (wantsHelp(argc, argv)) {
-    std::cout << flagHelp(kUsage, strategyFlags())
-              << "  --attr NAME=VALUE   attribute of the operator; may be repeated\n";
+    std::cout << flagHelp(kUsage, strategyFlags());
     return 0;
   }
-  std::string op;
-  std::vector<std::string> attributes;
+  OperatorRequest request;
+  absl::Status status;
   std::vector<char*> rest{argv[0]};
   for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    if (argument == "--attr" && i + 1 < argc) {
-      attributes.emplace_back(argv[++i]);
-    } else if (argument.rfind("--attr=", 0) == 0) {
-      attributes.push_back(argument.substr(7));
-    } else if (i == 1 && argument.rfind("-", 0) != 0) {
-      op = argument;
+    const std::string word = argv[i];
+    const bool isFlag = word.rfind("--", 0) == 0;
+    if (i == 1 && !isFlag) {
+      request.op = word;
+    } else if (word == "--attr" && i + 1 < argc) {
+      status.Update(addAttribute(argv[++i], request));
+    } else if (word.rfind("--attr=", 0) == 0) {
+      status.Update(addAttribute(word.substr(7), request));
+    } else if (!isFlag && word.find('=') != std::string::npos) {
+      status.Update(addAttribute(word, request));
     } else {
       rest.push_back(argv[i]);
+      // The value of a flag may have a '=', too.
+      if (isFlag && word.find('=') == std::string::npos && word != "--json" && i + 1 < argc) {
+        rest.push_back(argv[++i]);
+      }
     }
   }
   absl::StatusOr<Flags> flags = Flags::parse(strategyFlags(), static_cast<int>(rest.size()), rest.data());
-  if (!flags.ok() || op.empty()) {
-    return usageError("strategy", flags.ok() ? absl::InvalidArgumentError("an operator is missing") : flags.status());
+  if (!flags.ok() || request.op.empty()) {
+    return usageError(kName, flags.ok() ? absl::InvalidArgumentError("an operator is missing") : flags.status());
   }
   Site site;
-  absl::StatusOr<mlir::Operation*> made = site.make(op, *flags, attributes);
+  absl::StatusOr<mlir::Operation*> made =
+      status.ok() ? site.make(*flags, std::move(request)) : absl::StatusOr<mlir::Operation*>(status);
   absl::StatusOr<Json> json = made.ok() ? describe(*made, *flags) : absl::StatusOr<Json>(made.status());
   if (!json.ok()) {
     const std::string error(json.status().message());

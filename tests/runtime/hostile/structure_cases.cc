@@ -226,9 +226,15 @@ void addCollectives(Cases& c) {
   c.add("a negative price", "collective.cost", "cost", [](Plan& p) { collective(p, 1).set_cost(-1); });
   c.add("two inputs, one output", "instructions.inputs", "inputs",
         [](Plan& p) { *instruction(p, 1, 1).add_inputs() = p.functions(1).instructions(1).inputs(0); });
-  c.add("a bucket with one output twice", "instructions.outputs", "outputs", [](Plan& p) {
+  const auto twice = [](Plan& p) {
     *instruction(p, 1, 4).add_inputs() = p.functions(1).instructions(4).inputs(0);
     *instruction(p, 1, 4).add_outputs() = p.functions(1).instructions(4).outputs(0);
+  };
+  c.add("a bucket with one output twice", "instructions.outputs", "", twice, true);
+  c.add("a bucket whose outputs overlap", "instructions.outputs", "overlap", [=](Plan& p) {
+    twice(p);
+    resize(p, plan::TRANSIENT, region(p, plan::TRANSIENT).bytes() + 64);
+    instruction(p, 1, 4).mutable_outputs(1)->set_offset(16);
   });
   c.add("a gather of another type", "buffers.type", "", [](Plan& p) { p.mutable_buffers(5)->set_type(plan::I32); });
   c.add("a reduce of bf16", "buffers.type", "bf16", [](Plan& p) {
