@@ -77,13 +77,19 @@ absl::StatusOr<Json> parseJson(const std::string& text) {
     json = Json::parse(
         text, [&](int depth, Json::parse_event_t event, Json& parsed) { return limits.keeps(depth, event, parsed); });
   } catch (const Json::exception& error) {
-    // The library's message begins with the name of its exception in brackets.
-    const std::string message = error.what();
-    return absl::InvalidArgumentError(
-        absl::StrCat("no JSON: ", message.substr(message.find("] ") + 2, kLongestReason)));
+    return absl::InvalidArgumentError("no JSON: " + jsonReason(error));
   }
   return limits.refused().empty() ? absl::StatusOr<Json>(std::move(json))
                                   : absl::InvalidArgumentError(limits.refused());
+}
+
+std::string jsonReason(const nlohmann::detail::exception& error) {
+  const std::string message = error.what();
+  std::string reason = message.substr(message.find("] ") + 2, kLongestReason);
+  for (char& c : reason) {
+    c = static_cast<uint8_t>(c) >= 0x20 && static_cast<uint8_t>(c) < 0x7F ? c : '?';
+  }
+  return reason;
 }
 
 std::string shownJson(const Json& value) {

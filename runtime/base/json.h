@@ -31,6 +31,10 @@ inline constexpr size_t kMaxJsonNames = 4096;
 // Errors: where the text stops being JSON; a name that stands twice in one object; nesting or names beyond the limits.
 absl::StatusOr<Json> parseJson(const std::string& text);
 
+// What the library says of a text that is no JSON, for an error message: without the name of its exception, which
+// stands in front in brackets, cut where it is long, and '?' for what cannot be printed.
+std::string jsonReason(const nlohmann::detail::exception& error);
+
 // A value as it may stand in an error message: its text, cut where it is long.
 std::string shownJson(const Json& value);
 

@@ -13,21 +13,18 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "nlohmann/json.hpp"
 #include "runtime/base/file_writer.h"
+#include "runtime/base/json.h"
 #include "runtime/base/names.h"
 #include "runtime/base/status.h"
 
 namespace weft {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr int64_t kMaxHeader = 100'000'000;
 constexpr int64_t kLengthBytes = 8;
-// Of a name, and of the JSON library's reason, in an error message.
+// Of a name in an error message.
 constexpr size_t kLongestShown = 80;
-constexpr size_t kLongestReason = 160;
 
 const std::map<std::string, DType>& typeNames() {
   static const std::map<std::string, DType> kNames = {
@@ -63,8 +60,12 @@ absl::StatusOr<int64_t> bytesFor(const std::string& path, const std::string& nam
 
 // A name as it may stand in an error message: on one line, and cut where it is long.
 std::string shownName(const std::string& name) {
-  const std::string cut = name.size() > kLongestShown ? name.substr(0, kLongestShown) + "..." : name;
-  return absl::StrCat("'", absl::Utf8SafeCHexEscape(cut), "'");
+  size_t end = std::min(name.size(), kLongestShown);
+  // Not inside of a character.
+  while (end < name.size() && end > 0 && (static_cast<uint8_t>(name[end]) & 0xC0) == 0x80) {
+    --end;
+  }
+  return absl::StrCat("'", absl::Utf8SafeCHexEscape(name.substr(0, end)), end < name.size() ? "...'" : "'");
 }
 
 // The tensors of a file, as its header names them one after another.
@@ -229,10 +230,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception& error) override {
-    const std::string message = error.what();
     // The library counts the bytes it has read.
-    return refuse("the header is no JSON at byte ", position + kLengthBytes - 1, ": ",
-                  message.substr(message.find("] ") + 2, kLongestReason));
+    return refuse("the header is no JSON at byte ", position + kLengthBytes - 1, ": ", jsonReason(error));
   }
 
  private:

@@ -142,6 +142,13 @@ TEST(Safetensors, ErrorsSayWhatStandsWhere) {
   EXPECT_THAT(errorOf(withHeader(R"({"a":1,)", 0)), HasSubstr("tensor 'a' is 1; it must be an object"));
   EXPECT_THAT(errorOf(withHeader(R"({"\u000a":1})", 0)), HasSubstr(R"(tensor '\n' is 1)"));
   EXPECT_THAT(errorOf(withHeader("{\"a\xff\":1}", 0)), HasSubstr("the header is no JSON at byte 11"));
+  const std::string noText = errorOf(withHeader("{\"a\xff\":1}", 0));
+  EXPECT_EQ(noText.find('\xff'), std::string::npos) << "an error is text that can be printed";
+  std::string wide;
+  for (int i = 0; i < 60; ++i) {
+    wide += "\u00e4";
+  }
+  EXPECT_THAT(errorOf(withHeader("{\"x" + wide + "\":1}", 0)), HasSubstr("\u00e4...' is 1")) << "cut between letters";
   EXPECT_THAT(errorOf(withHeader("\xEF\xBB\xBF{}", 0)), HasSubstr("does not begin with '{'"));
   EXPECT_THAT(errorOf(withHeader("{}x", 0)), HasSubstr("the header is no JSON at byte 10"));
   std::string ones = "1";
