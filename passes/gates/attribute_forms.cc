@@ -47,10 +47,6 @@ std::string integer(Attribute value) {
   return isInteger64(value) ? "" : "a 64-bit integer";
 }
 
-std::string flag(Attribute value) {
-  return isa<BoolAttr>(value) ? "" : "true or false";
-}
-
 std::string count(Attribute value) {
   return isWithin(value, 0, kMostNumber) ? "" : "a 64-bit integer from 0 to 2^40";
 }

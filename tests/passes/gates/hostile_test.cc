@@ -1,8 +1,8 @@
 // Modules that lie: every state of small programs, with one fault each, is compiled further. Each must be refused with
 // a message, or come out as a plan that validatePlan accepts; never a crash, never a hang, never a gigabyte.
 //
-// Every case runs in a child process, so that one run reports all of them. A fixed sample; `--all` runs every mutation
-// (hours), `--seed=N` another sample, `--count=N` so many cases per program.
+// Every case runs in a child process, so that one run reports all of them. A fixed sample; `--all` runs every kind of
+// mutation in every state (an hour), `--seed=N` another sample, `--count=N` so many cases per program.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -33,7 +33,7 @@ constexpr int kSecondsPerCase = 60;
 struct Sample {
   bool all = false;
   uint64_t seed = 1;
-  size_t count = 24;  // cases of each program
+  size_t count = 12;  // cases of each program, and of its decisions
 };
 Sample sample;
 
