@@ -4,6 +4,7 @@
 
 #include "ir/dist/dist.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
 #include "passes/support/program.h"
 #include "passes/support/request_attributes.h"
 #include "passes/support/stage_meshes.h"
@@ -36,7 +37,8 @@ bool isWithin(Attribute value, int64_t least, int64_t most) {
 }
 
 std::string text(Attribute value) {
-  return isa<StringAttr>(value) ? "" : "a text";
+  auto given = dyn_cast<StringAttr>(value);
+  return given && llvm::json::isUTF8(given.getValue()) ? "" : "a text in UTF-8";
 }
 
 std::string unit(Attribute value) {
@@ -137,7 +139,7 @@ std::string scalars(Attribute value) {
 }
 
 std::string texts(Attribute value) {
-  return isListOf(value, [](Attribute entry) { return isa<StringAttr>(entry); }) ? "" : "a list of texts";
+  return isListOf(value, [](Attribute entry) { return text(entry).empty(); }) ? "" : "a list of texts in UTF-8";
 }
 
 std::string dictionaries(Attribute value) {

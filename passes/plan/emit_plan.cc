@@ -8,6 +8,7 @@
 #include "ir/nn/nn.h"
 #include "kernels/describe/kernel_spec.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/JSON.h"
 #include "passes/gates/checks.h"
 #include "passes/plan/buffers.h"
 #include "passes/plan/constant_data.h"
@@ -99,7 +100,7 @@ class PlanEmitter {
 
   void writeHeader(const Mesh& mesh) {
     plan_.set_format_version(kPlanFormatVersion);
-    plan_.set_name(module_.getName() ? module_.getName()->str() : "step");
+    plan_.set_name(module_.getName() ? llvm::json::fixUTF8(*module_.getName()) : "step");
     plan_.set_mesh(mesh.print());
     plan_.set_ranks(mesh.ranks());
     plan_.set_pieces(mesh.pieces());
@@ -313,7 +314,8 @@ class PlanEmitter {
 
   uint32_t locationOf(Location loc) {
     auto place = loc->findInstanceOf<FileLineColLoc>();
-    const std::string file = place ? place.getFilename().getValue().str() : "";
+    // Paths are bytes, texts of a plan are UTF-8.
+    const std::string file = place ? llvm::json::fixUTF8(place.getFilename().getValue()) : "";
     const int64_t line = place ? place.getLine() : 0;
     const auto [it, added] = locations_.try_emplace({file, line}, static_cast<uint32_t>(plan_.locations_size()));
     if (added) {

@@ -70,7 +70,7 @@ absl::Status InputTracker::notWritten(const Input& input, const ParameterStore& 
       return absl::FailedPreconditionError(
           absl::StrCat("input '", input.tensor->name(), "' was not written since the last step",
                        input.missing < input.ranks ? absl::StrCat(" on rank ", rank) : "",
-                       "; write it before every step, or once with keepInput if it ", "stays",
+                       "; write it before every step, or once with keepInput if it stays",
                        nearest.empty() ? "" : absl::StrCat(" (kept: '", nearest, "')")));
     }
   }

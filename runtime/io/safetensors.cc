@@ -45,19 +45,6 @@ absl::Status bad(const std::string& path, const Parts&... parts) {
   return absl::DataLossError(absl::StrCat(path, ": ", parts...));
 }
 
-// The bytes that type and shape ask for; an error where the product overflows.
-absl::StatusOr<int64_t> bytesFor(const std::string& path, const std::string& name, int64_t width,
-                                 const std::vector<int64_t>& shape) {
-  int64_t bytes = width;
-  for (const int64_t size : shape) {
-    if (size > 0 && bytes > (int64_t{1} << 62) / size) {
-      return bad(path, "tensor '", name, "': shape [", absl::StrJoin(shape, ","), "] is too large");
-    }
-    bytes *= size;
-  }
-  return bytes;
-}
-
 // A name as it may stand in an error message: on one line, and cut where it is long.
 std::string shownName(const std::string& name) {
   size_t end = std::min(name.size(), kLongestShown);
@@ -66,6 +53,19 @@ std::string shownName(const std::string& name) {
     --end;
   }
   return absl::StrCat("'", absl::Utf8SafeCHexEscape(name.substr(0, end)), end < name.size() ? "...'" : "'");
+}
+
+// The bytes that type and shape ask for; an error where the product overflows.
+absl::StatusOr<int64_t> bytesFor(const std::string& path, const std::string& name, int64_t width,
+                                 const std::vector<int64_t>& shape) {
+  int64_t bytes = width;
+  for (const int64_t size : shape) {
+    if (size > 0 && bytes > (int64_t{1} << 62) / size) {
+      return bad(path, "tensor ", shownName(name), ": shape [", absl::StrJoin(shape, ","), "] is too large");
+    }
+    bytes *= size;
+  }
+  return bytes;
 }
 
 // The tensors of a file, as its header names them one after another.

@@ -195,7 +195,13 @@ absl::Status checkChannels(const plan::Plan& plan) {
     }
   }
   std::vector<const End*> receivers;
+  int64_t receiving = 0;
   for (const auto& [channel, receiver] : ends[0]) {
+    receiving += receiver.ranks;
+    if (receiving > kMaxReceivers) {
+      return inconsistentPlan("up to channel ", channel, " ", receiving, " ranks receive, summed over the channels; at ",
+                              "most ", kMaxReceivers, " are allowed");
+    }
     const auto sender = ends[1].find(channel);
     if (sender == ends[1].end()) {
       return inconsistentPlan("channel ", channel, " has a receiver, '", receiver.instruction->label(),

@@ -22,6 +22,8 @@ inline constexpr int64_t kMaxWorkOfRank = int64_t{1} << 25;
 inline constexpr int64_t kMaxWork = int64_t{1} << 32;
 // Elements that a tensor without elements would have if its empty dimensions had one: kernels may loop over the others.
 inline constexpr int64_t kMaxEmptyElements = int64_t{1} << 20;
+// Ranks that receive, summed over the channels: each has a queue of messages while the plan is checked.
+inline constexpr int64_t kMaxReceivers = int64_t{1} << 22;
 // Boxes that one rank of a channel is sent; each is compared with all others.
 inline constexpr int64_t kMaxPartsOfTarget = 1024;
 

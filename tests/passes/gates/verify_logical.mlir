@@ -108,6 +108,14 @@ func.func @step(%x: tensor<4xf32> {nn.kind = "input", nn.name = "x"}) {
 
 // -----
 
+// A plan could not be read that holds such a name.
+// expected-error @+1 {{argument 0 of @step: nn.name is "w\FF"; it should be a text in UTF-8}}
+func.func @step(%x: tensor<4xf32> {nn.kind = "parameter", nn.name = "w\FF"}) {
+  return
+}
+
+// -----
+
 // expected-error @+1 {{@step should have a body of one block}}
 func.func private @step()
 

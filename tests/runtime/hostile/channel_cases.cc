@@ -194,10 +194,45 @@ void addParts(Cases& c) {
   c.add("no parts", "parts", "no receiver that fits", [](Plan& p) { receiver(p, 1).clear_parts(); });
 }
 
+// A small file in which ever so many ranks receive in ever so many channels that no action uses.
+Case manyReceivers() {
+  constexpr int kRanks = 8192;
+  constexpr int kChannels = 513;
+  Plan p;
+  p.set_ranks(2 * kRanks);
+  p.set_pieces(1);
+  p.mutable_memory();
+  for (const bool sends : {true, false}) {
+    Plan& block = *p.add_blocks();
+    block.set_ranks(kRanks);
+    block.set_pieces(1);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      block.add_schedules();
+    }
+    block.add_buffers()->add_shape(0);
+    plan::Buffer& mailbox = *block.add_buffers();
+    mailbox.set_memory(plan::MAILBOX);
+    mailbox.add_shape(1);
+    mailbox.add_shape(0);
+    plan::Function& function = *block.add_functions();
+    for (int channel = 0; channel < kChannels; ++channel) {
+      plan::Instruction& instruction = *function.add_instructions();
+      (sends ? instruction.add_inputs() : instruction.add_outputs())->set_buffer(0);
+      plan::Transfer& transfer = *instruction.mutable_transfer();
+      transfer.set_channel(channel);
+      transfer.set_block(sends ? 1 : 0);
+      transfer.set_send(sends);
+      transfer.set_capacity(1);
+      transfer.set_mailbox(1);
+    }
+  }
+  return {"many receivers", "transfer.channel", p, "ranks receive, summed over the channels"};
+}
+
 }  // namespace
 
 std::vector<Case> channelCases() {
-  std::vector<Case> cases;
+  std::vector<Case> cases = {manyReceivers()};
   for (const bool parts : {false, true}) {
     Cases c(parts ? "parted" : "staged", parts ? partedPlan() : stagedPlan());
     addEnds(c);
