@@ -64,6 +64,9 @@ class NestingChecker {
     if (word == "affine_map" || word == "affine_set") {
       return error(absl::StrCat(word, " has no place in a module of weft; remove it"));
     }
+    if (word == "array" && isArrayOfBits()) {
+      return error("array<i1> has no place in a module of weft; write array<i64>");
+    }
     if (isLetter(word[0])) {
       return absl::OkStatus();
     }
@@ -75,6 +78,17 @@ class NestingChecker {
     }
     const auto known = aliases_.find(word);
     return known == aliases_.end() ? absl::OkStatus() : deep(depth_ + known->second);
+  }
+
+  // Does "<i1" follow? MLIR 19 reads `array<i1: 0, 1>` as two elements without storage, and crashes when it prints
+  // them.
+  bool isArrayOfBits() const {
+    constexpr size_t kLength = 3;
+    std::string type;
+    for (size_t i = at_; i < text_.size() && type.size() <= kLength && text_[i] != ':' && text_[i] != '>'; ++i) {
+      type += std::isspace(static_cast<unsigned char>(text_[i])) != 0 ? "" : std::string(1, text_[i]);
+    }
+    return type == "<i1";
   }
 
   absl::Status bracket(char c) {

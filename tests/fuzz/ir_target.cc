@@ -2,8 +2,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
-#include "mlir/Parser/Parser.h"
 #include "passes/pipeline.h"
+#include "passes/support/read_module.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/fuzz/target.h"
 
@@ -15,14 +15,15 @@ Outcome run(const std::string& bytes) {
   registerWeftDialects(dialects);
   mlir::MLIRContext context(dialects, mlir::MLIRContext::Threading::DISABLED);
   const mlir::ScopedDiagnosticHandler quiet(&context, [](mlir::Diagnostic&) { return mlir::success(); });
-  const auto module = mlir::parseSourceString<mlir::ModuleOp>(bytes, mlir::ParserConfig(&context));
-  if (!module) {
-    return Outcome::kRefused;
+  const absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> read = readModule(bytes, "fuzz.mlir", context);
+  if (!read.ok()) {
+    return outcomeOf(read.status());
   }
+  mlir::ModuleOp module = **read;
   PipelineOptions options;
-  options.program = (*module)->hasAttr("nn.optimizer") ? "train" : "evaluate";
+  options.program = module->hasAttr("nn.optimizer") ? "train" : "evaluate";
   const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
-  const absl::StatusOr<plan::Plan> plan = compileModule(*module, registry, options);
+  const absl::StatusOr<plan::Plan> plan = compileModule(module, registry, options);
   if (plan.ok()) {
     // What the compiler makes the runtime takes.
     requireOk(validatePlan(*plan), "a compiled plan");
