@@ -199,8 +199,8 @@ absl::Status checkChannels(const plan::Plan& plan) {
   for (const auto& [channel, receiver] : ends[0]) {
     receiving += receiver.ranks;
     if (receiving > kMaxReceivers) {
-      return inconsistentPlan("up to channel ", channel, " ", receiving, " ranks receive, summed over the channels; at ",
-                              "most ", kMaxReceivers, " are allowed");
+      return inconsistentPlan("up to channel ", channel, " ", receiving,
+                              " ranks receive, summed over the channels; at ", "most ", kMaxReceivers, " are allowed");
     }
     const auto sender = ends[1].find(channel);
     if (sender == ends[1].end()) {
