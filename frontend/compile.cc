@@ -91,25 +91,25 @@ absl::StatusOr<Program> compileForward(Graph& graph, const Tensor& loss, const C
   return compileAs("evaluate", *module, options);
 }
 
-// One layout, or one for each block where their meshes differ.
+// One layout, or one for each submesh where their meshes differ.
 static std::string layoutText(const ArgumentDecision& argument, const StageMeshes& meshes) {
   std::string text = argument.layout.print(meshes.ofStage(argument.stage));
-  for (size_t block = 0; !meshes.same() && block < meshes.ofBlock.size(); ++block) {
-    const int64_t number = meshes.numberOfBlock(static_cast<int64_t>(block));
+  for (size_t submesh = 0; !meshes.same() && submesh < meshes.ofSubmesh.size(); ++submesh) {
+    const int64_t number = meshes.numberOfSubmesh(static_cast<int64_t>(submesh));
     const auto it = argument.elsewhere.find(number);
-    const bool home = number == meshes.number(argument.stage);
-    const std::string mine = home                             ? argument.layout.print(meshes.ofStage(argument.stage))
+    const bool owner = number == meshes.number(argument.stage);
+    const std::string mine = owner                            ? argument.layout.print(meshes.ofStage(argument.stage))
                              : it != argument.elsewhere.end() ? it->second.print(meshes.withNumber(number))
                                                               : Layout(argument.layout.dimensions()).print(Mesh());
-    text = block == 0 ? mine : text + ";" + mine;
+    text = submesh == 0 ? mine : text + ";" + mine;
   }
   return text;
 }
 
 static std::set<std::string> parameterNames(const plan::Plan& plan) {
   std::set<std::string> names;
-  for (const plan::Plan* block : blocksOf(plan)) {
-    for (const plan::NamedTensor& tensor : block->tensors()) {
+  for (const plan::Plan* submesh : submeshesOf(plan)) {
+    for (const plan::NamedTensor& tensor : submesh->tensors()) {
       if (tensor.kind() == plan::TENSOR_PARAMETER) {
         names.insert(tensor.name());
       }
@@ -141,7 +141,7 @@ CompileOptions forwardOptions(const Program& training, CompileOptions options) {
   options.decisions.clear();
   options.layouts = parameterLayouts(training);
   const absl::StatusOr<Decisions> decisions = parseDecisions(training.decisions());
-  if (decisions.ok() && decisions->schedule.blocks.size() > 1) {
+  if (decisions.ok() && decisions->schedule.submeshes.size() > 1) {
     options.schedule = decisions->schedule.kind;
     options.virtualStages = decisions->schedule.virtualStages;
     options.scheduleTable = decisions->schedule.table;

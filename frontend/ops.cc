@@ -339,7 +339,7 @@ Tensor layerNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, doubl
   return call.make("layer_norm", attrs);
 }
 
-// From operators that exist: the two means become pending sums over the ranks that split the batch, and are reduced as
+// From operators that exist: the two means become partial sums over the ranks that split the batch, and are reduced as
 // any other.
 namespace {
 

@@ -7,7 +7,7 @@
 
 namespace weft {
 
-// Of one `fit`: step numbers are those of the whole run.
+// The steps that one `fit` reports, numbered as in the whole run.
 struct ProgressRange {
   int64_t first = 0;  // steps done before
   int64_t last = 0;   // and after

@@ -103,7 +103,7 @@ absl::Status Feed::writeParts(const plan::NamedTensor& tensor, const FillRows<ch
   }
   for (int rank = 0; rank < tensor.slices_size(); ++rank) {
     const plan::Slice& slice = tensor.slices(rank);
-    // Neighbours often hold the same rows.
+    // Neighbors often hold the same rows.
     if (rank == 0 || !same(slice, tensor.slices(rank - 1))) {
       part_.resize(slice.valid(0) * row);
       fill(slice.offset(0), slice.valid(0), part_.data());

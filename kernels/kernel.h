@@ -18,7 +18,7 @@ namespace weft {
 struct KernelArguments {
   const void* const* inputs = nullptr;
   void* const* outputs = nullptr;
-  const int64_t* scalars = nullptr;  // origins, piece index: see each kernel's comment
+  const int64_t* scalars = nullptr;  // origins, micro-batch index: see each kernel's comment
   void* workspace = nullptr;         // at least workspaceBytes(), 64-byte aligned
 };
 

@@ -121,21 +121,21 @@ std::vector<Phase> phasesOf(const ir::OperatorRegistry& registry, const Pipeline
   // Before the gradient: what is folded here need not be differentiated.
   add(createVerifyLogicalPass(), createSimplifyPass());
   if (options.program == "train") {
-    // Of the serial program: gradients follow the user's operators, not the collectives.
+    // Differentiates the serial program: gradients follow the user's operators, not the collectives.
     add(createBuildGradientsPass(registry));
   }
   // After its gradient, which is simpler than that of its parts; before layouts, which are those of the parts.
   add(createExpandBatchNormPass());
   // After the gradients exist, before layouts: optimizer state takes part in all decisions.
   add(createBuildUpdatePass());
-  // Everything that chooses stands here; what follows only realises the record.
-  add(createDecidePass(registry, options.decisions));
+  // Everything that chooses stands here; what follows only realizes the record.
+  add(createDecidePass(registry, {options.decisions, options.schedule, options.gatherBytes}));
   add(createInsertReshardsPass(), createVerifyAnnotatedPass());
   // On reshards too: what is gathered for a recomputed operator is gathered again.
   add(createRecomputePass());
   // Layouts are known: global tensors become one rank's, reshards become collectives.
   add(createLocalizePass(), createVerifyLocalPass());
-  // By what is sent to other stages: sends stand in the program now.
+  // After localize: what another stage waits for is known by its send.
   add(createSplitBackwardPass());
   // On explicit collectives. (The reshard planner has already made most reduce_scatters; first those that are left,
   // because a bucket has several results.)
@@ -216,81 +216,94 @@ absl::StatusOr<plan::Plan> compileOnce(ModuleOp module, const ir::OperatorRegist
   return plan;
 }
 
-// What the options leave to choose between whole compilations: the schedule, and what is computed again. Returns the
-// decisions record to realise, "" where the module's options say it all.
-absl::StatusOr<std::string> choose(ModuleOp module, const ir::OperatorRegistry& registry,
-                                   const PipelineOptions& options) {
-  const bool open = options.program == "train" && options.decisions.empty() && !module->hasAttr(kDecisionsAttr);
-  const int64_t memoryLimit = integerOption(module, "memory_limit", 0);
-  const bool recompute = open && memoryLimit > 0 && textOption(module, "recompute", "") == "auto";
-  PipelineOptions quiet = options;
-  quiet.dumpDir.clear();
-  PipelineOptions first = quiet;
-  first.until = "insert-reshards";
-  const CompilerHalves halves = {[&](ModuleOp copy) { return runPhases(copy, registry, first); },
-                                 [&](ModuleOp copy) { return compileOnce(copy, registry, quiet); }};
-  if (open && textOption(module, "schedule", "1f1b") == "auto" && resumePoint(module).empty()) {
-    return chooseSchedule(module, memoryLimit, recompute, halves);
-  }
-  if (!recompute) {
-    return std::string();
-  }
-  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<RecomputeSearch> search, RecomputeSearch::create(module, halves));
-  WEFT_ASSIGN_OR_RETURN(const Attempt attempt, search->under(memoryLimit));
-  if (!attempt.fits) {
-    return nothingFits(attempt.peakBytes, memoryLimit);
-  }
-  return attempt.decisions;
+// Does the request leave anything to choose for this module? A record decides all.
+bool isOpen(ModuleOp module, const PipelineOptions& options) {
+  return options.program == "train" && options.decisions.empty() && !module->hasAttr(kDecisionsAttr);
 }
 
-absl::StatusOr<plan::Plan> compileChosen(ModuleOp module, const ir::OperatorRegistry& registry,
-                                         const PipelineOptions& options) {
+// Searches schedule and recomputation, where the request leaves them open, by compiling candidates. Returns the options
+// of the compilation that realizes what was found.
+absl::StatusOr<PipelineOptions> choose(ModuleOp module, const CompileOptions& request,
+                                       const ir::OperatorRegistry& registry, const PipelineOptions& options) {
   PipelineOptions chosen = options;
-  WEFT_ASSIGN_OR_RETURN(const std::string decisions, choose(module, registry, options));
-  chosen.decisions = decisions.empty() ? options.decisions : decisions;
+  const bool recompute = request.memoryLimit > 0 && request.recompute == "auto";
+  const auto halvesFor = [&](const std::optional<ScheduleChoice>& schedule) {
+    PipelineOptions quiet = options;
+    quiet.dumpDir.clear();
+    quiet.schedule = schedule;
+    PipelineOptions first = quiet;
+    first.until = "insert-reshards";
+    return CompilerHalves{[&registry, first](ModuleOp copy) { return runPhases(copy, registry, first); },
+                          [&registry, quiet](ModuleOp copy) { return compileOnce(copy, registry, quiet); }};
+  };
+  if (request.schedule == "auto" && outlineOf(module).stages > 1) {
+    WEFT_ASSIGN_OR_RETURN(ScheduleSearchResult best, chooseSchedule(module, request, recompute, halvesFor));
+    chosen.schedule = std::move(best.schedule);
+    chosen.decisions = std::move(best.decisions);
+  } else if (recompute) {
+    WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<RecomputeSearch> search,
+                          RecomputeSearch::create(module, halvesFor(std::nullopt)));
+    WEFT_ASSIGN_OR_RETURN(const Attempt attempt, search->under(request.memoryLimit));
+    if (!attempt.fits) {
+      return nothingFits(attempt.peakBytes, request.memoryLimit);
+    }
+    chosen.decisions = attempt.decisions;
+  }
+  return chosen;
+}
+
+absl::StatusOr<plan::Plan> compileChosen(ModuleOp module, const CompileOptions& request,
+                                         const ir::OperatorRegistry& registry, const PipelineOptions& options) {
+  PipelineOptions chosen = options;
+  if (isOpen(module, options)) {
+    WEFT_ASSIGN_OR_RETURN(chosen, choose(module, request, registry, options));
+  }
   WEFT_ASSIGN_OR_RETURN(plan::Plan plan, compileOnce(module, registry, chosen));
-  const int64_t memoryLimit = integerOption(module, "memory_limit", 0);
-  if (memoryLimit > 0 && plan.memory().peak_bytes() > memoryLimit) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the plan needs ", plan.memory().peak_bytes(), " bytes on a rank, the limit is ", memoryLimit,
-                     "; recompute more (CompileOptions::recompute = \"auto\"), shard more (ZeRO, more ranks), cut the "
-                     "step into more micro-batches, or allow as much"));
+  if (request.memoryLimit > 0 && plan.memory().peak_bytes() > request.memoryLimit) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the plan needs ", plan.memory().peak_bytes(), " bytes on a rank, the limit is ", request.memoryLimit,
+        "; recompute more (CompileOptions::recompute = \"auto\"), shard more (ZeRO, more ranks), cut the "
+        "step into more micro-batches, or allow as much"));
   }
   return plan;
 }
 
-// What is asked for is read before any gate runs.
-absl::Status checkModule(ModuleOp module, const PipelineOptions& options) {
+// Reads and checks what is asked for, before any gate runs.
+absl::StatusOr<Request> requestFor(ModuleOp module, const PipelineOptions& options) {
   DiagnosticText diagnostics(module.getContext());
   if (failed(checkModuleAttributes(module))) {
     return absl::InvalidArgumentError(diagnostics.text());
   }
-  WEFT_ASSIGN_OR_RETURN(const Request request, requestOf(module));
+  WEFT_ASSIGN_OR_RETURN(Request request, requestOf(module));
   if (!resumePoint(module).empty()) {
-    return checkRequest(request);
+    WEFT_RETURN_IF_ERROR(checkRequest(request));
+    return request;
   }
   WEFT_ASSIGN_OR_RETURN(std::vector<std::string> notes, checkRequest(request, outlineOf(module)));
   if (options.notes != nullptr) {
     *options.notes = std::move(notes);
   }
-  return absl::OkStatus();
+  return request;
 }
 
 }  // namespace
 
 absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegistry& registry,
                                          const PipelineOptions& options) {
-  WEFT_RETURN_IF_ERROR(checkModule(module, options));
-  const int64_t memoryLimit = integerOption(module, "memory_limit", 0);
-  const bool gathers = integerOption(module, "zero", 0) >= 3 && textOption(module, "regather", "keep") == "keep";
-  const bool open = options.program == "train" && options.decisions.empty() && resumePoint(module).empty();
-  if (memoryLimit > 0 && gathers && open) {
-    PipelineOptions quiet = options;
-    quiet.dumpDir.clear();
-    WEFT_RETURN_IF_ERROR(
-        chooseGathers(module, memoryLimit, [&](ModuleOp copy) { return compileChosen(copy, registry, quiet); }));
+  WEFT_ASSIGN_OR_RETURN(const Request request, requestFor(module, options));
+  const CompileOptions& asked = request.options;
+  PipelineOptions chosen = options;
+  if (isOpen(module, options) && asked.memoryLimit > 0 && asked.zero >= 3 && !asked.regather) {
+    const auto compile = [&](int64_t gatherBytes) {
+      OwningOpRef<ModuleOp> copy(module.clone());
+      PipelineOptions quiet = options;
+      quiet.dumpDir.clear();
+      quiet.gatherBytes = gatherBytes;
+      return compileChosen(*copy, asked, registry, quiet);
+    };
+    WEFT_ASSIGN_OR_RETURN(chosen.gatherBytes, chooseGathers(asked.memoryLimit, compile));
   }
-  return compileChosen(module, registry, options);
+  return compileChosen(module, asked, registry, chosen);
 }
 
 }  // namespace weft

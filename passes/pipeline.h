@@ -1,6 +1,7 @@
 // The compiler as one function: a logical module in, a plan out.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "ir/registry.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/decide/passes.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace weft {
@@ -17,12 +19,15 @@ namespace weft {
 struct PipelineOptions {
   // Numbered files `03-decide.mlir`, ... with the user's source line on every op; empty: no dump.
   std::string dumpDir;
-  // A decisions record to realise instead of deciding; empty: decide.
+  // A decisions record to realize instead of deciding; empty: decide.
   std::string decisions;
   // The program's name over a parameter store; "evaluate" leaves out gradients and update.
   std::string program = "train";
   // The last phase to run ("insert-reshards"); empty: all.
   std::string until;
+  // What compileModule itself settles between compilations, where the request leaves it open.
+  std::optional<ScheduleChoice> schedule;
+  int64_t gatherBytes = -1;
   // If given, receives what is no error but worth a line: options that have no effect (planner/check_request.h).
   std::vector<std::string>* notes = nullptr;
 };

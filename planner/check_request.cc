@@ -57,7 +57,7 @@ absl::StatusOr<Mesh> sharedMesh(const CompileOptions& options) {
   return mesh;
 }
 
-// The first of the blocks' meshes, which have to go with what else is said of ranks.
+// The first of the submeshes' meshes, which have to go with what else is said of ranks.
 absl::StatusOr<Mesh> firstStageMesh(const CompileOptions& options) {
   if (!options.mesh.empty()) {
     return refuse(absl::StrCat("mesh '", options.mesh, "' and stage meshes '", options.stageMeshes,
@@ -167,15 +167,6 @@ absl::Status checkOptimizer(const Optimizer& optimizer) {
   return absl::OkStatus();
 }
 
-double settingOf(const Optimizer& optimizer, const std::string& name) {
-  for (const auto& [known, value] : optimizer.settings) {
-    if (known == name) {
-      return value;
-    }
-  }
-  return 0;
-}
-
 // --- against the program ---
 
 absl::Status checkStages(const CompileOptions& options, const ProgramOutline& program) {
@@ -250,7 +241,7 @@ void addNotes(const Request& request, const ProgramOutline& program, int64_t ran
     notes.push_back(
         absl::StrCat("recompute = '", options.recompute, "' has no effect: a forward program has no backward pass"));
   }
-  if (request.optimizer && request.optimizer->nesterov && settingOf(*request.optimizer, "momentum") == 0) {
+  if (request.optimizer && request.optimizer->nesterov && request.optimizer->setting("momentum") == 0) {
     notes.push_back("nesterov has no effect without momentum");
   }
 }
@@ -262,7 +253,7 @@ absl::StatusOr<Mesh> meshOf(const CompileOptions& options) {
   if (options.micro < 1) {
     return refuse(absl::StrCat("micro = ", options.micro, "; a step has at least 1 micro-batch"));
   }
-  WEFT_RETURN_IF_ERROR(checkInteger("micro", options.micro, 1, kMaxPieces));
+  WEFT_RETURN_IF_ERROR(checkInteger("micro", options.micro, 1, kMaxMicroBatches));
   return options.micro > 1 ? mesh.withMicro(options.micro) : mesh;
 }
 

@@ -20,8 +20,8 @@ absl::Status checkRequest(const Request& request);
 // effect or is likely not meant, one line each.
 absl::StatusOr<std::vector<std::string>> checkRequest(const Request& request, const ProgramOutline& program);
 
-// Of a training program's option `recompute`: each pattern matches the name or the kind of an operator of the forward
-// pass. The compiler asks when it knows the operators that run.
+// Checks the option `recompute` of a training program: each pattern matches the name or the kind of an operator of the
+// forward pass. The compiler asks when it knows the operators that run.
 absl::Status checkRecompute(const std::string& recompute, const std::vector<std::string>& operators);
 
 // First values of a parameter or state: a known distribution of finite numbers.

@@ -26,6 +26,21 @@ Optimizer::Optimizer(const optim::AdamW& o)
                {"epsilon", o.epsilon},
                {"weight_decay", o.weightDecay}} {}
 
+double Optimizer::setting(const std::string& name) const {
+  const Optimizer defaults = kind == "sgd"     ? Optimizer(optim::Sgd())
+                             : kind == "adam"  ? Optimizer(optim::Adam())
+                             : kind == "adamw" ? Optimizer(optim::AdamW())
+                                               : Optimizer(kind, {}, false);
+  for (const auto* list : {&settings, &defaults.settings}) {
+    for (const auto& [known, value] : *list) {
+      if (known == name) {
+        return value;
+      }
+    }
+  }
+  return 0;
+}
+
 std::vector<std::string> recomputePatterns(const std::string& recompute) {
   std::vector<std::string> patterns;
   const std::vector<std::string> words = absl::StrSplit(recompute, ',');

@@ -48,7 +48,11 @@ struct Optimizer {
   Optimizer(const optim::Sgd& o);    // NOLINT
   Optimizer(const optim::Adam& o);   // NOLINT
   Optimizer(const optim::AdamW& o);  // NOLINT
-  // By kind and settings, as a file has them; checkRequest says whether they are known.
+  // The value of a setting; where it is not given, the default of the optimizer's kind. 0 for a setting it does not
+  // have.
+  double setting(const std::string& name) const;
+
+  // Made from kind and settings, as a file has them; checkRequest says whether they are known.
   Optimizer(std::string kind, std::vector<std::pair<std::string, double>> settings, bool nesterov)
       : kind(std::move(kind)), settings(std::move(settings)), nesterov(nesterov) {}
 };
@@ -59,14 +63,14 @@ struct CompileOptions {
   // "dp=2,tp=2"; "4" or empty with devices = 4: no named axes, only the line of ranks. With pipeline stages
   // (Graph::stage) the mesh of one stage: each stage has as many ranks of its own.
   std::string mesh;
-  // Instead of `mesh`: one for each block of ranks that owns pipeline stages, "dp=2,tp=2;dp=4"; of any shape and size.
+  // Instead of `mesh`: one for each submesh that owns pipeline stages, "dp=2,tp=2;dp=4"; of any shape and size.
   std::string stageMeshes;
   // Used where `mesh` is empty. Beside a mesh 1 or its ranks; with stageMeshes 1 or the ranks of all together.
   int64_t devices = 1;
   int64_t micro = 1;                // micro-batches of one step
   int zero = 0;                     // ZeRO level 0..3
   Fill fill = Fill::kDataParallel;  // what strategies and propagation leave open
-  // Of pipeline stages: gpipe, 1f1b, interleaved, breadth_first, zb_h1, zb_h2, zb_interleaved, zb_v, v_half, v_min,
+  // The pipeline schedule: gpipe, 1f1b, interleaved, breadth_first, zb_h1, zb_h2, zb_interleaved, zb_v, v_half, v_min,
   // dualpipe_v (`weft schedule` shows them); "auto": the shortest in simulation that fits in memoryLimit;
   // "table": the one in scheduleTable.
   std::string schedule = "auto";
@@ -84,11 +88,11 @@ struct CompileOptions {
   int64_t seed = 0;              // of initial values
   bool gradientOutputs = false;  // outputs "grad.<parameter>", before clipping
   // Layouts by parameter-name pattern ('*' and '?'), the first match counts: {"*.qkv.weight", "[{},{},{tp}]"}. With
-  // stageMeshes a text may have one layout for each block: "[{dp},{}];[{},{}]". A pattern that no parameter of a
+  // stageMeshes a text may have one layout for each submesh: "[{dp},{}];[{},{}]". A pattern that no parameter of a
   // training program matches is an error.
   std::vector<std::pair<std::string, std::string>> layouts;
   std::string dumpDir;    // numbered IR files of every state and phase
-  std::string decisions;  // a saved record to realise instead of deciding
+  std::string decisions;  // a saved record to realize instead of deciding
 };
 
 struct Request {

@@ -37,12 +37,12 @@ absl::StatusOr<Mesh> withAxesOf(const Mesh& mesh, const std::vector<Mesh>& other
 
 }  // namespace
 
-absl::StatusOr<std::vector<Mesh>> parseStageMeshes(const std::string& text, int64_t pieces) {
+absl::StatusOr<std::vector<Mesh>> parseStageMeshes(const std::string& text, int64_t microBatches) {
   std::vector<Mesh> meshes;
   const std::vector<std::string> parts = absl::StrSplit(text, ';');
   for (const std::string& part : parts) {
     WEFT_ASSIGN_OR_RETURN(Mesh mesh, Mesh::parse(part));
-    if (mesh.pieces() > 1 || hasName(mesh, "micro")) {
+    if (mesh.microBatches() > 1 || hasName(mesh, "micro")) {
       return absl::InvalidArgumentError(
           absl::StrCat("stage meshes '", text,
                        "': micro-batches are cut alike on all stages; say micro for the whole "
@@ -54,7 +54,7 @@ absl::StatusOr<std::vector<Mesh>> parseStageMeshes(const std::string& text, int6
   std::vector<Mesh> made;
   for (const Mesh& mesh : meshes) {
     WEFT_ASSIGN_OR_RETURN(Mesh whole, withAxesOf(mesh, meshes));
-    made.push_back(pieces > 1 ? whole.withMicro(pieces) : whole);
+    made.push_back(microBatches > 1 ? whole.withMicro(microBatches) : whole);
   }
   return made;
 }

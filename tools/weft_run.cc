@@ -35,7 +35,7 @@ using Json = nlohmann::ordered_json;
 constexpr char kUsage[] = "weft-run PLAN [flags]: runs a compiled plan";
 // Elements shown of a tensor that is printed for people.
 constexpr size_t kShown = 8;
-// Of one run: far more than any file holds.
+// Steps of one run at most: far more than any file holds inputs for.
 constexpr int64_t kMostSteps = int64_t{1} << 40;
 // Memory is compared with the plan after this many steps: lazy allocations of libraries are over by then.
 constexpr int64_t kMemorySteps = 2;
@@ -162,8 +162,8 @@ class Runner {
     result_ = {
         {"plan", loaded.name()}, {"program", loaded.program()}, {"mesh", loaded.mesh()}, {"ranks", loaded.ranks()}};
     if (!json()) {
-      std::cout << loaded.name() << ": " << loaded.ranks() << " ranks (" << loaded.mesh() << "), " << loaded.pieces()
-                << " pieces\n";
+      std::cout << loaded.name() << ": " << loaded.ranks() << " ranks (" << loaded.mesh() << "), "
+                << loaded.micro_batches() << " micro-batches\n";
     }
     return absl::OkStatus();
   }

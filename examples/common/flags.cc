@@ -137,15 +137,15 @@ void Flags::printHelp(const std::string& program) const {
 void CommonFlags::addCompilingTo(Flags& flags) {
   flags.integer("devices", &devices, "ranks, where no mesh is given", {1, kMaxRanks});
   flags.text("mesh", &mesh, "mesh with named axes, as dp=2,tp=2");
-  flags.text("stage-meshes", &stageMeshes, "a mesh for each block of pipeline stages, as 'dp=2,tp=2;dp=4'");
+  flags.text("stage-meshes", &stageMeshes, "a mesh for each submesh of pipeline stages, as 'dp=2,tp=2;dp=4'");
   flags.integer("zero", &zero, "ZeRO level 0, 1, 2 or 3", {0, 3});
-  flags.integer("micro", &micro, "micro-batches of one step", {1, kMaxPieces});
+  flags.integer("micro", &micro, "micro-batches of one step", {1, kMaxMicroBatches});
   flags.text("schedule", &schedule, "order of the micro-batches on pipeline stages: auto, 1f1b, zb_h1, ...");
   flags.contents("schedule-file", &scheduleTable, "a schedule of your own: a table as of weft schedule --csv");
   flags.integer("memory-limit", &memoryLimit, "most bytes of one rank, 0 = any", {.least = 0});
   flags.integer("virtual", &virtualStages, "pipeline stages on each rank, 0 = as the schedule has it", {0, kMaxRanks});
   flags.text("recompute", &recompute,
-             "computed again in backward: auto (as --memory-limit asks for), none, full, or patterns with commas");
+             "recomputed in backward: auto (as --memory-limit asks for), none, full, or patterns with commas");
   flags.toggle("regather", &regather, "gather values again in backward instead of keeping them");
   flags.text("dump-dir", &dumpDir, "write the IR after every phase there");
   flags.text("plan-only", &planOnly, "write the plan to this file and stop");
@@ -229,7 +229,7 @@ bool CommonFlags::wrotePlan(const Program& program, absl::Status* status) const 
 void printProgram(const Program& program) {
   const PlanStatistics statistics = statisticsOf(program.plan);
   std::printf("mesh %s, %lld ranks, %lld micro-batches\n", program.plan.mesh().c_str(),
-              static_cast<long long>(program.plan.ranks()), static_cast<long long>(program.plan.pieces()));
+              static_cast<long long>(program.plan.ranks()), static_cast<long long>(program.plan.micro_batches()));
   for (const auto& [kind, count] : statistics.collectives) {
     std::printf("  %-15s %4lld per step, %lld tensors, %.1f KiB received per rank\n", kind.c_str(),
                 static_cast<long long>(count.calls), static_cast<long long>(count.tensors),

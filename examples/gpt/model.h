@@ -17,7 +17,7 @@ struct GptConfig {
   double deviation = 0.02;      // of the first weights
   int64_t ignoreIndex = -1;     // label that counts in no loss
   int64_t stages = 1;           // pipeline stages, blocks of layers of equal size; the head is on the last
-  int64_t recomputeLayers = 0;  // first blocks that the backward pass computes again from their inputs
+  int64_t recomputeLayers = 0;  // first blocks that the backward pass recomputes from their inputs
   nn::Parallel parallel;        // tensor parallelism; empty: left to propagation
 };
 

@@ -182,7 +182,7 @@ class Graph {
   // Pipeline stage of the operators made while the scope lives; the innermost scope counts. Operators outside of any
   // follow their operands. Parameters belong to the stages of their readers. Stages are 0, 1, ... without gaps.
   [[nodiscard]] Scope stage(int number);
-  // What is made while the scope lives is not kept for the backward pass, but computed again there from what the scope
+  // What is made while the scope lives is not kept for the backward pass, but recomputed there from what the scope
   // reads. Values that are read outside of the scope are kept.
   [[nodiscard]] Scope recompute();
   // Makes a value an output of the program under this name.

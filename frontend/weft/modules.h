@@ -107,12 +107,12 @@ class Conv2d : public Module {
 struct BatchNormSettings {
   double epsilon = 1e-5;
   double momentum = 0.1;  // weight of a micro-batch's statistics in the running ones
-  // False: normalises with the running statistics, as a trained model is used. The training and the evaluating program
+  // False: normalizes with the running statistics, as a trained model is used. The training and the evaluating program
   // share parameters and running statistics by name.
   bool training = true;
 };
 
-// Normalises each channel of [n, channels, h, w] with the statistics of the micro-batch (see weft::batchNorm), and
+// Normalizes each channel of [n, channels, h, w] with the statistics of the micro-batch (see weft::batchNorm), and
 // keeps running ones: states running_mean and running_var [channels], first 0 and 1.
 class BatchNorm2d : public Module {
  public:

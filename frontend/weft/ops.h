@@ -107,7 +107,7 @@ Tensor sum(const Tensor& x, const Shape& dims = {}, bool keepDims = false, Sourc
 Tensor mean(const Tensor& x, const Shape& dims = {}, bool keepDims = false, SourceLine at = SourceLine::current());
 Tensor max(const Tensor& x, const Shape& dims = {}, bool keepDims = false, SourceLine at = SourceLine::current());
 
-// --- normalisation, losses, attention ---
+// --- normalization, losses, attention ---
 Tensor softmax(const Tensor& x, SourceLine at = SourceLine::current());  // over the last dimension
 Tensor layerNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon = 1e-5,
                  SourceLine at = SourceLine::current());

@@ -70,7 +70,7 @@ struct TrainerOptions {
   bool checkFinite = false;           // an error of the first operator that makes a nan or infinity; takes time
 };
 
-// Of programs that run over a trainer's parameters.
+// Options of a program that runs over a trainer's parameters.
 struct ForwardOptions {
   // Parameters and state that the training program lacks get their initial values; else they are an error, which names
   // the nearest that it has.
@@ -100,7 +100,7 @@ class Trainer {
   absl::Status fit(int64_t steps, const FeedFunction& feed);
   // Steps done, those before a loaded file was saved included.
   int64_t step() const { return step_; }
-  // Of the steps that this trainer ran, in order.
+  // The loss of each step that this trainer ran, in order.
   const std::vector<double>& losses() const { return losses_; }
   // Cancelled if options.stop asked: for loops of one's own between or after `fit`s.
   absl::Status stopped() const;

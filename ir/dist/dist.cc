@@ -52,7 +52,7 @@ mlir::LogicalResult LayoutAttr::verifyEncoding(llvm::ArrayRef<int64_t> shape, ml
 }
 
 mlir::LogicalResult ScalarAttr::verify(ErrorFunction emitError, int64_t immediate, int64_t column,
-                                       int64_t pieceFactor) {
+                                       int64_t microBatchFactor) {
   if (column < -1) {
     return emitError() << "column of the rank table is " << column << "; it must be -1 (none) or more";
   }

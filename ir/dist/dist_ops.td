@@ -39,10 +39,10 @@ def Dist_LayoutAttr : Dist_Attr<"Layout", "layout", [DeclareAttrInterfaceMethods
 }
 
 def Dist_ScalarAttr : Dist_Attr<"Scalar", "scalar"> {
-  let summary = "An integer that may differ between ranks and pieces";
-  let description = "immediate + rank_table[rank][column] + piece x piece_factor; column -1: no table entry.";
-  let parameters = (ins "int64_t":$immediate, "int64_t":$column, "int64_t":$piece_factor);
-  let assemblyFormat = "`<` $immediate `,` $column `,` $piece_factor `>`";
+  let summary = "An integer that may differ between ranks and micro-batches";
+  let description = "immediate + rank_table[rank][column] + micro-batch x micro_batch_factor; column -1: no table entry.";
+  let parameters = (ins "int64_t":$immediate, "int64_t":$column, "int64_t":$micro_batch_factor);
+  let assemblyFormat = "`<` $immediate `,` $column `,` $micro_batch_factor `>`";
   let genVerifyDecl = 1;
 }
 
@@ -78,19 +78,18 @@ class Dist_Op<string mnemonic, list<Trait> traits = []> : Op<Dist_Dialect, mnemo
 def Dist_ReshardOp : Dist_Op<"reshard"> {
   let summary = "x in another layout";
   let description = [{
-    Operand and result are the same tensor with different layouts as encodings. `keep` says what becomes of the
-    result between forward and backward: "keep" it, "regather" it in backward, or "prefetch" the regathering.
+    Operand and result are the same tensor with different layouts as encodings. `reason` names the reader for which it
+    was inserted.
   }];
-  let arguments = (ins Dist_Tensor:$x, DefaultValuedAttr<StrAttr, "\"keep\"">:$keep,
-                       DefaultValuedAttr<StrAttr, "\"\"">:$reason);
+  let arguments = (ins Dist_Tensor:$x, DefaultValuedAttr<StrAttr, "\"\"">:$reason);
   let results = (outs Dist_Tensor:$y);
 }
 
 def Dist_TransferOp : Dist_Op<"transfer"> {
-  let summary = "x on the mesh of another block of ranks";
+  let summary = "x on the mesh of another submesh";
   let description = [{
     Operand and result are the same tensor; the operand's layout is read on the mesh of the stage that makes it, the
-    result's on that of `dist.stage`. No sum is pending. Of an argument it moves nothing: the block holds it so.
+    result's on that of `dist.stage`. The value is not partial. Of an argument it moves nothing: the submesh holds it so.
   }];
   let arguments = (ins Dist_Tensor:$x, DefaultValuedAttr<StrAttr, "\"\"">:$reason);
   let results = (outs Dist_Tensor:$y);
@@ -157,27 +156,27 @@ def Dist_MaskPadOp : Dist_Op<"mask_pad"> {
   let results = (outs Dist_Tensor:$y);
 }
 def Dist_AccumulateOp : Dist_Op<"accumulate"> {
-  let summary = "x during piece 0, else acc + x; in place on acc";
+  let summary = "x during micro-batch 0, else acc + x; in place on acc";
   let arguments = (ins Dist_Tensor:$acc, Dist_Tensor:$x);
   let results = (outs Dist_Tensor:$y);
 }
 
-//===-- Local state: between the blocks of ranks that own the stages --===//
+//===-- Local state: between the submeshes that own the stages --===//
 
-// A channel carries one value from one block to another: rank i of a block writes to rank i of the other, or `parts` say
-// who writes what. A message is sent once per call of the function and received in the same order.
-// Between blocks of different meshes the receiver lists the parts of its tensor: `parts` has for each part the ranks of
-// source and target, then for each dimension offset at the source, offset at the target, and size.
+// A channel carries one value from one submesh to another: rank i of a submesh writes to rank i of the other, or
+// `boxes` say who writes what. A message is sent once per call of the function and received in the same order.
+// Between submeshes of different meshes the receiver lists the boxes of its tensor: `boxes` has for each box the ranks
+// of source and target, then for each dimension offset at the source, offset at the target, and size.
 class Dist_ChannelEnd<string mnemonic> : Op<Dist_Dialect, mnemonic> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 def Dist_SendOp : Dist_ChannelEnd<"send"> {
-  let summary = "sends x to block `block`; goes on while the channel has room";
-  let arguments = (ins Dist_Tensor:$x, Dist_Int:$channel, Dist_Int:$block);
+  let summary = "sends x to submesh `submesh`; goes on while the channel has room";
+  let arguments = (ins Dist_Tensor:$x, Dist_Int:$channel, Dist_Int:$submesh);
 }
 def Dist_ReceiveOp : Dist_ChannelEnd<"receive"> {
-  let summary = "the next message of a channel from block `block`; waits for it";
-  let arguments = (ins Dist_Int:$channel, Dist_Int:$block, OptionalAttr<DenseI64ArrayAttr>:$parts);
+  let summary = "the next message of a channel from submesh `submesh`; waits for it";
+  let arguments = (ins Dist_Int:$channel, Dist_Int:$submesh, OptionalAttr<DenseI64ArrayAttr>:$boxes);
   let results = (outs Dist_Tensor:$y);
   let hasVerifier = 1;
 }

@@ -125,16 +125,9 @@ LogicalResult checkCount(mlir::Operation* op) {
 
 }  // namespace
 
-// (1) The same tensor. (2) keep is one of three words.
+// (1) The same tensor.
 LogicalResult ReshardOp::verify() {
-  if (failed(checkSame(*this, 1, getX(), getY()))) {
-    return failure();
-  }
-  llvm::StringRef keep = getKeep();
-  if (keep != "keep" && keep != "regather" && keep != "prefetch") {
-    return error(*this, 2) << "keep is \"" << keep << "\"; it must be \"keep\", \"regather\" or \"prefetch\"";
-  }
-  return success();
+  return checkSame(*this, 1, getX(), getY());
 }
 
 // (1) The same tensor.
@@ -184,13 +177,13 @@ LogicalResult AllToAllOp::verify() {
   return checkMoved(*this, 2, getX(), getY(), {getDim(), getSplitDim(), getGroupSize()});
 }
 
-// (1) Parts are lists of as many numbers as the tensor's dimensions ask for.
+// (1) Boxes are lists of as many numbers as the tensor's dimensions ask for.
 LogicalResult ReceiveOp::verify() {
-  const auto parts = getParts();
+  const auto boxes = getBoxes();
   const int64_t each = 2 + 3 * tensor(getY()).getRank();
-  if (parts && parts->size() % each != 0) {
-    return error(*this, 1) << "parts has " << parts->size() << " numbers, each part of " << getY().getType()
-                           << " takes " << each;
+  if (boxes && boxes->size() % each != 0) {
+    return error(*this, 1) << "boxes has " << boxes->size() << " numbers, each box of " << getY().getType() << " takes "
+                           << each;
   }
   return success();
 }

@@ -17,19 +17,19 @@ int64_t elementsOf(const Shape& shape) {
 }
 
 // What two ranks' slices have in common; nothing if they do not meet.
-std::optional<Part> common(const Slice& source, const Slice& target) {
-  Part part;
+std::optional<TransferBox> common(const Slice& source, const Slice& target) {
+  TransferBox box;
   for (size_t d = 0; d < source.offset.size(); ++d) {
     const int64_t begin = std::max(source.offset[d], target.offset[d]);
     const int64_t end = std::min(source.offset[d] + source.size[d], target.offset[d] + target.size[d]);
     if (begin >= end) {
       return std::nullopt;
     }
-    part.sourceOffset.push_back(begin - source.offset[d]);
-    part.targetOffset.push_back(begin - target.offset[d]);
-    part.size.push_back(end - begin);
+    box.sourceOffset.push_back(begin - source.offset[d]);
+    box.targetOffset.push_back(begin - target.offset[d]);
+    box.size.push_back(end - begin);
   }
-  return part;
+  return box;
 }
 
 // The axis of `to` that has the name of `axis`.
@@ -52,34 +52,34 @@ std::optional<Axis> namesake(const Axis& axis, const Mesh& from, const Mesh& to)
 
 }  // namespace
 
-std::vector<Part> partsAcross(const Shape& shape, const Placed& from, const Placed& to) {
+std::vector<TransferBox> boxesAcross(const Shape& shape, const Placed& from, const Placed& to) {
   std::map<Shape, std::vector<int64_t>> holders;  // ranks by the offset of what they have
   for (int64_t rank = 0; rank < from.mesh.ranks(); ++rank) {
     holders[from.layout.slice(shape, from.mesh, rank).offset].push_back(rank);
   }
   std::vector<int64_t> sent(from.mesh.ranks(), 0);  // elements
-  std::vector<Part> parts;
+  std::vector<TransferBox> boxes;
   for (int64_t target = 0; target < to.mesh.ranks(); ++target) {
     const Slice wanted = to.layout.slice(shape, to.mesh, target);
     for (const auto& [offset, ranks] : holders) {
-      std::optional<Part> part = common(from.layout.slice(shape, from.mesh, ranks[0]), wanted);
-      if (!part) {
+      std::optional<TransferBox> box = common(from.layout.slice(shape, from.mesh, ranks[0]), wanted);
+      if (!box) {
         continue;
       }
       // Distance of the places i / n of the two ranks on their meshes, times both numbers of ranks.
       const auto distance = [&](int64_t rank) { return std::abs(rank * to.mesh.ranks() - target * from.mesh.ranks()); };
-      part->target = target;
-      part->source = *std::min_element(ranks.begin(), ranks.end(), [&](int64_t a, int64_t b) {
+      box->target = target;
+      box->source = *std::min_element(ranks.begin(), ranks.end(), [&](int64_t a, int64_t b) {
         return std::make_tuple(sent[a], distance(a), a) < std::make_tuple(sent[b], distance(b), b);
       });
-      sent[part->source] += elementsOf(part->size);
-      parts.push_back(*std::move(part));
+      sent[box->source] += elementsOf(box->size);
+      boxes.push_back(*std::move(box));
     }
   }
-  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+  std::sort(boxes.begin(), boxes.end(), [](const TransferBox& a, const TransferBox& b) {
     return std::make_pair(a.target, a.source) < std::make_pair(b.target, b.source);
   });
-  return parts;
+  return boxes;
 }
 
 Layout translated(const Layout& layout, const Mesh& from, const Mesh& to) {

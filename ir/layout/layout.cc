@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-// Sorts axes along the line and joins neighbours that continue each other; size-1 axes go.
+// Sorts axes along the line and joins neighbors that continue each other; size-1 axes go.
 std::vector<Axis> joinedSorted(std::vector<Axis> axes) {
   std::sort(axes.begin(), axes.end());
   std::vector<Axis> result;
@@ -29,7 +29,7 @@ std::vector<Axis> joinedSorted(std::vector<Axis> axes) {
   return result;
 }
 
-// Joins neighbours of a dimension, in the order given.
+// Joins neighbors of a dimension, in the order given.
 std::vector<Axis> joinedInOrder(const std::vector<Axis>& axes) {
   std::vector<Axis> result;
   for (const Axis& axis : axes) {
@@ -65,11 +65,11 @@ std::vector<Partial> joinedPartial(std::vector<Partial> partial) {
 }
 
 absl::Status checkAxisFits(const Axis& axis, const Mesh& mesh) {
-  int64_t total = axis.kind == AxisKind::kSpace ? mesh.ranks() : mesh.pieces();
+  int64_t total = axis.kind == AxisKind::kSpace ? mesh.ranks() : mesh.microBatches();
   if (axis.pre < 1 || axis.size < 1 || total % axis.end() != 0) {
     return absl::InvalidArgumentError(absl::StrCat("axis (", axis.pre, ")", axis.size, " does not cut the ", total,
-                                                   axis.kind == AxisKind::kSpace ? " ranks" : " pieces", " of mesh ",
-                                                   mesh.print(), " into equal parts"));
+                                                   axis.kind == AxisKind::kSpace ? " ranks" : " micro-batches",
+                                                   " of mesh ", mesh.print(), " into equal parts"));
   }
   return absl::OkStatus();
 }
@@ -222,8 +222,8 @@ absl::Status Layout::check(const Shape& shape, const Mesh& mesh) const {
   for (const Partial& p : partial_) {
     used.push_back(p.axis);
     if (p.kind != partial_[0].kind) {
-      return absl::InvalidArgumentError(absl::StrCat("a value cannot be pending ", reduceKindName(partial_[0].kind),
-                                                     " over ", mesh.name(partial_[0].axis), " and pending ",
+      return absl::InvalidArgumentError(absl::StrCat("a value cannot be partial ", reduceKindName(partial_[0].kind),
+                                                     " over ", mesh.name(partial_[0].axis), " and partial ",
                                                      reduceKindName(p.kind), " over ", mesh.name(p.axis),
                                                      ": the order would matter; reduce one first"));
     }
@@ -260,13 +260,13 @@ Shape Layout::storedShape(const Shape& shape) const {
   return stored;
 }
 
-Slice Layout::slice(const Shape& shape, const Mesh& mesh, int64_t rank, int64_t piece) const {
+Slice Layout::slice(const Shape& shape, const Mesh& mesh, int64_t rank, int64_t microBatch) const {
   Slice slice;
   slice.size = localShape(shape);
   for (size_t d = 0; d < dims_.size(); ++d) {
     int64_t part = 0;
     for (const Axis& axis : dims_[d]) {
-      part = part * axis.size + mesh.coordinate(axis, axis.kind == AxisKind::kSpace ? rank : piece);
+      part = part * axis.size + mesh.coordinate(axis, axis.kind == AxisKind::kSpace ? rank : microBatch);
     }
     slice.offset.push_back(part * slice.size[d]);
     slice.valid.push_back(std::clamp<int64_t>(shape[d] - slice.offset[d], 0, slice.size[d]));

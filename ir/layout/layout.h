@@ -1,7 +1,7 @@
 // The layout of one tensor on a mesh.
 //
 // A layout says, for each dimension, into which axes it is split (left = major), over which axes the tensor is
-// *partial* (each rank holds a term of a pending sum, max or min), and which dimensions are stored with a pad. Over
+// *partial* (each rank holds a term of a partial sum, max or min), and which dimensions are stored with a pad. Over
 // all other axes the tensor is replicated.
 //
 //   [{dp},{tp}]                 dimension 0 split over dp, 1 over tp
@@ -83,12 +83,12 @@ class Layout {
   // Checks against a shape: number of dimensions, divisibility (with the nearest legal sizes), an axis used twice.
   absl::Status check(const Shape& shape, const Mesh& mesh) const;
 
-  // Local shape of each rank and piece.
+  // Local shape of each rank and micro-batch.
   Shape localShape(const Shape& shape) const;
   // Stored global shape (pads applied).
   Shape storedShape(const Shape& shape) const;
-  // What rank `rank` holds during piece `piece`.
-  Slice slice(const Shape& shape, const Mesh& mesh, int64_t rank, int64_t piece = 0) const;
+  // What rank `rank` holds during micro-batch `microBatch`.
+  Slice slice(const Shape& shape, const Mesh& mesh, int64_t rank, int64_t microBatch = 0) const;
   // Ranks that hold the same slice: groups over the space axes this layout does not use.
   std::vector<std::vector<int64_t>> replicaGroups(const Mesh& mesh) const;
 

@@ -106,9 +106,9 @@ absl::StatusOr<Mesh> Mesh::parse(const std::string& text) {
     return mesh;
   }
   bool bareNumber = false;
-  std::vector<std::string> pieces = absl::StrSplit(body, ',');
-  for (const std::string& piece : pieces) {
-    std::string part = trimmed(piece);
+  std::vector<std::string> microBatches = absl::StrSplit(body, ',');
+  for (const std::string& microBatch : microBatches) {
+    std::string part = trimmed(microBatch);
     size_t equals = part.find('=');
     if (equals == std::string::npos) {
       if (part.empty() || bareNumber || mesh.ranks_ > 1 || !mesh.axes_.empty()) {
@@ -141,8 +141,8 @@ absl::StatusOr<Mesh> Mesh::parse(const std::string& text) {
       return absl::InvalidArgumentError(
           absl::StrCat("mesh '", text, "': either one number of ranks or named axes, not both ('", part, "')"));
     }
-    int64_t& total = time ? mesh.pieces_ : mesh.ranks_;
-    const int64_t most = time ? kMaxPieces : kMaxRanks;
+    int64_t& total = time ? mesh.microBatches_ : mesh.ranks_;
+    const int64_t most = time ? kMaxMicroBatches : kMaxRanks;
     if (size > most / total) {
       return tooLarge(text, part, most, time ? "micro-batches" : "ranks");
     }
@@ -154,7 +154,7 @@ absl::StatusOr<Mesh> Mesh::parse(const std::string& text) {
 
 Mesh Mesh::withMicro(int64_t count) const {
   Mesh result = *this;
-  result.pieces_ = count;
+  result.microBatches_ = count;
   for (NamedAxis& named : result.axes_) {
     if (named.axis.kind == AxisKind::kTime) {
       named.axis = {AxisKind::kTime, 1, count};
@@ -244,8 +244,8 @@ std::string Mesh::print() const {
   return absl::StrJoin(parts, ",");
 }
 
-int64_t Mesh::coordinate(const Axis& axis, int64_t rankOrPiece) const {
-  return digitOf(axis, axis.kind == AxisKind::kSpace ? ranks_ : pieces_, rankOrPiece);
+int64_t Mesh::coordinate(const Axis& axis, int64_t rankOrMicroBatch) const {
+  return digitOf(axis, axis.kind == AxisKind::kSpace ? ranks_ : microBatches_, rankOrMicroBatch);
 }
 
 std::vector<std::vector<int64_t>> Mesh::groups(const std::vector<Axis>& axes) const {
@@ -277,7 +277,7 @@ std::vector<std::vector<int64_t>> Mesh::groups(const std::vector<Axis>& axes) co
 
 bool operator==(const Mesh& a, const Mesh& b) {
   auto same = [](const NamedAxis& x, const NamedAxis& y) { return x.name == y.name && x.axis == y.axis; };
-  return a.ranks_ == b.ranks_ && a.pieces_ == b.pieces_ &&
+  return a.ranks_ == b.ranks_ && a.microBatches_ == b.microBatches_ &&
          std::equal(a.axes_.begin(), a.axes_.end(), b.axes_.begin(), b.axes_.end(), same);
 }
 

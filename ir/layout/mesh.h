@@ -6,7 +6,7 @@
 // sub-axis `dp:(1)2` of a named axis, and the parts of the implicit axis `all`, the line itself. Because all of them
 // are digits of one line, layouts written against different meshes of the same ranks can be compared and combined.
 //
-// Time axes (`micro`) are digits of a second line: the pieces of one step that run one after another.
+// Time axes (`micro`) are digits of a second line: the micro-batches of one step that run one after another.
 //
 // Example. On mesh dp=2,tp=4 (8 ranks): dp = space(1)2, tp = space(2)4, `dp:(1)2` is dp itself, `tp:(1)2` is
 // space(2)2, `tp:(2)2` is space(4)2, `all:(1)4` is space(1)4 = dp and the major half of tp.
@@ -23,7 +23,7 @@ namespace weft {
 
 enum class AxisKind : uint8_t { kSpace, kTime };
 
-// A digit of the line of ranks (kSpace) or of the line of pieces (kTime).
+// A digit of the line of ranks (kSpace) or of the line of micro-batches (kTime).
 struct Axis {
   AxisKind kind = AxisKind::kSpace;
   int64_t pre = 1;
@@ -65,14 +65,14 @@ class Mesh {
 
   // Parses "dp=2,tp=4", also "<dp=2, tp=4>", "8" (only the implicit axis `all`) and "" (one rank). An axis named
   // `micro` is a time axis, wherever it stands. Errors name the offending part: size < 1, more than kMaxRanks ranks or
-  // kMaxPieces pieces (runtime/base/limits.h), a name twice, the reserved name `all`.
+  // kMaxMicroBatches micro-batches (runtime/base/limits.h), a name twice, the reserved name `all`.
   static absl::StatusOr<Mesh> parse(const std::string& text);
 
-  int64_t ranks() const { return ranks_; }    // product of the space axes
-  int64_t pieces() const { return pieces_; }  // product of the time axes
+  int64_t ranks() const { return ranks_; }                // product of the space axes
+  int64_t microBatches() const { return microBatches_; }  // product of the time axes
   const std::vector<NamedAxis>& axes() const { return axes_; }
 
-  // This mesh with a time axis `micro` of `count` pieces (replacing one that is there).
+  // This mesh with a time axis `micro` of `count` micro-batches (replacing one that is there).
   Mesh withMicro(int64_t count) const;
   // This mesh without time axes.
   Mesh ofRanks() const;
@@ -88,8 +88,8 @@ class Mesh {
   // "dp=2,tp=4,micro=3".
   std::string print() const;
 
-  // The digit of `axis` at a rank (space) or piece (time).
-  int64_t coordinate(const Axis& axis, int64_t rankOrPiece) const;
+  // The digit of `axis` at a rank (space) or micro-batch (time).
+  int64_t coordinate(const Axis& axis, int64_t rankOrMicroBatch) const;
 
   // Ranks that differ only in the digits of `axes` (space axes): one list per group, members ordered with the first
   // axis major, groups ordered by their smallest rank.
@@ -100,7 +100,7 @@ class Mesh {
  private:
   std::vector<NamedAxis> axes_;
   int64_t ranks_ = 1;
-  int64_t pieces_ = 1;
+  int64_t microBatches_ = 1;
 };
 
 }  // namespace weft

@@ -77,7 +77,7 @@ int64_t bytesReceived(CollectiveKind kind, int64_t n, int64_t before, int64_t af
   return 0;
 }
 
-// What a rank's tensor is: its slice, and which term of a pending sum.
+// What a rank's tensor is: its slice, and which term of a partial sum.
 std::vector<int64_t> contentOf(const Layout& layout, const Shape& shape, const Mesh& mesh, int64_t rank) {
   std::vector<int64_t> content = layout.slice(shape, mesh, rank).offset;
   for (const Partial& p : layout.partial()) {
@@ -88,7 +88,8 @@ std::vector<int64_t> contentOf(const Layout& layout, const Shape& shape, const M
   return content;
 }
 
-// Who sends to whom in a permute: a rank that already holds what it needs keeps it; the others are matched in order.
+// The source of each rank in a permute: a rank that already holds what it needs keeps it; the others are matched in
+// order.
 std::vector<int64_t> sourcesOf(const Layout& before, const Layout& after, const Shape& shape, const Mesh& mesh) {
   std::vector<int64_t> source(mesh.ranks(), -1);
   std::map<std::vector<int64_t>, std::vector<int64_t>> holders;
@@ -139,7 +140,7 @@ class Planning {
     return checkTime();
   }
 
-  // Accumulation over the pieces comes first: everything after it costs once per step.
+  // Accumulation over the micro-batches comes first: everything after it costs once per step.
   void accumulate() {
     current_ = from_;
     std::vector<Partial> keep = from_.partial();
@@ -185,19 +186,19 @@ class Planning {
         problem.sizes.push_back(stored[d]);
       }
     }
-    std::vector<Partial> pending = from.partial();
+    std::vector<Partial> partial = from.partial();
     for (const Partial& p : to.partial()) {
       fixed.axes.push_back(p.axis);
-      pending = withoutAxis(pending, p.axis);
+      partial = withoutAxis(partial, p.axis);
     }
     line_ = std::make_unique<VirtualLine>(mesh_, from, to, stored, fixed, cuts);
     problem.cuts = line_->cuts();
     problem.from.dims = digitsOf(from);
     problem.to.dims = digitsOf(to);
-    for (const Partial& p : pending) {
+    for (const Partial& p : partial) {
       problem.scatterable = problem.scatterable && p.kind == ReduceKind::kSum;
       for (Digit digit : line_->digitsOf({p.axis})) {
-        reshard::insertSorted(problem.from.pending, digit);
+        reshard::insertSorted(problem.from.partial, digit);
       }
     }
     return problem;
@@ -214,7 +215,7 @@ class Planning {
     }
   }
 
-  // Views of the piece come last.
+  // Views of the micro-batch come last.
   void sliceTime() {
     for (size_t d = 0; d < shape_.size(); ++d) {
       std::vector<Axis> time = ofKind(to_.dim(d), AxisKind::kTime);
@@ -274,9 +275,10 @@ class Planning {
       }
       frozen_[d] = true;
       if (before != after || from_.dim(d) != to_.dim(d)) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "reshard: dimension ", d, " of '", from_.print(mesh_), "' is split over time (", mesh_.name(before[0]),
-            "); going to '", to_.print(mesh_), "' would mix the pieces of a step; keep dimension ", d, " as it is"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("reshard: dimension ", d, " of '", from_.print(mesh_), "' is split over time (",
+                         mesh_.name(before[0]), "); going to '", to_.print(mesh_),
+                         "' would mix the micro-batches of a step; keep dimension ", d, " as it is"));
       }
     }
     return absl::OkStatus();
@@ -320,7 +322,7 @@ class Planning {
       layout.setDim(dimOf(static_cast<int>(i)), line_->axesOf(state.dims[i]));
     }
     std::vector<Partial> partial = to_.partial();
-    for (const Axis& axis : line_->axesOf(state.pending)) {
+    for (const Axis& axis : line_->axesOf(state.partial)) {
       partial.push_back({axis, from_.partial()[0].kind});
     }
     layout.setPartial(std::move(partial));

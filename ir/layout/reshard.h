@@ -10,9 +10,9 @@
 //   all_to_all      the minor axis of a dimension becomes the minor axis of another
 //   reduce_scatter  a partial axis becomes the minor axis of a dimension (sum only)
 //   all_reduce      a partial axis becomes replicated
-//   permute         any re-labelling of the split axes that keeps the local shape: ranks exchange whole local tensors
-// Time axes: `slice` over a time axis is a view of the piece; all_reduce over a time axis is accumulation over the
-// pieces. Their price is 0; no other move touches a time axis.
+//   permute         any re-labeling of the split axes that keeps the local shape: ranks exchange whole local tensors
+// Time axes: `slice` over a time axis is a view of the micro-batch; all_reduce over a time axis is accumulation over
+// the micro-batches. Their price is 0; no other move touches a time axis.
 //
 // Axes are cut where the two end layouts cut them, and where sizes of axes that trade places ask for it.
 // Cuts that do not nest (3x2 against 2x3) meet in the line: {3,2} on one dimension is the same layout as {2,3}.
@@ -27,21 +27,23 @@
 //   reduce_scatter  the element-wise reduction of the group's locals, of which member i keeps part i along targetDim
 //   all_reduce      the element-wise reduction of the group's locals
 //   permute         local of rank source[r]; `source` is a bijection of the ranks
-// Over time axes the "group" is the rank itself at all pieces: slice takes part (piece), all_reduce adds up the pieces.
-// After each step every rank holds exactly step.layout.slice(...), or its term of it where step.layout is partial.
+// Over time axes the "group" is the rank itself at all micro-batches: slice takes part (micro-batch), all_reduce adds
+// up the micro-batches. After each step every rank holds exactly step.layout.slice(...), or its term of it where
+// step.layout is partial.
 //
 // Worked example. 16x32 f32 on dp=2,tp=4 from [{dp},{tp}] to [{tp},{dp}]: the local shapes 8x8 and 4x16 differ, so one
 // permute cannot do it. Half of tp moves to dimension 0 by all_to_all, a permute puts the digits in order.
 //
 // Cost of a step = linkLatency * hops + bytesReceived / linkBandwidth, with hops of a ring: n-1 (all_gather,
 // reduce_scatter, all_to_all), 2(n-1) (all_reduce), 1 (permute), 0 (slice). By this price two gathers of 2 ranks cost
-// less latency than one of 4; neighbouring moves are therefore joined only where that is not dearer, and axes are not
+// less latency than one of 4; neighboring moves are therefore joined only where that is not dearer, and axes are not
 // cut for the sake of latency alone.
 //
 // Limits. The path is the cheapest over these moves and cuts; up to 16 ranks (kMaxFineCuts) axes are cut everywhere if
 // that saves bytes, unless a single collective does. Beyond about 7 prime factors of moved ranks the search stops
-// early (kMaxSettled) with the best path it has. Pending sums are never moved to other ranks before they are reduced, a
-// path holds at most one permute, and moves over time axes are refused where they would mix the pieces of a step.
+// early (kMaxSettled) with the best path it has. Partial sums are never moved to other ranks before they are reduced, a
+// path holds at most one permute, and moves over time axes are refused where they would mix the micro-batches of a
+// step.
 #pragma once
 
 #include <memory>

@@ -21,7 +21,7 @@ bool covers(const Axis& outer, int64_t pre, int64_t end) {
   return outer.pre <= pre && end <= outer.end();
 }
 
-// Where a layout puts the part [pre, end): dimension and number of parts major to it; pending is -2, free -1, and a
+// Where a layout puts the part [pre, end): dimension and number of parts major to it; partial is -2, free -1, and a
 // part it cuts through -3.
 std::pair<int64_t, int64_t> placeOf(const Layout& layout, int64_t pre, int64_t end) {
   Axis part{AxisKind::kSpace, pre, end / pre};
@@ -120,13 +120,13 @@ void VirtualLine::markAtoms(const Layout& from, const Layout& to, const Fixed& f
     atom.place = first == mentioned.end() ? -1 : first - mentioned.begin();
     std::pair<int64_t, int64_t> before = placeOf(from, atom.pre, atom.end());
     std::pair<int64_t, int64_t> after = placeOf(to, atom.pre, atom.end());
-    // Going from pending to free takes nobody's place.
+    // Going from partial to free takes nobody's place.
     bool placed = std::max(before.first, after.first) >= 0 || before.first == -3 || after.first == -3;
     atom.moving = !atom.fixed && placed && (before.first == -3 || before != after);
   }
 }
 
-// Neighbouring atoms become one, with a cut at every divisor.
+// Neighboring atoms become one, with a cut at every divisor.
 void VirtualLine::cutEverywhere() {
   std::vector<Atom> merged;
   for (const Atom& atom : atoms_) {

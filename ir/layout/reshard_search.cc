@@ -1,6 +1,6 @@
 // The search for the cheapest path.
 //
-// A permute may be taken from any state to any state of equal signature (parts per dimension, pending digits), at a
+// A permute may be taken from any state to any state of equal signature (parts per dimension, partial digits), at a
 // price that only the signature decides. One permute is enough: two with moves between them are as dear as one that
 // does both at once followed by the same moves on renamed axes. So permutes are not edges. Instead:
 //   1. A* forward from `from` without permutes; reaching `to` gives the best plan that needs none.
@@ -133,15 +133,15 @@ class Sweep {
   int settledCount_ = 0;
 };
 
-// The plan that always exists: reduce what is pending, gather what is not wanted, slice.
+// The plan that always exists: reduce what is partial, gather what is not wanted, slice.
 class GatherPlan {
  public:
   explicit GatherPlan(const Space& space) : space_(space), state_(space.problem().from) {}
 
   Path build() {
-    if (!state_.pending.empty()) {
-      Digits pending = std::exchange(state_.pending, {});
-      path_.push_back({{CollectiveKind::kAllReduce, pending, -1, -1}, state_});
+    if (!state_.partial.empty()) {
+      Digits partial = std::exchange(state_.partial, {});
+      path_.push_back({{CollectiveKind::kAllReduce, partial, -1, -1}, state_});
     }
     const State& to = space_.problem().to;
     for (size_t d = 0; d < to.dims.size(); ++d) {
@@ -324,7 +324,7 @@ class Search {
   Best best_;
 };
 
-// Joins neighbours of one kind on the same dimensions where one step is no dearer than two.
+// Joins neighbors of one kind on the same dimensions where one step is no dearer than two.
 Path joinSteps(const Space& space, const Machine& machine, Path path) {
   State before = space.problem().from;
   for (size_t i = 0; i + 1 < path.size();) {

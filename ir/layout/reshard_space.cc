@@ -12,7 +12,7 @@ namespace {
 // leastPrice looks at this many ranks at most; any choice of ranks gives a valid bound.
 constexpr int64_t kMaxWitnesses = 16;
 
-// Above this number of pending parts, reductions of every subset are not tried any more.
+// Above this number of partial parts, reductions of every subset are not tried any more.
 constexpr size_t kMaxSubsetParts = 4;
 
 void appendKey(std::string& key, const Digits& digits) {
@@ -52,7 +52,7 @@ std::string keyOf(const State& state) {
   for (const Digits& digits : state.dims) {
     appendKey(key, digits);
   }
-  appendKey(key, state.pending);
+  appendKey(key, state.partial);
   return key;
 }
 
@@ -98,12 +98,12 @@ std::string Space::signatureOf(const State& state) const {
   for (const Digits& digits : state.dims) {
     absl::StrAppend(&key, productOf(digits), ",");
   }
-  appendKey(key, state.pending);
+  appendKey(key, state.partial);
   return key;
 }
 
 Digits Space::freeOf(const State& state) const {
-  Digits used = state.pending;
+  Digits used = state.partial;
   for (const Digits& digits : state.dims) {
     used.insert(used.end(), digits.begin(), digits.end());
   }
@@ -286,20 +286,20 @@ void Space::exchanges(const State& state, bool forward, const Visit& visit) cons
   }
 }
 
-// reduce_scatter of any pending part; all_reduce of any pending part, or of all that is pending at once.
+// reduce_scatter of any partial part; all_reduce of any partial part, or of all that is partial at once.
 void Space::reductions(const State& state, const Visit& visit) const {
-  if (state.pending.empty()) {
+  if (state.partial.empty()) {
     return;
   }
   int64_t bytes = localBytes(state);
   Digits parts;
-  for (Digit pending : state.pending) {
-    Digits inner = partsOf(pending);
+  for (Digit partial : state.partial) {
+    Digits inner = partsOf(partial);
     parts.insert(parts.end(), inner.begin(), inner.end());
   }
   for (Digit part : parts) {
     State rest = state;
-    rest.pending = without(state.pending, part);
+    rest.partial = without(state.partial, part);
     for (int d = 0; problem_.scatterable && d < static_cast<int>(state.dims.size()); ++d) {
       State next = rest;
       appendDigit(next.dims[d], part);
@@ -309,47 +309,47 @@ void Space::reductions(const State& state, const Visit& visit) const {
     }
     visit({CollectiveKind::kAllReduce, {part}, -1, -1}, std::move(rest), reducePrice(sizeOf(part), bytes));
   }
-  if (state.pending.size() > 1) {
+  if (state.partial.size() > 1) {
     State next = state;
-    next.pending.clear();
-    visit({CollectiveKind::kAllReduce, state.pending, -1, -1}, std::move(next),
-          reducePrice(productOf(state.pending), bytes));
+    next.partial.clear();
+    visit({CollectiveKind::kAllReduce, state.partial, -1, -1}, std::move(next),
+          reducePrice(productOf(state.partial), bytes));
   }
 }
 
 void Space::unreductions(const State& state, const Visit& visit) const {
-  const Digits& pendingAtStart = problem_.from.pending;
-  if (pendingAtStart.empty()) {
+  const Digits& partialAtStart = problem_.from.partial;
+  if (partialAtStart.empty()) {
     return;
   }
   int64_t bytes = localBytes(state);
   for (int d = 0; problem_.scatterable && d < static_cast<int>(state.dims.size()); ++d) {
     for (Digit tail : state.dims[d].empty() ? Digits{} : tailsOf(state.dims[d].back())) {
-      if (inside(pendingAtStart, tail) != Digits{tail}) {
+      if (inside(partialAtStart, tail) != Digits{tail}) {
         continue;
       }
       State before = state;
       before.dims[d] = without(state.dims[d], tail);
-      insertSorted(before.pending, tail);
+      insertSorted(before.partial, tail);
       visit({CollectiveKind::kReduceScatter, {tail}, -1, d}, std::move(before),
             gatherPrice(sizeOf(tail), bytes * sizeOf(tail)));
     }
   }
   Digits free;
   for (Digit each : freeOf(state)) {
-    Digits part = inside(pendingAtStart, each);
+    Digits part = inside(partialAtStart, each);
     free.insert(free.end(), part.begin(), part.end());
   }
-  // Subsets of disjoint free digits, each of any extent; more than one only if nothing else is pending after it.
+  // Subsets of disjoint free digits, each of any extent; more than one only if nothing else is partial after it.
   std::function<void(size_t, const Digits&)> choose = [&](size_t next, const Digits& chosen) {
     if (!chosen.empty()) {
       State before = state;
       for (Digit digit : chosen) {
-        insertSorted(before.pending, digit);
+        insertSorted(before.partial, digit);
       }
       visit({CollectiveKind::kAllReduce, chosen, -1, -1}, std::move(before), reducePrice(productOf(chosen), bytes));
     }
-    for (size_t f = next; f < free.size() && (chosen.empty() || state.pending.empty()); ++f) {
+    for (size_t f = next; f < free.size() && (chosen.empty() || state.partial.empty()); ++f) {
       for (Digit part : partsOf(free[f])) {
         Digits more = chosen;
         more.push_back(part);
@@ -383,7 +383,7 @@ Price Space::leastAtWitness(const State& from, const State& to, size_t w) const 
     wanted *= after;
     owners *= before == 0 ? 1 : (want + after - 1) / before - want / before + 1;
   }
-  owners *= productOf(from.pending) / productOf(to.pending);
+  owners *= productOf(from.partial) / productOf(to.partial);
   int64_t reached = owners + (held > 0 ? 0 : 1);
   int64_t hops = 0;
   while ((int64_t{1} << hops) < reached) {
@@ -392,7 +392,7 @@ Price Space::leastAtWitness(const State& from, const State& to, size_t w) const 
   return {wanted > 0 ? hops : 0, wanted - held};
 }
 
-// With P terms pending of an element that H ranks want in the end, P - 1 terms must leave the rank they were made on
+// With P terms partial of an element that H ranks want in the end, P - 1 terms must leave the rank they were made on
 // before any rank knows the sum, and every other of the H ranks must receive it after that: P + H - 2 transfers,
 // spread over all ranks at best.
 int64_t Space::leastForTerms(const State& to, int64_t terms) const {
@@ -402,7 +402,7 @@ int64_t Space::leastForTerms(const State& to, int64_t terms) const {
     total *= problem_.sizes[d];
     parts *= productOf(to.dims[d]);
   }
-  int64_t still = productOf(to.pending);
+  int64_t still = productOf(to.partial);
   int64_t holders = ranks() / (parts * still);
   return std::max(total / parts, total * still * (terms + holders - 2) / ranks());
 }
@@ -413,7 +413,7 @@ Price Space::leastPrice(const State& from, const State& to) const {
     Price at = leastAtWitness(from, to, w);
     least = {std::max(least.hops, at.hops), std::max(least.bytes, at.bytes)};
   }
-  int64_t terms = productOf(from.pending) / productOf(to.pending);
+  int64_t terms = productOf(from.partial) / productOf(to.partial);
   if (terms > 1) {
     least.bytes = std::max(least.bytes, leastForTerms(to, terms));
   }

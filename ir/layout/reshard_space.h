@@ -27,11 +27,11 @@ struct Digit {
 };
 using Digits = std::vector<Digit>;
 
-// A layout, in canonical form: digits that continue each other are joined. `pending` holds what is partial and must be
+// A layout, in canonical form: digits that continue each other are joined. `partial` holds what is partial and must be
 // reduced on the way; all other digits are free (replicated).
 struct State {
   std::vector<Digits> dims;
-  Digits pending;
+  Digits partial;
   friend bool operator==(const State&, const State&) = default;
 };
 
@@ -39,7 +39,7 @@ struct Problem {
   std::vector<int64_t> cuts;  // ascending, from 1 to the number of ranks of the virtual line
   Shape sizes;                // stored size of every dimension
   int64_t unitBytes = 1;      // bytes of one element
-  bool scatterable = true;    // pending sums may be reduce_scattered; max and min may not
+  bool scatterable = true;    // partial sums may be reduce_scattered; max and min may not
   State from;
   State to;
 
@@ -62,7 +62,7 @@ struct Price {
 
 // Appends `digit`, joined to the last one where it continues it.
 void appendDigit(Digits& digits, Digit digit);
-// Inserts into a sorted list, joined with its neighbours.
+// Inserts into a sorted list, joined with its neighbors.
 void insertSorted(Digits& digits, Digit digit);
 
 // The text by which equal states are found.

@@ -113,8 +113,8 @@ Rule::Projection projectOnto(const std::vector<Factor>& factors, const TensorDim
 absl::Status checkUsedOnce(const std::vector<Factor>& factors, const FactorAxes& axes, const Mesh& mesh) {
   std::vector<std::pair<Axis, size_t>> used;
   for (size_t f = 0; f < axes.size(); ++f) {
-    // Pieces are counted beside the factor that carries the batch.
-    for (const Axis& axis : factors[f].pieces ? std::vector<Axis>() : axes[f]) {
+    // Micro-batches are counted beside the factor that carries the batch.
+    for (const Axis& axis : factors[f].microBatches ? std::vector<Axis>() : axes[f]) {
       for (const auto& [other, owner] : used) {
         if (!overlap(axis, other)) {
           continue;
@@ -147,7 +147,7 @@ int Rule::factorIndex(const std::string& name) const {
 }
 
 bool Rule::splittable(int f) const {
-  if (factors_[f].whole || factors_[f].pieces) {
+  if (factors_[f].whole || factors_[f].microBatches) {
     return false;
   }
   return factors_[f].reducible ||
@@ -195,7 +195,7 @@ absl::Status Rule::check(const FactorAxes& axes, const Mesh& mesh, const std::ve
     const Factor& factor = factors_[f];
     const bool onlyTime =
         std::all_of(axes[f].begin(), axes[f].end(), [](const Axis& axis) { return axis.kind == AxisKind::kTime; });
-    if (parts > 1 && !(factor.pieces && onlyTime) && !splittable(static_cast<int>(f))) {
+    if (parts > 1 && !(factor.microBatches && onlyTime) && !splittable(static_cast<int>(f))) {
       return absl::InvalidArgumentError(
           absl::StrCat("factor '", factor.name, "' of size ", factor.size, " must stay whole in '", text_,
                        "', but is split ", parts, " ways over ", axisNames(axes[f], mesh), "; nearest legal split: 1"));

@@ -10,7 +10,7 @@
 //   reshape 6,4->24    a b -> (a b)           (compound dimension, left = major)
 //   layer_norm_grad    b c!, c!, b, b, b c! -> b c, c, c    (b+ for the last two results, see below)
 //   loss to scalar     a+ ->
-//   sum of each piece  a+ b -> p~ b           (`~`: one element for each piece of the step, see below)
+//   sum of each micro-batch  a+ b -> p~ b           (`~`: one element for each micro-batch of the step, see below)
 //
 // Marks: `+` on any occurrence: the factor may be split although some result lacks it; such a result is then partial
 // over the factor's axes (with the result's reduce kind). A factor that some result lacks and that has no `+` must be
@@ -18,9 +18,9 @@
 // dimensions, commas separate tensors, `->` separates operands from results; a tensor without any dimension is a
 // scalar.
 //
-// Pieces. A factor marked `~` counts the pieces (micro-batches) of a step: it is split over the time axis only, and
+// Micro-batches. A factor marked `~` counts the micro-batches of a step: it is split over the time axis only, and
 // then together with the factor that carries the batch. What an operator sums over the batch and keeps under `~` is
-// whole for each piece, not a sum pending over time.
+// whole for each micro-batch, not a sum partial over time.
 //
 // Factors are numbered by first appearance in the text (matmul: m, k, n). An empty operand or result list stands for no
 // tensor or for one scalar, as the number of shapes says (`-> a b` makes something of nothing, `a+ ->` one scalar).
@@ -45,9 +45,9 @@ namespace weft {
 struct Factor {
   std::string name;
   int64_t size = 0;
-  bool reducible = false;  // `+`
-  bool whole = false;      // `!`
-  bool pieces = false;     // `~`
+  bool reducible = false;     // `+`
+  bool whole = false;         // `!`
+  bool microBatches = false;  // `~`
 };
 
 // The factors of one tensor dimension, major first; empty for a size-1 dimension.
@@ -81,8 +81,8 @@ class Rule {
 
   // Projects a layout of one tensor onto the factors: which axes each factor would need so that this tensor
   // needs no reshard. In a compound dimension axes go to factors from the major side while they divide, an axis split
-  // where a factor ends; axes that do not fit are reported in `overflow`. A padded dimension of one factor gives it all
-  // its axes, whatever the factor's size.
+  // where a factor ends; axes that do not fit are reported in `overflow`. A padded dimension of a single factor
+  // assigns all its axes to that factor, whether they divide its size or not.
   struct Projection {
     FactorAxes axes;
     std::vector<Axis> overflow;
@@ -92,7 +92,8 @@ class Rule {
 
   // Checks axes against the rule: an axis of a whole factor, an axis used twice, a size that does not divide
   // (`padded` factors may be any size), a minor factor of a compound dimension split while a major one is not split
-  // to the end (a rank's part would lie in pieces). Errors name factor, size, axis, and the nearest legal splits.
+  // to the end (a rank's part would lie in micro-batches). Errors name factor, size, axis, and the nearest legal
+  // splits.
   absl::Status check(const FactorAxes& axes, const Mesh& mesh) const { return check(axes, mesh, {}); }
   absl::Status check(const FactorAxes& axes, const Mesh& mesh, const std::vector<int>& padded) const;
 
@@ -112,7 +113,7 @@ class Rule {
 // (all_reduce becomes reduce_scatter); they are returned as the layout wanted of each result.
 struct SplitStrategy {
   FactorAxes axes;
-  std::vector<Layout> results;  // as wanted by the user; without out splits: as the rule gives, sums not pending
+  std::vector<Layout> results;  // as wanted by the user; without out splits: as the rule gives, sums not partial
   int64_t repeats = 1;
 };
 // Errors: number of operands or dimensions (both numbers), a split < 1, a dimension that does not divide (nearest

@@ -98,7 +98,7 @@ class RuleReader {
     int index = indexOf(text_.substr(begin, at_ - begin));
     for (; at_ < text_.size() && std::string("+!~").find(text_[at_]) != std::string::npos; ++at_) {
       Factor& factor = factors_[index];
-      (text_[at_] == '+' ? factor.reducible : text_[at_] == '!' ? factor.whole : factor.pieces) = true;
+      (text_[at_] == '+' ? factor.reducible : text_[at_] == '!' ? factor.whole : factor.microBatches) = true;
     }
     dim.push_back(index);
     return absl::OkStatus();

@@ -23,7 +23,7 @@ std::string splitText(const Shape& splits) {
 }
 
 // A split of one dimension as the user wrote it.
-struct Wish {
+struct SplitRequest {
   std::string tensor;  // "operand 1"
   size_t dim = 0;
   int64_t split = 1;
@@ -90,26 +90,26 @@ class SplitResolver {
   }
 
   // Hands the split of one dimension to its factors, major first.
-  absl::Status takeDim(const DimFactors& dim, const Wish& wish) {
-    if (dim.empty() && wish.split != 1) {
+  absl::Status takeDim(const DimFactors& dim, const SplitRequest& request) {
+    if (dim.empty() && request.split != 1) {
       return absl::InvalidArgumentError(
-          absl::StrCat(wish.place(), " has size 1, its split is ", wish.split, "; nearest legal split: 1"));
+          absl::StrCat(request.place(), " has size 1, its split is ", request.split, "; nearest legal split: 1"));
     }
     int64_t size = 1;
     for (int f : dim) {
       size *= rule_.factors()[f].size;
     }
-    int64_t left = wish.split;
+    int64_t left = request.split;
     for (size_t i = 0; i < dim.size(); ++i) {
       int64_t factor = rule_.factors()[dim[i]].size;
       int64_t part = i + 1 == dim.size() ? left : std::gcd(left, factor);
       bool blocked = part != left && part != factor;  // the rest would go to a minor factor behind an open one
       if (factor % part != 0 || blocked) {
-        return absl::InvalidArgumentError(absl::StrCat(wish.place(), " of size ", size, compoundText(dim),
-                                                       " does not divide into ", wish.split,
-                                                       " parts; nearest legal splits: ", legalSplits(dim, wish.split)));
+        return absl::InvalidArgumentError(
+            absl::StrCat(request.place(), " of size ", size, compoundText(dim), " does not divide into ", request.split,
+                         " parts; nearest legal splits: ", legalSplits(dim, request.split)));
       }
-      WEFT_RETURN_IF_ERROR(setSplit(dim[i], {wish.tensor, wish.dim, part}));
+      WEFT_RETURN_IF_ERROR(setSplit(dim[i], {request.tensor, request.dim, part}));
       left /= part;
     }
     return absl::OkStatus();
@@ -141,21 +141,21 @@ class SplitResolver {
     return above == legal.end() ? text : absl::StrCat(text, text.empty() ? "" : " and ", *above);
   }
 
-  absl::Status setSplit(int f, const Wish& wish) {
+  absl::Status setSplit(int f, const SplitRequest& request) {
     const Factor& factor = rule_.factors()[f];
-    if (from_[f] && from_[f]->split != wish.split) {
+    if (from_[f] && from_[f]->split != request.split) {
       return absl::InvalidArgumentError(absl::StrCat(
           "factor '", factor.name, "' of size ", factor.size, " has two splits: ", from_[f]->split, " from ",
-          from_[f]->place(), " and ", wish.split, " from ", wish.place(), "; write the same split in both"));
+          from_[f]->place(), " and ", request.split, " from ", request.place(), "; write the same split in both"));
     }
-    if (wish.split > 1 && !rule_.splittable(f)) {
-      return absl::InvalidArgumentError(absl::StrCat(wish.place(), ": factor '", factor.name, "' of size ", factor.size,
-                                                     " must stay whole in '", rule_.text(), "', its split is ",
-                                                     wish.split, "; nearest legal split: 1"));
+    if (request.split > 1 && !rule_.splittable(f)) {
+      return absl::InvalidArgumentError(absl::StrCat(request.place(), ": factor '", factor.name, "' of size ",
+                                                     factor.size, " must stay whole in '", rule_.text(),
+                                                     "', its split is ", request.split, "; nearest legal split: 1"));
     }
     if (!from_[f]) {
-      from_[f] = wish;
-      splits_[f] = wish.split;
+      from_[f] = request;
+      splits_[f] = request.split;
     }
     return absl::OkStatus();
   }
@@ -209,20 +209,20 @@ class SplitResolver {
                                                    " ranks; nearest legal number of parts: ", mesh_.ranks()));
   }
 
-  // Where the user splits a result further than the rule does, the axes of reduced factors go there: the pending sum
+  // Where the user splits a result further than the rule does, the axes of reduced factors go there: the partial sum
   // ends in a reduce_scatter instead of an all_reduce.
   absl::Status scatter(size_t r, const Shape& wanted, Layout& layout) const {
-    std::vector<Axis> pending;
+    std::vector<Axis> partial;
     Layout natural = rule_.resultLayout(r, strategy_.axes);
     for (const Partial& p : natural.partial()) {
-      pending.push_back(p.axis);
+      partial.push_back(p.axis);
     }
     for (size_t d = 0; d < wanted.size(); ++d) {
       int64_t given = layout.parts(d);
       std::vector<Axis> axes = layout.dim(d);
-      while (partsOf(axes) < wanted[d] && !pending.empty()) {
-        axes.push_back(pending.front());
-        pending.erase(pending.begin());
+      while (partsOf(axes) < wanted[d] && !partial.empty()) {
+        axes.push_back(partial.front());
+        partial.erase(partial.begin());
       }
       if (partsOf(axes) != wanted[d]) {
         std::string more =
@@ -253,7 +253,7 @@ class SplitResolver {
   const Rule& rule_;
   const Mesh& mesh_;
   std::vector<int64_t> splits_;
-  std::vector<std::optional<Wish>> from_;
+  std::vector<std::optional<SplitRequest>> from_;
   SplitStrategy strategy_;
 };
 

@@ -6,7 +6,7 @@ include "ir/nn/nn_base.td"
 
 // Images are [n, channels, height, width], weights [co, ci, kh, kw]. `strides` and `paddings` are [vertical,
 // horizontal]; the paddings are symmetric. Batch and output channels may be split freely, input channels leave a
-// pending sum; the two dimensions of the image are whole, so they may not be stored with a pad either.
+// partial sum; the two dimensions of the image are whole, so they may not be stored with a pad either.
 
 def Nn_Conv2dOp : Nn_InferOp<"conv2d"> {
   let summary = "y[n, co, i, j] = sum of x[n, ci, i s - p + a, j s - p + b] weight[co, ci, a, b]; zeros around x";
@@ -29,7 +29,7 @@ def Nn_Conv2dInputGradOp : Nn_Op<"conv2d_input_grad"> {
   let hasVerifier = 1;
 }
 def Nn_Conv2dWeightGradOp : Nn_Op<"conv2d_weight_grad"> {
-  let summary = "gradient of conv2d with respect to the weight; a split batch leaves a pending sum";
+  let summary = "gradient of conv2d with respect to the weight; a split batch leaves a partial sum";
   let arguments = (ins Nn_Float:$x, Nn_Float:$dy, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$paddings);
   let results = (outs Nn_Float:$dweight);
   let rule = [{"n+ ci h! w!, n+ co ho! wo! -> co ci kh! kw!"}];

@@ -108,11 +108,11 @@ mlir::LogicalResult layerNormGrad(const InferSite& site, mlir::ValueRange operan
 
 // (1) x has a batch and a channel dimension. (2) All others are [c] of x's element type. (3) Three operands, or five.
 mlir::LogicalResult batchNorm(const InferSite& site, mlir::ValueRange operands);
-// (1) and (2) as batchNorm. (3) dy has x's type. (4) mean and rstd are [pieces, c].
+// (1) and (2) as batchNorm. (3) dy has x's type. (4) mean and rstd are [micro-batches, c].
 mlir::LogicalResult batchNormGrad(const InferSite& site, mlir::ValueRange operands);
-// (1) z has x's type. (2) center is [pieces, c].
+// (1) z has x's type. (2) center is [micro-batches, c].
 mlir::LogicalResult channelDot(const InferSite& site, mlir::Value x, mlir::Value z, mlir::Value center);
-// (1) An odd number of operands, at least 3. (2) All x have one type. (3) Factors and offset are [pieces, c].
+// (1) An odd number of operands, at least 3. (2) All x have one type. (3) Factors and offset are [micro-batches, c].
 mlir::LogicalResult channelAffine(const InferSite& site, mlir::ValueRange operands);
 
 // (1) The table has two dimensions. (2) rows is positive.

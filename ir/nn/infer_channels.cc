@@ -1,4 +1,4 @@
-// Types of batch norm and of the operators it is written with: x [n, c, ...], statistics [pieces, c].
+// Types of batch norm and of the operators it is written with: x [n, c, ...], statistics [micro-batches, c].
 #include "ir/nn/infer.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -30,11 +30,11 @@ LogicalResult perChannel(const InferSite& site, int check, Value x, Value value)
   return success();
 }
 
-LogicalResult perPiece(const InferSite& site, int check, Value x, Value value) {
+LogicalResult perMicroBatch(const InferSite& site, int check, Value x, Value value) {
   const llvm::ArrayRef<int64_t> dims = shape(value);
   if (dims.size() != 2 || dims[1] != shape(x)[1] || plainType(value) != withShape(x, dims)) {
     return site.error(check, "x is " + printType(x) + ", a statistic is " + printType(value) +
-                                 "; it must be [pieces, " + llvm::Twine(shape(x)[1]) + "] of the same type");
+                                 "; it must be [micro-batches, " + llvm::Twine(shape(x)[1]) + "] of the same type");
   }
   return success();
 }
@@ -73,15 +73,15 @@ LogicalResult batchNormGrad(const InferSite& site, ValueRange operands) {
   Value x = operands[0];
   Value gamma = operands[1];
   if (failed(hasChannels(site, 1, x)) || failed(perChannel(site, 2, x, gamma)) ||
-      failed(sameAs(site, 3, x, operands[4])) || failed(perPiece(site, 4, x, operands[2])) ||
-      failed(perPiece(site, 4, x, operands[3]))) {
+      failed(sameAs(site, 3, x, operands[4])) || failed(perMicroBatch(site, 4, x, operands[2])) ||
+      failed(perMicroBatch(site, 4, x, operands[3]))) {
     return failure();
   }
   return site.give({plainType(x), plainType(gamma), plainType(gamma)});
 }
 
 LogicalResult channelDot(const InferSite& site, Value x, Value z, Value center) {
-  if (failed(hasChannels(site, 1, x)) || failed(sameAs(site, 1, x, z)) || failed(perPiece(site, 2, x, center))) {
+  if (failed(hasChannels(site, 1, x)) || failed(sameAs(site, 1, x, z)) || failed(perMicroBatch(site, 2, x, center))) {
     return failure();
   }
   return site.give({plainType(center)});
@@ -97,7 +97,7 @@ LogicalResult channelAffine(const InferSite& site, ValueRange operands) {
   }
   for (size_t i = 0; i < operands.size(); ++i) {
     const bool image = i % 2 == 0 && i + 1 < operands.size();
-    if (failed(image ? sameAs(site, 2, x, operands[i]) : perPiece(site, 3, x, operands[i]))) {
+    if (failed(image ? sameAs(site, 2, x, operands[i]) : perMicroBatch(site, 3, x, operands[i]))) {
       return failure();
     }
   }

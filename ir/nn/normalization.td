@@ -1,5 +1,5 @@
-// Normalisation: softmax and layer norm over the last dimension, which must be whole; batch norm over all others but the
-// channels.
+// Normalization: softmax and layer norm over the last dimension, which must be whole; batch norm over all others but
+// the channels.
 #ifndef WEFT_IR_NN_NORMALIZATION
 #define WEFT_IR_NN_NORMALIZATION
 
@@ -43,15 +43,16 @@ def Nn_LayerNormGradOp : Nn_InferOp<"layer_norm_grad"> {
   let flops = "14 * ::weft::ir::operandElements(*this)";
 }
 
-//===-- Batch norm: x is [n, c, ...], statistics are those of one piece (micro-batch), over all its ranks --===//
+//===-- Batch norm: x is [n, c, ...], statistics are those of one micro-batch, over all its ranks --===//
 
-// For the logical state. --weft-expand-batch-norm writes it with the operators below, once the number of pieces is known.
+// For the logical state. --weft-expand-batch-norm writes it with the operators below, once the number of micro-batches
+// is known.
 def Nn_BatchNormOp : Nn_InferOp<"batch_norm"> {
-  let summary = "gamma (x - mean) rstd + beta for each channel, with the mean and variance of each piece of x";
+  let summary = "gamma (x - mean) rstd + beta for each channel, with the mean and variance of each micro-batch of x";
   let description = [{
     Operands: x, gamma, beta, and optionally the running mean and variance. Results: y, mean [1, c] and rstd [1, c] of a
-    piece, and the running statistics after the step: running <- (1 - momentum) running + momentum statistic for each
-    piece in order, with the variance of n - 1 degrees of freedom.
+    microBatch, and the running statistics after the step: running <- (1 - momentum) running + momentum statistic for each
+    microBatch in order, with the variance of n - 1 degrees of freedom.
   }];
   let arguments = (ins Variadic<Nn_Float>:$xs, DefaultValuedAttr<Nn_Real, "1e-5">:$epsilon,
                        DefaultValuedAttr<Nn_Real, "0.1">:$momentum);
@@ -72,7 +73,7 @@ def Nn_BatchNormGradOp : Nn_InferOp<"batch_norm_grad"> {
   let flops = "9 * ::weft::ir::operandElements(*this)";
 }
 def Nn_ChannelSumOp : Nn_Op<"channel_sum"> {
-  let summary = "sums [pieces, c] of x [n, c, ...] over everything but the channels, for each piece of n";
+  let summary = "sums [micro-batches, c] of x [n, c, ...] over everything but the channels, for each micro-batch of n";
   let arguments = (ins Nn_Float:$x);
   let results = (outs Nn_Float:$y);
   let rule = "rules::channelSum(*this)";
@@ -81,7 +82,7 @@ def Nn_ChannelSumOp : Nn_Op<"channel_sum"> {
   let hasVerifier = 1;
 }
 def Nn_ChannelDotOp : Nn_InferOp<"channel_dot"> {
-  let summary = "channel_sum of x (z - center), center [pieces, c]";
+  let summary = "channel_sum of x (z - center), center [micro-batches, c]";
   let arguments = (ins Nn_Float:$x, Nn_Float:$z, Nn_Float:$center);
   let results = (outs Nn_Float:$y);
   let rule = "rules::channelDot(*this)";
@@ -90,7 +91,7 @@ def Nn_ChannelDotOp : Nn_InferOp<"channel_dot"> {
   let flops = "3 * ::weft::ir::operandElements(*this)";
 }
 def Nn_ChannelAffineOp : Nn_InferOp<"channel_affine"> {
-  let summary = "x1 a1 + x2 a2 + ... + b with factors and offset [pieces, c]; operands x1, a1, x2, a2, ..., b";
+  let summary = "x1 a1 + x2 a2 + ... + b with factors and offset [micro-batches, c]; operands x1, a1, x2, a2, ..., b";
   let arguments = (ins Variadic<Nn_Float>:$xs);
   let results = (outs Nn_Float:$y);
   let rule = "rules::channelAffine(*this)";

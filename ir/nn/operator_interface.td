@@ -13,7 +13,7 @@ def OperatorInterface : OpInterface<"OperatorInterface"> {
   let methods = [
     InterfaceMethod<"The factor rule (ir/layout/rule.h) of this instance.", "std::string", "getRule", (ins)>,
     InterfaceMethod<
-      "Sets of operands in which the operator is jointly linear: a pending sum over the same axes of all operands of "
+      "Sets of operands in which the operator is jointly linear: a partial sum over the same axes of all operands of "
       # "one set passes through to the results.",
       "::weft::ir::LinearSets", "getLinearSets", (ins), "", [{ return {}; }]>,
     InterfaceMethod<"How a result is combined over the ranks of a split reducible factor.",
@@ -24,7 +24,7 @@ def OperatorInterface : OpInterface<"OperatorInterface"> {
     InterfaceMethod<"Does the kernel need the global shape of result 0 (attribute `global_shape`)?",
       "bool", "needsGlobalShape", (ins), "", [{ return false; }]>,
     InterfaceMethod<
-      "The value that padded elements of an operand must hold so that reducing or normalising over them changes "
+      "The value that padded elements of an operand must hold so that reducing or normalizing over them changes "
       # "nothing; none if the operator refuses a padded whole factor.",
       "std::optional<double>", "getPadFill", (ins "unsigned":$operand), "", [{ return 0.0; }]>,
     InterfaceMethod<"Floating-point operations, computed from the operand and result shapes the op has now.",

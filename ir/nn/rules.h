@@ -36,7 +36,7 @@ std::string reduceAll(mlir::Operation* op);
 std::string wholeLast(mlir::Operation* op);
 std::string layerNorm(mlir::Operation* op);
 std::string layerNormGrad(mlir::Operation* op);
-// x, y [n, c, ...]; statistics [pieces, c]: "d0+ d1 d2+, d1, d1 -> d0 d1 d2, p~ d1, p~ d1".
+// x, y [n, c, ...]; statistics [micro-batches, c]: "d0+ d1 d2+, d1, d1 -> d0 d1 d2, p~ d1, p~ d1".
 std::string batchNorm(mlir::Operation* op);
 std::string batchNormGrad(mlir::Operation* op);
 std::string channelSum(mlir::Operation* op);
@@ -54,7 +54,8 @@ std::string constant(mlir::Operation* op, bool splat);
 // All operands in one linear set.
 LinearSets allTogether(mlir::Operation* op);
 
-// Origins of all dimensions of operand or result `index`, whose value is `tensor`; or of one, negative from the end.
+// Asks for the global offset of the local tensor in every dimension of operand or result `index`, whose value is
+// `tensor`; or in dimension `dim`, negative from the end.
 llvm::SmallVector<OriginRequest> originsOf(bool isResult, unsigned index, mlir::Value tensor);
 llvm::SmallVector<OriginRequest> originOfDim(bool isResult, unsigned index, mlir::Value tensor, int64_t dim);
 

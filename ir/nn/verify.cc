@@ -87,7 +87,7 @@ LogicalResult EmbeddingGradOp::verify() {
   return success();
 }
 
-// (1) Same element type. (2) x has channels, the result is [pieces, channels].
+// (1) Same element type. (2) x has channels, the result is [micro-batches, channels].
 LogicalResult ChannelSumOp::verify() {
   if (mlir::failed(sameElement(*this, 1, getX(), getY()))) {
     return mlir::failure();
@@ -95,7 +95,7 @@ LogicalResult ChannelSumOp::verify() {
   if (shape(getX()).size() < 2 || shape(getY()).size() != 2 || shape(getX())[1] != shape(getY())[1]) {
     return error(*this, 2,
                  "operand " + printType(getX()) + ", result " + printType(getY()) +
-                     "; they must be [n, c, ...] and [pieces, c]");
+                     "; they must be [n, c, ...] and [micro-batches, c]");
   }
   return success();
 }

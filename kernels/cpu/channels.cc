@@ -1,5 +1,6 @@
-// What batch norm is made of: x is [n, c, ...], statistics are [pieces, c], where equal runs of rows form the pieces.
-// In a step that runs in micro-batches a kernel sees one piece at a time. Sums run in double, row after row.
+// What batch norm is made of: x is [n, c, ...], statistics are [micro-batches, c], where equal runs of rows form the
+// micro-batches. In a step that runs in micro-batches a kernel sees one micro-batch at a time. Sums run in double, row
+// after row.
 
 #include "kernels/cpu/families.h"
 #include "kernels/cpu/loops.h"
@@ -14,10 +15,10 @@ struct Extents {
   int64_t rows = 0;
   int64_t channels = 0;
   int64_t plane = 1;  // elements of one channel of one row
-  int64_t rowsOfPiece = 1;
+  int64_t rowsOfMicroBatch = 1;
 
   // The statistic of row n and channel c.
-  int64_t statistic(int64_t n, int64_t c) const { return n / rowsOfPiece * channels + c; }
+  int64_t statistic(int64_t n, int64_t c) const { return n / rowsOfMicroBatch * channels + c; }
 };
 
 absl::StatusOr<Extents> extentsOf(const KernelSpec& spec, const TensorSpec& x, const TensorSpec& statistic) {
@@ -30,9 +31,9 @@ absl::StatusOr<Extents> extentsOf(const KernelSpec& spec, const TensorSpec& x, c
                     statistic.shape[1] == extents.channels && extents.rows % statistic.shape[0] == 0;
   if (!fits) {
     return invalid(spec, "a statistic is ", tensorText(statistic), ", x is ", tensorText(x),
-                   "; it should be [pieces, channels] of x's type, pieces a divisor of the rows");
+                   "; it should be [micro-batches, channels] of x's type, micro-batches a divisor of the rows");
   }
-  extents.rowsOfPiece = std::max<int64_t>(extents.rows / statistic.shape[0], 1);
+  extents.rowsOfMicroBatch = std::max<int64_t>(extents.rows / statistic.shape[0], 1);
   return extents;
 }
 
@@ -47,7 +48,7 @@ void forEachPlane(const Extents& extents, const Visit& visit) {
   }
 }
 
-// The sum of value(i, statistic) over each piece and channel. Workspace: the totals, 8 bytes each.
+// The sum of value(i, statistic) over each micro-batch and channel. Workspace: the totals, 8 bytes each.
 template <typename T, typename MakeValue>
 KernelOr channelTotals(const KernelSpec& spec, const Extents& extents, const MakeValue& makeValue) {
   const int64_t count = spec.outputs[0].elements();

@@ -1,4 +1,4 @@
-// Softmax and layer normalisation over the last dimension, with their gradients. Statistics are taken in double.
+// Softmax and layer normalization over the last dimension, with their gradients. Statistics are taken in double.
 
 #include <cmath>
 

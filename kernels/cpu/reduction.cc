@@ -98,7 +98,7 @@ KernelOr mean(const KernelSpec& spec) {
   return dispatchFloat(spec, spec.inputs[0].type, [&]<typename T>() { return sum<T>(spec, scale); });
 }
 
-// Of no elements: the lowest value of the type, -inf for floats.
+// The maximum of no elements: the lowest value of the type, -inf for floats.
 template <typename T>
 KernelOr maximum(const KernelSpec& spec) {
   WEFT_ASSIGN_OR_RETURN(const StridedLoop<2> loop, reductionLoop(spec));

@@ -268,7 +268,7 @@ KernelOr maskPad(const KernelSpec& spec) {
   });
 }
 
-// acc' = x in piece 0, acc + x later. Scalars: the piece.
+// acc' = x in micro-batch 0, acc + x later. Scalars: the micro-batch.
 template <typename T>
 KernelOr accumulate(const KernelSpec& spec) {
   WEFT_RETURN_IF_ERROR(checkInput(spec, 1, spec.inputs[0]));

@@ -6,7 +6,7 @@
 namespace weft {
 namespace {
 
-// Of one row of the result.
+// Bytes of the unfolded patches (im2col) that one row of the result reads.
 int64_t columnBytesOfRow(const ConvolutionTensors& tensors) {
   const auto& weight = tensors.weight.shape;
   return boundedElements(std::array{weight[1], weight[2], weight[3], tensors.y.shape[3], byteSize(tensors.x.type)});

@@ -17,18 +17,18 @@
 namespace weft {
 namespace {
 
-using advise::BlockModel;
 using advise::Op;
-using advise::Running;
+using advise::ScheduleConfig;
 using advise::StageModel;
 using advise::StepNeeds;
+using advise::SubmeshModel;
 using Words = std::set<std::string>;
 
 constexpr size_t kRecomputeLines = 6;
-// Of what is tried, much more than any model has: operators of one list, and actions of a schedule.
+// Bounds on what is tried, far above any model: operators of one list, actions of a schedule.
 constexpr size_t kMostOperators = 20'000;
 constexpr int64_t kMostActions = int64_t{1} << 22;
-// Operators behind a value that are computed again with it.
+// Operators behind a value that are recomputed with it.
 constexpr int kLongestChain = 1000;
 constexpr char kRegions[] = "regions as large as what is alive at once in them";
 
@@ -39,9 +39,9 @@ class Adviser {
   absl::StatusOr<std::vector<MemoryAdvice>> run() {
     WEFT_ASSIGN_OR_RETURN(decisions_, parseDecisions(plan_.decisions()));
     bool backward = false;
-    for (const plan::Plan* block : blocksOf(plan_)) {
-      blocks_.push_back(advise::readBlock(*block, machine_));
-      for (const StageModel& stage : blocks_.back().stages) {
+    for (const plan::Plan* submesh : submeshesOf(plan_)) {
+      submeshes_.push_back(advise::readSubmesh(*submesh, machine_));
+      for (const StageModel& stage : submeshes_.back().stages) {
         backward |= !stage.backward.empty();
       }
     }
@@ -50,8 +50,8 @@ class Adviser {
     }
     WEFT_RETURN_IF_ERROR(checkStages());
     WEFT_RETURN_IF_ERROR(checkSize());
-    running_ = {decisions_.schedule, plan_.pieces(), 1};
-    WEFT_ASSIGN_OR_RETURN(now_, advise::needsOf(blocks_, running_, machine_));
+    config_ = {decisions_.schedule, plan_.micro_batches(), 1};
+    WEFT_ASSIGN_OR_RETURN(now_, advise::needsOf(submeshes_, config_, machine_));
     adviseRecompute();
     adviseSchedule();
     adviseMicro();
@@ -60,39 +60,39 @@ class Adviser {
   }
 
  private:
-  // Do the decisions speak of the plan's blocks and stages?
+  // Do the decisions speak of the plan's submeshes and stages?
   absl::Status checkStages() const {
-    const std::vector<const plan::Plan*> plans = blocksOf(plan_);
-    const std::vector<int64_t>& blocks = decisions_.schedule.blocks;
+    const std::vector<const plan::Plan*> plans = submeshesOf(plan_);
+    const std::vector<int64_t>& submeshes = decisions_.schedule.submeshes;
     std::set<int64_t> found;
     for (size_t b = 0; b < plans.size(); ++b) {
       for (const plan::Function& function : plans[b]->functions()) {
         const int64_t stage = function.stage();
-        const bool known = stage >= 0 && stage < static_cast<int64_t>(blocks.size());
-        if (advise::isPerPiece(function.kind()) && (!known || blocks[stage] != static_cast<int64_t>(b))) {
-          return absl::DataLossError(absl::StrCat("@", function.name(), " of block ", b, " is of stage ", stage,
-                                                  ", which the plan's decisions do not give to that block; compile "
+        const bool known = stage >= 0 && stage < static_cast<int64_t>(submeshes.size());
+        if (advise::isPerMicroBatch(function.kind()) && (!known || submeshes[stage] != static_cast<int64_t>(b))) {
+          return absl::DataLossError(absl::StrCat("@", function.name(), " of submesh ", b, " is of stage ", stage,
+                                                  ", which the plan's decisions do not give to that submesh; compile "
                                                   "the plan again"));
         }
-        if (advise::isPerPiece(function.kind())) {
+        if (advise::isPerMicroBatch(function.kind())) {
           found.insert(stage);
         }
       }
     }
-    return found.size() == blocks.size()
+    return found.size() == submeshes.size()
                ? absl::OkStatus()
                : absl::DataLossError(absl::StrCat("the plan has functions of ", found.size(), " stages, its decisions ",
-                                                  "have ", blocks.size(), "; compile the plan again"));
+                                                  "have ", submeshes.size(), "; compile the plan again"));
   }
 
   absl::Status checkSize() const {
     size_t most = 0;
-    for (const BlockModel& block : blocks_) {
-      for (const StageModel& stage : block.stages) {
+    for (const SubmeshModel& submesh : submeshes_) {
+      for (const StageModel& stage : submesh.stages) {
         most = std::max({most, stage.forward.size(), stage.backward.size()});
       }
     }
-    const int64_t actions = static_cast<int64_t>(decisions_.schedule.blocks.size()) * plan_.pieces();
+    const int64_t actions = static_cast<int64_t>(decisions_.schedule.submeshes.size()) * plan_.micro_batches();
     if (most > kMostOperators || actions > kMostActions) {
       return absl::InvalidArgumentError(absl::StrCat(
           "advice is for functions of up to ", kMostOperators, " operators and up to ", kMostActions,
@@ -101,9 +101,9 @@ class Adviser {
     return absl::OkStatus();
   }
 
-  // The fullest rank if every block needs as much more or less than now as the model says.
+  // The peak over all ranks, if each submesh's memory changes by what the model says.
   int64_t peakWith(const StepNeeds& needs, const std::vector<int64_t>& freed = {}) const {
-    const std::vector<const plan::Plan*> plans = blocksOf(plan_);
+    const std::vector<const plan::Plan*> plans = submeshesOf(plan_);
     int64_t peak = 0;
     for (size_t b = 0; b < plans.size(); ++b) {
       const int64_t change = needs.bytes[b] - now_.bytes[b] - (freed.empty() ? 0 : freed[b]);
@@ -124,16 +124,16 @@ class Adviser {
   static std::string join(const Words& words) { return absl::StrJoin(words, ","); }
 
   absl::StatusOr<StepNeeds> needsWith(const Words& words) const {
-    std::vector<BlockModel> blocks;
-    for (const BlockModel& block : blocks_) {
-      blocks.push_back(advise::recomputed(block, {words.begin(), words.end()}));
+    std::vector<SubmeshModel> submeshes;
+    for (const SubmeshModel& submesh : submeshes_) {
+      submeshes.push_back(advise::recomputed(submesh, {words.begin(), words.end()}));
     }
-    return advise::needsOf(blocks, running_, machine_);
+    return advise::needsOf(submeshes, config_, machine_);
   }
 
   // What to recompute so that a kept value need not be kept: its operator alone, and its operators back to values that
   // are kept anyway.
-  void addCandidates(const BlockModel& block, const StageModel& stage, std::set<Words>& candidates) const {
+  void addCandidates(const SubmeshModel& submesh, const StageModel& stage, std::set<Words>& candidates) const {
     std::map<int, const Op*> makers;
     for (const Op& op : stage.forward) {
       for (const int value : op.outputs) {
@@ -155,7 +155,7 @@ class Adviser {
         Words one;
         Words chain;
         std::set<int> seen;
-        collect(block, stage, value, {makers, kept, viewed, advise::readOutside(block, stage), seen}, one, chain);
+        collect(submesh, stage, value, {makers, kept, viewed, advise::readOutside(submesh, stage), seen}, one, chain);
         if (!chain.empty()) {
           candidates.insert(one);
           candidates.insert(chain);
@@ -172,7 +172,7 @@ class Adviser {
     std::set<int>& seen;  // values that were collected
   };
 
-  void collect(const BlockModel& block, const StageModel& stage, int value, const Known& known, Words& one,
+  void collect(const SubmeshModel& submesh, const StageModel& stage, int value, const Known& known, Words& one,
                Words& chain) const {
     if (!known.seen.insert(value).second || known.seen.size() > kLongestChain) {
       return;
@@ -191,16 +191,16 @@ class Adviser {
     }
     for (const int input : op.inputs) {
       if (known.makers.count(input) > 0 && known.kept.count(input) == 0 && input != value) {
-        collect(block, stage, input, known, one, chain);
+        collect(submesh, stage, input, known, one, chain);
       }
     }
   }
 
   void adviseRecompute() {
     std::set<Words> candidates;
-    for (const BlockModel& block : blocks_) {
-      for (const StageModel& stage : block.stages) {
-        addCandidates(block, stage, candidates);
+    for (const SubmeshModel& submesh : submeshes_) {
+      for (const StageModel& stage : submesh.stages) {
+        addCandidates(submesh, stage, candidates);
       }
     }
     Words chosen;
@@ -237,34 +237,34 @@ class Adviser {
   // --- Other kinds on the same placement of stages.
 
   void adviseSchedule() {
-    if (decisions_.schedule.blocks.size() < 2) {
+    if (decisions_.schedule.submeshes.size() < 2) {
       return;
     }
     for (const schedule::Kind kind : schedule::allKinds()) {
-      Running other = running_;
+      ScheduleConfig other = config_;
       other.schedule.kind = schedule::kindName(kind);
-      const absl::StatusOr<schedule::Table> table = stageTable(other.schedule, other.pieces, true);
-      const bool runs = table.ok() && kind != schedule::Kind::kSeq1F1B && other.schedule.kind != running_.schedule.kind;
-      if (!runs || !std::equal(table->stageToRank.begin(), table->stageToRank.end(), running_.schedule.blocks.begin(),
-                               running_.schedule.blocks.end())) {
+      const absl::StatusOr<schedule::Table> table = stageTable(other.schedule, other.microBatches, true);
+      const bool runs = table.ok() && kind != schedule::Kind::kSeq1F1B && other.schedule.kind != config_.schedule.kind;
+      if (!runs || !std::equal(table->stageToRank.begin(), table->stageToRank.end(), config_.schedule.submeshes.begin(),
+                               config_.schedule.submeshes.end())) {
         continue;
       }
-      if (const absl::StatusOr<StepNeeds> needs = advise::needsOf(blocks_, other, machine_); needs.ok()) {
+      if (const absl::StatusOr<StepNeeds> needs = advise::needsOf(submeshes_, other, machine_); needs.ok()) {
         add("schedule", "--schedule " + other.schedule.kind, peakWith(*needs), needs->seconds, kRegions);
       }
     }
   }
 
-  // --- Smaller pieces.
+  // --- Smaller micro-batches.
 
-  // Rows of one piece on one rank: the least among the inputs.
-  int64_t rowsOfPiece() const {
+  // Rows of one micro-batch on one rank: the least among the inputs.
+  int64_t rowsOfMicroBatch() const {
     int64_t rows = 0;
-    for (const plan::Plan* block : blocksOf(plan_)) {
-      for (const plan::NamedTensor& tensor : block->tensors()) {
-        const plan::Buffer& buffer = block->buffers(static_cast<int>(tensor.buffer()));
+    for (const plan::Plan* submesh : submeshesOf(plan_)) {
+      for (const plan::NamedTensor& tensor : submesh->tensors()) {
+        const plan::Buffer& buffer = submesh->buffers(static_cast<int>(tensor.buffer()));
         if (tensor.kind() == plan::TENSOR_INPUT && buffer.shape_size() > 0 && buffer.shape(0) > 1) {
-          const int64_t own = buffer.shape(0) / plan_.pieces();
+          const int64_t own = buffer.shape(0) / plan_.micro_batches();
           rows = rows == 0 ? own : std::min(rows, own);
         }
       }
@@ -273,16 +273,16 @@ class Adviser {
   }
 
   void adviseMicro() {
-    const int64_t rows = rowsOfPiece();
+    const int64_t rows = rowsOfMicroBatch();
     for (const int64_t parts : {2, 4}) {
-      if (rows % parts != 0 || rows == 0 || running_.schedule.kind == "table") {
+      if (rows % parts != 0 || rows == 0 || config_.schedule.kind == "table") {
         continue;
       }
-      const Running smaller = {running_.schedule, running_.pieces * parts, parts};
-      if (const absl::StatusOr<StepNeeds> needs = advise::needsOf(blocks_, smaller, machine_); needs.ok()) {
-        add("micro", absl::StrCat("--micro ", smaller.pieces), peakWith(*needs), needs->seconds,
+      const ScheduleConfig smaller = {config_.schedule, config_.microBatches * parts, parts};
+      if (const absl::StatusOr<StepNeeds> needs = advise::needsOf(submeshes_, smaller, machine_); needs.ok()) {
+        add("micro", absl::StrCat("--micro ", smaller.microBatches), peakWith(*needs), needs->seconds,
             absl::StrCat(kRegions,
-                         "; what follows from the inputs shrinks with the piece, the rest stays; scratch "
+                         "; what follows from the inputs shrinks with the micro-batch, the rest stays; scratch "
                          "memory of kernels as now"));
       }
     }
@@ -292,16 +292,16 @@ class Adviser {
 
   void adviseZero() {
     for (int64_t level = decisions_.zero + 1; level <= 3; ++level) {
-      std::vector<BlockModel> blocks;
+      std::vector<SubmeshModel> submeshes;
       std::vector<int64_t> freed;
       double seconds = 0;
-      for (const BlockModel& block : blocks_) {
-        advise::ZeroChange change = advise::withZero(block, decisions_, level, machine_);
+      for (const SubmeshModel& submesh : submeshes_) {
+        advise::ZeroChange change = advise::withZero(submesh, decisions_, level, machine_);
         freed.push_back(change.freedBytes);
-        seconds = blocks.empty() ? change.seconds : std::max(seconds, change.seconds);
-        blocks.push_back(std::move(change.block));
+        seconds = submeshes.empty() ? change.seconds : std::max(seconds, change.seconds);
+        submeshes.push_back(std::move(change.submesh));
       }
-      if (const absl::StatusOr<StepNeeds> needs = advise::needsOf(blocks, running_, machine_); needs.ok()) {
+      if (const absl::StatusOr<StepNeeds> needs = advise::needsOf(submeshes, config_, machine_); needs.ok()) {
         add("zero", absl::StrCat("--zero ", level, level == 3 ? " --regather" : ""), peakWith(*needs, freed),
             needs->seconds + seconds,
             absl::StrCat(kRegions,
@@ -314,8 +314,8 @@ class Adviser {
   const plan::Plan& plan_;
   const Machine& machine_;
   Decisions decisions_;
-  std::vector<BlockModel> blocks_;
-  Running running_;
+  std::vector<SubmeshModel> submeshes_;
+  ScheduleConfig config_;
   StepNeeds now_;
   std::vector<MemoryAdvice> advice_;
 };

@@ -1,7 +1,7 @@
-// What would lower the memory that a plan's fullest rank needs, by how much, and at what price.
+// What would lower the memory that a plan's rank of highest peak needs, by how much, and at what price.
 //
 // Everything is computed from the plan and the decisions in it: the step is read back as operators (step_model.h), the
-// decision is changed, and the regions and the schedule are computed again (step_memory.h). No model is at hand and
+// decision is changed, and the regions and the schedule are recomputed (step_memory.h). No model is at hand and
 // nothing is compiled, so each line says what its figures rest on.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace weft {
 struct MemoryAdvice {
   std::string kind;        // "recompute", "schedule", "micro", "zero"
   std::string set;         // what the user would write: "--recompute h*.gelu,h*.fc"
-  int64_t peakBytes = 0;   // predicted, of the fullest rank, all memory
+  int64_t peakBytes = 0;   // predicted, highest over the ranks, all memory
   int64_t savedBytes = 0;  // from the peak of the plan
   double timeFactor = 1;   // predicted seconds of a step over those of the plan
   std::string basis;       // what the prediction leaves out

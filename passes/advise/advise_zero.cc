@@ -94,13 +94,13 @@ std::vector<Parameter> parametersOf(const plan::Plan& plan, const Decisions& dec
 
 class Changer {
  public:
-  Changer(const BlockModel& block, const Decisions& decisions, const Machine& machine)
+  Changer(const SubmeshModel& submesh, const Decisions& decisions, const Machine& machine)
       : decisions_(decisions), machine_(machine) {
-    change_.block = block;
+    change_.submesh = submesh;
   }
 
   ZeroChange run(int64_t level) {
-    for (const Parameter& parameter : parametersOf(*change_.block.plan, decisions_, machine_)) {
+    for (const Parameter& parameter : parametersOf(*change_.submesh.plan, decisions_, machine_)) {
       if (parameter.shards < 2) {
         continue;
       }
@@ -130,9 +130,9 @@ class Changer {
     return collectiveCost(machine_, kind, parameter.shards, bytes);
   }
 
-  // Of a parameter's gradient and its new value, for one step.
+  // Seconds per step of reducing one parameter's gradient and gathering its new value.
   double price(const Parameter& parameter, int64_t level) const {
-    const auto pieces = static_cast<double>(change_.block.plan->pieces());
+    const auto microBatches = static_cast<double>(change_.submesh.plan->micro_batches());
     const double scatter = collective(CollectiveKind::kReduceScatter, parameter, 1);
     const double gather = collective(CollectiveKind::kAllGather, parameter, 1);
     switch (level) {
@@ -141,15 +141,15 @@ class Changer {
       case 1:
         return scatter + gather;
       case 2:
-        return pieces * scatter + gather;
+        return microBatches * scatter + gather;
       default:
-        return pieces * scatter;
+        return microBatches * scatter;
     }
   }
 
   // The reduce_scatters of a function are joined behind the last gradient: all of them wait for it.
   void bucketGradients() {
-    for (StageModel& stage : change_.block.stages) {
+    for (StageModel& stage : change_.submesh.stages) {
       std::vector<int> gradients;
       for (const Op& op : stage.backward) {
         if (op.source->kernel() == "accumulate" && !op.inputs.empty()) {
@@ -166,18 +166,18 @@ class Changer {
 
   // Each list that reads a parameter gathers it before its first reader and has it until the last.
   void gather(const Parameter& parameter) {
-    for (StageModel& stage : change_.block.stages) {
+    for (StageModel& stage : change_.submesh.stages) {
       for (std::vector<Op>* list : {&stage.forward, &stage.backward}) {
         int value = -1;
         for (Op& op : *list) {
           for (const plan::Operand& operand : op.source->inputs()) {
-            const plan::Buffer& buffer = bufferOf(*change_.block.plan, operand);
+            const plan::Buffer& buffer = bufferOf(*change_.submesh.plan, operand);
             if (buffer.memory() != plan::PARAMETER || buffer.storage() != parameter.storage) {
               continue;
             }
             if (value < 0) {
-              value = static_cast<int>(change_.block.values.size());
-              change_.block.values.push_back({parameter.bytes, change_.block.storages++, false});
+              value = static_cast<int>(change_.submesh.values.size());
+              change_.submesh.values.push_back({parameter.bytes, change_.submesh.storages++, false});
               op.seconds.fixed += collective(CollectiveKind::kAllGather, parameter, 1);
             }
             op.inputs.push_back(value);
@@ -195,8 +195,8 @@ class Changer {
 
 }  // namespace
 
-ZeroChange withZero(const BlockModel& block, const Decisions& decisions, int64_t level, const Machine& machine) {
-  return Changer(block, decisions, machine).run(level);
+ZeroChange withZero(const SubmeshModel& submesh, const Decisions& decisions, int64_t level, const Machine& machine) {
+  return Changer(submesh, decisions, machine).run(level);
 }
 
 }  // namespace weft::advise

@@ -16,7 +16,7 @@
 namespace weft::advise {
 namespace {
 
-// Functions of a block by number: those of stage index s are 3 s + kPart, then those that run once.
+// Functions of a submesh by number: those of stage index s are 3 s + kPart, then those that run once.
 enum Part { kForward = 0, kFirst = 1, kSecond = 2 };  // kFirst: the whole backward pass, or gradients of inputs
 
 struct Life {
@@ -26,24 +26,24 @@ struct Life {
   std::vector<int> functions;
 };
 
-class BlockNeeds {
+class SubmeshNeeds {
  public:
-  BlockNeeds(const BlockModel& block, const schedule::Table& table, int64_t parts)
-      : block_(block), parts_(parts), splits_(splitsBackward(table)) {
-    for (const StageModel& stage : block.stages) {
-      input_.push_back(splits_ ? inputPart(block, stage) : std::vector<bool>(stage.backward.size(), true));
+  SubmeshNeeds(const SubmeshModel& submesh, const schedule::Table& table, int64_t parts)
+      : submesh_(submesh), parts_(parts), splits_(splitsBackward(table)) {
+    for (const StageModel& stage : submesh.stages) {
+      input_.push_back(splits_ ? inputPart(submesh, stage) : std::vector<bool>(stage.backward.size(), true));
     }
   }
 
-  // Of one action of each kind; the stage's number in the program is its place in `times`.
+  // Adds the times of this submesh's stages to `times`, which is indexed by the stage's number in the program.
   void addTimes(schedule::Times& times) const {
-    for (size_t s = 0; s < block_.stages.size(); ++s) {
-      schedule::StageTimes& stage = times.stages[block_.stages[s].stage];
-      for (const Op& op : block_.stages[s].forward) {
+    for (size_t s = 0; s < submesh_.stages.size(); ++s) {
+      schedule::StageTimes& stage = times.stages[submesh_.stages[s].stage];
+      for (const Op& op : submesh_.stages[s].forward) {
         stage.f += op.seconds.of(parts_);
       }
-      for (size_t at = 0; at < block_.stages[s].backward.size(); ++at) {
-        (input_[s][at] ? stage.i : stage.w) += block_.stages[s].backward[at].seconds.of(parts_);
+      for (size_t at = 0; at < submesh_.stages[s].backward.size(); ++at) {
+        (input_[s][at] ? stage.i : stage.w) += submesh_.stages[s].backward[at].seconds.of(parts_);
       }
     }
   }
@@ -72,18 +72,18 @@ class BlockNeeds {
   }
 
  private:
-  // All lists in the order in which a piece meets them, with the functions they belong to.
+  // All lists in the order in which a micro-batch meets them, with the functions they belong to.
   std::vector<std::pair<const Op*, int>> sequence() const {
-    const auto stages = static_cast<int>(block_.stages.size());
+    const auto stages = static_cast<int>(submesh_.stages.size());
     std::vector<std::pair<const Op*, int>> ops;
     for (int s = 0; s < stages; ++s) {
-      for (const Op& op : block_.stages[s].forward) {
+      for (const Op& op : submesh_.stages[s].forward) {
         ops.emplace_back(&op, 3 * s + kForward);
       }
     }
     for (const Part part : {kFirst, kSecond}) {
       for (int s = stages - 1; s >= 0; --s) {
-        const StageModel& stage = block_.stages[s];
+        const StageModel& stage = submesh_.stages[s];
         for (size_t at = 0; at < stage.backward.size(); ++at) {
           if (input_[s][at] == (part == kFirst)) {
             ops.emplace_back(&stage.backward[at], 3 * s + part);
@@ -91,8 +91,8 @@ class BlockNeeds {
         }
       }
     }
-    for (size_t f = 0; f < block_.once.size(); ++f) {
-      for (const Op& op : block_.once[f]) {
+    for (size_t f = 0; f < submesh_.once.size(); ++f) {
+      for (const Op& op : submesh_.once[f]) {
         ops.emplace_back(&op, 3 * stages + static_cast<int>(f));
       }
     }
@@ -101,8 +101,8 @@ class BlockNeeds {
 
   void walk() {
     const std::vector<std::pair<const Op*, int>> ops = sequence();
-    place_.assign(block_.values.size(), -1);
-    lastRead_.assign(block_.values.size(), -1);
+    place_.assign(submesh_.values.size(), -1);
+    lastRead_.assign(submesh_.values.size(), -1);
     for (size_t at = 0; at < ops.size(); ++at) {
       for (const int value : ops[at].first->inputs) {
         lastRead_[value] = static_cast<int64_t>(at);
@@ -117,11 +117,11 @@ class BlockNeeds {
   // Where the operator's result lies: in the storage of the plan, unless what is there is still read afterwards (in the
   // plan it was not, but the order or the readers are others now).
   void put(int value) {
-    const int storage = block_.values[value].storage;
+    const int storage = submesh_.values[value].storage;
     int& now = moved_.try_emplace(storage, storage).first->second;
     const auto held = holds_.find(now);
     if (held != holds_.end() && held->second != value && lastRead_[held->second] > step_) {
-      now = block_.storages + extra_++;
+      now = submesh_.storages + extra_++;
     }
     holds_[now] = value;
     place_[value] = now;
@@ -138,10 +138,10 @@ class BlockNeeds {
       put(value);
       touch(value, function);
     }
-    // With one piece a gradient is made where its sum lies; with more it is added to it.
-    if (parts_ > 1 && block_.plan->pieces() == 1 && function < 3 * static_cast<int>(block_.stages.size())) {
+    // With one micro-batch a gradient is made where its sum lies; with more it is added to it.
+    if (parts_ > 1 && submesh_.plan->micro_batches() == 1 && function < 3 * static_cast<int>(submesh_.stages.size())) {
       for (const plan::Operand& operand : op.source->outputs()) {
-        const plan::Buffer& buffer = block_.plan->buffers(static_cast<int>(operand.buffer()));
+        const plan::Buffer& buffer = submesh_.plan->buffers(static_cast<int>(operand.buffer()));
         if (buffer.memory() == plan::ACCUMULATOR) {
           firstSums_.push_back({step_, step_ + 1, buffer.bytes()});
         }
@@ -150,10 +150,10 @@ class BlockNeeds {
   }
 
   void touch(int index, int function) {
-    const Value& value = block_.values[index];
+    const Value& value = submesh_.values[index];
     Life& life = lives_.try_emplace(place_[index], Life{step_, step_, 0, {}}).first->second;
     life.last = step_;
-    life.bytes = std::max(life.bytes, value.perPiece ? (value.bytes + parts_ - 1) / parts_ : value.bytes);
+    life.bytes = std::max(life.bytes, value.perMicroBatch ? (value.bytes + parts_ - 1) / parts_ : value.bytes);
     if (std::find(life.functions.begin(), life.functions.end(), function) == life.functions.end()) {
       life.functions.push_back(function);
     }
@@ -162,9 +162,9 @@ class BlockNeeds {
   std::vector<Call> callsOf(const std::vector<schedule::Action>& order) const {
     std::vector<Call> calls;
     for (const schedule::Action& action : order) {
-      const auto found = std::find_if(block_.stages.begin(), block_.stages.end(),
+      const auto found = std::find_if(submesh_.stages.begin(), submesh_.stages.end(),
                                       [&](const StageModel& stage) { return stage.stage == action.stage; });
-      const int base = 3 * static_cast<int>(found - block_.stages.begin());
+      const int base = 3 * static_cast<int>(found - submesh_.stages.begin());
       if (action.kind == schedule::ActionKind::kForward) {
         calls.push_back({base + kForward, action.micro});
       }
@@ -178,7 +178,7 @@ class BlockNeeds {
     return calls;
   }
 
-  const BlockModel& block_;
+  const SubmeshModel& submesh_;
   int64_t parts_;
   bool splits_;
   std::vector<std::vector<bool>> input_;  // of each stage's backward list
@@ -192,10 +192,10 @@ class BlockNeeds {
   std::vector<PackItem> firstSums_;
 };
 
-int64_t mostInFlight(const ScheduleDecision& schedule, const std::vector<int64_t>& inFlight, int64_t block) {
+int64_t mostInFlight(const ScheduleDecision& schedule, const std::vector<int64_t>& inFlight, int64_t submesh) {
   int64_t most = 1;
-  for (size_t stage = 0; stage < schedule.blocks.size(); ++stage) {
-    most = schedule.blocks[stage] == block ? std::max(most, inFlight[stage]) : most;
+  for (size_t stage = 0; stage < schedule.submeshes.size(); ++stage) {
+    most = schedule.submeshes[stage] == submesh ? std::max(most, inFlight[stage]) : most;
   }
   return most;
 }
@@ -211,15 +211,15 @@ void forTransfers(const plan::Plan& plan, const Visit& visit) {
   }
 }
 
-int64_t mailboxBytes(const plan::Plan& plan, int64_t block, const Running& running,
+int64_t mailboxBytes(const plan::Plan& plan, int64_t submesh, const ScheduleConfig& config,
                      const std::vector<int64_t>& inFlight) {
   int64_t bytes = 0;
-  forTransfers(plan, [&](const plan::Instruction& instruction, bool perPiece) {
+  forTransfers(plan, [&](const plan::Instruction& instruction, bool perMicroBatch) {
     if (!instruction.transfer().send()) {
       const int64_t message = plan.buffers(static_cast<int>(instruction.outputs(0).buffer())).bytes();
-      const int64_t room = std::max(mostInFlight(running.schedule, inFlight, block),
-                                    mostInFlight(running.schedule, inFlight, instruction.transfer().block()));
-      bytes += alignUp(perPiece ? room * message / running.parts : message);
+      const int64_t room = std::max(mostInFlight(config.schedule, inFlight, submesh),
+                                    mostInFlight(config.schedule, inFlight, instruction.transfer().submesh()));
+      bytes += alignUp(perMicroBatch ? room * message / config.parts : message);
     }
   });
   return bytes;
@@ -227,31 +227,31 @@ int64_t mailboxBytes(const plan::Plan& plan, int64_t block, const Running& runni
 
 }  // namespace
 
-absl::StatusOr<StepNeeds> needsOf(const std::vector<BlockModel>& blocks, const Running& running,
+absl::StatusOr<StepNeeds> needsOf(const std::vector<SubmeshModel>& submeshes, const ScheduleConfig& config,
                                   const Machine& machine) {
-  WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(running.schedule, running.pieces, true));
-  const bool placed = std::equal(table.stageToRank.begin(), table.stageToRank.end(), running.schedule.blocks.begin(),
-                                 running.schedule.blocks.end());
-  if (!placed || table.orders.size() < blocks.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("the decisions place stages on blocks otherwise than schedule ",
-                                                   running.schedule.kind, " does, or on less than the ", blocks.size(),
-                                                   " blocks of the plan; compile the plan again"));
+  WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(config.schedule, config.microBatches, true));
+  const bool placed = std::equal(table.stageToRank.begin(), table.stageToRank.end(), config.schedule.submeshes.begin(),
+                                 config.schedule.submeshes.end());
+  if (!placed || table.orders.size() < submeshes.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("the decisions place stages on submeshes otherwise than schedule ",
+                                                   config.schedule.kind, " does, or on less than the ",
+                                                   submeshes.size(), " submeshes of the plan; compile the plan again"));
   }
   const std::vector<int64_t> inFlight = inFlightOf(table);
   StepNeeds needs;
   schedule::Times times;
-  times.stages.resize(running.schedule.blocks.size(), {0, 0, 0, std::nullopt});
+  times.stages.resize(config.schedule.submeshes.size(), {0, 0, 0, std::nullopt});
   double once = 0;
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    BlockNeeds block(blocks[b], table, running.parts);
-    block.addTimes(times);
-    needs.bytes.push_back(block.bytes(table.orders[b]) +
-                          mailboxBytes(*blocks[b].plan, static_cast<int64_t>(b), running, inFlight));
-    once = std::max(once, blocks[b].onceSeconds);
-    forTransfers(*blocks[b].plan, [&](const plan::Instruction& instruction, bool perPiece) {
-      const double carried = transferSeconds(*blocks[b].plan, instruction, machine) - machine.linkLatency;
-      times.comm = std::max(times.comm,
-                            perPiece ? machine.linkLatency + carried / static_cast<double>(running.parts) : times.comm);
+  for (size_t b = 0; b < submeshes.size(); ++b) {
+    SubmeshNeeds submesh(submeshes[b], table, config.parts);
+    submesh.addTimes(times);
+    needs.bytes.push_back(submesh.bytes(table.orders[b]) +
+                          mailboxBytes(*submeshes[b].plan, static_cast<int64_t>(b), config, inFlight));
+    once = std::max(once, submeshes[b].onceSeconds);
+    forTransfers(*submeshes[b].plan, [&](const plan::Instruction& instruction, bool perMicroBatch) {
+      const double carried = transferSeconds(*submeshes[b].plan, instruction, machine) - machine.linkLatency;
+      times.comm = std::max(
+          times.comm, perMicroBatch ? machine.linkLatency + carried / static_cast<double>(config.parts) : times.comm);
     });
   }
   WEFT_ASSIGN_OR_RETURN(const schedule::Simulation result, schedule::simulate(table, times));

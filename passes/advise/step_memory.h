@@ -1,4 +1,4 @@
-// What a modelled step would need: bytes of one rank of each block, and seconds of the step.
+// What a modeled step would need: bytes of one rank of each submesh, and seconds of the step.
 //
 // Regions are computed as the planner does, but taken as large as what is alive at once in them: packing seldom needs
 // more. Compare two results of this model; do not take one for the bytes of a plan.
@@ -14,20 +14,20 @@
 
 namespace weft::advise {
 
-// How the pieces of a step run.
-struct Running {
+// How the micro-batches of a step run.
+struct ScheduleConfig {
   ScheduleDecision schedule;
-  int64_t pieces = 1;
-  int64_t parts = 1;  // into which each piece of the plan is cut; `pieces` counts the parts
+  int64_t microBatches = 1;
+  int64_t parts = 1;  // into which each micro-batch of the plan is cut; `microBatches` counts the parts
 };
 
 struct StepNeeds {
-  std::vector<int64_t> bytes;  // of each block: activations, transients and mailboxes
+  std::vector<int64_t> bytes;  // of each submesh: activations, transients and mailboxes
   double seconds = 0;
 };
 
 // Errors: a schedule that does not serve the numbers.
-absl::StatusOr<StepNeeds> needsOf(const std::vector<BlockModel>& blocks, const Running& running,
+absl::StatusOr<StepNeeds> needsOf(const std::vector<SubmeshModel>& submeshes, const ScheduleConfig& config,
                                   const Machine& machine);
 
 }  // namespace weft::advise

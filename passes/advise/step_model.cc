@@ -14,7 +14,7 @@
 namespace weft::advise {
 namespace {
 
-// Operators behind one that is computed again which are, too; no model has so many between values it keeps.
+// Operators behind one that is recomputed which are, too; no model has so many between values it keeps.
 constexpr int kLongestChain = 1000;
 
 const plan::Buffer& bufferOf(const plan::Plan& plan, const plan::Operand& operand) {
@@ -23,19 +23,19 @@ const plan::Buffer& bufferOf(const plan::Plan& plan, const plan::Operand& operan
 
 class Reader {
  public:
-  Reader(const plan::Plan& plan, const Machine& machine) : plan_(plan), machine_(machine) { block_.plan = &plan; }
+  Reader(const plan::Plan& plan, const Machine& machine) : plan_(plan), machine_(machine) { submesh_.plan = &plan; }
 
-  BlockModel run() {
+  SubmeshModel run() {
     for (const plan::Function& function : plan_.functions()) {
       std::vector<Op>& list = listOf(function);
       for (const plan::Instruction& instruction : function.instructions()) {
         list.push_back(read(instruction));
         if (function.kind() == plan::PROLOGUE || function.kind() == plan::UPDATE) {
-          block_.onceSeconds += secondsOf(plan_, instruction, machine_);
+          submesh_.onceSeconds += secondsOf(plan_, instruction, machine_);
         }
       }
     }
-    for (StageModel& stage : block_.stages) {
+    for (StageModel& stage : submesh_.stages) {
       keepGradientsWhole(stage.backward);
       for (std::vector<Op>* list : {&stage.forward, &stage.backward}) {
         for (Op& op : *list) {
@@ -43,24 +43,24 @@ class Reader {
         }
       }
     }
-    block_.storages = static_cast<int>(storages_.size());
-    return std::move(block_);
+    submesh_.storages = static_cast<int>(storages_.size());
+    return std::move(submesh_);
   }
 
  private:
   std::vector<Op>& listOf(const plan::Function& function) {
-    if (!isPerPiece(function.kind())) {
-      return block_.once.emplace_back();
+    if (!isPerMicroBatch(function.kind())) {
+      return submesh_.once.emplace_back();
     }
-    auto it = std::find_if(block_.stages.begin(), block_.stages.end(),
+    auto it = std::find_if(submesh_.stages.begin(), submesh_.stages.end(),
                            [&](const StageModel& stage) { return stage.stage >= function.stage(); });
-    if (it == block_.stages.end() || it->stage != function.stage()) {
-      it = block_.stages.insert(it, {function.stage(), {}, {}});
+    if (it == submesh_.stages.end() || it->stage != function.stage()) {
+      it = submesh_.stages.insert(it, {function.stage(), {}, {}});
     }
     return function.kind() == plan::FORWARD ? it->forward : it->backward;
   }
 
-  // Views of one piece of memory have one number.
+  // Views of one micro-batch of memory have one number.
   std::optional<int> storageOf(const plan::Operand& operand) {
     const plan::Buffer& buffer = bufferOf(plan_, operand);
     if (buffer.memory() != plan::ACTIVATION && buffer.memory() != plan::TRANSIENT) {
@@ -71,35 +71,35 @@ class Reader {
     return storages_.try_emplace(key, static_cast<int>(storages_.size())).first->second;
   }
 
-  int make(const plan::Operand& operand, int storage, bool perPiece) {
-    block_.values.push_back({alignUp(bufferOf(plan_, operand).bytes()), storage, perPiece});
+  int make(const plan::Operand& operand, int storage, bool perMicroBatch) {
+    submesh_.values.push_back({alignUp(bufferOf(plan_, operand).bytes()), storage, perMicroBatch});
     writtenAs_.push_back(operand.buffer());
-    current_[storage] = static_cast<int>(block_.values.size()) - 1;
+    current_[storage] = static_cast<int>(submesh_.values.size()) - 1;
     return current_[storage];
   }
 
   Op read(const plan::Instruction& instruction) {
     Op op{&instruction, {}, {}, {}, {}};
-    bool perPiece = instruction.has_transfer();
+    bool perMicroBatch = instruction.has_transfer();
     for (const plan::Operand& operand : instruction.inputs()) {
-      perPiece |= bufferOf(plan_, operand).memory() == plan::INPUT;
+      perMicroBatch |= bufferOf(plan_, operand).memory() == plan::INPUT;
       if (const std::optional<int> storage = storageOf(operand)) {
         const auto known = current_.find(*storage);
         const int value = known == current_.end() ? make(operand, *storage, false) : known->second;
         op.views.push_back(writtenAs_[value] != operand.buffer());
-        perPiece |= block_.values[value].perPiece;
+        perMicroBatch |= submesh_.values[value].perMicroBatch;
         op.inputs.push_back(value);
       }
     }
     for (const plan::Operand& operand : instruction.outputs()) {
       if (const std::optional<int> storage = storageOf(operand)) {
-        op.outputs.push_back(make(operand, *storage, perPiece));
+        op.outputs.push_back(make(operand, *storage, perMicroBatch));
       }
     }
     return op;
   }
 
-  // What is added to a sum over the pieces has the size of a parameter, however small the piece.
+  // What is added to a sum over the micro-batches has the size of a parameter, however small the micro-batch.
   void keepGradientsWhole(const std::vector<Op>& list) {
     static const std::set<std::string> kSameSize = {"add", "reshape", "transpose"};
     std::set<int> whole;
@@ -114,13 +114,13 @@ class Reader {
       }
     }
     for (const int value : whole) {
-      block_.values[value].perPiece = false;
+      submesh_.values[value].perMicroBatch = false;
     }
   }
 
   Seconds split(const Op& op) const {
     const double all = secondsOf(plan_, *op.source, machine_);
-    const auto shrinks = [&](int value) { return block_.values[value].perPiece; };
+    const auto shrinks = [&](int value) { return submesh_.values[value].perMicroBatch; };
     const bool any = std::any_of(op.inputs.begin(), op.inputs.end(), shrinks) ||
                      std::any_of(op.outputs.begin(), op.outputs.end(), shrinks);
     double cut = 0;
@@ -130,7 +130,7 @@ class Reader {
       cut = static_cast<double>(op.source->flops()) / machine_.flops;
       for (const std::vector<int>* values : {&op.inputs, &op.outputs}) {
         for (const int value : *values) {
-          cut += shrinks(value) ? static_cast<double>(block_.values[value].bytes) / machine_.memoryBandwidth : 0;
+          cut += shrinks(value) ? static_cast<double>(submesh_.values[value].bytes) / machine_.memoryBandwidth : 0;
         }
       }
       cut = std::min(cut, all);
@@ -140,7 +140,7 @@ class Reader {
 
   const plan::Plan& plan_;
   const Machine& machine_;
-  BlockModel block_;
+  SubmeshModel submesh_;
   std::map<std::pair<bool, uint32_t>, int> storages_;
   std::map<int, int> current_;       // storage to the value in it
   std::vector<uint32_t> writtenAs_;  // buffer of each value
@@ -159,8 +159,8 @@ bool mayRepeat(const Op& op, const std::set<int>& outside) {
 
 class StageRecomputer {
  public:
-  StageRecomputer(BlockModel& block, StageModel& stage, const std::vector<std::string>& patterns)
-      : block_(block), stage_(stage), patterns_(patterns), outside_(readOutside(block, stage)) {
+  StageRecomputer(SubmeshModel& submesh, StageModel& stage, const std::vector<std::string>& patterns)
+      : submesh_(submesh), stage_(stage), patterns_(patterns), outside_(readOutside(submesh, stage)) {
     for (size_t at = 0; at < stage.forward.size(); ++at) {
       for (const int value : stage.forward[at].outputs) {
         maker_[value] = at;
@@ -174,7 +174,7 @@ class StageRecomputer {
     for (Op op : before) {
       replaceInputs(op);
       for (const int value : op.outputs) {
-        int& storage = block_.values[value].storage;
+        int& storage = submesh_.values[value].storage;
         const auto moved = moved_.find(storage);
         storage = moved == moved_.end() ? storage : moved->second;
       }
@@ -201,7 +201,7 @@ class StageRecomputer {
     });
   }
 
-  // A reshape is an operator too, though it leaves no instruction: what is read through one is computed again only if
+  // A reshape is an operator too, though it leaves no instruction: what is read through one is recomputed only if
   // the reshape is.
   void replaceInputs(Op& op) {
     const bool reshapes = std::any_of(patterns_.begin(), patterns_.end(),
@@ -234,24 +234,24 @@ class StageRecomputer {
     const std::vector<int> inputs = op.inputs;
     replaceInputs(op);
     for (int& value : op.outputs) {
-      Value made = block_.values[value];
+      Value made = submesh_.values[value];
       const int before = made.storage;
-      made.storage = block_.storages++;
+      made.storage = submesh_.storages++;
       for (size_t i = 0; i < inputs.size(); ++i) {
-        if (op.inputs[i] != inputs[i] && block_.values[inputs[i]].storage == before) {
-          made.storage = block_.values[op.inputs[i]].storage;
+        if (op.inputs[i] != inputs[i] && submesh_.values[inputs[i]].storage == before) {
+          made.storage = submesh_.values[op.inputs[i]].storage;
         }
       }
       moved_[before] = made.storage;
-      block_.values.push_back(made);
-      copies_[value] = static_cast<int>(block_.values.size()) - 1;
+      submesh_.values.push_back(made);
+      copies_[value] = static_cast<int>(submesh_.values.size()) - 1;
       value = copies_[value];
     }
     stage_.backward.push_back(std::move(op));
     return copies_.at(wanted);
   }
 
-  BlockModel& block_;
+  SubmeshModel& submesh_;
   StageModel& stage_;
   const std::vector<std::string>& patterns_;
   std::set<int> outside_;
@@ -263,34 +263,34 @@ class StageRecomputer {
 
 }  // namespace
 
-bool isPerPiece(plan::FunctionKind kind) {
+bool isPerMicroBatch(plan::FunctionKind kind) {
   return kind == plan::FORWARD || kind == plan::BACKWARD || kind == plan::INPUT_GRAD || kind == plan::WEIGHT_GRAD;
 }
 
-BlockModel readBlock(const plan::Plan& plan, const Machine& machine) {
+SubmeshModel readSubmesh(const plan::Plan& plan, const Machine& machine) {
   return Reader(plan, machine).run();
 }
 
-BlockModel recomputed(BlockModel block, const std::vector<std::string>& patterns) {
-  for (StageModel& stage : block.stages) {
+SubmeshModel recomputed(SubmeshModel submesh, const std::vector<std::string>& patterns) {
+  for (StageModel& stage : submesh.stages) {
     if (!patterns.empty()) {
-      StageRecomputer(block, stage, patterns).run();
+      StageRecomputer(submesh, stage, patterns).run();
     }
   }
-  return block;
+  return submesh;
 }
 
-std::set<int> readOutside(const BlockModel& block, const StageModel& stage) {
+std::set<int> readOutside(const SubmeshModel& submesh, const StageModel& stage) {
   std::set<int> values;
   const auto add = [&](const Op& op) { values.insert(op.inputs.begin(), op.inputs.end()); };
-  for (const StageModel& other : block.stages) {
+  for (const StageModel& other : submesh.stages) {
     for (const Op& op : other.forward) {
       if (other.stage != stage.stage || op.source->has_transfer()) {
         add(op);
       }
     }
   }
-  for (const std::vector<Op>& list : block.once) {
+  for (const std::vector<Op>& list : submesh.once) {
     std::for_each(list.begin(), list.end(), add);
   }
   return values;
@@ -318,9 +318,9 @@ std::string recomputeWord(const Op& op, const std::set<int>& outside) {
   return word;
 }
 
-std::vector<bool> inputPart(const BlockModel& block, const StageModel& stage) {
+std::vector<bool> inputPart(const SubmeshModel& submesh, const StageModel& stage) {
   std::set<int> needed;
-  for (const StageModel& other : block.stages) {
+  for (const StageModel& other : submesh.stages) {
     if (other.stage != stage.stage) {
       for (const std::vector<Op>* list : {&other.forward, &other.backward}) {
         for (const Op& op : *list) {

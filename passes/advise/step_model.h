@@ -21,10 +21,10 @@ namespace weft::advise {
 struct Value {
   int64_t bytes = 0;
   int storage = 0;
-  bool perPiece = false;  // follows from the inputs of the step: shrinks with the piece
+  bool perMicroBatch = false;  // follows from the inputs of the step: shrinks with the micro-batch
 };
 
-// Seconds of a piece cut in k parts: fixed + cut / k for each part.
+// Seconds of a micro-batch cut in k parts: fixed + cut / k for each part.
 struct Seconds {
   double fixed = 0;
   double cut = 0;
@@ -45,33 +45,33 @@ struct StageModel {
   std::vector<Op> backward;
 };
 
-struct BlockModel {
+struct SubmeshModel {
   const plan::Plan* plan = nullptr;
   std::vector<Value> values;
   int storages = 0;                   // numbers in use: 0 .. storages - 1
   std::vector<StageModel> stages;     // ascending
-  std::vector<std::vector<Op>> once;  // functions that do not run for each piece, in the plan's order
+  std::vector<std::vector<Op>> once;  // functions that do not run for each micro-batch, in the plan's order
   double onceSeconds = 0;             // of prologue and update
 };
 
-bool isPerPiece(plan::FunctionKind kind);
+bool isPerMicroBatch(plan::FunctionKind kind);
 
-// `plan` must be valid, of one block, and outlive the result.
-BlockModel readBlock(const plan::Plan& plan, const Machine& machine);
+// `plan` must be valid, of one submesh, and outlive the result.
+SubmeshModel readSubmesh(const plan::Plan& plan, const Machine& machine);
 
-// The model if the backward pass computed again what matches one of the patterns (names or kernels, with * and ?), with
+// The model if the backward pass recomputed what matches one of the patterns (names or kernels, with * and ?), with
 // the collectives behind it. As passes/stage/recompute.h: never what another stage or the host reads, or what depends
 // on nothing.
-BlockModel recomputed(BlockModel block, const std::vector<std::string>& patterns);
+SubmeshModel recomputed(SubmeshModel submesh, const std::vector<std::string>& patterns);
 
 // Values that something other than the stage's own forward and backward lists reads, or that are sent.
-std::set<int> readOutside(const BlockModel& block, const StageModel& stage);
+std::set<int> readOutside(const SubmeshModel& submesh, const StageModel& stage);
 
-// May the operator be computed again at all, and by which pattern would the user name it? Numbers of layers become
+// May the operator be recomputed at all, and by which pattern would the user name it? Numbers of layers become
 // stars: "h*.gelu". Empty if it may not. `outside`: what is read outside of its stage.
 std::string recomputeWord(const Op& op, const std::set<int>& outside);
 
 // Which operators of the list belong to the gradients of inputs: what transfers and other stages depend on.
-std::vector<bool> inputPart(const BlockModel& block, const StageModel& stage);
+std::vector<bool> inputPart(const SubmeshModel& submesh, const StageModel& stage);
 
 }  // namespace weft::advise

@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "ir/layout/machine.h"
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/OwningOpRef.h"
 #include "passes/stage/step_time.h"
 #include "passes/support/decisions.h"
 #include "runtime/base/status.h"
@@ -22,21 +20,14 @@ struct Trial {
   bool recomputes = false;
 };
 
-void setGatherBytes(mlir::ModuleOp module, int64_t bytes) {
-  mlir::Builder builder(module.getContext());
-  mlir::NamedAttrList options(module->getAttrOfType<mlir::DictionaryAttr>("nn.options"));
-  options.set("gather_bytes", builder.getI64IntegerAttr(bytes));
-  module->setAttr("nn.options", options.getDictionary(module.getContext()));
-}
-
-// What runs once per step before the first piece, of the slowest block.
+// What runs once per step before the first micro-batch, of the slowest submesh.
 double prologueSeconds(const plan::Plan& plan) {
   double most = 0;
-  for (const plan::Plan* block : blocksOf(plan)) {
+  for (const plan::Plan* submesh : submeshesOf(plan)) {
     double seconds = 0;
-    for (const plan::Function& function : block->functions()) {
+    for (const plan::Function& function : submesh->functions()) {
       for (const plan::Instruction& instruction : function.instructions()) {
-        seconds += function.kind() == plan::PROLOGUE ? secondsOf(*block, instruction, Machine()) : 0;
+        seconds += function.kind() == plan::PROLOGUE ? secondsOf(*submesh, instruction, Machine()) : 0;
       }
     }
     most = std::max(most, seconds);
@@ -44,11 +35,10 @@ double prologueSeconds(const plan::Plan& plan) {
   return most;
 }
 
-absl::StatusOr<Trial> tryWith(mlir::ModuleOp module, int64_t gatherBytes,
-                              const std::function<absl::StatusOr<plan::Plan>(mlir::ModuleOp)>& compile) {
-  mlir::OwningOpRef<mlir::ModuleOp> copy(module.clone());
-  setGatherBytes(*copy, gatherBytes);
-  const absl::StatusOr<plan::Plan> plan = compile(*copy);
+using Compile = std::function<absl::StatusOr<plan::Plan>(int64_t gatherBytes)>;
+
+absl::StatusOr<Trial> tryWith(int64_t gatherBytes, const Compile& compile) {
+  const absl::StatusOr<plan::Plan> plan = compile(gatherBytes);
   Trial trial{gatherBytes, plan.status()};
   if (!plan.ok()) {
     return absl::IsResourceExhausted(plan.status()) ? absl::StatusOr<Trial>(trial) : plan.status();
@@ -63,24 +53,22 @@ absl::StatusOr<Trial> tryWith(mlir::ModuleOp module, int64_t gatherBytes,
 
 }  // namespace
 
-absl::Status chooseGathers(mlir::ModuleOp module, int64_t memoryLimit,
-                           const std::function<absl::StatusOr<plan::Plan>(mlir::ModuleOp)>& compile) {
-  WEFT_ASSIGN_OR_RETURN(Trial best, tryWith(module, -1, compile));
+absl::StatusOr<int64_t> chooseGathers(int64_t memoryLimit, const Compile& compile) {
+  WEFT_ASSIGN_OR_RETURN(Trial best, tryWith(-1, compile));
   const auto keepBetter = [&](const Trial& trial) {
     const bool shorter = !best.status.ok() || trial.seconds < best.seconds;
     best = trial.status.ok() && shorter ? trial : best;
   };
   if (!best.status.ok() || best.recomputes) {
-    WEFT_ASSIGN_OR_RETURN(const Trial none, tryWith(module, 0, compile));
+    WEFT_ASSIGN_OR_RETURN(const Trial none, tryWith(0, compile));
     keepBetter(none);
     if (none.status.ok() && none.peakBytes < memoryLimit) {
-      WEFT_ASSIGN_OR_RETURN(const Trial some, tryWith(module, memoryLimit - none.peakBytes, compile));
+      WEFT_ASSIGN_OR_RETURN(const Trial some, tryWith(memoryLimit - none.peakBytes, compile));
       keepBetter(some);
     }
     WEFT_RETURN_IF_ERROR(best.status.ok() ? absl::OkStatus() : none.status);
   }
-  setGatherBytes(module, best.gatherBytes);
-  return absl::OkStatus();
+  return best.gatherBytes;
 }
 
 }  // namespace weft

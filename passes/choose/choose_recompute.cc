@@ -10,7 +10,7 @@
 #include "mlir/IR/Builders.h"
 #include "passes/choose/choose_schedule.h"
 #include "passes/choose/kept_values.h"
-#include "passes/choose/recompute_blocks.h"
+#include "passes/choose/recompute_intervals.h"
 #include "passes/choose/recompute_knapsack.h"
 #include "passes/partition/local_program.h"
 #include "passes/stage/recompute.h"
@@ -28,7 +28,7 @@ using recompute::Knapsack;
 using recompute::Outcome;
 using recompute::Selection;
 
-// Memory of one block of ranks in a compiled plan.
+// Memory of one submesh in a compiled plan.
 struct Measured {
   int64_t peakBytes = 0;
   int64_t slots = 1;  // of the ring of activations that has most
@@ -36,10 +36,10 @@ struct Measured {
 
 std::vector<Measured> measure(const plan::Plan& plan) {
   std::vector<Measured> out;
-  for (const plan::Plan* block : blocksOf(plan)) {
+  for (const plan::Plan* submesh : submeshesOf(plan)) {
     Measured& measured = out.emplace_back();
-    measured.peakBytes = block->memory().peak_bytes();
-    for (const plan::Region& region : block->memory().regions()) {
+    measured.peakBytes = submesh->memory().peak_bytes();
+    for (const plan::Region& region : submesh->memory().regions()) {
       measured.slots =
           region.memory() == plan::ACTIVATION ? std::max<int64_t>(region.slots(), measured.slots) : measured.slots;
     }
@@ -47,7 +47,7 @@ std::vector<Measured> measure(const plan::Plan& plan) {
   return out;
 }
 
-// The budget of one block of ranks, narrowed by what was measured.
+// The budget of one submesh, narrowed by what was measured.
 class BudgetSearch {
  public:
   explicit BudgetSearch(Knapsack knapsack) : knapsack_(std::move(knapsack)), high_(knapsack_.most()) {}
@@ -64,7 +64,7 @@ class BudgetSearch {
   bool done() const { return done_; }
   bool fits() const { return fits_; }
   int64_t least() const { return least_; }
-  // What to try next; once done the best that fits. None: nothing is computed again.
+  // The selection to compile next; once the search is done, the best that fits. nullopt: nothing is recomputed.
   const std::optional<Selection>& selection() const { return done_ ? best_ : next_; }
 
   void learn(const Measured& measured, int64_t limit) {
@@ -128,17 +128,17 @@ class BudgetSearch {
 struct RecomputeSearch::Impl {
   explicit Impl(const CompilerHalves& compiler) : halves(compiler) {}
 
-  // The blocks of one block of ranks, class by class, as the knapsack counts them.
+  // The intervals owned by one submesh, grouped into classes of identical ones: the knapsack's items.
   struct Group {
-    std::vector<recompute::BlockClass> classes;
-    std::vector<std::vector<int>> members;  // of each class: indices of blocks, in order
+    std::vector<recompute::IntervalClass> classes;
+    std::vector<std::vector<int>> members;  // of each class: indices of intervals, in order
   };
 
   absl::Status begin(mlir::ModuleOp from);
-  absl::Status analyse();
+  absl::Status analyze();
   absl::StatusOr<plan::Plan> compile(const Decisions& record);
   absl::StatusOr<Attempt> attempt(const std::vector<BudgetSearch>& searches, int64_t limit, std::vector<Measured>* out);
-  Decisions realise(const std::vector<BudgetSearch>& searches, int64_t limit) const;
+  Decisions realize(const std::vector<BudgetSearch>& searches, int64_t limit) const;
   void recordStage(size_t stage, const std::vector<bool>& keep, Decisions& record, Json& summary) const;
 
   CompilerHalves halves;
@@ -147,8 +147,8 @@ struct RecomputeSearch::Impl {
   Attempt base;
   std::vector<Measured> baseMemory;
   std::vector<StageGraph> stages;
-  recompute::Blocks blocks;
-  std::vector<Group> groups;  // by block of ranks
+  recompute::Intervals intervals;
+  std::vector<Group> groups;  // by submesh
 };
 
 absl::Status RecomputeSearch::Impl::begin(mlir::ModuleOp from) {
@@ -164,7 +164,7 @@ absl::Status RecomputeSearch::Impl::begin(mlir::ModuleOp from) {
   return absl::OkStatus();
 }
 
-absl::Status RecomputeSearch::Impl::analyse() {
+absl::Status RecomputeSearch::Impl::analyze() {
   if (!stages.empty()) {
     return absl::OkStatus();
   }
@@ -177,18 +177,18 @@ absl::Status RecomputeSearch::Impl::analyse() {
   for (const StageGraph& stage : stages) {
     plain.push_back(stage.graph);
   }
-  blocks = recompute::cutIntoBlocks(plain);
+  intervals = recompute::cutIntoIntervals(plain);
   std::vector<std::vector<recompute::Point>> points;
-  for (const recompute::Graph& graph : blocks.classes) {
+  for (const recompute::Graph& graph : intervals.classes) {
     points.push_back(recompute::paretoPoints(graph));
   }
   groups.resize(baseMemory.size());
   for (Group& group : groups) {
-    group.members.resize(blocks.classes.size());
+    group.members.resize(intervals.classes.size());
   }
-  for (size_t b = 0; b < blocks.blocks.size(); ++b) {
-    const int64_t owner = groups.size() == 1 ? 0 : record.schedule.blocks[blocks.blocks[b].stage];
-    groups[owner].members[blocks.blocks[b].blockClass].push_back(static_cast<int>(b));
+  for (size_t b = 0; b < intervals.intervals.size(); ++b) {
+    const int64_t owner = groups.size() == 1 ? 0 : record.schedule.submeshes[intervals.intervals[b].stage];
+    groups[owner].members[intervals.intervals[b].intervalClass].push_back(static_cast<int>(b));
   }
   for (Group& group : groups) {
     for (size_t c = 0; c < points.size(); ++c) {
@@ -207,7 +207,7 @@ absl::StatusOr<plan::Plan> RecomputeSearch::Impl::compile(const Decisions& with)
 
 absl::StatusOr<Attempt> RecomputeSearch::Impl::attempt(const std::vector<BudgetSearch>& searches, int64_t limit,
                                                        std::vector<Measured>* out) {
-  Decisions with = realise(searches, limit);
+  Decisions with = realize(searches, limit);
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, compile(with));
   Attempt made;
   WEFT_ASSIGN_OR_RETURN(made.seconds, simulatedSeconds(plan, Machine()));
@@ -222,7 +222,7 @@ absl::StatusOr<Attempt> RecomputeSearch::Impl::attempt(const std::vector<BudgetS
   return made;
 }
 
-Decisions RecomputeSearch::Impl::realise(const std::vector<BudgetSearch>& searches, int64_t limit) const {
+Decisions RecomputeSearch::Impl::realize(const std::vector<BudgetSearch>& searches, int64_t limit) const {
   std::vector<std::vector<bool>> keep;
   std::vector<bool> changed(stages.size(), false);
   for (const StageGraph& stage : stages) {
@@ -232,13 +232,13 @@ Decisions RecomputeSearch::Impl::realise(const std::vector<BudgetSearch>& search
     const std::optional<Selection>& selection = searches[g].selection();
     for (size_t c = 0; selection && c < groups[g].classes.size(); ++c) {
       for (size_t i = 0; i < groups[g].members[c].size(); ++i) {
-        const recompute::Block& block = blocks.blocks[groups[g].members[c][i]];
+        const recompute::Interval& interval = intervals.intervals[groups[g].members[c][i]];
         const int chosen = selection->points[c][i];
-        const recompute::Graph& graph = blocks.classes[c];
-        changed[block.stage] = changed[block.stage] || chosen > 0;
-        for (int op = block.first; op < block.last; ++op) {
-          const bool kept = groups[g].classes[c].points[chosen].keep[op - block.first];
-          keep[block.stage][op] = kept || !graph.operators[op - block.first].mayRepeat;
+        const recompute::Graph& graph = intervals.classes[c];
+        changed[interval.stage] = changed[interval.stage] || chosen > 0;
+        for (int op = interval.first; op < interval.last; ++op) {
+          const bool kept = groups[g].classes[c].points[chosen].keep[op - interval.first];
+          keep[interval.stage][op] = kept || !graph.operators[op - interval.first].mayRepeat;
         }
       }
     }
@@ -302,8 +302,8 @@ void RecomputeSearch::Impl::recordStage(size_t stage, const std::vector<bool>& k
 
 absl::Status nothingFits(int64_t least, int64_t limit) {
   return absl::ResourceExhaustedError(
-      absl::StrCat("whatever is computed again, the plan needs at least ", least, " bytes on a rank, the limit is ",
-                   limit, "; shard more (ZeRO, more ranks), cut the step into more micro-batches, or allow as much"));
+      absl::StrCat("whatever is recomputed, the plan needs at least ", least, " bytes on a rank, the limit is ", limit,
+                   "; shard more (ZeRO, more ranks), cut the step into more micro-batches, or allow as much"));
 }
 
 RecomputeSearch::RecomputeSearch(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -320,17 +320,13 @@ const Attempt& RecomputeSearch::base() const {
   return impl_->base;
 }
 
-bool RecomputeSearch::hasStages() const {
-  return impl_->baseMemory.size() > 1;
-}
-
 absl::StatusOr<Attempt> RecomputeSearch::under(int64_t limit) {
   Attempt best = impl_->base;
   best.fits = limit == 0 || best.peakBytes <= limit;
   if (best.fits) {
     return best;
   }
-  WEFT_RETURN_IF_ERROR(impl_->analyse());
+  WEFT_RETURN_IF_ERROR(impl_->analyze());
   std::vector<BudgetSearch> searches;
   for (size_t g = 0; g < impl_->groups.size(); ++g) {
     searches.emplace_back(Knapsack(impl_->groups[g].classes)).start(impl_->baseMemory[g], limit);

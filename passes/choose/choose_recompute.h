@@ -1,13 +1,13 @@
-// The option recompute = "auto": what the backward pass computes again, so that the plan fits in memory in the least
+// The option recompute = "auto": what the backward pass recomputes, so that the plan fits in memory in the least
 // time.
 //
-//   1. Compile without recomputation. Fits it, nothing is done.
-//   2. Cut the stages into blocks, find the equal ones, enumerate each class's choices (recompute_*.h).
-//   3. For each block of ranks a knapsack: the least extra time within a budget of kept bytes. A byte kept of one
+//   1. Compile without recomputation. If that fits the limit, stop.
+//   2. Cut the stages into intervals, find the equal ones, enumerate each class's choices (recompute_*.h).
+//   3. For each submesh a knapsack: the least extra time within a budget of kept bytes. A byte kept of one
 //      micro-batch costs as many bytes as the schedule has micro-batches in flight there (the plan's slots).
 //   4. Compile with the choice and measure the planner's peak; correct the budget by what it is above or below the
 //      limit, until it fits and nothing cheaper does, or kRounds compilations are spent.
-// Blocks of ranks do not share memory, and no step is shortened by a longer stage: each is solved by itself, all are
+// Submeshes do not share memory, and no step is shortened by a longer stage: each is solved by itself, all are
 // measured in one compilation. The result is a decisions record.
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace weft {
 
-// The compiler's two halves: to the annotated state (layouts decided, nothing computed again), and on to the plan.
+// The compiler's two halves: to the annotated state (layouts decided, nothing recomputed), and on to the plan.
 struct CompilerHalves {
   std::function<absl::Status(mlir::ModuleOp)> annotate;
   std::function<absl::StatusOr<plan::Plan>(mlir::ModuleOp)> finish;
@@ -49,7 +49,6 @@ class RecomputeSearch {
   ~RecomputeSearch();
 
   const Attempt& base() const;
-  bool hasStages() const;
 
   // The shortest that fits in `limit` bytes per rank; where none does, that with the least peak of all tried.
   absl::StatusOr<Attempt> under(int64_t limit);

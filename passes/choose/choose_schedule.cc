@@ -6,14 +6,11 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/OwningOpRef.h"
 #include "passes/schedule/generate.h"
 #include "passes/schedule/simulate.h"
 #include "passes/stage/stage_table.h"
 #include "passes/stage/step_time.h"
 #include "passes/support/decisions.h"
-#include "passes/support/program.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/statistics.h"
 
@@ -47,21 +44,6 @@ std::vector<Candidate> candidatesFor(int64_t virtualStages) {
     }
   }
   return candidates;
-}
-
-void setConsidered(mlir::ModuleOp module, const std::string& text) {
-  mlir::Builder builder(module.getContext());
-  mlir::NamedAttrList options(module->getAttrOfType<mlir::DictionaryAttr>("nn.options"));
-  options.set("considered", builder.getStringAttr(text));
-  module->setAttr("nn.options", options.getDictionary(module.getContext()));
-}
-
-void setOptions(mlir::ModuleOp module, const std::string& kind, int64_t virtualStages) {
-  mlir::Builder builder(module.getContext());
-  mlir::NamedAttrList options(module->getAttrOfType<mlir::DictionaryAttr>("nn.options"));
-  options.set("schedule", builder.getStringAttr(kind));
-  options.set("virtual", builder.getI64IntegerAttr(virtualStages));
-  module->setAttr("nn.options", options.getDictionary(module.getContext()));
 }
 
 // What was considered, for the record of the decisions.
@@ -103,25 +85,22 @@ absl::Status noneFits(const std::vector<Candidate>& candidates, int64_t memoryLi
   }
   return absl::ResourceExhaustedError(
       absl::StrCat("no schedule fits in ", memoryLimit, " bytes per rank; the least is ", least->peakBytes, " with ",
-                   least->kind, recompute ? ", whatever is computed again" : "", "; allow as much, ",
+                   least->kind, recompute ? ", whatever is recomputed" : "", "; allow as much, ",
                    recompute ? "" : "recompute (CompileOptions::recompute = \"auto\"), ", "or use more ranks"));
 }
 
-// Compiles a candidate without recomputation. False: the program has one stage, there is nothing to choose.
-absl::StatusOr<bool> tryKind(mlir::ModuleOp module, int64_t memoryLimit, const CompilerHalves& halves,
-                             Candidate& candidate) {
-  mlir::OwningOpRef<mlir::ModuleOp> copy(module.clone());
-  setOptions(*copy, candidate.kind, candidate.virtualStages);
-  absl::StatusOr<std::unique_ptr<RecomputeSearch>> search = RecomputeSearch::create(*copy, halves);
+// Compiles a candidate without recomputation.
+void tryKind(mlir::ModuleOp module, int64_t memoryLimit, const HalvesFor& halvesFor, Candidate& candidate) {
+  absl::StatusOr<std::unique_ptr<RecomputeSearch>> search =
+      RecomputeSearch::create(module, halvesFor({candidate.kind, candidate.virtualStages, ""}));
   if (!search.ok()) {
     candidate.refusal = std::string(search.status().message());
-    return true;
+    return;
   }
   candidate.search = *std::move(search);
   candidate.seconds = candidate.search->base().seconds;
   candidate.peakBytes = candidate.search->base().peakBytes;
   candidate.fits = memoryLimit == 0 || candidate.peakBytes <= memoryLimit;
-  return candidate.search->hasStages();
 }
 
 absl::Status recomputeFor(Candidate& candidate, int64_t memoryLimit) {
@@ -136,19 +115,13 @@ absl::Status recomputeFor(Candidate& candidate, int64_t memoryLimit) {
 
 }  // namespace
 
-absl::StatusOr<std::string> chooseSchedule(mlir::ModuleOp module, int64_t memoryLimit, bool recompute,
-                                           const CompilerHalves& halves) {
-  std::vector<Candidate> candidates = candidatesFor(std::max<int64_t>(integerOption(module, "virtual", 0), 1));
+absl::StatusOr<ScheduleSearchResult> chooseSchedule(mlir::ModuleOp module, const CompileOptions& request,
+                                                    bool recompute, const HalvesFor& halvesFor) {
+  const int64_t memoryLimit = request.memoryLimit;
+  std::vector<Candidate> candidates = candidatesFor(std::max<int64_t>(request.virtualStages, 1));
   std::vector<Candidate*> order;
   for (Candidate& candidate : candidates) {
-    WEFT_ASSIGN_OR_RETURN(const bool stages, tryKind(module, memoryLimit, halves, candidate));
-    if (!stages) {
-      setOptions(module, "1f1b", 1);
-      const bool recomputes = recompute && !candidate.fits;
-      WEFT_RETURN_IF_ERROR(recomputes ? recomputeFor(candidate, memoryLimit) : absl::OkStatus());
-      return recomputes && !candidate.fits ? nothingFits(candidate.peakBytes, memoryLimit)
-                                           : absl::StatusOr<std::string>(candidate.decisions);
-    }
+    tryKind(module, memoryLimit, halvesFor, candidate);
     order.push_back(&candidate);
   }
   const auto rank = [](const Candidate* c) { return std::make_pair(c->seconds, c->peakBytes); };
@@ -166,14 +139,13 @@ absl::StatusOr<std::string> chooseSchedule(mlir::ModuleOp module, int64_t memory
   if (best == nullptr) {
     return noneFits(candidates, memoryLimit, recompute);
   }
-  setOptions(module, best->kind, best->virtualStages);
-  setConsidered(module, consideredText(candidates));
-  if (best->decisions.empty()) {
-    return std::string();
+  ScheduleSearchResult result = {{best->kind, best->virtualStages, consideredText(candidates)}, ""};
+  if (!best->decisions.empty()) {
+    WEFT_ASSIGN_OR_RETURN(Decisions record, parseDecisions(best->decisions));
+    record.schedule.considered = result.schedule.considered;
+    result.decisions = printDecisions(record);
   }
-  WEFT_ASSIGN_OR_RETURN(Decisions record, parseDecisions(best->decisions));
-  record.schedule.considered = consideredText(candidates);
-  return printDecisions(record);
+  return result;
 }
 
 }  // namespace weft

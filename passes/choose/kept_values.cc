@@ -9,7 +9,7 @@
 #include "ir/nn/operator_interface.h"
 #include "ir/nn/types.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/partition/piece_rows.h"
+#include "passes/partition/micro_batch_rows.h"
 #include "passes/plan/pack.h"
 #include "passes/stage/assign_stages.h"
 #include "passes/stage/recompute.h"
@@ -25,13 +25,13 @@ namespace {
 class GraphBuilder {
  public:
   GraphBuilder(const Decisions& decisions, const Machine& machine) : meshes_(decisions.meshes()), machine_(machine) {
-    for (const Mesh& mesh : meshes_.ofBlock) {
+    for (const Mesh& mesh : meshes_.ofSubmesh) {
       planners_.push_back(std::make_unique<ReshardPlanner>(mesh, machine));
     }
     for (const OperatorDecision& decision : decisions.operators) {
       decisions_[decision.id] = &decision;
     }
-    stages_.resize(decisions.schedule.blocks.size());
+    stages_.resize(decisions.schedule.submeshes.size());
   }
 
   LogicalResult run(func::FuncOp step) {
@@ -168,7 +168,7 @@ class GraphBuilder {
     return flops / machine_.flops + touched / machine_.memoryBandwidth;
   }
 
-  // Into how many equal parts ranks and pieces cut the operator's work.
+  // Into how many equal parts ranks and micro-batches cut the operator's work.
   double parts(Operation* op) const {
     const auto known = decisions_.find(idOf(op));
     double count = 1;
@@ -176,7 +176,7 @@ class GraphBuilder {
       for (const auto& [factor, axes] : known->second->axes) {
         count *= static_cast<double>(partsOf(axes));
       }
-      count *= known->second->perPiece ? static_cast<double>(pieces()) : 1;
+      count *= known->second->perMicroBatch ? static_cast<double>(microBatches()) : 1;
     }
     return count;
   }
@@ -188,13 +188,13 @@ class GraphBuilder {
       return failure();
     }
     // A slice of the step's batch, or an accumulation, which is not repeated.
-    if (timeDim(*from) != timeDim(*to) || pendingOverTime(*from) != pendingOverTime(*to)) {
+    if (timeDim(*from) != timeDim(*to) || partialOverTime(*from) != partialOverTime(*to)) {
       return copying;
     }
-    const Shape piece = pieceShape(ir::shapeOf(op->getOperand(0)), *from, pieces());
+    const Shape microBatch = microBatchShape(ir::shapeOf(op->getOperand(0)), *from, microBatches());
     const std::optional<DType> type = ir::dtypeOf(op->getOperand(0).getType());
     absl::StatusOr<ReshardPlan> plan = planners_[meshes_.number(op.getOperation())]->plan(
-        piece, type.value_or(DType::kF32), withoutTime(*from), withoutTime(*to));
+        microBatch, type.value_or(DType::kF32), withoutTime(*from), withoutTime(*to));
     if (!plan.ok()) {
       return op.emitError(std::string(plan.status().message())), failure();
     }
@@ -203,7 +203,7 @@ class GraphBuilder {
     return plan->cost + (slices ? copying : 0);
   }
 
-  int64_t pieces() const { return meshes_.ofBlock.front().pieces(); }
+  int64_t microBatches() const { return meshes_.ofSubmesh.front().microBatches(); }
 
   StageMeshes meshes_;
   Machine machine_;

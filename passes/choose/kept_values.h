@@ -17,9 +17,10 @@ struct StageGraph {
   std::vector<mlir::Value> values;
 };
 
-// Of a module in the annotated state, before the recompute pass. Operators, reshards and masks of the forward pass are
-// operators of the graph alike; what the record computes again already (the user's scopes) may not be kept. Not
-// repeated: sums over the pieces, and what another stage or the step's results read.
+// The stages of a module in the annotated state, before the recompute pass, as graphs. Operators, reshards and masks of
+// the forward pass all become operators of the graph; those that the record recomputes already (the user's scopes) may
+// not be kept. Operators whose result is partial over the micro-batches, is sent to another stage or is a result of the
+// step are never recomputed.
 mlir::FailureOr<std::vector<StageGraph>> stageGraphs(mlir::ModuleOp module, const Decisions& decisions,
                                                      const Machine& machine);
 

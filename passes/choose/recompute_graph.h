@@ -5,7 +5,7 @@
 // kept; the rest follows from what the backward pass reads. Nothing here knows MLIR.
 //
 //   x ──► norm ──► matmul ──► gelu ──► matmul ──► ...      the backward pass reads x, norm, matmul, gelu
-//   keep {matmul}: norm runs again from x, gelu again from matmul; x, of another block, is kept anyway.
+//   keep {matmul}: norm runs again from x, gelu again from matmul; x, of another interval, is kept anyway.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Operator {
   std::vector<int> inputs;
   double seconds = 0;  // of running it once; collectives by their price
   bool mayRepeat = true;
-  bool mayKeep = true;  // false: the user wants it computed again
+  bool mayKeep = true;  // false: the user wants it recomputed
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };

@@ -8,19 +8,19 @@ namespace weft::recompute {
 
 namespace {
 
-int64_t smallestOf(const BlockClass& blocks) {
-  return blocks.points.back().bytes;
+int64_t smallestOf(const IntervalClass& intervals) {
+  return intervals.points.back().bytes;
 }
 
 }  // namespace
 
-Knapsack::Knapsack(std::vector<BlockClass> classes) : classes_(std::move(classes)) {
+Knapsack::Knapsack(std::vector<IntervalClass> classes) : classes_(std::move(classes)) {
   int64_t common = 0;
-  for (const BlockClass& blocks : classes_) {
-    least_ += blocks.count * smallestOf(blocks);
-    most_ += blocks.count * blocks.points.front().bytes;
-    for (const Point& point : blocks.points) {
-      common = std::gcd(common, point.bytes - smallestOf(blocks));
+  for (const IntervalClass& intervals : classes_) {
+    least_ += intervals.count * smallestOf(intervals);
+    most_ += intervals.count * intervals.points.front().bytes;
+    for (const Point& point : intervals.points) {
+      common = std::gcd(common, point.bytes - smallestOf(intervals));
     }
   }
   const int64_t range = most_ - least_;
@@ -28,14 +28,14 @@ Knapsack::Knapsack(std::vector<BlockClass> classes) : classes_(std::move(classes
   unit_ *= (range / unit_ + kMaxUnits - 1) / kMaxUnits > 1 ? (range / unit_ + kMaxUnits - 1) / kMaxUnits : 1;
   units_ = (range + unit_ - 1) / unit_;
   seconds_.assign(units_ + 1, 0);
-  for (const BlockClass& blocks : classes_) {
-    for (int64_t block = 0; block < blocks.count; ++block) {
+  for (const IntervalClass& intervals : classes_) {
+    for (int64_t interval = 0; interval < intervals.count; ++interval) {
       std::vector<double> next(units_ + 1, std::numeric_limits<double>::infinity());
       std::vector<uint16_t>& taken = taken_.emplace_back(units_ + 1, 0);
-      for (size_t p = 0; p < blocks.points.size(); ++p) {
-        const int64_t units = unitsOf(blocks.points[p], blocks);
+      for (size_t p = 0; p < intervals.points.size(); ++p) {
+        const int64_t units = unitsOf(intervals.points[p], intervals);
         for (int64_t budget = units; budget <= units_; ++budget) {
-          const double seconds = seconds_[budget - units] + blocks.points[p].seconds;
+          const double seconds = seconds_[budget - units] + intervals.points[p].seconds;
           if (seconds < next[budget]) {
             next[budget] = seconds;
             taken[budget] = static_cast<uint16_t>(p);
@@ -47,8 +47,8 @@ Knapsack::Knapsack(std::vector<BlockClass> classes) : classes_(std::move(classes
   }
 }
 
-int64_t Knapsack::unitsOf(const Point& point, const BlockClass& blocks) const {
-  return (point.bytes - smallestOf(blocks) + unit_ - 1) / unit_;
+int64_t Knapsack::unitsOf(const Point& point, const IntervalClass& intervals) const {
+  return (point.bytes - smallestOf(intervals) + unit_ - 1) / unit_;
 }
 
 std::optional<Selection> Knapsack::solve(int64_t budget) const {
@@ -59,18 +59,18 @@ std::optional<Selection> Knapsack::solve(int64_t budget) const {
   Selection selection;
   const bool all = budget >= most_;
   int64_t left = std::min((budget - least_) / unit_, units_);
-  size_t block = taken_.size();
+  size_t interval = taken_.size();
   selection.points.resize(classes_.size());
   for (size_t c = classes_.size(); c-- > 0;) {
-    const BlockClass& blocks = classes_[c];
-    for (int64_t i = 0; i < blocks.count; ++i) {
-      const int point = all ? 0 : taken_[--block][left];
-      left -= all ? 0 : unitsOf(blocks.points[point], blocks);
+    const IntervalClass& intervals = classes_[c];
+    for (int64_t i = 0; i < intervals.count; ++i) {
+      const int point = all ? 0 : taken_[--interval][left];
+      left -= all ? 0 : unitsOf(intervals.points[point], intervals);
       selection.points[c].push_back(point);
-      selection.bytes += blocks.points[point].bytes;
-      selection.seconds += blocks.points[point].seconds;
+      selection.bytes += intervals.points[point].bytes;
+      selection.seconds += intervals.points[point].seconds;
     }
-    // Points lie by falling bytes: later blocks of a class, which the backward pass reaches first, keep more.
+    // Points lie by falling bytes: later intervals of a class, which the backward pass reaches first, keep more.
     std::sort(selection.points[c].rbegin(), selection.points[c].rend());
   }
   return selection;

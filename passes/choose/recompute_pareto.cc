@@ -10,7 +10,7 @@ namespace weft::recompute {
 
 namespace {
 
-// What of a block takes part in the choice.
+// What of an interval takes part in the choice.
 class Candidates {
  public:
   explicit Candidates(const Graph& graph) : graph_(graph), results_(graph.results()) {

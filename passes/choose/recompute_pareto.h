@@ -1,4 +1,4 @@
-// All sensible choices of what one block keeps: the exact trade of bytes for seconds.
+// All sensible choices of what one interval keeps: the exact trade of bytes for seconds.
 #pragma once
 
 #include <vector>
@@ -25,7 +25,7 @@ inline constexpr int kMaxCandidates = 14;
 // what they read: the choice is exact up to `most`, above it an approximation that still has both ends.
 std::vector<std::vector<int>> candidatesOf(const Graph& graph, int most = kMaxCandidates);
 
-// Of all subsets of the candidates, those that no other beats in bytes and seconds, by falling bytes. The first keeps
+// The Pareto front of all subsets of the candidates in (bytes, seconds), by falling bytes. The first keeps
 // everything that may be kept. Cost of a subset: outcomeOf, so an operator whose operands are dropped pulls those.
 std::vector<Point> paretoPoints(const Graph& graph, int most = kMaxCandidates);
 

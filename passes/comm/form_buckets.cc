@@ -95,8 +95,7 @@ ArrayAttr namesOf(const Members& members, Builder& builder) {
   return builder.getArrayAttr(names);
 }
 
-// Priced anew as one collective: the members pay the latency once. Prices are those of the default machine, as in
-// localize.
+// A bucket pays the latency once: recomputes its cost from the sum of bytes, on the default machine as localize does.
 void setPrice(Operation* bucket, const Members& members, Builder& builder) {
   int64_t received = 0;
   for (Operation* member : members) {
@@ -143,10 +142,10 @@ void join(Members members, Operation* point) {
 }
 
 // What joins `first` at `point`, needed soonest first, while it fits.
-Members membersAt(Operation* first, Operation* point, ArrayRef<Operation*> pending, int64_t bucketBytes) {
+Members membersAt(Operation* first, Operation* point, ArrayRef<Operation*> open, int64_t bucketBytes) {
   Members members{first};
   int64_t bytes = operandBytes(first);
-  for (Operation* other : pending) {
+  for (Operation* other : open) {
     if (other == first || !sameKey(first, other) || !operandsExistBefore(other, point) || readsOneOf(other, members) ||
         bytes + operandBytes(other) > bucketBytes) {
       continue;
@@ -157,23 +156,23 @@ Members membersAt(Operation* first, Operation* point, ArrayRef<Operation*> pendi
   return members;
 }
 
-void formBuckets(Block& block, int64_t bucketBytes) {
-  Members pending;
-  for (Operation& op : block) {
+void formBuckets(Block& body, int64_t bucketBytes) {
+  Members open;
+  for (Operation& op : body) {
     if (isa<ir::dist::AllReduceOp, ir::dist::ReduceScatterOp>(op)) {
-      pending.push_back(&op);
+      open.push_back(&op);
     }
   }
-  while (!pending.empty()) {
-    llvm::stable_sort(pending, [](Operation* a, Operation* b) {
+  while (!open.empty()) {
+    llvm::stable_sort(open, [](Operation* a, Operation* b) {
       Operation* ofA = firstReader(a);
       Operation* ofB = firstReader(b);
       return ofA == ofB ? a->isBeforeInBlock(b) : ofA->isBeforeInBlock(ofB);
     });
-    Operation* first = pending.front();
+    Operation* first = open.front();
     Operation* point = firstReader(first);
-    const Members members = membersAt(first, point, pending, bucketBytes);
-    llvm::erase_if(pending, [&](Operation* op) { return llvm::is_contained(members, op); });
+    const Members members = membersAt(first, point, open, bucketBytes);
+    llvm::erase_if(open, [&](Operation* op) { return llvm::is_contained(members, op); });
     if (members.size() > 1) {
       join(members, point);
     }
@@ -190,8 +189,8 @@ class FormBucketsPass : public PassWrapper<FormBucketsPass, OperationPass<Module
   StringRef getDescription() const override { return "Join independent reductions into buckets"; }
 
   void runOnOperation() override {
-    for (ModuleOp block : blocksOf(getOperation())) {
-      for (auto function : block.getOps<func::FuncOp>()) {
+    for (ModuleOp submesh : submeshesOf(getOperation())) {
+      for (auto function : submesh.getOps<func::FuncOp>()) {
         formBuckets(function.getBody().front(), bucketBytes);
       }
     }

@@ -1,6 +1,6 @@
 // all_reduce + dynamic_slice = reduce_scatter.
 //
-// The reshard planner already ends a pending sum in a reduce_scatter where it is wanted split. What is left are sums
+// The reshard planner already ends a partial sum in a reduce_scatter where it is wanted split. What is left are sums
 // that one reshard makes whole and a later one cuts again. The pattern: every reader of the all_reduce is the same
 // dynamic_slice, which keeps part i of n equal parts of one dimension on member i of its group. Whether it does is read
 // off the rank table, for every rank.
@@ -25,9 +25,9 @@ class Starts {
  public:
   explicit Starts(ModuleOp module) : table_(module->getAttrOfType<DenseIntElementsAttr>("dist.rank_table")) {}
 
-  // Nothing if the start depends on the piece, or on a table that is not there.
+  // Nothing if the start depends on the micro-batch, or on a table that is not there.
   std::optional<int64_t> at(ir::dist::ScalarAttr scalar, int64_t rank) const {
-    if (scalar.getPieceFactor() != 0) {
+    if (scalar.getMicroBatchFactor() != 0) {
       return std::nullopt;
     }
     if (scalar.getColumn() < 0) {
@@ -122,16 +122,16 @@ class FormReduceScatterPass : public PassWrapper<FormReduceScatterPass, Operatio
   }
 
   void runOnOperation() override {
-    for (ModuleOp block : blocksOf(getOperation())) {
-      formIn(block);
+    for (ModuleOp submesh : submeshesOf(getOperation())) {
+      formIn(submesh);
     }
   }
 
  private:
-  static void formIn(ModuleOp block) {
-    const Starts starts(block);
+  static void formIn(ModuleOp submesh) {
+    const Starts starts(submesh);
     SmallVector<ir::dist::AllReduceOp> reductions;
-    block.walk([&](ir::dist::AllReduceOp op) { reductions.push_back(op); });
+    submesh.walk([&](ir::dist::AllReduceOp op) { reductions.push_back(op); });
     for (ir::dist::AllReduceOp op : reductions) {
       const auto slices = op->getNumOperands() == 1 ? equalSlices(op) : SmallVector<ir::dist::DynamicSliceOp>();
       const std::optional<int64_t> dim = slices.empty() ? std::nullopt : cutDimension(slices[0], op.getGroupSize());

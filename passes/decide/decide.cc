@@ -14,6 +14,7 @@
 #include "passes/stage/stage_table.h"
 #include "passes/support/decisions.h"
 #include "passes/support/program.h"
+#include "passes/support/request_attributes.h"
 #include "planner/check_request.h"
 #include "planner/stage_mesh_text.h"
 
@@ -36,7 +37,9 @@ void eraseUnused(func::FuncOp step) {
 
 class Decider {
  public:
-  Decider(ModuleOp module, const ir::OperatorRegistry& registry) : module_(module), registry_(registry) {}
+  Decider(ModuleOp module, const ir::OperatorRegistry& registry, const CompileOptions& request,
+          const DecideOptions& options)
+      : module_(module), registry_(registry), request_(request), options_(options) {}
 
   LogicalResult run() {
     step_ = stepFunction(module_);
@@ -48,8 +51,9 @@ class Decider {
     if (failed(readStageMeshes())) {
       return failure();
     }
-    record_.zero = integerOption(module_, "zero", 0);
-    record_.regather = textOption(module_, "regather", "keep") == "regather";
+    layouts_.emplace(step_, request_.layouts);
+    record_.zero = request_.zero;
+    record_.regather = request_.regather;
     // Each round either expands operators and starts again, or ends.
     for (;;) {
       expanded_ = false;
@@ -65,13 +69,13 @@ class Decider {
   const Decisions& record() const { return record_; }
 
  private:
-  // The meshes the user gave the blocks; which block has which stages is known after the schedule.
+  // The meshes the user gave the submeshes; which submesh has which stages is known after the schedule.
   LogicalResult readStageMeshes() {
     auto text = module_->getAttrOfType<StringAttr>(kStageMeshesAttr);
     if (!text) {
       return success();
     }
-    absl::StatusOr<std::vector<Mesh>> given = parseStageMeshes(text.getValue().str(), record_.mesh.pieces());
+    absl::StatusOr<std::vector<Mesh>> given = parseStageMeshes(text.getValue().str(), record_.mesh.microBatches());
     if (!given.ok()) {
       return module_.emitError(std::string(given.status().message()));
     }
@@ -79,14 +83,14 @@ class Decider {
     return success();
   }
 
-  // One mesh for each block; nothing is recorded where all are equal.
+  // One mesh for each submesh; nothing is recorded where all are equal.
   LogicalResult placeStages() {
-    const int64_t count = *llvm::max_element(record_.schedule.blocks) + 1;
+    const int64_t count = *llvm::max_element(record_.schedule.submeshes) + 1;
     if (!given_.empty() && static_cast<int64_t>(given_.size()) != count) {
       return module_.emitError() << "there are " << given_.size() << " stage meshes (" << printStageMeshes(given_)
-                                 << ") for " << count << " blocks of ranks: " << record_.schedule.blocks.size()
+                                 << ") for " << count << " submeshes: " << record_.schedule.submeshes.size()
                                  << " stages, " << record_.schedule.virtualStages
-                                 << " on each block; give one mesh for each block";
+                                 << " on each submesh; give one mesh for each submesh";
     }
     const bool differ = llvm::any_of(given_, [&](const Mesh& mesh) { return !(mesh == given_[0]); });
     record_.stageMeshes = differ ? given_ : std::vector<Mesh>();
@@ -97,8 +101,7 @@ class Decider {
 
   // Data axes the batch takes by default; none where the user asked for replication.
   std::vector<Axis> defaultAxes(const Mesh& mesh) const {
-    const bool none = textOption(module_, "default", "data_parallel") == "replicate";
-    return none ? std::vector<Axis>() : dataParallelAxes(mesh);
+    return request_.fill == Fill::kReplicate ? std::vector<Axis>() : dataParallelAxes(mesh);
   }
 
   // With splits written by numbers on an unnamed mesh the batch is the user's; it is not padded beforehand.
@@ -108,26 +111,26 @@ class Decider {
     return strategies && mesh.axes().empty() ? 1 : partsOf(defaultAxes(mesh));
   }
 
-  // What the batch divides by: parts on each mesh, each cut into the pieces.
+  // What the batch divides by: parts on each mesh, each cut into the micro-batches.
   int64_t paddedRows() const {
     int64_t parts = 1;
-    for (const Mesh& mesh : meshes_.ofBlock) {
+    for (const Mesh& mesh : meshes_.ofSubmesh) {
       parts = std::lcm(parts, paddingParts(mesh));
     }
-    return parts * record_.mesh.pieces();
+    return parts * record_.mesh.microBatches();
   }
 
   LogicalResult round() {
-    FailureOr<PieceAnalysis> pieces = settlePieces();
-    if (failed(pieces)) {
+    FailureOr<MicroBatchAnalysis> microBatches = settleMicroBatches();
+    if (failed(microBatches)) {
       return failure();
     }
     FailureOr<StoredShapes> stored = storedShapes();
     if (failed(stored)) {
       return failure();
     }
-    Propagation propagation(step_, meshes_, registry_, *pieces, *stored);
-    if (failed(propagation.readUser())) {
+    Propagation propagation(step_, meshes_, registry_, *microBatches, *stored);
+    if (failed(propagation.readUser(*layouts_))) {
       return failure();
     }
     propagation.run();
@@ -140,18 +143,19 @@ class Decider {
       return expand(propagation);
     }
     propagation.closeArguments();
-    if (failed(alignInputs(propagation, *pieces, *stored)) || failed(countSegments(propagation, *pieces, *stored))) {
+    if (failed(alignInputs(propagation, *microBatches, *stored)) ||
+        failed(countStripes(propagation, *microBatches, *stored))) {
       return failure();
     }
     shardState(propagation, *stored);
     propagation.runUpdate();
     propagation.closeOperators();
     eraseUnused(step_);
-    return write(propagation, *pieces, *stored);
+    return write(propagation, *microBatches, *stored);
   }
 
   FailureOr<StoredShapes> storedShapes() {
-    FailureOr<llvm::DenseMap<unsigned, Shape>> padded = paddedArguments(step_, meshes_, paddedRows());
+    FailureOr<llvm::DenseMap<unsigned, Shape>> padded = paddedArguments(step_, meshes_, paddedRows(), *layouts_);
     if (failed(padded)) {
       return failure();
     }
@@ -159,7 +163,7 @@ class Decider {
     if (failed(stored) || record_.zero == 0) {
       return stored;
     }
-    for (const auto& [argument, shape] : zeroPads(step_, dataParts())) {
+    for (const auto& [argument, shape] : zeroPads(step_, dataParts(), *layouts_)) {
       ScopedDiagnosticHandler quiet(module_.getContext(), [](Diagnostic&) { return success(); });
       (*padded)[argument] = shape;
       FailureOr<StoredShapes> more = spreadPads(step_, *padded);
@@ -175,21 +179,20 @@ class Decider {
   // Parts into which ZeRO cuts a parameter, on every mesh.
   int64_t dataParts() const {
     int64_t parts = 1;
-    for (const Mesh& mesh : meshes_.ofBlock) {
+    for (const Mesh& mesh : meshes_.ofSubmesh) {
       parts = std::lcm(parts, partsOf(dataParallelAxes(mesh)));
     }
     return parts;
   }
 
   LogicalResult chooseSchedule(int64_t stages) {
-    ScheduleRequest request = {textOption(module_, "schedule", "1f1b"),
-                               integerOption(module_, "virtual", 0),
-                               stages,
-                               record_.mesh.pieces(),
-                               trains(),
-                               textOption(module_, "schedule_table", "")};
-    if (request.kind == "auto") {
-      // Only a forward program comes here without a choice.
+    ScheduleRequest request = {request_.schedule, request_.virtualStages, stages, record_.mesh.microBatches(),
+                               trains(),          request_.scheduleTable};
+    if (options_.schedule) {
+      request.kind = options_.schedule->kind;
+      request.virtualStages = options_.schedule->virtualStages;
+    } else if (request.kind == "auto") {
+      // Nobody searched: a forward program, one stage, or this pass alone.
       request.kind = request.virtualStages > 1 ? "interleaved" : "1f1b";
     }
     absl::StatusOr<ScheduleDecision> schedule = decideSchedule(request);
@@ -197,34 +200,35 @@ class Decider {
       return module_.emitError(std::string(schedule.status().message()));
     }
     record_.schedule = *std::move(schedule);
-    record_.schedule.considered = textOption(module_, "considered", "");
+    record_.schedule.considered = options_.schedule ? options_.schedule->considered : "";
     return success();
   }
 
-  FailureOr<PieceAnalysis> settlePieces() {
+  FailureOr<MicroBatchAnalysis> settleMicroBatches() {
     for (;;) {
       // Rewrites make operators that have no stage yet.
       FailureOr<int64_t> stages = assignStages(step_);
       if (failed(stages) || failed(chooseSchedule(*stages)) || failed(placeStages())) {
         return failure();
       }
-      FailureOr<PieceAnalysis> pieces = analysePieces(step_, record_.mesh.pieces());
-      if (failed(pieces) || pieces->needed.empty()) {
-        return pieces;
+      FailureOr<MicroBatchAnalysis> microBatches = analyzeMicroBatches(step_, record_.mesh.microBatches());
+      if (failed(microBatches) || microBatches->needed.empty()) {
+        return microBatches;
       }
-      record_.rewrites.push_back(pieces->needed.front());
-      if (failed(hoistToPrologue(step_, pieces->needed.front()))) {
+      record_.rewrites.push_back(microBatches->needed.front());
+      if (failed(hoistToPrologue(step_, microBatches->needed.front()))) {
         return failure();
       }
     }
   }
 
-  // Calls visit(argument, dimension of the batch) for each input that is cut into pieces and lies on the mesh.
+  // Calls visit(argument, dimension of the batch) for each input that is cut into micro-batches and lies on the mesh.
   template <typename Visit>
-  LogicalResult eachInput(const Propagation& propagation, const PieceAnalysis& pieces, int64_t mesh, Visit visit) {
+  LogicalResult eachInput(const Propagation& propagation, const MicroBatchAnalysis& microBatches, int64_t mesh,
+                          Visit visit) {
     for (const Argument& argument : argumentsOf(step_)) {
-      const auto dim = pieces.batchDim.find(step_.getArgument(argument.index));
-      if (argument.kind == "input" && dim != pieces.batchDim.end() && record_.mesh.pieces() > 1 &&
+      const auto dim = microBatches.batchDim.find(step_.getArgument(argument.index));
+      if (argument.kind == "input" && dim != microBatches.batchDim.end() && record_.mesh.microBatches() > 1 &&
           llvm::is_contained(propagation.meshesOf(argument.index), mesh) && failed(visit(argument, dim->second))) {
         return failure();
       }
@@ -232,27 +236,29 @@ class Decider {
     return success();
   }
 
-  // Piece p of every input must be the same rows, and pieces are cut inside a rank's rows: on one mesh all inputs'
-  // batches are split over the axes that all begin with. What an operator splits further is a slice inside the piece.
-  LogicalResult alignInputs(Propagation& propagation, const PieceAnalysis& pieces, const StoredShapes& stored) {
-    for (size_t mesh = 0; mesh < meshes_.ofBlock.size(); ++mesh) {
-      if (failed(alignInputsOn(static_cast<int64_t>(mesh), propagation, pieces, stored))) {
+  // Micro-batch p of every input must be the same rows, and micro-batches are cut inside a rank's rows: on one mesh all
+  // inputs' batches are split over the axes that all begin with. What an operator splits further is a slice inside the
+  // micro-batch.
+  LogicalResult alignInputs(Propagation& propagation, const MicroBatchAnalysis& microBatches,
+                            const StoredShapes& stored) {
+    for (size_t mesh = 0; mesh < meshes_.ofSubmesh.size(); ++mesh) {
+      if (failed(alignInputsOn(static_cast<int64_t>(mesh), propagation, microBatches, stored))) {
         return failure();
       }
     }
     return success();
   }
 
-  LogicalResult alignInputsOn(int64_t number, Propagation& propagation, const PieceAnalysis& pieces,
+  LogicalResult alignInputsOn(int64_t number, Propagation& propagation, const MicroBatchAnalysis& microBatches,
                               const StoredShapes& stored) {
     const Mesh& mesh = meshes_.withNumber(number);
     std::optional<std::vector<Axis>> common;
-    (void)eachInput(propagation, pieces, number, [&](const Argument& argument, int dim) {
+    (void)eachInput(propagation, microBatches, number, [&](const Argument& argument, int dim) {
       const std::vector<Axis>& axes = propagation.argument(argument.index, number)->dim(dim);
       common = common ? commonPrefix(*common, axes) : axes;
       return success();
     });
-    return eachInput(propagation, pieces, number, [&](const Argument& argument, int dim) -> LogicalResult {
+    return eachInput(propagation, microBatches, number, [&](const Argument& argument, int dim) -> LogicalResult {
       Layout& layout = *propagation.argument(argument.index, number);
       if (layout.dim(dim) == *common) {
         return success();
@@ -260,9 +266,9 @@ class Decider {
       std::string& origin = propagation.argumentOrigin(argument.index, number);
       if (origin == "user" || stored.padded(step_.getArgument(argument.index))) {
         return emitError(step_.getArgument(argument.index).getLoc())
-               << "with " << mesh.pieces() << " micro-batches the inputs' batch must be split alike: '" << argument.name
-               << "' as " << layout.print(mesh) << ", another input only over " << Layout({*common}).print(mesh)
-               << "; give all the same layout";
+               << "with " << mesh.microBatches() << " micro-batches the inputs' batch must be split alike: '"
+               << argument.name << "' as " << layout.print(mesh) << ", another input only over "
+               << Layout({*common}).print(mesh) << "; give all the same layout";
       }
       layout.setDim(dim, *common);
       origin += "; batch split as that of the other inputs, for the micro-batches";
@@ -270,24 +276,25 @@ class Decider {
     });
   }
 
-  // Where meshes differ, the batch is segments, in each of which the pieces are cut: so many that every input's part
-  // and every mesh's data-parallel part is whole segments.
-  LogicalResult countSegments(Propagation& propagation, const PieceAnalysis& pieces, const StoredShapes& stored) {
+  // Where meshes differ, the batch is stripes, in each of which the micro-batches are cut: so many that every input's
+  // part and every mesh's data-parallel part is whole stripes.
+  LogicalResult countStripes(Propagation& propagation, const MicroBatchAnalysis& microBatches,
+                             const StoredShapes& stored) {
     if (meshes_.same()) {
       return success();
     }
-    record_.segments = 1;
-    for (size_t mesh = 0; mesh < meshes_.ofBlock.size(); ++mesh) {
+    record_.stripes = 1;
+    for (size_t mesh = 0; mesh < meshes_.ofSubmesh.size(); ++mesh) {
       const auto number = static_cast<int64_t>(mesh);
-      record_.segments = std::lcm(record_.segments, partsOf(defaultAxes(meshes_.withNumber(number))));
-      (void)eachInput(propagation, pieces, number, [&](const Argument& argument, int dim) {
-        record_.segments = std::lcm(record_.segments, propagation.argument(argument.index, number)->parts(dim));
+      record_.stripes = std::lcm(record_.stripes, partsOf(defaultAxes(meshes_.withNumber(number))));
+      (void)eachInput(propagation, microBatches, number, [&](const Argument& argument, int dim) {
+        record_.stripes = std::lcm(record_.stripes, propagation.argument(argument.index, number)->parts(dim));
         return success();
       });
     }
-    for (size_t mesh = 0; mesh < meshes_.ofBlock.size(); ++mesh) {
+    for (size_t mesh = 0; mesh < meshes_.ofSubmesh.size(); ++mesh) {
       const auto number = static_cast<int64_t>(mesh);
-      if (failed(eachInput(propagation, pieces, number,
+      if (failed(eachInput(propagation, microBatches, number,
                            [&](const Argument& argument, int dim) { return checkRows(argument, dim, stored); }))) {
         return failure();
       }
@@ -296,14 +303,14 @@ class Decider {
   }
 
   LogicalResult checkRows(const Argument& argument, int dim, const StoredShapes& stored) {
-    const int64_t cuts = record_.segments * record_.mesh.pieces();
+    const int64_t cuts = record_.stripes * record_.mesh.microBatches();
     const int64_t rows = stored.of(step_.getArgument(argument.index))[dim];
     if (rows % cuts == 0) {
       return success();
     }
     return emitError(step_.getArgument(argument.index).getLoc())
            << "the batch of '" << argument.name << "' has " << rows << " rows, but the stage meshes "
-           << printStageMeshes(record_.stageMeshes) << " and " << record_.mesh.pieces()
+           << printStageMeshes(record_.stageMeshes) << " and " << record_.mesh.microBatches()
            << " micro-batches need a multiple of " << cuts << "; give so many rows";
   }
 
@@ -354,11 +361,12 @@ class Decider {
     });
   }
 
-  // The state's layout is that on the parameter's home mesh; with ZeRO-3 the parameter is split on every mesh.
+  // The state's layout is that on the mesh of the parameter's owner stage; with ZeRO-3 the parameter is split on every
+  // mesh.
   void shardState(Propagation& propagation, const StoredShapes& stored) {
     std::map<std::string, Layout> layouts;
     for (const Argument& argument : argumentsOf(step_)) {
-      const int64_t home = meshes_.number(propagation.homeStage(argument.index));
+      const int64_t owner = meshes_.number(propagation.ownerStage(argument.index));
       for (const int64_t number : propagation.meshesOf(argument.index)) {
         if (argument.kind != "parameter") {
           continue;
@@ -366,7 +374,7 @@ class Decider {
         std::optional<Layout>& base = propagation.argument(argument.index, number);
         const Shape& shape = stored.of(step_.getArgument(argument.index));
         const Layout layout = stateLayout(*base, shape, meshes_.withNumber(number));
-        if (number == home) {
+        if (number == owner) {
           layouts[argument.name] = layout;
         }
         if (record_.zero >= 3 && !(layout == *base)) {
@@ -417,12 +425,12 @@ class Decider {
   }
 
   LogicalResult markRecomputed() {
-    const std::string recompute = textOption(module_, "recompute", "");
-    const absl::Status known = trains() ? checkRecompute(recompute, recomputableNames(step_)) : absl::OkStatus();
+    const absl::Status known =
+        trains() ? checkRecompute(request_.recompute, recomputableNames(step_)) : absl::OkStatus();
     if (!known.ok()) {
       return module_.emitError(std::string(known.message()));
     }
-    const std::vector<std::string> patterns = recomputePatterns(recompute);
+    const std::vector<std::string> patterns = recomputePatterns(request_.recompute);
     size_t next = 0;
     for (Operation& op : step_.getBody().front().without_terminator()) {
       record_.operators[next++].recompute = isRecomputed(&op, patterns);
@@ -430,10 +438,10 @@ class Decider {
     return success();
   }
 
-  LogicalResult write(Propagation& propagation, const PieceAnalysis& pieces, const StoredShapes& stored) {
+  LogicalResult write(Propagation& propagation, const MicroBatchAnalysis& microBatches, const StoredShapes& stored) {
     for (const Argument& argument : argumentsOf(step_)) {
-      const int64_t stage = propagation.homeStage(argument.index);
-      const int64_t home = meshes_.number(stage);
+      const int64_t stage = propagation.ownerStage(argument.index);
+      const int64_t owner = meshes_.number(stage);
       const auto layoutOn = [&](int64_t number) {
         Layout layout = *propagation.argument(argument.index, number);
         const Shape logical = ir::shapeOf(step_.getArgument(argument.index));
@@ -443,33 +451,35 @@ class Decider {
         }
         return layout;
       };
-      ArgumentDecision decision = {argument.name, layoutOn(home), "", propagation.argumentOrigin(argument.index, home)};
+      ArgumentDecision decision = {argument.name, layoutOn(owner), "",
+                                   propagation.argumentOrigin(argument.index, owner)};
       decision.stage = meshes_.same() ? 0 : stage;
       for (const int64_t number : propagation.meshesOf(argument.index)) {
-        if (number != home) {
+        if (number != owner) {
           decision.elsewhere[number] = layoutOn(number);
         }
       }
       record_.arguments.push_back(std::move(decision));
     }
-    const int64_t budget = record_.regather ? 0 : integerOption(module_, "gather_bytes", -1);
-    chooseGathers(parameterGathers(step_, propagation, meshes_, stored), record_.mesh.pieces(), budget,
+    const int64_t budget = record_.regather ? 0 : options_.gatherBytes;
+    chooseGathers(parameterGathers(step_, propagation, meshes_, stored), record_.mesh.microBatches(), budget,
                   record_.arguments);
     for (Operation& op : step_.getBody().front().without_terminator()) {
-      record_.operators.push_back(decisionOf(&op, propagation.of(&op), pieces.operators.find(&op)->second));
+      record_.operators.push_back(decisionOf(&op, propagation.of(&op), microBatches.operators.find(&op)->second));
     }
     record_.conflicts = propagation.conflicts();
     return markRecomputed();
   }
 
-  static OperatorDecision decisionOf(Operation* op, const OperatorSharding& sharding, const OperatorPieces& pieces) {
+  static OperatorDecision decisionOf(Operation* op, const OperatorSharding& sharding,
+                                     const OperatorMicroBatches& microBatches) {
     OperatorDecision decision;
     decision.id = idOf(op);
     decision.label = labelOf(op);
     decision.stage = stageOf(op);
-    decision.runsIn = runsIn(op, pieces);
-    decision.perPiece = pieces.perPiece;
-    decision.batch = pieces.batch >= 0 ? sharding.rule->factors()[pieces.batch].name : "";
+    decision.runsIn = runsIn(op, microBatches);
+    decision.perMicroBatch = microBatches.perMicroBatch;
+    decision.batch = microBatches.batch >= 0 ? sharding.rule->factors()[microBatches.batch].name : "";
     for (size_t f = 0; f < sharding.axes.size(); ++f) {
       if (sharding.axes[f] && !sharding.axes[f]->empty()) {
         decision.axes[sharding.rule->factors()[f].name] = *sharding.axes[f];
@@ -482,9 +492,12 @@ class Decider {
 
   ModuleOp module_;
   const ir::OperatorRegistry& registry_;
+  const CompileOptions& request_;
+  const DecideOptions& options_;
   func::FuncOp step_;
+  std::optional<UserLayouts> layouts_;
   Decisions record_;
-  std::vector<Mesh> given_;  // the user's meshes of the blocks
+  std::vector<Mesh> given_;  // the user's meshes of the submeshes
   StageMeshes meshes_;
   bool expanded_ = false;
 };
@@ -492,16 +505,21 @@ class Decider {
 class DecidePass : public PassWrapper<DecidePass, OperationPass<ModuleOp>> {
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(DecidePass)
-  DecidePass(const ir::OperatorRegistry& registry, std::string given) : registry_(registry), given_(std::move(given)) {}
+  DecidePass(const ir::OperatorRegistry& registry, DecideOptions options)
+      : registry_(registry), options_(std::move(options)) {}
 
   StringRef getArgument() const override { return "weft-decide"; }
   StringRef getDescription() const override { return "Write the decisions record of @step"; }
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    std::string text = given_;
+    std::string text = options_.record;
     if (text.empty()) {
-      Decider decider(module, registry_);
+      const FailureOr<Request> request = readRequest(module);
+      if (failed(request)) {
+        return signalPassFailure();
+      }
+      Decider decider(module, registry_, request->options, options_);
       if (failed(decider.run())) {
         return signalPassFailure();
       }
@@ -515,7 +533,7 @@ class DecidePass : public PassWrapper<DecidePass, OperationPass<ModuleOp>> {
  private:
   // A given record also says which operators were expanded and hoisted: they must be again.
   LogicalResult applyGiven(ModuleOp module) {
-    absl::StatusOr<Decisions> record = parseDecisions(given_);
+    absl::StatusOr<Decisions> record = parseDecisions(options_.record);
     if (!record.ok()) {
       return module.emitError(std::string(record.status().message()));
     }
@@ -532,13 +550,13 @@ class DecidePass : public PassWrapper<DecidePass, OperationPass<ModuleOp>> {
   }
 
   const ir::OperatorRegistry& registry_;
-  std::string given_;
+  DecideOptions options_;
 };
 
 }  // namespace
 
-std::unique_ptr<Pass> createDecidePass(const ir::OperatorRegistry& registry, std::string given) {
-  return std::make_unique<DecidePass>(registry, std::move(given));
+std::unique_ptr<Pass> createDecidePass(const ir::OperatorRegistry& registry, DecideOptions options) {
+  return std::make_unique<DecidePass>(registry, std::move(options));
 }
 
 }  // namespace weft

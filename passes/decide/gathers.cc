@@ -42,7 +42,7 @@ std::vector<ParameterGather> parameterGathers(func::FuncOp step, Propagation& pr
                                               const StoredShapes& stored) {
   std::vector<ParameterGather> gathers;
   std::vector<std::unique_ptr<ReshardPlanner>> planners;
-  for (const Mesh& mesh : meshes.ofBlock) {
+  for (const Mesh& mesh : meshes.ofSubmesh) {
     planners.push_back(std::make_unique<ReshardPlanner>(mesh, Machine()));
   }
   for (const Argument& argument : argumentsOf(step)) {
@@ -77,10 +77,10 @@ std::vector<ParameterGather> parameterGathers(func::FuncOp step, Propagation& pr
   return gathers;
 }
 
-void chooseGathers(const std::vector<ParameterGather>& gathers, int64_t pieces, int64_t budget,
+void chooseGathers(const std::vector<ParameterGather>& gathers, int64_t microBatches, int64_t budget,
                    std::vector<ArgumentDecision>& arguments) {
   const auto saved = [&](const ParameterGather& gather) {
-    return static_cast<double>(gather.calls * pieces - 1) * gather.seconds / static_cast<double>(gather.bytes);
+    return static_cast<double>(gather.calls * microBatches - 1) * gather.seconds / static_cast<double>(gather.bytes);
   };
   std::vector<ParameterGather> order = gathers;
   std::stable_sort(order.begin(), order.end(),

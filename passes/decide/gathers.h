@@ -29,7 +29,7 @@ std::vector<ParameterGather> parameterGathers(mlir::func::FuncOp step, Propagati
 
 // Sets ArgumentDecision::gather. `budget`: bytes for parameters gathered once, those that save most time per byte
 // first; negative: any number.
-void chooseGathers(const std::vector<ParameterGather>& gathers, int64_t pieces, int64_t budget,
+void chooseGathers(const std::vector<ParameterGather>& gathers, int64_t microBatches, int64_t budget,
                    std::vector<ArgumentDecision>& arguments);
 
 }  // namespace weft

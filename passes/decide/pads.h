@@ -1,6 +1,6 @@
 // Pads: dimensions that are stored longer than the tensor is, so that they divide evenly.
 //
-// Three sources: the batch of the inputs (to a multiple of data-parallel ranks x pieces), a pad written in a
+// Three sources: the batch of the inputs (to a multiple of data-parallel ranks x micro-batches), a pad written in a
 // parameter's layout, and ZeRO on a parameter none of whose dimensions divides. From there a pad spreads to every
 // dimension that shares a factor, so no operator ever sees two lengths of one factor; partition masks what reduces over
 // it.

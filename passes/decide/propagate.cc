@@ -51,7 +51,7 @@ FactorAxes OperatorSharding::closed() const {
 }
 
 Propagation::Propagation(func::FuncOp step, const StageMeshes& meshes, const ir::OperatorRegistry& registry,
-                         const PieceAnalysis& pieces, const StoredShapes& stored)
+                         const MicroBatchAnalysis& microBatches, const StoredShapes& stored)
     : step_(step),
       meshes_(meshes),
       registry_(registry),
@@ -66,14 +66,14 @@ Propagation::Propagation(func::FuncOp step, const StageMeshes& meshes, const ir:
       sharding.rule = *std::move(rule);
     }
     sharding.axes.resize(sharding.rule ? sharding.rule->factors().size() : 0);
-    sharding.batch = pieces.operators.find(&op)->second.batch;
+    sharding.batch = microBatches.operators.find(&op)->second.batch;
     byId_[idOf(&op)] = &op;
   }
   findReaders();
 }
 
-// An argument is at home where its new value is made; without one where it is read first, in the forward pass if it is
-// read there.
+// An argument belongs to the stage where its new value is made; without one where it is read first, in the forward pass
+// if it is read there.
 void Propagation::findReaders() {
   const auto stageOf = [](Operation* op) { return stageOfValue(op->getResult(0)); };
   for (unsigned i = 0; i < step_.getNumArguments(); ++i) {
@@ -148,8 +148,8 @@ bool Propagation::fits(Operation* op, int factor, const std::vector<Axis>& axes)
       }
     }
   }
-  const int64_t pieces = factor == sharding.batch && !op->hasAttr(kPrologueAttr) ? meshOf(op).pieces() : 1;
-  if (rule.factors()[factor].size % (partsOf(axes) * pieces) != 0) {
+  const int64_t microBatches = factor == sharding.batch && !op->hasAttr(kPrologueAttr) ? meshOf(op).microBatches() : 1;
+  if (rule.factors()[factor].size % (partsOf(axes) * microBatches) != 0) {
     return false;
   }
   all[factor] = axes;
@@ -308,8 +308,8 @@ void Propagation::seedInput(unsigned index, int64_t mesh, const std::vector<Axis
   auto attr = step_.getArgAttrOfType<IntegerAttr>(index, "nn.batch_dim");
   const int64_t dim = attr ? attr.getInt() : 0;
   const Shape& shape = stored_.of(value);
-  const int64_t pieces = meshes_.withNumber(mesh).pieces();
-  if (dim >= 0 && dim < static_cast<int64_t>(shape.size()) && shape[dim] % (partsOf(dataAxes) * pieces) == 0) {
+  const int64_t microBatches = meshes_.withNumber(mesh).microBatches();
+  if (dim >= 0 && dim < static_cast<int64_t>(shape.size()) && shape[dim] % (partsOf(dataAxes) * microBatches) == 0) {
     Layout layout(shape.size());
     layout.setDim(dim, dataAxes);
     sharding.layout = layout;

@@ -16,8 +16,8 @@
 #include "ir/layout/rule.h"
 #include "ir/registry.h"
 #include "llvm/ADT/MapVector.h"
+#include "passes/decide/micro_batches.h"
 #include "passes/decide/pads.h"
-#include "passes/decide/pieces.h"
 #include "passes/support/module_meshes.h"
 
 namespace weft {
@@ -33,14 +33,27 @@ struct OperatorSharding {
   FactorAxes closed() const;  // open factors as not split
 };
 
+// The layouts that the user asked for: an argument's own nn.layout, else, of a parameter, the first pattern of the
+// request that matches its name. Texts; one of several layouts, "[{dp},{}];[{},{}]", has one for each submesh.
+class UserLayouts {
+ public:
+  UserLayouts(mlir::func::FuncOp step, const std::vector<std::pair<std::string, std::string>>& patterns);
+
+  // Of an argument on the mesh of that number; "" none.
+  std::string of(unsigned index, int64_t mesh) const;
+
+ private:
+  std::vector<std::string> texts_;  // by argument
+};
+
 class Propagation {
  public:
   // Operators have their stage (assign_stages.h).
   Propagation(mlir::func::FuncOp step, const StageMeshes& meshes, const ir::OperatorRegistry& registry,
-              const PieceAnalysis& pieces, const StoredShapes& stored);
+              const MicroBatchAnalysis& microBatches, const StoredShapes& stored);
 
   // Reads strategies and constraints of operators, and layouts of arguments. Errors at the user's lines.
-  mlir::LogicalResult readUser();
+  mlir::LogicalResult readUser(const UserLayouts& layouts);
   // Runs to a fixpoint over the operators of the forward pass, then over those of the backward pass.
   void run();
   // Gives open batch factors of the inputs' consumers the data-parallel axes.
@@ -53,9 +66,9 @@ class Propagation {
   // or from outside (ZeRO).
   std::optional<Layout>& argument(unsigned index, int64_t mesh) { return arguments_[index][mesh].layout; }
   std::string& argumentOrigin(unsigned index, int64_t mesh) { return arguments_[index][mesh].origin; }
-  // The numbers of the meshes that read an argument, and the stage where it is at home.
+  // The numbers of the meshes that read an argument, and the stage that owns it.
   std::vector<int64_t> meshesOf(unsigned index) const;
-  int64_t homeStage(unsigned index) const { return homes_[index]; }
+  int64_t ownerStage(unsigned index) const { return homes_[index]; }
   // Fixes all factors of an element-wise operator from a layout of its result.
   void fix(mlir::Operation* op, const Layout& layout, const std::string& origin);
   // Propagates among the operators of the update.
@@ -73,7 +86,7 @@ class Propagation {
   mlir::LogicalResult readConstraint(mlir::Operation* op);
   void findReaders();
   void seedInput(unsigned index, int64_t mesh, const std::vector<Axis>& dataAxes);
-  mlir::LogicalResult readArguments();
+  mlir::LogicalResult readArguments(const UserLayouts& layouts);
   mlir::FailureOr<Layout> parseLayout(const std::string& text, mlir::Value value, const Mesh& mesh, mlir::Location loc);
   bool sweep(const std::string& phase);
   bool inherit(mlir::Operation* op);
@@ -106,14 +119,10 @@ class Propagation {
 // The arguments that must be stored padded: index to stored shape. `rows`: what the batch of an input must divide by.
 // The user's layouts are read on the meshes of `meshes`; the largest pad counts.
 mlir::FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(mlir::func::FuncOp step, const StageMeshes& meshes,
-                                                                 int64_t rows);
+                                                                 int64_t rows, const UserLayouts& layouts);
 
 // Large parameters none of whose dimensions divides into `shards`, with the largest padded so that it does: what ZeRO
 // would like. Where the pad cannot spread to the parameter's readers it stays whole.
-llvm::MapVector<unsigned, Shape> zeroPads(mlir::func::FuncOp step, int64_t shards);
-
-// The layout text the user gave an argument on the mesh of that number: its own nn.layout, else the first matching
-// pattern of nn.layouts; "" none. A text of several layouts, "[{dp},{}];[{},{}]", has one for each block.
-std::string userLayout(mlir::func::FuncOp step, unsigned index, int64_t mesh);
+llvm::MapVector<unsigned, Shape> zeroPads(mlir::func::FuncOp step, int64_t shards, const UserLayouts& layouts);
 
 }  // namespace weft

@@ -66,8 +66,8 @@ int64_t roundUp(int64_t value, int64_t multiple) {
 
 }  // namespace
 
-LogicalResult Propagation::readUser() {
-  if (failed(readArguments())) {
+LogicalResult Propagation::readUser(const UserLayouts& layouts) {
+  if (failed(readArguments(layouts))) {
     return failure();
   }
   for (Operation& op : step_.getBody().front().without_terminator()) {
@@ -191,7 +191,7 @@ FailureOr<Layout> Propagation::parseLayout(const std::string& text, Value value,
     status = plain.check(stored_.of(value), mesh);
     if (status.ok() && plain.isPartial()) {
       status =
-          absl::InvalidArgumentError("layout " + text + " is partial; a value cannot be asked to be a pending sum");
+          absl::InvalidArgumentError("layout " + text + " is partial; a value cannot be asked to be a partial sum");
     }
   }
   if (!status.ok()) {
@@ -200,32 +200,30 @@ FailureOr<Layout> Propagation::parseLayout(const std::string& text, Value value,
   return *layout;
 }
 
-// Of "[{dp}];[{}]" that of the block with the mesh's number; one layout is that of all.
-static std::string layoutOfBlock(StringRef text, int64_t mesh) {
+// Entry `mesh` of a list of layouts "[{dp}];[{}]"; a list of one serves all meshes.
+static std::string layoutOfSubmesh(StringRef text, int64_t mesh) {
   SmallVector<StringRef> layouts;
   text.split(layouts, ';');
   return (mesh < static_cast<int64_t>(layouts.size()) ? layouts[mesh] : layouts[0]).str();
 }
 
-std::string userLayout(func::FuncOp step, unsigned index, int64_t mesh) {
-  if (auto attr = step.getArgAttrOfType<StringAttr>(index, "nn.layout")) {
-    return layoutOfBlock(attr.getValue(), mesh);
+UserLayouts::UserLayouts(func::FuncOp step, const std::vector<std::pair<std::string, std::string>>& patterns) {
+  for (const Argument& argument : argumentsOf(step)) {
+    auto own = step.getArgAttrOfType<StringAttr>(argument.index, kLayoutAttr);
+    const auto matches = [&](const auto& entry) { return globMatches(entry.first, argument.name); };
+    const auto pattern = argument.kind == "parameter" ? llvm::find_if(patterns, matches) : patterns.end();
+    texts_.push_back(own ? own.str() : pattern == patterns.end() ? "" : pattern->second);
   }
-  const Argument argument = argumentAt(step, index);
-  auto patterns = step->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>("nn.layouts");
-  for (Attribute entry : patterns&& argument.kind == "parameter" ? patterns.getValue() : ArrayRef<Attribute>()) {
-    auto pair = cast<ArrayAttr>(entry);
-    if (globMatches(cast<StringAttr>(pair[0]).str(), argument.name)) {
-      return layoutOfBlock(cast<StringAttr>(pair[1]).getValue(), mesh);
-    }
-  }
-  return "";
 }
 
-LogicalResult Propagation::readArguments() {
+std::string UserLayouts::of(unsigned index, int64_t mesh) const {
+  return layoutOfSubmesh(texts_[index], mesh);
+}
+
+LogicalResult Propagation::readArguments(const UserLayouts& layouts) {
   for (unsigned i = 0; i < step_.getNumArguments(); ++i) {
     for (auto& [number, sharding] : arguments_[i]) {
-      const std::string text = userLayout(step_, i, number);
+      const std::string text = layouts.of(i, number);
       if (text.empty()) {
         continue;
       }
@@ -240,7 +238,7 @@ LogicalResult Propagation::readArguments() {
   return success();
 }
 
-// The numbers of the meshes that read an argument; with one mesh for all blocks that is it.
+// The numbers of the meshes that read an argument; with one mesh for all submeshes that is it.
 static std::set<int64_t> readersOf(func::FuncOp step, unsigned index, const StageMeshes& meshes) {
   std::set<int64_t> numbers;
   for (Operation* user : step.getArgument(index).getUsers()) {
@@ -252,7 +250,8 @@ static std::set<int64_t> readersOf(func::FuncOp step, unsigned index, const Stag
 }
 
 // The stored shape that the user's layout of a parameter asks for.
-static FailureOr<Shape> storedAs(func::FuncOp step, const Argument& argument, const StageMeshes& meshes) {
+static FailureOr<Shape> storedAs(func::FuncOp step, const Argument& argument, const StageMeshes& meshes,
+                                 const UserLayouts& layouts) {
   Value value = step.getArgument(argument.index);
   Shape stored = ir::shapeOf(value);
   std::set<int64_t> numbers = readersOf(step, argument.index, meshes);
@@ -260,7 +259,7 @@ static FailureOr<Shape> storedAs(func::FuncOp step, const Argument& argument, co
     numbers.insert(0);
   }
   for (const int64_t number : numbers) {
-    const std::string text = userLayout(step, argument.index, number);
+    const std::string text = layouts.of(argument.index, number);
     if (text.empty()) {
       continue;
     }
@@ -281,7 +280,8 @@ static FailureOr<Shape> storedAs(func::FuncOp step, const Argument& argument, co
   return stored;
 }
 
-FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(func::FuncOp step, const StageMeshes& meshes, int64_t rows) {
+FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(func::FuncOp step, const StageMeshes& meshes, int64_t rows,
+                                                           const UserLayouts& layouts) {
   llvm::DenseMap<unsigned, Shape> stored;
   for (const Argument& argument : argumentsOf(step)) {
     Value value = step.getArgument(argument.index);
@@ -293,7 +293,7 @@ FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(func::FuncOp step, co
         (*shape)[dim] = roundUp((*shape)[dim], rows);
       }
     } else {
-      shape = storedAs(step, argument, meshes);
+      shape = storedAs(step, argument, meshes, layouts);
       if (failed(shape)) {
         return failure();
       }
@@ -305,14 +305,14 @@ FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(func::FuncOp step, co
   return stored;
 }
 
-llvm::MapVector<unsigned, Shape> zeroPads(func::FuncOp step, int64_t shards) {
+llvm::MapVector<unsigned, Shape> zeroPads(func::FuncOp step, int64_t shards, const UserLayouts& layouts) {
   llvm::MapVector<unsigned, Shape> pads;
   for (const Argument& argument : argumentsOf(step)) {
     Shape shape = ir::shapeOf(step.getArgument(argument.index));
     const bool divides = llvm::any_of(shape, [&](int64_t size) { return size % shards == 0; });
     const auto largest = std::max_element(shape.begin(), shape.end());
     const bool large = largest != shape.end() && *largest > shards * kSmallestZeroShard;
-    if (argument.kind == "parameter" && large && !divides && userLayout(step, argument.index, 0).empty()) {
+    if (argument.kind == "parameter" && large && !divides && layouts.of(argument.index, 0).empty()) {
       *largest = roundUp(*largest, shards);
       pads[argument.index] = shape;
     }

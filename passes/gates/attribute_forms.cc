@@ -133,7 +133,7 @@ std::string scalars(Attribute value) {
   const auto isBounded = [](Attribute entry) {
     auto scalar = dyn_cast<ir::dist::ScalarAttr>(entry);
     const auto fits = [](int64_t number) { return number >= -kMaxBytes && number <= kMaxBytes; };
-    return scalar && fits(scalar.getImmediate()) && fits(scalar.getPieceFactor());
+    return scalar && fits(scalar.getImmediate()) && fits(scalar.getMicroBatchFactor());
   };
   return isListOf(value, isBounded) ? "" : "a list of #dist.scalar, each number below 2^48";
 }
@@ -159,8 +159,8 @@ std::string dictionary(Attribute value) {
 
 constexpr Known kModule[] = {{kMeshAttr, requested},        {kNameAttr, text},  // of the model, for people
                              {kOptionsAttr, requested},     {kOptimizerAttr, requested}, {kLayoutsAttr, requested},
-                             {kStageMeshesAttr, requested}, {kSegmentsAttr, positive},   {kDecisionsAttr, text},
-                             {kStateAttr, state},           {kPhaseDoneAttr, text},      {kBlocksAttr, numbers},
+                             {kStageMeshesAttr, requested}, {kStripesAttr, positive},    {kDecisionsAttr, text},
+                             {kStateAttr, state},           {kPhaseDoneAttr, text},      {kSubmeshesAttr, numbers},
                              {kScheduleAttr, text},         {kVirtualAttr, positive},    {kTableAttr, text},
                              {kRankTableAttr, rankTable},   {kTensorsAttr, dictionaries}};
 

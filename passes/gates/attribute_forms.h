@@ -1,4 +1,4 @@
-// Of which form each attribute of the compiler is, on modules, functions, arguments, results and operators.
+// The form of each attribute of the compiler, on modules, functions, arguments, results and operators.
 //
 // Later passes read attributes without asking again. So a module from a file is refused here if one of ours is of
 // another form, holds a number or word it cannot hold, or bears a name that nobody reads. What a request asks for is
@@ -10,9 +10,9 @@
 
 namespace weft {
 
-// Of the module itself.
+// Checks the attributes of the module itself.
 mlir::LogicalResult checkModuleAttributes(mlir::ModuleOp module);
-// Of a function, its arguments and its results.
+// Checks those of a function, its arguments and its results.
 mlir::LogicalResult checkFunctionAttributes(mlir::func::FuncOp function);
 mlir::LogicalResult checkOperatorAttributes(mlir::Operation* op);
 

@@ -2,8 +2,8 @@
 //
 // Fitting an operator means: there is one choice of axes for its factors from which its rule gives the layout of every
 // operand and every result. The choice is read off the operands and compared; so a missing reshard is found here, at
-// the user's line, and not as a wrong number later. Sums: an operand may be pending only together with all operands of
-// one of the operator's linear sets, over the same axes, and the results are then pending over those axes and over the
+// the user's line, and not as a wrong number later. Sums: an operand may be partial only together with all operands of
+// one of the operator's linear sets, over the same axes, and the results are then partial over those axes and over the
 // factors that they lack.
 
 #include "ir/dist/dist.h"
@@ -41,7 +41,7 @@ std::string namesOf(const std::vector<Axis>& axes, const Mesh& mesh) {
   return text.empty() ? "no axis" : text;
 }
 
-std::string pendingText(const std::vector<Partial>& partial, const Mesh& mesh) {
+std::string partialText(const std::vector<Partial>& partial, const Mesh& mesh) {
   return partial.empty() ? "nothing" : Layout({}, partial).print(mesh).substr(3);
 }
 
@@ -75,7 +75,7 @@ class OperatorChecker {
     if (absl::Status status = rule_.check(axes_, mesh_, padded_); !status.ok()) {
       return op_->emitError() << op_->getName() << ": " << std::string(status.message());
     }
-    return checkPending();
+    return checkPartial();
   }
 
  private:
@@ -121,35 +121,35 @@ class OperatorChecker {
                             << namesOf(axes_[f], mesh_) << "; a reshard is missing";
   }
 
-  // The operands that hold pending sums are exactly one linear set.
-  bool pendingTogether(const SmallVector<unsigned>& pending) {
+  // The operands that hold partial sums are exactly one linear set.
+  bool partialTogether(const SmallVector<unsigned>& partial) {
     return llvm::any_of(op_.getLinearSets(), [&](const auto& set) {
       SmallVector<unsigned> sorted(set.begin(), set.end());
       llvm::sort(sorted);
-      return sorted == pending;
+      return sorted == partial;
     });
   }
 
-  LogicalResult checkPending() {
-    SmallVector<unsigned> pending;
+  LogicalResult checkPartial() {
+    SmallVector<unsigned> partial;
     std::vector<Partial> passed;
     for (unsigned i = 0; i < operands_.size(); ++i) {
       const std::vector<Partial> mine = canonical(operands_[i].partial());
       if (mine.empty()) {
         continue;
       }
-      if (!pending.empty() && mine != passed) {
-        return op_->emitError() << "operand " << i << " of " << op_->getName() << " is pending over "
-                                << pendingText(mine, mesh_) << ", operand " << pending[0] << " over "
-                                << pendingText(passed, mesh_) << "; reduce one of them first";
+      if (!partial.empty() && mine != passed) {
+        return op_->emitError() << "operand " << i << " of " << op_->getName() << " is partial over "
+                                << partialText(mine, mesh_) << ", operand " << partial[0] << " over "
+                                << partialText(passed, mesh_) << "; reduce one of them first";
       }
       passed = mine;
-      pending.push_back(i);
+      partial.push_back(i);
     }
-    if (!pending.empty() && !pendingTogether(pending)) {
-      return op_->emitError() << op_->getName() << " reads operand " << pending[0] << " while it is pending over "
-                              << pendingText(passed, mesh_) << ", but is not linear in it"
-                              << (pending.size() > 1 ? " together with the others" : " alone") << "; reduce it first";
+    if (!partial.empty() && !partialTogether(partial)) {
+      return op_->emitError() << op_->getName() << " reads operand " << partial[0] << " while it is partial over "
+                              << partialText(passed, mesh_) << ", but is not linear in it"
+                              << (partial.size() > 1 ? " together with the others" : " alone") << "; reduce it first";
     }
     return checkResults(passed);
   }
@@ -160,9 +160,9 @@ class OperatorChecker {
       expected.insert(expected.end(), passed.begin(), passed.end());
       expected = canonical(expected);
       if (canonical(results_[r].partial()) != expected) {
-        return op_->emitError() << "result " << r << " of " << op_->getName() << " is said to be pending over "
-                                << pendingText(results_[r].partial(), mesh_) << ", but is pending over "
-                                << pendingText(expected, mesh_);
+        return op_->emitError() << "result " << r << " of " << op_->getName() << " is said to be partial over "
+                                << partialText(results_[r].partial(), mesh_) << ", but is partial over "
+                                << partialText(expected, mesh_);
       }
     }
     return success();
@@ -272,7 +272,7 @@ class AnnotatedChecker {
     return success();
   }
 
-  // A value crosses whole, and in as many pieces as it is made in.
+  // A value crosses whole, and in as many micro-batches as it is made in.
   LogicalResult transfer(Operation* op) {
     const Layout& from = layouts_[op->getOperand(0)];
     const Layout& to = layouts_[op->getResult(0)];
@@ -285,7 +285,7 @@ class AnnotatedChecker {
     if (from.isPartial() || to.isPartial() || !alike) {
       return op->emitError() << "a transfer cannot go from " << from.print(source) << " on " << source.print() << " to "
                              << to.print(meshes_.of(op)) << " on " << meshes_.of(op).print()
-                             << ": no sum may be pending, and pieces and pads must be the same";
+                             << ": no sum may be partial, and micro-batches and pads must be the same";
     }
     return success();
   }
@@ -294,10 +294,10 @@ class AnnotatedChecker {
     const Mesh& mesh = meshes_.of(op);
     const Layout& from = layouts_[op->getOperand(0)];
     for (const Partial& wanted : layouts_[op->getResult(0)].partial()) {
-      const bool pending = llvm::any_of(
+      const bool partial = llvm::any_of(
           from.partial(), [&](const Partial& p) { return p.kind == wanted.kind && overlap(p.axis, wanted.axis); });
-      if (!pending) {
-        return op->emitError() << "a reshard cannot make " << mesh.name(wanted.axis) << " pending: it goes from "
+      if (!partial) {
+        return op->emitError() << "a reshard cannot make " << mesh.name(wanted.axis) << " partial: it goes from "
                                << from.print(mesh) << " to " << layouts_[op->getResult(0)].print(mesh);
       }
     }

@@ -24,7 +24,7 @@ class DecisionsChecker {
       auto phase = op->getAttrOfType<StringAttr>(kPhaseAttr);
       backward |= phase && phase.getValue() == "backward";
     });
-    const absl::Status status = checkSchedule(decisions_.schedule, decisions_.mesh.pieces(), backward);
+    const absl::Status status = checkSchedule(decisions_.schedule, decisions_.mesh.microBatches(), backward);
     if (!status.ok()) {
       return step_.emitError() << "decisions: " << std::string(status.message());
     }
@@ -116,7 +116,7 @@ class DecisionsChecker {
                        << "' does not have";
       }
       if (llvm::any_of(axes, [](const Axis& axis) { return axis.kind == AxisKind::kTime; })) {
-        return error() << "): factor '" << factor << "' is split over micro-batches by name; that is `per_piece`";
+        return error() << "): factor '" << factor << "' is split over micro-batches by name; that is `per_micro_batch`";
       }
     }
     for (const auto& [index, layout] : decision.results) {

@@ -88,15 +88,16 @@ LogicalResult checkOp(Operation* op) {
   return success(succeeded(checkOperatorAttributes(op)) && succeeded(checkTypes(op->getLoc(), op->getResultTypes())));
 }
 
-// One block of ranks: its functions, and the stages it owns.
-class BlockChecker {
+// One submesh: its functions, and the stages it owns.
+class SubmeshChecker {
  public:
-  BlockChecker(ModuleOp module, int64_t block, const ScheduleDecision& schedule) : module_(module), block_(block) {
-    for (size_t stage = 0; stage < schedule.blocks.size(); ++stage) {
-      if (schedule.blocks[stage] == block) {
+  SubmeshChecker(ModuleOp module, int64_t submesh, const ScheduleDecision& schedule)
+      : module_(module), submesh_(submesh) {
+    for (size_t stage = 0; stage < schedule.submeshes.size(); ++stage) {
+      if (schedule.submeshes[stage] == submesh) {
         stages_.push_back(static_cast<int64_t>(stage));
       }
-      blocks_ = std::max(blocks_, schedule.blocks[stage] + 1);
+      submeshes_ = std::max(submeshes_, schedule.submeshes[stage] + 1);
     }
   }
 
@@ -125,18 +126,18 @@ class BlockChecker {
   }
 
  private:
-  // A function of one stage says which, where its block owns several; one for each kind and stage.
+  // A function of one stage says which, where its submesh owns several; one for each kind and stage.
   LogicalResult stage(func::FuncOp function) {
     auto named = function->getAttrOfType<IntegerAttr>(kStageAttr);
-    const bool several = isPerPiece(kindOf(function)) && stages_.size() > 1;
+    const bool several = isPerMicroBatch(kindOf(function)) && stages_.size() > 1;
     if (several && (!named || !llvm::is_contained(stages_, named.getInt()))) {
       return function.emitError() << "@" << function.getName() << " should say in " << kStageAttr
-                                  << " which of the stages of block " << block_ << " it is of";
+                                  << " which of the stages of submesh " << submesh_ << " it is of";
     }
     const int64_t of = named ? named.getInt() : stages_.front();
     if (!several && named && !llvm::is_contained(stages_, of)) {
-      return function.emitError() << "@" << function.getName() << " is of stage " << of << ", which block " << block_
-                                  << " does not own";
+      return function.emitError() << "@" << function.getName() << " is of stage " << of << ", which submesh "
+                                  << submesh_ << " does not own";
     }
     if (function.getName() != functionName(kindOf(function), of, !several)) {
       return function.emitError() << "@" << function.getName() << " should be named @"
@@ -145,54 +146,55 @@ class BlockChecker {
     return success();
   }
 
-  // The other end is another block.
+  // The other end is another submesh.
   LogicalResult channel(Operation* op) {
     if (!isa<ir::dist::SendOp, ir::dist::ReceiveOp>(op)) {
       return success();
     }
-    const int64_t other = op->getAttrOfType<IntegerAttr>("block").getInt();
+    const int64_t other = op->getAttrOfType<IntegerAttr>("submesh").getInt();
     const int64_t number = op->getAttrOfType<IntegerAttr>("channel").getInt();
     constexpr int64_t kMostChannels = int64_t{1} << 31;
-    if (other < 0 || other >= blocks_ || other == block_ || number < 0 || number >= kMostChannels) {
-      return op->emitError() << op->getName() << " of block " << block_ << " names block " << other << ", channel "
-                             << number << "; there are " << blocks_ << " blocks, and a channel joins two of them";
+    if (other < 0 || other >= submeshes_ || other == submesh_ || number < 0 || number >= kMostChannels) {
+      return op->emitError() << op->getName() << " of submesh " << submesh_ << " names submesh " << other
+                             << ", channel " << number << "; there are " << submeshes_
+                             << " submeshes, and a channel joins two of them";
     }
     return success();
   }
 
   ModuleOp module_;
-  int64_t block_;
-  int64_t blocks_ = 1;
+  int64_t submesh_;
+  int64_t submeshes_ = 1;
   std::vector<int64_t> stages_;
 };
 
-// One module for each block of the schedule, beside nothing else; or the module itself.
-LogicalResult checkBlocks(ModuleOp module, const ScheduleDecision& schedule) {
-  const int64_t count = *llvm::max_element(schedule.blocks) + 1;
-  SmallVector<ModuleOp> blocks(module.getOps<ModuleOp>());
-  if (count == 1 && blocks.empty()) {
+// One module for each submesh of the schedule, beside nothing else; or the module itself.
+LogicalResult checkSubmeshes(ModuleOp module, const ScheduleDecision& schedule) {
+  const int64_t count = *llvm::max_element(schedule.submeshes) + 1;
+  SmallVector<ModuleOp> submeshes(module.getOps<ModuleOp>());
+  if (count == 1 && submeshes.empty()) {
     return success();
   }
-  if (static_cast<int64_t>(blocks.size()) != count) {
-    return module.emitError() << "the schedule has " << count << " blocks of ranks, the module holds " << blocks.size()
-                              << " modules of blocks";
+  if (static_cast<int64_t>(submeshes.size()) != count) {
+    return module.emitError() << "the schedule has " << count << " submeshes, the module holds " << submeshes.size()
+                              << " modules of submeshes";
   }
   FailureOr<Mesh> mesh = meshOf(module);
-  for (const auto& [i, block] : llvm::enumerate(blocks)) {
-    const std::string name = "block" + std::to_string(i);
-    FailureOr<Mesh> own = meshOf(block);
-    if (failed(mesh) || failed(own) || failed(checkModuleAttributes(block))) {
+  for (const auto& [i, submesh] : llvm::enumerate(submeshes)) {
+    const std::string name = "submesh" + std::to_string(i);
+    FailureOr<Mesh> own = meshOf(submesh);
+    if (failed(mesh) || failed(own) || failed(checkModuleAttributes(submesh))) {
       return failure();
     }
-    if (block.getName() != StringRef(name) || own->pieces() != mesh->pieces()) {
-      return block.emitError() << "module " << i << " is @" << block.getName().value_or("") << " on mesh "
-                               << own->print() << "; it should be @" << name << " with " << mesh->pieces()
-                               << " micro-batches as all";
+    if (submesh.getName() != StringRef(name) || own->microBatches() != mesh->microBatches()) {
+      return submesh.emitError() << "module " << i << " is @" << submesh.getName().value_or("") << " on mesh "
+                                 << own->print() << "; it should be @" << name << " with " << mesh->microBatches()
+                                 << " micro-batches as all";
     }
   }
   for (Operation& op : *module.getBody()) {
     if (!isa<ModuleOp>(op)) {
-      return op.emitError() << op.getName() << " has no place beside the modules of the blocks";
+      return op.emitError() << op.getName() << " has no place beside the modules of the submeshes";
     }
   }
   return success();
@@ -205,11 +207,11 @@ LogicalResult checkLocal(ModuleOp module) {
     return failure();
   }
   const ScheduleDecision schedule = scheduleOf(module);
-  if (failed(checkBlocks(module, schedule))) {
+  if (failed(checkSubmeshes(module, schedule))) {
     return failure();
   }
-  for (const auto& [i, block] : llvm::enumerate(blocksOf(module))) {
-    if (failed(BlockChecker(block, static_cast<int64_t>(i), schedule).run())) {
+  for (const auto& [i, submesh] : llvm::enumerate(submeshesOf(module))) {
+    if (failed(SubmeshChecker(submesh, static_cast<int64_t>(i), schedule).run())) {
       return failure();
     }
   }

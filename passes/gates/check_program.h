@@ -15,7 +15,7 @@ mlir::LogicalResult checkForms(mlir::ModuleOp module);
 // Kinds and names of arguments and results, what they replace, the numbers of operators, and @init.
 mlir::LogicalResult checkNames(mlir::ModuleOp module);
 
-// One block that ends in a return, in which every operator is one of ours; its arguments are tensors.
+// One submesh that ends in a return, in which every operator is one of ours; its arguments are tensors.
 mlir::LogicalResult checkBody(mlir::func::FuncOp function);
 
 // A tensor that our operators could have made.

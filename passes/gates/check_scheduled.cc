@@ -234,9 +234,9 @@ LogicalResult checkScheduled(ModuleOp module) {
   if (failed(checkLocal(module))) {
     return failure();
   }
-  for (ModuleOp block : blocksOf(module)) {
-    FailureOr<Mesh> mesh = meshOf(block);
-    if (failed(mesh) || failed(ScheduledChecker(block, *mesh).run())) {
+  for (ModuleOp submesh : submeshesOf(module)) {
+    FailureOr<Mesh> mesh = meshOf(submesh);
+    if (failed(mesh) || failed(ScheduledChecker(submesh, *mesh).run())) {
       return failure();
     }
   }

@@ -18,7 +18,7 @@ bool runsBackward(ModuleOp module) {
     auto function = dyn_cast<func::FuncOp>(op);
     auto where = op->getAttrOfType<StringAttr>(kRunsInAttr);
     const StringRef kind = function ? kindOf(function) : where ? where.getValue() : "";
-    return isPerPiece(kind) && kind != "forward" ? WalkResult::interrupt() : WalkResult::advance();
+    return isPerMicroBatch(kind) && kind != "forward" ? WalkResult::interrupt() : WalkResult::advance();
   });
   return walked.wasInterrupted();
 }
@@ -51,12 +51,12 @@ LogicalResult checkFunction(func::FuncOp function, int64_t count) {
 
 // All three, or none.
 LogicalResult checkPresent(ModuleOp module) {
-  const bool blocks = module->hasAttr(kBlocksAttr);
+  const bool submeshes = module->hasAttr(kSubmeshesAttr);
   for (const char* name : {kScheduleAttr, kVirtualAttr}) {
-    if (module->hasAttr(name) != blocks) {
-      return module.emitError() << (blocks ? name : kBlocksAttr) << " is missing beside "
-                                << (blocks ? kBlocksAttr : name) << "; a module with pipeline stages has "
-                                << kBlocksAttr << ", " << kScheduleAttr << " and " << kVirtualAttr;
+    if (module->hasAttr(name) != submeshes) {
+      return module.emitError() << (submeshes ? name : kSubmeshesAttr) << " is missing beside "
+                                << (submeshes ? kSubmeshesAttr : name) << "; a module with pipeline stages has "
+                                << kSubmeshesAttr << ", " << kScheduleAttr << " and " << kVirtualAttr;
     }
   }
   return success();
@@ -70,14 +70,14 @@ LogicalResult checkStages(ModuleOp module) {
   }
   const ScheduleDecision schedule = scheduleOf(module);
   // Without stages nothing depends on the mesh here.
-  FailureOr<Mesh> mesh = schedule.blocks.size() == 1 ? FailureOr<Mesh>(Mesh()) : meshOf(module);
+  FailureOr<Mesh> mesh = schedule.submeshes.size() == 1 ? FailureOr<Mesh>(Mesh()) : meshOf(module);
   if (failed(mesh)) {
     return failure();
   }
-  if (absl::Status status = checkSchedule(schedule, mesh->pieces(), runsBackward(module)); !status.ok()) {
+  if (absl::Status status = checkSchedule(schedule, mesh->microBatches(), runsBackward(module)); !status.ok()) {
     return module.emitError(std::string(status.message()));
   }
-  const auto count = static_cast<int64_t>(schedule.blocks.size());
+  const auto count = static_cast<int64_t>(schedule.submeshes.size());
   const WalkResult walked = module.walk([&](Operation* op) {
     auto function = dyn_cast<func::FuncOp>(op);
     const bool fits = function ? succeeded(checkFunction(function, count))

@@ -1,4 +1,4 @@
-// The pipeline stages of a module: its blocks, the schedule that runs them, and the stages its parts claim.
+// The pipeline stages of a module: its submeshes, the schedule that runs them, and the stages its parts claim.
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"

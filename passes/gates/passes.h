@@ -10,7 +10,7 @@ namespace weft {
 // Logical: no layout on any type, no op of the dist dialect, every argument of @step has a kind and a name.
 std::unique_ptr<mlir::Pass> createVerifyLogicalPass();
 // Annotated: every tensor has a layout that divides its stored shape; the layouts an operator reads and leaves are
-// those of its rule for one choice of axes; sums are pending only where the operator is linear; every op names its
+// those of its rule for one choice of axes; sums are partial only where the operator is linear; every op names its
 // function.
 std::unique_ptr<mlir::Pass> createVerifyAnnotatedPass();
 // Local: no layout, no reshard, nothing but the known functions; every argument and result has a dist.value and a

@@ -6,7 +6,7 @@
 //
 // Marks. Every new operator has nn.phase = "backward" and the location of the operator it stems from, and, but for the
 // sums, nn.fwd = its nn.id: `decide` starts from that operator's factor axes. A sum follows the value whose gradient it
-// forms, so a pending sum plus a pending sum stays pending and is reduced once.
+// forms, so a partial sum plus a partial sum stays partial and is reduced once.
 #include "ir/nn/nn.h"
 #include "llvm/ADT/DenseMap.h"
 #include "passes/grad/passes.h"

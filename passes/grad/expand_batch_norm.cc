@@ -1,17 +1,17 @@
-// Writes batch norm with operators that name the pieces of a step.
+// Writes batch norm with operators that name the micro-batches of a step.
 //
-// The statistics of batch norm are those of one piece (micro-batch), over all ranks that share it. A statistic is
-// therefore a value [pieces, c] whose first dimension is split over the time axis: each piece makes its own row, and no
-// sum is left pending over the pieces. With n elements of a channel in a piece:
+// The statistics of batch norm are those of one micro-batch, over all ranks that share it. A statistic is
+// therefore a value [micro-batches, c] whose first dimension is split over the time axis: each micro-batch makes its
+// own row, and no sum is left partial over the micro-batches. With n elements of a channel in a micro-batch:
 //
 //   mean = sum(x) / n        variance = sum(x (x - mean)) / n        rstd = 1 / sqrt(variance + epsilon)
 //   y = x (rstd gamma) + (beta - mean rstd gamma)
 //   dx = a dy - a rstd^2 dot/n (x - mean) - a sum(dy)/n,   a = rstd gamma,  dot = sum(dy (x - mean))
-//   dgamma = sum over pieces of dot rstd,  dbeta = sum over pieces of sum(dy)
+//   dgamma = sum over micro-batches of dot rstd,  dbeta = sum over micro-batches of sum(dy)
 //
 // (Ioffe and Szegedy, "Batch normalization", 2015.) Running statistics are a geometric sum, so they need no value that
-// is handed from piece to piece: after M pieces r' = (1 - m)^M r + sum over p of m (1 - m)^(M - 1 - p) statistic_p.
-// That is one accumulation, like a gradient's.
+// is handed from micro-batch to micro-batch: after M micro-batches r' = (1 - m)^M r + sum over p of m (1 - m)^(M - 1 -
+// p) statistic_p. That is one accumulation, like a gradient's.
 
 #include <algorithm>
 #include <cmath>
@@ -38,12 +38,13 @@ int64_t roundUp(int64_t value, int64_t step) {
 // What the backward operator needs of its forward operator beside its operands.
 struct Forward {
   Value share;  // 1 / n
-  nn::ChannelAffineOp normalised;
+  nn::ChannelAffineOp normalized;
 };
 
 class Expander {
  public:
-  Expander(func::FuncOp step, int64_t parts, int64_t pieces) : step_(step), parts_(parts), pieces_(pieces) {}
+  Expander(func::FuncOp step, int64_t parts, int64_t microBatches)
+      : step_(step), parts_(parts), microBatches_(microBatches) {}
 
   LogicalResult run() {
     SmallVector<nn::BatchNormOp> forward(step_.getOps<nn::BatchNormOp>());
@@ -79,8 +80,8 @@ class Expander {
     Value rstd = emit.make<nn::RsqrtOp>(emit.make<nn::AddOp>(variance, emit.number(op.getEpsilon(), variance)));
     Value scale = emit.make<nn::MulOp>(rstd, op->getOperand(1));
     Value shift = emit.make<nn::SubOp>(op->getOperand(2), emit.make<nn::MulOp>(mean, scale));
-    auto normalised = emit.op<nn::ChannelAffineOp>(ValueRange{x, scale, shift});
-    SmallVector<Value> results = {normalised.getY(), mean, rstd};
+    auto normalized = emit.op<nn::ChannelAffineOp>(ValueRange{x, scale, shift});
+    SmallVector<Value> results = {normalized.getY(), mean, rstd};
     const bool keepsRunning = op->getNumOperands() == 5;
     Value spread = keepsRunning ? unbiased(emit, squares, share, x) : Value();
     copyAllMarks(op, before);
@@ -88,7 +89,7 @@ class Expander {
       results.push_back(running(emit, op, 3, mean));
       results.push_back(running(emit, op, 4, spread));
     }
-    forward_[mean] = {share, normalised};
+    forward_[mean] = {share, normalized};
     op->replaceAllUsesWith(results);
     op->erase();
     return success();
@@ -102,7 +103,7 @@ class Expander {
     OpBuilder builder(op);
     ir::Emitter emit(builder, op.getLoc());
     Operation* before = op->getPrevNode();
-    const auto [share, normalised] = known->second;
+    const auto [share, normalized] = known->second;
     Value sum = channelSum(emit, op.getDy());
     Value dot = emit.make<nn::MulOp>(emit.make<nn::ChannelDotOp>(op.getDy(), op.getX(), op.getMean()), op.getRstd());
     Value dgamma = emit.make<nn::SumOp>(dot, ArrayRef<int64_t>{0});
@@ -113,35 +114,35 @@ class Expander {
     Value offset = emit.make<nn::SubOp>(emit.make<nn::MulOp>(toMean, op.getMean()), ofSum);
     Value ofX = emit.make<nn::NegOp>(toMean);
     Value dx = emit.make<nn::ChannelAffineOp>(ValueRange{op.getDy(), slope, op.getX(), ofX, offset});
-    op->setAttr(kForwardAttr, normalised->getAttr(kIdAttr));
+    op->setAttr(kForwardAttr, normalized->getAttr(kIdAttr));
     copyAllMarks(op, before);
     op->replaceAllUsesWith(ValueRange{dx, dgamma, dbeta});
     op->erase();
     return success();
   }
 
-  // A piece without any row has no statistics. The first ranks hold rows before the others do.
+  // A micro-batch without any row has no statistics. The first ranks hold rows before the others do.
   LogicalResult checkRows(nn::BatchNormOp op, Value x) const {
     const int64_t rows = ir::shapeOf(x)[0];
-    const int64_t stored = roundUp(rows, pieces_);
-    const int64_t each = stored / pieces_;
-    if ((pieces_ - 1) * each >= rows) {
-      return op.emitError() << labelOf(op) << " normalises " << rows << " rows in " << pieces_
+    const int64_t stored = roundUp(rows, microBatches_);
+    const int64_t each = stored / microBatches_;
+    if ((microBatches_ - 1) * each >= rows) {
+      return op.emitError() << labelOf(op) << " normalizes " << rows << " rows in " << microBatches_
                             << " micro-batches, which leaves a micro-batch without rows; use a batch of at least "
-                            << pieces_ << " rows that divides better, or fewer micro-batches";
+                            << microBatches_ << " rows that divides better, or fewer micro-batches";
     }
     return success();
   }
 
   Value channelSum(ir::Emitter& emit, Value x) const {
-    return emit.make<nn::ChannelSumOp>(ir::withShape(x, {pieces_, ir::shapeOf(x)[1]}), x);
+    return emit.make<nn::ChannelSumOp>(ir::withShape(x, {microBatches_, ir::shapeOf(x)[1]}), x);
   }
 
-  // Elements of a channel in a piece where no row can be padding; 0: unknown.
+  // Elements of a channel in a micro-batch where no row can be padding; 0: unknown.
   int64_t elementsOf(Value x) const {
     const Shape shape = ir::shapeOf(x);
-    const bool even = shape[0] % (parts_ * pieces_) == 0;
-    return even ? ir::plainType(x).getNumElements() / shape[1] / pieces_ : 0;
+    const bool even = shape[0] % (parts_ * microBatches_) == 0;
+    return even ? ir::plainType(x).getNumElements() / shape[1] / microBatches_ : 0;
   }
 
   // 1 / n: a number where it is known, else counted.
@@ -174,10 +175,10 @@ class Expander {
     Value weighted = emit.make<nn::MulOp>(statistic, weights(emit, statistic, momentum));
     Value sum = emit.make<nn::SumOp>(weighted, ArrayRef<int64_t>{0});
     copyAllMarks(op, before);
-    // Once per step, after the last piece.
+    // Once per step, after the last micro-batch.
     before = op->getPrevNode();
     Value old = op->getOperand(index);
-    Value kept = emit.make<nn::MulOp>(old, emit.number(std::pow(1 - momentum, pieces_), old));
+    Value kept = emit.make<nn::MulOp>(old, emit.number(std::pow(1 - momentum, microBatches_), old));
     Value updated = emit.make<nn::AddOp>(kept, sum);
     copyAllMarks(op, before);
     for (Value value : {kept, updated}) {
@@ -187,20 +188,20 @@ class Expander {
     return updated;
   }
 
-  // The weight of each piece's statistic, [pieces, 1].
+  // The weight of each micro-batch's statistic, [micro-batches, 1].
   Value weights(ir::Emitter& emit, Value like, double momentum) const {
     SmallVector<APFloat> values;
     Type element = ir::plainType(like).getElementType();
-    for (int64_t p = 0; p < pieces_; ++p) {
-      APFloat value(momentum * std::pow(1 - momentum, pieces_ - 1 - p));
+    for (int64_t p = 0; p < microBatches_; ++p) {
+      APFloat value(momentum * std::pow(1 - momentum, microBatches_ - 1 - p));
       bool exact = false;
       value.convert(cast<FloatType>(element).getFloatSemantics(), APFloat::rmNearestTiesToEven, &exact);
       values.push_back(value);
     }
-    if (pieces_ == 1) {
+    if (microBatches_ == 1) {
       return emit.number(momentum, like);
     }
-    RankedTensorType type = ir::withShape(like, {pieces_, 1});
+    RankedTensorType type = ir::withShape(like, {microBatches_, 1});
     return emit.make<nn::ConstantOp>(type, DenseElementsAttr::get(type, values));
   }
 
@@ -225,7 +226,7 @@ class Expander {
 
   func::FuncOp step_;
   int64_t parts_;  // see mostParts
-  int64_t pieces_;
+  int64_t microBatches_;
   llvm::DenseMap<Value, Forward> forward_;  // by the mean
 };
 
@@ -233,7 +234,9 @@ class ExpandBatchNormPass : public PassWrapper<ExpandBatchNormPass, OperationPas
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandBatchNormPass)
   StringRef getArgument() const override { return "weft-expand-batch-norm"; }
-  StringRef getDescription() const override { return "Write batch norm with statistics of each piece of the step"; }
+  StringRef getDescription() const override {
+    return "Write batch norm with statistics of each micro-batch of the step";
+  }
   void getDependentDialects(DialectRegistry& dialects) const override { dialects.insert<nn::NnDialect>(); }
   void runOnOperation() override {
     func::FuncOp step = stepFunction(getOperation());
@@ -248,17 +251,17 @@ class ExpandBatchNormPass : public PassWrapper<ExpandBatchNormPass, OperationPas
       }
       mesh = *given;
     }
-    if (failed(Expander(step, mostParts(mesh), mesh.pieces()).run())) {
+    if (failed(Expander(step, mostParts(mesh), mesh.microBatches()).run())) {
       signalPassFailure();
     }
   }
 
  private:
-  // A number that every number of parts divides into which the batch may be split: the ranks of a block, or the least
-  // common multiple of those of different blocks.
+  // A common multiple of every number of ranks that may split the batch: the ranks of a submesh, or their least common
+  // multiple where submeshes differ.
   int64_t mostParts(const Mesh& mesh) {
     auto text = getOperation()->getAttrOfType<StringAttr>(kStageMeshesAttr);
-    const auto meshes = parseStageMeshes(text ? text.getValue().str() : "", mesh.pieces());
+    const auto meshes = parseStageMeshes(text ? text.getValue().str() : "", mesh.microBatches());
     int64_t parts = mesh.ranks();
     for (const Mesh& other : text&& meshes.ok() ? *meshes : std::vector<Mesh>()) {
       parts = std::lcm(parts, other.ranks());

@@ -12,8 +12,8 @@ namespace weft {
 // `registry`; adds one result `grad.<parameter>` each.
 std::unique_ptr<mlir::Pass> createBuildGradientsPass(const ir::OperatorRegistry& registry);
 
-// Replaces nn.batch_norm and its gradient by operators with statistics of each piece; the mesh says how many pieces
-// there are. A batch that leaves a piece without rows is an error.
+// Replaces nn.batch_norm and its gradient by operators with statistics of each micro-batch; the mesh says how many
+// micro-batches there are. A batch that leaves a micro-batch without rows is an error.
 std::unique_ptr<mlir::Pass> createExpandBatchNormPass();
 
 }  // namespace weft

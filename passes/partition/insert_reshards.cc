@@ -1,15 +1,15 @@
-// Realises the decisions: logical -> annotated.
+// Realizes the decisions: logical -> annotated.
 //
 // Each operator's factor axes say in which layout it reads its operands and leaves its results. Where a value's layout
 // differs from the one an operator reads, a dist.reshard stands between; one reshard serves all readers that want the
 // same layout in the same part of the step (per backward pass too, where gathered values are to be gathered again).
 //
-// Pending sums. A result reduced over a split factor is partial. Cheap operators that are linear in it pass the sum on
-// (reshape, scaling, adding two sums pending over the same axes); everything else reads it reduced. A sum pending over
-// the pieces of the step becomes a reshard over time, which is accumulation.
+// Partial sums. A result reduced over a split factor is partial. Cheap operators that are linear in it pass the sum on
+// (reshape, scaling, adding two sums partial over the same axes); everything else reads it reduced. A sum partial over
+// the micro-batches of the step becomes a reshard over time, which is accumulation.
 //
-// Meshes. Where blocks of ranks have different meshes, a layout is read on the mesh of its operator's block. A value of
-// another mesh is read through a dist.transfer, one for each value and block; it is whole, sums are reduced before.
+// Meshes. Where submeshes have different meshes, a layout is read on the mesh of its operator's submesh. A value of
+// another mesh is read through a dist.transfer, one for each value and submesh; it is whole, sums are reduced before.
 //
 // Pads. A float operand with a padded dimension that the operator reduces over or needs whole is masked first.
 
@@ -18,11 +18,11 @@
 #include "ir/dist/dist.h"
 #include "ir/nn/operator_interface.h"
 #include "mlir/IR/Builders.h"
+#include "passes/decide/micro_batches.h"
 #include "passes/decide/pads.h"
-#include "passes/decide/pieces.h"
 #include "passes/gates/check_decisions.h"
+#include "passes/partition/micro_batch_rows.h"
 #include "passes/partition/passes.h"
-#include "passes/partition/piece_rows.h"
 #include "passes/stage/assign_stages.h"
 #include "passes/stage/recompute.h"
 #include "passes/stage/schedule_attributes.h"
@@ -37,12 +37,12 @@ namespace {
 using namespace mlir;  // NOLINT
 
 Axis timeAxis(const Mesh& mesh) {
-  return {AxisKind::kTime, 1, mesh.pieces()};
+  return {AxisKind::kTime, 1, mesh.microBatches()};
 }
 
-class Realiser {
+class Realizer {
  public:
-  Realiser(MLIRContext* context, const Decisions& decisions, StoredShapes stored)
+  Realizer(MLIRContext* context, const Decisions& decisions, StoredShapes stored)
       : decisions_(decisions), meshes_(decisions.meshes()), stored_(std::move(stored)), builder_(context) {}
 
   // Layouts of the arguments are set by the caller.
@@ -96,10 +96,10 @@ class Realiser {
     const std::string reason = reasonOf(op, index);
     Layout current = layouts_[value];
     std::vector<Layout> path;
-    const bool pendingTime = llvm::any_of(current.partial(), [](const Partial& p) { return isTime(p.axis); });
-    const bool wantsPending = llvm::any_of(wanted.partial(), [](const Partial& p) { return isTime(p.axis); });
-    if (pendingTime && !wantsPending) {
-      // ZeRO-2 and 3 accumulate the sharded gradient: reduce_scatter for each piece, then accumulate.
+    const bool partialTime = llvm::any_of(current.partial(), [](const Partial& p) { return isTime(p.axis); });
+    const bool wantsPartial = llvm::any_of(wanted.partial(), [](const Partial& p) { return isTime(p.axis); });
+    if (partialTime && !wantsPartial) {
+      // ZeRO-2 and 3 accumulate the sharded gradient: reduce_scatter for each micro-batch, then accumulate.
       const bool reduceFirst = decisions_.zero >= 2 && op->hasAttr(kGradientOfAttr);
       Layout first = reduceFirst ? wanted : current;
       std::vector<Partial> partial = reduceFirst ? std::vector<Partial>() : current.partial();
@@ -117,7 +117,7 @@ class Realiser {
     if (std::optional<Layout> sliced = sliceTime(current, wanted)) {
       path.push_back(*sliced);
     } else if (splitOverTime(current) && !splitOverTime(wanted)) {
-      return op->emitError() << reason << " whole, but it is computed in " << mesh().pieces()
+      return op->emitError() << reason << " whole, but it is computed in " << mesh().microBatches()
                              << " micro-batches; reduce it over the batch, or use micro = 1",
              failure();
     }
@@ -129,12 +129,12 @@ class Realiser {
   }
 
   // `value` on the mesh of the stage that is visited: itself, or what a transfer of it leaves, which lies as `wanted`
-  // if it is the first in this block.
+  // if it is the first in this submesh.
   FailureOr<Value> onMesh(Value value, const Layout& wanted, Operation* op, unsigned index) {
     if (meshes_.number(value) == meshes_.number(stage_)) {
       return value;
     }
-    const auto known = transfers_.find({value, meshes_.blocks[stage_]});
+    const auto known = transfers_.find({value, meshes_.submeshes[stage_]});
     if (known != transfers_.end()) {
       return known->second;
     }
@@ -145,7 +145,7 @@ class Realiser {
     }
     Value whole = producer == nullptr ? value : reducedAtHome(value, op, reasonOf(op, index));
     Layout layout = producer == nullptr ? elsewhere(value) : likeInTime(wanted, layouts_[whole]);
-    return transfers_[{value, meshes_.blocks[stage_]}] = transfer(whole, std::move(layout), op, reasonOf(op, index));
+    return transfers_[{value, meshes_.submeshes[stage_]}] = transfer(whole, std::move(layout), op, reasonOf(op, index));
   }
 
   // The transfers of arguments and of what replaces them: who holds an argument on another mesh.
@@ -189,7 +189,7 @@ class Realiser {
   }
 
  private:
-  // Of the stage that is visited.
+  // The mesh of the stage that is being lowered.
   const Mesh& mesh() const { return meshes_.ofStage(stage_); }
 
   static std::string reasonOf(Operation* op, unsigned index) {
@@ -201,7 +201,7 @@ class Realiser {
     return ir::dist::withLayout(type, layout.canonical(), mesh);
   }
 
-  // What depends on nothing is computed again on the stage that is visited.
+  // Operators without operands (fill, iota) are cloned on the stage that reads them; a transfer would cost more.
   Value again(Value value, const Layout& wanted) {
     Operation* copy = builder_.clone(*value.getDefiningOp());
     copy->setAttr("dist.function", builder_.getStringAttr(runsInName(where_)));
@@ -211,10 +211,10 @@ class Realiser {
       setLayout(result, original == value ? wanted : Layout(wanted.dimensions()));
     }
     Value made = copy->getResult(cast<OpResult>(value).getResultNumber());
-    return transfers_[{value, meshes_.blocks[stage_]}] = made;
+    return transfers_[{value, meshes_.submeshes[stage_]}] = made;
   }
 
-  // `value` with no sum pending, reduced on its own mesh: over the pieces first, then over the ranks.
+  // `value` with no sum partial, reduced on its own mesh: over the micro-batches first, then over the ranks.
   Value reducedAtHome(Value value, Operation* reader, const std::string& reason) {
     const RunsIn where = where_;
     const int64_t stage = stage_;
@@ -273,16 +273,16 @@ class Realiser {
       if (it != decision.axes.end()) {
         axes[f] = it->second;
       }
-      const bool carriesBatch = name == decision.batch || (rule.factors()[f].pieces && !decision.batch.empty());
-      if (decision.perPiece && carriesBatch && mesh().pieces() > 1) {
+      const bool carriesBatch = name == decision.batch || (rule.factors()[f].microBatches && !decision.batch.empty());
+      if (decision.perMicroBatch && carriesBatch && mesh().microBatches() > 1) {
         axes[f].push_back(timeAxis(mesh()));
       }
     }
     return axes;
   }
 
-  // Pending sums that pass through `op`: those of operands in which it is linear together. What else an operand is
-  // pending over is reduced first.
+  // Partial sums that pass through `op`: those of operands in which it is linear together. What else an operand is
+  // partial over is reduced first.
   std::vector<Partial> passedSums(Operation* op, const Rule& rule, const FactorAxes& axes) {
     std::vector<Partial> passed;
     SmallVector<unsigned> holders;  // of the sums that pass: the same operands for all
@@ -322,25 +322,25 @@ class Realiser {
   }
 
   bool passes(Operation* op, unsigned operand, const Partial& sum, const FactorAxes& axes) {
-    const auto pending = [&](unsigned k) {
+    const auto partial = [&](unsigned k) {
       return llvm::any_of(layouts_[op->getOperand(k)].partial(),
                           [&](const Partial& other) { return overlap(other.axis, sum.axis); });
     };
     for (unsigned k = 0; k < op->getNumOperands(); ++k) {
-      if (pending(k) && !llvm::is_contained(layouts_[op->getOperand(k)].partial(), sum)) {
+      if (partial(k) && !llvm::is_contained(layouts_[op->getOperand(k)].partial(), sum)) {
         return false;
       }
     }
     const bool fits = llvm::all_of(axes, [&](const std::vector<Axis>& list) {
       return llvm::all_of(list, [&](const Axis& axis) { return compatible(axis, sum.axis); });
     });
-    // What runs after the pieces reads whole sums over them.
+    // What runs after the micro-batches reads whole sums over them.
     const bool early = !isTime(sum.axis) || where_ != RunsIn::kUpdate;
     const bool wasted = !isTime(sum.axis) && isReducedAlready(op->getOperand(operand));
-    return fits && early && !wasted && sum.kind == ReduceKind::kSum && linearTogether(op, operand, pending);
+    return fits && early && !wasted && sum.kind == ReduceKind::kSum && linearTogether(op, operand, partial);
   }
 
-  // `current` cut to one piece, if `wanted` is and `current` is not.
+  // `current` cut to one micro-batch, if `wanted` is and `current` is not.
   std::optional<Layout> sliceTime(const Layout& current, const Layout& wanted) const {
     if (splitOverTime(current) || !splitOverTime(wanted)) {
       return std::nullopt;
@@ -367,7 +367,6 @@ class Realiser {
       state.addOperands(value);
       state.addTypes(withLayout(value.getType(), wanted, mesh()));
       state.addAttribute("reason", builder_.getStringAttr(reason));
-      state.addAttribute("keep", builder_.getStringAttr(isGatheredAgain(value) ? "regather" : "keep"));
       Operation* op = builder_.create(state);
       const bool accumulates = llvm::any_of(current.partial(), [](const Partial& p) { return isTime(p.axis); }) &&
                                llvm::none_of(wanted.partial(), [](const Partial& p) { return isTime(p.axis); });
@@ -382,12 +381,12 @@ class Realiser {
     return known;
   }
 
-  // A sum pending over time is reduced over space per piece where its producer runs; accumulation too; all else runs
-  // with its reader.
+  // A sum partial over time is reduced over space per micro-batch where its producer runs; accumulation too; all else
+  // runs with its reader.
   void place(Operation* reshard, Value value, bool accumulates, const Layout& wanted) {
-    const bool stillPending = llvm::any_of(wanted.partial(), [](const Partial& p) { return isTime(p.axis); });
+    const bool stillPartial = llvm::any_of(wanted.partial(), [](const Partial& p) { return isTime(p.axis); });
     Operation* producer = value.getDefiningOp();
-    if ((accumulates || stillPending) && producer != nullptr) {
+    if ((accumulates || stillPartial) && producer != nullptr) {
       reshard->setAttr("dist.function", producer->getAttr("dist.function"));
       reshard->setAttr(kStageAttr, producer->getAttr(kStageAttr));
       return;
@@ -397,7 +396,7 @@ class Realiser {
     reshard->setAttr(kStageAttr, builder_.getI64IntegerAttr(stage_));
   }
 
-  bool perPiece() const { return where_ == RunsIn::kForward || where_ == RunsIn::kBackward; }
+  bool perMicroBatch() const { return where_ == RunsIn::kForward || where_ == RunsIn::kBackward; }
 
   const std::string& gatherOf(Value value) const {
     static const std::string nothing;
@@ -411,13 +410,15 @@ class Realiser {
     return gather.empty() ? decisions_.regather : gather == "again";
   }
 
-  // Is what the calls of all pieces read made before the first?
-  bool isMadeOnce(Value value) const { return perPiece() && mesh().pieces() > 1 && gatherOf(value) == "once"; }
+  // Is what the calls of all micro-batches read made before the first?
+  bool isMadeOnce(Value value) const {
+    return perMicroBatch() && mesh().microBatches() > 1 && gatherOf(value) == "once";
+  }
 
   // Readers of one group share a reshard. Values gathered for the forward pass serve the backward pass too, unless they
   // are to be gathered again.
   std::string group(Value value) const {
-    const std::string when = perPiece() && !isGatheredAgain(value) ? "piece" : runsInName(where_);
+    const std::string when = perMicroBatch() && !isGatheredAgain(value) ? "micro_batch" : runsInName(where_);
     return when + " " + std::to_string(stage_);
   }
 
@@ -520,7 +521,7 @@ class Realiser {
   int64_t stage_ = 0;
   llvm::DenseMap<Value, Layout> layouts_;
   llvm::DenseMap<Value, std::map<std::string, Value>> reshards_;
-  llvm::MapVector<std::pair<Value, int64_t>, Value> transfers_;  // by value and block that reads it
+  llvm::MapVector<std::pair<Value, int64_t>, Value> transfers_;  // by value and submesh that reads it
 };
 
 class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<ModuleOp>> {
@@ -540,7 +541,7 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
     if (failed(checkDecisions(stepFunction(module), *decisions))) {
       return signalPassFailure();
     }
-    if (failed(realiseStep(module, *decisions)) || failed(realiseInit(module, *decisions))) {
+    if (failed(realizeStep(module, *decisions)) || failed(realizeInit(module, *decisions))) {
       return signalPassFailure();
     }
     setSchedule(module, decisions->schedule);
@@ -550,7 +551,7 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
   }
 
  private:
-  // Meshes of the blocks, where they differ; equal ones are the module's.
+  // Meshes of the submeshes, where they differ; equal ones are the module's.
   static void setMeshes(ModuleOp module, const Decisions& decisions) {
     Builder builder(module.getContext());
     if (module->hasAttr(kStageMeshesAttr) || !decisions.stageMeshes.empty()) {
@@ -559,11 +560,11 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
     }
     if (!decisions.stageMeshes.empty()) {
       module->setAttr(kStageMeshesAttr, builder.getStringAttr(printStageMeshes(decisions.stageMeshes)));
-      module->setAttr(kSegmentsAttr, builder.getI64IntegerAttr(decisions.segments));
+      module->setAttr(kStripesAttr, builder.getI64IntegerAttr(decisions.stripes));
     }
   }
 
-  static LogicalResult realiseStep(ModuleOp module, const Decisions& decisions) {
+  static LogicalResult realizeStep(ModuleOp module, const Decisions& decisions) {
     func::FuncOp step = stepFunction(module);
     llvm::DenseMap<unsigned, Shape> padded;
     for (unsigned i = 0; i < step.getNumArguments(); ++i) {
@@ -573,57 +574,58 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
     if (failed(stored)) {
       return failure();
     }
-    Realiser realiser(module.getContext(), decisions, *std::move(stored));
+    Realizer realizer(module.getContext(), decisions, *std::move(stored));
     for (unsigned i = 0; i < step.getNumArguments(); ++i) {
       if (decisions.arguments[i].stage > 0) {
         step.setArgAttr(i, kStageAttr, Builder(module).getI64IntegerAttr(decisions.arguments[i].stage));
       }
-      realiser.setLayout(step.getArgument(i), decisions.arguments[i].layout);
+      realizer.setLayout(step.getArgument(i), decisions.arguments[i].layout);
     }
     for (Operation& op : llvm::make_early_inc_range(step.getBody().front().without_terminator())) {
       const OperatorDecision* decision = decisions.find(idOf(&op));
       if (isa<ir::dist::ReshardOp, ir::dist::MaskPadOp>(op)) {
         continue;
       }
-      if (failed(realiser.visit(&op, *decision))) {
+      if (failed(realizer.visit(&op, *decision))) {
         return failure();
       }
     }
-    return finishStep(step, decisions, realiser);
+    return finishStep(step, decisions, realizer);
   }
 
-  // Results leave in the update: replaced arguments in the argument's layout, all others with no sum pending.
-  static LogicalResult finishStep(func::FuncOp step, const Decisions& decisions, Realiser& realiser) {
+  // Results leave in the update: replaced arguments in the argument's layout, all others with no sum partial.
+  static LogicalResult finishStep(func::FuncOp step, const Decisions& decisions, Realizer& realizer) {
     Operation* terminator = step.getBody().front().getTerminator();
     for (unsigned i = 0; i < terminator->getNumOperands(); ++i) {
       Value value = terminator->getOperand(i);
-      realiser.setWhere(RunsIn::kUpdate, stageOfValue(value));
-      Layout wanted = realiser.layoutOf(value);
+      realizer.setWhere(RunsIn::kUpdate, stageOfValue(value));
+      Layout wanted = realizer.layoutOf(value);
       wanted.setPartial({});
-      if (Realiser::splitOverTime(wanted)) {
+      if (Realizer::splitOverTime(wanted)) {
         return emitError(value.getLoc()) << "result '" << resultText(step, i, kNameAttr)
-                                         << "' carries the batch, but the step runs in " << decisions.mesh.pieces()
+                                         << "' carries the batch, but the step runs in "
+                                         << decisions.mesh.microBatches()
                                          << " micro-batches; reduce it over the batch, or use micro = 1";
       }
       if (auto argument = step.getResultAttrOfType<IntegerAttr>(i, kUpdatesAttr)) {
         wanted = decisions.arguments[argument.getInt()].layout;
       }
-      FailureOr<Value> result = realiser.read(value, wanted, terminator, i);
+      FailureOr<Value> result = realizer.read(value, wanted, terminator, i);
       if (failed(result)) {
         return failure();
       }
       terminator->setOperand(i, *result);
     }
-    sendToHolders(step, decisions, realiser);
+    sendToHolders(step, decisions, realizer);
     refreshType(step);
     return success();
   }
 
-  // What replaces an argument goes to the blocks of other meshes that hold it too: one more result for each.
-  static void sendToHolders(func::FuncOp step, const Decisions& decisions, Realiser& realiser) {
+  // What replaces an argument goes to the submeshes of other meshes that hold it too: one more result for each.
+  static void sendToHolders(func::FuncOp step, const Decisions& decisions, Realizer& realizer) {
     const StageMeshes meshes = decisions.meshes();
     const unsigned count = step.getNumResults();
-    const auto held = realiser.transfers();
+    const auto held = realizer.transfers();
     for (unsigned i = 0; i < count; ++i) {
       auto replaced = step.getResultAttrOfType<IntegerAttr>(i, kUpdatesAttr);
       for (const auto& [key, transferred] : held) {
@@ -632,8 +634,8 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
           continue;
         }
         Operation* terminator = step.getBody().front().getTerminator();
-        realiser.setWhere(RunsIn::kUpdate, stage);
-        Value sent = realiser.transfer(returned(step, i), realiser.layoutOf(transferred), terminator,
+        realizer.setWhere(RunsIn::kUpdate, stage);
+        Value sent = realizer.transfer(returned(step, i), realizer.layoutOf(transferred), terminator,
                                        "the new value of " + resultText(step, i, kNameAttr));
         NamedAttrList attrs(step.getResultAttrDict(i));
         attrs.set(kStageAttr, Builder(step.getContext()).getI64IntegerAttr(stage));
@@ -643,7 +645,7 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
   }
 
   // @init: every generator makes its value in the argument's layout.
-  static LogicalResult realiseInit(ModuleOp module, const Decisions& decisions) {
+  static LogicalResult realizeInit(ModuleOp module, const Decisions& decisions) {
     func::FuncOp init = initFunction(module);
     if (!init) {
       return success();

@@ -44,8 +44,8 @@ std::string sourceLabel(Value value) {
   return argumentAt(cast<func::FuncOp>(argument.getOwner()->getParentOp()), argument.getArgNumber()).name;
 }
 
-LocalProgram::LocalProgram(ModuleOp module, const Mesh& mesh, int64_t block, std::vector<int64_t> stages)
-    : module_(module), mesh_(mesh), block_(block), stages_(std::move(stages)), attributes_(module.getContext()) {}
+LocalProgram::LocalProgram(ModuleOp module, const Mesh& mesh, int64_t submesh, std::vector<int64_t> stages)
+    : module_(module), mesh_(mesh), submesh_(submesh), stages_(std::move(stages)), attributes_(module.getContext()) {}
 
 LocalFunction& LocalProgram::function(StringRef kind, int64_t stage) {
   const std::string name = functionName(kind, stage, stages_.size() == 1);
@@ -54,11 +54,11 @@ LocalFunction& LocalProgram::function(StringRef kind, int64_t stage) {
     OpBuilder builder = OpBuilder::atBlockEnd(module_.getBody());
     auto function = builder.create<func::FuncOp>(module_.getLoc(), name, builder.getFunctionType({}, {}));
     function->setAttr("dist.kind", builder.getStringAttr(kind));
-    if (isPerPiece(kind) && stages_.size() > 1) {
+    if (isPerMicroBatch(kind) && stages_.size() > 1) {
       function->setAttr(kStageAttr, builder.getI64IntegerAttr(stage));
     }
     builder.setInsertionPointToStart(function.addEntryBlock());
-    entry = std::make_unique<LocalFunction>(function, builder, block_, stage);
+    entry = std::make_unique<LocalFunction>(function, builder, submesh_, stage);
   }
   return *entry;
 }
@@ -75,7 +75,7 @@ LocalFunction& LocalProgram::functionOf(Value value) {
 
 void LocalProgram::nameEnd(OperationState& state, const ChannelEnd& end) {
   state.addAttribute("channel", attributes_.getI64IntegerAttr(end.channel));
-  state.addAttribute("block", attributes_.getI64IntegerAttr(end.block));
+  state.addAttribute("submesh", attributes_.getI64IntegerAttr(end.submesh));
   state.addAttribute("reason", attributes_.getStringAttr(end.reason));
   state.addAttribute(kNameAttr, attributes_.getStringAttr(sourceLabel(end.annotated)));
 }
@@ -91,8 +91,8 @@ Value LocalProgram::receive(LocalFunction& function, RankedTensorType type, cons
   OperationState state(end.annotated.getLoc(), ir::dist::ReceiveOp::getOperationName());
   state.addTypes(type);
   nameEnd(state, end);
-  if (!end.parts.empty()) {
-    state.addAttribute("parts", attributes_.getDenseI64ArrayAttr(end.parts));
+  if (!end.boxes.empty()) {
+    state.addAttribute("boxes", attributes_.getDenseI64ArrayAttr(end.boxes));
   }
   return function.builder.create(state)->getResult(0);
 }
@@ -122,8 +122,8 @@ Value LocalProgram::crossing(LocalFunction& reader, Value annotated, RankedTenso
     crossing.name = "v" + std::to_string(crossings_.size() - 1);
     crossing.producer = definedIn_[annotated];
   }
-  crossing.betweenPieceFunctions &=
-      isPerPiece(kindOf(crossing.producer->function)) && isPerPiece(kindOf(reader.function));
+  crossing.betweenMicroBatchFunctions &=
+      isPerMicroBatch(kindOf(crossing.producer->function)) && isPerMicroBatch(kindOf(reader.function));
   return argument(reader, type, crossing.name, "", annotated.getLoc());
 }
 
@@ -209,7 +209,7 @@ Value LocalProgram::step(LocalFunction& function, Value value, const ReshardStep
   return function.builder.create(state)->getResult(0);
 }
 
-Attribute LocalProgram::scalar(const std::vector<int64_t>& offsets, int64_t perPiece) {
+Attribute LocalProgram::scalar(const std::vector<int64_t>& offsets, int64_t perMicroBatch) {
   const bool same = std::all_of(offsets.begin(), offsets.end(), [&](int64_t value) { return value == offsets[0]; });
   int64_t column = -1;
   if (!same) {
@@ -219,7 +219,7 @@ Attribute LocalProgram::scalar(const std::vector<int64_t>& offsets, int64_t perP
     }
     column = it->second;
   }
-  return ir::dist::ScalarAttr::get(module_.getContext(), same ? offsets[0] : 0, column, perPiece);
+  return ir::dist::ScalarAttr::get(module_.getContext(), same ? offsets[0] : 0, column, perMicroBatch);
 }
 
 DType LocalProgram::elementType(Value value) {
@@ -283,7 +283,7 @@ void LocalProgram::finish() {
   }
   std::map<std::string, std::string> memory;
   for (auto& [value, crossing] : crossings_) {
-    memory[crossing.name] = crossing.betweenPieceFunctions ? "activation" : "accumulator";
+    memory[crossing.name] = crossing.betweenMicroBatchFunctions ? "activation" : "accumulator";
   }
   for (func::FuncOp made : functionsInOrder(module_)) {
     LocalFunction& local = *functions_.at(made.getName().str());

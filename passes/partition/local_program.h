@@ -15,14 +15,14 @@
 namespace weft {
 
 struct LocalFunction {
-  LocalFunction(mlir::func::FuncOp made, mlir::OpBuilder atEnd, int64_t ofBlock, int64_t ofStage)
-      : function(made), builder(std::move(atEnd)), block(ofBlock), stage(ofStage) {}
+  LocalFunction(mlir::func::FuncOp made, mlir::OpBuilder atEnd, int64_t ofSubmesh, int64_t ofStage)
+      : function(made), builder(std::move(atEnd)), submesh(ofSubmesh), stage(ofStage) {}
 
   mlir::func::FuncOp function;
   mlir::OpBuilder builder;                          // at the end of the body
   llvm::DenseMap<mlir::Value, mlir::Value> values;  // annotated value to local value
-  int64_t block;                                    // whose function it is
-  int64_t stage;                                    // of functions that run for each piece
+  int64_t submesh;                                  // whose function it is
+  int64_t stage;                                    // of functions that run for each micro-batch
   std::map<std::string, mlir::Value> arguments;     // by buffer name
   std::vector<mlir::Value> results;
   std::vector<std::pair<std::string, std::string>> resultNames;  // buffer name, memory
@@ -35,14 +35,15 @@ struct TensorNames {
   std::string buffer;  // dist.value of its buffer
 };
 
-// One end of a channel to or from another block.
+// One end of a channel to or from another submesh.
 struct ChannelEnd {
   int64_t channel = 0;
-  int64_t block = 0;      // of the other end
+  int64_t submesh = 0;    // of the other end
   mlir::Value annotated;  // what it carries
   std::string reason;     // for people
-  // Of a receiver from another mesh: who sends what, as in dist.receive; empty: rank i all of it to rank i.
-  std::vector<int64_t> parts;
+  // A receiver on another mesh than the sender lists boxes and the ranks that send them, as dist.receive does. Empty:
+  // rank i receives the whole tensor of rank i.
+  std::vector<int64_t> boxes;
 };
 
 // The user's name of what an annotated value is: its operator past reshards and masks, or the argument.
@@ -50,14 +51,14 @@ std::string sourceLabel(mlir::Value value);
 
 class LocalProgram {
  public:
-  // `block`: the number of the block of ranks that runs it; `stages`: those it owns.
-  LocalProgram(mlir::ModuleOp module, const Mesh& mesh, int64_t block, std::vector<int64_t> stages);
+  // `submesh`: the number of the submesh that runs it; `stages`: those it owns.
+  LocalProgram(mlir::ModuleOp module, const Mesh& mesh, int64_t submesh, std::vector<int64_t> stages);
 
-  int64_t block() const { return block_; }
+  int64_t submesh() const { return submesh_; }
 
   const std::vector<int64_t>& stages() const { return stages_; }
 
-  // The function of a kind ("forward", ...) and, where it runs for each piece, of a stage; made on first use.
+  // The function of a kind ("forward", ...) and, where it runs for each micro-batch, of a stage; made on first use.
   LocalFunction& function(llvm::StringRef kind, int64_t stage);
   // The function that defines an annotated value; for an argument of @step the update.
   LocalFunction& functionOf(mlir::Value value);
@@ -84,8 +85,8 @@ class LocalProgram {
   void send(LocalFunction& function, mlir::Value value, const ChannelEnd& end);
   mlir::Value receive(LocalFunction& function, mlir::RankedTensorType type, const ChannelEnd& end);
 
-  // A scalar whose value at rank r and piece p is offsets[r] + p * perPiece.
-  mlir::Attribute scalar(const std::vector<int64_t>& offsets, int64_t perPiece);
+  // A scalar whose value at rank r and micro-batch p is offsets[r] + p * perMicroBatch.
+  mlir::Attribute scalar(const std::vector<int64_t>& offsets, int64_t perMicroBatch);
 
   void addTensor(mlir::Value annotated, const Layout& layout, const TensorNames& names);
   // The shape in files of the tensor added last; null keeps its own.
@@ -102,12 +103,12 @@ class LocalProgram {
   struct Crossing {
     std::string name;
     LocalFunction* producer = nullptr;
-    bool betweenPieceFunctions = true;  // all readers and the producer run for each piece
+    bool betweenMicroBatchFunctions = true;  // all readers and the producer run for each micro-batch
   };
 
   mlir::ModuleOp module_;
   Mesh mesh_;
-  int64_t block_;
+  int64_t submesh_;
   std::vector<int64_t> stages_;
   mlir::Builder attributes_;
   std::map<std::string, std::unique_ptr<LocalFunction>> functions_;  // by name

@@ -1,9 +1,9 @@
 // annotated -> local: what one rank computes.
 //
-// Each block of ranks owns some pipeline stages and gets a program of its own, in a module @block<n> where there are
-// several. A value read in another block than its own is sent there once per call, on a channel.
+// Each submesh owns some pipeline stages and gets a program of its own, in a module @submesh<n> where there are
+// several. A value read in another submesh than its own is sent there once per call, on a channel.
 //
-// Blocks may have meshes of their own: a dist.transfer is a channel whose parts say which rank sends what to whom.
+// Submeshes may have meshes of their own: a dist.transfer is a channel whose boxes say which rank sends what to whom.
 //
 // Every op goes into the function the annotated state names (dist.function). A value read in another function than its
 // own crosses: it is returned under a unique name there and taken as an argument of that name here. Reshards become the
@@ -21,8 +21,8 @@
 #include "ir/nn/operator_interface.h"
 #include "mlir/IR/Builders.h"
 #include "passes/partition/local_program.h"
+#include "passes/partition/micro_batch_rows.h"
 #include "passes/partition/passes.h"
-#include "passes/partition/piece_rows.h"
 #include "passes/stage/assign_stages.h"
 #include "passes/support/module_meshes.h"
 #include "passes/support/program.h"
@@ -32,29 +32,29 @@ namespace {
 
 using namespace mlir;  // NOLINT
 
-class Localiser {
+class Localizer {
  public:
-  Localiser(ModuleOp module, StageMeshes meshes) : builder_(module.getContext()), meshes_(std::move(meshes)) {
-    for (const Mesh& mesh : meshes_.ofBlock) {
+  Localizer(ModuleOp module, StageMeshes meshes) : builder_(module.getContext()), meshes_(std::move(meshes)) {
+    for (const Mesh& mesh : meshes_.ofSubmesh) {
       planners_.push_back(std::make_unique<ReshardPlanner>(mesh, Machine()));
     }
-    const int64_t count = *llvm::max_element(meshes_.blocks) + 1;
-    for (int64_t block = 0; block < count; ++block) {
+    const int64_t count = *llvm::max_element(meshes_.submeshes) + 1;
+    for (int64_t submesh = 0; submesh < count; ++submesh) {
       std::vector<int64_t> stages;
-      for (size_t stage = 0; stage < meshes_.blocks.size(); ++stage) {
-        if (meshes_.blocks[stage] == block) {
+      for (size_t stage = 0; stage < meshes_.submeshes.size(); ++stage) {
+        if (meshes_.submeshes[stage] == submesh) {
           stages.push_back(static_cast<int64_t>(stage));
         }
       }
-      const Mesh& mesh = meshOfBlock(block);
-      programs_.push_back(
-          std::make_unique<LocalProgram>(count == 1 ? module : blockModule(module, block, mesh), mesh, block, stages));
+      const Mesh& mesh = meshOfSubmesh(submesh);
+      programs_.push_back(std::make_unique<LocalProgram>(count == 1 ? module : submeshModule(module, submesh, mesh),
+                                                         mesh, submesh, stages));
     }
   }
 
   LogicalResult runStep(func::FuncOp step) {
     step_ = step;
-    segments_ = countSegments();
+    stripes_ = countStripes();
     for (Operation& op : step.getBody().front().without_terminator()) {
       if (failed(visit(&op))) {
         return failure();
@@ -68,17 +68,18 @@ class Localiser {
     return success();
   }
 
-  // First values of what each block holds; after runStep, which finds that out. Generators depend on nothing.
+  // First values of what each submesh holds; after runStep, which finds that out. Generators depend on nothing.
   LogicalResult runInit(func::FuncOp init) {
     for (const auto& program : programs_) {
       LocalFunction& function = program->function("init", 0);
       for (unsigned i = 0; i < init.getNumResults(); ++i) {
         const std::string name = resultText(init, i, kNameAttr);
         Value value = returned(init, i);
-        if (programs_.size() > 1 && (held_.count({name, function.block}) == 0 || !onMeshOf(value, function.block))) {
+        if (programs_.size() > 1 &&
+            (held_.count({name, function.submesh}) == 0 || !onMeshOf(value, function.submesh))) {
           continue;
         }
-        if (failed(localise(value.getDefiningOp(), function))) {
+        if (failed(localize(value.getDefiningOp(), function))) {
           return failure();
         }
         program->returnValue(function, function.values[value], name, resultText(init, i, kKindAttr));
@@ -98,19 +99,21 @@ class Localiser {
   }
 
  private:
-  static ModuleOp blockModule(ModuleOp module, int64_t block, const Mesh& mesh) {
+  static ModuleOp submeshModule(ModuleOp module, int64_t submesh, const Mesh& mesh) {
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-    auto made = builder.create<ModuleOp>(module.getLoc(), "block" + std::to_string(block));
+    auto made = builder.create<ModuleOp>(module.getLoc(), "submesh" + std::to_string(submesh));
     made->setAttr("dist.mesh", ir::dist::MeshAttr::get(module.getContext(), mesh.print()));
     return made;
   }
 
-  int64_t blockOf(Operation* op) const { return meshes_.blocks[stageOf(op)]; }
-  const Mesh& meshOfBlock(int64_t block) const { return meshes_.withNumber(meshes_.numberOfBlock(block)); }
-  bool onMeshOf(Value value, int64_t block) const { return meshes_.number(value) == meshes_.numberOfBlock(block); }
-  int64_t pieces() const { return meshes_.ofBlock[0].pieces(); }
+  int64_t submeshOf(Operation* op) const { return meshes_.submeshes[stageOf(op)]; }
+  const Mesh& meshOfSubmesh(int64_t submesh) const { return meshes_.withNumber(meshes_.numberOfSubmesh(submesh)); }
+  bool onMeshOf(Value value, int64_t submesh) const {
+    return meshes_.number(value) == meshes_.numberOfSubmesh(submesh);
+  }
+  int64_t microBatches() const { return meshes_.ofSubmesh[0].microBatches(); }
 
-  LocalProgram& programOf(const LocalFunction& function) { return *programs_[function.block]; }
+  LocalProgram& programOf(const LocalFunction& function) { return *programs_[function.submesh]; }
 
   FailureOr<Layout> layoutOf(Value value) {
     auto attr = dyn_cast_or_null<ir::dist::LayoutAttr>(cast<RankedTensorType>(value.getType()).getEncoding());
@@ -139,14 +142,14 @@ class Localiser {
     if (!where) {
       return op->emitError("has no dist.function; run --weft-insert-reshards first");
     }
-    LocalFunction& function = programs_[blockOf(op)]->function(where.getValue(), stageOf(op));
+    LocalFunction& function = programs_[submeshOf(op)]->function(where.getValue(), stageOf(op));
     if (auto reshard = dyn_cast<ir::dist::ReshardOp>(op)) {
       return lowerReshard(reshard, function);
     }
     if (isa<ir::dist::TransferOp>(op)) {
       return lowerTransfer(op, function);
     }
-    return localise(op, function);
+    return localize(op, function);
   }
 
   // The local counterpart of `value` in `function`; an argument if it comes from outside.
@@ -162,7 +165,7 @@ class Localiser {
     LocalProgram& program = programOf(function);
     if (auto argument = argumentBehind(value)) {
       const Argument named = argumentAt(step_, argument.getArgNumber());
-      held_[{named.name, function.block}] = value;
+      held_[{named.name, function.submesh}] = value;
       return function.values[value] =
                  program.argument(function, localType(value, *layout), named.name, named.kind, value.getLoc());
     }
@@ -184,12 +187,12 @@ class Localiser {
     return dyn_cast<BlockArgument>(value);
   }
 
-  // Makes a value of another block of the same mesh known in the block of `reader`. What depends on nothing is computed
-  // again.
+  // Makes a value of another submesh of the same mesh known in the submesh of `reader`. What depends on nothing is
+  // recomputed.
   LogicalResult bring(Value value, LocalFunction& reader, RankedTensorType type) {
     Operation* producer = value.getDefiningOp();
     if (producer->getNumOperands() == 0) {
-      return localise(producer, reader);
+      return localize(producer, reader);
     }
     return connect({value, value, type, {}, ""}, reader);
   }
@@ -207,71 +210,71 @@ class Localiser {
     const Mesh& here = meshes_.of(target);
     const Layout cut = withoutTime(*from);
     const Layout wanted = withoutTime(*to);
-    const std::vector<Part> parts =
-        partsAcross(pieceShape(ir::shapeOf(source), *from, pieces()), {cut, there}, {wanted, here});
+    const std::vector<TransferBox> boxes =
+        boxesAcross(microBatchShape(ir::shapeOf(source), *from, microBatches()), {cut, there}, {wanted, here});
     const std::string why =
         ": " + from->print(there) + " on " + there.print() + " -> " + to->print(here) + " on " + here.print();
-    return connect({source, target, localType(target, *to), flatParts(parts), why}, reader);
+    return connect({source, target, localType(target, *to), flatBoxes(boxes), why}, reader);
   }
 
-  // A value that crosses between blocks.
+  // A value that crosses between submeshes.
   struct Crossing {
     Value value;            // as it is made
     Value target;           // as it is read; the same between equal meshes
     RankedTensorType type;  // that the reader receives
-    std::vector<int64_t> parts;
+    std::vector<int64_t> boxes;
     std::string why;
   };
 
   LogicalResult connect(const Crossing& crossing, LocalFunction& reader) {
     Value value = crossing.value;
     Operation* producer = value.getDefiningOp();
-    LocalProgram& home = *programs_[blockOf(producer)];
+    LocalProgram& owner = *programs_[submeshOf(producer)];
     LocalProgram& there = programOf(reader);
-    LocalFunction* made = home.whereDefined(value);
+    LocalFunction* made = owner.whereDefined(value);
     LocalFunction* receiver = made == nullptr ? nullptr : receiverOf(*made, reader, there);
     if (receiver == nullptr) {
       return producer->emitError() << labelOf(producer) << " of stage " << stageOf(producer) << " is read on stage "
                                    << reader.stage << " in the " << kindOf(reader.function)
                                    << " pass: the stages would wait for each other; move it to stage " << reader.stage;
     }
-    LocalFunction& sender = home.function(kindOf(receiver->function), made->stage);
+    LocalFunction& sender = owner.function(kindOf(receiver->function), made->stage);
     FailureOr<Value> sent = local(value, sender);
     if (failed(sent)) {
       return failure();
     }
     const int64_t channel = channels_++;
     const std::string reason = sourceLabel(value) + " of stage " + std::to_string(made->stage) + " is read in the " +
-                               kindOf(reader.function).str() + " pass of block " + std::to_string(there.block()) +
+                               kindOf(reader.function).str() + " pass of submesh " + std::to_string(there.submesh()) +
                                crossing.why;
-    home.send(sender, *sent, {channel, there.block(), value, reason, {}});
-    const ChannelEnd end = {channel, home.block(), value, reason, crossing.parts};
+    owner.send(sender, *sent, {channel, there.submesh(), value, reason, {}});
+    const ChannelEnd end = {channel, owner.submesh(), value, reason, crossing.boxes};
     there.define(*receiver, crossing.target, there.receive(*receiver, crossing.type, end));
     return success();
   }
 
-  // The function of the reader's block that receives what `made` makes: of the same kind, on the reader's stage. What a
-  // later stage makes in its forward pass reaches earlier ones in the backward pass. Null if the stages would wait for
-  // each other.
+  // The function of the reader's submesh that receives what `made` makes: of the same kind, on the reader's stage. What
+  // a later stage makes in its forward pass reaches earlier ones in the backward pass. Null if the stages would wait
+  // for each other.
   static LocalFunction* receiverOf(const LocalFunction& made, const LocalFunction& reader, LocalProgram& there) {
     const StringRef kind = kindOf(made.function);
-    if (!isPerPiece(kind)) {
+    if (!isPerMicroBatch(kind)) {
       return &there.function(kind, 0);
     }
-    const bool inPieces = isPerPiece(kindOf(reader.function));
+    const bool inMicroBatches = isPerMicroBatch(kindOf(reader.function));
     const auto before = [&](int64_t stage) { return kind == "forward" ? made.stage < stage : made.stage > stage; };
     const auto possible = llvm::find_if(there.stages(), before);
-    const int64_t stage = inPieces                           ? reader.stage
+    const int64_t stage = inMicroBatches                     ? reader.stage
                           : possible != there.stages().end() ? *possible
                                                              : there.stages().front();
     if (before(stage)) {
       return &there.function(kind, stage);
     }
-    const bool later = kind == "forward" && (!inPieces || kindOf(reader.function) == "backward");
+    const bool later = kind == "forward" && (!inMicroBatches || kindOf(reader.function) == "backward");
     return later ? &there.function("backward", stage) : nullptr;
   }
 
-  LogicalResult localise(Operation* op, LocalFunction& function) {
+  LogicalResult localize(Operation* op, LocalFunction& function) {
     SmallVector<Value> operands;
     for (Value operand : op->getOperands()) {
       FailureOr<Value> value = local(operand, function);
@@ -282,15 +285,15 @@ class Localiser {
     }
     OpBuilder& builder = function.builder;
     if (isa<ir::nn::ConstantOp>(op)) {
-      return localiseConstant(op, function);
+      return localizeConstant(op, function);
     }
-    // Words for the compiler only: they leave nothing to run.
+    // Annotations for the compiler: they lower to their operand.
     if (isa<ir::nn::ConstrainOp, ir::nn::StopGradientOp>(op)) {
       programOf(function).define(function, op->getResult(0), operands[0]);
       return success();
     }
-    if (inSegments(op)) {
-      return localiseInSegments(op, operands, function);
+    if (inStripes(op)) {
+      return localizeInStripes(op, operands, function);
     }
     Operation* clone = builder.clone(*op);
     clone->setOperands(operands);
@@ -302,7 +305,7 @@ class Localiser {
       made.setType(localType(result, *layout));
       programOf(function).define(function, result, made);
     }
-    return localiseAttributes(op, clone, programOf(function));
+    return localizeAttributes(op, clone, programOf(function));
   }
 
   // What earlier phases said of an operator.
@@ -316,7 +319,7 @@ class Localiser {
     }
   }
 
-  LogicalResult localiseAttributes(Operation* op, Operation* clone, LocalProgram& program) {
+  LogicalResult localizeAttributes(Operation* op, Operation* clone, LocalProgram& program) {
     removeMarks(clone);
     SmallVector<Attribute> scalars;
     if (auto mask = dyn_cast<ir::dist::MaskPadOp>(op)) {
@@ -351,7 +354,7 @@ class Localiser {
       return addRowOrigin(value, *layout, scalars, program);
     }
     std::vector<int64_t> offsets;
-    const Mesh& mesh = meshOfBlock(program.block());
+    const Mesh& mesh = meshOfSubmesh(program.submesh());
     for (int64_t rank = 0; rank < mesh.ranks(); ++rank) {
       offsets.push_back(layout->slice(ir::shapeOf(value), mesh, rank, 0).offset[dim]);
     }
@@ -359,19 +362,19 @@ class Localiser {
     return success();
   }
 
-  PieceRows rowsOf(Value value, const Layout& layout) {
-    return pieceRows(ir::shapeOf(value), {layout, meshes_.of(value)}, segments_);
+  MicroBatchRows rowsOf(Value value, const Layout& layout) {
+    return microBatchRows(ir::shapeOf(value), {layout, meshes_.of(value)}, stripes_);
   }
 
-  // The place in the batch of a rank's rows of a piece, which they have if they lie in one segment.
+  // The place in the batch of a rank's rows of a micro-batch, which they have if they lie in one stripe.
   LogicalResult addRowOrigin(Value value, const Layout& layout, SmallVector<Attribute>& scalars,
                              LocalProgram& program) {
-    const PieceRows rows = rowsOf(value, layout);
+    const MicroBatchRows rows = rowsOf(value, layout);
     if (!rows.oneRun()) {
       return emitError(value.getLoc())
              << "an operator here needs the place of its rows in the batch, but inside a micro-batch they are "
-             << rows.local << " rows of several of the batch's " << rows.segments
-             << " segments, gathered or on a mesh that splits "
+             << rows.local << " rows of several of the batch's " << rows.stripes
+             << " stripes, gathered or on a mesh that splits "
              << "the batch less than another; use micro = 1, keep the batch split as the inputs are, or give a batch "
              << "that needs no pad";
     }
@@ -379,10 +382,10 @@ class Localiser {
     return success();
   }
 
-  // Does an operator that numbers all elements (dropout) work on whole segments of rows, several of them?
-  bool inSegments(Operation* op) {
+  // Does an operator that numbers all elements (dropout) work on whole stripes of rows, several of them?
+  bool inStripes(Operation* op) {
     auto interface = dyn_cast<ir::OperatorInterface>(op);
-    if (!interface || !interface.needsGlobalShape() || pieces() == 1) {
+    if (!interface || !interface.needsGlobalShape() || microBatches() == 1) {
       return false;
     }
     FailureOr<Layout> layout = layoutOf(op->getResult(0));
@@ -390,22 +393,22 @@ class Localiser {
       return false;
     }
     // A pad changes the numbers of elements unless the batch is the first dimension.
-    const PieceRows rows = rowsOf(op->getResult(0), *layout);
+    const MicroBatchRows rows = rowsOf(op->getResult(0), *layout);
     const bool padded = rows.batch != ir::shapeOf(op->getResult(0))[timeDim(*layout)];
-    return rows.localSegments() > 1 && (!padded || timeDim(*layout) == 0);
+    return rows.localStripes() > 1 && (!padded || timeDim(*layout) == 0);
   }
 
-  // Such an operator sees its rows as [segments, rows of one]: in [D, B / D] the elements of the batch have the same
+  // Such an operator sees its rows as [stripes, rows of one]: in [D, B / D] the elements of the batch have the same
   // numbers.
-  LogicalResult localiseInSegments(Operation* op, ArrayRef<Value> operands, LocalFunction& function) {
+  LogicalResult localizeInStripes(Operation* op, ArrayRef<Value> operands, LocalFunction& function) {
     Value result = op->getResult(0);
     LocalProgram& program = programOf(function);
     FailureOr<Layout> layout = layoutOf(result);
     const RankedTensorType type = localType(result, *layout);
-    const PieceRows rows = rowsOf(result, *layout);
+    const MicroBatchRows rows = rowsOf(result, *layout);
     const int dim = timeDim(*layout);
     const auto seen =
-        RankedTensorType::get(rowsSeenAs(type.getShape(), dim, rows.localSegments(), rows.part), type.getElementType());
+        RankedTensorType::get(rowsSeenAs(type.getShape(), dim, rows.localStripes(), rows.part), type.getElementType());
     SmallVector<Value> views;
     for (Value operand : operands) {
       views.push_back(operand.getType() == type ? view(function.builder, operand, seen) : operand);
@@ -417,14 +420,14 @@ class Localiser {
     SmallVector<Attribute> scalars;
     for (int d = 0; d < type.getRank(); ++d) {
       if (d == dim) {
-        scalars.push_back(program.scalar(rows.firstSegments(), 0));
+        scalars.push_back(program.scalar(rows.firstStripes(), 0));
         scalars.push_back(program.scalar(std::vector<int64_t>(rows.first.size(), 0), rows.part));
       } else if (failed(addOrigin(result, d, scalars, program))) {
         return failure();
       }
     }
     clone->setAttr("dist.scalars", builder_.getArrayAttr(scalars));
-    const Shape shape = rowsSeenAs(ir::shapeOf(result), dim, rows.segments, rows.batch / rows.segments);
+    const Shape shape = rowsSeenAs(ir::shapeOf(result), dim, rows.stripes, rows.batch / rows.stripes);
     clone->setAttr("global_shape", builder_.getDenseI64ArrayAttr(shape));
     program.define(function, result, view(function.builder, clone->getResult(0), type));
     return success();
@@ -437,9 +440,9 @@ class Localiser {
     return builder.create(state)->getResult(0);
   }
 
-  // The parts of the inputs' batch, or what the module says where meshes differ.
-  int64_t countSegments() {
-    if (auto given = step_->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>(kSegmentsAttr)) {
+  // Number of stripes of the batch: the ways in which the inputs split it, or dist.stripes where stage meshes differ.
+  int64_t countStripes() {
+    if (auto given = step_->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>(kStripesAttr)) {
       return std::max<int64_t>(given.getInt(), 1);
     }
     for (const Argument& argument : argumentsOf(step_)) {
@@ -456,7 +459,7 @@ class Localiser {
   }
 
   // A constant is the same everywhere: each rank takes its part of the whole.
-  LogicalResult localiseConstant(Operation* op, LocalFunction& function) {
+  LogicalResult localizeConstant(Operation* op, LocalFunction& function) {
     Value result = op->getResult(0);
     FailureOr<Layout> layout = layoutOf(result);
     if (failed(layout)) {
@@ -497,17 +500,17 @@ class Localiser {
     if (failed(value) || failed(from) || failed(to)) {
       return failure();
     }
-    if (pendingOverTime(*from) && !pendingOverTime(*to)) {
+    if (partialOverTime(*from) && !partialOverTime(*to)) {
       programOf(function).accumulate(function, target, *value, op->getLoc(), labelOf(source.getDefiningOp()));
       return success();
     }
     if (timeDim(*to) >= 0 && timeDim(*from) < 0) {
-      return slicePiece(function, *value, target, *to);
+      return sliceMicroBatch(function, *value, target, *to);
     }
-    const Shape piece = pieceShape(ir::shapeOf(source), *from, pieces());
+    const Shape microBatch = microBatchShape(ir::shapeOf(source), *from, microBatches());
     const DType type = LocalProgram::elementType(source);
     absl::StatusOr<ReshardPlan> plan =
-        planners_[meshes_.number(source)]->plan(piece, type, withoutTime(*from), withoutTime(*to));
+        planners_[meshes_.number(source)]->plan(microBatch, type, withoutTime(*from), withoutTime(*to));
     if (!plan.ok()) {
       return op.emitError(std::string(plan.status().message()));
     }
@@ -520,53 +523,54 @@ class Localiser {
     return success();
   }
 
-  // A piece of the rows this rank has: the same part of each of its segments of the batch.
-  LogicalResult slicePiece(LocalFunction& function, Value value, Value target, const Layout& layout) {
+  // A micro-batch of the rows this rank has: the same part of each of its stripes of the batch.
+  LogicalResult sliceMicroBatch(LocalFunction& function, Value value, Value target, const Layout& layout) {
     LocalProgram& program = programOf(function);
     const RankedTensorType type = localType(target, layout);
     const int dim = timeDim(layout);
-    const PieceRows rows = rowsOf(target, layout);
-    const int64_t segments = rows.localSegments();
-    if (segments == 0) {
-      return emitError(value.getLoc()) << "a rank has " << rows.local * pieces() << " of " << rows.batch
-                                       << " rows, which are no whole segments of the batch (" << rows.segments
-                                       << "), each cut into " << pieces()
+    const MicroBatchRows rows = rowsOf(target, layout);
+    const int64_t stripes = rows.localStripes();
+    if (stripes == 0) {
+      return emitError(value.getLoc()) << "a rank has " << rows.local * microBatches() << " of " << rows.batch
+                                       << " rows, which are no whole stripes of the batch (" << rows.stripes
+                                       << "), each cut into " << microBatches()
                                        << " micro-batches; split the batch as the inputs are";
     }
     Shape cut = type.getShape();
     int along = dim;
-    if (segments > 1) {
-      cut = rowsSeenAs(rowsSeenAs(cut, dim, segments, rows.part), dim, segments, pieces());
+    if (stripes > 1) {
+      cut = rowsSeenAs(rowsSeenAs(cut, dim, stripes, rows.part), dim, stripes, microBatches());
       value = view(function.builder, value, RankedTensorType::get(cut, type.getElementType()));
       along = dim + 1;
       cut[along] = 1;
     }
     SmallVector<Attribute> starts;
-    const std::vector<int64_t> zeros(meshOfBlock(program.block()).ranks(), 0);
+    const std::vector<int64_t> zeros(meshOfSubmesh(program.submesh()).ranks(), 0);
     for (size_t d = 0; d < cut.size(); ++d) {
       starts.push_back(program.scalar(zeros, static_cast<int>(d) == along ? cut[d] : 0));
     }
     const auto cutType = RankedTensorType::get(cut, type.getElementType());
-    Value piece = program.dynamicSlice(function, value, cutType, starts, target.getLoc());
-    program.define(function, target, segments > 1 ? view(function.builder, piece, type) : piece);
+    Value microBatch = program.dynamicSlice(function, value, cutType, starts, target.getLoc());
+    program.define(function, target, stripes > 1 ? view(function.builder, microBatch, type) : microBatch);
     return success();
   }
 
-  // An output leaves the block that makes it; what replaces an argument goes to every block that holds the argument.
+  // An output leaves the submesh that makes it; what replaces an argument goes to every submesh that holds the
+  // argument.
   LogicalResult finishResult(unsigned index) {
     Value value = returned(step_, index);
     const std::string name = resultText(step_, index, kNameAttr);
     if (resultText(step_, index, kKindAttr) != "updated") {
-      const int64_t home = meshes_.blocks[stageOfValue(value)];
-      return finishIn(value, programs_[home]->functionOf(value), "out." + name, "output");
+      const int64_t owner = meshes_.submeshes[stageOfValue(value)];
+      return finishIn(value, programs_[owner]->functionOf(value), "out." + name, "output");
     }
     const Argument argument = argumentAt(step_, step_.getResultAttrOfType<IntegerAttr>(index, kUpdatesAttr).getInt());
-    // What was sent to a block of another mesh is that block's alone.
+    // What was sent to a submesh of another mesh is that submesh's alone.
     auto stage = step_.getResultAttrOfType<IntegerAttr>(index, kStageAttr);
     for (const auto& program : programs_) {
       LocalFunction& update = program->function("update", 0);
-      const bool here = stage ? meshes_.blocks[stage.getInt()] == update.block : onMeshOf(value, update.block);
-      const bool holds = programs_.size() == 1 || (here && held_.count({argument.name, update.block}) > 0);
+      const bool here = stage ? meshes_.submeshes[stage.getInt()] == update.submesh : onMeshOf(value, update.submesh);
+      const bool holds = programs_.size() == 1 || (here && held_.count({argument.name, update.submesh}) > 0);
       LocalFunction& where = program->functionOf(value);
       if (holds && failed(finishIn(value, where, name, argument.kind))) {
         return failure();
@@ -587,7 +591,7 @@ class Localiser {
   LogicalResult describeTensors(func::FuncOp step) {
     for (const Argument& argument : argumentsOf(step)) {
       for (const auto& program : programs_) {
-        const auto held = held_.find({argument.name, program->block()});
+        const auto held = held_.find({argument.name, program->submesh()});
         const bool holds = programs_.size() == 1 || held != held_.end();
         Value value = held != held_.end() ? held->second : step.getArgument(argument.index);
         if (holds && failed(describe(*program, value, {argument.name, argument.kind, argument.name}))) {
@@ -602,8 +606,8 @@ class Localiser {
       const std::string kind = resultText(step, i, kKindAttr);
       const std::string name = resultText(step, i, kNameAttr);
       Value value = returned(step, i);
-      const int64_t home = meshes_.blocks[stageOfValue(value)];
-      if (kind != "updated" && failed(describe(*programs_[home], value, {name, "output", "out." + name}))) {
+      const int64_t owner = meshes_.submeshes[stageOfValue(value)];
+      if (kind != "updated" && failed(describe(*programs_[owner], value, {name, "output", "out." + name}))) {
         return failure();
       }
     }
@@ -622,10 +626,10 @@ class Localiser {
   Builder builder_;
   StageMeshes meshes_;
   std::vector<std::unique_ptr<ReshardPlanner>> planners_;  // by number of the mesh
-  std::vector<std::unique_ptr<LocalProgram>> programs_;    // by block
-  std::map<std::pair<std::string, int64_t>, Value> held_;  // arguments and the blocks that read them, as they do
+  std::vector<std::unique_ptr<LocalProgram>> programs_;    // by submesh
+  std::map<std::pair<std::string, int64_t>, Value> held_;  // arguments and the submeshes that read them, as they do
   int64_t channels_ = 0;
-  int64_t segments_ = 1;  // of the batch
+  int64_t stripes_ = 1;  // of the batch
   func::FuncOp step_;
   llvm::DenseMap<std::pair<Attribute, int64_t>, Layout> layouts_;
 };
@@ -649,9 +653,9 @@ class LocalizePass : public PassWrapper<LocalizePass, OperationPass<ModuleOp>> {
     if (init) {
       init.setName("annotated_init");
     }
-    Localiser localiser(module, *std::move(meshes));
-    if (failed(localiser.runStep(step)) || (init && failed(localiser.runInit(init))) ||
-        failed(localiser.finish(step))) {
+    Localizer localizer(module, *std::move(meshes));
+    if (failed(localizer.runStep(step)) || (init && failed(localizer.runInit(init))) ||
+        failed(localizer.finish(step))) {
       return signalPassFailure();
     }
     step.erase();

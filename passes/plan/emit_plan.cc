@@ -55,17 +55,17 @@ void writeAttribute(const weft::Attribute& from, plan::Attribute* to) {
   }
 }
 
-// A block among those of a program.
-struct BlockPlace {
-  int64_t block = 0;
-  const std::vector<int64_t>& blocks;    // of each stage
-  const schedule::Table& table;          // its ranks are blocks
-  const std::vector<int64_t>& inFlight;  // of each stage: most pieces between forward and gradient of the input
+// A submesh among those of a program.
+struct SubmeshContext {
+  int64_t submesh = 0;
+  const std::vector<int64_t>& submeshes;  // of each stage
+  const schedule::Table& table;           // its ranks are submeshes
+  const std::vector<int64_t>& inFlight;   // of each stage: most micro-batches between forward and gradient of the input
 };
 
 class PlanEmitter {
  public:
-  PlanEmitter(ModuleOp module, const BlockPlace& place) : module_(module), place_(place) {}
+  PlanEmitter(ModuleOp module, const SubmeshContext& context) : module_(module), context_(context) {}
 
   LogicalResult run() {
     writeHeader(*meshOf(module_));
@@ -93,17 +93,17 @@ class PlanEmitter {
   plan::Plan takePlan() { return std::move(plan_); }
 
  private:
-  const std::vector<schedule::Action>& order() const { return place_.table.orders[place_.block]; }
+  const std::vector<schedule::Action>& order() const { return context_.table.orders[context_.submesh]; }
 
-  // The stage of a block that owns one.
-  int64_t onlyStage() const { return llvm::find(place_.blocks, place_.block) - place_.blocks.begin(); }
+  // The stage of a submesh that owns one.
+  int64_t onlyStage() const { return llvm::find(context_.submeshes, context_.submesh) - context_.submeshes.begin(); }
 
   void writeHeader(const Mesh& mesh) {
     plan_.set_format_version(kPlanFormatVersion);
     plan_.set_name(module_.getName() ? llvm::json::fixUTF8(*module_.getName()) : "step");
     plan_.set_mesh(mesh.print());
     plan_.set_ranks(mesh.ranks());
-    plan_.set_pieces(mesh.pieces());
+    plan_.set_micro_batches(mesh.microBatches());
   }
 
   void readRankTable() {
@@ -197,7 +197,7 @@ class PlanEmitter {
         plan::Scalar* made = instruction->add_scalars();
         made->set_immediate(scalar.getImmediate());
         made->set_column(scalar.getColumn());
-        made->set_piece_factor(scalar.getPieceFactor());
+        made->set_micro_batch_factor(scalar.getMicroBatchFactor());
       }
       spec.scalars = scalars.size();
     }
@@ -246,47 +246,47 @@ class PlanEmitter {
     }
   }
 
-  // As many messages may be under way as the earlier stage has pieces in flight: it sends a piece's activation after
-  // its forward, and awaits the piece's gradient before its backward ends. What is sent once per step needs room for
-  // one. Of several stages the block owns, the one with most counts.
+  // As many messages may be under way as the earlier stage has micro-batches in flight: it sends a micro-batch's
+  // activation after its forward, and awaits the micro-batch's gradient before its backward ends. What is sent once per
+  // step needs room for one. Of several stages the submesh owns, the one with most counts.
   void emitTransfer(Operation* op, plan::Instruction* instruction) {
     plan::Transfer* transfer = instruction->mutable_transfer();
-    const int64_t other = op->getAttrOfType<IntegerAttr>("block").getInt();
-    const bool perPiece = isPerPiece(kindOf(op->getParentOfType<func::FuncOp>()));
+    const int64_t other = op->getAttrOfType<IntegerAttr>("submesh").getInt();
+    const bool perMicroBatch = isPerMicroBatch(kindOf(op->getParentOfType<func::FuncOp>()));
     transfer->set_send(isa<ir::dist::SendOp>(op));
     transfer->set_channel(static_cast<uint32_t>(op->getAttrOfType<IntegerAttr>("channel").getInt()));
-    transfer->set_block(other);
+    transfer->set_submesh(other);
     auto reason = op->getAttrOfType<StringAttr>("reason");
     transfer->set_reason(reason ? reason.getValue().str() : "");
-    transfer->set_capacity(perPiece ? std::max(mostInFlight(other), mostInFlight(place_.block)) : 1);
+    transfer->set_capacity(perMicroBatch ? std::max(mostInFlight(other), mostInFlight(context_.submesh)) : 1);
     if (!transfer->send()) {
       transfer->set_mailbox(buffers_->mailbox(op->getResult(0), transfer->capacity()));
-      emitParts(op, transfer);
+      emitBoxes(op, transfer);
     }
   }
 
   // Written flat: source, target, then for each dimension both offsets and the size.
-  static void emitParts(Operation* op, plan::Transfer* transfer) {
-    auto parts = op->getAttrOfType<DenseI64ArrayAttr>("parts");
+  static void emitBoxes(Operation* op, plan::Transfer* transfer) {
+    auto boxes = op->getAttrOfType<DenseI64ArrayAttr>("boxes");
     const int64_t dims = cast<RankedTensorType>(op->getResult(0).getType()).getRank();
-    for (ArrayRef<int64_t> rest = parts ? parts.asArrayRef() : ArrayRef<int64_t>(); !rest.empty();) {
-      plan::Transfer::Part* part = transfer->add_parts();
-      part->set_source(rest[0]);
-      part->set_target(rest[1]);
+    for (ArrayRef<int64_t> rest = boxes ? boxes.asArrayRef() : ArrayRef<int64_t>(); !rest.empty();) {
+      plan::Transfer::Box* box = transfer->add_boxes();
+      box->set_source(rest[0]);
+      box->set_target(rest[1]);
       rest = rest.drop_front(2);
       for (int64_t d = 0; d < dims; ++d) {
-        part->add_source_offset(rest[0]);
-        part->add_target_offset(rest[1]);
-        part->add_size(rest[2]);
+        box->add_source_offset(rest[0]);
+        box->add_target_offset(rest[1]);
+        box->add_size(rest[2]);
         rest = rest.drop_front(3);
       }
     }
   }
 
-  int64_t mostInFlight(int64_t block) const {
+  int64_t mostInFlight(int64_t submesh) const {
     int64_t most = 1;
-    for (size_t stage = 0; stage < place_.blocks.size(); ++stage) {
-      most = place_.blocks[stage] == block ? std::max(most, place_.inFlight[stage]) : most;
+    for (size_t stage = 0; stage < context_.submeshes.size(); ++stage) {
+      most = context_.submeshes[stage] == submesh ? std::max(most, context_.inFlight[stage]) : most;
     }
     return most;
   }
@@ -338,20 +338,20 @@ class PlanEmitter {
 
   void addCalls(plan::FunctionKind kind, const schedule::Action& of, std::vector<Call>& calls) {
     for (size_t f = 0; f < functions_.size(); ++f) {
-      const bool perPiece = isPerPiece(kindOf(functions_[f]));
-      if (functionKind(kindOf(functions_[f])) == kind && (!perPiece || stages_[f] == of.stage)) {
+      const bool perMicroBatch = isPerMicroBatch(kindOf(functions_[f]));
+      if (functionKind(kindOf(functions_[f])) == kind && (!perMicroBatch || stages_[f] == of.stage)) {
         calls.push_back({static_cast<int>(f), of.micro});
       }
     }
   }
 
-  // Of one step: prologue, the pieces in the block's order, then the update.
+  // The calls of one step: prologue, the micro-batches in the submesh's order, then the update.
   std::vector<Call> calls() {
     std::vector<Call> calls;
     const auto add = [&](plan::FunctionKind kind, const schedule::Action& of) { addCalls(kind, of, calls); };
     add(plan::PROLOGUE, {});
     for (const schedule::Action& action : order()) {
-      addPieceAction(action, add);
+      addMicroBatchAction(action, add);
     }
     add(plan::UPDATE, {});
     return calls;
@@ -375,13 +375,13 @@ class PlanEmitter {
   static plan::Action actionOf(const Call& call) {
     plan::Action action;
     action.set_function(static_cast<uint32_t>(call.function));
-    action.set_piece(call.piece);
+    action.set_micro_batch(call.microBatch);
     return action;
   }
 
   // A whole backward is one function, or both halves of it.
   template <typename Add>
-  static void addPieceAction(const schedule::Action& action, const Add& add) {
+  static void addMicroBatchAction(const schedule::Action& action, const Add& add) {
     using schedule::ActionKind;
     if (action.kind == ActionKind::kForward) {
       return add(plan::FORWARD, action);
@@ -432,7 +432,7 @@ class PlanEmitter {
     }
   }
 
-  // Some argument or result of that name: it has the buffer's type and shape.
+  // Any argument or result with this dist.value: all of one name have the buffer's type and shape.
   Value valueNamed(const std::string& name) {
     for (func::FuncOp function : functions_) {
       for (unsigned i = 0; i < function.getNumArguments(); ++i) {
@@ -450,7 +450,7 @@ class PlanEmitter {
   }
 
   ModuleOp module_;
-  const BlockPlace& place_;
+  const SubmeshContext& context_;
   plan::Plan plan_;
   std::vector<func::FuncOp> functions_;
   std::vector<int64_t> stages_;  // of each function
@@ -462,15 +462,15 @@ class PlanEmitter {
   int64_t workspace_ = 0;
 };
 
-absl::StatusOr<plan::Plan> emitBlock(ModuleOp block, const BlockPlace& place) {
-  PlanEmitter emitter(block, place);
+absl::StatusOr<plan::Plan> emitSubmesh(ModuleOp submesh, const SubmeshContext& context) {
+  PlanEmitter emitter(submesh, context);
   if (failed(emitter.run())) {
     return absl::InvalidArgumentError("the plan could not be emitted; see the diagnostics");
   }
   return emitter.takePlan();
 }
 
-// Appends a block's slices, behind empty ones for the ranks before that have none.
+// Appends a submesh's slices, behind empty ones for the ranks before that have none.
 void addSlices(const plan::NamedTensor& tensor, int64_t before, plan::NamedTensor* made) {
   const auto addNone = [&](int64_t count) {
     for (int64_t rank = 0; rank < count; ++rank) {
@@ -488,30 +488,31 @@ plan::NamedTensor tensorWithoutSlices(plan::NamedTensor tensor) {
   return tensor;
 }
 
-// For people: "stages=2 of dp=2", or the blocks' meshes where they differ.
-std::string meshesText(const std::vector<plan::Plan>& blocks) {
-  const bool same = llvm::all_of(blocks, [&](const plan::Plan& block) { return block.mesh() == blocks[0].mesh(); });
+// For people: "stages=2 of dp=2", or the submeshes' meshes where they differ.
+std::string meshesText(const std::vector<plan::Plan>& submeshes) {
+  const bool same =
+      llvm::all_of(submeshes, [&](const plan::Plan& submesh) { return submesh.mesh() == submeshes[0].mesh(); });
   if (same) {
-    return "stages=" + std::to_string(blocks.size()) + " of " + blocks[0].mesh();
+    return "stages=" + std::to_string(submeshes.size()) + " of " + submeshes[0].mesh();
   }
   std::string text;
-  for (const plan::Plan& block : blocks) {
-    text += (text.empty() ? "" : "; ") + block.mesh();
+  for (const plan::Plan& submesh : submeshes) {
+    text += (text.empty() ? "" : "; ") + submesh.mesh();
   }
   return text;
 }
 
 // What the host needs of a program with stages.
-plan::Plan joinBlocks(std::vector<plan::Plan> blocks) {
+plan::Plan joinSubmeshes(std::vector<plan::Plan> submeshes) {
   plan::Plan joined;
   joined.set_format_version(kPlanFormatVersion);
-  joined.set_name(blocks[0].name());
-  joined.set_mesh(meshesText(blocks));
-  joined.set_pieces(blocks[0].pieces());
+  joined.set_name(submeshes[0].name());
+  joined.set_mesh(meshesText(submeshes));
+  joined.set_micro_batches(submeshes[0].micro_batches());
   std::map<std::string, int> known;
   int64_t ranks = 0;
-  for (const plan::Plan& block : blocks) {
-    for (const plan::NamedTensor& tensor : block.tensors()) {
+  for (const plan::Plan& submesh : submeshes) {
+    for (const plan::NamedTensor& tensor : submesh.tensors()) {
       const auto [it, added] = known.try_emplace(tensor.name(), joined.tensors_size());
       if (added) {
         plan::NamedTensor* made = joined.add_tensors();
@@ -521,8 +522,8 @@ plan::Plan joinBlocks(std::vector<plan::Plan> blocks) {
       }
       addSlices(tensor, ranks, joined.mutable_tensors(it->second));
     }
-    ranks += block.ranks();
-    joined.mutable_memory()->set_peak_bytes(std::max(joined.memory().peak_bytes(), block.memory().peak_bytes()));
+    ranks += submesh.ranks();
+    joined.mutable_memory()->set_peak_bytes(std::max(joined.memory().peak_bytes(), submesh.memory().peak_bytes()));
   }
   joined.set_ranks(ranks);
   for (plan::NamedTensor& tensor : *joined.mutable_tensors()) {
@@ -537,7 +538,7 @@ absl::StatusOr<plan::Plan> emitPlan(ModuleOp module) {
   if (failed(checkScheduled(module))) {
     return absl::InvalidArgumentError("the plan could not be emitted; see the diagnostics");
   }
-  const llvm::SmallVector<ModuleOp> modules = blocksOf(module);
+  const llvm::SmallVector<ModuleOp> modules = submeshesOf(module);
   const auto count = static_cast<int64_t>(modules.size());
   FailureOr<Mesh> mesh = meshOf(module);
   if (failed(mesh)) {
@@ -545,23 +546,24 @@ absl::StatusOr<plan::Plan> emitPlan(ModuleOp module) {
   }
   const ScheduleDecision schedule = scheduleOf(module);
   bool backward = false;
-  for (ModuleOp block : modules) {
-    for (func::FuncOp function : functionsInOrder(block)) {
-      backward |= isPerPiece(kindOf(function)) && kindOf(function) != "forward";
+  for (ModuleOp submesh : modules) {
+    for (func::FuncOp function : functionsInOrder(submesh)) {
+      backward |= isPerMicroBatch(kindOf(function)) && kindOf(function) != "forward";
     }
   }
-  WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(schedule, mesh->pieces(), backward));
+  WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(schedule, mesh->microBatches(), backward));
   std::vector<int64_t> inFlight = inFlightOf(table);
   if (!backward) {
     inFlight.assign(inFlight.size(), 1);
   }
   std::vector<plan::Plan> plans;
-  for (int64_t block = 0; block < count; ++block) {
-    WEFT_ASSIGN_OR_RETURN(plans.emplace_back(), emitBlock(modules[block], {block, schedule.blocks, table, inFlight}));
+  for (int64_t submesh = 0; submesh < count; ++submesh) {
+    WEFT_ASSIGN_OR_RETURN(plans.emplace_back(),
+                          emitSubmesh(modules[submesh], {submesh, schedule.submeshes, table, inFlight}));
   }
-  plan::Plan plan = count == 1 ? std::move(plans[0]) : joinBlocks(plans);
-  for (int64_t block = 0; count > 1 && block < count; ++block) {
-    *plan.add_blocks() = std::move(plans[block]);
+  plan::Plan plan = count == 1 ? std::move(plans[0]) : joinSubmeshes(plans);
+  for (int64_t submesh = 0; count > 1 && submesh < count; ++submesh) {
+    *plan.add_submeshes() = std::move(plans[submesh]);
   }
   if (auto decisions = module->getAttrOfType<StringAttr>(kDecisionsAttr)) {
     plan.set_decisions(decisions.getValue().str());

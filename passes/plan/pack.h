@@ -5,7 +5,7 @@
 // bounds the region from below, but seven items suffice for an optimum of 5/4 of it.
 //
 // Three stages, each skipped once the region is as small as the bound:
-//   1. greedy orders (largest, longest, heaviest neighbourhood first, ...), each item at the lowest or the tightest
+//   1. greedy orders (largest, longest, heaviest neighborhood first, ...), each item at the lowest or the tightest
 //   free
 //      place over its lifetime (pack_greedy.h);
 //   2. repair: the items that stick out move to the front of the order, and the order is placed again;

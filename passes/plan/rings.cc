@@ -9,35 +9,35 @@
 namespace weft {
 namespace {
 
-// Positions of the first and the last call for each piece.
+// Positions of the first and the last call for each micro-batch.
 using Flight = std::map<int64_t, std::pair<size_t, size_t>>;
 
 Flight flightOf(const std::vector<Call>& calls, const std::vector<int>& functions) {
   Flight flight;
   for (size_t at = 0; at < calls.size(); ++at) {
     if (std::find(functions.begin(), functions.end(), calls[at].function) != functions.end()) {
-      flight.try_emplace(calls[at].piece, at, at).first->second.second = at;
+      flight.try_emplace(calls[at].microBatch, at, at).first->second.second = at;
     }
   }
   return flight;
 }
 
-// Differences between the numbers of pieces that are in flight at once.
+// Differences between the numbers of micro-batches that are in flight at once.
 std::set<int64_t> distances(const Flight& flight) {
   std::vector<std::pair<size_t, int64_t>> starts;
-  for (const auto& [piece, span] : flight) {
-    starts.emplace_back(span.first, piece);
+  for (const auto& [microBatch, span] : flight) {
+    starts.emplace_back(span.first, microBatch);
   }
   std::sort(starts.begin(), starts.end());
   std::set<int64_t> found;
   std::vector<int64_t> flying;
-  for (const auto& [start, piece] : starts) {
+  for (const auto& [start, microBatch] : starts) {
     const size_t now = start;  // structured bindings cannot be captured portably
     std::erase_if(flying, [&](int64_t other) { return flight.at(other).second < now; });
     for (const int64_t other : flying) {
-      found.insert(std::abs(piece - other));
+      found.insert(std::abs(microBatch - other));
     }
-    flying.push_back(piece);
+    flying.push_back(microBatch);
   }
   return found;
 }
@@ -75,8 +75,8 @@ class Planner {
     Group both = a;
     both.ring.members.insert(both.ring.members.end(), b.ring.members.begin(), b.ring.members.end());
     std::sort(both.ring.members.begin(), both.ring.members.end());
-    for (const auto& [piece, span] : b.flight) {
-      auto& own = both.flight.try_emplace(piece, span).first->second;
+    for (const auto& [microBatch, span] : b.flight) {
+      auto& own = both.flight.try_emplace(microBatch, span).first->second;
       own = {std::min(own.first, span.first), std::max(own.second, span.second)};
     }
     measure(both);

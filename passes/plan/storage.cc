@@ -190,8 +190,9 @@ class Assigner {
     if (memory == plan::TRANSIENT) {
       return true;
     }
-    const bool last = (memory == plan::ACTIVATION && isPerPiece(kindOf(function_)) && kindOf(function_) != "forward") ||
-                      (memory == plan::ACCUMULATOR && kindOf(function_) == "update");
+    const bool last =
+        (memory == plan::ACTIVATION && isPerMicroBatch(kindOf(function_)) && kindOf(function_) != "forward") ||
+        (memory == plan::ACCUMULATOR && kindOf(function_) == "update");
     return last && llvm::all_of(names_[storage], [&](const std::string& name) {
              return visible_.count(name) == 0 && facts_[name].lastReader == index_ && facts_[name].lastWriter < index_;
            });
@@ -204,7 +205,7 @@ class Assigner {
     const int storage = cells_[cellOf_[value]].storage;
     Storage& entry = out_.storages[storage];
     const bool internal = memory == plan::ACTIVATION || memory == plan::ACCUMULATOR;
-    // What lies in the slot of a piece cannot be found once the pieces are over.
+    // Later micro-batches reuse a ring's slot: what is read after the last one must be copied out.
     const bool slotted = entry.memory == plan::ACTIVATION && memory == plan::ACCUMULATOR;
     if (entry.memory == plan::TRANSIENT) {
       entry.memory = memory;
@@ -219,21 +220,21 @@ class Assigner {
   }
 
   // Does the storage keep what it holds now until the last reader of `name` has begun? (That one sees both names and
-  // takes care itself.) What the prologue leaves must outlast all pieces; so must an activation that lies in memory the
-  // pieces share. In the slot of its piece it meets no other.
+  // takes care itself.) What the prologue leaves must outlast all micro-batches; so must an activation that lies in
+  // memory the micro-batches share. In the slot of its micro-batch it meets no other.
   bool lasts(int storage, const std::string& name, plan::MemoryClass memory) {
     for (int f = 0; f < static_cast<int>(functions_.size()); ++f) {
       const bool between = f >= index_ && f < std::max(facts_[name].lastReader, index_ + 1);
-      const bool otherPiece = perPiece(f) && out_.storages[storage].memory != plan::ACTIVATION &&
-                              (memory == plan::ACTIVATION || (f > index_ && !perPiece(index_)));
-      if ((between || otherPiece) && writes(f, storage)) {
+      const bool otherMicroBatch = perMicroBatch(f) && out_.storages[storage].memory != plan::ACTIVATION &&
+                                   (memory == plan::ACTIVATION || (f > index_ && !perMicroBatch(index_)));
+      if ((between || otherMicroBatch) && writes(f, storage)) {
         return false;
       }
     }
     return true;
   }
 
-  bool perPiece(int f) { return isPerPiece(kindOf(functions_[f])); }
+  bool perMicroBatch(int f) { return isPerMicroBatch(kindOf(functions_[f])); }
 
   bool writes(int f, int storage) {
     func::FuncOp function = functions_[f];
@@ -325,7 +326,7 @@ class Assigner {
   std::map<std::string, NameFacts> facts_;
   std::map<int, std::vector<std::string>> names_;  // of each storage
   std::map<std::pair<const void*, const void*>, int> constants_;
-  // Of the function at hand.
+  // State of the function that is being walked.
   int index_ = 0;
   func::FuncOp function_;
   std::vector<Cell> cells_;

@@ -1,7 +1,7 @@
 // Which memory each value of the local program lives in.
 //
-// A *storage* is one piece of memory. Values share one where one is made in place of another (element-wise operators,
-// all_reduce, updates), is another's view (reshape), or carries the same name (dist.value) in two functions.
+// A *storage* is one micro-batch of memory. Values share one where one is made in place of another (element-wise
+// operators, all_reduce, updates), is another's view (reshape), or carries the same name (dist.value) in two functions.
 //
 // What holds at every moment of a step: a storage holds one *cell*, a value and the views of it; an op writes a storage
 // only when the cell in it is not read any more, or is read by that op itself in a way its kernel allows in place.

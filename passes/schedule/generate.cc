@@ -54,7 +54,7 @@ absl::Status checkSizes(const Request& request) {
   WEFT_RETURN_IF_ERROR(positive(request.ranks, "the number of ranks"));
   WEFT_RETURN_IF_ERROR(positive(request.virtualStages, "the number of virtual stages"));
   WEFT_RETURN_IF_ERROR(positive(request.micros, "the number of micro-batches"));
-  WEFT_RETURN_IF_ERROR(positive(request.pieces, "the number of pieces"));
+  WEFT_RETURN_IF_ERROR(positive(request.sequenceSlices, "the number of sequence slices"));
   // Some generators draw all slots of all ranks, which grows with the square of the ranks.
   constexpr int32_t kMostRanks = 2048;
   if (request.ranks > kMostRanks) {
@@ -63,7 +63,7 @@ absl::Status checkSizes(const Request& request) {
   }
   constexpr int64_t kMostPairs = 20'000'000;  // a table of about a gigabyte
   int64_t pairs = 1;
-  for (int64_t factor : {request.ranks, request.virtualStages, request.micros, request.pieces}) {
+  for (int64_t factor : {request.ranks, request.virtualStages, request.micros, request.sequenceSlices}) {
     pairs *= factor;
     if (pairs > kMostPairs) {
       return refuse(request, absl::StrCat("more than ", kMostPairs,
@@ -142,9 +142,9 @@ absl::Status legal(const Request& request) {
   WEFT_RETURN_IF_ERROR(checkSizes(request));
   WEFT_RETURN_IF_ERROR(checkVirtual(request));
   WEFT_RETURN_IF_ERROR(checkGroup(request));
-  if (request.pieces > 1 && request.kind != Kind::kSeq1F1B) {
-    return refuse(request, absl::StrCat("does not cut micro-batches into pieces, but pieces is ", request.pieces,
-                                        "; use pieces 1, or seq1f1b"));
+  if (request.sequenceSlices > 1 && request.kind != Kind::kSeq1F1B) {
+    return refuse(request, absl::StrCat("does not cut micro-batches along the sequence, but sequence slices are ",
+                                        request.sequenceSlices, "; use 1 sequence slice, or seq1f1b"));
   }
   if (request.kind == Kind::kDualPipeV && request.micros < 2 * request.ranks) {
     return refuse(request, absl::StrCat("needs at least two micro-batches per rank, ", 2 * request.ranks, " for ",

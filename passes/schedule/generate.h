@@ -27,7 +27,7 @@
 //
 //   dualpipe_v      2, V  >= 2p  B, some I  an F beside a B                2p+1
 //
-//   seq1f1b         1     any    B          (p-1)(f+b)/k                   p-1-r+k (pieces)
+//   seq1f1b         1     any    B          (p-1)(f+b)/k                   p-1-r+k (slices)
 //
 // f, i, w are times of all stages of a rank, b = i + w. zb_v reaches its bound at f = i = w; v_half and v_min hold
 // about 1/2 and 1/3 of what it holds; dualpipe_v puts an F and a B next to each other to hide communication.
@@ -77,9 +77,9 @@ struct Request {
   // 0 means as many as there are ranks. The micro-batches are cut into groups of at least that many, equal up to one
   // (N above is the greatest), so any number of them is served; fewer than that are one group.
   int32_t group = 0;
-  // seq1f1b: pieces of a micro-batch along its sequence (k above). The table then counts pieces: micros x pieces of
+  // seq1f1b: slices of a micro-batch along its sequence (k above). The table then counts slices: micros x slices of
   // them.
-  int32_t pieces = 1;
+  int32_t sequenceSlices = 1;
 };
 
 // Ok if generate() has a table for the request; else the reason and a remedy.

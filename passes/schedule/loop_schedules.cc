@@ -10,7 +10,7 @@ using Order = std::vector<Action>;
 // Stage s on rank s mod p, no actions yet.
 Table loopTable(const Request& request) {
   Table table;
-  table.pieces = request.pieces;
+  table.sequenceSlices = request.sequenceSlices;
   table.orders.resize(request.ranks);
   for (int32_t stage = 0; stage < request.ranks * request.virtualStages; ++stage) {
     table.stageToRank.push_back(stage % request.ranks);
@@ -128,11 +128,11 @@ Table breadthFirst(const Request& request) {
 
 Table oneForwardOneBackward(const Request& request) {
   Table table = loopTable(request);
-  const int32_t pieces = request.pieces;
-  const int32_t count = request.micros * pieces;
+  const int32_t slices = request.sequenceSlices;
+  const int32_t count = request.micros * slices;
   for (int32_t rank = 0; rank < request.ranks; ++rank) {
-    // All pieces of the first micro-batch must be through before its last piece turns back.
-    const int32_t warmUp = std::min(count, request.ranks - rank - 2 + pieces);
+    // All slices of the first micro-batch must be through before its last slice turns back.
+    const int32_t warmUp = std::min(count, request.ranks - rank - 2 + slices);
     Order& order = table.orders[rank];
     for (int32_t k = 0; k < warmUp; ++k) {
       order.push_back(forward(rank, k));
@@ -141,7 +141,7 @@ Table oneForwardOneBackward(const Request& request) {
       if (warmUp + k < count) {
         order.push_back(forward(rank, warmUp + k));
       }
-      order.push_back(backward(rank, k / pieces * pieces + pieces - 1 - k % pieces));
+      order.push_back(backward(rank, k / slices * slices + slices - 1 - k % slices));
     }
   }
   return table;

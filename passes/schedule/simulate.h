@@ -1,6 +1,6 @@
 // How long a schedule takes and how much it holds.
 //
-// Each rank performs its actions in order; an action starts when the one before it has ended and the neighbour stage's
+// Each rank performs its actions in order; an action starts when the one before it has ended and the neighbor stage's
 // result has arrived, `comm` after its end if it comes from another rank (transfers run beside the computation and do
 // not delay each other). Times have no unit; the results have that of the inputs.
 //

@@ -18,22 +18,22 @@ namespace {
 using plan::Function;
 using plan::Instruction;
 
-double bytesOf(const plan::Plan& block, const plan::Operand& operand) {
-  return static_cast<double>(block.buffers(static_cast<int>(operand.buffer())).bytes());
+double bytesOf(const plan::Plan& submesh, const plan::Operand& operand) {
+  return static_cast<double>(submesh.buffers(static_cast<int>(operand.buffer())).bytes());
 }
 
-double predictedSeconds(const plan::Plan& block, const Instruction& instruction, const Machine& machine) {
+double predictedSeconds(const plan::Plan& submesh, const Instruction& instruction, const Machine& machine) {
   if (instruction.has_collective()) {
     return instruction.collective().cost();
   }
   if (instruction.has_transfer()) {
     const bool send = instruction.transfer().send();
-    return bytesOf(block, send ? instruction.inputs(0) : instruction.outputs(0)) / machine.linkBandwidth;
+    return bytesOf(submesh, send ? instruction.inputs(0) : instruction.outputs(0)) / machine.linkBandwidth;
   }
   double bytes = 0;
   for (const auto* operands : {&instruction.inputs(), &instruction.outputs()}) {
     for (const plan::Operand& operand : *operands) {
-      bytes += bytesOf(block, operand);
+      bytes += bytesOf(submesh, operand);
     }
   }
   return static_cast<double>(instruction.flops()) / machine.flops + bytes / machine.memoryBandwidth;
@@ -41,12 +41,13 @@ double predictedSeconds(const plan::Plan& block, const Instruction& instruction,
 
 class Simulator {
  public:
-  Simulator(const plan::Plan& plan, const PlanTimes& times) : times_(times), blocks_(blocksOf(plan)), routes_(plan) {
-    for (size_t block = 0; block < blocks_.size(); ++block) {
-      groups_.emplace_back(*blocks_[block]);
-      for (int64_t place = 0; place < blocks_[block]->ranks(); ++place) {
+  Simulator(const plan::Plan& plan, const PlanTimes& times)
+      : times_(times), submeshes_(submeshesOf(plan)), routes_(plan) {
+    for (size_t submesh = 0; submesh < submeshes_.size(); ++submesh) {
+      groups_.emplace_back(*submeshes_[submesh]);
+      for (int64_t place = 0; place < submeshes_[submesh]->ranks(); ++place) {
         Cursor& cursor = cursors_.emplace_back();
-        cursor.block = block;
+        cursor.submesh = submesh;
         cursor.place = place;
         cursor.rank = cursors_.size() - 1;
         cursor.clock = times.calls.empty() ? times.start : times.starts[cursor.rank];
@@ -67,7 +68,7 @@ class Simulator {
     PlanSimulation result;
     for (Cursor& cursor : cursors_) {
       if (!isDone(cursor)) {
-        return absl::InvalidArgumentError(absl::StrCat("rank ", cursor.place, " of block ", cursor.block,
+        return absl::InvalidArgumentError(absl::StrCat("rank ", cursor.place, " of submesh ", cursor.submesh,
                                                        " waits for ever at ", functionOf(cursor).name(),
                                                        ", instruction ", cursor.instruction));
       }
@@ -86,15 +87,15 @@ class Simulator {
  private:
   // Where a rank is.
   struct Cursor {
-    size_t block = 0;
-    int64_t place = 0;  // in the block
+    size_t submesh = 0;
+    int64_t place = 0;  // in the submesh
     size_t rank = 0;
     int action = 0;
     int instruction = 0;
     double clock = 0;
     bool arrived = false;  // at the collective it stands at
     RankRun run;
-    std::map<int, size_t> meetings;                       // how many it has been to, by group
+    std::map<int, size_t> rounds;                         // how many it has been to, by group
     std::map<std::pair<uint32_t, bool>, size_t> letters;  // sent or received, by channel and direction
     size_t outlet = 0;                                    // of a send to several ranks: done so far
     double ready = 0;                                     // when there was room for those
@@ -112,11 +113,11 @@ class Simulator {
   };
 
   const plan::RankSchedule& scheduleOf(const Cursor& cursor) const {
-    return blocks_[cursor.block]->schedules(static_cast<int>(cursor.place));
+    return submeshes_[cursor.submesh]->schedules(static_cast<int>(cursor.place));
   }
   bool isDone(const Cursor& cursor) const { return cursor.action == scheduleOf(cursor).step_size(); }
   const Function& functionOf(const Cursor& cursor) const {
-    return blocks_[cursor.block]->functions(static_cast<int>(scheduleOf(cursor).step(cursor.action).function()));
+    return submeshes_[cursor.submesh]->functions(static_cast<int>(scheduleOf(cursor).step(cursor.action).function()));
   }
 
   // One instruction, or the turn to the next action. False where the rank has to wait, or is done.
@@ -147,7 +148,7 @@ class Simulator {
 
   double secondsOf(const Cursor& cursor) const {
     const auto function = scheduleOf(cursor).step(cursor.action).function();
-    return times_.calls.empty() ? times_.instructions[cursor.block][function][cursor.instruction]
+    return times_.calls.empty() ? times_.instructions[cursor.submesh][function][cursor.instruction]
                                 : times_.calls[cursor.rank][cursor.action][cursor.instruction];
   }
 
@@ -208,9 +209,9 @@ class Simulator {
   }
 
   bool meet(Cursor& cursor, const plan::Collective& collective) {
-    const int group = groups_[cursor.block].of(collective, cursor.place);
-    std::vector<Arrivals>& past = arrivals_[{cursor.block, group}];
-    size_t& count = cursor.meetings[group];
+    const int group = groups_[cursor.submesh].of(collective, cursor.place);
+    std::vector<Arrivals>& past = arrivals_[{cursor.submesh, group}];
+    size_t& count = cursor.rounds[group];
     past.resize(std::max(past.size(), count + 1));
     Arrivals& now = past[count];
     if (!cursor.arrived) {
@@ -218,7 +219,7 @@ class Simulator {
       ++now.count;
       now.last = std::max(now.last, cursor.clock);
     }
-    if (now.count < static_cast<int64_t>(groups_[cursor.block].members(group).size())) {
+    if (now.count < static_cast<int64_t>(groups_[cursor.submesh].members(group).size())) {
       return false;
     }
     finish(cursor, now.last);
@@ -228,48 +229,48 @@ class Simulator {
   }
 
   const PlanTimes& times_;
-  std::vector<const plan::Plan*> blocks_;
+  std::vector<const plan::Plan*> submeshes_;
   Routes routes_;
-  std::vector<RankGroups> groups_;  // of each block
+  std::vector<RankGroups> groups_;  // of each submesh
   std::vector<Cursor> cursors_;
   // When messages were sent and received, in order; the latter by channel and place.
   std::map<Route, std::vector<double>> sent_;
   std::map<std::pair<uint32_t, int64_t>, std::vector<double>> received_;
-  std::map<std::pair<size_t, int>, std::vector<Arrivals>> arrivals_;  // by block and group
+  std::map<std::pair<size_t, int>, std::vector<Arrivals>> arrivals_;  // by submesh and group
 };
 
 bool fits(const std::vector<double>& seconds, const Function& function) {
   return seconds.size() == static_cast<size_t>(function.instructions_size());
 }
 
-bool fitFunctions(const plan::Plan& block, const std::vector<std::vector<double>>& seconds) {
-  bool fit = seconds.size() == static_cast<size_t>(block.functions_size());
-  for (int f = 0; fit && f < block.functions_size(); ++f) {
-    fit = fits(seconds[f], block.functions(f));
+bool fitFunctions(const plan::Plan& submesh, const std::vector<std::vector<double>>& seconds) {
+  bool fit = seconds.size() == static_cast<size_t>(submesh.functions_size());
+  for (int f = 0; fit && f < submesh.functions_size(); ++f) {
+    fit = fits(seconds[f], submesh.functions(f));
   }
   return fit;
 }
 
-bool fitCalls(const plan::Plan& block, int64_t place, const std::vector<std::vector<double>>& seconds) {
-  const auto& step = block.schedules(static_cast<int>(place)).step();
+bool fitCalls(const plan::Plan& submesh, int64_t place, const std::vector<std::vector<double>>& seconds) {
+  const auto& step = submesh.schedules(static_cast<int>(place)).step();
   bool fit = seconds.size() == static_cast<size_t>(step.size());
   for (int a = 0; fit && a < step.size(); ++a) {
-    fit = fits(seconds[a], block.functions(static_cast<int>(step[a].function())));
+    fit = fits(seconds[a], submesh.functions(static_cast<int>(step[a].function())));
   }
   return fit;
 }
 
 absl::Status checkTimes(const plan::Plan& plan, const PlanTimes& times) {
-  const std::vector<const plan::Plan*> blocks = blocksOf(plan);
+  const std::vector<const plan::Plan*> submeshes = submeshesOf(plan);
   const bool replays = !times.calls.empty();
   const auto ranks = static_cast<size_t>(plan.ranks());
   bool fit = replays ? times.calls.size() == ranks && times.starts.size() == ranks
-                     : times.instructions.size() == blocks.size();
+                     : times.instructions.size() == submeshes.size();
   size_t rank = 0;
-  for (size_t b = 0; fit && b < blocks.size(); ++b) {
-    fit = replays || fitFunctions(*blocks[b], times.instructions[b]);
-    for (int64_t place = 0; fit && replays && place < blocks[b]->ranks(); ++place) {
-      fit = fitCalls(*blocks[b], place, times.calls[rank++]);
+  for (size_t b = 0; fit && b < submeshes.size(); ++b) {
+    fit = replays || fitFunctions(*submeshes[b], times.instructions[b]);
+    for (int64_t place = 0; fit && replays && place < submeshes[b]->ranks(); ++place) {
+      fit = fitCalls(*submeshes[b], place, times.calls[rank++]);
     }
   }
   return fit ? absl::OkStatus() : absl::InvalidArgumentError("the times are of another plan: instructions differ");
@@ -296,12 +297,12 @@ std::optional<ActionKind> actionKindOf(plan::FunctionKind kind) {
 PlanTimes predictedTimes(const plan::Plan& plan, const Machine& machine) {
   PlanTimes times;
   times.wake = machine.linkLatency;
-  for (const plan::Plan* block : blocksOf(plan)) {
+  for (const plan::Plan* submesh : submeshesOf(plan)) {
     auto& functions = times.instructions.emplace_back();
-    for (const Function& function : block->functions()) {
+    for (const Function& function : submesh->functions()) {
       std::vector<double>& seconds = functions.emplace_back();
       for (const Instruction& instruction : function.instructions()) {
-        seconds.push_back(predictedSeconds(*block, instruction, machine));
+        seconds.push_back(predictedSeconds(*submesh, instruction, machine));
       }
     }
   }
@@ -310,10 +311,10 @@ PlanTimes predictedTimes(const plan::Plan& plan, const Machine& machine) {
 
 std::vector<StageTimes> stageTimes(const plan::Plan& plan, const PlanTimes& times) {
   std::vector<StageTimes> stages;
-  const std::vector<const plan::Plan*> blocks = blocksOf(plan);
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    for (int f = 0; f < blocks[b]->functions_size(); ++f) {
-      const Function& function = blocks[b]->functions(f);
+  const std::vector<const plan::Plan*> submeshes = submeshesOf(plan);
+  for (size_t b = 0; b < submeshes.size(); ++b) {
+    for (int f = 0; f < submeshes[b]->functions_size(); ++f) {
+      const Function& function = submeshes[b]->functions(f);
       const std::optional<ActionKind> kind = actionKindOf(function.kind());
       if (!kind.has_value()) {
         continue;

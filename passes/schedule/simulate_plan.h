@@ -1,15 +1,15 @@
 // How long a step of a plan takes: the plan's own instructions, rank by rank.
 //
 // simulate.h knows a schedule as a table, with one time for each kind of action; it serves to compare schedules. Here a
-// whole plan is played: prologue, pieces, update. A rank takes its instructions one after another. A kernel lasts its
-// time; a receive goes on when its message has been sent, a send when the mailbox has room; a collective begins when
-// its last rank is there. So it is seen that a gradient is sent before the function that made it ends, that a value of
-// the update crosses between blocks, that a mailbox is full.
+// whole plan is played: prologue, micro-batches, update. A rank takes its instructions one after another. A kernel
+// lasts its time; a receive goes on when its message has been sent, a send when the mailbox has room; a collective
+// begins when its last rank is there. So it is seen that a gradient is sent before the function that made it ends, that
+// a value of the update crosses between submeshes, that a mailbox is full.
 //
 //   PlanTimes times = predictedTimes(plan, Machine());         // or measured: tools/commands/plan_profile.h
 //   absl::StatusOr<PlanSimulation> run = simulatePlan(plan, times);
 //
-// Not modelled: ranks that share cores, caches or memory bandwidth run as fast as they would alone, unless the given
+// Not modeled: ranks that share cores, caches or memory bandwidth run as fast as they would alone, unless the given
 // times were measured so.
 #pragma once
 
@@ -24,12 +24,12 @@ namespace weft::schedule {
 
 // Seconds.
 struct PlanTimes {
-  // [block][function][instruction]; of a collective, from when its last rank is there; of a transfer, the copy.
+  // [submesh][function][instruction]; of a collective, from when its last rank is there; of a transfer, the copy.
   std::vector<std::vector<std::vector<double>>> instructions;
-  double wake = 0;    // how long after a message, or room for one, who waits for it goes on
+  double wake = 0;    // wake-up latency of a rank that waits for a channel
   double start = 0;   // from the host's call of a step until the ranks begin
   double finish = 0;  // from the end of the last rank until the host goes on
-  // Of one executed step, each call with a time of its own, instead of `instructions` and `start`:
+  // Measured times of one executed step, a time for each call; where given they replace `instructions` and `start`.
   std::vector<std::vector<std::vector<double>>> calls;  // [rank][action][instruction]
   std::vector<double> starts;                           // [rank]
 };
@@ -53,7 +53,8 @@ struct PlanSimulation {
   double bubbleRatio = 0;  // ranks' time outside of instructions / (ranks x seconds)
 };
 
-// Of a valid plan. Errors: times of other instructions than the plan's; ranks that wait for each other for ever.
+// Plays one step of a valid plan. Errors: times of other instructions than the plan's; ranks that wait for each other
+// for ever.
 absl::StatusOr<PlanSimulation> simulatePlan(const plan::Plan& plan, const PlanTimes& times);
 
 }  // namespace weft::schedule

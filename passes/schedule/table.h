@@ -57,9 +57,10 @@ inline bool makesInputGrad(ActionKind kind) {
 struct Table {
   std::vector<std::vector<Action>> orders;  // orders[rank]: what it performs, first to last
   std::vector<int32_t> stageToRank;         // one entry per stage
-  // With pieces = k > 1 a micro-batch is cut along its sequence and `micro` counts pieces: piece j of micro-batch q is
-  // q * k + j. Piece j reads keys and values of the pieces before it, its gradients those of the pieces after it.
-  int32_t pieces = 1;
+  // With sequenceSlices = k > 1 a micro-batch is cut along its sequence and `micro` counts slices: slice j of
+  // micro-batch q is q * k + j. Slice j reads keys and values of the slices before it, its gradients those of the
+  // slices after it.
+  int32_t sequenceSlices = 1;
 
   int32_t ranks() const { return static_cast<int32_t>(orders.size()); }
   int32_t stages() const { return static_cast<int32_t>(stageToRank.size()); }

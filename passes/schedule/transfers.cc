@@ -96,7 +96,7 @@ Key keyOf(const Action& action) {
 }
 
 // Where the steps of one transfer stand; -1 where they do not.
-struct Ends {
+struct TransferPosition {
   int32_t sendRank = -1;
   int32_t sendAt = -1;
   int32_t receiveRank = -1;
@@ -151,7 +151,7 @@ class Prover {
   }
 
   absl::Status record(const Step& step, int32_t rank, int32_t position) {
-    Ends& ends = transfers_[keyOf(step.action)];
+    TransferPosition& ends = transfers_[keyOf(step.action)];
     const bool sends = step.kind == StepKind::kSend;
     int32_t& where = sends ? ends.sendAt : ends.receiveAt;
     if (where >= 0) {
@@ -173,7 +173,7 @@ class Prover {
       ++needed;
       const int32_t from = resolved_.ranks[producer];
       const int32_t to = resolved_.ranks[node];
-      const Ends& ends = transfers_[keyOf(resolved_.actions[producer])];
+      const TransferPosition& ends = transfers_[keyOf(resolved_.actions[producer])];
       const std::string name = absl::StrCat("the result of ", printAction(resolved_.actions[producer]), ", from rank ",
                                             from, " to rank ", to);
       if (ends.sendRank != from || ends.receiveRank != to || queues_[from][ends.sendAt].peer != to ||
@@ -195,7 +195,7 @@ class Prover {
 
   // The rank on the other side, and where its step stands.
   std::pair<int32_t, int32_t> otherEnd(const Step& step) const {
-    const Ends& ends = transfers_.at(keyOf(step.action));
+    const TransferPosition& ends = transfers_.at(keyOf(step.action));
     return step.kind == StepKind::kSend ? std::pair(ends.receiveRank, ends.receiveAt)
                                         : std::pair(ends.sendRank, ends.sendAt);
   }
@@ -252,7 +252,7 @@ class Prover {
   const Table& table_;
   const Resolved& resolved_;
   const Queues& queues_;
-  std::map<Key, Ends> transfers_;
+  std::map<Key, TransferPosition> transfers_;
   std::vector<int32_t> actionAt_;  // by node: its position in the queue
   std::vector<int32_t> heads_;
 };

@@ -1,6 +1,6 @@
-// Where sends and receives stand among the actions, and a proof that they cannot block each other for ever.
+// Where sends and receives stand among the actions, and a proof that they cannot deadlock each other for ever.
 //
-// The result of F goes to the next stage, that of I or B to the one before; when the neighbour lives on another rank it
+// The result of F goes to the next stage, that of I or B to the one before; when the neighbor lives on another rank it
 // is a transfer, one send and one receive. The model of execution is the strictest one: each rank has a single queue of
 // actions, sends and receives and takes them in order; a send ends only together with its receive (as with NCCL, whose
 // buffers may be full). A send and its receive are then one node of a graph whose other edges are the queues; the ranks
@@ -8,7 +8,7 @@
 // buffered sends too, as they only take edges away.
 //
 // A receive placed just before its use does deadlock for nearly every schedule: in the steady state of 1F1B two
-// neighbours both want to send first. Here the sender places the receive in the peer's queue, at the time of the
+// neighbors both want to send first. Here the sender places the receive in the peer's queue, at the time of the
 // (simulated) send: all queues are then parts of one global order and no cycle is possible. prove() checks it all the
 // same, and any other lists.
 #pragma once

@@ -23,8 +23,8 @@ absl::Status checkShape(const Table& table) {
   if (table.ranks() == 0 || table.stages() == 0) {
     return refuse("the table has no rank or no stage");
   }
-  if (table.pieces < 1) {
-    return refuse(absl::StrCat("pieces is ", table.pieces, "; a micro-batch has at least one piece"));
+  if (table.sequenceSlices < 1) {
+    return refuse(absl::StrCat("sequence slices are ", table.sequenceSlices, "; a micro-batch has at least one"));
   }
   for (int32_t stage = 0; stage < table.stages(); ++stage) {
     const int32_t rank = table.stageToRank[stage];
@@ -153,25 +153,25 @@ absl::Status collectQuads(const Table& table, int32_t micros, std::vector<Quad>&
 
 // Pieces of one micro-batch: forward ascending, gradients descending, on every stage.
 absl::Status checkPieces(const Table& table, int32_t micros, const std::vector<Quad>& quads) {
-  if (micros % table.pieces != 0) {
-    return refuse(absl::StrCat("the table has ", micros, " pieces in all, not a multiple of the ", table.pieces,
-                               " pieces of a micro-batch"));
+  if (micros % table.sequenceSlices != 0) {
+    return refuse(absl::StrCat("the table has ", micros, " slices in all, not a multiple of the ", table.sequenceSlices,
+                               " slices of a micro-batch"));
   }
   auto gradient = [](const Quad& quad) {
     return std::max(quad.of(ActionKind::kBackward), quad.of(ActionKind::kInputGrad));
   };
   for (size_t k = 1; k < quads.size(); ++k) {
     const int32_t micro = static_cast<int32_t>(k % micros);
-    if (micro % table.pieces == 0) {
+    if (micro % table.sequenceSlices == 0) {
       continue;
     }
     const int32_t stage = static_cast<int32_t>(k / micros);
     if (quads[k].of(ActionKind::kForward) < quads[k - 1].of(ActionKind::kForward)) {
-      return refuse(absl::StrCat("stage ", stage, ": forward of piece ", micro, " comes before that of piece ",
+      return refuse(absl::StrCat("stage ", stage, ": forward of slice ", micro, " comes before that of slice ",
                                  micro - 1, " of the same micro-batch, whose keys and values it reads"));
     }
     if (gradient(quads[k]) > gradient(quads[k - 1])) {
-      return refuse(absl::StrCat("stage ", stage, ": the gradient of piece ", micro - 1, " comes before that of piece ",
+      return refuse(absl::StrCat("stage ", stage, ": the gradient of slice ", micro - 1, " comes before that of slice ",
                                  micro, " of the same micro-batch, which adds to its keys and values"));
     }
   }
@@ -229,7 +229,7 @@ absl::Status describeCycle(const Resolved& resolved, const std::vector<int32_t>&
 }
 
 // Lets every rank run as far as it can; nodes come out in an order that respects all waits. A node's result is read by
-// at most one action of a neighbour stage, so at most one rank waits for it.
+// at most one action of a neighbor stage, so at most one rank waits for it.
 absl::Status findOrder(Resolved& out) {
   const int32_t ranks = static_cast<int32_t>(out.offsets.size()) - 1;
   std::vector<int32_t> heads(out.offsets.begin(), out.offsets.end() - 1);

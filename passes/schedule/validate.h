@@ -1,9 +1,9 @@
 // Is a table a correct schedule?
 //
 // Correct means: every (stage, micro-batch) has exactly one F, and either one B or one I and one W; each on the rank of
-// its stage; F before I before W in the rank's order; pieces of one micro-batch forward in order and backward in
+// its stage; F before I before W in the rank's order; slices of one micro-batch forward in order and backward in
 // reverse; and the ranks can run to the end. For the last point every action waits for the action before it on its rank
-// and for its *producer*, the neighbour stage whose result it reads: F(s) for F(s-1), I or B (s) for I or B (s+1).
+// and for its *producer*, the neighbor stage whose result it reads: F(s) for F(s-1), I or B (s) for I or B (s+1).
 // Without a cycle among these waits the ranks always finish; with one they never do.
 #pragma once
 
@@ -18,7 +18,7 @@ struct Resolved {
   std::vector<int32_t> offsets;    // ranks + 1 entries
   std::vector<Action> actions;     // of each node
   std::vector<int32_t> ranks;      // of each node
-  std::vector<int32_t> producers;  // the node whose result each one reads from a neighbour stage, or -1
+  std::vector<int32_t> producers;  // the node whose result each one reads from a neighbor stage, or -1
   std::vector<int32_t> order;      // all nodes, each after its producer and after the node before it on its rank
   int32_t micros = 0;
 };

@@ -83,9 +83,7 @@ class RecomputePass : public PassWrapper<RecomputePass, OperationPass<ModuleOp>>
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RecomputePass)
   StringRef getArgument() const override { return "weft-recompute"; }
-  StringRef getDescription() const override {
-    return "Compute again in the backward pass what the decisions do not keep";
-  }
+  StringRef getDescription() const override { return "Recompute in the backward pass what the decisions do not keep"; }
 
   void runOnOperation() override {
     FailureOr<StageMeshes> meshes = stageMeshesOf(getOperation());

@@ -6,11 +6,11 @@
 namespace weft {
 
 void setSchedule(mlir::ModuleOp module, const ScheduleDecision& schedule) {
-  if (schedule.blocks.size() < 2) {
+  if (schedule.submeshes.size() < 2) {
     return;
   }
   mlir::Builder builder(module.getContext());
-  module->setAttr(kBlocksAttr, builder.getDenseI64ArrayAttr(schedule.blocks));
+  module->setAttr(kSubmeshesAttr, builder.getDenseI64ArrayAttr(schedule.submeshes));
   module->setAttr("dist.schedule", builder.getStringAttr(schedule.kind));
   module->setAttr("dist.virtual", builder.getI64IntegerAttr(schedule.virtualStages));
   if (!schedule.table.empty()) {
@@ -20,14 +20,14 @@ void setSchedule(mlir::ModuleOp module, const ScheduleDecision& schedule) {
 
 ScheduleDecision scheduleOf(mlir::ModuleOp module) {
   ScheduleDecision schedule;
-  auto blocks = module->getAttrOfType<mlir::DenseI64ArrayAttr>(kBlocksAttr);
+  auto submeshes = module->getAttrOfType<mlir::DenseI64ArrayAttr>(kSubmeshesAttr);
   auto kind = module->getAttrOfType<mlir::StringAttr>("dist.schedule");
   auto virtualStages = module->getAttrOfType<mlir::IntegerAttr>("dist.virtual");
-  if (blocks && kind && virtualStages) {
+  if (submeshes && kind && virtualStages) {
     auto table = module->getAttrOfType<mlir::StringAttr>("dist.table");
     schedule = {kind.str(),
                 virtualStages.getInt(),
-                {blocks.asArrayRef().begin(), blocks.asArrayRef().end()},
+                {submeshes.asArrayRef().begin(), submeshes.asArrayRef().end()},
                 table ? table.str() : "",
                 ""};
   }

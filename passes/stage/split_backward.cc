@@ -1,7 +1,7 @@
 // Cuts the backward function of each stage in two, where the schedule runs the halves apart: `input_grad` is what other
-// stages wait for, everything that a send or a stage of the same block depends on; `weight_grad` is the rest, operator
-// by operator. What the second reads of the first crosses as an activation. Receives belong to the first, so that
-// messages are taken in order.
+// stages wait for, everything that a send or a stage of the same submesh depends on; `weight_grad` is the rest,
+// operator by operator. What the second reads of the first crosses as an activation. Receives belong to the first, so
+// that messages are taken in order.
 
 #include "ir/dist/dist.h"
 #include "llvm/ADT/SetVector.h"
@@ -42,7 +42,7 @@ class BackwardSplitter {
 
   void markInputPart() {
     Block& body = function_.getBody().front();
-    // What other stages of this block read.
+    // What other stages of this submesh read.
     for (unsigned i = 0; i < function_.getNumResults(); ++i) {
       Operation* op = returned(function_, i).getDefiningOp();
       if (op != nullptr && function_.getResultAttrOfType<StringAttr>(i, "dist.memory").getValue() == "activation") {
@@ -180,14 +180,14 @@ class SplitBackwardPass : public PassWrapper<SplitBackwardPass, OperationPass<Mo
       return signalPassFailure();
     }
     SmallVector<func::FuncOp> functions;
-    for (ModuleOp block : blocksOf(getOperation())) {
-      llvm::copy_if(functionsInOrder(block), std::back_inserter(functions),
+    for (ModuleOp submesh : submeshesOf(getOperation())) {
+      llvm::copy_if(functionsInOrder(submesh), std::back_inserter(functions),
                     [](func::FuncOp function) { return kindOf(function) == "backward"; });
     }
-    if (schedule.blocks.size() < 2 || functions.empty()) {
+    if (schedule.submeshes.size() < 2 || functions.empty()) {
       return;
     }
-    absl::StatusOr<schedule::Table> table = stageTable(schedule, mesh->pieces(), true);
+    absl::StatusOr<schedule::Table> table = stageTable(schedule, mesh->microBatches(), true);
     if (!table.ok()) {
       getOperation().emitError(std::string(table.status().message()));
       return signalPassFailure();

@@ -36,7 +36,7 @@ Json toJson(const OperatorDecision& op, const Mesh& mesh) {
   Json json = {{"id", op.id}, {"label", op.label}, {"runs_in", runsInName(op.runsIn)}};
   if (!op.batch.empty()) {
     json["batch"] = op.batch;
-    json["per_piece"] = op.perPiece;
+    json["per_micro_batch"] = op.perMicroBatch;
   }
   if (op.stage > 0) {
     json["stage"] = op.stage;
@@ -98,16 +98,16 @@ std::vector<Axis> dataParallelAxes(const Mesh& mesh) {
 }
 
 StageMeshes Decisions::meshes() const {
-  return {stageMeshes.empty() ? std::vector<Mesh>{mesh} : stageMeshes, schedule.blocks};
+  return {stageMeshes.empty() ? std::vector<Mesh>{mesh} : stageMeshes, schedule.submeshes};
 }
 
 std::string printDecisions(const Decisions& decisions) {
   const StageMeshes meshes = decisions.meshes();
   Json json = {{"mesh", decisions.mesh.print()}, {"zero", decisions.zero}, {"regather", decisions.regather}};
-  if (decisions.schedule.blocks.size() > 1) {
+  if (decisions.schedule.submeshes.size() > 1) {
     json["schedule"] = {{"kind", decisions.schedule.kind},
                         {"virtual", decisions.schedule.virtualStages},
-                        {"blocks", decisions.schedule.blocks}};
+                        {"submeshes", decisions.schedule.submeshes}};
     if (!decisions.schedule.table.empty()) {
       json["schedule"]["table"] = decisions.schedule.table;
     }
@@ -117,7 +117,7 @@ std::string printDecisions(const Decisions& decisions) {
   }
   if (!decisions.stageMeshes.empty()) {
     json["stage_meshes"] = printStageMeshes(decisions.stageMeshes);
-    json["segments"] = decisions.segments;
+    json["stripes"] = decisions.stripes;
   }
   json["rewrites"] = Json::array();
   for (const Rewrite& rewrite : decisions.rewrites) {

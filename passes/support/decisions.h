@@ -1,10 +1,10 @@
 // The decisions record: everything the compiler chose or was told about one program.
 //
-// `decide` writes it; everything after is `realise(logical, decisions)`, pure and deterministic. The text form is JSON,
+// `decide` writes it; everything after is `realize(logical, decisions)`, pure and deterministic. The text form is JSON,
 // so it can be read, compared, saved, edited and given back (CompileOptions::decisions).
 //
 // Operators are named by their number (nn.id) in the logical module with gradient and update; axes are space axes only:
-// that a factor carries the batch, and so the pieces of a step, is the `batch` entry.
+// that a factor carries the batch, and so the micro-batches of a step, is the `batch` entry.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,7 @@
 
 namespace weft {
 
-// Computing again in the backward pass instead of keeping: what it saves and costs. Of what the user asked for both are
-// 0.
+// What recomputing an operator in the backward pass saves and costs. Both are 0 where the user asked for it.
 struct RecomputePrice {
   int64_t bytes = 0;   // not kept of one micro-batch, on one rank
   double seconds = 0;  // of running it again, for each micro-batch
@@ -37,7 +36,7 @@ struct OperatorDecision {
   bool recompute = false;  // backward computes the results again instead of reading kept ones
   RecomputePrice recomputePrice;
   std::string batch;                              // factor that carries the batch; "" none
-  bool perPiece = false;                          // is that factor cut into the pieces of the step?
+  bool perMicroBatch = false;                     // is that factor cut into the micro-batches of the step?
   std::map<std::string, std::vector<Axis>> axes;  // factor name to space axes, major first; absent = not split
   std::map<unsigned, Layout> results;             // results whose layout was asked for (out strategy)
   std::string origin;                             // "user", "forward operator 12", "operand of 7", "default"
@@ -58,18 +57,18 @@ struct ReshardDecision {
 struct ArgumentDecision {
   std::string name;
   Layout layout;  // with pads
-  // Of a parameter that is read in other layouts than its own: "once" per step, or "again" in every call that reads it
-  // (passes/decide/gathers.h); "" where nothing is to be gathered.
+  // When a parameter that is read in another layout than its own is gathered: "once" per step, or "again" in every call
+  // that reads it (passes/decide/gathers.h); "" where nothing is to be gathered.
   std::string gather = {};
   std::string origin;
-  // Where blocks have different meshes: the stage on whose mesh `layout` is read, and the layouts on the other meshes
-  // that read the argument, by number of the mesh.
+  // Where submeshes have different meshes: the stage on whose mesh `layout` is read, and the layouts on the other
+  // meshes that read the argument, by number of the mesh.
   int64_t stage = 0;
   std::map<int64_t, Layout> elsewhere = {};
 };
 
 // A change of the program itself that the layouts ask for: operator `id` is replaced by its expansion, or what its
-// operand `operand` reads is computed before the pieces, in the prologue.
+// operand `operand` reads is computed before the micro-batches, in the prologue.
 struct Rewrite {
   enum Kind : uint8_t { kExpand, kPrologue };
   Kind kind = kExpand;
@@ -77,26 +76,26 @@ struct Rewrite {
   unsigned operand = 0;
 };
 
-// How the pipeline stages run; blocks of ranks own them. Without stages `blocks` has one entry.
+// How the pipeline stages run; submeshes own them. Without stages `submeshes` has one entry.
 struct ScheduleDecision {
   std::string kind = "1f1b";
-  int64_t virtualStages = 1;          // stages of each block
-  std::vector<int64_t> blocks = {0};  // block of each stage
-  std::string table = "";             // of kind "table": the user's own, as CSV (passes/schedule/table.h)
-  std::string considered = "";        // JSON: what schedule = "auto" chose among; for people
+  int64_t virtualStages = 1;             // stages of each submesh
+  std::vector<int64_t> submeshes = {0};  // submesh of each stage
+  std::string table = "";                // of kind "table": the user's own, as CSV (passes/schedule/table.h)
+  std::string considered = "";           // JSON: what schedule = "auto" chose among; for people
 };
 
 struct Decisions {
-  Mesh mesh;         // with the time axis; the first block's where they differ
+  Mesh mesh;         // with the time axis; the first submesh's where they differ
   int64_t zero = 0;  // ZeRO level
   ScheduleDecision schedule;
-  std::vector<Mesh> stageMeshes;            // of each block, where they differ; else empty
-  int64_t segments = 0;                     // of the batch, where meshes differ (docs/sharding.md); else 0
+  std::vector<Mesh> stageMeshes;            // of each submesh, where they differ; else empty
+  int64_t stripes = 0;                      // of the batch, where meshes differ (docs/sharding.md); else 0
   bool regather = false;                    // activations gathered for forward are gathered again in backward
   std::vector<Rewrite> rewrites;            // in the order in which they are made
   std::vector<ArgumentDecision> arguments;  // in the order of @step
   std::vector<OperatorDecision> operators;  // in the order of @step
-  std::vector<ReshardDecision> reshards;    // exceptions to the rule, see there
+  std::vector<ReshardDecision> reshards;    // whose recomputation differs from that of their producer
   std::string recomputeSummary = "";        // JSON: what recompute = "auto" came to; for people
   std::vector<std::string> conflicts;       // what propagation had to choose between, for people
 

@@ -129,8 +129,8 @@ class Reader {
     WEFT_ASSIGN_OR_RETURN(JsonObject entry, JsonObject::of(*given, "schedule"));
     ScheduleDecision& schedule = decisions_.schedule;
     WEFT_ASSIGN_OR_RETURN(schedule.kind, entry.text("kind"));
-    WEFT_RETURN_IF_ERROR(readBlocks(entry));
-    const int64_t stages = static_cast<int64_t>(schedule.blocks.size());
+    WEFT_RETURN_IF_ERROR(readSubmeshes(entry));
+    const int64_t stages = static_cast<int64_t>(schedule.submeshes.size());
     WEFT_ASSIGN_OR_RETURN(schedule.virtualStages, entry.integer("virtual", {1, stages}));
     WEFT_ASSIGN_OR_RETURN(schedule.table, entry.textOr("table", ""));
     if (entry.has("considered")) {
@@ -140,47 +140,48 @@ class Reader {
     return entry.finish();
   }
 
-  // The block of each stage: numbers from 0 without a gap, so no more than there are stages.
-  absl::Status readBlocks(JsonObject& schedule) {
-    const std::string where = schedule.where("blocks");
-    WEFT_ASSIGN_OR_RETURN(const Json* list, schedule.list("blocks"));
+  // The submesh of each stage: numbers from 0 without a gap, so no more than there are stages.
+  absl::Status readSubmeshes(JsonObject& schedule) {
+    const std::string where = schedule.where("submeshes");
+    WEFT_ASSIGN_OR_RETURN(const Json* list, schedule.list("submeshes"));
     if (list->empty() || list->size() > static_cast<size_t>(schedule::kMaxIndex)) {
       return bad(where, ": found ", list->size(), " stages, expected 1 to ", schedule::kMaxIndex);
     }
-    std::vector<int64_t>& blocks = decisions_.schedule.blocks;
-    blocks.clear();
+    std::vector<int64_t>& submeshes = decisions_.schedule.submeshes;
+    submeshes.clear();
     const int64_t most = static_cast<int64_t>(list->size()) - 1;
     for (size_t i = 0; i < list->size(); ++i) {
-      WEFT_ASSIGN_OR_RETURN(const int64_t block, jsonInteger((*list)[i], absl::StrCat(where, "[", i, "]"), {0, most}));
-      blocks.push_back(block);
+      WEFT_ASSIGN_OR_RETURN(const int64_t submesh,
+                            jsonInteger((*list)[i], absl::StrCat(where, "[", i, "]"), {0, most}));
+      submeshes.push_back(submesh);
     }
-    const std::set<int64_t> distinct(blocks.begin(), blocks.end());
-    blocks_ = static_cast<int64_t>(distinct.size());
-    return *distinct.rbegin() + 1 == blocks_
-               ? absl::OkStatus()
-               : bad(where, ": found [", absl::StrJoin(blocks, ","), "], expected every number from 0 to the greatest");
+    const std::set<int64_t> distinct(submeshes.begin(), submeshes.end());
+    submeshes_ = static_cast<int64_t>(distinct.size());
+    return *distinct.rbegin() + 1 == submeshes_ ? absl::OkStatus()
+                                                : bad(where, ": found [", absl::StrJoin(submeshes, ","),
+                                                      "], expected every number from 0 to the greatest");
   }
 
-  // The blocks' own meshes, if they have some: one for each block of the schedule.
+  // The submeshes' own meshes, if they have some: one for each submesh of the schedule.
   absl::Status readMeshes(JsonObject& record) {
     WEFT_ASSIGN_OR_RETURN(const std::string text, record.textOr("stage_meshes", ""));
     if (text.empty()) {
       return absl::OkStatus();
     }
-    absl::StatusOr<std::vector<Mesh>> meshes = parseStageMeshes(text, decisions_.mesh.pieces());
+    absl::StatusOr<std::vector<Mesh>> meshes = parseStageMeshes(text, decisions_.mesh.microBatches());
     if (!meshes.ok()) {
       return at("stage_meshes", meshes.status());
     }
     decisions_.stageMeshes = *std::move(meshes);
-    WEFT_ASSIGN_OR_RETURN(decisions_.segments, record.integer("segments", {1}));
-    return static_cast<int64_t>(decisions_.stageMeshes.size()) == blocks_
+    WEFT_ASSIGN_OR_RETURN(decisions_.stripes, record.integer("stripes", {1}));
+    return static_cast<int64_t>(decisions_.stageMeshes.size()) == submeshes_
                ? absl::OkStatus()
                : bad("stage_meshes: found ", decisions_.stageMeshes.size(), " meshes, expected one for each of the ",
-                     blocks_, " blocks of the schedule");
+                     submeshes_, " submeshes of the schedule");
   }
 
   absl::StatusOr<int64_t> readStage(JsonObject& entry) const {
-    return entry.integerOr("stage", 0, {0, static_cast<int64_t>(decisions_.schedule.blocks.size()) - 1});
+    return entry.integerOr("stage", 0, {0, static_cast<int64_t>(decisions_.schedule.submeshes.size()) - 1});
   }
 
   absl::Status readRewrite(JsonObject& entry) {
@@ -208,7 +209,7 @@ class Reader {
     WEFT_ASSIGN_OR_RETURN(argument.origin, entry.textOr("origin", ""));
     const std::string where = entry.where("elsewhere");
     WEFT_ASSIGN_OR_RETURN(const Json* elsewhere, entry.mapOr("elsewhere"));
-    const int64_t most = static_cast<int64_t>(meshes_.ofBlock.size()) - 1;
+    const int64_t most = static_cast<int64_t>(meshes_.ofSubmesh.size()) - 1;
     for (const auto& [name, text] : elsewhere->items()) {
       WEFT_ASSIGN_OR_RETURN(const int64_t mesh, parseNumber(name, where, most));
       WEFT_ASSIGN_OR_RETURN(argument.elsewhere[mesh],
@@ -228,7 +229,7 @@ class Reader {
     WEFT_ASSIGN_OR_RETURN(op.recompute, entry.booleanOr("recompute", false));
     WEFT_ASSIGN_OR_RETURN(op.recomputePrice, readPrice(entry));
     WEFT_ASSIGN_OR_RETURN(op.batch, entry.textOr("batch", ""));
-    WEFT_ASSIGN_OR_RETURN(op.perPiece, entry.booleanOr("per_piece", false));
+    WEFT_ASSIGN_OR_RETURN(op.perMicroBatch, entry.booleanOr("per_micro_batch", false));
     WEFT_ASSIGN_OR_RETURN(op.origin, entry.textOr("origin", ""));
     const Mesh& mesh = meshes_.ofStage(op.stage);
     WEFT_ASSIGN_OR_RETURN(const Json* axes, entry.map("axes"));
@@ -275,7 +276,7 @@ class Reader {
 
   Decisions decisions_;
   StageMeshes meshes_;
-  int64_t blocks_ = 1;
+  int64_t submeshes_ = 1;
 };
 
 }  // namespace

@@ -29,11 +29,11 @@ int64_t StageMeshes::number(mlir::Value value) const {
 }
 
 const Mesh& StageMeshes::of(mlir::Operation* op) const {
-  return ofBlock[number(op)];
+  return ofSubmesh[number(op)];
 }
 
 const Mesh& StageMeshes::of(mlir::Value value) const {
-  return ofBlock[number(value)];
+  return ofSubmesh[number(value)];
 }
 
 mlir::FailureOr<StageMeshes> stageMeshesOf(mlir::ModuleOp module) {
@@ -42,32 +42,32 @@ mlir::FailureOr<StageMeshes> stageMeshesOf(mlir::ModuleOp module) {
     return mlir::failure();
   }
   StageMeshes meshes;
-  meshes.ofBlock = {*mesh};
-  if (auto blocks = module->getAttrOfType<mlir::DenseI64ArrayAttr>(kBlocksAttr)) {
-    meshes.blocks.assign(blocks.asArrayRef().begin(), blocks.asArrayRef().end());
+  meshes.ofSubmesh = {*mesh};
+  if (auto submeshes = module->getAttrOfType<mlir::DenseI64ArrayAttr>(kSubmeshesAttr)) {
+    meshes.submeshes.assign(submeshes.asArrayRef().begin(), submeshes.asArrayRef().end());
   }
-  if (meshes.blocks.empty()) {
-    module.emitError() << kBlocksAttr << " is empty; it has an entry for each pipeline stage";
+  if (meshes.submeshes.empty()) {
+    module.emitError() << kSubmeshesAttr << " is empty; it has an entry for each pipeline stage";
     return mlir::failure();
   }
   auto text = module->getAttrOfType<mlir::StringAttr>(kStageMeshesAttr);
   if (!text) {
     return meshes;
   }
-  absl::StatusOr<std::vector<Mesh>> own = parseStageMeshes(text.getValue().str(), mesh->pieces());
+  absl::StatusOr<std::vector<Mesh>> own = parseStageMeshes(text.getValue().str(), mesh->microBatches());
   if (!own.ok()) {
     module.emitError(std::string(own.status().message()));
     return mlir::failure();
   }
-  const auto [least, most] = std::minmax_element(meshes.blocks.begin(), meshes.blocks.end());
+  const auto [least, most] = std::minmax_element(meshes.submeshes.begin(), meshes.submeshes.end());
   const bool fits = *least >= 0 && *most + 1 == static_cast<int64_t>(own->size());
-  if (module->hasAttr(kBlocksAttr) && !fits) {
-    module.emitError() << "dist.stage_meshes has " << own->size() << " meshes, dist.blocks is for " << *most + 1
-                       << " blocks";
+  if (module->hasAttr(kSubmeshesAttr) && !fits) {
+    module.emitError() << "dist.stage_meshes has " << own->size() << " meshes, dist.submeshes is for " << *most + 1
+                       << " submeshes";
     return mlir::failure();
   }
   const bool differ = std::any_of(own->begin(), own->end(), [&](const Mesh& m) { return !(m == own->front()); });
-  meshes.ofBlock = differ ? *std::move(own) : std::vector<Mesh>{own->front()};
+  meshes.ofSubmesh = differ ? *std::move(own) : std::vector<Mesh>{own->front()};
   return meshes;
 }
 

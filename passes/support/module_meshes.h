@@ -1,4 +1,4 @@
-// The meshes of the blocks of ranks (stage_meshes.h), read from a module.
+// The meshes of the submeshes (stage_meshes.h), read from a module.
 #pragma once
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -7,10 +7,11 @@
 
 namespace weft {
 
-// The stage of an operator, or the home stage of an argument; 0 if it has none.
+// The stage of an operator, or the owner stage of an argument; 0 if it has none.
 int64_t stageOfValue(mlir::Value value);
 
-// Of a module that says its blocks (dist.blocks); an error on the module op if an attribute is missing or malformed.
+// Reads the stage meshes from dist.mesh, dist.stage_meshes and dist.submeshes. Error, on the module op: an attribute is
+// missing or malformed.
 mlir::FailureOr<StageMeshes> stageMeshesOf(mlir::ModuleOp module);
 
 }  // namespace weft

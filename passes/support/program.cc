@@ -17,17 +17,17 @@ func::FuncOp initFunction(ModuleOp module) {
   return module.lookupSymbol<func::FuncOp>("init");
 }
 
-llvm::SmallVector<ModuleOp> blocksOf(ModuleOp module) {
-  llvm::SmallVector<ModuleOp> blocks(module.getOps<ModuleOp>());
-  if (blocks.empty()) {
-    blocks.push_back(module);
+llvm::SmallVector<ModuleOp> submeshesOf(ModuleOp module) {
+  llvm::SmallVector<ModuleOp> submeshes(module.getOps<ModuleOp>());
+  if (submeshes.empty()) {
+    submeshes.push_back(module);
   }
-  return blocks;
+  return submeshes;
 }
 
 namespace {
 
-// Where a kind stands among a block's functions; -1 for others.
+// Where a kind stands among a submesh's functions; -1 for others.
 int orderOf(StringRef kind) {
   constexpr StringRef kOrder[] = {"init", "prologue", "forward", "backward", "input_grad", "weight_grad", "update"};
   const auto* const it = llvm::find(kOrder, kind);
@@ -41,9 +41,9 @@ int64_t stageOfFunction(func::FuncOp function) {
 
 }  // namespace
 
-llvm::SmallVector<func::FuncOp> functionsInOrder(ModuleOp block) {
+llvm::SmallVector<func::FuncOp> functionsInOrder(ModuleOp submesh) {
   llvm::SmallVector<func::FuncOp> functions;
-  for (auto function : block.getOps<func::FuncOp>()) {
+  for (auto function : submesh.getOps<func::FuncOp>()) {
     if (orderOf(kindOf(function)) >= 0) {
       functions.push_back(function);
     }
@@ -64,12 +64,12 @@ StringRef kindOf(func::FuncOp function) {
   return kind ? kind.getValue() : "";
 }
 
-bool isPerPiece(StringRef kind) {
+bool isPerMicroBatch(StringRef kind) {
   return kind == "forward" || kind == "backward" || kind == "input_grad" || kind == "weight_grad";
 }
 
 std::string functionName(StringRef kind, int64_t stage, bool alone) {
-  return alone || !isPerPiece(kind) ? kind.str() : kind.str() + "." + std::to_string(stage);
+  return alone || !isPerMicroBatch(kind) ? kind.str() : kind.str() + "." + std::to_string(stage);
 }
 
 FailureOr<Mesh> meshOf(ModuleOp module) {
@@ -84,31 +84,6 @@ FailureOr<Mesh> meshOf(ModuleOp module) {
     return failure();
   }
   return *mesh;
-}
-
-static Attribute option(ModuleOp module, StringRef name) {
-  auto options = module->getAttrOfType<DictionaryAttr>("nn.options");
-  return options ? options.get(name) : Attribute();
-}
-
-int64_t integerOption(ModuleOp module, StringRef name, int64_t otherwise) {
-  if (auto attr = dyn_cast_or_null<IntegerAttr>(option(module, name))) {
-    return attr.getInt();
-  }
-  if (auto attr = dyn_cast_or_null<BoolAttr>(option(module, name))) {
-    return attr.getValue() ? 1 : 0;
-  }
-  return otherwise;
-}
-
-double realOption(ModuleOp module, StringRef name, double otherwise) {
-  auto attr = dyn_cast_or_null<FloatAttr>(option(module, name));
-  return attr ? attr.getValueAsDouble() : otherwise;
-}
-
-std::string textOption(ModuleOp module, StringRef name, const std::string& otherwise) {
-  auto attr = dyn_cast_or_null<StringAttr>(option(module, name));
-  return attr ? attr.getValue().str() : otherwise;
 }
 
 static std::string text(Attribute attr) {

@@ -1,4 +1,4 @@
-// Reading and writing what a module says of itself: mesh, options, and the named arguments and results of its
+// Reading and writing what a module says of itself: mesh, and the named arguments and results of its
 // functions. The attribute names are listed in docs/ir.md.
 #pragma once
 
@@ -27,9 +27,9 @@ inline constexpr char kGradientOfAttr[] = "nn.gradient_of";
 inline constexpr char kUserStageAttr[] = "nn.stage";          // what the user wrote
 inline constexpr char kStageAttr[] = "dist.stage";            // of every operator, from decide on
 inline constexpr char kUserRecomputeAttr[] = "nn.recompute";  // number of the user's scope
-inline constexpr char kRecomputeAttr[] = "dist.recompute";    // results are computed again in the backward pass
-inline constexpr char kKeepAttr[] = "dist.keep";              // of reshards: kept although what they change is not
-inline constexpr char kBlocksAttr[] = "dist.blocks";          // block of each stage
+inline constexpr char kRecomputeAttr[] = "dist.recompute";    // results are recomputed in the backward pass
+inline constexpr char kKeepAttr[] = "dist.keep";            // on a reshard: kept for backward though its operand is not
+inline constexpr char kSubmeshesAttr[] = "dist.submeshes";  // submesh of each stage
 inline constexpr char kDecisionsAttr[] = "dist.decisions";
 inline constexpr char kStateAttr[] = "dist.state";
 inline constexpr char kPhaseDoneAttr[] = "dist.phase";  // the last phase that ran
@@ -57,28 +57,23 @@ inline constexpr char kTensorsAttr[] = "dist.tensors";
 mlir::func::FuncOp stepFunction(mlir::ModuleOp module);
 mlir::func::FuncOp initFunction(mlir::ModuleOp module);
 
-// The programs of the blocks of ranks in the local state: the modules @block0, @block1, ... inside, or the module
-// itself where one block owns everything.
-llvm::SmallVector<mlir::ModuleOp> blocksOf(mlir::ModuleOp module);
+// The programs of the submeshes in the local state: the modules @submesh0, @submesh1, ... inside, or the module
+// itself where one submesh owns everything.
+llvm::SmallVector<mlir::ModuleOp> submeshesOf(mlir::ModuleOp module);
 
-// A block's functions in the order in which one piece meets them: init, prologue, forward of each stage, backward (or
-// input_grad) from the last stage to the first, weight_grad, update.
-llvm::SmallVector<mlir::func::FuncOp> functionsInOrder(mlir::ModuleOp block);
+// A submesh's functions in the order in which one micro-batch meets them: init, prologue, forward of each stage,
+// backward (or input_grad) from the last stage to the first, weight_grad, update.
+llvm::SmallVector<mlir::func::FuncOp> functionsInOrder(mlir::ModuleOp submesh);
 // "init", "prologue", "forward", "backward", "input_grad", "weight_grad" or "update"; "" for other functions.
 llvm::StringRef kindOf(mlir::func::FuncOp function);
-// Run for each piece of a step?
-bool isPerPiece(llvm::StringRef kind);
-// The kind and the stage of a function of the local state as its name: "forward" on a block of one stage, else
+// Run for each micro-batch of a step?
+bool isPerMicroBatch(llvm::StringRef kind);
+// The kind and the stage of a function of the local state as its name: "forward" on a submesh of one stage, else
 // "forward.2".
 std::string functionName(llvm::StringRef kind, int64_t stage, bool alone);
 
 // The mesh of the module; an error on the module op if it is missing or malformed.
 mlir::FailureOr<Mesh> meshOf(mlir::ModuleOp module);
-
-// Entries of the dictionary nn.options, with a value for an absent one.
-int64_t integerOption(mlir::ModuleOp module, llvm::StringRef name, int64_t otherwise);
-double realOption(mlir::ModuleOp module, llvm::StringRef name, double otherwise);
-std::string textOption(mlir::ModuleOp module, llvm::StringRef name, const std::string& otherwise);
 
 // One named argument of a function.
 struct Argument {

@@ -144,9 +144,6 @@ Entries optionEntries(CompileOptions& options) {
       {"seed", integer(options.seed)},
       {"gradient_outputs",
        [&options](const std::string& name, Attribute a) { return set(options.gradientOutputs, flagOf(name, a)); }},
-      // Written by the compiler while it chooses, and so in dumps.
-      {"considered", [](const std::string& name, Attribute a) { return textOf(name, a).status(); }},
-      {"gather_bytes", [](const std::string& name, Attribute a) { return integerOf(name, a).status(); }},
   };
 }
 
@@ -196,7 +193,7 @@ absl::Status readMesh(mlir::ModuleOp module, CompileOptions& options) {
     }
     WEFT_ASSIGN_OR_RETURN(const Mesh mesh, Mesh::parse(text.getText().str()));
     options.mesh = mesh.ofRanks().print();
-    options.micro = mesh.pieces();
+    options.micro = mesh.microBatches();
   }
   if (Attribute attribute = module->getAttr(kStageMeshesAttr)) {
     // The shared mesh only has the micro-batches then.
@@ -249,6 +246,14 @@ absl::StatusOr<Request> requestOf(mlir::ModuleOp module) {
   WEFT_RETURN_IF_ERROR(readLayouts(module->getAttr(kLayoutsAttr), request.options));
   WEFT_RETURN_IF_ERROR(readOptimizer(module->getAttr(kOptimizerAttr), request.optimizer));
   return request;
+}
+
+mlir::FailureOr<Request> readRequest(mlir::ModuleOp module) {
+  absl::StatusOr<Request> request = requestOf(module);
+  if (!request.ok()) {
+    return module.emitError(std::string(request.status().message()));
+  }
+  return *std::move(request);
 }
 
 void setRequest(mlir::ModuleOp module, const Request& request) {

@@ -8,10 +8,11 @@
 
 namespace weft {
 
-// What the module asks for; what it does not say has the request's defaults. (The passes run an unsaid schedule as 1f1b
-// and recompute nothing.) Errors: an entry that is unknown, has another type than it should, or is none of the words it
-// may be. Whether the values make sense is for checkRequest.
+// What the module asks for; what it does not say has the request's defaults. Errors: an entry that is unknown, has
+// another type than it should, or is none of the words it may be. Whether the values make sense is for checkRequest.
 absl::StatusOr<Request> requestOf(mlir::ModuleOp module);
+// The same for a pass: an error is reported on the module.
+mlir::FailureOr<Request> readRequest(mlir::ModuleOp module);
 
 // Writes a request that checkRequest takes; replaces what the module says.
 void setRequest(mlir::ModuleOp module, const Request& request);

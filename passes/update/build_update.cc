@@ -13,6 +13,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/Pass/Pass.h"
 #include "passes/support/program.h"
+#include "passes/support/request_attributes.h"
 #include "passes/update/passes.h"
 
 namespace weft {
@@ -31,17 +32,16 @@ int64_t streamKey(const std::string& name) {
 
 class UpdateBuilder {
  public:
-  explicit UpdateBuilder(ModuleOp module)
-      : module_(module), step_(stepFunction(module)), builder_(module.getContext()) {}
+  UpdateBuilder(ModuleOp module, Request request)
+      : module_(module), step_(stepFunction(module)), builder_(module.getContext()), request_(std::move(request)) {}
 
   LogicalResult run() {
     if (!step_) {
       return module_.emitError("the module has no function @step");
     }
     builder_.setInsertionPoint(step_.getBody().front().getTerminator());
-    optimizer_ = module_->getAttrOfType<DictionaryAttr>("nn.optimizer");
-    if (collectGradients() && optimizer_ && kind() != "none") {
-      if (failed(clip()) || failed(applyOptimizer())) {
+    if (collectGradients() && request_.optimizer && request_.optimizer->kind != "none") {
+      if (failed(clip()) || failed(applyOptimizer(*request_.optimizer))) {
         return failure();
       }
     }
@@ -56,21 +56,6 @@ class UpdateBuilder {
     std::string name;
     Value value;
   };
-
-  std::string kind() const {
-    auto attr = optimizer_.getAs<StringAttr>("kind");
-    return attr ? attr.getValue().str() : "none";
-  }
-
-  double setting(StringRef name, double otherwise) const {
-    auto attr = optimizer_.getAs<FloatAttr>(name);
-    return attr ? attr.getValueAsDouble() : otherwise;
-  }
-
-  bool flag(StringRef name) const {
-    auto attr = optimizer_.getAs<BoolAttr>(name);
-    return attr && attr.getValue();
-  }
 
   Operation* create(Location loc, StringRef mnemonic, ValueRange operands, NamedAttrList attrs = {}) {
     FailureOr<Operation*> op = ir::createOperator(builder_, loc, mnemonic, operands, std::move(attrs));
@@ -99,7 +84,7 @@ class UpdateBuilder {
   // outputs.
   bool collectGradients() {
     Operation* terminator = step_.getBody().front().getTerminator();
-    const bool asOutputs = integerOption(module_, "gradient_outputs", 0) != 0;
+    const bool asOutputs = request_.options.gradientOutputs;
     for (unsigned i = 0; i < step_.getNumResults(); ++i) {
       if (resultText(step_, i, kKindAttr) != "gradient") {
         continue;
@@ -146,7 +131,7 @@ class UpdateBuilder {
   }
 
   LogicalResult clip() {
-    const double maxNorm = realOption(module_, "clip_norm", 0.0);
+    const double maxNorm = request_.options.clipNorm;
     if (maxNorm <= 0) {
       return success();
     }
@@ -195,9 +180,9 @@ class UpdateBuilder {
     step_.setResultAttr(step_.getNumResults() - 1, kUpdatesAttr, builder_.getI64IntegerAttr(index));
   }
 
-  LogicalResult applyOptimizer() {
+  LogicalResult applyOptimizer(const Optimizer& optimizer) {
     const Location loc = module_.getLoc();
-    Value lr = stateArgument("lr", RankedTensorType::get({}, builder_.getF32Type()), setting("lr", 1e-3));
+    Value lr = stateArgument("lr", RankedTensorType::get({}, builder_.getF32Type()), optimizer.setting("lr"));
     Value count = stateArgument("step", RankedTensorType::get({}, builder_.getI32Type()), 0);
     OperationState one(loc, "nn.fill");
     one.addTypes(count.getType());
@@ -205,7 +190,8 @@ class UpdateBuilder {
     one.addAttribute(kPhaseAttr, builder_.getStringAttr("update"));
     Value next = createValue(loc, "add", {count, builder_.create(one)->getResult(0)});
     for (Gradient& gradient : gradients_) {
-      const LogicalResult done = kind() == "sgd" ? applySgd(gradient, lr) : applyAdam(gradient, lr, next);
+      const LogicalResult done =
+          optimizer.kind == "sgd" ? applySgd(optimizer, gradient, lr) : applyAdam(optimizer, gradient, lr, next);
       if (failed(done)) {
         return failure();
       }
@@ -214,27 +200,27 @@ class UpdateBuilder {
     return success(!failed_);
   }
 
-  LogicalResult applySgd(const Gradient& gradient, Value lr) {
+  LogicalResult applySgd(const Optimizer& optimizer, const Gradient& gradient, Value lr) {
     Value parameter = step_.getArgument(gradient.argument);
     Value momentum = stateArgument("momentum." + gradient.name, parameter.getType(), 0);
     NamedAttrList attrs;
-    attrs.set("momentum", builder_.getF64FloatAttr(setting("momentum", 0.0)));
-    attrs.set("weight_decay", builder_.getF64FloatAttr(setting("weight_decay", 0.0)));
-    attrs.set("nesterov", builder_.getBoolAttr(flag("nesterov")));
+    attrs.set("momentum", builder_.getF64FloatAttr(optimizer.setting("momentum")));
+    attrs.set("weight_decay", builder_.getF64FloatAttr(optimizer.setting("weight_decay")));
+    attrs.set("nesterov", builder_.getBoolAttr(optimizer.nesterov));
     Operation* op = create(parameter.getLoc(), "sgd", {parameter, gradient.value, momentum, lr}, attrs);
     return finishUpdate(op, gradient, {parameter, momentum});
   }
 
-  LogicalResult applyAdam(const Gradient& gradient, Value lr, Value step) {
+  LogicalResult applyAdam(const Optimizer& optimizer, const Gradient& gradient, Value lr, Value step) {
     Value parameter = step_.getArgument(gradient.argument);
     Value first = stateArgument("adam.m." + gradient.name, parameter.getType(), 0);
     Value second = stateArgument("adam.v." + gradient.name, parameter.getType(), 0);
     NamedAttrList attrs;
-    attrs.set("beta1", builder_.getF64FloatAttr(setting("beta1", 0.9)));
-    attrs.set("beta2", builder_.getF64FloatAttr(setting("beta2", 0.999)));
-    attrs.set("epsilon", builder_.getF64FloatAttr(setting("epsilon", 1e-8)));
-    attrs.set("weight_decay", builder_.getF64FloatAttr(setting("weight_decay", 0.0)));
-    attrs.set("decoupled", builder_.getBoolAttr(kind() == "adamw"));
+    attrs.set("beta1", builder_.getF64FloatAttr(optimizer.setting("beta1")));
+    attrs.set("beta2", builder_.getF64FloatAttr(optimizer.setting("beta2")));
+    attrs.set("epsilon", builder_.getF64FloatAttr(optimizer.setting("epsilon")));
+    attrs.set("weight_decay", builder_.getF64FloatAttr(optimizer.setting("weight_decay")));
+    attrs.set("decoupled", builder_.getBoolAttr(optimizer.kind == "adamw"));
     Operation* op = create(parameter.getLoc(), "adam", {parameter, gradient.value, first, second, lr, step}, attrs);
     return finishUpdate(op, gradient, {parameter, first, second});
   }
@@ -287,7 +273,7 @@ class UpdateBuilder {
       state.addAttribute("distribution", builder_.getStringAttr(distribution));
       state.addAttribute("a", builder_.getF64FloatAttr(number("a")));
       state.addAttribute("b", builder_.getF64FloatAttr(number("b")));
-      state.addAttribute("seed", builder_.getI64IntegerAttr(integerOption(module_, "seed", 0)));
+      state.addAttribute("seed", builder_.getI64IntegerAttr(request_.options.seed));
       state.addAttribute("key", builder_.getI64IntegerAttr(streamKey(name)));
     } else {
       const double value = distribution == "ones" ? 1.0 : distribution == "zeros" ? 0.0 : number("a");
@@ -300,7 +286,7 @@ class UpdateBuilder {
   ModuleOp module_;
   func::FuncOp step_;
   OpBuilder builder_;
-  DictionaryAttr optimizer_;
+  Request request_;
   std::vector<Gradient> gradients_;
   bool failed_ = false;
 };
@@ -313,7 +299,8 @@ class BuildUpdatePass : public PassWrapper<BuildUpdatePass, OperationPass<Module
     return "Append gradient clipping and the optimizer as operators, and build @init";
   }
   void runOnOperation() override {
-    if (failed(UpdateBuilder(getOperation()).run())) {
+    FailureOr<Request> request = readRequest(getOperation());
+    if (failed(request) || failed(UpdateBuilder(getOperation(), *std::move(request)).run())) {
       signalPassFailure();
     }
   }

@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kBufferBytes = 1 << 16;
 constexpr int kMaxLinks = 40;  // as the kernel follows
 constexpr int kMaxNames = 100;
-// Of a target's name in that of its temporary file, which has to fit in NAME_MAX with the rest.
+// Bytes of a target's name that its temporary file's name takes over, so that it fits in NAME_MAX with the rest.
 constexpr size_t kMaxStem = 200;
 
 absl::Status cannotWrite(const std::string& path, const std::string& reason) {
@@ -109,7 +109,7 @@ absl::Status checkDirectory(const std::string& path, const std::string& director
              : cannotWrite(path, absl::StrCat("directory '", directory, "': ", reasonOf(errno)));
 }
 
-// Of a target as it is before anything is written.
+// Checks a target before anything is written.
 absl::Status checkTarget(const std::string& path, const Target& target) {
   if (target.descriptor >= 0) {
     const int mode = fcntl(target.descriptor, F_GETFL);

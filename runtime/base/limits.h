@@ -6,8 +6,8 @@
 
 namespace weft {
 
-inline constexpr int64_t kMaxRanks = int64_t{1} << 14;   // of a mesh
-inline constexpr int64_t kMaxPieces = int64_t{1} << 14;  // micro-batches of a step
-inline constexpr int64_t kMaxBytes = int64_t{1} << 48;   // of one tensor, before it is cut
+inline constexpr int64_t kMaxRanks = int64_t{1} << 14;         // of a mesh
+inline constexpr int64_t kMaxMicroBatches = int64_t{1} << 14;  // micro-batches of a step
+inline constexpr int64_t kMaxBytes = int64_t{1} << 48;         // of one tensor, before it is cut
 
 }  // namespace weft

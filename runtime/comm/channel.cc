@@ -21,8 +21,8 @@ absl::Status Channel::wait(std::unique_lock<std::mutex>& lock, std::chrono::mill
   return aborted_ ? absl::AbortedError("another rank failed") : absl::OkStatus();
 }
 
-size_t Channel::addSender(BoxCopy part) {
-  senders_.push_back({std::move(part)});
+size_t Channel::addSender(BoxCopy box) {
+  senders_.push_back({std::move(box)});
   return senders_.size() - 1;
 }
 
@@ -30,9 +30,9 @@ absl::Status Channel::send(size_t sender, const void* data, std::chrono::millise
   std::unique_lock<std::mutex> lock(mutex_);
   Sender& mine = senders_[sender];
   WEFT_RETURN_IF_ERROR(wait(lock, timeout, [&] { return mine.sent - received_ < capacity_; }));
-  // Nobody else touches this part of the slot until it counts as sent.
+  // Nobody else touches this box of the slot until it counts as sent.
   lock.unlock();
-  mine.part.copy(static_cast<const char*>(data), slot(mine.sent));
+  mine.box.copy(static_cast<const char*>(data), slot(mine.sent));
   lock.lock();
   ++mine.sent;
   complete_ = std::min_element(senders_.begin(), senders_.end(), [](const Sender& a, const Sender& b) {

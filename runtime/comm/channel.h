@@ -1,8 +1,8 @@
 // A channel to one rank from one or several of the same process: messages of one size, in order, with room for a few
 // under way.
 //
-// A sender copies its part of the message into the receiver's mailbox, and waits only while that is full; the receiver
-// waits until all parts of the next message are there and copies it out. Two copies, in exchange for senders that go on
+// A sender copies its box of the message into the receiver's mailbox, and waits only while that is full; the receiver
+// waits until all boxes of the next message are there and copies it out. Two copies, in exchange for senders that go on
 // at once: pipeline stages do not wait for each other's order of work.
 #pragma once
 
@@ -25,8 +25,8 @@ class Channel {
   // `mailbox`: memory for `capacity` messages of `bytes` each.
   Channel(char* mailbox, int64_t bytes, int64_t capacity) : mailbox_(mailbox), bytes_(bytes), capacity_(capacity) {}
 
-  // One more sender, of this part of the message; its number. Before the first message.
-  size_t addSender(BoxCopy part);
+  // One more sender, of this box of the message; its number. Before the first message.
+  size_t addSender(BoxCopy box);
 
   // Both wait at most `timeout` (0: for ever). `data`: where the sender's array lies. Errors: DeadlineExceeded; Aborted
   // after abort().
@@ -45,11 +45,11 @@ class Channel {
   std::mutex mutex_;
   std::condition_variable wake_;
   struct Sender {
-    BoxCopy part;
+    BoxCopy box;
     int64_t sent = 0;
   };
   std::vector<Sender> senders_;
-  int64_t complete_ = 0;  // messages of which all parts are there
+  int64_t complete_ = 0;  // messages of which all boxes are there
   int64_t received_ = 0;
   bool aborted_ = false;
 };
@@ -60,7 +60,7 @@ struct Outlet {
   size_t sender = 0;
 };
 
-// All channels of a program, by number and place of the receiver in its block, and who sends on them.
+// All channels of a program, by number and place of the receiver in its submesh, and who sends on them.
 class Channels {
  public:
   void add(uint32_t channel, int64_t place, std::unique_ptr<Channel> made) {
@@ -71,10 +71,10 @@ class Channels {
     const auto it = channels_.find({channel, place});
     return it == channels_.end() ? nullptr : it->second.get();
   }
-  // The rank at `source` of its block sends `part` to the one at `target`.
-  void connect(uint32_t channel, int64_t source, int64_t target, BoxCopy part) {
+  // The rank at `source` of its submesh sends `box` to the one at `target`.
+  void connect(uint32_t channel, int64_t source, int64_t target, BoxCopy box) {
     Channel* const to = find(channel, target);
-    outlets_[{channel, source}].push_back({to, to->addSender(std::move(part))});
+    outlets_[{channel, source}].push_back({to, to->addSender(std::move(box))});
   }
   // Where a sender sends; nowhere where other ranks hold the same and send it.
   std::vector<Outlet> outlets(uint32_t channel, int64_t source) const {

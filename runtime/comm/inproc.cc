@@ -21,14 +21,14 @@ int64_t elementsOf(const CollectiveTensor& tensor) {
 }
 
 // The input seen as [outer, length, inner] around one dimension.
-struct Around {
+struct DimView {
   int64_t outer = 1;
   int64_t length = 1;
   int64_t inner = 1;
 };
 
-Around around(const std::vector<int64_t>& shape, int64_t dim) {
-  Around result;
+DimView dimView(const std::vector<int64_t>& shape, int64_t dim) {
+  DimView result;
   for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d) {
     (d < dim ? result.outer : d == dim ? result.length : result.inner) *= shape[d];
   }
@@ -111,7 +111,7 @@ class BlockCopy {
   }
 
  private:
-  struct Ends {
+  struct CopyEnds {
     const char* in;
     int64_t part;
     int64_t slot;
@@ -121,7 +121,7 @@ class BlockCopy {
     int64_t volume;
   };
 
-  void copy(int64_t d, const Ends& ends, View from, View to) const {
+  void copy(int64_t d, const CopyEnds& ends, View from, View to) const {
     const int64_t width = byteSize(tensor_.type);
     if (d > last_) {
       std::memcpy(bytesAt(tensor_.output, to.offset * width), ends.in + from.offset * width, from.volume * width);
@@ -152,46 +152,46 @@ InprocWorld::InprocWorld(int64_t ranks, const InprocOptions& options) : all_(ran
 }
 
 void InprocWorld::prepare(const std::vector<int64_t>& group) {
-  std::unique_ptr<Meeting>& meeting = meetings_[group];
-  if (!meeting) {
-    meeting = std::make_unique<Meeting>(group);
+  std::unique_ptr<Barrier>& barrier = barriers_[group];
+  if (!barrier) {
+    barrier = std::make_unique<Barrier>(group);
   }
 }
 
-InprocWorld::Meeting* InprocWorld::find(const std::vector<int64_t>& group) {
-  const auto it = meetings_.find(group);
-  return it == meetings_.end() ? nullptr : it->second.get();
+InprocWorld::Barrier* InprocWorld::find(const std::vector<int64_t>& group) {
+  const auto it = barriers_.find(group);
+  return it == barriers_.end() ? nullptr : it->second.get();
 }
 
 void InprocWorld::abort() {
   aborted_ = true;
-  for (auto& [group, meeting] : meetings_) {
-    const std::lock_guard<std::mutex> lock(meeting->mutex);
-    meeting->wake.notify_all();
+  for (auto& [group, barrier] : barriers_) {
+    const std::lock_guard<std::mutex> lock(barrier->mutex);
+    barrier->wake.notify_all();
   }
 }
 
-absl::Status InprocWorld::wait(Meeting& meeting, int64_t place) {
-  const uint64_t round = meeting.round.load(std::memory_order_acquire);
+absl::Status InprocWorld::wait(Barrier& barrier, int64_t place) {
+  const uint64_t round = barrier.round.load(std::memory_order_acquire);
   if (aborted_) {
     return absl::AbortedError("another rank failed");
   }
-  const auto members = static_cast<int64_t>(meeting.ranks.size());
-  meeting.waits[place].store(round + 1, std::memory_order_relaxed);
-  if (meeting.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == members) {
-    meeting.arrived.store(0, std::memory_order_relaxed);
+  const auto members = static_cast<int64_t>(barrier.ranks.size());
+  barrier.waits[place].store(round + 1, std::memory_order_relaxed);
+  if (barrier.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == members) {
+    barrier.arrived.store(0, std::memory_order_relaxed);
     {
-      const std::lock_guard<std::mutex> lock(meeting.mutex);
-      meeting.round.store(round + 1, std::memory_order_release);
+      const std::lock_guard<std::mutex> lock(barrier.mutex);
+      barrier.round.store(round + 1, std::memory_order_release);
     }
-    meeting.wake.notify_all();
+    barrier.wake.notify_all();
     return absl::OkStatus();
   }
-  const auto over = [&] { return meeting.round.load(std::memory_order_acquire) != round; };
-  for (int64_t i = 0; i < options_.looks && !over() && !aborted_; ++i) {
+  const auto over = [&] { return barrier.round.load(std::memory_order_acquire) != round; };
+  for (int64_t i = 0; i < options_.spins && !over() && !aborted_; ++i) {
   }
-  if (!over() && !sleep(meeting, round)) {
-    const absl::Status status = timedOut(meeting, round);
+  if (!over() && !sleep(barrier, round)) {
+    const absl::Status status = timedOut(barrier, round);
     abort();
     return status;
   }
@@ -199,25 +199,25 @@ absl::Status InprocWorld::wait(Meeting& meeting, int64_t place) {
   return over() ? absl::OkStatus() : absl::AbortedError("another rank failed");
 }
 
-bool InprocWorld::sleep(Meeting& meeting, uint64_t round) {
-  const auto awake = [&] { return meeting.round.load(std::memory_order_acquire) != round || aborted_; };
-  std::unique_lock<std::mutex> lock(meeting.mutex);
+bool InprocWorld::sleep(Barrier& barrier, uint64_t round) {
+  const auto awake = [&] { return barrier.round.load(std::memory_order_acquire) != round || aborted_; };
+  std::unique_lock<std::mutex> lock(barrier.mutex);
   if (options_.timeout.count() > 0) {
-    return meeting.wake.wait_for(lock, options_.timeout, awake);
+    return barrier.wake.wait_for(lock, options_.timeout, awake);
   }
-  meeting.wake.wait(lock, awake);
+  barrier.wake.wait(lock, awake);
   return true;
 }
 
-absl::Status InprocWorld::timedOut(const Meeting& meeting, uint64_t round) const {
+absl::Status InprocWorld::timedOut(const Barrier& barrier, uint64_t round) const {
   std::vector<int64_t> missing;
-  for (size_t place = 0; place < meeting.ranks.size(); ++place) {
-    if (meeting.waits[place].load(std::memory_order_relaxed) <= round) {
-      missing.push_back(meeting.ranks[place]);
+  for (size_t place = 0; place < barrier.ranks.size(); ++place) {
+    if (barrier.waits[place].load(std::memory_order_relaxed) <= round) {
+      missing.push_back(barrier.ranks[place]);
     }
   }
   return absl::DeadlineExceededError(absl::StrCat(
-      "waited ", options_.timeout.count(), " ms in the group of ranks ", absl::StrJoin(meeting.ranks, ", "),
+      "waited ", options_.timeout.count(), " ms in the group of ranks ", absl::StrJoin(barrier.ranks, ", "),
       "; not there: rank ", absl::StrJoin(missing, ", rank "), "; if it is only slow, allow a longer timeout"));
 }
 
@@ -260,16 +260,16 @@ absl::StatusOr<InprocCommunicator::Call> InprocCommunicator::enter(const std::ve
                                                                    const std::vector<CollectiveTensor>& tensors,
                                                                    const Overlap& overlap) {
   Call call;
-  call.meeting = world_.find(group);
+  call.barrier = world_.find(group);
   call.members = static_cast<int64_t>(group.size());
   call.place = std::find(group.begin(), group.end(), rank_) - group.begin();
-  if (call.meeting == nullptr || call.place == call.members) {
+  if (call.barrier == nullptr || call.place == call.members) {
     return absl::InternalError(absl::StrCat("rank ", rank_, " calls a collective of a group that was not prepared"));
   }
   stage(tensors, overlap);
-  call.meeting->inputs[call.place] = inputs_.data();
-  call.meeting->outputs[call.place] = outputs_.data();
-  WEFT_RETURN_IF_ERROR(world_.wait(*call.meeting, call.place));
+  call.barrier->inputs[call.place] = inputs_.data();
+  call.barrier->outputs[call.place] = outputs_.data();
+  WEFT_RETURN_IF_ERROR(world_.wait(*call.barrier, call.place));
   return call;
 }
 
@@ -299,7 +299,7 @@ absl::Status InprocCommunicator::allReduce(const std::vector<int64_t>& group,
   for (size_t t = 0; t < tensors.size(); ++t) {
     foldSlice(call, tensors[t], t, reduction);
   }
-  WEFT_RETURN_IF_ERROR(world_.wait(*call.meeting, call.place));
+  WEFT_RETURN_IF_ERROR(world_.wait(*call.barrier, call.place));
   for (size_t t = 0; t < tensors.size(); ++t) {
     copySlices(call, tensors[t], t);
   }
@@ -310,7 +310,7 @@ absl::Status InprocCommunicator::allGather(const std::vector<int64_t>& group,
                                            const std::vector<CollectiveTensor>& tensors) {
   WEFT_ASSIGN_OR_RETURN(const Call call, enter(group, tensors, {.growth = static_cast<int64_t>(group.size())}));
   for (size_t t = 0; t < tensors.size(); ++t) {
-    const Around view = around(tensors[t].shape, tensors[t].dim);
+    const DimView view = dimView(tensors[t].shape, tensors[t].dim);
     const int64_t run = view.length * view.inner * byteSize(tensors[t].type);
     for (int64_t m = 0; m < call.members; ++m) {
       for (int64_t o = 0; o < view.outer; ++o) {
@@ -326,7 +326,7 @@ absl::Status InprocCommunicator::reduceScatter(const std::vector<int64_t>& group
   WEFT_RETURN_IF_ERROR(checkReducible(tensors));
   WEFT_ASSIGN_OR_RETURN(const Call call, enter(group, tensors, {.shrink = static_cast<int64_t>(group.size())}));
   for (size_t t = 0; t < tensors.size(); ++t) {
-    const Around view = around(tensors[t].shape, tensors[t].dim);
+    const DimView view = dimView(tensors[t].shape, tensors[t].dim);
     const int64_t count = view.length / call.members * view.inner;
     const int64_t run = count * byteSize(tensors[t].type);
     for (int64_t o = 0; o < view.outer; ++o) {

@@ -24,9 +24,9 @@ struct InprocOptions {
   // The longest that a rank waits for others in one call; 0: for ever. Then it fails with DeadlineExceeded, which names
   // the missing ranks, and aborts all others.
   std::chrono::milliseconds timeout{0};
-  // How often a rank looks whether the others are there before it sleeps. A look takes about a nanosecond, to wake who
-  // sleeps 50 us: look long where every rank has a core of its own, else leave the core to who is waited for.
-  int64_t looks = 2000;
+  // Iterations for which a rank spins at a barrier before it sleeps. An iteration takes about 1 ns, waking a sleeper
+  // 50 us: spin long where every rank has a core of its own, else leave the core to the ranks that are late.
+  int64_t spins = 2000;
 };
 
 // What the ranks share. Create one, then one InprocCommunicator per rank.
@@ -34,7 +34,7 @@ class InprocWorld {
  public:
   explicit InprocWorld(int64_t ranks, const InprocOptions& options = {});
 
-  // Prepares the meeting place of a group; not thread safe, before the ranks run.
+  // Prepares the barrier of a group; not thread safe, before the ranks run.
   void prepare(const std::vector<int64_t>& group);
   void abort();
 
@@ -42,8 +42,8 @@ class InprocWorld {
   friend class InprocCommunicator;
 
   // Where the members of one group meet. Lists are by place in the group.
-  struct Meeting {
-    explicit Meeting(const std::vector<int64_t>& group)
+  struct Barrier {
+    explicit Barrier(const std::vector<int64_t>& group)
         : ranks(group), waits(group.size()), inputs(group.size()), outputs(group.size()) {}
 
     const std::vector<int64_t> ranks;
@@ -58,15 +58,15 @@ class InprocWorld {
     std::vector<const void* const*> outputs;
   };
 
-  Meeting* find(const std::vector<int64_t>& group);
-  absl::Status wait(Meeting& meeting, int64_t place);
+  Barrier* find(const std::vector<int64_t>& group);
+  absl::Status wait(Barrier& barrier, int64_t place);
   // Sleeps until the round is over, all is aborted or the time is up; false for the last.
-  bool sleep(Meeting& meeting, uint64_t round);
-  absl::Status timedOut(const Meeting& meeting, uint64_t round) const;
+  bool sleep(Barrier& barrier, uint64_t round);
+  absl::Status timedOut(const Barrier& barrier, uint64_t round) const;
 
   std::vector<int64_t> all_;  // every rank, for permute
   InprocOptions options_;
-  std::map<std::vector<int64_t>, std::unique_ptr<Meeting>> meetings_;
+  std::map<std::vector<int64_t>, std::unique_ptr<Barrier>> barriers_;
   std::atomic<bool> aborted_{false};
 };
 
@@ -90,16 +90,16 @@ class InprocCommunicator : public Communicator {
   void abort() override { world_.abort(); }
 
  private:
-  // One call: the group's meeting place, how many members it has and which of them this rank is.
+  // One call: the group's barrier, how many members it has and which of them this rank is.
   struct Call {
-    InprocWorld::Meeting* meeting = nullptr;
+    InprocWorld::Barrier* barrier = nullptr;
     int64_t members = 0;
     int64_t place = 0;
     const char* input(int64_t member, size_t tensor) const {
-      return static_cast<const char*>(meeting->inputs[member][tensor]);
+      return static_cast<const char*>(barrier->inputs[member][tensor]);
     }
     const char* output(int64_t member, size_t tensor) const {
-      return static_cast<const char*>(meeting->outputs[member][tensor]);
+      return static_cast<const char*>(barrier->outputs[member][tensor]);
     }
   };
   // How outputs may lie to their inputs without a copy.
@@ -112,7 +112,7 @@ class InprocCommunicator : public Communicator {
   // Publishes the tensors and waits for the group.
   absl::StatusOr<Call> enter(const std::vector<int64_t>& group, const std::vector<CollectiveTensor>& tensors,
                              const Overlap& overlap);
-  absl::Status leave(const Call& call) { return world_.wait(*call.meeting, call.place); }
+  absl::Status leave(const Call& call) { return world_.wait(*call.barrier, call.place); }
   void stage(const std::vector<CollectiveTensor>& tensors, const Overlap& overlap);
   static void foldSlice(const Call& call, const CollectiveTensor& tensor, size_t index, Reduction reduction);
   static void copySlices(const Call& call, const CollectiveTensor& tensor, size_t index);

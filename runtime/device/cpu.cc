@@ -42,7 +42,7 @@ void givePages(char* memory, int64_t bytes) {
 
 class CpuRegion : public Region {
  public:
-  // Of no bytes: an address that is valid and of no use.
+  // An empty region: an address that is not null and is never read.
   CpuRegion() : Region(&nothing_, 0) {}
   CpuRegion(char* data, int64_t bytes) : Region(data, bytes) {}
   ~CpuRegion() override {

@@ -24,10 +24,10 @@ namespace weft {
 namespace {
 
 constexpr size_t kMaxHostEvents = 20000;
-// Of ranks in a collective, before they sleep: as long as waking takes, or a little.
-constexpr int64_t kManyLooks = 100000;
-constexpr int64_t kFewLooks = 2000;
-// Of a prepared instruction with its kernel, about.
+// Iterations for which a rank spins in a collective before it sleeps: about a wake-up latency, or a short time.
+constexpr int64_t kLongSpin = 100000;
+constexpr int64_t kShortSpin = 2000;
+// Host memory of a prepared instruction with its kernel, about.
 constexpr int64_t kInstructionBytes = 1024;
 
 int64_t cores() {
@@ -42,10 +42,10 @@ absl::Status unknownTensor(const plan::Plan& plan, const std::string& name) {
   return absl::NotFoundError(absl::StrCat("no tensor '", name, "' in this program; it has ", known));
 }
 
-// One block's ranks: all of them, or those that own a pipeline stage.
-struct Block {
-  Block(const plan::Plan& ofBlock, int64_t first, const InprocOptions& options)
-      : plan(ofBlock), firstRank(first), groups(ofBlock), world(ofBlock.ranks(), options) {
+// One submesh's ranks: all of them, or those that own a pipeline stage.
+struct Submesh {
+  Submesh(const plan::Plan& ofSubmesh, int64_t first, const InprocOptions& options)
+      : plan(ofSubmesh), firstRank(first), groups(ofSubmesh), world(ofSubmesh.ranks(), options) {
     for (int i = 0; i < plan.tensors_size(); ++i) {
       tensors[plan.tensors(i).name()] = i;
     }
@@ -78,10 +78,10 @@ struct Block {
   int64_t stagingOf(const plan::Instruction& instruction) const {
     int64_t bytes = 0;
     for (int i = 0; i < instruction.inputs_size(); ++i) {
-      const Reach in = reachOf(instruction.inputs(i));
-      const Reach out = reachOf(instruction.outputs(i));
+      const ByteRange in = byteRangeOf(instruction.inputs(i));
+      const ByteRange out = byteRangeOf(instruction.outputs(i));
       const bool inPlace = instruction.collective().kind() == plan::ALL_REDUCE && in.begin == out.begin &&
-                           instruction.inputs(i).piece_stride() == instruction.outputs(i).piece_stride();
+                           instruction.inputs(i).micro_batch_stride() == instruction.outputs(i).micro_batch_stride();
       if (in.memory == out.memory && in.begin < out.end && out.begin < in.end && !inPlace) {
         const int64_t input = plan.buffers(static_cast<int>(instruction.inputs(i).buffer())).bytes();
         bytes = boundedSum(bytes, (input + 63) / 64 * 64);
@@ -90,16 +90,17 @@ struct Block {
     return bytes;
   }
 
-  // All bytes of a region that an operand stands for in some piece. Slots aside: both ends of a call are in one slot.
-  struct Reach {
+  // All bytes of a region that an operand stands for in some micro-batch. Slots aside: both ends of a call are in one
+  // slot.
+  struct ByteRange {
     plan::MemoryClass memory;
     int64_t begin;
     int64_t end;
   };
-  Reach reachOf(const plan::Operand& operand) const {
+  ByteRange byteRangeOf(const plan::Operand& operand) const {
     const plan::Buffer& buffer = plan.buffers(static_cast<int>(operand.buffer()));
     const int64_t begin = buffer.offset() + operand.offset();
-    return {buffer.memory(), begin, begin + operand.piece_stride() * (plan.pieces() - 1) + buffer.bytes()};
+    return {buffer.memory(), begin, begin + operand.micro_batch_stride() * (plan.micro_batches() - 1) + buffer.bytes()};
   }
 
   // What the ranks need besides the plan's regions: prepared instructions, and what collectives copy.
@@ -128,7 +129,7 @@ struct Executor::Impl {
   plan::Plan plan;
   ExecutorOptions options;
   const KernelRegistry* kernels = nullptr;
-  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<std::unique_ptr<Submesh>> submeshes;
   Channels channels;
   std::vector<std::unique_ptr<InprocCommunicator>> communicators;
   std::vector<std::unique_ptr<Rank>> ranks;
@@ -167,23 +168,23 @@ struct Executor::Impl {
   }
 
   void abort() {
-    for (const auto& block : blocks) {
-      block->world.abort();
+    for (const auto& submesh : submeshes) {
+      submesh->world.abort();
     }
     channels.abort();
   }
 
-  const Block& blockOf(int64_t rank) const {
-    size_t block = 0;
-    while (block + 1 < blocks.size() && rank >= blocks[block + 1]->firstRank) {
-      ++block;
+  const Submesh& submeshOf(int64_t rank) const {
+    size_t submesh = 0;
+    while (submesh + 1 < submeshes.size() && rank >= submeshes[submesh + 1]->firstRank) {
+      ++submesh;
     }
-    return *blocks[block];
+    return *submeshes[submesh];
   }
 
   absl::Status perform(int64_t rank, Work mine) {
-    const Block& block = blockOf(rank);
-    const plan::RankSchedule& schedule = block.plan.schedules(static_cast<int>(rank - block.firstRank));
+    const Submesh& submesh = submeshOf(rank);
+    const plan::RankSchedule& schedule = submesh.plan.schedules(static_cast<int>(rank - submesh.firstRank));
     switch (mine) {
       case Work::kPrepare:
         return ranks[rank]->prepare(*kernels);
@@ -223,24 +224,24 @@ struct Executor::Impl {
   }
 
   absl::Status allocate() {
-    const InprocOptions inproc = {options.timeout, plan.ranks() <= cores() ? kManyLooks : kFewLooks};
-    if (plan.blocks_size() == 0) {
-      blocks.push_back(std::make_unique<Block>(plan, 0, inproc));
+    const InprocOptions inproc = {options.timeout, plan.ranks() <= cores() ? kLongSpin : kShortSpin};
+    if (plan.submeshes_size() == 0) {
+      submeshes.push_back(std::make_unique<Submesh>(plan, 0, inproc));
     }
-    for (const plan::Plan& block : plan.blocks()) {
-      const int64_t before = blocks.empty() ? 0 : blocks.back()->firstRank + blocks.back()->plan.ranks();
-      blocks.push_back(std::make_unique<Block>(block, before, inproc));
+    for (const plan::Plan& submesh : plan.submeshes()) {
+      const int64_t before = submeshes.empty() ? 0 : submeshes.back()->firstRank + submeshes.back()->plan.ranks();
+      submeshes.push_back(std::make_unique<Submesh>(submesh, before, inproc));
     }
     const std::unique_ptr<Device> device = cpuDevice();
-    for (const auto& block : blocks) {
-      block->prepareGroups();
-      WEFT_RETURN_IF_ERROR(device->claim(block->otherBytes()));
-      for (int64_t rank = 0; rank < block->plan.ranks(); ++rank) {
-        communicators.push_back(std::make_unique<InprocCommunicator>(block->world, rank));
-        communicators.back()->reserve(block->mostTensors, block->mostStaging);
-        const RankSurroundings around = {communicators.back().get(), &channels,       &block->groups,
-                                         block->firstRank,           options.timeout, options.checkFinite};
-        ranks.push_back(std::make_unique<Rank>(block->plan, rank, around, options.profile));
+    for (const auto& submesh : submeshes) {
+      submesh->prepareGroups();
+      WEFT_RETURN_IF_ERROR(device->claim(submesh->otherBytes()));
+      for (int64_t rank = 0; rank < submesh->plan.ranks(); ++rank) {
+        communicators.push_back(std::make_unique<InprocCommunicator>(submesh->world, rank));
+        communicators.back()->reserve(submesh->mostTensors, submesh->mostStaging);
+        const RankContext context = {communicators.back().get(), &channels,       &submesh->groups,
+                                     submesh->firstRank,         options.timeout, options.checkFinite};
+        ranks.push_back(std::make_unique<Rank>(submesh->plan, rank, context, options.profile));
         WEFT_RETURN_IF_ERROR(ranks.back()->memory().allocate(*device, *options.store, options.allowNew));
       }
     }
@@ -250,26 +251,26 @@ struct Executor::Impl {
 
   void addChannels() {
     std::map<uint32_t, const plan::Buffer*> sent;  // what goes into each channel
-    for (const auto& block : blocks) {
-      forTransfers(*block, [&](const plan::Instruction& instruction) {
+    for (const auto& submesh : submeshes) {
+      forTransfers(*submesh, [&](const plan::Instruction& instruction) {
         if (instruction.transfer().send()) {
           sent[instruction.transfer().channel()] =
-              &block->plan.buffers(static_cast<int>(instruction.inputs(0).buffer()));
+              &submesh->plan.buffers(static_cast<int>(instruction.inputs(0).buffer()));
         }
       });
     }
-    for (const auto& block : blocks) {
-      forTransfers(*block, [&](const plan::Instruction& instruction) {
+    for (const auto& submesh : submeshes) {
+      forTransfers(*submesh, [&](const plan::Instruction& instruction) {
         if (!instruction.transfer().send()) {
-          addChannel(*block, instruction, *sent.at(instruction.transfer().channel()));
+          addChannel(*submesh, instruction, *sent.at(instruction.transfer().channel()));
         }
       });
     }
   }
 
   template <typename Visit>
-  static void forTransfers(const Block& block, const Visit& visit) {
-    for (const plan::Function& function : block.plan.functions()) {
+  static void forTransfers(const Submesh& submesh, const Visit& visit) {
+    for (const plan::Function& function : submesh.plan.functions()) {
       for (const plan::Instruction& instruction : function.instructions()) {
         if (instruction.has_transfer()) {
           visit(instruction);
@@ -279,33 +280,33 @@ struct Executor::Impl {
   }
 
   // The receivers own the mailboxes; a message there lies as the receiver's tensor.
-  void addChannel(const Block& block, const plan::Instruction& receive, const plan::Buffer& sent) {
+  void addChannel(const Submesh& submesh, const plan::Instruction& receive, const plan::Buffer& sent) {
     const plan::Transfer& transfer = receive.transfer();
-    const plan::Buffer& output = block.plan.buffers(static_cast<int>(receive.outputs(0).buffer()));
-    for (int64_t rank = 0; rank < block.plan.ranks(); ++rank) {
-      char* const mailbox = ranks[block.firstRank + rank]->memory().buffer(transfer.mailbox());
+    const plan::Buffer& output = submesh.plan.buffers(static_cast<int>(receive.outputs(0).buffer()));
+    for (int64_t rank = 0; rank < submesh.plan.ranks(); ++rank) {
+      char* const mailbox = ranks[submesh.firstRank + rank]->memory().buffer(transfer.mailbox());
       channels.add(transfer.channel(), rank, std::make_unique<Channel>(mailbox, output.bytes(), transfer.capacity()));
-      if (transfer.parts_size() == 0) {
+      if (transfer.boxes_size() == 0) {
         channels.connect(transfer.channel(), rank, rank, BoxCopy(output.bytes()));
       }
     }
     const auto list = [](const auto& numbers) { return std::vector<int64_t>(numbers.begin(), numbers.end()); };
-    for (const plan::Transfer::Part& part : transfer.parts()) {
-      const Box box = {list(sent.shape()), list(output.shape()), list(part.source_offset()), list(part.target_offset()),
-                       list(part.size())};
-      channels.connect(transfer.channel(), part.source(), part.target(), BoxCopy(box, byteSize(dtypeOf(sent.type()))));
+    for (const plan::Transfer::Box& each : transfer.boxes()) {
+      const Box box = {list(sent.shape()), list(output.shape()), list(each.source_offset()), list(each.target_offset()),
+                       list(each.size())};
+      channels.connect(transfer.channel(), each.source(), each.target(), BoxCopy(box, byteSize(dtypeOf(sent.type()))));
     }
   }
 
-  char* bufferOf(const Block& block, const plan::NamedTensor& tensor, int64_t rank) const {
-    return ranks[block.firstRank + rank]->memory().buffer(tensor.buffer());
+  char* bufferOf(const Submesh& submesh, const plan::NamedTensor& tensor, int64_t rank) const {
+    return ranks[submesh.firstRank + rank]->memory().buffer(tensor.buffer());
   }
 
   absl::Status writeZeros(const plan::NamedTensor& tensor) {
-    for (const auto& block : blocks) {
-      const plan::NamedTensor* local = block->find(tensor.name());
-      for (int64_t rank = 0; local != nullptr && rank < block->plan.ranks(); ++rank) {
-        std::memset(bufferOf(*block, *local, rank), 0, block->bufferOf(*local).bytes());
+    for (const auto& submesh : submeshes) {
+      const plan::NamedTensor* local = submesh->find(tensor.name());
+      for (int64_t rank = 0; local != nullptr && rank < submesh->plan.ranks(); ++rank) {
+        std::memset(bufferOf(*submesh, *local, rank), 0, submesh->bufferOf(*local).bytes());
       }
     }
     return absl::OkStatus();
@@ -317,10 +318,10 @@ struct Executor::Impl {
       return absl::InvalidArgumentError(
           absl::StrCat("tensor '", tensor.name(), "' has ", globalBytes(tensor), " bytes, ", bytes, " were given"));
     }
-    for (const auto& block : blocks) {
-      const plan::NamedTensor* local = block->find(tensor.name());
-      for (int64_t rank = 0; local != nullptr && rank < block->plan.ranks(); ++rank) {
-        scatterSlice(*local, block->bufferOf(*local), rank, data, bufferOf(*block, *local, rank));
+    for (const auto& submesh : submeshes) {
+      const plan::NamedTensor* local = submesh->find(tensor.name());
+      for (int64_t rank = 0; local != nullptr && rank < submesh->plan.ranks(); ++rank) {
+        scatterSlice(*local, submesh->bufferOf(*local), rank, data, bufferOf(*submesh, *local, rank));
       }
     }
     return absl::OkStatus();
@@ -384,9 +385,9 @@ const plan::NamedTensor* Executor::findTensor(const std::string& name) const {
 }
 
 void* Executor::rankBuffer(const plan::NamedTensor& tensor, int64_t rank) const {
-  const Block& block = impl_->blockOf(rank);
-  const plan::NamedTensor* local = block.find(tensor.name());
-  return local == nullptr ? nullptr : impl_->bufferOf(block, *local, rank - block.firstRank);
+  const Submesh& submesh = impl_->submeshOf(rank);
+  const plan::NamedTensor* local = submesh.find(tensor.name());
+  return local == nullptr ? nullptr : impl_->bufferOf(submesh, *local, rank - submesh.firstRank);
 }
 
 std::shared_ptr<ParameterStore> Executor::store() const {
@@ -429,11 +430,11 @@ absl::Status Executor::writeSlice(const std::string& name, int64_t rank, const v
     return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " holds ", sliceBytes(tensor, rank),
                                                    " bytes of tensor '", name, "', ", bytes, " were given"));
   }
-  const Block& block = impl_->blockOf(rank);
-  const plan::NamedTensor* local = block.find(name);
+  const Submesh& submesh = impl_->submeshOf(rank);
+  const plan::NamedTensor* local = submesh.find(name);
   if (local != nullptr) {
-    const int64_t place = rank - block.firstRank;
-    writeLocal(*local, block.bufferOf(*local), place, data, impl_->bufferOf(block, *local, place));
+    const int64_t place = rank - submesh.firstRank;
+    writeLocal(*local, submesh.bufferOf(*local), place, data, impl_->bufferOf(submesh, *local, place));
   }
   impl_->inputs->wroteSlice(tensor, rank);
   return absl::OkStatus();
@@ -449,22 +450,22 @@ absl::StatusOr<std::vector<char>> Executor::readTensor(const std::string& name) 
     data.resize(globalBytes(*tensor));
     return absl::OkStatus();
   }));
-  // Replicas hold the same elements; the first is taken, of the first block that has the tensor.
-  for (const auto& block : impl_->blocks) {
-    const plan::NamedTensor* local = block->find(name);
+  // Replicas hold the same elements; the first is taken, of the first submesh that has the tensor.
+  for (const auto& submesh : impl_->submeshes) {
+    const plan::NamedTensor* local = submesh->find(name);
     if (local == nullptr) {
       continue;
     }
     std::set<std::vector<int64_t>> done;
-    for (int64_t rank = 0; rank < block->plan.ranks(); ++rank) {
+    for (int64_t rank = 0; rank < submesh->plan.ranks(); ++rank) {
       const plan::Slice& slice = local->slices(static_cast<int>(rank));
       if (done.insert({slice.offset().begin(), slice.offset().end()}).second) {
-        gatherSlice(*local, block->bufferOf(*local), rank, impl_->bufferOf(*block, *local, rank), data.data());
+        gatherSlice(*local, submesh->bufferOf(*local), rank, impl_->bufferOf(*submesh, *local, rank), data.data());
       }
     }
     return data;
   }
-  return absl::InternalError(absl::StrCat("no block holds tensor '", name, "'"));
+  return absl::InternalError(absl::StrCat("no submesh holds tensor '", name, "'"));
 }
 
 absl::StatusOr<double> Executor::readScalar(const std::string& name) const {
@@ -510,7 +511,7 @@ absl::StatusOr<std::vector<ExecutedAction>> Executor::executedActions(int64_t ra
   }
   std::vector<ExecutedAction> executed;
   for (const ActionEvent& event : impl_->ranks[rank]->profile().actions) {
-    executed.push_back({event.function->kind(), event.function->stage(), event.piece});
+    executed.push_back({event.function->kind(), event.function->stage(), event.microBatch});
   }
   return executed;
 }

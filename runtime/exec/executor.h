@@ -9,11 +9,11 @@
 // a time. `runInit` leaves alone what another program brought, and a later program that has a parameter or state of
 // which the store knows nothing is refused unless options.allowNew says so.
 //
-// Inputs. A rank's buffer of an input holds its rows of all pieces of a step, those of piece p after those of piece
-// p - 1. `writeTensor` cuts a whole batch; a loader that reads only what each rank needs asks `slice` what that is and
-// hands it to `writeSlice`. A step uses its inputs up: one that was not written since, on every rank that holds a part
-// of it, is an error of the next step (after which the step can be tried again). What stays from step to step is given
-// once to the store (`ParameterStore::keepInput`).
+// Inputs. A rank's buffer of an input holds its rows of all micro-batches of a step, those of micro-batch p after those
+// of micro-batch p - 1. `writeTensor` cuts a whole batch; a loader that reads only what each rank needs asks `slice`
+// what that is and hands it to `writeSlice`. A step uses its inputs up: one that was not written since, on every rank
+// that holds a part of it, is an error of the next step (after which the step can be tried again). What stays from step
+// to step is given once to the store (`ParameterStore::keepInput`).
 //
 // Errors. The first failing rank stops all others; the error names rank, operator, kernel and the user's source line. A
 // rank that waits too long for others (options.timeout) fails with where those others are. After an error only reading
@@ -52,7 +52,7 @@ struct ExecutorOptions {
 struct ExecutedAction {
   plan::FunctionKind kind = plan::FORWARD;
   int64_t stage = 0;
-  int64_t piece = 0;
+  int64_t microBatch = 0;
 };
 
 class Executor {

@@ -49,7 +49,7 @@ class ParameterStore {
   void add(const std::string& name, int64_t rank, StoredTensor tensor) { tensors_[{name, rank}] = std::move(tensor); }
   // Keeps the memory that tensors lie in.
   void keep(std::unique_ptr<Region> region) { regions_.push_back(std::move(region)); }
-  // Of all ranks, each once.
+  // The names that any rank holds, each once.
   std::vector<std::string> names() const {
     std::set<std::string> names;
     for (const auto& [key, tensor] : tensors_) {

@@ -25,21 +25,17 @@ Reduction reductionOf(plan::Reduction reduction) {
 
 }  // namespace
 
-Rank::Rank(const plan::Plan& plan, int64_t rank, const RankSurroundings& surroundings, bool profile)
-    : plan_(plan),
-      rank_(rank),
-      around_(surroundings),
-      memory_(plan, rank, surroundings.firstRank + rank),
-      profiling_(profile) {}
+Rank::Rank(const plan::Plan& plan, int64_t rank, const RankContext& context, bool profile)
+    : plan_(plan), rank_(rank), context_(context), memory_(plan, rank, context.firstRank + rank), profiling_(profile) {}
 
 int64_t Rank::tableValue(int64_t column) const {
   return plan_.rank_table().values(static_cast<int>(rank_ * plan_.rank_table().columns() + column));
 }
 
-absl::StatusOr<Rank::Place> Rank::place(const plan::Operand& operand) const {
+absl::StatusOr<Rank::Address> Rank::place(const plan::Operand& operand) const {
   WEFT_RETURN_IF_ERROR(memory_.checkReach(operand));
-  return Place{memory_.buffer(operand.buffer()) + operand.offset(), operand.piece_stride(),
-               memory_.slotsOf(plan_.buffers(static_cast<int>(operand.buffer())))};
+  return Address{memory_.buffer(operand.buffer()) + operand.offset(), operand.micro_batch_stride(),
+                 memory_.slotsOf(plan_.buffers(static_cast<int>(operand.buffer())))};
 }
 
 // Throwing kernels, too, leave the instruction they are in as the current one.
@@ -90,7 +86,7 @@ absl::Status Rank::prepareInstruction(const plan::Instruction& instruction, cons
   }
   if (instruction.has_transfer()) {
     const plan::Transfer& transfer = instruction.transfer();
-    const Channels* const channels = around_.channels;
+    const Channels* const channels = context_.channels;
     if (channels != nullptr && transfer.send()) {
       prepared.outlets = channels->outlets(transfer.channel(), rank_);
       return absl::OkStatus();
@@ -104,12 +100,12 @@ absl::Status Rank::prepareInstruction(const plan::Instruction& instruction, cons
 
 absl::Status Rank::prepareOperands(const plan::Instruction& instruction, Prepared& prepared) {
   for (const plan::Operand& operand : instruction.inputs()) {
-    WEFT_ASSIGN_OR_RETURN(const Place found, place(operand));
+    WEFT_ASSIGN_OR_RETURN(const Address found, place(operand));
     prepared.inputs.push_back(found);
   }
   prepared.writesSharedOnly = instruction.outputs_size() > 0;
   for (const plan::Operand& operand : instruction.outputs()) {
-    WEFT_ASSIGN_OR_RETURN(const Place found, place(operand));
+    WEFT_ASSIGN_OR_RETURN(const Address found, place(operand));
     prepared.outputs.push_back(found);
     prepared.writesSharedOnly = prepared.writesSharedOnly && memory_.isShared(operand.buffer());
   }
@@ -123,7 +119,7 @@ absl::Status Rank::prepareKernel(const plan::Instruction& instruction, const Ker
   const KernelSpec spec = specOf(plan_, instruction);
   for (const plan::Scalar& scalar : instruction.scalars()) {
     prepared.scalarBases.push_back(scalar.immediate() + (scalar.column() >= 0 ? tableValue(scalar.column()) : 0));
-    prepared.pieceFactors.push_back(scalar.piece_factor());
+    prepared.microBatchFactors.push_back(scalar.micro_batch_factor());
   }
   prepared.scalars.resize(prepared.scalarBases.size());
   WEFT_ASSIGN_OR_RETURN(prepared.kernel, kernels.create(spec));
@@ -146,7 +142,7 @@ void Rank::prepareCollective(const plan::Instruction& instruction, Prepared& pre
     prepared.permuteSource = tableValue(collective.source_column());
     return;
   }
-  prepared.group = around_.groups->members(around_.groups->of(collective, rank_));
+  prepared.group = context_.groups->members(context_.groups->of(collective, rank_));
 }
 
 bool Rank::hasRoomFor(const google::protobuf::RepeatedPtrField<plan::Action>& actions) const {
@@ -165,7 +161,7 @@ absl::Status Rank::runAll(const google::protobuf::RepeatedPtrField<plan::Action>
     WEFT_RETURN_IF_ERROR(runAction(action, init));
     if (profiling_) {
       const plan::Function& function = plan_.functions(static_cast<int>(action.function()));
-      profile_.actions.push_back({&function, action.piece(), begin, Clock::now()});
+      profile_.actions.push_back({&function, action.micro_batch(), begin, Clock::now()});
     }
   }
   current_.store(nullptr, std::memory_order_relaxed);
@@ -181,7 +177,7 @@ absl::Status Rank::runAction(const plan::Action& action, bool init) {
     const Clock::time_point begin = profiling_ ? Clock::now() : Clock::time_point();
     WEFT_RETURN_IF_ERROR(runInstruction(prepared, action));
     if (profiling_) {
-      profile_.instructions.push_back({prepared.source, action.piece(), begin, Clock::now()});
+      profile_.instructions.push_back({prepared.source, action.micro_batch(), begin, Clock::now()});
     }
   }
   return absl::OkStatus();
@@ -189,12 +185,12 @@ absl::Status Rank::runAction(const plan::Action& action, bool init) {
 
 absl::Status Rank::runInstruction(Prepared& prepared, const plan::Action& action) {
   for (size_t i = 0; i < prepared.inputs.size(); ++i) {
-    prepared.inputPointers[i] = prepared.inputs[i].at(action.piece());
+    prepared.inputPointers[i] = prepared.inputs[i].at(action.micro_batch());
   }
   for (size_t i = 0; i < prepared.outputs.size(); ++i) {
-    prepared.outputPointers[i] = prepared.outputs[i].at(action.piece());
+    prepared.outputPointers[i] = prepared.outputs[i].at(action.micro_batch());
   }
-  if (!around_.checkFinite) {
+  if (!context_.checkFinite) {
     return runPrepared(prepared, action);
   }
   const FiniteCheck check(plan_, *prepared.source, prepared.inputPointers.data());
@@ -210,7 +206,7 @@ absl::Status Rank::runPrepared(Prepared& prepared, const plan::Action& action) {
     return runTransfer(prepared);
   }
   for (size_t i = 0; i < prepared.scalars.size(); ++i) {
-    prepared.scalars[i] = prepared.scalarBases[i] + action.piece() * prepared.pieceFactors[i];
+    prepared.scalars[i] = prepared.scalarBases[i] + action.micro_batch() * prepared.microBatchFactors[i];
   }
   KernelArguments arguments;
   arguments.inputs = prepared.inputPointers.data();
@@ -222,10 +218,10 @@ absl::Status Rank::runPrepared(Prepared& prepared, const plan::Action& action) {
 
 absl::Status Rank::runTransfer(Prepared& prepared) {
   if (prepared.channel != nullptr) {
-    return prepared.channel->receive(prepared.outputPointers[0], around_.timeout);
+    return prepared.channel->receive(prepared.outputPointers[0], context_.timeout);
   }
   for (const Outlet& outlet : prepared.outlets) {
-    WEFT_RETURN_IF_ERROR(outlet.channel->send(outlet.sender, prepared.inputPointers[0], around_.timeout));
+    WEFT_RETURN_IF_ERROR(outlet.channel->send(outlet.sender, prepared.inputPointers[0], context_.timeout));
   }
   return absl::OkStatus();
 }
@@ -238,15 +234,16 @@ absl::Status Rank::runCollective(Prepared& prepared) {
   const plan::Collective& collective = prepared.source->collective();
   switch (collective.kind()) {
     case plan::ALL_REDUCE:
-      return around_.communicator->allReduce(prepared.group, prepared.tensors, reductionOf(collective.reduction()));
+      return context_.communicator->allReduce(prepared.group, prepared.tensors, reductionOf(collective.reduction()));
     case plan::ALL_GATHER:
-      return around_.communicator->allGather(prepared.group, prepared.tensors);
+      return context_.communicator->allGather(prepared.group, prepared.tensors);
     case plan::REDUCE_SCATTER:
-      return around_.communicator->reduceScatter(prepared.group, prepared.tensors, reductionOf(collective.reduction()));
+      return context_.communicator->reduceScatter(prepared.group, prepared.tensors,
+                                                  reductionOf(collective.reduction()));
     case plan::ALL_TO_ALL:
-      return around_.communicator->allToAll(prepared.group, prepared.tensors);
+      return context_.communicator->allToAll(prepared.group, prepared.tensors);
     default:
-      return around_.communicator->permute(prepared.permuteSource, prepared.tensors);
+      return context_.communicator->permute(prepared.permuteSource, prepared.tensors);
   }
 }
 

@@ -18,14 +18,14 @@ namespace weft {
 
 struct ProfileEvent {
   const plan::Instruction* instruction = nullptr;
-  int64_t piece = 0;
+  int64_t microBatch = 0;
   std::chrono::steady_clock::time_point begin;
   std::chrono::steady_clock::time_point end;
 };
 
 struct ActionEvent {
   const plan::Function* function = nullptr;
-  int64_t piece = 0;
+  int64_t microBatch = 0;
   std::chrono::steady_clock::time_point begin;
   std::chrono::steady_clock::time_point end;
 };
@@ -37,19 +37,19 @@ struct Profile {
 };
 
 // What a rank shares with others.
-struct RankSurroundings {
-  Communicator* communicator = nullptr;  // to the ranks of its block
-  const Channels* channels = nullptr;    // to other blocks; null without pipeline stages
-  const RankGroups* groups = nullptr;    // of its block
-  int64_t firstRank = 0;                 // of its block among all ranks
+struct RankContext {
+  Communicator* communicator = nullptr;  // to the ranks of its submesh
+  const Channels* channels = nullptr;    // to other submeshes; null without pipeline stages
+  const RankGroups* groups = nullptr;    // of its submesh
+  int64_t firstRank = 0;                 // of its submesh among all ranks
   std::chrono::milliseconds timeout{0};  // of channels
   bool checkFinite = false;              // look for nan and infinity in what every instruction writes
 };
 
 class Rank {
  public:
-  // `rank`: within the plan, which is one block's where there are pipeline stages.
-  Rank(const plan::Plan& plan, int64_t rank, const RankSurroundings& surroundings, bool profile);
+  // `rank`: within the plan, which is one submesh's where there are pipeline stages.
+  Rank(const plan::Plan& plan, int64_t rank, const RankContext& context, bool profile);
 
   // To be filled before `prepare`.
   RankMemory& memory() { return memory_; }
@@ -66,20 +66,22 @@ class Rank {
   const Profile& profile() const { return profile_; }
 
  private:
-  struct Place {
+  struct Address {
     char* base = nullptr;
-    int64_t pieceStride = 0;
+    int64_t microBatchStride = 0;
     RankMemory::Slots slots;
-    char* at(int64_t piece) const { return base + piece * pieceStride + piece % slots.count * slots.stride; }
+    char* at(int64_t microBatch) const {
+      return base + microBatch * microBatchStride + microBatch % slots.count * slots.stride;
+    }
   };
 
   struct Prepared {
     const plan::Instruction* source = nullptr;
     std::unique_ptr<Kernel> kernel;
-    std::vector<Place> inputs;
-    std::vector<Place> outputs;
+    std::vector<Address> inputs;
+    std::vector<Address> outputs;
     std::vector<int64_t> scalarBases;
-    std::vector<int64_t> pieceFactors;
+    std::vector<int64_t> microBatchFactors;
     bool writesSharedOnly = false;
     // Filled for each run.
     std::vector<const void*> inputPointers;
@@ -97,7 +99,7 @@ class Rank {
   // Runs what works on one instruction at a time; errors name that instruction.
   template <typename Body>
   absl::Status located(const Body& body);
-  absl::StatusOr<Place> place(const plan::Operand& operand) const;
+  absl::StatusOr<Address> place(const plan::Operand& operand) const;
   absl::Status prepareInstruction(const plan::Instruction& instruction, const KernelRegistry& kernels,
                                   Prepared& prepared);
   absl::Status prepareOperands(const plan::Instruction& instruction, Prepared& prepared);
@@ -110,12 +112,12 @@ class Rank {
   absl::Status runPrepared(Prepared& prepared, const plan::Action& action);
   absl::Status runCollective(Prepared& prepared);
   absl::Status runTransfer(Prepared& prepared);
-  int64_t globalRank() const { return around_.firstRank + rank_; }
+  int64_t globalRank() const { return context_.firstRank + rank_; }
   int64_t tableValue(int64_t column) const;
 
   const plan::Plan& plan_;
   int64_t rank_;
-  RankSurroundings around_;
+  RankContext context_;
   RankMemory memory_;
   std::vector<std::vector<Prepared>> functions_;
   std::atomic<const plan::Instruction*> current_{nullptr};

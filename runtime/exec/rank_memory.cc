@@ -220,7 +220,7 @@ void RankMemory::placeBuffers() {
 absl::Status RankMemory::checkReach(const plan::Operand& operand) const {
   const plan::Buffer& buffer = plan_.buffers(static_cast<int>(operand.buffer()));
   const int64_t end =
-      buffer.offset() + operand.offset() + operand.piece_stride() * (plan_.pieces() - 1) + buffer.bytes();
+      buffer.offset() + operand.offset() + operand.micro_batch_stride() * (plan_.micro_batches() - 1) + buffer.bytes();
   const Extent& extent = *extentOf(buffer);
   if (end <= extent.end) {
     return absl::OkStatus();

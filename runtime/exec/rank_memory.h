@@ -14,8 +14,8 @@ namespace weft {
 
 class RankMemory {
  public:
-  // `rank`: of the plan; `globalRank`: of the whole program, where the plan is one block's. The plan must be valid and
-  // outlive this object.
+  // `rank`: of the plan; `globalRank`: of the whole program, where the plan is one submesh's. The plan must be valid
+  // and outlive this object.
   RankMemory(const plan::Plan& plan, int64_t rank, int64_t globalRank)
       : plan_(plan), rank_(rank), globalRank_(globalRank) {}
 

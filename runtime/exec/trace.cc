@@ -41,7 +41,7 @@ Json span(const std::string& name, const char* category, const Place& place, Clo
 
 Json eventOf(const ActionEvent& event, const Place& place) {
   Json json = span(event.function->name(), "action", place, event.begin, event.end);
-  json["args"] = {{"function", event.function->name()}, {"piece", event.piece}};
+  json["args"] = {{"function", event.function->name()}, {"micro_batch", event.microBatch}};
   return json;
 }
 
@@ -58,7 +58,7 @@ Json eventOf(const ProfileEvent& event, const Place& place) {
                                : instruction.has_transfer() ? "transfer"
                                                             : "kernel";
   Json json = span(instruction.label(), category, place, event.begin, event.end);
-  json["args"] = {{"kernel", kernelOf(instruction)}, {"piece", event.piece}, {"flops", instruction.flops()}};
+  json["args"] = {{"kernel", kernelOf(instruction)}, {"micro_batch", event.microBatch}, {"flops", instruction.flops()}};
   return json;
 }
 

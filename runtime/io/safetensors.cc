@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kMaxHeader = 100'000'000;
 constexpr int64_t kLengthBytes = 8;
-// Of a name in an error message.
+// Bytes of a name that an error message shows.
 constexpr size_t kLongestShown = 80;
 
 const std::map<std::string, DType>& typeNames() {

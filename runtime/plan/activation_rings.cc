@@ -14,7 +14,7 @@ using Actions = google::protobuf::RepeatedPtrField<plan::Action>;
 
 bool sameCalls(const Actions& a, const Actions& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const plan::Action& x, const plan::Action& y) {
-    return x.function() == y.function() && x.piece() == y.piece();
+    return x.function() == y.function() && x.micro_batch() == y.micro_batch();
   });
 }
 
@@ -28,7 +28,7 @@ class RingCheck {
   absl::Status run() {
     for (int at = 0; at < step_.size(); ++at) {
       for (const plan::Region* ring : rings_[step_[at].function()]) {
-        last_[{ring, step_[at].piece()}] = at;
+        last_[{ring, step_[at].micro_batch()}] = at;
       }
     }
     for (int at = 0; at < step_.size(); ++at) {
@@ -41,15 +41,16 @@ class RingCheck {
 
  private:
   absl::Status enter(const plan::Region& ring, int at) {
-    const int64_t piece = step_[at].piece();
-    const auto [held, isFree] = holders_.try_emplace({&ring, piece % ring.slots()}, piece);
-    if (!isFree && held->second != piece && last_.at({&ring, held->second}) > at) {
-      return inconsistentPlan("pieces ", held->second, " and ", piece, " share slot ", piece % ring.slots(), " of ",
-                              ring.slots(), " in activation ring ", ring.ring(), " of stage ", ring.stage(), ": @",
-                              plan_.functions(static_cast<int>(step_[at].function())).name(), " of piece ", piece,
-                              " comes before the last call for piece ", held->second);
+    const int64_t microBatch = step_[at].micro_batch();
+    const auto [held, isFree] = holders_.try_emplace({&ring, microBatch % ring.slots()}, microBatch);
+    if (!isFree && held->second != microBatch && last_.at({&ring, held->second}) > at) {
+      return inconsistentPlan("micro-batches ", held->second, " and ", microBatch, " share slot ",
+                              microBatch % ring.slots(), " of ", ring.slots(), " in activation ring ", ring.ring(),
+                              " of stage ", ring.stage(), ": @",
+                              plan_.functions(static_cast<int>(step_[at].function())).name(), " of micro-batch ",
+                              microBatch, " comes before the last call for micro-batch ", held->second);
     }
-    held->second = piece;
+    held->second = microBatch;
     return absl::OkStatus();
   }
 
@@ -58,8 +59,8 @@ class RingCheck {
   const plan::Plan& plan_;
   const std::vector<std::vector<const plan::Region*>>& rings_;
   const Actions& step_;
-  std::map<Key, int> last_;         // ring and piece to the last call that touches it
-  std::map<Key, int64_t> holders_;  // ring and slot to the piece that is in it
+  std::map<Key, int> last_;         // ring and micro-batch to the last call that touches it
+  std::map<Key, int64_t> holders_;  // ring and slot to the micro-batch that is in it
 };
 
 }  // namespace

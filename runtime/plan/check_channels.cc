@@ -22,7 +22,7 @@ bool same(const Sizes& a, const Sizes& b) {
 
 // One end of a channel.
 struct End {
-  int64_t block = -1;
+  int64_t submesh = -1;
   int64_t ranks = 0;
   const plan::Plan* plan = nullptr;
   const plan::Instruction* instruction = nullptr;
@@ -44,7 +44,7 @@ bool inside(const Sizes& offset, const Sizes& size, const Sizes& shape) {
   return fits;
 }
 
-bool meet(const plan::Transfer::Part& a, const plan::Transfer::Part& b) {
+bool meet(const plan::Transfer::Box& a, const plan::Transfer::Box& b) {
   bool common = true;
   for (int d = 0; common && d < a.size_size(); ++d) {
     common = a.target_offset(d) < b.target_offset(d) + b.size(d) && b.target_offset(d) < a.target_offset(d) + a.size(d);
@@ -58,65 +58,66 @@ class Channel {
   Channel(const End& sender, const End& receiver) : sender_(sender), receiver_(receiver) {}
 
   absl::Status check() const {
-    const bool paired = receiver_.block == sender_.transfer().block() && receiver_.transfer().block() == sender_.block;
+    const bool paired =
+        receiver_.submesh == sender_.transfer().submesh() && receiver_.transfer().submesh() == sender_.submesh;
     if (!paired || sender_.transfer().capacity() != receiver_.transfer().capacity()) {
-      return wrong("names block ", sender_.transfer().block(), " and room for ", sender_.transfer().capacity(),
-                   " messages at its sender, block ", receiver_.transfer().block(), " and room for ",
+      return wrong("names submesh ", sender_.transfer().submesh(), " and room for ", sender_.transfer().capacity(),
+                   " messages at its sender, submesh ", receiver_.transfer().submesh(), " and room for ",
                    receiver_.transfer().capacity(), " at its receiver");
     }
-    if (sender_.transfer().parts_size() > 0) {
-      return wrong("has parts at its sender; only the receiver lists them");
+    if (sender_.transfer().boxes_size() > 0) {
+      return wrong("has boxes at its sender; only the receiver lists them");
     }
     if (sender_.buffer().type() != receiver_.buffer().type()) {
       return wrong("changes the element type");
     }
-    return receiver_.transfer().parts_size() > 0 ? checkParts() : checkWhole();
+    return receiver_.transfer().boxes_size() > 0 ? checkBoxes() : checkWhole();
   }
 
  private:
   template <typename... Parts>
   absl::Status wrong(const Parts&... what) const {
-    return inconsistentPlan("channel ", receiver_.transfer().channel(), " from block ", sender_.block, " to ",
-                            receiver_.block, " ", what...);
+    return inconsistentPlan("channel ", receiver_.transfer().channel(), " from submesh ", sender_.submesh, " to ",
+                            receiver_.submesh, " ", what...);
   }
 
   absl::Status checkWhole() const {
     if (sender_.ranks != receiver_.ranks || !same(sender_.buffer().shape(), receiver_.buffer().shape())) {
-      return wrong("has no receiver that fits: without parts ", sender_.ranks, " ranks send ", sender_.buffer().bytes(),
+      return wrong("has no receiver that fits: without boxes ", sender_.ranks, " ranks send ", sender_.buffer().bytes(),
                    " bytes each and ", receiver_.ranks, " receive ", receiver_.buffer().bytes(),
                    ", or the shapes differ");
     }
     return absl::OkStatus();
   }
 
-  // The parts of every target are disjoint and make up its tensor.
-  absl::Status checkParts() const {
-    std::map<int64_t, std::vector<const plan::Transfer::Part*>> targets;
+  // The boxes of every target are disjoint and make up its tensor.
+  absl::Status checkBoxes() const {
+    std::map<int64_t, std::vector<const plan::Transfer::Box*>> targets;
     std::set<std::pair<int64_t, int64_t>> pairs;
-    for (const plan::Transfer::Part& part : receiver_.transfer().parts()) {
-      if (part.source() >= sender_.ranks || part.target() >= receiver_.ranks ||
-          !inside(part.source_offset(), part.size(), sender_.buffer().shape()) ||
-          !inside(part.target_offset(), part.size(), receiver_.buffer().shape())) {
-        return wrong("has a part from rank ", part.source(), " to rank ", part.target(),
+    for (const plan::Transfer::Box& box : receiver_.transfer().boxes()) {
+      if (box.source() >= sender_.ranks || box.target() >= receiver_.ranks ||
+          !inside(box.source_offset(), box.size(), sender_.buffer().shape()) ||
+          !inside(box.target_offset(), box.size(), receiver_.buffer().shape())) {
+        return wrong("has a box from rank ", box.source(), " to rank ", box.target(),
                      " outside of the ranks or of what they hold");
       }
-      std::vector<const plan::Transfer::Part*>& others = targets[part.target()];
-      if (!pairs.emplace(part.source(), part.target()).second || others.size() == kMaxPartsOfTarget) {
-        return wrong("has two parts from rank ", part.source(), " to rank ", part.target(), ", or more than ",
-                     kMaxPartsOfTarget, " to that rank");
+      std::vector<const plan::Transfer::Box*>& others = targets[box.target()];
+      if (!pairs.emplace(box.source(), box.target()).second || others.size() == kMaxBoxesOfTarget) {
+        return wrong("has two boxes from rank ", box.source(), " to rank ", box.target(), ", or more than ",
+                     kMaxBoxesOfTarget, " to that rank");
       }
-      for (const plan::Transfer::Part* other : others) {
-        if (meet(part, *other)) {
-          return wrong("has parts from ranks ", other->source(), " and ", part.source(), " to rank ", part.target(),
+      for (const plan::Transfer::Box* other : others) {
+        if (meet(box, *other)) {
+          return wrong("has boxes from ranks ", other->source(), " and ", box.source(), " to rank ", box.target(),
                        " that overlap");
         }
       }
-      others.push_back(&part);
+      others.push_back(&box);
     }
     for (int64_t rank = 0; rank < receiver_.ranks; ++rank) {
       int64_t sent = 0;
-      for (const plan::Transfer::Part* part : targets[rank]) {
-        sent += boundedElements(part->size());
+      for (const plan::Transfer::Box* box : targets[rank]) {
+        sent += boundedElements(box->size());
       }
       if (const int64_t elements = boundedElements(receiver_.buffer().shape()); sent != elements) {
         return wrong("sends ", sent, " of the ", elements, " elements of rank ", rank);
@@ -156,11 +157,11 @@ absl::Status checkApart(std::vector<const End*> receivers) {
   };
   std::erase_if(receivers, [&](const End* end) { return mailbox(end).bytes() == 0; });
   std::sort(receivers.begin(), receivers.end(), [&](const End* a, const End* b) {
-    return std::pair(a->block, mailbox(a).offset()) < std::pair(b->block, mailbox(b).offset());
+    return std::pair(a->submesh, mailbox(a).offset()) < std::pair(b->submesh, mailbox(b).offset());
   });
   for (size_t i = 1; i < receivers.size(); ++i) {
     const End* before = receivers[i - 1];
-    if (before->block == receivers[i]->block &&
+    if (before->submesh == receivers[i]->submesh &&
         mailbox(before).offset() + mailbox(before).bytes() > mailbox(receivers[i]).offset()) {
       return inconsistentPlan("the mailboxes of channels ", before->transfer().channel(), " and ",
                               receivers[i]->transfer().channel(), " overlap");
@@ -173,20 +174,21 @@ absl::Status checkApart(std::vector<const End*> receivers) {
 
 absl::Status checkChannels(const plan::Plan& plan) {
   std::map<uint32_t, End> ends[2];
-  const std::vector<const plan::Plan*> blocks = blocksOf(plan);
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    for (const plan::Function& function : blocks[b]->functions()) {
+  const std::vector<const plan::Plan*> submeshes = submeshesOf(plan);
+  for (size_t b = 0; b < submeshes.size(); ++b) {
+    for (const plan::Function& function : submeshes[b]->functions()) {
       for (const plan::Instruction& instruction : function.instructions()) {
         if (!instruction.has_transfer()) {
           continue;
         }
         const plan::Transfer& transfer = instruction.transfer();
-        const auto block = static_cast<int64_t>(b);
-        if (plan.blocks_size() == 0 || transfer.block() == block || transfer.block() >= plan.blocks_size()) {
-          return inconsistentPlan("transfer '", instruction.label(), "' of block ", block, " names block ",
-                                  transfer.block(), " of a plan with ", plan.blocks_size(), " blocks");
+        const auto submesh = static_cast<int64_t>(b);
+        if (plan.submeshes_size() == 0 || transfer.submesh() == submesh ||
+            transfer.submesh() >= plan.submeshes_size()) {
+          return inconsistentPlan("transfer '", instruction.label(), "' of submesh ", submesh, " names submesh ",
+                                  transfer.submesh(), " of a plan with ", plan.submeshes_size(), " submeshes");
         }
-        const End end = {block, blocks[b]->ranks(), blocks[b], &instruction};
+        const End end = {submesh, submeshes[b]->ranks(), submeshes[b], &instruction};
         if (!ends[transfer.send() ? 1 : 0].emplace(transfer.channel(), end).second) {
           return inconsistentPlan("channel ", transfer.channel(), " has two ",
                                   transfer.send() ? "senders" : "receivers");

@@ -35,7 +35,7 @@ constexpr double kMaxSeconds = 3.2e7;
 const std::map<std::string, Range>& rangesOfFields() {
   static const std::map<std::string, Range> ranges = {
       {"weft.plan.RankTable.values", kAnySign},          {"weft.plan.Scalar.immediate", kAnySign},
-      {"weft.plan.Scalar.piece_factor", kAnySign},       {"weft.plan.Scalar.column", kColumn},
+      {"weft.plan.Scalar.micro_batch_factor", kAnySign}, {"weft.plan.Scalar.column", kColumn},
       {"weft.plan.Collective.source_column", kColumn},   {"weft.plan.Attribute.integer", kAnySign},
       {"weft.plan.Attribute.Integers.values", kAnySign}, {"weft.plan.Instruction.flops", {0, kMaxFlops}},
       {"weft.plan.Function.stage", {0, kMaxRanks - 1}},  {"weft.plan.Region.stage", {0, kMaxRanks - 1}},

@@ -10,44 +10,47 @@
 namespace weft {
 namespace {
 
-// The bytes of a region that an operand stands for in some piece. The slots of a ring need not be told apart: all
-// operands of a call are in the slot of its piece.
-struct Reach {
+// The bytes of a region that an operand stands for in some micro-batch. The slots of a ring need not be told apart: all
+// operands of a call are in the slot of its micro-batch.
+struct ByteRange {
   plan::MemoryClass memory = plan::PARAMETER;
   uint32_t ring = 0;
   int64_t begin = 0;
   int64_t end = 0;
-  int64_t stride = 0;  // from piece to piece
+  int64_t stride = 0;  // from micro-batch to micro-batch
   int number = 0;      // among the inputs or outputs
 
-  bool meets(const Reach& other) const {
+  bool meets(const ByteRange& other) const {
     return memory == other.memory && ring == other.ring && begin < other.end && other.begin < end;
   }
-  bool equals(const Reach& other) const { return begin == other.begin && end == other.end && stride == other.stride; }
+  bool equals(const ByteRange& other) const {
+    return begin == other.begin && end == other.end && stride == other.stride;
+  }
 };
 
-std::vector<Reach> reachesOf(const plan::Plan& plan, const google::protobuf::RepeatedPtrField<plan::Operand>& list) {
-  std::vector<Reach> reaches;
+std::vector<ByteRange> byteRangesOf(const plan::Plan& plan,
+                                    const google::protobuf::RepeatedPtrField<plan::Operand>& list) {
+  std::vector<ByteRange> ranges;
   for (int i = 0; i < list.size(); ++i) {
     const plan::Buffer& buffer = plan.buffers(static_cast<int>(list[i].buffer()));
     const int64_t begin = buffer.offset() + list[i].offset();
-    const int64_t end = begin + list[i].piece_stride() * (plan.pieces() - 1) + buffer.bytes();
+    const int64_t end = begin + list[i].micro_batch_stride() * (plan.micro_batches() - 1) + buffer.bytes();
     if (buffer.bytes() > 0) {
-      reaches.push_back({buffer.memory(), buffer.memory() == plan::ACTIVATION ? buffer.ring() : 0, begin, end,
-                         list[i].piece_stride(), i});
+      ranges.push_back({buffer.memory(), buffer.memory() == plan::ACTIVATION ? buffer.ring() : 0, begin, end,
+                        list[i].micro_batch_stride(), i});
     }
   }
-  return reaches;
+  return ranges;
 }
 
-bool liesBefore(const Reach& a, const Reach& b) {
+bool liesBefore(const ByteRange& a, const ByteRange& b) {
   return std::tie(a.memory, a.ring, a.begin) < std::tie(b.memory, b.ring, b.begin);
 }
 
 }  // namespace
 
 absl::Status checkOverlap(const plan::Plan& plan, const plan::Instruction& instruction) {
-  std::vector<Reach> outputs = reachesOf(plan, instruction.outputs());
+  std::vector<ByteRange> outputs = byteRangesOf(plan, instruction.outputs());
   std::sort(outputs.begin(), outputs.end(), liesBefore);
   for (size_t i = 1; i < outputs.size(); ++i) {
     if (outputs[i].meets(outputs[i - 1]) && !outputs[i].equals(outputs[i - 1])) {
@@ -55,9 +58,9 @@ absl::Status checkOverlap(const plan::Plan& plan, const plan::Instruction& instr
                               outputs[i].number, " that overlap");
     }
   }
-  const auto same = [](const Reach& x, const Reach& y) { return x.meets(y); };
+  const auto same = [](const ByteRange& x, const ByteRange& y) { return x.meets(y); };
   outputs.erase(std::unique(outputs.begin(), outputs.end(), same), outputs.end());
-  for (const Reach& input : reachesOf(plan, instruction.inputs())) {
+  for (const ByteRange& input : byteRangesOf(plan, instruction.inputs())) {
     // The outputs that are left do not overlap: those that the input meets follow each other.
     auto output = std::upper_bound(outputs.begin(), outputs.end(), input, liesBefore);
     output = output != outputs.begin() && std::prev(output)->meets(input) ? std::prev(output) : output;

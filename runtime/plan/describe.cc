@@ -17,7 +17,7 @@ std::string actOf(const plan::Instruction& instruction) {
     return plan::CollectiveKind_Name(instruction.collective().kind());
   }
   return instruction.has_transfer() ? absl::StrCat(instruction.transfer().send() ? "send to" : "receive from",
-                                                   " block ", instruction.transfer().block())
+                                                   " submesh ", instruction.transfer().submesh())
                                     : instruction.kernel();
 }
 

@@ -25,7 +25,7 @@ inline constexpr int64_t kMaxEmptyElements = int64_t{1} << 20;
 // Ranks that receive, summed over the channels: each has a queue of messages while the plan is checked.
 inline constexpr int64_t kMaxReceivers = int64_t{1} << 22;
 // Boxes that one rank of a channel is sent; each is compared with all others.
-inline constexpr int64_t kMaxPartsOfTarget = 1024;
+inline constexpr int64_t kMaxBoxesOfTarget = 1024;
 
 // What is wrong with a plan.
 template <typename... Parts>

@@ -21,7 +21,7 @@ namespace {
 
 using Actions = google::protobuf::RepeatedPtrField<plan::Action>;
 
-// Of a chain of ranks that wait for one another an error names so many.
+// Ranks that an error names, of a chain that wait for one another.
 constexpr size_t kMaxNamed = 6;
 
 bool sameCalls(const Actions& a, const Actions& b) {
@@ -29,9 +29,9 @@ bool sameCalls(const Actions& a, const Actions& b) {
                     [](const plan::Action& x, const plan::Action& y) { return x.function() == y.function(); });
 }
 
-// What the ranks of a block share.
-struct Block {
-  explicit Block(const plan::Plan& of) : plan(of), groups(of), meetings(groups.count()) {
+// What the ranks of a submesh share.
+struct Submesh {
+  explicit Submesh(const plan::Plan& of) : plan(of), groups(of), arrivals(groups.count()) {
     for (const plan::Function& function : of.functions()) {
       auto& list = together.emplace_back();
       for (const plan::Instruction& instruction : function.instructions()) {
@@ -47,13 +47,13 @@ struct Block {
   int64_t firstRank = 0;
   RankGroups groups;
   std::vector<std::vector<const plan::Instruction*>> together;  // [function]: what is done with other ranks
-  std::vector<int64_t> meetings;                                // members that stand at a collective, by group
+  std::vector<int64_t> arrivals;                                // members that stand at a collective, by group
 };
 
-// A rank's place in its schedule; or, where all ranks of a block do the same, that of all of them.
+// A rank's place in its schedule; or, where all ranks of a submesh do the same, that of all of them.
 struct Actor {
-  size_t block = 0;
-  int64_t rank = 0;  // in the block
+  size_t submesh = 0;
+  int64_t rank = 0;  // in the submesh
   const Actions* actions = nullptr;
   int action = 0;
   size_t at = 0;         // in what the function does with other ranks
@@ -74,24 +74,25 @@ struct Mail {
 
 class Play {
  public:
-  // `alike`: all ranks of a block have the same calls and are played as one. They can go through a run side by side: a
-  // collective meets at once, and of a channel all ranks of a block have sent and received equally often.
+  // `alike`: all ranks of a submesh have the same calls and are played as one. They can go through a run side by side:
+  // a
+  // collective meets at once, and of a channel all ranks of a submesh have sent and received equally often.
   Play(const plan::Plan& plan, bool init, bool alike) : init_(init), alike_(alike) {
     int64_t rank = 0;
-    for (const plan::Plan* block : blocksOf(plan)) {
-      blocks_.push_back(std::make_unique<Block>(*block));
-      blocks_.back()->firstActor = actors_.size();
-      blocks_.back()->firstRank = rank;
-      for (int64_t place = 0; place < (alike ? 1 : block->ranks()); ++place) {
-        const plan::RankSchedule& schedule = block->schedules(static_cast<int>(place));
-        actors_.push_back({blocks_.size() - 1, place, init ? &schedule.init() : &schedule.step()});
+    for (const plan::Plan* submesh : submeshesOf(plan)) {
+      submeshes_.push_back(std::make_unique<Submesh>(*submesh));
+      submeshes_.back()->firstActor = actors_.size();
+      submeshes_.back()->firstRank = rank;
+      for (int64_t place = 0; place < (alike ? 1 : submesh->ranks()); ++place) {
+        const plan::RankSchedule& schedule = submesh->schedules(static_cast<int>(place));
+        actors_.push_back({submeshes_.size() - 1, place, init ? &schedule.init() : &schedule.step()});
         waiting_.push_back(actors_.size() - 1);
       }
-      rank += block->ranks();
+      rank += submesh->ranks();
     }
     const Routes routes(plan);
-    for (const auto& block : blocks_) {
-      addMail(*block, routes);
+    for (const auto& submesh : submeshes_) {
+      addMail(*submesh, routes);
     }
   }
 
@@ -112,18 +113,18 @@ class Play {
   }
 
  private:
-  void addMail(const Block& block, const Routes& routes) {
-    for (const auto& list : block.together) {
+  void addMail(const Submesh& submesh, const Routes& routes) {
+    for (const auto& list : submesh.together) {
       for (const plan::Instruction* instruction : list) {
         if (instruction->has_transfer() && !instruction->transfer().send()) {
-          addMail(block, instruction->transfer(), routes);
+          addMail(submesh, instruction->transfer(), routes);
         }
       }
     }
   }
 
-  void addMail(const Block& receiver, const plan::Transfer& transfer, const Routes& routes) {
-    const size_t sender = blocks_[transfer.block()]->firstActor;
+  void addMail(const Submesh& receiver, const plan::Transfer& transfer, const Routes& routes) {
+    const size_t sender = submeshes_[transfer.submesh()]->firstActor;
     const int64_t targets = alike_ ? 1 : receiver.plan.ranks();
     for (int64_t place = 0; place < targets; ++place) {
       Mail& mail = mails_.emplace_back();
@@ -142,7 +143,7 @@ class Play {
   const plan::Instruction* standing(size_t index) {
     Actor& actor = actors_[index];
     for (; actor.action < actor.actions->size(); ++actor.action, actor.at = 0) {
-      const auto& list = blocks_[actor.block]->together[(*actor.actions)[actor.action].function()];
+      const auto& list = submeshes_[actor.submesh]->together[(*actor.actions)[actor.action].function()];
       if (actor.at < list.size()) {
         return list[actor.at];
       }
@@ -173,21 +174,21 @@ class Play {
 
   absl::StatusOr<bool> meet(size_t index, const plan::Instruction& instruction) {
     Actor& actor = actors_[index];
-    Block& block = *blocks_[actor.block];
-    const int group = block.groups.of(instruction.collective(), actor.rank);
-    const std::vector<int64_t>& members = block.groups.members(group);
-    block.meetings[group] += actor.arrived ? 0 : 1;
+    Submesh& submesh = *submeshes_[actor.submesh];
+    const int group = submesh.groups.of(instruction.collective(), actor.rank);
+    const std::vector<int64_t>& members = submesh.groups.members(group);
+    submesh.arrivals[group] += actor.arrived ? 0 : 1;
     actor.arrived = true;
-    if (block.meetings[group] < static_cast<int64_t>(members.size())) {
+    if (submesh.arrivals[group] < static_cast<int64_t>(members.size())) {
       return false;
     }
-    block.meetings[group] = 0;
+    submesh.arrivals[group] = 0;
     for (const int64_t member : members) {
-      const size_t other = block.firstActor + member;
+      const size_t other = submesh.firstActor + member;
       WEFT_RETURN_IF_ERROR(compare(index, instruction, other, *standing(other)));
     }
     for (const int64_t member : members) {
-      const size_t other = block.firstActor + member;
+      const size_t other = submesh.firstActor + member;
       actors_[other].arrived = false;
       pass(other);
       look(other);
@@ -200,7 +201,7 @@ class Play {
     if (&mine == &theirs) {
       return absl::OkStatus();
     }
-    const plan::Plan& plan = blocks_[actors_[index].block]->plan;
+    const plan::Plan& plan = submeshes_[actors_[index].submesh]->plan;
     bool same = mine.collective().kind() == theirs.collective().kind() &&
                 mine.collective().reduction() == theirs.collective().reduction() &&
                 mine.inputs_size() == theirs.inputs_size();
@@ -247,7 +248,7 @@ class Play {
     return pass(index);
   }
 
-  int64_t rankOf(size_t actor) const { return blocks_[actors_[actor].block]->firstRank + actors_[actor].rank; }
+  int64_t rankOf(size_t actor) const { return submeshes_[actors_[actor].submesh]->firstRank + actors_[actor].rank; }
 
   // Whom an actor waits for, and for what.
   struct Wait {
@@ -257,11 +258,11 @@ class Play {
 
   Wait waitOf(size_t index, const plan::Instruction& instruction) const {
     const Actor& actor = actors_[index];
-    const Block& block = *blocks_[actor.block];
+    const Submesh& submesh = *submeshes_[actor.submesh];
     if (instruction.has_collective()) {
-      const int group = block.groups.of(instruction.collective(), actor.rank);
-      for (const int64_t member : block.groups.members(group)) {
-        const size_t other = block.firstActor + member;
+      const int group = submesh.groups.of(instruction.collective(), actor.rank);
+      for (const int64_t member : submesh.groups.members(group)) {
+        const size_t other = submesh.firstActor + member;
         if (!standsAt(other, group)) {
           return {other, absl::StrCat("for rank ", rankOf(other), " of its group")};
         }
@@ -284,9 +285,9 @@ class Play {
     if (!actor.arrived) {
       return false;
     }
-    const Block& block = *blocks_[actor.block];
-    const plan::Instruction& at = *block.together[(*actor.actions)[actor.action].function()][actor.at];
-    return block.groups.of(at.collective(), actor.rank) == group;
+    const Submesh& submesh = *submeshes_[actor.submesh];
+    const plan::Instruction& at = *submesh.together[(*actor.actions)[actor.action].function()][actor.at];
+    return submesh.groups.of(at.collective(), actor.rank) == group;
   }
 
   absl::Status checkAllDone() {
@@ -310,7 +311,7 @@ class Play {
       }
       const Wait wait = waitOf(actor, *instruction);
       absl::StrAppend(&text, text.empty() ? "" : "; ", "rank ", rankOf(actor), " would wait for ever at ",
-                      describe(blocks_[actors_[actor].block]->plan, *instruction), ", ", wait.reason);
+                      describe(submeshes_[actors_[actor].submesh]->plan, *instruction), ", ", wait.reason);
       actor = wait.other;
     }
     return inconsistentPlan(text);
@@ -332,20 +333,20 @@ class Play {
 
   bool init_;
   bool alike_;
-  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<std::unique_ptr<Submesh>> submeshes_;
   std::vector<Actor> actors_;
   std::vector<Mail> mails_;
-  // By channel and place of the rank in its block.
+  // Keyed by channel and by the rank's index in its submesh.
   std::map<std::pair<uint32_t, int64_t>, size_t> inlets_;
   std::map<std::pair<uint32_t, int64_t>, std::vector<std::pair<size_t, size_t>>> outlets_;  // mail, which source of it
   std::vector<size_t> waiting_;
 };
 
-// Do all ranks of each block call the same functions in the same order?
+// Do all ranks of each submesh call the same functions in the same order?
 bool areAlike(const plan::Plan& plan, bool init) {
-  for (const plan::Plan* block : blocksOf(plan)) {
-    const plan::RankSchedule& first = block->schedules(0);
-    for (const plan::RankSchedule& schedule : block->schedules()) {
+  for (const plan::Plan* submesh : submeshesOf(plan)) {
+    const plan::RankSchedule& first = submesh->schedules(0);
+    for (const plan::RankSchedule& schedule : submesh->schedules()) {
       if (!sameCalls(init ? schedule.init() : schedule.step(), init ? first.init() : first.step())) {
         return false;
       }
@@ -355,7 +356,7 @@ bool areAlike(const plan::Plan& plan, bool init) {
 }
 
 absl::Status play(const plan::Plan& plan, bool init) {
-  // If blocks played as one get stuck, it is said of ranks.
+  // If submeshes played as one get stuck, it is said of ranks.
   if (areAlike(plan, init) && Play(plan, init, /*alike=*/true).run().ok()) {
     return absl::OkStatus();
   }

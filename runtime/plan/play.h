@@ -6,7 +6,7 @@
 
 namespace weft {
 
-// Plays `init` and a step of all ranks of all blocks, what they do together only: a collective waits for its group,
+// Plays `init` and a step of all ranks of all submeshes, what they do together only: a collective waits for its group,
 // which must come to the same kind of collective with the same sizes; a send waits while its channel is full, a receive
 // while it is empty. No rank may wait for ever, and channels must be empty at the end: then every further step is like
 // the first. What is played does not depend on who goes first, since each rank does one thing after another and waits

@@ -8,8 +8,8 @@
 
 namespace weft {
 
-// The groups of a block of ranks, numbered. Groups of the same ranks in the same order have one number, whichever group
-// set they stand in: the runtime has one meeting place for them. A permute is met by the group of all ranks.
+// The groups of a submesh, numbered. Groups of the same ranks in the same order have one number, whichever group
+// set they stand in: the runtime has one barrier for them. A permute is met by the group of all ranks.
 class RankGroups {
  public:
   // The group sets of the plan must be partitions of its ranks.

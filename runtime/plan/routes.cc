@@ -9,17 +9,17 @@ Routes::Routes(const plan::Plan& plan) {
     targets_[{channel, source}].push_back(target);
     sources_[{channel, target}].push_back(source);
   };
-  for (const plan::Plan* block : blocksOf(plan)) {
-    for (const plan::Function& function : block->functions()) {
+  for (const plan::Plan* submesh : submeshesOf(plan)) {
+    for (const plan::Function& function : submesh->functions()) {
       for (const plan::Instruction& instruction : function.instructions()) {
         const plan::Transfer& transfer = instruction.transfer();
         if (!instruction.has_transfer() || transfer.send()) {
           continue;
         }
-        for (const plan::Transfer::Part& part : transfer.parts()) {
-          connect(transfer.channel(), part.source(), part.target());
+        for (const plan::Transfer::Box& box : transfer.boxes()) {
+          connect(transfer.channel(), box.source(), box.target());
         }
-        for (int64_t rank = 0; transfer.parts_size() == 0 && rank < block->ranks(); ++rank) {
+        for (int64_t rank = 0; transfer.boxes_size() == 0 && rank < submesh->ranks(); ++rank) {
           connect(transfer.channel(), rank, rank);
         }
       }

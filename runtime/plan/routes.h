@@ -1,4 +1,4 @@
-// Who sends to whom in the channels of a program.
+// The senders and receivers of every channel of a program.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace weft {
 
-// Ranks are places in the sender's and in the receiver's block.
+// Ranks are places in the sender's and in the receiver's submesh.
 class Routes {
  public:
   // The plan's channels must fit (check_channels.h).

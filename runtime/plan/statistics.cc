@@ -25,7 +25,7 @@ void countSend(const plan::Plan& plan, const plan::Instruction& instruction, int
   count.bytesReceived += calls * plan.buffers(static_cast<int>(instruction.inputs(0).buffer())).bytes();
 }
 
-PlanStatistics statisticsOfBlock(const plan::Plan& plan) {
+PlanStatistics statisticsOfSubmesh(const plan::Plan& plan) {
   PlanStatistics statistics;
   std::vector<int64_t> calls(plan.functions_size(), 0);
   if (plan.schedules_size() > 0) {
@@ -60,47 +60,48 @@ PlanStatistics statisticsOfBlock(const plan::Plan& plan) {
   return statistics;
 }
 
-void add(const PlanStatistics& block, const std::string& prefix, PlanStatistics& sum) {
-  for (const auto& [kind, count] : block.collectives) {
+void add(const PlanStatistics& submesh, const std::string& prefix, PlanStatistics& sum) {
+  for (const auto& [kind, count] : submesh.collectives) {
     CollectiveCount& all = sum.collectives[kind];
     all.calls += count.calls;
     all.tensors += count.tensors;
     all.bytesReceived += count.bytesReceived;
     all.seconds += count.seconds;
   }
-  for (const auto& [function, counts] : block.byFunction) {
+  for (const auto& [function, counts] : submesh.byFunction) {
     sum.byFunction[prefix + function] = counts;
   }
-  sum.flops += block.flops;
-  if (block.peakBytes > sum.peakBytes) {
-    sum.memory = block.memory;
-    sum.peakBytes = block.peakBytes;
+  sum.flops += submesh.flops;
+  if (submesh.peakBytes > sum.peakBytes) {
+    sum.memory = submesh.memory;
+    sum.peakBytes = submesh.peakBytes;
   }
 }
 
 }  // namespace
 
-std::vector<const plan::Plan*> blocksOf(const plan::Plan& plan) {
-  std::vector<const plan::Plan*> blocks;
-  for (const plan::Plan& block : plan.blocks()) {
-    blocks.push_back(&block);
+std::vector<const plan::Plan*> submeshesOf(const plan::Plan& plan) {
+  std::vector<const plan::Plan*> submeshes;
+  for (const plan::Plan& submesh : plan.submeshes()) {
+    submeshes.push_back(&submesh);
   }
-  return blocks.empty() ? std::vector<const plan::Plan*>{&plan} : blocks;
+  return submeshes.empty() ? std::vector<const plan::Plan*>{&plan} : submeshes;
 }
 
 int64_t plannedBytes(const plan::Plan& plan) {
   int64_t bytes = 0;
-  for (const plan::Plan* block : blocksOf(plan)) {
-    bytes += block->memory().peak_bytes() * block->ranks();
+  for (const plan::Plan* submesh : submeshesOf(plan)) {
+    bytes += submesh->memory().peak_bytes() * submesh->ranks();
   }
   return bytes;
 }
 
 PlanStatistics statisticsOf(const plan::Plan& plan) {
   PlanStatistics statistics;
-  const std::vector<const plan::Plan*> blocks = blocksOf(plan);
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    add(statisticsOfBlock(*blocks[b]), blocks.size() == 1 ? "" : "block" + std::to_string(b) + ".", statistics);
+  const std::vector<const plan::Plan*> submeshes = submeshesOf(plan);
+  for (size_t b = 0; b < submeshes.size(); ++b) {
+    add(statisticsOfSubmesh(*submeshes[b]), submeshes.size() == 1 ? "" : "submesh" + std::to_string(b) + ".",
+        statistics);
   }
   return statistics;
 }

@@ -26,10 +26,10 @@ struct PlanStatistics {
 };
 
 // With pipeline stages: collectives, transfers ("send") and arithmetic of one rank of every stage together, functions
-// as "block0.forward"; memory of the stage that needs most.
+// as "submesh0.forward"; memory of the stage that needs most.
 PlanStatistics statisticsOf(const plan::Plan& plan);
-// The plans of the blocks of ranks that own the stages; the plan itself without stages.
-std::vector<const plan::Plan*> blocksOf(const plan::Plan& plan);
+// The plans of the submeshes that own the stages; the plan itself without stages.
+std::vector<const plan::Plan*> submeshesOf(const plan::Plan& plan);
 // Planned bytes of all ranks together.
 int64_t plannedBytes(const plan::Plan& plan);
 // "all_reduce", ...

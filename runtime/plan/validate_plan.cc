@@ -65,14 +65,16 @@ absl::Status checkTensorKind(const plan::NamedTensor& tensor) {
   return absl::OkStatus();
 }
 
-// One block of ranks, or a plan without blocks.
+// One submesh, or a plan without submeshes.
 class Validator {
  public:
   explicit Validator(const plan::Plan& plan) : plan_(plan) {}
 
   absl::Status run() {
-    if (plan_.ranks() < 1 || plan_.ranks() > kMaxRanks || plan_.pieces() < 1 || plan_.pieces() > kMaxRanks) {
-      return bad(plan_.ranks(), " ranks, ", plan_.pieces(), " pieces; both must be from 1 to ", kMaxRanks);
+    if (plan_.ranks() < 1 || plan_.ranks() > kMaxRanks || plan_.micro_batches() < 1 ||
+        plan_.micro_batches() > kMaxRanks) {
+      return bad(plan_.ranks(), " ranks, ", plan_.micro_batches(), " micro-batches; both must be from 1 to ",
+                 kMaxRanks);
     }
     WEFT_RETURN_IF_ERROR(checkRegions());
     WEFT_RETURN_IF_ERROR(checkBuffers());
@@ -251,30 +253,31 @@ class Validator {
       return bad("'", label, "' reads or writes mailbox ", operand.buffer(), ", which only its channel may");
     }
     const int64_t width = byteSize(dtypeOf(buffer.type()));
-    if (operand.offset() % width != 0 || operand.piece_stride() % width != 0) {
+    if (operand.offset() % width != 0 || operand.micro_batch_stride() % width != 0) {
       return bad("'", label, "' has an operand of ", width, "-byte elements at offset ", operand.offset(),
-                 " + piece x ", operand.piece_stride());
+                 " + micro-batch x ", operand.micro_batch_stride());
     }
-    const int64_t end =
-        buffer.offset() + operand.offset() + operand.piece_stride() * (plan_.pieces() - 1) + buffer.bytes();
+    const int64_t end = buffer.offset() + operand.offset() +
+                        operand.micro_batch_stride() * (plan_.micro_batches() - 1) + buffer.bytes();
     if (const int64_t room = roomFor(buffer); end > room) {
-      return bad("'", label, "' has an operand at offset ", operand.offset(), " + piece x ", operand.piece_stride(),
-                 " of buffer ", operand.buffer(), ", which reaches byte ", end, " of a region of ", room);
+      return bad("'", label, "' has an operand at offset ", operand.offset(), " + micro-batch x ",
+                 operand.micro_batch_stride(), " of buffer ", operand.buffer(), ", which reaches byte ", end,
+                 " of a region of ", room);
     }
     return absl::OkStatus();
   }
 
-  // immediate + table + piece x factor of every rank and piece.
+  // immediate + table + micro-batch x factor of every rank and micro-batch.
   absl::Status checkScalar(const plan::Scalar& scalar, const std::string& label) {
     if (scalar.column() >= plan_.rank_table().columns()) {
       return bad("'", label, "' reads column ", scalar.column(), " of ", plan_.rank_table().columns(),
                  " of the rank table");
     }
     const int64_t farthest = std::abs(scalar.immediate()) + (scalar.column() < 0 ? 0 : farthest_[scalar.column()]) +
-                             std::abs(scalar.piece_factor()) * (plan_.pieces() - 1);
+                             std::abs(scalar.micro_batch_factor()) * (plan_.micro_batches() - 1);
     if (farthest > kMaxPlanInteger) {
-      return bad("'", label, "' has a scalar ", scalar.immediate(), " + column ", scalar.column(), " + piece x ",
-                 scalar.piece_factor(), " that comes to more than ", kMaxPlanInteger);
+      return bad("'", label, "' has a scalar ", scalar.immediate(), " + column ", scalar.column(), " + micro-batch x ",
+                 scalar.micro_batch_factor(), " that comes to more than ", kMaxPlanInteger);
     }
     return absl::OkStatus();
   }
@@ -420,9 +423,10 @@ class Validator {
     int64_t work = 0;
     double flops = 0;
     for (const plan::Action& action : actions) {
-      if (action.function() >= static_cast<uint32_t>(plan_.functions_size()) || action.piece() >= plan_.pieces()) {
-        return bad("an action calls function ", action.function(), " of ", plan_.functions_size(), " for piece ",
-                   action.piece(), " of ", plan_.pieces());
+      if (action.function() >= static_cast<uint32_t>(plan_.functions_size()) ||
+          action.micro_batch() >= plan_.micro_batches()) {
+        return bad("an action calls function ", action.function(), " of ", plan_.functions_size(), " for micro-batch ",
+                   action.micro_batch(), " of ", plan_.micro_batches());
       }
       const Amount& amount = amountOf(action.function());
       work += amount.work;
@@ -463,7 +467,7 @@ class Validator {
   int64_t work_ = 0;
 };
 
-// What the host sees of the blocks' tensors: as there, a slice for every rank.
+// What the host sees of the submeshes' tensors: as there, a slice for every rank.
 class JoinedTensors {
  public:
   explicit JoinedTensors(const plan::Plan& plan) : plan_(plan) {}
@@ -477,11 +481,11 @@ class JoinedTensors {
       }
     }
     int firstRank = 0;
-    for (const plan::Plan& block : plan_.blocks()) {
-      for (const plan::NamedTensor& tensor : block.tensors()) {
+    for (const plan::Plan& submesh : plan_.submeshes()) {
+      for (const plan::NamedTensor& tensor : submesh.tensors()) {
         WEFT_RETURN_IF_ERROR(compare(tensor, firstRank));
       }
-      firstRank += static_cast<int>(block.ranks());
+      firstRank += static_cast<int>(submesh.ranks());
     }
     return checkNothingElse();
   }
@@ -491,13 +495,13 @@ class JoinedTensors {
     const auto it = joined_.find(tensor.name());
     if (it == joined_.end() || it->second->type() != tensor.type() || it->second->kind() != tensor.kind() ||
         !same(tensor.shape(), it->second->shape()) || !same(tensor.file_shape(), it->second->file_shape())) {
-      return bad("tensor '", tensor.name(), "' of a block is unknown outside it, or of another kind, type or shape");
+      return bad("tensor '", tensor.name(), "' of a submesh is unknown outside it, or of another kind, type or shape");
     }
     for (int rank = 0; rank < tensor.slices_size(); ++rank) {
-      const plan::Slice& inBlock = tensor.slices(rank);
+      const plan::Slice& inSubmesh = tensor.slices(rank);
       const plan::Slice& outside = it->second->slices(firstRank + rank);
-      if (!same(inBlock.offset(), outside.offset()) || !same(inBlock.valid(), outside.valid())) {
-        return bad("tensor '", tensor.name(), "' has another slice in its block than outside for rank ",
+      if (!same(inSubmesh.offset(), outside.offset()) || !same(inSubmesh.valid(), outside.valid())) {
+        return bad("tensor '", tensor.name(), "' has another slice in its submesh than outside for rank ",
                    firstRank + rank);
       }
       held_[tensor.name()].insert(firstRank + rank);
@@ -505,12 +509,12 @@ class JoinedTensors {
     return absl::OkStatus();
   }
 
-  // Ranks whose block does not have the tensor hold no element of it; some block has it.
+  // Ranks whose submesh does not have the tensor hold no element of it; some submesh has it.
   absl::Status checkNothingElse() {
     for (const plan::NamedTensor& tensor : plan_.tensors()) {
       const std::set<int>& holders = held_[tensor.name()];
       if (holders.empty()) {
-        return bad("tensor '", tensor.name(), "' is in no block");
+        return bad("tensor '", tensor.name(), "' is in no submesh");
       }
       for (int rank = 0; rank < tensor.slices_size(); ++rank) {
         const plan::Slice& slice = tensor.slices(rank);
@@ -518,7 +522,7 @@ class JoinedTensors {
         const bool fits = slice.offset_size() == tensor.shape_size() && slice.valid_size() == tensor.shape_size();
         if (!fits || (!empty && holders.count(rank) == 0)) {
           return bad("tensor '", tensor.name(), "' has a slice of ", slice.valid_size(), " dimensions for rank ", rank,
-                     ", whose block does not hold it");
+                     ", whose submesh does not hold it");
         }
       }
     }
@@ -530,19 +534,20 @@ class JoinedTensors {
   std::map<std::string, std::set<int>> held_;  // ranks, by tensor
 };
 
-absl::Status checkBlocks(const plan::Plan& plan) {
+absl::Status checkSubmeshes(const plan::Plan& plan) {
   int64_t ranks = 0;
   int64_t peak = 0;
-  for (const plan::Plan& block : plan.blocks()) {
-    if (block.blocks_size() > 0 || block.pieces() != plan.pieces()) {
-      return bad("a block of ", block.pieces(), " pieces, or with blocks of its own, in a program of ", plan.pieces(),
-                 " pieces");
+  for (const plan::Plan& submesh : plan.submeshes()) {
+    if (submesh.submeshes_size() > 0 || submesh.micro_batches() != plan.micro_batches()) {
+      return bad("a submesh of ", submesh.micro_batches(),
+                 " micro-batches, or with submeshes of its own, in a program of ", plan.micro_batches(),
+                 " micro-batches");
     }
-    ranks = boundedSum(ranks, block.ranks());
-    peak = std::max(peak, block.memory().peak_bytes());
+    ranks = boundedSum(ranks, submesh.ranks());
+    peak = std::max(peak, submesh.memory().peak_bytes());
   }
-  if (plan.blocks_size() > 0 && (ranks != plan.ranks() || ranks > kMaxRanks || peak != plan.memory().peak_bytes())) {
-    return bad("blocks of ", ranks, " ranks together and ", peak, " bytes at most, outside ", plan.ranks(),
+  if (plan.submeshes_size() > 0 && (ranks != plan.ranks() || ranks > kMaxRanks || peak != plan.memory().peak_bytes())) {
+    return bad("submeshes of ", ranks, " ranks together and ", peak, " bytes at most, outside ", plan.ranks(),
                " ranks and ", plan.memory().peak_bytes(), " bytes; at most ", kMaxRanks, " ranks are allowed");
   }
   return absl::OkStatus();
@@ -552,10 +557,10 @@ absl::Status checkBlocks(const plan::Plan& plan) {
 
 absl::Status validatePlan(const plan::Plan& plan) {
   WEFT_RETURN_IF_ERROR(checkIntegers(plan));
-  WEFT_RETURN_IF_ERROR(checkBlocks(plan));
+  WEFT_RETURN_IF_ERROR(checkSubmeshes(plan));
   int64_t work = 0;
-  for (const plan::Plan* block : blocksOf(plan)) {
-    Validator validator(*block);
+  for (const plan::Plan* submesh : submeshesOf(plan)) {
+    Validator validator(*submesh);
     WEFT_RETURN_IF_ERROR(validator.run());
     work += validator.work();
   }
@@ -563,7 +568,7 @@ absl::Status validatePlan(const plan::Plan& plan) {
     return bad("the schedules of all ranks execute ", work, " instructions and operands; at most ", kMaxWork,
                " are allowed");
   }
-  if (plan.blocks_size() > 0) {
+  if (plan.submeshes_size() > 0) {
     WEFT_RETURN_IF_ERROR(JoinedTensors(plan).check());
   }
   WEFT_RETURN_IF_ERROR(checkChannels(plan));

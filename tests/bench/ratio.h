@@ -1,5 +1,5 @@
-// Two pieces of work timed in turn, ours, the other, ours, ...: both see the same state of the machine, and the median
-// of the ratios says more than a quotient of two medians. A figure below 1 means that ours is faster.
+// Two micro-batches of work timed in turn, ours, the other, ours, ...: both see the same state of the machine, and the
+// median of the ratios says more than a quotient of two medians. A figure below 1 means that ours is faster.
 #pragma once
 
 #include <benchmark/benchmark.h>

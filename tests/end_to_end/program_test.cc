@@ -259,7 +259,7 @@ double lossOfBatchSum(int64_t micro) {
   return *(*executor)->readScalar("loss");
 }
 
-TEST(PiecesTest, MatmulOfABatchSumReadsTheWholeSum) {
+TEST(MicroBatchesTest, MatmulOfABatchSumReadsTheWholeSum) {
   // Both add eight rows, in another grouping: f32 rounding of a few additions of size 1.
   EXPECT_NEAR(lossOfBatchSum(1), lossOfBatchSum(4), 1e-5);
 }

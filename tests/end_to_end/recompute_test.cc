@@ -51,7 +51,7 @@ absl::StatusOr<Program> compileLayers(const std::string& recompute, int64_t memo
   return compile(g, loss, optim::Sgd{.lr = 0.1}, options);
 }
 
-// Whatever else is computed again, nothing that keeps as little is shorter. (What runs again takes transient memory
+// Whatever else is recomputed, nothing that keeps as little is shorter. (What runs again takes transient memory
 // as well, which the choice sees only by measuring: of two choices that keep the same bytes it takes the shorter.)
 TEST(RecomputeTest, IsTheShortestOfAllThatKeepAsLittle) {
   std::vector<std::string> names;
@@ -261,7 +261,7 @@ TEST(RecomputeTest, CollectivesAreItems) {
   EXPECT_GT(without, 0);  // cheaper ones first
 }
 
-// With the schedule open too, a kind that does not fit as it is may win by computing again.
+// With the schedule open too, a kind that does not fit as it is may win by recomputing.
 TEST(RecomputeTest, TogetherWithTheSchedule) {
   GptRequest request = {.stages = 2, .schedule = "auto"};
   const absl::StatusOr<Program> plain = compileGpt(request);

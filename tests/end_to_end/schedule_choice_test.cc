@@ -52,7 +52,7 @@ std::vector<Choice> allChoices(int64_t virtualStages) {
       continue;
     }
     const absl::StatusOr<Program> program = compileGpt(name, virtualStages, 0);
-    if (program.ok() && program->plan.blocks_size() == 4 / virtualStages) {
+    if (program.ok() && program->plan.submeshes_size() == 4 / virtualStages) {
       choices.push_back({name, *simulatedSeconds(program->plan, Machine()), program->plan.memory().peak_bytes()});
     }
   }

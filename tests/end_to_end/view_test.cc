@@ -112,20 +112,20 @@ class ViewTest : public ::testing::TestWithParam<Case> {};
 TEST_P(ViewTest, EveryOperatorWithItsSourceLine) {
   const Recorded recorded(GetParam());
   const json doc = recorded.document();
-  const std::vector<const plan::Plan*> blocks = blocksOf(recorded.plan());
-  ASSERT_EQ(doc["blocks"].size(), blocks.size());
+  const std::vector<const plan::Plan*> submeshes = submeshesOf(recorded.plan());
+  ASSERT_EQ(doc["submeshes"].size(), submeshes.size());
   int known = 0;
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    const json& functions = doc["blocks"][b]["functions"];
-    ASSERT_EQ(static_cast<int>(functions.size()), blocks[b]->functions_size());
-    for (int f = 0; f < blocks[b]->functions_size(); ++f) {
-      const plan::Function& function = blocks[b]->functions(f);
+  for (size_t b = 0; b < submeshes.size(); ++b) {
+    const json& functions = doc["submeshes"][b]["functions"];
+    ASSERT_EQ(static_cast<int>(functions.size()), submeshes[b]->functions_size());
+    for (int f = 0; f < submeshes[b]->functions_size(); ++f) {
+      const plan::Function& function = submeshes[b]->functions(f);
       EXPECT_EQ(functions[f]["name"], function.name());
       const json& ops = functions[f]["ops"];
       ASSERT_EQ(static_cast<int>(ops.size()), function.instructions_size());
       for (int i = 0; i < function.instructions_size(); ++i) {
         const plan::Instruction& instruction = function.instructions(i);
-        const plan::Location& place = blocks[b]->locations(static_cast<int>(instruction.location()));
+        const plan::Location& place = submeshes[b]->locations(static_cast<int>(instruction.location()));
         EXPECT_EQ(ops[i]["label"], instruction.label());
         // What the compiler adds on its own account, such as the step count, has no line.
         const int source = ops[i]["source"];
@@ -149,24 +149,24 @@ TEST_P(ViewTest, AgreesWithMemoryAndStatistics) {
   const tools::Outcome outcome = run(tools::memoryCommand, {recorded.planPath(), "--json"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const json memory = json::parse(outcome.out);
-  for (size_t b = 0; b < doc["blocks"].size(); ++b) {
-    const json& block = doc["blocks"][b];
-    const json& other = memory.contains("blocks") ? memory["blocks"][b] : memory;
-    EXPECT_EQ(block["peak_bytes"], other["peak_bytes_per_rank"]);
-    EXPECT_EQ(block["memory"]["peak_bytes"], other["step_peak"]["bytes"]);
-    EXPECT_EQ(block["memory"]["operator"], other["step_peak"]["operator"]);
-    EXPECT_EQ(block["memory"]["tensors"][0]["name"], other["step_peak"]["tensors"][0]["name"]);
+  for (size_t b = 0; b < doc["submeshes"].size(); ++b) {
+    const json& submesh = doc["submeshes"][b];
+    const json& other = memory.contains("submeshes") ? memory["submeshes"][b] : memory;
+    EXPECT_EQ(submesh["peak_bytes"], other["peak_bytes_per_rank"]);
+    EXPECT_EQ(submesh["memory"]["peak_bytes"], other["step_peak"]["bytes"]);
+    EXPECT_EQ(submesh["memory"]["operator"], other["step_peak"]["operator"]);
+    EXPECT_EQ(submesh["memory"]["tensors"][0]["name"], other["step_peak"]["tensors"][0]["name"]);
     int64_t planned = 0;
-    for (size_t r = 0; r < block["regions"].size(); ++r) {
-      EXPECT_EQ(block["regions"][r]["bytes"], other["regions"][r]["bytes"]);
-      planned += block["regions"][r]["bytes"].get<int64_t>() * block["regions"][r]["slots"].get<int64_t>();
+    for (size_t r = 0; r < submesh["regions"].size(); ++r) {
+      EXPECT_EQ(submesh["regions"][r]["bytes"], other["regions"][r]["bytes"]);
+      planned += submesh["regions"][r]["bytes"].get<int64_t>() * submesh["regions"][r]["slots"].get<int64_t>();
     }
-    EXPECT_EQ(planned, block["peak_bytes"]);
+    EXPECT_EQ(planned, submesh["peak_bytes"]);
     int64_t most = 0;
-    for (const json& point : block["memory"]["curve"]) {
+    for (const json& point : submesh["memory"]["curve"]) {
       most = std::max(most, point[1].get<int64_t>() + point[2].get<int64_t>());
     }
-    EXPECT_EQ(most + block["memory"]["staying"].get<int64_t>(), block["memory"]["peak_bytes"]);
+    EXPECT_EQ(most + submesh["memory"]["staying"].get<int64_t>(), submesh["memory"]["peak_bytes"]);
   }
   const PlanStatistics statistics = statisticsOf(recorded.plan());
   EXPECT_EQ(doc["predicted"]["peak_bytes"], statistics.peakBytes);
@@ -185,12 +185,12 @@ TEST_P(ViewTest, TimelineIsTheSimulation) {
   ASSERT_TRUE(simulated.ok()) << simulated.status();
   EXPECT_EQ(doc["predicted"]["step"], simulated->seconds);
   EXPECT_EQ(doc["predicted"]["bubble"], simulated->bubbleRatio);
-  for (const json& block : doc["blocks"]) {
-    const schedule::RankRun& rank = simulated->ranks[block["first_rank"].get<size_t>()];
-    ASSERT_EQ(block["calls"].size(), rank.starts.size());
+  for (const json& submesh : doc["submeshes"]) {
+    const schedule::RankRun& rank = simulated->ranks[submesh["first_rank"].get<size_t>()];
+    ASSERT_EQ(submesh["calls"].size(), rank.starts.size());
     for (size_t i = 0; i < rank.starts.size(); ++i) {
-      EXPECT_EQ(block["calls"][i][2], rank.starts[i]);
-      EXPECT_EQ(block["calls"][i][3], rank.ends[i]);
+      EXPECT_EQ(submesh["calls"][i][2], rank.starts[i]);
+      EXPECT_EQ(submesh["calls"][i][3], rank.ends[i]);
     }
   }
   // With a profile, `weft schedule` simulates with the measured times, and so does the page.
@@ -207,13 +207,13 @@ TEST_P(ViewTest, ExecutedStepHasEveryCallOfEveryRank) {
   EXPECT_GE(executed["shown"], 1);
   ASSERT_EQ(static_cast<int64_t>(executed["ranks"].size()), recorded.plan().ranks());
   int rank = 0;
-  for (const plan::Plan* block : blocksOf(recorded.plan())) {
-    for (const plan::RankSchedule& schedule : block->schedules()) {
+  for (const plan::Plan* submesh : submeshesOf(recorded.plan())) {
+    for (const plan::RankSchedule& schedule : submesh->schedules()) {
       const json& calls = executed["ranks"][rank++];
       ASSERT_EQ(static_cast<int>(calls.size()), schedule.step_size());
       for (int i = 0; i < schedule.step_size(); ++i) {
         EXPECT_EQ(calls[i][0], schedule.step(i).function());
-        EXPECT_EQ(calls[i][1], schedule.step(i).piece());
+        EXPECT_EQ(calls[i][1], schedule.step(i).micro_batch());
         EXPECT_LE(calls[i][2], calls[i][3]);
         EXPECT_LE(i > 0 ? calls[i - 1][3] : json(0), calls[i][2]);
       }
@@ -321,9 +321,9 @@ TEST_P(ViewPageTest, DrawsItselfWithoutErrors) {
   EXPECT_THAT(opened.messages, Not(HasSubstr("CONSOLE"))) << "the console is silent";
   int64_t bars = 0;
   int64_t operators = 0;
-  for (const json& block : doc["blocks"]) {
-    bars += static_cast<int64_t>(block["calls"].size() + block["measured_calls"].size());
-    for (const json& function : block["functions"]) {
+  for (const json& submesh : doc["submeshes"]) {
+    bars += static_cast<int64_t>(submesh["calls"].size() + submesh["measured_calls"].size());
+    for (const json& function : submesh["functions"]) {
       operators += function["calls"] > 0 ? static_cast<int64_t>(function["ops"].size()) : 0;
     }
   }
@@ -333,11 +333,11 @@ TEST_P(ViewPageTest, DrawsItselfWithoutErrors) {
   EXPECT_THAT(opened.dom, HasSubstr("data-overflow=\"0\"")) << "nothing stands out of a page 1280 pixels wide";
   EXPECT_EQ(count(opened.dom, "class=\"bar "), bars);
   EXPECT_THAT(opened.dom, HasSubstr("Show all " + std::to_string(operators) + "</button>"));
-  EXPECT_EQ(count(opened.dom, "class=\"peak-dot\""), static_cast<int64_t>(doc["blocks"].size()));
+  EXPECT_EQ(count(opened.dom, "class=\"peak-dot\""), static_cast<int64_t>(doc["submeshes"].size()));
   EXPECT_EQ(count(opened.dom, "class=\"card function "), [&] {
     int64_t functions = 0;
-    for (const json& block : doc["blocks"]) {
-      functions += static_cast<int64_t>(block["functions"].size());
+    for (const json& submesh : doc["submeshes"]) {
+      functions += static_cast<int64_t>(submesh["functions"].size());
     }
     return functions;
   }());

@@ -33,31 +33,31 @@ struct NetForm {
   int64_t batch = 22;
   bool batchNorm = true;
   // The micro-batches over which batch norm takes its statistics, written out with slices: each block of rows, one for
-  // each data-parallel part, is cut into `pieces`. 1 x 1: as the graph has it.
+  // each data-parallel part, is cut into `microBatches`. 1 x 1: as the graph has it.
   int64_t blocks = 1;
-  int64_t pieces = 1;
+  int64_t microBatches = 1;
 };
 
 // Batch norm of each micro-batch by itself, in one step on one device.
-Tensor normOfPieces(const NetForm& form, const nn::BatchNorm2d& norm, const Tensor& x) {
-  if (form.blocks * form.pieces == 1) {
+Tensor normOfMicroBatches(const NetForm& form, const nn::BatchNorm2d& norm, const Tensor& x) {
+  if (form.blocks * form.microBatches == 1) {
     return norm(x);
   }
-  const int64_t rows = form.batch / (form.blocks * form.pieces);
+  const int64_t rows = form.batch / (form.blocks * form.microBatches);
   const auto part = [&](const Tensor& whole, int64_t first) {
     Shape sizes = whole.shape();
     sizes[0] = rows;
     return slice(whole, {first * rows, 0, 0, 0}, sizes);
   };
-  std::vector<Tensor> parts(form.blocks * form.pieces);
-  for (int64_t p = 0; p < form.pieces; ++p) {
-    std::vector<Tensor> piece;
+  std::vector<Tensor> parts(form.blocks * form.microBatches);
+  for (int64_t p = 0; p < form.microBatches; ++p) {
+    std::vector<Tensor> microBatch;
     for (int64_t b = 0; b < form.blocks; ++b) {
-      piece.push_back(part(x, b * form.pieces + p));
+      microBatch.push_back(part(x, b * form.microBatches + p));
     }
-    const Tensor normed = batchNorm(concat(piece, 0), norm.weight, norm.bias);
+    const Tensor normed = batchNorm(concat(microBatch, 0), norm.weight, norm.bias);
     for (int64_t b = 0; b < form.blocks; ++b) {
-      parts[b * form.pieces + p] = part(normed, b);
+      parts[b * form.microBatches + p] = part(normed, b);
     }
   }
   return concat(parts, 0);
@@ -70,7 +70,7 @@ absl::StatusOr<std::string> netModule(const NetForm& form, const CompileOptions&
   const Tensor y = g.input("y", {form.batch}, kI32);
   Tensor h = nn::Conv2d(g, "conv1", 3, 12, 3, {.padding = 1, .bias = !form.batchNorm})(x);
   if (form.batchNorm) {
-    h = normOfPieces(form, nn::BatchNorm2d(g, "norm1", 12), h);
+    h = normOfMicroBatches(form, nn::BatchNorm2d(g, "norm1", 12), h);
   }
   h = nn::MaxPool2d(3, {.stride = 2, .padding = 1})(relu(h));
   h = relu(nn::Conv2d(g, "conv2", 12, 8, 3, {.stride = 2, .padding = 1})(h));
@@ -122,7 +122,7 @@ absl::StatusOr<Expected> oneRank(const NetForm& form, uint64_t seed) {
   Expected expected;
   expected.arguments = netArguments(plan, seed);
   WEFT_ASSIGN_OR_RETURN(expected.answer, runPlan(std::move(plan), expected.arguments));
-  if (form.blocks * form.pieces > 1) {
+  if (form.blocks * form.microBatches > 1) {
     expected.unknown = {"norm1.running_mean", "norm1.running_var"};
     for (const std::string& name : expected.unknown) {
       expected.answer.erase(name);
@@ -207,16 +207,17 @@ TEST(ImageEquivalenceTest, MicroBatches) {
 // With batch norm each micro-batch has statistics of its own, over all ranks.
 TEST(ImageEquivalenceTest, BatchNormOfMicroBatches) {
   for (const int64_t blocks : {1, 2}) {
-    for (const int64_t pieces : {2, 3}) {
-      const absl::StatusOr<Expected> expected = oneRank({.batch = 12, .blocks = blocks, .pieces = pieces}, 4);
+    for (const int64_t microBatches : {2, 3}) {
+      const absl::StatusOr<Expected> expected =
+          oneRank({.batch = 12, .blocks = blocks, .microBatches = microBatches}, 4);
       ASSERT_TRUE(expected.ok()) << expected.status();
       const std::string data = blocks == 1 ? "" : absl::StrCat("dp=", blocks);
       for (const std::string& mesh : {data, data + (data.empty() ? "tp=2" : ",tp=2")}) {
         for (const int zero : {0, 3}) {
-          SCOPED_TRACE(absl::StrCat(pieces, " micro-batches, mesh ", mesh, ", zero ", zero));
+          SCOPED_TRACE(absl::StrCat(microBatches, " micro-batches, mesh ", mesh, ", zero ", zero));
           CompileOptions options;
           options.mesh = mesh;
-          options.micro = pieces;
+          options.micro = microBatches;
           options.zero = zero;
           options.gradientOutputs = true;
           const absl::StatusOr<std::string> text = netModule({.batch = 12}, options);
@@ -249,7 +250,7 @@ TEST(ImageEquivalenceTest, RandomStrategies) {
     options.micro = std::vector<int64_t>{1, 1, 2, 3}[generator() % 4];
     NetForm form = {.batch = std::vector<int64_t>{22, 33, 44}[generator() % 3], .batchNorm = generator() % 4 != 0};
     if (options.micro > 1) {
-      form.batch = 144;  // divides on all meshes: the parts of a piece are equal
+      form.batch = 144;  // divides on all meshes: the parts of a micro-batch are equal
     }
     options.zero = generator() % 2 == 0 ? 0 : static_cast<int>(1 + generator() % 3);
     options.regather = generator() % 2 == 0;
@@ -269,8 +270,8 @@ TEST(ImageEquivalenceTest, RandomStrategies) {
     absl::StatusOr<plan::Plan> plan = compileText(*text);
     ASSERT_TRUE(plan.ok()) << plan.status();
     if (options.micro > 1) {
-      form.blocks = blocksOfBatch(plan->blocks_size() > 0 ? plan->blocks(0) : *plan);
-      form.pieces = options.micro;
+      form.blocks = blocksOfBatch(plan->submeshes_size() > 0 ? plan->submeshes(0) : *plan);
+      form.microBatches = options.micro;
     }
     const absl::StatusOr<Expected> expected = oneRank(form, seed);
     ASSERT_TRUE(expected.ok()) << expected.status();
@@ -385,7 +386,7 @@ TEST(BatchNormTest, RunningStatisticsFollowEachMicroBatch) {
   }
 }
 
-// An evaluating program normalises with the statistics that training left, and changes nothing.
+// An evaluating program normalizes with the statistics that training left, and changes nothing.
 TEST(BatchNormTest, EvaluationUsesTheRunningStatistics) {
   const auto build = [](Graph& g, bool training) {
     const Tensor x = g.input("x", {8, 2, 2, 2});

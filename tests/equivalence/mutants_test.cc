@@ -18,7 +18,7 @@ TensorLine real(const std::string& name, std::vector<int64_t> shape) {
   return {name, std::move(shape)};
 }
 
-// A column-row pair with gelu between and behind: sums pending over tp before each non-linear operator.
+// A column-row pair with gelu between and behind: sums partial over tp before each non-linear operator.
 TrainingProgram mlp() {
   TrainingProgram program;
   program.inputs = {real("x", {8, 6})};
@@ -81,9 +81,9 @@ class MutantsTest : public ::testing::Test {
     add("lookup", lookup(), {.mesh = "dp=2,tp=2"});
     add("gathers", gathers(), {.mesh = "dp=2,tp=2"});
     add("mlp_zero3", mlp(), {.mesh = "dp=2,tp=2", .zero = 3});
-    TrainingProgram pieces = mlp();
-    pieces.outputs.clear();
-    add("mlp_micro", pieces, {.mesh = "dp=2,tp=2,micro=2"});
+    TrainingProgram microBatches = mlp();
+    microBatches.outputs.clear();
+    add("mlp_micro", microBatches, {.mesh = "dp=2,tp=2,micro=2"});
   }
 
   void add(const std::string& name, const TrainingProgram& program, const CompileRequest& request) {
@@ -229,16 +229,16 @@ TEST_F(MutantsTest, WrongOrigin) {
 }
 
 // Every micro-batch reads the rows of the first.
-TEST_F(MutantsTest, WrongPiece) {
+TEST_F(MutantsTest, WrongMicroBatch) {
   const int64_t mutants = eachInstruction([](plan::Plan&, plan::Instruction& instruction) {
     bool changed = false;
     for (plan::Scalar& scalar : *instruction.mutable_scalars()) {
-      changed |= scalar.piece_factor() != 0;
-      scalar.set_piece_factor(0);
+      changed |= scalar.micro_batch_factor() != 0;
+      scalar.set_micro_batch_factor(0);
     }
     for (plan::Operand& operand : *instruction.mutable_inputs()) {
-      changed |= operand.piece_stride() != 0;
-      operand.set_piece_stride(0);
+      changed |= operand.micro_batch_stride() != 0;
+      operand.set_micro_batch_stride(0);
     }
     return changed;
   });

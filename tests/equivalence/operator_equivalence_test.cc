@@ -1,7 +1,7 @@
 // N ranks give the one-rank answer: every operator with every legal strategy on 2, 3, 4, 6 and 8 ranks.
 //
 // What is legal is said here once more, from the factor rule alone: each splittable factor in parts that divide it, all
-// parts together a divisor of the ranks, and in a compound dimension (a b) only whole blocks. The compiler must take
+// parts together a divisor of the ranks, and in a compound dimension (a b) only whole submeshes. The compiler must take
 // all of these, by numbers and by axis names, and forward, gradients and update must be those of one rank.
 //
 // Without flags a fixed sample; --all for everything.
@@ -79,7 +79,7 @@ bool readsFactor(const TargetRule& target, int factor) {
   return false;
 }
 
-// By numbers: without and with splits of the results, which say where a pending sum is scattered.
+// By numbers: without and with splits of the results, which say where a partial sum is scattered.
 void addNumbers(const TargetRule& target, int64_t ranks, std::vector<Trial>& trials) {
   for (const Parts& parts : legalParts(target, ranks, false)) {
     const std::string in = splitsText(target.rule.operands(), parts);

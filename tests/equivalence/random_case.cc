@@ -16,13 +16,13 @@ namespace {
 class Decorator {
  public:
   Decorator(std::mt19937_64& generator, const StrategyRequest& request)
-      : generator_(generator), request_(request), axes_(request.axes), pieces_(request.pieces) {
+      : generator_(generator), request_(request), axes_(request.axes), microBatches_(request.microBatches) {
     int64_t data = 1;
     for (const MeshAxis& axis : axes_) {
       ranks_ *= axis.size;
       data *= axis.name == "dp" ? axis.size : 1;
     }
-    padded_ = request.batch % (data * pieces_) != 0;
+    padded_ = request.batch % (data * microBatches_) != 0;
   }
 
   absl::StatusOr<std::string> decorate(const std::string& plain, uint64_t percent) {
@@ -121,7 +121,7 @@ class Decorator {
     std::vector<Parts> all = legalParts(target, ranks_, false);
     std::erase_if(all, [&](const Parts& parts) {
       for (size_t f = 0; f < parts.size(); ++f) {
-        if (isBatch(target.rule.factors()[f]) && request_.batch % (parts[f] * pieces_) != 0) {
+        if (isBatch(target.rule.factors()[f]) && request_.batch % (parts[f] * microBatches_) != 0) {
           return true;
         }
       }
@@ -145,12 +145,12 @@ class Decorator {
     for (const MeshAxis& axis : axes_) {
       size_t f = generator_() % factors.size();
       // Inside a micro-batch a padded batch stays as the inputs have it: gathered rows would lose their place.
-      const bool keep = axis.name == "dp" && pieces_ > 1 && padded_;
+      const bool keep = axis.name == "dp" && microBatches_ > 1 && padded_;
       for (size_t b = 0; keep && b < factors.size(); ++b) {
         f = isBatch(factors[b]) ? b : f;
       }
       const bool batch = isBatch(factors[f]);
-      const int64_t rows = batch && !padded_ ? factors[f].size / pieces_ : factors[f].size;
+      const int64_t rows = batch && !padded_ ? factors[f].size / microBatches_ : factors[f].size;
       const bool fits = batch && padded_ ? axis.name == "dp" && parts[f] == 1 : rows % (parts[f] * axis.size) == 0;
       if (!fits || !target.rule.splittable(static_cast<int>(f)) || (!keep && generator_() % 5 == 0)) {
         continue;
@@ -180,9 +180,9 @@ class Decorator {
   std::mt19937_64& generator_;
   const StrategyRequest& request_;
   std::vector<MeshAxis> axes_;
-  int64_t pieces_;
+  int64_t microBatches_;
   int64_t ranks_ = 1;
-  bool padded_ = false;  // the batch is stored longer, for the axis dp and the pieces
+  bool padded_ = false;  // the batch is stored longer, for the axis dp and the micro-batches
 };
 
 }  // namespace
@@ -207,12 +207,12 @@ std::vector<MeshAxis> randomAxes(std::mt19937_64& generator) {
   return meshes[generator() % meshes.size()];
 }
 
-std::string meshText(const std::vector<MeshAxis>& axes, int64_t pieces) {
+std::string meshText(const std::vector<MeshAxis>& axes, int64_t microBatches) {
   std::vector<std::string> parts;
   for (const MeshAxis& axis : axes) {
     parts.push_back(axis.name.empty() ? absl::StrCat(axis.size) : absl::StrCat(axis.name, "=", axis.size));
   }
-  return absl::StrCat(absl::StrJoin(parts, ","), pieces > 1 ? absl::StrCat(",micro=", pieces) : "");
+  return absl::StrCat(absl::StrJoin(parts, ","), microBatches > 1 ? absl::StrCat(",micro=", microBatches) : "");
 }
 
 absl::StatusOr<std::string> withRandomStrategies(const std::string& module, const StrategyRequest& request,
@@ -230,15 +230,15 @@ absl::StatusOr<RandomCase> randomCase(uint64_t seed) {
     ranks *= axis.size;
   }
   made.random = randomProgram(generator, ranks);
-  int64_t pieces = 1;
+  int64_t microBatches = 1;
   // A line of ranks without names has no place for the time axis in the mesh's text.
   if (made.random.rowWise && !axes[0].name.empty() && generator() % 2 == 0) {
-    pieces = generator() % 2 == 0 || made.random.batch % 4 != 0 ? 2 : 4;
+    microBatches = generator() % 2 == 0 || made.random.batch % 4 != 0 ? 2 : 4;
   }
-  made.request.mesh = meshText(axes, pieces);
+  made.request.mesh = meshText(axes, microBatches);
   made.request.zero = generator() % 2 == 0 ? 0 : static_cast<int>(1 + generator() % 3);
   made.request.adam = generator() % 3 == 0;
-  const StrategyRequest request = {axes, pieces, made.random.rowWise ? made.random.batch : 0,
+  const StrategyRequest request = {axes, microBatches, made.random.rowWise ? made.random.batch : 0,
                                    static_cast<int64_t>(1 + generator() % 3)};
   WEFT_ASSIGN_OR_RETURN(made.text,
                         withRandomStrategies(moduleText(made.random.program, made.request), request, generator));

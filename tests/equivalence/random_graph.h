@@ -26,11 +26,11 @@ struct MeshAxis {
 };
 // On 2, 3, 4, 6 or 8 ranks.
 std::vector<MeshAxis> randomAxes(std::mt19937_64& generator);
-std::string meshText(const std::vector<MeshAxis>& axes, int64_t pieces);
+std::string meshText(const std::vector<MeshAxis>& axes, int64_t microBatches);
 
 struct StrategyRequest {
   std::vector<MeshAxis> axes;
-  int64_t pieces = 1;
+  int64_t microBatches = 1;
   int64_t batch = 0;  // size of the batch of a row-wise program, which no other dimension has; 0: not row-wise
   int64_t stages = 1;
 };

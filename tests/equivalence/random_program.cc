@@ -253,7 +253,7 @@ class ProgramWriter {
     emit("transpose", {a}, "permutation = " + listText(order), shape, values_[a].batch);
   }
 
-  // Joins two neighbours, or splits one dimension.
+  // Joins two neighbors, or splits one dimension.
   void addReshape(size_t a) {
     Dims shape = values_[a].shape;
     const int64_t first = firstFree(a);

@@ -228,15 +228,15 @@ TEST(ScheduleEquivalenceTest, GptWithATiedHeadHasTheAnswerOfOneRank) {
   expectOneRankAnswers(make, compare, Combinations(15));
 }
 
-std::string callName(plan::FunctionKind kind, int64_t stage, int64_t piece) {
-  return absl::StrCat(plan::FunctionKind_Name(kind), " of stage ", stage, " for ", piece);
+std::string callName(plan::FunctionKind kind, int64_t stage, int64_t microBatch) {
+  return absl::StrCat(plan::FunctionKind_Name(kind), " of stage ", stage, " for ", microBatch);
 }
 
-// The calls that a row of the table asks of a block: a whole backward is both halves where its stage has halves, and a
-// half without operators is no function.
-std::vector<std::string> expectedCalls(const plan::Plan& block, const std::vector<schedule::Action>& order) {
+// The calls that a row of the table asks of a submesh: a whole backward is both halves where its stage has halves, and
+// a half without operators is no function.
+std::vector<std::string> expectedCalls(const plan::Plan& submesh, const std::vector<schedule::Action>& order) {
   std::set<std::pair<plan::FunctionKind, int64_t>> functions;
-  for (const plan::Function& function : block.functions()) {
+  for (const plan::Function& function : submesh.functions()) {
     functions.insert({function.kind(), function.stage()});
   }
   const std::map<schedule::ActionKind, std::vector<plan::FunctionKind>> halves = {
@@ -255,21 +255,21 @@ std::vector<std::string> expectedCalls(const plan::Plan& block, const std::vecto
   return calls;
 }
 
-// What a rank called for the pieces of its steps, in its order.
+// What a rank called for the micro-batches of its steps, in its order.
 std::vector<std::string> executedCalls(const Executor& executor, int64_t rank) {
   const absl::StatusOr<std::vector<ExecutedAction>> executed = executor.executedActions(rank);
   EXPECT_TRUE(executed.ok()) << executed.status();
   std::vector<std::string> calls;
   for (const ExecutedAction& action : *executed) {
     if (action.kind != plan::INIT && action.kind != plan::PROLOGUE && action.kind != plan::UPDATE) {
-      calls.push_back(callName(action.kind, action.stage, action.piece));
+      calls.push_back(callName(action.kind, action.stage, action.microBatch));
     }
   }
   return calls;
 }
 
-// Executes a step and compares each rank's calls with its block's row. "" if they agree, else the first rank that does
-// not with both lists.
+// Executes a step and compares each rank's calls with its submesh's row. "" if they agree, else the first rank that
+// does not with both lists.
 std::string orderDifference(plan::Plan plan, const schedule::Table& table) {
   const KernelRegistry kernels = cpuKernels({.plainMatmul = true});
   absl::StatusOr<std::unique_ptr<Executor>> executor =
@@ -285,8 +285,9 @@ std::string orderDifference(plan::Plan plan, const schedule::Table& table) {
   }
   const plan::Plan& run = (*executor)->plan();
   for (int64_t rank = 0; rank < run.ranks(); ++rank) {
-    const int64_t block = rank * run.blocks_size() / run.ranks();
-    const std::vector<std::string> expected = expectedCalls(run.blocks(static_cast<int>(block)), table.orders[block]);
+    const int64_t submesh = rank * run.submeshes_size() / run.ranks();
+    const std::vector<std::string> expected =
+        expectedCalls(run.submeshes(static_cast<int>(submesh)), table.orders[submesh]);
     const std::vector<std::string> executed = executedCalls(**executor, rank);
     if (expected != executed) {
       return absl::StrCat("rank ", rank, " executed ", absl::StrJoin(executed, ", "), "; its row says ",
@@ -358,9 +359,9 @@ TEST(ScheduleOrderTest, ExecutedOrderIsSimulatedOrderIsTheTables) {
 TEST(ScheduleOrderTest, ExchangedActionsAreSeen) {
   absl::StatusOr<Ordered> ordered = compileOrdered({schedule::Kind::kGpipe, 2, 1, 3});
   ASSERT_TRUE(ordered.ok()) << ordered.status();
-  auto* step = ordered->plan.mutable_blocks(1)->mutable_schedules(0)->mutable_step();
+  auto* step = ordered->plan.mutable_submeshes(1)->mutable_schedules(0)->mutable_step();
   int first = 0;
-  while (ordered->plan.blocks(1).functions(static_cast<int>(step->Get(first).function())).kind() != plan::FORWARD) {
+  while (ordered->plan.submeshes(1).functions(static_cast<int>(step->Get(first).function())).kind() != plan::FORWARD) {
     ++first;
   }
   step->SwapElements(first, first + 1);

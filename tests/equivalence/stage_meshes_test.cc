@@ -1,4 +1,4 @@
-// Blocks of ranks with meshes of their own give the one-rank answer.
+// Submeshes with meshes of their own give the one-rank answer.
 //
 //   weft_stage_meshes_test              seeds 1 to 30
 //   weft_stage_meshes_test --all        seeds 1 to 300
@@ -94,7 +94,7 @@ TEST(StageMeshesTest, TwoMatmuls) {
   }
 }
 
-// A GPT, every block of ranks on a random mesh of 1 to 4 ranks.
+// A GPT, every submesh on a random mesh of 1 to 4 ranks.
 struct GptCase {
   examples::GptConfig config;
   CompileOptions options;
@@ -121,15 +121,15 @@ GptCase gptCase(uint64_t seed) {
   options.schedule = kinds[below(made.config.stages % 2 == 0 ? 6 : 4)];
   const bool twice = options.schedule == "interleaved" || options.schedule == "zb_v";
   options.virtualStages = options.schedule == "interleaved" ? 2 : 0;
-  int64_t segments = 1;
-  for (int64_t block = 0; block < made.config.stages / (twice ? 2 : 1); ++block) {
+  int64_t stripes = 1;
+  for (int64_t submesh = 0; submesh < made.config.stages / (twice ? 2 : 1); ++submesh) {
     const int64_t dp = 1 + below(4);
     const int64_t tp = 1 + below(std::min<int64_t>(4 / dp, 3));
-    segments = std::lcm(segments, dp);
-    absl::StrAppend(&options.stageMeshes, block == 0 ? "" : ";", "dp=", dp, tp > 1 ? absl::StrCat(",tp=", tp) : "");
+    stripes = std::lcm(stripes, dp);
+    absl::StrAppend(&options.stageMeshes, submesh == 0 ? "" : ";", "dp=", dp, tp > 1 ? absl::StrCat(",tp=", tp) : "");
   }
   // Without micro-batches the batch may be padded.
-  made.config.batch = options.micro == 1 ? 10 + below(8) : segments * options.micro * (1 + below(2));
+  made.config.batch = options.micro == 1 ? 10 + below(8) : stripes * options.micro * (1 + below(2));
   made.config.tiedHead = below(2) == 0;
   made.config.dropout = below(2) == 0 ? 0.1 : 0.0;
   made.config.recomputeLayers = below(3) == 0 ? made.config.layers : 0;
@@ -199,7 +199,7 @@ absl::StatusOr<std::string> skipping(const CompileOptions& options, bool stages)
   return absl::StrReplaceAll(text, {{"f32", "f64"}});
 }
 
-TEST(StageMeshesTest, SkipConnectionsAndInputsOfSeveralBlocks) {
+TEST(StageMeshesTest, SkipConnectionsAndInputsOfSeveralSubmeshes) {
   CompileOptions alone;
   alone.gradientOutputs = true;
   absl::StatusOr<plan::Plan> onePlan = compileText(*skipping(alone, false));
@@ -218,16 +218,16 @@ TEST(StageMeshesTest, SkipConnectionsAndInputsOfSeveralBlocks) {
   }
 }
 
-// What the second block receives in its forward pass.
+// What the second submesh receives in its forward pass.
 plan::Transfer& activation(plan::Plan& plan) {
-  for (plan::Function& function : *plan.mutable_blocks(1)->mutable_functions()) {
+  for (plan::Function& function : *plan.mutable_submeshes(1)->mutable_functions()) {
     for (plan::Instruction& instruction : *function.mutable_instructions()) {
       if (function.kind() == plan::FORWARD && instruction.has_transfer()) {
         return *instruction.mutable_transfer();
       }
     }
   }
-  ADD_FAILURE() << "the second block receives nothing";
+  ADD_FAILURE() << "the second submesh receives nothing";
   static plan::Transfer none;
   return none;
 }
@@ -244,9 +244,9 @@ TEST(StageMeshesTest, WrongPartsAreFound) {
 
   plan::Plan swapped = *plan;
   plan::Transfer& received = activation(swapped);
-  ASSERT_EQ(received.parts_size(), 2);
-  received.mutable_parts(0)->set_source(1);
-  received.mutable_parts(1)->set_source(0);
+  ASSERT_EQ(received.boxes_size(), 2);
+  received.mutable_boxes(0)->set_source(1);
+  received.mutable_boxes(1)->set_source(0);
   ASSERT_TRUE(validatePlan(swapped).ok());
   const absl::StatusOr<NamedTensors> wrong = runPlan(swapped, arguments);
   ASSERT_TRUE(wrong.ok()) << wrong.status();
@@ -257,27 +257,27 @@ TEST(StageMeshesTest, WrongPartsAreFound) {
     damage(activation(damaged));
     return std::string(validatePlan(damaged).message());
   };
-  EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_parts()->RemoveLast(); }), HasSubstr("sends 144 of the 288"));
-  EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_parts(0)->set_source(2); }), HasSubstr("outside of the ranks"));
-  EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_parts(0)->set_target(-1); }),
-              HasSubstr("parts[0].target is -1, outside"));
-  EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_parts(0)->set_size(1, 13); }), HasSubstr("outside"));
-  EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_parts(0)->add_size(1); }), HasSubstr("outside"));
-  EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_parts(0)->set_source_offset(0, INT64_MAX); }),
+  EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_boxes()->RemoveLast(); }), HasSubstr("sends 144 of the 288"));
+  EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_boxes(0)->set_source(2); }), HasSubstr("outside of the ranks"));
+  EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_boxes(0)->set_target(-1); }),
+              HasSubstr("boxes[0].target is -1, outside"));
+  EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_boxes(0)->set_size(1, 13); }), HasSubstr("outside"));
+  EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_boxes(0)->add_size(1); }), HasSubstr("outside"));
+  EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_boxes(0)->set_source_offset(0, INT64_MAX); }),
               HasSubstr("outside"));
-  EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_parts(1)->set_target_offset(0, 0); }), HasSubstr("overlap"));
-  EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_parts(1)->set_source(0); }), HasSubstr("two parts"));
-  EXPECT_THAT(refusal([](plan::Transfer& t) { t.clear_parts(); }), HasSubstr("no receiver that fits"));
+  EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_boxes(1)->set_target_offset(0, 0); }), HasSubstr("overlap"));
+  EXPECT_THAT(refusal([](plan::Transfer& t) { t.mutable_boxes(1)->set_source(0); }), HasSubstr("two boxes"));
+  EXPECT_THAT(refusal([](plan::Transfer& t) { t.clear_boxes(); }), HasSubstr("no receiver that fits"));
 }
 
-// Each rank of the reader's block receives its local tensor, no more.
+// Each rank of the reader's submesh receives its local tensor, no more.
 TEST(StageMeshesTest, NoElementIsSentTwiceToARank) {
   CompileOptions options;
   options.stageMeshes = "dp=4;dp=3";
   absl::StatusOr<plan::Plan> plan = compileText(*twoMatmuls(options, 24));
   ASSERT_TRUE(plan.ok()) << plan.status();
   // Rows 0:6, 6:12, 12:18, 18:24 go to rows 0:8, 8:16, 16:24.
-  EXPECT_EQ(activation(*plan).parts_size(), 6);
+  EXPECT_EQ(activation(*plan).boxes_size(), 6);
 }
 
 // The same meshes written one by one: nothing changes, to the byte.
@@ -355,9 +355,9 @@ std::vector<double> lossesOf(examples::GptConfig config, const CompileOptions& o
   return trainer.losses();
 }
 
-// The new value of a parameter reaches every block that holds it: the losses of later steps are those of one rank. f32:
-// the losses, about 3, agree to 1e-4, that is 300 roundings; a head that keeps its first weights is off by 0.03 and
-// more.
+// The new value of a parameter reaches every submesh that holds it: the losses of later steps are those of one rank.
+// f32: the losses, about 3, agree to 1e-4, that is 300 roundings; a head that keeps its first weights is off by 0.03
+// and more.
 TEST(StageMeshesTest, LaterStepsSeeTheNewParameters) {
   examples::GptConfig config = twoTiedLayers();
   config.deviation = 0.3;
@@ -389,9 +389,9 @@ TEST(StageMeshesTest, BadMeshesAreRefused) {
   CompileOptions options;
   options.schedule = "1f1b";
   options.stageMeshes = "dp=2;dp=1;dp=2";
-  EXPECT_THAT(errorOf(options, 24), HasSubstr("there are 3 stage meshes (dp=2;dp=1;dp=2) for 2 blocks of ranks"));
+  EXPECT_THAT(errorOf(options, 24), HasSubstr("there are 3 stage meshes (dp=2;dp=1;dp=2) for 2 submeshes"));
   options.stageMeshes = "dp=2";
-  EXPECT_THAT(errorOf(options, 24), HasSubstr("there are 1 stage meshes (dp=2) for 2 blocks"));
+  EXPECT_THAT(errorOf(options, 24), HasSubstr("there are 1 stage meshes (dp=2) for 2 submeshes"));
   options.stageMeshes = "dp=2;dp=0";
   EXPECT_THAT(errorOf(options, 24), HasSubstr("'0'"));
   options.stageMeshes = "dp=2;;";
@@ -407,13 +407,14 @@ TEST(StageMeshesTest, BadMeshesAreRefused) {
   EXPECT_THAT(errorOf(options, 24), HasSubstr("are both given"));
 }
 
-// 10 rows are stored as 12 for 2 segments of 3 pieces; the second block has both segments, the pad ends one of them.
+// 10 rows are stored as 12 for 2 stripes of 3 micro-batches; the second submesh has both stripes, the pad ends one of
+// them.
 TEST(StageMeshesTest, APadInsideOfARanksRowsIsRefused) {
   CompileOptions options;
   options.schedule = "1f1b";
   options.stageMeshes = "dp=2;dp=1";
   options.micro = 3;
-  EXPECT_THAT(errorOf(options, 10), HasSubstr("rows of several of the batch's 2 segments"));
+  EXPECT_THAT(errorOf(options, 10), HasSubstr("rows of several of the batch's 2 stripes"));
   EXPECT_EQ(errorOf(options, 12), "");
 }
 

@@ -362,7 +362,7 @@ TEST(ScheduleErrorTest, TooFewMicroBatches) {
 TEST(ScheduleErrorTest, StagesDoNotDivide) {
   CompileOptions options;
   options.schedule = "zb_v";
-  EXPECT_THAT(stagesError({0, 1, 2}, options), HasSubstr("3 stages do not divide into blocks of 2"));
+  EXPECT_THAT(stagesError({0, 1, 2}, options), HasSubstr("3 stages do not divide into submeshes of 2"));
 }
 
 TEST(ScheduleErrorTest, NotExecuted) {
@@ -393,7 +393,7 @@ TEST(MemoryLimitTest, NamesTheLeastThatIsPossible) {
   options.memoryLimit = 1000;
   const std::string error = stagesError({0, 1}, options);
   EXPECT_THAT(error, HasSubstr("no schedule fits in 1000 bytes per rank; the least is "));
-  EXPECT_THAT(error, HasSubstr("whatever is computed again"));
+  EXPECT_THAT(error, HasSubstr("whatever is recomputed"));
   EXPECT_THAT(stagesError({0}, options), HasSubstr("the limit is 1000"));
   options.recompute = "none";
   EXPECT_THAT(stagesError({0, 1}, options), HasSubstr("CompileOptions::recompute"));

@@ -104,15 +104,15 @@ TEST(PipelineStageTest, ParametersLiveOnTheStage) {
   const Tensor y = second(relu(first(g.input("x", {4, 8}))));
   const absl::StatusOr<Program> program = compile(g, mean(mul(y, y)), optim::Sgd{}, {.micro = 2, .schedule = "1f1b"});
   ASSERT_TRUE(program.ok()) << program.status();
-  ASSERT_EQ(program->plan.blocks_size(), 2);
-  for (int block = 0; block < 2; ++block) {
+  ASSERT_EQ(program->plan.submeshes_size(), 2);
+  for (int submesh = 0; submesh < 2; ++submesh) {
     std::vector<std::string> parameters;
-    for (const plan::NamedTensor& tensor : program->plan.blocks(block).tensors()) {
+    for (const plan::NamedTensor& tensor : program->plan.submeshes(submesh).tensors()) {
       if (tensor.kind() == plan::TENSOR_PARAMETER) {
         parameters.push_back(tensor.name());
       }
     }
-    const std::string name = "fc" + std::to_string(block);
+    const std::string name = "fc" + std::to_string(submesh);
     EXPECT_THAT(parameters, testing::UnorderedElementsAre(name + ".weight", name + ".bias"));
   }
 }

@@ -23,7 +23,7 @@ Target decisionsTarget() {
   return {"decisions", run, nullptr,
           wordsOf("{|}|[|]|:|,|\"|null|true|false|\"mesh\":|dp=2,tp=2|[{dp},{}]|[{all},{}]|partial{dp:sum}|"
                   "[{dp},{}] pad{0:8}|\"stage\":|\"elsewhere\":{\"1\":\"[{},{}]\"}|"
-                  "\"stage_meshes\":\"dp=2;dp=4\"|\"blocks\":[0,1]|\"segments\":|micro|forward|backward|-1|"
+                  "\"stage_meshes\":\"dp=2;dp=4\"|\"submeshes\":[0,1]|\"stripes\":|micro|forward|backward|-1|"
                   "1e3|\"expand\":|\"prologue\":|\"results\":{\"0\":\"[{}]\"}|all:(2)2")};
 }
 

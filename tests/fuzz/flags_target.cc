@@ -52,7 +52,7 @@ Outcome run(const std::string& bytes) {
 Target flagsTarget() {
   return {"flags", run, nullptr,
           wordsOf("\n|--mesh\n|--shape\n|--layout\n|--from\n|--to\n|--type\n|--machine\n|--kind\n|"
-                  "--stages\n|--micro\n|--virtual\n|--group\n|--pieces\n|--times\n|f=1,b=2,comm=0|"
+                  "--stages\n|--micro\n|--virtual\n|--group\n|--micro-batches\n|--times\n|f=1,b=2,comm=0|"
                   "f=1/2,i=nan|inf|--json|--csv|--timeline|--transfers|--help|dp=2,tp=4|[{dp},{}]|16,32|=|"
                   "gpipe|1f1b|interleaved|zb_h1|zb_v|v_min|dualpipe_v|seq1f1b|layout\n|reshard\n|schedule\n")};
 }

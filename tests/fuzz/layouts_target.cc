@@ -30,7 +30,7 @@ absl::StatusOr<Layout> layoutOf(const std::string& text, const Mesh& mesh) {
 
 // A shape that a machine can hold; what is larger, the planner is not asked for.
 bool isSmall(const Shape& shape, const Mesh& mesh) {
-  return shape.size() <= kMostDimensions && mesh.ranks() <= kMostRanks && mesh.pieces() <= kMostRanks &&
+  return shape.size() <= kMostDimensions && mesh.ranks() <= kMostRanks && mesh.microBatches() <= kMostRanks &&
          std::all_of(shape.begin(), shape.end(), [](int64_t size) { return size <= int64_t{1} << 12; });
 }
 

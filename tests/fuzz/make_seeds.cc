@@ -151,7 +151,7 @@ std::string trace() {
   const auto event = [&](int row, const std::string& name, const std::string& category, double begin, double length) {
     absl::StrAppend(&text, text.empty() ? "" : ",\n", "{\"name\":\"", name, "\",\"cat\":\"", category,
                     "\",\"ph\":\"X\",\"pid\":0,\"tid\":", row, ",\"ts\":", begin, ",\"dur\":", length,
-                    ",\"args\":{\"function\":\"", name, "\",\"piece\":0}}");
+                    ",\"args\":{\"function\":\"", name, "\",\"micro-batch\":0}}");
   };
   const auto call = [&](int row, const std::string& function, double begin, int instructions) {
     event(row, function, "action", begin, 100 * instructions);

@@ -203,9 +203,10 @@ void changeBelow(Message& message, const Message* neighbor, Mutator& mutator) {
 }  // namespace
 
 void changeOneField(plan::Plan& plan, Mutator& mutator) {
-  // Most of what can be wrong with a plan of several blocks is in them.
-  const bool inBlock = plan.blocks_size() > 0 && mutator.chance(70);
-  plan::Plan& changed = inBlock ? *plan.mutable_blocks(static_cast<int>(mutator.below(plan.blocks_size()))) : plan;
+  // Most of what can be wrong with a plan of several submeshes is in them.
+  const bool inSubmesh = plan.submeshes_size() > 0 && mutator.chance(70);
+  plan::Plan& changed =
+      inSubmesh ? *plan.mutable_submeshes(static_cast<int>(mutator.below(plan.submeshes_size()))) : plan;
   changeBelow(changed, nullptr, mutator);
 }
 

@@ -26,8 +26,8 @@ constexpr int kSteps = 2;
 
 int64_t actionsOf(const plan::Plan& plan) {
   int64_t actions = 0;
-  for (const plan::Plan* block : blocksOf(plan)) {
-    for (const plan::RankSchedule& schedule : block->schedules()) {
+  for (const plan::Plan* submesh : submeshesOf(plan)) {
+    for (const plan::RankSchedule& schedule : submesh->schedules()) {
       actions += schedule.init_size() + schedule.step_size();
     }
   }

@@ -33,7 +33,7 @@ Outcome run(const std::string& bytes) {
 Target traceTarget() {
   return {"trace", run, nullptr,
           wordsOf("{|}|[|]|:|,|\"|traceEvents|\"ph\":\"X\"|\"ts\":|\"dur\":|\"tid\":|\"cat\":|step|action|"
-                  "kernel|null|1e308|-1|1e400|\"piece\":|FORWARD|BACKWARD")};
+                  "kernel|null|1e308|-1|1e400|\"micro-batch\":|FORWARD|BACKWARD")};
 }
 
 }  // namespace weft::fuzz

@@ -1,4 +1,4 @@
-// Batch norm's kernels against their definitions, with several pieces, and what they refuse.
+// Batch norm's kernels against their definitions, with several micro-batches, and what they refuse.
 #include <gtest/gtest.h>
 
 #include "tests/kernels/kernel_runner.h"
@@ -8,12 +8,12 @@ namespace {
 
 constexpr DType kFloats[] = {DType::kF32, DType::kF64};
 
-// x [6, 3, 5] in two pieces of three rows: the statistic of element i.
+// x [6, 3, 5] in two micro-batches of three rows: the statistic of element i.
 size_t statisticOf(size_t i) {
   return i / 15 / 3 * 3 + i / 5 % 3;
 }
 
-TEST(Channels, SumAndDotOfEachPiece) {
+TEST(Channels, SumAndDotOfEachMicroBatch) {
   for (const DType type : kFloats) {
     const Tensor x = sample(type, {6, 3, 5}, 1, 999, 1001);
     const Tensor z = sample(type, {6, 3, 5}, 2, 999, 1001);

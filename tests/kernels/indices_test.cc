@@ -108,7 +108,7 @@ struct LossCase {
   Tensor logits, labels, dloss;
 };
 
-// 700 classes: more than one piece of the kernel's row.
+// 700 classes: more than one micro-batch of the kernel's row.
 LossCase lossCase(const Types& t, int64_t classes) {
   const double last = static_cast<double>(classes - 1);
   return {sample(t.value, {2, 3, classes}, 3, -8, 8), tensor(t.id, {2, 3}, {0, last, kIgnore, 1, 0, kIgnore}),

@@ -44,7 +44,7 @@ struct Cut {
   Ints origins, size;
 };
 
-// Halves, single columns and rows, odd pieces, all of them; also rows longer than the kernel's buffer.
+// Halves, single columns and rows, odd micro-batches, all of them; also rows longer than the kernel's buffer.
 TEST(Dropout, MaskDoesNotDependOnTheSplit) {
   const Ints global = {6, 3, 70};
   const Tensor x = sample(DType::kF32, global, 1, 1, 2);
@@ -54,8 +54,8 @@ TEST(Dropout, MaskDoesNotDependOnTheSplit) {
                                  {{0, 0, 13}, {6, 3, 1}}, {{2, 1, 0}, {1, 1, 70}}, {{1, 1, 3}, {4, 2, 65}},
                                  {{5, 2, 69}, {1, 1, 1}}, {{0, 1, 0}, {6, 1, 70}}, {{0, 2, 7}, {6, 1, 1}}};
   for (const Cut& cut : cuts) {
-    const Tensor piece = part(x, cut.origins, cut.size);
-    expectSame(dropout(piece, 5, attributes, cut.origins), part(whole, cut.origins, cut.size));
+    const Tensor microBatch = part(x, cut.origins, cut.size);
+    expectSame(dropout(microBatch, 5, attributes, cut.origins), part(whole, cut.origins, cut.size));
   }
   const Tensor long1 = sample(DType::kF32, {2000}, 2, 1, 2);
   const Tensor all = dropout(long1, 5, dropoutAttributes(0.4, {2000}), {0});

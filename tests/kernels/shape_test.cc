@@ -178,7 +178,7 @@ TEST(MaskPad, ByGlobalIndex) {
   expectError({"mask_pad", {whole}, {whole.spec()}, bad, {0}}, kInvalid, "dimension 2");
 }
 
-TEST(Accumulate, FirstPieceReplaces) {
+TEST(Accumulate, FirstMicroBatchReplaces) {
   for (const DType type : {DType::kF32, DType::kF64, DType::kI32}) {
     const Tensor acc = numbered(type, {19});
     const Tensor x = sample(type, {19}, 3, 0, 50);
@@ -189,7 +189,7 @@ TEST(Accumulate, FirstPieceReplaces) {
     expectSame(runOne({"accumulate", {acc, x}, {x.spec()}, {}, {0}}), x);
     expectNear(runOne({"accumulate", {acc, x}, {x.spec()}, {}, {2}}), sums, {epsilonOf(type), 0});
   }
-  // What the accumulator held before the first piece, NaN included, does not matter.
+  // What the accumulator held before the first micro-batch, NaN included, does not matter.
   const Tensor nan = tensor(DType::kF32, {1}, {std::numeric_limits<double>::quiet_NaN()});
   expectNear(runOne({"accumulate", {nan, tensor(DType::kF32, {1}, {2})}, {{DType::kF32, {1}}}, {}, {0}}), {2}, {});
 }

@@ -27,23 +27,23 @@ absl::Status write(Executor& executor, const std::string& name, const std::vecto
   return executor.writeTensor(name, values.data(), values.size() * sizeof(float));
 }
 
-// w += (sum of x over all ranks and pieces); x [pieces, ranks * 2] split over ranks.
-PlanBuilder accumulating(int64_t ranks, int64_t pieces) {
-  PlanBuilder b(ranks, pieces, 2);
-  const uint32_t x = b.buffer(plan::INPUT, DType::kF32, {pieces, 2});
+// w += (sum of x over all ranks and micro-batches); x [micro-batches, ranks * 2] split over ranks.
+PlanBuilder accumulating(int64_t ranks, int64_t microBatches) {
+  PlanBuilder b(ranks, microBatches, 2);
+  const uint32_t x = b.buffer(plan::INPUT, DType::kF32, {microBatches, 2});
   const uint32_t w = b.buffer(plan::PARAMETER, DType::kF32, {3});
   const uint32_t part = b.buffer(plan::ACTIVATION, DType::kF32, {1});
   const uint32_t sum = b.buffer(plan::TRANSIENT, DType::kF32, {1});
-  b.named("x", plan::TENSOR_INPUT, x, {pieces, ranks * 2}, 1);
+  b.named("x", plan::TENSOR_INPUT, x, {microBatches, ranks * 2}, 1);
   b.named("w", plan::TENSOR_PARAMETER, w, {3}, -1);
   plan::Instruction* total = b.kernel(1, "total", {b.view(x, {2})}, {part});
-  total->mutable_inputs(0)->set_piece_stride(2 * sizeof(float));
+  total->mutable_inputs(0)->set_micro_batch_stride(2 * sizeof(float));
   b.collective(1, plan::ALL_REDUCE, {part}, {sum})->set_group_set(b.allRanks());
   b.kernel(1, "add", {w, sum}, {w});
   return b;
 }
 
-TEST(Executor, RunsPiecesSlotsAndCollectives) {
+TEST(Executor, RunsMicroBatchesSlotsAndCollectives) {
   for (const int64_t ranks : {1, 2, 3, 5}) {
     auto executor = Executor::create(accumulating(ranks, 4).build(), testKernels());
     ASSERT_TRUE(executor.ok()) << executor.status();
@@ -82,13 +82,13 @@ TEST(Executor, FillsConstantsAndScalars) {
     plan::Scalar* scalar = scalars->add_scalars();
     scalar->set_immediate(1);
     scalar->set_column(column);
-    scalar->set_piece_factor(10);
+    scalar->set_micro_batch_factor(10);
   }
   b.kernel(1, "add", {made, constant}, {out});
   auto executor = Executor::create(b.build(), testKernels());
   ASSERT_TRUE(executor.ok()) << executor.status();
   ASSERT_TRUE((*executor)->runStep().ok());
-  // The last piece is 2: immediate 1 + table + 2 * 10 + constant.
+  // The last micro-batch is 2: immediate 1 + table + 2 * 10 + constant.
   EXPECT_EQ(floats(**executor, "out"), (std::vector<float>{126, 28, 226, 28}));
 }
 
@@ -253,9 +253,9 @@ TEST(Executor, ExecutedActionsAreTheSchedules) {
   const absl::StatusOr<std::vector<ExecutedAction>> executed = (*executor)->executedActions(1);
   ASSERT_TRUE(executed.ok()) << executed.status();
   ASSERT_EQ(executed->size(), 3u);
-  for (int64_t piece = 0; piece < 3; ++piece) {
-    EXPECT_EQ((*executed)[piece].kind, plan::FORWARD);
-    EXPECT_EQ((*executed)[piece].piece, piece);
+  for (int64_t microBatch = 0; microBatch < 3; ++microBatch) {
+    EXPECT_EQ((*executed)[microBatch].kind, plan::FORWARD);
+    EXPECT_EQ((*executed)[microBatch].microBatch, microBatch);
   }
   EXPECT_FALSE((*executor)->executedActions(2).ok());
   auto unrecorded = Executor::create(accumulating(2, 3).build(), testKernels());

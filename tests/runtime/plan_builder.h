@@ -1,7 +1,7 @@
 // Plans written by hand: the shortest way to a plan with some buffers, kernels and collectives.
 //
 // Every buffer of a class is laid 64-byte aligned after the one before; one INIT and one FORWARD function; the step
-// calls FORWARD once per piece on every rank.
+// calls FORWARD once per micro-batch on every rank.
 #pragma once
 
 #include <string>
@@ -14,13 +14,13 @@ namespace weft {
 
 class PlanBuilder {
  public:
-  PlanBuilder(int64_t ranks, int64_t pieces, int64_t slots = 1) : slots_(slots) {
+  PlanBuilder(int64_t ranks, int64_t microBatches, int64_t slots = 1) : slots_(slots) {
     plan_.set_format_version(kPlanFormatVersion);
     plan_.set_name("handmade");
     plan_.set_mesh("dp=" + std::to_string(ranks));
     plan_.set_program("train");
     plan_.set_ranks(ranks);
-    plan_.set_pieces(pieces);
+    plan_.set_micro_batches(microBatches);
     plan_.mutable_rank_table();
     for (const auto& [name, kind] : {std::pair{"init", plan::INIT}, std::pair{"forward", plan::FORWARD}}) {
       plan::Function* function = plan_.add_functions();
@@ -33,10 +33,10 @@ class PlanBuilder {
     for (int64_t rank = 0; rank < ranks; ++rank) {
       plan::RankSchedule* schedule = plan_.add_schedules();
       schedule->add_init();
-      for (int64_t piece = 0; piece < pieces; ++piece) {
+      for (int64_t microBatch = 0; microBatch < microBatches; ++microBatch) {
         plan::Action* action = schedule->add_step();
         action->set_function(1);
-        action->set_piece(piece);
+        action->set_micro_batch(microBatch);
       }
     }
   }

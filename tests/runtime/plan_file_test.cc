@@ -33,7 +33,7 @@ PlanBuilder sample() {
   table->add_values(1);
   table->add_values(0);
   plan::Instruction* add = b.kernel(1, "add", {b.view(x, {4}), constant}, {part});
-  add->mutable_inputs(0)->set_piece_stride(16);
+  add->mutable_inputs(0)->set_micro_batch_stride(16);
   (*add->mutable_attributes())["rate"].set_real(0.5);
   (*add->mutable_attributes())["axes"].mutable_integers()->add_values(1);
   add->add_scalars()->set_column(0);
@@ -122,7 +122,7 @@ TEST(PlanFile, RefusesInconsistentPlans) {
   const std::vector<Mistake> mistakes = {
       {"no ranks", [](plan::Plan& p) { p.set_ranks(0); }},
       {"many ranks", [&](plan::Plan& p) { p.set_ranks(huge); }},
-      {"many pieces", [&](plan::Plan& p) { p.set_pieces(huge); }},
+      {"many micro-batches", [&](plan::Plan& p) { p.set_micro_batches(huge); }},
       {"region twice", [](plan::Plan& p) { *p.mutable_memory()->add_regions() = p.memory().regions(0); }},
       {"huge region", [&](plan::Plan& p) { p.mutable_memory()->mutable_regions(0)->set_bytes(huge); }},
       {"slots", [&](plan::Plan& p) { p.mutable_memory()->mutable_regions(0)->set_slots(2); }},
@@ -174,9 +174,9 @@ TEST(PlanFile, RefusesInconsistentPlans) {
        [](plan::Plan& p) { p.mutable_functions(1)->mutable_instructions(0)->mutable_inputs(0)->set_buffer(9999); }},
       {"operand offset",
        [](plan::Plan& p) { p.mutable_functions(1)->mutable_instructions(0)->mutable_inputs(0)->set_offset(64); }},
-      {"piece stride",
+      {"micro-batch stride",
        [](plan::Plan& p) {
-         p.mutable_functions(1)->mutable_instructions(0)->mutable_inputs(0)->set_piece_stride(128);
+         p.mutable_functions(1)->mutable_instructions(0)->mutable_inputs(0)->set_micro_batch_stride(128);
        }},
       {"column",
        [](plan::Plan& p) { p.mutable_functions(1)->mutable_instructions(0)->mutable_scalars(0)->set_column(1); }},
@@ -190,7 +190,7 @@ TEST(PlanFile, RefusesInconsistentPlans) {
       {"permute source", [](plan::Plan& p) { p.mutable_rank_table()->set_values(0, 2); }},
       {"schedules", [](plan::Plan& p) { p.add_schedules(); }},
       {"action function", [](plan::Plan& p) { p.mutable_schedules(0)->mutable_step(0)->set_function(2); }},
-      {"action piece", [](plan::Plan& p) { p.mutable_schedules(0)->mutable_step(0)->set_piece(2); }},
+      {"action micro-batch", [](plan::Plan& p) { p.mutable_schedules(0)->mutable_step(0)->set_micro_batch(2); }},
       {"a rank waits for ever", [](plan::Plan& p) { p.mutable_schedules(1)->mutable_step()->RemoveLast(); }},
       {"ranks call different collectives",
        [](plan::Plan& p) {
@@ -209,7 +209,7 @@ TEST(PlanFile, RefusesInconsistentPlans) {
   }
 }
 
-// Forward and backward functions over an activation, called in the given order: {function, piece}, 1 is forward.
+// Forward and backward functions over an activation, called in the given order: {function, micro-batch}, 1 is forward.
 plan::Plan calls(const std::vector<std::pair<int, int64_t>>& order, int64_t slots) {
   PlanBuilder b(1, 4, slots);
   const uint32_t kept = b.buffer(plan::ACTIVATION, DType::kF32, {4});
@@ -220,21 +220,22 @@ plan::Plan calls(const std::vector<std::pair<int, int64_t>>& order, int64_t slot
   b.kernel(1, "make", {}, {kept});
   b.kernel(2, "read", {kept}, {out});
   b.raw().mutable_schedules(0)->clear_step();
-  for (const auto& [function, piece] : order) {
+  for (const auto& [function, microBatch] : order) {
     plan::Action* action = b.raw().mutable_schedules(0)->add_step();
     action->set_function(static_cast<uint32_t>(function));
-    action->set_piece(piece);
+    action->set_micro_batch(microBatch);
   }
   return b.build();
 }
 
-TEST(PlanFile, RefusesPiecesThatShareASlot) {
+TEST(PlanFile, RefusesMicroBatchesThatShareASlot) {
   const std::vector<std::pair<int, int64_t>> inOrder = {{1, 0}, {1, 1}, {2, 0}, {1, 2}, {2, 1}, {1, 3}, {2, 2}, {2, 3}};
   EXPECT_TRUE(validatePlan(calls(inOrder, 2)).ok());
   const absl::Status one = validatePlan(calls(inOrder, 1));
   EXPECT_EQ(one.message(),
-            "plan is inconsistent: pieces 0 and 1 share slot 0 of 1 in activation ring 0 of stage 0: @forward of piece "
-            "1 comes before the last call for piece 0; compile the plan again");
+            "plan is inconsistent: micro-batches 0 and 1 share slot 0 of 1 in activation ring 0 of stage 0: @forward "
+            "of micro-batch "
+            "1 comes before the last call for micro-batch 0; compile the plan again");
   // Two in flight at once, but 0 and 2 among them: two slots do not serve, three do.
   const std::vector<std::pair<int, int64_t>> apart = {{1, 0}, {1, 1}, {2, 1}, {1, 2}, {2, 0}, {1, 3}, {2, 2}, {2, 3}};
   EXPECT_EQ(validatePlan(calls(apart, 2)).code(), absl::StatusCode::kDataLoss);
@@ -245,7 +246,7 @@ TEST(PlanFile, NamesBothFormatVersions) {
   plan::Plan plan = sample().build();
   plan.set_format_version(99);
   const absl::Status status = parsePlan(serializePlan(plan).value(), "new.plan").status();
-  EXPECT_EQ(status.message(), "new.plan: plan format 99, this program reads format 2; compile the model again");
+  EXPECT_EQ(status.message(), "new.plan: plan format 99, this program reads format 3; compile the model again");
 }
 
 }  // namespace

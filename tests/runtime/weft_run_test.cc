@@ -129,11 +129,11 @@ TEST(WeftRun, GivesUpWaitingAndSaysWhereAllAre) {
   EXPECT_NE(runProgram("--help").text.find("default: 600"), std::string::npos);
 }
 
-// Plans of two blocks that say something else outside than inside.
-TEST(WeftRun, SavesOrRefusesPlansOfSeveralBlocks) {
-  const std::string path = temporary("blocks.plan");
-  const std::string saved = temporary("blocks.safetensors");
-  ASSERT_TRUE(writePlan(hostile::partedPlan(), path).ok());
+// Plans of two submeshes that say something else outside than inside.
+TEST(WeftRun, SavesOrRefusesPlansOfSeveralSubmeshes) {
+  const std::string path = temporary("submeshes.plan");
+  const std::string saved = temporary("submeshes.safetensors");
+  ASSERT_TRUE(writePlan(hostile::boxedPlan(), path).ok());
   const Finished right = runProgram(path + " --save " + saved + " --print w,loss --steps 2");
   EXPECT_EQ(right.status, 0) << right.text;
   EXPECT_EQ(SafetensorsFile::open(saved)->read("w")->size(), 32u);

@@ -1,8 +1,8 @@
-// A plan of two pipeline stages on two blocks, written by hand for tests of its timing: it has instructions and
+// A plan of two pipeline stages on two submeshes, written by hand for tests of its timing: it has instructions and
 // schedules, but no memory, so it cannot run.
 //
-//   block 0   F: kernel, send     B: receive, kernel      update: receive
-//   block 1   F: receive, kernel  B: kernel, send, kernel update: kernel, send
+//   submesh 0   F: kernel, send     B: receive, kernel      update: receive
+//   submesh 1   F: receive, kernel  B: kernel, send, kernel update: kernel, send
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@
 
 namespace weft::testing {
 
-inline void addStagedFunction(plan::Plan& block, plan::FunctionKind kind, int64_t stage, const std::string& code,
+inline void addStagedFunction(plan::Plan& submesh, plan::FunctionKind kind, int64_t stage, const std::string& code,
                               uint32_t channel) {
-  plan::Function* function = block.add_functions();
+  plan::Function* function = submesh.add_functions();
   function->set_name(plan::FunctionKind_Name(kind));
   function->set_kind(kind);
   function->set_stage(stage);
@@ -30,18 +30,18 @@ inline void addStagedFunction(plan::Plan& block, plan::FunctionKind kind, int64_
   }
 }
 
-// `orders`: of each block the functions of a step, 0 forward, 1 backward, 2 update.
+// `orders`: of each submesh the functions of a step, 0 forward, 1 backward, 2 update.
 inline plan::Plan stagedPlan(const std::vector<std::vector<uint32_t>>& orders) {
   const std::vector<std::vector<std::string>> code = {{"ks", "rk", "r"}, {"rk", "ksk", "ks"}};
   plan::Plan plan;
   plan.set_ranks(2);
   for (size_t b = 0; b < 2; ++b) {
-    plan::Plan* block = plan.add_blocks();
-    block->set_ranks(1);
-    addStagedFunction(*block, plan::FORWARD, static_cast<int64_t>(b), code[b][0], 0);
-    addStagedFunction(*block, plan::BACKWARD, static_cast<int64_t>(b), code[b][1], 1);
-    addStagedFunction(*block, plan::UPDATE, 0, code[b][2], 2);
-    plan::RankSchedule* schedule = block->add_schedules();
+    plan::Plan* submesh = plan.add_submeshes();
+    submesh->set_ranks(1);
+    addStagedFunction(*submesh, plan::FORWARD, static_cast<int64_t>(b), code[b][0], 0);
+    addStagedFunction(*submesh, plan::BACKWARD, static_cast<int64_t>(b), code[b][1], 1);
+    addStagedFunction(*submesh, plan::UPDATE, 0, code[b][2], 2);
+    plan::RankSchedule* schedule = submesh->add_schedules();
     for (const uint32_t function : orders[b]) {
       schedule->add_step()->set_function(function);
     }

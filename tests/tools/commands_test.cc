@@ -115,12 +115,12 @@ TEST(LayoutCommandTest, JsonHasTheAgreedFields) {
   EXPECT_EQ(out["slices"][3], json::parse(R"({"rank":3,"offset":[8,0],"size":[8,32]})"));
 }
 
-TEST(LayoutCommandTest, PiecesAndPads) {
+TEST(LayoutCommandTest, MicroBatchesAndPads) {
   Outcome outcome =
       run(layoutCommand, {"--mesh", "dp=2,micro=2", "--shape", "7", "--layout", "[{dp,micro}] pad{0:8}", "--json"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(json::parse(outcome.out)["slices"][3],
-            json::parse(R"({"rank":1,"piece":1,"offset":[6],"size":[2],"valid":[1]})"));
+            json::parse(R"({"rank":1,"micro_batch":1,"offset":[6],"size":[2],"valid":[1]})"));
 }
 
 TEST(LayoutCommandTest, Errors) {

@@ -72,7 +72,7 @@ TEST(HostilePlanTools, EndWithAnErrorOrAnAnswer) {
 
 TEST(HostilePlanTools, ShowPlansBetweenDifferentMeshes) {
   for (const Command& command : commands()) {
-    const Outcome outcome = runOn(command, hostile::partedPlan());
+    const Outcome outcome = runOn(command, hostile::boxedPlan());
     EXPECT_EQ(outcome.status, 0) << command.name << "\n" << outcome.err;
   }
 }
@@ -104,10 +104,10 @@ TEST(HostilePlanTools, ReadDecisionsOfOtherPrograms) {
                             R"("operators":[{"id":0,"label":"x","runs_in":"forward","axes":{},"stage":-1}]})";
   for (const std::string& text : std::vector<std::string>{
            record("-9223372036854775808", ""), record("4", ""),
-           record("0", R"(,"schedule":{"kind":"1f1b","virtual":0,"blocks":[0,1]})"),
-           record("0", R"(,"schedule":{"kind":"1f1b","virtual":1,"blocks":[]})"),
-           record("0", R"(,"schedule":{"kind":"1f1b","virtual":1,"blocks":[0,9223372036854775807]})"),
-           record("0", R"(,"schedule":{"kind":"1f1b","virtual":1,"blocks":[-1,0]})"), entry}) {
+           record("0", R"(,"schedule":{"kind":"1f1b","virtual":0,"submeshes":[0,1]})"),
+           record("0", R"(,"schedule":{"kind":"1f1b","virtual":1,"submeshes":[]})"),
+           record("0", R"(,"schedule":{"kind":"1f1b","virtual":1,"submeshes":[0,9223372036854775807]})"),
+           record("0", R"(,"schedule":{"kind":"1f1b","virtual":1,"submeshes":[-1,0]})"), entry}) {
     plan::Plan plan = hostile::wholePlan();
     plan.set_decisions(text);
     for (const Command& command : {commands()[2], commands()[4], commands()[6]}) {
@@ -143,7 +143,7 @@ TEST(HostilePlanTools, RefuseTracesThatAreNone) {
            R"({"traceEvents":[{"ph":"X","ts":0,"dur":1,"cat":"action","tid":0,"name":"f","args":[]}]})",
            R"({"traceEvents":[{"ph":"X","ts":1e308,"dur":1e308,"cat":"step","tid":2,"name":"step"}]})",
            R"({"traceEvents":[{"ph":"X","ts":0,"dur":1,"cat":"action","tid":0,"name":"f",)"
-           R"("args":{"function":"f","piece":1e300}}]})"}) {
+           R"("args":{"function":"f","micro_batch":1e300}}]})"}) {
     std::ofstream(path) << text;
     for (Command command : {commands()[6], commands()[7]}) {
       command.after.insert(command.after.end(), {"--profile", path});

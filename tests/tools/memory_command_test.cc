@@ -197,7 +197,8 @@ TEST(MemoryCommand, PeakOfAPlan) {
   EXPECT_EQ(demand.otherwise, 128 + 64 + 64);
 }
 
-// Forward of pieces 0 and 1, then backward of both: two pieces are alive at once, whatever the planner reserved.
+// Forward of micro-batches 0 and 1, then backward of both: two micro-batches are alive at once, whatever the planner
+// reserved.
 TEST(MemoryCommand, FullestMomentOfTheStep) {
   PlanBuilder builder(1, 2, 2);
   const uint32_t w = builder.buffer(plan::PARAMETER, DType::kF32, {64});
@@ -208,24 +209,24 @@ TEST(MemoryCommand, FullestMomentOfTheStep) {
   backward->set_kind(plan::BACKWARD);
   builder.kernel(1, "make", {w}, {kept});
   builder.kernel(2, "read", {kept}, {made});
-  for (const int64_t piece : {0, 1}) {
+  for (const int64_t microBatch : {0, 1}) {
     plan::Action* action = builder.raw().mutable_schedules(0)->add_step();
     action->set_function(2);
-    action->set_piece(piece);
+    action->set_micro_batch(microBatch);
   }
   const StepPeak peak = stepPeak(builder.build());
   EXPECT_EQ(peak.bytes, 256 + 2 * 128 + 64);
   EXPECT_EQ(peak.function, "backward");
-  EXPECT_EQ(peak.piece, 0);
+  EXPECT_EQ(peak.microBatch, 0);
   ASSERT_EQ(peak.tensors.size(), 3u);
   EXPECT_EQ(peak.tensors[0].memory, "parameter");
   EXPECT_EQ(peak.tensors[1].memory, "activation");
   EXPECT_EQ(peak.tensors[1].bytes, 256);
-  EXPECT_EQ(peak.tensors[1].pieces, 2);
+  EXPECT_EQ(peak.tensors[1].microBatches, 2);
   EXPECT_EQ(peak.tensors[1].source, "model.cc:42");
   const TemporaryFile file("weft_memory_test.plan", serializePlan(builder.build()).value());
   const Outcome outcome = run(memoryCommand, {file.path()});
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("activation forward to backward x 2 slots"), HasSubstr("of 2 pieces"),
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("activation forward to backward x 2 slots"), HasSubstr("of 2 micro-batches"),
                                  HasSubstr("576 in the whole step")));
 }
 

@@ -99,7 +99,7 @@ TEST(PlanProfileTest, Refusals) {
   const plan::Plan other = weft::testing::stagedPlan({{0, 1, 2}, {0, 2, 1}});
   EXPECT_THAT(std::string(once.read(other).status().message()),
               HasSubstr("a call of BACKWARD with 3 instructions where the plan calls UPDATE with 2"));
-  EXPECT_THAT(std::string(once.read(plan.blocks(0)).status().message()), HasSubstr("it has a rank 1"));
+  EXPECT_THAT(std::string(once.read(plan.submeshes(0)).status().message()), HasSubstr("it has a rank 1"));
   std::ofstream(once.path()) << "{\"traceEvents\":[{\"ph\":\"X\"}]}";
   EXPECT_THAT(std::string(readProfile(plan, once.path()).status().message()), HasSubstr("is no trace of a plan"));
   const auto errorOf = [&](const std::string& events) {
@@ -115,7 +115,8 @@ TEST(PlanProfileTest, Refusals) {
   EXPECT_THAT(errorOf(R"({"ph":"X","ts":1,"dur":1,"cat":"kernel","name":"n","tid":-1})"),
               HasSubstr("traceEvents[0].tid: found -1, expected an integer of at least 0"));
   EXPECT_THAT(errorOf(event("", "[]")), HasSubstr("traceEvents[0].args: found [], expected an object"));
-  EXPECT_THAT(errorOf(event("", R"({"function":"f","piece":1.5})")), HasSubstr("traceEvents[0].args.piece: found 1.5"));
+  EXPECT_THAT(errorOf(event("", R"({"function":"f","micro_batch":1.5})")),
+              HasSubstr("traceEvents[0].args.micro_batch: found 1.5"));
   EXPECT_THAT(errorOf(event(R"("tid":1,)")), HasSubstr("an object names 'tid' twice"));
   EXPECT_THAT(errorOf(std::string(100'000, '[')), HasSubstr("no JSON"));
   EXPECT_THAT(errorOf(std::string(100'000, '[') + std::string(100'000, ']')), HasSubstr("nested more than 32 deep"));

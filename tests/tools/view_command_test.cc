@@ -31,7 +31,7 @@ std::string textOf(const std::string& path) {
   return text.str();
 }
 
-// Two ranks, three pieces, one kernel; `label` is its name.
+// Two ranks, three micro-batches, one kernel; `label` is its name.
 std::string planFile(const std::string& label) {
   PlanBuilder builder(2, 3);
   const uint32_t in = builder.buffer(plan::INPUT, DType::kF32, {4});
@@ -51,12 +51,13 @@ std::string traceText(int steps, const std::string& label, int ranks = 2) {
   for (int step = 0; step < steps; ++step) {
     events.push_back(event(2, "step", "step", 10.0 * step, 8));
     for (int rank = 0; rank < ranks; ++rank) {
-      for (int piece = 0; piece < 3; ++piece) {
-        const double at = 10.0 * step + 1 + 2 * piece;
+      for (int microBatch = 0; microBatch < 3; ++microBatch) {
+        const double at = 10.0 * step + 1 + 2 * microBatch;
         events.push_back(event(rank, "forward", "action", at, 2));
-        events.back()["args"] = {{"function", "forward"}, {"piece", piece}};
+        events.back()["args"] = {{"function", "forward"}, {"micro_batch", microBatch}};
         events.push_back(event(rank, label, "kernel", at, 2));
-        events.back()["args"] = {{"kernel", "relu"}, {"piece", piece}, {"function", "forward"}, {"index", 0}};
+        events.back()["args"] = {
+            {"kernel", "relu"}, {"micro_batch", microBatch}, {"function", "forward"}, {"index", 0}};
       }
     }
   }
@@ -86,10 +87,10 @@ TEST(ViewCommand, DocumentOfAPlanWithoutDecisions) {
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const json doc = json::parse(outcome.out);
   EXPECT_EQ(doc["program"]["name"], "weft_view_hand");
-  EXPECT_EQ(doc["program"]["pieces"], 3);
-  const json& block = doc["blocks"][0];
-  EXPECT_EQ(block["calls"].size(), 3u);
-  const json& op = block["functions"][1]["ops"][0];
+  EXPECT_EQ(doc["program"]["micro_batches"], 3);
+  const json& submesh = doc["submeshes"][0];
+  EXPECT_EQ(submesh["calls"].size(), 3u);
+  const json& op = submesh["functions"][1]["ops"][0];
   EXPECT_EQ(op["label"], "f");
   EXPECT_EQ(doc["sources"][op["source"].get<int>()], "model.cc:42");
   EXPECT_FALSE(doc.contains("executed"));
@@ -105,7 +106,7 @@ TEST(ViewCommand, ProfileIsMeasuredAndDrawn) {
   // Decimal microseconds become binary seconds.
   EXPECT_NEAR(doc["executed"]["ranks"][1][2][2].get<double>(), 5e-6, 1e-15);
   EXPECT_NEAR(doc["executed"]["ranks"][1][2][3].get<double>(), 7e-6, 1e-15);
-  EXPECT_NEAR(doc["blocks"][0]["functions"][1]["ops"][0]["measured"].get<double>(), 2e-6, 1e-15);
+  EXPECT_NEAR(doc["submeshes"][0]["functions"][1]["ops"][0]["measured"].get<double>(), 2e-6, 1e-15);
 }
 
 TEST(ViewCommand, PageIsOneFileAndNamesCannotBreakOutOfIt) {
@@ -138,8 +139,8 @@ TEST(ViewCommand, Errors) {
     std::ofstream(inTemp(name)) << text;
     return inTemp(name);
   };
-  json noPiece = json::parse(traceText(2, "f"));
-  noPiece["traceEvents"][3]["args"]["piece"] = 2;
+  json noMicroBatch = json::parse(traceText(2, "f"));
+  noMicroBatch["traceEvents"][3]["args"]["micro_batch"] = 2;
   const std::vector<Mistake> mistakes = {
       {"no plan", {"-o", "x.html"}, 2, {"a plan file is missing"}},
       {"no output", {plan}, 2, {"-o PAGE.html"}},
@@ -161,7 +162,7 @@ TEST(ViewCommand, Errors) {
        {"another plan", "rank 2", "2 ranks"}},
       {"rank without events", {plan, "--json", "--profile", trace("f", traceText(2, "f", 1))}, 1, {"no whole step"}},
       {"other micro-batch",
-       {plan, "--json", "--profile", trace("g", noPiece.dump())},
+       {plan, "--json", "--profile", trace("g", noMicroBatch.dump())},
        1,
        {"rank 0", "forward of micro-batch 2", "forward of micro-batch 1"}},
       {"step too far", {plan, "--json", "--profile", good, "--step", "2"}, 1, {"no whole step 2", "0 to 1"}},

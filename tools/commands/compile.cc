@@ -25,11 +25,11 @@ const std::vector<Flag>& compileFlags() {
   static const std::vector<Flag> flags{
       {"output", Flag::kRequired, "the plan file (also -o)"},
       {"mesh", Flag::kOptional, "mesh instead of the module's, as dp=2,tp=2"},
-      {"stage-meshes", Flag::kOptional, "a mesh for each block of pipeline stages instead, as 'dp=2,tp=2;dp=4'"},
+      {"stage-meshes", Flag::kOptional, "a mesh for each submesh of pipeline stages instead, as 'dp=2,tp=2;dp=4'"},
       {"micro", Flag::kOptional, "micro-batches of one step"},
       {"zero", Flag::kOptional, "ZeRO level 0 to 3"},
       {"dump-dir", Flag::kOptional, "write the IR after every phase there"},
-      {"decisions", Flag::kOptional, "realise this decisions record instead of deciding"},
+      {"decisions", Flag::kOptional, "realize this decisions record instead of deciding"},
       {"save-decisions", Flag::kOptional, "write the decisions record there"},
   };
   return flags;

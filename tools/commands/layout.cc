@@ -28,8 +28,10 @@ struct Request {
   Mesh mesh;
   Shape shape;
   Layout layout;
-  // Pieces to list: one, unless a dimension is split over time.
-  int64_t pieces() const { return layout.uses({AxisKind::kTime, 1, mesh.pieces()}) ? mesh.pieces() : 1; }
+  // Micro-batches to list: one, unless a dimension is split over time.
+  int64_t microBatches() const {
+    return layout.uses({AxisKind::kTime, 1, mesh.microBatches()}) ? mesh.microBatches() : 1;
+  }
 };
 
 absl::StatusOr<Request> readRequest(const Flags& flags) {
@@ -38,33 +40,33 @@ absl::StatusOr<Request> readRequest(const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(request.shape, parseShape(flags.text("shape")));
   WEFT_ASSIGN_OR_RETURN(request.layout, Layout::parse(flags.text("layout"), request.mesh));
   WEFT_RETURN_IF_ERROR(request.layout.check(request.shape, request.mesh));
-  if (request.pieces() > kMostRows / request.mesh.ranks()) {
+  if (request.microBatches() > kMostRows / request.mesh.ranks()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--mesh ", request.mesh.print(), " has ", request.mesh.ranks(), " ranks and ", request.pieces(),
-                     " micro-batches, which are more than ", kMostRows,
+        absl::StrCat("--mesh ", request.mesh.print(), " has ", request.mesh.ranks(), " ranks and ",
+                     request.microBatches(), " micro-batches, which are more than ", kMostRows,
                      " lines; ask with fewer micro-batches, each takes the same part of a rank's rows"));
   }
   return request;
 }
 
-// Calls f(rank, piece, slice) for all ranks and pieces.
+// Calls f(rank, micro-batch, slice) for all ranks and micro-batches.
 template <typename F>
 void forSlices(const Request& request, F f) {
   for (int64_t rank = 0; rank < request.mesh.ranks(); ++rank) {
-    for (int64_t piece = 0; piece < request.pieces(); ++piece) {
-      f(rank, piece, request.layout.slice(request.shape, request.mesh, rank, piece));
+    for (int64_t microBatch = 0; microBatch < request.microBatches(); ++microBatch) {
+      f(rank, microBatch, request.layout.slice(request.shape, request.mesh, rank, microBatch));
     }
   }
 }
 
-// A slice of a layout with time axes carries its `piece`, one of a padded layout the `valid` sizes.
+// A slice of a layout with time axes carries its `microBatch`, one of a padded layout the `valid` sizes.
 void printJson(const Request& request) {
   nlohmann::ordered_json slices = nlohmann::ordered_json::array();
-  forSlices(request, [&](int64_t rank, int64_t piece, const Slice& slice) {
+  forSlices(request, [&](int64_t rank, int64_t microBatch, const Slice& slice) {
     nlohmann::ordered_json entry;
     entry["rank"] = rank;
-    if (request.pieces() > 1) {
-      entry["piece"] = piece;
+    if (request.microBatches() > 1) {
+      entry["micro_batch"] = microBatch;
     }
     entry["offset"] = slice.offset;
     entry["size"] = slice.size;
@@ -96,9 +98,9 @@ std::string ranges(const Slice& slice) {
 void printTable(const Request& request) {
   std::cout << "layout " << request.layout.print(request.mesh) << " of " << sizes(request.shape) << " on "
             << request.mesh.print() << ", local " << sizes(request.layout.localShape(request.shape)) << "\n";
-  std::vector<std::vector<std::string>> rows{{"rank", "piece", "holds", "valid"}};
-  forSlices(request, [&](int64_t rank, int64_t piece, const Slice& slice) {
-    rows.push_back({absl::StrCat(rank), absl::StrCat(piece), ranges(slice), sizes(slice.valid)});
+  std::vector<std::vector<std::string>> rows{{"rank", "micro_batch", "holds", "valid"}};
+  forSlices(request, [&](int64_t rank, int64_t microBatch, const Slice& slice) {
+    rows.push_back({absl::StrCat(rank), absl::StrCat(microBatch), ranges(slice), sizes(slice.valid)});
   });
   std::cout << table(rows) << "replicas:";
   for (const std::vector<int64_t>& group : request.layout.replicaGroups(request.mesh)) {

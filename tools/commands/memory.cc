@@ -165,8 +165,9 @@ Json planJson(const plan::Plan& plan, const TransientPeak& peak) {
                                                 {"last", tensor.last}});
   }
   const StepPeak step = stepPeak(plan);
-  out["step_peak"] = {{"function", step.function}, {"piece", step.piece}, {"operator", step.name},
-                      {"source", step.source},     {"bytes", step.bytes}, {"alive", step.tensors.size()}};
+  out["step_peak"] = {{"function", step.function}, {"micro_batch", step.microBatch},
+                      {"operator", step.name},     {"source", step.source},
+                      {"bytes", step.bytes},       {"alive", step.tensors.size()}};
   out["step_peak"]["tensors"] = Json::array();
   for (size_t i = 0; i < std::min(step.tensors.size(), kShownTensors); ++i) {
     const StepTensor& tensor = step.tensors[i];
@@ -175,7 +176,7 @@ Json planJson(const plan::Plan& plan, const TransientPeak& peak) {
                                            {"shape", tensor.shape},
                                            {"bytes", tensor.bytes},
                                            {"memory", tensor.memory},
-                                           {"pieces", tensor.pieces}});
+                                           {"micro_batches", tensor.microBatches}});
   }
   out["transient_demand"] = demandJson(transientDemand(plan));
   out["workspace_demand"] = demandJson(workspaceDemand(plan));
@@ -201,7 +202,8 @@ void printAdvice(const plan::Plan& plan, const std::vector<MemoryAdvice>& advice
     return;
   }
   std::cout << "\nWhat would lower the peak of " << plan.memory().peak_bytes()
-            << " bytes on the fullest rank (predicted; lines of --recompute hold the ones above, all others stand "
+            << " bytes on the rank with the highest peak (predicted; lines of --recompute hold the ones above, all "
+               "others stand "
                "alone):\n";
   std::vector<std::vector<std::string>> rows{{"saved bytes", "step time", "set", "basis"}};
   std::vector<std::string> notes;
@@ -248,7 +250,7 @@ void printPeak(const TransientPeak& peak) {
     std::cout << "No transient memory.\n";
     return;
   }
-  std::cout << "\nTransient memory is fullest in @" << peak.function << " at instruction " << peak.instruction << " ("
+  std::cout << "\nTransient memory peaks in @" << peak.function << " at instruction " << peak.instruction << " ("
             << peak.name << (peak.source.empty() ? "" : ", " + peak.source) << "): " << peak.bytes << " bytes in "
             << peak.tensors.size() << " tensors" << (peak.tensors.size() > kShownTensors ? ", the largest:" : ":")
             << "\n";
@@ -266,14 +268,15 @@ void printStepPeak(const plan::Plan& plan) {
   if (peak.tensors.empty()) {
     return;
   }
-  std::cout << "\nMost of the step is alive in @" << peak.function << " of piece " << peak.piece << " at " << peak.name
-            << (peak.source.empty() ? "" : " (" + peak.source + ")") << ": " << peak.bytes << " bytes"
+  std::cout << "\nMost of the step is alive in @" << peak.function << " of micro-batch " << peak.microBatch << " at "
+            << peak.name << (peak.source.empty() ? "" : " (" + peak.source + ")") << ": " << peak.bytes << " bytes"
             << (peak.tensors.size() > kShownTensors ? ", the largest tensors:" : ":") << "\n";
   std::vector<std::vector<std::string>> rows{{"bytes", "tensor", "shape", "memory", "source"}};
   for (size_t i = 0; i < std::min(peak.tensors.size(), kShownTensors); ++i) {
     const StepTensor& tensor = peak.tensors[i];
     rows.push_back({std::to_string(tensor.bytes), tensor.name, tensor.shape,
-                    tensor.pieces > 1 ? absl::StrCat(tensor.memory, " of ", tensor.pieces, " pieces") : tensor.memory,
+                    tensor.microBatches > 1 ? absl::StrCat(tensor.memory, " of ", tensor.microBatches, " micro-batches")
+                                            : tensor.memory,
                     tensor.source});
   }
   std::cout << table(rows);
@@ -287,36 +290,37 @@ absl::Status showPlan(const std::string& path, const std::string& bytes, const F
   }
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, parsePlan(bytes, path));
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineFlag(flags));
-  const std::vector<const plan::Plan*> blocks = blocksOf(plan);
+  const std::vector<const plan::Plan*> submeshes = submeshesOf(plan);
   // A plan without decisions (written by hand) can be shown all the same.
   std::vector<MemoryAdvice> advice;
   if (!plan.decisions().empty()) {
     WEFT_ASSIGN_OR_RETURN(advice, adviseMemory(plan, machine));
   }
   if (flags.has("json")) {
-    Json out = planJson(*blocks[0], transientPeak(*blocks[0]));
-    if (blocks.size() > 1) {
-      out = {{"mesh", plan.mesh()}, {"peak_bytes_per_rank", plan.memory().peak_bytes()}, {"blocks", Json::array()}};
-      for (const plan::Plan* block : blocks) {
-        out["blocks"].push_back(planJson(*block, transientPeak(*block)));
+    Json out = planJson(*submeshes[0], transientPeak(*submeshes[0]));
+    if (submeshes.size() > 1) {
+      out = {{"mesh", plan.mesh()}, {"peak_bytes_per_rank", plan.memory().peak_bytes()}, {"submeshes", Json::array()}};
+      for (const plan::Plan* submesh : submeshes) {
+        out["submeshes"].push_back(planJson(*submesh, transientPeak(*submesh)));
       }
     }
     out["advice"] = adviceJson(advice);
     std::cout << out.dump(1) << "\n";
     return absl::OkStatus();
   }
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    std::cout << (blocks.size() > 1 ? absl::StrCat(b > 0 ? "\n" : "", "Block ", b, " of ", plan.mesh(), ", ") : "");
-    printRegions(*blocks[b]);
-    printStepPeak(*blocks[b]);
-    printPeak(transientPeak(*blocks[b]));
-    printDemands(*blocks[b]);
+  for (size_t b = 0; b < submeshes.size(); ++b) {
+    std::cout << (submeshes.size() > 1 ? absl::StrCat(b > 0 ? "\n" : "", "Submesh ", b, " of ", plan.mesh(), ", ")
+                                       : "");
+    printRegions(*submeshes[b]);
+    printStepPeak(*submeshes[b]);
+    printPeak(transientPeak(*submeshes[b]));
+    printDemands(*submeshes[b]);
   }
   printAdvice(plan, advice);
   return absl::OkStatus();
 }
 
-// A serialised plan begins with the tag of its first field, which no table does.
+// A serialized plan begins with the tag of its first field, which no table does.
 bool isPlan(const std::string& path, const std::string& bytes) {
   const bool csv = path.size() >= 4 && path.compare(path.size() - 4, 4, ".csv") == 0;
   const bool plan = path.size() >= 5 && path.compare(path.size() - 5, 5, ".plan") == 0;

@@ -52,7 +52,7 @@ std::string textOf(const Json& json) {
 absl::Status printStatistics(const plan::Plan& plan, bool json) {
   const PlanStatistics statistics = statisticsOf(plan);
   if (json) {
-    Json out = {{"mesh", plan.mesh()}, {"ranks", plan.ranks()}, {"pieces", plan.pieces()}};
+    Json out = {{"mesh", plan.mesh()}, {"ranks", plan.ranks()}, {"micro_batches", plan.micro_batches()}};
     out["collectives"] = Json::object();
     for (const auto& [kind, count] : statistics.collectives) {
       out["collectives"][kind] = {{"calls", count.calls},
@@ -67,7 +67,8 @@ absl::Status printStatistics(const plan::Plan& plan, bool json) {
     std::cout << textOf(out) << "\n";
     return absl::OkStatus();
   }
-  std::cout << "mesh " << plan.mesh() << ", " << plan.ranks() << " ranks, " << plan.pieces() << " micro-batches\n";
+  std::cout << "mesh " << plan.mesh() << ", " << plan.ranks() << " ranks, " << plan.micro_batches()
+            << " micro-batches\n";
   std::vector<std::vector<std::string>> rows{{"collective", "calls", "tensors", "bytes per rank", "seconds"}};
   for (const auto& [kind, count] : statistics.collectives) {
     rows.push_back({kind, std::to_string(count.calls), std::to_string(count.tensors),
@@ -101,16 +102,16 @@ std::string groupsText(const plan::Plan& plan, const plan::Collective& collectiv
 // The receiving end of a channel.
 struct Receiver {
   const plan::Transfer* transfer = nullptr;
-  int64_t bytes = 0;  // that each rank of the block receives
+  int64_t bytes = 0;  // that each rank of the submesh receives
 };
 
 std::map<uint32_t, Receiver> receiversOf(const plan::Plan& plan) {
   std::map<uint32_t, Receiver> receivers;
-  for (const plan::Plan* block : blocksOf(plan)) {
-    for (const plan::Function& function : block->functions()) {
+  for (const plan::Plan* submesh : submeshesOf(plan)) {
+    for (const plan::Function& function : submesh->functions()) {
       for (const plan::Instruction& instruction : function.instructions()) {
         if (instruction.has_transfer() && !instruction.transfer().send()) {
-          const plan::Buffer& output = block->buffers(static_cast<int>(instruction.outputs(0).buffer()));
+          const plan::Buffer& output = submesh->buffers(static_cast<int>(instruction.outputs(0).buffer()));
           receivers[instruction.transfer().channel()] = {&instruction.transfer(), output.bytes()};
         }
       }
@@ -119,12 +120,12 @@ std::map<uint32_t, Receiver> receiversOf(const plan::Plan& plan) {
   return receivers;
 }
 
-// "to block 1", between different meshes with the pairs of ranks that meet: "to block 1, ranks 0>0 0>1 1>2".
+// "to submesh 1", between different meshes with the pairs of ranks that meet: "to submesh 1, ranks 0>0 0>1 1>2".
 std::string pairsText(const plan::Transfer& send, const Receiver& receiver) {
-  std::string text = absl::StrCat("to block ", send.block());
-  for (int i = 0; i < receiver.transfer->parts_size(); ++i) {
-    const plan::Transfer::Part& part = receiver.transfer->parts(i);
-    absl::StrAppend(&text, i == 0 ? ", ranks " : " ", part.source(), ">", part.target());
+  std::string text = absl::StrCat("to submesh ", send.submesh());
+  for (int i = 0; i < receiver.transfer->boxes_size(); ++i) {
+    const plan::Transfer::Box& box = receiver.transfer->boxes(i);
+    absl::StrAppend(&text, i == 0 ? ", ranks " : " ", box.source(), ">", box.target());
   }
   return text;
 }
@@ -184,7 +185,7 @@ std::optional<int64_t> recomputeLimit(const Decisions& decisions) {
   return limit != summary.end() && limit->is_number_integer() ? limit->get<int64_t>() : 0;
 }
 
-// What the backward pass computes again, of the decisions record. A plan that was written by hand has none.
+// What the backward pass recomputes, of the decisions record. A plan that was written by hand has none.
 absl::StatusOr<Json> recomputedOf(const plan::Plan& plan) {
   Json out = Json::array();
   if (plan.decisions().empty()) {
@@ -200,7 +201,7 @@ absl::StatusOr<Json> recomputedOf(const plan::Plan& plan) {
     const bool saves = decision.recomputePrice.bytes > 0;
     const std::string why = !chosen ? "asked for"
                             : saves ? absl::StrCat("for the memory limit of ", *limit, " bytes")
-                                    : "what is computed again reads it";
+                                    : "what is recomputed reads it";
     out.push_back({{"recomputed", decision.label},
                    {"stage", decision.stage},
                    {"reshard", reshard},
@@ -223,14 +224,14 @@ void printRecomputed(const Json& recomputed) {
   for (const Json& entry : recomputed) {
     const std::string reshard = entry["reshard"].get<std::string>();
     std::cout << "stage " << entry["stage"] << "  " << entry["recomputed"].get<std::string>()
-              << (reshard.empty() ? "" : " as " + reshard) << ", computed again in the backward pass\n    why    "
+              << (reshard.empty() ? "" : " as " + reshard) << ", recomputed in the backward pass\n    why    "
               << entry["why"].get<std::string>() << "\n    price  " << entry["bytes_saved"]
               << " bytes less kept of each micro-batch, " << entry["seconds"] << " s more\n";
     bytes += entry["bytes_saved"].get<int64_t>();
     seconds += entry["seconds"].get<double>();
   }
   if (!recomputed.empty()) {
-    std::cout << recomputed.size() << " operators computed again: " << bytes << " bytes less, " << seconds
+    std::cout << recomputed.size() << " operators recomputed: " << bytes << " bytes less, " << seconds
               << " s more for each micro-batch\n";
   }
 }
@@ -238,10 +239,10 @@ void printRecomputed(const Json& recomputed) {
 absl::Status printExplanation(const plan::Plan& plan, bool json) {
   Json out = Json::array();
   WEFT_ASSIGN_OR_RETURN(const Json recomputed, recomputedOf(plan));
-  const std::vector<const plan::Plan*> blocks = blocksOf(plan);
+  const std::vector<const plan::Plan*> submeshes = submeshesOf(plan);
   const std::map<uint32_t, Receiver> receivers = receiversOf(plan);
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    addCollectives(*blocks[b], receivers, blocks.size() == 1 ? "" : absl::StrCat("block", b, "."), out);
+  for (size_t b = 0; b < submeshes.size(); ++b) {
+    addCollectives(*submeshes[b], receivers, submeshes.size() == 1 ? "" : absl::StrCat("submesh", b, "."), out);
   }
   if (json) {
     out.insert(out.end(), recomputed.begin(), recomputed.end());

@@ -73,7 +73,7 @@ std::vector<int64_t> liveBytes(const std::vector<LiveTensor>& tensors, int instr
 }
 
 // The first instruction at which most is alive, and how much.
-std::pair<int, int64_t> fullest(const std::vector<LiveTensor>& tensors, int instructions) {
+std::pair<int, int64_t> peakOf(const std::vector<LiveTensor>& tensors, int instructions) {
   const std::vector<int64_t> live = liveBytes(tensors, instructions);
   const auto most = std::max_element(live.begin(), live.end());
   return {static_cast<int>(most - live.begin()), *most};
@@ -85,7 +85,7 @@ TransientPeak transientPeak(const plan::Plan& plan) {
   TransientPeak peak;
   for (const plan::Function& function : plan.functions()) {
     std::vector<LiveTensor> tensors = transientsOf(plan, function);
-    const auto [at, bytes] = fullest(tensors, function.instructions_size());
+    const auto [at, bytes] = peakOf(tensors, function.instructions_size());
     if (bytes <= peak.bytes) {
       continue;
     }

@@ -1,4 +1,4 @@
-// When a plan's transient memory is fullest, and what fills it. Lifetimes are read off the instruction lists.
+// When a plan's transient memory peaks, and which tensors it holds then. Lifetimes are read off the instruction lists.
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ struct TransientPeak {
   std::vector<LiveTensor> tensors;  // all of them, the largest first
 };
 
-// Of a plan without transient memory: no function, no tensors.
+// A plan without transient memory gives no function and no tensors.
 TransientPeak transientPeak(const plan::Plan& plan);
 
 // An instruction that asks for much memory while it runs, and how little would be needed without it.

@@ -41,7 +41,7 @@ struct Executed {
 
 // What one rank did in one step.
 struct RankStep {
-  size_t block = 0;
+  size_t submesh = 0;
   int64_t place = 0;
   double start = 0;  // after the host's call
   double end = 0;
@@ -52,8 +52,8 @@ struct RankStep {
 class WaitFinder {
  public:
   explicit WaitFinder(const plan::Plan& plan) : routes_(plan) {
-    for (const plan::Plan* block : blocksOf(plan)) {
-      groups_.emplace_back(*block);
+    for (const plan::Plan* submesh : submeshesOf(plan)) {
+      groups_.emplace_back(*submesh);
     }
   }
 
@@ -68,9 +68,9 @@ class WaitFinder {
     for (auto& [end, mail] : mails_) {
       findWaits(end, mail);
     }
-    for (auto& [key, meeting] : meetings_) {
-      for (Executed* member : meeting.members) {
-        member->work = std::max(member->span.end - meeting.last, 0.0);
+    for (auto& [key, call] : collectiveCalls_) {
+      for (Executed* member : call.members) {
+        member->work = std::max(member->span.end - call.last, 0.0);
       }
     }
   }
@@ -82,9 +82,9 @@ class WaitFinder {
     std::vector<Executed*> sends;
     std::vector<Executed*> receives;
   };
-  using End = std::pair<uint32_t, int64_t>;  // channel and place of a rank in its block
+  using End = std::pair<uint32_t, int64_t>;  // channel and place of a rank in its submesh
   // Members of a collective, one of the times they meet.
-  struct Meeting {
+  struct CollectiveCall {
     double last = 0;
     std::vector<Executed*> members;
   };
@@ -97,10 +97,10 @@ class WaitFinder {
       mail.capacity = static_cast<size_t>(instruction.transfer().capacity());
       (instruction.transfer().send() ? mail.sends : mail.receives).push_back(&executed);
     } else if (instruction.has_collective()) {
-      const int group = groups_[rank.block].of(instruction.collective(), rank.place);
-      Meeting& meeting = meetings_[{rank.block, group, met_[{&rank, group}]++}];
-      meeting.last = std::max(meeting.last, executed.span.begin);
-      meeting.members.push_back(&executed);
+      const int group = groups_[rank.submesh].of(instruction.collective(), rank.place);
+      CollectiveCall& call = collectiveCalls_[{rank.submesh, group, met_[{&rank, group}]++}];
+      call.last = std::max(call.last, executed.span.begin);
+      call.members.push_back(&executed);
     }
   }
 
@@ -132,18 +132,18 @@ class WaitFinder {
   }
 
   Routes routes_;
-  std::vector<RankGroups> groups_;  // of each block
+  std::vector<RankGroups> groups_;  // of each submesh
   std::map<End, Mail> mails_;
-  std::map<std::tuple<size_t, int, int64_t>, Meeting> meetings_;  // block, group, which of their meetings
-  std::map<std::pair<const RankStep*, int>, int64_t> met_;        // how often a rank met a group
+  std::map<std::tuple<size_t, int, int64_t>, CollectiveCall> collectiveCalls_;  // submesh, group, which of their calls
+  std::map<std::pair<const RankStep*, int>, int64_t> met_;                      // how often a rank met a group
 };
 
 class Averager {
  public:
-  Averager(const plan::Plan& plan, const Trace& trace) : plan_(plan), blocks_(blocksOf(plan)), trace_(trace) {
-    for (const plan::Plan* block : blocks_) {
+  Averager(const plan::Plan& plan, const Trace& trace) : plan_(plan), submeshes_(submeshesOf(plan)), trace_(trace) {
+    for (const plan::Plan* submesh : submeshes_) {
       auto& functions = work_.emplace_back();
-      for (const plan::Function& function : block->functions()) {
+      for (const plan::Function& function : submesh->functions()) {
         functions.emplace_back(function.instructions_size());
       }
     }
@@ -183,10 +183,10 @@ class Averager {
   // What all ranks did in a step; empty where the trace ends before.
   absl::StatusOr<std::vector<RankStep>> ranksOf(const TraceSpan& step) const {
     std::vector<RankStep> ranks;
-    for (size_t block = 0; block < blocks_.size(); ++block) {
-      for (int64_t place = 0; place < blocks_[block]->ranks(); ++place) {
+    for (size_t submesh = 0; submesh < submeshes_.size(); ++submesh) {
+      for (int64_t place = 0; place < submeshes_[submesh]->ranks(); ++place) {
         RankStep rank;
-        rank.block = block;
+        rank.submesh = submesh;
         rank.place = place;
         WEFT_ASSIGN_OR_RETURN(const bool whole, readCalls(step, trace_.calls[ranks.size()], rank));
         if (!whole) {
@@ -200,7 +200,7 @@ class Averager {
 
   // The rank's calls of the step, which must be those of its schedule. False where some are missing.
   absl::StatusOr<bool> readCalls(const TraceSpan& step, const std::vector<TraceCall>& calls, RankStep& rank) const {
-    const plan::Plan& plan = *blocks_[rank.block];
+    const plan::Plan& plan = *submeshes_[rank.submesh];
     auto call = std::partition_point(calls.begin(), calls.end(),
                                      [&](const TraceCall& one) { return one.span.begin < step.begin; });
     rank.end = step.begin;
@@ -237,11 +237,11 @@ class Averager {
   void add(const std::vector<RankStep>& ranks) {
     for (const RankStep& rank : ranks) {
       start_.add(rank.start);
-      const auto& step = blocks_[rank.block]->schedules(static_cast<int>(rank.place)).step();
+      const auto& step = submeshes_[rank.submesh]->schedules(static_cast<int>(rank.place)).step();
       for (size_t a = 0; a < rank.calls.size(); ++a) {
         for (size_t i = 0; i < rank.calls[a].size(); ++i) {
           const Executed& executed = rank.calls[a][i];
-          Mean& mean = work_[rank.block][step[static_cast<int>(a)].function()][i];
+          Mean& mean = work_[rank.submesh][step[static_cast<int>(a)].function()][i];
           if (executed.waited) {
             woken_.push_back({executed.work, &mean});
           } else {
@@ -252,7 +252,7 @@ class Averager {
     }
   }
 
-  // Of this step, with each call's own time.
+  // The times of this step, for each call.
   schedule::PlanTimes timesOf(const TraceSpan& step, const std::vector<RankStep>& ranks) {
     schedule::PlanTimes times;
     double end = step.begin;
@@ -283,9 +283,9 @@ class Averager {
     times.start = start_.value();
     times.finish = finish_.value();
     for (const auto& functions : work_) {
-      auto& block = times.instructions.emplace_back();
+      auto& submesh = times.instructions.emplace_back();
       for (const std::vector<Mean>& instructions : functions) {
-        std::vector<double>& seconds = block.emplace_back();
+        std::vector<double>& seconds = submesh.emplace_back();
         for (const Mean& mean : instructions) {
           seconds.push_back(mean.value());
         }
@@ -295,9 +295,9 @@ class Averager {
   }
 
   const plan::Plan& plan_;
-  std::vector<const plan::Plan*> blocks_;
+  std::vector<const plan::Plan*> submeshes_;
   const Trace& trace_;
-  std::vector<std::vector<std::vector<Mean>>> work_;   // [block][function][instruction], of those that did not wait
+  std::vector<std::vector<std::vector<Mean>>> work_;   // [submesh][function][instruction], of those that did not wait
   std::vector<std::pair<double, const Mean*>> woken_;  // those that did, from when they could go on
   Mean start_;
   Mean finish_;

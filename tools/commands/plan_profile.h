@@ -20,7 +20,7 @@ struct PlanProfile {
   int64_t steps = 0;       // that were averaged
   double stepSeconds = 0;  // as the host saw them
   // The mean of simulations in which every call has the time it had in that step. What separates it from stepSeconds is
-  // not modelled; what separates it from a simulation with mean times is that calls do not always take as long.
+  // not modeled; what separates it from a simulation with mean times is that calls do not always take as long.
   double replayedSeconds = 0;
   double hostSeconds = 0;  // between two steps: inputs are written, outputs read; the median
 };

@@ -99,7 +99,7 @@ void printText(const Report& report) {
     const double busy = report.run.ranks[r].busy;
     ranks.push_back({absl::StrCat(r), milliseconds(busy), milliseconds(report.run.seconds - busy)});
   }
-  std::cout << (report.profile.has_value() ? "measured" : "predicted") << " times of one piece\n"
+  std::cout << (report.profile.has_value() ? "measured" : "predicted") << " times of one micro-batch\n"
             << table(stages) << "\n"
             << table(ranks) << "simulated step " << milliseconds(report.run.seconds) << " ms, idle "
             << absl::StrFormat("%.2f%%", 100 * report.run.bubbleRatio) << "\n";

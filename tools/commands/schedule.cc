@@ -33,7 +33,8 @@ const std::vector<Flag>& knownFlags() {
       {"micro", Flag::kOptional, "micro-batches"},
       {"virtual", Flag::kOptional, "stages per rank; default 1, for zb_v, v_half, v_min and dualpipe_v 2"},
       {"group", Flag::kOptional, "interleaved kinds: least micro-batches per round; default the number of ranks"},
-      {"pieces", Flag::kOptional, "seq1f1b: pieces of a micro-batch along its sequence; default 1, which is 1f1b"},
+      {"sequence-slices", Flag::kOptional,
+       "seq1f1b: slices of a micro-batch along its sequence; default 1, which is 1f1b"},
       {"file", Flag::kOptional, "a table instead of --kind: one row per rank, such as 0F0,0F1,0B0,0B1"},
       {"plan", Flag::kOptional, "a compiled plan: simulates its own step, prologue and update included"},
       {"profile", Flag::kOptional, "with --plan: take times from this trace of it, written by --trace, and compare"},
@@ -161,7 +162,7 @@ absl::StatusOr<Table> tableFromFile(const Flags& flags) {
   if (!table.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(flags.text("file"), ": ", std::string(table.status().message())));
   }
-  WEFT_ASSIGN_OR_RETURN(table->pieces, count(flags, "pieces", 1));
+  WEFT_ASSIGN_OR_RETURN(table->sequenceSlices, count(flags, "sequence-slices", 1));
   return table;
 }
 
@@ -175,7 +176,7 @@ absl::StatusOr<Table> readTable(const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(request.micros, count(flags, "micro", 1));
   WEFT_ASSIGN_OR_RETURN(request.virtualStages, count(flags, "virtual", schedule::defaultVirtualStages(request.kind)));
   WEFT_ASSIGN_OR_RETURN(request.group, count(flags, "group", 0));
-  WEFT_ASSIGN_OR_RETURN(request.pieces, count(flags, "pieces", 1));
+  WEFT_ASSIGN_OR_RETURN(request.sequenceSlices, count(flags, "sequence-slices", 1));
   return schedule::generate(request);
 }
 

@@ -14,7 +14,7 @@
 namespace weft::tools {
 namespace {
 
-// A storage of a call (transients: number of the call; activations: of the piece; else 0).
+// A storage of a call (transients: number of the call; activations: of the micro-batch; else 0).
 using Key = std::tuple<plan::MemoryClass, int64_t, bool, uint32_t>;
 
 struct Life {
@@ -28,7 +28,7 @@ struct Life {
 struct Moment {
   const plan::Function* function = nullptr;
   const plan::Instruction* instruction = nullptr;
-  int64_t piece = 0;
+  int64_t microBatch = 0;
 };
 
 bool stays(plan::MemoryClass memory) {
@@ -46,8 +46,8 @@ class Walk {
     for (const plan::Action& action : plan_.schedules(0).step()) {
       const plan::Function& function = plan_.functions(static_cast<int>(action.function()));
       for (const plan::Instruction& instruction : function.instructions()) {
-        visit(instruction, action.piece());
-        moments_.push_back({&function, &instruction, action.piece()});
+        visit(instruction, action.micro_batch());
+        moments_.push_back({&function, &instruction, action.micro_batch()});
       }
       ++call_;
     }
@@ -74,7 +74,7 @@ class Walk {
     if (when < static_cast<int64_t>(moments_.size())) {
       const Moment& moment = moments_[when];
       peak.function = moment.function->name();
-      peak.piece = moment.piece;
+      peak.microBatch = moment.microBatch;
       peak.name = moment.instruction->label();
       peak.source = sourceOf(plan_, *moment.instruction);
     }
@@ -99,17 +99,17 @@ class Walk {
     return live;
   }
 
-  void visit(const plan::Instruction& instruction, int64_t piece) {
+  void visit(const plan::Instruction& instruction, int64_t microBatch) {
     for (const auto* operands : {&instruction.inputs(), &instruction.outputs()}) {
       for (const plan::Operand& operand : *operands) {
-        touch(operand.buffer(), instruction, piece);
+        touch(operand.buffer(), instruction, microBatch);
       }
     }
   }
 
-  void touch(uint32_t index, const plan::Instruction& instruction, int64_t piece) {
+  void touch(uint32_t index, const plan::Instruction& instruction, int64_t microBatch) {
     const plan::Buffer& buffer = plan_.buffers(static_cast<int>(index));
-    const int64_t of = stays(buffer.memory()) ? 0 : buffer.memory() == plan::ACTIVATION ? piece : call_;
+    const int64_t of = stays(buffer.memory()) ? 0 : buffer.memory() == plan::ACTIVATION ? microBatch : call_;
     const Key key = {buffer.memory(), of, buffer.storage() > 0, buffer.storage() > 0 ? buffer.storage() : index};
     const auto now = static_cast<int64_t>(moments_.size());
     Life& life = lives_.try_emplace(key, Life{now, now, 0, index, &instruction}).first->second;
@@ -118,17 +118,17 @@ class Walk {
   }
 
   void list(int64_t when, std::vector<StepTensor>& tensors) const {
-    std::map<std::tuple<plan::MemoryClass, bool, uint32_t>, StepTensor> alive;  // a storage for all its pieces
+    std::map<std::tuple<plan::MemoryClass, bool, uint32_t>, StepTensor> alive;  // a storage for all its micro-batches
     for (const auto& [key, life] : lives_) {
       if (!stays(std::get<0>(key)) && (life.first > when || life.last < when)) {
         continue;
       }
       StepTensor& tensor = alive[{std::get<0>(key), std::get<2>(key), std::get<3>(key)}];
-      if (tensor.pieces == 0) {
+      if (tensor.microBatches == 0) {
         describe(life, tensor);
       }
       tensor.bytes += life.bytes;
-      ++tensor.pieces;
+      ++tensor.microBatches;
     }
     for (auto& [key, tensor] : alive) {
       tensors.push_back(std::move(tensor));

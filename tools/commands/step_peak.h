@@ -1,8 +1,8 @@
 // The moment of a step at which a rank has most memory in use, and what is alive then.
 //
 // The step is walked through, call by call and instruction by instruction: an activation is alive from the first to the
-// last instruction that touches it for its piece, a transient within its call, all other regions all the time. What is
-// alive bounds the planned bytes from below: no arrangement of the same step needs less.
+// last instruction that touches it for its micro-batch, a transient within its call, all other regions all the time.
+// What is alive bounds the planned bytes from below: no arrangement of the same step needs less.
 #pragma once
 
 #include <string>
@@ -17,13 +17,13 @@ struct StepTensor {
   std::string name;
   std::string source;  // file:line of the operator that makes it, or first reads it
   std::string shape;
-  int64_t bytes = 0;   // together
-  int64_t pieces = 0;  // alive at once, of activations; else 1
+  int64_t bytes = 0;         // together
+  int64_t microBatches = 0;  // alive at once, of activations; else 1
 };
 
 struct StepPeak {
   std::string function;
-  int64_t piece = 0;
+  int64_t microBatch = 0;
   std::string name;  // of the instruction
   std::string source;
   int64_t bytes = 0;                // alive
@@ -38,10 +38,11 @@ struct StepCurve {
   std::vector<int64_t> transients;
 };
 
-// Of rank 0; `plan` must be valid and of one block. Its greatest sum is stepPeak().bytes.
+// Memory of rank 0 over one step; `plan` must be valid and of one submesh. Its greatest sum is stepPeak().bytes.
 StepCurve stepCurve(const plan::Plan& plan);
 
-// Of rank 0; `plan` must be valid and of one block. A plan without a step: all that stays, no function.
+// Memory of rank 0 over one step; `plan` must be valid and of one submesh. A plan without a step: all that stays, no
+// function.
 StepPeak stepPeak(const plan::Plan& plan);
 
 }  // namespace weft::tools

@@ -88,7 +88,7 @@ bool isNumber(const std::string& entry) {
   return !entry.empty() && entry.find_first_not_of("-0123456789") == std::string::npos;
 }
 
-// By names, unless every entry is a number.
+// A strategy is written with names unless every entry is a number.
 bool writtenWithNames(const std::vector<Entries>& lists) {
   return std::any_of(lists.begin(), lists.end(), [](const Entries& entries) {
     return std::any_of(entries.begin(), entries.end(), [](const std::string& entry) { return !isNumber(entry); });
@@ -276,9 +276,9 @@ Json stepsJson(const ReshardPlan& plan, const Mesh& mesh) {
   return list;
 }
 
-// Axes of factors that a tensor lacks: its gradient is a sum pending over them.
-std::vector<Partial> pendingOf(const Rule& rule, const std::vector<DimFactors>& dims, const FactorAxes& axes) {
-  std::vector<Partial> pending;
+// Axes of factors that a tensor lacks: its gradient is a sum partial over them.
+std::vector<Partial> partialOf(const Rule& rule, const std::vector<DimFactors>& dims, const FactorAxes& axes) {
+  std::vector<Partial> partial;
   for (size_t f = 0; f < axes.size(); ++f) {
     bool present = false;
     for (const DimFactors& dim : dims) {
@@ -286,11 +286,11 @@ std::vector<Partial> pendingOf(const Rule& rule, const std::vector<DimFactors>& 
     }
     for (const Axis& axis : axes[f]) {
       if (!present) {
-        pending.push_back({axis, ReduceKind::kSum});
+        partial.push_back({axis, ReduceKind::kSum});
       }
     }
   }
-  return pending;
+  return partial;
 }
 
 absl::StatusOr<Mesh> meshOf(const Flags& flags) {
@@ -361,9 +361,9 @@ absl::StatusOr<Json> describe(mlir::Operation* op, const Flags& flags) {
     if (!mlir::isa<mlir::FloatType>(mlir::cast<mlir::RankedTensorType>(op->getOperand(i).getType()).getElementType())) {
       continue;
     }
-    Layout pending = layout;
-    pending.setPartial(pendingOf(rule, rule.operands()[i], split.axes));
-    WEFT_ASSIGN_OR_RETURN(const ReshardPlan plan, planner.plan(operandShapes[i], DType::kF32, pending, layout));
+    Layout partial = layout;
+    partial.setPartial(partialOf(rule, rule.operands()[i], split.axes));
+    WEFT_ASSIGN_OR_RETURN(const ReshardPlan plan, planner.plan(operandShapes[i], DType::kF32, partial, layout));
     json["gradients"][std::to_string(i)] = stepsJson(plan, mesh);
   }
   for (size_t r = 0; r < resultShapes.size(); ++r) {

@@ -11,7 +11,7 @@ namespace weft::tools {
 namespace {
 
 constexpr double kMicrosecond = 1e-6;
-// Of a time in a trace, in microseconds: a thousand years. What is computed from times is then finite.
+// The largest time in a trace, in microseconds: a thousand years. What is computed from times stays finite.
 constexpr double kLongest = 3e16;
 
 class TraceReader {
@@ -63,7 +63,7 @@ class TraceReader {
     TraceCall call;
     call.span = span;
     WEFT_ASSIGN_OR_RETURN(call.function, args.text("function"));
-    WEFT_ASSIGN_OR_RETURN(call.piece, args.integerOr("piece", 0));
+    WEFT_ASSIGN_OR_RETURN(call.microBatch, args.integerOr("micro_batch", 0));
     std::vector<TraceCall>& calls = trace_.calls[rank];
     if (!calls.empty() && span.begin < calls.back().span.begin) {
       return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " calls ", call.function, " at ", span.begin,

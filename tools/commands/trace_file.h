@@ -24,7 +24,7 @@ struct TraceInstruction {
 // A call of a function.
 struct TraceCall {
   std::string function;
-  int64_t piece = 0;
+  int64_t microBatch = 0;
   TraceSpan span;
   std::vector<TraceInstruction> instructions;
 };

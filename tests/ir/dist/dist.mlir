@@ -4,8 +4,8 @@
 module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2,micro=4">} {
   // CHECK-LABEL: @annotated
   func.func @annotated(%x: tensor<4x8xf32, #dist.layout<"[{dp},{}] partial{tp:sum}">>) {
-    // CHECK: dist.reshard {{.*}} {keep = "regather", reason = "operand 0 of matmul"}
-    %0 = dist.reshard %x {keep = "regather", reason = "operand 0 of matmul"} : (tensor<4x8xf32, #dist.layout<"[{dp},{}] partial{tp:sum}">>) -> tensor<4x8xf32, #dist.layout<"[{dp},{tp}]">>
+    // CHECK: dist.reshard {{.*}} {reason = "operand 0 of matmul"}
+    %0 = dist.reshard %x {reason = "operand 0 of matmul"} : (tensor<4x8xf32, #dist.layout<"[{dp},{}] partial{tp:sum}">>) -> tensor<4x8xf32, #dist.layout<"[{dp},{tp}]">>
     return
   }
 
@@ -50,14 +50,6 @@ func.func private @word(tensor<4xf32, #dist.layout<"[{dp}] sum{tp}">>)
 
 // expected-error @+1 {{layout "[{dp}]" has 1 dimensions, the tensor has 2}}
 func.func private @dimensions(tensor<4x4xf32, #dist.layout<"[{dp}]">>)
-
-// -----
-
-func.func @reshard(%x: tensor<4xf32>) {
-  // expected-error @+1 {{dist.reshard (2): keep is "drop"; it must be "keep", "regather" or "prefetch"}}
-  %0 = dist.reshard %x {keep = "drop"} : (tensor<4xf32>) -> tensor<4xf32>
-  return
-}
 
 // -----
 

@@ -1,4 +1,4 @@
-// Parts between meshes: every element of every target comes once, from a rank that has it.
+// Boxes between meshes: every element of every target comes once, from a rank that has it.
 
 #include "ir/layout/across.h"
 
@@ -46,15 +46,15 @@ std::vector<int64_t> localNumbers(const Shape& shape, const Placed& placed, int6
   return numbers;
 }
 
-// Carries the parts out; -1 where nothing arrives, -2 where something arrives twice.
+// Carries the boxes out; -1 where nothing arrives, -2 where something arrives twice.
 std::vector<std::vector<int64_t>> assemble(const Shape& shape, const Placed& from, const Placed& to) {
   std::vector<std::vector<int64_t>> made(to.mesh.ranks(),
                                          std::vector<int64_t>(elementsOf(to.layout.localShape(shape)), -1));
-  for (const Part& part : partsAcross(shape, from, to)) {
-    const std::vector<int64_t> source = localNumbers(shape, from, part.source);
-    forEach(part.size, [&](const Shape& index) {
-      int64_t& target = made[part.target][place(to.layout.localShape(shape), part.targetOffset, index)];
-      target = target == -1 ? source[place(from.layout.localShape(shape), part.sourceOffset, index)] : -2;
+  for (const TransferBox& box : boxesAcross(shape, from, to)) {
+    const std::vector<int64_t> source = localNumbers(shape, from, box.source);
+    forEach(box.size, [&](const Shape& index) {
+      int64_t& target = made[box.target][place(to.layout.localShape(shape), box.targetOffset, index)];
+      target = target == -1 ? source[place(from.layout.localShape(shape), box.sourceOffset, index)] : -2;
     });
   }
   return made;
@@ -93,7 +93,7 @@ TEST(AcrossTest, ScalarsGoToEveryRank) {
   const Mesh one = mesh("dp=1");
   const Mesh three = mesh("dp=3");
   const Layout scalar;
-  EXPECT_EQ(partsAcross({}, {scalar, one}, {scalar, three}).size(), 3U);
+  EXPECT_EQ(boxesAcross({}, {scalar, one}, {scalar, three}).size(), 3U);
 }
 
 // Ranks that hold the same share the work: each of four sends one of four quarters.
@@ -102,13 +102,13 @@ TEST(AcrossTest, ReplicasShareTheWork) {
   const Mesh target = mesh("dp=4");
   const Layout from = *Layout::parse("[{dp},{}]", source);
   const Layout to = *Layout::parse("[{dp},{}]", target);
-  const std::vector<Part> parts = partsAcross({8, 4}, {from, source}, {to, target});
-  ASSERT_EQ(parts.size(), 4U);
+  const std::vector<TransferBox> boxes = boxesAcross({8, 4}, {from, source}, {to, target});
+  ASSERT_EQ(boxes.size(), 4U);
   for (int64_t rank = 0; rank < 4; ++rank) {
-    EXPECT_EQ(parts[rank].source, rank);
-    EXPECT_EQ(parts[rank].target, rank);
-    EXPECT_EQ(parts[rank].sourceOffset, (Shape{rank % 2 * 2, 0}));
-    EXPECT_EQ(parts[rank].size, (Shape{2, 4}));
+    EXPECT_EQ(boxes[rank].source, rank);
+    EXPECT_EQ(boxes[rank].target, rank);
+    EXPECT_EQ(boxes[rank].sourceOffset, (Shape{rank % 2 * 2, 0}));
+    EXPECT_EQ(boxes[rank].size, (Shape{2, 4}));
   }
 }
 

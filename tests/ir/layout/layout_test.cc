@@ -92,7 +92,7 @@ TEST(LayoutTest, LeftAxisIsMajor) {
   EXPECT_THAT(layoutOf("[{tp,dp}]", mesh).slice({8}, mesh, 5).offset, ElementsAre(3));
 }
 
-TEST(LayoutTest, PiecesAreTheMinorPart) {
+TEST(LayoutTest, MicroBatchesAreTheMinorPart) {
   Mesh mesh = meshOf("dp=2,micro=3");
   Layout layout = layoutOf("[{dp,micro},{}]", mesh);
   EXPECT_THAT(layout.localShape({12, 5}), ElementsAre(2, 5));
@@ -112,7 +112,7 @@ TEST(LayoutTest, PadCountsValidElements) {
   EXPECT_EQ(layout, layoutOf("[{tp}]", mesh));
 }
 
-// Slices of a random layout on a random mesh cover every element once per replica and piece.
+// Slices of a random layout on a random mesh cover every element once per replica and micro-batch.
 TEST(LayoutTest, SlicesTileTheTensor) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
@@ -139,12 +139,12 @@ TEST(LayoutTest, SlicesTileTheTensor) {
       axes.push_back(*mesh.resolve("micro"));
       layout.setDim(0, axes);
     }
-    Shape shape{24, 12};  // divides by every product of axes, dimension 0 by two pieces besides
+    Shape shape{24, 12};  // divides by every product of axes, dimension 0 by two micro-batches besides
     ASSERT_TRUE(layout.check(shape, mesh).ok()) << layout.check(shape, mesh);
     std::vector<int64_t> covered(testing::countOf(shape), 0);
     for (int64_t rank = 0; rank < mesh.ranks(); ++rank) {
-      for (int64_t piece = 0; piece < mesh.pieces(); ++piece) {
-        Slice slice = layout.slice(shape, mesh, rank, piece);
+      for (int64_t microBatch = 0; microBatch < mesh.microBatches(); ++microBatch) {
+        Slice slice = layout.slice(shape, mesh, rank, microBatch);
         EXPECT_EQ(slice.size, slice.valid);
         testing::forEachIndex(slice.size, [&](Shape index) {
           ++covered[(slice.offset[0] + index[0]) * shape[1] + slice.offset[1] + index[1]];

@@ -27,9 +27,9 @@ inline void placeAxes(const std::vector<Axis>& axes, size_t next, Layout layout,
   }
   if (partial) {
     Layout more = layout;
-    std::vector<Partial> pending = layout.partial();
-    pending.push_back({axes[next], ReduceKind::kSum});
-    more.setPartial(pending);
+    std::vector<Partial> terms = layout.partial();
+    terms.push_back({axes[next], ReduceKind::kSum});
+    more.setPartial(terms);
     placeAxes(axes, next + 1, more, partial, out);
   }
 }

@@ -27,8 +27,8 @@ TEST(MeshTest, ParsesAllSpellings) {
   EXPECT_EQ(meshOf("8").ranks(), 8);
   EXPECT_EQ(meshOf("").ranks(), 1);
   EXPECT_EQ(meshOf("dp=2,micro=3,tp=2").ranks(), 4);
-  EXPECT_EQ(meshOf("dp=2,micro=3,tp=2").pieces(), 3);
-  EXPECT_EQ(meshOf("8,micro=2").pieces(), 2);
+  EXPECT_EQ(meshOf("dp=2,micro=3,tp=2").microBatches(), 3);
+  EXPECT_EQ(meshOf("8,micro=2").microBatches(), 2);
 }
 
 TEST(MeshTest, PrintsWhatItParses) {

@@ -1,5 +1,5 @@
 // Executes a reshard plan on real numbers, one tensor per rank, by the words of reshard.h; shares no code with the
-// planner. Every element of the global tensor has its own number, so a misplaced element is seen. Pending values are
+// planner. Every element of the global tensor has its own number, so a misplaced element is seen. Partial values are
 // random terms whose reduction is that number.
 #pragma once
 
@@ -122,12 +122,12 @@ class Ranks {
     }
   }
 
-  // Fills every rank's tensor by the layout; a pending value gets random terms, equal on ranks that are replicas.
+  // Fills every rank's tensor by the layout; a partial value gets random terms, equal on ranks that are replicas.
   void place(const Layout& layout, std::mt19937& random) {
-    std::vector<Axis> pending;
+    std::vector<Axis> partial;
     int64_t terms = 1;
     for (const Partial& p : layout.partial()) {
-      pending.push_back(p.axis);
+      partial.push_back(p.axis);
       terms *= p.axis.size;
     }
     ReduceKind kind = layout.isPartial() ? layout.partial()[0].kind : ReduceKind::kSum;
@@ -137,7 +137,7 @@ class Ranks {
     }
     for (int64_t rank = 0; rank < mesh_.ranks(); ++rank) {
       int64_t which = 0;
-      for (const Axis& axis : pending) {
+      for (const Axis& axis : partial) {
         which = which * axis.size + mesh_.coordinate(axis, rank);
       }
       Slice slice = layout.slice(global_.shape, mesh_, rank);
@@ -165,11 +165,11 @@ class Ranks {
   // Compares with `layout`; says what differs, empty if nothing does. Where `layout` is partial, its terms must
   // reduce to the value.
   std::string compare(const Layout& layout) const {
-    std::vector<Axis> pending;
+    std::vector<Axis> partial;
     for (const Partial& p : layout.partial()) {
-      pending.push_back(p.axis);
+      partial.push_back(p.axis);
     }
-    for (const std::vector<int64_t>& group : groupsByDigits(pending, mesh_.ranks())) {
+    for (const std::vector<int64_t>& group : groupsByDigits(partial, mesh_.ranks())) {
       std::vector<Tensor> terms;
       for (int64_t rank : group) {
         terms.push_back(local_[rank]);

@@ -94,9 +94,9 @@ class Oracle {
     for (int64_t size : layout.localShape(shape_)) {
       text += std::to_string(size) + ",";
     }
-    Layout pending(layout.dimensions());
-    pending.setPartial(layout.canonical().partial());
-    return text + pending.print(mesh_);
+    Layout partial(layout.dimensions());
+    partial.setPartial(layout.canonical().partial());
+    return text + partial.print(mesh_);
   }
 
   // All ways to write an axis as major, middle, minor, cut at cut points; any of the outer two may have size 1.
@@ -191,13 +191,13 @@ class Oracle {
   void reductions(const Layout& layout, Visit visit) const {
     for (size_t i = 0; i < layout.partial().size(); ++i) {
       for (const Axes& way : threeParts(layout.partial()[i].axis)) {
-        std::vector<Partial> pending = layout.partial();
-        ReduceKind kind = pending[i].kind;
-        pending.erase(pending.begin() + static_cast<int64_t>(i));
-        pending.push_back({way[0], kind});
-        pending.push_back({way[2], kind});
+        std::vector<Partial> partial = layout.partial();
+        ReduceKind kind = partial[i].kind;
+        partial.erase(partial.begin() + static_cast<int64_t>(i));
+        partial.push_back({way[0], kind});
+        partial.push_back({way[2], kind});
         Layout rest = layout;
-        rest.setPartial(pending);
+        rest.setPartial(partial);
         rest = rest.canonical();
         double n = static_cast<double>(way[1].size);
         if (kind == ReduceKind::kSum) {
@@ -208,19 +208,19 @@ class Oracle {
     }
   }
 
-  // Ends an all_reduce over the axes removed so far, or goes on to remove from later pending axes.
+  // Ends an all_reduce over the axes removed so far, or goes on to remove from later partial axes.
   template <typename Visit>
   void allReduce(const Layout& rest, size_t from, double n, Visit visit) const {
     visit(cost(2 * (n - 1), 2 * (n - 1) / n * bytes(rest)), rest);
     for (size_t i = from; i < rest.partial().size(); ++i) {
       for (const Axes& way : threeParts(rest.partial()[i].axis)) {
-        std::vector<Partial> pending = rest.partial();
-        ReduceKind kind = pending[i].kind;
-        pending.erase(pending.begin() + static_cast<int64_t>(i));
-        pending.push_back({way[0], kind});
-        pending.push_back({way[2], kind});
+        std::vector<Partial> partial = rest.partial();
+        ReduceKind kind = partial[i].kind;
+        partial.erase(partial.begin() + static_cast<int64_t>(i));
+        partial.push_back({way[0], kind});
+        partial.push_back({way[2], kind});
         Layout less = rest;
-        less.setPartial(pending);
+        less.setPartial(partial);
         allReduce(less.canonical(), i, n * static_cast<double>(way[1].size), visit);
       }
     }

@@ -41,7 +41,7 @@ std::vector<Layout> allLayouts(const Mesh& mesh, const Case& c, bool partial) {
   return testing::layoutsOf(mesh, c.shape, cuts, partial);
 }
 
-// May `from` become `to`? All axes pending in `to` must be pending in `from`.
+// May `from` become `to`? All axes partial in `to` must be partial in `from`.
 bool reachable(const Layout& from, const Layout& to) {
   for (const Partial& wanted : to.partial()) {
     bool there = false;
@@ -130,7 +130,7 @@ TEST_P(ReshardProperty, EveryRankHoldsWhatTheTargetSays) {
 }
 
 // Max and min cannot be reduce_scattered; the terms of a minimum tell a sum from it.
-TEST_P(ReshardProperty, PendingMinimumIsReduced) {
+TEST_P(ReshardProperty, PartialMinimumIsReduced) {
   ReshardPlanner planner(mesh_, Machine{});
   forPairs(allLayouts(mesh_, GetParam(), true), [&](const Layout& from, const Layout& to) {
     if (from.isPartial()) {

@@ -113,7 +113,7 @@ TEST_F(ReshardTest, MaxIsNotScattered) {
   EXPECT_EQ(steps("tp=4", {16, 32}, "[{},{}] partial{tp:max}", "[{tp},{}]"), "all_reduce [{},{}]; slice [{tp},{}]");
 }
 
-TEST_F(ReshardTest, PartialAxesOfTheTargetStayPending) {
+TEST_F(ReshardTest, PartialAxesOfTheTargetStayPartial) {
   EXPECT_EQ(steps("dp=2,tp=2", {16}, "[{}] partial{dp:sum,tp:sum}", "[{}] partial{dp:sum}"),
             "all_reduce [{}] partial{dp:sum}");
   EXPECT_EQ(steps("dp=2,tp=2", {16}, "[{tp}] partial{dp:sum}", "[{}] partial{dp:sum}"),
@@ -137,9 +137,9 @@ TEST_F(ReshardTest, TimeAxes) {
   // Accumulation first: everything after it costs once per step.
   EXPECT_EQ(steps("dp=2,micro=3", {16}, "[{}] partial{dp:sum,micro:sum}", "[{dp}]"),
             "all_reduce [{}] partial{dp:sum}; reduce_scatter [{dp}]");
-  // The view of the piece comes last.
+  // The view of the micro-batch comes last.
   EXPECT_EQ(steps("dp=2,micro=2", {16}, "[{}]", "[{dp,micro}]"), "slice [{dp}]; slice [{dp,micro}]");
-  // A dimension split over time lies still; others may move, within the piece.
+  // A dimension split over time lies still; others may move, within the micro-batch.
   EXPECT_EQ(steps("dp=2,tp=2,micro=2", {16, 4}, "[{dp,micro},{tp}]", "[{dp,micro},{}]"), "all_gather [{dp,micro},{}]");
   absl::StatusOr<ReshardPlan> found = plan("dp=2,tp=2,micro=2", {16, 4}, "[{dp,micro},{tp}]", "[{dp,micro},{}]");
   EXPECT_EQ(found->steps[0].bytesReceived, 4 * 2 * 4);
@@ -148,8 +148,8 @@ TEST_F(ReshardTest, TimeAxes) {
 
 TEST_F(ReshardTest, TimeErrors) {
   EXPECT_THAT(steps("dp=2,micro=2", {16, 4}, "[{dp,micro},{}]", "[{micro},{dp}]"),
-              AllOf(HasSubstr("dimension 0 of '[{dp,micro},{}]'"), HasSubstr("would mix the pieces")));
-  EXPECT_THAT(steps("dp=2,micro=2", {16, 4}, "[{micro},{}]", "[{},{}]"), HasSubstr("would mix the pieces"));
+              AllOf(HasSubstr("dimension 0 of '[{dp,micro},{}]'"), HasSubstr("would mix the micro-batches")));
+  EXPECT_THAT(steps("dp=2,micro=2", {16, 4}, "[{micro},{}]", "[{},{}]"), HasSubstr("would mix the micro-batches"));
 }
 
 TEST_F(ReshardTest, Errors) {

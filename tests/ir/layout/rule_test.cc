@@ -64,14 +64,14 @@ TEST(RuleTest, AFactorThatAResultLacksStaysWhole) {
   EXPECT_FALSE(rule.splittable(1));
 }
 
-// A sum that is kept for each piece of the step is not pending over time; over space it is.
-TEST(RuleTest, PiecesAreSplitOverTimeBesideTheBatch) {
+// A sum that is kept for each micro-batch of the step is not partial over time; over space it is.
+TEST(RuleTest, MicroBatchesAreSplitOverTimeBesideTheBatch) {
   const Mesh mesh = Mesh::parse("dp=2")->withMicro(3);
   const Axis dp = mesh.axes()[0].axis;
   const Axis micro = {AxisKind::kTime, 1, 3};
   Rule rule = ruleOf("a+ b -> p~ b", {{12, 5}}, {{3, 5}});
-  const int pieces = rule.factorIndex("p");
-  EXPECT_FALSE(rule.splittable(pieces));
+  const int microBatches = rule.factorIndex("p");
+  EXPECT_FALSE(rule.splittable(microBatches));
   EXPECT_TRUE(rule.splittable(rule.factorIndex("a")));
   const FactorAxes axes = {{dp, micro}, {}, {micro}};
   EXPECT_TRUE(rule.check(axes, mesh).ok()) << rule.check(axes, mesh);

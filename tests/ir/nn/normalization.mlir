@@ -49,7 +49,7 @@ func.func @channels(%x: tensor<6x4xf32>, %g: tensor<6xf32>) {
 // -----
 
 func.func @sum(%x: tensor<6x4xf32>) {
-  // expected-error @+1 {{nn.channel_sum (2): operand 6x4xf32, result 3x6xf32; they must be [n, c, ...] and [pieces, c]}}
+  // expected-error @+1 {{nn.channel_sum (2): operand 6x4xf32, result 3x6xf32; they must be [n, c, ...] and [micro-batches, c]}}
   %y = nn.channel_sum %x : (tensor<6x4xf32>) -> tensor<3x6xf32>
   return
 }
@@ -57,7 +57,7 @@ func.func @sum(%x: tensor<6x4xf32>) {
 // -----
 
 func.func @terms(%x: tensor<6x4xf32>, %s: tensor<3x4xf32>, %t: tensor<3x5xf32>) {
-  // expected-error @+2 {{nn.channel_affine (3): x is 6x4xf32, a statistic is 3x5xf32; it must be [pieces, 4] of the same type}}
+  // expected-error @+2 {{nn.channel_affine (3): x is 6x4xf32, a statistic is 3x5xf32; it must be [micro-batches, 4] of the same type}}
   // expected-error @+1 {{failed to infer returned types}}
   %y = nn.channel_affine %x, %s, %t : (tensor<6x4xf32>, tensor<3x4xf32>, tensor<3x5xf32>) -> tensor<6x4xf32>
   return

@@ -1,9 +1,9 @@
-// The choice of what is computed again, against enumeration: outcomes by their definition, one block by all subsets,
-// several blocks by all subsets of all their operators.
+// The choice of what is recomputed, against enumeration: outcomes by their definition, one interval by all subsets,
+// several intervals by all subsets of all their operators.
 
 #include <gtest/gtest.h>
 
-#include "passes/choose/recompute_blocks.h"
+#include "passes/choose/recompute_intervals.h"
 #include "passes/choose/recompute_knapsack.h"
 #include "tests/passes/choose/recompute_random.h"
 
@@ -94,24 +94,24 @@ TEST(RecomputePareto, GroupsWhatIsTooMuch) {
 TEST(RecomputeKnapsack, IsTheBestOfAllSelections) {
   std::mt19937 random(14);
   for (int round = 0; round < 100; ++round) {
-    std::vector<BlockClass> classes(1 + round % 3);
-    for (BlockClass& blocks : classes) {
-      blocks.count = 1 + static_cast<int64_t>(random() % (round % 3 == 2 ? 2 : 3));
+    std::vector<IntervalClass> classes(1 + round % 3);
+    for (IntervalClass& intervals : classes) {
+      intervals.count = 1 + static_cast<int64_t>(random() % (round % 3 == 2 ? 2 : 3));
       int64_t bytes = 64 * (20 + random() % 10);
       double seconds = 0;
       for (int p = 0; p < 4; ++p) {
-        blocks.points.push_back({bytes, seconds, {}});
+        intervals.points.push_back({bytes, seconds, {}});
         bytes -= 64 * (1 + random() % 5);
         seconds += 1 + random() % 7;
       }
     }
-    // All selections, block by block.
+    // All selections, interval by interval.
     std::vector<Cost> sums = {{}};
-    for (const BlockClass& blocks : classes) {
-      for (int64_t block = 0; block < blocks.count; ++block) {
+    for (const IntervalClass& intervals : classes) {
+      for (int64_t interval = 0; interval < intervals.count; ++interval) {
         std::vector<Cost> next;
         for (const Cost& sum : sums) {
-          for (const Point& point : blocks.points) {
+          for (const Point& point : intervals.points) {
             next.push_back({sum.bytes + point.bytes, sum.seconds + point.seconds});
           }
         }
@@ -133,15 +133,15 @@ TEST(RecomputeKnapsack, IsTheBestOfAllSelections) {
 
 // Sizes without a common divisor: the units are rounded, no selection exceeds its budget.
 TEST(RecomputeKnapsack, RoundsUp) {
-  BlockClass blocks;
-  blocks.points = {{1'000'003, 0, {}}, {700'001, 1, {}}, {13, 3, {}}};
-  blocks.count = 50;
-  const Knapsack knapsack({blocks});
+  IntervalClass intervals;
+  intervals.points = {{1'000'003, 0, {}}, {700'001, 1, {}}, {13, 3, {}}};
+  intervals.count = 50;
+  const Knapsack knapsack({intervals});
   for (int64_t budget = knapsack.least(); budget <= knapsack.most(); budget += 77'777) {
     const std::optional<Selection> selection = knapsack.solve(budget);
     ASSERT_TRUE(selection);
     EXPECT_LE(selection->bytes, budget);
-    // At most one unit for each block is lost.
+    // At most one unit for each interval is lost.
     EXPECT_GT(selection->bytes + 1'000'003 + 50 * (50'000'150 / Knapsack::kMaxUnits + 1), budget);
   }
   EXPECT_EQ(knapsack.solve(knapsack.most())->seconds, 0);
@@ -176,25 +176,25 @@ Graph threeLayers(std::mt19937& random) {
   return stage;
 }
 
-TEST(RecomputeBlocks, TogetherAreTheBestOfAllSubsets) {
+TEST(RecomputeIntervals, TogetherAreTheBestOfAllSubsets) {
   std::mt19937 random(15);
   int repeated = 0;
   int traded = 0;
   for (int round = 0; round < 60; ++round) {
     const Graph stage = threeLayers(random);
-    const Blocks blocks = cutIntoBlocks({stage});
-    std::vector<BlockClass> classes;
-    for (const Graph& graph : blocks.classes) {
+    const Intervals intervals = cutIntoIntervals({stage});
+    std::vector<IntervalClass> classes;
+    for (const Graph& graph : intervals.classes) {
       classes.push_back({paretoPoints(graph), 0});
     }
     int last = 0;
-    for (const Block& block : blocks.blocks) {
-      ASSERT_EQ(block.first, last);
-      last = block.last;
-      ++classes[block.blockClass].count;
+    for (const Interval& interval : intervals.intervals) {
+      ASSERT_EQ(interval.first, last);
+      last = interval.last;
+      ++classes[interval.intervalClass].count;
     }
     ASSERT_EQ(last, static_cast<int>(stage.operators.size()));
-    repeated += blocks.classes.size() < blocks.blocks.size() ? 1 : 0;
+    repeated += intervals.classes.size() < intervals.intervals.size() ? 1 : 0;
     const Knapsack knapsack(classes);
     traded += knapsack.least() < knapsack.most() ? 1 : 0;
     const std::vector<Cost> costs = allCosts(stage);
@@ -209,7 +209,7 @@ TEST(RecomputeBlocks, TogetherAreTheBestOfAllSubsets) {
 }
 
 // Twelve halves of layers, 6 + 6 alike, between two odd ends: the halves become layers of one class.
-TEST(RecomputeBlocks, HalvesBecomeLayers) {
+TEST(RecomputeIntervals, HalvesBecomeLayers) {
   Graph stage;
   const auto add = [&](std::vector<int> inputs, int64_t bytes, double seconds, bool read) {
     stage.operators.push_back({std::move(inputs), seconds, true, true});
@@ -227,29 +227,29 @@ TEST(RecomputeBlocks, HalvesBecomeLayers) {
     }
   }
   add({x}, 640, 5, true);
-  const Blocks blocks = cutIntoBlocks({stage});
+  const Intervals intervals = cutIntoIntervals({stage});
   int layers = 0;
-  for (const Block& block : blocks.blocks) {
-    layers += block.last - block.first == 13 ? 1 : 0;
-    if (block.last - block.first == 13) {
-      EXPECT_EQ(block.blockClass, blocks.blocks[1].blockClass);
+  for (const Interval& interval : intervals.intervals) {
+    layers += interval.last - interval.first == 13 ? 1 : 0;
+    if (interval.last - interval.first == 13) {
+      EXPECT_EQ(interval.intervalClass, intervals.intervals[1].intervalClass);
     }
   }
   EXPECT_EQ(layers, 6);
 }
 
-// What the user wants computed again is never kept, and no cut goes through it.
-TEST(RecomputeBlocks, TheUsersWordStands) {
+// What the user wants recomputed is never kept, and no cut goes through it.
+TEST(RecomputeIntervals, TheUsersWordStands) {
   Graph stage;
   for (int i = 0; i < 4; ++i) {
     stage.operators.push_back({i == 0 ? std::vector<int>() : std::vector<int>{i - 1}, 1, true, i != 1});
     stage.values.push_back({i, 64, -1, true});
   }
-  const Blocks blocks = cutIntoBlocks({stage});
-  for (const Block& block : blocks.blocks) {
-    EXPECT_NE(block.first, 2);
+  const Intervals intervals = cutIntoIntervals({stage});
+  for (const Interval& interval : intervals.intervals) {
+    EXPECT_NE(interval.first, 2);
   }
-  for (const Graph& graph : blocks.classes) {
+  for (const Graph& graph : intervals.classes) {
     for (const Point& point : paretoPoints(graph)) {
       EXPECT_TRUE(graph.operators.size() < 2 || point.seconds >= 1);
     }

@@ -38,10 +38,10 @@ module attributes {dist.rank_table = dense<[[0], [0], [2], [2]]> : tensor<4x1xi6
     return %1 : tensor<8x2xf32>
   }
 
-  // A part of each piece of the step.
-  // CHECK-LABEL: func.func @piece
+  // A part of each micro of the step.
+  // CHECK-LABEL: func.func @micro
   // CHECK: dist.all_reduce
-  func.func @piece(%a: tensor<8x4xf32>) -> tensor<8x2xf32> {
+  func.func @micro(%a: tensor<8x4xf32>) -> tensor<8x2xf32> {
     %0 = dist.all_reduce %a {groups = [[0, 2], [1, 3]], reduce = "sum"} : (tensor<8x4xf32>) -> tensor<8x4xf32>
     %1 = dist.dynamic_slice %0 {dist.scalars = [#dist.scalar<0, -1, 0>, #dist.scalar<0, 0, 2>]} : (tensor<8x4xf32>) -> tensor<8x2xf32>
     return %1 : tensor<8x2xf32>

@@ -31,13 +31,13 @@ Compiled mlp(CompileOptions options) {
   return compile(g, mean(error * error), optim::Sgd{.lr = 0.2, .momentum = 0.9}, options);
 }
 
-// A token model of `blocks` blocks, one per stage where there are stages.
-Tensor tokenLoss(Graph& g, int blocks, bool stages, const nn::Parallel& parallel) {
+// A token model of `submeshes` submeshes, one per stage where there are stages.
+Tensor tokenLoss(Graph& g, int submeshes, bool stages, const nn::Parallel& parallel) {
   const Tensor tokens = g.input("x", {8, 4}, kI32);
   const Tensor labels = g.input("y", {8, 4}, kI32);
   const Tensor table = g.parameter("wte", {10, 4}, Init::normal(0.02));
   Tensor x = dropout(embedding(table, tokens), 0.1);
-  for (int i = 0; i < blocks; ++i) {
+  for (int i = 0; i < submeshes; ++i) {
     const std::string name = "h" + std::to_string(i);
     const Tensor in = g.parameter(name + ".in", {4, 8}, Init::normal(0.02));
     const Tensor out = g.parameter(name + ".out", {8, 4}, Init::normal(0.02));

@@ -52,7 +52,7 @@ class Mutator {
         op->getBlock()->push_back(copy);
         SymbolTable::setSymbolName(copy, "other");
       });
-      for (const char* other : {"step", "init", "update", "forward", "backward.7", "block0", "block9", "x"}) {
+      for (const char* other : {"step", "init", "update", "forward", "backward.7", "submesh0", "submesh9", "x"}) {
         add(whereOf(op), name + "|named " + other, [op, other] { SymbolTable::setSymbolName(op, other); });
       }
     } else if (op->getParentOfType<func::FuncOp>()) {

@@ -8,7 +8,7 @@
 #r = #dist.layout<"[{},{}]">
 #s = #dist.layout<"[]">
 #sp = #dist.layout<"[] partial{dp:sum}">
-// Columns then rows over tp, batch over dp and two pieces; a sum pending over tp is reduced, one over dp passes a scaling.
+// Columns then rows over tp, batch over dp and two micro-batches; a sum partial over tp is reduced, one over dp passes a scaling.
 // CHECK-LABEL: func.func @step
 module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2">} {
   func.func @step(%x: tensor<4x8xf32, #d_> {nn.kind = "input", nn.name = "x"},
@@ -122,11 +122,11 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 
 // -----
 
-// gelu of a pending sum.
+// gelu of a partial sum.
 #p = #dist.layout<"[{}] partial{dp:sum}">
 module attributes {dist.mesh = #dist.mesh<"dp=2">} {
   func.func @step(%x: tensor<4xf32, #p>) {
-    // expected-error @+1 {{nn.gelu reads operand 0 while it is pending over partial{dp:sum}, but is not linear in it alone; reduce it first}}
+    // expected-error @+1 {{nn.gelu reads operand 0 while it is partial over partial{dp:sum}, but is not linear in it alone; reduce it first}}
     %0 = nn.gelu %x {dist.function = "forward"} : (tensor<4xf32, #p>) -> tensor<4xf32, #p>
     return
   }
@@ -134,12 +134,12 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 
 // -----
 
-// A pending sum plus a whole value would add the whole value twice.
+// A partial sum plus a whole value would add the whole value twice.
 #p = #dist.layout<"[{}] partial{dp:sum}">
 #r = #dist.layout<"[{}]">
 module attributes {dist.mesh = #dist.mesh<"dp=2">} {
   func.func @step(%x: tensor<4xf32, #p>, %y: tensor<4xf32, #r>) {
-    // expected-error @+1 {{nn.add reads operand 0 while it is pending over partial{dp:sum}, but is not linear in it alone}}
+    // expected-error @+1 {{nn.add reads operand 0 while it is partial over partial{dp:sum}, but is not linear in it alone}}
     %0 = nn.add %x, %y {dist.function = "forward"} : (tensor<4xf32, #p>, tensor<4xf32, #r>) -> tensor<4xf32, #p>
     return
   }
@@ -150,7 +150,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 #p = #dist.layout<"[{}] partial{dp:sum}">
 module attributes {dist.mesh = #dist.mesh<"dp=2">} {
   func.func @step(%x: tensor<4xf32, #p>, %y: tensor<4xf32, #p>) {
-    // expected-error @+1 {{nn.mul reads operand 0 while it is pending over partial{dp:sum}, but is not linear in it together with the others}}
+    // expected-error @+1 {{nn.mul reads operand 0 while it is partial over partial{dp:sum}, but is not linear in it together with the others}}
     %0 = nn.mul %x, %y {dist.function = "forward"} : (tensor<4xf32, #p>, tensor<4xf32, #p>) -> tensor<4xf32, #p>
     return
   }
@@ -162,7 +162,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 #q = #dist.layout<"[{}] partial{tp:sum}">
 module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2">} {
   func.func @step(%x: tensor<4xf32, #p>, %y: tensor<4xf32, #q>) {
-    // expected-error @+1 {{operand 1 of nn.add is pending over partial{tp:sum}, operand 0 over partial{dp:sum}; reduce one of them first}}
+    // expected-error @+1 {{operand 1 of nn.add is partial over partial{tp:sum}, operand 0 over partial{dp:sum}; reduce one of them first}}
     %0 = nn.add %x, %y {dist.function = "forward"} : (tensor<4xf32, #p>, tensor<4xf32, #q>) -> tensor<4xf32, #p>
     return
   }
@@ -175,7 +175,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2">} {
 #s = #dist.layout<"[]">
 module attributes {dist.mesh = #dist.mesh<"dp=2">} {
   func.func @step(%x: tensor<4x4xf32, #d_>) {
-    // expected-error @+1 {{result 0 of nn.sum is said to be pending over nothing, but is pending over partial{dp:sum}}}
+    // expected-error @+1 {{result 0 of nn.sum is said to be partial over nothing, but is partial over partial{dp:sum}}}
     %0 = nn.sum %x {dims = array<i64: 0, 1>, dist.function = "forward"} : (tensor<4x4xf32, #d_>) -> tensor<f32, #s>
     return
   }
@@ -187,7 +187,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 #p = #dist.layout<"[{}] partial{dp:sum}">
 module attributes {dist.mesh = #dist.mesh<"dp=2">} {
   func.func @step(%x: tensor<4xf32, #r>) {
-    // expected-error @+1 {{a reshard cannot make dp pending: it goes from [{}] to [{}] partial{dp:sum}}}
+    // expected-error @+1 {{a reshard cannot make dp partial: it goes from [{}] to [{}] partial{dp:sum}}}
     %0 = dist.reshard %x {dist.function = "forward"} : (tensor<4xf32, #r>) -> tensor<4xf32, #p>
     return
   }
@@ -218,9 +218,9 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 
 // -----
 
-// Blocks with meshes of their own: rows cross from two ranks to three.
+// Submeshes with meshes of their own: rows cross from two ranks to three.
 #d_ = #dist.layout<"[{dp},{}]">
-module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=3", dist.blocks = array<i64: 0, 1>,
+module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=3", dist.submeshes = array<i64: 0, 1>,
                    dist.schedule = "1f1b", dist.virtual = 1 : i64} {
   func.func @step(%x: tensor<6x8xf32, #d_>) {
     %0 = nn.gelu %x {dist.function = "forward", dist.stage = 0 : i64} : (tensor<6x8xf32, #d_>) -> tensor<6x8xf32, #d_>
@@ -237,11 +237,11 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=
 #d_ = #dist.layout<"[{dp},{}]">
 #s = #dist.layout<"[]">
 #sp = #dist.layout<"[] partial{dp:sum}">
-module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=3", dist.blocks = array<i64: 0, 1>,
+module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=3", dist.submeshes = array<i64: 0, 1>,
                    dist.schedule = "1f1b", dist.virtual = 1 : i64} {
   func.func @step(%x: tensor<6x8xf32, #d_>) {
     %0 = nn.sum %x {dims = array<i64: 0, 1>, dist.function = "forward", dist.stage = 0 : i64} : (tensor<6x8xf32, #d_>) -> tensor<f32, #sp>
-    // expected-error @+1 {{a transfer cannot go from [] partial{dp:sum} on dp=2 to [] on dp=3: no sum may be pending, and pieces and pads must be the same}}
+    // expected-error @+1 {{a transfer cannot go from [] partial{dp:sum} on dp=2 to [] on dp=3: no sum may be partial, and micro-batches and pads must be the same}}
     %1 = dist.transfer %0 {dist.function = "forward", dist.stage = 1 : i64} : (tensor<f32, #sp>) -> tensor<f32, #s>
     return
   }
@@ -249,19 +249,19 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=
 
 // -----
 
-// expected-error @+1 {{dist.stage_meshes has 3 meshes, dist.blocks is for 2 blocks}}
-module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=3;dp=1", dist.blocks = array<i64: 0, 1>} {}
+// expected-error @+1 {{dist.stage_meshes has 3 meshes, dist.submeshes is for 2 submeshes}}
+module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=3;dp=1", dist.submeshes = array<i64: 0, 1>} {}
 
 // -----
 
 // expected-error @+1 {{mesh: size 'x' in 'dp=x'}}
-module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=x", dist.blocks = array<i64: 0, 1>} {}
+module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.stage_meshes = "dp=2;dp=x", dist.submeshes = array<i64: 0, 1>} {}
 
 // -----
 
 // What resumes here must be a whole program, with names and stages that exist.
-// expected-error @+1 {{dist.schedule is missing beside dist.blocks}}
-module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.blocks = array<i64: 0, 1>} {
+// expected-error @+1 {{dist.schedule is missing beside dist.submeshes}}
+module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.submeshes = array<i64: 0, 1>} {
   func.func @step() {
     return
   }
@@ -269,8 +269,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.blocks = array<i64: 0, 1
 
 // -----
 
-// expected-error @+1 {{the schedule 1f1b puts its 2 stages on blocks 0,1, but the program has them on blocks 1,0}}
-module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.blocks = array<i64: 1, 0>, dist.schedule = "1f1b",
+// expected-error @+1 {{the schedule 1f1b puts its 2 stages on submeshes 0,1, but the program has them on submeshes 1,0}}
+module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.submeshes = array<i64: 1, 0>, dist.schedule = "1f1b",
                    dist.virtual = 1 : i64} {
   func.func @step() {
     return

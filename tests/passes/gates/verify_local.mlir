@@ -81,15 +81,15 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 
 module attributes {dist.mesh = #dist.mesh<"dp=2">} {
   func.func @forward() attributes {dist.kind = "forward"} {
-    // expected-error @+1 {{dist.receive of block 0 names block 1, channel 0; there are 1 blocks, and a channel joins two of them}}
-    %0 = dist.receive {channel = 0 : i64, block = 1 : i64} : () -> tensor<4xf32>
+    // expected-error @+1 {{dist.receive of submesh 0 names submesh 1, channel 0; there are 1 submeshes, and a channel joins two of them}}
+    %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64} : () -> tensor<4xf32>
     return
   }
 }
 
 // -----
 
-// expected-error @+1 {{the schedule has 2 blocks of ranks, the module holds 0 modules of blocks}}
-module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.blocks = array<i64: 0, 1>, dist.schedule = "1f1b",
+// expected-error @+1 {{the schedule has 2 submeshes, the module holds 0 modules of submeshes}}
+module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.submeshes = array<i64: 0, 1>, dist.schedule = "1f1b",
                    dist.virtual = 1 : i64} {
 }

@@ -17,8 +17,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Regression on two ranks and two pieces: loss = sum over 8 rows of (x - w)^2, gradient -2 sum (x - w). Momentum sgd
-// with a constant learning rate. The two sums of @update are separate here; form-buckets joins them.
+// Regression on two ranks and two micro-batches: loss = sum over 8 rows of (x - w)^2, gradient -2 sum (x - w). Momentum
+// sgd with a constant learning rate. The two sums of @update are separate here; form-buckets joins them.
 constexpr char kTrain[] = R"mlir(
 module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, dist.state = "local",
     dist.rank_table = dense<[[0], [4]]> : tensor<2x1xi64>,
@@ -142,7 +142,7 @@ TEST(EmitPlan, StatisticsAndReasons) {
   EXPECT_EQ(statistics.collectives.at("all_reduce").calls, 1);
   EXPECT_EQ(statistics.collectives.at("all_reduce").tensors, 2);
   EXPECT_EQ(statistics.collectives.at("all_reduce").bytesReceived, 12);
-  // Two pieces of sub, mul, sum and mul, sub, sum over 4 elements each; sgd 6 x 2.
+  // Two micro-batches of sub, mul, sum and mul, sub, sum over 4 elements each; sgd 6 x 2.
   EXPECT_EQ(statistics.flops, 2 * 6 * 4 + 12);
   EXPECT_EQ(statistics.peakBytes, plan.memory().peak_bytes());
   const plan::Instruction& bucket = plan.functions(3).instructions(0);
@@ -234,7 +234,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, dist.state = "local",
   ASSERT_EQ(random.scalars_size(), 1);
   EXPECT_EQ(random.scalars(0).immediate(), 5);
   EXPECT_EQ(random.scalars(0).column(), 1);
-  EXPECT_EQ(random.scalars(0).piece_factor(), 6);
+  EXPECT_EQ(random.scalars(0).micro_batch_factor(), 6);
   std::vector<std::string> data;
   for (const plan::Buffer& buffer : plan->buffers()) {
     if (buffer.memory() == plan::CONSTANT) {
@@ -250,7 +250,8 @@ TEST(EmitPlan, ScheduleOfOneStage) {
   ASSERT_EQ(plan.schedules_size(), 2);
   std::vector<std::string> actions;
   for (const plan::Action& action : plan.schedules(1).step()) {
-    actions.push_back(plan.functions(static_cast<int>(action.function())).name() + std::to_string(action.piece()));
+    actions.push_back(plan.functions(static_cast<int>(action.function())).name() +
+                      std::to_string(action.micro_batch()));
   }
   EXPECT_THAT(actions, ElementsAre("forward0", "backward0", "forward1", "backward1", "update0"));
   EXPECT_EQ(plan.schedules(0).init_size(), 1);

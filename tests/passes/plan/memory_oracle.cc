@@ -50,14 +50,14 @@ class ProgramSide {
 
   std::map<std::string, Token> names;
 
-  void run(const std::string& function, int64_t piece) {
+  void run(const std::string& function, int64_t microBatch) {
     auto op = module_.lookupSymbol<mlir::func::FuncOp>(function);
     values_.clear();
     for (unsigned i = 0; i < op.getNumArguments(); ++i) {
       values_[op.getArgument(i)] = names[op.getArgAttrOfType<mlir::StringAttr>(i, "dist.value").str()];
     }
     for (mlir::Operation& inner : op.getBody().front().without_terminator()) {
-      compute(&inner, piece);
+      compute(&inner, microBatch);
     }
     std::map<std::string, Token> results;
     for (unsigned i = 0; i < op.getNumResults(); ++i) {
@@ -70,12 +70,12 @@ class ProgramSide {
   }
 
  private:
-  void compute(mlir::Operation* op, int64_t piece) {
+  void compute(mlir::Operation* op, int64_t microBatch) {
     if (auto constant = mlir::dyn_cast<ir::nn::ConstantOp>(op)) {
       values_[op->getResult(0)] = tokenOf(bytesOf(constant));
     } else if (mlir::isa<ir::nn::ReshapeOp>(op)) {
       values_[op->getResult(0)] = values_[op->getOperand(0)];
-    } else if (mlir::isa<ir::dist::AccumulateOp>(op) && piece == 0) {
+    } else if (mlir::isa<ir::dist::AccumulateOp>(op) && microBatch == 0) {
       values_[op->getResult(0)] = values_[op->getOperand(1)];
     } else {
       Token token = tokenOf(op->getAttrOfType<mlir::StringAttr>("nn.name").str());
@@ -109,15 +109,15 @@ class PlanSide {
     }
   }
 
-  void write(const plan::Buffer& buffer, Token token, int64_t piece) {
-    std::vector<Byte>& bytes = bytesFor(buffer, piece);
+  void write(const plan::Buffer& buffer, Token token, int64_t microBatch) {
+    std::vector<Byte>& bytes = bytesFor(buffer, microBatch);
     for (int64_t i = 0; i < buffer.bytes(); ++i) {
       bytes[buffer.offset() + i] = {token, i};
     }
   }
 
-  Token read(const plan::Buffer& buffer, int64_t piece) {
-    const std::vector<Byte>& bytes = bytesFor(buffer, piece);
+  Token read(const plan::Buffer& buffer, int64_t microBatch) {
+    const std::vector<Byte>& bytes = bytesFor(buffer, microBatch);
     const Token token = bytes[buffer.offset()].token;
     for (int64_t i = 0; i < buffer.bytes(); ++i) {
       if (bytes[buffer.offset() + i].token != token || bytes[buffer.offset() + i].place != i) {
@@ -127,9 +127,9 @@ class PlanSide {
     return token;
   }
 
-  void run(const plan::Function& function, int64_t piece) {
+  void run(const plan::Function& function, int64_t microBatch) {
     for (const plan::Instruction& instruction : function.instructions()) {
-      runInstruction(instruction, piece);
+      runInstruction(instruction, microBatch);
     }
   }
 
@@ -139,8 +139,8 @@ class PlanSide {
     int64_t place;
   };
 
-  std::vector<Byte>& bytesFor(const plan::Buffer& buffer, int64_t piece) {
-    return memory_[{buffer.memory(), buffer.ring(), piece % slots_[{buffer.memory(), buffer.ring()}]}];
+  std::vector<Byte>& bytesFor(const plan::Buffer& buffer, int64_t microBatch) {
+    return memory_[{buffer.memory(), buffer.ring(), microBatch % slots_[{buffer.memory(), buffer.ring()}]}];
   }
 
   Token poison() { return mix(tokenOf("poison"), ++poisoned_); }
@@ -148,28 +148,28 @@ class PlanSide {
     return plan_.buffers(static_cast<int>(operand.buffer()));
   }
 
-  void runInstruction(const plan::Instruction& instruction, int64_t piece) {
+  void runInstruction(const plan::Instruction& instruction, int64_t microBatch) {
     std::vector<Token> inputs;
     for (const plan::Operand& operand : instruction.inputs()) {
-      inputs.push_back(read(buffer(operand), piece));
+      inputs.push_back(read(buffer(operand), microBatch));
     }
     std::vector<Token> outputs;
     for (int i = 0; i < instruction.outputs_size(); ++i) {
-      outputs.push_back(result(instruction, i, inputs, piece));
+      outputs.push_back(result(instruction, i, inputs, microBatch));
     }
     for (int i = 0; i < instruction.outputs_size(); ++i) {
-      write(buffer(instruction.outputs(i)), outputs[i], piece);
+      write(buffer(instruction.outputs(i)), outputs[i], microBatch);
     }
   }
 
-  Token result(const plan::Instruction& instruction, int index, const std::vector<Token>& inputs, int64_t piece) {
+  Token result(const plan::Instruction& instruction, int index, const std::vector<Token>& inputs, int64_t microBatch) {
     if (!writesSafely(instruction, index)) {
       return poison();
     }
     if (instruction.kernel() == "reshape") {
       return inputs[0];
     }
-    if (instruction.kernel() == "accumulate" && piece == 0) {
+    if (instruction.kernel() == "accumulate" && microBatch == 0) {
       return inputs[1];
     }
     Token token = tokenOf(instruction.label());
@@ -238,8 +238,8 @@ std::string compareMemory(mlir::ModuleOp module, const plan::Plan& plan, int ste
   auto run = [&](const google::protobuf::RepeatedPtrField<plan::Action>& actions) {
     for (const plan::Action& action : actions) {
       const plan::Function& function = plan.functions(static_cast<int>(action.function()));
-      program.run(function.name(), action.piece());
-      memory.run(function, action.piece());
+      program.run(function.name(), action.micro_batch());
+      memory.run(function, action.micro_batch());
     }
   };
   run(plan.schedules(0).init());

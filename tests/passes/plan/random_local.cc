@@ -24,7 +24,7 @@ struct Variable {
 
 class Generator {
  public:
-  Generator(uint64_t seed, int pieces) : random_(seed), pieces_(pieces) {}
+  Generator(uint64_t seed, int microBatches) : random_(seed), microBatches_(microBatches) {}
 
   std::string run() {
     const std::vector<Name> stored = {p0_, p1_, q_, st_};
@@ -63,7 +63,7 @@ class Generator {
     results.push_back(out1_);
     results.push_back(out2_);
     body += function("update", arguments, results, {});
-    return "module attributes {dist.mesh = #dist.mesh<\"dp=2,micro=" + std::to_string(pieces_) +
+    return "module attributes {dist.mesh = #dist.mesh<\"dp=2,micro=" + std::to_string(microBatches_) +
            "\">, dist.tensors = [" + tensors(body) + "]} {\n" + body + "}\n";
   }
 
@@ -221,7 +221,7 @@ class Generator {
   }
 
   std::mt19937_64 random_;
-  int pieces_;
+  int microBatches_;
   int next_ = 0;
   int constants_ = 0;
   std::string body_;
@@ -237,8 +237,8 @@ class Generator {
 
 }  // namespace
 
-std::string randomLocalModule(uint64_t seed, int pieces) {
-  return Generator(seed, pieces).run();
+std::string randomLocalModule(uint64_t seed, int microBatches) {
+  return Generator(seed, microBatches).run();
 }
 
 }  // namespace weft::testing

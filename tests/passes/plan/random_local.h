@@ -7,8 +7,8 @@
 
 namespace weft::testing {
 
-// The text of a module on mesh dp=2 with `pieces` pieces; the same seed gives the same text. Tensors of dist.tensors
-// are called as their values.
-std::string randomLocalModule(uint64_t seed, int pieces);
+// The text of a module on mesh dp=2 with `microBatches` micro-batches; the same seed gives the same text. Tensors of
+// dist.tensors are called as their values.
+std::string randomLocalModule(uint64_t seed, int microBatches);
 
 }  // namespace weft::testing

@@ -14,14 +14,14 @@ namespace {
 
 std::vector<Call> calls(const std::vector<std::pair<int, int64_t>>& list) {
   std::vector<Call> made;
-  for (const auto& [function, piece] : list) {
-    made.push_back({function, piece});
+  for (const auto& [function, microBatch] : list) {
+    made.push_back({function, microBatch});
   }
   return made;
 }
 
-// Walks through the calls and says whether any slot is taken while another piece in it still has a call to come; the
-// most pieces in flight in `most`.
+// Walks through the calls and says whether any slot is taken while another micro-batch in it still has a call to come;
+// the most micro-batches in flight in `most`.
 bool collides(const std::vector<Call>& calls, const std::set<int>& functions, int64_t slots, size_t& most) {
   std::set<int64_t> flying;
   bool hit = false;
@@ -30,16 +30,16 @@ bool collides(const std::vector<Call>& calls, const std::set<int>& functions, in
       continue;
     }
     for (const int64_t other : flying) {
-      hit |= other != calls[at].piece && other % slots == calls[at].piece % slots;
+      hit |= other != calls[at].microBatch && other % slots == calls[at].microBatch % slots;
     }
-    flying.insert(calls[at].piece);
+    flying.insert(calls[at].microBatch);
     most = std::max(most, flying.size());
     bool again = false;
     for (size_t later = at + 1; later < calls.size(); ++later) {
-      again |= calls[later].piece == calls[at].piece && functions.count(calls[later].function) > 0;
+      again |= calls[later].microBatch == calls[at].microBatch && functions.count(calls[later].function) > 0;
     }
     if (!again) {
-      flying.erase(calls[at].piece);
+      flying.erase(calls[at].microBatch);
     }
   }
   return hit;
@@ -67,17 +67,17 @@ TEST(RingsTest, SlotsByHand) {
 }
 
 TEST(RingsTest, JoinsWhatTakesNoMoreRoom) {
-  // Functions 0 forward, 1 gradient of inputs, 2 of weights; steps 0..29 within a piece.
+  // Functions 0 forward, 1 gradient of inputs, 2 of weights; steps 0..29 within a micro-batch.
   const std::vector<Call> inOrder = calls({{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 0}, {2, 1}});
   const RingItem freed{{0, 15, 640}, {0, 1}, 0};
   const RingItem kept{{0, 25, 640}, {0, 2}, 0};
   const RingItem late{{16, 25, 640}, {1, 2}, 0};
-  // Each overlaps for two pieces: `late` takes the place of `freed` in a slot.
+  // Each overlaps for two micro-batches: `late` takes the place of `freed` in a slot.
   std::vector<Ring> rings = planRings({freed, kept, late}, inOrder);
   ASSERT_EQ(rings.size(), 1u);
   EXPECT_EQ(rings[0].slots, 2);
-  // Weights are left to the end: three pieces then are in flight for what they read, one for what the inputs' gradient
-  // reads.
+  // Weights are left to the end: three micro-batches then are in flight for what they read, one for what the inputs'
+  // gradient reads.
   const std::vector<Call> deferred = calls({{0, 0}, {1, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 2}, {2, 0}, {2, 1}, {2, 2}});
   rings = planRings({freed, kept}, deferred);
   ASSERT_EQ(rings.size(), 2u);
@@ -103,7 +103,8 @@ std::vector<Call> callsOf(const std::vector<schedule::Action>& order) {
   return made;
 }
 
-// For each kind, size and stage the least number of slots, and which kinds need more of them than pieces in flight.
+// For each kind, size and stage the least number of slots, and which kinds need more of them than micro-batches in
+// flight.
 TEST(RingsTest, LeastSlotsOfEveryKind) {
   int rings = 0;
   std::map<std::string, int> wider;
@@ -132,7 +133,7 @@ TEST(RingsTest, LeastSlotsOfEveryKind) {
   }
   EXPECT_GT(rings, 1000);
   for (const auto& [kind, count] : wider) {
-    EXPECT_EQ(count, 0) << kind << " needs more slots than pieces in flight";
+    EXPECT_EQ(count, 0) << kind << " needs more slots than micro-batches in flight";
   }
 }
 
@@ -141,10 +142,10 @@ TEST(RingsTest, AnyOrderOfCalls) {
   std::mt19937 random(3);
   for (int trial = 0; trial < 300; ++trial) {
     std::vector<Call> order;
-    for (int64_t piece = 0; piece < 1 + trial % 6; ++piece) {
+    for (int64_t microBatch = 0; microBatch < 1 + trial % 6; ++microBatch) {
       for (int function = 0; function < 3; ++function) {
         const auto at = static_cast<int64_t>(random() % (order.size() + 1));
-        order.insert(order.begin() + at, {function, piece});
+        order.insert(order.begin() + at, {function, microBatch});
       }
     }
     std::vector<RingItem> items;

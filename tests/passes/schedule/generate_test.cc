@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 std::string nameOf(const Request& r) {
   return absl::StrCat(kindName(r.kind), " ranks ", r.ranks, " virtual ", r.virtualStages, " micro ", r.micros,
-                      " group ", r.group, " pieces ", r.pieces);
+                      " group ", r.group, " slices ", r.sequenceSlices);
 }
 
 // What the header says is legal, written a second time.
@@ -65,9 +65,9 @@ void expectGood(const Request& request) {
   ASSERT_TRUE(table.ok()) << table.status();
   ASSERT_EQ(table->ranks(), request.ranks);
   ASSERT_EQ(table->stages(), request.ranks * request.virtualStages);
-  ASSERT_EQ(table->micros(), request.micros * request.pieces);
+  ASSERT_EQ(table->micros(), request.micros * request.sequenceSlices);
   ASSERT_TRUE(validate(*table).ok()) << validate(*table);
-  if (request.pieces == 1) {
+  if (request.sequenceSlices == 1) {
     expectIndexOrder(*table);
   }
   const Times times = Times::uniform(1, 1.25, 0.75, 0.125);
@@ -78,7 +78,7 @@ void expectGood(const Request& request) {
   ASSERT_GE(run.makespan, run.lowerBound);
   absl::StatusOr<Table> read = parseCsv(printCsv(*table));
   ASSERT_TRUE(read.ok()) << read.status();
-  read->pieces = table->pieces;  // not part of the text
+  read->sequenceSlices = table->sequenceSlices;  // not part of the text
   ASSERT_EQ(*read, *table);
 }
 
@@ -120,11 +120,11 @@ TEST(GenerateTest, GroupsAndPieces) {
           expectGood(request);
         }
       }
-      for (int32_t pieces = 1; pieces <= 5; ++pieces) {
-        const Request request{Kind::kSeq1F1B, ranks, 1, micros, 0, pieces};
+      for (int32_t slices = 1; slices <= 5; ++slices) {
+        const Request request{Kind::kSeq1F1B, ranks, 1, micros, 0, slices};
         SCOPED_TRACE(nameOf(request));
         expectGood(request);
-        EXPECT_EQ(generate(request)->pieces, pieces);
+        EXPECT_EQ(generate(request)->sequenceSlices, slices);
       }
       if (HasFatalFailure()) {
         return;
@@ -191,7 +191,7 @@ TEST(GenerateTest, RefusalsSayWhyAndWhatToDo) {
   EXPECT_THAT(refusal({Kind::kGpipe, 1, 1, -1}), HasSubstr("the number of micro-batches is -1"));
   EXPECT_THAT(refusal({Kind::kInterleaved, 4, 2, 8, 3}), HasSubstr("a group of 3 micro-batches does not fill 4 ranks"));
   EXPECT_THAT(refusal({Kind::k1F1B, 4, 1, 8, 4}), HasSubstr("has no groups"));
-  EXPECT_THAT(refusal({Kind::k1F1B, 4, 1, 8, 0, 2}), HasSubstr("use pieces 1, or seq1f1b"));
+  EXPECT_THAT(refusal({Kind::k1F1B, 4, 1, 8, 0, 2}), HasSubstr("use 1 sequence slice, or seq1f1b"));
   EXPECT_THAT(refusal({Kind::kVHalf, 100000, 2, 8}), HasSubstr("generators serve up to"));
   EXPECT_THAT(refusal({Kind::kGpipe, 1000, 1, 1000000}), HasSubstr("pairs of stage and micro-batch"));
 }

@@ -15,15 +15,15 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using weft::testing::stagedPlan;
 
-// Block 0: forward 4 + 1 for the copy, backward 1 + 6, update 1. Block 1: forward 1 + 5, backward 3 + 1 + 4, update 2
-// + 1.
+// Submesh 0: forward 4 + 1 for the copy, backward 1 + 6, update 1. Submesh 1: forward 1 + 5, backward 3 + 1 + 4, update
+// 2 + 1.
 PlanTimes times() {
   PlanTimes times;
   times.instructions = {{{4, 1}, {1, 6}, {1}}, {{1, 5}, {3, 1, 4}, {2, 1}}};
   return times;
 }
 
-TEST(SimulatePlanTest, OnePieceWorkedOutByHand) {
+TEST(SimulatePlanTest, OneMicroBatchWorkedOutByHand) {
   const absl::StatusOr<PlanSimulation> run = simulatePlan(stagedPlan({{0, 1, 2}, {0, 1, 2}}), times());
   ASSERT_TRUE(run.ok()) << run.status();
   // The message of the forward is there at 5, its receiver done at 11. The gradient leaves at 15, inside the backward.
@@ -117,9 +117,9 @@ TEST(SimulatePlanTest, Refusals) {
   short_.instructions[1][1].pop_back();
   EXPECT_THAT(std::string(simulatePlan(stagedPlan({{0, 1, 2}, {0, 1, 2}}), short_).status().message()),
               HasSubstr("another plan"));
-  // Block 0 wants a gradient first, block 1 an activation.
+  // Submesh 0 wants a gradient first, submesh 1 an activation.
   EXPECT_THAT(std::string(simulatePlan(stagedPlan({{1, 0, 2}, {0, 1, 2}}), times()).status().message()),
-              HasSubstr("rank 0 of block 0 waits for ever at BACKWARD, instruction 0"));
+              HasSubstr("rank 0 of submesh 0 waits for ever at BACKWARD, instruction 0"));
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ TEST(TransfersTest, ActionsWithoutDurationKeepTheirOrder) {
   }
 }
 
-// Receives just before their use: the steady state of two neighbours wants to send in both directions at once.
+// Receives just before their use: the steady state of two neighbors wants to send in both directions at once.
 TEST(TransfersTest, ReceiveBeforeUseDeadlocks) {
   for (Kind kind : allKinds()) {
     const Table table = *generate({kind, 4, defaultVirtualStages(kind), 8});

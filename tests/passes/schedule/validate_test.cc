@@ -71,22 +71,22 @@ TEST(ValidateTest, PlacesOfTablesBuiltByHand) {
   wrong.orders.emplace_back();
   EXPECT_THAT(refusal(wrong), HasSubstr("rank 2 has no action"));
   wrong = table;
-  wrong.pieces = 2;
-  EXPECT_THAT(refusal(wrong), HasSubstr("1 pieces in all, not a multiple of the 2 pieces"));
+  wrong.sequenceSlices = 2;
+  EXPECT_THAT(refusal(wrong), HasSubstr("1 slices in all, not a multiple of the 2 slices"));
   EXPECT_THAT(refusal(Table{}), HasSubstr("no rank"));
 }
 
 TEST(ValidateTest, PiecesGoForwardInOrderAndBackInReverse) {
   Table table = *parseCsv("0F0,0F1,0B1,0B0");
   EXPECT_EQ(refusal(table), "no refusal");
-  table.pieces = 2;
+  table.sequenceSlices = 2;
   EXPECT_EQ(refusal(table), "no refusal");
   Table wrong = table;
   std::swap(wrong.orders[0][0], wrong.orders[0][1]);
-  EXPECT_THAT(refusal(wrong), HasSubstr("forward of piece 1 comes before that of piece 0"));
+  EXPECT_THAT(refusal(wrong), HasSubstr("forward of slice 1 comes before that of slice 0"));
   wrong = table;
   std::swap(wrong.orders[0][2], wrong.orders[0][3]);
-  EXPECT_THAT(refusal(wrong), HasSubstr("the gradient of piece 0 comes before that of piece 1"));
+  EXPECT_THAT(refusal(wrong), HasSubstr("the gradient of slice 0 comes before that of slice 1"));
 }
 
 TEST(ValidateTest, DeadlocksPrintTheirCycle) {

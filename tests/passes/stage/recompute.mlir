@@ -1,4 +1,4 @@
-// tanh and exp stand in one scope: exp, which is read outside of it, is kept, tanh is computed again before its reader.
+// tanh and exp stand in one scope: exp, which is read outside of it, is kept, tanh is recomputed before its reader.
 // RUN: weft-opt %s --weft-simplify --weft-build-gradients --weft-build-update --weft-decide --weft-insert-reshards --weft-recompute | FileCheck %s
 
 // CHECK: %[[X:.*]] = nn.matmul

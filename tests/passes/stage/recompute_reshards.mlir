@@ -1,5 +1,5 @@
 // Reshards are kept or repeated for themselves: the gather of the parameter is repeated though nothing else is; of two
-// reshards of tanh, which is computed again, one is kept, the other follows.
+// reshards of tanh, which is recomputed, one is kept, the other follows.
 // RUN: weft-opt %s --weft-recompute | FileCheck %s
 
 #split = #dist.layout<"[{dp},{}]">

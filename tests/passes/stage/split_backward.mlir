@@ -1,20 +1,20 @@
 // Two stages under zb_h1: what the first stage waits for is cut from the gradient of the second stage's weight.
 // RUN: weft-opt %s --weft-compile | FileCheck %s
 
-// CHECK: module @block0
+// CHECK: module @submesh0
 // CHECK: func.func @forward
-// CHECK: dist.send {{.*}}block = 1
+// CHECK: dist.send {{.*}}submesh = 1
 // CHECK: func.func @input_grad
-// CHECK: dist.receive {{.*}}block = 1
+// CHECK: dist.receive {{.*}}submesh = 1
 // CHECK: func.func @weight_grad
 // CHECK-NOT: dist.receive
 // CHECK: nn.contract
-// CHECK: module @block1
+// CHECK: module @submesh1
 // CHECK: func.func @forward
-// CHECK: dist.receive {{.*}}block = 0
+// CHECK: dist.receive {{.*}}submesh = 0
 // CHECK: func.func @input_grad
 // CHECK: nn.contract {{.*}}m n, k n -> m k
-// CHECK: dist.send {{.*}}block = 0
+// CHECK: dist.send {{.*}}submesh = 0
 // CHECK-NOT: m k, m n -> k n
 // CHECK: func.func @weight_grad
 // CHECK: nn.contract {{.*}}m k, m n -> k n

@@ -16,13 +16,13 @@ using ::testing::StartsWith;
 Json record() {
   return *parseJson(R"({
     "mesh": "dp=2,micro=2", "zero": 1, "regather": false,
-    "schedule": {"kind": "1f1b", "virtual": 1, "blocks": [0, 1], "considered": [{"kind": "gpipe", "seconds": 0.5}]},
-    "stage_meshes": "dp=2;dp=4", "segments": 4,
+    "schedule": {"kind": "1f1b", "virtual": 1, "submeshes": [0, 1], "considered": [{"kind": "gpipe", "seconds": 0.5}]},
+    "stage_meshes": "dp=2;dp=4", "stripes": 4,
     "rewrites": [{"expand": 7}, {"prologue": 8, "operand": 1}],
     "arguments": [
       {"name": "w", "layout": "[{dp},{}]", "origin": "user", "gather": "once", "stage": 1, "elsewhere": {"0": "[{},{}]"}}],
     "operators": [
-      {"id": 7, "label": "matmul", "runs_in": "forward", "batch": "m", "per_piece": true, "stage": 1, "recompute": true,
+      {"id": 7, "label": "matmul", "runs_in": "forward", "batch": "m", "per_micro_batch": true, "stage": 1, "recompute": true,
        "recompute_price": {"bytes": 64, "seconds": 0.25}, "axes": {"m": "[{dp}]"}, "results": {"0": "[{dp},{}]"},
        "origin": "user"}],
     "reshards": [
@@ -87,16 +87,16 @@ TEST(DecisionsText, ErrorsNameEntryAndWhatWasExpected) {
       {"/schedule", "[]", "decisions: schedule: found [], expected an object"},
       {"/schedule/virtual", "0", "decisions: schedule.virtual: found 0, expected an integer from 1 to 2"},
       {"/schedule/virtual", "9223372036854775807", "decisions: schedule.virtual: found 9223372036854775807"},
-      {"/schedule/blocks", "[]", "decisions: schedule.blocks: found 0 stages"},
-      {"/schedule/blocks", "[0,2]", "decisions: schedule.blocks[1]: found 2, expected an integer from 0 to 1"},
-      {"/schedule/blocks", "[1,1]", "decisions: schedule.blocks: found [1,1], expected every number from 0"},
-      {"/schedule/blocks", "[0,-1]", "decisions: schedule.blocks[1]: found -1"},
-      {"/schedule/blocks", "\"01\"", "decisions: schedule.blocks: found \"01\", expected a list"},
+      {"/schedule/submeshes", "[]", "decisions: schedule.submeshes: found 0 stages"},
+      {"/schedule/submeshes", "[0,2]", "decisions: schedule.submeshes[1]: found 2, expected an integer from 0 to 1"},
+      {"/schedule/submeshes", "[1,1]", "decisions: schedule.submeshes: found [1,1], expected every number from 0"},
+      {"/schedule/submeshes", "[0,-1]", "decisions: schedule.submeshes[1]: found -1"},
+      {"/schedule/submeshes", "\"01\"", "decisions: schedule.submeshes: found \"01\", expected a list"},
       {"/schedule/considered", "7", "decisions: schedule.considered: found 7, expected a list"},
       {"/stage_meshes", "\"dp=2;dp=x\"", "decisions: stage_meshes: "},
       {"/stage_meshes", "\"dp=2;dp=4;dp=4\"",
        "decisions: stage_meshes: found 3 meshes, expected one for each of the 2"},
-      {"/segments", "0", "decisions: segments: found 0, expected an integer of at least 1"},
+      {"/stripes", "0", "decisions: stripes: found 0, expected an integer of at least 1"},
       {"/rewrites", "{}", "decisions: rewrites: found {}, expected a list"},
       {"/rewrites/0/expand", "-1", "decisions: rewrites[0].expand: found -1"},
       {"/rewrites/1/operand", "-1", "decisions: rewrites[1].operand: found -1"},
@@ -112,7 +112,7 @@ TEST(DecisionsText, ErrorsNameEntryAndWhatWasExpected) {
       {"/operators/0/runs_in", "\"never\"", "decisions: operators[0].runs_in: found 'never', expected one of prologue"},
       {"/operators/0/stage", "-1", "decisions: operators[0].stage: found -1, expected an integer from 0 to 1"},
       {"/operators/0/stage", "1000000000", "decisions: operators[0].stage: found 1000000000"},
-      {"/operators/0/per_piece", "1", "decisions: operators[0].per_piece: found 1"},
+      {"/operators/0/per_micro_batch", "1", "decisions: operators[0].per_micro_batch: found 1"},
       {"/operators/0/recompute_price/bytes", "-1", "decisions: operators[0].recompute_price.bytes: found -1"},
       {"/operators/0/recompute_price/seconds", "-0.5", "decisions: operators[0].recompute_price.seconds: found -0.5"},
       {"/operators/0/axes", "[]", "decisions: operators[0].axes: found [], expected an object"},
@@ -139,8 +139,8 @@ TEST(DecisionsText, ErrorsNameEntryAndWhatWasExpected) {
 TEST(DecisionsText, NamesWhatIsMissing) {
   EXPECT_EQ(errorOf(without("", "mesh")), "decisions: mesh is missing");
   EXPECT_EQ(errorOf(without("", "operators")), "decisions: operators is missing");
-  EXPECT_EQ(errorOf(without("", "segments")), "decisions: segments is missing");
-  EXPECT_EQ(errorOf(without("/schedule", "blocks")), "decisions: schedule.blocks is missing");
+  EXPECT_EQ(errorOf(without("", "stripes")), "decisions: stripes is missing");
+  EXPECT_EQ(errorOf(without("/schedule", "submeshes")), "decisions: schedule.submeshes is missing");
   EXPECT_EQ(errorOf(without("/operators/0", "axes")), "decisions: operators[0].axes is missing");
   EXPECT_EQ(errorOf(without("/rewrites/1", "operand")), "decisions: rewrites[1].operand is missing");
   // A stage of another schedule than the record's.

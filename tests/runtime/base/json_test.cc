@@ -76,7 +76,7 @@ TEST(Json, ObjectsAreReadByNameAndType) {
   EXPECT_THAT(messageOf(object.list("map")), HasSubstr("expected a list"));
   EXPECT_TRUE((*object.map("map"))->empty());
   EXPECT_EQ(messageOf(object.integer("id")), "operators[3].id is missing");
-  EXPECT_EQ(object.integerOr("piece", 7).value(), 7);
+  EXPECT_EQ(object.integerOr("micro_batch", 7).value(), 7);
   EXPECT_TRUE((*object.listOr("lists"))->empty());
   EXPECT_THAT(messageOf(object.textOr("list", "")), HasSubstr("expected a text"));
   EXPECT_EQ(std::string(object.finish().message()), "operators[3] has an unknown entry 'rest'; did you mean 'list'?")

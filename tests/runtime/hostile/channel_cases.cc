@@ -8,23 +8,23 @@ namespace {
 
 using plan::Plan;
 
-plan::Transfer& sender(Plan& p, int block) {
-  const int function = block == 0 ? 1 : 2;
-  auto* list = p.mutable_blocks(block)->mutable_functions(function)->mutable_instructions();
+plan::Transfer& sender(Plan& p, int submesh) {
+  const int function = submesh == 0 ? 1 : 2;
+  auto* list = p.mutable_submeshes(submesh)->mutable_functions(function)->mutable_instructions();
   return *list->Mutable(list->size() - 1)->mutable_transfer();
 }
-plan::Transfer& receiver(Plan& p, int block) {
-  const int function = block == 0 ? 2 : 1;
-  return *p.mutable_blocks(block)->mutable_functions(function)->mutable_instructions(0)->mutable_transfer();
+plan::Transfer& receiver(Plan& p, int submesh) {
+  const int function = submesh == 0 ? 2 : 1;
+  return *p.mutable_submeshes(submesh)->mutable_functions(function)->mutable_instructions(0)->mutable_transfer();
 }
-plan::Transfer::Part& part(Plan& p, int number) {
-  return *receiver(p, 1).mutable_parts(number);
+plan::Transfer::Box& box(Plan& p, int number) {
+  return *receiver(p, 1).mutable_boxes(number);
 }
-plan::Buffer& mailbox(Plan& p, int block) {
-  return *p.mutable_blocks(block)->mutable_buffers(static_cast<int>(receiver(p, block).mailbox()));
+plan::Buffer& mailbox(Plan& p, int submesh) {
+  return *p.mutable_submeshes(submesh)->mutable_buffers(static_cast<int>(receiver(p, submesh).mailbox()));
 }
-auto* step(Plan& p, int block, int rank = 0) {
-  return p.mutable_blocks(block)->mutable_schedules(rank)->mutable_step();
+auto* step(Plan& p, int submesh, int rank = 0) {
+  return p.mutable_submeshes(submesh)->mutable_schedules(rank)->mutable_step();
 }
 
 class Cases {
@@ -45,23 +45,24 @@ class Cases {
 
 void addEnds(Cases& c) {
   c.add("two senders", "transfer.channel", "two senders", [](Plan& p) {
-    auto* list = p.mutable_blocks(0)->mutable_functions(1)->mutable_instructions();
+    auto* list = p.mutable_submeshes(0)->mutable_functions(1)->mutable_instructions();
     const plan::Instruction copy = list->Get(list->size() - 1);
     *list->Add() = copy;
   });
   c.add("two receivers", "transfer.channel", "two receivers", [](Plan& p) {
-    auto* list = p.mutable_blocks(1)->mutable_functions(1)->mutable_instructions();
+    auto* list = p.mutable_submeshes(1)->mutable_functions(1)->mutable_instructions();
     const plan::Instruction copy = list->Get(0);
     *list->Add() = copy;
   });
   c.add("a send without a receiver", "transfer.channel", "has a", [](Plan& p) { sender(p, 0).set_channel(9); });
   c.add("a receive without a sender", "transfer.channel", "has a receiver",
         [](Plan& p) { receiver(p, 1).set_channel(9); });
-  c.add("a send to its own block", "transfer.block", "names block 0", [](Plan& p) { sender(p, 0).set_block(0); });
-  c.add("a send to a block that is not there", "transfer.block", "names block 2",
-        [](Plan& p) { sender(p, 0).set_block(2); });
-  c.add("a receive from its own block", "transfer.block", "names block 1",
-        [](Plan& p) { receiver(p, 1).set_block(1); });
+  c.add("a send to its own submesh", "transfer.submesh", "names submesh 0",
+        [](Plan& p) { sender(p, 0).set_submesh(0); });
+  c.add("a send to a submesh that is not there", "transfer.submesh", "names submesh 2",
+        [](Plan& p) { sender(p, 0).set_submesh(2); });
+  c.add("a receive from its own submesh", "transfer.submesh", "names submesh 1",
+        [](Plan& p) { receiver(p, 1).set_submesh(1); });
   c.add("room for other numbers of messages", "transfer.capacity", "room for 1",
         [](Plan& p) { sender(p, 0).set_capacity(1); });
   c.add("no room", "transfer.capacity", "room for 0", [](Plan& p) {
@@ -85,21 +86,21 @@ void addEnds(Cases& c) {
   });
   c.add("a mailbox among activations", "buffers.memory", "mailbox", [](Plan& p) { receiver(p, 1).set_mailbox(0); });
   c.add("a send with an output", "instructions.outputs", "transfer of", [](Plan& p) {
-    auto* list = p.mutable_blocks(0)->mutable_functions(1)->mutable_instructions();
+    auto* list = p.mutable_submeshes(0)->mutable_functions(1)->mutable_instructions();
     list->Mutable(list->size() - 1)->add_outputs()->set_buffer(0);
   });
   c.add("a send of nothing", "instructions.inputs", "transfer of", [](Plan& p) {
-    auto* list = p.mutable_blocks(0)->mutable_functions(1)->mutable_instructions();
+    auto* list = p.mutable_submeshes(0)->mutable_functions(1)->mutable_instructions();
     list->Mutable(list->size() - 1)->clear_inputs();
   });
   c.add("a receive into nothing", "instructions.outputs", "transfer of",
-        [](Plan& p) { p.mutable_blocks(1)->mutable_functions(1)->mutable_instructions(0)->clear_outputs(); });
+        [](Plan& p) { p.mutable_submeshes(1)->mutable_functions(1)->mutable_instructions(0)->clear_outputs(); });
   c.add("a send that is a receive", "transfer.send", "transfer of", [](Plan& p) { sender(p, 0).set_send(false); });
-  c.add("parts at the sender", "transfer.parts", "parts at its sender",
-        [](Plan& p) { sender(p, 0).add_parts()->set_source(7); });
+  c.add("boxes at the sender", "transfer.boxes", "boxes at its sender",
+        [](Plan& p) { sender(p, 0).add_boxes()->set_source(7); });
   c.add("another type", "buffers.type", "", [](Plan& p) {
-    const auto sent = p.blocks(0).functions(1).instructions(1).inputs(0).buffer();
-    p.mutable_blocks(0)->mutable_buffers(static_cast<int>(sent))->set_type(plan::I32);
+    const auto sent = p.submeshes(0).functions(1).instructions(1).inputs(0).buffer();
+    p.mutable_submeshes(0)->mutable_buffers(static_cast<int>(sent))->set_type(plan::I32);
   });
 }
 
@@ -111,34 +112,35 @@ void addWaits(Cases& c) {
   c.add("a receiver that stops early", "schedules.step", "", [](Plan& p) { step(p, 1)->DeleteSubrange(1, 1); });
   c.add("a receiver that does nothing", "schedules.step", "", [](Plan& p) { step(p, 1)->Clear(); });
   c.add("a message that stays", "schedules.step", "sends 3 messages", [](Plan& p) {
-    const plan::Action again = p.blocks(0).schedules(0).step(1);
-    for (int rank = 0; rank < p.blocks(0).ranks(); ++rank) {
+    const plan::Action again = p.submeshes(0).schedules(0).step(1);
+    for (int rank = 0; rank < p.submeshes(0).ranks(); ++rank) {
       *step(p, 0, rank)->Add() = again;
     }
   });
   c.add("more messages than there is room for", "transfer.capacity", "would wait for ever", [](Plan& p) {
     for (int i = 0; i < 4; ++i) {
-      for (int rank = 0; rank < p.blocks(0).ranks(); ++rank) {
-        *step(p, 0, rank)->Add() = p.blocks(0).schedules(0).step(0);
+      for (int rank = 0; rank < p.submeshes(0).ranks(); ++rank) {
+        *step(p, 0, rank)->Add() = p.submeshes(0).schedules(0).step(0);
         step(p, 0, rank)->SwapElements(0, step(p, 0, rank)->size() - 1);
       }
     }
   });
   c.add("init sends", "schedules.init", "in init", [](Plan& p) {
-    for (int rank = 0; rank < p.blocks(0).ranks(); ++rank) {
-      *p.mutable_blocks(0)->mutable_schedules(rank)->add_init() = p.blocks(0).schedules(0).step(0);
+    for (int rank = 0; rank < p.submeshes(0).ranks(); ++rank) {
+      *p.mutable_submeshes(0)->mutable_schedules(rank)->add_init() = p.submeshes(0).schedules(0).step(0);
     }
   });
-  c.add("init waits", "schedules.init", "would wait for ever",
-        [](Plan& p) { *p.mutable_blocks(1)->mutable_schedules(0)->add_init() = p.blocks(1).schedules(0).step(0); });
+  c.add("init waits", "schedules.init", "would wait for ever", [](Plan& p) {
+    *p.mutable_submeshes(1)->mutable_schedules(0)->add_init() = p.submeshes(1).schedules(0).step(0);
+  });
   c.add("the backward pass comes first", "schedules.step", "", [](Plan& p) { step(p, 1)->SwapElements(0, 2); }, true);
 }
 
 void addJoined(Cases& c) {
-  c.add("other pieces outside", "pieces", "pieces", [](Plan& p) { p.set_pieces(3); });
+  c.add("other micro-batches outside", "micro_batches", "micro-batches", [](Plan& p) { p.set_micro_batches(3); });
   c.add("other ranks outside", "ranks", "ranks", [](Plan& p) { p.set_ranks(7); });
   c.add("another peak outside", "memory.peak_bytes", "bytes", [](Plan& p) { p.mutable_memory()->set_peak_bytes(1); });
-  c.add("a tensor outside alone", "tensors.name", "in no block", [](Plan& p) {
+  c.add("a tensor outside alone", "tensors.name", "in no submesh", [](Plan& p) {
     *p.add_tensors() = p.tensors(0);
     p.mutable_tensors(p.tensors_size() - 1)->set_name("ghost");
   });
@@ -173,25 +175,25 @@ void addJoined(Cases& c) {
   c.add("a tensor twice outside", "tensors.name", "twice", [](Plan& p) { *p.add_tensors() = p.tensors(0); });
 }
 
-void addParts(Cases& c) {
-  c.add("a part beyond the target", "parts.target_offset", "outside",
-        [](Plan& p) { part(p, 1).set_target_offset(0, 3); });
-  c.add("a part far beyond the target", "parts.target_offset", "outside",
-        [](Plan& p) { part(p, 1).set_target_offset(0, int64_t{1} << 47); });
-  c.add("a part beyond the source", "parts.source_offset", "outside",
-        [](Plan& p) { part(p, 1).set_source_offset(0, 1); });
-  c.add("a part that is too large", "parts.size", "outside", [](Plan& p) { part(p, 0).set_size(0, 3); });
-  c.add("a part of all bytes", "parts.size", "outside", [](Plan& p) { part(p, 0).set_size(0, int64_t{1} << 48); });
-  c.add("a part of nothing", "parts.size", "outside", [](Plan& p) { part(p, 0).set_size(0, 0); });
-  c.add("a part of other dimensions", "parts.size", "outside", [](Plan& p) { part(p, 0).add_size(1); });
-  c.add("a part without offsets", "parts.source_offset", "outside", [](Plan& p) { part(p, 0).clear_source_offset(); });
-  c.add("a part from a rank that is not there", "parts.source", "outside", [](Plan& p) { part(p, 0).set_source(2); });
-  c.add("a part to a rank that is not there", "parts.target", "outside", [](Plan& p) { part(p, 0).set_target(1); });
-  c.add("two parts from one rank", "parts.source", "two parts", [](Plan& p) { part(p, 1).set_source(0); });
-  c.add("parts that overlap", "parts.target_offset", "overlap", [](Plan& p) { part(p, 1).set_target_offset(0, 1); });
-  c.add("a part that is missing", "parts", "elements of rank",
-        [](Plan& p) { receiver(p, 1).mutable_parts()->RemoveLast(); });
-  c.add("no parts", "parts", "no receiver that fits", [](Plan& p) { receiver(p, 1).clear_parts(); });
+void addBoxes(Cases& c) {
+  c.add("a box beyond the target", "boxes.target_offset", "outside",
+        [](Plan& p) { box(p, 1).set_target_offset(0, 3); });
+  c.add("a box far beyond the target", "boxes.target_offset", "outside",
+        [](Plan& p) { box(p, 1).set_target_offset(0, int64_t{1} << 47); });
+  c.add("a box beyond the source", "boxes.source_offset", "outside",
+        [](Plan& p) { box(p, 1).set_source_offset(0, 1); });
+  c.add("a box that is too large", "boxes.size", "outside", [](Plan& p) { box(p, 0).set_size(0, 3); });
+  c.add("a box of all bytes", "boxes.size", "outside", [](Plan& p) { box(p, 0).set_size(0, int64_t{1} << 48); });
+  c.add("a box of nothing", "boxes.size", "outside", [](Plan& p) { box(p, 0).set_size(0, 0); });
+  c.add("a box of other dimensions", "boxes.size", "outside", [](Plan& p) { box(p, 0).add_size(1); });
+  c.add("a box without offsets", "boxes.source_offset", "outside", [](Plan& p) { box(p, 0).clear_source_offset(); });
+  c.add("a box from a rank that is not there", "boxes.source", "outside", [](Plan& p) { box(p, 0).set_source(2); });
+  c.add("a box to a rank that is not there", "boxes.target", "outside", [](Plan& p) { box(p, 0).set_target(1); });
+  c.add("two boxes from one rank", "boxes.source", "two boxes", [](Plan& p) { box(p, 1).set_source(0); });
+  c.add("boxes that overlap", "boxes.target_offset", "overlap", [](Plan& p) { box(p, 1).set_target_offset(0, 1); });
+  c.add("a box that is missing", "boxes", "elements of rank",
+        [](Plan& p) { receiver(p, 1).mutable_boxes()->RemoveLast(); });
+  c.add("no boxes", "boxes", "no receiver that fits", [](Plan& p) { receiver(p, 1).clear_boxes(); });
 }
 
 // A small file in which ever so many ranks receive in ever so many channels that no action uses.
@@ -200,27 +202,27 @@ Case manyReceivers() {
   constexpr int kChannels = 513;
   Plan p;
   p.set_ranks(2 * kRanks);
-  p.set_pieces(1);
+  p.set_micro_batches(1);
   p.mutable_memory();
   for (const bool sends : {true, false}) {
-    Plan& block = *p.add_blocks();
-    block.set_ranks(kRanks);
-    block.set_pieces(1);
+    Plan& submesh = *p.add_submeshes();
+    submesh.set_ranks(kRanks);
+    submesh.set_micro_batches(1);
     for (int rank = 0; rank < kRanks; ++rank) {
-      block.add_schedules();
+      submesh.add_schedules();
     }
-    block.add_buffers()->add_shape(0);
-    plan::Buffer& mailbox = *block.add_buffers();
+    submesh.add_buffers()->add_shape(0);
+    plan::Buffer& mailbox = *submesh.add_buffers();
     mailbox.set_memory(plan::MAILBOX);
     mailbox.add_shape(1);
     mailbox.add_shape(0);
-    plan::Function& function = *block.add_functions();
+    plan::Function& function = *submesh.add_functions();
     for (int channel = 0; channel < kChannels; ++channel) {
       plan::Instruction& instruction = *function.add_instructions();
       (sends ? instruction.add_inputs() : instruction.add_outputs())->set_buffer(0);
       plan::Transfer& transfer = *instruction.mutable_transfer();
       transfer.set_channel(channel);
-      transfer.set_block(sends ? 1 : 0);
+      transfer.set_submesh(sends ? 1 : 0);
       transfer.set_send(sends);
       transfer.set_capacity(1);
       transfer.set_mailbox(1);
@@ -233,13 +235,13 @@ Case manyReceivers() {
 
 std::vector<Case> channelCases() {
   std::vector<Case> cases = {manyReceivers()};
-  for (const bool parts : {false, true}) {
-    Cases c(parts ? "parted" : "staged", parts ? partedPlan() : stagedPlan());
+  for (const bool boxes : {false, true}) {
+    Cases c(boxes ? "boxed" : "staged", boxes ? boxedPlan() : stagedPlan());
     addEnds(c);
     addWaits(c);
     addJoined(c);
-    if (parts) {
-      addParts(c);
+    if (boxes) {
+      addBoxes(c);
     }
     const std::vector<Case> made = c.take();
     cases.insert(cases.end(), made.begin(), made.end());

@@ -11,7 +11,7 @@ void addScalar(plan::Instruction* instruction, int64_t immediate, int64_t column
   plan::Scalar* made = instruction->add_scalars();
   made->set_immediate(immediate);
   made->set_column(column);
-  made->set_piece_factor(factor);
+  made->set_micro_batch_factor(factor);
 }
 
 void addIntegers(plan::Instruction* instruction, const std::string& name, const std::vector<int64_t>& values) {
@@ -41,7 +41,7 @@ plan::Transfer* addTransfer(PlanBuilder& b, int function, bool send, uint32_t nu
   plan::Transfer* transfer = made->mutable_transfer();
   transfer->set_send(send);
   transfer->set_channel(number);
-  transfer->set_block(other);
+  transfer->set_submesh(other);
   transfer->set_capacity(2);
   if (!send) {
     const plan::Buffer& output = b.raw().buffers(static_cast<int>(buffer));
@@ -60,30 +60,30 @@ int addFunction(PlanBuilder& b, const std::string& name, plan::FunctionKind kind
 }
 
 // Appends a call of the function to the step of all ranks.
-void call(PlanBuilder& b, int function, int64_t piece) {
+void call(PlanBuilder& b, int function, int64_t microBatch) {
   for (plan::RankSchedule& schedule : *b.raw().mutable_schedules()) {
     plan::Action* action = schedule.add_step();
     action->set_function(static_cast<uint32_t>(function));
-    action->set_piece(piece);
+    action->set_micro_batch(microBatch);
   }
 }
 
-// x doubled in the first block, sent, doubled in the second, and the gradient back.
+// x doubled in the first submesh, sent, doubled in the second, and the gradient back.
 plan::Plan joined(PlanBuilder& first, PlanBuilder& second) {
   plan::Plan plan;
   plan.set_format_version(kPlanFormatVersion);
   plan.set_name("staged");
-  plan.set_pieces(first.raw().pieces());
-  const std::vector<plan::Plan> blocks = {first.build(), second.build()};
-  for (const plan::Plan& block : blocks) {
-    for (const plan::NamedTensor& tensor : block.tensors()) {
+  plan.set_micro_batches(first.raw().micro_batches());
+  const std::vector<plan::Plan> submeshes = {first.build(), second.build()};
+  for (const plan::Plan& submesh : submeshes) {
+    for (const plan::NamedTensor& tensor : submesh.tensors()) {
       plan::NamedTensor* made = plan.add_tensors();
       *made = tensor;
       made->clear_slices();
-      for (const plan::Plan& holder : blocks) {
+      for (const plan::Plan& holder : submeshes) {
         for (int rank = 0; rank < holder.ranks(); ++rank) {
           plan::Slice* slice = made->add_slices();
-          if (&holder == &block) {
+          if (&holder == &submesh) {
             *slice = tensor.slices(rank);
           } else {
             slice->mutable_offset()->Resize(tensor.shape_size(), 0);
@@ -92,14 +92,14 @@ plan::Plan joined(PlanBuilder& first, PlanBuilder& second) {
         }
       }
     }
-    plan.set_ranks(plan.ranks() + block.ranks());
-    plan.mutable_memory()->set_peak_bytes(std::max(plan.memory().peak_bytes(), block.memory().peak_bytes()));
-    *plan.add_blocks() = block;
+    plan.set_ranks(plan.ranks() + submesh.ranks());
+    plan.mutable_memory()->set_peak_bytes(std::max(plan.memory().peak_bytes(), submesh.memory().peak_bytes()));
+    *plan.add_submeshes() = submesh;
   }
   return plan;
 }
 
-plan::Plan twoBlocks(int64_t firstRanks, bool parts) {
+plan::Plan twoSubmeshes(int64_t firstRanks, bool parts) {
   PlanBuilder first(firstRanks, 2, 2);
   const int64_t rows = 4 / firstRanks;
   const uint32_t x = first.buffer(plan::INPUT, DType::kF32, {rows, 2});
@@ -127,19 +127,19 @@ plan::Plan twoBlocks(int64_t firstRanks, bool parts) {
   call(second, secondBackward, 0);
   call(second, secondBackward, 1);
   for (int64_t rank = 0; parts && rank < firstRanks; ++rank) {
-    plan::Transfer::Part* part = forth->add_parts();
-    part->set_source(rank);
-    part->add_target_offset(rank * rows);
-    part->add_target_offset(0);
-    plan::Transfer::Part* reverse = back->add_parts();
+    plan::Transfer::Box* box = forth->add_boxes();
+    box->set_source(rank);
+    box->add_target_offset(rank * rows);
+    box->add_target_offset(0);
+    plan::Transfer::Box* reverse = back->add_boxes();
     reverse->set_target(rank);
     reverse->add_source_offset(rank * rows);
     reverse->add_source_offset(0);
-    for (plan::Transfer::Part* one : {part, reverse}) {
+    for (plan::Transfer::Box* one : {box, reverse}) {
       one->add_size(rows);
       one->add_size(2);
     }
-    part->mutable_source_offset()->Resize(2, 0);
+    box->mutable_source_offset()->Resize(2, 0);
     reverse->mutable_target_offset()->Resize(2, 0);
   }
   return joined(first, second);
@@ -154,7 +154,7 @@ plan::Plan wholePlan() {
   const uint32_t count = b.buffer(plan::STATE, DType::kF32, {});
   const uint32_t one = b.buffer(plan::CONSTANT, DType::kF32, {});
   b.raw().mutable_buffers(static_cast<int>(one))->set_data(std::string("\0\0\x80\x3f", 4));
-  const uint32_t piece = b.buffer(plan::ACTIVATION, DType::kF32, {2, 4});
+  const uint32_t microBatch = b.buffer(plan::ACTIVATION, DType::kF32, {2, 4});
   const uint32_t whole = b.buffer(plan::TRANSIENT, DType::kF32, {4, 4});
   const uint32_t half = b.buffer(plan::TRANSIENT, DType::kF32, {2, 4});
   const uint32_t turned = b.buffer(plan::TRANSIENT, DType::kF32, {4, 2});
@@ -178,11 +178,11 @@ plan::Plan wholePlan() {
   addIntegers(random, "global_shape", {2, 8});
   addScalar(random, 0);
   addScalar(random, 0, 1);
-  plan::Instruction* cut = b.kernel(1, "dynamic_slice", {x}, {piece});
+  plan::Instruction* cut = b.kernel(1, "dynamic_slice", {x}, {microBatch});
   addScalar(cut, 0, -1, 2);
   addScalar(cut, 0);
   const uint32_t group = b.allRanks();
-  b.collective(1, plan::ALL_GATHER, {piece}, {whole})->set_group_set(group);
+  b.collective(1, plan::ALL_GATHER, {microBatch}, {whole})->set_group_set(group);
   b.collective(1, plan::REDUCE_SCATTER, {whole}, {half})->set_group_set(group);
   plan::Collective* exchange = b.collective(1, plan::ALL_TO_ALL, {half}, {turned});
   exchange->set_group_set(group);
@@ -205,11 +205,11 @@ plan::Plan wholePlan() {
 }
 
 plan::Plan stagedPlan() {
-  return twoBlocks(1, /*parts=*/false);
+  return twoSubmeshes(1, /*parts=*/false);
 }
 
-plan::Plan partedPlan() {
-  return twoBlocks(2, /*parts=*/true);
+plan::Plan boxedPlan() {
+  return twoSubmeshes(2, /*parts=*/true);
 }
 
 plan::Plan planOf(const KernelCall& call) {

@@ -17,11 +17,11 @@ struct Case {
   bool mayRun = false;    // the lie may be harmless: then the plan runs inside of its memory
 };
 
-// A plan without blocks that has something of everything, on two ranks with the real kernels; and plans of two blocks:
-// of one rank each, and of two ranks that send parts to one.
+// A plan without submeshes that has something of everything, on two ranks with the real kernels; and plans of two
+// submeshes: of one rank each, and of two ranks that send boxes to one.
 plan::Plan wholePlan();
 plan::Plan stagedPlan();
-plan::Plan partedPlan();
+plan::Plan boxedPlan();
 
 // A call of one kernel on inputs of zeros, or of `data`.
 struct KernelCall {
@@ -36,7 +36,7 @@ plan::Plan planOf(const KernelCall& call);
 
 // Every integer of the three plans in turn, with numbers that no plan may hold, and with large ones that it may.
 std::vector<Case> numberCases();
-// Structure: regions, groups, tables, tensors, slices, rings, schedules, blocks, overlap.
+// Structure: regions, groups, tables, tensors, slices, rings, schedules, submeshes, overlap.
 std::vector<Case> structureCases();
 // Channels, parts and ranks that wait for one another.
 std::vector<Case> channelCases();

@@ -68,7 +68,7 @@ Result play(const plan::Plan& plan) {
 }
 
 TEST(HostilePlan, TheBasePlansAreRight) {
-  for (const plan::Plan& plan : {wholePlan(), stagedPlan(), partedPlan()}) {
+  for (const plan::Plan& plan : {wholePlan(), stagedPlan(), boxedPlan()}) {
     EXPECT_EQ(play(plan).status, absl::OkStatus());
   }
 }

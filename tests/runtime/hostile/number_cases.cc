@@ -18,7 +18,7 @@ using google::protobuf::Message;
 // What may hold negative numbers.
 bool mayBeNegative(const std::string& field) {
   static const std::set<std::string> fields = {"weft.plan.RankTable.values", "weft.plan.Scalar.immediate",
-                                               "weft.plan.Scalar.piece_factor"};
+                                               "weft.plan.Scalar.micro_batch_factor"};
   return fields.count(field) > 0;
 }
 
@@ -88,7 +88,7 @@ std::map<std::string, const FieldDescriptor*> placesOf(plan::Plan plan) {
 std::vector<Case> numberCases() {
   std::vector<Case> cases;
   const std::vector<std::pair<std::string, plan::Plan>> plans = {
-      {"whole", wholePlan()}, {"staged", stagedPlan()}, {"parted", partedPlan()}};
+      {"whole", wholePlan()}, {"staged", stagedPlan()}, {"parted", boxedPlan()}};
   for (const auto& [name, plan] : plans) {
     for (const auto& [path, field] : placesOf(plan)) {
       const auto add = [&, &name = name, &plan = plan, &path = path](int64_t value, const std::string& says) {

@@ -84,7 +84,7 @@ void addRegions(Cases& c) {
   c.add("a ring far away", "memory.regions.ring", "ring", [](Plan& p) { addRegion(p, plan::ACTIVATION, 64, 1 << 13); });
   c.add("a ring of the largest number", "memory.regions.ring", "ring",
         [](Plan& p) { addRegion(p, plan::ACTIVATION, 64, UINT32_MAX); });
-  c.add("one slot for two pieces in flight", "memory.regions.slots", "share slot", [](Plan& p) {
+  c.add("one slot for two micro-batches in flight", "memory.regions.slots", "share slot", [](Plan& p) {
     p.mutable_memory()->set_peak_bytes(p.memory().peak_bytes() - region(p, plan::ACTIVATION).bytes());
     region(p, plan::ACTIVATION).set_slots(1);
     for (int rank = 0; rank < 2; ++rank) {
@@ -172,9 +172,9 @@ void addTables(Cases& c) {
     p.mutable_rank_table()->set_values(1, kMaxPlanInteger);
     instruction(p, 0, 0).mutable_scalars(1)->set_immediate(1);
   });
-  c.add("a scalar that grows beyond", "scalars.piece_factor", "scalar", [](Plan& p) {
+  c.add("a scalar that grows beyond", "scalars.micro_batch_factor", "scalar", [](Plan& p) {
     instruction(p, 1, 0).mutable_scalars(0)->set_immediate(1);
-    instruction(p, 1, 0).mutable_scalars(0)->set_piece_factor(kMaxPlanInteger);
+    instruction(p, 1, 0).mutable_scalars(0)->set_micro_batch_factor(kMaxPlanInteger);
   });
   c.add("a group with a rank twice", "group_sets.groups.ranks", "names rank 0 twice",
         [](Plan& p) { p.mutable_group_sets(0)->mutable_groups(0)->set_ranks(1, 0); });
@@ -289,10 +289,10 @@ void addTensors(Cases& c) {
 void addCode(Cases& c) {
   c.add("an operand beyond its region", "inputs.offset", "reaches byte",
         [](Plan& p) { instruction(p, 1, 0).mutable_inputs(0)->set_offset(4); });
-  c.add("an operand that walks out of its region", "inputs.piece_stride", "reaches byte",
-        [](Plan& p) { instruction(p, 1, 0).mutable_inputs(0)->set_piece_stride(4); });
-  c.add("an output that walks out of its region", "outputs.piece_stride", "reaches byte",
-        [](Plan& p) { instruction(p, 1, 5).mutable_outputs(0)->set_piece_stride(64); });
+  c.add("an operand that walks out of its region", "inputs.micro_batch_stride", "reaches byte",
+        [](Plan& p) { instruction(p, 1, 0).mutable_inputs(0)->set_micro_batch_stride(4); });
+  c.add("an output that walks out of its region", "outputs.micro_batch_stride", "reaches byte",
+        [](Plan& p) { instruction(p, 1, 5).mutable_outputs(0)->set_micro_batch_stride(64); });
   c.add("an operand between elements", "inputs.offset", "element",
         [](Plan& p) { instruction(p, 1, 0).mutable_inputs(0)->set_offset(2); });
   c.add("an output over half of the input", "outputs.offset", "over part of input", [](Plan& p) {
@@ -300,9 +300,9 @@ void addCode(Cases& c) {
     resize(p, plan::OUTPUT, 128);
     output->set_offset(16);
   });
-  c.add("an output that moves away from the input", "outputs.piece_stride", "over part of input", [](Plan& p) {
+  c.add("an output that moves away from the input", "outputs.micro_batch_stride", "over part of input", [](Plan& p) {
     resize(p, plan::OUTPUT, 128);
-    instruction(p, 1, 6).mutable_outputs(0)->set_piece_stride(4);
+    instruction(p, 1, 6).mutable_outputs(0)->set_micro_batch_stride(4);
   });
   c.add("a smaller view of the same memory", "outputs.buffer", "over part of input", [](Plan& p) {
     plan::Buffer* made = p.add_buffers();
@@ -327,13 +327,13 @@ void addCode(Cases& c) {
   c.add("no locations", "locations", "", [](Plan& p) { p.clear_locations(); }, true);
   c.add("a location that is not there", "instructions.location", "location",
         [](Plan& p) { instruction(p, 1, 0).set_location(1); });
-  c.add("a transfer in a plan without blocks", "instructions.transfer", "0 blocks", [](Plan& p) {
+  c.add("a transfer in a plan without submeshes", "instructions.transfer", "0 submeshes", [](Plan& p) {
     plan::Instruction* made = p.mutable_functions(1)->add_instructions();
     made->mutable_transfer()->set_send(true);
     made->mutable_transfer()->set_capacity(1);
     made->add_inputs()->set_buffer(4);
   });
-  c.add("a part outside of every tensor, without blocks", "transfer.parts", "0 blocks", [](Plan& p) {
+  c.add("a part outside of every tensor, without submeshes", "transfer.parts", "0 submeshes", [](Plan& p) {
     resize(p, plan::MAILBOX, 64);
     plan::Buffer mailbox = p.buffers(4);
     mailbox.set_memory(plan::MAILBOX);
@@ -353,17 +353,17 @@ void addCode(Cases& c) {
       if (!send) {
         transfer->set_mailbox(static_cast<uint32_t>(p.buffers_size() - 1));
         for (const int64_t rank : {0, 1}) {
-          plan::Transfer::Part* part = transfer->add_parts();
-          part->set_source(rank);
-          part->set_target(rank);
-          part->mutable_source_offset()->Resize(2, 0);
-          part->mutable_target_offset()->Resize(2, int64_t{1} << 40);
-          part->mutable_size()->Resize(2, 2);
+          plan::Transfer::Box* box = transfer->add_boxes();
+          box->set_source(rank);
+          box->set_target(rank);
+          box->mutable_source_offset()->Resize(2, 0);
+          box->mutable_target_offset()->Resize(2, int64_t{1} << 40);
+          box->mutable_size()->Resize(2, 2);
         }
       }
     }
   });
-  c.add("a transfer to itself", "transfer.block", "0 blocks", [](Plan& p) {
+  c.add("a transfer to itself", "transfer.submesh", "0 submeshes", [](Plan& p) {
     for (const bool send : {true, false}) {
       plan::Instruction* made = p.mutable_functions(1)->add_instructions();
       made->mutable_transfer()->set_send(send);
@@ -379,8 +379,8 @@ void addSchedules(Cases& c) {
   c.add("a schedule too many", "schedules", "schedules", [](Plan& p) { p.add_schedules(); });
   c.add("a function that is not there", "schedules.step.function", "function 3",
         [](Plan& p) { step(p, 0)->Mutable(0)->set_function(3); });
-  c.add("a piece that is not there", "schedules.step.piece", "piece 2",
-        [](Plan& p) { step(p, 0)->Mutable(0)->set_piece(2); });
+  c.add("a micro-batch that is not there", "schedules.step.micro-batch", "micro-batch 2",
+        [](Plan& p) { step(p, 0)->Mutable(0)->set_micro_batch(2); });
   c.add("one rank stops early", "schedules.step", "rank 0 would wait for ever",
         [](Plan& p) { step(p, 1)->DeleteSubrange(1, 2); });
   c.add("one rank does nothing", "schedules.step", "is at the end of its step", [](Plan& p) { step(p, 1)->Clear(); });
@@ -404,22 +404,22 @@ void addSchedules(Cases& c) {
   c.add("more operations than are counted", "instructions.flops", "floating-point",
         [](Plan& p) { instruction(p, 1, 0).set_flops(kMaxFlops); });
   c.add("more ranks than rows", "ranks", "3 ranks", [](Plan& p) { p.set_ranks(3); });
-  c.add("blocks within a block", "blocks", "blocks", [](Plan& p) {
+  c.add("submeshes within a submesh", "submeshes", "submeshes", [](Plan& p) {
     const Plan copy = p;
-    *p.add_blocks() = copy;
-    *p.mutable_blocks(0)->add_blocks() = copy;
+    *p.add_submeshes() = copy;
+    *p.mutable_submeshes(0)->add_submeshes() = copy;
   });
   c.add(
-      "a plan as its own block", "blocks", "",
+      "a plan as its own submesh", "submeshes", "",
       [](Plan& p) {
         const Plan copy = p;
-        *p.add_blocks() = copy;
+        *p.add_submeshes() = copy;
       },
       true);
-  c.add("a block without ranks", "blocks.ranks", "ranks", [](Plan& p) {
+  c.add("a submesh without ranks", "submeshes.ranks", "ranks", [](Plan& p) {
     const Plan copy = p;
-    *p.add_blocks() = copy;
-    p.add_blocks()->set_pieces(p.pieces());
+    *p.add_submeshes() = copy;
+    p.add_submeshes()->set_micro_batches(p.micro_batches());
   });
 }
 

@@ -41,42 +41,42 @@ function timeAxis(svg, end, x, top, bottom, width) {
 
 // ---- timeline
 
-function callName(fn, piece) {
-  if (!isPerPiece(fn.kind)) {
+function callName(fn, microBatch) {
+  if (!isPerMicroBatch(fn.kind)) {
     return fn.kind;
   }
-  const many = doc.blocks[fn.block].stages.length > 1;
-  return `${many ? fn.stage : ''}${kKinds[fn.kind].letter}${piece}`;
+  const many = doc.submeshes[fn.submesh].stages.length > 1;
+  return `${many ? fn.stage : ''}${kKinds[fn.kind].letter}${microBatch}`;
 }
 
-// Lanes of bars: {name, bars: [{fn, piece, start, end, lead, text}]}.
+// Lanes of bars: {name, bars: [{fn, microBatch, start, end, lead, text}]}.
 function simulatedLanes(callsOf, word) {
-  return doc.blocks.map((block, b) => ({
-    name: `${manyBlocks ? `block ${b}, ` : ''}${rankRange(block.first_rank, block.ranks)}`,
-    bars: callsOf(block).map(([f, piece, start, end, lead]) => {
-      const fn = block.functions[f];
-      return {fn, piece, start, end, lead, text: barText(fn, piece, start, end, word, lead)};
+  return doc.submeshes.map((submesh, b) => ({
+    name: `${manySubmeshes ? `submesh ${b}, ` : ''}${rankRange(submesh.first_rank, submesh.ranks)}`,
+    bars: callsOf(submesh).map(([f, microBatch, start, end, lead]) => {
+      const fn = submesh.functions[f];
+      return {fn, microBatch, start, end, lead, text: barText(fn, microBatch, start, end, word, lead)};
     }),
   }));
 }
 
 function executedLanes() {
   return doc.executed.ranks.map((calls, rank) => {
-    const block = doc.blocks.find((each) => rank >= each.first_rank && rank < each.first_rank + each.ranks);
+    const submesh = doc.submeshes.find((each) => rank >= each.first_rank && rank < each.first_rank + each.ranks);
     return {
       name: `rank ${rank}`,
-      bars: calls.map(([f, piece, start, end, lead, waiting, moving]) => {
-        const fn = block.functions[f];
+      bars: calls.map(([f, microBatch, start, end, lead, waiting, moving]) => {
+        const fn = submesh.functions[f];
         const moved = moving > 0 ? `\nin collectives, with the wait for other ranks: ${timeText(moving)}` : '';
-        const text = barText(fn, piece, start, end, 'measured', waiting) + `\npredicted ${timeText(fn.seconds)}${moved}`;
-        return {fn, piece, start, end, lead, text};
+        const text = barText(fn, microBatch, start, end, 'measured', waiting) + `\npredicted ${timeText(fn.seconds)}${moved}`;
+        return {fn, microBatch, start, end, lead, text};
       }),
     };
   });
 }
 
-function barText(fn, piece, start, end, word, waiting) {
-  const what = isPerPiece(fn.kind) ? `${callName(fn, piece)}: ${kKinds[fn.kind].name} of stage ${fn.stage}, micro-batch ${piece}` :
+function barText(fn, microBatch, start, end, word, waiting) {
+  const what = isPerMicroBatch(fn.kind) ? `${callName(fn, microBatch)}: ${kKinds[fn.kind].name} of stage ${fn.stage}, micro-batch ${microBatch}` :
       `${fn.kind}, once per step`;
   return `${what}\n${timeText(start)} to ${timeText(end)}, ${word} ${timeText(end - start)}` +
       (waiting > 0 ? `\nreceiving, with the wait for the sender: ${timeText(waiting)}` : '');
@@ -94,7 +94,7 @@ function barNode(bar, x, y) {
     parts.push(svgEl('rect', {class: 'fill-wait', x: from + 1, y: y + 1, height: kRowHeight - 2, rx: 2,
       width: Math.max(0, x(bar.start + bar.lead) - from - 2)}));
   }
-  const name = callName(bar.fn, bar.piece);
+  const name = callName(bar.fn, bar.microBatch);
   const room = x(bar.end) - x(bar.start + bar.lead);
   if (room > 7 * name.length + 6) {
     parts.push(svgEl('text', {class: 'bar-text', x: x(bar.end) - room / 2, y: y + kRowHeight / 2 + 4, 'text-anchor': 'middle'}, name));
@@ -169,10 +169,10 @@ function tipOfBars(root) {
 function showFunction(bar) {
   const {fn} = bar;
   const slow = [...fn.ops].sort((a, b) => (b.measured ?? b.seconds) - (a.measured ?? a.seconds)).slice(0, 15);
-  showDetail(callName(fn, bar.piece),
+  showDetail(callName(fn, bar.microBatch),
       definitions([
         ['function', functionText(fn)],
-        ['micro-batch', isPerPiece(fn.kind) ? `${bar.piece}` : ''],
+        ['micro-batch', isPerMicroBatch(fn.kind) ? `${bar.microBatch}` : ''],
         ['from', timeText(bar.start)], ['to', timeText(bar.end)], ['takes', timeText(bar.end - bar.start)],
         ['predicted', timeText(fn.seconds)],
         ['measured', fn.measured === undefined ? '' : `${timeText(fn.measured)} on average, without waits`],
@@ -197,12 +197,12 @@ function drawTimeline() {
   const own = doc.executed && byId('timeline-own').checked;
   const width = Math.max(300, byId('timeline').clientWidth - 46 - kNamesWidth) * zoom;
   const charts = [[`Predicted: ${timeText(doc.predicted.step)}, bubble ${percent(doc.predicted.bubble)}`,
-    simulatedLanes((block) => block.calls, 'predicted')]];
+    simulatedLanes((submesh) => submesh.calls, 'predicted')]];
   if (doc.executed) {
     const {shown, step_seconds: steps, simulated} = doc.executed;
     charts.push([`Executed: step ${shown}, ${timeText(steps[shown])}, ${times(steps[shown] / doc.predicted.step)} the prediction`, executedLanes()]);
     charts.push([`Simulated with the measured times of operators: ${timeText(simulated)}`,
-      simulatedLanes((block) => block.measured_calls, 'simulated')]);
+      simulatedLanes((submesh) => submesh.measured_calls, 'simulated')]);
   }
   const endOf = (lanes) => Math.max(0, ...lanes.flatMap((lane) => lane.bars.map((bar) => bar.end)));
   const longest = Math.max(...charts.map(([, lanes]) => endOf(lanes)));
@@ -213,7 +213,7 @@ function drawTimeline() {
 
 // Per function: seconds of a call, predicted and measured.
 function differences() {
-  const rows = doc.blocks.flatMap((block) => block.functions.filter((fn) => fn.calls > 0 && fn.ops.length > 0)).map((fn) =>
+  const rows = doc.submeshes.flatMap((submesh) => submesh.functions.filter((fn) => fn.calls > 0 && fn.ops.length > 0)).map((fn) =>
     el('tr', {}, el('td', {}, functionText(fn)), el('td', {class: 'n'}, `${fn.calls}`),
         el('td', {class: 'n'}, timeText(fn.seconds)), el('td', {class: 'n'}, timeText(fn.measured)),
         el('td', {class: 'n'}, timeText(fn.measured - fn.seconds)), el('td', {class: 'n'}, fn.seconds < kTooShort ? '' : times(fn.measured / fn.seconds))));
@@ -240,13 +240,13 @@ function spent() {
 }
 
 function timelineLegend() {
-  const kinds = new Set(doc.blocks.flatMap((block) => block.calls.map(([f]) => block.functions[f].kind)));
+  const kinds = new Set(doc.submeshes.flatMap((submesh) => submesh.calls.map(([f]) => submesh.functions[f].kind)));
   const items = Object.keys(kKinds).filter((kind) => kinds.has(kind)).map((kind) =>
       el('span', {}, el('i', {class: `dot-${kind}`}), `${kKinds[kind].letter} ${kKinds[kind].name}`));
-  if ([...kinds].some((kind) => !isPerPiece(kind))) {
+  if ([...kinds].some((kind) => !isPerMicroBatch(kind))) {
     items.push(el('span', {}, el('i', {class: 'dot-once'}), 'once per step'));
   }
-  if (manyBlocks) {
+  if (manySubmeshes) {
     items.push(el('span', {}, el('i', {class: 'dot-wait'}), 'waits for a message'));
   }
   return el('div', {class: 'legend'}, ...items);
@@ -289,9 +289,9 @@ function redrawOnResize(section, draw) {
 // ---- memory
 
 // Bytes of each class at a point of the curve, from the bottom up.
-function layersOf(block) {
-  const bytes = regionBytes(block);
-  return block.memory.curve.map(([, activations, transients]) =>
+function layersOf(submesh) {
+  const bytes = regionBytes(submesh);
+  return submesh.memory.curve.map(([, activations, transients]) =>
       kClasses.map(([key]) => (key === 'activation' ? activations : key === 'transient' ? transients : bytes[key])));
 }
 
@@ -307,31 +307,31 @@ function areaPath(points, end, x, y, lower, upper) {
   return `M${steps(upper, true)} L${steps(lower, false)} Z`;
 }
 
-function peakIndex(block) {
+function peakIndex(submesh) {
   let best = 0;
-  block.memory.curve.forEach((point, i, curve) => {
+  submesh.memory.curve.forEach((point, i, curve) => {
     best = point[1] + point[2] > curve[best][1] + curve[best][2] ? i : best;
   });
   return best;
 }
 
 function memoryChart(b, width) {
-  const block = doc.blocks[b];
-  const curve = block.memory.curve;
+  const submesh = doc.submeshes[b];
+  const curve = submesh.memory.curve;
   const height = 220;
   const left = 62;
   const end = doc.predicted.step;
   const x = (seconds) => left + (end > 0 ? seconds / end : 0) * (width - left - 12);
-  const most = Math.max(block.peak_bytes, block.memory.peak_bytes, 1);
+  const most = Math.max(submesh.peak_bytes, submesh.memory.peak_bytes, 1);
   const y = (bytes) => height - kAxisHeight - bytes / most * (height - kAxisHeight - 22);
   const svg = svgEl('svg', {width, height, tabindex: 0, role: 'img', 'aria-label':
-      `Memory of ${rankRange(block.first_rank, block.ranks)} over the step: at most ${bytesText(block.memory.peak_bytes)} in use, ${bytesText(block.peak_bytes)} planned`});
+      `Memory of ${rankRange(submesh.first_rank, submesh.ranks)} over the step: at most ${bytesText(submesh.memory.peak_bytes)} in use, ${bytesText(submesh.peak_bytes)} planned`});
   timeAxis(svg, end, x, 18, height, width - left);
   for (const mark of byteTicks(most, 4)) {
     svg.append(svgEl('line', {class: 'grid', x1: left, x2: width - 12, y1: y(mark), y2: y(mark)}));
     svg.append(svgEl('text', {class: 'soft', x: left - 6, y: y(mark) + 4, 'text-anchor': 'end'}, bytesText(mark)));
   }
-  const layers = layersOf(block);
+  const layers = layersOf(submesh);
   let lower = layers.map(() => 0);
   kClasses.forEach(([key], k) => {
     const upper = layers.map((values, i) => lower[i] + values[k]);
@@ -340,30 +340,30 @@ function memoryChart(b, width) {
     }
     lower = upper;
   });
-  svg.append(svgEl('line', {class: 'cap', x1: left, x2: width - 12, y1: y(block.peak_bytes), y2: y(block.peak_bytes)}),
-      svgEl('text', {x: left + 4, y: y(block.peak_bytes) - 5}, `planned ${bytesText(block.peak_bytes)}`));
+  svg.append(svgEl('line', {class: 'cap', x1: left, x2: width - 12, y1: y(submesh.peak_bytes), y2: y(submesh.peak_bytes)}),
+      svgEl('text', {x: left + 4, y: y(submesh.peak_bytes) - 5}, `planned ${bytesText(submesh.peak_bytes)}`));
   if (curve.length > 0) {
-    addPeakMark(svg, block, x, y, width);
-    addCross(svg, block, layers, x, height);
+    addPeakMark(svg, submesh, x, y, width);
+    addCross(svg, submesh, layers, x, height);
   }
   return svg;
 }
 
-function addPeakMark(svg, block, x, y, width) {
-  const at = x(block.memory.curve[peakIndex(block)][0]);
-  const top = y(block.memory.peak_bytes);
+function addPeakMark(svg, submesh, x, y, width) {
+  const at = x(submesh.memory.curve[peakIndex(submesh)][0]);
+  const top = y(submesh.memory.peak_bytes);
   svg.append(svgEl('line', {class: 'peak-line', x1: at, x2: at, y1: top, y2: y(0)}),
       svgEl('circle', {class: 'peak-dot', cx: at, cy: top, r: 4.5}),
-      svgEl('text', {x: width - 12, y: y(block.peak_bytes) - 5, 'text-anchor': 'end'},
-          `\u25cf most in use ${bytesText(block.memory.peak_bytes)}`));
+      svgEl('text', {x: width - 12, y: y(submesh.peak_bytes) - 5, 'text-anchor': 'end'},
+          `\u25cf most in use ${bytesText(submesh.memory.peak_bytes)}`));
 }
 
 // A line under the pointer (or moved with the arrow keys) that tells what is alive.
-function addCross(svg, block, layers, x, height) {
-  const curve = block.memory.curve;
+function addCross(svg, submesh, layers, x, height) {
+  const curve = submesh.memory.curve;
   const cross = svgEl('line', {class: 'cross', y1: 18, y2: height - kAxisHeight, visibility: 'hidden'});
   svg.append(cross);
-  let at = peakIndex(block);
+  let at = peakIndex(submesh);
   const show = (i, left, top) => {
     at = Math.max(0, Math.min(curve.length - 1, i));
     cross.setAttribute('x1', x(curve[at][0]));
@@ -398,24 +398,24 @@ function addCross(svg, block, layers, x, height) {
 }
 
 function peakTensors(b) {
-  const memory = doc.blocks[b].memory;
+  const memory = doc.submeshes[b].memory;
   const columns = [
     {name: 'bytes', n: true, of: (tensor) => tensor.bytes, text: bytesText},
     {name: 'tensor', of: (tensor) => tensor.name, wide: true},
     {name: 'shape', of: (tensor) => tensor.shape, mono: true},
-    {name: 'memory', of: (tensor) => (tensor.pieces > 1 ? `${tensor.memory} \u00d7 ${tensor.pieces}` : tensor.memory),
-      title: (tensor) => (tensor.pieces > 1 ? `of ${tensor.pieces} micro-batches, together` : undefined), keep: true},
+    {name: 'memory', of: (tensor) => (tensor.micro_batches > 1 ? `${tensor.memory} \u00d7 ${tensor.micro_batches}` : tensor.memory),
+      title: (tensor) => (tensor.micro_batches > 1 ? `of ${tensor.micro_batches} micro-batches, together` : undefined), keep: true},
     {name: 'source', of: (tensor) => shortSource(tensor.source), title: (tensor) => sourceText(tensor.source), mono: true},
   ];
   return sortableTable({columns, rows: memory.tensors, sorted: 0, limit: 12, label: 'Largest tensors at the peak'});
 }
 
 function memoryNote(b) {
-  const block = doc.blocks[b];
-  const memory = block.memory;
-  const where = memory.function ? `in ${memory.function} of micro-batch ${memory.piece} at ${memory.operator}` +
+  const submesh = doc.submeshes[b];
+  const memory = submesh.memory;
+  const where = memory.function ? `in ${memory.function} of micro-batch ${memory.micro_batch} at ${memory.operator}` +
       `${memory.source >= 0 ? ` (${shortSource(memory.source)})` : ''}` : '';
-  const rings = block.regions.filter((region) => region.memory === 'activation' && region.from).map((region) =>
+  const rings = submesh.regions.filter((region) => region.memory === 'activation' && region.from).map((region) =>
       `stage ${region.stage}, ${region.from} to ${region.to}: ${plural(region.slots, 'slot')} of ${bytesText(region.bytes)}`);
   return el('p', {class: 'soft'}, `Most is in use ${where}: ${plural(memory.alive, 'tensor')}, ${bytesText(memory.peak_bytes)}. ` +
       (rings.length > 0 ? `Activations \u2013 ${rings.join('; ')}.` : ''));
@@ -429,16 +429,16 @@ function drawMemory() {
 }
 
 function writeMemory() {
-  const used = new Set(doc.blocks.flatMap((block) => Object.entries(regionBytes(block)).filter(([, bytes]) => bytes > 0).map(([key]) => key)));
+  const used = new Set(doc.submeshes.flatMap((submesh) => Object.entries(regionBytes(submesh)).filter(([, bytes]) => bytes > 0).map(([key]) => key)));
   byId('memory').append(
-      el('p', {class: 'about'}, 'Bytes in use on each rank of a block, over the predicted step. Parameters, state, sums, mailboxes and scratch memory ' +
+      el('p', {class: 'about'}, 'Bytes in use on each rank of a submesh, over the predicted step. Parameters, state, sums, mailboxes and scratch memory ' +
           'are there all the time; activations live from forward to backward of their micro-batch, transients within one call. The dashed ' +
-          'line is what the plan reserves, the point the fullest moment. Arrow keys read a chart.'),
+          'line is what the plan reserves, the point the peak. Arrow keys read a chart.'),
       el('div', {class: 'controls'}, el('div', {class: 'legend'}, ...[...kClasses].reverse().filter(([key]) => used.has(key)).map(([key, name]) =>
           el('span', {}, el('i', {style: `background:var(--${key})`}), name)))),
-      el('div', {class: 'memory-grid', id: 'memory-grid'}, ...doc.blocks.map((block, b) => el('div', {class: 'card'},
-          el('h3', {}, `${manyBlocks ? `Block ${b}, ` : ''}${rankRange(block.first_rank, block.ranks)}`),
+      el('div', {class: 'memory-grid', id: 'memory-grid'}, ...doc.submeshes.map((submesh, b) => el('div', {class: 'card'},
+          el('h3', {}, `${manySubmeshes ? `Submesh ${b}, ` : ''}${rankRange(submesh.first_rank, submesh.ranks)}`),
           el('div', {class: 'chart'}), memoryNote(b),
-          el('details', {class: 'list', open: doc.blocks.length <= 4}, el('summary', {}, 'Largest tensors at the peak'), peakTensors(b))))));
+          el('details', {class: 'list', open: doc.submeshes.length <= 4}, el('summary', {}, 'Largest tensors at the peak'), peakTensors(b))))));
   redrawOnResize('memory', drawMemory);
 }

@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Points of a memory curve: more than a screen has columns. Of neighbours that are merged the greatest stays.
+// Points of a memory curve: more than a screen has columns. Of neighbors that are merged the greatest stays.
 constexpr size_t kCurvePoints = 1500;
 constexpr size_t kPeakTensors = 40;
 // An operator without a fold name of its own, such as a sum of gradients, is folded with the one before it if the next
@@ -43,11 +43,11 @@ Json listOf(const google::protobuf::RepeatedField<int64_t>& values) {
   return std::vector<int64_t>(values.begin(), values.end());
 }
 
-// Source lines of all blocks, each once.
+// Source lines of all submeshes, each once.
 class Sources {
  public:
-  int64_t of(const plan::Plan& block, const plan::Instruction& instruction) {
-    return number(sourceOf(block, instruction));
+  int64_t of(const plan::Plan& submesh, const plan::Instruction& instruction) {
+    return number(sourceOf(submesh, instruction));
   }
   int64_t number(const std::string& text) {
     if (text.empty()) {
@@ -99,12 +99,12 @@ class Splits {
   std::map<std::pair<std::string, RunsIn>, std::string> texts_;
 };
 
-std::string groupsText(const plan::Plan& block, const plan::Collective& collective) {
+std::string groupsText(const plan::Plan& submesh, const plan::Collective& collective) {
   if (collective.kind() == plan::PERMUTE) {
     return "pairs of ranks";
   }
   std::vector<std::string> groups;
-  for (const auto& group : block.group_sets(static_cast<int>(collective.group_set())).groups()) {
+  for (const auto& group : submesh.group_sets(static_cast<int>(collective.group_set())).groups()) {
     groups.push_back(absl::StrCat("[", absl::StrJoin(group.ranks(), ","), "]"));
   }
   return absl::StrJoin(groups, " ");
@@ -156,7 +156,7 @@ class Writer {
   Writer(const ViewInput& input, const Decisions& decisions, const Prediction& prediction)
       : input_(input),
         plan_(*input.plan),
-        blocks_(blocksOf(plan_)),
+        submeshes_(submeshesOf(plan_)),
         decisions_(decisions),
         splits_(decisions),
         prediction_(prediction) {}
@@ -164,11 +164,11 @@ class Writer {
   Json run() {
     Json out = {{"version", 1}, {"program", program()}, {"machine", machine()}, {"predicted", predicted()}};
     out["sources"] = Json::array();
-    out["blocks"] = Json::array();
+    out["submeshes"] = Json::array();
     int64_t firstRank = 0;
-    for (size_t b = 0; b < blocks_.size(); ++b) {
-      out["blocks"].push_back(blockJson(b, firstRank));
-      firstRank += blocks_[b]->ranks();
+    for (size_t b = 0; b < submeshes_.size(); ++b) {
+      out["submeshes"].push_back(submeshJson(b, firstRank));
+      firstRank += submeshes_[b]->ranks();
     }
     out["tensors"] = tensors();
     if (input_.profile != nullptr) {
@@ -181,8 +181,8 @@ class Writer {
  private:
   Json program() const {
     std::set<int64_t> stages;
-    for (const plan::Plan* block : blocks_) {
-      for (const plan::Function& function : block->functions()) {
+    for (const plan::Plan* submesh : submeshes_) {
+      for (const plan::Function& function : submesh->functions()) {
         stages.insert(function.stage());
       }
     }
@@ -191,10 +191,10 @@ class Writer {
                 {"program", plan_.program()},
                 {"mesh", plan_.mesh()},
                 {"ranks", plan_.ranks()},
-                {"pieces", plan_.pieces()},
+                {"micro_batches", plan_.micro_batches()},
                 {"stages", stages.size()},
-                {"blocks", blocks_.size()},
-                {"schedule", schedule.blocks.size() > 1 ? schedule.kind : ""},
+                {"submeshes", submeshes_.size()},
+                {"schedule", schedule.submeshes.size() > 1 ? schedule.kind : ""},
                 {"virtual", schedule.virtualStages},
                 {"zero", decisions_.zero},
                 {"regather", decisions_.regather}};
@@ -226,14 +226,14 @@ class Writer {
     return out;
   }
 
-  Json blockJson(size_t b, int64_t firstRank) {
-    const plan::Plan& block = *blocks_[b];
-    Json out = {{"first_rank", firstRank}, {"ranks", block.ranks()}, {"peak_bytes", block.memory().peak_bytes()}};
+  Json submeshJson(size_t b, int64_t firstRank) {
+    const plan::Plan& submesh = *submeshes_[b];
+    Json out = {{"first_rank", firstRank}, {"ranks", submesh.ranks()}, {"peak_bytes", submesh.memory().peak_bytes()}};
     out["busy"] = prediction_.run.ranks[firstRank].busy;
-    out["regions"] = regions(block);
-    out["buffers"] = buffers(block);
+    out["regions"] = regions(submesh);
+    out["buffers"] = buffers(submesh);
     out["functions"] = Json::array();
-    for (int f = 0; f < block.functions_size(); ++f) {
+    for (int f = 0; f < submesh.functions_size(); ++f) {
       out["functions"].push_back(functionJson(b, f));
     }
     const std::vector<PredictedCall> calls = predictedCalls(b, prediction_.times, prediction_.run.ranks[firstRank]);
@@ -246,7 +246,7 @@ class Writer {
     return out;
   }
 
-  // Of the block's first rank, whose times stand for all of them.
+  // A call of the submesh's first rank, whose times stand for those of all its ranks.
   struct PredictedCall {
     const plan::Action* action = nullptr;
     double start = 0;
@@ -257,9 +257,9 @@ class Writer {
   std::vector<PredictedCall> predictedCalls(size_t b, const schedule::PlanTimes& times,
                                             const schedule::RankRun& run) const {
     std::vector<PredictedCall> calls;
-    const auto& step = blocks_[b]->schedules(0).step();
+    const auto& step = submeshes_[b]->schedules(0).step();
     for (int i = 0; i < step.size(); ++i) {
-      const plan::Function& function = blocks_[b]->functions(static_cast<int>(step[i].function()));
+      const plan::Function& function = submeshes_[b]->functions(static_cast<int>(step[i].function()));
       const std::vector<double>& seconds = times.instructions[b][step[i].function()];
       const double work = std::accumulate(seconds.begin(), seconds.end(), 0.0);
       const bool receives = function.instructions_size() > 0 && function.instructions(0).has_transfer() &&
@@ -273,23 +273,23 @@ class Writer {
   static Json callsJson(const std::vector<PredictedCall>& calls) {
     Json out = Json::array();
     for (const PredictedCall& call : calls) {
-      out.push_back({call.action->function(), call.action->piece(), call.start, call.end, call.lead});
+      out.push_back({call.action->function(), call.action->micro_batch(), call.start, call.end, call.lead});
     }
     return out;
   }
 
-  static Json regions(const plan::Plan& block) {
+  static Json regions(const plan::Plan& submesh) {
     Json out = Json::array();
-    std::map<uint32_t, std::set<uint32_t>> functions = ringFunctions(block);
-    for (const plan::Region& region : block.memory().regions()) {
+    std::map<uint32_t, std::set<uint32_t>> functions = ringFunctions(submesh);
+    for (const plan::Region& region : submesh.memory().regions()) {
       Json entry = {{"memory", lower(plan::MemoryClass_Name(region.memory()))},
                     {"bytes", region.bytes()},
                     {"slots", region.slots()}};
       if (const std::set<uint32_t>& life = functions[region.ring()];
           region.memory() == plan::ACTIVATION && !life.empty()) {
         entry["stage"] = region.stage();
-        entry["from"] = block.functions(static_cast<int>(*life.begin())).name();
-        entry["to"] = block.functions(static_cast<int>(*life.rbegin())).name();
+        entry["from"] = submesh.functions(static_cast<int>(*life.begin())).name();
+        entry["to"] = submesh.functions(static_cast<int>(*life.rbegin())).name();
       }
       out.push_back(entry);
     }
@@ -297,10 +297,10 @@ class Writer {
   }
 
   // [label, class, type and shape, bytes, storage]: buffers of equal storage are the same memory.
-  static Json buffers(const plan::Plan& block) {
+  static Json buffers(const plan::Plan& submesh) {
     Json out = Json::array();
-    for (int i = 0; i < block.buffers_size(); ++i) {
-      const plan::Buffer& buffer = block.buffers(i);
+    for (int i = 0; i < submesh.buffers_size(); ++i) {
+      const plan::Buffer& buffer = submesh.buffers(i);
       const int64_t storage = buffer.storage() > 0 ? static_cast<int64_t>(buffer.storage()) : -1 - i;
       out.push_back(
           {buffer.label(), lower(plan::MemoryClass_Name(buffer.memory())), shapeText(buffer), buffer.bytes(), storage});
@@ -309,10 +309,10 @@ class Writer {
   }
 
   Json functionJson(size_t b, int f) {
-    const plan::Plan& block = *blocks_[b];
-    const plan::Function& function = block.functions(f);
+    const plan::Plan& submesh = *submeshes_[b];
+    const plan::Function& function = submesh.functions(f);
     int64_t calls = 0;
-    for (const plan::Action& action : block.schedules(0).step()) {
+    for (const plan::Action& action : submesh.schedules(0).step()) {
       calls += action.function() == static_cast<uint32_t>(f) ? 1 : 0;
     }
     Json out = {{"name", function.name()},
@@ -322,7 +322,7 @@ class Writer {
     out["ops"] = Json::array();
     const std::vector<std::string> folds = foldNames(function);
     for (int i = 0; i < function.instructions_size(); ++i) {
-      Json op = operatorJson(block, function, function.instructions(i));
+      Json op = operatorJson(submesh, function, function.instructions(i));
       op["seconds"] = prediction_.times.instructions[b][f][i];
       if (!folds[i].empty()) {
         op["fold"] = folds[i];
@@ -335,23 +335,23 @@ class Writer {
     return out;
   }
 
-  Json operatorJson(const plan::Plan& block, const plan::Function& function, const plan::Instruction& instruction) {
+  Json operatorJson(const plan::Plan& submesh, const plan::Function& function, const plan::Instruction& instruction) {
     Json op = {{"label", instruction.label()}, {"what", whatOf(instruction)}};
-    op["source"] = sources_.of(block, instruction);
+    op["source"] = sources_.of(submesh, instruction);
     op["in"] = Json::array();
     op["out"] = Json::array();
     int64_t bytes = 0;
     for (const plan::Operand& operand : instruction.inputs()) {
       op["in"].push_back(operand.buffer());
-      bytes += block.buffers(static_cast<int>(operand.buffer())).bytes();
+      bytes += submesh.buffers(static_cast<int>(operand.buffer())).bytes();
     }
     for (const plan::Operand& operand : instruction.outputs()) {
       op["out"].push_back(operand.buffer());
-      bytes += block.buffers(static_cast<int>(operand.buffer())).bytes();
+      bytes += submesh.buffers(static_cast<int>(operand.buffer())).bytes();
     }
     op["flops"] = instruction.flops();
     op["bytes"] = bytes;
-    addMoving(block, instruction, op);
+    addMoving(submesh, instruction, op);
     if (const std::string splits = splits_.of(instruction.label(), function.kind()); !splits.empty()) {
       op["splits"] = splits;
     }
@@ -371,30 +371,30 @@ class Writer {
                                         : instruction.kernel();
   }
 
-  void addMoving(const plan::Plan& block, const plan::Instruction& instruction, Json& op) const {
+  void addMoving(const plan::Plan& submesh, const plan::Instruction& instruction, Json& op) const {
     if (instruction.has_collective()) {
       const plan::Collective& collective = instruction.collective();
       op["moved"] = collective.bytes_received();
       op["why"] = collective.reason();
-      op["groups"] = groupsText(block, collective);
+      op["groups"] = groupsText(submesh, collective);
     } else if (instruction.has_transfer()) {
       const plan::Transfer& transfer = instruction.transfer();
       const plan::Operand& carried = transfer.send() ? instruction.inputs(0) : instruction.outputs(0);
-      op["moved"] = block.buffers(static_cast<int>(carried.buffer())).bytes();
+      op["moved"] = submesh.buffers(static_cast<int>(carried.buffer())).bytes();
       op["why"] = transfer.reason();
       op["channel"] = transfer.channel();
-      op["other"] = transfer.block();
+      op["other"] = transfer.submesh();
     }
   }
 
   // The curve over the simulated step: [seconds, activations, transients] at the begin of an instruction.
   Json memory(size_t b, const std::vector<PredictedCall>& calls) {
-    const plan::Plan& block = *blocks_[b];
-    const StepCurve curve = stepCurve(block);
-    const StepPeak peak = stepPeak(block);
+    const plan::Plan& submesh = *submeshes_[b];
+    const StepCurve curve = stepCurve(submesh);
+    const StepPeak peak = stepPeak(submesh);
     const std::vector<double> starts = instructionStarts(b, calls);
-    Json out = {{"staying", curve.staying}, {"peak_bytes", peak.bytes}, {"function", peak.function},
-                {"piece", peak.piece},      {"operator", peak.name},    {"source", sources_.number(peak.source)}};
+    Json out = {{"staying", curve.staying},       {"peak_bytes", peak.bytes}, {"function", peak.function},
+                {"micro_batch", peak.microBatch}, {"operator", peak.name},    {"source", sources_.number(peak.source)}};
     const auto sum = [&](size_t i) { return curve.activations[i] + curve.transients[i]; };
     const size_t stride = std::max<size_t>(1, (starts.size() + kCurvePoints - 1) / kCurvePoints);
     out["curve"] = Json::array();
@@ -412,7 +412,7 @@ class Writer {
                                 {"memory", tensor.memory},
                                 {"shape", tensor.shape},
                                 {"bytes", tensor.bytes},
-                                {"pieces", tensor.pieces},
+                                {"micro_batches", tensor.microBatches},
                                 {"source", sources_.number(tensor.source)}});
     }
     out["alive"] = peak.tensors.size();
@@ -489,7 +489,7 @@ class Writer {
     for (const std::vector<ExecutedCall>& calls : step.ranks) {
       Json row = Json::array();
       for (const ExecutedCall& call : calls) {
-        row.push_back({call.function, call.piece, call.start, call.end, call.lead, call.waiting, call.moving});
+        row.push_back({call.function, call.microBatch, call.start, call.end, call.lead, call.waiting, call.moving});
       }
       out["ranks"].push_back(std::move(row));
     }
@@ -498,7 +498,7 @@ class Writer {
 
   const ViewInput& input_;
   const plan::Plan& plan_;
-  const std::vector<const plan::Plan*> blocks_;
+  const std::vector<const plan::Plan*> submeshes_;
   const Decisions& decisions_;
   const Splits splits_;
   const Prediction& prediction_;

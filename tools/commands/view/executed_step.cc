@@ -21,19 +21,19 @@ std::string operatorText(const std::string& label, const std::string& kernel) {
   return absl::StrCat("'", label, "' (", kernel, ")");
 }
 
-// A rank among those of all blocks.
+// A rank among those of all submeshes.
 struct Place {
   int64_t rank = 0;
-  const plan::Plan* block = nullptr;
+  const plan::Plan* submesh = nullptr;
   const plan::RankSchedule* schedule = nullptr;
 };
 
 class Reader {
  public:
   Reader(const plan::Plan& plan, const Trace& trace) : trace_(trace) {
-    for (const plan::Plan* block : blocksOf(plan)) {
-      for (const plan::RankSchedule& schedule : block->schedules()) {
-        places_.push_back({static_cast<int64_t>(places_.size()), block, &schedule});
+    for (const plan::Plan* submesh : submeshesOf(plan)) {
+      for (const plan::RankSchedule& schedule : submesh->schedules()) {
+        places_.push_back({static_cast<int64_t>(places_.size()), submesh, &schedule});
       }
     }
   }
@@ -59,7 +59,7 @@ class Reader {
 
  private:
   const plan::Function& functionOf(const Place& place, const plan::Action& action) const {
-    return place.block->functions(static_cast<int>(action.function()));
+    return place.submesh->functions(static_cast<int>(action.function()));
   }
 
   // The rank's first call in the step.
@@ -80,9 +80,10 @@ class Reader {
           (call + 1 == end && call->instructions.size() < static_cast<size_t>(function.instructions_size()))) {
         return false;
       }
-      if (call->function != function.name() || call->piece != action.piece()) {
-        return otherPlan(absl::StrCat("rank ", place.rank, " calls ", call->function, " of micro-batch ", call->piece,
-                                      " where the plan has ", function.name(), " of micro-batch ", action.piece()));
+      if (call->function != function.name() || call->microBatch != action.micro_batch()) {
+        return otherPlan(absl::StrCat("rank ", place.rank, " calls ", call->function, " of micro-batch ",
+                                      call->microBatch, " where the plan has ", function.name(), " of micro-batch ",
+                                      action.micro_batch()));
       }
       WEFT_RETURN_IF_ERROR(checkOperators(place, function, *call));
       ++call;
@@ -96,7 +97,7 @@ class Reader {
       const plan::Instruction& instruction = function.instructions(static_cast<int>(i));
       const TraceInstruction& event = call.instructions[i];
       if (event.label != instruction.label() || event.kernel != kernelOf(instruction)) {
-        const std::string source = sourceOf(*place.block, instruction);
+        const std::string source = sourceOf(*place.submesh, instruction);
         return otherPlan(absl::StrCat("rank ", place.rank, " runs ", operatorText(event.label, event.kernel),
                                       " as operator ", i, " of ", function.name(), ", the plan has ",
                                       operatorText(instruction.label(), kernelOf(instruction)),
@@ -138,7 +139,7 @@ class Reader {
 
   static ExecutedCall executed(const plan::Function& function, const plan::Action& action, const TraceCall& call,
                                double zero) {
-    ExecutedCall out = {action.function(), action.piece(), call.span.begin - zero, call.span.end - zero};
+    ExecutedCall out = {action.function(), action.micro_batch(), call.span.begin - zero, call.span.end - zero};
     bool leading = true;  // nothing but receives so far
     for (size_t i = 0; i < call.instructions.size(); ++i) {
       const plan::Instruction& instruction = function.instructions(static_cast<int>(i));

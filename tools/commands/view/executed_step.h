@@ -17,7 +17,7 @@ namespace weft::tools {
 
 struct ExecutedCall {
   int64_t function = 0;
-  int64_t piece = 0;
+  int64_t microBatch = 0;
   double start = 0;  // seconds from the host's begin of the step
   double end = 0;
   double lead = 0;     // of these in receives before anything else

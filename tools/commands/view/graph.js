@@ -5,7 +5,7 @@ const kMinimalRun = 3;   // nor fewer layers alike
 const rowsByKey = new Map();
 
 function shapeOf(op) {
-  const buffers = doc.blocks[op.fn.block].buffers;
+  const buffers = doc.submeshes[op.fn.submesh].buffers;
   const buffer = op.out.length > 0 ? op.out[0] : op.in[0];
   return buffer === undefined ? '' : buffers[buffer][2] + (op.out.length > 1 ? ` +${op.out.length - 1}` : '');
 }
@@ -214,12 +214,12 @@ function fillGraph() {
   const body = byId('graph-body');
   body.replaceChildren();
   let shown = 0;
-  doc.blocks.forEach((block, b) => {
-    const stages = [...new Set(block.functions.map((fn) => fn.stage))].sort((x, y) => x - y);
+  doc.submeshes.forEach((submesh, b) => {
+    const stages = [...new Set(submesh.functions.map((fn) => fn.stage))].sort((x, y) => x - y);
     for (const stage of stages) {
       const panels = [];
       // What runs before the first step stands last.
-      const functions = block.functions.filter((each) => each.stage === stage)
+      const functions = submesh.functions.filter((each) => each.stage === stage)
           .sort((x, y) => (x.kind === 'init') - (y.kind === 'init'));
       for (const fn of functions) {
         const ops = active ? fn.ops.filter(keeps) : fn.ops;
@@ -229,8 +229,8 @@ function fillGraph() {
         }
       }
       if (panels.length > 0) {
-        const where = manyBlocks ? `Stage ${stage}: block ${b}, ${rankRange(block.first_rank, block.ranks)}` :
-            rankRange(block.first_rank, block.ranks).replace(/^r/, 'R');
+        const where = manySubmeshes ? `Stage ${stage}: submesh ${b}, ${rankRange(submesh.first_rank, submesh.ranks)}` :
+            rankRange(submesh.first_rank, submesh.ranks).replace(/^r/, 'R');
         body.append(el('details', {class: 'stage', id: `stage-${stage}`, open: true}, el('summary', {}, where),
             el('div', {class: 'functions'}, ...panels)));
       }

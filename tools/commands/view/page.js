@@ -79,8 +79,8 @@ const kKinds = {
   input_grad: {letter: 'I', name: 'gradient of inputs'},
   weight_grad: {letter: 'W', name: 'gradient of weights'},
 };
-const isPerPiece = (kind) => kind in kKinds;
-const kindClass = (kind) => (isPerPiece(kind) ? kind : 'once');
+const isPerMicroBatch = (kind) => kind in kKinds;
+const kindClass = (kind) => (isPerMicroBatch(kind) ? kind : 'once');
 
 // Memory classes of the curve, from the bottom up.
 const kClasses = [
@@ -96,9 +96,9 @@ const kClasses = [
 
 // Operators of the whole plan with their place; `key` names one.
 const allOps = [];
-doc.blocks.forEach((block, b) => {
-  block.functions.forEach((fn, f) => {
-    fn.block = b;
+doc.submeshes.forEach((submesh, b) => {
+  submesh.functions.forEach((fn, f) => {
+    fn.submesh = b;
     fn.index = f;
     fn.ops.forEach((op, i) => {
       op.key = `${b}.${f}.${i}`;
@@ -109,23 +109,23 @@ doc.blocks.forEach((block, b) => {
     fn.seconds = sum(fn.ops, (op) => op.seconds);
     fn.measured = fn.calls > 0 && doc.executed ? sum(fn.ops, (op) => op.measured || 0) : undefined;
   });
-  block.stages = [...new Set(block.functions.filter((fn) => isPerPiece(fn.kind)).map((fn) => fn.stage))];
+  submesh.stages = [...new Set(submesh.functions.filter((fn) => isPerMicroBatch(fn.kind)).map((fn) => fn.stage))];
 });
 const opByKey = new Map(allOps.map((op) => [op.key, op]));
 const moves = (op) => op.moved !== undefined;
-const manyBlocks = doc.blocks.length > 1;
-const functionText = (fn) => (manyBlocks ? `stage ${fn.stage}, ${fn.name}` : fn.name);
+const manySubmeshes = doc.submeshes.length > 1;
+const functionText = (fn) => (manySubmeshes ? `stage ${fn.stage}, ${fn.name}` : fn.name);
 
 // Who makes what an operator reads: the last one before it, in the order of the functions, that writes that memory.
 function linkOps() {
-  for (const block of doc.blocks) {
+  for (const submesh of doc.submeshes) {
     const writer = new Map();
-    for (const fn of block.functions) {
+    for (const fn of submesh.functions) {
       for (const op of fn.ops) {
-        op.makers = op.in.map((buffer) => writer.get(block.buffers[buffer][4]));
+        op.makers = op.in.map((buffer) => writer.get(submesh.buffers[buffer][4]));
         op.readers = op.readers || [];
         op.makers.filter(Boolean).forEach((maker) => maker.readers.push(op));
-        op.out.forEach((buffer) => writer.set(block.buffers[buffer][4], op));
+        op.out.forEach((buffer) => writer.set(submesh.buffers[buffer][4], op));
       }
     }
   }
@@ -197,8 +197,8 @@ function definitions(pairs) {
   return list;
 }
 
-function bufferItem(block, buffer, links, word) {
-  const [label, memory, shape, bytes] = block.buffers[buffer];
+function bufferItem(submesh, buffer, links, word) {
+  const [label, memory, shape, bytes] = submesh.buffers[buffer];
   const item = el('li', {}, el('code', {}, shape), ` ${bytesText(bytes)}, ${memory}`, label ? ` of ${label}` : '');
   const tensor = tensorsByName.get(label);
   if (tensor && tensor.layout) {
@@ -213,7 +213,7 @@ function bufferItem(block, buffer, links, word) {
 }
 
 function showOp(op) {
-  const block = doc.blocks[op.fn.block];
+  const submesh = doc.submeshes[op.fn.submesh];
   const attributes = Object.entries(op.attributes || {}).map(([name, value]) => `${name} = ${value}`).join('\n');
   const measured = op.measured === undefined ? '' :
       `${timeText(op.measured)} each, ${timeText(op.measured * op.fn.calls)} per step`;
@@ -235,13 +235,13 @@ function showOp(op) {
         ['attributes', attributes ? el('span', {style: 'white-space: pre-line'}, attributes) : ''],
       ]),
       el('h3', {}, `Reads (${op.in.length})`),
-      el('ul', {}, ...op.in.map((buffer, i) => bufferItem(block, buffer, [op.makers[i]], 'made by'))),
+      el('ul', {}, ...op.in.map((buffer, i) => bufferItem(submesh, buffer, [op.makers[i]], 'made by'))),
       el('h3', {}, `Makes (${op.out.length})`),
       el('ul', {}, ...op.out.map((buffer) => {
-        const storage = block.buffers[buffer][4];
-        const readers = op.readers.filter((other) => other.fn.block === op.fn.block &&
-            other.in.some((read, i) => block.buffers[read][4] === storage && other.makers[i] === op));
-        return bufferItem(block, buffer, [...new Set(readers)].slice(0, 12), 'read by');
+        const storage = submesh.buffers[buffer][4];
+        const readers = op.readers.filter((other) => other.fn.submesh === op.fn.submesh &&
+            other.in.some((read, i) => submesh.buffers[read][4] === storage && other.makers[i] === op));
+        return bufferItem(submesh, buffer, [...new Set(readers)].slice(0, 12), 'read by');
       })));
 }
 
@@ -250,7 +250,7 @@ function showOp(op) {
 function schedulePart() {
   const program = doc.program;
   if (!program.schedule) {
-    return program.pieces > 1 ? 'one stage, pieces in turn' : 'one stage';
+    return program.micro_batches > 1 ? 'one stage, micro-batches in turn' : 'one stage';
   }
   return program.virtual > 1 ? `${program.schedule}, ${program.virtual} stages per rank` : program.schedule;
 }
@@ -262,9 +262,9 @@ function writeHead() {
   const facts = [
     ['mesh', program.mesh],
     ['ranks', program.ranks],
-    ['stages', `${program.stages}${manyBlocks ? ` on ${program.blocks} blocks of ranks` : ''}`],
+    ['stages', `${program.stages}${manySubmeshes ? ` on ${program.submeshes} submeshes` : ''}`],
     ['schedule', schedulePart()],
-    ['micro-batches', program.pieces],
+    ['micro-batches', program.micro_batches],
     ['ZeRO', program.zero],
     ['recomputed', program.recomputed > 0 ? plural(program.recomputed, 'operator') : 'nothing'],
     ['gathered again in backward', program.regather ? 'yes' : ''],
@@ -296,47 +296,47 @@ function writeSummary() {
   const moved = sum(Object.values(predicted.collectives), (entry) => entry.bytes);
   const calls = sum(Object.values(predicted.collectives), (entry) => entry.calls);
   const kinds = Object.entries(predicted.collectives).map(([kind, entry]) => `${entry.calls} ${kind}`).join(', ');
-  const fullest = Math.max(...doc.blocks.map((block) => block.peak_bytes));
+  const highest = Math.max(...doc.submeshes.map((submesh) => submesh.peak_bytes));
   const cards = el('div', {class: 'figures'},
       figure(timeText(predicted.step), `predicted step on ${doc.machine.name}`),
       ...measuredFigures(),
       figure(percent(predicted.bubble), 'bubble: time ranks are idle, update included'),
-      figure(bytesText(fullest), 'planned memory of the fullest rank'),
+      figure(bytesText(highest), 'planned memory of the rank with the highest peak'),
       figure(countText(predicted.flops), 'arithmetic operations of a step, one rank of each stage'),
       figure(calls ? bytesText(moved) : 'none', calls ? `moved in a step: ${kinds}` : 'moved between ranks'));
-  byId('summary').append(cards, el('div', {class: 'card'}, blockTable()));
-  if (manyBlocks) {
+  byId('summary').append(cards, el('div', {class: 'card'}, submeshTable()));
+  if (manySubmeshes) {
     byId('summary').append(el('div', {class: 'card'}, stageMap()));
   }
   if (doc.program.conflicts.length > 0) {
-    byId('summary').append(el('div', {class: 'card'}, el('h3', {}, 'Where wishes conflicted'),
+    byId('summary').append(el('div', {class: 'card'}, el('h3', {}, 'Where requests conflicted'),
         el('ul', {}, ...doc.program.conflicts.map((text) => el('li', {}, text)))));
   }
 }
 
 // Planned bytes by class of the curve.
-function regionBytes(block) {
+function regionBytes(submesh) {
   const bytes = Object.fromEntries(kClasses.map(([key]) => [key, 0]));
-  for (const region of block.regions) {
+  for (const region of submesh.regions) {
     bytes[region.memory in bytes ? region.memory : 'other'] += region.bytes * region.slots;
   }
   return bytes;
 }
 
-function blockTable() {
-  const rows = doc.blocks.map((block, b) => {
-    const bytes = regionBytes(block);
+function submeshTable() {
+  const rows = doc.submeshes.map((submesh, b) => {
+    const bytes = regionBytes(submesh);
     const bar = el('div', {class: 'stack', 'aria-hidden': 'true'}, ...kClasses.map(([key]) =>
-        el('i', {style: `background:var(--${key});width:${100 * bytes[key] / Math.max(1, block.peak_bytes)}%`})));
+        el('i', {style: `background:var(--${key});width:${100 * bytes[key] / Math.max(1, submesh.peak_bytes)}%`})));
     const largest = kClasses.filter(([key]) => bytes[key] > 0).sort((x, y) => bytes[y[0]] - bytes[x[0]]).slice(0, 3);
     return el('tr', {},
-        el('td', {class: 'name'}, manyBlocks ? `block ${b}` : 'all'), el('td', {class: 'name'}, rankRange(block.first_rank, block.ranks)),
-        el('td', {}, block.stages.join(', ')), el('td', {class: 'n'}, timeText(block.busy)),
-        el('td', {class: 'n'}, doc.predicted.step > 0 ? percent(1 - block.busy / doc.predicted.step) : ''),
-        el('td', {class: 'n'}, bytesText(block.peak_bytes)), el('td', {}, bar),
+        el('td', {class: 'name'}, manySubmeshes ? `submesh ${b}` : 'all'), el('td', {class: 'name'}, rankRange(submesh.first_rank, submesh.ranks)),
+        el('td', {}, submesh.stages.join(', ')), el('td', {class: 'n'}, timeText(submesh.busy)),
+        el('td', {class: 'n'}, doc.predicted.step > 0 ? percent(1 - submesh.busy / doc.predicted.step) : ''),
+        el('td', {class: 'n'}, bytesText(submesh.peak_bytes)), el('td', {}, bar),
         el('td', {class: 'soft most'}, largest.map(([key, name]) => `${name} ${bytesText(bytes[key])}`).join(', ')));
   });
-  const heads = [['block', ''], ['ranks', ''], ['stages', ''], ['busy', 'n'], ['idle', 'n'],
+  const heads = [['submesh', ''], ['ranks', ''], ['stages', ''], ['busy', 'n'], ['idle', 'n'],
     ['planned memory per rank', 'n'], ['', ''], ['most of it', '']];
   return el('div', {class: 'scroll'}, el('table', {},
       el('thead', {}, el('tr', {}, ...heads.map(([name, kind]) => el('th', {class: kind}, name)))),
@@ -344,23 +344,23 @@ function blockTable() {
 }
 
 function stageCard(stage) {
-  const functions = doc.blocks.flatMap((block) => block.functions.filter((fn) => fn.stage === stage && isPerPiece(fn.kind)));
-  const block = doc.blocks[functions[0].block];
+  const functions = doc.submeshes.flatMap((submesh) => submesh.functions.filter((fn) => fn.stage === stage && isPerMicroBatch(fn.kind)));
+  const submesh = doc.submeshes[functions[0].submesh];
   const folds = [...new Set(functions.flatMap((fn) => fn.ops.map((op) => op.fold)).filter(Boolean))];
   const layers = folds.length > 2 ? `${folds[0]} \u2026 ${folds[folds.length - 1]}` : folds.join(', ');
   return el('div', {class: 'stage-card'},
       el('h3', {}, el('a', {href: `#stage-${stage}`}, `Stage ${stage}`)),
-      el('p', {}, `block ${functions[0].block}, ${rankRange(block.first_rank, block.ranks)}`),
+      el('p', {}, `submesh ${functions[0].submesh}, ${rankRange(submesh.first_rank, submesh.ranks)}`),
       layers && folds.length < 200 ? el('p', {}, layers) : '',
       el('p', {}, functions.map((fn) => `${kKinds[fn.kind].letter} ${timeText(fn.seconds)}`).join(', ')));
 }
 
-// Messages from one stage to another, by the kind of function that sends: "24 KiB per piece".
+// Messages from one stage to another, by the kind of function that sends: "24 KiB per micro-batch".
 function messages(from, to, arrow) {
   const lines = [];
   for (const op of allOps) {
     if (op.what === 'send' && op.peer && op.fn.stage === from && op.peer.fn.stage === to) {
-      lines.push(`${arrow} ${bytesText(op.moved)}${isPerPiece(op.fn.kind) ? '' : ' once'}`);
+      lines.push(`${arrow} ${bytesText(op.moved)}${isPerMicroBatch(op.fn.kind) ? '' : ' once'}`);
     }
   }
   const most = 3;
@@ -369,7 +369,7 @@ function messages(from, to, arrow) {
 }
 
 function stageMap() {
-  const stages = [...new Set(doc.blocks.flatMap((block) => block.stages))].sort((x, y) => x - y);
+  const stages = [...new Set(doc.submeshes.flatMap((submesh) => submesh.stages))].sort((x, y) => x - y);
   const map = el('div', {class: 'stages'});
   stages.forEach((stage, i) => {
     if (i > 0) {

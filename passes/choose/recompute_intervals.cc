@@ -1,4 +1,4 @@
-#include "passes/choose/recompute_blocks.h"
+#include "passes/choose/recompute_intervals.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@ namespace weft::recompute {
 
 namespace {
 
-// Joined blocks have at most so many candidates; those above kMaxCandidates are then decided in groups.
+// Joined intervals have at most so many candidates; those above kMaxCandidates are then decided in groups.
 constexpr int kJoinedCandidates = kMaxCandidates + 4;
 
 bool isFreeSource(const Operator& op) {
@@ -31,7 +31,7 @@ std::vector<int> cutsOf(const Graph& stage) {
     if (op >= 0 && (isFreeSource(stage.operators[op]) || stage.values[v].storage >= 0)) {
       continue;
     }
-    // One that the user wants computed again lets no cut through.
+    // One that the user wants recomputed lets no cut through.
     const int weight = op >= 0 && !stage.operators[op].mayKeep && stage.operators[op].mayRepeat ? 2 : 1;
     for (int p = op + 1; p <= lastReader[v]; ++p) {
       passing[p] += weight;
@@ -53,23 +53,23 @@ class Joiner {
     for (size_t s = 0; s < stages.size(); ++s) {
       const std::vector<int> cuts = cutsOf(stages[s]);
       for (size_t c = 0; c + 1 < cuts.size() && cuts[c] < cuts[c + 1]; ++c) {
-        add(blocks_, static_cast<int>(s), cuts[c], cuts[c + 1]);
+        add(intervals_, static_cast<int>(s), cuts[c], cuts[c + 1]);
       }
     }
   }
 
-  Blocks run() {
+  Intervals run() {
     while (joinMostFrequent()) {
     }
-    Blocks out;
+    Intervals out;
     std::map<int, int> renumbered;  // classes left
-    for (Block block : blocks_) {
-      const auto [it, added] = renumbered.try_emplace(block.blockClass, static_cast<int>(out.classes.size()));
+    for (Interval interval : intervals_) {
+      const auto [it, added] = renumbered.try_emplace(interval.intervalClass, static_cast<int>(out.classes.size()));
       if (added) {
-        out.classes.push_back(classes_[block.blockClass]);
+        out.classes.push_back(classes_[interval.intervalClass]);
       }
-      block.blockClass = it->second;
-      out.blocks.push_back(block);
+      interval.intervalClass = it->second;
+      out.intervals.push_back(interval);
     }
     return out;
   }
@@ -86,21 +86,23 @@ class Joiner {
     return static_cast<int>(it - classes_.begin());
   }
 
-  void add(std::vector<Block>& blocks, int stage, int first, int last) {
-    blocks.push_back({stage, first, last, classOf(blockOf(stages_[stage], first, last))});
+  void add(std::vector<Interval>& intervals, int stage, int first, int last) {
+    intervals.push_back({stage, first, last, classOf(intervalOf(stages_[stage], first, last))});
   }
 
-  bool follows(size_t block) const { return block > 0 && blocks_[block - 1].stage == blocks_[block].stage; }
+  bool follows(size_t interval) const {
+    return interval > 0 && intervals_[interval - 1].stage == intervals_[interval].stage;
+  }
 
-  // Pairs of neighbours by how often they occur without overlap. A pair that occurs once is joined only where neither
+  // Pairs of neighbors by how often they occur without overlap. A pair that occurs once is joined only where neither
   // half is found elsewhere.
   std::map<Pair, int64_t> pairs() const {
     std::map<Pair, int64_t> counts;
     std::map<Pair, size_t> lastUsed;
     std::map<int, int64_t> found;
-    for (size_t b = 0; b < blocks_.size(); ++b) {
-      ++found[blocks_[b].blockClass];
-      const Pair pair = {b == 0 ? -1 : blocks_[b - 1].blockClass, blocks_[b].blockClass};
+    for (size_t b = 0; b < intervals_.size(); ++b) {
+      ++found[intervals_[b].intervalClass];
+      const Pair pair = {b == 0 ? -1 : intervals_[b - 1].intervalClass, intervals_[b].intervalClass};
       const auto used = lastUsed.find(pair);
       if (follows(b) && (used == lastUsed.end() || used->second + 1 < b)) {
         ++counts[pair];
@@ -119,9 +121,9 @@ class Joiner {
     if (known != joinable_.end()) {
       return known->second;
     }
-    for (size_t b = 1; b < blocks_.size(); ++b) {
-      if (follows(b) && Pair{blocks_[b - 1].blockClass, blocks_[b].blockClass} == pair) {
-        const Graph joined = blockOf(stages_[blocks_[b].stage], blocks_[b - 1].first, blocks_[b].last);
+    for (size_t b = 1; b < intervals_.size(); ++b) {
+      if (follows(b) && Pair{intervals_[b - 1].intervalClass, intervals_[b].intervalClass} == pair) {
+        const Graph joined = intervalOf(stages_[intervals_[b].stage], intervals_[b - 1].first, intervals_[b].last);
         return joinable_[pair] =
                    static_cast<int>(candidatesOf(joined, kJoinedCandidates + 1).size()) <= kJoinedCandidates;
       }
@@ -146,35 +148,35 @@ class Joiner {
   }
 
   void join(const Pair& pair) {
-    std::vector<Block> joined;
-    for (size_t b = 0; b < blocks_.size(); ++b) {
-      const bool starts =
-          b + 1 < blocks_.size() && follows(b + 1) && Pair{blocks_[b].blockClass, blocks_[b + 1].blockClass} == pair;
+    std::vector<Interval> joined;
+    for (size_t b = 0; b < intervals_.size(); ++b) {
+      const bool starts = b + 1 < intervals_.size() && follows(b + 1) &&
+                          Pair{intervals_[b].intervalClass, intervals_[b + 1].intervalClass} == pair;
       if (starts) {
-        add(joined, blocks_[b].stage, blocks_[b].first, blocks_[b + 1].last);
+        add(joined, intervals_[b].stage, intervals_[b].first, intervals_[b + 1].last);
         ++b;
       } else {
-        joined.push_back(blocks_[b]);
+        joined.push_back(intervals_[b]);
       }
     }
-    blocks_ = std::move(joined);
+    intervals_ = std::move(joined);
   }
 
   const std::vector<Graph>& stages_;
-  std::vector<Block> blocks_;
+  std::vector<Interval> intervals_;
   std::vector<Graph> classes_;
   std::map<Pair, bool> joinable_;
 };
 
 }  // namespace
 
-Blocks cutIntoBlocks(const std::vector<Graph>& stages) {
+Intervals cutIntoIntervals(const std::vector<Graph>& stages) {
   return Joiner(stages).run();
 }
 
-Graph blockOf(const Graph& stage, int first, int last) {
-  Graph block;
-  std::map<int, int> known;  // value of the stage to that of the block
+Graph intervalOf(const Graph& stage, int first, int last) {
+  Graph interval;
+  std::map<int, int> known;  // value of the stage to that of the interval
   const auto inside = [&](int op) { return op >= first && op < last; };
   const auto valueOf = [&](int value, const auto& self) -> int {
     const int root = stage.storageOf(value);
@@ -191,8 +193,8 @@ Graph blockOf(const Graph& stage, int first, int last) {
       made.op -= first;
       made.storage = made.storage < 0 ? -1 : self(made.storage, self);
     }
-    block.values.push_back(made);
-    return known[value] = static_cast<int>(block.values.size()) - 1;
+    interval.values.push_back(made);
+    return known[value] = static_cast<int>(interval.values.size()) - 1;
   };
   const std::vector<std::vector<int>> results = stage.results();
   for (int op = first; op < last; ++op) {
@@ -203,17 +205,17 @@ Graph blockOf(const Graph& stage, int first, int last) {
     for (const int value : results[op]) {
       valueOf(value, valueOf);
     }
-    block.operators.push_back(std::move(made));
+    interval.operators.push_back(std::move(made));
   }
   for (size_t op = 0; op < stage.operators.size(); ++op) {
     for (const int input : stage.operators[op].inputs) {
       const int maker = stage.values[stage.storageOf(input)].op;
       if (!inside(static_cast<int>(op)) && inside(maker) && !isFreeSource(stage.operators[maker])) {
-        block.operators[maker - first].mayRepeat = false;
+        interval.operators[maker - first].mayRepeat = false;
       }
     }
   }
-  return block;
+  return interval;
 }
 
 }  // namespace weft::recompute

@@ -1,4 +1,4 @@
-#include "passes/partition/piece_rows.h"
+#include "passes/partition/micro_batch_rows.h"
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ Layout withoutTime(const Layout& layout) {
   return space;
 }
 
-bool pendingOverTime(const Layout& layout) {
+bool partialOverTime(const Layout& layout) {
   return std::any_of(layout.partial().begin(), layout.partial().end(), [](const Partial& p) { return isTime(p.axis); });
 }
 
@@ -31,23 +31,23 @@ int timeDim(const Layout& layout) {
   return -1;
 }
 
-Shape pieceShape(const Shape& shape, const Layout& layout, int64_t pieces) {
-  Shape piece = layout.storedShape(shape);
+Shape microBatchShape(const Shape& shape, const Layout& layout, int64_t microBatches) {
+  Shape microBatch = layout.storedShape(shape);
   if (const int dim = timeDim(layout); dim >= 0) {
-    piece[dim] /= pieces;
+    microBatch[dim] /= microBatches;
   }
-  return piece;
+  return microBatch;
 }
 
-std::vector<int64_t> PieceRows::origins() const {
+std::vector<int64_t> MicroBatchRows::origins() const {
   std::vector<int64_t> origins;
   for (const int64_t row : first) {
-    origins.push_back(row / part * (batch / segments) + row % part);
+    origins.push_back(row / part * (batch / stripes) + row % part);
   }
   return origins;
 }
 
-std::vector<int64_t> PieceRows::firstSegments() const {
+std::vector<int64_t> MicroBatchRows::firstStripes() const {
   std::vector<int64_t> numbers;
   for (const int64_t row : first) {
     numbers.push_back(row / part);
@@ -55,17 +55,18 @@ std::vector<int64_t> PieceRows::firstSegments() const {
   return numbers;
 }
 
-PieceRows pieceRows(const Shape& shape, const Placed& placed, int64_t segments) {
+MicroBatchRows microBatchRows(const Shape& shape, const Placed& placed, int64_t stripes) {
   const int dim = timeDim(placed.layout);
-  PieceRows rows;
+  MicroBatchRows rows;
   rows.batch = placed.layout.storedShape(shape)[dim];
   rows.local = placed.layout.localShape(shape)[dim];
-  // A dimension of one row for each piece (a statistic's) is no batch: that has a row in each segment for each piece.
-  rows.segments = rows.batch == placed.mesh.pieces() ? 1 : segments;
-  rows.part = rows.batch / (rows.segments * placed.mesh.pieces());
+  // A dimension of one row for each micro-batch (a statistic's) is no batch: that has a row in each stripe for each
+  // micro-batch.
+  rows.stripes = rows.batch == placed.mesh.microBatches() ? 1 : stripes;
+  rows.part = rows.batch / (rows.stripes * placed.mesh.microBatches());
   for (int64_t rank = 0; rank < placed.mesh.ranks(); ++rank) {
-    // Without time each rank has the rows of all its pieces.
-    rows.first.push_back(placed.layout.slice(shape, placed.mesh, rank).offset[dim] / placed.mesh.pieces());
+    // Without time each rank has the rows of all its micro-batches.
+    rows.first.push_back(placed.layout.slice(shape, placed.mesh, rank).offset[dim] / placed.mesh.microBatches());
   }
   return rows;
 }
@@ -76,12 +77,12 @@ Shape rowsSeenAs(Shape shape, int dim, int64_t major, int64_t minor) {
   return shape;
 }
 
-std::vector<int64_t> flatParts(const std::vector<Part>& parts) {
+std::vector<int64_t> flatBoxes(const std::vector<TransferBox>& boxes) {
   std::vector<int64_t> flat;
-  for (const Part& part : parts) {
-    flat.insert(flat.end(), {part.source, part.target});
-    for (size_t d = 0; d < part.size.size(); ++d) {
-      flat.insert(flat.end(), {part.sourceOffset[d], part.targetOffset[d], part.size[d]});
+  for (const TransferBox& box : boxes) {
+    flat.insert(flat.end(), {box.source, box.target});
+    for (size_t d = 0; d < box.size.size(); ++d) {
+      flat.insert(flat.end(), {box.sourceOffset[d], box.targetOffset[d], box.size[d]});
     }
   }
   return flat;

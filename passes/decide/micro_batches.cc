@@ -1,4 +1,4 @@
-#include "passes/decide/pieces.h"
+#include "passes/decide/micro_batches.h"
 
 #include "ir/nn/nn.h"
 #include "mlir/IR/Builders.h"
@@ -10,11 +10,11 @@ namespace {
 
 using namespace mlir;  // NOLINT
 
-class Analyser {
+class Analyzer {
  public:
-  Analyser(func::FuncOp step, int64_t pieces) : step_(step), pieces_(pieces) {}
+  Analyzer(func::FuncOp step, int64_t microBatches) : step_(step), microBatches_(microBatches) {}
 
-  FailureOr<PieceAnalysis> run() {
+  FailureOr<MicroBatchAnalysis> run() {
     seedInputs();
     for (Operation& op : step_.getBody().front().without_terminator()) {
       auto interface = dyn_cast<ir::OperatorInterface>(&op);
@@ -50,39 +50,39 @@ class Analyser {
   }
 
   LogicalResult visit(Operation* op, const Rule& rule) {
-    OperatorPieces& state = result_.operators[op];
+    OperatorMicroBatches& state = result_.operators[op];
     const bool prologue = op->hasAttr(kPrologueAttr);
     if (failed(findBatch(op, rule, state))) {
       return failure();
     }
-    const bool timed = pieces_ > 1 && !prologue;
-    const bool passes = timed && state.batch < 0 && passesPending(op);
-    state.perPiece = timed && (state.batch >= 0 || passes);
+    const bool timed = microBatches_ > 1 && !prologue;
+    const bool passes = timed && state.batch < 0 && passesPartial(op);
+    state.perMicroBatch = timed && (state.batch >= 0 || passes);
     for (unsigned i = 0; timed && i < op->getNumOperands(); ++i) {
-      const bool accumulated = after_.contains(op->getOperand(i)) || (pending_.contains(op->getOperand(i)) && !passes);
-      if (accumulated && state.perPiece) {
+      const bool accumulated = after_.contains(op->getOperand(i)) || (partial_.contains(op->getOperand(i)) && !passes);
+      if (accumulated && state.perMicroBatch) {
         result_.needed.push_back({Rewrite::kPrologue, idOf(op), i});
       }
-      state.after |= accumulated && !state.perPiece;
+      state.after |= accumulated && !state.perMicroBatch;
     }
     return setResults(op, rule, state, passes);
   }
 
   // The factor that carries the batch: the one the operands bring, or the forward operator's of the same name.
-  LogicalResult findBatch(Operation* op, const Rule& rule, OperatorPieces& state) {
+  LogicalResult findBatch(Operation* op, const Rule& rule, OperatorMicroBatches& state) {
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
       const int dim = batchDim(op->getOperand(i));
       if (dim < 0 || rule.operands()[i][dim].empty()) {
         continue;
       }
       const int factor = rule.operands()[i][dim].front();
-      if (rule.factors()[factor].pieces || (state.batch >= 0 && state.batch != factor && pieces_ == 1)) {
+      if (rule.factors()[factor].microBatches || (state.batch >= 0 && state.batch != factor && microBatches_ == 1)) {
         continue;
       }
       if (state.batch >= 0 && state.batch != factor) {
         return op->emitError() << "brings the batch in two dimensions at once (factors "
                                << rule.factors()[state.batch].name << " and " << rule.factors()[factor].name
-                               << "): the pieces of a step would mix; use micro = 1 or another operator";
+                               << "): the micro-batches of a step would mix; use micro = 1 or another operator";
       }
       state.batch = factor;
     }
@@ -92,7 +92,7 @@ class Analyser {
     return success();
   }
 
-  void inheritBatch(Operation* op, const Rule& rule, OperatorPieces& state) {
+  void inheritBatch(Operation* op, const Rule& rule, OperatorMicroBatches& state) {
     auto forward = op->getAttrOfType<IntegerAttr>(kForwardAttr);
     const auto it = forward ? ids_.find(forward.getInt()) : ids_.end();
     if (it == ids_.end() || result_.operators[it->second].batch < 0) {
@@ -120,20 +120,20 @@ class Analyser {
     return true;
   }
 
-  bool passesPending(Operation* op) const {
+  bool passesPartial(Operation* op) const {
     auto phase = op->getAttrOfType<StringAttr>(kPhaseAttr);
     if ((phase && phase.getValue() == "update") || !passesSums(op)) {
       return false;
     }
     bool any = false;
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
-      if (pending_.contains(op->getOperand(i))) {
+      if (partial_.contains(op->getOperand(i))) {
         any = true;
-        // A sum from another stage is sent once, not for each piece.
+        // A sum from another stage is sent once, not for each micro-batch.
         if (op->getOperand(i).getDefiningOp() != nullptr && stageOf(op->getOperand(i).getDefiningOp()) != stageOf(op)) {
           return false;
         }
-        if (!linearTogether(op, i, [&](unsigned k) { return pending_.contains(op->getOperand(k)); })) {
+        if (!linearTogether(op, i, [&](unsigned k) { return partial_.contains(op->getOperand(k)); })) {
           return false;
         }
       }
@@ -141,11 +141,11 @@ class Analyser {
     return any;
   }
 
-  LogicalResult setResults(Operation* op, const Rule& rule, const OperatorPieces& state, bool passes) {
+  LogicalResult setResults(Operation* op, const Rule& rule, const OperatorMicroBatches& state, bool passes) {
     for (unsigned r = 0; r < op->getNumResults(); ++r) {
       Value value = op->getResult(r);
       if (passes) {
-        pending_.insert(value);
+        partial_.insert(value);
       }
       if (state.after) {
         after_.insert(value);
@@ -154,16 +154,16 @@ class Analyser {
         continue;
       }
       const int dim = dimOf(rule.results()[r], state.batch);
-      const int pieces = state.perPiece ? dimOfPieces(rule, r) : -1;
-      if (std::max(dim, pieces) >= 0) {
-        result_.batchDim[value] = std::max(dim, pieces);
-      } else if (state.perPiece && !rule.reducedIn(state.batch, r)) {
+      const int microBatches = state.perMicroBatch ? dimOfMicroBatches(rule, r) : -1;
+      if (std::max(dim, microBatches) >= 0) {
+        result_.batchDim[value] = std::max(dim, microBatches);
+      } else if (state.perMicroBatch && !rule.reducedIn(state.batch, r)) {
         return refuseMix(op, rule, state.batch);
-      } else if (state.perPiece) {
-        pending_.insert(value);
+      } else if (state.perMicroBatch) {
+        partial_.insert(value);
       }
     }
-    if (state.perPiece && state.batch >= 0 && !rule.splittable(state.batch)) {
+    if (state.perMicroBatch && state.batch >= 0 && !rule.splittable(state.batch)) {
       return refuseMix(op, rule, state.batch);
     }
     return success();
@@ -171,7 +171,7 @@ class Analyser {
 
   LogicalResult refuseMix(Operation* op, const Rule& rule, int factor) {
     return op->emitError() << labelOf(op) << " needs dimension '" << rule.factors()[factor].name
-                           << "' of the batch whole, but the step runs in " << pieces_
+                           << "' of the batch whole, but the step runs in " << microBatches_
                            << " micro-batches; use micro = 1 or an operator that treats rows one by one";
   }
 
@@ -185,10 +185,10 @@ class Analyser {
     return -1;
   }
 
-  // The dimension of a result that counts the pieces.
-  static int dimOfPieces(const Rule& rule, unsigned result) {
+  // The dimension of a result that counts the micro-batches.
+  static int dimOfMicroBatches(const Rule& rule, unsigned result) {
     for (size_t f = 0; f < rule.factors().size(); ++f) {
-      if (rule.factors()[f].pieces) {
+      if (rule.factors()[f].microBatches) {
         return dimOf(rule.results()[result], static_cast<int>(f));
       }
     }
@@ -196,9 +196,9 @@ class Analyser {
   }
 
   func::FuncOp step_;
-  int64_t pieces_;
-  PieceAnalysis result_;
-  llvm::DenseSet<Value> pending_;
+  int64_t microBatches_;
+  MicroBatchAnalysis result_;
+  llvm::DenseSet<Value> partial_;
   llvm::DenseSet<Value> after_;
   llvm::DenseMap<int64_t, Operation*> ids_;
 };
@@ -282,8 +282,8 @@ class Hoister {
 
 }  // namespace
 
-FailureOr<PieceAnalysis> analysePieces(func::FuncOp step, int64_t pieces) {
-  return Analyser(step, pieces).run();
+FailureOr<MicroBatchAnalysis> analyzeMicroBatches(func::FuncOp step, int64_t microBatches) {
+  return Analyzer(step, microBatches).run();
 }
 
 LogicalResult hoistToPrologue(func::FuncOp step, const Rewrite& rewrite) {
@@ -294,12 +294,12 @@ LogicalResult hoistToPrologue(func::FuncOp step, const Rewrite& rewrite) {
   return success();
 }
 
-bool linearTogether(Operation* op, unsigned operand, llvm::function_ref<bool(unsigned)> pending) {
+bool linearTogether(Operation* op, unsigned operand, llvm::function_ref<bool(unsigned)> partial) {
   for (const auto& set : cast<ir::OperatorInterface>(op).getLinearSets()) {
     if (llvm::is_contained(set, operand)) {
-      bool all = llvm::all_of(set, pending);
+      bool all = llvm::all_of(set, partial);
       for (unsigned k = 0; k < op->getNumOperands(); ++k) {
-        all &= llvm::is_contained(set, k) || !pending(k);
+        all &= llvm::is_contained(set, k) || !partial(k);
       }
       if (all) {
         return true;
@@ -314,12 +314,12 @@ bool passesSums(Operation* op) {
              ir::nn::SliceOp, ir::nn::PadOp, ir::nn::ReshapeOp, ir::nn::ConcatOp, ir::nn::TransposeOp>(op);
 }
 
-RunsIn runsIn(Operation* op, const OperatorPieces& pieces) {
+RunsIn runsIn(Operation* op, const OperatorMicroBatches& microBatches) {
   if (op->hasAttr(kPrologueAttr)) {
     return RunsIn::kPrologue;
   }
   auto phase = op->getAttrOfType<StringAttr>(kPhaseAttr);
-  if (pieces.after || (phase && phase.getValue() == "update" && !pieces.perPiece)) {
+  if (microBatches.after || (phase && phase.getValue() == "update" && !microBatches.perMicroBatch)) {
     return RunsIn::kUpdate;
   }
   return phase && phase.getValue() == "backward" ? RunsIn::kBackward : RunsIn::kForward;

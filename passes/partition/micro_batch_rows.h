@@ -1,0 +1,58 @@
+// Layouts over the micro-batches of a step, and which rows of the batch a rank has in one micro-batch.
+//
+// The batch is cut into stripes of equal length, and each stripe into the micro-batches: micro-batch p is the p-th
+// part of every stripe. Its rows, numbered through the stripes, are split evenly over the ranks of a mesh. Example:
+// 24 rows, 2
+// stripes, 3 micro-batches: micro-batch 1 is rows 4:8 and 16:20; on dp=2 each rank has one of the two parts, on dp=1
+// the rank has both. With as many stripes as ranks split the batch (any program whose submeshes have one mesh) a
+// rank's rows of a micro-batch are one run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/layout/across.h"
+#include "ir/layout/layout.h"
+
+namespace weft {
+
+inline bool isTime(const Axis& axis) {
+  return axis.kind == AxisKind::kTime;
+}
+
+// The layout of one micro-batch: time axes and pads left out.
+Layout withoutTime(const Layout& layout);
+bool partialOverTime(const Layout& layout);
+// The dimension that is split over time, -1 if there is none.
+int timeDim(const Layout& layout);
+// Stored global shape of one of `microBatches` micro-batches of a value of this logical shape.
+Shape microBatchShape(const Shape& shape, const Layout& layout, int64_t microBatches);
+
+struct MicroBatchRows {
+  int64_t batch = 0;           // rows of the whole batch, stored
+  int64_t local = 0;           // of one micro-batch on one rank
+  int64_t part = 0;            // of one micro-batch in one stripe
+  int64_t stripes = 0;         // of the batch
+  std::vector<int64_t> first;  // number, within the micro-batch, of a rank's first row; by rank
+
+  // Whole parts of stripes on each rank; 0 if they are not whole.
+  int64_t localStripes() const { return part > 0 && local % part == 0 ? local / part : 0; }
+  // Are a rank's rows of a micro-batch one run of the batch?
+  bool oneRun() const { return part > 0 && part % local == 0; }
+  // Place in the batch of each rank's first row of micro-batch 0.
+  std::vector<int64_t> origins() const;
+  // The stripe of each rank's first row.
+  std::vector<int64_t> firstStripes() const;
+};
+
+// `layout` splits a dimension of a tensor of `shape` over time.
+MicroBatchRows microBatchRows(const Shape& shape, const Placed& placed, int64_t stripes);
+
+// `shape` with the rows of dimension `dim` seen as major x minor.
+Shape rowsSeenAs(Shape shape, int dim, int64_t major, int64_t minor);
+
+// For each box: source, target, then for each dimension offset at the source, offset at the target, size.
+std::vector<int64_t> flatBoxes(const std::vector<TransferBox>& boxes);
+
+}  // namespace weft
