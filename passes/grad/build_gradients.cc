@@ -11,6 +11,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "passes/grad/passes.h"
 #include "passes/support/program.h"
+#include "passes/support/signature.h"
 
 namespace weft {
 
@@ -36,9 +37,11 @@ class GradientBuilder {
     if (failed(backward())) {
       return failure();
     }
+    SignatureBuilder signature(step_);
     for (BlockArgument parameter : parameters_) {
-      addGradientResult(parameter);
+      addGradientResult(parameter, signature);
     }
+    signature.finish();
     return success();
   }
 
@@ -155,15 +158,15 @@ class GradientBuilder {
     return fill;
   }
 
-  void addGradientResult(BlockArgument parameter) {
+  void addGradientResult(BlockArgument parameter, SignatureBuilder& signature) {
     Value gradient = gradients_.lookup(parameter);
     if (!gradient) {
       gradient = fill(parameter, 0.0);
     }
     NamedAttrList attributes;
     attributes.set(kKindAttr, builder_.getStringAttr("gradient"));
-    attributes.set(kNameAttr, builder_.getStringAttr("grad." + argumentAt(step_, parameter.getArgNumber()).name));
-    addResult(step_, gradient, attributes);
+    attributes.set(kNameAttr, builder_.getStringAttr("grad." + signature.nameOf(parameter)));
+    signature.addResult(gradient, attributes);
   }
 
   func::FuncOp step_;

@@ -8,12 +8,14 @@
 // Adam.
 
 #include <cmath>
+#include <optional>
 
 #include "ir/nn/create.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Pass/Pass.h"
 #include "passes/support/program.h"
 #include "passes/support/request_attributes.h"
+#include "passes/support/signature.h"
 #include "passes/update/passes.h"
 
 namespace weft {
@@ -40,11 +42,13 @@ class UpdateBuilder {
       return module_.emitError("the module has no function @step");
     }
     builder_.setInsertionPoint(step_.getBody().front().getTerminator());
+    signature_.emplace(step_);
     if (collectGradients() && request_.optimizer && request_.optimizer->kind != "none") {
       if (failed(clip()) || failed(applyOptimizer(*request_.optimizer))) {
         return failure();
       }
     }
+    signature_->finish();
     buildInit();
     assignIds(module_);
     return success(!failed_);
@@ -90,18 +94,16 @@ class UpdateBuilder {
         continue;
       }
       const std::string parameter = resultText(step_, i, kNameAttr).substr(5);  // "grad."
-      for (const Argument& argument : argumentsOf(step_)) {
-        if (argument.name == parameter) {
-          gradients_.push_back({argument.index, parameter, terminator->getOperand(i)});
-        }
+      if (BlockArgument argument = signature_->argument(parameter)) {
+        gradients_.push_back({argument.getArgNumber(), parameter, terminator->getOperand(i)});
       }
     }
-    for (unsigned i = step_.getNumResults(); i-- > 0;) {
-      if (resultText(step_, i, kKindAttr) == "gradient") {
-        step_.eraseResult(i);
-        terminator->eraseOperand(i);
-      }
+    llvm::BitVector taken(step_.getNumResults());
+    for (unsigned i = 0; i < step_.getNumResults(); ++i) {
+      taken[i] = resultText(step_, i, kKindAttr) == "gradient";
     }
+    step_.eraseResults(taken);
+    terminator->eraseOperands(taken);
     for (Gradient& gradient : gradients_) {
       NamedAttrList attrs;
       attrs.set("layout", builder_.getStringAttr(""));
@@ -119,12 +121,18 @@ class UpdateBuilder {
     return !gradients_.empty();
   }
 
-  void addNamedResult(Value value, StringRef kind, const std::string& name) {
+  NamedAttrList named(StringRef kind, const std::string& name) {
     NamedAttrList attrs;
     attrs.set(kKindAttr, builder_.getStringAttr(kind));
     attrs.set(kNameAttr, builder_.getStringAttr(name));
-    addResult(step_, value, attrs);
+    return attrs;
   }
+
+  void addNamedResult(Value value, StringRef kind, const std::string& name) {
+    signature_->addResult(value, named(kind, name));
+  }
+
+  BlockArgument argumentOf(const Gradient& gradient) { return step_.getBody().front().getArgument(gradient.argument); }
 
   Type elementType(const Gradient& gradient) {
     return cast<RankedTensorType>(gradient.value.getType()).getElementType();
@@ -158,26 +166,23 @@ class UpdateBuilder {
 
   // The state argument `name`, made with a constant first value if the user's graph does not have it.
   Value stateArgument(const std::string& name, Type type, double first) {
-    for (const Argument& argument : argumentsOf(step_)) {
-      if (argument.name == name) {
-        return step_.getArgument(argument.index);
-      }
+    if (BlockArgument known = signature_->argument(name)) {
+      return known;
     }
     NamedAttrList init;
     init.set("distribution", builder_.getStringAttr("constant"));
     init.set("a", builder_.getF64FloatAttr(first));
     init.set("b", builder_.getF64FloatAttr(0.0));
-    NamedAttrList attrs;
-    attrs.set(kKindAttr, builder_.getStringAttr("state"));
-    attrs.set(kNameAttr, builder_.getStringAttr(name));
+    NamedAttrList attrs = named("state", name);
     attrs.set(kInitAttr, init.getDictionary(builder_.getContext()));
-    return addArgument(step_, type, attrs, module_.getLoc());
+    return signature_->addArgument(type, attrs, module_.getLoc());
   }
 
   void addUpdated(Value argument, Value value) {
-    const unsigned index = cast<BlockArgument>(argument).getArgNumber();
-    addNamedResult(value, "updated", argumentAt(step_, index).name);
-    step_.setResultAttr(step_.getNumResults() - 1, kUpdatesAttr, builder_.getI64IntegerAttr(index));
+    auto replaced = cast<BlockArgument>(argument);
+    NamedAttrList attrs = named("updated", signature_->nameOf(replaced));
+    attrs.set(kUpdatesAttr, builder_.getI64IntegerAttr(replaced.getArgNumber()));
+    signature_->addResult(value, attrs);
   }
 
   LogicalResult applyOptimizer(const Optimizer& optimizer) {
@@ -201,7 +206,7 @@ class UpdateBuilder {
   }
 
   LogicalResult applySgd(const Optimizer& optimizer, const Gradient& gradient, Value lr) {
-    Value parameter = step_.getArgument(gradient.argument);
+    Value parameter = argumentOf(gradient);
     Value momentum = stateArgument("momentum." + gradient.name, parameter.getType(), 0);
     NamedAttrList attrs;
     attrs.set("momentum", builder_.getF64FloatAttr(optimizer.setting("momentum")));
@@ -212,7 +217,7 @@ class UpdateBuilder {
   }
 
   LogicalResult applyAdam(const Optimizer& optimizer, const Gradient& gradient, Value lr, Value step) {
-    Value parameter = step_.getArgument(gradient.argument);
+    Value parameter = argumentOf(gradient);
     Value first = stateArgument("adam.m." + gradient.name, parameter.getType(), 0);
     Value second = stateArgument("adam.v." + gradient.name, parameter.getType(), 0);
     NamedAttrList attrs;
@@ -247,17 +252,16 @@ class UpdateBuilder {
     builder_.setInsertionPointToStart(init.addEntryBlock());
     auto terminator = builder_.create<func::ReturnOp>(module_.getLoc());
     builder_.setInsertionPoint(terminator);
+    SignatureBuilder signature(init);
     for (const Argument& argument : argumentsOf(step_)) {
       auto spec = step_.getArgAttrOfType<DictionaryAttr>(argument.index, kInitAttr);
       if (argument.kind == "input" || !spec) {
         continue;
       }
       Value value = initialValue(step_.getArgument(argument.index), argument.name, spec);
-      NamedAttrList attrs;
-      attrs.set(kKindAttr, builder_.getStringAttr(argument.kind));
-      attrs.set(kNameAttr, builder_.getStringAttr(argument.name));
-      addResult(init, value, attrs);
+      signature.addResult(value, named(argument.kind, argument.name));
     }
+    signature.finish();
   }
 
   Value initialValue(BlockArgument argument, const std::string& name, DictionaryAttr spec) {
@@ -287,6 +291,7 @@ class UpdateBuilder {
   func::FuncOp step_;
   OpBuilder builder_;
   Request request_;
+  std::optional<SignatureBuilder> signature_;  // of @step
   std::vector<Gradient> gradients_;
   bool failed_ = false;
 };
