@@ -352,9 +352,9 @@ Tensor Graph::input(const std::string& name, const Shape& shape, Type type, cons
                     SourceLine at) {
   NamedAttrList attrs;
   attrs.set(kKindAttr, impl_->builder.getStringAttr("input"));
-  attrs.set("nn.batch_dim", impl_->builder.getI64IntegerAttr(options.batchDim));
+  attrs.set(kBatchDimAttr, impl_->builder.getI64IntegerAttr(options.batchDim));
   if (!options.layout.empty()) {
-    attrs.set("nn.layout", impl_->builder.getStringAttr(options.layout));
+    attrs.set(kLayoutAttr, impl_->builder.getStringAttr(options.layout));
   }
   return impl_->addArgument(at, name, shape, type, attrs);
 }
@@ -373,10 +373,10 @@ Tensor Graph::parameter(const std::string& name, const Shape& shape, const Init&
   attrs.set(kKindAttr, builder.getStringAttr("parameter"));
   attrs.set(kInitAttr, spec.getDictionary(&impl_->context));
   if (options.frozen) {
-    attrs.set("nn.frozen", builder.getUnitAttr());
+    attrs.set(kFrozenAttr, builder.getUnitAttr());
   }
   if (!options.layout.empty()) {
-    attrs.set("nn.layout", builder.getStringAttr(options.layout));
+    attrs.set(kLayoutAttr, builder.getStringAttr(options.layout));
   }
   if (!options.fileShape.empty()) {
     int64_t elements = 1;
@@ -391,7 +391,7 @@ Tensor Graph::parameter(const std::string& name, const Shape& shape, const Init&
       return impl_->fail(
           at, absl::StrCat("parameter '", name, "' has ", elements, " elements, its file shape ", fileElements));
     }
-    attrs.set("nn.file_shape", builder.getDenseI64ArrayAttr(options.fileShape));
+    attrs.set(kFileShapeAttr, builder.getDenseI64ArrayAttr(options.fileShape));
   }
   return impl_->addArgument(at, impl_->scoped(name), shape, impl_->parameterType, attrs);
 }

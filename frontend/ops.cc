@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "frontend/call.h"
 #include "frontend/graph_impl.h"
+#include "passes/support/program.h"
 
 namespace weft {
 
@@ -474,8 +475,8 @@ Tensor dropout(const Tensor& x, double rate, int64_t seed, SourceLine at) {
     init.set("a", graph->builder.getF64FloatAttr(0.0));
     init.set("b", graph->builder.getF64FloatAttr(0.0));
     NamedAttrList attrs;
-    attrs.set("nn.kind", graph->builder.getStringAttr("state"));
-    attrs.set("nn.init", init.getDictionary(&graph->context));
+    attrs.set(kKindAttr, graph->builder.getStringAttr("state"));
+    attrs.set(kInitAttr, init.getDictionary(&graph->context));
     step = graph->addArgument(at, "step", {}, Type::kI32, attrs);
   }
   NamedAttrList attrs;

@@ -20,7 +20,6 @@ namespace {
 
 using namespace mlir;  // NOLINT: the file is about MLIR types throughout
 
-constexpr char kMembersAttr[] = "dist.members";
 // Reasons that a bucket spells out; the others are counted.
 constexpr size_t kReasonsShown = 2;
 

@@ -23,7 +23,7 @@ using namespace mlir;  // NOLINT: the file is about MLIR types throughout
 // Where a dynamic_slice starts on each rank, read off dist.scalars and the module's rank table.
 class Starts {
  public:
-  explicit Starts(ModuleOp module) : table_(module->getAttrOfType<DenseIntElementsAttr>("dist.rank_table")) {}
+  explicit Starts(ModuleOp module) : table_(module->getAttrOfType<DenseIntElementsAttr>(kRankTableAttr)) {}
 
   // Nothing if the start depends on the micro-batch, or on a table that is not there.
   std::optional<int64_t> at(ir::dist::ScalarAttr scalar, int64_t rank) const {
@@ -63,7 +63,7 @@ std::optional<int64_t> cutDimension(ir::dist::DynamicSliceOp slice, int64_t part
 
 // Does member i of every group keep part i along `dim`?
 bool keepsOwnPart(ir::dist::DynamicSliceOp slice, int64_t dim, ArrayAttr groups, const Starts& starts) {
-  auto scalars = slice->getAttrOfType<ArrayAttr>("dist.scalars");
+  auto scalars = slice->getAttrOfType<ArrayAttr>(kScalarsAttr);
   const int64_t part = cast<RankedTensorType>(slice.getY().getType()).getDimSize(dim);
   if (!scalars) {
     return false;
@@ -87,7 +87,7 @@ SmallVector<ir::dist::DynamicSliceOp> equalSlices(ir::dist::AllReduceOp op) {
   for (Operation* user : op->getUsers()) {
     auto slice = dyn_cast<ir::dist::DynamicSliceOp>(user);
     if (!slice || (!slices.empty() && (slice.getType() != slices[0].getType() ||
-                                       slice->getAttr("dist.scalars") != slices[0]->getAttr("dist.scalars")))) {
+                                       slice->getAttr(kScalarsAttr) != slices[0]->getAttr(kScalarsAttr)))) {
       return {};
     }
     slices.push_back(slice);

@@ -33,7 +33,7 @@ class Analyzer {
  private:
   void seedInputs() {
     for (const Argument& argument : argumentsOf(step_)) {
-      auto attr = step_.getArgAttrOfType<IntegerAttr>(argument.index, "nn.batch_dim");
+      auto attr = step_.getArgAttrOfType<IntegerAttr>(argument.index, kBatchDimAttr);
       const int64_t dim = attr ? attr.getInt() : 0;
       Value value = step_.getArgument(argument.index);
       const Shape shape = ir::shapeOf(value);

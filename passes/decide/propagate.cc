@@ -305,7 +305,7 @@ void Propagation::seedInput(unsigned index, int64_t mesh, const std::vector<Axis
   if (sharding.layout || dataAxes.empty()) {
     return;
   }
-  auto attr = step_.getArgAttrOfType<IntegerAttr>(index, "nn.batch_dim");
+  auto attr = step_.getArgAttrOfType<IntegerAttr>(index, kBatchDimAttr);
   const int64_t dim = attr ? attr.getInt() : 0;
   const Shape& shape = stored_.of(value);
   const int64_t microBatches = meshes_.withNumber(mesh).microBatches();

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "ir/nn/nn.h"
 #include "ir/nn/operator_interface.h"
 #include "passes/decide/propagate.h"
 #include "passes/support/decisions.h"
@@ -77,7 +78,7 @@ LogicalResult Propagation::readUser(const UserLayouts& layouts) {
     if (op.hasAttr(kStrategyAttr) && failed(readStrategy(&op))) {
       return failure();
     }
-    if (op.getName().getStringRef() == "nn.constrain" && failed(readConstraint(&op))) {
+    if (isa<ir::nn::ConstrainOp>(op) && failed(readConstraint(&op))) {
       return failure();
     }
   }
@@ -287,7 +288,7 @@ FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(func::FuncOp step, co
     Value value = step.getArgument(argument.index);
     FailureOr<Shape> shape = ir::shapeOf(value);
     if (argument.kind == "input") {
-      auto attr = step.getArgAttrOfType<IntegerAttr>(argument.index, "nn.batch_dim");
+      auto attr = step.getArgAttrOfType<IntegerAttr>(argument.index, kBatchDimAttr);
       const int64_t dim = attr ? attr.getInt() : 0;
       if (dim >= 0 && dim < static_cast<int64_t>(shape->size()) && (*shape)[dim] > 1) {
         (*shape)[dim] = roundUp((*shape)[dim], rows);

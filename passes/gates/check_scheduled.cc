@@ -29,7 +29,7 @@ class ScheduledChecker {
         return failure();
       }
     }
-    auto tensors = module_->getAttrOfType<ArrayAttr>("dist.tensors");
+    auto tensors = module_->getAttrOfType<ArrayAttr>(kTensorsAttr);
     for (Attribute entry : tensors ? tensors.getValue() : ArrayRef<Attribute>()) {
       if (failed(tensor(dyn_cast<DictionaryAttr>(entry)))) {
         return failure();
@@ -45,7 +45,7 @@ class ScheduledChecker {
   };
 
   LogicalResult table() {
-    auto table = module_->getAttrOfType<DenseIntElementsAttr>("dist.rank_table");
+    auto table = module_->getAttrOfType<DenseIntElementsAttr>(kRankTableAttr);
     if (!table) {
       return success();
     }
@@ -83,11 +83,11 @@ class ScheduledChecker {
     return success();
   }
 
-  static StringRef nameOf(DictionaryAttr attrs) { return attrs.getAs<StringAttr>("dist.value").getValue(); }
+  static StringRef nameOf(DictionaryAttr attrs) { return attrs.getAs<StringAttr>(kValueAttr).getValue(); }
 
   // One type and memory for each name.
   LogicalResult named(Value value, DictionaryAttr attrs) {
-    const StringRef memory = attrs.getAs<StringAttr>("dist.memory").getValue();
+    const StringRef memory = attrs.getAs<StringAttr>(kMemoryAttr).getValue();
     const auto [it, added] = names_.try_emplace(nameOf(attrs).str(), Named{value.getType(), memory});
     if (!added && (it->second.type != value.getType() || it->second.memory != memory)) {
       return emitError(value.getLoc()) << "'" << it->first << "' is " << value.getType() << " in memory '" << memory
@@ -162,7 +162,7 @@ class ScheduledChecker {
   }
 
   LogicalResult scalars(Operation* op) {
-    auto scalars = op->getAttrOfType<ArrayAttr>("dist.scalars");
+    auto scalars = op->getAttrOfType<ArrayAttr>(kScalarsAttr);
     const size_t count = scalars ? scalars.size() : 0;
     if (count != scalarsWanted(op)) {
       return op->emitError() << op->getName() << " has " << count << " scalars (dist.scalars); its kernel takes "

@@ -64,7 +64,7 @@ class GradientBuilder {
   void findDependents() {
     for (const Argument& argument : argumentsOf(step_)) {
       BlockArgument value = step_.getArgument(argument.index);
-      if (argument.kind == "parameter" && !step_.getArgAttr(argument.index, "nn.frozen") && isFloat(value)) {
+      if (argument.kind == "parameter" && !step_.getArgAttr(argument.index, kFrozenAttr) && isFloat(value)) {
         parameters_.push_back(value);
         dependsOn_[value] = argument.index;
       }

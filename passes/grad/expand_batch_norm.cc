@@ -244,7 +244,7 @@ class ExpandBatchNormPass : public PassWrapper<ExpandBatchNormPass, OperationPas
       return signalPassFailure();
     }
     Mesh mesh;
-    if (getOperation()->hasAttr("dist.mesh")) {
+    if (getOperation()->hasAttr(kMeshAttr)) {
       FailureOr<Mesh> given = meshOf(getOperation());
       if (failed(given)) {
         return signalPassFailure();

@@ -59,7 +59,7 @@ class Realizer {
     }
     where_ = decision.runsIn;
     stage_ = decision.stage;
-    op->setAttr("dist.function", builder_.getStringAttr(runsInName(where_)));
+    op->setAttr(kRunsInAttr, builder_.getStringAttr(runsInName(where_)));
     op->setAttr(kStageAttr, builder_.getI64IntegerAttr(stage_));
     const FactorAxes axes = factorAxes(*rule, decision);
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
@@ -158,7 +158,7 @@ class Realizer {
     state.addTypes(value.getType());
     state.addAttribute("reason", builder_.getStringAttr(reason));
     Operation* made = builder_.create(state);
-    made->setAttr("dist.function", builder_.getStringAttr(runsInName(where_)));
+    made->setAttr(kRunsInAttr, builder_.getStringAttr(runsInName(where_)));
     made->setAttr(kStageAttr, builder_.getI64IntegerAttr(stage_));
     if (auto phase = reader->getAttr(kPhaseAttr)) {
       made->setAttr(kPhaseAttr, phase);
@@ -204,7 +204,7 @@ class Realizer {
   // Operators without operands (fill, iota) are cloned on the stage that reads them; a transfer would cost more.
   Value again(Value value, const Layout& wanted) {
     Operation* copy = builder_.clone(*value.getDefiningOp());
-    copy->setAttr("dist.function", builder_.getStringAttr(runsInName(where_)));
+    copy->setAttr(kRunsInAttr, builder_.getStringAttr(runsInName(where_)));
     copy->setAttr(kStageAttr, builder_.getI64IntegerAttr(stage_));
     for (auto [result, original] : llvm::zip(copy->getResults(), value.getDefiningOp()->getResults())) {
       stored_.set(result, Shape(stored_.of(original)));
@@ -237,7 +237,7 @@ class Realizer {
   }
 
   static RunsIn runsInOf(Operation* op) {
-    const StringRef name = op->getAttrOfType<StringAttr>("dist.function").getValue();
+    const StringRef name = op->getAttrOfType<StringAttr>(kRunsInAttr).getValue();
     for (const RunsIn where : {RunsIn::kPrologue, RunsIn::kForward, RunsIn::kBackward}) {
       if (name == runsInName(where)) {
         return where;
@@ -387,12 +387,11 @@ class Realizer {
     const bool stillPartial = llvm::any_of(wanted.partial(), [](const Partial& p) { return isTime(p.axis); });
     Operation* producer = value.getDefiningOp();
     if ((accumulates || stillPartial) && producer != nullptr) {
-      reshard->setAttr("dist.function", producer->getAttr("dist.function"));
+      reshard->setAttr(kRunsInAttr, producer->getAttr(kRunsInAttr));
       reshard->setAttr(kStageAttr, producer->getAttr(kStageAttr));
       return;
     }
-    reshard->setAttr("dist.function",
-                     builder_.getStringAttr(runsInName(isMadeOnce(value) ? RunsIn::kPrologue : where_)));
+    reshard->setAttr(kRunsInAttr, builder_.getStringAttr(runsInName(isMadeOnce(value) ? RunsIn::kPrologue : where_)));
     reshard->setAttr(kStageAttr, builder_.getI64IntegerAttr(stage_));
   }
 
@@ -478,7 +477,7 @@ class Realizer {
       state.addAttribute("valid", builder_.getDenseI64ArrayAttr(valid));
       state.addAttribute("fill", builder_.getF64FloatAttr(fill));
       Operation* made = builder_.create(state);
-      made->setAttr("dist.function", builder_.getStringAttr(runsInName(where_)));
+      made->setAttr(kRunsInAttr, builder_.getStringAttr(runsInName(where_)));
       made->setAttr(kStageAttr, builder_.getI64IntegerAttr(stage_));
       made->setAttr(kNameAttr, builder_.getStringAttr(labelOf(op) + "/mask"));
       known = made->getResult(0);
@@ -555,7 +554,7 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
   static void setMeshes(ModuleOp module, const Decisions& decisions) {
     Builder builder(module.getContext());
     if (module->hasAttr(kStageMeshesAttr) || !decisions.stageMeshes.empty()) {
-      module->setAttr("dist.mesh", ir::dist::MeshAttr::get(module.getContext(), decisions.mesh.print()));
+      module->setAttr(kMeshAttr, ir::dist::MeshAttr::get(module.getContext(), decisions.mesh.print()));
       module->removeAttr(kStageMeshesAttr);
     }
     if (!decisions.stageMeshes.empty()) {
@@ -665,7 +664,7 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
       Value value = returned(init, i);
       const Mesh& mesh = meshes.ofStage(it->second->stage);
       value.setType(ir::dist::withLayout(value.getType(), it->second->layout.canonical(), mesh));
-      value.getDefiningOp()->setAttr("dist.function", StringAttr::get(module.getContext(), "init"));
+      value.getDefiningOp()->setAttr(kRunsInAttr, StringAttr::get(module.getContext(), "init"));
       value.getDefiningOp()->setAttr(kStageAttr, Builder(module).getI64IntegerAttr(it->second->stage));
       for (const auto& [number, layout] : it->second->elsewhere) {
         initElsewhere(init, i, layout, {meshes, number});

@@ -13,8 +13,8 @@ namespace {
 
 NamedAttrList valueAttributes(Builder& builder, const std::string& name, const std::string& memory) {
   NamedAttrList attrs;
-  attrs.set("dist.value", builder.getStringAttr(name));
-  attrs.set("dist.memory", builder.getStringAttr(memory));
+  attrs.set(kValueAttr, builder.getStringAttr(name));
+  attrs.set(kMemoryAttr, builder.getStringAttr(memory));
   return attrs;
 }
 
@@ -53,7 +53,7 @@ LocalFunction& LocalProgram::function(StringRef kind, int64_t stage) {
   if (!entry) {
     OpBuilder builder = OpBuilder::atBlockEnd(module_.getBody());
     auto function = builder.create<func::FuncOp>(module_.getLoc(), name, builder.getFunctionType({}, {}));
-    function->setAttr("dist.kind", builder.getStringAttr(kind));
+    function->setAttr(kFunctionKindAttr, builder.getStringAttr(kind));
     if (isPerMicroBatch(kind) && stages_.size() > 1) {
       function->setAttr(kStageAttr, builder.getI64IntegerAttr(stage));
     }
@@ -141,7 +141,7 @@ void LocalProgram::accumulate(LocalFunction& function, Value annotated, Value va
   state.addOperands({before, value});
   state.addTypes(value.getType());
   const std::vector<int64_t> zeros(mesh_.ranks(), 0);
-  state.addAttribute("dist.scalars", attributes_.getArrayAttr({scalar(zeros, 1)}));
+  state.addAttribute(kScalarsAttr, attributes_.getArrayAttr({scalar(zeros, 1)}));
   state.addAttribute(kNameAttr, attributes_.getStringAttr(label));
   // Where the value is made: a gradient does not wait for the end of the function.
   OpBuilder builder = function.builder;
@@ -159,7 +159,7 @@ Value LocalProgram::dynamicSlice(LocalFunction& function, Value value, RankedTen
   OperationState state(loc, ir::dist::DynamicSliceOp::getOperationName());
   state.addOperands(value);
   state.addTypes(type);
-  state.addAttribute("dist.scalars", attributes_.getArrayAttr(starts));
+  state.addAttribute(kScalarsAttr, attributes_.getArrayAttr(starts));
   return function.builder.create(state)->getResult(0);
 }
 
@@ -307,9 +307,9 @@ void LocalProgram::finish() {
     }
   }
   auto type = RankedTensorType::get({mesh_.ranks(), static_cast<int64_t>(table_.size())}, attributes_.getI64Type());
-  module_->setAttr("dist.rank_table", DenseIntElementsAttr::get(type, values));
+  module_->setAttr(kRankTableAttr, DenseIntElementsAttr::get(type, values));
   SmallVector<Attribute> tensors(tensors_.begin(), tensors_.end());
-  module_->setAttr("dist.tensors", attributes_.getArrayAttr(tensors));
+  module_->setAttr(kTensorsAttr, attributes_.getArrayAttr(tensors));
 }
 
 }  // namespace weft

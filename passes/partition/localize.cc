@@ -102,7 +102,7 @@ class Localizer {
   static ModuleOp submeshModule(ModuleOp module, int64_t submesh, const Mesh& mesh) {
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
     auto made = builder.create<ModuleOp>(module.getLoc(), "submesh" + std::to_string(submesh));
-    made->setAttr("dist.mesh", ir::dist::MeshAttr::get(module.getContext(), mesh.print()));
+    made->setAttr(kMeshAttr, ir::dist::MeshAttr::get(module.getContext(), mesh.print()));
     return made;
   }
 
@@ -138,7 +138,7 @@ class Localizer {
   }
 
   LogicalResult visit(Operation* op) {
-    auto where = op->getAttrOfType<StringAttr>("dist.function");
+    auto where = op->getAttrOfType<StringAttr>(kRunsInAttr);
     if (!where) {
       return op->emitError("has no dist.function; run --weft-insert-reshards first");
     }
@@ -310,7 +310,7 @@ class Localizer {
 
   // What earlier phases said of an operator.
   static void removeMarks(Operation* clone) {
-    for (const char* name : {"dist.function", kIdAttr, kForwardAttr, kPrologueAttr, kStrategyAttr, kGradientOfAttr,
+    for (const char* name : {kRunsInAttr, kIdAttr, kForwardAttr, kPrologueAttr, kStrategyAttr, kGradientOfAttr,
                              kStageAttr, kUserStageAttr, kUserRecomputeAttr, kRecomputeAttr, kKeepAttr}) {
       clone->removeAttr(name);
     }
@@ -340,7 +340,7 @@ class Localizer {
       }
     }
     if (!scalars.empty()) {
-      clone->setAttr("dist.scalars", builder_.getArrayAttr(scalars));
+      clone->setAttr(kScalarsAttr, builder_.getArrayAttr(scalars));
     }
     return success();
   }
@@ -426,7 +426,7 @@ class Localizer {
         return failure();
       }
     }
-    clone->setAttr("dist.scalars", builder_.getArrayAttr(scalars));
+    clone->setAttr(kScalarsAttr, builder_.getArrayAttr(scalars));
     const Shape shape = rowsSeenAs(ir::shapeOf(result), dim, rows.stripes, rows.batch / rows.stripes);
     clone->setAttr("global_shape", builder_.getDenseI64ArrayAttr(shape));
     program.define(function, result, view(function.builder, clone->getResult(0), type));
@@ -446,7 +446,7 @@ class Localizer {
       return std::max<int64_t>(given.getInt(), 1);
     }
     for (const Argument& argument : argumentsOf(step_)) {
-      auto dim = step_.getArgAttrOfType<IntegerAttr>(argument.index, "nn.batch_dim");
+      auto dim = step_.getArgAttrOfType<IntegerAttr>(argument.index, kBatchDimAttr);
       FailureOr<Layout> layout = layoutOf(step_.getArgument(argument.index));
       const Shape shape = ir::shapeOf(step_.getArgument(argument.index));
       const int64_t d = dim ? dim.getInt() : 0;
@@ -469,7 +469,7 @@ class Localizer {
       return op->emitError("a constant would need a pad here; fill the tensor or split another dimension");
     }
     Operation* whole = function.builder.clone(*op);
-    whole->removeAttr("dist.function");
+    whole->removeAttr(kRunsInAttr);
     whole->removeAttr(kIdAttr);
     whole->removeAttr(kStageAttr);
     whole->removeAttr(kUserStageAttr);
@@ -598,7 +598,7 @@ class Localizer {
           return failure();
         }
         if (holds) {
-          program->lastTensorAttribute(step.getArgAttr(argument.index, "nn.file_shape"));
+          program->lastTensorAttribute(step.getArgAttr(argument.index, kFileShapeAttr));
         }
       }
     }

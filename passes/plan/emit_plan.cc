@@ -107,7 +107,7 @@ class PlanEmitter {
   }
 
   void readRankTable() {
-    auto table = module_->getAttrOfType<DenseIntElementsAttr>("dist.rank_table");
+    auto table = module_->getAttrOfType<DenseIntElementsAttr>(kRankTableAttr);
     const int64_t columns = table ? table.getType().getDimSize(1) : 0;
     columns_.assign(columns, std::vector<int64_t>(plan_.ranks()));
     int64_t next = 0;
@@ -127,7 +127,7 @@ class PlanEmitter {
 
   std::vector<DictionaryAttr> tensors() {
     std::vector<DictionaryAttr> entries;
-    if (auto list = module_->getAttrOfType<ArrayAttr>("dist.tensors")) {
+    if (auto list = module_->getAttrOfType<ArrayAttr>(kTensorsAttr)) {
       for (mlir::Attribute entry : list) {
         entries.push_back(cast<DictionaryAttr>(entry));
       }
@@ -192,7 +192,7 @@ class PlanEmitter {
     for (const auto& [name, value] : spec.attributes) {
       writeAttribute(value, &(*instruction->mutable_attributes())[name]);
     }
-    if (auto scalars = op->getAttrOfType<ArrayAttr>("dist.scalars")) {
+    if (auto scalars = op->getAttrOfType<ArrayAttr>(kScalarsAttr)) {
       for (auto scalar : scalars.getAsRange<ir::dist::ScalarAttr>()) {
         plan::Scalar* made = instruction->add_scalars();
         made->set_immediate(scalar.getImmediate());
@@ -237,7 +237,7 @@ class PlanEmitter {
     if (auto source = op->getAttrOfType<DenseI64ArrayAttr>("source")) {
       collective->set_source_column(column({source.asArrayRef().begin(), source.asArrayRef().end()}));
     }
-    if (auto members = op->getAttrOfType<ArrayAttr>("dist.members")) {
+    if (auto members = op->getAttrOfType<ArrayAttr>(kMembersAttr)) {
       std::string names;
       for (auto name : members.getAsRange<StringAttr>()) {
         names += (names.empty() ? "" : ", ") + name.str();
@@ -436,12 +436,12 @@ class PlanEmitter {
   Value valueNamed(const std::string& name) {
     for (func::FuncOp function : functions_) {
       for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-        if (function.getArgAttrOfType<StringAttr>(i, "dist.value").getValue() == name) {
+        if (function.getArgAttrOfType<StringAttr>(i, kValueAttr).getValue() == name) {
           return function.getArgument(i);
         }
       }
       for (unsigned i = 0; i < function.getNumResults(); ++i) {
-        if (function.getResultAttrOfType<StringAttr>(i, "dist.value").getValue() == name) {
+        if (function.getResultAttrOfType<StringAttr>(i, kValueAttr).getValue() == name) {
           return returned(function, i);
         }
       }

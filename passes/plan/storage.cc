@@ -78,7 +78,7 @@ class Assigner {
     int64_t lastUse = -1;
   };
 
-  static std::string nameOf(DictionaryAttr attrs) { return attrs.getAs<StringAttr>("dist.value").getValue().str(); }
+  static std::string nameOf(DictionaryAttr attrs) { return attrs.getAs<StringAttr>(kValueAttr).getValue().str(); }
 
   void assignFunction(int index) {
     index_ = index;
@@ -117,7 +117,7 @@ class Assigner {
     const std::string name = nameOf(attrs);
     const auto [it, added] = out_.named.try_emplace(name, static_cast<int>(out_.storages.size()));
     if (added) {
-      addStorage({memoryClass(attrs.getAs<StringAttr>("dist.memory").getValue()), bytesOf(value), -1, -1, -1, name});
+      addStorage({memoryClass(attrs.getAs<StringAttr>(kMemoryAttr).getValue()), bytesOf(value), -1, -1, -1, name});
       names_[it->second].push_back(name);
     }
     return it->second;
@@ -201,7 +201,7 @@ class Assigner {
   // Gives a fresh name its storage: the value's own where that lasts, else a copy.
   void settle(Value value, DictionaryAttr attrs) {
     const std::string name = nameOf(attrs);
-    const plan::MemoryClass memory = memoryClass(attrs.getAs<StringAttr>("dist.memory").getValue());
+    const plan::MemoryClass memory = memoryClass(attrs.getAs<StringAttr>(kMemoryAttr).getValue());
     const int storage = cells_[cellOf_[value]].storage;
     Storage& entry = out_.storages[storage];
     const bool internal = memory == plan::ACTIVATION || memory == plan::ACCUMULATOR;

@@ -63,7 +63,7 @@ class Recomputer {
     if (copy == nullptr) {
       OpBuilder builder(reader);
       Operation* made = builder.clone(*op);
-      made->setAttr("dist.function", builder.getStringAttr("backward"));
+      made->setAttr(kRunsInAttr, builder.getStringAttr("backward"));
       made->removeAttr(kRecomputeAttr);
       copies_[{op, stageOf(reader)}] = made;
       for (OpOperand& operand : made->getOpOperands()) {
@@ -178,7 +178,7 @@ void markRecomputed(func::FuncOp step, const Decisions& decisions) {
 }
 
 StringRef runsWhere(Operation* op) {
-  auto function = op->getAttrOfType<StringAttr>("dist.function");
+  auto function = op->getAttrOfType<StringAttr>(kRunsInAttr);
   return function ? function.getValue() : "";
 }
 

@@ -11,20 +11,20 @@ void setSchedule(mlir::ModuleOp module, const ScheduleDecision& schedule) {
   }
   mlir::Builder builder(module.getContext());
   module->setAttr(kSubmeshesAttr, builder.getDenseI64ArrayAttr(schedule.submeshes));
-  module->setAttr("dist.schedule", builder.getStringAttr(schedule.kind));
-  module->setAttr("dist.virtual", builder.getI64IntegerAttr(schedule.virtualStages));
+  module->setAttr(kScheduleAttr, builder.getStringAttr(schedule.kind));
+  module->setAttr(kVirtualAttr, builder.getI64IntegerAttr(schedule.virtualStages));
   if (!schedule.table.empty()) {
-    module->setAttr("dist.table", builder.getStringAttr(schedule.table));
+    module->setAttr(kTableAttr, builder.getStringAttr(schedule.table));
   }
 }
 
 ScheduleDecision scheduleOf(mlir::ModuleOp module) {
   ScheduleDecision schedule;
   auto submeshes = module->getAttrOfType<mlir::DenseI64ArrayAttr>(kSubmeshesAttr);
-  auto kind = module->getAttrOfType<mlir::StringAttr>("dist.schedule");
-  auto virtualStages = module->getAttrOfType<mlir::IntegerAttr>("dist.virtual");
+  auto kind = module->getAttrOfType<mlir::StringAttr>(kScheduleAttr);
+  auto virtualStages = module->getAttrOfType<mlir::IntegerAttr>(kVirtualAttr);
   if (submeshes && kind && virtualStages) {
-    auto table = module->getAttrOfType<mlir::StringAttr>("dist.table");
+    auto table = module->getAttrOfType<mlir::StringAttr>(kTableAttr);
     schedule = {kind.str(),
                 virtualStages.getInt(),
                 {submeshes.asArrayRef().begin(), submeshes.asArrayRef().end()},

@@ -37,7 +37,7 @@ class BackwardSplitter {
     const std::string old = function.getName().str();
     const size_t dot = old.find('.');
     function.setName(kind.str() + (dot == std::string::npos ? "" : old.substr(dot)));
-    function->setAttr("dist.kind", StringAttr::get(function.getContext(), kind));
+    function->setAttr(kFunctionKindAttr, StringAttr::get(function.getContext(), kind));
   }
 
   void markInputPart() {
@@ -45,7 +45,7 @@ class BackwardSplitter {
     // What other stages of this submesh read.
     for (unsigned i = 0; i < function_.getNumResults(); ++i) {
       Operation* op = returned(function_, i).getDefiningOp();
-      if (op != nullptr && function_.getResultAttrOfType<StringAttr>(i, "dist.memory").getValue() == "activation") {
+      if (op != nullptr && function_.getResultAttrOfType<StringAttr>(i, kMemoryAttr).getValue() == "activation") {
         input_.insert(op);
       }
     }
@@ -129,8 +129,8 @@ class BackwardSplitter {
   NamedAttrList namesOf(size_t crossing) {
     NamedAttrList attrs;
     Builder builder(function_.getContext());
-    attrs.set("dist.value", builder.getStringAttr(name_ + ".w" + std::to_string(crossing)));
-    attrs.set("dist.memory", builder.getStringAttr("activation"));
+    attrs.set(kValueAttr, builder.getStringAttr(name_ + ".w" + std::to_string(crossing)));
+    attrs.set(kMemoryAttr, builder.getStringAttr("activation"));
     return attrs;
   }
 

@@ -60,7 +60,7 @@ llvm::SmallVector<func::FuncOp> functionsInOrder(ModuleOp submesh) {
 }
 
 StringRef kindOf(func::FuncOp function) {
-  auto kind = function->getAttrOfType<StringAttr>("dist.kind");
+  auto kind = function->getAttrOfType<StringAttr>(kFunctionKindAttr);
   return kind ? kind.getValue() : "";
 }
 
@@ -73,7 +73,7 @@ std::string functionName(StringRef kind, int64_t stage, bool alone) {
 }
 
 FailureOr<Mesh> meshOf(ModuleOp module) {
-  auto attr = module->getAttrOfType<ir::dist::MeshAttr>("dist.mesh");
+  auto attr = module->getAttrOfType<ir::dist::MeshAttr>(kMeshAttr);
   if (!attr) {
     module.emitError("the module has no attribute dist.mesh; give a mesh such as dp=2,tp=2");
     return failure();

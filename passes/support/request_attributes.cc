@@ -232,7 +232,7 @@ void setOptions(mlir::ModuleOp module, const CompileOptions& options) {
 
 int64_t batchRows(mlir::func::FuncOp step, const Argument& argument) {
   auto type = mlir::dyn_cast<mlir::RankedTensorType>(step.getArgument(argument.index).getType());
-  auto dim = step.getArgAttrOfType<mlir::IntegerAttr>(argument.index, "nn.batch_dim");
+  auto dim = step.getArgAttrOfType<mlir::IntegerAttr>(argument.index, kBatchDimAttr);
   const int64_t batch = dim ? dim.getInt() : 0;
   return type && batch >= 0 && batch < type.getRank() ? type.getDimSize(batch) : 0;
 }

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "ir/nn/create.h"
+#include "ir/nn/nn.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Pass/Pass.h"
 #include "passes/support/program.h"
@@ -77,7 +78,7 @@ class UpdateBuilder {
   }
 
   Value scalar(Location loc, Type element, double value) {
-    OperationState state(loc, "nn.fill");
+    OperationState state(loc, ir::nn::FillOp::getOperationName());
     state.addTypes(RankedTensorType::get({}, element));
     state.addAttribute("value", builder_.getF64FloatAttr(value));
     state.addAttribute(kPhaseAttr, builder_.getStringAttr("update"));
@@ -189,7 +190,7 @@ class UpdateBuilder {
     const Location loc = module_.getLoc();
     Value lr = stateArgument("lr", RankedTensorType::get({}, builder_.getF32Type()), optimizer.setting("lr"));
     Value count = stateArgument("step", RankedTensorType::get({}, builder_.getI32Type()), 0);
-    OperationState one(loc, "nn.fill");
+    OperationState one(loc, ir::nn::FillOp::getOperationName());
     one.addTypes(count.getType());
     one.addAttribute("value", builder_.getF64FloatAttr(1.0));
     one.addAttribute(kPhaseAttr, builder_.getStringAttr("update"));
@@ -271,7 +272,8 @@ class UpdateBuilder {
       return attr ? attr.getValueAsDouble() : 0.0;
     };
     const bool random = distribution == "normal" || distribution == "uniform";
-    OperationState state(argument.getLoc(), random ? "nn.random" : "nn.fill");
+    OperationState state(argument.getLoc(),
+                         random ? ir::nn::RandomOp::getOperationName() : ir::nn::FillOp::getOperationName());
     state.addTypes(argument.getType());
     if (random) {
       state.addAttribute("distribution", builder_.getStringAttr(distribution));

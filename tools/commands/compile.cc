@@ -101,7 +101,7 @@ absl::Status run(const std::string& path, const Flags& flags) {
   if (flags.has("decisions")) {
     WEFT_ASSIGN_OR_RETURN(options.decisions, readText(flags.text("decisions")));
   }
-  const bool trains = (*module)->hasAttr("nn.optimizer");
+  const bool trains = (*module)->hasAttr(kOptimizerAttr);
   options.program = trains ? "train" : "evaluate";
   const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, compileModule(*module, registry, options));
