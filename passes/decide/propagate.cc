@@ -57,7 +57,7 @@ Propagation::Propagation(func::FuncOp step, const StageMeshes& meshes, const ir:
       registry_(registry),
       stored_(stored),
       arguments_(step.getNumArguments()),
-      homes_(step.getNumArguments(), 0) {
+      ownerStages_(step.getNumArguments(), 0) {
   for (Operation& op : step.getBody().front().without_terminator()) {
     OperatorSharding& sharding = operators_[&op];
     const std::string text = cast<ir::OperatorInterface>(&op).getRule();
@@ -89,17 +89,17 @@ void Propagation::findReaders() {
         forward = std::min(forward.value_or(stageOf(user)), stageOf(user));
       }
     }
-    homes_[i] = forward.value_or(any.value_or(0));
+    ownerStages_[i] = forward.value_or(any.value_or(0));
   }
   for (unsigned r = 0; r < step_.getNumResults(); ++r) {
     auto updated = step_.getResultAttrOfType<IntegerAttr>(r, kUpdatesAttr);
     Operation* made = returned(step_, r).getDefiningOp();
     if (updated && made != nullptr) {
-      homes_[updated.getInt()] = stageOf(made);
+      ownerStages_[updated.getInt()] = stageOf(made);
     }
   }
   for (unsigned i = 0; i < step_.getNumArguments(); ++i) {
-    arguments_[i][meshes_.number(homes_[i])];
+    arguments_[i][meshes_.number(ownerStages_[i])];
   }
 }
 

@@ -68,7 +68,7 @@ class Propagation {
   std::string& argumentOrigin(unsigned index, int64_t mesh) { return arguments_[index][mesh].origin; }
   // The numbers of the meshes that read an argument, and the stage that owns it.
   std::vector<int64_t> meshesOf(unsigned index) const;
-  int64_t ownerStage(unsigned index) const { return homes_[index]; }
+  int64_t ownerStage(unsigned index) const { return ownerStages_[index]; }
   // Fixes all factors of an element-wise operator from a layout of its result.
   void fix(mlir::Operation* op, const Layout& layout, const std::string& origin);
   // Propagates among the operators of the update.
@@ -109,7 +109,7 @@ class Propagation {
   const StoredShapes& stored_;
   llvm::DenseMap<mlir::Operation*, OperatorSharding> operators_;
   std::vector<std::map<int64_t, ArgumentSharding>> arguments_;  // by number of the mesh that reads them
-  std::vector<int64_t> homes_;                                  // stage of each argument
+  std::vector<int64_t> ownerStages_;                            // stage of each argument
   llvm::DenseMap<int64_t, mlir::Operation*> byId_;
   std::vector<int64_t> expansions_;
   std::vector<std::string> conflicts_;

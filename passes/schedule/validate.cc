@@ -151,8 +151,8 @@ absl::Status collectQuads(const Table& table, int32_t micros, std::vector<Quad>&
   return absl::OkStatus();
 }
 
-// Pieces of one micro-batch: forward ascending, gradients descending, on every stage.
-absl::Status checkPieces(const Table& table, int32_t micros, const std::vector<Quad>& quads) {
+// Sequence slices of one micro-batch: forward ascending, gradients descending, on every stage.
+absl::Status checkSequenceSlices(const Table& table, int32_t micros, const std::vector<Quad>& quads) {
   if (micros % table.sequenceSlices != 0) {
     return refuse(absl::StrCat("the table has ", micros, " slices in all, not a multiple of the ", table.sequenceSlices,
                                " slices of a micro-batch"));
@@ -272,7 +272,7 @@ absl::StatusOr<Resolved> resolve(const Table& table) {
   out.micros = table.micros();
   std::vector<Quad> quads;
   WEFT_RETURN_IF_ERROR(collectQuads(table, out.micros, quads));
-  WEFT_RETURN_IF_ERROR(checkPieces(table, out.micros, quads));
+  WEFT_RETURN_IF_ERROR(checkSequenceSlices(table, out.micros, quads));
   number(table, out);
   findProducers(table, quads, out);
   WEFT_RETURN_IF_ERROR(findOrder(out));

@@ -14,6 +14,7 @@
 #include "ir/registry.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/pipeline.h"
+#include "passes/support/decisions.h"
 #include "runtime/base/random.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"
@@ -35,12 +36,15 @@ struct Request {
   std::string dumpDir = {};
   std::string decisions = {};
   int64_t memoryLimit = 0;
+  int64_t stages = 1;
+  std::string recompute = "none";
 };
 
 absl::StatusOr<Program> compileGpt(const Request& request) {
   Graph g;
   examples::GptConfig config;
   config.layers = request.layers;
+  config.stages = request.stages;
   config.width = 32;
   config.heads = 4;
   config.context = 16;
@@ -58,7 +62,7 @@ absl::StatusOr<Program> compileGpt(const Request& request) {
   options.dumpDir = request.dumpDir;
   options.decisions = request.decisions;
   options.memoryLimit = request.memoryLimit;
-  options.recompute = "none";
+  options.recompute = request.recompute;
   return compile(g, model.loss, optim::AdamW{.lr = 1e-3}, options);
 }
 
@@ -176,10 +180,10 @@ TEST(DeterminismTest, SecondCompileAndSavedDecisionsGiveTheSameBytes) {
   EXPECT_EQ(bytes, bytesOf(compileGpt(again)));
 }
 
-TEST(DeterminismTest, EveryDumpResumesToTheSameBytes) {
+// Compiles with dumps, and goes on from each of them.
+void expectSameBytesFromEveryDump(Request request) {
   const std::filesystem::path directory = std::filesystem::path(testing::TempDir()) / "weft_dumps";
   std::filesystem::remove_all(directory);
-  Request request = mixedRequest();
   request.dumpDir = directory.string();
   const std::string bytes = bytesOf(compileGpt(request));
   const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
@@ -199,6 +203,25 @@ TEST(DeterminismTest, EveryDumpResumesToTheSameBytes) {
     ++resumed;
   }
   EXPECT_EQ(resumed, 12);  // the input and eleven phases
+}
+
+TEST(DeterminismTest, EveryDumpResumesToTheSameBytes) {
+  expectSameBytesFromEveryDump(mixedRequest());
+}
+
+// What is searched for between compilations (schedule, recomputation, gathers) is found again from a dump that was
+// written before it was decided: no dump says it before the record does.
+TEST(DeterminismTest, EveryDumpOfASearchResumesToTheSameBytes) {
+  const Request staged{.mesh = "dp=2", .micro = 4, .layers = 2, .stages = 2, .recompute = "auto"};
+  const absl::StatusOr<Program> unlimited = compileGpt(staged);
+  ASSERT_TRUE(unlimited.ok()) << unlimited.status();
+  EXPECT_NE(parseDecisions(unlimited->decisions())->schedule.kind, "1f1b") << "which nobody would have to search for";
+  expectSameBytesFromEveryDump(staged);
+  for (const int zero : {0, 3}) {  // recomputation; gathers, too
+    Request tight{.mesh = "dp=2", .zero = zero, .micro = 2, .layers = 2, .recompute = "auto"};
+    tight.memoryLimit = compileGpt(tight)->plan.memory().peak_bytes() * 95 / 100;
+    expectSameBytesFromEveryDump(tight);
+  }
 }
 
 // Losses and parameters after some steps, as bytes.

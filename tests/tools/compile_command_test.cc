@@ -144,6 +144,19 @@ TEST(CompileTest, MicroBatchesStandInTheMeshOfAModule) {
   EXPECT_EQ(bytes(path("model.plan")), module);
 }
 
+// Those of planner/request.h, which the C++ API has.
+TEST(CompileTest, WhatIsAbsentHasTheDefaults) {
+  const std::string mesh = std::string(kMesh) + ", ";
+  ASSERT_EQ(compile(mesh + "nn.optimizer = {kind = \"adamw\"}").status, 0);
+  const std::string plan = bytes(path("model.plan"));
+  const std::string settings = "lr = 1.0e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1.0e-8, weight_decay = ";
+  const std::string options = "nn.options = {schedule = \"auto\", recompute = \"auto\", regather = \"keep\"}, ";
+  ASSERT_EQ(compile(mesh + options + "nn.optimizer = {kind = \"adamw\", " + settings + "0.01}").status, 0);
+  EXPECT_EQ(bytes(path("model.plan")), plan);
+  ASSERT_EQ(compile(mesh + options + "nn.optimizer = {kind = \"adamw\", " + settings + "0.0}").status, 0);
+  EXPECT_NE(bytes(path("model.plan")), plan);
+}
+
 TEST(CompileTest, SaysWhatHasNoEffect) {
   const Outcome outcome = compile(std::string(kMesh) + ", " + kSgd + ", nn.options = {schedule = \"gpipe\"}");
   EXPECT_EQ(outcome.status, 0);
@@ -159,6 +172,7 @@ TEST(CompileTest, FlagsOfWhatIsDecidedComeTooLate) {
   ASSERT_NE(bytes(decided), "");
   EXPECT_EQ(run(compileCommand, {decided, "-o", path("resumed.plan")}).status, 0);
   EXPECT_EQ(bytes(path("resumed.plan")), whole);
+  EXPECT_THAT(run(compileCommand, {dumps + "/00-input.mlir", "-o", path("resumed.plan")}).err, IsEmpty());
   const Outcome outcome = run(compileCommand, {decided, "-o", path("resumed.plan"), "--zero", "1"});
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("--zero comes too late"), HasSubstr("'decide'")));
