@@ -4,14 +4,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "frontend/graph_impl.h"
+#include "ir/program/program.h"
 #include "ir/registry.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
+#include "passes/logical/request_attributes.h"
 #include "passes/pipeline.h"
-#include "passes/support/decisions.h"
-#include "passes/support/program.h"
-#include "passes/support/request_attributes.h"
 #include "planner/check_request.h"
+#include "planner/decisions.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/statistics.h"
 

@@ -7,9 +7,9 @@
 #include "ir/nn/create.h"
 #include "ir/nn/nn.h"
 #include "ir/nn/operator_interface.h"
+#include "ir/program/program.h"
 #include "mlir/IR/Diagnostics.h"
 #include "passes/pipeline.h"
-#include "passes/support/program.h"
 #include "planner/check_request.h"
 
 namespace weft {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "frontend/call.h"
 #include "frontend/graph_impl.h"
-#include "passes/support/program.h"
+#include "ir/program/program.h"
 
 namespace weft {
 

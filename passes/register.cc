@@ -3,12 +3,9 @@
 #include "passes/comm/passes.h"
 #include "passes/decide/passes.h"
 #include "passes/gates/passes.h"
-#include "passes/grad/passes.h"
+#include "passes/logical/passes.h"
 #include "passes/partition/passes.h"
 #include "passes/pipeline.h"
-#include "passes/simplify/passes.h"
-#include "passes/stage/passes.h"
-#include "passes/update/passes.h"
 
 namespace weft {
 

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "ir/layout/mesh.h"
-#include "passes/schedule/generate.h"
 #include "planner/request.h"
+#include "planner/schedule/generate.h"
 
 namespace weft {
 

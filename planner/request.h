@@ -1,5 +1,5 @@
 // The request: everything a user asks of the compiler, as one typed value, with its defaults. The C++ API fills it
-// (weft/compile.h); for a module in a file passes/support/request_attributes.h reads it from the attributes.
+// (weft/compile.h); for a module in a file passes/logical/request_attributes.h reads it from the attributes.
 //
 // checkRequest (planner/check_request.h) says whether it makes sense.
 #pragma once
@@ -74,7 +74,7 @@ struct CompileOptions {
   // dualpipe_v (`weft schedule` shows them); "auto": the shortest in simulation that fits in memoryLimit;
   // "table": the one in scheduleTable.
   std::string schedule = "auto";
-  std::string scheduleTable;  // one line per rank: "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n" (passes/schedule/table.h)
+  std::string scheduleTable;  // one line per rank: "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n" (planner/schedule/table.h)
   int64_t virtualStages = 0;  // stages on each rank; 0: as the schedule has it
   int64_t memoryLimit = 0;    // bytes of one rank; 0 = none
   // Recomputed in backward beside what stands in Graph::recompute scopes: operator names or mnemonics with * and ?,

@@ -14,13 +14,13 @@ from sources import ROOT, sources
 # Longest prefix decides.
 LAYER = {
     "runtime/base": 0,
+    "planner/machine": 0,
     "ir/layout": 1,
     "runtime/plan": 1,
     "kernels/describe": 1,
     "ir": 2,
     "kernels": 2,
     "planner": 2,
-    "passes/schedule": 2,
     "passes": 3,
     "runtime": 3,
     "frontend": 4,

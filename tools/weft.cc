@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/names.h"
 #include "tools/commands/compile.h"
 #include "tools/commands/flags.h"
 #include "tools/commands/layout.h"
@@ -52,7 +53,7 @@ int unknownCommand(const std::string& name) {
   for (const Command& command : commands()) {
     names.push_back(command.name);
   }
-  std::string near = weft::tools::nearest(name, names);
+  std::string near = weft::similarName(name, names);
   std::cerr << "weft: unknown command '" << name << "'" << (near.empty() ? "" : "; did you mean '" + near + "'?")
             << "\n";
   printHelp(std::cerr);

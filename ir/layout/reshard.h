@@ -52,7 +52,7 @@
 
 #include "absl/status/statusor.h"
 #include "ir/layout/layout.h"
-#include "ir/layout/machine.h"
+#include "planner/machine/machine.h"
 #include "runtime/base/dtype.h"
 
 namespace weft {

@@ -16,6 +16,7 @@ class Nn_Unary<string mnemonic, Type type = Nn_Float> : Nn_InferOp<mnemonic> {
 def Nn_NegOp : Nn_Unary<"neg", Nn_Number> {
   let summary = "-x";
   let linear = "{{0}}";
+  let passesSums = "true";
 }
 def Nn_ExpOp : Nn_Unary<"exp"> { let summary = "e^x"; }
 def Nn_LogOp : Nn_Unary<"log"> { let summary = "natural logarithm"; }
@@ -76,18 +77,22 @@ class Nn_Binary<string mnemonic, Type type = Nn_Number> : Nn_InferOp<mnemonic> {
 def Nn_AddOp : Nn_Binary<"add"> {
   let summary = "a + b";
   let linear = "{{0, 1}}";
+  let passesSums = "true";
 }
 def Nn_SubOp : Nn_Binary<"sub"> {
   let summary = "a - b";
   let linear = "{{0, 1}}";
+  let passesSums = "true";
 }
 def Nn_MulOp : Nn_Binary<"mul"> {
   let summary = "a b";
   let linear = "{{0}, {1}}";
+  let passesSums = "true";
 }
 def Nn_DivOp : Nn_Binary<"div", Nn_Float> {
   let summary = "a / b";
   let linear = "{{0}}";
+  let passesSums = "true";
 }
 def Nn_MaximumOp : Nn_Binary<"maximum", Nn_Tensor> { let summary = "the greater of a and b"; }
 def Nn_MinimumOp : Nn_Binary<"minimum", Nn_Tensor> { let summary = "the smaller of a and b"; }

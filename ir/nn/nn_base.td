@@ -65,10 +65,11 @@ class Nn_Op<string mnemonic, list<Trait> traits = []>
     : Op<Nn_Dialect, mnemonic,
          traits # [Pure, DeclareOpInterfaceMethods<OperatorInterface,
                     ["getRule", "getLinearSets", "getReduceKind", "getOriginRequests", "needsGlobalShape",
-                     "getPadFill", "getFlops", "localizeAttributes"]>]> {
+                     "passesSums", "getPadFill", "getFlops", "localizeAttributes"]>]> {
   // C++ expressions; each sees the op as *this.
   code rule = "";                                       // std::string
   code linear = "{}";                                   // ::weft::ir::LinearSets
+  code passesSums = "false";                            // cheap and linear, see operator_interface.td
   code reduceKind = "::weft::ReduceKind::kSum";         // sees `result`
   code origins = "{}";                                  // SmallVector<OriginRequest>
   code globalShape = "false";
@@ -79,6 +80,7 @@ class Nn_Op<string mnemonic, list<Trait> traits = []>
   code knowledge = [{
     std::string $cppClass::getRule() { return }] # rule # [{; }
     ::weft::ir::LinearSets $cppClass::getLinearSets() { return }] # linear # [{; }
+    bool $cppClass::passesSums() { return }] # passesSums # [{; }
     ::weft::ReduceKind $cppClass::getReduceKind([[maybe_unused]] unsigned result) { return }] # reduceKind # [{; }
     ::llvm::SmallVector<::weft::ir::OriginRequest> $cppClass::getOriginRequests() { return }] # origins # [{; }
     bool $cppClass::needsGlobalShape() { return }] # globalShape # [{; }

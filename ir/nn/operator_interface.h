@@ -46,4 +46,7 @@ namespace weft::ir {
 // The parsed rule of an operator; an error is a defect of its `.td` entry and is reported on the op.
 mlir::FailureOr<Rule> ruleOf(OperatorInterface op);
 
+// May the operand be partial? It may where some linear set holds it and exactly the operands that are `partial`.
+bool linearTogether(mlir::Operation* op, unsigned operand, llvm::function_ref<bool(unsigned)> partial);
+
 }  // namespace weft::ir

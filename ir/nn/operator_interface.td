@@ -16,6 +16,10 @@ def OperatorInterface : OpInterface<"OperatorInterface"> {
       "Sets of operands in which the operator is jointly linear: a partial sum over the same axes of all operands of "
       # "one set passes through to the results.",
       "::weft::ir::LinearSets", "getLinearSets", (ins), "", [{ return {}; }]>,
+    InterfaceMethod<
+      "Is the operator linear and no more costly than the reduction it puts off? A sum partial over micro-batches or "
+      # "ranks is passed on through it instead of being reduced before it.",
+      "bool", "passesSums", (ins), "", [{ return false; }]>,
     InterfaceMethod<"How a result is combined over the ranks of a split reducible factor.",
       "::weft::ReduceKind", "getReduceKind", (ins "unsigned":$result), "", [{ return ::weft::ReduceKind::kSum; }]>,
     InterfaceMethod<

@@ -14,12 +14,14 @@ class Nn_Reduce<string mnemonic> : Nn_InferOp<mnemonic> {
 def Nn_SumOp : Nn_Reduce<"sum"> {
   let summary = "sum over `dims`";
   let linear = "{{0}}";
+  let passesSums = "true";
 }
 def Nn_MeanOp : Nn_Reduce<"mean"> {
   let summary = "sum over `dims` divided by `count`, the global number of elements that one result element sums";
   let arguments = (ins Nn_Float:$x, DenseI64ArrayAttr:$dims, BoolAttr:$keep_dims, Nn_Int:$count);
   let results = (outs Nn_Float:$y);
   let linear = "{{0}}";
+  let passesSums = "true";
   let builders = [OpBuilder<(ins "::mlir::Value":$x, "::llvm::ArrayRef<int64_t>":$dims,
                                  CArg<"bool", "false">:$keepDims),
                             [{ build($_builder, $_state, x, dims, keepDims, ::weft::ir::reducedCount(x, dims)); }]>];

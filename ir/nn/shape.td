@@ -10,6 +10,7 @@ def Nn_ReshapeOp : Nn_Op<"reshape"> {
   let results = (outs Nn_Tensor:$y);
   let rule = "rules::reshape(*this)";
   let linear = "{{0}}";
+  let passesSums = "true";
   let flops = "0";
   let hasVerifier = 1;
 }
@@ -19,6 +20,7 @@ def Nn_TransposeOp : Nn_InferOp<"transpose"> {
   let results = (outs Nn_Tensor:$y);
   let rule = "rules::transpose(getPermutation())";
   let linear = "{{0}}";
+  let passesSums = "true";
   let infer = "infer::transpose(site, adaptor.getX(), adaptor.getPermutation())";
   let flops = "0";
 }
@@ -28,6 +30,7 @@ def Nn_SliceOp : Nn_InferOp<"slice"> {
   let results = (outs Nn_Tensor:$y);
   let rule = "rules::sliceLike(*this)";
   let linear = "{{0}}";
+  let passesSums = "true";
   let infer = "infer::slice(site, adaptor.getX(), adaptor.getOffsets(), adaptor.getSizes())";
   let flops = "0";
   let localize = "setSizes(getY().getType().getShape());";
@@ -38,6 +41,7 @@ def Nn_PadOp : Nn_InferOp<"pad"> {
   let results = (outs Nn_Tensor:$y);
   let rule = "rules::sliceLike(*this)";
   let linear = "{{0}}";
+  let passesSums = "true";
   let infer = "infer::pad(site, adaptor.getX(), adaptor.getLow(), adaptor.getHigh())";
   let flops = "0";
 }
@@ -47,6 +51,7 @@ def Nn_ConcatOp : Nn_InferOp<"concat"> {
   let results = (outs Nn_Tensor:$y);
   let rule = "rules::concat(*this, getDim())";
   let linear = "rules::allTogether(*this)";
+  let passesSums = "true";
   let infer = "infer::concat(site, adaptor.getXs(), adaptor.getDim())";
   let flops = "0";
 }

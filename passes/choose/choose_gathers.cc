@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "ir/layout/machine.h"
-#include "passes/stage/step_time.h"
-#include "passes/support/decisions.h"
+#include "planner/cost/plan_time.h"
+#include "planner/decisions.h"
+#include "planner/machine/machine.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/statistics.h"
 

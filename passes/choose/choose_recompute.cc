@@ -6,16 +6,16 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "ir/layout/machine.h"
+#include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
 #include "passes/choose/choose_schedule.h"
 #include "passes/choose/kept_values.h"
-#include "passes/choose/recompute_intervals.h"
-#include "passes/choose/recompute_knapsack.h"
 #include "passes/partition/local_program.h"
-#include "passes/stage/recompute.h"
-#include "passes/stage/step_time.h"
-#include "passes/support/program.h"
+#include "passes/partition/recompute.h"
+#include "planner/cost/plan_time.h"
+#include "planner/machine/machine.h"
+#include "planner/recompute/intervals.h"
+#include "planner/recompute/knapsack.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/statistics.h"
 

@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "passes/schedule/generate.h"
-#include "passes/schedule/simulate.h"
-#include "passes/stage/stage_table.h"
-#include "passes/stage/step_time.h"
-#include "passes/support/decisions.h"
+#include "planner/cost/plan_time.h"
+#include "planner/decisions.h"
+#include "planner/schedule/generate.h"
+#include "planner/schedule/simulate.h"
+#include "planner/stage_table.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/statistics.h"
 

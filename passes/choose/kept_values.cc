@@ -8,13 +8,12 @@
 #include "ir/nn/nn.h"
 #include "ir/nn/operator_interface.h"
 #include "ir/nn/types.h"
+#include "ir/program/module_meshes.h"
+#include "ir/program/program.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/partition/micro_batch_rows.h"
-#include "passes/plan/pack.h"
-#include "passes/stage/assign_stages.h"
-#include "passes/stage/recompute.h"
-#include "passes/support/module_meshes.h"
-#include "passes/support/program.h"
+#include "passes/partition/recompute.h"
+#include "planner/memory/pack.h"
 
 namespace weft {
 
@@ -205,7 +204,7 @@ class GraphBuilder {
 
   int64_t microBatches() const { return meshes_.ofSubmesh.front().microBatches(); }
 
-  StageMeshes meshes_;
+  ModuleMeshes meshes_;
   Machine machine_;
   std::vector<std::unique_ptr<ReshardPlanner>> planners_;  // by number of the mesh
   std::map<int64_t, const OperatorDecision*> decisions_;

@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "ir/layout/machine.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "passes/choose/recompute_graph.h"
-#include "passes/support/decisions.h"
+#include "planner/decisions.h"
+#include "planner/machine/machine.h"
+#include "planner/recompute/graph.h"
 
 namespace weft {
 

@@ -10,10 +10,10 @@
 
 #include "ir/dist/dist.h"
 #include "ir/layout/reshard.h"
+#include "ir/program/program.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "passes/comm/passes.h"
-#include "passes/support/program.h"
 
 namespace weft {
 namespace {

@@ -3,20 +3,20 @@
 #include <numeric>
 
 #include "ir/dist/dist.h"
+#include "ir/layout/stage_mesh_text.h"
 #include "ir/nn/operator_interface.h"
+#include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
+#include "passes/decide/assign_stages.h"
 #include "passes/decide/expand.h"
 #include "passes/decide/gathers.h"
 #include "passes/decide/passes.h"
 #include "passes/decide/propagate.h"
-#include "passes/stage/assign_stages.h"
-#include "passes/stage/recompute.h"
-#include "passes/stage/stage_table.h"
-#include "passes/support/decisions.h"
-#include "passes/support/program.h"
-#include "passes/support/request_attributes.h"
+#include "passes/decide/recompute_scopes.h"
+#include "passes/logical/request_attributes.h"
 #include "planner/check_request.h"
-#include "planner/stage_mesh_text.h"
+#include "planner/decisions.h"
+#include "planner/stage_table.h"
 
 namespace weft {
 namespace {
@@ -498,7 +498,7 @@ class Decider {
   std::optional<UserLayouts> layouts_;
   Decisions record_;
   std::vector<Mesh> given_;  // the user's meshes of the submeshes
-  StageMeshes meshes_;
+  ModuleMeshes meshes_;
   bool expanded_ = false;
 };
 

@@ -1,6 +1,6 @@
 #include "passes/decide/expand.h"
 
-#include "passes/support/program.h"
+#include "ir/program/program.h"
 
 namespace weft {
 

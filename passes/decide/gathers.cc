@@ -7,8 +7,7 @@
 #include "ir/layout/reshard.h"
 #include "ir/nn/operator_interface.h"
 #include "ir/nn/types.h"
-#include "passes/stage/assign_stages.h"
-#include "passes/support/program.h"
+#include "ir/program/program.h"
 
 namespace weft {
 
@@ -38,7 +37,7 @@ int64_t bytesOf(const Shape& shape, DType type) {
 
 }  // namespace
 
-std::vector<ParameterGather> parameterGathers(func::FuncOp step, Propagation& propagation, const StageMeshes& meshes,
+std::vector<ParameterGather> parameterGathers(func::FuncOp step, Propagation& propagation, const ModuleMeshes& meshes,
                                               const StoredShapes& stored) {
   std::vector<ParameterGather> gathers;
   std::vector<std::unique_ptr<ReshardPlanner>> planners;

@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "ir/program/module_meshes.h"
 #include "passes/decide/propagate.h"
-#include "passes/support/decisions.h"
-#include "passes/support/stage_meshes.h"
+#include "planner/decisions.h"
 
 namespace weft {
 
@@ -25,7 +25,7 @@ struct ParameterGather {
 
 // The parameters that need one, in the order of the arguments. All layouts are decided.
 std::vector<ParameterGather> parameterGathers(mlir::func::FuncOp step, Propagation& propagation,
-                                              const StageMeshes& meshes, const StoredShapes& stored);
+                                              const ModuleMeshes& meshes, const StoredShapes& stored);
 
 // Sets ArgumentDecision::gather. `budget`: bytes for parameters gathered once, those that save most time per byte
 // first; negative: any number.

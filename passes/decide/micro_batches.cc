@@ -1,9 +1,8 @@
 #include "passes/decide/micro_batches.h"
 
 #include "ir/nn/nn.h"
+#include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
-#include "passes/stage/assign_stages.h"
-#include "passes/support/program.h"
 
 namespace weft {
 namespace {
@@ -122,7 +121,7 @@ class Analyzer {
 
   bool passesPartial(Operation* op) const {
     auto phase = op->getAttrOfType<StringAttr>(kPhaseAttr);
-    if ((phase && phase.getValue() == "update") || !passesSums(op)) {
+    if ((phase && phase.getValue() == "update") || !cast<ir::OperatorInterface>(op).passesSums()) {
       return false;
     }
     bool any = false;
@@ -133,7 +132,7 @@ class Analyzer {
         if (op->getOperand(i).getDefiningOp() != nullptr && stageOf(op->getOperand(i).getDefiningOp()) != stageOf(op)) {
           return false;
         }
-        if (!linearTogether(op, i, [&](unsigned k) { return partial_.contains(op->getOperand(k)); })) {
+        if (!ir::linearTogether(op, i, [&](unsigned k) { return partial_.contains(op->getOperand(k)); })) {
           return false;
         }
       }
@@ -292,26 +291,6 @@ LogicalResult hoistToPrologue(func::FuncOp step, const Rewrite& rewrite) {
   }
   assignIds(step->getParentOfType<ModuleOp>());
   return success();
-}
-
-bool linearTogether(Operation* op, unsigned operand, llvm::function_ref<bool(unsigned)> partial) {
-  for (const auto& set : cast<ir::OperatorInterface>(op).getLinearSets()) {
-    if (llvm::is_contained(set, operand)) {
-      bool all = llvm::all_of(set, partial);
-      for (unsigned k = 0; k < op->getNumOperands(); ++k) {
-        all &= llvm::is_contained(set, k) || !partial(k);
-      }
-      if (all) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
-
-bool passesSums(Operation* op) {
-  return isa<ir::nn::AddOp, ir::nn::SubOp, ir::nn::NegOp, ir::nn::MulOp, ir::nn::DivOp, ir::nn::SumOp, ir::nn::MeanOp,
-             ir::nn::SliceOp, ir::nn::PadOp, ir::nn::ReshapeOp, ir::nn::ConcatOp, ir::nn::TransposeOp>(op);
 }
 
 RunsIn runsIn(Operation* op, const OperatorMicroBatches& microBatches) {

@@ -19,7 +19,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/support/decisions.h"
+#include "planner/decisions.h"
 
 namespace weft {
 
@@ -42,13 +42,6 @@ mlir::FailureOr<MicroBatchAnalysis> analyzeMicroBatches(mlir::func::FuncOp step,
 // Copies the operators behind operand `rewrite.operand` of operator `rewrite.id` into the prologue (marked nn.prologue)
 // and makes the operand read the copies. Fails if it depends on a parameter.
 mlir::LogicalResult hoistToPrologue(mlir::func::FuncOp step, const Rewrite& rewrite);
-
-// The linear set of `op` that contains operand `i`, null if there is none. Operands of one set may be partial together.
-bool linearTogether(mlir::Operation* op, unsigned operand, llvm::function_ref<bool(unsigned)> partial);
-
-// Operators through which a partial sum is passed on: linear and no more costly than the reduction they put off. The
-// micro-batch analysis and the placing of reshards must agree on them.
-bool passesSums(mlir::Operation* op);
 
 // The function an operator runs in.
 RunsIn runsIn(mlir::Operation* op, const OperatorMicroBatches& microBatches);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/nn/operator_interface.h"
-#include "passes/support/program.h"
+#include "ir/program/program.h"
 
 namespace weft {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "ir/layout/across.h"
 #include "ir/nn/operator_interface.h"
-#include "passes/support/program.h"
+#include "ir/program/program.h"
 
 namespace weft {
 
@@ -50,7 +50,7 @@ FactorAxes OperatorSharding::closed() const {
   return result;
 }
 
-Propagation::Propagation(func::FuncOp step, const StageMeshes& meshes, const ir::OperatorRegistry& registry,
+Propagation::Propagation(func::FuncOp step, const ModuleMeshes& meshes, const ir::OperatorRegistry& registry,
                          const MicroBatchAnalysis& microBatches, const StoredShapes& stored)
     : step_(step),
       meshes_(meshes),

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "ir/layout/rule.h"
+#include "ir/program/module_meshes.h"
 #include "ir/registry.h"
 #include "llvm/ADT/MapVector.h"
 #include "passes/decide/micro_batches.h"
 #include "passes/decide/pads.h"
-#include "passes/support/module_meshes.h"
 
 namespace weft {
 
@@ -49,7 +49,7 @@ class UserLayouts {
 class Propagation {
  public:
   // Operators have their stage (assign_stages.h).
-  Propagation(mlir::func::FuncOp step, const StageMeshes& meshes, const ir::OperatorRegistry& registry,
+  Propagation(mlir::func::FuncOp step, const ModuleMeshes& meshes, const ir::OperatorRegistry& registry,
               const MicroBatchAnalysis& microBatches, const StoredShapes& stored);
 
   // Reads strategies and constraints of operators, and layouts of arguments. Errors at the user's lines.
@@ -104,7 +104,7 @@ class Propagation {
   };
 
   mlir::func::FuncOp step_;
-  const StageMeshes& meshes_;
+  const ModuleMeshes& meshes_;
   const ir::OperatorRegistry& registry_;
   const StoredShapes& stored_;
   llvm::DenseMap<mlir::Operation*, OperatorSharding> operators_;
@@ -118,7 +118,7 @@ class Propagation {
 
 // The arguments that must be stored padded: index to stored shape. `rows`: what the batch of an input must divide by.
 // The user's layouts are read on the meshes of `meshes`; the largest pad counts.
-mlir::FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(mlir::func::FuncOp step, const StageMeshes& meshes,
+mlir::FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(mlir::func::FuncOp step, const ModuleMeshes& meshes,
                                                                  int64_t rows, const UserLayouts& layouts);
 
 // Large parameters none of whose dimensions divides into `shards`, with the largest padded so that it does: what ZeRO

@@ -4,9 +4,9 @@
 
 #include "ir/nn/nn.h"
 #include "ir/nn/operator_interface.h"
+#include "ir/program/program.h"
 #include "passes/decide/propagate.h"
-#include "passes/support/decisions.h"
-#include "passes/support/program.h"
+#include "planner/decisions.h"
 #include "runtime/base/names.h"
 
 namespace weft {
@@ -240,7 +240,7 @@ LogicalResult Propagation::readArguments(const UserLayouts& layouts) {
 }
 
 // The numbers of the meshes that read an argument; with one mesh for all submeshes that is it.
-static std::set<int64_t> readersOf(func::FuncOp step, unsigned index, const StageMeshes& meshes) {
+static std::set<int64_t> readersOf(func::FuncOp step, unsigned index, const ModuleMeshes& meshes) {
   std::set<int64_t> numbers;
   for (Operation* user : step.getArgument(index).getUsers()) {
     if (meshes.same() || !user->hasTrait<OpTrait::IsTerminator>()) {
@@ -251,7 +251,7 @@ static std::set<int64_t> readersOf(func::FuncOp step, unsigned index, const Stag
 }
 
 // The stored shape that the user's layout of a parameter asks for.
-static FailureOr<Shape> storedAs(func::FuncOp step, const Argument& argument, const StageMeshes& meshes,
+static FailureOr<Shape> storedAs(func::FuncOp step, const Argument& argument, const ModuleMeshes& meshes,
                                  const UserLayouts& layouts) {
   Value value = step.getArgument(argument.index);
   Shape stored = ir::shapeOf(value);
@@ -281,7 +281,7 @@ static FailureOr<Shape> storedAs(func::FuncOp step, const Argument& argument, co
   return stored;
 }
 
-FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(func::FuncOp step, const StageMeshes& meshes, int64_t rows,
+FailureOr<llvm::DenseMap<unsigned, Shape>> paddedArguments(func::FuncOp step, const ModuleMeshes& meshes, int64_t rows,
                                                            const UserLayouts& layouts) {
   llvm::DenseMap<unsigned, Shape> stored;
   for (const Argument& argument : argumentsOf(step)) {

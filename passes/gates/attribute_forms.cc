@@ -3,11 +3,11 @@
 #include <cmath>
 
 #include "ir/dist/dist.h"
+#include "ir/program/module_meshes.h"
+#include "ir/program/program.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
-#include "passes/support/program.h"
-#include "passes/support/request_attributes.h"
-#include "passes/support/stage_meshes.h"
+#include "passes/logical/request_attributes.h"
 #include "runtime/base/names.h"
 
 namespace weft {

@@ -8,12 +8,12 @@
 
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
+#include "ir/program/module_meshes.h"
+#include "ir/program/program.h"
 #include "passes/gates/attribute_forms.h"
 #include "passes/gates/check_program.h"
 #include "passes/gates/check_stages.h"
 #include "passes/gates/checks.h"
-#include "passes/support/module_meshes.h"
-#include "passes/support/program.h"
 
 namespace weft {
 
@@ -180,7 +180,7 @@ class OperatorChecker {
 
 class AnnotatedChecker {
  public:
-  explicit AnnotatedChecker(StageMeshes meshes) : meshes_(std::move(meshes)) {}
+  explicit AnnotatedChecker(ModuleMeshes meshes) : meshes_(std::move(meshes)) {}
 
   LogicalResult function(func::FuncOp function) {
     for (BlockArgument argument : function.getArguments()) {
@@ -315,7 +315,7 @@ class AnnotatedChecker {
     return success();
   }
 
-  StageMeshes meshes_;
+  ModuleMeshes meshes_;
   llvm::DenseMap<Value, Layout> layouts_;
 };
 
@@ -325,7 +325,7 @@ LogicalResult checkAnnotated(ModuleOp module) {
   if (failed(checkModuleAttributes(module))) {
     return failure();
   }
-  FailureOr<StageMeshes> meshes = stageMeshesOf(module);
+  FailureOr<ModuleMeshes> meshes = stageMeshesOf(module);
   if (failed(meshes) || failed(checkForms(module)) || failed(checkStages(module))) {
     return failure();
   }

@@ -4,8 +4,8 @@
 
 #include "ir/bounded.h"
 #include "ir/nn/operator_interface.h"
-#include "passes/stage/stage_table.h"
-#include "passes/support/program.h"
+#include "ir/program/program.h"
+#include "planner/stage_table.h"
 
 namespace weft {
 

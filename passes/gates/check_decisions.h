@@ -3,7 +3,7 @@
 #pragma once
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/support/decisions.h"
+#include "planner/decisions.h"
 
 namespace weft {
 

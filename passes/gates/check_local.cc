@@ -1,11 +1,11 @@
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
+#include "ir/program/program.h"
+#include "ir/program/schedule_attributes.h"
 #include "passes/gates/attribute_forms.h"
 #include "passes/gates/check_program.h"
 #include "passes/gates/check_stages.h"
 #include "passes/gates/checks.h"
-#include "passes/stage/schedule_attributes.h"
-#include "passes/support/program.h"
 
 namespace weft {
 

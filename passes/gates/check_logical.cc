@@ -1,7 +1,7 @@
 #include "ir/dist/dist.h"
+#include "ir/program/program.h"
 #include "passes/gates/check_program.h"
 #include "passes/gates/checks.h"
-#include "passes/support/program.h"
 
 namespace weft {
 

@@ -7,8 +7,8 @@
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
 #include "ir/nn/types.h"
+#include "ir/program/program.h"
 #include "passes/gates/attribute_forms.h"
-#include "passes/support/program.h"
 
 namespace weft {
 

@@ -6,8 +6,8 @@
 
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
+#include "ir/program/program.h"
 #include "passes/gates/checks.h"
-#include "passes/support/program.h"
 #include "runtime/base/dtype.h"
 
 namespace weft {

@@ -1,10 +1,10 @@
 #include "passes/gates/check_stages.h"
 
+#include "ir/program/module_meshes.h"
+#include "ir/program/program.h"
+#include "ir/program/schedule_attributes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/stage/schedule_attributes.h"
-#include "passes/stage/stage_table.h"
-#include "passes/support/module_meshes.h"
-#include "passes/support/program.h"
+#include "planner/stage_table.h"
 
 namespace weft {
 

@@ -16,20 +16,19 @@
 #include <limits>
 
 #include "ir/dist/dist.h"
+#include "ir/layout/stage_mesh_text.h"
 #include "ir/nn/operator_interface.h"
+#include "ir/program/module_meshes.h"
+#include "ir/program/program.h"
+#include "ir/program/schedule_attributes.h"
 #include "mlir/IR/Builders.h"
 #include "passes/decide/micro_batches.h"
 #include "passes/decide/pads.h"
 #include "passes/gates/check_decisions.h"
 #include "passes/partition/micro_batch_rows.h"
 #include "passes/partition/passes.h"
-#include "passes/stage/assign_stages.h"
-#include "passes/stage/recompute.h"
-#include "passes/stage/schedule_attributes.h"
-#include "passes/support/decisions.h"
-#include "passes/support/module_meshes.h"
-#include "passes/support/program.h"
-#include "planner/stage_mesh_text.h"
+#include "passes/partition/recompute.h"
+#include "planner/decisions.h"
 
 namespace weft {
 namespace {
@@ -286,7 +285,8 @@ class Realizer {
   std::vector<Partial> passedSums(Operation* op, const Rule& rule, const FactorAxes& axes) {
     std::vector<Partial> passed;
     SmallVector<unsigned> holders;  // of the sums that pass: the same operands for all
-    if (!passesSums(op) || op->hasAttr(kGradientOfAttr)) {
+    auto interface = dyn_cast<ir::OperatorInterface>(op);
+    if (!interface || !interface.passesSums() || op->hasAttr(kGradientOfAttr)) {
       return passed;
     }
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
@@ -337,7 +337,7 @@ class Realizer {
     // What runs after the micro-batches reads whole sums over them.
     const bool early = !isTime(sum.axis) || where_ != RunsIn::kUpdate;
     const bool wasted = !isTime(sum.axis) && isReducedAlready(op->getOperand(operand));
-    return fits && early && !wasted && sum.kind == ReduceKind::kSum && linearTogether(op, operand, partial);
+    return fits && early && !wasted && sum.kind == ReduceKind::kSum && ir::linearTogether(op, operand, partial);
   }
 
   // `current` cut to one micro-batch, if `wanted` is and `current` is not.
@@ -513,7 +513,7 @@ class Realizer {
   }
 
   const Decisions& decisions_;
-  StageMeshes meshes_;
+  ModuleMeshes meshes_;
   StoredShapes stored_;  // of the values made here too
   OpBuilder builder_;
   RunsIn where_ = RunsIn::kForward;
@@ -622,7 +622,7 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
 
   // What replaces an argument goes to the submeshes of other meshes that hold it too: one more result for each.
   static void sendToHolders(func::FuncOp step, const Decisions& decisions, Realizer& realizer) {
-    const StageMeshes meshes = decisions.meshes();
+    const ModuleMeshes meshes = decisions.meshes();
     const unsigned count = step.getNumResults();
     const auto held = realizer.transfers();
     for (unsigned i = 0; i < count; ++i) {
@@ -653,7 +653,7 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
     for (const ArgumentDecision& argument : decisions.arguments) {
       byName[argument.name] = &argument;
     }
-    const StageMeshes meshes = decisions.meshes();
+    const ModuleMeshes meshes = decisions.meshes();
     const unsigned count = init.getNumResults();
     for (unsigned i = 0; i < count; ++i) {
       const std::string name = resultText(init, i, kNameAttr);
@@ -675,7 +675,7 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
   }
 
   struct MeshNumber {
-    const StageMeshes& meshes;
+    const ModuleMeshes& meshes;
     int64_t number;
   };
 

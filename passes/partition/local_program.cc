@@ -3,7 +3,7 @@
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
 #include "ir/nn/operator_interface.h"
-#include "passes/support/program.h"
+#include "ir/program/program.h"
 
 namespace weft {
 

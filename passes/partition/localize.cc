@@ -19,13 +19,12 @@
 #include "ir/layout/reshard.h"
 #include "ir/nn/nn.h"
 #include "ir/nn/operator_interface.h"
+#include "ir/program/module_meshes.h"
+#include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
 #include "passes/partition/local_program.h"
 #include "passes/partition/micro_batch_rows.h"
 #include "passes/partition/passes.h"
-#include "passes/stage/assign_stages.h"
-#include "passes/support/module_meshes.h"
-#include "passes/support/program.h"
 
 namespace weft {
 namespace {
@@ -34,7 +33,7 @@ using namespace mlir;  // NOLINT
 
 class Localizer {
  public:
-  Localizer(ModuleOp module, StageMeshes meshes) : builder_(module.getContext()), meshes_(std::move(meshes)) {
+  Localizer(ModuleOp module, ModuleMeshes meshes) : builder_(module.getContext()), meshes_(std::move(meshes)) {
     for (const Mesh& mesh : meshes_.ofSubmesh) {
       planners_.push_back(std::make_unique<ReshardPlanner>(mesh, Machine()));
     }
@@ -624,7 +623,7 @@ class Localizer {
   }
 
   Builder builder_;
-  StageMeshes meshes_;
+  ModuleMeshes meshes_;
   std::vector<std::unique_ptr<ReshardPlanner>> planners_;  // by number of the mesh
   std::vector<std::unique_ptr<LocalProgram>> programs_;    // by submesh
   std::map<std::pair<std::string, int64_t>, Value> held_;  // arguments and the submeshes that read them, as they do
@@ -642,7 +641,7 @@ class LocalizePass : public PassWrapper<LocalizePass, OperationPass<ModuleOp>> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<StageMeshes> meshes = stageMeshesOf(module);
+    FailureOr<ModuleMeshes> meshes = stageMeshesOf(module);
     func::FuncOp step = stepFunction(module);
     func::FuncOp init = initFunction(module);
     if (failed(meshes) || !step) {

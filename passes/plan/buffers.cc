@@ -4,7 +4,7 @@
 
 #include "ir/nn/operator_interface.h"
 #include "ir/nn/types.h"
-#include "passes/plan/pack.h"
+#include "planner/memory/pack.h"
 #include "runtime/plan/plan_file.h"
 
 namespace weft {

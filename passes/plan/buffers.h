@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "kernels/describe/kernel_spec.h"
-#include "passes/plan/rings.h"
 #include "passes/plan/storage.h"
+#include "planner/memory/rings.h"
 
 namespace weft {
 

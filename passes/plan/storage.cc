@@ -4,9 +4,9 @@
 
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
+#include "ir/program/program.h"
 #include "kernels/describe/kernel_spec.h"
 #include "passes/plan/copies.h"
-#include "passes/support/program.h"
 
 namespace weft {
 

@@ -74,6 +74,11 @@ std::string nearestName(const std::string& name, const std::vector<std::string>&
   return best == known.size() ? "" : known[best];
 }
 
+std::string similarName(const std::string& name, const std::vector<std::string>& known) {
+  const std::string near = nearestName(name, known);
+  return editDistance(name, near) <= std::max<size_t>(2, name.size() / 3) ? near : "";
+}
+
 bool globMatches(const std::string& pattern, const std::string& name) {
   size_t at = 0;
   size_t star = std::string::npos;  // the last '*' met

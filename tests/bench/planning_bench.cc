@@ -2,11 +2,11 @@
 
 #include <random>
 
-#include "passes/plan/pack.h"
-#include "passes/schedule/generate.h"
-#include "passes/schedule/simulate.h"
+#include "planner/memory/pack.h"
+#include "planner/schedule/generate.h"
+#include "planner/schedule/simulate.h"
 #include "tests/bench/ratio.h"
-#include "tests/passes/plan/pack_instances.h"
+#include "tests/planner/memory/pack_instances.h"
 
 namespace weft::bench {
 namespace {

@@ -7,8 +7,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "examples/gpt/model.h"
-#include "passes/advise/advise_memory.h"
-#include "passes/stage/step_time.h"
+#include "planner/advise/advise_memory.h"
+#include "planner/cost/plan_time.h"
 #include "weft/weft.h"
 
 namespace weft {

@@ -14,7 +14,7 @@
 #include "ir/registry.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/pipeline.h"
-#include "passes/support/decisions.h"
+#include "planner/decisions.h"
 #include "runtime/base/random.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"

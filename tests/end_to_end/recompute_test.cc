@@ -10,8 +10,8 @@
 
 #include "examples/gpt/model.h"
 #include "passes/choose/choose_schedule.h"
-#include "passes/stage/step_time.h"
-#include "passes/support/decisions.h"
+#include "planner/cost/plan_time.h"
+#include "planner/decisions.h"
 #include "runtime/plan/statistics.h"
 #include "weft/weft.h"
 

@@ -8,9 +8,9 @@
 
 #include "examples/gpt/model.h"
 #include "passes/choose/choose_schedule.h"
-#include "passes/schedule/generate.h"
-#include "passes/stage/step_time.h"
-#include "passes/support/decisions.h"
+#include "planner/cost/plan_time.h"
+#include "planner/decisions.h"
+#include "planner/schedule/generate.h"
 #include "weft/weft.h"
 
 namespace weft {

@@ -12,10 +12,10 @@
 #include <sstream>
 
 #include "examples/gpt/model.h"
-#include "passes/schedule/simulate_plan.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"
 #include "tests/tools/run_command.h"
+#include "tools/analysis/simulate_plan.h"
 #include "tools/commands/memory.h"
 #include "tools/commands/schedule.h"
 #include "weft/weft.h"

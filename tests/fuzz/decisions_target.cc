@@ -1,5 +1,5 @@
 // Decisions records: what a record says it says again when it is printed.
-#include "passes/support/decisions.h"
+#include "planner/decisions.h"
 #include "tests/fuzz/target.h"
 
 namespace weft::fuzz {

@@ -2,8 +2,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
+#include "passes/logical/read_module.h"
 #include "passes/pipeline.h"
-#include "passes/support/read_module.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/fuzz/target.h"
 

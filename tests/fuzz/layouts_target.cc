@@ -5,8 +5,8 @@
 #include "absl/strings/str_split.h"
 #include "ir/layout/reshard.h"
 #include "ir/layout/rule.h"
-#include "passes/support/stage_meshes.h"
-#include "planner/stage_mesh_text.h"
+#include "ir/layout/stage_mesh_text.h"
+#include "ir/layout/stage_meshes.h"
 #include "tests/fuzz/target.h"
 #include "tools/commands/flags.h"
 

@@ -1,8 +1,8 @@
 // Tables of buffer lifetimes, which `weft memory` packs.
-#include "passes/plan/pack.h"
+#include "planner/memory/pack.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/target.h"
-#include "tools/commands/lifetimes_csv.h"
+#include "tools/analysis/lifetimes_csv.h"
 #include "tools/commands/memory.h"
 
 namespace weft::fuzz {

@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "passes/schedule/generate.h"
-#include "passes/schedule/table.h"
+#include "planner/schedule/generate.h"
+#include "planner/schedule/table.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/fuzz/gzip.h"

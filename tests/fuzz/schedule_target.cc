@@ -1,7 +1,7 @@
 // Tables of pipeline schedules.
-#include "passes/schedule/table.h"
-#include "passes/schedule/timeline.h"
-#include "passes/schedule/transfers.h"
+#include "planner/schedule/table.h"
+#include "planner/schedule/timeline.h"
+#include "planner/schedule/transfers.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/target.h"
 #include "tools/commands/schedule.h"

@@ -1,11 +1,11 @@
 // Recorded runs, as the profile of a plan of two stages.
-#include "passes/schedule/simulate_plan.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/staged_plan.h"
-#include "tools/commands/plan_profile.h"
-#include "tools/commands/trace_file.h"
-#include "tools/commands/view/executed_step.h"
+#include "tools/analysis/executed_step.h"
+#include "tools/analysis/plan_profile.h"
+#include "tools/analysis/simulate_plan.h"
+#include "tools/analysis/trace_file.h"
 
 namespace weft::fuzz {
 namespace {

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/names.h"
 #include "tests/tools/run_command.h"
 #include "tools/commands/flags.h"
 #include "tools/commands/layout.h"
@@ -130,8 +131,8 @@ TEST(LayoutCommandTest, Errors) {
 }
 
 TEST(FlagsTest, Nearest) {
-  EXPECT_EQ(nearest("reshrad", {"layout", "reshard"}), "reshard");
-  EXPECT_EQ(nearest("zzzzzz", {"layout", "reshard"}), "");
+  EXPECT_EQ(similarName("reshrad", {"layout", "reshard"}), "reshard");
+  EXPECT_EQ(similarName("zzzzzz", {"layout", "reshard"}), "");
 }
 
 }  // namespace

@@ -7,10 +7,10 @@
 
 #include "tests/runtime/plan_builder.h"
 #include "tests/tools/run_command.h"
-#include "tools/commands/lifetimes_csv.h"
+#include "tools/analysis/lifetimes_csv.h"
+#include "tools/analysis/plan_memory.h"
+#include "tools/analysis/step_peak.h"
 #include "tools/commands/memory.h"
-#include "tools/commands/plan_memory.h"
-#include "tools/commands/step_peak.h"
 
 namespace weft::tools {
 namespace {

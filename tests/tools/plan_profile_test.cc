@@ -1,6 +1,6 @@
 // Times read from traces whose times are known.
 
-#include "tools/commands/plan_profile.h"
+#include "tools/analysis/plan_profile.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 
 #include "tests/runtime/plan_builder.h"
 #include "tests/tools/run_command.h"
-#include "tools/commands/view/document.h"
+#include "tools/analysis/document.h"
 #include "tools/commands/view/view.h"
 
 namespace weft::tools {

@@ -4,13 +4,14 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "ir/program/program.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "passes/logical/read_module.h"
+#include "passes/logical/request_attributes.h"
 #include "passes/pipeline.h"
-#include "passes/support/program.h"
-#include "passes/support/read_module.h"
-#include "passes/support/request_attributes.h"
 #include "planner/check_request.h"
 #include "runtime/base/file_writer.h"
+#include "runtime/base/read_text.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/commands/flags.h"

@@ -27,7 +27,7 @@ std::vector<std::string> namesOf(const std::vector<Flag>& known) {
 }
 
 absl::Status unknownFlag(const std::string& name, const std::vector<Flag>& known) {
-  std::string near = nearest(name, namesOf(known));
+  std::string near = similarName(name, namesOf(known));
   return absl::InvalidArgumentError(
       near.empty() ? absl::StrCat("unknown flag '--", name, "'; known: --", absl::StrJoin(namesOf(known), ", --"))
                    : absl::StrCat("unknown flag '--", name, "'; did you mean '--", near, "'?"));
@@ -118,19 +118,6 @@ std::string takePath(int& argc, char**& argv) {
   return argv[0];
 }
 
-std::string nearest(const std::string& word, const std::vector<std::string>& known) {
-  std::string best;
-  size_t least = std::max<size_t>(2, word.size() / 3) + 1;
-  for (const std::string& candidate : known) {
-    size_t distance = editDistance(word, candidate);
-    if (distance < least) {
-      least = distance;
-      best = candidate;
-    }
-  }
-  return best;
-}
-
 absl::StatusOr<Shape> parseShape(const std::string& text) {
   Shape shape;
   if (text.empty()) {
@@ -152,18 +139,6 @@ absl::StatusOr<Shape> parseShape(const std::string& text) {
         absl::StrCat("shape '", text, "' has more than ", kMaxBytes, " elements; write a smaller one"));
   }
   return shape;
-}
-
-absl::StatusOr<std::string> readText(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  std::error_code unknown;
-  const bool directory = std::filesystem::is_directory(path, unknown);
-  // An empty file is not an error, but inserting nothing into a stream sets its fail bit.
-  if (!file || directory || (file.peek() != std::ifstream::traits_type::eof() && !(text << file.rdbuf()))) {
-    return absl::NotFoundError(absl::StrCat("cannot read '", path, "'"));
-  }
-  return text.str();
 }
 
 int fail(const std::string& command, const absl::Status& status) {

@@ -50,14 +50,8 @@ std::string flagHelp(const std::string& usage, const std::vector<Flag>& known);
 // True for --help anywhere in the arguments.
 bool wantsHelp(int argc, char** argv);
 
-// The entry of `known` with the fewest edits to `word`, if they are few; else empty.
-std::string nearest(const std::string& word, const std::vector<std::string>& known);
-
 // "16,32" to a shape; "" is a scalar. Errors name the part.
 absl::StatusOr<Shape> parseShape(const std::string& text);
-
-// The contents of a file; the error names the path.
-absl::StatusOr<std::string> readText(const std::string& path);
 
 // Print to stderr, behind the name of the command ("reshard") or of a program of its own ("weft-run"); the results are
 // exit statuses: 1 a command that failed, 2 a command that was called wrongly.

@@ -9,16 +9,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "passes/advise/advise_memory.h"
-#include "passes/plan/pack.h"
+#include "planner/advise/advise_memory.h"
+#include "planner/memory/pack.h"
+#include "runtime/base/read_text.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/activation_rings.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"
+#include "tools/analysis/lifetimes_csv.h"
+#include "tools/analysis/plan_memory.h"
+#include "tools/analysis/step_peak.h"
 #include "tools/commands/flags.h"
-#include "tools/commands/lifetimes_csv.h"
-#include "tools/commands/plan_memory.h"
-#include "tools/commands/step_peak.h"
 
 namespace weft::tools {
 namespace {

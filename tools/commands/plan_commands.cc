@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "ir/layout/machine.h"
-#include "passes/support/decisions.h"
+#include "planner/decisions.h"
+#include "planner/machine/machine.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/describe.h"
 #include "runtime/plan/plan_file.h"

@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "passes/schedule/simulate_plan.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
-#include "tools/commands/plan_profile.h"
+#include "tools/analysis/plan_profile.h"
+#include "tools/analysis/simulate_plan.h"
 
 namespace weft::tools {
 namespace {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "ir/layout/reshard.h"
+#include "runtime/base/read_text.h"
 #include "runtime/base/status.h"
 #include "tools/commands/flags.h"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ir/layout/machine.h"
+#include "planner/machine/machine.h"
 
 namespace weft {
 namespace {

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/layout/machine.h"
+#include "planner/machine/machine.h"
 #include "tests/ir/layout/layouts_of.h"
 
 namespace weft::testing {

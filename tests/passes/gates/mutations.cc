@@ -3,9 +3,9 @@
 #include <limits>
 
 #include "ir/dist/dist.h"
+#include "ir/program/program.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
-#include "passes/support/program.h"
 
 namespace weft::testing {
 namespace {

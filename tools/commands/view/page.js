@@ -1,5 +1,5 @@
 'use strict';
-// The document of `weft view` (tools/commands/view/document.h), helpers, the head of the page, and the detail panel.
+// The document of `weft view` (tools/analysis/document.h), helpers, the head of the page, and the detail panel.
 
 const doc = JSON.parse(document.getElementById('data').textContent);
 const byId = (id) => document.getElementById(id);

@@ -6,11 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/file_writer.h"
+#include "runtime/base/read_text.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
+#include "tools/analysis/document.h"
+#include "tools/analysis/trace_file.h"
 #include "tools/commands/flags.h"
-#include "tools/commands/trace_file.h"
-#include "tools/commands/view/document.h"
 #include "tools/commands/view/page_files.h"
 
 namespace weft::tools {

@@ -1,0 +1,171 @@
+#include "ir/program/program.h"
+
+#include <algorithm>
+
+#include "ir/dist/dist.h"
+#include "mlir/IR/Builders.h"
+
+namespace weft {
+
+using namespace mlir;  // NOLINT: the file is about MLIR types throughout
+
+func::FuncOp stepFunction(ModuleOp module) {
+  return module.lookupSymbol<func::FuncOp>("step");
+}
+
+func::FuncOp initFunction(ModuleOp module) {
+  return module.lookupSymbol<func::FuncOp>("init");
+}
+
+llvm::SmallVector<ModuleOp> submeshesOf(ModuleOp module) {
+  llvm::SmallVector<ModuleOp> submeshes(module.getOps<ModuleOp>());
+  if (submeshes.empty()) {
+    submeshes.push_back(module);
+  }
+  return submeshes;
+}
+
+namespace {
+
+// Where a kind stands among a submesh's functions; -1 for others.
+int orderOf(StringRef kind) {
+  constexpr StringRef kOrder[] = {"init", "prologue", "forward", "backward", "input_grad", "weight_grad", "update"};
+  const auto* const it = llvm::find(kOrder, kind);
+  return it == std::end(kOrder) ? -1 : static_cast<int>(it - std::begin(kOrder));
+}
+
+int64_t stageOfFunction(func::FuncOp function) {
+  auto stage = function->getAttrOfType<IntegerAttr>(kStageAttr);
+  return stage ? stage.getInt() : 0;
+}
+
+}  // namespace
+
+llvm::SmallVector<func::FuncOp> functionsInOrder(ModuleOp submesh) {
+  llvm::SmallVector<func::FuncOp> functions;
+  for (auto function : submesh.getOps<func::FuncOp>()) {
+    if (orderOf(kindOf(function)) >= 0) {
+      functions.push_back(function);
+    }
+  }
+  llvm::stable_sort(functions, [](func::FuncOp a, func::FuncOp b) {
+    const int first = orderOf(kindOf(a));
+    const int second = orderOf(kindOf(b));
+    if (first != second) {
+      return first < second;
+    }
+    return kindOf(a) == "forward" ? stageOfFunction(a) < stageOfFunction(b) : stageOfFunction(a) > stageOfFunction(b);
+  });
+  return functions;
+}
+
+StringRef kindOf(func::FuncOp function) {
+  auto kind = function->getAttrOfType<StringAttr>(kFunctionKindAttr);
+  return kind ? kind.getValue() : "";
+}
+
+bool isPerMicroBatch(StringRef kind) {
+  return kind == "forward" || kind == "backward" || kind == "input_grad" || kind == "weight_grad";
+}
+
+std::string functionName(StringRef kind, int64_t stage, bool alone) {
+  return alone || !isPerMicroBatch(kind) ? kind.str() : kind.str() + "." + std::to_string(stage);
+}
+
+FailureOr<Mesh> meshOf(ModuleOp module) {
+  auto attr = module->getAttrOfType<ir::dist::MeshAttr>(kMeshAttr);
+  if (!attr) {
+    module.emitError("the module has no attribute dist.mesh; give a mesh such as dp=2,tp=2");
+    return failure();
+  }
+  absl::StatusOr<Mesh> mesh = Mesh::parse(attr.getText().str());
+  if (!mesh.ok()) {
+    module.emitError(std::string(mesh.status().message()));
+    return failure();
+  }
+  return *mesh;
+}
+
+static std::string text(Attribute attr) {
+  auto value = dyn_cast_or_null<StringAttr>(attr);
+  return value ? value.getValue().str() : "";
+}
+
+Argument argumentAt(func::FuncOp function, unsigned index) {
+  return {index, text(function.getArgAttr(index, kKindAttr)), text(function.getArgAttr(index, kNameAttr))};
+}
+
+std::vector<Argument> argumentsOf(func::FuncOp function) {
+  std::vector<Argument> arguments;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    arguments.push_back(argumentAt(function, i));
+  }
+  return arguments;
+}
+
+std::string resultText(func::FuncOp function, unsigned index, StringRef attr) {
+  return text(function.getResultAttr(index, attr));
+}
+
+Value returned(func::FuncOp function, unsigned index) {
+  return function.getBody().front().getTerminator()->getOperand(index);
+}
+
+void refreshType(func::FuncOp function) {
+  Block& body = function.getBody().front();
+  function.setType(
+      FunctionType::get(function.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
+}
+
+BlockArgument addArgument(func::FuncOp function, Type type, NamedAttrList attrs, Location loc) {
+  BlockArgument argument = function.getBody().front().addArgument(type, loc);
+  refreshType(function);
+  function.setArgAttrs(argument.getArgNumber(), attrs);
+  return argument;
+}
+
+void addResult(func::FuncOp function, Value value, NamedAttrList attrs) {
+  Operation* terminator = function.getBody().front().getTerminator();
+  terminator->insertOperands(terminator->getNumOperands(), value);
+  refreshType(function);
+  function.setResultAttrs(terminator->getNumOperands() - 1, attrs.getDictionary(function.getContext()));
+}
+
+int64_t idOf(Operation* op) {
+  auto attr = op->getAttrOfType<IntegerAttr>(kIdAttr);
+  return attr ? attr.getInt() : -1;
+}
+
+void assignIds(ModuleOp module) {
+  int64_t next = 0;
+  module.walk([&](Operation* op) { next = std::max(next, idOf(op) + 1); });
+  Builder builder(module.getContext());
+  for (auto function : module.getOps<func::FuncOp>()) {
+    for (Operation& op : function.getBody().front().without_terminator()) {
+      if (idOf(&op) < 0) {
+        op.setAttr(kIdAttr, builder.getI64IntegerAttr(next++));
+      }
+    }
+  }
+}
+
+std::string labelOf(Operation* op) {
+  std::string name = text(op->getAttr(kNameAttr));
+  return name.empty() ? op->getName().stripDialect().str() : name;
+}
+
+void copyMarks(Operation* like, Operation* op) {
+  for (const char* attr : {kPhaseAttr, kForwardAttr, kNameAttr, kUserStageAttr, kUserRecomputeAttr}) {
+    if (like->hasAttr(attr) && !op->hasAttr(attr)) {
+      op->setAttr(attr, like->getAttr(attr));
+    }
+  }
+  op->setLoc(like->getLoc());
+}
+
+int64_t stageOf(Operation* op) {
+  auto stage = op->getAttrOfType<IntegerAttr>(kStageAttr);
+  return stage ? stage.getInt() : 0;
+}
+
+}  // namespace weft

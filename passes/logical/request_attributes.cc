@@ -1,0 +1,312 @@
+#include "passes/logical/request_attributes.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ir/dist/dist.h"
+#include "ir/program/module_meshes.h"
+#include "ir/program/program.h"
+#include "mlir/IR/Builders.h"
+#include "planner/check_request.h"
+#include "runtime/base/limits.h"
+#include "runtime/base/names.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+
+namespace {
+
+using mlir::Attribute;
+using mlir::DictionaryAttr;
+
+constexpr char kZero[] = "zero";
+constexpr char kDataParallel[] = "data_parallel";
+constexpr char kReplicate[] = "replicate";
+constexpr char kKeep[] = "keep";
+constexpr char kRegather[] = "regather";
+
+std::string printed(Attribute attribute) {
+  if (!attribute) {
+    return "nothing";
+  }
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  attribute.print(stream);
+  return text;
+}
+
+absl::Status wrong(const std::string& name, Attribute attribute, const std::string& wanted) {
+  return absl::InvalidArgumentError(absl::StrCat(name, " = ", printed(attribute), "; it should be ", wanted));
+}
+
+// Readers of one entry, which say its name where it has another type.
+absl::StatusOr<int64_t> integerOf(const std::string& name, Attribute attribute) {
+  auto integer = mlir::dyn_cast_or_null<mlir::IntegerAttr>(attribute);
+  if (!integer || !integer.getType().isSignlessInteger(64)) {
+    return wrong(name, attribute, "an integer, such as 1 : i64");
+  }
+  return integer.getInt();
+}
+
+absl::StatusOr<double> realOf(const std::string& name, Attribute attribute) {
+  auto real = mlir::dyn_cast<mlir::FloatAttr>(attribute);
+  return real ? absl::StatusOr<double>(real.getValueAsDouble()) : wrong(name, attribute, "a number, such as 1.0 : f64");
+}
+
+absl::StatusOr<bool> flagOf(const std::string& name, Attribute attribute) {
+  auto flag = mlir::dyn_cast<mlir::BoolAttr>(attribute);
+  return flag ? absl::StatusOr<bool>(flag.getValue()) : wrong(name, attribute, "true or false");
+}
+
+absl::StatusOr<std::string> textOf(const std::string& name, Attribute attribute) {
+  auto text = mlir::dyn_cast<mlir::StringAttr>(attribute);
+  return text ? absl::StatusOr<std::string>(text.str()) : wrong(name, attribute, "a text in quotes");
+}
+
+// One of two words; true for the second.
+absl::StatusOr<bool> wordOf(const std::string& name, Attribute attribute, const char* first, const char* second) {
+  const auto text = mlir::dyn_cast<mlir::StringAttr>(attribute);
+  if (!text || (text.getValue() != first && text.getValue() != second)) {
+    return wrong(name, attribute, absl::StrCat("\"", first, "\" or \"", second, "\""));
+  }
+  return text.getValue() == second;
+}
+
+template <typename T>
+absl::Status set(T& value, const absl::StatusOr<T>& read) {
+  if (read.ok()) {
+    value = *read;
+  }
+  return read.status();
+}
+
+using ReadEntry = std::function<absl::Status(const std::string& name, Attribute attribute)>;
+using Entries = std::map<std::string, ReadEntry>;
+
+// Reads each entry of a dictionary; an absent dictionary has none.
+absl::Status readEntries(const std::string& name, Attribute attribute, const Entries& known) {
+  auto dictionary = mlir::dyn_cast_or_null<DictionaryAttr>(attribute);
+  if (attribute && !dictionary) {
+    return wrong(name, attribute, "a dictionary {name = value, ...}");
+  }
+  for (const mlir::NamedAttribute& entry :
+       dictionary ? dictionary.getValue() : llvm::ArrayRef<mlir::NamedAttribute>()) {
+    const std::string key = entry.getName().str();
+    const auto it = known.find(key);
+    if (it == known.end()) {
+      std::vector<std::string> names;
+      for (const auto& [each, read] : known) {
+        names.push_back(each);
+      }
+      return absl::InvalidArgumentError(absl::StrCat(name, " has an unknown entry '", key, "'; did you mean '",
+                                                     nearestName(key, names), "'? There are ",
+                                                     absl::StrJoin(names, ", ")));
+    }
+    WEFT_RETURN_IF_ERROR(it->second(absl::StrCat(name, ".", key), entry.getValue()));
+  }
+  return absl::OkStatus();
+}
+
+Entries optionEntries(CompileOptions& options) {
+  const auto integer = [](int64_t& value) {
+    return [&value](const std::string& name, Attribute a) { return set(value, integerOf(name, a)); };
+  };
+  const auto text = [](std::string& value) {
+    return [&value](const std::string& name, Attribute a) { return set(value, textOf(name, a)); };
+  };
+  const auto word = [](const char* first, const char* second, std::function<void(bool)> store) {
+    return [=](const std::string& name, Attribute a) {
+      const absl::StatusOr<bool> read = wordOf(name, a, first, second);
+      store(read.value_or(false));
+      return read.status();
+    };
+  };
+  return {
+      {kZero,
+       [&options](const std::string& name, Attribute a) {
+         WEFT_ASSIGN_OR_RETURN(const int64_t level, integerOf(name, a));
+         options.zero = static_cast<int>(std::clamp<int64_t>(level, -1, 4));  // both ends are refused
+         return absl::OkStatus();
+       }},
+      {"default", word(kDataParallel, kReplicate,
+                       [&](bool second) { options.fill = second ? Fill::kReplicate : Fill::kDataParallel; })},
+      {"schedule", text(options.schedule)},
+      {"schedule_table", text(options.scheduleTable)},
+      {"memory_limit", integer(options.memoryLimit)},
+      {"virtual", integer(options.virtualStages)},
+      {"recompute", text(options.recompute)},
+      {"regather", word(kKeep, kRegather, [&](bool second) { options.regather = second; })},
+      {"clip_norm",
+       [&options](const std::string& name, Attribute a) { return set(options.clipNorm, realOf(name, a)); }},
+      {"seed", integer(options.seed)},
+      {"gradient_outputs",
+       [&options](const std::string& name, Attribute a) { return set(options.gradientOutputs, flagOf(name, a)); }},
+  };
+}
+
+absl::Status readOptimizer(Attribute attribute, std::optional<Optimizer>& optimizer) {
+  if (!attribute) {
+    return absl::OkStatus();
+  }
+  Optimizer read("none", {}, false);
+  Entries entries = {
+      {"kind", [&](const std::string& name, Attribute a) { return set(read.kind, textOf(name, a)); }},
+      {"nesterov", [&](const std::string& name, Attribute a) { return set(read.nesterov, flagOf(name, a)); }}};
+  for (const char* setting : {"lr", "momentum", "weight_decay", "beta1", "beta2", "epsilon"}) {
+    entries[setting] = [&read, setting](const std::string& name, Attribute a) -> absl::Status {
+      WEFT_ASSIGN_OR_RETURN(const double value, realOf(name, a));
+      read.settings.emplace_back(setting, value);
+      return absl::OkStatus();
+    };
+  }
+  WEFT_RETURN_IF_ERROR(readEntries(kOptimizerAttr, attribute, entries));
+  optimizer = read;
+  return absl::OkStatus();
+}
+
+absl::Status readLayouts(Attribute attribute, CompileOptions& options) {
+  const std::string wanted = "a list of pairs [[\"pattern\", \"[{dp},{}]\"], ...]";
+  auto list = mlir::dyn_cast_or_null<mlir::ArrayAttr>(attribute);
+  if (attribute && !list) {
+    return wrong(kLayoutsAttr, attribute, wanted);
+  }
+  for (Attribute entry : list ? list.getValue() : llvm::ArrayRef<Attribute>()) {
+    auto pair = mlir::dyn_cast<mlir::ArrayAttr>(entry);
+    auto pattern = pair && pair.size() == 2 ? mlir::dyn_cast<mlir::StringAttr>(pair[0]) : mlir::StringAttr();
+    auto layout = pair && pair.size() == 2 ? mlir::dyn_cast<mlir::StringAttr>(pair[1]) : mlir::StringAttr();
+    if (!pattern || !layout) {
+      return wrong(kLayoutsAttr, entry, "an entry of " + wanted);
+    }
+    options.layouts.emplace_back(pattern.str(), layout.str());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status readMesh(mlir::ModuleOp module, CompileOptions& options) {
+  if (Attribute attribute = module->getAttr(kMeshAttr)) {
+    auto text = mlir::dyn_cast<ir::dist::MeshAttr>(attribute);
+    if (!text) {
+      return wrong(kMeshAttr, attribute, "a mesh, such as #dist.mesh<\"dp=2,tp=2\">");
+    }
+    WEFT_ASSIGN_OR_RETURN(const Mesh mesh, Mesh::parse(text.getText().str()));
+    options.mesh = mesh.ofRanks().print();
+    options.micro = mesh.microBatches();
+  }
+  if (Attribute attribute = module->getAttr(kStageMeshesAttr)) {
+    // The shared mesh only has the micro-batches then.
+    options.mesh.clear();
+    return set(options.stageMeshes, textOf(kStageMeshesAttr, attribute));
+  }
+  return absl::OkStatus();
+}
+
+Attribute optimizerAttribute(mlir::Builder& builder, const Optimizer& optimizer) {
+  mlir::NamedAttrList entries;
+  entries.set("kind", builder.getStringAttr(optimizer.kind));
+  entries.set("nesterov", builder.getBoolAttr(optimizer.nesterov));
+  for (const auto& [name, value] : optimizer.settings) {
+    entries.set(name, builder.getF64FloatAttr(value));
+  }
+  return entries.getDictionary(builder.getContext());
+}
+
+void setOptions(mlir::ModuleOp module, const CompileOptions& options) {
+  mlir::Builder builder(module.getContext());
+  mlir::NamedAttrList entries(module->getAttrOfType<DictionaryAttr>(kOptionsAttr));
+  entries.set(kZero, builder.getI64IntegerAttr(options.zero));
+  entries.set("default", builder.getStringAttr(options.fill == Fill::kDataParallel ? kDataParallel : kReplicate));
+  entries.set("schedule", builder.getStringAttr(options.schedule));
+  entries.set("schedule_table", builder.getStringAttr(options.scheduleTable));
+  entries.set("memory_limit", builder.getI64IntegerAttr(options.memoryLimit));
+  entries.set("virtual", builder.getI64IntegerAttr(options.virtualStages));
+  entries.set("recompute", builder.getStringAttr(options.recompute));
+  entries.set("regather", builder.getStringAttr(options.regather ? kRegather : kKeep));
+  entries.set("clip_norm", builder.getF64FloatAttr(options.clipNorm));
+  entries.set("seed", builder.getI64IntegerAttr(options.seed));
+  entries.set("gradient_outputs", builder.getBoolAttr(options.gradientOutputs));
+  module->setAttr(kOptionsAttr, entries.getDictionary(module.getContext()));
+}
+
+int64_t batchRows(mlir::func::FuncOp step, const Argument& argument) {
+  auto type = mlir::dyn_cast<mlir::RankedTensorType>(step.getArgument(argument.index).getType());
+  auto dim = step.getArgAttrOfType<mlir::IntegerAttr>(argument.index, kBatchDimAttr);
+  const int64_t batch = dim ? dim.getInt() : 0;
+  return type && batch >= 0 && batch < type.getRank() ? type.getDimSize(batch) : 0;
+}
+
+}  // namespace
+
+absl::StatusOr<Request> requestOf(mlir::ModuleOp module) {
+  Request request;
+  WEFT_RETURN_IF_ERROR(readMesh(module, request.options));
+  WEFT_RETURN_IF_ERROR(readEntries(kOptionsAttr, module->getAttr(kOptionsAttr), optionEntries(request.options)));
+  WEFT_RETURN_IF_ERROR(readLayouts(module->getAttr(kLayoutsAttr), request.options));
+  WEFT_RETURN_IF_ERROR(readOptimizer(module->getAttr(kOptimizerAttr), request.optimizer));
+  return request;
+}
+
+mlir::FailureOr<Request> readRequest(mlir::ModuleOp module) {
+  absl::StatusOr<Request> request = requestOf(module);
+  if (!request.ok()) {
+    return module.emitError(std::string(request.status().message()));
+  }
+  return *std::move(request);
+}
+
+void setRequest(mlir::ModuleOp module, const Request& request) {
+  const CompileOptions& options = request.options;
+  mlir::Builder builder(module.getContext());
+  setMesh(module, options);
+  setOptions(module, options);
+  llvm::SmallVector<Attribute> layouts;
+  for (const auto& [pattern, layout] : options.layouts) {
+    layouts.push_back(builder.getArrayAttr({builder.getStringAttr(pattern), builder.getStringAttr(layout)}));
+  }
+  module->setAttr(kLayoutsAttr, builder.getArrayAttr(layouts));
+  if (request.optimizer) {
+    module->setAttr(kOptimizerAttr, optimizerAttribute(builder, *request.optimizer));
+  }
+}
+
+void setMesh(mlir::ModuleOp module, const CompileOptions& options) {
+  const absl::StatusOr<Mesh> mesh = meshOf(options);
+  module->setAttr(kMeshAttr, ir::dist::MeshAttr::get(module.getContext(), mesh.value_or(Mesh()).print()));
+  if (options.stageMeshes.empty()) {
+    module->removeAttr(kStageMeshesAttr);
+  } else {
+    module->setAttr(kStageMeshesAttr, mlir::StringAttr::get(module.getContext(), options.stageMeshes));
+  }
+}
+
+void setZero(mlir::ModuleOp module, int level) {
+  mlir::NamedAttrList entries(module->getAttrOfType<DictionaryAttr>(kOptionsAttr));
+  entries.set(kZero, mlir::Builder(module.getContext()).getI64IntegerAttr(level));
+  module->setAttr(kOptionsAttr, entries.getDictionary(module.getContext()));
+}
+
+ProgramOutline outlineOf(mlir::ModuleOp module) {
+  ProgramOutline outline;
+  mlir::func::FuncOp step = stepFunction(module);
+  if (!step) {
+    return outline;
+  }
+  for (const Argument& argument : argumentsOf(step)) {
+    if (argument.kind == "parameter") {
+      outline.parameters.push_back(argument.name);
+    }
+    const int64_t rows = argument.kind == "input" ? batchRows(step, argument) : 0;
+    outline.rows = rows > 0 && outline.rows > 0 ? std::min(rows, outline.rows) : std::max(rows, outline.rows);
+  }
+  step->walk([&](mlir::Operation* op) {
+    const absl::StatusOr<int64_t> stage = integerOf(kUserStageAttr, op->getAttr(kUserStageAttr));
+    if (stage.ok() && *stage < kMaxRanks) {
+      outline.stages = std::max(outline.stages, *stage + 1);
+    }
+  });
+  return outline;
+}
+
+}  // namespace weft

@@ -1,0 +1,209 @@
+// Cuts the backward function of each stage in two, where the schedule runs the halves apart: `input_grad` is what other
+// stages wait for, everything that a send or a stage of the same submesh depends on; `weight_grad` is the rest,
+// operator by operator. What the second reads of the first crosses as an activation. Receives belong to the first, so
+// that messages are taken in order.
+
+#include "ir/dist/dist.h"
+#include "ir/program/program.h"
+#include "ir/program/schedule_attributes.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/partition/passes.h"
+#include "planner/stage_table.h"
+
+namespace weft {
+
+using namespace mlir;  // NOLINT: the file is about MLIR values throughout
+
+namespace {
+
+class BackwardSplitter {
+ public:
+  explicit BackwardSplitter(func::FuncOp function) : function_(function), name_(function.getName().str()) {}
+
+  void run() {
+    markInputPart();
+    func::FuncOp weights = function_.clone();
+    rename(weights, "weight_grad");
+    function_->getParentOfType<ModuleOp>().push_back(weights);
+    findCrossings();
+    keepWeightPart(weights);
+    keepInputPart();
+    rename(function_, "input_grad");
+  }
+
+ private:
+  static void rename(func::FuncOp function, StringRef kind) {
+    const std::string old = function.getName().str();
+    const size_t dot = old.find('.');
+    function.setName(kind.str() + (dot == std::string::npos ? "" : old.substr(dot)));
+    function->setAttr(kFunctionKindAttr, StringAttr::get(function.getContext(), kind));
+  }
+
+  void markInputPart() {
+    Block& body = function_.getBody().front();
+    // What other stages of this submesh read.
+    for (unsigned i = 0; i < function_.getNumResults(); ++i) {
+      Operation* op = returned(function_, i).getDefiningOp();
+      if (op != nullptr && function_.getResultAttrOfType<StringAttr>(i, kMemoryAttr).getValue() == "activation") {
+        input_.insert(op);
+      }
+    }
+    for (Operation& op : llvm::reverse(body.without_terminator())) {
+      const bool transfer = isa<ir::dist::SendOp, ir::dist::ReceiveOp>(op);
+      const bool needed = llvm::any_of(op.getUsers(), [&](Operation* user) { return input_.contains(user); });
+      if (transfer || needed) {
+        input_.insert(&op);
+      }
+    }
+  }
+
+  // Results of the first part that operators of the second read, or that it returns in their place.
+  void findCrossings() {
+    for (Operation& op : function_.getBody().front().without_terminator()) {
+      for (Value operand : op.getOperands()) {
+        if (!input_.contains(&op) && operand.getDefiningOp() != nullptr && input_.contains(operand.getDefiningOp())) {
+          crossings_.insert(operand);
+        }
+      }
+    }
+  }
+
+  // Positions of results by which part makes them.
+  bool returnedByInput(unsigned index) {
+    Operation* op = returned(function_, index).getDefiningOp();
+    return op != nullptr && input_.contains(op);
+  }
+
+  void keepWeightPart(func::FuncOp weights) {
+    Block& from = function_.getBody().front();
+    Block& body = weights.getBody().front();
+    llvm::DenseMap<Operation*, Operation*> twins;
+    for (auto [mine, theirs] : llvm::zip(from, body)) {
+      twins[&mine] = &theirs;
+    }
+    for (size_t i = 0; i < crossings_.size(); ++i) {
+      auto result = cast<OpResult>(crossings_[i]);
+      Value inside = twins[result.getOwner()]->getResult(result.getResultNumber());
+      inside.replaceAllUsesWith(addArgument(weights, inside.getType(), namesOf(i), inside.getLoc()));
+    }
+    Operation* terminator = body.getTerminator();
+    llvm::BitVector dropped(weights.getNumResults());
+    for (unsigned i = 0; i < weights.getNumResults(); ++i) {
+      dropped[i] = returnedByInput(i);
+    }
+    terminator->eraseOperands(dropped);
+    eraseResultAttrs(weights, dropped);
+    SmallVector<Operation*> erased;
+    for (Operation& op : from.without_terminator()) {
+      if (input_.contains(&op)) {
+        erased.push_back(twins[&op]);
+      }
+    }
+    eraseBackwards(erased);
+    dropUnusedArguments(weights);
+  }
+
+  void keepInputPart() {
+    Block& body = function_.getBody().front();
+    Operation* terminator = body.getTerminator();
+    llvm::BitVector dropped(function_.getNumResults());
+    for (unsigned i = 0; i < function_.getNumResults(); ++i) {
+      dropped[i] = !returnedByInput(i);
+    }
+    terminator->eraseOperands(dropped);
+    eraseResultAttrs(function_, dropped);
+    for (size_t i = 0; i < crossings_.size(); ++i) {
+      addResult(function_, crossings_[i], namesOf(i));
+    }
+    SmallVector<Operation*> erased;
+    for (Operation& op : body.without_terminator()) {
+      if (!input_.contains(&op)) {
+        erased.push_back(&op);
+      }
+    }
+    eraseBackwards(erased);
+    dropUnusedArguments(function_);
+  }
+
+  NamedAttrList namesOf(size_t crossing) {
+    NamedAttrList attrs;
+    Builder builder(function_.getContext());
+    attrs.set(kValueAttr, builder.getStringAttr(name_ + ".w" + std::to_string(crossing)));
+    attrs.set(kMemoryAttr, builder.getStringAttr("activation"));
+    return attrs;
+  }
+
+  static void eraseResultAttrs(func::FuncOp function, const llvm::BitVector& dropped) {
+    SmallVector<DictionaryAttr> kept;
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      if (!dropped[i]) {
+        kept.push_back(function.getResultAttrDict(i));
+      }
+    }
+    refreshType(function);
+    function.setAllResultAttrs(kept);
+  }
+
+  static void eraseBackwards(ArrayRef<Operation*> ops) {
+    for (Operation* op : llvm::reverse(ops)) {
+      op->erase();
+    }
+  }
+
+  static void dropUnusedArguments(func::FuncOp function) {
+    llvm::BitVector unused(function.getNumArguments());
+    for (BlockArgument argument : function.getArguments()) {
+      unused[argument.getArgNumber()] = argument.use_empty();
+    }
+    function.eraseArguments(unused);
+  }
+
+  func::FuncOp function_;
+  std::string name_;  // before it is cut
+  llvm::DenseSet<Operation*> input_;
+  llvm::SetVector<Value> crossings_;
+};
+
+class SplitBackwardPass : public PassWrapper<SplitBackwardPass, OperationPass<ModuleOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SplitBackwardPass)
+  StringRef getArgument() const override { return "weft-split-backward"; }
+  StringRef getDescription() const override {
+    return "Cut backward functions into the gradients of inputs and of weights, where the schedule runs them apart";
+  }
+
+  void runOnOperation() override {
+    FailureOr<Mesh> mesh = meshOf(getOperation());
+    const ScheduleDecision schedule = scheduleOf(getOperation());
+    if (failed(mesh)) {
+      return signalPassFailure();
+    }
+    SmallVector<func::FuncOp> functions;
+    for (ModuleOp submesh : submeshesOf(getOperation())) {
+      llvm::copy_if(functionsInOrder(submesh), std::back_inserter(functions),
+                    [](func::FuncOp function) { return kindOf(function) == "backward"; });
+    }
+    if (schedule.submeshes.size() < 2 || functions.empty()) {
+      return;
+    }
+    absl::StatusOr<schedule::Table> table = stageTable(schedule, mesh->microBatches(), true);
+    if (!table.ok()) {
+      getOperation().emitError(std::string(table.status().message()));
+      return signalPassFailure();
+    }
+    for (func::FuncOp function : functions) {
+      if (splitsBackward(*table)) {
+        BackwardSplitter(function).run();
+      }
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createSplitBackwardPass() {
+  return std::make_unique<SplitBackwardPass>();
+}
+
+}  // namespace weft

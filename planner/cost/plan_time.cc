@@ -1,0 +1,81 @@
+#include "planner/cost/plan_time.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "planner/decisions.h"
+#include "planner/schedule/simulate.h"
+#include "planner/stage_table.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/statistics.h"
+
+namespace weft {
+
+namespace {
+
+void addFunction(const plan::Plan& submesh, const plan::Function& function, const Machine& machine,
+                 schedule::Times& times) {
+  double seconds = 0;
+  for (const plan::Instruction& instruction : function.instructions()) {
+    seconds += secondsOf(submesh, instruction, machine);
+    if (instruction.has_transfer() && function.kind() != plan::UPDATE && instruction.transfer().send()) {
+      times.comm = std::max(times.comm, transferSeconds(submesh, instruction, machine));
+    }
+  }
+  schedule::StageTimes& stage = times.stages[function.stage()];
+  switch (function.kind()) {
+    case plan::FORWARD:
+      stage.f = seconds;
+      break;
+    case plan::BACKWARD:
+      stage.b = seconds;
+      break;
+    case plan::INPUT_GRAD:
+      stage.i = seconds;
+      break;
+    case plan::WEIGHT_GRAD:
+      stage.w = seconds;
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace
+
+double secondsOf(const plan::Plan& submesh, const plan::Instruction& instruction, const Machine& machine) {
+  if (instruction.has_collective()) {
+    return instruction.collective().cost();
+  }
+  int64_t bytes = 0;
+  for (const auto* operands : {&instruction.inputs(), &instruction.outputs()}) {
+    for (const plan::Operand& operand : *operands) {
+      bytes += submesh.buffers(static_cast<int>(operand.buffer())).bytes();
+    }
+  }
+  return instruction.has_transfer() ? 0
+                                    : static_cast<double>(instruction.flops()) / machine.flops +
+                                          static_cast<double>(bytes) / machine.memoryBandwidth;
+}
+
+double transferSeconds(const plan::Plan& submesh, const plan::Instruction& instruction, const Machine& machine) {
+  const plan::Operand& carried = instruction.transfer().send() ? instruction.inputs(0) : instruction.outputs(0);
+  const auto bytes = static_cast<double>(submesh.buffers(static_cast<int>(carried.buffer())).bytes());
+  return machine.linkLatency + bytes / machine.linkBandwidth;
+}
+
+absl::StatusOr<double> simulatedSeconds(const plan::Plan& plan, const Machine& machine) {
+  WEFT_ASSIGN_OR_RETURN(const Decisions decisions, parseDecisions(plan.decisions()));
+  schedule::Times times;
+  times.stages.resize(decisions.schedule.submeshes.size(), {0, 0, 0, std::nullopt});
+  for (const plan::Plan* submesh : submeshesOf(plan)) {
+    for (const plan::Function& function : submesh->functions()) {
+      addFunction(*submesh, function, machine, times);
+    }
+  }
+  WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(decisions.schedule, plan.micro_batches(), true));
+  WEFT_ASSIGN_OR_RETURN(const schedule::Simulation result, schedule::simulate(table, times));
+  return result.makespan;
+}
+
+}  // namespace weft

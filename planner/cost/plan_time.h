@@ -1,0 +1,21 @@
+// How long a plan's step takes on a machine, predicted.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "planner/machine/machine.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace weft {
+
+// One instruction: a kernel by its arithmetic and the bytes it touches, a collective by its price, a transfer 0 (it
+// runs beside the computation). `submesh`: the plan whose buffers it names.
+double secondsOf(const plan::Plan& submesh, const plan::Instruction& instruction, const Machine& machine);
+
+// From the end of a stage's action to the arrival of what this transfer carries.
+double transferSeconds(const plan::Plan& submesh, const plan::Instruction& instruction, const Machine& machine);
+
+// Seconds of the micro-batches of one step: instructions as above, stages by the schedule's simulation. Of a plan with
+// stages.
+absl::StatusOr<double> simulatedSeconds(const plan::Plan& plan, const Machine& machine);
+
+}  // namespace weft

@@ -1,0 +1,116 @@
+// The decisions record: everything the compiler chose or was told about one program.
+//
+// `decide` writes it; everything after is `realize(logical, decisions)`, pure and deterministic. The text form is JSON,
+// so it can be read, compared, saved, edited and given back (CompileOptions::decisions).
+//
+// Operators are named by their number (nn.id) in the logical module with gradient and update; axes are space axes only:
+// that a factor carries the batch, and so the micro-batches of a step, is the `batch` entry.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ir/layout/layout.h"
+#include "ir/layout/stage_meshes.h"
+
+namespace weft {
+
+// What recomputing an operator in the backward pass saves and costs. Both are 0 where the user asked for it.
+struct RecomputePrice {
+  int64_t bytes = 0;   // not kept of one micro-batch, on one rank
+  double seconds = 0;  // of running it again, for each micro-batch
+};
+
+// Where an operator runs within a step (see docs/overview.md, micro-batches).
+enum class RunsIn : uint8_t { kPrologue, kForward, kBackward, kUpdate };
+std::string runsInName(RunsIn where);
+
+struct OperatorDecision {
+  int64_t id = 0;
+  std::string label;  // for people
+  RunsIn runsIn = RunsIn::kForward;
+  int64_t stage = 0;       // pipeline stage
+  bool recompute = false;  // backward computes the results again instead of reading kept ones
+  RecomputePrice recomputePrice;
+  std::string batch;                              // factor that carries the batch; "" none
+  bool perMicroBatch = false;                     // is that factor cut into the micro-batches of the step?
+  std::map<std::string, std::vector<Axis>> axes;  // factor name to space axes, major first; absent = not split
+  std::map<unsigned, Layout> results;             // results whose layout was asked for (out strategy)
+  std::string origin;                             // "user", "forward operator 12", "operand of 7", "default"
+};
+
+// A reshard or mask in the forward pass whose results the backward pass reads. Without an entry it is repeated where
+// the operator is whose result it changes, else kept.
+struct ReshardDecision {
+  int64_t id = -1;     // the operator whose result it changes, -1: an argument
+  unsigned index = 0;  // which result, or which argument
+  std::string how;     // the layout it makes; of a mask "mask" and its dimension
+  int64_t stage = 0;   // where it runs
+  std::string label;   // for people
+  bool recompute = false;
+  RecomputePrice recomputePrice;
+};
+
+struct ArgumentDecision {
+  std::string name;
+  Layout layout;  // with pads
+  // When a parameter that is read in another layout than its own is gathered: "once" per step, or "again" in every call
+  // that reads it (passes/decide/gathers.h); "" where nothing is to be gathered.
+  std::string gather = {};
+  std::string origin;
+  // Where submeshes have different meshes: the stage on whose mesh `layout` is read, and the layouts on the other
+  // meshes that read the argument, by number of the mesh.
+  int64_t stage = 0;
+  std::map<int64_t, Layout> elsewhere = {};
+};
+
+// A change of the program itself that the layouts ask for: operator `id` is replaced by its expansion, or what its
+// operand `operand` reads is computed before the micro-batches, in the prologue.
+struct Rewrite {
+  enum Kind : uint8_t { kExpand, kPrologue };
+  Kind kind = kExpand;
+  int64_t id = 0;
+  unsigned operand = 0;
+};
+
+// How the pipeline stages run; submeshes own them. Without stages `submeshes` has one entry.
+struct ScheduleDecision {
+  std::string kind = "1f1b";
+  int64_t virtualStages = 1;             // stages of each submesh
+  std::vector<int64_t> submeshes = {0};  // submesh of each stage
+  std::string table = "";                // of kind "table": the user's own, as CSV (planner/schedule/table.h)
+  std::string considered = "";           // JSON: what schedule = "auto" chose among; for people
+};
+
+struct Decisions {
+  Mesh mesh;         // with the time axis; the first submesh's where they differ
+  int64_t zero = 0;  // ZeRO level
+  ScheduleDecision schedule;
+  std::vector<Mesh> stageMeshes;            // of each submesh, where they differ; else empty
+  int64_t stripes = 0;                      // of the batch, where meshes differ (docs/sharding.md); else 0
+  bool regather = false;                    // activations gathered for forward are gathered again in backward
+  std::vector<Rewrite> rewrites;            // in the order in which they are made
+  std::vector<ArgumentDecision> arguments;  // in the order of @step
+  std::vector<OperatorDecision> operators;  // in the order of @step
+  std::vector<ReshardDecision> reshards;    // whose recomputation differs from that of their producer
+  std::string recomputeSummary = "";        // JSON: what recompute = "auto" came to; for people
+  std::vector<std::string> conflicts;       // what propagation had to choose between, for people
+
+  const OperatorDecision* find(int64_t id) const;
+  StageMeshes meshes() const;
+};
+
+// Axes over which the batch is split when nobody says otherwise, and ZeRO divides: the axis named dp, or the whole line
+// where no axis has a name.
+std::vector<Axis> dataParallelAxes(const Mesh& mesh);
+// Elements of a dimension that a shard must have for a pad of ZeRO to be worth its while.
+inline constexpr int64_t kSmallestZeroShard = 16;
+
+std::string printDecisions(const Decisions& decisions);
+// Errors name the entry and what was expected.
+absl::StatusOr<Decisions> parseDecisions(const std::string& text);
+
+}  // namespace weft

@@ -1,0 +1,148 @@
+#include "planner/memory/rings.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "planner/memory/pack_sections.h"
+
+namespace weft {
+namespace {
+
+// Positions of the first and the last call for each micro-batch.
+using Flight = std::map<int64_t, std::pair<size_t, size_t>>;
+
+Flight flightOf(const std::vector<Call>& calls, const std::vector<int>& functions) {
+  Flight flight;
+  for (size_t at = 0; at < calls.size(); ++at) {
+    if (std::find(functions.begin(), functions.end(), calls[at].function) != functions.end()) {
+      flight.try_emplace(calls[at].microBatch, at, at).first->second.second = at;
+    }
+  }
+  return flight;
+}
+
+// Differences between the numbers of micro-batches that are in flight at once.
+std::set<int64_t> distances(const Flight& flight) {
+  std::vector<std::pair<size_t, int64_t>> starts;
+  for (const auto& [microBatch, span] : flight) {
+    starts.emplace_back(span.first, microBatch);
+  }
+  std::sort(starts.begin(), starts.end());
+  std::set<int64_t> found;
+  std::vector<int64_t> flying;
+  for (const auto& [start, microBatch] : starts) {
+    const size_t now = start;  // structured bindings cannot be captured portably
+    std::erase_if(flying, [&](int64_t other) { return flight.at(other).second < now; });
+    for (const int64_t other : flying) {
+      found.insert(std::abs(microBatch - other));
+    }
+    flying.push_back(microBatch);
+  }
+  return found;
+}
+
+int64_t slotsFor(const Flight& flight) {
+  const std::set<int64_t> apart = distances(flight);
+  int64_t slots = 1;
+  while (std::any_of(apart.begin(), apart.end(), [&](int64_t distance) { return distance % slots == 0; })) {
+    ++slots;
+  }
+  return slots;
+}
+
+// Items of one stage that may become a ring.
+struct Group {
+  Ring ring;
+  Flight flight;
+  int64_t bytes = 0;  // of all slots
+};
+
+class Planner {
+ public:
+  explicit Planner(const std::vector<RingItem>& items) : items_(items) {}
+
+  void measure(Group& group) const {
+    std::vector<PackItem> lives;
+    for (const size_t member : group.ring.members) {
+      lives.push_back(items_[member].life);
+    }
+    group.ring.slots = slotsFor(group.flight);
+    group.bytes = group.ring.slots * maxLive(lives);
+  }
+
+  Group joined(const Group& a, const Group& b) const {
+    Group both = a;
+    both.ring.members.insert(both.ring.members.end(), b.ring.members.begin(), b.ring.members.end());
+    std::sort(both.ring.members.begin(), both.ring.members.end());
+    for (const auto& [microBatch, span] : b.flight) {
+      auto& own = both.flight.try_emplace(microBatch, span).first->second;
+      own = {std::min(own.first, span.first), std::max(own.second, span.second)};
+    }
+    measure(both);
+    return both;
+  }
+
+  // Joins two groups of a stage as long as that takes no more room, the pair that gains most first.
+  void join(std::vector<Group>& groups) const {
+    while (true) {
+      int64_t best = -1;
+      std::pair<size_t, size_t> pair;
+      Group made;
+      for (size_t a = 0; a < groups.size(); ++a) {
+        for (size_t b = a + 1; b < groups.size() && groups[b].ring.stage == groups[a].ring.stage; ++b) {
+          Group both = joined(groups[a], groups[b]);
+          const int64_t gain = groups[a].bytes + groups[b].bytes - both.bytes;
+          if (gain > best) {
+            best = gain;
+            pair = {a, b};
+            made = std::move(both);
+          }
+        }
+      }
+      if (best < 0) {
+        return;
+      }
+      groups[pair.first] = std::move(made);
+      groups.erase(groups.begin() + static_cast<int64_t>(pair.second));
+    }
+  }
+
+ private:
+  const std::vector<RingItem>& items_;
+};
+
+}  // namespace
+
+int64_t maxLive(const std::vector<PackItem>& items) {
+  int64_t most = 0;
+  for (const PackComponent& component : packComponents(items, kAlignment)) {
+    most = std::max(most, component.maxLive);
+  }
+  return most;
+}
+
+int64_t ringSlots(const std::vector<Call>& calls, const std::vector<int>& functions) {
+  return slotsFor(flightOf(calls, functions));
+}
+
+std::vector<Ring> planRings(const std::vector<RingItem>& items, const std::vector<Call>& calls) {
+  std::map<std::pair<int64_t, Flight>, std::vector<size_t>> alike;
+  for (size_t i = 0; i < items.size(); ++i) {
+    alike[{items[i].stage, flightOf(calls, items[i].functions)}].push_back(i);
+  }
+  const Planner planner(items);
+  std::vector<Group> groups;
+  for (auto& [key, members] : alike) {
+    groups.push_back({{key.first, 1, std::move(members)}, key.second});
+    planner.measure(groups.back());
+  }
+  planner.join(groups);
+  std::vector<Ring> rings;
+  for (Group& group : groups) {
+    rings.push_back(std::move(group.ring));
+  }
+  return rings;
+}
+
+}  // namespace weft

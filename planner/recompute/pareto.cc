@@ -1,0 +1,179 @@
+#include "planner/recompute/pareto.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+namespace weft::recompute {
+
+namespace {
+
+// What of an interval takes part in the choice.
+class Candidates {
+ public:
+  explicit Candidates(const Graph& graph) : graph_(graph), results_(graph.results()) {
+    // Everything dropped that may be: the operators any choice can ask to run again.
+    reached_ = outcomeOf(graph, std::vector<bool>(graph.operators.size(), false)).repeated;
+    readers_.resize(graph.values.size());
+    for (size_t op = 0; op < graph.operators.size(); ++op) {
+      for (const int input : graph.operators[op].inputs) {
+        readers_[input].push_back(static_cast<int>(op));
+      }
+    }
+  }
+
+  std::vector<int> all() const {
+    std::vector<int> found;
+    for (size_t op = 0; op < graph_.operators.size(); ++op) {
+      const int index = static_cast<int>(op);
+      if (reached_[op] && graph_.operators[op].mayKeep && !isFree(index) && !isDominated(index)) {
+        found.push_back(index);
+      }
+    }
+    return found;
+  }
+
+  // Operators that read results of `op` when everything runs again, those of its views for the views.
+  std::set<int> repeatedReaders(int op) const {
+    std::set<int> found;
+    for (const int value : results_[op]) {
+      for (const int reader : readers_[value]) {
+        if (reached_[reader] && isView(reader)) {
+          found.merge(repeatedReaders(reader));
+        } else if (reached_[reader]) {
+          found.insert(reader);
+        }
+      }
+    }
+    return found;
+  }
+
+ private:
+  bool isView(int op) const {
+    return std::all_of(results_[op].begin(), results_[op].end(),
+                       [&](int value) { return graph_.values[value].storage >= 0; });
+  }
+
+  bool isFree(int op) const {
+    const Operator& it = graph_.operators[op];
+    return it.seconds == 0 && (it.inputs.empty() || isView(op));
+  }
+
+  bool isRead(int op) const {
+    return std::any_of(results_[op].begin(), results_[op].end(), [&](int value) {
+      const std::vector<int>& readers = readers_[value];
+      return graph_.values[value].read || std::any_of(readers.begin(), readers.end(), [&](int reader) {
+               return reached_[reader] && isView(reader) && isRead(reader);
+             });
+    });
+  }
+
+  // Bytes of the results that a choice can keep.
+  int64_t bytesOf(int op, bool least) const {
+    int64_t bytes = 0;
+    int64_t smallest = -1;
+    for (const int value : results_[op]) {
+      bytes += graph_.values[value].bytes;
+      smallest = smallest < 0 ? graph_.values[value].bytes : std::min(smallest, graph_.values[value].bytes);
+    }
+    return least ? std::max<int64_t>(smallest, 0) : bytes;
+  }
+
+  bool isDominated(int op) const {
+    if (isRead(op)) {
+      return false;
+    }
+    const std::set<int> readers = repeatedReaders(op);
+    if (readers.size() != 1) {
+      return false;
+    }
+    const int reader = *readers.begin();
+    return graph_.operators[reader].mayKeep && bytesOf(reader, false) <= bytesOf(op, true);
+  }
+
+  const Graph& graph_;
+  std::vector<std::vector<int>> results_;
+  std::vector<std::vector<int>> readers_;  // of each value
+  std::vector<bool> reached_;
+};
+
+// Joins the group of fewest bytes with that of its nearest reader, else of the nearest before it.
+void joinSmallest(const std::map<int, int64_t>& bytes, const Candidates& candidates,
+                  std::vector<std::vector<int>>& groups) {
+  const auto size = [&](const std::vector<int>& group) {
+    int64_t sum = 0;
+    for (const int op : group) {
+      sum += bytes.at(op);
+    }
+    return sum;
+  };
+  const auto smallest =
+      std::min_element(groups.begin(), groups.end(), [&](const auto& a, const auto& b) { return size(a) < size(b); });
+  const size_t from = smallest - groups.begin();
+  size_t to = from == 0 ? 1 : from - 1;
+  for (const int reader : candidates.repeatedReaders(groups[from].back())) {
+    for (size_t g = 0; g < groups.size(); ++g) {
+      if (g != from && std::find(groups[g].begin(), groups[g].end(), reader) != groups[g].end()) {
+        to = g;
+      }
+    }
+  }
+  groups[to].insert(groups[to].end(), groups[from].begin(), groups[from].end());
+  std::sort(groups[to].begin(), groups[to].end());
+  groups.erase(groups.begin() + static_cast<int64_t>(from));
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> candidatesOf(const Graph& graph, int most) {
+  const Candidates candidates(graph);
+  std::vector<std::vector<int>> groups;
+  std::map<int, int64_t> bytes;
+  for (const int op : candidates.all()) {
+    groups.push_back({op});
+  }
+  for (const Value& value : graph.values) {
+    bytes[value.op] += value.bytes;
+  }
+  while (static_cast<int>(groups.size()) > std::max(most, 1)) {
+    joinSmallest(bytes, candidates, groups);
+  }
+  return groups;
+}
+
+std::vector<Point> paretoPoints(const Graph& graph, int most) {
+  const std::vector<std::vector<int>> groups = candidatesOf(graph, most);
+  std::vector<Point> points;
+  // All kept first: of equal points the one that keeps most stays.
+  for (uint64_t left = uint64_t{1} << groups.size(); left-- > 0;) {
+    Point point;
+    point.keep.assign(graph.operators.size(), false);
+    for (size_t g = 0; g < groups.size(); ++g) {
+      for (const int op : groups[g]) {
+        point.keep[op] = (left >> g & 1) != 0;
+      }
+    }
+    const Outcome outcome = outcomeOf(graph, point.keep);
+    point.bytes = outcome.bytes;
+    point.seconds = outcome.seconds;
+    points.push_back(std::move(point));
+  }
+  std::vector<size_t> order(points.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::make_tuple(points[a].bytes, points[a].seconds, a) <
+           std::make_tuple(points[b].bytes, points[b].seconds, b);
+  });
+  std::vector<Point> front;
+  for (const size_t p : order) {
+    if (front.empty() || points[p].seconds < front.back().seconds) {
+      front.push_back(std::move(points[p]));
+    }
+  }
+  std::reverse(front.begin(), front.end());
+  return front;
+}
+
+}  // namespace weft::recompute

@@ -1,0 +1,335 @@
+// v_half and v_min.
+//
+// Idea (arXiv:2405.15362): choose for one micro-batch when each rank performs its six actions, in slots of equal
+// length; repeat that block every six slots. If the times of one rank differ modulo six no two actions meet, and the
+// time between F and W is the memory. Short lives make v_min, a balance makes v_half. At the two ends of the step slots
+// stay empty. They are filled in two ways, neither of which raises the peak of memory:
+//   squeeze  in the order of slots, each action moves to the first free slot after what it reads
+//   replay   slot after slot, each rank takes the best of the actions that can run; weight gradients fill the gaps
+// Either is better for some sizes, so a handful of combinations is tried and the shortest kept.
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "planner/schedule/v_schedules.h"
+
+namespace weft::schedule {
+namespace {
+
+constexpr int32_t kPeriod = 6;
+constexpr int32_t kNever = -1;  // no slot yet
+
+// Slots of F0, F1, I1, I0 of micro-batch 0 on rank r; 0 is the leg down, 1 the leg up.
+struct Block {
+  int32_t f0, f1, i1, i0;
+};
+
+Block blockOf(Kind kind, int32_t ranks, int32_t rank) {
+  const int32_t p = ranks;
+  const int32_t r = rank;
+  if (kind == Kind::kVMin) {
+    const int32_t shift = p % 3 == 0 ? 2 : 0;
+    return {r, 2 * p - 1 - r, 2 * p + shift + r, 4 * p + shift - 1 - r};
+  }
+  const int32_t shift = p % 2 == 0 ? 3 : 0;
+  return {2 * r, 3 * p - 2 - r, 3 * p + shift + 2 * r - 1, 6 * p + shift - 2 - r};
+}
+
+// When every action runs: a slot for each stage, kind (F, I, W) and micro-batch.
+class Slots {
+ public:
+  Slots(int32_t stages, int32_t micros)
+      : stages_(stages), micros_(micros), at_(static_cast<size_t>(stages) * 3 * micros, kNever) {}
+
+  int32_t stages() const { return stages_; }
+  int32_t micros() const { return micros_; }
+  int32_t rankOf(int32_t stage) const { return std::min(stage, stages_ - 1 - stage); }
+  int32_t& of(const Action& a) { return at_[index(a)]; }
+  int32_t of(const Action& a) const { return at_[index(a)]; }
+  int32_t span() const { return 1 + *std::max_element(at_.begin(), at_.end()); }
+
+  // All actions by slot, those of one slot by rank.
+  std::vector<Action> sorted() const {
+    std::vector<Action> actions;
+    actions.reserve(at_.size());
+    for (int32_t stage = 0; stage < stages_; ++stage) {
+      for (ActionKind kind : {ActionKind::kForward, ActionKind::kInputGrad, ActionKind::kWeightGrad}) {
+        for (int32_t micro = 0; micro < micros_; ++micro) {
+          actions.push_back({stage, kind, micro});
+        }
+      }
+    }
+    auto key = [&](const Action& a) { return std::tuple(of(a), rankOf(a.stage)); };
+    std::sort(actions.begin(), actions.end(), [&](const Action& a, const Action& b) { return key(a) < key(b); });
+    return actions;
+  }
+
+  // The last slot of what the action reads and of the same action of the micro-batch before; kNever, one before the
+  // first slot, if there is nothing to wait for.
+  int32_t lastInput(const Action& a) const {
+    int32_t last = kNever;
+    forInputs(a, [&](const Action& input) { last = std::max(last, of(input)); });
+    return last;
+  }
+  bool ready(const Action& a, int32_t slot) const {
+    bool all = true;
+    forInputs(a, [&](const Action& input) { all = all && of(input) != kNever && of(input) < slot; });
+    return all;
+  }
+
+ private:
+  size_t index(const Action& a) const {
+    return (static_cast<size_t>(a.stage) * 3 + static_cast<size_t>(a.kind)) * micros_ + a.micro;
+  }
+
+  template <typename Visit>
+  void forInputs(const Action& a, Visit visit) const {
+    if (a.micro > 0) {
+      visit(Action{a.stage, a.kind, a.micro - 1});
+    }
+    if (a.kind == ActionKind::kForward && a.stage > 0) {
+      visit(forward(a.stage - 1, a.micro));
+    }
+    if (a.kind == ActionKind::kInputGrad) {
+      visit(forward(a.stage, a.micro));
+      if (a.stage + 1 < stages_) {
+        visit(inputGrad(a.stage + 1, a.micro));
+      }
+    }
+    if (a.kind == ActionKind::kWeightGrad) {
+      visit(inputGrad(a.stage, a.micro));
+    }
+  }
+
+  int32_t stages_;
+  int32_t micros_;
+  std::vector<int32_t> at_;
+};
+
+// Pairs in flight after the action, less those before.
+int32_t change(ActionKind kind) {
+  return kind == ActionKind::kForward ? 1 : kind == ActionKind::kWeightGrad ? -1 : 0;
+}
+
+// One rank: which slots are taken, and how many pairs are in flight after each.
+struct Lane {
+  std::vector<char> taken;
+  std::vector<int32_t> live;
+};
+
+std::vector<Lane> lanesOf(const Slots& slots) {
+  std::vector<Lane> lanes(slots.stages() / 2);
+  const int32_t span = slots.span();
+  for (Lane& lane : lanes) {
+    lane.taken.assign(span, 0);
+    lane.live.assign(span, 0);
+  }
+  for (const Action& a : slots.sorted()) {
+    Lane& lane = lanes[slots.rankOf(a.stage)];
+    lane.taken[slots.of(a)] = 1;
+    lane.live[slots.of(a)] = change(a.kind);
+  }
+  for (Lane& lane : lanes) {
+    std::partial_sum(lane.live.begin(), lane.live.end(), lane.live.begin());
+  }
+  return lanes;
+}
+
+int32_t peakOf(const Slots& slots) {
+  int32_t peak = 0;
+  for (const Lane& lane : lanesOf(slots)) {
+    peak = std::max(peak, *std::max_element(lane.live.begin(), lane.live.end()));
+  }
+  return peak;
+}
+
+// The repeated blocks: all F and I, then each W in the first slot they leave after its I.
+Slots layBlocks(const Request& request) {
+  Slots slots(2 * request.ranks, request.micros);
+  for (int32_t rank = 0; rank < request.ranks; ++rank) {
+    const Block block = blockOf(request.kind, request.ranks, rank);
+    const int32_t up = slots.stages() - 1 - rank;
+    std::vector<char> taken(std::max({block.f0, block.f1, block.i1, block.i0}) + kPeriod * (request.micros + 1), 0);
+    for (int32_t micro = 0; micro < request.micros; ++micro) {
+      const std::pair<Action, int32_t> laid[] = {{forward(rank, micro), block.f0},
+                                                 {forward(up, micro), block.f1},
+                                                 {inputGrad(up, micro), block.i1},
+                                                 {inputGrad(rank, micro), block.i0}};
+      for (const auto& [action, slot] : laid) {
+        slots.of(action) = slot + kPeriod * micro;
+        taken[slot + kPeriod * micro] = 1;
+      }
+    }
+    // I of the way up comes first within a block, so this goes through them by slot: two free slots, two W, per period.
+    for (int32_t micro = 0; micro < request.micros; ++micro) {
+      for (const int32_t stage : {up, rank}) {
+        int32_t slot = slots.of(inputGrad(stage, micro)) + 1;
+        while (slot < static_cast<int32_t>(taken.size()) && taken[slot]) {
+          ++slot;
+        }
+        taken.resize(std::max<size_t>(taken.size(), slot + 1), 0);
+        taken[slot] = 1;
+        slots.of(weightGrad(stage, micro)) = slot;
+      }
+    }
+  }
+  return slots;
+}
+
+// A forward moves only as far as memory stays below the peak all the way to its old slot. Weight gradients may be left
+// where they are, for replay() to place.
+Slots squeeze(const Slots& before, int32_t peak, bool moveWeights) {
+  Slots slots = before;
+  std::vector<Lane> lanes = lanesOf(before);
+  for (const Action& a : before.sorted()) {
+    Lane& lane = lanes[slots.rankOf(a.stage)];
+    const int32_t old = slots.of(a);
+    int32_t slot = slots.lastInput(a) + 1;
+    if (a.kind == ActionKind::kWeightGrad && !moveWeights) {
+      continue;
+    }
+    if (a.kind == ActionKind::kForward) {
+      int32_t lowest = old;
+      while (lowest > slot && lane.live[lowest - 1] < peak) {
+        --lowest;
+      }
+      slot = lowest;
+    }
+    while (slot < old && lane.taken[slot]) {
+      ++slot;
+    }
+    if (slot < old) {
+      lane.taken[old] = 0;
+      lane.taken[slot] = 1;
+      std::for_each(lane.live.begin() + slot, lane.live.begin() + old, [&](int32_t& live) { live += change(a.kind); });
+      slots.of(a) = slot;
+    }
+  }
+  return slots;
+}
+
+// What a rank prefers among the actions that can run.
+enum class Preference {
+  kInOrder,        // the order before; weight gradients last
+  kForwardsFirst,  // then input gradients, then weight gradients
+};
+
+// Runs the step again slot after slot. Micro-batches of one action keep their order, so does the sequence of all
+// forwards of a rank.
+class Replay {
+ public:
+  Replay(const Slots& before, int32_t peak, Preference preference)
+      : before_(before), after_(before.stages(), before.micros()), peak_(peak), preference_(preference) {
+    ranks_.resize(before.stages() / 2);
+  }
+
+  // Nothing if memory stops all ranks, or if it takes longer than before.
+  std::optional<Slots> run() {
+    int64_t left = static_cast<int64_t>(before_.stages()) * before_.micros() * 3;
+    const int32_t limit = before_.span();
+    for (int32_t slot = 0; left > 0; ++slot) {
+      if (slot == limit) {
+        return std::nullopt;
+      }
+      for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+        left -= step(static_cast<int32_t>(rank), slot) ? 1 : 0;
+      }
+    }
+    return after_;
+  }
+
+ private:
+  struct RankState {
+    int32_t next[2][3] = {};  // micro-batch, by leg and kind
+    int32_t live = 0;
+  };
+
+  // The next actions of one rank, of each leg and kind.
+  std::vector<Action> candidates(int32_t rank) const {
+    std::vector<Action> found;
+    for (int leg = 0; leg < 2; ++leg) {
+      for (int kind = 0; kind < 3; ++kind) {
+        const int32_t micro = ranks_[rank].next[leg][kind];
+        if (micro < before_.micros()) {
+          found.push_back({leg == 0 ? rank : before_.stages() - 1 - rank, static_cast<ActionKind>(kind), micro});
+        }
+      }
+    }
+    std::sort(found.begin(), found.end(),
+              [&](const Action& a, const Action& b) { return before_.of(a) < before_.of(b); });
+    return found;
+  }
+
+  std::tuple<int, int32_t> rating(const Action& a) const {
+    const int last = a.kind == ActionKind::kWeightGrad ? 1 : 0;
+    return {preference_ == Preference::kInOrder ? last : static_cast<int>(a.kind), before_.of(a)};
+  }
+
+  // True if an action of this rank got the slot.
+  bool step(int32_t rank, int32_t slot) {
+    std::optional<Action> best;
+    bool forwardSeen = false;
+    for (const Action& a : candidates(rank)) {
+      if (a.kind == ActionKind::kForward && std::exchange(forwardSeen, true)) {
+        continue;
+      }
+      const bool room = a.kind != ActionKind::kForward || ranks_[rank].live < peak_;
+      if (room && after_.ready(a, slot) && (!best || rating(a) < rating(*best))) {
+        best = a;
+      }
+    }
+    if (!best) {
+      return false;
+    }
+    after_.of(*best) = slot;
+    ++ranks_[rank].next[best->stage == rank ? 0 : 1][static_cast<int>(best->kind)];
+    ranks_[rank].live += change(best->kind);
+    return true;
+  }
+
+  const Slots& before_;
+  Slots after_;
+  const int32_t peak_;
+  const Preference preference_;
+  std::vector<RankState> ranks_;
+};
+
+Slots shortest(const Slots& blocks) {
+  const int32_t peak = peakOf(blocks);
+  const std::vector<Slots> starts{blocks, squeeze(blocks, peak, true), squeeze(blocks, peak, false)};
+  Slots best = starts[1];
+  auto offer = [&](const Slots& slots) {
+    if (slots.span() < best.span()) {
+      best = slots;
+    }
+  };
+  for (const Slots& start : starts) {
+    for (Preference preference : {Preference::kInOrder, Preference::kForwardsFirst}) {
+      if (std::optional<Slots> again = Replay(start, peak, preference).run()) {
+        offer(*again);
+        offer(squeeze(*again, peak, true));
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+Table buildingBlockV(const Request& request) {
+  const Slots slots = shortest(layBlocks(request));
+  Table table;
+  table.orders.resize(request.ranks);
+  for (int32_t stage = 0; stage < slots.stages(); ++stage) {
+    table.stageToRank.push_back(slots.rankOf(stage));
+  }
+  for (const Action& a : slots.sorted()) {
+    table.orders[slots.rankOf(a.stage)].push_back(a);
+  }
+  return table;
+}
+
+}  // namespace weft::schedule

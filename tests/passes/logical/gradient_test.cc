@@ -1,0 +1,277 @@
+// Every operator's gradient against central differences in f64.
+//
+// Tolerance. With step h = 1e-5 the difference quotient is off by h^2/6 times a third derivative of order 10 at most
+// for these values (about 2e-10), and by rounding of the loss, 1e-15 / h = 1e-10. 1e-7 x (1 + |g|) leaves room for both
+// and is far below any term that could be missing.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <set>
+
+#include "mlir/Pass/PassManager.h"
+#include "passes/logical/passes.h"
+#include "tests/passes/logical/gradient_cases.h"
+#include "tests/support/parse.h"
+
+namespace weft::testing {
+namespace {
+
+constexpr double kStep = 1e-5;
+constexpr double kTolerance = 1e-7;
+
+std::string tensorType(const std::vector<int64_t>& shape, const std::string& element) {
+  std::string text = "tensor<";
+  for (int64_t dim : shape) {
+    text += std::to_string(dim) + "x";
+  }
+  return text + element + ">";
+}
+
+std::string argument(const std::string& name, const std::string& type, const std::string& kind) {
+  return "%" + name + ": " + type + " {nn.kind = \"" + kind + "\", nn.name = \"" + name + "\"}";
+}
+
+std::string moduleText(const GradientCase& test) {
+  std::string type = tensorType(test.result, "f64");
+  std::string arguments = argument("weights", type, "input");
+  for (const Parameter& parameter : test.parameters) {
+    arguments += ", " + argument(parameter.name, tensorType(parameter.shape, "f64"), "parameter");
+  }
+  for (const Ids& ids : test.ids) {
+    arguments += ", " + argument(ids.name, tensorType(ids.shape, "i32"), "input");
+  }
+  std::string dims;
+  for (size_t d = 0; d < test.result.size(); ++d) {
+    dims += (d == 0 ? ": " : ", ") + std::to_string(d);
+  }
+  return "func.func @step(" + arguments + ") -> (tensor<f64> {nn.kind = \"loss\", nn.name = \"loss\"}) {\n" +
+         test.body + "\n%weighted = nn.mul %y, %weights : (" + type + ", " + type + ") -> " + type +
+         "\n%total = nn.sum %weighted {dims = array<i64" + dims + ">} : (" + type + ") -> tensor<f64>" +
+         "\nreturn %total : tensor<f64>\n}";
+}
+
+HostTensor randomTensor(const std::vector<int64_t>& shape, bool positive, std::mt19937_64& generator) {
+  HostTensor tensor(DType::kF64, shape);
+  std::uniform_real_distribution<double> size(0.3, 1.3);
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    double value = size(generator);
+    tensor.data<double>()[i] = positive || generator() % 2 == 0 ? value : -value;
+  }
+  return tensor;
+}
+
+NamedTensors inputsOf(const GradientCase& test) {
+  std::mt19937_64 generator(17);
+  NamedTensors inputs = {{"weights", randomTensor(test.result, false, generator)}};
+  for (const Parameter& parameter : test.parameters) {
+    inputs[parameter.name] = randomTensor(parameter.shape, parameter.positive, generator);
+  }
+  for (const Ids& ids : test.ids) {
+    inputs[ids.name] = HostTensor::of<int32_t>(ids.shape, ids.values);
+  }
+  return inputs;
+}
+
+mlir::func::FuncOp stepOf(mlir::ModuleOp module) {
+  return module.lookupSymbol<mlir::func::FuncOp>("step");
+}
+
+mlir::LogicalResult buildGradients(mlir::ModuleOp module) {
+  const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
+  mlir::PassManager manager(module.getContext());
+  manager.addPass(createBuildGradientsPass(registry));
+  manager.addPass(createExpandBatchNormPass());
+  return manager.run(module);
+}
+
+// What has no kernel of its own.
+mlir::LogicalResult writeOutNorms(mlir::ModuleOp module) {
+  mlir::PassManager manager(module.getContext());
+  manager.addPass(createExpandBatchNormPass());
+  return manager.run(module);
+}
+
+class GradientTest : public ::testing::TestWithParam<GradientCase> {
+ protected:
+  double loss(mlir::func::FuncOp step, const NamedTensors& inputs) {
+    absl::StatusOr<NamedTensors> results = interpreter_.run(step, inputs);
+    EXPECT_TRUE(results.ok()) << results.status();
+    return results.ok() ? results->at("loss").data<double>()[0] : std::nan("");
+  }
+
+  // d loss / d element by a central difference.
+  double difference(mlir::func::FuncOp step, NamedTensors& inputs, double* element) {
+    const double value = *element;
+    *element = value + kStep;
+    const double above = loss(step, inputs);
+    *element = value - kStep;
+    const double below = loss(step, inputs);
+    *element = value;
+    return (above - below) / (2 * kStep);
+  }
+
+  Modules modules_;
+  Interpreter interpreter_;
+};
+
+TEST_P(GradientTest, AgreesWithFiniteDifferences) {
+  const GradientCase& test = GetParam();
+  auto forward = modules_.parse(moduleText(test));
+  ASSERT_TRUE(forward) << moduleText(test);
+  mlir::OwningOpRef<mlir::ModuleOp> backward = forward->clone();
+  ASSERT_TRUE(mlir::succeeded(buildGradients(*backward)));
+  ASSERT_TRUE(mlir::succeeded(writeOutNorms(*forward)));
+
+  NamedTensors inputs = inputsOf(test);
+  absl::StatusOr<NamedTensors> results = interpreter_.run(stepOf(*backward), inputs);
+  ASSERT_TRUE(results.ok()) << results.status();
+  for (const Parameter& parameter : test.parameters) {
+    const HostTensor& gradient = results->at("grad." + parameter.name);
+    ASSERT_EQ(gradient.shape, parameter.shape);
+    for (int64_t i = 0; i < gradient.elements(); ++i) {
+      double expected = difference(stepOf(*forward), inputs, inputs[parameter.name].data<double>() + i);
+      EXPECT_NEAR(gradient.data<double>()[i], expected, kTolerance * (1 + std::abs(expected)))
+          << "element " << i << " of " << parameter.name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Operators, GradientTest, ::testing::ValuesIn(gradientCases()),
+                         [](const auto& info) { return std::to_string(info.index) + "_" + info.param.name; });
+
+// An operator either stands in a case above, or here with the reason why it has none.
+TEST(GradientCoverage, EveryOperator) {
+  std::set<std::string> covered = {
+      "cast",
+      "stop_gradient",  // in the tests below
+      "compare",
+      "all_finite",  // bool results
+      "random",
+      "constant",
+      "fill",
+      "iota",  // no operand
+      "relu_grad",
+      "gelu_grad",
+      "tanh_grad",
+      "softmax_grad",
+      "layer_norm_grad",
+      "batch_norm_grad",
+      "channel_sum",
+      "channel_dot",
+      "channel_affine",  // what batch norm is written with after differentiation
+      "embedding_grad",
+      "softmax_cross_entropy_grad",
+      "pick_grad",
+      "attention_grad",
+      "conv2d_input_grad",
+      "conv2d_weight_grad",
+      "max_pool2d_grad",
+      "avg_pool2d_grad",  // gradients themselves
+      "sgd",
+      "adam",  // made after differentiation
+  };
+  for (const GradientCase& test : gradientCases()) {
+    for (size_t at = test.body.find("nn."); at != std::string::npos; at = test.body.find("nn.", at + 1)) {
+      size_t begin = at + 3;
+      covered.insert(test.body.substr(begin, test.body.find_first_of(" \n", begin) - begin));
+    }
+  }
+  Modules modules;
+  for (mlir::RegisteredOperationName name : modules.context()->getRegisteredOperations()) {
+    if (name.getDialectNamespace() == "nn") {
+      EXPECT_TRUE(covered.count(name.stripDialect().str())) << name.getStringRef().str();
+    }
+  }
+}
+
+absl::StatusOr<NamedTensors> gradientsOf(Modules& modules, const std::string& text, const NamedTensors& inputs) {
+  auto module = modules.parse(text);
+  if (!module || mlir::failed(buildGradients(*module))) {
+    return absl::InvalidArgumentError("the module does not parse or differentiate");
+  }
+  return Interpreter().run(stepOf(*module), inputs);
+}
+
+TEST(Gradient, EqualElementsShareTheGradientOfMax) {
+  Modules modules;
+  auto results = gradientsOf(modules, R"(
+    func.func @step(%a: tensor<3xf64> {nn.kind = "parameter", nn.name = "a"})
+        -> (tensor<f64> {nn.kind = "loss", nn.name = "loss"}) {
+      %l = nn.max %a {dims = array<i64: 0>} : (tensor<3xf64>) -> tensor<f64>
+      return %l : tensor<f64>
+    })",
+                             {{"a", HostTensor::of<double>({3}, {2, 1, 2})}});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ(results->at("grad.a").values<double>(), (std::vector<double>{0.5, 0, 0.5}));
+}
+
+TEST(Gradient, EqualOperandsShareTheGradientOfMaximum) {
+  Modules modules;
+  auto results = gradientsOf(modules, R"(
+    func.func @step(%a: tensor<f64> {nn.kind = "parameter", nn.name = "a"},
+                    %b: tensor<f64> {nn.kind = "parameter", nn.name = "b"})
+        -> (tensor<f64> {nn.kind = "loss", nn.name = "loss"}) {
+      %l = nn.maximum %a, %b : (tensor<f64>, tensor<f64>) -> tensor<f64>
+      return %l : tensor<f64>
+    })",
+                             {{"a", HostTensor::of<double>({}, {2})}, {"b", HostTensor::of<double>({}, {2})}});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ(results->at("grad.a").values<double>(), std::vector<double>{0.5});
+  EXPECT_EQ(results->at("grad.b").values<double>(), std::vector<double>{0.5});
+}
+
+TEST(Gradient, CastGoesBackAndStopGradientStops) {
+  Modules modules;
+  auto results = gradientsOf(modules, R"(
+    func.func @step(%a: tensor<2xf32> {nn.kind = "parameter", nn.name = "a"},
+                    %b: tensor<2xf32> {nn.kind = "parameter", nn.name = "b"})
+        -> (tensor<f64> {nn.kind = "loss", nn.name = "loss"}) {
+      %stopped = nn.stop_gradient %a : (tensor<2xf32>) -> tensor<2xf32>
+      %p = nn.mul %stopped, %b : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      %wide = nn.cast %p : (tensor<2xf32>) -> tensor<2xf64>
+      %l = nn.sum %wide {dims = array<i64: 0>} : (tensor<2xf64>) -> tensor<f64>
+      return %l : tensor<f64>
+    })",
+                             {{"a", HostTensor::of<float>({2}, {3, 4})}, {"b", HostTensor::of<float>({2}, {5, 6})}});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ(results->at("grad.a").values<float>(), (std::vector<float>{0, 0}));
+  EXPECT_EQ(results->at("grad.b").values<float>(), (std::vector<float>{3, 4}));
+}
+
+// The class-split form gives what the operator gives, up to rounding of f64.
+TEST(Expansion, SoftmaxCrossEntropy) {
+  Modules modules;
+  auto module = modules.parse(R"(
+    func.func @f(%x: tensor<3x4xf64> {nn.name = "x"}, %i: tensor<3xi32> {nn.name = "i"})
+        -> (tensor<3xf64> {nn.name = "loss"}, tensor<3xf64> {nn.name = "lse"}) {
+      %loss, %lse = nn.softmax_cross_entropy %x, %i {rows = 4, ignore_index = -100}
+          : (tensor<3x4xf64>, tensor<3xi32>) -> (tensor<3xf64>, tensor<3xf64>)
+      return %loss, %lse : tensor<3xf64>, tensor<3xf64>
+    })");
+  auto function = module->lookupSymbol<mlir::func::FuncOp>("f");
+  std::mt19937_64 generator(3);
+  NamedTensors inputs = {{"x", randomTensor({3, 4}, false, generator)},
+                         {"i", HostTensor::of<int32_t>({3}, {2, -100, 0})}};
+  absl::StatusOr<NamedTensors> whole = Interpreter().run(function, inputs);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+
+  ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
+  mlir::Operation* op = &function.getBody().front().front();
+  mlir::OpBuilder builder(op);
+  ASSERT_NE(registry.expansion(op), nullptr);
+  auto values = (*registry.expansion(op))(op, builder);
+  ASSERT_TRUE(mlir::succeeded(values));
+  op->replaceAllUsesWith(*values);
+  op->erase();
+  absl::StatusOr<NamedTensors> split = Interpreter().run(function, inputs);
+  ASSERT_TRUE(split.ok()) << split.status();
+  for (const char* name : {"loss", "lse"}) {
+    for (int64_t i = 0; i < 3; ++i) {
+      EXPECT_NEAR(whole->at(name).data<double>()[i], split->at(name).data<double>()[i], 1e-14) << name << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::testing
