@@ -57,7 +57,9 @@ absl::StatusOr<Program> compileAs(const std::string& program, mlir::ModuleOp mod
   const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
   PipelineOptions pipeline;
   pipeline.dumpDir = options.dumpDir;
-  pipeline.decisions = options.decisions;
+  if (!options.decisions.empty()) {
+    WEFT_ASSIGN_OR_RETURN(pipeline.decisions, parseDecisions(options.decisions));
+  }
   pipeline.program = program;
   Program made;
   pipeline.notes = &made.notes;

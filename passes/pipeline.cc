@@ -215,7 +215,7 @@ absl::StatusOr<plan::Plan> compileOnce(ModuleOp module, const ir::OperatorRegist
 
 // Does the request leave anything to choose for this module? A record decides all.
 bool isOpen(ModuleOp module, const PipelineOptions& options) {
-  return options.program == "train" && options.decisions.empty() && !module->hasAttr(kDecisionsAttr);
+  return options.program == "train" && !options.decisions && !module->hasAttr(kDecisionsAttr);
 }
 
 // Searches schedule and recomputation, where the request leaves them open, by compiling candidates. Returns the options

@@ -19,8 +19,8 @@ namespace weft {
 struct PipelineOptions {
   // Numbered files `03-decide.mlir`, ... with the user's source line on every op; empty: no dump.
   std::string dumpDir;
-  // A decisions record to realize instead of deciding; empty: decide.
-  std::string decisions;
+  // A decisions record to realize instead of deciding.
+  std::optional<Decisions> decisions;
   // The program's name over a parameter store; "evaluate" leaves out gradients and update.
   std::string program = "train";
   // The last phase to run ("insert-reshards"); empty: all.

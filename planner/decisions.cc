@@ -9,6 +9,7 @@ namespace weft {
 namespace {
 
 constexpr const char* kRunsIn[] = {"prologue", "forward", "backward", "update"};
+constexpr const char* kGatherPolicies[] = {"none", "once_per_step", "each_call"};
 
 // Axes are written as a layout of one dimension: "[{dp,tp}]".
 std::string printAxes(const std::vector<Axis>& axes, const Mesh& mesh) {
@@ -60,8 +61,8 @@ Json toJson(const ArgumentDecision& argument, const StageMeshes& meshes) {
   Json json = {{"name", argument.name},
                {"layout", argument.layout.print(meshes.ofStage(argument.stage))},
                {"origin", argument.origin}};
-  if (!argument.gather.empty()) {
-    json["gather"] = argument.gather;
+  if (argument.gather != GatherPolicy::kNone) {
+    json["gather"] = gatherPolicyName(argument.gather);
   }
   if (!meshes.same()) {
     json["stage"] = argument.stage;
@@ -76,6 +77,10 @@ Json toJson(const ArgumentDecision& argument, const StageMeshes& meshes) {
 
 std::string runsInName(RunsIn where) {
   return kRunsIn[static_cast<size_t>(where)];
+}
+
+std::string gatherPolicyName(GatherPolicy policy) {
+  return kGatherPolicies[static_cast<size_t>(policy)];
 }
 
 const OperatorDecision* Decisions::find(int64_t id) const {

@@ -54,12 +54,19 @@ struct ReshardDecision {
   RecomputePrice recomputePrice;
 };
 
+// When a parameter that is read in another layout than its own is gathered (passes/decide/gathers.h).
+enum class GatherPolicy : uint8_t {
+  kNone,         // nothing is to be gathered
+  kOncePerStep,  // before the first micro-batch, kept until the last has been through
+  kEachCall,     // in every forward and backward call that reads it
+};
+
+std::string gatherPolicyName(GatherPolicy policy);  // "none", "once_per_step", "each_call"
+
 struct ArgumentDecision {
   std::string name;
   Layout layout;  // with pads
-  // When a parameter that is read in another layout than its own is gathered: "once" per step, or "again" in every call
-  // that reads it (passes/decide/gathers.h); "" where nothing is to be gathered.
-  std::string gather = {};
+  GatherPolicy gather = GatherPolicy::kNone;
   std::string origin;
   // Where submeshes have different meshes: the stage on whose mesh `layout` is read, and the layouts on the other
   // meshes that read the argument, by number of the mesh.

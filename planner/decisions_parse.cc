@@ -15,6 +15,7 @@ namespace weft {
 namespace {
 
 constexpr std::array kRunsIn = {RunsIn::kPrologue, RunsIn::kForward, RunsIn::kBackward, RunsIn::kUpdate};
+constexpr std::array kGatherPolicies = {GatherPolicy::kNone, GatherPolicy::kOncePerStep, GatherPolicy::kEachCall};
 // Numbers of operators, operands and results are small; larger ones are mistakes.
 constexpr int64_t kMostOperators = int64_t{1} << 31;
 constexpr int64_t kMostOperands = 1 << 16;
@@ -29,13 +30,18 @@ absl::Status at(const std::string& where, const absl::Status& status) {
   return bad(where, ": ", std::string(status.message()));
 }
 
-absl::StatusOr<RunsIn> parseRunsIn(const std::string& text, const std::string& where) {
-  for (const RunsIn runsIn : kRunsIn) {
-    if (text == runsInName(runsIn)) {
-      return runsIn;
+// The value of a closed set that has this name.
+template <typename Enum, size_t kCount>
+absl::StatusOr<Enum> parseName(const std::array<Enum, kCount>& values, std::string (*nameOf)(Enum),
+                               const std::string& text, const std::string& where) {
+  std::vector<std::string> names;
+  for (const Enum value : values) {
+    names.push_back(nameOf(value));
+    if (text == names.back()) {
+      return value;
     }
   }
-  return bad(where, ": found '", text, "', expected one of prologue, forward, backward, update");
+  return bad(where, ": found '", text, "', expected one of ", absl::StrJoin(names, ", "));
 }
 
 absl::StatusOr<Layout> parseLayout(const Json& json, const std::string& where, const Mesh& mesh) {
@@ -205,7 +211,8 @@ class Reader {
     WEFT_ASSIGN_OR_RETURN(const Json* layout, entry.any("layout"));
     WEFT_ASSIGN_OR_RETURN(argument.layout,
                           parseLayout(*layout, entry.where("layout"), meshes_.ofStage(argument.stage)));
-    WEFT_ASSIGN_OR_RETURN(argument.gather, entry.textOr("gather", ""));
+    WEFT_ASSIGN_OR_RETURN(const std::string gather, entry.textOr("gather", "none"));
+    WEFT_ASSIGN_OR_RETURN(argument.gather, parseName(kGatherPolicies, gatherPolicyName, gather, entry.where("gather")));
     WEFT_ASSIGN_OR_RETURN(argument.origin, entry.textOr("origin", ""));
     const std::string where = entry.where("elsewhere");
     WEFT_ASSIGN_OR_RETURN(const Json* elsewhere, entry.mapOr("elsewhere"));
@@ -224,7 +231,7 @@ class Reader {
     WEFT_ASSIGN_OR_RETURN(op.id, entry.integer("id", {0, kMostOperators}));
     WEFT_ASSIGN_OR_RETURN(op.label, entry.text("label"));
     WEFT_ASSIGN_OR_RETURN(const std::string runsIn, entry.text("runs_in"));
-    WEFT_ASSIGN_OR_RETURN(op.runsIn, parseRunsIn(runsIn, entry.where("runs_in")));
+    WEFT_ASSIGN_OR_RETURN(op.runsIn, parseName(kRunsIn, runsInName, runsIn, entry.where("runs_in")));
     WEFT_ASSIGN_OR_RETURN(op.stage, readStage(entry));
     WEFT_ASSIGN_OR_RETURN(op.recompute, entry.booleanOr("recompute", false));
     WEFT_ASSIGN_OR_RETURN(op.recomputePrice, readPrice(entry));

@@ -33,6 +33,20 @@ mlir::LogicalResult MeshAttr::verify(ErrorFunction emitError, llvm::StringRef te
   return mlir::success();
 }
 
+DecisionsRecord::DecisionsRecord(Decisions decisions) {
+  std::string text = printDecisions(decisions);
+  shared_ = std::make_shared<const Shared>(Shared{std::move(decisions), std::move(text)});
+}
+
+llvm::hash_code hash_value(const DecisionsRecord& record) {
+  return llvm::hash_value(record.text());
+}
+
+mlir::AsmPrinter& operator<<(mlir::AsmPrinter& printer, const DecisionsRecord& record) {
+  printer.printString(record.text());
+  return printer;
+}
+
 mlir::LogicalResult LayoutAttr::verify(ErrorFunction emitError, llvm::StringRef text) {
   absl::StatusOr<size_t> dimensions = layoutDimensions(text);
   if (!dimensions.ok()) {
@@ -88,3 +102,17 @@ mlir::RankedTensorType withLayout(mlir::Type type, const Layout& layout, const M
 
 #define GET_OP_CLASSES
 #include "ir/dist/dist_ops.cc.inc"
+
+mlir::FailureOr<weft::ir::dist::DecisionsRecord> mlir::FieldParser<weft::ir::dist::DecisionsRecord>::parse(
+    mlir::AsmParser& parser) {
+  const llvm::SMLoc place = parser.getCurrentLocation();
+  std::string text;
+  if (mlir::failed(parser.parseString(&text))) {
+    return mlir::failure();
+  }
+  absl::StatusOr<weft::Decisions> decisions = weft::parseDecisions(text);
+  if (!decisions.ok()) {
+    return parser.emitError(place, std::string(decisions.status().message()));
+  }
+  return weft::ir::dist::DecisionsRecord(*std::move(decisions));
+}

@@ -1,6 +1,7 @@
 // The dist dialect and its attributes and operators (ir/dist/dist_ops.td).
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "ir/bounded.h"
@@ -16,6 +17,7 @@
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/TensorEncoding.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "planner/decisions.h"
 
 namespace weft::ir::dist {
 
@@ -24,7 +26,31 @@ llvm::SmallVector<llvm::SmallVector<int64_t>> groupLists(mlir::ArrayAttr groups)
 // The inverse.
 mlir::ArrayAttr groupsAttr(mlir::MLIRContext* context, const std::vector<std::vector<int64_t>>& groups);
 
+// A decisions record that attributes share: the object, and its text, by which records are compared.
+class DecisionsRecord {
+ public:
+  explicit DecisionsRecord(Decisions decisions);
+
+  const Decisions& decisions() const { return shared_->decisions; }
+  const std::string& text() const { return shared_->text; }
+  bool operator==(const DecisionsRecord& other) const { return text() == other.text(); }
+
+ private:
+  struct Shared {
+    Decisions decisions;
+    std::string text;
+  };
+  std::shared_ptr<const Shared> shared_;
+};
+llvm::hash_code hash_value(const DecisionsRecord& record);
+mlir::AsmPrinter& operator<<(mlir::AsmPrinter& printer, const DecisionsRecord& record);
+
 }  // namespace weft::ir::dist
+
+template <>
+struct mlir::FieldParser<weft::ir::dist::DecisionsRecord> {
+  static mlir::FailureOr<weft::ir::dist::DecisionsRecord> parse(mlir::AsmParser& parser);
+};
 
 #include "ir/dist/dist_dialect.h.inc"
 

@@ -46,6 +46,15 @@ def Dist_ScalarAttr : Dist_Attr<"Scalar", "scalar"> {
   let genVerifyDecl = 1;
 }
 
+def Dist_DecisionsAttr : Dist_Attr<"Decisions", "decisions"> {
+  let summary = "The decisions record: #dist.decisions<\"{...}\"> in its JSON form (planner/decisions.h)";
+  let description = [{
+    Holds the record as an object, parsed once where it is read from text. Two are equal if their texts are.
+  }];
+  let parameters = (ins AttrParameter<"::weft::ir::dist::DecisionsRecord", "the record">:$record);
+  let assemblyFormat = "`<` $record `>`";
+}
+
 //===-- Types and plain numbers --===//
 
 def Dist_AnyTensor : StaticShapeTensorOf<[F32, F64, BF16, F16, I1, I32, I64]>;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "ir/program/decision_attributes.h"
 #include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
 #include "passes/choose/choose_schedule.h"
@@ -154,11 +155,10 @@ struct RecomputeSearch::Impl {
 absl::Status RecomputeSearch::Impl::begin(mlir::ModuleOp from) {
   module = mlir::OwningOpRef<mlir::ModuleOp>(from.clone());
   WEFT_RETURN_IF_ERROR(halves.annotate(*module));
-  auto text = (*module)->getAttrOfType<mlir::StringAttr>(kDecisionsAttr);
-  WEFT_ASSIGN_OR_RETURN(record, parseDecisions(text ? text.getValue().str() : ""));
+  record = *decisionsOf(*module);
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, compile(record));
   WEFT_ASSIGN_OR_RETURN(base.seconds, simulatedSeconds(plan, Machine()));
-  base.decisions = plan.decisions();
+  base.decisions = record;
   base.peakBytes = plan.memory().peak_bytes();
   baseMemory = measure(plan);
   return absl::OkStatus();
@@ -201,7 +201,7 @@ absl::Status RecomputeSearch::Impl::analyze() {
 absl::StatusOr<plan::Plan> RecomputeSearch::Impl::compile(const Decisions& with) {
   mlir::OwningOpRef<mlir::ModuleOp> copy(module->clone());
   markRecomputed(stepFunction(*copy), with);
-  (*copy)->setAttr(kDecisionsAttr, mlir::StringAttr::get(copy->getContext(), printDecisions(with)));
+  setDecisions(*copy, with);
   return halves.finish(*copy);
 }
 
@@ -215,7 +215,7 @@ absl::StatusOr<Attempt> RecomputeSearch::Impl::attempt(const std::vector<BudgetS
   summary["step_seconds"] = made.seconds;
   summary["step_seconds_otherwise"] = base.seconds;
   with.recomputeSummary = summary.dump();
-  made.decisions = printDecisions(with);
+  made.decisions = std::move(with);
   made.peakBytes = plan.memory().peak_bytes();
   made.fits = made.peakBytes <= limit;
   *out = measure(plan);

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "planner/decisions.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace weft {
@@ -31,7 +32,7 @@ struct CompilerHalves {
 
 // One compilation, as far as choosing between compilations goes.
 struct Attempt {
-  std::string decisions;
+  Decisions decisions;
   int64_t peakBytes = 0;  // of the rank that needs most
   double seconds = 0;     // of a step, simulated
   bool fits = false;

@@ -25,8 +25,8 @@ struct Candidate {
   int64_t peakBytes = 0;
   bool fits = false;
   bool recomputes = false;
-  std::string decisions;  // of one that recomputes
-  std::string refusal;    // why it does not serve; empty if it does
+  std::optional<Decisions> decisions;  // of one that recomputes
+  std::string refusal;                 // why it does not serve; empty if it does
   std::unique_ptr<RecomputeSearch> search;
 };
 
@@ -139,11 +139,10 @@ absl::StatusOr<ScheduleSearchResult> chooseSchedule(mlir::ModuleOp module, const
   if (best == nullptr) {
     return noneFits(candidates, memoryLimit, recompute);
   }
-  ScheduleSearchResult result = {{best->kind, best->virtualStages, consideredText(candidates)}, ""};
-  if (!best->decisions.empty()) {
-    WEFT_ASSIGN_OR_RETURN(Decisions record, parseDecisions(best->decisions));
-    record.schedule.considered = result.schedule.considered;
-    result.decisions = printDecisions(record);
+  ScheduleSearchResult result = {{best->kind, best->virtualStages, consideredText(candidates)},
+                                 std::move(best->decisions)};
+  if (result.decisions) {
+    result.decisions->schedule.considered = result.schedule.considered;
   }
   return result;
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -20,7 +21,7 @@ namespace weft {
 
 struct ScheduleSearchResult {
   ScheduleChoice schedule;
-  std::string decisions;  // a record to realize; "" where the request says all else
+  std::optional<Decisions> decisions;  // a record to realize; none where the request says all else
 };
 
 // The compiler's two halves under a schedule.

@@ -5,6 +5,7 @@
 #include "ir/dist/dist.h"
 #include "ir/layout/stage_mesh_text.h"
 #include "ir/nn/operator_interface.h"
+#include "ir/program/decision_attributes.h"
 #include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
 #include "passes/decide/assign_stages.h"
@@ -451,7 +452,7 @@ class Decider {
         }
         return layout;
       };
-      ArgumentDecision decision = {argument.name, layoutOn(owner), "",
+      ArgumentDecision decision = {argument.name, layoutOn(owner), GatherPolicy::kNone,
                                    propagation.argumentOrigin(argument.index, owner)};
       decision.stage = meshes_.same() ? 0 : stage;
       for (const int64_t number : propagation.meshesOf(argument.index)) {
@@ -513,8 +514,8 @@ class DecidePass : public PassWrapper<DecidePass, OperationPass<ModuleOp>> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    std::string text = options_.record;
-    if (text.empty()) {
+    std::optional<Decisions> record = options_.record;
+    if (!record) {
       const FailureOr<Request> request = readRequest(module);
       if (failed(request)) {
         return signalPassFailure();
@@ -523,22 +524,18 @@ class DecidePass : public PassWrapper<DecidePass, OperationPass<ModuleOp>> {
       if (failed(decider.run())) {
         return signalPassFailure();
       }
-      text = printDecisions(decider.record());
-    } else if (failed(applyGiven(module))) {
+      record = decider.record();
+    } else if (failed(applyRewrites(module, *record))) {
       return signalPassFailure();
     }
-    module->setAttr(kDecisionsAttr, StringAttr::get(&getContext(), text));
+    setDecisions(module, *std::move(record));
   }
 
  private:
   // A given record also says which operators were expanded and hoisted: they must be again.
-  LogicalResult applyGiven(ModuleOp module) {
-    absl::StatusOr<Decisions> record = parseDecisions(options_.record);
-    if (!record.ok()) {
-      return module.emitError(std::string(record.status().message()));
-    }
+  LogicalResult applyRewrites(ModuleOp module, const Decisions& record) {
     func::FuncOp step = stepFunction(module);
-    for (const Rewrite& rewrite : record->rewrites) {
+    for (const Rewrite& rewrite : record.rewrites) {
       const LogicalResult done = rewrite.kind == Rewrite::kExpand ? expandOperator(step, rewrite.id, registry_)
                                                                   : hoistToPrologue(step, rewrite);
       if (failed(done)) {

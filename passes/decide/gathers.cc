@@ -86,7 +86,7 @@ void chooseGathers(const std::vector<ParameterGather>& gathers, int64_t microBat
                    [&](const ParameterGather& a, const ParameterGather& b) { return saved(a) > saved(b); });
   for (const ParameterGather& gather : order) {
     const bool once = budget < 0 || gather.bytes <= budget;
-    arguments[gather.argument].gather = once ? "once" : "again";
+    arguments[gather.argument].gather = once ? GatherPolicy::kOncePerStep : GatherPolicy::kEachCall;
     budget -= once && budget >= 0 ? gather.bytes : 0;
   }
 }

@@ -8,6 +8,7 @@
 
 #include "ir/registry.h"
 #include "mlir/Pass/Pass.h"
+#include "planner/decisions.h"
 
 namespace weft {
 
@@ -20,7 +21,7 @@ struct ScheduleChoice {
 
 // What was chosen outside of the phase. (The planner will take this over.)
 struct DecideOptions {
-  std::string record;                      // a decisions record to realize instead of deciding; empty: decide
+  std::optional<Decisions> record;         // to realize instead of deciding
   std::optional<ScheduleChoice> schedule;  // instead of the request's
   int64_t gatherBytes = -1;                // that parameters gathered once per step may take; negative: no bound
 };

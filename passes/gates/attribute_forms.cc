@@ -91,6 +91,10 @@ std::string oneOf(Attribute value, ArrayRef<StringRef> words) {
   return isOneOf(value, words) ? "" : "one of \"" + llvm::join(words, "\", \"") + "\"";
 }
 
+std::string decisions(Attribute value) {
+  return isa<ir::dist::DecisionsAttr>(value) ? "" : "a decisions record, #dist.decisions<\"{...}\">";
+}
+
 std::string phase(Attribute value) {
   return oneOf(value, {"backward", "update"});
 }
@@ -159,7 +163,7 @@ std::string dictionary(Attribute value) {
 
 constexpr Known kModule[] = {{kMeshAttr, requested},        {kNameAttr, text},  // of the model, for people
                              {kOptionsAttr, requested},     {kOptimizerAttr, requested}, {kLayoutsAttr, requested},
-                             {kStageMeshesAttr, requested}, {kStripesAttr, positive},    {kDecisionsAttr, text},
+                             {kStageMeshesAttr, requested}, {kStripesAttr, positive},    {kDecisionsAttr, decisions},
                              {kStateAttr, state},           {kPhaseDoneAttr, text},      {kSubmeshesAttr, numbers},
                              {kScheduleAttr, text},         {kVirtualAttr, positive},    {kTableAttr, text},
                              {kRankTableAttr, rankTable},   {kTensorsAttr, dictionaries}};

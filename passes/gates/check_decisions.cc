@@ -46,10 +46,6 @@ class DecisionsChecker {
                                          << name << "'; they were made for another program";
       }
       const std::string owner = "argument '" + name + "'";
-      if (!decision.gather.empty() && decision.gather != "once" && decision.gather != "again") {
-        return emitError(value.getLoc()) << "decisions: " << owner << " is gathered '" << decision.gather
-                                         << "'; it should be once, again or nothing";
-      }
       if (failed(checkLayout(value, owner, decision.layout, meshes_.ofStage(decision.stage)))) {
         return failure();
       }

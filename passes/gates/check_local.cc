@@ -1,7 +1,7 @@
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
+#include "ir/program/decision_attributes.h"
 #include "ir/program/program.h"
-#include "ir/program/schedule_attributes.h"
 #include "passes/gates/attribute_forms.h"
 #include "passes/gates/check_program.h"
 #include "passes/gates/check_stages.h"

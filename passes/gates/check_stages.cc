@@ -1,8 +1,8 @@
 #include "passes/gates/check_stages.h"
 
+#include "ir/program/decision_attributes.h"
 #include "ir/program/module_meshes.h"
 #include "ir/program/program.h"
-#include "ir/program/schedule_attributes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "planner/stage_table.h"
 

@@ -18,9 +18,9 @@
 #include "ir/dist/dist.h"
 #include "ir/layout/stage_mesh_text.h"
 #include "ir/nn/operator_interface.h"
+#include "ir/program/decision_attributes.h"
 #include "ir/program/module_meshes.h"
 #include "ir/program/program.h"
-#include "ir/program/schedule_attributes.h"
 #include "mlir/IR/Builders.h"
 #include "passes/decide/micro_batches.h"
 #include "passes/decide/pads.h"
@@ -397,21 +397,20 @@ class Realizer {
 
   bool perMicroBatch() const { return where_ == RunsIn::kForward || where_ == RunsIn::kBackward; }
 
-  const std::string& gatherOf(Value value) const {
-    static const std::string nothing;
+  GatherPolicy gatherOf(Value value) const {
     auto transfer = value.getDefiningOp<ir::dist::TransferOp>();  // an argument held on another mesh
     auto argument = dyn_cast<BlockArgument>(transfer ? transfer->getOperand(0) : value);
-    return argument ? decisions_.arguments[argument.getArgNumber()].gather : nothing;
+    return argument ? decisions_.arguments[argument.getArgNumber()].gather : GatherPolicy::kNone;
   }
 
   bool isGatheredAgain(Value value) const {
-    const std::string& gather = gatherOf(value);
-    return gather.empty() ? decisions_.regather : gather == "again";
+    const GatherPolicy gather = gatherOf(value);
+    return gather == GatherPolicy::kNone ? decisions_.regather : gather == GatherPolicy::kEachCall;
   }
 
   // Is what the calls of all micro-batches read made before the first?
   bool isMadeOnce(Value value) const {
-    return perMicroBatch() && mesh().microBatches() > 1 && gatherOf(value) == "once";
+    return perMicroBatch() && mesh().microBatches() > 1 && gatherOf(value) == GatherPolicy::kOncePerStep;
   }
 
   // Readers of one group share a reshard. Values gathered for the forward pass serve the backward pass too, unless they
@@ -531,10 +530,9 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto text = module->getAttrOfType<StringAttr>(kDecisionsAttr);
-    absl::StatusOr<Decisions> decisions = parseDecisions(text ? text.getValue().str() : "");
-    if (!decisions.ok()) {
-      module.emitError(std::string(decisions.status().message()));
+    const Decisions* decisions = decisionsOf(module);
+    if (decisions == nullptr) {
+      module.emitError() << "has no decisions to realize (" << kDecisionsAttr << "); run --weft-decide before";
       return signalPassFailure();
     }
     if (failed(checkDecisions(stepFunction(module), *decisions))) {

@@ -4,8 +4,8 @@
 // that messages are taken in order.
 
 #include "ir/dist/dist.h"
+#include "ir/program/decision_attributes.h"
 #include "ir/program/program.h"
-#include "ir/program/schedule_attributes.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/partition/passes.h"

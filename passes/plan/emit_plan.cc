@@ -6,8 +6,8 @@
 #include "ir/dist/dist.h"
 #include "ir/nn/kernel_attributes.h"
 #include "ir/nn/nn.h"
+#include "ir/program/decision_attributes.h"
 #include "ir/program/program.h"
-#include "ir/program/schedule_attributes.h"
 #include "kernels/describe/kernel_spec.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/JSON.h"
@@ -565,8 +565,8 @@ absl::StatusOr<plan::Plan> emitPlan(ModuleOp module) {
   for (int64_t submesh = 0; count > 1 && submesh < count; ++submesh) {
     *plan.add_submeshes() = std::move(plans[submesh]);
   }
-  if (auto decisions = module->getAttrOfType<StringAttr>(kDecisionsAttr)) {
-    plan.set_decisions(decisions.getValue().str());
+  if (auto decisions = module->getAttrOfType<ir::dist::DecisionsAttr>(kDecisionsAttr)) {
+    plan.set_decisions(decisions.getRecord().text());
   }
   plan.set_program("train");
   WEFT_RETURN_IF_ERROR(validatePlan(plan));

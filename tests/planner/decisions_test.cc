@@ -20,7 +20,7 @@ Json record() {
     "stage_meshes": "dp=2;dp=4", "stripes": 4,
     "rewrites": [{"expand": 7}, {"prologue": 8, "operand": 1}],
     "arguments": [
-      {"name": "w", "layout": "[{dp},{}]", "origin": "user", "gather": "once", "stage": 1, "elsewhere": {"0": "[{},{}]"}}],
+      {"name": "w", "layout": "[{dp},{}]", "origin": "user", "gather": "once_per_step", "stage": 1, "elsewhere": {"0": "[{},{}]"}}],
     "operators": [
       {"id": 7, "label": "matmul", "runs_in": "forward", "batch": "m", "per_micro_batch": true, "stage": 1, "recompute": true,
        "recompute_price": {"bytes": 64, "seconds": 0.25}, "axes": {"m": "[{dp}]"}, "results": {"0": "[{dp},{}]"},

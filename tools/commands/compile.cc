@@ -100,7 +100,8 @@ absl::Status run(const std::string& path, const Flags& flags) {
   options.notes = &notes;
   options.dumpDir = flags.text("dump-dir");
   if (flags.has("decisions")) {
-    WEFT_ASSIGN_OR_RETURN(options.decisions, readText(flags.text("decisions")));
+    WEFT_ASSIGN_OR_RETURN(const std::string record, readText(flags.text("decisions")));
+    WEFT_ASSIGN_OR_RETURN(options.decisions, parseDecisions(record));
   }
   const bool trains = (*module)->hasAttr(kOptimizerAttr);
   options.program = trains ? "train" : "evaluate";

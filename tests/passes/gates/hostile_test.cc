@@ -53,7 +53,13 @@ Verdict compiled(ModuleOp written, const std::string& decisions = "") {
   }
   ModuleOp module = **read;
   PipelineOptions options;
-  options.decisions = decisions;
+  if (!decisions.empty()) {
+    absl::StatusOr<Decisions> record = parseDecisions(decisions);
+    if (!record.ok()) {
+      return record.status().message().empty() ? kSilent : kRefused;
+    }
+    options.decisions = *std::move(record);
+  }
   options.program = module->hasAttr("nn.optimizer") ? "train" : "evaluate";
   const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
   const absl::StatusOr<plan::Plan> plan = compileModule(module, registry, options);

@@ -1,5 +1,6 @@
-#include "ir/program/schedule_attributes.h"
+#include "ir/program/decision_attributes.h"
 
+#include "ir/dist/dist.h"
 #include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
 
@@ -32,6 +33,16 @@ ScheduleDecision scheduleOf(mlir::ModuleOp module) {
                 ""};
   }
   return schedule;
+}
+
+const Decisions* decisionsOf(mlir::ModuleOp module) {
+  auto attr = module->getAttrOfType<ir::dist::DecisionsAttr>(kDecisionsAttr);
+  return attr ? &attr.getRecord().decisions() : nullptr;
+}
+
+void setDecisions(mlir::ModuleOp module, Decisions decisions) {
+  module->setAttr(kDecisionsAttr,
+                  ir::dist::DecisionsAttr::get(module.getContext(), ir::dist::DecisionsRecord(std::move(decisions))));
 }
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// The schedule's decision as attributes of a module.
+// The decisions as attributes of a module.
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
@@ -9,5 +9,9 @@ namespace weft {
 // Without these attributes everything is one stage.
 void setSchedule(mlir::ModuleOp module, const ScheduleDecision& schedule);
 ScheduleDecision scheduleOf(mlir::ModuleOp module);
+
+// The decisions record of a module; null before the phase `decide`.
+const Decisions* decisionsOf(mlir::ModuleOp module);
+void setDecisions(mlir::ModuleOp module, Decisions decisions);
 
 }  // namespace weft
