@@ -31,7 +31,7 @@ using namespace mlir;  // NOLINT
 
 namespace {
 
-struct Phase {
+struct PhaseOfPipeline {
   std::vector<std::unique_ptr<Pass>> passes;
 
   // That of its pass, without gates.
@@ -47,9 +47,9 @@ struct Phase {
 };
 
 // What a module must be that `phase` has left; a file may say so and be something else.
-std::unique_ptr<Pass> gateBehind(const std::vector<Phase>& phases, size_t phase) {
+std::unique_ptr<Pass> gateBehind(const std::vector<PhaseOfPipeline>& phases, size_t phase) {
   const auto named = [&](const char* name) {
-    return std::find_if(phases.begin(), phases.end(), [&](const Phase& p) { return p.name() == name; }) -
+    return std::find_if(phases.begin(), phases.end(), [&](const PhaseOfPipeline& p) { return p.name() == name; }) -
            phases.begin();
   };
   const auto at = static_cast<std::ptrdiff_t>(phase);
@@ -109,10 +109,10 @@ void registerWeftDialects(DialectRegistry& registry) {
 namespace {
 
 // The whole compiler, in order. A phase ends with its gate, if it closes a state.
-std::vector<Phase> phasesOf(const ir::OperatorRegistry& registry, const PipelineOptions& options) {
-  std::vector<Phase> phases;
+std::vector<PhaseOfPipeline> phasesOf(const ir::OperatorRegistry& registry, const PipelineOptions& options) {
+  std::vector<PhaseOfPipeline> phases;
   const auto add = [&](auto... passes) {
-    Phase& phase = phases.emplace_back();
+    PhaseOfPipeline& phase = phases.emplace_back();
     (phase.passes.push_back(std::move(passes)), ...);
   };
   // Before the gradient: what is folded here need not be differentiated.
@@ -126,7 +126,7 @@ std::vector<Phase> phasesOf(const ir::OperatorRegistry& registry, const Pipeline
   // After the gradients exist, before layouts: optimizer state takes part in all decisions.
   add(createBuildUpdatePass());
   // Everything that chooses stands here; what follows only realizes the record.
-  add(createDecidePass(registry, {options.decisions, options.schedule, options.gatherBytes}));
+  add(createDecidePass(registry, {options.decisions, options.choices}));
   add(createInsertReshardsPass(), createVerifyAnnotatedPass());
   // On reshards too: what is gathered for a recomputed operator is gathered again.
   add(createRecomputePass());
@@ -145,7 +145,7 @@ std::vector<Phase> phasesOf(const ir::OperatorRegistry& registry, const Pipeline
 
 absl::Status buildPipeline(OpPassManager& manager, const ir::OperatorRegistry& registry, const PipelineOptions& options,
                            const std::string& from) {
-  std::vector<Phase> phases = phasesOf(registry, options);
+  std::vector<PhaseOfPipeline> phases = phasesOf(registry, options);
   const std::string last = lastPhaseOf(from);
   size_t first = 0;
   std::string names;
@@ -227,7 +227,7 @@ absl::StatusOr<PipelineOptions> choose(ModuleOp module, const CompileOptions& re
   const auto halvesFor = [&](const std::optional<ScheduleChoice>& schedule) {
     PipelineOptions quiet = options;
     quiet.dumpDir.clear();
-    quiet.schedule = schedule;
+    quiet.choices.schedule = schedule;
     PipelineOptions first = quiet;
     first.until = "insert-reshards";
     return CompilerHalves{[&registry, first](ModuleOp copy) { return runPhases(copy, registry, first); },
@@ -235,7 +235,7 @@ absl::StatusOr<PipelineOptions> choose(ModuleOp module, const CompileOptions& re
   };
   if (request.schedule == "auto" && outlineOf(module).stages > 1) {
     WEFT_ASSIGN_OR_RETURN(ScheduleSearchResult best, chooseSchedule(module, request, recompute, halvesFor));
-    chosen.schedule = std::move(best.schedule);
+    chosen.choices.schedule = std::move(best.schedule);
     chosen.decisions = std::move(best.decisions);
   } else if (recompute) {
     WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<RecomputeSearch> search,
@@ -295,10 +295,10 @@ absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegi
       OwningOpRef<ModuleOp> copy(module.clone());
       PipelineOptions quiet = options;
       quiet.dumpDir.clear();
-      quiet.gatherBytes = gatherBytes;
+      quiet.choices.gatherBytes = gatherBytes;
       return compileChosen(*copy, asked, registry, quiet);
     };
-    WEFT_ASSIGN_OR_RETURN(chosen.gatherBytes, chooseGathers(asked.memoryLimit, compile));
+    WEFT_ASSIGN_OR_RETURN(chosen.choices.gatherBytes, chooseGathers(asked.memoryLimit, compile));
   }
   return compileChosen(module, asked, registry, chosen);
 }

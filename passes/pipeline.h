@@ -26,8 +26,7 @@ struct PipelineOptions {
   // The last phase to run ("insert-reshards"); empty: all.
   std::string until;
   // What compileModule itself settles between compilations, where the request leaves it open.
-  std::optional<ScheduleChoice> schedule;
-  int64_t gatherBytes = -1;
+  OpenChoices choices;
   // If given, receives what is no error but worth a line: options that have no effect (planner/check_request.h).
   std::vector<std::string>* notes = nullptr;
 };

@@ -54,7 +54,7 @@ struct ReshardDecision {
   RecomputePrice recomputePrice;
 };
 
-// When a parameter that is read in another layout than its own is gathered (passes/decide/gathers.h).
+// When a parameter that is read in another layout than its own is gathered (planner/derive/gathers.h).
 enum class GatherPolicy : uint8_t {
   kNone,         // nothing is to be gathered
   kOncePerStep,  // before the first micro-batch, kept until the last has been through

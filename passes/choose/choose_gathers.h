@@ -1,5 +1,5 @@
-// How many bytes parameters may take that are gathered once per step instead of in each call (passes/decide/gathers.h),
-// where memory is limited.
+// How many bytes parameters may take that are gathered once per step instead of in each call
+// (planner/derive/gathers.h), where memory is limited.
 //
 // Three compilations at most. With all of them gathered once; if that fits and nothing had to be recomputed for it,
 // it is taken. Otherwise with none, and then with as many bytes as that leaves below the limit. The shortest that fits

@@ -9,21 +9,13 @@
 #include "ir/registry.h"
 #include "mlir/Pass/Pass.h"
 #include "planner/decisions.h"
+#include "planner/derive/derive.h"
 
 namespace weft {
 
-// The schedule that passes/choose/choose_schedule.h took for schedule = "auto".
-struct ScheduleChoice {
-  std::string kind;
-  int64_t virtualStages = 1;
-  std::string considered;  // JSON: what it chose among; for people
-};
-
-// What was chosen outside of the phase. (The planner will take this over.)
 struct DecideOptions {
-  std::optional<Decisions> record;         // to realize instead of deciding
-  std::optional<ScheduleChoice> schedule;  // instead of the request's
-  int64_t gatherBytes = -1;                // that parameters gathered once per step may take; negative: no bound
+  std::optional<Decisions> record;  // to realize instead of deciding
+  OpenChoices choices;              // what was searched before (passes/choose)
 };
 
 // Writes the decisions of @step into the module attribute dist.decisions: the given record, else from the user's words,

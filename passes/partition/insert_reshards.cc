@@ -22,12 +22,11 @@
 #include "ir/program/module_meshes.h"
 #include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
-#include "passes/decide/micro_batches.h"
-#include "passes/decide/pads.h"
 #include "passes/gates/check_decisions.h"
 #include "passes/partition/micro_batch_rows.h"
 #include "passes/partition/passes.h"
 #include "passes/partition/recompute.h"
+#include "passes/partition/value_shapes.h"
 #include "planner/decisions.h"
 
 namespace weft {
@@ -41,7 +40,7 @@ Axis timeAxis(const Mesh& mesh) {
 
 class Realizer {
  public:
-  Realizer(MLIRContext* context, const Decisions& decisions, StoredShapes stored)
+  Realizer(MLIRContext* context, const Decisions& decisions, ValueShapes stored)
       : decisions_(decisions), meshes_(decisions.meshes()), stored_(std::move(stored)), builder_(context) {}
 
   // Layouts of the arguments are set by the caller.
@@ -513,7 +512,7 @@ class Realizer {
 
   const Decisions& decisions_;
   ModuleMeshes meshes_;
-  StoredShapes stored_;  // of the values made here too
+  ValueShapes stored_;  // of the values made here too
   OpBuilder builder_;
   RunsIn where_ = RunsIn::kForward;
   int64_t stage_ = 0;
@@ -563,11 +562,7 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
 
   static LogicalResult realizeStep(ModuleOp module, const Decisions& decisions) {
     func::FuncOp step = stepFunction(module);
-    llvm::DenseMap<unsigned, Shape> padded;
-    for (unsigned i = 0; i < step.getNumArguments(); ++i) {
-      padded[i] = decisions.arguments[i].layout.storedShape(ir::shapeOf(step.getArgument(i)));
-    }
-    FailureOr<StoredShapes> stored = spreadPads(step, padded);
+    FailureOr<ValueShapes> stored = storedShapes(step, decisions);
     if (failed(stored)) {
       return failure();
     }

@@ -1,6 +1,6 @@
 // Micro-batches as a time axis: which operators run once per micro-batch, which factor of each carries the batch.
 //
-// The batch enters at the inputs (their nn.batch_dim) and flows along factors. An operator that reduces the batch
+// The batch enters at the inputs (their batch dimension) and flows along factors. An operator that reduces the batch
 // leaves a *partial* sum over the micro-batches; linear operators pass it on; any other use needs the accumulated
 // value, which exists only after the last micro-batch: such operators run in the update. If a per-micro-batch operator
 // needs an accumulated value (the count of valid tokens), the operators that make it are copied into the prologue,
@@ -8,18 +8,17 @@
 // micro-batches and is refused at that operator's line.
 //
 // An operator that keeps a sum for each micro-batch (a factor marked `~`, see ir/layout/rule.h) leaves no partial sum:
-// its
-// result carries the batch in the dimension that counts the micro-batches.
+// its result carries the batch in the dimension that counts the micro-batches.
 //
 // With one micro-batch there is nothing to accumulate: only the batch factors are followed.
 #pragma once
 
 #include <vector>
 
-#include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/DenseSet.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "absl/status/statusor.h"
+#include "ir/layout/rule.h"
 #include "planner/decisions.h"
+#include "planner/graph/graph_view.h"
 
 namespace weft {
 
@@ -30,20 +29,20 @@ struct OperatorMicroBatches {
 };
 
 struct MicroBatchAnalysis {
-  llvm::DenseMap<mlir::Operation*, OperatorMicroBatches> operators;
-  llvm::DenseMap<mlir::Value, int> batchDim;  // values without an entry carry no batch
+  std::vector<OperatorMicroBatches> operators;
+  std::vector<int> batchDim;  // of each value; -1: it carries no batch
   // Operands that must move to the prologue before the analysis holds; empty when it does.
   std::vector<Rewrite> needed;
 };
 
-// Analyses @step for a number of micro-batches. Errors are reported on the operator that mixes micro-batches.
-mlir::FailureOr<MicroBatchAnalysis> analyzeMicroBatches(mlir::func::FuncOp step, int64_t microBatches);
-
-// Copies the operators behind operand `rewrite.operand` of operator `rewrite.id` into the prologue (marked nn.prologue)
-// and makes the operand read the copies. Fails if it depends on a parameter.
-mlir::LogicalResult hoistToPrologue(mlir::func::FuncOp step, const Rewrite& rewrite);
+// `stages`: of each operator. Errors are at the line of the operator that mixes micro-batches.
+absl::StatusOr<MicroBatchAnalysis> analyzeMicroBatches(const GraphView& view, const std::vector<int64_t>& stages,
+                                                       int64_t microBatches);
 
 // The function an operator runs in.
-RunsIn runsIn(mlir::Operation* op, const OperatorMicroBatches& microBatches);
+RunsIn runsIn(const GraphOperator& op, const OperatorMicroBatches& microBatches);
+
+// The rule of an operator over the shapes of the graph. An error is a defect of the operator's facts.
+absl::StatusOr<Rule> ruleOf(const GraphView& view, int op);
 
 }  // namespace weft

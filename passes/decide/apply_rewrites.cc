@@ -1,0 +1,147 @@
+#include "passes/decide/apply_rewrites.h"
+
+#include "ir/program/program.h"
+
+namespace weft {
+
+using namespace mlir;  // NOLINT
+
+namespace {
+
+Operation* findOperator(func::FuncOp step, int64_t id) {
+  for (Operation& op : step.getBody().front()) {
+    if (idOf(&op) == id) {
+      return &op;
+    }
+  }
+  return nullptr;
+}
+
+// New operators get new numbers.
+LogicalResult expandOperator(func::FuncOp step, int64_t id, const ir::OperatorRegistry& registry) {
+  Operation* op = findOperator(step, id);
+  const ir::ExpansionFunction* expansion = op != nullptr ? registry.expansion(op) : nullptr;
+  if (expansion == nullptr) {
+    return step.emitError() << "decisions: operator " << id << " has no expansion in this program";
+  }
+  OpBuilder builder(op);
+  Operation* before = op->getPrevNode();
+  FailureOr<SmallVector<Value>> values = (*expansion)(op, builder);
+  if (failed(values)) {
+    return failure();
+  }
+  Operation* first = before != nullptr ? before->getNextNode() : &op->getBlock()->front();
+  for (Operation* made = first; made != op; made = made->getNextNode()) {
+    copyMarks(op, made);
+  }
+  op->replaceAllUsesWith(*values);
+  op->erase();
+  return success();
+}
+
+// Copies operators into the prologue, each once.
+class Hoister {
+ public:
+  explicit Hoister(func::FuncOp step) : step_(step) {
+    for (Operation& op : step.getBody().front()) {
+      byId_[idOf(&op)] = &op;
+      auto source = op.getAttrOfType<IntegerAttr>(kPrologueAttr);
+      if (source && byId_.count(source.getInt()) > 0) {
+        copies_[byId_[source.getInt()]] = &op;
+      }
+    }
+  }
+
+  LogicalResult run(const Rewrite& decision) {
+    const auto it = byId_.find(decision.id);
+    if (it == byId_.end() || decision.operand >= it->second->getNumOperands()) {
+      return step_.emitError() << "decisions: no operand " << decision.operand << " of operator " << decision.id;
+    }
+    FailureOr<Value> value = copy(it->second->getOperand(decision.operand), it->second);
+    if (failed(value)) {
+      return failure();
+    }
+    it->second->setOperand(decision.operand, *value);
+    return success();
+  }
+
+ private:
+  FailureOr<Value> copy(Value value, Operation* user) {
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      const Argument named = argumentAt(step_, argument.getArgNumber());
+      if (named.kind == "parameter") {
+        return user->emitError()
+                   << labelOf(user)
+                   << " needs a value that is known only after all micro-batches, and it depends on parameter '"
+                   << named.name << "'; use micro = 1, or make it depend on inputs only",
+               failure();
+      }
+      return value;
+    }
+    Operation* op = value.getDefiningOp();
+    if (op->hasAttr(kPrologueAttr)) {
+      return value;
+    }
+    FailureOr<Operation*> copied = copyOperator(op, user);
+    if (failed(copied)) {
+      return failure();
+    }
+    return (*copied)->getResult(cast<OpResult>(value).getResultNumber());
+  }
+
+  FailureOr<Operation*> copyOperator(Operation* op, Operation* user) {
+    if (Operation* known = copies_.lookup(op)) {
+      return known;
+    }
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands()) {
+      FailureOr<Value> copied = copy(operand, user);
+      if (failed(copied)) {
+        return failure();
+      }
+      operands.push_back(*copied);
+    }
+    OpBuilder builder(op);
+    builder.setInsertionPointAfter(op);
+    Operation* clone = builder.clone(*op);
+    clone->setOperands(operands);
+    clone->setAttr(kPrologueAttr, builder.getI64IntegerAttr(idOf(op)));
+    clone->removeAttr(kIdAttr);
+    copies_[op] = clone;
+    return clone;
+  }
+
+  func::FuncOp step_;
+  llvm::DenseMap<int64_t, Operation*> byId_;
+  llvm::DenseMap<Operation*, Operation*> copies_;
+};
+
+// Rewrites leave operators that nothing reads any more.
+void eraseUnused(func::FuncOp step) {
+  Operation* op = step.getBody().front().getTerminator()->getPrevNode();
+  while (op != nullptr) {
+    Operation* before = op->getPrevNode();
+    if (op->use_empty()) {
+      op->erase();
+    }
+    op = before;
+  }
+}
+
+}  // namespace
+
+LogicalResult applyRewrites(func::FuncOp step, const std::vector<Rewrite>& rewrites,
+                            const ir::OperatorRegistry& registry) {
+  for (const Rewrite& rewrite : rewrites) {
+    const LogicalResult done =
+        rewrite.kind == Rewrite::kExpand ? expandOperator(step, rewrite.id, registry) : Hoister(step).run(rewrite);
+    if (failed(done)) {
+      return failure();
+    }
+    assignIds(step->getParentOfType<ModuleOp>());
+  }
+  eraseUnused(step);
+  return success();
+}
+
+}  // namespace weft

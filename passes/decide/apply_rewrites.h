@@ -1,0 +1,16 @@
+// Makes the rewrites of a decisions record in a module, as planner/graph/rewrites.h makes them in the program graph:
+// the graph built of the result equals the planner's.
+#pragma once
+
+#include "ir/registry.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "planner/decisions.h"
+
+namespace weft {
+
+// Makes them in order, and erases what nothing reads. New operators get new ids. Errors: an operator that a rewrite
+// names is not there, or has no expansion; a copy in the prologue would depend on a parameter.
+mlir::LogicalResult applyRewrites(mlir::func::FuncOp step, const std::vector<Rewrite>& rewrites,
+                                  const ir::OperatorRegistry& registry);
+
+}  // namespace weft

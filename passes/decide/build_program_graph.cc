@@ -1,0 +1,251 @@
+#include "passes/decide/build_program_graph.h"
+
+#include "ir/nn/nn.h"
+#include "ir/nn/operator_interface.h"
+#include "ir/nn/types.h"
+#include "ir/program/program.h"
+
+namespace weft {
+
+using namespace mlir;  // NOLINT: the file is about MLIR values throughout
+
+namespace {
+
+SourcePlace lineOf(Location location) {
+  auto place = location->findInstanceOf<FileLineColLoc>();
+  return place ? SourcePlace{place.getFilename().str(), place.getLine(), place.getColumn()} : SourcePlace();
+}
+
+TensorType typeOf(Value value) {
+  return {ir::shapeOf(value), ir::dtypeOf(value.getType()).value_or(DType::kF32)};
+}
+
+std::string textOf(Attribute attr) {
+  auto text = dyn_cast_or_null<StringAttr>(attr);
+  return text ? text.getValue().str() : "";
+}
+
+std::optional<int64_t> integerOf(Attribute attr) {
+  auto number = dyn_cast_or_null<IntegerAttr>(attr);
+  return number ? std::optional<int64_t>(number.getInt()) : std::nullopt;
+}
+
+// The gates have checked the words.
+Phase phaseOf(Operation* op) {
+  const std::string text = textOf(op->getAttr(kPhaseAttr));
+  return text == phaseName(Phase::kBackward) ? Phase::kBackward
+         : text == phaseName(Phase::kUpdate) ? Phase::kUpdate
+                                             : Phase::kForward;
+}
+
+ArgumentKind argumentKindOf(const std::string& text) {
+  return text == argumentKindName(ArgumentKind::kParameter) ? ArgumentKind::kParameter
+         : text == argumentKindName(ArgumentKind::kState)   ? ArgumentKind::kState
+                                                            : ArgumentKind::kInput;
+}
+
+FailureOr<OperatorFacts> factsOf(Operation* op) {
+  auto interface = dyn_cast<ir::OperatorInterface>(op);
+  if (!interface) {
+    return op->emitError("is not an operator of a registered dialect"), failure();
+  }
+  OperatorFacts facts;
+  facts.kind = op->getName().stripDialect().str();
+  facts.rule = interface.getRule();
+  for (const auto& set : interface.getLinearSets()) {
+    facts.linear.emplace_back(set.begin(), set.end());
+  }
+  facts.passesSums = interface.passesSums();
+  return facts;
+}
+
+// One list of a strategy: for each tensor splits or axis names of its dimensions.
+void readLists(Attribute attr, bool byName, std::vector<Shape>& splits, std::vector<std::vector<std::string>>& names) {
+  auto outer = dyn_cast_or_null<ArrayAttr>(attr);
+  for (Attribute inner : outer ? outer.getValue() : ArrayRef<Attribute>()) {
+    auto list = dyn_cast<ArrayAttr>(inner);
+    auto dense = dyn_cast<DenseI64ArrayAttr>(inner);
+    Shape numbers = dense ? Shape(dense.asArrayRef().begin(), dense.asArrayRef().end()) : Shape();
+    std::vector<std::string> words;
+    for (Attribute value : list ? list.getValue() : ArrayRef<Attribute>()) {
+      words.push_back(textOf(value));
+      numbers.push_back(integerOf(value).value_or(0));
+    }
+    if (byName) {
+      names.push_back(std::move(words));
+    } else {
+      splits.push_back(std::move(numbers));
+    }
+  }
+}
+
+bool isByName(DictionaryAttr strategy) {
+  for (StringRef key : {"in", "out"}) {
+    auto outer = dyn_cast_or_null<ArrayAttr>(strategy.get(key));
+    for (Attribute inner : outer ? outer.getValue() : ArrayRef<Attribute>()) {
+      auto list = dyn_cast<ArrayAttr>(inner);
+      if (list && !list.empty() && isa<StringAttr>(list[0])) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// The line of the `shard` call, which follows that of the operator.
+Location strategyLocation(Operation* op) {
+  auto both = dyn_cast<FusedLoc>(op->getLoc());
+  return both ? both.getLocations().back() : op->getLoc();
+}
+
+FailureOr<UserStrategy> strategyOf(Operation* op) {
+  auto given = op->getAttrOfType<DictionaryAttr>(kStrategyAttr);
+  if (!given) {
+    return emitError(strategyLocation(op),
+                     "attribute nn.strategy should be a dictionary with 'in' and optionally 'out'"),
+           failure();
+  }
+  UserStrategy strategy;
+  strategy.byName = isByName(given);
+  strategy.line = lineOf(strategyLocation(op));
+  readLists(given.get("in"), strategy.byName, strategy.inSplits, strategy.inNames);
+  readLists(given.get("out"), strategy.byName, strategy.outSplits, strategy.outNames);
+  return strategy;
+}
+
+class Builder {
+ public:
+  Builder(func::FuncOp step, const ir::OperatorRegistry* registry) : step_(step), registry_(registry) {}
+
+  FailureOr<ProgramGraph> run() {
+    step_->getParentOfType<ModuleOp>().walk(
+        [&](Operation* op) { graph_.nextId = std::max(graph_.nextId, idOf(op) + 1); });
+    graph_.line = lineOf(step_.getLoc());
+    addArguments();
+    for (Operation& op : step_.getBody().front().without_terminator()) {
+      if (failed(addOperator(&op))) {
+        return failure();
+      }
+    }
+    for (unsigned r = 0; r < step_.getNumResults(); ++r) {
+      const std::optional<int64_t> updates = integerOf(step_.getResultAttr(r, kUpdatesAttr));
+      graph_.results.push_back({valueOf(returned(step_, r)),
+                                updates ? std::optional<unsigned>(static_cast<unsigned>(*updates)) : std::nullopt});
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  static GraphValue valueOf(Value value) {
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      return {GraphValue::kArgument, argument.getArgNumber()};
+    }
+    return {idOf(value.getDefiningOp()), cast<OpResult>(value).getResultNumber()};
+  }
+
+  void addArguments() {
+    for (const Argument& argument : argumentsOf(step_)) {
+      Value value = step_.getArgument(argument.index);
+      GraphArgument& made = graph_.arguments.emplace_back();
+      made.kind = argumentKindOf(argument.kind);
+      made.name = argument.name;
+      made.type = typeOf(value);
+      made.batchDim = integerOf(step_.getArgAttr(argument.index, kBatchDimAttr)).value_or(0);
+      made.layout = textOf(step_.getArgAttr(argument.index, kLayoutAttr));
+      made.line = lineOf(value.getLoc());
+    }
+  }
+
+  LogicalResult addOperator(Operation* op) {
+    FailureOr<OperatorFacts> facts = factsOf(op);
+    if (failed(facts)) {
+      return failure();
+    }
+    GraphOperator made;
+    made.id = idOf(op);
+    made.facts = *std::move(facts);
+    made.name = textOf(op->getAttr(kNameAttr));
+    made.phase = phaseOf(op);
+    made.forward = integerOf(op->getAttr(kForwardAttr));
+    made.prologueOf = integerOf(op->getAttr(kPrologueAttr));
+    made.gradientOf = textOf(op->getAttr(kGradientOfAttr));
+    made.userStage = integerOf(op->getAttr(kUserStageAttr));
+    made.recomputeScope = integerOf(op->getAttr(kUserRecomputeAttr));
+    made.line = lineOf(op->getLoc());
+    if (op->hasAttr(kStrategyAttr)) {
+      FailureOr<UserStrategy> strategy = strategyOf(op);
+      if (failed(strategy)) {
+        return failure();
+      }
+      made.strategy = *std::move(strategy);
+    }
+    if (auto constrain = dyn_cast<ir::nn::ConstrainOp>(op)) {
+      made.constraint = constrain.getLayout().str();
+    }
+    llvm::transform(op->getOperands(), std::back_inserter(made.operands), valueOf);
+    llvm::transform(op->getResults(), std::back_inserter(made.results), typeOf);
+    if (failed(addAlternatives(op, made))) {
+      return failure();
+    }
+    graph_.operators.push_back(std::move(made));
+    return success();
+  }
+
+  LogicalResult addAlternatives(Operation* op, GraphOperator& made) {
+    const ir::ExpansionFunction* expansion = registry_ != nullptr ? registry_->expansion(op) : nullptr;
+    if (expansion == nullptr) {
+      return success();
+    }
+    Block scratch;
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointToEnd(&scratch);
+    FailureOr<SmallVector<Value>> values = (*expansion)(op, builder);
+    if (failed(values)) {
+      return failure();
+    }
+    llvm::DenseMap<Operation*, int64_t> places;
+    const auto valueIn = [&](Value value) -> GraphValue {
+      Operation* producer = value.getDefiningOp();
+      if (producer != nullptr && producer->getBlock() == &scratch) {
+        return {places[producer], cast<OpResult>(value).getResultNumber()};
+      }
+      const auto operand = llvm::find(op->getOperands(), value);
+      return {GraphValue::kArgument, static_cast<unsigned>(operand - op->operand_begin())};
+    };
+    Alternative& alternative = made.alternatives.emplace_back();
+    for (Operation& inner : scratch) {
+      FailureOr<OperatorFacts> facts = factsOf(&inner);
+      if (failed(facts)) {
+        return failure();
+      }
+      places[&inner] = static_cast<int64_t>(alternative.body.size());
+      AlternativeOperator& body = alternative.body.emplace_back();
+      body.facts = *std::move(facts);
+      llvm::transform(inner.getOperands(), std::back_inserter(body.operands), valueIn);
+      llvm::transform(inner.getResults(), std::back_inserter(body.results), typeOf);
+    }
+    llvm::transform(*values, std::back_inserter(alternative.results), valueIn);
+    return success();
+  }
+
+  func::FuncOp step_;
+  const ir::OperatorRegistry* registry_;
+  ProgramGraph graph_;
+};
+
+}  // namespace
+
+FailureOr<ProgramGraph> buildProgramGraph(func::FuncOp step, const ir::OperatorRegistry* registry) {
+  return Builder(step, registry).run();
+}
+
+void emitPlannerError(ModuleOp module, const absl::Status& status) {
+  const SourcePlace line = sourcePlaceOf(status);
+  const Location place = line.file.empty()
+                             ? module.getLoc()
+                             : FileLineColLoc::get(module.getContext(), line.file, static_cast<unsigned>(line.line),
+                                                   static_cast<unsigned>(line.column));
+  emitError(place) << std::string(status.message());
+}
+
+}  // namespace weft

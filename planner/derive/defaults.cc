@@ -1,0 +1,172 @@
+#include "planner/derive/defaults.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "ir/layout/stage_mesh_text.h"
+#include "planner/decisions.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+void seedInput(const SettledGraph& graph, unsigned index, int64_t mesh, const std::vector<Axis>& dataAxes,
+               Shardings& shardings) {
+  const GraphView& view = graph.view;
+  ArgumentSharding& sharding = shardings.arguments[index][mesh];
+  for (const GraphView::Use& use : view.usesOf(static_cast<int>(index))) {
+    if (use.op != GraphView::kStep && graph.placement.meshNumber(use.op) == mesh &&
+        shardings.operators[use.op].splitsAnything()) {
+      const OperatorSharding& reader = shardings.operators[use.op];
+      sharding = {reader.rule.operandLayout(use.operand, reader.closed()), "reader " + view.op(use.op).label()};
+      return;
+    }
+  }
+  const GraphArgument& argument = view.graph().arguments[index];
+  const Shape& shape = graph.stored.of(static_cast<int>(index));
+  const int64_t parts = partsOf(dataAxes) * graph.placement.meshes.withNumber(mesh).microBatches();
+  const bool inside = argument.batchDim >= 0 && argument.batchDim < static_cast<int64_t>(shape.size());
+  if (!dataAxes.empty() && inside && shape[argument.batchDim] % parts == 0) {
+    Layout layout(shape.size());
+    layout.setDim(argument.batchDim, dataAxes);
+    sharding = {layout, "default: batch over the data-parallel axes"};
+  }
+}
+
+// Calls visit(argument, dimension of the batch) for each input that is cut into micro-batches and lies on the mesh.
+template <typename Visit>
+absl::Status eachInput(const SettledGraph& graph, const Shardings& shardings, int64_t mesh, const Visit& visit) {
+  const ProgramGraph& program = graph.view.graph();
+  for (unsigned i = 0; i < program.arguments.size(); ++i) {
+    const int dim = graph.microBatches.batchDim[i];
+    if (program.arguments[i].kind == ArgumentKind::kInput && dim >= 0 && shardings.arguments[i].count(mesh) > 0 &&
+        graph.placement.meshes.withNumber(mesh).microBatches() > 1) {
+      WEFT_RETURN_IF_ERROR(visit(i, dim));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Axis> commonPrefix(const std::vector<Axis>& a, const std::vector<Axis>& b) {
+  const auto end = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first;
+  return {a.begin(), end};
+}
+
+absl::Status alignInputsOn(const SettledGraph& graph, int64_t number, Shardings& shardings) {
+  const Mesh& mesh = graph.placement.meshes.withNumber(number);
+  std::optional<std::vector<Axis>> common;
+  WEFT_RETURN_IF_ERROR(eachInput(graph, shardings, number, [&](unsigned i, int dim) {
+    const std::vector<Axis>& axes = shardings.arguments[i].at(number).layout->dim(dim);
+    common = common ? commonPrefix(*common, axes) : axes;
+    return absl::OkStatus();
+  }));
+  return eachInput(graph, shardings, number, [&](unsigned i, int dim) {
+    auto& [layout, origin] = shardings.arguments[i].at(number);
+    if (layout->dim(dim) == *common) {
+      return absl::OkStatus();
+    }
+    const GraphArgument& argument = graph.view.graph().arguments[i];
+    if (origin == "user" || graph.stored.of(static_cast<int>(i)) != argument.type.shape) {
+      return errorAt(
+          argument.line,
+          absl::StrCat("with ", mesh.microBatches(), " micro-batches the inputs' batch must be split alike: '",
+                       argument.name, "' as ", layout->print(mesh), ", another input only over ",
+                       Layout({*common}).print(mesh), "; give all the same layout"));
+    }
+    layout->setDim(dim, *common);
+    origin += "; batch split as that of the other inputs, for the micro-batches";
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+void seedInputs(const SettledGraph& graph, Fill fill, Shardings& shardings) {
+  for (unsigned i = 0; i < shardings.arguments.size(); ++i) {
+    for (auto& [number, sharding] : shardings.arguments[i]) {
+      if (graph.view.graph().arguments[i].kind == ArgumentKind::kInput && !sharding.layout) {
+        seedInput(graph, i, number, defaultAxes(graph.placement.meshes.withNumber(number), fill), shardings);
+      }
+    }
+  }
+}
+
+void closeArguments(const SettledGraph& graph, Shardings& shardings) {
+  const GraphView& view = graph.view;
+  for (int op = 0; op < view.operators(); ++op) {
+    for (unsigned i = 0; i < view.op(op).operands.size() && view.op(op).phase != Phase::kUpdate; ++i) {
+      const GraphValue& operand = view.op(op).operands[i];
+      if (!operand.isArgument()) {
+        continue;
+      }
+      ArgumentSharding& sharding = shardings.arguments[operand.index][graph.placement.meshNumber(op)];
+      if (!sharding.layout) {
+        const OperatorSharding& reader = shardings.operators[op];
+        sharding = {reader.rule.operandLayout(i, reader.closed()), "first reader " + view.op(op).label()};
+      }
+    }
+  }
+  for (size_t i = 0; i < shardings.arguments.size(); ++i) {
+    for (auto& [number, sharding] : shardings.arguments[i]) {
+      if (!sharding.layout) {
+        sharding = {Layout(view.graph().arguments[i].type.shape.size()), "default: replicated"};
+      }
+    }
+  }
+}
+
+void closeOperators(Shardings& shardings) {
+  for (OperatorSharding& sharding : shardings.operators) {
+    for (auto& axes : sharding.axes) {
+      axes = axes.value_or(std::vector<Axis>());
+    }
+    if (sharding.origin.empty()) {
+      sharding.origin = "default: replicated";
+    }
+  }
+}
+
+std::vector<Axis> defaultAxes(const Mesh& mesh, Fill fill) {
+  return fill == Fill::kReplicate ? std::vector<Axis>() : dataParallelAxes(mesh);
+}
+
+absl::Status alignInputs(const SettledGraph& graph, Shardings& shardings) {
+  for (size_t mesh = 0; mesh < graph.placement.meshes.ofSubmesh.size(); ++mesh) {
+    WEFT_RETURN_IF_ERROR(alignInputsOn(graph, static_cast<int64_t>(mesh), shardings));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> countStripes(const SettledGraph& graph, Fill fill, const Shardings& shardings) {
+  const StageMeshes& meshes = graph.placement.meshes;
+  if (meshes.same()) {
+    return 0;
+  }
+  int64_t stripes = 1;
+  const auto count = static_cast<int64_t>(meshes.ofSubmesh.size());
+  for (int64_t mesh = 0; mesh < count; ++mesh) {
+    stripes = std::lcm(stripes, partsOf(defaultAxes(meshes.withNumber(mesh), fill)));
+    WEFT_RETURN_IF_ERROR(eachInput(graph, shardings, mesh, [&](unsigned i, int dim) {
+      stripes = std::lcm(stripes, shardings.arguments[i].at(mesh).layout->parts(dim));
+      return absl::OkStatus();
+    }));
+  }
+  for (int64_t mesh = 0; mesh < count; ++mesh) {
+    WEFT_RETURN_IF_ERROR(eachInput(graph, shardings, mesh, [&](unsigned i, int dim) {
+      const int64_t microBatches = meshes.withNumber(mesh).microBatches();
+      const int64_t rows = graph.stored.of(static_cast<int>(i))[dim];
+      const GraphArgument& argument = graph.view.graph().arguments[i];
+      return rows % (stripes * microBatches) == 0
+                 ? absl::OkStatus()
+                 : errorAt(argument.line,
+                           absl::StrCat("the batch of '", argument.name, "' has ", rows, " rows, but the stage meshes ",
+                                        printStageMeshes(meshes.ofSubmesh), " and ", microBatches,
+                                        " micro-batches need a multiple of ", stripes * microBatches,
+                                        "; give so many rows"));
+    }));
+  }
+  return stripes;
+}
+
+}  // namespace weft

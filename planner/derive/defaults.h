@@ -1,0 +1,30 @@
+// What nobody said: the batch over the data-parallel axes, arguments as their first reader wants them, everything else
+// whole; and what the micro-batches ask of the inputs.
+#pragma once
+
+#include "planner/derive/shardings.h"
+#include "planner/request.h"
+
+namespace weft {
+
+// Gives inputs without a layout the one their readers want, else the data-parallel axes for their batch.
+void seedInputs(const SettledGraph& graph, Fill fill, Shardings& shardings);
+
+// Gives arguments without a layout the one their first reader needs.
+void closeArguments(const SettledGraph& graph, Shardings& shardings);
+// Factors that are still open are not split.
+void closeOperators(Shardings& shardings);
+
+// Data-parallel axes that the batch takes by default; none where the user asked for replication.
+std::vector<Axis> defaultAxes(const Mesh& mesh, Fill fill);
+
+// Micro-batch p of every input must be the same rows, and micro-batches are cut inside a rank's rows: on one mesh all
+// inputs' batches are split over the axes that all begin with. What an operator splits further is a slice inside the
+// micro-batch. Error: an input whose layout the user gave would have to change.
+absl::Status alignInputs(const SettledGraph& graph, Shardings& shardings);
+
+// Where meshes differ, the batch is stripes, in each of which the micro-batches are cut: so many that every input's
+// part and every mesh's data-parallel part is whole stripes. 0 with one mesh. Error: rows that do not divide so.
+absl::StatusOr<int64_t> countStripes(const SettledGraph& graph, Fill fill, const Shardings& shardings);
+
+}  // namespace weft

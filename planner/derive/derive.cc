@@ -1,0 +1,248 @@
+#include "planner/derive/derive.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "ir/layout/stage_mesh_text.h"
+#include "planner/check_request.h"
+#include "planner/derive/defaults.h"
+#include "planner/derive/gathers.h"
+#include "planner/derive/propagation.h"
+#include "planner/derive/recompute_scopes.h"
+#include "planner/derive/strategies.h"
+#include "planner/derive/zero.h"
+#include "planner/graph/rewrites.h"
+#include "planner/stage_table.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+class Deriver {
+ public:
+  Deriver(ProgramGraph& graph, const CompileOptions& request, const OpenChoices& choices, const Machine& machine)
+      : graph_(graph), request_(request), choices_(choices), machine_(machine), layouts_(graph, request.layouts) {}
+
+  absl::StatusOr<Decisions> run() {
+    WEFT_ASSIGN_OR_RETURN(record_.mesh, meshOf(request_));
+    if (!request_.stageMeshes.empty()) {
+      WEFT_ASSIGN_OR_RETURN(given_, parseStageMeshes(request_.stageMeshes, record_.mesh.microBatches()));
+    }
+    record_.zero = request_.zero;
+    record_.regather = request_.regather;
+    eraseUnused(graph_);
+    for (;;) {
+      WEFT_ASSIGN_OR_RETURN(const std::vector<int64_t> expansions, round());
+      if (expansions.empty()) {
+        return std::move(record_);
+      }
+      for (const int64_t id : expansions) {
+        record_.rewrites.push_back({Rewrite::kExpand, id, 0});
+        WEFT_RETURN_IF_ERROR(takeAlternative(graph_, id));
+      }
+      eraseUnused(graph_);
+    }
+  }
+
+ private:
+  // One round: the operators whose alternative is to be taken, or none and the record is written.
+  absl::StatusOr<std::vector<int64_t>> round() {
+    Placement placement;
+    WEFT_ASSIGN_OR_RETURN(MicroBatchAnalysis microBatches, settleMicroBatches(placement));
+    const GraphView view(graph_);
+    WEFT_ASSIGN_OR_RETURN(StoredShapes stored, storedShapes(view, placement));
+    const SettledGraph settled{view, std::move(placement), std::move(microBatches), std::move(stored)};
+    WEFT_ASSIGN_OR_RETURN(Shardings shardings, openShardings(settled));
+    WEFT_RETURN_IF_ERROR(readUserWords(settled, layouts_, shardings));
+    Propagation propagation(settled, shardings);
+    const auto spread = [&] {
+      propagation.run(Phase::kForward);
+      propagation.run(Phase::kBackward);
+      return shardings.expansions.empty();
+    };
+    if (!spread()) {
+      return shardings.expansions;
+    }
+    seedInputs(settled, request_.fill, shardings);
+    if (!spread()) {
+      return shardings.expansions;
+    }
+    closeArguments(settled, shardings);
+    WEFT_RETURN_IF_ERROR(alignInputs(settled, shardings));
+    WEFT_ASSIGN_OR_RETURN(record_.stripes, countStripes(settled, request_.fill, shardings));
+    shardState(settled, record_.zero, shardings);
+    propagation.run(Phase::kUpdate);
+    closeOperators(shardings);
+    WEFT_RETURN_IF_ERROR(write(settled, shardings));
+    return std::vector<int64_t>();
+  }
+
+  // Moves operands into the prologue until no operator mixes micro-batches.
+  absl::StatusOr<MicroBatchAnalysis> settleMicroBatches(Placement& placement) {
+    for (;;) {
+      const GraphView view(graph_);
+      WEFT_ASSIGN_OR_RETURN(Stages stages, assignStages(view));
+      WEFT_RETURN_IF_ERROR(decideSchedule(stages.count));
+      WEFT_RETURN_IF_ERROR(placeSubmeshes());
+      placement = {std::move(stages.ofOperator), record_.meshes()};
+      WEFT_ASSIGN_OR_RETURN(MicroBatchAnalysis microBatches,
+                            analyzeMicroBatches(view, placement.stages, record_.mesh.microBatches()));
+      if (microBatches.needed.empty()) {
+        return microBatches;
+      }
+      record_.rewrites.push_back(microBatches.needed.front());
+      WEFT_RETURN_IF_ERROR(hoistToPrologue(graph_, microBatches.needed.front()));
+      eraseUnused(graph_);
+    }
+  }
+
+  absl::Status decideSchedule(int64_t stages) {
+    ScheduleRequest request = {request_.schedule,           request_.virtualStages, stages,
+                               record_.mesh.microBatches(), graph_.trains(),        request_.scheduleTable};
+    if (choices_.schedule) {
+      request.kind = choices_.schedule->kind;
+      request.virtualStages = choices_.schedule->virtualStages;
+    } else if (request.kind == "auto") {
+      request.kind = request.virtualStages > 1 ? "interleaved" : "1f1b";
+    }
+    WEFT_ASSIGN_OR_RETURN(record_.schedule, weft::decideSchedule(request));
+    record_.schedule.considered = choices_.schedule ? choices_.schedule->considered : "";
+    return absl::OkStatus();
+  }
+
+  // One mesh for each submesh; nothing is recorded where all are equal.
+  absl::Status placeSubmeshes() {
+    const std::vector<int64_t>& submeshes = record_.schedule.submeshes;
+    const int64_t count = *std::max_element(submeshes.begin(), submeshes.end()) + 1;
+    if (!given_.empty() && static_cast<int64_t>(given_.size()) != count) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there are ", given_.size(), " stage meshes (", printStageMeshes(given_), ") for ", count,
+                       " submeshes: ", submeshes.size(), " stages, ", record_.schedule.virtualStages,
+                       " on each submesh; give one mesh for each submesh"));
+    }
+    const bool differ = std::any_of(given_.begin(), given_.end(), [&](const Mesh& m) { return !(m == given_[0]); });
+    record_.stageMeshes = differ ? given_ : std::vector<Mesh>();
+    record_.mesh = given_.empty() ? record_.mesh : given_[0];
+    return absl::OkStatus();
+  }
+
+  // With splits written by numbers on an unnamed mesh the batch is the user's; it is not padded beforehand.
+  int64_t paddingParts(const Mesh& mesh) const {
+    const bool strategies = std::any_of(graph_.operators.begin(), graph_.operators.end(),
+                                        [](const GraphOperator& op) { return op.strategy.has_value(); });
+    return strategies && mesh.axes().empty() ? 1 : partsOf(defaultAxes(mesh, request_.fill));
+  }
+
+  // Least common multiple over the meshes.
+  template <typename PartsOf>
+  static int64_t commonParts(const StageMeshes& meshes, const PartsOf& parts) {
+    int64_t common = 1;
+    for (const Mesh& mesh : meshes.ofSubmesh) {
+      common = std::lcm(common, parts(mesh));
+    }
+    return common;
+  }
+
+  absl::StatusOr<StoredShapes> storedShapes(const GraphView& view, const Placement& placement) const {
+    // What the batch divides by: parts on each mesh, each cut into the micro-batches.
+    const int64_t rows = record_.mesh.microBatches() *
+                         commonParts(placement.meshes, [&](const Mesh& mesh) { return paddingParts(mesh); });
+    using Pads = std::map<unsigned, Shape>;
+    WEFT_ASSIGN_OR_RETURN(Pads padded, paddedArguments(view, placement, rows, layouts_));
+    absl::StatusOr<StoredShapes> stored = spreadPads(view, padded);
+    if (!stored.ok() || record_.zero == 0) {
+      return stored;
+    }
+    const int64_t shards =
+        commonParts(placement.meshes, [](const Mesh& mesh) { return partsOf(dataParallelAxes(mesh)); });
+    for (const auto& [argument, shape] : zeroPads(graph_, shards, layouts_)) {
+      padded[argument] = shape;
+      absl::StatusOr<StoredShapes> more = spreadPads(view, padded);
+      if (more.ok()) {
+        stored = std::move(more);
+      } else {
+        padded.erase(argument);
+      }
+    }
+    return stored;
+  }
+
+  absl::Status write(const SettledGraph& settled, const Shardings& shardings) {
+    for (unsigned i = 0; i < graph_.arguments.size(); ++i) {
+      record_.arguments.push_back(decisionOf(settled, shardings, i));
+    }
+    chooseGathers(parameterGathers(settled, shardings, machine_), record_.mesh.microBatches(),
+                  record_.regather ? 0 : choices_.gatherBytes, record_.arguments);
+    if (graph_.trains()) {
+      WEFT_RETURN_IF_ERROR(checkRecompute(request_.recompute, recomputableNames(settled.view)));
+    }
+    const std::vector<std::string> patterns = recomputePatterns(request_.recompute);
+    for (int op = 0; op < settled.view.operators(); ++op) {
+      record_.operators.push_back(decisionOf(settled, shardings.operators[op], op));
+      record_.operators.back().recompute = isRecomputed(settled.view, settled.placement.stages, op, patterns);
+    }
+    record_.conflicts = shardings.conflicts;
+    return absl::OkStatus();
+  }
+
+  static ArgumentDecision decisionOf(const SettledGraph& settled, const Shardings& shardings, unsigned index) {
+    const GraphArgument& argument = settled.view.graph().arguments[index];
+    const StageMeshes& meshes = settled.placement.meshes;
+    const int64_t stage = shardings.ownerStages[index];
+    const int64_t owner = meshes.number(stage);
+    ArgumentDecision decision;
+    decision.name = argument.name;
+    decision.stage = meshes.same() ? 0 : stage;
+    for (const auto& [number, sharding] : shardings.arguments[index]) {
+      Layout layout = *sharding.layout;
+      const Shape& stored = settled.stored.of(static_cast<int>(index));
+      for (size_t d = 0; d < stored.size(); ++d) {
+        layout.setPad(d, stored[d] == argument.type.shape[d] ? 0 : stored[d]);
+      }
+      if (number == owner) {
+        decision.layout = layout;
+        decision.origin = sharding.origin;
+      } else {
+        decision.elsewhere[number] = layout;
+      }
+    }
+    return decision;
+  }
+
+  static OperatorDecision decisionOf(const SettledGraph& settled, const OperatorSharding& sharding, int op) {
+    const OperatorMicroBatches& microBatches = settled.microBatches.operators[op];
+    OperatorDecision decision;
+    decision.id = settled.view.op(op).id;
+    decision.label = settled.view.op(op).label();
+    decision.stage = settled.placement.stages[op];
+    decision.runsIn = runsIn(settled.view.op(op), microBatches);
+    decision.perMicroBatch = microBatches.perMicroBatch;
+    decision.batch = microBatches.batch >= 0 ? sharding.rule.factors()[microBatches.batch].name : "";
+    for (size_t f = 0; f < sharding.axes.size(); ++f) {
+      if (sharding.axes[f] && !sharding.axes[f]->empty()) {
+        decision.axes[sharding.rule.factors()[f].name] = *sharding.axes[f];
+      }
+    }
+    decision.results = sharding.wanted;
+    decision.origin = sharding.origin;
+    return decision;
+  }
+
+  ProgramGraph& graph_;
+  const CompileOptions& request_;
+  const OpenChoices& choices_;
+  const Machine& machine_;
+  UserLayouts layouts_;
+  Decisions record_;
+  std::vector<Mesh> given_;  // the user's meshes of the submeshes
+};
+
+}  // namespace
+
+absl::StatusOr<Decisions> deriveDecisions(ProgramGraph& graph, const CompileOptions& request,
+                                          const OpenChoices& choices, const Machine& machine) {
+  return Deriver(graph, request, choices, machine).run();
+}
+
+}  // namespace weft

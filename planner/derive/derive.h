@@ -1,0 +1,38 @@
+// Deriving: from the user's few words to the decisions about every operator and argument.
+//
+// In rounds: stages and micro-batches settle (what must be known first is copied into the prologue), pads spread, the
+// user's words are read, axes propagate. Where a split reaches a factor that an operator needs whole, its alternative
+// takes its place and the round starts again. The round that changes nothing gives the decisions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "planner/decisions.h"
+#include "planner/graph/program_graph.h"
+#include "planner/machine/machine.h"
+#include "planner/request.h"
+
+namespace weft {
+
+// The schedule that was searched for schedule = "auto".
+struct ScheduleChoice {
+  std::string kind;
+  int64_t virtualStages = 1;
+  std::string considered;  // JSON: what it chose among; for people
+};
+
+// What the request leaves open and nothing follows from.
+struct OpenChoices {
+  std::optional<ScheduleChoice> schedule;  // none: as the request says; for "auto" a schedule that always serves
+  int64_t gatherBytes = -1;                // that parameters gathered once per step may take; negative: no bound
+};
+
+// The decisions for a graph, and `graph` as they rewrite it. Errors: what the request asks of the program cannot be,
+// at the user's lines (sourcePlaceOf).
+absl::StatusOr<Decisions> deriveDecisions(ProgramGraph& graph, const CompileOptions& request,
+                                          const OpenChoices& choices, const Machine& machine);
+
+}  // namespace weft

@@ -1,0 +1,58 @@
+// What propagation works on: for every operator the axes of its factors, for every argument its layouts.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ir/layout/rule.h"
+#include "planner/derive/micro_batches.h"
+#include "planner/derive/pads.h"
+#include "planner/derive/placement.h"
+#include "planner/graph/graph_view.h"
+
+namespace weft {
+
+// A graph with everything that is settled before its layouts are.
+struct SettledGraph {
+  const GraphView& view;
+  Placement placement;
+  MicroBatchAnalysis microBatches;
+  StoredShapes stored;
+};
+
+struct OperatorSharding {
+  Rule rule;                                           // over stored shapes
+  std::vector<std::optional<std::vector<Axis>>> axes;  // per factor; nothing = open
+  std::map<unsigned, Layout> wanted;                   // results whose layout the user asked for
+  std::string origin;                                  // who decided it; "" nobody yet
+
+  FactorAxes closed() const;  // open factors as not split
+  bool splitsAnything() const;
+  // Gives an element-wise operator the axes of a layout of its result.
+  void fix(const Layout& layout, const std::string& from);
+};
+
+struct ArgumentSharding {
+  std::optional<Layout> layout;  // without time axes
+  std::string origin;
+};
+
+struct Shardings {
+  std::vector<OperatorSharding> operators;
+  // Of each argument, by the numbers of the meshes that read it or own it.
+  std::vector<std::map<int64_t, ArgumentSharding>> arguments;
+  std::vector<int64_t> ownerStages;  // of each argument
+  // Operators with an alternative that a split reached on a whole factor.
+  std::vector<int64_t> expansions;
+  // What propagation had to choose between, for people.
+  std::vector<std::string> conflicts;
+};
+
+// All factors and layouts open. An argument belongs to the stage where its new value is made; without one where it is
+// read first, in the forward pass if it is read there. Error: a rule that does not fit the stored shapes.
+absl::StatusOr<Shardings> openShardings(const SettledGraph& graph);
+
+}  // namespace weft

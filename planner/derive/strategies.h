@@ -1,0 +1,35 @@
+// The user's words: shard strategies, constraints and argument layouts, checked and turned into axes of factors.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/derive/shardings.h"
+
+namespace weft {
+
+// The layouts that the user asked for: an argument's own, else, of a parameter, the first pattern of the request that
+// matches its name. Texts; one of several layouts, "[{dp},{}];[{},{}]", has one for each submesh.
+class UserLayouts {
+ public:
+  UserLayouts(const ProgramGraph& graph, const std::vector<std::pair<std::string, std::string>>& patterns);
+
+  // Of an argument on the mesh of that number; "" none.
+  std::string of(unsigned index, int64_t mesh) const;
+
+ private:
+  std::vector<std::string> texts_;  // by argument
+};
+
+// Writes what the user said into open shardings. Operators whose whole factor he splits, and that have an alternative,
+// are listed in `expansions`. Errors at the user's lines.
+absl::Status readUserWords(const SettledGraph& graph, const UserLayouts& layouts, Shardings& shardings);
+
+// The arguments that must be stored padded: index to stored shape. `rows`: what the batch of an input must divide by.
+// The user's layouts are read on the meshes that read the argument; the largest pad counts.
+absl::StatusOr<std::map<unsigned, Shape>> paddedArguments(const GraphView& view, const Placement& placement,
+                                                          int64_t rows, const UserLayouts& layouts);
+
+}  // namespace weft

@@ -1,0 +1,107 @@
+#include "planner/derive/zero.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "planner/decisions.h"
+
+namespace weft {
+namespace {
+
+bool compatibleWith(const Layout& layout, const Axis& axis) {
+  return std::all_of(layout.dims().begin(), layout.dims().end(), [&](const std::vector<Axis>& axes) {
+    return std::all_of(axes.begin(), axes.end(), [&](const Axis& other) { return compatible(other, axis); });
+  });
+}
+
+Layout stateLayout(const Layout& base, const Shape& stored, const Mesh& mesh, int64_t level) {
+  std::vector<Axis> extra;
+  for (const Axis& axis : dataParallelAxes(mesh)) {
+    if (!base.uses(axis) && compatibleWith(base, axis)) {
+      extra.push_back(axis);
+    }
+  }
+  int64_t best = -1;
+  for (size_t d = 0; d < stored.size(); ++d) {
+    const bool divides = stored[d] % (base.parts(d) * partsOf(extra)) == 0;
+    if (divides && (best < 0 || stored[d] / base.parts(d) > stored[best] / base.parts(best))) {
+      best = static_cast<int64_t>(d);
+    }
+  }
+  Layout layout = base;
+  if (level > 0 && !extra.empty() && best >= 0) {
+    std::vector<Axis> axes = base.dim(best);
+    axes.insert(axes.end(), extra.begin(), extra.end());
+    layout.setDim(best, axes);
+  }
+  return layout;
+}
+
+// The update operator of one parameter and the state it reads.
+void shardOptimizer(const SettledGraph& graph, int op, const Layout& layout, int64_t level, Shardings& shardings) {
+  shardings.operators[op].fix(layout, "optimizer state of the parameter");
+  for (const GraphValue& operand : graph.view.op(op).operands) {
+    const bool state = operand.isArgument() &&
+                       graph.view.graph().arguments[operand.index].kind == ArgumentKind::kState &&
+                       graph.view.graph().arguments[operand.index].type.shape.size() == layout.dimensions();
+    if (state) {
+      shardings.arguments[operand.index][graph.placement.meshNumber(op)] = {
+          layout, absl::StrCat("optimizer state, ZeRO ", level)};
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::pair<unsigned, Shape>> zeroPads(const ProgramGraph& graph, int64_t shards,
+                                                 const UserLayouts& layouts) {
+  std::vector<std::pair<unsigned, Shape>> pads;
+  for (unsigned i = 0; i < graph.arguments.size(); ++i) {
+    Shape shape = graph.arguments[i].type.shape;
+    const bool divides = std::any_of(shape.begin(), shape.end(), [&](int64_t size) { return size % shards == 0; });
+    const auto largest = std::max_element(shape.begin(), shape.end());
+    const bool large = largest != shape.end() && *largest > shards * kSmallestZeroShard;
+    if (graph.arguments[i].kind == ArgumentKind::kParameter && large && !divides && layouts.of(i, 0).empty()) {
+      *largest = (*largest + shards - 1) / shards * shards;
+      pads.emplace_back(i, shape);
+    }
+  }
+  return pads;
+}
+
+void shardState(const SettledGraph& graph, int64_t level, Shardings& shardings) {
+  const GraphView& view = graph.view;
+  std::map<std::string, Layout> layouts;  // of parameters' state
+  for (size_t i = 0; i < shardings.arguments.size(); ++i) {
+    const GraphArgument& argument = view.graph().arguments[i];
+    if (argument.kind != ArgumentKind::kParameter) {
+      continue;
+    }
+    const int64_t owner = graph.placement.meshes.number(shardings.ownerStages[i]);
+    for (auto& [number, sharding] : shardings.arguments[i]) {
+      const Layout layout = stateLayout(*sharding.layout, graph.stored.of(static_cast<int>(i)),
+                                        graph.placement.meshes.withNumber(number), level);
+      if (number == owner) {
+        layouts[argument.name] = layout;
+      }
+      if (level >= 3 && !(layout == *sharding.layout)) {
+        sharding.layout = layout;
+        sharding.origin += "; ZeRO-3";
+      }
+    }
+  }
+  for (int op = 0; op < view.operators(); ++op) {
+    const GraphOperator& node = view.op(op);
+    if (!node.gradientOf.empty()) {
+      shardings.operators[op].fix(layouts[node.gradientOf], "optimizer state of the parameter");
+    }
+    const bool updates = node.phase == Phase::kUpdate && node.results.size() > 1 && !node.operands.empty() &&
+                         node.operands[0].isArgument();
+    if (updates && view.graph().arguments[node.operands[0].index].kind == ArgumentKind::kParameter) {
+      shardOptimizer(graph, op, layouts[view.graph().arguments[node.operands[0].index].name], level, shardings);
+    }
+  }
+}
+
+}  // namespace weft
