@@ -35,6 +35,8 @@ LogicalResult expandOperator(func::FuncOp step, int64_t id, const ir::OperatorRe
     copyMarks(op, made);
   }
   op->replaceAllUsesWith(*values);
+  // While the operator is there its own id is taken.
+  assignIds(step->getParentOfType<ModuleOp>());
   op->erase();
   return success();
 }

@@ -6,8 +6,9 @@ namespace weft::fuzz {
 namespace {
 
 std::vector<Target> allTargets() {
-  std::vector<Target> all = {planTarget(),     decisionsTarget(), safetensorsTarget(), idxTarget(),   textTarget(),
-                             scheduleTarget(), lifetimesTarget(), traceTarget(),       flagsTarget(), layoutsTarget()};
+  std::vector<Target> all = {planTarget(),  decisionsTarget(), safetensorsTarget(), idxTarget(),
+                             textTarget(),  scheduleTarget(),  lifetimesTarget(),   traceTarget(),
+                             flagsTarget(), layoutsTarget(),   graphTarget()};
 #if WEFT_FUZZ_COMPILER
   all.push_back(irTarget());
   all.push_back(exampleFlagsTarget());

@@ -9,6 +9,12 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "ir/program/program.h"
+#include "mlir/IR/MLIRContext.h"
+#include "passes/decide/build_program_graph.h"
+#include "passes/logical/read_module.h"
+#include "passes/pipeline.h"
+#include "planner/graph/graph_json.h"
 #include "planner/schedule/generate.h"
 #include "planner/schedule/table.h"
 #include "runtime/base/status.h"
@@ -39,6 +45,21 @@ std::string contents(const std::filesystem::path& path) {
   return text.str();
 }
 
+// The program graph of a module in a file.
+absl::StatusOr<std::string> programGraph(const std::filesystem::path& path) {
+  mlir::DialectRegistry dialects;
+  registerWeftDialects(dialects);
+  mlir::MLIRContext context(dialects, mlir::MLIRContext::Threading::DISABLED);
+  WEFT_ASSIGN_OR_RETURN(const mlir::OwningOpRef<mlir::ModuleOp> module,
+                        readModule(contents(path), path.string(), context));
+  const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
+  mlir::FailureOr<ProgramGraph> graph = buildProgramGraph(stepFunction(*module), &registry);
+  if (mlir::failed(graph)) {
+    return absl::InternalError(absl::StrCat("no program graph of ", path.string()));
+  }
+  return printProgramGraph(*graph);
+}
+
 // A program: its plan, its decisions, and its module in the states that can be compiled further.
 absl::Status addProgram(const Corpus& corpus, const std::string& name,
                         const std::function<absl::StatusOr<Program>(const std::string& dumpDir)>& compiled) {
@@ -55,6 +76,10 @@ absl::Status addProgram(const Corpus& corpus, const std::string& name,
       if (file.find(phase) != std::string::npos) {
         corpus.add("ir", absl::StrCat(name, "_", file), contents(entry.path()));
       }
+    }
+    if (file.find("build-update") != std::string::npos) {
+      WEFT_ASSIGN_OR_RETURN(const std::string graph, programGraph(entry.path()));
+      corpus.add("graph", name, graph);
     }
   }
   std::filesystem::remove_all(dump);

@@ -56,6 +56,7 @@ Target lifetimesTarget();
 Target traceTarget();
 Target flagsTarget();
 Target layoutsTarget();
+Target graphTarget();
 // With the compiler:
 Target irTarget();
 Target exampleFlagsTarget();

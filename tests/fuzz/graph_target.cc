@@ -1,0 +1,47 @@
+// Program graphs: what a graph says it says again when it is printed, and rewrites keep it whole.
+#include "planner/graph/graph_json.h"
+#include "planner/graph/graph_view.h"
+#include "planner/graph/rewrites.h"
+#include "tests/fuzz/target.h"
+
+namespace weft::fuzz {
+namespace {
+
+void requireWhole(const ProgramGraph& graph, const std::string& what) {
+  const absl::StatusOr<ProgramGraph> again = parseProgramGraph(printProgramGraph(graph));
+  requireOk(again.status(), what);
+  require(*again == graph, what + " is another one when it is read again");
+}
+
+Outcome run(const std::string& bytes) {
+  const absl::StatusOr<ProgramGraph> read = parseProgramGraph(bytes);
+  if (!read.ok()) {
+    return Outcome::kRefused;
+  }
+  requireWhole(*read, "a graph that was read");
+  require(GraphView(*read).operators() == static_cast<int>(read->operators.size()), "a view lacks operators");
+  ProgramGraph graph = *read;
+  for (const GraphOperator& op : read->operators) {
+    if (!op.alternatives.empty()) {
+      requireOk(takeAlternative(graph, op.id), "an alternative that is there");
+    } else if (!op.operands.empty()) {
+      // May be refused: it depends on a parameter.
+      (void)hoistToPrologue(graph, {Rewrite::kPrologue, op.id, 0});
+    }
+  }
+  eraseUnused(graph);
+  requireWhole(graph, "a rewritten graph");
+  return Outcome::kAccepted;
+}
+
+}  // namespace
+
+Target graphTarget() {
+  return {"graph", run, nullptr,
+          wordsOf("{|}|[|]|:|,|\"|null|true|\"%0\"|\"%1\"|\"0#0\"|\"3#0\"|\"f32[8,4]\"|\"i32[]\"|\"bf16[2]\"|\"id\":|"
+                  "\"operands\":|\"results\":|\"alternatives\":|\"body\":|\"forward\":|\"prologue_of\":|\"updates\":|"
+                  "\"phase\":\"backward\"|\"phase\":\"update\"|\"line\":[\"a.cc\",1,2]|\"next_id\":|-1|99999|"
+                  "\"strategy\":{\"in\":[[2,1],[1]]}|\"linear\":[[0],[1]]")};
+}
+
+}  // namespace weft::fuzz

@@ -1,0 +1,156 @@
+// The program graph against the module it is built from.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "ir/nn/nn.h"
+#include "ir/program/decision_attributes.h"
+#include "ir/program/program.h"
+#include "mlir/IR/MLIRContext.h"
+#include "passes/decide/build_program_graph.h"
+#include "passes/logical/read_module.h"
+#include "passes/logical/request_attributes.h"
+#include "passes/pipeline.h"
+#include "planner/derive/derive.h"
+#include "planner/graph/graph_json.h"
+#include "planner/graph/rewrites.h"
+#include "tests/passes/gates/hostile_programs.h"
+
+namespace weft::testing {
+namespace {
+
+using mlir::MLIRContext;
+using mlir::ModuleOp;
+using mlir::OwningOpRef;
+
+class ModuleTest : public ::testing::Test {
+ protected:
+  ModuleTest() : context_(dialects(), MLIRContext::Threading::DISABLED) {}
+
+  OwningOpRef<ModuleOp> read(const std::string& text) {
+    absl::StatusOr<OwningOpRef<ModuleOp>> module = readModule(text, "model.mlir", context_);
+    EXPECT_TRUE(module.ok()) << module.status();
+    return module.ok() ? *std::move(module) : nullptr;
+  }
+
+  static ProgramGraph graphOf(ModuleOp module, const ir::OperatorRegistry& registry) {
+    mlir::FailureOr<ProgramGraph> graph = buildProgramGraph(stepFunction(module), &registry);
+    EXPECT_TRUE(mlir::succeeded(graph));
+    return mlir::succeeded(graph) ? *graph : ProgramGraph();
+  }
+
+  ir::OperatorRegistry registry_ = ir::OperatorRegistry::builtin();
+
+ private:
+  static mlir::DialectRegistry dialects() {
+    mlir::DialectRegistry registry;
+    registerWeftDialects(registry);
+    return registry;
+  }
+
+  MLIRContext context_;
+};
+
+// But for the next id: erased operators had ids, too.
+void expectSame(ProgramGraph planned, ProgramGraph built) {
+  planned.nextId = built.nextId = 0;
+  ASSERT_EQ(planned.operators.size(), built.operators.size());
+  for (size_t i = 0; i < planned.operators.size(); ++i) {
+    EXPECT_TRUE(planned.operators[i] == built.operators[i])
+        << "operator " << planned.operators[i].id << " against " << built.operators[i].id;
+  }
+  EXPECT_TRUE(planned == built);
+}
+
+class GraphOfProgramTest : public ModuleTest, public ::testing::WithParamInterface<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Programs, GraphOfProgramTest, ::testing::ValuesIn(hostileProgramNames()),
+                         [](const auto& info) { return info.param; });
+
+// Realizing the rewrites of the record gives the graph that the planner has; a graph from a file gives the record that
+// the module gives.
+TEST_P(GraphOfProgramTest, RewritesOfTheModuleAreThoseOfTheGraph) {
+  const std::string directory = ::testing::TempDir() + "/graph_" + GetParam();
+  std::filesystem::create_directories(directory);
+  const DumpedProgram program = dumpedProgram(GetParam(), directory);
+  OwningOpRef<ModuleOp> before, after;
+  for (const Dump& dump : program.dumps) {
+    before = dump.phase.ends_with("-build-update") ? read(dump.text) : std::move(before);
+    after = dump.phase.ends_with("-decide") ? read(dump.text) : std::move(after);
+  }
+  ASSERT_TRUE(before && after);
+  const mlir::FailureOr<Request> request = readRequest(*before);
+  ASSERT_TRUE(mlir::succeeded(request));
+
+  const ProgramGraph logical = graphOf(*before, registry_);
+  ProgramGraph graph = logical;
+  const absl::StatusOr<Decisions> record = deriveDecisions(graph, request->options, {}, Machine());
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(printDecisions(*record), program.decisions);
+  expectSame(graph, graphOf(*after, registry_));
+
+  absl::StatusOr<ProgramGraph> saved = parseProgramGraph(printProgramGraph(logical));
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  EXPECT_TRUE(*saved == logical);
+  const absl::StatusOr<Decisions> again = deriveDecisions(*saved, request->options, {}, Machine());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(printDecisions(*again), program.decisions);
+}
+
+// Softmax over the last dimension as operators that may be split there.
+mlir::FailureOr<llvm::SmallVector<mlir::Value>> expandSoftmax(mlir::Operation* op, mlir::OpBuilder& builder) {
+  const mlir::Location loc = op->getLoc();
+  mlir::Value x = op->getOperand(0);
+  const int64_t last = mlir::cast<mlir::RankedTensorType>(x.getType()).getRank() - 1;
+  mlir::Value most = builder.create<ir::nn::MaxOp>(loc, x, llvm::ArrayRef<int64_t>{last}, true);
+  mlir::Value shifted = builder.create<ir::nn::SubOp>(loc, x, most);
+  mlir::Value exp = builder.create<ir::nn::ExpOp>(loc, shifted);
+  mlir::Value sum = builder.create<ir::nn::SumOp>(loc, exp, llvm::ArrayRef<int64_t>{last}, true);
+  return llvm::SmallVector<mlir::Value>{builder.create<ir::nn::DivOp>(loc, exp, sum)};
+}
+
+// An operator that is registered with an alternative is planned and realized by nothing that knows it.
+TEST_F(ModuleTest, ARegisteredAlternativeIsPlannedAndRealized) {
+  const std::string text = R"mlir(
+module attributes {dist.mesh = #dist.mesh<"tp=2">} {
+  func.func @step(%x: tensor<4x6xf32> {nn.kind = "input", nn.name = "x", nn.layout = "[{},{tp}]"})
+      -> (tensor<4x6xf32> {nn.kind = "output", nn.name = "y"}) {
+    %0 = nn.softmax %x {nn.id = 0 : i64} : (tensor<4x6xf32>) -> tensor<4x6xf32>
+    return %0 : tensor<4x6xf32>
+  }
+})mlir";
+  PipelineOptions options;
+  options.program = "evaluate";
+  options.until = "decide";
+  const auto decided = [&](const ir::OperatorRegistry& registry) {
+    OwningOpRef<ModuleOp> module = read(text);
+    mlir::PassManager manager(module->getContext());
+    EXPECT_TRUE(buildPipeline(manager, registry, options).ok());
+    EXPECT_TRUE(mlir::succeeded(manager.run(*module)));
+    return module;
+  };
+  const OwningOpRef<ModuleOp> whole = decided(registry_);
+  EXPECT_TRUE(decisionsOf(*whole)->rewrites.empty());
+
+  registry_.addExpansion(ir::nn::SoftmaxOp::getOperationName().str(), expandSoftmax);
+  ProgramGraph graph = graphOf(*read(text), registry_);
+  ASSERT_EQ(graph.operators.size(), 1U);
+  ASSERT_EQ(graph.operators[0].alternatives.size(), 1U);
+  const OwningOpRef<ModuleOp> split = decided(registry_);
+  const Decisions& record = *decisionsOf(*split);
+  ASSERT_EQ(record.rewrites.size(), 1U);
+  ASSERT_TRUE(takeAlternative(graph, record.rewrites[0].id).ok());
+  expectSame(graph, graphOf(*split, registry_));
+  EXPECT_EQ(record.operators.size(), 5U);
+  for (const OperatorDecision& op : record.operators) {
+    EXPECT_EQ(op.axes.size(), 1U) << op.label;
+  }
+  OwningOpRef<ModuleOp> module = read(text);
+  options.until = "";
+  const absl::StatusOr<plan::Plan> plan = compileModule(*module, registry_, options);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+}
+
+}  // namespace
+}  // namespace weft::testing

@@ -1,0 +1,187 @@
+#include "planner/derive/derive.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/planner/graph/graph_builder.h"
+
+namespace weft::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// mean((x w)): the gradient of w, and an update that reads it beside one state tensor.
+GraphBuilder trainingStep(const Shape& x = {8, 4}, const Shape& w = {4, 64}) {
+  GraphBuilder b;
+  const GraphValue in = b.input("x", x);
+  const GraphValue weight = b.parameter("w", w);
+  const GraphValue momentum = b.state("w.momentum", w);
+  const GraphValue y = b.add(kMatmul, {in, weight}, {x[0], w[1]});
+  b.returns(b.add(kSumAll, {y}, {}));
+  const GraphValue dw = b.add({"contract", "m+ k, m+ n -> k n", {{0}, {1}}}, {in, y}, w);
+  b.last().phase = Phase::kBackward;
+  b.last().forward = 0;
+  const GraphValue finished = b.add({"reduced", "a b -> a b", {{0}}}, {dw}, w);
+  b.last().phase = Phase::kUpdate;
+  b.last().gradientOf = "w";
+  const GraphValue updated = b.add({"sgd", "a b, a b, a b -> a b, a b"}, {weight, finished, momentum}, w);
+  b.last().phase = Phase::kUpdate;
+  b.last().results.push_back({w, DType::kF32});
+  b.updates(weight, updated);
+  b.updates(momentum, {updated.producer, 1});
+  return b;
+}
+
+struct Derived {
+  absl::StatusOr<Decisions> record;
+  ProgramGraph graph;
+
+  std::string layout(size_t argument) const { return record->arguments[argument].layout.print(record->mesh); }
+  std::string error() const { return std::string(record.status().message()); }
+};
+
+Derived derive(const GraphBuilder& b, const CompileOptions& options, const OpenChoices& choices = {}) {
+  Derived derived{absl::StatusOr<Decisions>(), b.graph};
+  derived.record = deriveDecisions(derived.graph, options, choices, Machine());
+  EXPECT_TRUE(derived.record.ok() || !derived.error().empty());
+  return derived;
+}
+
+TEST(Derive, TheBatchGoesOverTheDataParallelAxes) {
+  const Derived derived = derive(trainingStep(), {.mesh = "dp=2"});
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  EXPECT_EQ(derived.layout(0), "[{dp},{}]");
+  EXPECT_EQ(derived.layout(1), "[{},{}]");
+  EXPECT_EQ(derived.record->arguments[0].origin, "default: batch over the data-parallel axes");
+  EXPECT_EQ(derived.record->find(2)->axes.at("m").size(), 1U) << "the gradient sums over dp";
+  const Derived whole = derive(trainingStep(), {.mesh = "dp=2", .fill = Fill::kReplicate});
+  EXPECT_EQ(whole.layout(0), "[{},{}]");
+}
+
+TEST(Derive, ZeroShardsStateThenParameters) {
+  for (const int zero : {0, 1, 2, 3}) {
+    const Derived derived = derive(trainingStep(), {.mesh = "dp=2", .zero = zero});
+    ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+    EXPECT_EQ(derived.layout(2), zero > 0 ? "[{},{dp}]" : "[{},{}]") << zero;
+    EXPECT_EQ(derived.layout(1), zero == 3 ? "[{},{dp}]" : "[{},{}]") << zero;
+    EXPECT_EQ(derived.record->arguments[1].gather, zero == 3 ? GatherPolicy::kOncePerStep : GatherPolicy::kNone);
+  }
+  const Derived scarce = derive(trainingStep(), {.mesh = "dp=2", .zero = 3}, {.gatherBytes = 0});
+  EXPECT_EQ(scarce.record->arguments[1].gather, GatherPolicy::kEachCall);
+}
+
+TEST(Derive, WhatDoesNotDivideIsPadded) {
+  const Derived batch = derive(trainingStep({9, 4}), {.mesh = "dp=2"});
+  ASSERT_TRUE(batch.record.ok()) << batch.record.status();
+  EXPECT_EQ(batch.record->arguments[0].layout.storedShape({9, 4}), Shape({10, 4}));
+  const Derived zero = derive(trainingStep({8, 4}, {4, 65}), {.mesh = "dp=3", .zero = 1});
+  ASSERT_TRUE(zero.record.ok()) << zero.record.status();
+  EXPECT_EQ(zero.record->arguments[1].layout.storedShape({4, 65}), Shape({4, 66}));
+}
+
+TEST(Derive, MicroBatchesRunPerCallAndTheUpdateOnce) {
+  const Derived derived = derive(trainingStep(), {.mesh = "dp=2", .micro = 2});
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  EXPECT_EQ(derived.record->find(0)->batch, "m");
+  EXPECT_TRUE(derived.record->find(0)->perMicroBatch);
+  EXPECT_EQ(derived.record->find(2)->runsIn, RunsIn::kBackward);
+  EXPECT_EQ(derived.record->find(4)->runsIn, RunsIn::kUpdate);
+  EXPECT_FALSE(derived.record->find(4)->perMicroBatch);
+}
+
+TEST(Derive, MixingMicroBatchesIsRefusedAtItsLine) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {8, 4});
+  b.returns(b.add({"sort", "a! b -> a b"}, {x}, {8, 4}));
+  const Derived derived = derive(b, {.micro = 2});
+  EXPECT_THAT(derived.error(), HasSubstr("op0 needs dimension 'a' of the batch whole, but the step runs in 2"));
+  EXPECT_EQ(sourcePlaceOf(derived.record.status()), (SourcePlace{"model.cc", 10, 1}));
+}
+
+TEST(Derive, AnAlternativeIsTakenWhereASplitReachesIt) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {8, 4});
+  b.returns(b.add(kSoftmax, {x}, {8, 4}));
+  b.graph.arguments[0].layout = "[{},{tp}]";
+  b.last().alternatives = {{{{kRelu, {{GraphValue::kArgument, 0}}, {{{8, 4}, DType::kF32}}}}, {{0, 0}}}};
+  const Derived derived = derive(b, {.mesh = "tp=2"});
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  ASSERT_EQ(derived.record->rewrites.size(), 1U);
+  EXPECT_EQ(derived.record->rewrites[0].id, 0);
+  ASSERT_EQ(derived.graph.operators.size(), 1U);
+  EXPECT_EQ(derived.graph.operators[0].facts.kind, "relu");
+  EXPECT_EQ(derived.record->find(1)->axes.at("b").size(), 1U);
+}
+
+// Two layers on stages 0 and 1: what prepares an input runs where it is read, a backward operator with its forward
+// operator.
+TEST(Derive, StagesFollowTheData) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {8, 4});
+  const GraphValue w = b.parameter("w", {4, 4});
+  const GraphValue first = b.add(kMatmul, {b.add(kRelu, {x}, {8, 4}), w}, {8, 4});
+  const GraphValue second = b.add(kRelu, {first}, {8, 4});
+  b.last().userStage = 1;
+  const GraphValue third = b.add(kRelu, {second}, {8, 4});
+  const GraphValue gradient = b.add(kAdd, {third, first}, {8, 4});
+  b.last().phase = Phase::kBackward;
+  b.last().forward = 1;
+  b.returns(gradient);
+  const Derived derived = derive(b, {.micro = 4, .schedule = "1f1b"});
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  std::vector<int64_t> stages;
+  for (const OperatorDecision& op : derived.record->operators) {
+    stages.push_back(op.stage);
+  }
+  EXPECT_THAT(stages, ElementsAre(0, 0, 1, 1, 0));
+  EXPECT_THAT(derived.record->schedule.submeshes, ElementsAre(0, 1));
+}
+
+TEST(Derive, StagesThatCannotBeAreRefused) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {8, 4});
+  const GraphValue first = b.add(kRelu, {x}, {8, 4});
+  b.last().userStage = 1;
+  b.returns(b.add(kRelu, {first}, {8, 4}));
+  b.last().userStage = 0;
+  EXPECT_THAT(derive(b, {}).error(), HasSubstr("op1 is on stage 0, but reads a value of stage 1"));
+  b.last().userStage = 3;
+  const Derived gap = derive(b, {});
+  EXPECT_THAT(gap.error(), HasSubstr("no operator is on stage 0, 2, but some are on stage 3"));
+  b.last().userStage = -1;
+  EXPECT_THAT(derive(b, {}).error(), HasSubstr("op1 is on stage -1; stages are 0, 1, ..."));
+}
+
+TEST(Derive, RecomputeKeepsTheBorderOfAScope) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {8, 4});
+  const GraphValue inside = b.add(kRelu, {x}, {8, 4});
+  b.last().recomputeScope = 0;
+  const GraphValue border = b.add(kRelu, {inside}, {8, 4});
+  b.last().recomputeScope = 0;
+  const GraphValue outside = b.add(kRelu, {border}, {8, 4});
+  b.returns(b.add(kAdd, {outside, inside}, {8, 4}));
+  b.last().phase = Phase::kBackward;
+  const Derived derived = derive(b, {});
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  EXPECT_TRUE(derived.record->find(0)->recompute);
+  EXPECT_FALSE(derived.record->find(1)->recompute) << "read outside of the scope";
+  EXPECT_FALSE(derived.record->find(2)->recompute);
+  const Derived named = derive(b, {.recompute = "op2"});
+  EXPECT_TRUE(named.record->find(2)->recompute);
+  EXPECT_THAT(derive(b, {.recompute = "op7"}).error(), HasSubstr("op7"));
+}
+
+TEST(Derive, WhatNothingReadsIsNotDecided) {
+  GraphBuilder b = trainingStep();
+  b.add(kRelu, {{GraphValue::kArgument, 0}}, {8, 4});
+  const int64_t unused = b.last().id;
+  const Derived derived = derive(b, {.mesh = "dp=2"});
+  EXPECT_EQ(derived.record->find(unused), nullptr);
+  EXPECT_THAT(derived.record->rewrites, IsEmpty());
+}
+
+}  // namespace
+}  // namespace weft::testing
