@@ -62,8 +62,11 @@ absl::StatusOr<Program> compileAs(const std::string& program, mlir::ModuleOp mod
   }
   pipeline.program = program;
   Program made;
-  pipeline.notes = &made.notes;
+  CompileReport report;
+  pipeline.report = &report;
   WEFT_ASSIGN_OR_RETURN(made.plan, compileModule(module, registry, pipeline));
+  made.notes = std::move(report.notes);
+  made.compilations = report.compilations;
   return made;
 }
 

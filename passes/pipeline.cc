@@ -202,6 +202,9 @@ absl::Status runPhases(ModuleOp module, const ir::OperatorRegistry& registry, co
 absl::StatusOr<plan::Plan> compileOnce(ModuleOp module, const ir::OperatorRegistry& registry,
                                        const PipelineOptions& options) {
   WEFT_RETURN_IF_ERROR(runPhases(module, registry, options));
+  if (options.report != nullptr) {
+    ++options.report->compilations;
+  }
   DiagnosticText diagnostics(module.getContext());
   absl::StatusOr<plan::Plan> plan = emitPlan(module);
   if (!plan.ok() && !diagnostics.text().empty()) {
@@ -223,6 +226,7 @@ bool isOpen(ModuleOp module, const PipelineOptions& options) {
 absl::StatusOr<PipelineOptions> choose(ModuleOp module, const CompileOptions& request,
                                        const ir::OperatorRegistry& registry, const PipelineOptions& options) {
   PipelineOptions chosen = options;
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
   const bool recompute = request.memoryLimit > 0 && request.recompute == "auto";
   const auto halvesFor = [&](const std::optional<ScheduleChoice>& schedule) {
     PipelineOptions quiet = options;
@@ -231,7 +235,7 @@ absl::StatusOr<PipelineOptions> choose(ModuleOp module, const CompileOptions& re
     PipelineOptions first = quiet;
     first.until = "insert-reshards";
     return CompilerHalves{[&registry, first](ModuleOp copy) { return runPhases(copy, registry, first); },
-                          [&registry, quiet](ModuleOp copy) { return compileOnce(copy, registry, quiet); }};
+                          [&registry, quiet](ModuleOp copy) { return compileOnce(copy, registry, quiet); }, machine};
   };
   if (request.schedule == "auto" && outlineOf(module).stages > 1) {
     WEFT_ASSIGN_OR_RETURN(ScheduleSearchResult best, chooseSchedule(module, request, recompute, halvesFor));
@@ -277,8 +281,8 @@ absl::StatusOr<Request> requestFor(ModuleOp module, const PipelineOptions& optio
     return request;
   }
   WEFT_ASSIGN_OR_RETURN(std::vector<std::string> notes, checkRequest(request, outlineOf(module)));
-  if (options.notes != nullptr) {
-    *options.notes = std::move(notes);
+  if (options.report != nullptr) {
+    options.report->notes = std::move(notes);
   }
   return request;
 }
@@ -298,7 +302,8 @@ absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegi
       quiet.choices.gatherBytes = gatherBytes;
       return compileChosen(*copy, asked, registry, quiet);
     };
-    WEFT_ASSIGN_OR_RETURN(chosen.choices.gatherBytes, chooseGathers(asked.memoryLimit, compile));
+    WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(asked));
+    WEFT_ASSIGN_OR_RETURN(chosen.choices.gatherBytes, chooseGathers(asked.memoryLimit, machine, compile));
   }
   return compileChosen(module, asked, registry, chosen);
 }

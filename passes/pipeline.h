@@ -14,6 +14,13 @@
 
 namespace weft {
 
+// What a compilation has to say beside its plan.
+struct CompileReport {
+  // What is no error but worth a line: options that have no effect (planner/check_request.h).
+  std::vector<std::string> notes;
+  int compilations = 0;  // candidates that were compiled to a plan, the last included
+};
+
 // What the user may ask of one compilation beside what the module itself says (mesh, strategies, optimizer: see the
 // module attributes in docs/ir.md).
 struct PipelineOptions {
@@ -27,8 +34,7 @@ struct PipelineOptions {
   std::string until;
   // What compileModule itself settles between compilations, where the request leaves it open.
   OpenChoices choices;
-  // If given, receives what is no error but worth a line: options that have no effect (planner/check_request.h).
-  std::vector<std::string>* notes = nullptr;
+  CompileReport* report = nullptr;  // filled if given
 };
 
 // Adds the phases after `from` in order: a state ("logical", "annotated", "local", "scheduled"), the name of a phase

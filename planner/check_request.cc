@@ -257,6 +257,10 @@ absl::StatusOr<Mesh> meshOf(const CompileOptions& options) {
   return options.micro > 1 ? mesh.withMicro(options.micro) : mesh;
 }
 
+absl::StatusOr<Machine> machineOf(const CompileOptions& options) {
+  return Machine::parse(options.machine);
+}
+
 absl::StatusOr<schedule::Kind> executableKind(const std::string& name) {
   WEFT_ASSIGN_OR_RETURN(const schedule::Kind kind, knownKind(name));
   if (kind == schedule::Kind::kSeq1F1B) {
@@ -286,6 +290,7 @@ absl::Status checkInitial(const std::string& distribution, double a, double b) {
 absl::Status checkRequest(const Request& request) {
   const CompileOptions& options = request.options;
   WEFT_RETURN_IF_ERROR(meshOf(options).status());
+  WEFT_RETURN_IF_ERROR(machineOf(options).status());
   if (options.zero < 0 || options.zero > 3) {
     return refuse(absl::StrCat("zero = ", options.zero, "; the ZeRO level is 0, 1, 2 or 3"));
   }

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "ir/layout/mesh.h"
+#include "planner/machine/machine.h"
 #include "planner/request.h"
 #include "planner/schedule/generate.h"
 
@@ -30,6 +31,9 @@ absl::Status checkInitial(const std::string& distribution, double a, double b);
 // The mesh of a request: with stage meshes the first of them; with micro-batches their time axis. Errors: as
 // checkRequest.
 absl::StatusOr<Mesh> meshOf(const CompileOptions& options);
+
+// The machine of a request. Errors: a line of its text, with the known keys.
+absl::StatusOr<Machine> machineOf(const CompileOptions& options);
 
 // The schedule of that name, which the runtime can execute. Errors: an unknown name, with the nearest; a kind that is
 // only simulated.

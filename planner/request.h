@@ -67,6 +67,9 @@ struct CompileOptions {
   std::string stageMeshes;
   // Used where `mesh` is empty. Beside a mesh 1 or its ranks; with stageMeshes 1 or the ranks of all together.
   int64_t devices = 1;
+  // What the program runs on, and all costs come from: the text of a machine file (planner/machine/machine.h,
+  // `--machine FILE`); empty: CPU ranks that share one host.
+  std::string machine;
   int64_t micro = 1;                // micro-batches of one step
   int zero = 0;                     // ZeRO level 0..3
   Fill fill = Fill::kDataParallel;  // what strategies and propagation leave open

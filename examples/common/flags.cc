@@ -142,6 +142,8 @@ void CommonFlags::addCompilingTo(Flags& flags) {
   flags.integer("micro", &micro, "micro-batches of one step", {1, kMaxMicroBatches});
   flags.text("schedule", &schedule, "order of the micro-batches on pipeline stages: auto, 1f1b, zb_h1, ...");
   flags.contents("schedule-file", &scheduleTable, "a schedule of your own: a table as of weft schedule --csv");
+  flags.contents("machine", &machine,
+                 "the machine that costs are for: a file of figures, as of weft reshard --machine");
   flags.integer("memory-limit", &memoryLimit, "most bytes of one rank, 0 = any", {.least = 0});
   flags.integer("virtual", &virtualStages, "pipeline stages on each rank, 0 = as the schedule has it", {0, kMaxRanks});
   flags.text("recompute", &recompute,
@@ -174,6 +176,7 @@ CompileOptions CommonFlags::options() const {
   options.recompute = recompute;
   options.schedule = schedule;
   options.memoryLimit = memoryLimit;
+  options.machine = machine;
   options.scheduleTable = scheduleTable;
   if (!scheduleTable.empty() && schedule == CompileOptions().schedule) {
     options.schedule = "table";
@@ -242,6 +245,9 @@ void printProgram(const Program& program) {
     }
   }
   std::printf("\n");
+  if (program.compilations > 1) {
+    std::printf("  compiled %d candidates\n", program.compilations);
+  }
   for (const std::string& note : program.notes) {
     std::printf("note: %s\n", note.c_str());
   }

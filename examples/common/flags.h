@@ -50,7 +50,8 @@ class Flags {
   std::map<std::string, Flag> flags_;
 };
 
-// --devices --mesh --stage-meshes --zero --micro --schedule --schedule-file --virtual --memory-limit --recompute
+// --devices --mesh --stage-meshes --machine --zero --micro --schedule --schedule-file --virtual --memory-limit
+// --recompute
 // --regather --dump-dir
 // --plan-only
 // --steps --init --save --save-nonfinite --seed --threads --trace --check-finite
@@ -63,6 +64,7 @@ struct CommonFlags {
   bool regather = false;
   std::string schedule = "auto";
   std::string scheduleTable;
+  std::string machine;
   int64_t memoryLimit = 0;
   int64_t virtualStages = 0;
   std::string recompute = "auto";

@@ -10,13 +10,14 @@
 #include <functional>
 
 #include "absl/status/statusor.h"
+#include "planner/machine/machine.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace weft {
 
 // Returns the bytes; negative: no bound. `compile` makes the plan for so many, or says that the limit is exceeded
 // (kResourceExhausted). Errors: those of `compile`, the last one where nothing fits.
-absl::StatusOr<int64_t> chooseGathers(int64_t memoryLimit,
+absl::StatusOr<int64_t> chooseGathers(int64_t memoryLimit, const Machine& machine,
                                       const std::function<absl::StatusOr<plan::Plan>(int64_t gatherBytes)>& compile);
 
 }  // namespace weft

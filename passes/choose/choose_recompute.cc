@@ -157,7 +157,7 @@ absl::Status RecomputeSearch::Impl::begin(mlir::ModuleOp from) {
   WEFT_RETURN_IF_ERROR(halves.annotate(*module));
   record = *decisionsOf(*module);
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, compile(record));
-  WEFT_ASSIGN_OR_RETURN(base.seconds, simulatedSeconds(plan, Machine()));
+  WEFT_ASSIGN_OR_RETURN(base.seconds, simulatedSeconds(plan, halves.machine));
   base.decisions = record;
   base.peakBytes = plan.memory().peak_bytes();
   baseMemory = measure(plan);
@@ -168,7 +168,7 @@ absl::Status RecomputeSearch::Impl::analyze() {
   if (!stages.empty()) {
     return absl::OkStatus();
   }
-  mlir::FailureOr<std::vector<StageGraph>> graphs = stageGraphs(*module, record, Machine());
+  mlir::FailureOr<std::vector<StageGraph>> graphs = stageGraphs(*module, record, halves.machine);
   if (mlir::failed(graphs)) {
     return absl::InternalError("recompute: the stages' graphs cannot be read; see the diagnostics");
   }
@@ -210,7 +210,7 @@ absl::StatusOr<Attempt> RecomputeSearch::Impl::attempt(const std::vector<BudgetS
   Decisions with = realize(searches, limit);
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, compile(with));
   Attempt made;
-  WEFT_ASSIGN_OR_RETURN(made.seconds, simulatedSeconds(plan, Machine()));
+  WEFT_ASSIGN_OR_RETURN(made.seconds, simulatedSeconds(plan, halves.machine));
   Json summary = Json::parse(with.recomputeSummary);
   summary["step_seconds"] = made.seconds;
   summary["step_seconds_otherwise"] = base.seconds;

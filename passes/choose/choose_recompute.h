@@ -20,6 +20,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "planner/decisions.h"
+#include "planner/machine/machine.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace weft {
@@ -28,6 +29,7 @@ namespace weft {
 struct CompilerHalves {
   std::function<absl::Status(mlir::ModuleOp)> annotate;
   std::function<absl::StatusOr<plan::Plan>(mlir::ModuleOp)> finish;
+  Machine machine;  // on which plans are timed
 };
 
 // One compilation, as far as choosing between compilations goes.

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "passes/comm/passes.h"
+#include "passes/logical/request_attributes.h"
 
 namespace weft {
 namespace {
@@ -94,8 +95,9 @@ ArrayAttr namesOf(const Members& members, Builder& builder) {
   return builder.getArrayAttr(names);
 }
 
-// A bucket pays the latency once: recomputes its cost from the sum of bytes, on the default machine as localize does.
-void setPrice(Operation* bucket, const Members& members, Builder& builder) {
+// A bucket pays the latency once: recomputes its cost from the sum of bytes, on the machine that localize priced it
+// for.
+void setPrice(Operation* bucket, const Members& members, const Machine& machine, Builder& builder) {
   int64_t received = 0;
   for (Operation* member : members) {
     auto bytes = member->getAttrOfType<IntegerAttr>("bytes_received");
@@ -103,14 +105,14 @@ void setPrice(Operation* bucket, const Members& members, Builder& builder) {
   }
   const bool whole = isa<ir::dist::AllReduceOp>(bucket);
   const auto groups = ir::dist::groupLists(bucket->getAttrOfType<ArrayAttr>("groups"));
-  const double cost = collectiveCost(Machine(), whole ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter,
+  const double cost = collectiveCost(machine, whole ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter,
                                      static_cast<int64_t>(groups.front().size()), received);
   bucket->setAttr("bytes_received", builder.getI64IntegerAttr(received));
   bucket->setAttr("cost", builder.getF64FloatAttr(cost));
 }
 
 // Replaces the members by one op just before `point`.
-void join(Members members, Operation* point) {
+void join(Members members, Operation* point, const Machine& machine) {
   llvm::sort(members, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
   OpBuilder builder(point);
   SmallVector<Location> places;
@@ -130,7 +132,7 @@ void join(Members members, Operation* point) {
   const ArrayAttr names = namesOf(members, builder);
   bucket->setAttr(kMembersAttr, names);
   bucket->setAttr(kNameAttr, builder.getStringAttr("bucket of " + std::to_string(names.size())));
-  setPrice(bucket, members, builder);
+  setPrice(bucket, members, machine, builder);
   unsigned next = 0;
   for (Operation* member : members) {
     for (Value result : member->getResults()) {
@@ -155,7 +157,7 @@ Members membersAt(Operation* first, Operation* point, ArrayRef<Operation*> open,
   return members;
 }
 
-void formBuckets(Block& body, int64_t bucketBytes) {
+void formBuckets(Block& body, int64_t bucketBytes, const Machine& machine) {
   Members open;
   for (Operation& op : body) {
     if (isa<ir::dist::AllReduceOp, ir::dist::ReduceScatterOp>(op)) {
@@ -173,7 +175,7 @@ void formBuckets(Block& body, int64_t bucketBytes) {
     const Members members = membersAt(first, point, open, bucketBytes);
     llvm::erase_if(open, [&](Operation* op) { return llvm::is_contained(members, op); });
     if (members.size() > 1) {
-      join(members, point);
+      join(members, point, machine);
     }
   }
 }
@@ -188,9 +190,13 @@ class FormBucketsPass : public PassWrapper<FormBucketsPass, OperationPass<Module
   StringRef getDescription() const override { return "Join independent reductions into buckets"; }
 
   void runOnOperation() override {
+    const FailureOr<Machine> machine = machineOf(getOperation());
+    if (failed(machine)) {
+      return signalPassFailure();
+    }
     for (ModuleOp submesh : submeshesOf(getOperation())) {
       for (auto function : submesh.getOps<func::FuncOp>()) {
-        formBuckets(function.getBody().front(), bucketBytes);
+        formBuckets(function.getBody().front(), bucketBytes, *machine);
       }
     }
   }

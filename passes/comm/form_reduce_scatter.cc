@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "passes/comm/passes.h"
+#include "passes/logical/request_attributes.h"
 
 namespace weft {
 namespace {
@@ -95,11 +96,11 @@ SmallVector<ir::dist::DynamicSliceOp> equalSlices(ir::dist::AllReduceOp op) {
   return slices;
 }
 
-void replace(ir::dist::AllReduceOp op, ArrayRef<ir::dist::DynamicSliceOp> slices, int64_t dim) {
+void replace(ir::dist::AllReduceOp op, ArrayRef<ir::dist::DynamicSliceOp> slices, int64_t dim, const Machine& machine) {
   OpBuilder builder(op);
   // An all_reduce is a reduce_scatter and an all_gather; the second half is saved.
   const int64_t received = op.getBytesReceived() / 2;
-  const double cost = collectiveCost(Machine(), CollectiveKind::kReduceScatter, op.getGroupSize(), received);
+  const double cost = collectiveCost(machine, CollectiveKind::kReduceScatter, op.getGroupSize(), received);
   auto scatter = builder.create<ir::dist::ReduceScatterOp>(op.getLoc(), TypeRange(slices.front()->getResultTypes()),
                                                            op->getOperands(), op.getGroups(), dim, op.getReduce(),
                                                            op.getReason(), cost, received);
@@ -122,13 +123,17 @@ class FormReduceScatterPass : public PassWrapper<FormReduceScatterPass, Operatio
   }
 
   void runOnOperation() override {
+    const FailureOr<Machine> machine = machineOf(getOperation());
+    if (failed(machine)) {
+      return signalPassFailure();
+    }
     for (ModuleOp submesh : submeshesOf(getOperation())) {
-      formIn(submesh);
+      formIn(submesh, *machine);
     }
   }
 
  private:
-  static void formIn(ModuleOp submesh) {
+  static void formIn(ModuleOp submesh, const Machine& machine) {
     const Starts starts(submesh);
     SmallVector<ir::dist::AllReduceOp> reductions;
     submesh.walk([&](ir::dist::AllReduceOp op) { reductions.push_back(op); });
@@ -136,7 +141,7 @@ class FormReduceScatterPass : public PassWrapper<FormReduceScatterPass, Operatio
       const auto slices = op->getNumOperands() == 1 ? equalSlices(op) : SmallVector<ir::dist::DynamicSliceOp>();
       const std::optional<int64_t> dim = slices.empty() ? std::nullopt : cutDimension(slices[0], op.getGroupSize());
       if (dim && keepsOwnPart(slices[0], *dim, op.getGroups(), starts)) {
-        replace(op, slices, *dim);
+        replace(op, slices, *dim, machine);
       }
     }
   }

@@ -41,7 +41,7 @@ class DecidePass : public PassWrapper<DecidePass, OperationPass<ModuleOp>> {
     if (failed(graph)) {
       return failure();
     }
-    absl::StatusOr<Decisions> record = deriveDecisions(*graph, request->options, options_.choices, Machine());
+    absl::StatusOr<Decisions> record = deriveDecisions(*graph, request->options, options_.choices);
     if (!record.ok()) {
       emitPlannerError(module, record.status());
       return failure();

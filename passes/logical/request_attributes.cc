@@ -27,6 +27,7 @@ constexpr char kDataParallel[] = "data_parallel";
 constexpr char kReplicate[] = "replicate";
 constexpr char kKeep[] = "keep";
 constexpr char kRegather[] = "regather";
+constexpr char kMachine[] = "machine";
 
 std::string printed(Attribute attribute) {
   if (!attribute) {
@@ -142,6 +143,7 @@ Entries optionEntries(CompileOptions& options) {
       {"clip_norm",
        [&options](const std::string& name, Attribute a) { return set(options.clipNorm, realOf(name, a)); }},
       {"seed", integer(options.seed)},
+      {kMachine, text(options.machine)},
       {"gradient_outputs",
        [&options](const std::string& name, Attribute a) { return set(options.gradientOutputs, flagOf(name, a)); }},
   };
@@ -226,6 +228,11 @@ void setOptions(mlir::ModuleOp module, const CompileOptions& options) {
   entries.set("regather", builder.getStringAttr(options.regather ? kRegather : kKeep));
   entries.set("clip_norm", builder.getF64FloatAttr(options.clipNorm));
   entries.set("seed", builder.getI64IntegerAttr(options.seed));
+  if (options.machine.empty()) {
+    entries.erase(kMachine);
+  } else {
+    entries.set(kMachine, builder.getStringAttr(options.machine));
+  }
   entries.set("gradient_outputs", builder.getBoolAttr(options.gradientOutputs));
   module->setAttr(kOptionsAttr, entries.getDictionary(module.getContext()));
 }
@@ -235,6 +242,16 @@ int64_t batchRows(mlir::func::FuncOp step, const Argument& argument) {
   auto dim = step.getArgAttrOfType<mlir::IntegerAttr>(argument.index, kBatchDimAttr);
   const int64_t batch = dim ? dim.getInt() : 0;
   return type && batch >= 0 && batch < type.getRank() ? type.getDimSize(batch) : 0;
+}
+
+void setMesh(mlir::ModuleOp module, const CompileOptions& options) {
+  const absl::StatusOr<Mesh> mesh = meshOf(options);
+  module->setAttr(kMeshAttr, ir::dist::MeshAttr::get(module.getContext(), mesh.value_or(Mesh()).print()));
+  if (options.stageMeshes.empty()) {
+    module->removeAttr(kStageMeshesAttr);
+  } else {
+    module->setAttr(kStageMeshesAttr, mlir::StringAttr::get(module.getContext(), options.stageMeshes));
+  }
 }
 
 }  // namespace
@@ -256,6 +273,18 @@ mlir::FailureOr<Request> readRequest(mlir::ModuleOp module) {
   return *std::move(request);
 }
 
+mlir::FailureOr<Machine> machineOf(mlir::ModuleOp module) {
+  const mlir::FailureOr<Request> request = readRequest(module);
+  if (mlir::failed(request)) {
+    return mlir::failure();
+  }
+  absl::StatusOr<Machine> machine = machineOf(request->options);
+  if (!machine.ok()) {
+    return module.emitError(std::string(machine.status().message()));
+  }
+  return *std::move(machine);
+}
+
 void setRequest(mlir::ModuleOp module, const Request& request) {
   const CompileOptions& options = request.options;
   mlir::Builder builder(module.getContext());
@@ -269,22 +298,6 @@ void setRequest(mlir::ModuleOp module, const Request& request) {
   if (request.optimizer) {
     module->setAttr(kOptimizerAttr, optimizerAttribute(builder, *request.optimizer));
   }
-}
-
-void setMesh(mlir::ModuleOp module, const CompileOptions& options) {
-  const absl::StatusOr<Mesh> mesh = meshOf(options);
-  module->setAttr(kMeshAttr, ir::dist::MeshAttr::get(module.getContext(), mesh.value_or(Mesh()).print()));
-  if (options.stageMeshes.empty()) {
-    module->removeAttr(kStageMeshesAttr);
-  } else {
-    module->setAttr(kStageMeshesAttr, mlir::StringAttr::get(module.getContext(), options.stageMeshes));
-  }
-}
-
-void setZero(mlir::ModuleOp module, int level) {
-  mlir::NamedAttrList entries(module->getAttrOfType<DictionaryAttr>(kOptionsAttr));
-  entries.set(kZero, mlir::Builder(module.getContext()).getI64IntegerAttr(level));
-  module->setAttr(kOptionsAttr, entries.getDictionary(module.getContext()));
 }
 
 ProgramOutline outlineOf(mlir::ModuleOp module) {

@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "planner/machine/machine.h"
 #include "planner/request.h"
 
 namespace weft {
@@ -14,11 +15,11 @@ absl::StatusOr<Request> requestOf(mlir::ModuleOp module);
 // The same for a pass: an error is reported on the module.
 mlir::FailureOr<Request> readRequest(mlir::ModuleOp module);
 
+// The machine of the request; an error is reported on the module.
+mlir::FailureOr<Machine> machineOf(mlir::ModuleOp module);
+
 // Writes a request that checkRequest takes; replaces what the module says.
 void setRequest(mlir::ModuleOp module, const Request& request);
-// Only the meshes and micro-batches of one; only the ZeRO level.
-void setMesh(mlir::ModuleOp module, const CompileOptions& options);
-void setZero(mlir::ModuleOp module, int level);
 
 // What a logical module's @step says of itself; empty without one.
 ProgramOutline outlineOf(mlir::ModuleOp module);

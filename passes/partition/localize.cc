@@ -22,6 +22,7 @@
 #include "ir/program/module_meshes.h"
 #include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
+#include "passes/logical/request_attributes.h"
 #include "passes/partition/local_program.h"
 #include "passes/partition/micro_batch_rows.h"
 #include "passes/partition/passes.h"
@@ -33,9 +34,10 @@ using namespace mlir;  // NOLINT
 
 class Localizer {
  public:
-  Localizer(ModuleOp module, ModuleMeshes meshes) : builder_(module.getContext()), meshes_(std::move(meshes)) {
+  Localizer(ModuleOp module, ModuleMeshes meshes, const Machine& machine)
+      : builder_(module.getContext()), meshes_(std::move(meshes)) {
     for (const Mesh& mesh : meshes_.ofSubmesh) {
-      planners_.push_back(std::make_unique<ReshardPlanner>(mesh, Machine()));
+      planners_.push_back(std::make_unique<ReshardPlanner>(mesh, machine));
     }
     const int64_t count = *llvm::max_element(meshes_.submeshes) + 1;
     for (int64_t submesh = 0; submesh < count; ++submesh) {
@@ -642,9 +644,10 @@ class LocalizePass : public PassWrapper<LocalizePass, OperationPass<ModuleOp>> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<ModuleMeshes> meshes = stageMeshesOf(module);
+    const FailureOr<Machine> machine = machineOf(module);
     func::FuncOp step = stepFunction(module);
     func::FuncOp init = initFunction(module);
-    if (failed(meshes) || !step) {
+    if (failed(meshes) || failed(machine) || !step) {
       return signalPassFailure();
     }
     // The old functions keep their names while the new ones are built.
@@ -652,7 +655,7 @@ class LocalizePass : public PassWrapper<LocalizePass, OperationPass<ModuleOp>> {
     if (init) {
       init.setName("annotated_init");
     }
-    Localizer localizer(module, *std::move(meshes));
+    Localizer localizer(module, *std::move(meshes), *machine);
     if (failed(localizer.runStep(step)) || (init && failed(localizer.runInit(init))) ||
         failed(localizer.finish(step))) {
       return signalPassFailure();

@@ -21,11 +21,12 @@ namespace {
 
 class Deriver {
  public:
-  Deriver(ProgramGraph& graph, const CompileOptions& request, const OpenChoices& choices, const Machine& machine)
-      : graph_(graph), request_(request), choices_(choices), machine_(machine), layouts_(graph, request.layouts) {}
+  Deriver(ProgramGraph& graph, const CompileOptions& request, const OpenChoices& choices)
+      : graph_(graph), request_(request), choices_(choices), layouts_(graph, request.layouts) {}
 
   absl::StatusOr<Decisions> run() {
     WEFT_ASSIGN_OR_RETURN(record_.mesh, meshOf(request_));
+    WEFT_ASSIGN_OR_RETURN(machine_, machineOf(request_));
     if (!request_.stageMeshes.empty()) {
       WEFT_ASSIGN_OR_RETURN(given_, parseStageMeshes(request_.stageMeshes, record_.mesh.microBatches()));
     }
@@ -232,7 +233,7 @@ class Deriver {
   ProgramGraph& graph_;
   const CompileOptions& request_;
   const OpenChoices& choices_;
-  const Machine& machine_;
+  Machine machine_;
   UserLayouts layouts_;
   Decisions record_;
   std::vector<Mesh> given_;  // the user's meshes of the submeshes
@@ -241,8 +242,8 @@ class Deriver {
 }  // namespace
 
 absl::StatusOr<Decisions> deriveDecisions(ProgramGraph& graph, const CompileOptions& request,
-                                          const OpenChoices& choices, const Machine& machine) {
-  return Deriver(graph, request, choices, machine).run();
+                                          const OpenChoices& choices) {
+  return Deriver(graph, request, choices).run();
 }
 
 }  // namespace weft

@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "planner/decisions.h"
 #include "planner/graph/program_graph.h"
-#include "planner/machine/machine.h"
 #include "planner/request.h"
 
 namespace weft {
@@ -33,6 +32,6 @@ struct OpenChoices {
 // The decisions for a graph, and `graph` as they rewrite it. Errors: what the request asks of the program cannot be,
 // at the user's lines (sourcePlaceOf).
 absl::StatusOr<Decisions> deriveDecisions(ProgramGraph& graph, const CompileOptions& request,
-                                          const OpenChoices& choices, const Machine& machine);
+                                          const OpenChoices& choices);
 
 }  // namespace weft

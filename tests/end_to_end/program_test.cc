@@ -38,6 +38,7 @@ struct Request {
   int64_t memoryLimit = 0;
   int64_t stages = 1;
   std::string recompute = "none";
+  std::string machine = {};
 };
 
 absl::StatusOr<Program> compileGpt(const Request& request) {
@@ -63,6 +64,7 @@ absl::StatusOr<Program> compileGpt(const Request& request) {
   options.decisions = request.decisions;
   options.memoryLimit = request.memoryLimit;
   options.recompute = request.recompute;
+  options.machine = request.machine;
   return compile(g, model.loss, optim::AdamW{.lr = 1e-3}, options);
 }
 
@@ -70,6 +72,35 @@ Counts countsOf(const Request& request) {
   absl::StatusOr<Program> program = compileGpt(request);
   EXPECT_TRUE(program.ok()) << program.status();
   return program.ok() ? statisticsOf(program->plan).byFunction : Counts();
+}
+
+double collectiveSeconds(const plan::Plan& plan) {
+  double seconds = 0;
+  for (const plan::Function& function : plan.functions()) {
+    for (const plan::Instruction& instruction : function.instructions()) {
+      seconds += instruction.has_collective() ? instruction.collective().cost() : 0;
+    }
+  }
+  return seconds;
+}
+
+// Every price in a plan is of the machine that the request names.
+TEST(MachineTest, PricesAreOfTheRequestsMachine) {
+  for (const int zero : {0, 3}) {
+    const absl::StatusOr<Program> usual = compileGpt({.mesh = "dp=2", .zero = zero, .layers = 1});
+    Request slow = {.mesh = "dp=2", .zero = zero, .layers = 1};
+    slow.machine = "link_latency = 1";
+    const absl::StatusOr<Program> waiting = compileGpt(slow);
+    ASSERT_TRUE(usual.ok() && waiting.ok());
+    EXPECT_LT(collectiveSeconds(usual->plan), 1);
+    for (const plan::Function& function : waiting->plan.functions()) {
+      for (const plan::Instruction& instruction : function.instructions()) {
+        if (instruction.has_collective()) {
+          EXPECT_GE(instruction.collective().cost(), 1) << instruction.op();
+        }
+      }
+    }
+  }
 }
 
 // Per call of each function. 55 gradients: 12 in each of 4 layers, wte, wpe, lnf (2), head; the forward all_reduce

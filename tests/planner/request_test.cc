@@ -85,6 +85,13 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"AutoLast", {.recompute = "gelu, auto"}, {"'gelu, auto'", "stands alone"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
+TEST(RequestTest, TheMachineIsItsText) {
+  EXPECT_EQ(machineOf(CompileOptions())->linkLatency, Machine().linkLatency);
+  EXPECT_EQ(machineOf({.machine = "link_latency = 0.5"})->linkLatency, 0.5);
+  EXPECT_THAT(refusalOf({.machine = "name = mine\nflosp = 1"}),
+              AllOf(HasSubstr("machine, line 2: unknown key 'flosp'"), HasSubstr("flops")));
+}
+
 TEST(RequestTest, DefaultsAreTaken) {
   EXPECT_EQ(refusalOf(CompileOptions()), "");
   EXPECT_EQ(refusalOf(optim::Adam{}), "");

@@ -27,6 +27,7 @@ const std::vector<Flag>& compileFlags() {
       {"output", Flag::kRequired, "the plan file (also -o)"},
       {"mesh", Flag::kOptional, "mesh instead of the module's, as dp=2,tp=2"},
       {"stage-meshes", Flag::kOptional, "a mesh for each submesh of pipeline stages instead, as 'dp=2,tp=2;dp=4'"},
+      {"machine", Flag::kOptional, "file with the figures of the machine that costs are for"},
       {"micro", Flag::kOptional, "micro-batches of one step"},
       {"zero", Flag::kOptional, "ZeRO level 0 to 3"},
       {"dump-dir", Flag::kOptional, "write the IR after every phase there"},
@@ -46,6 +47,9 @@ absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
     options.mesh = flags.text("mesh");
     options.stageMeshes = flags.text("stage-meshes");
   }
+  if (flags.has("machine")) {
+    WEFT_ASSIGN_OR_RETURN(options.machine, readText(flags.text("machine")));
+  }
   if (flags.has("micro")) {
     WEFT_ASSIGN_OR_RETURN(options.micro, flags.integer("micro", 1, {}));
   }
@@ -58,7 +62,7 @@ absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
 
 // What a module has behind it cannot be asked for again.
 absl::Status checkResumed(mlir::ModuleOp module, const std::string& done, const Flags& flags) {
-  for (const char* name : {"mesh", "stage-meshes", "micro", "zero", "decisions"}) {
+  for (const char* name : {"mesh", "stage-meshes", "machine", "micro", "zero", "decisions"}) {
     if (flags.has(name) && (std::string(name) != "decisions" || module->hasAttr(kDecisionsAttr))) {
       return absl::InvalidArgumentError(absl::StrCat("--", name, " comes too late: the module is past '", done,
                                                      "', where that was decided; give it with the logical module, "
@@ -73,8 +77,7 @@ absl::Status request(mlir::ModuleOp module, const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(Request request, requestOf(module));
   WEFT_RETURN_IF_ERROR(applyFlags(flags, request.options));
   WEFT_RETURN_IF_ERROR(checkRequest(request));
-  setMesh(module, request.options);
-  setZero(module, request.options.zero);
+  setRequest(module, request);
   return absl::OkStatus();
 }
 
@@ -95,9 +98,9 @@ absl::Status run(const std::string& path, const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, readModule(text, path, context));
   const std::string done = resumePoint(*module);
   WEFT_RETURN_IF_ERROR(done.empty() ? request(*module, flags) : checkResumed(*module, done, flags));
-  std::vector<std::string> notes;
+  CompileReport report;
   PipelineOptions options;
-  options.notes = &notes;
+  options.report = &report;
   options.dumpDir = flags.text("dump-dir");
   if (flags.has("decisions")) {
     WEFT_ASSIGN_OR_RETURN(const std::string record, readText(flags.text("decisions")));
@@ -107,8 +110,11 @@ absl::Status run(const std::string& path, const Flags& flags) {
   options.program = trains ? "train" : "evaluate";
   const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, compileModule(*module, registry, options));
-  for (const std::string& note : notes) {
+  for (const std::string& note : report.notes) {
     std::cerr << "note: " << note << "\n";
+  }
+  if (report.compilations > 1) {
+    std::cerr << "compiled " << report.compilations << " candidates\n";
   }
   if (flags.has("save-decisions")) {
     WEFT_RETURN_IF_ERROR(writeFile(flags.text("save-decisions"), plan.decisions()));

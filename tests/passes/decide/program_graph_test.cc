@@ -85,7 +85,7 @@ TEST_P(GraphOfProgramTest, RewritesOfTheModuleAreThoseOfTheGraph) {
 
   const ProgramGraph logical = graphOf(*before, registry_);
   ProgramGraph graph = logical;
-  const absl::StatusOr<Decisions> record = deriveDecisions(graph, request->options, {}, Machine());
+  const absl::StatusOr<Decisions> record = deriveDecisions(graph, request->options, {});
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_EQ(printDecisions(*record), program.decisions);
   expectSame(graph, graphOf(*after, registry_));
@@ -93,7 +93,7 @@ TEST_P(GraphOfProgramTest, RewritesOfTheModuleAreThoseOfTheGraph) {
   absl::StatusOr<ProgramGraph> saved = parseProgramGraph(printProgramGraph(logical));
   ASSERT_TRUE(saved.ok()) << saved.status();
   EXPECT_TRUE(*saved == logical);
-  const absl::StatusOr<Decisions> again = deriveDecisions(*saved, request->options, {}, Machine());
+  const absl::StatusOr<Decisions> again = deriveDecisions(*saved, request->options, {});
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(printDecisions(*again), program.decisions);
 }

@@ -44,7 +44,7 @@ struct Derived {
 
 Derived derive(const GraphBuilder& b, const CompileOptions& options, const OpenChoices& choices = {}) {
   Derived derived{absl::StatusOr<Decisions>(), b.graph};
-  derived.record = deriveDecisions(derived.graph, options, choices, Machine());
+  derived.record = deriveDecisions(derived.graph, options, choices);
   EXPECT_TRUE(derived.record.ok() || !derived.error().empty());
   return derived;
 }
