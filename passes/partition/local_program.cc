@@ -257,7 +257,6 @@ void LocalProgram::addTensor(Value annotated, const Layout& layout, const Tensor
   attrs.set("file_shape", attributes_.getDenseI64ArrayAttr(shape));
   attrs.set("offsets", attributes_.getArrayAttr(offsets));
   attrs.set("valid", attributes_.getArrayAttr(valid));
-  attrs.set("pad_value", attributes_.getF64FloatAttr(0.0));
   tensors_.push_back(attrs.getDictionary(module_.getContext()));
 }
 

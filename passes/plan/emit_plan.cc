@@ -419,8 +419,6 @@ class PlanEmitter {
       };
       numbers(tensor.get("shape"), made->mutable_shape());
       numbers(tensor.get("file_shape"), made->mutable_file_shape());
-      auto pad = tensor.getAs<FloatAttr>("pad_value");
-      made->set_pad_value(pad ? pad.getValueAsDouble() : 0);
       auto offsets = tensor.getAs<ArrayAttr>("offsets");
       auto valid = tensor.getAs<ArrayAttr>("valid");
       for (size_t rank = 0; rank < offsets.size(); ++rank) {

@@ -80,8 +80,7 @@ struct Submesh {
     for (int i = 0; i < instruction.inputs_size(); ++i) {
       const ByteRange in = byteRangeOf(instruction.inputs(i));
       const ByteRange out = byteRangeOf(instruction.outputs(i));
-      const bool inPlace = instruction.collective().kind() == plan::ALL_REDUCE && in.begin == out.begin &&
-                           instruction.inputs(i).micro_batch_stride() == instruction.outputs(i).micro_batch_stride();
+      const bool inPlace = instruction.collective().kind() == plan::ALL_REDUCE && in.begin == out.begin;
       if (in.memory == out.memory && in.begin < out.end && out.begin < in.end && !inPlace) {
         const int64_t input = plan.buffers(static_cast<int>(instruction.inputs(i).buffer())).bytes();
         bytes = boundedSum(bytes, (input + 63) / 64 * 64);
@@ -90,8 +89,7 @@ struct Submesh {
     return bytes;
   }
 
-  // All bytes of a region that an operand stands for in some micro-batch. Slots aside: both ends of a call are in one
-  // slot.
+  // The bytes of a region that an operand names. Slots aside: both ends of a call are in one slot.
   struct ByteRange {
     plan::MemoryClass memory;
     int64_t begin;
@@ -99,8 +97,7 @@ struct Submesh {
   };
   ByteRange byteRangeOf(const plan::Operand& operand) const {
     const plan::Buffer& buffer = plan.buffers(static_cast<int>(operand.buffer()));
-    const int64_t begin = buffer.offset() + operand.offset();
-    return {buffer.memory(), begin, begin + operand.micro_batch_stride() * (plan.micro_batches() - 1) + buffer.bytes()};
+    return {buffer.memory(), buffer.offset(), buffer.offset() + buffer.bytes()};
   }
 
   // What the ranks need besides the plan's regions: prepared instructions, and what collectives copy.

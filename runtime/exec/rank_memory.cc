@@ -217,19 +217,6 @@ void RankMemory::placeBuffers() {
   }
 }
 
-absl::Status RankMemory::checkReach(const plan::Operand& operand) const {
-  const plan::Buffer& buffer = plan_.buffers(static_cast<int>(operand.buffer()));
-  const int64_t end =
-      buffer.offset() + operand.offset() + operand.micro_batch_stride() * (plan_.micro_batches() - 1) + buffer.bytes();
-  const Extent& extent = *extentOf(buffer);
-  if (end <= extent.end) {
-    return absl::OkStatus();
-  }
-  return absl::FailedPreconditionError(absl::StrCat("an operand reaches byte ", end, " of region ",
-                                                    plan::MemoryClass_Name(buffer.memory()), ", beyond its tensor's ",
-                                                    extent.begin, " to ", extent.end, " in the parameter store"));
-}
-
 void RankMemory::share(ParameterStore& store) {
   for (const plan::NamedTensor& tensor : plan_.tensors()) {
     if (isStored(plan_, tensor) && !isShared(tensor.buffer())) {

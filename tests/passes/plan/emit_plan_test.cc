@@ -24,15 +24,15 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, dist.state = "local",
     dist.rank_table = dense<[[0], [4]]> : tensor<2x1xi64>,
     dist.tensors = [
       {name = "x", kind = "input", value = "x", type = "f32", shape = array<i64: 8, 2>, file_shape = array<i64: 8, 2>,
-       offsets = [array<i64: 0, 0>, array<i64: 4, 0>], valid = [array<i64: 4, 2>, array<i64: 4, 2>], pad_value = 0.0},
+       offsets = [array<i64: 0, 0>, array<i64: 4, 0>], valid = [array<i64: 4, 2>, array<i64: 4, 2>]},
       {name = "w", kind = "parameter", value = "w", type = "f32", shape = array<i64: 2>, file_shape = array<i64: 2, 1>,
-       offsets = [array<i64: 0>, array<i64: 0>], valid = [array<i64: 2>, array<i64: 2>], pad_value = 0.0},
+       offsets = [array<i64: 0>, array<i64: 0>], valid = [array<i64: 2>, array<i64: 2>]},
       {name = "m", kind = "state", value = "m", type = "f32", shape = array<i64: 2>, file_shape = array<i64: 2>,
-       offsets = [array<i64: 0>, array<i64: 0>], valid = [array<i64: 2>, array<i64: 2>], pad_value = 0.0},
+       offsets = [array<i64: 0>, array<i64: 0>], valid = [array<i64: 2>, array<i64: 2>]},
       {name = "loss", kind = "output", value = "out.loss", type = "f32", shape = array<i64>, file_shape = array<i64>,
-       offsets = [array<i64>, array<i64>], valid = [array<i64>, array<i64>], pad_value = 0.0},
+       offsets = [array<i64>, array<i64>], valid = [array<i64>, array<i64>]},
       {name = "unread", kind = "input", value = "unread", type = "f32", shape = array<i64: 8>, file_shape = array<i64: 8>,
-       offsets = [array<i64: 0>, array<i64: 4>], valid = [array<i64: 4>, array<i64: 4>], pad_value = 0.0}]} {
+       offsets = [array<i64: 0>, array<i64: 4>], valid = [array<i64: 4>, array<i64: 4>]}]} {
   func.func @init() -> (tensor<2xf32> {dist.value = "w", dist.memory = "parameter"}, tensor<2xf32> {dist.value = "m", dist.memory = "state"})
       attributes {dist.kind = "init"} {
     %w = nn.constant {value = dense<[1.0, -1.0]> : tensor<2xf32>} : () -> tensor<2xf32>
