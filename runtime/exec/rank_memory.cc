@@ -5,16 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/arithmetic.h"
 #include "runtime/base/names.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 
 namespace weft {
 namespace {
-
-int64_t aligned(int64_t bytes) {
-  return (bytes + 63) / 64 * 64;
-}
 
 bool isStored(plan::MemoryClass memory) {
   return memory == plan::PARAMETER || memory == plan::STATE;
@@ -183,12 +180,12 @@ absl::Status RankMemory::allocateRest(plan::MemoryClass memory, Device& device) 
     }
   }
   for (const Extent& extent : merged) {
-    bytes += aligned(extent.end - extent.begin);
+    bytes += alignUp(extent.end - extent.begin);
   }
   WEFT_ASSIGN_OR_RETURN(char* start, region(memory, bytes, device));
   for (Extent& extent : merged) {
     extent.memory = start;
-    start += aligned(extent.end - extent.begin);
+    start += alignUp(extent.end - extent.begin);
     extents.push_back(extent);
   }
   return absl::OkStatus();
