@@ -33,7 +33,8 @@ int64_t placeInGroup(const std::vector<std::vector<int64_t>>& groups, int64_t ra
 
 std::string sourceLabel(Value value) {
   Operation* producer = value.getDefiningOp();
-  while (producer != nullptr && isa<ir::dist::ReshardOp, ir::dist::MaskPadOp, ir::nn::ConstrainOp>(producer)) {
+  while (producer != nullptr && (isa<ir::dist::ReshardOp, ir::dist::MaskPadOp>(producer) ||
+                                 ir::viewKindOf(producer) == ir::ViewKind::kAnnotation)) {
     value = producer->getOperand(0);
     producer = value.getDefiningOp();
   }
