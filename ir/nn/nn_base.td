@@ -65,11 +65,13 @@ class Nn_Op<string mnemonic, list<Trait> traits = []>
     : Op<Nn_Dialect, mnemonic,
          traits # [Pure, DeclareOpInterfaceMethods<OperatorInterface,
                     ["getRule", "getLinearSets", "getReduceKind", "getOriginRequests", "needsGlobalShape",
-                     "passesSums", "getPadFill", "getFlops", "localizeAttributes"]>]> {
+                     "passesSums", "getViewKind", "updatesParameter", "getPadFill", "getFlops", "localizeAttributes"]>]> {
   // C++ expressions; each sees the op as *this.
   code rule = "";                                       // std::string
   code linear = "{}";                                   // ::weft::ir::LinearSets
   code passesSums = "false";                            // cheap and linear, see operator_interface.td
+  code view = "::weft::ir::ViewKind::kNone";
+  code updatesParameter = "false";
   code reduceKind = "::weft::ReduceKind::kSum";         // sees `result`
   code origins = "{}";                                  // SmallVector<OriginRequest>
   code globalShape = "false";
@@ -81,6 +83,8 @@ class Nn_Op<string mnemonic, list<Trait> traits = []>
     std::string $cppClass::getRule() { return }] # rule # [{; }
     ::weft::ir::LinearSets $cppClass::getLinearSets() { return }] # linear # [{; }
     bool $cppClass::passesSums() { return }] # passesSums # [{; }
+    ::weft::ir::ViewKind $cppClass::getViewKind() { return }] # view # [{; }
+    bool $cppClass::updatesParameter() { return }] # updatesParameter # [{; }
     ::weft::ReduceKind $cppClass::getReduceKind([[maybe_unused]] unsigned result) { return }] # reduceKind # [{; }
     ::llvm::SmallVector<::weft::ir::OriginRequest> $cppClass::getOriginRequests() { return }] # origins # [{; }
     bool $cppClass::needsGlobalShape() { return }] # globalShape # [{; }

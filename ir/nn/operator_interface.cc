@@ -74,6 +74,11 @@ mlir::FailureOr<Rule> ruleOf(OperatorInterface op) {
   return *std::move(rule);
 }
 
+ViewKind viewKindOf(mlir::Operation* op) {
+  auto interface = mlir::dyn_cast<OperatorInterface>(op);
+  return interface ? interface.getViewKind() : ViewKind::kNone;
+}
+
 bool linearTogether(mlir::Operation* op, unsigned operand, llvm::function_ref<bool(unsigned)> partial) {
   for (const auto& set : mlir::cast<OperatorInterface>(op).getLinearSets()) {
     if (llvm::is_contained(set, operand)) {

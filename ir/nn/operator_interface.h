@@ -21,6 +21,13 @@ struct OriginRequest {
   unsigned dim = 0;
 };
 
+// What result 0 of an operator is to operand 0.
+enum class ViewKind {
+  kNone,        // the operator computes it
+  kShape,       // the same bytes under another shape: the operator needs no instruction
+  kAnnotation,  // the same value: the operator only tells the compiler something, and has no place in the local state
+};
+
 // One operation per element of each result.
 int64_t elementwiseFlops(mlir::Operation* op);
 // Elements of one operand.
@@ -45,6 +52,9 @@ namespace weft::ir {
 
 // The parsed rule of an operator; an error is a defect of its `.td` entry and is reported on the op.
 mlir::FailureOr<Rule> ruleOf(OperatorInterface op);
+
+// The view kind of any operation; kNone of one without the interface.
+ViewKind viewKindOf(mlir::Operation* op);
 
 // May the operand be partial? It may where some linear set holds it and exactly the operands that are `partial`.
 bool linearTogether(mlir::Operation* op, unsigned operand, llvm::function_ref<bool(unsigned)> partial);

@@ -20,6 +20,11 @@ def OperatorInterface : OpInterface<"OperatorInterface"> {
       "Is the operator linear and no more costly than the reduction it puts off? A sum partial over micro-batches or "
       # "ranks is passed on through it instead of being reduced before it.",
       "bool", "passesSums", (ins), "", [{ return false; }]>,
+    InterfaceMethod<"Does result 0 stand for operand 0 instead of having bytes of its own?",
+      "::weft::ir::ViewKind", "getViewKind", (ins), "", [{ return ::weft::ir::ViewKind::kNone; }]>,
+    InterfaceMethod<
+      "Is result 0 the next value of the parameter in operand 0, made from its gradient in operand 1?",
+      "bool", "updatesParameter", (ins), "", [{ return false; }]>,
     InterfaceMethod<"How a result is combined over the ranks of a split reducible factor.",
       "::weft::ReduceKind", "getReduceKind", (ins "unsigned":$result), "", [{ return ::weft::ReduceKind::kSum; }]>,
     InterfaceMethod<

@@ -13,6 +13,7 @@ def Nn_SgdOp : Nn_InferOp<"sgd"> {
                        DefaultValuedAttr<BoolAttr, "false">:$nesterov);
   let results = (outs Nn_Float:$new_param, Nn_Float:$new_velocity);
   let rule = "rules::elementwise(*this)";
+  let updatesParameter = "true";
   let infer = "infer::update(site, adaptor.getOperands(), 3, 2)";
   let flops = "6 * ::weft::ir::operandElements(*this)";
 }
@@ -25,6 +26,7 @@ def Nn_AdamOp : Nn_InferOp<"adam"> {
                        DefaultValuedAttr<BoolAttr, "false">:$decoupled);
   let results = (outs Nn_Float:$new_param, Nn_Float:$new_m, Nn_Float:$new_v);
   let rule = "rules::elementwise(*this)";
+  let updatesParameter = "true";
   let infer = "infer::update(site, adaptor.getOperands(), 4, 3)";
   let flops = "15 * ::weft::ir::operandElements(*this)";
 }

@@ -64,7 +64,7 @@ absl::StatusOr<int64_t> scoreBytes(const KernelSpec& spec, const Sizes& s) {
     return invalid(spec, "the scores of ", s.rows, " queries and ", s.keys, " keys take ", bytes,
                    " bytes, more than any workspace has");
   }
-  return aligned(bytes);
+  return alignUp(bytes);
 }
 
 TensorSpec lseOf(const KernelSpec& spec) {
@@ -184,7 +184,7 @@ KernelOr attentionGrad(const KernelSpec& spec, bool plain) {
   WEFT_RETURN_IF_ERROR(checkGradient(spec));
   WEFT_ASSIGN_OR_RETURN(const Products products, Products::create(spec.inputs[0].type, s, plain));
   WEFT_ASSIGN_OR_RETURN(const int64_t matrix, scoreBytes(spec, s));
-  const int64_t vector = aligned(s.rows * static_cast<int64_t>(sizeof(T)));
+  const int64_t vector = alignUp(s.rows * static_cast<int64_t>(sizeof(T)));
   return makeKernel(
       [=](const KernelArguments& args) -> absl::Status {
         char* room = static_cast<char*>(args.workspace);

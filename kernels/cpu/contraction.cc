@@ -222,7 +222,7 @@ class Contraction : public Kernel {
       for (const int64_t size : side.shape) {
         elements *= size;
       }
-      bytes = side.packed ? aligned(elements * static_cast<int64_t>(sizeof(T))) : 0;
+      bytes = side.packed ? alignUp(elements * static_cast<int64_t>(sizeof(T))) : 0;
     }
 
     const void* packed(const T* tensor, char* room) const {

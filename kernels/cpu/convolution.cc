@@ -200,7 +200,7 @@ struct Workspace {
 };
 
 Workspace workspaceOf(const KernelSpec& spec, const Products& products, int64_t productBytes) {
-  return {aligned(convolutionColumnBytes(convolutionTensors(spec))), aligned(productBytes), products.scratchBytes()};
+  return {alignUp(convolutionColumnBytes(convolutionTensors(spec))), alignUp(productBytes), products.scratchBytes()};
 }
 
 template <typename T>

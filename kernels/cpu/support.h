@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/kernel.h"
+#include "runtime/base/arithmetic.h"
 #include "runtime/base/status.h"
 
 namespace weft::cpu {
@@ -38,11 +39,6 @@ inline std::string shapeText(const Ints& shape) {
 }
 // "f32 [4,8]"
 std::string tensorText(const TensorSpec& tensor);
-
-// Workspace parts start at multiples of 64 bytes.
-inline int64_t aligned(int64_t bytes) {
-  return (bytes + 63) / 64 * 64;
-}
 
 // How many tensors and scalars a kernel takes; `optionalInputs` may follow the inputs.
 struct Arity {

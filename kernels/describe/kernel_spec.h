@@ -32,12 +32,4 @@ struct KernelSpec {
 // Scratch of one matrix product; the kernels choose an implementation that keeps to it.
 inline constexpr int64_t kGemmScratchLimit = int64_t{1} << 20;
 
-// Upper bound, in bytes, of the scratch memory a kernel needs on the CPU. The planner reserves it; the loader refuses a
-// plan whose reservation is smaller than what the kernel asks for. At most kMostSize, for any shapes.
-int64_t workspaceBound(const KernelSpec& spec);
-
-// May output 0 use the memory of input `input` (same bytes, element by element, each element read before it is
-// written)?
-bool mayRunInPlace(const std::string& kernel, size_t input);
-
 }  // namespace weft

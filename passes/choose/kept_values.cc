@@ -13,7 +13,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/partition/micro_batch_rows.h"
 #include "passes/partition/recompute.h"
-#include "planner/memory/pack.h"
+#include "runtime/base/arithmetic.h"
 
 namespace weft {
 
@@ -106,7 +106,7 @@ class GraphBuilder {
     return index;
   }
 
-  static bool isView(Operation* op) { return isa<ir::nn::ReshapeOp, ir::nn::ConstrainOp, ir::nn::StopGradientOp>(op); }
+  static bool isView(Operation* op) { return ir::viewKindOf(op) != ir::ViewKind::kNone; }
 
   bool mayRepeat(Operation* op) {
     bool pends = pendsOverTime(op, meshes_) || isa<ir::dist::TransferOp>(op);

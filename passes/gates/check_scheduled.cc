@@ -199,9 +199,6 @@ class ScheduledChecker {
     if (!entry.getAs<DenseI64ArrayAttr>("shape") || !entry.getAs<DenseI64ArrayAttr>("file_shape")) {
       return error() << "'shape' and 'file_shape' should be arrays of i64";
     }
-    if (entry.get("pad_value") && !entry.getAs<FloatAttr>("pad_value")) {
-      return error() << "'pad_value' should be a float";
-    }
     return slices(entry);
   }
 

@@ -33,7 +33,8 @@ int64_t placeInGroup(const std::vector<std::vector<int64_t>>& groups, int64_t ra
 
 std::string sourceLabel(Value value) {
   Operation* producer = value.getDefiningOp();
-  while (producer != nullptr && isa<ir::dist::ReshardOp, ir::dist::MaskPadOp, ir::nn::ConstrainOp>(producer)) {
+  while (producer != nullptr && (isa<ir::dist::ReshardOp, ir::dist::MaskPadOp>(producer) ||
+                                 ir::viewKindOf(producer) == ir::ViewKind::kAnnotation)) {
     value = producer->getOperand(0);
     producer = value.getDefiningOp();
   }
@@ -257,7 +258,6 @@ void LocalProgram::addTensor(Value annotated, const Layout& layout, const Tensor
   attrs.set("file_shape", attributes_.getDenseI64ArrayAttr(shape));
   attrs.set("offsets", attributes_.getArrayAttr(offsets));
   attrs.set("valid", attributes_.getArrayAttr(valid));
-  attrs.set("pad_value", attributes_.getF64FloatAttr(0.0));
   tensors_.push_back(attrs.getDictionary(module_.getContext()));
 }
 

@@ -289,7 +289,7 @@ class Localizer {
       return localizeConstant(op, function);
     }
     // Annotations for the compiler: they lower to their operand.
-    if (isa<ir::nn::ConstrainOp, ir::nn::StopGradientOp>(op)) {
+    if (ir::viewKindOf(op) == ir::ViewKind::kAnnotation) {
       programOf(function).define(function, op->getResult(0), operands[0]);
       return success();
     }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "ir/nn/operator_interface.h"
-#include "ir/nn/types.h"
+#include "passes/plan/instruction_facts.h"
 #include "planner/memory/pack.h"
+#include "runtime/base/arithmetic.h"
 #include "runtime/plan/plan_file.h"
 
 namespace weft {
@@ -15,10 +15,6 @@ namespace {
 constexpr int64_t kPlanEffort =
     40'000'000;  // of the packer: a tenth of a second each for activations and transients, at most
 }  // namespace
-
-TensorSpec tensorSpec(Value value) {
-  return {ir::dtypeOf(value.getType()).value_or(DType::kF32), ir::shapeOf(value)};
-}
 
 BufferTable::BufferTable(const StorageAssignment& assignment, const std::vector<int64_t>& stages,
                          const std::vector<Call>& calls, plan::Plan& plan)

@@ -5,14 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "kernels/describe/kernel_spec.h"
 #include "passes/plan/storage.h"
 #include "planner/memory/rings.h"
 
 namespace weft {
 
 // Type and shape of a value as kernels see it.
-TensorSpec tensorSpec(mlir::Value value);
 
 class BufferTable {
  public:

@@ -4,16 +4,16 @@
 #include <set>
 
 #include "ir/dist/dist.h"
-#include "ir/nn/kernel_attributes.h"
 #include "ir/nn/nn.h"
 #include "ir/program/decision_attributes.h"
 #include "ir/program/program.h"
-#include "kernels/describe/kernel_spec.h"
+#include "kernels/describe/describe.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/JSON.h"
 #include "passes/gates/checks.h"
 #include "passes/plan/buffers.h"
 #include "passes/plan/constant_data.h"
+#include "passes/plan/instruction_facts.h"
 #include "passes/plan/storage.h"
 #include "planner/stage_table.h"
 #include "runtime/base/status.h"
@@ -34,11 +34,6 @@ plan::FunctionKind functionKind(StringRef kind) {
       .Case("weight_grad", plan::WEIGHT_GRAD)
       .Case("update", plan::UPDATE)
       .Default(plan::INIT);
-}
-
-bool isCollective(Operation* op) {
-  return isa<ir::dist::AllReduceOp, ir::dist::AllGatherOp, ir::dist::ReduceScatterOp, ir::dist::AllToAllOp,
-             ir::dist::PermuteOp>(op);
 }
 
 void writeAttribute(const weft::Attribute& from, plan::Attribute* to) {
@@ -154,6 +149,7 @@ class PlanEmitter {
     for (const Copy& copy : storage_.copies[index]) {
       plan::Instruction* instruction = made->add_instructions();
       instruction->set_kernel("reshape");
+      instruction->set_passes_sums(true);
       instruction->set_label("copy to " + storage_.storages[copy.to].label);
       instruction->set_location(locationOf(copy.like.getLoc()));
       instruction->add_inputs()->set_buffer(buffers_->of(copy.like, copy.from));
@@ -171,8 +167,9 @@ class PlanEmitter {
     }
     instruction->set_label(labelOf(op));
     instruction->set_location(locationOf(op->getLoc()));
-    if (isCollective(op)) {
-      emitCollective(op, instruction);
+    instruction->set_role(roleOf(op));
+    if (const std::optional<plan::CollectiveKind> kind = collectiveKindOf(op)) {
+      emitCollective(op, *kind, instruction);
     } else if (isa<ir::dist::SendOp, ir::dist::ReceiveOp>(op)) {
       emitTransfer(op, instruction);
     } else {
@@ -181,14 +178,8 @@ class PlanEmitter {
   }
 
   void emitKernel(Operation* op, plan::Instruction* instruction) {
-    instruction->set_kernel(op->getName().stripDialect().str());
-    KernelSpec spec{instruction->kernel(), {}, {}, ir::kernelAttributes(op), 0};
-    for (Value operand : op->getOperands()) {
-      spec.inputs.push_back(tensorSpec(operand));
-    }
-    for (Value result : op->getResults()) {
-      spec.outputs.push_back(tensorSpec(result));
-    }
+    const KernelSpec spec = kernelSpecOf(op);
+    instruction->set_kernel(spec.name);
     for (const auto& [name, value] : spec.attributes) {
       writeAttribute(value, &(*instruction->mutable_attributes())[name]);
     }
@@ -199,20 +190,15 @@ class PlanEmitter {
         made->set_column(scalar.getColumn());
         made->set_micro_batch_factor(scalar.getMicroBatchFactor());
       }
-      spec.scalars = scalars.size();
     }
-    workspace_ = std::max(workspace_, workspaceBound(spec));
+    workspace_ = std::max(workspace_, describe(spec, Target::kCpu).workspaceBytes);
     if (auto interface = dyn_cast<ir::OperatorInterface>(op)) {
       instruction->set_flops(interface.getFlops());
+      instruction->set_passes_sums(interface.passesSums());
     }
   }
 
-  void emitCollective(Operation* op, plan::Instruction* instruction) {
-    static const std::map<std::string, plan::CollectiveKind> kKinds = {{"all_reduce", plan::ALL_REDUCE},
-                                                                       {"all_gather", plan::ALL_GATHER},
-                                                                       {"reduce_scatter", plan::REDUCE_SCATTER},
-                                                                       {"all_to_all", plan::ALL_TO_ALL},
-                                                                       {"permute", plan::PERMUTE}};
+  void emitCollective(Operation* op, plan::CollectiveKind kind, plan::Instruction* instruction) {
     plan::Collective* collective = instruction->mutable_collective();
     auto integer = [&](StringRef name) {
       auto attr = op->getAttrOfType<IntegerAttr>(name);
@@ -222,7 +208,7 @@ class PlanEmitter {
       auto attr = op->getAttrOfType<StringAttr>(name);
       return attr ? attr.getValue().str() : std::string();
     };
-    collective->set_kind(kKinds.at(op->getName().stripDialect().str()));
+    collective->set_kind(kind);
     collective->set_dim(integer("dim"));
     collective->set_split_dim(integer("split_dim"));
     collective->set_bytes_received(integer("bytes_received"));
@@ -419,8 +405,6 @@ class PlanEmitter {
       };
       numbers(tensor.get("shape"), made->mutable_shape());
       numbers(tensor.get("file_shape"), made->mutable_file_shape());
-      auto pad = tensor.getAs<FloatAttr>("pad_value");
-      made->set_pad_value(pad ? pad.getValueAsDouble() : 0);
       auto offsets = tensor.getAs<ArrayAttr>("offsets");
       auto valid = tensor.getAs<ArrayAttr>("valid");
       for (size_t rank = 0; rank < offsets.size(); ++rank) {

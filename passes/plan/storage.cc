@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
-#include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
 #include "ir/program/program.h"
-#include "kernels/describe/kernel_spec.h"
+#include "kernels/describe/describe.h"
 #include "passes/plan/copies.h"
+#include "passes/plan/instruction_facts.h"
+#include "runtime/plan/collectives.h"
 
 namespace weft {
 
@@ -22,21 +23,20 @@ plan::MemoryClass memoryClass(StringRef name) {
   return kClasses.at(name.str());
 }
 
-// May result `output` take the memory of operand `input`?
-bool inPlace(Operation* op, unsigned input, unsigned output) {
-  if (op->getOperand(input).getType() != op->getResult(output).getType()) {
-    return false;
+// Which results may take the memory of which operands.
+std::vector<InPlacePair> inPlacePairs(Operation* op) {
+  if (op->getNumOperands() == 0) {
+    return {};
   }
-  if (isa<ir::nn::AdamOp>(op)) {
-    return (input == 0 && output == 0) || (input == 2 && output == 1) || (input == 3 && output == 2);
+  const std::optional<plan::CollectiveKind> collective = collectiveKindOf(op);
+  if (!collective) {
+    return describe(kernelSpecOf(op), Target::kCpu).inPlace;
   }
-  if (isa<ir::nn::SgdOp>(op)) {
-    return (input == 0 && output == 0) || (input == 2 && output == 1);
+  std::vector<InPlacePair> pairs;
+  for (size_t i = 0; mayRunInPlace(*collective) && i < op->getNumOperands(); ++i) {
+    pairs.push_back({i, i});
   }
-  if (isa<ir::dist::AllReduceOp>(op)) {
-    return input == output;
-  }
-  return output == 0 && mayRunInPlace(op->getName().stripDialect().str(), input);
+  return pairs;
 }
 
 struct NameFacts {
@@ -102,8 +102,9 @@ class Assigner {
       }
     }
     for (Operation& op : function_.getBody().front().without_terminator()) {
+      const std::vector<InPlacePair> inPlace = inPlacePairs(&op);
       for (OpResult result : op.getResults()) {
-        place(&op, result);
+        place(&op, result, inPlace);
       }
     }
     for (const unsigned i : fresh) {
@@ -138,25 +139,26 @@ class Assigner {
     }
   }
 
-  void place(Operation* op, OpResult result) {
+  void place(Operation* op, OpResult result, const std::vector<InPlacePair>& inPlace) {
     if (isa<ir::nn::ConstantOp>(op)) {
       return bind(result, newCell(constantStorage(op)));
     }
     const auto wanted = targets_.find(result);
     if (wanted != targets_.end()) {
-      if (mayWrite(op, result, wanted->second)) {
+      if (mayWrite(op, result, wanted->second, inPlace)) {
         describe(wanted->second, op);
         return bind(result, newCell(wanted->second));
       }
       copies_.push_back({result, -1, wanted->second});
     }
-    if (isa<ir::nn::ReshapeOp>(op)) {
+    if (ir::viewKindOf(op) == ir::ViewKind::kShape) {
       out_.views.insert(op);
       return bind(result, cellOf_[op->getOperand(0)]);
     }
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
       const int storage = cells_[cellOf_[op->getOperand(i)]].storage;
-      if (reusable(storage) && inPlace(op, i, result.getResultNumber()) && mayWrite(op, result, storage)) {
+      if (reusable(storage) && llvm::is_contained(inPlace, InPlacePair{i, result.getResultNumber()}) &&
+          mayWrite(op, result, storage, inPlace)) {
         return bind(result, newCell(storage));
       }
     }
@@ -164,7 +166,7 @@ class Assigner {
   }
 
   // Is what the storage holds read no more after `op`, and by `op` only in a way that `result` may take its place?
-  bool mayWrite(Operation* op, OpResult result, int storage) {
+  bool mayWrite(Operation* op, OpResult result, int storage, const std::vector<InPlacePair>& inPlace) {
     const auto it = occupant_.find(storage);
     if (it == occupant_.end() || cells_[it->second].lastUse < out_.steps[op]) {
       return true;
@@ -177,7 +179,7 @@ class Assigner {
     for (OpOperand& operand : op->getOpOperands()) {
       if (cellOf_[operand.get()] == it->second) {
         ++readers;
-        allowed = inPlace(op, operand.getOperandNumber(), result.getResultNumber());
+        allowed = llvm::is_contained(inPlace, InPlacePair{operand.getOperandNumber(), result.getResultNumber()});
       }
     }
     return readers == 1 && allowed;

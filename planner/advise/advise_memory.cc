@@ -183,7 +183,7 @@ class Adviser {
     if (!word.empty()) {
       chain.insert(word);
       if (known.viewed.count(value) > 0) {
-        chain.insert("reshape");
+        chain.insert(advise::kViewOperator);
       }
       one = first ? chain : one;
     } else if (!op.source->has_collective()) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "ir/layout/reshard.h"
-#include "planner/memory/pack.h"
+#include "runtime/base/arithmetic.h"
 
 namespace weft::advise {
 namespace {
@@ -64,8 +64,7 @@ std::vector<Parameter> parametersOf(const plan::Plan& plan, const Decisions& dec
         const plan::Buffer& buffer = bufferOf(plan, operand);
         sums[buffer.storage()] = buffer.bytes() <= sum ? sum : 0;
       }
-      const bool optimizer = instruction.kernel() == "adam" || instruction.kernel() == "sgd";
-      if (function.kind() != plan::UPDATE || !optimizer || instruction.inputs_size() < 2) {
+      if (function.kind() != plan::UPDATE || instruction.role() != plan::OPTIMIZE || instruction.inputs_size() < 2) {
         continue;
       }
       const plan::Buffer& updated = bufferOf(plan, instruction.inputs(0));
@@ -152,7 +151,7 @@ class Changer {
     for (StageModel& stage : change_.submesh.stages) {
       std::vector<int> gradients;
       for (const Op& op : stage.backward) {
-        if (op.source->kernel() == "accumulate" && !op.inputs.empty()) {
+        if (op.source->role() == plan::ACCUMULATE && !op.inputs.empty()) {
           gradients.push_back(op.inputs.back());
         }
       }

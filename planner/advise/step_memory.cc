@@ -11,6 +11,7 @@
 #include "planner/memory/rings.h"
 #include "planner/schedule/simulate.h"
 #include "planner/stage_table.h"
+#include "runtime/base/arithmetic.h"
 #include "runtime/base/status.h"
 
 namespace weft::advise {

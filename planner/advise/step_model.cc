@@ -8,7 +8,7 @@
 #include <set>
 
 #include "planner/cost/plan_time.h"
-#include "planner/memory/pack.h"
+#include "runtime/base/arithmetic.h"
 #include "runtime/base/names.h"
 
 namespace weft::advise {
@@ -101,16 +101,18 @@ class Reader {
 
   // What is added to a sum over the micro-batches has the size of a parameter, however small the micro-batch.
   void keepGradientsWhole(const std::vector<Op>& list) {
-    static const std::set<std::string> kSameSize = {"add", "reshape", "transpose"};
     std::set<int> whole;
     for (auto op = list.rbegin(); op != list.rend(); ++op) {
-      const std::string& kernel = op->source->kernel();
-      if (kernel == "accumulate" && !op->inputs.empty()) {
+      if (op->source->role() == plan::ACCUMULATE && !op->inputs.empty()) {
         whole.insert(op->inputs.back());
       }
-      const bool made = std::any_of(op->outputs.begin(), op->outputs.end(), [&](int v) { return whole.count(v) > 0; });
-      if (made && (op->source->has_collective() || kSameSize.count(kernel) > 0)) {
-        whole.insert(op->inputs.begin(), op->inputs.end());
+      for (const int output : op->outputs) {
+        for (const int input : op->inputs) {
+          const bool asLarge = submesh_.values[input].bytes == submesh_.values[output].bytes;
+          if (whole.count(output) > 0 && (op->source->has_collective() || (op->source->passes_sums() && asLarge))) {
+            whole.insert(input);
+          }
+        }
       }
     }
     for (const int value : whole) {
@@ -146,10 +148,6 @@ class Reader {
   std::vector<uint32_t> writtenAs_;  // buffer of each value
 };
 
-bool followsItsInput(const plan::Instruction& instruction) {
-  return instruction.has_collective() || instruction.kernel() == "mask_pad" || instruction.kernel() == "dynamic_slice";
-}
-
 // Does the instruction make something of its own that only values inside the stage depend on?
 bool mayRepeat(const Op& op, const std::set<int>& outside) {
   return !op.source->has_transfer() && op.source->inputs_size() > 0 &&
@@ -184,7 +182,7 @@ class StageRecomputer {
 
  private:
   bool repeats(size_t at) {
-    while (mayRepeat(stage_.forward[at], outside_) && followsItsInput(*stage_.forward[at].source)) {
+    while (mayRepeat(stage_.forward[at], outside_) && stage_.forward[at].source->role() == plan::RESHARD) {
       const std::vector<int>& inputs = stage_.forward[at].inputs;
       const auto maker = inputs.empty() ? maker_.end() : maker_.find(inputs[0]);
       if (maker == maker_.end() || maker->second >= at) {
@@ -201,13 +199,12 @@ class StageRecomputer {
     });
   }
 
-  // A reshape is an operator too, though it leaves no instruction: what is read through one is recomputed only if
-  // the reshape is.
+  // What is read through a view is recomputed only if the view is.
   void replaceInputs(Op& op) {
-    const bool reshapes = std::any_of(patterns_.begin(), patterns_.end(),
-                                      [](const std::string& pattern) { return globMatches(pattern, "reshape"); });
+    const bool views = std::any_of(patterns_.begin(), patterns_.end(),
+                                   [](const std::string& pattern) { return globMatches(pattern, kViewOperator); });
     for (size_t i = 0; i < op.inputs.size(); ++i) {
-      op.inputs[i] = !op.views[i] || reshapes ? again(op.inputs[i]) : op.inputs[i];
+      op.inputs[i] = !op.views[i] || views ? again(op.inputs[i]) : op.inputs[i];
     }
   }
 
@@ -297,7 +294,7 @@ std::set<int> readOutside(const SubmeshModel& submesh, const StageModel& stage) 
 }
 
 std::string recomputeWord(const Op& op, const std::set<int>& outside) {
-  if (!mayRepeat(op, outside) || followsItsInput(*op.source)) {
+  if (!mayRepeat(op, outside) || op.source->role() == plan::RESHARD) {
     return "";
   }
   const std::string& label = op.source->label();

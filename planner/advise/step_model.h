@@ -18,6 +18,10 @@
 
 namespace weft::advise {
 
+// How users name the operator that shows a value under another shape. It leaves no instruction: a plan does not name
+// it.
+inline constexpr char kViewOperator[] = "reshape";
+
 struct Value {
   int64_t bytes = 0;
   int storage = 0;

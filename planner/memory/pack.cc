@@ -140,10 +140,6 @@ ComponentPacker& highest(std::vector<ComponentPacker>& packers) {
 
 }  // namespace
 
-int64_t alignUp(int64_t bytes, int64_t alignment) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
-
 Packing pack(const std::vector<PackItem>& items, const PackOptions& options) {
   Packing packing;
   packing.offsets.assign(items.size(), 0);

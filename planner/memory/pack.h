@@ -19,10 +19,9 @@
 #include <string>
 #include <vector>
 
-namespace weft {
+#include "runtime/base/arithmetic.h"
 
-inline constexpr int64_t kAlignment = 64;
-int64_t alignUp(int64_t bytes, int64_t alignment = kAlignment);
+namespace weft {
 
 // Alive in steps lower, ..., upper - 1. An item with no step or no byte takes no room; its offset is 0.
 struct PackItem {

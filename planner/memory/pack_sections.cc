@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "runtime/base/arithmetic.h"
+
 namespace weft {
 namespace {
 

@@ -18,6 +18,13 @@ inline int64_t boundedProduct(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &product) || product > kMostSize ? kMostSize : product;
 }
 
+// Regions, the buffers in them, and the parts of a kernel's scratch begin at multiples of this.
+inline constexpr int64_t kAlignment = 64;
+// The least multiple of `alignment` that is not below `bytes`, which counts from 0 on; at most kMostSize.
+inline int64_t alignUp(int64_t bytes, int64_t alignment = kAlignment) {
+  return boundedProduct(boundedSum(bytes, alignment - 1) / alignment, alignment);
+}
+
 // How many elements an array of these sizes has.
 template <typename Sizes>
 int64_t boundedElements(const Sizes& sizes) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/arithmetic.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/fold.h"
 
@@ -49,10 +50,6 @@ void copyBytes(void* to, const void* from, int64_t bytes) {
   if (bytes > 0 && to != from) {
     std::memcpy(to, from, bytes);
   }
-}
-
-int64_t aligned(int64_t bytes) {
-  return (bytes + 63) / 64 * 64;
 }
 
 // out = ((x0 op x1) op x2) ..., `count` elements; member m's elements begin at inputOf(m). `out` may be one of them: a
@@ -238,7 +235,7 @@ void InprocCommunicator::stage(const std::vector<CollectiveTensor>& tensors, con
   int64_t needed = 0;
   for (const CollectiveTensor& tensor : tensors) {
     const int64_t bytes = elementsOf(tensor) * byteSize(tensor.type);
-    needed += mustCopy(tensor, bytes) ? aligned(bytes) : 0;
+    needed += mustCopy(tensor, bytes) ? alignUp(bytes) : 0;
   }
   reserve(tensors.size(), needed);
   int64_t base = 0;
@@ -251,7 +248,7 @@ void InprocCommunicator::stage(const std::vector<CollectiveTensor>& tensors, con
     if (mustCopy(tensor, bytes)) {
       inputs_.back() = staging_.data() + base;
       copyBytes(staging_.data() + base, tensor.input, bytes);
-      base += aligned(bytes);
+      base += alignUp(bytes);
     }
   }
 }

@@ -18,7 +18,9 @@
 #include "runtime/exec/rank_threads.h"
 #include "runtime/exec/slices.h"
 #include "runtime/exec/trace.h"
+#include "runtime/plan/collectives.h"
 #include "runtime/plan/plan_file.h"
+#include "runtime/plan/routes.h"
 
 namespace weft {
 namespace {
@@ -80,18 +82,16 @@ struct Submesh {
     for (int i = 0; i < instruction.inputs_size(); ++i) {
       const ByteRange in = byteRangeOf(instruction.inputs(i));
       const ByteRange out = byteRangeOf(instruction.outputs(i));
-      const bool inPlace = instruction.collective().kind() == plan::ALL_REDUCE && in.begin == out.begin &&
-                           instruction.inputs(i).micro_batch_stride() == instruction.outputs(i).micro_batch_stride();
+      const bool inPlace = mayRunInPlace(instruction.collective().kind()) && in.begin == out.begin;
       if (in.memory == out.memory && in.begin < out.end && out.begin < in.end && !inPlace) {
         const int64_t input = plan.buffers(static_cast<int>(instruction.inputs(i).buffer())).bytes();
-        bytes = boundedSum(bytes, (input + 63) / 64 * 64);
+        bytes = boundedSum(bytes, alignUp(input));
       }
     }
     return bytes;
   }
 
-  // All bytes of a region that an operand stands for in some micro-batch. Slots aside: both ends of a call are in one
-  // slot.
+  // The bytes of a region that an operand names. Slots aside: both ends of a call are in one slot.
   struct ByteRange {
     plan::MemoryClass memory;
     int64_t begin;
@@ -99,8 +99,7 @@ struct Submesh {
   };
   ByteRange byteRangeOf(const plan::Operand& operand) const {
     const plan::Buffer& buffer = plan.buffers(static_cast<int>(operand.buffer()));
-    const int64_t begin = buffer.offset() + operand.offset();
-    return {buffer.memory(), begin, begin + operand.micro_batch_stride() * (plan.micro_batches() - 1) + buffer.bytes()};
+    return {buffer.memory(), buffer.offset(), buffer.offset() + buffer.bytes()};
   }
 
   // What the ranks need besides the plan's regions: prepared instructions, and what collectives copy.
@@ -286,16 +285,18 @@ struct Executor::Impl {
     for (int64_t rank = 0; rank < submesh.plan.ranks(); ++rank) {
       char* const mailbox = ranks[submesh.firstRank + rank]->memory().buffer(transfer.mailbox());
       channels.add(transfer.channel(), rank, std::make_unique<Channel>(mailbox, output.bytes(), transfer.capacity()));
-      if (transfer.boxes_size() == 0) {
-        channels.connect(transfer.channel(), rank, rank, BoxCopy(output.bytes()));
-      }
     }
+    forEachRoute(transfer, submesh.plan.ranks(), [&](int64_t source, int64_t target, const plan::Transfer::Box* box) {
+      channels.connect(transfer.channel(), source, target,
+                       box == nullptr ? BoxCopy(output.bytes()) : boxCopyOf(*box, sent, output));
+    });
+  }
+
+  static BoxCopy boxCopyOf(const plan::Transfer::Box& box, const plan::Buffer& sent, const plan::Buffer& output) {
     const auto list = [](const auto& numbers) { return std::vector<int64_t>(numbers.begin(), numbers.end()); };
-    for (const plan::Transfer::Box& each : transfer.boxes()) {
-      const Box box = {list(sent.shape()), list(output.shape()), list(each.source_offset()), list(each.target_offset()),
-                       list(each.size())};
-      channels.connect(transfer.channel(), each.source(), each.target(), BoxCopy(box, byteSize(dtypeOf(sent.type()))));
-    }
+    return BoxCopy({list(sent.shape()), list(output.shape()), list(box.source_offset()), list(box.target_offset()),
+                    list(box.size())},
+                   byteSize(dtypeOf(sent.type())));
   }
 
   char* bufferOf(const Submesh& submesh, const plan::NamedTensor& tensor, int64_t rank) const {

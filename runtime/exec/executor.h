@@ -69,8 +69,8 @@ class Executor {
   absl::Status runInit();
   absl::Status runStep();
 
-  // The whole tensor, row-major, without pads; `bytes` must be its size. Writing fills pads with the tensor's
-  // pad_value; reading takes each slice from the first rank that holds it. Unknown names list the known ones.
+  // The whole tensor, row-major, without pads; `bytes` must be its size. Writing fills pads with
+  // zeros; reading takes each slice from the first rank that holds it. Unknown names list the known ones.
   absl::Status writeTensor(const std::string& name, const void* data, size_t bytes);
   absl::StatusOr<std::vector<char>> readTensor(const std::string& name) const;
   // The part of a tensor that one rank holds: its global offsets and sizes without pad, and writing it alone. Errors:

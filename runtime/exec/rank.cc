@@ -32,10 +32,8 @@ int64_t Rank::tableValue(int64_t column) const {
   return plan_.rank_table().values(static_cast<int>(rank_ * plan_.rank_table().columns() + column));
 }
 
-absl::StatusOr<Rank::Address> Rank::place(const plan::Operand& operand) const {
-  WEFT_RETURN_IF_ERROR(memory_.checkReach(operand));
-  return Address{memory_.buffer(operand.buffer()) + operand.offset(), operand.micro_batch_stride(),
-                 memory_.slotsOf(plan_.buffers(static_cast<int>(operand.buffer())))};
+Rank::Address Rank::addressOf(const plan::Operand& operand) const {
+  return {memory_.buffer(operand.buffer()), memory_.slotsOf(plan_.buffers(static_cast<int>(operand.buffer())))};
 }
 
 // Throwing kernels, too, leave the instruction they are in as the current one.
@@ -79,7 +77,7 @@ absl::Status Rank::prepareAll(const KernelRegistry& kernels) {
 absl::Status Rank::prepareInstruction(const plan::Instruction& instruction, const KernelRegistry& kernels,
                                       Prepared& prepared) {
   prepared.source = &instruction;
-  WEFT_RETURN_IF_ERROR(prepareOperands(instruction, prepared));
+  prepareOperands(instruction, prepared);
   if (instruction.has_collective()) {
     prepareCollective(instruction, prepared);
     return absl::OkStatus();
@@ -98,20 +96,17 @@ absl::Status Rank::prepareInstruction(const plan::Instruction& instruction, cons
   return prepareKernel(instruction, kernels, prepared);
 }
 
-absl::Status Rank::prepareOperands(const plan::Instruction& instruction, Prepared& prepared) {
+void Rank::prepareOperands(const plan::Instruction& instruction, Prepared& prepared) const {
   for (const plan::Operand& operand : instruction.inputs()) {
-    WEFT_ASSIGN_OR_RETURN(const Address found, place(operand));
-    prepared.inputs.push_back(found);
+    prepared.inputs.push_back(addressOf(operand));
   }
   prepared.writesSharedOnly = instruction.outputs_size() > 0;
   for (const plan::Operand& operand : instruction.outputs()) {
-    WEFT_ASSIGN_OR_RETURN(const Address found, place(operand));
-    prepared.outputs.push_back(found);
+    prepared.outputs.push_back(addressOf(operand));
     prepared.writesSharedOnly = prepared.writesSharedOnly && memory_.isShared(operand.buffer());
   }
   prepared.inputPointers.resize(prepared.inputs.size());
   prepared.outputPointers.resize(prepared.outputs.size());
-  return absl::OkStatus();
 }
 
 absl::Status Rank::prepareKernel(const plan::Instruction& instruction, const KernelRegistry& kernels,

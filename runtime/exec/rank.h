@@ -68,11 +68,8 @@ class Rank {
  private:
   struct Address {
     char* base = nullptr;
-    int64_t microBatchStride = 0;
     RankMemory::Slots slots;
-    char* at(int64_t microBatch) const {
-      return base + microBatch * microBatchStride + microBatch % slots.count * slots.stride;
-    }
+    char* at(int64_t microBatch) const { return base + microBatch % slots.count * slots.stride; }
   };
 
   struct Prepared {
@@ -99,10 +96,10 @@ class Rank {
   // Runs what works on one instruction at a time; errors name that instruction.
   template <typename Body>
   absl::Status located(const Body& body);
-  absl::StatusOr<Address> place(const plan::Operand& operand) const;
+  Address addressOf(const plan::Operand& operand) const;
   absl::Status prepareInstruction(const plan::Instruction& instruction, const KernelRegistry& kernels,
                                   Prepared& prepared);
-  absl::Status prepareOperands(const plan::Instruction& instruction, Prepared& prepared);
+  void prepareOperands(const plan::Instruction& instruction, Prepared& prepared) const;
   absl::Status prepareKernel(const plan::Instruction& instruction, const KernelRegistry& kernels, Prepared& prepared);
   void prepareCollective(const plan::Instruction& instruction, Prepared& prepared);
   // Does the profile hold what a run of these records at most?

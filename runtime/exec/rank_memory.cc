@@ -5,16 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/arithmetic.h"
 #include "runtime/base/names.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 
 namespace weft {
 namespace {
-
-int64_t aligned(int64_t bytes) {
-  return (bytes + 63) / 64 * 64;
-}
 
 bool isStored(plan::MemoryClass memory) {
   return memory == plan::PARAMETER || memory == plan::STATE;
@@ -183,12 +180,12 @@ absl::Status RankMemory::allocateRest(plan::MemoryClass memory, Device& device) 
     }
   }
   for (const Extent& extent : merged) {
-    bytes += aligned(extent.end - extent.begin);
+    bytes += alignUp(extent.end - extent.begin);
   }
   WEFT_ASSIGN_OR_RETURN(char* start, region(memory, bytes, device));
   for (Extent& extent : merged) {
     extent.memory = start;
-    start += aligned(extent.end - extent.begin);
+    start += alignUp(extent.end - extent.begin);
     extents.push_back(extent);
   }
   return absl::OkStatus();
@@ -215,19 +212,6 @@ void RankMemory::placeBuffers() {
       std::memcpy(buffers_.back(), buffer.data().data(), buffer.data().size());
     }
   }
-}
-
-absl::Status RankMemory::checkReach(const plan::Operand& operand) const {
-  const plan::Buffer& buffer = plan_.buffers(static_cast<int>(operand.buffer()));
-  const int64_t end =
-      buffer.offset() + operand.offset() + operand.micro_batch_stride() * (plan_.micro_batches() - 1) + buffer.bytes();
-  const Extent& extent = *extentOf(buffer);
-  if (end <= extent.end) {
-    return absl::OkStatus();
-  }
-  return absl::FailedPreconditionError(absl::StrCat("an operand reaches byte ", end, " of region ",
-                                                    plan::MemoryClass_Name(buffer.memory()), ", beyond its tensor's ",
-                                                    extent.begin, " to ", extent.end, " in the parameter store"));
 }
 
 void RankMemory::share(ParameterStore& store) {

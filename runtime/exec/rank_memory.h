@@ -30,8 +30,6 @@ class RankMemory {
   char* buffer(uint32_t index) const { return buffers_[index]; }
   // Does the buffer lie in memory that another program brought?
   bool isShared(uint32_t index) const { return shared_[index]; }
-  // Error if the operand reaches beyond the memory its buffer lies in; can only be with memory of the store.
-  absl::Status checkReach(const plan::Operand& operand) const;
 
   char* workspace() const { return workspace_; }
   int64_t workspaceBytes() const { return workspaceBytes_; }

@@ -1,11 +1,7 @@
 #include "runtime/exec/slices.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <limits>
-#include <type_traits>
 #include <vector>
 
 #include "runtime/plan/plan_file.h"
@@ -62,40 +58,6 @@ Window globalWindow(const plan::NamedTensor& tensor, int64_t rank) {
   return {listOf(tensor.slices(static_cast<int>(rank)).offset()), listOf(tensor.shape())};
 }
 
-// `value` in the nearest that T has.
-template <typename T>
-T nearest(double value) {
-  if constexpr (std::is_integral_v<T>) {
-    // As doubles the limits may round up by one, out of T's range.
-    constexpr double kLow = static_cast<double>(std::numeric_limits<T>::min());
-    constexpr double kHigh = static_cast<double>(std::numeric_limits<T>::max());
-    return std::isnan(value) ? T{0}
-           : value <= kLow   ? std::numeric_limits<T>::min()
-           : value >= kHigh  ? std::numeric_limits<T>::max()
-                             : static_cast<T>(value);
-  } else {
-    return static_cast<T>(value);
-  }
-}
-
-// The bits of a bfloat16: the upper half of a float's, rounded to nearest, ties to even. Own arithmetic, as not every
-// compiler library converts to it.
-uint16_t bfloat16Bits(float value) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof(bits));
-  constexpr uint16_t kQuiet = 0x40;
-  if (std::isnan(value)) {
-    return static_cast<uint16_t>(bits >> 16) | kQuiet;
-  }
-  const uint32_t odd = (bits >> 16) & 1;
-  return static_cast<uint16_t>((bits + 0x7fff + odd) >> 16);
-}
-
-template <typename T>
-void fillWith(char* local, int64_t bytes, double value) {
-  std::fill_n(reinterpret_cast<T*>(local), bytes / static_cast<int64_t>(sizeof(T)), nearest<T>(value));
-}
-
 bool hasPad(const plan::Buffer& buffer, const plan::Slice& slice) {
   for (int d = 0; d < buffer.shape_size(); ++d) {
     if (slice.valid(d) != buffer.shape(d)) {
@@ -103,26 +65,6 @@ bool hasPad(const plan::Buffer& buffer, const plan::Slice& slice) {
     }
   }
   return false;
-}
-
-void fillPad(const plan::NamedTensor& tensor, const plan::Buffer& buffer, char* local) {
-  const double value = tensor.pad_value();
-  switch (dtypeOf(tensor.type())) {
-    case DType::kF32:
-      return fillWith<float>(local, buffer.bytes(), value);
-    case DType::kF64:
-      return fillWith<double>(local, buffer.bytes(), value);
-    case DType::kI32:
-      return fillWith<int32_t>(local, buffer.bytes(), value);
-    case DType::kI64:
-      return fillWith<int64_t>(local, buffer.bytes(), value);
-    case DType::kBF16:
-      return fillWith<uint16_t>(local, buffer.bytes(), bfloat16Bits(static_cast<float>(value)));
-    case DType::kF16:
-      return fillWith<_Float16>(local, buffer.bytes(), value);
-    case DType::kBool:
-      return fillWith<uint8_t>(local, buffer.bytes(), value != 0 ? 1 : 0);
-  }
 }
 
 }  // namespace
@@ -146,7 +88,7 @@ int64_t sliceBytes(const plan::NamedTensor& tensor, int64_t rank) {
 static void writeFrom(const plan::NamedTensor& tensor, const plan::Buffer& buffer, int64_t rank, const Window& window,
                       const char* from, char* local) {
   if (hasPad(buffer, tensor.slices(static_cast<int>(rank)))) {
-    fillPad(tensor, buffer, local);
+    std::memset(local, 0, static_cast<size_t>(buffer.bytes()));
   }
   forEachRow(tensor, buffer, rank, window,
              [&](int64_t to, int64_t at, int64_t bytes) { std::memcpy(local + to, from + at, bytes); });

@@ -10,22 +10,19 @@
 namespace weft {
 namespace {
 
-// The bytes of a region that an operand stands for in some micro-batch. The slots of a ring need not be told apart: all
-// operands of a call are in the slot of its micro-batch.
+// The bytes of a region that an operand names. The slots of a ring need not be told apart: all operands of a call are
+// in the slot of its micro-batch.
 struct ByteRange {
   plan::MemoryClass memory = plan::PARAMETER;
   uint32_t ring = 0;
   int64_t begin = 0;
   int64_t end = 0;
-  int64_t stride = 0;  // from micro-batch to micro-batch
-  int number = 0;      // among the inputs or outputs
+  int number = 0;  // among the inputs or outputs
 
   bool meets(const ByteRange& other) const {
     return memory == other.memory && ring == other.ring && begin < other.end && other.begin < end;
   }
-  bool equals(const ByteRange& other) const {
-    return begin == other.begin && end == other.end && stride == other.stride;
-  }
+  bool equals(const ByteRange& other) const { return begin == other.begin && end == other.end; }
 };
 
 std::vector<ByteRange> byteRangesOf(const plan::Plan& plan,
@@ -33,11 +30,9 @@ std::vector<ByteRange> byteRangesOf(const plan::Plan& plan,
   std::vector<ByteRange> ranges;
   for (int i = 0; i < list.size(); ++i) {
     const plan::Buffer& buffer = plan.buffers(static_cast<int>(list[i].buffer()));
-    const int64_t begin = buffer.offset() + list[i].offset();
-    const int64_t end = begin + list[i].micro_batch_stride() * (plan.micro_batches() - 1) + buffer.bytes();
     if (buffer.bytes() > 0) {
-      ranges.push_back({buffer.memory(), buffer.memory() == plan::ACTIVATION ? buffer.ring() : 0, begin, end,
-                        list[i].micro_batch_stride(), i});
+      ranges.push_back({buffer.memory(), buffer.memory() == plan::ACTIVATION ? buffer.ring() : 0, buffer.offset(),
+                        buffer.offset() + buffer.bytes(), i});
     }
   }
   return ranges;

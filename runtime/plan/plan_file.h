@@ -10,7 +10,7 @@
 
 namespace weft {
 
-inline constexpr uint32_t kPlanFormatVersion = 3;
+inline constexpr uint32_t kPlanFormatVersion = 4;
 
 DType dtypeOf(plan::ElementType type);
 plan::ElementType elementTypeOf(DType type);

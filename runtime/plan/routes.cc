@@ -5,10 +5,6 @@
 namespace weft {
 
 Routes::Routes(const plan::Plan& plan) {
-  const auto connect = [&](uint32_t channel, int64_t source, int64_t target) {
-    targets_[{channel, source}].push_back(target);
-    sources_[{channel, target}].push_back(source);
-  };
   for (const plan::Plan* submesh : submeshesOf(plan)) {
     for (const plan::Function& function : submesh->functions()) {
       for (const plan::Instruction& instruction : function.instructions()) {
@@ -16,12 +12,11 @@ Routes::Routes(const plan::Plan& plan) {
         if (!instruction.has_transfer() || transfer.send()) {
           continue;
         }
-        for (const plan::Transfer::Box& box : transfer.boxes()) {
-          connect(transfer.channel(), box.source(), box.target());
-        }
-        for (int64_t rank = 0; transfer.boxes_size() == 0 && rank < submesh->ranks(); ++rank) {
-          connect(transfer.channel(), rank, rank);
-        }
+        forEachRoute(transfer, submesh->ranks(),
+                     [&](int64_t source, int64_t target, const plan::Transfer::Box* /*box*/) {
+                       targets_[{transfer.channel(), source}].push_back(target);
+                       sources_[{transfer.channel(), target}].push_back(source);
+                     });
       }
     }
   }

@@ -10,6 +10,18 @@
 
 namespace weft {
 
+// Calls visit(source, target, box) for each message of a receiver's channel, in the order of sending: ranks of the
+// sender's and of the receiver's submesh, which has `ranks`. `box` is what of the tensors goes, null for all of it.
+template <typename Visit>
+void forEachRoute(const plan::Transfer& receive, int64_t ranks, const Visit& visit) {
+  for (const plan::Transfer::Box& box : receive.boxes()) {
+    visit(box.source(), box.target(), &box);
+  }
+  for (int64_t rank = 0; receive.boxes_size() == 0 && rank < ranks; ++rank) {
+    visit(rank, rank, nullptr);
+  }
+}
+
 // Ranks are places in the sender's and in the receiver's submesh.
 class Routes {
  public:

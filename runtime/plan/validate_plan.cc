@@ -252,18 +252,6 @@ class Validator {
     if (buffer.memory() == plan::MAILBOX) {
       return bad("'", label, "' reads or writes mailbox ", operand.buffer(), ", which only its channel may");
     }
-    const int64_t width = byteSize(dtypeOf(buffer.type()));
-    if (operand.offset() % width != 0 || operand.micro_batch_stride() % width != 0) {
-      return bad("'", label, "' has an operand of ", width, "-byte elements at offset ", operand.offset(),
-                 " + micro-batch x ", operand.micro_batch_stride());
-    }
-    const int64_t end = buffer.offset() + operand.offset() +
-                        operand.micro_batch_stride() * (plan_.micro_batches() - 1) + buffer.bytes();
-    if (const int64_t room = roomFor(buffer); end > room) {
-      return bad("'", label, "' has an operand at offset ", operand.offset(), " + micro-batch x ",
-                 operand.micro_batch_stride(), " of buffer ", operand.buffer(), ", which reaches byte ", end,
-                 " of a region of ", room);
-    }
     return absl::OkStatus();
   }
 
@@ -306,6 +294,9 @@ class Validator {
     }
     if (instruction.location() >= static_cast<uint32_t>(std::max(plan_.locations_size(), 1))) {
       return bad("'", label, "' names location ", instruction.location(), " of ", plan_.locations_size());
+    }
+    if (!plan::InstructionRole_IsValid(instruction.role())) {
+      return bad("'", label, "' has the unknown role ", static_cast<int>(instruction.role()));
     }
     WEFT_RETURN_IF_ERROR(checkOverlap(plan_, instruction));
     if (instruction.has_collective()) {

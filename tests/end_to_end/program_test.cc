@@ -96,7 +96,7 @@ TEST(MachineTest, PricesAreOfTheRequestsMachine) {
     for (const plan::Function& function : waiting->plan.functions()) {
       for (const plan::Instruction& instruction : function.instructions()) {
         if (instruction.has_collective()) {
-          EXPECT_GE(instruction.collective().cost(), 1) << instruction.op();
+          EXPECT_GE(instruction.collective().cost(), 1) << instruction.label();
         }
       }
     }

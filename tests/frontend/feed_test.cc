@@ -15,7 +15,7 @@ constexpr int64_t kRanks = 4;
 // Inputs of 7 rows: "rows" split over the ranks with pad, "same" on all ranks, "columns" split along dimension 1.
 std::unique_ptr<Executor> program() {
   PlanBuilder b(kRanks, 1);
-  b.named("rows", plan::TENSOR_INPUT, b.buffer(plan::INPUT, DType::kI32, {2, 3}), {7, 3}, 0)->set_pad_value(-1);
+  b.named("rows", plan::TENSOR_INPUT, b.buffer(plan::INPUT, DType::kI32, {2, 3}), {7, 3}, 0);
   b.named("same", plan::TENSOR_INPUT, b.buffer(plan::INPUT, DType::kI32, {7, 3}), {7, 3}, -1);
   b.named("columns", plan::TENSOR_INPUT, b.buffer(plan::INPUT, DType::kI32, {7, 2}), {7, 8}, 1);
   absl::StatusOr<std::unique_ptr<Executor>> executor = Executor::create(b.build(), testKernels());

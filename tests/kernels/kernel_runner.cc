@@ -91,14 +91,6 @@ Tensor load(const TensorSpec& spec, const std::byte* from) {
   return result;
 }
 
-KernelSpec specOf(const Call& call) {
-  KernelSpec spec{call.name, {}, call.outputs, call.attributes, call.scalars.size()};
-  for (const Tensor& input : call.inputs) {
-    spec.inputs.push_back(input.spec());
-  }
-  return spec;
-}
-
 std::vector<GuardedBytes> memoryOf(const std::vector<TensorSpec>& specs) {
   std::vector<GuardedBytes> memory;
   memory.reserve(specs.size());
@@ -160,13 +152,21 @@ void place(const Tensor& x, const Ints& offsets, Tensor& whole) {
   });
 }
 
+KernelSpec specOf(const Call& call) {
+  KernelSpec spec{call.name, {}, call.outputs, call.attributes, call.scalars.size()};
+  for (const Tensor& input : call.inputs) {
+    spec.inputs.push_back(input.spec());
+  }
+  return spec;
+}
+
 absl::StatusOr<std::vector<Tensor>> tryRun(const Call& call) {
   const KernelSpec spec = specOf(call);
   auto kernel = cpuKernels({.plainMatmul = call.plainMatmul}).create(spec);
   if (!kernel.ok()) {
     return kernel.status();
   }
-  EXPECT_LE((*kernel)->workspaceBytes(), workspaceBound(spec)) << call.name;
+  EXPECT_LE((*kernel)->workspaceBytes(), describe(spec, Target::kCpu).workspaceBytes) << call.name;
   std::vector<GuardedBytes> inputs = memoryOf(spec.inputs);
   std::vector<GuardedBytes> outputs = memoryOf(spec.outputs);
   GuardedBytes workspace((*kernel)->workspaceBytes());
@@ -180,7 +180,7 @@ absl::StatusOr<std::vector<Tensor>> tryRun(const Call& call) {
     to.push_back(output.data());
   }
   if (call.inPlace) {
-    to[0] = inputs[*call.inPlace].data();
+    to[call.inPlace->output] = inputs[call.inPlace->input].data();
   }
   const absl::Status status = (*kernel)->run({from.data(), to.data(), call.scalars.data(), workspace.data()});
   if (!status.ok()) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "kernels/describe/describe.h"
 #include "kernels/kernel.h"
 
 namespace weft::testing {
@@ -35,6 +36,7 @@ Tensor part(const Tensor& x, const Ints& offsets, const Ints& size);
 // Writes `x` into `whole` at `offsets`.
 void place(const Tensor& x, const Ints& offsets, Tensor& whole);
 
+// One kernel call; with `inPlace` an output lies in an input's memory.
 struct Call {
   std::string name;
   std::vector<Tensor> inputs;
@@ -42,11 +44,12 @@ struct Call {
   AttributeMap attributes = {};
   Ints scalars = {};
   bool plainMatmul = false;
-  std::optional<size_t> inPlace = {};  // output 0 lies in this input's memory
+  std::optional<InPlacePair> inPlace = {};
 };
 
-// Makes and runs the kernel. Checks on the way that it keeps to workspaceBound and writes nowhere but into its outputs;
-// outputs and workspace hold garbage before.
+KernelSpec specOf(const Call& call);
+// Makes and runs the kernel. Checks on the way that it keeps to its description's scratch and writes nowhere but into
+// its outputs; outputs and workspace hold garbage before.
 absl::StatusOr<std::vector<Tensor>> tryRun(const Call& call);
 // The same for a call that must succeed.
 std::vector<Tensor> run(const Call& call);

@@ -1,6 +1,8 @@
-#include <set>
+#include <algorithm>
 
-#include "kernels/describe/kernel_spec.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/describe/describe.h"
+#include "runtime/base/arithmetic.h"
 #include "tests/kernels/kernel_runner.h"
 
 namespace weft::testing {
@@ -78,7 +80,7 @@ TEST(Registry, NoOperandsAreAnErrorAndNotACrash) {
   for (const std::string& name : kAll) {
     const auto kernel = registry.create({name, {}, {}, {}, 0});
     EXPECT_EQ(kernel.status().code(), absl::StatusCode::kInvalidArgument) << name;
-    EXPECT_EQ(workspaceBound({name, {}, {}, {}, 0}) % 64, 0) << name;
+    EXPECT_EQ(describe({name, {}, {}, {}, 0}, Target::kCpu).workspaceBytes % kAlignment, 0) << name;
   }
 }
 
@@ -94,10 +96,10 @@ TEST(Registry, TakesAUsersKernel) {
   EXPECT_EQ(registry.create({"neg", {}, {}, {}, 0}).status().code(), absl::StatusCode::kUnimplemented);
 }
 
-// What mayRunInPlace allows gives the same bits as separate memory.
+// What a description allows in place gives the same bits as separate memory.
 struct InPlaceCase {
   Call call;
-  std::set<size_t> inputs;
+  std::vector<InPlacePair> pairs;
 };
 
 std::vector<InPlaceCase> inPlaceCases() {
@@ -109,56 +111,58 @@ std::vector<InPlaceCase> inPlaceCases() {
   const Tensor labels = tensor(DType::kI32, {5}, {0, 3, 34, -1, 7});
   std::vector<InPlaceCase> cases;
   for (const char* name : {"neg", "exp", "log", "sqrt", "rsqrt", "tanh", "relu", "softmax"}) {
-    cases.push_back({{name, {x}, {x.spec()}}, {0}});
+    cases.push_back({{name, {x}, {x.spec()}}, {{0, 0}}});
   }
   for (const char* name :
        {"relu_grad", "tanh_grad", "softmax_grad", "add", "sub", "mul", "div", "maximum", "minimum"}) {
-    cases.push_back({{name, {x, y}, {x.spec()}}, {0, 1}});
+    cases.push_back({{name, {x, y}, {x.spec()}}, {{0, 0}, {1, 0}}});
   }
   for (const char* form : {"tanh", "none"}) {
-    cases.push_back({{"gelu", {x}, {x.spec()}, {{"approximate", form}}}, {0}});
-    cases.push_back({{"gelu_grad", {x, y}, {x.spec()}, {{"approximate", form}}}, {0, 1}});
+    cases.push_back({{"gelu", {x}, {x.spec()}, {{"approximate", form}}}, {{0, 0}}});
+    cases.push_back({{"gelu_grad", {x, y}, {x.spec()}, {{"approximate", form}}}, {{0, 0}, {1, 0}}});
   }
-  cases.push_back({{"add", {x, row}, {x.spec()}}, {0}});
-  cases.push_back({{"select", {tensor(DType::kBool, {5, 1}, {1, 0, 1, 0, 1}), x, y}, {x.spec()}}, {1, 2}});
-  cases.push_back({{"reshape", {x}, {{f, {35, 5}}}}, {0}});
-  cases.push_back({{"accumulate", {x, y}, {x.spec()}, {}, {0}}, {0}});
-  cases.push_back({{"accumulate", {x, y}, {x.spec()}, {}, {1}}, {0}});
-  cases.push_back({{"mask_pad", {x}, {x.spec()}, {{"dims", Ints{0}}, {"valid", Ints{3}}, {"fill", 7.0}}, {0}}, {0}});
+  cases.push_back({{"add", {x, row}, {x.spec()}}, {{0, 0}}});
+  const Tensor one = sample(f, {1, 5, 35}, 8);
+  cases.push_back({{"add", {x, one}, {one.spec()}}, {{0, 0}, {1, 0}}});
+  cases.push_back({{"select", {tensor(DType::kBool, {5, 1}, {1, 0, 1, 0, 1}), x, y}, {x.spec()}}, {{1, 0}, {2, 0}}});
+  cases.push_back({{"reshape", {x}, {{f, {35, 5}}}}, {{0, 0}}});
+  cases.push_back({{"accumulate", {x, y}, {x.spec()}, {}, {0}}, {{0, 0}}});
+  cases.push_back({{"accumulate", {x, y}, {x.spec()}, {}, {1}}, {{0, 0}}});
+  cases.push_back(
+      {{"mask_pad", {x}, {x.spec()}, {{"dims", Ints{0}}, {"valid", Ints{3}}, {"fill", 7.0}}, {0}}, {{0, 0}}});
   cases.push_back({{"dropout",
                     {x, scalar(DType::kI32, 3)},
                     {x.spec()},
                     {{"rate", 0.5}, {"seed", int64_t{1}}, {"key", int64_t{2}}, {"global_shape", Ints{5, 35}}},
                     {0, 0}},
-                   {0}});
+                   {{0, 0}}});
   cases.push_back(
       {{"softmax_cross_entropy_grad", {x, labels, leading, leading}, {x.spec()}, {{"ignore_index", int64_t{-1}}}, {0}},
-       {0}});
+       {{0, 0}}});
   cases.push_back(
-      {{"layer_norm", {x, row, row}, {x.spec(), leading.spec(), leading.spec()}, {{"epsilon", 1e-5}}}, {0}});
-  cases.push_back({{"layer_norm_grad", {x, row, leading, leading, y}, {x.spec(), row.spec(), row.spec()}}, {0, 4}});
+      {{"layer_norm", {x, row, row}, {x.spec(), leading.spec(), leading.spec()}, {{"epsilon", 1e-5}}}, {{0, 0}}});
+  cases.push_back(
+      {{"layer_norm_grad", {x, row, leading, leading, y}, {x.spec(), row.spec(), row.spec()}}, {{0, 0}, {4, 0}}});
   const Tensor rows = sample(f, {6, 5, 7}, 5);
   const Tensor other = sample(f, {6, 5, 7}, 6);
   const Tensor statistic = sample(f, {2, 5}, 7);
-  cases.push_back({{"channel_affine", {rows, statistic, statistic}, {rows.spec()}}, {0}});
-  cases.push_back({{"channel_affine", {rows, statistic, other, statistic, statistic}, {rows.spec()}}, {0}});
+  cases.push_back({{"channel_affine", {rows, statistic, statistic}, {rows.spec()}}, {{0, 0}}});
+  cases.push_back({{"channel_affine", {rows, statistic, other, statistic, statistic}, {rows.spec()}}, {{0, 0}}});
   const Tensor lr = scalar(f, 0.1);
-  cases.push_back({{"sgd", {x, y, x, lr}, {x.spec(), x.spec()}, {{"momentum", 0.9}}}, {0}});
-  cases.push_back({{"adam", {x, y, x, y, lr, scalar(DType::kI32, 2)}, {x.spec(), x.spec(), x.spec()}}, {0}});
+  cases.push_back({{"sgd", {x, y, x, lr}, {x.spec(), x.spec()}, {{"momentum", 0.9}}}, {{0, 0}, {2, 1}}});
+  cases.push_back(
+      {{"adam", {x, y, x, y, lr, scalar(DType::kI32, 2)}, {x.spec(), x.spec(), x.spec()}}, {{0, 0}, {2, 1}, {3, 2}}});
   return cases;
 }
 
 TEST(InPlace, GivesTheSameBits) {
   for (const InPlaceCase& c : inPlaceCases()) {
     const std::vector<Tensor> apart = run(c.call);
-    for (size_t i = 0; i < c.call.inputs.size(); ++i) {
-      SCOPED_TRACE(c.call.name + " in place on input " + std::to_string(i));
-      if (c.inputs.count(i) == 0) {
-        continue;
-      }
-      EXPECT_TRUE(mayRunInPlace(c.call.name, i));
+    EXPECT_EQ(describe(specOf(c.call), Target::kCpu).inPlace, c.pairs) << c.call.name;
+    for (const InPlacePair& pair : c.pairs) {
+      SCOPED_TRACE(absl::StrCat(c.call.name, ": output ", pair.output, " in place of input ", pair.input));
       Call call = c.call;
-      call.inPlace = i;
+      call.inPlace = pair;
       const std::vector<Tensor> together = run(call);
       for (size_t r = 0; r < apart.size(); ++r) {
         expectSame(together[r], apart[r]);
@@ -167,17 +171,32 @@ TEST(InPlace, GivesTheSameBits) {
   }
 }
 
-// And nothing is allowed that the test above does not run.
+// And nothing is allowed that the test above does not run: asked with more operands of one shape than any kernel has.
 TEST(InPlace, IsTestedWhereAllowed) {
+  const std::vector<TensorSpec> inputs(8, {DType::kF32, {4, 4}});
+  const std::vector<TensorSpec> outputs(4, {DType::kF32, {4, 4}});
   for (const std::string& name : kAll) {
-    for (size_t i = 0; i < 7; ++i) {
-      bool tested = false;
-      for (const InPlaceCase& c : inPlaceCases()) {
-        tested = tested || (c.call.name == name && c.inputs.count(i) > 0);
-      }
-      EXPECT_EQ(mayRunInPlace(name, i), tested) << name << " input " << i;
+    const KernelDescription description = describe({name, inputs, outputs, {}, 0}, Target::kCpu);
+    for (const InPlacePair& pair : description.inPlace) {
+      const std::vector<InPlaceCase> cases = inPlaceCases();
+      EXPECT_TRUE(std::any_of(cases.begin(), cases.end(),
+                              [&](const InPlaceCase& c) {
+                                return c.call.name == name &&
+                                       std::find(c.pairs.begin(), c.pairs.end(), pair) != c.pairs.end();
+                              }))
+          << name << " input " << pair.input << " output " << pair.output;
     }
   }
+}
+
+// Operands of other sizes or types never share memory.
+TEST(InPlace, OnlyWhereTheBytesFit) {
+  const TensorSpec large = {DType::kF32, {4, 4}};
+  for (const TensorSpec& other : {TensorSpec{DType::kF32, {4}}, TensorSpec{DType::kI32, {4, 4}}}) {
+    EXPECT_EQ(describe({"add", {large, other}, {large}, {}, 0}, Target::kCpu).inPlace,
+              (std::vector<InPlacePair>{{0, 0}}));
+  }
+  EXPECT_TRUE(describe({"add", {large, large}, {}, {}, 0}, Target::kCpu).inPlace.empty());
 }
 
 }  // namespace

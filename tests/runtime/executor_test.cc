@@ -27,6 +27,15 @@ absl::Status write(Executor& executor, const std::string& name, const std::vecto
   return executor.writeTensor(name, values.data(), values.size() * sizeof(float));
 }
 
+// Fills every rank's memory of the tensor, which is zero when it is allocated, with -9.
+void dirty(Executor& executor, const plan::NamedTensor& tensor) {
+  const int64_t bytes = executor.plan().buffers(static_cast<int>(tensor.buffer())).bytes();
+  for (int rank = 0; rank < 4; ++rank) {
+    auto* const memory = static_cast<float*>(executor.rankBuffer(tensor, rank));
+    std::fill_n(memory, bytes / static_cast<int64_t>(sizeof(float)), -9.0F);
+  }
+}
+
 // w += (sum of x over all ranks and micro-batches); x [micro-batches, ranks * 2] split over ranks.
 PlanBuilder accumulating(int64_t ranks, int64_t microBatches) {
   PlanBuilder b(ranks, microBatches, 2);
@@ -36,8 +45,9 @@ PlanBuilder accumulating(int64_t ranks, int64_t microBatches) {
   const uint32_t sum = b.buffer(plan::TRANSIENT, DType::kF32, {1});
   b.named("x", plan::TENSOR_INPUT, x, {microBatches, ranks * 2}, 1);
   b.named("w", plan::TENSOR_PARAMETER, w, {3}, -1);
-  plan::Instruction* total = b.kernel(1, "total", {b.view(x, {2})}, {part});
-  total->mutable_inputs(0)->set_micro_batch_stride(2 * sizeof(float));
+  plan::Scalar* row = b.kernel(1, "total", {x}, {part})->add_scalars();
+  row->set_column(-1);
+  row->set_micro_batch_factor(1);
   b.collective(1, plan::ALL_REDUCE, {part}, {sum})->set_group_set(b.allRanks());
   b.kernel(1, "add", {w, sum}, {w});
   return b;
@@ -95,20 +105,21 @@ TEST(Executor, FillsConstantsAndScalars) {
 TEST(Executor, PadsAndGathersUnevenSlices) {
   PlanBuilder b(4, 1);
   const uint32_t buffer = b.buffer(plan::PARAMETER, DType::kF32, {2, 3});
-  b.named("p", plan::TENSOR_PARAMETER, buffer, {5, 3}, 0)->set_pad_value(-9);
+  b.named("p", plan::TENSOR_PARAMETER, buffer, {5, 3}, 0);
   auto executor = Executor::create(b.build(), testKernels());
   ASSERT_TRUE(executor.ok()) << executor.status();
   std::vector<float> values(15);
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] = static_cast<float>(i);
   }
+  const plan::NamedTensor* tensor = (*executor)->findTensor("p");
+  dirty(**executor, *tensor);
   ASSERT_TRUE(write(**executor, "p", values).ok());
   EXPECT_EQ(floats(**executor, "p"), values);
-  const plan::NamedTensor* tensor = (*executor)->findTensor("p");
   const float* third = static_cast<const float*>((*executor)->rankBuffer(*tensor, 2));
-  EXPECT_EQ(std::vector<float>(third, third + 6), (std::vector<float>{12, 13, 14, -9, -9, -9}));
+  EXPECT_EQ(std::vector<float>(third, third + 6), (std::vector<float>{12, 13, 14, 0, 0, 0}));
   const float* last = static_cast<const float*>((*executor)->rankBuffer(*tensor, 3));
-  EXPECT_EQ(std::vector<float>(last, last + 6), std::vector<float>(6, -9));
+  EXPECT_EQ(std::vector<float>(last, last + 6), std::vector<float>(6, 0));
 }
 
 TEST(Executor, NamesTheFailingInstructionAndStopsAllRanks) {
@@ -307,9 +318,11 @@ TEST(Executor, InitLeavesTheStoreAlone) {
 TEST(Executor, WritesSlices) {
   PlanBuilder b(4, 1);
   const uint32_t buffer = b.buffer(plan::INPUT, DType::kF32, {2, 3});
-  b.named("p", plan::TENSOR_INPUT, buffer, {5, 3}, 0)->set_pad_value(-9);
+  b.named("p", plan::TENSOR_INPUT, buffer, {5, 3}, 0);
   auto executor = Executor::create(b.build(), testKernels());
   ASSERT_TRUE(executor.ok()) << executor.status();
+  const plan::NamedTensor* tensor = (*executor)->findTensor("p");
+  dirty(**executor, *tensor);
   std::vector<float> whole(15);
   for (int rank = 0; rank < 4; ++rank) {
     const absl::StatusOr<plan::Slice> slice = (*executor)->slice("p", rank);
@@ -322,9 +335,8 @@ TEST(Executor, WritesSlices) {
     ASSERT_TRUE((*executor)->writeSlice("p", rank, part.data(), part.size() * sizeof(float)).ok());
   }
   EXPECT_EQ(floats(**executor, "p"), whole);
-  const plan::NamedTensor* tensor = (*executor)->findTensor("p");
   const float* third = static_cast<const float*>((*executor)->rankBuffer(*tensor, 2));
-  EXPECT_EQ(std::vector<float>(third, third + 6), (std::vector<float>{13, 14, 15, -9, -9, -9}));
+  EXPECT_EQ(std::vector<float>(third, third + 6), (std::vector<float>{13, 14, 15, 0, 0, 0}));
   EXPECT_EQ((*executor)->writeSlice("p", 2, whole.data(), 24).message(),
             "rank 2 holds 12 bytes of tensor 'p', 24 were given");
   EXPECT_EQ((*executor)->slice("p", 4).status().code(), absl::StatusCode::kOutOfRange);

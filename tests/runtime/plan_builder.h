@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/kernel.h"
+#include "runtime/base/arithmetic.h"
 #include "runtime/plan/plan_file.h"
 
 namespace weft {
@@ -48,7 +49,7 @@ class PlanBuilder {
     made->set_bytes(TensorSpec{type, shape}.bytes());
     made->set_type(elementTypeOf(type));
     made->mutable_shape()->Assign(shape.begin(), shape.end());
-    bytes_[memory] += (made->bytes() + 63) / 64 * 64;
+    bytes_[memory] += alignUp(made->bytes());
     return static_cast<uint32_t>(plan_.buffers_size() - 1);
   }
 

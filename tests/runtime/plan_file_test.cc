@@ -33,7 +33,6 @@ PlanBuilder sample() {
   table->add_values(1);
   table->add_values(0);
   plan::Instruction* add = b.kernel(1, "add", {b.view(x, {4}), constant}, {part});
-  add->mutable_inputs(0)->set_micro_batch_stride(16);
   (*add->mutable_attributes())["rate"].set_real(0.5);
   (*add->mutable_attributes())["axes"].mutable_integers()->add_values(1);
   add->add_scalars()->set_column(0);
@@ -172,12 +171,6 @@ TEST(PlanFile, RefusesInconsistentPlans) {
       {"slice valid", [&](plan::Plan& p) { p.mutable_tensors(0)->mutable_slices(1)->set_valid(1, huge); }},
       {"operand",
        [](plan::Plan& p) { p.mutable_functions(1)->mutable_instructions(0)->mutable_inputs(0)->set_buffer(9999); }},
-      {"operand offset",
-       [](plan::Plan& p) { p.mutable_functions(1)->mutable_instructions(0)->mutable_inputs(0)->set_offset(64); }},
-      {"micro-batch stride",
-       [](plan::Plan& p) {
-         p.mutable_functions(1)->mutable_instructions(0)->mutable_inputs(0)->set_micro_batch_stride(128);
-       }},
       {"column",
        [](plan::Plan& p) { p.mutable_functions(1)->mutable_instructions(0)->mutable_scalars(0)->set_column(1); }},
       {"location", [](plan::Plan& p) { p.mutable_functions(1)->mutable_instructions(0)->set_location(5); }},
@@ -246,7 +239,7 @@ TEST(PlanFile, NamesBothFormatVersions) {
   plan::Plan plan = sample().build();
   plan.set_format_version(99);
   const absl::Status status = parsePlan(serializePlan(plan).value(), "new.plan").status();
-  EXPECT_EQ(status.message(), "new.plan: plan format 99, this program reads format 3; compile the model again");
+  EXPECT_EQ(status.message(), "new.plan: plan format 99, this program reads format 4; compile the model again");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // A registry of a few tiny kernels on f32, so that the runtime is tested apart from the real ones.
-//   add: y = a + b (b may have one element)      total: y[0] = sum of x        scalars: y[i] = scalars[i]
+//   add: y = a + b (b may have one element)      total: y[0] = sum of x, or of its row scalars[0]
+//   scalars: y[i] = scalars[i]
 //   fail: error on every call                    greedy: wants 1 MiB of workspace
 #pragma once
 
@@ -61,11 +62,12 @@ inline KernelRegistry testKernels() {
   });
   registry.add("total", [](const KernelSpec& spec) -> absl::StatusOr<std::unique_ptr<Kernel>> {
     WEFT_RETURN_IF_ERROR(checkOperands(spec, 1, 1));
-    const int64_t count = spec.inputs[0].elements();
+    const bool oneRow = spec.scalars > 0;
+    const int64_t count = spec.inputs[0].elements() / (oneRow ? spec.inputs[0].shape.at(0) : 1);
     return functionKernel([=](const KernelArguments& args) {
       float sum = 0;
       for (int64_t i = 0; i < count; ++i) {
-        sum += static_cast<const float*>(args.inputs[0])[i];
+        sum += static_cast<const float*>(args.inputs[0])[(oneRow ? args.scalars[0] * count : 0) + i];
       }
       *static_cast<float*>(args.outputs[0]) = sum;
       return absl::OkStatus();

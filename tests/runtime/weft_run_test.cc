@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 
+#include "kernels/describe/describe.h"
 #include "nlohmann/json.hpp"
 #include "runtime/io/safetensors.h"
 #include "runtime/plan/plan_file.h"
@@ -113,12 +114,15 @@ TEST(WeftRun, GivesUpWaitingAndSaysWhereAllAre) {
   late->add_step()->set_function(2);
   late->mutable_step()->SwapElements(0, 1);
   const std::string path = temporary("slow.plan");
-  ASSERT_TRUE(
-      writePlan(
-          b.build(workspaceBound(
-              {"matmul", {{DType::kF32, {512, 512}}, {DType::kF32, {512, 512}}}, {{DType::kF32, {512, 512}}}, {}, 0})),
-          path)
-          .ok());
+  ASSERT_TRUE(writePlan(b.build(describe({"matmul",
+                                          {{DType::kF32, {512, 512}}, {DType::kF32, {512, 512}}},
+                                          {{DType::kF32, {512, 512}}},
+                                          {},
+                                          0},
+                                         Target::kCpu)
+                                    .workspaceBytes),
+                        path)
+                  .ok());
   EXPECT_EQ(runProgram(path).status, 0);
   const Finished finished = runProgram(path + " --timeout 0.001");
   EXPECT_EQ(finished.status, 1) << finished.text;

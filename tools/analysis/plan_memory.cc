@@ -6,7 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/memory/pack.h"
+#include "kernels/describe/describe.h"
+#include "runtime/base/arithmetic.h"
 #include "runtime/exec/instruction_spec.h"
 #include "runtime/plan/describe.h"
 #include "runtime/plan/plan_file.h"
@@ -120,7 +121,8 @@ Demand workspaceDemand(const plan::Plan& plan) {
   Demand demand;
   for (const plan::Function& function : plan.functions()) {
     for (const plan::Instruction& instruction : function.instructions()) {
-      const int64_t bytes = instruction.kernel().empty() ? 0 : workspaceBound(specOf(plan, instruction));
+      const int64_t bytes =
+          instruction.kernel().empty() ? 0 : describe(specOf(plan, instruction), Target::kCpu).workspaceBytes;
       if (bytes > demand.bytes) {
         demand = {function.name(), instruction.label(), sourceOf(plan, instruction), bytes, bytes, demand.bytes};
       } else {

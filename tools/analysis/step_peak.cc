@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/memory/pack.h"
+#include "runtime/base/arithmetic.h"
 #include "runtime/plan/describe.h"
 #include "runtime/plan/plan_file.h"
 

@@ -15,46 +15,50 @@
 namespace weft::tools {
 namespace {
 
-// An attribute: a value of its form, which is the example of messages, too.
-const std::map<std::string, OperatorAttribute>& known() {
+struct KnownAttribute {
+  OperatorAttribute example;  // a value of its form, for messages, too
+  bool neutral = false;  // no value of it changes what may be split: the example will do where nothing else follows
+};
+
+const std::map<std::string, KnownAttribute>& known() {
   using List = std::vector<int64_t>;
-  static const std::map<std::string, OperatorAttribute> attributes = {
-      {"dims", List{1}},
-      {"permutation", List{1, 0}},
-      {"offsets", List{0, 0}},
-      {"sizes", List{4, 4}},
-      {"low", List{0, 0}},
-      {"high", List{0, 1}},
-      {"window", List{2, 2}},
-      {"strides", List{1, 1}},
-      {"paddings", List{0, 0}},
-      {"dim", int64_t{0}},
-      {"rows", int64_t{100}},
-      {"count", int64_t{1}},
-      {"ignore_index", int64_t{-100}},
-      {"seed", int64_t{0}},
-      {"key", int64_t{0}},
-      {"keep_dims", false},
-      {"transpose_a", false},
-      {"transpose_b", false},
-      {"causal", false},
-      {"nesterov", false},
-      {"decoupled", false},
-      {"approximate", std::string("tanh")},
-      {"predicate", std::string("eq")},
-      {"distribution", std::string("normal")},
-      {"layout", std::string("")},
-      {"spec", std::string("m k, k n -> m n")},
-      {"rate", 0.5},
-      {"value", 0.0},
-      {"a", 0.0},
-      {"b", 1.0},
-      {"scale", 1.0},
-      {"epsilon", 1e-5},
-      {"momentum", 0.5},
-      {"weight_decay", 0.5},
-      {"beta1", 0.9},
-      {"beta2", 0.999},
+  static const std::map<std::string, KnownAttribute> attributes = {
+      {"dims", {List{1}}},
+      {"permutation", {List{1, 0}}},
+      {"offsets", {List{0, 0}}},
+      {"sizes", {List{4, 4}}},
+      {"low", {List{0, 0}}},
+      {"high", {List{0, 1}}},
+      {"window", {List{2, 2}}},
+      {"strides", {List{1, 1}, true}},
+      {"paddings", {List{0, 0}, true}},
+      {"dim", {int64_t{0}, true}},
+      {"rows", {int64_t{100}}},
+      {"count", {int64_t{1}}},
+      {"ignore_index", {int64_t{-100}, true}},
+      {"seed", {int64_t{0}, true}},
+      {"key", {int64_t{0}, true}},
+      {"keep_dims", {false}},
+      {"transpose_a", {false}},
+      {"transpose_b", {false}},
+      {"causal", {false, true}},
+      {"nesterov", {false}},
+      {"decoupled", {false}},
+      {"approximate", {std::string("tanh")}},
+      {"predicate", {std::string("eq"), true}},
+      {"distribution", {std::string("normal"), true}},
+      {"layout", {std::string(""), true}},
+      {"spec", {std::string("m k, k n -> m n")}},
+      {"rate", {0.5, true}},
+      {"value", {0.0, true}},
+      {"a", {0.0, true}},
+      {"b", {1.0, true}},
+      {"scale", {1.0}},
+      {"epsilon", {1e-5}},
+      {"momentum", {0.5}},
+      {"weight_decay", {0.5}},
+      {"beta1", {0.9}},
+      {"beta2", {0.999}},
   };
   return attributes;
 }
@@ -128,12 +132,7 @@ class Completer {
         {"concat", &Completer::concat},
         {"reshape", &Completer::namedResult},
         {"broadcast", &Completer::namedResult},
-        {"random", &Completer::source},
-        {"fill", &Completer::source},
-        {"iota", &Completer::source},
-        {"constant", &Completer::source},
         {"cast", &Completer::sameResult},
-        {"constrain", &Completer::rest},
         {"embedding", &Completer::embedding},
         {"embedding_grad", &Completer::embeddingGrad},
         {"softmax_cross_entropy", &Completer::crossEntropy},
@@ -142,7 +141,6 @@ class Completer {
         {"contract", &Completer::contract},
         {"attention", &Completer::attention},
         {"attention_grad", &Completer::attention},
-        {"conv2d", &Completer::convolution},
         {"conv2d_input_grad", &Completer::inputGradient},
         {"conv2d_weight_grad", &Completer::weightGradient},
         {"max_pool2d", &Completer::pool},
@@ -150,6 +148,9 @@ class Completer {
         {"max_pool2d_grad", &Completer::poolGradient},
         {"avg_pool2d_grad", &Completer::averageGradient},
     };
+    if (request_.isSource) {
+      return source();
+    }
     const auto it = kOperators.find(request_.op);
     return it == kOperators.end() ? rest() : (this->*it->second)();
   }
@@ -179,23 +180,11 @@ class Completer {
 
   // Values that do not change what may be split.
   absl::Status rest() {
-    static const std::map<std::string, std::vector<std::string>> kNeutral = {
-        {"constrain", {"layout"}},
-        {"compare", {"predicate"}},
-        {"dropout", {"rate", "seed", "key"}},
-        {"random", {"distribution", "a", "b", "seed", "key"}},
-        {"fill", {"value"}},
-        {"iota", {"dim"}},
-        {"softmax_cross_entropy", {"ignore_index"}},
-        {"softmax_cross_entropy_grad", {"ignore_index"}},
-        {"attention", {"causal"}},
-        {"attention_grad", {"causal"}},
-        {"conv2d", {"strides", "paddings"}},
-        {"conv2d_input_grad", {"strides", "paddings"}},
-        {"conv2d_weight_grad", {"strides", "paddings"}}};
-    const auto it = kNeutral.find(request_.op);
-    for (const std::string& name : it == kNeutral.end() ? std::vector<std::string>() : it->second) {
-      set(name, known().at(name));
+    for (const std::string& name : request_.declared) {
+      const auto it = known().find(name);
+      if (it != known().end() && it->second.neutral) {
+        set(name, it->second.example);
+      }
     }
     return absl::OkStatus();
   }
@@ -381,8 +370,6 @@ class Completer {
     return rest();
   }
 
-  absl::Status convolution() { return rest(); }
-
   // Steps are 1 and paddings 0 unless the user says otherwise; then sizes follow, the smallest where several fit.
   int64_t step(const std::string& name, size_t d) const {
     return list(name).size() == 2 ? std::clamp<int64_t>(list(name)[d], 0, 1 << 20) : 1;
@@ -466,11 +453,11 @@ absl::Status addAttribute(const std::string& text, OperatorRequest& request) {
     return absl::InvalidArgumentError(
         absl::StrCat("no operator has an attribute '", name, "'; did you mean '", nearestName(name, names), "'?"));
   }
-  const absl::StatusOr<OperatorAttribute> value = parseLike(it->second, text.substr(equals + 1));
+  const absl::StatusOr<OperatorAttribute> value = parseLike(it->second.example, text.substr(equals + 1));
   if (!value.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("attribute ", name, "=", text.substr(equals + 1), ": ",
                                                    std::string(value.status().message()), "; write for instance ", name,
-                                                   "=", printed(it->second)));
+                                                   "=", printed(it->second.example)));
   }
   if (!request.attributes.emplace(name, *value).second) {
     return absl::InvalidArgumentError(absl::StrCat("attribute '", name, "' is given twice"));

@@ -17,7 +17,10 @@ namespace weft::tools {
 using OperatorAttribute = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
 
 struct OperatorRequest {
-  std::string op;               // "matmul"
+  std::string op;  // "matmul"
+  // What the operator says of itself: the attributes it declares; does it make its result of nothing?
+  std::vector<std::string> declared;
+  bool isSource = false;
   std::vector<Shape> operands;  // their shapes
   std::vector<Shape> results;   // as far as the user says them
   std::map<std::string, OperatorAttribute> attributes;

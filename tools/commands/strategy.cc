@@ -204,8 +204,11 @@ class Site {
       return absl::InvalidArgumentError(absl::StrCat("there is no operator '", request.op, "'; did you mean '",
                                                      nearestName(request.op, operators()), "'?"));
     }
-    const bool source = name->hasTrait<mlir::OpTrait::ZeroOperands>();
-    if (!source || !flags.text("shapes").empty()) {
+    request.isSource = name->hasTrait<mlir::OpTrait::ZeroOperands>();
+    for (const mlir::StringAttr attribute : name->getAttributeNames()) {
+      request.declared.push_back(attribute.str());
+    }
+    if (!request.isSource || !flags.text("shapes").empty()) {
       WEFT_ASSIGN_OR_RETURN(request.operands, parseShapes("shapes", flags.text("shapes")));
     }
     if (flags.has("results")) {

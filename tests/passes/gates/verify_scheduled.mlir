@@ -3,7 +3,7 @@
 // CHECK-LABEL: func.func @forward
 module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.rank_table = dense<[[0], [2]]> : tensor<2x1xi64>,
     dist.tensors = [{name = "x", kind = "input", value = "x", type = "f32", shape = array<i64: 4>, file_shape = array<i64: 4>,
-                     offsets = [array<i64: 0>, array<i64: 2>], valid = [array<i64: 2>, array<i64: 2>], pad_value = 0.0}]} {
+                     offsets = [array<i64: 0>, array<i64: 2>], valid = [array<i64: 2>, array<i64: 2>]}]} {
   func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = "input"}, %s: tensor<2xf32> {dist.value = "s", dist.memory = "accumulator"})
       -> (tensor<2xf32> {dist.value = "s", dist.memory = "accumulator"}) attributes {dist.kind = "forward"} {
     %0 = nn.iota {dim = 0 : i64, dist.scalars = [#dist.scalar<0, 0, 0>]} : () -> tensor<2xf32>

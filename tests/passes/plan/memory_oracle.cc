@@ -7,8 +7,9 @@
 
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
-#include "kernels/describe/kernel_spec.h"
+#include "kernels/describe/describe.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "runtime/exec/instruction_spec.h"
 
 namespace weft::testing {
 namespace {
@@ -205,17 +206,11 @@ class PlanSide {
     return overlapping <= 1;
   }
 
-  static bool inPlace(const plan::Instruction& instruction, int input, int output) {
+  bool inPlace(const plan::Instruction& instruction, int input, int output) const {
     if (instruction.has_collective()) {
       return instruction.collective().kind() == plan::ALL_REDUCE && input == output;
     }
-    if (instruction.kernel() == "sgd") {
-      return (input == 0 && output == 0) || (input == 2 && output == 1);
-    }
-    if (instruction.kernel() == "adam") {
-      return (input == 0 && output == 0) || (input == 2 && output == 1) || (input == 3 && output == 2);
-    }
-    return output == 0 && mayRunInPlace(instruction.kernel(), input);
+    return describe(specOf(plan_, instruction), Target::kCpu).mayRunInPlace(input, output);
   }
 
   const plan::Plan& plan_;

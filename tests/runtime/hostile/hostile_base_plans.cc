@@ -1,6 +1,7 @@
 // The plans that are right.
 #include <algorithm>
 
+#include "kernels/describe/describe.h"
 #include "tests/runtime/hostile/hostile_plan.h"
 #include "tests/runtime/plan_builder.h"
 
@@ -233,7 +234,8 @@ plan::Plan planOf(const KernelCall& call) {
   for (const int64_t scalar : call.scalars) {
     addScalar(made, scalar);
   }
-  return b.build(workspaceBound({call.kernel, call.inputs, call.outputs, call.attributes, call.scalars.size()}));
+  const KernelSpec spec = {call.kernel, call.inputs, call.outputs, call.attributes, call.scalars.size()};
+  return b.build(describe(spec, Target::kCpu).workspaceBytes);
 }
 
 }  // namespace weft::hostile

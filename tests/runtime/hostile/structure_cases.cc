@@ -56,6 +56,15 @@ void resize(Plan& p, plan::MemoryClass memory, int64_t bytes) {
   changed.set_bytes(bytes);
 }
 
+// One more buffer: `buffer` with `bytes` added to its offset. Its number.
+uint32_t shifted(Plan& p, int buffer, int64_t bytes) {
+  const plan::Buffer before = p.buffers(buffer);
+  plan::Buffer* made = p.add_buffers();
+  *made = before;
+  made->set_offset(before.offset() + bytes);
+  return static_cast<uint32_t>(p.buffers_size() - 1);
+}
+
 void addRegions(Cases& c) {
   const std::string huge = "memory on this machine";
   for (const auto memory : {plan::PARAMETER, plan::STATE, plan::ACCUMULATOR, plan::INPUT, plan::OUTPUT, plan::CONSTANT,
@@ -234,7 +243,8 @@ void addCollectives(Cases& c) {
   c.add("a bucket whose outputs overlap", "instructions.outputs", "overlap", [=](Plan& p) {
     twice(p);
     resize(p, plan::TRANSIENT, region(p, plan::TRANSIENT).bytes() + 64);
-    instruction(p, 1, 4).mutable_outputs(1)->set_offset(16);
+    plan::Operand* second = instruction(p, 1, 4).mutable_outputs(1);
+    second->set_buffer(shifted(p, static_cast<int>(second->buffer()), 16));
   });
   c.add("a gather of another type", "buffers.type", "", [](Plan& p) { p.mutable_buffers(5)->set_type(plan::I32); });
   c.add("a reduce of bf16", "buffers.type", "bf16", [](Plan& p) {
@@ -281,28 +291,13 @@ void addTensors(Cases& c) {
         [](Plan& p) { p.mutable_tensors(0)->mutable_slices(1)->set_valid(1, 0); });
   c.add("both hold the same", "tensors.slices.offset", "of which the ranks hold",
         [](Plan& p) { p.mutable_tensors(0)->mutable_slices(1)->set_offset(1, 0); });
-  c.add(
-      "a pad that is not a number", "tensors.pad_value", "",
-      [](Plan& p) { p.mutable_tensors(1)->set_pad_value(std::numeric_limits<double>::quiet_NaN()); }, true);
 }
 
 void addCode(Cases& c) {
-  c.add("an operand beyond its region", "inputs.offset", "reaches byte",
-        [](Plan& p) { instruction(p, 1, 0).mutable_inputs(0)->set_offset(4); });
-  c.add("an operand that walks out of its region", "inputs.micro_batch_stride", "reaches byte",
-        [](Plan& p) { instruction(p, 1, 0).mutable_inputs(0)->set_micro_batch_stride(4); });
-  c.add("an output that walks out of its region", "outputs.micro_batch_stride", "reaches byte",
-        [](Plan& p) { instruction(p, 1, 5).mutable_outputs(0)->set_micro_batch_stride(64); });
-  c.add("an operand between elements", "inputs.offset", "element",
-        [](Plan& p) { instruction(p, 1, 0).mutable_inputs(0)->set_offset(2); });
-  c.add("an output over half of the input", "outputs.offset", "over part of input", [](Plan& p) {
+  c.add("an output over half of the input", "outputs.buffer", "over part of input", [](Plan& p) {
     plan::Operand* output = instruction(p, 1, 6).mutable_outputs(0);
     resize(p, plan::OUTPUT, 128);
-    output->set_offset(16);
-  });
-  c.add("an output that moves away from the input", "outputs.micro_batch_stride", "over part of input", [](Plan& p) {
-    resize(p, plan::OUTPUT, 128);
-    instruction(p, 1, 6).mutable_outputs(0)->set_micro_batch_stride(4);
+    output->set_buffer(shifted(p, static_cast<int>(output->buffer()), 16));
   });
   c.add("a smaller view of the same memory", "outputs.buffer", "over part of input", [](Plan& p) {
     plan::Buffer* made = p.add_buffers();
@@ -315,6 +310,8 @@ void addCode(Cases& c) {
   });
   c.add("a function of an unknown kind", "functions.kind", "unknown kind",
         [](Plan& p) { p.mutable_functions(1)->set_kind(static_cast<plan::FunctionKind>(70)); });
+  c.add("an instruction of an unknown role", "instructions.role", "unknown role",
+        [](Plan& p) { instruction(p, 1, 0).set_role(static_cast<plan::InstructionRole>(9)); });
   c.add("an instruction of nothing", "instructions.kernel", "neither",
         [](Plan& p) { instruction(p, 1, 0).clear_what(); });
   c.add("a kernel that is not there", "instructions.kernel", "no kernel 'explode'",

@@ -1,0 +1,160 @@
+#include "kernels/describe/describe.h"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <iterator>
+#include <map>
+#include <string>
+
+#include "kernels/describe/convolution.h"
+#include "runtime/base/arithmetic.h"
+
+namespace weft {
+namespace {
+
+int64_t sumOf(std::initializer_list<int64_t> terms) {
+  int64_t sum = 0;
+  for (const int64_t term : terms) {
+    sum = boundedSum(sum, term);
+  }
+  return sum;
+}
+
+// Dimension d of a tensor that may not have it.
+int64_t sizeAt(const TensorSpec& tensor, size_t d) {
+  return d < tensor.shape.size() ? tensor.shape[d] : 1;
+}
+
+// Packed copies of both operands and the result, and the product's own scratch.
+int64_t contractionBound(const KernelSpec& spec) {
+  int64_t bytes = kGemmScratchLimit;
+  for (const auto* tensors : {&spec.inputs, &spec.outputs}) {
+    for (const TensorSpec& tensor : *tensors) {
+      bytes = boundedSum(bytes, alignUp(tensor.bytes()));
+    }
+  }
+  return bytes;
+}
+
+// Bytes of the scores of one head.
+int64_t scoreBytes(const KernelSpec& spec) {
+  return alignUp(boundedElements(
+      std::array{sizeAt(spec.inputs[0], 2), sizeAt(spec.inputs[1], 2), int64_t{byteSize(spec.inputs[0].type)}}));
+}
+
+int64_t attentionBound(const KernelSpec& spec) {
+  return spec.inputs.size() < 2 ? 0 : sumOf({kGemmScratchLimit, scoreBytes(spec)});
+}
+
+// The gradients of the scores too, and one number for each query.
+int64_t attentionGradientBound(const KernelSpec& spec) {
+  if (spec.inputs.size() < 2) {
+    return 0;
+  }
+  const int64_t rows = boundedProduct(sizeAt(spec.inputs[0], 2), byteSize(spec.inputs[0].type));
+  return sumOf({kGemmScratchLimit, scoreBytes(spec), scoreBytes(spec), alignUp(rows)});
+}
+
+bool fourDims(const TensorSpec& tensor) {
+  return tensor.shape.size() == 4;
+}
+
+// The columns of one block, one product (the weight's gradient adds up such), and the product's own scratch.
+int64_t convolutionBound(const KernelSpec& spec) {
+  if (spec.inputs.size() != 2 || spec.outputs.size() != 1) {
+    return 0;
+  }
+  const ConvolutionTensors tensors = convolutionTensors(spec);
+  if (!fourDims(tensors.x) || !fourDims(tensors.weight) || !fourDims(tensors.y)) {
+    return 0;
+  }
+  return sumOf({kGemmScratchLimit, alignUp(convolutionColumnBytes(tensors)), alignUp(tensors.weight.bytes())});
+}
+
+// The sums of two vectors.
+int64_t layerNormGradientBound(const KernelSpec& spec) {
+  constexpr auto kSums = 2 * static_cast<int64_t>(sizeof(double));
+  return spec.inputs.size() < 2 ? 0 : boundedProduct(spec.inputs[1].elements(), kSums);
+}
+
+// A total of 8 bytes for each element of the result.
+int64_t totalsBound(const KernelSpec& spec) {
+  constexpr auto kTotal = static_cast<int64_t>(sizeof(double));
+  return spec.outputs.empty() ? 0 : boundedProduct(spec.outputs[0].elements(), kTotal);
+}
+
+int64_t noScratch(const KernelSpec& /*spec*/) {
+  return 0;
+}
+
+struct CpuKernel {
+  int64_t (*scratch)(const KernelSpec&) = noScratch;
+  std::vector<InPlacePair> inPlace = {};  // where the tensors fit
+};
+
+// What is not listed needs no scratch memory and reads its inputs until it ends.
+const std::map<std::string, CpuKernel>& cpuKernelFacts() {
+  static const std::map<std::string, CpuKernel> kernels = [] {
+    std::map<std::string, CpuKernel> made = {
+        {"matmul", {contractionBound}},
+        {"contract", {contractionBound}},
+        {"attention", {attentionBound}},
+        {"attention_grad", {attentionGradientBound}},
+        {"conv2d", {convolutionBound}},
+        {"conv2d_input_grad", {convolutionBound}},
+        {"conv2d_weight_grad", {convolutionBound}},
+        {"sum", {totalsBound}},
+        {"mean", {totalsBound}},
+        {"channel_sum", {totalsBound}},
+        {"channel_dot", {totalsBound}},
+        {"layer_norm_grad", {layerNormGradientBound, {{0, 0}, {4, 0}}}},
+        {"select", {noScratch, {{1, 0}, {2, 0}}}},
+        {"sgd", {noScratch, {{0, 0}, {2, 1}}}},
+        {"adam", {noScratch, {{0, 0}, {2, 1}, {3, 2}}}},
+    };
+    for (const char* name :
+         {"neg", "exp", "log", "sqrt", "rsqrt", "tanh", "relu", "gelu", "reshape", "softmax", "dropout", "mask_pad",
+          "accumulate", "layer_norm", "channel_affine", "softmax_cross_entropy_grad"}) {
+      made[name].inPlace = {{0, 0}};
+    }
+    for (const char* name :
+         {"relu_grad", "gelu_grad", "tanh_grad", "softmax_grad", "add", "sub", "mul", "div", "maximum", "minimum"}) {
+      made[name].inPlace = {{0, 0}, {1, 0}};
+    }
+    return made;
+  }();
+  return kernels;
+}
+
+bool fit(const KernelSpec& spec, const InPlacePair& pair) {
+  return pair.input < spec.inputs.size() && pair.output < spec.outputs.size() &&
+         spec.inputs[pair.input].type == spec.outputs[pair.output].type &&
+         spec.inputs[pair.input].bytes() == spec.outputs[pair.output].bytes();
+}
+
+KernelDescription describeOnCpu(const KernelSpec& spec) {
+  const auto known = cpuKernelFacts().find(spec.name);
+  if (known == cpuKernelFacts().end()) {
+    return {};
+  }
+  KernelDescription description = {known->second.scratch(spec), {}};
+  std::copy_if(known->second.inPlace.begin(), known->second.inPlace.end(), std::back_inserter(description.inPlace),
+               [&](const InPlacePair& pair) { return fit(spec, pair); });
+  return description;
+}
+
+}  // namespace
+
+bool KernelDescription::mayRunInPlace(size_t input, size_t output) const {
+  return std::find(inPlace.begin(), inPlace.end(), InPlacePair{input, output}) != inPlace.end();
+}
+
+KernelDescription describe(const KernelSpec& spec, Target target) {
+  switch (target) {
+    case Target::kCpu:
+      return describeOnCpu(spec);
+  }
+}
+
+}  // namespace weft
