@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
+#include "passes/logical/module_file.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -152,6 +153,7 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> readModule(const std::string& 
   if (!module) {
     return absl::InvalidArgumentError(errors.empty() ? path + ": the text is no module" : errors);
   }
+  WEFT_RETURN_IF_ERROR(restoreModule(*module, path));
   return module;
 }
 

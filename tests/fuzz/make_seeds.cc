@@ -6,11 +6,14 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/logical/read_module.h"
+#include "passes/pipeline.h"
 #include "planner/schedule/generate.h"
 #include "planner/schedule/table.h"
+#include "runtime/base/read_text.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/fuzz/gzip.h"
@@ -32,11 +35,17 @@ class Corpus {
   std::filesystem::path folder_;
 };
 
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
+// The module of a dump as one text: with its decisions record, which a reader of bytes alone would not find.
+absl::StatusOr<std::string> wholeModule(const std::string& path) {
+  mlir::DialectRegistry dialects;
+  registerWeftDialects(dialects);
+  mlir::MLIRContext context(dialects, mlir::MLIRContext::Threading::DISABLED);
+  WEFT_ASSIGN_OR_RETURN(const std::string written, readText(path));
+  WEFT_ASSIGN_OR_RETURN(const mlir::OwningOpRef<mlir::ModuleOp> module, readModule(written, path, context));
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  (*module)->print(stream, mlir::OpPrintingFlags().enableDebugInfo(true, false));
+  return text;
 }
 
 // A program: its plan, its decisions, and its module in the states that can be compiled further.
@@ -53,7 +62,8 @@ absl::Status addProgram(const Corpus& corpus, const std::string& name,
     // "00-input" is the module as it came; the others are phases after which compiling may go on from a file.
     for (const char* phase : {"input", "update", "reshards", "localize"}) {
       if (file.find(phase) != std::string::npos) {
-        corpus.add("ir", absl::StrCat(name, "_", file), contents(entry.path()));
+        WEFT_ASSIGN_OR_RETURN(const std::string module, wholeModule(entry.path().string()));
+        corpus.add("ir", absl::StrCat(name, "_", file), module);
       }
     }
   }
