@@ -5,12 +5,13 @@
 
 #include "runtime/base/names.h"
 #include "tools/commands/compile.h"
+#include "tools/commands/explain.h"
 #include "tools/commands/flags.h"
 #include "tools/commands/layout.h"
 #include "tools/commands/memory.h"
-#include "tools/commands/plan_commands.h"
 #include "tools/commands/reshard.h"
 #include "tools/commands/schedule.h"
+#include "tools/commands/stats.h"
 #include "tools/commands/strategy.h"
 #include "tools/commands/view/view.h"
 
