@@ -6,6 +6,7 @@
 #include "passes/pipeline.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/fuzz/target.h"
+#include "tools/analysis/module_table.h"
 
 namespace weft::fuzz {
 namespace {
@@ -23,6 +24,7 @@ Outcome run(const std::string& bytes) {
     return outcomeOf(read.status());
   }
   mlir::ModuleOp module = **read;
+  static_cast<void>(tools::tableOf(module));  // as weft print does; no gate stands before it
   PipelineOptions options;
   options.program = module->hasAttr("nn.optimizer") ? "train" : "evaluate";
   const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
