@@ -32,6 +32,7 @@ inline constexpr char kKeepAttr[] = "dist.keep";            // on a reshard: kep
 inline constexpr char kSubmeshesAttr[] = "dist.submeshes";  // submesh of each stage
 inline constexpr char kDecisionsAttr[] = "dist.decisions";
 inline constexpr char kDecisionsFileAttr[] = "dist.decisions_file";  // in a file: the file of the record beside it
+inline constexpr char kSourcesAttr[] = "dist.sources";  // in a file: the paths of the short names in its locations
 inline constexpr char kStateAttr[] = "dist.state";
 inline constexpr char kPhaseDoneAttr[] = "dist.phase";  // the last phase that ran
 inline constexpr char kMeshAttr[] = "dist.mesh";

@@ -1,10 +1,14 @@
 #include "passes/logical/module_file.h"
 
 #include <filesystem>
+#include <map>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "ir/program/program.h"
 #include "llvm/Support/raw_ostream.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/AttrTypeSubElements.h"
 #include "runtime/base/file_writer.h"
 #include "runtime/base/read_text.h"
 #include "runtime/base/status.h"
@@ -19,6 +23,105 @@ namespace {
 bool isFileName(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
          name.find('\0') == std::string::npos;
+}
+
+// The frontend knows lines, not columns.
+constexpr unsigned kColumn = 1;
+
+// Locations in the text are names, "model.cc:32": the file's own name, or the whole path where two files share one.
+class ShortLocations {
+ public:
+  explicit ShortLocations(ModuleOp module) : module_(module) {
+    AttrTypeWalker walker;
+    walker.addWalk([this](FileLineColLoc place) { add(place.getFilename()); });
+    module->walk([&](Operation* op) {
+      walker.walk(op->getLoc());
+      for (Region& region : op->getRegions()) {
+        for (Block& block : region) {
+          llvm::for_each(block.getArguments(), [&](BlockArgument argument) { walker.walk(argument.getLoc()); });
+        }
+      }
+    });
+  }
+
+  void write() {
+    AttrTypeReplacer replacer;
+    replacer.addReplacement([this](FileLineColLoc place) -> std::optional<Attribute> {
+      if (place.getColumn() != kColumn || place.getFilename().empty()) {
+        return std::nullopt;
+      }
+      const std::string name = absl::StrCat(shortName(place.getFilename()), ":", place.getLine());
+      return NameLoc::get(StringAttr::get(place.getContext(), name));
+    });
+    replacer.recursivelyReplaceElementsIn(module_, /*replaceAttrs=*/false, /*replaceLocs=*/true);
+    NamedAttrList sources;
+    for (const auto& [name, path] : paths_) {
+      sources.set(shortName(path), path);
+    }
+    if (!sources.empty()) {
+      module_->setAttr(kSourcesAttr, sources.getDictionary(module_.getContext()));
+    }
+  }
+
+ private:
+  static std::string fileName(StringAttr path) { return std::filesystem::path(path.getValue().str()).filename(); }
+
+  void add(StringAttr path) {
+    if (path.empty()) {
+      return;
+    }
+    const auto [it, isNew] = paths_.try_emplace(path.getValue().str(), path);
+    files_[fileName(path)] += isNew ? 1 : 0;
+  }
+
+  std::string shortName(StringAttr path) const {
+    const std::string name = fileName(path);
+    return name.empty() || files_.at(name) > 1 ? path.getValue().str() : name;
+  }
+
+  ModuleOp module_;
+  std::map<std::string, StringAttr> paths_;
+  std::map<std::string, int> files_;  // how many of the paths have the name
+};
+
+// The inverse.
+absl::Status restoreLocations(ModuleOp module, const std::string& path) {
+  const Attribute attribute = module->removeAttr(kSourcesAttr);
+  auto sources = dyn_cast_or_null<DictionaryAttr>(attribute);
+  if (attribute && !sources) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", kSourcesAttr, " should be a dictionary of paths, like {model.cc = \"src/model.cc\"}"));
+  }
+  for (NamedAttribute entry : sources ? sources.getValue() : ArrayRef<NamedAttribute>()) {
+    if (!isa<StringAttr>(entry.getValue())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": ", kSourcesAttr, ".", entry.getName().str(), " should be the path of a file"));
+    }
+  }
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([&](NameLoc named) -> std::optional<Attribute> {
+    const auto [file, digits] = named.getName().getValue().rsplit(':');
+    auto whole = sources.getAs<StringAttr>(file);
+    unsigned line = 0;
+    if (!whole || digits.getAsInteger(10, line)) {
+      return std::nullopt;
+    }
+    return FileLineColLoc::get(whole, line, kColumn);
+  });
+  if (sources) {
+    replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/false, /*replaceLocs=*/true);
+  }
+  return absl::OkStatus();
+}
+
+// Operators without a stage are of stage 0.
+void removeFirstStage(ModuleOp module) {
+  module.walk([](Operation* op) {
+    auto stage = op->getAttrOfType<IntegerAttr>(kStageAttr);
+    if (stage && stage.getInt() == 0 && !isa<func::FuncOp>(op)) {
+      op->removeAttr(kStageAttr);
+    }
+  });
 }
 
 // Moves the record of `module`, which is about to be printed, to its file.
@@ -54,13 +157,17 @@ class RestoreModulePass : public PassWrapper<RestoreModulePass, OperationPass<Mo
 absl::Status writeModuleFile(ModuleOp module, const std::string& path) {
   const OwningOpRef<ModuleOp> copy(module.clone());
   WEFT_RETURN_IF_ERROR(writeRecord(*copy, std::filesystem::path(path).parent_path()));
+  ShortLocations(*copy).write();
+  removeFirstStage(*copy);
   std::string text;
   llvm::raw_string_ostream stream(text);
-  (*copy)->print(stream, OpPrintingFlags().enableDebugInfo(true, false).assumeVerified());
-  return writeFile(path, text);
+  // A local scope: no aliases, so that each line shows its own location.
+  (*copy)->print(stream, OpPrintingFlags().enableDebugInfo(true, false).useLocalScope().assumeVerified());
+  return writeFile(path, text + "\n");
 }
 
 absl::Status restoreModule(ModuleOp module, const std::string& path) {
+  WEFT_RETURN_IF_ERROR(restoreLocations(module, path));
   const Attribute attribute = module->getAttr(kDecisionsFileAttr);
   if (!attribute) {
     return absl::OkStatus();

@@ -144,6 +144,8 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> readModule(const std::string& 
       stream << (count > 1 ? "\n" : "");
       if (auto place = diagnostic.getLocation()->findInstanceOf<mlir::FileLineColLoc>()) {
         stream << place.getFilename().getValue() << ":" << place.getLine() << ": ";
+      } else if (auto named = diagnostic.getLocation()->findInstanceOf<mlir::NameLoc>()) {
+        stream << named.getName().getValue() << ": ";  // "model.cc:32", as in a dump
       }
       stream << "error: " << diagnostic.str();
     }

@@ -218,6 +218,21 @@ TEST(DeterminismTest, EveryDumpResumesToTheSameBytes) {
   expectSameBytesFromEveryDump(mixedRequest());
 }
 
+// Options, layouts and batch dimensions that have their defaults are left out.
+TEST(DumpTest, TheInputShowsWhatWasAskedFor) {
+  const std::filesystem::path directory = std::filesystem::path(testing::TempDir()) / "weft_input_dump";
+  Request request = mixedRequest();
+  request.dumpDir = directory.string();
+  ASSERT_TRUE(compileGpt(request).ok());
+  const std::string text = readText((directory / "00-input.mlir").string()).value();
+  EXPECT_NE(text.find("nn.options = {recompute = \"none\", zero = 2 : i64}}"), std::string::npos)
+      << text.substr(0, 800);
+  for (const std::string word : {"nn.layouts", "nesterov", "nn.batch_dim", "keep_dims = false"}) {
+    EXPECT_EQ(text.find(word), std::string::npos) << word;
+  }
+  std::filesystem::remove_all(directory);
+}
+
 // What is searched for between compilations (schedule, recomputation, gathers) is found again from a dump that was
 // written before it was decided: no dump says it before the record does.
 TEST(DeterminismTest, EveryDumpOfASearchResumesToTheSameBytes) {
