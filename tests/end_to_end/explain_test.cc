@@ -54,6 +54,7 @@ TEST_F(ExplainTest, EqualLayersAreOneLine) {
   EXPECT_THAT(text, HasSubstr("@forward  all_reduce of h0..h2.proj, 3 x, groups [0,1] [2,3]\n"
                               "    why    h0..h2.add reads operand 0: "));
   EXPECT_THAT(text, AllOf(HasSubstr(" s each; all 3: "), Not(HasSubstr("of h1.proj"))));
+  EXPECT_THAT(text, AllOf(HasSubstr("\n    source model.cc:"), Not(HasSubstr("/model.cc"))));
   EXPECT_THAT(text, HasSubstr("h0..h2.gelu, 3 x, recomputed in the backward pass\n"));
   const std::string all = explained({"--all"});
   EXPECT_THAT(all, AllOf(HasSubstr("of h1.proj, groups"), Not(HasSubstr(" x, groups")), Not(HasSubstr("h0..h2"))));

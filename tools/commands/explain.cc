@@ -1,5 +1,6 @@
 #include "tools/commands/explain.h"
 
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -93,6 +94,11 @@ std::string timesText(size_t count) {
   return count == 1 ? "" : absl::StrCat(", ", count, " x");
 }
 
+// "model.cc:32", as weft print and dumps have it; JSON has the whole path.
+std::string fileAndLine(const std::string& source) {
+  return std::filesystem::path(source).filename().string();
+}
+
 // All that is printed of a line but for its names.
 template <typename Line>
 std::string restOf(Line line) {
@@ -117,7 +123,7 @@ void printCollectives(const std::vector<CollectiveLine>& lines, bool all, int64_
     std::cout << "@" << line.function << "  " << line.collective << " of " << folded.name << timesText(count)
               << ", groups " << line.groups << "\n    why    " << folded.texts.front() << "\n    price  " << line.bytes
               << " bytes received per rank, " << line.seconds << " s" << togetherText(line, count) << "\n    source "
-              << line.source << "\n";
+              << fileAndLine(line.source) << "\n";
   }
   std::cout << lines.size() << " collectives and sends";
   if (!lines.empty()) {
