@@ -143,7 +143,8 @@ class RestoreModulePass : public PassWrapper<RestoreModulePass, OperationPass<Mo
 
   void runOnOperation() override {
     if (const absl::Status status = restoreModule(getOperation(), path_); !status.ok()) {
-      getOperation()->emitError(std::string(status.message()));
+      // Of the module's place, not of the module: that would print all of it below the message.
+      emitError(getOperation().getLoc(), std::string(status.message()));
       signalPassFailure();
     }
   }

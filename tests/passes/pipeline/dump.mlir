@@ -12,6 +12,7 @@
 // WHOLE: dist.decisions = "{
 // RESUMED: func.func @forward
 // INPUT: error: the module keeps its decisions record in 'decisions.json' beside its file, and the standard input has no folder
+// INPUT-NOT: see current operation
 // MISSING: error: {{.*}}04-decide.mlir: cannot read '{{.*}}decisions.json', the decisions record of the module; copy decisions.json
 module attributes {dist.mesh = #dist.mesh<"dp=2">} {
   func.func @step(%x: tensor<4x3xf32> {nn.kind = "input", nn.name = "x"})
