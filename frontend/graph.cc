@@ -352,7 +352,9 @@ Tensor Graph::input(const std::string& name, const Shape& shape, Type type, cons
                     SourceLine at) {
   NamedAttrList attrs;
   attrs.set(kKindAttr, impl_->builder.getStringAttr("input"));
-  attrs.set(kBatchDimAttr, impl_->builder.getI64IntegerAttr(options.batchDim));
+  if (options.batchDim != 0) {
+    attrs.set(kBatchDimAttr, impl_->builder.getI64IntegerAttr(options.batchDim));
+  }
   if (!options.layout.empty()) {
     attrs.set(kLayoutAttr, impl_->builder.getStringAttr(options.layout));
   }

@@ -4,9 +4,8 @@
 #include <filesystem>
 
 #include "ir/program/program.h"
-#include "llvm/Support/raw_ostream.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "runtime/base/file_writer.h"
+#include "passes/logical/module_file.h"
 
 namespace weft {
 
@@ -34,10 +33,7 @@ class DumpPass : public PassWrapper<DumpPass, OperationPass<ModuleOp>> {
     const std::filesystem::path path = std::filesystem::path(directory_) / name_;
     std::error_code error;
     std::filesystem::create_directories(directory_, error);  // if it fails, so does writing
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    getOperation()->print(stream, OpPrintingFlags().enableDebugInfo(true, false).assumeVerified());
-    if (const absl::Status status = writeFile(path.string(), text); !status.ok()) {
+    if (const absl::Status status = writeModuleFile(getOperation(), path.string()); !status.ok()) {
       getOperation()->emitError("dump of the IR: " + std::string(status.message()));
       signalPassFailure();
     }

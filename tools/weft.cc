@@ -5,12 +5,14 @@
 
 #include "runtime/base/names.h"
 #include "tools/commands/compile.h"
+#include "tools/commands/explain.h"
 #include "tools/commands/flags.h"
 #include "tools/commands/layout.h"
 #include "tools/commands/memory.h"
-#include "tools/commands/plan_commands.h"
+#include "tools/commands/print.h"
 #include "tools/commands/reshard.h"
 #include "tools/commands/schedule.h"
+#include "tools/commands/stats.h"
 #include "tools/commands/strategy.h"
 #include "tools/commands/view/view.h"
 
@@ -29,6 +31,9 @@ const std::vector<Command>& commands() {
        weft::tools::explainCommand},
       {"layout", "what every rank holds of a tensor under a layout", weft::tools::layoutCommand},
       {"memory", "packs a table of lifetimes, or shows what fills the memory of a plan", weft::tools::memoryCommand},
+      {"print",
+       "a module of any state, as of --dump-dir, as a table: names, shapes, layouts, who decided, source lines",
+       weft::tools::printCommand},
       {"reshard", "the cheapest collectives from one layout to another", weft::tools::reshardCommand},
       {"schedule", "a pipeline schedule, generated or from a file, checked and simulated",
        weft::tools::scheduleCommand},

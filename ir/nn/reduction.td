@@ -18,7 +18,8 @@ def Nn_SumOp : Nn_Reduce<"sum"> {
 }
 def Nn_MeanOp : Nn_Reduce<"mean"> {
   let summary = "sum over `dims` divided by `count`, the global number of elements that one result element sums";
-  let arguments = (ins Nn_Float:$x, DenseI64ArrayAttr:$dims, BoolAttr:$keep_dims, Nn_Int:$count);
+  let arguments = (ins Nn_Float:$x, DenseI64ArrayAttr:$dims, DefaultValuedAttr<BoolAttr, "false">:$keep_dims,
+                       Nn_Int:$count);
   let results = (outs Nn_Float:$y);
   let linear = "{{0}}";
   let passesSums = "true";

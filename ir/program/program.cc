@@ -25,14 +25,13 @@ llvm::SmallVector<ModuleOp> submeshesOf(ModuleOp module) {
   return submeshes;
 }
 
-namespace {
-
-// Where a kind stands among a submesh's functions; -1 for others.
 int orderOf(StringRef kind) {
   constexpr StringRef kOrder[] = {"init", "prologue", "forward", "backward", "input_grad", "weight_grad", "update"};
   const auto* const it = llvm::find(kOrder, kind);
   return it == std::end(kOrder) ? -1 : static_cast<int>(it - std::begin(kOrder));
 }
+
+namespace {
 
 int64_t stageOfFunction(func::FuncOp function) {
   auto stage = function->getAttrOfType<IntegerAttr>(kStageAttr);

@@ -31,6 +31,8 @@ inline constexpr char kRecomputeAttr[] = "dist.recompute";    // results are rec
 inline constexpr char kKeepAttr[] = "dist.keep";            // on a reshard: kept for backward though its operand is not
 inline constexpr char kSubmeshesAttr[] = "dist.submeshes";  // submesh of each stage
 inline constexpr char kDecisionsAttr[] = "dist.decisions";
+inline constexpr char kDecisionsFileAttr[] = "dist.decisions_file";  // in a file: the file of the record beside it
+inline constexpr char kSourcesAttr[] = "dist.sources";  // in a file: the paths of the short names in its locations
 inline constexpr char kStateAttr[] = "dist.state";
 inline constexpr char kPhaseDoneAttr[] = "dist.phase";  // the last phase that ran
 inline constexpr char kMeshAttr[] = "dist.mesh";
@@ -50,6 +52,7 @@ inline constexpr char kValueAttr[] = "dist.value";        // name of the buffer 
 inline constexpr char kMemoryAttr[] = "dist.memory";
 inline constexpr char kScalarsAttr[] = "dist.scalars";
 inline constexpr char kMembersAttr[] = "dist.members";
+inline constexpr char kReasonAttr[] = "reason";  // of what moves a value: who reads it so
 inline constexpr char kRankTableAttr[] = "dist.rank_table";
 inline constexpr char kTensorsAttr[] = "dist.tensors";
 // Of the module: the meshes of the submeshes as text, "dp=2,tp=2;dp=4". Absent: all have dist.mesh.
@@ -71,6 +74,8 @@ llvm::SmallVector<mlir::ModuleOp> submeshesOf(mlir::ModuleOp module);
 llvm::SmallVector<mlir::func::FuncOp> functionsInOrder(mlir::ModuleOp submesh);
 // "init", "prologue", "forward", "backward", "input_grad", "weight_grad" or "update"; "" for other functions.
 llvm::StringRef kindOf(mlir::func::FuncOp function);
+// Where a kind stands in that order; -1 for others.
+int orderOf(llvm::StringRef kind);
 // Run for each micro-batch of a step?
 bool isPerMicroBatch(llvm::StringRef kind);
 // The kind and the stage of a function of the local state as its name: "forward" on a submesh of one stage, else

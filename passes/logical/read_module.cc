@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
+#include "passes/logical/module_file.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -143,6 +144,8 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> readModule(const std::string& 
       stream << (count > 1 ? "\n" : "");
       if (auto place = diagnostic.getLocation()->findInstanceOf<mlir::FileLineColLoc>()) {
         stream << place.getFilename().getValue() << ":" << place.getLine() << ": ";
+      } else if (auto named = diagnostic.getLocation()->findInstanceOf<mlir::NameLoc>()) {
+        stream << named.getName().getValue() << ": ";  // "model.cc:32", as in a dump
       }
       stream << "error: " << diagnostic.str();
     }
@@ -152,6 +155,7 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> readModule(const std::string& 
   if (!module) {
     return absl::InvalidArgumentError(errors.empty() ? path + ": the text is no module" : errors);
   }
+  WEFT_RETURN_IF_ERROR(restoreModule(*module, path));
   return module;
 }
 

@@ -205,36 +205,53 @@ absl::Status readMesh(mlir::ModuleOp module, CompileOptions& options) {
   return absl::OkStatus();
 }
 
+void setOrRemove(mlir::ModuleOp module, llvm::StringRef name, const mlir::NamedAttrList& entries) {
+  if (entries.empty()) {
+    module->removeAttr(name);
+  } else {
+    module->setAttr(name, entries.getDictionary(module.getContext()));
+  }
+}
+
 Attribute optimizerAttribute(mlir::Builder& builder, const Optimizer& optimizer) {
   mlir::NamedAttrList entries;
   entries.set("kind", builder.getStringAttr(optimizer.kind));
-  entries.set("nesterov", builder.getBoolAttr(optimizer.nesterov));
+  if (optimizer.nesterov) {
+    entries.set("nesterov", builder.getBoolAttr(true));
+  }
   for (const auto& [name, value] : optimizer.settings) {
     entries.set(name, builder.getF64FloatAttr(value));
   }
   return entries.getDictionary(builder.getContext());
 }
 
+// Only what differs from the defaults, which absent entries have: the module shows what was asked for.
 void setOptions(mlir::ModuleOp module, const CompileOptions& options) {
+  const CompileOptions defaults;
   mlir::Builder builder(module.getContext());
   mlir::NamedAttrList entries(module->getAttrOfType<DictionaryAttr>(kOptionsAttr));
-  entries.set(kZero, builder.getI64IntegerAttr(options.zero));
-  entries.set("default", builder.getStringAttr(options.fill == Fill::kDataParallel ? kDataParallel : kReplicate));
-  entries.set("schedule", builder.getStringAttr(options.schedule));
-  entries.set("schedule_table", builder.getStringAttr(options.scheduleTable));
-  entries.set("memory_limit", builder.getI64IntegerAttr(options.memoryLimit));
-  entries.set("virtual", builder.getI64IntegerAttr(options.virtualStages));
-  entries.set("recompute", builder.getStringAttr(options.recompute));
-  entries.set("regather", builder.getStringAttr(options.regather ? kRegather : kKeep));
-  entries.set("clip_norm", builder.getF64FloatAttr(options.clipNorm));
-  entries.set("seed", builder.getI64IntegerAttr(options.seed));
-  if (options.machine.empty()) {
-    entries.erase(kMachine);
-  } else {
-    entries.set(kMachine, builder.getStringAttr(options.machine));
-  }
-  entries.set("gradient_outputs", builder.getBoolAttr(options.gradientOutputs));
-  module->setAttr(kOptionsAttr, entries.getDictionary(module.getContext()));
+  const auto set = [&](llvm::StringRef name, auto member, const auto& attributeOf) {
+    entries.erase(name);
+    if (options.*member != defaults.*member) {
+      entries.set(name, attributeOf(options.*member));
+    }
+  };
+  const auto integer = [&](int64_t value) -> Attribute { return builder.getI64IntegerAttr(value); };
+  const auto text = [&](const std::string& value) -> Attribute { return builder.getStringAttr(value); };
+  set(kZero, &CompileOptions::zero, integer);
+  set("default", &CompileOptions::fill,
+      [&](Fill fill) { return text(fill == Fill::kDataParallel ? kDataParallel : kReplicate); });
+  set("schedule", &CompileOptions::schedule, text);
+  set("schedule_table", &CompileOptions::scheduleTable, text);
+  set("memory_limit", &CompileOptions::memoryLimit, integer);
+  set("virtual", &CompileOptions::virtualStages, integer);
+  set("recompute", &CompileOptions::recompute, text);
+  set("regather", &CompileOptions::regather, [&](bool again) { return text(again ? kRegather : kKeep); });
+  set("clip_norm", &CompileOptions::clipNorm, [&](double norm) { return builder.getF64FloatAttr(norm); });
+  set("seed", &CompileOptions::seed, integer);
+  set(kMachine, &CompileOptions::machine, text);
+  set("gradient_outputs", &CompileOptions::gradientOutputs, [&](bool are) { return builder.getBoolAttr(are); });
+  setOrRemove(module, kOptionsAttr, entries);
 }
 
 int64_t batchRows(mlir::func::FuncOp step, const Argument& argument) {
@@ -294,7 +311,9 @@ void setRequest(mlir::ModuleOp module, const Request& request) {
   for (const auto& [pattern, layout] : options.layouts) {
     layouts.push_back(builder.getArrayAttr({builder.getStringAttr(pattern), builder.getStringAttr(layout)}));
   }
-  module->setAttr(kLayoutsAttr, builder.getArrayAttr(layouts));
+  if (!layouts.empty()) {
+    module->setAttr(kLayoutsAttr, builder.getArrayAttr(layouts));
+  }
   if (request.optimizer) {
     module->setAttr(kOptimizerAttr, optimizerAttribute(builder, *request.optimizer));
   }

@@ -1,6 +1,8 @@
 // What a compiled GPT holds and does: its collectives, that the same input gives the same bytes, equality to the bit,
 // memory.
 
+#include "ir/program/program.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -12,10 +14,12 @@
 
 #include "examples/gpt/model.h"
 #include "ir/registry.h"
-#include "mlir/Parser/Parser.h"
+#include "passes/logical/module_file.h"
+#include "passes/logical/read_module.h"
 #include "passes/pipeline.h"
 #include "planner/decisions.h"
 #include "runtime/base/random.h"
+#include "runtime/base/read_text.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"
 #include "weft/weft.h"
@@ -220,15 +224,20 @@ void expectSameBytesFromEveryDump(Request request) {
   const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
   int resumed = 0;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    if (entry.path().filename() == kDecisionsFile) {
+      continue;
+    }
     const std::string name = entry.path().stem().string();
     mlir::DialectRegistry dialects;
     registerWeftDialects(dialects);
     mlir::MLIRContext context(dialects);
-    auto module = mlir::parseSourceFile<mlir::ModuleOp>(entry.path().string(), &context);
-    ASSERT_TRUE(module) << name;
-    const std::string from = resumePoint(*module);
+    const std::string text = readText(entry.path().string()).value();
+    EXPECT_EQ(text.find(kDecisionsAttr + std::string(" = ")), std::string::npos) << name << " holds the record";
+    const auto module = readModule(text, entry.path().string(), context);
+    ASSERT_TRUE(module.ok()) << name << ": " << module.status();
+    const std::string from = resumePoint(**module);
     EXPECT_EQ(from, name == "00-input" ? "" : name.substr(3));
-    absl::StatusOr<plan::Plan> plan = compileModule(*module, registry, {});
+    absl::StatusOr<plan::Plan> plan = compileModule(**module, registry, {});
     ASSERT_TRUE(plan.ok()) << name << ": " << plan.status();
     EXPECT_EQ(*serializePlan(*plan), bytes) << "resumed from " << name;
     ++resumed;
@@ -238,6 +247,21 @@ void expectSameBytesFromEveryDump(Request request) {
 
 TEST(DeterminismTest, EveryDumpResumesToTheSameBytes) {
   expectSameBytesFromEveryDump(mixedRequest());
+}
+
+// Options, layouts and batch dimensions that have their defaults are left out.
+TEST(DumpTest, TheInputShowsWhatWasAskedFor) {
+  const std::filesystem::path directory = std::filesystem::path(testing::TempDir()) / "weft_input_dump";
+  Request request = mixedRequest();
+  request.dumpDir = directory.string();
+  ASSERT_TRUE(compileGpt(request).ok());
+  const std::string text = readText((directory / "00-input.mlir").string()).value();
+  EXPECT_NE(text.find("nn.options = {recompute = \"none\", zero = 2 : i64}}"), std::string::npos)
+      << text.substr(0, 800);
+  for (const std::string word : {"nn.layouts", "nesterov", "nn.batch_dim", "keep_dims = false"}) {
+    EXPECT_EQ(text.find(word), std::string::npos) << word;
+  }
+  std::filesystem::remove_all(directory);
 }
 
 // What is searched for between compilations (schedule, recomputation, gathers) is found again from a dump that was

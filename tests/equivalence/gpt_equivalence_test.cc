@@ -69,8 +69,10 @@ void chooseSchedule(std::mt19937_64& generator, GptCase& made) {
   made.options.virtualStages = loops && made.stages % 2 == 0 ? static_cast<int64_t>(1 + generator() % 2) : 0;
 }
 
-absl::StatusOr<plan::Plan> compileWithLimit(const std::string& text, int64_t limit) {
-  return compileText(absl::StrReplaceAll(text, {{"memory_limit = 0", absl::StrCat("memory_limit = ", limit)}}));
+// The module has options, if only the schedule, and none for the limit.
+std::string withLimit(const std::string& text, int64_t limit) {
+  const std::string options = "nn.options = {";
+  return absl::StrReplaceAll(text, {{options, absl::StrCat(options, "memory_limit = ", limit, " : i64, ")}});
 }
 
 // With recompute = "auto": a limit between the least and the most the program can need. The least is what the refusal
@@ -78,14 +80,14 @@ absl::StatusOr<plan::Plan> compileWithLimit(const std::string& text, int64_t lim
 absl::Status drawLimit(std::mt19937_64& generator, GptCase& made) {
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plain, compileText(made.text));
   const int64_t most = plain.memory().peak_bytes();
-  const std::string error(compileWithLimit(made.text, 1).status().message());
+  const std::string error(compileText(withLimit(made.text, 1)).status().message());
   const std::string before = " at least ";
   if (error.find(before) == std::string::npos) {
     return absl::InternalError("no least in: " + error);
   }
   const int64_t least = std::stoll(error.substr(error.find(before) + before.size()));
   made.limit = least + static_cast<int64_t>(generator() % static_cast<uint64_t>(std::max<int64_t>(most - least, 1)));
-  made.text = absl::StrReplaceAll(made.text, {{"memory_limit = 0", absl::StrCat("memory_limit = ", made.limit)}});
+  made.text = withLimit(made.text, made.limit);
   return absl::OkStatus();
 }
 

@@ -262,7 +262,7 @@ TEST(ImageEquivalenceTest, RandomStrategies) {
     const absl::StatusOr<std::string> plain = netModule(form, options);
     ASSERT_TRUE(plain.ok()) << plain.status();
     const absl::StatusOr<std::string> text = withRandomStrategies(
-        *plain, {axes, options.micro, form.batch, static_cast<int64_t>(1 + generator() % 3)}, generator);
+        *plain, {axes, options.micro, form.batch, static_cast<int64_t>(1 + generator() % 3), true}, generator);
     ASSERT_TRUE(text.ok()) << text.status();
     if (seeds.isOne()) {
       std::cout << *text << "\n";

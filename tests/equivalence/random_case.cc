@@ -76,7 +76,7 @@ class Decorator {
   // A kind that serves any number of stages and micro-batches; the module keeps one that it has.
   void chooseSchedule(mlir::ModuleOp module) {
     mlir::NamedAttrList options(module->getAttrOfType<mlir::DictionaryAttr>("nn.options"));
-    if (options.get("schedule")) {
+    if (request_.searchSchedule || options.get("schedule")) {
       return;
     }
     const std::vector<std::string> kinds = {"gpipe", "1f1b", "zb_h1", "zb_h2", "interleaved", "zb_interleaved"};

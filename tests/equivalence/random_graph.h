@@ -33,6 +33,7 @@ struct StrategyRequest {
   int64_t microBatches = 1;
   int64_t batch = 0;  // size of the batch of a row-wise program, which no other dimension has; 0: not row-wise
   int64_t stages = 1;
+  bool searchSchedule = false;  // leave the schedule to the compiler where the module says none
 };
 // The module with random legal strategies on some of its operators, and where `stages` is above 1 with its forward
 // operators cut into as many pipeline stages.

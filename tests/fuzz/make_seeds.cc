@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "ir/program/program.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "passes/decide/build_program_graph.h"
 #include "passes/logical/read_module.h"
@@ -17,6 +17,7 @@
 #include "planner/graph/graph_json.h"
 #include "planner/schedule/generate.h"
 #include "planner/schedule/table.h"
+#include "runtime/base/read_text.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/fuzz/gzip.h"
@@ -38,27 +39,39 @@ class Corpus {
   std::filesystem::path folder_;
 };
 
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
-// The program graph of a module in a file.
-absl::StatusOr<std::string> programGraph(const std::filesystem::path& path) {
-  mlir::DialectRegistry dialects;
-  registerWeftDialects(dialects);
-  mlir::MLIRContext context(dialects, mlir::MLIRContext::Threading::DISABLED);
-  WEFT_ASSIGN_OR_RETURN(const mlir::OwningOpRef<mlir::ModuleOp> module,
-                        readModule(contents(path), path.string(), context));
-  const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
-  mlir::FailureOr<ProgramGraph> graph = buildProgramGraph(stepFunction(*module), &registry);
-  if (mlir::failed(graph)) {
-    return absl::InternalError(absl::StrCat("no program graph of ", path.string()));
+// The module of a dump, in memory.
+class DumpedModule {
+ public:
+  absl::Status read(const std::string& path) {
+    WEFT_ASSIGN_OR_RETURN(const std::string written, readText(path));
+    WEFT_ASSIGN_OR_RETURN(module_, readModule(written, path, context_));
+    return absl::OkStatus();
   }
-  return printProgramGraph(*graph);
-}
+
+  // As one text: with its decisions record, which a reader of bytes alone would not find.
+  std::string text() {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module_->print(stream, mlir::OpPrintingFlags().enableDebugInfo(true, false));
+    return text;
+  }
+  absl::StatusOr<std::string> programGraph() {
+    const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
+    mlir::FailureOr<ProgramGraph> graph = buildProgramGraph(stepFunction(*module_), &registry);
+    return mlir::succeeded(graph) ? absl::StatusOr<std::string>(printProgramGraph(*graph))
+                                  : absl::InternalError("a module without a program graph");
+  }
+
+ private:
+  static mlir::DialectRegistry dialects() {
+    mlir::DialectRegistry registry;
+    registerWeftDialects(registry);
+    return registry;
+  }
+
+  mlir::MLIRContext context_{dialects(), mlir::MLIRContext::Threading::DISABLED};
+  mlir::OwningOpRef<mlir::ModuleOp> module_;
+};
 
 // A program: its plan, its decisions, and its module in the states that can be compiled further.
 absl::Status addProgram(const Corpus& corpus, const std::string& name,
@@ -71,14 +84,19 @@ absl::Status addProgram(const Corpus& corpus, const std::string& name,
   corpus.add("decisions", name, program.decisions());
   for (const auto& entry : std::filesystem::directory_iterator(dump)) {
     const std::string file = entry.path().stem().string();
+    if (entry.path().extension() != ".mlir") {
+      continue;
+    }
+    DumpedModule module;
+    WEFT_RETURN_IF_ERROR(module.read(entry.path().string()));
     // "00-input" is the module as it came; the others are phases after which compiling may go on from a file.
     for (const char* phase : {"input", "update", "reshards", "localize"}) {
       if (file.find(phase) != std::string::npos) {
-        corpus.add("ir", absl::StrCat(name, "_", file), contents(entry.path()));
+        corpus.add("ir", absl::StrCat(name, "_", file), module.text());
       }
     }
     if (file.find("build-update") != std::string::npos) {
-      WEFT_ASSIGN_OR_RETURN(const std::string graph, programGraph(entry.path()));
+      WEFT_ASSIGN_OR_RETURN(const std::string graph, module.programGraph());
       corpus.add("graph", name, graph);
     }
   }

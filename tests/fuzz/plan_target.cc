@@ -10,9 +10,10 @@
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/plan_mutator.h"
 #include "tests/fuzz/target.h"
+#include "tools/commands/explain.h"
 #include "tools/commands/memory.h"
-#include "tools/commands/plan_commands.h"
 #include "tools/commands/schedule.h"
+#include "tools/commands/stats.h"
 #include "tools/commands/view/view.h"
 
 namespace weft::fuzz {
@@ -38,6 +39,7 @@ void show(const std::string& path) {
   runQuietly(tools::statsCommand, {path});
   runQuietly(tools::statsCommand, {path, "--json"});
   runQuietly(tools::explainCommand, {path});
+  runQuietly(tools::explainCommand, {path, "--all"});
   runQuietly(tools::explainCommand, {path, "--json"});
   runQuietly(tools::memoryCommand, {path});
   runQuietly(tools::memoryCommand, {path, "--json"});

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "runtime/base/read_text.h"
 #include "tests/tools/run_command.h"
 #include "tools/commands/compile.h"
 
@@ -167,6 +168,61 @@ TEST_F(CompileCommand, FlagsThatComeTooLate) {
     EXPECT_EQ(outcome.status, 1);
     EXPECT_THAT(outcome.err, HasSubstr(std::string(flag) + " comes too late: the module is past 'decide'"));
   }
+}
+
+// The files of a dump, and what comes of them without the record beside them.
+class DumpFolder : public CompileCommand {
+ protected:
+  DumpFolder() {
+    const Outcome outcome = run(compileCommand, {write(module(kMesh)), "-o", path("a.plan"), "--dump-dir", path("dump"),
+                                                 "--save-decisions", path("saved.json")});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    for (const auto& entry : std::filesystem::directory_iterator(path("dump"))) {
+      const std::string file = entry.path().string();
+      decided_ = file.find("decide.mlir") != std::string::npos ? file : decided_;
+    }
+  }
+
+  static std::string contents(const std::string& file) { return *readText(file); }
+  std::string resumed(const std::string& file) const {
+    const Outcome outcome = run(compileCommand, {file, "-o", path("b.plan")});
+    EXPECT_EQ(outcome.status, 1);
+    return outcome.err;
+  }
+
+  std::string decided_;
+};
+
+TEST_F(DumpFolder, HoldsTheRecordBesideTheModules) {
+  EXPECT_EQ(contents(path("dump/decisions.json")), contents(path("saved.json")));
+  EXPECT_THAT(contents(decided_), HasSubstr("dist.decisions_file = \"decisions.json\""));
+  EXPECT_THAT(contents(decided_), Not(HasSubstr("dist.decisions =")));
+  EXPECT_THAT(contents(path("dump/00-input.mlir")), Not(HasSubstr("decisions")));
+}
+
+TEST_F(DumpFolder, ARecordThatIsNotThereIsNamed) {
+  std::filesystem::create_directory(path("elsewhere"));
+  std::filesystem::copy(decided_, path("elsewhere/decided.mlir"));
+  EXPECT_THAT(resumed(path("elsewhere/decided.mlir")),
+              AllOf(HasSubstr(path("elsewhere/decided.mlir") + ": cannot read '" + path("elsewhere/decisions.json")),
+                    HasSubstr("copy decisions.json of the same dump there")));
+  EXPECT_EQ(run(compileCommand, {path("dump/00-input.mlir"), "-o", path("b.plan")}).status, 0);
+}
+
+TEST_F(DumpFolder, ARecordOfAnotherProgramIsRefused) {
+  std::ofstream(path("dump/decisions.json")) << "{}";
+  EXPECT_THAT(resumed(decided_), Not(HasSubstr("cannot read")));
+}
+
+TEST_F(DumpFolder, NoFileOutsideOfTheFolderIsRead) {
+  for (const std::string name : {"../saved.json", "/etc/passwd", "..", ""}) {
+    std::string text = contents(decided_);
+    text.replace(text.find("\"decisions.json\""), std::string("\"decisions.json\"").size(), "\"" + name + "\"");
+    EXPECT_THAT(resumed(write(text)), HasSubstr("dist.decisions_file is '" + name + "'; it should be the name of a"));
+  }
+  std::string both = contents(decided_);
+  both.insert(both.find("dist.decisions_file"), "dist.decisions = \"{}\", ");
+  EXPECT_THAT(resumed(write(both)), HasSubstr("remove dist.decisions or dist.decisions_file"));
 }
 
 TEST_F(CompileCommand, PathsThatCannotBeWritten) {

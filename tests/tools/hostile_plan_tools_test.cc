@@ -9,9 +9,10 @@
 #include "tests/runtime/hostile/hostile_plan.h"
 #include "tests/runtime/plan_builder.h"
 #include "tests/tools/run_command.h"
+#include "tools/commands/explain.h"
 #include "tools/commands/memory.h"
-#include "tools/commands/plan_commands.h"
 #include "tools/commands/schedule.h"
+#include "tools/commands/stats.h"
 #include "tools/commands/view/view.h"
 
 namespace weft::tools {
@@ -36,7 +37,8 @@ const std::vector<Command>& commands() {
                                             {"memory --json", memoryCommand, {}, {"--json"}},
                                             {"view", viewCommand, {}, {"--json"}},
                                             {"schedule", scheduleCommand, {"--plan"}, {}},
-                                            {"schedule --json", scheduleCommand, {"--plan"}, {"--json"}}};
+                                            {"schedule --json", scheduleCommand, {"--plan"}, {"--json"}},
+                                            {"explain --all", explainCommand, {}, {"--all"}}};
   return list;
 }
 

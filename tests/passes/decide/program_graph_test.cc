@@ -28,8 +28,8 @@ class ModuleTest : public ::testing::Test {
  protected:
   ModuleTest() : context_(dialects(), MLIRContext::Threading::DISABLED) {}
 
-  OwningOpRef<ModuleOp> read(const std::string& text) {
-    absl::StatusOr<OwningOpRef<ModuleOp>> module = readModule(text, "model.mlir", context_);
+  OwningOpRef<ModuleOp> read(const std::string& text, const std::string& path = "model.mlir") {
+    absl::StatusOr<OwningOpRef<ModuleOp>> module = readModule(text, path, context_);
     EXPECT_TRUE(module.ok()) << module.status();
     return module.ok() ? *std::move(module) : nullptr;
   }
@@ -76,8 +76,8 @@ TEST_P(GraphOfProgramTest, RewritesOfTheModuleAreThoseOfTheGraph) {
   const DumpedProgram program = dumpedProgram(GetParam(), directory);
   OwningOpRef<ModuleOp> before, after;
   for (const Dump& dump : program.dumps) {
-    before = dump.phase.ends_with("-build-update") ? read(dump.text) : std::move(before);
-    after = dump.phase.ends_with("-decide") ? read(dump.text) : std::move(after);
+    before = dump.phase.ends_with("-build-update") ? read(dump.text, dump.path) : std::move(before);
+    after = dump.phase.ends_with("-decide") ? read(dump.text, dump.path) : std::move(after);
   }
   ASSERT_TRUE(before && after);
   const mlir::FailureOr<Request> request = readRequest(*before);

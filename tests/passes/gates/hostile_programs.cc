@@ -147,13 +147,15 @@ DumpedProgram dumpedProgram(const std::string& name, const std::string& director
   program.decisions = compiled.ok() ? compiled->decisions() : "";
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    paths.push_back(entry.path());
+    if (entry.path().extension() == ".mlir") {
+      paths.push_back(entry.path());
+    }
   }
   std::sort(paths.begin(), paths.end());
   for (const std::filesystem::path& path : paths) {
     std::ostringstream text;
     text << std::ifstream(path).rdbuf();
-    program.dumps.push_back({path.stem().string(), text.str()});
+    program.dumps.push_back({path.stem().string(), path.string(), text.str()});
   }
   return program;
 }

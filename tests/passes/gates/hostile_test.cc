@@ -115,18 +115,20 @@ std::string directoryFor(const std::string& name) {
   return ::testing::TempDir() + "/weft_hostile_" + name + std::to_string(getpid());
 }
 
-class HostileModule : public ::testing::TestWithParam<std::string> {};
+class HostileModule : public ::testing::TestWithParam<std::string> {
+ protected:
+  ~HostileModule() override { std::filesystem::remove_all(directoryFor(GetParam())); }
+};
 
 TEST_P(HostileModule, IsRefusedOrMakesAValidPlan) {
   const DumpedProgram program = dumpedProgram(GetParam(), directoryFor(GetParam()));
-  std::filesystem::remove_all(directoryFor(GetParam()));
   DialectRegistry dialects;
   registerWeftDialects(dialects);
   MLIRContext context(dialects, MLIRContext::Threading::DISABLED);
   std::map<Verdict, int> counts;
   for (size_t d = 0; d < program.dumps.size(); ++d) {
     const Dump& dump = program.dumps[d];
-    const auto module = readModule(dump.text, dump.phase, context);
+    const auto module = readModule(dump.text, dump.path, context);
     ASSERT_TRUE(module.ok()) << module.status();
     std::map<Verdict, int> asItIs;
     EXPECT_EQ(outcomeOf([&] { return compiled(**module); }, asItIs), "") << dump.phase << " as it is";
@@ -188,11 +190,10 @@ std::vector<std::pair<std::string, std::string>> damagedRecords(const std::strin
 
 TEST_P(HostileModule, IsRefusedWithDecisionsThatDoNotFit) {
   const DumpedProgram program = dumpedProgram(GetParam(), directoryFor(GetParam()));
-  std::filesystem::remove_all(directoryFor(GetParam()));
   DialectRegistry dialects;
   registerWeftDialects(dialects);
   MLIRContext context(dialects, MLIRContext::Threading::DISABLED);
-  const auto module = readModule(program.dumps.front().text, "input", context);
+  const auto module = readModule(program.dumps.front().text, program.dumps.front().path, context);
   ASSERT_TRUE(module.ok()) << module.status();
   auto damaged = damagedRecords(program.decisions);
   std::mt19937_64 random(sample.seed);

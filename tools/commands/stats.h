@@ -1,11 +1,9 @@
-// `weft stats` and `weft explain`: what a plan file holds.
+// `weft stats`: collectives, arithmetic and memory of a plan file.
 #pragma once
 
 namespace weft::tools {
 
 // weft stats PLAN [--json]
 int statsCommand(int argc, char** argv);
-// weft explain PLAN [--json]
-int explainCommand(int argc, char** argv);
 
 }  // namespace weft::tools

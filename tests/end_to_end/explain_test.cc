@@ -1,0 +1,90 @@
+// `weft explain` on a GPT of three equal layers: they fold, and nothing of the price is lost.
+
+#include "tools/commands/explain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "examples/gpt/model.h"
+#include "runtime/plan/plan_file.h"
+#include "tests/tools/run_command.h"
+#include "weft/weft.h"
+
+namespace weft::tools {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class ExplainTest : public ::testing::Test {
+ protected:
+  // A plan of three layers, split over dp and tp and recomputed.
+  static void SetUpTestSuite() {
+    Graph graph;
+    const examples::GptModel model = examples::buildGpt(graph, {.vocabulary = 16,
+                                                                .layers = 3,
+                                                                .width = 32,
+                                                                .heads = 4,
+                                                                .context = 8,
+                                                                .batch = 4,
+                                                                .recomputeLayers = 3,
+                                                                .parallel = {"dp", "tp"}});
+    CompileOptions options;
+    options.mesh = "dp=2,tp=2";
+    options.micro = 2;
+    const absl::StatusOr<Program> program = compile(graph, model.loss, optim::Sgd{.lr = 0.1}, options);
+    ASSERT_TRUE(program.ok()) << program.status();
+    ASSERT_TRUE(writePlan(program->plan, path()).ok());
+  }
+
+  static std::string path() { return ::testing::TempDir() + "/weft_explain_test.plan"; }
+  static std::string explained(std::vector<std::string> flags = {}) {
+    flags.insert(flags.begin(), path());
+    const Outcome outcome = run(explainCommand, flags);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return outcome.out;
+  }
+};
+
+TEST_F(ExplainTest, EqualLayersAreOneLine) {
+  const std::string text = explained();
+  EXPECT_THAT(text, HasSubstr("@forward  all_reduce of h0..h2.proj, 3 x, groups [0,1] [2,3]\n"
+                              "    why    h0..h2.add reads operand 0: "));
+  EXPECT_THAT(text, AllOf(HasSubstr(" s each; all 3: "), Not(HasSubstr("of h1.proj"))));
+  EXPECT_THAT(text, AllOf(HasSubstr("\n    source model.cc:"), Not(HasSubstr("/model.cc"))));
+  EXPECT_THAT(text, HasSubstr("h0..h2.gelu, 3 x, recomputed in the backward pass\n"));
+  const std::string all = explained({"--all"});
+  EXPECT_THAT(all, AllOf(HasSubstr("of h1.proj, groups"), Not(HasSubstr(" x, groups")), Not(HasSubstr("h0..h2"))));
+  EXPECT_LT(2 * text.size(), all.size());
+}
+
+// Both forms end with the same totals, which are the sums of the entries of the JSON.
+TEST_F(ExplainTest, TotalsAreTheSums) {
+  int64_t bytes = 0;
+  int64_t count = 0;
+  int64_t saved = 0;
+  for (const auto& entry : nlohmann::json::parse(explained({"--json"}))) {
+    count += entry.count("collective") > 0 ? 1 : 0;
+    bytes += entry.value("bytes_received_per_rank", int64_t{0});
+    saved += entry.value("bytes_saved", int64_t{0});
+  }
+  EXPECT_GT(count, 6);
+  const std::string total = std::to_string(count) +
+                            " collectives and sends, in one call of each function: " + std::to_string(bytes) +
+                            " bytes received per rank, ";
+  EXPECT_THAT(explained(), AllOf(HasSubstr(total), HasSubstr(" 2 times\n")));
+  EXPECT_THAT(explained({"--all"}), HasSubstr(total));
+  EXPECT_THAT(explained(), HasSubstr(" operators recomputed: " + std::to_string(saved) + " bytes less, "));
+}
+
+TEST_F(ExplainTest, WrongUse) {
+  EXPECT_EQ(run(explainCommand, {}).status, 2);
+  EXPECT_EQ(run(explainCommand, {path(), "--al"}).status, 2);
+  EXPECT_THAT(run(explainCommand, {"/nonexistent.plan"}).err, HasSubstr("weft explain: "));
+}
+
+}  // namespace
+}  // namespace weft::tools
