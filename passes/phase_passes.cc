@@ -19,7 +19,10 @@ class EndPhasePass : public PassWrapper<EndPhasePass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EndPhasePass)
   explicit EndPhasePass(std::string phase) : phase_(std::move(phase)) {}
 
-  void runOnOperation() override { getOperation()->setAttr(kPhaseDoneAttr, StringAttr::get(&getContext(), phase_)); }
+  void runOnOperation() override {
+    getOperation()->setAttr(kPhaseDoneAttr, StringAttr::get(&getContext(), phase_));
+    markAllAnalysesPreserved();  // which read the program and its record
+  }
 
  private:
   std::string phase_;
@@ -41,6 +44,7 @@ class DumpPass : public PassWrapper<DumpPass, OperationPass<ModuleOp>> {
       getOperation()->emitError("dump of the IR: " + std::string(status.message()));
       signalPassFailure();
     }
+    markAllAnalysesPreserved();
   }
 
  private:

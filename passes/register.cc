@@ -34,9 +34,16 @@ void registerWeftPasses(const ir::OperatorRegistry& registry) {
   mlir::registerPass([] { return createExpandBatchNormPass(); });
   mlir::registerPass([] { return createBuildUpdatePass(); });
   mlir::registerPass([operators] { return createDecidePass(*operators); });
+  mlir::registerPass([] { return createAssignLayoutsPass(); });
+  mlir::registerPass([] { return createInsertTransfersPass(); });
   mlir::registerPass([] { return createInsertReshardsPass(); });
+  mlir::registerPass([] { return createSendUpdatesPass(); });
+  mlir::registerPass([] { return createMaskPadsPass(); });
+  mlir::registerPass([] { return createMarkRecomputePass(); });
   mlir::registerPass([] { return createRecomputePass(); });
-  mlir::registerPass([] { return createLocalizePass(); });
+  mlir::registerPass([] { return createCutFunctionsPass(); });
+  mlir::registerPass([] { return createLowerReshardsPass(); });
+  mlir::registerPass([] { return createLocalizeShapesPass(); });
   mlir::registerPass([] { return createSplitBackwardPass(); });
   mlir::registerPass([] { return createFormReduceScatterPass(); });
   mlir::registerPass([] { return createFormBucketsPass(); });

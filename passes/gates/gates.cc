@@ -37,8 +37,17 @@ std::unique_ptr<Pass> createVerifyLogicalPass() {
   return std::make_unique<GatePass>("weft-verify-logical", "Check the logical state", checkLogical);
 }
 
+std::unique_ptr<Pass> createVerifyLaidOutPass() {
+  return std::make_unique<GatePass>("weft-verify-laid-out", "Check that values have layouts, and the record fits",
+                                    checkLaidOut);
+}
+
 std::unique_ptr<Pass> createVerifyAnnotatedPass() {
   return std::make_unique<GatePass>("weft-verify-annotated", "Check the annotated state", checkAnnotated);
+}
+
+std::unique_ptr<Pass> createVerifyCutPass() {
+  return std::make_unique<GatePass>("weft-verify-cut", "Check functions of global shapes with layouts", checkCut);
 }
 
 std::unique_ptr<Pass> createVerifyLocalPass() {

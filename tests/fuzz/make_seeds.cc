@@ -51,7 +51,7 @@ absl::Status addProgram(const Corpus& corpus, const std::string& name,
   for (const auto& entry : std::filesystem::directory_iterator(dump)) {
     const std::string file = entry.path().stem().string();
     // "00-input" is the module as it came; the others are phases after which compiling may go on from a file.
-    for (const char* phase : {"input", "update", "reshards", "localize"}) {
+    for (const char* phase : {"input", "build-update", "mark-recompute", "localize-shapes"}) {
       if (file.find(phase) != std::string::npos) {
         corpus.add("ir", absl::StrCat(name, "_", file), contents(entry.path()));
       }

@@ -1,5 +1,5 @@
 // tanh and exp stand in one scope: exp, which is read outside of it, is kept, tanh is recomputed before its reader.
-// RUN: weft-opt %s --weft-simplify --weft-build-gradients --weft-build-update --weft-decide --weft-insert-reshards --weft-recompute | FileCheck %s
+// RUN: weft-opt %s --weft-simplify --weft-build-gradients --weft-build-update --weft-decide --weft-assign-layouts --weft-insert-transfers --weft-insert-reshards --weft-send-updates --weft-mask-pads --weft-mark-recompute --weft-recompute | FileCheck %s
 
 // CHECK: %[[X:.*]] = nn.matmul
 // CHECK: %[[T:.*]] = nn.tanh %[[X]] {{.*}}dist.function = "forward"{{.*}}dist.recompute
