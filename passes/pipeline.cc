@@ -7,20 +7,16 @@
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
 #include "ir/program/program.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/choose/choose_gathers.h"
 #include "passes/choose/choose_recompute.h"
 #include "passes/choose/choose_schedule.h"
-#include "passes/comm/passes.h"
-#include "passes/decide/passes.h"
 #include "passes/gates/attribute_forms.h"
-#include "passes/gates/passes.h"
-#include "passes/logical/passes.h"
 #include "passes/logical/request_attributes.h"
-#include "passes/partition/passes.h"
-#include "passes/phase_passes.h"
+#include "passes/passes.h"
 #include "passes/plan/emit_plan.h"
 #include "planner/check_request.h"
 #include "runtime/base/status.h"
@@ -190,8 +186,13 @@ absl::Status buildPipeline(OpPassManager& manager, const ir::OperatorRegistry& r
     }
     first = *last + 1;
   }
-  if (first == 0 && !options.dumpDir.empty()) {
-    manager.addPass(createDumpPass(options.dumpDir, 0, "input"));
+  const auto dump = [&](size_t number, const std::string& name) {
+    if (!options.dumpDir.empty()) {
+      manager.addPass(createDumpPass({options.dumpDir + "/" + llvm::formatv("{0,0+2}-{1}.mlir", number, name).str()}));
+    }
+  };
+  if (first == 0) {
+    dump(0, "input");
   }
   manager.addPass(gateOf(first == 0 ? State::kLogical : phases[first - 1].leaves));
   for (size_t i = first; i < phases.size(); ++i) {
@@ -200,10 +201,8 @@ absl::Status buildPipeline(OpPassManager& manager, const ir::OperatorRegistry& r
     if (phases[i].closes) {
       manager.addPass(gateOf(phases[i].leaves));
     }
-    manager.addPass(createEndPhasePass(name));
-    if (!options.dumpDir.empty()) {
-      manager.addPass(createDumpPass(options.dumpDir, static_cast<int>(i) + 1, name));
-    }
+    manager.addPass(createEndPhasePass({name}));
+    dump(i + 1, name);
     if (name == options.until) {
       break;
     }

@@ -13,9 +13,12 @@
 #include "ir/program/program.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
-#include "passes/comm/passes.h"
 
 namespace weft {
+
+#define GEN_PASS_DEF_FORMREDUCESCATTERPASS
+#include "passes/generated/passes.h.inc"
+
 namespace {
 
 using namespace mlir;  // NOLINT: the file is about MLIR types throughout
@@ -113,14 +116,8 @@ void replace(ir::dist::AllReduceOp op, ArrayRef<ir::dist::DynamicSliceOp> slices
   op.erase();
 }
 
-class FormReduceScatterPass : public PassWrapper<FormReduceScatterPass, OperationPass<ModuleOp>> {
+class FormReduceScatterPass : public impl::FormReduceScatterPassBase<FormReduceScatterPass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FormReduceScatterPass)
-  StringRef getArgument() const override { return "weft-form-reduce-scatter"; }
-  StringRef getDescription() const override {
-    return "Turn an all_reduce of which each rank keeps a part into a reduce_scatter";
-  }
-
   void runOnOperation() override {
     for (ModuleOp submesh : submeshesOf(getOperation())) {
       formIn(submesh);
@@ -143,9 +140,4 @@ class FormReduceScatterPass : public PassWrapper<FormReduceScatterPass, Operatio
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createFormReduceScatterPass() {
-  return std::make_unique<FormReduceScatterPass>();
-}
-
 }  // namespace weft

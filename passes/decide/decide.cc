@@ -4,6 +4,7 @@
 
 #include "ir/dist/dist.h"
 #include "ir/layout/stage_mesh_text.h"
+#include "ir/nn/nn.h"
 #include "ir/nn/operator_interface.h"
 #include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
@@ -19,6 +20,10 @@
 #include "planner/stage_table.h"
 
 namespace weft {
+
+#define GEN_PASS_DEF_DECIDEPASS
+#include "passes/generated/passes.h.inc"
+
 namespace {
 
 using namespace mlir;  // NOLINT
@@ -502,14 +507,10 @@ class Decider {
   bool expanded_ = false;
 };
 
-class DecidePass : public PassWrapper<DecidePass, OperationPass<ModuleOp>> {
+class DecidePass : public impl::DecidePassBase<DecidePass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(DecidePass)
   DecidePass(const ir::OperatorRegistry& registry, DecideOptions options)
       : registry_(registry), options_(std::move(options)) {}
-
-  StringRef getArgument() const override { return "weft-decide"; }
-  StringRef getDescription() const override { return "Write the decisions record of @step"; }
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -549,7 +550,7 @@ class DecidePass : public PassWrapper<DecidePass, OperationPass<ModuleOp>> {
     return success();
   }
 
-  const ir::OperatorRegistry& registry_;
+  ir::OperatorRegistry registry_;
   DecideOptions options_;
 };
 

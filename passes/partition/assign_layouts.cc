@@ -19,12 +19,15 @@
 #include "passes/decide/pads.h"
 #include "passes/gates/check_decisions.h"
 #include "passes/partition/micro_batch_rows.h"
-#include "passes/partition/passes.h"
 #include "passes/partition/readers.h"
 #include "passes/partition/record.h"
 #include "passes/partition/value_layouts.h"
 
 namespace weft {
+
+#define GEN_PASS_DEF_ASSIGNLAYOUTSPASS
+#include "passes/generated/passes.h.inc"
+
 namespace {
 
 using namespace mlir;  // NOLINT
@@ -209,12 +212,8 @@ class LayoutAssigner {
   std::set<std::pair<Value, Region>, Less> reduced_;
 };
 
-class AssignLayoutsPass : public PassWrapper<AssignLayoutsPass, OperationPass<ModuleOp>> {
+class AssignLayoutsPass : public impl::AssignLayoutsPassBase<AssignLayoutsPass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AssignLayoutsPass)
-  StringRef getArgument() const override { return "weft-assign-layouts"; }
-  StringRef getDescription() const override { return "Give every value its layout, and every operator its place"; }
-
   void runOnOperation() override {
     ModuleOp module = getOperation();
     const Decisions* decisions = getAnalysis<RecordAnalysis>().get();
@@ -303,9 +302,4 @@ class AssignLayoutsPass : public PassWrapper<AssignLayoutsPass, OperationPass<Mo
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createAssignLayoutsPass() {
-  return std::make_unique<AssignLayoutsPass>();
-}
-
 }  // namespace weft

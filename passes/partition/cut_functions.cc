@@ -21,11 +21,14 @@
 #include "mlir/IR/Builders.h"
 #include "passes/partition/micro_batch_rows.h"
 #include "passes/partition/named_tensors.h"
-#include "passes/partition/passes.h"
 #include "passes/partition/submesh_program.h"
 #include "passes/partition/value_layouts.h"
 
 namespace weft {
+
+#define GEN_PASS_DEF_CUTFUNCTIONSPASS
+#include "passes/generated/passes.h.inc"
+
 namespace {
 
 using namespace mlir;  // NOLINT
@@ -65,6 +68,13 @@ CutFunction* receiverOf(const CutFunction& made, const CutFunction& reader, Subm
   }
   const bool later = kind == "forward" && (!inMicroBatches || kindOf(reader.function) == "backward");
   return later ? &there.function("backward", stage) : nullptr;
+}
+
+ModuleOp submeshModule(ModuleOp module, int64_t submesh, const Mesh& mesh) {
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  auto made = builder.create<ModuleOp>(module.getLoc(), "submesh" + std::to_string(submesh));
+  made->setAttr(kMeshAttr, ir::dist::MeshAttr::get(module.getContext(), mesh.print()));
+  return made;
 }
 
 class StepCutter {
@@ -126,13 +136,6 @@ class StepCutter {
   }
 
  private:
-  static ModuleOp submeshModule(ModuleOp module, int64_t submesh, const Mesh& mesh) {
-    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-    auto made = builder.create<ModuleOp>(module.getLoc(), "submesh" + std::to_string(submesh));
-    made->setAttr(kMeshAttr, ir::dist::MeshAttr::get(module.getContext(), mesh.print()));
-    return made;
-  }
-
   int64_t submeshOf(Operation* op) const { return meshes_.submeshes[stageOf(op)]; }
   const Mesh& meshOfSubmesh(int64_t submesh) const { return meshes_.withNumber(meshes_.numberOfSubmesh(submesh)); }
   bool onMeshOf(Value value, int64_t submesh) const {
@@ -345,12 +348,8 @@ int64_t countStripes(func::FuncOp step, const ValueLayouts& layouts) {
   return 1;
 }
 
-class CutFunctionsPass : public PassWrapper<CutFunctionsPass, OperationPass<ModuleOp>> {
+class CutFunctionsPass : public impl::CutFunctionsPassBase<CutFunctionsPass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CutFunctionsPass)
-  StringRef getArgument() const override { return "weft-cut-functions"; }
-  StringRef getDescription() const override { return "Cut the step into functions, for each submesh"; }
-
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<ModuleMeshes> meshes = stageMeshesOf(module);
@@ -382,9 +381,4 @@ class CutFunctionsPass : public PassWrapper<CutFunctionsPass, OperationPass<Modu
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createCutFunctionsPass() {
-  return std::make_unique<CutFunctionsPass>();
-}
-
 }  // namespace weft

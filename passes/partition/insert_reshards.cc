@@ -16,12 +16,15 @@
 #include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
 #include "passes/partition/micro_batch_rows.h"
-#include "passes/partition/passes.h"
 #include "passes/partition/readers.h"
 #include "passes/partition/record.h"
 #include "passes/partition/value_layouts.h"
 
 namespace weft {
+
+#define GEN_PASS_DEF_INSERTRESHARDSPASS
+#include "passes/generated/passes.h.inc"
+
 namespace {
 
 using namespace mlir;  // NOLINT
@@ -242,12 +245,8 @@ class ReshardInserter {
   Resharder resharder_;
 };
 
-class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<ModuleOp>> {
+class InsertReshardsPass : public impl::InsertReshardsPassBase<InsertReshardsPass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(InsertReshardsPass)
-  StringRef getArgument() const override { return "weft-insert-reshards"; }
-  StringRef getDescription() const override { return "Make every change of layout a dist.reshard"; }
-
   void runOnOperation() override {
     ModuleOp module = getOperation();
     const Decisions* decisions = getAnalysis<RecordAnalysis>().get();
@@ -260,14 +259,10 @@ class InsertReshardsPass : public PassWrapper<InsertReshardsPass, OperationPass<
     if (failed(layouts.read(step)) || failed(ReshardInserter(step, *decisions, layouts).run())) {
       return signalPassFailure();
     }
+    numReshards += llvm::range_size(step.getOps<ir::dist::ReshardOp>());
     markAnalysesPreserved<RecordAnalysis>();
   }
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createInsertReshardsPass() {
-  return std::make_unique<InsertReshardsPass>();
-}
-
 }  // namespace weft

@@ -9,12 +9,15 @@
 #include "ir/nn/operator_interface.h"
 #include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
-#include "passes/partition/passes.h"
 #include "passes/partition/readers.h"
 #include "passes/partition/record.h"
 #include "passes/partition/value_layouts.h"
 
 namespace weft {
+
+#define GEN_PASS_DEF_INSERTTRANSFERSPASS
+#include "passes/generated/passes.h.inc"
+
 namespace {
 
 using namespace mlir;  // NOLINT
@@ -123,12 +126,8 @@ void initOnEachMesh(func::FuncOp init, const Decisions& decisions) {
   }
 }
 
-class InsertTransfersPass : public PassWrapper<InsertTransfersPass, OperationPass<ModuleOp>> {
+class InsertTransfersPass : public impl::InsertTransfersPassBase<InsertTransfersPass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(InsertTransfersPass)
-  StringRef getArgument() const override { return "weft-insert-transfers"; }
-  StringRef getDescription() const override { return "Bring values to the operators of another mesh that read them"; }
-
   void runOnOperation() override {
     ModuleOp module = getOperation();
     func::FuncOp step = stepFunction(module);
@@ -151,6 +150,7 @@ class InsertTransfersPass : public PassWrapper<InsertTransfersPass, OperationPas
         return signalPassFailure();
       }
     }
+    numTransfers += llvm::range_size(step.getOps<ir::dist::TransferOp>());
     if (func::FuncOp init = initFunction(module)) {
       initOnEachMesh(init, *decisions);
     }
@@ -158,9 +158,4 @@ class InsertTransfersPass : public PassWrapper<InsertTransfersPass, OperationPas
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createInsertTransfersPass() {
-  return std::make_unique<InsertTransfersPass>();
-}
-
 }  // namespace weft

@@ -11,11 +11,14 @@
 #include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
 #include "passes/partition/micro_batch_rows.h"
-#include "passes/partition/passes.h"
 #include "passes/partition/rank_table.h"
 #include "passes/partition/value_layouts.h"
 
 namespace weft {
+
+#define GEN_PASS_DEF_LOCALIZESHAPESPASS
+#include "passes/generated/passes.h.inc"
+
 namespace {
 
 using namespace mlir;  // NOLINT
@@ -31,6 +34,16 @@ Value view(OpBuilder& builder, Value value, RankedTensorType type) {
   state.addOperands(value);
   state.addTypes(type);
   return builder.create(state)->getResult(0);
+}
+
+void setScalars(Operation* op, ArrayRef<Attribute> scalars) {
+  if (!scalars.empty()) {
+    op->setAttr(kScalarsAttr, ArrayAttr::get(op->getContext(), scalars));
+  }
+}
+
+void setGlobalShape(Operation* op, const Shape& shape) {
+  op->setAttr("global_shape", DenseI64ArrayAttr::get(op->getContext(), shape));
 }
 
 // The functions of one submesh.
@@ -85,16 +98,6 @@ class ShapeLocalizer {
     }
     setScalars(op, scalars);
     return success();
-  }
-
-  static void setScalars(Operation* op, ArrayRef<Attribute> scalars) {
-    if (!scalars.empty()) {
-      op->setAttr(kScalarsAttr, ArrayAttr::get(op->getContext(), scalars));
-    }
-  }
-
-  static void setGlobalShape(Operation* op, const Shape& shape) {
-    op->setAttr("global_shape", DenseI64ArrayAttr::get(op->getContext(), shape));
   }
 
   LogicalResult addOrigin(Value value, int64_t dim, SmallVector<Attribute>& scalars) {
@@ -298,12 +301,8 @@ class ShapeLocalizer {
   ValueLayouts layouts_;
 };
 
-class LocalizeShapesPass : public PassWrapper<LocalizeShapesPass, OperationPass<ModuleOp>> {
+class LocalizeShapesPass : public impl::LocalizeShapesPassBase<LocalizeShapesPass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LocalizeShapesPass)
-  StringRef getArgument() const override { return "weft-localize-shapes"; }
-  StringRef getDescription() const override { return "Replace global by local shapes, and origins by scalars"; }
-
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto stripes = module->getAttrOfType<IntegerAttr>(kStripesAttr);
@@ -338,9 +337,4 @@ class LocalizeShapesPass : public PassWrapper<LocalizeShapesPass, OperationPass<
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createLocalizeShapesPass() {
-  return std::make_unique<LocalizeShapesPass>();
-}
-
 }  // namespace weft

@@ -14,10 +14,13 @@
 #include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
 #include "passes/partition/micro_batch_rows.h"
-#include "passes/partition/passes.h"
 #include "passes/partition/value_layouts.h"
 
 namespace weft {
+
+#define GEN_PASS_DEF_LOWERRESHARDSPASS
+#include "passes/generated/passes.h.inc"
+
 namespace {
 
 using namespace mlir;  // NOLINT
@@ -60,10 +63,14 @@ class ReshardLowerer {
  public:
   explicit ReshardLowerer(const Mesh& mesh) : mesh_(mesh), planner_(mesh, Machine()), layouts_(meshesOf(mesh)) {}
 
-  LogicalResult run(func::FuncOp function) {
+  // Returns how many operators the reshards became.
+  FailureOr<int64_t> run(func::FuncOp function) {
     if (failed(layouts_.read(function))) {
       return failure();
     }
+    const auto count = [&] { return static_cast<int64_t>(function.getBody().front().getOperations().size()); };
+    const int64_t before = count();
+    int64_t reshards = 0;
     for (auto reshard : llvm::make_early_inc_range(function.getOps<ir::dist::ReshardOp>())) {
       FailureOr<Value> made = lowered(reshard);
       if (failed(made)) {
@@ -71,9 +78,10 @@ class ReshardLowerer {
       }
       reshard.getY().replaceAllUsesWith(*made);
       reshard->erase();
+      ++reshards;
     }
     refreshType(function);
-    return success();
+    return count() - before + reshards;
   }
 
  private:
@@ -144,12 +152,8 @@ class ReshardLowerer {
   ValueLayouts layouts_;
 };
 
-class LowerReshardsPass : public PassWrapper<LowerReshardsPass, OperationPass<ModuleOp>> {
+class LowerReshardsPass : public impl::LowerReshardsPassBase<LowerReshardsPass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerReshardsPass)
-  StringRef getArgument() const override { return "weft-lower-reshards"; }
-  StringRef getDescription() const override { return "Lower reshards to the planner's collectives"; }
-
   void runOnOperation() override {
     std::map<std::string, std::unique_ptr<ReshardLowerer>> lowerers;  // by mesh: submeshes of equal ones share paths
     for (ModuleOp submesh : submeshesOf(getOperation())) {
@@ -162,18 +166,15 @@ class LowerReshardsPass : public PassWrapper<LowerReshardsPass, OperationPass<Mo
         lowerer = std::make_unique<ReshardLowerer>(*mesh);
       }
       for (func::FuncOp function : functionsInOrder(submesh)) {
-        if (failed(lowerer->run(function))) {
+        const FailureOr<int64_t> made = lowerer->run(function);
+        if (failed(made)) {
           return signalPassFailure();
         }
+        numCollectives += *made;
       }
     }
   }
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createLowerReshardsPass() {
-  return std::make_unique<LowerReshardsPass>();
-}
-
 }  // namespace weft

@@ -3,22 +3,21 @@
 
 #include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
-#include "passes/partition/passes.h"
 #include "passes/partition/readers.h"
 #include "passes/partition/recompute.h"
 #include "passes/partition/record.h"
 
 namespace weft {
+
+#define GEN_PASS_DEF_MARKRECOMPUTEPASS
+#include "passes/generated/passes.h.inc"
+
 namespace {
 
 using namespace mlir;  // NOLINT
 
-class MarkRecomputePass : public PassWrapper<MarkRecomputePass, OperationPass<ModuleOp>> {
+class MarkRecomputePass : public impl::MarkRecomputePassBase<MarkRecomputePass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MarkRecomputePass)
-  StringRef getArgument() const override { return "weft-mark-recompute"; }
-  StringRef getDescription() const override { return "Mark what the backward pass computes again"; }
-
   void runOnOperation() override {
     ModuleOp module = getOperation();
     const Decisions* decisions = getAnalysis<RecordAnalysis>().get();
@@ -31,9 +30,4 @@ class MarkRecomputePass : public PassWrapper<MarkRecomputePass, OperationPass<Mo
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createMarkRecomputePass() {
-  return std::make_unique<MarkRecomputePass>();
-}
-
 }  // namespace weft

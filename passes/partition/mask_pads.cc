@@ -9,12 +9,15 @@
 #include "ir/nn/operator_interface.h"
 #include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
-#include "passes/partition/passes.h"
 #include "passes/partition/readers.h"
 #include "passes/partition/record.h"
 #include "passes/partition/value_layouts.h"
 
 namespace weft {
+
+#define GEN_PASS_DEF_MASKPADSPASS
+#include "passes/generated/passes.h.inc"
+
 namespace {
 
 using namespace mlir;  // NOLINT
@@ -144,12 +147,8 @@ class PadMasker {
   std::map<Key, Value> made_;
 };
 
-class MaskPadsPass : public PassWrapper<MaskPadsPass, OperationPass<ModuleOp>> {
+class MaskPadsPass : public impl::MaskPadsPassBase<MaskPadsPass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MaskPadsPass)
-  StringRef getArgument() const override { return "weft-mask-pads"; }
-  StringRef getDescription() const override { return "Fill the pads that an operator would reduce over"; }
-
   void runOnOperation() override {
     ModuleOp module = getOperation();
     const Decisions* decisions = getAnalysis<RecordAnalysis>().get();
@@ -168,14 +167,10 @@ class MaskPadsPass : public PassWrapper<MaskPadsPass, OperationPass<ModuleOp>> {
         return signalPassFailure();
       }
     }
+    numMasks += llvm::range_size(step.getOps<ir::dist::MaskPadOp>());
     markAnalysesPreserved<RecordAnalysis>();
   }
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createMaskPadsPass() {
-  return std::make_unique<MaskPadsPass>();
-}
-
 }  // namespace weft

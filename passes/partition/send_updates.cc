@@ -4,11 +4,14 @@
 #include "ir/dist/dist.h"
 #include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
-#include "passes/partition/passes.h"
 #include "passes/partition/readers.h"
 #include "passes/partition/record.h"
 
 namespace weft {
+
+#define GEN_PASS_DEF_SENDUPDATESPASS
+#include "passes/generated/passes.h.inc"
+
 namespace {
 
 using namespace mlir;  // NOLINT
@@ -36,12 +39,8 @@ void sendTo(ir::dist::TransferOp holder, func::FuncOp step, unsigned index) {
   addResult(step, sent.getY(), attrs);
 }
 
-class SendUpdatesPass : public PassWrapper<SendUpdatesPass, OperationPass<ModuleOp>> {
+class SendUpdatesPass : public impl::SendUpdatesPassBase<SendUpdatesPass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SendUpdatesPass)
-  StringRef getArgument() const override { return "weft-send-updates"; }
-  StringRef getDescription() const override { return "Send what replaces an argument to every mesh that holds it"; }
-
   void runOnOperation() override {
     func::FuncOp step = stepFunction(getOperation());
     if (!step) {
@@ -63,9 +62,4 @@ class SendUpdatesPass : public PassWrapper<SendUpdatesPass, OperationPass<Module
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createSendUpdatesPass() {
-  return std::make_unique<SendUpdatesPass>();
-}
-
 }  // namespace weft
