@@ -21,6 +21,7 @@
 #include "mlir/IR/Builders.h"
 #include "passes/partition/micro_batch_rows.h"
 #include "passes/partition/named_tensors.h"
+#include "passes/partition/readers.h"
 #include "passes/partition/submesh_program.h"
 #include "passes/partition/value_layouts.h"
 
@@ -353,11 +354,12 @@ class CutFunctionsPass : public impl::CutFunctionsPassBase<CutFunctionsPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<ModuleMeshes> meshes = stageMeshesOf(module);
-    func::FuncOp step = stepFunction(module);
-    func::FuncOp init = initFunction(module);
-    if (failed(meshes) || !step) {
+    FailureOr<func::FuncOp> found = stepOf(module);
+    if (failed(meshes) || failed(found)) {
       return signalPassFailure();
     }
+    func::FuncOp step = *found;
+    func::FuncOp init = initFunction(module);
     // The old functions keep their names while the new ones are built.
     step.setName("annotated_step");
     if (init) {

@@ -130,11 +130,12 @@ class InsertTransfersPass : public impl::InsertTransfersPassBase<InsertTransfers
  public:
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    func::FuncOp step = stepFunction(module);
+    FailureOr<func::FuncOp> found = stepOf(module);
     FailureOr<ModuleMeshes> meshes = stageMeshesOf(module);
-    if (failed(meshes) || !step) {
+    if (failed(meshes) || failed(found)) {
       return signalPassFailure();
     }
+    func::FuncOp step = *found;
     markAnalysesPreserved<RecordAnalysis>();
     if (meshes->same()) {
       return;

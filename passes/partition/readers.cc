@@ -45,6 +45,13 @@ const std::string& Readers::gatherOf(Value value) const {
   return argument ? decisions_.arguments[argument.getArgNumber()].gather : nothing;
 }
 
+FailureOr<func::FuncOp> stepOf(ModuleOp module) {
+  if (func::FuncOp step = stepFunction(module)) {
+    return step;
+  }
+  return module.emitError() << "has no function @step; it is there from the logical to the annotated state", failure();
+}
+
 std::map<int64_t, const OperatorDecision*> decisionsById(const Decisions& decisions) {
   std::map<int64_t, const OperatorDecision*> byId;
   for (const OperatorDecision& decision : decisions.operators) {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ir/program/module_meshes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "planner/decisions.h"
 
@@ -46,6 +47,8 @@ class Readers {
   const Decisions& decisions_;
 };
 
+// The function @step; an error on the module if it has none (any more).
+mlir::FailureOr<mlir::func::FuncOp> stepOf(mlir::ModuleOp module);
 // What the record says of each operator, by its number.
 std::map<int64_t, const OperatorDecision*> decisionsById(const Decisions& decisions);
 

@@ -9,6 +9,7 @@
 #include "ir/program/module_meshes.h"
 #include "ir/program/program.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/partition/readers.h"
 
 namespace weft {
 
@@ -67,11 +68,11 @@ class RecomputePass : public impl::RecomputePassBase<RecomputePass> {
  public:
   void runOnOperation() override {
     FailureOr<ModuleMeshes> meshes = stageMeshesOf(getOperation());
-    func::FuncOp step = stepFunction(getOperation());
-    if (failed(meshes) || !step) {
+    FailureOr<func::FuncOp> step = stepOf(getOperation());
+    if (failed(meshes) || failed(step)) {
       return signalPassFailure();
     }
-    numCopies += Recomputer(step, *std::move(meshes)).run();
+    numCopies += Recomputer(*step, *std::move(meshes)).run();
   }
 };
 

@@ -42,11 +42,11 @@ void sendTo(ir::dist::TransferOp holder, func::FuncOp step, unsigned index) {
 class SendUpdatesPass : public impl::SendUpdatesPassBase<SendUpdatesPass> {
  public:
   void runOnOperation() override {
-    func::FuncOp step = stepFunction(getOperation());
-    if (!step) {
-      getOperation().emitError("has no function @step; run the phases before");
+    FailureOr<func::FuncOp> found = stepOf(getOperation());
+    if (failed(found)) {
       return signalPassFailure();
     }
+    func::FuncOp step = *found;
     const SmallVector<ir::dist::TransferOp> holders = transfersOfArguments(step);
     const unsigned count = step.getNumResults();
     for (unsigned i = 0; i < count; ++i) {

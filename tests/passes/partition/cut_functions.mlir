@@ -84,3 +84,9 @@ module attributes {dist.mesh = #dist.mesh<"1">} {
     return
   }
 }
+
+// -----
+
+// expected-error@below {{has no function @step; it is there from the logical to the annotated state}}
+module attributes {dist.mesh = #dist.mesh<"1">} {
+}

@@ -3,7 +3,7 @@
 // RUN: weft-opt %s --weft-simplify --weft-build-gradients --weft-build-update --weft-decide --weft-assign-layouts --weft-insert-transfers --weft-insert-reshards --weft-send-updates -split-input-file | FileCheck %s
 // RUN: echo "module {}" | not weft-opt --weft-send-updates 2>&1 | FileCheck %s --check-prefix=REFUSED
 
-// REFUSED: error: has no function @step; run the phases before
+// REFUSED: error: has no function @step; it is there from the logical to the annotated state
 
 // CHECK-LABEL: func.func @step
 // CHECK-SAME: dist.stage = 1 : i64, nn.arg = 1 : i64, nn.kind = "updated", nn.name = "w"
