@@ -1,26 +1,22 @@
 #include "passes/pipeline.h"
 
-#include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
 #include "ir/program/program.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/choose/choose_gathers.h"
 #include "passes/choose/choose_recompute.h"
 #include "passes/choose/choose_schedule.h"
-#include "passes/comm/passes.h"
-#include "passes/decide/passes.h"
 #include "passes/gates/attribute_forms.h"
-#include "passes/gates/passes.h"
-#include "passes/logical/passes.h"
 #include "passes/logical/request_attributes.h"
-#include "passes/partition/passes.h"
-#include "passes/phase_passes.h"
+#include "passes/passes.h"
 #include "passes/plan/emit_plan.h"
 #include "planner/check_request.h"
 #include "runtime/base/status.h"
@@ -31,43 +27,51 @@ using namespace mlir;  // NOLINT
 
 namespace {
 
-struct PhaseOfPipeline {
-  std::vector<std::unique_ptr<Pass>> passes;
+// What a module is between two phases. Logical, annotated, local and scheduled are the states that people resume from;
+// the others lie on the way, and have gates for files that say they are there.
+enum class State : uint8_t { kLogical, kLaidOut, kAnnotated, kCut, kLocal, kScheduled };
 
-  // That of its pass, without gates.
-  std::string name() const {
-    for (const std::unique_ptr<Pass>& pass : passes) {
-      const std::string argument = pass->getArgument().str();
-      if (argument.find("verify") == std::string::npos) {
-        return argument.substr(std::string("weft-").size());
-      }
-    }
-    return "";
+std::unique_ptr<Pass> gateOf(State state) {
+  switch (state) {
+    case State::kLogical:
+      return createVerifyLogicalPass();
+    case State::kLaidOut:
+      return createVerifyLaidOutPass();
+    case State::kAnnotated:
+      return createVerifyAnnotatedPass();
+    case State::kCut:
+      return createVerifyCutPass();
+    case State::kLocal:
+      return createVerifyLocalPass();
+    case State::kScheduled:
+      return createVerifyScheduledPass();
   }
-};
-
-// What a module must be that `phase` has left; a file may say so and be something else.
-std::unique_ptr<Pass> gateBehind(const std::vector<PhaseOfPipeline>& phases, size_t phase) {
-  const auto named = [&](const char* name) {
-    return std::find_if(phases.begin(), phases.end(), [&](const PhaseOfPipeline& p) { return p.name() == name; }) -
-           phases.begin();
-  };
-  const auto at = static_cast<std::ptrdiff_t>(phase);
-  return at >= named("form-buckets")      ? createVerifyScheduledPass()
-         : at >= named("localize")        ? createVerifyLocalPass()
-         : at >= named("insert-reshards") ? createVerifyAnnotatedPass()
-                                          : createVerifyLogicalPass();
+  return nullptr;
 }
 
-// The phase after which a module is in a state; the name of a phase stands for itself.
-std::string lastPhaseOf(const std::string& from) {
-  if (from.empty() || from == "logical") {
-    return "";
+// A pass, and the state it leaves. The phase that closes a state ends with its gate.
+struct PipelinePhase {
+  std::unique_ptr<Pass> pass;
+  State leaves = State::kLogical;
+  bool closes = false;
+
+  std::string name() const { return pass->getArgument().substr(StringRef("weft-").size()).str(); }
+};
+
+// Number of the phase after which a module is in the state or behind the phase `from` names; none if nothing is named
+// so.
+std::optional<size_t> phaseNamed(const std::vector<PipelinePhase>& phases, const std::string& from) {
+  const std::pair<StringRef, State> states[] = {
+      {"annotated", State::kAnnotated}, {"local", State::kLocal}, {"scheduled", State::kScheduled}};
+  for (size_t i = 0; i < phases.size(); ++i) {
+    const bool closed = llvm::any_of(states, [&](const auto& state) {
+      return state.first == from && phases[i].closes && phases[i].leaves == state.second;
+    });
+    if (closed || phases[i].name() == from) {
+      return i;
+    }
   }
-  return from == "annotated"   ? "insert-reshards"
-         : from == "local"     ? "localize"
-         : from == "scheduled" ? "form-buckets"
-                               : from;
+  return std::nullopt;
 }
 
 // All diagnostics of a run as one text, the user's place first.
@@ -108,72 +112,97 @@ void registerWeftDialects(DialectRegistry& registry) {
 
 namespace {
 
-// The whole compiler, in order. A phase ends with its gate, if it closes a state.
-std::vector<PhaseOfPipeline> phasesOf(const ir::OperatorRegistry& registry, const PipelineOptions& options) {
-  std::vector<PhaseOfPipeline> phases;
-  const auto add = [&](auto... passes) {
-    PhaseOfPipeline& phase = phases.emplace_back();
-    (phase.passes.push_back(std::move(passes)), ...);
-  };
+// The whole compiler, in order.
+std::vector<PipelinePhase> phasesOf(const ir::OperatorRegistry& registry, const PipelineOptions& options) {
+  std::vector<PipelinePhase> phases;
+  const auto add = [&](State leaves, std::unique_ptr<Pass> pass) { phases.push_back({std::move(pass), leaves}); };
+  const auto close = [&] { phases.back().closes = true; };
   // Before the gradient: what is folded here need not be differentiated.
-  add(createVerifyLogicalPass(), createSimplifyPass());
+  add(State::kLogical, createSimplifyPass());
   if (options.program == "train") {
     // Differentiates the serial program: gradients follow the user's operators, not the collectives.
-    add(createBuildGradientsPass(registry));
+    add(State::kLogical, createBuildGradientsPass(registry));
   }
   // After its gradient, which is simpler than that of its parts; before layouts, which are those of the parts.
-  add(createExpandBatchNormPass());
+  add(State::kLogical, createExpandBatchNormPass());
   // After the gradients exist, before layouts: optimizer state takes part in all decisions.
-  add(createBuildUpdatePass());
+  add(State::kLogical, createBuildUpdatePass());
   // Everything that chooses stands here; what follows only realizes the record.
-  add(createDecidePass(registry, {options.decisions, options.choices}));
-  add(createInsertReshardsPass(), createVerifyAnnotatedPass());
+  add(State::kLogical, createDecidePass(registry, {options.decisions, options.choices}));
+  // First of all that realizes: whatever moves or fills a value asks how it lies, and how it is read.
+  add(State::kLaidOut, createAssignLayoutsPass());
+  // Before reshards: what comes from another mesh is then resharded as any value of its reader's mesh.
+  add(State::kLaidOut, createInsertTransfersPass());
+  // Before whatever reads the values that an operator itself reads.
+  add(State::kLaidOut, createInsertReshardsPass());
+  // On reshards: a new value is sent as it replaces the argument at home.
+  add(State::kLaidOut, createSendUpdatesPass());
+  // On reshards: a mask fills what the operator itself reads.
+  add(State::kLaidOut, createMaskPadsPass());
+  // On reshards and masks, which have marks of their own.
+  add(State::kAnnotated, createMarkRecomputePass());
+  close();
   // On reshards too: what is gathered for a recomputed operator is gathered again.
-  add(createRecomputePass());
-  // Layouts are known: global tensors become one rank's, reshards become collectives.
-  add(createLocalizePass(), createVerifyLocalPass());
-  // After localize: what another stage waits for is known by its send.
-  add(createSplitBackwardPass());
+  add(State::kAnnotated, createRecomputePass());
+  // On the whole step: what is read where, recomputed or not, says what crosses between functions and submeshes.
+  add(State::kCut, createCutFunctionsPass());
+  // After the cut: sums over micro-batches have become accumulations, and a crossing does not depend on a reshard's
+  // path.
+  add(State::kCut, createLowerReshardsPass());
+  // After all that reads layouts: types say them no more.
+  add(State::kLocal, createLocalizeShapesPass());
+  close();
+  // On functions: what another stage waits for is known by its send.
+  add(State::kLocal, createSplitBackwardPass());
   // On explicit collectives. (The reshard planner has already made most reduce_scatters; first those that are left,
   // because a bucket has several results.)
-  add(createFormReduceScatterPass());
-  add(createFormBucketsPass(), createVerifyScheduledPass());
+  add(State::kLocal, createFormReduceScatterPass());
+  add(State::kScheduled, createFormBucketsPass());
+  close();
   return phases;
+}
+
+absl::Status unknownPhase(const std::vector<PipelinePhase>& phases, const std::string& from) {
+  std::string names;
+  for (const PipelinePhase& phase : phases) {
+    names += (names.empty() ? "" : ", ") + phase.name();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("no state or phase '", from,
+                                                 "' to start from; the states are logical, annotated, local and "
+                                                 "scheduled, the phases ",
+                                                 names));
 }
 
 }  // namespace
 
 absl::Status buildPipeline(OpPassManager& manager, const ir::OperatorRegistry& registry, const PipelineOptions& options,
                            const std::string& from) {
-  std::vector<PhaseOfPipeline> phases = phasesOf(registry, options);
-  const std::string last = lastPhaseOf(from);
+  std::vector<PipelinePhase> phases = phasesOf(registry, options);
   size_t first = 0;
-  std::string names;
-  for (size_t i = 0; i < phases.size() && !last.empty(); ++i) {
-    names += (names.empty() ? "" : ", ") + phases[i].name();
-    first = phases[i].name() == last ? i + 1 : first;
+  if (!from.empty() && from != "logical") {
+    const std::optional<size_t> last = phaseNamed(phases, from);
+    if (!last) {
+      return unknownPhase(phases, from);
+    }
+    first = *last + 1;
   }
-  if (!last.empty() && first == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("no state or phase '", from,
-                                                   "' to start from; the states are logical, annotated, local and "
-                                                   "scheduled, the phases ",
-                                                   names));
+  const auto dump = [&](size_t number, const std::string& name) {
+    if (!options.dumpDir.empty()) {
+      manager.addPass(createDumpPass({options.dumpDir + "/" + llvm::formatv("{0,0+2}-{1}.mlir", number, name).str()}));
+    }
+  };
+  if (first == 0) {
+    dump(0, "input");
   }
-  if (first == 0 && !options.dumpDir.empty()) {
-    manager.addPass(createDumpPass(options.dumpDir, 0, "input"));
-  }
-  if (first > 0) {
-    manager.addPass(gateBehind(phases, first - 1));
-  }
+  manager.addPass(gateOf(first == 0 ? State::kLogical : phases[first - 1].leaves));
   for (size_t i = first; i < phases.size(); ++i) {
     const std::string name = phases[i].name();
-    for (std::unique_ptr<Pass>& pass : phases[i].passes) {
-      manager.addPass(std::move(pass));
+    manager.addPass(std::move(phases[i].pass));
+    if (phases[i].closes) {
+      manager.addPass(gateOf(phases[i].leaves));
     }
-    manager.addPass(createEndPhasePass(name));
-    if (!options.dumpDir.empty()) {
-      manager.addPass(createDumpPass(options.dumpDir, static_cast<int>(i) + 1, name));
-    }
+    manager.addPass(createEndPhasePass({name}));
+    dump(i + 1, name);
     if (name == options.until) {
       break;
     }
@@ -233,7 +262,7 @@ absl::StatusOr<PipelineOptions> choose(ModuleOp module, const CompileOptions& re
     quiet.dumpDir.clear();
     quiet.choices.schedule = schedule;
     PipelineOptions first = quiet;
-    first.until = "insert-reshards";
+    first.until = "mark-recompute";
     return CompilerHalves{[&registry, first](ModuleOp copy) { return runPhases(copy, registry, first); },
                           [&registry, quiet](ModuleOp copy) { return compileOnce(copy, registry, quiet); }, machine};
   };

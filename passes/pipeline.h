@@ -30,7 +30,7 @@ struct PipelineOptions {
   std::optional<Decisions> decisions;
   // The program's name over a parameter store; "evaluate" leaves out gradients and update.
   std::string program = "train";
-  // The last phase to run ("insert-reshards"); empty: all.
+  // The last phase to run ("mark-recompute"); empty: all.
   std::string until;
   // What compileModule itself settles between compilations, where the request leaves it open.
   OpenChoices choices;

@@ -1,15 +1,14 @@
 #include "passes/register.h"
 
-#include "passes/comm/passes.h"
-#include "passes/decide/passes.h"
-#include "passes/gates/passes.h"
-#include "passes/logical/passes.h"
-#include "passes/partition/passes.h"
+#include "passes/passes.h"
 #include "passes/pipeline.h"
 
 namespace weft {
 
 namespace {
+
+#define GEN_PASS_REGISTRATION
+#include "passes/generated/passes.h.inc"
 
 // All phases behind a state or phase.
 void registerCompile(const ir::OperatorRegistry& registry) {
@@ -29,21 +28,11 @@ void registerCompile(const ir::OperatorRegistry& registry) {
 
 void registerWeftPasses(const ir::OperatorRegistry& registry) {
   const ir::OperatorRegistry* operators = &registry;
-  mlir::registerPass([] { return createSimplifyPass(); });
+  // Those that ask the registry first: of two registrations of one name the first counts, and the declared ones know
+  // the built-in operators only.
   mlir::registerPass([operators] { return createBuildGradientsPass(*operators); });
-  mlir::registerPass([] { return createExpandBatchNormPass(); });
-  mlir::registerPass([] { return createBuildUpdatePass(); });
   mlir::registerPass([operators] { return createDecidePass(*operators); });
-  mlir::registerPass([] { return createInsertReshardsPass(); });
-  mlir::registerPass([] { return createRecomputePass(); });
-  mlir::registerPass([] { return createLocalizePass(); });
-  mlir::registerPass([] { return createSplitBackwardPass(); });
-  mlir::registerPass([] { return createFormReduceScatterPass(); });
-  mlir::registerPass([] { return createFormBucketsPass(); });
-  mlir::registerPass([] { return createVerifyLogicalPass(); });
-  mlir::registerPass([] { return createVerifyAnnotatedPass(); });
-  mlir::registerPass([] { return createVerifyLocalPass(); });
-  mlir::registerPass([] { return createVerifyScheduledPass(); });
+  registerDeclaredPasses();
   registerCompile(*operators);
 }
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Checks the structure of the tree: layers, include cycles between directories, length of files and functions.
+"""Checks the structure of the tree: layers, include cycles between directories, length of files, names of passes.
 
 Layers, from docs/overview.md: a directory may include only directories of a lower layer, or of its own.
+Passes, from passes/passes.td: `weft-foo-bar` is FooBarPass and has a test tests/passes/**/foo_bar.mlir; all but the
+gates, which stand in one file, are in a file foo_bar.cc in the folder of that test.
 """
 
 import re
@@ -39,6 +41,7 @@ FORBIDDEN = [
 ]
 NO_LLVM = ("runtime/", "kernels/", "frontend/weft/", "ir/layout/", "planner/")
 FILE_LIMIT = 800
+PASS = re.compile(r'^def (\w+) : Weft_Pass<"([\w-]+)">', re.M)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
@@ -86,11 +89,33 @@ def main():
             if source_dir != target_dir and not name.startswith("tests/"):
                 edges[source_dir].add(target_dir)
     errors += cycles(edges)
+    passes = PASS.findall((ROOT / "passes/passes.td").read_text())
+    errors += misnamed(passes) if passes else ["passes/passes.td: no pass is declared there"]
     for error in errors:
         print(error)
     if not errors:
-        print(f"layers, include cycles and file lengths: {len(names)} files in order")
+        print(f"layers, include cycles, file lengths and {len(passes)} passes: {len(names)} files in order")
     return 1 if errors else 0
+
+
+def misnamed(passes):
+    """Passes whose class, file or test does not have their name."""
+    errors = []
+    for defined, argument in passes:
+        name = argument.replace("-", "_")
+        expected = "".join(part.capitalize() for part in argument.split("-")) + "Pass"
+        if defined != expected:
+            errors.append(f"passes/passes.td: --weft-{argument} is {defined}; it should be {expected}")
+        tests = sorted((ROOT / "tests/passes").rglob(f"{name}.mlir"))
+        if len(tests) != 1:
+            errors.append(f"passes/passes.td: --weft-{argument} has {len(tests)} tests tests/passes/**/{name}.mlir; "
+                          "it should have one")
+            continue
+        folder = tests[0].parent.relative_to(ROOT / "tests")
+        if not argument.startswith("verify-") and not (ROOT / folder / f"{name}.cc").exists():
+            errors.append(f"passes/passes.td: --weft-{argument} has a test in tests/{folder}, but no file "
+                          f"{folder}/{name}.cc")
+    return errors
 
 
 def cycles(edges):

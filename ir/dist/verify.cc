@@ -60,6 +60,20 @@ LogicalResult checkSame(mlir::Operation* op, int check, mlir::Value a, mlir::Val
   return success();
 }
 
+// With layouts on the types shapes are global: a collective changes what lies where, not the shape.
+bool isGlobal(mlir::Operation* op) {
+  return op->getNumResults() > 0 && hasLayout(op->getResult(0).getType());
+}
+
+LogicalResult checkGlobal(mlir::Operation* op, int check) {
+  for (auto [x, y] : llvm::zip(op->getOperands(), op->getResults())) {
+    if (failed(checkSame(op, check, x, y))) {
+      return failure();
+    }
+  }
+  return success();
+}
+
 // (1) At least one group, all of one size, no rank twice.
 LogicalResult checkGroups(mlir::Operation* op, mlir::ArrayAttr groups) {
   auto lists = groupLists(groups);
@@ -148,18 +162,22 @@ LogicalResult AllReduceOp::verify() {
   return success();
 }
 
-// (1) Groups. (2) The result is x with `dim` multiplied by the group size.
+// (1) Groups. (2) The result is x with `dim` multiplied by the group size; with layouts, the same shape.
 LogicalResult AllGatherOp::verify() {
   if (failed(checkGroups(*this, getGroups()))) {
     return failure();
   }
-  return checkMoved(*this, 2, getX(), getY(), {getDim(), -1, getGroupSize()});
+  return isGlobal(*this) ? checkGlobal(*this, 2) : checkMoved(*this, 2, getX(), getY(), {getDim(), -1, getGroupSize()});
 }
 
-// (1) Groups. (2) Reduction. (3) One result for each operand. (4) With `dim` divided by the group size.
+// (1) Groups. (2) Reduction. (3) One result for each operand. (4) With `dim` divided by the group size; with layouts,
+// of the same shape.
 LogicalResult ReduceScatterOp::verify() {
   if (failed(checkGroups(*this, getGroups())) || failed(checkReduce(*this, getReduce())) || failed(checkCount(*this))) {
     return failure();
+  }
+  if (isGlobal(*this)) {
+    return checkGlobal(*this, 4);
   }
   for (auto [x, y] : llvm::zip(getInputs(), getOutputs())) {
     if (failed(checkMoved(*this, 4, x, y, {-1, getDim(), getGroupSize()}))) {
@@ -169,12 +187,13 @@ LogicalResult ReduceScatterOp::verify() {
   return success();
 }
 
-// (1) Groups. (2) `split_dim` divided, `dim` multiplied by the group size.
+// (1) Groups. (2) `split_dim` divided, `dim` multiplied by the group size; with layouts, the same shape.
 LogicalResult AllToAllOp::verify() {
   if (failed(checkGroups(*this, getGroups()))) {
     return failure();
   }
-  return checkMoved(*this, 2, getX(), getY(), {getDim(), getSplitDim(), getGroupSize()});
+  return isGlobal(*this) ? checkGlobal(*this, 2)
+                         : checkMoved(*this, 2, getX(), getY(), {getDim(), getSplitDim(), getGroupSize()});
 }
 
 // (1) Boxes are lists of as many numbers as the tensor's dimensions ask for.

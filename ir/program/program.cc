@@ -167,4 +167,28 @@ int64_t stageOf(Operation* op) {
   return stage ? stage.getInt() : 0;
 }
 
+void setReads(Operation* op, ArrayRef<Layout> layouts, const Mesh& mesh) {
+  if (layouts.empty()) {
+    return;
+  }
+  SmallVector<Attribute> texts;
+  for (const Layout& layout : layouts) {
+    texts.push_back(ir::dist::LayoutAttr::get(op->getContext(), layout.canonical().print(mesh)));
+  }
+  op->setAttr(kReadsAttr, ArrayAttr::get(op->getContext(), texts));
+}
+
+ArrayAttr readsOf(Operation* op) {
+  if (op->getNumOperands() == 0) {
+    return ArrayAttr::get(op->getContext(), {});
+  }
+  auto texts = op->getAttrOfType<ArrayAttr>(kReadsAttr);
+  const bool fits = texts && llvm::all_of(texts, [](Attribute text) { return isa<ir::dist::LayoutAttr>(text); });
+  return fits ? texts : ArrayAttr();
+}
+
+void removeReads(Operation* op) {
+  op->removeAttr(kReadsAttr);
+}
+
 }  // namespace weft

@@ -47,6 +47,7 @@ inline constexpr char kScheduleAttr[] = "dist.schedule";
 inline constexpr char kVirtualAttr[] = "dist.virtual";
 inline constexpr char kTableAttr[] = "dist.table";
 inline constexpr char kRunsInAttr[] = "dist.function";    // of an operator of the annotated state
+inline constexpr char kReadsAttr[] = "dist.reads";        // layouts of the operands, until reshards stand there
 inline constexpr char kFunctionKindAttr[] = "dist.kind";  // of a function of the local state
 inline constexpr char kValueAttr[] = "dist.value";        // name of the buffer of an argument or result
 inline constexpr char kMemoryAttr[] = "dist.memory";
@@ -114,6 +115,12 @@ void assignIds(mlir::ModuleOp module);
 
 // The pipeline stage of an operator, 0 if it has none.
 int64_t stageOf(mlir::Operation* op);
+
+// The layouts in which an operator reads its operands: written by assign-layouts, read until insert-reshards has made
+// them true. An array of dist.layout, one for each operand; null if they are not there.
+void setReads(mlir::Operation* op, llvm::ArrayRef<Layout> layouts, const Mesh& mesh);
+mlir::ArrayAttr readsOf(mlir::Operation* op);
+void removeReads(mlir::Operation* op);
 
 // "h0.fc/matmul": the user's name of an op, else its mnemonic.
 std::string labelOf(mlir::Operation* op);

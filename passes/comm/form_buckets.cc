@@ -13,10 +13,14 @@
 #include "ir/program/program.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
-#include "passes/comm/passes.h"
 #include "passes/logical/request_attributes.h"
 
 namespace weft {
+
+#define GEN_PASS_DECL_FORMBUCKETSPASS  // its options
+#define GEN_PASS_DEF_FORMBUCKETSPASS
+#include "passes/generated/passes.h.inc"
+
 namespace {
 
 using namespace mlir;  // NOLINT: the file is about MLIR types throughout
@@ -180,14 +184,9 @@ void formBuckets(Block& body, int64_t bucketBytes, const Machine& machine) {
   }
 }
 
-class FormBucketsPass : public PassWrapper<FormBucketsPass, OperationPass<ModuleOp>> {
+class FormBucketsPass : public impl::FormBucketsPassBase<FormBucketsPass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FormBucketsPass)
-  explicit FormBucketsPass(int64_t bytes) { bucketBytes = bytes; }
-  FormBucketsPass(const FormBucketsPass& other) : PassWrapper(other) {}
-
-  StringRef getArgument() const override { return "weft-form-buckets"; }
-  StringRef getDescription() const override { return "Join independent reductions into buckets"; }
+  using Base::Base;
 
   void runOnOperation() override {
     const FailureOr<Machine> machine = machineOf(getOperation());
@@ -200,16 +199,7 @@ class FormBucketsPass : public PassWrapper<FormBucketsPass, OperationPass<Module
       }
     }
   }
-
- private:
-  Option<int64_t> bucketBytes{*this, "bucket-bytes", llvm::cl::desc("most bytes of operands in one bucket"),
-                              llvm::cl::init(int64_t{64} << 20)};
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createFormBucketsPass(int64_t bucketBytes) {
-  return std::make_unique<FormBucketsPass>(bucketBytes);
-}
-
 }  // namespace weft

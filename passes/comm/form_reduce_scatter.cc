@@ -13,10 +13,13 @@
 #include "ir/program/program.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
-#include "passes/comm/passes.h"
 #include "passes/logical/request_attributes.h"
 
 namespace weft {
+
+#define GEN_PASS_DEF_FORMREDUCESCATTERPASS
+#include "passes/generated/passes.h.inc"
+
 namespace {
 
 using namespace mlir;  // NOLINT: the file is about MLIR types throughout
@@ -114,14 +117,8 @@ void replace(ir::dist::AllReduceOp op, ArrayRef<ir::dist::DynamicSliceOp> slices
   op.erase();
 }
 
-class FormReduceScatterPass : public PassWrapper<FormReduceScatterPass, OperationPass<ModuleOp>> {
+class FormReduceScatterPass : public impl::FormReduceScatterPassBase<FormReduceScatterPass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FormReduceScatterPass)
-  StringRef getArgument() const override { return "weft-form-reduce-scatter"; }
-  StringRef getDescription() const override {
-    return "Turn an all_reduce of which each rank keeps a part into a reduce_scatter";
-  }
-
   void runOnOperation() override {
     const FailureOr<Machine> machine = machineOf(getOperation());
     if (failed(machine)) {
@@ -148,9 +145,4 @@ class FormReduceScatterPass : public PassWrapper<FormReduceScatterPass, Operatio
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createFormReduceScatterPass() {
-  return std::make_unique<FormReduceScatterPass>();
-}
-
 }  // namespace weft

@@ -1,5 +1,6 @@
 // Writes the decisions record: builds the program graph, asks the planner, makes the rewrites it decided.
 
+#include "ir/nn/nn.h"
 #include "ir/program/decision_attributes.h"
 #include "ir/program/program.h"
 #include "passes/decide/apply_rewrites.h"
@@ -8,18 +9,18 @@
 #include "passes/logical/request_attributes.h"
 
 namespace weft {
+
+#define GEN_PASS_DEF_DECIDEPASS
+#include "passes/generated/passes.h.inc"
+
 namespace {
 
 using namespace mlir;  // NOLINT
 
-class DecidePass : public PassWrapper<DecidePass, OperationPass<ModuleOp>> {
+class DecidePass : public impl::DecidePassBase<DecidePass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(DecidePass)
   DecidePass(const ir::OperatorRegistry& registry, DecideOptions options)
       : registry_(registry), options_(std::move(options)) {}
-
-  StringRef getArgument() const override { return "weft-decide"; }
-  StringRef getDescription() const override { return "Write the decisions record of @step"; }
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -49,7 +50,7 @@ class DecidePass : public PassWrapper<DecidePass, OperationPass<ModuleOp>> {
     return *std::move(record);
   }
 
-  const ir::OperatorRegistry& registry_;
+  ir::OperatorRegistry registry_;
   DecideOptions options_;
 };
 

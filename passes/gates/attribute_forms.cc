@@ -142,6 +142,11 @@ std::string scalars(Attribute value) {
   return isListOf(value, isBounded) ? "" : "a list of #dist.scalar, each number below 2^48";
 }
 
+std::string layouts(Attribute value) {
+  return isListOf(value, [](Attribute entry) { return isa<ir::dist::LayoutAttr>(entry); }) ? ""
+                                                                                           : "a list of #dist.layout";
+}
+
 std::string texts(Attribute value) {
   return isListOf(value, [](Attribute entry) { return text(entry).empty(); }) ? "" : "a list of texts in UTF-8";
 }
@@ -184,7 +189,8 @@ constexpr Known kOperator[] = {{kNameAttr, text},       {kIdAttr, count},       
                                {kPhaseAttr, phase},     {kUserStageAttr, integer}, {kUserRecomputeAttr, integer},
                                {kPrologueAttr, count},  {kGradientOfAttr, text},   {kStrategyAttr, dictionary},
                                {kStageAttr, count},     {kRecomputeAttr, unit},    {kKeepAttr, unit},
-                               {kRunsInAttr, function}, {kScalarsAttr, scalars},   {kMembersAttr, texts}};
+                               {kRunsInAttr, function}, {kScalarsAttr, scalars},   {kMembersAttr, texts},
+                               {kReadsAttr, layouts}};
 
 constexpr Known kStrategy[] = {{"in", splits}, {"out", splits}};
 

@@ -5,12 +5,17 @@
 // the user's line, and not as a wrong number later. Sums: an operand may be partial only together with all operands of
 // one of the operator's linear sets, over the same axes, and the results are then partial over those axes and over the
 // factors that they lack.
+//
+// On the way to this state (laid out) values have layouts already, but what brings them to their readers is missing:
+// then layouts fit tensors, and the record fits the program.
 
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
+#include "ir/program/decision_attributes.h"
 #include "ir/program/module_meshes.h"
 #include "ir/program/program.h"
 #include "passes/gates/attribute_forms.h"
+#include "passes/gates/check_decisions.h"
 #include "passes/gates/check_program.h"
 #include "passes/gates/check_stages.h"
 #include "passes/gates/checks.h"
@@ -178,9 +183,11 @@ class OperatorChecker {
   std::vector<int> padded_;
 };
 
+enum class Moves : uint8_t { kMissing, kThere };  // reshards, transfers and masks
+
 class AnnotatedChecker {
  public:
-  explicit AnnotatedChecker(ModuleMeshes meshes) : meshes_(std::move(meshes)) {}
+  AnnotatedChecker(ModuleMeshes meshes, Moves moves) : meshes_(std::move(meshes)), moves_(moves) {}
 
   LogicalResult function(func::FuncOp function) {
     for (BlockArgument argument : function.getArguments()) {
@@ -237,6 +244,9 @@ class AnnotatedChecker {
       return op->emitError() << op->getName() << " has dist.function '" << (where ? where.getValue() : "")
                              << "'; it should be init, prologue, forward, backward or update, and init in @init alone";
     }
+    if (moves_ == Moves::kMissing) {
+      return isStepOperator(op) ? success() : noPlace(op);
+    }
     if (isa<ir::dist::TransferOp>(op)) {
       return transfer(op);
     }
@@ -255,9 +265,17 @@ class AnnotatedChecker {
       return success();
     }
     if (!interface) {
-      return op->emitError() << op->getName() << " has no place in the annotated state";
+      return noPlace(op);
     }
     return OperatorChecker(interface, meshes_.of(op), layoutsOf(op->getOperands()), layoutsOf(op->getResults())).run();
+  }
+
+  static bool isStepOperator(Operation* op) {
+    return isa<ir::OperatorInterface, ir::dist::ReshardOp, ir::dist::TransferOp, ir::dist::MaskPadOp>(op);
+  }
+
+  static LogicalResult noPlace(Operation* op) {
+    return op->emitError() << op->getName() << " has no place in the annotated state";
   }
 
   // Only transfers read a value of another mesh.
@@ -316,12 +334,11 @@ class AnnotatedChecker {
   }
 
   ModuleMeshes meshes_;
+  Moves moves_;
   llvm::DenseMap<Value, Layout> layouts_;
 };
 
-}  // namespace
-
-LogicalResult checkAnnotated(ModuleOp module) {
+LogicalResult checkWithLayouts(ModuleOp module, Moves moves) {
   if (failed(checkModuleAttributes(module))) {
     return failure();
   }
@@ -329,13 +346,30 @@ LogicalResult checkAnnotated(ModuleOp module) {
   if (failed(meshes) || failed(checkForms(module)) || failed(checkStages(module))) {
     return failure();
   }
-  AnnotatedChecker checker(*std::move(meshes));
+  AnnotatedChecker checker(*std::move(meshes), moves);
   for (auto function : module.getOps<func::FuncOp>()) {
     if (failed(checker.function(function))) {
       return failure();
     }
   }
   return checkNames(module);
+}
+
+}  // namespace
+
+LogicalResult checkAnnotated(ModuleOp module) {
+  return checkWithLayouts(module, Moves::kThere);
+}
+
+LogicalResult checkLaidOut(ModuleOp module) {
+  if (failed(checkWithLayouts(module, Moves::kMissing))) {
+    return failure();
+  }
+  const Decisions* decisions = decisionsOf(module);
+  if (decisions == nullptr) {
+    return module.emitError() << "has no decisions to realize (" << kDecisionsAttr << "); run --weft-decide before";
+  }
+  return checkDecisions(stepFunction(module), *decisions);
 }
 
 }  // namespace weft

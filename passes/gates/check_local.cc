@@ -1,3 +1,4 @@
+#include "ir/bounded.h"
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
 #include "ir/program/decision_attributes.h"
@@ -59,6 +60,31 @@ LogicalResult checkNames(func::FuncOp function) {
   return success();
 }
 
+// Whose shapes the types have: of a rank, or of the whole tensor, with its layout.
+enum class Shapes : uint8_t { kGlobal, kLocal };
+
+// A layout that its tensor and its mesh fit.
+LogicalResult checkLayouts(Location place, TypeRange types, const Mesh& mesh) {
+  for (Type type : types) {
+    if (!ir::dist::hasLayout(type)) {
+      return emitError(place) << "every value has a layout until shapes are local, this one is " << type;
+    }
+    FailureOr<Layout> layout = ir::dist::layoutOf(type, mesh, place);
+    if (failed(layout)) {
+      return failure();
+    }
+    const ArrayRef<int64_t> dimensions = cast<RankedTensorType>(type).getShape();
+    const Shape shape(dimensions.begin(), dimensions.end());
+    if (absl::Status status = layout->check(shape, mesh); !status.ok()) {
+      return emitError(place) << std::string(status.message());
+    }
+    if (!ir::isBounded(layout->storedShape(shape))) {
+      return emitError(place) << "with the pads of its layout this has more than " << kMaxBytes << " bytes: " << type;
+    }
+  }
+  return success();
+}
+
 LogicalResult checkTypes(Location place, TypeRange types) {
   for (Type type : types) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -72,8 +98,8 @@ LogicalResult checkTypes(Location place, TypeRange types) {
   return success();
 }
 
-LogicalResult checkOp(Operation* op) {
-  if (isa<ir::dist::ReshardOp>(op)) {
+LogicalResult checkOp(Operation* op, Shapes shapes) {
+  if (isa<ir::dist::ReshardOp>(op) && shapes == Shapes::kLocal) {
     return op->emitError("a reshard has no place in the local state; it should have become collectives");
   }
   if (isa<ir::dist::TransferOp>(op)) {
@@ -85,14 +111,14 @@ LogicalResult checkOp(Operation* op) {
   if (!isa_and_nonnull<ir::dist::DistDialect, ir::nn::NnDialect>(op->getDialect())) {
     return op->emitError() << op->getName() << " is no operator of the local state";
   }
-  return success(succeeded(checkOperatorAttributes(op)) && succeeded(checkTypes(op->getLoc(), op->getResultTypes())));
+  return checkOperatorAttributes(op);
 }
 
 // One submesh: its functions, and the stages it owns.
 class SubmeshChecker {
  public:
-  SubmeshChecker(ModuleOp module, int64_t submesh, const ScheduleDecision& schedule)
-      : module_(module), submesh_(submesh) {
+  SubmeshChecker(ModuleOp module, int64_t submesh, const ScheduleDecision& schedule, Shapes shapes)
+      : module_(module), submesh_(submesh), shapes_(shapes) {
     for (size_t stage = 0; stage < schedule.submeshes.size(); ++stage) {
       if (schedule.submeshes[stage] == submesh) {
         stages_.push_back(static_cast<int64_t>(stage));
@@ -102,6 +128,10 @@ class SubmeshChecker {
   }
 
   LogicalResult run() {
+    FailureOr<Mesh> mesh = shapes_ == Shapes::kGlobal ? meshOf(module_) : FailureOr<Mesh>(Mesh());
+    if (failed(mesh)) {
+      return failure();
+    }
     for (Operation& op : *module_.getBody()) {
       auto function = dyn_cast<func::FuncOp>(op);
       if (!function) {
@@ -112,12 +142,13 @@ class SubmeshChecker {
         return failure();
       }
       for (BlockArgument argument : function.getArguments()) {
-        if (failed(checkTypes(argument.getLoc(), argument.getType()))) {
+        if (failed(types(argument.getLoc(), argument.getType(), *mesh))) {
           return failure();
         }
       }
       for (Operation& inner : function.getBody().front().without_terminator()) {
-        if (failed(checkOp(&inner)) || failed(channel(&inner))) {
+        if (failed(checkOp(&inner, shapes_)) || failed(types(inner.getLoc(), inner.getResultTypes(), *mesh)) ||
+            failed(channel(&inner))) {
           return failure();
         }
       }
@@ -126,6 +157,10 @@ class SubmeshChecker {
   }
 
  private:
+  LogicalResult types(Location place, TypeRange types, const Mesh& mesh) const {
+    return shapes_ == Shapes::kGlobal ? checkLayouts(place, types, mesh) : checkTypes(place, types);
+  }
+
   // A function of one stage says which, where its submesh owns several; one for each kind and stage.
   LogicalResult stage(func::FuncOp function) {
     auto named = function->getAttrOfType<IntegerAttr>(kStageAttr);
@@ -164,6 +199,7 @@ class SubmeshChecker {
 
   ModuleOp module_;
   int64_t submesh_;
+  Shapes shapes_;
   int64_t submeshes_ = 1;
   std::vector<int64_t> stages_;
 };
@@ -200,9 +236,7 @@ LogicalResult checkSubmeshes(ModuleOp module, const ScheduleDecision& schedule) 
   return success();
 }
 
-}  // namespace
-
-LogicalResult checkLocal(ModuleOp module) {
+LogicalResult checkFunctions(ModuleOp module, Shapes shapes) {
   if (failed(checkModuleAttributes(module)) || failed(checkStages(module))) {
     return failure();
   }
@@ -211,11 +245,21 @@ LogicalResult checkLocal(ModuleOp module) {
     return failure();
   }
   for (const auto& [i, submesh] : llvm::enumerate(submeshesOf(module))) {
-    if (failed(SubmeshChecker(submesh, static_cast<int64_t>(i), schedule).run())) {
+    if (failed(SubmeshChecker(submesh, static_cast<int64_t>(i), schedule, shapes).run())) {
       return failure();
     }
   }
   return success();
+}
+
+}  // namespace
+
+LogicalResult checkCut(ModuleOp module) {
+  return checkFunctions(module, Shapes::kGlobal);
+}
+
+LogicalResult checkLocal(ModuleOp module) {
+  return checkFunctions(module, Shapes::kLocal);
 }
 
 }  // namespace weft

@@ -48,12 +48,13 @@ class NamesChecker {
     return success();
   }
 
-  // In the annotated state copies, for recomputation or for another mesh, keep the number of their original.
+  // Where values have layouts, copies, for recomputation or for another mesh, keep the number of their original.
   LogicalResult numbers() {
     std::set<int64_t> seen;
     for (Operation& op : step_.getBody().front().without_terminator()) {
       const int64_t id = idOf(&op);
-      if (id >= 0 && !seen.insert(id).second && !module_->hasAttr(kStateAttr)) {
+      const bool mayBeCopy = op.getNumResults() > 0 && ir::dist::hasLayout(op.getResult(0).getType());
+      if (id >= 0 && !seen.insert(id).second && !mayBeCopy) {
         return op.emitError() << kIdAttr << " " << id << " is given twice; numbers are unique";
       }
     }

@@ -7,7 +7,9 @@
 namespace weft {
 
 mlir::LogicalResult checkLogical(mlir::ModuleOp module);
+mlir::LogicalResult checkLaidOut(mlir::ModuleOp module);
 mlir::LogicalResult checkAnnotated(mlir::ModuleOp module);
+mlir::LogicalResult checkCut(mlir::ModuleOp module);
 mlir::LogicalResult checkLocal(mlir::ModuleOp module);
 // Includes checkLocal. A module that passes can be emitted as a plan.
 mlir::LogicalResult checkScheduled(mlir::ModuleOp module);

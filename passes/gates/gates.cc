@@ -1,52 +1,39 @@
 // The passes around the checks.
 
 #include "passes/gates/checks.h"
-#include "passes/gates/passes.h"
 
 namespace weft {
-namespace {
 
 using namespace mlir;  // NOLINT
 
-using Check = LogicalResult (*)(ModuleOp);
+#define GEN_PASS_DEF_VERIFYLOGICALPASS
+#define GEN_PASS_DEF_VERIFYLAIDOUTPASS
+#define GEN_PASS_DEF_VERIFYANNOTATEDPASS
+#define GEN_PASS_DEF_VERIFYCUTPASS
+#define GEN_PASS_DEF_VERIFYLOCALPASS
+#define GEN_PASS_DEF_VERIFYSCHEDULEDPASS
+#include "passes/generated/passes.h.inc"
 
-class GatePass : public PassWrapper<GatePass, OperationPass<ModuleOp>> {
+namespace {
+
+// A pass that checks and changes nothing.
+template <template <typename> class Base, LogicalResult (*check)(ModuleOp)>
+class Gate : public Base<Gate<Base, check>> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(GatePass)
-  GatePass(StringRef argument, StringRef description, Check check)
-      : argument_(argument), description_(description), check_(check) {}
-
-  StringRef getArgument() const override { return argument_; }
-  StringRef getDescription() const override { return description_; }
   void runOnOperation() override {
-    if (failed(check_(getOperation()))) {
-      return signalPassFailure();
+    if (failed(check(this->getOperation()))) {
+      return this->signalPassFailure();
     }
-    markAllAnalysesPreserved();
+    this->markAllAnalysesPreserved();
   }
-
- private:
-  StringRef argument_;
-  StringRef description_;
-  Check check_;
 };
 
+template class Gate<impl::VerifyLogicalPassBase, checkLogical>;
+template class Gate<impl::VerifyLaidOutPassBase, checkLaidOut>;
+template class Gate<impl::VerifyAnnotatedPassBase, checkAnnotated>;
+template class Gate<impl::VerifyCutPassBase, checkCut>;
+template class Gate<impl::VerifyLocalPassBase, checkLocal>;
+template class Gate<impl::VerifyScheduledPassBase, checkScheduled>;
+
 }  // namespace
-
-std::unique_ptr<Pass> createVerifyLogicalPass() {
-  return std::make_unique<GatePass>("weft-verify-logical", "Check the logical state", checkLogical);
-}
-
-std::unique_ptr<Pass> createVerifyAnnotatedPass() {
-  return std::make_unique<GatePass>("weft-verify-annotated", "Check the annotated state", checkAnnotated);
-}
-
-std::unique_ptr<Pass> createVerifyLocalPass() {
-  return std::make_unique<GatePass>("weft-verify-local", "Check the local state", checkLocal);
-}
-
-std::unique_ptr<Pass> createVerifyScheduledPass() {
-  return std::make_unique<GatePass>("weft-verify-scheduled", "Check the scheduled state", checkScheduled);
-}
-
 }  // namespace weft

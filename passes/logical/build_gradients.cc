@@ -15,6 +15,9 @@
 
 namespace weft {
 
+#define GEN_PASS_DEF_BUILDGRADIENTSPASS
+#include "passes/generated/passes.h.inc"
+
 using namespace mlir;  // NOLINT: the file is about MLIR types throughout
 namespace nn = ir::nn;
 
@@ -179,15 +182,10 @@ class GradientBuilder {
   llvm::DenseMap<Value, Value> gradients_;
 };
 
-class BuildGradientsPass : public PassWrapper<BuildGradientsPass, OperationPass<ModuleOp>> {
+class BuildGradientsPass : public impl::BuildGradientsPassBase<BuildGradientsPass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(BuildGradientsPass)
-  explicit BuildGradientsPass(const ir::OperatorRegistry& registry) : registry_(&registry) {}
-  StringRef getArgument() const override { return "weft-build-gradients"; }
-  StringRef getDescription() const override {
-    return "Append the gradient of the loss with respect to every trained parameter";
-  }
-  void getDependentDialects(DialectRegistry& dialects) const override { dialects.insert<nn::NnDialect>(); }
+  explicit BuildGradientsPass(const ir::OperatorRegistry& registry) : registry_(registry) {}
+
   void runOnOperation() override {
     func::FuncOp step = stepFunction(getOperation());
     if (!step) {
@@ -195,13 +193,13 @@ class BuildGradientsPass : public PassWrapper<BuildGradientsPass, OperationPass<
       return signalPassFailure();
     }
     assignIds(getOperation());
-    if (failed(GradientBuilder(step, *registry_).run())) {
+    if (failed(GradientBuilder(step, registry_).run())) {
       signalPassFailure();
     }
   }
 
  private:
-  const ir::OperatorRegistry* registry_;
+  ir::OperatorRegistry registry_;
 };
 
 }  // namespace

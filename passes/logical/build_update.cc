@@ -16,10 +16,13 @@
 #include "ir/program/signature.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Pass/Pass.h"
-#include "passes/logical/passes.h"
 #include "passes/logical/request_attributes.h"
 
 namespace weft {
+
+#define GEN_PASS_DEF_BUILDUPDATEPASS
+#include "passes/generated/passes.h.inc"
+
 namespace {
 
 using namespace mlir;  // NOLINT
@@ -298,13 +301,8 @@ class UpdateBuilder {
   bool failed_ = false;
 };
 
-class BuildUpdatePass : public PassWrapper<BuildUpdatePass, OperationPass<ModuleOp>> {
+class BuildUpdatePass : public impl::BuildUpdatePassBase<BuildUpdatePass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(BuildUpdatePass)
-  StringRef getArgument() const override { return "weft-build-update"; }
-  StringRef getDescription() const override {
-    return "Append gradient clipping and the optimizer as operators, and build @init";
-  }
   void runOnOperation() override {
     FailureOr<Request> request = readRequest(getOperation());
     if (failed(request) || failed(UpdateBuilder(getOperation(), *std::move(request)).run())) {
@@ -314,9 +312,4 @@ class BuildUpdatePass : public PassWrapper<BuildUpdatePass, OperationPass<Module
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createBuildUpdatePass() {
-  return std::make_unique<BuildUpdatePass>();
-}
-
 }  // namespace weft

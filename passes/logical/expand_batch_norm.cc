@@ -22,9 +22,11 @@
 #include "ir/nn/nn.h"
 #include "ir/program/module_meshes.h"
 #include "ir/program/program.h"
-#include "passes/logical/passes.h"
 
 namespace weft {
+
+#define GEN_PASS_DEF_EXPANDBATCHNORMPASS
+#include "passes/generated/passes.h.inc"
 
 using namespace mlir;  // NOLINT: the file is about MLIR types throughout
 namespace nn = ir::nn;
@@ -230,14 +232,8 @@ class Expander {
   llvm::DenseMap<Value, Forward> forward_;  // by the mean
 };
 
-class ExpandBatchNormPass : public PassWrapper<ExpandBatchNormPass, OperationPass<ModuleOp>> {
+class ExpandBatchNormPass : public impl::ExpandBatchNormPassBase<ExpandBatchNormPass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandBatchNormPass)
-  StringRef getArgument() const override { return "weft-expand-batch-norm"; }
-  StringRef getDescription() const override {
-    return "Write batch norm with statistics of each micro-batch of the step";
-  }
-  void getDependentDialects(DialectRegistry& dialects) const override { dialects.insert<nn::NnDialect>(); }
   void runOnOperation() override {
     func::FuncOp step = stepFunction(getOperation());
     if (!step) {
@@ -271,9 +267,4 @@ class ExpandBatchNormPass : public PassWrapper<ExpandBatchNormPass, OperationPas
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createExpandBatchNormPass() {
-  return std::make_unique<ExpandBatchNormPass>();
-}
-
 }  // namespace weft

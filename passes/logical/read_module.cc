@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <set>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "mlir/IR/Diagnostics.h"
@@ -129,11 +131,125 @@ class NestingChecker {
   std::map<std::string, int> aliases_;
 };
 
+// Walks over the text for uses of values that nothing before them defines. MLIR 19 joins such a use with a definition
+// of that name in a later function; if it then finds an error there, it frees operators that are still referred to.
+class ValueChecker {
+ public:
+  ValueChecker(const std::string& text, const std::string& path) : text_(text), path_(path) {}
+
+  absl::Status run() {
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '%') {
+        WEFT_RETURN_IF_ERROR(value());
+        continue;
+      }
+      if (c == '"' || text_.compare(at_, 2, "//") == 0) {
+        skip(c == '"');
+        continue;
+      }
+      if (text_.compare(at_, kFunction.size(), kFunction) == 0) {
+        defined_.clear();
+      }
+      if (c == '(' || c == '{' || c == '[' || c == '<') {
+        open_ += c;
+      } else if (!open_.empty() && (c == ')' || c == '}' || c == ']' || (c == '>' && text_[at_ - 1] != '-'))) {
+        open_.pop_back();
+      }
+      line_ += c == '\n' ? 1 : 0;
+      startsLine_ = c == '\n' || (startsLine_ && c == ' ');
+      ++at_;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  inline static const std::string kFunction = "func.func";
+
+  // A string or a comment. A function in the generic form has its name in a string.
+  void skip(bool isString) {
+    const size_t begin = at_++;
+    while (at_ < text_.size() && text_[at_] != '\n' && !(isString && text_[at_] == '"')) {
+      at_ += isString && text_[at_] == '\\' ? 2 : 1;
+    }
+    at_ = std::min(at_ + (isString ? 1 : 0), text_.size());
+    if (isString && text_.compare(begin + 1, kFunction.size(), kFunction) == 0) {
+      defined_.clear();
+    }
+    startsLine_ = false;
+  }
+
+  // One value; if it begins a line and others and '=' follow, the results of an operator.
+  absl::Status value() {
+    if (startsLine_ && results()) {
+      return absl::OkStatus();
+    }
+    startsLine_ = false;
+    const std::string name = nameAt(at_);
+    const size_t next = text_.find_first_not_of(' ', at_);
+    const bool isArgument = !open_.empty() && open_.back() == '(' && next != std::string::npos && text_[next] == ':';
+    if (isArgument) {
+      defined_.insert(name);
+      return absl::OkStatus();
+    }
+    if (defined_.count(name) > 0) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(path_, ":", line_, ": error: nothing before defines %", name, "; define it before it is used"));
+  }
+
+  // `%0, %new_param:2 =`; false, and nothing is read, if it is none.
+  bool results() {
+    std::vector<std::string> names;
+    size_t at = at_;
+    do {
+      at = text_.find_first_not_of(", ", at);
+      if (at == std::string::npos || text_[at] != '%') {
+        return false;
+      }
+      names.push_back(nameAt(at));
+      at = std::min(text_.find_first_not_of(":0123456789 ", at), text_.size());
+    } while (at < text_.size() && text_[at] == ',');
+    if (at >= text_.size() || text_[at] != '=') {
+      return false;
+    }
+    defined_.insert(names.begin(), names.end());
+    at_ = at;
+    return true;
+  }
+
+  // The name of the value at `at`, which moves behind it and the number of a result (`%2#1`).
+  std::string nameAt(size_t& at) const {
+    const auto isPart = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '$' || c == '-';
+    };
+    const size_t begin = ++at;
+    while (at < text_.size() && isPart(text_[at])) {
+      ++at;
+    }
+    std::string name = text_.substr(begin, at - begin);
+    if (at < text_.size() && text_[at] == '#') {
+      at = std::min(text_.find_first_not_of("0123456789", at + 1), text_.size());
+    }
+    return name;
+  }
+
+  const std::string& text_;
+  const std::string& path_;
+  size_t at_ = 0;
+  int64_t line_ = 1;
+  bool startsLine_ = true;
+  std::string open_;  // brackets
+  std::set<std::string> defined_;
+};
+
 }  // namespace
 
 absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> readModule(const std::string& text, const std::string& path,
                                                              mlir::MLIRContext& context) {
   WEFT_RETURN_IF_ERROR(NestingChecker(text, path).run());
+  WEFT_RETURN_IF_ERROR(ValueChecker(text, path).run());
   // A module may lack what others add to it: a mesh, from a flag.
   context.loadAllAvailableDialects();
   std::string errors;

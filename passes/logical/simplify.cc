@@ -7,9 +7,11 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
-#include "passes/logical/passes.h"
 
 namespace weft {
+
+#define GEN_PASS_DEF_SIMPLIFYPASS
+#include "passes/generated/passes.h.inc"
 
 using namespace mlir;  // NOLINT: the file is about MLIR types throughout
 namespace nn = ir::nn;
@@ -110,13 +112,8 @@ void addFolds(RewritePatternSet& patterns) {
   add(&doubleNegation);
 }
 
-class SimplifyPass : public PassWrapper<SimplifyPass, OperationPass<ModuleOp>> {
+class SimplifyPass : public impl::SimplifyPassBase<SimplifyPass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SimplifyPass)
-  StringRef getArgument() const override { return "weft-simplify"; }
-  StringRef getDescription() const override {
-    return "Fold what changes no bit, merge equal operators, drop unused ones";
-  }
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     addFolds(patterns);
@@ -131,9 +128,4 @@ class SimplifyPass : public PassWrapper<SimplifyPass, OperationPass<ModuleOp>> {
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createSimplifyPass() {
-  return std::make_unique<SimplifyPass>();
-}
-
 }  // namespace weft

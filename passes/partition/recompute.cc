@@ -9,9 +9,12 @@
 #include "ir/program/module_meshes.h"
 #include "ir/program/program.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/partition/passes.h"
+#include "passes/partition/readers.h"
 
 namespace weft {
+
+#define GEN_PASS_DEF_RECOMPUTEPASS
+#include "passes/generated/passes.h.inc"
 
 using namespace mlir;  // NOLINT: the file is about MLIR values throughout
 
@@ -22,7 +25,8 @@ class Recomputer {
  public:
   Recomputer(func::FuncOp step, ModuleMeshes meshes) : step_(step), meshes_(std::move(meshes)) {}
 
-  void run() {
+  // Returns the number of copies.
+  size_t run() {
     for (Operation& op : llvm::make_early_inc_range(step_.getBody().front().without_terminator())) {
       if (runsWhere(&op) == "backward") {
         for (OpOperand& operand : op.getOpOperands()) {
@@ -30,6 +34,7 @@ class Recomputer {
         }
       }
     }
+    return copies_.size();
   }
 
  private:
@@ -59,19 +64,15 @@ class Recomputer {
   llvm::DenseMap<std::pair<Operation*, int64_t>, Operation*> copies_;
 };
 
-class RecomputePass : public PassWrapper<RecomputePass, OperationPass<ModuleOp>> {
+class RecomputePass : public impl::RecomputePassBase<RecomputePass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RecomputePass)
-  StringRef getArgument() const override { return "weft-recompute"; }
-  StringRef getDescription() const override { return "Recompute in the backward pass what the decisions do not keep"; }
-
   void runOnOperation() override {
     FailureOr<ModuleMeshes> meshes = stageMeshesOf(getOperation());
-    func::FuncOp step = stepFunction(getOperation());
-    if (failed(meshes) || !step) {
+    FailureOr<func::FuncOp> step = stepOf(getOperation());
+    if (failed(meshes) || failed(step)) {
       return signalPassFailure();
     }
-    Recomputer(step, *std::move(meshes)).run();
+    numCopies += Recomputer(*step, *std::move(meshes)).run();
   }
 };
 
@@ -161,10 +162,6 @@ bool isRepeated(Operation* op, const ModuleMeshes& meshes) {
     }
     op = source;
   }
-}
-
-std::unique_ptr<Pass> createRecomputePass() {
-  return std::make_unique<RecomputePass>();
 }
 
 }  // namespace weft

@@ -8,10 +8,12 @@
 #include "ir/program/program.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/partition/passes.h"
 #include "planner/stage_table.h"
 
 namespace weft {
+
+#define GEN_PASS_DEF_SPLITBACKWARDPASS
+#include "passes/generated/passes.h.inc"
 
 using namespace mlir;  // NOLINT: the file is about MLIR values throughout
 
@@ -165,14 +167,8 @@ class BackwardSplitter {
   llvm::SetVector<Value> crossings_;
 };
 
-class SplitBackwardPass : public PassWrapper<SplitBackwardPass, OperationPass<ModuleOp>> {
+class SplitBackwardPass : public impl::SplitBackwardPassBase<SplitBackwardPass> {
  public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SplitBackwardPass)
-  StringRef getArgument() const override { return "weft-split-backward"; }
-  StringRef getDescription() const override {
-    return "Cut backward functions into the gradients of inputs and of weights, where the schedule runs them apart";
-  }
-
   void runOnOperation() override {
     FailureOr<Mesh> mesh = meshOf(getOperation());
     const ScheduleDecision schedule = scheduleOf(getOperation());
@@ -192,18 +188,15 @@ class SplitBackwardPass : public PassWrapper<SplitBackwardPass, OperationPass<Mo
       getOperation().emitError(std::string(table.status().message()));
       return signalPassFailure();
     }
-    for (func::FuncOp function : functions) {
-      if (splitsBackward(*table)) {
-        BackwardSplitter(function).run();
-      }
+    if (!splitsBackward(*table)) {
+      return;
     }
+    for (func::FuncOp function : functions) {
+      BackwardSplitter(function).run();
+    }
+    numSplit += functions.size();
   }
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createSplitBackwardPass() {
-  return std::make_unique<SplitBackwardPass>();
-}
-
 }  // namespace weft

@@ -85,7 +85,9 @@ TEST_F(CompileCommand, FilesThatAreNoPrograms) {
 
 // A file that says it is past a phase, and is not.
 TEST_F(CompileCommand, StatesThatAreClaimed) {
-  for (const char* phase : {"decide", "insert-reshards", "recompute", "localize", "split-backward", "form-buckets"}) {
+  for (const char* phase : {"decide", "assign-layouts", "insert-transfers", "insert-reshards", "send-updates",
+                            "mask-pads", "mark-recompute", "recompute", "cut-functions", "lower-reshards",
+                            "localize-shapes", "split-backward", "form-buckets"}) {
     EXPECT_THAT(refused(module(std::string(kMesh) + ", dist.phase = \"" + phase + "\"")), HasSubstr("error: "))
         << phase;
   }

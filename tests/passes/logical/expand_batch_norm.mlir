@@ -1,5 +1,5 @@
 // RUN: weft-opt %s --weft-build-gradients --weft-expand-batch-norm -split-input-file -verify-diagnostics | FileCheck %s
-// RUN: weft-opt %s --weft-build-gradients --weft-expand-batch-norm --weft-build-update --weft-decide --weft-insert-reshards --weft-verify-annotated -split-input-file -verify-diagnostics | FileCheck %s --check-prefix=LAID
+// RUN: weft-opt %s --weft-build-gradients --weft-expand-batch-norm --weft-build-update --weft-decide --weft-assign-layouts --weft-insert-transfers --weft-insert-reshards --weft-send-updates --weft-mask-pads --weft-mark-recompute --weft-verify-annotated -split-input-file -verify-diagnostics | FileCheck %s --check-prefix=LAID
 
 // Statistics have a row for each of 4 micro-batches; each micro-batch has 3 x 2 rows and 5 places of a channel: 1/30 of a sum. Running
 // ones are moved once per step: 0.9^4 = 0.6561 of the old, and 0.1 * 0.9^(3 - p) of micro-batch p.

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "mlir/Pass/PassManager.h"
-#include "passes/logical/passes.h"
+#include "passes/passes.h"
 #include "tests/passes/logical/gradient_cases.h"
 #include "tests/support/parse.h"
 

@@ -8,10 +8,13 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/str_replace.h"
 #include "ir/program/program.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/logical/read_module.h"
 #include "passes/pipeline.h"
+#include "planner/decisions.h"
+#include "runtime/base/file_writer.h"
 #include "runtime/base/read_text.h"
 
 namespace weft {
@@ -107,9 +110,19 @@ TEST_F(ModuleFileTest, OtherLocationsStayWhatTheyAre) {
 }
 
 TEST_F(ModuleFileTest, TheRecordLiesBeside) {
-  const std::string file = roundTrip(moduleAt("unknown", "unknown", ", dist.decisions = \"{\\22a\\22: 1}\""));
+  const std::string record = printDecisions(Decisions());
+  const std::string quoted = absl::StrReplaceAll(record, {{"\"", "\\22"}, {"\n", "\\0A"}});
+  const std::string file =
+      roundTrip(moduleAt("unknown", "unknown", ", dist.decisions = #dist.decisions<\"" + quoted + "\">"));
   EXPECT_THAT(file, AllOf(HasSubstr("dist.decisions_file = \"decisions.json\""), Not(HasSubstr("dist.decisions ="))));
-  EXPECT_EQ(readText(folder_ + "/decisions.json").value(), "{\"a\": 1}");
+  EXPECT_EQ(readText(folder_ + "/decisions.json").value(), record);
+}
+
+TEST_F(ModuleFileTest, ARecordThatIsNoneIsNamed) {
+  roundTrip(moduleAt("unknown", "unknown", ""));
+  ASSERT_TRUE(writeFile(folder_ + "/decisions.json", "{}").ok());
+  EXPECT_THAT(refused(moduleAt("unknown", "unknown", ", dist.decisions_file = \"decisions.json\"")),
+              AllOf(HasSubstr("decisions.json: "), HasSubstr("mesh")));
 }
 
 TEST_F(ModuleFileTest, SourcesThatAreNone) {

@@ -1,6 +1,9 @@
 // tanh and exp stand in one scope: exp, which is read outside of it, is kept, tanh is recomputed before its reader.
-// RUN: weft-opt %s --weft-simplify --weft-build-gradients --weft-build-update --weft-decide --weft-insert-reshards --weft-recompute | FileCheck %s
+// RUN: weft-opt %s --weft-simplify --weft-build-gradients --weft-build-update --weft-decide --weft-assign-layouts --weft-insert-transfers --weft-insert-reshards --weft-send-updates --weft-mask-pads --weft-mark-recompute --weft-recompute | FileCheck %s
 
+// RUN: echo "module attributes {dist.mesh = #dist.mesh<\"1\">} {}" | not weft-opt --weft-recompute 2>&1 | FileCheck %s --check-prefix=REFUSED
+
+// REFUSED: error: has no function @step; it is there from the logical to the annotated state
 // CHECK: %[[X:.*]] = nn.matmul
 // CHECK: %[[T:.*]] = nn.tanh %[[X]] {{.*}}dist.function = "forward"{{.*}}dist.recompute
 // CHECK: %[[E:.*]] = nn.exp %[[T]] {{.*}}dist.function = "forward"

@@ -1,0 +1,386 @@
+// Cuts the annotated step into the functions that run at different times and on different submeshes. Layouts stay.
+//
+// Each submesh owns some pipeline stages and gets a program of its own, in a module @submesh<n> where there are
+// several. Every op goes into the function the annotated state names (dist.function). A value read in another function
+// than its own crosses: it is returned under a unique name there and taken as an argument of that name here. A value
+// read in another submesh than its own is sent there once per call, on a channel; where the meshes differ, a
+// dist.transfer becomes a channel whose boxes say which rank sends what to whom.
+//
+// A reshard that carries out a sum over the micro-batches becomes an accumulation, since what it leaves is read in
+// other functions only.
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "ir/dist/dist.h"
+#include "ir/layout/across.h"
+#include "ir/nn/nn.h"
+#include "ir/nn/operator_interface.h"
+#include "ir/program/program.h"
+#include "mlir/IR/Builders.h"
+#include "passes/partition/micro_batch_rows.h"
+#include "passes/partition/named_tensors.h"
+#include "passes/partition/readers.h"
+#include "passes/partition/submesh_program.h"
+#include "passes/partition/value_layouts.h"
+
+namespace weft {
+
+#define GEN_PASS_DEF_CUTFUNCTIONSPASS
+#include "passes/generated/passes.h.inc"
+
+namespace {
+
+using namespace mlir;  // NOLINT
+
+// The argument that a value is, on its own mesh or through a transfer on another; null for other values.
+BlockArgument argumentBehind(Value value) {
+  if (auto transfer = value.getDefiningOp<ir::dist::TransferOp>()) {
+    value = transfer->getOperand(0);
+  }
+  return dyn_cast<BlockArgument>(value);
+}
+
+// What earlier phases said of an operator.
+void removeMarks(Operation* clone) {
+  for (const char* name : {kRunsInAttr, kIdAttr, kForwardAttr, kPrologueAttr, kStrategyAttr, kGradientOfAttr,
+                           kStageAttr, kUserStageAttr, kUserRecomputeAttr, kRecomputeAttr, kKeepAttr}) {
+    clone->removeAttr(name);
+  }
+}
+
+// The function of the reader's submesh that receives what `made` makes: of the same kind, on the reader's stage. What
+// a later stage makes in its forward pass reaches earlier ones in the backward pass. Null if the stages would wait
+// for each other.
+CutFunction* receiverOf(const CutFunction& made, const CutFunction& reader, SubmeshProgram& there) {
+  const StringRef kind = kindOf(made.function);
+  if (!isPerMicroBatch(kind)) {
+    return &there.function(kind, 0);
+  }
+  const bool inMicroBatches = isPerMicroBatch(kindOf(reader.function));
+  const auto before = [&](int64_t stage) { return kind == "forward" ? made.stage < stage : made.stage > stage; };
+  const auto possible = llvm::find_if(there.stages(), before);
+  const int64_t stage = inMicroBatches                     ? reader.stage
+                        : possible != there.stages().end() ? *possible
+                                                           : there.stages().front();
+  if (before(stage)) {
+    return &there.function(kind, stage);
+  }
+  const bool later = kind == "forward" && (!inMicroBatches || kindOf(reader.function) == "backward");
+  return later ? &there.function("backward", stage) : nullptr;
+}
+
+ModuleOp submeshModule(ModuleOp module, int64_t submesh, const Mesh& mesh) {
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  auto made = builder.create<ModuleOp>(module.getLoc(), "submesh" + std::to_string(submesh));
+  made->setAttr(kMeshAttr, ir::dist::MeshAttr::get(module.getContext(), mesh.print()));
+  return made;
+}
+
+class StepCutter {
+ public:
+  StepCutter(ModuleOp module, func::FuncOp step, ValueLayouts& layouts)
+      : step_(step), layouts_(layouts), meshes_(layouts.meshes()) {
+    const int64_t count = *llvm::max_element(meshes_.submeshes) + 1;
+    for (int64_t submesh = 0; submesh < count; ++submesh) {
+      std::vector<int64_t> stages;
+      for (size_t stage = 0; stage < meshes_.submeshes.size(); ++stage) {
+        if (meshes_.submeshes[stage] == submesh) {
+          stages.push_back(static_cast<int64_t>(stage));
+        }
+      }
+      programs_.push_back(std::make_unique<SubmeshProgram>(
+          count == 1 ? module : submeshModule(module, submesh, meshOfSubmesh(submesh)), submesh, stages));
+    }
+  }
+
+  LogicalResult cutStep() {
+    for (Operation& op : step_.getBody().front().without_terminator()) {
+      if (failed(visit(&op))) {
+        return failure();
+      }
+    }
+    for (unsigned i = 0; i < step_.getNumResults(); ++i) {
+      if (failed(finishResult(i))) {
+        return failure();
+      }
+    }
+    return success();
+  }
+
+  // First values of what each submesh holds; after cutStep, which finds that out. Generators depend on nothing.
+  LogicalResult cutInit(func::FuncOp init) {
+    for (const auto& program : programs_) {
+      CutFunction& function = program->function("init", 0);
+      for (unsigned i = 0; i < init.getNumResults(); ++i) {
+        const std::string name = resultText(init, i, kNameAttr);
+        Value value = returned(init, i);
+        if (programs_.size() > 1 &&
+            (held_.count({name, function.submesh}) == 0 || !onMeshOf(value, function.submesh))) {
+          continue;
+        }
+        if (failed(move(value.getDefiningOp(), function))) {
+          return failure();
+        }
+        program->returnValue(function, function.values[value], name, resultText(init, i, kKindAttr));
+      }
+    }
+    return success();
+  }
+
+  void finish() {
+    for (const auto& program : programs_) {
+      describeTensors(*program);
+      program->finish();
+    }
+  }
+
+ private:
+  int64_t submeshOf(Operation* op) const { return meshes_.submeshes[stageOf(op)]; }
+  const Mesh& meshOfSubmesh(int64_t submesh) const { return meshes_.withNumber(meshes_.numberOfSubmesh(submesh)); }
+  bool onMeshOf(Value value, int64_t submesh) const {
+    return meshes_.number(value) == meshes_.numberOfSubmesh(submesh);
+  }
+  SubmeshProgram& programOf(const CutFunction& function) { return *programs_[function.submesh]; }
+
+  LogicalResult visit(Operation* op) {
+    auto where = op->getAttrOfType<StringAttr>(kRunsInAttr);
+    if (!where) {
+      return op->emitError("has no dist.function; run --weft-assign-layouts first");
+    }
+    CutFunction& function = programs_[submeshOf(op)]->function(where.getValue(), stageOf(op));
+    if (isa<ir::dist::TransferOp>(op)) {
+      return transfer(op, function);
+    }
+    return move(op, function);
+  }
+
+  // What stands for `value` in `function`; an argument if it comes from outside.
+  FailureOr<Value> cut(Value value, CutFunction& function) {
+    const auto known = function.values.find(value);
+    if (known != function.values.end()) {
+      return known->second;
+    }
+    SubmeshProgram& program = programOf(function);
+    if (auto argument = argumentBehind(value)) {
+      const Argument named = argumentAt(step_, argument.getArgNumber());
+      held_[{named.name, function.submesh}] = value;
+      return function.values[value] = program.argument(function, value, named.name, named.kind);
+    }
+    if (program.whereDefined(value) == nullptr && failed(bring(value, function))) {
+      return failure();
+    }
+    const auto brought = function.values.find(value);
+    if (brought != function.values.end()) {
+      return brought->second;
+    }
+    return function.values[value] = program.crossing(function, value);
+  }
+
+  // Makes a value of another submesh of the same mesh known in the submesh of `reader`. What depends on nothing is
+  // recomputed.
+  LogicalResult bring(Value value, CutFunction& reader) {
+    Operation* producer = value.getDefiningOp();
+    return producer->getNumOperands() == 0 ? move(producer, reader) : connect({value, value, {}, ""}, reader);
+  }
+
+  // A value of another mesh. An argument is held on both.
+  LogicalResult transfer(Operation* op, CutFunction& reader) {
+    Value source = op->getOperand(0);
+    Value target = op->getResult(0);
+    if (isa<BlockArgument>(source)) {
+      return success();
+    }
+    const Layout& from = layouts_.of(source);
+    const Layout& to = layouts_.of(target);
+    const Mesh& there = meshes_.of(source);
+    const Mesh& here = meshes_.of(target);
+    const Shape microBatch = microBatchShape(ir::shapeOf(source), from, there.microBatches());
+    const std::vector<TransferBox> boxes = boxesAcross(microBatch, {withoutTime(from), there}, {withoutTime(to), here});
+    const std::string why =
+        ": " + from.print(there) + " on " + there.print() + " -> " + to.print(here) + " on " + here.print();
+    return connect({source, target, flatBoxes(boxes), why}, reader);
+  }
+
+  // A value that crosses between submeshes.
+  struct Crossing {
+    Value value;   // as it is made
+    Value target;  // as it is read; the same between equal meshes
+    std::vector<int64_t> boxes;
+    std::string why;
+  };
+
+  LogicalResult connect(const Crossing& crossing, CutFunction& reader) {
+    Value value = crossing.value;
+    Operation* producer = value.getDefiningOp();
+    SubmeshProgram& owner = *programs_[submeshOf(producer)];
+    SubmeshProgram& there = programOf(reader);
+    CutFunction* made = owner.whereDefined(value);
+    CutFunction* receiver = made == nullptr ? nullptr : receiverOf(*made, reader, there);
+    if (receiver == nullptr) {
+      return producer->emitError() << labelOf(producer) << " of stage " << stageOf(producer) << " is read on stage "
+                                   << reader.stage << " in the " << kindOf(reader.function)
+                                   << " pass: the stages would wait for each other; move it to stage " << reader.stage;
+    }
+    CutFunction& sender = owner.function(kindOf(receiver->function), made->stage);
+    FailureOr<Value> sent = cut(value, sender);
+    if (failed(sent)) {
+      return failure();
+    }
+    const int64_t channel = channels_++;
+    const std::string reason = sourceLabel(value) + " of stage " + std::to_string(made->stage) + " is read in the " +
+                               kindOf(reader.function).str() + " pass of submesh " + std::to_string(there.submesh()) +
+                               crossing.why;
+    owner.send(sender, *sent, {channel, there.submesh(), value, reason, {}});
+    const ChannelEnd end = {channel, owner.submesh(), value, reason, crossing.boxes};
+    there.define(*receiver, crossing.target, there.receive(*receiver, crossing.target, end));
+    return success();
+  }
+
+  LogicalResult move(Operation* op, CutFunction& function) {
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands()) {
+      FailureOr<Value> value = cut(operand, function);
+      if (failed(value)) {
+        return failure();
+      }
+      operands.push_back(*value);
+    }
+    SubmeshProgram& program = programOf(function);
+    // Annotations for the compiler: their operand stands for them.
+    if (ir::viewKindOf(op) == ir::ViewKind::kAnnotation) {
+      program.define(function, op->getResult(0), operands[0]);
+      return success();
+    }
+    auto reshard = dyn_cast<ir::dist::ReshardOp>(op);
+    if (reshard && partialOverTime(layouts_.of(reshard.getX())) && !partialOverTime(layouts_.of(reshard.getY()))) {
+      program.accumulate(function, reshard.getY(), operands[0], op);
+      return success();
+    }
+    Operation* clone = function.builder.clone(*op);
+    clone->setOperands(operands);
+    removeMarks(clone);
+    if (reshard) {
+      clone->setAttr(kNameAttr, function.builder.getStringAttr(sourceLabel(reshard.getX())));
+    }
+    for (auto [result, made] : llvm::zip(op->getResults(), clone->getResults())) {
+      program.define(function, result, made);
+    }
+    return success();
+  }
+
+  // An output leaves the submesh that makes it; what replaces an argument goes to every submesh that holds the
+  // argument.
+  LogicalResult finishResult(unsigned index) {
+    Value value = returned(step_, index);
+    const std::string name = resultText(step_, index, kNameAttr);
+    if (resultText(step_, index, kKindAttr) != "updated") {
+      const int64_t owner = meshes_.submeshes[stageOfValue(value)];
+      return finishIn(value, programs_[owner]->functionOf(value), "out." + name, "output");
+    }
+    const Argument argument = argumentAt(step_, step_.getResultAttrOfType<IntegerAttr>(index, kUpdatesAttr).getInt());
+    // What was sent to a submesh of another mesh is that submesh's alone.
+    auto stage = step_.getResultAttrOfType<IntegerAttr>(index, kStageAttr);
+    for (const auto& program : programs_) {
+      CutFunction& update = program->function("update", 0);
+      const bool here = stage ? meshes_.submeshes[stage.getInt()] == update.submesh : onMeshOf(value, update.submesh);
+      const bool holds = programs_.size() == 1 || (here && held_.count({argument.name, update.submesh}) > 0);
+      CutFunction& where = program->functionOf(value);
+      if (holds && failed(finishIn(value, where, name, argument.kind))) {
+        return failure();
+      }
+    }
+    return success();
+  }
+
+  LogicalResult finishIn(Value value, CutFunction& function, const std::string& name, const std::string& memory) {
+    FailureOr<Value> made = cut(value, function);
+    if (failed(made)) {
+      return failure();
+    }
+    programOf(function).returnValue(function, *made, name, memory);
+    return success();
+  }
+
+  void describeTensors(const SubmeshProgram& program) {
+    NamedTensors tensors(meshOfSubmesh(program.submesh()));
+    for (const Argument& argument : argumentsOf(step_)) {
+      const auto held = held_.find({argument.name, program.submesh()});
+      if (programs_.size() == 1 || held != held_.end()) {
+        Value value = held != held_.end() ? held->second : step_.getArgument(argument.index);
+        tensors.add(value, layouts_.of(value), {argument.name, argument.kind, argument.name},
+                    step_.getArgAttr(argument.index, kFileShapeAttr));
+      }
+    }
+    for (unsigned i = 0; i < step_.getNumResults(); ++i) {
+      const std::string name = resultText(step_, i, kNameAttr);
+      Value value = returned(step_, i);
+      const bool here = meshes_.submeshes[stageOfValue(value)] == program.submesh();
+      if (here && resultText(step_, i, kKindAttr) != "updated") {
+        tensors.add(value, layouts_.of(value), {name, "output", "out." + name}, nullptr);
+      }
+    }
+    tensors.write(program.module());
+  }
+
+  func::FuncOp step_;
+  ValueLayouts& layouts_;
+  const ModuleMeshes& meshes_;
+  std::vector<std::unique_ptr<SubmeshProgram>> programs_;  // by submesh
+  std::map<std::pair<std::string, int64_t>, Value> held_;  // arguments and the submeshes that read them, as they do
+  int64_t channels_ = 0;
+};
+
+// Stripes of the batch: the ways in which the inputs split it, or dist.stripes where stage meshes differ.
+int64_t countStripes(func::FuncOp step, const ValueLayouts& layouts) {
+  if (auto given = step->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>(kStripesAttr)) {
+    return std::max<int64_t>(given.getInt(), 1);
+  }
+  for (const Argument& argument : argumentsOf(step)) {
+    auto dim = step.getArgAttrOfType<IntegerAttr>(argument.index, kBatchDimAttr);
+    const Shape shape = ir::shapeOf(step.getArgument(argument.index));
+    const int64_t d = dim ? dim.getInt() : 0;
+    const bool inside = d >= 0 && d < static_cast<int64_t>(shape.size());
+    if (argument.kind == "input" && inside && shape[d] > 1) {
+      return layouts.of(step.getArgument(argument.index)).parts(d);
+    }
+  }
+  return 1;
+}
+
+class CutFunctionsPass : public impl::CutFunctionsPassBase<CutFunctionsPass> {
+ public:
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<ModuleMeshes> meshes = stageMeshesOf(module);
+    FailureOr<func::FuncOp> found = stepOf(module);
+    if (failed(meshes) || failed(found)) {
+      return signalPassFailure();
+    }
+    func::FuncOp step = *found;
+    func::FuncOp init = initFunction(module);
+    // The old functions keep their names while the new ones are built.
+    step.setName("annotated_step");
+    if (init) {
+      init.setName("annotated_init");
+    }
+    ValueLayouts layouts(*std::move(meshes));
+    if (failed(layouts.read(step)) || (init && failed(layouts.read(init)))) {
+      return signalPassFailure();
+    }
+    module->setAttr(kStripesAttr, Builder(module).getI64IntegerAttr(countStripes(step, layouts)));
+    StepCutter cutter(module, step, layouts);
+    if (failed(cutter.cutStep()) || (init && failed(cutter.cutInit(init)))) {
+      return signalPassFailure();
+    }
+    cutter.finish();
+    step.erase();
+    if (init) {
+      init.erase();
+    }
+  }
+};
+
+}  // namespace
+}  // namespace weft

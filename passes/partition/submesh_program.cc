@@ -1,0 +1,167 @@
+#include "passes/partition/submesh_program.h"
+
+#include "ir/dist/dist.h"
+#include "ir/nn/nn.h"
+#include "ir/nn/operator_interface.h"
+#include "ir/program/program.h"
+#include "passes/partition/rank_table.h"
+
+namespace weft {
+
+using namespace mlir;  // NOLINT: the file is about MLIR values throughout
+
+namespace {
+
+NamedAttrList valueAttributes(MLIRContext* context, const std::string& name, const std::string& memory) {
+  NamedAttrList attrs;
+  attrs.set(kValueAttr, StringAttr::get(context, name));
+  attrs.set(kMemoryAttr, StringAttr::get(context, memory));
+  return attrs;
+}
+
+// What both ends of a channel say.
+OperationState channelState(StringRef name, const ChannelEnd& end) {
+  Builder builder(end.value.getContext());
+  OperationState state(end.value.getLoc(), name);
+  state.addAttribute("channel", builder.getI64IntegerAttr(end.channel));
+  state.addAttribute("submesh", builder.getI64IntegerAttr(end.submesh));
+  state.addAttribute("reason", builder.getStringAttr(end.reason));
+  state.addAttribute(kNameAttr, builder.getStringAttr(sourceLabel(end.value)));
+  return state;
+}
+
+}  // namespace
+
+std::string sourceLabel(Value value) {
+  Operation* producer = value.getDefiningOp();
+  while (producer != nullptr && (isa<ir::dist::ReshardOp, ir::dist::MaskPadOp>(producer) ||
+                                 ir::viewKindOf(producer) == ir::ViewKind::kAnnotation)) {
+    value = producer->getOperand(0);
+    producer = value.getDefiningOp();
+  }
+  if (producer != nullptr) {
+    return labelOf(producer);
+  }
+  auto argument = cast<BlockArgument>(value);
+  return argumentAt(cast<func::FuncOp>(argument.getOwner()->getParentOp()), argument.getArgNumber()).name;
+}
+
+SubmeshProgram::SubmeshProgram(ModuleOp module, int64_t submesh, std::vector<int64_t> stages)
+    : module_(module), submesh_(submesh), stages_(std::move(stages)) {}
+
+CutFunction& SubmeshProgram::function(StringRef kind, int64_t stage) {
+  const std::string name = functionName(kind, stage, stages_.size() == 1);
+  std::unique_ptr<CutFunction>& entry = functions_[name];
+  if (!entry) {
+    OpBuilder builder = OpBuilder::atBlockEnd(module_.getBody());
+    auto function = builder.create<func::FuncOp>(module_.getLoc(), name, builder.getFunctionType({}, {}));
+    function->setAttr(kFunctionKindAttr, builder.getStringAttr(kind));
+    if (isPerMicroBatch(kind) && stages_.size() > 1) {
+      function->setAttr(kStageAttr, builder.getI64IntegerAttr(stage));
+    }
+    builder.setInsertionPointToStart(function.addEntryBlock());
+    entry = std::make_unique<CutFunction>(function, builder, submesh_, stage);
+  }
+  return *entry;
+}
+
+CutFunction* SubmeshProgram::whereDefined(Value value) {
+  const auto it = definedIn_.find(value);
+  return it == definedIn_.end() ? nullptr : accumulators_.count(value) > 0 ? &function("update", 0) : it->second;
+}
+
+CutFunction& SubmeshProgram::functionOf(Value value) {
+  CutFunction* where = whereDefined(value);
+  return where == nullptr ? function("update", 0) : *where;
+}
+
+void SubmeshProgram::send(CutFunction& function, Value cut, const ChannelEnd& end) {
+  OperationState state = channelState(ir::dist::SendOp::getOperationName(), end);
+  state.addOperands(cut);
+  function.builder.create(state);
+}
+
+Value SubmeshProgram::receive(CutFunction& function, Value target, const ChannelEnd& end) {
+  OperationState state = channelState(ir::dist::ReceiveOp::getOperationName(), end);
+  state.addTypes(target.getType());
+  if (!end.boxes.empty()) {
+    state.addAttribute("boxes", function.builder.getDenseI64ArrayAttr(end.boxes));
+  }
+  return function.builder.create(state)->getResult(0);
+}
+
+void SubmeshProgram::define(CutFunction& function, Value value, Value cut) {
+  function.values[value] = cut;
+  definedIn_[value] = &function;
+}
+
+Value SubmeshProgram::argument(CutFunction& function, Value value, const std::string& name, const std::string& memory) {
+  Value& known = function.arguments[name];
+  if (!known) {
+    known = function.function.getBody().front().addArgument(value.getType(), value.getLoc());
+    function.argumentNames.emplace_back(name, memory);
+  }
+  return known;
+}
+
+Value SubmeshProgram::crossing(CutFunction& reader, Value value) {
+  const auto accumulator = accumulators_.find(value);
+  if (accumulator != accumulators_.end()) {
+    return argument(reader, value, accumulator->second, "accumulator");
+  }
+  Crossing& crossing = crossings_[value];
+  if (crossing.name.empty()) {
+    crossing.name = "v" + std::to_string(crossings_.size() - 1);
+    crossing.producer = definedIn_[value];
+  }
+  crossing.betweenMicroBatchFunctions &=
+      isPerMicroBatch(kindOf(crossing.producer->function)) && isPerMicroBatch(kindOf(reader.function));
+  return argument(reader, value, crossing.name, "");
+}
+
+void SubmeshProgram::returnValue(CutFunction& function, Value cut, const std::string& name, const std::string& memory) {
+  function.results.push_back(cut);
+  function.resultNames.emplace_back(name, memory);
+}
+
+void SubmeshProgram::accumulate(CutFunction& function, Value value, Value cut, Operation* reshard) {
+  const std::string name = "acc" + std::to_string(accumulators_.size());
+  Value before = argument(function, value, name, "accumulator");
+  // Where the value is made: a gradient does not wait for the end of the function.
+  OpBuilder builder = function.builder;
+  if (Operation* producer = cut.getDefiningOp()) {
+    builder.setInsertionPointAfter(producer);
+  }
+  auto after = builder.create<ir::dist::AccumulateOp>(reshard->getLoc(), value.getType(), before, cut);
+  after->setAttr(kScalarsAttr, builder.getArrayAttr({RankTable::scalar(0, 1, builder.getContext())}));
+  after->setAttr(kNameAttr, builder.getStringAttr(labelOf(reshard->getOperand(0).getDefiningOp())));
+  returnValue(function, after.getY(), name, "accumulator");
+  definedIn_[value] = &function;
+  accumulators_[value] = name;
+}
+
+void SubmeshProgram::finish() {
+  std::map<std::string, std::string> memory;
+  for (auto& [value, crossing] : crossings_) {
+    returnValue(*crossing.producer, crossing.producer->values[value], crossing.name, "");
+    memory[crossing.name] = crossing.betweenMicroBatchFunctions ? "activation" : "accumulator";
+  }
+  MLIRContext* context = module_.getContext();
+  for (func::FuncOp made : functionsInOrder(module_)) {
+    CutFunction& cut = *functions_.at(made.getName().str());
+    cut.builder.create<func::ReturnOp>(module_.getLoc(), cut.results);
+    refreshType(cut.function);
+    auto attributesOf = [&](const std::pair<std::string, std::string>& entry) {
+      return valueAttributes(context, entry.first, entry.second.empty() ? memory[entry.first] : entry.second);
+    };
+    for (size_t i = 0; i < cut.argumentNames.size(); ++i) {
+      cut.function.setArgAttrs(i, attributesOf(cut.argumentNames[i]));
+    }
+    for (size_t i = 0; i < cut.resultNames.size(); ++i) {
+      cut.function.setResultAttrs(i, attributesOf(cut.resultNames[i]).getDictionary(context));
+    }
+    cut.function->moveBefore(module_.getBody(), module_.getBody()->end());
+  }
+}
+
+}  // namespace weft

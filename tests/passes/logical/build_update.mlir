@@ -1,0 +1,44 @@
+// The optimizer as operators on state, and the first values of parameters and state. A frozen parameter is left alone;
+// without an optimizer none of that is added. A module without a step is refused.
+// RUN: weft-opt %s --weft-build-gradients --weft-build-update -split-input-file | FileCheck %s
+// RUN: echo "module {}" | not weft-opt --weft-build-update 2>&1 | FileCheck %s --check-prefix=REFUSED
+
+// REFUSED: the module has no function @step
+
+// CHECK-LABEL: func.func @step
+// CHECK-SAME: nn.kind = "state", nn.name = "lr"
+// CHECK-SAME: nn.kind = "state", nn.name = "step"
+// CHECK-SAME: nn.kind = "state", nn.name = "momentum.w"
+// CHECK-SAME: nn.arg = 1 : i64, nn.kind = "updated", nn.name = "w"
+// CHECK: %[[G:.*]] = nn.constrain {{.*}}nn.gradient_of = "w"
+// CHECK-NOT: nn.gradient_of = "frozen"
+// CHECK: nn.sgd %{{.*}}, %[[G]], %{{.*}} {{.*}}nn.phase = "update"
+// CHECK-LABEL: func.func @init
+// CHECK-SAME: nn.name = "w"
+// CHECK-SAME: nn.name = "momentum.w"
+module attributes {nn.optimizer = {kind = "sgd", lr = 0.1 : f64, momentum = 0.9 : f64}} {
+  func.func @step(%x: tensor<8x4xf32> {nn.kind = "input", nn.name = "x"},
+                  %w: tensor<4x2xf32> {nn.kind = "parameter", nn.name = "w", nn.init = {distribution = "zeros"}},
+                  %v: tensor<2xf32> {nn.kind = "parameter", nn.name = "frozen", nn.frozen,
+                                     nn.init = {distribution = "ones"}})
+      -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"}) {
+    %y = nn.matmul %x, %w : (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>
+    %z = nn.sum %y {dims = array<i64: 0>, keep_dims = false} : (tensor<8x2xf32>) -> tensor<2xf32>
+    %a = nn.mul %z, %v : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %loss = nn.sum %a {dims = array<i64: 0>, keep_dims = false} : (tensor<2xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: func.func @step
+// CHECK-NOT: nn.sgd
+// CHECK-LABEL: func.func @init
+module attributes {nn.optimizer = {kind = "none"}} {
+  func.func @step(%w: tensor<4xf32> {nn.kind = "parameter", nn.name = "w", nn.init = {distribution = "zeros"}})
+      -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"}) {
+    %loss = nn.sum %w {dims = array<i64: 0>, keep_dims = false} : (tensor<4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}

@@ -1,0 +1,44 @@
+// Types become those of one rank and one micro-batch. Origins become scalars: of a slice its start on each rank, of a
+// micro-batch its place in the rows of the rank, of a mask the place of what it fills. A constant is cut on each rank.
+// RUN: weft-opt %s --weft-localize-shapes -split-input-file -verify-diagnostics | FileCheck %s
+
+#rows = #dist.layout<"[{dp},{}]">
+#whole = #dist.layout<"[{},{}]">
+#micro = #dist.layout<"[{dp,micro},{}]">
+#pad = #dist.layout<"[{},{dp}] pad{1:4}">
+// CHECK: module attributes {{.*}}dist.rank_table = dense<{{\[\[}}0, 0], [4, 2]]> : tensor<2x2xi64>, dist.state = "local"
+// CHECK-LABEL: func.func @forward(%arg0: tensor<8x4xf32>, %arg1: tensor<8x2xf32>) -> (tensor<2x4xf32>, tensor<4x4xf32>, tensor<8x2xf32>)
+// CHECK: %[[R:.*]] = dist.dynamic_slice %arg0 {dist.scalars = [#dist.scalar<0, 0, 0>, #dist.scalar<0, -1, 0>]} : (tensor<8x4xf32>) -> tensor<4x4xf32>
+// CHECK: %[[M:.*]] = dist.dynamic_slice %[[R]] {dist.scalars = [#dist.scalar<0, -1, 2>, #dist.scalar<0, -1, 0>]} : (tensor<4x4xf32>) -> tensor<2x4xf32>
+// CHECK: nn.tanh %[[M]] : (tensor<2x4xf32>) -> tensor<2x4xf32>
+// CHECK: %[[C:.*]] = nn.constant {{.*}} -> tensor<8x4xf32>
+// CHECK: dist.dynamic_slice %[[C]] {dist.scalars = [#dist.scalar<0, 0, 0>, #dist.scalar<0, -1, 0>]} : (tensor<8x4xf32>) -> tensor<4x4xf32>
+// CHECK: dist.mask_pad %arg1 {{.*}}dist.scalars = [#dist.scalar<0, 1, 0>]
+module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, dist.stripes = 2 : i64} {
+  func.func @forward(%x: tensor<8x4xf32, #whole>, %p: tensor<8x3xf32, #pad>)
+      -> (tensor<8x4xf32, #micro>, tensor<8x4xf32, #rows>, tensor<8x3xf32, #pad>) attributes {dist.kind = "forward"} {
+    %r = dist.dynamic_slice %x : (tensor<8x4xf32, #whole>) -> tensor<8x4xf32, #rows>
+    %m = dist.dynamic_slice %r : (tensor<8x4xf32, #rows>) -> tensor<8x4xf32, #micro>
+    %t = nn.tanh %m : (tensor<8x4xf32, #micro>) -> tensor<8x4xf32, #micro>
+    %c = nn.constant {value = dense<1.0> : tensor<8x4xf32>} : () -> tensor<8x4xf32, #rows>
+    %k = dist.mask_pad %p {dims = array<i64: 1>, valid = array<i64: 3>, fill = 0.0 : f64}
+        : (tensor<8x3xf32, #pad>) -> tensor<8x3xf32, #pad>
+    return %t, %c, %k : tensor<8x4xf32, #micro>, tensor<8x4xf32, #rows>, tensor<8x3xf32, #pad>
+  }
+}
+
+// -----
+
+// expected-error@below {{has no dist.stripes; run --weft-cut-functions first}}
+module attributes {dist.mesh = #dist.mesh<"2">} {
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<"2">, dist.stripes = 1 : i64} {
+  func.func @forward() -> tensor<3xf32, #dist.layout<"[{all}] pad{0:4}">> attributes {dist.kind = "forward"} {
+    // expected-error@below {{a constant would need a pad here; fill the tensor or split another dimension}}
+    %c = nn.constant {value = dense<1.0> : tensor<3xf32>} : () -> tensor<3xf32, #dist.layout<"[{all}] pad{0:4}">>
+    return %c : tensor<3xf32, #dist.layout<"[{all}] pad{0:4}">>
+  }
+}
