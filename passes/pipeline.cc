@@ -241,6 +241,8 @@ absl::StatusOr<plan::Plan> compileOnce(ModuleOp module, const ir::OperatorRegist
   }
   if (plan.ok()) {
     plan->set_program(options.program);
+    WEFT_ASSIGN_OR_RETURN(const Request request, requestOf(module));
+    plan->set_machine(request.options.machine);
   }
   return plan;
 }

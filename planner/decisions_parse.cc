@@ -30,20 +30,6 @@ absl::Status at(const std::string& where, const absl::Status& status) {
   return bad(where, ": ", std::string(status.message()));
 }
 
-// The value of a closed set that has this name.
-template <typename Enum, size_t kCount>
-absl::StatusOr<Enum> parseName(const std::array<Enum, kCount>& values, std::string (*nameOf)(Enum),
-                               const std::string& text, const std::string& where) {
-  std::vector<std::string> names;
-  for (const Enum value : values) {
-    names.push_back(nameOf(value));
-    if (text == names.back()) {
-      return value;
-    }
-  }
-  return bad(where, ": found '", text, "', expected one of ", absl::StrJoin(names, ", "));
-}
-
 absl::StatusOr<Layout> parseLayout(const Json& json, const std::string& where, const Mesh& mesh) {
   WEFT_ASSIGN_OR_RETURN(const std::string text, jsonText(json, where));
   absl::StatusOr<Layout> layout = Layout::parse(text, mesh);
@@ -212,7 +198,7 @@ class Reader {
     WEFT_ASSIGN_OR_RETURN(argument.layout,
                           parseLayout(*layout, entry.where("layout"), meshes_.ofStage(argument.stage)));
     WEFT_ASSIGN_OR_RETURN(const std::string gather, entry.textOr("gather", "none"));
-    WEFT_ASSIGN_OR_RETURN(argument.gather, parseName(kGatherPolicies, gatherPolicyName, gather, entry.where("gather")));
+    WEFT_ASSIGN_OR_RETURN(argument.gather, jsonWord(kGatherPolicies, gatherPolicyName, gather, entry.where("gather")));
     WEFT_ASSIGN_OR_RETURN(argument.origin, entry.textOr("origin", ""));
     const std::string where = entry.where("elsewhere");
     WEFT_ASSIGN_OR_RETURN(const Json* elsewhere, entry.mapOr("elsewhere"));
@@ -231,7 +217,7 @@ class Reader {
     WEFT_ASSIGN_OR_RETURN(op.id, entry.integer("id", {0, kMostOperators}));
     WEFT_ASSIGN_OR_RETURN(op.label, entry.text("label"));
     WEFT_ASSIGN_OR_RETURN(const std::string runsIn, entry.text("runs_in"));
-    WEFT_ASSIGN_OR_RETURN(op.runsIn, parseName(kRunsIn, runsInName, runsIn, entry.where("runs_in")));
+    WEFT_ASSIGN_OR_RETURN(op.runsIn, jsonWord(kRunsIn, runsInName, runsIn, entry.where("runs_in")));
     WEFT_ASSIGN_OR_RETURN(op.stage, readStage(entry));
     WEFT_ASSIGN_OR_RETURN(op.recompute, entry.booleanOr("recompute", false));
     WEFT_ASSIGN_OR_RETURN(op.recomputePrice, readPrice(entry));

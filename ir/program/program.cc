@@ -67,6 +67,17 @@ bool isPerMicroBatch(StringRef kind) {
   return kind == "forward" || kind == "backward" || kind == "input_grad" || kind == "weight_grad";
 }
 
+bool trains(ModuleOp module) {
+  const WalkResult walked = module.walk([](Operation* op) {
+    auto function = dyn_cast<func::FuncOp>(op);
+    // Where an operator runs; before that is decided, the phase that autodiff gave it.
+    auto where = op->getAttrOfType<StringAttr>(op->hasAttr(kRunsInAttr) ? kRunsInAttr : kPhaseAttr);
+    const StringRef kind = function ? kindOf(function) : where ? where.getValue() : "";
+    return isPerMicroBatch(kind) && kind != "forward" ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return walked.wasInterrupted();
+}
+
 std::string functionName(StringRef kind, int64_t stage, bool alone) {
   return alone || !isPerMicroBatch(kind) ? kind.str() : kind.str() + "." + std::to_string(stage);
 }

@@ -79,6 +79,8 @@ llvm::StringRef kindOf(mlir::func::FuncOp function);
 int orderOf(llvm::StringRef kind);
 // Run for each micro-batch of a step?
 bool isPerMicroBatch(llvm::StringRef kind);
+// Does anything run in the backward pass, in a module of any state?
+bool trains(mlir::ModuleOp module);
 // The kind and the stage of a function of the local state as its name: "forward" on a submesh of one stage, else
 // "forward.2".
 std::string functionName(llvm::StringRef kind, int64_t stage, bool alone);

@@ -20,12 +20,8 @@ class DecisionsChecker {
       : step_(step), decisions_(decisions), meshes_(decisions.meshes()) {}
 
   LogicalResult run() {
-    bool backward = false;
-    step_->walk([&](Operation* op) {
-      auto phase = op->getAttrOfType<StringAttr>(kPhaseAttr);
-      backward |= phase && phase.getValue() == "backward";
-    });
-    const absl::Status status = checkSchedule(decisions_.schedule, decisions_.mesh.microBatches(), backward);
+    const absl::Status status =
+        checkSchedule(decisions_.schedule, decisions_.mesh.microBatches(), trains(step_->getParentOfType<ModuleOp>()));
     if (!status.ok()) {
       return step_.emitError() << "decisions: " << std::string(status.message());
     }

@@ -12,17 +12,6 @@ using namespace mlir;  // NOLINT
 
 namespace {
 
-// Does anything run in the backward pass, in either of the states?
-bool runsBackward(ModuleOp module) {
-  const WalkResult walked = module.walk([](Operation* op) {
-    auto function = dyn_cast<func::FuncOp>(op);
-    auto where = op->getAttrOfType<StringAttr>(kRunsInAttr);
-    const StringRef kind = function ? kindOf(function) : where ? where.getValue() : "";
-    return isPerMicroBatch(kind) && kind != "forward" ? WalkResult::interrupt() : WalkResult::advance();
-  });
-  return walked.wasInterrupted();
-}
-
 LogicalResult checkStage(Location place, Attribute attribute, int64_t count) {
   auto stage = dyn_cast_or_null<IntegerAttr>(attribute);
   if (stage && stage.getInt() >= count) {
@@ -74,7 +63,7 @@ LogicalResult checkStages(ModuleOp module) {
   if (failed(mesh)) {
     return failure();
   }
-  if (absl::Status status = checkSchedule(schedule, mesh->microBatches(), runsBackward(module)); !status.ok()) {
+  if (absl::Status status = checkSchedule(schedule, mesh->microBatches(), trains(module)); !status.ok()) {
     return module.emitError(std::string(status.message()));
   }
   const auto count = static_cast<int64_t>(schedule.submeshes.size());

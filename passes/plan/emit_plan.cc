@@ -529,12 +529,7 @@ absl::StatusOr<plan::Plan> emitPlan(ModuleOp module) {
     return absl::InvalidArgumentError("the module has no mesh");
   }
   const ScheduleDecision schedule = scheduleOf(module);
-  bool backward = false;
-  for (ModuleOp submesh : modules) {
-    for (func::FuncOp function : functionsInOrder(submesh)) {
-      backward |= isPerMicroBatch(kindOf(function)) && kindOf(function) != "forward";
-    }
-  }
+  const bool backward = trains(module);
   WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(schedule, mesh->microBatches(), backward));
   std::vector<int64_t> inFlight = inFlightOf(table);
   if (!backward) {

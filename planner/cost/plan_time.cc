@@ -43,6 +43,10 @@ void addFunction(const plan::Plan& submesh, const plan::Function& function, cons
 
 }  // namespace
 
+absl::StatusOr<Machine> machineOf(const plan::Plan& plan) {
+  return Machine::parse(plan.machine());
+}
+
 double secondsOf(const plan::Plan& submesh, const plan::Instruction& instruction, const Machine& machine) {
   if (instruction.has_collective()) {
     return instruction.collective().cost();

@@ -7,6 +7,9 @@
 
 namespace weft {
 
+// The machine that a plan was compiled for. Error: its text is none.
+absl::StatusOr<Machine> machineOf(const plan::Plan& plan);
+
 // One instruction: a kernel by its arithmetic and the bytes it touches, a collective by its price, a transfer 0 (it
 // runs beside the computation). `submesh`: the plan whose buffers it names.
 double secondsOf(const plan::Plan& submesh, const plan::Instruction& instruction, const Machine& machine);

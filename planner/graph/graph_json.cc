@@ -215,19 +215,6 @@ absl::StatusOr<SourcePlace> lineOr(JsonObject& object) {
   return line;
 }
 
-template <typename Enum, size_t kCount>
-absl::StatusOr<Enum> parseName(const std::array<Enum, kCount>& values, std::string (*nameOf)(Enum),
-                               const std::string& text, const std::string& where) {
-  std::vector<std::string> names;
-  for (const Enum value : values) {
-    names.push_back(nameOf(value));
-    if (text == names.back()) {
-      return value;
-    }
-  }
-  return bad(where, ": found '", text, "', expected one of ", absl::StrJoin(names, ", "));
-}
-
 absl::StatusOr<std::optional<int64_t>> numberOr(JsonObject& object, const std::string& name) {
   if (!object.has(name)) {
     return std::optional<int64_t>();
@@ -295,7 +282,7 @@ absl::StatusOr<GraphOperator> parseOperator(const Json& json, const std::string&
   WEFT_ASSIGN_OR_RETURN(op.facts, parseFacts(object));
   WEFT_ASSIGN_OR_RETURN(op.name, object.textOr("name", ""));
   WEFT_ASSIGN_OR_RETURN(const std::string phase, object.textOr("phase", phaseName(Phase::kForward)));
-  WEFT_ASSIGN_OR_RETURN(op.phase, parseName(kPhases, phaseName, phase, object.where("phase")));
+  WEFT_ASSIGN_OR_RETURN(op.phase, jsonWord(kPhases, phaseName, phase, object.where("phase")));
   WEFT_ASSIGN_OR_RETURN(op.forward, numberOr(object, "forward"));
   WEFT_ASSIGN_OR_RETURN(op.prologueOf, numberOr(object, "prologue_of"));
   WEFT_ASSIGN_OR_RETURN(op.gradientOf, object.textOr("gradient_of", ""));
@@ -316,7 +303,7 @@ absl::StatusOr<GraphArgument> parseArgument(const Json& json, const std::string&
   GraphArgument argument;
   WEFT_ASSIGN_OR_RETURN(argument.name, object.text("name"));
   WEFT_ASSIGN_OR_RETURN(const std::string kind, object.text("kind"));
-  WEFT_ASSIGN_OR_RETURN(argument.kind, parseName(kArgumentKinds, argumentKindName, kind, object.where("kind")));
+  WEFT_ASSIGN_OR_RETURN(argument.kind, jsonWord(kArgumentKinds, argumentKindName, kind, object.where("kind")));
   WEFT_ASSIGN_OR_RETURN(const Json* type, object.any("type"));
   WEFT_ASSIGN_OR_RETURN(argument.type, parseType(*type, object.where("type")));
   WEFT_ASSIGN_OR_RETURN(argument.batchDim, object.integerOr("batch_dim", 0, {-1, kMostOperands}));

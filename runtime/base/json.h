@@ -10,6 +10,7 @@
 // name where the value stands, what was found and what was expected.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -46,6 +47,20 @@ absl::StatusOr<bool> jsonBool(const Json& value, const std::string& where);
 // An array; an object with entries of any name.
 absl::StatusOr<const Json*> jsonList(const Json& value, const std::string& where);
 absl::StatusOr<const Json*> jsonMap(const Json& value, const std::string& where);
+
+// The value of a closed set whose name a text is. Errors list the names.
+template <typename Enum, size_t kCount>
+absl::StatusOr<Enum> jsonWord(const std::array<Enum, kCount>& values, std::string (*nameOf)(Enum),
+                              const std::string& text, const std::string& where) {
+  std::string names;
+  for (const Enum value : values) {
+    if (text == nameOf(value)) {
+      return value;
+    }
+    names += (names.empty() ? "" : ", ") + nameOf(value);
+  }
+  return absl::InvalidArgumentError(where + ": found '" + text + "', expected one of " + names);
+}
 
 // An object with entries of known names.
 class JsonObject {

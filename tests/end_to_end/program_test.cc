@@ -17,6 +17,7 @@
 #include "passes/logical/module_file.h"
 #include "passes/logical/read_module.h"
 #include "passes/pipeline.h"
+#include "planner/cost/plan_time.h"
 #include "planner/decisions.h"
 #include "runtime/base/random.h"
 #include "runtime/base/read_text.h"
@@ -97,6 +98,7 @@ TEST(MachineTest, PricesAreOfTheRequestsMachine) {
     const absl::StatusOr<Program> waiting = compileGpt(slow);
     ASSERT_TRUE(usual.ok() && waiting.ok());
     EXPECT_LT(collectiveSeconds(usual->plan), 1);
+    EXPECT_EQ(machineOf(waiting->plan)->linkLatency, 1) << "for the tools";
     for (const plan::Function& function : waiting->plan.functions()) {
       for (const plan::Instruction& instruction : function.instructions()) {
         if (instruction.has_collective()) {

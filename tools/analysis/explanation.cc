@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "planner/cost/plan_time.h"
 #include "planner/decisions.h"
 #include "planner/machine/machine.h"
 #include "runtime/base/status.h"
@@ -68,8 +69,7 @@ std::string sourceText(const plan::Plan& plan, const plan::Instruction& instruct
 }
 
 CollectiveLine sendLine(const plan::Plan& plan, const plan::Instruction& instruction, const std::string& function,
-                        const Receiver& receiver) {
-  const Machine machine;
+                        const Receiver& receiver, const Machine& machine) {
   CollectiveLine line;
   line.function = function;
   line.collective = "send";
@@ -99,12 +99,12 @@ CollectiveLine collectiveLine(const plan::Plan& plan, const plan::Instruction& i
 }
 
 void addCollectives(const plan::Plan& plan, const std::map<uint32_t, Receiver>& receivers, const std::string& prefix,
-                    std::vector<CollectiveLine>& out) {
+                    const Machine& machine, std::vector<CollectiveLine>& out) {
   for (const plan::Function& function : plan.functions()) {
     for (const plan::Instruction& instruction : function.instructions()) {
       if (instruction.has_transfer() && instruction.transfer().send()) {
         const Receiver& receiver = receivers.at(instruction.transfer().channel());
-        out.push_back(sendLine(plan, instruction, prefix + function.name(), receiver));
+        out.push_back(sendLine(plan, instruction, prefix + function.name(), receiver, machine));
       } else if (instruction.has_collective()) {
         out.push_back(collectiveLine(plan, instruction, prefix + function.name()));
       }
@@ -156,8 +156,9 @@ absl::StatusOr<Explanation> explain(const plan::Plan& plan) {
   }
   const std::vector<const plan::Plan*> submeshes = submeshesOf(plan);
   const std::map<uint32_t, Receiver> receivers = receiversOf(plan);
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(plan));
   for (size_t b = 0; b < submeshes.size(); ++b) {
-    addCollectives(*submeshes[b], receivers, submeshes.size() == 1 ? "" : absl::StrCat("submesh", b, "."),
+    addCollectives(*submeshes[b], receivers, submeshes.size() == 1 ? "" : absl::StrCat("submesh", b, "."), machine,
                    explanation.collectives);
   }
   return explanation;

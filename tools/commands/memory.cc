@@ -20,6 +20,7 @@
 #include "tools/analysis/plan_memory.h"
 #include "tools/analysis/step_peak.h"
 #include "tools/commands/flags.h"
+#include "tools/commands/machine_flag.h"
 
 namespace weft::tools {
 namespace {
@@ -220,14 +221,6 @@ void printAdvice(const plan::Plan& plan, const std::vector<MemoryAdvice>& advice
   }
 }
 
-absl::StatusOr<Machine> machineFlag(const Flags& flags) {
-  if (!flags.has("machine")) {
-    return Machine();
-  }
-  WEFT_ASSIGN_OR_RETURN(const std::string text, readText(flags.text("machine")));
-  return Machine::parse(text);
-}
-
 void printRegions(const plan::Plan& plan) {
   std::vector<std::vector<std::string>> rows{{"memory per rank", "bytes", "max-live", "certificate"}};
   std::map<uint32_t, std::set<uint32_t>> functions = ringFunctions(plan);
@@ -290,7 +283,7 @@ absl::Status showPlan(const std::string& path, const std::string& bytes, const F
     }
   }
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, parsePlan(bytes, path));
-  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineFlag(flags));
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineFrom(flags, plan.machine()));
   const std::vector<const plan::Plan*> submeshes = submeshesOf(plan);
   // A plan without decisions (written by hand) can be shown all the same.
   std::vector<MemoryAdvice> advice;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/cost/plan_time.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/analysis/plan_profile.h"
@@ -31,7 +32,8 @@ absl::StatusOr<Report> makeReport(const Flags& flags) {
   if (flags.has("profile")) {
     WEFT_ASSIGN_OR_RETURN(report.profile, readProfile(report.plan, flags.text("profile")));
   }
-  report.times = report.profile.has_value() ? report.profile->times : schedule::predictedTimes(report.plan, Machine());
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(report.plan));
+  report.times = report.profile.has_value() ? report.profile->times : schedule::predictedTimes(report.plan, machine);
   WEFT_ASSIGN_OR_RETURN(report.run, schedule::simulatePlan(report.plan, report.times));
   return report;
 }

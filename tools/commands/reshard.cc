@@ -8,9 +8,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "ir/layout/reshard.h"
-#include "runtime/base/read_text.h"
 #include "runtime/base/status.h"
 #include "tools/commands/flags.h"
+#include "tools/commands/machine_flag.h"
 
 namespace weft::tools {
 namespace {
@@ -61,10 +61,7 @@ absl::StatusOr<Request> readRequest(const Flags& flags) {
         absl::StrCat("unknown --dtype '", flags.text("dtype"), "'; known: f32, f64, bf16, f16, i32, i64, bool"));
   }
   request.type = *type;
-  if (flags.has("machine")) {
-    WEFT_ASSIGN_OR_RETURN(std::string text, readText(flags.text("machine")));
-    WEFT_ASSIGN_OR_RETURN(request.machine, Machine::parse(text));
-  }
+  WEFT_ASSIGN_OR_RETURN(request.machine, machineFrom(flags));
   WEFT_ASSIGN_OR_RETURN(request.from, Layout::parse(flags.text("from"), request.mesh));
   WEFT_ASSIGN_OR_RETURN(Mesh other, targetMesh(flags, request.mesh));
   WEFT_ASSIGN_OR_RETURN(request.to, Layout::parse(flags.text("to"), other));

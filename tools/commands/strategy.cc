@@ -19,6 +19,7 @@
 #include "runtime/base/numbers.h"
 #include "runtime/base/status.h"
 #include "tools/commands/flags.h"
+#include "tools/commands/machine_flag.h"
 #include "tools/commands/operator_attributes.h"
 
 namespace weft::tools {
@@ -42,6 +43,7 @@ const std::vector<Flag>& strategyFlags() {
        "dimension as dp+tp"},
       {"devices", Flag::kOptional, "number of ranks"},
       {"mesh", Flag::kOptional, "mesh instead, as dp=2,tp=4"},
+      {"machine", Flag::kOptional, "file with the figures of the machine that reshards are priced for"},
       {"out-strategy", Flag::kOptional, "likewise for each result"},
       {"results", Flag::kOptional, "result shapes, where they do not follow (reshape, broadcast)"},
       {"types", Flag::kOptional, "element types of the operands, as f32,i32; known for the built-in operators"},
@@ -356,7 +358,8 @@ absl::StatusOr<Json> describe(mlir::Operation* op, const Flags& flags) {
   json["local_shapes"] = {{"operands", Json::array()}, {"results", Json::array()}};
   json["forward"] = Json::array();
   json["gradients"] = Json::object();
-  ReshardPlanner planner(mesh, Machine());
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineFrom(flags));
+  ReshardPlanner planner(mesh, machine);
   for (size_t i = 0; i < operandShapes.size(); ++i) {
     const Layout layout = rule.operandLayout(i, split.axes);
     json["operands"].push_back(layout.print(mesh));

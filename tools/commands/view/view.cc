@@ -6,12 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/file_writer.h"
-#include "runtime/base/read_text.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/analysis/document.h"
 #include "tools/analysis/trace_file.h"
 #include "tools/commands/flags.h"
+#include "tools/commands/machine_flag.h"
 #include "tools/commands/view/page_files.h"
 
 namespace weft::tools {
@@ -26,17 +26,9 @@ const std::vector<Flag>& knownFlags() {
       {"output", Flag::kOptional, "the page: one HTML file that needs nothing else (also -o)"},
       {"profile", Flag::kOptional, "a recorded run of this plan: what --trace of weft-run or of an example wrote"},
       {"step", Flag::kOptional, "which step of the run to draw, from 0 (default: the one of median length)"},
-      {"machine", Flag::kOptional, "machine file for the predicted times (default: built-in figures)"},
+      {"machine", Flag::kOptional, "machine file for the predicted times (default: that of the plan)"},
       {"json", Flag::kSwitch, "print what the page shows as JSON"}};
   return flags;
-}
-
-absl::StatusOr<Machine> machineOf(const Flags& flags) {
-  if (!flags.has("machine")) {
-    return Machine();
-  }
-  WEFT_ASSIGN_OR_RETURN(const std::string text, readText(flags.text("machine")));
-  return Machine::parse(text);
 }
 
 absl::StatusOr<std::optional<ViewProfile>> profileFrom(const Flags& flags, const plan::Plan& plan) {
@@ -87,7 +79,7 @@ std::string pageOf(const Json& document) {
 
 absl::Status show(const std::string& path, const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, readPlan(path));
-  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(flags));
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineFrom(flags, plan.machine()));
   WEFT_ASSIGN_OR_RETURN(const std::optional<ViewProfile> profile, profileFrom(flags, plan));
   WEFT_ASSIGN_OR_RETURN(const Json document, viewDocument({std::filesystem::path(path).stem().string(), &plan, machine,
                                                            profile ? &*profile : nullptr}));
