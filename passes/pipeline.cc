@@ -241,8 +241,6 @@ absl::StatusOr<plan::Plan> compileOnce(ModuleOp module, const ir::OperatorRegist
   }
   if (plan.ok()) {
     plan->set_program(options.program);
-    WEFT_ASSIGN_OR_RETURN(const Request request, requestOf(module));
-    plan->set_machine(request.options.machine);
   }
   return plan;
 }
@@ -336,7 +334,9 @@ absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegi
     WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(asked));
     WEFT_ASSIGN_OR_RETURN(chosen.choices.gatherBytes, chooseGathers(asked.memoryLimit, machine, compile));
   }
-  return compileChosen(module, asked, registry, chosen);
+  WEFT_ASSIGN_OR_RETURN(plan::Plan plan, compileChosen(module, asked, registry, chosen));
+  plan.set_machine(asked.machine);
+  return plan;
 }
 
 }  // namespace weft

@@ -79,19 +79,4 @@ ViewKind viewKindOf(mlir::Operation* op) {
   return interface ? interface.getViewKind() : ViewKind::kNone;
 }
 
-bool linearTogether(mlir::Operation* op, unsigned operand, llvm::function_ref<bool(unsigned)> partial) {
-  for (const auto& set : mlir::cast<OperatorInterface>(op).getLinearSets()) {
-    if (llvm::is_contained(set, operand)) {
-      bool all = llvm::all_of(set, partial);
-      for (unsigned k = 0; k < op->getNumOperands(); ++k) {
-        all &= llvm::is_contained(set, k) || !partial(k);
-      }
-      if (all) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
-
 }  // namespace weft::ir

@@ -56,7 +56,4 @@ mlir::FailureOr<Rule> ruleOf(OperatorInterface op);
 // The view kind of any operation; kNone of one without the interface.
 ViewKind viewKindOf(mlir::Operation* op);
 
-// May the operand be partial? It may where some linear set holds it and exactly the operands that are `partial`.
-bool linearTogether(mlir::Operation* op, unsigned operand, llvm::function_ref<bool(unsigned)> partial);
-
 }  // namespace weft::ir

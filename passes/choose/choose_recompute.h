@@ -2,7 +2,7 @@
 // time.
 //
 //   1. Compile without recomputation. If that fits the limit, stop.
-//   2. Cut the stages into intervals, find the equal ones, enumerate each class's choices (recompute_*.h).
+//   2. Cut the stages into intervals, find the equal ones, enumerate each class's choices (planner/recompute/).
 //   3. For each submesh a knapsack: the least extra time within a budget of kept bytes. A byte kept of one
 //      micro-batch costs as many bytes as the schedule has micro-batches in flight there (the plan's slots).
 //   4. Compile with the choice and measure the planner's peak; correct the budget by what it is above or below the

@@ -56,6 +56,7 @@ FailureOr<OperatorFacts> factsOf(Operation* op) {
     facts.linear.emplace_back(set.begin(), set.end());
   }
   facts.passesSums = interface.passesSums();
+  facts.updatesParameter = interface.updatesParameter();
   return facts;
 }
 

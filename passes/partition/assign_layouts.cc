@@ -11,6 +11,7 @@
 #include <set>
 
 #include "ir/dist/dist.h"
+#include "ir/layout/linear_sets.h"
 #include "ir/layout/stage_mesh_text.h"
 #include "ir/nn/operator_interface.h"
 #include "ir/program/decision_attributes.h"
@@ -136,11 +137,11 @@ class LayoutAssigner {
   }
 
   bool passes(Operation* op, unsigned operand, const Partial& sum, const FactorAxes& axes) {
-    const auto partial = [&](unsigned k) {
-      return llvm::any_of(partialAt(op, k), [&](const Partial& other) { return overlap(other.axis, sum.axis); });
-    };
+    std::vector<bool> partial;
     for (unsigned k = 0; k < op->getNumOperands(); ++k) {
-      if (partial(k) && !llvm::is_contained(partialAt(op, k), sum)) {
+      const std::vector<Partial> sums = partialAt(op, k);
+      partial.push_back(llvm::any_of(sums, [&](const Partial& other) { return overlap(other.axis, sum.axis); }));
+      if (partial.back() && !llvm::is_contained(sums, sum)) {
         return false;
       }
     }
@@ -152,7 +153,8 @@ class LayoutAssigner {
     const bool early = !isTime(sum.axis) || place.where != RunsIn::kUpdate;
     Value value = op->getOperand(operand);
     const bool wasted = !isTime(sum.axis) && reduced_.count({value, readers_.regionOf(value, place)}) > 0;
-    return fits && early && !wasted && sum.kind == ReduceKind::kSum && ir::linearTogether(op, operand, partial);
+    return fits && early && !wasted && sum.kind == ReduceKind::kSum &&
+           linearIn(cast<ir::OperatorInterface>(op).getLinearSets(), operand, partial);
   }
 
   // Operand `index`, read as `wanted`, is reduced for the readers of a region if nothing else changes: the reshard then

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "ir/layout/linear_sets.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -139,7 +140,7 @@ class Analyzer {
     bool any = false;
     for (unsigned i = 0; i < partial.size(); ++i) {
       any |= partial[i];
-      if (partial[i] && !op.facts.linearIn(i, partial)) {
+      if (partial[i] && !linearIn(op.facts.linear, i, partial)) {
         return false;
       }
     }

@@ -96,9 +96,8 @@ void shardState(const SettledGraph& graph, int64_t level, Shardings& shardings) 
     if (!node.gradientOf.empty()) {
       shardings.operators[op].fix(layouts[node.gradientOf], "optimizer state of the parameter");
     }
-    const bool updates = node.phase == Phase::kUpdate && node.results.size() > 1 && !node.operands.empty() &&
-                         node.operands[0].isArgument();
-    if (updates && view.graph().arguments[node.operands[0].index].kind == ArgumentKind::kParameter) {
+    // Without state of its own (plain SGD) it runs as its operands lie.
+    if (node.facts.updatesParameter && node.results.size() > 1 && node.operands[0].isArgument()) {
       shardOptimizer(graph, op, layouts[view.graph().arguments[node.operands[0].index].name], level, shardings);
     }
   }

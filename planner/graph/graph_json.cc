@@ -75,6 +75,7 @@ void putFacts(Json& json, const OperatorFacts& facts) {
   json["rule"] = facts.rule;
   put(json, "linear", facts.linear);
   put(json, "passes_sums", facts.passesSums);
+  put(json, "updates_parameter", facts.updatesParameter);
 }
 
 Json printAlternative(const Alternative& alternative) {
@@ -144,7 +145,9 @@ absl::StatusOr<TensorType> parseType(const Json& json, const std::string& where)
   }
   TensorType made{{}, *type};
   const std::string sizes = text.substr(open + 1, text.size() - open - 2);
-  for (const absl::string_view part : absl::StrSplit(sizes, ',', absl::SkipEmpty())) {
+  const std::vector<std::string> parts =
+      sizes.empty() ? std::vector<std::string>() : std::vector<std::string>(absl::StrSplit(sizes, ','));
+  for (const std::string& part : parts) {
     int64_t size = 0;
     if (!absl::SimpleAtoi(part, &size) || size < 1 || made.bytes() > kMaxBytes / size) {
       return refused;
@@ -233,6 +236,7 @@ absl::StatusOr<OperatorFacts> parseFacts(JsonObject& object) {
   };
   WEFT_ASSIGN_OR_RETURN(facts.linear, listsOr(object, "linear", operand));
   WEFT_ASSIGN_OR_RETURN(facts.passesSums, object.booleanOr("passes_sums", false));
+  WEFT_ASSIGN_OR_RETURN(facts.updatesParameter, object.booleanOr("updates_parameter", false));
   return facts;
 }
 

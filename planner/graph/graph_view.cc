@@ -10,8 +10,10 @@ GraphView::GraphView(const ProgramGraph& graph) : graph_(graph), producers_(grap
   }
   uses_.resize(producers_.size());
   for (int op = 0; op < operators(); ++op) {
-    for (unsigned i = 0; i < graph.operators[op].operands.size(); ++i) {
-      uses_[operandOf(op, i)].push_back({op, i});
+    std::vector<int>& operands = operands_.emplace_back();
+    for (const GraphValue& operand : graph.operators[op].operands) {
+      uses_[valueOf(operand)].push_back({op, static_cast<unsigned>(operands.size())});
+      operands.push_back(valueOf(operand));
     }
   }
   for (unsigned r = 0; r < graph.results.size(); ++r) {

@@ -29,7 +29,7 @@ class GraphView {
   // Values: the arguments first, then the results in program order.
   int values() const { return static_cast<int>(producers_.size()); }
   int valueOf(const GraphValue& value) const;
-  int operandOf(int op, unsigned operand) const { return valueOf(graph_.operators[op].operands[operand]); }
+  int operandOf(int op, unsigned operand) const { return operands_[op][operand]; }
   int resultOf(int op, unsigned result) const { return firstResults_[op] + static_cast<int>(result); }
   // The operator that makes a value; nullopt for an argument.
   std::optional<int> producerOf(int value) const;
@@ -42,8 +42,9 @@ class GraphView {
  private:
   const ProgramGraph& graph_;
   std::unordered_map<int64_t, int> byId_;
-  std::vector<int> firstResults_;  // of each operator
-  std::vector<int> producers_;     // of each value, -1 for arguments
+  std::vector<int> firstResults_;           // of each operator
+  std::vector<std::vector<int>> operands_;  // of each operator: the values it reads
+  std::vector<int> producers_;              // of each value, -1 for arguments
   std::vector<std::vector<Use>> uses_;
 };
 

@@ -51,17 +51,6 @@ int64_t TensorType::elements() const {
   return count;
 }
 
-bool OperatorFacts::linearIn(unsigned operand, const std::vector<bool>& partial) const {
-  return std::any_of(linear.begin(), linear.end(), [&](const std::vector<unsigned>& set) {
-    const auto holds = [&](unsigned i) { return std::find(set.begin(), set.end(), i) != set.end(); };
-    bool exactly = holds(operand);
-    for (unsigned i = 0; i < partial.size(); ++i) {
-      exactly &= partial[i] == holds(i);
-    }
-    return exactly;
-  });
-}
-
 bool GraphArgument::hasBatch() const {
   return kind == ArgumentKind::kInput && batchDim >= 0 && batchDim < static_cast<int64_t>(type.shape.size()) &&
          type.shape[batchDim] > 1;

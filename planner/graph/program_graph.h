@@ -51,9 +51,7 @@ struct OperatorFacts {
   std::string rule;                           // over the shapes of its operands and results (ir/layout/rule.h)
   std::vector<std::vector<unsigned>> linear;  // sets of operands in which it is jointly linear
   bool passesSums = false;                    // passes partial sums on instead of having them reduced before
-
-  // May the operand be partial? It may where some linear set holds it and exactly the operands that are `partial`.
-  bool linearIn(unsigned operand, const std::vector<bool>& partial) const;
+  bool updatesParameter = false;              // result 0 is the next value of the parameter in operand 0
   friend bool operator==(const OperatorFacts&, const OperatorFacts&) = default;
 };
 

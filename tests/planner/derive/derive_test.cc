@@ -26,7 +26,8 @@ GraphBuilder trainingStep(const Shape& x = {8, 4}, const Shape& w = {4, 64}) {
   const GraphValue finished = b.add({"reduced", "a b -> a b", {{0}}}, {dw}, w);
   b.last().phase = Phase::kUpdate;
   b.last().gradientOf = "w";
-  const GraphValue updated = b.add({"sgd", "a b, a b, a b -> a b, a b"}, {weight, finished, momentum}, w);
+  const GraphValue updated = b.add({.kind = "sgd", .rule = "a b, a b, a b -> a b, a b", .updatesParameter = true},
+                                   {weight, finished, momentum}, w);
   b.last().phase = Phase::kUpdate;
   b.last().results.push_back({w, DType::kF32});
   b.updates(weight, updated);

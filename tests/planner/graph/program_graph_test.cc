@@ -46,6 +46,7 @@ TEST(ProgramGraphJson, ReadsWhatItPrints) {
   op.phase = Phase::kUpdate;
   op.prologueOf = 4;
   op.gradientOf = "w";
+  op.facts.updatesParameter = true;
   op.constraint = "[{dp},{}]";
   op.strategy = UserStrategy{true, {}, {}, {{"dp,tp", ""}, {}}, {{"", ""}}, {"model.cc", 5, 6}};
   graph.operators[1].strategy = UserStrategy{false, {{2, 1}, {}}, {{1}}, {}, {}, {}};
@@ -65,6 +66,7 @@ TEST(ProgramGraphJson, ErrorsNameTheEntry) {
   };
   EXPECT_THAT(changed("f32[8,4]", "f32[8,0]"), HasSubstr("arguments[0].type: found \"f32[8,0]\", expected a type"));
   EXPECT_THAT(changed("f32[8,4]", "f32[99999999999,99999999999]"), HasSubstr("arguments[0].type"));
+  EXPECT_THAT(changed("f32[8,4]", "f32[8,,4]"), HasSubstr("arguments[0].type"));
   EXPECT_THAT(changed("\"input\"", "\"inptu\""), HasSubstr("found 'inptu', expected one of input, parameter, state"));
   EXPECT_THAT(changed("\"%0\"", "\"%9\""), HasSubstr("operator 0 reads %9, which nothing before it makes"));
   EXPECT_THAT(changed("\"0#0\"", "\"2#0\""), HasSubstr("operator 1 reads 2#0"));
