@@ -1,4 +1,4 @@
-#include "passes/plan/copies.h"
+#include "planner/step/copies.h"
 
 #include <algorithm>
 

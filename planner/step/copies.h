@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "passes/plan/storage.h"
+#include "planner/step/storage.h"
 
 namespace weft {
 
