@@ -106,7 +106,7 @@ class GraphBuilder {
     return index;
   }
 
-  static bool isView(Operation* op) { return ir::viewKindOf(op) != ir::ViewKind::kNone; }
+  static bool isView(Operation* op) { return ir::viewKindOf(op) != ViewKind::kNone; }
 
   bool mayRepeat(Operation* op) {
     bool pends = pendsOverTime(op, meshes_) || isa<ir::dist::TransferOp>(op);

@@ -249,7 +249,7 @@ class StepCutter {
     }
     SubmeshProgram& program = programOf(function);
     // Annotations for the compiler: their operand stands for them.
-    if (ir::viewKindOf(op) == ir::ViewKind::kAnnotation) {
+    if (ir::viewKindOf(op) == ViewKind::kAnnotation) {
       program.define(function, op->getResult(0), operands[0]);
       return success();
     }

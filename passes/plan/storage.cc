@@ -151,7 +151,7 @@ class Assigner {
       }
       copies_.push_back({result, -1, wanted->second});
     }
-    if (ir::viewKindOf(op) == ir::ViewKind::kShape) {
+    if (ir::viewKindOf(op) == ViewKind::kShape) {
       out_.views.insert(op);
       return bind(result, cellOf_[op->getOperand(0)]);
     }
