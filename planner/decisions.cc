@@ -88,6 +88,14 @@ const OperatorDecision* Decisions::find(int64_t id) const {
   return it == operators.end() ? nullptr : &*it;
 }
 
+std::map<int64_t, const OperatorDecision*> decisionsById(const Decisions& decisions) {
+  std::map<int64_t, const OperatorDecision*> byId;
+  for (const OperatorDecision& decision : decisions.operators) {
+    byId.emplace(decision.id, &decision);
+  }
+  return byId;
+}
+
 std::vector<Axis> dataParallelAxes(const Mesh& mesh) {
   for (const NamedAxis& named : mesh.axes()) {
     if (named.name == "dp" && named.axis.size > 1) {

@@ -116,6 +116,9 @@ std::vector<Axis> dataParallelAxes(const Mesh& mesh);
 // Elements of a dimension that a shard must have for a pad of ZeRO to be worth its while.
 inline constexpr int64_t kSmallestZeroShard = 16;
 
+// What the record says of each operator, by its number.
+std::map<int64_t, const OperatorDecision*> decisionsById(const Decisions& decisions);
+
 std::string printDecisions(const Decisions& decisions);
 // Errors name the entry and what was expected.
 absl::StatusOr<Decisions> parseDecisions(const std::string& text);

@@ -11,8 +11,8 @@
 #include "ir/program/module_meshes.h"
 #include "ir/program/program.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "passes/partition/micro_batch_rows.h"
 #include "passes/partition/recompute.h"
+#include "planner/step/time_layouts.h"
 #include "runtime/base/arithmetic.h"
 
 namespace weft {

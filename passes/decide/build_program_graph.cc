@@ -59,33 +59,6 @@ std::vector<Fact> listed(unsigned count, const Fact& otherwise, const FactOf& fa
   return facts;
 }
 
-FailureOr<OperatorFacts> factsOf(Operation* op) {
-  auto interface = dyn_cast<ir::OperatorInterface>(op);
-  if (!interface) {
-    return op->emitError("is not an operator of a registered dialect"), failure();
-  }
-  FailureOr<Rule> rule = ir::ruleOf(interface);
-  if (failed(rule)) {
-    return failure();
-  }
-  OperatorFacts facts;
-  facts.kind = op->getName().stripDialect().str();
-  facts.rule = interface.getRule();
-  for (const auto& set : interface.getLinearSets()) {
-    facts.linear.emplace_back(set.begin(), set.end());
-  }
-  facts.passesSums = interface.passesSums();
-  facts.updatesParameter = interface.updatesParameter();
-  facts.view = interface.getViewKind();
-  facts.flopsPerPoint = static_cast<double>(interface.getFlops()) / pointsOf(*rule);
-  facts.attributes = ir::kernelAttributes(op);
-  facts.reduce =
-      listed(op->getNumResults(), ReduceKind::kSum, [&](unsigned result) { return interface.getReduceKind(result); });
-  facts.padFill = listed(op->getNumOperands(), std::optional<double>(0.0),
-                         [&](unsigned operand) { return interface.getPadFill(operand); });
-  return facts;
-}
-
 // One list of a strategy: for each tensor splits or axis names of its dimensions.
 void readLists(mlir::Attribute attr, bool byName, std::vector<Shape>& splits,
                std::vector<std::vector<std::string>>& names) {
@@ -262,6 +235,33 @@ class Builder {
 };
 
 }  // namespace
+
+FailureOr<OperatorFacts> factsOf(Operation* op) {
+  auto interface = dyn_cast<ir::OperatorInterface>(op);
+  if (!interface) {
+    return op->emitError("is not an operator of a registered dialect"), failure();
+  }
+  FailureOr<Rule> rule = ir::ruleOf(interface);
+  if (failed(rule)) {
+    return failure();
+  }
+  OperatorFacts facts;
+  facts.kind = op->getName().stripDialect().str();
+  facts.rule = interface.getRule();
+  for (const auto& set : interface.getLinearSets()) {
+    facts.linear.emplace_back(set.begin(), set.end());
+  }
+  facts.passesSums = interface.passesSums();
+  facts.updatesParameter = interface.updatesParameter();
+  facts.view = interface.getViewKind();
+  facts.flopsPerPoint = static_cast<double>(interface.getFlops()) / pointsOf(*rule);
+  facts.attributes = ir::kernelAttributes(op);
+  facts.reduce =
+      listed(op->getNumResults(), ReduceKind::kSum, [&](unsigned result) { return interface.getReduceKind(result); });
+  facts.padFill = listed(op->getNumOperands(), std::optional<double>(0.0),
+                         [&](unsigned operand) { return interface.getPadFill(operand); });
+  return facts;
+}
 
 FailureOr<ProgramGraph> buildProgramGraph(func::FuncOp step, const ir::OperatorRegistry* registry) {
   return Builder(step, registry).run();

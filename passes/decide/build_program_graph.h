@@ -14,6 +14,9 @@ namespace weft {
 // expansion fails.
 mlir::FailureOr<ProgramGraph> buildProgramGraph(mlir::func::FuncOp step, const ir::OperatorRegistry* registry);
 
+// What an operator says of itself, at the shapes it has. Errors, on the operator, as above.
+mlir::FailureOr<OperatorFacts> factsOf(mlir::Operation* op);
+
 // Reports an error of the planner at the user's line, else on the module.
 void emitPlannerError(mlir::ModuleOp module, const absl::Status& status);
 

@@ -24,6 +24,7 @@
 #include "passes/partition/readers.h"
 #include "passes/partition/submesh_program.h"
 #include "passes/partition/value_layouts.h"
+#include "planner/step/time_layouts.h"
 
 namespace weft {
 
