@@ -9,17 +9,8 @@
 #include "ir/program/program.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Diagnostics.h"
 #include "mlir/Transforms/Passes.h"
-#include "passes/choose/choose_gathers.h"
-#include "passes/choose/choose_recompute.h"
-#include "passes/choose/choose_schedule.h"
-#include "passes/gates/attribute_forms.h"
-#include "passes/logical/request_attributes.h"
 #include "passes/passes.h"
-#include "passes/plan/emit_plan.h"
-#include "planner/check_request.h"
-#include "runtime/base/status.h"
 
 namespace weft {
 
@@ -74,36 +65,6 @@ std::optional<size_t> phaseNamed(const std::vector<PipelinePhase>& phases, const
   return std::nullopt;
 }
 
-// All diagnostics of a run as one text, the user's place first.
-class DiagnosticText {
- public:
-  explicit DiagnosticText(MLIRContext* context)
-      : handler_(context, [this](Diagnostic& diagnostic) {
-          add(diagnostic);
-          return success();
-        }) {}
-
-  const std::string& text() const { return text_; }
-
- private:
-  void add(Diagnostic& diagnostic) {
-    if (diagnostic.getSeverity() != DiagnosticSeverity::Error) {
-      return;
-    }
-    llvm::raw_string_ostream stream(text_);
-    if (!text_.empty()) {
-      stream << "\n";
-    }
-    if (auto place = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>()) {
-      stream << place.getFilename().getValue() << ":" << place.getLine() << ": ";
-    }
-    stream << "error: " << diagnostic.str();
-  }
-
-  std::string text_;
-  ScopedDiagnosticHandler handler_;
-};
-
 }  // namespace
 
 void registerWeftDialects(DialectRegistry& registry) {
@@ -128,7 +89,7 @@ std::vector<PipelinePhase> phasesOf(const ir::OperatorRegistry& registry, const 
   // After the gradients exist, before layouts: optimizer state takes part in all decisions.
   add(State::kLogical, createBuildUpdatePass());
   // Everything that chooses stands here; what follows only realizes the record.
-  add(State::kLogical, createDecidePass(registry, {options.decisions, options.choices}));
+  add(State::kLogical, createDecidePass(registry, {options.decisions, options.correction}));
   // First of all that realizes: whatever moves or fills a value asks how it lies, and how it is read.
   add(State::kLaidOut, createAssignLayoutsPass());
   // Before reshards: what comes from another mesh is then resharded as any value of its reader's mesh.
@@ -217,126 +178,6 @@ std::string resumePoint(ModuleOp module) {
     }
   }
   return "";
-}
-
-namespace {
-
-absl::Status runPhases(ModuleOp module, const ir::OperatorRegistry& registry, const PipelineOptions& options) {
-  DiagnosticText diagnostics(module.getContext());
-  PassManager manager(module.getContext());
-  WEFT_RETURN_IF_ERROR(buildPipeline(manager, registry, options, resumePoint(module)));
-  return succeeded(manager.run(module)) ? absl::OkStatus() : absl::InvalidArgumentError(diagnostics.text());
-}
-
-absl::StatusOr<plan::Plan> compileOnce(ModuleOp module, const ir::OperatorRegistry& registry,
-                                       const PipelineOptions& options) {
-  WEFT_RETURN_IF_ERROR(runPhases(module, registry, options));
-  if (options.report != nullptr) {
-    ++options.report->compilations;
-  }
-  DiagnosticText diagnostics(module.getContext());
-  absl::StatusOr<plan::Plan> plan = emitPlan(module);
-  if (!plan.ok() && !diagnostics.text().empty()) {
-    return absl::InvalidArgumentError(diagnostics.text());
-  }
-  if (plan.ok()) {
-    plan->set_program(options.program);
-  }
-  return plan;
-}
-
-// Does the request leave anything to choose for this module? A record decides all.
-bool isOpen(ModuleOp module, const PipelineOptions& options) {
-  return options.program == "train" && !options.decisions && !module->hasAttr(kDecisionsAttr);
-}
-
-// Searches schedule and recomputation, where the request leaves them open, by compiling candidates. Returns the options
-// of the compilation that realizes what was found.
-absl::StatusOr<PipelineOptions> choose(ModuleOp module, const CompileOptions& request,
-                                       const ir::OperatorRegistry& registry, const PipelineOptions& options) {
-  PipelineOptions chosen = options;
-  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
-  const bool recompute = request.memoryLimit > 0 && request.recompute == "auto";
-  const auto halvesFor = [&](const std::optional<ScheduleChoice>& schedule) {
-    PipelineOptions quiet = options;
-    quiet.dumpDir.clear();
-    quiet.choices.schedule = schedule;
-    PipelineOptions first = quiet;
-    first.until = "mark-recompute";
-    return CompilerHalves{[&registry, first](ModuleOp copy) { return runPhases(copy, registry, first); },
-                          [&registry, quiet](ModuleOp copy) { return compileOnce(copy, registry, quiet); }, machine};
-  };
-  if (request.schedule == "auto" && outlineOf(module).stages > 1) {
-    WEFT_ASSIGN_OR_RETURN(ScheduleSearchResult best, chooseSchedule(module, request, recompute, halvesFor));
-    chosen.choices.schedule = std::move(best.schedule);
-    chosen.decisions = std::move(best.decisions);
-  } else if (recompute) {
-    WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<RecomputeSearch> search,
-                          RecomputeSearch::create(module, halvesFor(std::nullopt)));
-    WEFT_ASSIGN_OR_RETURN(const Attempt attempt, search->under(request.memoryLimit));
-    if (!attempt.fits) {
-      return nothingFits(attempt.peakBytes, request.memoryLimit);
-    }
-    chosen.decisions = attempt.decisions;
-  }
-  return chosen;
-}
-
-absl::StatusOr<plan::Plan> compileChosen(ModuleOp module, const CompileOptions& request,
-                                         const ir::OperatorRegistry& registry, const PipelineOptions& options) {
-  PipelineOptions chosen = options;
-  if (isOpen(module, options)) {
-    WEFT_ASSIGN_OR_RETURN(chosen, choose(module, request, registry, options));
-  }
-  WEFT_ASSIGN_OR_RETURN(plan::Plan plan, compileOnce(module, registry, chosen));
-  if (request.memoryLimit > 0 && plan.memory().peak_bytes() > request.memoryLimit) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the plan needs ", plan.memory().peak_bytes(), " bytes on a rank, the limit is ", request.memoryLimit,
-        "; recompute more (CompileOptions::recompute = \"auto\"), shard more (ZeRO, more ranks), cut the "
-        "step into more micro-batches, or allow as much"));
-  }
-  return plan;
-}
-
-// Reads and checks what is asked for, before any gate runs.
-absl::StatusOr<Request> requestFor(ModuleOp module, const PipelineOptions& options) {
-  DiagnosticText diagnostics(module.getContext());
-  if (failed(checkModuleAttributes(module))) {
-    return absl::InvalidArgumentError(diagnostics.text());
-  }
-  WEFT_ASSIGN_OR_RETURN(Request request, requestOf(module));
-  if (!resumePoint(module).empty()) {
-    WEFT_RETURN_IF_ERROR(checkRequest(request));
-    return request;
-  }
-  WEFT_ASSIGN_OR_RETURN(std::vector<std::string> notes, checkRequest(request, outlineOf(module)));
-  if (options.report != nullptr) {
-    options.report->notes = std::move(notes);
-  }
-  return request;
-}
-
-}  // namespace
-
-absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegistry& registry,
-                                         const PipelineOptions& options) {
-  WEFT_ASSIGN_OR_RETURN(const Request request, requestFor(module, options));
-  const CompileOptions& asked = request.options;
-  PipelineOptions chosen = options;
-  if (isOpen(module, options) && asked.memoryLimit > 0 && asked.zero >= 3 && !asked.regather) {
-    const auto compile = [&](int64_t gatherBytes) {
-      OwningOpRef<ModuleOp> copy(module.clone());
-      PipelineOptions quiet = options;
-      quiet.dumpDir.clear();
-      quiet.choices.gatherBytes = gatherBytes;
-      return compileChosen(*copy, asked, registry, quiet);
-    };
-    WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(asked));
-    WEFT_ASSIGN_OR_RETURN(chosen.choices.gatherBytes, chooseGathers(asked.memoryLimit, machine, compile));
-  }
-  WEFT_ASSIGN_OR_RETURN(plan::Plan plan, compileChosen(module, asked, registry, chosen));
-  plan.set_machine(asked.machine);
-  return plan;
 }
 
 }  // namespace weft

@@ -18,7 +18,7 @@ namespace weft {
 struct CompileReport {
   // What is no error but worth a line: options that have no effect (planner/check_request.h).
   std::vector<std::string> notes;
-  int compilations = 0;  // candidates that were compiled to a plan, the last included
+  int compilations = 0;  // of the module to a plan: more than one where the planner's prediction of memory was wrong
 };
 
 // What the user may ask of one compilation beside what the module itself says (mesh, strategies, optimizer: see the
@@ -32,8 +32,8 @@ struct PipelineOptions {
   std::string program = "train";
   // The last phase to run ("mark-recompute"); empty: all.
   std::string until;
-  // What compileModule itself settles between compilations, where the request leaves it open.
-  OpenChoices choices;
+  // By how much the planner's prediction of memory was wrong when it was asked before (compileModule sets it).
+  Correction correction;
   CompileReport* report = nullptr;  // filled if given
 };
 
@@ -45,12 +45,6 @@ absl::Status buildPipeline(mlir::OpPassManager& manager, const ir::OperatorRegis
 
 // Where compiling goes on with this module: behind the phase or state it names, "" at the beginning.
 std::string resumePoint(mlir::ModuleOp module);
-
-// Runs what is left of the phases on `module` (changed in place, ending in the scheduled state) and emits the plan.
-// Errors: what the module asks for makes no sense (planner/check_request.h); others carry the user's source line:
-// "model.cc:12: error: ...".
-absl::StatusOr<plan::Plan> compileModule(mlir::ModuleOp module, const ir::OperatorRegistry& registry,
-                                         const PipelineOptions& options);
 
 // Registers the dialects that modules of any state use.
 void registerWeftDialects(mlir::DialectRegistry& registry);

@@ -83,9 +83,21 @@ std::string gatherPolicyName(GatherPolicy policy) {
   return kGatherPolicies[static_cast<size_t>(policy)];
 }
 
+int64_t Prediction::most() const {
+  return peakBytes.empty() ? 0 : *std::max_element(peakBytes.begin(), peakBytes.end());
+}
+
 const OperatorDecision* Decisions::find(int64_t id) const {
   const auto it = std::find_if(operators.begin(), operators.end(), [&](const auto& op) { return op.id == id; });
   return it == operators.end() ? nullptr : &*it;
+}
+
+std::map<int64_t, const OperatorDecision*> decisionsById(const Decisions& decisions) {
+  std::map<int64_t, const OperatorDecision*> byId;
+  for (const OperatorDecision& decision : decisions.operators) {
+    byId.emplace(decision.id, &decision);
+  }
+  return byId;
 }
 
 std::vector<Axis> dataParallelAxes(const Mesh& mesh) {
@@ -150,6 +162,9 @@ std::string printDecisions(const Decisions& decisions) {
     json["recompute"] = Json::parse(decisions.recomputeSummary);
   }
   json["conflicts"] = decisions.conflicts;
+  if (decisions.prediction) {
+    json["prediction"] = {{"peak_bytes", decisions.prediction->peakBytes}, {"seconds", decisions.prediction->seconds}};
+  }
   // A name may hold bytes that are no UTF-8; the record shows them as well as can be.
   return json.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }

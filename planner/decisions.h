@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,15 @@ struct ScheduleDecision {
   std::string considered = "";           // JSON: what schedule = "auto" chose among; for people
 };
 
+// What the planner expects of a record that it searched for.
+struct Prediction {
+  std::vector<int64_t> peakBytes;  // of a rank of each submesh
+  double seconds = 0;              // of a step's prologue and micro-batches
+
+  int64_t most() const;  // of the rank that needs most
+  friend bool operator==(const Prediction&, const Prediction&) = default;
+};
+
 struct Decisions {
   Mesh mesh;         // with the time axis; the first submesh's where they differ
   int64_t zero = 0;  // ZeRO level
@@ -105,6 +115,7 @@ struct Decisions {
   std::vector<ReshardDecision> reshards;    // whose recomputation differs from that of their producer
   std::string recomputeSummary = "";        // JSON: what recompute = "auto" came to; for people
   std::vector<std::string> conflicts;       // what propagation had to choose between, for people
+  std::optional<Prediction> prediction;     // nothing where nothing was searched
 
   const OperatorDecision* find(int64_t id) const;
   StageMeshes meshes() const;
@@ -115,6 +126,9 @@ struct Decisions {
 std::vector<Axis> dataParallelAxes(const Mesh& mesh);
 // Elements of a dimension that a shard must have for a pad of ZeRO to be worth its while.
 inline constexpr int64_t kSmallestZeroShard = 16;
+
+// What the record says of each operator, by its number.
+std::map<int64_t, const OperatorDecision*> decisionsById(const Decisions& decisions);
 
 std::string printDecisions(const Decisions& decisions);
 // Errors name the entry and what was expected.

@@ -264,7 +264,21 @@ class Reader {
       WEFT_ASSIGN_OR_RETURN(std::string conflict, jsonText((*conflicts)[i], absl::StrCat("conflicts[", i, "]")));
       decisions_.conflicts.push_back(std::move(conflict));
     }
-    return absl::OkStatus();
+    return record.has("prediction") ? readPrediction(record) : absl::OkStatus();
+  }
+
+  absl::Status readPrediction(JsonObject& record) {
+    WEFT_ASSIGN_OR_RETURN(const Json* json, record.any("prediction"));
+    WEFT_ASSIGN_OR_RETURN(JsonObject entry, JsonObject::of(*json, "prediction"));
+    Prediction& prediction = decisions_.prediction.emplace();
+    WEFT_ASSIGN_OR_RETURN(const Json* bytes, entry.list("peak_bytes"));
+    for (size_t i = 0; i < bytes->size(); ++i) {
+      WEFT_ASSIGN_OR_RETURN(prediction.peakBytes.emplace_back(),
+                            jsonInteger((*bytes)[i], absl::StrCat("prediction.peak_bytes[", i, "]")));
+    }
+    WEFT_ASSIGN_OR_RETURN(const Json* seconds, entry.any("seconds"));
+    WEFT_ASSIGN_OR_RETURN(prediction.seconds, jsonReal(*seconds, "prediction.seconds"));
+    return entry.finish();
   }
 
   Decisions decisions_;

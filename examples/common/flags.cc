@@ -246,7 +246,7 @@ void printProgram(const Program& program) {
   }
   std::printf("\n");
   if (program.compilations > 1) {
-    std::printf("  compiled %d candidates\n", program.compilations);
+    std::printf("  compiled %d times: the memory was predicted too low before\n", program.compilations);
   }
   for (const std::string& note : program.notes) {
     std::printf("note: %s\n", note.c_str());

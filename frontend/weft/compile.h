@@ -18,7 +18,7 @@ struct Program {
   plan::Plan plan;
   // What is no error but worth a line: options that have no effect on this program.
   std::vector<std::string> notes = {};
-  int compilations = 1;  // candidates that were compiled to find this plan, itself included
+  int compilations = 1;  // more than one where the planner had predicted the memory too low
   const std::string& decisions() const { return plan.decisions(); }
 };
 

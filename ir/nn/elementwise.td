@@ -33,13 +33,13 @@ def Nn_ConstrainOp : Nn_Unary<"constrain", Nn_Tensor> {
   let summary = "x itself; the user asks that it, and its gradient, lie as `layout` says";
   let arguments = (ins Nn_Tensor:$x, StrAttr:$layout);
   let linear = "{{0}}";
-  let view = "::weft::ir::ViewKind::kAnnotation";
+  let view = "::weft::ViewKind::kAnnotation";
   let flops = "0";
 }
 def Nn_StopGradientOp : Nn_Unary<"stop_gradient", Nn_Tensor> {
   let summary = "x itself; no gradient flows through";
   let linear = "{{0}}";
-  let view = "::weft::ir::ViewKind::kAnnotation";
+  let view = "::weft::ViewKind::kAnnotation";
   let flops = "0";
 }
 def Nn_CastOp : Nn_Op<"cast"> {

@@ -70,7 +70,7 @@ class Nn_Op<string mnemonic, list<Trait> traits = []>
   code rule = "";                                       // std::string
   code linear = "{}";                                   // ::weft::ir::LinearSets
   code passesSums = "false";                            // cheap and linear, see operator_interface.td
-  code view = "::weft::ir::ViewKind::kNone";
+  code view = "::weft::ViewKind::kNone";
   code updatesParameter = "false";
   code reduceKind = "::weft::ReduceKind::kSum";         // sees `result`
   code origins = "{}";                                  // SmallVector<OriginRequest>
@@ -83,7 +83,7 @@ class Nn_Op<string mnemonic, list<Trait> traits = []>
     std::string $cppClass::getRule() { return }] # rule # [{; }
     ::weft::ir::LinearSets $cppClass::getLinearSets() { return }] # linear # [{; }
     bool $cppClass::passesSums() { return }] # passesSums # [{; }
-    ::weft::ir::ViewKind $cppClass::getViewKind() { return }] # view # [{; }
+    ::weft::ViewKind $cppClass::getViewKind() { return }] # view # [{; }
     bool $cppClass::updatesParameter() { return }] # updatesParameter # [{; }
     ::weft::ReduceKind $cppClass::getReduceKind([[maybe_unused]] unsigned result) { return }] # reduceKind # [{; }
     ::llvm::SmallVector<::weft::ir::OriginRequest> $cppClass::getOriginRequests() { return }] # origins # [{; }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ir/layout/rule.h"
+#include "ir/layout/view_kind.h"
 #include "llvm/ADT/SmallVector.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"
@@ -19,13 +20,6 @@ struct OriginRequest {
   bool isResult = false;
   unsigned index = 0;
   unsigned dim = 0;
-};
-
-// What result 0 of an operator is to operand 0.
-enum class ViewKind {
-  kNone,        // the operator computes it
-  kShape,       // the same bytes under another shape: the operator needs no instruction
-  kAnnotation,  // the same value: the operator only tells the compiler something, and has no place in the local state
 };
 
 // One operation per element of each result.

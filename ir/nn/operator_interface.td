@@ -21,7 +21,7 @@ def OperatorInterface : OpInterface<"OperatorInterface"> {
       # "ranks is passed on through it instead of being reduced before it.",
       "bool", "passesSums", (ins), "", [{ return false; }]>,
     InterfaceMethod<"Does result 0 stand for operand 0 instead of having bytes of its own?",
-      "::weft::ir::ViewKind", "getViewKind", (ins), "", [{ return ::weft::ir::ViewKind::kNone; }]>,
+      "::weft::ViewKind", "getViewKind", (ins), "", [{ return ::weft::ViewKind::kNone; }]>,
     InterfaceMethod<
       "Is result 0 the next value of the parameter in operand 0, made from its gradient in operand 1?",
       "bool", "updatesParameter", (ins), "", [{ return false; }]>,

@@ -11,7 +11,7 @@ def Nn_ReshapeOp : Nn_Op<"reshape"> {
   let rule = "rules::reshape(*this)";
   let linear = "{{0}}";
   let passesSums = "true";
-  let view = "::weft::ir::ViewKind::kShape";
+  let view = "::weft::ViewKind::kShape";
   let flops = "0";
   let hasVerifier = 1;
 }

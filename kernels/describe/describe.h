@@ -29,6 +29,11 @@ struct KernelDescription {
   bool mayRunInPlace(size_t input, size_t output) const;
 };
 
+// Kernels of operations that the compiler itself puts into a program.
+inline constexpr const char* kDynamicSliceKernel = "dynamic_slice";
+inline constexpr const char* kMaskPadKernel = "mask_pad";
+inline constexpr const char* kAccumulateKernel = "accumulate";
+
 // A kernel that is not built in needs no scratch memory and writes over no input.
 KernelDescription describe(const KernelSpec& spec, Target target);
 

@@ -1,10 +1,5 @@
-// Joins collectives into buckets.
-//
-// A collective may stand anywhere between the last op that makes one of its operands and the first op that reads one of
-// its results. So each one is an interval of the function, and a bucket is a point in the intervals of all its members.
-// The fewest buckets come from taking, again and again, the collective that is needed first, the point just before that
-// need, and everything of the same key (kind, groups, reduction, dimension, element type) whose operands exist by then.
-// Nothing else moves. Places are looked up anew after every bucket, because a bucket may feed another collective.
+// Joins collectives into buckets: reads the reductions of each function as plain data, asks bucketsOf(), and makes the
+// buckets.
 
 #include <algorithm>
 
@@ -14,6 +9,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "passes/logical/request_attributes.h"
+#include "passes/plan/instruction_facts.h"
+#include "planner/step/buckets.h"
 
 namespace weft {
 
@@ -30,42 +27,10 @@ constexpr size_t kReasonsShown = 2;
 
 using Members = SmallVector<Operation*>;
 
-int64_t operandBytes(Operation* op) {
-  int64_t bytes = 0;
-  for (Value operand : op->getOperands()) {
-    auto tensor = cast<RankedTensorType>(operand.getType());
-    bytes += tensor.getNumElements() * std::max<int64_t>(tensor.getElementTypeBitWidth() / 8, 1);
-  }
-  return bytes;
-}
-
 bool sameKey(Operation* a, Operation* b) {
   auto same = [&](const char* name) { return a->getAttr(name) == b->getAttr(name); };
   return a->getName() == b->getName() && same("groups") && same("reduce") && same("dim") &&
          getElementTypeOrSelf(a->getOperand(0)) == getElementTypeOrSelf(b->getOperand(0));
-}
-
-// The first op that reads a result; the end of the function if none does.
-Operation* firstReader(Operation* op) {
-  Operation* first = op->getBlock()->getTerminator();
-  for (Operation* user : op->getUsers()) {
-    if (user->isBeforeInBlock(first)) {
-      first = user;
-    }
-  }
-  return first;
-}
-
-bool operandsExistBefore(Operation* op, Operation* point) {
-  return llvm::all_of(op->getOperands(), [&](Value operand) {
-    Operation* producer = operand.getDefiningOp();
-    return producer == nullptr || producer->isBeforeInBlock(point);
-  });
-}
-
-bool readsOneOf(Operation* op, const Members& members) {
-  return llvm::any_of(op->getOperands(),
-                      [&](Value operand) { return llvm::is_contained(members, operand.getDefiningOp()); });
 }
 
 StringAttr reasonOf(const Members& members, Builder& builder) {
@@ -88,7 +53,7 @@ StringAttr reasonOf(const Members& members, Builder& builder) {
 
 // The names of what the bucket carries, for `weft explain`.
 ArrayAttr namesOf(const Members& members, Builder& builder) {
-  SmallVector<Attribute> names;
+  SmallVector<mlir::Attribute> names;
   for (Operation* member : members) {
     if (auto inner = member->getAttrOfType<ArrayAttr>(kMembersAttr)) {
       names.append(inner.begin(), inner.end());
@@ -116,8 +81,7 @@ void setPrice(Operation* bucket, const Members& members, const Machine& machine,
 }
 
 // Replaces the members by one op just before `point`.
-void join(Members members, Operation* point, const Machine& machine) {
-  llvm::sort(members, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
+Operation* join(const Members& members, Operation* point, const Machine& machine) {
   OpBuilder builder(point);
   SmallVector<Location> places;
   SmallVector<Value> operands;
@@ -144,42 +108,68 @@ void join(Members members, Operation* point, const Machine& machine) {
     }
     member->erase();
   }
+  return bucket;
 }
 
-// What joins `first` at `point`, needed soonest first, while it fits.
-Members membersAt(Operation* first, Operation* point, ArrayRef<Operation*> open, int64_t bucketBytes) {
-  Members members{first};
-  int64_t bytes = operandBytes(first);
-  for (Operation* other : open) {
-    if (other == first || !sameKey(first, other) || !operandsExistBefore(other, point) || readsOneOf(other, members) ||
-        bytes + operandBytes(other) > bucketBytes) {
-      continue;
-    }
-    members.push_back(other);
-    bytes += operandBytes(other);
+// Positions of a function's ops, and what stands for them now.
+struct Positions {
+  std::vector<Operation*> ops;
+  DenseMap<Operation*, int64_t> of;
+};
+
+Positions positionsIn(Block& body) {
+  Positions positions;
+  for (Operation& op : body) {
+    positions.of[&op] = static_cast<int64_t>(positions.ops.size());
+    positions.ops.push_back(&op);
   }
-  return members;
+  return positions;
+}
+
+Reduction reductionOf(Operation* op, int key, const Positions& positions) {
+  Reduction reduction{key, 0, positions.of.lookup(op)};
+  for (Value operand : op->getOperands()) {
+    reduction.bytes += tensorSpec(operand).bytes();
+    if (Operation* producer = operand.getDefiningOp()) {
+      reduction.producers.push_back(positions.of.lookup(producer));
+    }
+  }
+  for (Operation* user : op->getUsers()) {
+    reduction.readers.push_back(positions.of.lookup(user));
+  }
+  if (reduction.readers.empty()) {
+    reduction.readers.push_back(positions.of.lookup(op->getBlock()->getTerminator()));
+  }
+  return reduction;
+}
+
+std::vector<Reduction> reductionsIn(const Positions& positions) {
+  std::vector<Reduction> reductions;
+  Members keys;  // one op of each
+  for (Operation* op : positions.ops) {
+    if (isa<ir::dist::AllReduceOp, ir::dist::ReduceScatterOp>(op)) {
+      auto* key = llvm::find_if(keys, [&](Operation* other) { return sameKey(op, other); });
+      const int number = static_cast<int>(key - keys.begin());
+      if (key == keys.end()) {
+        keys.push_back(op);
+      }
+      reductions.push_back(reductionOf(op, number, positions));
+    }
+  }
+  return reductions;
 }
 
 void formBuckets(Block& body, int64_t bucketBytes, const Machine& machine) {
-  Members open;
-  for (Operation& op : body) {
-    if (isa<ir::dist::AllReduceOp, ir::dist::ReduceScatterOp>(op)) {
-      open.push_back(&op);
+  Positions positions = positionsIn(body);
+  const std::vector<Reduction> reductions = reductionsIn(positions);
+  for (const Bucket& bucket : bucketsOf(reductions, bucketBytes)) {
+    Members members;
+    for (const size_t index : bucket.members) {
+      members.push_back(positions.ops[reductions[index].position]);
     }
-  }
-  while (!open.empty()) {
-    llvm::stable_sort(open, [](Operation* a, Operation* b) {
-      Operation* ofA = firstReader(a);
-      Operation* ofB = firstReader(b);
-      return ofA == ofB ? a->isBeforeInBlock(b) : ofA->isBeforeInBlock(ofB);
-    });
-    Operation* first = open.front();
-    Operation* point = firstReader(first);
-    const Members members = membersAt(first, point, open, bucketBytes);
-    llvm::erase_if(open, [&](Operation* op) { return llvm::is_contained(members, op); });
-    if (members.size() > 1) {
-      join(members, point, machine);
+    Operation* made = join(members, positions.ops[bucket.before], machine);
+    for (const size_t index : bucket.members) {
+      positions.ops[reductions[index].position] = made;
     }
   }
 }

@@ -1,9 +1,11 @@
 #include "passes/decide/build_program_graph.h"
 
+#include "ir/nn/kernel_attributes.h"
 #include "ir/nn/nn.h"
 #include "ir/nn/operator_interface.h"
 #include "ir/nn/types.h"
 #include "ir/program/program.h"
+#include "planner/step/flops.h"
 
 namespace weft {
 
@@ -20,12 +22,12 @@ TensorType typeOf(Value value) {
   return {ir::shapeOf(value), ir::dtypeOf(value.getType()).value_or(DType::kF32)};
 }
 
-std::string textOf(Attribute attr) {
+std::string textOf(mlir::Attribute attr) {
   auto text = dyn_cast_or_null<StringAttr>(attr);
   return text ? text.getValue().str() : "";
 }
 
-std::optional<int64_t> integerOf(Attribute attr) {
+std::optional<int64_t> integerOf(mlir::Attribute attr) {
   auto number = dyn_cast_or_null<IntegerAttr>(attr);
   return number ? std::optional<int64_t>(number.getInt()) : std::nullopt;
 }
@@ -44,31 +46,29 @@ ArgumentKind argumentKindOf(const std::string& text) {
                                                             : ArgumentKind::kInput;
 }
 
-FailureOr<OperatorFacts> factsOf(Operation* op) {
-  auto interface = dyn_cast<ir::OperatorInterface>(op);
-  if (!interface) {
-    return op->emitError("is not an operator of a registered dialect"), failure();
+// Of each of `count` operands or results, without the defaults at the end.
+template <typename Fact, typename FactOf>
+std::vector<Fact> listed(unsigned count, const Fact& otherwise, const FactOf& factOf) {
+  std::vector<Fact> facts;
+  for (unsigned i = 0; i < count; ++i) {
+    facts.push_back(factOf(i));
   }
-  OperatorFacts facts;
-  facts.kind = op->getName().stripDialect().str();
-  facts.rule = interface.getRule();
-  for (const auto& set : interface.getLinearSets()) {
-    facts.linear.emplace_back(set.begin(), set.end());
+  while (!facts.empty() && facts.back() == otherwise) {
+    facts.pop_back();
   }
-  facts.passesSums = interface.passesSums();
-  facts.updatesParameter = interface.updatesParameter();
   return facts;
 }
 
 // One list of a strategy: for each tensor splits or axis names of its dimensions.
-void readLists(Attribute attr, bool byName, std::vector<Shape>& splits, std::vector<std::vector<std::string>>& names) {
+void readLists(mlir::Attribute attr, bool byName, std::vector<Shape>& splits,
+               std::vector<std::vector<std::string>>& names) {
   auto outer = dyn_cast_or_null<ArrayAttr>(attr);
-  for (Attribute inner : outer ? outer.getValue() : ArrayRef<Attribute>()) {
+  for (mlir::Attribute inner : outer ? outer.getValue() : ArrayRef<mlir::Attribute>()) {
     auto list = dyn_cast<ArrayAttr>(inner);
     auto dense = dyn_cast<DenseI64ArrayAttr>(inner);
     Shape numbers = dense ? Shape(dense.asArrayRef().begin(), dense.asArrayRef().end()) : Shape();
     std::vector<std::string> words;
-    for (Attribute value : list ? list.getValue() : ArrayRef<Attribute>()) {
+    for (mlir::Attribute value : list ? list.getValue() : ArrayRef<mlir::Attribute>()) {
       words.push_back(textOf(value));
       numbers.push_back(integerOf(value).value_or(0));
     }
@@ -83,7 +83,7 @@ void readLists(Attribute attr, bool byName, std::vector<Shape>& splits, std::vec
 bool isByName(DictionaryAttr strategy) {
   for (StringRef key : {"in", "out"}) {
     auto outer = dyn_cast_or_null<ArrayAttr>(strategy.get(key));
-    for (Attribute inner : outer ? outer.getValue() : ArrayRef<Attribute>()) {
+    for (mlir::Attribute inner : outer ? outer.getValue() : ArrayRef<mlir::Attribute>()) {
       auto list = dyn_cast<ArrayAttr>(inner);
       if (list && !list.empty() && isa<StringAttr>(list[0])) {
         return true;
@@ -235,6 +235,34 @@ class Builder {
 };
 
 }  // namespace
+
+FailureOr<OperatorFacts> factsOf(Operation* op) {
+  auto interface = dyn_cast<ir::OperatorInterface>(op);
+  if (!interface) {
+    return op->emitError("is not an operator of a registered dialect"), failure();
+  }
+  FailureOr<Rule> rule = ir::ruleOf(interface);
+  if (failed(rule)) {
+    return failure();
+  }
+  OperatorFacts facts;
+  facts.kind = op->getName().stripDialect().str();
+  facts.rule = interface.getRule();
+  for (const auto& set : interface.getLinearSets()) {
+    facts.linear.emplace_back(set.begin(), set.end());
+  }
+  facts.passesSums = interface.passesSums();
+  facts.updatesParameter = interface.updatesParameter();
+  facts.isConstant = isa<ir::nn::ConstantOp>(op);
+  facts.view = interface.getViewKind();
+  facts.flopsPerPoint = static_cast<double>(interface.getFlops()) / pointsOf(*rule);
+  facts.attributes = ir::kernelAttributes(op);
+  facts.reduce =
+      listed(op->getNumResults(), ReduceKind::kSum, [&](unsigned result) { return interface.getReduceKind(result); });
+  facts.padFill = listed(op->getNumOperands(), std::optional<double>(0.0),
+                         [&](unsigned operand) { return interface.getPadFill(operand); });
+  return facts;
+}
 
 FailureOr<ProgramGraph> buildProgramGraph(func::FuncOp step, const ir::OperatorRegistry* registry) {
   return Builder(step, registry).run();

@@ -42,7 +42,7 @@ class DecidePass : public impl::DecidePassBase<DecidePass> {
     if (failed(graph)) {
       return failure();
     }
-    absl::StatusOr<Decisions> record = deriveDecisions(*graph, request->options, options_.choices);
+    absl::StatusOr<Decisions> record = planProgram(*graph, request->options, options_.correction);
     if (!record.ok()) {
       emitPlannerError(module, record.status());
       return failure();

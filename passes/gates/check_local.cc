@@ -105,7 +105,7 @@ LogicalResult checkOp(Operation* op, Shapes shapes) {
   if (isa<ir::dist::TransferOp>(op)) {
     return op->emitError("a transfer has no place in the local state; it should have become a send and a receive");
   }
-  if (ir::viewKindOf(op) == ir::ViewKind::kAnnotation) {
+  if (ir::viewKindOf(op) == ViewKind::kAnnotation) {
     return op->emitError() << op->getName() << " has no place in the local state; it is a word to the compiler only";
   }
   if (!isa_and_nonnull<ir::dist::DistDialect, ir::nn::NnDialect>(op->getDialect())) {

@@ -24,6 +24,7 @@
 #include "passes/partition/readers.h"
 #include "passes/partition/submesh_program.h"
 #include "passes/partition/value_layouts.h"
+#include "planner/step/time_layouts.h"
 
 namespace weft {
 
@@ -249,7 +250,7 @@ class StepCutter {
     }
     SubmeshProgram& program = programOf(function);
     // Annotations for the compiler: their operand stands for them.
-    if (ir::viewKindOf(op) == ir::ViewKind::kAnnotation) {
+    if (ir::viewKindOf(op) == ViewKind::kAnnotation) {
       program.define(function, op->getResult(0), operands[0]);
       return success();
     }

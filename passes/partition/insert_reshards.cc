@@ -3,11 +3,9 @@
 // One reshard serves all readers that want the same layout in the same part of the step (per backward pass too, where
 // gathered values are to be gathered again).
 //
-// A sum partial over the micro-batches of the step becomes a reshard over time, which is accumulation: the sum is
-// reduced over space for each micro-batch, where its producer runs, or after the last one.
-//
-// What a transfer sends is whole: its sums are reduced on the mesh they are made on. Results leave in the update:
-// replaced arguments in the argument's layout, all others with no sum partial.
+// Which layouts a value passes on its way, and where its reshards run, planner/step/reshard_paths.h says. What a
+// transfer sends is whole: its sums are reduced on the mesh they are made on. Results leave in the update: replaced
+// arguments in the argument's layout, all others with no sum partial.
 
 #include <tuple>
 
@@ -15,10 +13,11 @@
 #include "ir/nn/operator_interface.h"
 #include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
-#include "passes/partition/micro_batch_rows.h"
 #include "passes/partition/readers.h"
 #include "passes/partition/record.h"
 #include "passes/partition/value_layouts.h"
+#include "planner/step/reshard_paths.h"
+#include "planner/step/value_layouts.h"
 
 namespace weft {
 
@@ -28,11 +27,6 @@ namespace weft {
 namespace {
 
 using namespace mlir;  // NOLINT
-
-std::vector<Partial> withoutTime(std::vector<Partial> partial) {
-  llvm::erase_if(partial, [](const Partial& p) { return isTime(p.axis); });
-  return partial;
-}
 
 // Who reads a value: which operator, in which place, and why, for people; the reshard stands before `before`.
 struct Reader {
@@ -46,42 +40,30 @@ struct Reader {
 class Resharder {
  public:
   Resharder(const Decisions& decisions, ValueLayouts& layouts)
-      : decisions_(decisions), readers_(decisions), layouts_(layouts), meshes_(layouts.meshes()) {}
+      : decisions_(decisions), layouts_(layouts), meshes_(layouts.meshes()) {}
 
   // `value` in layout `wanted`, through reshards made or found. Error, at the reader: it wants whole what is computed
   // in micro-batches.
   FailureOr<Value> read(Value value, const Layout& wanted, const Reader& reader) {
-    const Layout& current = layouts_.of(value);
-    std::vector<Layout> path;
-    if (partialOverTime(current) && !partialOverTime(wanted)) {
-      path = accumulated(current, wanted, reader);
+    const absl::StatusOr<std::vector<Layout>> path =
+        pathOfRead(layouts_.of(value), {wanted, reader.op->hasAttr(kGradientOfAttr), reader.reason}, decisions_.zero,
+                   meshOf(reader));
+    if (!path.ok()) {
+      return reader.op->emitError() << std::string(path.status().message()), failure();
     }
-    if (std::optional<Layout> sliced = sliceTime(current, wanted, meshOf(reader))) {
-      path.push_back(*sliced);
-    } else if (splitOverTime(current) && !splitOverTime(wanted)) {
-      return reader.op->emitError() << reader.reason << " whole, but it is computed in "
-                                    << meshOf(reader).microBatches()
-                                    << " micro-batches; reduce it over the batch, or use micro = 1",
-             failure();
-    }
-    path.push_back(wanted);
-    for (const Layout& next : path) {
+    for (const Layout& next : *path) {
       value = reshard(value, next, reader);
     }
     return value;
   }
 
-  // `value` with no sum partial, reduced on its own mesh: over the micro-batches first, then over the ranks.
+  // `value` with no sum partial, reduced on its own mesh.
   Value reduced(Value value, Reader reader) {
-    reader.place = placeOf(value.getDefiningOp());
-    Layout layout = layouts_.of(value);
-    if (partialOverTime(layout)) {
-      layout.setPartial(withoutTime(layout.partial()));
-      value = reshard(value, layout, reader);
-      reader.place.where = RunsIn::kUpdate;
+    for (const PlacedLayout& next : pathOfReduced(layouts_.of(value), placeOf(value.getDefiningOp()))) {
+      reader.place = next.place;
+      value = reshard(value, next.layout, reader);
     }
-    layout.setPartial({});
-    return reshard(value, layout, reader);
+    return value;
   }
 
   // One reshard before the reader, or the one that a reader of the same region has.
@@ -92,12 +74,14 @@ class Resharder {
       return value;
     }
     const RankedTensorType type = ir::dist::withLayout(value.getType(), target, meshOf(reader));
+    const GatherPolicy gather = gatherOf(value, decisions_);
     Value& known =
-        made_[{value.getAsOpaquePointer(), type.getAsOpaquePointer(), readers_.regionOf(value, reader.place)}];
+        made_[{value.getAsOpaquePointer(), type.getAsOpaquePointer(), regionOf(decisions_, gather, reader.place)}];
     if (!known) {
       OpBuilder builder(reader.before);
       auto op = builder.create<ir::dist::ReshardOp>(reader.op->getLoc(), type, value, reader.reason);
-      setPlace(op, placeFor(value, target, reader));
+      setPlace(op, placeOfReshard(current, target, placeOfProducer(value), reader.place,
+                                  isMadeOnce(decisions_, gather, reader.place)));
       if (auto phase = reader.op->getAttr(kPhaseAttr)) {
         op->setAttr(kPhaseAttr, phase);
       }
@@ -110,36 +94,14 @@ class Resharder {
  private:
   const Mesh& meshOf(const Reader& reader) const { return meshes_.ofStage(reader.place.stage); }
 
-  // The layouts on the way of a sum partial over the micro-batches. ZeRO-2 and 3 accumulate the sharded gradient: a
-  // reduce_scatter for each micro-batch, then accumulation.
-  std::vector<Layout> accumulated(const Layout& current, const Layout& wanted, const Reader& reader) const {
-    if (decisions_.zero < 2 || !reader.op->hasAttr(kGradientOfAttr)) {
-      Layout first = current;
-      first.setPartial(withoutTime(current.partial()));
-      return {first};
-    }
-    Layout first = wanted;
-    first.setPartial({{timeAxis(meshOf(reader)), ReduceKind::kSum}});
-    Layout second = wanted;
-    second.setPartial({});
-    return {first, second};
-  }
-
-  // A sum partial over time is reduced over space per micro-batch where its producer runs; accumulation too; all else
-  // runs with its reader.
-  Place placeFor(Value value, const Layout& wanted, const Reader& reader) const {
-    const bool accumulates = partialOverTime(layouts_.of(value)) && !partialOverTime(wanted);
+  static std::optional<Place> placeOfProducer(Value value) {
     Operation* producer = value.getDefiningOp();
-    if ((accumulates || partialOverTime(wanted)) && producer != nullptr) {
-      return placeOf(producer);
-    }
-    return {readers_.isMadeOnce(value, reader.place) ? RunsIn::kPrologue : reader.place.where, reader.place.stage};
+    return producer == nullptr ? std::nullopt : std::optional<Place>(placeOf(producer));
   }
 
-  using Key = std::tuple<const void*, const void*, Region>;  // value, type it is read in
+  using Key = std::tuple<const void*, const void*, ReaderRegion>;  // value, type it is read in
 
   const Decisions& decisions_;
-  Readers readers_;
   ValueLayouts& layouts_;
   const ModuleMeshes& meshes_;
   std::map<Key, Value> made_;
@@ -192,12 +154,7 @@ class ReshardInserter {
     Operation* next = op->getNextNode();
     for (const auto& [r, layout] : decision.results) {
       OpResult result = op->getResult(r);
-      const Layout& current = layouts_.of(result);
-      Layout asked = layout;
-      for (size_t d = 0; d < asked.dimensions(); ++d) {
-        asked.setPad(d, current.pad(d));
-      }
-      asked = sliceTime(asked, current, layouts_.meshes().of(op)).value_or(asked);
+      const Layout asked = askedLayout(layout, layouts_.of(result), layouts_.meshes().of(op));
       Value made = resharder_.reshard(result, asked, {op, next, placeOf(op), labelOf(op) + " out strategy"});
       if (made != result) {
         result.replaceAllUsesExcept(made, made.getDefiningOp());
@@ -217,19 +174,13 @@ class ReshardInserter {
     Operation* terminator = step_.getBody().front().getTerminator();
     for (unsigned i = 0; i < terminator->getNumOperands(); ++i) {
       Value value = terminator->getOperand(i);
-      Layout wanted = layouts_.of(value);
-      wanted.setPartial({});
-      if (splitOverTime(wanted)) {
-        return emitError(value.getLoc()) << "result '" << resultText(step_, i, kNameAttr)
-                                         << "' carries the batch, but the step runs in "
-                                         << layouts_.meshes().ofSubmesh[0].microBatches()
-                                         << " micro-batches; reduce it over the batch, or use micro = 1";
-      }
-      if (auto argument = step_.getResultAttrOfType<IntegerAttr>(i, kUpdatesAttr)) {
-        wanted = layouts_.of(step_.getArgument(argument.getInt()));
+      const absl::StatusOr<Layout> wanted = layoutOfResult(
+          layouts_.of(value), updatedLayout(i), resultText(step_, i, kNameAttr), layouts_.meshes().ofSubmesh[0]);
+      if (!wanted.ok()) {
+        return emitError(value.getLoc()) << std::string(wanted.status().message());
       }
       FailureOr<Value> result = resharder_.read(
-          value, wanted, {terminator, terminator, {RunsIn::kUpdate, stageOfValue(value)}, reasonOf(terminator, i)});
+          value, *wanted, {terminator, terminator, {RunsIn::kUpdate, stageOfValue(value)}, reasonOf(terminator, i)});
       if (failed(result)) {
         return failure();
       }
@@ -237,6 +188,12 @@ class ReshardInserter {
     }
     refreshType(step_);
     return success();
+  }
+
+  // The layout of the argument that result `i` of the step replaces.
+  std::optional<Layout> updatedLayout(unsigned i) {
+    auto argument = step_.getResultAttrOfType<IntegerAttr>(i, kUpdatesAttr);
+    return argument ? std::optional<Layout>(layouts_.of(step_.getArgument(argument.getInt()))) : std::nullopt;
   }
 
   func::FuncOp step_;

@@ -12,6 +12,7 @@
 #include "passes/partition/readers.h"
 #include "passes/partition/record.h"
 #include "passes/partition/value_layouts.h"
+#include "planner/step/time_layouts.h"
 
 namespace weft {
 

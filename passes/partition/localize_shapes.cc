@@ -13,6 +13,7 @@
 #include "passes/partition/micro_batch_rows.h"
 #include "passes/partition/rank_table.h"
 #include "passes/partition/value_layouts.h"
+#include "planner/step/time_layouts.h"
 
 namespace weft {
 

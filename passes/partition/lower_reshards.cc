@@ -14,8 +14,8 @@
 #include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
 #include "passes/logical/request_attributes.h"
-#include "passes/partition/micro_batch_rows.h"
 #include "passes/partition/value_layouts.h"
+#include "planner/step/time_layouts.h"
 
 namespace weft {
 

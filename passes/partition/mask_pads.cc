@@ -1,17 +1,18 @@
-// Masks pads: an operand with a padded dimension that the operator reduces over or needs whole is filled, beyond the
-// tensor's own elements, with what changes nothing (0 for a sum). One mask serves the readers that share its operand.
+// Masks the pads that matter to an operator (planner/step/pad_masks.h). One mask serves the readers that share its
+// operand.
 
-#include <limits>
-#include <optional>
 #include <tuple>
 
 #include "ir/dist/dist.h"
 #include "ir/nn/operator_interface.h"
+#include "ir/nn/types.h"
 #include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
+#include "passes/decide/build_program_graph.h"
 #include "passes/partition/readers.h"
 #include "passes/partition/record.h"
 #include "passes/partition/value_layouts.h"
+#include "planner/step/pad_masks.h"
 
 namespace weft {
 
@@ -21,12 +22,6 @@ namespace weft {
 namespace {
 
 using namespace mlir;  // NOLINT
-
-// The value that changes nothing in a reduction.
-double neutral(ReduceKind kind) {
-  const double infinity = std::numeric_limits<double>::infinity();
-  return kind == ReduceKind::kSum ? 0.0 : kind == ReduceKind::kMax ? -infinity : infinity;
-}
 
 // Does `op` make one of the values behind operand `operand` of its reader, by reshards alone?
 bool leadsTo(Operation* op, Value operand) {
@@ -41,23 +36,26 @@ bool leadsTo(Operation* op, Value operand) {
 
 class PadMasker {
  public:
-  PadMasker(const Decisions& decisions, ValueLayouts& layouts) : readers_(decisions), layouts_(layouts) {}
+  PadMasker(const Decisions& decisions, ValueLayouts& layouts) : decisions_(decisions), layouts_(layouts) {}
 
   LogicalResult visit(Operation* op) {
-    const auto padded = [&](Value value) {
-      return layouts_.of(value).hasPad() && isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType());
-    };
-    auto interface = dyn_cast<ir::OperatorInterface>(op);
-    if (!interface || llvm::none_of(op->getOperands(), padded)) {
+    const auto padded = [&](Value value) { return layouts_.of(value).hasPad(); };
+    if (!isa<ir::OperatorInterface>(op) || llvm::none_of(op->getOperands(), padded)) {
       return success();
     }
+    FailureOr<OperatorFacts> facts = factsOf(op);
+    if (failed(facts)) {
+      return failure();
+    }
     absl::StatusOr<Rule> rule =
-        Rule::parse(interface.getRule(), layouts_.stored(op->getOperands()), layouts_.stored(op->getResults()));
+        Rule::parse(facts->rule, layouts_.stored(op->getOperands()), layouts_.stored(op->getResults()));
     if (!rule.ok()) {
       return op->emitError(std::string(rule.status().message()));
     }
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
-      if (padded(op->getOperand(i)) && failed(maskOperand(interface, i, *rule))) {
+      Value operand = op->getOperand(i);
+      const DType type = ir::dtypeOf(operand.getType()).value_or(DType::kF32);
+      if (failed(maskOperand(op, i, padMasks(*facts, *rule, i, type, layouts_.of(operand))))) {
         return failure();
       }
     }
@@ -65,46 +63,20 @@ class PadMasker {
   }
 
  private:
-  LogicalResult maskOperand(ir::OperatorInterface op, unsigned index, const Rule& rule) {
+  LogicalResult maskOperand(Operation* op, unsigned index, const std::vector<PadMask>& masks) {
+    if (masks.empty()) {
+      return success();
+    }
     Operation* before = insertionPoint(op, index);
-    const Layout layout = layouts_.of(op->getOperand(index));
-    for (size_t d = 0; d < layout.dimensions(); ++d) {
-      if (layout.pad(d) == 0 || rule.operands()[index][d].empty()) {
-        continue;
-      }
-      const int factor = rule.operands()[index][d].front();
-      const Need need = needOf(op, index, rule, factor);
-      if (!need.matters) {
-        continue;
-      }
+    for (const PadMask& mask : masks) {
       Value value = op->getOperand(index);
-      const int64_t size = ir::shapeOf(value)[d];
-      if (!need.fill) {
-        return op->emitError() << labelOf(op) << " cannot run on a padded dimension (" << size << " stored as "
-                               << layout.pad(d) << "); split another dimension";
+      if (!mask.fill) {
+        return op->emitError() << labelOf(op) << " cannot run on a padded dimension (" << ir::shapeOf(value)[mask.dim]
+                               << " stored as " << layouts_.of(value).pad(mask.dim) << "); split another dimension";
       }
-      op->setOperand(index, masked(value, static_cast<int64_t>(d), *need.fill, {op, before}));
+      op->setOperand(index, masked(value, static_cast<int64_t>(mask.dim), *mask.fill, {op, before}));
     }
     return success();
-  }
-
-  // Does it matter to an operator what the pad of a factor holds, and what must that be? Nothing: it cannot run on it.
-  struct Need {
-    bool matters = false;
-    std::optional<double> fill;
-  };
-
-  static Need needOf(ir::OperatorInterface op, unsigned index, const Rule& rule, int factor) {
-    if (rule.factors()[factor].whole) {
-      return {true, op.getPadFill(index)};
-    }
-    Need need;
-    for (unsigned r = 0; r < rule.results().size(); ++r) {
-      if (rule.reducedIn(factor, r)) {
-        need = {true, neutral(op.getReduceKind(r))};
-      }
-    }
-    return need;
   }
 
   // A mask stands behind the reshards of its own operand, before those of the next.
@@ -127,7 +99,8 @@ class PadMasker {
 
   Value masked(Value value, int64_t dim, double fill, const Reader& reader) {
     const Place place = placeOf(reader.op);
-    Value& known = made_[{value.getAsOpaquePointer(), dim, fill, readers_.regionOf(value, place)}];
+    Value& known =
+        made_[{value.getAsOpaquePointer(), dim, fill, regionOf(decisions_, gatherOf(value, decisions_), place)}];
     if (!known) {
       OpBuilder builder(reader.before);
       auto made = builder.create<ir::dist::MaskPadOp>(
@@ -140,9 +113,9 @@ class PadMasker {
     return known;
   }
 
-  using Key = std::tuple<const void*, int64_t, double, Region>;  // value, dimension, fill
+  using Key = std::tuple<const void*, int64_t, double, ReaderRegion>;  // value, dimension, fill
 
-  Readers readers_;
+  const Decisions& decisions_;
   ValueLayouts& layouts_;
   std::map<Key, Value> made_;
 };

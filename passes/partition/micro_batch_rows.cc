@@ -1,43 +1,8 @@
 #include "passes/partition/micro_batch_rows.h"
 
-#include <algorithm>
+#include "planner/step/time_layouts.h"
 
 namespace weft {
-
-Layout withoutTime(const Layout& layout) {
-  Layout space = layout;
-  for (size_t d = 0; d < layout.dimensions(); ++d) {
-    std::vector<Axis> axes = layout.dim(d);
-    std::erase_if(axes, isTime);
-    space.setDim(d, axes);
-    space.setPad(d, 0);
-  }
-  std::vector<Partial> partial = layout.partial();
-  std::erase_if(partial, [](const Partial& p) { return isTime(p.axis); });
-  space.setPartial(partial);
-  return space;
-}
-
-bool partialOverTime(const Layout& layout) {
-  return std::any_of(layout.partial().begin(), layout.partial().end(), [](const Partial& p) { return isTime(p.axis); });
-}
-
-int timeDim(const Layout& layout) {
-  for (size_t d = 0; d < layout.dimensions(); ++d) {
-    if (std::any_of(layout.dim(d).begin(), layout.dim(d).end(), isTime)) {
-      return static_cast<int>(d);
-    }
-  }
-  return -1;
-}
-
-Shape microBatchShape(const Shape& shape, const Layout& layout, int64_t microBatches) {
-  Shape microBatch = layout.storedShape(shape);
-  if (const int dim = timeDim(layout); dim >= 0) {
-    microBatch[dim] /= microBatches;
-  }
-  return microBatch;
-}
 
 std::vector<int64_t> MicroBatchRows::origins() const {
   std::vector<int64_t> origins;

@@ -1,33 +1,19 @@
-// Layouts over the micro-batches of a step, and which rows of the batch a rank has in one micro-batch.
+// Which rows of the batch a rank has in one micro-batch.
 //
 // The batch is cut into stripes of equal length, and each stripe into the micro-batches: micro-batch p is the p-th
 // part of every stripe. Its rows, numbered through the stripes, are split evenly over the ranks of a mesh. Example:
-// 24 rows, 2
-// stripes, 3 micro-batches: micro-batch 1 is rows 4:8 and 16:20; on dp=2 each rank has one of the two parts, on dp=1
-// the rank has both. With as many stripes as ranks split the batch (any program whose submeshes have one mesh) a
-// rank's rows of a micro-batch are one run.
+// 24 rows, 2 stripes, 3 micro-batches: micro-batch 1 is rows 4:8 and 16:20; on dp=2 each rank has one of the two parts,
+// on dp=1 the rank has both. With as many stripes as ranks split the batch (any program whose submeshes have one mesh)
+// a rank's rows of a micro-batch are one run.
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "ir/layout/across.h"
 #include "ir/layout/layout.h"
 
 namespace weft {
-
-inline bool isTime(const Axis& axis) {
-  return axis.kind == AxisKind::kTime;
-}
-
-// The layout of one micro-batch: time axes and pads left out.
-Layout withoutTime(const Layout& layout);
-bool partialOverTime(const Layout& layout);
-// The dimension that is split over time, -1 if there is none.
-int timeDim(const Layout& layout);
-// Stored global shape of one of `microBatches` micro-batches of a value of this logical shape.
-Shape microBatchShape(const Shape& shape, const Layout& layout, int64_t microBatches);
 
 struct MicroBatchRows {
   int64_t batch = 0;           // rows of the whole batch, stored

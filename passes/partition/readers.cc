@@ -25,23 +25,10 @@ void setPlace(Operation* op, const Place& place) {
   op->setAttr(kStageAttr, builder.getI64IntegerAttr(place.stage));
 }
 
-Region Readers::regionOf(Value value, const Place& place) const {
-  const GatherPolicy gather = gatherOf(value);
-  const bool again = gather == GatherPolicy::kNone ? decisions_.regather : gather == GatherPolicy::kEachCall;
-  if (place.isPerMicroBatch() && !again) {
-    return {true, RunsIn::kForward, place.stage};
-  }
-  return {false, place.where, place.stage};
-}
-
-bool Readers::isMadeOnce(Value value, const Place& place) const {
-  return place.isPerMicroBatch() && decisions_.mesh.microBatches() > 1 && gatherOf(value) == GatherPolicy::kOncePerStep;
-}
-
-GatherPolicy Readers::gatherOf(Value value) const {
-  auto transfer = value.getDefiningOp<ir::dist::TransferOp>();  // an argument held on another mesh
+GatherPolicy gatherOf(Value value, const Decisions& decisions) {
+  auto transfer = value.getDefiningOp<ir::dist::TransferOp>();
   auto argument = dyn_cast<BlockArgument>(transfer ? transfer->getOperand(0) : value);
-  return argument ? decisions_.arguments[argument.getArgNumber()].gather : GatherPolicy::kNone;
+  return argument ? decisions.arguments[argument.getArgNumber()].gather : GatherPolicy::kNone;
 }
 
 FailureOr<func::FuncOp> stepOf(ModuleOp module) {
@@ -49,14 +36,6 @@ FailureOr<func::FuncOp> stepOf(ModuleOp module) {
     return step;
   }
   return module.emitError() << "has no function @step; it is there from the logical to the annotated state", failure();
-}
-
-std::map<int64_t, const OperatorDecision*> decisionsById(const Decisions& decisions) {
-  std::map<int64_t, const OperatorDecision*> byId;
-  for (const OperatorDecision& decision : decisions.operators) {
-    byId.emplace(decision.id, &decision);
-  }
-  return byId;
 }
 
 std::string reasonOf(Operation* reader, unsigned operand) {

@@ -1,7 +1,6 @@
 // Cuts the backward function of each stage in two, where the schedule runs the halves apart: `input_grad` is what other
-// stages wait for, everything that a send or a stage of the same submesh depends on; `weight_grad` is the rest,
-// operator by operator. What the second reads of the first crosses as an activation. Receives belong to the first, so
-// that messages are taken in order.
+// stages wait for, as inputPart() says; `weight_grad` is the rest, operator by operator. What the second reads of the
+// first crosses as an activation.
 
 #include "ir/dist/dist.h"
 #include "ir/program/decision_attributes.h"
@@ -9,6 +8,7 @@
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "planner/stage_table.h"
+#include "planner/step/input_part.h"
 
 namespace weft {
 
@@ -43,18 +43,26 @@ class BackwardSplitter {
   }
 
   void markInputPart() {
-    Block& body = function_.getBody().front();
-    // What other stages of this submesh read.
+    llvm::DenseMap<Value, int> numbers;
+    const auto numberOf = [&](Value value) {
+      return numbers.try_emplace(value, static_cast<int>(numbers.size())).first->second;
+    };
+    const auto ops = function_.getBody().front().without_terminator();
+    std::vector<BackwardOperation> operations;
+    for (Operation& op : ops) {
+      BackwardOperation& made = operations.emplace_back();
+      made.transfer = isa<ir::dist::SendOp, ir::dist::ReceiveOp>(op);
+      llvm::transform(op.getOperands(), std::back_inserter(made.inputs), numberOf);
+      llvm::transform(op.getResults(), std::back_inserter(made.outputs), numberOf);
+    }
+    std::set<int> readOutside;
     for (unsigned i = 0; i < function_.getNumResults(); ++i) {
-      Operation* op = returned(function_, i).getDefiningOp();
-      if (op != nullptr && function_.getResultAttrOfType<StringAttr>(i, kMemoryAttr).getValue() == "activation") {
-        input_.insert(op);
+      if (function_.getResultAttrOfType<StringAttr>(i, kMemoryAttr).getValue() == "activation") {
+        readOutside.insert(numberOf(returned(function_, i)));
       }
     }
-    for (Operation& op : llvm::reverse(body.without_terminator())) {
-      const bool transfer = isa<ir::dist::SendOp, ir::dist::ReceiveOp>(op);
-      const bool needed = llvm::any_of(op.getUsers(), [&](Operation* user) { return input_.contains(user); });
-      if (transfer || needed) {
+    for (const auto [op, belongs] : llvm::zip(ops, inputPart(operations, readOutside))) {
+      if (belongs) {
         input_.insert(&op);
       }
     }

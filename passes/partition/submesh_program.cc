@@ -35,7 +35,7 @@ OperationState channelState(StringRef name, const ChannelEnd& end) {
 std::string sourceLabel(Value value) {
   Operation* producer = value.getDefiningOp();
   while (producer != nullptr && (isa<ir::dist::ReshardOp, ir::dist::MaskPadOp>(producer) ||
-                                 ir::viewKindOf(producer) == ir::ViewKind::kAnnotation)) {
+                                 ir::viewKindOf(producer) == ViewKind::kAnnotation)) {
     value = producer->getOperand(0);
     producer = value.getDefiningOp();
   }

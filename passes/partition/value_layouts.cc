@@ -2,7 +2,6 @@
 
 #include "ir/nn/operator_interface.h"
 #include "ir/program/program.h"
-#include "passes/partition/micro_batch_rows.h"
 
 namespace weft {
 
@@ -98,40 +97,6 @@ std::vector<Shape> ValueLayouts::stored(ValueRange values) const {
     shapes.push_back(of(value).storedShape(ir::shapeOf(value)));
   }
   return shapes;
-}
-
-bool splitOverTime(const Layout& layout) {
-  return timeDim(layout) >= 0;
-}
-
-Layout likeInTime(Layout layout, const Layout& other) {
-  for (size_t d = 0; d < layout.dimensions(); ++d) {
-    std::vector<Axis> axes = layout.dim(d);
-    llvm::erase_if(axes, isTime);
-    llvm::copy_if(other.dim(d), std::back_inserter(axes), isTime);
-    layout.setDim(d, axes);
-  }
-  layout.setPartial({});
-  return layout;
-}
-
-std::optional<Layout> sliceTime(const Layout& current, const Layout& wanted, const Mesh& mesh) {
-  if (splitOverTime(current) || !splitOverTime(wanted)) {
-    return std::nullopt;
-  }
-  Layout sliced = current;
-  for (size_t d = 0; d < wanted.dimensions(); ++d) {
-    if (llvm::any_of(wanted.dim(d), isTime)) {
-      std::vector<Axis> axes = current.dim(d);
-      axes.push_back(timeAxis(mesh));
-      sliced.setDim(d, axes);
-    }
-  }
-  return sliced;
-}
-
-Axis timeAxis(const Mesh& mesh) {
-  return {AxisKind::kTime, 1, mesh.microBatches()};
 }
 
 }  // namespace weft

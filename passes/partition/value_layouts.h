@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -46,13 +45,5 @@ class ValueLayouts {
   ModuleMeshes meshes_;
   llvm::DenseMap<Key, std::unique_ptr<Layout>> parsed_;
 };
-
-// Is a dimension split over the micro-batches?
-bool splitOverTime(const Layout& layout);
-// The splits of `layout` over ranks with those of `other` over time; no sum is partial.
-Layout likeInTime(Layout layout, const Layout& other);
-// `current` cut to one micro-batch, if `wanted` is and `current` is not.
-std::optional<Layout> sliceTime(const Layout& current, const Layout& wanted, const Mesh& mesh);
-Axis timeAxis(const Mesh& mesh);
 
 }  // namespace weft

@@ -11,6 +11,7 @@
 #include "planner/advise/step_model.h"
 #include "planner/schedule/generate.h"
 #include "planner/stage_table.h"
+#include "planner/step/step_program.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/statistics.h"
 
@@ -69,12 +70,12 @@ class Adviser {
       for (const plan::Function& function : plans[b]->functions()) {
         const int64_t stage = function.stage();
         const bool known = stage >= 0 && stage < static_cast<int64_t>(submeshes.size());
-        if (advise::isPerMicroBatch(function.kind()) && (!known || submeshes[stage] != static_cast<int64_t>(b))) {
+        if (isPerMicroBatch(function.kind()) && (!known || submeshes[stage] != static_cast<int64_t>(b))) {
           return absl::DataLossError(absl::StrCat("@", function.name(), " of submesh ", b, " is of stage ", stage,
                                                   ", which the plan's decisions do not give to that submesh; compile "
                                                   "the plan again"));
         }
-        if (advise::isPerMicroBatch(function.kind())) {
+        if (isPerMicroBatch(function.kind())) {
           found.insert(stage);
         }
       }

@@ -11,6 +11,7 @@
 #include "planner/memory/rings.h"
 #include "planner/schedule/simulate.h"
 #include "planner/stage_table.h"
+#include "planner/step/step_calls.h"
 #include "runtime/base/arithmetic.h"
 #include "runtime/base/status.h"
 
@@ -51,7 +52,7 @@ class SubmeshNeeds {
 
   int64_t bytes(const std::vector<schedule::Action>& order) {
     walk();
-    const std::vector<Call> calls = callsOf(order);
+    const std::vector<FunctionCall> calls = callsOf(functions(), order);
     std::vector<RingItem> kept;
     std::vector<PackItem> transients = firstSums_;
     for (const auto& [storage, life] : lives_) {
@@ -160,23 +161,15 @@ class SubmeshNeeds {
     }
   }
 
-  std::vector<Call> callsOf(const std::vector<schedule::Action>& order) const {
-    std::vector<Call> calls;
-    for (const schedule::Action& action : order) {
-      const auto found = std::find_if(submesh_.stages.begin(), submesh_.stages.end(),
-                                      [&](const StageModel& stage) { return stage.stage == action.stage; });
-      const int base = 3 * static_cast<int>(found - submesh_.stages.begin());
-      if (action.kind == schedule::ActionKind::kForward) {
-        calls.push_back({base + kForward, action.micro});
-      }
-      if (schedule::makesInputGrad(action.kind)) {
-        calls.push_back({base + kFirst, action.micro});
-      }
-      if (action.kind == schedule::ActionKind::kWeightGrad || action.kind == schedule::ActionKind::kBackward) {
-        calls.push_back({base + kSecond, action.micro});
+  // The functions of the stages, numbered as sequence() does; a whole backward runs both parts.
+  std::vector<StepFunction> functions() const {
+    std::vector<StepFunction> functions;
+    for (const StageModel& stage : submesh_.stages) {
+      for (const plan::FunctionKind kind : {plan::FORWARD, plan::INPUT_GRAD, plan::WEIGHT_GRAD}) {
+        functions.push_back({.kind = kind, .stage = stage.stage});
       }
     }
-    return calls;
+    return functions;
   }
 
   const SubmeshModel& submesh_;
@@ -193,20 +186,12 @@ class SubmeshNeeds {
   std::vector<PackItem> firstSums_;
 };
 
-int64_t mostInFlight(const ScheduleDecision& schedule, const std::vector<int64_t>& inFlight, int64_t submesh) {
-  int64_t most = 1;
-  for (size_t stage = 0; stage < schedule.submeshes.size(); ++stage) {
-    most = schedule.submeshes[stage] == submesh ? std::max(most, inFlight[stage]) : most;
-  }
-  return most;
-}
-
 template <typename Visit>
 void forTransfers(const plan::Plan& plan, const Visit& visit) {
   for (const plan::Function& function : plan.functions()) {
     for (const plan::Instruction& instruction : function.instructions()) {
       if (instruction.has_transfer()) {
-        visit(instruction, function.kind() != plan::UPDATE && function.kind() != plan::PROLOGUE);
+        visit(instruction, function.kind());
       }
     }
   }
@@ -215,12 +200,12 @@ void forTransfers(const plan::Plan& plan, const Visit& visit) {
 int64_t mailboxBytes(const plan::Plan& plan, int64_t submesh, const ScheduleConfig& config,
                      const std::vector<int64_t>& inFlight) {
   int64_t bytes = 0;
-  forTransfers(plan, [&](const plan::Instruction& instruction, bool perMicroBatch) {
+  forTransfers(plan, [&](const plan::Instruction& instruction, plan::FunctionKind kind) {
     if (!instruction.transfer().send()) {
       const int64_t message = plan.buffers(static_cast<int>(instruction.outputs(0).buffer())).bytes();
-      const int64_t room = std::max(mostInFlight(config.schedule, inFlight, submesh),
-                                    mostInFlight(config.schedule, inFlight, instruction.transfer().submesh()));
-      bytes += alignUp(perMicroBatch ? room * message / config.parts : message);
+      const int64_t room =
+          channelCapacity(kind, {config.schedule.submeshes, inFlight, instruction.transfer().submesh(), submesh});
+      bytes += alignUp(room * message / (isPerMicroBatch(kind) ? config.parts : 1));
     }
   });
   return bytes;
@@ -249,10 +234,10 @@ absl::StatusOr<StepNeeds> needsOf(const std::vector<SubmeshModel>& submeshes, co
     needs.bytes.push_back(submesh.bytes(table.orders[b]) +
                           mailboxBytes(*submeshes[b].plan, static_cast<int64_t>(b), config, inFlight));
     once = std::max(once, submeshes[b].onceSeconds);
-    forTransfers(*submeshes[b].plan, [&](const plan::Instruction& instruction, bool perMicroBatch) {
+    forTransfers(*submeshes[b].plan, [&](const plan::Instruction& instruction, plan::FunctionKind kind) {
       const double carried = transferSeconds(*submeshes[b].plan, instruction, machine) - machine.linkLatency;
-      times.comm = std::max(
-          times.comm, perMicroBatch ? machine.linkLatency + carried / static_cast<double>(config.parts) : times.comm);
+      const double seconds = machine.linkLatency + carried / static_cast<double>(config.parts);
+      times.comm = isPerMicroBatch(kind) ? std::max(times.comm, seconds) : times.comm;
     });
   }
   WEFT_ASSIGN_OR_RETURN(const schedule::Simulation result, schedule::simulate(table, times));

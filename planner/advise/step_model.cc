@@ -8,6 +8,8 @@
 #include <set>
 
 #include "planner/cost/plan_time.h"
+#include "planner/step/input_part.h"
+#include "planner/step/step_program.h"
 #include "runtime/base/arithmetic.h"
 #include "runtime/base/names.h"
 
@@ -260,10 +262,6 @@ class StageRecomputer {
 
 }  // namespace
 
-bool isPerMicroBatch(plan::FunctionKind kind) {
-  return kind == plan::FORWARD || kind == plan::BACKWARD || kind == plan::INPUT_GRAD || kind == plan::WEIGHT_GRAD;
-}
-
 SubmeshModel readSubmesh(const plan::Plan& plan, const Machine& machine) {
   return Reader(plan, machine).run();
 }
@@ -316,26 +314,21 @@ std::string recomputeWord(const Op& op, const std::set<int>& outside) {
 }
 
 std::vector<bool> inputPart(const SubmeshModel& submesh, const StageModel& stage) {
-  std::set<int> needed;
+  std::set<int> readOutside;
   for (const StageModel& other : submesh.stages) {
     if (other.stage != stage.stage) {
       for (const std::vector<Op>* list : {&other.forward, &other.backward}) {
         for (const Op& op : *list) {
-          needed.insert(op.inputs.begin(), op.inputs.end());
+          readOutside.insert(op.inputs.begin(), op.inputs.end());
         }
       }
     }
   }
-  std::vector<bool> part(stage.backward.size(), false);
-  for (size_t at = stage.backward.size(); at-- > 0;) {
-    const Op& op = stage.backward[at];
-    part[at] = op.source->has_transfer() ||
-               std::any_of(op.outputs.begin(), op.outputs.end(), [&](int value) { return needed.count(value) > 0; });
-    if (part[at]) {
-      needed.insert(op.inputs.begin(), op.inputs.end());
-    }
+  std::vector<BackwardOperation> operations;
+  for (const Op& op : stage.backward) {
+    operations.push_back({op.source->has_transfer(), op.inputs, op.outputs});
   }
-  return part;
+  return weft::inputPart(operations, readOutside);
 }
 
 }  // namespace weft::advise

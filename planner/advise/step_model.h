@@ -58,8 +58,6 @@ struct SubmeshModel {
   double onceSeconds = 0;             // of prologue and update
 };
 
-bool isPerMicroBatch(plan::FunctionKind kind);
-
 // `plan` must be valid, of one submesh, and outlive the result.
 SubmeshModel readSubmesh(const plan::Plan& plan, const Machine& machine);
 

@@ -84,7 +84,7 @@ class Deriver {
     for (;;) {
       const GraphView view(graph_);
       WEFT_ASSIGN_OR_RETURN(Stages stages, assignStages(view));
-      WEFT_RETURN_IF_ERROR(decideSchedule(stages.count));
+      WEFT_ASSIGN_OR_RETURN(record_.schedule, scheduleFor(request_, choices_.schedule, stages.count, graph_.trains()));
       WEFT_RETURN_IF_ERROR(placeSubmeshes());
       placement = {std::move(stages.ofOperator), record_.meshes()};
       WEFT_ASSIGN_OR_RETURN(MicroBatchAnalysis microBatches,
@@ -96,20 +96,6 @@ class Deriver {
       WEFT_RETURN_IF_ERROR(hoistToPrologue(graph_, microBatches.needed.front()));
       eraseUnused(graph_);
     }
-  }
-
-  absl::Status decideSchedule(int64_t stages) {
-    ScheduleRequest request = {request_.schedule,           request_.virtualStages, stages,
-                               record_.mesh.microBatches(), graph_.trains(),        request_.scheduleTable};
-    if (choices_.schedule) {
-      request.kind = choices_.schedule->kind;
-      request.virtualStages = choices_.schedule->virtualStages;
-    } else if (request.kind == "auto") {
-      request.kind = request.virtualStages > 1 ? "interleaved" : "1f1b";
-    }
-    WEFT_ASSIGN_OR_RETURN(record_.schedule, weft::decideSchedule(request));
-    record_.schedule.considered = choices_.schedule ? choices_.schedule->considered : "";
-    return absl::OkStatus();
   }
 
   // One mesh for each submesh; nothing is recorded where all are equal.
@@ -240,6 +226,21 @@ class Deriver {
 };
 
 }  // namespace
+
+absl::StatusOr<ScheduleDecision> scheduleFor(const CompileOptions& request, const std::optional<ScheduleChoice>& choice,
+                                             int64_t stages, bool trains) {
+  ScheduleRequest wanted = {request.schedule, request.virtualStages, stages, request.micro,
+                            trains,           request.scheduleTable};
+  if (choice) {
+    wanted.kind = choice->kind;
+    wanted.virtualStages = choice->virtualStages;
+  } else if (wanted.kind == "auto") {
+    wanted.kind = wanted.virtualStages > 1 ? "interleaved" : "1f1b";
+  }
+  WEFT_ASSIGN_OR_RETURN(ScheduleDecision schedule, decideSchedule(wanted));
+  schedule.considered = choice ? choice->considered : "";
+  return schedule;
+}
 
 absl::StatusOr<Decisions> deriveDecisions(ProgramGraph& graph, const CompileOptions& request,
                                           const OpenChoices& choices) {

@@ -29,6 +29,11 @@ struct OpenChoices {
   int64_t gatherBytes = -1;                // that parameters gathered once per step may take; negative: no bound
 };
 
+// The schedule of the request for so many stages; `choice` stands for "auto". Errors: numbers that the kind does not
+// serve.
+absl::StatusOr<ScheduleDecision> scheduleFor(const CompileOptions& request, const std::optional<ScheduleChoice>& choice,
+                                             int64_t stages, bool trains);
+
 // The decisions for a graph, and `graph` as they rewrite it. Errors: what the request asks of the program cannot be,
 // at the user's lines (sourcePlaceOf).
 absl::StatusOr<Decisions> deriveDecisions(ProgramGraph& graph, const CompileOptions& request,

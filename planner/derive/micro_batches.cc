@@ -210,6 +210,11 @@ absl::StatusOr<Rule> ruleOf(const GraphView& view, int op) {
   for (const TensorType& result : view.op(op).results) {
     results.push_back(result.shape);
   }
+  return ruleOver(view, op, operands, results);
+}
+
+absl::StatusOr<Rule> ruleOver(const GraphView& view, int op, const std::vector<Shape>& operands,
+                              const std::vector<Shape>& results) {
   absl::StatusOr<Rule> rule = Rule::parse(view.op(op).facts.rule, operands, results);
   return rule.ok()
              ? rule

@@ -42,7 +42,10 @@ absl::StatusOr<MicroBatchAnalysis> analyzeMicroBatches(const GraphView& view, co
 // The function an operator runs in.
 RunsIn runsIn(const GraphOperator& op, const OperatorMicroBatches& microBatches);
 
-// The rule of an operator over the shapes of the graph. An error is a defect of the operator's facts.
+// The rule of an operator over the shapes of the graph, or over others of its operands and results. An error is a
+// defect of the operator's facts, or shapes that they do not fit.
 absl::StatusOr<Rule> ruleOf(const GraphView& view, int op);
+absl::StatusOr<Rule> ruleOver(const GraphView& view, int op, const std::vector<Shape>& operands,
+                              const std::vector<Shape>& results);
 
 }  // namespace weft

@@ -151,6 +151,10 @@ std::vector<Shape> StoredShapes::results(const GraphView& view, int op) const {
   return shapes;
 }
 
+absl::StatusOr<Rule> ruleOf(const GraphView& view, const StoredShapes& stored, int op) {
+  return ruleOver(view, op, stored.operands(view, op), stored.results(view, op));
+}
+
 absl::StatusOr<StoredShapes> spreadPads(const GraphView& view, const std::map<unsigned, Shape>& arguments) {
   StoredShapes shapes(view);
   for (const auto& [index, shape] : arguments) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ir/layout/rule.h"
 #include "planner/graph/graph_view.h"
 
 namespace weft {
@@ -27,6 +28,9 @@ class StoredShapes {
  private:
   std::vector<Shape> shapes_;
 };
+
+// The rule of an operator over stored shapes.
+absl::StatusOr<Rule> ruleOf(const GraphView& view, const StoredShapes& stored, int op);
 
 // Spreads the pads of the listed arguments (index to stored shape) over the graph. Errors, at the operator's line: two
 // pads of different length meet, a pad inside a compound dimension.

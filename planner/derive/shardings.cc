@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -62,13 +61,9 @@ absl::StatusOr<Shardings> openShardings(const SettledGraph& graph) {
   Shardings shardings;
   const GraphView& view = graph.view;
   for (int op = 0; op < view.operators(); ++op) {
-    absl::StatusOr<Rule> rule =
-        Rule::parse(view.op(op).facts.rule, graph.stored.operands(view, op), graph.stored.results(view, op));
-    if (!rule.ok()) {
-      return errorAt(view.op(op).line, absl::StrCat(view.op(op).label(), " has no rule over its stored shapes"));
-    }
+    WEFT_ASSIGN_OR_RETURN(Rule rule, ruleOf(view, graph.stored, op));
     OperatorSharding& sharding = shardings.operators.emplace_back();
-    sharding.rule = *std::move(rule);
+    sharding.rule = std::move(rule);
     sharding.axes.resize(sharding.rule.factors().size());
   }
   shardings.arguments.resize(view.graph().arguments.size());

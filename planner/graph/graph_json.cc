@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "planner/graph/attributes_json.h"
 #include "runtime/base/json.h"
 #include "runtime/base/limits.h"
 #include "runtime/base/status.h"
@@ -17,6 +18,8 @@ namespace {
 
 constexpr std::array kPhases = {Phase::kForward, Phase::kBackward, Phase::kUpdate};
 constexpr std::array kArgumentKinds = {ArgumentKind::kInput, ArgumentKind::kParameter, ArgumentKind::kState};
+constexpr std::array kViewKinds = {ViewKind::kNone, ViewKind::kShape, ViewKind::kAnnotation};
+constexpr std::array kReduceKinds = {ReduceKind::kSum, ReduceKind::kMax, ReduceKind::kMin};
 // Numbers of operators and of their operands are small; larger ones are mistakes.
 constexpr int64_t kMostOperators = int64_t{1} << 31;
 constexpr int64_t kMostOperands = 1 << 16;
@@ -76,6 +79,19 @@ void putFacts(Json& json, const OperatorFacts& facts) {
   put(json, "linear", facts.linear);
   put(json, "passes_sums", facts.passesSums);
   put(json, "updates_parameter", facts.updatesParameter);
+  put(json, "constant", facts.isConstant);
+  put(json, "view", viewKindName(facts.view), viewKindName(ViewKind::kNone));
+  put(json, "flops_per_point", facts.flopsPerPoint);
+  if (!facts.attributes.empty()) {
+    json["attributes"] = printAttributes(facts.attributes);
+  }
+  if (!facts.reduce.empty()) {
+    json["reduce"] = listOf(facts.reduce, reduceKindName);
+  }
+  if (!facts.padFill.empty()) {
+    json["pad_fill"] =
+        listOf(facts.padFill, [](const std::optional<double>& fill) { return fill ? printReal(*fill) : Json(); });
+  }
 }
 
 Json printAlternative(const Alternative& alternative) {
@@ -226,6 +242,29 @@ absl::StatusOr<std::optional<int64_t>> numberOr(JsonObject& object, const std::s
   return std::optional<int64_t>(number);
 }
 
+absl::StatusOr<ReduceKind> parseReduce(const Json& json, const std::string& where) {
+  WEFT_ASSIGN_OR_RETURN(const std::string word, jsonText(json, where));
+  return jsonWord(kReduceKinds, reduceKindName, word, where);
+}
+
+absl::StatusOr<std::optional<double>> parseFill(const Json& json, const std::string& where) {
+  if (json.is_null()) {
+    return std::optional<double>();
+  }
+  WEFT_ASSIGN_OR_RETURN(const double fill, parseReal(json, where));
+  return std::optional<double>(fill);
+}
+
+absl::StatusOr<double> flopsOr(JsonObject& object, const std::string& name) {
+  if (!object.has(name)) {
+    return 0.0;
+  }
+  WEFT_ASSIGN_OR_RETURN(const Json* json, object.any(name));
+  WEFT_ASSIGN_OR_RETURN(const double flops, jsonReal(*json, object.where(name)));
+  return flops >= 0 ? absl::StatusOr<double>(flops)
+                    : bad(object.where(name), ": found ", shownJson(*json), ", expected at least 0");
+}
+
 absl::StatusOr<OperatorFacts> parseFacts(JsonObject& object) {
   OperatorFacts facts;
   WEFT_ASSIGN_OR_RETURN(facts.kind, object.text("kind"));
@@ -237,6 +276,14 @@ absl::StatusOr<OperatorFacts> parseFacts(JsonObject& object) {
   WEFT_ASSIGN_OR_RETURN(facts.linear, listsOr(object, "linear", operand));
   WEFT_ASSIGN_OR_RETURN(facts.passesSums, object.booleanOr("passes_sums", false));
   WEFT_ASSIGN_OR_RETURN(facts.updatesParameter, object.booleanOr("updates_parameter", false));
+  WEFT_ASSIGN_OR_RETURN(facts.isConstant, object.booleanOr("constant", false));
+  WEFT_ASSIGN_OR_RETURN(const std::string view, object.textOr("view", viewKindName(ViewKind::kNone)));
+  WEFT_ASSIGN_OR_RETURN(facts.view, jsonWord(kViewKinds, viewKindName, view, object.where("view")));
+  WEFT_ASSIGN_OR_RETURN(facts.flopsPerPoint, flopsOr(object, "flops_per_point"));
+  WEFT_ASSIGN_OR_RETURN(const Json* attributes, object.mapOr("attributes"));
+  WEFT_ASSIGN_OR_RETURN(facts.attributes, parseAttributes(*attributes, object.where("attributes")));
+  WEFT_ASSIGN_OR_RETURN(facts.reduce, listOr(object, "reduce", parseReduce));
+  WEFT_ASSIGN_OR_RETURN(facts.padFill, listOr(object, "pad_fill", parseFill));
   return facts;
 }
 
@@ -351,14 +398,27 @@ class Made {
   std::map<int64_t, size_t> results_;
 };
 
+// A fact for each operand or result may be left out, but not stand for one that is not there.
+absl::Status checkFacts(const std::string& reader, const OperatorFacts& facts, size_t operands, size_t results) {
+  if (facts.padFill.size() > operands) {
+    return bad(reader, ": pad_fill: found ", facts.padFill.size(), " entries, expected at most ", operands);
+  }
+  if (facts.reduce.size() > results) {
+    return bad(reader, ": reduce: found ", facts.reduce.size(), " entries, expected at most ", results);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status checkAlternative(const GraphOperator& op, const Alternative& alternative) {
   const std::string reader = absl::StrCat("an alternative of operator ", op.id);
   Made made(op.operands.size());
   for (size_t i = 0; i < alternative.body.size(); ++i) {
-    for (const GraphValue& operand : alternative.body[i].operands) {
+    const AlternativeOperator& body = alternative.body[i];
+    for (const GraphValue& operand : body.operands) {
       WEFT_RETURN_IF_ERROR(made.check(reader, operand));
     }
-    WEFT_RETURN_IF_ERROR(made.add(static_cast<int64_t>(i), alternative.body[i].results.size()));
+    WEFT_RETURN_IF_ERROR(checkFacts(reader, body.facts, body.operands.size(), body.results.size()));
+    WEFT_RETURN_IF_ERROR(made.add(static_cast<int64_t>(i), body.results.size()));
   }
   if (alternative.results.size() != op.results.size()) {
     return bad(reader, " has ", alternative.results.size(), " results, the operator ", op.results.size());
@@ -372,9 +432,11 @@ absl::Status checkAlternative(const GraphOperator& op, const Alternative& altern
 absl::Status check(const ProgramGraph& graph) {
   Made made(graph.arguments.size());
   for (const GraphOperator& op : graph.operators) {
+    const std::string reader = absl::StrCat("operator ", op.id);
     for (const GraphValue& operand : op.operands) {
-      WEFT_RETURN_IF_ERROR(made.check(absl::StrCat("operator ", op.id), operand));
+      WEFT_RETURN_IF_ERROR(made.check(reader, operand));
     }
+    WEFT_RETURN_IF_ERROR(checkFacts(reader, op.facts, op.operands.size(), op.results.size()));
     for (const Alternative& alternative : op.alternatives) {
       WEFT_RETURN_IF_ERROR(checkAlternative(op, alternative));
     }

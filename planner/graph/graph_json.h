@@ -2,6 +2,7 @@
 //
 //   {"arguments": [{"name": "x", "kind": "input", "type": "f32[8,4]", "batch_dim": 0}, ...],
 //    "operators": [{"id": 0, "kind": "matmul", "rule": "m k+, k+ n -> m n", "linear": [[0], [1]],
+//                   "flops_per_point": 2.0, "attributes": {"transpose_a": 0, "transpose_b": 0},
 //                   "operands": ["%0", "%1"], "results": ["f32[8,2]"]}, ...],
 //    "results": [{"value": "7#0"}, ...], "next_id": 12}
 //

@@ -1,6 +1,8 @@
 #include "planner/graph/program_graph.h"
 
 #include <algorithm>
+#include <cmath>
+#include <tuple>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
@@ -11,10 +13,50 @@ namespace {
 
 constexpr const char* kPhases[] = {"forward", "backward", "update"};
 constexpr const char* kArgumentKinds[] = {"input", "parameter", "state"};
+constexpr const char* kViewKinds[] = {"none", "shape", "annotation"};
 // Names the place of an error in absl::Status: "LINE:COLUMN:FILE".
 constexpr char kLinePayload[] = "weft/source_place";
 
+bool same(double a, double b) {
+  return a == b || (std::isnan(a) && std::isnan(b));
+}
+
+bool same(const std::optional<double>& a, const std::optional<double>& b) {
+  return a && b ? same(*a, *b) : a == b;
+}
+
+template <typename Value>
+bool same(const std::vector<Value>& a, const std::vector<Value>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Value& x, const Value& y) { return same(x, y); });
+}
+
+bool same(const Attribute& a, const Attribute& b) {
+  if (a.index() != b.index()) {
+    return false;
+  }
+  if (const auto* real = std::get_if<double>(&a)) {
+    return same(*real, std::get<double>(b));
+  }
+  const auto* reals = std::get_if<std::vector<double>>(&a);
+  return reals != nullptr ? same(*reals, std::get<std::vector<double>>(b)) : a == b;
+}
+
+bool same(const AttributeMap& a, const AttributeMap& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const auto& x, const auto& y) { return x.first == y.first && same(x.second, y.second); });
+}
+
+// All that cannot be NaN.
+auto exactFacts(const OperatorFacts& facts) {
+  return std::tie(facts.kind, facts.rule, facts.linear, facts.passesSums, facts.updatesParameter, facts.isConstant,
+                  facts.view, facts.flopsPerPoint, facts.reduce);
+}
+
 }  // namespace
+
+bool operator==(const OperatorFacts& a, const OperatorFacts& b) {
+  return exactFacts(a) == exactFacts(b) && same(a.attributes, b.attributes) && same(a.padFill, b.padFill);
+}
 
 absl::Status errorAt(const SourcePlace& line, const std::string& message) {
   absl::Status status = absl::InvalidArgumentError(message);
@@ -41,6 +83,10 @@ std::string phaseName(Phase phase) {
 
 std::string argumentKindName(ArgumentKind kind) {
   return kArgumentKinds[static_cast<size_t>(kind)];
+}
+
+std::string viewKindName(ViewKind view) {
+  return kViewKinds[static_cast<size_t>(view)];
 }
 
 int64_t TensorType::elements() const {

@@ -15,6 +15,8 @@
 
 #include "absl/status/status.h"
 #include "ir/layout/layout.h"
+#include "ir/layout/view_kind.h"
+#include "kernels/describe/attributes.h"
 #include "runtime/base/dtype.h"
 
 namespace weft {
@@ -35,6 +37,7 @@ enum class Phase : uint8_t { kForward, kBackward, kUpdate };
 enum class ArgumentKind : uint8_t { kInput, kParameter, kState };
 std::string phaseName(Phase phase);               // "forward", "backward", "update"
 std::string argumentKindName(ArgumentKind kind);  // "input", "parameter", "state"
+std::string viewKindName(ViewKind view);          // "none", "shape", "annotation"
 
 struct TensorType {
   Shape shape;
@@ -52,7 +55,23 @@ struct OperatorFacts {
   std::vector<std::vector<unsigned>> linear;  // sets of operands in which it is jointly linear
   bool passesSums = false;                    // passes partial sums on instead of having them reduced before
   bool updatesParameter = false;              // result 0 is the next value of the parameter in operand 0
-  friend bool operator==(const OperatorFacts&, const OperatorFacts&) = default;
+  ViewKind view = ViewKind::kNone;            // is result 0 operand 0 under another shape or name?
+  bool isConstant = false;                    // its elements are part of the program: no instruction makes them
+  // Floating-point operations for each point of its iteration space (planner/step/flops.h).
+  double flopsPerPoint = 0;
+  // Of its kernel, at the sizes of the whole program: with them and local shapes kernels/describe/describe.h says
+  // scratch memory and in-place pairs.
+  AttributeMap attributes = {};
+  // How each result is combined over the ranks of a split reducible factor; those not listed are sums.
+  std::vector<ReduceKind> reduce = {};
+  // For each operand what its padded elements must hold so that reducing or normalizing over them changes nothing;
+  // none: the operator refuses a pad there. Operands not listed are filled with 0.
+  std::vector<std::optional<double>> padFill = {};
+
+  ReduceKind reduceOf(size_t result) const { return result < reduce.size() ? reduce[result] : ReduceKind::kSum; }
+  std::optional<double> padFillOf(size_t operand) const { return operand < padFill.size() ? padFill[operand] : 0.0; }
+  // NaN equals NaN, so that a graph equals itself.
+  friend bool operator==(const OperatorFacts& a, const OperatorFacts& b);
 };
 
 // The user's `shard` of an operator, as he wrote it: splits per dimension, or axis names per dimension ("dp,tp").

@@ -12,7 +12,7 @@ namespace {
 // Positions of the first and the last call for each micro-batch.
 using Flight = std::map<int64_t, std::pair<size_t, size_t>>;
 
-Flight flightOf(const std::vector<Call>& calls, const std::vector<int>& functions) {
+Flight flightOf(const std::vector<FunctionCall>& calls, const std::vector<int>& functions) {
   Flight flight;
   for (size_t at = 0; at < calls.size(); ++at) {
     if (std::find(functions.begin(), functions.end(), calls[at].function) != functions.end()) {
@@ -122,11 +122,11 @@ int64_t maxLive(const std::vector<PackItem>& items) {
   return most;
 }
 
-int64_t ringSlots(const std::vector<Call>& calls, const std::vector<int>& functions) {
+int64_t ringSlots(const std::vector<FunctionCall>& calls, const std::vector<int>& functions) {
   return slotsFor(flightOf(calls, functions));
 }
 
-std::vector<Ring> planRings(const std::vector<RingItem>& items, const std::vector<Call>& calls) {
+std::vector<Ring> planRings(const std::vector<RingItem>& items, const std::vector<FunctionCall>& calls) {
   std::map<std::pair<int64_t, Flight>, std::vector<size_t>> alike;
   for (size_t i = 0; i < items.size(); ++i) {
     alike[{items[i].stage, flightOf(calls, items[i].functions)}].push_back(i);

@@ -24,7 +24,7 @@
 namespace weft {
 
 // A function and the micro-batch it is called for; a rank's step is a list of these.
-struct Call {
+struct FunctionCall {
   int function = 0;
   int64_t microBatch = 0;
 };
@@ -42,10 +42,10 @@ struct Ring {
 };
 
 // The least number of slots for what `functions` touch; at least 1.
-int64_t ringSlots(const std::vector<Call>& calls, const std::vector<int>& functions);
+int64_t ringSlots(const std::vector<FunctionCall>& calls, const std::vector<int>& functions);
 
 // Every item in one ring, rings in the order of their stages; none without items.
-std::vector<Ring> planRings(const std::vector<RingItem>& items, const std::vector<Call>& calls);
+std::vector<Ring> planRings(const std::vector<RingItem>& items, const std::vector<FunctionCall>& calls);
 
 // The greatest sum of aligned sizes alive at once.
 int64_t maxLive(const std::vector<PackItem>& items);

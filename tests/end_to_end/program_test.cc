@@ -14,9 +14,9 @@
 
 #include "examples/gpt/model.h"
 #include "ir/registry.h"
+#include "passes/compile.h"
 #include "passes/logical/module_file.h"
 #include "passes/logical/read_module.h"
-#include "passes/pipeline.h"
 #include "planner/cost/plan_time.h"
 #include "planner/decisions.h"
 #include "runtime/base/random.h"

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "examples/gpt/model.h"
-#include "passes/choose/choose_schedule.h"
 #include "planner/cost/plan_time.h"
 #include "planner/decisions.h"
 #include "runtime/plan/statistics.h"

@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "examples/gpt/model.h"
-#include "passes/choose/choose_schedule.h"
 #include "planner/cost/plan_time.h"
 #include "planner/decisions.h"
 #include "planner/schedule/generate.h"

@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "ir/registry.h"
 #include "kernels/kernel.h"
-#include "passes/pipeline.h"
+#include "passes/compile.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/executor.h"
 #include "tests/support/parse.h"

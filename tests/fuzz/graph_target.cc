@@ -41,7 +41,9 @@ Target graphTarget() {
           wordsOf("{|}|[|]|:|,|\"|null|true|\"%0\"|\"%1\"|\"0#0\"|\"3#0\"|\"f32[8,4]\"|\"i32[]\"|\"bf16[2]\"|\"id\":|"
                   "\"operands\":|\"results\":|\"alternatives\":|\"body\":|\"forward\":|\"prologue_of\":|\"updates\":|"
                   "\"phase\":\"backward\"|\"phase\":\"update\"|\"line\":[\"a.cc\",1,2]|\"next_id\":|-1|99999|"
-                  "\"strategy\":{\"in\":[[2,1],[1]]}|\"linear\":[[0],[1]]")};
+                  "\"strategy\":{\"in\":[[2,1],[1]]}|\"linear\":[[0],[1]]|\"attributes\":{|{\"real\":\"nan\"}|"
+                  "{\"reals\":[0.5,\"-inf\"]}|\"pad_fill\":[null]|\"reduce\":[\"max\"]|\"view\":\"shape\"|"
+                  "\"flops_per_point\":2.0")};
 }
 
 }  // namespace weft::fuzz

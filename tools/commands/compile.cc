@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "ir/program/program.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "passes/compile.h"
 #include "passes/logical/read_module.h"
 #include "passes/logical/request_attributes.h"
-#include "passes/pipeline.h"
 #include "planner/check_request.h"
 #include "runtime/base/file_writer.h"
 #include "runtime/base/read_text.h"
@@ -114,7 +114,7 @@ absl::Status run(const std::string& path, const Flags& flags) {
     std::cerr << "note: " << note << "\n";
   }
   if (report.compilations > 1) {
-    std::cerr << "compiled " << report.compilations << " candidates\n";
+    std::cerr << "compiled " << report.compilations << " times: the memory was predicted too low before\n";
   }
   if (flags.has("save-decisions")) {
     WEFT_RETURN_IF_ERROR(writeFile(flags.text("save-decisions"), plan.decisions()));

@@ -216,17 +216,17 @@ TEST_F(RuleTest, KnowledgeBesideTheRule) {
 
 TEST_F(RuleTest, ViewsAndUpdates) {
   EXPECT_EQ(parse("%x: tensor<2x3xf32>", "%0 = nn.reshape %x : (tensor<2x3xf32>) -> tensor<6xf32>").getViewKind(),
-            ir::ViewKind::kShape);
+            ViewKind::kShape);
   for (const char* op : {"nn.constrain %x {layout = \"[{}]\"}", "nn.stop_gradient %x"}) {
     EXPECT_EQ(
         parse("%x: tensor<2xf32>", std::string("%0 = ") + op + " : (tensor<2xf32>) -> tensor<2xf32>").getViewKind(),
-        ir::ViewKind::kAnnotation);
+        ViewKind::kAnnotation);
   }
   auto sgd = parse("%p: tensor<2xf32>, %l: tensor<f32>",
                    "%0:2 = nn.sgd %p, %p, %p, %l : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>) -> "
                    "(tensor<2xf32>, tensor<2xf32>)");
   EXPECT_TRUE(sgd.updatesParameter());
-  EXPECT_EQ(sgd.getViewKind(), ir::ViewKind::kNone);
+  EXPECT_EQ(sgd.getViewKind(), ViewKind::kNone);
   EXPECT_FALSE(parse("%x: tensor<2xf32>", "%0 = nn.exp %x : (tensor<2xf32>) -> tensor<2xf32>").updatesParameter());
 }
 

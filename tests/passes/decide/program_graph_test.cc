@@ -3,18 +3,22 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
+#include <tuple>
 
 #include "ir/nn/nn.h"
 #include "ir/program/decision_attributes.h"
 #include "ir/program/program.h"
 #include "mlir/IR/MLIRContext.h"
+#include "passes/compile.h"
 #include "passes/decide/build_program_graph.h"
 #include "passes/logical/read_module.h"
 #include "passes/logical/request_attributes.h"
-#include "passes/pipeline.h"
 #include "planner/derive/derive.h"
 #include "planner/graph/graph_json.h"
 #include "planner/graph/rewrites.h"
+#include "planner/step/flops.h"
+#include "planner/step/value_layouts.h"
 #include "tests/passes/gates/hostile_programs.h"
 
 namespace weft::testing {
@@ -96,6 +100,50 @@ TEST_P(GraphOfProgramTest, RewritesOfTheModuleAreThoseOfTheGraph) {
   const absl::StatusOr<Decisions> again = deriveDecisions(*saved, request->options, {});
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(printDecisions(*again), program.decisions);
+}
+
+using Work = std::set<std::tuple<std::string, std::string, double>>;  // kernel, label, FLOPs of one call
+
+// Of the step, without what makes the first values of parameters.
+void addWork(const plan::Plan& plan, Work& work) {
+  for (const plan::Function& function : plan.functions()) {
+    for (const plan::Instruction& instruction : function.instructions()) {
+      if (instruction.flops() > 0 && function.kind() != plan::INIT) {
+        work.insert({instruction.kernel(), instruction.label(), static_cast<double>(instruction.flops())});
+      }
+    }
+  }
+  for (const plan::Plan& submesh : plan.submeshes()) {
+    addWork(submesh, work);
+  }
+}
+
+// What the planner expects of each operator on a rank is what the compiled instruction does.
+TEST_P(GraphOfProgramTest, FlopsFromTheGraphAreThoseOfThePlan) {
+  const std::string directory = ::testing::TempDir() + "/flops_" + GetParam();
+  std::filesystem::create_directories(directory);
+  const DumpedProgram program = dumpedProgram(GetParam(), directory);
+  OwningOpRef<ModuleOp> decided;
+  for (const Dump& dump : program.dumps) {
+    decided = dump.phase.ends_with("-decide") ? read(dump.text, dump.path) : std::move(decided);
+  }
+  ASSERT_TRUE(decided);
+  const ProgramGraph graph = graphOf(*decided, registry_);
+  const absl::StatusOr<Decisions> record = parseDecisions(program.decisions);
+  ASSERT_TRUE(record.ok()) << record.status();
+  const GraphView view(graph);
+  const absl::StatusOr<StepLayouts> layouts = layoutsOf(view, *record);
+  ASSERT_TRUE(layouts.ok()) << layouts.status();
+  Work expected, compiled;
+  for (int op = 0; op < view.operators(); ++op) {
+    const double flops = flopsOf(view.op(op).facts, layouts->operators[op].rule, layouts->operators[op].axes);
+    if (flops > 0) {
+      expected.insert({view.op(op).facts.kind, view.op(op).label(), flops});
+    }
+  }
+  addWork(program.plan, compiled);
+  EXPECT_FALSE(compiled.empty());
+  EXPECT_EQ(expected, compiled);
 }
 
 // Softmax over the last dimension as operators that may be split there.

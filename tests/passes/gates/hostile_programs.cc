@@ -145,6 +145,7 @@ DumpedProgram dumpedProgram(const std::string& name, const std::string& director
   const Compiled compiled = programs().at(name)(options);
   EXPECT_TRUE(compiled.ok()) << name << ": " << compiled.status();
   program.decisions = compiled.ok() ? compiled->decisions() : "";
+  program.plan = compiled.ok() ? compiled->plan : plan::Plan();
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     if (entry.path().extension() == ".mlir") {

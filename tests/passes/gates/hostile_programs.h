@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/plan/plan.pb.h"
+
 namespace weft::testing {
 
 // A module as the compiler leaves it after one of its phases ("05-decide"), or receives it ("00-input").
@@ -18,6 +20,7 @@ struct DumpedProgram {
   std::string name;
   std::vector<Dump> dumps = {};  // in the order of the phases
   std::string decisions = {};    // the record
+  plan::Plan plan = {};
 };
 
 std::vector<std::string> hostileProgramNames();

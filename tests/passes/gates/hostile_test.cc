@@ -16,8 +16,8 @@
 #include <random>
 
 #include "ir/registry.h"
+#include "passes/compile.h"
 #include "passes/logical/read_module.h"
-#include "passes/pipeline.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/passes/gates/hostile_programs.h"
 #include "tests/passes/gates/mutations.h"

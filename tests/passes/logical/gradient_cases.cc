@@ -5,6 +5,18 @@ namespace {
 
 using Cases = std::vector<GradientCase>;
 
+std::string tensorType(const std::vector<int64_t>& shape, const std::string& element) {
+  std::string text = "tensor<";
+  for (int64_t dim : shape) {
+    text += std::to_string(dim) + "x";
+  }
+  return text + element + ">";
+}
+
+std::string argument(const std::string& name, const std::string& type, const std::string& kind) {
+  return "%" + name + ": " + type + " {nn.kind = \"" + kind + "\", nn.name = \"" + name + "\"}";
+}
+
 void append(Cases& cases, Cases more) {
   cases.insert(cases.end(), more.begin(), more.end());
 }
@@ -263,6 +275,25 @@ std::vector<GradientCase> gradientCases() {
     append(cases, std::move(more));
   }
   return cases;
+}
+
+std::string gradientModule(const GradientCase& test) {
+  std::string type = tensorType(test.result, "f64");
+  std::string arguments = argument("weights", type, "input");
+  for (const Parameter& parameter : test.parameters) {
+    arguments += ", " + argument(parameter.name, tensorType(parameter.shape, "f64"), "parameter");
+  }
+  for (const Ids& ids : test.ids) {
+    arguments += ", " + argument(ids.name, tensorType(ids.shape, "i32"), "input");
+  }
+  std::string dims;
+  for (size_t d = 0; d < test.result.size(); ++d) {
+    dims += (d == 0 ? ": " : ", ") + std::to_string(d);
+  }
+  return "func.func @step(" + arguments + ") -> (tensor<f64> {nn.kind = \"loss\", nn.name = \"loss\"}) {\n" +
+         test.body + "\n%weighted = nn.mul %y, %weights : (" + type + ", " + type + ") -> " + type +
+         "\n%total = nn.sum %weighted {dims = array<i64" + dims + ">} : (" + type + ") -> tensor<f64>" +
+         "\nreturn %total : tensor<f64>\n}";
 }
 
 }  // namespace weft::testing

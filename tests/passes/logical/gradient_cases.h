@@ -1,4 +1,4 @@
-// Programs whose gradients are checked by finite differences.
+// Programs whose gradients are checked by finite differences; almost all operators stand in one of them.
 #pragma once
 
 #include <ostream>
@@ -36,5 +36,7 @@ struct GradientCase {
 };
 
 std::vector<GradientCase> gradientCases();
+// Its @step: forward up to the loss.
+std::string gradientModule(const GradientCase& test);
 
 }  // namespace weft::testing

@@ -20,37 +20,6 @@ namespace {
 constexpr double kStep = 1e-5;
 constexpr double kTolerance = 1e-7;
 
-std::string tensorType(const std::vector<int64_t>& shape, const std::string& element) {
-  std::string text = "tensor<";
-  for (int64_t dim : shape) {
-    text += std::to_string(dim) + "x";
-  }
-  return text + element + ">";
-}
-
-std::string argument(const std::string& name, const std::string& type, const std::string& kind) {
-  return "%" + name + ": " + type + " {nn.kind = \"" + kind + "\", nn.name = \"" + name + "\"}";
-}
-
-std::string moduleText(const GradientCase& test) {
-  std::string type = tensorType(test.result, "f64");
-  std::string arguments = argument("weights", type, "input");
-  for (const Parameter& parameter : test.parameters) {
-    arguments += ", " + argument(parameter.name, tensorType(parameter.shape, "f64"), "parameter");
-  }
-  for (const Ids& ids : test.ids) {
-    arguments += ", " + argument(ids.name, tensorType(ids.shape, "i32"), "input");
-  }
-  std::string dims;
-  for (size_t d = 0; d < test.result.size(); ++d) {
-    dims += (d == 0 ? ": " : ", ") + std::to_string(d);
-  }
-  return "func.func @step(" + arguments + ") -> (tensor<f64> {nn.kind = \"loss\", nn.name = \"loss\"}) {\n" +
-         test.body + "\n%weighted = nn.mul %y, %weights : (" + type + ", " + type + ") -> " + type +
-         "\n%total = nn.sum %weighted {dims = array<i64" + dims + ">} : (" + type + ") -> tensor<f64>" +
-         "\nreturn %total : tensor<f64>\n}";
-}
-
 HostTensor randomTensor(const std::vector<int64_t>& shape, bool positive, std::mt19937_64& generator) {
   HostTensor tensor(DType::kF64, shape);
   std::uniform_real_distribution<double> size(0.3, 1.3);
@@ -117,8 +86,8 @@ class GradientTest : public ::testing::TestWithParam<GradientCase> {
 
 TEST_P(GradientTest, AgreesWithFiniteDifferences) {
   const GradientCase& test = GetParam();
-  auto forward = modules_.parse(moduleText(test));
-  ASSERT_TRUE(forward) << moduleText(test);
+  auto forward = modules_.parse(gradientModule(test));
+  ASSERT_TRUE(forward) << gradientModule(test);
   mlir::OwningOpRef<mlir::ModuleOp> backward = forward->clone();
   ASSERT_TRUE(mlir::succeeded(buildGradients(*backward)));
   ASSERT_TRUE(mlir::succeeded(writeOutNorms(*forward)));

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/registry.h"
-#include "passes/pipeline.h"
+#include "passes/compile.h"
 #include "passes/plan/emit_plan.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"

@@ -6,7 +6,7 @@
 
 #include "ir/registry.h"
 #include "kernels/kernel.h"
-#include "passes/pipeline.h"
+#include "passes/compile.h"
 #include "passes/plan/instruction_facts.h"
 #include "runtime/exec/executor.h"
 #include "runtime/plan/statistics.h"

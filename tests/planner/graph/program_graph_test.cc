@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "planner/graph/graph_json.h"
 #include "planner/graph/graph_view.h"
 #include "planner/graph/rewrites.h"
@@ -33,6 +36,29 @@ ProgramGraph softmaxProgram() {
   return b.graph;
 }
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Facts with a value of every kind in every field.
+OperatorFacts fullFacts() {
+  OperatorFacts facts = {"made_up", "a b -> a b, a b", {{0}}, true, true, ViewKind::kShape};
+  facts.flopsPerPoint = 2.0 / 49;
+  facts.reduce = {ReduceKind::kSum, ReduceKind::kMax};
+  facts.padFill = {std::nullopt};
+  facts.attributes = {{"integer", int64_t{-7}},
+                      {"largest", std::numeric_limits<int64_t>::max()},
+                      {"whole", 3.0},
+                      {"third", 1.0 / 3},
+                      {"smallest", std::numeric_limits<double>::denorm_min()},
+                      {"zero", -0.0},
+                      {"least", -kInfinity},
+                      {"text", std::string("inf")},
+                      {"dims", std::vector<int64_t>{2, -1}},
+                      {"none", std::vector<int64_t>{}},
+                      {"scales", std::vector<double>{1, kInfinity, 0.1}},
+                      {"no_scales", std::vector<double>{}}};
+  return facts;
+}
+
 std::string errorOf(const std::string& text) {
   return std::string(parseProgramGraph(text).status().message());
 }
@@ -54,6 +80,86 @@ TEST(ProgramGraphJson, ReadsWhatItPrints) {
   const absl::StatusOr<ProgramGraph> again = parseProgramGraph(printProgramGraph(graph));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(*again, graph);
+}
+
+TEST(ProgramGraphJson, FactsKeepTheirTypesAndBits) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {8, 4});
+  b.add(fullFacts(), {x}, {8, 4});
+  b.last().results.push_back(b.last().results[0]);
+  b.last().alternatives = {{{{fullFacts(), {{GraphValue::kArgument, 0}}, b.last().results}}, {{0, 0}, {0, 1}}}};
+  const absl::StatusOr<ProgramGraph> again = parseProgramGraph(printProgramGraph(b.graph));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, b.graph);
+  EXPECT_TRUE(std::signbit(std::get<double>(again->operators[0].facts.attributes.at("zero"))));
+  EXPECT_EQ(again->operators[0].facts.padFillOf(0), std::nullopt);
+  EXPECT_EQ(again->operators[0].facts.reduceOf(1), ReduceKind::kMax);
+}
+
+TEST(ProgramGraphJson, NanComesBack) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {8, 4});
+  OperatorFacts facts = {"fill", "a b -> a b"};
+  facts.attributes = {{"value", std::nan("")}, {"values", std::vector<double>{std::nan("")}}};
+  b.add(facts, {x}, {8, 4});
+  const absl::StatusOr<ProgramGraph> again = parseProgramGraph(printProgramGraph(b.graph));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, b.graph);
+  const AttributeMap& attributes = again->operators[0].facts.attributes;
+  EXPECT_TRUE(std::isnan(std::get<double>(attributes.at("value"))));
+  EXPECT_TRUE(std::isnan(std::get<std::vector<double>>(attributes.at("values"))[0]));
+}
+
+TEST(OperatorFacts, AnyOtherValueIsAnotherFact) {
+  std::vector<OperatorFacts> all(12, fullFacts());
+  all[1].flopsPerPoint = 1;
+  all[2].view = ViewKind::kNone;
+  all[3].reduce = {};
+  all[4].padFill = {1.0};
+  all[5].padFill = {};
+  all[6].attributes["integer"] = 3.0;
+  all[7].attributes["third"] = std::nan("");
+  all[8].attributes["scales"] = std::vector<double>{1, kInfinity};
+  all[9].attributes["text"] = std::string("nan");
+  all[10].attributes.erase("dims");
+  all[11].attributes["dims"] = std::vector<int64_t>{2, 1};
+  for (size_t i = 0; i < all.size(); ++i) {
+    for (size_t k = 0; k < all.size(); ++k) {
+      EXPECT_EQ(all[i] == all[k], i == k) << i << " " << k;
+    }
+  }
+}
+
+// What an operator does not list holds the default, which files leave out.
+TEST(ProgramGraphJson, DefaultsOfFactsAreNotWritten) {
+  const std::string text = printProgramGraph(softmaxProgram());
+  for (const char* name : {"view", "flops_per_point", "attributes", "reduce", "pad_fill"}) {
+    EXPECT_THAT(text, ::testing::Not(HasSubstr(name)));
+  }
+  EXPECT_EQ(OperatorFacts().reduceOf(3), ReduceKind::kSum);
+  EXPECT_EQ(OperatorFacts().padFillOf(3), 0.0);
+}
+
+TEST(ProgramGraphJson, ErrorsNameTheFact) {
+  const auto with = [](const std::string& field) {
+    std::string text = printProgramGraph(softmaxProgram());
+    const std::string kind = R"("kind": "softmax",)";
+    return errorOf(text.replace(text.find(kind), kind.size(), kind + field + ","));
+  };
+  EXPECT_THAT(with(R"("view": "shap")"), HasSubstr("operators[1].view: found 'shap', expected one of none, shape"));
+  EXPECT_THAT(with(R"("flops_per_point": -1)"), HasSubstr("operators[1].flops_per_point: found -1"));
+  EXPECT_THAT(with(R"("flops_per_point": "inf")"), HasSubstr("operators[1].flops_per_point"));
+  EXPECT_THAT(with(R"("reduce": ["sum", "least"])"), HasSubstr("operators[1].reduce[1]: found 'least'"));
+  EXPECT_THAT(with(R"("reduce": ["max", "max"])"),
+              HasSubstr("operator 1: reduce: found 2 entries, expected at most 1"));
+  EXPECT_THAT(with(R"("pad_fill": [0.0, "infinity"])"), HasSubstr("operators[1].pad_fill[1]: found \"infinity\""));
+  EXPECT_THAT(with(R"("pad_fill": [null, null])"), HasSubstr("operator 1: pad_fill: found 2 entries"));
+  EXPECT_THAT(with(R"("attributes": {"dims": [1, 2.5]})"), HasSubstr("operators[1].attributes.dims[1]: found 2.5"));
+  EXPECT_THAT(with(R"("attributes": {"on": true})"), HasSubstr("operators[1].attributes.on: found true"));
+  EXPECT_THAT(with(R"("attributes": {"a": 9223372036854775808})"), HasSubstr("operators[1].attributes.a: found"));
+  EXPECT_THAT(with(R"("attributes": {"a": {"real": "x"}})"), HasSubstr("operators[1].attributes.a.real: found \"x\""));
+  EXPECT_THAT(with(R"("attributes": {"a": {"reals": [null]}})"), HasSubstr("operators[1].attributes.a.reals[0]"));
+  EXPECT_THAT(with(R"("attributes": {"a": {"raels": []}})"), HasSubstr("operators[1].attributes.a"));
 }
 
 TEST(ProgramGraphJson, ErrorsNameTheEntry) {

@@ -12,8 +12,8 @@
 namespace weft {
 namespace {
 
-std::vector<Call> calls(const std::vector<std::pair<int, int64_t>>& list) {
-  std::vector<Call> made;
+std::vector<FunctionCall> calls(const std::vector<std::pair<int, int64_t>>& list) {
+  std::vector<FunctionCall> made;
   for (const auto& [function, microBatch] : list) {
     made.push_back({function, microBatch});
   }
@@ -22,7 +22,7 @@ std::vector<Call> calls(const std::vector<std::pair<int, int64_t>>& list) {
 
 // Walks through the calls and says whether any slot is taken while another micro-batch in it still has a call to come;
 // the most micro-batches in flight in `most`.
-bool collides(const std::vector<Call>& calls, const std::set<int>& functions, int64_t slots, size_t& most) {
+bool collides(const std::vector<FunctionCall>& calls, const std::set<int>& functions, int64_t slots, size_t& most) {
   std::set<int64_t> flying;
   bool hit = false;
   for (size_t at = 0; at < calls.size(); ++at) {
@@ -45,7 +45,7 @@ bool collides(const std::vector<Call>& calls, const std::set<int>& functions, in
   return hit;
 }
 
-int64_t leastSlots(const std::vector<Call>& calls, const std::set<int>& functions, size_t& most) {
+int64_t leastSlots(const std::vector<FunctionCall>& calls, const std::set<int>& functions, size_t& most) {
   int64_t slots = 1;
   while (collides(calls, functions, slots, most)) {
     ++slots;
@@ -55,11 +55,11 @@ int64_t leastSlots(const std::vector<Call>& calls, const std::set<int>& function
 
 TEST(RingsTest, SlotsByHand) {
   // The example of the header: 0 and 1 forward of stages 0 and 1, 2 and 3 their backward.
-  const std::vector<Call> two = calls({{0, 0}, {0, 1}, {1, 0}, {3, 0}, {1, 1}, {3, 1}, {2, 0}, {2, 1}});
+  const std::vector<FunctionCall> two = calls({{0, 0}, {0, 1}, {1, 0}, {3, 0}, {1, 1}, {3, 1}, {2, 0}, {2, 1}});
   EXPECT_EQ(ringSlots(two, {0, 2}), 2);
   EXPECT_EQ(ringSlots(two, {1, 3}), 1);
   // Never more than two at once, but 0 meets 1 and 2, 2 meets 3: two slots would put 0 and 2 together.
-  const std::vector<Call> overtaken = calls({{0, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 0}, {0, 3}, {1, 2}, {1, 3}});
+  const std::vector<FunctionCall> overtaken = calls({{0, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 0}, {0, 3}, {1, 2}, {1, 3}});
   EXPECT_EQ(ringSlots(overtaken, {0, 1}), 3);
   // 0 and 4 together, nothing else: distance 4 asks for three slots, as 1 and 2 divide it.
   EXPECT_EQ(ringSlots(calls({{0, 0}, {0, 4}, {1, 0}, {1, 4}}), {0, 1}), 3);
@@ -68,7 +68,7 @@ TEST(RingsTest, SlotsByHand) {
 
 TEST(RingsTest, JoinsWhatTakesNoMoreRoom) {
   // Functions 0 forward, 1 gradient of inputs, 2 of weights; steps 0..29 within a micro-batch.
-  const std::vector<Call> inOrder = calls({{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 0}, {2, 1}});
+  const std::vector<FunctionCall> inOrder = calls({{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 0}, {2, 1}});
   const RingItem freed{{0, 15, 640}, {0, 1}, 0};
   const RingItem kept{{0, 25, 640}, {0, 2}, 0};
   const RingItem late{{16, 25, 640}, {1, 2}, 0};
@@ -78,7 +78,8 @@ TEST(RingsTest, JoinsWhatTakesNoMoreRoom) {
   EXPECT_EQ(rings[0].slots, 2);
   // Weights are left to the end: three micro-batches then are in flight for what they read, one for what the inputs'
   // gradient reads.
-  const std::vector<Call> deferred = calls({{0, 0}, {1, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 2}, {2, 0}, {2, 1}, {2, 2}});
+  const std::vector<FunctionCall> deferred =
+      calls({{0, 0}, {1, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 2}, {2, 0}, {2, 1}, {2, 2}});
   rings = planRings({freed, kept}, deferred);
   ASSERT_EQ(rings.size(), 2u);
   EXPECT_EQ(rings[0].slots + rings[1].slots, 4);
@@ -90,8 +91,8 @@ TEST(RingsTest, JoinsWhatTakesNoMoreRoom) {
 }
 
 // Functions of a table: 4 x stage + kind; a whole backward is both halves.
-std::vector<Call> callsOf(const std::vector<schedule::Action>& order) {
-  std::vector<Call> made;
+std::vector<FunctionCall> callsOf(const std::vector<schedule::Action>& order) {
+  std::vector<FunctionCall> made;
   for (const schedule::Action& action : order) {
     if (action.kind == schedule::ActionKind::kBackward) {
       made.push_back({4 * action.stage + static_cast<int>(schedule::ActionKind::kInputGrad), action.micro});
@@ -117,7 +118,7 @@ TEST(RingsTest, LeastSlotsOfEveryKind) {
             continue;
           }
           for (int32_t stage = 0; stage < table->stages(); ++stage) {
-            const std::vector<Call> order = callsOf(table->orders[table->stageToRank[stage]]);
+            const std::vector<FunctionCall> order = callsOf(table->orders[table->stageToRank[stage]]);
             for (const int last : {1, 2}) {
               size_t most = 0;
               const int64_t least = leastSlots(order, {4 * stage, 4 * stage + last}, most);
@@ -141,7 +142,7 @@ TEST(RingsTest, LeastSlotsOfEveryKind) {
 TEST(RingsTest, AnyOrderOfCalls) {
   std::mt19937 random(3);
   for (int trial = 0; trial < 300; ++trial) {
-    std::vector<Call> order;
+    std::vector<FunctionCall> order;
     for (int64_t microBatch = 0; microBatch < 1 + trial % 6; ++microBatch) {
       for (int function = 0; function < 3; ++function) {
         const auto at = static_cast<int64_t>(random() % (order.size() + 1));

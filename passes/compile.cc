@@ -1,0 +1,124 @@
+#include "passes/compile.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ir/program/decision_attributes.h"
+#include "ir/program/program.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "passes/diagnostic_text.h"
+#include "passes/gates/attribute_forms.h"
+#include "passes/logical/request_attributes.h"
+#include "passes/plan/emit_plan.h"
+#include "planner/check_request.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/statistics.h"
+
+namespace weft {
+
+using namespace mlir;  // NOLINT
+
+namespace {
+
+absl::StatusOr<plan::Plan> compileOnce(ModuleOp module, const ir::OperatorRegistry& registry,
+                                       const PipelineOptions& options) {
+  DiagnosticText diagnostics(module.getContext());
+  PassManager manager(module.getContext());
+  WEFT_RETURN_IF_ERROR(buildPipeline(manager, registry, options, resumePoint(module)));
+  if (failed(manager.run(module))) {
+    return absl::InvalidArgumentError(diagnostics.text());
+  }
+  absl::StatusOr<plan::Plan> plan = emitPlan(module);
+  if (!plan.ok() && !diagnostics.text().empty()) {
+    return absl::InvalidArgumentError(diagnostics.text());
+  }
+  return plan;
+}
+
+// Reads and checks what is asked for, before any gate runs.
+absl::StatusOr<Request> requestFor(ModuleOp module, const PipelineOptions& options) {
+  DiagnosticText diagnostics(module.getContext());
+  if (failed(checkModuleAttributes(module))) {
+    return absl::InvalidArgumentError(diagnostics.text());
+  }
+  WEFT_ASSIGN_OR_RETURN(Request request, requestOf(module));
+  if (!resumePoint(module).empty()) {
+    WEFT_RETURN_IF_ERROR(checkRequest(request));
+    return request;
+  }
+  WEFT_ASSIGN_OR_RETURN(std::vector<std::string> notes, checkRequest(request, outlineOf(module)));
+  if (options.report != nullptr) {
+    options.report->notes = std::move(notes);
+  }
+  return request;
+}
+
+// Would the planner choose otherwise if it knew better? Not where a record says what to realize.
+bool isOpen(ModuleOp module, const PipelineOptions& options) {
+  return options.program == "train" && !options.decisions && !module->hasAttr(kDecisionsAttr);
+}
+
+// Adds what the plan's submeshes need beyond their prediction.
+void learn(const plan::Plan& plan, const Prediction& predicted, Correction& correction) {
+  const std::vector<const plan::Plan*> submeshes = submeshesOf(plan);
+  correction.bytes.resize(submeshes.size(), 0);
+  for (size_t s = 0; s < std::min(submeshes.size(), predicted.peakBytes.size()); ++s) {
+    correction.bytes[s] += submeshes[s]->memory().peak_bytes() - predicted.peakBytes[s];
+  }
+}
+
+absl::Status exceeds(int64_t bytes, const CompileOptions& asked, const ScheduleDecision& schedule) {
+  const bool recompute = asked.recompute == "auto";
+  const bool searched = asked.schedule == "auto" && schedule.submeshes.size() > 1;
+  std::string found;
+  if (searched) {
+    found = absl::StrCat("no schedule fits in ", asked.memoryLimit, " bytes per rank; the least is ", bytes, " with ",
+                         schedule.kind, recompute ? ", whatever is recomputed" : "");
+  } else {
+    found = absl::StrCat(recompute ? "whatever is recomputed, " : "", "the plan needs at least ", bytes,
+                         " bytes on a rank, the limit is ", asked.memoryLimit);
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat(found, "; ", recompute ? "" : "recompute (CompileOptions::recompute = \"auto\"), ",
+                   "shard more (ZeRO, more ranks), cut the step into more micro-batches, or allow as much"));
+}
+
+// The module as it was, for another compilation.
+void restore(ModuleOp module, ModuleOp original) {
+  OwningOpRef<ModuleOp> copy(original.clone());
+  module->setAttrs((*copy)->getAttrs());
+  module.getBodyRegion().takeBody(copy->getBodyRegion());
+}
+
+}  // namespace
+
+absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegistry& registry,
+                                         const PipelineOptions& options) {
+  WEFT_ASSIGN_OR_RETURN(const Request request, requestFor(module, options));
+  const CompileOptions& asked = request.options;
+  const bool mayAskAgain = asked.memoryLimit > 0 && isOpen(module, options);
+  OwningOpRef<ModuleOp> original(mayAskAgain ? module.clone() : ModuleOp());
+  PipelineOptions now = options;
+  for (int compilations = 1;; ++compilations) {
+    WEFT_ASSIGN_OR_RETURN(plan::Plan plan, compileOnce(module, registry, now));
+    plan.set_program(options.program);
+    plan.set_machine(asked.machine);
+    if (options.report != nullptr) {
+      options.report->compilations = compilations;
+    }
+    if (asked.memoryLimit == 0 || plan.memory().peak_bytes() <= asked.memoryLimit) {
+      return plan;
+    }
+    const Decisions& decisions = *decisionsOf(module);
+    const bool expected = !decisions.prediction || decisions.prediction->most() > asked.memoryLimit;
+    if (!mayAskAgain || expected || compilations == kMostCompilations) {
+      return exceeds(plan.memory().peak_bytes(), asked, decisions.schedule);
+    }
+    learn(plan, *decisions.prediction, now.correction);
+    restore(module, *original);
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,25 @@
+// The compiler as one function: a module in, a plan out.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "ir/registry.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/pipeline.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace weft {
+
+// Runs what is left of the phases on `module` (changed in place, ending in the scheduled state) and emits the plan.
+//
+// The planner predicts the memory of what it chooses; the plan's own memory has the last word. Where a plan exceeds the
+// request's limit though it was predicted to fit, the planner is told by how much and asked again, kMostCompilations
+// times at most.
+//
+// Errors: what the module asks for makes no sense (planner/check_request.h); kResourceExhausted: nothing fits in the
+// memory limit; others carry the user's source line: "model.cc:12: error: ...".
+absl::StatusOr<plan::Plan> compileModule(mlir::ModuleOp module, const ir::OperatorRegistry& registry,
+                                         const PipelineOptions& options);
+
+inline constexpr int kMostCompilations = 3;
+
+}  // namespace weft

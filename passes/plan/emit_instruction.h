@@ -1,0 +1,51 @@
+// Operations of the local state as instructions of a plan, with what instructions refer to: source lines, groups of
+// ranks, and the table of integers that differ between ranks.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "llvm/ADT/DenseMap.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "passes/plan/buffers.h"
+#include "passes/plan/step_program.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace weft {
+
+class InstructionEmitter {
+ public:
+  // All must outlive the emitter; `plan` knows its number of ranks. Reads the rank table of the module.
+  InstructionEmitter(mlir::ModuleOp module, const SubmeshContext& context, BufferTable& buffers, plan::Plan& plan)
+      : context_(context), buffers_(buffers), plan_(plan) {
+    readRankTable(module);
+  }
+
+  void emit(mlir::Operation* op, plan::Instruction* instruction);
+
+  // `like` has the type, shape and source line of what is copied; `label`: of the target.
+  void emitCopy(const Copy& copy, mlir::Value like, const std::string& label, plan::Instruction* instruction);
+
+  // Writes the plan's rank table, after the last instruction.
+  void emitRankTable();
+
+ private:
+  void readRankTable(mlir::ModuleOp module);
+  void emitKernel(mlir::Operation* op, plan::Instruction* instruction);
+  void emitCollective(mlir::Operation* op, plan::CollectiveKind kind, plan::Instruction* instruction);
+  void emitTransfer(mlir::Operation* op, plan::Instruction* instruction);
+  // A column of the rank table with these values, found or added.
+  int64_t column(std::vector<int64_t> values);
+  uint32_t groupSet(mlir::ArrayAttr groups);
+  uint32_t locationOf(mlir::Location loc);
+
+  const SubmeshContext& context_;
+  BufferTable& buffers_;
+  plan::Plan& plan_;
+  llvm::DenseMap<mlir::Attribute, uint32_t> groupSets_;
+  std::map<std::pair<std::string, int64_t>, uint32_t> locations_;
+  std::vector<std::vector<int64_t>> columns_;
+};
+
+}  // namespace weft

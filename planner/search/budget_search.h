@@ -1,0 +1,89 @@
+// The budget of kept bytes of one submesh, narrowed by what candidates were predicted to need.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "planner/recompute/knapsack.h"
+#include "planner/search/step_model.h"
+
+namespace weft {
+
+class BudgetSearch {
+ public:
+  explicit BudgetSearch(recompute::Knapsack knapsack) : knapsack_(std::move(knapsack)), high_(knapsack_.most()) {}
+
+  // To begin with: the plan without recomputation.
+  void start(const SubmeshNeeds& base, int64_t limit) {
+    least_ = base.peakBytes;
+    done_ = fits_ = base.peakBytes <= limit;
+    if (!done_) {
+      aim(high_ - over(base, limit));
+    }
+  }
+
+  bool done() const { return done_; }
+  bool fits() const { return fits_; }
+  int64_t least() const { return least_; }
+  // The selection to try next; once the search is done, the best that fits. nullopt: nothing is recomputed.
+  const std::optional<recompute::Selection>& selection() const { return done_ ? best_ : next_; }
+
+  void learn(const SubmeshNeeds& needs, int64_t limit) {
+    least_ = std::min(least_, needs.peakBytes);
+    if (done_) {
+      return;
+    }
+    if (needs.peakBytes <= limit) {
+      fits_ = true;
+      best_ = next_;
+      low_ = next_->bytes;
+      aim(low_ + (limit - needs.peakBytes) / needs.slots);
+    } else {
+      high_ = next_->bytes;
+      aim(high_ - over(needs, limit));
+    }
+  }
+
+  void finish() { done_ = true; }
+
+  // After failure: any choice between, as what runs again needs memory too.
+  void sweep(int part, int parts) {
+    next_ = knapsack_.solve(knapsack_.least() + (knapsack_.most() - knapsack_.least()) * part / parts);
+    done_ = false;
+  }
+  void learnSwept(const SubmeshNeeds& needs, int64_t limit) {
+    least_ = std::min(least_, needs.peakBytes);
+    if (needs.peakBytes <= limit && (!fits_ || next_->seconds < best_->seconds)) {
+      fits_ = true;
+      best_ = next_;
+    }
+    done_ = true;
+  }
+
+ private:
+  static int64_t over(const SubmeshNeeds& needs, int64_t limit) {
+    return (needs.peakBytes - limit + needs.slots - 1) / needs.slots;
+  }
+
+  // Next comes the best within `budget`, kept between what is known to fit and known not to.
+  void aim(int64_t budget) {
+    const bool between = budget > low_ && budget < high_;
+    budget = between ? budget : low_ < 0 ? knapsack_.least() : low_ + (high_ - low_) / 2;
+    next_ = knapsack_.solve(std::min(std::max(budget, knapsack_.least()), high_ - 1));
+    const bool known = !next_ || next_->bytes <= low_ || next_->bytes >= high_;
+    done_ = known || (fits_ && next_->seconds >= best_->seconds);
+  }
+
+  recompute::Knapsack knapsack_;
+  int64_t low_ = -1;  // kept bytes that fit
+  int64_t high_;      // kept bytes that do not
+  std::optional<recompute::Selection> next_;
+  std::optional<recompute::Selection> best_;
+  int64_t least_ = 0;
+  bool fits_ = false;
+  bool done_ = false;
+};
+
+}  // namespace weft

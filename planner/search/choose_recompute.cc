@@ -1,0 +1,276 @@
+#include "planner/search/choose_recompute.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "planner/recompute/intervals.h"
+#include "planner/recompute/knapsack.h"
+#include "planner/search/budget_search.h"
+#include "planner/search/forward_graphs.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using recompute::Outcome;
+using recompute::Selection;
+
+constexpr int kRounds = 8;  // budgets tried before the sweep
+constexpr int kSwept = 12;  // parts of the range of budgets that the sweep tries
+
+std::string labelOf(const GraphView& view, int value) {
+  const std::optional<int> producer = view.producerOf(value);
+  return producer ? view.op(*producer).label() : view.graph().arguments[view.indexOf(value)].name;
+}
+
+// The choices of all stages, and what a selection of them says in the record.
+class Choices {
+ public:
+  // The intervals owned by one submesh, grouped into classes of equal ones: the knapsack's items.
+  struct Group {
+    std::vector<recompute::IntervalClass> classes;
+    std::vector<std::vector<int>> members;  // of each class: indices of intervals, in order
+  };
+
+  Choices(const Decisions& record, std::vector<ForwardGraph> stages, size_t submeshes, const StepModel& model)
+      : record_(record), stages_(std::move(stages)), model_(model), groups_(submeshes) {
+    std::vector<recompute::Graph> plain;
+    for (const ForwardGraph& stage : stages_) {
+      plain.push_back(stage.graph);
+    }
+    intervals_ = recompute::cutIntoIntervals(plain);
+    for (Group& group : groups_) {
+      group.members.resize(intervals_.classes.size());
+    }
+    for (size_t i = 0; i < intervals_.intervals.size(); ++i) {
+      const recompute::Interval& interval = intervals_.intervals[i];
+      groups_[record.schedule.submeshes[interval.stage]].members[interval.intervalClass].push_back(static_cast<int>(i));
+    }
+    for (size_t c = 0; c < intervals_.classes.size(); ++c) {
+      const std::vector<recompute::Point> points = recompute::paretoPoints(intervals_.classes[c]);
+      for (Group& group : groups_) {
+        group.classes.push_back({points, static_cast<int64_t>(group.members[c].size())});
+      }
+    }
+  }
+
+  const std::vector<Group>& groups() const { return groups_; }
+
+  // The record with the selection of each submesh; nothing is recomputed where there is none.
+  Decisions realize(const std::vector<BudgetSearch>& searches, int64_t limit) const {
+    std::vector<std::vector<bool>> keep;
+    for (const ForwardGraph& stage : stages_) {
+      keep.emplace_back(stage.ops.size(), false);
+    }
+    std::vector<bool> changed(stages_.size(), false);
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (const std::optional<Selection>& selection = searches[g].selection()) {
+        take(groups_[g], *selection, keep, changed);
+      }
+    }
+    Decisions made = record_;
+    Json summary = {{"limit", limit}, {"stages", Json::array()}};
+    for (size_t stage = 0; stage < stages_.size(); ++stage) {
+      if (changed[stage]) {
+        recordStage(stage, keep[stage], made, summary["stages"]);
+      }
+    }
+    made.recomputeSummary = summary.dump();
+    return made;
+  }
+
+ private:
+  void take(const Group& group, const Selection& selection, std::vector<std::vector<bool>>& keep,
+            std::vector<bool>& changed) const {
+    for (size_t c = 0; c < group.classes.size(); ++c) {
+      for (size_t i = 0; i < group.members[c].size(); ++i) {
+        const recompute::Interval& interval = intervals_.intervals[group.members[c][i]];
+        const int chosen = selection.points[c][i];
+        changed[interval.stage] = changed[interval.stage] || chosen > 0;
+        for (int op = interval.first; op < interval.last; ++op) {
+          const bool kept = group.classes[c].points[chosen].keep[op - interval.first];
+          keep[interval.stage][op] = kept || !intervals_.classes[c].operators[op - interval.first].mayRepeat;
+        }
+      }
+    }
+  }
+
+  // Writes which operators and reshards of a stage run again, with what that saves and costs.
+  void recordStage(size_t stage, const std::vector<bool>& keep, Decisions& made, Json& summary) const {
+    const recompute::Graph& graph = stages_[stage].graph;
+    const Outcome before = outcomeOf(graph, std::vector<bool>(graph.operators.size(), true));
+    const Outcome after = outcomeOf(graph, keep);
+    std::vector<bool> occupied(graph.values.size(), false);
+    for (size_t v = 0; v < graph.values.size(); ++v) {
+      const int storage = graph.storageOf(static_cast<int>(v));
+      occupied[storage] = occupied[storage] || after.kept[v];
+    }
+    const std::vector<std::vector<int>> results = graph.results();
+    for (size_t op = 0; op < graph.operators.size(); ++op) {
+      if (!graph.operators[op].mayKeep) {
+        continue;  // the user's own
+      }
+      RecomputePrice price = {0, after.repeated[op] ? graph.operators[op].seconds : 0};
+      bool kept = false;
+      for (const int value : results[op]) {
+        kept = kept || after.kept[value];
+        price.bytes += before.kept[value] && !occupied[graph.storageOf(value)] ? graph.values[value].bytes : 0;
+      }
+      const std::vector<int>& inputs = graph.operators[op].inputs;
+      const int maker = inputs.empty() ? -1 : graph.values[inputs[0]].op;
+      const bool follows = maker >= 0 && after.repeated[maker];
+      record(stages_[stage].ops[op], after.repeated[op], kept && follows, price, made);
+    }
+    summary.push_back({{"stage", stage},
+                       {"kept_bytes", after.bytes},
+                       {"kept_bytes_otherwise", before.bytes},
+                       {"seconds", after.seconds - before.seconds}});
+  }
+
+  // A reshard needs an entry where it runs again, or is kept though what it changes runs again.
+  void record(int index, bool repeated, bool keptAlone, const RecomputePrice& price, Decisions& made) const {
+    const AnnotatedOp& op = model_.step().ops[index];
+    if (op.movesOrFills() && (repeated || keptAlone)) {
+      ReshardDecision entry = reshardEntry(model_.view(), record_, model_.step(), index);
+      entry.label = labelOf(model_.view(), model_.step().values[op.results[0]].source);
+      entry.recompute = repeated;
+      entry.recomputePrice = price;
+      made.reshards.push_back(std::move(entry));
+    } else if (op.kind == AnnotatedOp::Kind::kOperator && repeated) {
+      made.operators[op.op].recompute = true;
+      made.operators[op.op].recomputePrice = price;
+    }
+  }
+
+  const Decisions& record_;
+  std::vector<ForwardGraph> stages_;
+  const StepModel& model_;
+  recompute::Intervals intervals_;
+  std::vector<Group> groups_;  // by submesh
+};
+
+// What the model says of one record.
+struct Predicted {
+  Attempt attempt;
+  std::vector<SubmeshNeeds> submeshes;
+};
+
+absl::StatusOr<Predicted> predict(Decisions record, int64_t limit, StepModel& model) {
+  WEFT_ASSIGN_OR_RETURN(const StepNeeds needs, model.needs(record));
+  Predicted made;
+  made.submeshes = needs.submeshes;
+  made.attempt.peakBytes = needs.peakBytes();
+  made.attempt.seconds = needs.seconds + needs.prologueSeconds;
+  made.attempt.fits = limit == 0 || made.attempt.peakBytes <= limit;
+  made.attempt.decisions = std::move(record);
+  Prediction& prediction = made.attempt.decisions.prediction.emplace();
+  prediction.seconds = made.attempt.seconds;
+  for (const SubmeshNeeds& submesh : needs.submeshes) {
+    prediction.peakBytes.push_back(submesh.peakBytes);
+  }
+  return made;
+}
+
+class RecomputeSearch {
+ public:
+  RecomputeSearch(const Predicted& base, const Choices& choices, int64_t limit, StepModel& model)
+      : base_(base), choices_(choices), limit_(limit), model_(model) {
+    for (size_t g = 0; g < choices.groups().size(); ++g) {
+      searches_.emplace_back(recompute::Knapsack(choices.groups()[g].classes)).start(base.submeshes[g], limit);
+    }
+  }
+
+  absl::StatusOr<Attempt> run() {
+    WEFT_RETURN_IF_ERROR(aim());
+    WEFT_RETURN_IF_ERROR(sweep());
+    if (!allFit()) {
+      Attempt least = least_;
+      least.fits = false;
+      return least;
+    }
+    for (BudgetSearch& search : searches_) {
+      search.finish();
+    }
+    WEFT_ASSIGN_OR_RETURN(Predicted best, attempt(searches_));
+    return std::move(best.attempt);
+  }
+
+ private:
+  bool allFit() const {
+    return std::all_of(searches_.begin(), searches_.end(), [](const BudgetSearch& search) { return search.fits(); });
+  }
+  bool allDone() const {
+    return std::all_of(searches_.begin(), searches_.end(), [](const BudgetSearch& search) { return search.done(); });
+  }
+
+  absl::Status aim() {
+    for (int round = 0; round < kRounds && !allDone(); ++round) {
+      WEFT_ASSIGN_OR_RETURN(const Predicted made, attempt(searches_));
+      for (size_t g = 0; g < searches_.size(); ++g) {
+        searches_[g].learn(made.submeshes[g], limit_);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status sweep() {
+    for (int part = 0; part <= kSwept && !allFit(); ++part) {
+      std::vector<BudgetSearch> swept = searches_;
+      for (BudgetSearch& search : swept) {
+        if (!search.fits()) {
+          search.sweep(part, kSwept);
+        }
+      }
+      WEFT_ASSIGN_OR_RETURN(const Predicted made, attempt(swept));
+      for (size_t g = 0; g < searches_.size(); ++g) {
+        if (!searches_[g].fits()) {
+          searches_[g] = swept[g];
+          searches_[g].learnSwept(made.submeshes[g], limit_);
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Predicted> attempt(const std::vector<BudgetSearch>& searches) {
+    WEFT_ASSIGN_OR_RETURN(Predicted made, predict(choices_.realize(searches, limit_), limit_, model_));
+    Json summary = Json::parse(made.attempt.decisions.recomputeSummary);
+    summary["step_seconds"] = made.attempt.seconds;
+    summary["step_seconds_otherwise"] = base_.attempt.seconds;
+    made.attempt.decisions.recomputeSummary = summary.dump();
+    if (least_.peakBytes == 0 || made.attempt.peakBytes < least_.peakBytes) {
+      least_ = made.attempt;
+    }
+    return made;
+  }
+
+  const Predicted& base_;
+  const Choices& choices_;
+  int64_t limit_;
+  StepModel& model_;
+  std::vector<BudgetSearch> searches_;  // by submesh
+  Attempt least_;                       // of those tried, the one with the least peak
+};
+
+}  // namespace
+
+absl::StatusOr<Attempt> fitIn(int64_t limit, const Decisions& record, bool mayRecompute, StepModel& model) {
+  WEFT_ASSIGN_OR_RETURN(const Predicted base, predict(record, limit, model));
+  if (base.attempt.fits || !mayRecompute) {
+    return base.attempt;
+  }
+  const std::vector<bool> repeated = repeatedOps(model.view(), record, model.step());
+  WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs,
+                        forwardGraphs(model.view(), model.step(), repeated,
+                                      static_cast<int64_t>(record.schedule.submeshes.size()), model.prices()));
+  const Choices choices(record, std::move(graphs), base.submeshes.size(), model);
+  WEFT_ASSIGN_OR_RETURN(Attempt made, RecomputeSearch(base, choices, limit, model).run());
+  return made.fits || made.peakBytes < base.attempt.peakBytes ? made : base.attempt;
+}
+
+}  // namespace weft

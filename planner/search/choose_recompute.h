@@ -1,0 +1,35 @@
+// The option recompute = "auto": what the backward pass recomputes, so that the step fits in memory in the least time.
+//
+//   1. Without recomputation the model says what each submesh needs. If that fits the limit, stop.
+//   2. The stages' forward passes are cut into intervals; of each class of equal ones all sensible choices are known
+//      (planner/recompute/).
+//   3. For each submesh a knapsack: the least extra time within a budget of kept bytes. A byte kept of one micro-batch
+//      costs as many bytes as the schedule has micro-batches in flight there (slots).
+//   4. The model says what the choice needs; the budget is corrected by what that is above or below the limit, until it
+//      fits and nothing cheaper does, or kRounds choices are tried.
+// Submeshes do not share memory, and no step is shortened by a longer stage: each is solved by itself, all are asked
+// for at once.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "planner/decisions.h"
+#include "planner/search/step_model.h"
+
+namespace weft {
+
+// A record, as far as choosing between records goes.
+struct Attempt {
+  Decisions decisions;
+  int64_t peakBytes = 0;  // of the rank that needs most
+  double seconds = 0;     // of the micro-batches and the prologue
+  bool fits = false;
+};
+
+// `record` within `limit` bytes per rank (0: none), with more recomputation where it needs that: the shortest that
+// fits; where none does, that with the least peak of all tried. `record` is that of the model with any schedule on the
+// same submeshes; `mayRecompute`: is anything to be chosen at all?
+absl::StatusOr<Attempt> fitIn(int64_t limit, const Decisions& record, bool mayRecompute, StepModel& model);
+
+}  // namespace weft

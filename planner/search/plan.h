@@ -1,0 +1,26 @@
+// Planning: everything that is chosen about a program, in one place.
+//
+// The user's words, propagation and defaults give a record (planner/derive/); what they leave open is searched with the
+// model of the step (step_model.h):
+//   schedule    "auto" with stages: every kind that serves            choose_schedule.h
+//   recompute   "auto" under a memory limit                           choose_recompute.h
+//   gathers     of parameters under a limit (ZeRO-3): all once per step; where that does not fit or has something
+//               recomputed for it, none, and as many bytes as none leaves below the limit
+// The shortest that fits is taken. Nothing is compiled.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "planner/decisions.h"
+#include "planner/graph/program_graph.h"
+#include "planner/request.h"
+#include "planner/search/step_model.h"
+
+namespace weft {
+
+// The decisions for a graph, with a prediction where anything was searched. Errors: what the request asks of the
+// program cannot be, at the user's lines (sourcePlaceOf). Where the model sees nothing that fits in the memory limit,
+// what comes nearest is planned: the compiler's exact memory has the last word.
+absl::StatusOr<Decisions> planProgram(const ProgramGraph& graph, const CompileOptions& request,
+                                      const Correction& correction);
+
+}  // namespace weft

@@ -1,0 +1,122 @@
+#include "planner/search/step_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/schedule/simulate.h"
+#include "planner/stage_table.h"
+#include "planner/step/lower_step.h"
+#include "planner/step/step_calls.h"
+#include "planner/step/step_memory.h"
+#include "planner/step/storage.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kModelEffort = 2'000'000;  // of the packer: much less than for a plan, for a few bytes more
+
+// Sets the room of the mailboxes, which depends on the order in which the schedule runs the micro-batches.
+void reserveMailboxes(SubmeshFunctions::Finished& submesh, int64_t number, const std::vector<int64_t>& submeshes,
+                      const std::vector<int64_t>& inFlight) {
+  for (const StepReceive& receive : submesh.receives) {
+    StepFunction& function = submesh.program.functions[receive.function];
+    function.instructions[receive.instruction].mailboxBytes =
+        receive.bytes * channelCapacity(function.kind, {submeshes, inFlight, receive.sender, number});
+  }
+}
+
+// Adds the seconds of a function to the times of its stage; returns them where it runs once before the micro-batches.
+double addSeconds(const StepFunction& function, std::vector<schedule::StageTimes>& stages) {
+  double seconds = 0;
+  for (const StepInstruction& instruction : function.instructions) {
+    seconds += instruction.seconds;
+  }
+  schedule::StageTimes& stage = stages[function.stage];
+  switch (function.kind) {
+    case plan::PROLOGUE:
+      return seconds;
+    case plan::FORWARD:
+      stage.f += seconds;
+      break;
+    case plan::BACKWARD:
+      stage.b = stage.b.value_or(0) + seconds;
+      break;
+    case plan::INPUT_GRAD:
+      stage.i += seconds;
+      break;
+    case plan::WEIGHT_GRAD:
+      stage.w += seconds;
+      break;
+    default:
+      break;
+  }
+  return 0;
+}
+
+int64_t mostSlots(const StepMemory& memory) {
+  int64_t most = 1;
+  for (const StepRegion& region : memory.regions) {
+    most = region.memory == plan::ACTIVATION ? std::max(most, region.slots) : most;
+  }
+  return most;
+}
+
+}  // namespace
+
+int64_t StepNeeds::peakBytes() const {
+  int64_t most = 0;
+  for (const SubmeshNeeds& submesh : submeshes) {
+    most = std::max(most, submesh.peakBytes);
+  }
+  return most;
+}
+
+StepModel::StepModel(ProgramGraph graph, Decisions record, const Machine& machine, const Correction& correction)
+    : graph_(std::move(graph)),
+      view_(graph_),
+      record_(std::move(record)),
+      correction_(correction),
+      prices_(view_, record_, machine) {}
+
+absl::StatusOr<std::unique_ptr<StepModel>> StepModel::create(ProgramGraph graph, Decisions record,
+                                                             const Machine& machine, const Correction& correction) {
+  std::unique_ptr<StepModel> model(new StepModel(std::move(graph), std::move(record), machine, correction));
+  WEFT_ASSIGN_OR_RETURN(model->step_, annotate(model->view_, model->record_));
+  return model;
+}
+
+absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record) {
+  const bool trains = graph_.trains();
+  WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(record.schedule, record.mesh.microBatches(), trains));
+  std::vector<int64_t> inFlight = inFlightOf(table);
+  if (!trains) {
+    inFlight.assign(inFlight.size(), 1);
+  }
+  const bool splits = record.schedule.submeshes.size() > 1 && splitsBackward(table);
+  const AnnotatedStep step = withCopies(step_, repeatedOps(view_, record, step_));
+  WEFT_ASSIGN_OR_RETURN(LoweredStep lowered, lowerStep(view_, record, step, splits, prices_));
+  StepNeeds needs;
+  schedule::Times times;
+  times.stages.resize(record.schedule.submeshes.size(), {0, 0, 0, std::nullopt});
+  times.comm = lowered.transferSeconds;
+  for (size_t s = 0; s < lowered.submeshes.size(); ++s) {
+    SubmeshFunctions::Finished& submesh = lowered.submeshes[s];
+    reserveMailboxes(submesh, static_cast<int64_t>(s), record.schedule.submeshes, inFlight);
+    StepMemory memory = planStepMemory(submesh.program, assignStorage(submesh.program),
+                                       callsOf(submesh.program.functions, table.orders[s]), kModelEffort);
+    const int64_t correction = s < correction_.bytes.size() ? correction_.bytes[s] : 0;
+    const int64_t slots = mostSlots(memory);
+    needs.submeshes.push_back({memory.peakBytes + correction, slots, std::move(memory.regions)});
+    double prologue = 0;
+    for (const StepFunction& function : submesh.program.functions) {
+      prologue += addSeconds(function, times.stages);
+    }
+    needs.prologueSeconds = std::max(needs.prologueSeconds, prologue);
+  }
+  WEFT_ASSIGN_OR_RETURN(const schedule::Simulation result, schedule::simulate(table, times));
+  needs.seconds = result.makespan;
+  return needs;
+}
+
+}  // namespace weft

@@ -1,0 +1,66 @@
+// What a step would need: bytes of a rank of each submesh, and seconds, predicted from the program graph and the
+// decisions.
+//
+// The step is annotated once; every other question (another schedule, other recomputation) cuts it into step programs
+// again and runs the plan phase's own algorithms on them: storage, rings, packing. Nothing is compiled.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/decisions.h"
+#include "planner/graph/program_graph.h"
+#include "planner/machine/machine.h"
+#include "planner/step/annotated_step.h"
+#include "planner/step/prices.h"
+#include "planner/step/step_memory.h"
+
+namespace weft {
+
+// By how many bytes the compiler's own memory exceeds the prediction, of each submesh; empty: nothing is known yet.
+struct Correction {
+  std::vector<int64_t> bytes;
+};
+
+struct SubmeshNeeds {
+  int64_t peakBytes = 0;
+  int64_t slots = 1;  // of the ring of activations that has most
+  std::vector<StepRegion> regions;
+};
+
+struct StepNeeds {
+  std::vector<SubmeshNeeds> submeshes;
+  double seconds = 0;          // of the micro-batches, by the simulation of the schedule
+  double prologueSeconds = 0;  // of what runs once before them, of the slowest submesh
+
+  int64_t peakBytes() const;  // of the rank that needs most
+};
+
+class StepModel {
+ public:
+  // `graph` as the rewrites of `record` leave it. Errors: what the layouts of the program refuse, at the user's lines.
+  static absl::StatusOr<std::unique_ptr<StepModel>> create(ProgramGraph graph, Decisions record, const Machine& machine,
+                                                           const Correction& correction);
+
+  const GraphView& view() const { return view_; }
+  const Decisions& record() const { return record_; }
+  const AnnotatedStep& step() const { return step_; }
+  Prices& prices() { return prices_; }
+
+  // `record` may differ from that of the model in its schedule, on the same submeshes, and in its recomputation.
+  absl::StatusOr<StepNeeds> needs(const Decisions& record);
+
+ private:
+  StepModel(ProgramGraph graph, Decisions record, const Machine& machine, const Correction& correction);
+
+  ProgramGraph graph_;
+  GraphView view_;
+  Decisions record_;
+  Correction correction_;
+  Prices prices_;
+  AnnotatedStep step_;
+};
+
+}  // namespace weft

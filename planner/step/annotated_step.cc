@@ -1,0 +1,398 @@
+#include "planner/step/annotated_step.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "planner/step/pad_masks.h"
+#include "planner/step/reshard_paths.h"
+#include "planner/step/time_layouts.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+// The step while it is made. Everything that stands between a value and its readers is made once for those that share
+// it.
+class StepWriter {
+ public:
+  explicit StepWriter(const Decisions& decisions) : decisions_(decisions), meshes_(decisions.meshes()) {}
+
+  const AnnotatedValue& value(int number) const { return step_.values[number]; }
+  const Mesh& meshOf(int number) const { return meshes_.withNumber(value(number).mesh); }
+  const StageMeshes& meshes() const { return meshes_; }
+  const AnnotatedOp* producerOf(int number) const {
+    return value(number).producer < 0 ? nullptr : &step_.ops[value(number).producer];
+  }
+
+  int addArgument(int source, const Layout& layout, int64_t mesh) { return addValue({source, layout, mesh, -1}); }
+
+  int addResult(AnnotatedOp& op, int source, const Layout& layout) {
+    op.results.push_back(
+        addValue({source, layout.canonical(), meshes_.number(op.place.stage), static_cast<int>(step_.ops.size())}));
+    return op.results.back();
+  }
+
+  void add(AnnotatedOp op) { step_.ops.push_back(std::move(op)); }
+  void leave(AnnotatedResult result) { step_.results.push_back(result); }
+  AnnotatedStep take() { return std::move(step_); }
+
+  // When the argument behind a value, here or through a transfer on another mesh, is gathered.
+  GatherPolicy gatherOf(int number) const {
+    const AnnotatedOp* producer = producerOf(number);
+    if (producer != nullptr && producer->kind == AnnotatedOp::Kind::kTransfer) {
+      return gatherOf(producer->operands[0]);
+    }
+    return producer == nullptr ? decisions_.arguments[value(number).source].gather : GatherPolicy::kNone;
+  }
+
+  // The value in the layout `wanted`, through one reshard that readers of the same region share.
+  int reshard(int from, const Layout& wanted, const Place& reader) {
+    const Layout target = wanted.canonical();
+    if (value(from).layout == target) {
+      return from;
+    }
+    const ReaderRegion region = regionOf(decisions_, gatherOf(from), reader);
+    std::vector<int>& made = reshards_[{from, region}];
+    const auto known = std::find_if(made.begin(), made.end(), [&](int to) { return value(to).layout == target; });
+    if (known != made.end()) {
+      return *known;
+    }
+    const AnnotatedOp* producer = producerOf(from);
+    AnnotatedOp op{AnnotatedOp::Kind::kReshard, -1, {}, {from}, {}};
+    op.place = placeOfReshard(value(from).layout, target,
+                              producer == nullptr ? std::nullopt : std::optional<Place>(producer->place), reader,
+                              isMadeOnce(decisions_, gatherOf(from), reader));
+    const int to = addResult(op, value(from).source, target);
+    add(std::move(op));
+    made.push_back(to);
+    return to;
+  }
+
+  int mask(int from, int64_t dim, double fill, const Place& reader) {
+    int& known = masks_[{from, dim, fill, regionOf(decisions_, gatherOf(from), reader)}];
+    if (known == 0) {  // value 0 is an argument, or the step is empty: never a mask
+      AnnotatedOp op{AnnotatedOp::Kind::kMask, -1, reader, {from}, {}, dim};
+      known = addResult(op, value(from).source, value(from).layout);
+      add(std::move(op));
+    }
+    return known;
+  }
+
+ private:
+  int addValue(AnnotatedValue made) {
+    step_.values.push_back(std::move(made));
+    return static_cast<int>(step_.values.size()) - 1;
+  }
+
+  const Decisions& decisions_;
+  StageMeshes meshes_;
+  AnnotatedStep step_;
+  std::map<std::pair<int, ReaderRegion>, std::vector<int>> reshards_;    // of a value for a region
+  std::map<std::tuple<int, int64_t, double, ReaderRegion>, int> masks_;  // by value, dimension, fill, region
+};
+
+class Annotator {
+ public:
+  Annotator(const GraphView& view, const Decisions& decisions, const StepLayouts& layouts)
+      : view_(view), decisions_(decisions), layouts_(layouts), step_(decisions) {}
+
+  absl::StatusOr<AnnotatedStep> run() {
+    for (size_t i = 0; i < view_.graph().arguments.size(); ++i) {
+      const int64_t mesh = step_.meshes().number(decisions_.arguments[i].stage);
+      current_.push_back(step_.addArgument(static_cast<int>(i), layouts_.values[i], mesh));
+    }
+    current_.resize(view_.values(), -1);
+    for (int op = 0; op < view_.operators(); ++op) {
+      WEFT_RETURN_IF_ERROR(visit(op));
+    }
+    for (unsigned r = 0; r < view_.graph().results.size(); ++r) {
+      WEFT_RETURN_IF_ERROR(leave(r));
+    }
+    return step_.take();
+  }
+
+ private:
+  const OperatorDecision& decisionOf(int op) const { return decisions_.operators[op]; }
+  const Place& placeOf(int op) const { return layouts_.operators[op].place; }
+
+  absl::Status visit(int op) {
+    AnnotatedOp made{AnnotatedOp::Kind::kOperator, op, placeOf(op), {}, {}};
+    const size_t count = view_.op(op).operands.size();
+    for (unsigned i = 0; i < count; ++i) {
+      made.operands.push_back(current_[view_.operandOf(op, i)]);
+    }
+    for (unsigned i = 0; i < count; ++i) {
+      made.operands[i] = brought(made.operands[i], layouts_.operators[op].reads[i], made.place);
+    }
+    for (unsigned i = 0; i < count; ++i) {
+      const LayoutRead request = {layouts_.operators[op].reads[i], !view_.op(op).gradientOf.empty(),
+                                  absl::StrCat(view_.op(op).label(), " reads operand ", i)};
+      WEFT_ASSIGN_OR_RETURN(made.operands[i], read(made.operands[i], request, made.place, view_.op(op).line));
+      WEFT_ASSIGN_OR_RETURN(made.operands[i], masked(made.operands[i], op, i));
+    }
+    for (unsigned r = 0; r < view_.op(op).results.size(); ++r) {
+      const int value = view_.resultOf(op, r);
+      current_[value] = step_.addResult(made, value, layouts_.values[value]);
+    }
+    step_.add(std::move(made));
+    for (const auto& [r, asked] : decisionOf(op).results) {
+      const int value = view_.resultOf(op, r);
+      current_[value] = step_.reshard(current_[value], layouts_.seen[value], placeOf(op));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<int> read(int value, const LayoutRead& request, const Place& reader, const SourcePlace& line) {
+    const Mesh& mesh = step_.meshes().ofStage(reader.stage);
+    const absl::StatusOr<std::vector<Layout>> path =
+        pathOfRead(step_.value(value).layout, request, decisions_.zero, mesh);
+    if (!path.ok()) {
+      return errorAt(line, std::string(path.status().message()));
+    }
+    for (const Layout& next : *path) {
+      value = step_.reshard(value, next, reader);
+    }
+    return value;
+  }
+
+  absl::StatusOr<int> masked(int value, int op, unsigned operand) {
+    const OperatorLayouts& layouts = layouts_.operators[op];
+    const GraphOperator& reader = view_.op(op);
+    const DType type = view_.typeOf(view_.operandOf(op, operand)).type;
+    for (const PadMask& mask : padMasks(reader.facts, layouts.rule, operand, type, step_.value(value).layout)) {
+      if (!mask.fill) {
+        return errorAt(reader.line, absl::StrCat(reader.label(), " cannot run on padded dimension ", mask.dim,
+                                                 " of operand ", operand, "; split another dimension"));
+      }
+      value = step_.mask(value, static_cast<int64_t>(mask.dim), *mask.fill, layouts.place);
+    }
+    return value;
+  }
+
+  // A value of another mesh on that of its reader: sent once for each submesh that reads it, in the splits of its first
+  // reader there. What depends on nothing is made again instead.
+  int brought(int value, const Layout& wanted, const Place& reader) {
+    if (step_.value(value).mesh == step_.meshes().number(reader.stage)) {
+      return value;
+    }
+    int& known = brought_[{value, step_.meshes().submeshes[reader.stage]}];
+    if (known == 0) {
+      const AnnotatedOp* producer = step_.producerOf(value);
+      const bool generated = producer != nullptr && producer->kind == AnnotatedOp::Kind::kOperator &&
+                             producer->operands.empty() && decisionOf(producer->op).results.empty();
+      known = generated ? madeAgain(value, wanted, reader) : transferred(value, wanted, reader);
+    }
+    return known;
+  }
+
+  int madeAgain(int value, const Layout& wanted, const Place& reader) {
+    const AnnotatedOp original = *step_.producerOf(value);
+    AnnotatedOp copy{AnnotatedOp::Kind::kOperator, original.op, reader, {}, {}};
+    int made = 0;
+    for (const int result : original.results) {
+      const AnnotatedValue before = step_.value(result);
+      const bool read = result == value;
+      const int again = step_.addResult(copy, before.source,
+                                        read ? likeInTime(wanted, before.layout) : Layout(before.layout.dimensions()));
+      made = read ? again : made;
+    }
+    step_.add(std::move(copy));
+    return made;
+  }
+
+  // What is sent has no sum partial: it is reduced where it is made, over the micro-batches first.
+  int transferred(int value, const Layout& wanted, const Place& reader) {
+    const AnnotatedOp* producer = step_.producerOf(value);
+    if (producer == nullptr) {
+      const unsigned argument = step_.value(value).source;
+      const ArgumentDecision& decision = decisions_.arguments[argument];
+      const auto elsewhere = decision.elsewhere.find(step_.meshes().number(reader.stage));
+      return transfer(value, elsewhere == decision.elsewhere.end() ? decision.layout : elsewhere->second, reader);
+    }
+    const Layout splits = likeInTime(wanted, step_.value(value).layout);
+    for (const PlacedLayout& next : pathOfReduced(step_.value(value).layout, producer->place)) {
+      value = step_.reshard(value, next.layout, next.place);
+    }
+    return transfer(value, splits, reader);
+  }
+
+  int transfer(int value, const Layout& layout, const Place& reader) {
+    AnnotatedOp op{AnnotatedOp::Kind::kTransfer, -1, reader, {value}, {}};
+    const int made = step_.addResult(op, step_.value(value).source, layout);
+    if (step_.producerOf(value) == nullptr) {
+      holders_.emplace_back(value, made);
+    }
+    step_.add(std::move(op));
+    return made;
+  }
+
+  // A result leaves in the update: what replaces an argument in the argument's layout, all others with no sum partial.
+  absl::Status leave(unsigned r) {
+    const GraphResult& result = view_.graph().results[r];
+    int value = current_[view_.valueOf(result.value)];
+    const std::optional<Layout> updated =
+        result.updates ? std::optional<Layout>(step_.value(static_cast<int>(*result.updates)).layout) : std::nullopt;
+    const std::string reason = absl::StrCat("result ", r);
+    const absl::StatusOr<Layout> wanted =
+        layoutOfResult(step_.value(value).layout, updated, std::to_string(r), step_.meshOf(value));
+    if (!wanted.ok()) {
+      return errorAt(view_.graph().line, std::string(wanted.status().message()));
+    }
+    WEFT_ASSIGN_OR_RETURN(value,
+                          read(value, {*wanted, false, reason}, {RunsIn::kUpdate, stageOf(value)}, view_.graph().line));
+    step_.leave({value, result.updates});
+    for (const auto& [argument, held] : holders_) {
+      if (result.updates && static_cast<int>(*result.updates) == argument) {
+        const Place there = {RunsIn::kUpdate, step_.producerOf(held)->place.stage};
+        step_.leave({transfer(value, step_.value(held).layout, there), result.updates});
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  int64_t stageOf(int value) const {
+    const AnnotatedOp* producer = step_.producerOf(value);
+    return producer == nullptr ? decisions_.arguments[step_.value(value).source].stage : producer->place.stage;
+  }
+
+  const GraphView& view_;
+  const Decisions& decisions_;
+  const StepLayouts& layouts_;
+  StepWriter step_;
+  std::vector<int> current_;                        // of each value of the graph: what its readers read
+  std::map<std::pair<int, int64_t>, int> brought_;  // by value and the submesh that reads it
+  std::vector<std::pair<int, int>> holders_;        // arguments, and what holds them on another mesh
+};
+
+// What partial over the micro-batches is whole only after all of them.
+bool pendsOverTime(const AnnotatedStep& step, const AnnotatedOp& op) {
+  return std::any_of(op.results.begin(), op.results.end(),
+                     [&](int value) { return partialOverTime(step.values[value].layout); });
+}
+
+using ReshardKey = std::tuple<int64_t, unsigned, std::string, int64_t>;
+
+ReshardKey keyOf(const ReshardDecision& entry) {
+  return {entry.id, entry.index, entry.how, entry.stage};
+}
+
+// Copies of forward operations in the backward pass, each made before its first reader there.
+class Copier {
+ public:
+  Copier(const AnnotatedStep& step, const std::vector<bool>& repeated) : step_(step), repeated_(repeated) {
+    made_.values = step.values;
+    made_.results = step.results;
+  }
+
+  AnnotatedStep run() {
+    for (const AnnotatedOp& op : step_.ops) {
+      AnnotatedOp kept = op;
+      if (op.place.where == RunsIn::kBackward) {
+        for (int& operand : kept.operands) {
+          operand = again(operand, op.place);
+        }
+      }
+      add(std::move(kept));
+    }
+    return std::move(made_);
+  }
+
+ private:
+  void add(AnnotatedOp op) {
+    for (const int result : op.results) {
+      made_.values[result].producer = static_cast<int>(made_.ops.size());
+    }
+    made_.ops.push_back(std::move(op));
+  }
+
+  int again(int value, const Place& reader) {
+    const int producer = step_.values[value].producer;
+    if (producer < 0 || !repeated_[producer] || step_.ops[producer].place.stage != reader.stage) {
+      return value;
+    }
+    const auto known = copies_.find(value);
+    if (known != copies_.end()) {
+      return known->second;
+    }
+    AnnotatedOp copy = step_.ops[producer];
+    copy.place.where = RunsIn::kBackward;
+    copy.repeated = true;
+    for (int& operand : copy.operands) {
+      operand = again(operand, copy.place);
+    }
+    for (int& result : copy.results) {
+      made_.values.push_back(step_.values[result]);
+      copies_[result] = static_cast<int>(made_.values.size()) - 1;
+      result = copies_[result];
+    }
+    add(std::move(copy));
+    return copies_[value];
+  }
+
+  const AnnotatedStep& step_;
+  const std::vector<bool>& repeated_;
+  AnnotatedStep made_;
+  std::map<int, int> copies_;  // of each value
+};
+
+}  // namespace
+
+std::vector<std::vector<int>> AnnotatedStep::readers() const {
+  std::vector<std::vector<int>> readers(values.size());
+  for (size_t op = 0; op < ops.size(); ++op) {
+    for (const int value : ops[op].operands) {
+      readers[value].push_back(static_cast<int>(op));
+    }
+  }
+  return readers;
+}
+
+absl::StatusOr<AnnotatedStep> annotate(const GraphView& view, const Decisions& decisions) {
+  WEFT_ASSIGN_OR_RETURN(const StepLayouts layouts, layoutsOf(view, decisions));
+  return Annotator(view, decisions, layouts).run();
+}
+
+ReshardDecision reshardEntry(const GraphView& view, const Decisions& decisions, const AnnotatedStep& step, int op) {
+  const AnnotatedOp& made = step.ops[op];
+  const AnnotatedValue& result = step.values[made.results[0]];
+  ReshardDecision entry;
+  entry.how = made.kind == AnnotatedOp::Kind::kMask ? absl::StrCat("mask ", made.dim)
+                                                    : result.layout.print(decisions.meshes().withNumber(result.mesh));
+  entry.stage = made.place.stage;
+  const std::optional<int> producer = view.producerOf(result.source);
+  entry.id = producer ? view.op(*producer).id : -1;
+  entry.index = view.indexOf(result.source);
+  return entry;
+}
+
+std::vector<bool> repeatedOps(const GraphView& view, const Decisions& decisions, const AnnotatedStep& step) {
+  std::map<ReshardKey, bool> entries;
+  for (const ReshardDecision& entry : decisions.reshards) {
+    entries[keyOf(entry)] = entry.recompute;
+  }
+  std::vector<bool> repeated(step.ops.size(), false);
+  for (size_t i = 0; i < step.ops.size(); ++i) {
+    const AnnotatedOp& op = step.ops[i];
+    if (op.place.where != RunsIn::kForward || pendsOverTime(step, op)) {
+      continue;
+    }
+    if (!op.movesOrFills()) {
+      repeated[i] = op.kind == AnnotatedOp::Kind::kOperator && decisions.operators[op.op].recompute;
+      continue;
+    }
+    const auto known = entries.find(keyOf(reshardEntry(view, decisions, step, static_cast<int>(i))));
+    const int source = step.values[op.operands[0]].producer;
+    const bool follows = source >= 0 && step.ops[source].place.stage == op.place.stage && repeated[source];
+    repeated[i] = known == entries.end() ? follows : known->second;
+  }
+  return repeated;
+}
+
+AnnotatedStep withCopies(const AnnotatedStep& step, const std::vector<bool>& repeated) {
+  return Copier(step, repeated).run();
+}
+
+}  // namespace weft

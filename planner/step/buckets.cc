@@ -1,0 +1,111 @@
+#include "planner/step/buckets.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace weft {
+namespace {
+
+class BucketFormer {
+ public:
+  BucketFormer(const std::vector<Reduction>& reductions, int64_t bucketBytes)
+      : reductions_(reductions), bucketBytes_(bucketBytes), open_(reductions.size()), places_(positions(), 0) {
+    std::iota(open_.begin(), open_.end(), 0);
+    std::iota(places_.begin(), places_.end(), 0);
+  }
+
+  std::vector<Bucket> run() {
+    std::vector<Bucket> buckets;
+    while (!open_.empty()) {
+      Bucket bucket = next();
+      std::erase_if(open_, [&](size_t index) { return contains(bucket.members, index); });
+      if (bucket.members.size() > 1) {
+        move(bucket);
+        buckets.push_back(std::move(bucket));
+      }
+    }
+    return buckets;
+  }
+
+ private:
+  static bool contains(const std::vector<size_t>& members, size_t index) {
+    return std::find(members.begin(), members.end(), index) != members.end();
+  }
+
+  // One more than the greatest position that any reduction names.
+  size_t positions() const {
+    int64_t last = -1;
+    for (const Reduction& reduction : reductions_) {
+      last = std::max(last, reduction.position);
+      for (const std::vector<int64_t>* others : {&reduction.readers, &reduction.producers}) {
+        last = others->empty() ? last : std::max(last, *std::max_element(others->begin(), others->end()));
+      }
+    }
+    return static_cast<size_t>(last + 1);
+  }
+
+  bool isBefore(int64_t a, int64_t b) const { return places_[a] < places_[b]; }
+
+  // The position of the first reader, as places are now.
+  int64_t needOf(size_t index) const {
+    const std::vector<int64_t>& readers = reductions_[index].readers;
+    return *std::min_element(readers.begin(), readers.end(), [&](int64_t a, int64_t b) { return isBefore(a, b); });
+  }
+
+  // The reduction that is needed first, and what joins it there, needed soonest first, while it fits.
+  Bucket next() {
+    std::stable_sort(open_.begin(), open_.end(), [&](size_t a, size_t b) {
+      const auto key = [&](size_t index) {
+        return std::make_pair(places_[needOf(index)], places_[reductions_[index].position]);
+      };
+      return key(a) < key(b);
+    });
+    Bucket bucket{{open_.front()}, needOf(open_.front())};
+    int64_t bytes = reductions_[open_.front()].bytes;
+    for (const size_t other : open_) {
+      if (!contains(bucket.members, other) && mayJoin(other, bucket) &&
+          bytes + reductions_[other].bytes <= bucketBytes_) {
+        bucket.members.push_back(other);
+        bytes += reductions_[other].bytes;
+      }
+    }
+    std::sort(bucket.members.begin(), bucket.members.end(),
+              [&](size_t a, size_t b) { return isBefore(reductions_[a].position, reductions_[b].position); });
+    return bucket;
+  }
+
+  // Has the reduction the bucket's key, and do all its operands exist there, none made by a member?
+  bool mayJoin(size_t index, const Bucket& bucket) const {
+    const Reduction& reduction = reductions_[index];
+    return reduction.key == reductions_[bucket.members.front()].key &&
+           std::all_of(reduction.producers.begin(), reduction.producers.end(), [&](int64_t producer) {
+             return isBefore(producer, bucket.before) &&
+                    std::none_of(bucket.members.begin(), bucket.members.end(),
+                                 [&](size_t member) { return reductions_[member].position == producer; });
+           });
+  }
+
+  // Makes room for the bucket and puts all members there.
+  void move(const Bucket& bucket) {
+    const int64_t place = places_[bucket.before];
+    for (int64_t& other : places_) {
+      other += other >= place ? 1 : 0;
+    }
+    for (const size_t member : bucket.members) {
+      places_[reductions_[member].position] = place;
+    }
+  }
+
+  const std::vector<Reduction>& reductions_;
+  const int64_t bucketBytes_;
+  std::vector<size_t> open_;
+  std::vector<int64_t> places_;  // where each position's operation stands now: any ascending numbers
+};
+
+}  // namespace
+
+std::vector<Bucket> bucketsOf(const std::vector<Reduction>& reductions, int64_t bucketBytes) {
+  return BucketFormer(reductions, bucketBytes).run();
+}
+
+}  // namespace weft

@@ -1,0 +1,43 @@
+// Which reductions of a function join into one bucket.
+//
+// A reduction may stand anywhere between the last operation that makes one of its operands and the first one that reads
+// one of its results. So each one is an interval of the function, and a bucket is a point in the intervals of all its
+// members. The fewest buckets come from taking, again and again, the reduction that is needed first, the point just
+// before that need, and everything of the same key whose operands exist by then and that still fits. Nothing else
+// moves. Intervals are looked up anew after every bucket, because a bucket may feed another reduction.
+//
+// Two gradients, made at positions 0 and 1 and read at 4 and 5: one bucket just before 4.
+//
+//   0 make a   1 make b   2 reduce a   3 reduce b   4 read a   5 read b      ->   0  1  {2, 3}  4  5
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace weft {
+
+// Bytes of operands that one bucket has at most, where nobody says otherwise.
+inline constexpr int64_t kBucketBytes = int64_t{64} << 20;
+
+// An all_reduce or reduce_scatter of a function whose operations have the positions 0, 1, ...
+struct Reduction {
+  int key = 0;        // only equal ones join: kind, groups, reduction, dimension, element type
+  int64_t bytes = 0;  // of its operands
+  int64_t position = 0;
+  std::vector<int64_t> readers = {};    // positions of what reads its results; the function's end, if nothing does
+  std::vector<int64_t> producers = {};  // positions of what makes its operands; arguments have none
+};
+
+struct Bucket {
+  std::vector<size_t> members;  // at least two reductions, by index, in the order in which they stand
+  // The bucket stands just before what was at this position in the beginning; that may be a member of an earlier bucket
+  // by now.
+  int64_t before = 0;
+};
+
+// The buckets in the order in which they are to be made; reductions that stay alone are in none. A bucket has at most
+// `bucketBytes` of operands.
+std::vector<Bucket> bucketsOf(const std::vector<Reduction>& reductions, int64_t bucketBytes);
+
+}  // namespace weft

@@ -1,0 +1,29 @@
+// How much arithmetic an operator does at local sizes, from its facts and its rule alone.
+//
+// The FLOPs of every operator are a constant times the points of its iteration space, whatever part of it a rank has.
+// The points are the product of the sizes of some factors:
+//
+//   - those of the operands (matmul m k n, gelu d0 d1): an operator does the same for each element that it reads, or
+//     for each pair of elements. A factor that only results have either is whole and cannot be padded (the image that
+//     a convolution makes), so that it belongs to the constant, or says where the elements go (the rows of an
+//     embedding's gradient), so that splitting it saves no arithmetic;
+//   - of an operator whose operands have no factor (random), those of the results;
+//   - never one marked `~`, which counts micro-batches that the batch counts already.
+//
+// So the constant that the whole program gives (OperatorFacts::flopsPerPoint) holds for each rank and micro-batch, and
+// for stored sizes with their pads.
+#pragma once
+
+#include "ir/layout/rule.h"
+#include "planner/graph/program_graph.h"
+
+namespace weft {
+
+// Points of one rank's part of one micro-batch. `axes`: of each factor, the time axis included; none for the whole.
+double pointsOf(const Rule& rule, const FactorAxes& axes);
+double pointsOf(const Rule& rule);
+
+// Floating-point operations of one rank for one micro-batch. `rule`: with stored sizes.
+double flopsOf(const OperatorFacts& facts, const Rule& rule, const FactorAxes& axes);
+
+}  // namespace weft

@@ -1,0 +1,328 @@
+#include "planner/step/lower_step.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "planner/step/submesh_functions.h"
+#include "planner/step/time_layouts.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+plan::FunctionKind kindOf(RunsIn where) {
+  switch (where) {
+    case RunsIn::kPrologue:
+      return plan::PROLOGUE;
+    case RunsIn::kForward:
+      return plan::FORWARD;
+    case RunsIn::kBackward:
+      return plan::BACKWARD;
+    case RunsIn::kUpdate:
+      return plan::UPDATE;
+  }
+  return plan::UPDATE;
+}
+
+plan::MemoryClass memoryOf(ArgumentKind kind) {
+  return kind == ArgumentKind::kParameter ? plan::PARAMETER : kind == ArgumentKind::kState ? plan::STATE : plan::INPUT;
+}
+
+// The function of the reader's submesh that receives what `made` makes (as passes/partition/cut_functions.cc). Null if
+// the stages would wait for each other.
+CutStepFunction* receiverOf(const CutStepFunction& made, const CutStepFunction& reader, SubmeshFunctions& there) {
+  if (!made.perMicroBatch()) {
+    return &there.function(made.kind, 0);
+  }
+  const bool forward = made.kind == plan::FORWARD;
+  const auto before = [&](int64_t stage) { return forward ? made.stage < stage : made.stage > stage; };
+  const auto possible = std::find_if(there.stages().begin(), there.stages().end(), before);
+  const int64_t stage = reader.perMicroBatch()             ? reader.stage
+                        : possible != there.stages().end() ? *possible
+                                                           : there.stages().front();
+  if (before(stage)) {
+    return &there.function(made.kind, stage);
+  }
+  const bool later = forward && (!reader.perMicroBatch() || reader.kind == plan::BACKWARD);
+  return later ? &there.function(plan::BACKWARD, stage) : nullptr;
+}
+
+class Lowerer {
+ public:
+  Lowerer(const GraphView& view, const Decisions& decisions, const AnnotatedStep& step, Prices& prices)
+      : view_(view), step_(step), prices_(prices), meshes_(decisions.meshes()) {
+    const int64_t count = *std::max_element(meshes_.submeshes.begin(), meshes_.submeshes.end()) + 1;
+    for (int64_t submesh = 0; submesh < count; ++submesh) {
+      std::vector<int64_t> stages;
+      for (size_t stage = 0; stage < meshes_.submeshes.size(); ++stage) {
+        if (meshes_.submeshes[stage] == submesh) {
+          stages.push_back(static_cast<int64_t>(stage));
+        }
+      }
+      submeshes_.emplace_back(submesh, std::move(stages));
+    }
+    held_.resize(submeshes_.size());
+  }
+
+  absl::StatusOr<LoweredStep> run(bool splitsBackward) {
+    for (const AnnotatedOp& op : step_.ops) {
+      CutStepFunction& function = functionOf(op);
+      WEFT_RETURN_IF_ERROR(op.kind == AnnotatedOp::Kind::kTransfer ? transfer(op, function) : move(op, function));
+    }
+    for (size_t r = 0; r < step_.results.size(); ++r) {
+      WEFT_RETURN_IF_ERROR(leave(r));
+    }
+    for (SubmeshFunctions& submesh : submeshes_) {
+      made_.submeshes.push_back(submesh.finish(splitsBackward, prices_.machine()));
+    }
+    return std::move(made_);
+  }
+
+ private:
+  int64_t submeshOf(const AnnotatedOp& op) const { return meshes_.submeshes[op.place.stage]; }
+  CutStepFunction& functionOf(const AnnotatedOp& op) {
+    return submeshes_[submeshOf(op)].function(kindOf(op.place.where), op.place.stage);
+  }
+  SubmeshFunctions& submeshWith(const CutStepFunction& function) { return submeshes_[function.submesh]; }
+  int64_t bytesOf(int value) const { return prices_.localTensor(step_.values[value]).bytes(); }
+
+  // The argument that a value is, on its own mesh or through a transfer on another.
+  std::optional<int> argumentBehind(int value) const {
+    int producer = step_.values[value].producer;
+    if (producer >= 0 && step_.ops[producer].kind == AnnotatedOp::Kind::kTransfer) {
+      value = step_.ops[producer].operands[0];
+      producer = step_.values[value].producer;
+    }
+    return producer < 0 ? std::optional<int>(value) : std::nullopt;
+  }
+
+  // What stands for a value in a function; an argument if it comes from outside.
+  absl::StatusOr<int> cut(int value, CutStepFunction& function) {
+    const auto known = function.values.find(value);
+    if (known != function.values.end()) {
+      return known->second;
+    }
+    SubmeshFunctions& submesh = submeshWith(function);
+    if (const std::optional<int> argument = argumentBehind(value)) {
+      const GraphArgument& named = view_.graph().arguments[*argument];
+      held_[function.submesh].insert(*argument);
+      submesh.showToHost(named.name);
+      return function.values[value] = submesh.argument(function, named.name, bytesOf(value), memoryOf(named.kind));
+    }
+    if (submesh.whereDefined(value) == nullptr) {
+      WEFT_RETURN_IF_ERROR(bring(value, function));
+    }
+    const auto brought = function.values.find(value);
+    if (brought != function.values.end()) {
+      return brought->second;
+    }
+    return function.values[value] = submesh.crossing(function, value, bytesOf(value));
+  }
+
+  // Makes a value of another submesh of the same mesh known in the submesh of `reader`. What depends on nothing is made
+  // again.
+  absl::Status bring(int value, CutStepFunction& reader) {
+    const AnnotatedOp& producer = step_.ops[step_.values[value].producer];
+    return producer.operands.empty() ? move(producer, reader) : connect(value, value, reader);
+  }
+
+  absl::Status transfer(const AnnotatedOp& op, CutStepFunction& reader) {
+    return argumentBehind(op.results[0]) ? absl::OkStatus() : connect(op.operands[0], op.results[0], reader);
+  }
+
+  // Sends `value` of its submesh to that of `reader`, which has it as `target`.
+  absl::Status connect(int value, int target, CutStepFunction& reader) {
+    const AnnotatedOp& producer = step_.ops[step_.values[value].producer];
+    SubmeshFunctions& owner = submeshes_[submeshOf(producer)];
+    SubmeshFunctions& there = submeshWith(reader);
+    CutStepFunction* made = owner.whereDefined(value);
+    CutStepFunction* receiver = made == nullptr ? nullptr : receiverOf(*made, reader, there);
+    if (receiver == nullptr) {
+      return errorAt(producer.op < 0 ? view_.graph().line : view_.op(producer.op).line,
+                     absl::StrCat("what stage ", producer.place.stage, " makes is read on stage ", reader.stage,
+                                  ": the stages would wait for each other"));
+    }
+    CutStepFunction& sender = owner.function(receiver->kind, made->stage);
+    WEFT_ASSIGN_OR_RETURN(const int sent, cut(value, sender));
+    StepInstruction send;
+    send.kind = StepInstruction::Kind::kSend;
+    send.inputs = {sent};
+    sender.instructions.push_back({send, std::nullopt});
+    StepInstruction receive;
+    receive.kind = StepInstruction::Kind::kReceive;
+    receive.outputs = {there.addValue(bytesOf(target))};
+    there.define(*receiver, target, receive.outputs[0]);
+    receiver->instructions.push_back({receive, std::nullopt, submeshOf(producer)});
+    if (sender.perMicroBatch()) {
+      const Machine& machine = prices_.machine();
+      made_.transferSeconds = std::max(
+          made_.transferSeconds, machine.linkLatency + static_cast<double>(bytesOf(value)) / machine.linkBandwidth);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status move(const AnnotatedOp& op, CutStepFunction& function) {
+    std::vector<int> operands;
+    for (const int operand : op.operands) {
+      WEFT_ASSIGN_OR_RETURN(operands.emplace_back(), cut(operand, function));
+    }
+    if (op.kind == AnnotatedOp::Kind::kReshard) {
+      return reshard(op, operands[0], function);
+    }
+    SubmeshFunctions& submesh = submeshWith(function);
+    const OperatorFacts* facts = op.op < 0 ? nullptr : &view_.op(op.op).facts;
+    if (facts != nullptr && facts->view == ViewKind::kAnnotation) {
+      submesh.define(function, op.results[0], operands[0]);
+      return absl::OkStatus();
+    }
+    if (facts != nullptr && facts->isConstant) {
+      constant(op, function);
+      return absl::OkStatus();
+    }
+    StepInstruction made;
+    made.inputs = std::move(operands);
+    if (facts != nullptr && facts->view == ViewKind::kShape) {
+      made.kind = StepInstruction::Kind::kView;
+    } else {
+      WEFT_ASSIGN_OR_RETURN(const KernelPrice price, prices_.kernel(step_, op));
+      apply(price, made);
+    }
+    for (const int result : op.results) {
+      made.outputs.push_back(submesh.addValue(bytesOf(result)));
+      submesh.define(function, result, made.outputs.back());
+    }
+    function.instructions.push_back({std::move(made), std::nullopt});
+    return absl::OkStatus();
+  }
+
+  static void apply(const KernelPrice& price, StepInstruction& made) {
+    made.inPlace = price.description.inPlace;
+    made.workspaceBytes = price.description.workspaceBytes;
+    made.seconds = price.seconds;
+  }
+
+  // The whole is there on every rank, which takes its part.
+  void constant(const AnnotatedOp& op, CutStepFunction& function) {
+    SubmeshFunctions& submesh = submeshWith(function);
+    const TensorType& type = view_.typeOf(step_.values[op.results[0]].source);
+    const TensorSpec local = prices_.localTensor(step_.values[op.results[0]]);
+    StepInstruction whole;
+    whole.kind = StepInstruction::Kind::kConstant;
+    whole.constant = op.op;
+    whole.outputs = {submesh.addValue(type.bytes())};
+    int made = whole.outputs[0];
+    function.instructions.push_back({whole, std::nullopt});
+    if (local.bytes() != type.bytes()) {
+      StepInstruction slice;
+      slice.inputs = whole.outputs;
+      slice.outputs = {made = submesh.addValue(local.bytes())};
+      apply(prices_.moving(kDynamicSliceKernel, {{type.type, type.shape}}, local), slice);
+      function.instructions.push_back({std::move(slice), std::nullopt});
+    }
+    submesh.define(function, op.results[0], made);
+  }
+
+  absl::Status reshard(const AnnotatedOp& op, int value, CutStepFunction& function) {
+    const AnnotatedValue& from = step_.values[op.operands[0]];
+    const AnnotatedValue& to = step_.values[op.results[0]];
+    SubmeshFunctions& submesh = submeshWith(function);
+    const TensorSpec local = prices_.localTensor(to);
+    if (partialOverTime(from.layout) && !partialOverTime(to.layout)) {
+      StepInstruction sum;
+      apply(prices_.moving(kAccumulateKernel, {local, local}, local), sum);
+      submesh.accumulate(function, op.results[0], value, std::move(sum));
+      return absl::OkStatus();
+    }
+    if (timeDim(to.layout) >= 0 && timeDim(from.layout) < 0) {
+      value = sliced(value, prices_.localTensor(from), local, function);
+    } else {
+      WEFT_ASSIGN_OR_RETURN(const ReshardPlan path, prices_.path(step_, op));
+      TensorSpec current = prices_.localTensor(from);
+      for (const ReshardStep& next : path.steps) {
+        const TensorSpec made = {local.type, next.localShape};
+        value = next.kind == CollectiveKind::kSlice ? sliced(value, current, made, function)
+                                                    : collective(value, made, next, function);
+        current = made;
+      }
+    }
+    submesh.define(function, op.results[0], value);
+    return absl::OkStatus();
+  }
+
+  int sliced(int value, const TensorSpec& from, const TensorSpec& to, CutStepFunction& function) {
+    StepInstruction made;
+    made.inputs = {value};
+    made.outputs = {submeshWith(function).addValue(to.bytes())};
+    apply(prices_.moving(kDynamicSliceKernel, {from}, to), made);
+    function.instructions.push_back({made, std::nullopt});
+    return made.outputs[0];
+  }
+
+  int collective(int value, const TensorSpec& to, const ReshardStep& step, CutStepFunction& function) {
+    StepInstruction made;
+    made.inputs = {value};
+    made.outputs = {submeshWith(function).addValue(to.bytes())};
+    made.seconds = step.cost;
+    std::optional<BucketReduction> reduction;
+    if (step.kind == CollectiveKind::kAllReduce || step.kind == CollectiveKind::kReduceScatter) {
+      reduction = {step.kind, step.axes, step.reduce, step.targetDim, to.type, partsOf(step.axes), step.bytesReceived};
+    }
+    if (step.kind == CollectiveKind::kAllReduce) {
+      made.inPlace = {{0, 0}};
+    }
+    function.instructions.push_back({made, std::move(reduction)});
+    return made.outputs[0];
+  }
+
+  // An output leaves the submesh that makes it; what replaces an argument goes to every submesh of its mesh that holds
+  // the argument.
+  absl::Status leave(size_t index) {
+    const AnnotatedResult& result = step_.results[index];
+    const AnnotatedValue& value = step_.values[result.value];
+    const int64_t owner = value.producer < 0 ? 0 : submeshOf(step_.ops[value.producer]);
+    if (!result.updates) {
+      const std::string name = absl::StrCat("out.", index);
+      submeshes_[owner].showToHost(name);
+      return leaveFrom(result.value, owner, name, plan::OUTPUT);
+    }
+    const GraphArgument& argument = view_.graph().arguments[*result.updates];
+    for (size_t s = 0; s < submeshes_.size(); ++s) {
+      const auto submesh = static_cast<int64_t>(s);
+      const bool sent = value.producer >= 0 && step_.ops[value.producer].kind == AnnotatedOp::Kind::kTransfer;
+      const bool here = sent ? submesh == owner : meshes_.numberOfSubmesh(submesh) == value.mesh;
+      const bool holds = held_[s].count(static_cast<int>(*result.updates)) > 0;
+      if (submeshes_.size() == 1 || (here && holds)) {
+        WEFT_RETURN_IF_ERROR(leaveFrom(result.value, submesh, argument.name, memoryOf(argument.kind)));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status leaveFrom(int value, int64_t submesh, const std::string& name, plan::MemoryClass memory) {
+    CutStepFunction* where = submeshes_[submesh].whereDefined(value);
+    CutStepFunction& function = where == nullptr ? submeshes_[submesh].update() : *where;
+    WEFT_ASSIGN_OR_RETURN(const int made, cut(value, function));
+    submeshes_[submesh].returnValue(function, made, name, memory);
+    return absl::OkStatus();
+  }
+
+  const GraphView& view_;
+  const AnnotatedStep& step_;
+  Prices& prices_;
+  StageMeshes meshes_;
+  std::vector<SubmeshFunctions> submeshes_;
+  std::vector<std::set<int>> held_;  // by submesh: the arguments that it reads
+  LoweredStep made_;
+};
+
+}  // namespace
+
+absl::StatusOr<LoweredStep> lowerStep(const GraphView& view, const Decisions& decisions, const AnnotatedStep& step,
+                                      bool splitsBackward, Prices& prices) {
+  return Lowerer(view, decisions, step, prices).run(splitsBackward);
+}
+
+}  // namespace weft

@@ -1,0 +1,35 @@
+// Where an operator of a step runs, and which readers of a value share what is made for them: a reshard or a mask.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+#include "planner/decisions.h"
+
+namespace weft {
+
+// Where an operator runs: the part of the step, and the pipeline stage.
+struct Place {
+  RunsIn where = RunsIn::kForward;
+  int64_t stage = 0;
+
+  bool isPerMicroBatch() const { return where == RunsIn::kForward || where == RunsIn::kBackward; }
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+// The readers that share. Forward and backward of one stage are one region, unless what they read is gathered for each
+// of them.
+struct ReaderRegion {
+  bool bothPasses = false;
+  RunsIn where = RunsIn::kForward;  // of one pass
+  int64_t stage = 0;
+
+  friend auto operator<=>(const ReaderRegion&, const ReaderRegion&) = default;
+};
+
+// `gather`: of the argument that is read, kNone where an operator makes the value; `place`: of the reader.
+ReaderRegion regionOf(const Decisions& decisions, GatherPolicy gather, const Place& place);
+// Is what the calls of all micro-batches read made before the first?
+bool isMadeOnce(const Decisions& decisions, GatherPolicy gather, const Place& place);
+
+}  // namespace weft

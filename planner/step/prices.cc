@@ -1,0 +1,105 @@
+#include "planner/step/prices.h"
+
+#include <algorithm>
+
+#include "planner/step/flops.h"
+#include "planner/step/time_layouts.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+int64_t bytesOf(const std::vector<TensorSpec>& tensors) {
+  int64_t bytes = 0;
+  for (const TensorSpec& tensor : tensors) {
+    bytes += tensor.bytes();
+  }
+  return bytes;
+}
+
+std::vector<Shape> shapesOf(const std::vector<TensorSpec>& tensors) {
+  std::vector<Shape> shapes;
+  for (const TensorSpec& tensor : tensors) {
+    shapes.push_back(tensor.shape);
+  }
+  return shapes;
+}
+
+}  // namespace
+
+double kernelSeconds(const Machine& machine, double flops, int64_t bytes) {
+  return flops / machine.flops + static_cast<double>(bytes) / machine.memoryBandwidth;
+}
+
+Prices::Prices(const GraphView& view, const Decisions& decisions, const Machine& machine)
+    : view_(view), meshes_(decisions.meshes()), machine_(machine) {
+  for (const Mesh& mesh : meshes_.ofSubmesh) {
+    planners_.push_back(std::make_unique<ReshardPlanner>(mesh, machine));
+  }
+}
+
+TensorSpec Prices::localTensor(const AnnotatedValue& value) const {
+  const TensorType& type = view_.typeOf(value.source);
+  return {type.type, value.layout.localShape(type.shape)};
+}
+
+absl::StatusOr<KernelPrice> Prices::kernel(const AnnotatedStep& step, const AnnotatedOp& op) {
+  std::vector<TensorSpec> inputs;
+  for (const int value : op.operands) {
+    inputs.push_back(localTensor(step.values[value]));
+  }
+  if (op.kind == AnnotatedOp::Kind::kMask) {
+    return moving(kMaskPadKernel, inputs, inputs[0]);
+  }
+  const OperatorFacts& facts = view_.op(op.op).facts;
+  KernelSpec spec{facts.kind, std::move(inputs), {}, facts.attributes, 0};
+  for (const int value : op.results) {
+    spec.outputs.push_back(localTensor(step.values[value]));
+  }
+  // The local sizes of the factors are those of the local shapes.
+  WEFT_ASSIGN_OR_RETURN(const Rule rule, Rule::parse(facts.rule, shapesOf(spec.inputs), shapesOf(spec.outputs)));
+  const double flops = flopsOf(facts, rule, FactorAxes(rule.factors().size()));
+  return KernelPrice{describe(spec, Target::kCpu),
+                     kernelSeconds(machine_, flops, bytesOf(spec.inputs) + bytesOf(spec.outputs))};
+}
+
+KernelPrice Prices::moving(const std::string& name, const std::vector<TensorSpec>& inputs,
+                           const TensorSpec& output) const {
+  return {describe({name, inputs, {output}, {}, 0}, Target::kCpu),
+          kernelSeconds(machine_, 0, bytesOf(inputs) + output.bytes())};
+}
+
+absl::StatusOr<ReshardPlan> Prices::path(const AnnotatedStep& step, const AnnotatedOp& reshard) {
+  const AnnotatedValue& from = step.values[reshard.operands[0]];
+  const AnnotatedValue& to = step.values[reshard.results[0]];
+  const TensorType& type = view_.typeOf(from.source);
+  const Shape microBatch = microBatchShape(type.shape, from.layout, meshes_.withNumber(from.mesh).microBatches());
+  return planners_[from.mesh]->plan(microBatch, type.type, withoutTime(from.layout), withoutTime(to.layout));
+}
+
+absl::StatusOr<double> Prices::seconds(const AnnotatedStep& step, const AnnotatedOp& op) {
+  if (op.kind == AnnotatedOp::Kind::kOperator) {
+    const OperatorFacts& facts = view_.op(op.op).facts;
+    if (facts.view != ViewKind::kNone || facts.isConstant) {
+      return 0;
+    }
+  }
+  if (op.kind == AnnotatedOp::Kind::kOperator || op.kind == AnnotatedOp::Kind::kMask) {
+    WEFT_ASSIGN_OR_RETURN(const KernelPrice price, kernel(step, op));
+    return price.seconds;
+  }
+  const AnnotatedValue& from = step.values[op.operands[0]];
+  const AnnotatedValue& to = step.values[op.results[0]];
+  const double copying = kernelSeconds(machine_, 0, localTensor(from).bytes() + localTensor(to).bytes());
+  // A slice of the step's batch, an accumulation, or what another submesh sends.
+  if (op.kind == AnnotatedOp::Kind::kTransfer || timeDim(from.layout) != timeDim(to.layout) ||
+      partialOverTime(from.layout) != partialOverTime(to.layout)) {
+    return copying;
+  }
+  WEFT_ASSIGN_OR_RETURN(const ReshardPlan plan, path(step, op));
+  const bool slices = std::any_of(plan.steps.begin(), plan.steps.end(),
+                                  [](const ReshardStep& s) { return s.kind == CollectiveKind::kSlice; });
+  return plan.cost + (slices ? copying : 0);
+}
+
+}  // namespace weft

@@ -1,0 +1,53 @@
+// Seconds and scratch of the operations of an annotated step on one rank and, where they run for each, one micro-batch.
+//
+// A kernel takes the time of its arithmetic and of the bytes it touches, one after the other; a collective what the
+// reshard planner's path says; a view nothing.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ir/layout/reshard.h"
+#include "kernels/describe/describe.h"
+#include "planner/machine/machine.h"
+#include "planner/step/annotated_step.h"
+
+namespace weft {
+
+// A kernel call of one rank.
+struct KernelPrice {
+  KernelDescription description;
+  double seconds = 0;
+};
+
+class Prices {
+ public:
+  Prices(const GraphView& view, const Decisions& decisions, const Machine& machine);
+
+  const Machine& machine() const { return machine_; }
+  // The tensor of one rank, of a micro-batch where it has one.
+  TensorSpec localTensor(const AnnotatedValue& value) const;
+  // The kernel of an operator or of a mask.
+  absl::StatusOr<KernelPrice> kernel(const AnnotatedStep& step, const AnnotatedOp& op);
+  // One of the compiler's own kernels, without arithmetic.
+  KernelPrice moving(const std::string& name, const std::vector<TensorSpec>& inputs, const TensorSpec& output) const;
+  // The path of a reshard that is neither an accumulation nor a slice in time.
+  absl::StatusOr<ReshardPlan> path(const AnnotatedStep& step, const AnnotatedOp& reshard);
+  // Of an operation, whatever it is: what running it once more costs.
+  absl::StatusOr<double> seconds(const AnnotatedStep& step, const AnnotatedOp& op);
+
+ private:
+  const GraphView& view_;
+  StageMeshes meshes_;
+  Machine machine_;
+  std::vector<std::unique_ptr<ReshardPlanner>> planners_;  // by number of the mesh
+};
+
+// Arithmetic and bytes, one after the other.
+double kernelSeconds(const Machine& machine, double flops, int64_t bytes);
+
+}  // namespace weft

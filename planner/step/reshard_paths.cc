@@ -1,0 +1,75 @@
+#include "planner/step/reshard_paths.h"
+
+#include "absl/strings/str_cat.h"
+#include "planner/step/time_layouts.h"
+
+namespace weft {
+namespace {
+
+// The layouts on the way of a sum partial over the micro-batches. ZeRO-2 and 3 accumulate the sharded gradient: a
+// reduce_scatter for each micro-batch, then accumulation.
+std::vector<Layout> accumulated(const Layout& current, const LayoutRead& read, int64_t zero, const Mesh& mesh) {
+  if (zero < 2 || !read.finishesGradient) {
+    Layout summed = current;
+    summed.setPartial(withoutTime(current.partial()));
+    return {summed};
+  }
+  Layout scattered = read.wanted;
+  scattered.setPartial({{timeAxis(mesh), ReduceKind::kSum}});
+  Layout summed = read.wanted;
+  summed.setPartial({});
+  return {scattered, summed};
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Layout>> pathOfRead(const Layout& current, const LayoutRead& read, int64_t zero,
+                                               const Mesh& mesh) {
+  std::vector<Layout> path;
+  if (partialOverTime(current) && !partialOverTime(read.wanted)) {
+    path = accumulated(current, read, zero, mesh);
+  }
+  if (const std::optional<Layout> sliced = sliceTime(current, read.wanted, mesh)) {
+    path.push_back(*sliced);
+  } else if (splitOverTime(current) && !splitOverTime(read.wanted)) {
+    return absl::InvalidArgumentError(absl::StrCat(read.reason, " whole, but it is computed in ", mesh.microBatches(),
+                                                   " micro-batches; reduce it over the batch, or use micro = 1"));
+  }
+  path.push_back(read.wanted);
+  return path;
+}
+
+std::vector<PlacedLayout> pathOfReduced(Layout current, const Place& producer) {
+  std::vector<PlacedLayout> path;
+  Place place = producer;
+  if (partialOverTime(current)) {
+    current.setPartial(withoutTime(current.partial()));
+    path.push_back({current, place});
+    place.where = RunsIn::kUpdate;
+  }
+  current.setPartial({});
+  path.push_back({current, place});
+  return path;
+}
+
+Place placeOfReshard(const Layout& current, const Layout& wanted, const std::optional<Place>& producer,
+                     const Place& reader, bool madeOnce) {
+  const bool accumulates = partialOverTime(current) && !partialOverTime(wanted);
+  if ((accumulates || partialOverTime(wanted)) && producer) {
+    return *producer;
+  }
+  return {madeOnce ? RunsIn::kPrologue : reader.where, reader.stage};
+}
+
+absl::StatusOr<Layout> layoutOfResult(Layout current, const std::optional<Layout>& updated, const std::string& name,
+                                      const Mesh& mesh) {
+  if (splitOverTime(current)) {
+    return absl::InvalidArgumentError(absl::StrCat("result '", name, "' carries the batch, but the step runs in ",
+                                                   mesh.microBatches(),
+                                                   " micro-batches; reduce it over the batch, or use micro = 1"));
+  }
+  current.setPartial({});
+  return updated.value_or(current);
+}
+
+}  // namespace weft

@@ -1,0 +1,48 @@
+// How a value gets from the layout it lies in to the one in which it is read: the layouts it passes through, one
+// reshard each, and where each reshard runs.
+//
+// A sum partial over the micro-batches of a step becomes a reshard over time, which is accumulation: the sum is
+// reduced over space for each micro-batch, where its producer runs, or after the last one.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/step/place.h"
+
+namespace weft {
+
+struct LayoutRead {
+  Layout wanted;
+  bool finishesGradient = false;  // the reader finishes the gradient of a parameter
+  std::string reason;             // "matmul reads operand 1", for people
+};
+
+// The layouts after `current`, the wanted one last; one that equals the one before it needs no reshard. `zero`: the
+// ZeRO level. Error: what is computed in micro-batches is wanted whole.
+absl::StatusOr<std::vector<Layout>> pathOfRead(const Layout& current, const LayoutRead& read, int64_t zero,
+                                               const Mesh& mesh);
+
+// A reshard that makes `layout`, read at `place`.
+struct PlacedLayout {
+  Layout layout;
+  Place place;
+};
+// The path to a value with no sum partial, reduced where it is made: over the micro-batches first, then, after the last
+// one, over the ranks.
+std::vector<PlacedLayout> pathOfReduced(Layout current, const Place& producer);
+
+// Where the reshard from `current` to `wanted` runs: with its reader, or before the micro-batches if it is made once
+// for all (isMadeOnce); accumulation over the micro-batches, and what is reduced over space in each of them, with the
+// producer (none: an argument).
+Place placeOfReshard(const Layout& current, const Layout& wanted, const std::optional<Place>& producer,
+                     const Place& reader, bool madeOnce);
+
+// The layout in which a result named `name` leaves the step: that of the argument it replaces, `updated`, else its own
+// with no sum partial. Error: it carries the batch, and the step runs in micro-batches.
+absl::StatusOr<Layout> layoutOfResult(Layout current, const std::optional<Layout>& updated, const std::string& name,
+                                      const Mesh& mesh);
+
+}  // namespace weft

@@ -1,0 +1,329 @@
+#include "planner/step/submesh_functions.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "planner/step/buckets.h"
+#include "planner/step/input_part.h"
+
+namespace weft {
+namespace {
+
+FunctionKey keyOf(plan::FunctionKind kind, int64_t stage) {
+  switch (kind) {
+    case plan::PROLOGUE:
+      return {0, 0};
+    case plan::FORWARD:
+      return {1, stage};
+    case plan::BACKWARD:
+      return {2, -stage};
+    case plan::INPUT_GRAD:
+      return {3, -stage};
+    case plan::WEIGHT_GRAD:
+      return {4, -stage};
+    default:
+      return {5, 0};
+  }
+}
+
+StepFunction stepFunctionOf(const CutStepFunction& function) {
+  StepFunction made{function.kind, function.stage, function.arguments, function.results, {}};
+  for (const LoweredInstruction& instruction : function.instructions) {
+    made.instructions.push_back(instruction.step);
+  }
+  return made;
+}
+
+// A backward function in two: what other stages wait for, and the rest. What the rest reads of the first crosses as an
+// activation.
+class BackwardCut {
+ public:
+  BackwardCut(const CutStepFunction& function, StepProgram& program)
+      : function_(function), program_(program), inFirst_(inputPart(stepFunctionOf(function))) {}
+
+  std::pair<CutStepFunction, CutStepFunction> run() {
+    for (CutStepFunction* half : {&first_, &second_}) {
+      half->submesh = function_.submesh;
+      half->stage = function_.stage;
+    }
+    first_.kind = plan::INPUT_GRAD;
+    second_.kind = plan::WEIGHT_GRAD;
+    for (size_t i = 0; i < function_.instructions.size(); ++i) {
+      for (const int output : function_.instructions[i].step.outputs) {
+        madeFirst_[output] = inFirst_[i];
+      }
+    }
+    std::vector<StepName> crossings;
+    for (size_t i = 0; i < function_.instructions.size(); ++i) {
+      LoweredInstruction made = function_.instructions[i];
+      for (int& input : made.step.inputs) {
+        input = inFirst_[i] ? argumentIn(first_, input) : readInSecond(input, crossings);
+      }
+      (inFirst_[i] ? first_ : second_).instructions.push_back(std::move(made));
+    }
+    for (const StepName& result : function_.results) {
+      const auto made = madeFirst_.find(result.value);
+      (made != madeFirst_.end() && made->second ? first_ : second_).results.push_back(result);
+    }
+    first_.results.insert(first_.results.end(), crossings.begin(), crossings.end());
+    return {std::move(first_), std::move(second_)};
+  }
+
+ private:
+  // Arguments belong to one function each: a half has those that it reads.
+  int argumentIn(CutStepFunction& half, int value) {
+    const auto argument = std::find_if(function_.arguments.begin(), function_.arguments.end(),
+                                       [&](const StepName& name) { return name.value == value; });
+    return argument == function_.arguments.end() ? value : named(half, *argument, program_.values[value].bytes);
+  }
+
+  int readInSecond(int value, std::vector<StepName>& crossings) {
+    const auto made = madeFirst_.find(value);
+    if (made == madeFirst_.end() || !made->second) {
+      return argumentIn(second_, value);
+    }
+    auto known = std::find_if(crossings.begin(), crossings.end(), [&](const StepName& n) { return n.value == value; });
+    if (known == crossings.end()) {
+      const std::string name = absl::StrCat("backward.", function_.stage, ".w", crossings.size());
+      crossings.push_back({value, name, plan::ACTIVATION});
+      known = std::prev(crossings.end());
+    }
+    return named(second_, *known, program_.values[value].bytes);
+  }
+
+  int named(CutStepFunction& half, const StepName& name, int64_t bytes) {
+    const auto [known, added] = half.named.try_emplace(name.name, static_cast<int>(program_.values.size()));
+    if (added) {
+      program_.values.push_back({bytes});
+      half.arguments.push_back({known->second, name.name, name.memory});
+    }
+    return known->second;
+  }
+
+  const CutStepFunction& function_;
+  StepProgram& program_;
+  std::vector<bool> inFirst_;      // of each instruction
+  std::map<int, bool> madeFirst_;  // of each value that an instruction makes
+  CutStepFunction first_, second_;
+};
+
+// The reductions of a function as bucketsOf() asks for them.
+std::vector<Reduction> reductionsOf(const CutStepFunction& function, const StepProgram& program,
+                                    std::vector<size_t>& positions) {
+  std::map<int, int64_t> makers;
+  std::map<int, std::vector<int64_t>> readers;
+  for (size_t i = 0; i < function.instructions.size(); ++i) {
+    for (const int input : function.instructions[i].step.inputs) {
+      readers[input].push_back(static_cast<int64_t>(i));
+    }
+    for (const int output : function.instructions[i].step.outputs) {
+      makers[output] = static_cast<int64_t>(i);
+    }
+  }
+  std::vector<Reduction> reductions;
+  for (size_t i = 0; i < function.instructions.size(); ++i) {
+    const LoweredInstruction& instruction = function.instructions[i];
+    if (!instruction.reduction) {
+      continue;
+    }
+    Reduction made;
+    made.position = static_cast<int64_t>(i);
+    made.key = static_cast<int>(positions.size());
+    for (size_t other = 0; other < positions.size(); ++other) {
+      if (function.instructions[positions[other]].reduction->joins(*instruction.reduction)) {
+        made.key = reductions[other].key;
+        break;
+      }
+    }
+    for (const int input : instruction.step.inputs) {
+      made.bytes += program.values[input].bytes;
+      if (makers.count(input) > 0) {
+        made.producers.push_back(makers[input]);
+      }
+    }
+    for (const int output : instruction.step.outputs) {
+      made.readers.insert(made.readers.end(), readers[output].begin(), readers[output].end());
+    }
+    if (made.readers.empty()) {
+      made.readers.push_back(static_cast<int64_t>(function.instructions.size()));
+    }
+    positions.push_back(i);
+    reductions.push_back(std::move(made));
+  }
+  return reductions;
+}
+
+LoweredInstruction joined(const std::vector<LoweredInstruction>& members, const Machine& machine) {
+  LoweredInstruction made = members.front();
+  for (size_t i = 1; i < members.size(); ++i) {
+    const LoweredInstruction& member = members[i];
+    made.step.inputs.insert(made.step.inputs.end(), member.step.inputs.begin(), member.step.inputs.end());
+    made.step.outputs.insert(made.step.outputs.end(), member.step.outputs.begin(), member.step.outputs.end());
+    made.reduction->bytesReceived += member.reduction->bytesReceived;
+  }
+  for (size_t i = 1; i < made.step.inputs.size() && !made.step.inPlace.empty(); ++i) {
+    made.step.inPlace.push_back({i, i});
+  }
+  const BucketReduction& all = *made.reduction;
+  made.step.seconds = collectiveCost(machine, all.kind, all.groupSize, all.bytesReceived);
+  return made;
+}
+
+// Puts each bucket where its members are needed first.
+void joinBuckets(CutStepFunction& function, const StepProgram& program, const Machine& machine) {
+  std::vector<size_t> positions;
+  const std::vector<Bucket> buckets = bucketsOf(reductionsOf(function, program, positions), kBucketBytes);
+  // What stands in each place now: the instruction that was there, or the bucket that took it up.
+  std::vector<std::vector<size_t>> order;
+  for (size_t i = 0; i < function.instructions.size(); ++i) {
+    order.push_back({i});
+  }
+  const auto holding = [&](size_t position) {
+    return std::find_if(order.begin(), order.end(), [&](const std::vector<size_t>& held) {
+      return std::find(held.begin(), held.end(), position) != held.end();
+    });
+  };
+  for (const Bucket& bucket : buckets) {
+    std::vector<size_t> members;
+    const auto before =
+        order.insert(holding(static_cast<size_t>(bucket.before)), std::vector<size_t>()) - order.begin();
+    for (const size_t member : bucket.members) {
+      const auto held = holding(positions[member]);
+      members.insert(members.end(), held->begin(), held->end());
+      held->clear();
+    }
+    order[before] = std::move(members);
+  }
+  std::vector<LoweredInstruction> made;
+  for (const std::vector<size_t>& held : order) {
+    std::vector<LoweredInstruction> members;
+    for (const size_t position : held) {
+      members.push_back(function.instructions[position]);
+    }
+    if (!members.empty()) {
+      made.push_back(members.size() == 1 ? std::move(members[0]) : joined(members, machine));
+    }
+  }
+  function.instructions = std::move(made);
+}
+
+}  // namespace
+
+CutStepFunction& SubmeshFunctions::function(plan::FunctionKind kind, int64_t stage) {
+  std::unique_ptr<CutStepFunction>& entry = functions_[keyOf(kind, stage)];
+  if (!entry) {
+    entry = std::make_unique<CutStepFunction>();
+    entry->kind = kind;
+    entry->submesh = submesh_;
+    entry->stage = entry->perMicroBatch() ? stage : stages_.front();
+  }
+  return *entry;
+}
+
+CutStepFunction* SubmeshFunctions::whereDefined(int value) {
+  const auto known = definedIn_.find(value);
+  if (known == definedIn_.end()) {
+    return nullptr;
+  }
+  return accumulators_.count(value) > 0 ? &update() : known->second;
+}
+
+int SubmeshFunctions::addValue(int64_t bytes) {
+  program_.values.push_back({bytes});
+  return static_cast<int>(program_.values.size()) - 1;
+}
+
+void SubmeshFunctions::define(CutStepFunction& function, int value, int cut) {
+  function.values[value] = cut;
+  definedIn_[value] = &function;
+}
+
+int SubmeshFunctions::argument(CutStepFunction& function, const std::string& name, int64_t bytes,
+                               plan::MemoryClass memory) {
+  const auto [known, added] = function.named.try_emplace(name, 0);
+  if (added) {
+    known->second = addValue(bytes);
+    function.arguments.push_back({known->second, name, memory});
+  }
+  return known->second;
+}
+
+int SubmeshFunctions::crossing(CutStepFunction& reader, int value, int64_t bytes) {
+  const auto accumulator = accumulators_.find(value);
+  if (accumulator != accumulators_.end()) {
+    return argument(reader, accumulator->second, bytes, plan::ACCUMULATOR);
+  }
+  const auto [known, added] = crossingOf_.try_emplace(value, crossings_.size());
+  if (added) {
+    crossings_.push_back({value, absl::StrCat("v", crossings_.size())});
+  }
+  Crossing& crossing = crossings_[known->second];
+  crossing.betweenMicroBatchFunctions &= definedIn_[value]->perMicroBatch() && reader.perMicroBatch();
+  return argument(reader, crossing.name, bytes, plan::ACTIVATION);  // finish() knows better
+}
+
+void SubmeshFunctions::accumulate(CutStepFunction& function, int value, int cut, StepInstruction instruction) {
+  const std::string name = absl::StrCat("acc", accumulators_.size());
+  const int before = argument(function, name, bytesOf(cut), plan::ACCUMULATOR);
+  const int after = addValue(bytesOf(cut));
+  instruction.inputs = {before, cut};
+  instruction.outputs = {after};
+  // Where the term is made: a gradient does not wait for the end of the function.
+  const auto maker = std::find_if(function.instructions.rbegin(), function.instructions.rend(), [&](const auto& made) {
+    return std::find(made.step.outputs.begin(), made.step.outputs.end(), cut) != made.step.outputs.end();
+  });
+  const auto at = maker == function.instructions.rend() ? function.instructions.end() : maker.base();
+  function.instructions.insert(at, {std::move(instruction), std::nullopt});
+  returnValue(function, after, name, plan::ACCUMULATOR);
+  definedIn_[value] = &function;
+  accumulators_[value] = name;
+}
+
+void SubmeshFunctions::returnValue(CutStepFunction& function, int cut, const std::string& name,
+                                   plan::MemoryClass memory) {
+  function.results.push_back({cut, name, memory});
+}
+
+void SubmeshFunctions::returnCrossings() {
+  std::map<std::string, plan::MemoryClass> memory;
+  for (const Crossing& crossing : crossings_) {
+    CutStepFunction& maker = *definedIn_[crossing.value];
+    memory[crossing.name] = crossing.betweenMicroBatchFunctions ? plan::ACTIVATION : plan::ACCUMULATOR;
+    returnValue(maker, maker.values[crossing.value], crossing.name, memory[crossing.name]);
+  }
+  for (auto& [key, function] : functions_) {
+    for (StepName& argument : function->arguments) {
+      const auto known = memory.find(argument.name);
+      argument.memory = known == memory.end() ? argument.memory : known->second;
+    }
+  }
+}
+
+SubmeshFunctions::Finished SubmeshFunctions::finish(bool splitsBackward, const Machine& machine) {
+  returnCrossings();
+  std::map<FunctionKey, CutStepFunction> parts;
+  for (auto& [key, function] : functions_) {
+    if (splitsBackward && function->kind == plan::BACKWARD) {
+      auto [first, second] = BackwardCut(*function, program_).run();
+      parts[keyOf(first.kind, first.stage)] = std::move(first);
+      parts[keyOf(second.kind, second.stage)] = std::move(second);
+    } else {
+      parts[key] = std::move(*function);
+    }
+  }
+  Finished finished;
+  for (auto& [key, part] : parts) {
+    joinBuckets(part, program_, machine);
+    for (size_t i = 0; i < part.instructions.size(); ++i) {
+      if (part.instructions[i].sender >= 0) {
+        finished.receives.push_back(
+            {program_.functions.size(), i, part.instructions[i].sender, bytesOf(part.instructions[i].step.outputs[0])});
+      }
+    }
+    program_.functions.push_back(stepFunctionOf(part));
+  }
+  finished.program = std::move(program_);
+  return finished;
+}
+
+}  // namespace weft

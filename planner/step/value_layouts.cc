@@ -1,0 +1,261 @@
+#include "planner/step/value_layouts.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ir/layout/linear_sets.h"
+#include "planner/step/time_layouts.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+bool contains(const std::vector<Partial>& sums, const Partial& sum) {
+  return std::find(sums.begin(), sums.end(), sum) != sums.end();
+}
+
+// May a value be partial over the axis of a sum and split over `axes`?
+bool fitsBeside(const FactorAxes& axes, const Partial& sum) {
+  return std::all_of(axes.begin(), axes.end(), [&](const std::vector<Axis>& list) {
+    return std::all_of(list.begin(), list.end(), [&](const Axis& axis) { return compatible(axis, sum.axis); });
+  });
+}
+
+// The sum cut where the mesh's named axes end. However its axes were cut before, by numbers of parts or by names, equal
+// sums are equal then, and an operator can pass on the part over one named axis.
+std::vector<Partial> cutAtNames(const Layout& layout, const Mesh& mesh) {
+  const Layout joined = layout.canonical();
+  std::vector<Partial> cut;
+  for (const Partial& sum : joined.partial()) {
+    Partial rest = sum;
+    for (const NamedAxis& named : mesh.axes()) {
+      const int64_t border = named.axis.end();
+      const bool cuts = !isTime(sum.axis) && !isTime(named.axis) && border > rest.axis.pre &&
+                        border < rest.axis.end() && border % rest.axis.pre == 0 && rest.axis.end() % border == 0;
+      if (cuts) {
+        cut.push_back({{rest.axis.kind, rest.axis.pre, border / rest.axis.pre}, sum.kind});
+        rest.axis = {rest.axis.kind, border, rest.axis.end() / border};
+      }
+    }
+    cut.push_back(rest);
+  }
+  return cut;
+}
+
+class LayoutAssigner {
+ public:
+  LayoutAssigner(const GraphView& view, const Decisions& decisions, StoredShapes stored)
+      : view_(view), decisions_(decisions), meshes_(decisions.meshes()), layouts_{std::move(stored), {}, {}, {}} {}
+
+  absl::StatusOr<StepLayouts> run() {
+    for (const ArgumentDecision& argument : decisions_.arguments) {
+      layouts_.values.push_back(argument.layout.canonical());
+      layouts_.seen.push_back(argument.layout);
+      meshOf_.push_back(meshes_.number(argument.stage));
+    }
+    const std::map<int64_t, const OperatorDecision*> byId = decisionsById(decisions_);
+    for (int op = 0; op < view_.operators(); ++op) {
+      const auto decision = byId.find(view_.op(op).id);
+      if (decision == byId.end()) {
+        return errorAt(view_.op(op).line, absl::StrCat(view_.op(op).label(), " is not in the decisions"));
+      }
+      WEFT_RETURN_IF_ERROR(visit(op, *decision->second));
+    }
+    for (Layout& layout : layouts_.seen) {
+      layout = layout.canonical();
+    }
+    return std::move(layouts_);
+  }
+
+ private:
+  absl::Status visit(int op, const OperatorDecision& decision) {
+    WEFT_ASSIGN_OR_RETURN(Rule rule, ruleOf(view_, layouts_.stored, op));
+    const FactorAxes axes = factorAxes(rule, decision, meshes_.ofStage(decision.stage));
+    layouts_.operators.push_back({{decision.runsIn, decision.stage}, std::move(rule), axes, {}});
+    noteReducedElsewhere(op);
+    const std::vector<Partial> passed = passedSums(op);
+    for (unsigned i = 0; i < view_.op(op).operands.size(); ++i) {
+      Layout wanted = withPads(layouts_.operators[op].rule.operandLayout(i, axes), view_.operandOf(op, i));
+      std::vector<Partial> kept = partialAt(op, i);
+      std::erase_if(kept, [&](const Partial& sum) { return !contains(passed, sum); });
+      wanted.setPartial(std::move(kept));
+      noteReduced(op, i, wanted);
+      layouts_.operators[op].reads.push_back(wanted.canonical());
+    }
+    leaveResults(op, passed, decision);
+    return absl::OkStatus();
+  }
+
+  // `layout` with the pads of `value`.
+  Layout withPads(Layout layout, int value) const {
+    const Shape& logical = view_.typeOf(value).shape;
+    const Shape& stored = layouts_.stored.of(value);
+    for (size_t d = 0; d < logical.size(); ++d) {
+      layout.setPad(d, stored[d] == logical[d] ? 0 : stored[d]);
+    }
+    return layout;
+  }
+
+  const Place& placeOf(int op) const { return layouts_.operators[op].place; }
+
+  // Does the operator read the operand from the mesh of another stage?
+  bool isElsewhere(int op, unsigned operand) const {
+    return meshOf_[view_.operandOf(op, operand)] != meshes_.number(placeOf(op).stage);
+  }
+
+  ReaderRegion regionOf(int value, const Place& place) const {
+    const bool argument = !view_.producerOf(value);
+    return weft::regionOf(decisions_, argument ? decisions_.arguments[value].gather : GatherPolicy::kNone, place);
+  }
+
+  // The sums over which an operand is partial where `op` reads it: what comes from another mesh is whole.
+  std::vector<Partial> partialAt(int op, unsigned operand) const {
+    return isElsewhere(op, operand) ? std::vector<Partial>() : layouts_.seen[view_.operandOf(op, operand)].partial();
+  }
+
+  // Partial sums that pass through `op`: those of operands in which it is linear together. What else an operand is
+  // partial over is reduced first.
+  std::vector<Partial> passedSums(int op) const {
+    std::vector<Partial> passed;
+    std::vector<unsigned> holders;  // of the sums that pass: the same operands for all
+    if (!view_.op(op).facts.passesSums || !view_.op(op).gradientOf.empty()) {
+      return passed;
+    }
+    for (unsigned i = 0; i < view_.op(op).operands.size(); ++i) {
+      for (const Partial& sum : partialAt(op, i)) {
+        const bool beside = std::all_of(passed.begin(), passed.end(),
+                                        [&](const Partial& other) { return compatible(other.axis, sum.axis); });
+        const std::vector<unsigned> mine = holdersOf(op, sum);
+        if (beside && (passed.empty() || mine == holders) && passes(op, i, sum)) {
+          passed.push_back(sum);
+          holders = mine;
+        }
+      }
+    }
+    return passed;
+  }
+
+  std::vector<unsigned> holdersOf(int op, const Partial& sum) const {
+    std::vector<unsigned> holders;
+    for (unsigned k = 0; k < view_.op(op).operands.size(); ++k) {
+      if (contains(partialAt(op, k), sum)) {
+        holders.push_back(k);
+      }
+    }
+    return holders;
+  }
+
+  bool passes(int op, unsigned operand, const Partial& sum) const {
+    std::vector<bool> partial;
+    for (unsigned k = 0; k < view_.op(op).operands.size(); ++k) {
+      const std::vector<Partial> sums = partialAt(op, k);
+      partial.push_back(
+          std::any_of(sums.begin(), sums.end(), [&](const Partial& other) { return overlap(other.axis, sum.axis); }));
+      if (partial.back() && !contains(sums, sum)) {
+        return false;
+      }
+    }
+    // What runs after the micro-batches reads whole sums over them.
+    const bool early = !isTime(sum.axis) || placeOf(op).where != RunsIn::kUpdate;
+    const int value = view_.operandOf(op, operand);
+    const bool wasted = !isTime(sum.axis) && reduced_.count({value, regionOf(value, placeOf(op))}) > 0;
+    return fitsBeside(layouts_.operators[op].axes, sum) && early && !wasted && sum.kind == ReduceKind::kSum &&
+           linearIn(view_.op(op).facts.linear, operand, partial);
+  }
+
+  // Operand `index`, read as `wanted`, is reduced for the readers of a region if nothing else changes: the reshard then
+  // makes exactly the reduced value. A sum over the micro-batches is accumulated on the way.
+  void noteReduced(int op, unsigned index, const Layout& wanted) {
+    const int value = view_.operandOf(op, index);
+    if (partialAt(op, index).empty() || partialOverTime(layouts_.seen[value])) {
+      return;
+    }
+    Layout whole = layouts_.seen[value];
+    whole.setPartial({});
+    if (wanted.canonical() == whole.canonical()) {
+      reduced_.insert({value, regionOf(value, placeOf(op))});
+    }
+  }
+
+  // What another mesh reads is reduced where it is made.
+  void noteReducedElsewhere(int op) {
+    for (unsigned i = 0; i < view_.op(op).operands.size(); ++i) {
+      const int value = view_.operandOf(op, i);
+      const std::optional<int> producer = view_.producerOf(value);
+      const Layout& layout = layouts_.seen[value];
+      if (producer && isElsewhere(op, i) && layout.isPartial() && !partialOverTime(layout)) {
+        reduced_.insert({value, regionOf(value, placeOf(*producer))});
+      }
+    }
+  }
+
+  void leaveResults(int op, const std::vector<Partial>& passed, const OperatorDecision& decision) {
+    const OperatorLayouts& made = layouts_.operators[op];
+    for (unsigned r = 0; r < view_.op(op).results.size(); ++r) {
+      Layout layout =
+          withPads(made.rule.resultLayout(r, made.axes, view_.op(op).facts.reduceOf(r)), view_.resultOf(op, r));
+      std::vector<Partial> partial = layout.partial();
+      partial.insert(partial.end(), passed.begin(), passed.end());
+      layout.setPartial(std::move(partial));
+      layout.setPartial(cutAtNames(layout, meshes_.ofStage(decision.stage)));
+      const auto asked = decision.results.find(r);
+      layouts_.values.push_back(layout.canonical());
+      layouts_.seen.push_back(asked == decision.results.end()
+                                  ? layout
+                                  : askedLayout(asked->second, layout, meshes_.ofStage(decision.stage)));
+      meshOf_.push_back(meshes_.number(decision.stage));
+    }
+  }
+
+  const GraphView& view_;
+  const Decisions& decisions_;
+  const StageMeshes meshes_;
+  StepLayouts layouts_;                             // `seen` not joined: operators pass sums on one by one
+  std::vector<int64_t> meshOf_;                     // number of the mesh of each value
+  std::set<std::pair<int, ReaderRegion>> reduced_;  // values that some reader of a region has reduced
+};
+
+}  // namespace
+
+absl::StatusOr<StepLayouts> layoutsOf(const GraphView& view, const Decisions& decisions) {
+  const std::vector<GraphArgument>& arguments = view.graph().arguments;
+  if (decisions.arguments.size() != arguments.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("the decisions know ", decisions.arguments.size(),
+                                                   " arguments, the step has ", arguments.size(),
+                                                   "; they were made for another program"));
+  }
+  std::map<unsigned, Shape> padded;
+  for (unsigned i = 0; i < arguments.size(); ++i) {
+    padded[i] = decisions.arguments[i].layout.storedShape(arguments[i].type.shape);
+  }
+  WEFT_ASSIGN_OR_RETURN(StoredShapes stored, spreadPads(view, padded));
+  return LayoutAssigner(view, decisions, std::move(stored)).run();
+}
+
+FactorAxes factorAxes(const Rule& rule, const OperatorDecision& decision, const Mesh& mesh) {
+  FactorAxes axes(rule.factors().size());
+  for (size_t f = 0; f < axes.size(); ++f) {
+    const Factor& factor = rule.factors()[f];
+    const auto it = decision.axes.find(factor.name);
+    if (it != decision.axes.end()) {
+      axes[f] = it->second;
+    }
+    const bool carriesBatch = factor.name == decision.batch || (factor.microBatches && !decision.batch.empty());
+    if (decision.perMicroBatch && carriesBatch && mesh.microBatches() > 1) {
+      axes[f].push_back(timeAxis(mesh));
+    }
+  }
+  return axes;
+}
+
+Layout askedLayout(Layout asked, const Layout& left, const Mesh& mesh) {
+  for (size_t d = 0; d < asked.dimensions(); ++d) {
+    asked.setPad(d, left.pad(d));
+  }
+  return sliceTime(asked, left, mesh).value_or(asked);
+}
+
+}  // namespace weft

@@ -1,0 +1,174 @@
+// The planner's searches on small programs, without the compiler.
+#include "planner/search/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "planner/derive/derive.h"
+#include "planner/search/choose_recompute.h"
+#include "tests/planner/search/chain_program.h"
+
+namespace weft::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kRowBytes = 4;
+
+// A model of the derived record.
+std::unique_ptr<StepModel> modelOf(const GraphBuilder& b, const CompileOptions& options,
+                                   const Correction& correction = {}) {
+  ProgramGraph graph = b.graph;
+  absl::StatusOr<Decisions> record = deriveDecisions(graph, options, {});
+  EXPECT_TRUE(record.ok()) << record.status();
+  absl::StatusOr<std::unique_ptr<StepModel>> model =
+      StepModel::create(std::move(graph), *std::move(record), Machine(), correction);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return *std::move(model);
+}
+
+StepNeeds needsOf(StepModel& model) {
+  const absl::StatusOr<StepNeeds> needs = model.needs(model.record());
+  EXPECT_TRUE(needs.ok()) << needs.status();
+  return *needs;
+}
+
+int64_t regionBytes(const SubmeshNeeds& needs, plan::MemoryClass memory) {
+  int64_t bytes = 0;
+  for (const StepRegion& region : needs.regions) {
+    bytes += region.memory == memory ? region.bytes * region.slots : 0;
+  }
+  return bytes;
+}
+
+TEST(StepModel, CountsBytesAndSeconds) {
+  const std::unique_ptr<StepModel> model = modelOf(chainProgram({.layers = 1, .rows = 64, .width = 32}), {});
+  const StepNeeds needs = needsOf(*model);
+  ASSERT_EQ(needs.submeshes.size(), 1U);
+  const int64_t rows = 64 * 32 * kRowBytes;
+  const int64_t weight = 32 * 32 * kRowBytes;
+  EXPECT_EQ(regionBytes(needs.submeshes[0], plan::PARAMETER), weight);
+  EXPECT_EQ(regionBytes(needs.submeshes[0], plan::INPUT), rows);
+  EXPECT_EQ(regionBytes(needs.submeshes[0], plan::ACTIVATION), rows) << "relu's result; matmul's lies there too";
+  // matmul, relu, sum; then the gradient of the sum, relu_grad, the contraction.
+  const Machine machine;
+  const double matmul = 2.0 * 64 * 32 * 32 / machine.flops + (2.0 * rows + weight) / machine.memoryBandwidth;
+  const double relus = (2.0 + 3.0) * rows / machine.memoryBandwidth;
+  const double sums = (2.0 * rows + 4) / machine.memoryBandwidth;
+  EXPECT_NEAR(needs.seconds, 2 * matmul + relus + sums, 1e-12);
+}
+
+TEST(StepModel, PricesTheReductionOfAGradient) {
+  const GraphBuilder program = chainProgram({.layers = 1, .rows = 64, .width = 32});
+  const std::unique_ptr<StepModel> model = modelOf(program, {.mesh = "dp=2"});
+  const StepNeeds needs = needsOf(*model);
+  const StepNeeds alone = needsOf(*modelOf(program, {}));
+  EXPECT_EQ(regionBytes(needs.submeshes[0], plan::INPUT), 64 * 32 * kRowBytes / 2);
+  EXPECT_EQ(regionBytes(needs.submeshes[0], plan::PARAMETER), regionBytes(alone.submeshes[0], plan::PARAMETER));
+  const auto reductions = std::count_if(model->step().ops.begin(), model->step().ops.end(),
+                                        [](const AnnotatedOp& op) { return op.kind == AnnotatedOp::Kind::kReshard; });
+  EXPECT_EQ(reductions, 2) << "of the gradient and of the loss";
+}
+
+TEST(StepModel, AScheduleHoldsItsMicroBatches) {
+  const GraphBuilder program = chainProgram({.layers = 4, .rows = 64, .width = 16, .stages = 2});
+  const auto slots = [&](const std::string& kind) {
+    return needsOf(*modelOf(program, {.micro = 8, .schedule = kind})).submeshes[0].slots;
+  };
+  EXPECT_EQ(slots("gpipe"), 8);
+  EXPECT_EQ(slots("1f1b"), 2);
+}
+
+TEST(StepModel, AddsWhatTheCompilerMeasured) {
+  const GraphBuilder program = chainProgram({});
+  const int64_t bytes = needsOf(*modelOf(program, {})).peakBytes();
+  EXPECT_EQ(needsOf(*modelOf(program, {}, {{512}})).peakBytes(), bytes + 512);
+}
+
+struct Planned {
+  absl::StatusOr<Decisions> record;
+  int64_t recomputed() const {
+    return std::count_if(record->operators.begin(), record->operators.end(),
+                         [](const OperatorDecision& op) { return op.recompute; });
+  }
+};
+
+Planned planned(const GraphBuilder& b, const CompileOptions& options, const Correction& correction = {}) {
+  Planned made{planProgram(b.graph, options, correction)};
+  EXPECT_TRUE(made.record.ok()) << made.record.status();
+  return made;
+}
+
+TEST(PlanProgram, SearchesNothingWhereTheRequestSaysAll) {
+  const Planned one = planned(chainProgram({}), {});
+  EXPECT_FALSE(one.record->prediction);
+  const Planned staged = planned(chainProgram({.stages = 2}), {.micro = 4, .schedule = "gpipe"});
+  EXPECT_EQ(staged.record->schedule.kind, "gpipe");
+  EXPECT_FALSE(staged.record->prediction);
+}
+
+TEST(PlanProgram, TakesTheShortestScheduleThatFits) {
+  const GraphBuilder program = chainProgram({.layers = 4, .rows = 256, .width = 32, .stages = 2});
+  CompileOptions options = {.micro = 8, .recompute = "none"};
+  const Planned open = planned(program, options);
+  ASSERT_TRUE(open.record->prediction);
+  for (const char* kind : {"gpipe", "1f1b", "zb_h1"}) {
+    CompileOptions fixed = options;
+    fixed.schedule = kind;
+    const StepNeeds needs = needsOf(*modelOf(program, fixed));
+    EXPECT_LE(open.record->prediction->seconds, needs.seconds + needs.prologueSeconds) << kind;
+    EXPECT_THAT(open.record->schedule.considered, HasSubstr(kind));
+  }
+  CompileOptions tight = options;
+  tight.schedule = "1f1b";
+  options.memoryLimit = needsOf(*modelOf(program, tight)).peakBytes();
+  const Planned limited = planned(program, options);
+  EXPECT_LE(limited.record->prediction->most(), options.memoryLimit);
+  EXPECT_GE(limited.record->prediction->seconds, open.record->prediction->seconds);
+}
+
+TEST(PlanProgram, RecomputesWhatALimitAsksForAndNoMore) {
+  const GraphBuilder program = chainProgram({.layers = 6, .rows = 512, .width = 32});
+  const int64_t peak = needsOf(*modelOf(program, {})).peakBytes();
+  CompileOptions options = {.memoryLimit = peak};
+  EXPECT_EQ(planned(program, options).recomputed(), 0);
+  const int64_t kept = 512 * 32 * kRowBytes;  // one layer's
+  options.memoryLimit = peak - kept;
+  const Planned some = planned(program, options);
+  EXPECT_GT(some.recomputed(), 0);
+  EXPECT_LE(some.record->prediction->most(), options.memoryLimit);
+  EXPECT_THAT(some.record->recomputeSummary, HasSubstr("step_seconds_otherwise"));
+  options.memoryLimit = peak - 2 * kept;
+  EXPECT_GT(planned(program, options).recomputed(), some.recomputed());
+}
+
+TEST(PlanProgram, ListensToACorrection) {
+  const GraphBuilder program = chainProgram({.layers = 6, .rows = 512, .width = 32});
+  const CompileOptions options = {.memoryLimit = needsOf(*modelOf(program, {})).peakBytes()};
+  EXPECT_EQ(planned(program, options).recomputed(), 0);
+  EXPECT_GT(planned(program, options, {{64}}).recomputed(), 0) << "64 bytes more than predicted do not fit";
+}
+
+TEST(PlanProgram, NothingFitsIsLeftToTheCompiler) {
+  const GraphBuilder program = chainProgram({});
+  const Planned none = planned(program, {.memoryLimit = 1000});
+  ASSERT_TRUE(none.record->prediction);
+  EXPECT_GT(none.record->prediction->most(), 1000);
+}
+
+TEST(PlanProgram, GathersInEachCallWhereALimitAsksForIt) {
+  const GraphBuilder program = chainProgram({.layers = 4, .rows = 32, .width = 128});
+  CompileOptions options = {.mesh = "dp=2", .micro = 2, .zero = 3, .recompute = "none"};
+  const int64_t once = needsOf(*modelOf(program, options)).peakBytes();
+  options.memoryLimit = once - 128 * 128 * kRowBytes;
+  const Planned limited = planned(program, options);
+  EXPECT_LE(limited.record->prediction->most(), options.memoryLimit);
+  const auto each = std::count_if(limited.record->arguments.begin(), limited.record->arguments.end(),
+                                  [](const ArgumentDecision& a) { return a.gather == GatherPolicy::kEachCall; });
+  EXPECT_GT(each, 0);
+}
+
+}  // namespace
+}  // namespace weft::testing

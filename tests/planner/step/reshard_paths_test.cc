@@ -1,0 +1,150 @@
+#include "planner/step/reshard_paths.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "planner/step/pad_masks.h"
+#include "planner/step/time_layouts.h"
+#include "tests/planner/step/step_case.h"
+
+namespace weft::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const Mesh& mesh() {
+  static const Mesh made = *Mesh::parse("dp=2,micro=4");
+  return made;
+}
+
+Layout layout(const std::string& text) {
+  return layoutOn(mesh(), text);
+}
+
+std::vector<std::string> path(const std::string& from, const std::string& to, bool finishesGradient = false,
+                              int64_t zero = 0) {
+  const absl::StatusOr<std::vector<Layout>> path =
+      pathOfRead(layout(from), {layout(to), finishesGradient, "relu reads operand 0"}, zero, mesh());
+  std::vector<std::string> texts;
+  for (const Layout& next : path.ok() ? *path : std::vector<Layout>()) {
+    texts.push_back(next.print(mesh()));
+  }
+  return path.ok() ? texts : std::vector<std::string>{std::string(path.status().message())};
+}
+
+TEST(PathOfRead, StraightWhereTimeStays) {
+  EXPECT_THAT(path("[{dp},{}]", "[{},{dp}]"), ElementsAre("[{},{dp}]"));
+  EXPECT_THAT(path("[{dp,micro},{}]", "[{micro},{}]"), ElementsAre("[{micro},{}]"));
+  EXPECT_THAT(path("[{},{}] partial{micro:sum,dp:sum}", "[{},{}] partial{micro:sum}"),
+              ElementsAre("[{},{}] partial{micro:sum}"));
+}
+
+TEST(PathOfRead, AccumulatesThenReduces) {
+  EXPECT_THAT(path("[{},{}] partial{dp:sum,micro:sum}", "[{},{}]"), ElementsAre("[{},{}] partial{dp:sum}", "[{},{}]"));
+  EXPECT_THAT(path("[{},{}] partial{dp:sum,micro:sum}", "[{dp},{}]", true, 1),
+              ElementsAre("[{},{}] partial{dp:sum}", "[{dp},{}]"));
+}
+
+// Each rank accumulates its shard alone, so that the whole gradient is never kept.
+TEST(PathOfRead, ZeroTwoScattersGradientsInEachMicroBatch) {
+  for (const int64_t zero : {2, 3}) {
+    EXPECT_THAT(path("[{},{}] partial{dp:sum,micro:sum}", "[{dp},{}]", true, zero),
+                ElementsAre("[{dp},{}] partial{micro:sum}", "[{dp},{}]", "[{dp},{}]"));
+    EXPECT_THAT(path("[{},{}] partial{dp:sum,micro:sum}", "[{dp},{}]", false, zero),
+                ElementsAre("[{},{}] partial{dp:sum}", "[{dp},{}]"));
+  }
+}
+
+TEST(PathOfRead, TakesAMicroBatchFirst) {
+  EXPECT_THAT(path("[{dp},{}]", "[{micro},{}]"), ElementsAre("[{dp,micro},{}]", "[{micro},{}]"));
+}
+
+TEST(PathOfRead, MicroBatchesAreNotGathered) {
+  EXPECT_THAT(
+      path("[{micro},{}]", "[{},{}]"),
+      ElementsAre("relu reads operand 0 whole, but it is computed in 4 micro-batches; reduce it over the batch, "
+                  "or use micro = 1"));
+}
+
+TEST(PathOfReduced, OverTheMicroBatchesThenAfterThemOverTheRanks) {
+  const Place producer = {RunsIn::kBackward, 2};
+  const std::vector<PlacedLayout> both = pathOfReduced(layout("[{},{}] partial{dp:sum,micro:sum}"), producer);
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[0].layout.print(mesh()), "[{},{}] partial{dp:sum}");
+  EXPECT_EQ(both[0].place, producer);
+  EXPECT_EQ(both[1].layout.print(mesh()), "[{},{}]");
+  EXPECT_EQ(both[1].place, (Place{RunsIn::kUpdate, 2}));
+  const std::vector<PlacedLayout> one = pathOfReduced(layout("[{micro},{}] partial{dp:sum}"), producer);
+  ASSERT_EQ(one.size(), 1U);
+  EXPECT_EQ(one[0].layout.print(mesh()), "[{micro},{}]");
+  EXPECT_EQ(one[0].place, producer);
+}
+
+TEST(PlaceOfReshard, AccumulationRunsWithTheProducerAllElseWithTheReader) {
+  const Place producer = {RunsIn::kBackward, 0}, reader = {RunsIn::kUpdate, 1};
+  const auto place = [&](const std::string& from, const std::string& to, bool once = false) {
+    return placeOfReshard(layout(from), layout(to), producer, reader, once);
+  };
+  EXPECT_EQ(place("[{},{}] partial{dp:sum,micro:sum}", "[{},{}] partial{dp:sum}"), producer);
+  EXPECT_EQ(place("[{},{}] partial{dp:sum,micro:sum}", "[{dp},{}] partial{micro:sum}"), producer);
+  EXPECT_EQ(place("[{},{}] partial{dp:sum}", "[{},{}]"), reader);
+  EXPECT_EQ(place("[{dp},{}]", "[{},{}]", /*once=*/true), (Place{RunsIn::kPrologue, 1}));
+  EXPECT_EQ(placeOfReshard(layout("[{},{}] partial{micro:sum}"), layout("[{},{}]"), std::nullopt, reader, false),
+            reader);
+}
+
+TEST(LayoutOfResult, ReducedOrAsTheArgumentItReplaces) {
+  EXPECT_EQ(layoutOfResult(layout("[{dp},{}] partial{micro:sum}"), std::nullopt, "y", mesh())->print(mesh()),
+            "[{dp},{}]");
+  EXPECT_EQ(layoutOfResult(layout("[{},{}]"), layout("[{},{dp}]"), "w", mesh())->print(mesh()), "[{},{dp}]");
+  EXPECT_THAT(std::string(layoutOfResult(layout("[{micro},{}]"), std::nullopt, "y", mesh()).status().message()),
+              HasSubstr("result 'y' carries the batch, but the step runs in 4 micro-batches"));
+}
+
+TEST(TimeLayouts, OneMicroBatch) {
+  const Layout timed = layout("[{dp,micro},{}] partial{} pad{0:16}");
+  EXPECT_EQ(timeDim(timed), 0);
+  EXPECT_EQ(timeDim(layout("[{dp},{}] partial{micro:sum}")), -1);
+  EXPECT_TRUE(partialOverTime(layout("[{dp},{}] partial{micro:sum}")));
+  EXPECT_EQ(withoutTime(timed), layout("[{dp},{}]"));
+  EXPECT_EQ(withoutTime(layout("[{},{}] partial{dp:sum,micro:sum}")), layout("[{},{}] partial{dp:sum}"));
+  EXPECT_EQ(microBatchShape({13, 3}, timed, 4), Shape({4, 3}));
+  EXPECT_EQ(microBatchShape({13, 3}, layout("[{dp},{}] pad{0:16}"), 4), Shape({16, 3}));
+  EXPECT_EQ(likeInTime(layout("[{},{dp,micro}] partial{}"), timed), layout("[{micro},{dp}]"));
+  EXPECT_EQ(sliceTime(layout("[{dp},{}]"), timed, mesh()), layout("[{dp,micro},{}]"));
+  EXPECT_EQ(sliceTime(timed, timed, mesh()), std::nullopt);
+  EXPECT_EQ(sliceTime(layout("[{dp},{}]"), layout("[{},{}]"), mesh()), std::nullopt);
+}
+
+TEST(PadMasks, ReducedFactorsHoldWhatChangesNothing) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  OperatorFacts facts = {"reduce", "a+ b -> b"};
+  const Rule rule = ruleOn(facts.rule, {{10, 4}}, {{4}});
+  const Layout padded = layout("[{dp},{}] pad{0:10}");
+  EXPECT_THAT(padMasks(facts, rule, 0, DType::kF32, padded), ElementsAre(PadMask{0, 0.0}));
+  facts.reduce = {ReduceKind::kMax};
+  EXPECT_THAT(padMasks(facts, rule, 0, DType::kF32, padded), ElementsAre(PadMask{0, -kInfinity}));
+  facts.reduce = {ReduceKind::kMin};
+  EXPECT_THAT(padMasks(facts, rule, 0, DType::kF32, padded), ElementsAre(PadMask{0, kInfinity}));
+  EXPECT_THAT(padMasks(facts, rule, 0, DType::kI32, padded), IsEmpty());
+  EXPECT_THAT(padMasks(facts, rule, 0, DType::kF32, layout("[{},{}] pad{1:4}")), IsEmpty()) << "b is not reduced";
+  EXPECT_THAT(padMasks(facts, rule, 0, DType::kF32, layout("[{dp},{}]")), IsEmpty());
+}
+
+TEST(PadMasks, WholeFactorsHoldWhatTheOperatorSaysOrAreRefused) {
+  OperatorFacts facts = {"softmax", "a v! -> a v"};
+  const Rule rule = ruleOn(facts.rule, {{8, 10}}, {{8, 10}});
+  const Layout padded = layout("[{},{}] pad{1:10}");
+  EXPECT_THAT(padMasks(facts, rule, 0, DType::kF32, padded), ElementsAre(PadMask{1, 0.0}));
+  facts.padFill = {-1.5};
+  EXPECT_THAT(padMasks(facts, rule, 0, DType::kF32, padded), ElementsAre(PadMask{1, -1.5}));
+  facts.padFill = {std::nullopt};
+  EXPECT_THAT(padMasks(facts, rule, 0, DType::kF32, padded), ElementsAre(PadMask{1, std::nullopt}));
+}
+
+}  // namespace
+}  // namespace weft::testing
