@@ -91,6 +91,14 @@ absl::StatusOr<Program> compile(Graph& graph, const Tensor& loss, const Optimize
   return compileAs("train", *module, options);
 }
 
+absl::StatusOr<MemoryAdvice> advise(Graph& graph, const Tensor& loss, const Optimizer& optimizer,
+                                    const CompileOptions& options) {
+  WEFT_RETURN_IF_ERROR(graph.status());
+  WEFT_RETURN_IF_ERROR(checkLoss(loss));
+  WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, {options, optimizer}));
+  return adviseModule(*module, ir::OperatorRegistry::builtin());
+}
+
 absl::StatusOr<Program> compileForward(Graph& graph, const Tensor& loss, const CompileOptions& options) {
   WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, {options, std::nullopt}));
   return compileAs("evaluate", *module, options);

@@ -8,6 +8,7 @@
 #include "ir/program/decision_attributes.h"
 #include "ir/program/program.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "passes/decide/build_program_graph.h"
 #include "passes/diagnostic_text.h"
 #include "passes/gates/attribute_forms.h"
 #include "passes/logical/request_attributes.h"
@@ -22,14 +23,17 @@ using namespace mlir;  // NOLINT
 
 namespace {
 
-absl::StatusOr<plan::Plan> compileOnce(ModuleOp module, const ir::OperatorRegistry& registry,
-                                       const PipelineOptions& options) {
+absl::Status runPhases(ModuleOp module, const ir::OperatorRegistry& registry, const PipelineOptions& options) {
   DiagnosticText diagnostics(module.getContext());
   PassManager manager(module.getContext());
   WEFT_RETURN_IF_ERROR(buildPipeline(manager, registry, options, resumePoint(module)));
-  if (failed(manager.run(module))) {
-    return absl::InvalidArgumentError(diagnostics.text());
-  }
+  return succeeded(manager.run(module)) ? absl::OkStatus() : absl::InvalidArgumentError(diagnostics.text());
+}
+
+absl::StatusOr<plan::Plan> compileOnce(ModuleOp module, const ir::OperatorRegistry& registry,
+                                       const PipelineOptions& options) {
+  WEFT_RETURN_IF_ERROR(runPhases(module, registry, options));
+  DiagnosticText diagnostics(module.getContext());
   absl::StatusOr<plan::Plan> plan = emitPlan(module);
   if (!plan.ok() && !diagnostics.text().empty()) {
     return absl::InvalidArgumentError(diagnostics.text());
@@ -119,6 +123,30 @@ absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegi
     learn(plan, *decisions.prediction, now.correction);
     restore(module, *original);
   }
+}
+
+absl::StatusOr<MemoryAdvice> adviseModule(ModuleOp module, const ir::OperatorRegistry& registry) {
+  if (module->hasAttr(kDecisionsAttr)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the module is past '", resumePoint(module),
+                     "' and has its decisions; give the logical module, 00-input.mlir of a dump"));
+  }
+  PipelineOptions logical;
+  logical.until = "build-update";
+  WEFT_ASSIGN_OR_RETURN(const Request request, requestFor(module, logical));
+  OwningOpRef<ModuleOp> copy(module.clone());
+  WEFT_RETURN_IF_ERROR(runPhases(*copy, registry, logical));
+  DiagnosticText diagnostics(module.getContext());
+  const FailureOr<ProgramGraph> graph = buildProgramGraph(stepFunction(*copy), &registry);
+  if (failed(graph)) {
+    return absl::InvalidArgumentError(diagnostics.text());
+  }
+  absl::StatusOr<MemoryAdvice> advice = adviseMemory(*graph, request.options);
+  if (!advice.ok()) {
+    emitPlannerError(*copy, advice.status());
+    return absl::Status(advice.status().code(), diagnostics.text());
+  }
+  return advice;
 }
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include "ir/registry.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/pipeline.h"
+#include "planner/advise/advise_memory.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace weft {
@@ -21,5 +22,9 @@ absl::StatusOr<plan::Plan> compileModule(mlir::ModuleOp module, const ir::Operat
                                          const PipelineOptions& options);
 
 inline constexpr int kMostCompilations = 3;
+
+// What would lower the memory of the program that a logical module is compiled to (planner/advise/advise_memory.h).
+// Nothing is compiled. Errors: as compileModule, up to the decisions; a module that is past them.
+absl::StatusOr<MemoryAdvice> adviseModule(mlir::ModuleOp module, const ir::OperatorRegistry& registry);
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/base/names.h"
+#include "tools/commands/advise.h"
 #include "tools/commands/compile.h"
 #include "tools/commands/explain.h"
 #include "tools/commands/flags.h"
@@ -26,6 +27,7 @@ struct Command {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table{
+      {"advise", "what would lower the memory of a model's program, and at what price", weft::tools::adviseCommand},
       {"compile", "a model's IR to a plan file", weft::tools::compileCommand},
       {"explain", "every collective of a plan: why it is there, its price, the source line",
        weft::tools::explainCommand},

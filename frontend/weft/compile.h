@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/advise/advise_memory.h"
 #include "planner/request.h"
 #include "runtime/plan/plan.pb.h"
 #include "weft/graph.h"
@@ -26,6 +27,10 @@ struct Program {
 // (planner/check_request.h); what the compiler refuses, with the user's source line.
 absl::StatusOr<Program> compile(Graph& graph, const Tensor& loss, const Optimizer& optimizer,
                                 const CompileOptions& options = {});
+// What would lower the memory of that program, by how much and at what price, predicted. Nothing is compiled. Errors:
+// as compile().
+absl::StatusOr<MemoryAdvice> advise(Graph& graph, const Tensor& loss, const Optimizer& optimizer,
+                                    const CompileOptions& options = {});
 // Only forward: the graph's outputs (and `loss`, if valid), over the parameters of another program.
 absl::StatusOr<Program> compileForward(Graph& graph, const Tensor& loss, const CompileOptions& options = {});
 // The layouts a program gave its parameters, as CompileOptions::layouts: for another program over the same store.

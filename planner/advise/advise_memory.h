@@ -1,8 +1,5 @@
-// What would lower the memory that a plan's rank of highest peak needs, by how much, and at what price.
-//
-// Everything is computed from the plan and the decisions in it: the step is read back as operators (step_model.h), the
-// decision is changed, and the regions and the schedule are recomputed (step_memory.h). No model is at hand and
-// nothing is compiled, so each line says what its figures rest on.
+// What would lower the memory that the rank of highest peak needs, by how much, and at what price: the planner asked
+// again with one word of the request changed. Nothing is compiled; the figures are the model's (planner/search/).
 #pragma once
 
 #include <cstdint>
@@ -10,23 +7,29 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/machine/machine.h"
-#include "runtime/plan/plan.pb.h"
+#include "planner/graph/program_graph.h"
+#include "planner/request.h"
 
 namespace weft {
 
-struct MemoryAdvice {
+struct AdviceLine {
   std::string kind;        // "recompute", "schedule", "micro", "zero"
   std::string set;         // what the user would write: "--recompute h*.gelu,h*.fc"
   int64_t peakBytes = 0;   // predicted, highest over the ranks, all memory
-  int64_t savedBytes = 0;  // from the peak of the plan
-  double timeFactor = 1;   // predicted seconds of a step over those of the plan
-  std::string basis;       // what the prediction leaves out
+  int64_t savedBytes = 0;  // from the peak as it is
+  double timeFactor = 1;   // predicted seconds of a step over those as it is
 };
 
-// The lines of kind "recompute" first: each holds the ones before it, the cheapest byte first, so their savings are not
-// counted twice. All others stand alone, each compared with the plan as it is. Only what saves memory is listed;
-// nothing for a program without a backward pass. Errors: decisions that cannot be read.
-absl::StatusOr<std::vector<MemoryAdvice>> adviseMemory(const plan::Plan& plan, const Machine& machine);
+struct MemoryAdvice {
+  int64_t peakBytes = 0;  // as it is, predicted
+  // The lines of kind "recompute" first: each holds the ones before it, the cheapest byte first, so their savings are
+  // not counted twice. All others stand alone, each compared with the program as it is. Only what saves memory is
+  // listed.
+  std::vector<AdviceLine> lines;
+};
+
+// Nothing for a program without a backward pass. Errors: what the request asks of the program cannot be, at the user's
+// lines.
+absl::StatusOr<MemoryAdvice> adviseMemory(const ProgramGraph& graph, const CompileOptions& request);
 
 }  // namespace weft

@@ -60,8 +60,19 @@ absl::StatusOr<Attempt> bestWith(int64_t gatherBytes, const ProgramGraph& graph,
   return fitIn(request.memoryLimit, first.record, recompute, *first.model);
 }
 
-absl::StatusOr<Attempt> bestOfGathers(const ProgramGraph& graph, const CompileOptions& request,
-                                      const Correction& correction) {
+// Does the request leave anything to be searched? Stages are the user's: they stand in the graph as it is.
+absl::StatusOr<bool> isOpen(const ProgramGraph& graph, const CompileOptions& request) {
+  if (!graph.trains() || request.memoryLimit > 0) {
+    return graph.trains();
+  }
+  WEFT_ASSIGN_OR_RETURN(const Stages stages, assignStages(GraphView(graph)));
+  return request.schedule == "auto" && stages.count > 1;
+}
+
+}  // namespace
+
+absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& request,
+                                       const Correction& correction) {
   constexpr int64_t kNoBound = -1;
   WEFT_ASSIGN_OR_RETURN(Attempt best, bestWith(kNoBound, graph, request, correction));
   const bool open = request.memoryLimit > 0 && request.zero >= 3 && !request.regather;
@@ -85,17 +96,6 @@ absl::StatusOr<Attempt> bestOfGathers(const ProgramGraph& graph, const CompileOp
   return best;
 }
 
-// Does the request leave anything to be searched? Stages are the user's: they stand in the graph as it is.
-absl::StatusOr<bool> isOpen(const ProgramGraph& graph, const CompileOptions& request) {
-  if (!graph.trains() || request.memoryLimit > 0) {
-    return graph.trains();
-  }
-  WEFT_ASSIGN_OR_RETURN(const Stages stages, assignStages(GraphView(graph)));
-  return request.schedule == "auto" && stages.count > 1;
-}
-
-}  // namespace
-
 absl::StatusOr<Decisions> planProgram(const ProgramGraph& graph, const CompileOptions& request,
                                       const Correction& correction) {
   WEFT_ASSIGN_OR_RETURN(const bool open, isOpen(graph, request));
@@ -103,7 +103,7 @@ absl::StatusOr<Decisions> planProgram(const ProgramGraph& graph, const CompileOp
     ProgramGraph derived = graph;
     return deriveDecisions(derived, request, {});
   }
-  WEFT_ASSIGN_OR_RETURN(Attempt best, bestOfGathers(graph, request, correction));
+  WEFT_ASSIGN_OR_RETURN(Attempt best, predictProgram(graph, request, correction));
   return std::move(best.decisions);
 }
 

@@ -13,6 +13,7 @@
 #include "planner/decisions.h"
 #include "planner/graph/program_graph.h"
 #include "planner/request.h"
+#include "planner/search/choose_recompute.h"
 #include "planner/search/step_model.h"
 
 namespace weft {
@@ -22,5 +23,9 @@ namespace weft {
 // what comes nearest is planned: the compiler's exact memory has the last word.
 absl::StatusOr<Decisions> planProgram(const ProgramGraph& graph, const CompileOptions& request,
                                       const Correction& correction);
+
+// The same, searched or not: with the prediction of bytes and seconds. Of a training program.
+absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& request,
+                                       const Correction& correction);
 
 }  // namespace weft

@@ -192,9 +192,12 @@ class FunctionAssigner {
       out_.views.back()[at] = true;
       return cells_.join(value, cells_.of(instruction.inputs[0]));
     }
-    for (size_t input = 0; input < instruction.inputs.size(); ++input) {
-      const int storage = cells_.storageOf(instruction.inputs[input]);
-      if (reusable(storage) && allows(instruction, input, output) && mayWrite(at, output, storage)) {
+    for (const InPlacePair& pair : instruction.inPlace) {
+      if (pair.output != output) {
+        continue;
+      }
+      const int storage = cells_.storageOf(instruction.inputs[pair.input]);
+      if (reusable(storage) && mayWrite(at, output, storage)) {
         return cells_.write(value, storage);
       }
     }

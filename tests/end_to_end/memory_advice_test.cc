@@ -1,4 +1,4 @@
-// The advice of `weft memory`, followed: each line is compiled, and what it promised compared with the plan's bytes.
+// The advice of `weft advise`, followed: each line is compiled, and what it promised compared with the plan's bytes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,19 +14,11 @@
 namespace weft {
 namespace {
 
-// What the model does not follow, as shares of the plan's peak.
-//
-// Promised too much: a region is taken as large as what is alive in it, packing may need a little more (here it needs
-// none, or some alignments); and with ZeRO the slices and gathered values of the update are transients of their own.
-constexpr double kTooMuch = 0.001;
-constexpr double kTooMuchOfZero = 0.03;
-// Promised too little: smaller or fewer matrix products need less scratch memory, which is up to a tenth of the peaks
-// here; and a copy in the backward pass may find an operand to take the place of that it could not in the forward
-// pass.
-constexpr double kTooLittle = 0.08;
-// Step times of the plans are predicted from other instructions than those of the model: bytes of operands that the
-// planner put elsewhere, joined collectives, and what runs once per step, which the plan's simulation leaves out.
-constexpr double kTime = 0.05;
+// What the model does not follow, as a share of the peak: all_reduces that a slice behind them turns into
+// reduce_scatters (ZeRO 1), and a tighter packing.
+constexpr double kBytes = 0.01;
+// Plans are timed without what runs once per step, the prologue.
+constexpr double kTime = 0.03;
 
 struct Case {
   std::string name;
@@ -38,7 +30,11 @@ struct Case {
   std::vector<std::string> kinds;  // that must be among the advice
 };
 
-absl::StatusOr<Program> compileCase(const Case& c, const CompileOptions& options) {
+// Builds the model of a case, and compiles it or asks for advice.
+template <typename Made>
+absl::StatusOr<Made> made(const Case& c, const CompileOptions& options,
+                          absl::StatusOr<Made> (*make)(Graph&, const Tensor&, const Optimizer&,
+                                                       const CompileOptions&)) {
   Graph g;
   examples::GptConfig config;
   config.layers = 4;
@@ -49,7 +45,15 @@ absl::StatusOr<Program> compileCase(const Case& c, const CompileOptions& options
   config.vocabulary = 64;
   config.stages = c.stages;
   const examples::GptModel model = examples::buildGpt(g, config);
-  return compile(g, model.loss, optim::AdamW{.lr = 1e-3}, options);
+  return make(g, model.loss, optim::AdamW{.lr = 1e-3}, options);
+}
+
+absl::StatusOr<Program> compileCase(const Case& c, const CompileOptions& options) {
+  return made<Program>(c, options, compile);
+}
+
+absl::StatusOr<MemoryAdvice> adviceFor(const Case& c, const CompileOptions& options) {
+  return made<MemoryAdvice>(c, options, advise);
 }
 
 CompileOptions optionsOf(const Case& c) {
@@ -86,21 +90,20 @@ TEST_P(MemoryAdviceTest, HoldsWhatItPromises) {
   const absl::StatusOr<Program> program = compileCase(c, optionsOf(c));
   ASSERT_TRUE(program.ok()) << program.status();
   const auto peak = static_cast<double>(program->plan.memory().peak_bytes());
-  const absl::StatusOr<std::vector<MemoryAdvice>> advice = adviseMemory(program->plan, Machine());
+  const absl::StatusOr<MemoryAdvice> advice = adviceFor(c, optionsOf(c));
   ASSERT_TRUE(advice.ok()) << advice.status();
+  EXPECT_NEAR(static_cast<double>(advice->peakBytes) / peak, 1, kBytes);
   std::map<std::string, int> kinds;
-  for (const MemoryAdvice& line : *advice) {
+  for (const AdviceLine& line : advice->lines) {
     ++kinds[line.kind];
     CompileOptions options = optionsOf(c);
     follow(line.set, options);
     const absl::StatusOr<Program> followed = compileCase(c, options);
     ASSERT_TRUE(followed.ok()) << line.set << ": " << followed.status();
     EXPECT_GT(line.savedBytes, 0);
-    EXPECT_EQ(line.peakBytes + line.savedBytes, program->plan.memory().peak_bytes());
+    EXPECT_EQ(line.peakBytes + line.savedBytes, advice->peakBytes);
     const auto real = static_cast<double>(followed->plan.memory().peak_bytes());
-    const double promised = (real - static_cast<double>(line.peakBytes)) / peak;
-    EXPECT_LE(promised, line.kind == "zero" ? kTooMuchOfZero : kTooMuch) << line.set;
-    EXPECT_GE(promised, -kTooLittle) << line.set;
+    EXPECT_NEAR(static_cast<double>(line.peakBytes) / real, 1, kBytes) << line.set;
     const double time = *simulatedSeconds(followed->plan, Machine()) / *simulatedSeconds(program->plan, Machine());
     EXPECT_NEAR(line.timeFactor / time, 1, kTime) << line.set;
   }
@@ -124,10 +127,9 @@ INSTANTIATE_TEST_SUITE_P(Gpt, MemoryAdviceTest,
 // Each line of recomputation holds the ones before, saves more, and takes longer.
 TEST(MemoryAdvice, RecomputationIsNotCountedTwice) {
   const Case c{"", "", 2, 0, "gpipe", 4, {}};
-  const Program program = *compileCase(c, optionsOf(c));
-  const std::vector<MemoryAdvice> advice = *adviseMemory(program.plan, Machine());
-  const MemoryAdvice* before = nullptr;
-  for (const MemoryAdvice& line : advice) {
+  const MemoryAdvice advice = *adviceFor(c, optionsOf(c));
+  const AdviceLine* before = nullptr;
+  for (const AdviceLine& line : advice.lines) {
     if (line.kind == "recompute" && before != nullptr) {
       EXPECT_GT(line.savedBytes, before->savedBytes);
       EXPECT_GE(line.timeFactor, before->timeFactor);
@@ -138,44 +140,14 @@ TEST(MemoryAdvice, RecomputationIsNotCountedTwice) {
   EXPECT_GT(before->timeFactor, 1);
 }
 
-// Decisions that are not the plan's own are refused, not followed.
-TEST(MemoryAdvice, RefusesDecisionsOfAnotherProgram) {
-  const Case two{"", "", 2, 0, "gpipe", 4, {}};
-  const Case four{"", "", 4, 2, "interleaved", 4, {}};
-  const Case one{"", "", 1, 0, "1f1b", 4, {}};
-  std::vector<plan::Plan> plans;
-  for (const Case& c : {one, two, four}) {
-    plans.push_back(compileCase(c, optionsOf(c))->plan);
-  }
-  for (size_t of = 0; of < plans.size(); ++of) {
-    for (size_t with = 0; with < plans.size(); ++with) {
-      plan::Plan plan = plans[of];
-      plan.set_decisions(plans[with].decisions());
-      const absl::StatusOr<std::vector<MemoryAdvice>> advice = adviseMemory(plan, Machine());
-      EXPECT_EQ(advice.ok(), of == with);
-      if (of != with) {
-        EXPECT_THAT(std::string(advice.status().message()), testing::HasSubstr("compile the plan again"));
-      }
-    }
-  }
-}
-
-// A forward program has nothing to recompute, and nothing is said of it.
-TEST(MemoryAdvice, NothingForAForwardProgram) {
-  Graph g;
-  examples::GptConfig config;
-  config.layers = 1;
-  config.width = 16;
-  config.heads = 2;
-  config.context = 8;
-  config.batch = 4;
-  config.vocabulary = 16;
-  const examples::GptModel model = examples::buildGpt(g, config);
-  const Program program = *compileForward(g, model.loss, {});
-  EXPECT_THAT(*adviseMemory(program.plan, Machine()), testing::IsEmpty());
-  plan::Plan broken = program.plan;
-  broken.set_decisions("{");
-  EXPECT_FALSE(adviseMemory(broken, Machine()).ok());
+// What the request itself cannot be is an error, not an empty advice.
+TEST(MemoryAdvice, RefusesWhatTheCompilerRefuses) {
+  const Case c{"", "dp=2", 2, 0, "1f1b", 4, {}};
+  CompileOptions options = optionsOf(c);
+  options.layouts = {{"*", "[{nowhere},{}]"}};
+  const absl::StatusOr<MemoryAdvice> advice = adviceFor(c, options);
+  ASSERT_FALSE(advice.ok());
+  EXPECT_EQ(advice.status().message(), compileCase(c, options).status().message());
 }
 
 }  // namespace

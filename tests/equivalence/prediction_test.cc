@@ -1,5 +1,5 @@
 // What the planner predicts of a step against the plan that the compiler makes of it: peak bytes of every submesh, and
-// seconds of the schedule.
+// seconds of the schedule. And what it chooses by its predictions against what compiling every schedule would choose.
 //
 //   weft_prediction_test                 seeds 1 to 60 of the random programs
 //   weft_prediction_test --all           seeds 1 to 300
@@ -146,6 +146,87 @@ TEST(PredictionTest, PeakAndSecondsAreThoseOfThePlan) {
   EXPECT_GE(bytes.within(0.03), 0.95);
   EXPECT_LE(bytes.worst(), 0.08);
   EXPECT_GE(seconds.within(0.05), 0.95);
+}
+
+// The module under a schedule, within a limit (0: none), without recomputation.
+std::string under(std::string text, const std::string& schedule, int64_t limit) {
+  const std::string known = "schedule = \"";
+  const size_t at = text.find(known) + known.size();
+  text.replace(at, text.find('"', at) - at, schedule);
+  return text.insert(at - known.size(), absl::StrCat("memory_limit = ", limit, " : i64, recompute = \"none\", "));
+}
+
+struct Compiled {
+  double seconds = 0;  // of prologue and micro-batches
+  int64_t peakBytes = 0;
+};
+
+Compiled measured(const plan::Plan& plan) {
+  const Machine machine = *machineOf(plan);
+  double prologue = 0;
+  for (const plan::Plan* submesh : submeshesOf(plan)) {
+    double seconds = 0;
+    for (const plan::Function& function : submesh->functions()) {
+      for (const plan::Instruction& instruction : function.instructions()) {
+        seconds += function.kind() == plan::PROLOGUE ? secondsOf(*submesh, instruction, machine) : 0;
+      }
+    }
+    prologue = std::max(prologue, seconds);
+  }
+  return {*simulatedSeconds(plan, machine) + prologue, plan.memory().peak_bytes()};
+}
+
+// Plans of the kinds of schedule that serve the module as it is cut: one stage on each submesh.
+std::vector<Compiled> everySchedule(const std::string& text) {
+  std::vector<Compiled> compiled;
+  for (const char* kind : {"gpipe", "1f1b", "zb_h1", "zb_h2"}) {
+    const absl::StatusOr<plan::Plan> plan = compileText(under(text, kind, 0));
+    if (plan.ok() && plan->submeshes_size() > 1) {
+      compiled.push_back(measured(*plan));
+    }
+  }
+  return compiled;
+}
+
+// The shortest that fits; the least memory where none does.
+Compiled bestOf(const std::vector<Compiled>& compiled, int64_t limit) {
+  Compiled best = compiled.front();
+  for (const Compiled& one : compiled) {
+    const bool fits = limit == 0 || one.peakBytes <= limit;
+    const bool bestFits = limit == 0 || best.peakBytes <= limit;
+    const bool better = fits && bestFits ? one.seconds < best.seconds : one.peakBytes < best.peakBytes;
+    best = fits != bestFits ? (fits ? one : best) : better ? one : best;
+  }
+  return best;
+}
+
+// The choice costs no plan but its own: it is the one that compiling all would make, or as good within a hundredth.
+TEST(PredictionTest, ChoosesTheScheduleThatCompilingAllWould) {
+  size_t cases = 0;
+  size_t equal = 0;
+  for (uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
+    const absl::StatusOr<RandomCase> random = randomCase(seed);
+    ASSERT_TRUE(random.ok()) << "seed " << seed << ": " << random.status();
+    if (random->text.find("schedule = \"") == std::string::npos) {
+      continue;
+    }
+    const std::vector<Compiled> all = everySchedule(random->text);
+    std::vector<int64_t> limits = {0};
+    for (const Compiled& one : all) {
+      limits.push_back(one.peakBytes);
+    }
+    for (const int64_t limit : all.empty() ? std::vector<int64_t>() : limits) {
+      const absl::StatusOr<plan::Plan> plan = compileText(under(random->text, "auto", limit));
+      ASSERT_TRUE(plan.ok()) << "seed " << seed << ", limit " << limit << ": " << plan.status();
+      const Compiled best = bestOf(all, limit);
+      const Compiled chosen = measured(*plan);
+      ++cases;
+      equal += chosen.seconds <= best.seconds * (1 + 1e-9) ? 1 : 0;
+      EXPECT_LE(chosen.seconds, best.seconds * 1.01) << "seed " << seed << ", limit " << limit;
+    }
+  }
+  std::cout << "choices: " << cases << ", as good as the best of all: " << equal << "\n";
+  EXPECT_GE(equal * 100, cases * 95);
 }
 
 }  // namespace

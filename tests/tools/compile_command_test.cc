@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "tests/tools/run_command.h"
+#include "tools/commands/advise.h"
 #include "tools/commands/compile.h"
 
 namespace weft::tools {
@@ -16,6 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr char kMesh[] = "dist.mesh = #dist.mesh<\"dp=2\">";
 constexpr char kSgd[] = "nn.optimizer = {kind = \"sgd\", lr = 0.1 : f64}";
@@ -24,17 +26,22 @@ std::string path(const std::string& name) {
   return ::testing::TempDir() + "/weft_compile_command_test_" + name;
 }
 
-// A linear model whose module has these attributes.
-std::string modelWith(const std::string& attributes) {
+// A linear model of this width whose module has these attributes.
+std::string modelWith(const std::string& attributes, int width = 2) {
   const std::string file = path("model.mlir");
+  const std::string n = std::to_string(width);
   std::ofstream(file) << "module attributes {" << attributes << R"(} {
   func.func @step(%x: tensor<4x3xf32> {nn.kind = "input", nn.name = "x"},
-                  %w: tensor<3x2xf32> {nn.kind = "parameter", nn.name = "weight",
+                  %w: tensor<3x)"
+                      << n << R"(xf32> {nn.kind = "parameter", nn.name = "weight",
                                        nn.init = {distribution = "normal", a = 0.0 : f64, b = 1.0 : f64}})
       -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"}) {
-    %y = nn.matmul %x, %w {nn.name = "product"} : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
-    %z = nn.tanh %y : (tensor<4x2xf32>) -> tensor<4x2xf32>
-    %loss = nn.sum %z {dims = array<i64: 0, 1>, keep_dims = false} : (tensor<4x2xf32>) -> tensor<f32>
+    %y = nn.matmul %x, %w {nn.name = "product"} : (tensor<4x3xf32>, tensor<3x)"
+                      << n << R"(xf32>) -> tensor<4x)" << n << R"(xf32>
+    %z = nn.tanh %y : (tensor<4x)"
+                      << n << R"(xf32>) -> tensor<4x)" << n << R"(xf32>
+    %loss = nn.sum %z {dims = array<i64: 0, 1>, keep_dims = false} : (tensor<4x)"
+                      << n << R"(xf32>) -> tensor<f32>
     return %loss : tensor<f32>
   }
 })";
@@ -176,6 +183,33 @@ TEST(CompileTest, FlagsOfWhatIsDecidedComeTooLate) {
   const Outcome outcome = run(compileCommand, {decided, "-o", path("resumed.plan"), "--zero", "1"});
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("--zero comes too late"), HasSubstr("'decide'")));
+}
+
+// What would lower the memory is asked of a logical module, with the flags of `weft compile`.
+TEST(AdviseCommand, SaysWhatWouldLowerThePeak) {
+  const std::string model = modelWith(std::string(kMesh) + R"(, nn.optimizer = {kind = "adamw", lr = 0.1 : f64})", 256);
+  const Outcome text = run(adviseCommand, {model});
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("bytes, predicted"), HasSubstr("--zero 1")));
+  const Outcome more = run(adviseCommand, {model, "--zero", "1", "--json"});
+  EXPECT_EQ(more.status, 0) << more.err;
+  EXPECT_THAT(more.out, AllOf(HasSubstr("\"peak_bytes_per_rank\""), Not(HasSubstr("--zero 1"))));
+}
+
+TEST(AdviseCommand, RefusesWhatHasNothingToAsk) {
+  const Outcome forward = run(adviseCommand, {modelWith(kMesh)});
+  EXPECT_EQ(forward.status, 1);
+  EXPECT_THAT(forward.err, HasSubstr("has no optimizer"));
+  const std::string attributes = std::string(kMesh) + ", " + kSgd;
+  const std::string dump = path("advise_dump");
+  ASSERT_EQ(compile(attributes, {"--dump-dir", dump}).status, 0);
+  const Outcome late = run(adviseCommand, {dump + "/05-decide.mlir"});
+  EXPECT_EQ(late.status, 1);
+  EXPECT_THAT(late.err, HasSubstr("give the logical module, 00-input.mlir"));
+  EXPECT_EQ(run(adviseCommand, {dump + "/00-input.mlir"}).status, 0);
+  const Outcome wrong = run(adviseCommand, {modelWith(attributes), "--zero", "7"});
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("zero"));
 }
 
 }  // namespace

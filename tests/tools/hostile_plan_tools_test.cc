@@ -87,7 +87,7 @@ TEST(HostilePlanTools, ReadAnyDecisions) {
            "{\"operators\":[{\"recompute\":true,\"label\":3}]}", deep, deep + std::string(100'000, ']')}) {
     plan::Plan plan = hostile::wholePlan();
     plan.set_decisions(text);
-    for (const Command& command : {commands()[2], commands()[3], commands()[4], commands()[6]}) {
+    for (const Command& command : {commands()[2], commands()[3], commands()[6]}) {
       const Outcome outcome = runOn(command, plan);
       EXPECT_EQ(outcome.status, 1) << command.name << " on " << text.substr(0, 60);
       EXPECT_THAT(outcome.err, HasSubstr("decisions: ")) << command.name << " on " << text.substr(0, 60);
@@ -112,7 +112,7 @@ TEST(HostilePlanTools, ReadDecisionsOfOtherPrograms) {
            record("0", R"(,"schedule":{"kind":"1f1b","virtual":1,"submeshes":[-1,0]})"), entry}) {
     plan::Plan plan = hostile::wholePlan();
     plan.set_decisions(text);
-    for (const Command& command : {commands()[2], commands()[4], commands()[6]}) {
+    for (const Command& command : {commands()[2], commands()[3], commands()[6]}) {
       EXPECT_EQ(runOn(command, plan).status, 1) << command.name << " on " << text;
     }
   }

@@ -15,6 +15,7 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/commands/flags.h"
+#include "tools/commands/request_flags.h"
 
 namespace weft::tools {
 namespace {
@@ -23,41 +24,15 @@ constexpr char kName[] = "compile";
 constexpr char kUsage[] = "weft compile MODEL.mlir -o MODEL.plan";
 
 const std::vector<Flag>& compileFlags() {
-  static const std::vector<Flag> flags{
-      {"output", Flag::kRequired, "the plan file (also -o)"},
-      {"mesh", Flag::kOptional, "mesh instead of the module's, as dp=2,tp=2"},
-      {"stage-meshes", Flag::kOptional, "a mesh for each submesh of pipeline stages instead, as 'dp=2,tp=2;dp=4'"},
-      {"machine", Flag::kOptional, "file with the figures of the machine that costs are for"},
-      {"micro", Flag::kOptional, "micro-batches of one step"},
-      {"zero", Flag::kOptional, "ZeRO level 0 to 3"},
-      {"dump-dir", Flag::kOptional, "write the IR after every phase there"},
-      {"decisions", Flag::kOptional, "realize this decisions record instead of deciding"},
-      {"save-decisions", Flag::kOptional, "write the decisions record there"},
-  };
+  static const std::vector<Flag> flags = [] {
+    std::vector<Flag> all{{"output", Flag::kRequired, "the plan file (also -o)"}};
+    all.insert(all.end(), requestFlags().begin(), requestFlags().end());
+    all.push_back({"dump-dir", Flag::kOptional, "write the IR after every phase there"});
+    all.push_back({"decisions", Flag::kOptional, "realize this decisions record instead of deciding"});
+    all.push_back({"save-decisions", Flag::kOptional, "write the decisions record there"});
+    return all;
+  }();
   return flags;
-}
-
-// What the flags say counts before what the module says. Ranges are those of the request.
-absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
-  if (flags.has("mesh") && flags.has("stage-meshes")) {
-    return absl::InvalidArgumentError(
-        "--mesh and --stage-meshes are both given; give one mesh for all, or one for each");
-  }
-  if (flags.has("mesh") || flags.has("stage-meshes")) {
-    options.mesh = flags.text("mesh");
-    options.stageMeshes = flags.text("stage-meshes");
-  }
-  if (flags.has("machine")) {
-    WEFT_ASSIGN_OR_RETURN(options.machine, readText(flags.text("machine")));
-  }
-  if (flags.has("micro")) {
-    WEFT_ASSIGN_OR_RETURN(options.micro, flags.integer("micro", 1, {}));
-  }
-  if (flags.has("zero")) {
-    WEFT_ASSIGN_OR_RETURN(const int64_t zero, flags.integer("zero", 0, {}));
-    options.zero = static_cast<int>(std::clamp<int64_t>(zero, -1, 4));  // both ends are refused
-  }
-  return absl::OkStatus();
 }
 
 // What a module has behind it cannot be asked for again.
@@ -69,15 +44,6 @@ absl::Status checkResumed(mlir::ModuleOp module, const std::string& done, const 
                                                      "00-input.mlir of a dump"));
     }
   }
-  return absl::OkStatus();
-}
-
-// Puts the flags into the module.
-absl::Status request(mlir::ModuleOp module, const Flags& flags) {
-  WEFT_ASSIGN_OR_RETURN(Request request, requestOf(module));
-  WEFT_RETURN_IF_ERROR(applyFlags(flags, request.options));
-  WEFT_RETURN_IF_ERROR(checkRequest(request));
-  setRequest(module, request);
   return absl::OkStatus();
 }
 
@@ -97,7 +63,7 @@ absl::Status run(const std::string& path, const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(const std::string text, readText(path));
   WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, readModule(text, path, context));
   const std::string done = resumePoint(*module);
-  WEFT_RETURN_IF_ERROR(done.empty() ? request(*module, flags) : checkResumed(*module, done, flags));
+  WEFT_RETURN_IF_ERROR(done.empty() ? applyRequestFlags(*module, flags) : checkResumed(*module, done, flags));
   CompileReport report;
   PipelineOptions options;
   options.report = &report;

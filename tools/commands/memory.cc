@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/advise/advise_memory.h"
 #include "planner/memory/pack.h"
 #include "runtime/base/read_text.h"
 #include "runtime/base/status.h"
@@ -20,7 +19,6 @@
 #include "tools/analysis/plan_memory.h"
 #include "tools/analysis/step_peak.h"
 #include "tools/commands/flags.h"
-#include "tools/commands/machine_flag.h"
 
 namespace weft::tools {
 namespace {
@@ -33,7 +31,6 @@ constexpr int64_t kDefaultEffort = 2'000'000'000;  // some seconds, if the optim
 const std::vector<Flag>& memoryFlags() {
   static const std::vector<Flag> flags{
       {"json", Flag::kSwitch, "print JSON; for lifetimes with the offset of every buffer"},
-      {"machine", Flag::kOptional, "plans only: file with figures of the machine, for the price of advice"},
       {"alignment", Flag::kOptional, "lifetimes only: round sizes and offsets up to a multiple of N (1)"},
       {"effort", Flag::kOptional, "lifetimes only: steps the search for a better packing may take (2000000000)"},
   };
@@ -185,42 +182,6 @@ Json planJson(const plan::Plan& plan, const TransientPeak& peak) {
   return out;
 }
 
-Json adviceJson(const std::vector<MemoryAdvice>& advice) {
-  Json out = Json::array();
-  for (const MemoryAdvice& line : advice) {
-    out.push_back({{"kind", line.kind},
-                   {"set", line.set},
-                   {"saved_bytes", line.savedBytes},
-                   {"peak_bytes_per_rank", line.peakBytes},
-                   {"time_factor", line.timeFactor},
-                   {"basis", line.basis}});
-  }
-  return out;
-}
-
-void printAdvice(const plan::Plan& plan, const std::vector<MemoryAdvice>& advice) {
-  if (advice.empty()) {
-    std::cout << "\nNothing that is computed here lowers the peak of " << plan.memory().peak_bytes() << " bytes.\n";
-    return;
-  }
-  std::cout << "\nWhat would lower the peak of " << plan.memory().peak_bytes()
-            << " bytes on the rank with the highest peak (predicted; lines of --recompute hold the ones above, all "
-               "others stand "
-               "alone):\n";
-  std::vector<std::vector<std::string>> rows{{"saved bytes", "step time", "set", "basis"}};
-  std::vector<std::string> notes;
-  for (const MemoryAdvice& line : advice) {
-    auto note = std::find(notes.begin(), notes.end(), line.basis);
-    note = note == notes.end() ? notes.insert(note, line.basis) : note;
-    rows.push_back({std::to_string(line.savedBytes), absl::StrFormat("x %.3f", line.timeFactor), line.set,
-                    absl::StrCat("(", note - notes.begin() + 1, ")")});
-  }
-  std::cout << table(rows);
-  for (size_t i = 0; i < notes.size(); ++i) {
-    std::cout << "(" << i + 1 << ") " << notes[i] << "\n";
-  }
-}
-
 void printRegions(const plan::Plan& plan) {
   std::vector<std::vector<std::string>> rows{{"memory per rank", "bytes", "max-live", "certificate"}};
   std::map<uint32_t, std::set<uint32_t>> functions = ringFunctions(plan);
@@ -283,13 +244,7 @@ absl::Status showPlan(const std::string& path, const std::string& bytes, const F
     }
   }
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, parsePlan(bytes, path));
-  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineFrom(flags, plan.machine()));
   const std::vector<const plan::Plan*> submeshes = submeshesOf(plan);
-  // A plan without decisions (written by hand) can be shown all the same.
-  std::vector<MemoryAdvice> advice;
-  if (!plan.decisions().empty()) {
-    WEFT_ASSIGN_OR_RETURN(advice, adviseMemory(plan, machine));
-  }
   if (flags.has("json")) {
     Json out = planJson(*submeshes[0], transientPeak(*submeshes[0]));
     if (submeshes.size() > 1) {
@@ -298,7 +253,6 @@ absl::Status showPlan(const std::string& path, const std::string& bytes, const F
         out["submeshes"].push_back(planJson(*submesh, transientPeak(*submesh)));
       }
     }
-    out["advice"] = adviceJson(advice);
     std::cout << out.dump(1) << "\n";
     return absl::OkStatus();
   }
@@ -310,7 +264,7 @@ absl::Status showPlan(const std::string& path, const std::string& bytes, const F
     printPeak(transientPeak(*submeshes[b]));
     printDemands(*submeshes[b]);
   }
-  printAdvice(plan, advice);
+  std::cout << "\nWhat would lower the peak, and at what price: weft advise DIR/00-input.mlir of --dump-dir DIR.\n";
   return absl::OkStatus();
 }
 

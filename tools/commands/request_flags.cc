@@ -1,0 +1,57 @@
+#include "tools/commands/request_flags.h"
+
+#include <algorithm>
+
+#include "passes/logical/request_attributes.h"
+#include "planner/check_request.h"
+#include "runtime/base/read_text.h"
+#include "runtime/base/status.h"
+
+namespace weft::tools {
+namespace {
+
+// Ranges are those of the request.
+absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
+  if (flags.has("mesh") && flags.has("stage-meshes")) {
+    return absl::InvalidArgumentError(
+        "--mesh and --stage-meshes are both given; give one mesh for all, or one for each");
+  }
+  if (flags.has("mesh") || flags.has("stage-meshes")) {
+    options.mesh = flags.text("mesh");
+    options.stageMeshes = flags.text("stage-meshes");
+  }
+  if (flags.has("machine")) {
+    WEFT_ASSIGN_OR_RETURN(options.machine, readText(flags.text("machine")));
+  }
+  if (flags.has("micro")) {
+    WEFT_ASSIGN_OR_RETURN(options.micro, flags.integer("micro", 1, {}));
+  }
+  if (flags.has("zero")) {
+    WEFT_ASSIGN_OR_RETURN(const int64_t zero, flags.integer("zero", 0, {}));
+    options.zero = static_cast<int>(std::clamp<int64_t>(zero, -1, 4));  // both ends are refused
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const std::vector<Flag>& requestFlags() {
+  static const std::vector<Flag> flags{
+      {"mesh", Flag::kOptional, "mesh instead of the module's, as dp=2,tp=2"},
+      {"stage-meshes", Flag::kOptional, "a mesh for each submesh of pipeline stages instead, as 'dp=2,tp=2;dp=4'"},
+      {"machine", Flag::kOptional, "file with the figures of the machine that costs are for"},
+      {"micro", Flag::kOptional, "micro-batches of one step"},
+      {"zero", Flag::kOptional, "ZeRO level 0 to 3"},
+  };
+  return flags;
+}
+
+absl::Status applyRequestFlags(mlir::ModuleOp module, const Flags& flags) {
+  WEFT_ASSIGN_OR_RETURN(Request request, requestOf(module));
+  WEFT_RETURN_IF_ERROR(applyFlags(flags, request.options));
+  WEFT_RETURN_IF_ERROR(checkRequest(request));
+  setRequest(module, request);
+  return absl::OkStatus();
+}
+
+}  // namespace weft::tools
