@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "planner/cost/prices.h"
 #include "planner/decisions.h"
 #include "planner/schedule/simulate.h"
 #include "planner/stage_table.h"
@@ -57,15 +58,12 @@ double secondsOf(const plan::Plan& submesh, const plan::Instruction& instruction
       bytes += submesh.buffers(static_cast<int>(operand.buffer())).bytes();
     }
   }
-  return instruction.has_transfer() ? 0
-                                    : static_cast<double>(instruction.flops()) / machine.flops +
-                                          static_cast<double>(bytes) / machine.memoryBandwidth;
+  return instruction.has_transfer() ? 0 : kernelSeconds(machine, static_cast<double>(instruction.flops()), bytes);
 }
 
 double transferSeconds(const plan::Plan& submesh, const plan::Instruction& instruction, const Machine& machine) {
   const plan::Operand& carried = instruction.transfer().send() ? instruction.inputs(0) : instruction.outputs(0);
-  const auto bytes = static_cast<double>(submesh.buffers(static_cast<int>(carried.buffer())).bytes());
-  return machine.linkLatency + bytes / machine.linkBandwidth;
+  return transferSeconds(machine, submesh.buffers(static_cast<int>(carried.buffer())).bytes());
 }
 
 absl::StatusOr<double> simulatedSeconds(const plan::Plan& plan, const Machine& machine) {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "planner/cost/step_model.h"
 #include "planner/recompute/knapsack.h"
-#include "planner/search/step_model.h"
 
 namespace weft {
 

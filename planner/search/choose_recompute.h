@@ -14,8 +14,8 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "planner/cost/step_model.h"
 #include "planner/decisions.h"
-#include "planner/search/step_model.h"
 
 namespace weft {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/cost/prices.h"
 #include "planner/recompute/graph.h"
 #include "planner/step/annotated_step.h"
-#include "planner/step/prices.h"
 
 namespace weft {
 

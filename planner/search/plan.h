@@ -10,11 +10,11 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "planner/cost/step_model.h"
 #include "planner/decisions.h"
 #include "planner/graph/program_graph.h"
 #include "planner/request.h"
 #include "planner/search/choose_recompute.h"
-#include "planner/search/step_model.h"
 
 namespace weft {
 

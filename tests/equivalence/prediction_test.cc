@@ -17,7 +17,7 @@
 #include "passes/decide/build_program_graph.h"
 #include "passes/logical/read_module.h"
 #include "planner/cost/plan_time.h"
-#include "planner/search/step_model.h"
+#include "planner/cost/step_model.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/statistics.h"
 #include "tests/equivalence/random_graph.h"

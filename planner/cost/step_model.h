@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/cost/prices.h"
 #include "planner/decisions.h"
 #include "planner/graph/program_graph.h"
 #include "planner/machine/machine.h"
 #include "planner/step/annotated_step.h"
-#include "planner/step/prices.h"
 #include "planner/step/step_memory.h"
 
 namespace weft {

@@ -1,4 +1,4 @@
-#include "planner/step/submesh_functions.h"
+#include "planner/cost/submesh_functions.h"
 
 #include <algorithm>
 

@@ -49,5 +49,7 @@ class Prices {
 
 // Arithmetic and bytes, one after the other.
 double kernelSeconds(const Machine& machine, double flops, int64_t bytes);
+// From the end of the action that sends to the arrival of so many bytes.
+double transferSeconds(const Machine& machine, int64_t bytes);
 
 }  // namespace weft

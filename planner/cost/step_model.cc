@@ -1,11 +1,11 @@
-#include "planner/search/step_model.h"
+#include "planner/cost/step_model.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "planner/cost/lower_step.h"
 #include "planner/schedule/simulate.h"
 #include "planner/stage_table.h"
-#include "planner/step/lower_step.h"
 #include "planner/step/step_calls.h"
 #include "planner/step/step_memory.h"
 #include "planner/step/storage.h"

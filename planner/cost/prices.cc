@@ -1,4 +1,4 @@
-#include "planner/step/prices.h"
+#include "planner/cost/prices.h"
 
 #include <algorithm>
 
@@ -29,6 +29,10 @@ std::vector<Shape> shapesOf(const std::vector<TensorSpec>& tensors) {
 
 double kernelSeconds(const Machine& machine, double flops, int64_t bytes) {
   return flops / machine.flops + static_cast<double>(bytes) / machine.memoryBandwidth;
+}
+
+double transferSeconds(const Machine& machine, int64_t bytes) {
+  return machine.linkLatency + static_cast<double>(bytes) / machine.linkBandwidth;
 }
 
 Prices::Prices(const GraphView& view, const Decisions& decisions, const Machine& machine)

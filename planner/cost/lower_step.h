@@ -2,7 +2,7 @@
 // and accumulations that the compiler will make, priced on a machine.
 //
 // It is the cost model's reading of the step, not a second compiler: it says what memory and time a plan will need, and
-// is held to the plans that are made (tests/planner/step/). It leaves out
+// is held to the plans that are made (tests/equivalence/prediction_test.cc). It leaves out
 //   - all_reduces whose readers all cut them again (form-reduce-scatter); the reshard planner makes few of those;
 //   - the functions that make first values: their temporaries are smaller than a step's.
 #pragma once
@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/cost/prices.h"
+#include "planner/cost/submesh_functions.h"
 #include "planner/machine/machine.h"
 #include "planner/step/annotated_step.h"
-#include "planner/step/prices.h"
-#include "planner/step/submesh_functions.h"
 
 namespace weft {
 

@@ -1,4 +1,4 @@
-#include "planner/step/lower_step.h"
+#include "planner/cost/lower_step.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/step/submesh_functions.h"
+#include "planner/cost/submesh_functions.h"
 #include "planner/step/time_layouts.h"
 #include "runtime/base/status.h"
 
@@ -49,6 +49,102 @@ CutStepFunction* receiverOf(const CutStepFunction& made, const CutStepFunction& 
   const bool later = forward && (!reader.perMicroBatch() || reader.kind == plan::BACKWARD);
   return later ? &there.function(plan::BACKWARD, stage) : nullptr;
 }
+
+// Writes what one operation becomes into a function of its submesh.
+class InstructionWriter {
+ public:
+  InstructionWriter(const GraphView& view, const AnnotatedStep& step, Prices& prices, CutStepFunction& function,
+                    SubmeshFunctions& submesh)
+      : view_(view), step_(step), prices_(prices), function_(function), submesh_(submesh) {}
+
+  static void apply(const KernelPrice& price, StepInstruction& made) {
+    made.inPlace = price.description.inPlace;
+    made.workspaceBytes = price.description.workspaceBytes;
+    made.seconds = price.seconds;
+  }
+
+  // The whole is there on every rank, which takes its part.
+  void constant(const AnnotatedOp& op) {
+    const TensorType& type = view_.typeOf(step_.values[op.results[0]].source);
+    const TensorSpec local = prices_.localTensor(step_.values[op.results[0]]);
+    StepInstruction whole;
+    whole.kind = StepInstruction::Kind::kConstant;
+    whole.constant = op.op;
+    whole.outputs = {submesh_.addValue(type.bytes())};
+    int made = whole.outputs[0];
+    function_.instructions.push_back({whole, std::nullopt});
+    if (local.bytes() != type.bytes()) {
+      StepInstruction slice;
+      slice.inputs = whole.outputs;
+      slice.outputs = {made = submesh_.addValue(local.bytes())};
+      apply(prices_.moving(kDynamicSliceKernel, {{type.type, type.shape}}, local), slice);
+      function_.instructions.push_back({std::move(slice), std::nullopt});
+    }
+    submesh_.define(function_, op.results[0], made);
+  }
+
+  absl::Status reshard(const AnnotatedOp& op, int value) {
+    const AnnotatedValue& from = step_.values[op.operands[0]];
+    const AnnotatedValue& to = step_.values[op.results[0]];
+    const TensorSpec local = prices_.localTensor(to);
+    if (partialOverTime(from.layout) && !partialOverTime(to.layout)) {
+      StepInstruction sum;
+      apply(prices_.moving(kAccumulateKernel, {local, local}, local), sum);
+      submesh_.accumulate(function_, op.results[0], value, std::move(sum));
+      return absl::OkStatus();
+    }
+    if (timeDim(to.layout) >= 0 && timeDim(from.layout) < 0) {
+      value = sliced(value, {prices_.localTensor(from), local});
+    } else {
+      WEFT_ASSIGN_OR_RETURN(const ReshardPlan path, prices_.path(step_, op));
+      TensorSpec current = prices_.localTensor(from);
+      for (const ReshardStep& next : path.steps) {
+        const TensorSpec made = {local.type, next.localShape};
+        value = next.kind == CollectiveKind::kSlice ? sliced(value, {current, made}) : collective(value, made, next);
+        current = made;
+      }
+    }
+    submesh_.define(function_, op.results[0], value);
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Slice {
+    const TensorSpec& from;
+    const TensorSpec& to;
+  };
+
+  int sliced(int value, const Slice& slice) const {
+    StepInstruction made;
+    made.inputs = {value};
+    made.outputs = {submesh_.addValue(slice.to.bytes())};
+    apply(prices_.moving(kDynamicSliceKernel, {slice.from}, slice.to), made);
+    function_.instructions.push_back({made, std::nullopt});
+    return made.outputs[0];
+  }
+
+  int collective(int value, const TensorSpec& to, const ReshardStep& step) const {
+    StepInstruction made;
+    made.inputs = {value};
+    made.outputs = {submesh_.addValue(to.bytes())};
+    made.seconds = step.cost;
+    std::optional<BucketReduction> reduction;
+    if (step.kind == CollectiveKind::kAllReduce || step.kind == CollectiveKind::kReduceScatter) {
+      reduction = {step.kind, step.axes, step.reduce, step.targetDim, to.type, partsOf(step.axes), step.bytesReceived};
+    }
+    if (step.kind == CollectiveKind::kAllReduce) {
+      made.inPlace = {{0, 0}};
+    }
+    function_.instructions.push_back({made, std::move(reduction)});
+    return made.outputs[0];
+  }
+
+  const GraphView& view_;
+  const AnnotatedStep& step_;
+  Prices& prices_;
+  CutStepFunction& function_;
+  SubmeshFunctions& submesh_;
+};
 
 class Lowerer {
  public:
@@ -157,9 +253,7 @@ class Lowerer {
     there.define(*receiver, target, receive.outputs[0]);
     receiver->instructions.push_back({receive, std::nullopt, submeshOf(producer)});
     if (sender.perMicroBatch()) {
-      const Machine& machine = prices_.machine();
-      made_.transferSeconds = std::max(
-          made_.transferSeconds, machine.linkLatency + static_cast<double>(bytesOf(value)) / machine.linkBandwidth);
+      made_.transferSeconds = std::max(made_.transferSeconds, transferSeconds(prices_.machine(), bytesOf(value)));
     }
     return absl::OkStatus();
   }
@@ -170,7 +264,7 @@ class Lowerer {
       WEFT_ASSIGN_OR_RETURN(operands.emplace_back(), cut(operand, function));
     }
     if (op.kind == AnnotatedOp::Kind::kReshard) {
-      return reshard(op, operands[0], function);
+      return InstructionWriter(view_, step_, prices_, function, submeshWith(function)).reshard(op, operands[0]);
     }
     SubmeshFunctions& submesh = submeshWith(function);
     const OperatorFacts* facts = op.op < 0 ? nullptr : &view_.op(op.op).facts;
@@ -179,7 +273,7 @@ class Lowerer {
       return absl::OkStatus();
     }
     if (facts != nullptr && facts->isConstant) {
-      constant(op, function);
+      InstructionWriter(view_, step_, prices_, function, submesh).constant(op);
       return absl::OkStatus();
     }
     StepInstruction made;
@@ -188,7 +282,7 @@ class Lowerer {
       made.kind = StepInstruction::Kind::kView;
     } else {
       WEFT_ASSIGN_OR_RETURN(const KernelPrice price, prices_.kernel(step_, op));
-      apply(price, made);
+      InstructionWriter::apply(price, made);
     }
     for (const int result : op.results) {
       made.outputs.push_back(submesh.addValue(bytesOf(result)));
@@ -196,85 +290,6 @@ class Lowerer {
     }
     function.instructions.push_back({std::move(made), std::nullopt});
     return absl::OkStatus();
-  }
-
-  static void apply(const KernelPrice& price, StepInstruction& made) {
-    made.inPlace = price.description.inPlace;
-    made.workspaceBytes = price.description.workspaceBytes;
-    made.seconds = price.seconds;
-  }
-
-  // The whole is there on every rank, which takes its part.
-  void constant(const AnnotatedOp& op, CutStepFunction& function) {
-    SubmeshFunctions& submesh = submeshWith(function);
-    const TensorType& type = view_.typeOf(step_.values[op.results[0]].source);
-    const TensorSpec local = prices_.localTensor(step_.values[op.results[0]]);
-    StepInstruction whole;
-    whole.kind = StepInstruction::Kind::kConstant;
-    whole.constant = op.op;
-    whole.outputs = {submesh.addValue(type.bytes())};
-    int made = whole.outputs[0];
-    function.instructions.push_back({whole, std::nullopt});
-    if (local.bytes() != type.bytes()) {
-      StepInstruction slice;
-      slice.inputs = whole.outputs;
-      slice.outputs = {made = submesh.addValue(local.bytes())};
-      apply(prices_.moving(kDynamicSliceKernel, {{type.type, type.shape}}, local), slice);
-      function.instructions.push_back({std::move(slice), std::nullopt});
-    }
-    submesh.define(function, op.results[0], made);
-  }
-
-  absl::Status reshard(const AnnotatedOp& op, int value, CutStepFunction& function) {
-    const AnnotatedValue& from = step_.values[op.operands[0]];
-    const AnnotatedValue& to = step_.values[op.results[0]];
-    SubmeshFunctions& submesh = submeshWith(function);
-    const TensorSpec local = prices_.localTensor(to);
-    if (partialOverTime(from.layout) && !partialOverTime(to.layout)) {
-      StepInstruction sum;
-      apply(prices_.moving(kAccumulateKernel, {local, local}, local), sum);
-      submesh.accumulate(function, op.results[0], value, std::move(sum));
-      return absl::OkStatus();
-    }
-    if (timeDim(to.layout) >= 0 && timeDim(from.layout) < 0) {
-      value = sliced(value, prices_.localTensor(from), local, function);
-    } else {
-      WEFT_ASSIGN_OR_RETURN(const ReshardPlan path, prices_.path(step_, op));
-      TensorSpec current = prices_.localTensor(from);
-      for (const ReshardStep& next : path.steps) {
-        const TensorSpec made = {local.type, next.localShape};
-        value = next.kind == CollectiveKind::kSlice ? sliced(value, current, made, function)
-                                                    : collective(value, made, next, function);
-        current = made;
-      }
-    }
-    submesh.define(function, op.results[0], value);
-    return absl::OkStatus();
-  }
-
-  int sliced(int value, const TensorSpec& from, const TensorSpec& to, CutStepFunction& function) {
-    StepInstruction made;
-    made.inputs = {value};
-    made.outputs = {submeshWith(function).addValue(to.bytes())};
-    apply(prices_.moving(kDynamicSliceKernel, {from}, to), made);
-    function.instructions.push_back({made, std::nullopt});
-    return made.outputs[0];
-  }
-
-  int collective(int value, const TensorSpec& to, const ReshardStep& step, CutStepFunction& function) {
-    StepInstruction made;
-    made.inputs = {value};
-    made.outputs = {submeshWith(function).addValue(to.bytes())};
-    made.seconds = step.cost;
-    std::optional<BucketReduction> reduction;
-    if (step.kind == CollectiveKind::kAllReduce || step.kind == CollectiveKind::kReduceScatter) {
-      reduction = {step.kind, step.axes, step.reduce, step.targetDim, to.type, partsOf(step.axes), step.bytesReceived};
-    }
-    if (step.kind == CollectiveKind::kAllReduce) {
-      made.inPlace = {{0, 0}};
-    }
-    function.instructions.push_back({made, std::move(reduction)});
-    return made.outputs[0];
   }
 
   // An output leaves the submesh that makes it; what replaces an argument goes to every submesh of its mesh that holds
