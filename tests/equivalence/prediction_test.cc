@@ -4,6 +4,7 @@
 //   weft_prediction_test                 seeds 1 to 60 of the random programs
 //   weft_prediction_test --all           seeds 1 to 300
 //   weft_prediction_test --seed=17       one seed, its regions on the standard output
+#include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +35,7 @@ struct Compared {
   StepNeeds predicted;
 };
 
-// The plan of a module, and what the model says of the plan's own record.
+// The plan of a module, and what the model says of the plan's own record, which makes the same plan again.
 absl::StatusOr<Compared> compare(const std::string& text) {
   mlir::DialectRegistry dialects;
   registerWeftDialects(dialects);
@@ -45,6 +46,11 @@ absl::StatusOr<Compared> compare(const std::string& text) {
   WEFT_ASSIGN_OR_RETURN(made.plan, compileModule(*module, registry, {}));
   PipelineOptions options;
   WEFT_ASSIGN_OR_RETURN(options.decisions, parseDecisions(made.plan.decisions()));
+  WEFT_ASSIGN_OR_RETURN(module, readModule(text, "random.mlir", context));
+  WEFT_ASSIGN_OR_RETURN(const plan::Plan again, compileModule(*module, registry, options));
+  if (!google::protobuf::util::MessageDifferencer::Equals(again, made.plan)) {
+    return absl::InternalError("the plan's own record makes another plan");
+  }
   options.until = "decide";
   WEFT_ASSIGN_OR_RETURN(module, readModule(text, "random.mlir", context));
   mlir::PassManager manager(&context);

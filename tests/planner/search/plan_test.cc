@@ -168,6 +168,29 @@ TEST(PlanProgram, GathersInEachCallWhereALimitAsksForIt) {
   const auto each = std::count_if(limited.record->arguments.begin(), limited.record->arguments.end(),
                                   [](const ArgumentDecision& a) { return a.gather == GatherPolicy::kEachCall; });
   EXPECT_GT(each, 0);
+  EXPECT_LT(each, 4) << "what the limit leaves room for is gathered once";
+  const std::unique_ptr<StepModel> model = modelOf(program, options);
+  Decisions always = model->record();
+  for (ArgumentDecision& argument : always.arguments) {
+    argument.gather = argument.gather == GatherPolicy::kNone ? argument.gather : GatherPolicy::kEachCall;
+  }
+  ProgramGraph graph = program.graph;
+  ASSERT_TRUE(deriveDecisions(graph, options, {}).ok());
+  const absl::StatusOr<std::unique_ptr<StepModel>> all = StepModel::create(std::move(graph), always, Machine(), {});
+  ASSERT_TRUE(all.ok()) << all.status();
+  const StepNeeds needs = needsOf(**all);
+  EXPECT_LT(limited.record->prediction->seconds, needs.seconds + needs.prologueSeconds);
+}
+
+// What another stage reads is there for it to read: it does not run again.
+TEST(PlanProgram, NeverRecomputesWhatAnotherStageReads) {
+  const GraphBuilder program = chainProgram({.layers = 4, .rows = 512, .width = 32, .stages = 2});
+  CompileOptions options = {.micro = 4, .schedule = "1f1b"};
+  options.memoryLimit = needsOf(*modelOf(program, options)).peakBytes() * 9 / 10;
+  const Planned made = planned(program, options);
+  EXPECT_GT(made.recomputed(), 0);
+  const int64_t lastOfStage0 = 3;  // relu of layer 1
+  EXPECT_FALSE(made.record->find(lastOfStage0)->recompute);
 }
 
 }  // namespace
