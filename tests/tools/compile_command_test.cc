@@ -168,7 +168,7 @@ TEST(CompileTest, FlagsOfWhatIsDecidedComeTooLate) {
   const std::string dumps = path("dumps");
   ASSERT_EQ(compile(std::string(kMesh) + ", " + kSgd, {"--dump-dir", dumps}).status, 0);
   const std::string whole = bytes(path("model.plan"));
-  const std::string decided = dumps + "/05-decide.mlir";
+  const std::string decided = dumps + "/04-decide.mlir";
   ASSERT_NE(bytes(decided), "");
   EXPECT_EQ(run(compileCommand, {decided, "-o", path("resumed.plan")}).status, 0);
   EXPECT_EQ(bytes(path("resumed.plan")), whole);
