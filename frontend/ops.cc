@@ -391,9 +391,9 @@ Tensor batchNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, const
   attrs.set("epsilon", graph->builder.getF64FloatAttr(epsilon));
   attrs.set("momentum", graph->builder.getF64FloatAttr(running.momentum));
   const std::vector<Tensor> results = call.makeAll("batch_norm", attrs);
-  if (results.size() == 5) {
-    graph->assign(at, running.mean, results[3]);
-    graph->assign(at, running.variance, results[4]);
+  if (results.size() == 6) {
+    graph->assign(at, running.mean, results[4]);
+    graph->assign(at, running.variance, results[5]);
   }
   return results[0];
 }

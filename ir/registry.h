@@ -29,10 +29,25 @@ struct GradientContext {
 
 using GradientFunction = std::function<mlir::LogicalResult(mlir::Operation*, GradientContext&)>;
 
-// Rewrites an operator into operators whose rules allow what its own `!` forbids, with the same results: returns the
-// replacement values. Used when a layout splits a whole factor.
-using ExpansionFunction =
-    std::function<mlir::FailureOr<llvm::SmallVector<mlir::Value>>(mlir::Operation*, mlir::OpBuilder&)>;
+// What an expansion may know beside the operator: what the request fixes. The program itself has neither number.
+struct ExpansionContext {
+  int64_t microBatches = 1;  // of a step
+  // A multiple of every number of ranks that may split the batch. Where it times microBatches divides the rows, none
+  // of them is padding.
+  int64_t rowParts = 1;
+};
+
+// Rewrites an operator into operators that stand for it: returns the replacement values, one for each result, of the
+// same types. Taken where a layout splits a factor that the operator's own rule needs whole (`!`), or always, if the
+// operator says that it must be expanded (OperatorInterface::mustExpand).
+//
+// The new operators get name, stage and phase of the operator; what the function itself writes on them stays: a
+// strategy (nn.strategy), or the update as the phase (nn.phase) of what runs once per step. The gradient of one that
+// must be expanded becomes that of the operator that makes result 0. Where everything that reads a result must be
+// expanded, too, the value may have another type, such as one of a size that depends on the number of micro-batches:
+// the readers' expansions see it.
+using ExpansionFunction = std::function<mlir::FailureOr<llvm::SmallVector<mlir::Value>>(
+    mlir::Operation*, mlir::OpBuilder&, const ExpansionContext&)>;
 
 class OperatorRegistry {
  public:

@@ -24,15 +24,6 @@ def BuildGradientsPass : Weft_Pass<"build-gradients"> {
   let dependentDialects = ["::weft::ir::nn::NnDialect"];
 }
 
-def ExpandBatchNormPass : Weft_Pass<"expand-batch-norm"> {
-  let summary = "Write batch norm with statistics of each micro-batch of the step";
-  let description = [{
-    Replaces nn.batch_norm and its gradient by operators with statistics of each micro-batch; the mesh says how many
-    micro-batches there are. A batch that leaves a micro-batch without rows is an error.
-  }];
-  let dependentDialects = ["::weft::ir::nn::NnDialect"];
-}
-
 def BuildUpdatePass : Weft_Pass<"build-update"> {
   let summary = "Append gradient clipping and the optimizer as operators, and build @init";
   let description = [{
@@ -239,7 +230,7 @@ def DumpPass : Weft_Pass<"dump"> {
     Writes the module with the user's source lines to `file`, whose directory is made. A file that cannot be written is
     an error.
   }];
-  let options = [Option<"file", "file", "std::string", "", "the file, as in dump/05-decide.mlir">];
+  let options = [Option<"file", "file", "std::string", "", "the file, as in dump/04-decide.mlir">];
 }
 
 #endif

@@ -84,8 +84,6 @@ std::vector<PipelinePhase> phasesOf(const ir::OperatorRegistry& registry, const 
     // Differentiates the serial program: gradients follow the user's operators, not the collectives.
     add(State::kLogical, createBuildGradientsPass(registry));
   }
-  // After its gradient, which is simpler than that of its parts; before layouts, which are those of the parts.
-  add(State::kLogical, createExpandBatchNormPass());
   // After the gradients exist, before layouts: optimizer state takes part in all decisions.
   add(State::kLogical, createBuildUpdatePass());
   // Everything that chooses stands here; what follows only realizes the record.

@@ -24,7 +24,7 @@ struct CompileReport {
 // What the user may ask of one compilation beside what the module itself says (mesh, strategies, optimizer: see the
 // module attributes in docs/ir.md).
 struct PipelineOptions {
-  // Numbered files `03-decide.mlir`, ... with the user's source line on every op; empty: no dump.
+  // Numbered files `04-decide.mlir`, ... with the user's source line on every op; empty: no dump.
   std::string dumpDir;
   // A decisions record to realize instead of deciding.
   std::optional<Decisions> decisions;

@@ -64,7 +64,7 @@ LogicalResult batchNorm(const InferSite& site, ValueRange operands) {
     }
   }
   const Type statistic = withShape(x, {1, shape(x)[1]});
-  llvm::SmallVector<Type> types = {plainType(x), statistic, statistic};
+  llvm::SmallVector<Type> types = {plainType(x), statistic, statistic, statistic};
   types.append(operands.size() - 3, plainType(operands[1]));
   return site.give(types);
 }
@@ -73,9 +73,13 @@ LogicalResult batchNormGrad(const InferSite& site, ValueRange operands) {
   Value x = operands[0];
   Value gamma = operands[1];
   if (failed(hasChannels(site, 1, x)) || failed(perChannel(site, 2, x, gamma)) ||
-      failed(sameAs(site, 3, x, operands[4])) || failed(perMicroBatch(site, 4, x, operands[2])) ||
-      failed(perMicroBatch(site, 4, x, operands[3]))) {
+      failed(sameAs(site, 3, x, operands[5]))) {
     return failure();
+  }
+  for (Value statistic : operands.slice(2, 3)) {
+    if (failed(perMicroBatch(site, 4, x, statistic))) {
+      return failure();
+    }
   }
   return site.give({plainType(x), plainType(gamma), plainType(gamma)});
 }

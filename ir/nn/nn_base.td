@@ -65,13 +65,14 @@ class Nn_Op<string mnemonic, list<Trait> traits = []>
     : Op<Nn_Dialect, mnemonic,
          traits # [Pure, DeclareOpInterfaceMethods<OperatorInterface,
                     ["getRule", "getLinearSets", "getReduceKind", "getOriginRequests", "needsGlobalShape",
-                     "passesSums", "getViewKind", "updatesParameter", "getPadFill", "getFlops", "localizeAttributes"]>]> {
+                     "passesSums", "getViewKind", "updatesParameter", "mustExpand", "getPadFill", "getFlops", "localizeAttributes"]>]> {
   // C++ expressions; each sees the op as *this.
   code rule = "";                                       // std::string
   code linear = "{}";                                   // ::weft::ir::LinearSets
   code passesSums = "false";                            // cheap and linear, see operator_interface.td
   code view = "::weft::ViewKind::kNone";
   code updatesParameter = "false";
+  code mustExpand = "false";                            // it exists only to be expanded (ir/registry.h)
   code reduceKind = "::weft::ReduceKind::kSum";         // sees `result`
   code origins = "{}";                                  // SmallVector<OriginRequest>
   code globalShape = "false";
@@ -85,6 +86,7 @@ class Nn_Op<string mnemonic, list<Trait> traits = []>
     bool $cppClass::passesSums() { return }] # passesSums # [{; }
     ::weft::ViewKind $cppClass::getViewKind() { return }] # view # [{; }
     bool $cppClass::updatesParameter() { return }] # updatesParameter # [{; }
+    bool $cppClass::mustExpand() { return }] # mustExpand # [{; }
     ::weft::ReduceKind $cppClass::getReduceKind([[maybe_unused]] unsigned result) { return }] # reduceKind # [{; }
     ::llvm::SmallVector<::weft::ir::OriginRequest> $cppClass::getOriginRequests() { return }] # origins # [{; }
     bool $cppClass::needsGlobalShape() { return }] # globalShape # [{; }

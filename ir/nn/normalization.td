@@ -45,14 +45,16 @@ def Nn_LayerNormGradOp : Nn_InferOp<"layer_norm_grad"> {
 
 //===-- Batch norm: x is [n, c, ...], statistics are those of one micro-batch, over all its ranks --===//
 
-// For the logical state. --weft-expand-batch-norm writes it with the operators below, once the number of micro-batches
-// is known.
+// For the logical state, which does not know how many micro-batches there are. Their expansions
+// (ir/nn/gradients/expand_batch_norm.cc) write them with the operators below. Then the statistics have a row for each
+// micro-batch, so both are expanded or none.
 def Nn_BatchNormOp : Nn_InferOp<"batch_norm"> {
   let summary = "gamma (x - mean) rstd + beta for each channel, with the mean and variance of each micro-batch of x";
   let description = [{
-    Operands: x, gamma, beta, and optionally the running mean and variance. Results: y, mean [1, c] and rstd [1, c] of a
-    microBatch, and the running statistics after the step: running <- (1 - momentum) running + momentum statistic for each
-    microBatch in order, with the variance of n - 1 degrees of freedom.
+    Operands: x, gamma, beta, and optionally the running mean and variance. Results: y; of a micro-batch, for
+    batch_norm_grad alone, mean [1, c], rstd [1, c] and share [1, c], one over the number of elements of a channel; and
+    the running statistics after the step: running <- (1 - momentum) running + momentum statistic for each micro-batch in
+    order, with the variance of n - 1 degrees of freedom.
   }];
   let arguments = (ins Variadic<Nn_Float>:$xs, DefaultValuedAttr<Nn_Real, "1e-5">:$epsilon,
                        DefaultValuedAttr<Nn_Real, "0.1">:$momentum);
@@ -60,16 +62,18 @@ def Nn_BatchNormOp : Nn_InferOp<"batch_norm"> {
   let rule = "rules::batchNorm(*this)";
   let padFill = "std::nullopt";
   let infer = "infer::batchNorm(site, adaptor.getXs())";
+  let mustExpand = "true";
   let flops = "8 * ::weft::ir::operandElements(*this)";
 }
 def Nn_BatchNormGradOp : Nn_InferOp<"batch_norm_grad"> {
   let summary = "gradients of batch_norm: dx, dgamma, dbeta";
-  let arguments = (ins Nn_Float:$x, Nn_Float:$gamma, Nn_Float:$mean, Nn_Float:$rstd, Nn_Float:$dy);
+  let arguments = (ins Nn_Float:$x, Nn_Float:$gamma, Nn_Float:$mean, Nn_Float:$rstd, Nn_Float:$share, Nn_Float:$dy);
   let results = (outs Nn_Float:$dx, Nn_Float:$dgamma, Nn_Float:$dbeta);
   let rule = "rules::batchNormGrad(*this)";
-  let linear = "{{4}}";
+  let linear = "{{5}}";
   let padFill = "std::nullopt";
   let infer = "infer::batchNormGrad(site, adaptor.getOperands())";
+  let mustExpand = "true";
   let flops = "9 * ::weft::ir::operandElements(*this)";
 }
 def Nn_ChannelSumOp : Nn_Op<"channel_sum"> {

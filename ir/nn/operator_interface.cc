@@ -79,4 +79,9 @@ ViewKind viewKindOf(mlir::Operation* op) {
   return interface ? interface.getViewKind() : ViewKind::kNone;
 }
 
+bool mustExpand(mlir::Operation* op) {
+  auto interface = llvm::dyn_cast<OperatorInterface>(op);
+  return interface && interface.mustExpand();
+}
+
 }  // namespace weft::ir

@@ -50,4 +50,7 @@ mlir::FailureOr<Rule> ruleOf(OperatorInterface op);
 // The view kind of any operation; kNone of one without the interface.
 ViewKind viewKindOf(mlir::Operation* op);
 
+// Must any operation be expanded? Not one without the interface.
+bool mustExpand(mlir::Operation* op);
+
 }  // namespace weft::ir

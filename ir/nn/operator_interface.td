@@ -25,6 +25,9 @@ def OperatorInterface : OpInterface<"OperatorInterface"> {
     InterfaceMethod<
       "Is result 0 the next value of the parameter in operand 0, made from its gradient in operand 1?",
       "bool", "updatesParameter", (ins), "", [{ return false; }]>,
+    InterfaceMethod<
+      "Does it exist only to be expanded (ir/registry.h)? It has no kernel, and its expansion is taken whatever is split.",
+      "bool", "mustExpand", (ins), "", [{ return false; }]>,
     InterfaceMethod<"How a result is combined over the ranks of a split reducible factor.",
       "::weft::ReduceKind", "getReduceKind", (ins "unsigned":$result), "", [{ return ::weft::ReduceKind::kSum; }]>,
     InterfaceMethod<

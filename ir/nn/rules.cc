@@ -170,14 +170,17 @@ std::string batchNorm(mlir::Operation* op) {
   const size_t vectors = op->getNumOperands() - 1;
   std::vector<Words> operands(vectors, {"d1"});
   operands.insert(operands.begin(), summedImage(op->getOperand(0)));
-  std::vector<Words> results = {numbered("d", rankOf(op->getOperand(0))), {"p~", "d1"}, {"p~", "d1"}};
-  results.resize(vectors + 1, {"d1"});
+  const Words statistic = {"p~", "d1"};
+  std::vector<Words> results = {numbered("d", rankOf(op->getOperand(0))), statistic, statistic, statistic};
+  results.resize(vectors + 2, {"d1"});
   return arrow(operands, results);
 }
 
 std::string batchNormGrad(mlir::Operation* op) {
   const Words image = numbered("d", rankOf(op->getOperand(0)));
-  return arrow({summedImage(op->getOperand(0)), {"d1"}, {"p~", "d1"}, {"p~", "d1"}, image}, {image, {"d1"}, {"d1"}});
+  const Words statistic = {"p~", "d1"};
+  return arrow({summedImage(op->getOperand(0)), {"d1"}, statistic, statistic, statistic, image},
+               {image, {"d1"}, {"d1"}});
 }
 
 std::string channelSum(mlir::Operation* op) {

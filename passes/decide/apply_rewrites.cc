@@ -1,5 +1,6 @@
 #include "passes/decide/apply_rewrites.h"
 
+#include "ir/nn/operator_interface.h"
 #include "ir/program/program.h"
 
 namespace weft {
@@ -17,27 +18,43 @@ Operation* findOperator(func::FuncOp step, int64_t id) {
   return nullptr;
 }
 
+// Operators of the gradient of `from` become operators of the gradient of `to`.
+void moveGradient(func::FuncOp step, int64_t from, Operation* to) {
+  for (Operation& op : step.getBody().front()) {
+    auto forward = op.getAttrOfType<IntegerAttr>(kForwardAttr);
+    if (forward && forward.getInt() == from) {
+      op.setAttr(kForwardAttr, to->getAttr(kIdAttr));
+    }
+  }
+}
+
 // New operators get new numbers.
-LogicalResult expandOperator(func::FuncOp step, int64_t id, const ir::OperatorRegistry& registry) {
+LogicalResult expandOperator(func::FuncOp step, int64_t id, const Expansions& expansions) {
   Operation* op = findOperator(step, id);
-  const ir::ExpansionFunction* expansion = op != nullptr ? registry.expansion(op) : nullptr;
-  if (expansion == nullptr) {
+  if (op == nullptr || !expansions.has(op)) {
     return step.emitError() << "decisions: operator " << id << " has no expansion in this program";
   }
   OpBuilder builder(op);
   Operation* before = op->getPrevNode();
-  FailureOr<SmallVector<Value>> values = (*expansion)(op, builder);
+  FailureOr<SmallVector<Value>> values = expansions.of(op, builder);
   if (failed(values)) {
     return failure();
   }
   Operation* first = before != nullptr ? before->getNextNode() : &op->getBlock()->front();
-  for (Operation* made = first; made != op; made = made->getNextNode()) {
-    copyMarks(op, made);
+  llvm::SmallPtrSet<Operation*, 16> body;
+  for (Operation* inner = first; inner != op; inner = inner->getNextNode()) {
+    copyMarks(op, inner);
+    body.insert(inner);
   }
   op->replaceAllUsesWith(*values);
+  const bool required = ir::mustExpand(op);
   // While the operator is there its own id is taken.
   assignIds(step->getParentOfType<ModuleOp>());
   op->erase();
+  Operation* heir = values->empty() ? nullptr : values->front().getDefiningOp();
+  if (required && body.contains(heir)) {
+    moveGradient(step, id, heir);
+  }
   return success();
 }
 
@@ -130,20 +147,29 @@ void eraseUnused(func::FuncOp step) {
   }
 }
 
+LogicalResult checkExpanded(func::FuncOp step) {
+  for (Operation& op : step.getBody().front()) {
+    if (ir::mustExpand(&op)) {
+      return op.emitError() << "decisions: operator " << idOf(&op) << " (" << labelOf(&op)
+                            << ") must be expanded, and nothing says so; they were made for another program";
+    }
+  }
+  return success();
+}
+
 }  // namespace
 
-LogicalResult applyRewrites(func::FuncOp step, const std::vector<Rewrite>& rewrites,
-                            const ir::OperatorRegistry& registry) {
+LogicalResult applyRewrites(func::FuncOp step, const std::vector<Rewrite>& rewrites, const Expansions& expansions) {
   for (const Rewrite& rewrite : rewrites) {
     const LogicalResult done =
-        rewrite.kind == Rewrite::kExpand ? expandOperator(step, rewrite.id, registry) : Hoister(step).run(rewrite);
+        rewrite.kind == Rewrite::kExpand ? expandOperator(step, rewrite.id, expansions) : Hoister(step).run(rewrite);
     if (failed(done)) {
       return failure();
     }
     assignIds(step->getParentOfType<ModuleOp>());
   }
   eraseUnused(step);
-  return success();
+  return checkExpanded(step);
 }
 
 }  // namespace weft

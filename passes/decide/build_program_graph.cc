@@ -1,10 +1,14 @@
 #include "passes/decide/build_program_graph.h"
 
+#include <list>
+#include <optional>
+
 #include "ir/nn/kernel_attributes.h"
 #include "ir/nn/nn.h"
 #include "ir/nn/operator_interface.h"
 #include "ir/nn/types.h"
 #include "ir/program/program.h"
+#include "mlir/IR/IRMapping.h"
 #include "planner/step/flops.h"
 
 namespace weft {
@@ -114,9 +118,111 @@ FailureOr<UserStrategy> strategyOf(Operation* op) {
   return strategy;
 }
 
+// Runs expansions in scratch blocks, in program order. An operator that reads results of one that must be expanded is
+// expanded with what these have become.
+class AlternativeBuilder {
+ public:
+  explicit AlternativeBuilder(const Expansions& expansions) : expansions_(expansions) {}
+  AlternativeBuilder(const AlternativeBuilder&) = delete;
+  AlternativeBuilder& operator=(const AlternativeBuilder&) = delete;
+  // Operators read those of other blocks.
+  ~AlternativeBuilder() {
+    for (Block& block : scratch_) {
+      block.dropAllReferences();
+    }
+  }
+
+  bool has(Operation* op) const { return expansions_.has(op); }
+
+  FailureOr<Alternative> run(Operation* op) {
+    Operation* replaced = op->clone(expanded_);
+    scratch_.emplace_back().push_back(replaced);
+    Block& body = scratch_.emplace_back();
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointToEnd(&body);
+    FailureOr<SmallVector<Value>> values = expansions_.of(replaced, builder);
+    if (failed(values) || failed(checkTypes(op, *values))) {
+      return failure();
+    }
+    if (ir::mustExpand(op)) {
+      expanded_.map(op->getResults(), *values);
+    }
+    return alternativeOf(replaced, body, *values);
+  }
+
+ private:
+  static LogicalResult checkTypes(Operation* op, ArrayRef<Value> values) {
+    for (auto [result, value] : llvm::zip(op->getResults(), values)) {
+      if (ir::plainType(result) == ir::plainType(value)) {
+        continue;
+      }
+      for (Operation* reader : result.getUsers()) {
+        if (!ir::mustExpand(op) || !ir::mustExpand(reader)) {
+          return reader->emitError() << labelOf(reader) << " reads result " << result.getResultNumber() << " of "
+                                     << op->getName() << " as " << ir::printType(result) << ", expanded it is "
+                                     << ir::printType(value) << "; only what is expanded with it can read it";
+        }
+      }
+    }
+    return success();
+  }
+
+  static FailureOr<Alternative> alternativeOf(Operation* replaced, Block& body, ArrayRef<Value> values) {
+    llvm::DenseMap<Operation*, int64_t> places;
+    const auto valueIn = [&](Value value) -> GraphValue {
+      Operation* producer = value.getDefiningOp();
+      if (producer != nullptr && producer->getBlock() == &body) {
+        return {places[producer], cast<OpResult>(value).getResultNumber()};
+      }
+      const auto operand = llvm::find(replaced->getOperands(), value);
+      return {GraphValue::kArgument, static_cast<unsigned>(operand - replaced->operand_begin())};
+    };
+    Alternative alternative;
+    for (Operation& inner : body) {
+      FailureOr<AlternativeOperator> made = operatorOf(replaced, inner);
+      if (failed(made)) {
+        return failure();
+      }
+      places[&inner] = static_cast<int64_t>(alternative.body.size());
+      llvm::transform(inner.getOperands(), std::back_inserter(made->operands), valueIn);
+      alternative.body.push_back(*std::move(made));
+    }
+    llvm::transform(values, std::back_inserter(alternative.results), valueIn);
+    return alternative;
+  }
+
+  // Without its operands.
+  static FailureOr<AlternativeOperator> operatorOf(Operation* replaced, Operation& inner) {
+    inner.setLoc(replaced->getLoc());
+    FailureOr<OperatorFacts> facts = factsOf(&inner);
+    if (failed(facts)) {
+      return failure();
+    }
+    AlternativeOperator made;
+    made.facts = *std::move(facts);
+    if (inner.hasAttr(kPhaseAttr)) {
+      made.phase = phaseOf(&inner);
+    }
+    if (inner.hasAttr(kStrategyAttr)) {
+      FailureOr<UserStrategy> strategy = strategyOf(&inner);
+      if (failed(strategy)) {
+        return failure();
+      }
+      made.strategy = *std::move(strategy);
+    }
+    llvm::transform(inner.getResults(), std::back_inserter(made.results), typeOf);
+    return made;
+  }
+
+  Expansions expansions_;
+  std::list<Block> scratch_;  // what is expanded, and what it becomes
+  IRMapping expanded_;        // results of what must be expanded
+};
+
 class Builder {
  public:
-  Builder(func::FuncOp step, const ir::OperatorRegistry* registry) : step_(step), registry_(registry) {}
+  explicit Builder(func::FuncOp step) : step_(step) {}
+  Builder(func::FuncOp step, const Expansions& expansions) : step_(step), alternatives_(std::in_place, expansions) {}
 
   FailureOr<ProgramGraph> run() {
     step_->getParentOfType<ModuleOp>().walk(
@@ -185,52 +291,19 @@ class Builder {
     }
     llvm::transform(op->getOperands(), std::back_inserter(made.operands), valueOf);
     llvm::transform(op->getResults(), std::back_inserter(made.results), typeOf);
-    if (failed(addAlternatives(op, made))) {
-      return failure();
+    if (alternatives_ && alternatives_->has(op)) {
+      FailureOr<Alternative> alternative = alternatives_->run(op);
+      if (failed(alternative)) {
+        return failure();
+      }
+      made.alternatives.push_back(*std::move(alternative));
     }
     graph_.operators.push_back(std::move(made));
     return success();
   }
 
-  LogicalResult addAlternatives(Operation* op, GraphOperator& made) {
-    const ir::ExpansionFunction* expansion = registry_ != nullptr ? registry_->expansion(op) : nullptr;
-    if (expansion == nullptr) {
-      return success();
-    }
-    Block scratch;
-    OpBuilder builder(op->getContext());
-    builder.setInsertionPointToEnd(&scratch);
-    FailureOr<SmallVector<Value>> values = (*expansion)(op, builder);
-    if (failed(values)) {
-      return failure();
-    }
-    llvm::DenseMap<Operation*, int64_t> places;
-    const auto valueIn = [&](Value value) -> GraphValue {
-      Operation* producer = value.getDefiningOp();
-      if (producer != nullptr && producer->getBlock() == &scratch) {
-        return {places[producer], cast<OpResult>(value).getResultNumber()};
-      }
-      const auto operand = llvm::find(op->getOperands(), value);
-      return {GraphValue::kArgument, static_cast<unsigned>(operand - op->operand_begin())};
-    };
-    Alternative& alternative = made.alternatives.emplace_back();
-    for (Operation& inner : scratch) {
-      FailureOr<OperatorFacts> facts = factsOf(&inner);
-      if (failed(facts)) {
-        return failure();
-      }
-      places[&inner] = static_cast<int64_t>(alternative.body.size());
-      AlternativeOperator& body = alternative.body.emplace_back();
-      body.facts = *std::move(facts);
-      llvm::transform(inner.getOperands(), std::back_inserter(body.operands), valueIn);
-      llvm::transform(inner.getResults(), std::back_inserter(body.results), typeOf);
-    }
-    llvm::transform(*values, std::back_inserter(alternative.results), valueIn);
-    return success();
-  }
-
   func::FuncOp step_;
-  const ir::OperatorRegistry* registry_;
+  std::optional<AlternativeBuilder> alternatives_;
   ProgramGraph graph_;
 };
 
@@ -253,6 +326,7 @@ FailureOr<OperatorFacts> factsOf(Operation* op) {
   }
   facts.passesSums = interface.passesSums();
   facts.updatesParameter = interface.updatesParameter();
+  facts.mustExpand = interface.mustExpand();
   facts.isConstant = isa<ir::nn::ConstantOp>(op);
   facts.view = interface.getViewKind();
   facts.flopsPerPoint = static_cast<double>(interface.getFlops()) / pointsOf(*rule);
@@ -264,8 +338,12 @@ FailureOr<OperatorFacts> factsOf(Operation* op) {
   return facts;
 }
 
-FailureOr<ProgramGraph> buildProgramGraph(func::FuncOp step, const ir::OperatorRegistry* registry) {
-  return Builder(step, registry).run();
+FailureOr<ProgramGraph> buildProgramGraph(func::FuncOp step) {
+  return Builder(step).run();
+}
+
+FailureOr<ProgramGraph> buildProgramGraph(func::FuncOp step, const Expansions& expansions) {
+  return Builder(step, expansions).run();
 }
 
 void emitPlannerError(ModuleOp module, const absl::Status& status) {

@@ -3,16 +3,19 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "ir/registry.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/decide/expansions.h"
 #include "planner/graph/program_graph.h"
 
 namespace weft {
 
-// `registry`: whose expansions become alternatives (each is run in a scratch block); null: none. Errors, on the
-// operator: it is of no registered dialect, its rule does not fit its shapes, its strategy is no strategy, its
-// expansion fails.
-mlir::FailureOr<ProgramGraph> buildProgramGraph(mlir::func::FuncOp step, const ir::OperatorRegistry* registry);
+// Without alternatives. Errors, on the operator: it is of no registered dialect, its rule does not fit its shapes, its
+// strategy is no strategy.
+mlir::FailureOr<ProgramGraph> buildProgramGraph(mlir::func::FuncOp step);
+
+// The expansions become alternatives; each is run in a scratch block. Errors also: an expansion fails, or gives a
+// result another type and something reads it that is not expanded with it.
+mlir::FailureOr<ProgramGraph> buildProgramGraph(mlir::func::FuncOp step, const Expansions& expansions);
 
 // What an operator says of itself, at the shapes it has. Errors, on the operator, as above.
 mlir::FailureOr<OperatorFacts> factsOf(mlir::Operation* op);

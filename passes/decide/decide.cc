@@ -25,26 +25,32 @@ class DecidePass : public impl::DecidePassBase<DecidePass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     func::FuncOp step = stepFunction(module);
-    FailureOr<Decisions> record = options_.record ? *options_.record : decide(module, step);
-    if (failed(record) || failed(applyRewrites(step, record->rewrites, registry_))) {
+    const FailureOr<Request> request = readRequest(module);
+    if (failed(request) || !step || failed(meshOf(module))) {
+      return signalPassFailure();
+    }
+    const absl::StatusOr<ir::ExpansionContext> context = expansionContextOf(request->options);
+    if (!context.ok()) {
+      emitPlannerError(module, context.status());
+      return signalPassFailure();
+    }
+    const Expansions expansions = {registry_, *context};
+    FailureOr<Decisions> record = options_.record ? *options_.record : decide(step, request->options, expansions);
+    if (failed(record) || failed(applyRewrites(step, record->rewrites, expansions))) {
       return signalPassFailure();
     }
     setDecisions(module, *std::move(record));
   }
 
  private:
-  FailureOr<Decisions> decide(ModuleOp module, func::FuncOp step) {
-    const FailureOr<Request> request = readRequest(module);
-    if (failed(request) || !step || failed(meshOf(module))) {
-      return failure();
-    }
-    FailureOr<ProgramGraph> graph = buildProgramGraph(step, &registry_);
+  FailureOr<Decisions> decide(func::FuncOp step, const CompileOptions& options, const Expansions& expansions) {
+    FailureOr<ProgramGraph> graph = buildProgramGraph(step, expansions);
     if (failed(graph)) {
       return failure();
     }
-    absl::StatusOr<Decisions> record = planProgram(*graph, request->options, options_.correction);
+    absl::StatusOr<Decisions> record = planProgram(*graph, options, options_.correction);
     if (!record.ok()) {
-      emitPlannerError(module, record.status());
+      emitPlannerError(step->getParentOfType<ModuleOp>(), record.status());
       return failure();
     }
     return *std::move(record);

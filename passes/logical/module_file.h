@@ -1,6 +1,6 @@
 // How a module lies in files: the text for people, and the decisions record in a file of its own beside it.
 //
-//   dump/05-decide.mlir     module attributes {dist.decisions_file = "decisions.json",
+//   dump/04-decide.mlir     module attributes {dist.decisions_file = "decisions.json",
 //                                              dist.sources = {model.cc = "/home/me/gpt/model.cc"}, ...}
 //                             %0 = nn.matmul %x, %w ... loc("model.cc:32")
 //   dump/decisions.json     the record, as `weft compile --save-decisions` writes it

@@ -97,7 +97,7 @@ class AssignLayoutsPass : public impl::AssignLayoutsPassBase<AssignLayoutsPass> 
 
   static LogicalResult assignStep(ModuleOp module, const Decisions& decisions) {
     func::FuncOp step = stepFunction(module);
-    FailureOr<ProgramGraph> graph = buildProgramGraph(step, /*registry=*/nullptr);
+    FailureOr<ProgramGraph> graph = buildProgramGraph(step);
     if (failed(graph)) {
       return failure();
     }

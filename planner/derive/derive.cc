@@ -33,20 +33,44 @@ class Deriver {
     record_.zero = request_.zero;
     record_.regather = request_.regather;
     eraseUnused(graph_);
+    WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> expansions, mustBeExpanded());
     for (;;) {
-      WEFT_ASSIGN_OR_RETURN(const std::vector<int64_t> expansions, round());
+      WEFT_RETURN_IF_ERROR(expand(expansions));
+      WEFT_ASSIGN_OR_RETURN(expansions, round());
       if (expansions.empty()) {
         return std::move(record_);
       }
-      for (const int64_t id : expansions) {
-        record_.rewrites.push_back({Rewrite::kExpand, id, 0});
-        WEFT_RETURN_IF_ERROR(takeAlternative(graph_, id));
-      }
-      eraseUnused(graph_);
     }
   }
 
  private:
+  // The operators that exist only to be expanded, in program order: those that read others are written with what these
+  // have become.
+  absl::StatusOr<std::vector<int64_t>> mustBeExpanded() const {
+    std::vector<int64_t> ids;
+    for (const GraphOperator& op : graph_.operators) {
+      if (!op.facts.mustExpand) {
+        continue;
+      }
+      if (op.alternatives.empty()) {
+        return errorAt(op.line, absl::StrCat(op.label(), " (", op.facts.kind,
+                                             ") exists only to be expanded, and has no expansion in this program; "
+                                             "register one"));
+      }
+      ids.push_back(op.id);
+    }
+    return ids;
+  }
+
+  absl::Status expand(const std::vector<int64_t>& ids) {
+    for (const int64_t id : ids) {
+      record_.rewrites.push_back({Rewrite::kExpand, id, 0});
+      WEFT_RETURN_IF_ERROR(takeAlternative(graph_, id));
+    }
+    eraseUnused(graph_);
+    return absl::OkStatus();
+  }
+
   // One round: the operators whose alternative is to be taken, or none and the record is written.
   absl::StatusOr<std::vector<int64_t>> round() {
     Placement placement;

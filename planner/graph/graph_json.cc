@@ -79,6 +79,7 @@ void putFacts(Json& json, const OperatorFacts& facts) {
   put(json, "linear", facts.linear);
   put(json, "passes_sums", facts.passesSums);
   put(json, "updates_parameter", facts.updatesParameter);
+  put(json, "must_expand", facts.mustExpand);
   put(json, "constant", facts.isConstant);
   put(json, "view", viewKindName(facts.view), viewKindName(ViewKind::kNone));
   put(json, "flops_per_point", facts.flopsPerPoint);
@@ -94,17 +95,6 @@ void putFacts(Json& json, const OperatorFacts& facts) {
   }
 }
 
-Json printAlternative(const Alternative& alternative) {
-  const auto printOperator = [](const AlternativeOperator& op) {
-    Json json = Json::object();
-    putFacts(json, op.facts);
-    json["operands"] = listOf(op.operands, printValue);
-    json["results"] = listOf(op.results, printType);
-    return json;
-  };
-  return {{"body", listOf(alternative.body, printOperator)}, {"results", listOf(alternative.results, printValue)}};
-}
-
 Json printStrategy(const UserStrategy& strategy) {
   Json json = Json::object();
   put(json, "in", strategy.inSplits);
@@ -114,6 +104,23 @@ Json printStrategy(const UserStrategy& strategy) {
   put(json, "by_name", strategy.byName);
   putLine(json, strategy.line);
   return json;
+}
+
+Json printAlternative(const Alternative& alternative) {
+  const auto printOperator = [](const AlternativeOperator& op) {
+    Json json = Json::object();
+    putFacts(json, op.facts);
+    if (op.phase) {
+      json["phase"] = phaseName(*op.phase);
+    }
+    if (op.strategy) {
+      json["strategy"] = printStrategy(*op.strategy);
+    }
+    json["operands"] = listOf(op.operands, printValue);
+    json["results"] = listOf(op.results, printType);
+    return json;
+  };
+  return {{"body", listOf(alternative.body, printOperator)}, {"results", listOf(alternative.results, printValue)}};
 }
 
 Json printOperator(const GraphOperator& op) {
@@ -276,6 +283,7 @@ absl::StatusOr<OperatorFacts> parseFacts(JsonObject& object) {
   WEFT_ASSIGN_OR_RETURN(facts.linear, listsOr(object, "linear", operand));
   WEFT_ASSIGN_OR_RETURN(facts.passesSums, object.booleanOr("passes_sums", false));
   WEFT_ASSIGN_OR_RETURN(facts.updatesParameter, object.booleanOr("updates_parameter", false));
+  WEFT_ASSIGN_OR_RETURN(facts.mustExpand, object.booleanOr("must_expand", false));
   WEFT_ASSIGN_OR_RETURN(facts.isConstant, object.booleanOr("constant", false));
   WEFT_ASSIGN_OR_RETURN(const std::string view, object.textOr("view", viewKindName(ViewKind::kNone)));
   WEFT_ASSIGN_OR_RETURN(facts.view, jsonWord(kViewKinds, viewKindName, view, object.where("view")));
@@ -287,23 +295,8 @@ absl::StatusOr<OperatorFacts> parseFacts(JsonObject& object) {
   return facts;
 }
 
-absl::StatusOr<AlternativeOperator> parseBodyOperator(const Json& json, const std::string& where) {
-  WEFT_ASSIGN_OR_RETURN(JsonObject object, JsonObject::of(json, where));
-  AlternativeOperator op;
-  WEFT_ASSIGN_OR_RETURN(op.facts, parseFacts(object));
-  WEFT_ASSIGN_OR_RETURN(op.operands, listOr(object, "operands", parseValue));
-  WEFT_ASSIGN_OR_RETURN(op.results, listOr(object, "results", parseType));
-  WEFT_RETURN_IF_ERROR(object.finish());
-  return op;
-}
-
-absl::StatusOr<Alternative> parseAlternative(const Json& json, const std::string& where) {
-  WEFT_ASSIGN_OR_RETURN(JsonObject object, JsonObject::of(json, where));
-  Alternative alternative;
-  WEFT_ASSIGN_OR_RETURN(alternative.body, listOr(object, "body", parseBodyOperator));
-  WEFT_ASSIGN_OR_RETURN(alternative.results, listOr(object, "results", parseValue));
-  WEFT_RETURN_IF_ERROR(object.finish());
-  return alternative;
+absl::StatusOr<Phase> parsePhase(const std::string& word, const std::string& where) {
+  return jsonWord(kPhases, phaseName, word, where);
 }
 
 absl::StatusOr<std::optional<UserStrategy>> strategyOr(JsonObject& op) {
@@ -326,6 +319,30 @@ absl::StatusOr<std::optional<UserStrategy>> strategyOr(JsonObject& op) {
   return std::optional<UserStrategy>(std::move(strategy));
 }
 
+absl::StatusOr<AlternativeOperator> parseBodyOperator(const Json& json, const std::string& where) {
+  WEFT_ASSIGN_OR_RETURN(JsonObject object, JsonObject::of(json, where));
+  AlternativeOperator op;
+  WEFT_ASSIGN_OR_RETURN(op.facts, parseFacts(object));
+  if (object.has("phase")) {
+    WEFT_ASSIGN_OR_RETURN(const std::string phase, object.text("phase"));
+    WEFT_ASSIGN_OR_RETURN(op.phase, parsePhase(phase, object.where("phase")));
+  }
+  WEFT_ASSIGN_OR_RETURN(op.strategy, strategyOr(object));
+  WEFT_ASSIGN_OR_RETURN(op.operands, listOr(object, "operands", parseValue));
+  WEFT_ASSIGN_OR_RETURN(op.results, listOr(object, "results", parseType));
+  WEFT_RETURN_IF_ERROR(object.finish());
+  return op;
+}
+
+absl::StatusOr<Alternative> parseAlternative(const Json& json, const std::string& where) {
+  WEFT_ASSIGN_OR_RETURN(JsonObject object, JsonObject::of(json, where));
+  Alternative alternative;
+  WEFT_ASSIGN_OR_RETURN(alternative.body, listOr(object, "body", parseBodyOperator));
+  WEFT_ASSIGN_OR_RETURN(alternative.results, listOr(object, "results", parseValue));
+  WEFT_RETURN_IF_ERROR(object.finish());
+  return alternative;
+}
+
 absl::StatusOr<GraphOperator> parseOperator(const Json& json, const std::string& where) {
   WEFT_ASSIGN_OR_RETURN(JsonObject object, JsonObject::of(json, where));
   GraphOperator op;
@@ -333,7 +350,7 @@ absl::StatusOr<GraphOperator> parseOperator(const Json& json, const std::string&
   WEFT_ASSIGN_OR_RETURN(op.facts, parseFacts(object));
   WEFT_ASSIGN_OR_RETURN(op.name, object.textOr("name", ""));
   WEFT_ASSIGN_OR_RETURN(const std::string phase, object.textOr("phase", phaseName(Phase::kForward)));
-  WEFT_ASSIGN_OR_RETURN(op.phase, jsonWord(kPhases, phaseName, phase, object.where("phase")));
+  WEFT_ASSIGN_OR_RETURN(op.phase, parsePhase(phase, object.where("phase")));
   WEFT_ASSIGN_OR_RETURN(op.forward, numberOr(object, "forward"));
   WEFT_ASSIGN_OR_RETURN(op.prologueOf, numberOr(object, "prologue_of"));
   WEFT_ASSIGN_OR_RETURN(op.gradientOf, object.textOr("gradient_of", ""));

@@ -49,7 +49,7 @@ bool same(const AttributeMap& a, const AttributeMap& b) {
 // All that cannot be NaN.
 auto exactFacts(const OperatorFacts& facts) {
   return std::tie(facts.kind, facts.rule, facts.linear, facts.passesSums, facts.updatesParameter, facts.isConstant,
-                  facts.view, facts.flopsPerPoint, facts.reduce);
+                  facts.mustExpand, facts.view, facts.flopsPerPoint, facts.reduce);
 }
 
 }  // namespace

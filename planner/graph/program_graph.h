@@ -57,6 +57,7 @@ struct OperatorFacts {
   bool updatesParameter = false;              // result 0 is the next value of the parameter in operand 0
   ViewKind view = ViewKind::kNone;            // is result 0 operand 0 under another shape or name?
   bool isConstant = false;                    // its elements are part of the program: no instruction makes them
+  bool mustExpand = false;                    // exists only to be expanded: its alternative is taken in any case
   // Floating-point operations for each point of its iteration space (planner/step/flops.h).
   double flopsPerPoint = 0;
   // Of its kernel, at the sizes of the whole program: with them and local shapes kernels/describe/describe.h says
@@ -99,10 +100,14 @@ struct AlternativeOperator {
   OperatorFacts facts;
   std::vector<GraphValue> operands;
   std::vector<TensorType> results;
+  std::optional<Phase> phase = {};            // none: that of the operator it stands for
+  std::optional<UserStrategy> strategy = {};  // what that operator's says of it
   friend bool operator==(const AlternativeOperator&, const AlternativeOperator&) = default;
 };
 
-// Operators that may stand for another one: their rules allow splits that its own forbids.
+// Operators that may stand for another one: their rules allow splits that its own forbids, or it exists only to be
+// expanded (OperatorFacts::mustExpand). Then results may have types of their own, as long as what reads them is
+// expanded with it.
 struct Alternative {
   std::vector<AlternativeOperator> body;
   std::vector<GraphValue> results;  // one for each result of the operator

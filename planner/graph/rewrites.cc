@@ -27,6 +27,15 @@ void replaceValues(ProgramGraph& graph, const Replace& replace) {
   }
 }
 
+// Operators of the gradient of `from` become operators of the gradient of `to`.
+void moveGradient(ProgramGraph& graph, int64_t from, int64_t to) {
+  for (GraphOperator& op : graph.operators) {
+    if (op.forward == from) {
+      op.forward = to;
+    }
+  }
+}
+
 // Copies operators into the prologue, each once.
 class Hoister {
  public:
@@ -130,10 +139,11 @@ absl::Status takeAlternative(ProgramGraph& graph, int64_t id) {
     op.id = graph.nextId++;
     op.facts = made.facts;
     op.name = replaced.name;
-    op.phase = replaced.phase;
+    op.phase = made.phase.value_or(replaced.phase);
     op.forward = replaced.forward;
     op.userStage = replaced.userStage;
     op.recomputeScope = replaced.recomputeScope;
+    op.strategy = made.strategy;
     op.line = replaced.line;
     op.results = made.results;
     std::transform(made.operands.begin(), made.operands.end(), std::back_inserter(op.operands), outside);
@@ -142,6 +152,9 @@ absl::Status takeAlternative(ProgramGraph& graph, int64_t id) {
   replaceValues(graph, [&](const GraphValue& value) {
     return value.producer == id ? outside(alternative.results[value.index]) : value;
   });
+  if (replaced.facts.mustExpand && !alternative.results.empty() && !alternative.results[0].isArgument()) {
+    moveGradient(graph, id, outside(alternative.results[0]).producer);
+  }
   return absl::OkStatus();
 }
 

@@ -7,7 +7,8 @@
 
 namespace weft {
 
-// Puts the alternative of operator `id` in its place; its operators get new ids. Errors: it has none.
+// Puts the alternative of operator `id` in its place; its operators get new ids. What is the gradient of an operator
+// that must be expanded becomes that of the one that makes its first result. Errors: it has none.
 absl::Status takeAlternative(ProgramGraph& graph, int64_t id);
 
 // Copies the operators behind operand `rewrite.operand` of operator `rewrite.id` into the prologue, each behind the one

@@ -169,14 +169,18 @@ Cases normalizationCases() {
        "batch_norm",
        {real({12, 8, 2, 3}), real({8}), real({8})},
        "epsilon = 1.0e-5 : f64",
-       {real({12, 8, 2, 3}), real({1, 8}), real({1, 8})}},
+       {real({12, 8, 2, 3}), real({1, 8}), real({1, 8}), real({1, 8})},
+       1,
+       true,
+       3},
       {"batch_norm_running",
        "batch_norm",
        {real({12, 8}), real({8}), real({8}), real({8}), positive({8})},
        "momentum = 2.0e-1 : f64",
-       {real({12, 8}), real({1, 8}), real({1, 8}), real({8}), real({8})},
+       {real({12, 8}), real({1, 8}), real({1, 8}), real({1, 8}), real({8}), real({8})},
        1,
-       false},
+       false,
+       3},
       {"channel_sum", "channel_sum", {real({12, 8, 2, 3})}, "", {real({1, 8})}, 1, false},
       {"channel_dot", "channel_dot", {real({12, 8, 6}), real({12, 8, 6}), real({1, 8})}, "", {real({1, 8})}, 1, false},
       {"channel_affine",
@@ -306,7 +310,9 @@ TrainingProgram OperatorCase::program(const std::string& strategy) const {
     line.name = absl::StrCat("y", r);
     resultNames.push_back("%" + line.name);
     resultTypes.push_back(typeText(line.shape, line.type));
-    program.outputs.push_back(line);
+    if (r != hidden) {
+      program.outputs.push_back(line);
+    }
   }
   program.body = absl::StrCat(
       "    ", absl::StrJoin(resultNames, ", "), " = nn.", mnemonic, " ", absl::StrJoin(names, ", "),

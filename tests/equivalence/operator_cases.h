@@ -1,6 +1,7 @@
 // Every operator of the nn dialect in a small training program, with dimensions that many numbers of parts divide.
 #pragma once
 
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -19,6 +20,8 @@ struct OperatorCase {
   size_t weighted = 1;
   // Operators without a gradient stand behind a stop_gradient.
   bool differentiable = true;
+  // The result that only the operator's gradient may read: expanded it has another type.
+  std::optional<size_t> hidden = std::nullopt;
 
   // The operator carries nn.name = "target" and `strategy` ("" or the text of nn.strategy).
   TrainingProgram program(const std::string& strategy) const;

@@ -58,7 +58,7 @@ absl::StatusOr<Compared> compare(const std::string& text) {
   if (mlir::failed(manager.run(*module))) {
     return absl::InternalError("the decided module");
   }
-  const mlir::FailureOr<ProgramGraph> graph = buildProgramGraph(stepFunction(*module), nullptr);
+  const mlir::FailureOr<ProgramGraph> graph = buildProgramGraph(stepFunction(*module));
   if (mlir::failed(graph)) {
     return absl::InternalError("the graph");
   }
@@ -114,6 +114,52 @@ class Errors {
  private:
   std::vector<double> errors_;
 };
+
+// Two batch norms on two stages, with running statistics. `rows`: of the batch.
+std::string batchNormModule(const std::string& mesh, int64_t rows) {
+  const std::string x = absl::StrCat("tensor<", rows, "x16x6xf32>");
+  const std::string statistics = "tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>";
+  return absl::StrCat("module attributes {dist.mesh = #dist.mesh<\"", mesh, R"mlir(">, nn.optimizer = {kind = "sgd"}} {
+  func.func @step(%x: )mlir",
+                      x, R"mlir( {nn.kind = "input", nn.name = "x"},
+                  %g: tensor<16xf32> {nn.kind = "parameter", nn.name = "g", nn.init = {distribution = "ones"}},
+                  %h: tensor<16xf32> {nn.kind = "parameter", nn.name = "h", nn.init = {distribution = "ones"}},
+                  %m: tensor<16xf32> {nn.kind = "state", nn.name = "m", nn.init = {distribution = "zeros"}},
+                  %v: tensor<16xf32> {nn.kind = "state", nn.name = "v", nn.init = {distribution = "ones"}})
+      -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"},
+          tensor<16xf32> {nn.arg = 3 : i64, nn.kind = "updated", nn.name = "m"},
+          tensor<16xf32> {nn.arg = 4 : i64, nn.kind = "updated", nn.name = "v"}) {
+    %0:6 = nn.batch_norm %x, %g, %g, %m, %v : ()mlir",
+                      x, ", tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>) -> (", x, ", ", statistics,
+                      ", tensor<16xf32>, tensor<16xf32>)\n    %1 = nn.relu %0#0 : (", x, ") -> ", x,
+                      "\n    %2:4 = nn.batch_norm %1, %h, %h {nn.stage = 1 : i64} : (", x,
+                      ", tensor<16xf32>, tensor<16xf32>) -> (", x, ", ", statistics,
+                      ")\n    %3 = nn.sum_squares %2#0 : (", x, ") -> tensor<f32>", R"mlir(
+    return %3, %0#4, %0#5 : tensor<f32>, tensor<16xf32>, tensor<16xf32>
+  }
+})mlir");
+}
+
+// What exists only to be expanded is priced as what it becomes: rows that divide, and rows that are counted.
+TEST(PredictionTest, BatchNormOfMicroBatchesIsPriced) {
+  for (const auto& [mesh, rows] : std::vector<std::pair<std::string, int64_t>>{
+           {"dp=1,micro=4", 48}, {"dp=2,micro=4", 48}, {"dp=2,micro=3", 46}, {"dp=2,tp=2,micro=2", 48}}) {
+    SCOPED_TRACE(absl::StrCat(mesh, " ", rows));
+    const absl::StatusOr<Compared> compared = compare(batchNormModule(mesh, rows));
+    ASSERT_TRUE(compared.ok()) << compared.status();
+    const std::vector<const plan::Plan*> submeshes = submeshesOf(compared->plan);
+    ASSERT_EQ(submeshes.size(), 2U);
+    ASSERT_EQ(compared->predicted.submeshes.size(), 2U);
+    for (size_t s = 0; s < submeshes.size(); ++s) {
+      EXPECT_NEAR(packedBytes(compared->predicted.submeshes[s]) / packedBytes(*submeshes[s]), 1, 0.03)
+          << regionsText(*submeshes[s], compared->predicted.submeshes[s]);
+    }
+    const absl::StatusOr<Machine> machine = machineOf(compared->plan);
+    const absl::StatusOr<double> exact = simulatedSeconds(compared->plan, *machine);
+    ASSERT_TRUE(exact.ok()) << exact.status();
+    EXPECT_NEAR(compared->predicted.seconds / *exact, 1, 0.05);
+  }
+}
 
 TEST(PredictionTest, PeakAndSecondsAreThoseOfThePlan) {
   Errors bytes, seconds;

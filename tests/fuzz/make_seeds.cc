@@ -57,7 +57,7 @@ class DumpedModule {
   }
   absl::StatusOr<std::string> programGraph() {
     const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
-    mlir::FailureOr<ProgramGraph> graph = buildProgramGraph(stepFunction(*module_), &registry);
+    mlir::FailureOr<ProgramGraph> graph = buildProgramGraph(stepFunction(*module_), {registry, {}});
     return mlir::succeeded(graph) ? absl::StatusOr<std::string>(printProgramGraph(*graph))
                                   : absl::InternalError("a module without a program graph");
   }

@@ -175,7 +175,7 @@ TEST(CompileTest, FlagsOfWhatIsDecidedComeTooLate) {
   const std::string dumps = path("dumps");
   ASSERT_EQ(compile(std::string(kMesh) + ", " + kSgd, {"--dump-dir", dumps}).status, 0);
   const std::string whole = bytes(path("model.plan"));
-  const std::string decided = dumps + "/05-decide.mlir";
+  const std::string decided = dumps + "/04-decide.mlir";
   ASSERT_NE(bytes(decided), "");
   EXPECT_EQ(run(compileCommand, {decided, "-o", path("resumed.plan")}).status, 0);
   EXPECT_EQ(bytes(path("resumed.plan")), whole);
@@ -203,7 +203,7 @@ TEST(AdviseCommand, RefusesWhatHasNothingToAsk) {
   const std::string attributes = std::string(kMesh) + ", " + kSgd;
   const std::string dump = path("advise_dump");
   ASSERT_EQ(compile(attributes, {"--dump-dir", dump}).status, 0);
-  const Outcome late = run(adviseCommand, {dump + "/05-decide.mlir"});
+  const Outcome late = run(adviseCommand, {dump + "/04-decide.mlir"});
   EXPECT_EQ(late.status, 1);
   EXPECT_THAT(late.err, HasSubstr("give the logical module, 00-input.mlir"));
   EXPECT_EQ(run(adviseCommand, {dump + "/00-input.mlir"}).status, 0);

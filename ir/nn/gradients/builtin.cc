@@ -15,6 +15,7 @@ OperatorRegistry OperatorRegistry::builtin() {
   addAttentionGradients(registry);
   addSourceGradients(registry);
   addCrossEntropyExpansion(registry);
+  addBatchNormExpansions(registry);
   return registry;
 }
 

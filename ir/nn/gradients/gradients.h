@@ -22,6 +22,8 @@ void addAttentionGradients(OperatorRegistry& registry);
 void addSourceGradients(OperatorRegistry& registry);
 // softmax_cross_entropy over split classes.
 void addCrossEntropyExpansion(OperatorRegistry& registry);
+// batch_norm and its gradient, with statistics of each micro-batch.
+void addBatchNormExpansions(OperatorRegistry& registry);
 
 // Creates operators one after another at one place.
 class Emitter {

@@ -31,7 +31,8 @@ void crossEntropyGradient(SoftmaxCrossEntropyOp op, Emitter& emit, GradientConte
 }
 
 // Loss and lse by operators that allow split classes: reductions over the classes, and pick.
-mlir::FailureOr<llvm::SmallVector<Value>> expandCrossEntropy(mlir::Operation* operation, mlir::OpBuilder& builder) {
+mlir::FailureOr<llvm::SmallVector<Value>> expandCrossEntropy(mlir::Operation* operation, mlir::OpBuilder& builder,
+                                                             const ExpansionContext& /*context*/) {
   auto op = llvm::cast<SoftmaxCrossEntropyOp>(operation);
   Emitter emit(builder, op.getLoc());
   Value logits = op.getLogits();

@@ -26,7 +26,7 @@ mlir::LogicalResult batchNormGradient(BatchNormOp op, Emitter& emit, GradientCon
     }
   }
   auto gradient = emit.op<BatchNormGradOp>(op->getOperand(0), op->getOperand(1), op->getResult(1), op->getResult(2),
-                                           context.resultGradients[0]);
+                                           op->getResult(3), context.resultGradients[0]);
   for (unsigned i = 0; i < 3; ++i) {
     context.operandGradients[i] = gradient->getResult(i);
   }

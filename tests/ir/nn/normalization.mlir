@@ -16,9 +16,9 @@ func.func @normalization(%x: tensor<2x3x4xf32>, %g: tensor<4xf32>) {
 // CHECK-LABEL: @batch_norm
 func.func @batch_norm(%x: tensor<6x4x5xf32>, %g: tensor<4xf32>, %s: tensor<3x4xf32>) {
   // CHECK: nn.batch_norm {{.*}} {momentum = 2.500000e-01 : f64}
-  %y:5 = nn.batch_norm %x, %g, %g, %g, %g {momentum = 0.25} : (tensor<6x4x5xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<6x4x5xf32>, tensor<1x4xf32>, tensor<1x4xf32>, tensor<4xf32>, tensor<4xf32>)
+  %y:6 = nn.batch_norm %x, %g, %g, %g, %g {momentum = 0.25} : (tensor<6x4x5xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<6x4x5xf32>, tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>, tensor<4xf32>, tensor<4xf32>)
   // CHECK: nn.batch_norm_grad
-  %dx, %dg, %db = nn.batch_norm_grad %x, %g, %y#1, %y#2, %x : (tensor<6x4x5xf32>, tensor<4xf32>, tensor<1x4xf32>, tensor<1x4xf32>, tensor<6x4x5xf32>) -> (tensor<6x4x5xf32>, tensor<4xf32>, tensor<4xf32>)
+  %dx, %dg, %db = nn.batch_norm_grad %x, %g, %y#1, %y#2, %y#3, %x : (tensor<6x4x5xf32>, tensor<4xf32>, tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>, tensor<6x4x5xf32>) -> (tensor<6x4x5xf32>, tensor<4xf32>, tensor<4xf32>)
   // CHECK: nn.channel_sum
   %0 = nn.channel_sum %x : (tensor<6x4x5xf32>) -> tensor<3x4xf32>
   // CHECK: nn.channel_dot
@@ -33,7 +33,7 @@ func.func @batch_norm(%x: tensor<6x4x5xf32>, %g: tensor<4xf32>, %s: tensor<3x4xf
 func.func @statistics(%x: tensor<6x4xf32>, %g: tensor<4xf32>) {
   // expected-error @+2 {{nn.batch_norm (3): 4 operands; x, gamma, beta, or these and the running mean and variance}}
   // expected-error @+1 {{failed to infer returned types}}
-  %y:3 = nn.batch_norm %x, %g, %g, %g : (tensor<6x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<6x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>)
+  %y:4 = nn.batch_norm %x, %g, %g, %g : (tensor<6x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<6x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>)
   return
 }
 
@@ -42,7 +42,7 @@ func.func @statistics(%x: tensor<6x4xf32>, %g: tensor<4xf32>) {
 func.func @channels(%x: tensor<6x4xf32>, %g: tensor<6xf32>) {
   // expected-error @+2 {{nn.batch_norm (2): x is 6x4xf32, a value for each channel is 6xf32; it must be [4] of the same type}}
   // expected-error @+1 {{failed to infer returned types}}
-  %y:3 = nn.batch_norm %x, %g, %g : (tensor<6x4xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<6x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>)
+  %y:4 = nn.batch_norm %x, %g, %g : (tensor<6x4xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<6x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>)
   return
 }
 

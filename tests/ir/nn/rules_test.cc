@@ -50,9 +50,9 @@ TEST_F(RuleTest, Elementwise) {
 
 TEST_F(RuleTest, Channels) {
   EXPECT_EQ(rule("%x: tensor<6x4x5xf32>, %g: tensor<4xf32>",
-                 "%0:3 = nn.batch_norm %x, %g, %g : (tensor<6x4x5xf32>, tensor<4xf32>, tensor<4xf32>) -> "
-                 "(tensor<6x4x5xf32>, tensor<1x4xf32>, tensor<1x4xf32>)"),
-            "d0+ d1 d2+, d1, d1 -> d0 d1 d2, p~ d1, p~ d1");
+                 "%0:4 = nn.batch_norm %x, %g, %g : (tensor<6x4x5xf32>, tensor<4xf32>, tensor<4xf32>) -> "
+                 "(tensor<6x4x5xf32>, tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>)"),
+            "d0+ d1 d2+, d1, d1 -> d0 d1 d2, p~ d1, p~ d1, p~ d1");
   EXPECT_EQ(rule("%x: tensor<6x4x5xf32>", "%0 = nn.channel_sum %x : (tensor<6x4x5xf32>) -> tensor<3x4xf32>"),
             "d0+ d1 d2+ -> p~ d1");
   EXPECT_EQ(rule("%x: tensor<6x4xf32>, %s: tensor<3x4xf32>",

@@ -14,6 +14,7 @@
 #include "planner/graph/graph_view.h"
 #include "planner/step/flops.h"
 #include "tests/passes/logical/gradient_cases.h"
+#include "tests/support/expand.h"
 #include "tests/support/parse.h"
 
 namespace weft::testing {
@@ -114,7 +115,7 @@ class OperatorFactsTest : public ::testing::Test {
   void check(mlir::ModuleOp module) {
     auto step = module.lookupSymbol<mlir::func::FuncOp>("step");
     number(step);
-    const mlir::FailureOr<ProgramGraph> graph = buildProgramGraph(step, /*registry=*/nullptr);
+    const mlir::FailureOr<ProgramGraph> graph = buildProgramGraph(step);
     ASSERT_TRUE(mlir::succeeded(graph));
     const GraphView view(*graph);
     int next = 0;
@@ -142,6 +143,7 @@ class OperatorFactsTest : public ::testing::Test {
     const mlir::FailureOr<Rule> rule = ir::ruleOf(interface);
     ASSERT_TRUE(mlir::succeeded(rule));
     EXPECT_EQ(facts.view, interface.getViewKind()) << facts.kind;
+    EXPECT_EQ(facts.mustExpand, interface.mustExpand()) << facts.kind;
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
       EXPECT_EQ(facts.padFillOf(i), interface.getPadFill(i)) << facts.kind;
     }
@@ -169,9 +171,7 @@ TEST_F(OperatorFactsTest, FlopsAtLocalSizesAreThoseOfTheLocalOperator) {
     gradients.addPass(createBuildGradientsPass(registry));
     ASSERT_TRUE(text == kOthers || mlir::succeeded(gradients.run(*module)));
     check(*module);
-    mlir::PassManager expansion(module->getContext());
-    expansion.addPass(createExpandBatchNormPass());
-    ASSERT_TRUE(mlir::succeeded(expansion.run(*module)));
+    ASSERT_TRUE(mlir::succeeded(expandRequired(*module)));
     check(*module);
   }
   for (mlir::RegisteredOperationName name : modules_.context()->getRegisteredOperations()) {
@@ -191,8 +191,7 @@ TEST_F(OperatorFactsTest, TheGraphHoldsTheFactsOfTheProgram) {
       %3 = nn.max %2 {nn.id = 3 : i64, dims = array<i64: 0>} : (tensor<8xf32>) -> tensor<f32>
       return %3 : tensor<f32>
     })");
-  const mlir::FailureOr<ProgramGraph> graph =
-      buildProgramGraph(module.get().lookupSymbol<mlir::func::FuncOp>("step"), /*registry=*/nullptr);
+  const mlir::FailureOr<ProgramGraph> graph = buildProgramGraph(module.get().lookupSymbol<mlir::func::FuncOp>("step"));
   ASSERT_TRUE(mlir::succeeded(graph));
   const OperatorFacts& matmul = graph->operators[0].facts;
   EXPECT_EQ(matmul.flopsPerPoint, 2);

@@ -1,13 +1,15 @@
 // The program graph against the module it is built from.
 #include <gmock/gmock.h>
-#include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <set>
 #include <tuple>
 
 #include "ir/nn/nn.h"
+#include "ir/nn/operator_interface.h"
+#include "ir/nn/types.h"
 #include "ir/program/decision_attributes.h"
 #include "ir/program/program.h"
 #include "mlir/IR/MLIRContext.h"
@@ -18,6 +20,7 @@
 #include "planner/derive/derive.h"
 #include "planner/graph/graph_json.h"
 #include "planner/graph/rewrites.h"
+#include "planner/cost/step_model.h"
 #include "planner/step/flops.h"
 #include "planner/step/value_layouts.h"
 #include "tests/passes/gates/hostile_programs.h"
@@ -40,10 +43,16 @@ class ModuleTest : public ::testing::Test {
   }
 
   static ProgramGraph graphOf(ModuleOp module, const ir::OperatorRegistry& registry) {
-    mlir::FailureOr<ProgramGraph> graph = buildProgramGraph(stepFunction(module), &registry);
+    const mlir::FailureOr<Request> request = readRequest(module);
+    EXPECT_TRUE(mlir::succeeded(request));
+    const absl::StatusOr<ir::ExpansionContext> context = expansionContextOf(request->options);
+    EXPECT_TRUE(context.ok()) << context.status();
+    mlir::FailureOr<ProgramGraph> graph = buildProgramGraph(stepFunction(module), {registry, *context});
     EXPECT_TRUE(mlir::succeeded(graph));
     return mlir::succeeded(graph) ? *graph : ProgramGraph();
   }
+
+  MLIRContext& context() { return context_; }
 
   ir::OperatorRegistry registry_ = ir::OperatorRegistry::builtin();
 
@@ -147,8 +156,10 @@ TEST_P(GraphOfProgramTest, FlopsFromTheGraphAreThoseOfThePlan) {
   EXPECT_EQ(expected, compiled);
 }
 
+using Values = llvm::SmallVector<mlir::Value>;
+
 // Softmax over the last dimension as operators that may be split there.
-mlir::FailureOr<llvm::SmallVector<mlir::Value>> expandSoftmax(mlir::Operation* op, mlir::OpBuilder& builder) {
+mlir::FailureOr<Values> expandSoftmax(mlir::Operation* op, mlir::OpBuilder& builder, const ir::ExpansionContext&) {
   const mlir::Location loc = op->getLoc();
   mlir::Value x = op->getOperand(0);
   const int64_t last = mlir::cast<mlir::RankedTensorType>(x.getType()).getRank() - 1;
@@ -156,7 +167,7 @@ mlir::FailureOr<llvm::SmallVector<mlir::Value>> expandSoftmax(mlir::Operation* o
   mlir::Value shifted = builder.create<ir::nn::SubOp>(loc, x, most);
   mlir::Value exp = builder.create<ir::nn::ExpOp>(loc, shifted);
   mlir::Value sum = builder.create<ir::nn::SumOp>(loc, exp, llvm::ArrayRef<int64_t>{last}, true);
-  return llvm::SmallVector<mlir::Value>{builder.create<ir::nn::DivOp>(loc, exp, sum)};
+  return Values{builder.create<ir::nn::DivOp>(loc, exp, sum)};
 }
 
 // An operator that is registered with an alternative is planned and realized by nothing that knows it.
@@ -201,50 +212,127 @@ module attributes {dist.mesh = #dist.mesh<"tp=2">} {
   ASSERT_TRUE(plan.ok()) << plan.status();
 }
 
-// A step of some layers whose activations need memory.
-std::string layersText(int64_t limit) {
-  std::string body;
-  std::string arguments;
-  for (int layer = 0; layer < 4; ++layer) {
-    const std::string n = std::to_string(layer);
-    arguments += ", %w" + n + ": tensor<16x16xf32> {nn.kind = \"parameter\", nn.name = \"w" + n +
-                 "\", nn.init = {distribution = \"normal\", a = 0.0 : f64, b = 1.0 : f64}}";
-    body += "  %m" + n + " = nn.matmul " + (layer == 0 ? "%x" : "%h" + std::to_string(layer - 1)) + ", %w" + n +
-            " : (tensor<256x16xf32>, tensor<16x16xf32>) -> tensor<256x16xf32>\n  %h" + n + " = nn.gelu %m" + n +
-            " : (tensor<256x16xf32>) -> tensor<256x16xf32>\n";
-  }
-  return "module attributes {dist.mesh = #dist.mesh<\"1\">, nn.optimizer = {kind = \"sgd\", lr = 0.1 : f64}, "
-         "nn.options = "
-         "{memory_limit = " +
-         std::to_string(limit) +
-         " : i64, recompute = \"auto\"}} {\nfunc.func @step(%x: tensor<256x16xf32> {nn.kind = \"input\", nn.name = "
-         "\"x\"}" +
-         arguments + ") -> (tensor<f32> {nn.kind = \"loss\", nn.name = \"loss\"}) {\n" + body +
-         "  %loss = nn.sum %h3 {dims = array<i64: 0, 1>, keep_dims = false} : (tensor<256x16xf32>) -> tensor<f32>\n"
-         "  return %loss : tensor<f32>\n}\n}";
+// x - mean, with the mean of each channel in each micro-batch. Only this test knows it; it has no kernel, and exists
+// only to be expanded.
+class CenterOp
+    : public mlir::Op<CenterOp, mlir::OpTrait::ZeroRegions, mlir::OpTrait::OneResult, mlir::OpTrait::ZeroSuccessors,
+                      mlir::OpTrait::OneOperand, ir::OperatorInterface::Trait> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CenterOp)
+  using Op::Op;
+  static llvm::StringRef getOperationName() { return "nn.center"; }
+  static llvm::ArrayRef<llvm::StringRef> getAttributeNames() { return {}; }
+
+  std::string getRule() { return "n c -> n c"; }  // NOLINT
+  bool mustExpand() { return true; }              // NOLINT
+  void localizeAttributes() {}                    // NOLINT
+};
+
+mlir::FailureOr<Values> expandCenter(mlir::Operation* op, mlir::OpBuilder& builder,
+                                     const ir::ExpansionContext& context) {
+  const mlir::Location loc = op->getLoc();
+  mlir::Value x = op->getOperand(0);
+  const Shape shape = ir::shapeOf(x);
+  const mlir::RankedTensorType statistic = ir::withShape(x, {context.microBatches, shape[1]});
+  mlir::Value sum = builder.create<ir::nn::ChannelSumOp>(loc, statistic, x);
+  mlir::Value share = builder.create<ir::nn::FillOp>(
+      loc, ir::withShape(x, {}), -static_cast<double>(context.microBatches) / static_cast<double>(shape[0]));
+  mlir::Value offset = builder.create<ir::nn::MulOp>(loc, sum, share);
+  mlir::Value one = builder.create<ir::nn::FillOp>(loc, statistic, 1.0);
+  return Values{builder.create<ir::nn::ChannelAffineOp>(loc, mlir::ValueRange{x, one, offset})};
 }
 
-// A planner that is wrong about memory is told by how much, and asked again, until it listens or has been asked often
-// enough.
-TEST_F(ModuleTest, APredictionThatWasTooLowIsCorrected) {
-  const auto compiled = [&](int64_t limit, int64_t wrong, CompileReport& report) {
+constexpr char kCentered[] = R"mlir(
+module attributes {dist.mesh = #dist.mesh<"dp=2,micro=4">, nn.optimizer = {kind = "sgd", lr = 0.1 : f64}} {
+  func.func @step(%x: tensor<48x6xf32> {nn.kind = "input", nn.name = "x"},
+                  %g: tensor<6xf32> {nn.kind = "parameter", nn.name = "g", nn.init = {distribution = "ones"}},
+                  %w: tensor<6x6xf32> {nn.kind = "parameter", nn.name = "w", nn.init = {distribution = "ones"}})
+      -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"}) {
+    %0 = "nn.center"(%x) : (tensor<48x6xf32>) -> tensor<48x6xf32>
+    %1 = nn.matmul %0, %w : (tensor<48x6xf32>, tensor<6x6xf32>) -> tensor<48x6xf32>
+    %2:4 = nn.batch_norm %1, %g, %g : (tensor<48x6xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<48x6xf32>, tensor<1x6xf32>, tensor<1x6xf32>, tensor<1x6xf32>)
+    %3 = nn.sum_squares %2#0 : (tensor<48x6xf32>) -> tensor<f32>
+    return %3 : tensor<f32>
+  }
+})mlir";
+
+class MustExpandTest : public ModuleTest {
+ protected:
+  void SetUp() override {
+    mlir::RegisteredOperationName::insert<CenterOp>(*context().getOrLoadDialect<ir::nn::NnDialect>());
+  }
+
+  // kCentered behind the phase.
+  OwningOpRef<ModuleOp> after(const std::string& phase) {
+    OwningOpRef<ModuleOp> module = read(kCentered);
     PipelineOptions options;
-    options.report = &report;
-    options.correction.bytes = {wrong};
-    return compileModule(*read(layersText(limit)), registry_, options);
+    options.until = phase;
+    mlir::PassManager manager(module->getContext());
+    EXPECT_TRUE(buildPipeline(manager, registry_, options).ok());
+    EXPECT_TRUE(mlir::succeeded(manager.run(*module)));
+    return module;
+  }
+};
+
+// An operator that must be expanded, and batch norm, are planned, priced and realized by nothing that knows them.
+TEST_F(MustExpandTest, IsPlannedPricedAndRealized) {
+  registry_.addExpansion(CenterOp::getOperationName().str(), expandCenter);
+  const OwningOpRef<ModuleOp> logical = after("build-update");
+  ProgramGraph graph = graphOf(*logical, registry_);
+  EXPECT_TRUE(graph.operators[0].facts.mustExpand);
+  ASSERT_EQ(graph.operators[0].alternatives.size(), 1U);
+  EXPECT_EQ(graph.operators[0].alternatives[0].body[0].results[0].shape, (Shape{4, 6}));
+
+  const absl::StatusOr<Decisions> record = deriveDecisions(graph, readRequest(*logical)->options, {});
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->rewrites.size(), 3U) << "center, batch norm, its gradient";
+  const OwningOpRef<ModuleOp> decided = after("decide");
+  EXPECT_EQ(printDecisions(*decisionsOf(*decided)), printDecisions(*record));
+  expectSame(graph, graphOf(*decided, registry_));
+
+  const absl::StatusOr<Machine> machine = Machine::parse("");
+  ASSERT_TRUE(machine.ok());
+  const auto model = StepModel::create(graph, *record, *machine, {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const absl::StatusOr<StepNeeds> predicted = (*model)->needs(*record);
+  ASSERT_TRUE(predicted.ok()) << predicted.status();
+  OwningOpRef<ModuleOp> module = read(kCentered);
+  const absl::StatusOr<plan::Plan> plan = compileModule(*module, registry_, {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(predicted->peakBytes(), plan->memory().peak_bytes());
+  std::map<std::string, int> calls;
+  for (const plan::Function& function : plan->functions()) {
+    for (const plan::Instruction& instruction : function.instructions()) {
+      ++calls[instruction.kernel()];
+    }
+  }
+  EXPECT_EQ(calls["channel_sum"], 3) << "of center, batch norm and its gradient";
+  EXPECT_EQ(calls.count("center") + calls.count("batch_norm") + calls.count("batch_norm_grad"), 0U);
+}
+
+TEST_F(MustExpandTest, WithoutExpansionIsRefused) {
+  OwningOpRef<ModuleOp> module = read(kCentered);
+  const absl::StatusOr<plan::Plan> plan = compileModule(*module, registry_, {});
+  EXPECT_THAT(std::string(plan.status().message()),
+              ::testing::HasSubstr("center (center) exists only to be expanded, and has no expansion"));
+}
+
+// The expansion of the gradient reads what the expansion of batch norm makes.
+TEST_F(MustExpandTest, ARecordThatLeavesOneOutIsRefused) {
+  registry_.addExpansion(CenterOp::getOperationName().str(), expandCenter);
+  const OwningOpRef<ModuleOp> decided = after("decide");
+  const auto errorOf = [&](const Decisions& record) {
+    OwningOpRef<ModuleOp> module = read(kCentered);
+    PipelineOptions options;
+    options.decisions = record;
+    return std::string(compileModule(*module, registry_, options).status().message());
   };
-  CompileReport free, right, low;
-  const absl::StatusOr<plan::Plan> all = compiled(1 << 30, 0, free);
-  ASSERT_TRUE(all.ok()) << all.status();
-  EXPECT_EQ(free.compilations, 1);
-  const int64_t limit = all->memory().peak_bytes() - 20'000;
-  const absl::StatusOr<plan::Plan> fits = compiled(limit, 0, right);
-  ASSERT_TRUE(fits.ok()) << fits.status();
-  EXPECT_EQ(right.compilations, 1);
-  const absl::StatusOr<plan::Plan> corrected = compiled(limit, -100'000, low);
-  ASSERT_TRUE(corrected.ok()) << corrected.status();
-  EXPECT_EQ(low.compilations, 2);
-  EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(*corrected, *fits));
+  Decisions record = *decisionsOf(*decided);
+  ASSERT_EQ(record.rewrites.size(), 3U);
+  std::swap(record.rewrites[1], record.rewrites[2]);
+  EXPECT_THAT(errorOf(record), ::testing::HasSubstr("reads a statistic of 1 micro-batches in a step of 4"));
+  record.rewrites.resize(1);
+  EXPECT_THAT(errorOf(record), ::testing::HasSubstr("must be expanded, and nothing says so"));
 }
 
 }  // namespace

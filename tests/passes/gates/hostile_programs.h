@@ -9,7 +9,7 @@
 
 namespace weft::testing {
 
-// A module as the compiler leaves it after one of its phases ("05-decide"), or receives it ("00-input").
+// A module as the compiler leaves it after one of its phases ("04-decide"), or receives it ("00-input").
 struct Dump {
   std::string phase;
   std::string path;  // its record lies beside it

@@ -193,9 +193,9 @@ Cases normalizationCases() {
            {2, 2, 4}},
           {"batch_norm",
            {{"a", {3, 2, 2, 2}}, {"g", {2}}, {"b", {2}}},
-           R"(%y, %m, %r = nn.batch_norm %a, %g, %b {epsilon = 1.0e-5}
+           R"(%y, %m, %r, %s = nn.batch_norm %a, %g, %b {epsilon = 1.0e-5}
                 : (tensor<3x2x2x2xf64>, tensor<2xf64>, tensor<2xf64>)
-                -> (tensor<3x2x2x2xf64>, tensor<1x2xf64>, tensor<1x2xf64>))",
+                -> (tensor<3x2x2x2xf64>, tensor<1x2xf64>, tensor<1x2xf64>, tensor<1x2xf64>))",
            {3, 2, 2, 2}}};
 }
 

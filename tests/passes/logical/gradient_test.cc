@@ -12,6 +12,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/passes.h"
 #include "tests/passes/logical/gradient_cases.h"
+#include "tests/support/expand.h"
 #include "tests/support/parse.h"
 
 namespace weft::testing {
@@ -50,15 +51,7 @@ mlir::LogicalResult buildGradients(mlir::ModuleOp module) {
   const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
   mlir::PassManager manager(module.getContext());
   manager.addPass(createBuildGradientsPass(registry));
-  manager.addPass(createExpandBatchNormPass());
-  return manager.run(module);
-}
-
-// What has no kernel of its own.
-mlir::LogicalResult writeOutNorms(mlir::ModuleOp module) {
-  mlir::PassManager manager(module.getContext());
-  manager.addPass(createExpandBatchNormPass());
-  return manager.run(module);
+  return mlir::success(mlir::succeeded(manager.run(module)) && mlir::succeeded(expandRequired(module)));
 }
 
 class GradientTest : public ::testing::TestWithParam<GradientCase> {
@@ -90,7 +83,7 @@ TEST_P(GradientTest, AgreesWithFiniteDifferences) {
   ASSERT_TRUE(forward) << gradientModule(test);
   mlir::OwningOpRef<mlir::ModuleOp> backward = forward->clone();
   ASSERT_TRUE(mlir::succeeded(buildGradients(*backward)));
-  ASSERT_TRUE(mlir::succeeded(writeOutNorms(*forward)));
+  ASSERT_TRUE(mlir::succeeded(expandRequired(*forward)));
 
   NamedTensors inputs = inputsOf(test);
   absl::StatusOr<NamedTensors> results = interpreter_.run(stepOf(*backward), inputs);
@@ -229,7 +222,7 @@ TEST(Expansion, SoftmaxCrossEntropy) {
   mlir::Operation* op = &function.getBody().front().front();
   mlir::OpBuilder builder(op);
   ASSERT_NE(registry.expansion(op), nullptr);
-  auto values = (*registry.expansion(op))(op, builder);
+  auto values = (*registry.expansion(op))(op, builder, {});
   ASSERT_TRUE(mlir::succeeded(values));
   op->replaceAllUsesWith(*values);
   op->erase();

@@ -116,6 +116,40 @@ TEST(Derive, AnAlternativeIsTakenWhereASplitReachesIt) {
   EXPECT_EQ(derived.record->find(1)->axes.at("b").size(), 1U);
 }
 
+// Of what exists only to be expanded, nothing splits anything, and the reader knows nothing of its new shape.
+TEST(Derive, WhatMustBeExpandedIsWhateverTheSplits) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {8, 4});
+  OperatorFacts statistic = {"statistic", "a b -> a b"};
+  statistic.mustExpand = true;
+  const GraphValue y = b.add(statistic, {x}, {8, 4});
+  b.last().alternatives = {
+      {{{{"row_sum", "a b+ -> a"}, {{GraphValue::kArgument, 0}}, {{{8}, DType::kF32}}}}, {{0, 0}}}};
+  b.returns(b.add(statistic, {x, y}, {8, 4}));
+  b.last().alternatives = {{{{{"sub_rows", "a b, a -> a b"},
+                              {{GraphValue::kArgument, 0}, {GraphValue::kArgument, 1}},
+                              {{{8, 4}, DType::kF32}}}},
+                            {{0, 0}}}};
+  const Derived derived = derive(b, {.mesh = "dp=2"});
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  ASSERT_EQ(derived.record->rewrites.size(), 2U);
+  EXPECT_EQ(derived.record->rewrites[1].id, 1);
+  ASSERT_EQ(derived.graph.operators.size(), 2U);
+  EXPECT_EQ(derived.graph.operators[0].results[0].shape, (Shape{8}));
+  EXPECT_EQ(derived.graph.operators[1].facts.kind, "sub_rows");
+  EXPECT_EQ(derived.record->find(3)->axes.at("a").size(), 1U);
+}
+
+TEST(Derive, WhatMustBeExpandedNeedsAnExpansion) {
+  GraphBuilder b;
+  OperatorFacts statistic = {"statistic", "a b -> a b"};
+  statistic.mustExpand = true;
+  b.returns(b.add(statistic, {b.input("x", {8, 4})}, {8, 4}));
+  const Derived derived = derive(b, {});
+  EXPECT_THAT(derived.error(), HasSubstr("op0 (statistic) exists only to be expanded, and has no expansion"));
+  EXPECT_EQ(sourcePlaceOf(derived.record.status()), (SourcePlace{"model.cc", 10, 1}));
+}
+
 // Two layers on stages 0 and 1: what prepares an input runs where it is read, a backward operator with its forward
 // operator.
 TEST(Derive, StagesFollowTheData) {

@@ -41,6 +41,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Facts with a value of every kind in every field.
 OperatorFacts fullFacts() {
   OperatorFacts facts = {"made_up", "a b -> a b, a b", {{0}}, true, true, ViewKind::kShape};
+  facts.mustExpand = true;
   facts.flopsPerPoint = 2.0 / 49;
   facts.reduce = {ReduceKind::kSum, ReduceKind::kMax};
   facts.padFill = {std::nullopt};
@@ -75,6 +76,9 @@ TEST(ProgramGraphJson, ReadsWhatItPrints) {
   op.facts.updatesParameter = true;
   op.constraint = "[{dp},{}]";
   op.strategy = UserStrategy{true, {}, {}, {{"dp,tp", ""}, {}}, {{"", ""}}, {"model.cc", 5, 6}};
+  graph.operators[1].alternatives[0].body[0].phase = Phase::kUpdate;
+  graph.operators[1].alternatives[0].body[1].phase = Phase::kForward;
+  graph.operators[1].alternatives[0].body[1].strategy = op.strategy;
   graph.operators[1].strategy = UserStrategy{false, {{2, 1}, {}}, {{1}}, {}, {}, {}};
   graph.results[0].updates = 1;
   const absl::StatusOr<ProgramGraph> again = parseProgramGraph(printProgramGraph(graph));
@@ -180,6 +184,8 @@ TEST(ProgramGraphJson, ErrorsNameTheEntry) {
   EXPECT_THAT(changed("\"id\": 1", "\"id\": 0"), HasSubstr("operator 0 stands there twice"));
   EXPECT_THAT(changed("\"next_id\": 3", "\"next_id\": 2"), HasSubstr("there is an operator 2"));
   EXPECT_THAT(changed("\"kind\": \"exp\"", "\"knid\": \"exp\""), HasSubstr("alternatives[0].body[0]"));
+  EXPECT_THAT(changed("\"kind\": \"exp\"", "\"kind\": \"exp\", \"phase\": \"late\""),
+              HasSubstr("alternatives[0].body[0].phase"));
 }
 
 TEST(GraphView, NumbersValuesAndUses) {
@@ -211,6 +217,31 @@ TEST(Rewrites, AnAlternativeTakesThePlaceAndTheMarks) {
   EXPECT_EQ(graph.operators[4].operands, (std::vector<GraphValue>{{division.id, 0}}));
   EXPECT_EQ(graph.nextId, 6);
   EXPECT_THAT(std::string(takeAlternative(graph, 0).message()), HasSubstr("operator 0 has no expansion"));
+}
+
+TEST(Rewrites, WhatAnAlternativeSaysOfItsOperatorsStays) {
+  ProgramGraph graph = softmaxProgram();
+  std::vector<AlternativeOperator>& body = graph.operators[1].alternatives[0].body;
+  body[0].strategy = UserStrategy{false, {{2, 1}}, {}, {}, {}, {"model.cc", 5, 6}};
+  body[1].phase = Phase::kUpdate;
+  const UserStrategy strategy = *body[0].strategy;
+  ASSERT_TRUE(takeAlternative(graph, 1).ok());
+  EXPECT_EQ(graph.operators[1].strategy, strategy);
+  EXPECT_EQ(graph.operators[1].phase, Phase::kForward);
+  EXPECT_EQ(graph.operators[2].phase, Phase::kUpdate);
+  EXPECT_EQ(graph.operators[2].strategy, std::nullopt);
+}
+
+// Its gradient becomes that of the operator that makes the result.
+TEST(Rewrites, TheGradientOfWhatMustBeExpandedFollows) {
+  ProgramGraph graph = softmaxProgram();
+  graph.operators[2].forward = 1;
+  ProgramGraph required = graph;
+  required.operators[1].facts.mustExpand = true;
+  ASSERT_TRUE(takeAlternative(graph, 1).ok());
+  EXPECT_EQ(graph.operators[4].forward, 1);
+  ASSERT_TRUE(takeAlternative(required, 1).ok());
+  EXPECT_EQ(required.operators[4].forward, required.operators[3].id);
 }
 
 // count = sum(mask) is read by an operator of every micro-batch.
