@@ -137,7 +137,8 @@ absl::StatusOr<MemoryAdvice> adviseModule(ModuleOp module, const ir::OperatorReg
   OwningOpRef<ModuleOp> copy(module.clone());
   WEFT_RETURN_IF_ERROR(runPhases(*copy, registry, logical));
   DiagnosticText diagnostics(module.getContext());
-  const FailureOr<ProgramGraph> graph = buildProgramGraph(stepFunction(*copy), &registry);
+  WEFT_ASSIGN_OR_RETURN(const ir::ExpansionContext context, expansionContextOf(request.options));
+  const FailureOr<ProgramGraph> graph = buildProgramGraph(stepFunction(*copy), {registry, context});
   if (failed(graph)) {
     return absl::InvalidArgumentError(diagnostics.text());
   }

@@ -44,7 +44,8 @@ TEST(CompileTest, APredictionThatWasTooLowIsCorrected) {
     PipelineOptions options;
     options.report = &report;
     options.correction.bytes = {wrong};
-    const absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> module = readModule(layersText(limit), "model.mlir", context);
+    const absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> module =
+        readModule(layersText(limit), "model.mlir", context);
     EXPECT_TRUE(module.ok()) << module.status();
     return compileModule(**module, registry, options);
   };
