@@ -56,6 +56,11 @@ inline constexpr char kMembersAttr[] = "dist.members";
 inline constexpr char kReasonAttr[] = "reason";  // of what moves a value: who reads it so
 inline constexpr char kRankTableAttr[] = "dist.rank_table";
 inline constexpr char kTensorsAttr[] = "dist.tensors";
+inline constexpr char kActionsAttr[] = "dist.actions";    // of a submesh: what its ranks call
+inline constexpr char kStoragesAttr[] = "dist.storages";  // of a submesh
+inline constexpr char kStorageAttr[] = "dist.storage";    // of an argument, of each result of an operator: its number
+inline constexpr char kViewAttr[] = "dist.view";          // of an operator: nothing runs, the result lies in operand 0
+inline constexpr char kRegionsAttr[] = "dist.regions";    // of a submesh
 // Of the module: the meshes of the submeshes as text, "dp=2,tp=2;dp=4". Absent: all have dist.mesh.
 inline constexpr char kStageMeshesAttr[] = "dist.stage_meshes";
 // Of the module, where meshes differ: the stripes of the batch, in each of which the micro-batches are cut

@@ -1,9 +1,12 @@
+#include "passes/gates/check_local.h"
+
 #include "ir/bounded.h"
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
 #include "ir/program/decision_attributes.h"
 #include "ir/program/program.h"
 #include "passes/gates/attribute_forms.h"
+#include "passes/gates/check_numbers.h"
 #include "passes/gates/check_program.h"
 #include "passes/gates/check_stages.h"
 #include "passes/gates/checks.h"
@@ -60,8 +63,9 @@ LogicalResult checkNames(func::FuncOp function) {
   return success();
 }
 
-// Whose shapes the types have: of a rank, or of the whole tensor, with its layout.
-enum class Shapes : uint8_t { kGlobal, kLocal };
+// Whose shapes the types have: of the whole tensor, with its layout, or of a rank; and is memory assigned, so that
+// copies may stand there?
+enum class Shapes : uint8_t { kGlobal, kLocal, kStored };
 
 // A layout that its tensor and its mesh fit.
 LogicalResult checkLayouts(Location place, TypeRange types, const Mesh& mesh) {
@@ -99,7 +103,10 @@ LogicalResult checkTypes(Location place, TypeRange types) {
 }
 
 LogicalResult checkOp(Operation* op, Shapes shapes) {
-  if (isa<ir::dist::ReshardOp>(op) && shapes == Shapes::kLocal) {
+  if (isa<ir::dist::CopyOp>(op) && shapes != Shapes::kStored) {
+    return op->emitError("a copy has no place before storages are assigned");
+  }
+  if (isa<ir::dist::ReshardOp>(op) && shapes != Shapes::kGlobal) {
     return op->emitError("a reshard has no place in the local state; it should have become collectives");
   }
   if (isa<ir::dist::TransferOp>(op)) {
@@ -259,7 +266,11 @@ LogicalResult checkCut(ModuleOp module) {
 }
 
 LogicalResult checkLocal(ModuleOp module) {
-  return checkFunctions(module, Shapes::kLocal);
+  return success(succeeded(checkFunctions(module, Shapes::kLocal)) && succeeded(checkNumbers(module)));
+}
+
+LogicalResult checkLocalWithCopies(ModuleOp module) {
+  return success(succeeded(checkFunctions(module, Shapes::kStored)) && succeeded(checkNumbers(module)));
 }
 
 }  // namespace weft
