@@ -94,6 +94,13 @@ TEST_F(CompileCommand, StatesThatAreClaimed) {
   }
 }
 
+// No gate has looked at the module when the request is checked against it.
+TEST_F(CompileCommand, AStepWithoutBody) {
+  EXPECT_THAT(refused("module attributes {" + std::string(kMesh) +
+                      "} {\n  func.func private @step(tensor<4xf32> {nn.kind = \"input\", nn.name = \"x\"})\n}\n"),
+              HasSubstr("@step"));
+}
+
 TEST_F(CompileCommand, AttributesOfAnotherForm) {
   EXPECT_THAT(refused(module("dist.mesh = 3 : i64")), HasSubstr("dist.mesh = 3 : i64; it should be a mesh, such as"));
   EXPECT_THAT(refused(module(std::string(kMesh) + ", nn.layouts = [\"w\", 3]")),
