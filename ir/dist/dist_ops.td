@@ -56,7 +56,7 @@ def Dist_DecisionsAttr : Dist_Attr<"Decisions", "decisions"> {
   let assemblyFormat = "`<` $record `>`";
 }
 
-//===-- Attributes of the scheduled state: memory and the calls of a step --===//
+//===-- Memory, and what the scheduled state says of it and of the calls of a step --===//
 
 // Numbers and words of plan::MemoryClass.
 def Dist_Memory : I32EnumAttr<"Memory", "what memory is for, and so how long it is kept", [
@@ -67,6 +67,11 @@ def Dist_Memory : I32EnumAttr<"Memory", "what memory is for, and so how long it 
     I32EnumAttrCase<"kWorkspace", 8, "workspace">, I32EnumAttrCase<"kMailbox", 9, "mailbox">]> {
   let cppNamespace = "::weft::ir::dist";
   let genSpecializedAttr = 0;
+}
+
+def Dist_MemoryAttr : EnumAttr<Dist_Dialect, Dist_Memory, "memory"> {
+  let summary = "The memory of a named argument or result: #dist.memory<activation>";
+  let assemblyFormat = "`<` $value `>`";
 }
 
 def Dist_StorageAttr : Dist_Attr<"Storage", "storage"> {

@@ -13,24 +13,6 @@ using ir::dist::CallAttr;
 using ir::dist::RegionAttr;
 using ir::dist::StorageAttr;
 
-ir::dist::Memory memoryWord(plan::MemoryClass memory) {
-  return static_cast<ir::dist::Memory>(memory);
-}
-
-plan::MemoryClass memoryClass(ir::dist::Memory memory) {
-  return static_cast<plan::MemoryClass>(memory);
-}
-static_assert(static_cast<int>(ir::dist::Memory::kParameter) == plan::PARAMETER &&
-              static_cast<int>(ir::dist::Memory::kState) == plan::STATE &&
-              static_cast<int>(ir::dist::Memory::kAccumulator) == plan::ACCUMULATOR &&
-              static_cast<int>(ir::dist::Memory::kInput) == plan::INPUT &&
-              static_cast<int>(ir::dist::Memory::kOutput) == plan::OUTPUT &&
-              static_cast<int>(ir::dist::Memory::kConstant) == plan::CONSTANT &&
-              static_cast<int>(ir::dist::Memory::kActivation) == plan::ACTIVATION &&
-              static_cast<int>(ir::dist::Memory::kTransient) == plan::TRANSIENT &&
-              static_cast<int>(ir::dist::Memory::kWorkspace) == plan::WORKSPACE &&
-              static_cast<int>(ir::dist::Memory::kMailbox) == plan::MAILBOX);
-
 // The entries of a list of a module that are of their form.
 template <typename Entry>
 SmallVector<Entry> listOf(ModuleOp module, StringRef name) {
@@ -62,6 +44,25 @@ StorageAttr placedAt(StorageAttr storage, int64_t offset, int64_t ring) {
 }
 
 }  // namespace
+
+static_assert(static_cast<int>(ir::dist::Memory::kParameter) == plan::PARAMETER &&
+              static_cast<int>(ir::dist::Memory::kState) == plan::STATE &&
+              static_cast<int>(ir::dist::Memory::kAccumulator) == plan::ACCUMULATOR &&
+              static_cast<int>(ir::dist::Memory::kInput) == plan::INPUT &&
+              static_cast<int>(ir::dist::Memory::kOutput) == plan::OUTPUT &&
+              static_cast<int>(ir::dist::Memory::kConstant) == plan::CONSTANT &&
+              static_cast<int>(ir::dist::Memory::kActivation) == plan::ACTIVATION &&
+              static_cast<int>(ir::dist::Memory::kTransient) == plan::TRANSIENT &&
+              static_cast<int>(ir::dist::Memory::kWorkspace) == plan::WORKSPACE &&
+              static_cast<int>(ir::dist::Memory::kMailbox) == plan::MAILBOX);
+
+ir::dist::Memory memoryWord(plan::MemoryClass memory) {
+  return static_cast<ir::dist::Memory>(memory);
+}
+
+plan::MemoryClass memoryClass(ir::dist::Memory memory) {
+  return static_cast<plan::MemoryClass>(memory);
+}
 
 SubmeshCalls callsOf(ModuleOp submesh) {
   auto actions = submesh->getAttrOfType<ir::dist::ActionsAttr>(kActionsAttr);

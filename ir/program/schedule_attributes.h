@@ -12,6 +12,10 @@
 
 namespace weft {
 
+// The words of the IR and of the plan for one thing.
+plan::MemoryClass memoryClass(ir::dist::Memory memory);
+ir::dist::Memory memoryWord(plan::MemoryClass memory);
+
 // Functions are numbered in the order of functionsInOrder().
 struct SubmeshCalls {
   std::vector<FunctionCall> init;

@@ -142,6 +142,10 @@ std::string scalars(Attribute value) {
   return isListOf(value, isBounded) ? "" : "a list of #dist.scalar, each number below 2^48";
 }
 
+std::string memory(Attribute value) {
+  return isa<ir::dist::MemoryAttr>(value) ? "" : "memory, such as #dist.memory<activation>";
+}
+
 bool isBetween(int64_t number, int64_t least, int64_t most) {
   return number >= least && number <= most;
 }
@@ -209,12 +213,12 @@ constexpr Known kFunction[] = {{kNameAttr, text}, {kFunctionKindAttr, function},
 constexpr Known kArgument[] = {{kKindAttr, text},          {kNameAttr, text},    {kInitAttr, dictionary},
                                {kBatchDimAttr, dimension}, {kLayoutAttr, text},  {kFileShapeAttr, sizes},
                                {kFrozenAttr, unit},        {kStageAttr, count},  {kValueAttr, text},
-                               {kMemoryAttr, text},        {kStorageAttr, count}};
+                               {kMemoryAttr, memory},      {kStorageAttr, count}};
 
 constexpr Known kInit[] = {{"distribution", distribution}, {"a", real}, {"b", real}};
 
 constexpr Known kResult[] = {{kKindAttr, text},   {kNameAttr, text},  {kUpdatesAttr, count},
-                             {kStageAttr, count}, {kValueAttr, text}, {kMemoryAttr, text}};
+                             {kStageAttr, count}, {kValueAttr, text}, {kMemoryAttr, memory}};
 
 constexpr Known kOperator[] = {{kNameAttr, text},       {kIdAttr, count},          {kForwardAttr, count},
                                {kPhaseAttr, phase},     {kUserStageAttr, integer}, {kUserRecomputeAttr, integer},

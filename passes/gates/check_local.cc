@@ -18,7 +18,11 @@ using namespace mlir;  // NOLINT
 namespace {
 
 constexpr StringRef kFunctions[] = {"init", "prologue", "forward", "backward", "input_grad", "weight_grad", "update"};
-constexpr StringRef kMemories[] = {"parameter", "state", "accumulator", "input", "output", "activation", "constant"};
+// Of a name: what functions pass on.
+bool isPassedOn(ir::dist::Memory memory) {
+  using ir::dist::Memory;
+  return memory != Memory::kTransient && memory != Memory::kWorkspace && memory != Memory::kMailbox;
+}
 
 LogicalResult checkFunction(func::FuncOp function) {
   auto kind = function->getAttrOfType<StringAttr>(kFunctionKindAttr);
@@ -36,12 +40,12 @@ LogicalResult checkFunction(func::FuncOp function) {
 // What is wrong with the attributes of an argument or result; empty if nothing.
 std::string wrongAttributes(DictionaryAttr attrs) {
   auto value = attrs ? attrs.getAs<StringAttr>(kValueAttr) : StringAttr();
-  auto memory = attrs ? attrs.getAs<StringAttr>(kMemoryAttr) : StringAttr();
+  const std::optional<ir::dist::Memory> memory = memoryOf(attrs);
   if (!value || value.empty()) {
     return "has no dist.value";
   }
-  if (!memory || !llvm::is_contained(kMemories, memory.getValue())) {
-    return "('" + value.str() + "') has dist.memory '" + (memory ? memory.str() : "") +
+  if (!memory || !isPassedOn(*memory)) {
+    return "('" + value.str() + "') has dist.memory '" + (memory ? stringifyMemory(*memory).str() : "") +
            "'; it should be parameter, state, accumulator, input, output, activation or constant";
   }
   return "";

@@ -39,7 +39,7 @@ class NumbersChecker {
  private:
   struct Named {
     Type type;
-    StringRef memory;
+    ir::dist::Memory memory;
   };
 
   LogicalResult table() {
@@ -85,12 +85,12 @@ class NumbersChecker {
 
   // One type and memory for each name.
   LogicalResult named(Value value, DictionaryAttr attrs) {
-    const StringRef memory = attrs.getAs<StringAttr>(kMemoryAttr).getValue();
+    const ir::dist::Memory memory = *memoryOf(attrs);
     const auto [it, added] = names_.try_emplace(nameOf(attrs).str(), Named{value.getType(), memory});
     if (!added && (it->second.type != value.getType() || it->second.memory != memory)) {
-      return emitError(value.getLoc()) << "'" << it->first << "' is " << value.getType() << " in memory '" << memory
-                                       << "' here, and " << it->second.type << " in memory '" << it->second.memory
-                                       << "' in a function before";
+      return emitError(value.getLoc()) << "'" << it->first << "' is " << value.getType() << " in memory '"
+                                       << stringifyMemory(memory) << "' here, and " << it->second.type << " in memory '"
+                                       << stringifyMemory(it->second.memory) << "' in a function before";
     }
     return success();
   }
@@ -99,8 +99,8 @@ class NumbersChecker {
   LogicalResult hasSource(BlockArgument argument, func::FuncOp function) {
     const DictionaryAttr attrs = function.getArgAttrDict(argument.getArgNumber());
     const StringRef name = nameOf(attrs);
-    const StringRef memory = names_.at(name.str()).memory;
-    if (memory != "activation" && memory != "accumulator") {
+    const ir::dist::Memory memory = names_.at(name.str()).memory;
+    if (memory != ir::dist::Memory::kActivation && memory != ir::dist::Memory::kAccumulator) {
       return success();
     }
     for (func::FuncOp writer : functionsInOrder(module_)) {
@@ -113,8 +113,8 @@ class NumbersChecker {
         break;
       }
     }
-    return emitError(argument.getLoc()) << "@" << function.getName() << " reads " << memory << " '" << name
-                                        << "', but neither it nor a function before returns it";
+    return emitError(argument.getLoc()) << "@" << function.getName() << " reads " << stringifyMemory(memory) << " '"
+                                        << name << "', but neither it nor a function before returns it";
   }
 
   LogicalResult collective(Operation* op) {

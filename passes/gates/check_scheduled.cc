@@ -38,7 +38,7 @@ class MemoryChecker {
   using Key = std::pair<plan::MemoryClass, int>;  // and ring
 
   static std::string nameOf(const Key& key) {
-    std::string name = stringifyMemory(static_cast<ir::dist::Memory>(key.first)).str();
+    std::string name = stringifyMemory(memoryWord(key.first)).str();
     return key.first == plan::ACTIVATION ? name + ", ring " + std::to_string(key.second) : name;
   }
 

@@ -15,17 +15,6 @@ using namespace mlir;  // NOLINT: the file is about MLIR values throughout
 
 namespace {
 
-plan::MemoryClass memoryClass(StringRef name) {
-  return llvm::StringSwitch<plan::MemoryClass>(name)
-      .Case("parameter", plan::PARAMETER)
-      .Case("state", plan::STATE)
-      .Case("accumulator", plan::ACCUMULATOR)
-      .Case("input", plan::INPUT)
-      .Case("output", plan::OUTPUT)
-      .Case("constant", plan::CONSTANT)
-      .Default(plan::ACTIVATION);
-}
-
 StepInstruction::Kind instructionKind(Operation* op) {
   using Kind = StepInstruction::Kind;
   if (isa<ir::nn::ConstantOp>(op)) {
@@ -100,8 +89,7 @@ class StepReader {
   }
 
   StepName nameOf(Value value, DictionaryAttr attrs) {
-    return {numberOf(value), attrs.getAs<StringAttr>(kValueAttr).getValue().str(),
-            memoryClass(attrs.getAs<StringAttr>(kMemoryAttr).getValue())};
+    return {numberOf(value), attrs.getAs<StringAttr>(kValueAttr).getValue().str(), memoryClass(*memoryOf(attrs))};
   }
 
   StepInstruction read(Operation* op) {

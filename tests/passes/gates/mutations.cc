@@ -348,6 +348,13 @@ class Mutator {
                        ir::dist::ScalarAttr::get(builder_.getContext(), immediate, column, factor)});
       }
     }
+    if (isa<ir::dist::MemoryAttr>(value)) {
+      for (uint32_t i = 0; i <= ir::dist::getMaxEnumValForMemory(); ++i) {
+        const auto memory = static_cast<ir::dist::Memory>(i);
+        all.push_back(
+            {"memory " + stringifyMemory(memory).str(), ir::dist::MemoryAttr::get(builder_.getContext(), memory)});
+      }
+    }
     if (auto storage = dyn_cast<ir::dist::StorageAttr>(value)) {
       addStorages(storage, all);
     }

@@ -4,8 +4,8 @@
 module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.rank_table = dense<[[0], [2]]> : tensor<2x1xi64>,
     dist.tensors = [{name = "x", kind = "input", value = "x", type = "f32", shape = array<i64: 4>, file_shape = array<i64: 4>,
                      offsets = [array<i64: 0>, array<i64: 2>], valid = [array<i64: 2>, array<i64: 2>]}]} {
-  func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = "input"}, %s: tensor<2xf32> {dist.value = "s", dist.memory = "accumulator"})
-      -> (tensor<2xf32> {dist.value = "s", dist.memory = "accumulator"}) attributes {dist.kind = "forward"} {
+  func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = #dist.memory<input>}, %s: tensor<2xf32> {dist.value = "s", dist.memory = #dist.memory<accumulator>})
+      -> (tensor<2xf32> {dist.value = "s", dist.memory = #dist.memory<accumulator>}) attributes {dist.kind = "forward"} {
     %0 = nn.iota {dim = 0 : i64, dist.scalars = [#dist.scalar<0, 0, 0>]} : () -> tensor<2xf32>
     %1 = dist.all_reduce %0 {groups = [[0, 1]], reduce = "sum"} : (tensor<2xf32>) -> tensor<2xf32>
     %2 = dist.accumulate %s, %1 {dist.scalars = [#dist.scalar<0, -1, 1>]} : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
@@ -36,9 +36,9 @@ func.func @forward(%x: tensor<4xf32>) attributes {dist.kind = "forward"} {
 
 // -----
 
-func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input"}) -> (tensor<4xf32> {dist.value = "y", dist.memory = "heap"})
+func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>}) -> (tensor<4xf32> {dist.value = "y", dist.memory = #dist.memory<transient>})
     attributes {dist.kind = "forward"} {
-  // expected-error @+1 {{result 0 of @forward ('y') has dist.memory 'heap'; it should be parameter, state}}
+  // expected-error @+1 {{result 0 of @forward ('y') has dist.memory 'transient'; it should be parameter, state}}
   %0 = nn.exp %x : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -46,13 +46,13 @@ func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input"}) 
 // -----
 
 // expected-error @+1 {{a layout has no place in the local state: 'tensor<4xf32, #dist.layout<"[{dp}]">>'}}
-func.func @forward(%x: tensor<4xf32, #dist.layout<"[{dp}]">> {dist.value = "x", dist.memory = "input"}) attributes {dist.kind = "forward"} {
+func.func @forward(%x: tensor<4xf32, #dist.layout<"[{dp}]">> {dist.value = "x", dist.memory = #dist.memory<input>}) attributes {dist.kind = "forward"} {
   return
 }
 
 // -----
 
-func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input"}) attributes {dist.kind = "forward"} {
+func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>}) attributes {dist.kind = "forward"} {
   // expected-error @+1 {{a layout has no place in the local state: 'tensor<4xf32, #dist.layout<"[{dp}]">>'}}
   %0 = nn.exp %x : (tensor<4xf32>) -> tensor<4xf32, #dist.layout<"[{dp}]">>
   return
@@ -60,7 +60,7 @@ func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input"}) 
 
 // -----
 
-func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input"}) attributes {dist.kind = "forward"} {
+func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>}) attributes {dist.kind = "forward"} {
   // expected-error @+1 {{a reshard has no place in the local state; it should have become collectives}}
   %0 = dist.reshard %x : (tensor<4xf32>) -> tensor<4xf32>
   return
@@ -68,7 +68,7 @@ func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input"}) 
 
 // -----
 
-func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input"}) attributes {dist.kind = "forward"} {
+func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>}) attributes {dist.kind = "forward"} {
   // expected-error @+1 {{nn.constrain has no place in the local state; it is a word to the compiler only}}
   %0 = nn.constrain %x {layout = "[{}]"} : (tensor<4xf32>) -> tensor<4xf32>
   return
@@ -108,12 +108,12 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.rank_table = dense<0> : 
 // -----
 
 module attributes {dist.mesh = #dist.mesh<"dp=2">} {
-  func.func @forward() -> (tensor<2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+  func.func @forward() -> (tensor<2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
     %0 = nn.fill {value = 0.0} : () -> tensor<2xf32>
     return %0 : tensor<2xf32>
   }
   // expected-error @+1 {{'a' is 'tensor<4xf32>' in memory 'activation' here, and 'tensor<2xf32>' in memory 'activation' in a function before}}
-  func.func @backward(%a: tensor<4xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "backward"} {
+  func.func @backward(%a: tensor<4xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "backward"} {
     return
   }
 }
@@ -122,7 +122,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 
 module attributes {dist.mesh = #dist.mesh<"dp=2">} {
   // expected-error @+1 {{@backward reads activation 'a', but neither it nor a function before returns it}}
-  func.func @backward(%a: tensor<4xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "backward"} {
+  func.func @backward(%a: tensor<4xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "backward"} {
     return
   }
 }
@@ -131,7 +131,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 
 module attributes {dist.mesh = #dist.mesh<"dp=2">} {
   // expected-error @+1 {{@forward returns 'a' twice}}
-  func.func @forward() -> (tensor<2xf32> {dist.value = "a", dist.memory = "output"}, tensor<2xf32> {dist.value = "a", dist.memory = "output"}) attributes {dist.kind = "forward"} {
+  func.func @forward() -> (tensor<2xf32> {dist.value = "a", dist.memory = #dist.memory<output>}, tensor<2xf32> {dist.value = "a", dist.memory = #dist.memory<output>}) attributes {dist.kind = "forward"} {
     %0 = nn.fill {value = 0.0} : () -> tensor<2xf32>
     return %0, %0 : tensor<2xf32>, tensor<2xf32>
   }
@@ -140,7 +140,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 // -----
 
 module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2">} {
-  func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = "input"}) attributes {dist.kind = "forward"} {
+  func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = #dist.memory<input>}) attributes {dist.kind = "forward"} {
     // expected-error @+1 {{the groups hold 2 ranks, mesh dp=2,tp=2 has 4; every rank stands in exactly one group}}
     %1 = dist.all_reduce %x {groups = [[0, 1]], reduce = "sum"} : (tensor<2xf32>) -> tensor<2xf32>
     return
@@ -150,7 +150,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2">} {
 // -----
 
 module attributes {dist.mesh = #dist.mesh<"dp=2">} {
-  func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = "input"}) attributes {dist.kind = "forward"} {
+  func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = #dist.memory<input>}) attributes {dist.kind = "forward"} {
     // expected-error @+1 {{a group names rank 2, mesh dp=2 has 2}}
     %1 = dist.all_reduce %x {groups = [[0, 2]], reduce = "sum"} : (tensor<2xf32>) -> tensor<2xf32>
     return
@@ -160,7 +160,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 // -----
 
 module attributes {dist.mesh = #dist.mesh<"dp=2">} {
-  func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = "input"}) attributes {dist.kind = "forward"} {
+  func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = #dist.memory<input>}) attributes {dist.kind = "forward"} {
     // expected-error @+1 {{permute names the sources of 4 ranks, mesh dp=2 has 2}}
     %1 = dist.permute %x {source = array<i64: 1, 0, 3, 2>} : (tensor<2xf32>) -> tensor<2xf32>
     return
@@ -202,7 +202,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">,
 
 // -----
 
-func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = "input"}) attributes {dist.kind = "forward"} {
+func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = #dist.memory<input>}) attributes {dist.kind = "forward"} {
   // expected-error @+1 {{a copy has no place before storages are assigned}}
   %0 = dist.copy %x : (tensor<2xf32>) -> tensor<2xf32>
   return

@@ -92,7 +92,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.actions = #dist.
 
 module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = array<i64: 0, 1>, dist.schedule = "gpipe", dist.virtual = 1 : i64} {
   module @submesh0 attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.actions = #dist.actions<init = [], step = [@forward 0, @forward 1]>} {
-    func.func @forward(%x: tensor<f32> {dist.value = "x", dist.memory = "input"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<f32> {dist.value = "x", dist.memory = #dist.memory<input>}) attributes {dist.kind = "forward"} {
       // expected-error @+1 {{the channel has room for 3 messages; it should be 1 to 2, the number of micro-batches}}
       dist.send %x {channel = 0 : i64, submesh = 1 : i64, capacity = 3 : i64} : (tensor<f32>) -> ()
       return
@@ -107,7 +107,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
 
 module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = array<i64: 0, 1>, dist.schedule = "gpipe", dist.virtual = 1 : i64} {
   module @submesh0 attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.actions = #dist.actions<init = [], step = [@forward 0, @forward 1]>} {
-    func.func @forward(%x: tensor<f32> {dist.value = "x", dist.memory = "input"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<f32> {dist.value = "x", dist.memory = #dist.memory<input>}) attributes {dist.kind = "forward"} {
       dist.send %x {channel = 0 : i64, submesh = 1 : i64, capacity = 1 : i64} : (tensor<f32>) -> ()
       return
     }

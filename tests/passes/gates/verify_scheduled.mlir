@@ -14,8 +14,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
         #dist.region<memory = transient, bytes = 192, max_live = 192, lower_bound = 192>,
         #dist.region<memory = workspace, bytes = 2097152, max_live = 0, lower_bound = 0>,
         #dist.region<memory = mailbox, bytes = 192, max_live = 192, lower_bound = 192>]} {
-    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = "input", dist.storage = 1 : i64})
-        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<input>, dist.storage = 1 : i64})
+        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 0 : i64, dist.storage = array<i64: 3>} : () -> tensor<2x2xf32>
       %1 = dist.receive {channel = 1 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 64 : i64, dist.storage = array<i64: 4>} : () -> tensor<2x2xf32>
       %2 = nn.matmul %0, %1 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
@@ -35,8 +35,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
         #dist.storage<memory = activation, bytes = 16, label = "a", offset = 0, ring = 1>,
         #dist.storage<memory = transient, bytes = 80, label = "t", offset = 0>,
         #dist.storage<memory = transient, bytes = 16, label = "u", offset = 128>]} {
-    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = "input", dist.storage = 1 : i64})
-        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<input>, dist.storage = 1 : i64})
+        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 0 : i64, dist.storage = array<i64: 3>} : () -> tensor<2x2xf32>
       %1 = dist.receive {channel = 1 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 64 : i64, dist.storage = array<i64: 4>} : () -> tensor<2x2xf32>
       %2 = nn.matmul %0, %1 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
@@ -62,8 +62,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
         #dist.region<memory = transient, bytes = 192, max_live = 192, lower_bound = 192>,
         #dist.region<memory = workspace, bytes = 2097152, max_live = 0, lower_bound = 0>,
         #dist.region<memory = mailbox, bytes = 192, max_live = 192, lower_bound = 192>]} {
-    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = "input", dist.storage = 1 : i64})
-        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<input>, dist.storage = 1 : i64})
+        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 0 : i64, dist.storage = array<i64: 3>} : () -> tensor<2x2xf32>
       %1 = dist.receive {channel = 1 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 64 : i64, dist.storage = array<i64: 4>} : () -> tensor<2x2xf32>
       %2 = nn.matmul %0, %1 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
@@ -89,8 +89,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
         #dist.region<memory = transient, bytes = 192, max_live = 192, lower_bound = 192, ring = 1>,
         #dist.region<memory = workspace, bytes = 2097152, max_live = 0, lower_bound = 0>,
         #dist.region<memory = mailbox, bytes = 192, max_live = 192, lower_bound = 192>]} {
-    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = "input", dist.storage = 1 : i64})
-        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<input>, dist.storage = 1 : i64})
+        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 0 : i64, dist.storage = array<i64: 3>} : () -> tensor<2x2xf32>
       %1 = dist.receive {channel = 1 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 64 : i64, dist.storage = array<i64: 4>} : () -> tensor<2x2xf32>
       %2 = nn.matmul %0, %1 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
@@ -116,8 +116,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
         #dist.region<memory = transient, bytes = 192, max_live = 192, lower_bound = 192>,
         #dist.region<memory = workspace, bytes = 2097152, max_live = 0, lower_bound = 0>,
         #dist.region<memory = mailbox, bytes = 192, max_live = 192, lower_bound = 192>]} {
-    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = "input", dist.storage = 1 : i64})
-        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<input>, dist.storage = 1 : i64})
+        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 0 : i64, dist.storage = array<i64: 3>} : () -> tensor<2x2xf32>
       %1 = dist.receive {channel = 1 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 64 : i64, dist.storage = array<i64: 4>} : () -> tensor<2x2xf32>
       %2 = nn.matmul %0, %1 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
@@ -143,8 +143,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
         #dist.region<memory = transient, bytes = 192, max_live = 192, lower_bound = 192>,
         #dist.region<memory = workspace, bytes = 2097152, max_live = 0, lower_bound = 0>,
         #dist.region<memory = mailbox, bytes = 192, max_live = 192, lower_bound = 192>]} {
-    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = "input", dist.storage = 1 : i64})
-        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<input>, dist.storage = 1 : i64})
+        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 0 : i64, dist.storage = array<i64: 3>} : () -> tensor<2x2xf32>
       %1 = dist.receive {channel = 1 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 64 : i64, dist.storage = array<i64: 4>} : () -> tensor<2x2xf32>
       %2 = nn.matmul %0, %1 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
@@ -170,8 +170,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
         #dist.region<memory = transient, bytes = 192, max_live = 192, lower_bound = 192>,
         #dist.region<memory = workspace, bytes = 2097152, max_live = 0, lower_bound = 0>,
         #dist.region<memory = mailbox, bytes = 192, max_live = 192, lower_bound = 192>]} {
-    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = "input", dist.storage = 1 : i64})
-        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<input>, dist.storage = 1 : i64})
+        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 0 : i64, dist.storage = array<i64: 3>} : () -> tensor<2x2xf32>
       %1 = dist.receive {channel = 1 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 64 : i64, dist.storage = array<i64: 4>} : () -> tensor<2x2xf32>
       %2 = nn.matmul %0, %1 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
@@ -197,8 +197,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
         #dist.region<memory = transient, bytes = 192, max_live = 192, lower_bound = 192>,
         #dist.region<memory = workspace, bytes = 2097152, max_live = 0, lower_bound = 0>,
         #dist.region<memory = mailbox, bytes = 192, max_live = 192, lower_bound = 192>]} {
-    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = "input", dist.storage = 1 : i64})
-        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<input>, dist.storage = 1 : i64})
+        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 0 : i64, dist.storage = array<i64: 3>} : () -> tensor<2x2xf32>
       %1 = dist.receive {channel = 1 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 64 : i64, dist.storage = array<i64: 4>} : () -> tensor<2x2xf32>
       %2 = nn.matmul %0, %1 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
@@ -224,8 +224,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
         #dist.region<memory = transient, bytes = 192, max_live = 192, lower_bound = 192>,
         #dist.region<memory = workspace, bytes = 2097152, max_live = 0, lower_bound = 0>,
         #dist.region<memory = mailbox, bytes = 192, max_live = 192, lower_bound = 192>]} {
-    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = "input", dist.storage = 1 : i64})
-        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<input>, dist.storage = 1 : i64})
+        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 0 : i64, dist.storage = array<i64: 3>} : () -> tensor<2x2xf32>
       %1 = dist.receive {channel = 1 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 64 : i64, dist.storage = array<i64: 4>} : () -> tensor<2x2xf32>
       %2 = nn.matmul %0, %1 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
@@ -251,8 +251,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
         #dist.region<memory = transient, bytes = 192, max_live = 192, lower_bound = 192>,
         #dist.region<memory = workspace, bytes = 2097152, max_live = 0, lower_bound = 0>,
         #dist.region<memory = mailbox, bytes = 192, max_live = 192, lower_bound = 192>]} {
-    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = "input", dist.storage = 1 : i64})
-        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<input>, dist.storage = 1 : i64})
+        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 0 : i64, dist.storage = array<i64: 3>} : () -> tensor<2x2xf32>
       %1 = dist.receive {channel = 1 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 64 : i64, dist.storage = array<i64: 4>} : () -> tensor<2x2xf32>
       %2 = nn.matmul %0, %1 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
@@ -278,8 +278,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
         #dist.region<memory = transient, bytes = 192, max_live = 192, lower_bound = 192>,
         #dist.region<memory = workspace, bytes = 2097152, max_live = 0, lower_bound = 0>,
         #dist.region<memory = mailbox, bytes = 192, max_live = 192, lower_bound = 192>]} {
-    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = "input", dist.storage = 1 : i64})
-        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<input>, dist.storage = 1 : i64})
+        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 0 : i64, dist.storage = array<i64: 3>} : () -> tensor<2x2xf32>
       %1 = dist.receive {channel = 1 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 64 : i64, dist.storage = array<i64: 4>} : () -> tensor<2x2xf32>
       %2 = nn.matmul %0, %1 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
@@ -305,8 +305,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
         #dist.region<memory = transient, bytes = 192, max_live = 192, lower_bound = 192>,
         #dist.region<memory = workspace, bytes = 2097152, max_live = 0, lower_bound = 0>,
         #dist.region<memory = mailbox, bytes = 192, max_live = 192, lower_bound = 192>]} {
-    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = "input", dist.storage = 1 : i64})
-        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<input>, dist.storage = 1 : i64})
+        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 0 : i64, dist.storage = array<i64: 3>} : () -> tensor<2x2xf32>
       %1 = dist.receive {channel = 1 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 64 : i64, dist.storage = array<i64: 4>} : () -> tensor<2x2xf32>
       %2 = nn.matmul %0, %1 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
@@ -332,8 +332,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
         #dist.region<memory = transient, bytes = 192, max_live = 192, lower_bound = 192>,
         #dist.region<memory = workspace, bytes = 64, max_live = 0, lower_bound = 0>,
         #dist.region<memory = mailbox, bytes = 192, max_live = 192, lower_bound = 192>]} {
-    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = "input", dist.storage = 1 : i64})
-        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<input>, dist.storage = 1 : i64})
+        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 0 : i64, dist.storage = array<i64: 3>} : () -> tensor<2x2xf32>
       %1 = dist.receive {channel = 1 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 64 : i64, dist.storage = array<i64: 4>} : () -> tensor<2x2xf32>
       %2 = nn.matmul %0, %1 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
@@ -359,8 +359,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
         #dist.region<memory = transient, bytes = 192, max_live = 192, lower_bound = 192>,
         #dist.region<memory = workspace, bytes = 2097152, max_live = 0, lower_bound = 0>,
         #dist.region<memory = mailbox, bytes = 192, max_live = 192, lower_bound = 192>]} {
-    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = "input", dist.storage = 1 : i64})
-        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<input>, dist.storage = 1 : i64})
+        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 0 : i64, dist.storage = array<i64: 3>} : () -> tensor<2x2xf32>
       %1 = dist.receive {channel = 1 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 64 : i64, dist.storage = array<i64: 4>} : () -> tensor<2x2xf32>
       %2 = nn.matmul %0, %1 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
@@ -386,8 +386,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
         #dist.region<memory = transient, bytes = 192, max_live = 192, lower_bound = 192>,
         #dist.region<memory = workspace, bytes = 2097152, max_live = 0, lower_bound = 0>,
         #dist.region<memory = mailbox, bytes = 192, max_live = 192, lower_bound = 192>]} {
-    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = "input", dist.storage = 1 : i64})
-        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<input>, dist.storage = 1 : i64})
+        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 0 : i64, dist.storage = array<i64: 3>} : () -> tensor<2x2xf32>
       %1 = dist.receive {channel = 1 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 64 : i64, dist.storage = array<i64: 4>} : () -> tensor<2x2xf32>
       %2 = nn.matmul %0, %1 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
@@ -412,8 +412,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
         #dist.region<memory = transient, bytes = 192, max_live = 192, lower_bound = 192>,
         #dist.region<memory = workspace, bytes = 2097152, max_live = 0, lower_bound = 0>,
         #dist.region<memory = mailbox, bytes = 192, max_live = 192, lower_bound = 192>]} {
-    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = "input", dist.storage = 1 : i64})
-        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<input>, dist.storage = 1 : i64})
+        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       // expected-error @+1 {{the mailbox lies with 32 bytes at -1; it should be inside of the 192 bytes of mailbox, at a multiple of 64}}
       %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64, capacity = 2 : i64, dist.storage = array<i64: 3>} : () -> tensor<2x2xf32>
       %1 = dist.receive {channel = 1 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 64 : i64, dist.storage = array<i64: 4>} : () -> tensor<2x2xf32>
@@ -439,8 +439,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
         #dist.region<memory = transient, bytes = 192, max_live = 192, lower_bound = 192>,
         #dist.region<memory = workspace, bytes = 2097152, max_live = 0, lower_bound = 0>,
         #dist.region<memory = mailbox, bytes = 192, max_live = 192, lower_bound = 192>]} {
-    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = "input", dist.storage = 1 : i64})
-        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<input>, dist.storage = 1 : i64})
+        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 0 : i64, dist.storage = array<i64: 3>} : () -> tensor<2x2xf32>
       // expected-error @+1 {{the mailbox lies with 32 bytes at 192; it should be inside of the 192 bytes of mailbox}}
       %1 = dist.receive {channel = 1 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 192 : i64, dist.storage = array<i64: 4>} : () -> tensor<2x2xf32>
@@ -466,8 +466,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
         #dist.region<memory = transient, bytes = 192, max_live = 192, lower_bound = 192>,
         #dist.region<memory = workspace, bytes = 2097152, max_live = 0, lower_bound = 0>,
         #dist.region<memory = mailbox, bytes = 192, max_live = 192, lower_bound = 192>]} {
-    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = "input", dist.storage = 1 : i64})
-        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}, %y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<input>, dist.storage = 1 : i64})
+        -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 0 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 0 : i64, dist.storage = array<i64: 3>} : () -> tensor<2x2xf32>
       // expected-error @+1 {{the mailbox of 32 bytes at 0 overlaps another}}
       %1 = dist.receive {channel = 1 : i64, submesh = 1 : i64, capacity = 2 : i64, mailbox = 0 : i64, dist.storage = array<i64: 4>} : () -> tensor<2x2xf32>

@@ -6,7 +6,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
       #dist.storage<memory = transient, bytes = 16, label = "exp">,
       #dist.storage<memory = output, bytes = 16, label = "y">,
       #dist.storage<memory = constant, bytes = 16, label = "c">]} {
-  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = "output"})
+  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>})
       attributes {dist.kind = "forward"} {
     %0 = nn.constant {value = dense<1.0> : tensor<4xf32>, dist.storage = array<i64: 3>} : () -> tensor<4xf32>
     %1 = nn.add %x, %0 {dist.storage = array<i64: 1>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -14,7 +14,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
     %3 = dist.copy %2 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
     return %3 : tensor<2x2xf32>
   }
-  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = "output", dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
+  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>, dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
     return
   }
 }
@@ -24,7 +24,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
 module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<init = [], step = [@forward 0, @update 0]>,
     dist.storages = []} {
   // expected-error @+1 {{a value of @forward lies in storage 0 (dist.storage); there are 0}}
-  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = "output"})
+  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>})
       attributes {dist.kind = "forward"} {
     %0 = nn.constant {value = dense<1.0> : tensor<4xf32>, dist.storage = array<i64: 3>} : () -> tensor<4xf32>
     %1 = nn.add %x, %0 {dist.storage = array<i64: 1>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -32,7 +32,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
     %3 = dist.copy %2 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
     return %3 : tensor<2x2xf32>
   }
-  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = "output", dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
+  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>, dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
     return
   }
 }
@@ -41,7 +41,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
 
 // expected-error @+1 {{the submesh has no dist.storages; --weft-assign-storage writes it}}
 module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<init = [], step = [@forward 0, @update 0]>} {
-  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = "output"})
+  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>})
       attributes {dist.kind = "forward"} {
     %0 = nn.constant {value = dense<1.0> : tensor<4xf32>, dist.storage = array<i64: 3>} : () -> tensor<4xf32>
     %1 = nn.add %x, %0 {dist.storage = array<i64: 1>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -49,7 +49,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
     %3 = dist.copy %2 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
     return %3 : tensor<2x2xf32>
   }
-  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = "output", dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
+  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>, dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
     return
   }
 }
@@ -61,7 +61,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
       #dist.storage<memory = transient, bytes = 16, label = "exp">,
       #dist.storage<memory = output, bytes = 16, label = "y">,
       #dist.storage<memory = constant, bytes = 16, label = "c">]} {
-  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = "output"})
+  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>})
       attributes {dist.kind = "forward"} {
     %0 = nn.constant {value = dense<1.0> : tensor<4xf32>, dist.storage = array<i64: 3>} : () -> tensor<4xf32>
     // expected-error @+1 {{a value of @forward lies in storage -1 (dist.storage); there are 4}}
@@ -70,7 +70,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
     %3 = dist.copy %2 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
     return %3 : tensor<2x2xf32>
   }
-  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = "output", dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
+  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>, dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
     return
   }
 }
@@ -82,7 +82,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
       #dist.storage<memory = transient, bytes = 16, label = "exp">,
       #dist.storage<memory = output, bytes = 16, label = "y">,
       #dist.storage<memory = constant, bytes = 16, label = "c">]} {
-  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = "output"})
+  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>})
       attributes {dist.kind = "forward"} {
     %0 = nn.constant {value = dense<1.0> : tensor<4xf32>, dist.storage = array<i64: 3>} : () -> tensor<4xf32>
     // expected-error @+1 {{a value of @forward lies in storage -1 (dist.storage); there are 4}}
@@ -91,7 +91,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
     %3 = dist.copy %2 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
     return %3 : tensor<2x2xf32>
   }
-  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = "output", dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
+  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>, dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
     return
   }
 }
@@ -103,7 +103,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
       #dist.storage<memory = transient, bytes = 16, label = "exp">,
       #dist.storage<memory = output, bytes = 16, label = "y">,
       #dist.storage<memory = constant, bytes = 16, label = "c">]} {
-  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = "output"})
+  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>})
       attributes {dist.kind = "forward"} {
     %0 = nn.constant {value = dense<1.0> : tensor<4xf32>, dist.storage = array<i64: 3>} : () -> tensor<4xf32>
     // expected-error @+1 {{a value of @forward lies in storage 4 (dist.storage); there are 4}}
@@ -112,7 +112,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
     %3 = dist.copy %2 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
     return %3 : tensor<2x2xf32>
   }
-  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = "output", dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
+  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>, dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
     return
   }
 }
@@ -124,7 +124,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
       #dist.storage<memory = workspace, bytes = 16, label = "exp">,
       #dist.storage<memory = output, bytes = 16, label = "y">,
       #dist.storage<memory = constant, bytes = 16, label = "c">]} {
-  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = "output"})
+  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>})
       attributes {dist.kind = "forward"} {
     %0 = nn.constant {value = dense<1.0> : tensor<4xf32>, dist.storage = array<i64: 3>} : () -> tensor<4xf32>
     // expected-error @+1 {{a value of @forward lies in storage 1, which is mailbox or workspace}}
@@ -133,7 +133,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
     %3 = dist.copy %2 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
     return %3 : tensor<2x2xf32>
   }
-  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = "output", dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
+  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>, dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
     return
   }
 }
@@ -145,7 +145,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
       #dist.storage<memory = transient, bytes = 12, label = "exp">,
       #dist.storage<memory = output, bytes = 16, label = "y">,
       #dist.storage<memory = constant, bytes = 16, label = "c">]} {
-  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = "output"})
+  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>})
       attributes {dist.kind = "forward"} {
     %0 = nn.constant {value = dense<1.0> : tensor<4xf32>, dist.storage = array<i64: 3>} : () -> tensor<4xf32>
     // expected-error @+1 {{a value of @forward has 16 bytes, its storage 1 has 12}}
@@ -154,7 +154,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
     %3 = dist.copy %2 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
     return %3 : tensor<2x2xf32>
   }
-  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = "output", dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
+  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>, dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
     return
   }
 }
@@ -166,7 +166,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
       #dist.storage<memory = transient, bytes = 16, label = "exp">,
       #dist.storage<memory = output, bytes = 16, label = "y">,
       #dist.storage<memory = constant, bytes = 16, label = "c">]} {
-  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = "output"})
+  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>})
       attributes {dist.kind = "forward"} {
     %0 = nn.constant {value = dense<1.0> : tensor<4xf32>, dist.storage = array<i64: 3>} : () -> tensor<4xf32>
     %1 = nn.add %x, %0 {dist.storage = array<i64: 1>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -175,7 +175,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
     return %3 : tensor<2x2xf32>
   }
   // expected-error @+1 {{storage 1 is transient; @forward and @update cannot both use it}}
-  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = "output", dist.storage = 1 : i64}) attributes {dist.kind = "update"} {
+  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>, dist.storage = 1 : i64}) attributes {dist.kind = "update"} {
     return
   }
 }
@@ -187,7 +187,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
       #dist.storage<memory = transient, bytes = 16, label = "exp">,
       #dist.storage<memory = output, bytes = 16, label = "y">,
       #dist.storage<memory = constant, bytes = 16, label = "c">]} {
-  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = "output"})
+  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>})
       attributes {dist.kind = "forward"} {
     %0 = nn.constant {value = dense<1.0> : tensor<4xf32>, dist.storage = array<i64: 3>} : () -> tensor<4xf32>
     %1 = nn.add %x, %0 {dist.storage = array<i64: 1>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -196,7 +196,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
     %3 = dist.copy %2 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
     return %3 : tensor<2x2xf32>
   }
-  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = "output", dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
+  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>, dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
     return
   }
 }
@@ -208,7 +208,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
       #dist.storage<memory = transient, bytes = 16, label = "exp">,
       #dist.storage<memory = output, bytes = 16, label = "y">,
       #dist.storage<memory = constant, bytes = 16, label = "c">]} {
-  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = "output"})
+  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>})
       attributes {dist.kind = "forward"} {
     %0 = nn.constant {value = dense<1.0> : tensor<4xf32>, dist.storage = array<i64: 3>} : () -> tensor<4xf32>
     // expected-error @+1 {{nn.add cannot be a view (dist.view); it makes bytes of its own}}
@@ -217,7 +217,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
     %3 = dist.copy %2 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
     return %3 : tensor<2x2xf32>
   }
-  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = "output", dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
+  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>, dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
     return
   }
 }
@@ -229,7 +229,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
       #dist.storage<memory = transient, bytes = 16, label = "exp">,
       #dist.storage<memory = output, bytes = 16, label = "y">,
       #dist.storage<memory = constant, bytes = 16, label = "c">]} {
-  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = "output"})
+  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>})
       attributes {dist.kind = "forward"} {
     %0 = nn.constant {value = dense<1.0> : tensor<4xf32>, dist.storage = array<i64: 3>} : () -> tensor<4xf32>
     // expected-error @+1 {{nn.add writes constant memory}}
@@ -238,7 +238,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
     %3 = dist.copy %2 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
     return %3 : tensor<2x2xf32>
   }
-  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = "output", dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
+  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>, dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
     return
   }
 }
@@ -250,7 +250,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
       #dist.storage<memory = transient, bytes = 16, label = "exp">,
       #dist.storage<memory = output, bytes = 16, label = "y">,
       #dist.storage<memory = constant, bytes = 16, label = "c">]} {
-  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = "output"})
+  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>})
       attributes {dist.kind = "forward"} {
     // expected-error @+1 {{nn.constant does not lie in constant memory}}
     %0 = nn.constant {value = dense<1.0> : tensor<4xf32>, dist.storage = array<i64: 1>} : () -> tensor<4xf32>
@@ -259,7 +259,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
     %3 = dist.copy %2 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
     return %3 : tensor<2x2xf32>
   }
-  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = "output", dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
+  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>, dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
     return
   }
 }
@@ -271,7 +271,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
       #dist.storage<memory = transient, bytes = 16, label = "exp">,
       #dist.storage<memory = output, bytes = 16, label = "y">,
       #dist.storage<memory = constant, bytes = 16, label = "c">]} {
-  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = "output"})
+  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>})
       attributes {dist.kind = "forward"} {
     %0 = nn.constant {value = dense<1.0> : tensor<4xf32>, dist.storage = array<i64: 3>} : () -> tensor<4xf32>
     %1 = nn.add %x, %0 {dist.storage = array<i64: 1>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -281,7 +281,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
     %4 = nn.exp %2 {dist.storage = array<i64: 1>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
     return %3 : tensor<2x2xf32>
   }
-  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = "output", dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
+  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>, dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
     return
   }
 }
@@ -293,7 +293,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
       #dist.storage<memory = transient, bytes = 16, label = "exp">,
       #dist.storage<memory = output, bytes = 16, label = "y">,
       #dist.storage<memory = constant, bytes = 16, label = "c">]} {
-  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = "output"})
+  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>})
       attributes {dist.kind = "forward"} {
     %0 = nn.constant {value = dense<1.0> : tensor<4xf32>, dist.storage = array<i64: 3>} : () -> tensor<4xf32>
     %1 = nn.add %x, %0 {dist.storage = array<i64: 1>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -302,7 +302,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
     %3 = dist.copy %2 {dist.storage = array<i64: 2>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
     return %2 : tensor<2x2xf32>
   }
-  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = "output", dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
+  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>, dist.storage = 2 : i64}) attributes {dist.kind = "update"} {
     return
   }
 }
@@ -314,7 +314,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
       #dist.storage<memory = transient, bytes = 16, label = "exp">,
       #dist.storage<memory = output, bytes = 16, label = "y">,
       #dist.storage<memory = constant, bytes = 16, label = "c">]} {
-  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input", dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = "output"})
+  func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64}) -> (tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>})
       attributes {dist.kind = "forward"} {
     %0 = nn.constant {value = dense<1.0> : tensor<4xf32>, dist.storage = array<i64: 3>} : () -> tensor<4xf32>
     %1 = nn.add %x, %0 {dist.storage = array<i64: 1>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -323,7 +323,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">, dist.actions = #dist.actions<
     return %3 : tensor<2x2xf32>
   }
   // expected-error @+1 {{'y' lies in storage 0 here, and in 2 before}}
-  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = "output", dist.storage = 0 : i64}) attributes {dist.kind = "update"} {
+  func.func @update(%y: tensor<2x2xf32> {dist.value = "y", dist.memory = #dist.memory<output>, dist.storage = 0 : i64}) attributes {dist.kind = "update"} {
     return
   }
 }

@@ -24,8 +24,8 @@
 module attributes {dist.mesh = #dist.mesh<"dp=1">,
     dist.tensors = [{name = "loss", kind = "output", value = "out.loss", type = "f32", shape = array<i64>, file_shape = array<i64>,
                      offsets = [array<i64>], valid = [array<i64>]}]} {
-  func.func @forward(%x: tensor<8xf32> {dist.value = "x", dist.memory = "input"}, %a: tensor<f32> {dist.value = "acc0", dist.memory = "accumulator"})
-      -> (tensor<2x4xf32> {dist.value = "v0", dist.memory = "activation"}, tensor<f32> {dist.value = "acc0", dist.memory = "accumulator"}) attributes {dist.kind = "forward"} {
+  func.func @forward(%x: tensor<8xf32> {dist.value = "x", dist.memory = #dist.memory<input>}, %a: tensor<f32> {dist.value = "acc0", dist.memory = #dist.memory<accumulator>})
+      -> (tensor<2x4xf32> {dist.value = "v0", dist.memory = #dist.memory<activation>}, tensor<f32> {dist.value = "acc0", dist.memory = #dist.memory<accumulator>}) attributes {dist.kind = "forward"} {
     %0 = nn.exp %x {nn.name = "fc"} : (tensor<8xf32>) -> tensor<8xf32>
     %1 = nn.neg %0 : (tensor<8xf32>) -> tensor<8xf32>
     %2 = nn.reshape %1 : (tensor<8xf32>) -> tensor<2x4xf32>
@@ -33,10 +33,10 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">,
     %4 = dist.accumulate %a, %3 {nn.name = "loss", dist.scalars = [#dist.scalar<0, -1, 1>]} : (tensor<f32>, tensor<f32>) -> tensor<f32>
     return %2, %4 : tensor<2x4xf32>, tensor<f32>
   }
-  func.func @backward(%v: tensor<2x4xf32> {dist.value = "v0", dist.memory = "activation"}) attributes {dist.kind = "backward"} {
+  func.func @backward(%v: tensor<2x4xf32> {dist.value = "v0", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "backward"} {
     return
   }
-  func.func @update(%a: tensor<f32> {dist.value = "acc0", dist.memory = "accumulator"}) -> (tensor<f32> {dist.value = "out.loss", dist.memory = "output"})
+  func.func @update(%a: tensor<f32> {dist.value = "acc0", dist.memory = #dist.memory<accumulator>}) -> (tensor<f32> {dist.value = "out.loss", dist.memory = #dist.memory<output>})
       attributes {dist.kind = "update"} {
     return %a : tensor<f32>
   }
@@ -47,15 +47,15 @@ module attributes {dist.mesh = #dist.mesh<"dp=1">,
 // Two parameters trade places: the first moves out of the way.
 // CHECK: #dist.storage<memory = transient, bytes = 8, label = "copy">
 // CHECK-LABEL: func.func @update
-// CHECK-SAME: %[[A:.*]]: tensor<2xf32> {dist.memory = "parameter", dist.storage = 0
-// CHECK-SAME: %[[B:.*]]: tensor<2xf32> {dist.memory = "parameter", dist.storage = 1
+// CHECK-SAME: %[[A:.*]]: tensor<2xf32> {dist.memory = #dist.memory<parameter>, dist.storage = 0
+// CHECK-SAME: %[[B:.*]]: tensor<2xf32> {dist.memory = #dist.memory<parameter>, dist.storage = 1
 // CHECK: %[[ASIDE:.*]] = dist.copy %[[B]] {dist.storage = array<i64: 2>}
 // CHECK: %[[NEWB:.*]] = dist.copy %[[A]] {dist.storage = array<i64: 1>}
 // CHECK: %[[NEWA:.*]] = dist.copy %[[ASIDE]] {dist.storage = array<i64: 0>}
 // CHECK: return %[[NEWA]], %[[NEWB]]
 module attributes {dist.mesh = #dist.mesh<"dp=1">} {
-  func.func @update(%a: tensor<2xf32> {dist.value = "a", dist.memory = "parameter"}, %b: tensor<2xf32> {dist.value = "b", dist.memory = "parameter"})
-      -> (tensor<2xf32> {dist.value = "a", dist.memory = "parameter"}, tensor<2xf32> {dist.value = "b", dist.memory = "parameter"}) attributes {dist.kind = "update"} {
+  func.func @update(%a: tensor<2xf32> {dist.value = "a", dist.memory = #dist.memory<parameter>}, %b: tensor<2xf32> {dist.value = "b", dist.memory = #dist.memory<parameter>})
+      -> (tensor<2xf32> {dist.value = "a", dist.memory = #dist.memory<parameter>}, tensor<2xf32> {dist.value = "b", dist.memory = #dist.memory<parameter>}) attributes {dist.kind = "update"} {
     return %b, %a : tensor<2xf32>, tensor<2xf32>
   }
 }

@@ -19,24 +19,24 @@
 // CHECK-SAME: #dist.region<memory = activation, bytes = 64, max_live = 64, lower_bound = 64, stage = 1>
 module attributes {dist.mesh = #dist.mesh<"dp=1,micro=3">, dist.submeshes = array<i64: 0, 1>, dist.schedule = "1f1b", dist.virtual = 1 : i64} {
   module @submesh0 attributes {dist.mesh = #dist.mesh<"dp=1,micro=3">} {
-    func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input"}, %y: tensor<4xf32> {dist.value = "y", dist.memory = "input"})
-        -> (tensor<4xf32> {dist.value = "v0", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>}, %y: tensor<4xf32> {dist.value = "y", dist.memory = #dist.memory<input>})
+        -> (tensor<4xf32> {dist.value = "v0", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = nn.add %x, %y : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       dist.send %0 {channel = 0 : i64, submesh = 1 : i64} : (tensor<4xf32>) -> ()
       return %0 : tensor<4xf32>
     }
-    func.func @backward(%v: tensor<4xf32> {dist.value = "v0", dist.memory = "activation"}) attributes {dist.kind = "backward"} {
+    func.func @backward(%v: tensor<4xf32> {dist.value = "v0", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "backward"} {
       %0 = dist.receive {channel = 1 : i64, submesh = 1 : i64} : () -> tensor<4xf32>
       %1 = nn.mul %v, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       return
     }
   }
   module @submesh1 attributes {dist.mesh = #dist.mesh<"dp=1,micro=3">} {
-    func.func @forward() -> (tensor<4xf32> {dist.value = "v0", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward() -> (tensor<4xf32> {dist.value = "v0", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 0 : i64, submesh = 0 : i64} : () -> tensor<4xf32>
       return %0 : tensor<4xf32>
     }
-    func.func @backward(%0: tensor<4xf32> {dist.value = "v0", dist.memory = "activation"}) attributes {dist.kind = "backward"} {
+    func.func @backward(%0: tensor<4xf32> {dist.value = "v0", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "backward"} {
       dist.send %0 {channel = 1 : i64, submesh = 0 : i64} : (tensor<4xf32>) -> ()
       return
     }

@@ -27,11 +27,11 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">} {
 // CHECK: dist.send %{{.*}} {capacity = 2 : i64, channel = 2 : i64
 module attributes {dist.mesh = #dist.mesh<"dp=1,micro=3">, dist.submeshes = array<i64: 0, 1>, dist.schedule = "1f1b", dist.virtual = 1 : i64} {
   module @submesh0 attributes {dist.mesh = #dist.mesh<"dp=1,micro=3">} {
-    func.func @prologue(%s: tensor<f32> {dist.value = "s", dist.memory = "state"}) attributes {dist.kind = "prologue"} {
+    func.func @prologue(%s: tensor<f32> {dist.value = "s", dist.memory = #dist.memory<state>}) attributes {dist.kind = "prologue"} {
       dist.send %s {channel = 0 : i64, submesh = 1 : i64} : (tensor<f32>) -> ()
       return
     }
-    func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = "input"}) attributes {dist.kind = "forward"} {
+    func.func @forward(%x: tensor<4xf32> {dist.value = "x", dist.memory = #dist.memory<input>}) attributes {dist.kind = "forward"} {
       dist.send %x {channel = 1 : i64, submesh = 1 : i64} : (tensor<4xf32>) -> ()
       return
     }
@@ -45,11 +45,11 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=3">, dist.submeshes = arra
       %0 = dist.receive {channel = 0 : i64, submesh = 0 : i64} : () -> tensor<f32>
       return
     }
-    func.func @forward() -> (tensor<4xf32> {dist.value = "v0", dist.memory = "activation"}) attributes {dist.kind = "forward"} {
+    func.func @forward() -> (tensor<4xf32> {dist.value = "v0", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
       %0 = dist.receive {channel = 1 : i64, submesh = 0 : i64} : () -> tensor<4xf32>
       return %0 : tensor<4xf32>
     }
-    func.func @backward(%0: tensor<4xf32> {dist.value = "v0", dist.memory = "activation"}) attributes {dist.kind = "backward"} {
+    func.func @backward(%0: tensor<4xf32> {dist.value = "v0", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "backward"} {
       dist.send %0 {channel = 2 : i64, submesh = 0 : i64} : (tensor<4xf32>) -> ()
       return
     }
