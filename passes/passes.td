@@ -169,6 +169,35 @@ def FormBucketsPass : Weft_Pass<"form-buckets"> {
   let dependentDialects = ["::weft::ir::dist::DistDialect"];
 }
 
+//===-- plan: what the plan is written from --===//
+
+def WriteSchedulePass : Weft_Pass<"write-schedule"> {
+  let summary = "Write the calls of each submesh's ranks, and the room of its channels";
+  let description = [{
+    The schedule of the stages becomes dist.actions of each submesh: the calls of init and of one step, in order. Sends
+    and receives say how many messages may be under way in their channel.
+  }];
+  let dependentDialects = ["::weft::ir::dist::DistDialect"];
+}
+
+def AssignStoragePass : Weft_Pass<"assign-storage"> {
+  let summary = "Say in which storage each value lies";
+  let description = [{
+    Values share a storage where one is made in place of another, is a view of it (dist.view), or has its name. A result
+    that cannot be made where its name lies is copied there at the end of its function (dist.copy).
+  }];
+  let dependentDialects = ["::weft::ir::dist::DistDialect"];
+}
+
+def PlanMemoryPass : Weft_Pass<"plan-memory"> {
+  let summary = "Give every storage and mailbox its place";
+  let description = [{
+    Storages get an offset in a region or in a ring of slots, receives one for their mailbox; dist.regions has the sizes,
+    scratch of kernels included. The scheduled state is complete.
+  }];
+  let dependentDialects = ["::weft::ir::dist::DistDialect"];
+}
+
 //===-- gates: what must not be there any more --===//
 
 def VerifyLogicalPass : Weft_Pass<"verify-logical"> {
@@ -204,15 +233,32 @@ def VerifyCutPass : Weft_Pass<"verify-cut"> {
 def VerifyLocalPass : Weft_Pass<"verify-local"> {
   let summary = "Check the local state";
   let description = [{
-    No layout, no reshard, nothing but the known functions; every argument and result has a dist.value and a memory.
+    No layout, no reshard, nothing but the known functions; every argument and result has a dist.value and a memory; one
+    type and memory class for each named value, groups that cover the mesh, scalars within the rank table, a slice of
+    every named tensor for every rank.
+  }];
+}
+
+def VerifyOrderedPass : Weft_Pass<"verify-ordered"> {
+  let summary = "Check functions with their calls";
+  let description = [{
+    On the way from local to scheduled: every function is called as often as its kind asks for, every channel has room.
+  }];
+}
+
+def VerifyStoredPass : Weft_Pass<"verify-stored"> {
+  let summary = "Check that every value has a storage";
+  let description = [{
+    On the way from local to scheduled: every value lies in a storage that is as large, all of one name in one; copies
+    stand at the ends of functions.
   }];
 }
 
 def VerifyScheduledPass : Weft_Pass<"verify-scheduled"> {
   let summary = "Check the scheduled state";
   let description = [{
-    Local, and all numbers are there: one type and memory class for each named value, groups that cover the mesh,
-    scalars within the rank table, a slice of every named tensor for every rank.
+    Every storage and mailbox has a place inside its region; those that are in use at once do not overlap; the scratch
+    of every kernel has room. A module that passes can be emitted as a plan.
   }];
 }
 

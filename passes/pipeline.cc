@@ -20,7 +20,7 @@ namespace {
 
 // What a module is between two phases. Logical, annotated, local and scheduled are the states that people resume from;
 // the others lie on the way, and have gates for files that say they are there.
-enum class State : uint8_t { kLogical, kLaidOut, kAnnotated, kCut, kLocal, kScheduled };
+enum class State : uint8_t { kLogical, kLaidOut, kAnnotated, kCut, kLocal, kOrdered, kStored, kScheduled };
 
 std::unique_ptr<Pass> gateOf(State state) {
   switch (state) {
@@ -34,6 +34,10 @@ std::unique_ptr<Pass> gateOf(State state) {
       return createVerifyCutPass();
     case State::kLocal:
       return createVerifyLocalPass();
+    case State::kOrdered:
+      return createVerifyOrderedPass();
+    case State::kStored:
+      return createVerifyStoredPass();
     case State::kScheduled:
       return createVerifyScheduledPass();
   }
@@ -116,7 +120,13 @@ std::vector<PipelinePhase> phasesOf(const ir::OperatorRegistry& registry, const 
   // On explicit collectives. (The reshard planner has already made most reduce_scatters; first those that are left,
   // because a bucket has several results.)
   add(State::kLocal, createFormReduceScatterPass());
-  add(State::kScheduled, createFormBucketsPass());
+  add(State::kLocal, createFormBucketsPass());
+  // On the last functions. Before memory: how many micro-batches are in flight says how much of it there is.
+  add(State::kOrdered, createWriteSchedulePass());
+  // On the last operations: in place is what nothing else reads afterwards.
+  add(State::kStored, createAssignStoragePass());
+  // After all that makes a value, a copy, or a message under way.
+  add(State::kScheduled, createPlanMemoryPass());
   close();
   return phases;
 }

@@ -6,6 +6,7 @@
 
 // clang-format off: generated code comes after what it uses.
 #include "ir/dist/dist_dialect.cc.inc"
+#include "ir/dist/dist_enums.cc.inc"
 #define GET_ATTRDEF_CLASSES
 #include "ir/dist/dist_attrs.cc.inc"
 // clang-format on
@@ -71,6 +72,63 @@ mlir::LogicalResult ScalarAttr::verify(ErrorFunction emitError, int64_t immediat
     return emitError() << "column of the rank table is " << column << "; it must be -1 (none) or more";
   }
   return mlir::success();
+}
+
+namespace {
+
+using Calls = llvm::SmallVector<CallAttr>;
+
+// [@forward 0, @backward 0] after its key.
+mlir::FailureOr<Calls> parseCalls(mlir::AsmParser& parser, llvm::StringRef key) {
+  Calls calls;
+  const auto parseCall = [&]() -> mlir::ParseResult {
+    mlir::StringAttr name;
+    int64_t microBatch = 0;
+    if (parser.parseSymbolName(name) || parser.parseInteger(microBatch)) {
+      return mlir::failure();
+    }
+    calls.push_back(CallAttr::get(parser.getContext(), mlir::FlatSymbolRefAttr::get(name), microBatch));
+    return mlir::success();
+  };
+  if (parser.parseKeyword(key) || parser.parseEqual() ||
+      parser.parseCommaSeparatedList(mlir::AsmParser::Delimiter::Square, parseCall)) {
+    return mlir::failure();
+  }
+  return calls;
+}
+
+void printCalls(mlir::AsmPrinter& printer, llvm::StringRef key, llvm::ArrayRef<CallAttr> calls) {
+  printer << key << " = [";
+  llvm::interleaveComma(calls, printer, [&](CallAttr call) {
+    printer.printSymbolName(call.getFunction().getValue());
+    printer << " " << call.getMicroBatch();
+  });
+  printer << "]";
+}
+
+}  // namespace
+
+mlir::Attribute ActionsAttr::parse(mlir::AsmParser& parser, mlir::Type) {
+  if (parser.parseLess()) {
+    return {};
+  }
+  const mlir::FailureOr<Calls> init = parseCalls(parser, "init");
+  if (mlir::failed(init) || parser.parseComma()) {
+    return {};
+  }
+  const mlir::FailureOr<Calls> step = parseCalls(parser, "step");
+  if (mlir::failed(step) || parser.parseGreater()) {
+    return {};
+  }
+  return get(parser.getContext(), *init, *step);
+}
+
+void ActionsAttr::print(mlir::AsmPrinter& printer) const {
+  printer << "<";
+  printCalls(printer, "init", getInit());
+  printer << ", ";
+  printCalls(printer, "step", getStep());
+  printer << ">";
 }
 
 bool hasLayout(mlir::Type type) {

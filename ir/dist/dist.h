@@ -53,6 +53,7 @@ struct mlir::FieldParser<weft::ir::dist::DecisionsRecord> {
 };
 
 #include "ir/dist/dist_dialect.h.inc"
+#include "ir/dist/dist_enums.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "ir/dist/dist_attrs.h.inc"

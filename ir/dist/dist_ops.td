@@ -3,6 +3,7 @@
 #define WEFT_IR_DIST_OPS
 
 include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/TensorEncoding.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -53,6 +54,65 @@ def Dist_DecisionsAttr : Dist_Attr<"Decisions", "decisions"> {
   }];
   let parameters = (ins AttrParameter<"::weft::ir::dist::DecisionsRecord", "the record">:$record);
   let assemblyFormat = "`<` $record `>`";
+}
+
+//===-- Memory, and what the scheduled state says of it and of the calls of a step --===//
+
+// Numbers and words of plan::MemoryClass.
+def Dist_Memory : I32EnumAttr<"Memory", "what memory is for, and so how long it is kept", [
+    I32EnumAttrCase<"kParameter", 0, "parameter">, I32EnumAttrCase<"kState", 1, "state">,
+    I32EnumAttrCase<"kAccumulator", 2, "accumulator">, I32EnumAttrCase<"kInput", 3, "input">,
+    I32EnumAttrCase<"kOutput", 4, "output">, I32EnumAttrCase<"kConstant", 5, "constant">,
+    I32EnumAttrCase<"kActivation", 6, "activation">, I32EnumAttrCase<"kTransient", 7, "transient">,
+    I32EnumAttrCase<"kWorkspace", 8, "workspace">, I32EnumAttrCase<"kMailbox", 9, "mailbox">]> {
+  let cppNamespace = "::weft::ir::dist";
+  let genSpecializedAttr = 0;
+}
+
+def Dist_MemoryAttr : EnumAttr<Dist_Dialect, Dist_Memory, "memory"> {
+  let summary = "The memory of a named argument or result: #dist.memory<activation>";
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def Dist_StorageAttr : Dist_Attr<"Storage", "storage"> {
+  let summary = "Memory in which values lie, one after another: #dist.storage<memory = parameter, bytes = 64, label = \"w\", offset = 0>";
+  let description = [{
+    Bytes of one micro-batch, and the offset in their region: in that of their class, or in one slot of the class's ring
+    of that number. Offset -1: memory is not planned yet. The label is for people.
+  }];
+  let parameters = (ins EnumParameter<Dist_Memory>:$memory, "int64_t":$bytes, StringRefParameter<"for people">:$label,
+                    DefaultValuedParameter<"int64_t", "-1">:$offset, DefaultValuedParameter<"int64_t", "0">:$ring);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Dist_RegionAttr : Dist_Attr<"Region", "region"> {
+  let summary = "Memory of one class, or one of its rings of slots: #dist.region<memory = activation, bytes = 64, slots = 2, ...>";
+  let description = [{
+    `bytes` are those of one slot. `max_live` is the greatest sum of sizes in use at once; no packing is below
+    `lower_bound`. Of a ring, `stage` is that whose functions make what lies in it.
+  }];
+  let parameters = (ins EnumParameter<Dist_Memory>:$memory, "int64_t":$bytes, "int64_t":$max_live,
+                    "int64_t":$lower_bound, DefaultValuedParameter<"int64_t", "0">:$ring,
+                    DefaultValuedParameter<"int64_t", "1">:$slots, DefaultValuedParameter<"int64_t", "0">:$stage);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Dist_CallAttr : Dist_Attr<"Call", "call"> {
+  let summary = "A function of a submesh, and the micro-batch it is called for: #dist.call<@forward, 3>";
+  let parameters = (ins AttrParameter<"::mlir::FlatSymbolRefAttr", "the function">:$function,
+                    "int64_t":$micro_batch);
+  let assemblyFormat = "`<` $function `,` $micro_batch `>`";
+}
+
+def Dist_ActionsAttr : Dist_Attr<"Actions", "actions"> {
+  let summary = "What a rank runs, in order: #dist.actions<init = [@init 0], step = [@forward 0, @backward 0, @update 0]>";
+  let description = [{
+    `init` runs once before the first step. A call is a function of the submesh and a micro-batch, 0 where the function
+    runs once. There is one queue.
+  }];
+  let parameters = (ins ArrayRefParameter<"::weft::ir::dist::CallAttr">:$init,
+                    ArrayRefParameter<"::weft::ir::dist::CallAttr">:$step);
+  let hasCustomAssemblyFormat = 1;
 }
 
 //===-- Types and plain numbers --===//
@@ -176,18 +236,31 @@ def Dist_AccumulateOp : Dist_Op<"accumulate"> {
 // `boxes` say who writes what. A message is sent once per call of the function and received in the same order.
 // Between submeshes of different meshes the receiver lists the boxes of its tensor: `boxes` has for each box the ranks
 // of source and target, then for each dimension offset at the source, offset at the target, and size.
+// From the schedule on `capacity` is how many messages may be under way; memory then has room for as many at `mailbox`.
 class Dist_ChannelEnd<string mnemonic> : Op<Dist_Dialect, mnemonic> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 def Dist_SendOp : Dist_ChannelEnd<"send"> {
   let summary = "sends x to submesh `submesh`; goes on while the channel has room";
-  let arguments = (ins Dist_Tensor:$x, Dist_Int:$channel, Dist_Int:$submesh);
+  let arguments = (ins Dist_Tensor:$x, Dist_Int:$channel, Dist_Int:$submesh, OptionalAttr<Dist_Int>:$capacity);
 }
 def Dist_ReceiveOp : Dist_ChannelEnd<"receive"> {
   let summary = "the next message of a channel from submesh `submesh`; waits for it";
-  let arguments = (ins Dist_Int:$channel, Dist_Int:$submesh, OptionalAttr<DenseI64ArrayAttr>:$boxes);
+  let arguments = (ins Dist_Int:$channel, Dist_Int:$submesh, OptionalAttr<DenseI64ArrayAttr>:$boxes,
+                       OptionalAttr<Dist_Int>:$capacity, OptionalAttr<Dist_Int>:$mailbox);
   let results = (outs Dist_Tensor:$y);
   let hasVerifier = 1;
+}
+
+//===-- Scheduled state --===//
+
+def Dist_CopyOp : Dist_Op<"copy"> {
+  let summary = "x in another storage";
+  let description = [{
+    Stands at the end of a function, where a result could not be made where its name lies. Copies run one after another.
+  }];
+  let arguments = (ins Dist_Tensor:$x);
+  let results = (outs Dist_Tensor:$y);
 }
 
 #endif

@@ -145,6 +145,11 @@ LogicalResult ReshardOp::verify() {
 }
 
 // (1) The same tensor.
+LogicalResult CopyOp::verify() {
+  return checkSame(*this, 1, getX(), getY());
+}
+
+// (1) The same tensor.
 LogicalResult TransferOp::verify() {
   return checkSame(*this, 1, getX(), getY());
 }

@@ -113,6 +113,15 @@ std::vector<Argument> argumentsOf(func::FuncOp function) {
   return arguments;
 }
 
+std::optional<ir::dist::Memory> memoryOf(DictionaryAttr attrs) {
+  auto memory = attrs ? attrs.getAs<ir::dist::MemoryAttr>(kMemoryAttr) : ir::dist::MemoryAttr();
+  return memory ? std::optional(memory.getValue()) : std::nullopt;
+}
+
+void setMemory(NamedAttrList& attrs, ir::dist::Memory memory, MLIRContext* context) {
+  attrs.set(kMemoryAttr, ir::dist::MemoryAttr::get(context, memory));
+}
+
 std::string resultText(func::FuncOp function, unsigned index, StringRef attr) {
   return text(function.getResultAttr(index, attr));
 }

@@ -13,6 +13,10 @@
 
 namespace weft {
 
+namespace ir::dist {
+enum class Memory : uint32_t;
+}  // namespace ir::dist
+
 // Attribute names used by several phases.
 inline constexpr char kKindAttr[] = "nn.kind";
 inline constexpr char kNameAttr[] = "nn.name";
@@ -50,12 +54,17 @@ inline constexpr char kRunsInAttr[] = "dist.function";    // of an operator of t
 inline constexpr char kReadsAttr[] = "dist.reads";        // layouts of the operands, until reshards stand there
 inline constexpr char kFunctionKindAttr[] = "dist.kind";  // of a function of the local state
 inline constexpr char kValueAttr[] = "dist.value";        // name of the buffer of an argument or result
-inline constexpr char kMemoryAttr[] = "dist.memory";
+inline constexpr char kMemoryAttr[] = "dist.memory";      // its memory, by which functions pass it on
 inline constexpr char kScalarsAttr[] = "dist.scalars";
 inline constexpr char kMembersAttr[] = "dist.members";
 inline constexpr char kReasonAttr[] = "reason";  // of what moves a value: who reads it so
 inline constexpr char kRankTableAttr[] = "dist.rank_table";
 inline constexpr char kTensorsAttr[] = "dist.tensors";
+inline constexpr char kActionsAttr[] = "dist.actions";    // of a submesh: what its ranks call
+inline constexpr char kStoragesAttr[] = "dist.storages";  // of a submesh
+inline constexpr char kStorageAttr[] = "dist.storage";    // of an argument, of each result of an operator: its number
+inline constexpr char kViewAttr[] = "dist.view";          // of an operator: nothing runs, the result lies in operand 0
+inline constexpr char kRegionsAttr[] = "dist.regions";    // of a submesh
 // Of the module: the meshes of the submeshes as text, "dp=2,tp=2;dp=4". Absent: all have dist.mesh.
 inline constexpr char kStageMeshesAttr[] = "dist.stage_meshes";
 // Of the module, where meshes differ: the stripes of the batch, in each of which the micro-batches are cut
@@ -96,6 +105,10 @@ struct Argument {
 };
 Argument argumentAt(mlir::func::FuncOp function, unsigned index);
 std::vector<Argument> argumentsOf(mlir::func::FuncOp function);
+
+// The memory of a named argument or result of the local state, by its attributes; none if they do not say it.
+std::optional<ir::dist::Memory> memoryOf(mlir::DictionaryAttr attrs);
+void setMemory(mlir::NamedAttrList& attrs, ir::dist::Memory memory, mlir::MLIRContext* context);
 
 // The name and kind of a result ("loss", "output", "gradient", "updated").
 std::string resultText(mlir::func::FuncOp function, unsigned index, llvm::StringRef attr);

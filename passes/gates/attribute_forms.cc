@@ -100,7 +100,7 @@ std::string phase(Attribute value) {
 }
 
 std::string state(Attribute value) {
-  return oneOf(value, {"annotated", "local"});
+  return oneOf(value, {"annotated", "local", "scheduled"});
 }
 
 std::string function(Attribute value) {
@@ -142,6 +142,37 @@ std::string scalars(Attribute value) {
   return isListOf(value, isBounded) ? "" : "a list of #dist.scalar, each number below 2^48";
 }
 
+std::string memory(Attribute value) {
+  return isa<ir::dist::MemoryAttr>(value) ? "" : "memory, such as #dist.memory<activation>";
+}
+
+bool isBetween(int64_t number, int64_t least, int64_t most) {
+  return number >= least && number <= most;
+}
+
+std::string storages(Attribute value) {
+  constexpr auto kFits = [](Attribute entry) {
+    auto storage = dyn_cast<ir::dist::StorageAttr>(entry);
+    return storage && isBetween(storage.getBytes(), 0, kMaxBytes) && isBetween(storage.getOffset(), -1, kMaxBytes) &&
+           isBetween(storage.getRing(), 0, kMaxMicroBatches) && llvm::json::isUTF8(storage.getLabel());
+  };
+  return isListOf(value, kFits) ? "" : "a list of #dist.storage, with sizes up to 2^48 and labels in UTF-8";
+}
+
+std::string regions(Attribute value) {
+  constexpr auto kFits = [](Attribute entry) {
+    auto region = dyn_cast<ir::dist::RegionAttr>(entry);
+    return region && isBetween(region.getBytes(), 0, kMaxBytes) && isBetween(region.getMaxLive(), 0, kMaxBytes) &&
+           isBetween(region.getLowerBound(), 0, kMaxBytes) && isBetween(region.getRing(), 0, kMaxMicroBatches) &&
+           isBetween(region.getSlots(), 1, kMaxMicroBatches) && isBetween(region.getStage(), 0, kMostNumber);
+  };
+  return isListOf(value, kFits) ? "" : "a list of #dist.region, with sizes up to 2^48 and at least one slot";
+}
+
+std::string actions(Attribute value) {
+  return isa<ir::dist::ActionsAttr>(value) ? "" : "#dist.actions<init = [@init 0], step = [@forward 0, ...]>";
+}
+
 std::string layouts(Attribute value) {
   return isListOf(value, [](Attribute entry) { return isa<ir::dist::LayoutAttr>(entry); }) ? ""
                                                                                            : "a list of #dist.layout";
@@ -166,31 +197,35 @@ std::string dictionary(Attribute value) {
   return isa<DictionaryAttr>(value) ? "" : "a dictionary";
 }
 
-constexpr Known kModule[] = {{kMeshAttr, requested},        {kNameAttr, text},  // of the model, for people
-                             {kOptionsAttr, requested},     {kOptimizerAttr, requested}, {kLayoutsAttr, requested},
-                             {kStageMeshesAttr, requested}, {kStripesAttr, positive},    {kDecisionsAttr, decisions},
-                             {kStateAttr, state},           {kPhaseDoneAttr, text},      {kSubmeshesAttr, numbers},
-                             {kScheduleAttr, text},         {kVirtualAttr, positive},    {kTableAttr, text},
-                             {kRankTableAttr, rankTable},   {kTensorsAttr, dictionaries}};
+constexpr Known kModule[] = {{kMeshAttr, requested},      {kNameAttr, text},  // of the model, for people
+                             {kOptionsAttr, requested},   {kOptimizerAttr, requested},
+                             {kLayoutsAttr, requested},   {kStageMeshesAttr, requested},
+                             {kStripesAttr, positive},    {kDecisionsAttr, decisions},
+                             {kStateAttr, state},         {kPhaseDoneAttr, text},
+                             {kSubmeshesAttr, numbers},   {kScheduleAttr, text},
+                             {kVirtualAttr, positive},    {kTableAttr, text},
+                             {kRankTableAttr, rankTable}, {kTensorsAttr, dictionaries},
+                             {kActionsAttr, actions},     {kStoragesAttr, storages},
+                             {kRegionsAttr, regions}};
 
 constexpr Known kFunction[] = {{kNameAttr, text}, {kFunctionKindAttr, function}, {kStageAttr, count}};
 
-constexpr Known kArgument[] = {{kKindAttr, text},          {kNameAttr, text},   {kInitAttr, dictionary},
-                               {kBatchDimAttr, dimension}, {kLayoutAttr, text}, {kFileShapeAttr, sizes},
-                               {kFrozenAttr, unit},        {kStageAttr, count}, {kValueAttr, text},
-                               {kMemoryAttr, text}};
+constexpr Known kArgument[] = {{kKindAttr, text},          {kNameAttr, text},    {kInitAttr, dictionary},
+                               {kBatchDimAttr, dimension}, {kLayoutAttr, text},  {kFileShapeAttr, sizes},
+                               {kFrozenAttr, unit},        {kStageAttr, count},  {kValueAttr, text},
+                               {kMemoryAttr, memory},      {kStorageAttr, count}};
 
 constexpr Known kInit[] = {{"distribution", distribution}, {"a", real}, {"b", real}};
 
 constexpr Known kResult[] = {{kKindAttr, text},   {kNameAttr, text},  {kUpdatesAttr, count},
-                             {kStageAttr, count}, {kValueAttr, text}, {kMemoryAttr, text}};
+                             {kStageAttr, count}, {kValueAttr, text}, {kMemoryAttr, memory}};
 
 constexpr Known kOperator[] = {{kNameAttr, text},       {kIdAttr, count},          {kForwardAttr, count},
                                {kPhaseAttr, phase},     {kUserStageAttr, integer}, {kUserRecomputeAttr, integer},
                                {kPrologueAttr, count},  {kGradientOfAttr, text},   {kStrategyAttr, dictionary},
                                {kStageAttr, count},     {kRecomputeAttr, unit},    {kKeepAttr, unit},
                                {kRunsInAttr, function}, {kScalarsAttr, scalars},   {kMembersAttr, texts},
-                               {kReadsAttr, layouts}};
+                               {kReadsAttr, layouts},   {kStorageAttr, numbers},   {kViewAttr, unit}};
 
 constexpr Known kStrategy[] = {{"in", splits}, {"out", splits}};
 

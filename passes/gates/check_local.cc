@@ -1,9 +1,12 @@
+#include "passes/gates/check_local.h"
+
 #include "ir/bounded.h"
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
 #include "ir/program/decision_attributes.h"
 #include "ir/program/program.h"
 #include "passes/gates/attribute_forms.h"
+#include "passes/gates/check_numbers.h"
 #include "passes/gates/check_program.h"
 #include "passes/gates/check_stages.h"
 #include "passes/gates/checks.h"
@@ -15,7 +18,11 @@ using namespace mlir;  // NOLINT
 namespace {
 
 constexpr StringRef kFunctions[] = {"init", "prologue", "forward", "backward", "input_grad", "weight_grad", "update"};
-constexpr StringRef kMemories[] = {"parameter", "state", "accumulator", "input", "output", "activation", "constant"};
+// Of a name: what functions pass on.
+bool isPassedOn(ir::dist::Memory memory) {
+  using ir::dist::Memory;
+  return memory != Memory::kTransient && memory != Memory::kWorkspace && memory != Memory::kMailbox;
+}
 
 LogicalResult checkFunction(func::FuncOp function) {
   auto kind = function->getAttrOfType<StringAttr>(kFunctionKindAttr);
@@ -33,12 +40,12 @@ LogicalResult checkFunction(func::FuncOp function) {
 // What is wrong with the attributes of an argument or result; empty if nothing.
 std::string wrongAttributes(DictionaryAttr attrs) {
   auto value = attrs ? attrs.getAs<StringAttr>(kValueAttr) : StringAttr();
-  auto memory = attrs ? attrs.getAs<StringAttr>(kMemoryAttr) : StringAttr();
+  const std::optional<ir::dist::Memory> memory = memoryOf(attrs);
   if (!value || value.empty()) {
     return "has no dist.value";
   }
-  if (!memory || !llvm::is_contained(kMemories, memory.getValue())) {
-    return "('" + value.str() + "') has dist.memory '" + (memory ? memory.str() : "") +
+  if (!memory || !isPassedOn(*memory)) {
+    return "('" + value.str() + "') has dist.memory '" + (memory ? stringifyMemory(*memory).str() : "") +
            "'; it should be parameter, state, accumulator, input, output, activation or constant";
   }
   return "";
@@ -60,8 +67,9 @@ LogicalResult checkNames(func::FuncOp function) {
   return success();
 }
 
-// Whose shapes the types have: of a rank, or of the whole tensor, with its layout.
-enum class Shapes : uint8_t { kGlobal, kLocal };
+// Whose shapes the types have: of the whole tensor, with its layout, or of a rank; and is memory assigned, so that
+// copies may stand there?
+enum class Shapes : uint8_t { kGlobal, kLocal, kStored };
 
 // A layout that its tensor and its mesh fit.
 LogicalResult checkLayouts(Location place, TypeRange types, const Mesh& mesh) {
@@ -99,7 +107,10 @@ LogicalResult checkTypes(Location place, TypeRange types) {
 }
 
 LogicalResult checkOp(Operation* op, Shapes shapes) {
-  if (isa<ir::dist::ReshardOp>(op) && shapes == Shapes::kLocal) {
+  if (isa<ir::dist::CopyOp>(op) && shapes != Shapes::kStored) {
+    return op->emitError("a copy has no place before storages are assigned");
+  }
+  if (isa<ir::dist::ReshardOp>(op) && shapes != Shapes::kGlobal) {
     return op->emitError("a reshard has no place in the local state; it should have become collectives");
   }
   if (isa<ir::dist::TransferOp>(op)) {
@@ -259,7 +270,11 @@ LogicalResult checkCut(ModuleOp module) {
 }
 
 LogicalResult checkLocal(ModuleOp module) {
-  return checkFunctions(module, Shapes::kLocal);
+  return success(succeeded(checkFunctions(module, Shapes::kLocal)) && succeeded(checkNumbers(module)));
+}
+
+LogicalResult checkLocalWithCopies(ModuleOp module) {
+  return success(succeeded(checkFunctions(module, Shapes::kStored)) && succeeded(checkNumbers(module)));
 }
 
 }  // namespace weft

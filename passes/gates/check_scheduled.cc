@@ -1,14 +1,16 @@
-// The scheduled state: what the plan is written from. Everything that would make a plan inconsistent is refused here,
-// where there is still a source line to name.
+// The scheduled state: what the plan is written from. Every storage and mailbox has its place, and what is in use at
+// once does not overlap.
 
 #include <map>
-#include <set>
 
 #include "ir/dist/dist.h"
-#include "ir/nn/nn.h"
 #include "ir/program/program.h"
+#include "ir/program/schedule_attributes.h"
 #include "passes/gates/checks.h"
-#include "runtime/base/dtype.h"
+#include "passes/plan/instruction_facts.h"
+#include "passes/plan/step_program.h"
+#include "planner/step/storage_lives.h"
+#include "runtime/base/arithmetic.h"
 
 namespace weft {
 
@@ -16,224 +18,141 @@ using namespace mlir;  // NOLINT
 
 namespace {
 
-class ScheduledChecker {
+// Bytes of a region: where they are, and who should have room there.
+struct Extent {
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+
+class MemoryChecker {
  public:
-  ScheduledChecker(ModuleOp module, Mesh mesh) : module_(module), mesh_(std::move(mesh)) {}
+  MemoryChecker(ModuleOp submesh, const SubmeshStep& step)
+      : submesh_(submesh), step_(step), assignment_(assignmentOf(submesh, step)), memory_(memoryOf(submesh)) {}
 
   LogicalResult run() {
-    if (failed(table())) {
-      return failure();
-    }
-    for (func::FuncOp function : functionsInOrder(module_)) {
-      if (failed(visit(function))) {
-        return failure();
-      }
-    }
-    auto tensors = module_->getAttrOfType<ArrayAttr>(kTensorsAttr);
-    for (Attribute entry : tensors ? tensors.getValue() : ArrayRef<Attribute>()) {
-      if (failed(tensor(dyn_cast<DictionaryAttr>(entry)))) {
-        return failure();
-      }
-    }
-    return success();
+    return success(succeeded(regions()) && succeeded(storages()) && succeeded(mailboxes()) && succeeded(workspace()) &&
+                   succeeded(overlaps()));
   }
 
  private:
-  struct Named {
-    Type type;
-    StringRef memory;
-  };
+  using Key = std::pair<plan::MemoryClass, int>;  // and ring
 
-  LogicalResult table() {
-    auto table = module_->getAttrOfType<DenseIntElementsAttr>(kRankTableAttr);
-    if (!table) {
-      return success();
-    }
-    if (table.getType().getRank() != 2 || table.getType().getDimSize(0) != mesh_.ranks() ||
-        !table.getElementType().isInteger(64)) {
-      return module_.emitError() << "dist.rank_table is " << table.getType() << "; mesh " << mesh_.print()
-                                 << " asks for " << mesh_.ranks() << " rows of i64";
-    }
-    columns_ = table.getType().getDimSize(1);
-    return success();
+  static std::string nameOf(const Key& key) {
+    std::string name = stringifyMemory(memoryWord(key.first)).str();
+    return key.first == plan::ACTIVATION ? name + ", ring " + std::to_string(key.second) : name;
   }
 
-  LogicalResult visit(func::FuncOp function) {
-    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-      if (failed(named(function.getArgument(i), function.getArgAttrDict(i))) ||
-          failed(hasSource(function.getArgument(i), function))) {
-        return failure();
-      }
+  LogicalResult regions() {
+    if (!submesh_->hasAttr(kRegionsAttr)) {
+      return submesh_.emitError() << "the submesh has no " << kRegionsAttr << "; --weft-plan-memory writes it";
     }
-    for (Operation& op : function.getBody().front().without_terminator()) {
-      if (failed(collective(&op)) || failed(scalars(&op))) {
-        return failure();
+    const int64_t microBatches = meshOf(submesh_)->microBatches();
+    Key last = {plan::PARAMETER, -1};
+    for (const StepRegion& region : memory_.regions) {
+      const Key key = {region.memory, region.ring};
+      const bool ring = region.memory == plan::ACTIVATION;
+      const auto error = [&] { return submesh_.emitError() << "the region of " << nameOf(key) << " "; };
+      if (key <= last || (!ring && region.ring > 0)) {
+        return error() << "stands twice, or not in the order of memory and rings, in " << kRegionsAttr;
       }
-    }
-    std::set<StringRef> returnedNames;
-    for (unsigned i = 0; i < function.getNumResults(); ++i) {
-      const StringRef name = nameOf(function.getResultAttrDict(i));
-      if (failed(named(returned(function, i), function.getResultAttrDict(i)))) {
-        return failure();
+      if (region.slots > (ring ? microBatches : 1)) {
+        return error() << "has " << region.slots << " slots; it may have " << (ring ? microBatches : 1);
       }
-      if (!returnedNames.insert(name).second) {
-        return function.emitError() << "@" << function.getName() << " returns '" << name << "' twice";
+      if (region.maxLive > region.bytes || region.lowerBound > region.bytes) {
+        return error() << "has " << region.bytes << " bytes, and says that " << region.maxLive
+                       << " are in use at once and that it cannot be below " << region.lowerBound;
       }
+      bytes_[key] = region.bytes;
+      last = key;
     }
     return success();
   }
 
-  static StringRef nameOf(DictionaryAttr attrs) { return attrs.getAs<StringAttr>(kValueAttr).getValue(); }
+  // Empty if the extent lies in the region, at a multiple of the alignment.
+  std::string misplaced(const Key& key, const Extent& extent) const {
+    const auto region = bytes_.find(key);
+    if (region == bytes_.end()) {
+      return "in a region that is not there, that of " + nameOf(key);
+    }
+    if (extent.offset < 0 || extent.offset % kAlignment != 0 || extent.offset > region->second ||
+        extent.bytes > region->second - extent.offset) {
+      return "with " + std::to_string(extent.bytes) + " bytes at " + std::to_string(extent.offset) +
+             "; it should be inside of the " + std::to_string(region->second) + " bytes of " + nameOf(key) +
+             ", at a multiple of " + std::to_string(kAlignment);
+    }
+    return "";
+  }
 
-  // One type and memory for each name.
-  LogicalResult named(Value value, DictionaryAttr attrs) {
-    const StringRef memory = attrs.getAs<StringAttr>(kMemoryAttr).getValue();
-    const auto [it, added] = names_.try_emplace(nameOf(attrs).str(), Named{value.getType(), memory});
-    if (!added && (it->second.type != value.getType() || it->second.memory != memory)) {
-      return emitError(value.getLoc()) << "'" << it->first << "' is " << value.getType() << " in memory '" << memory
-                                       << "' here, and " << it->second.type << " in memory '" << it->second.memory
-                                       << "' in a function before";
+  LogicalResult storages() {
+    for (size_t i = 0; i < assignment_.storages.size(); ++i) {
+      const Storage& storage = assignment_.storages[i];
+      const std::string wrong = misplaced({storage.memory, memory_.rings[i]}, {memory_.offsets[i], storage.bytes});
+      if (!wrong.empty()) {
+        return submesh_.emitError() << "storage " << i << " ('" << storage.label << "') lies " << wrong;
+      }
     }
     return success();
   }
 
-  // An activation or accumulator that a function reads is written by it, or by one before.
-  LogicalResult hasSource(BlockArgument argument, func::FuncOp function) {
-    const DictionaryAttr attrs = function.getArgAttrDict(argument.getArgNumber());
-    const StringRef name = nameOf(attrs);
-    const StringRef memory = names_.at(name.str()).memory;
-    if (memory != "activation" && memory != "accumulator") {
-      return success();
-    }
-    for (func::FuncOp writer : functionsInOrder(module_)) {
-      for (unsigned i = 0; kindOf(writer) != "init" && i < writer.getNumResults(); ++i) {
-        if (nameOf(writer.getResultAttrDict(i)) == name) {
-          return success();
+  LogicalResult mailboxes() {
+    std::map<int64_t, Extent> extents;  // by offset
+    for (func::FuncOp function : step_.functions) {
+      for (auto receive : function.getOps<ir::dist::ReceiveOp>()) {
+        const Extent extent = {receive.getMailbox().value_or(-1),
+                               boundedProduct(*receive.getCapacity(), tensorSpec(receive.getY()).bytes())};
+        if (const std::string wrong = misplaced({plan::MAILBOX, 0}, extent); !wrong.empty()) {
+          return receive.emitError() << "the mailbox lies " << wrong;
+        }
+        const auto [mine, added] = extents.emplace(extent.offset, extent);
+        const auto next = std::next(mine);
+        const bool before =
+            mine != extents.begin() && std::prev(mine)->second.offset + std::prev(mine)->second.bytes > extent.offset;
+        if (!added || before || (next != extents.end() && next->first < extent.offset + extent.bytes)) {
+          return receive.emitError() << "the mailbox of " << extent.bytes << " bytes at " << extent.offset
+                                     << " overlaps another";
         }
       }
-      if (writer == function) {
-        break;
-      }
-    }
-    return emitError(argument.getLoc()) << "@" << function.getName() << " reads " << memory << " '" << name
-                                        << "', but neither it nor a function before returns it";
-  }
-
-  LogicalResult collective(Operation* op) {
-    if (auto permute = dyn_cast<ir::dist::PermuteOp>(op)) {
-      if (static_cast<int64_t>(permute.getSource().size()) != mesh_.ranks()) {
-        return op->emitError() << "permute names the sources of " << permute.getSource().size() << " ranks, mesh "
-                               << mesh_.print() << " has " << mesh_.ranks();
-      }
-      return success();
-    }
-    auto groups = op->getAttrOfType<ArrayAttr>("groups");
-    if (!isa<ir::dist::DistDialect>(op->getDialect()) || !groups) {
-      return success();
-    }
-    int64_t members = 0;
-    for (const auto& group : ir::dist::groupLists(groups)) {
-      for (const int64_t rank : group) {
-        if (rank >= mesh_.ranks()) {
-          return op->emitError() << "a group names rank " << rank << ", mesh " << mesh_.print() << " has "
-                                 << mesh_.ranks();
-        }
-      }
-      members += static_cast<int64_t>(group.size());
-    }
-    if (members != mesh_.ranks()) {
-      return op->emitError() << "the groups hold " << members << " ranks, mesh " << mesh_.print() << " has "
-                             << mesh_.ranks() << "; every rank stands in exactly one group";
     }
     return success();
   }
 
-  static size_t scalarsWanted(Operation* op) {
-    if (auto interface = dyn_cast<ir::OperatorInterface>(op)) {
-      return interface.getOriginRequests().size();
-    }
-    if (auto slice = dyn_cast<ir::dist::DynamicSliceOp>(op)) {
-      return cast<RankedTensorType>(slice.getX().getType()).getRank();
-    }
-    if (auto mask = dyn_cast<ir::dist::MaskPadOp>(op)) {
-      return mask.getDims().size();
-    }
-    return isa<ir::dist::AccumulateOp>(op) ? 1 : 0;
-  }
-
-  LogicalResult scalars(Operation* op) {
-    auto scalars = op->getAttrOfType<ArrayAttr>(kScalarsAttr);
-    const size_t count = scalars ? scalars.size() : 0;
-    if (count != scalarsWanted(op)) {
-      return op->emitError() << op->getName() << " has " << count << " scalars (dist.scalars); its kernel takes "
-                             << scalarsWanted(op);
-    }
-    for (Attribute entry : scalars ? scalars.getValue() : ArrayRef<Attribute>()) {
-      auto scalar = dyn_cast<ir::dist::ScalarAttr>(entry);
-      if (!scalar || scalar.getColumn() >= columns_) {
-        return op->emitError() << "scalar " << entry << " reads a column the rank table does not have; it has "
-                               << columns_;
-      }
+  LogicalResult workspace() {
+    const int64_t wanted = mostWorkspace(step_.program, assignment_.views);
+    const auto region = bytes_.find({plan::WORKSPACE, 0});
+    const int64_t bytes = region == bytes_.end() ? 0 : region->second;
+    if (bytes < wanted) {
+      return submesh_.emitError() << "the region of workspace has " << bytes << " bytes; a kernel needs " << wanted;
     }
     return success();
   }
 
-  // Every key of the form that the emitter reads.
-  LogicalResult tensor(DictionaryAttr entry) {
-    auto error = [&] { return module_.emitError() << "dist.tensors: " << entry << ": "; };
-    if (!entry) {
-      return module_.emitError("dist.tensors holds something that is no dictionary");
-    }
-    for (const char* key : {"name", "kind", "value", "type"}) {
-      if (!entry.getAs<StringAttr>(key)) {
-        return error() << "'" << key << "' should be a text";
-      }
-    }
-    const StringRef kind = entry.getAs<StringAttr>("kind").getValue();
-    if (kind != "input" && kind != "parameter" && kind != "state" && kind != "output") {
-      return error() << "kind '" << kind << "' should be input, parameter, state or output";
-    }
-    if (!parseDType(entry.getAs<StringAttr>("type").getValue().str())) {
-      return error() << "unknown type '" << entry.getAs<StringAttr>("type").getValue() << "'";
-    }
-    if (!entry.getAs<DenseI64ArrayAttr>("shape") || !entry.getAs<DenseI64ArrayAttr>("file_shape")) {
-      return error() << "'shape' and 'file_shape' should be arrays of i64";
-    }
-    return slices(entry);
-  }
-
-  LogicalResult slices(DictionaryAttr entry) {
-    const int64_t dims = entry.getAs<DenseI64ArrayAttr>("shape").size();
-    for (const char* key : {"offsets", "valid"}) {
-      auto perRank = entry.getAs<ArrayAttr>(key);
-      const bool fits =
-          perRank && static_cast<int64_t>(perRank.size()) == mesh_.ranks() && llvm::all_of(perRank, [&](Attribute one) {
-            auto numbers = dyn_cast<DenseI64ArrayAttr>(one);
-            return numbers && numbers.size() == dims;
-          });
-      if (!fits) {
-        return module_.emitError() << "dist.tensors: '" << entry.getAs<StringAttr>("name").getValue() << "' needs in '"
-                                   << key << "' " << dims << " numbers for each of " << mesh_.ranks() << " ranks";
-      }
+  LogicalResult overlaps() {
+    const auto pair = overlappingStorages(step_.program, assignment_, memory_);
+    if (pair) {
+      const std::vector<Storage>& all = assignment_.storages;
+      return submesh_.emitError() << "storages " << pair->first << " ('" << all[pair->first].label << "') and "
+                                  << pair->second << " ('" << all[pair->second].label
+                                  << "') share bytes while both are in use";
     }
     return success();
   }
 
-  ModuleOp module_;
-  Mesh mesh_;
-  int64_t columns_ = 0;
-  std::map<std::string, Named> names_;
+  ModuleOp submesh_;
+  const SubmeshStep& step_;
+  const StorageAssignment assignment_;
+  const StepMemory memory_;
+  std::map<Key, int64_t> bytes_;  // of each region
 };
 
 }  // namespace
 
 LogicalResult checkScheduled(ModuleOp module) {
-  if (failed(checkLocal(module))) {
+  if (failed(checkStored(module))) {
     return failure();
   }
-  for (ModuleOp submesh : submeshesOf(module)) {
-    FailureOr<Mesh> mesh = meshOf(submesh);
-    if (failed(mesh) || failed(ScheduledChecker(submesh, *mesh).run())) {
+  const std::vector<SubmeshStep> steps = stepsOf(module);
+  for (const auto& [i, submesh] : llvm::enumerate(submeshesOf(module))) {
+    if (failed(MemoryChecker(submesh, steps[i]).run())) {
       return failure();
     }
   }

@@ -11,7 +11,10 @@ mlir::LogicalResult checkLaidOut(mlir::ModuleOp module);
 mlir::LogicalResult checkAnnotated(mlir::ModuleOp module);
 mlir::LogicalResult checkCut(mlir::ModuleOp module);
 mlir::LogicalResult checkLocal(mlir::ModuleOp module);
-// Includes checkLocal. A module that passes can be emitted as a plan.
+// Each of these includes the one before, and the first includes what checkLocal checks; only copies are no part of the
+// local and the ordered state. A module that passes the last can be emitted as a plan.
+mlir::LogicalResult checkOrdered(mlir::ModuleOp module);
+mlir::LogicalResult checkStored(mlir::ModuleOp module);
 mlir::LogicalResult checkScheduled(mlir::ModuleOp module);
 
 }  // namespace weft

@@ -11,6 +11,8 @@ using namespace mlir;  // NOLINT
 #define GEN_PASS_DEF_VERIFYANNOTATEDPASS
 #define GEN_PASS_DEF_VERIFYCUTPASS
 #define GEN_PASS_DEF_VERIFYLOCALPASS
+#define GEN_PASS_DEF_VERIFYORDEREDPASS
+#define GEN_PASS_DEF_VERIFYSTOREDPASS
 #define GEN_PASS_DEF_VERIFYSCHEDULEDPASS
 #include "passes/generated/passes.h.inc"
 
@@ -33,6 +35,8 @@ template class Gate<impl::VerifyLaidOutPassBase, checkLaidOut>;
 template class Gate<impl::VerifyAnnotatedPassBase, checkAnnotated>;
 template class Gate<impl::VerifyCutPassBase, checkCut>;
 template class Gate<impl::VerifyLocalPassBase, checkLocal>;
+template class Gate<impl::VerifyOrderedPassBase, checkOrdered>;
+template class Gate<impl::VerifyStoredPassBase, checkStored>;
 template class Gate<impl::VerifyScheduledPassBase, checkScheduled>;
 
 }  // namespace

@@ -124,7 +124,8 @@ class StepCutter {
         if (failed(move(value.getDefiningOp(), function))) {
           return failure();
         }
-        program->returnValue(function, function.values[value], name, resultText(init, i, kKindAttr));
+        program->returnValue(function, function.values[value], name,
+                             ir::dist::symbolizeMemory(resultText(init, i, kKindAttr)));
       }
     }
     return success();
@@ -167,7 +168,8 @@ class StepCutter {
     if (auto argument = argumentBehind(value)) {
       const Argument named = argumentAt(step_, argument.getArgNumber());
       held_[{named.name, function.submesh}] = value;
-      return function.values[value] = program.argument(function, value, named.name, named.kind);
+      return function.values[value] =
+                 program.argument(function, value, named.name, ir::dist::symbolizeMemory(named.kind));
     }
     if (program.whereDefined(value) == nullptr && failed(bring(value, function))) {
       return failure();
@@ -278,7 +280,7 @@ class StepCutter {
     const std::string name = resultText(step_, index, kNameAttr);
     if (resultText(step_, index, kKindAttr) != "updated") {
       const int64_t owner = meshes_.submeshes[stageOfValue(value)];
-      return finishIn(value, programs_[owner]->functionOf(value), "out." + name, "output");
+      return finishIn(value, programs_[owner]->functionOf(value), "out." + name, ir::dist::Memory::kOutput);
     }
     const Argument argument = argumentAt(step_, step_.getResultAttrOfType<IntegerAttr>(index, kUpdatesAttr).getInt());
     // What was sent to a submesh of another mesh is that submesh's alone.
@@ -288,14 +290,15 @@ class StepCutter {
       const bool here = stage ? meshes_.submeshes[stage.getInt()] == update.submesh : onMeshOf(value, update.submesh);
       const bool holds = programs_.size() == 1 || (here && held_.count({argument.name, update.submesh}) > 0);
       CutFunction& where = program->functionOf(value);
-      if (holds && failed(finishIn(value, where, name, argument.kind))) {
+      if (holds && failed(finishIn(value, where, name, ir::dist::symbolizeMemory(argument.kind)))) {
         return failure();
       }
     }
     return success();
   }
 
-  LogicalResult finishIn(Value value, CutFunction& function, const std::string& name, const std::string& memory) {
+  LogicalResult finishIn(Value value, CutFunction& function, const std::string& name,
+                         std::optional<ir::dist::Memory> memory) {
     FailureOr<Value> made = cut(value, function);
     if (failed(made)) {
       return failure();

@@ -57,7 +57,7 @@ class BackwardSplitter {
     }
     std::set<int> readOutside;
     for (unsigned i = 0; i < function_.getNumResults(); ++i) {
-      if (function_.getResultAttrOfType<StringAttr>(i, kMemoryAttr).getValue() == "activation") {
+      if (memoryOf(function_.getResultAttrDict(i)) == ir::dist::Memory::kActivation) {
         readOutside.insert(numberOf(returned(function_, i)));
       }
     }
@@ -140,7 +140,7 @@ class BackwardSplitter {
     NamedAttrList attrs;
     Builder builder(function_.getContext());
     attrs.set(kValueAttr, builder.getStringAttr(name_ + ".w" + std::to_string(crossing)));
-    attrs.set(kMemoryAttr, builder.getStringAttr("activation"));
+    setMemory(attrs, ir::dist::Memory::kActivation, builder.getContext());
     return attrs;
   }
 

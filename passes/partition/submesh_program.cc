@@ -12,10 +12,12 @@ using namespace mlir;  // NOLINT: the file is about MLIR values throughout
 
 namespace {
 
-NamedAttrList valueAttributes(MLIRContext* context, const std::string& name, const std::string& memory) {
+using ir::dist::Memory;
+
+NamedAttrList valueAttributes(MLIRContext* context, const std::string& name, Memory memory) {
   NamedAttrList attrs;
   attrs.set(kValueAttr, StringAttr::get(context, name));
-  attrs.set(kMemoryAttr, StringAttr::get(context, memory));
+  setMemory(attrs, memory, context);
   return attrs;
 }
 
@@ -95,7 +97,8 @@ void SubmeshProgram::define(CutFunction& function, Value value, Value cut) {
   definedIn_[value] = &function;
 }
 
-Value SubmeshProgram::argument(CutFunction& function, Value value, const std::string& name, const std::string& memory) {
+Value SubmeshProgram::argument(CutFunction& function, Value value, const std::string& name,
+                               std::optional<Memory> memory) {
   Value& known = function.arguments[name];
   if (!known) {
     known = function.function.getBody().front().addArgument(value.getType(), value.getLoc());
@@ -107,7 +110,7 @@ Value SubmeshProgram::argument(CutFunction& function, Value value, const std::st
 Value SubmeshProgram::crossing(CutFunction& reader, Value value) {
   const auto accumulator = accumulators_.find(value);
   if (accumulator != accumulators_.end()) {
-    return argument(reader, value, accumulator->second, "accumulator");
+    return argument(reader, value, accumulator->second, Memory::kAccumulator);
   }
   Crossing& crossing = crossings_[value];
   if (crossing.name.empty()) {
@@ -116,17 +119,18 @@ Value SubmeshProgram::crossing(CutFunction& reader, Value value) {
   }
   crossing.betweenMicroBatchFunctions &=
       isPerMicroBatch(kindOf(crossing.producer->function)) && isPerMicroBatch(kindOf(reader.function));
-  return argument(reader, value, crossing.name, "");
+  return argument(reader, value, crossing.name, std::nullopt);
 }
 
-void SubmeshProgram::returnValue(CutFunction& function, Value cut, const std::string& name, const std::string& memory) {
+void SubmeshProgram::returnValue(CutFunction& function, Value cut, const std::string& name,
+                                 std::optional<Memory> memory) {
   function.results.push_back(cut);
   function.resultNames.emplace_back(name, memory);
 }
 
 void SubmeshProgram::accumulate(CutFunction& function, Value value, Value cut, Operation* reshard) {
   const std::string name = "acc" + std::to_string(accumulators_.size());
-  Value before = argument(function, value, name, "accumulator");
+  Value before = argument(function, value, name, Memory::kAccumulator);
   // Where the value is made: a gradient does not wait for the end of the function.
   OpBuilder builder = function.builder;
   if (Operation* producer = cut.getDefiningOp()) {
@@ -135,24 +139,24 @@ void SubmeshProgram::accumulate(CutFunction& function, Value value, Value cut, O
   auto after = builder.create<ir::dist::AccumulateOp>(reshard->getLoc(), value.getType(), before, cut);
   after->setAttr(kScalarsAttr, builder.getArrayAttr({RankTable::scalar(0, 1, builder.getContext())}));
   after->setAttr(kNameAttr, builder.getStringAttr(labelOf(reshard->getOperand(0).getDefiningOp())));
-  returnValue(function, after.getY(), name, "accumulator");
+  returnValue(function, after.getY(), name, Memory::kAccumulator);
   definedIn_[value] = &function;
   accumulators_[value] = name;
 }
 
 void SubmeshProgram::finish() {
-  std::map<std::string, std::string> memory;
+  std::map<std::string, Memory> memory;
   for (auto& [value, crossing] : crossings_) {
-    returnValue(*crossing.producer, crossing.producer->values[value], crossing.name, "");
-    memory[crossing.name] = crossing.betweenMicroBatchFunctions ? "activation" : "accumulator";
+    returnValue(*crossing.producer, crossing.producer->values[value], crossing.name, std::nullopt);
+    memory[crossing.name] = crossing.betweenMicroBatchFunctions ? Memory::kActivation : Memory::kAccumulator;
   }
   MLIRContext* context = module_.getContext();
   for (func::FuncOp made : functionsInOrder(module_)) {
     CutFunction& cut = *functions_.at(made.getName().str());
     cut.builder.create<func::ReturnOp>(module_.getLoc(), cut.results);
     refreshType(cut.function);
-    auto attributesOf = [&](const std::pair<std::string, std::string>& entry) {
-      return valueAttributes(context, entry.first, entry.second.empty() ? memory[entry.first] : entry.second);
+    auto attributesOf = [&](const NamedMemory& entry) {
+      return valueAttributes(context, entry.first, entry.second ? *entry.second : memory.at(entry.first));
     };
     for (size_t i = 0; i < cut.argumentNames.size(); ++i) {
       cut.function.setArgAttrs(i, attributesOf(cut.argumentNames[i]));

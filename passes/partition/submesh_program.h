@@ -6,9 +6,11 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "ir/program/program.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -16,6 +18,9 @@
 #include "mlir/IR/BuiltinOps.h"
 
 namespace weft {
+
+// Buffer name and memory. None: of a value that crosses between functions; all its readers say together what it is.
+using NamedMemory = std::pair<std::string, std::optional<ir::dist::Memory>>;
 
 struct CutFunction {
   CutFunction(mlir::func::FuncOp made, mlir::OpBuilder atEnd, int64_t ofSubmesh, int64_t ofStage)
@@ -28,8 +33,8 @@ struct CutFunction {
   int64_t stage;                                    // of functions that run for each micro-batch
   std::map<std::string, mlir::Value> arguments;     // by buffer name
   std::vector<mlir::Value> results;
-  std::vector<std::pair<std::string, std::string>> resultNames;  // buffer name, memory
-  std::vector<std::pair<std::string, std::string>> argumentNames;
+  std::vector<NamedMemory> resultNames;
+  std::vector<NamedMemory> argumentNames;
 };
 
 // One end of a channel to or from another submesh.
@@ -64,10 +69,12 @@ class SubmeshProgram {
 
   void define(CutFunction& function, mlir::Value value, mlir::Value cut);
   // An argument of this name, which has the type of `value`.
-  mlir::Value argument(CutFunction& function, mlir::Value value, const std::string& name, const std::string& memory);
+  mlir::Value argument(CutFunction& function, mlir::Value value, const std::string& name,
+                       std::optional<ir::dist::Memory> memory);
   // An argument of `reader` that another function returns.
   mlir::Value crossing(CutFunction& reader, mlir::Value value);
-  void returnValue(CutFunction& function, mlir::Value cut, const std::string& name, const std::string& memory);
+  void returnValue(CutFunction& function, mlir::Value cut, const std::string& name,
+                   std::optional<ir::dist::Memory> memory);
 
   // acc' = accumulate(acc, cut) in `function`; later functions read `value` as the accumulator.
   void accumulate(CutFunction& function, mlir::Value value, mlir::Value cut, mlir::Operation* reshard);

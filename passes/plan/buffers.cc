@@ -1,5 +1,6 @@
 #include "passes/plan/buffers.h"
 
+#include "ir/program/schedule_attributes.h"
 #include "passes/plan/instruction_facts.h"
 #include "runtime/plan/plan_file.h"
 
@@ -7,15 +8,19 @@ namespace weft {
 
 using namespace mlir;  // NOLINT
 
-uint32_t BufferTable::of(Value like, int storage) {
-  const TensorSpec spec = tensorSpec(like);
+BufferTable::BufferTable(ModuleOp submesh, plan::Plan& plan)
+    : storages_(storagesOf(submesh)), memory_(memoryOf(submesh)), plan_(plan) {}
+
+uint32_t BufferTable::of(Value value) {
+  const int64_t storage = storageOf(value);
+  const TensorSpec spec = tensorSpec(value);
   std::string key = std::to_string(storage) + dtypeName(spec.type);
   for (const int64_t size : spec.shape) {
     key += "," + std::to_string(size);
   }
   const auto [it, added] = buffers_.try_emplace(key, static_cast<uint32_t>(plan_.buffers_size()));
   if (added) {
-    const Storage& entry = assignment_.storages[storage];
+    const Storage& entry = storages_[storage];
     plan::Buffer* buffer = plan_.add_buffers();
     buffer->set_memory(entry.memory);
     buffer->set_offset(memory_.offsets[storage]);
@@ -29,11 +34,15 @@ uint32_t BufferTable::of(Value like, int storage) {
   return it->second;
 }
 
-uint32_t BufferTable::mailbox(Value like, int64_t capacity) {
+const std::string& BufferTable::labelOf(Value value) const {
+  return storages_[storageOf(value)].label;
+}
+
+uint32_t BufferTable::mailbox(Value like, int64_t capacity, int64_t offset) {
   const TensorSpec spec = tensorSpec(like);
   plan::Buffer* buffer = plan_.add_buffers();
   buffer->set_memory(plan::MAILBOX);
-  buffer->set_offset(memory_.mailboxes[mailboxes_++]);
+  buffer->set_offset(offset);
   buffer->set_bytes(capacity * spec.bytes());
   buffer->set_type(elementTypeOf(spec.type));
   buffer->add_shape(capacity);

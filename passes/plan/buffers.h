@@ -3,8 +3,9 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
-#include "passes/plan/step_program.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "planner/step/step_memory.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -12,27 +13,24 @@ namespace weft {
 
 class BufferTable {
  public:
-  // All must outlive the table.
-  BufferTable(const SubmeshStep& step, const StorageAssignment& assignment, const StepMemory& memory, plan::Plan& plan)
-      : step_(step), assignment_(assignment), memory_(memory), plan_(plan) {}
+  // Reads the storages, places and regions of a submesh of the scheduled state; the plan must outlive the table.
+  BufferTable(mlir::ModuleOp submesh, plan::Plan& plan);
 
-  // The plan's buffer of a storage in the type and shape of `like`; added on first use.
-  uint32_t of(mlir::Value like, int storage);
-  uint32_t of(mlir::Value value) { return of(value, assignment_.of[step_.numbers.lookup(value)]); }
+  // The plan's buffer of the value's storage in its type and shape; added on first use.
+  uint32_t of(mlir::Value value);
+  const std::string& labelOf(mlir::Value value) const;  // of its storage
 
-  // Room for `capacity` messages of the type and shape of `like`; one for each receive, in their order.
-  uint32_t mailbox(mlir::Value like, int64_t capacity);
+  // Room for `capacity` messages of the type and shape of `like`, at this offset.
+  uint32_t mailbox(mlir::Value like, int64_t capacity, int64_t offset);
 
   // Writes the plan's regions and peak.
   void writeRegions();
 
  private:
-  const SubmeshStep& step_;
-  const StorageAssignment& assignment_;
-  const StepMemory& memory_;
+  const std::vector<Storage> storages_;
+  const StepMemory memory_;
   plan::Plan& plan_;
   std::map<std::string, uint32_t> buffers_;
-  size_t mailboxes_ = 0;  // made so far
 };
 
 }  // namespace weft

@@ -62,19 +62,18 @@ void InstructionEmitter::emit(Operation* op, plan::Instruction* instruction) {
     emitCollective(op, *kind, instruction);
   } else if (isa<ir::dist::SendOp, ir::dist::ReceiveOp>(op)) {
     emitTransfer(op, instruction);
+  } else if (auto copy = dyn_cast<ir::dist::CopyOp>(op)) {
+    emitCopy(copy, instruction);
   } else {
     emitKernel(op, instruction);
   }
 }
 
-void InstructionEmitter::emitCopy(const Copy& copy, Value like, const std::string& label,
-                                  plan::Instruction* instruction) {
+// A reshape to the same shape moves the bytes.
+void InstructionEmitter::emitCopy(ir::dist::CopyOp copy, plan::Instruction* instruction) {
   instruction->set_kernel("reshape");
   instruction->set_passes_sums(true);
-  instruction->set_label("copy to " + label);
-  instruction->set_location(locationOf(like.getLoc()));
-  instruction->add_inputs()->set_buffer(buffers_.of(like, copy.from));
-  instruction->add_outputs()->set_buffer(buffers_.of(like, copy.to));
+  instruction->set_label("copy to " + buffers_.labelOf(copy.getY()));
 }
 
 void InstructionEmitter::emitKernel(Operation* op, plan::Instruction* instruction) {
@@ -138,11 +137,14 @@ void InstructionEmitter::emitTransfer(Operation* op, plan::Instruction* instruct
   transfer->set_submesh(op->getAttrOfType<IntegerAttr>("submesh").getInt());
   auto reason = op->getAttrOfType<StringAttr>("reason");
   transfer->set_reason(reason ? reason.getValue().str() : "");
-  transfer->set_capacity(capacityOf(op, context_));
-  if (!transfer->send()) {
-    transfer->set_mailbox(buffers_.mailbox(op->getResult(0), transfer->capacity()));
-    emitBoxes(op, transfer);
+  if (auto send = dyn_cast<ir::dist::SendOp>(op)) {
+    transfer->set_capacity(*send.getCapacity());
+    return;
   }
+  auto receive = cast<ir::dist::ReceiveOp>(op);
+  transfer->set_capacity(*receive.getCapacity());
+  transfer->set_mailbox(buffers_.mailbox(receive.getY(), *receive.getCapacity(), *receive.getMailbox()));
+  emitBoxes(op, transfer);
 }
 
 int64_t InstructionEmitter::column(std::vector<int64_t> values) {

@@ -1,4 +1,4 @@
-// Operations of the local state as instructions of a plan, with what instructions refer to: source lines, groups of
+// Operations of the scheduled state as instructions of a plan, with what instructions refer to: source lines, groups of
 // ranks, and the table of integers that differ between ranks.
 #pragma once
 
@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "ir/dist/dist.h"
 #include "llvm/ADT/DenseMap.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "passes/plan/buffers.h"
-#include "passes/plan/step_program.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace weft {
@@ -17,21 +17,18 @@ namespace weft {
 class InstructionEmitter {
  public:
   // All must outlive the emitter; `plan` knows its number of ranks. Reads the rank table of the module.
-  InstructionEmitter(mlir::ModuleOp module, const SubmeshContext& context, BufferTable& buffers, plan::Plan& plan)
-      : context_(context), buffers_(buffers), plan_(plan) {
+  InstructionEmitter(mlir::ModuleOp module, BufferTable& buffers, plan::Plan& plan) : buffers_(buffers), plan_(plan) {
     readRankTable(module);
   }
 
   void emit(mlir::Operation* op, plan::Instruction* instruction);
-
-  // `like` has the type, shape and source line of what is copied; `label`: of the target.
-  void emitCopy(const Copy& copy, mlir::Value like, const std::string& label, plan::Instruction* instruction);
 
   // Writes the plan's rank table, after the last instruction.
   void emitRankTable();
 
  private:
   void readRankTable(mlir::ModuleOp module);
+  void emitCopy(ir::dist::CopyOp copy, plan::Instruction* instruction);
   void emitKernel(mlir::Operation* op, plan::Instruction* instruction);
   void emitCollective(mlir::Operation* op, plan::CollectiveKind kind, plan::Instruction* instruction);
   void emitTransfer(mlir::Operation* op, plan::Instruction* instruction);
@@ -40,7 +37,6 @@ class InstructionEmitter {
   uint32_t groupSet(mlir::ArrayAttr groups);
   uint32_t locationOf(mlir::Location loc);
 
-  const SubmeshContext& context_;
   BufferTable& buffers_;
   plan::Plan& plan_;
   llvm::DenseMap<mlir::Attribute, uint32_t> groupSets_;

@@ -1,21 +1,17 @@
 #include "passes/plan/emit_plan.h"
 
 #include <algorithm>
-#include <set>
 
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
 #include "ir/program/decision_attributes.h"
 #include "ir/program/program.h"
+#include "ir/program/schedule_attributes.h"
 #include "llvm/Support/JSON.h"
-#include "passes/gates/checks.h"
 #include "passes/plan/buffers.h"
 #include "passes/plan/constant_data.h"
 #include "passes/plan/emit_instruction.h"
 #include "passes/plan/step_program.h"
-#include "planner/stage_table.h"
-#include "planner/step/step_calls.h"
-#include "planner/step/step_memory.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 
@@ -24,9 +20,6 @@ namespace weft {
 using namespace mlir;  // NOLINT: the file is about MLIR ops throughout
 
 namespace {
-
-// Of the packer: a tenth of a second each for activations and transients, at most.
-constexpr int64_t kPlanEffort = 40'000'000;
 
 // The tensors that the host knows.
 std::vector<DictionaryAttr> tensorsOf(ModuleOp module) {
@@ -39,36 +32,25 @@ std::vector<DictionaryAttr> tensorsOf(ModuleOp module) {
   return entries;
 }
 
-std::set<std::string> visibleNames(ModuleOp module) {
-  std::set<std::string> names;
-  for (DictionaryAttr tensor : tensorsOf(module)) {
-    names.insert(tensor.getAs<StringAttr>("value").getValue().str());
-  }
-  return names;
-}
-
 // Writes one submesh down.
 class PlanEmitter {
  public:
-  PlanEmitter(ModuleOp module, const SubmeshContext& context)
-      : module_(module), context_(context), step_(stepOf(module, visibleNames(module), context)) {}
+  PlanEmitter(ModuleOp module, int64_t submesh, const ScheduleDecision& schedule)
+      : module_(module), submesh_(submesh), schedule_(schedule) {}
 
   LogicalResult run() {
     writeHeader(*meshOf(module_));
-    const StorageAssignment storage = assignStorage(step_.program);
-    const std::vector<FunctionCall> calls = callsOf(step_.program.functions, context_.table.orders[context_.submesh]);
-    const StepMemory memory = planStepMemory(step_.program, storage, calls, kPlanEffort);
-    BufferTable buffers(step_, storage, memory, plan_);
-    InstructionEmitter instructions(module_, context_, buffers, plan_);
-    for (size_t i = 0; i < step_.functions.size(); ++i) {
-      if (failed(emitFunction(i, storage, buffers, instructions))) {
+    BufferTable buffers(module_, plan_);
+    InstructionEmitter instructions(module_, buffers, plan_);
+    for (func::FuncOp function : functionsInOrder(module_)) {
+      if (failed(emitFunction(function, buffers, instructions))) {
         return failure();
       }
     }
-    emitTensors(storage, buffers);
+    emitTensors(buffers);
     buffers.writeRegions();
     instructions.emitRankTable();
-    emitSchedules(calls);
+    emitSchedules();
     return success();
   }
 
@@ -83,26 +65,19 @@ class PlanEmitter {
     plan_.set_micro_batches(mesh.microBatches());
   }
 
-  LogicalResult emitFunction(size_t index, const StorageAssignment& storage, BufferTable& buffers,
-                             InstructionEmitter& instructions) {
-    func::FuncOp function = step_.functions[index];
+  LogicalResult emitFunction(func::FuncOp function, BufferTable& buffers, InstructionEmitter& instructions) {
     plan::Function* made = plan_.add_functions();
     made->set_name(function.getName().str());
-    made->set_kind(step_.program.functions[index].kind);
-    made->set_stage(step_.program.functions[index].stage);
-    size_t at = 0;
+    made->set_kind(functionKind(function));
+    made->set_stage(stageOfFunction(function, schedule_, submesh_));
     for (Operation& op : function.getBody().front().without_terminator()) {
-      const bool view = storage.views[index][at++];
       if (auto constant = dyn_cast<ir::nn::ConstantOp>(op)) {
         if (failed(emitConstant(constant, buffers))) {
           return failure();
         }
-      } else if (!view) {
+      } else if (!op.hasAttr(kViewAttr)) {
         instructions.emit(&op, made->add_instructions());
       }
-    }
-    for (const Copy& copy : storage.copies[index]) {
-      instructions.emitCopy(copy, step_.values[copy.like], storage.storages[copy.to].label, made->add_instructions());
     }
     return success();
   }
@@ -116,14 +91,14 @@ class PlanEmitter {
     return success();
   }
 
-  void emitSchedules(const std::vector<FunctionCall>& step) {
-    const std::vector<FunctionCall> first = initCallsOf(step_.program.functions);
+  void emitSchedules() {
+    const SubmeshCalls calls = callsOf(module_);
     for (int64_t rank = 0; rank < plan_.ranks(); ++rank) {
       plan::RankSchedule* schedule = plan_.add_schedules();
-      for (const FunctionCall& call : first) {
+      for (const FunctionCall& call : calls.init) {
         *schedule->add_init() = actionOf(call);
       }
-      for (const FunctionCall& call : step) {
+      for (const FunctionCall& call : calls.step) {
         *schedule->add_step() = actionOf(call);
       }
     }
@@ -136,15 +111,15 @@ class PlanEmitter {
     return action;
   }
 
-  void emitTensors(const StorageAssignment& assignment, BufferTable& buffers) {
+  void emitTensors(BufferTable& buffers) {
     static const std::map<std::string, plan::TensorKind> kKinds = {{"input", plan::TENSOR_INPUT},
                                                                    {"parameter", plan::TENSOR_PARAMETER},
                                                                    {"state", plan::TENSOR_STATE},
                                                                    {"output", plan::TENSOR_OUTPUT}};
     for (DictionaryAttr tensor : tensorsOf(module_)) {
       auto text = [&](StringRef key) { return tensor.getAs<StringAttr>(key).getValue().str(); };
-      const auto storage = assignment.named.find(text("value"));
-      if (storage == assignment.named.end()) {
+      const Value named = valueNamed(text("value"));
+      if (!named) {
         // An argument nothing reads or writes needs no memory: the host need not know it.
         continue;
       }
@@ -165,17 +140,23 @@ class PlanEmitter {
         numbers(offsets[rank], slice->mutable_offset());
         numbers(valid[rank], slice->mutable_valid());
       }
-      made->set_buffer(buffers.of(valueNamed(text("value")), storage->second));
+      made->set_buffer(buffers.of(named));
     }
   }
 
-  // Any argument or result with this name: all of one name have the buffer's type and shape.
-  Value valueNamed(const std::string& name) {
-    for (const StepFunction& function : step_.program.functions) {
-      for (const std::vector<StepName>* list : {&function.arguments, &function.results}) {
-        const auto found = llvm::find_if(*list, [&](const StepName& entry) { return entry.name == name; });
-        if (found != list->end()) {
-          return step_.values[found->value];
+  // Any argument or result with this name: all of one name lie in one storage, in one type and shape. Null if nothing
+  // has it.
+  Value valueNamed(StringRef name) {
+    const auto is = [&](DictionaryAttr attrs) { return attrs.getAs<StringAttr>(kValueAttr).getValue() == name; };
+    for (func::FuncOp function : functionsInOrder(module_)) {
+      for (BlockArgument argument : function.getArguments()) {
+        if (is(function.getArgAttrDict(argument.getArgNumber()))) {
+          return argument;
+        }
+      }
+      for (unsigned i = 0; i < function.getNumResults(); ++i) {
+        if (is(function.getResultAttrDict(i))) {
+          return returned(function, i);
         }
       }
     }
@@ -183,13 +164,13 @@ class PlanEmitter {
   }
 
   ModuleOp module_;
-  const SubmeshContext& context_;
-  const SubmeshStep step_;
+  const int64_t submesh_;
+  const ScheduleDecision& schedule_;
   plan::Plan plan_;
 };
 
-absl::StatusOr<plan::Plan> emitSubmesh(ModuleOp submesh, const SubmeshContext& context) {
-  PlanEmitter emitter(submesh, context);
+absl::StatusOr<plan::Plan> emitSubmesh(ModuleOp submesh, int64_t number, const ScheduleDecision& schedule) {
+  PlanEmitter emitter(submesh, number, schedule);
   if (failed(emitter.run())) {
     return absl::InvalidArgumentError("the plan could not be emitted; see the diagnostics");
   }
@@ -261,26 +242,12 @@ plan::Plan joinSubmeshes(std::vector<plan::Plan> submeshes) {
 }  // namespace
 
 absl::StatusOr<plan::Plan> emitPlan(ModuleOp module) {
-  if (failed(checkScheduled(module))) {
-    return absl::InvalidArgumentError("the plan could not be emitted; see the diagnostics");
-  }
   const llvm::SmallVector<ModuleOp> modules = submeshesOf(module);
   const auto count = static_cast<int64_t>(modules.size());
-  FailureOr<Mesh> mesh = meshOf(module);
-  if (failed(mesh)) {
-    return absl::InvalidArgumentError("the module has no mesh");
-  }
   const ScheduleDecision schedule = scheduleOf(module);
-  const bool backward = trains(module);
-  WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(schedule, mesh->microBatches(), backward));
-  std::vector<int64_t> inFlight = inFlightOf(table);
-  if (!backward) {
-    inFlight.assign(inFlight.size(), 1);
-  }
   std::vector<plan::Plan> plans;
   for (int64_t submesh = 0; submesh < count; ++submesh) {
-    WEFT_ASSIGN_OR_RETURN(plans.emplace_back(),
-                          emitSubmesh(modules[submesh], {submesh, schedule.submeshes, table, inFlight}));
+    WEFT_ASSIGN_OR_RETURN(plans.emplace_back(), emitSubmesh(modules[submesh], submesh, schedule));
   }
   plan::Plan plan = count == 1 ? std::move(plans[0]) : joinSubmeshes(plans);
   for (int64_t submesh = 0; count > 1 && submesh < count; ++submesh) {

@@ -7,8 +7,9 @@
 
 namespace weft {
 
-// Assigns memory, numbers everything and writes it down. Deterministic: the same module gives the same bytes. Errors
-// are reported on the op as well.
+// Numbers everything and writes it down; chooses nothing. The module has passed the gate of the scheduled state.
+// Deterministic: the same module gives the same bytes. Errors: a constant whose elements are not in the module,
+// reported on the op as well; a plan that is inconsistent.
 absl::StatusOr<plan::Plan> emitPlan(mlir::ModuleOp module);
 
 }  // namespace weft

@@ -2,10 +2,11 @@
 
 #include "ir/dist/dist.h"
 #include "ir/nn/nn.h"
+#include "ir/program/decision_attributes.h"
 #include "ir/program/program.h"
+#include "ir/program/schedule_attributes.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "passes/plan/instruction_facts.h"
-#include "planner/step/step_calls.h"
 #include "runtime/plan/collectives.h"
 
 namespace weft {
@@ -13,28 +14,6 @@ namespace weft {
 using namespace mlir;  // NOLINT: the file is about MLIR values throughout
 
 namespace {
-
-plan::FunctionKind functionKind(StringRef kind) {
-  return llvm::StringSwitch<plan::FunctionKind>(kind)
-      .Case("prologue", plan::PROLOGUE)
-      .Case("forward", plan::FORWARD)
-      .Case("backward", plan::BACKWARD)
-      .Case("input_grad", plan::INPUT_GRAD)
-      .Case("weight_grad", plan::WEIGHT_GRAD)
-      .Case("update", plan::UPDATE)
-      .Default(plan::INIT);
-}
-
-plan::MemoryClass memoryClass(StringRef name) {
-  return llvm::StringSwitch<plan::MemoryClass>(name)
-      .Case("parameter", plan::PARAMETER)
-      .Case("state", plan::STATE)
-      .Case("accumulator", plan::ACCUMULATOR)
-      .Case("input", plan::INPUT)
-      .Case("output", plan::OUTPUT)
-      .Case("constant", plan::CONSTANT)
-      .Default(plan::ACTIVATION);
-}
 
 StepInstruction::Kind instructionKind(Operation* op) {
   using Kind = StepInstruction::Kind;
@@ -50,6 +29,25 @@ StepInstruction::Kind instructionKind(Operation* op) {
   return ir::viewKindOf(op) == ViewKind::kShape ? Kind::kView : Kind::kKernel;
 }
 
+// The value that copies were made of.
+Value copied(Value value) {
+  while (auto copy = value.getDefiningOp<ir::dist::CopyOp>()) {
+    value = copy.getX();
+  }
+  return value;
+}
+
+// Those that the host reads or writes.
+std::set<std::string> visibleNames(ModuleOp submesh) {
+  std::set<std::string> names;
+  if (auto tensors = submesh->getAttrOfType<ArrayAttr>(kTensorsAttr)) {
+    for (auto tensor : tensors.getAsRange<DictionaryAttr>()) {
+      names.insert(tensor.getAs<StringAttr>("value").getValue().str());
+    }
+  }
+  return names;
+}
+
 // Each operand of a collective alone.
 std::vector<InPlacePair> inPlaceOf(Operation* op, plan::CollectiveKind kind) {
   std::vector<InPlacePair> pairs;
@@ -61,27 +59,25 @@ std::vector<InPlacePair> inPlaceOf(Operation* op, plan::CollectiveKind kind) {
 
 class StepReader {
  public:
-  StepReader(SubmeshStep& step, const SubmeshContext& context) : step_(step), context_(context) {}
+  explicit StepReader(SubmeshStep& step) : step_(step) {}
 
-  StepFunction read(func::FuncOp function) {
-    auto stage = function->getAttrOfType<IntegerAttr>(kStageAttr);
-    StepFunction made{.kind = functionKind(kindOf(function)), .stage = stage ? stage.getInt() : onlyStage()};
+  StepFunction read(func::FuncOp function, int64_t stage) {
+    StepFunction made{.kind = functionKind(function), .stage = stage};
     for (BlockArgument argument : function.getArguments()) {
       made.arguments.push_back(nameOf(argument, function.getArgAttrDict(argument.getArgNumber())));
     }
     for (Operation& op : function.getBody().front().without_terminator()) {
-      made.instructions.push_back(read(&op));
+      if (!isa<ir::dist::CopyOp>(op)) {
+        made.instructions.push_back(read(&op));
+      }
     }
     for (unsigned i = 0; i < function.getNumResults(); ++i) {
-      made.results.push_back(nameOf(returned(function, i), function.getResultAttrDict(i)));
+      made.results.push_back(nameOf(copied(returned(function, i)), function.getResultAttrDict(i)));
     }
     return made;
   }
 
  private:
-  // The stage of a submesh that owns one.
-  int64_t onlyStage() const { return llvm::find(context_.submeshes, context_.submesh) - context_.submeshes.begin(); }
-
   int numberOf(Value value) {
     StepProgram& program = step_.program;
     const auto [it, added] = step_.numbers.try_emplace(value, static_cast<int>(program.values.size()));
@@ -93,8 +89,7 @@ class StepReader {
   }
 
   StepName nameOf(Value value, DictionaryAttr attrs) {
-    return {numberOf(value), attrs.getAs<StringAttr>(kValueAttr).getValue().str(),
-            memoryClass(attrs.getAs<StringAttr>(kMemoryAttr).getValue())};
+    return {numberOf(value), attrs.getAs<StringAttr>(kValueAttr).getValue().str(), memoryClass(*memoryOf(attrs))};
   }
 
   StepInstruction read(Operation* op) {
@@ -110,7 +105,8 @@ class StepReader {
         made.constant = constantNumber(op);
         break;
       case StepInstruction::Kind::kReceive:
-        made.mailboxBytes = capacityOf(op, context_) * tensorSpec(op->getResult(0)).bytes();
+        made.mailboxBytes =
+            cast<ir::dist::ReceiveOp>(op).getCapacity().value_or(0) * tensorSpec(op->getResult(0)).bytes();
         break;
       case StepInstruction::Kind::kKernel:
       case StepInstruction::Kind::kView:
@@ -139,27 +135,61 @@ class StepReader {
   }
 
   SubmeshStep& step_;
-  const SubmeshContext& context_;
   llvm::DenseMap<std::pair<mlir::Attribute, Type>, int> constants_;
 };
 
 }  // namespace
 
-SubmeshStep stepOf(ModuleOp submesh, std::set<std::string> visible, const SubmeshContext& context) {
-  SubmeshStep step;
-  step.program.visible = std::move(visible);
-  StepReader reader(step, context);
-  for (func::FuncOp function : functionsInOrder(submesh)) {
-    step.functions.push_back(function);
-    step.program.functions.push_back(reader.read(function));
-  }
-  return step;
+plan::FunctionKind functionKind(func::FuncOp function) {
+  return llvm::StringSwitch<plan::FunctionKind>(kindOf(function))
+      .Case("prologue", plan::PROLOGUE)
+      .Case("forward", plan::FORWARD)
+      .Case("backward", plan::BACKWARD)
+      .Case("input_grad", plan::INPUT_GRAD)
+      .Case("weight_grad", plan::WEIGHT_GRAD)
+      .Case("update", plan::UPDATE)
+      .Default(plan::INIT);
 }
 
-int64_t capacityOf(Operation* transfer, const SubmeshContext& context) {
-  const int64_t other = transfer->getAttrOfType<IntegerAttr>("submesh").getInt();
-  const plan::FunctionKind kind = functionKind(kindOf(transfer->getParentOfType<func::FuncOp>()));
-  return channelCapacity(kind, {context.submeshes, context.inFlight, context.submesh, other});
+int64_t stageOfFunction(func::FuncOp function, const ScheduleDecision& schedule, int64_t submesh) {
+  auto stage = function->getAttrOfType<IntegerAttr>(kStageAttr);
+  return stage ? stage.getInt() : llvm::find(schedule.submeshes, submesh) - schedule.submeshes.begin();
+}
+
+std::vector<SubmeshStep> stepsOf(ModuleOp module) {
+  const ScheduleDecision schedule = scheduleOf(module);
+  std::vector<SubmeshStep> steps;
+  for (const auto& [i, submesh] : llvm::enumerate(submeshesOf(module))) {
+    SubmeshStep& step = steps.emplace_back();
+    step.program.visible = visibleNames(submesh);
+    StepReader reader(step);
+    for (func::FuncOp function : functionsInOrder(submesh)) {
+      step.functions.push_back(function);
+      step.program.functions.push_back(
+          reader.read(function, stageOfFunction(function, schedule, static_cast<int64_t>(i))));
+    }
+  }
+  return steps;
+}
+
+StorageAssignment assignmentOf(ModuleOp submesh, const SubmeshStep& step) {
+  StorageAssignment assignment{.storages = storagesOf(submesh)};
+  for (const Value value : step.values) {
+    assignment.of.push_back(static_cast<int>(storageOf(value)));
+  }
+  for (func::FuncOp function : step.functions) {
+    std::vector<bool>& views = assignment.views.emplace_back();
+    std::vector<Copy>& copies = assignment.copies.emplace_back();
+    for (Operation& op : function.getBody().front().without_terminator()) {
+      if (auto copy = dyn_cast<ir::dist::CopyOp>(op)) {
+        copies.push_back({step.numbers.lookup(copied(copy.getY())), static_cast<int>(storageOf(copy.getX())),
+                          static_cast<int>(storageOf(copy.getY()))});
+      } else {
+        views.push_back(op.hasAttr(kViewAttr));
+      }
+    }
+  }
+  return assignment;
 }
 
 }  // namespace weft

@@ -1,25 +1,17 @@
-// The step program of a submesh, read from its functions of the local state.
+// The step programs of the submeshes, read from their functions of the local, ordered, stored or scheduled state.
 #pragma once
 
 #include <vector>
 
 #include "llvm/ADT/DenseMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "planner/schedule/table.h"
-#include "planner/step/step_program.h"
+#include "planner/decisions.h"
+#include "planner/step/storage.h"
 
 namespace weft {
 
-// A submesh among those of a program.
-struct SubmeshContext {
-  int64_t submesh = 0;
-  const std::vector<int64_t>& submeshes;  // of each stage
-  const schedule::Table& table;           // its ranks are submeshes
-  const std::vector<int64_t>& inFlight;   // of each stage: most micro-batches between forward and gradient of the input
-};
-
-// Functions and instructions of the program stand in the order of `functions` and of their operations; only the
-// terminators have no instruction.
+// Functions and instructions of the program stand in the order of `functions` and of their operations; terminators and
+// copies have no instruction. What a copy makes counts as the value that it copies.
 struct SubmeshStep {
   std::vector<mlir::func::FuncOp> functions;  // functionsInOrder()
   StepProgram program;
@@ -27,10 +19,15 @@ struct SubmeshStep {
   llvm::DenseMap<mlir::Value, int> numbers;  // their indices
 };
 
-// `visible`: names of the values that the host reads or writes. The module has passed the gate of the scheduled state.
-SubmeshStep stepOf(mlir::ModuleOp submesh, std::set<std::string> visible, const SubmeshContext& context);
+// One for each of submeshesOf(). The module has passed the gate of one of those states. Mailboxes have their sizes from
+// the ordered state on.
+std::vector<SubmeshStep> stepsOf(mlir::ModuleOp module);
 
-// How many messages may be under way between a send or a receive of this submesh and its other end.
-int64_t capacityOf(mlir::Operation* transfer, const SubmeshContext& context);
+// Where the values of a submesh lie, as its attributes say; the module has passed the gate of the stored state.
+StorageAssignment assignmentOf(mlir::ModuleOp submesh, const SubmeshStep& step);
+
+plan::FunctionKind functionKind(mlir::func::FuncOp function);
+// The stage of a function: what it says, else the first that its submesh owns.
+int64_t stageOfFunction(mlir::func::FuncOp function, const ScheduleDecision& schedule, int64_t submesh);
 
 }  // namespace weft

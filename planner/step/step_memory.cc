@@ -4,6 +4,7 @@
 #include <map>
 
 #include "planner/memory/pack.h"
+#include "planner/step/storage_lives.h"
 #include "runtime/base/arithmetic.h"
 
 namespace weft {
@@ -12,7 +13,10 @@ namespace {
 class MemoryPlanner {
  public:
   MemoryPlanner(const StepProgram& program, const StorageAssignment& assignment)
-      : program_(program), storages_(assignment.storages), views_(assignment.views) {
+      : program_(program),
+        storages_(assignment.storages),
+        lives_(livesOf(program, assignment)),
+        views_(assignment.views) {
     out_.offsets.resize(storages_.size(), 0);
     out_.rings.resize(storages_.size(), 0);
   }
@@ -22,7 +26,7 @@ class MemoryPlanner {
     packActivations(calls, effort);
     region(plan::TRANSIENT) = pack(storagesIn(plan::TRANSIENT), effort);
     layMailboxes();
-    const int64_t workspace = alignUp(mostWorkspace());
+    const int64_t workspace = alignUp(mostWorkspace(program_, views_));
     region(plan::WORKSPACE) = {.bytes = workspace, .maxLive = workspace, .lowerBound = workspace};
     finish();
     return std::move(out_);
@@ -62,7 +66,7 @@ class MemoryPlanner {
     const std::vector<size_t> storages = storagesIn(plan::ACTIVATION);
     std::vector<RingItem> items;
     for (const size_t i : storages) {
-      const std::vector<int>& users = storages_[i].users;
+      const std::vector<int>& users = lives_[i].users;
       items.push_back({lifeOf(i), users, users.empty() ? 0 : program_.functions[users.front()].stage});
     }
     region(plan::ACTIVATION) = {};  // also without activations
@@ -82,8 +86,7 @@ class MemoryPlanner {
 
   // Steps are counted through all functions: transients of two functions are never alive together.
   PackItem lifeOf(size_t storage) const {
-    const Storage& entry = storages_[storage];
-    return {entry.first, entry.last + 1, entry.bytes};
+    return {lives_[storage].first, lives_[storage].last + 1, storages_[storage].bytes};
   }
 
   StepRegion pack(const std::vector<size_t>& storages, int64_t effort) {
@@ -108,34 +111,43 @@ class MemoryPlanner {
     }
   }
 
-  int64_t mostWorkspace() const {
-    int64_t most = 0;
-    for (size_t f = 0; f < program_.functions.size(); ++f) {
-      const std::vector<StepInstruction>& instructions = program_.functions[f].instructions;
-      for (size_t at = 0; at < instructions.size(); ++at) {
-        most = views_[f][at] ? most : std::max(most, instructions[at].workspaceBytes);
-      }
-    }
-    return most;
-  }
-
   void finish() {
     for (const auto& [key, extent] : regions_) {
       StepRegion& made = out_.regions.emplace_back(extent);
       made.memory = key.first;
       made.ring = key.second;
-      out_.peakBytes += made.bytes * made.slots;
     }
+    out_.peakBytes = peakOf(out_.regions);
   }
 
   const StepProgram& program_;
   const std::vector<Storage>& storages_;
+  const std::vector<StorageLife> lives_;  // of each storage
   const std::vector<std::vector<bool>>& views_;
   std::map<std::pair<plan::MemoryClass, int>, StepRegion> regions_;  // by class and ring
   StepMemory out_;
 };
 
 }  // namespace
+
+int64_t mostWorkspace(const StepProgram& program, const std::vector<std::vector<bool>>& views) {
+  int64_t most = 0;
+  for (size_t f = 0; f < program.functions.size(); ++f) {
+    const std::vector<StepInstruction>& instructions = program.functions[f].instructions;
+    for (size_t at = 0; at < instructions.size(); ++at) {
+      most = views[f][at] ? most : std::max(most, instructions[at].workspaceBytes);
+    }
+  }
+  return most;
+}
+
+int64_t peakOf(const std::vector<StepRegion>& regions) {
+  int64_t peak = 0;
+  for (const StepRegion& region : regions) {
+    peak = boundedSum(peak, boundedProduct(region.bytes, region.slots));
+  }
+  return peak;
+}
 
 StepMemory planStepMemory(const StepProgram& program, const StorageAssignment& assignment,
                           const std::vector<FunctionCall>& calls, int64_t effort) {

@@ -30,8 +30,14 @@ struct StepMemory {
   std::vector<int> rings;           // of each storage; 0 but for ACTIVATION
   std::vector<int64_t> mailboxes;   // offset of the mailbox of each receive, in the order of instructions
   std::vector<StepRegion> regions;  // ascending by class, then ring
-  int64_t peakBytes = 0;            // sum of bytes x slots
+  int64_t peakBytes = 0;            // peakOf(regions)
 };
+
+// The sum of bytes x slots.
+int64_t peakOf(const std::vector<StepRegion>& regions);
+
+// The most scratch that any instruction needs; `views` as in StorageAssignment.
+int64_t mostWorkspace(const StepProgram& program, const std::vector<std::vector<bool>>& views);
 
 // `calls`: of one step, callsOf(). `effort`: elementary steps of the packer for the transients, and as many for all
 // activations together (planner/memory/pack.h).

@@ -51,16 +51,6 @@ class StorageTable {
     names_[storage].push_back(name);
   }
 
-  // Function `user` uses the storage in this step.
-  void touch(int storage, int64_t step, int user) {
-    Storage& entry = at(storage);
-    entry.first = entry.first < 0 ? step : std::min(entry.first, step);
-    entry.last = std::max(entry.last, step);
-    if (entry.users.empty() || entry.users.back() != user) {
-      entry.users.push_back(user);
-    }
-  }
-
  private:
   const StepProgram& program_;
   StorageAssignment& out_;
@@ -77,8 +67,7 @@ struct Cell {
 // The cells of one function, and which storage holds which of them now.
 class FunctionCells {
  public:
-  FunctionCells(const StepFacts& facts, int function, StorageTable& table, std::vector<int>& storageOf)
-      : facts_(facts), function_(function), table_(table), storageOf_(storageOf) {}
+  FunctionCells(const StepFacts& facts, std::vector<int>& storageOf) : facts_(facts), storageOf_(storageOf) {}
 
   int of(int value) const { return cellOf_.at(value); }
   int storageOf(int value) const { return cells_[of(value)].storage; }
@@ -105,21 +94,13 @@ class FunctionCells {
 
   // The value is one more view of what is in the cell.
   void join(int value, int cell) {
-    const ValueFacts& life = facts_.values[value];
-    const int storage = cells_[cell].storage;
     cellOf_[value] = cell;
-    storageOf_[value] = storage;
-    if (life.first >= 0) {
-      table_.touch(storage, life.first, function_);
-      table_.touch(storage, life.last, function_);
-    }
-    cells_[cell].lastUse = std::max(cells_[cell].lastUse, life.last);
+    storageOf_[value] = cells_[cell].storage;
+    cells_[cell].lastUse = std::max(cells_[cell].lastUse, facts_.values[value].last);
   }
 
  private:
   const StepFacts& facts_;
-  const int function_;
-  StorageTable& table_;
   std::vector<int>& storageOf_;  // of each value of the program
   std::vector<Cell> cells_;
   std::map<int, int> cellOf_;    // value to cell
@@ -136,7 +117,7 @@ class FunctionAssigner {
         index_(index),
         function_(program.functions[index]),
         table_(table),
-        cells_(facts, index, table, out.of),
+        cells_(facts, out.of),
         out_(out) {}
 
   void run() {
@@ -201,8 +182,7 @@ class FunctionAssigner {
         return cells_.write(value, storage);
       }
     }
-    cells_.write(value,
-                 table_.add({.bytes = program_.values[value].bytes, .function = index_, .label = instruction.label}));
+    cells_.write(value, table_.add({.bytes = program_.values[value].bytes, .label = instruction.label}));
   }
 
   // Writes a result where its name lies, if it may; else it is copied there in the end.
@@ -278,7 +258,6 @@ class FunctionAssigner {
     const bool slotted = entry.memory == plan::ACTIVATION && name.memory == plan::ACCUMULATOR;
     if (entry.memory == plan::TRANSIENT) {
       entry.memory = name.memory;
-      entry.function = -1;
       entry.label = internal ? entry.label : name.name;
     } else if (!internal || slotted || !lasts(storage, name)) {
       copies_.push_back({name.value, -1, table_.ofName(name)});
@@ -321,14 +300,10 @@ class FunctionAssigner {
     for (Copy& copy : copies_) {
       copy.from = cells_.storageOf(copy.like);
     }
-    const int64_t end = facts_.endOf(program_, index_);
     const auto temporary = [&](const Copy& copy) {
-      return table_.add({.bytes = program_.values[copy.like].bytes, .function = index_, .label = "copy"});
+      return table_.add({.bytes = program_.values[copy.like].bytes, .label = "copy"});
     };
     out_.copies.push_back(orderCopies(copies_, temporary));
-    for (const Copy& copy : out_.copies.back()) {
-      table_.touch(copy.to, end, index_);
-    }
   }
 
   const StepProgram& program_;

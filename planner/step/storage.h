@@ -19,12 +19,7 @@ namespace weft {
 struct Storage {
   plan::MemoryClass memory = plan::TRANSIENT;
   int64_t bytes = 0;
-  // First and last step in use, as planner/step/step_facts.h counts them; they matter for TRANSIENT and ACTIVATION.
-  int64_t first = -1;
-  int64_t last = -1;
-  int function = -1;  // TRANSIENT: index of the function
   std::string label = {};
-  std::vector<int> users = {};  // indices of the functions that touch it, ascending
 };
 
 // A named result that its producer could not write in place: copied when the function ends.

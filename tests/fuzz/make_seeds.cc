@@ -90,7 +90,7 @@ absl::Status addProgram(const Corpus& corpus, const std::string& name,
     DumpedModule module;
     WEFT_RETURN_IF_ERROR(module.read(entry.path().string()));
     // "00-input" is the module as it came; the others are phases after which compiling may go on from a file.
-    for (const char* phase : {"input", "build-update", "mark-recompute", "localize-shapes"}) {
+    for (const char* phase : {"input", "build-update", "mark-recompute", "localize-shapes", "plan-memory"}) {
       if (file.find(phase) != std::string::npos) {
         corpus.add("ir", absl::StrCat(name, "_", file), module.text());
       }

@@ -77,20 +77,28 @@ TEST_F(CompileCommand, FilesThatAreNoPrograms) {
   EXPECT_THAT(refused("module {}"), HasSubstr("needs a function @step"));
   EXPECT_THAT(refused("garbage {"), HasSubstr("model.mlir:1: error: "));
   EXPECT_THAT(refused(std::string("\0\xff{", 3)), HasSubstr("error: "));
-  EXPECT_THAT(refused(module(std::string(kMesh) + ", dist.state = \"scheduled\"")),
-              HasSubstr("dist.state is \"scheduled\"; it should be one of \"annotated\", \"local\""));
+  EXPECT_THAT(refused(module(std::string(kMesh) + ", dist.state = \"planned\"")),
+              HasSubstr("dist.state is \"planned\"; it should be one of \"annotated\", \"local\", \"scheduled\""));
   EXPECT_THAT(refused(module(std::string(kMesh) + ", dist.phase = \"nothing\"")),
               HasSubstr("no state or phase 'nothing' to start from"));
 }
 
 // A file that says it is past a phase, and is not.
 TEST_F(CompileCommand, StatesThatAreClaimed) {
-  for (const char* phase : {"decide", "assign-layouts", "insert-transfers", "insert-reshards", "send-updates",
-                            "mask-pads", "mark-recompute", "recompute", "cut-functions", "lower-reshards",
-                            "localize-shapes", "split-backward", "form-buckets"}) {
+  for (const char* phase :
+       {"decide", "assign-layouts", "insert-transfers", "insert-reshards", "send-updates", "mask-pads",
+        "mark-recompute", "recompute", "cut-functions", "lower-reshards", "localize-shapes", "split-backward",
+        "form-buckets", "write-schedule", "assign-storage", "plan-memory"}) {
     EXPECT_THAT(refused(module(std::string(kMesh) + ", dist.phase = \"" + phase + "\"")), HasSubstr("error: "))
         << phase;
   }
+}
+
+// No gate has looked at the module when the request is checked against it.
+TEST_F(CompileCommand, AStepWithoutBody) {
+  EXPECT_THAT(refused("module attributes {" + std::string(kMesh) +
+                      "} {\n  func.func private @step(tensor<4xf32> {nn.kind = \"input\", nn.name = \"x\"})\n}\n"),
+              HasSubstr("@step"));
 }
 
 TEST_F(CompileCommand, AttributesOfAnotherForm) {

@@ -86,6 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, GraphOfProgramTest, ::testing::ValuesIn(hosti
 // the module gives.
 TEST_P(GraphOfProgramTest, RewritesOfTheModuleAreThoseOfTheGraph) {
   const std::string directory = ::testing::TempDir() + "/graph_" + GetParam();
+  std::filesystem::remove_all(directory);  // of an earlier run, whose phases may have had other numbers
   std::filesystem::create_directories(directory);
   const DumpedProgram program = dumpedProgram(GetParam(), directory);
   OwningOpRef<ModuleOp> before, after;
@@ -131,6 +132,7 @@ void addWork(const plan::Plan& plan, Work& work) {
 // What the planner expects of each operator on a rank is what the compiled instruction does.
 TEST_P(GraphOfProgramTest, FlopsFromTheGraphAreThoseOfThePlan) {
   const std::string directory = ::testing::TempDir() + "/flops_" + GetParam();
+  std::filesystem::remove_all(directory);  // of an earlier run, whose phases may have had other numbers
   std::filesystem::create_directories(directory);
   const DumpedProgram program = dumpedProgram(GetParam(), directory);
   OwningOpRef<ModuleOp> decided;

@@ -33,7 +33,7 @@ constexpr int kSecondsPerCase = 60;
 struct Sample {
   bool all = false;
   uint64_t seed = 1;
-  size_t count = 12;  // cases of each program, and of its decisions
+  size_t count = 22;  // cases of each program, and of its decisions
 };
 Sample sample;
 

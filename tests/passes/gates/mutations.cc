@@ -1,5 +1,6 @@
 #include "tests/passes/gates/mutations.h"
 
+#include <array>
 #include <limits>
 
 #include "ir/dist/dist.h"
@@ -347,8 +348,100 @@ class Mutator {
                        ir::dist::ScalarAttr::get(builder_.getContext(), immediate, column, factor)});
       }
     }
+    if (isa<ir::dist::MemoryAttr>(value)) {
+      for (uint32_t i = 0; i <= ir::dist::getMaxEnumValForMemory(); ++i) {
+        const auto memory = static_cast<ir::dist::Memory>(i);
+        all.push_back(
+            {"memory " + stringifyMemory(memory).str(), ir::dist::MemoryAttr::get(builder_.getContext(), memory)});
+      }
+    }
+    if (auto storage = dyn_cast<ir::dist::StorageAttr>(value)) {
+      addStorages(storage, all);
+    }
+    if (auto region = dyn_cast<ir::dist::RegionAttr>(value)) {
+      addRegions(region, all);
+    }
+    if (auto actions = dyn_cast<ir::dist::ActionsAttr>(value)) {
+      addActions(actions, all);
+    }
     return all;
   }
+
+  using Others = std::vector<std::pair<std::string, Attribute>>;
+
+  // Storages that differ from this one in one thing.
+  static void addStorages(ir::dist::StorageAttr was, Others& all) {
+    const auto add = [&](const std::string& what, ir::dist::Memory memory, std::array<int64_t, 3> bytesOffsetRing,
+                         StringRef label) {
+      const auto [bytes, offset, ring] = bytesOffsetRing;
+      all.push_back(
+          {"storage, " + what, ir::dist::StorageAttr::get(was.getContext(), memory, bytes, label, offset, ring)});
+    };
+    const int64_t bytes = was.getBytes();
+    const int64_t offset = was.getOffset();
+    const int64_t ring = was.getRing();
+    for (uint32_t i = 0; i <= ir::dist::getMaxEnumValForMemory(); ++i) {
+      const auto memory = static_cast<ir::dist::Memory>(i);
+      add("memory " + stringifyMemory(memory).str(), memory, {bytes, offset, ring}, was.getLabel());
+    }
+    for (const int64_t number : kNumbers) {
+      const std::string text = std::to_string(number);
+      add("bytes " + text, was.getMemory(), {number, offset, ring}, was.getLabel());
+      add("offset " + text, was.getMemory(), {bytes, number, ring}, was.getLabel());
+      add("ring " + text, was.getMemory(), {bytes, offset, number}, was.getLabel());
+    }
+    add("label", was.getMemory(), {bytes, offset, ring}, "\xff");
+  }
+
+  static void addRegions(ir::dist::RegionAttr was, Others& all) {
+    const std::array<int64_t, 6> fields = {was.getBytes(), was.getMaxLive(), was.getLowerBound(),
+                                           was.getRing(),  was.getSlots(),   was.getStage()};
+    const auto add = [&](const std::string& what, ir::dist::Memory memory, const std::array<int64_t, 6>& with) {
+      all.push_back({"region, " + what, ir::dist::RegionAttr::get(was.getContext(), memory, with[0], with[1], with[2],
+                                                                  with[3], with[4], with[5])});
+    };
+    for (uint32_t i = 0; i <= ir::dist::getMaxEnumValForMemory(); ++i) {
+      const auto memory = static_cast<ir::dist::Memory>(i);
+      add("memory " + stringifyMemory(memory).str(), memory, fields);
+    }
+    for (size_t field = 0; field < fields.size(); ++field) {
+      for (const int64_t number : kNumbers) {
+        std::array<int64_t, 6> with = fields;
+        with[field] = number;
+        add("field " + std::to_string(field) + " " + std::to_string(number), was.getMemory(), with);
+      }
+    }
+  }
+
+  static void addActions(ir::dist::ActionsAttr was, Others& all) {
+    using Calls = std::vector<ir::dist::CallAttr>;
+    const Calls init(was.getInit());
+    const Calls step(was.getStep());
+    const auto add = [&](const std::string& what, const Calls& first, const Calls& then) {
+      all.push_back({"actions, " + what, ir::dist::ActionsAttr::get(was.getContext(), first, then)});
+    };
+    add("none", {}, {});
+    add("init in a step", init, init);
+    add("step in init", step, {});
+    add("backwards", init, Calls(step.rbegin(), step.rend()));
+    Calls doubled = step;
+    doubled.insert(doubled.end(), step.begin(), step.end());
+    add("step twice", init, doubled);
+    add("without the first", init, Calls(step.begin() + (step.empty() ? 0 : 1), step.end()));
+    for (const int64_t number : kNumbers) {
+      Calls changed = step;
+      changed.push_back(
+          ir::dist::CallAttr::get(was.getContext(), FlatSymbolRefAttr::get(was.getContext(), "forward"), number));
+      add("forward " + std::to_string(number), init, changed);
+    }
+    Calls unknown = step;
+    unknown.push_back(
+        ir::dist::CallAttr::get(was.getContext(), FlatSymbolRefAttr::get(was.getContext(), "nothing"), 0));
+    add("an unknown function", init, unknown);
+  }
+
+  // Wrong for most sizes, offsets and counts: none, not aligned, beyond a region, beyond 32 bits, beyond all.
+  static constexpr int64_t kNumbers[] = {-1, 0, 1, 64, 4096, int64_t{1} << 32, int64_t{1} << 62};
 
   ModuleOp module_;
   Builder builder_;

@@ -9,17 +9,17 @@
 
 // CHECK: module attributes {{.*}}dist.stripes = 2 : i64, dist.tensors = [{{.*}}name = "x"{{.*}}offsets = [array<i64: 0, 0>, array<i64: 4, 0>]
 // CHECK-LABEL: func.func @forward
-// CHECK-SAME: {dist.memory = "input", dist.value = "x"}
-// CHECK-SAME: {dist.memory = "activation", dist.value = "v0"}
+// CHECK-SAME: {dist.memory = #dist.memory<input>, dist.value = "x"}
+// CHECK-SAME: {dist.memory = #dist.memory<activation>, dist.value = "v0"}
 // CHECK: %[[X:.*]] = dist.reshard %arg0 {nn.name = "x"}
 // CHECK: %[[T:.*]] = nn.tanh %[[X]] : (tensor<8x4xf32, #{{.*}}>) -> tensor<8x4xf32
 // CHECK: return %[[T]]
 // CHECK-LABEL: func.func @backward
-// CHECK-SAME: {dist.memory = "activation", dist.value = "v0"}
+// CHECK-SAME: {dist.memory = #dist.memory<activation>, dist.value = "v0"}
 // CHECK: %[[G:.*]] = nn.contract
 // CHECK-NEXT: dist.accumulate %{{.*}}, %[[G]] {dist.scalars = [#dist.scalar<0, -1, 1>], nn.name = "contract"}
 // CHECK-LABEL: func.func @update
-// CHECK-SAME: {dist.memory = "accumulator", dist.value = "acc0"}
+// CHECK-SAME: {dist.memory = #dist.memory<accumulator>, dist.value = "acc0"}
 // CHECK: nn.neg
 module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, dist.state = "annotated"} {
   func.func @step(%x: tensor<8x4xf32, #all> {nn.kind = "input", nn.name = "x"})

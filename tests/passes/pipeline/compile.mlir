@@ -3,7 +3,7 @@
 // RUN: weft-opt %s --weft-simplify --weft-build-gradients --weft-build-update | weft-opt --weft-compile=from=build-update | FileCheck %s --check-prefix=ALL
 // RUN: not weft-opt %s --weft-compile=from=nowhere 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
-// ALL: module attributes {{.*}}dist.phase = "form-buckets"
+// ALL: module attributes {{.*}}dist.phase = "plan-memory"
 // ALL: func.func @forward
 // ALL: func.func @backward
 // ALL: func.func @update

@@ -3,10 +3,11 @@
 
 #include "ir/registry.h"
 #include "passes/compile.h"
-#include "passes/plan/emit_plan.h"
+#include "passes/pipeline.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"
 #include "tests/passes/plan/memory_oracle.h"
+#include "tests/passes/plan/planned.h"
 #include "tests/support/parse.h"
 
 namespace weft::testing {
@@ -48,10 +49,11 @@ TEST_P(CompiledMemory, HoldsWhatTheProgramSays) {
   Modules modules;
   auto module = modules.parse(model(mesh, zero));
   ASSERT_TRUE(module);
-  absl::StatusOr<plan::Plan> plan = compileModule(*module, ir::OperatorRegistry::builtin(), {});
-  ASSERT_TRUE(plan.ok()) << plan.status();
+  mlir::PassManager manager(module->getContext());
+  ASSERT_TRUE(buildPipeline(manager, ir::OperatorRegistry::builtin(), {.until = "form-buckets"}).ok());
+  ASSERT_TRUE(mlir::succeeded(manager.run(*module)));
   uniqueNames(*module);
-  plan = emitPlan(*module);
+  const absl::StatusOr<plan::Plan> plan = planned(*module);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(compareMemory(*module, *plan, 3), "");
 }

@@ -34,16 +34,16 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, dist.state = "local",
        offsets = [array<i64>, array<i64>], valid = [array<i64>, array<i64>]},
       {name = "unread", kind = "input", value = "unread", type = "f32", shape = array<i64: 8>, file_shape = array<i64: 8>,
        offsets = [array<i64: 0>, array<i64: 4>], valid = [array<i64: 4>, array<i64: 4>]}]} {
-  func.func @init() -> (tensor<2xf32> {dist.value = "w", dist.memory = "parameter"}, tensor<2xf32> {dist.value = "m", dist.memory = "state"})
+  func.func @init() -> (tensor<2xf32> {dist.value = "w", dist.memory = #dist.memory<parameter>}, tensor<2xf32> {dist.value = "m", dist.memory = #dist.memory<state>})
       attributes {dist.kind = "init"} {
     %w = nn.constant {value = dense<[1.0, -1.0]> : tensor<2xf32>} : () -> tensor<2xf32>
     %m = nn.fill {value = 0.0} : () -> tensor<2xf32>
     return %w, %m : tensor<2xf32>, tensor<2xf32>
   }
-  func.func @forward(%x: tensor<4x2xf32> {dist.value = "x", dist.memory = "input"}, %w: tensor<2xf32> {dist.value = "w", dist.memory = "parameter"},
-                     %a: tensor<f32> {dist.value = "acc0", dist.memory = "accumulator"})
-      -> (tensor<2x2xf32> {dist.value = "v0", dist.memory = "activation"}, tensor<4xf32> {dist.value = "v1", dist.memory = "activation"},
-          tensor<f32> {dist.value = "acc0", dist.memory = "accumulator"}) attributes {dist.kind = "forward"} {
+  func.func @forward(%x: tensor<4x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>}, %w: tensor<2xf32> {dist.value = "w", dist.memory = #dist.memory<parameter>},
+                     %a: tensor<f32> {dist.value = "acc0", dist.memory = #dist.memory<accumulator>})
+      -> (tensor<2x2xf32> {dist.value = "v0", dist.memory = #dist.memory<activation>}, tensor<4xf32> {dist.value = "v1", dist.memory = #dist.memory<activation>},
+          tensor<f32> {dist.value = "acc0", dist.memory = #dist.memory<accumulator>}) attributes {dist.kind = "forward"} {
     %p = dist.dynamic_slice %x {dist.scalars = [#dist.scalar<0, -1, 2>, #dist.scalar<0, -1, 0>]} : (tensor<4x2xf32>) -> tensor<2x2xf32> loc("model.cc":7:1)
     %d = nn.sub %p, %w {nn.name = "residual"} : (tensor<2x2xf32>, tensor<2xf32>) -> tensor<2x2xf32> loc("model.cc":8:1)
     %r = nn.reshape %d : (tensor<2x2xf32>) -> tensor<4xf32>
@@ -52,9 +52,9 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, dist.state = "local",
     %n = dist.accumulate %a, %l {nn.name = "loss", dist.scalars = [#dist.scalar<0, -1, 1>]} : (tensor<f32>, tensor<f32>) -> tensor<f32>
     return %d, %r, %n : tensor<2x2xf32>, tensor<4xf32>, tensor<f32>
   }
-  func.func @backward(%d: tensor<2x2xf32> {dist.value = "v0", dist.memory = "activation"}, %r: tensor<4xf32> {dist.value = "v1", dist.memory = "activation"},
-                      %a: tensor<2xf32> {dist.value = "acc1", dist.memory = "accumulator"})
-      -> (tensor<2xf32> {dist.value = "acc1", dist.memory = "accumulator"}) attributes {dist.kind = "backward"} {
+  func.func @backward(%d: tensor<2x2xf32> {dist.value = "v0", dist.memory = #dist.memory<activation>}, %r: tensor<4xf32> {dist.value = "v1", dist.memory = #dist.memory<activation>},
+                      %a: tensor<2xf32> {dist.value = "acc1", dist.memory = #dist.memory<accumulator>})
+      -> (tensor<2xf32> {dist.value = "acc1", dist.memory = #dist.memory<accumulator>}) attributes {dist.kind = "backward"} {
     %c = nn.constant {value = dense<-1.0> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
     %t = nn.mul %d, %c : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
     %b = nn.reshape %r : (tensor<4xf32>) -> tensor<2x2xf32>
@@ -63,10 +63,10 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, dist.state = "local",
     %n = dist.accumulate %a, %g {nn.name = "residual.grad", dist.scalars = [#dist.scalar<0, -1, 1>]} : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
     return %n : tensor<2xf32>
   }
-  func.func @update(%w: tensor<2xf32> {dist.value = "w", dist.memory = "parameter"}, %m: tensor<2xf32> {dist.value = "m", dist.memory = "state"},
-                    %g: tensor<2xf32> {dist.value = "acc1", dist.memory = "accumulator"}, %l: tensor<f32> {dist.value = "acc0", dist.memory = "accumulator"})
-      -> (tensor<f32> {dist.value = "out.loss", dist.memory = "output"}, tensor<2xf32> {dist.value = "w", dist.memory = "parameter"},
-          tensor<2xf32> {dist.value = "m", dist.memory = "state"}) attributes {dist.kind = "update"} {
+  func.func @update(%w: tensor<2xf32> {dist.value = "w", dist.memory = #dist.memory<parameter>}, %m: tensor<2xf32> {dist.value = "m", dist.memory = #dist.memory<state>},
+                    %g: tensor<2xf32> {dist.value = "acc1", dist.memory = #dist.memory<accumulator>}, %l: tensor<f32> {dist.value = "acc0", dist.memory = #dist.memory<accumulator>})
+      -> (tensor<f32> {dist.value = "out.loss", dist.memory = #dist.memory<output>}, tensor<2xf32> {dist.value = "w", dist.memory = #dist.memory<parameter>},
+          tensor<2xf32> {dist.value = "m", dist.memory = #dist.memory<state>}) attributes {dist.kind = "update"} {
     %r = dist.all_reduce %g {groups = [[0, 1]], reduce = "sum", reason = "w reads", bytes_received = 8 : i64, cost = 1.0, nn.name = "residual.grad"} : (tensor<2xf32>) -> tensor<2xf32> loc("model.cc":8:1)
     %lr = nn.constant {value = dense<0.1> : tensor<f32>} : () -> tensor<f32>
     %p:2 = nn.sgd %w, %r, %m, %lr {momentum = 0.5 : f64, nn.name = "w"} : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>) -> (tensor<2xf32>, tensor<2xf32>)
@@ -236,7 +236,7 @@ TEST(EmitPlan, RunsAndTrains) {
 TEST(EmitPlan, GroupsAreSharedAndPermutesGetAColumn) {
   absl::StatusOr<plan::Plan> plan = compileLocal(R"mlir(
 module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.state = "local"} {
-  func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = "input"}) -> (tensor<2xf32> {dist.value = "y", dist.memory = "output"}) attributes {dist.kind = "forward"} {
+  func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = #dist.memory<input>}) -> (tensor<2xf32> {dist.value = "y", dist.memory = #dist.memory<output>}) attributes {dist.kind = "forward"} {
     %0 = dist.permute %x {source = array<i64: 1, 0>, reason = "swap"} : (tensor<2xf32>) -> tensor<2xf32>
     %1 = dist.all_gather %0 {groups = [[0, 1]], dim = 0 : i64} : (tensor<2xf32>) -> tensor<4xf32>
     %2 = dist.permute %1 {source = array<i64: 1, 0>} : (tensor<4xf32>) -> tensor<4xf32>
@@ -257,7 +257,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.state = "local"} {
 TEST(EmitPlan, AttributesScalarsAndConstants) {
   absl::StatusOr<plan::Plan> plan = compileLocal(R"mlir(
 module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, dist.state = "local", dist.rank_table = dense<[[0, 7], [2, 9]]> : tensor<2x2xi64>} {
-  func.func @forward() -> (tensor<2xf32> {dist.value = "y", dist.memory = "output"}, tensor<3xi1> {dist.value = "z", dist.memory = "output"}) attributes {dist.kind = "forward"} {
+  func.func @forward() -> (tensor<2xf32> {dist.value = "y", dist.memory = #dist.memory<output>}, tensor<3xi1> {dist.value = "z", dist.memory = #dist.memory<output>}) attributes {dist.kind = "forward"} {
     %0 = nn.random {distribution = "normal", a = 0.5, b = 2.0, seed = 3, key = 4, global_shape = array<i64: 4>, dist.scalars = [#dist.scalar<5, 1, 6>], nn.name = "noise"} : () -> tensor<2xf32>
     %1 = nn.constant {value = dense<[true, false, true]> : tensor<3xi1>} : () -> tensor<3xi1>
     %2 = nn.constant {value = dense<2> : tensor<3xi64>} : () -> tensor<3xi64>

@@ -201,7 +201,7 @@ class Generator {
   }
 
   static std::string attributes(const Name& name) {
-    return "{dist.value = \"" + name.name + "\", dist.memory = \"" + name.memory + "\"}";
+    return "{dist.value = \"" + name.name + "\", dist.memory = #dist.memory<" + name.memory + ">}";
   }
 
   std::string tensors(const std::string& body) const {

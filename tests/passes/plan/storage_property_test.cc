@@ -1,9 +1,9 @@
 // Memory assignment on random programs, against an oracle that follows every byte.
 #include <gtest/gtest.h>
 
-#include "passes/plan/emit_plan.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/passes/plan/memory_oracle.h"
+#include "tests/passes/plan/planned.h"
 #include "tests/passes/plan/random_local.h"
 #include "tests/support/parse.h"
 
@@ -18,7 +18,7 @@ TEST(StorageProperty, MemoryHoldsWhatTheProgramSays) {
     const std::string text = randomLocalModule(seed, 1 + seed % 3);
     auto module = modules.parse(text);
     ASSERT_TRUE(module) << text;
-    absl::StatusOr<plan::Plan> plan = emitPlan(*module);
+    absl::StatusOr<plan::Plan> plan = planned(*module);
     ASSERT_TRUE(plan.ok()) << plan.status() << text;
     ASSERT_EQ(compareMemory(*module, *plan, 2), "") << "seed " << seed << "\n" << text << plan->DebugString();
   }
@@ -30,7 +30,7 @@ TEST(StorageProperty, SameModuleSameBytes) {
     for (std::string& one : bytes) {
       Modules modules;  // other addresses
       auto module = modules.parse(randomLocalModule(seed, 2));
-      one = *serializePlan(*emitPlan(*module));
+      one = *serializePlan(*planned(*module));
     }
     ASSERT_EQ(bytes[0], bytes[1]) << "seed " << seed;
   }
@@ -44,7 +44,7 @@ TEST(StorageProperty, OracleCatchesOverlaps) {
   int tried = 0;
   for (int seed = 0; seed < 60; ++seed) {
     auto module = modules.parse(randomLocalModule(seed, 2));
-    plan::Plan plan = *emitPlan(*module);
+    plan::Plan plan = *planned(*module);
     for (plan::Buffer& buffer : *plan.mutable_buffers()) {
       const int64_t offset = buffer.offset();
       if (buffer.memory() == plan::PARAMETER && offset > 0) {

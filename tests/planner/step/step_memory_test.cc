@@ -7,6 +7,7 @@
 
 #include "planner/schedule/generate.h"
 #include "planner/step/step_calls.h"
+#include "planner/step/storage_lives.h"
 #include "tests/planner/step/step_builder.h"
 
 namespace weft::testing {
@@ -161,6 +162,36 @@ TEST(StepMemoryTest, WorkspaceIsTheMostThatRuns) {
   const Planned planned = planOf(b, {schedule::forward(0, 0)});
   EXPECT_EQ(planned.bytesOf(plan::WORKSPACE), 128);
   EXPECT_EQ(planned.memory.peakBytes, 128 + planned.bytesOf(plan::TRANSIENT));
+}
+
+// Two functions may lie on the same bytes; what one of them holds at once may not, and neither what lasts for the step.
+TEST(StepMemoryTest, OverlapsAreFound) {
+  StepBuilder b;
+  b.function(plan::FORWARD);
+  b.argument("w0", plan::PARAMETER);
+  b.argument("w1", plan::PARAMETER);
+  const int x = b.kernel({}, {}, 128);
+  const int y = b.kernel({});
+  b.read({x, y});
+  const int z = b.kernel({});
+  b.read({z});
+  Planned made = planOf(b, {schedule::forward(0, 0)});
+  const std::vector<int>& of = made.storage.of;
+  EXPECT_EQ(overlappingStorages(b.program, made.storage, made.memory), std::nullopt);
+  std::vector<int64_t>& offsets = made.memory.offsets;
+  offsets[of[x]] = 0;
+  offsets[of[y]] = 128;
+  offsets[of[z]] = 64;  // after both
+  EXPECT_EQ(overlappingStorages(b.program, made.storage, made.memory), std::nullopt);
+  offsets[of[y]] = 64;  // inside the end of x
+  EXPECT_EQ(overlappingStorages(b.program, made.storage, made.memory), std::make_pair(of[x], of[y]));
+  offsets[of[y]] = 0;
+  offsets[of[x]] = 32;  // y is before it, and reaches into it
+  EXPECT_EQ(overlappingStorages(b.program, made.storage, made.memory), std::make_pair(of[x], of[y]));
+  offsets[of[x]] = 64;
+  EXPECT_EQ(overlappingStorages(b.program, made.storage, made.memory), std::nullopt);
+  offsets[1] = offsets[0];
+  EXPECT_EQ(overlappingStorages(b.program, made.storage, made.memory), std::make_pair(0, 1));
 }
 
 }  // namespace

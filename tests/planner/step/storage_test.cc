@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/step/copies.h"
+#include "planner/step/storage_lives.h"
 #include "tests/planner/step/step_builder.h"
 
 namespace weft::testing {
@@ -24,10 +25,11 @@ TEST(StorageTest, InPlaceOnlyWhereTheCellIsReadNoMore) {
   EXPECT_EQ(out.of[last], out.of[a]);
   EXPECT_NE(out.of[twice], out.of[last]);   // each input alone, not both at once
   EXPECT_NE(out.of[other], out.of[twice]);  // the kernel does not allow it
-  EXPECT_EQ(out.storages[out.of[a]].function, 0);
-  EXPECT_EQ(out.storages[out.of[a]].first, 0);
-  EXPECT_EQ(out.storages[out.of[a]].last, 3);  // with what lies there after it
-  EXPECT_EQ(out.storages[out.of[stillRead]].last, 5);
+  const std::vector<StorageLife> lives = livesOf(b.program, out);
+  EXPECT_EQ(lives[out.of[a]].users, std::vector<int>{0});
+  EXPECT_EQ(lives[out.of[a]].first, 0);
+  EXPECT_EQ(lives[out.of[a]].last, 3);  // with what lies there after it
+  EXPECT_EQ(lives[out.of[stillRead]].last, 5);
 }
 
 TEST(StorageTest, TakesTheFirstInputThatMayBeWritten) {
@@ -54,7 +56,7 @@ TEST(StorageTest, AReturnedValueIsKeptToTheEnd) {
   b.returns(a, "v0", plan::ACTIVATION);
   const StorageAssignment out = assignStorage(b.program);
   EXPECT_NE(out.of[over], out.of[a]);
-  EXPECT_EQ(out.storages[out.of[a]].last, 3);
+  EXPECT_EQ(livesOf(b.program, out)[out.of[a]].last, 3);
 }
 
 // A parameter is written over only by a kernel that allows it for this input; any other writes elsewhere and is copied.
@@ -127,11 +129,11 @@ TEST(StorageTest, OneNameIsOneStorageInAllFunctions) {
   EXPECT_EQ(out.named.at("v0"), out.named.at("v1"));
   const Storage& storage = out.storages[out.of[h]];
   EXPECT_EQ(storage.memory, plan::ACTIVATION);
-  EXPECT_EQ(storage.function, -1);
   EXPECT_EQ(storage.label, "fc1");
-  EXPECT_EQ(storage.first, 0);
-  EXPECT_EQ(storage.last, 3);  // made, end of the forward function, two readers
-  EXPECT_EQ(storage.users, (std::vector<int>{0, 1}));
+  const StorageLife life = livesOf(b.program, out)[out.of[h]];
+  EXPECT_EQ(life.first, 0);
+  EXPECT_EQ(life.last, 3);  // made, end of the forward function, two readers
+  EXPECT_EQ(life.users, (std::vector<int>{0, 1}));
   EXPECT_TRUE(out.copies[0].empty());
 }
 
@@ -322,7 +324,7 @@ TEST(StorageTest, TwoParametersTradePlaces) {
   ASSERT_EQ(out.storages.size(), 3u);
   EXPECT_EQ(out.storages[2].memory, plan::TRANSIENT);
   EXPECT_EQ(out.storages[2].bytes, kBytes);
-  EXPECT_EQ(out.storages[2].first, 0);  // the end of the function, its only step
+  EXPECT_EQ(livesOf(b.program, out)[2].first, 0);  // the end of the function, its only step
 }
 
 TEST(OrderCopiesTest, RunsEachBeforeItsSourceIsOverwritten) {
