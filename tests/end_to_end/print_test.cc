@@ -121,6 +121,13 @@ TEST_F(PrintTest, TheLocalStateIsGroupedBySubmesh) {
   EXPECT_THAT(printed("form-buckets"), ContainsRegex("bucket of [0-9]+ +dist.all_reduce +f32.* and [0-9]+ more "));
 }
 
+TEST_F(PrintTest, TheScheduledStateIsGroupedAsTheLocalOne) {
+  const auto forward = rows("plan-memory", "submesh1.forward", 1);
+  EXPECT_EQ(forward.at("h1.qkv")["shape"], "f32[2,8,3,16]");
+  EXPECT_EQ(forward.at("h1.qkv")["decided_by"], "user");
+  EXPECT_THAT(printed("plan-memory"), HasSubstr("state scheduled, after plan-memory\n"));
+}
+
 TEST_F(PrintTest, WhatCannotBeRead) {
   EXPECT_EQ(run(printCommand, {}).status, 2);
   EXPECT_EQ(run(printCommand, {after("decide"), "--jsn"}).status, 2);

@@ -260,7 +260,8 @@ absl::StatusOr<ModuleTable> tableOf(ModuleOp module) {
   table.state = textOf(module->getAttr(kStateAttr));
   table.state = table.state.empty() ? "logical" : table.state;
   table.phase = textOf(module->getAttr(kPhaseDoneAttr));
-  table.groups = table.state == "local" ? localGroups(module, origins) : wholeGroups(module, origins);
+  const bool cut = table.state == "local" || table.state == "scheduled";
+  table.groups = cut ? localGroups(module, origins) : wholeGroups(module, origins);
   return table;
 }
 

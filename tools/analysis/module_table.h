@@ -32,7 +32,7 @@ struct ModuleGroup {
 };
 
 struct ModuleTable {
-  std::string state;  // "logical", "annotated", "local"
+  std::string state;  // "logical", "annotated", "local", "scheduled"
   std::string phase;  // the last that ran; "" none
   std::vector<ModuleGroup> groups;
 };
