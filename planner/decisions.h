@@ -75,8 +75,9 @@ struct ArgumentDecision {
   std::map<int64_t, Layout> elsewhere = {};
 };
 
-// A change of the program itself that the layouts ask for: operator `id` is replaced by its expansion, or what its
-// operand `operand` reads is computed before the micro-batches, in the prologue.
+// A change of the program itself: operator `id` is replaced by its expansion, because layouts ask for it or because it
+// exists only to be expanded, or what its operand `operand` reads is computed before the micro-batches, in the
+// prologue.
 struct Rewrite {
   enum Kind : uint8_t { kExpand, kPrologue };
   Kind kind = kExpand;

@@ -151,6 +151,7 @@ class AlternativeBuilder {
   }
 
  private:
+  // Nobody asks about another type between the expansion of an operator and that of its readers.
   static LogicalResult checkTypes(Operation* op, ArrayRef<Value> values) {
     for (auto [result, value] : llvm::zip(op->getResults(), values)) {
       if (ir::plainType(result) == ir::plainType(value)) {
