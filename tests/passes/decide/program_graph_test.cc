@@ -245,14 +245,14 @@ mlir::FailureOr<Values> expandCenter(mlir::Operation* op, mlir::OpBuilder& build
 }
 
 constexpr char kCentered[] = R"mlir(
-module attributes {dist.mesh = #dist.mesh<"dp=2,micro=4">, nn.optimizer = {kind = "sgd", lr = 0.1 : f64}} {
+module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2,micro=4">, nn.optimizer = {kind = "sgd", lr = 0.1 : f64}} {
   func.func @step(%x: tensor<48x6xf32> {nn.kind = "input", nn.name = "x"},
                   %g: tensor<6xf32> {nn.kind = "parameter", nn.name = "g", nn.init = {distribution = "ones"}},
                   %w: tensor<6x6xf32> {nn.kind = "parameter", nn.name = "w", nn.init = {distribution = "ones"}})
       -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"}) {
     %0 = "nn.center"(%x) : (tensor<48x6xf32>) -> tensor<48x6xf32>
     %1 = nn.matmul %0, %w : (tensor<48x6xf32>, tensor<6x6xf32>) -> tensor<48x6xf32>
-    %2:4 = nn.batch_norm %1, %g, %g : (tensor<48x6xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<48x6xf32>, tensor<1x6xf32>, tensor<1x6xf32>, tensor<1x6xf32>)
+    %2:4 = nn.batch_norm %1, %g, %g {nn.strategy = {in = [["dp", "tp"], ["tp"], ["tp"]]}} : (tensor<48x6xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<48x6xf32>, tensor<1x6xf32>, tensor<1x6xf32>, tensor<1x6xf32>)
     %3 = nn.sum_squares %2#0 : (tensor<48x6xf32>) -> tensor<f32>
     return %3 : tensor<f32>
   }
@@ -288,7 +288,13 @@ TEST_F(MustExpandTest, IsPlannedPricedAndRealized) {
   const absl::StatusOr<Decisions> record = deriveDecisions(graph, readRequest(*logical)->options, {});
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_EQ(record->rewrites.size(), 3U) << "center, batch norm, its gradient";
+  int ofUser = 0;
+  for (const OperatorDecision& op : record->operators) {
+    ofUser += op.origin == "user" ? 1 : 0;
+  }
+  EXPECT_EQ(ofUser, 1) << "the first sum of batch norm has its strategy";
   const OwningOpRef<ModuleOp> decided = after("decide");
+  ASSERT_NE(decisionsOf(*decided), nullptr);
   EXPECT_EQ(printDecisions(*decisionsOf(*decided)), printDecisions(*record));
   expectSame(graph, graphOf(*decided, registry_));
 
@@ -323,6 +329,7 @@ TEST_F(MustExpandTest, WithoutExpansionIsRefused) {
 TEST_F(MustExpandTest, ARecordThatLeavesOneOutIsRefused) {
   registry_.addExpansion(CenterOp::getOperationName().str(), expandCenter);
   const OwningOpRef<ModuleOp> decided = after("decide");
+  ASSERT_NE(decisionsOf(*decided), nullptr);
   const auto errorOf = [&](const Decisions& record) {
     OwningOpRef<ModuleOp> module = read(kCentered);
     PipelineOptions options;
@@ -335,6 +342,29 @@ TEST_F(MustExpandTest, ARecordThatLeavesOneOutIsRefused) {
   EXPECT_THAT(errorOf(record), ::testing::HasSubstr("reads a statistic of 1 micro-batches in a step of 4"));
   record.rewrites.resize(1);
   EXPECT_THAT(errorOf(record), ::testing::HasSubstr("must be expanded, and nothing says so"));
+}
+
+TEST_F(MustExpandTest, AnExpansionGivesEveryResult) {
+  registry_.addExpansion(CenterOp::getOperationName().str(),
+                         [](mlir::Operation*, mlir::OpBuilder&, const ir::ExpansionContext&) { return Values(); });
+  OwningOpRef<ModuleOp> module = read(kCentered);
+  const absl::StatusOr<plan::Plan> plan = compileModule(*module, registry_, {});
+  EXPECT_THAT(std::string(plan.status().message()),
+              ::testing::HasSubstr("its expansion gives 0 values, it has 1 results"));
+}
+
+// Rows that divide by the ranks of every submesh, in every micro-batch, are never padded.
+TEST(ExpansionContext, FollowsFromTheRequest) {
+  const auto of = [](const CompileOptions& options) {
+    const absl::StatusOr<ir::ExpansionContext> context = expansionContextOf(options);
+    EXPECT_TRUE(context.ok()) << context.status();
+    return std::pair(context->microBatches, context->rowParts);
+  };
+  EXPECT_EQ(of({}), std::pair(int64_t{1}, int64_t{1}));
+  EXPECT_EQ(of({.mesh = "dp=2,tp=3", .micro = 4}), std::pair(int64_t{4}, int64_t{6}));
+  EXPECT_EQ(of({.devices = 5}), std::pair(int64_t{1}, int64_t{5}));
+  EXPECT_EQ(of({.stageMeshes = "dp=2,tp=2;dp=6", .micro = 2}), std::pair(int64_t{2}, int64_t{12}));
+  EXPECT_FALSE(expansionContextOf({.mesh = "dp=x"}).ok());
 }
 
 }  // namespace
