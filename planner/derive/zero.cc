@@ -93,12 +93,15 @@ void shardState(const SettledGraph& graph, int64_t level, Shardings& shardings) 
   }
   for (int op = 0; op < view.operators(); ++op) {
     const GraphOperator& node = view.op(op);
-    if (!node.gradientOf.empty()) {
+    if (layouts.count(node.gradientOf) > 0) {
       shardings.operators[op].fix(layouts[node.gradientOf], "optimizer state of the parameter");
     }
     // Without state of its own (plain SGD) it runs as its operands lie.
-    if (node.facts.updatesParameter && node.results.size() > 1 && node.operands[0].isArgument()) {
-      shardOptimizer(graph, op, layouts[view.graph().arguments[node.operands[0].index].name], level, shardings);
+    const std::string updated = node.facts.updatesParameter && node.operands[0].isArgument()
+                                    ? view.graph().arguments[node.operands[0].index].name
+                                    : "";
+    if (layouts.count(updated) > 0 && node.results.size() > 1) {
+      shardOptimizer(graph, op, layouts[updated], level, shardings);
     }
   }
 }
