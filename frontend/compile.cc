@@ -63,8 +63,7 @@ absl::StatusOr<Program> compileAs(const std::string& program, mlir::ModuleOp mod
   pipeline.program = program;
   Program made;
   CompileReport report;
-  pipeline.report = &report;
-  WEFT_ASSIGN_OR_RETURN(made.plan, compileModule(module, registry, pipeline));
+  WEFT_ASSIGN_OR_RETURN(made.plan, compileModule(module, registry, pipeline, &report));
   made.notes = std::move(report.notes);
   made.compilations = report.compilations;
   return made;

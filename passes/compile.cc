@@ -42,7 +42,7 @@ absl::StatusOr<plan::Plan> compileOnce(ModuleOp module, const ir::OperatorRegist
 }
 
 // Reads and checks what is asked for, before any gate runs.
-absl::StatusOr<Request> requestFor(ModuleOp module, const PipelineOptions& options) {
+absl::StatusOr<Request> requestFor(ModuleOp module, CompileReport* report) {
   DiagnosticText diagnostics(module.getContext());
   if (failed(checkModuleAttributes(module))) {
     return absl::InvalidArgumentError(diagnostics.text());
@@ -53,8 +53,8 @@ absl::StatusOr<Request> requestFor(ModuleOp module, const PipelineOptions& optio
     return request;
   }
   WEFT_ASSIGN_OR_RETURN(std::vector<std::string> notes, checkRequest(request, outlineOf(module)));
-  if (options.report != nullptr) {
-    options.report->notes = std::move(notes);
+  if (report != nullptr) {
+    report->notes = std::move(notes);
   }
   return request;
 }
@@ -99,8 +99,8 @@ void restore(ModuleOp module, ModuleOp original) {
 }  // namespace
 
 absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegistry& registry,
-                                         const PipelineOptions& options) {
-  WEFT_ASSIGN_OR_RETURN(const Request request, requestFor(module, options));
+                                         const PipelineOptions& options, CompileReport* report) {
+  WEFT_ASSIGN_OR_RETURN(const Request request, requestFor(module, report));
   const CompileOptions& asked = request.options;
   const bool mayAskAgain = asked.memoryLimit > 0 && isOpen(module, options);
   OwningOpRef<ModuleOp> original(mayAskAgain ? module.clone() : ModuleOp());
@@ -109,8 +109,8 @@ absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegi
     WEFT_ASSIGN_OR_RETURN(plan::Plan plan, compileOnce(module, registry, now));
     plan.set_program(options.program);
     plan.set_machine(asked.machine);
-    if (options.report != nullptr) {
-      options.report->compilations = compilations;
+    if (report != nullptr) {
+      report->compilations = compilations;
     }
     if (asked.memoryLimit == 0 || plan.memory().peak_bytes() <= asked.memoryLimit) {
       return plan;
@@ -133,7 +133,7 @@ absl::StatusOr<MemoryAdvice> adviseModule(ModuleOp module, const ir::OperatorReg
   }
   PipelineOptions logical;
   logical.until = "build-update";
-  WEFT_ASSIGN_OR_RETURN(const Request request, requestFor(module, logical));
+  WEFT_ASSIGN_OR_RETURN(const Request request, requestFor(module, nullptr));
   OwningOpRef<ModuleOp> copy(module.clone());
   WEFT_RETURN_IF_ERROR(runPhases(*copy, registry, logical));
   DiagnosticText diagnostics(module.getContext());

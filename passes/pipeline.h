@@ -1,25 +1,16 @@
-// The compiler as one function: a logical module in, a plan out.
+// The phases of the compiler in order, each state of the program closed by its gate.
 #pragma once
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ir/registry.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/decide/passes.h"
-#include "runtime/plan/plan.pb.h"
 
 namespace weft {
-
-// What a compilation has to say beside its plan.
-struct CompileReport {
-  // What is no error but worth a line: options that have no effect (planner/check_request.h).
-  std::vector<std::string> notes;
-  int compilations = 0;  // of the module to a plan: more than one where the planner's prediction of memory was wrong
-};
 
 // What the user may ask of one compilation beside what the module itself says (mesh, strategies, optimizer: see the
 // module attributes in docs/ir.md).
@@ -34,7 +25,6 @@ struct PipelineOptions {
   std::string until;
   // By how much the planner's prediction of memory was wrong when it was asked before (compileModule sets it).
   Correction correction;
-  CompileReport* report = nullptr;  // filled if given
 };
 
 // Adds the phases after `from` in order: a state ("logical", "annotated", "local", "scheduled"), the name of a phase

@@ -139,7 +139,7 @@ StringRef runsWhere(Operation* op) {
   return function ? function.getValue() : "";
 }
 
-bool pendsOverTime(Operation* op, const ModuleMeshes& meshes) {
+bool makesPartialOverTime(Operation* op, const ModuleMeshes& meshes) {
   return llvm::any_of(op->getResultTypes(), [&](Type type) {
     auto attr = dyn_cast_or_null<ir::dist::LayoutAttr>(cast<RankedTensorType>(type).getEncoding());
     absl::StatusOr<Layout> layout = Layout::parse(attr ? attr.getText().str() : "", meshes.of(op));
@@ -150,7 +150,7 @@ bool pendsOverTime(Operation* op, const ModuleMeshes& meshes) {
 
 bool isRepeated(Operation* op, const ModuleMeshes& meshes) {
   for (;;) {
-    if (runsWhere(op) != "forward" || pendsOverTime(op, meshes)) {
+    if (runsWhere(op) != "forward" || makesPartialOverTime(op, meshes)) {
       return false;
     }
     if (op->hasAttr(kRecomputeAttr) || op->hasAttr(kKeepAttr)) {

@@ -20,7 +20,7 @@ void markRecomputed(mlir::func::FuncOp step, const Decisions& decisions);
 // "forward", "backward", ...: where an operator of the annotated state runs.
 llvm::StringRef runsWhere(mlir::Operation* op);
 // Is a result of `op` a sum partial over the micro-batches? It is whole only after all of them: never recomputed.
-bool pendsOverTime(mlir::Operation* op, const ModuleMeshes& meshes);
+bool makesPartialOverTime(mlir::Operation* op, const ModuleMeshes& meshes);
 // Would the recompute pass compute `op` again for readers of its stage?
 bool isRepeated(mlir::Operation* op, const ModuleMeshes& meshes);
 

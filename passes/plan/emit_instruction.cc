@@ -57,7 +57,6 @@ void InstructionEmitter::emit(Operation* op, plan::Instruction* instruction) {
   }
   instruction->set_label(labelOf(op));
   instruction->set_location(locationOf(op->getLoc()));
-  instruction->set_role(roleOf(op));
   if (const std::optional<plan::CollectiveKind> kind = collectiveKindOf(op)) {
     emitCollective(op, *kind, instruction);
   } else if (isa<ir::dist::SendOp, ir::dist::ReceiveOp>(op)) {
@@ -72,7 +71,6 @@ void InstructionEmitter::emit(Operation* op, plan::Instruction* instruction) {
 // A reshape to the same shape moves the bytes.
 void InstructionEmitter::emitCopy(ir::dist::CopyOp copy, plan::Instruction* instruction) {
   instruction->set_kernel("reshape");
-  instruction->set_passes_sums(true);
   instruction->set_label("copy to " + buffers_.labelOf(copy.getY()));
 }
 
@@ -92,7 +90,6 @@ void InstructionEmitter::emitKernel(Operation* op, plan::Instruction* instructio
   }
   if (auto interface = dyn_cast<ir::OperatorInterface>(op)) {
     instruction->set_flops(interface.getFlops());
-    instruction->set_passes_sums(interface.passesSums());
   }
 }
 

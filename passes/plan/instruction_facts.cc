@@ -39,16 +39,4 @@ std::optional<plan::CollectiveKind> collectiveKindOf(Operation* op) {
       .Default([](Operation*) { return Kind(); });
 }
 
-// Operators of `nn` say what they are; those of `dist` are the compiler's own.
-plan::InstructionRole roleOf(Operation* op) {
-  if (collectiveKindOf(op).has_value() || isa<ir::dist::DynamicSliceOp, ir::dist::MaskPadOp>(op)) {
-    return plan::RESHARD;
-  }
-  if (isa<ir::dist::AccumulateOp>(op)) {
-    return plan::ACCUMULATE;
-  }
-  auto interface = dyn_cast<ir::OperatorInterface>(op);
-  return interface && interface.updatesParameter() ? plan::OPTIMIZE : plan::COMPUTE;
-}
-
 }  // namespace weft

@@ -17,6 +17,4 @@ KernelSpec kernelSpecOf(mlir::Operation* op);
 // Which collective the operation is, if any.
 std::optional<plan::CollectiveKind> collectiveKindOf(mlir::Operation* op);
 
-plan::InstructionRole roleOf(mlir::Operation* op);
-
 }  // namespace weft

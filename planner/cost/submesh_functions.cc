@@ -1,6 +1,7 @@
 #include "planner/cost/submesh_functions.h"
 
 #include <algorithm>
+#include <list>
 
 #include "absl/strings/str_cat.h"
 #include "planner/step/buckets.h"
@@ -173,26 +174,25 @@ LoweredInstruction joined(const std::vector<LoweredInstruction>& members, const 
 void joinBuckets(CutStepFunction& function, const StepProgram& program, const Machine& machine) {
   std::vector<size_t> positions;
   const std::vector<Bucket> buckets = bucketsOf(reductionsOf(function, program, positions), kBucketBytes);
-  // What stands in each place now: the instruction that was there, or the bucket that took it up.
-  std::vector<std::vector<size_t>> order;
-  for (size_t i = 0; i < function.instructions.size(); ++i) {
-    order.push_back({i});
+  if (buckets.empty()) {
+    return;
   }
-  const auto holding = [&](size_t position) {
-    return std::find_if(order.begin(), order.end(), [&](const std::vector<size_t>& held) {
-      return std::find(held.begin(), held.end(), position) != held.end();
-    });
-  };
+  // What stands in each place now: the instruction that was there, or the bucket that took it up.
+  std::list<std::vector<size_t>> order;
+  std::vector<std::list<std::vector<size_t>>::iterator> holder;  // of each instruction
+  for (size_t i = 0; i < function.instructions.size(); ++i) {
+    holder.push_back(order.insert(order.end(), {i}));
+  }
   for (const Bucket& bucket : buckets) {
-    std::vector<size_t> members;
-    const auto before =
-        order.insert(holding(static_cast<size_t>(bucket.before)), std::vector<size_t>()) - order.begin();
+    const auto joint = order.insert(holder[bucket.before], std::vector<size_t>());
     for (const size_t member : bucket.members) {
-      const auto held = holding(positions[member]);
-      members.insert(members.end(), held->begin(), held->end());
+      const auto held = holder[positions[member]];
+      for (const size_t position : *held) {
+        joint->push_back(position);
+        holder[position] = joint;
+      }
       held->clear();
     }
-    order[before] = std::move(members);
   }
   std::vector<LoweredInstruction> made;
   for (const std::vector<size_t>& held : order) {

@@ -84,12 +84,10 @@ class Builder {
     return op.kind == AnnotatedOp::Kind::kOperator && view_.op(op.op).facts.view != ViewKind::kNone;
   }
 
-  bool pends(int value) const { return partialOverTime(step_.values[value].layout); }
-
   bool mayRepeat(const AnnotatedOp& op) const {
-    const auto pending = [&](int value) { return pends(value); };
-    if (op.kind == AnnotatedOp::Kind::kTransfer || std::any_of(op.results.begin(), op.results.end(), pending) ||
-        std::any_of(op.operands.begin(), op.operands.end(), pending)) {
+    const auto partial = [&](int value) { return partialOverTime(step_.values[value].layout); };
+    if (op.kind == AnnotatedOp::Kind::kTransfer || std::any_of(op.results.begin(), op.results.end(), partial) ||
+        std::any_of(op.operands.begin(), op.operands.end(), partial)) {
       return false;
     }
     return std::none_of(op.results.begin(), op.results.end(), [&](int value) {

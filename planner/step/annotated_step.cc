@@ -267,8 +267,8 @@ class Annotator {
   std::vector<std::pair<int, int>> holders_;        // arguments, and what holds them on another mesh
 };
 
-// What partial over the micro-batches is whole only after all of them.
-bool pendsOverTime(const AnnotatedStep& step, const AnnotatedOp& op) {
+// Such a result is whole only after all micro-batches.
+bool makesPartialOverTime(const AnnotatedStep& step, const AnnotatedOp& op) {
   return std::any_of(op.results.begin(), op.results.end(),
                      [&](int value) { return partialOverTime(step.values[value].layout); });
 }
@@ -376,7 +376,7 @@ std::vector<bool> repeatedOps(const GraphView& view, const Decisions& decisions,
   std::vector<bool> repeated(step.ops.size(), false);
   for (size_t i = 0; i < step.ops.size(); ++i) {
     const AnnotatedOp& op = step.ops[i];
-    if (op.place.where != RunsIn::kForward || pendsOverTime(step, op)) {
+    if (op.place.where != RunsIn::kForward || makesPartialOverTime(step, op)) {
       continue;
     }
     if (!op.movesOrFills()) {

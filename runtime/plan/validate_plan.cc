@@ -295,9 +295,6 @@ class Validator {
     if (instruction.location() >= static_cast<uint32_t>(std::max(plan_.locations_size(), 1))) {
       return bad("'", label, "' names location ", instruction.location(), " of ", plan_.locations_size());
     }
-    if (!plan::InstructionRole_IsValid(instruction.role())) {
-      return bad("'", label, "' has the unknown role ", static_cast<int>(instruction.role()));
-    }
     WEFT_RETURN_IF_ERROR(checkOverlap(plan_, instruction));
     if (instruction.has_collective()) {
       return checkCollective(instruction);

@@ -42,12 +42,11 @@ TEST(CompileTest, APredictionThatWasTooLowIsCorrected) {
   const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
   const auto compiled = [&](int64_t limit, int64_t wrong, CompileReport& report) {
     PipelineOptions options;
-    options.report = &report;
     options.correction.bytes = {wrong};
     const absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> module =
         readModule(layersText(limit), "model.mlir", context);
     EXPECT_TRUE(module.ok()) << module.status();
-    return compileModule(**module, registry, options);
+    return compileModule(**module, registry, options, &report);
   };
   CompileReport free, right, low;
   const absl::StatusOr<plan::Plan> all = compiled(1 << 30, 0, free);

@@ -66,7 +66,6 @@ absl::Status run(const std::string& path, const Flags& flags) {
   WEFT_RETURN_IF_ERROR(done.empty() ? applyRequestFlags(*module, flags) : checkResumed(*module, done, flags));
   CompileReport report;
   PipelineOptions options;
-  options.report = &report;
   options.dumpDir = flags.text("dump-dir");
   if (flags.has("decisions")) {
     WEFT_ASSIGN_OR_RETURN(const std::string record, readText(flags.text("decisions")));
@@ -75,7 +74,7 @@ absl::Status run(const std::string& path, const Flags& flags) {
   const bool trains = (*module)->hasAttr(kOptimizerAttr);
   options.program = trains ? "train" : "evaluate";
   const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
-  WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, compileModule(*module, registry, options));
+  WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, compileModule(*module, registry, options, &report));
   for (const std::string& note : report.notes) {
     std::cerr << "note: " << note << "\n";
   }

@@ -7,7 +7,6 @@
 #include "ir/registry.h"
 #include "kernels/kernel.h"
 #include "passes/compile.h"
-#include "passes/plan/instruction_facts.h"
 #include "runtime/exec/executor.h"
 #include "runtime/plan/statistics.h"
 #include "tests/support/parse.h"
@@ -116,46 +115,6 @@ TEST(EmitPlan, InstructionsOfTheStep) {
   EXPECT_THAT(instructions(*plan, "forward"), ElementsAre("dynamic_slice", "sub", "mul", "sum", "accumulate"));
   EXPECT_THAT(instructions(*plan, "backward"), ElementsAre("mul", "sub", "sum", "accumulate"));
   EXPECT_THAT(instructions(*plan, "update"), ElementsAre("all_reduce", "sgd", "reshape"));
-}
-
-// What those who read a plan are told instead of interpreting names of kernels.
-TEST(EmitPlan, RolesOfInstructions) {
-  absl::StatusOr<plan::Plan> plan = compileLocal(kTrain);
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  std::vector<std::string> roles;
-  std::vector<std::string> passesSums;
-  for (const plan::Function& function : plan->functions()) {
-    for (const plan::Instruction& instruction : function.instructions()) {
-      const std::string name = instruction.has_collective() ? "collective" : instruction.kernel();
-      if (instruction.role() != plan::COMPUTE) {
-        roles.push_back(name + " " + plan::InstructionRole_Name(instruction.role()));
-      }
-      if (instruction.passes_sums() && function.kind() != plan::INIT) {
-        passesSums.push_back(name);
-      }
-    }
-  }
-  EXPECT_THAT(roles, ElementsAre("dynamic_slice RESHARD", "accumulate ACCUMULATE", "accumulate ACCUMULATE",
-                                 "collective RESHARD", "sgd OPTIMIZE"));
-  EXPECT_THAT(passesSums, ElementsAre("sub", "mul", "sum", "mul", "sub", "sum", "reshape"));
-}
-
-TEST(InstructionFacts, MaskOfAPadIsPartOfAReshard) {
-  Modules modules;
-  auto module = modules.parse(R"mlir(
-    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-      %y = dist.mask_pad %x {dims = array<i64: 0>, valid = array<i64: 3>, fill = 0.0 : f64} : (tensor<4xf32>) -> tensor<4xf32>
-      %z = nn.exp %y : (tensor<4xf32>) -> tensor<4xf32>
-      return %z : tensor<4xf32>
-    })mlir");
-  ASSERT_TRUE(module);
-  std::vector<plan::InstructionRole> roles;
-  module->walk([&](mlir::Operation* op) {
-    if (op->getNumResults() == 1) {
-      roles.push_back(roleOf(op));
-    }
-  });
-  EXPECT_THAT(roles, ElementsAre(plan::RESHARD, plan::COMPUTE));
 }
 
 TEST(EmitPlan, MemoryOfTheStep) {

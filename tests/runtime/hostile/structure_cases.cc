@@ -310,8 +310,6 @@ void addCode(Cases& c) {
   });
   c.add("a function of an unknown kind", "functions.kind", "unknown kind",
         [](Plan& p) { p.mutable_functions(1)->set_kind(static_cast<plan::FunctionKind>(70)); });
-  c.add("an instruction of an unknown role", "instructions.role", "unknown role",
-        [](Plan& p) { instruction(p, 1, 0).set_role(static_cast<plan::InstructionRole>(9)); });
   c.add("an instruction of nothing", "instructions.kernel", "neither",
         [](Plan& p) { instruction(p, 1, 0).clear_what(); });
   c.add("a kernel that is not there", "instructions.kernel", "no kernel 'explode'",
