@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "ir/assembly.h"
 #include "ir/bounded.h"
 #include "ir/layout/layout.h"
 #include "ir/layout/mesh.h"

@@ -137,8 +137,17 @@ def Dist_Real : Attr<F64Attr.predicate, "64-bit float attribute"> {
   let convertFromStorage = "$_self.getValueAsDouble()";
 }
 
-class Dist_Op<string mnemonic, list<Trait> traits = []> : Op<Dist_Dialect, mnemonic, traits # [Pure]> {
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+class Dist_AnyOp<string mnemonic, list<Trait> traits = []> : Op<Dist_Dialect, mnemonic, traits> {
+  let hasCustomAssemblyFormat = 1;  // ir/assembly.h
+  let extraClassDefinition = [{
+    ::mlir::ParseResult $cppClass::parse(::mlir::OpAsmParser& parser, ::mlir::OperationState& state) {
+      return ::weft::ir::parseOperator(parser, state);
+    }
+    void $cppClass::print(::mlir::OpAsmPrinter& printer) { ::weft::ir::printOperator(printer, *this); }
+  }];
+}
+
+class Dist_Op<string mnemonic, list<Trait> traits = []> : Dist_AnyOp<mnemonic, traits # [Pure]> {
   let hasVerifier = 1;
 }
 
@@ -237,14 +246,11 @@ def Dist_AccumulateOp : Dist_Op<"accumulate"> {
 // Between submeshes of different meshes the receiver lists the boxes of its tensor: `boxes` has for each box the ranks
 // of source and target, then for each dimension offset at the source, offset at the target, and size.
 // From the schedule on `capacity` is how many messages may be under way; memory then has room for as many at `mailbox`.
-class Dist_ChannelEnd<string mnemonic> : Op<Dist_Dialect, mnemonic> {
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-}
-def Dist_SendOp : Dist_ChannelEnd<"send"> {
+def Dist_SendOp : Dist_AnyOp<"send"> {
   let summary = "sends x to submesh `submesh`; goes on while the channel has room";
   let arguments = (ins Dist_Tensor:$x, Dist_Int:$channel, Dist_Int:$submesh, OptionalAttr<Dist_Int>:$capacity);
 }
-def Dist_ReceiveOp : Dist_ChannelEnd<"receive"> {
+def Dist_ReceiveOp : Dist_AnyOp<"receive"> {
   let summary = "the next message of a channel from submesh `submesh`; waits for it";
   let arguments = (ins Dist_Int:$channel, Dist_Int:$submesh, OptionalAttr<DenseI64ArrayAttr>:$boxes,
                        OptionalAttr<Dist_Int>:$capacity, OptionalAttr<Dist_Int>:$mailbox);

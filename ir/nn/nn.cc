@@ -1,5 +1,6 @@
 #include "ir/nn/nn.h"
 
+#include "ir/dist/dist.h"
 #include "ir/nn/nn_dialect.cc.inc"
 
 namespace weft::ir::nn {

@@ -17,6 +17,7 @@ def Nn_Dialect : Dialect {
     types carry a layout as their encoding; in the local state shapes are those of one rank. So checks look at shapes
     and element types alone, and never compare an attribute that holds a global number with a shape.
   }];
+  let dependentDialects = ["::weft::ir::dist::DistDialect"];  // types of operands have layouts
 }
 
 //===-- Types --===//
@@ -93,9 +94,13 @@ class Nn_Op<string mnemonic, list<Trait> traits = []>
     std::optional<double> $cppClass::getPadFill([[maybe_unused]] unsigned operand) { return }] # padFill # [{; }
     int64_t $cppClass::getFlops() { return }] # flops # [{; }
     void $cppClass::localizeAttributes() { }] # localize # [{ }
+    ::mlir::ParseResult $cppClass::parse(::mlir::OpAsmParser& parser, ::mlir::OperationState& state) {
+      return ::weft::ir::parseOperator(parser, state);
+    }
+    void $cppClass::print(::mlir::OpAsmPrinter& printer) { ::weft::ir::printOperator(printer, *this); }
   }];
   let extraClassDefinition = knowledge;
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasCustomAssemblyFormat = 1;
 }
 
 class Nn_InferOp<string mnemonic, list<Trait> traits = []> : Nn_Op<mnemonic, traits # [Nn_Infers]> {

@@ -1,8 +1,8 @@
 #include "passes/logical/module_file.h"
 
+#include <algorithm>
 #include <filesystem>
-#include <map>
-#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ir/dist/dist.h"
@@ -10,7 +10,7 @@
 #include "ir/program/program.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/AttrTypeSubElements.h"
+#include "passes/logical/line_ends.h"
 #include "runtime/base/file_writer.h"
 #include "runtime/base/read_text.h"
 #include "runtime/base/status.h"
@@ -27,93 +27,91 @@ bool isFileName(const std::string& name) {
          name.find('\0') == std::string::npos;
 }
 
-// The frontend knows lines, not columns.
-constexpr unsigned kColumn = 1;
+// Lines of headers are broken where they are longer.
+constexpr size_t kLongLine = 160;
 
-// Locations in the text are names, "model.cc:32": the file's own name, or the whole path where two files share one.
-class ShortLocations {
- public:
-  explicit ShortLocations(ModuleOp module) : module_(module) {
-    AttrTypeWalker walker;
-    walker.addWalk([this](FileLineColLoc place) { add(place.getFilename()); });
-    module->walk([&](Operation* op) {
-      walker.walk(op->getLoc());
-      for (Region& region : op->getRegions()) {
-        for (Block& block : region) {
-          llvm::for_each(block.getArguments(), [&](BlockArgument argument) { walker.walk(argument.getLoc()); });
-        }
+// Of the string that opens at `open`, the place of its end.
+size_t endOfString(StringRef text, size_t open) {
+  size_t i = open + 1;
+  while (i < text.size() && text[i] != '"') {
+    i += text[i] == '\\' ? 2 : 1;
+  }
+  return i;
+}
+
+// The end of the bracket that opens at `open`; npos if it stays open. Brackets in strings are none, nor is that of ->.
+size_t closing(StringRef text, size_t open) {
+  int depth = 0;
+  for (size_t i = open; i < text.size(); ++i) {
+    if (text[i] == '"') {
+      i = endOfString(text, i);
+    } else if (StringRef("([{<").contains(text[i])) {
+      ++depth;
+    } else if (StringRef(")]}>").contains(text[i]) && text[i - 1] != '-' && --depth == 0) {
+      return i;
+    }
+  }
+  return StringRef::npos;
+}
+
+// The items between commas that stand in no bracket.
+SmallVector<StringRef> itemsOf(StringRef text) {
+  SmallVector<StringRef> items;
+  size_t from = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ',') {
+      items.push_back(text.slice(from, i));
+      from = i + 1;
+    } else if (text[i] == '"' || StringRef("([{<").contains(text[i])) {
+      i = text[i] == '"' ? endOfString(text, i) : std::min(closing(text, i), text.size());
+    }
+  }
+  items.push_back(text.substr(from));
+  return items;
+}
+
+// Writes `text`; where it is too long, each item of its brackets on a line of its own.
+void writeBroken(llvm::raw_ostream& stream, StringRef text, unsigned indent) {
+  while (text.size() + indent > kLongLine) {
+    const size_t open = text.find_first_of("([{");
+    const size_t close = open == StringRef::npos ? open : closing(text, open);
+    if (close == StringRef::npos) {
+      break;
+    }
+    const StringRef inside = text.slice(open + 1, close);
+    stream << text.take_front(open + 1);
+    if (inside.size() <= kLongLine / 2) {
+      stream << inside;
+    } else {
+      StringRef before = "\n";
+      for (StringRef item : itemsOf(inside)) {
+        stream << std::exchange(before, ",\n");
+        stream.indent(indent + 4);
+        writeBroken(stream, item.trim(), indent + 4);
       }
-    });
-  }
-
-  void write() {
-    AttrTypeReplacer replacer;
-    replacer.addReplacement([this](FileLineColLoc place) -> std::optional<Attribute> {
-      if (place.getColumn() != kColumn || place.getFilename().empty()) {
-        return std::nullopt;
-      }
-      const std::string name = absl::StrCat(shortName(place.getFilename()), ":", place.getLine());
-      return NameLoc::get(StringAttr::get(place.getContext(), name));
-    });
-    replacer.recursivelyReplaceElementsIn(module_, /*replaceAttrs=*/false, /*replaceLocs=*/true);
-    NamedAttrList sources;
-    for (const auto& [name, path] : paths_) {
-      sources.set(shortName(path), path);
     }
-    if (!sources.empty()) {
-      module_->setAttr(kSourcesAttr, sources.getDictionary(module_.getContext()));
+    stream << text[close];
+    text = text.drop_front(close + 1);
+  }
+  stream << text;
+}
+
+// The text of a module, long headers of modules and functions broken into lines.
+std::string withShortHeaders(StringRef text) {
+  std::string broken;
+  llvm::raw_string_ostream stream(broken);
+  while (!text.empty()) {
+    const auto [line, rest] = text.split('\n');
+    const StringRef words = line.ltrim(' ');
+    if (words.starts_with("module") || words.starts_with("func.func")) {
+      writeBroken(stream, line, static_cast<unsigned>(line.size() - words.size()));
+    } else {
+      stream << line;
     }
+    stream << "\n";
+    text = rest;
   }
-
- private:
-  static std::string fileName(StringAttr path) { return std::filesystem::path(path.getValue().str()).filename(); }
-
-  void add(StringAttr path) {
-    if (path.empty()) {
-      return;
-    }
-    const auto [it, isNew] = paths_.try_emplace(path.getValue().str(), path);
-    files_[fileName(path)] += isNew ? 1 : 0;
-  }
-
-  std::string shortName(StringAttr path) const {
-    const std::string name = fileName(path);
-    return name.empty() || files_.at(name) > 1 ? path.getValue().str() : name;
-  }
-
-  ModuleOp module_;
-  std::map<std::string, StringAttr> paths_;
-  std::map<std::string, int> files_;  // how many of the paths have the name
-};
-
-// The inverse.
-absl::Status restoreLocations(ModuleOp module, const std::string& path) {
-  const Attribute attribute = module->removeAttr(kSourcesAttr);
-  auto sources = dyn_cast_or_null<DictionaryAttr>(attribute);
-  if (attribute && !sources) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", kSourcesAttr, " should be a dictionary of paths, like {model.cc = \"src/model.cc\"}"));
-  }
-  for (NamedAttribute entry : sources ? sources.getValue() : ArrayRef<NamedAttribute>()) {
-    if (!isa<StringAttr>(entry.getValue())) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": ", kSourcesAttr, ".", entry.getName().str(), " should be the path of a file"));
-    }
-  }
-  AttrTypeReplacer replacer;
-  replacer.addReplacement([&](NameLoc named) -> std::optional<Attribute> {
-    const auto [file, digits] = named.getName().getValue().rsplit(':');
-    auto whole = sources.getAs<StringAttr>(file);
-    unsigned line = 0;
-    if (!whole || digits.getAsInteger(10, line)) {
-      return std::nullopt;
-    }
-    return FileLineColLoc::get(whole, line, kColumn);
-  });
-  if (sources) {
-    replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/false, /*replaceLocs=*/true);
-  }
-  return absl::OkStatus();
+  return broken;
 }
 
 // Operators without a stage are of stage 0.
@@ -160,17 +158,17 @@ class RestoreModulePass : public PassWrapper<RestoreModulePass, OperationPass<Mo
 absl::Status writeModuleFile(ModuleOp module, const std::string& path) {
   const OwningOpRef<ModuleOp> copy(module.clone());
   WEFT_RETURN_IF_ERROR(writeRecord(*copy, std::filesystem::path(path).parent_path()));
-  ShortLocations(*copy).write();
   removeFirstStage(*copy);
+  writeLineEnds(*copy);
   std::string text;
   llvm::raw_string_ostream stream(text);
   // A local scope: no aliases, so that each line shows its own location.
   (*copy)->print(stream, OpPrintingFlags().enableDebugInfo(true, false).useLocalScope().assumeVerified());
-  return writeFile(path, text + "\n");
+  return writeFile(path, withShortHeaders(text));
 }
 
 absl::Status restoreModule(ModuleOp module, const std::string& path) {
-  WEFT_RETURN_IF_ERROR(restoreLocations(module, path));
+  WEFT_RETURN_IF_ERROR(readLineEnds(module, path));
   const Attribute attribute = module->getAttr(kDecisionsFileAttr);
   if (!attribute) {
     return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
+#include "passes/logical/line_ends.h"
 #include "passes/logical/module_file.h"
 #include "runtime/base/status.h"
 
@@ -260,8 +261,8 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> readModule(const std::string& 
       stream << (count > 1 ? "\n" : "");
       if (auto place = diagnostic.getLocation()->findInstanceOf<mlir::FileLineColLoc>()) {
         stream << place.getFilename().getValue() << ":" << place.getLine() << ": ";
-      } else if (auto named = diagnostic.getLocation()->findInstanceOf<mlir::NameLoc>()) {
-        stream << named.getName().getValue() << ": ";  // "model.cc:32", as in a dump
+      } else if (const std::string name = shortPlace(diagnostic.getLocation()); !name.empty()) {
+        stream << name << ": ";
       }
       stream << "error: " << diagnostic.str();
     }

@@ -13,11 +13,11 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2,micro=4">} {
   func.func @local(%x: tensor<4x8xf32>, %b: tensor<3xf32>) {
     // CHECK: dist.all_reduce {{.*}} {groups = {{\[\[}}0, 1], [2, 3]], reason = "partial", reduce = "sum"}
     %0:2 = dist.all_reduce %x, %b {groups = [[0, 1], [2, 3]], reduce = "sum", reason = "partial"} : (tensor<4x8xf32>, tensor<3xf32>) -> (tensor<4x8xf32>, tensor<3xf32>)
-    // CHECK: dist.all_gather {{.*}} -> tensor<4x16xf32>
+    // CHECK: dist.all_gather {{.*}} -> 4x16xf32
     %1 = dist.all_gather %x {groups = [[0, 1], [2, 3]], dim = 1} : (tensor<4x8xf32>) -> tensor<4x16xf32>
-    // CHECK: dist.reduce_scatter {{.*}} -> tensor<2x8xf32>
+    // CHECK: dist.reduce_scatter {{.*}} -> 2x8xf32
     %2 = dist.reduce_scatter %x {groups = [[0, 1], [2, 3]], dim = 0, reduce = "sum"} : (tensor<4x8xf32>) -> tensor<2x8xf32>
-    // CHECK: dist.all_to_all {{.*}} -> tensor<8x4xf32>
+    // CHECK: dist.all_to_all {{.*}} -> 8x4xf32
     %3 = dist.all_to_all %x {groups = [[0, 1], [2, 3]], split_dim = 1, dim = 0} : (tensor<4x8xf32>) -> tensor<8x4xf32>
     // CHECK: dist.permute
     %4 = dist.permute %x {source = array<i64: 1, 0, 3, 2>} : (tensor<4x8xf32>) -> tensor<4x8xf32>

@@ -2,7 +2,7 @@
 
 // CHECK-LABEL: @contractions
 func.func @contractions(%a: tensor<5x2x3xf32>, %b: tensor<3x4xf32>, %c: tensor<5x4x3xf32>) {
-  // CHECK: nn.matmul %{{[^{]*}} : (tensor<5x2x3xf32>, tensor<3x4xf32>) -> tensor<5x2x4xf32>
+  // CHECK: nn.matmul %{{[^{]*}} : (5x2x3xf32, 3x4xf32) -> 5x2x4xf32
   %0 = nn.matmul %a, %b : (tensor<5x2x3xf32>, tensor<3x4xf32>) -> tensor<5x2x4xf32>
   // CHECK: nn.matmul {{.*}} {transpose_b = true}
   %1 = nn.matmul %a, %c {transpose_b = true} : (tensor<5x2x3xf32>, tensor<5x4x3xf32>) -> tensor<5x2x4xf32>

@@ -2,7 +2,7 @@
 
 // CHECK-LABEL: @unary
 func.func @unary(%x: tensor<2x3xf32>) -> tensor<2x3xf64> {
-  // CHECK: nn.neg %{{.*}} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  // CHECK: nn.neg %{{.*}} : 2x3xf32
   %0 = nn.neg %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
   %1 = nn.exp %0 : (tensor<2x3xf32>) -> tensor<2x3xf32>
   %2 = nn.log %1 : (tensor<2x3xf32>) -> tensor<2x3xf32>
@@ -11,14 +11,14 @@ func.func @unary(%x: tensor<2x3xf32>) -> tensor<2x3xf64> {
   %5 = nn.tanh %4 : (tensor<2x3xf32>) -> tensor<2x3xf32>
   %6 = nn.relu %5 : (tensor<2x3xf32>) -> tensor<2x3xf32>
   // The default approximation is not printed.
-  // CHECK: nn.gelu %{{[0-9]+}} : (tensor
+  // CHECK: nn.gelu %{{[0-9]+}} : 2x3xf32
   %7 = nn.gelu %6 {approximate = "tanh"} : (tensor<2x3xf32>) -> tensor<2x3xf32>
   // CHECK: nn.gelu %{{[0-9]+}} {approximate = "none"}
   %8 = nn.gelu %7 {approximate = "none"} : (tensor<2x3xf32>) -> tensor<2x3xf32>
   // CHECK: nn.constrain %{{[0-9]+}} {layout = "[{dp},{}]"}
   %9 = nn.constrain %8 {layout = "[{dp},{}]"} : (tensor<2x3xf32>) -> tensor<2x3xf32>
   %10 = nn.stop_gradient %9 : (tensor<2x3xf32>) -> tensor<2x3xf32>
-  // CHECK: nn.cast %{{[0-9]+}} : (tensor<2x3xf32>) -> tensor<2x3xf64>
+  // CHECK: nn.cast %{{[0-9]+}} : (2x3xf32) -> 2x3xf64
   %11 = nn.cast %10 : (tensor<2x3xf32>) -> tensor<2x3xf64>
   return %11 : tensor<2x3xf64>
 }
@@ -36,7 +36,7 @@ func.func @gradients(%x: tensor<4xf64>, %dy: tensor<4xf64>) -> (tensor<4xf64>, t
 
 // CHECK-LABEL: @broadcasting
 func.func @broadcasting(%a: tensor<4x1xf32>, %b: tensor<8xf32>, %s: tensor<f32>, %i: tensor<3xi64>, %t: tensor<3xi1>) -> tensor<4x8xf32> {
-  // CHECK: nn.add {{.*}} -> tensor<4x8xf32>
+  // CHECK: nn.add {{.*}} -> 4x8xf32
   %0 = nn.add %a, %b : (tensor<4x1xf32>, tensor<8xf32>) -> tensor<4x8xf32>
   %1 = nn.sub %0, %s : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
   %2 = nn.mul %s, %1 : (tensor<f32>, tensor<4x8xf32>) -> tensor<4x8xf32>
@@ -44,7 +44,7 @@ func.func @broadcasting(%a: tensor<4x1xf32>, %b: tensor<8xf32>, %s: tensor<f32>,
   %4 = nn.maximum %3, %b : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
   %5 = nn.minimum %t, %t : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
   %6 = nn.add %i, %i : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
-  // CHECK: nn.compare {{.*}} {predicate = "le"} {{.*}} -> tensor<4x8xi1>
+  // CHECK: nn.compare {{.*}} {predicate = "le"} {{.*}} -> 4x8xi1
   %7 = nn.compare %a, %b {predicate = "le"} : (tensor<4x1xf32>, tensor<8xf32>) -> tensor<4x8xi1>
   // CHECK: nn.select
   %8 = nn.select %7, %4, %s : (tensor<4x8xi1>, tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
@@ -54,7 +54,7 @@ func.func @broadcasting(%a: tensor<4x1xf32>, %b: tensor<8xf32>, %s: tensor<f32>,
 // A layout in the type changes nothing for the operator.
 // CHECK-LABEL: @annotated
 func.func @annotated(%a: tensor<4x8xf32, #dist.layout<"[{dp},{}]">>, %b: tensor<8xf32, #dist.layout<"[{}]">>) -> tensor<4x8xf32, #dist.layout<"[{dp},{}]">> {
-  // CHECK: nn.add {{.*}} -> tensor<4x8xf32, #dist.layout<"[{dp},{}]">>
+  // CHECK: nn.add {{.*}} -> 4x8xf32 "[{dp},{}]"
   %0 = nn.add %a, %b : (tensor<4x8xf32, #dist.layout<"[{dp},{}]">>, tensor<8xf32, #dist.layout<"[{}]">>) -> tensor<4x8xf32, #dist.layout<"[{dp},{}]">>
   return %0 : tensor<4x8xf32, #dist.layout<"[{dp},{}]">>
 }

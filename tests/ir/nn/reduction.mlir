@@ -2,7 +2,7 @@
 
 // CHECK-LABEL: @reductions
 func.func @reductions(%x: tensor<2x3x4xf32>) {
-  // CHECK: nn.sum {{.*}} {dims = array<i64: 0, 2>} : (tensor<2x3x4xf32>) -> tensor<3xf32>
+  // CHECK: nn.sum {{.*}} {dims = array<i64: 0, 2>} : (2x3x4xf32) -> 3xf32
   %0 = nn.sum %x {dims = array<i64: 0, 2>} : (tensor<2x3x4xf32>) -> tensor<3xf32>
   // CHECK: nn.sum {{.*}} {dims = array<i64: 1>, keep_dims = true}
   %1 = nn.sum %x {dims = array<i64: 1>, keep_dims = true} : (tensor<2x3x4xf32>) -> tensor<2x1x4xf32>
@@ -13,7 +13,7 @@ func.func @reductions(%x: tensor<2x3x4xf32>) {
   %3 = nn.max %x {dims = array<i64: 2>} : (tensor<2x3x4xf32>) -> tensor<2x3xf32>
   // CHECK: nn.sum_squares
   %4 = nn.sum_squares %x : (tensor<2x3x4xf32>) -> tensor<f32>
-  // CHECK: nn.all_finite {{.*}} -> tensor<i1>
+  // CHECK: nn.all_finite {{.*}} -> i1
   %5 = nn.all_finite %x : (tensor<2x3x4xf32>) -> tensor<i1>
   return
 }

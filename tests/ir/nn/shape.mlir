@@ -2,7 +2,7 @@
 
 // CHECK-LABEL: @shapes
 func.func @shapes(%x: tensor<2x6xf32>) {
-  // CHECK: nn.reshape {{.*}} -> tensor<3x4xf32>
+  // CHECK: nn.reshape {{.*}} -> 3x4xf32
   %0 = nn.reshape %x : (tensor<2x6xf32>) -> tensor<3x4xf32>
   // CHECK: nn.transpose {{.*}} {permutation = array<i64: 1, 0>}
   %1 = nn.transpose %0 {permutation = array<i64: 1, 0>} : (tensor<3x4xf32>) -> tensor<4x3xf32>

@@ -12,7 +12,7 @@ func.func @sources(%x: tensor<4x2xf32>, %step: tensor<i32>) {
   // CHECK: nn.constant {{.*}}value = dense<[1, 2, 3]> : tensor<3xi32>
   %3 = nn.constant {value = dense<[1, 2, 3]> : tensor<3xi32>} : () -> tensor<3xi32>
   // A splat takes any shape: a rank's part of it is the same attribute.
-  // CHECK: nn.constant {{.*}} -> tensor<2xi32>
+  // CHECK: nn.constant {{.*}} : 2xi32
   %4 = nn.constant {value = dense<1> : tensor<4xi32>} : () -> tensor<2xi32>
   // CHECK: nn.fill
   %5 = nn.fill {value = 1.0} : () -> tensor<2x2xi1>

@@ -4,7 +4,7 @@
 func.func @updates(%p: tensor<4xf32>, %lr: tensor<f32>, %step: tensor<i32>, %apply: tensor<i1>) {
   // CHECK: nn.sgd {{.*}} {momentum = 9.000000e-01 : f64}
   %0:2 = nn.sgd %p, %p, %p, %lr {momentum = 0.9} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>)
-  // CHECK: nn.sgd {{.*}}, tensor<f32>, tensor<i1>)
+  // CHECK: nn.sgd {{.*}}, f32, i1)
   %1:2 = nn.sgd %p, %p, %p, %lr, %apply : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<i1>) -> (tensor<4xf32>, tensor<4xf32>)
   // CHECK: nn.adam {{.*}} {decoupled = true, weight_decay = 1.000000e-02 : f64}
   %2:3 = nn.adam %p, %p, %p, %p, %lr, %step, %apply {decoupled = true, weight_decay = 0.01} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<i32>, tensor<i1>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)

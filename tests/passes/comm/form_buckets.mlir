@@ -45,7 +45,7 @@ func.func @update(%a: tensor<16xf32>, %b: tensor<4xf32>, %c: tensor<16xf32>, %l:
 // CHECK: nn.tanh
 // CHECK: dist.all_reduce %arg0 {{.*}}reduce = "max"
 // CHECK: dist.all_reduce %arg0 {{.*}}groups = {{\[\[}}0, 2], [1, 3{{\]\]}}
-// CHECK: dist.all_reduce %arg1 {{.*}}tensor<4xf64>
+// CHECK: dist.all_reduce %arg1 {{.*}}4xf64
 func.func @keys(%a: tensor<4xf32>, %b: tensor<4xf64>)
     -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf64>) {
   %0 = nn.exp %a : (tensor<4xf32>) -> tensor<4xf32>
@@ -63,10 +63,10 @@ func.func @keys(%a: tensor<4xf32>, %b: tensor<4xf64>)
 
 // What depends on a member, directly or not, cannot join it.
 // CHECK-LABEL: func.func @chain
-// CHECK: dist.all_reduce %arg0 {{.*}}(tensor<4xf32>)
+// CHECK: dist.all_reduce %arg0 {{.*}} : 4xf32
 // CHECK: nn.exp
-// CHECK: dist.all_reduce %{{[0-9]+}} {{.*}}(tensor<4xf32>)
-// CHECK: dist.all_reduce %{{[0-9]+}} {{.*}}(tensor<4xf32>)
+// CHECK: dist.all_reduce %{{[0-9]+}} {{.*}} : 4xf32
+// CHECK: dist.all_reduce %{{[0-9]+}} {{.*}} : 4xf32
 func.func @chain(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = dist.all_reduce %a {groups = [[0, 1]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
   %1 = nn.exp %0 : (tensor<4xf32>) -> tensor<4xf32>
@@ -111,7 +111,7 @@ func.func @twoAxes(%a: tensor<f32>, %b: tensor<f32>) -> (tensor<f32>, tensor<f32
 // ZeRO: reduce_scatters along the same dimension.
 // CHECK-LABEL: func.func @scatter
 // CHECK: dist.reduce_scatter %arg1 {dim = 1 : i64
-// CHECK: dist.reduce_scatter %arg0, %arg1 {{.*}}dim = 0 : i64{{.*}}: (tensor<4xf32>, tensor<8x2xf32>) -> (tensor<2xf32>, tensor<4x2xf32>)
+// CHECK: dist.reduce_scatter %arg0, %arg1 {{.*}}dim = 0 : i64{{.*}}: (4xf32, 8x2xf32) -> (2xf32, 4x2xf32)
 func.func @scatter(%a: tensor<4xf32>, %b: tensor<8x2xf32>) -> (tensor<2xf32>, tensor<4x2xf32>, tensor<8x1xf32>) {
   %0 = dist.reduce_scatter %a {groups = [[0, 1]], dim = 0 : i64, reduce = "sum"} : (tensor<4xf32>) -> tensor<2xf32>
   %1 = dist.reduce_scatter %b {groups = [[0, 1]], dim = 0 : i64, reduce = "sum"} : (tensor<8x2xf32>) -> tensor<4x2xf32>

@@ -3,7 +3,7 @@
 // Ranks 0, 2 and 1, 3 reduce together; column 0 holds where each rank's part starts.
 module attributes {dist.rank_table = dense<[[0], [0], [2], [2]]> : tensor<4x1xi64>} {
   // CHECK-LABEL: func.func @update
-  // CHECK-NEXT: dist.reduce_scatter %arg0 {bytes_received = 64 : i64, {{.*}}dim = 1 : i64, {{.*}}nn.name = "g", reason = "why", reduce = "sum"} : (tensor<8x4xf32>) -> tensor<8x2xf32>
+  // CHECK-NEXT: dist.reduce_scatter %arg0 {bytes_received = 64 : i64, {{.*}}dim = 1 : i64, {{.*}}nn.name = "g", reason = "why", reduce = "sum"} : (8x4xf32) -> 8x2xf32
   // CHECK-NEXT: return
   func.func @update(%a: tensor<8x4xf32>) -> tensor<8x2xf32> {
     %0 = dist.all_reduce %a {groups = [[0, 2], [1, 3]], reduce = "sum", reason = "why", bytes_received = 128 : i64, nn.name = "g"} : (tensor<8x4xf32>) -> tensor<8x4xf32>

@@ -12,7 +12,7 @@
 // CHECK-SAME: \22per_micro_batch\22: true
 // CHECK-SAME: \22k\22: \22[{dp}]\22
 // CHECK-SAME: \22origin\22: \22user\22
-// CHECK: nn.matmul %{{.*}} : (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>
+// CHECK: nn.matmul %{{.*}} : (8x4xf32, 4x2xf32) -> 8x2xf32
 module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, nn.optimizer = {kind = "sgd", lr = 0.1 : f64}} {
   func.func @step(%x: tensor<8x4xf32> {nn.kind = "input", nn.name = "x"},
                   %w: tensor<4x2xf32> {nn.kind = "parameter", nn.name = "w", nn.init = {distribution = "zeros"}})

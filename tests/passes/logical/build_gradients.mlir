@@ -20,7 +20,7 @@ func.func @step(%x: tensor<4x8xf32> {nn.kind = "input", nn.name = "x"},
   // CHECK: nn.mul {{.*}}nn.fwd = 1 : i64
   // CHECK-NEXT: nn.add %{{[0-9]+}}, %{{[0-9]+}} {nn.phase = "backward"}
   // CHECK-NEXT: nn.contract {{.*}} {nn.fwd = 0 : i64, nn.name = "fc.grad", nn.phase = "backward", spec = "m k, m n -> k n"}
-  // CHECK-NEXT: nn.fill {nn.phase = "backward", value = 0.000000e+00 : f64} : () -> tensor<3xf32>
+  // CHECK-NEXT: nn.fill {nn.phase = "backward", value = 0.000000e+00 : f64} : 3xf32
   return %3 : tensor<f32>
 }
 

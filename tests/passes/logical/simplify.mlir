@@ -22,10 +22,10 @@ func.func @identities(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
 // CHECK-LABEL: @merged
 func.func @merged(%x: tensor<2x3x4xf32>) -> (tensor<4x2x3xf32>, tensor<24xf32>) {
   %0 = nn.transpose %x {permutation = array<i64: 1, 0, 2>} : (tensor<2x3x4xf32>) -> tensor<3x2x4xf32>
-  // CHECK-DAG: nn.transpose %arg0 {permutation = array<i64: 2, 0, 1>} : (tensor<2x3x4xf32>) -> tensor<4x2x3xf32>
+  // CHECK-DAG: nn.transpose %arg0 {permutation = array<i64: 2, 0, 1>} : (2x3x4xf32) -> 4x2x3xf32
   %1 = nn.transpose %0 {permutation = array<i64: 2, 1, 0>} : (tensor<3x2x4xf32>) -> tensor<4x2x3xf32>
   %2 = nn.reshape %x : (tensor<2x3x4xf32>) -> tensor<6x4xf32>
-  // CHECK-DAG: nn.reshape %arg0 : (tensor<2x3x4xf32>) -> tensor<24xf32>
+  // CHECK-DAG: nn.reshape %arg0 : (2x3x4xf32) -> 24xf32
   %3 = nn.reshape %2 : (tensor<6x4xf32>) -> tensor<24xf32>
   return %1, %3 : tensor<4x2x3xf32>, tensor<24xf32>
 }

@@ -8,14 +8,14 @@
 // CHECK-LABEL: func.func @step
 // CHECK-SAME: tensor<8x4xf32, #dist.layout<"[{},{dp}]">> {nn.kind = "input"
 // CHECK: nn.matmul %arg0, %arg1 {dist.function = "forward", dist.reads = [#dist.layout<"[{micro},{dp}]">, #dist.layout<"[{dp},{}]">], dist.stage = 0
-// CHECK-SAME: -> tensor<8x2xf32, #dist.layout<"[{micro},{}] partial{dp:sum}">>
+// CHECK-SAME: -> 8x2xf32 "[{micro},{}] partial{dp:sum}"
 // CHECK: nn.relu {{.*}}dist.reads = [#dist.layout<"[{micro},{}]">]
-// CHECK-SAME: -> tensor<8x2xf32, #dist.layout<"[{micro},{}]">>
+// CHECK-SAME: -> 8x2xf32 "[{micro},{}]"
 // CHECK: nn.contract {{.*}}dist.function = "backward"
-// CHECK-SAME: -> tensor<4x2xf32, #dist.layout<"[{dp},{}] partial{micro:sum}">>
+// CHECK-SAME: -> 4x2xf32 "[{dp},{}] partial{micro:sum}"
 // CHECK-NOT: dist.reshard
 // CHECK-LABEL: func.func @init
-// CHECK: nn.fill {{.*}}dist.function = "init"{{.*}}nn.name = "init.w"{{.*}} -> tensor<4x2xf32, #dist.layout<"[{dp},{}]">>
+// CHECK: nn.fill {{.*}}dist.function = "init"{{.*}}nn.name = "init.w"{{.*}} : 4x2xf32 "[{dp},{}]"
 module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, nn.optimizer = {kind = "sgd", lr = 0.1 : f64}} {
   func.func @step(%x: tensor<8x4xf32> {nn.kind = "input", nn.name = "x"},
                   %w: tensor<4x2xf32> {nn.kind = "parameter", nn.name = "w", nn.init = {distribution = "zeros"}})
@@ -31,10 +31,10 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, nn.optimizer = {kind 
 // -----
 
 // CHECK-LABEL: func.func @step
-// CHECK: %[[A:.*]] = nn.matmul {{.*}} -> tensor<8x2xf32, #dist.layout<"[{},{}] partial{dp:sum}">>
-// CHECK: %[[B:.*]] = nn.matmul {{.*}} -> tensor<8x2xf32, #dist.layout<"[{},{}] partial{dp:sum}">>
+// CHECK: %[[A:.*]] = nn.matmul {{.*}} -> 8x2xf32 "[{},{}] partial{dp:sum}"
+// CHECK: %[[B:.*]] = nn.matmul {{.*}} -> 8x2xf32 "[{},{}] partial{dp:sum}"
 // CHECK: nn.add %[[A]], %[[B]] {{.*}}dist.reads = [#dist.layout<"[{},{}] partial{dp:sum}">, #dist.layout<"[{},{}] partial{dp:sum}">]
-// CHECK-SAME: -> tensor<8x2xf32, #dist.layout<"[{},{}] partial{dp:sum}">>
+// CHECK-SAME: : 8x2xf32 "[{},{}] partial{dp:sum}"
 module attributes {dist.mesh = #dist.mesh<"dp=2">, nn.optimizer = {kind = "none"}} {
   func.func @step(%x: tensor<8x4xf32> {nn.kind = "input", nn.name = "x"},
                   %w: tensor<4x2xf32> {nn.kind = "parameter", nn.name = "w", nn.init = {distribution = "zeros"}},

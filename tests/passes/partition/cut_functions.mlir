@@ -12,7 +12,7 @@
 // CHECK-SAME: {dist.memory = #dist.memory<input>, dist.value = "x"}
 // CHECK-SAME: {dist.memory = #dist.memory<activation>, dist.value = "v0"}
 // CHECK: %[[X:.*]] = dist.reshard %arg0 {nn.name = "x"}
-// CHECK: %[[T:.*]] = nn.tanh %[[X]] : (tensor<8x4xf32, #{{.*}}>) -> tensor<8x4xf32
+// CHECK: %[[T:.*]] = nn.tanh %[[X]] : 8x4xf32
 // CHECK: return %[[T]]
 // CHECK-LABEL: func.func @backward
 // CHECK-SAME: {dist.memory = #dist.memory<activation>, dist.value = "v0"}

@@ -8,13 +8,13 @@
 
 // CHECK-LABEL: func.func @step
 // CHECK: %[[X:.*]] = dist.reshard %arg0 {dist.function = "forward", {{.*}}reason = "matmul reads operand 0"}
-// CHECK-SAME: -> tensor<8x4xf32, #dist.layout<"[{micro},{dp}]">>
+// CHECK-SAME: -> 8x4xf32 "[{micro},{dp}]"
 // CHECK: %[[Y:.*]] = nn.matmul %[[X]], %arg1 {dist.function = "forward", dist.stage
 // CHECK: %[[R:.*]] = dist.reshard %[[Y]] {{.*}}reason = "relu reads operand 0"
 // CHECK: nn.relu %[[R]]
 // CHECK: %[[G:.*]] = nn.contract %[[X]],
 // CHECK: dist.reshard %[[G]] {dist.function = "backward", {{.*}}reason = "grad.w reads operand 0"
-// CHECK-SAME: (tensor<4x2xf32, #dist.layout<"[{dp},{}] partial{micro:sum}">>) -> tensor<4x2xf32, #dist.layout<"[{dp},{}]">>
+// CHECK-SAME: (4x2xf32 "[{dp},{}] partial{micro:sum}") -> 4x2xf32 "[{dp},{}]"
 // CHECK: nn.sgd %arg1
 // CHECK: %[[L:.*]] = dist.reshard {{.*}}reason = "result 0"
 // CHECK: return %[[L]]

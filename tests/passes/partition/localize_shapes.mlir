@@ -8,11 +8,11 @@
 #pad = #dist.layout<"[{},{dp}] pad{1:4}">
 // CHECK: module attributes {{.*}}dist.rank_table = dense<{{\[\[}}0, 0], [4, 2]]> : tensor<2x2xi64>, dist.state = "local"
 // CHECK-LABEL: func.func @forward(%arg0: tensor<8x4xf32>, %arg1: tensor<8x2xf32>) -> (tensor<2x4xf32>, tensor<4x4xf32>, tensor<8x2xf32>)
-// CHECK: %[[R:.*]] = dist.dynamic_slice %arg0 {dist.scalars = [#dist.scalar<0, 0, 0>, #dist.scalar<0, -1, 0>]} : (tensor<8x4xf32>) -> tensor<4x4xf32>
-// CHECK: %[[M:.*]] = dist.dynamic_slice %[[R]] {dist.scalars = [#dist.scalar<0, -1, 2>, #dist.scalar<0, -1, 0>]} : (tensor<4x4xf32>) -> tensor<2x4xf32>
-// CHECK: nn.tanh %[[M]] : (tensor<2x4xf32>) -> tensor<2x4xf32>
-// CHECK: %[[C:.*]] = nn.constant {{.*}} -> tensor<8x4xf32>
-// CHECK: dist.dynamic_slice %[[C]] {dist.scalars = [#dist.scalar<0, 0, 0>, #dist.scalar<0, -1, 0>]} : (tensor<8x4xf32>) -> tensor<4x4xf32>
+// CHECK: %[[R:.*]] = dist.dynamic_slice %arg0 {dist.scalars = [#dist.scalar<0, 0, 0>, #dist.scalar<0, -1, 0>]} : (8x4xf32) -> 4x4xf32
+// CHECK: %[[M:.*]] = dist.dynamic_slice %[[R]] {dist.scalars = [#dist.scalar<0, -1, 2>, #dist.scalar<0, -1, 0>]} : (4x4xf32) -> 2x4xf32
+// CHECK: nn.tanh %[[M]] : 2x4xf32
+// CHECK: %[[C:.*]] = nn.constant {{.*}} : 8x4xf32
+// CHECK: dist.dynamic_slice %[[C]] {dist.scalars = [#dist.scalar<0, 0, 0>, #dist.scalar<0, -1, 0>]} : (8x4xf32) -> 4x4xf32
 // CHECK: dist.mask_pad %arg1 {{.*}}dist.scalars = [#dist.scalar<0, 1, 0>]
 module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, dist.stripes = 2 : i64} {
   func.func @forward(%x: tensor<8x4xf32, #whole>, %p: tensor<8x3xf32, #pad>)

@@ -9,12 +9,12 @@
 #micro = #dist.layout<"[{dp,micro},{}]">
 // CHECK-LABEL: func.func @forward
 // CHECK: %[[R:.*]] = dist.reduce_scatter %arg0 {{.*}}dim = 0 : i64, groups = {{\[\[}}0, 1]], nn.name = "y", reason = "relu reads operand 0: [{},{}] partial{dp:sum} -> [{dp},{}]", reduce = "sum"}
-// CHECK-SAME: (tensor<8x4xf32, #dist.layout<"[{},{}] partial{dp:sum}">>) -> tensor<8x4xf32, #dist.layout<"[{dp},{}]">>
+// CHECK-SAME: (8x4xf32 "[{},{}] partial{dp:sum}") -> 8x4xf32 "[{dp},{}]"
 // CHECK: %[[T:.*]] = nn.relu %[[R]]
 // CHECK: %[[A:.*]] = dist.all_to_all %[[T]] {{.*}}dim = 0 : i64, {{.*}}split_dim = 1 : i64
 // CHECK: %[[W:.*]] = dist.all_gather %[[T]]
-// CHECK: %[[S:.*]] = dist.dynamic_slice %[[W]] : (tensor<8x4xf32, #dist.layout<"[{},{}]">>) -> tensor<8x4xf32, #dist.layout<"[{},{dp}]">>
-// CHECK: %[[M:.*]] = dist.dynamic_slice %[[T]] : {{.*}} -> tensor<8x4xf32, #dist.layout<"[{dp,micro},{}]">>
+// CHECK: %[[S:.*]] = dist.dynamic_slice %[[W]] : (8x4xf32 "[{},{}]") -> 8x4xf32 "[{},{dp}]"
+// CHECK: %[[M:.*]] = dist.dynamic_slice %[[T]] : {{.*}} -> 8x4xf32 "[{dp,micro},{}]"
 // CHECK: return %[[A]], %[[S]], %[[M]]
 module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">} {
   func.func @forward(%y: tensor<8x4xf32, #sum>)

@@ -19,7 +19,7 @@
 // CHECK-LABEL: func.func @backward
 // CHECK-SAME: dist.storage = 2 : i64, dist.value = "v0"
 // CHECK-LABEL: func.func @update
-// CHECK: %[[COPY:.*]] = dist.copy %arg0 {dist.storage = array<i64: 4>} : (tensor<f32>) -> tensor<f32>
+// CHECK: %[[COPY:.*]] = dist.copy %arg0 {dist.storage = array<i64: 4>} : f32
 // CHECK-NEXT: return %[[COPY]]
 module attributes {dist.mesh = #dist.mesh<"dp=1">,
     dist.tensors = [{name = "loss", kind = "output", value = "out.loss", type = "f32", shape = array<i64>, file_shape = array<i64>,
