@@ -56,6 +56,14 @@ mlir::LogicalResult LayoutAttr::verify(ErrorFunction emitError, llvm::StringRef 
   return mlir::success();
 }
 
+mlir::LogicalResult AxesAttr::verify(ErrorFunction emitError, llvm::StringRef text) {
+  const absl::StatusOr<size_t> dimensions = layoutDimensions(("[" + text + "]").str());
+  if (!dimensions.ok() || *dimensions != 1) {
+    return emitError() << "axes \"" << text << "\": expected a list of axes in braces, like \"{dp,tp:(1)2}\"";
+  }
+  return mlir::success();
+}
+
 mlir::LogicalResult LayoutAttr::verifyEncoding(llvm::ArrayRef<int64_t> shape, mlir::Type elementType,
                                                ErrorFunction emitError) const {
   absl::StatusOr<size_t> dimensions = layoutDimensions(getText());

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "ir/assembly.h"
 #include "ir/bounded.h"
+#include "ir/dist/assembly.h"
 #include "ir/layout/layout.h"
 #include "ir/layout/mesh.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -21,11 +21,6 @@
 #include "planner/decisions.h"
 
 namespace weft::ir::dist {
-
-// [[0, 1], [2, 3]] as numbers; empty if it is not a list of lists of integers.
-llvm::SmallVector<llvm::SmallVector<int64_t>> groupLists(mlir::ArrayAttr groups);
-// The inverse.
-mlir::ArrayAttr groupsAttr(mlir::MLIRContext* context, const std::vector<std::vector<int64_t>>& groups);
 
 // A decisions record that attributes share: the object, and its text, by which records are compared.
 class DecisionsRecord {
@@ -70,5 +65,16 @@ mlir::FailureOr<Layout> layoutOf(mlir::Type type, const Mesh& mesh, mlir::Locati
 bool hasLayout(mlir::Type type);
 // The type with this layout as encoding.
 mlir::RankedTensorType withLayout(mlir::Type type, const Layout& layout, const Mesh& mesh);
+
+AxesAttr axesAttr(mlir::MLIRContext* context, const std::vector<Axis>& axes, const Mesh& mesh);
+// The space axes over which a collective of `mesh` has groups; null attribute: it has none. Errors are reported at it:
+// an axis that the mesh does not have, a time axis, axes that overlap.
+AxesAttr overOf(mlir::Operation* collective);
+mlir::FailureOr<std::vector<Axis>> axesOver(mlir::Operation* collective, const Mesh& mesh);
+// How many members the groups of a collective of local shapes have, by its shapes; nothing if these do not say.
+std::optional<int64_t> membersByShape(mlir::Operation* collective);
+// The rank whose tensor each rank receives. Errors are reported at the operator: layouts of which no permutation makes
+// the one of the other.
+mlir::FailureOr<std::vector<int64_t>> sourcesOf(PermuteOp permute, const Mesh& mesh);
 
 }  // namespace weft::ir::dist

@@ -39,6 +39,14 @@ def Dist_LayoutAttr : Dist_Attr<"Layout", "layout", [DeclareAttrInterfaceMethods
   let genVerifyDecl = 1;
 }
 
+def Dist_AxesAttr : Dist_Attr<"Axes", "axes"> {
+  let summary = "A list of axes as text, major first: #dist.axes<\"{dp,tp:(1)2}\"> (ir/layout/axis.h)";
+  let description = "The attribute itself checks the form; axisList() reads it with a mesh.";
+  let parameters = (ins StringRefParameter<"text of the axes">:$text);
+  let assemblyFormat = "`<` $text `>`";
+  let genVerifyDecl = 1;
+}
+
 def Dist_ScalarAttr : Dist_Attr<"Scalar", "scalar"> {
   let summary = "An integer that may differ between ranks and micro-batches";
   let description = "immediate + rank_table[rank][column] + micro-batch x micro_batch_factor; column -1: no table entry.";
@@ -138,12 +146,12 @@ def Dist_Real : Attr<F64Attr.predicate, "64-bit float attribute"> {
 }
 
 class Dist_AnyOp<string mnemonic, list<Trait> traits = []> : Op<Dist_Dialect, mnemonic, traits> {
-  let hasCustomAssemblyFormat = 1;  // ir/assembly.h
+  let hasCustomAssemblyFormat = 1;  // ir/dist/assembly.h
   let extraClassDefinition = [{
     ::mlir::ParseResult $cppClass::parse(::mlir::OpAsmParser& parser, ::mlir::OperationState& state) {
-      return ::weft::ir::parseOperator(parser, state);
+      return ::weft::ir::dist::parseOperator(parser, state);
     }
-    void $cppClass::print(::mlir::OpAsmPrinter& printer) { ::weft::ir::printOperator(printer, *this); }
+    void $cppClass::print(::mlir::OpAsmPrinter& printer) { ::weft::ir::dist::printOperator(printer, *this); }
   }];
 }
 
@@ -175,47 +183,41 @@ def Dist_TransferOp : Dist_Op<"transfer"> {
 
 //===-- Local state: collectives --===//
 
-// `groups` lists the ranks of each group in the order of the collective; every group has the same size. `reason` says
-// why it is there, `cost` is in seconds, `bytes_received` per rank, counted as for a ring.
-class Dist_Collective<string mnemonic> : Dist_Op<mnemonic> {
-  let extraClassDeclaration = [{
-    // The groups as lists of ranks.
-    ::llvm::SmallVector<::llvm::SmallVector<int64_t>> getGroupLists() { return groupLists(getGroups()); }
-    int64_t getGroupSize() { return static_cast<int64_t>(getGroupLists().front().size()); }
-  }];
-}
+// The ranks that differ in the axes `over` alone form a group, in the order of the axes. `reason` says why the collective
+// is there, `cost` is in seconds, `bytes_received` per rank, counted as for a ring.
+class Dist_Collective<string mnemonic> : Dist_Op<mnemonic>;
 
 def Dist_AllReduceOp : Dist_Collective<"all_reduce"> {
   let summary = "reduces each operand over the members of a group, in group order";
-  let arguments = (ins Variadic<Dist_Tensor>:$inputs, ArrayAttr:$groups, StrAttr:$reduce,
+  let arguments = (ins Variadic<Dist_Tensor>:$inputs, Dist_AxesAttr:$over, StrAttr:$reduce,
                        DefaultValuedAttr<StrAttr, "\"\"">:$reason, DefaultValuedAttr<Dist_Real, "0.0">:$cost,
                        DefaultValuedAttr<Dist_Int, "0">:$bytes_received);
   let results = (outs Variadic<Dist_Tensor>:$outputs);
 }
 def Dist_AllGatherOp : Dist_Collective<"all_gather"> {
   let summary = "concatenates the members' operands along `dim`";
-  let arguments = (ins Dist_Tensor:$x, ArrayAttr:$groups, Dist_Int:$dim,
+  let arguments = (ins Dist_Tensor:$x, Dist_AxesAttr:$over, Dist_Int:$dim,
                        DefaultValuedAttr<StrAttr, "\"\"">:$reason, DefaultValuedAttr<Dist_Real, "0.0">:$cost,
                        DefaultValuedAttr<Dist_Int, "0">:$bytes_received);
   let results = (outs Dist_Tensor:$y);
 }
 def Dist_ReduceScatterOp : Dist_Collective<"reduce_scatter"> {
   let summary = "reduces each operand over a group; member i keeps part i of `dim`";
-  let arguments = (ins Variadic<Dist_Tensor>:$inputs, ArrayAttr:$groups, Dist_Int:$dim, StrAttr:$reduce,
+  let arguments = (ins Variadic<Dist_Tensor>:$inputs, Dist_AxesAttr:$over, Dist_Int:$dim, StrAttr:$reduce,
                        DefaultValuedAttr<StrAttr, "\"\"">:$reason, DefaultValuedAttr<Dist_Real, "0.0">:$cost,
                        DefaultValuedAttr<Dist_Int, "0">:$bytes_received);
   let results = (outs Variadic<Dist_Tensor>:$outputs);
 }
 def Dist_AllToAllOp : Dist_Collective<"all_to_all"> {
   let summary = "cuts x along `split_dim`, part i goes to member i; received parts are concatenated along `dim`";
-  let arguments = (ins Dist_Tensor:$x, ArrayAttr:$groups, Dist_Int:$split_dim, Dist_Int:$dim,
+  let arguments = (ins Dist_Tensor:$x, Dist_AxesAttr:$over, Dist_Int:$split_dim, Dist_Int:$dim,
                        DefaultValuedAttr<StrAttr, "\"\"">:$reason, DefaultValuedAttr<Dist_Real, "0.0">:$cost,
                        DefaultValuedAttr<Dist_Int, "0">:$bytes_received);
   let results = (outs Dist_Tensor:$y);
 }
 def Dist_PermuteOp : Dist_Op<"permute"> {
-  let summary = "rank r receives the x of rank source[r]";
-  let arguments = (ins Dist_Tensor:$x, DenseI64ArrayAttr:$source,
+  let summary = "every rank receives the x that brings the tensor from one layout to another (ir/layout/reshard.h)";
+  let arguments = (ins Dist_Tensor:$x, Dist_LayoutAttr:$from, Dist_LayoutAttr:$to,
                        DefaultValuedAttr<StrAttr, "\"\"">:$reason, DefaultValuedAttr<Dist_Real, "0.0">:$cost,
                        DefaultValuedAttr<Dist_Int, "0">:$bytes_received);
   let results = (outs Dist_Tensor:$y);

@@ -1,6 +1,5 @@
 // Verifiers of the dist operators. Each lists its numbered checks.
 #include "ir/dist/dist.h"
-#include "llvm/ADT/SmallSet.h"
 
 namespace weft::ir::dist {
 
@@ -9,34 +8,6 @@ using mlir::failure;
 using mlir::LogicalResult;
 using mlir::RankedTensorType;
 using mlir::success;
-
-llvm::SmallVector<llvm::SmallVector<int64_t>> groupLists(mlir::ArrayAttr groups) {
-  llvm::SmallVector<llvm::SmallVector<int64_t>> lists;
-  for (mlir::Attribute group : groups) {
-    auto members = llvm::dyn_cast<mlir::ArrayAttr>(group);
-    if (!members) {
-      return {};
-    }
-    lists.emplace_back();
-    for (mlir::Attribute member : members) {
-      auto rank = llvm::dyn_cast<mlir::IntegerAttr>(member);
-      if (!rank || !rank.getType().isSignlessInteger(64)) {
-        return {};
-      }
-      lists.back().push_back(rank.getInt());
-    }
-  }
-  return lists;
-}
-
-mlir::ArrayAttr groupsAttr(mlir::MLIRContext* context, const std::vector<std::vector<int64_t>>& groups) {
-  mlir::Builder builder(context);
-  llvm::SmallVector<mlir::Attribute> lists;
-  for (const std::vector<int64_t>& group : groups) {
-    lists.push_back(builder.getI64ArrayAttr(group));
-  }
-  return builder.getArrayAttr(lists);
-}
 
 namespace {
 
@@ -74,27 +45,6 @@ LogicalResult checkGlobal(mlir::Operation* op, int check) {
   return success();
 }
 
-// (1) At least one group, all of one size, no rank twice.
-LogicalResult checkGroups(mlir::Operation* op, mlir::ArrayAttr groups) {
-  auto lists = groupLists(groups);
-  llvm::SmallSet<int64_t, 16> seen;
-  if (lists.empty() || lists.front().empty()) {
-    return error(op, 1) << "groups are " << groups << "; expected lists of ranks like [[0, 1], [2, 3]]";
-  }
-  for (const auto& group : lists) {
-    if (group.size() != lists.front().size()) {
-      return error(op, 1) << "groups have " << lists.front().size() << " and " << group.size()
-                          << " members; all need the same number";
-    }
-    for (int64_t rank : group) {
-      if (!seen.insert(rank).second || rank < 0) {
-        return error(op, 1) << "rank " << rank << " stands twice in the groups or is negative";
-      }
-    }
-  }
-  return success();
-}
-
 LogicalResult checkReduce(mlir::Operation* op, llvm::StringRef reduce) {
   if (reduce != "sum" && reduce != "max" && reduce != "min") {
     return error(op, 2) << "reduce is \"" << reduce << "\"; it must be \"sum\", \"max\" or \"min\"";
@@ -102,29 +52,28 @@ LogicalResult checkReduce(mlir::Operation* op, llvm::StringRef reduce) {
   return success();
 }
 
-// The result is x with dimension `dim` multiplied by `times` and dimension `cut` divided by it (-1: none).
-LogicalResult checkMoved(mlir::Operation* op, int check, mlir::Value x, mlir::Value y,
-                         std::array<int64_t, 3> dimCutTimes) {
-  auto [dim, cut, times] = dimCutTimes;
-  int64_t rank = tensor(x).getRank();
+// The result is x with dimension `dim` multiplied by a number, and dimension `cut` divided by it (-1: none).
+LogicalResult checkMoved(mlir::Operation* op, int check, mlir::Value x, mlir::Value y, int64_t dim, int64_t cut) {
+  const int64_t rank = tensor(x).getRank();
   if (dim >= rank || cut >= rank || dim < -1 || cut < -1) {
     return error(op, check) << "dimension " << std::max(dim, cut) << " is not one of " << x.getType();
   }
-  llvm::SmallVector<int64_t> expected(tensor(x).getShape());
-  if (cut >= 0 && expected[cut] % times != 0) {
-    return error(op, check) << "dimension " << cut << " of " << x.getType() << " does not divide by the group size "
-                            << times;
+  const int64_t moved = dim >= 0 ? dim : cut;
+  bool fits = tensor(y).getRank() == rank && tensor(x).getElementType() == tensor(y).getElementType();
+  const int64_t times = !fits      ? 1
+                        : dim >= 0 ? tensor(y).getDimSize(moved) / tensor(x).getDimSize(moved)
+                                   : tensor(x).getDimSize(moved) / tensor(y).getDimSize(moved);
+  for (int64_t d = 0; d < rank && fits; ++d) {
+    const int64_t from = tensor(x).getDimSize(d) * (d == dim ? times : 1);
+    const int64_t to = tensor(y).getDimSize(d) * (d == cut ? times : 1);
+    fits = from == to;
   }
-  if (cut >= 0) {
-    expected[cut] /= times;
-  }
-  if (dim >= 0) {
-    expected[dim] *= times;
-  }
-  if (tensor(y).getShape() != llvm::ArrayRef<int64_t>(expected) ||
-      tensor(x).getElementType() != tensor(y).getElementType()) {
-    return error(op, check) << "result is " << y.getType() << "; expected "
-                            << RankedTensorType::get(expected, tensor(x).getElementType());
+  if (!fits) {
+    mlir::InFlightDiagnostic report = error(op, check)
+                                      << "result is " << y.getType() << ", the operand " << x.getType();
+    return report << "; the members of a group "
+                  << (dim >= 0 ? "join their parts along dimension " : "keep each a part of dimension ") << moved
+                  << (dim >= 0 && cut >= 0 ? " and cut dimension " + std::to_string(cut) : "") << ", all else stays";
   }
   return success();
 }
@@ -154,9 +103,9 @@ LogicalResult TransferOp::verify() {
   return checkSame(*this, 1, getX(), getY());
 }
 
-// (1) Groups. (2) Reduction. (3) One result for each operand. (4) Of the same type.
+// (2) Reduction. (3) One result for each operand. (4) Of the same type.
 LogicalResult AllReduceOp::verify() {
-  if (failed(checkGroups(*this, getGroups())) || failed(checkReduce(*this, getReduce())) || failed(checkCount(*this))) {
+  if (failed(checkReduce(*this, getReduce())) || failed(checkCount(*this))) {
     return failure();
   }
   for (auto [x, y] : llvm::zip(getInputs(), getOutputs())) {
@@ -167,38 +116,38 @@ LogicalResult AllReduceOp::verify() {
   return success();
 }
 
-// (1) Groups. (2) The result is x with `dim` multiplied by the group size; with layouts, the same shape.
+// (2) The result is x with `dim` multiplied by the number of members; with layouts, the same shape.
 LogicalResult AllGatherOp::verify() {
-  if (failed(checkGroups(*this, getGroups()))) {
-    return failure();
-  }
-  return isGlobal(*this) ? checkGlobal(*this, 2) : checkMoved(*this, 2, getX(), getY(), {getDim(), -1, getGroupSize()});
+  return isGlobal(*this) ? checkGlobal(*this, 2) : checkMoved(*this, 2, getX(), getY(), getDim(), -1);
 }
 
-// (1) Groups. (2) Reduction. (3) One result for each operand. (4) With `dim` divided by the group size; with layouts,
-// of the same shape.
+// (2) Reduction. (3) One result for each operand. (4) With `dim` divided by the number of members, the same for all;
+// with layouts, of the same shape.
 LogicalResult ReduceScatterOp::verify() {
-  if (failed(checkGroups(*this, getGroups())) || failed(checkReduce(*this, getReduce())) || failed(checkCount(*this))) {
+  if (failed(checkReduce(*this, getReduce())) || failed(checkCount(*this))) {
     return failure();
   }
   if (isGlobal(*this)) {
     return checkGlobal(*this, 4);
   }
   for (auto [x, y] : llvm::zip(getInputs(), getOutputs())) {
-    if (failed(checkMoved(*this, 4, x, y, {-1, getDim(), getGroupSize()}))) {
+    if (failed(checkMoved(*this, 4, x, y, -1, getDim()))) {
       return failure();
+    }
+    const auto times = [&](mlir::Value in, mlir::Value out) {
+      return tensor(in).getDimSize(getDim()) / tensor(out).getDimSize(getDim());
+    };
+    if (times(x, y) != times(getInputs()[0], getOutputs()[0])) {
+      return error(*this, 4) << "operands are cut into " << times(getInputs()[0], getOutputs()[0]) << " and "
+                             << times(x, y) << " parts; a bucket has one group";
     }
   }
   return success();
 }
 
-// (1) Groups. (2) `split_dim` divided, `dim` multiplied by the group size; with layouts, the same shape.
+// (2) `split_dim` divided, `dim` multiplied by the number of members; with layouts, the same shape.
 LogicalResult AllToAllOp::verify() {
-  if (failed(checkGroups(*this, getGroups()))) {
-    return failure();
-  }
-  return isGlobal(*this) ? checkGlobal(*this, 2)
-                         : checkMoved(*this, 2, getX(), getY(), {getDim(), getSplitDim(), getGroupSize()});
+  return isGlobal(*this) ? checkGlobal(*this, 2) : checkMoved(*this, 2, getX(), getY(), getDim(), getSplitDim());
 }
 
 // (1) Boxes are lists of as many numbers as the tensor's dimensions ask for.
@@ -212,15 +161,15 @@ LogicalResult ReceiveOp::verify() {
   return success();
 }
 
-// (1) The same type. (2) Every source is a rank.
+// (1) The same type. (2) Layouts of so many dimensions.
 LogicalResult PermuteOp::verify() {
   if (failed(checkSame(*this, 1, getX(), getY()))) {
     return failure();
   }
-  int64_t ranks = static_cast<int64_t>(getSource().size());
-  for (int64_t source : getSource()) {
-    if (source < 0 || source >= ranks) {
-      return error(*this, 2) << "source " << source << " is not one of " << ranks << " ranks";
+  for (LayoutAttr layout : {getFrom(), getTo()}) {
+    const auto at = [&] { return error(*this, 2); };
+    if (failed(layout.verifyEncoding(tensor(getX()).getShape(), tensor(getX()).getElementType(), at))) {
+      return failure();
     }
   }
   return success();

@@ -88,9 +88,16 @@ std::vector<int64_t> contentOf(const Layout& layout, const Shape& shape, const M
   return content;
 }
 
-// The source of each rank in a permute: a rank that already holds what it needs keeps it; the others are matched in
-// order.
-std::vector<int64_t> sourcesOf(const Layout& before, const Layout& after, const Shape& shape, const Mesh& mesh) {
+}  // namespace
+
+std::vector<int64_t> permuteSources(const Layout& before, const Layout& after, const Mesh& mesh) {
+  Shape shape;  // of one element for each part
+  for (size_t d = 0; d < before.dimensions(); ++d) {
+    if (d >= after.dimensions() || before.parts(d) != after.parts(d)) {
+      return {};
+    }
+    shape.push_back(before.parts(d));
+  }
   std::vector<int64_t> source(mesh.ranks(), -1);
   std::map<std::vector<int64_t>, std::vector<int64_t>> holders;
   std::vector<std::vector<int64_t>> wanted;
@@ -106,11 +113,18 @@ std::vector<int64_t> sourcesOf(const Layout& before, const Layout& after, const 
   std::map<std::vector<int64_t>, size_t> next;
   for (int64_t rank = 0; rank < mesh.ranks(); ++rank) {
     if (source[rank] < 0) {
-      source[rank] = holders[wanted[rank]][next[wanted[rank]]++];
+      const std::vector<int64_t>& from = holders[wanted[rank]];
+      size_t& taken = next[wanted[rank]];
+      if (taken == from.size()) {
+        return {};
+      }
+      source[rank] = from[taken++];
     }
   }
   return source;
 }
+
+namespace {
 
 // A line with up to this many cuts (16 ranks have 5, 12 ranks 6) is also searched with cuts at every divisor.
 constexpr size_t kMaxFineCuts = 6;
@@ -341,7 +355,7 @@ class Planning {
       step.cost = collectiveCost(machine_, step.kind, n, step.bytesReceived);
     }
     if (step.kind == CollectiveKind::kPermute) {
-      step.source = sourcesOf(current_, step.layout, shape_, mesh_);
+      step.source = permuteSources(current_, step.layout, mesh_);
     }
     current_ = step.layout;
     plan_.cost += step.cost;

@@ -87,6 +87,11 @@ struct ReshardPlan {
 // that receives its tensor; ranks that keep theirs are left out. Steps over time axes only: every rank alone.
 std::vector<std::vector<int64_t>> groupsOf(const ReshardStep& step, const Mesh& mesh);
 
+// For each rank the rank whose local tensor it receives in a permute from layout `before` to `after`, which have as
+// many parts in each dimension: a rank that already holds what it needs keeps it; the others are matched in order.
+// Empty if no permutation of the ranks makes the one of the other.
+std::vector<int64_t> permuteSources(const Layout& before, const Layout& after, const Mesh& mesh);
+
 // Cost of one collective over groups of n ranks with `bytes` = bytes received per rank as above.
 double collectiveCost(const Machine& machine, CollectiveKind kind, int64_t groupSize, int64_t bytesReceived);
 

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "ir/assembly.h"
+#include "ir/dist/assembly.h"
 #include "ir/nn/infer.h"
 #include "ir/nn/operator_interface.h"
 #include "ir/nn/rules.h"

@@ -95,9 +95,9 @@ class Nn_Op<string mnemonic, list<Trait> traits = []>
     int64_t $cppClass::getFlops() { return }] # flops # [{; }
     void $cppClass::localizeAttributes() { }] # localize # [{ }
     ::mlir::ParseResult $cppClass::parse(::mlir::OpAsmParser& parser, ::mlir::OperationState& state) {
-      return ::weft::ir::parseOperator(parser, state);
+      return ::weft::ir::dist::parseOperator(parser, state);
     }
-    void $cppClass::print(::mlir::OpAsmPrinter& printer) { ::weft::ir::printOperator(printer, *this); }
+    void $cppClass::print(::mlir::OpAsmPrinter& printer) { ::weft::ir::dist::printOperator(printer, *this); }
   }];
   let extraClassDefinition = knowledge;
   let hasCustomAssemblyFormat = 1;

@@ -29,7 +29,7 @@ using Members = SmallVector<Operation*>;
 
 bool sameKey(Operation* a, Operation* b) {
   auto same = [&](const char* name) { return a->getAttr(name) == b->getAttr(name); };
-  return a->getName() == b->getName() && same("groups") && same("reduce") && same("dim") &&
+  return a->getName() == b->getName() && ir::dist::overOf(a) == ir::dist::overOf(b) && same("reduce") && same("dim") &&
          getElementTypeOrSelf(a->getOperand(0)) == getElementTypeOrSelf(b->getOperand(0));
 }
 
@@ -64,24 +64,28 @@ ArrayAttr namesOf(const Members& members, Builder& builder) {
   return builder.getArrayAttr(names);
 }
 
-// A bucket pays the latency once: recomputes its cost from the sum of bytes, on the machine that localize priced it
-// for.
-void setPrice(Operation* bucket, const Members& members, const Machine& machine, Builder& builder) {
+// What a bucket is priced for.
+struct Links {
+  const Machine& machine;
+  const Mesh& mesh;
+};
+
+// A bucket pays the latency once: recomputes its cost from the sum of bytes.
+void setPrice(Operation* bucket, const Members& members, const Links& links, Builder& builder) {
   int64_t received = 0;
   for (Operation* member : members) {
     auto bytes = member->getAttrOfType<IntegerAttr>("bytes_received");
     received += bytes ? bytes.getInt() : 0;
   }
   const bool whole = isa<ir::dist::AllReduceOp>(bucket);
-  const auto groups = ir::dist::groupLists(bucket->getAttrOfType<ArrayAttr>("groups"));
-  const double cost = collectiveCost(machine, whole ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter,
-                                     static_cast<int64_t>(groups.front().size()), received);
+  const double cost = collectiveCost(links.machine, whole ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter,
+                                     partsOf(*ir::dist::axesOver(bucket, links.mesh)), received);
   bucket->setAttr("bytes_received", builder.getI64IntegerAttr(received));
   bucket->setAttr("cost", builder.getF64FloatAttr(cost));
 }
 
 // Replaces the members by one op just before `point`.
-Operation* join(const Members& members, Operation* point, const Machine& machine) {
+Operation* join(const Members& members, Operation* point, const Links& links) {
   OpBuilder builder(point);
   SmallVector<Location> places;
   SmallVector<Value> operands;
@@ -100,7 +104,7 @@ Operation* join(const Members& members, Operation* point, const Machine& machine
   const ArrayAttr names = namesOf(members, builder);
   bucket->setAttr(kMembersAttr, names);
   bucket->setAttr(kNameAttr, builder.getStringAttr("bucket of " + std::to_string(names.size())));
-  setPrice(bucket, members, machine, builder);
+  setPrice(bucket, members, links, builder);
   unsigned next = 0;
   for (Operation* member : members) {
     for (Value result : member->getResults()) {
@@ -159,7 +163,7 @@ std::vector<Reduction> reductionsIn(const Positions& positions) {
   return reductions;
 }
 
-void formBuckets(Block& body, int64_t bucketBytes, const Machine& machine) {
+void formBuckets(Block& body, int64_t bucketBytes, const Links& links) {
   Positions positions = positionsIn(body);
   const std::vector<Reduction> reductions = reductionsIn(positions);
   for (const Bucket& bucket : bucketsOf(reductions, bucketBytes)) {
@@ -167,11 +171,19 @@ void formBuckets(Block& body, int64_t bucketBytes, const Machine& machine) {
     for (const size_t index : bucket.members) {
       members.push_back(positions.ops[reductions[index].position]);
     }
-    Operation* made = join(members, positions.ops[bucket.before], machine);
+    Operation* made = join(members, positions.ops[bucket.before], links);
     for (const size_t index : bucket.members) {
       positions.ops[reductions[index].position] = made;
     }
   }
+}
+
+LogicalResult checkAxes(ModuleOp submesh, const Mesh& mesh) {
+  const WalkResult walked = submesh.walk([&](Operation* op) {
+    return ir::dist::overOf(op) && failed(ir::dist::axesOver(op, mesh)) ? WalkResult::interrupt()
+                                                                        : WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
 }
 
 class FormBucketsPass : public impl::FormBucketsPassBase<FormBucketsPass> {
@@ -184,8 +196,12 @@ class FormBucketsPass : public impl::FormBucketsPassBase<FormBucketsPass> {
       return signalPassFailure();
     }
     for (ModuleOp submesh : submeshesOf(getOperation())) {
+      const FailureOr<Mesh> mesh = meshOf(submesh);
+      if (failed(mesh) || failed(checkAxes(submesh, *mesh))) {
+        return signalPassFailure();
+      }
       for (auto function : submesh.getOps<func::FuncOp>()) {
-        formBuckets(function.getBody().front(), bucketBytes, *machine);
+        formBuckets(function.getBody().front(), bucketBytes, {*machine, *mesh});
       }
     }
   }

@@ -66,13 +66,14 @@ std::optional<int64_t> cutDimension(ir::dist::DynamicSliceOp slice, int64_t part
 }
 
 // Does member i of every group keep part i along `dim`?
-bool keepsOwnPart(ir::dist::DynamicSliceOp slice, int64_t dim, ArrayAttr groups, const Starts& starts) {
+bool keepsOwnPart(ir::dist::DynamicSliceOp slice, int64_t dim, const std::vector<std::vector<int64_t>>& groups,
+                  const Starts& starts) {
   auto scalars = slice->getAttrOfType<ArrayAttr>(kScalarsAttr);
   const int64_t part = cast<RankedTensorType>(slice.getY().getType()).getDimSize(dim);
   if (!scalars) {
     return false;
   }
-  for (const auto& group : ir::dist::groupLists(groups)) {
+  for (const std::vector<int64_t>& group : groups) {
     for (size_t member = 0; member < group.size(); ++member) {
       for (const auto& [d, scalar] : llvm::enumerate(scalars.getAsRange<ir::dist::ScalarAttr>())) {
         const int64_t wanted = static_cast<int64_t>(d) == dim ? static_cast<int64_t>(member) * part : 0;
@@ -99,13 +100,19 @@ SmallVector<ir::dist::DynamicSliceOp> equalSlices(ir::dist::AllReduceOp op) {
   return slices;
 }
 
-void replace(ir::dist::AllReduceOp op, ArrayRef<ir::dist::DynamicSliceOp> slices, int64_t dim, const Machine& machine) {
+// Each member of a group keeps one of so many parts of a dimension.
+struct Cut {
+  int64_t dim;
+  int64_t parts;
+};
+
+void replace(ir::dist::AllReduceOp op, ArrayRef<ir::dist::DynamicSliceOp> slices, Cut cut, const Machine& machine) {
   OpBuilder builder(op);
   // An all_reduce is a reduce_scatter and an all_gather; the second half is saved.
   const int64_t received = op.getBytesReceived() / 2;
-  const double cost = collectiveCost(machine, CollectiveKind::kReduceScatter, op.getGroupSize(), received);
+  const double cost = collectiveCost(machine, CollectiveKind::kReduceScatter, cut.parts, received);
   auto scatter = builder.create<ir::dist::ReduceScatterOp>(op.getLoc(), TypeRange(slices.front()->getResultTypes()),
-                                                           op->getOperands(), op.getGroups(), dim, op.getReduce(),
+                                                           op->getOperands(), op.getOver(), cut.dim, op.getReduce(),
                                                            op.getReason(), cost, received);
   if (Attribute name = op->getAttr(kNameAttr)) {
     scatter->setAttr(kNameAttr, name);
@@ -125,22 +132,34 @@ class FormReduceScatterPass : public impl::FormReduceScatterPassBase<FormReduceS
       return signalPassFailure();
     }
     for (ModuleOp submesh : submeshesOf(getOperation())) {
-      formIn(submesh, *machine);
+      if (failed(formIn(submesh, *machine))) {
+        return signalPassFailure();
+      }
     }
   }
 
  private:
-  static void formIn(ModuleOp submesh, const Machine& machine) {
+  static LogicalResult formIn(ModuleOp submesh, const Machine& machine) {
     const Starts starts(submesh);
+    const FailureOr<Mesh> mesh = meshOf(submesh);
+    if (failed(mesh)) {
+      return failure();
+    }
     SmallVector<ir::dist::AllReduceOp> reductions;
     submesh.walk([&](ir::dist::AllReduceOp op) { reductions.push_back(op); });
     for (ir::dist::AllReduceOp op : reductions) {
       const auto slices = op->getNumOperands() == 1 ? equalSlices(op) : SmallVector<ir::dist::DynamicSliceOp>();
-      const std::optional<int64_t> dim = slices.empty() ? std::nullopt : cutDimension(slices[0], op.getGroupSize());
-      if (dim && keepsOwnPart(slices[0], *dim, op.getGroups(), starts)) {
-        replace(op, slices, *dim, machine);
+      const FailureOr<std::vector<Axis>> axes = ir::dist::axesOver(op, *mesh);
+      if (failed(axes)) {
+        return failure();
+      }
+      const int64_t parts = partsOf(*axes);
+      const std::optional<int64_t> dim = slices.empty() ? std::nullopt : cutDimension(slices[0], parts);
+      if (dim && keepsOwnPart(slices[0], *dim, mesh->groups(*axes), starts)) {
+        replace(op, slices, {*dim, parts}, machine);
       }
     }
+    return success();
   }
 };
 

@@ -119,29 +119,20 @@ class NumbersChecker {
 
   LogicalResult collective(Operation* op) {
     if (auto permute = dyn_cast<ir::dist::PermuteOp>(op)) {
-      if (static_cast<int64_t>(permute.getSource().size()) != mesh_.ranks()) {
-        return op->emitError() << "permute names the sources of " << permute.getSource().size() << " ranks, mesh "
-                               << mesh_.print() << " has " << mesh_.ranks();
-      }
+      return success(succeeded(ir::dist::sourcesOf(permute, mesh_)));
+    }
+    const ir::dist::AxesAttr over = ir::dist::overOf(op);
+    if (!over) {
       return success();
     }
-    auto groups = op->getAttrOfType<ArrayAttr>("groups");
-    if (!isa<ir::dist::DistDialect>(op->getDialect()) || !groups) {
-      return success();
+    const FailureOr<std::vector<Axis>> axes = ir::dist::axesOver(op, mesh_);
+    if (failed(axes)) {
+      return failure();
     }
-    int64_t members = 0;
-    for (const auto& group : ir::dist::groupLists(groups)) {
-      for (const int64_t rank : group) {
-        if (rank >= mesh_.ranks()) {
-          return op->emitError() << "a group names rank " << rank << ", mesh " << mesh_.print() << " has "
-                                 << mesh_.ranks();
-        }
-      }
-      members += static_cast<int64_t>(group.size());
-    }
-    if (members != mesh_.ranks()) {
-      return op->emitError() << "the groups hold " << members << " ranks, mesh " << mesh_.print() << " has "
-                             << mesh_.ranks() << "; every rank stands in exactly one group";
+    const std::optional<int64_t> members = ir::dist::membersByShape(op);
+    if (members && *members != partsOf(*axes)) {
+      return op->emitError() << "groups over " << over.getText() << " of mesh " << mesh_.print() << " have "
+                             << partsOf(*axes) << " members, the shapes ask for " << *members;
     }
     return success();
   }

@@ -28,7 +28,7 @@ bool isFileName(const std::string& name) {
 }
 
 // Lines of headers are broken where they are longer.
-constexpr size_t kLongLine = 160;
+constexpr size_t kLongLine = 200;
 
 // Of the string that opens at `open`, the place of its end.
 size_t endOfString(StringRef text, size_t open) {

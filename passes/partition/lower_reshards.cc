@@ -38,13 +38,18 @@ Layout ofWholeTensor(const Layout& step, const Layout& from) {
   return layout;
 }
 
-// Attributes of a collective: its groups, dimensions and reduction.
-void addMeaning(OperationState& state, const ReshardStep& step, const Mesh& mesh, Builder& builder) {
+// Attributes of a collective: its axes, dimensions and reduction.
+void addMeaning(OperationState& state, const ReshardStep& step, const Layout& before, const Mesh& mesh,
+                Builder& builder) {
   const CollectiveKind kind = step.kind;
   if (kind == CollectiveKind::kPermute) {
-    state.addAttribute("source", builder.getDenseI64ArrayAttr(step.source));
+    const auto attribute = [&](const Layout& layout) {
+      return ir::dist::LayoutAttr::get(builder.getContext(), layout.print(mesh));
+    };
+    state.addAttribute("from", attribute(before));
+    state.addAttribute("to", attribute(step.layout));
   } else {
-    state.addAttribute("groups", ir::dist::groupsAttr(builder.getContext(), groupsOf(step, mesh)));
+    state.addAttribute("over", ir::dist::axesAttr(builder.getContext(), step.axes, mesh));
   }
   if (kind == CollectiveKind::kAllGather || kind == CollectiveKind::kAllToAll) {
     state.addAttribute("dim", builder.getI64IntegerAttr(step.sourceDim));
@@ -139,7 +144,7 @@ class ReshardLowerer {
     OperationState state(loc, "dist." + collectiveName(step.kind));
     state.addOperands(value);
     state.addTypes(type);
-    addMeaning(state, step, mesh_, builder);
+    addMeaning(state, step, origin.before, mesh_, builder);
     const std::string reason =
         origin.reshard.getReason().str() + ": " + origin.before.print(mesh_) + " -> " + step.layout.print(mesh_);
     state.addAttribute("reason", builder.getStringAttr(reason));

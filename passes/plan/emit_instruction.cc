@@ -112,11 +112,10 @@ void InstructionEmitter::emitCollective(Operation* op, plan::CollectiveKind kind
   auto cost = op->getAttrOfType<FloatAttr>("cost");
   collective->set_cost(cost ? cost.getValueAsDouble() : 0);
   collective->set_source_column(-1);
-  if (auto groups = op->getAttrOfType<ArrayAttr>("groups")) {
-    collective->set_group_set(groupSet(groups));
-  }
-  if (auto source = op->getAttrOfType<DenseI64ArrayAttr>("source")) {
-    collective->set_source_column(column({source.asArrayRef().begin(), source.asArrayRef().end()}));
+  if (auto permute = dyn_cast<ir::dist::PermuteOp>(op)) {
+    collective->set_source_column(column(*ir::dist::sourcesOf(permute, mesh_)));
+  } else {
+    collective->set_group_set(groupSet(mesh_.groups(*ir::dist::axesOver(op, mesh_))));
   }
   if (auto members = op->getAttrOfType<ArrayAttr>(kMembersAttr)) {
     std::string names;
@@ -153,11 +152,11 @@ int64_t InstructionEmitter::column(std::vector<int64_t> values) {
   return it - columns_.begin();
 }
 
-uint32_t InstructionEmitter::groupSet(ArrayAttr groups) {
-  const auto [it, added] = groupSets_.try_emplace(groups, static_cast<uint32_t>(plan_.group_sets_size()));
+uint32_t InstructionEmitter::groupSet(std::vector<std::vector<int64_t>> groups) {
+  const auto [it, added] = groupSets_.try_emplace(std::move(groups), static_cast<uint32_t>(plan_.group_sets_size()));
   if (added) {
     plan::GroupSet* set = plan_.add_group_sets();
-    for (const auto& ranks : ir::dist::groupLists(groups)) {
+    for (const std::vector<int64_t>& ranks : it->first) {
       set->add_groups()->mutable_ranks()->Assign(ranks.begin(), ranks.end());
     }
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/dist/dist.h"
+#include "ir/program/program.h"
 #include "llvm/ADT/DenseMap.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "passes/plan/buffers.h"
@@ -17,7 +18,8 @@ namespace weft {
 class InstructionEmitter {
  public:
   // All must outlive the emitter; `plan` knows its number of ranks. Reads the rank table of the module.
-  InstructionEmitter(mlir::ModuleOp module, BufferTable& buffers, plan::Plan& plan) : buffers_(buffers), plan_(plan) {
+  InstructionEmitter(mlir::ModuleOp module, BufferTable& buffers, plan::Plan& plan)
+      : mesh_(*meshOf(module)), buffers_(buffers), plan_(plan) {
     readRankTable(module);
   }
 
@@ -34,12 +36,13 @@ class InstructionEmitter {
   void emitTransfer(mlir::Operation* op, plan::Instruction* instruction);
   // A column of the rank table with these values, found or added.
   int64_t column(std::vector<int64_t> values);
-  uint32_t groupSet(mlir::ArrayAttr groups);
+  uint32_t groupSet(std::vector<std::vector<int64_t>> groups);
   uint32_t locationOf(mlir::Location loc);
 
+  Mesh mesh_;
   BufferTable& buffers_;
   plan::Plan& plan_;
-  llvm::DenseMap<mlir::Attribute, uint32_t> groupSets_;
+  std::map<std::vector<std::vector<int64_t>>, uint32_t> groupSets_;
   std::map<std::pair<std::string, int64_t>, uint32_t> locations_;
   std::vector<std::vector<int64_t>> columns_;
 };

@@ -11,16 +11,16 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2,micro=4">} {
 
   // CHECK-LABEL: @local
   func.func @local(%x: tensor<4x8xf32>, %b: tensor<3xf32>) {
-    // CHECK: dist.all_reduce {{.*}} {groups = {{\[\[}}0, 1], [2, 3]], reason = "partial", reduce = "sum"}
-    %0:2 = dist.all_reduce %x, %b {groups = [[0, 1], [2, 3]], reduce = "sum", reason = "partial"} : (tensor<4x8xf32>, tensor<3xf32>) -> (tensor<4x8xf32>, tensor<3xf32>)
+    // CHECK: dist.all_reduce {{.*}} {over = #dist.axes<"{tp}">, reason = "partial", reduce = "sum"}
+    %0:2 = dist.all_reduce %x, %b {over = #dist.axes<"{tp}">, reduce = "sum", reason = "partial"} : (tensor<4x8xf32>, tensor<3xf32>) -> (tensor<4x8xf32>, tensor<3xf32>)
     // CHECK: dist.all_gather {{.*}} -> 4x16xf32
-    %1 = dist.all_gather %x {groups = [[0, 1], [2, 3]], dim = 1} : (tensor<4x8xf32>) -> tensor<4x16xf32>
+    %1 = dist.all_gather %x {over = #dist.axes<"{tp}">, dim = 1} : (tensor<4x8xf32>) -> tensor<4x16xf32>
     // CHECK: dist.reduce_scatter {{.*}} -> 2x8xf32
-    %2 = dist.reduce_scatter %x {groups = [[0, 1], [2, 3]], dim = 0, reduce = "sum"} : (tensor<4x8xf32>) -> tensor<2x8xf32>
+    %2 = dist.reduce_scatter %x {over = #dist.axes<"{tp}">, dim = 0, reduce = "sum"} : (tensor<4x8xf32>) -> tensor<2x8xf32>
     // CHECK: dist.all_to_all {{.*}} -> 8x4xf32
-    %3 = dist.all_to_all %x {groups = [[0, 1], [2, 3]], split_dim = 1, dim = 0} : (tensor<4x8xf32>) -> tensor<8x4xf32>
+    %3 = dist.all_to_all %x {over = #dist.axes<"{tp}">, split_dim = 1, dim = 0} : (tensor<4x8xf32>) -> tensor<8x4xf32>
     // CHECK: dist.permute
-    %4 = dist.permute %x {source = array<i64: 1, 0, 3, 2>} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %4 = dist.permute %x {from = #dist.layout<"[{dp},{tp}]">, to = #dist.layout<"[{tp},{dp}]">} : (tensor<4x8xf32>) -> tensor<4x8xf32>
     // CHECK: dist.dynamic_slice {{.*}} {dist.scalars = [#dist.scalar<0, 2, 0>, #dist.scalar<4, -1, 2>]}
     %5 = dist.dynamic_slice %x {dist.scalars = [#dist.scalar<0, 2, 0>, #dist.scalar<4, -1, 2>]} : (tensor<4x8xf32>) -> tensor<2x8xf32>
     // CHECK: dist.mask_pad
@@ -53,33 +53,33 @@ func.func private @dimensions(tensor<4x4xf32, #dist.layout<"[{dp}]">>)
 
 // -----
 
-func.func @groups(%x: tensor<4xf32>) {
-  // expected-error @+1 {{dist.all_gather (1): groups have 2 and 1 members; all need the same number}}
-  %0 = dist.all_gather %x {groups = [[0, 1], [2]], dim = 0} : (tensor<4xf32>) -> tensor<8xf32>
+func.func @axes(%x: tensor<4xf32>) {
+  // expected-error @+1 {{axes "dp": expected a list of axes in braces, like "{dp,tp:(1)2}"}}
+  %0 = dist.all_gather %x {over = #dist.axes<"dp">, dim = 0} : (tensor<4xf32>) -> tensor<8xf32>
   return
 }
 
 // -----
 
-func.func @twice(%x: tensor<4xf32>) {
-  // expected-error @+1 {{dist.all_gather (1): rank 1 stands twice in the groups or is negative}}
-  %0 = dist.all_gather %x {groups = [[0, 1], [1, 2]], dim = 0} : (tensor<4xf32>) -> tensor<8xf32>
+func.func @bucket(%x: tensor<4xf32>, %y: tensor<8xf32>) {
+  // expected-error @+1 {{dist.reduce_scatter (4): operands are cut into 2 and 4 parts; a bucket has one group}}
+  %0:2 = dist.reduce_scatter %x, %y {over = #dist.axes<"{dp}">, dim = 0, reduce = "sum"} : (4xf32, 8xf32) -> (2xf32, 2xf32)
   return
 }
 
 // -----
 
 func.func @gathered(%x: tensor<4xf32>) {
-  // expected-error @+1 {{dist.all_gather (2): result is 'tensor<6xf32>'; expected 'tensor<8xf32>'}}
-  %0 = dist.all_gather %x {groups = [[0, 1]], dim = 0} : (tensor<4xf32>) -> tensor<6xf32>
+  // expected-error @+1 {{dist.all_gather (2): result is 'tensor<6xf32>', the operand 'tensor<4xf32>'; the members of a group join their parts along dimension 0, all else stays}}
+  %0 = dist.all_gather %x {over = #dist.axes<"{dp}">, dim = 0} : (tensor<4xf32>) -> tensor<6xf32>
   return
 }
 
 // -----
 
 func.func @scattered(%x: tensor<5xf32>) {
-  // expected-error @+1 {{dist.reduce_scatter (4): dimension 0 of 'tensor<5xf32>' does not divide by the group size 2}}
-  %0 = dist.reduce_scatter %x {groups = [[0, 1]], dim = 0, reduce = "sum"} : (tensor<5xf32>) -> tensor<2xf32>
+  // expected-error @+1 {{dist.reduce_scatter (4): result is 'tensor<2xf32>', the operand 'tensor<5xf32>'; the members of a group keep each a part of dimension 0, all else stays}}
+  %0 = dist.reduce_scatter %x {over = #dist.axes<"{dp}">, dim = 0, reduce = "sum"} : (tensor<5xf32>) -> tensor<2xf32>
   return
 }
 
@@ -87,15 +87,15 @@ func.func @scattered(%x: tensor<5xf32>) {
 
 func.func @reduce(%x: tensor<4xf32>) {
   // expected-error @+1 {{dist.all_reduce (2): reduce is "mean"; it must be "sum", "max" or "min"}}
-  %0 = dist.all_reduce %x {groups = [[0, 1]], reduce = "mean"} : (tensor<4xf32>) -> tensor<4xf32>
+  %0 = dist.all_reduce %x {over = #dist.axes<"{dp}">, reduce = "mean"} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
 
 // -----
 
 func.func @permute(%x: tensor<4xf32>) {
-  // expected-error @+1 {{dist.permute (2): source 2 is not one of 2 ranks}}
-  %0 = dist.permute %x {source = array<i64: 1, 2>} : (tensor<4xf32>) -> tensor<4xf32>
+  // expected-error @+1 {{dist.permute (2): layout "[{dp},{}]" has 2 dimensions, the tensor has 1}}
+  %0 = dist.permute %x {from = #dist.layout<"[{dp}]">, to = #dist.layout<"[{dp},{}]">} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
 

@@ -1,5 +1,5 @@
 // RUN: weft-opt %s -split-input-file -verify-diagnostics | FileCheck %s
-// The text of operators (ir/assembly.h): types once where they are equal, defaults left out; MLIR's form is read too.
+// The text of operators (ir/dist/assembly.h): types once where they are equal, defaults left out; MLIR's form is read too.
 
 // CHECK-LABEL: func.func @forms
 func.func @forms(%a: tensor<8x4xf32, #dist.layout<"[{dp},{}]">>, %b: tensor<4x2xf32>, %c: tensor<f32>) {

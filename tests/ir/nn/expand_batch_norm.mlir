@@ -33,8 +33,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,micro=4">, nn.optimizer = {kind 
     // CHECK: nn.channel_dot {{.*}}nn.phase = "backward"
     // CHECK-NOT: nn.channel_sum
     // CHECK: nn.channel_affine {{.*}}nn.phase = "backward"
-    // LAID: nn.channel_sum {{.*}}{dist.function = "forward"{{.*}}-> tensor<4x3xf32, #dist.layout<"[{micro},{}] partial{dp:sum}">>
-    // LAID: nn.channel_affine {{.*}}-> tensor<24x3x5xf32, #dist.layout<"[{dp,micro},{},{}]">>
+    // LAID: nn.channel_sum {{.*}}{dist.function = "forward"{{.*}}-> 4x3xf32 "[{micro},{}] partial{dp:sum}"
+    // LAID: nn.channel_affine {{.*}}-> 24x3x5xf32 "[{dp,micro},{},{}]"
     %h = nn.mul %x, %w : (tensor<24x3x5xf32>, tensor<5xf32>) -> tensor<24x3x5xf32>
     %y:6 = nn.batch_norm %h, %g, %b, %m, %v : (tensor<24x3x5xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<24x3x5xf32>, tensor<1x3xf32>, tensor<1x3xf32>, tensor<1x3xf32>, tensor<3xf32>, tensor<3xf32>)
     %l = nn.sum_squares %y#0 : (tensor<24x3x5xf32>) -> tensor<f32>

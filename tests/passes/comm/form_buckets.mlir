@@ -23,16 +23,18 @@
 // SMALL-LABEL: func.func @update
 // SMALL: dist.all_reduce %arg0, %arg1, %arg3
 // SMALL: dist.all_reduce %arg2 {{.*}}nn.name = "fc2.grad"
+module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 func.func @update(%a: tensor<16xf32>, %b: tensor<4xf32>, %c: tensor<16xf32>, %l: tensor<f32>, %lr: tensor<f32>)
     -> (tensor<16xf32>, tensor<4xf32>, tensor<16xf32>, tensor<f32>) {
-  %0 = dist.all_reduce %a {groups = [[0, 1]], reduce = "sum", reason = "why1", bytes_received = 64 : i64, nn.name = "fc1.grad"} : (tensor<16xf32>) -> tensor<16xf32> loc("model.cc":3:0)
+  %0 = dist.all_reduce %a {over = #dist.axes<"{dp}">, reduce = "sum", reason = "why1", bytes_received = 64 : i64, nn.name = "fc1.grad"} : (tensor<16xf32>) -> tensor<16xf32> loc("model.cc":3:0)
   %1 = nn.mul %0, %lr : (tensor<16xf32>, tensor<f32>) -> tensor<16xf32>
-  %2 = dist.all_reduce %b {groups = [[0, 1]], reduce = "sum", reason = "why2", bytes_received = 32 : i64, nn.name = "fc1.bias.grad"} : (tensor<4xf32>) -> tensor<4xf32> loc("model.cc":4:0)
+  %2 = dist.all_reduce %b {over = #dist.axes<"{dp}">, reduce = "sum", reason = "why2", bytes_received = 32 : i64, nn.name = "fc1.bias.grad"} : (tensor<4xf32>) -> tensor<4xf32> loc("model.cc":4:0)
   %3 = nn.mul %2, %lr : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
-  %4 = dist.all_reduce %c {groups = [[0, 1]], reduce = "sum", reason = "why3", bytes_received = 200 : i64, nn.name = "fc2.grad"} : (tensor<16xf32>) -> tensor<16xf32> loc("model.cc":4:0)
+  %4 = dist.all_reduce %c {over = #dist.axes<"{dp}">, reduce = "sum", reason = "why3", bytes_received = 200 : i64, nn.name = "fc2.grad"} : (tensor<16xf32>) -> tensor<16xf32> loc("model.cc":4:0)
   %5 = nn.mul %4, %lr : (tensor<16xf32>, tensor<f32>) -> tensor<16xf32>
-  %6 = dist.all_reduce %l {groups = [[0, 1]], reduce = "sum", reason = "why4", bytes_received = 4 : i64, nn.name = "loss"} : (tensor<f32>) -> tensor<f32> loc("model.cc":4:0)
+  %6 = dist.all_reduce %l {over = #dist.axes<"{dp}">, reduce = "sum", reason = "why4", bytes_received = 4 : i64, nn.name = "loss"} : (tensor<f32>) -> tensor<f32> loc("model.cc":4:0)
   return %1, %3, %5, %6 : tensor<16xf32>, tensor<4xf32>, tensor<16xf32>, tensor<f32>
+}
 }
 
 // -----
@@ -41,22 +43,24 @@ func.func @update(%a: tensor<16xf32>, %b: tensor<4xf32>, %c: tensor<16xf32>, %l:
 // CHECK-LABEL: func.func @keys
 // CHECK: nn.exp
 // CHECK: nn.neg
-// CHECK: dist.all_reduce %{{[0-9]+}}, %{{[0-9]+}} {{.*}}groups = {{\[\[}}0, 1], [2, 3{{\]\]}}{{.*}}reduce = "sum"
+// CHECK: dist.all_reduce %{{[0-9]+}}, %{{[0-9]+}} {{.*}}over = #dist.axes<"{tp}">{{.*}}reduce = "sum"
 // CHECK: nn.tanh
 // CHECK: dist.all_reduce %arg0 {{.*}}reduce = "max"
-// CHECK: dist.all_reduce %arg0 {{.*}}groups = {{\[\[}}0, 2], [1, 3{{\]\]}}
+// CHECK: dist.all_reduce %arg0 {{.*}}over = #dist.axes<"{dp}">
 // CHECK: dist.all_reduce %arg1 {{.*}}4xf64
+module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2">} {
 func.func @keys(%a: tensor<4xf32>, %b: tensor<4xf64>)
     -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf64>) {
   %0 = nn.exp %a : (tensor<4xf32>) -> tensor<4xf32>
-  %1 = dist.all_reduce %0 {groups = [[0, 1], [2, 3]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = dist.all_reduce %0 {over = #dist.axes<"{tp}">, reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
   %2 = nn.neg %a : (tensor<4xf32>) -> tensor<4xf32>
-  %3 = dist.all_reduce %2 {groups = [[0, 1], [2, 3]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+  %3 = dist.all_reduce %2 {over = #dist.axes<"{tp}">, reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
   %4 = nn.tanh %3 : (tensor<4xf32>) -> tensor<4xf32>
-  %5 = dist.all_reduce %a {groups = [[0, 1], [2, 3]], reduce = "max"} : (tensor<4xf32>) -> tensor<4xf32>
-  %6 = dist.all_reduce %a {groups = [[0, 2], [1, 3]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
-  %7 = dist.all_reduce %b {groups = [[0, 1], [2, 3]], reduce = "sum"} : (tensor<4xf64>) -> tensor<4xf64>
+  %5 = dist.all_reduce %a {over = #dist.axes<"{tp}">, reduce = "max"} : (tensor<4xf32>) -> tensor<4xf32>
+  %6 = dist.all_reduce %a {over = #dist.axes<"{dp}">, reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+  %7 = dist.all_reduce %b {over = #dist.axes<"{tp}">, reduce = "sum"} : (tensor<4xf64>) -> tensor<4xf64>
   return %1, %4, %5, %6, %7 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf64>
+}
 }
 
 // -----
@@ -67,12 +71,14 @@ func.func @keys(%a: tensor<4xf32>, %b: tensor<4xf64>)
 // CHECK: nn.exp
 // CHECK: dist.all_reduce %{{[0-9]+}} {{.*}} : 4xf32
 // CHECK: dist.all_reduce %{{[0-9]+}} {{.*}} : 4xf32
+module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 func.func @chain(%a: tensor<4xf32>) -> tensor<4xf32> {
-  %0 = dist.all_reduce %a {groups = [[0, 1]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+  %0 = dist.all_reduce %a {over = #dist.axes<"{dp}">, reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
   %1 = nn.exp %0 : (tensor<4xf32>) -> tensor<4xf32>
-  %2 = dist.all_reduce %1 {groups = [[0, 1]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
-  %3 = dist.all_reduce %2 {groups = [[0, 1]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = dist.all_reduce %1 {over = #dist.axes<"{dp}">, reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+  %3 = dist.all_reduce %2 {over = #dist.axes<"{dp}">, reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
   return %3 : tensor<4xf32>
+}
 }
 
 // -----
@@ -83,27 +89,31 @@ func.func @chain(%a: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK: nn.exp
 // CHECK: nn.neg
 // CHECK: dist.all_reduce %{{[0-9]+}} {
+module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 func.func @apart(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
-  %0 = dist.all_reduce %a {groups = [[0, 1]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+  %0 = dist.all_reduce %a {over = #dist.axes<"{dp}">, reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
   %1 = nn.exp %0 : (tensor<4xf32>) -> tensor<4xf32>
   %2 = nn.neg %a : (tensor<4xf32>) -> tensor<4xf32>
-  %3 = dist.all_reduce %2 {groups = [[0, 1]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+  %3 = dist.all_reduce %2 {over = #dist.axes<"{dp}">, reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
   return %1, %3 : tensor<4xf32>, tensor<4xf32>
+}
 }
 
 // -----
 
 // A bucket over one axis feeds a bucket over another (a norm over both axes of a mesh).
 // CHECK-LABEL: func.func @twoAxes
-// CHECK: %[[D:.*]]:2 = dist.all_reduce %arg0, %arg1 {{.*}}groups = {{\[\[}}0, 1], [2, 3{{\]\]}}
-// CHECK: %[[T:.*]]:2 = dist.all_reduce %[[D]]#0, %[[D]]#1 {{.*}}groups = {{\[\[}}0, 2], [1, 3{{\]\]}}
+// CHECK: %[[D:.*]]:2 = dist.all_reduce %arg0, %arg1 {{.*}}over = #dist.axes<"{tp}">
+// CHECK: %[[T:.*]]:2 = dist.all_reduce %[[D]]#0, %[[D]]#1 {{.*}}over = #dist.axes<"{dp}">
 // CHECK-NOT: dist.all_reduce
+module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2">} {
 func.func @twoAxes(%a: tensor<f32>, %b: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
-  %0 = dist.all_reduce %a {groups = [[0, 1], [2, 3]], reduce = "sum"} : (tensor<f32>) -> tensor<f32>
-  %1 = dist.all_reduce %0 {groups = [[0, 2], [1, 3]], reduce = "sum"} : (tensor<f32>) -> tensor<f32>
-  %2 = dist.all_reduce %b {groups = [[0, 1], [2, 3]], reduce = "sum"} : (tensor<f32>) -> tensor<f32>
-  %3 = dist.all_reduce %2 {groups = [[0, 2], [1, 3]], reduce = "sum"} : (tensor<f32>) -> tensor<f32>
+  %0 = dist.all_reduce %a {over = #dist.axes<"{tp}">, reduce = "sum"} : (tensor<f32>) -> tensor<f32>
+  %1 = dist.all_reduce %0 {over = #dist.axes<"{dp}">, reduce = "sum"} : (tensor<f32>) -> tensor<f32>
+  %2 = dist.all_reduce %b {over = #dist.axes<"{tp}">, reduce = "sum"} : (tensor<f32>) -> tensor<f32>
+  %3 = dist.all_reduce %2 {over = #dist.axes<"{dp}">, reduce = "sum"} : (tensor<f32>) -> tensor<f32>
   return %1, %3 : tensor<f32>, tensor<f32>
+}
 }
 
 // -----
@@ -112,9 +122,11 @@ func.func @twoAxes(%a: tensor<f32>, %b: tensor<f32>) -> (tensor<f32>, tensor<f32
 // CHECK-LABEL: func.func @scatter
 // CHECK: dist.reduce_scatter %arg1 {dim = 1 : i64
 // CHECK: dist.reduce_scatter %arg0, %arg1 {{.*}}dim = 0 : i64{{.*}}: (4xf32, 8x2xf32) -> (2xf32, 4x2xf32)
+module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 func.func @scatter(%a: tensor<4xf32>, %b: tensor<8x2xf32>) -> (tensor<2xf32>, tensor<4x2xf32>, tensor<8x1xf32>) {
-  %0 = dist.reduce_scatter %a {groups = [[0, 1]], dim = 0 : i64, reduce = "sum"} : (tensor<4xf32>) -> tensor<2xf32>
-  %1 = dist.reduce_scatter %b {groups = [[0, 1]], dim = 0 : i64, reduce = "sum"} : (tensor<8x2xf32>) -> tensor<4x2xf32>
-  %2 = dist.reduce_scatter %b {groups = [[0, 1]], dim = 1 : i64, reduce = "sum"} : (tensor<8x2xf32>) -> tensor<8x1xf32>
+  %0 = dist.reduce_scatter %a {over = #dist.axes<"{dp}">, dim = 0 : i64, reduce = "sum"} : (tensor<4xf32>) -> tensor<2xf32>
+  %1 = dist.reduce_scatter %b {over = #dist.axes<"{dp}">, dim = 0 : i64, reduce = "sum"} : (tensor<8x2xf32>) -> tensor<4x2xf32>
+  %2 = dist.reduce_scatter %b {over = #dist.axes<"{dp}">, dim = 1 : i64, reduce = "sum"} : (tensor<8x2xf32>) -> tensor<8x1xf32>
   return %0, %1, %2 : tensor<2xf32>, tensor<4x2xf32>, tensor<8x1xf32>
+}
 }

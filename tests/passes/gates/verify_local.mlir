@@ -7,7 +7,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.rank_table = dense<[[0],
   func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = #dist.memory<input>}, %s: tensor<2xf32> {dist.value = "s", dist.memory = #dist.memory<accumulator>})
       -> (tensor<2xf32> {dist.value = "s", dist.memory = #dist.memory<accumulator>}) attributes {dist.kind = "forward"} {
     %0 = nn.iota {dim = 0 : i64, dist.scalars = [#dist.scalar<0, 0, 0>]} : () -> tensor<2xf32>
-    %1 = dist.all_reduce %0 {groups = [[0, 1]], reduce = "sum"} : (tensor<2xf32>) -> tensor<2xf32>
+    %1 = dist.all_reduce %0 {over = #dist.axes<"{dp}">, reduce = "sum"} : (tensor<2xf32>) -> tensor<2xf32>
     %2 = dist.accumulate %s, %1 {dist.scalars = [#dist.scalar<0, -1, 1>]} : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
     return %2 : tensor<2xf32>
   }
@@ -141,8 +141,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 
 module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2">} {
   func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = #dist.memory<input>}) attributes {dist.kind = "forward"} {
-    // expected-error @+1 {{the groups hold 2 ranks, mesh dp=2,tp=2 has 4; every rank stands in exactly one group}}
-    %1 = dist.all_reduce %x {groups = [[0, 1]], reduce = "sum"} : (tensor<2xf32>) -> tensor<2xf32>
+    // expected-error @+1 {{groups over {dp,tp} of mesh dp=2,tp=2 have 4 members, the shapes ask for 2}}
+    %1 = dist.all_gather %x {over = #dist.axes<"{dp,tp}">, dim = 0} : (2xf32) -> 4xf32
     return
   }
 }
@@ -151,8 +151,28 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2">} {
 
 module attributes {dist.mesh = #dist.mesh<"dp=2">} {
   func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = #dist.memory<input>}) attributes {dist.kind = "forward"} {
-    // expected-error @+1 {{a group names rank 2, mesh dp=2 has 2}}
-    %1 = dist.all_reduce %x {groups = [[0, 2]], reduce = "sum"} : (tensor<2xf32>) -> tensor<2xf32>
+    // expected-error @+1 {{over {tp}: }}
+    %1 = dist.all_reduce %x {over = #dist.axes<"{tp}">, reduce = "sum"} : 2xf32
+    return
+  }
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">} {
+  func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = #dist.memory<input>}) attributes {dist.kind = "forward"} {
+    // expected-error @+1 {{over {micro}: micro is a time axis of mesh dp=2,micro=2; ranks differ in space axes}}
+    %1 = dist.all_reduce %x {over = #dist.axes<"{micro}">, reduce = "sum"} : 2xf32
+    return
+  }
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<"dp=4">} {
+  func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = #dist.memory<input>}) attributes {dist.kind = "forward"} {
+    // expected-error @+1 {{over {dp,dp:(2)2}: layout '[{dp,dp:(2)2}]', position 12: axis dp:(2)2 is used twice}}
+    %1 = dist.all_reduce %x {over = #dist.axes<"{dp,dp:(2)2}">, reduce = "sum"} : 2xf32
     return
   }
 }
@@ -161,8 +181,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 
 module attributes {dist.mesh = #dist.mesh<"dp=2">} {
   func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = #dist.memory<input>}) attributes {dist.kind = "forward"} {
-    // expected-error @+1 {{permute names the sources of 4 ranks, mesh dp=2 has 2}}
-    %1 = dist.permute %x {source = array<i64: 1, 0, 3, 2>} : (tensor<2xf32>) -> tensor<2xf32>
+    // expected-error @+1 {{no permutation of the ranks of mesh dp=2 brings a tensor from [{dp}] to [{}]}}
+    %1 = dist.permute %x {from = #dist.layout<"[{dp}]">, to = #dist.layout<"[{}]">} : 2xf32
     return
   }
 }

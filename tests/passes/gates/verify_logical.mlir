@@ -44,7 +44,7 @@ func.func @step(%x: tensor<4xf32> {nn.kind = "input", nn.name = "x"}) {
 
 func.func @step(%x: tensor<4xf32> {nn.kind = "input", nn.name = "x"}) {
   // expected-error @+1 {{dist.all_reduce has no place in the logical state; it belongs to the states after}}
-  %0 = dist.all_reduce %x {groups = [[0, 1]], reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+  %0 = dist.all_reduce %x {over = #dist.axes<"{dp}">, reduce = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
 

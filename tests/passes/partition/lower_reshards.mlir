@@ -8,7 +8,7 @@
 #sum = #dist.layout<"[{},{}] partial{dp:sum}">
 #micro = #dist.layout<"[{dp,micro},{}]">
 // CHECK-LABEL: func.func @forward
-// CHECK: %[[R:.*]] = dist.reduce_scatter %arg0 {{.*}}dim = 0 : i64, groups = {{\[\[}}0, 1]], nn.name = "y", reason = "relu reads operand 0: [{},{}] partial{dp:sum} -> [{dp},{}]", reduce = "sum"}
+// CHECK: %[[R:.*]] = dist.reduce_scatter %arg0 {{.*}}dim = 0 : i64, nn.name = "y", over = #dist.axes<"{dp}">, reason = "relu reads operand 0: [{},{}] partial{dp:sum} -> [{dp},{}]", reduce = "sum"}
 // CHECK-SAME: (8x4xf32 "[{},{}] partial{dp:sum}") -> 8x4xf32 "[{dp},{}]"
 // CHECK: %[[T:.*]] = nn.relu %[[R]]
 // CHECK: %[[A:.*]] = dist.all_to_all %[[T]] {{.*}}dim = 0 : i64, {{.*}}split_dim = 1 : i64

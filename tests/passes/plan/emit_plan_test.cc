@@ -66,10 +66,10 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, dist.state = "local",
                     %g: tensor<2xf32> {dist.value = "acc1", dist.memory = #dist.memory<accumulator>}, %l: tensor<f32> {dist.value = "acc0", dist.memory = #dist.memory<accumulator>})
       -> (tensor<f32> {dist.value = "out.loss", dist.memory = #dist.memory<output>}, tensor<2xf32> {dist.value = "w", dist.memory = #dist.memory<parameter>},
           tensor<2xf32> {dist.value = "m", dist.memory = #dist.memory<state>}) attributes {dist.kind = "update"} {
-    %r = dist.all_reduce %g {groups = [[0, 1]], reduce = "sum", reason = "w reads", bytes_received = 8 : i64, cost = 1.0, nn.name = "residual.grad"} : (tensor<2xf32>) -> tensor<2xf32> loc("model.cc":8:1)
+    %r = dist.all_reduce %g {over = #dist.axes<"{dp}">, reduce = "sum", reason = "w reads", bytes_received = 8 : i64, cost = 1.0, nn.name = "residual.grad"} : (tensor<2xf32>) -> tensor<2xf32> loc("model.cc":8:1)
     %lr = nn.constant {value = dense<0.1> : tensor<f32>} : () -> tensor<f32>
     %p:2 = nn.sgd %w, %r, %m, %lr {momentum = 0.5 : f64, nn.name = "w"} : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>) -> (tensor<2xf32>, tensor<2xf32>)
-    %s = dist.all_reduce %l {groups = [[0, 1]], reduce = "sum", reason = "result 0", bytes_received = 4 : i64, cost = 1.0, nn.name = "loss"} : (tensor<f32>) -> tensor<f32>
+    %s = dist.all_reduce %l {over = #dist.axes<"{dp}">, reduce = "sum", reason = "result 0", bytes_received = 4 : i64, cost = 1.0, nn.name = "loss"} : (tensor<f32>) -> tensor<f32>
     return %s, %p#0, %p#1 : tensor<f32>, tensor<2xf32>, tensor<2xf32>
   }
 }
@@ -194,19 +194,19 @@ TEST(EmitPlan, RunsAndTrains) {
 
 TEST(EmitPlan, GroupsAreSharedAndPermutesGetAColumn) {
   absl::StatusOr<plan::Plan> plan = compileLocal(R"mlir(
-module attributes {dist.mesh = #dist.mesh<"dp=2">, dist.state = "local"} {
+module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2">, dist.state = "local"} {
   func.func @forward(%x: tensor<2xf32> {dist.value = "x", dist.memory = #dist.memory<input>}) -> (tensor<2xf32> {dist.value = "y", dist.memory = #dist.memory<output>}) attributes {dist.kind = "forward"} {
-    %0 = dist.permute %x {source = array<i64: 1, 0>, reason = "swap"} : (tensor<2xf32>) -> tensor<2xf32>
-    %1 = dist.all_gather %0 {groups = [[0, 1]], dim = 0 : i64} : (tensor<2xf32>) -> tensor<4xf32>
-    %2 = dist.permute %1 {source = array<i64: 1, 0>} : (tensor<4xf32>) -> tensor<4xf32>
-    %3 = dist.reduce_scatter %2 {groups = [[0, 1]], dim = 0 : i64, reduce = "max"} : (tensor<4xf32>) -> tensor<2xf32>
+    %0 = dist.permute %x {from = #dist.layout<"[{dp,tp}]">, to = #dist.layout<"[{tp,dp}]">, reason = "swap"} : (tensor<2xf32>) -> tensor<2xf32>
+    %1 = dist.all_gather %0 {over = #dist.axes<"{dp}">, dim = 0 : i64} : (tensor<2xf32>) -> tensor<4xf32>
+    %2 = dist.permute %1 {from = #dist.layout<"[{dp,tp}]">, to = #dist.layout<"[{tp,dp}]">} : (tensor<4xf32>) -> tensor<4xf32>
+    %3 = dist.reduce_scatter %2 {over = #dist.axes<"{dp}">, dim = 0 : i64, reduce = "max"} : (tensor<4xf32>) -> tensor<2xf32>
     return %3 : tensor<2xf32>
   }
 })mlir");
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->group_sets_size(), 1);
   EXPECT_EQ(plan->rank_table().columns(), 1);
-  EXPECT_THAT(plan->rank_table().values(), ElementsAre(1, 0));
+  EXPECT_THAT(plan->rank_table().values(), ElementsAre(0, 2, 1, 3));
   const auto& list = plan->functions(0).instructions();
   EXPECT_EQ(list[0].collective().source_column(), 0);
   EXPECT_EQ(list[0].collective().reason(), "swap");

@@ -128,7 +128,7 @@ class Generator {
 
   void randomOp() {
     const std::string type = anyType();
-    const std::string reduce = ", groups = [[0, 1]], reduce = \"sum\"";
+    const std::string reduce = ", over = #dist.axes<\"{dp}\">, reduce = \"sum\"";
     switch (random_() % 9) {
       case 0:
         emit("nn.exp", {pick(type)}, {type});

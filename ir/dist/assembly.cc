@@ -1,11 +1,11 @@
-#include "ir/assembly.h"
+#include "ir/dist/assembly.h"
 
 #include <string>
 
 #include "ir/dist/dist.h"
 #include "mlir/IR/BuiltinTypes.h"
 
-namespace weft::ir {
+namespace weft::ir::dist {
 
 using namespace mlir;  // NOLINT: the file is about MLIR's printers and parsers throughout
 
@@ -22,7 +22,7 @@ DictionaryAttr defaultsOf(Operation* op) {
 
 void printType(OpAsmPrinter& printer, Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  auto layout = tensor ? dyn_cast_or_null<dist::LayoutAttr>(tensor.getEncoding()) : dist::LayoutAttr();
+  auto layout = tensor ? dyn_cast_or_null<LayoutAttr>(tensor.getEncoding()) : LayoutAttr();
   if (!tensor || !tensor.hasStaticShape() || (tensor.getEncoding() && !layout)) {
     printer << type;
     return;
@@ -61,7 +61,7 @@ ParseResult parseTensor(OpAsmParser& parser, Type& type) {
   const llvm::function_ref<InFlightDiagnostic()> error = at;
   Attribute encoding;
   if (std::string layout; succeeded(parser.parseOptionalString(&layout))) {
-    encoding = dist::LayoutAttr::getChecked(error, parser.getContext(), StringRef(layout));
+    encoding = LayoutAttr::getChecked(error, parser.getContext(), StringRef(layout));
     if (!encoding) {
       return failure();
     }
@@ -138,4 +138,4 @@ void printOperator(OpAsmPrinter& printer, Operation* op) {
   printTypes(printer, op->getResultTypes());
 }
 
-}  // namespace weft::ir
+}  // namespace weft::ir::dist

@@ -10,9 +10,9 @@
 
 #include "mlir/IR/OpImplementation.h"
 
-namespace weft::ir {
+namespace weft::ir::dist {
 
 mlir::ParseResult parseOperator(mlir::OpAsmParser& parser, mlir::OperationState& state);
 void printOperator(mlir::OpAsmPrinter& printer, mlir::Operation* op);
 
-}  // namespace weft::ir
+}  // namespace weft::ir::dist
