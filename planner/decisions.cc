@@ -23,6 +23,12 @@ void addRecompute(bool recompute, const RecomputePrice& price, Json& json) {
   }
 }
 
+void addGather(GatherPolicy gather, Json& json) {
+  if (gather != GatherPolicy::kNone) {
+    json["gather"] = gatherPolicyName(gather);
+  }
+}
+
 Json toJson(const ReshardDecision& reshard) {
   Json json = {{"id", reshard.id},
                {"index", reshard.index},
@@ -45,6 +51,7 @@ Json toJson(const OperatorDecision& op, const Mesh& mesh) {
   if (op.recompute) {
     addRecompute(true, op.recomputePrice, json);
   }
+  addGather(op.gather, json);
   Json axes = Json::object();
   for (const auto& [factor, list] : op.axes) {
     axes[factor] = printAxes(list, mesh);
@@ -61,9 +68,7 @@ Json toJson(const ArgumentDecision& argument, const StageMeshes& meshes) {
   Json json = {{"name", argument.name},
                {"layout", argument.layout.print(meshes.ofStage(argument.stage))},
                {"origin", argument.origin}};
-  if (argument.gather != GatherPolicy::kNone) {
-    json["gather"] = gatherPolicyName(argument.gather);
-  }
+  addGather(argument.gather, json);
   if (!meshes.same()) {
     json["stage"] = argument.stage;
   }
@@ -120,7 +125,7 @@ StageMeshes Decisions::meshes() const {
 
 std::string printDecisions(const Decisions& decisions) {
   const StageMeshes meshes = decisions.meshes();
-  Json json = {{"mesh", decisions.mesh.print()}, {"zero", decisions.zero}, {"regather", decisions.regather}};
+  Json json = {{"mesh", decisions.mesh.print()}, {"zero", decisions.zero}};
   if (decisions.schedule.submeshes.size() > 1) {
     json["schedule"] = {{"kind", decisions.schedule.kind},
                         {"virtual", decisions.schedule.virtualStages},

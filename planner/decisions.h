@@ -29,6 +29,16 @@ struct RecomputePrice {
 enum class RunsIn : uint8_t { kPrologue, kForward, kBackward, kUpdate };
 std::string runsInName(RunsIn where);
 
+// When a value that is read in another layout than its own is gathered: a parameter (planner/derive/gathers.h), or what
+// an operator makes.
+enum class GatherPolicy : uint8_t {
+  kNone,         // nothing is to be gathered; of what an operator makes: once, for forward and backward
+  kOncePerStep,  // before the first micro-batch, kept until the last has been through
+  kEachCall,     // in every forward and backward call that reads it
+};
+
+std::string gatherPolicyName(GatherPolicy policy);  // "none", "once_per_step", "each_call"
+
 struct OperatorDecision {
   int64_t id = 0;
   std::string label;  // for people
@@ -36,6 +46,7 @@ struct OperatorDecision {
   int64_t stage = 0;       // pipeline stage
   bool recompute = false;  // backward computes the results again instead of reading kept ones
   RecomputePrice recomputePrice;
+  GatherPolicy gather = GatherPolicy::kNone;      // of its results; never kOncePerStep
   std::string batch;                              // factor that carries the batch; "" none
   bool perMicroBatch = false;                     // is that factor cut into the micro-batches of the step?
   std::map<std::string, std::vector<Axis>> axes;  // factor name to space axes, major first; absent = not split
@@ -54,15 +65,6 @@ struct ReshardDecision {
   bool recompute = false;
   RecomputePrice recomputePrice;
 };
-
-// When a parameter that is read in another layout than its own is gathered (planner/derive/gathers.h).
-enum class GatherPolicy : uint8_t {
-  kNone,         // nothing is to be gathered
-  kOncePerStep,  // before the first micro-batch, kept until the last has been through
-  kEachCall,     // in every forward and backward call that reads it
-};
-
-std::string gatherPolicyName(GatherPolicy policy);  // "none", "once_per_step", "each_call"
 
 struct ArgumentDecision {
   std::string name;
@@ -109,7 +111,6 @@ struct Decisions {
   ScheduleDecision schedule;
   std::vector<Mesh> stageMeshes;            // of each submesh, where they differ; else empty
   int64_t stripes = 0;                      // of the batch, where meshes differ (docs/sharding.md); else 0
-  bool regather = false;                    // activations gathered for forward are gathered again in backward
   std::vector<Rewrite> rewrites;            // in the order in which they are made
   std::vector<ArgumentDecision> arguments;  // in the order of @step
   std::vector<OperatorDecision> operators;  // in the order of @step

@@ -72,6 +72,22 @@ absl::StatusOr<RecomputePrice> readPrice(JsonObject& entry) {
   return price;
 }
 
+// What a record may say one day, and has no other value yet.
+absl::Status refuseUnbuilt(JsonObject& entry) {
+  WEFT_ASSIGN_OR_RETURN(const std::string residence, entry.textOr("residence", "device"));
+  if (residence != "device") {
+    return bad(entry.where("residence"), ": found ", residence, "; only device is built yet: nothing is offloaded");
+  }
+  if (entry.has("queue")) {
+    WEFT_ASSIGN_OR_RETURN(const int64_t queue, entry.integer("queue"));
+    if (queue != 0) {
+      return bad(entry.where("queue"), ": found ", queue,
+                 "; only queue 0 is built yet: a rank runs one thing at a time");
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Reads one record. What comes later is checked against what comes before: stages against the schedule, layouts against
 // the meshes.
 class Reader {
@@ -85,7 +101,6 @@ class Reader {
     }
     decisions_.mesh = *std::move(parsed);
     WEFT_ASSIGN_OR_RETURN(decisions_.zero, record.integer("zero", {0, 3}));
-    WEFT_ASSIGN_OR_RETURN(decisions_.regather, record.boolean("regather"));
     WEFT_RETURN_IF_ERROR(readSchedule(record));
     WEFT_RETURN_IF_ERROR(readMeshes(record));
     meshes_ = decisions_.meshes();
@@ -108,6 +123,7 @@ class Reader {
     for (size_t i = 0; i < list->size(); ++i) {
       WEFT_ASSIGN_OR_RETURN(JsonObject entry, JsonObject::of((*list)[i], absl::StrCat(name, "[", i, "]")));
       WEFT_RETURN_IF_ERROR((this->*readEntry)(entry));
+      WEFT_RETURN_IF_ERROR(refuseUnbuilt(entry));
       WEFT_RETURN_IF_ERROR(entry.finish());
     }
     return absl::OkStatus();
@@ -190,6 +206,11 @@ class Reader {
     return absl::OkStatus();
   }
 
+  static absl::StatusOr<GatherPolicy> readGather(JsonObject& entry) {
+    WEFT_ASSIGN_OR_RETURN(const std::string gather, entry.textOr("gather", "none"));
+    return jsonWord(kGatherPolicies, gatherPolicyName, gather, entry.where("gather"));
+  }
+
   absl::Status readArgument(JsonObject& entry) {
     ArgumentDecision argument;
     WEFT_ASSIGN_OR_RETURN(argument.name, entry.text("name"));
@@ -197,8 +218,7 @@ class Reader {
     WEFT_ASSIGN_OR_RETURN(const Json* layout, entry.any("layout"));
     WEFT_ASSIGN_OR_RETURN(argument.layout,
                           parseLayout(*layout, entry.where("layout"), meshes_.ofStage(argument.stage)));
-    WEFT_ASSIGN_OR_RETURN(const std::string gather, entry.textOr("gather", "none"));
-    WEFT_ASSIGN_OR_RETURN(argument.gather, jsonWord(kGatherPolicies, gatherPolicyName, gather, entry.where("gather")));
+    WEFT_ASSIGN_OR_RETURN(argument.gather, readGather(entry));
     WEFT_ASSIGN_OR_RETURN(argument.origin, entry.textOr("origin", ""));
     const std::string where = entry.where("elsewhere");
     WEFT_ASSIGN_OR_RETURN(const Json* elsewhere, entry.mapOr("elsewhere"));
@@ -221,6 +241,11 @@ class Reader {
     WEFT_ASSIGN_OR_RETURN(op.stage, readStage(entry));
     WEFT_ASSIGN_OR_RETURN(op.recompute, entry.booleanOr("recompute", false));
     WEFT_ASSIGN_OR_RETURN(op.recomputePrice, readPrice(entry));
+    WEFT_ASSIGN_OR_RETURN(op.gather, readGather(entry));
+    if (op.gather == GatherPolicy::kOncePerStep) {
+      return bad(entry.where("gather"),
+                 ": found once_per_step, expected none or each_call: each micro-batch makes its own");
+    }
     WEFT_ASSIGN_OR_RETURN(op.batch, entry.textOr("batch", ""));
     WEFT_ASSIGN_OR_RETURN(op.perMicroBatch, entry.booleanOr("per_micro_batch", false));
     WEFT_ASSIGN_OR_RETURN(op.origin, entry.textOr("origin", ""));

@@ -40,7 +40,7 @@ struct Reader {
 class Resharder {
  public:
   Resharder(const Decisions& decisions, ValueLayouts& layouts)
-      : decisions_(decisions), layouts_(layouts), meshes_(layouts.meshes()) {}
+      : decisions_(decisions), gathers_(decisions), layouts_(layouts), meshes_(layouts.meshes()) {}
 
   // `value` in layout `wanted`, through reshards made or found. Error, at the reader: it wants whole what is computed
   // in micro-batches.
@@ -74,9 +74,8 @@ class Resharder {
       return value;
     }
     const RankedTensorType type = ir::dist::withLayout(value.getType(), target, meshOf(reader));
-    const GatherPolicy gather = gatherOf(value, decisions_);
-    Value& known =
-        made_[{value.getAsOpaquePointer(), type.getAsOpaquePointer(), regionOf(decisions_, gather, reader.place)}];
+    const GatherPolicy gather = gathers_.of(value);
+    Value& known = made_[{value.getAsOpaquePointer(), type.getAsOpaquePointer(), regionOf(gather, reader.place)}];
     if (!known) {
       OpBuilder builder(reader.before);
       auto op = builder.create<ir::dist::ReshardOp>(reader.op->getLoc(), type, value, reader.reason);
@@ -102,6 +101,7 @@ class Resharder {
   using Key = std::tuple<const void*, const void*, ReaderRegion>;  // value, type it is read in
 
   const Decisions& decisions_;
+  GatherPolicies gathers_;
   ValueLayouts& layouts_;
   const ModuleMeshes& meshes_;
   std::map<Key, Value> made_;

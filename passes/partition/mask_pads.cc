@@ -36,7 +36,7 @@ bool leadsTo(Operation* op, Value operand) {
 
 class PadMasker {
  public:
-  PadMasker(const Decisions& decisions, ValueLayouts& layouts) : decisions_(decisions), layouts_(layouts) {}
+  PadMasker(const Decisions& decisions, ValueLayouts& layouts) : gathers_(decisions), layouts_(layouts) {}
 
   LogicalResult visit(Operation* op) {
     const auto padded = [&](Value value) { return layouts_.of(value).hasPad(); };
@@ -99,8 +99,7 @@ class PadMasker {
 
   Value masked(Value value, int64_t dim, double fill, const Reader& reader) {
     const Place place = placeOf(reader.op);
-    Value& known =
-        made_[{value.getAsOpaquePointer(), dim, fill, regionOf(decisions_, gatherOf(value, decisions_), place)}];
+    Value& known = made_[{value.getAsOpaquePointer(), dim, fill, regionOf(gathers_.of(value), place)}];
     if (!known) {
       OpBuilder builder(reader.before);
       auto made = builder.create<ir::dist::MaskPadOp>(
@@ -115,7 +114,7 @@ class PadMasker {
 
   using Key = std::tuple<const void*, int64_t, double, ReaderRegion>;  // value, dimension, fill
 
-  const Decisions& decisions_;
+  GatherPolicies gathers_;
   ValueLayouts& layouts_;
   std::map<Key, Value> made_;
 };

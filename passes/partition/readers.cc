@@ -25,10 +25,17 @@ void setPlace(Operation* op, const Place& place) {
   op->setAttr(kStageAttr, builder.getI64IntegerAttr(place.stage));
 }
 
-GatherPolicy gatherOf(Value value, const Decisions& decisions) {
-  auto transfer = value.getDefiningOp<ir::dist::TransferOp>();
-  auto argument = dyn_cast<BlockArgument>(transfer ? transfer->getOperand(0) : value);
-  return argument ? decisions.arguments[argument.getArgNumber()].gather : GatherPolicy::kNone;
+GatherPolicy GatherPolicies::of(Value value) const {
+  Operation* op = value.getDefiningOp();
+  if (op == nullptr) {
+    return decisions_.arguments[cast<BlockArgument>(value).getArgNumber()].gather;
+  }
+  if (isa<ir::dist::DistDialect>(op->getDialect())) {
+    return of(op->getOperand(0));
+  }
+  auto id = op->getAttrOfType<IntegerAttr>(kIdAttr);
+  const auto decision = id ? byId_.find(id.getInt()) : byId_.end();
+  return decision == byId_.end() ? GatherPolicy::kNone : decision->second->gather;
 }
 
 FailureOr<func::FuncOp> stepOf(ModuleOp module) {

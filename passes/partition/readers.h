@@ -1,6 +1,7 @@
 // Operators of the annotated state as readers of values: where they run, and what they read.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -13,8 +14,18 @@ namespace weft {
 Place placeOf(mlir::Operation* op);
 void setPlace(mlir::Operation* op, const Place& place);
 
-// The gather policy of the argument behind a value, held on this mesh or another; kNone where an operator makes it.
-GatherPolicy gatherOf(mlir::Value value, const Decisions& decisions);
+// When the values of the annotated state are gathered, by a record.
+class GatherPolicies {
+ public:
+  explicit GatherPolicies(const Decisions& decisions) : decisions_(decisions), byId_(decisionsById(decisions)) {}
+
+  // Of the value, or of what it was before it was moved or filled.
+  GatherPolicy of(mlir::Value value) const;
+
+ private:
+  const Decisions& decisions_;
+  std::map<int64_t, const OperatorDecision*> byId_;
+};
 
 // The function @step; an error on the module if it has none (any more).
 mlir::FailureOr<mlir::func::FuncOp> stepOf(mlir::ModuleOp module);

@@ -31,7 +31,6 @@ class Deriver {
       WEFT_ASSIGN_OR_RETURN(given_, parseStageMeshes(request_.stageMeshes, record_.mesh.microBatches()));
     }
     record_.zero = request_.zero;
-    record_.regather = request_.regather;
     eraseUnused(graph_);
     WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> expansions, mustBeExpanded());
     for (;;) {
@@ -184,7 +183,7 @@ class Deriver {
       record_.arguments.push_back(decisionOf(settled, shardings, i));
     }
     chooseGathers(parameterGathers(settled, shardings, machine_), record_.mesh.microBatches(),
-                  record_.regather ? 0 : choices_.gatherBytes, record_.arguments);
+                  request_.regather ? 0 : choices_.gatherBytes, record_.arguments);
     if (graph_.trains()) {
       WEFT_RETURN_IF_ERROR(checkRecompute(request_.recompute, recomputableNames(settled.view)));
     }
@@ -194,7 +193,24 @@ class Deriver {
       record_.operators.back().recompute = isRecomputed(settled.view, settled.placement.stages, op, patterns);
     }
     record_.conflicts = shardings.conflicts;
+    if (request_.regather) {
+      regather();
+    }
     return absl::OkStatus();
+  }
+
+  // Whatever is gathered for the forward pass is gathered again for the backward pass.
+  void regather() {
+    for (ArgumentDecision& argument : record_.arguments) {
+      if (argument.gather == GatherPolicy::kNone) {
+        argument.gather = GatherPolicy::kEachCall;
+      }
+    }
+    for (OperatorDecision& op : record_.operators) {
+      if (op.runsIn == RunsIn::kForward) {
+        op.gather = GatherPolicy::kEachCall;
+      }
+    }
   }
 
   static ArgumentDecision decisionOf(const SettledGraph& settled, const Shardings& shardings, unsigned index) {

@@ -39,13 +39,14 @@ class StepWriter {
   void leave(AnnotatedResult result) { step_.results.push_back(result); }
   AnnotatedStep take() { return std::move(step_); }
 
-  // When the argument behind a value, here or through a transfer on another mesh, is gathered.
+  // When the value that is read here, or what it was before it was moved or filled, is gathered.
   GatherPolicy gatherOf(int number) const {
     const AnnotatedOp* producer = producerOf(number);
-    if (producer != nullptr && producer->kind == AnnotatedOp::Kind::kTransfer) {
-      return gatherOf(producer->operands[0]);
+    if (producer == nullptr) {
+      return decisions_.arguments[value(number).source].gather;
     }
-    return producer == nullptr ? decisions_.arguments[value(number).source].gather : GatherPolicy::kNone;
+    return producer->kind == AnnotatedOp::Kind::kOperator ? decisions_.operators[producer->op].gather
+                                                          : gatherOf(producer->operands[0]);
   }
 
   // The value in the layout `wanted`, through one reshard that readers of the same region share.
@@ -54,7 +55,7 @@ class StepWriter {
     if (value(from).layout == target) {
       return from;
     }
-    const ReaderRegion region = regionOf(decisions_, gatherOf(from), reader);
+    const ReaderRegion region = regionOf(gatherOf(from), reader);
     std::vector<int>& made = reshards_[{from, region}];
     const auto known = std::find_if(made.begin(), made.end(), [&](int to) { return value(to).layout == target; });
     if (known != made.end()) {
@@ -72,7 +73,7 @@ class StepWriter {
   }
 
   int mask(int from, int64_t dim, double fill, const Place& reader) {
-    int& known = masks_[{from, dim, fill, regionOf(decisions_, gatherOf(from), reader)}];
+    int& known = masks_[{from, dim, fill, regionOf(gatherOf(from), reader)}];
     if (known == 0) {  // value 0 is an argument, or the step is empty: never a mask
       AnnotatedOp op{AnnotatedOp::Kind::kMask, -1, reader, {from}, {}, dim};
       known = addResult(op, value(from).source, value(from).layout);

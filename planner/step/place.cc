@@ -2,9 +2,8 @@
 
 namespace weft {
 
-ReaderRegion regionOf(const Decisions& decisions, GatherPolicy gather, const Place& place) {
-  const bool again = gather == GatherPolicy::kNone ? decisions.regather : gather == GatherPolicy::kEachCall;
-  if (place.isPerMicroBatch() && !again) {
+ReaderRegion regionOf(GatherPolicy gather, const Place& place) {
+  if (place.isPerMicroBatch() && gather != GatherPolicy::kEachCall) {
     return {true, RunsIn::kForward, place.stage};
   }
   return {false, place.where, place.stage};

@@ -27,8 +27,8 @@ struct ReaderRegion {
   friend auto operator<=>(const ReaderRegion&, const ReaderRegion&) = default;
 };
 
-// `gather`: of the argument that is read, kNone where an operator makes the value; `place`: of the reader.
-ReaderRegion regionOf(const Decisions& decisions, GatherPolicy gather, const Place& place);
+// `gather`: of what is read; `place`: of the reader.
+ReaderRegion regionOf(GatherPolicy gather, const Place& place);
 // Is what the calls of all micro-batches read made before the first?
 bool isMadeOnce(const Decisions& decisions, GatherPolicy gather, const Place& place);
 

@@ -107,8 +107,9 @@ class LayoutAssigner {
   }
 
   ReaderRegion regionOf(int value, const Place& place) const {
-    const bool argument = !view_.producerOf(value);
-    return weft::regionOf(decisions_, argument ? decisions_.arguments[value].gather : GatherPolicy::kNone, place);
+    const std::optional<int> producer = view_.producerOf(value);
+    return weft::regionOf(producer ? decisions_.operators[*producer].gather : decisions_.arguments[value].gather,
+                          place);
   }
 
   // The sums over which an operand is partial where `op` reads it: what comes from another mesh is whole.

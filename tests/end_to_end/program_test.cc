@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -166,6 +167,20 @@ TEST(CollectivesTest, Zero3GathersOncePerStepOrInEachCall) {
   EXPECT_EQ(again.at("prologue").count("all_gather"), 0U);
   EXPECT_EQ(again.at("forward").at("all_gather"), 53);
   EXPECT_EQ(again.at("backward").at("all_gather"), 26);
+}
+// The record says it of each value.
+TEST(CollectivesTest, OneBoundaryIsGatheredAgain) {
+  Request request = {.mesh = "tp=2", .tensorParallel = true, .sequence = true};
+  const absl::StatusOr<Program> program = compileGpt(request);
+  ASSERT_TRUE(program.ok()) << program.status();
+  Decisions record = *parseDecisions(program->plan.decisions());
+  const auto norm = std::find_if(record.operators.begin(), record.operators.end(),
+                                 [](const OperatorDecision& op) { return op.label == "h1.layer_norm"; });
+  ASSERT_NE(norm, record.operators.end());
+  norm->gather = GatherPolicy::kEachCall;
+  request.decisions = printDecisions(record);
+  EXPECT_EQ(countsOf(request).at("backward"),
+            (std::map<std::string, int64_t>{{"all_gather", 9}, {"reduce_scatter", 8}}));
 }
 
 // Between the memory of all parameters gathered once and of none, as many are as there is room for.

@@ -15,14 +15,14 @@ using ::testing::StartsWith;
 // Two stages on meshes of their own; every entry that a record can have.
 Json record() {
   return *parseJson(R"({
-    "mesh": "dp=2,micro=2", "zero": 1, "regather": false,
+    "mesh": "dp=2,micro=2", "zero": 1,
     "schedule": {"kind": "1f1b", "virtual": 1, "submeshes": [0, 1], "considered": [{"kind": "gpipe", "seconds": 0.5}]},
     "stage_meshes": "dp=2;dp=4", "stripes": 4,
     "rewrites": [{"expand": 7}, {"prologue": 8, "operand": 1}],
     "arguments": [
       {"name": "w", "layout": "[{dp},{}]", "origin": "user", "gather": "once_per_step", "stage": 1, "elsewhere": {"0": "[{},{}]"}}],
     "operators": [
-      {"id": 7, "label": "matmul", "runs_in": "forward", "batch": "m", "per_micro_batch": true, "stage": 1, "recompute": true,
+      {"id": 7, "label": "matmul", "runs_in": "forward", "gather": "each_call", "batch": "m", "per_micro_batch": true, "stage": 1, "recompute": true,
        "recompute_price": {"bytes": 64, "seconds": 0.25}, "axes": {"m": "[{dp}]"}, "results": {"0": "[{dp},{}]"},
        "origin": "user"}],
     "reshards": [
@@ -83,7 +83,12 @@ TEST(DecisionsText, ErrorsNameEntryAndWhatWasExpected) {
       {"/mesh", "\"dp=0\"", "decisions: mesh: "},
       {"/zero", "4", "decisions: zero: found 4, expected an integer from 0 to 3"},
       {"/zero", "1.5", "decisions: zero: found 1.5"},
-      {"/regather", "0", "decisions: regather: found 0, expected true or false"},
+      {"/operators/0/gather", "\"once_per_step\"",
+       "decisions: operators[0].gather: found once_per_step, expected none or"},
+      {"/operators/0/gather", "\"never\"", "decisions: operators[0].gather: found "},
+      {"/operators/0/residence", "\"host\"", "decisions: operators[0].residence: found host; only device is built"},
+      {"/arguments/0/residence", "\"host\"", "decisions: arguments[0].residence: found host; only device is built"},
+      {"/reshards/0/queue", "1", "decisions: reshards[0].queue: found 1; only queue 0 is built"},
       {"/schedule", "[]", "decisions: schedule: found [], expected an object"},
       {"/schedule/virtual", "0", "decisions: schedule.virtual: found 0, expected an integer from 1 to 2"},
       {"/schedule/virtual", "9223372036854775807", "decisions: schedule.virtual: found 9223372036854775807"},

@@ -99,10 +99,8 @@ TEST(HostilePlanTools, ReadAnyDecisions) {
 TEST(HostilePlanTools, ReadDecisionsOfOtherPrograms) {
   const std::string head = R"({"mesh":"dp=2","zero":)";
   const std::string tail = R"(,"rewrites":[],"arguments":[],"operators":[],"conflicts":[]})";
-  const auto record = [&](const std::string& zero, const std::string& more) {
-    return head + zero + R"(,"regather":false)" + more + tail;
-  };
-  const std::string entry = R"({"mesh":"dp=2","zero":0,"regather":false,"rewrites":[],"arguments":[],"conflicts":[],)"
+  const auto record = [&](const std::string& zero, const std::string& more) { return head + zero + more + tail; };
+  const std::string entry = R"({"mesh":"dp=2","zero":0,"rewrites":[],"arguments":[],"conflicts":[],)"
                             R"("operators":[{"id":0,"label":"x","runs_in":"forward","axes":{},"stage":-1}]})";
   for (const std::string& text : std::vector<std::string>{
            record("-9223372036854775808", ""), record("4", ""),

@@ -196,8 +196,10 @@ class Writer {
                 {"submeshes", submeshes_.size()},
                 {"schedule", schedule.submeshes.size() > 1 ? schedule.kind : ""},
                 {"virtual", schedule.virtualStages},
-                {"zero", decisions_.zero},
-                {"regather", decisions_.regather}};
+                {"zero", decisions_.zero}};
+    const auto gathered = [](const auto& decision) { return decision.gather == GatherPolicy::kEachCall; };
+    out["gathered_each_call"] = std::count_if(decisions_.arguments.begin(), decisions_.arguments.end(), gathered) +
+                                std::count_if(decisions_.operators.begin(), decisions_.operators.end(), gathered);
     const auto again = [](const auto& decision) { return decision.recompute; };
     out["recomputed"] = std::count_if(decisions_.operators.begin(), decisions_.operators.end(), again) +
                         std::count_if(decisions_.reshards.begin(), decisions_.reshards.end(), again);

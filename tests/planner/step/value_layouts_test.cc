@@ -155,7 +155,7 @@ TEST_F(StepLayoutsTest, WhatIsReducedForOneReaderIsReadReducedByTheNext) {
   EXPECT_EQ(read(after), "[{},{}]");
   EXPECT_EQ(read(backward), "[{},{}]");
   Decisions again = record();
-  again.regather = true;
+  again.operators[0].gather = GatherPolicy::kEachCall;
   assign(again);
   EXPECT_EQ(read(after), "[{},{}]");
   EXPECT_EQ(read(backward), "[{},{}] partial{dp:sum}") << "backward makes its own";
@@ -260,23 +260,13 @@ TEST_F(StepLayoutsTest, ARecordOfAnotherProgramIsRefused) {
 }
 
 TEST(ReaderRegion, ForwardAndBackwardShareUnlessGatheredAgain) {
-  Decisions record;
-  record.mesh = *Mesh::parse("dp=2,micro=2");
   const Place forward = {RunsIn::kForward, 1}, backward = {RunsIn::kBackward, 1}, update = {RunsIn::kUpdate, 1};
-  const auto shared = [&](GatherPolicy gather) {
-    return regionOf(record, gather, forward) == regionOf(record, gather, backward);
-  };
-  const auto all = [&] {
-    return std::vector<bool>{shared(GatherPolicy::kNone), shared(GatherPolicy::kOncePerStep),
-                             shared(GatherPolicy::kEachCall)};
-  };
-  EXPECT_THAT(all(), ElementsAre(true, true, false));
-  record.regather = true;
-  EXPECT_THAT(all(), ElementsAre(false, true, false));
-  record.regather = false;
-  EXPECT_NE(regionOf(record, GatherPolicy::kNone, forward), regionOf(record, GatherPolicy::kNone, update));
-  EXPECT_NE(regionOf(record, GatherPolicy::kNone, forward),
-            regionOf(record, GatherPolicy::kNone, {RunsIn::kForward, 0}));
+  const auto shared = [&](GatherPolicy gather) { return regionOf(gather, forward) == regionOf(gather, backward); };
+  EXPECT_TRUE(shared(GatherPolicy::kNone));
+  EXPECT_TRUE(shared(GatherPolicy::kOncePerStep));
+  EXPECT_FALSE(shared(GatherPolicy::kEachCall));
+  EXPECT_NE(regionOf(GatherPolicy::kNone, forward), regionOf(GatherPolicy::kNone, update));
+  EXPECT_NE(regionOf(GatherPolicy::kNone, forward), regionOf(GatherPolicy::kNone, {RunsIn::kForward, 0}));
 }
 
 TEST(ReaderRegion, WhatIsGatheredOncePerStepIsMadeBeforeTheMicroBatches) {

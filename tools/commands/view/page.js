@@ -267,7 +267,7 @@ function writeHead() {
     ['micro-batches', program.micro_batches],
     ['ZeRO', program.zero],
     ['recomputed', program.recomputed > 0 ? plural(program.recomputed, 'operator') : 'nothing'],
-    ['gathered again in backward', program.regather ? 'yes' : ''],
+    ['gathered in each call', program.gathered_each_call > 0 ? plural(program.gathered_each_call, 'value') : ''],
   ];
   for (const [name, value] of facts) {
     if (value !== '') {
