@@ -95,16 +95,14 @@ def MaskPadsPass : Weft_Pass<"mask-pads"> {
 def MarkRecomputePass : Weft_Pass<"mark-recompute"> {
   let summary = "Mark what the backward pass computes again";
   let description = [{
-    Operators and reshards get the marks dist.recompute and dist.keep, as the record says; the annotated state is
-    complete.
+    Operators, reshards and masks get the mark dist.recompute, as the record says; the annotated state is complete.
   }];
 }
 
 def RecomputePass : Weft_Pass<"recompute"> {
   let summary = "Recompute in the backward pass what the decisions do not keep";
   let description = [{
-    Backward operators that read results marked dist.recompute read copies made in the backward pass instead. A reshard
-    or mask without a mark follows the operator whose result it changes.
+    Backward operators that read results marked dist.recompute read copies made in the backward pass instead.
   }];
   let statistics = [Statistic<"numCopies", "copies", "operators that run again">];
 }

@@ -223,9 +223,9 @@ constexpr Known kResult[] = {{kKindAttr, text},   {kNameAttr, text},  {kUpdatesA
 constexpr Known kOperator[] = {{kNameAttr, text},       {kIdAttr, count},          {kForwardAttr, count},
                                {kPhaseAttr, phase},     {kUserStageAttr, integer}, {kUserRecomputeAttr, integer},
                                {kPrologueAttr, count},  {kGradientOfAttr, text},   {kStrategyAttr, dictionary},
-                               {kStageAttr, count},     {kRecomputeAttr, unit},    {kKeepAttr, unit},
-                               {kRunsInAttr, function}, {kScalarsAttr, scalars},   {kMembersAttr, texts},
-                               {kReadsAttr, layouts},   {kStorageAttr, numbers},   {kViewAttr, unit}};
+                               {kStageAttr, count},     {kRecomputeAttr, unit},    {kRunsInAttr, function},
+                               {kScalarsAttr, scalars}, {kMembersAttr, texts},     {kReadsAttr, layouts},
+                               {kStorageAttr, numbers}, {kViewAttr, unit}};
 
 constexpr Known kStrategy[] = {{"in", splits}, {"out", splits}};
 

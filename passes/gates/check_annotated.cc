@@ -19,6 +19,7 @@
 #include "passes/gates/check_program.h"
 #include "passes/gates/check_stages.h"
 #include "passes/gates/checks.h"
+#include "planner/step/time_layouts.h"
 
 namespace weft {
 
@@ -237,12 +238,30 @@ class AnnotatedChecker {
     return layouts;
   }
 
+  LogicalResult runsAgain(Operation* op, StringRef where) {
+    if (where != runsInName(RunsIn::kForward)) {
+      return op->emitError() << op->getName() << " has dist.recompute and runs in " << where
+                             << "; the backward pass runs forward operators again, no others";
+    }
+    for (Value value : op->getResults()) {
+      if (partialOverTime(layouts_[value])) {
+        return op->emitError() << op->getName()
+                               << " has dist.recompute, and its result is a sum over the micro-batches, "
+                               << "which is whole only after all of them";
+      }
+    }
+    return success();
+  }
+
   LogicalResult operation(Operation* op) {
     auto where = op->getAttrOfType<StringAttr>(kRunsInAttr);
     const bool isFirst = op->getParentOfType<func::FuncOp>().getName() == "init";
     if (!where || (isFirst ? where.getValue() != "init" : !isFunctionName(where.getValue()))) {
       return op->emitError() << op->getName() << " has dist.function '" << (where ? where.getValue() : "")
                              << "'; it should be init, prologue, forward, backward or update, and init in @init alone";
+    }
+    if (op->hasAttr(kRecomputeAttr) && failed(runsAgain(op, where.getValue()))) {
+      return failure();
     }
     if (moves_ == Moves::kMissing) {
       return isStepOperator(op) ? success() : noPlace(op);

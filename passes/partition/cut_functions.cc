@@ -46,7 +46,7 @@ BlockArgument argumentBehind(Value value) {
 // What earlier phases said of an operator.
 void removeMarks(Operation* clone) {
   for (const char* name : {kRunsInAttr, kIdAttr, kForwardAttr, kPrologueAttr, kStrategyAttr, kGradientOfAttr,
-                           kStageAttr, kUserStageAttr, kUserRecomputeAttr, kRecomputeAttr, kKeepAttr}) {
+                           kStageAttr, kUserStageAttr, kUserRecomputeAttr, kRecomputeAttr}) {
     clone->removeAttr(name);
   }
 }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/step/pad_masks.h"
+#include "planner/step/repeats.h"
 #include "planner/step/reshard_paths.h"
 #include "planner/step/time_layouts.h"
 #include "runtime/base/status.h"
@@ -268,18 +269,6 @@ class Annotator {
   std::vector<std::pair<int, int>> holders_;        // arguments, and what holds them on another mesh
 };
 
-// Such a result is whole only after all micro-batches.
-bool makesPartialOverTime(const AnnotatedStep& step, const AnnotatedOp& op) {
-  return std::any_of(op.results.begin(), op.results.end(),
-                     [&](int value) { return partialOverTime(step.values[value].layout); });
-}
-
-using ReshardKey = std::tuple<int64_t, unsigned, std::string, int64_t>;
-
-ReshardKey keyOf(const ReshardDecision& entry) {
-  return {entry.id, entry.index, entry.how, entry.stage};
-}
-
 // Copies of forward operations in the backward pass, each made before its first reader there.
 class Copier {
  public:
@@ -360,7 +349,7 @@ ReshardDecision reshardEntry(const GraphView& view, const Decisions& decisions, 
   const AnnotatedOp& made = step.ops[op];
   const AnnotatedValue& result = step.values[made.results[0]];
   ReshardDecision entry;
-  entry.how = made.kind == AnnotatedOp::Kind::kMask ? absl::StrCat("mask ", made.dim)
+  entry.how = made.kind == AnnotatedOp::Kind::kMask ? howOfMask(made.dim)
                                                     : result.layout.print(decisions.meshes().withNumber(result.mesh));
   entry.stage = made.place.stage;
   const std::optional<int> producer = view.producerOf(result.source);
@@ -370,24 +359,20 @@ ReshardDecision reshardEntry(const GraphView& view, const Decisions& decisions, 
 }
 
 std::vector<bool> repeatedOps(const GraphView& view, const Decisions& decisions, const AnnotatedStep& step) {
-  std::map<ReshardKey, bool> entries;
-  for (const ReshardDecision& entry : decisions.reshards) {
-    entries[keyOf(entry)] = entry.recompute;
-  }
+  const Repeats repeats(decisions);
   std::vector<bool> repeated(step.ops.size(), false);
   for (size_t i = 0; i < step.ops.size(); ++i) {
     const AnnotatedOp& op = step.ops[i];
-    if (op.place.where != RunsIn::kForward || makesPartialOverTime(step, op)) {
-      continue;
+    const bool partial = std::any_of(op.results.begin(), op.results.end(),
+                                     [&](int value) { return partialOverTime(step.values[value].layout); });
+    if (op.kind == AnnotatedOp::Kind::kOperator) {
+      repeated[i] = repeats.ofOperator(view.op(op.op).id, op.place, partial);
+    } else if (op.movesOrFills()) {
+      const int source = step.values[op.operands[0]].producer;
+      const bool follows = source >= 0 && step.ops[source].place.stage == op.place.stage && repeated[source];
+      repeated[i] =
+          repeats.ofMove(reshardEntry(view, decisions, step, static_cast<int>(i)), op.place, partial, follows);
     }
-    if (!op.movesOrFills()) {
-      repeated[i] = op.kind == AnnotatedOp::Kind::kOperator && decisions.operators[op.op].recompute;
-      continue;
-    }
-    const auto known = entries.find(keyOf(reshardEntry(view, decisions, step, static_cast<int>(i))));
-    const int source = step.values[op.operands[0]].producer;
-    const bool follows = source >= 0 && step.ops[source].place.stage == op.place.stage && repeated[source];
-    repeated[i] = known == entries.end() ? follows : known->second;
   }
   return repeated;
 }

@@ -57,9 +57,7 @@ absl::StatusOr<AnnotatedStep> annotate(const GraphView& view, const Decisions& d
 // The record's name of a reshard or mask: id, index, how and stage are set.
 ReshardDecision reshardEntry(const GraphView& view, const Decisions& decisions, const AnnotatedStep& step, int op);
 
-// Does the backward pass run the operation again, by the decisions? Of all operations; those of other parts of the step
-// never. A reshard or mask without an entry in the record follows what it changes. What is partial over the
-// micro-batches is whole only after all of them and never runs again.
+// Does the backward pass run the operation again, by the decisions (planner/step/repeats.h)? Of all operations.
 std::vector<bool> repeatedOps(const GraphView& view, const Decisions& decisions, const AnnotatedStep& step);
 
 // The step with copies in the backward pass of what runs again there: each just before its first reader.

@@ -295,3 +295,24 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">} {
     return
   }
 }
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<"dp=2">} {
+  func.func @step(%x: tensor<f32, #dist.layout<"[]">> {nn.kind = "input", nn.name = "x"}) {
+    // expected-error @+1 {{nn.exp has dist.recompute and runs in update; the backward pass runs forward operators again, no others}}
+    %0 = nn.exp %x {dist.function = "update", dist.recompute} : f32 "[]"
+    return
+  }
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">} {
+  func.func @step(%x: tensor<4xf32, #dist.layout<"[{dp}]">> {nn.kind = "input", nn.name = "x"}) {
+    %0 = dist.reshard %x {dist.function = "forward"} : (4xf32 "[{dp}]") -> 4xf32 "[{dp,micro}]"
+    // expected-error @+1 {{nn.sum has dist.recompute, and its result is a sum over the micro-batches, which is whole only after all of them}}
+    %1 = nn.sum %0 {dims = array<i64: 0>, dist.function = "forward", dist.recompute} : (4xf32 "[{dp,micro}]") -> f32 "[] partial{dp:sum,micro:sum}"
+    return
+  }
+}

@@ -1,5 +1,5 @@
 // Reshards are kept or repeated for themselves: the gather of the parameter is repeated though nothing else is; of two
-// reshards of tanh, which is recomputed, one is kept, the other follows.
+// reshards of tanh, which is recomputed, one is kept, the other is not.
 // RUN: weft-opt %s --weft-recompute | FileCheck %s
 
 #split = #dist.layout<"[{dp},{}]">
@@ -7,7 +7,7 @@
 #whole = #dist.layout<"[{},{}]">
 // CHECK: %[[G:.*]] = dist.reshard %[[W:.*]] {{.*}}dist.function = "forward"
 // CHECK: %[[T:.*]] = nn.tanh {{.*}}dist.function = "forward"
-// CHECK: %[[K:.*]] = dist.reshard %[[T]] {{.*}}dist.keep
+// CHECK: %[[K:.*]] = dist.reshard %[[T]]
 // CHECK: dist.reshard %[[T]]
 // CHECK: nn.mul %[[K]], %[[K]] {dist.function = "backward"
 // CHECK: %[[G2:.*]] = dist.reshard %[[W]] {{.*}}dist.function = "backward"
@@ -24,9 +24,9 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">} {
         : (tensor<4x4xf32, #split>, tensor<4x4xf32, #whole>) -> tensor<4x4xf32, #split>
     %t = nn.tanh %y {dist.function = "forward", dist.recompute, nn.id = 2 : i64}
         : (tensor<4x4xf32, #split>) -> tensor<4x4xf32, #split>
-    %k = dist.reshard %t {reason = "", dist.function = "forward", dist.keep}
+    %k = dist.reshard %t {reason = "", dist.function = "forward"}
         : (tensor<4x4xf32, #split>) -> tensor<4x4xf32, #whole>
-    %r = dist.reshard %t {reason = "", dist.function = "forward"}
+    %r = dist.reshard %t {reason = "", dist.function = "forward", dist.recompute}
         : (tensor<4x4xf32, #split>) -> tensor<4x4xf32, #turned>
     %a = nn.mul %k, %k {dist.function = "backward", nn.id = 3 : i64}
         : (tensor<4x4xf32, #whole>, tensor<4x4xf32, #whole>) -> tensor<4x4xf32, #whole>
