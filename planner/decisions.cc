@@ -84,6 +84,16 @@ std::string runsInName(RunsIn where) {
   return kRunsIn[static_cast<size_t>(where)];
 }
 
+std::optional<RunsIn> runsInNamed(const std::string& name) {
+  const auto* const found = std::find(std::begin(kRunsIn), std::end(kRunsIn), name);
+  return found == std::end(kRunsIn) ? std::nullopt : std::optional(static_cast<RunsIn>(found - std::begin(kRunsIn)));
+}
+
+const Layout& ArgumentDecision::layoutOn(int64_t mesh) const {
+  const auto other = elsewhere.find(mesh);
+  return other == elsewhere.end() ? layout : other->second;
+}
+
 std::string gatherPolicyName(GatherPolicy policy) {
   return kGatherPolicies[static_cast<size_t>(policy)];
 }

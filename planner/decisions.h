@@ -28,6 +28,7 @@ struct RecomputePrice {
 // Where an operator runs within a step (see docs/overview.md, micro-batches).
 enum class RunsIn : uint8_t { kPrologue, kForward, kBackward, kUpdate };
 std::string runsInName(RunsIn where);
+std::optional<RunsIn> runsInNamed(const std::string& name);
 
 // When a value that is read in another layout than its own is gathered: a parameter (planner/derive/gathers.h), or what
 // an operator makes.
@@ -75,6 +76,9 @@ struct ArgumentDecision {
   // meshes that read the argument, by number of the mesh.
   int64_t stage = 0;
   std::map<int64_t, Layout> elsewhere = {};
+
+  // On the mesh of this number.
+  const Layout& layoutOn(int64_t mesh) const;
 };
 
 // A change of the program itself: operator `id` is replaced by its expansion, because layouts ask for it or because it

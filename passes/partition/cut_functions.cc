@@ -51,25 +51,8 @@ void removeMarks(Operation* clone) {
   }
 }
 
-// The function of the reader's submesh that receives what `made` makes: of the same kind, on the reader's stage. What
-// a later stage makes in its forward pass reaches earlier ones in the backward pass. Null if the stages would wait
-// for each other.
-CutFunction* receiverOf(const CutFunction& made, const CutFunction& reader, SubmeshProgram& there) {
-  const StringRef kind = kindOf(made.function);
-  if (!isPerMicroBatch(kind)) {
-    return &there.function(kind, 0);
-  }
-  const bool inMicroBatches = isPerMicroBatch(kindOf(reader.function));
-  const auto before = [&](int64_t stage) { return kind == "forward" ? made.stage < stage : made.stage > stage; };
-  const auto possible = llvm::find_if(there.stages(), before);
-  const int64_t stage = inMicroBatches                     ? reader.stage
-                        : possible != there.stages().end() ? *possible
-                                                           : there.stages().front();
-  if (before(stage)) {
-    return &there.function(kind, stage);
-  }
-  const bool later = kind == "forward" && (!inMicroBatches || kindOf(reader.function) == "backward");
-  return later ? &there.function("backward", stage) : nullptr;
+Place placeOf(const CutFunction& function) {
+  return {runsInNamed(kindOf(function.function).str()).value_or(RunsIn::kUpdate), function.stage};
 }
 
 ModuleOp submeshModule(ModuleOp module, int64_t submesh, const Mesh& mesh) {
@@ -220,13 +203,15 @@ class StepCutter {
     SubmeshProgram& owner = *programs_[submeshOf(producer)];
     SubmeshProgram& there = programOf(reader);
     CutFunction* made = owner.whereDefined(value);
-    CutFunction* receiver = made == nullptr ? nullptr : receiverOf(*made, reader, there);
-    if (receiver == nullptr) {
+    const std::optional<Place> receives =
+        made == nullptr ? std::nullopt : receiverOf(placeOf(*made), placeOf(reader), there.stages());
+    if (!receives) {
       return producer->emitError() << labelOf(producer) << " of stage " << stageOf(producer) << " is read on stage "
                                    << reader.stage << " in the " << kindOf(reader.function)
                                    << " pass: the stages would wait for each other; move it to stage " << reader.stage;
     }
-    CutFunction& sender = owner.function(kindOf(receiver->function), made->stage);
+    CutFunction& receiver = there.function(runsInName(receives->where), receives->stage);
+    CutFunction& sender = owner.function(kindOf(receiver.function), made->stage);
     FailureOr<Value> sent = cut(value, sender);
     if (failed(sent)) {
       return failure();
@@ -237,7 +222,7 @@ class StepCutter {
                                crossing.why;
     owner.send(sender, *sent, {channel, there.submesh(), value, reason, {}});
     const ChannelEnd end = {channel, owner.submesh(), value, reason, crossing.boxes};
-    there.define(*receiver, crossing.target, there.receive(*receiver, crossing.target, end));
+    there.define(receiver, crossing.target, there.receive(receiver, crossing.target, end));
     return success();
   }
 

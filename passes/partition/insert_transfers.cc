@@ -87,9 +87,7 @@ class TransferInserter {
 
   // The layout of an argument on the mesh of its reader.
   const Layout& elsewhere(Value argument, Operation* reader) const {
-    const ArgumentDecision& decision = decisions_.arguments[cast<BlockArgument>(argument).getArgNumber()];
-    const auto it = decision.elsewhere.find(meshes_.number(reader));
-    return it == decision.elsewhere.end() ? decision.layout : it->second;
+    return decisions_.arguments[cast<BlockArgument>(argument).getArgNumber()].layoutOn(meshes_.number(reader));
   }
 
   const Decisions& decisions_;

@@ -10,13 +10,7 @@ using namespace mlir;  // NOLINT: the file is about MLIR values throughout
 
 Place placeOf(Operation* op) {
   auto function = op->getAttrOfType<StringAttr>(kRunsInAttr);
-  Place place{RunsIn::kUpdate, stageOf(op)};
-  for (const RunsIn where : {RunsIn::kPrologue, RunsIn::kForward, RunsIn::kBackward}) {
-    if (function && function.getValue() == runsInName(where)) {
-      place.where = where;
-    }
-  }
-  return place;
+  return {runsInNamed(function ? function.str() : "").value_or(RunsIn::kUpdate), stageOf(op)};
 }
 
 void setPlace(Operation* op, const Place& place) {

@@ -31,23 +31,14 @@ plan::MemoryClass memoryOf(ArgumentKind kind) {
   return kind == ArgumentKind::kParameter ? plan::PARAMETER : kind == ArgumentKind::kState ? plan::STATE : plan::INPUT;
 }
 
-// The function of the reader's submesh that receives what `made` makes (as passes/partition/cut_functions.cc). Null if
-// the stages would wait for each other.
-CutStepFunction* receiverOf(const CutStepFunction& made, const CutStepFunction& reader, SubmeshFunctions& there) {
-  if (!made.perMicroBatch()) {
-    return &there.function(made.kind, 0);
+// Functions are not cut into input and weight gradients yet.
+Place placeOf(const CutStepFunction& function) {
+  for (const RunsIn where : {RunsIn::kPrologue, RunsIn::kForward, RunsIn::kBackward}) {
+    if (kindOf(where) == function.kind) {
+      return {where, function.stage};
+    }
   }
-  const bool forward = made.kind == plan::FORWARD;
-  const auto before = [&](int64_t stage) { return forward ? made.stage < stage : made.stage > stage; };
-  const auto possible = std::find_if(there.stages().begin(), there.stages().end(), before);
-  const int64_t stage = reader.perMicroBatch()             ? reader.stage
-                        : possible != there.stages().end() ? *possible
-                                                           : there.stages().front();
-  if (before(stage)) {
-    return &there.function(made.kind, stage);
-  }
-  const bool later = forward && (!reader.perMicroBatch() || reader.kind == plan::BACKWARD);
-  return later ? &there.function(plan::BACKWARD, stage) : nullptr;
+  return {RunsIn::kUpdate, function.stage};
 }
 
 // Writes what one operation becomes into a function of its submesh.
@@ -235,13 +226,15 @@ class Lowerer {
     SubmeshFunctions& owner = submeshes_[submeshOf(producer)];
     SubmeshFunctions& there = submeshWith(reader);
     CutStepFunction* made = owner.whereDefined(value);
-    CutStepFunction* receiver = made == nullptr ? nullptr : receiverOf(*made, reader, there);
-    if (receiver == nullptr) {
+    const std::optional<Place> receives =
+        made == nullptr ? std::nullopt : receiverOf(placeOf(*made), placeOf(reader), there.stages());
+    if (!receives) {
       return errorAt(producer.op < 0 ? view_.graph().line : view_.op(producer.op).line,
                      absl::StrCat("what stage ", producer.place.stage, " makes is read on stage ", reader.stage,
                                   ": the stages would wait for each other"));
     }
-    CutStepFunction& sender = owner.function(receiver->kind, made->stage);
+    CutStepFunction& receiver = there.function(kindOf(receives->where), receives->stage);
+    CutStepFunction& sender = owner.function(receiver.kind, made->stage);
     WEFT_ASSIGN_OR_RETURN(const int sent, cut(value, sender));
     StepInstruction send;
     send.kind = StepInstruction::Kind::kSend;
@@ -250,8 +243,8 @@ class Lowerer {
     StepInstruction receive;
     receive.kind = StepInstruction::Kind::kReceive;
     receive.outputs = {there.addValue(bytesOf(target))};
-    there.define(*receiver, target, receive.outputs[0]);
-    receiver->instructions.push_back({receive, std::nullopt, submeshOf(producer)});
+    there.define(receiver, target, receive.outputs[0]);
+    receiver.instructions.push_back({receive, std::nullopt, submeshOf(producer)});
     if (sender.perMicroBatch()) {
       made_.transferSeconds = std::max(made_.transferSeconds, transferSeconds(prices_.machine(), bytesOf(value)));
     }

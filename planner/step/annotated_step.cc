@@ -209,10 +209,8 @@ class Annotator {
   int transferred(int value, const Layout& wanted, const Place& reader) {
     const AnnotatedOp* producer = step_.producerOf(value);
     if (producer == nullptr) {
-      const unsigned argument = step_.value(value).source;
-      const ArgumentDecision& decision = decisions_.arguments[argument];
-      const auto elsewhere = decision.elsewhere.find(step_.meshes().number(reader.stage));
-      return transfer(value, elsewhere == decision.elsewhere.end() ? decision.layout : elsewhere->second, reader);
+      const ArgumentDecision& decision = decisions_.arguments[step_.value(value).source];
+      return transfer(value, decision.layoutOn(step_.meshes().number(reader.stage)), reader);
     }
     const Layout splits = likeInTime(wanted, step_.value(value).layout);
     for (const PlacedLayout& next : pathOfReduced(step_.value(value).layout, producer->place)) {

@@ -3,6 +3,8 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "planner/decisions.h"
 
@@ -26,6 +28,11 @@ struct ReaderRegion {
 
   friend auto operator<=>(const ReaderRegion&, const ReaderRegion&) = default;
 };
+
+// The part of the step and the stage in which a submesh that owns `stages` receives what another one makes at `made`
+// and `reader` reads: the same part, on the reader's stage. What a later stage makes in its forward pass reaches
+// earlier ones in the backward pass. Nothing if the stages would wait for each other.
+std::optional<Place> receiverOf(const Place& made, const Place& reader, const std::vector<int64_t>& stages);
 
 // `gather`: of what is read; `place`: of the reader.
 ReaderRegion regionOf(GatherPolicy gather, const Place& place);

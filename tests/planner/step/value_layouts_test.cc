@@ -269,6 +269,25 @@ TEST(ReaderRegion, ForwardAndBackwardShareUnlessGatheredAgain) {
   EXPECT_NE(regionOf(GatherPolicy::kNone, forward), regionOf(GatherPolicy::kNone, {RunsIn::kForward, 0}));
 }
 
+// Stages 0 and 2 of submesh A, 1 and 3 of submesh B.
+TEST(ReceiverOf, ReceivesInTheSamePassOnAStageThatRunsLater) {
+  const std::vector<int64_t> a = {0, 2}, b = {1, 3};
+  const auto forward = [](int64_t stage) { return Place{RunsIn::kForward, stage}; };
+  const auto backward = [](int64_t stage) { return Place{RunsIn::kBackward, stage}; };
+  const Place update = {RunsIn::kUpdate, 0}, prologue = {RunsIn::kPrologue, 0};
+  EXPECT_EQ(receiverOf(forward(0), forward(1), b), forward(1));
+  EXPECT_EQ(receiverOf(forward(0), backward(3), b), forward(3));
+  EXPECT_EQ(receiverOf(backward(3), backward(2), a), backward(2));
+  EXPECT_EQ(receiverOf(backward(3), update, a), backward(0)) << "the first stage of the submesh that runs later";
+  EXPECT_EQ(receiverOf(forward(1), update, a), forward(2));
+  EXPECT_EQ(receiverOf(forward(3), update, a), backward(0)) << "none runs later in the forward pass";
+  EXPECT_EQ(receiverOf(forward(3), backward(0), a), backward(0));
+  EXPECT_EQ(receiverOf(prologue, forward(1), b), prologue);
+  EXPECT_EQ(receiverOf(update, update, b), update);
+  EXPECT_EQ(receiverOf(forward(3), forward(0), a), std::nullopt) << "the stages would wait for each other";
+  EXPECT_EQ(receiverOf(backward(0), backward(1), b), std::nullopt);
+}
+
 TEST(ReaderRegion, WhatIsGatheredOncePerStepIsMadeBeforeTheMicroBatches) {
   Decisions record;
   record.mesh = *Mesh::parse("dp=2,micro=2");
