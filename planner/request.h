@@ -81,8 +81,8 @@ struct CompileOptions {
   int64_t virtualStages = 0;  // stages on each rank; 0: as the schedule has it
   int64_t memoryLimit = 0;    // bytes of one rank; 0 = none
   // Recomputed in backward beside what stands in Graph::recompute scopes: operator names or mnemonics with * and ?,
-  // with commas ("gelu,h*.layer_norm"); "full" stands for all; "none": nothing else. "auto": what makes the program fit
-  // in memoryLimit in the least time, nothing where it fits without.
+  // with commas ("gelu,h*.layer_norm"); "full" stands for all, layer by layer; "none": nothing else. "auto": what makes
+  // the program fit in memoryLimit in the least time, nothing where it fits without.
   std::string recompute = "auto";
   // Gathered values are gathered again in backward instead of kept; parameters (ZeRO-3) in each call that reads them
   // instead of once per step.

@@ -187,10 +187,10 @@ class Deriver {
     if (graph_.trains()) {
       WEFT_RETURN_IF_ERROR(checkRecompute(request_.recompute, recomputableNames(settled.view)));
     }
-    const std::vector<std::string> patterns = recomputePatterns(request_.recompute);
+    const std::vector<bool> recomputed = recomputedOps(settled.view, settled.placement.stages, request_.recompute);
     for (int op = 0; op < settled.view.operators(); ++op) {
       record_.operators.push_back(decisionOf(settled, shardings.operators[op], op));
-      record_.operators.back().recompute = isRecomputed(settled.view, settled.placement.stages, op, patterns);
+      record_.operators.back().recompute = recomputed[op];
     }
     record_.conflicts = shardings.conflicts;
     if (request_.regather) {

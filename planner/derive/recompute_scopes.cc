@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "planner/graph/segments.h"
+#include "planner/request.h"
 #include "runtime/base/names.h"
 
 namespace weft {
@@ -14,6 +16,43 @@ bool isForward(const GraphOperator& op) {
 
 bool mayBeRecomputed(const GraphOperator& op) {
   return isForward(op) && !op.operands.empty();
+}
+
+// The scope of each operator: the user's, or its segment where all is recomputed and he wrote none.
+std::vector<std::optional<int64_t>> scopesOf(const GraphView& view, const std::vector<std::string>& patterns) {
+  std::vector<std::optional<int64_t>> scopes;
+  bool given = false;
+  for (int op = 0; op < view.operators(); ++op) {
+    scopes.push_back(view.op(op).recomputeScope);
+    given |= scopes.back().has_value();
+  }
+  const bool all = std::find(patterns.begin(), patterns.end(), "*") != patterns.end();
+  if (all && !given) {
+    const Segments segments = segmentsOf(view);
+    for (int op = 0; op < view.operators(); ++op) {
+      if (segments.of[op] != Segments::kNone) {
+        scopes[op] = segments.of[op];
+      }
+    }
+  }
+  return scopes;
+}
+
+// Does something read a result that cannot wait for it to be computed again: the step, another stage, another scope?
+bool isKept(const GraphView& view, const std::vector<int64_t>& stages,
+            const std::vector<std::optional<int64_t>>& scopes, int op) {
+  for (unsigned r = 0; r < view.op(op).results.size(); ++r) {
+    for (const GraphView::Use& use : view.usesOf(view.resultOf(op, r))) {
+      if (use.op == GraphView::kStep) {
+        return true;
+      }
+      const bool leavesScope = scopes[op] && scopes[use.op] != scopes[op];
+      if (isForward(view.op(use.op)) && (leavesScope || stages[use.op] != stages[op])) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -28,25 +67,18 @@ std::vector<std::string> recomputableNames(const GraphView& view) {
   return {names.begin(), names.end()};
 }
 
-bool isRecomputed(const GraphView& view, const std::vector<int64_t>& stages, int op,
-                  const std::vector<std::string>& patterns) {
-  const GraphOperator& node = view.op(op);
-  if (!mayBeRecomputed(node)) {
-    return false;
+std::vector<bool> recomputedOps(const GraphView& view, const std::vector<int64_t>& stages, const std::string& option) {
+  const std::vector<std::string> patterns = recomputePatterns(option);
+  const std::vector<std::optional<int64_t>> scopes = scopesOf(view, patterns);
+  std::vector<bool> recomputed(view.operators(), false);
+  for (int op = 0; op < view.operators(); ++op) {
+    const GraphOperator& node = view.op(op);
+    const bool asked = scopes[op] || std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+                         return globMatches(pattern, node.facts.kind) || globMatches(pattern, node.label());
+                       });
+    recomputed[op] = asked && mayBeRecomputed(node) && !isKept(view, stages, scopes, op);
   }
-  for (unsigned r = 0; r < node.results.size(); ++r) {
-    for (const GraphView::Use& use : view.usesOf(view.resultOf(op, r))) {
-      const bool step = use.op == GraphView::kStep;
-      const bool forward = !step && isForward(view.op(use.op));
-      const bool leavesScope = forward && node.recomputeScope && view.op(use.op).recomputeScope != node.recomputeScope;
-      if (step || leavesScope || (forward && stages[use.op] != stages[op])) {
-        return false;
-      }
-    }
-  }
-  return node.recomputeScope || std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-           return globMatches(pattern, node.facts.kind) || globMatches(pattern, node.label());
-         });
+  return recomputed;
 }
 
 }  // namespace weft

@@ -11,10 +11,11 @@ namespace weft {
 // What patterns of the option "recompute" (planner/request.h) can name: kinds and names of forward operators.
 std::vector<std::string> recomputableNames(const GraphView& view);
 
-// Is the result of a forward operator recomputed in backward? In a recompute scope it is, unless something outside of
-// the scope reads it in the forward pass (the border of the scope is kept); so it is where a pattern matches the
-// operator's name or kind. Never: operators outside of the forward pass, and what another stage reads.
-bool isRecomputed(const GraphView& view, const std::vector<int64_t>& stages, int op,
-                  const std::vector<std::string>& patterns);
+// Which of its results the backward pass computes again, of every operator. In a recompute scope it does, unless
+// something outside of the scope reads them in the forward pass (the border of the scope is kept); so it does where a
+// pattern of the option matches the operator's name or kind. "full" without any scope of the user's makes a scope of
+// each segment (planner/graph/segments.h): with everything in one, nearly all would be in memory at once when the
+// backward pass begins. Never: operators outside of the forward pass, and what another stage reads.
+std::vector<bool> recomputedOps(const GraphView& view, const std::vector<int64_t>& stages, const std::string& option);
 
 }  // namespace weft

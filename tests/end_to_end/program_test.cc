@@ -183,6 +183,19 @@ TEST(CollectivesTest, OneBoundaryIsGatheredAgain) {
             (std::map<std::string, int64_t>{{"all_gather", 9}, {"reduce_scatter", 8}}));
 }
 
+// Without a scope of the user's, layer by layer: each keeps what it begins with, and nothing else.
+TEST(RecomputeTest, FullIsLayerByLayer) {
+  const auto compiled = [](const std::string& recompute) {
+    absl::StatusOr<Program> program = compileGpt({.mesh = "1", .layers = 12, .recompute = recompute});
+    EXPECT_TRUE(program.ok()) << program.status();
+    return statisticsOf(program->plan);
+  };
+  const PlanStatistics none = compiled("none"), full = compiled("full");
+  EXPECT_LT(full.memory.at("activation") * 8, none.memory.at("activation"));
+  EXPECT_LT(full.peakBytes * 5, none.peakBytes * 4);
+  EXPECT_LT(full.flops * 3, none.flops * 4) << "no more than the forward pass once more";
+}
+
 // Between the memory of all parameters gathered once and of none, as many are as there is room for.
 TEST(CollectivesTest, AMemoryLimitDecidesHowManyParametersAreGatheredOnce) {
   Request request = {.mesh = "dp=4", .zero = 3, .micro = 4, .layers = 2};

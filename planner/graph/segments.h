@@ -1,0 +1,24 @@
+// Repeated parts of the forward pass, found by structure: the layers of a transformer, the blocks of a residual
+// network.
+//
+// Two operators are alike if they have the same kind, rule, sizes, attributes and strategy; names, numbers and seeds do
+// not matter. In the program's order, the stretch that a period of alike operators covers furthest is cut into its
+// repeats, then what lies before and behind it in the same way. Of the possible borders those are taken over which
+// fewest bytes pass. What repeats nothing is a segment of its own.
+#pragma once
+
+#include <vector>
+
+#include "planner/graph/graph_view.h"
+
+namespace weft {
+
+struct Segments {
+  static constexpr int kNone = -1;
+  std::vector<int> of;       // of each operator: its segment; kNone outside of the forward pass
+  std::vector<int> classOf;  // of each segment, in program order; equal ones have alike operators, joined alike
+};
+
+Segments segmentsOf(const GraphView& view);
+
+}  // namespace weft
