@@ -127,7 +127,6 @@ class StepCutter {
   bool onMeshOf(Value value, int64_t submesh) const {
     return meshes_.number(value) == meshes_.numberOfSubmesh(submesh);
   }
-  SubmeshProgram& programOf(const CutFunction& function) { return *programs_[function.submesh]; }
 
   LogicalResult visit(Operation* op) {
     auto where = op->getAttrOfType<StringAttr>(kRunsInAttr);
@@ -147,7 +146,7 @@ class StepCutter {
     if (known != function.values.end()) {
       return known->second;
     }
-    SubmeshProgram& program = programOf(function);
+    SubmeshProgram& program = *programs_[function.submesh];
     if (auto argument = argumentBehind(value)) {
       const Argument named = argumentAt(step_, argument.getArgNumber());
       held_[{named.name, function.submesh}] = value;
@@ -201,7 +200,7 @@ class StepCutter {
     Value value = crossing.value;
     Operation* producer = value.getDefiningOp();
     SubmeshProgram& owner = *programs_[submeshOf(producer)];
-    SubmeshProgram& there = programOf(reader);
+    SubmeshProgram& there = *programs_[reader.submesh];
     CutFunction* made = owner.whereDefined(value);
     const std::optional<Place> receives =
         made == nullptr ? std::nullopt : receiverOf(placeOf(*made), placeOf(reader), there.stages());
@@ -235,7 +234,7 @@ class StepCutter {
       }
       operands.push_back(*value);
     }
-    SubmeshProgram& program = programOf(function);
+    SubmeshProgram& program = *programs_[function.submesh];
     // Annotations for the compiler: their operand stands for them.
     if (ir::viewKindOf(op) == ViewKind::kAnnotation) {
       program.define(function, op->getResult(0), operands[0]);
@@ -288,7 +287,7 @@ class StepCutter {
     if (failed(made)) {
       return failure();
     }
-    programOf(function).returnValue(function, *made, name, memory);
+    programs_[function.submesh]->returnValue(function, *made, name, memory);
     return success();
   }
 
