@@ -18,8 +18,8 @@ std::string printAxes(const std::vector<Axis>& axes, const Mesh& mesh) {
 
 void addRecompute(bool recompute, const RecomputePrice& price, Json& json) {
   json["recompute"] = recompute;
-  if (price.bytes > 0 || price.seconds > 0) {
-    json["recompute_price"] = {{"bytes", price.bytes}, {"seconds", price.seconds}};
+  if (price.bytes > 0 || price.time > 0) {
+    json["recompute_price"] = {{"bytes", price.bytes}, {"seconds", inSeconds(price.time)}};
   }
 }
 
@@ -178,7 +178,8 @@ std::string printDecisions(const Decisions& decisions) {
   }
   json["conflicts"] = decisions.conflicts;
   if (decisions.prediction) {
-    json["prediction"] = {{"peak_bytes", decisions.prediction->peakBytes}, {"seconds", decisions.prediction->seconds}};
+    json["prediction"] = {{"peak_bytes", decisions.prediction->peakBytes},
+                          {"seconds", inSeconds(decisions.prediction->time)}};
   }
   // A name may hold bytes that are no UTF-8; the record shows them as well as can be.
   return json.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);

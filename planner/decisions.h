@@ -16,13 +16,14 @@
 #include "absl/status/statusor.h"
 #include "ir/layout/layout.h"
 #include "ir/layout/stage_meshes.h"
+#include "planner/machine/picoseconds.h"
 
 namespace weft {
 
 // What recomputing an operator in the backward pass saves and costs. Both are 0 where the user asked for it.
 struct RecomputePrice {
-  int64_t bytes = 0;   // not kept of one micro-batch, on one rank
-  double seconds = 0;  // of running it again, for each micro-batch
+  int64_t bytes = 0;     // not kept of one micro-batch, on one rank
+  Picoseconds time = 0;  // of running it again, for each micro-batch
 };
 
 // Where an operator runs within a step (see docs/overview.md, micro-batches).
@@ -103,7 +104,7 @@ struct ScheduleDecision {
 // What the planner expects of a record that it searched for.
 struct Prediction {
   std::vector<int64_t> peakBytes;  // of a rank of each submesh
-  double seconds = 0;              // of a step's prologue and micro-batches
+  Picoseconds time = 0;            // of a step's prologue and micro-batches
 
   int64_t most() const;  // of the rank that needs most
   friend bool operator==(const Prediction&, const Prediction&) = default;

@@ -55,6 +55,13 @@ absl::StatusOr<int64_t> parseNumber(const std::string& name, const std::string& 
   return number;
 }
 
+// Written in seconds.
+absl::StatusOr<Picoseconds> jsonTime(const Json& json, const std::string& where) {
+  WEFT_ASSIGN_OR_RETURN(const double seconds, jsonReal(json, where));
+  return seconds < 0 ? absl::StatusOr<Picoseconds>(bad(where, ": found ", seconds, ", expected no less than 0"))
+                     : picosecondsOf(seconds);
+}
+
 absl::StatusOr<RecomputePrice> readPrice(JsonObject& entry) {
   RecomputePrice price;
   WEFT_ASSIGN_OR_RETURN(const Json* given, entry.mapOr("recompute_price"));
@@ -64,10 +71,7 @@ absl::StatusOr<RecomputePrice> readPrice(JsonObject& entry) {
   WEFT_ASSIGN_OR_RETURN(JsonObject object, JsonObject::of(*given, entry.where("recompute_price")));
   WEFT_ASSIGN_OR_RETURN(price.bytes, object.integer("bytes"));
   WEFT_ASSIGN_OR_RETURN(const Json* seconds, object.any("seconds"));
-  WEFT_ASSIGN_OR_RETURN(price.seconds, jsonReal(*seconds, object.where("seconds")));
-  if (price.seconds < 0) {
-    return bad(object.where("seconds"), ": found ", price.seconds, ", expected no less than 0");
-  }
+  WEFT_ASSIGN_OR_RETURN(price.time, jsonTime(*seconds, object.where("seconds")));
   WEFT_RETURN_IF_ERROR(object.finish());
   return price;
 }
@@ -302,7 +306,7 @@ class Reader {
                             jsonInteger((*bytes)[i], absl::StrCat("prediction.peak_bytes[", i, "]")));
     }
     WEFT_ASSIGN_OR_RETURN(const Json* seconds, entry.any("seconds"));
-    WEFT_ASSIGN_OR_RETURN(prediction.seconds, jsonReal(*seconds, "prediction.seconds"));
+    WEFT_ASSIGN_OR_RETURN(prediction.time, jsonTime(*seconds, "prediction.seconds"));
     return entry.finish();
   }
 

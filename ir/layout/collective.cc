@@ -51,7 +51,7 @@ std::vector<std::vector<int64_t>> groupsOf(const ReshardStep& step, const Mesh& 
   return step.kind == CollectiveKind::kPermute ? cyclesOf(step.source) : mesh.groups(step.axes);
 }
 
-double collectiveCost(const Machine& machine, CollectiveKind kind, int64_t groupSize, int64_t bytesReceived) {
+Picoseconds collectiveCost(const Machine& machine, CollectiveKind kind, int64_t groupSize, int64_t bytesReceived) {
   int64_t hops = 0;
   switch (kind) {
     case CollectiveKind::kSlice:
@@ -68,7 +68,8 @@ double collectiveCost(const Machine& machine, CollectiveKind kind, int64_t group
       hops = 1;
       break;
   }
-  return machine.linkLatency * static_cast<double>(hops) + static_cast<double>(bytesReceived) / machine.linkBandwidth;
+  return picosecondsOf(machine.linkLatency * static_cast<double>(hops) +
+                       static_cast<double>(bytesReceived) / machine.linkBandwidth);
 }
 
 }  // namespace weft

@@ -53,6 +53,7 @@
 #include "absl/status/statusor.h"
 #include "ir/layout/layout.h"
 #include "planner/machine/machine.h"
+#include "planner/machine/picoseconds.h"
 #include "runtime/base/dtype.h"
 
 namespace weft {
@@ -75,12 +76,12 @@ struct ReshardStep {
   // local side (gathered output; scattered input; local tensor), all_reduce 2 (n-1)/n of the local input, permute the
   // local tensor.
   int64_t bytesReceived = 0;
-  double cost = 0;  // seconds on the machine
+  Picoseconds cost = 0;  // on the machine
 };
 
 struct ReshardPlan {
   std::vector<ReshardStep> steps;
-  double cost = 0;
+  Picoseconds cost = 0;
 };
 
 // The groups of ranks that exchange data in this step. Permute: the cycles of `source`, each rank followed by the one
@@ -93,7 +94,7 @@ std::vector<std::vector<int64_t>> groupsOf(const ReshardStep& step, const Mesh& 
 std::vector<int64_t> permuteSources(const Layout& before, const Layout& after, const Mesh& mesh);
 
 // Cost of one collective over groups of n ranks with `bytes` = bytes received per rank as above.
-double collectiveCost(const Machine& machine, CollectiveKind kind, int64_t groupSize, int64_t bytesReceived);
+Picoseconds collectiveCost(const Machine& machine, CollectiveKind kind, int64_t groupSize, int64_t bytesReceived);
 
 class ReshardPlanner {
  public:

@@ -78,10 +78,11 @@ void setPrice(Operation* bucket, const Members& members, const Links& links, Bui
     received += bytes ? bytes.getInt() : 0;
   }
   const bool whole = isa<ir::dist::AllReduceOp>(bucket);
-  const double cost = collectiveCost(links.machine, whole ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter,
-                                     partsOf(*ir::dist::axesOver(bucket, links.mesh)), received);
+  const Picoseconds cost =
+      collectiveCost(links.machine, whole ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter,
+                     partsOf(*ir::dist::axesOver(bucket, links.mesh)), received);
   bucket->setAttr("bytes_received", builder.getI64IntegerAttr(received));
-  bucket->setAttr("cost", builder.getF64FloatAttr(cost));
+  bucket->setAttr("cost", builder.getF64FloatAttr(inSeconds(cost)));
 }
 
 // Replaces the members by one op just before `point`.

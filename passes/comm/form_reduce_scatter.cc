@@ -110,10 +110,10 @@ void replace(ir::dist::AllReduceOp op, ArrayRef<ir::dist::DynamicSliceOp> slices
   OpBuilder builder(op);
   // An all_reduce is a reduce_scatter and an all_gather; the second half is saved.
   const int64_t received = op.getBytesReceived() / 2;
-  const double cost = collectiveCost(machine, CollectiveKind::kReduceScatter, cut.parts, received);
+  const Picoseconds cost = collectiveCost(machine, CollectiveKind::kReduceScatter, cut.parts, received);
   auto scatter = builder.create<ir::dist::ReduceScatterOp>(op.getLoc(), TypeRange(slices.front()->getResultTypes()),
                                                            op->getOperands(), op.getOver(), cut.dim, op.getReduce(),
-                                                           op.getReason(), cost, received);
+                                                           op.getReason(), inSeconds(cost), received);
   if (Attribute name = op->getAttr(kNameAttr)) {
     scatter->setAttr(kNameAttr, name);
   }

@@ -148,7 +148,7 @@ class ReshardLowerer {
     const std::string reason =
         origin.reshard.getReason().str() + ": " + origin.before.print(mesh_) + " -> " + step.layout.print(mesh_);
     state.addAttribute("reason", builder.getStringAttr(reason));
-    state.addAttribute("cost", builder.getF64FloatAttr(step.cost));
+    state.addAttribute("cost", builder.getF64FloatAttr(inSeconds(step.cost)));
     state.addAttribute("bytes_received", builder.getI64IntegerAttr(step.bytesReceived));
     state.addAttribute(kNameAttr, builder.getStringAttr(labelOf(origin.reshard)));
     return builder.create(state)->getResult(0);

@@ -78,7 +78,7 @@ class WordPrices {
       }
       const recompute::Outcome outcome = outcomeOf(stages_[s].graph, keep);
       sum.first += static_cast<double>(outcome.bytes);
-      sum.second += outcome.seconds;
+      sum.second += inSeconds(outcome.time);
     }
     return sum;
   }
@@ -200,8 +200,8 @@ class Adviser {
     if (!made.ok() || made->peakBytes >= least) {
       return false;
     }
-    advice_.lines.push_back(
-        {kind, set, made->peakBytes, now_.peakBytes - made->peakBytes, made->seconds / now_.seconds});
+    advice_.lines.push_back({kind, set, made->peakBytes, now_.peakBytes - made->peakBytes,
+                             static_cast<double>(made->time) / static_cast<double>(now_.time)});
     return true;
   }
 

@@ -51,7 +51,7 @@ class InstructionWriter {
   static void apply(const KernelPrice& price, StepInstruction& made) {
     made.inPlace = price.description.inPlace;
     made.workspaceBytes = price.description.workspaceBytes;
-    made.seconds = price.seconds;
+    made.time = price.time;
   }
 
   // The whole is there on every rank, which takes its part.
@@ -118,7 +118,7 @@ class InstructionWriter {
     StepInstruction made;
     made.inputs = {value};
     made.outputs = {submesh_.addValue(to.bytes())};
-    made.seconds = step.cost;
+    made.time = step.cost;
     std::optional<BucketReduction> reduction;
     if (step.kind == CollectiveKind::kAllReduce || step.kind == CollectiveKind::kReduceScatter) {
       reduction = {step.kind, step.axes, step.reduce, step.targetDim, to.type, partsOf(step.axes), step.bytesReceived};
@@ -246,7 +246,7 @@ class Lowerer {
     there.define(receiver, target, receive.outputs[0]);
     receiver.instructions.push_back({receive, std::nullopt, submeshOf(producer)});
     if (sender.perMicroBatch()) {
-      made_.transferSeconds = std::max(made_.transferSeconds, transferSeconds(prices_.machine(), bytesOf(value)));
+      made_.transferTime = std::max(made_.transferTime, transferTime(prices_.machine(), bytesOf(value)));
     }
     return absl::OkStatus();
   }

@@ -21,7 +21,7 @@ namespace weft {
 
 struct LoweredStep {
   std::vector<SubmeshFunctions::Finished> submeshes;
-  double transferSeconds = 0;  // from a stage's end to the arrival of what it sends; the longest of the micro-batches
+  Picoseconds transferTime = 0;  // from a stage's end to the arrival of what it sends; the longest of the micro-batches
 };
 
 // `step` is the one with copies (withCopies). `splitsBackward`: does the schedule run gradients of inputs and of

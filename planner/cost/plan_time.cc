@@ -58,12 +58,13 @@ double secondsOf(const plan::Plan& submesh, const plan::Instruction& instruction
       bytes += submesh.buffers(static_cast<int>(operand.buffer())).bytes();
     }
   }
-  return instruction.has_transfer() ? 0 : kernelSeconds(machine, static_cast<double>(instruction.flops()), bytes);
+  return instruction.has_transfer() ? 0
+                                    : inSeconds(kernelTime(machine, static_cast<double>(instruction.flops()), bytes));
 }
 
 double transferSeconds(const plan::Plan& submesh, const plan::Instruction& instruction, const Machine& machine) {
   const plan::Operand& carried = instruction.transfer().send() ? instruction.inputs(0) : instruction.outputs(0);
-  return transferSeconds(machine, submesh.buffers(static_cast<int>(carried.buffer())).bytes());
+  return inSeconds(transferTime(machine, submesh.buffers(static_cast<int>(carried.buffer())).bytes()));
 }
 
 absl::StatusOr<double> simulatedSeconds(const plan::Plan& plan, const Machine& machine) {

@@ -27,12 +27,12 @@ std::vector<Shape> shapesOf(const std::vector<TensorSpec>& tensors) {
 
 }  // namespace
 
-double kernelSeconds(const Machine& machine, double flops, int64_t bytes) {
-  return flops / machine.flops + static_cast<double>(bytes) / machine.memoryBandwidth;
+Picoseconds kernelTime(const Machine& machine, double flops, int64_t bytes) {
+  return picosecondsOf(flops / machine.flops + static_cast<double>(bytes) / machine.memoryBandwidth);
 }
 
-double transferSeconds(const Machine& machine, int64_t bytes) {
-  return machine.linkLatency + static_cast<double>(bytes) / machine.linkBandwidth;
+Picoseconds transferTime(const Machine& machine, int64_t bytes) {
+  return picosecondsOf(machine.linkLatency + static_cast<double>(bytes) / machine.linkBandwidth);
 }
 
 Prices::Prices(const GraphView& view, const Decisions& decisions, const Machine& machine)
@@ -64,13 +64,13 @@ absl::StatusOr<KernelPrice> Prices::kernel(const AnnotatedStep& step, const Anno
   WEFT_ASSIGN_OR_RETURN(const Rule rule, Rule::parse(facts.rule, shapesOf(spec.inputs), shapesOf(spec.outputs)));
   const double flops = flopsOf(facts, rule, FactorAxes(rule.factors().size()));
   return KernelPrice{describe(spec, Target::kCpu),
-                     kernelSeconds(machine_, flops, bytesOf(spec.inputs) + bytesOf(spec.outputs))};
+                     kernelTime(machine_, flops, bytesOf(spec.inputs) + bytesOf(spec.outputs))};
 }
 
 KernelPrice Prices::moving(const std::string& name, const std::vector<TensorSpec>& inputs,
                            const TensorSpec& output) const {
   return {describe({name, inputs, {output}, {}, 0}, Target::kCpu),
-          kernelSeconds(machine_, 0, bytesOf(inputs) + output.bytes())};
+          kernelTime(machine_, 0, bytesOf(inputs) + output.bytes())};
 }
 
 absl::StatusOr<ReshardPlan> Prices::path(const AnnotatedStep& step, const AnnotatedOp& reshard) {
@@ -81,7 +81,7 @@ absl::StatusOr<ReshardPlan> Prices::path(const AnnotatedStep& step, const Annota
   return planners_[from.mesh]->plan(microBatch, type.type, withoutTime(from.layout), withoutTime(to.layout));
 }
 
-absl::StatusOr<double> Prices::seconds(const AnnotatedStep& step, const AnnotatedOp& op) {
+absl::StatusOr<Picoseconds> Prices::time(const AnnotatedStep& step, const AnnotatedOp& op) {
   if (op.kind == AnnotatedOp::Kind::kOperator) {
     const OperatorFacts& facts = view_.op(op.op).facts;
     if (facts.view != ViewKind::kNone || facts.isConstant) {
@@ -90,11 +90,11 @@ absl::StatusOr<double> Prices::seconds(const AnnotatedStep& step, const Annotate
   }
   if (op.kind == AnnotatedOp::Kind::kOperator || op.kind == AnnotatedOp::Kind::kMask) {
     WEFT_ASSIGN_OR_RETURN(const KernelPrice price, kernel(step, op));
-    return price.seconds;
+    return price.time;
   }
   const AnnotatedValue& from = step.values[op.operands[0]];
   const AnnotatedValue& to = step.values[op.results[0]];
-  const double copying = kernelSeconds(machine_, 0, localTensor(from).bytes() + localTensor(to).bytes());
+  const Picoseconds copying = kernelTime(machine_, 0, localTensor(from).bytes() + localTensor(to).bytes());
   // A slice of the step's batch, an accumulation, or what another submesh sends.
   if (op.kind == AnnotatedOp::Kind::kTransfer || timeDim(from.layout) != timeDim(to.layout) ||
       partialOverTime(from.layout) != partialOverTime(to.layout)) {

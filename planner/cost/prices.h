@@ -1,4 +1,4 @@
-// Seconds and scratch of the operations of an annotated step on one rank and, where they run for each, one micro-batch.
+// Time and scratch of the operations of an annotated step on one rank and, where they run for each, one micro-batch.
 //
 // A kernel takes the time of its arithmetic and of the bytes it touches, one after the other; a collective what the
 // reshard planner's path says; a view nothing.
@@ -14,6 +14,7 @@
 #include "ir/layout/reshard.h"
 #include "kernels/describe/describe.h"
 #include "planner/machine/machine.h"
+#include "planner/machine/picoseconds.h"
 #include "planner/step/annotated_step.h"
 
 namespace weft {
@@ -21,7 +22,7 @@ namespace weft {
 // A kernel call of one rank.
 struct KernelPrice {
   KernelDescription description;
-  double seconds = 0;
+  Picoseconds time = 0;
 };
 
 class Prices {
@@ -38,7 +39,7 @@ class Prices {
   // The path of a reshard that is neither an accumulation nor a slice in time.
   absl::StatusOr<ReshardPlan> path(const AnnotatedStep& step, const AnnotatedOp& reshard);
   // Of an operation, whatever it is: what running it once more costs.
-  absl::StatusOr<double> seconds(const AnnotatedStep& step, const AnnotatedOp& op);
+  absl::StatusOr<Picoseconds> time(const AnnotatedStep& step, const AnnotatedOp& op);
 
  private:
   const GraphView& view_;
@@ -48,8 +49,8 @@ class Prices {
 };
 
 // Arithmetic and bytes, one after the other.
-double kernelSeconds(const Machine& machine, double flops, int64_t bytes);
+Picoseconds kernelTime(const Machine& machine, double flops, int64_t bytes);
 // From the end of the action that sends to the arrival of so many bytes.
-double transferSeconds(const Machine& machine, int64_t bytes);
+Picoseconds transferTime(const Machine& machine, int64_t bytes);
 
 }  // namespace weft

@@ -1,6 +1,7 @@
 #include "planner/cost/step_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "planner/cost/lower_step.h"
@@ -26,27 +27,28 @@ void reserveMailboxes(SubmeshFunctions::Finished& submesh, int64_t number, const
   }
 }
 
-// Adds the seconds of a function to the times of its stage; returns them where it runs once before the micro-batches.
-double addSeconds(const StepFunction& function, std::vector<schedule::StageTimes>& stages) {
-  double seconds = 0;
+// Adds the time of a function to those of its stage; returns it where it runs once before the micro-batches.
+Picoseconds addTime(const StepFunction& function, std::vector<schedule::StageTimes>& stages) {
+  Picoseconds sum = 0;
   for (const StepInstruction& instruction : function.instructions) {
-    seconds += instruction.seconds;
+    sum += instruction.time;
   }
+  const auto time = static_cast<double>(sum);  // the simulation has no unit; up to 2^53 it is exact
   schedule::StageTimes& stage = stages[function.stage];
   switch (function.kind) {
     case plan::PROLOGUE:
-      return seconds;
+      return sum;
     case plan::FORWARD:
-      stage.f += seconds;
+      stage.f += time;
       break;
     case plan::BACKWARD:
-      stage.b = stage.b.value_or(0) + seconds;
+      stage.b = stage.b.value_or(0) + time;
       break;
     case plan::INPUT_GRAD:
-      stage.i += seconds;
+      stage.i += time;
       break;
     case plan::WEIGHT_GRAD:
-      stage.w += seconds;
+      stage.w += time;
       break;
     default:
       break;
@@ -99,7 +101,7 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record) {
   StepNeeds needs;
   schedule::Times times;
   times.stages.resize(record.schedule.submeshes.size(), {0, 0, 0, std::nullopt});
-  times.comm = lowered.transferSeconds;
+  times.comm = static_cast<double>(lowered.transferTime);
   for (size_t s = 0; s < lowered.submeshes.size(); ++s) {
     SubmeshFunctions::Finished& submesh = lowered.submeshes[s];
     reserveMailboxes(submesh, static_cast<int64_t>(s), record.schedule.submeshes, inFlight);
@@ -108,14 +110,14 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record) {
     const int64_t correction = s < correction_.bytes.size() ? correction_.bytes[s] : 0;
     const int64_t slots = mostSlots(memory);
     needs.submeshes.push_back({memory.peakBytes + correction, slots, std::move(memory.regions)});
-    double prologue = 0;
+    Picoseconds prologue = 0;
     for (const StepFunction& function : submesh.program.functions) {
-      prologue += addSeconds(function, times.stages);
+      prologue += addTime(function, times.stages);
     }
-    needs.prologueSeconds = std::max(needs.prologueSeconds, prologue);
+    needs.prologueTime = std::max(needs.prologueTime, prologue);
   }
   WEFT_ASSIGN_OR_RETURN(const schedule::Simulation result, schedule::simulate(table, times));
-  needs.seconds = result.makespan;
+  needs.time = static_cast<Picoseconds>(std::llround(result.makespan));
   return needs;
 }
 

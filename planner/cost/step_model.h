@@ -32,8 +32,8 @@ struct SubmeshNeeds {
 
 struct StepNeeds {
   std::vector<SubmeshNeeds> submeshes;
-  double seconds = 0;          // of the micro-batches, by the simulation of the schedule
-  double prologueSeconds = 0;  // of what runs once before them, of the slowest submesh
+  Picoseconds time = 0;          // of the micro-batches, by the simulation of the schedule
+  Picoseconds prologueTime = 0;  // of what runs once before them, of the slowest submesh
 
   int64_t peakBytes() const;  // of the rank that needs most
 };

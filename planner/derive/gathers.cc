@@ -47,7 +47,7 @@ std::vector<ParameterGather> parameterGathers(const SettledGraph& graph, const S
       const absl::StatusOr<ReshardPlan> plan = planners[mesh]->plan(stored, argument.type.type, from, to);
       if (plan.ok() && plan->cost > 0) {
         calls.insert({view.op(use.op).phase, graph.placement.stages[use.op]});
-        gather.seconds = std::max(gather.seconds, plan->cost);
+        gather.time = std::max(gather.time, plan->cost);
         gather.bytes = std::max(gather.bytes, TensorType{to.localShape(logical), argument.type.type}.bytes());
       }
     }
@@ -62,7 +62,8 @@ std::vector<ParameterGather> parameterGathers(const SettledGraph& graph, const S
 void chooseGathers(const std::vector<ParameterGather>& gathers, int64_t microBatches, int64_t budget,
                    std::vector<ArgumentDecision>& arguments) {
   const auto saved = [&](const ParameterGather& gather) {
-    return static_cast<double>(gather.calls * microBatches - 1) * gather.seconds / static_cast<double>(gather.bytes);
+    return static_cast<double>(gather.calls * microBatches - 1) * static_cast<double>(gather.time) /
+           static_cast<double>(gather.bytes);
   };
   std::vector<ParameterGather> order = gathers;
   std::stable_sort(order.begin(), order.end(),

@@ -20,7 +20,7 @@ struct ParameterGather {
   unsigned argument = 0;  // of the step
   int64_t calls = 0;      // functions of one micro-batch that read it
   int64_t bytes = 0;      // of the gathered parameter on one rank
-  double seconds = 0;     // of one gather, on the machine
+  Picoseconds time = 0;   // of one gather, on the machine
 };
 
 // The parameters that need one, in the order of the arguments. All layouts are decided.

@@ -48,7 +48,7 @@ Outcome outcomeOf(const Graph& graph, const std::vector<bool>& keep) {
     out.bytes += bytes;
   }
   for (size_t op = 0; op < graph.operators.size(); ++op) {
-    out.seconds += out.repeated[op] ? graph.operators[op].seconds : 0;
+    out.time += out.repeated[op] ? graph.operators[op].time : 0;
   }
   return out;
 }

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/machine/picoseconds.h"
+
 namespace weft::recompute {
 
 // One result of an operator, or a value from outside of the graph (a stage's received input).
@@ -26,7 +28,7 @@ struct Value {
 struct Operator {
   // Values it reads. Those that are there anyway (parameters, inputs of the step) do not appear.
   std::vector<int> inputs;
-  double seconds = 0;  // of running it once; collectives by their price
+  Picoseconds time = 0;  // of running it once; collectives by their price
   bool mayRepeat = true;
   bool mayKeep = true;  // false: the user wants it recomputed
 
@@ -49,7 +51,7 @@ struct Outcome {
   std::vector<bool> repeated;  // operators that run again in the backward pass
   std::vector<bool> kept;      // values kept for it
   int64_t bytes = 0;           // of the kept values, each storage once, the greatest of its values
-  double seconds = 0;          // of the repeated operators
+  Picoseconds time = 0;        // of the repeated operators
 
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };

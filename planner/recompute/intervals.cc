@@ -13,7 +13,7 @@ namespace {
 constexpr int kJoinedCandidates = kMaxCandidates + 4;
 
 bool isFreeSource(const Operator& op) {
-  return op.inputs.empty() && op.seconds == 0;
+  return op.inputs.empty() && op.time == 0;
 }
 
 // Positions 0 < p < size before which one value at most passes on, of an operator that may be kept.

@@ -1,7 +1,6 @@
 #include "planner/recompute/knapsack.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 namespace weft::recompute {
@@ -27,22 +26,22 @@ Knapsack::Knapsack(std::vector<IntervalClass> classes) : classes_(std::move(clas
   unit_ = std::max<int64_t>(common, 1);
   unit_ *= (range / unit_ + kMaxUnits - 1) / kMaxUnits > 1 ? (range / unit_ + kMaxUnits - 1) / kMaxUnits : 1;
   units_ = (range + unit_ - 1) / unit_;
-  seconds_.assign(units_ + 1, 0);
+  times_.assign(units_ + 1, 0);
   for (const IntervalClass& intervals : classes_) {
     for (int64_t interval = 0; interval < intervals.count; ++interval) {
-      std::vector<double> next(units_ + 1, std::numeric_limits<double>::infinity());
+      std::vector<Picoseconds> next(units_ + 1, kLongestTime);
       std::vector<uint16_t>& taken = taken_.emplace_back(units_ + 1, 0);
       for (size_t p = 0; p < intervals.points.size(); ++p) {
         const int64_t units = unitsOf(intervals.points[p], intervals);
         for (int64_t budget = units; budget <= units_; ++budget) {
-          const double seconds = seconds_[budget - units] + intervals.points[p].seconds;
-          if (seconds < next[budget]) {
-            next[budget] = seconds;
+          const Picoseconds time = times_[budget - units] + intervals.points[p].time;
+          if (time < next[budget]) {
+            next[budget] = time;
             taken[budget] = static_cast<uint16_t>(p);
           }
         }
       }
-      seconds_ = std::move(next);
+      times_ = std::move(next);
     }
   }
 }
@@ -68,7 +67,7 @@ std::optional<Selection> Knapsack::solve(int64_t budget) const {
       left -= all ? 0 : unitsOf(intervals.points[point], intervals);
       selection.points[c].push_back(point);
       selection.bytes += intervals.points[point].bytes;
-      selection.seconds += intervals.points[point].seconds;
+      selection.time += intervals.points[point].time;
     }
     // Points lie by falling bytes: later intervals of a class, which the backward pass reaches first, keep more.
     std::sort(selection.points[c].rbegin(), selection.points[c].rend());

@@ -18,7 +18,7 @@ struct IntervalClass {
 struct Selection {
   std::vector<std::vector<int>> points;  // of each class, of each of its intervals: by rising bytes
   int64_t bytes = 0;
-  double seconds = 0;
+  Picoseconds time = 0;
 };
 
 // Solves for all budgets at once. Bytes are counted in units of their greatest common divisor, or, where that makes
@@ -33,7 +33,7 @@ class Knapsack {
   int64_t least() const { return least_; }
   int64_t most() const { return most_; }
 
-  // The least seconds within `budget`; none below least().
+  // The least time within `budget`; none below least().
   std::optional<Selection> solve(int64_t budget) const;
 
  private:
@@ -45,7 +45,7 @@ class Knapsack {
   int64_t unit_ = 1;
   int64_t units_ = 0;
   std::vector<std::vector<uint16_t>> taken_;  // of each interval in turn, by units: its point
-  std::vector<double> seconds_;               // by units: the least of all intervals together
+  std::vector<Picoseconds> times_;            // by units: the least of all intervals together
 };
 
 }  // namespace weft::recompute

@@ -58,7 +58,7 @@ class Candidates {
 
   bool isFree(int op) const {
     const Operator& it = graph_.operators[op];
-    return it.seconds == 0 && (it.inputs.empty() || isView(op));
+    return it.time == 0 && (it.inputs.empty() || isView(op));
   }
 
   bool isRead(int op) const {
@@ -157,18 +157,17 @@ std::vector<Point> paretoPoints(const Graph& graph, int most) {
     }
     const Outcome outcome = outcomeOf(graph, point.keep);
     point.bytes = outcome.bytes;
-    point.seconds = outcome.seconds;
+    point.time = outcome.time;
     points.push_back(std::move(point));
   }
   std::vector<size_t> order(points.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::make_tuple(points[a].bytes, points[a].seconds, a) <
-           std::make_tuple(points[b].bytes, points[b].seconds, b);
+    return std::make_tuple(points[a].bytes, points[a].time, a) < std::make_tuple(points[b].bytes, points[b].time, b);
   });
   std::vector<Point> front;
   for (const size_t p : order) {
-    if (front.empty() || points[p].seconds < front.back().seconds) {
+    if (front.empty() || points[p].time < front.back().time) {
       front.push_back(std::move(points[p]));
     }
   }

@@ -9,7 +9,7 @@ namespace weft::recompute {
 
 struct Point {
   int64_t bytes = 0;       // kept of one micro-batch
-  double seconds = 0;      // run again in the backward pass
+  Picoseconds time = 0;    // run again in the backward pass
   std::vector<bool> keep;  // operators whose results are kept
 
   friend bool operator==(const Point&, const Point&) = default;

@@ -55,7 +55,7 @@ class BudgetSearch {
   }
   void learnSwept(const SubmeshNeeds& needs, int64_t limit) {
     least_ = std::min(least_, needs.peakBytes);
-    if (needs.peakBytes <= limit && (!fits_ || next_->seconds < best_->seconds)) {
+    if (needs.peakBytes <= limit && (!fits_ || next_->time < best_->time)) {
       fits_ = true;
       best_ = next_;
     }
@@ -73,7 +73,7 @@ class BudgetSearch {
     budget = between ? budget : low_ < 0 ? knapsack_.least() : low_ + (high_ - low_) / 2;
     next_ = knapsack_.solve(std::min(std::max(budget, knapsack_.least()), high_ - 1));
     const bool known = !next_ || next_->bytes <= low_ || next_->bytes >= high_;
-    done_ = known || (fits_ && next_->seconds >= best_->seconds);
+    done_ = known || (fits_ && next_->time >= best_->time);
   }
 
   recompute::Knapsack knapsack_;

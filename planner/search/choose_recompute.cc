@@ -115,7 +115,7 @@ class Choices {
       if (!graph.operators[op].mayKeep) {
         continue;  // the user's own
       }
-      RecomputePrice price = {0, after.repeated[op] ? graph.operators[op].seconds : 0};
+      RecomputePrice price = {0, after.repeated[op] ? graph.operators[op].time : 0};
       bool kept = false;
       for (const int value : results[op]) {
         kept = kept || after.kept[value];
@@ -129,7 +129,7 @@ class Choices {
     summary.push_back({{"stage", stage},
                        {"kept_bytes", after.bytes},
                        {"kept_bytes_otherwise", before.bytes},
-                       {"seconds", after.seconds - before.seconds}});
+                       {"seconds", inSeconds(after.time - before.time)}});
   }
 
   // A reshard needs an entry where it runs again, or is kept though what it changes runs again.
@@ -165,11 +165,11 @@ absl::StatusOr<Predicted> predict(Decisions record, int64_t limit, StepModel& mo
   Predicted made;
   made.submeshes = needs.submeshes;
   made.attempt.peakBytes = needs.peakBytes();
-  made.attempt.seconds = needs.seconds + needs.prologueSeconds;
+  made.attempt.time = needs.time + needs.prologueTime;
   made.attempt.fits = limit == 0 || made.attempt.peakBytes <= limit;
   made.attempt.decisions = std::move(record);
   Prediction& prediction = made.attempt.decisions.prediction.emplace();
-  prediction.seconds = made.attempt.seconds;
+  prediction.time = made.attempt.time;
   for (const SubmeshNeeds& submesh : needs.submeshes) {
     prediction.peakBytes.push_back(submesh.peakBytes);
   }
@@ -240,8 +240,8 @@ class RecomputeSearch {
   absl::StatusOr<Predicted> attempt(const std::vector<BudgetSearch>& searches) {
     WEFT_ASSIGN_OR_RETURN(Predicted made, predict(choices_.realize(searches, limit_), limit_, model_));
     Json summary = Json::parse(made.attempt.decisions.recomputeSummary);
-    summary["step_seconds"] = made.attempt.seconds;
-    summary["step_seconds_otherwise"] = base_.attempt.seconds;
+    summary["step_seconds"] = inSeconds(made.attempt.time);
+    summary["step_seconds_otherwise"] = inSeconds(base_.attempt.time);
     made.attempt.decisions.recomputeSummary = summary.dump();
     if (least_.peakBytes == 0 || made.attempt.peakBytes < least_.peakBytes) {
       least_ = made.attempt;

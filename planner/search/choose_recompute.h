@@ -23,7 +23,7 @@ namespace weft {
 struct Attempt {
   Decisions decisions;
   int64_t peakBytes = 0;  // of the rank that needs most
-  double seconds = 0;     // of the micro-batches and the prologue
+  Picoseconds time = 0;   // of the micro-batches and the prologue
   bool fits = false;
 };
 

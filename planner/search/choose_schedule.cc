@@ -44,7 +44,7 @@ std::string consideredText(const std::vector<Candidate>& candidates) {
   for (const Candidate& candidate : candidates) {
     nlohmann::ordered_json entry = {{"kind", candidate.choice.kind}, {"virtual", candidate.choice.virtualStages}};
     if (candidate.refusal.ok()) {
-      entry["seconds"] = candidate.attempt.seconds;
+      entry["seconds"] = inSeconds(candidate.attempt.time);
       entry["peak_bytes"] = candidate.attempt.peakBytes;
       entry["fits"] = candidate.attempt.fits;
       if (candidate.recomputes) {
@@ -87,7 +87,7 @@ bool isBetter(const Attempt& a, const Attempt& b) {
   if (a.fits != b.fits) {
     return a.fits;
   }
-  return a.fits ? std::tie(a.seconds, a.peakBytes) < std::tie(b.seconds, b.peakBytes) : a.peakBytes < b.peakBytes;
+  return a.fits ? std::tie(a.time, a.peakBytes) < std::tie(b.time, b.peakBytes) : a.peakBytes < b.peakBytes;
 }
 
 }  // namespace
@@ -104,11 +104,11 @@ absl::StatusOr<Attempt> chooseSchedule(const CompileOptions& request, bool recom
   if (order.empty()) {
     return noneServes(candidates);
   }
-  const auto rank = [](const Candidate* c) { return std::tie(c->attempt.seconds, c->attempt.peakBytes); };
+  const auto rank = [](const Candidate* c) { return std::tie(c->attempt.time, c->attempt.peakBytes); };
   std::stable_sort(order.begin(), order.end(), [&](auto* a, auto* b) { return rank(a) < rank(b); });
   Candidate* best = nullptr;
   for (Candidate* candidate : order) {
-    const bool mayWin = best == nullptr || !best->attempt.fits || candidate->attempt.seconds < best->attempt.seconds;
+    const bool mayWin = best == nullptr || !best->attempt.fits || candidate->attempt.time < best->attempt.time;
     if (!candidate->attempt.fits && recompute && mayWin) {
       WEFT_ASSIGN_OR_RETURN(candidate->attempt,
                             fitIn(request.memoryLimit, candidate->under.record, true, *candidate->under.model));

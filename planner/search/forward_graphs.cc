@@ -42,7 +42,7 @@ class Builder {
         made.inputs.push_back(input);
       }
     }
-    WEFT_ASSIGN_OR_RETURN(made.seconds, prices_.seconds(step_, op));
+    WEFT_ASSIGN_OR_RETURN(made.time, prices_.time(step_, op));
     made.mayRepeat = mayRepeat(op);
     made.mayKeep = !repeated_[index];
     const auto number = static_cast<int>(stage.graph.operators.size());

@@ -80,8 +80,7 @@ absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileO
     return best;
   }
   const auto keepBetter = [&](Attempt attempt) {
-    if (attempt.fits ? !best.fits || attempt.seconds < best.seconds
-                     : !best.fits && attempt.peakBytes < best.peakBytes) {
+    if (attempt.fits ? !best.fits || attempt.time < best.time : !best.fits && attempt.peakBytes < best.peakBytes) {
       best = std::move(attempt);
     }
   };

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "kernels/describe/describe.h"
+#include "planner/machine/picoseconds.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace weft {
@@ -39,7 +40,7 @@ struct StepInstruction {
   int constant = -1;                      // of a constant: equal ones have equal numbers
   std::string label = {};                 // for people
   bool named = false;                     // by the user? Then an accumulator that it writes takes its label
-  double seconds = 0;                     // on the request's machine; 0 where nobody asks (the plan passes)
+  Picoseconds time = 0;                   // on the request's machine; 0 where nobody asks (the plan passes)
 };
 
 // A value under the name by which functions pass it on.

@@ -157,7 +157,7 @@ TEST(PredictionTest, BatchNormOfMicroBatchesIsPriced) {
     const absl::StatusOr<Machine> machine = machineOf(compared->plan);
     const absl::StatusOr<double> exact = simulatedSeconds(compared->plan, *machine);
     ASSERT_TRUE(exact.ok()) << exact.status();
-    EXPECT_NEAR(compared->predicted.seconds / *exact, 1, 0.05);
+    EXPECT_NEAR(inSeconds(compared->predicted.time) / *exact, 1, 0.05);
   }
 }
 
@@ -185,10 +185,10 @@ TEST(PredictionTest, PeakAndSecondsAreThoseOfThePlan) {
     const absl::StatusOr<Machine> machine = machineOf(compared->plan);
     const absl::StatusOr<double> exact = simulatedSeconds(compared->plan, *machine);
     ASSERT_TRUE(exact.ok()) << exact.status();
-    const double off = compared->predicted.seconds / *exact - 1;
+    const double off = inSeconds(compared->predicted.time) / *exact - 1;
     seconds.add(off);
     if (seeds.isOne() || std::abs(off) > 0.05) {
-      std::cout << "seed " << seed << ": seconds off by " << 100 * off << " %: " << compared->predicted.seconds
+      std::cout << "seed " << seed << ": seconds off by " << 100 * off << " %: " << inSeconds(compared->predicted.time)
                 << " for " << *exact << "\n";
     }
   }

@@ -134,8 +134,8 @@ std::vector<RecomputedLine> recomputedOf(const Decisions& decisions) {
     const std::string why = !limit  ? "asked for"
                             : saves ? absl::StrCat("for the memory limit of ", *limit, " bytes")
                                     : "what is recomputed reads it";
-    out.push_back(
-        {decision.label, decision.stage, reshard, decision.recomputePrice.bytes, decision.recomputePrice.seconds, why});
+    out.push_back({decision.label, decision.stage, reshard, decision.recomputePrice.bytes,
+                   inSeconds(decision.recomputePrice.time), why});
   };
   for (const OperatorDecision& op : decisions.operators) {
     add(op, "");

@@ -80,12 +80,12 @@ void printJson(const Request& request, const ReshardPlan& plan) {
     entry["layout"] = step.layout.print(request.mesh);
     entry["local_shape"] = step.localShape;
     entry["bytes_received_per_rank"] = step.bytesReceived;
-    entry["cost"] = step.cost;
+    entry["cost"] = inSeconds(step.cost);
     steps.push_back(std::move(entry));
   }
   nlohmann::ordered_json out;
   out["steps"] = std::move(steps);
-  out["cost"] = plan.cost;
+  out["cost"] = inSeconds(plan.cost);
   std::cout << out.dump(2) << "\n";
 }
 
@@ -125,10 +125,10 @@ void printTable(const Request& request, const ReshardPlan& plan) {
       {"step", "collective", "layout after", "local", "received", "cost", "groups"}};
   for (const ReshardStep& step : plan.steps) {
     rows.push_back({absl::StrCat(rows.size()), collectiveName(step.kind), step.layout.print(request.mesh),
-                    sizes(step.localShape), absl::StrCat(step.bytesReceived, " B"), seconds(step.cost),
+                    sizes(step.localShape), absl::StrCat(step.bytesReceived, " B"), seconds(inSeconds(step.cost)),
                     groupsText(step, request.mesh)});
   }
-  std::cout << table(rows) << "total " << seconds(plan.cost) << " on " << request.machine.name << "\n";
+  std::cout << table(rows) << "total " << seconds(inSeconds(plan.cost)) << " on " << request.machine.name << "\n";
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ using testing::allCosts;
 using testing::appendRandom;
 using testing::Cost;
 using testing::costByDefinition;
-using testing::leastSeconds;
+using testing::leastTime;
 
 std::vector<int64_t> budgetsOf(const Graph& graph) {
   int64_t all = 0;
@@ -44,7 +44,7 @@ TEST(RecomputeOutcome, IsTheDefinition) {
     const Outcome outcome = outcomeOf(graph, keep);
     const Cost cost = costByDefinition(graph, kept);
     ASSERT_EQ(outcome.bytes, cost.bytes) << "round " << round;
-    ASSERT_EQ(outcome.seconds, cost.seconds) << "round " << round;  // sums of whole numbers
+    ASSERT_EQ(outcome.time, cost.time) << "round " << round;  // sums of whole numbers
   }
 }
 
@@ -59,15 +59,15 @@ TEST(RecomputePareto, IsTheBestOfAllSubsets) {
     traded += points.size() > 1 ? 1 : 0;
     for (size_t p = 1; p < points.size(); ++p) {
       ASSERT_LT(points[p].bytes, points[p - 1].bytes);
-      ASSERT_GT(points[p].seconds, points[p - 1].seconds);
+      ASSERT_GT(points[p].time, points[p - 1].time);
     }
     const std::vector<Cost> costs = allCosts(graph);
     for (const int64_t budget : budgetsOf(graph)) {
-      double found = -1;
+      Picoseconds found = -1;
       for (const Point& point : points) {
-        found = point.bytes <= budget && (found < 0 || point.seconds < found) ? point.seconds : found;
+        found = point.bytes <= budget && (found < 0 || point.time < found) ? point.time : found;
       }
-      ASSERT_EQ(found, leastSeconds(costs, budget)) << "round " << round << ", budget " << budget;
+      ASSERT_EQ(found, leastTime(costs, budget)) << "round " << round << ", budget " << budget;
     }
   }
   EXPECT_GT(traded, 75);  // else there was little to choose
@@ -83,10 +83,10 @@ TEST(RecomputePareto, GroupsWhatIsTooMuch) {
     const std::vector<Point> grouped = paretoPoints(graph, 3);
     ASSERT_LE(candidatesOf(graph, 3).size(), 3U);
     ASSERT_EQ(grouped.front().bytes, exact.front().bytes);  // keeps everything
-    ASSERT_EQ(grouped.front().seconds, exact.front().seconds);
+    ASSERT_EQ(grouped.front().time, exact.front().time);
     const std::vector<Cost> costs = allCosts(graph);
     for (const Point& point : grouped) {
-      ASSERT_LE(leastSeconds(costs, point.bytes), point.seconds);
+      ASSERT_LE(leastTime(costs, point.bytes), point.time);
     }
   }
 }
@@ -98,11 +98,11 @@ TEST(RecomputeKnapsack, IsTheBestOfAllSelections) {
     for (IntervalClass& intervals : classes) {
       intervals.count = 1 + static_cast<int64_t>(random() % (round % 3 == 2 ? 2 : 3));
       int64_t bytes = 64 * (20 + random() % 10);
-      double seconds = 0;
+      Picoseconds time = 0;
       for (int p = 0; p < 4; ++p) {
-        intervals.points.push_back({bytes, seconds, {}});
+        intervals.points.push_back({bytes, time, {}});
         bytes -= 64 * (1 + random() % 5);
-        seconds += 1 + random() % 7;
+        time += static_cast<Picoseconds>(1 + random() % 7);
       }
     }
     // All selections, interval by interval.
@@ -112,7 +112,7 @@ TEST(RecomputeKnapsack, IsTheBestOfAllSelections) {
         std::vector<Cost> next;
         for (const Cost& sum : sums) {
           for (const Point& point : intervals.points) {
-            next.push_back({sum.bytes + point.bytes, sum.seconds + point.seconds});
+            next.push_back({sum.bytes + point.bytes, sum.time + point.time});
           }
         }
         sums = std::move(next);
@@ -120,11 +120,11 @@ TEST(RecomputeKnapsack, IsTheBestOfAllSelections) {
     }
     const Knapsack knapsack(classes);
     for (int64_t budget = knapsack.least() - 64; budget <= knapsack.most() + 64; budget += 64) {
-      const double best = leastSeconds(sums, budget);
+      const Picoseconds best = leastTime(sums, budget);
       const std::optional<Selection> selection = knapsack.solve(budget);
       ASSERT_EQ(selection.has_value(), best >= 0) << "round " << round << ", budget " << budget;
       if (selection) {
-        ASSERT_EQ(selection->seconds, best) << "round " << round << ", budget " << budget;
+        ASSERT_EQ(selection->time, best) << "round " << round << ", budget " << budget;
         ASSERT_LE(selection->bytes, budget);
       }
     }
@@ -144,7 +144,7 @@ TEST(RecomputeKnapsack, RoundsUp) {
     // At most one unit for each interval is lost.
     EXPECT_GT(selection->bytes + 1'000'003 + 50 * (50'000'150 / Knapsack::kMaxUnits + 1), budget);
   }
-  EXPECT_EQ(knapsack.solve(knapsack.most())->seconds, 0);
+  EXPECT_EQ(knapsack.solve(knapsack.most())->time, 0);
   EXPECT_FALSE(knapsack.solve(knapsack.least() - 1));
 }
 
@@ -200,7 +200,7 @@ TEST(RecomputeIntervals, TogetherAreTheBestOfAllSubsets) {
     const std::vector<Cost> costs = allCosts(stage);
     for (const int64_t budget : budgetsOf(stage)) {
       const std::optional<Selection> selection = knapsack.solve(budget);
-      ASSERT_EQ(selection ? selection->seconds : -1, leastSeconds(costs, budget))
+      ASSERT_EQ(selection ? selection->time : -1, leastTime(costs, budget))
           << "round " << round << ", budget " << budget;
     }
   }
@@ -211,8 +211,8 @@ TEST(RecomputeIntervals, TogetherAreTheBestOfAllSubsets) {
 // Twelve halves of layers, 6 + 6 alike, between two odd ends: the halves become layers of one class.
 TEST(RecomputeIntervals, HalvesBecomeLayers) {
   Graph stage;
-  const auto add = [&](std::vector<int> inputs, int64_t bytes, double seconds, bool read) {
-    stage.operators.push_back({std::move(inputs), seconds, true, true});
+  const auto add = [&](std::vector<int> inputs, int64_t bytes, Picoseconds time, bool read) {
+    stage.operators.push_back({std::move(inputs), time, true, true});
     stage.values.push_back({static_cast<int>(stage.operators.size()) - 1, bytes, -1, read});
     return static_cast<int>(stage.values.size()) - 1;
   };
@@ -251,7 +251,7 @@ TEST(RecomputeIntervals, TheUsersWordStands) {
   }
   for (const Graph& graph : intervals.classes) {
     for (const Point& point : paretoPoints(graph)) {
-      EXPECT_TRUE(graph.operators.size() < 2 || point.seconds >= 1);
+      EXPECT_TRUE(graph.operators.size() < 2 || point.time >= 1);
     }
   }
 }

@@ -13,7 +13,7 @@ namespace weft::recompute::testing {
 
 struct Cost {
   int64_t bytes = 0;
-  double seconds = 0;
+  Picoseconds time = 0;
 };
 
 // By the definition: the operators to run again are the smallest set that makes all that the backward pass reads.
@@ -42,7 +42,7 @@ inline Cost costByDefinition(const Graph& graph, const std::set<int>& keep) {
     cost.bytes += graph.values[storage].bytes;
   }
   for (const int op : again) {
-    cost.seconds += graph.operators[op].seconds;
+    cost.time += graph.operators[op].time;
   }
   return cost;
 }
@@ -62,11 +62,11 @@ inline std::vector<Cost> allCosts(const Graph& graph) {
   return costs;
 }
 
-// The least seconds within `budget`; negative if none fits.
-inline double leastSeconds(const std::vector<Cost>& costs, int64_t budget) {
-  double least = -1;
+// The least time within `budget`; negative if none fits.
+inline Picoseconds leastTime(const std::vector<Cost>& costs, int64_t budget) {
+  Picoseconds least = -1;
   for (const Cost& cost : costs) {
-    least = cost.bytes <= budget && (least < 0 || cost.seconds < least) ? cost.seconds : least;
+    least = cost.bytes <= budget && (least < 0 || cost.time < least) ? cost.time : least;
   }
   return least;
 }
@@ -87,7 +87,7 @@ inline int appendRandom(std::mt19937& random, int size, int entry, Graph& graph)
       op.inputs.push_back(readable[from]);
     }
     const bool view = reads == 1 && below(6) == 0;
-    op.seconds = view || (reads == 0 && below(2) == 0) ? 0 : 1 + below(9);
+    op.time = view || (reads == 0 && below(2) == 0) ? 0 : 1 + below(9);
     op.mayRepeat = below(8) > 0;
     graph.operators.push_back(op);
     const int results = view ? 1 : 1 + (below(5) == 0 ? 1 : 0);

@@ -57,7 +57,7 @@ TEST(StepModel, CountsBytesAndSeconds) {
   const double matmul = 2.0 * 64 * 32 * 32 / machine.flops + (2.0 * rows + weight) / machine.memoryBandwidth;
   const double relus = (2.0 + 3.0) * rows / machine.memoryBandwidth;
   const double sums = (2.0 * rows + 4) / machine.memoryBandwidth;
-  EXPECT_NEAR(needs.seconds, 2 * matmul + relus + sums, 1e-12);
+  EXPECT_NEAR(inSeconds(needs.time), 2 * matmul + relus + sums, 3e-12) << "half a picosecond for each of six";
 }
 
 TEST(StepModel, PricesTheReductionOfAGradient) {
@@ -118,7 +118,7 @@ TEST(PlanProgram, TakesTheShortestScheduleThatFits) {
     CompileOptions fixed = options;
     fixed.schedule = kind;
     const StepNeeds needs = needsOf(*modelOf(program, fixed));
-    EXPECT_LE(open.record->prediction->seconds, needs.seconds + needs.prologueSeconds) << kind;
+    EXPECT_LE(open.record->prediction->time, needs.time + needs.prologueTime) << kind;
     EXPECT_THAT(open.record->schedule.considered, HasSubstr(kind));
   }
   CompileOptions tight = options;
@@ -126,7 +126,7 @@ TEST(PlanProgram, TakesTheShortestScheduleThatFits) {
   options.memoryLimit = needsOf(*modelOf(program, tight)).peakBytes();
   const Planned limited = planned(program, options);
   EXPECT_LE(limited.record->prediction->most(), options.memoryLimit);
-  EXPECT_GE(limited.record->prediction->seconds, open.record->prediction->seconds);
+  EXPECT_GE(limited.record->prediction->time, open.record->prediction->time);
 }
 
 TEST(PlanProgram, RecomputesWhatALimitAsksForAndNoMore) {
@@ -179,7 +179,7 @@ TEST(PlanProgram, GathersInEachCallWhereALimitAsksForIt) {
   const absl::StatusOr<std::unique_ptr<StepModel>> all = StepModel::create(std::move(graph), always, Machine(), {});
   ASSERT_TRUE(all.ok()) << all.status();
   const StepNeeds needs = needsOf(**all);
-  EXPECT_LT(limited.record->prediction->seconds, needs.seconds + needs.prologueSeconds);
+  EXPECT_LT(limited.record->prediction->time, needs.time + needs.prologueTime);
 }
 
 // What another stage reads is there for it to read: it does not run again.
