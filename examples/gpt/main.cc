@@ -108,7 +108,6 @@ GptConfig configOf(const GptFlags& flags, const TextDataset& data, int64_t batch
   config.batch = batch;
   config.tiedHead = flags.tied;
   config.stages = flags.stages;
-  config.recomputeLayers = flags.common.recompute == "full" ? flags.layers : 0;
   config.dropout = flags.dropout;
   if (flags.tensorParallel) {
     const bool data_axis = (flags.common.mesh + flags.common.stageMeshes).find("dp=") != std::string::npos;
@@ -261,9 +260,6 @@ absl::Status run(const GptFlags& flags) {
   Graph graph;
   const GptModel model = buildGpt(graph, configOf(flags, data, flags.batch));
   CompileOptions compileOptions = flags.common.options();
-  if (flags.common.recompute == "full") {
-    compileOptions.recompute.clear();  // by blocks
-  }
   compileOptions.clipNorm = flags.clip;
   WEFT_ASSIGN_OR_RETURN(
       const Program program,
