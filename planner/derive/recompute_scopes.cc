@@ -18,29 +18,32 @@ bool mayBeRecomputed(const GraphOperator& op) {
   return isForward(op) && !op.operands.empty();
 }
 
-// The scope of each operator: the user's, or its segment where all is recomputed and he wrote none.
-std::vector<std::optional<int64_t>> scopesOf(const GraphView& view, const std::vector<std::string>& patterns) {
-  std::vector<std::optional<int64_t>> scopes;
-  bool given = false;
+using Scopes = std::vector<std::optional<int64_t>>;  // of each operator
+
+Scopes userScopes(const GraphView& view) {
+  Scopes scopes;
   for (int op = 0; op < view.operators(); ++op) {
     scopes.push_back(view.op(op).recomputeScope);
-    given |= scopes.back().has_value();
   }
-  const bool all = std::find(patterns.begin(), patterns.end(), "*") != patterns.end();
-  if (all && !given) {
-    const Segments segments = segmentsOf(view);
-    for (int op = 0; op < view.operators(); ++op) {
-      if (segments.of[op] != Segments::kNone) {
-        scopes[op] = segments.of[op];
-      }
+  return scopes;
+}
+
+// Each segment but the last, which the backward pass needs at once.
+Scopes segmentScopes(const GraphView& view) {
+  const Segments segments = segmentsOf(view);
+  const int last = static_cast<int>(segments.classOf.size()) - 1;
+  Scopes scopes(view.operators());
+  for (int op = 0; op < view.operators(); ++op) {
+    const int segment = segments.of[op];
+    if (segment != Segments::kNone && (segment < last || last == 0)) {
+      scopes[op] = segment;
     }
   }
   return scopes;
 }
 
 // Does something read a result that cannot wait for it to be computed again: the step, another stage, another scope?
-bool isKept(const GraphView& view, const std::vector<int64_t>& stages,
-            const std::vector<std::optional<int64_t>>& scopes, int op) {
+bool isKept(const GraphView& view, const std::vector<int64_t>& stages, const Scopes& scopes, int op) {
   for (unsigned r = 0; r < view.op(op).results.size(); ++r) {
     for (const GraphView::Use& use : view.usesOf(view.resultOf(op, r))) {
       if (use.op == GraphView::kStep) {
@@ -68,8 +71,13 @@ std::vector<std::string> recomputableNames(const GraphView& view) {
 }
 
 std::vector<bool> recomputedOps(const GraphView& view, const std::vector<int64_t>& stages, const std::string& option) {
-  const std::vector<std::string> patterns = recomputePatterns(option);
-  const std::vector<std::optional<int64_t>> scopes = scopesOf(view, patterns);
+  std::vector<std::string> patterns = recomputePatterns(option);
+  Scopes scopes = userScopes(view);
+  const bool all = std::find(patterns.begin(), patterns.end(), "*") != patterns.end();
+  if (all && std::all_of(scopes.begin(), scopes.end(), [](const auto& scope) { return !scope; })) {
+    scopes = segmentScopes(view);
+    patterns.clear();
+  }
   std::vector<bool> recomputed(view.operators(), false);
   for (int op = 0; op < view.operators(); ++op) {
     const GraphOperator& node = view.op(op);
