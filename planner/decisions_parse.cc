@@ -76,17 +76,35 @@ absl::StatusOr<RecomputePrice> readPrice(JsonObject& entry) {
   return price;
 }
 
-// What a record may say one day, and has no other value yet.
+// What a record will say one day. Until then its one value goes without saying, and every other is refused.
+struct Unbuilt {
+  const char* key;
+  Json only;  // null: none
+  const char* why;
+};
+
+const std::vector<Unbuilt>& unbuilt() {
+  static const auto* const keys = new std::vector<Unbuilt>{
+      {"residence", "device", "nothing is offloaded yet"},
+      {"queue", 0, "a rank runs one thing at a time"},
+      {"start", nullptr, "a collective starts and ends where it stands"},
+      {"wait", nullptr, "a collective starts and ends where it stands"},
+      {"sequence", nullptr, "only the batch is cut into parts of a step, by micro-batches"},
+      {"copies", nullptr, "a parameter is stored once, with the type of the program"},
+      {"stored_by", nullptr, "another program over the same store lays parameters out as its own record says"},
+  };
+  return *keys;
+}
+
 absl::Status refuseUnbuilt(JsonObject& entry) {
-  WEFT_ASSIGN_OR_RETURN(const std::string residence, entry.textOr("residence", "device"));
-  if (residence != "device") {
-    return bad(entry.where("residence"), ": found ", residence, "; only device is built yet: nothing is offloaded");
-  }
-  if (entry.has("queue")) {
-    WEFT_ASSIGN_OR_RETURN(const int64_t queue, entry.integer("queue"));
-    if (queue != 0) {
-      return bad(entry.where("queue"), ": found ", queue,
-                 "; only queue 0 is built yet: a rank runs one thing at a time");
+  for (const auto& [key, only, why] : unbuilt()) {
+    if (!entry.has(key)) {
+      continue;
+    }
+    WEFT_ASSIGN_OR_RETURN(const Json* found, entry.any(key));
+    if (only.is_null() || *found != only) {
+      return bad(entry.where(key), ": found ", found->dump(), "; ", why,
+                 only.is_null() ? "; leave it out" : absl::StrCat("; expected ", only.dump(), ", or nothing"));
     }
   }
   return absl::OkStatus();
