@@ -155,6 +155,8 @@ std::string printDecisions(const Decisions& decisions) {
   for (const Rewrite& rewrite : decisions.rewrites) {
     if (rewrite.kind == Rewrite::kExpand) {
       json["rewrites"].push_back({{"expand", rewrite.id}});
+    } else if (rewrite.kind == Rewrite::kRegroup) {
+      json["rewrites"].push_back({{"regroup", rewrite.id}, {"groups", rewrite.groups}});
     } else {
       json["rewrites"].push_back({{"prologue", rewrite.id}, {"operand", rewrite.operand}});
     }

@@ -83,13 +83,14 @@ struct ArgumentDecision {
 };
 
 // A change of the program itself: operator `id` is replaced by its expansion, because layouts ask for it or because it
-// exists only to be expanded, or what its operand `operand` reads is computed before the micro-batches, in the
-// prologue.
+// exists only to be expanded; or what its operand `operand` reads is computed before the micro-batches, in the
+// prologue; or the terms of the sum that it ends are added group by group (planner/graph/sums.h).
 struct Rewrite {
-  enum Kind : uint8_t { kExpand, kPrologue };
+  enum Kind : uint8_t { kExpand, kPrologue, kRegroup };
   Kind kind = kExpand;
   int64_t id = 0;
   unsigned operand = 0;
+  std::vector<std::vector<unsigned>> groups = {};  // the terms, by number; each once
 };
 
 // How the pipeline stages run; submeshes own them. Without stages `submeshes` has one entry.

@@ -218,6 +218,10 @@ class Reader {
     Rewrite rewrite;
     if (entry.has("expand")) {
       WEFT_ASSIGN_OR_RETURN(rewrite.id, entry.integer("expand", {0, kMostOperators}));
+    } else if (entry.has("regroup")) {
+      rewrite.kind = Rewrite::kRegroup;
+      WEFT_ASSIGN_OR_RETURN(rewrite.id, entry.integer("regroup", {0, kMostOperators}));
+      WEFT_ASSIGN_OR_RETURN(rewrite.groups, readGroups(entry));
     } else {
       rewrite.kind = Rewrite::kPrologue;
       WEFT_ASSIGN_OR_RETURN(rewrite.id, entry.integer("prologue", {0, kMostOperators}));
@@ -226,6 +230,24 @@ class Reader {
     }
     decisions_.rewrites.push_back(rewrite);
     return absl::OkStatus();
+  }
+
+  // Whether they are the terms of that sum, the rewrite itself says.
+  static absl::StatusOr<std::vector<std::vector<unsigned>>> readGroups(JsonObject& entry) {
+    WEFT_ASSIGN_OR_RETURN(const Json* list, entry.list("groups"));
+    std::vector<std::vector<unsigned>> groups;
+    for (size_t g = 0; g < list->size(); ++g) {
+      const std::string where = absl::StrCat(entry.where("groups"), "[", g, "]");
+      if (!(*list)[g].is_array()) {
+        return bad(where, ": found ", (*list)[g].dump(), ", expected a list of terms");
+      }
+      std::vector<unsigned>& group = groups.emplace_back();
+      for (const Json& term : (*list)[g]) {
+        WEFT_ASSIGN_OR_RETURN(const int64_t number, jsonInteger(term, where, {0, kMostOperands}));
+        group.push_back(static_cast<unsigned>(number));
+      }
+    }
+    return groups;
   }
 
   static absl::StatusOr<GatherPolicy> readGather(JsonObject& entry) {

@@ -80,6 +80,7 @@ def Nn_AddOp : Nn_Binary<"add"> {
   let summary = "a + b";
   let linear = "{{0, 1}}";
   let passesSums = "true";
+  let isSum = "true";
 }
 def Nn_SubOp : Nn_Binary<"sub"> {
   let summary = "a - b";

@@ -66,11 +66,12 @@ class Nn_Op<string mnemonic, list<Trait> traits = []>
     : Op<Nn_Dialect, mnemonic,
          traits # [Pure, DeclareOpInterfaceMethods<OperatorInterface,
                     ["getRule", "getLinearSets", "getReduceKind", "getOriginRequests", "needsGlobalShape",
-                     "passesSums", "getViewKind", "updatesParameter", "mustExpand", "getPadFill", "getFlops", "localizeAttributes"]>]> {
+                     "passesSums", "isSum", "getViewKind", "updatesParameter", "mustExpand", "getPadFill", "getFlops", "localizeAttributes"]>]> {
   // C++ expressions; each sees the op as *this.
   code rule = "";                                       // std::string
   code linear = "{}";                                   // ::weft::ir::LinearSets
   code passesSums = "false";                            // cheap and linear, see operator_interface.td
+  code isSum = "false";
   code view = "::weft::ViewKind::kNone";
   code updatesParameter = "false";
   code mustExpand = "false";                            // it exists only to be expanded (ir/registry.h)
@@ -85,6 +86,7 @@ class Nn_Op<string mnemonic, list<Trait> traits = []>
     std::string $cppClass::getRule() { return }] # rule # [{; }
     ::weft::ir::LinearSets $cppClass::getLinearSets() { return }] # linear # [{; }
     bool $cppClass::passesSums() { return }] # passesSums # [{; }
+    bool $cppClass::isSum() { return }] # isSum # [{; }
     ::weft::ViewKind $cppClass::getViewKind() { return }] # view # [{; }
     bool $cppClass::updatesParameter() { return }] # updatesParameter # [{; }
     bool $cppClass::mustExpand() { return }] # mustExpand # [{; }

@@ -20,6 +20,9 @@ def OperatorInterface : OpInterface<"OperatorInterface"> {
       "Is the operator linear and no more costly than the reduction it puts off? A sum partial over micro-batches or "
       # "ranks is passed on through it instead of being reduced before it.",
       "bool", "passesSums", (ins), "", [{ return false; }]>,
+    InterfaceMethod<
+      "Is it the sum of its operands? Sums of sums may be taken in another order: equal but for rounding.",
+      "bool", "isSum", (ins), "", [{ return false; }]>,
     InterfaceMethod<"Does result 0 stand for operand 0 instead of having bytes of its own?",
       "::weft::ViewKind", "getViewKind", (ins), "", [{ return ::weft::ViewKind::kNone; }]>,
     InterfaceMethod<

@@ -1,7 +1,9 @@
 #include "passes/decide/apply_rewrites.h"
 
+#include "ir/nn/infer.h"
 #include "ir/nn/operator_interface.h"
 #include "ir/program/program.h"
+#include "planner/graph/sums.h"
 
 namespace weft {
 
@@ -135,6 +137,70 @@ class Hoister {
   llvm::DenseMap<Operation*, Operation*> copies_;
 };
 
+// As planner/graph/sums.h has it, in the module.
+bool addsOneType(Operation* op) {
+  auto interface = dyn_cast<ir::OperatorInterface>(op);
+  return interface && interface.isSum() && op->getNumOperands() == 2 &&
+         llvm::all_of(op->getOperands(),
+                      [&](Value operand) { return ir::plainType(operand) == ir::plainType(op->getResult(0)); });
+}
+
+bool isTakenIn(Operation* op, Operation* end) {
+  return op != nullptr && addsOneType(op) && op->getAttr(kPhaseAttr) == end->getAttr(kPhaseAttr) &&
+         op->getResult(0).hasOneUse();
+}
+
+LogicalResult regroupSum(func::FuncOp step, const Rewrite& rewrite) {
+  Operation* end = findOperator(step, rewrite.id);
+  if (end == nullptr || !addsOneType(end) ||
+      (isTakenIn(end, end) && addsOneType(*end->user_begin()) && isTakenIn(end, *end->user_begin()))) {
+    return step.emitError() << "decisions: no sum ends in operator " << rewrite.id;
+  }
+  SmallVector<Operation*> operators;
+  SmallVector<Value> terms;
+  SmallVector<Value> left = {end->getResult(0)};  // values to take in, the next one last
+  while (!left.empty()) {
+    Value value = left.pop_back_val();
+    Operation* inner = value.getDefiningOp();
+    if (inner == end || isTakenIn(inner, end)) {
+      operators.push_back(inner);
+      left.push_back(inner->getOperand(1));
+      left.push_back(inner->getOperand(0));
+    } else {
+      terms.push_back(value);
+    }
+  }
+  llvm::sort(operators, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
+  const absl::StatusOr<std::vector<Addition>> additions =
+      additionsOf(rewrite.groups, terms.size(), "the sum that ends in operator " + std::to_string(rewrite.id));
+  if (!additions.ok()) {
+    return step.emitError() << std::string(additions.status().message());
+  }
+  for (const auto& [op, addition] : llvm::zip(operators, *additions)) {
+    op->setOperands({terms[addition.left], terms[addition.right]});
+    for (Value operand : op->getOperands()) {
+      Operation* producer = operand.getDefiningOp();
+      if (producer != nullptr && op->isBeforeInBlock(producer)) {
+        op->moveAfter(producer);
+      }
+    }
+    terms.push_back(op->getResult(0));
+  }
+  return success();
+}
+
+LogicalResult applyRewrite(func::FuncOp step, const Rewrite& rewrite, const Expansions& expansions) {
+  switch (rewrite.kind) {
+    case Rewrite::kExpand:
+      return expandOperator(step, rewrite.id, expansions);
+    case Rewrite::kPrologue:
+      return Hoister(step).run(rewrite);
+    case Rewrite::kRegroup:
+      return regroupSum(step, rewrite);
+  }
+  return failure();
+}
+
 // Rewrites leave operators that nothing reads any more.
 void eraseUnused(func::FuncOp step) {
   Operation* op = step.getBody().front().getTerminator()->getPrevNode();
@@ -161,9 +227,7 @@ LogicalResult checkExpanded(func::FuncOp step) {
 
 LogicalResult applyRewrites(func::FuncOp step, const std::vector<Rewrite>& rewrites, const Expansions& expansions) {
   for (const Rewrite& rewrite : rewrites) {
-    const LogicalResult done =
-        rewrite.kind == Rewrite::kExpand ? expandOperator(step, rewrite.id, expansions) : Hoister(step).run(rewrite);
-    if (failed(done)) {
+    if (failed(applyRewrite(step, rewrite, expansions))) {
       return failure();
     }
     assignIds(step->getParentOfType<ModuleOp>());

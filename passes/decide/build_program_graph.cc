@@ -9,7 +9,7 @@
 #include "ir/nn/types.h"
 #include "ir/program/program.h"
 #include "mlir/IR/IRMapping.h"
-#include "planner/step/flops.h"
+#include "planner/graph/flops.h"
 
 namespace weft {
 
@@ -326,6 +326,7 @@ FailureOr<OperatorFacts> factsOf(Operation* op) {
     facts.linear.emplace_back(set.begin(), set.end());
   }
   facts.passesSums = interface.passesSums();
+  facts.isSum = interface.isSum();
   facts.updatesParameter = interface.updatesParameter();
   facts.mustExpand = interface.mustExpand();
   facts.isConstant = isa<ir::nn::ConstantOp>(op);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/cost/submesh_functions.h"
+#include "planner/machine/times.h"
 #include "planner/step/time_layouts.h"
 #include "runtime/base/status.h"
 

@@ -5,6 +5,7 @@
 
 #include "planner/cost/prices.h"
 #include "planner/decisions.h"
+#include "planner/machine/times.h"
 #include "planner/schedule/simulate.h"
 #include "planner/stage_table.h"
 #include "runtime/base/status.h"

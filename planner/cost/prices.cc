@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/step/flops.h"
+#include "planner/graph/flops.h"
+#include "planner/machine/times.h"
 #include "planner/step/time_layouts.h"
 #include "runtime/base/status.h"
 
@@ -26,14 +27,6 @@ std::vector<Shape> shapesOf(const std::vector<TensorSpec>& tensors) {
 }
 
 }  // namespace
-
-Picoseconds kernelTime(const Machine& machine, double flops, int64_t bytes) {
-  return picosecondsOf(flops / machine.flops + static_cast<double>(bytes) / machine.memoryBandwidth);
-}
-
-Picoseconds transferTime(const Machine& machine, int64_t bytes) {
-  return picosecondsOf(machine.linkLatency + static_cast<double>(bytes) / machine.linkBandwidth);
-}
 
 Prices::Prices(const GraphView& view, const Decisions& decisions, const Machine& machine)
     : view_(view), meshes_(decisions.meshes()), machine_(machine) {

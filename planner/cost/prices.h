@@ -48,9 +48,4 @@ class Prices {
   std::vector<std::unique_ptr<ReshardPlanner>> planners_;  // by number of the mesh
 };
 
-// Arithmetic and bytes, one after the other.
-Picoseconds kernelTime(const Machine& machine, double flops, int64_t bytes);
-// From the end of the action that sends to the arrival of so many bytes.
-Picoseconds transferTime(const Machine& machine, int64_t bytes);
-
 }  // namespace weft

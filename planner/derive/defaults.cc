@@ -11,26 +11,90 @@
 namespace weft {
 namespace {
 
-void seedInput(const SettledGraph& graph, unsigned index, int64_t mesh, const std::vector<Axis>& dataAxes,
-               Shardings& shardings) {
-  const GraphView& view = graph.view;
-  ArgumentSharding& sharding = shardings.arguments[index][mesh];
-  for (const GraphView::Use& use : view.usesOf(static_cast<int>(index))) {
-    if (use.op != GraphView::kStep && graph.placement.meshNumber(use.op) == mesh &&
-        shardings.operators[use.op].splitsAnything()) {
-      const OperatorSharding& reader = shardings.operators[use.op];
-      sharding = {reader.rule.operandLayout(use.operand, reader.closed()), "reader " + view.op(use.op).label()};
-      return;
+constexpr char kDefaultBatch[] = "default: batch over the data-parallel axes";
+
+// The layout with the batch of an input over the data-parallel axes; nothing where it has none or does not divide.
+std::optional<Layout> defaultLayout(const SettledGraph& graph, unsigned index, int64_t mesh, Fill fill) {
+  const Mesh& axes = graph.placement.meshes.withNumber(mesh);
+  const std::vector<Axis> dataAxes = defaultAxes(axes, fill);
+  const GraphArgument& argument = graph.view.graph().arguments[index];
+  const Shape& shape = graph.stored.of(static_cast<int>(index));
+  const bool inside = argument.batchDim >= 0 && argument.batchDim < static_cast<int64_t>(shape.size());
+  if (dataAxes.empty() || !inside || shape[argument.batchDim] % (partsOf(dataAxes) * axes.microBatches()) != 0) {
+    return std::nullopt;
+  }
+  Layout layout(shape.size());
+  layout.setDim(argument.batchDim, dataAxes);
+  return layout;
+}
+
+// Calls visit(operator, operand) for each reader of an input on the mesh.
+template <typename Visit>
+void eachReader(const SettledGraph& graph, unsigned index, int64_t mesh, const Visit& visit) {
+  for (const GraphView::Use& use : graph.view.usesOf(static_cast<int>(index))) {
+    if (use.op != GraphView::kStep && graph.placement.meshNumber(use.op) == mesh) {
+      visit(use.op, use.operand);
     }
   }
-  const GraphArgument& argument = view.graph().arguments[index];
-  const Shape& shape = graph.stored.of(static_cast<int>(index));
-  const int64_t parts = partsOf(dataAxes) * graph.placement.meshes.withNumber(mesh).microBatches();
-  const bool inside = argument.batchDim >= 0 && argument.batchDim < static_cast<int64_t>(shape.size());
-  if (!dataAxes.empty() && inside && shape[argument.batchDim] % parts == 0) {
-    Layout layout(shape.size());
-    layout.setDim(argument.batchDim, dataAxes);
-    sharding = {layout, "default: batch over the data-parallel axes"};
+}
+
+bool batchIsOpen(const SettledGraph& graph, unsigned index, int64_t mesh, const Shardings& shardings) {
+  const int64_t dim = graph.view.graph().arguments[index].batchDim;
+  bool open = true;
+  eachReader(graph, index, mesh, [&](int op, unsigned operand) {
+    for (const int factor : shardings.operators[op].rule.operands()[operand][dim]) {
+      open = open && !shardings.operators[op].axes[factor];
+    }
+  });
+  return open;
+}
+
+// Does every dimension of `more` begin with the axes that it has in `layout`?
+bool refines(const Layout& more, const Layout& layout) {
+  bool refines = true;
+  for (size_t d = 0; d < layout.dimensions(); ++d) {
+    const std::vector<Axis>& axes = layout.dim(d);
+    refines = refines && axes.size() <= more.dim(d).size() && std::equal(axes.begin(), axes.end(), more.dim(d).begin());
+  }
+  return refines;
+}
+
+// What the first reader that splits anything wants of an input.
+std::optional<ArgumentSharding> wantedByReader(const SettledGraph& graph, unsigned index, int64_t mesh,
+                                               const Shardings& shardings) {
+  std::optional<ArgumentSharding> wanted;
+  eachReader(graph, index, mesh, [&](int op, unsigned operand) {
+    const OperatorSharding& reader = shardings.operators[op];
+    if (!wanted && reader.splitsAnything()) {
+      wanted = {reader.rule.operandLayout(operand, reader.closed()), "reader " + graph.view.op(op).label()};
+    }
+  });
+  return wanted;
+}
+
+void seedInput(const SettledGraph& graph, unsigned index, int64_t mesh, Fill fill, Shardings& shardings) {
+  ArgumentSharding& sharding = shardings.arguments[index][mesh];
+  std::optional<ArgumentSharding> wanted = wantedByReader(graph, index, mesh, shardings);
+  const bool isDefault = sharding.origin == kDefaultBatch;
+  if (!sharding.layout && !wanted) {
+    if (std::optional<Layout> layout = defaultLayout(graph, index, mesh, fill)) {
+      sharding = {std::move(layout), kDefaultBatch};
+    }
+  } else if (wanted && !(sharding.layout && *wanted->layout == *sharding.layout) &&
+             (!isDefault || refines(*wanted->layout, *sharding.layout))) {
+    sharding = *std::move(wanted);
+  }
+}
+
+// Calls visit(argument, mesh, its sharding) for each input whose layout the user left open.
+template <typename Visit>
+void eachOpenInput(const SettledGraph& graph, Shardings& shardings, const Visit& visit) {
+  for (unsigned i = 0; i < shardings.arguments.size(); ++i) {
+    for (auto& [mesh, sharding] : shardings.arguments[i]) {
+      if (graph.view.graph().arguments[i].kind == ArgumentKind::kInput && sharding.origin != "user") {
+        visit(i, mesh, sharding);
+      }
+    }
   }
 }
 
@@ -82,14 +146,25 @@ absl::Status alignInputsOn(const SettledGraph& graph, int64_t number, Shardings&
 
 }  // namespace
 
-void seedInputs(const SettledGraph& graph, Fill fill, Shardings& shardings) {
-  for (unsigned i = 0; i < shardings.arguments.size(); ++i) {
-    for (auto& [number, sharding] : shardings.arguments[i]) {
-      if (graph.view.graph().arguments[i].kind == ArgumentKind::kInput && !sharding.layout) {
-        seedInput(graph, i, number, defaultAxes(graph.placement.meshes.withNumber(number), fill), shardings);
-      }
+bool batchIsUsers(const ProgramGraph& graph, const Mesh& mesh) {
+  return mesh.axes().empty() && std::any_of(graph.operators.begin(), graph.operators.end(),
+                                            [](const GraphOperator& op) { return op.strategy.has_value(); });
+}
+
+void seedBatches(const SettledGraph& graph, Fill fill, Shardings& shardings) {
+  eachOpenInput(graph, shardings, [&](unsigned index, int64_t mesh, ArgumentSharding& sharding) {
+    std::optional<Layout> layout = defaultLayout(graph, index, mesh, fill);
+    if (layout && !batchIsUsers(graph.view.graph(), graph.placement.meshes.withNumber(mesh)) &&
+        batchIsOpen(graph, index, mesh, shardings)) {
+      sharding = {std::move(layout), kDefaultBatch};
     }
-  }
+  });
+}
+
+void seedInputs(const SettledGraph& graph, Fill fill, Shardings& shardings) {
+  eachOpenInput(graph, shardings, [&](unsigned index, int64_t mesh, const ArgumentSharding&) {
+    seedInput(graph, index, mesh, fill, shardings);
+  });
 }
 
 void closeArguments(const SettledGraph& graph, Shardings& shardings) {

@@ -7,7 +7,15 @@
 
 namespace weft {
 
-// Gives inputs without a layout the one their readers want, else the data-parallel axes for their batch.
+// Is the split of the batch the user's alone? On a mesh without names his strategies, in numbers, say all of it.
+bool batchIsUsers(const ProgramGraph& graph, const Mesh& mesh);
+
+// Gives the batch of inputs without a layout the data-parallel axes, before parameters' layouts flow, unless a reader's
+// batch has been given axes by the user, by what he said of others, or kept whole by him.
+void seedBatches(const SettledGraph& graph, Fill fill, Shardings& shardings);
+
+// Gives inputs without a layout the one their readers want, else the data-parallel axes for their batch; the others of
+// seedBatches what their readers split besides.
 void seedInputs(const SettledGraph& graph, Fill fill, Shardings& shardings);
 
 // Gives arguments without a layout the one their first reader needs.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "ir/layout/stage_mesh_text.h"
@@ -10,9 +11,12 @@
 #include "planner/derive/gathers.h"
 #include "planner/derive/propagation.h"
 #include "planner/derive/recompute_scopes.h"
+#include "planner/derive/reduction_groups.h"
+#include "planner/derive/settle_conflicts.h"
 #include "planner/derive/strategies.h"
 #include "planner/derive/zero.h"
 #include "planner/graph/rewrites.h"
+#include "planner/graph/sums.h"
 #include "planner/stage_table.h"
 #include "runtime/base/status.h"
 
@@ -63,7 +67,7 @@ class Deriver {
 
   absl::Status expand(const std::vector<int64_t>& ids) {
     for (const int64_t id : ids) {
-      record_.rewrites.push_back({Rewrite::kExpand, id, 0});
+      record_.rewrites.push_back({Rewrite::kExpand, id});
       WEFT_RETURN_IF_ERROR(takeAlternative(graph_, id));
     }
     eraseUnused(graph_);
@@ -80,17 +84,33 @@ class Deriver {
     WEFT_ASSIGN_OR_RETURN(Shardings shardings, openShardings(settled));
     WEFT_RETURN_IF_ERROR(readUserWords(settled, layouts_, shardings));
     Propagation propagation(settled, shardings);
-    const auto spread = [&] {
-      propagation.run(Phase::kForward);
-      propagation.run(Phase::kBackward);
+    const auto spread = [&](Phase phase) {
+      propagation.run(phase);
       return shardings.expansions.empty();
     };
-    if (!spread()) {
+    if (!spread(Phase::kForward)) {
+      return shardings.expansions;
+    }
+    seedBatches(settled, request_.fill, shardings);
+    if (!spread(Phase::kForward)) {
+      return shardings.expansions;
+    }
+    propagation.hearParameters();
+    if (!spread(Phase::kForward)) {
       return shardings.expansions;
     }
     seedInputs(settled, request_.fill, shardings);
-    if (!spread()) {
+    if (!spread(Phase::kForward)) {
       return shardings.expansions;
+    }
+    WEFT_RETURN_IF_ERROR(settleConflicts(settled, machine_, shardings));
+    seedInputs(settled, request_.fill, shardings);
+    if (!spread(Phase::kBackward)) {
+      return shardings.expansions;
+    }
+    WEFT_ASSIGN_OR_RETURN(const bool changed, regroup(settled, propagation));
+    if (changed) {
+      return round();
     }
     closeArguments(settled, shardings);
     WEFT_RETURN_IF_ERROR(alignInputs(settled, shardings));
@@ -100,6 +120,23 @@ class Deriver {
     closeOperators(shardings);
     WEFT_RETURN_IF_ERROR(write(settled, shardings));
     return std::vector<int64_t>();
+  }
+
+  // Where contributions to a gradient that are partial alike are not added to each other first, the order in which they
+  // are; each sum is regrouped once. Is any?
+  absl::StatusOr<bool> regroup(const SettledGraph& settled, const Propagation& propagation) {
+    std::vector<Rewrite> rewrites;
+    for (int op = 0; op < settled.view.operators(); ++op) {
+      const std::vector<std::vector<unsigned>> groups = reductionGroups(settled, propagation, op);
+      if (!groups.empty() && regrouped_.insert(settled.view.op(op).id).second) {
+        rewrites.push_back({Rewrite::kRegroup, settled.view.op(op).id, 0, groups});
+      }
+    }
+    for (const Rewrite& rewrite : rewrites) {
+      WEFT_RETURN_IF_ERROR(regroupSum(graph_, rewrite));
+      record_.rewrites.push_back(rewrite);
+    }
+    return !rewrites.empty();
   }
 
   // Moves operands into the prologue until no operator mixes micro-batches.
@@ -137,11 +174,9 @@ class Deriver {
     return absl::OkStatus();
   }
 
-  // With splits written by numbers on an unnamed mesh the batch is the user's; it is not padded beforehand.
+  // A batch that is the user's is not padded beforehand.
   int64_t paddingParts(const Mesh& mesh) const {
-    const bool strategies = std::any_of(graph_.operators.begin(), graph_.operators.end(),
-                                        [](const GraphOperator& op) { return op.strategy.has_value(); });
-    return strategies && mesh.axes().empty() ? 1 : partsOf(defaultAxes(mesh, request_.fill));
+    return batchIsUsers(graph_, mesh) ? 1 : partsOf(defaultAxes(mesh, request_.fill));
   }
 
   // Least common multiple over the meshes.
@@ -262,7 +297,8 @@ class Deriver {
   Machine machine_;
   UserLayouts layouts_;
   Decisions record_;
-  std::vector<Mesh> given_;  // the user's meshes of the submeshes
+  std::vector<Mesh> given_;      // the user's meshes of the submeshes
+  std::set<int64_t> regrouped_;  // the ends of sums
 };
 
 }  // namespace

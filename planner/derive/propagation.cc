@@ -6,26 +6,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/layout/across.h"
+#include "planner/graph/iterations.h"
+#include "planner/graph/sums.h"
 
 namespace weft {
 namespace {
 
 int64_t elementsOf(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-}
-
-// In a compound dimension a factor may be split only if all factors before it are split to single elements.
-bool contiguous(const std::vector<std::vector<DimFactors>>& tensors, const Rule& rule, const FactorAxes& axes) {
-  for (const auto& dims : tensors) {
-    for (const DimFactors& dim : dims) {
-      for (size_t k = 1; k < dim.size(); ++k) {
-        if (!axes[dim[k]].empty() && partsOf(axes[dim[k - 1]]) != rule.factors()[dim[k - 1]].size) {
-          return false;
-        }
-      }
-    }
-  }
-  return true;
 }
 
 }  // namespace
@@ -41,6 +29,7 @@ bool Propagation::sweep(Phase phase) {
     if (view_.op(op).phase == phase) {
       changed |= inherit(op);
       changed |= fromOperands(op);
+      noteSums(op);
     }
   }
   for (int op = view_.operators() - 1; op >= 0; --op) {
@@ -60,12 +49,16 @@ bool Propagation::inherit(int op) {
     return false;
   }
   const OperatorSharding& source = of_.operators[*forward];
-  const Rule& rule = of_.operators[op].rule;
   bool changed = false;
-  for (size_t f = 0; f < rule.factors().size(); ++f) {
-    const int other = source.rule.factorIndex(rule.factors()[f].name);
-    if (other >= 0 && source.axes[other] && source.rule.factors()[other].size == rule.factors()[f].size) {
-      changed |= assign(op, static_cast<int>(f), *source.axes[other], "forward operator " + view_.op(*forward).label());
+  for (size_t f = 0; f < of_.operators[op].axes.size(); ++f) {
+    const int same = of_.operators[op].forwardFactors[f];
+    if (same == kNoFactor || of_.operators[op].fixed[f]) {
+      continue;
+    }
+    const std::vector<Axis> axes = source.axes[same].value_or(std::vector<Axis>());
+    changed |= assign(op, static_cast<int>(f), axes, "forward operator " + view_.op(*forward).label());
+    if (source.settled) {
+      of_.operators[op].fixFactor(f, of_.operators[op].axes[f].value_or(std::vector<Axis>()));
     }
   }
   return changed;
@@ -122,20 +115,35 @@ bool Propagation::assign(int op, int factor, const std::vector<Axis>& axes, cons
   if (axes.empty()) {
     return false;
   }
-  if (sharding.axes[factor]) {
-    if (*sharding.axes[factor] != axes && view_.op(op).phase == Phase::kForward) {
-      noteConflict(op, factor, axes, origin);
+  if (!sharding.rule.splittable(factor)) {
+    noteExpansion(op, factor);
+    return false;
+  }
+  std::vector<Axis> taken = sharding.axes[factor].value_or(std::vector<Axis>());
+  const size_t before = taken.size();
+  const bool extends =
+      !sharding.fixed[factor] && before <= axes.size() && std::equal(taken.begin(), taken.end(), axes.begin());
+  for (size_t i = before; extends && i < axes.size(); ++i) {
+    const Fit found = fit(op, factor, taken, axes[i]);
+    if (found == Fit::kNo) {
+      break;
     }
-    return false;
+    if (found == Fit::kYes) {
+      taken.push_back(axes[i]);
+    }
   }
-  if (!fits(op, factor, axes)) {
-    return false;
+  const bool changed = taken.size() > before;
+  if (changed) {
+    sharding.axes[factor] = taken;
+    if (sharding.origin.empty()) {
+      sharding.origin = origin;
+    }
+    noteSums(op);
   }
-  sharding.axes[factor] = axes;
-  if (sharding.origin.empty()) {
-    sharding.origin = origin;
+  if (sharding.axes[factor] && *sharding.axes[factor] != axes && view_.op(op).phase == Phase::kForward) {
+    noteConflict(op, factor, axes, origin);
   }
-  return true;
+  return changed;
 }
 
 void Propagation::noteConflict(int op, int factor, const std::vector<Axis>& axes, const std::string& origin) {
@@ -149,40 +157,81 @@ void Propagation::noteConflict(int op, int factor, const std::vector<Axis>& axes
   }
 }
 
-bool Propagation::fits(int op, int factor, const std::vector<Axis>& axes) {
+void Propagation::noteExpansion(int op, int factor) {
   const GraphOperator& node = view_.op(op);
+  std::vector<int64_t>& expansions = of_.expansions;
+  if (of_.operators[op].rule.factors()[factor].whole && !node.alternatives.empty() &&
+      std::find(expansions.begin(), expansions.end(), node.id) == expansions.end()) {
+    expansions.push_back(node.id);
+  }
+}
+
+Propagation::Fit Propagation::fit(int op, int factor, const std::vector<Axis>& before, const Axis& axis) const {
   const OperatorSharding& sharding = of_.operators[op];
   const Rule& rule = sharding.rule;
-  if (!rule.splittable(factor)) {
-    std::vector<int64_t>& expansions = of_.expansions;
-    if (rule.factors()[factor].whole && !node.alternatives.empty() &&
-        std::find(expansions.begin(), expansions.end(), node.id) == expansions.end()) {
-      expansions.push_back(node.id);
-    }
-    return false;
-  }
   FactorAxes all = sharding.closed();
-  for (size_t f = 0; f < all.size(); ++f) {
-    for (const Axis& other : all[f]) {
-      for (const Axis& axis : axes) {
-        if (static_cast<int>(f) != factor && !compatible(axis, other)) {
-          return false;
-        }
+  all[factor] = before;
+  for (const std::vector<Axis>& list : all) {
+    if (!std::all_of(list.begin(), list.end(), [&](const Axis& other) { return compatible(axis, other); })) {
+      return Fit::kInUse;
+    }
+  }
+  if (addsSums(op, axis)) {
+    return Fit::kInUse;
+  }
+  all[factor].push_back(axis);
+  return divides(graph_, op, rule, all) && inOneBlock(rule, all) ? Fit::kYes : Fit::kNo;
+}
+
+bool Propagation::addsSums(int op, const Axis& axis) const {
+  const GraphOperator& node = view_.op(op);
+  return std::any_of(node.facts.linear.begin(), node.facts.linear.end(), [&](const std::vector<unsigned>& operands) {
+    return operands.size() > 1 && passesOn(view_, op, operands) &&
+           std::all_of(operands.begin(), operands.end(),
+                       [&](unsigned i) { return isPartial(view_.operandOf(op, i), axis); });
+  });
+}
+
+bool Propagation::isPartial(int value, const Axis& axis) const {
+  return std::any_of(sums_[value].begin(), sums_[value].end(), [&](const Axis& other) { return overlap(axis, other); });
+}
+
+void Propagation::noteSums(int op) {
+  const GraphOperator& node = view_.op(op);
+  const OperatorSharding& sharding = of_.operators[op];
+  std::set<Axis> passed;
+  for (const std::vector<unsigned>& operands : node.facts.linear) {
+    if (!passesOn(view_, op, operands)) {
+      continue;
+    }
+    for (const Axis& axis : sums_[view_.operandOf(op, operands.front())]) {
+      const bool all = std::all_of(operands.begin(), operands.end(), [&](unsigned i) {
+        const std::vector<Axis>& sum = sums_[view_.operandOf(op, i)];
+        return std::find(sum.begin(), sum.end(), axis) != sum.end();
+      });
+      if (all) {
+        passed.insert(axis);
       }
     }
   }
-  const bool cut = factor == graph_.microBatches.operators[op].batch && !node.prologueOf;
-  const int64_t microBatches = cut ? graph_.placement.meshOf(op).microBatches() : 1;
-  if (rule.factors()[factor].size % (partsOf(axes) * microBatches) != 0) {
-    return false;
+  for (unsigned r = 0; r < node.results.size(); ++r) {
+    std::set<Axis> sum = passed;
+    for (size_t f = 0; f < sharding.axes.size(); ++f) {
+      if (sharding.axes[f] && sharding.rule.reducedIn(static_cast<int>(f), r) &&
+          node.facts.reduceOf(r) == ReduceKind::kSum && sharding.wanted.count(r) == 0) {
+        sum.insert(sharding.axes[f]->begin(), sharding.axes[f]->end());
+      }
+    }
+    sums_[view_.resultOf(op, r)].assign(sum.begin(), sum.end());
   }
-  all[factor] = axes;
-  return contiguous(rule.operands(), rule, all) && contiguous(rule.results(), rule, all);
 }
 
 std::optional<Layout> Propagation::layoutAt(int value, int reader) const {
   const std::optional<int> producer = view_.producerOf(value);
   if (!producer) {
+    if (!parameters_ && view_.graph().arguments[value].kind == ArgumentKind::kParameter) {
+      return std::nullopt;
+    }
     const auto& sharding = of_.arguments[value].at(graph_.placement.meshNumber(reader));
     std::optional<Layout> layout = sharding.layout;
     if (layout) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/graph/iterations.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -51,10 +52,46 @@ bool OperatorSharding::splitsAnything() const {
   return std::any_of(axes.begin(), axes.end(), [](const auto& list) { return list && !list->empty(); });
 }
 
+void OperatorSharding::fixFactor(size_t factor, const std::vector<Axis>& wanted) {
+  axes[factor] = wanted;
+  fixed[factor] = true;
+}
+
 void OperatorSharding::fix(const Layout& layout, const std::string& from) {
   const FactorAxes projected = rule.projectResult(0, layout).axes;
-  axes.assign(projected.begin(), projected.end());
+  for (size_t f = 0; f < projected.size(); ++f) {
+    fixFactor(f, projected[f]);
+  }
   origin = from;
+}
+
+bool divides(const SettledGraph& graph, int op, const Rule& rule, const FactorAxes& axes) {
+  for (size_t f = 0; f < axes.size(); ++f) {
+    const bool cut = static_cast<int>(f) == graph.microBatches.operators[op].batch && !graph.view.op(op).prologueOf;
+    const int64_t microBatches = cut ? graph.placement.meshOf(op).microBatches() : 1;
+    if (!axes[f].empty() && rule.factors()[f].size % (partsOf(axes[f]) * microBatches) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool inOneBlock(const DimFactors& dim, const Rule& rule, const FactorAxes& axes) {
+  for (size_t k = 1; k < dim.size(); ++k) {
+    if (!axes[dim[k]].empty() && partsOf(axes[dim[k - 1]]) != rule.factors()[dim[k - 1]].size) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool inOneBlock(const Rule& rule, const FactorAxes& axes) {
+  const auto all = [&](const std::vector<std::vector<DimFactors>>& tensors) {
+    return std::all_of(tensors.begin(), tensors.end(), [&](const std::vector<DimFactors>& dims) {
+      return std::all_of(dims.begin(), dims.end(), [&](const DimFactors& dim) { return inOneBlock(dim, rule, axes); });
+    });
+  };
+  return all(rule.operands()) && all(rule.results());
 }
 
 absl::StatusOr<Shardings> openShardings(const SettledGraph& graph) {
@@ -65,6 +102,11 @@ absl::StatusOr<Shardings> openShardings(const SettledGraph& graph) {
     OperatorSharding& sharding = shardings.operators.emplace_back();
     sharding.rule = std::move(rule);
     sharding.axes.resize(sharding.rule.factors().size());
+    sharding.fixed.resize(sharding.axes.size());
+  }
+  ForwardFactors factors = forwardFactors(view, [&](int op) -> const Rule& { return shardings.operators[op].rule; });
+  for (int op = 0; op < view.operators(); ++op) {
+    shardings.operators[op].forwardFactors = std::move(factors[op]);
   }
   shardings.arguments.resize(view.graph().arguments.size());
   findOwners(graph, shardings);

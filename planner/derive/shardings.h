@@ -25,12 +25,17 @@ struct SettledGraph {
 
 struct OperatorSharding {
   Rule rule;                                           // over stored shapes
+  std::vector<int> forwardFactors;                     // per factor; see planner/graph/iterations.h
   std::vector<std::optional<std::vector<Axis>>> axes;  // per factor; nothing = open
+  std::vector<bool> fixed;                             // per factor: the user's axes, to which none is added
+  bool settled = false;                                // decided by price, together with its gradient
   std::map<unsigned, Layout> wanted;                   // results whose layout the user asked for
   std::string origin;                                  // who decided it; "" nobody yet
 
   FactorAxes closed() const;  // open factors as not split
   bool splitsAnything() const;
+  // Gives a factor the user's axes.
+  void fixFactor(size_t factor, const std::vector<Axis>& wanted);
   // Gives an element-wise operator the axes of a layout of its result.
   void fix(const Layout& layout, const std::string& from);
 };
@@ -50,6 +55,13 @@ struct Shardings {
   // What propagation had to choose between, for people.
   std::vector<std::string> conflicts;
 };
+
+// Do the stored sizes of an operator's factors divide like this; that of the batch into parts of each micro-batch?
+bool divides(const SettledGraph& graph, int op, const Rule& rule, const FactorAxes& axes);
+// In compound dimensions a factor may be split only if all factors before it are split to single elements: a rank's
+// part is one block.
+bool inOneBlock(const DimFactors& dim, const Rule& rule, const FactorAxes& axes);
+bool inOneBlock(const Rule& rule, const FactorAxes& axes);
 
 // All factors and layouts open. An argument belongs to the stage where its new value is made; without one where it is
 // read first, in the forward pass if it is read there. Error: a rule that does not fit the stored shapes.

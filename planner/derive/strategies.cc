@@ -100,7 +100,7 @@ class Reader {
       return refuse(op, split.status());
     }
     for (size_t f = 0; f < split->axes.size(); ++f) {
-      sharding.axes[f] = split->axes[f];
+      sharding.fixFactor(f, split->axes[f]);
     }
     for (size_t r = 0; !strategy.outSplits.empty() && r < split->results.size(); ++r) {
       sharding.wanted[static_cast<unsigned>(r)] = split->results[r];
@@ -138,7 +138,7 @@ class Reader {
     for (size_t f = 0; f < named->axes.size(); ++f) {
       // Factors that only results have stay open to propagation.
       if (named->said[f]) {
-        sharding.axes[f] = named->axes[f];
+        sharding.fixFactor(f, named->axes[f]);
       }
     }
     return readWanted(op);

@@ -78,6 +78,7 @@ void putFacts(Json& json, const OperatorFacts& facts) {
   json["rule"] = facts.rule;
   put(json, "linear", facts.linear);
   put(json, "passes_sums", facts.passesSums);
+  put(json, "is_sum", facts.isSum);
   put(json, "updates_parameter", facts.updatesParameter);
   put(json, "must_expand", facts.mustExpand);
   put(json, "constant", facts.isConstant);
@@ -282,6 +283,7 @@ absl::StatusOr<OperatorFacts> parseFacts(JsonObject& object) {
   };
   WEFT_ASSIGN_OR_RETURN(facts.linear, listsOr(object, "linear", operand));
   WEFT_ASSIGN_OR_RETURN(facts.passesSums, object.booleanOr("passes_sums", false));
+  WEFT_ASSIGN_OR_RETURN(facts.isSum, object.booleanOr("is_sum", false));
   WEFT_ASSIGN_OR_RETURN(facts.updatesParameter, object.booleanOr("updates_parameter", false));
   WEFT_ASSIGN_OR_RETURN(facts.mustExpand, object.booleanOr("must_expand", false));
   WEFT_ASSIGN_OR_RETURN(facts.isConstant, object.booleanOr("constant", false));

@@ -48,8 +48,8 @@ bool same(const AttributeMap& a, const AttributeMap& b) {
 
 // All that cannot be NaN.
 auto exactFacts(const OperatorFacts& facts) {
-  return std::tie(facts.kind, facts.rule, facts.linear, facts.passesSums, facts.updatesParameter, facts.isConstant,
-                  facts.mustExpand, facts.view, facts.flopsPerPoint, facts.reduce);
+  return std::tie(facts.kind, facts.rule, facts.linear, facts.passesSums, facts.isSum, facts.updatesParameter,
+                  facts.isConstant, facts.mustExpand, facts.view, facts.flopsPerPoint, facts.reduce);
 }
 
 }  // namespace

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ir/layout/linear_sets.h"
+#include "planner/graph/sums.h"
 #include "planner/step/time_layouts.h"
 #include "runtime/base/status.h"
 
@@ -75,14 +75,12 @@ class LayoutAssigner {
     WEFT_ASSIGN_OR_RETURN(Rule rule, ruleOf(view_, layouts_.stored, op));
     const FactorAxes axes = factorAxes(rule, decision, meshes_.ofStage(decision.stage));
     layouts_.operators.push_back({{decision.runsIn, decision.stage}, std::move(rule), axes, {}});
-    noteReducedElsewhere(op);
     const std::vector<Partial> passed = passedSums(op);
     for (unsigned i = 0; i < view_.op(op).operands.size(); ++i) {
       Layout wanted = withPads(layouts_.operators[op].rule.operandLayout(i, axes), view_.operandOf(op, i));
       std::vector<Partial> kept = partialAt(op, i);
       std::erase_if(kept, [&](const Partial& sum) { return !contains(passed, sum); });
       wanted.setPartial(std::move(kept));
-      noteReduced(op, i, wanted);
       layouts_.operators[op].reads.push_back(wanted.canonical());
     }
     leaveResults(op, passed, decision);
@@ -104,12 +102,6 @@ class LayoutAssigner {
   // Does the operator read the operand from the mesh of another stage?
   bool isElsewhere(int op, unsigned operand) const {
     return meshOf_[view_.operandOf(op, operand)] != meshes_.number(placeOf(op).stage);
-  }
-
-  ReaderRegion regionOf(int value, const Place& place) const {
-    const std::optional<int> producer = view_.producerOf(value);
-    return weft::regionOf(producer ? decisions_.operators[*producer].gather : decisions_.arguments[value].gather,
-                          place);
   }
 
   // The sums over which an operand is partial where `op` reads it: what comes from another mesh is whole.
@@ -161,36 +153,9 @@ class LayoutAssigner {
     }
     // What runs after the micro-batches reads whole sums over them.
     const bool early = !isTime(sum.axis) || placeOf(op).where != RunsIn::kUpdate;
-    const int value = view_.operandOf(op, operand);
-    const bool wasted = !isTime(sum.axis) && reduced_.count({value, regionOf(value, placeOf(op))}) > 0;
-    return fitsBeside(layouts_.operators[op].axes, sum) && early && !wasted && sum.kind == ReduceKind::kSum &&
+    const bool shared = !isTime(sum.axis) && !passesOn(view_, op, holdersOf(op, sum));
+    return fitsBeside(layouts_.operators[op].axes, sum) && early && !shared && sum.kind == ReduceKind::kSum &&
            linearIn(view_.op(op).facts.linear, operand, partial);
-  }
-
-  // Operand `index`, read as `wanted`, is reduced for the readers of a region if nothing else changes: the reshard then
-  // makes exactly the reduced value. A sum over the micro-batches is accumulated on the way.
-  void noteReduced(int op, unsigned index, const Layout& wanted) {
-    const int value = view_.operandOf(op, index);
-    if (partialAt(op, index).empty() || partialOverTime(layouts_.seen[value])) {
-      return;
-    }
-    Layout whole = layouts_.seen[value];
-    whole.setPartial({});
-    if (wanted.canonical() == whole.canonical()) {
-      reduced_.insert({value, regionOf(value, placeOf(op))});
-    }
-  }
-
-  // What another mesh reads is reduced where it is made.
-  void noteReducedElsewhere(int op) {
-    for (unsigned i = 0; i < view_.op(op).operands.size(); ++i) {
-      const int value = view_.operandOf(op, i);
-      const std::optional<int> producer = view_.producerOf(value);
-      const Layout& layout = layouts_.seen[value];
-      if (producer && isElsewhere(op, i) && layout.isPartial() && !partialOverTime(layout)) {
-        reduced_.insert({value, regionOf(value, placeOf(*producer))});
-      }
-    }
   }
 
   void leaveResults(int op, const std::vector<Partial>& passed, const OperatorDecision& decision) {
@@ -214,9 +179,8 @@ class LayoutAssigner {
   const GraphView& view_;
   const Decisions& decisions_;
   const StageMeshes meshes_;
-  StepLayouts layouts_;                             // `seen` not joined: operators pass sums on one by one
-  std::vector<int64_t> meshOf_;                     // number of the mesh of each value
-  std::set<std::pair<int, ReaderRegion>> reduced_;  // values that some reader of a region has reduced
+  StepLayouts layouts_;          // `seen` not joined: operators pass sums on one by one
+  std::vector<int64_t> meshOf_;  // number of the mesh of each value
 };
 
 }  // namespace

@@ -5,8 +5,8 @@
 // otherwise than it is read, reshards move it (reshard_paths.h).
 //
 // Partial sums. A result reduced over a split factor is partial. Cheap operators that are linear in it pass the sum on
-// (reshape, scaling, adding two sums partial over the same axes); everything else reads it reduced. Once one operator
-// has a sum reduced, the readers that share the reshard read it reduced too: passing it on would reduce it twice.
+// (reshape, scaling, adding two sums partial over the same axes); everything else reads it reduced. What several
+// operators read is reduced once before them (planner/graph/sums.h).
 #pragma once
 
 #include <vector>

@@ -19,9 +19,9 @@
 #include "passes/logical/request_attributes.h"
 #include "planner/cost/step_model.h"
 #include "planner/derive/derive.h"
+#include "planner/graph/flops.h"
 #include "planner/graph/graph_json.h"
 #include "planner/graph/rewrites.h"
-#include "planner/step/flops.h"
 #include "planner/step/value_layouts.h"
 #include "tests/passes/gates/hostile_programs.h"
 

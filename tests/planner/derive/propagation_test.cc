@@ -21,6 +21,7 @@ class Spread {
     const std::vector<std::pair<std::string, std::string>> patterns(layouts.begin(), layouts.end());
     status = readUserWords(settled_, UserLayouts(graph, patterns), shardings_);
     Propagation propagation(settled_, shardings_);
+    propagation.hearParameters();
     for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kUpdate}) {
       propagation.run(phase);
     }

@@ -53,7 +53,7 @@ class GraphBuilder {
 inline const OperatorFacts kMatmul = {"matmul", "m k+, k+ n -> m n", {{0}, {1}}};
 inline const OperatorFacts kRelu = {"relu", "a b -> a b"};
 inline const OperatorFacts kSoftmax = {"softmax", "a v! -> a v"};
-inline const OperatorFacts kAdd = {"add", "a b, a b -> a b", {{0, 1}}, /*passesSums=*/true};
+inline const OperatorFacts kAdd = {"add", "a b, a b -> a b", {{0, 1}}, /*passesSums=*/true, /*isSum=*/true};
 inline const OperatorFacts kSumAll = {"sum", "a+ b+ ->", {{0}}, /*passesSums=*/true};
 
 }  // namespace weft::testing

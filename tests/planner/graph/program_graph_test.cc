@@ -40,7 +40,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Facts with a value of every kind in every field.
 OperatorFacts fullFacts() {
-  OperatorFacts facts = {"made_up", "a b -> a b, a b", {{0}}, true, true, ViewKind::kShape};
+  OperatorFacts facts = {"made_up", "a b -> a b, a b", {{0}}, true, true, true, ViewKind::kShape};
   facts.mustExpand = true;
   facts.flopsPerPoint = 2.0 / 49;
   facts.reduce = {ReduceKind::kSum, ReduceKind::kMax};

@@ -143,44 +143,36 @@ TEST_F(StepLayoutsTest, TheGradientOfAParameterIsFinishedFromTheWholeSum) {
   EXPECT_EQ(read(finished), "[{},{}]");
 }
 
-// A second reduction would cost as much as the first one, which is there.
-TEST_F(StepLayoutsTest, WhatIsReducedForOneReaderIsReadReducedByTheNext) {
-  const GraphValue before = add(kScale, {sum_});
+// Each would have what it makes of the sum reduced.
+TEST_F(StepLayoutsTest, ASumThatSeveralReadIsReducedOnceBeforeThem) {
+  const GraphValue scaled = add(kScale, {sum_});
   const GraphValue relu = add(kRelu, {sum_});
-  const GraphValue after = add(kScale, {sum_});
   const GraphValue backward = add(kScale, {sum_}, Phase::kBackward);
   assign(record());
-  EXPECT_EQ(read(before), "[{},{}] partial{dp:sum}");
+  EXPECT_EQ(read(scaled), "[{},{}]");
   EXPECT_EQ(read(relu), "[{},{}]");
-  EXPECT_EQ(read(after), "[{},{}]");
   EXPECT_EQ(read(backward), "[{},{}]");
-  Decisions again = record();
-  again.operators[0].gather = GatherPolicy::kEachCall;
-  assign(again);
-  EXPECT_EQ(read(after), "[{},{}]");
-  EXPECT_EQ(read(backward), "[{},{}] partial{dp:sum}") << "backward makes its own";
 }
 
-// A reshard that also splits makes another value than the reduced one.
-TEST_F(StepLayoutsTest, ASumScatteredForOneReaderIsNotReducedForTheNext) {
+// The sum of both is reduced, whoever else reads one of them reduced.
+TEST_F(StepLayoutsTest, AnAdditionPassesSumsThatOthersReadToo) {
+  const GraphValue other = add(kWeightGrad, {x_, y_});
   const GraphValue relu = add(kRelu, {sum_});
-  const GraphValue scaled = add(kScale, {sum_});
-  Decisions asked = record();
-  asked.operators[1].axes["a"] = axesOn(asked.mesh, "dp");
-  assign(asked);
-  EXPECT_EQ(read(relu), "[{dp},{}]");
-  EXPECT_EQ(read(scaled), "[{},{}] partial{dp:sum}");
+  const GraphValue both = add(kAdd, {sum_, other});
+  Decisions split = record();
+  split.operators[1].axes["m"] = axesOn(split.mesh, "dp");
+  assign(split);
+  EXPECT_EQ(read(relu), "[{},{}]");
+  EXPECT_EQ(made(both), "[{},{}] partial{dp:sum}");
 }
 
 TEST_F(StepLayoutsTest, SumsOverMicroBatchesPassUntilTheUpdate) {
   const GraphValue scaled = add(kScale, {sum_}, Phase::kBackward);
-  const GraphValue relu = add(kRelu, {scaled}, Phase::kBackward);
   const GraphValue update = add(kScale, {scaled}, Phase::kUpdate);
   assign(record("dp=2,micro=2"));
   EXPECT_EQ(read(sum_, 0), "[{dp,micro},{}]");
   EXPECT_EQ(made(sum_), "[{},{}] partial{dp:sum,micro:sum}");
   EXPECT_EQ(made(scaled), "[{},{}] partial{dp:sum,micro:sum}");
-  EXPECT_EQ(read(relu), "[{},{}]");
   EXPECT_EQ(read(update), "[{},{}] partial{dp:sum}") << "accumulated, and reduced over ranks behind";
   EXPECT_EQ(layouts_->operators[0].axes[0].size(), 2U);
 }

@@ -1,4 +1,4 @@
-#include "planner/step/flops.h"
+#include "planner/graph/flops.h"
 
 #include <gtest/gtest.h>
 

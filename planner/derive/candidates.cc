@@ -1,0 +1,263 @@
+#include "planner/derive/candidates.h"
+
+#include <algorithm>
+#include <map>
+
+namespace weft {
+namespace {
+
+// Beyond these an operator keeps what it has, or the candidates found so far.
+constexpr size_t kMostCandidates = 64;
+constexpr size_t kMostAxesInParts = 3;
+
+bool beginsWith(const AxisList& list, const AxisList& prefix) {
+  return prefix.size() <= list.size() && std::equal(prefix.begin(), prefix.end(), list.begin());
+}
+
+// The list without some of its axes, in order; of a long one itself and what it begins with.
+std::set<AxisList> partsOfList(const AxisList& list) {
+  std::set<AxisList> parts;
+  if (list.size() > kMostAxesInParts) {
+    for (size_t n = 1; n <= list.size(); ++n) {
+      parts.insert({list.begin(), list.begin() + static_cast<int64_t>(n)});
+    }
+    return parts;
+  }
+  for (unsigned mask = 1; mask < 1U << list.size(); ++mask) {
+    AxisList part;
+    for (size_t i = 0; i < list.size(); ++i) {
+      if ((mask >> i & 1U) != 0) {
+        part.push_back(list[i]);
+      }
+    }
+    parts.insert(std::move(part));
+  }
+  return parts;
+}
+
+class Finder {
+ public:
+  Finder(const SettledGraph& graph, const Shardings& shardings)
+      : graph_(graph), view_(graph.view), shardings_(shardings), dims_(graph.view.values()) {
+    found_.asked.resize(view_.operators());
+    found_.of.resize(view_.operators());
+  }
+
+  Candidates run() {
+    seed();
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (int op = 0; op < view_.operators(); ++op) {
+        changed |= isForward(op) && visit(op);
+      }
+      for (int op = view_.operators() - 1; op >= 0; --op) {
+        changed |= isForward(op) && visit(op);
+      }
+    }
+    for (int op = 0; op < view_.operators(); ++op) {
+      if (isForward(op)) {
+        found_.conflict = found_.conflict || !hasAll(op);
+        list(op);
+      }
+    }
+    return std::move(found_);
+  }
+
+ private:
+  // The lists asked for of each dimension of a value, on one mesh.
+  using DimLists = std::vector<std::set<AxisList>>;
+
+  bool isForward(int op) const { return view_.op(op).phase == Phase::kForward; }
+  const Rule& ruleOf(int op) const { return shardings_.operators[op].rule; }
+
+  DimLists& dimsOf(int value, int op) {
+    DimLists& lists = dims_[value][graph_.placement.meshNumber(op)];
+    lists.resize(graph_.stored.of(value).size());
+    return lists;
+  }
+
+  void seed() {
+    for (size_t i = 0; i < shardings_.arguments.size(); ++i) {
+      for (const auto& [mesh, sharding] : shardings_.arguments[i]) {
+        for (size_t d = 0; sharding.layout && d < sharding.layout->dimensions(); ++d) {
+          DimLists& lists = dims_[i][mesh];
+          lists.resize(sharding.layout->dimensions());
+          if (!sharding.layout->dim(d).empty()) {
+            lists[d].insert(sharding.layout->dim(d));
+          }
+        }
+      }
+    }
+    for (int op = 0; op < view_.operators(); ++op) {
+      if (isForward(op)) {
+        const OperatorSharding& sharding = shardings_.operators[op];
+        found_.asked[op].resize(sharding.axes.size());
+        for (size_t f = 0; f < sharding.axes.size(); ++f) {
+          if (sharding.axes[f] && !sharding.axes[f]->empty()) {
+            found_.asked[op][f].insert(*sharding.axes[f]);
+          }
+        }
+      }
+    }
+  }
+
+  bool visit(int op) {
+    bool changed = false;
+    for (unsigned i = 0; i < ruleOf(op).operands().size(); ++i) {
+      changed |= visitTensor(op, view_.operandOf(op, i), ruleOf(op).operands()[i],
+                             [&](const Layout& layout) { return ruleOf(op).projectOperand(i, layout).axes; });
+    }
+    for (unsigned r = 0; r < ruleOf(op).results().size(); ++r) {
+      changed |= visitTensor(op, view_.resultOf(op, r), ruleOf(op).results()[r],
+                             [&](const Layout& layout) { return ruleOf(op).projectResult(r, layout).axes; });
+    }
+    return changed;
+  }
+
+  // From the dimensions of a tensor to the factors of an operator, and back.
+  template <typename Project>
+  bool visitTensor(int op, int value, const std::vector<DimFactors>& factors, const Project& project) {
+    DimLists& lists = dimsOf(value, op);
+    bool changed = false;
+    for (size_t d = 0; d < lists.size() && d < factors.size(); ++d) {
+      for (const AxisList& list : lists[d]) {
+        Layout layout(lists.size());
+        layout.setDim(d, list);
+        const FactorAxes axes = project(layout);
+        for (size_t f = 0; f < axes.size(); ++f) {
+          changed |= ask(op, static_cast<int>(f), axes[f]);
+        }
+      }
+      for (const int factor : factors[d]) {
+        for (const AxisList& list : found_.asked[op][factor]) {
+          changed |= bring(op, factors[d], factor, list, lists[d]);
+        }
+      }
+    }
+    return changed;
+  }
+
+  bool ask(int op, int factor, const AxisList& list) {
+    FactorAxes alone(ruleOf(op).factors().size());
+    alone[factor] = list;
+    const bool possible = !list.empty() && !shardings_.operators[op].fixed[factor] && ruleOf(op).splittable(factor) &&
+                          divides(graph_, op, ruleOf(op), alone);
+    return possible && found_.asked[op][factor].insert(list).second;
+  }
+
+  // What a dimension has if one of its factors has this list and the others what they have.
+  bool bring(int op, const DimFactors& dim, int factor, const AxisList& list, std::set<AxisList>& lists) const {
+    FactorAxes axes = shardings_.operators[op].closed();
+    axes[factor] = list;
+    if (!inOneBlock(dim, ruleOf(op), axes)) {
+      return false;
+    }
+    AxisList whole;
+    for (const int part : dim) {
+      whole.insert(whole.end(), axes[part].begin(), axes[part].end());
+    }
+    return lists.insert(std::move(whole)).second;
+  }
+
+  bool hasAll(int op) const {
+    const FactorAxes axes = shardings_.operators[op].closed();
+    for (size_t f = 0; f < axes.size(); ++f) {
+      for (const AxisList& list : found_.asked[op][f]) {
+        if (!beginsWith(axes[f], list)) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  void list(int op) {
+    const FactorAxes now = shardings_.operators[op].closed();
+    found_.of[op].push_back(now);
+    FactorAxes axes(now.size());
+    choose(op, optionsOf(op, now), 0, axes);
+  }
+
+  std::vector<std::set<AxisList>> optionsOf(int op, const FactorAxes& now) const {
+    std::vector<std::set<AxisList>> options;
+    for (size_t f = 0; f < now.size(); ++f) {
+      std::set<AxisList>& mine = options.emplace_back();
+      mine.insert(now[f]);
+      if (shardings_.operators[op].fixed[f] || isBatchAlone(op, static_cast<int>(f), now[f])) {
+        continue;
+      }
+      mine.insert(AxisList());
+      for (const AxisList& list : found_.asked[op][f]) {
+        mine.merge(partsOfList(list));
+      }
+    }
+    return options;
+  }
+
+  // Is it the batch, whose axes nothing else of the operator asks for?
+  bool isBatchAlone(int op, int factor, const AxisList& axes) const {
+    if (factor != graph_.microBatches.operators[op].batch || axes.empty()) {
+      return false;
+    }
+    for (size_t f = 0; f < found_.asked[op].size(); ++f) {
+      for (const AxisList& list : found_.asked[op][f]) {
+        const bool clashes = std::any_of(list.begin(), list.end(), [&](const Axis& other) {
+          return std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) { return !compatible(axis, other); });
+        });
+        if (static_cast<int>(f) == factor ? !beginsWith(axes, list) : clashes) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  // No axis twice, and all that the rule and the sizes ask.
+  bool canSplit(int op, const FactorAxes& axes) const {
+    AxisList used;
+    for (size_t f = 0; f < axes.size(); ++f) {
+      for (const Axis& axis : axes[f]) {
+        const bool free =
+            std::all_of(used.begin(), used.end(), [&](const Axis& other) { return compatible(axis, other); });
+        if (!free || !ruleOf(op).splittable(static_cast<int>(f))) {
+          return false;
+        }
+        used.push_back(axis);
+      }
+    }
+    return divides(graph_, op, ruleOf(op), axes) && inOneBlock(ruleOf(op), axes);
+  }
+
+  void choose(int op, const std::vector<std::set<AxisList>>& options, size_t factor, FactorAxes& axes) {
+    std::vector<FactorAxes>& found = found_.of[op];
+    if (found.size() >= kMostCandidates) {
+      return;
+    }
+    if (factor == options.size()) {
+      if (axes != found.front() && canSplit(op, axes)) {
+        found.push_back(axes);
+      }
+      return;
+    }
+    for (const AxisList& list : options[factor]) {
+      axes[factor] = list;
+      choose(op, options, factor + 1, axes);
+    }
+    axes[factor].clear();
+  }
+
+  const SettledGraph& graph_;
+  const GraphView& view_;
+  const Shardings& shardings_;
+  std::vector<std::map<int64_t, DimLists>> dims_;  // of each value, by the number of the mesh
+  Candidates found_;
+};
+
+}  // namespace
+
+Candidates candidatesOf(const SettledGraph& graph, const Shardings& shardings) {
+  return Finder(graph, shardings).run();
+}
+
+}  // namespace weft

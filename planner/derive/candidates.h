@@ -1,0 +1,29 @@
+// The splits of each forward operator that somebody asks for.
+//
+// What the user wrote, and the default of the batch, is carried along edges and factors as in propagation
+// (propagation.h), but past every conflict: at each factor stands every list of axes that reaches it. A candidate of an
+// operator gives each of its factors one of these lists, a part of one, or nothing, so that no axis is used twice and
+// sizes divide.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "planner/derive/shardings.h"
+
+namespace weft {
+
+using AxisList = std::vector<Axis>;
+
+struct Candidates {
+  // Of each operator: the lists asked for of each factor. Only of forward operators.
+  std::vector<std::vector<std::set<AxisList>>> asked;
+  // Of each operator; the first is what it has. Open factors count as not split.
+  std::vector<std::vector<FactorAxes>> of;
+  // Does some operator not have what is asked of it?
+  bool conflict = false;
+};
+
+Candidates candidatesOf(const SettledGraph& graph, const Shardings& shardings);
+
+}  // namespace weft

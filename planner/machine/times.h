@@ -1,0 +1,19 @@
+// How long a machine takes for arithmetic and for messages.
+#pragma once
+
+#include "planner/machine/machine.h"
+#include "planner/machine/picoseconds.h"
+
+namespace weft {
+
+// Arithmetic and bytes, one after the other.
+inline Picoseconds kernelTime(const Machine& machine, double flops, int64_t bytes) {
+  return picosecondsOf(flops / machine.flops + static_cast<double>(bytes) / machine.memoryBandwidth);
+}
+
+// From the end of the action that sends to the arrival of so many bytes.
+inline Picoseconds transferTime(const Machine& machine, int64_t bytes) {
+  return picosecondsOf(machine.linkLatency + static_cast<double>(bytes) / machine.linkBandwidth);
+}
+
+}  // namespace weft
