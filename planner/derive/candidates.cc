@@ -141,8 +141,12 @@ class Finder {
   bool ask(int op, int factor, const AxisList& list) {
     FactorAxes alone(ruleOf(op).factors().size());
     alone[factor] = list;
-    const bool possible = !list.empty() && !shardings_.operators[op].fixed[factor] && ruleOf(op).splittable(factor) &&
+    if (list.empty() || found_.asked[op][factor].count(list) > 0) {
+      return false;
+    }
+    const bool possible = !shardings_.operators[op].fixed[factor] && ruleOf(op).splittable(factor) &&
                           divides(graph_, op, ruleOf(op), alone);
+    found_.conflict = found_.conflict || !possible;
     return possible && found_.asked[op][factor].insert(list).second;
   }
 

@@ -20,7 +20,7 @@ struct Candidates {
   std::vector<std::vector<std::set<AxisList>>> asked;
   // Of each operator; the first is what it has. Open factors count as not split.
   std::vector<std::vector<FactorAxes>> of;
-  // Does some operator not have what is asked of it?
+  // Does some operator not have what is asked of it, or cannot have it?
   bool conflict = false;
 };
 

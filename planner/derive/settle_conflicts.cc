@@ -190,17 +190,14 @@ class Settler {
     return layout.canonical();
   }
 
-  // How a value lies before it is read on a mesh; nothing where that costs nothing: what comes from another mesh, and
-  // inputs, which are fed as they are read. An argument of no layout of its own gets that of its first reader.
+  // How a value lies before it is read on a mesh; nothing for what comes from another mesh. An argument whose layout
+  // the user left open gets that of its first reader.
   std::optional<Side> sourceSide(int value, int64_t mesh, const std::vector<Side>& readers) const {
     const std::optional<int> producer = view_.producerOf(value);
     if (!producer) {
       const ArgumentSharding& sharding = shardings_.arguments[value].at(mesh);
       const bool isInput = view_.graph().arguments[value].kind == ArgumentKind::kInput;
-      if (isInput && sharding.origin != "user") {
-        return std::nullopt;
-      }
-      if (sharding.layout) {
+      if (sharding.layout && (!isInput || sharding.origin == "user")) {
         return Side{std::nullopt, {*sharding.layout}, {whole(*sharding.layout)}};
       }
       Side side{readers.front().op, readers.front().layouts, readers.front().layouts};
@@ -238,7 +235,8 @@ class Settler {
   // The reshards of a value for its readers, or back from them.
   absl::Status addReshards(int value, int64_t mesh, const Side& source, const std::vector<Side>& readers,
                            std::vector<Layout> Side::* layouts, bool back) {
-    ReshardPrices& prices = back && !view_.producerOf(value) ? bucketed_ : prices_;
+    const bool bucketed = view_.typeOf(value).shape.empty() || (back && !view_.producerOf(value));
+    ReshardPrices& prices = bucketed ? bucketed_ : prices_;
     const auto price = [&](const Layout& made, const Layout& read) {
       return back ? prices.of(value, mesh, read, made) : prices.of(value, mesh, made, read);
     };
@@ -330,7 +328,7 @@ class Settler {
   const Candidates& candidates_;
   Shardings& shardings_;
   ReshardPrices prices_;
-  ReshardPrices bucketed_;  // of parameters' gradients: one launch reduces many
+  ReshardPrices bucketed_;  // of parameters' gradients, and of scalars: one launch reduces many
   bool trains_;
   std::vector<bool> depends_;  // of each value: on a parameter
   AssignmentProblem problem_;  // variables: the operators, then what forms are made

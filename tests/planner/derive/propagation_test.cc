@@ -3,61 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/derive/strategies.h"
+#include "tests/planner/derive/spread.h"
 #include "tests/planner/graph/graph_builder.h"
 
 namespace weft::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// One round of propagation over a graph on one mesh.
-class Spread {
- public:
-  Spread(const ProgramGraph& graph, const std::string& mesh, const std::map<std::string, std::string>& layouts = {})
-      : view_(graph), mesh_(*Mesh::parse(mesh)), settled_(settle(graph)), shardings_(*openShardings(settled_)) {
-    const std::vector<std::pair<std::string, std::string>> patterns(layouts.begin(), layouts.end());
-    status = readUserWords(settled_, UserLayouts(graph, patterns), shardings_);
-    Propagation propagation(settled_, shardings_);
-    propagation.hearParameters();
-    for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kUpdate}) {
-      propagation.run(phase);
-    }
-  }
-
-  // The axes of a factor of an operator: "dp", "" not split, "open".
-  std::string axes(int op, const std::string& factor) const {
-    const OperatorSharding& sharding = shardings_.operators[op];
-    const auto& axes = sharding.axes[sharding.rule.factorIndex(factor)];
-    if (!axes) {
-      return "open";
-    }
-    std::string text;
-    for (const Axis& axis : *axes) {
-      text += (text.empty() ? "" : ",") + mesh_.name(axis);
-    }
-    return text;
-  }
-  const Shardings& shardings() const { return shardings_; }
-
-  absl::Status status;
-
- private:
-  SettledGraph settle(const ProgramGraph&) const {
-    const std::vector<int64_t> stages(view_.operators(), 0);
-    return {view_,
-            {stages, {{mesh_}, {0}}},
-            *analyzeMicroBatches(view_, stages, mesh_.microBatches()),
-            StoredShapes(view_)};
-  }
-
-  GraphView view_;
-  Mesh mesh_;
-  SettledGraph settled_;
-  Shardings shardings_;
-};
 
 // relu(x w)
 GraphBuilder twoOperators() {
@@ -162,6 +117,51 @@ TEST(Propagation, PartsOfACompoundDimensionStayInOneBlock) {
   EXPECT_EQ(Spread(b.graph, "tp=2").axes(0, "b"), "open");
   b.graph.arguments[0].layout = "[{dp},{tp}]";
   EXPECT_EQ(Spread(b.graph, "dp=4,tp=2").axes(0, "b"), "tp");
+}
+
+// x over dp, the weight over tp and dp: what dp leaves of the weight's list is kept.
+TEST(Propagation, AListInConflictKeepsItsCompatiblePart) {
+  GraphBuilder b = twoOperators();
+  b.graph.arguments[0].layout = "[{dp},{}]";
+  for (const std::string layout : {"[{},{tp,dp}]", "[{},{dp,tp}]"}) {
+    b.graph.arguments[1].type.shape = {4, 8};
+    b.graph.operators[0].results[0].shape = b.graph.operators[1].results[0].shape = {8, 8};
+    const Spread spread(b.graph, "dp=2,tp=2", {{"w", layout}});
+    EXPECT_EQ(spread.axes(0, "m"), "dp");
+    EXPECT_EQ(spread.axes(0, "n"), "tp") << layout;
+    EXPECT_THAT(spread.shardings().conflicts, Contains("op0 factor n: [{tp}] (operand 0) against " +
+                                                       layout.substr(0, 1) + layout.substr(4) + " from operand 1"));
+  }
+}
+
+TEST(Propagation, ALaterListAddsWhatFollowsTheAxesThatAFactorHas) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {8, 6});
+  const GraphValue y = b.input("y", {8, 6});
+  b.returns(b.add(kAdd, {x, y}, {8, 6}));
+  b.graph.arguments[0].layout = "[{dp},{}]";
+  b.graph.arguments[1].layout = "[{dp,tp},{}]";
+  EXPECT_EQ(Spread(b.graph, "dp=2,tp=2").axes(0, "a"), "dp,tp");
+  b.graph.operators[0].strategy = UserStrategy{true, {}, {}, {{"dp", ""}, {"dp", ""}}, {}, {}};
+  EXPECT_EQ(Spread(b.graph, "dp=2,tp=2").axes(0, "a"), "dp") << "nothing is added to the user's words";
+}
+
+// Two products partial over tp: their sum is not split over tp, whatever its reader says; with one of them it is.
+TEST(Propagation, SumsAreAddedBeforeTheyAreScattered) {
+  for (const bool both : {true, false}) {
+    GraphBuilder b;
+    const GraphValue x = b.input("x", {8, 4});
+    const GraphValue w = b.parameter("w", {4, 6});
+    const GraphValue one = b.add(kMatmul, {x, w}, {8, 6});
+    const GraphValue other = both ? b.add(kMatmul, {x, w}, {8, 6}) : b.input("y", {8, 6});
+    const GraphValue sum = b.add(kAdd, {one, other}, {8, 6});
+    b.returns(b.add({.kind = "constrain", .rule = "a b -> a b"}, {sum}, {8, 6}));
+    b.last().constraint = "[{tp},{}]";
+    b.graph.arguments[0].layout = "[{},{tp}]";
+    const Spread spread(b.graph, "tp=2");
+    EXPECT_EQ(spread.axes(0, "k"), "tp");
+    EXPECT_EQ(spread.axes(both ? 2 : 1, "a"), both ? "open" : "tp");
+  }
 }
 
 TEST(UserWords, ErrorsStandAtTheShardCall) {

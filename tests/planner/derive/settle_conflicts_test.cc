@@ -1,0 +1,141 @@
+#include "planner/derive/settle_conflicts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/planner/derive/spread.h"
+#include "tests/planner/graph/graph_builder.h"
+
+namespace weft::testing {
+namespace {
+
+// Arithmetic and messages cost what they carry alone.
+const Machine kMachine = {
+    .name = "test", .flops = 1e12, .memoryBandwidth = 1e11, .linkBandwidth = 1e10, .linkLatency = 1e-9};
+
+const OperatorFacts kConstrain = {.kind = "constrain", .rule = "a b -> a b", .view = ViewKind::kAnnotation};
+
+GraphValue constrain(GraphBuilder& b, const GraphValue& value, const Shape& shape, const std::string& layout) {
+  const GraphValue made = b.add(kConstrain, {value}, shape);
+  b.last().constraint = layout;
+  return made;
+}
+
+// The operands lie the other way than the result is wanted: the small ones move.
+TEST(SettleConflicts, SmallOperandsMoveRatherThanALargeResult) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {1024, 8});
+  const GraphValue w = b.input("w", {8, 1024});
+  b.graph.arguments[0].layout = "[{x},{}]";
+  b.graph.arguments[1].layout = "[{},{y}]";
+  b.returns(constrain(b, b.add(kMatmul, {x, w}, {1024, 1024}), {1024, 1024}, "[{y},{x}]"));
+  Spread spread(b.graph, "x=4,y=2");
+  EXPECT_EQ(spread.axes(0, "m") + spread.axes(0, "n"), "xy") << "edges alone";
+  spread.settle(kMachine);
+  EXPECT_EQ(spread.axes(0, "m") + spread.axes(0, "n"), "yx");
+  EXPECT_EQ(spread.shardings().operators[0].origin, "least cost");
+}
+
+TEST(SettleConflicts, ALargeOperandStays) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {8, 1024});
+  const GraphValue w = b.input("w", {1024, 8});
+  b.graph.arguments[0].layout = "[{x},{}]";
+  b.graph.arguments[1].layout = "[{},{y}]";
+  b.returns(constrain(b, b.add(kMatmul, {x, w}, {8, 8}), {8, 8}, "[{y},{x}]"));
+  Spread spread(b.graph, "x=4,y=2");
+  spread.settle(kMachine);
+  EXPECT_EQ(spread.axes(0, "m") + spread.axes(0, "n"), "xy");
+}
+
+// A table split by columns feeds a chain that needs whole rows again and again: one gather at its start.
+TEST(SettleConflicts, ASplitThatEveryReaderGathersIsGatheredOnce) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {64, 8});
+  const GraphValue w = b.parameter("w", {8, 64});
+  b.graph.arguments[1].layout = "[{},{tp}]";
+  GraphValue stream = b.add(kMatmul, {x, w}, {64, 64});
+  for (int i = 0; i < 3; ++i) {
+    const GraphValue whole = b.add(kSoftmax, {stream}, {64, 64});
+    stream = b.add(kAdd, {stream, whole}, {64, 64});
+  }
+  b.returns(stream);
+  Spread spread(b.graph, "tp=2");
+  EXPECT_EQ(spread.axes(2, "b"), "tp");
+  spread.settle(kMachine);
+  for (const int sum : {2, 4}) {
+    EXPECT_EQ(spread.axes(sum, "b"), "") << sum;
+  }
+}
+
+// q, k and v read what a norm leaves split over rows; their weights are split by columns. One gather serves all three.
+TEST(SettleConflicts, AReshardThatSeveralReadersShareIsPaidOnce) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {64, 32});
+  b.graph.arguments[0].layout = "[{tp},{}]";
+  const GraphValue h = b.add(kRelu, {x}, {64, 32});
+  for (const char* name : {"q", "k", "v"}) {
+    const GraphValue w = b.parameter(name, {32, 48});
+    b.graph.arguments[w.index].layout = "[{},{tp}]";
+    b.returns(b.add(kMatmul, {h, w}, {64, 48}));
+  }
+  Spread spread(b.graph, "tp=2");
+  spread.settle(kMachine);
+  for (const int product : {1, 2, 3}) {
+    EXPECT_EQ(spread.axes(product, "n"), "tp") << "three weights of 1536 elements against one value of 2048";
+  }
+  b.graph.operators.resize(2);
+  b.graph.results.resize(1);
+  Spread one(b.graph, "tp=2");
+  one.settle(kMachine);
+  EXPECT_EQ(one.axes(1, "m"), "tp") << "one weight is smaller";
+}
+
+TEST(SettleConflicts, WhatTheUserFixedStays) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {1024, 8});
+  const GraphValue w = b.input("w", {8, 1024});
+  b.returns(constrain(b, b.add(kMatmul, {x, w}, {1024, 1024}), {1024, 1024}, "[{y},{x}]"));
+  b.graph.operators[0].strategy = UserStrategy{true, {}, {}, {{"x", ""}, {"", "y"}}, {}, {}};
+  Spread spread(b.graph, "x=4,y=2");
+  spread.settle(kMachine);
+  EXPECT_EQ(spread.axes(0, "m") + spread.axes(0, "n"), "xy");
+}
+
+TEST(SettleConflicts, WithoutAConflictNothingChanges) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {8, 4});
+  const GraphValue w = b.parameter("w", {4, 6});
+  b.graph.arguments[0].layout = "[{dp},{}]";
+  b.returns(b.add(kRelu, {b.add(kMatmul, {x, w}, {8, 6})}, {8, 6}));
+  Spread spread(b.graph, "dp=2");
+  const std::string origin = spread.shardings().operators[0].origin;
+  spread.settle(kMachine);
+  EXPECT_EQ(spread.axes(0, "m"), "dp");
+  EXPECT_EQ(spread.axes(0, "n"), "open");
+  EXPECT_EQ(spread.shardings().operators[0].origin, origin);
+}
+
+// What the price keeps whole, the gradient keeps whole, whatever it reads.
+TEST(SettleConflicts, TheGradientFollows) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {64, 8});
+  const GraphValue w = b.parameter("w", {8, 64});
+  b.graph.arguments[1].layout = "[{},{tp}]";
+  const GraphValue y = b.add(kMatmul, {x, w}, {64, 64});
+  const GraphValue stream = b.add(kAdd, {y, b.add(kSoftmax, {y}, {64, 64})}, {64, 64});
+  b.returns(b.add(kSoftmax, {stream}, {64, 64}));
+  const GraphValue seed = b.input("dy", {64, 64});
+  b.graph.arguments[2].layout = "[{},{tp}]";
+  b.returns(b.add({"copy", "i j -> i j"}, {seed}, {64, 64}));
+  b.last().phase = Phase::kBackward;
+  b.last().forward = 2;
+  ASSERT_EQ(Spread(b.graph, "tp=2").axes(4, "j"), "tp");
+  Spread spread(b.graph, "tp=2");
+  spread.settle(kMachine);
+  ASSERT_EQ(spread.axes(2, "b"), "");
+  EXPECT_EQ(spread.axes(4, "j"), "");
+}
+
+}  // namespace
+}  // namespace weft::testing
