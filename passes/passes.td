@@ -157,10 +157,11 @@ def FormReduceScatterPass : Weft_Pass<"form-reduce-scatter"> {
 }
 
 def FormBucketsPass : Weft_Pass<"form-buckets"> {
-  let summary = "Join independent reductions into buckets";
+  let summary = "Join independent collectives into buckets";
   let description = [{
     Joins independent all_reduces (and reduce_scatters) of a function that have the same groups, reduction and element
-    type into one op of several operands. A single larger collective stands alone.
+    type into one op of several operands, and so all_gathers of values that leave the function. A single larger
+    collective stands alone.
   }];
   let options = [Option<"bucketBytes", "bucket-bytes", "int64_t", "int64_t{64} << 20",
                         "most bytes of operands in one bucket">];

@@ -195,11 +195,11 @@ def Dist_AllReduceOp : Dist_Collective<"all_reduce"> {
   let results = (outs Variadic<Dist_Tensor>:$outputs);
 }
 def Dist_AllGatherOp : Dist_Collective<"all_gather"> {
-  let summary = "concatenates the members' operands along `dim`";
-  let arguments = (ins Dist_Tensor:$x, Dist_AxesAttr:$over, Dist_Int:$dim,
+  let summary = "concatenates, of each operand, those of the members along `dim`";
+  let arguments = (ins Variadic<Dist_Tensor>:$inputs, Dist_AxesAttr:$over, Dist_Int:$dim,
                        DefaultValuedAttr<StrAttr, "\"\"">:$reason, DefaultValuedAttr<Dist_Real, "0.0">:$cost,
                        DefaultValuedAttr<Dist_Int, "0">:$bytes_received);
-  let results = (outs Dist_Tensor:$y);
+  let results = (outs Variadic<Dist_Tensor>:$outputs);
 }
 def Dist_ReduceScatterOp : Dist_Collective<"reduce_scatter"> {
   let summary = "reduces each operand over a group; member i keeps part i of `dim`";

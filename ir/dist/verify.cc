@@ -86,6 +86,25 @@ LogicalResult checkCount(mlir::Operation* op) {
   return success();
 }
 
+// All operands of a bucket are joined along `dim`, or cut along `cut`, by one group.
+LogicalResult checkBucket(mlir::Operation* op, int check, int64_t dim, int64_t cut) {
+  const auto members = [&](mlir::Value x, mlir::Value y) {
+    return dim >= 0 ? tensor(y).getDimSize(dim) / tensor(x).getDimSize(dim)
+                    : tensor(x).getDimSize(cut) / tensor(y).getDimSize(cut);
+  };
+  for (auto [x, y] : llvm::zip(op->getOperands(), op->getResults())) {
+    if (failed(checkMoved(op, check, x, y, dim, cut))) {
+      return failure();
+    }
+    const int64_t first = members(op->getOperand(0), op->getResult(0));
+    if (members(x, y) != first) {
+      return error(op, check) << "operands are " << (dim >= 0 ? "joined from " : "cut into ") << first << " and "
+                              << members(x, y) << " parts; a bucket has one group";
+    }
+  }
+  return success();
+}
+
 }  // namespace
 
 // (1) The same tensor.
@@ -116,9 +135,13 @@ LogicalResult AllReduceOp::verify() {
   return success();
 }
 
-// (2) The result is x with `dim` multiplied by the number of members; with layouts, the same shape.
+// (2) Each result is its operand with `dim` multiplied by the number of members; with layouts, the same shape. (3) One
+// result for each operand.
 LogicalResult AllGatherOp::verify() {
-  return isGlobal(*this) ? checkGlobal(*this, 2) : checkMoved(*this, 2, getX(), getY(), getDim(), -1);
+  if (failed(checkCount(*this))) {
+    return failure();
+  }
+  return isGlobal(*this) ? checkGlobal(*this, 2) : checkBucket(*this, 2, getDim(), -1);
 }
 
 // (2) Reduction. (3) One result for each operand. (4) With `dim` divided by the number of members, the same for all;
@@ -130,19 +153,7 @@ LogicalResult ReduceScatterOp::verify() {
   if (isGlobal(*this)) {
     return checkGlobal(*this, 4);
   }
-  for (auto [x, y] : llvm::zip(getInputs(), getOutputs())) {
-    if (failed(checkMoved(*this, 4, x, y, -1, getDim()))) {
-      return failure();
-    }
-    const auto times = [&](mlir::Value in, mlir::Value out) {
-      return tensor(in).getDimSize(getDim()) / tensor(out).getDimSize(getDim());
-    };
-    if (times(x, y) != times(getInputs()[0], getOutputs()[0])) {
-      return error(*this, 4) << "operands are cut into " << times(getInputs()[0], getOutputs()[0]) << " and "
-                             << times(x, y) << " parts; a bucket has one group";
-    }
-  }
-  return success();
+  return checkBucket(*this, 4, -1, getDim());
 }
 
 // (2) `split_dim` divided, `dim` multiplied by the number of members; with layouts, the same shape.

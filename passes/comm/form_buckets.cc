@@ -1,5 +1,5 @@
-// Joins collectives into buckets: reads the reductions of each function as plain data, asks bucketsOf(), and makes the
-// buckets.
+// Joins collectives into buckets: reads what may join in each function as plain data, asks bucketsOf(), and makes the
+// buckets. A gather may join where its result leaves the function: it takes its room until the end in any case.
 
 #include <algorithm>
 
@@ -77,10 +77,11 @@ void setPrice(Operation* bucket, const Members& members, const Links& links, Bui
     auto bytes = member->getAttrOfType<IntegerAttr>("bytes_received");
     received += bytes ? bytes.getInt() : 0;
   }
-  const bool whole = isa<ir::dist::AllReduceOp>(bucket);
+  const CollectiveKind kind = isa<ir::dist::AllReduceOp>(bucket)   ? CollectiveKind::kAllReduce
+                              : isa<ir::dist::AllGatherOp>(bucket) ? CollectiveKind::kAllGather
+                                                                   : CollectiveKind::kReduceScatter;
   const Picoseconds cost =
-      collectiveCost(links.machine, whole ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter,
-                     partsOf(*ir::dist::axesOver(bucket, links.mesh)), received);
+      collectiveCost(links.machine, kind, partsOf(*ir::dist::axesOver(bucket, links.mesh)), received);
   bucket->setAttr("bytes_received", builder.getI64IntegerAttr(received));
   bucket->setAttr("cost", builder.getF64FloatAttr(inSeconds(cost)));
 }
@@ -148,11 +149,17 @@ Reduction reductionOf(Operation* op, int key, const Positions& positions) {
   return reduction;
 }
 
+bool mayJoin(Operation* op) {
+  return isa<ir::dist::AllReduceOp, ir::dist::ReduceScatterOp>(op) ||
+         (isa<ir::dist::AllGatherOp>(op) &&
+          llvm::any_of(op->getUsers(), [](Operation* user) { return user->hasTrait<OpTrait::IsTerminator>(); }));
+}
+
 std::vector<Reduction> reductionsIn(const Positions& positions) {
   std::vector<Reduction> reductions;
   Members keys;  // one op of each
   for (Operation* op : positions.ops) {
-    if (isa<ir::dist::AllReduceOp, ir::dist::ReduceScatterOp>(op)) {
+    if (mayJoin(op)) {
       auto* key = llvm::find_if(keys, [&](Operation* other) { return sameKey(op, other); });
       const int number = static_cast<int>(key - keys.begin());
       if (key == keys.end()) {

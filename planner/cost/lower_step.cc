@@ -121,8 +121,10 @@ class InstructionWriter {
     made.outputs = {submesh_.addValue(to.bytes())};
     made.time = step.cost;
     std::optional<BucketReduction> reduction;
-    if (step.kind == CollectiveKind::kAllReduce || step.kind == CollectiveKind::kReduceScatter) {
-      reduction = {step.kind, step.axes, step.reduce, step.targetDim, to.type, partsOf(step.axes), step.bytesReceived};
+    const bool gathers = step.kind == CollectiveKind::kAllGather;
+    if (gathers || step.kind == CollectiveKind::kAllReduce || step.kind == CollectiveKind::kReduceScatter) {
+      const int64_t dim = gathers ? step.sourceDim : step.targetDim;
+      reduction = {step.kind, step.axes, step.reduce, dim, to.type, partsOf(step.axes), step.bytesReceived};
     }
     if (step.kind == CollectiveKind::kAllReduce) {
       made.inPlace = {{0, 0}};

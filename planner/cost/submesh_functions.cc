@@ -108,7 +108,14 @@ class BackwardCut {
   CutStepFunction first_, second_;
 };
 
-// The reductions of a function as bucketsOf() asks for them.
+bool mayJoin(const CutStepFunction& function, const LoweredInstruction& instruction) {
+  return instruction.reduction &&
+         (instruction.reduction->kind != CollectiveKind::kAllGather ||
+          std::any_of(function.results.begin(), function.results.end(),
+                      [&](const auto& result) { return result.value == instruction.step.outputs[0]; }));
+}
+
+// The collectives that may join, as bucketsOf() asks for them.
 std::vector<Reduction> reductionsOf(const CutStepFunction& function, const StepProgram& program,
                                     std::vector<size_t>& positions) {
   std::map<int, int64_t> makers;
@@ -124,7 +131,7 @@ std::vector<Reduction> reductionsOf(const CutStepFunction& function, const StepP
   std::vector<Reduction> reductions;
   for (size_t i = 0; i < function.instructions.size(); ++i) {
     const LoweredInstruction& instruction = function.instructions[i];
-    if (!instruction.reduction) {
+    if (!mayJoin(function, instruction)) {
       continue;
     }
     Reduction made;
@@ -183,6 +190,7 @@ void joinBuckets(CutStepFunction& function, const StepProgram& program, const Ma
   for (size_t i = 0; i < function.instructions.size(); ++i) {
     holder.push_back(order.insert(order.end(), {i}));
   }
+  holder.push_back(order.end());  // where what nothing reads is needed
   for (const Bucket& bucket : buckets) {
     const auto joint = order.insert(holder[bucket.before], std::vector<size_t>());
     for (const size_t member : bucket.members) {

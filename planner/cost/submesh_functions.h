@@ -15,7 +15,7 @@
 
 namespace weft {
 
-// A reduction that may join others in one bucket.
+// A reduction that may join others in one bucket; a gather may where the function returns its result.
 struct BucketReduction {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::vector<Axis> axes;

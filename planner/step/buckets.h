@@ -1,4 +1,4 @@
-// Which reductions of a function join into one bucket.
+// Which collectives of a function join into one bucket: reductions, and gathers of what the function returns.
 //
 // A reduction may stand anywhere between the last operation that makes one of its operands and the first one that reads
 // one of its results. So each one is an interval of the function, and a bucket is a point in the intervals of all its
@@ -20,7 +20,7 @@ namespace weft {
 // Bytes of operands that one bucket has at most, where nobody says otherwise.
 inline constexpr int64_t kBucketBytes = int64_t{64} << 20;
 
-// An all_reduce or reduce_scatter of a function whose operations have the positions 0, 1, ...
+// A collective that may join others, in a function whose operations have the positions 0, 1, ...; mostly a reduction.
 struct Reduction {
   int key = 0;        // only equal ones join: kind, groups, reduction, dimension, element type
   int64_t bytes = 0;  // of its operands

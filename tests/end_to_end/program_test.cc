@@ -139,7 +139,7 @@ TEST(CollectivesTest, Zero1ReducesOncePerStep) {
   const Counts counts = countsOf({.mesh = "dp=4", .zero = 1, .micro = 4});
   EXPECT_EQ(counts.count("backward"), 0U);
   EXPECT_EQ(counts.at("update").at("reduce_scatter"), 2);
-  EXPECT_EQ(counts.at("update").at("all_gather"), 53);
+  EXPECT_EQ(counts.at("update").at("all_gather"), 2) << "53 parameters split along either dimension";
 }
 
 TEST(CollectivesTest, Zero2ReducesEachMicroBatchIntoTheShardedAccumulator) {
@@ -152,8 +152,10 @@ TEST(CollectivesTest, Zero2ReducesEachMicroBatchIntoTheShardedAccumulator) {
   EXPECT_LT(3 * statisticsOf(sharded->plan).memory["accumulator"], statisticsOf(whole->plan).memory["accumulator"]);
 }
 
+// 27 parameters, of norms and biases, are read in the forward pass alone: they are gathered where they are used, the
+// others in one bucket for each dimension.
 TEST(CollectivesTest, Zero3GathersPerUseKeptOrAgain) {
-  EXPECT_EQ(countsOf({.mesh = "dp=4", .zero = 3}).at("forward").at("all_gather"), 53);
+  EXPECT_EQ(countsOf({.mesh = "dp=4", .zero = 3}).at("forward").at("all_gather"), 27 + 2);
   EXPECT_EQ(countsOf({.mesh = "dp=4", .zero = 3}).count("backward"), 0U);
   EXPECT_EQ(countsOf({.mesh = "dp=4", .regather = true, .zero = 3}).at("backward").at("all_gather"), 26);
 }
@@ -161,7 +163,7 @@ TEST(CollectivesTest, Zero3GathersPerUseKeptOrAgain) {
 // With several micro-batches parameters are gathered once per step, before the first; or again in each call.
 TEST(CollectivesTest, Zero3GathersOncePerStepOrInEachCall) {
   const Counts once = countsOf({.mesh = "dp=4", .zero = 3, .micro = 4});
-  EXPECT_EQ(once.at("prologue").at("all_gather"), 53);
+  EXPECT_EQ(once.at("prologue").at("all_gather"), 2);
   EXPECT_EQ(once.count("forward"), 0U);
   const Counts again = countsOf({.mesh = "dp=4", .regather = true, .zero = 3, .micro = 4});
   EXPECT_EQ(again.at("prologue").count("all_gather"), 0U);

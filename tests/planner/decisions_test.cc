@@ -18,7 +18,7 @@ Json record() {
     "mesh": "dp=2,micro=2", "zero": 1,
     "schedule": {"kind": "1f1b", "virtual": 1, "submeshes": [0, 1], "considered": [{"kind": "gpipe", "seconds": 0.5}]},
     "stage_meshes": "dp=2;dp=4", "stripes": 4,
-    "rewrites": [{"expand": 7}, {"prologue": 8, "operand": 1}],
+    "rewrites": [{"expand": 7}, {"prologue": 8, "operand": 1}, {"regroup": 9, "groups": [[1, 2], [0]]}],
     "arguments": [
       {"name": "w", "layout": "[{dp},{}]", "origin": "user", "gather": "once_per_step", "stage": 1, "elsewhere": {"0": "[{},{}]"}}],
     "operators": [
@@ -54,6 +54,7 @@ TEST(DecisionsText, ReadsWhatItPrints) {
   EXPECT_EQ(decisions->operators[0].stage, 1);
   EXPECT_EQ(decisions->operators[0].recomputePrice.bytes, 64);
   EXPECT_EQ(decisions->rewrites[1].operand, 1u);
+  EXPECT_EQ(decisions->rewrites[2].groups, (std::vector<std::vector<unsigned>>{{1, 2}, {0}}));
   EXPECT_EQ(decisions->arguments[0].elsewhere.size(), 1u);
   EXPECT_EQ(decisions->reshards[0].id, -1);
   const std::string text = printDecisions(*decisions);
@@ -113,6 +114,10 @@ TEST(DecisionsText, ErrorsNameEntryAndWhatWasExpected) {
       {"/rewrites/0/expand", "-1", "decisions: rewrites[0].expand: found -1"},
       {"/rewrites/1/operand", "-1", "decisions: rewrites[1].operand: found -1"},
       {"/rewrites/1/operand", "4294967296", "decisions: rewrites[1].operand: found 4294967296"},
+      {"/rewrites/2/regroup", "-1", "decisions: rewrites[2].regroup: found -1"},
+      {"/rewrites/2/groups", "{}", "decisions: rewrites[2].groups: found {}, expected a list"},
+      {"/rewrites/2/groups/1", "0", "decisions: rewrites[2].groups[1]: found 0, expected a list of terms"},
+      {"/rewrites/2/groups/1/0", "-1", "decisions: rewrites[2].groups[1]: found -1"},
       {"/arguments/0", "\"w\"", "decisions: arguments[0]: found \"w\", expected an object"},
       {"/arguments/0/stage", "2", "decisions: arguments[0].stage: found 2, expected an integer from 0 to 1"},
       {"/arguments/0/layout", "\"[{tp}]\"", "decisions: arguments[0].layout: "},

@@ -39,6 +39,32 @@ func.func @update(%a: tensor<16xf32>, %b: tensor<4xf32>, %c: tensor<16xf32>, %l:
 
 // -----
 
+// Gathers of what leaves the function join at its end. What the function alone reads is gathered
+// where it is read: it would take its room longer. Along another dimension nothing joins.
+// CHECK-LABEL: func.func @gathers
+// CHECK: dist.all_gather %arg2
+// CHECK: nn.exp
+// CHECK: nn.neg
+// CHECK: dist.all_gather %arg0 {{.*}}dim = 1
+// CHECK: %[[G:.*]]:2 = dist.all_gather %arg0, %{{[0-9]+}}
+// CHECK-SAME: bytes_received = 48 : i64
+// CHECK-SAME: nn.name = "bucket of 2"
+// CHECK: return %[[G]]#0, %[[G]]#1
+module attributes {dist.mesh = #dist.mesh<"dp=2">} {
+func.func @gathers(%a: tensor<4x4xf32>, %b: tensor<2x2xf32>, %c: tensor<2x2xf32>)
+    -> (tensor<8x4xf32>, tensor<4x2xf32>, tensor<4x8xf32>, tensor<4x2xf32>) {
+  %0 = dist.all_gather %a {over = #dist.axes<"{dp}">, dim = 0, bytes_received = 32 : i64, nn.name = "w"} : (tensor<4x4xf32>) -> tensor<8x4xf32>
+  %1 = dist.all_gather %c {over = #dist.axes<"{dp}">, dim = 0} : (tensor<2x2xf32>) -> tensor<4x2xf32>
+  %2 = nn.exp %1 : (tensor<4x2xf32>) -> tensor<4x2xf32>
+  %3 = nn.neg %b : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  %4 = dist.all_gather %3 {over = #dist.axes<"{dp}">, dim = 0, bytes_received = 16 : i64, nn.name = "v"} : (tensor<2x2xf32>) -> tensor<4x2xf32>
+  %5 = dist.all_gather %a {over = #dist.axes<"{dp}">, dim = 1} : (tensor<4x4xf32>) -> tensor<4x8xf32>
+  return %0, %4, %5, %2 : tensor<8x4xf32>, tensor<4x2xf32>, tensor<4x8xf32>, tensor<4x2xf32>
+}
+}
+
+// -----
+
 // Computed operands: a bucket stands after the last of them. Another group, reduction or element type does not join.
 // CHECK-LABEL: func.func @keys
 // CHECK: nn.exp

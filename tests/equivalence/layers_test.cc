@@ -1,0 +1,276 @@
+// The layers of well-known models from a few words: a layout for each kind of weight, and one constraint where the
+// residual stream is split along the sequence. The collectives of one layer are those that Megatron-LM, FSDP and
+// sequence-parallel trainers write by hand (Korthikanti et al., "Reducing activation recomputation in large transformer
+// models", 2022: two all_reduces forward and backward, or as many all_gathers and reduce_scatters), and the step is
+// that of one rank.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "runtime/plan/statistics.h"
+#include "tests/equivalence/training_step.h"
+#include "weft/weft.h"
+
+namespace weft::testing {
+namespace {
+
+constexpr int64_t kBatch = 4;
+constexpr int64_t kTokens = 8;  // fewer in a batch than features: weights are dearer to move than activations
+constexpr int64_t kWidth = 64;
+constexpr int64_t kHeads = 8;
+constexpr int64_t kHeadWidth = 8;
+constexpr int64_t kHidden = 256;
+constexpr int64_t kVocabulary = 128;
+
+// Makes the operators of one layer; its parameters' names begin with `name`.
+struct LayerBuilder {
+  Graph& g;
+  std::string name;
+  Tensor memory = {};  // what a decoder attends to
+
+  Tensor weight(const std::string& kind, const Shape& shape) const {
+    return g.parameter(absl::StrCat(name, ".", kind), shape, Init::normal(0.1));
+  }
+  Tensor layerNorm(const std::string& kind, const Tensor& x) const {
+    return weft::layerNorm(x, weight(kind + ".gamma", {kWidth}), weight(kind + ".beta", {kWidth}));
+  }
+  Tensor rmsNorm(const std::string& kind, const Tensor& x) const {
+    return x * rsqrt(mean(x * x, {2}, true) + 1e-5) * weight(kind + ".gamma", {kWidth});
+  }
+  Tensor softmaxAttention(const Tensor& q, const Tensor& k, const Tensor& v) const {
+    return einsum("bhqk,bkhd->bqhd", softmax(einsum("bqhd,bkhd->bhqk", q, k)), v);
+  }
+  Tensor projected(const std::string& kind, const Tensor& attended) const {
+    return einsum("bthd,hdc->btc", attended, weight(kind + ".o", {kHeads, kHeadWidth, kWidth}));
+  }
+  Tensor attention(const std::string& kind, const Tensor& x, const Tensor& read) const {
+    const auto project = [&](const std::string& what, const Tensor& from) {
+      return einsum("btc,chd->bthd", from, weight(absl::StrCat(kind, ".", what), {kWidth, kHeads, kHeadWidth}));
+    };
+    return projected(kind, softmaxAttention(project("q", x), project("k", read), project("v", read)));
+  }
+  Tensor fusedAttention(const Tensor& x) const {
+    const Tensor qkv = einsum("btc,cshd->sbthd", x, weight("attention.qkv", {kWidth, 3, kHeads, kHeadWidth}));
+    const auto part = [&](int64_t i) {
+      return reshape(slice(qkv, {i, 0, 0, 0, 0}, {1, kBatch, kTokens, kHeads, kHeadWidth}),
+                     {kBatch, kTokens, kHeads, kHeadWidth});
+    };
+    return projected("attention", softmaxAttention(part(0), part(1), part(2)));
+  }
+  Tensor mlp(const Tensor& x) const {
+    const Tensor hidden = gelu(matmul(x, weight("up", {kWidth, kHidden})) + weight("up.bias", {kHidden}));
+    return matmul(hidden, weight("down", {kHidden, kWidth})) + weight("down.bias", {kWidth});
+  }
+  Tensor gatedMlp(const Tensor& x) const {
+    const Tensor gate = matmul(x, weight("gate", {kWidth, kHidden}));
+    return matmul(gate / (exp(-gate) + 1.0) * matmul(x, weight("up", {kWidth, kHidden})),
+                  weight("down", {kHidden, kWidth}));
+  }
+};
+
+Tensor fusedGpt(const LayerBuilder& b, const Tensor& x) {
+  const Tensor y = x + b.fusedAttention(b.layerNorm("ln1", x));
+  return y + b.mlp(b.layerNorm("ln2", y));
+}
+
+Tensor gpt(const LayerBuilder& b, const Tensor& x) {
+  const Tensor h = b.layerNorm("ln1", x);
+  const Tensor y = x + b.attention("attention", h, h);
+  return y + b.mlp(b.layerNorm("ln2", y));
+}
+
+Tensor llama(const LayerBuilder& b, const Tensor& x) {
+  const Tensor h = b.rmsNorm("ln1", x);
+  const Tensor y = x + b.attention("attention", h, h);
+  return y + b.gatedMlp(b.rmsNorm("ln2", y));
+}
+
+// Post-norm: q, k, v and the residual read the same value.
+Tensor bert(const LayerBuilder& b, const Tensor& x) {
+  const Tensor y = b.layerNorm("ln1", x + b.attention("attention", x, x));
+  return b.layerNorm("ln2", y + b.mlp(y));
+}
+
+Tensor t5Decoder(const LayerBuilder& b, const Tensor& x) {
+  const Tensor h = b.rmsNorm("ln1", x);
+  const Tensor y = x + b.attention("attention", h, h);
+  const Tensor z = y + b.attention("cross", b.rmsNorm("ln2", y), b.memory);
+  return z + b.mlp(b.rmsNorm("ln3", z));
+}
+
+using Layer = Tensor (*)(const LayerBuilder& b, const Tensor& x);
+
+struct Words {
+  std::string mesh;
+  int64_t micro = 1;
+  int zero = 0;
+  bool tensor = false;    // heads and hidden features over tp
+  bool sequence = false;  // the residual stream over tp, by one constraint behind the embedding
+};
+
+struct Model {
+  std::string name;
+  Layer layer;
+  bool fused = false;
+  bool decoder = false;
+  bool gated = false;
+  int64_t blocks = 2;  // each ends in one sum over tp
+};
+
+CompileOptions optionsOf(const Model& model, const Words& words) {
+  CompileOptions options;
+  options.mesh = words.mesh;
+  options.zero = words.zero;
+  options.micro = words.micro;
+  options.gradientOutputs = true;
+  if (!words.tensor) {
+    return options;
+  }
+  if (model.fused) {
+    options.layouts = {{"*.qkv", "[{},{},{tp},{}]"}};
+  } else {
+    options.layouts = {{"*.q", "[{},{tp},{}]"}, {"*.k", "[{},{tp},{}]"}, {"*.v", "[{},{tp},{}]"}};
+  }
+  options.layouts.insert(options.layouts.end(),
+                         {{"*.o", "[{tp},{},{}]"}, {"*.up", "[{},{tp}]"}, {"*.down", "[{tp},{}]"}});
+  if (model.gated) {
+    options.layouts.emplace_back("*.gate", "[{},{tp}]");
+  }
+  return options;
+}
+
+absl::StatusOr<std::string> moduleOf(const Model& model, const Words& words, int layers) {
+  Graph g;
+  const Tensor ids = g.input("ids", {kBatch, kTokens}, kI32);
+  const Tensor labels = g.input("labels", {kBatch, kTokens}, kI32);
+  Tensor x = embedding(g.parameter("wte", {kVocabulary, kWidth}, Init::normal(0.1)), ids);
+  if (words.sequence) {
+    x = constrain(x, words.mesh.find("dp") == std::string::npos ? "[{},{tp},{}]" : "[{dp},{tp},{}]");
+  }
+  Tensor memory;
+  if (model.decoder) {
+    memory = embedding(g.parameter("encoder", {kVocabulary, kWidth}, Init::normal(0.1)),
+                       g.input("source", {kBatch, kTokens}, kI32));
+  }
+  for (int layer = 0; layer < layers; ++layer) {
+    x = model.layer({g, absl::StrCat("h", layer), memory}, x);
+  }
+  const Tensor head = g.parameter("head", {kWidth, kVocabulary}, Init::normal(0.1));
+  const Tensor loss = mean(softmaxCrossEntropy(matmul(x, head), labels));
+  absl::StatusOr<std::string> text =
+      logicalModule(g, loss, optim::AdamW{.lr = 0.1, .epsilon = 0.01}, optionsOf(model, words));
+  return text.ok() ? absl::StrReplaceAll(*text, {{"f32", "f64"}}) : text;
+}
+
+// Calls of collectives in one layer more: "forward all_gather 2, forward reduce_scatter 2".
+std::string perLayer(const Model& model, const Words& words) {
+  std::map<std::string, int64_t> calls;
+  for (const int layers : {3, 2}) {
+    const absl::StatusOr<std::string> module = moduleOf(model, words, layers);
+    const absl::StatusOr<plan::Plan> plan = module.ok() ? compileText(*module) : module.status();
+    if (!plan.ok()) {
+      return plan.status().ToString();
+    }
+    for (const auto& [function, kinds] : statisticsOf(*plan).byFunction) {
+      for (const auto& [kind, count] : kinds) {
+        calls[absl::StrCat(function, " ", kind)] += layers == 3 ? count : -count;
+      }
+    }
+  }
+  std::string text;
+  for (const auto& [name, count] : calls) {
+    absl::StrAppend(&text, count == 0 ? "" : absl::StrCat(text.empty() ? "" : ", ", name, " ", count));
+  }
+  return text;
+}
+
+NamedTensors argumentsOf(const plan::Plan& plan) {
+  std::mt19937_64 generator(3);
+  NamedTensors arguments;
+  for (const plan::NamedTensor& tensor : plan.tensors()) {
+    const std::vector<int64_t> shape(tensor.shape().begin(), tensor.shape().end());
+    if (tensor.kind() == plan::TENSOR_INPUT) {
+      HostTensor value(DType::kI32, shape);
+      for (int64_t i = 0; i < value.elements(); ++i) {
+        value.data<int32_t>()[i] = static_cast<int32_t>(generator() % kVocabulary);
+      }
+      arguments[tensor.name()] = std::move(value);
+    } else if (tensor.kind() == plan::TENSOR_PARAMETER) {
+      HostTensor value(DType::kF64, shape);
+      for (int64_t i = 0; i < value.elements(); ++i) {
+        value.data<double>()[i] = 0.6 * static_cast<double>(generator() >> 11) * 0x1p-53 - 0.3;
+      }
+      arguments[tensor.name()] = std::move(value);
+    }
+  }
+  return arguments;
+}
+
+const Model kModels[] = {
+    {.name = "GPT, q k v in one", .layer = fusedGpt, .fused = true},
+    {.name = "GPT", .layer = gpt},
+    {.name = "LLaMA", .layer = llama, .gated = true},
+    {.name = "BERT", .layer = bert},
+    {.name = "T5 decoder", .layer = t5Decoder, .decoder = true, .blocks = 3},
+};
+
+TEST(Layers, DataParallelismNeedsNoWords) {
+  for (const Model& model : kModels) {
+    EXPECT_EQ(perLayer(model, {.mesh = "dp=2"}), "") << model.name << ": gradients join one bucket";
+    EXPECT_EQ(perLayer(model, {.mesh = "dp=2", .zero = 1}), "") << model.name;
+    EXPECT_EQ(perLayer(model, {.mesh = "dp=2", .zero = 2}), "") << model.name;
+    EXPECT_EQ(perLayer(model, {.mesh = "dp=2", .micro = 2, .zero = 3}), "") << model.name << ": gathers join, too";
+  }
+}
+
+TEST(Layers, ColumnsAndRowsReduceOncePerBlockAndDirection) {
+  for (const Model& model : kModels) {
+    const std::string expected =
+        absl::StrCat("backward all_reduce ", model.blocks, ", forward all_reduce ", model.blocks);
+    EXPECT_EQ(perLayer(model, {.mesh = "tp=2", .tensor = true}), expected) << model.name;
+    EXPECT_EQ(perLayer(model, {.mesh = "dp=2,tp=2", .tensor = true}), expected) << model.name;
+    EXPECT_EQ(perLayer(model, {.mesh = "dp=2,tp=2", .zero = 1, .tensor = true}), expected) << model.name;
+  }
+}
+
+TEST(Layers, ASplitSequenceGathersAndScattersInstead) {
+  for (const Model& model : kModels) {
+    const std::string each = absl::StrCat(model.blocks);
+    const std::string expected = absl::StrCat("backward all_gather ", each, ", backward reduce_scatter ", each,
+                                              ", forward all_gather ", each, ", forward reduce_scatter ", each);
+    EXPECT_EQ(perLayer(model, {.mesh = "tp=2", .tensor = true, .sequence = true}), expected) << model.name;
+    EXPECT_EQ(perLayer(model, {.mesh = "dp=2,tp=2", .tensor = true, .sequence = true}), expected) << model.name;
+  }
+}
+
+TEST(Layers, AnyRanksGiveTheOneRankAnswer) {
+  const Words meshes[] = {
+      {.mesh = "dp=2,tp=2", .micro = 2, .tensor = true},
+      {.mesh = "dp=2,tp=2", .tensor = true, .sequence = true},
+      {.mesh = "dp=2,tp=2", .micro = 2, .zero = 3, .tensor = true, .sequence = true},
+      {.mesh = "dp=2", .micro = 2, .zero = 1},
+  };
+  for (const Model& model : kModels) {
+    const absl::StatusOr<std::string> serial = moduleOf(model, {}, 2);
+    ASSERT_TRUE(serial.ok()) << serial.status();
+    absl::StatusOr<plan::Plan> plan = compileText(*serial);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const NamedTensors arguments = argumentsOf(*plan);
+    const absl::StatusOr<NamedTensors> one = runPlan(*std::move(plan), arguments);
+    ASSERT_TRUE(one.ok()) << one.status();
+    ASSERT_EQ(one->count("grad.h1.down") + one->count("grad.wte"), 2U);
+    for (const Words& words : meshes) {
+      SCOPED_TRACE(absl::StrCat(model.name, " on ", words.mesh, ", zero ", words.zero, ", micro ", words.micro));
+      const absl::StatusOr<std::string> module = moduleOf(model, words, 2);
+      ASSERT_TRUE(module.ok()) << module.status();
+      EXPECT_EQ(differenceFromOneRank(*module, *one, arguments), "");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::testing
