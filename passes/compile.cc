@@ -112,10 +112,13 @@ absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegi
     if (report != nullptr) {
       report->compilations = compilations;
     }
+    const Decisions& decisions = *decisionsOf(module);
     if (asked.memoryLimit == 0 || plan.memory().peak_bytes() <= asked.memoryLimit) {
+      if (report != nullptr) {
+        report->notes.insert(report->notes.end(), decisions.notes.begin(), decisions.notes.end());
+      }
       return plan;
     }
-    const Decisions& decisions = *decisionsOf(module);
     const bool expected = !decisions.prediction || decisions.prediction->most() > asked.memoryLimit;
     if (!mayAskAgain || expected || compilations == kMostCompilations) {
       return exceeds(plan.memory().peak_bytes(), asked, decisions.schedule);

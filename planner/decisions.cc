@@ -179,6 +179,7 @@ std::string printDecisions(const Decisions& decisions) {
     json["recompute"] = Json::parse(decisions.recomputeSummary);
   }
   json["conflicts"] = decisions.conflicts;
+  json["notes"] = decisions.notes;
   if (decisions.prediction) {
     json["prediction"] = {{"peak_bytes", decisions.prediction->peakBytes},
                           {"seconds", inSeconds(decisions.prediction->time)}};

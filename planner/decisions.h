@@ -123,6 +123,7 @@ struct Decisions {
   std::vector<ReshardDecision> reshards;    // whose recomputation differs from that of their producer
   std::string recomputeSummary = "";        // JSON: what recompute = "auto" came to; for people
   std::vector<std::string> conflicts;       // what propagation had to choose between, for people
+  std::vector<std::string> notes;           // axes that split nothing, splits that were dropped; for people
   std::optional<Prediction> prediction;     // nothing where nothing was searched
 
   const OperatorDecision* find(int64_t id) const;

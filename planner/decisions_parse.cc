@@ -328,12 +328,17 @@ class Reader {
       WEFT_ASSIGN_OR_RETURN(const Json* summary, record.map("recompute"));
       decisions_.recomputeSummary = summary->dump();
     }
-    WEFT_ASSIGN_OR_RETURN(const Json* conflicts, record.listOr("conflicts"));
-    for (size_t i = 0; i < conflicts->size(); ++i) {
-      WEFT_ASSIGN_OR_RETURN(std::string conflict, jsonText((*conflicts)[i], absl::StrCat("conflicts[", i, "]")));
-      decisions_.conflicts.push_back(std::move(conflict));
-    }
+    WEFT_RETURN_IF_ERROR(readTexts(record, "conflicts", decisions_.conflicts));
+    WEFT_RETURN_IF_ERROR(readTexts(record, "notes", decisions_.notes));
     return record.has("prediction") ? readPrediction(record) : absl::OkStatus();
+  }
+
+  static absl::Status readTexts(JsonObject& record, const std::string& name, std::vector<std::string>& texts) {
+    WEFT_ASSIGN_OR_RETURN(const Json* list, record.listOr(name));
+    for (size_t i = 0; i < list->size(); ++i) {
+      WEFT_ASSIGN_OR_RETURN(texts.emplace_back(), jsonText((*list)[i], absl::StrCat(name, "[", i, "]")));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status readPrediction(JsonObject& record) {

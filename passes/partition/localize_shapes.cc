@@ -122,12 +122,18 @@ class ShapeLocalizer {
   LogicalResult addRowOrigin(Value value, const Layout& layout, SmallVector<Attribute>& scalars) {
     const MicroBatchRows rows = rowsOf(value);
     if (!rows.oneRun()) {
-      return emitError(value.getLoc())
-             << "an operator here needs the place of its rows in the batch, but inside a micro-batch they are "
-             << rows.local << " rows of several of the batch's " << rows.stripes
-             << " stripes, gathered or on a mesh that splits "
-             << "the batch less than another; use micro = 1, keep the batch split as the inputs are, or give a batch "
-             << "that needs no pad";
+      const int64_t given = ir::shapeOf(value)[timeDim(layout)];
+      const int64_t multiple = rows.stripes * mesh_.microBatches();
+      InFlightDiagnostic error = emitError(value.getLoc());
+      error << "an operator here needs the place of its rows in the batch, but inside a micro-batch they are "
+            << rows.local << " rows of several of the batch's " << rows.stripes << " stripes, ";
+      if (rows.batch != given) {
+        return error << "as " << given << " rows are padded to " << rows.batch << " for " << mesh_.microBatches()
+                     << " micro-batches of " << rows.stripes << " stripes; give a multiple of " << multiple
+                     << " rows, or as many micro-batches as divide them";
+      }
+      return error << "gathered or on a mesh that splits the batch less than another; use micro = 1, or keep the batch "
+                      "split as the inputs are";
     }
     scalars.push_back(table_.scalar(rows.origins(), rows.part, value.getContext()));
     return success();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 namespace weft {
 namespace {
@@ -144,9 +145,12 @@ class Finder {
     if (list.empty() || found_.asked[op][factor].count(list) > 0) {
       return false;
     }
-    const bool possible = !shardings_.operators[op].fixed[factor] && ruleOf(op).splittable(factor) &&
-                          divides(graph_, op, ruleOf(op), alone);
+    const bool allowed = !shardings_.operators[op].fixed[factor] && ruleOf(op).splittable(factor);
+    const bool possible = allowed && divides(graph_, op, ruleOf(op), alone);
     found_.conflict = found_.conflict || !possible;
+    if (allowed && !possible && refused_.insert({op, factor, list}).second) {
+      found_.refused.push_back({op, factor, list});
+    }
     return possible && found_.asked[op][factor].insert(list).second;
   }
 
@@ -255,6 +259,7 @@ class Finder {
   const GraphView& view_;
   const Shardings& shardings_;
   std::vector<std::map<int64_t, DimLists>> dims_;  // of each value, by the number of the mesh
+  std::set<std::tuple<int, int, AxisList>> refused_;
   Candidates found_;
 };
 

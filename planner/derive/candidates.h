@@ -15,11 +15,20 @@ namespace weft {
 
 using AxisList = std::vector<Axis>;
 
+// A list that a factor cannot have.
+struct RefusedSplit {
+  int op = 0;
+  int factor = 0;
+  AxisList axes;
+};
+
 struct Candidates {
   // Of each operator: the lists asked for of each factor. Only of forward operators.
   std::vector<std::vector<std::set<AxisList>>> asked;
   // Of each operator; the first is what it has. Open factors count as not split.
   std::vector<std::vector<FactorAxes>> of;
+  // What does not divide, though the operator's rule allows it.
+  std::vector<RefusedSplit> refused;
   // Does some operator not have what is asked of it, or cannot have it?
   bool conflict = false;
 };

@@ -77,7 +77,8 @@ void seedInput(const SettledGraph& graph, unsigned index, int64_t mesh, Fill fil
   std::optional<ArgumentSharding> wanted = wantedByReader(graph, index, mesh, shardings);
   const bool isDefault = sharding.origin == kDefaultBatch;
   if (!sharding.layout && !wanted) {
-    if (std::optional<Layout> layout = defaultLayout(graph, index, mesh, fill)) {
+    std::optional<Layout> layout = defaultLayout(graph, index, mesh, fill);
+    if (layout && batchIsOpen(graph, index, mesh, shardings)) {
       sharding = {std::move(layout), kDefaultBatch};
     }
   } else if (wanted && !(sharding.layout && *wanted->layout == *sharding.layout) &&

@@ -9,6 +9,7 @@
 #include "planner/check_request.h"
 #include "planner/derive/defaults.h"
 #include "planner/derive/gathers.h"
+#include "planner/derive/notes.h"
 #include "planner/derive/propagation.h"
 #include "planner/derive/recompute_scopes.h"
 #include "planner/derive/reduction_groups.h"
@@ -103,7 +104,8 @@ class Deriver {
     if (!spread(Phase::kForward)) {
       return shardings.expansions;
     }
-    WEFT_RETURN_IF_ERROR(settleConflicts(settled, machine_, shardings));
+    const Candidates candidates = candidatesOf(settled, shardings);
+    WEFT_RETURN_IF_ERROR(settleConflicts(settled, machine_, candidates, shardings));
     seedInputs(settled, request_.fill, shardings);
     if (!spread(Phase::kBackward)) {
       return shardings.expansions;
@@ -119,6 +121,7 @@ class Deriver {
     propagation.run(Phase::kUpdate);
     closeOperators(shardings);
     WEFT_RETURN_IF_ERROR(write(settled, shardings));
+    record_.notes = notesOf(settled, shardings, candidates.refused);
     return std::vector<int64_t>();
   }
 

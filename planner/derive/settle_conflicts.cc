@@ -336,8 +336,8 @@ class Settler {
 
 }  // namespace
 
-absl::Status settleConflicts(const SettledGraph& graph, const Machine& machine, Shardings& shardings) {
-  const Candidates candidates = candidatesOf(graph, shardings);
+absl::Status settleConflicts(const SettledGraph& graph, const Machine& machine, const Candidates& candidates,
+                             Shardings& shardings) {
   return candidates.conflict ? Settler(graph, machine, candidates, shardings).run() : absl::OkStatus();
 }
 

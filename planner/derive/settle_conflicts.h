@@ -16,7 +16,9 @@
 
 namespace weft {
 
-// Changes the axes of forward operators. Error: a defect, a reshard that cannot be planned.
-absl::Status settleConflicts(const SettledGraph& graph, const Machine& machine, Shardings& shardings);
+// Changes the axes of forward operators that have several candidates, if there is any conflict. Error: a defect, a
+// reshard that cannot be planned.
+absl::Status settleConflicts(const SettledGraph& graph, const Machine& machine, const Candidates& candidates,
+                             Shardings& shardings);
 
 }  // namespace weft

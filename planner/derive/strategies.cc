@@ -1,6 +1,7 @@
 #include "planner/derive/strategies.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -164,7 +165,7 @@ class Reader {
   Shardings& shardings_;
 };
 
-// The stored shape that the user's layout of a parameter asks for.
+// The stored shape that the user's layout of an argument asks for.
 absl::StatusOr<Shape> storedAs(const GraphView& view, const Placement& placement, unsigned index,
                                const UserLayouts& layouts) {
   const GraphArgument& argument = view.graph().arguments[index];
@@ -180,11 +181,12 @@ absl::StatusOr<Shape> storedAs(const GraphView& view, const Placement& placement
     }
     const absl::StatusOr<Layout> layout = Layout::parse(text, placement.meshes.withNumber(number));
     if (!layout.ok() || layout->dimensions() != stored.size()) {
-      return errorAt(argument.line,
-                     absl::StrCat("parameter '", argument.name, "': ",
-                                  layout.ok() ? absl::StrCat("layout ", text, " has ", layout->dimensions(),
-                                                             " dimensions, the parameter ", stored.size())
-                                              : std::string(layout.status().message())));
+      return errorAt(
+          argument.line,
+          absl::StrCat(argumentKindName(argument.kind), " '", argument.name, "': ",
+                       layout.ok() ? absl::StrCat("layout ", text, " has ", layout->dimensions(), " dimensions, the ",
+                                                  argumentKindName(argument.kind), " ", stored.size())
+                                   : std::string(layout.status().message())));
     }
     const Shape padded = layout->storedShape(argument.type.shape);
     for (size_t d = 0; d < stored.size(); ++d) {
@@ -192,6 +194,27 @@ absl::StatusOr<Shape> storedAs(const GraphView& view, const Placement& placement
     }
   }
   return stored;
+}
+
+// The least common multiple of the parts into which strategies by names split the batch of inputs. What is no list of
+// axes is refused where the strategy is read.
+int64_t partsOfBatch(const GraphView& view, const Placement& placement) {
+  int64_t common = 1;
+  for (unsigned i = 0; i < view.graph().arguments.size(); ++i) {
+    const GraphArgument& argument = view.graph().arguments[i];
+    for (const GraphView::Use& use : view.usesOf(static_cast<int>(i))) {
+      if (!argument.hasBatch() || use.op == GraphView::kStep || !view.op(use.op).strategy) {
+        continue;
+      }
+      const std::vector<std::vector<std::string>>& names = view.op(use.op).strategy->inNames;
+      if (use.operand < names.size() && argument.batchDim < static_cast<int64_t>(names[use.operand].size())) {
+        const absl::StatusOr<Layout> layout =
+            Layout::parse(layoutText({names[use.operand][argument.batchDim]}), placement.meshOf(use.op));
+        common = layout.ok() ? std::lcm(common, layout->parts(0)) : common;
+      }
+    }
+  }
+  return common;
 }
 
 }  // namespace
@@ -217,13 +240,13 @@ absl::Status readUserWords(const SettledGraph& graph, const UserLayouts& layouts
 absl::StatusOr<std::map<unsigned, Shape>> paddedArguments(const GraphView& view, const Placement& placement,
                                                           int64_t rows, const UserLayouts& layouts) {
   std::map<unsigned, Shape> stored;
+  // A batch that is padded divides as the user splits it, too.
+  const int64_t padded = std::lcm(rows, partsOfBatch(view, placement) * placement.meshes.ofStage(0).microBatches());
   for (unsigned i = 0; i < view.graph().arguments.size(); ++i) {
     const GraphArgument& argument = view.graph().arguments[i];
-    Shape shape = argument.type.shape;
-    if (argument.hasBatch()) {
-      shape[argument.batchDim] = roundUp(shape[argument.batchDim], rows);
-    } else if (argument.kind != ArgumentKind::kInput) {
-      WEFT_ASSIGN_OR_RETURN(shape, storedAs(view, placement, i, layouts));
+    WEFT_ASSIGN_OR_RETURN(Shape shape, storedAs(view, placement, i, layouts));
+    if (argument.hasBatch() && shape[argument.batchDim] % rows != 0) {
+      shape[argument.batchDim] = roundUp(shape[argument.batchDim], padded);
     }
     if (shape != argument.type.shape) {
       stored[i] = shape;

@@ -272,5 +272,38 @@ TEST(Layers, AnyRanksGiveTheOneRankAnswer) {
   }
 }
 
+// A contraction over 5 of which each of two ranks has 3, the last of them a pad.
+absl::StatusOr<std::string> paddedInput(const std::string& mesh, const std::string& layout) {
+  Graph g;
+  const Tensor x = g.input("x", {6, 5}, kF32, {.batchDim = -1, .layout = layout});
+  const Tensor loss = mean(tanh(matmul(x, g.parameter("w", {5, 4}, Init::normal(1)))));
+  CompileOptions options;
+  options.mesh = mesh;
+  options.gradientOutputs = true;
+  absl::StatusOr<std::string> text = logicalModule(g, loss, optim::Sgd{.lr = 0.1}, options);
+  return text.ok() ? absl::StrReplaceAll(*text, {{"f32", "f64"}}) : text;
+}
+
+TEST(Words, AnInputTakesAPad) {
+  const absl::StatusOr<std::string> serial = paddedInput("1", "");
+  ASSERT_TRUE(serial.ok()) << serial.status();
+  NamedTensors arguments;
+  for (const auto& [name, shape] : std::map<std::string, Shape>{{"x", {6, 5}}, {"w", {5, 4}}}) {
+    HostTensor value(DType::kF64, shape);
+    for (int64_t i = 0; i < value.elements(); ++i) {
+      value.data<double>()[i] = 0.1 * static_cast<double>(i % 7) - 0.2;
+    }
+    arguments[name] = std::move(value);
+  }
+  const absl::StatusOr<NamedTensors> one = runPlan(*compileText(*serial), arguments);
+  ASSERT_TRUE(one.ok()) << one.status();
+  const absl::StatusOr<std::string> padded = paddedInput("tp=2", "[{},{tp}] pad{1:6}");
+  ASSERT_TRUE(padded.ok()) << padded.status();
+  const absl::StatusOr<plan::Plan> plan = compileText(*padded);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(statisticsOf(*plan).memory["input"], 2 * 64 + 64) << "6 x 3 elements of 8 bytes, in whole lines";
+  EXPECT_EQ(differenceFromOneRank(*padded, *one, arguments), "");
+}
+
 }  // namespace
 }  // namespace weft::testing

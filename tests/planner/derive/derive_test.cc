@@ -61,6 +61,57 @@ TEST(Derive, TheBatchGoesOverTheDataParallelAxes) {
   EXPECT_EQ(whole.layout(0), "[{},{}]");
 }
 
+// A table split over tp by rows says nothing of the batch.
+TEST(Derive, TheBatchIsSplitWhateverItsReadersSplitBesides) {
+  GraphBuilder b;
+  const GraphValue ids = b.input("ids", {8, 4});
+  const GraphValue table = b.parameter("table", {64, 6});
+  b.graph.arguments[table.index].layout = "[{tp},{}]";
+  b.returns(b.add({"embedding", "v+ c, a b -> a b c", {{0}}}, {table, ids}, {8, 4, 6}));
+  const Derived derived = derive(b, {.mesh = "dp=2,tp=2"});
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  EXPECT_EQ(derived.layout(0), "[{dp},{}]");
+  EXPECT_EQ(derived.record->find(0)->axes.at("a").size(), 1U);
+  EXPECT_EQ(derived.record->find(0)->axes.at("v").size(), 1U);
+}
+
+// Unless the user says of its reader that it is whole, or splits it himself.
+TEST(Derive, TheUsersSplitOfTheBatchStays) {
+  for (const std::string words : {"", "tp"}) {
+    GraphBuilder b = trainingStep();
+    b.graph.operators[0].strategy = UserStrategy{true, {}, {}, {{words, ""}, {"", ""}}, {}, {"model.cc", 30, 1}};
+    const Derived derived = derive(b, {.mesh = "dp=2,tp=2"});
+    ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+    EXPECT_EQ(derived.layout(0), "[{" + words + "},{}]");
+  }
+}
+
+TEST(Derive, NotesNameAxesThatSplitNothingAndSplitsThatDoNotDivide) {
+  GraphBuilder b = trainingStep({8, 4}, {4, 63});
+  EXPECT_THAT(derive(b, {.mesh = "dp=2"}).record->notes, IsEmpty());
+  EXPECT_THAT(
+      derive(b, {.mesh = "dp=2,tp=2"}).record->notes,
+      ElementsAre("axis tp of mesh dp=2,tp=2 splits nothing: its 2 ranks compute the same; name it in a layout or "
+                  "strategy, or leave it out"));
+  // Two products: the first is split by columns, the second, of 63 columns, cannot be split by rows.
+  GraphBuilder two;
+  const GraphValue x = two.input("x", {8, 4});
+  const GraphValue w = two.parameter("w", {4, 6});
+  const GraphValue v = two.parameter("v", {6, 63});
+  const GraphValue y = two.add(kMatmul, {x, w}, {8, 6});
+  const GraphValue z = two.add(kMatmul, {y, v}, {8, 63});
+  two.add(kAdd, {z, two.input("other", {8, 63})}, {8, 63});
+  two.returns({two.last().id, 0});
+  for (GraphOperator& op : two.graph.operators) {
+    op.facts.flopsPerPoint = 2;
+  }
+  two.graph.arguments[w.index].layout = "[{},{tp}]";
+  two.graph.arguments[3].layout = "[{},{tp}] pad{1:64}";
+  const Derived derived = derive(two, {.mesh = "tp=2"});
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  EXPECT_THAT(derived.record->notes, IsEmpty()) << "the pad spreads";
+}
+
 TEST(Derive, ZeroShardsStateThenParameters) {
   for (const int zero : {0, 1, 2, 3}) {
     const Derived derived = derive(trainingStep(), {.mesh = "dp=2", .zero = zero});

@@ -52,7 +52,7 @@ class Spread {
     Propagation propagation(settled_, shardings_);
     propagation.hearParameters();
     propagation.run(Phase::kForward);
-    ASSERT_TRUE(settleConflicts(settled_, machine, shardings_).ok());
+    ASSERT_TRUE(settleConflicts(settled_, machine, candidatesOf(settled_, shardings_), shardings_).ok());
     propagation.run(Phase::kBackward);
   }
 
