@@ -232,7 +232,13 @@ def Dist_DynamicSliceOp : Dist_Op<"dynamic_slice"> {
 }
 def Dist_MaskPadOp : Dist_Op<"mask_pad"> {
   let summary = "elements whose global index in dims[i] is >= valid[i] become `fill`";
-  let arguments = (ins Dist_Tensor:$x, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$valid, Dist_Real:$fill);
+  let description = [{
+    In dimension `run_dim` a rank's elements are runs of `run`, whose first have global indices `stride` apart: rows of a
+    micro-batch from several stripes of the batch. -1: one run in each dimension.
+  }];
+  let arguments = (ins Dist_Tensor:$x, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$valid, Dist_Real:$fill,
+                       DefaultValuedAttr<Dist_Int, "-1">:$run_dim, DefaultValuedAttr<Dist_Int, "0">:$run,
+                       DefaultValuedAttr<Dist_Int, "0">:$stride);
   let results = (outs Dist_Tensor:$y);
 }
 def Dist_AccumulateOp : Dist_Op<"accumulate"> {

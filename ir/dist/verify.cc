@@ -1,5 +1,6 @@
 // Verifiers of the dist operators. Each lists its numbered checks.
 #include "ir/dist/dist.h"
+#include "runtime/base/limits.h"
 
 namespace weft::ir::dist {
 
@@ -201,7 +202,7 @@ LogicalResult DynamicSliceOp::verify() {
   return success();
 }
 
-// (1) The same type. (2) dims exist, one valid for each.
+// (1) The same type. (2) dims exist, one valid for each. (3) Runs fill one of them.
 LogicalResult MaskPadOp::verify() {
   if (failed(checkSame(*this, 1, getX(), getY()))) {
     return failure();
@@ -210,6 +211,13 @@ LogicalResult MaskPadOp::verify() {
   if (!exist || getDims().size() != getValid().size()) {
     return error(*this, 2) << "dims and valid must be lists of equal length that name dimensions of "
                            << getX().getType();
+  }
+  const int64_t dim = getRunDim();
+  if (dim != -1 &&
+      (!llvm::is_contained(getDims(), dim) || getRun() < 1 || getStride() < getRun() ||
+       getStride() > kMaxBytes / tensor(getX()).getDimSize(dim) || tensor(getX()).getDimSize(dim) % getRun() != 0)) {
+    return error(*this, 3) << "runs of " << getRun() << ", " << getStride() << " apart, in dimension " << dim << " of "
+                           << getX().getType() << "; they must divide one of dims, and not overlap";
   }
   return success();
 }

@@ -7,6 +7,7 @@
 #include "kernels/cpu/families.h"
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/support.h"
+#include "runtime/base/limits.h"
 
 namespace weft {
 namespace {
@@ -241,6 +242,29 @@ absl::Status checkMask(const KernelSpec& spec, const Ints& dims, const Ints& val
   return absl::OkStatus();
 }
 
+// How the elements of a masked dimension lie in the whole: runs of `run`, whose first are `stride` apart.
+struct Runs {
+  int64_t run = 0;
+  int64_t stride = 0;
+};
+
+// Of each of `dims`; one run but for `run_dim`.
+absl::StatusOr<std::vector<Runs>> runsOf(const KernelSpec& spec, const Ints& dims) {
+  WEFT_ASSIGN_OR_RETURN(const int64_t dim, attributeOr<int64_t>(spec.attributes, "run_dim", -1));
+  WEFT_ASSIGN_OR_RETURN(const int64_t run, attributeOr<int64_t>(spec.attributes, "run", 0));
+  WEFT_ASSIGN_OR_RETURN(const int64_t stride, attributeOr<int64_t>(spec.attributes, "stride", 0));
+  std::vector<Runs> runs;
+  for (const int64_t masked : dims) {
+    const int64_t length = spec.inputs[0].shape[masked];
+    runs.push_back(masked == dim ? Runs{run, stride} : Runs{length, length});
+    if (masked == dim && (run < 1 || length % run != 0 || stride < run || stride > kMaxBytes / (length / run))) {
+      return invalid(spec, "runs of ", run, ", ", stride, " apart, in dimension ", dim, " of ",
+                     tensorText(spec.inputs[0]), "; they must divide it and not overlap");
+    }
+  }
+  return runs;
+}
+
 // Elements whose global index in dims[i] is >= valid[i] become `fill`. Scalars: the origin of each listed dimension.
 template <typename T>
 KernelOr maskPad(const KernelSpec& spec) {
@@ -248,6 +272,7 @@ KernelOr maskPad(const KernelSpec& spec) {
   WEFT_ASSIGN_OR_RETURN(const Ints valid, attribute<Ints>(spec.attributes, "valid"));
   WEFT_ASSIGN_OR_RETURN(const double value, attribute<double>(spec.attributes, "fill"));
   WEFT_RETURN_IF_ERROR(checkMask(spec, dims, valid));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Runs> runs, runsOf(spec, dims));
   const Ints shape = spec.inputs[0].shape;
   const Ints strides = stridesOf(shape);
   const int64_t n = spec.inputs[0].elements();
@@ -257,11 +282,12 @@ KernelOr maskPad(const KernelSpec& spec) {
       std::copy_n(in<T>(args, 0), n, y);
     }
     for (size_t k = 0; k < dims.size() && n > 0; ++k) {
-      const int64_t length = shape[dims[k]];
       const int64_t inner = strides[dims[k]];
-      const int64_t keep = std::clamp<int64_t>(valid[k] - args.scalars[k], 0, length);
-      for (int64_t o = 0; keep < length && o < n / (length * inner); ++o) {
-        std::fill(y + (o * length + keep) * inner, y + (o + 1) * length * inner, element);
+      const int64_t ofDim = shape[dims[k]] / runs[k].run;  // runs in the dimension
+      for (int64_t r = 0; r < n / (runs[k].run * inner); ++r) {
+        const int64_t first = args.scalars[k] + r % ofDim * runs[k].stride;
+        const int64_t keep = std::clamp<int64_t>(valid[k] - first, 0, runs[k].run);
+        std::fill(y + (r * runs[k].run + keep) * inner, y + (r + 1) * runs[k].run * inner, element);
       }
     }
     return absl::OkStatus();

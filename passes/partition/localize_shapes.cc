@@ -81,10 +81,8 @@ class ShapeLocalizer {
     }
     SmallVector<Attribute> scalars;
     if (auto mask = dyn_cast<ir::dist::MaskPadOp>(op)) {
-      for (const int64_t dim : mask.getDims()) {
-        if (failed(addOrigin(mask.getX(), dim, scalars))) {
-          return failure();
-        }
+      if (failed(addOrigins(mask, scalars))) {
+        return failure();
       }
     } else if (auto interface = dyn_cast<ir::OperatorInterface>(op)) {
       for (const ir::OriginRequest& request : interface.getOriginRequests()) {
@@ -98,6 +96,23 @@ class ShapeLocalizer {
       }
     }
     setScalars(op, scalars);
+    return success();
+  }
+
+  // A mask can fill rows of several stripes.
+  LogicalResult addOrigins(ir::dist::MaskPadOp mask, SmallVector<Attribute>& scalars) {
+    for (const int64_t dim : mask.getDims()) {
+      const bool isRows = dim == timeDim(layouts_.of(mask.getX()));
+      const MicroBatchRows rows = isRows ? rowsOf(mask.getX()) : MicroBatchRows();
+      if (isRows && rows.localStripes() > 1) {
+        mask.setRunDim(dim);
+        mask.setRun(rows.part);
+        mask.setStride(rows.batch / rows.stripes);
+        scalars.push_back(table_.scalar(rows.origins(), rows.part, mask.getContext()));
+      } else if (failed(addOrigin(mask.getX(), dim, scalars))) {
+        return failure();
+      }
+    }
     return success();
   }
 

@@ -104,7 +104,8 @@ class PadMasker {
       OpBuilder builder(reader.before);
       auto made = builder.create<ir::dist::MaskPadOp>(
           reader.op->getLoc(), value.getType(), value, builder.getDenseI64ArrayAttr(dim),
-          builder.getDenseI64ArrayAttr(ir::shapeOf(value)[dim]), builder.getF64FloatAttr(fill));
+          builder.getDenseI64ArrayAttr(ir::shapeOf(value)[dim]), builder.getF64FloatAttr(fill), IntegerAttr(),
+          IntegerAttr(), IntegerAttr());
       setPlace(made, place);
       made->setAttr(kNameAttr, builder.getStringAttr(labelOf(reader.op) + "/mask"));
       known = made.getY();

@@ -37,7 +37,7 @@ TEST(RandomGraphTest, AnyRanksGiveTheOneRankAnswer) {
       continue;
     }
     const std::string off = differenceFromOneRank(random->text, *one, arguments);
-    // Rows of a padded batch that strategies gather inside a micro-batch: refused by design (docs/adr/0004).
+    // A rank that has parts of several stripes of a padded batch and none whole: refused by design (docs/adr/0009).
     if (off.find("needs the place of its rows") != std::string::npos) {
       ++refused;
       continue;

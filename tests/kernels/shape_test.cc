@@ -174,6 +174,17 @@ TEST(MaskPad, ByGlobalIndex) {
     }
   }
   expectError({"mask_pad", {whole}, {whole.spec()}, attributes, {0}}, kInvalid, "2 scalars");
+  // Rows 2, 3, 8, 9 of a batch of 12 rows, of which 9 are there: the second of two micro-batches, of two stripes.
+  AttributeMap runs = {{"dims", Ints{0}}, {"valid", Ints{9}}, {"fill", -1.0}};
+  runs["run_dim"] = int64_t{0};
+  runs["run"] = int64_t{2};
+  runs["stride"] = int64_t{6};
+  const Tensor rows = numbered(DType::kF32, {4, 3});
+  Tensor masked = rows;
+  std::fill(masked.values.begin() + 9, masked.values.end(), -1);
+  expectSame(runOne({"mask_pad", {rows}, {rows.spec()}, runs, {2}}), masked);
+  runs["run"] = int64_t{3};
+  expectError({"mask_pad", {rows}, {rows.spec()}, runs, {2}}, kInvalid, "runs of 3, 6 apart, in dimension 0");
   const AttributeMap bad = {{"dims", Ints{2}}, {"valid", Ints{4}}, {"fill", 0.0}};
   expectError({"mask_pad", {whole}, {whole.spec()}, bad, {0}}, kInvalid, "dimension 2");
 }

@@ -25,6 +25,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2,micro=4">} {
     %5 = dist.dynamic_slice %x {dist.scalars = [#dist.scalar<0, 2, 0>, #dist.scalar<4, -1, 2>]} : (tensor<4x8xf32>) -> tensor<2x8xf32>
     // CHECK: dist.mask_pad
     %6 = dist.mask_pad %x {dims = array<i64: 1>, valid = array<i64: 15>, fill = 0.0} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    // CHECK: dist.mask_pad {{.*}}run = 2 : i64, run_dim = 1 : i64, stride = 8 : i64
+    %8 = dist.mask_pad %x {dims = array<i64: 1>, valid = array<i64: 15>, fill = 0.0, run_dim = 1, run = 2, stride = 8} : (tensor<4x8xf32>) -> tensor<4x8xf32>
     // CHECK: dist.accumulate
     %7 = dist.accumulate %x, %6 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
     return
@@ -104,5 +106,13 @@ func.func @permute(%x: tensor<4xf32>) {
 func.func @accumulate(%x: tensor<4xf32>, %y: tensor<5xf32>) {
   // expected-error @+1 {{dist.accumulate (1): 'tensor<4xf32>' and 'tensor<5xf32>' must have the same shape and element type}}
   %0 = dist.accumulate %x, %y : (tensor<4xf32>, tensor<5xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @runs(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{dist.mask_pad (3): runs of 3, 8 apart, in dimension 1 of 'tensor<4x8xf32>'; they must divide one of dims, and not overlap}}
+  %0 = dist.mask_pad %x {dims = array<i64: 1>, valid = array<i64: 15>, fill = 0.0, run_dim = 1, run = 3, stride = 8} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return
 }

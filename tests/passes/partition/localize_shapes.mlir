@@ -29,6 +29,20 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, dist.stripes = 2 : i6
 
 // -----
 
+// 10 rows stored as 12, 2 stripes of 3 micro-batches, all on one rank: a micro-batch has rows 2p, 2p+1 and 6+2p, 7+2p.
+// CHECK-LABEL: func.func @runs
+// CHECK: dist.mask_pad %arg0 {{.*}}dist.scalars = [#dist.scalar<0, -1, 2>]{{.*}}run = 2 : i64, run_dim = 0 : i64, stride = 6 : i64{{.*}}valid = array<i64: 10>
+#micro = #dist.layout<"[{micro}] pad{0:12}">
+module attributes {dist.mesh = #dist.mesh<"micro=3">, dist.stripes = 2 : i64} {
+  func.func @runs(%x: tensor<10xf32, #micro>) -> tensor<10xf32, #micro> attributes {dist.kind = "forward"} {
+    %k = dist.mask_pad %x {dims = array<i64: 0>, valid = array<i64: 10>, fill = 0.0 : f64}
+        : (tensor<10xf32, #micro>) -> tensor<10xf32, #micro>
+    return %k : tensor<10xf32, #micro>
+  }
+}
+
+// -----
+
 // expected-error@below {{has no dist.stripes; run --weft-cut-functions first}}
 module attributes {dist.mesh = #dist.mesh<"2">} {
 }
