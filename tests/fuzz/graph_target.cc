@@ -2,6 +2,7 @@
 #include "planner/graph/graph_json.h"
 #include "planner/graph/graph_view.h"
 #include "planner/graph/rewrites.h"
+#include "planner/graph/sums.h"
 #include "tests/fuzz/target.h"
 
 namespace weft::fuzz {
@@ -11,6 +12,27 @@ void requireWhole(const ProgramGraph& graph, const std::string& what) {
   const absl::StatusOr<ProgramGraph> again = parseProgramGraph(printProgramGraph(graph));
   requireOk(again.status(), what);
   require(*again == graph, what + " is another one when it is read again");
+}
+
+// Each sum the other way round, each term a group of its own.
+void regroupSums(ProgramGraph& graph) {
+  std::vector<Rewrite> rewrites;
+  const GraphView view(graph);
+  for (int op = 0; op < view.operators(); ++op) {
+    const Sum sum = sumEndingIn(view, op);
+    Rewrite rewrite{Rewrite::kRegroup, view.op(op).id};
+    for (size_t term = sum.terms.size(); term > 0; --term) {
+      rewrite.groups.push_back({static_cast<unsigned>(term - 1)});
+    }
+    if (!sum.operators.empty()) {
+      rewrites.push_back(std::move(rewrite));
+    }
+  }
+  for (const Rewrite& rewrite : rewrites) {
+    requireOk(regroupSum(graph, rewrite), "the terms of a sum");
+    require(GraphView(graph).operators() == static_cast<int>(graph.operators.size()),
+            "a regrouped graph lacks operators");
+  }
 }
 
 Outcome run(const std::string& bytes) {
@@ -30,6 +52,7 @@ Outcome run(const std::string& bytes) {
     }
   }
   eraseUnused(graph);
+  regroupSums(graph);
   requireWhole(graph, "a rewritten graph");
   return Outcome::kAccepted;
 }
@@ -43,7 +66,7 @@ Target graphTarget() {
                   "\"phase\":\"backward\"|\"phase\":\"update\"|\"line\":[\"a.cc\",1,2]|\"next_id\":|-1|99999|"
                   "\"strategy\":{\"in\":[[2,1],[1]]}|\"linear\":[[0],[1]]|\"attributes\":{|{\"real\":\"nan\"}|"
                   "{\"reals\":[0.5,\"-inf\"]}|\"pad_fill\":[null]|\"reduce\":[\"max\"]|\"view\":\"shape\"|"
-                  "\"flops_per_point\":2.0")};
+                  "\"flops_per_point\":2.0|\"is_sum\":true|\"passes_sums\":true")};
 }
 
 }  // namespace weft::fuzz
