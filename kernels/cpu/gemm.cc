@@ -4,10 +4,13 @@
 #include <array>
 #include <dnnl.hpp>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/cpu/loops.h"
 #include "kernels/cpu/threads.h"
-#include "kernels/describe/kernel_spec.h"
+#include "runtime/base/arithmetic.h"
+#include "runtime/base/status.h"
 
 namespace weft::cpu {
 namespace {
@@ -103,28 +106,29 @@ class PlainGemm : public Gemm {
 };
 
 // Whether the library's own choice is not its reference (a thousand times slower than the others) and keeps to the
-// scratch limit. Only that choice is looked at: once primitives are in the library's cache, its next_impl crashes in
-// oneDNN 2.6.3. Scratch grows with the number of threads.
-bool keepsToLimit(const dnnl::matmul::primitive_desc& description) {
+// limit. Only that choice is looked at: once primitives are in the library's cache, its next_impl crashes in
+// oneDNN 2.6.3.
+bool keepsToLimit(const dnnl::matmul::primitive_desc& description, int64_t limit) {
   const bool reference = std::string(description.impl_info_str()).rfind("ref", 0) == 0;
-  return !reference && static_cast<int64_t>(description.scratchpad_desc().get_size()) <= kGemmScratchLimit;
+  return !reference && static_cast<int64_t>(description.scratchpad_desc().get_size()) <= limit;
 }
 
 // Products of fewer operations run on one thread: at 100 GFLOP/s a core that is 10 us, and to hand work to helpers
 // takes a few even while they spin. A head of attention has many of them.
 constexpr double kSmallProduct = 1e6;
 
-// For ThreadLimit.
-int threadLimitOf(const GemmShape& s, bool whole) {
+// For ThreadLimit; `most` threads for a product that is not small.
+int threadLimitOf(const GemmShape& s, bool whole, int most) {
   const double operations = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k) *
                             static_cast<double>(whole ? s.batch : 1);
-  return operations < kSmallProduct ? 1 : 0;
+  return operations < kSmallProduct ? 1 : most;
 }
 
 class OneDnnGemm : public Gemm {
  public:
-  // Nothing where the library has no fast implementation. Throws dnnl::error.
-  static std::unique_ptr<Gemm> create(const GemmShape& shape) {
+  // At most that many bytes of scratch and threads (0: all). Nothing where the library has no fast implementation
+  // within them. Throws dnnl::error.
+  static std::unique_ptr<Gemm> create(const GemmShape& shape, int64_t limit, int threads) {
     dnnl::engine engine(dnnl::engine::kind::cpu, 0);
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -133,13 +137,13 @@ class OneDnnGemm : public Gemm {
       if (!whole && shape.batch == 1) {
         break;
       }
-      const ThreadLimit limit(threadLimitOf(shape, whole));
+      const ThreadLimit threadLimit(threadLimitOf(shape, whole, threads));
       dnnl::matmul::primitive_desc description(dnnl::matmul::desc(describe(shape, shape.m, shape.k, shape.a, whole),
                                                                   describe(shape, shape.k, shape.n, shape.b, whole),
                                                                   describe(shape, shape.m, shape.n, shape.c, whole)),
                                                attr, engine);
-      if (keepsToLimit(description)) {
-        return std::unique_ptr<Gemm>(new OneDnnGemm(shape, engine, description, whole));
+      if (keepsToLimit(description, limit)) {
+        return std::unique_ptr<Gemm>(new OneDnnGemm(shape, engine, description, {whole, threads}));
       }
     }
     return nullptr;
@@ -166,11 +170,15 @@ class OneDnnGemm : public Gemm {
   }
 
   int64_t scratchBytes() const override { return scratchBytes_; }
-  bool isFast() const override { return true; }
 
  private:
+  struct Call {
+    bool whole;
+    int threads;
+  };
+
   OneDnnGemm(const GemmShape& s, const dnnl::engine& engine, const dnnl::matmul::primitive_desc& description,
-             bool whole)
+             const Call& call)
       : stream_(engine),
         primitive_(dnnl::matmul(description)),
         a_(description.src_desc(), engine, nullptr),
@@ -182,8 +190,8 @@ class OneDnnGemm : public Gemm {
                     {DNNL_ARG_DST, c_.get()},
                     {DNNL_ARG_SCRATCHPAD, scratch_.get()}}},
         scratchBytes_(static_cast<int64_t>(description.scratchpad_desc().get_size())),
-        calls_(whole ? 1 : s.batch),
-        threadLimit_(threadLimitOf(s, whole)),
+        calls_(call.whole ? 1 : s.batch),
+        threadLimit_(threadLimitOf(s, call.whole, call.threads)),
         steps_{s.a.batch, s.b.batch, s.c.batch} {}
 
   // A dimension of size 1 may have any stride: give it one with which the library sees a dense matrix.
@@ -213,6 +221,103 @@ class OneDnnGemm : public Gemm {
   int64_t steps_[3];
 };
 
+// The library copies an operand that lies the other way for every thread. Where that would pass the limit, blocks of
+// its lines (rows of A, columns of B) are turned one after another and multiplied alone.
+class BlockedGemm : public Gemm {
+ public:
+  // Nothing where no operand lies the other way or no block fits. Throws dnnl::error.
+  static std::unique_ptr<Gemm> create(const GemmShape& s, int64_t limit);
+
+  absl::Status run(const void* a, const void* b, void* c, void* scratch) override {
+    for (int64_t i = 0; i < s_.batch; ++i) {
+      WEFT_RETURN_IF_ERROR(runOne(static_cast<const float*>(a) + i * s_.a.batch,
+                                  static_cast<const float*>(b) + i * s_.b.batch,
+                                  static_cast<float*>(c) + i * s_.c.batch, static_cast<char*>(scratch)));
+    }
+    return absl::OkStatus();
+  }
+
+  int64_t scratchBytes() const override {
+    return turnedBytes_ +
+           std::max(whole_.gemm ? whole_.gemm->scratchBytes() : 0, last_.gemm ? last_.gemm->scratchBytes() : 0);
+  }
+
+ private:
+  // So many lines of the turned operand.
+  struct Block {
+    Block(const GemmShape& s, bool left, int64_t lines, int64_t limit);
+
+    int64_t lines;
+    StridedCopy<float> turn;
+    std::unique_ptr<Gemm> gemm;  // nothing where there are no lines, or no fast product
+  };
+
+  BlockedGemm(const GemmShape& s, bool left, int64_t lines, int64_t limit)
+      : s_(s),
+        left_(left),
+        turnedBytes_(alignUp(lines * s.k * int64_t{sizeof(float)})),
+        whole_(s, left, lines, limit - turnedBytes_),
+        last_(s, left, (left ? s.m : s.n) % lines, limit - turnedBytes_) {}
+
+  absl::Status runOne(const float* a, const float* b, float* c, char* scratch) {
+    const int64_t lines = left_ ? s_.m : s_.n;
+    auto* turned = reinterpret_cast<float*>(scratch);
+    for (int64_t line = 0; line < lines; line += whole_.lines) {
+      const Block& block = lines - line < whole_.lines ? last_ : whole_;
+      block.turn.run(left_ ? a + line * s_.a.row : b + line * s_.b.column, turned);
+      WEFT_RETURN_IF_ERROR(block.gemm->run(left_ ? turned : a, left_ ? b : turned,
+                                           c + line * (left_ ? s_.c.row : s_.c.column), scratch + turnedBytes_));
+    }
+    return absl::OkStatus();
+  }
+
+  GemmShape s_;
+  bool left_;  // whether A is turned, else B
+  int64_t turnedBytes_;
+  Block whole_, last_;
+};
+
+// The fastest product of the library within `limit` bytes of scratch; nothing where it has none. Throws dnnl::error.
+std::unique_ptr<Gemm> libraryGemm(const GemmShape& shape, int64_t limit) {
+  if (auto gemm = OneDnnGemm::create(shape, limit, 0)) {
+    return gemm;
+  }
+  if (auto gemm = BlockedGemm::create(shape, limit)) {
+    return gemm;
+  }
+  for (int threads = libraryThreads() / 2; threads > 0; threads /= 2) {
+    if (auto gemm = OneDnnGemm::create(shape, limit, threads)) {
+      return gemm;
+    }
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Gemm> BlockedGemm::create(const GemmShape& s, int64_t limit) {
+  const bool left = s.m > 1 && s.k > 1 && s.a.column != 1;
+  const bool right = s.n > 1 && s.k > 1 && s.b.column != 1;
+  // Half of the limit is for the product of a block.
+  const int64_t lines = std::min(left ? s.m : s.n, limit / 2 / (s.k * int64_t{sizeof(float)}));
+  if ((!left && !right) || lines == 0) {
+    return nullptr;
+  }
+  std::unique_ptr<BlockedGemm> made(new BlockedGemm(s, left, lines, limit));
+  const bool complete = made->whole_.gemm && (made->last_.lines == 0 || made->last_.gemm);
+  return complete ? std::move(made) : nullptr;
+}
+
+BlockedGemm::Block::Block(const GemmShape& s, bool left, int64_t count, int64_t limit)
+    : lines(count),
+      turn(left ? std::vector<int64_t>{count, s.k} : std::vector<int64_t>{s.k, count},
+           left ? std::vector<int64_t>{s.a.row, s.a.column} : std::vector<int64_t>{s.b.row, s.b.column},
+           left ? std::vector<int64_t>{s.k, 1} : std::vector<int64_t>{count, 1}) {
+  GemmShape shape = s;
+  shape.batch = 1;
+  (left ? shape.m : shape.n) = count;
+  (left ? shape.a : shape.b) = {0, left ? s.k : count, 1};
+  gemm = count > 0 ? libraryGemm(shape, limit) : nullptr;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Gemm>> Gemm::create(DType type, const GemmShape& shape, bool plain) {
@@ -226,7 +331,7 @@ absl::StatusOr<std::unique_ptr<Gemm>> Gemm::create(DType type, const GemmShape& 
   if (!plain && !empty) {
     // The library reports what it cannot do by exception; it ends here, and own loops do it.
     try {
-      if (std::unique_ptr<Gemm> gemm = OneDnnGemm::create(shape)) {
+      if (std::unique_ptr<Gemm> gemm = libraryGemm(shape, gemmScratchLimit(type, shape))) {
         return gemm;
       }
     } catch (const dnnl::error&) {

@@ -93,14 +93,6 @@ Rows rowsOf(const Ints& shape) {
   return rows;
 }
 
-Ints stridesOf(const Ints& shape) {
-  Ints strides(shape.size(), 1);
-  for (size_t d = shape.size(); d-- > 1;) {
-    strides[d - 1] = strides[d] * shape[d];
-  }
-  return strides;
-}
-
 absl::StatusOr<Ints> broadcastStrides(const Ints& shape, const Ints& result) {
   const auto error = [&] {
     return absl::InvalidArgumentError(

@@ -34,9 +34,6 @@ T* out(const KernelArguments& args, size_t i) {
   return static_cast<T*>(args.outputs[i]);
 }
 
-inline std::string shapeText(const Ints& shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
-}
 // "f32 [4,8]"
 std::string tensorText(const TensorSpec& tensor);
 
@@ -50,12 +47,6 @@ struct Arity {
 absl::Status checkArity(const KernelSpec& spec, const Arity& arity);
 // `factory` behind checkArity, so that it may index what it was promised.
 KernelFactory withArity(const Arity& arity, KernelFactory factory);
-
-// An error that starts with the kernel's name.
-template <typename... Parts>
-absl::Status invalid(const KernelSpec& spec, const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat("kernel ", spec.name, ": ", parts...));
-}
 
 // Errors: `given` has another type or shape than the kernel derives; `what` is "input 1", "output 0".
 absl::Status checkTensor(const KernelSpec& spec, const std::string& what, const TensorSpec& given,
@@ -78,8 +69,6 @@ struct Rows {
 };
 Rows rowsOf(const Ints& shape);
 
-// Row-major strides, in elements.
-Ints stridesOf(const Ints& shape);
 // Strides with which a tensor of `shape` is read as `result` by numpy's broadcasting: 0 where it stretches. Error if it
 // does not.
 absl::StatusOr<Ints> broadcastStrides(const Ints& shape, const Ints& result);

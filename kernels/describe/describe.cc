@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "kernels/describe/contraction.h"
 #include "kernels/describe/convolution.h"
 #include "runtime/base/arithmetic.h"
 
@@ -26,25 +27,42 @@ int64_t sizeAt(const TensorSpec& tensor, size_t d) {
   return d < tensor.shape.size() ? tensor.shape[d] : 1;
 }
 
-// Packed copies of both operands and the result, and the product's own scratch.
+// Packed copies and the product's own scratch. What makes no product is refused when its kernel is made.
 int64_t contractionBound(const KernelSpec& spec) {
-  int64_t bytes = kGemmScratchLimit;
-  for (const auto* tensors : {&spec.inputs, &spec.outputs}) {
-    for (const TensorSpec& tensor : *tensors) {
-      bytes = boundedSum(bytes, alignUp(tensor.bytes()));
-    }
+  if (spec.inputs.size() != 2 || spec.outputs.size() != 1) {
+    return 0;
   }
-  return bytes;
+  const absl::StatusOr<Contraction> made = contractionOf(spec);
+  if (!made.ok()) {
+    return 0;
+  }
+  const DType type = spec.inputs[0].type;
+  return sumOf({gemmScratchLimit(type, made->product), made->a.packedBytes(type), made->b.packedBytes(type),
+                made->c.packedBytes(type)});
 }
 
-// Bytes of the scores of one head.
-int64_t scoreBytes(const KernelSpec& spec) {
-  return alignUp(boundedElements(
-      std::array{sizeAt(spec.inputs[0], 2), sizeAt(spec.inputs[1], 2), int64_t{byteSize(spec.inputs[0].type)}}));
+// The sizes of one head of attention.
+struct Head {
+  DType type;
+  int64_t rows, keys, width;
+
+  int64_t scoreBytes() const { return alignUp(TensorSpec{type, {rows, keys}}.bytes()); }
+  // Scores from rows and keys, rows from scores and keys, keys from scores and rows.
+  int64_t productBytes() const {
+    return std::max({gemmScratchLimit(type, {1, rows, keys, width}), gemmScratchLimit(type, {1, rows, width, keys}),
+                     gemmScratchLimit(type, {1, keys, width, rows})});
+  }
+};
+Head headOf(const KernelSpec& spec) {
+  return {spec.inputs[0].type, sizeAt(spec.inputs[0], 2), sizeAt(spec.inputs[1], 2), sizeAt(spec.inputs[0], 3)};
 }
 
 int64_t attentionBound(const KernelSpec& spec) {
-  return spec.inputs.size() < 2 ? 0 : sumOf({kGemmScratchLimit, scoreBytes(spec)});
+  if (spec.inputs.size() < 2) {
+    return 0;
+  }
+  const Head head = headOf(spec);
+  return sumOf({head.productBytes(), head.scoreBytes()});
 }
 
 // The gradients of the scores too, and one number for each query.
@@ -52,8 +70,9 @@ int64_t attentionGradientBound(const KernelSpec& spec) {
   if (spec.inputs.size() < 2) {
     return 0;
   }
-  const int64_t rows = boundedProduct(sizeAt(spec.inputs[0], 2), byteSize(spec.inputs[0].type));
-  return sumOf({kGemmScratchLimit, scoreBytes(spec), scoreBytes(spec), alignUp(rows)});
+  const Head head = headOf(spec);
+  return sumOf({head.productBytes(), head.scoreBytes(), head.scoreBytes(),
+                alignUp(boundedProduct(head.rows, byteSize(head.type)))});
 }
 
 bool fourDims(const TensorSpec& tensor) {
@@ -69,7 +88,16 @@ int64_t convolutionBound(const KernelSpec& spec) {
   if (!fourDims(tensors.x) || !fourDims(tensors.weight) || !fourDims(tensors.y)) {
     return 0;
   }
-  return sumOf({kGemmScratchLimit, alignUp(convolutionColumnBytes(tensors)), alignUp(tensors.weight.bytes())});
+  // The products are y = w x, x = w y and w = y x, of the weight [co, depth] and the columns [depth, places].
+  const int64_t co = tensors.weight.shape[0];
+  const int64_t depth =
+      boundedElements(std::array{tensors.weight.shape[1], tensors.weight.shape[2], tensors.weight.shape[3]});
+  const int64_t places = boundedProduct(convolutionBlockRows(tensors), tensors.y.shape[3]);
+  const DType type = tensors.x.type;
+  const int64_t product =
+      std::max({gemmScratchLimit(type, {1, co, places, depth}), gemmScratchLimit(type, {1, depth, places, co}),
+                gemmScratchLimit(type, {1, co, depth, places})});
+  return sumOf({product, alignUp(convolutionColumnBytes(tensors)), alignUp(tensors.weight.bytes())});
 }
 
 // The sums of two vectors.
@@ -97,8 +125,8 @@ struct CpuKernel {
 const std::map<std::string, CpuKernel>& cpuKernelFacts() {
   static const std::map<std::string, CpuKernel> kernels = [] {
     std::map<std::string, CpuKernel> made = {
-        {"matmul", {contractionBound}},
-        {"contract", {contractionBound}},
+        {kMatmulKernel, {contractionBound}},
+        {kContractKernel, {contractionBound}},
         {"attention", {attentionBound}},
         {"attention_grad", {attentionGradientBound}},
         {"conv2d", {convolutionBound}},

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/describe/attributes.h"
 #include "runtime/base/arithmetic.h"
 #include "runtime/base/dtype.h"
@@ -29,7 +31,28 @@ struct KernelSpec {
   size_t scalars = 0;
 };
 
-// Scratch of one matrix product; the kernels choose an implementation that keeps to it.
-inline constexpr int64_t kGemmScratchLimit = int64_t{1} << 20;
+// An error that starts with the kernel's name.
+template <typename... Parts>
+absl::Status invalid(const KernelSpec& spec, const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat("kernel ", spec.name, ": ", parts...));
+}
+
+// "[4,8]"
+inline std::string shapeText(const std::vector<int64_t>& shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
+}
+
+// Of a dense row-major tensor, in elements.
+inline std::vector<int64_t> stridesOf(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t d = shape.size(); d-- > 1;) {
+    strides[d - 1] = boundedProduct(strides[d], shape[d]);
+  }
+  return strides;
+}
+
+// A matrix product, and one over the letters of a spec.
+inline constexpr const char* kMatmulKernel = "matmul";
+inline constexpr const char* kContractKernel = "contract";
 
 }  // namespace weft

@@ -4,6 +4,8 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/cpu/threads.h"
+#include "kernels/describe/describe.h"
 #include "tests/kernels/kernel_runner.h"
 
 namespace weft::testing {
@@ -179,6 +181,52 @@ TEST(Contract, LargerThanABlock) {
   checkContract("m k, k n -> m n", {{"m", 70}, {"k", 150}, {"n", 145}});
   checkContract("k m, n k -> m n", {{"m", 70}, {"k", 150}, {"n", 145}});
   checkContract("b k m, b n k -> b n m", {{"b", 2}, {"m", 33}, {"k", 150}, {"n", 65}});
+}
+
+// As many threads of the library while it lives.
+class Threads {
+ public:
+  explicit Threads(int count) : before_(cpu::libraryThreads()) { cpu::setLibraryThreads(count); }
+  ~Threads() { cpu::setLibraryThreads(before_); }
+
+ private:
+  int before_;
+};
+
+// With many threads the library's copies of operands that lie the other way pass the scratch limit: blocks of them are
+// turned instead. The kernel's workspace against its description is held by runOne.
+TEST(Contract, ManyThreads) {
+  const Threads threads(12);
+  const Sizes sizes = {{"m", 50}, {"k", 600}, {"n", 40}, {"b", 2}};
+  for (const char* spec : {"k m, k n -> m n", "m k, n k -> m n", "k m, n k -> m n", "k m, k n -> n m",
+                           "b k m, b k n -> b m n", "b k m, b n k -> b m n"}) {
+    const Einsum e = einsum(spec);
+    Sizes used = sizes;
+    if (spec[0] != 'b') {
+      used.erase("b");
+    }
+    const Tensor a = sample(DType::kF32, shapeOf(e.a, used), 1);
+    const Tensor b = sample(DType::kF32, shapeOf(e.b, used), 2);
+    const Call call{"contract", {a, b}, {{DType::kF32, shapeOf(e.c, used)}}, {{"spec", spec}}};
+    SCOPED_TRACE(spec);
+    expectProduct(runOne(call), reference(e, used, a, b), depthOf(e, used));
+  }
+}
+
+// At most 1.5 MiB for the library, whatever the sizes: a head of 50304 words does not ask for a copy of its weight.
+// Small products are given 256 KiB, and operands that must be packed their copies besides.
+TEST(Contract, ScratchIsBounded) {
+  const auto scratchOf = [](const Ints& a, const Ints& b, const Ints& c, const std::string& spec) {
+    return describe({"contract", {{DType::kF32, a}, {DType::kF32, b}}, {{DType::kF32, c}}, {{"spec", spec}}, 0},
+                    Target::kCpu)
+        .workspaceBytes;
+  };
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  EXPECT_LE(scratchOf({1024, 768}, {768, 50304}, {1024, 50304}, "t c, c v -> t v"), 2 * kMiB);
+  EXPECT_LE(scratchOf({1024, 768}, {1024, 50304}, {768, 50304}, "t c, t v -> c v"), 2 * kMiB);
+  EXPECT_LE(scratchOf({4, 4}, {4, 4}, {4, 4}, "t c, c v -> t v"), kMiB / 4);
+  // Dimensions that cannot be walked with one stride take a copy.
+  EXPECT_GE(scratchOf({64, 32, 128}, {32, 16}, {64, 16, 128}, "a k b, k n -> a n b"), int64_t{64} * 32 * 128 * 4);
 }
 
 TEST(Contract, Errors) {
