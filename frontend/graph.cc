@@ -244,14 +244,15 @@ mlir::Attribute splitsAttribute(GraphImpl& graph, const TensorSplits& splits, bo
 
 // Checks one side of a strategy against the shapes; returns an error text or "".
 std::string checkSplits(const std::vector<TensorSplits>& lists, mlir::ValueRange values, const char* what) {
-  if (lists.size() != values.size()) {
+  if (lists.size() > values.size()) {
     return absl::StrCat("shard: the strategy has ", lists.size(), " ", what, "s, the operator ", values.size());
   }
   for (size_t i = 0; i < lists.size(); ++i) {
     const Shape shape = ir::shapeOf(values[i]);
-    if (lists[i].splits().size() != shape.size()) {
+    if (!lists[i].splits().empty() && lists[i].splits().size() != shape.size()) {
       return absl::StrCat("shard: the strategy of ", what, " ", i, " has ", lists[i].splits().size(),
-                          " entries, the tensor ", shape.size(), " dimensions; write one entry per dimension");
+                          " entries, the tensor ", shape.size(),
+                          " dimensions; write one entry per dimension, or none for what follows from the others");
     }
   }
   return "";
@@ -272,7 +273,7 @@ Tensor Tensor::shard(std::initializer_list<TensorSplits> in, std::initializer_li
   const std::vector<TensorSplits> inLists(in);
   const std::vector<TensorSplits> outLists(out);
   std::string error = checkSplits(inLists, op->getOperands(), "operand");
-  if (error.empty() && !outLists.empty()) {
+  if (error.empty()) {
     error = checkSplits(outLists, op->getResults(), "result");
   }
   bool named = false;
@@ -287,6 +288,9 @@ Tensor Tensor::shard(std::initializer_list<TensorSplits> in, std::initializer_li
         }
       }
     }
+  }
+  if (error.empty() && !named && !numbered) {
+    error = "shard: the strategy says nothing; give a list of splits for at least one operand or result";
   }
   if (error.empty() && named && numbered) {
     error = "shard: one strategy mixes numbers of parts and axis names; use one kind";

@@ -51,7 +51,8 @@ Axes axes(const std::string& first, const Names&... rest) {
   return {text};
 }
 
-// How one dimension is split: a number of parts, or axis names ("" = not split).
+// How one dimension is split: a number of parts, or axis names: "" or "None" = not split, "dp,?" = over dp and what
+// propagation adds, "?" = left to propagation.
 class Split {
  public:
   Split(int parts) : parts_(parts) {}                                   // NOLINT: elements of brace lists
@@ -97,7 +98,8 @@ class Tensor {
 
   // Strategies of the operator that made this value: for each operand a list with one entry per dimension; optionally
   // for each result. By numbers (MindSpore's meaning: parts take sub-axes of the line of ranks in the operator's rule
-  // order, what is left repeats the computation) or by axis names of the mesh. Returns the same value.
+  // order, what is left repeats the computation) or by axis names of the mesh. Operands left out at the end, or given
+  // as {}, follow from the others; what none of these says is left to propagation. Returns the same value.
   Tensor shard(std::initializer_list<TensorSplits> in, std::initializer_list<TensorSplits> out = {},
                SourceLine at = SourceLine::current()) const;
   // A name for people, in dumps and explanations.

@@ -1,10 +1,12 @@
-// Reading the text form of a layout.
+// Reading the text forms of layouts and of annotations.
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "ir/layout/annotation.h"
 #include "ir/layout/layout.h"
 #include "runtime/base/limits.h"
 #include "runtime/base/numbers.h"
@@ -13,13 +15,15 @@
 namespace weft {
 namespace {
 
-// Reads a layout from left to right; every error names the position.
+// Reads a layout from left to right; every error names the position. `annotation`: where open dimensions and
+// priorities go; without it they are errors.
 class LayoutReader {
  public:
-  LayoutReader(const std::string& text, const Mesh& mesh) : text_(text), mesh_(mesh) {}
+  LayoutReader(const std::string& text, const Mesh& mesh, Annotation* annotation = nullptr)
+      : text_(text), mesh_(mesh), annotation_(annotation) {}
 
   absl::StatusOr<Layout> read() {
-    WEFT_RETURN_IF_ERROR(readDims());
+    WEFT_RETURN_IF_ERROR(annotation_ != nullptr && peek() == '(' ? readTuple() : readDims());
     Layout layout(dims_);
     while (peek() != '\0') {
       std::string word = readWord();
@@ -73,11 +77,11 @@ class LayoutReader {
     return text_.substr(begin, at_ - begin);
   }
 
-  // Everything up to ',' or '}'.
-  std::string readItem() {
+  // Everything up to ',' or the closing brace.
+  std::string readItem(char close = '}') {
     peek();
     size_t begin = at_;
-    while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '}') {
+    while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != close) {
       ++at_;
     }
     return std::string(absl::StripAsciiWhitespace(text_.substr(begin, at_ - begin)));
@@ -118,13 +122,76 @@ class LayoutReader {
     }
     do {
       std::vector<Axis>& axes = dims_.emplace_back();
+      bool open = false;
       WEFT_RETURN_IF_ERROR(readBraces([&](const std::string& item) -> absl::Status {
-        WEFT_ASSIGN_OR_RETURN(Axis axis, resolve(item));
-        axes.push_back(axis);
-        return absl::OkStatus();
+        if (open) {
+          return error("'?' stands last in a dimension");
+        }
+        if (annotation_ != nullptr && item == "?") {
+          open = true;
+          return absl::OkStatus();
+        }
+        return takeAxis(item, axes);
       }));
+      if (annotation_ != nullptr) {
+        annotation_->open.push_back(open);
+        WEFT_RETURN_IF_ERROR(readPriority());
+      }
     } while (take(','));
     return expect(']');
+  }
+
+  absl::Status takeAxis(const std::string& item, std::vector<Axis>& axes) {
+    WEFT_ASSIGN_OR_RETURN(const Axis axis, resolve(item));
+    axes.push_back(axis);
+    return absl::OkStatus();
+  }
+
+  // p1 behind the braces of a dimension.
+  absl::Status readPriority() {
+    std::optional<int64_t>& priority = annotation_->priorities.emplace_back();
+    if (peek() != 'p' || at_ + 1 >= text_.size() || text_[at_ + 1] < '0' || text_[at_ + 1] > '9') {
+      return absl::OkStatus();
+    }
+    const size_t begin = ++at_;
+    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') {
+      ++at_;
+    }
+    const absl::StatusOr<int64_t> number = parseInteger(text_.substr(begin, at_ - begin), {0, kMaxPriority});
+    if (!number.ok()) {
+      return error(std::string(number.status().message()));
+    }
+    priority = *number;
+    return absl::OkStatus();
+  }
+
+  // MindSpore's tuples: (dp,None), ("dp",("tp","sp")).
+  absl::Status readTuple() {
+    WEFT_RETURN_IF_ERROR(expect('('));
+    while (!take(')')) {
+      std::vector<Axis>& axes = dims_.emplace_back();
+      annotation_->open.push_back(false);
+      annotation_->priorities.emplace_back();
+      const bool nested = take('(');
+      do {
+        const std::string item = unquoted(readItem(')'));
+        if (!item.empty() && item != "None") {
+          WEFT_RETURN_IF_ERROR(takeAxis(item, axes));
+        }
+      } while (nested && take(','));
+      if (nested) {
+        WEFT_RETURN_IF_ERROR(expect(')'));
+      }
+      if (peek() != ')') {
+        WEFT_RETURN_IF_ERROR(expect(','));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  static std::string unquoted(const std::string& item) {
+    const bool quoted = item.size() >= 2 && (item[0] == '"' || item[0] == '\'') && item.back() == item[0];
+    return quoted ? item.substr(1, item.size() - 2) : item;
   }
 
   absl::Status readPartial(Layout& layout) {
@@ -165,6 +232,7 @@ class LayoutReader {
 
   const std::string& text_;
   const Mesh& mesh_;
+  Annotation* annotation_;
   size_t at_ = 0;
   std::vector<std::vector<Axis>> dims_;
   std::vector<Axis> used_;
@@ -175,6 +243,19 @@ class LayoutReader {
 
 absl::StatusOr<Layout> Layout::parse(const std::string& text, const Mesh& mesh) {
   return LayoutReader(text, mesh).read();
+}
+
+std::string annotationText(const std::vector<std::string>& names) {
+  const auto dim = [](std::string* out, const std::string& name) {
+    absl::StrAppend(out, "{", name == "None" ? "" : name, "}");
+  };
+  return absl::StrCat("[", absl::StrJoin(names, ",", dim), "]");
+}
+
+absl::StatusOr<Annotation> parseAnnotation(const std::string& text, const Mesh& mesh) {
+  Annotation annotation;
+  WEFT_ASSIGN_OR_RETURN(annotation.layout, LayoutReader(text, mesh, &annotation).read());
+  return annotation;
 }
 
 }  // namespace weft

@@ -8,6 +8,7 @@
 //   softmax            a v! -> a v            (`!`: must be whole)
 //   sum over dim 1     a b+ -> a
 //   reshape 6,4->24    a b -> (a b)           (compound dimension, left = major)
+//   reshape 6,4->4,6   (a=2 b!) c! -> (a d!) e!   (`=2`: a size that follows from no dimension)
 //   layer_norm_grad    b c!, c!, b, b, b c! -> b c, c, c    (b+ for the last two results, see below)
 //   loss to scalar     a+ ->
 //   sum of each micro-batch  a+ b -> p~ b           (`~`: one element for each micro-batch of the step, see below)
@@ -38,6 +39,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ir/layout/annotation.h"
 #include "ir/layout/layout.h"
 
 namespace weft {
@@ -109,26 +111,33 @@ class Rule {
 // The user's `shard` by numbers: splits per operand dimension, optionally per result dimension, to factor axes on the
 // line of ranks. Factors take sub-axes of `all` in the rule's factor order, major first; what is left repeats the
 // computation, last (minor). A size-1 dimension takes split 1.
+// A tensor without a list, or with an empty one though it has dimensions, takes its splits from the others; factors in
+// such operands alone are not said.
 // out splits may differ from what the rule gives only by also splitting a result over the axes of a reduced factor
 // (all_reduce becomes reduce_scatter); they are returned as the layout wanted of each result.
 struct SplitStrategy {
   FactorAxes axes;
+  std::vector<bool> said;       // of each factor; others stay open
   std::vector<Layout> results;  // as wanted by the user; without out splits: as the rule gives, sums not partial
   int64_t repeats = 1;
 };
-// Errors: number of operands or dimensions (both numbers), a split < 1, a dimension that does not divide (nearest
-// legal splits), one factor with two splits (names both operands), a whole factor split, more parts than ranks, a
-// product that does not divide the ranks.
+// Errors: more lists than tensors, number of dimensions (both numbers), a split < 1, a dimension that does not divide
+// (nearest legal splits), one factor with two splits (names both operands), a whole factor split, more parts than
+// ranks, a product that does not divide the ranks.
 absl::StatusOr<SplitStrategy> resolveSplits(const Rule& rule, const std::vector<Shape>& in,
                                             const std::vector<Shape>& out, const Mesh& mesh);
 
-// The user's `shard` by axis names: the layout of each operand to factor axes.
+// The user's `shard` by axis names, to factor axes. Tensors at the end may be left out, others given by nothing.
 struct NamedStrategy {
   FactorAxes axes;
-  std::vector<bool> said;  // of each factor: does it stand in an operand? Others stay open
+  std::vector<bool> said;  // of each factor: does it stand in a tensor with a list? Others stay open
+  std::vector<bool> open;  // of each factor that is said: may others add axes to its own?
 };
-// Each layout has as many dimensions as its operand; whether the axes may split the factors is for Rule::check. Errors:
-// number of operands; an axis across the border of a compound dimension; one factor with two splits (names both).
-absl::StatusOr<NamedStrategy> resolveNames(const Rule& rule, const std::vector<Layout>& in, const Mesh& mesh);
+using Annotations = std::vector<std::optional<Annotation>>;
+// What results say counts for factors that no operand says. Each annotation has as many dimensions as its tensor;
+// whether the axes may split the factors is for Rule::check. Errors: more lists than tensors; an axis across the border
+// of a compound dimension; one factor with two splits (names both).
+absl::StatusOr<NamedStrategy> resolveNames(const Rule& rule, const Annotations& in, const Annotations& out,
+                                           const Mesh& mesh);
 
 }  // namespace weft

@@ -7,6 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "ir/layout/rule.h"
+#include "runtime/base/limits.h"
+#include "runtime/base/numbers.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -96,6 +98,17 @@ class RuleReader {
       return error("expected a factor name, 1 or '('");
     }
     int index = indexOf(text_.substr(begin, at_ - begin));
+    if (at_ < text_.size() && text_[at_] == '=') {
+      const size_t digits = ++at_;
+      while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') {
+        ++at_;
+      }
+      const absl::StatusOr<int64_t> size = parseInteger(text_.substr(digits, at_ - digits), {1, kMaxBytes});
+      if (!size.ok()) {
+        return error(std::string(size.status().message()));
+      }
+      factors_[index].size = *size;
+    }
     for (; at_ < text_.size() && std::string("+!~").find(text_[at_]) != std::string::npos; ++at_) {
       Factor& factor = factors_[index];
       (text_[at_] == '+' ? factor.reducible : text_[at_] == '!' ? factor.whole : factor.microBatches) = true;
@@ -151,7 +164,12 @@ absl::Status collectPlaces(const std::string& rule, const std::string& word, con
 class SizeSolver {
  public:
   SizeSolver(const std::string& rule, std::vector<Factor>& factors, const std::vector<DimPlace>& places)
-      : rule_(rule), factors_(factors), places_(places), known_(factors.size()), from_(factors.size()) {}
+      : rule_(rule), factors_(factors), places_(places), known_(factors.size()), from_(factors.size()) {
+    for (size_t f = 0; f < factors.size(); ++f) {
+      known_[f] = factors[f].size > 0;
+      from_[f] = "the rule";
+    }
+  }
 
   absl::Status solve() {
     std::vector<bool> done(places_.size(), false);

@@ -38,16 +38,15 @@ class SplitResolver {
   absl::StatusOr<SplitStrategy> resolve(const std::vector<Shape>& in, const std::vector<Shape>& out) {
     WEFT_RETURN_IF_ERROR(checkCounts("operand", rule_.operands(), in));
     WEFT_RETURN_IF_ERROR(takeSplits("operand", rule_.operands(), in));
-    if (!out.empty()) {
-      WEFT_RETURN_IF_ERROR(checkCounts("result", rule_.results(), out));
-      WEFT_RETURN_IF_ERROR(takeBroadcast(out));
-    }
+    WEFT_RETURN_IF_ERROR(checkCounts("result", rule_.results(), out));
+    WEFT_RETURN_IF_ERROR(takeBroadcast(out));
+    noteSaid(in);
     WEFT_RETURN_IF_ERROR(assignAxes());
     WEFT_RETURN_IF_ERROR(rule_.check(strategy_.axes, mesh_));
     for (size_t r = 0; r < rule_.results().size(); ++r) {
       Layout layout = rule_.resultLayout(r, strategy_.axes);
       layout.setPartial({});
-      if (!out.empty()) {
+      if (isSaid(out, r)) {
         WEFT_RETURN_IF_ERROR(scatter(r, out[r], layout));
       }
       strategy_.results.push_back(std::move(layout));
@@ -56,15 +55,31 @@ class SplitResolver {
   }
 
  private:
+  // Has a tensor a list? An empty one is that of a scalar, or says nothing.
+  static bool isSaid(const std::vector<Shape>& splits, size_t tensor) {
+    return tensor < splits.size() && !splits[tensor].empty();
+  }
+
+  // A factor is said by a list with it; each, where all operands have lists.
+  void noteSaid(const std::vector<Shape>& in) {
+    bool all = true;
+    for (size_t t = 0; t < rule_.operands().size(); ++t) {
+      all = all && (isSaid(in, t) || rule_.operands()[t].empty());
+    }
+    for (const std::optional<SplitRequest>& from : from_) {
+      strategy_.said.push_back(all || from);
+    }
+  }
+
   absl::Status checkCounts(const std::string& word, const std::vector<TensorDims>& tensors,
                            const std::vector<Shape>& splits) const {
-    if (splits.size() != tensors.size()) {
+    if (splits.size() > tensors.size()) {
       return absl::InvalidArgumentError(absl::StrCat("splits are given for ", splits.size(), " ", word,
                                                      "s, the operator has ", tensors.size(),
-                                                     "; give one list for each"));
+                                                     "; give at most one list for each"));
     }
-    for (size_t t = 0; t < tensors.size(); ++t) {
-      if (splits[t].size() != tensors[t].size()) {
+    for (size_t t = 0; t < splits.size(); ++t) {
+      if (!splits[t].empty() && splits[t].size() != tensors[t].size()) {
         return absl::InvalidArgumentError(absl::StrCat(word, " ", t, " has ", tensors[t].size(),
                                                        " dimensions, its splits ", splitText(splits[t]), " have ",
                                                        splits[t].size(), "; give one number for each dimension"));
@@ -81,8 +96,8 @@ class SplitResolver {
 
   absl::Status takeSplits(const std::string& word, const std::vector<TensorDims>& tensors,
                           const std::vector<Shape>& splits) {
-    for (size_t t = 0; t < tensors.size(); ++t) {
-      for (size_t d = 0; d < tensors[t].size(); ++d) {
+    for (size_t t = 0; t < splits.size(); ++t) {
+      for (size_t d = 0; d < splits[t].size(); ++d) {
         WEFT_RETURN_IF_ERROR(takeDim(tensors[t][d], {absl::StrCat(word, " ", t), d, splits[t][d]}));
       }
     }
@@ -160,7 +175,7 @@ class SplitResolver {
     return absl::OkStatus();
   }
 
-  // Dimensions that only results have take their splits from the result splits.
+  // Dimensions that no operand says take their splits from the result splits.
   absl::Status takeBroadcast(const std::vector<Shape>& out) {
     for (size_t r = 0; r < out.size(); ++r) {
       for (size_t d = 0; d < out[r].size(); ++d) {

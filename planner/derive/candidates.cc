@@ -199,6 +199,8 @@ class Finder {
       for (const AxisList& list : found_.asked[op][f]) {
         mine.merge(partsOfList(list));
       }
+      const AxisList& kept = shardings_.operators[op].kept[f];
+      std::erase_if(mine, [&](const AxisList& list) { return !beginsWith(list, kept); });
     }
     return options;
   }

@@ -72,6 +72,16 @@ std::optional<ArgumentSharding> wantedByReader(const SettledGraph& graph, unsign
   return wanted;
 }
 
+// Adds what `axes` has behind a dimension's own, if nothing else of the layout uses it.
+void extend(ArgumentSharding& sharding, int64_t dim, const std::vector<Axis>& axes) {
+  const std::vector<Axis>& own = sharding.layout->dim(dim);
+  const bool begins = axes.size() > own.size() && std::equal(own.begin(), own.end(), axes.begin());
+  if (begins && std::none_of(axes.begin() + static_cast<int64_t>(own.size()), axes.end(),
+                             [&](const Axis& axis) { return sharding.layout->uses(axis); })) {
+    sharding.layout->setDim(dim, axes);
+  }
+}
+
 void seedInput(const SettledGraph& graph, unsigned index, int64_t mesh, Fill fill, Shardings& shardings) {
   ArgumentSharding& sharding = shardings.arguments[index][mesh];
   std::optional<ArgumentSharding> wanted = wantedByReader(graph, index, mesh, shardings);
@@ -127,20 +137,22 @@ absl::Status alignInputsOn(const SettledGraph& graph, int64_t number, Shardings&
     return absl::OkStatus();
   }));
   return eachInput(graph, shardings, number, [&](unsigned i, int dim) {
-    auto& [layout, origin] = shardings.arguments[i].at(number);
-    if (layout->dim(dim) == *common) {
+    ArgumentSharding& sharding = shardings.arguments[i].at(number);
+    Layout& layout = *sharding.layout;
+    if (layout.dim(dim) == *common) {
       return absl::OkStatus();
     }
     const GraphArgument& argument = graph.view.graph().arguments[i];
-    if (origin == "user" || graph.stored.of(static_cast<int>(i)) != argument.type.shape) {
+    const bool isUsers = sharding.origin == "user" && !sharding.isOpen(dim);
+    if (isUsers || graph.stored.of(static_cast<int>(i)) != argument.type.shape) {
       return errorAt(
           argument.line,
           absl::StrCat("with ", mesh.microBatches(), " micro-batches the inputs' batch must be split alike: '",
-                       argument.name, "' as ", layout->print(mesh), ", another input only over ",
+                       argument.name, "' as ", layout.print(mesh), ", another input only over ",
                        Layout({*common}).print(mesh), "; give all the same layout"));
     }
-    layout->setDim(dim, *common);
-    origin += "; batch split as that of the other inputs, for the micro-batches";
+    layout.setDim(dim, *common);
+    sharding.origin += "; batch split as that of the other inputs, for the micro-batches";
     return absl::OkStatus();
   });
 }
@@ -153,13 +165,23 @@ bool batchIsUsers(const ProgramGraph& graph, const Mesh& mesh) {
 }
 
 void seedBatches(const SettledGraph& graph, Fill fill, Shardings& shardings) {
-  eachOpenInput(graph, shardings, [&](unsigned index, int64_t mesh, ArgumentSharding& sharding) {
-    std::optional<Layout> layout = defaultLayout(graph, index, mesh, fill);
-    if (layout && !batchIsUsers(graph.view.graph(), graph.placement.meshes.withNumber(mesh)) &&
-        batchIsOpen(graph, index, mesh, shardings)) {
-      sharding = {std::move(layout), kDefaultBatch};
+  const ProgramGraph& program = graph.view.graph();
+  for (unsigned i = 0; i < shardings.arguments.size(); ++i) {
+    for (auto& [mesh, sharding] : shardings.arguments[i]) {
+      const std::optional<Layout> layout = defaultLayout(graph, i, mesh, fill);
+      const bool isInput = program.arguments[i].kind == ArgumentKind::kInput;
+      if (!isInput || !layout || batchIsUsers(program, graph.placement.meshes.withNumber(mesh)) ||
+          !batchIsOpen(graph, i, mesh, shardings)) {
+        continue;
+      }
+      const int64_t batch = program.arguments[i].batchDim;
+      if (sharding.origin != "user") {
+        sharding = {layout, kDefaultBatch};
+      } else if (sharding.isOpen(batch) && sharding.layout->dim(batch).empty()) {
+        extend(sharding, batch, layout->dim(batch));
+      }
     }
-  });
+  }
 }
 
 void seedInputs(const SettledGraph& graph, Fill fill, Shardings& shardings) {
@@ -180,6 +202,12 @@ void closeArguments(const SettledGraph& graph, Shardings& shardings) {
       if (!sharding.layout) {
         const OperatorSharding& reader = shardings.operators[op];
         sharding = {reader.rule.operandLayout(i, reader.closed()), "first reader " + view.op(op).label()};
+      }
+      for (size_t d = 0; d < sharding.open.size(); ++d) {
+        if (sharding.open[d]) {
+          const OperatorSharding& reader = shardings.operators[op];
+          extend(sharding, static_cast<int64_t>(d), reader.rule.operandLayout(i, reader.closed()).dim(d));
+        }
       }
     }
   }

@@ -83,14 +83,16 @@ class Deriver {
     WEFT_ASSIGN_OR_RETURN(StoredShapes stored, storedShapes(view, placement));
     const SettledGraph settled{view, std::move(placement), std::move(microBatches), std::move(stored)};
     WEFT_ASSIGN_OR_RETURN(Shardings shardings, openShardings(settled));
-    WEFT_RETURN_IF_ERROR(readUserWords(settled, layouts_, shardings));
     Propagation propagation(settled, shardings);
     const auto spread = [&](Phase phase) {
       propagation.run(phase);
       return shardings.expansions.empty();
     };
-    if (!spread(Phase::kForward)) {
-      return shardings.expansions;
+    for (std::optional<int64_t> priority = 0; priority;) {
+      WEFT_ASSIGN_OR_RETURN(priority, readUserWords(settled, layouts_, *priority, shardings));
+      if (!spread(Phase::kForward)) {
+        return shardings.expansions;
+      }
     }
     seedBatches(settled, request_.fill, shardings);
     if (!spread(Phase::kForward)) {

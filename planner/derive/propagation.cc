@@ -101,7 +101,7 @@ bool Propagation::fromReaders(int op) {
       }
       const FactorAxes axes = of_.operators[op].rule.projectResult(r, layout).axes;
       for (size_t f = 0; f < axes.size(); ++f) {
-        if (!of_.operators[op].axes[f]) {
+        if (!of_.operators[op].axes[f] || !of_.operators[op].kept[f].empty()) {
           changed |= assign(op, static_cast<int>(f), axes[f], "reader " + view_.op(use->op).label());
         }
       }
@@ -176,7 +176,9 @@ Propagation::Fit Propagation::fit(int op, int factor, const std::vector<Axis>& b
       return Fit::kInUse;
     }
   }
-  if (addsSums(op, axis)) {
+  const bool isHeld = std::any_of(sharding.held.begin(), sharding.held.end(),
+                                  [&](const Axis& other) { return !compatible(axis, other); });
+  if (isHeld || addsSums(op, axis)) {
     return Fit::kInUse;
   }
   all[factor].push_back(axis);
@@ -229,10 +231,10 @@ void Propagation::noteSums(int op) {
 std::optional<Layout> Propagation::layoutAt(int value, int reader) const {
   const std::optional<int> producer = view_.producerOf(value);
   if (!producer) {
-    if (!parameters_ && view_.graph().arguments[value].kind == ArgumentKind::kParameter) {
+    const ArgumentSharding& sharding = of_.arguments[value].at(graph_.placement.meshNumber(reader));
+    if (!parameters_ && !sharding.heard && view_.graph().arguments[value].kind == ArgumentKind::kParameter) {
       return std::nullopt;
     }
-    const auto& sharding = of_.arguments[value].at(graph_.placement.meshNumber(reader));
     std::optional<Layout> layout = sharding.layout;
     if (layout) {
       layout->setPartial({});

@@ -57,12 +57,10 @@ void OperatorSharding::fixFactor(size_t factor, const std::vector<Axis>& wanted)
   fixed[factor] = true;
 }
 
-void OperatorSharding::fix(const Layout& layout, const std::string& from) {
-  const FactorAxes projected = rule.projectResult(0, layout).axes;
-  for (size_t f = 0; f < projected.size(); ++f) {
-    fixFactor(f, projected[f]);
-  }
-  origin = from;
+void OperatorSharding::keepFactor(size_t factor, const std::vector<Axis>& wanted) {
+  fixed[factor] = false;
+  kept[factor] = wanted;
+  axes[factor] = wanted.empty() ? std::nullopt : std::optional(wanted);
 }
 
 bool divides(const SettledGraph& graph, int op, const Rule& rule, const FactorAxes& axes) {
@@ -103,6 +101,7 @@ absl::StatusOr<Shardings> openShardings(const SettledGraph& graph) {
     sharding.rule = std::move(rule);
     sharding.axes.resize(sharding.rule.factors().size());
     sharding.fixed.resize(sharding.axes.size());
+    sharding.kept.resize(sharding.axes.size());
   }
   ForwardFactors factors = forwardFactors(view, [&](int op) -> const Rule& { return shardings.operators[op].rule; });
   for (int op = 0; op < view.operators(); ++op) {

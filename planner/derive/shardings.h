@@ -28,6 +28,8 @@ struct OperatorSharding {
   std::vector<int> forwardFactors;                     // per factor; see planner/graph/iterations.h
   std::vector<std::optional<std::vector<Axis>>> axes;  // per factor; nothing = open
   std::vector<bool> fixed;                             // per factor: the user's axes, to which none is added
+  FactorAxes kept;                                     // per factor: the user's axes, to which others may be added
+  std::vector<Axis> held;                              // of the user's words that are not heard yet
   bool settled = false;                                // decided by price, together with its gradient
   std::map<unsigned, Layout> wanted;                   // results whose layout the user asked for
   std::string origin;                                  // who decided it; "" nobody yet
@@ -36,13 +38,17 @@ struct OperatorSharding {
   bool splitsAnything() const;
   // Gives a factor the user's axes.
   void fixFactor(size_t factor, const std::vector<Axis>& wanted);
-  // Gives an element-wise operator the axes of a layout of its result.
-  void fix(const Layout& layout, const std::string& from);
+  // Likewise, but others may be added.
+  void keepFactor(size_t factor, const std::vector<Axis>& wanted);
 };
 
 struct ArgumentSharding {
   std::optional<Layout> layout;  // without time axes
   std::string origin;
+  std::vector<bool> open = {};  // per dimension of the user's layout: may readers add axes? Empty: none
+  bool heard = false;           // a parameter's that flows from the start, as the user gave it a priority
+
+  bool isOpen(size_t dim) const { return dim < open.size() && open[dim]; }
 };
 
 struct Shardings {

@@ -4,22 +4,13 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "ir/layout/annotation.h"
 #include "runtime/base/names.h"
 #include "runtime/base/status.h"
 
 namespace weft {
 namespace {
-
-// Axis names per dimension as a layout text: "dp,tp", "" -> "[{dp,tp},{}]".
-std::string layoutText(const std::vector<std::string>& names) {
-  return absl::StrCat(
-      "[",
-      absl::StrJoin(names, ",",
-                    [](std::string* out, const std::string& name) { absl::StrAppend(out, "{", name, "}"); }),
-      "]");
-}
 
 // Entry `mesh` of a list of layouts "[{dp}];[{}]"; a list of one serves all meshes.
 std::string layoutOfSubmesh(const std::string& text, int64_t mesh) {
@@ -33,58 +24,112 @@ int64_t roundUp(int64_t value, int64_t multiple) {
 
 class Reader {
  public:
-  Reader(const SettledGraph& graph, Shardings& shardings) : graph_(graph), view_(graph.view), shardings_(shardings) {}
+  Reader(const SettledGraph& graph, int64_t priority, Shardings& shardings)
+      : graph_(graph), view_(graph.view), priority_(priority), shardings_(shardings) {}
 
   absl::Status run(const UserLayouts& layouts) {
     WEFT_RETURN_IF_ERROR(readArguments(layouts));
     for (int op = 0; op < view_.operators(); ++op) {
-      if (view_.op(op).strategy) {
+      if (view_.op(op).strategy && priority_ == 0) {
         shardings_.operators[op].origin = "user";
         WEFT_RETURN_IF_ERROR(view_.op(op).strategy->byName ? readNames(op) : readSplits(op));
       }
       if (!view_.op(op).constraint.empty()) {
-        WEFT_ASSIGN_OR_RETURN(const Layout layout,
+        WEFT_ASSIGN_OR_RETURN(const Annotation annotation,
                               parse(view_.op(op).constraint, view_.resultOf(op, 0), meshOf(op), view_.op(op).line));
-        shardings_.operators[op].fix(layout, "user");
+        constrain(op, annotation);
       }
     }
     return absl::OkStatus();
   }
 
+  // The least priority behind priority_ that anything has.
+  const std::optional<int64_t>& next() const { return next_; }
+
  private:
   const Mesh& meshOf(int op) const { return graph_.placement.meshOf(op); }
+
+  // Is the dimension's turn still to come? Notes when.
+  bool isLater(const Annotation& annotation, size_t dim) {
+    const int64_t priority = annotation.priorityOf(dim);
+    if (priority > priority_) {
+      next_ = std::min(next_.value_or(priority), priority);
+    }
+    return priority > priority_;
+  }
 
   absl::Status readArguments(const UserLayouts& layouts) {
     for (unsigned i = 0; i < shardings_.arguments.size(); ++i) {
       for (auto& [number, sharding] : shardings_.arguments[i]) {
         const std::string text = layouts.of(i, number);
         if (!text.empty()) {
-          WEFT_ASSIGN_OR_RETURN(sharding.layout,
+          WEFT_ASSIGN_OR_RETURN(const Annotation annotation,
                                 parse(text, static_cast<int>(i), graph_.placement.meshes.withNumber(number),
                                       view_.graph().arguments[i].line));
-          sharding.origin = "user";
+          place(annotation, sharding);
         }
       }
     }
     return absl::OkStatus();
   }
 
+  void place(const Annotation& annotation, ArgumentSharding& sharding) {
+    const auto isOpen = [&](size_t d) { return annotation.open[d] && annotation.layout.dim(d).empty(); };
+    Layout layout = annotation.layout;
+    bool says = false;
+    for (size_t d = 0; d < layout.dimensions(); ++d) {
+      says = says || !isOpen(d);
+      if (isLater(annotation, d)) {
+        layout.setDim(d, {});
+      }
+      sharding.heard = sharding.heard || annotation.priorities[d];
+    }
+    // Open dimensions without axes alone are as good as no layout.
+    if (says || layout.dimensions() == 0) {
+      sharding.layout = std::move(layout);
+      sharding.origin = "user";
+      sharding.open = annotation.open;
+    }
+  }
+
+  // The operator is element-wise: each dimension of its result is a factor. Axes whose turn is still to come are kept
+  // for their dimension.
+  void constrain(int op, const Annotation& annotation) {
+    OperatorSharding& sharding = shardings_.operators[op];
+    const FactorAxes axes = sharding.rule.projectResult(0, annotation.layout).axes;
+    sharding.held.clear();
+    for (size_t d = 0; d < annotation.layout.dimensions(); ++d) {
+      const bool later = isLater(annotation, d);
+      for (const int factor : sharding.rule.results()[0][d]) {
+        if (later) {
+          sharding.fixFactor(factor, {});
+          sharding.held.insert(sharding.held.end(), axes[factor].begin(), axes[factor].end());
+        } else if (annotation.priorityOf(d) == priority_) {
+          annotation.open[d] ? sharding.keepFactor(factor, axes[factor]) : sharding.fixFactor(factor, axes[factor]);
+        }
+      }
+    }
+    sharding.origin = "user";
+  }
+
   // The stored shape stands in for the tensor's; a pad was taken into it before.
-  absl::StatusOr<Layout> parse(const std::string& text, int value, const Mesh& mesh, const SourcePlace& line) const {
-    absl::StatusOr<Layout> layout = Layout::parse(text, mesh);
-    if (!layout.ok()) {
-      return errorAt(line, std::string(layout.status().message()));
+  absl::StatusOr<Annotation> parse(const std::string& text, int value, const Mesh& mesh,
+                                   const SourcePlace& line) const {
+    absl::StatusOr<Annotation> annotation = parseAnnotation(text, mesh);
+    if (!annotation.ok()) {
+      return errorAt(line, std::string(annotation.status().message()));
     }
-    for (size_t d = 0; d < layout->dimensions(); ++d) {
-      layout->setPad(d, 0);
+    Layout& layout = annotation->layout;
+    for (size_t d = 0; d < layout.dimensions(); ++d) {
+      layout.setPad(d, 0);
     }
-    if (const absl::Status status = layout->check(graph_.stored.of(value), mesh); !status.ok()) {
+    if (const absl::Status status = layout.check(graph_.stored.of(value), mesh); !status.ok()) {
       return errorAt(line, std::string(status.message()));
     }
-    if (layout->isPartial()) {
+    if (layout.isPartial()) {
       return errorAt(line, absl::StrCat("layout ", text, " is partial; a value cannot be asked to be a partial sum"));
     }
-    return layout;
+    return annotation;
   }
 
   absl::Status refuse(int op, const absl::Status& status) const {
@@ -101,35 +146,48 @@ class Reader {
       return refuse(op, split.status());
     }
     for (size_t f = 0; f < split->axes.size(); ++f) {
-      sharding.fixFactor(f, split->axes[f]);
+      if (split->said[f]) {
+        sharding.fixFactor(f, split->axes[f]);
+      }
     }
-    for (size_t r = 0; !strategy.outSplits.empty() && r < split->results.size(); ++r) {
-      sharding.wanted[static_cast<unsigned>(r)] = split->results[r];
+    for (size_t r = 0; r < strategy.outSplits.size(); ++r) {
+      if (!strategy.outSplits[r].empty()) {
+        sharding.wanted[static_cast<unsigned>(r)] = split->results[r];
+      }
     }
     return absl::OkStatus();
+  }
+
+  // A list of names for each tensor; an empty one of a tensor with dimensions says nothing. Lists too many are refused
+  // where the strategy is resolved.
+  template <typename ValueOf>
+  absl::StatusOr<Annotations> namesOf(int op, const std::vector<std::vector<std::string>>& lists, size_t count,
+                                      const ValueOf& valueOf) const {
+    Annotations tensors(lists.size());
+    for (unsigned i = 0; i < lists.size() && i < count; ++i) {
+      if (!lists[i].empty()) {
+        WEFT_ASSIGN_OR_RETURN(tensors[i],
+                              parse(annotationText(lists[i]), valueOf(i), meshOf(op), view_.op(op).strategy->line));
+      }
+    }
+    return tensors;
   }
 
   absl::Status readNames(int op) {
     const UserStrategy& strategy = *view_.op(op).strategy;
     OperatorSharding& sharding = shardings_.operators[op];
-    if (strategy.inNames.size() != view_.op(op).operands.size()) {
-      return refuse(op, absl::InvalidArgumentError(
-                            absl::StrCat("the strategy has ", strategy.inNames.size(), " operands, the operator ",
-                                         view_.op(op).operands.size(), "; give one list of axis names per operand")));
-    }
-    std::vector<Layout> layouts;
-    for (unsigned i = 0; i < strategy.inNames.size(); ++i) {
-      WEFT_ASSIGN_OR_RETURN(Layout layout,
-                            parse(layoutText(strategy.inNames[i]), view_.operandOf(op, i), meshOf(op), strategy.line));
-      layouts.push_back(std::move(layout));
-    }
-    absl::StatusOr<NamedStrategy> named = resolveNames(sharding.rule, layouts, meshOf(op));
+    const GraphOperator& node = view_.op(op);
+    WEFT_ASSIGN_OR_RETURN(const Annotations in, namesOf(op, strategy.inNames, node.operands.size(),
+                                                        [&](unsigned i) { return view_.operandOf(op, i); }));
+    WEFT_ASSIGN_OR_RETURN(const Annotations out, namesOf(op, strategy.outNames, node.results.size(),
+                                                         [&](unsigned r) { return view_.resultOf(op, r); }));
+    absl::StatusOr<NamedStrategy> named = resolveNames(sharding.rule, in, out, meshOf(op));
     if (!named.ok()) {
       return refuse(op, named.status());
     }
     for (size_t f = 0; f < named->axes.size(); ++f) {
-      if (!named->axes[f].empty() && sharding.rule.factors()[f].whole && !view_.op(op).alternatives.empty()) {
-        shardings_.expansions.push_back(view_.op(op).id);
+      if (!named->axes[f].empty() && sharding.rule.factors()[f].whole && !node.alternatives.empty()) {
+        shardings_.expansions.push_back(node.id);
         return absl::OkStatus();
       }
     }
@@ -137,31 +195,22 @@ class Reader {
       return refuse(op, status);
     }
     for (size_t f = 0; f < named->axes.size(); ++f) {
-      // Factors that only results have stay open to propagation.
       if (named->said[f]) {
-        sharding.fixFactor(f, named->axes[f]);
+        named->open[f] ? sharding.keepFactor(f, named->axes[f]) : sharding.fixFactor(f, named->axes[f]);
       }
     }
-    return readWanted(op);
-  }
-
-  // The layouts asked for of results, by names.
-  absl::Status readWanted(int op) {
-    const UserStrategy& strategy = *view_.op(op).strategy;
-    for (unsigned r = 0; r < strategy.outNames.size(); ++r) {
-      if (r >= view_.op(op).results.size()) {
-        return refuse(op,
-                      absl::InvalidArgumentError(absl::StrCat("the strategy has ", strategy.outNames.size(),
-                                                              " results, the operator ", view_.op(op).results.size())));
+    for (unsigned r = 0; r < out.size(); ++r) {
+      if (out[r]) {
+        sharding.wanted[r] = out[r]->layout;
       }
-      WEFT_ASSIGN_OR_RETURN(shardings_.operators[op].wanted[r],
-                            parse(layoutText(strategy.outNames[r]), view_.resultOf(op, r), meshOf(op), strategy.line));
     }
     return absl::OkStatus();
   }
 
   const SettledGraph& graph_;
   const GraphView& view_;
+  const int64_t priority_;
+  std::optional<int64_t> next_;
   Shardings& shardings_;
 };
 
@@ -179,16 +228,17 @@ absl::StatusOr<Shape> storedAs(const GraphView& view, const Placement& placement
     if (text.empty()) {
       continue;
     }
-    const absl::StatusOr<Layout> layout = Layout::parse(text, placement.meshes.withNumber(number));
-    if (!layout.ok() || layout->dimensions() != stored.size()) {
-      return errorAt(
-          argument.line,
-          absl::StrCat(argumentKindName(argument.kind), " '", argument.name, "': ",
-                       layout.ok() ? absl::StrCat("layout ", text, " has ", layout->dimensions(), " dimensions, the ",
-                                                  argumentKindName(argument.kind), " ", stored.size())
-                                   : std::string(layout.status().message())));
+    const absl::StatusOr<Annotation> annotation = parseAnnotation(text, placement.meshes.withNumber(number));
+    const Layout layout = annotation.ok() ? annotation->layout : Layout();
+    if (!annotation.ok() || layout.dimensions() != stored.size()) {
+      return errorAt(argument.line,
+                     absl::StrCat(argumentKindName(argument.kind), " '", argument.name, "': ",
+                                  annotation.ok()
+                                      ? absl::StrCat("layout ", text, " has ", layout.dimensions(), " dimensions, the ",
+                                                     argumentKindName(argument.kind), " ", stored.size())
+                                      : std::string(annotation.status().message())));
     }
-    const Shape padded = layout->storedShape(argument.type.shape);
+    const Shape padded = layout.storedShape(argument.type.shape);
     for (size_t d = 0; d < stored.size(); ++d) {
       stored[d] = std::max(stored[d], padded[d]);
     }
@@ -208,9 +258,9 @@ int64_t partsOfBatch(const GraphView& view, const Placement& placement) {
       }
       const std::vector<std::vector<std::string>>& names = view.op(use.op).strategy->inNames;
       if (use.operand < names.size() && argument.batchDim < static_cast<int64_t>(names[use.operand].size())) {
-        const absl::StatusOr<Layout> layout =
-            Layout::parse(layoutText({names[use.operand][argument.batchDim]}), placement.meshOf(use.op));
-        common = layout.ok() ? std::lcm(common, layout->parts(0)) : common;
+        const absl::StatusOr<Annotation> annotation =
+            parseAnnotation(annotationText({names[use.operand][argument.batchDim]}), placement.meshOf(use.op));
+        common = annotation.ok() ? std::lcm(common, annotation->layout.parts(0)) : common;
       }
     }
   }
@@ -233,8 +283,11 @@ std::string UserLayouts::of(unsigned index, int64_t mesh) const {
   return layoutOfSubmesh(texts_[index], mesh);
 }
 
-absl::Status readUserWords(const SettledGraph& graph, const UserLayouts& layouts, Shardings& shardings) {
-  return Reader(graph, shardings).run(layouts);
+absl::StatusOr<std::optional<int64_t>> readUserWords(const SettledGraph& graph, const UserLayouts& layouts,
+                                                     int64_t priority, Shardings& shardings) {
+  Reader reader(graph, priority, shardings);
+  WEFT_RETURN_IF_ERROR(reader.run(layouts));
+  return reader.next();
 }
 
 absl::StatusOr<std::map<unsigned, Shape>> paddedArguments(const GraphView& view, const Placement& placement,

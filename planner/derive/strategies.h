@@ -1,6 +1,7 @@
 // The user's words: shard strategies, constraints and argument layouts, checked and turned into axes of factors.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,9 +24,11 @@ class UserLayouts {
   std::vector<std::string> texts_;  // by argument
 };
 
-// Writes what the user said into open shardings. Operators whose whole factor he splits, and that have an alternative,
-// are listed in `expansions`. Errors at the user's lines.
-absl::Status readUserWords(const SettledGraph& graph, const UserLayouts& layouts, Shardings& shardings);
+// Writes what the user said with this priority into shardings; priorities are read in ascending order, from 0.
+// Operators whose whole factor he splits, and that have an alternative, are listed in `expansions`. The next priority
+// that something has; nothing behind the last. Errors at the user's lines.
+absl::StatusOr<std::optional<int64_t>> readUserWords(const SettledGraph& graph, const UserLayouts& layouts,
+                                                     int64_t priority, Shardings& shardings);
 
 // The arguments that must be stored padded: index to stored shape. `rows`: what the batch of an input must divide by.
 // The user's layouts are read on the meshes that read the argument; the largest pad counts.

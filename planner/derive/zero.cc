@@ -38,9 +38,18 @@ Layout stateLayout(const Layout& base, const Shape& stored, const Mesh& mesh, in
   return layout;
 }
 
+// Gives an operator that runs on elements of the state the axes of its layout.
+void fix(const Layout& layout, OperatorSharding& sharding) {
+  const FactorAxes axes = sharding.rule.projectResult(0, layout).axes;
+  for (size_t f = 0; f < axes.size(); ++f) {
+    sharding.fixFactor(f, axes[f]);
+  }
+  sharding.origin = "optimizer state of the parameter";
+}
+
 // The update operator of one parameter and the state it reads.
 void shardOptimizer(const SettledGraph& graph, int op, const Layout& layout, int64_t level, Shardings& shardings) {
-  shardings.operators[op].fix(layout, "optimizer state of the parameter");
+  fix(layout, shardings.operators[op]);
   for (const GraphValue& operand : graph.view.op(op).operands) {
     const bool state = operand.isArgument() &&
                        graph.view.graph().arguments[operand.index].kind == ArgumentKind::kState &&
@@ -94,7 +103,7 @@ void shardState(const SettledGraph& graph, int64_t level, Shardings& shardings) 
   for (int op = 0; op < view.operators(); ++op) {
     const GraphOperator& node = view.op(op);
     if (layouts.count(node.gradientOf) > 0) {
-      shardings.operators[op].fix(layouts[node.gradientOf], "optimizer state of the parameter");
+      fix(layouts[node.gradientOf], shardings.operators[op]);
     }
     // Without state of its own (plain SGD) it runs as its operands lie.
     const std::string updated = node.facts.updatesParameter && node.operands[0].isArgument()

@@ -110,7 +110,7 @@ Cases shapeCases() {
   Cases cases;
   const std::vector<std::pair<Dims, Dims>> reshapes = {{{8, 12}, {4, 2, 12}}, {{8, 12}, {96}},     {{4, 24}, {8, 12}},
                                                        {{6, 8}, {48}},        {{2, 3, 8}, {6, 8}}, {{24}, {2, 3, 4}},
-                                                       {{8, 6}, {8, 1, 6}}};
+                                                       {{8, 6}, {8, 1, 6}},   {{12, 8}, {8, 12}}};
   for (size_t i = 0; i < reshapes.size(); ++i) {
     cases.push_back(
         {absl::StrCat("reshape_", i), "reshape", {real(reshapes[i].first)}, "", {real(reshapes[i].second)}});

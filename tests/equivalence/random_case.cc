@@ -112,9 +112,28 @@ class Decorator {
     const bool numbers = !named() || (!padded_ && generator_() % 3 == 0);
     const std::string text = numbers ? numbersOf(target) : namesOf(target);
     if (!text.empty()) {
-      op->setAttr("nn.strategy", mlir::parseAttribute("{in = " + text + "}", op->getContext()));
+      mlir::Builder builder(op->getContext());
+      auto lists = mlir::cast<mlir::ArrayAttr>(mlir::parseAttribute(text, op->getContext()));
+      lists = generator_() % 4 == 0 ? fewerWords(lists, numbers) : lists;
+      op->setAttr("nn.strategy", mlir::DictionaryAttr::get(op->getContext(), {{builder.getStringAttr("in"), lists}}));
     }
     return absl::OkStatus();
+  }
+
+  // Some operands are left to the others, and names may be left open.
+  mlir::ArrayAttr fewerWords(mlir::ArrayAttr lists, bool numbers) {
+    mlir::Builder builder(lists.getContext());
+    llvm::SmallVector<mlir::Attribute> kept;
+    for (auto list : lists.getAsRange<mlir::ArrayAttr>()) {
+      llvm::SmallVector<mlir::Attribute> entries;
+      for (const mlir::Attribute entry : list) {
+        const std::string name = numbers ? "" : mlir::cast<mlir::StringAttr>(entry).str();
+        const bool open = !numbers && generator_() % 3 == 0;
+        entries.push_back(open ? builder.getStringAttr(name.empty() ? "?" : name + ",?") : entry);
+      }
+      kept.push_back(generator_() % 2 == 0 ? builder.getArrayAttr(entries) : builder.getArrayAttr({}));
+    }
+    return builder.getArrayAttr(kept);
   }
 
   std::string numbersOf(const TargetRule& target) {

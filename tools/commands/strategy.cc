@@ -39,8 +39,7 @@ const std::vector<Flag>& strategyFlags() {
       {"shapes", Flag::kRequired, "operand shapes, as 16,32:32,16; empty for a scalar: 8,4:"},
       {"strategy", Flag::kRequired,
        "a list per operand, an entry per dimension: numbers of parts (2,1),(1,4), or axis names (dp,),(,tp), two on "
-       "one "
-       "dimension as dp+tp"},
+       "one dimension as dp+tp or (dp,tp); () for an operand that follows from the others"},
       {"devices", Flag::kOptional, "number of ranks"},
       {"mesh", Flag::kOptional, "mesh instead, as dp=2,tp=4"},
       {"machine", Flag::kOptional, "file with the figures of the machine that reshards are priced for"},
@@ -55,20 +54,47 @@ const std::vector<Flag>& strategyFlags() {
 // One list of a strategy: its entries, "" for an empty one.
 using Entries = std::vector<std::string>;
 
+// The position of the parenthesis that closes the one at `open`.
+size_t closingOf(const std::string& text, size_t open) {
+  int depth = 0;
+  for (size_t at = open; at < text.size(); ++at) {
+    depth += text[at] == '(' ? 1 : text[at] == ')' ? -1 : 0;
+    if (depth == 0) {
+      return at;
+    }
+  }
+  return std::string::npos;
+}
+
+// "dp,(tp,sp),None" to its entries; a tuple inside loses its parentheses.
+Entries entriesOf(const std::string& text) {
+  Entries entries{""};
+  int depth = 0;
+  for (const char c : text) {
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      entries.emplace_back();
+    } else if (c != '(' && c != ')') {
+      entries.back() += c;
+    }
+  }
+  for (std::string& entry : entries) {
+    entry = std::string(absl::StripAsciiWhitespace(entry));
+  }
+  return entries;
+}
+
 // "(2,1),(1,4)" or "(dp,),(,tp)" to the entries of each list.
 absl::StatusOr<std::vector<Entries>> parseLists(const std::string& flag, const std::string& text) {
   std::vector<Entries> lists;
   size_t at = 0;
   while (at < text.size()) {
-    const size_t close = text.find(')', at);
-    if (text[at] != '(' || close == std::string::npos) {
+    const size_t close = text[at] == '(' ? closingOf(text, at) : std::string::npos;
+    if (close == std::string::npos) {
       return absl::InvalidArgumentError(absl::StrCat("--", flag, " '", text, "': '(' was expected at position ", at,
                                                      "; write one list per tensor, as (2,1),(1,4) or (dp,),(,tp)"));
     }
-    Entries& entries = lists.emplace_back();
-    for (const auto& entry : absl::StrSplit(text.substr(at + 1, close - at - 1), ',')) {
-      entries.emplace_back(absl::StripAsciiWhitespace(entry));
-    }
+    lists.push_back(entriesOf(text.substr(at + 1, close - at - 1)));
     at = close + 1;
     if (at < text.size() && text[at] == ',') {
       ++at;
@@ -77,10 +103,10 @@ absl::StatusOr<std::vector<Entries>> parseLists(const std::string& flag, const s
   return lists;
 }
 
-// A scalar's list is "()", as is that of one dimension that is not split.
+// "()" is the list of a scalar, of one dimension that is not split, and of a tensor of which nothing is said.
 void dropEmptyEntries(std::vector<Entries>& lists, const std::vector<Shape>& shapes) {
   for (size_t i = 0; i < lists.size() && i < shapes.size(); ++i) {
-    if (shapes[i].empty() && lists[i] == Entries{""}) {
+    if (shapes[i].size() != 1 && lists[i] == Entries{""}) {
       lists[i].clear();
     }
   }
@@ -109,20 +135,27 @@ absl::StatusOr<std::vector<Shape>> splitsOf(const std::vector<Entries>& lists) {
   return splits;
 }
 
-// The layout that a list of axis names asks of a tensor.
-absl::StatusOr<Layout> layoutOf(const Entries& entries, const Shape& shape, const Mesh& mesh) {
-  std::vector<std::string> dims;
-  for (const std::string& entry : entries) {
-    if (isNumber(entry)) {
-      return absl::InvalidArgumentError(absl::StrCat("'", entry,
-                                                     "' stands beside axis names; write numbers of parts in ",
-                                                     "all entries or names of axes, empty where nothing is split"));
+// What lists of axis names ask of tensors.
+absl::StatusOr<Annotations> namesOf(const std::vector<Entries>& lists, const std::vector<Shape>& shapes,
+                                    const Mesh& mesh) {
+  Annotations tensors(lists.size());
+  for (size_t i = 0; i < lists.size() && i < shapes.size(); ++i) {
+    if (lists[i].empty()) {
+      continue;
     }
-    dims.push_back(absl::StrCat("{", absl::StrReplaceAll(entry, {{"+", ","}}), "}"));
+    std::vector<std::string> dims;
+    for (const std::string& entry : lists[i]) {
+      if (isNumber(entry)) {
+        return absl::InvalidArgumentError(absl::StrCat("'", entry,
+                                                       "' stands beside axis names; write numbers of parts in ",
+                                                       "all entries or names of axes, empty where nothing is split"));
+      }
+      dims.push_back(absl::StrReplaceAll(entry, {{"+", ","}}));
+    }
+    WEFT_ASSIGN_OR_RETURN(tensors[i], parseAnnotation(annotationText(dims), mesh));
+    WEFT_RETURN_IF_ERROR(tensors[i]->layout.check(shapes[i], mesh));
   }
-  WEFT_ASSIGN_OR_RETURN(const Layout layout, Layout::parse(absl::StrCat("[", absl::StrJoin(dims, ","), "]"), mesh));
-  WEFT_RETURN_IF_ERROR(layout.check(shape, mesh));
-  return layout;
+  return tensors;
 }
 
 // Which operands of the built-in operators are integers or bool.
@@ -318,26 +351,19 @@ absl::StatusOr<SplitStrategy> strategyOf(mlir::Operation* op, const Rule& rule, 
     WEFT_ASSIGN_OR_RETURN(const std::vector<Shape> wanted, splitsOf(out));
     return resolveSplits(rule, splits, wanted, mesh);
   }
-  std::vector<Layout> layouts;
-  for (size_t i = 0; i < in.size() && i < operands.size(); ++i) {
-    WEFT_ASSIGN_OR_RETURN(layouts.emplace_back(), layoutOf(in[i], operands[i], mesh));
-  }
-  layouts.resize(in.size());
-  WEFT_ASSIGN_OR_RETURN(const NamedStrategy named, resolveNames(rule, layouts, mesh));
+  WEFT_ASSIGN_OR_RETURN(const Annotations given, namesOf(in, operands, mesh));
+  WEFT_ASSIGN_OR_RETURN(const Annotations wanted, namesOf(out, results, mesh));
+  WEFT_ASSIGN_OR_RETURN(const NamedStrategy named, resolveNames(rule, given, wanted, mesh));
   WEFT_RETURN_IF_ERROR(rule.check(named.axes, mesh));
-  SplitStrategy strategy{named.axes, {}, mesh.ranks()};
+  SplitStrategy strategy{named.axes, named.said, {}, mesh.ranks()};
   for (const std::vector<Axis>& axes : named.axes) {
     strategy.repeats /= partsOf(axes);
-  }
-  if (!out.empty() && out.size() != results.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("--out-strategy has ", out.size(), " lists, the operator has ",
-                                                   results.size(), " results; give one for each"));
   }
   for (size_t r = 0; r < results.size(); ++r) {
     strategy.results.push_back(rule.resultLayout(r, named.axes));
     strategy.results.back().setPartial({});
-    if (!out.empty()) {
-      WEFT_ASSIGN_OR_RETURN(strategy.results.back(), layoutOf(out[r], results[r], mesh));
+    if (r < wanted.size() && wanted[r]) {
+      strategy.results.back() = wanted[r]->layout;
     }
   }
   return strategy;

@@ -257,6 +257,14 @@ TEST_F(Splits, BroadcastResultsTakeTheirOwnSplits) {
   EXPECT_EQ(resolve(iota, {}), "-> [{},{}] x8");
 }
 
+TEST_F(Splits, SomeOperandsSayTheRest) {
+  EXPECT_EQ(resolve(matmul_, {{2, 4}}), "[{all:(1)2},{all:(2)4}] [{all:(2)4},{}] -> [{all:(1)2},{}] x1");
+  EXPECT_EQ(resolve(matmul_, {{}, {4, 1}}), "[{},{all:(1)4}] [{all:(1)4},{}] -> [{},{}] x2");
+  EXPECT_EQ(resolve(matmul_, {}, {{2, 4}}), "[{all:(1)2},{}] [{},{all:(2)4}] -> [{all:(1)2},{all:(2)4}] x1");
+  EXPECT_EQ(resolveSplits(matmul_, {{2, 4}}, {}, mesh_)->said, (std::vector<bool>{true, true, false}));
+  EXPECT_EQ(resolveSplits(matmul_, {{2, 4}, {4, 1}}, {}, mesh_)->said, (std::vector<bool>{true, true, true}));
+}
+
 TEST_F(Splits, CompoundDimensionsSplitMajorFirst) {
   Rule reshape = ruleOf("(a b) -> a b", {{24}}, {{2, 12}});
   EXPECT_EQ(resolve(reshape, {{4}}), "[{all:(1)2,all:(2)2}] -> [{all:(1)2},{all:(2)2}] x2");
@@ -266,7 +274,8 @@ TEST_F(Splits, CompoundDimensionsSplitMajorFirst) {
 }
 
 TEST_F(Splits, ErrorsNamePlaceNumbersAndRemedy) {
-  EXPECT_EQ(resolve(matmul_, {{2, 1}}), "splits are given for 1 operands, the operator has 2; give one list for each");
+  EXPECT_EQ(resolve(matmul_, {{2, 1}, {1, 1}, {1}}),
+            "splits are given for 3 operands, the operator has 2; give at most one list for each");
   EXPECT_EQ(resolve(matmul_, {{2}, {1, 1}}),
             "operand 0 has 2 dimensions, its splits {2} have 1; give one number for each dimension");
   EXPECT_EQ(resolve(matmul_, {{0, 1}, {1, 1}}),

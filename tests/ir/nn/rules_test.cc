@@ -149,10 +149,10 @@ TEST(ReshapeRule, CommonRefinement) {
   EXPECT_EQ(ir::rules::reshape({24}, {6, 4}), "(f0 f1) -> f0 f1");
   EXPECT_EQ(ir::rules::reshape({6, 4}, {3, 8}), "(f0 f1) f2 -> f0 (f1 f2)");
   EXPECT_EQ(ir::rules::reshape({2, 8}, {2, 1, 8}), "f0 f1 -> f0 1 f1");
-  EXPECT_EQ(ir::rules::reshape({4, 6}, {6, 4}), "s0! s1! -> r0! r1!");
+  EXPECT_EQ(ir::rules::reshape({4, 6}, {6, 4}), "(f0=2 s0!) s1! -> (f0=2 r0!) r1!");
   EXPECT_EQ(ir::rules::reshape({}, {1, 1}), " -> 1 1");
   // A group that cannot be cut alike beside one that can.
-  EXPECT_EQ(ir::rules::reshape({4, 6, 5}, {6, 4, 5}), "s0! s1! f1 -> r0! r1! f1");
+  EXPECT_EQ(ir::rules::reshape({4, 6, 5}, {6, 4, 5}), "(f0=2 s0!) s1! f1 -> (f0=2 r0!) r1! f1");
 }
 
 // Random pairs of shapes: the rule parses, its factor sizes multiply to each dimension, and both sides list the factors

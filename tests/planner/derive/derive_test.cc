@@ -86,6 +86,25 @@ TEST(Derive, TheUsersSplitOfTheBatchStays) {
   }
 }
 
+TEST(Derive, OpenDimensionsOfArgumentsTakeTheBatchAndWhatReadersHave) {
+  GraphBuilder b = trainingStep();
+  b.graph.arguments[0].layout = "[{?},{tp}]";
+  const Derived open = derive(b, {.mesh = "dp=2,tp=2"});
+  ASSERT_TRUE(open.record.ok()) << open.record.status();
+  EXPECT_EQ(open.layout(0), "[{dp},{tp}]") << "the batch of an open dimension is split by default";
+  b.graph.arguments[0].layout = "[{},{tp}]";
+  EXPECT_EQ(derive(b, {.mesh = "dp=2,tp=2"}).layout(0), "[{},{tp}]");
+  b.graph.arguments[0].layout = "";
+  b.graph.operators[0].strategy = UserStrategy{true, {}, {}, {{"", "tp"}}, {}, {}};
+  EXPECT_EQ(derive(b, {.mesh = "dp=2,tp=2", .layouts = {{"w", "[{tp},{}]"}}}).layout(1), "[{tp},{}]");
+  b.graph.operators[0].strategy->inNames = {{"", "tp"}, {"?", "dp"}};
+  EXPECT_EQ(derive(b, {.mesh = "dp=2,tp=2", .layouts = {{"w", "[{tp},{}]"}}}).layout(1), "[{tp},{}]");
+  EXPECT_EQ(derive(b, {.mesh = "dp=2,tp=2", .layouts = {{"w", "[{tp,?},{?}]"}}}).layout(1), "[{tp},{dp}]");
+  EXPECT_EQ(derive(b, {.mesh = "dp=2,tp=2", .layouts = {{"w", "[{?},{?}]"}}}).record->arguments[1].origin,
+            "first reader op0")
+      << "open dimensions alone say nothing";
+}
+
 TEST(Derive, NotesNameAxesThatSplitNothingAndSplitsThatDoNotDivide) {
   GraphBuilder b = trainingStep({8, 4}, {4, 63});
   EXPECT_THAT(derive(b, {.mesh = "dp=2"}).record->notes, IsEmpty());

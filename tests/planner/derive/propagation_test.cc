@@ -65,6 +65,96 @@ TEST(Propagation, TheUserIsHeardBeforeEdgesAndTheConflictIsNotedOnce) {
   EXPECT_THAT(spread.shardings().conflicts, ElementsAre("op0 factor m: [{tp}] (user) against [{dp}] from operand 0"));
 }
 
+UserStrategy byNames(std::vector<std::vector<std::string>> in, std::vector<std::vector<std::string>> out = {}) {
+  return {true, {}, {}, std::move(in), std::move(out), {"model.cc", 30, 1}};
+}
+
+TEST(Propagation, OperandsWithoutAStrategyFollowFromTheOthers) {
+  GraphBuilder b = twoOperators();
+  b.graph.arguments[0].layout = "[{dp},{}]";
+  b.graph.operators[0].strategy = byNames({{}, {"None", "tp"}});
+  const Spread second(b.graph, "dp=2,tp=2");
+  EXPECT_EQ(second.axes(0, "k"), "") << "whole, as the strategy says";
+  EXPECT_EQ(second.axes(0, "n"), "tp");
+  EXPECT_EQ(second.axes(0, "m"), "dp") << "left to propagation";
+  b.graph.operators[0].strategy = byNames({{"dp", "tp"}});
+  const Spread first(b.graph, "dp=2,tp=2");
+  EXPECT_EQ(first.axes(0, "k"), "tp");
+  EXPECT_EQ(first.axes(0, "n"), "open");
+  b.graph.operators[0].strategy = byNames({}, {{"tp", "dp"}});
+  const Spread result(b.graph, "dp=2,tp=2");
+  EXPECT_EQ(result.axes(0, "m"), "tp");
+  EXPECT_EQ(result.axes(0, "n"), "dp");
+  EXPECT_EQ(result.axes(0, "k"), "open");
+}
+
+TEST(Propagation, ResultsSayOnlyWhatNoOperandSays) {
+  GraphBuilder b = twoOperators();
+  b.graph.operators[0].strategy = byNames({{"", "tp"}}, {{"tp", "dp"}});
+  const Spread spread(b.graph, "dp=2,tp=2");
+  ASSERT_TRUE(spread.status.ok()) << spread.status;
+  EXPECT_EQ(spread.axes(0, "k"), "tp");
+  EXPECT_EQ(spread.axes(0, "m"), "") << "the sum is scattered over tp";
+  EXPECT_EQ(spread.axes(0, "n"), "dp");
+}
+
+TEST(Propagation, NumbersForSomeOperandsLeaveTheOthersOpen) {
+  GraphBuilder b = twoOperators();
+  b.graph.operators[0].strategy = UserStrategy{false, {{2, 1}}, {}, {}, {}, {}};
+  const Spread some(b.graph, "4");
+  EXPECT_EQ(some.axes(0, "m"), "all:(1)2");
+  EXPECT_EQ(some.axes(0, "n"), "open");
+  b.graph.operators[0].strategy = UserStrategy{false, {{2, 1}, {1, 1}}, {}, {}, {}, {}};
+  EXPECT_EQ(Spread(b.graph, "4").axes(0, "n"), "");
+}
+
+TEST(Propagation, OpenDimensionsTakeMore) {
+  GraphBuilder b = twoOperators();
+  b.graph.arguments[0].layout = "[{dp,sp},{}]";
+  const auto spreadWith = [&](const std::string& constraint) {
+    b.graph.operators[1].constraint = constraint;
+    return Spread(b.graph, "dp=2,sp=2,tp=2", {{"w", "[{},{tp}]"}});
+  };
+  const Spread closed = spreadWith("[{dp},{}]");
+  EXPECT_EQ(closed.axes(1, "a"), "dp");
+  EXPECT_EQ(closed.axes(1, "b"), "");
+  const Spread open = spreadWith("[{dp,?},{?}]");
+  EXPECT_EQ(open.axes(1, "a"), "dp,sp");
+  EXPECT_EQ(open.axes(1, "b"), "tp");
+  EXPECT_EQ(spreadWith("[{sp,?},{?}]").axes(1, "a"), "sp") << "what reaches it begins otherwise";
+  EXPECT_EQ(spreadWith("[{},{?}]").axes(1, "a"), "");
+}
+
+TEST(Propagation, AReaderAddsToAnOpenDimension) {
+  GraphBuilder b = twoOperators();
+  b.graph.operators[0].strategy = byNames({{"dp,?", ""}});
+  b.graph.operators[1].constraint = "[{dp,tp},{}]";
+  EXPECT_EQ(Spread(b.graph, "dp=2,tp=2").axes(0, "m"), "dp,tp");
+  b.graph.operators[0].strategy = byNames({{"dp", ""}});
+  EXPECT_EQ(Spread(b.graph, "dp=2,tp=2").axes(0, "m"), "dp");
+}
+
+TEST(Propagation, PrioritiesSayWhatIsHeardFirst) {
+  GraphBuilder b = twoOperators();
+  b.graph.arguments[0].layout = "[{tp},{}]";
+  EXPECT_EQ(Spread(b.graph, "tp=2", {{"w", "[{},{tp}]"}}).axes(0, "m"), "tp") << "the larger operand";
+  b.graph.arguments[0].layout = "[{tp}p1,{}]";
+  const Spread later(b.graph, "tp=2", {{"w", "[{},{tp}p0]"}});
+  EXPECT_EQ(later.axes(0, "m"), "open");
+  EXPECT_EQ(later.axes(0, "n"), "tp");
+  const Spread both(b.graph, "tp=2", {{"w", "[{},{tp}p2]"}});
+  EXPECT_EQ(both.axes(0, "m"), "tp");
+}
+
+TEST(Propagation, AxesWhoseTurnComesAreKeptForTheirDimension) {
+  GraphBuilder b = twoOperators();
+  b.graph.operators[1].constraint = "[{tp}p1,{?}]";
+  const Spread spread(b.graph, "tp=2", {{"w", "[{},{tp}p0]"}});
+  EXPECT_EQ(spread.axes(0, "n"), "tp");
+  EXPECT_EQ(spread.axes(1, "b"), "open") << "tp is the rows' axis";
+  EXPECT_EQ(spread.axes(1, "a"), "tp");
+}
+
 TEST(Propagation, BackwardStartsWithItsForwardOperator) {
   GraphBuilder b = twoOperators();
   const GraphValue dy = b.input("dy", {8, 6});
@@ -170,9 +260,10 @@ TEST(UserWords, ErrorsStandAtTheShardCall) {
   const Spread spread(b.graph, "4");
   EXPECT_EQ(sourcePlaceOf(spread.status), (SourcePlace{"model.cc", 30, 1}));
   EXPECT_THAT(std::string(spread.status.message()), HasSubstr("op0: "));
-  b.graph.operators[0].strategy = UserStrategy{true, {}, {}, {{"dp", ""}}, {}, {"model.cc", 31, 1}};
-  EXPECT_THAT(std::string(Spread(b.graph, "dp=2").status.message()),
-              HasSubstr("the strategy has 1 operands, the operator 2; give one list of axis names per operand"));
+  b.graph.operators[0].strategy = UserStrategy{true, {}, {}, {{"dp", ""}, {}, {}}, {}, {"model.cc", 31, 1}};
+  EXPECT_THAT(
+      std::string(Spread(b.graph, "dp=2").status.message()),
+      HasSubstr("the strategy has 3 operands, the operator 2; give at most one list of axis names per operand"));
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ class Spread {
         mesh_(*Mesh::parse(mesh)),
         settled_(settled()),
         shardings_(*openShardings(settled_)) {
-    status = readUserWords(settled_, UserLayouts(graph, patterns_), shardings_);
     Propagation propagation(settled_, shardings_);
+    readWords(propagation);
     propagation.hearParameters();
     for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kUpdate}) {
       propagation.run(phase);
@@ -48,8 +48,8 @@ class Spread {
   // Of the forward operators, before the backward ones follow.
   void settle(const Machine& machine) {
     shardings_ = *openShardings(settled_);
-    status = readUserWords(settled_, UserLayouts(view_.graph(), patterns_), shardings_);
     Propagation propagation(settled_, shardings_);
+    readWords(propagation);
     propagation.hearParameters();
     propagation.run(Phase::kForward);
     ASSERT_TRUE(settleConflicts(settled_, machine, candidatesOf(settled_, shardings_), shardings_).ok());
@@ -65,6 +65,18 @@ class Spread {
             {stages, {{mesh_}, {0}}},
             *analyzeMicroBatches(view_, stages, mesh_.microBatches()),
             StoredShapes(view_)};
+  }
+
+  // Those of each priority before the next ones.
+  void readWords(Propagation& propagation) {
+    for (std::optional<int64_t> priority = 0; priority;) {
+      const auto next = readUserWords(settled_, UserLayouts(view_.graph(), patterns_), *priority, shardings_);
+      status = next.status();
+      priority = next.ok() ? *next : std::nullopt;
+      if (priority) {
+        propagation.run(Phase::kForward);
+      }
+    }
   }
 
   std::vector<std::pair<std::string, std::string>> patterns_;
