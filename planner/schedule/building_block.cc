@@ -1,4 +1,4 @@
-// v_half and v_min.
+// v_half and v_min; zb_v where there are no more micro-batches than ranks.
 //
 // Idea (arXiv:2405.15362): choose for one micro-batch when each rank performs its six actions, in slots of equal
 // length; repeat that block every six slots. If the times of one rank differ modulo six no two actions meet, and the
@@ -6,10 +6,14 @@
 // stay empty. They are filled in two ways, neither of which raises the peak of memory:
 //   squeeze  in the order of slots, each action moves to the first free slot after what it reads
 //   replay   slot after slot, each rank takes the best of the actions that can run; weight gradients fill the gaps
-// Either is better for some sizes, so a handful of combinations is tried and the shortest kept.
+// Either is better for some sizes, so a handful of combinations is tried and the shortest kept. It is then replayed
+// with its slots shaken, as often as a count of actions allows, and each table that is no longer becomes the next one
+// to shake. The numbers that shake are always the same, so the table is.
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <optional>
+#include <random>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -46,10 +50,21 @@ class Slots {
 
   int32_t stages() const { return stages_; }
   int32_t micros() const { return micros_; }
+  int64_t actions() const { return static_cast<int64_t>(at_.size()); }
   int32_t rankOf(int32_t stage) const { return std::min(stage, stages_ - 1 - stage); }
   int32_t& of(const Action& a) { return at_[index(a)]; }
   int32_t of(const Action& a) const { return at_[index(a)]; }
+  // Calls change(slot) on the slot of every action.
+  template <typename Change>
+  void changeAll(Change change) {
+    for (int32_t& slot : at_) {
+      slot = change(slot);
+    }
+  }
   int32_t span() const { return 1 + *std::max_element(at_.begin(), at_.end()); }
+
+  // The work of a rank, and the way of the first micro-batch to the last rank.
+  int32_t shortestSpan() const { return kPeriod * micros_ + stages_ / 2 - 1; }
 
   // All actions by slot, those of one slot by rank.
   std::vector<Action> sorted() const {
@@ -215,6 +230,7 @@ Slots squeeze(const Slots& before, int32_t peak, bool moveWeights) {
 enum class Preference {
   kInOrder,        // the order before; weight gradients last
   kForwardsFirst,  // then input gradients, then weight gradients
+  kBySlot,         // the order before, whatever they are
 };
 
 // Runs the step again slot after slot. Micro-batches of one action keep their order, so does the sequence of all
@@ -226,10 +242,9 @@ class Replay {
     ranks_.resize(before.stages() / 2);
   }
 
-  // Nothing if memory stops all ranks, or if it takes longer than before.
-  std::optional<Slots> run() {
-    int64_t left = static_cast<int64_t>(before_.stages()) * before_.micros() * 3;
-    const int32_t limit = before_.span();
+  // Nothing if memory stops all ranks, or if it takes longer than `limit` slots.
+  std::optional<Slots> run(int32_t limit) {
+    int64_t left = before_.actions();
     for (int32_t slot = 0; left > 0; ++slot) {
       if (slot == limit) {
         return std::nullopt;
@@ -265,7 +280,10 @@ class Replay {
 
   std::tuple<int, int32_t> rating(const Action& a) const {
     const int last = a.kind == ActionKind::kWeightGrad ? 1 : 0;
-    return {preference_ == Preference::kInOrder ? last : static_cast<int>(a.kind), before_.of(a)};
+    const int first = preference_ == Preference::kForwardsFirst ? static_cast<int>(a.kind)
+                      : preference_ == Preference::kInOrder     ? last
+                                                                : 0;
+    return {first, before_.of(a)};
   }
 
   // True if an action of this rank got the slot.
@@ -297,8 +315,26 @@ class Replay {
   std::vector<RankState> ranks_;
 };
 
-Slots shortest(const Slots& blocks) {
-  const int32_t peak = peakOf(blocks);
+// Shakes the slots and replays, again and again.
+Slots improve(Slots best, int32_t peak) {
+  constexpr int64_t kActions = 150'000;  // of all replays
+  constexpr std::array kPreferences = {Preference::kInOrder, Preference::kBySlot};
+  constexpr std::array<uint64_t, 3> kReach = {2, 4, 8};  // slots by which an action's may be shaken
+  std::mt19937_64 generator(best.actions());
+  for (int64_t left = kActions, round = 0; left > 0 && best.span() > best.shortestSpan();
+       left -= best.actions(), ++round) {
+    const uint64_t reach = kReach[round % kReach.size()];
+    Slots shaken = best;
+    shaken.changeAll([&](int32_t slot) { return 4 * slot + static_cast<int32_t>(generator() % (4 * reach)); });
+    const Preference preference = kPreferences[generator() % kPreferences.size()];
+    if (std::optional<Slots> again = Replay(shaken, peak, preference).run(best.span())) {
+      best = squeeze(*again, peak, true);
+    }
+  }
+  return best;
+}
+
+Slots shortest(const Slots& blocks, int32_t peak) {
   const std::vector<Slots> starts{blocks, squeeze(blocks, peak, true), squeeze(blocks, peak, false)};
   Slots best = starts[1];
   auto offer = [&](const Slots& slots) {
@@ -308,19 +344,20 @@ Slots shortest(const Slots& blocks) {
   };
   for (const Slots& start : starts) {
     for (Preference preference : {Preference::kInOrder, Preference::kForwardsFirst}) {
-      if (std::optional<Slots> again = Replay(start, peak, preference).run()) {
+      if (std::optional<Slots> again = Replay(start, peak, preference).run(start.span())) {
         offer(*again);
         offer(squeeze(*again, peak, true));
       }
     }
   }
-  return best;
+  return improve(std::move(best), peak);
 }
 
 }  // namespace
 
 Table buildingBlockV(const Request& request) {
-  const Slots slots = shortest(layBlocks(request));
+  const Slots blocks = layBlocks(request);
+  const Slots slots = shortest(blocks, request.kind == Kind::kZbV ? 2 * request.ranks : peakOf(blocks));
   Table table;
   table.orders.resize(request.ranks);
   for (int32_t stage = 0; stage < slots.stages(); ++stage) {

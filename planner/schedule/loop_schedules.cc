@@ -165,7 +165,8 @@ Table zeroBubble(const Request& request) {
   Table table = loopTable(request);
   const std::vector<int32_t> groups = groupsOf(request);
   const std::vector<Unit> units = groupedUnits(request, groups);
-  const int32_t depth = request.kind == Kind::kZbH2 ? 2 : 1;
+  // Without more micro-batches than ranks a longer warm-up only moves input gradients back.
+  const int32_t depth = request.kind == Kind::kZbH2 && request.micros > request.ranks ? 2 : 1;
   for (int32_t rank = 0; rank < request.ranks; ++rank) {
     const RankUnits mine{request, units, rank};
     const int32_t warmUp = (request.virtualStages - 1) * groups[0] + depth * (request.ranks - 1 - rank);

@@ -154,6 +154,10 @@ void dualPipeVRank(const Request& request, int32_t rank, std::vector<Action>& or
 }  // namespace
 
 Table zeroBubbleV(const Request& request) {
+  // The steady state of this order is never reached then, and blocks come out shorter whatever f, i and w are.
+  if (request.micros <= request.ranks) {
+    return buildingBlockV(request);
+  }
   Table table = vTable(request);
   for (int32_t rank = 0; rank < request.ranks; ++rank) {
     zeroBubbleVRank(request, rank, table.orders[rank]);

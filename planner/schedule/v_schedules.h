@@ -9,6 +9,7 @@ namespace weft::schedule {
 Table zeroBubbleV(const Request& request);
 
 // v_half and v_min: a block of six slots per micro-batch, repeated, then squeezed without raising the peak of memory.
+// zb_v: likewise, with the block of v_half and the peak of zb_v, two pairs for each rank.
 Table buildingBlockV(const Request& request);
 
 Table dualPipeV(const Request& request);

@@ -104,6 +104,27 @@ TEST(SimulateTest, FewerMicroBatchesThanRanks) {
   }
 }
 
+// The work of a rank, and the way of the first micro-batch to the last rank: no table is shorter.
+TEST(SimulateTest, ZeroBubbleKindsWithFewMicroBatchesAreShortest) {
+  const Times times = Times::uniform(1, 1, 1);
+  for (int32_t p : {2, 4, 6, 8}) {
+    const int32_t m = p;
+    EXPECT_EQ(run({Kind::kZbH2, p, 1, m}, times).makespan, 3 * m + p - 1);
+    EXPECT_EQ(run({Kind::kZbV, p, 2, m}, times).makespan, 6 * m + p - 1);
+    EXPECT_LE(peak(run({Kind::kZbV, p, 2, m}, times)), 2 * p);
+  }
+}
+
+// What a search of tables found at the memory of the block that is repeated.
+TEST(SimulateTest, ShakenBlocks) {
+  const Times times = Times::uniform(1, 1, 1);
+  const auto makespan = [&](int32_t p, int32_t m) { return run({Kind::kVHalf, p, 2, m}, times).makespan; };
+  EXPECT_EQ(makespan(4, 8), 53);
+  EXPECT_EQ(makespan(6, 12), 83);
+  EXPECT_EQ(makespan(6, 24), 155);
+  EXPECT_EQ(peak(run({Kind::kVHalf, 4, 2, 8}, times)), 6);
+}
+
 // Any number of micro-batches fills an interleaved schedule: groups are never smaller than the ranks.
 TEST(SimulateTest, InterleavedBubbleDoesNotDependOnDivisibility) {
   for (int32_t p : {2, 3, 4, 8}) {
