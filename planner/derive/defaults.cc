@@ -128,6 +128,14 @@ std::vector<Axis> commonPrefix(const std::vector<Axis>& a, const std::vector<Axi
   return {a.begin(), end};
 }
 
+void replicateOpen(const GraphArgument& argument, std::map<int64_t, ArgumentSharding>& byMesh) {
+  for (auto& [mesh, sharding] : byMesh) {
+    if (!sharding.layout) {
+      sharding = {Layout(argument.type.shape.size()), "default: replicated"};
+    }
+  }
+}
+
 absl::Status alignInputsOn(const SettledGraph& graph, int64_t number, Shardings& shardings) {
   const Mesh& mesh = graph.placement.meshes.withNumber(number);
   std::optional<std::vector<Axis>> common;
@@ -212,11 +220,30 @@ void closeArguments(const SettledGraph& graph, Shardings& shardings) {
     }
   }
   for (size_t i = 0; i < shardings.arguments.size(); ++i) {
-    for (auto& [number, sharding] : shardings.arguments[i]) {
-      if (!sharding.layout) {
-        sharding = {Layout(view.graph().arguments[i].type.shape.size()), "default: replicated"};
-      }
+    if (view.graph().arguments[i].kind != ArgumentKind::kState) {
+      replicateOpen(view.graph().arguments[i], shardings.arguments[i]);
     }
+  }
+}
+
+void closeStates(const SettledGraph& graph, Shardings& shardings) {
+  const GraphView& view = graph.view;
+  for (const GraphResult& result : view.graph().results) {
+    const int value = view.valueOf(result.value);
+    const std::optional<int> producer = view.producerOf(value);
+    if (!result.updates || !producer || graph.stored.of(value) != graph.stored.of(static_cast<int>(*result.updates))) {
+      continue;
+    }
+    ArgumentSharding& sharding = shardings.arguments[*result.updates][graph.placement.meshNumber(*producer)];
+    if (!sharding.layout) {
+      const OperatorSharding& source = shardings.operators[*producer];
+      Layout layout = source.rule.resultLayout(view.indexOf(value), source.closed());
+      layout.setPartial({});
+      sharding = {std::move(layout), "replaced by " + view.op(*producer).label()};
+    }
+  }
+  for (size_t i = 0; i < shardings.arguments.size(); ++i) {
+    replicateOpen(view.graph().arguments[i], shardings.arguments[i]);
   }
 }
 

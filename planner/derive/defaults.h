@@ -18,8 +18,11 @@ void seedBatches(const SettledGraph& graph, Fill fill, Shardings& shardings);
 // seedBatches what their readers split besides.
 void seedInputs(const SettledGraph& graph, Fill fill, Shardings& shardings);
 
-// Gives arguments without a layout the one their first reader needs.
+// Gives arguments without a layout the one their first reader needs. States that nothing reads before the update stay
+// open.
 void closeArguments(const SettledGraph& graph, Shardings& shardings);
+// Gives states without a layout that of the value which replaces them.
+void closeStates(const SettledGraph& graph, Shardings& shardings);
 // Factors that are still open are not split.
 void closeOperators(Shardings& shardings);
 

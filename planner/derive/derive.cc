@@ -121,6 +121,7 @@ class Deriver {
     WEFT_ASSIGN_OR_RETURN(record_.stripes, countStripes(settled, request_.fill, shardings));
     shardState(settled, record_.zero, shardings);
     propagation.run(Phase::kUpdate);
+    closeStates(settled, shardings);
     closeOperators(shardings);
     WEFT_RETURN_IF_ERROR(write(settled, shardings));
     record_.notes = notesOf(settled, shardings, candidates.refused);

@@ -237,7 +237,7 @@ std::string meshText(const std::vector<MeshAxis>& axes, int64_t microBatches) {
 absl::StatusOr<std::string> withRandomStrategies(const std::string& module, const StrategyRequest& request,
                                                  std::mt19937_64& generator) {
   const uint64_t percent = std::vector<uint64_t>{0, 15, 40, 100}[generator() % 4];
-  return Decorator(generator, request).decorate(module, percent);
+  return Decorator(generator, request).decorate(module, request.percent.value_or(percent));
 }
 
 absl::StatusOr<RandomCase> randomCase(uint64_t seed) {

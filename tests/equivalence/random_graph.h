@@ -1,6 +1,7 @@
 // Random training programs and random words about where their tensors lie.
 #pragma once
 
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -33,7 +34,8 @@ struct StrategyRequest {
   int64_t microBatches = 1;
   int64_t batch = 0;  // size of the batch of a row-wise program, which no other dimension has; 0: not row-wise
   int64_t stages = 1;
-  bool searchSchedule = false;  // leave the schedule to the compiler where the module says none
+  bool searchSchedule = false;           // leave the schedule to the compiler where the module says none
+  std::optional<uint64_t> percent = {};  // of the operators that get a strategy; none: random too
 };
 // The module with random legal strategies on some of its operators, and where `stages` is above 1 with its forward
 // operators cut into as many pipeline stages.

@@ -40,9 +40,10 @@ mlir::FailureOr<llvm::SmallVector<Value>> expandCrossEntropy(mlir::Operation* op
   llvm::SmallVector<int64_t> last = {plainType(logits).getRank() - 1};
   Value greatest = emit.make<MaxOp>(logits, last, true);
   Value sum = emit.make<SumOp>(emit.make<ExpOp>(emit.make<SubOp>(logits, greatest)), last, true);
+  // Before the logarithm, which waits for the sum over split classes: the two reductions join.
+  Value picked = emit.make<PickOp>(logits, labels, op.getRows(), op.getIgnoreIndex());
   Value column = emit.make<AddOp>(emit.make<LogOp>(sum), greatest);
   Value lse = emit.reshape(column, plainType(labels).getShape());
-  Value picked = emit.make<PickOp>(logits, labels, op.getRows(), op.getIgnoreIndex());
   Value loss = emit.make<SubOp>(lse, picked);
   Value ignored = emit.number(static_cast<double>(op.getIgnoreIndex()), labels);
   Value valid = emit.make<CompareOp>(labels, ignored, "ne");

@@ -105,6 +105,18 @@ TEST(Derive, OpenDimensionsOfArgumentsTakeTheBatchAndWhatReadersHave) {
       << "open dimensions alone say nothing";
 }
 
+TEST(Derive, AStateLiesAsWhatReplacesIt) {
+  GraphBuilder b = trainingStep();
+  const GraphValue running = b.state("running", {64});
+  const GraphValue total = b.add({"columns", "m+ n -> n", {{0}}}, {{0, 0}}, {64});
+  b.updates(running, b.add({"blend", "n, n -> n", {{0, 1}}}, {running, total}, {64}));
+  b.last().phase = Phase::kUpdate;
+  const Derived derived = derive(b, {.mesh = "dp=2,tp=2", .layouts = {{"w", "[{},{tp}]"}}});
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  EXPECT_EQ(derived.layout(3), "[{tp}]");
+  EXPECT_EQ(derived.record->arguments[3].origin, "replaced by op6");
+}
+
 TEST(Derive, NotesNameAxesThatSplitNothingAndSplitsThatDoNotDivide) {
   GraphBuilder b = trainingStep({8, 4}, {4, 63});
   EXPECT_THAT(derive(b, {.mesh = "dp=2"}).record->notes, IsEmpty());
