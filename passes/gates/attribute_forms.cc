@@ -225,7 +225,7 @@ constexpr Known kOperator[] = {{kNameAttr, text},       {kIdAttr, count},       
                                {kPrologueAttr, count},  {kGradientOfAttr, text},   {kStrategyAttr, dictionary},
                                {kStageAttr, count},     {kRecomputeAttr, unit},    {kRunsInAttr, function},
                                {kScalarsAttr, scalars}, {kMembersAttr, texts},     {kReadsAttr, layouts},
-                               {kStorageAttr, numbers}, {kViewAttr, unit}};
+                               {kStorageAttr, numbers}, {kViewAttr, unit},         {kRecomputedAttr, unit}};
 
 constexpr Known kStrategy[] = {{"in", splits}, {"out", splits}};
 

@@ -79,9 +79,16 @@ class ReshardLowerer {
     const int64_t before = count();
     int64_t reshards = 0;
     for (auto reshard : llvm::make_early_inc_range(function.getOps<ir::dist::ReshardOp>())) {
+      Operation* const last = reshard->getPrevNode();
       FailureOr<Value> made = lowered(reshard);
       if (failed(made)) {
         return failure();
+      }
+      if (Attribute mark = reshard->getAttr(kRecomputedAttr)) {
+        Operation* op = last == nullptr ? &function.getBody().front().front() : last->getNextNode();
+        for (; op != reshard; op = op->getNextNode()) {
+          op->setAttr(kRecomputedAttr, mark);
+        }
       }
       reshard.getY().replaceAllUsesWith(*made);
       reshard->erase();

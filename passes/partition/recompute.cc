@@ -44,6 +44,7 @@ class Recomputer {
       Operation* made = builder.clone(*op);
       made->setAttr(kRunsInAttr, builder.getStringAttr("backward"));
       made->removeAttr(kRecomputeAttr);
+      made->setAttr(kRecomputedAttr, builder.getUnitAttr());
       copies_[{op, stageOf(reader)}] = made;
       for (OpOperand& operand : made->getOpOperands()) {
         operand.set(again(operand.get(), made));

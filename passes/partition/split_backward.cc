@@ -1,6 +1,6 @@
 // Cuts the backward function of each stage in two, where the schedule runs the halves apart: `input_grad` is what other
-// stages wait for, as inputPart() says; `weight_grad` is the rest, operator by operator. What the second reads of the
-// first crosses as an activation.
+// stages wait for, as backwardParts() says; `weight_grad` is the rest, operator by operator. What is recomputed and
+// both read stands in both; what else the second reads of the first crosses as an activation.
 
 #include "ir/dist/dist.h"
 #include "ir/program/decision_attributes.h"
@@ -24,7 +24,7 @@ class BackwardSplitter {
   explicit BackwardSplitter(func::FuncOp function) : function_(function), name_(function.getName().str()) {}
 
   void run() {
-    markInputPart();
+    markParts();
     func::FuncOp weights = function_.clone();
     rename(weights, "weight_grad");
     function_->getParentOfType<ModuleOp>().push_back(weights);
@@ -42,7 +42,7 @@ class BackwardSplitter {
     function->setAttr(kFunctionKindAttr, StringAttr::get(function.getContext(), kind));
   }
 
-  void markInputPart() {
+  void markParts() {
     llvm::DenseMap<Value, int> numbers;
     const auto numberOf = [&](Value value) {
       return numbers.try_emplace(value, static_cast<int>(numbers.size())).first->second;
@@ -52,6 +52,7 @@ class BackwardSplitter {
     for (Operation& op : ops) {
       BackwardOperation& made = operations.emplace_back();
       made.transfer = isa<ir::dist::SendOp, ir::dist::ReceiveOp>(op);
+      made.recomputed = op.hasAttr(kRecomputedAttr);
       llvm::transform(op.getOperands(), std::back_inserter(made.inputs), numberOf);
       llvm::transform(op.getResults(), std::back_inserter(made.outputs), numberOf);
     }
@@ -61,18 +62,17 @@ class BackwardSplitter {
         readOutside.insert(numberOf(returned(function_, i)));
       }
     }
-    for (const auto [op, belongs] : llvm::zip(ops, inputPart(operations, readOutside))) {
-      if (belongs) {
-        input_.insert(&op);
-      }
+    for (const auto [op, part] : llvm::zip(ops, backwardParts(operations, readOutside))) {
+      parts_[&op] = part;
     }
   }
 
-  // Results of the first part that operators of the second read, or that it returns in their place.
+  // Results of the first part alone that operators of the second read.
   void findCrossings() {
     for (Operation& op : function_.getBody().front().without_terminator()) {
       for (Value operand : op.getOperands()) {
-        if (!input_.contains(&op) && operand.getDefiningOp() != nullptr && input_.contains(operand.getDefiningOp())) {
+        Operation* maker = operand.getDefiningOp();
+        if (parts_[&op] != BackwardPart::kInput && maker != nullptr && parts_[maker] == BackwardPart::kInput) {
           crossings_.insert(operand);
         }
       }
@@ -82,7 +82,7 @@ class BackwardSplitter {
   // Positions of results by which part makes them.
   bool returnedByInput(unsigned index) {
     Operation* op = returned(function_, index).getDefiningOp();
-    return op != nullptr && input_.contains(op);
+    return op != nullptr && parts_[op] != BackwardPart::kWeights;
   }
 
   void keepWeightPart(func::FuncOp weights) {
@@ -106,7 +106,7 @@ class BackwardSplitter {
     eraseResultAttrs(weights, dropped);
     SmallVector<Operation*> erased;
     for (Operation& op : from.without_terminator()) {
-      if (input_.contains(&op)) {
+      if (parts_[&op] == BackwardPart::kInput) {
         erased.push_back(twins[&op]);
       }
     }
@@ -128,7 +128,7 @@ class BackwardSplitter {
     }
     SmallVector<Operation*> erased;
     for (Operation& op : body.without_terminator()) {
-      if (!input_.contains(&op)) {
+      if (parts_[&op] == BackwardPart::kWeights) {
         erased.push_back(&op);
       }
     }
@@ -171,7 +171,7 @@ class BackwardSplitter {
 
   func::FuncOp function_;
   std::string name_;  // before it is cut
-  llvm::DenseSet<Operation*> input_;
+  llvm::DenseMap<Operation*, BackwardPart> parts_;
   llvm::SetVector<Value> crossings_;
 };
 

@@ -160,7 +160,11 @@ class Lowerer {
   absl::StatusOr<LoweredStep> run(bool splitsBackward) {
     for (const AnnotatedOp& op : step_.ops) {
       CutStepFunction& function = functionOf(op);
+      const size_t before = function.instructions.size();
       WEFT_RETURN_IF_ERROR(op.kind == AnnotatedOp::Kind::kTransfer ? transfer(op, function) : move(op, function));
+      for (size_t i = before; op.repeated && i < function.instructions.size(); ++i) {
+        function.instructions[i].step.recomputed = true;
+      }
     }
     for (size_t r = 0; r < step_.results.size(); ++r) {
       WEFT_RETURN_IF_ERROR(leave(r));

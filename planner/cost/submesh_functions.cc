@@ -40,7 +40,7 @@ StepFunction stepFunctionOf(const CutStepFunction& function) {
 class BackwardCut {
  public:
   BackwardCut(const CutStepFunction& function, StepProgram& program)
-      : function_(function), program_(program), inFirst_(inputPart(stepFunctionOf(function))) {}
+      : function_(function), program_(program), parts_(backwardParts(stepFunctionOf(function))) {}
 
   std::pair<CutStepFunction, CutStepFunction> run() {
     for (CutStepFunction* half : {&first_, &second_}) {
@@ -51,20 +51,31 @@ class BackwardCut {
     second_.kind = plan::WEIGHT_GRAD;
     for (size_t i = 0; i < function_.instructions.size(); ++i) {
       for (const int output : function_.instructions[i].step.outputs) {
-        madeFirst_[output] = inFirst_[i];
+        madeIn_[output] = parts_[i];
       }
     }
     std::vector<StepName> crossings;
     for (size_t i = 0; i < function_.instructions.size(); ++i) {
-      LoweredInstruction made = function_.instructions[i];
-      for (int& input : made.step.inputs) {
-        input = inFirst_[i] ? argumentIn(first_, input) : readInSecond(input, crossings);
+      if (parts_[i] != BackwardPart::kWeights) {
+        LoweredInstruction& made = first_.instructions.emplace_back(function_.instructions[i]);
+        for (int& input : made.step.inputs) {
+          input = argumentIn(first_, input);
+        }
       }
-      (inFirst_[i] ? first_ : second_).instructions.push_back(std::move(made));
+      if (parts_[i] != BackwardPart::kInput) {
+        LoweredInstruction& made = second_.instructions.emplace_back(function_.instructions[i]);
+        for (int& input : made.step.inputs) {
+          input = readInSecond(input, crossings);
+        }
+        if (parts_[i] == BackwardPart::kBoth) {
+          renew(made.step.outputs);
+        }
+      }
     }
     for (const StepName& result : function_.results) {
-      const auto made = madeFirst_.find(result.value);
-      (made != madeFirst_.end() && made->second ? first_ : second_).results.push_back(result);
+      const auto made = madeIn_.find(result.value);
+      const bool first = made != madeIn_.end() && made->second != BackwardPart::kWeights;
+      (first ? first_ : second_).results.push_back(result);
     }
     first_.results.insert(first_.results.end(), crossings.begin(), crossings.end());
     return {std::move(first_), std::move(second_)};
@@ -78,9 +89,20 @@ class BackwardCut {
     return argument == function_.arguments.end() ? value : named(half, *argument, program_.values[value].bytes);
   }
 
+  // What the second half makes again is another value.
+  void renew(std::vector<int>& outputs) {
+    for (int& output : outputs) {
+      program_.values.push_back(program_.values[output]);
+      output = again_[output] = static_cast<int>(program_.values.size()) - 1;
+    }
+  }
+
   int readInSecond(int value, std::vector<StepName>& crossings) {
-    const auto made = madeFirst_.find(value);
-    if (made == madeFirst_.end() || !made->second) {
+    if (const auto again = again_.find(value); again != again_.end()) {
+      return again->second;
+    }
+    const auto made = madeIn_.find(value);
+    if (made == madeIn_.end() || made->second == BackwardPart::kWeights) {
       return argumentIn(second_, value);
     }
     auto known = std::find_if(crossings.begin(), crossings.end(), [&](const StepName& n) { return n.value == value; });
@@ -103,8 +125,9 @@ class BackwardCut {
 
   const CutStepFunction& function_;
   StepProgram& program_;
-  std::vector<bool> inFirst_;      // of each instruction
-  std::map<int, bool> madeFirst_;  // of each value that an instruction makes
+  std::vector<BackwardPart> parts_;     // of each instruction
+  std::map<int, BackwardPart> madeIn_;  // of each value that an instruction makes
+  std::map<int, int> again_;            // what the second half makes again
   CutStepFunction first_, second_;
 };
 

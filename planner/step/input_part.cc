@@ -4,26 +4,36 @@
 
 namespace weft {
 
-std::vector<bool> inputPart(const std::vector<BackwardOperation>& operations, const std::set<int>& readOutside) {
-  std::set<int> needed = readOutside;
-  std::vector<bool> part(operations.size(), false);
+std::vector<BackwardPart> backwardParts(const std::vector<BackwardOperation>& operations,
+                                        const std::set<int>& readOutside) {
+  std::set<int> ofInput = readOutside;
+  std::set<int> ofWeights;
+  std::vector<BackwardPart> parts(operations.size(), BackwardPart::kWeights);
   for (size_t at = operations.size(); at-- > 0;) {
     const BackwardOperation& operation = operations[at];
-    part[at] = operation.transfer || std::any_of(operation.outputs.begin(), operation.outputs.end(),
-                                                 [&](int value) { return needed.count(value) > 0; });
-    if (part[at]) {
-      needed.insert(operation.inputs.begin(), operation.inputs.end());
+    const auto isRead = [&](const std::set<int>& needed) {
+      return std::any_of(operation.outputs.begin(), operation.outputs.end(),
+                         [&](int value) { return needed.count(value) > 0; });
+    };
+    const bool input = operation.transfer || isRead(ofInput);
+    const bool weights = !input || (operation.recomputed && isRead(ofWeights));
+    parts[at] = !input ? BackwardPart::kWeights : weights ? BackwardPart::kBoth : BackwardPart::kInput;
+    if (input) {
+      ofInput.insert(operation.inputs.begin(), operation.inputs.end());
+    }
+    if (weights) {
+      ofWeights.insert(operation.inputs.begin(), operation.inputs.end());
     }
   }
-  return part;
+  return parts;
 }
 
-std::vector<bool> inputPart(const StepFunction& backward) {
+std::vector<BackwardPart> backwardParts(const StepFunction& backward) {
   using Kind = StepInstruction::Kind;
   std::vector<BackwardOperation> operations;
   for (const StepInstruction& instruction : backward.instructions) {
     const bool transfer = instruction.kind == Kind::kSend || instruction.kind == Kind::kReceive;
-    operations.push_back({transfer, instruction.inputs, instruction.outputs});
+    operations.push_back({transfer, instruction.recomputed, instruction.inputs, instruction.outputs});
   }
   std::set<int> readOutside;
   for (const StepName& result : backward.results) {
@@ -31,7 +41,7 @@ std::vector<bool> inputPart(const StepFunction& backward) {
       readOutside.insert(result.value);
     }
   }
-  return inputPart(operations, readOutside);
+  return backwardParts(operations, readOutside);
 }
 
 }  // namespace weft

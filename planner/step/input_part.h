@@ -1,6 +1,7 @@
 // Which part of a backward function makes the gradient of the stage's input, where a schedule runs it apart from the
 // gradients of the weights: everything that a transfer or another stage depends on. Receives belong to it, so that
-// messages are taken in order.
+// messages are taken in order. What it recomputes, and the gradients of the weights read too, is recomputed with them:
+// kept from one to the other it would take the room that recomputing is to save.
 #pragma once
 
 #include <set>
@@ -10,18 +11,21 @@
 
 namespace weft {
 
+enum class BackwardPart : uint8_t { kInput, kWeights, kBoth };
+
 // An operation as the cut sees it; values under any numbers.
 struct BackwardOperation {
-  bool transfer = false;  // a send or a receive
+  bool transfer = false;    // a send or a receive
+  bool recomputed = false;  // a copy of a forward operation
   std::vector<int> inputs = {};
   std::vector<int> outputs = {};
 };
 
-// For each operation of a backward function, in order: does it belong to the gradient of the input? `readOutside`:
-// values that other stages read.
-std::vector<bool> inputPart(const std::vector<BackwardOperation>& operations, const std::set<int>& readOutside);
+// The part of each operation of a backward function, in order. `readOutside`: values that other stages read.
+std::vector<BackwardPart> backwardParts(const std::vector<BackwardOperation>& operations,
+                                        const std::set<int>& readOutside);
 
 // The same of a function of a step program: other stages of its submesh read the activations that it returns.
-std::vector<bool> inputPart(const StepFunction& backward);
+std::vector<BackwardPart> backwardParts(const StepFunction& backward);
 
 }  // namespace weft

@@ -12,6 +12,7 @@ namespace weft::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using enum BackwardPart;
 
 TEST(InputPartTest, WhatASendDependsOn) {
   StepBuilder b;
@@ -27,7 +28,8 @@ TEST(InputPartTest, WhatASendDependsOn) {
   b.read({dx});
   b.receive(64);
   b.returns(next, "acc0", plan::ACCUMULATOR);
-  EXPECT_THAT(inputPart(b.program.functions[0]), ElementsAre(true, true, false, true, false, true, true));
+  EXPECT_THAT(backwardParts(b.program.functions[0]),
+              ElementsAre(kInput, kInput, kWeights, kInput, kWeights, kInput, kInput));
 }
 
 TEST(InputPartTest, WhatAnotherStageOfTheSubmeshReads) {
@@ -38,7 +40,18 @@ TEST(InputPartTest, WhatAnotherStageOfTheSubmeshReads) {
   const int late = b.kernel({dx});
   b.returns(dx, "v1", plan::ACTIVATION);
   b.returns(late, "acc0", plan::ACCUMULATOR);
-  EXPECT_THAT(inputPart(b.program.functions[0]), ElementsAre(true, true, false));
+  EXPECT_THAT(backwardParts(b.program.functions[0]), ElementsAre(kInput, kInput, kWeights));
+}
+
+// What is recomputed from what is kept is in both halves; what reads the received gradient crosses.
+TEST(InputPartTest, WhatBothReadIsRecomputedInBoth) {
+  const std::vector<BackwardOperation> operations = {{false, true, {100}, {0}},  // recomputed for 1
+                                                     {false, true, {0}, {1}},    // recomputed, both read it
+                                                     {false, true, {101}, {2}},  // recomputed, the input alone reads it
+                                                     {true, false, {}, {3}},     // the gradient of the output
+                                                     {false, false, {3, 1}, {4}},  // of the weights
+                                                     {false, false, {3, 2, 1}, {5}}, {true, false, {5}, {}}};
+  EXPECT_THAT(backwardParts(operations, {}), ElementsAre(kBoth, kBoth, kInput, kInput, kWeights, kInput, kInput));
 }
 
 // An operation belongs there if and only if some chain of readers ends in a transfer or outside.
@@ -69,7 +82,10 @@ TEST(InputPartTest, RandomFunctionsAgainstChains) {
         }
       }
     }
-    EXPECT_EQ(inputPart(operations, outside), expected) << "round " << round;
+    const std::vector<BackwardPart> parts = backwardParts(operations, outside);
+    for (int i = 0; i < count; ++i) {
+      EXPECT_EQ(parts[i], expected[i] ? kInput : kWeights) << "round " << round << ", operation " << i;
+    }
   }
 }
 
