@@ -108,12 +108,9 @@ class Adviser {
     ProgramGraph graph = graph_;
     WEFT_ASSIGN_OR_RETURN(Decisions record, deriveDecisions(graph, request_, {}));
     WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request_));
-    const auto stages = static_cast<int64_t>(record.schedule.submeshes.size());
     WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<StepModel> model,
                           StepModel::create(std::move(graph), std::move(record), machine, {}));
-    const std::vector<bool> repeated = repeatedOps(model->view(), model->record(), model->step());
-    WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs,
-                          forwardGraphs(model->view(), model->step(), repeated, stages, model->prices()));
+    WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs, forwardGraphs(model->record(), *model));
     const WordPrices prices(model->view(), model->step(), std::move(graphs));
     std::vector<std::string> open = prices.words();
     std::vector<std::string> chosen;

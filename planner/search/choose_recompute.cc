@@ -264,10 +264,7 @@ absl::StatusOr<Attempt> fitIn(int64_t limit, const Decisions& record, bool mayRe
   if (base.attempt.fits || !mayRecompute) {
     return base.attempt;
   }
-  const std::vector<bool> repeated = repeatedOps(model.view(), record, model.step());
-  WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs,
-                        forwardGraphs(model.view(), model.step(), repeated,
-                                      static_cast<int64_t>(record.schedule.submeshes.size()), model.prices()));
+  WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs, forwardGraphs(record, model));
   const Choices choices(record, std::move(graphs), base.submeshes.size(), model);
   WEFT_ASSIGN_OR_RETURN(Attempt made, RecomputeSearch(base, choices, limit, model).run());
   return made.fits || made.peakBytes < base.attempt.peakBytes ? made : base.attempt;

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "planner/stage_table.h"
 #include "planner/step/time_layouts.h"
 #include "runtime/base/arithmetic.h"
 #include "runtime/base/status.h"
@@ -13,16 +14,23 @@ namespace {
 
 class Builder {
  public:
-  Builder(const GraphView& view, const AnnotatedStep& step, const std::vector<bool>& repeated, int64_t stages,
-          Prices& prices)
-      : view_(view), step_(step), repeated_(repeated), prices_(prices), readers_(step.readers()), graphs_(stages) {
-    leaves_.resize(step.values.size(), false);
-    for (const AnnotatedResult& result : step.results) {
+  Builder(const Decisions& record, StepModel& model)
+      : view_(model.view()),
+        step_(model.step()),
+        repeated_(repeatedOps(view_, record, step_)),
+        prices_(model.prices()),
+        readers_(step_.readers()),
+        graphs_(record.schedule.submeshes.size()) {
+    leaves_.resize(step_.values.size(), false);
+    for (const AnnotatedResult& result : step_.results) {
       leaves_[result.value] = true;
     }
   }
 
-  absl::StatusOr<std::vector<ForwardGraph>> run() {
+  absl::StatusOr<std::vector<ForwardGraph>> run(bool splitsBackward) {
+    if (splitsBackward) {
+      findHalves();
+    }
     for (size_t op = 0; op < step_.ops.size(); ++op) {
       if (step_.ops[op].place.where == RunsIn::kForward) {
         WEFT_RETURN_IF_ERROR(add(static_cast<int>(op)));
@@ -43,6 +51,7 @@ class Builder {
       }
     }
     WEFT_ASSIGN_OR_RETURN(made.time, prices_.time(step_, op));
+    made.time *= !halves_.empty() && halves_[index].input && halves_[index].weights ? 2 : 1;
     made.mayRepeat = mayRepeat(op);
     made.mayKeep = !repeated_[index];
     const auto number = static_cast<int>(stage.graph.operators.size());
@@ -52,6 +61,29 @@ class Builder {
       addValue(result, op.place.stage, number);
     }
     return absl::OkStatus();
+  }
+
+  // Which halves of a cut backward pass an operation runs in, or would if everything were recomputed.
+  struct Halves {
+    bool input = false, weights = false;
+  };
+
+  void findHalves() {
+    halves_.resize(step_.ops.size());
+    for (size_t op = step_.ops.size(); op-- > 0;) {
+      const Place& place = step_.ops[op].place;
+      Halves& mine = halves_[op];
+      for (const int result : step_.ops[op].results) {
+        for (const int reader : readers_[result]) {
+          const bool elsewhere = step_.ops[reader].place.stage != place.stage;
+          mine.input = mine.input || halves_[reader].input || (elsewhere && place.where == RunsIn::kBackward);
+          mine.weights = mine.weights || (!elsewhere && halves_[reader].weights);
+        }
+      }
+      if (place.where == RunsIn::kBackward) {
+        mine.weights = !mine.input;
+      }
+    }
   }
 
   // The value's index in a stage's graph, -1 for what is there anyway.
@@ -99,20 +131,21 @@ class Builder {
 
   const GraphView& view_;
   const AnnotatedStep& step_;
-  const std::vector<bool>& repeated_;
+  const std::vector<bool> repeated_;
   Prices& prices_;
   std::vector<std::vector<int>> readers_;
   std::vector<bool> leaves_;                       // of each value: is it a result of the step?
   std::map<std::pair<int, int64_t>, int> values_;  // by value and stage
   std::vector<ForwardGraph> graphs_;
+  std::vector<Halves> halves_;  // of each operation; none where the backward pass is not cut
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<ForwardGraph>> forwardGraphs(const GraphView& view, const AnnotatedStep& step,
-                                                        const std::vector<bool>& repeated, int64_t stages,
-                                                        Prices& prices) {
-  return Builder(view, step, repeated, stages, prices).run();
+absl::StatusOr<std::vector<ForwardGraph>> forwardGraphs(const Decisions& record, StepModel& model) {
+  const bool trains = model.view().graph().trains();
+  WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(record.schedule, record.mesh.microBatches(), trains));
+  return Builder(record, model).run(record.schedule.submeshes.size() > 1 && splitsBackward(table));
 }
 
 }  // namespace weft

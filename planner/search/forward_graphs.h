@@ -5,9 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/cost/prices.h"
+#include "planner/cost/step_model.h"
 #include "planner/recompute/graph.h"
-#include "planner/step/annotated_step.h"
 
 namespace weft {
 
@@ -17,10 +16,10 @@ struct ForwardGraph {
 };
 
 // One for each stage. Operators, reshards and masks of the forward pass all become operators of the graph; those that
-// run again already (`repeated`: the user's scopes) may not be kept. What is partial over the micro-batches, sent to
-// another stage or a result of the step is never run again.
-absl::StatusOr<std::vector<ForwardGraph>> forwardGraphs(const GraphView& view, const AnnotatedStep& step,
-                                                        const std::vector<bool>& repeated, int64_t stages,
-                                                        Prices& prices);
+// run again already, by `record`, may not be kept. What is partial over the micro-batches, sent to another stage or a
+// result of the step is never run again. Where the schedule of `record` cuts the backward pass, what both halves need
+// is recomputed twice (planner/step/input_part.h), and its time counts twice. `record` may differ from that of the
+// model as for StepModel::needs.
+absl::StatusOr<std::vector<ForwardGraph>> forwardGraphs(const Decisions& record, StepModel& model);
 
 }  // namespace weft
