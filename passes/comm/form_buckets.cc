@@ -142,6 +142,8 @@ Reduction reductionOf(Operation* op, int key, const Positions& positions) {
   }
   for (Operation* user : op->getUsers()) {
     reduction.readers.push_back(positions.of.lookup(user));
+    reduction.savesRoom =
+        reduction.savesRoom || (isa<ir::dist::ReduceScatterOp>(op) && isa<ir::dist::AccumulateOp>(user));
   }
   if (reduction.readers.empty()) {
     reduction.readers.push_back(positions.of.lookup(op->getBlock()->getTerminator()));

@@ -138,6 +138,14 @@ bool mayJoin(const CutStepFunction& function, const LoweredInstruction& instruct
                       [&](const auto& result) { return result.value == instruction.step.outputs[0]; }));
 }
 
+// Is the result kept for later micro-batches?
+bool isAccumulation(const CutStepFunction& function, const LoweredInstruction& instruction) {
+  return std::any_of(function.results.begin(), function.results.end(), [&](const StepName& result) {
+    return result.memory == plan::ACCUMULATOR && !instruction.step.outputs.empty() &&
+           result.value == instruction.step.outputs[0];
+  });
+}
+
 // The collectives that may join, as bucketsOf() asks for them.
 std::vector<Reduction> reductionsOf(const CutStepFunction& function, const StepProgram& program,
                                     std::vector<size_t>& positions) {
@@ -175,6 +183,10 @@ std::vector<Reduction> reductionsOf(const CutStepFunction& function, const StepP
     for (const int output : instruction.step.outputs) {
       made.readers.insert(made.readers.end(), readers[output].begin(), readers[output].end());
     }
+    made.savesRoom = instruction.reduction->kind == CollectiveKind::kReduceScatter &&
+                     std::any_of(made.readers.begin(), made.readers.end(), [&](int64_t reader) {
+                       return isAccumulation(function, function.instructions[reader]);
+                     });
     if (made.readers.empty()) {
       made.readers.push_back(static_cast<int64_t>(function.instructions.size()));
     }

@@ -12,6 +12,9 @@ class BucketFormer {
       : reductions_(reductions), bucketBytes_(bucketBytes), open_(reductions.size()), places_(positions(), 0) {
     std::iota(open_.begin(), open_.end(), 0);
     std::iota(places_.begin(), places_.end(), 0);
+    for (const Reduction& reduction : reductions) {
+      savingBytes_ += reduction.savesRoom ? reduction.bytes : 0;
+    }
   }
 
   std::vector<Bucket> run() {
@@ -64,20 +67,44 @@ class BucketFormer {
     int64_t bytes = reductions_[open_.front()].bytes;
     for (const size_t other : open_) {
       if (!contains(bucket.members, other) && mayJoin(other, bucket) &&
-          bytes + reductions_[other].bytes <= bucketBytes_) {
+          bytes + reductions_[other].bytes <= limitOf(other)) {
         bucket.members.push_back(other);
         bytes += reductions_[other].bytes;
       }
     }
     std::sort(bucket.members.begin(), bucket.members.end(),
               [&](size_t a, size_t b) { return isBefore(reductions_[a].position, reductions_[b].position); });
+    if (reductions_[bucket.members.front()].savesRoom && bucket.members.size() > 1) {
+      bucket.before = afterOperands(bucket.members, bucket.before);
+    }
     return bucket;
+  }
+
+  // The position that comes first after all that makes operands of the members; `latest` if nothing does.
+  int64_t afterOperands(const std::vector<size_t>& members, int64_t latest) const {
+    int64_t made = -1;
+    for (const size_t member : members) {
+      for (const int64_t producer : reductions_[member].producers) {
+        made = std::max(made, places_[producer]);
+      }
+    }
+    int64_t first = latest;
+    for (int64_t position = 0; position < static_cast<int64_t>(places_.size()); ++position) {
+      first = places_[position] > made && isBefore(position, first) ? position : first;
+    }
+    return first;
+  }
+
+  int64_t limitOf(size_t index) const {
+    constexpr int64_t kPart = 4;
+    return reductions_[index].savesRoom ? std::min(bucketBytes_, savingBytes_ / kPart) : bucketBytes_;
   }
 
   // Has the reduction the bucket's key, and do all its operands exist there, none made by a member?
   bool mayJoin(size_t index, const Bucket& bucket) const {
     const Reduction& reduction = reductions_[index];
-    return reduction.key == reductions_[bucket.members.front()].key &&
+    const Reduction& first = reductions_[bucket.members.front()];
+    return reduction.key == first.key && reduction.savesRoom == first.savesRoom &&
            std::all_of(reduction.producers.begin(), reduction.producers.end(), [&](int64_t producer) {
              return isBefore(producer, bucket.before) &&
                     std::none_of(bucket.members.begin(), bucket.members.end(),
@@ -98,6 +125,7 @@ class BucketFormer {
 
   const std::vector<Reduction>& reductions_;
   const int64_t bucketBytes_;
+  int64_t savingBytes_ = 0;  // of all that save room
   std::vector<size_t> open_;
   std::vector<int64_t> places_;  // where each position's operation stands now: any ascending numbers
 };

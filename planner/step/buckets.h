@@ -6,6 +6,10 @@
 // before that need, and everything of the same key whose operands exist by then and that still fits. Nothing else
 // moves. Intervals are looked up anew after every bucket, because a bucket may feed another reduction.
 //
+// What waits for its bucket takes room. Reductions that leave less than they read, and whose results are added to what
+// is kept of earlier micro-batches (ZeRO-2), are there to save that room: of those a bucket has at most a quarter of
+// all bytes, and stands where the last of its operands is made.
+//
 // Two gradients, made at positions 0 and 1 and read at 4 and 5: one bucket just before 4.
 //
 //   0 make a   1 make b   2 reduce a   3 reduce b   4 read a   5 read b      ->   0  1  {2, 3}  4  5
@@ -27,6 +31,7 @@ struct Reduction {
   int64_t position = 0;
   std::vector<int64_t> readers = {};    // positions of what reads its results; the function's end, if nothing does
   std::vector<int64_t> producers = {};  // positions of what makes its operands; arguments have none
+  bool savesRoom = false;               // its smaller result is added to that of earlier micro-batches
 };
 
 struct Bucket {

@@ -191,5 +191,25 @@ TEST(BucketsTest, FewestBuckets) {
   }
 }
 
+// Eight gradients, made at 0, 2, ... and added up at 16, 17, ...: joined at the end all would be held until then.
+TEST(BucketsTest, WhatSavesRoomIsReducedInQuartersAsSoonAsItExists) {
+  std::vector<Reduction> reductions;
+  for (int64_t i = 0; i < 8; ++i) {
+    reductions.push_back({0, 64, 2 * i + 1, {16 + i}, {2 * i}, true});
+  }
+  std::vector<Bucket> buckets = bucketsOf(reductions, kNoLimit);
+  ASSERT_EQ(buckets.size(), 4U);
+  for (size_t b = 0; b < 4; ++b) {
+    EXPECT_THAT(buckets[b].members, ElementsAre(2 * b, 2 * b + 1));
+    EXPECT_EQ(buckets[b].before, static_cast<int64_t>(4 * b + 3));
+  }
+  for (Reduction& reduction : reductions) {
+    reduction.savesRoom = false;
+  }
+  buckets = bucketsOf(reductions, kNoLimit);
+  ASSERT_EQ(buckets.size(), 1U);
+  EXPECT_EQ(buckets[0].before, 16);
+}
+
 }  // namespace
 }  // namespace weft
