@@ -166,18 +166,17 @@ absl::StatusOr<std::string> moduleOf(const Model& model, const Words& words, int
   return text.ok() ? absl::StrReplaceAll(*text, {{"f32", "f64"}}) : text;
 }
 
-// Calls of collectives in one layer more: "forward all_gather 2, forward reduce_scatter 2".
-std::string perLayer(const Model& model, const Words& words) {
+// Calls of collectives that one program has more than another: "forward all_gather 2, forward reduce_scatter 2".
+std::string difference(const absl::StatusOr<std::string>& more, const absl::StatusOr<std::string>& less) {
   std::map<std::string, int64_t> calls;
-  for (const int layers : {3, 2}) {
-    const absl::StatusOr<std::string> module = moduleOf(model, words, layers);
-    const absl::StatusOr<plan::Plan> plan = module.ok() ? compileText(*module) : module.status();
+  for (const absl::StatusOr<std::string>* module : {&more, &less}) {
+    const absl::StatusOr<plan::Plan> plan = module->ok() ? compileText(**module) : module->status();
     if (!plan.ok()) {
       return plan.status().ToString();
     }
     for (const auto& [function, kinds] : statisticsOf(*plan).byFunction) {
       for (const auto& [kind, count] : kinds) {
-        calls[absl::StrCat(function, " ", kind)] += layers == 3 ? count : -count;
+        calls[absl::StrCat(function, " ", kind)] += module == &more ? count : -count;
       }
     }
   }
@@ -186,6 +185,11 @@ std::string perLayer(const Model& model, const Words& words) {
     absl::StrAppend(&text, count == 0 ? "" : absl::StrCat(text.empty() ? "" : ", ", name, " ", count));
   }
   return text;
+}
+
+// Of one layer.
+std::string perLayer(const Model& model, const Words& words) {
+  return difference(moduleOf(model, words, 3), moduleOf(model, words, 2));
 }
 
 NamedTensors argumentsOf(const plan::Plan& plan) {
@@ -244,6 +248,67 @@ TEST(Layers, ASplitSequenceGathersAndScattersInstead) {
                                               ", forward all_gather ", each, ", forward reduce_scatter ", each);
     EXPECT_EQ(perLayer(model, {.mesh = "tp=2", .tensor = true, .sequence = true}), expected) << model.name;
     EXPECT_EQ(perLayer(model, {.mesh = "dp=2,tp=2", .tensor = true, .sequence = true}), expected) << model.name;
+  }
+}
+
+constexpr int64_t kChannels = 16;
+constexpr int64_t kImage = 6;
+
+// Residual blocks of two convolutions with batch norm, whose channels in the middle may lie over tp.
+absl::StatusOr<std::string> residualBlocks(const std::string& mesh, int zero, bool tensor, int blocks) {
+  Graph g;
+  Tensor x = g.input("x", {kBatch, kChannels, kImage, kImage});
+  for (int block = 0; block < blocks; ++block) {
+    const auto convolution = [&](const std::string& name, const Tensor& from) {
+      const std::string full = absl::StrCat("b", block, ".", name);
+      const Tensor y =
+          conv2d(from, g.parameter(full, {kChannels, kChannels, 3, 3}, Init::normal(0.1)), {.paddings = {1, 1}});
+      return batchNorm(y, g.parameter(full + ".gamma", {kChannels}, Init::ones()),
+                       g.parameter(full + ".beta", {kChannels}, Init::zeros()));
+    };
+    x = relu(x + convolution("second", relu(convolution("first", x))));
+  }
+  CompileOptions options;
+  options.mesh = mesh;
+  options.zero = zero;
+  options.gradientOutputs = true;
+  if (tensor) {
+    options.layouts = {{"*.first", "[{tp},{},{},{}]"}, {"*.second", "[{},{tp},{},{}]"}};
+  }
+  absl::StatusOr<std::string> text = logicalModule(g, mean(x * x), optim::AdamW{.lr = 0.1, .epsilon = 0.01}, options);
+  return text.ok() ? absl::StrReplaceAll(*text, {{"f32", "f64"}}) : text;
+}
+
+std::string perResidualBlock(const std::string& mesh, int zero, bool tensor) {
+  return difference(residualBlocks(mesh, zero, tensor, 3), residualBlocks(mesh, zero, tensor, 2));
+}
+
+// Statistics of the whole batch take two reductions for each norm: of the mean, then of the squares around it; their
+// gradients one. Channels over tp take one more in each direction, as columns and rows of a product do, and the norm in
+// the middle none.
+TEST(Layers, ResidualBlocksOfConvolutions) {
+  for (const int zero : {0, 1, 2}) {
+    EXPECT_EQ(perResidualBlock("dp=2", zero, false), "backward all_reduce 2, forward all_reduce 4") << zero;
+  }
+  EXPECT_EQ(perResidualBlock("tp=2", 0, true), "backward all_reduce 1, forward all_reduce 1");
+  EXPECT_EQ(perResidualBlock("dp=2,tp=2", 0, true), "backward all_reduce 3, forward all_reduce 5");
+  EXPECT_EQ(perResidualBlock("dp=2,tp=2", 1, true), "backward all_reduce 3, forward all_reduce 5");
+}
+
+// ZeRO adds nothing to a layer: its reductions and gathers join with those of other layers.
+TEST(Layers, ShardedStateBesideOtherSplits) {
+  for (const Model& model : kModels) {
+    for (const bool sequence : {false, true}) {
+      for (const int zero : {1, 2, 3}) {
+        Words words = {.mesh = "dp=2,tp=2", .micro = 2, .tensor = true, .sequence = sequence};
+        const std::string expected = perLayer(model, words);
+        words.zero = zero;
+        if (model.fused && zero > 1) {
+          continue;  // the number of its buckets, quarters of all gradients, is another with three layers
+        }
+        EXPECT_EQ(perLayer(model, words), expected) << model.name << ", zero " << zero << ", sequence " << sequence;
+      }
+    }
   }
 }
 
