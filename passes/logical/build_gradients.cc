@@ -2,7 +2,7 @@
 //
 // Forward: which values depend on a wanted parameter? Backward, from the loss: for every operator on such a path, its
 // registered gradient turns the gradients of its results into those of its operands; contributions to one value are
-// added in the order in which they arise. A value that nothing asks for costs nothing.
+// added in the order in which they arise, those of its slices last. A value that nothing asks for costs nothing.
 //
 // Marks. Every new operator has nn.phase = "backward" and the location of the operator it stems from, and, but for the
 // sums, nn.fwd = its nn.id: `decide` starts from that operator's factor axes. A sum follows the value whose gradient it
@@ -92,10 +92,16 @@ class GradientBuilder {
       gradients_[loss_] = fill(loss_, 1.0);
     }
     for (Operation* op : llvm::reverse(forward_)) {
+      for (Value result : op->getResults()) {
+        joinBoxes(result);
+      }
       bool reached = llvm::any_of(op->getResults(), [&](Value result) { return gradients_.count(result) > 0; });
       if (reached && failed(differentiate(op))) {
         return failure();
       }
+    }
+    for (BlockArgument parameter : parameters_) {
+      joinBoxes(parameter);
     }
     return success();
   }
@@ -124,7 +130,9 @@ class GradientBuilder {
     markSince(last, op);
     for (auto [operand, contribution, wanted] :
          llvm::zip(op->getOperands(), context.operandGradients, context.wanted)) {
-      if (contribution && wanted) {
+      if (contribution && wanted && isa<nn::SliceOp>(op) && contribution.getDefiningOp<nn::PadOp>()) {
+        boxes_[operand].push_back(contribution.getDefiningOp<nn::PadOp>());
+      } else if (contribution && wanted) {
         add(operand, contribution);
       }
     }
@@ -155,6 +163,68 @@ class GradientBuilder {
     }
   }
 
+  // The dimension in which a box of a value is padded, if it is whole in all others.
+  static std::optional<int64_t> dimensionOf(nn::PadOp box) {
+    std::optional<int64_t> found;
+    for (int64_t d = 0; d < static_cast<int64_t>(box.getLow().size()); ++d) {
+      if (box.getLow()[d] != 0 || box.getHigh()[d] != 0) {
+        if (found) {
+          return std::nullopt;
+        }
+        found = d;
+      }
+    }
+    return found;
+  }
+
+  // What the slices of a value leave of its gradient: boxes that follow one another become one, instead of a sum of
+  // tensors that are mostly zeros.
+  void joinBoxes(Value value) {
+    SmallVector<nn::PadOp> boxes = boxes_.lookup(value);
+    boxes_.erase(value);
+    const auto key = [](nn::PadOp box) {
+      const std::optional<int64_t> dim = dimensionOf(box);
+      return std::make_pair(dim, dim ? box.getLow()[*dim] : 0);
+    };
+    llvm::stable_sort(boxes, [&](nn::PadOp a, nn::PadOp b) { return key(a) < key(b); });
+    for (auto* first = boxes.begin(); first != boxes.end();) {
+      auto* end = std::next(first);
+      while (end != boxes.end() && follows(*std::prev(end), *end)) {
+        ++end;
+      }
+      add(value, std::next(first) == end ? first->getY() : joined({first, end}));
+      first = end;
+    }
+  }
+
+  static bool follows(nn::PadOp before, nn::PadOp after) {
+    const std::optional<int64_t> dim = dimensionOf(before);
+    return dim && dim == dimensionOf(after) &&
+           before.getLow()[*dim] + before.getX().getType().getShape()[*dim] == after.getLow()[*dim];
+  }
+
+  Value joined(MutableArrayRef<nn::PadOp> boxes) {
+    const int64_t dim = *dimensionOf(boxes.front());
+    SmallVector<Value> parts;
+    for (nn::PadOp box : boxes) {
+      parts.push_back(box.getX());
+    }
+    auto whole = builder_.create<nn::ConcatOp>(boxes.front().getLoc(), parts, dim);
+    mark(whole);
+    Value made = whole;
+    SmallVector<int64_t> low(boxes.front().getLow());
+    SmallVector<int64_t> high(boxes.back().getHigh());
+    if (low[dim] != 0 || high[dim] != 0) {
+      auto padded = builder_.create<nn::PadOp>(whole.getLoc(), made, low, high);
+      mark(padded);
+      made = padded;
+    }
+    for (nn::PadOp box : boxes) {
+      box.erase();
+    }
+    return made;
+  }
+
   Value fill(Value like, double number) {
     auto fill = builder_.create<nn::FillOp>(like.getLoc(), ir::plainType(like), number);
     mark(fill);
@@ -180,6 +250,7 @@ class GradientBuilder {
   SmallVector<Operation*> forward_;
   llvm::DenseMap<Value, unsigned> dependsOn_;  // value -> index of a parameter
   llvm::DenseMap<Value, Value> gradients_;
+  llvm::DenseMap<Value, SmallVector<nn::PadOp>> boxes_;  // contributions of slices, not added yet
 };
 
 class BuildGradientsPass : public impl::BuildGradientsPassBase<BuildGradientsPass> {
