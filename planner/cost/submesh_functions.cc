@@ -138,11 +138,11 @@ bool mayJoin(const CutStepFunction& function, const LoweredInstruction& instruct
                       [&](const auto& result) { return result.value == instruction.step.outputs[0]; }));
 }
 
-// Is the result kept for later micro-batches?
+// Does it add to what is kept of earlier micro-batches?
 bool isAccumulation(const CutStepFunction& function, const LoweredInstruction& instruction) {
-  return std::any_of(function.results.begin(), function.results.end(), [&](const StepName& result) {
-    return result.memory == plan::ACCUMULATOR && !instruction.step.outputs.empty() &&
-           result.value == instruction.step.outputs[0];
+  return std::any_of(function.arguments.begin(), function.arguments.end(), [&](const StepName& argument) {
+    return argument.memory == plan::ACCUMULATOR && !instruction.step.inputs.empty() &&
+           argument.value == instruction.step.inputs[0];
   });
 }
 
