@@ -161,6 +161,35 @@ TEST(PredictionTest, BatchNormOfMicroBatchesIsPriced) {
   }
 }
 
+// Eight layers whose gradients are reduced into shards in each of two micro-batches: in quarters.
+TEST(PredictionTest, BucketsThatSaveRoomAreThoseOfThePlan) {
+  std::string arguments, body, value = "%x";
+  for (int layer = 0; layer < 8; ++layer) {
+    absl::StrAppend(&arguments, ", %w", layer, R"mlir(: tensor<8x8xf32> {nn.kind = "parameter", nn.name = "w)mlir",
+                    layer, R"mlir(", nn.init = {distribution = "normal", b = 1.0}})mlir");
+    absl::StrAppend(&body, "    %h", layer, " = nn.matmul ", value, ", %w", layer,
+                    " : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>\n");
+    value = absl::StrCat("%h", layer);
+  }
+  const absl::StatusOr<Compared> compared = compare(
+      absl::StrCat(R"mlir(module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, nn.options = {zero = 2 : i64},
+                   nn.optimizer = {kind = "adamw"}} {
+  func.func @step(%x: tensor<8x8xf32> {nn.kind = "input", nn.name = "x"})mlir",
+                   arguments, R"mlir() -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"}) {
+)mlir",
+                   body, "    %loss = nn.sum_squares ", value, R"mlir( : (tensor<8x8xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+})mlir"));
+  ASSERT_TRUE(compared.ok()) << compared.status();
+  EXPECT_EQ(statisticsOf(compared->plan).byFunction.at("backward").at("reduce_scatter"), 4);
+  EXPECT_EQ(packedBytes(compared->predicted.submeshes[0]), packedBytes(*submeshesOf(compared->plan)[0]))
+      << regionsText(*submeshesOf(compared->plan)[0], compared->predicted.submeshes[0]);
+  const absl::StatusOr<double> exact = simulatedSeconds(compared->plan, *machineOf(compared->plan));
+  ASSERT_TRUE(exact.ok()) << exact.status();
+  EXPECT_NEAR(inSeconds(compared->predicted.time) / *exact, 1, 0.01);
+}
+
 TEST(PredictionTest, PeakAndSecondsAreThoseOfThePlan) {
   Errors bytes, seconds;
   for (uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {

@@ -91,6 +91,63 @@ TEST(SettleConflicts, AReshardThatSeveralReadersShareIsPaidOnce) {
   EXPECT_EQ(one.axes(1, "m"), "tp") << "one weight is smaller";
 }
 
+// One weight of 1536 elements, split by columns, against rows of 2048, split too.
+GraphBuilder rowsAgainstColumns() {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {64, 32});
+  b.graph.arguments[0].layout = "[{tp},{}]";
+  const GraphValue w = b.parameter("w", {32, 48});
+  b.graph.arguments[w.index].layout = "[{},{tp}]";
+  b.returns(b.add(kMatmul, {b.add(kRelu, {x}, {64, 32}), w}, {64, 48}));
+  return b;
+}
+
+// All micro-batches of a value are gathered, a parameter once.
+TEST(SettleConflicts, MicroBatchesArePaidForTogether) {
+  const GraphBuilder b = rowsAgainstColumns();
+  Spread spread(b.graph, "tp=2,micro=4");
+  spread.settle(kMachine);
+  EXPECT_EQ(spread.axes(1, "m"), "tp");
+}
+
+// Where the weight is gathered its gradient is scattered, and both together are dearer than the rows.
+TEST(SettleConflicts, ThePriceHoldsThatOfTheGradient) {
+  GraphBuilder b = rowsAgainstColumns();
+  b.returns(b.add(kRelu, {b.input("dy", {64, 48})}, {64, 48}));
+  b.last().phase = Phase::kBackward;
+  ASSERT_TRUE(b.graph.trains());
+  Spread spread(b.graph, "tp=2");
+  spread.settle(kMachine);
+  EXPECT_EQ(spread.axes(1, "n"), "tp");
+}
+
+TEST(SettleConflicts, AListMayLoseAnAxis) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {256, 8});
+  const GraphValue w = b.parameter("w", {8, 512});
+  b.graph.arguments[0].layout = "[{dp},{}]";
+  b.graph.arguments[1].layout = "[{},{tp,dp}]";
+  b.returns(constrain(b, b.add(kMatmul, {x, w}, {256, 512}), {256, 512}, "[{dp},{?}]"));
+  Spread spread(b.graph, "dp=2,tp=2");
+  EXPECT_EQ(spread.axes(0, "n"), "tp,dp") << "the larger operand is heard first";
+  spread.settle(kMachine);
+  EXPECT_EQ(spread.axes(0, "m"), "dp");
+  EXPECT_EQ(spread.axes(0, "n"), "tp");
+}
+
+TEST(SettleConflicts, OpenDimensionsKeepTheUsersAxes) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {1024, 8});
+  const GraphValue w = b.input("w", {8, 1024});
+  b.graph.arguments[0].layout = "[{x},{}]";
+  b.graph.arguments[1].layout = "[{},{y}]";
+  b.returns(constrain(b, b.add(kMatmul, {x, w}, {1024, 1024}), {1024, 1024}, "[{y},{x}]"));
+  b.graph.operators[0].strategy = UserStrategy{true, {}, {}, {{"x,?", ""}}, {}, {}};
+  Spread spread(b.graph, "x=4,y=2");
+  spread.settle(kMachine);
+  EXPECT_EQ(spread.axes(0, "m").substr(0, 1), "x") << "not y, which is cheaper";
+}
+
 TEST(SettleConflicts, WhatTheUserFixedStays) {
   GraphBuilder b;
   const GraphValue x = b.input("x", {1024, 8});
