@@ -23,6 +23,7 @@ constexpr int64_t kTokens = 8;  // fewer in a batch than features: weights are d
 constexpr int64_t kWidth = 64;
 constexpr int64_t kHeads = 8;
 constexpr int64_t kHeadWidth = 8;
+constexpr int64_t kGroups = 2;
 constexpr int64_t kHidden = 256;
 constexpr int64_t kVocabulary = 128;
 
@@ -61,6 +62,17 @@ struct LayerBuilder {
     };
     return projected("attention", softmaxAttention(part(0), part(1), part(2)));
   }
+  // Two heads of keys and values, each for four of queries.
+  Tensor groupedAttention(const Tensor& x) const {
+    const Tensor q = einsum("btc,chd->bthd", x, weight("attention.q", {kWidth, kHeads, kHeadWidth}));
+    const auto repeated = [&](const std::string& what) {
+      const Tensor few = einsum("btc,chd->bthd", x, weight("attention." + what, {kWidth, kGroups, kHeadWidth}));
+      const Shape grouped = {kBatch, kTokens, kGroups, kHeads / kGroups, kHeadWidth};
+      const Tensor all = broadcastTo(reshape(few, {kBatch, kTokens, kGroups, 1, kHeadWidth}), grouped);
+      return reshape(all, {kBatch, kTokens, kHeads, kHeadWidth});
+    };
+    return projected("attention", softmaxAttention(q, repeated("k"), repeated("v")));
+  }
   Tensor mlp(const Tensor& x) const {
     const Tensor hidden = gelu(matmul(x, weight("up", {kWidth, kHidden})) + weight("up.bias", {kHidden}));
     return matmul(hidden, weight("down", {kHidden, kWidth})) + weight("down.bias", {kWidth});
@@ -86,6 +98,11 @@ Tensor gpt(const LayerBuilder& b, const Tensor& x) {
 Tensor llama(const LayerBuilder& b, const Tensor& x) {
   const Tensor h = b.rmsNorm("ln1", x);
   const Tensor y = x + b.attention("attention", h, h);
+  return y + b.gatedMlp(b.rmsNorm("ln2", y));
+}
+
+Tensor groupedLlama(const LayerBuilder& b, const Tensor& x) {
+  const Tensor y = x + b.groupedAttention(b.rmsNorm("ln1", x));
   return y + b.gatedMlp(b.rmsNorm("ln2", y));
 }
 
@@ -118,7 +135,8 @@ struct Model {
   bool fused = false;
   bool decoder = false;
   bool gated = false;
-  int64_t blocks = 2;  // each ends in one sum over tp
+  int64_t blocks = 2;    // each ends in one sum over tp
+  bool grouped = false;  // fewer heads of keys and values than ranks: they are whole
 };
 
 CompileOptions optionsOf(const Model& model, const Words& words) {
@@ -132,6 +150,8 @@ CompileOptions optionsOf(const Model& model, const Words& words) {
   }
   if (model.fused) {
     options.layouts = {{"*.qkv", "[{},{},{tp},{}]"}};
+  } else if (model.grouped) {
+    options.layouts = {{"*.q", "[{},{tp},{}]"}};
   } else {
     options.layouts = {{"*.q", "[{},{tp},{}]"}, {"*.k", "[{},{tp},{}]"}, {"*.v", "[{},{tp},{}]"}};
   }
@@ -293,6 +313,14 @@ TEST(Layers, ResidualBlocksOfConvolutions) {
   EXPECT_EQ(perResidualBlock("tp=2", 0, true), "backward all_reduce 1, forward all_reduce 1");
   EXPECT_EQ(perResidualBlock("dp=2,tp=2", 0, true), "backward all_reduce 3, forward all_reduce 5");
   EXPECT_EQ(perResidualBlock("dp=2,tp=2", 1, true), "backward all_reduce 3, forward all_reduce 5");
+}
+
+// With fewer heads of keys and values than ranks these are computed whole, before they are repeated: nothing of them
+// moves.
+TEST(Layers, HeadsOfKeysThatRepeatAreWhole) {
+  const Model model = {.name = "LLaMA, grouped", .layer = groupedLlama, .gated = true, .grouped = true};
+  EXPECT_EQ(perLayer(model, {.mesh = "tp=4", .tensor = true}), "backward all_reduce 2, forward all_reduce 2");
+  EXPECT_EQ(perLayer(model, {.mesh = "dp=2,tp=4", .tensor = true}), "backward all_reduce 2, forward all_reduce 2");
 }
 
 // ZeRO adds nothing to a layer: its reductions and gathers join with those of other layers.
