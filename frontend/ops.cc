@@ -329,6 +329,22 @@ Tensor softmax(const Tensor& x, SourceLine at) {
   return unary("softmax", x, Takes::kFloats, at);
 }
 
+Tensor softmax(const Tensor& x, int64_t dim, SourceLine at) {
+  Call call(at, "softmax", {{"x", x, Takes::kFloats}});
+  const auto rank = static_cast<int64_t>(x.shape().size());
+  if (!call.ok() || !call.isFrom(-rank, rank - 1, "dim", dim)) {
+    return call.undefined();
+  }
+  const int64_t from = dim < 0 ? dim + rank : dim;
+  if (from == rank - 1) {
+    return softmax(x, at);
+  }
+  Shape exchanged(rank);
+  std::iota(exchanged.begin(), exchanged.end(), 0);
+  std::swap(exchanged[from], exchanged[rank - 1]);
+  return transpose(softmax(transpose(x, exchanged, at), at), exchanged, at);
+}
+
 Tensor layerNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon, SourceLine at) {
   Call call(at, "layerNorm",
             {{"x", x, Takes::kFloats}, {"gamma", gamma, Takes::kFloats}, {"beta", beta, Takes::kFloats}});

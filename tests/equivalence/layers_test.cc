@@ -365,6 +365,19 @@ TEST(Layers, AnyRanksGiveTheOneRankAnswer) {
   }
 }
 
+// Values that repeat every seven elements.
+NamedTensors ramps(const std::map<std::string, Shape>& shapes) {
+  NamedTensors tensors;
+  for (const auto& [name, shape] : shapes) {
+    HostTensor value(DType::kF64, shape);
+    for (int64_t i = 0; i < value.elements(); ++i) {
+      value.data<double>()[i] = 0.1 * static_cast<double>(i % 7) - 0.2;
+    }
+    tensors[name] = std::move(value);
+  }
+  return tensors;
+}
+
 // A contraction over 5 of which each of two ranks has 3, the last of them a pad.
 absl::StatusOr<std::string> paddedInput(const std::string& mesh, const std::string& layout) {
   Graph g;
@@ -380,14 +393,7 @@ absl::StatusOr<std::string> paddedInput(const std::string& mesh, const std::stri
 TEST(Words, AnInputTakesAPad) {
   const absl::StatusOr<std::string> serial = paddedInput("1", "");
   ASSERT_TRUE(serial.ok()) << serial.status();
-  NamedTensors arguments;
-  for (const auto& [name, shape] : std::map<std::string, Shape>{{"x", {6, 5}}, {"w", {5, 4}}}) {
-    HostTensor value(DType::kF64, shape);
-    for (int64_t i = 0; i < value.elements(); ++i) {
-      value.data<double>()[i] = 0.1 * static_cast<double>(i % 7) - 0.2;
-    }
-    arguments[name] = std::move(value);
-  }
+  const NamedTensors arguments = ramps({{"x", {6, 5}}, {"w", {5, 4}}});
   const absl::StatusOr<NamedTensors> one = runPlan(*compileText(*serial), arguments);
   ASSERT_TRUE(one.ok()) << one.status();
   const absl::StatusOr<std::string> padded = paddedInput("tp=2", "[{},{tp}] pad{1:6}");
@@ -396,6 +402,34 @@ TEST(Words, AnInputTakesAPad) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(statisticsOf(*plan).memory["input"], 2 * 64 + 64) << "6 x 3 elements of 8 bytes, in whole lines";
   EXPECT_EQ(differenceFromOneRank(*padded, *one, arguments), "");
+}
+
+// The middle dimension is normalized, the others are split. `composed`: of other operators.
+absl::StatusOr<std::string> middleSoftmax(const std::string& mesh, const std::string& layout, bool composed) {
+  Graph g;
+  const Tensor x = g.input("x", {6, 5}, kF32, {.layout = layout.empty() ? "" : "[{dp},{}]"});
+  Tensor h = tanh(einsum("bt,tkc->btkc", x, g.parameter("w", {5, 3, 4}, Init::normal(1))));
+  h = layout.empty() ? h : constrain(h, layout);
+  const Tensor powers = exp(h - max(h, {2}, true));
+  const Tensor y = composed ? powers / sum(powers, {2}, true) : softmax(h, 2);
+  CompileOptions options;
+  options.mesh = mesh;
+  options.gradientOutputs = true;
+  absl::StatusOr<std::string> text = logicalModule(g, mean(y * y), optim::Sgd{.lr = 0.1}, options);
+  return text.ok() ? absl::StrReplaceAll(*text, {{"f32", "f64"}}) : text;
+}
+
+TEST(Words, SoftmaxOverAnyDimensionKeepsOtherSplits) {
+  const absl::StatusOr<std::string> serial = middleSoftmax("1", "", true);
+  ASSERT_TRUE(serial.ok()) << serial.status();
+  const NamedTensors arguments = ramps({{"x", {6, 5}}, {"w", {5, 3, 4}}});
+  const NamedTensors one = *runPlan(*compileText(*serial), arguments);
+  const absl::StatusOr<std::string> split = middleSoftmax("dp=2,tp=2", "[{dp},{},{},{tp}]", false);
+  ASSERT_TRUE(split.ok()) << split.status();
+  EXPECT_EQ(differenceFromOneRank(*split, one, arguments), "");
+  const absl::StatusOr<plan::Plan> plan = compileText(*split);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(statisticsOf(*plan).byFunction.count("forward"), 0U) << "no collective";
 }
 
 }  // namespace
