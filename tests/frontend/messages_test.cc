@@ -135,7 +135,7 @@ const std::vector<Wrong>& wrongCalls() {
       WRONG("SumDim", sum(t.f, {2}), "sum: ", "dimension 2", "f32 [4, 8]", "0 to 1"),
       WRONG("MeanDim", mean(t.f, {-3}), "mean: ", "dimension -3", "f32 [4, 8]"),
       WRONG("MaxDimTwice", max(t.f, {1, 1}), "max: ", "[1, 1]", "4x8xf32"),
-      WRONG("SoftmaxDimension", softmax(t.f, 2), "softmax: ", "dim is 2", "1"),
+      WRONG("SoftmaxDimension", softmax(t.f, 2), "softmax: ", "dim = 2", "-2 to 1"),
       WRONG("SoftmaxScalar", softmax(t.scalar), "softmax: ", "f32", "last dimension"),
       WRONG("LayerNormShape", layerNorm(t.f, t.w, t.v), "layerNorm: ", "8x6xf32", "4x8xf32"),
       WRONG("BatchNormShape", batchNorm(t.image, t.v, t.v), "batchNorm: ", "x [4,3,8,8] with gamma [8] and beta [8]",
