@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the structure of the tree: layers, include cycles between directories, length of files, names of passes.
+"""Checks the structure of the tree: layers, include cycles between directories, length of files, names of passes, and
+that no file names the folder of the checkout, as a recorded source location would.
 
 Layers, from docs/overview.md: a directory may include only directories of a lower layer, or of its own.
 Passes, from passes/passes.td: `weft-foo-bar` is FooBarPass and has a test tests/passes/**/foo_bar.mlir; all but the
@@ -89,6 +90,9 @@ def main():
             if source_dir != target_dir and not name.startswith("tests/"):
                 edges[source_dir].add(target_dir)
     errors += cycles(edges)
+    checkout = f"{ROOT}/".encode()
+    errors += [f"{name}: names the folder {ROOT} of this checkout; use a path from its root"
+               for name in sources(("",)) if directory(name) and checkout in (ROOT / name).read_bytes()]
     passes = PASS.findall((ROOT / "passes/passes.td").read_text())
     errors += misnamed(passes) if passes else ["passes/passes.td: no pass is declared there"]
     for error in errors:
