@@ -23,7 +23,7 @@ class Side {
 
   bool done() const { return dim_ >= shape_.size(); }
   int64_t rest() const { return rest_; }
-  // Elements left of what is still to be read.
+  // The product of all sizes read so far: where the reader stands in row-major order.
   int64_t product() const { return product_; }
 
   void take(const std::string& factor, int64_t size) {

@@ -16,8 +16,8 @@ using namespace cpu;  // NOLINT
 template <typename T>
 class ContractionKernel : public Kernel {
  public:
-  ContractionKernel(const Contraction& c, std::unique_ptr<Gemm> gemm)
-      : gemm_(std::move(gemm)), swapped_(c.swapped), a_(c.a, false), b_(c.b, false), c_(c.c, true) {}
+  ContractionKernel(DType type, const Contraction& c, std::unique_ptr<Gemm> gemm)
+      : gemm_(std::move(gemm)), swapped_(c.swapped), a_(type, c.a, false), b_(type, c.b, false), c_(type, c.c, true) {}
 
   absl::Status run(const KernelArguments& args) override {
     char* room = static_cast<char*>(args.workspace);
@@ -37,10 +37,10 @@ class ContractionKernel : public Kernel {
  private:
   // A tensor's copy in the workspace; no bytes where the product works on the tensor itself.
   struct Packing {
-    Packing(const ContractionSide& side, bool isResult)
+    Packing(DType type, const ContractionSide& side, bool isResult)
         : copy(side.shape, isResult ? stridesOf(side.shape) : side.strides,
                isResult ? side.strides : stridesOf(side.shape)),
-          bytes(side.packedBytes(sizeof(T) == sizeof(float) ? DType::kF32 : DType::kF64)) {}
+          bytes(side.packedBytes(type)) {}
 
     const void* packed(const T* tensor, char* room) const {
       if (bytes == 0) {
@@ -66,7 +66,7 @@ KernelOr contraction(const KernelSpec& kernel, bool plain) {
   WEFT_RETURN_IF_ERROR(checkOutput(kernel, 0, {type, kernel.outputs[0].shape}));
   return dispatchFloat(kernel, type, [&]<typename T>() -> KernelOr {
     WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Gemm> gemm, Gemm::create(type, made.product, plain));
-    return std::unique_ptr<Kernel>(std::make_unique<ContractionKernel<T>>(made, std::move(gemm)));
+    return std::unique_ptr<Kernel>(std::make_unique<ContractionKernel<T>>(type, made, std::move(gemm)));
   });
 }
 

@@ -8,7 +8,7 @@
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "planner/stage_table.h"
-#include "planner/step/input_part.h"
+#include "planner/step/backward_parts.h"
 
 namespace weft {
 

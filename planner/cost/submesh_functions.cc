@@ -4,8 +4,8 @@
 #include <list>
 
 #include "absl/strings/str_cat.h"
+#include "planner/step/backward_parts.h"
 #include "planner/step/buckets.h"
-#include "planner/step/input_part.h"
 
 namespace weft {
 namespace {

@@ -207,14 +207,14 @@ void closeArguments(const SettledGraph& graph, Shardings& shardings) {
         continue;
       }
       ArgumentSharding& sharding = shardings.arguments[operand.index][graph.placement.meshNumber(op)];
+      const OperatorSharding& reader = shardings.operators[op];
+      const Layout needed = reader.rule.operandLayout(i, reader.closed());
       if (!sharding.layout) {
-        const OperatorSharding& reader = shardings.operators[op];
-        sharding = {reader.rule.operandLayout(i, reader.closed()), "first reader " + view.op(op).label()};
+        sharding = {needed, "first reader " + view.op(op).label()};
       }
       for (size_t d = 0; d < sharding.open.size(); ++d) {
         if (sharding.open[d]) {
-          const OperatorSharding& reader = shardings.operators[op];
-          extend(sharding, static_cast<int64_t>(d), reader.rule.operandLayout(i, reader.closed()).dim(d));
+          extend(sharding, static_cast<int64_t>(d), needed.dim(d));
         }
       }
     }

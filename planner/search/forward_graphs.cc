@@ -1,10 +1,13 @@
 #include "planner/search/forward_graphs.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "planner/stage_table.h"
+#include "planner/step/backward_parts.h"
 #include "planner/step/time_layouts.h"
 #include "runtime/base/arithmetic.h"
 #include "runtime/base/status.h"
@@ -29,7 +32,7 @@ class Builder {
 
   absl::StatusOr<std::vector<ForwardGraph>> run(bool splitsBackward) {
     if (splitsBackward) {
-      findHalves();
+      findBothHalves();
     }
     for (size_t op = 0; op < step_.ops.size(); ++op) {
       if (step_.ops[op].place.where == RunsIn::kForward) {
@@ -51,7 +54,7 @@ class Builder {
       }
     }
     WEFT_ASSIGN_OR_RETURN(made.time, prices_.time(step_, op));
-    made.time *= !halves_.empty() && halves_[index].input && halves_[index].weights ? 2 : 1;
+    made.time *= inBothHalves_.count(index) > 0 ? 2 : 1;
     made.mayRepeat = mayRepeat(op);
     made.mayKeep = !repeated_[index];
     const auto number = static_cast<int>(stage.graph.operators.size());
@@ -63,27 +66,41 @@ class Builder {
     return absl::OkStatus();
   }
 
-  // Which halves of a cut backward pass an operation runs in, or would if everything were recomputed.
-  struct Halves {
-    bool input = false, weights = false;
-  };
-
-  void findHalves() {
-    halves_.resize(step_.ops.size());
-    for (size_t op = step_.ops.size(); op-- > 0;) {
-      const Place& place = step_.ops[op].place;
-      Halves& mine = halves_[op];
-      for (const int result : step_.ops[op].results) {
-        for (const int reader : readers_[result]) {
-          const bool elsewhere = step_.ops[reader].place.stage != place.stage;
-          mine.input = mine.input || halves_[reader].input || (elsewhere && place.where == RunsIn::kBackward);
-          mine.weights = mine.weights || (!elsewhere && halves_[reader].weights);
+  // Cuts the backward function that each stage would have if all that it reads of the forward pass were recomputed.
+  void findBothHalves() {
+    for (int64_t stage = 0; stage < static_cast<int64_t>(graphs_.size()); ++stage) {
+      std::vector<int> ops;
+      std::vector<BackwardOperation> operations;
+      std::set<int> read, readOutside;
+      for (int op = static_cast<int>(step_.ops.size()) - 1; op >= 0; --op) {
+        const AnnotatedOp& made = step_.ops[op];
+        const bool backward = made.place.where == RunsIn::kBackward;
+        const bool recomputed =
+            made.place.where == RunsIn::kForward &&
+            std::any_of(made.results.begin(), made.results.end(), [&](int value) { return read.count(value) > 0; });
+        if (made.place.stage != stage || (!backward && !recomputed)) {
+          continue;
+        }
+        ops.push_back(op);
+        operations.push_back(
+            {backward && made.kind == AnnotatedOp::Kind::kTransfer, recomputed, made.operands, made.results});
+        read.insert(made.operands.begin(), made.operands.end());
+        std::copy_if(made.results.begin(), made.results.end(), std::inserter(readOutside, readOutside.end()),
+                     [&](int value) { return backward && isReadElsewhere(value, stage); });
+      }
+      std::reverse(operations.begin(), operations.end());
+      const std::vector<BackwardPart> parts = backwardParts(operations, readOutside);
+      for (size_t i = 0; i < parts.size(); ++i) {
+        if (parts[i] == BackwardPart::kBoth) {
+          inBothHalves_.insert(ops[ops.size() - 1 - i]);
         }
       }
-      if (place.where == RunsIn::kBackward) {
-        mine.weights = !mine.input;
-      }
     }
+  }
+
+  bool isReadElsewhere(int value, int64_t stage) const {
+    return std::any_of(readers_[value].begin(), readers_[value].end(),
+                       [&](int reader) { return step_.ops[reader].place.stage != stage; });
   }
 
   // The value's index in a stage's graph, -1 for what is there anyway.
@@ -122,11 +139,8 @@ class Builder {
         std::any_of(op.operands.begin(), op.operands.end(), partial)) {
       return false;
     }
-    return std::none_of(op.results.begin(), op.results.end(), [&](int value) {
-      const std::vector<int>& readers = readers_[value];
-      return leaves_[value] || std::any_of(readers.begin(), readers.end(),
-                                           [&](int reader) { return step_.ops[reader].place.stage != op.place.stage; });
-    });
+    return std::none_of(op.results.begin(), op.results.end(),
+                        [&](int value) { return leaves_[value] || isReadElsewhere(value, op.place.stage); });
   }
 
   const GraphView& view_;
@@ -137,7 +151,7 @@ class Builder {
   std::vector<bool> leaves_;                       // of each value: is it a result of the step?
   std::map<std::pair<int, int64_t>, int> values_;  // by value and stage
   std::vector<ForwardGraph> graphs_;
-  std::vector<Halves> halves_;  // of each operation; none where the backward pass is not cut
+  std::set<int> inBothHalves_;  // operations of the step; none where the backward pass is not cut
 };
 
 }  // namespace

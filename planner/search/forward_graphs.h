@@ -18,7 +18,7 @@ struct ForwardGraph {
 // One for each stage. Operators, reshards and masks of the forward pass all become operators of the graph; those that
 // run again already, by `record`, may not be kept. What is partial over the micro-batches, sent to another stage or a
 // result of the step is never run again. Where the schedule of `record` cuts the backward pass, what both halves need
-// is recomputed twice (planner/step/input_part.h), and its time counts twice. `record` may differ from that of the
+// is recomputed twice (planner/step/backward_parts.h), and its time counts twice. `record` may differ from that of the
 // model as for StepModel::needs.
 absl::StatusOr<std::vector<ForwardGraph>> forwardGraphs(const Decisions& record, StepModel& model);
 

@@ -1,5 +1,6 @@
-// What is derived from few words against the best that more words could have said: every strategy of every operator,
-// and of pairs of an operator and a reader of its result, by the predicted time of a step.
+// What is derived from few words against the best that more words could have said: strategies of single operators, and
+// of pairs of an operator and a reader of its result, by the predicted time of a step. Of each a random sample is
+// tried; with one seed all are.
 //
 // Nothing is split that nobody asks to split, so words that split more may well be faster: the rows over an axis that
 // only some weights name, for example. Two figures are given: against all strategies, and against those that leave the

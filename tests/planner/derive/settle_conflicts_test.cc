@@ -21,14 +21,20 @@ GraphValue constrain(GraphBuilder& b, const GraphValue& value, const Shape& shap
   return made;
 }
 
-// The operands lie the other way than the result is wanted: the small ones move.
-TEST(SettleConflicts, SmallOperandsMoveRatherThanALargeResult) {
+// The operands of a matrix product lie the other way than its large result is wanted.
+GraphBuilder largeResult() {
   GraphBuilder b;
   const GraphValue x = b.input("x", {1024, 8});
   const GraphValue w = b.input("w", {8, 1024});
   b.graph.arguments[0].layout = "[{x},{}]";
   b.graph.arguments[1].layout = "[{},{y}]";
   b.returns(constrain(b, b.add(kMatmul, {x, w}, {1024, 1024}), {1024, 1024}, "[{y},{x}]"));
+  return b;
+}
+
+// The small operands move.
+TEST(SettleConflicts, SmallOperandsMoveRatherThanALargeResult) {
+  GraphBuilder b = largeResult();
   Spread spread(b.graph, "x=4,y=2");
   EXPECT_EQ(spread.axes(0, "m") + spread.axes(0, "n"), "xy") << "edges alone";
   spread.settle(kMachine);
@@ -136,12 +142,7 @@ TEST(SettleConflicts, AListMayLoseAnAxis) {
 }
 
 TEST(SettleConflicts, OpenDimensionsKeepTheUsersAxes) {
-  GraphBuilder b;
-  const GraphValue x = b.input("x", {1024, 8});
-  const GraphValue w = b.input("w", {8, 1024});
-  b.graph.arguments[0].layout = "[{x},{}]";
-  b.graph.arguments[1].layout = "[{},{y}]";
-  b.returns(constrain(b, b.add(kMatmul, {x, w}, {1024, 1024}), {1024, 1024}, "[{y},{x}]"));
+  GraphBuilder b = largeResult();
   b.graph.operators[0].strategy = UserStrategy{true, {}, {}, {{"x,?", ""}}, {}, {}};
   Spread spread(b.graph, "x=4,y=2");
   spread.settle(kMachine);
@@ -149,10 +150,7 @@ TEST(SettleConflicts, OpenDimensionsKeepTheUsersAxes) {
 }
 
 TEST(SettleConflicts, WhatTheUserFixedStays) {
-  GraphBuilder b;
-  const GraphValue x = b.input("x", {1024, 8});
-  const GraphValue w = b.input("w", {8, 1024});
-  b.returns(constrain(b, b.add(kMatmul, {x, w}, {1024, 1024}), {1024, 1024}, "[{y},{x}]"));
+  GraphBuilder b = largeResult();
   b.graph.operators[0].strategy = UserStrategy{true, {}, {}, {{"x", ""}, {"", "y"}}, {}, {}};
   Spread spread(b.graph, "x=4,y=2");
   spread.settle(kMachine);

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "planner/derive/derive.h"
 #include "planner/search/choose_recompute.h"
+#include "planner/search/forward_graphs.h"
 #include "tests/planner/search/chain_program.h"
 
 namespace weft::testing {
@@ -191,6 +193,30 @@ TEST(PlanProgram, NeverRecomputesWhatAnotherStageReads) {
   EXPECT_GT(made.recomputed(), 0);
   const int64_t lastOfStage0 = 3;  // relu of layer 1
   EXPECT_FALSE(made.record->find(lastOfStage0)->recompute);
+}
+
+// The price of recomputing an operator, by its id, on the second of two stages.
+std::map<int64_t, Picoseconds> pricesUnder(const std::string& schedule) {
+  const std::unique_ptr<StepModel> model =
+      modelOf(chainProgram({.layers = 4, .stages = 2}), {.devices = 1, .micro = 4, .schedule = schedule});
+  const absl::StatusOr<std::vector<ForwardGraph>> graphs = forwardGraphs(model->record(), *model);
+  EXPECT_TRUE(graphs.ok()) << graphs.status();
+  std::map<int64_t, Picoseconds> prices;
+  for (size_t i = 0; i < (*graphs)[1].ops.size(); ++i) {
+    const AnnotatedOp& op = model->step().ops[(*graphs)[1].ops[i]];
+    if (op.kind == AnnotatedOp::Kind::kOperator) {
+      prices[model->view().op(op.op).id] = (*graphs)[1].graph.operators[i].time;
+    }
+  }
+  return prices;
+}
+
+TEST(ForwardGraphs, WhatBothHalvesOfACutBackwardPassNeedCountsTwice) {
+  const std::map<int64_t, Picoseconds> whole = pricesUnder("1f1b");
+  const std::map<int64_t, Picoseconds> cut = pricesUnder("zb_h1");
+  ASSERT_GT(whole.at(5), 0);
+  EXPECT_EQ(cut.at(5), 2 * whole.at(5)) << "the gradients of h and of the next weight read it";
+  EXPECT_EQ(cut.at(7), whole.at(7)) << "no weight stands behind it";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "planner/step/input_part.h"
+#include "planner/step/backward_parts.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Which instructions of a backward function make the gradient of the input.
-#include "planner/step/input_part.h"
+#include "planner/step/backward_parts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using enum BackwardPart;
 
-TEST(InputPartTest, WhatASendDependsOn) {
+TEST(BackwardPartsTest, WhatASendDependsOn) {
   StepBuilder b;
   b.function(plan::BACKWARD);
   const int w = b.argument("w", plan::PARAMETER);
@@ -32,7 +32,7 @@ TEST(InputPartTest, WhatASendDependsOn) {
               ElementsAre(kInput, kInput, kWeights, kInput, kWeights, kInput, kInput));
 }
 
-TEST(InputPartTest, WhatAnotherStageOfTheSubmeshReads) {
+TEST(BackwardPartsTest, WhatAnotherStageOfTheSubmeshReads) {
   StepBuilder b;
   b.function(plan::BACKWARD);
   const int dy = b.kernel({});
@@ -44,7 +44,7 @@ TEST(InputPartTest, WhatAnotherStageOfTheSubmeshReads) {
 }
 
 // What is recomputed from what is kept is in both halves; what reads the received gradient crosses.
-TEST(InputPartTest, WhatBothReadIsRecomputedInBoth) {
+TEST(BackwardPartsTest, WhatBothReadIsRecomputedInBoth) {
   const std::vector<BackwardOperation> operations = {{false, true, {100}, {0}},  // recomputed for 1
                                                      {false, true, {0}, {1}},    // recomputed, both read it
                                                      {false, true, {101}, {2}},  // recomputed, the input alone reads it
@@ -55,7 +55,7 @@ TEST(InputPartTest, WhatBothReadIsRecomputedInBoth) {
 }
 
 // An operation belongs there if and only if some chain of readers ends in a transfer or outside.
-TEST(InputPartTest, RandomFunctionsAgainstChains) {
+TEST(BackwardPartsTest, RandomFunctionsAgainstChains) {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
     const int count = 1 + static_cast<int>(random() % 12);
