@@ -50,7 +50,7 @@ LayerNorm::LayerNorm(Graph& g, const std::string& name, int64_t width, double ep
 Tensor LayerNorm::operator()(const Tensor& x, SourceLine at) const {
   const Scope stage = stageScope(x);
   const Scope call = callScope(x, "LayerNorm");
-  return layerNorm(x, weight, bias, epsilon_, at);
+  return layerNorm(x, weight, bias, {.epsilon = epsilon_}, at);
 }
 
 Init heNormal(int64_t fanIn) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -48,27 +49,39 @@ int64_t elementsOf(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
+// Counts negative dimensions of x from its end; an error where x has no such dimension.
+bool countFromStart(Call& call, const Tensor& x, Shape& dims) {
+  const auto rank = static_cast<int64_t>(x.shape().size());
+  for (int64_t& dim : dims) {
+    if (dim < -rank || dim >= rank) {
+      call.fail(
+          absl::StrCat("dimension ", dim, " of x, which is ", describe(x), "; its dimensions are 0 to ", rank - 1));
+      return false;
+    }
+    dim += dim < 0 ? rank : 0;
+  }
+  return true;
+}
+
+// The sizes of these dimensions.
+Shape sizesOf(const Shape& shape, const Shape& dims) {
+  Shape sizes;
+  for (const int64_t dim : dims) {
+    sizes.push_back(shape[dim]);
+  }
+  return sizes;
+}
+
 Tensor reduce(const char* mnemonic, Takes takes, const Tensor& x, Shape dims, bool keepDims, SourceLine at) {
   Call call(at, mnemonic, {{"x", x, takes}});
-  if (!call.ok()) {
+  if (!call.ok() || !countFromStart(call, x, dims)) {
     return call.undefined();
   }
-  const Shape shape = x.shape();
-  const auto rank = static_cast<int64_t>(shape.size());
   if (dims.empty()) {
-    for (int64_t d = 0; d < rank; ++d) {
-      dims.push_back(d);
-    }
+    dims.resize(x.shape().size());
+    std::iota(dims.begin(), dims.end(), 0);
   }
-  int64_t count = 1;
-  for (int64_t& dim : dims) {
-    dim += dim < 0 ? rank : 0;
-    if (dim < 0 || dim >= rank) {
-      return call.fail(absl::StrCat("dimension ", dim < 0 ? dim - rank : dim, " of x, which is ", describe(x),
-                                    "; its dimensions are 0 to ", rank - 1));
-    }
-    count *= shape[dim];
-  }
+  const int64_t count = elementsOf(sizesOf(x.shape(), dims));
   mlir::OpBuilder& builder = call.builder();
   NamedAttrList attrs;
   attrs.set("dims", builder.getDenseI64ArrayAttr(dims));
@@ -345,15 +358,47 @@ Tensor softmax(const Tensor& x, int64_t dim, SourceLine at) {
   return transpose(softmax(transpose(x, exchanged, at), at), exchanged, at);
 }
 
-Tensor layerNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon, SourceLine at) {
+Tensor layerNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, const LayerNormOptions& options,
+                 SourceLine at) {
   Call call(at, "layerNorm",
             {{"x", x, Takes::kFloats}, {"gamma", gamma, Takes::kFloats}, {"beta", beta, Takes::kFloats}});
-  if (!call.ok() || !call.isFrom(0, kLargest, "epsilon", epsilon)) {
+  Shape dims = options.dims;
+  if (!call.ok() || !call.isFrom(0, kLargest, "epsilon", options.epsilon) || !countFromStart(call, x, dims)) {
     return call.undefined();
   }
-  NamedAttrList attrs;
-  attrs.set("epsilon", call.builder().getF64FloatAttr(epsilon));
-  return call.make("layer_norm", attrs);
+  const auto rank = static_cast<int64_t>(x.shape().size());
+  if (dims.empty() || dims == Shape{rank - 1}) {
+    NamedAttrList attrs;
+    attrs.set("epsilon", call.builder().getF64FloatAttr(options.epsilon));
+    return call.make("layer_norm", attrs);
+  }
+  const Shape normalized = sizesOf(x.shape(), dims);
+  if (std::set<int64_t>(dims.begin(), dims.end()).size() < dims.size() || gamma.shape() != normalized ||
+      beta.shape() != normalized) {
+    return call.fail(absl::StrCat("dims [", absl::StrJoin(options.dims, ", "), "] of x, which is ", describe(x),
+                                  ", with gamma ", describe(gamma), " and beta ", describe(beta),
+                                  "; name each dimension once, and give gamma and beta their sizes, [",
+                                  absl::StrJoin(normalized, ", "), "]"));
+  }
+  // As one last dimension; splits of the others stay where they are.
+  Shape order;
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    if (std::find(dims.begin(), dims.end(), dim) == dims.end()) {
+      order.push_back(dim);
+    }
+  }
+  Shape rows = sizesOf(x.shape(), order);
+  const int64_t width = elementsOf(normalized);
+  rows.push_back(width);
+  order.insert(order.end(), dims.begin(), dims.end());
+  Shape back(rank);
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    back[order[dim]] = dim;
+  }
+  const Tensor last = transpose(x, order, at);
+  const Tensor y = layerNorm(reshape(last, rows, at), reshape(gamma, {width}, at), reshape(beta, {width}, at),
+                             {.epsilon = options.epsilon}, at);
+  return transpose(reshape(y, last.shape(), at), back, at);
 }
 
 // From operators that exist: the two means become partial sums over the ranks that split the batch, and are reduced as

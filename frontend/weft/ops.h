@@ -111,7 +111,12 @@ Tensor max(const Tensor& x, const Shape& dims = {}, bool keepDims = false, Sourc
 Tensor softmax(const Tensor& x, SourceLine at = SourceLine::current());  // over the last dimension
 // Over any dimension, negative counted from the end; splits of the others stay.
 Tensor softmax(const Tensor& x, int64_t dim, SourceLine at = SourceLine::current());
-Tensor layerNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon = 1e-5,
+struct LayerNormOptions {
+  Shape dims = {};  // normalized together, negative counted from the end; none: the last one
+  double epsilon = 1e-5;
+};
+// gamma and beta have the sizes of `dims`. Splits of the other dimensions stay.
+Tensor layerNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, const LayerNormOptions& options = {},
                  SourceLine at = SourceLine::current());
 // Mean and variance of each channel that a model keeps from step to step: states [c] of the graph.
 struct RunningStatistics {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ir/layout/reshard.h"
+#include "ir/layout/reshard_space.h"
 
 namespace weft {
 namespace {
@@ -52,24 +52,9 @@ std::vector<std::vector<int64_t>> groupsOf(const ReshardStep& step, const Mesh& 
 }
 
 Picoseconds collectiveCost(const Machine& machine, CollectiveKind kind, int64_t groupSize, int64_t bytesReceived) {
-  int64_t hops = 0;
-  switch (kind) {
-    case CollectiveKind::kSlice:
-      return 0;
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kAllToAll:
-      hops = groupSize - 1;
-      break;
-    case CollectiveKind::kAllReduce:
-      hops = 2 * (groupSize - 1);
-      break;
-    case CollectiveKind::kPermute:
-      hops = 1;
-      break;
-  }
-  return picosecondsOf(machine.linkLatency * static_cast<double>(hops) +
-                       static_cast<double>(bytesReceived) / machine.linkBandwidth);
+  reshard::Price price = reshard::priceOf(kind, groupSize, 0);
+  price.bytes = bytesReceived;
+  return picosecondsOf(reshard::seconds(machine, price));
 }
 
 }  // namespace weft

@@ -60,23 +60,6 @@ int64_t bytesOf(const Shape& shape, DType type) {
   return bytes;
 }
 
-int64_t bytesReceived(CollectiveKind kind, int64_t n, int64_t before, int64_t after) {
-  switch (kind) {
-    case CollectiveKind::kSlice:
-      return 0;
-    case CollectiveKind::kAllGather:
-      return after / n * (n - 1);
-    case CollectiveKind::kAllToAll:
-    case CollectiveKind::kReduceScatter:
-      return before / n * (n - 1);
-    case CollectiveKind::kAllReduce:
-      return (2 * (n - 1) * before + n - 1) / n;
-    case CollectiveKind::kPermute:
-      return before;
-  }
-  return 0;
-}
-
 // What a rank's tensor is: its slice, and which term of a partial sum.
 std::vector<int64_t> contentOf(const Layout& layout, const Shape& shape, const Mesh& mesh, int64_t rank) {
   std::vector<int64_t> content = layout.slice(shape, mesh, rank).offset;
@@ -351,7 +334,7 @@ class Planning {
     bool time = !step.axes.empty() && step.axes[0].kind == AxisKind::kTime;
     if (!time) {
       int64_t n = partsOf(step.axes);
-      step.bytesReceived = bytesReceived(step.kind, n, before, bytesOf(step.localShape, type_));
+      step.bytesReceived = reshard::priceOf(step.kind, n, before).bytes;
       step.cost = collectiveCost(machine_, step.kind, n, step.bytesReceived);
     }
     if (step.kind == CollectiveKind::kPermute) {

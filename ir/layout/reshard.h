@@ -4,12 +4,12 @@
 // shortest path (A*). The same path prices an edge in the search, is lowered by `partition`, and is printed by
 // `weft explain`.
 //
-// Moves, each on one set of axes over which groups are formed:
+// Moves, each on one list of axes over which groups are formed:
 //   slice           a replicated axis becomes the minor part of a dimension: every rank keeps its part; no traffic
-//   all_gather      the minor axis of a dimension becomes replicated
-//   all_to_all      the minor axis of a dimension becomes the minor axis of another
-//   reduce_scatter  a partial axis becomes the minor axis of a dimension (sum only)
-//   all_reduce      a partial axis becomes replicated
+//   all_gather      the minor axes of a dimension become replicated
+//   all_to_all      the minor axes of a dimension become the minor axes of another
+//   reduce_scatter  partial axes become the minor axes of a dimension (sum only)
+//   all_reduce      partial axes become replicated
 //   permute         any re-labeling of the split axes that keeps the local shape: ranks exchange whole local tensors
 // Time axes: `slice` over a time axis is a view of the micro-batch; all_reduce over a time axis is accumulation over
 // the micro-batches. Their price is 0; no other move touches a time axis.
@@ -34,10 +34,10 @@
 // Worked example. 16x32 f32 on dp=2,tp=4 from [{dp},{tp}] to [{tp},{dp}]: the local shapes 8x8 and 4x16 differ, so one
 // permute cannot do it. Half of tp moves to dimension 0 by all_to_all, a permute puts the digits in order.
 //
-// Cost of a step = linkLatency * hops + bytesReceived / linkBandwidth, with hops of a ring: n-1 (all_gather,
-// reduce_scatter, all_to_all), 2(n-1) (all_reduce), 1 (permute), 0 (slice). By this price two gathers of 2 ranks cost
-// less latency than one of 4; neighboring moves are therefore joined only where that is not dearer, and axes are not
-// cut for the sake of latency alone.
+// Cost of a step = launchLatency + linkLatency * hops + bytesReceived / linkBandwidth, with hops of a ring: n-1
+// (all_gather, reduce_scatter, all_to_all), 2(n-1) (all_reduce), 1 (permute); a slice is free. Two gathers of 2 ranks
+// take fewer hops than one of 4, but two launches: the price decides which, also over axes that are not neighbors in
+// the line of ranks. Axes are not cut for the sake of latency alone.
 //
 // Limits. The path is the cheapest over these moves and cuts; up to 16 ranks (kMaxFineCuts) axes are cut everywhere if
 // that saves bytes, unless a single collective does. Beyond about 7 prime factors of moved ranks the search stops

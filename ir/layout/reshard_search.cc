@@ -36,11 +36,6 @@ struct Node {
   bool settled = false;
 };
 
-double seconds(const Machine& machine, Price price) {
-  return machine.linkLatency * static_cast<double>(price.hops) +
-         static_cast<double>(price.bytes) / machine.linkBandwidth;
-}
-
 // A* from one end.
 class Sweep {
  public:
@@ -70,8 +65,8 @@ class Sweep {
 
   void expand(int id, double limit) {
     State state = nodes_[id].state;
-    auto visit = [&](const Move& move, State other, Price price) {
-      Price total{nodes_[id].total.hops + price.hops, nodes_[id].total.bytes + price.bytes};
+    auto visit = [&](const Move& move, State other, const Price& price) {
+      const Price total = nodes_[id].total + price;
       if (seconds(machine_, total) <= limit) {
         relax(id, move, std::move(other), total);
       }
@@ -96,7 +91,7 @@ class Sweep {
     }
   };
 
-  void relax(int parent, const Move& move, State state, Price total) {
+  void relax(int parent, const Move& move, State state, const Price& total) {
     auto [place, fresh] = ids_.try_emplace(keyOf(state), static_cast<int>(nodes_.size()));
     int id = place->second;
     double cost = seconds(machine_, total);
@@ -165,32 +160,15 @@ class GatherPlan {
   Path path_;
 };
 
-Price priceOf(const Space& space, const State& before, const PathStep& step) {
-  int64_t n = space.productOf(step.move.axes);
-  int64_t bytes = space.localBytes(before);
-  switch (step.move.kind) {
-    case CollectiveKind::kSlice:
-      return {};
-    case CollectiveKind::kAllGather:
-      return {n - 1, bytes * (n - 1)};
-    case CollectiveKind::kAllToAll:
-    case CollectiveKind::kReduceScatter:
-      return {n - 1, bytes / n * (n - 1)};
-    case CollectiveKind::kAllReduce:
-      return {2 * (n - 1), (2 * (n - 1) * bytes + n - 1) / n};
-    case CollectiveKind::kPermute:
-      return {1, bytes};
-  }
-  return {};
+Price stepPrice(const Space& space, const State& before, const PathStep& step) {
+  return priceOf(step.move.kind, space.productOf(step.move.axes), space.localBytes(before));
 }
 
 Price pathPrice(const Space& space, const Path& path) {
   Price total;
   const State* before = &space.problem().from;
   for (const PathStep& step : path) {
-    Price price = priceOf(space, *before, step);
-    total.hops += price.hops;
-    total.bytes += price.bytes;
+    total = total + stepPrice(space, *before, step);
     before = &step.after;
   }
   return total;
@@ -206,7 +184,7 @@ class Search {
     best_ = {seconds(machine_, pathPrice(space_, fallback_)), static_cast<int>(fallback_.size())};
     searchDirect();
     // No permute is cheaper than one of the smallest local tensor.
-    double least = seconds(machine_, {1, smallestBytes()});
+    double least = seconds(machine_, priceOf(CollectiveKind::kPermute, space_.ranks(), smallestBytes()));
     if (least <= best_.cost && best_.steps > 1) {
       searchBackward(least);
       searchForward(least);
@@ -290,8 +268,8 @@ class Search {
       return;
     }
     const Node& after = backward_.node(found->second);
-    Price total{node.total.hops + after.total.hops + 1,
-                node.total.bytes + after.total.bytes + space_.localBytes(node.state)};
+    const Price permute = priceOf(CollectiveKind::kPermute, space_.ranks(), space_.localBytes(node.state));
+    const Price total = node.total + permute + after.total;
     if (!(node.state == after.state)) {
       offer({seconds(machine_, total), node.steps + after.steps + 1, id, found->second});
     }
@@ -337,14 +315,10 @@ Path joinSteps(const Space& space, const Machine& machine, Path path) {
     PathStep joint{a, path[i + 1].after};
     joint.move.axes.clear();
     for (const Move* part : {gathers ? &b : &a, gathers ? &a : &b}) {
-      for (Digit digit : part->axes) {
-        appendDigit(joint.move.axes, digit);
-      }
+      appendDigits(joint.move.axes, part->axes);
     }
-    Price first = priceOf(space, before, path[i]);
-    Price second = priceOf(space, path[i].after, path[i + 1]);
-    Price both{first.hops + second.hops, first.bytes + second.bytes};
-    if (alike && seconds(machine, priceOf(space, before, joint)) <= seconds(machine, both)) {
+    const Price both = stepPrice(space, before, path[i]) + stepPrice(space, path[i].after, path[i + 1]);
+    if (alike && seconds(machine, stepPrice(space, before, joint)) <= seconds(machine, both)) {
       path[i] = std::move(joint);
       path.erase(path.begin() + static_cast<int64_t>(i) + 1);
     } else {

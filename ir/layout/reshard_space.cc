@@ -12,8 +12,8 @@ namespace {
 // leastPrice looks at this many ranks at most; any choice of ranks gives a valid bound.
 constexpr int64_t kMaxWitnesses = 16;
 
-// Above this number of partial parts, reductions of every subset are not tried any more.
-constexpr size_t kMaxSubsetParts = 4;
+// With more parts of the line than this to choose from, a reduction or a gather takes one of them.
+constexpr size_t kMaxSequenceParts = 12;
 
 void appendKey(std::string& key, const Digits& digits) {
   for (Digit digit : digits) {
@@ -30,11 +30,40 @@ std::string Problem::key() const {
                       keyOf(from), keyOf(to));
 }
 
+Price priceOf(CollectiveKind kind, int64_t n, int64_t before) {
+  if (kind == CollectiveKind::kPermute) {
+    return {1, 1, before};
+  }
+  if (kind == CollectiveKind::kSlice || n == 1) {
+    return {};
+  }
+  switch (kind) {
+    case CollectiveKind::kAllGather:
+      return {1, n - 1, before * (n - 1)};
+    case CollectiveKind::kAllReduce:
+      return {1, 2 * (n - 1), (2 * (n - 1) * before + n - 1) / n};
+    default:
+      return {1, n - 1, before / n * (n - 1)};
+  }
+}
+
+double seconds(const Machine& machine, const Price& price) {
+  return machine.launchLatency * static_cast<double>(price.launches) +
+         machine.linkLatency * static_cast<double>(price.hops) +
+         static_cast<double>(price.bytes) / machine.linkBandwidth;
+}
+
 void appendDigit(Digits& digits, Digit digit) {
   if (!digits.empty() && digits.back().high == digit.low) {
     digits.back().high = digit.high;
   } else {
     digits.push_back(digit);
+  }
+}
+
+void appendDigits(Digits& digits, const Digits& more) {
+  for (Digit digit : more) {
+    appendDigit(digits, digit);
   }
 }
 
@@ -233,34 +262,32 @@ void Space::unslices(const State& state, const Visit& visit) const {
   }
 }
 
-// One digit at a time: gathering two digits in one step receives the same bytes and needs no fewer hops.
+// Gathering the digits one after the other receives the same bytes and takes fewer hops, but more launches.
 void Space::gathers(const State& state, const Visit& visit) const {
+  const int64_t bytes = localBytes(state);
   for (int d = 0; d < static_cast<int>(state.dims.size()); ++d) {
-    if (state.dims[d].empty()) {
-      continue;
-    }
-    for (Digit tail : tailsOf(state.dims[d].back())) {
+    for (const Suffix& suffix : suffixesOf(state.dims[d])) {
       State next = state;
-      next.dims[d] = without(state.dims[d], tail);
-      Price price = gatherPrice(sizeOf(tail), localBytes(next));
-      visit({CollectiveKind::kAllGather, {tail}, d, -1}, std::move(next), price);
+      next.dims[d] = suffix.kept;
+      visit({CollectiveKind::kAllGather, suffix.moved, d, -1}, std::move(next),
+            priceOf(CollectiveKind::kAllGather, productOf(suffix.moved), bytes));
     }
   }
 }
 
 void Space::ungathers(const State& state, const Visit& visit) const {
-  int64_t bytes = localBytes(state);
-  for (Digit free : freeOf(state)) {
-    for (Digit part : partsOf(free)) {
-      for (int d = 0; d < static_cast<int>(state.dims.size()); ++d) {
-        State before = state;
-        appendDigit(before.dims[d], part);
-        if (fits(before, d)) {
-          visit({CollectiveKind::kAllGather, {part}, d, -1}, std::move(before), gatherPrice(sizeOf(part), bytes));
-        }
+  const int64_t bytes = localBytes(state);
+  forEachSequence(freeOf(state), [&](const Digits& gathered) {
+    for (int d = 0; d < static_cast<int>(state.dims.size()); ++d) {
+      State before = state;
+      appendDigits(before.dims[d], gathered);
+      if (fits(before, d)) {
+        const int64_t n = productOf(gathered);
+        visit({CollectiveKind::kAllGather, gathered, d, -1}, std::move(before),
+              priceOf(CollectiveKind::kAllGather, n, bytes / n));
       }
     }
-  }
+  });
 }
 
 // all_to_all in both directions: the minor digits of one dimension become the minor digits of another.
@@ -274,47 +301,64 @@ void Space::exchanges(const State& state, bool forward, const Visit& visit) cons
         }
         State other = state;
         other.dims[d] = suffix.kept;
-        for (Digit digit : suffix.moved) {
-          appendDigit(other.dims[e], digit);
-        }
+        appendDigits(other.dims[e], suffix.moved);
         if (fits(other, e)) {
           Move move{CollectiveKind::kAllToAll, suffix.moved, forward ? d : e, forward ? e : d};
-          visit(move, std::move(other), gatherPrice(productOf(suffix.moved), bytes));
+          visit(move, std::move(other), priceOf(move.kind, productOf(suffix.moved), bytes));
         }
       }
     }
   }
 }
 
-// reduce_scatter of any partial part; all_reduce of any partial part, or of all that is partial at once.
-void Space::reductions(const State& state, const Visit& visit) const {
-  if (state.partial.empty()) {
-    return;
-  }
-  int64_t bytes = localBytes(state);
+// Every sequence of disjoint parts of the digits, in every order. What continues the part before it is one part with
+// it.
+void Space::forEachSequence(const Digits& digits, const std::function<void(const Digits&)>& visit) const {
   Digits parts;
-  for (Digit partial : state.partial) {
-    Digits inner = partsOf(partial);
+  for (Digit digit : digits) {
+    const Digits inner = partsOf(digit);
     parts.insert(parts.end(), inner.begin(), inner.end());
   }
-  for (Digit part : parts) {
-    State rest = state;
-    rest.partial = without(state.partial, part);
-    for (int d = 0; problem_.scatterable && d < static_cast<int>(state.dims.size()); ++d) {
-      State next = rest;
-      appendDigit(next.dims[d], part);
-      if (fits(next, d)) {
-        visit({CollectiveKind::kReduceScatter, {part}, -1, d}, std::move(next), gatherPrice(sizeOf(part), bytes));
+  const size_t longest = parts.size() > kMaxSequenceParts ? 1 : parts.size();
+  Digits chosen;
+  std::function<void()> extend = [&] {
+    for (Digit part : parts) {
+      const bool isApart = std::all_of(chosen.begin(), chosen.end(),
+                                       [&](Digit other) { return part.high <= other.low || other.high <= part.low; });
+      if (isApart && (chosen.empty() || chosen.back().high != part.low)) {
+        chosen.push_back(part);
+        visit(chosen);
+        if (chosen.size() < longest) {
+          extend();
+        }
+        chosen.pop_back();
       }
     }
-    visit({CollectiveKind::kAllReduce, {part}, -1, -1}, std::move(rest), reducePrice(sizeOf(part), bytes));
-  }
-  if (state.partial.size() > 1) {
-    State next = state;
-    next.partial.clear();
-    visit({CollectiveKind::kAllReduce, state.partial, -1, -1}, std::move(next),
-          reducePrice(productOf(state.partial), bytes));
-  }
+  };
+  extend();
+}
+
+void Space::reductions(const State& state, const Visit& visit) const {
+  const int64_t bytes = localBytes(state);
+  forEachSequence(state.partial, [&](const Digits& parts) {
+    State rest = state;
+    for (Digit part : parts) {
+      rest.partial = without(rest.partial, part);
+    }
+    const int64_t n = productOf(parts);
+    for (int d = 0; problem_.scatterable && d < static_cast<int>(state.dims.size()); ++d) {
+      State next = rest;
+      appendDigits(next.dims[d], parts);
+      if (fits(next, d)) {
+        visit({CollectiveKind::kReduceScatter, parts, -1, d}, std::move(next),
+              priceOf(CollectiveKind::kReduceScatter, n, bytes));
+      }
+    }
+    if (std::is_sorted(parts.begin(), parts.end())) {
+      visit({CollectiveKind::kAllReduce, parts, -1, -1}, std::move(rest),
+            priceOf(CollectiveKind::kAllReduce, n, bytes));
+    }
+  });
 }
 
 void Space::unreductions(const State& state, const Visit& visit) const {
@@ -322,17 +366,21 @@ void Space::unreductions(const State& state, const Visit& visit) const {
   if (partialAtStart.empty()) {
     return;
   }
-  int64_t bytes = localBytes(state);
+  const int64_t bytes = localBytes(state);
   for (int d = 0; problem_.scatterable && d < static_cast<int>(state.dims.size()); ++d) {
-    for (Digit tail : state.dims[d].empty() ? Digits{} : tailsOf(state.dims[d].back())) {
-      if (inside(partialAtStart, tail) != Digits{tail}) {
-        continue;
-      }
+    for (const Suffix& suffix : suffixesOf(state.dims[d])) {
       State before = state;
-      before.dims[d] = without(state.dims[d], tail);
-      insertSorted(before.partial, tail);
-      visit({CollectiveKind::kReduceScatter, {tail}, -1, d}, std::move(before),
-            gatherPrice(sizeOf(tail), bytes * sizeOf(tail)));
+      before.dims[d] = suffix.kept;
+      bool wasPartial = true;
+      for (Digit digit : suffix.moved) {
+        wasPartial = wasPartial && inside(partialAtStart, digit) == Digits{digit};
+        insertSorted(before.partial, digit);
+      }
+      if (wasPartial) {
+        const int64_t n = productOf(suffix.moved);
+        visit({CollectiveKind::kReduceScatter, suffix.moved, -1, d}, std::move(before),
+              priceOf(CollectiveKind::kReduceScatter, n, bytes * n));
+      }
     }
   }
   Digits free;
@@ -340,24 +388,16 @@ void Space::unreductions(const State& state, const Visit& visit) const {
     Digits part = inside(partialAtStart, each);
     free.insert(free.end(), part.begin(), part.end());
   }
-  // Subsets of disjoint free digits, each of any extent; more than one only if nothing else is partial after it.
-  std::function<void(size_t, const Digits&)> choose = [&](size_t next, const Digits& chosen) {
-    if (!chosen.empty()) {
+  forEachSequence(free, [&](const Digits& parts) {
+    if (std::is_sorted(parts.begin(), parts.end())) {
       State before = state;
-      for (Digit digit : chosen) {
+      for (Digit digit : parts) {
         insertSorted(before.partial, digit);
       }
-      visit({CollectiveKind::kAllReduce, chosen, -1, -1}, std::move(before), reducePrice(productOf(chosen), bytes));
+      visit({CollectiveKind::kAllReduce, parts, -1, -1}, std::move(before),
+            priceOf(CollectiveKind::kAllReduce, productOf(parts), bytes));
     }
-    for (size_t f = next; f < free.size() && (chosen.empty() || state.partial.empty()); ++f) {
-      for (Digit part : partsOf(free[f])) {
-        Digits more = chosen;
-        more.push_back(part);
-        choose(free.size() > kMaxSubsetParts ? free.size() : f + 1, more);
-      }
-    }
-  };
-  choose(0, {});
+  });
 }
 
 int64_t Space::partAt(const Digits& digits, size_t w) const {
@@ -389,7 +429,7 @@ Price Space::leastAtWitness(const State& from, const State& to, size_t w) const 
   while ((int64_t{1} << hops) < reached) {
     ++hops;
   }
-  return {wanted > 0 ? hops : 0, wanted - held};
+  return {0, wanted > 0 ? hops : 0, wanted - held};
 }
 
 // With P terms partial of an element that H ranks want in the end, P - 1 terms must leave the rank they were made on
@@ -411,12 +451,13 @@ Price Space::leastPrice(const State& from, const State& to) const {
   Price least;
   for (size_t w = 0; w < witnesses_.size(); ++w) {
     Price at = leastAtWitness(from, to, w);
-    least = {std::max(least.hops, at.hops), std::max(least.bytes, at.bytes)};
+    least = {0, std::max(least.hops, at.hops), std::max(least.bytes, at.bytes)};
   }
   int64_t terms = productOf(from.partial) / productOf(to.partial);
   if (terms > 1) {
     least.bytes = std::max(least.bytes, leastForTerms(to, terms));
   }
+  least.launches = least.bytes > 0 ? 1 : 0;
   return least;
 }
 

@@ -56,12 +56,23 @@ struct Move {
 
 // What a move costs, machine left aside.
 struct Price {
+  int64_t launches = 0;
   int64_t hops = 0;
   int64_t bytes = 0;
+
+  friend Price operator+(const Price& a, const Price& b) {
+    return {a.launches + b.launches, a.hops + b.hops, a.bytes + b.bytes};
+  }
 };
+
+// One collective over n ranks, each with a tensor of `before` bytes.
+Price priceOf(CollectiveKind kind, int64_t n, int64_t before);
+
+double seconds(const Machine& machine, const Price& price);
 
 // Appends `digit`, joined to the last one where it continues it.
 void appendDigit(Digits& digits, Digit digit);
+void appendDigits(Digits& digits, const Digits& more);
 // Inserts into a sorted list, joined with its neighbors.
 void insertSorted(Digits& digits, Digit digit);
 
@@ -80,15 +91,15 @@ class Space {
 
   // Every move that leads out of a state, or into it, with the state at the other end. Permutes are not among them:
   // they join the two halves of the search.
-  using Visit = std::function<void(const Move&, State other, Price)>;
+  using Visit = std::function<void(const Move&, State other, const Price&)>;
   void movesFrom(const State& state, const Visit& visit) const;
   void movesInto(const State& state, const Visit& visit) const;
 
   // States with the same signature are one permute apart.
   std::string signatureOf(const State& state) const;
 
-  // What any path costs at the least: hops that reach as many ranks as the neediest rank wants data of, and bytes that
-  // the busiest rank must receive.
+  // What any path costs at the least: one launch if anything moves, hops that reach as many ranks as the neediest rank
+  // wants data of, and bytes that the busiest rank must receive.
   Price leastPrice(const State& from, const State& to) const;
 
  private:
@@ -105,6 +116,7 @@ class Space {
   bool divides(uint8_t a, uint8_t b) const { return problem_.cuts[b] % problem_.cuts[a] == 0; }
   bool fits(const State& state, int d) const;
   Digits without(const Digits& digits, Digit part) const;
+  void forEachSequence(const Digits& digits, const std::function<void(const Digits&)>& visit) const;
   Digits inside(const Digits& digits, Digit limit) const;
 
   void slices(const State& state, const Visit& visit) const;
@@ -114,8 +126,6 @@ class Space {
   void unslices(const State& state, const Visit& visit) const;
   void ungathers(const State& state, const Visit& visit) const;
   void unreductions(const State& state, const Visit& visit) const;
-  Price gatherPrice(int64_t n, int64_t largerBytes) const { return {n - 1, largerBytes / n * (n - 1)}; }
-  Price reducePrice(int64_t n, int64_t bytes) const { return {2 * (n - 1), (2 * (n - 1) * bytes + n - 1) / n}; }
   size_t indexOf(Digit digit) const { return digit.low * problem_.cuts.size() + digit.high; }
   // The part that witness `w` holds of a dimension split over `digits`.
   int64_t partAt(const Digits& digits, size_t w) const;

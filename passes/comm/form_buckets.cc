@@ -1,5 +1,5 @@
 // Joins collectives into buckets: reads what may join in each function as plain data, asks bucketsOf(), and makes the
-// buckets. A gather may join where its result leaves the function: it takes its room until the end in any case.
+// buckets.
 
 #include <algorithm>
 
@@ -132,6 +132,23 @@ Positions positionsIn(Block& body) {
   return positions;
 }
 
+bool isReturned(Operation* op) {
+  return llvm::any_of(op->getUsers(), [](Operation* user) { return user->hasTrait<OpTrait::IsTerminator>(); });
+}
+
+bool mayJoin(Operation* op) {
+  return isa<ir::dist::AllReduceOp, ir::dist::ReduceScatterOp>(op) ||
+         (isa<ir::dist::AllGatherOp>(op) && (isReturned(op) || isa<BlockArgument>(op->getOperand(0))));
+}
+
+BucketLimit limitOf(Operation* op) {
+  if (isa<ir::dist::AllGatherOp>(op)) {
+    return isReturned(op) ? BucketLimit::kNone : BucketLimit::kLargest;
+  }
+  const bool addsUp = llvm::any_of(op->getUsers(), [](Operation* user) { return isa<ir::dist::AccumulateOp>(user); });
+  return addsUp && isa<ir::dist::ReduceScatterOp>(op) ? BucketLimit::kQuarter : BucketLimit::kNone;
+}
+
 Reduction reductionOf(Operation* op, int key, const Positions& positions) {
   Reduction reduction{key, 0, positions.of.lookup(op)};
   for (Value operand : op->getOperands()) {
@@ -142,19 +159,12 @@ Reduction reductionOf(Operation* op, int key, const Positions& positions) {
   }
   for (Operation* user : op->getUsers()) {
     reduction.readers.push_back(positions.of.lookup(user));
-    reduction.savesRoom =
-        reduction.savesRoom || (isa<ir::dist::ReduceScatterOp>(op) && isa<ir::dist::AccumulateOp>(user));
   }
+  reduction.limit = limitOf(op);
   if (reduction.readers.empty()) {
     reduction.readers.push_back(positions.of.lookup(op->getBlock()->getTerminator()));
   }
   return reduction;
-}
-
-bool mayJoin(Operation* op) {
-  return isa<ir::dist::AllReduceOp, ir::dist::ReduceScatterOp>(op) ||
-         (isa<ir::dist::AllGatherOp>(op) &&
-          llvm::any_of(op->getUsers(), [](Operation* user) { return user->hasTrait<OpTrait::IsTerminator>(); }));
 }
 
 std::vector<Reduction> reductionsIn(const Positions& positions) {

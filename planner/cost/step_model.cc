@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "planner/cost/lower_step.h"
+#include "planner/machine/times.h"
 #include "planner/schedule/simulate.h"
 #include "planner/stage_table.h"
 #include "planner/step/step_calls.h"
@@ -27,12 +28,23 @@ void reserveMailboxes(SubmeshFunctions::Finished& submesh, int64_t number, const
   }
 }
 
-// Adds the time of a function to those of its stage; returns it where it runs once before the micro-batches.
-Picoseconds addTime(const StepFunction& function, std::vector<schedule::StageTimes>& stages) {
-  Picoseconds sum = 0;
-  for (const StepInstruction& instruction : function.instructions) {
-    sum += instruction.time;
+// Of all that a function does: its instructions, and what is copied because it cannot lie where it is wanted.
+Picoseconds timeOf(const StepProgram& program, const StorageAssignment& assignment, size_t f, const Machine& machine) {
+  const auto copying = [&](int value) { return kernelTime(machine, 0, 2 * program.values[value].bytes); };
+  const std::vector<StepInstruction>& instructions = program.functions[f].instructions;
+  Picoseconds time = 0;
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    const bool isCopy = instructions[i].kind == StepInstruction::Kind::kView && !assignment.views[f][i];
+    time += isCopy ? copying(instructions[i].outputs[0]) : instructions[i].time;
   }
+  for (const Copy& copy : assignment.copies[f]) {
+    time += copying(copy.like);
+  }
+  return time;
+}
+
+// Adds the time of a function to those of its stage; returns it where it runs once before the micro-batches.
+Picoseconds addTime(const StepFunction& function, Picoseconds sum, std::vector<schedule::StageTimes>& stages) {
   const auto time = static_cast<double>(sum);  // the simulation has no unit; up to 2^53 it is exact
   schedule::StageTimes& stage = stages[function.stage];
   switch (function.kind) {
@@ -105,14 +117,16 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record) {
   for (size_t s = 0; s < lowered.submeshes.size(); ++s) {
     SubmeshFunctions::Finished& submesh = lowered.submeshes[s];
     reserveMailboxes(submesh, static_cast<int64_t>(s), record.schedule.submeshes, inFlight);
-    StepMemory memory = planStepMemory(submesh.program, assignStorage(submesh.program),
-                                       callsOf(submesh.program.functions, table.orders[s]), kModelEffort);
+    const StorageAssignment assignment = assignStorage(submesh.program);
+    StepMemory memory =
+        planStepMemory(submesh.program, assignment, callsOf(submesh.program.functions, table.orders[s]), kModelEffort);
     const int64_t correction = s < correction_.bytes.size() ? correction_.bytes[s] : 0;
     const int64_t slots = mostSlots(memory);
     needs.submeshes.push_back({memory.peakBytes + correction, slots, std::move(memory.regions)});
     Picoseconds prologue = 0;
-    for (const StepFunction& function : submesh.program.functions) {
-      prologue += addTime(function, times.stages);
+    for (size_t f = 0; f < submesh.program.functions.size(); ++f) {
+      const Picoseconds time = timeOf(submesh.program, assignment, f, prices_.machine());
+      prologue += addTime(submesh.program.functions[f], time, times.stages);
     }
     needs.prologueTime = std::max(needs.prologueTime, prologue);
   }

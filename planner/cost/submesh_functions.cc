@@ -131,11 +131,19 @@ class BackwardCut {
   CutStepFunction first_, second_;
 };
 
+bool isReturned(const CutStepFunction& function, const LoweredInstruction& instruction) {
+  return std::any_of(function.results.begin(), function.results.end(),
+                     [&](const auto& result) { return result.value == instruction.step.outputs[0]; });
+}
+
+bool readsArgument(const CutStepFunction& function, const LoweredInstruction& instruction) {
+  return std::any_of(function.arguments.begin(), function.arguments.end(),
+                     [&](const auto& argument) { return argument.value == instruction.step.inputs[0]; });
+}
+
 bool mayJoin(const CutStepFunction& function, const LoweredInstruction& instruction) {
-  return instruction.reduction &&
-         (instruction.reduction->kind != CollectiveKind::kAllGather ||
-          std::any_of(function.results.begin(), function.results.end(),
-                      [&](const auto& result) { return result.value == instruction.step.outputs[0]; }));
+  return instruction.reduction && (instruction.reduction->kind != CollectiveKind::kAllGather ||
+                                   isReturned(function, instruction) || readsArgument(function, instruction));
 }
 
 // Does it add to what is kept of earlier micro-batches?
@@ -183,10 +191,15 @@ std::vector<Reduction> reductionsOf(const CutStepFunction& function, const StepP
     for (const int output : instruction.step.outputs) {
       made.readers.insert(made.readers.end(), readers[output].begin(), readers[output].end());
     }
-    made.savesRoom = instruction.reduction->kind == CollectiveKind::kReduceScatter &&
-                     std::any_of(made.readers.begin(), made.readers.end(), [&](int64_t reader) {
-                       return isAccumulation(function, function.instructions[reader]);
-                     });
+    const bool addsUp = std::any_of(made.readers.begin(), made.readers.end(), [&](int64_t reader) {
+      return isAccumulation(function, function.instructions[reader]);
+    });
+    if (instruction.reduction->kind == CollectiveKind::kReduceScatter && addsUp) {
+      made.limit = BucketLimit::kQuarter;
+    }
+    if (instruction.reduction->kind == CollectiveKind::kAllGather && !isReturned(function, instruction)) {
+      made.limit = BucketLimit::kLargest;
+    }
     if (made.readers.empty()) {
       made.readers.push_back(static_cast<int64_t>(function.instructions.size()));
     }

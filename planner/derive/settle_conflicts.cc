@@ -104,6 +104,7 @@ class Settler {
 
   static Machine withoutLatency(Machine machine) {
     machine.linkLatency = 0;
+    machine.launchLatency = 0;
     return machine;
   }
 

@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-constexpr char kKnownKeys[] = "name, flops, memory_bandwidth, link_bandwidth, link_latency";
+constexpr char kKnownKeys[] = "name, flops, memory_bandwidth, link_bandwidth, link_latency, launch_latency";
 
 double* figure(Machine& machine, const std::string& key) {
   if (key == "flops") {
@@ -26,7 +26,10 @@ double* figure(Machine& machine, const std::string& key) {
   if (key == "link_bandwidth") {
     return &machine.linkBandwidth;
   }
-  return key == "link_latency" ? &machine.linkLatency : nullptr;
+  if (key == "link_latency") {
+    return &machine.linkLatency;
+  }
+  return key == "launch_latency" ? &machine.launchLatency : nullptr;
 }
 
 absl::Status setKey(Machine& machine, const std::string& key, const std::string& value) {
@@ -39,7 +42,7 @@ absl::Status setKey(Machine& machine, const std::string& key, const std::string&
     return absl::InvalidArgumentError(absl::StrCat("unknown key '", key, "'; known keys: ", kKnownKeys));
   }
   const absl::StatusOr<double> number = parseReal(value);
-  bool mayBeZero = key == "link_latency";
+  bool mayBeZero = key == "link_latency" || key == "launch_latency";
   if (!number.ok() || *number < 0 || (*number == 0 && !mayBeZero)) {
     return absl::InvalidArgumentError(
         absl::StrCat("value '", value, "' of '", key, "' is not a ", mayBeZero ? "number >= 0" : "number > 0"));
@@ -76,8 +79,9 @@ absl::StatusOr<Machine> Machine::parse(const std::string& text) {
 std::string Machine::print() const {
   // %.17g reads back to the same number.
   return absl::StrFormat(
-      "name = %s\nflops = %.17g\nmemory_bandwidth = %.17g\nlink_bandwidth = %.17g\nlink_latency = %.17g\n", name, flops,
-      memoryBandwidth, linkBandwidth, linkLatency);
+      "name = %s\nflops = %.17g\nmemory_bandwidth = %.17g\nlink_bandwidth = %.17g\nlink_latency = %.17g\n"
+      "launch_latency = %.17g\n",
+      name, flops, memoryBandwidth, linkBandwidth, linkLatency, launchLatency);
 }
 
 }  // namespace weft

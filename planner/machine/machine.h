@@ -15,6 +15,7 @@ struct Machine {
   double memoryBandwidth = 2e10;  // bytes per second
   double linkBandwidth = 1e10;    // bytes per second received by one rank in a collective
   double linkLatency = 2e-6;      // seconds per step of a collective
+  double launchLatency = 1e-6;    // seconds before a kernel or a collective begins
 
   // Text: one `key = value` per line, '#' starts a comment. Errors name the line, the key and the known keys.
   static absl::StatusOr<Machine> parse(const std::string& text);

@@ -6,9 +6,10 @@
 
 namespace weft {
 
-// Arithmetic and bytes, one after the other.
+// One kernel: its launch, its arithmetic and its bytes, one after the other.
 inline Picoseconds kernelTime(const Machine& machine, double flops, int64_t bytes) {
-  return picosecondsOf(flops / machine.flops + static_cast<double>(bytes) / machine.memoryBandwidth);
+  return picosecondsOf(machine.launchLatency + flops / machine.flops +
+                       static_cast<double>(bytes) / machine.memoryBandwidth);
 }
 
 // From the end of the action that sends to the arrival of so many bytes.

@@ -13,7 +13,8 @@ class BucketFormer {
     std::iota(open_.begin(), open_.end(), 0);
     std::iota(places_.begin(), places_.end(), 0);
     for (const Reduction& reduction : reductions) {
-      savingBytes_ += reduction.savesRoom ? reduction.bytes : 0;
+      savingBytes_ += reduction.limit == BucketLimit::kQuarter ? reduction.bytes : 0;
+      largestBytes_ = std::max(largestBytes_, reduction.limit == BucketLimit::kLargest ? reduction.bytes : 0);
     }
   }
 
@@ -74,7 +75,7 @@ class BucketFormer {
     }
     std::sort(bucket.members.begin(), bucket.members.end(),
               [&](size_t a, size_t b) { return isBefore(reductions_[a].position, reductions_[b].position); });
-    if (reductions_[bucket.members.front()].savesRoom && bucket.members.size() > 1) {
+    if (reductions_[bucket.members.front()].limit == BucketLimit::kQuarter && bucket.members.size() > 1) {
       bucket.before = afterOperands(bucket.members, bucket.before);
     }
     return bucket;
@@ -97,14 +98,22 @@ class BucketFormer {
 
   int64_t limitOf(size_t index) const {
     constexpr int64_t kPart = 4;
-    return reductions_[index].savesRoom ? std::min(bucketBytes_, savingBytes_ / kPart) : bucketBytes_;
+    switch (reductions_[index].limit) {
+      case BucketLimit::kNone:
+        return bucketBytes_;
+      case BucketLimit::kQuarter:
+        return std::min(bucketBytes_, savingBytes_ / kPart);
+      case BucketLimit::kLargest:
+        return std::min(bucketBytes_, largestBytes_);
+    }
+    return 0;
   }
 
   // Has the reduction the bucket's key, and do all its operands exist there, none made by a member?
   bool mayJoin(size_t index, const Bucket& bucket) const {
     const Reduction& reduction = reductions_[index];
     const Reduction& first = reductions_[bucket.members.front()];
-    return reduction.key == first.key && reduction.savesRoom == first.savesRoom &&
+    return reduction.key == first.key && reduction.limit == first.limit &&
            std::all_of(reduction.producers.begin(), reduction.producers.end(), [&](int64_t producer) {
              return isBefore(producer, bucket.before) &&
                     std::none_of(bucket.members.begin(), bucket.members.end(),
@@ -125,7 +134,8 @@ class BucketFormer {
 
   const std::vector<Reduction>& reductions_;
   const int64_t bucketBytes_;
-  int64_t savingBytes_ = 0;  // of all that save room
+  int64_t savingBytes_ = 0;   // of all that are limited to a quarter of them
+  int64_t largestBytes_ = 0;  // of one that is limited to that
   std::vector<size_t> open_;
   std::vector<int64_t> places_;  // where each position's operation stands now: any ascending numbers
 };

@@ -1,4 +1,4 @@
-// Which collectives of a function join into one bucket: reductions, and gathers of what the function returns.
+// Which collectives of a function join into one bucket: reductions, and gathers of arguments or of results.
 //
 // A reduction may stand anywhere between the last operation that makes one of its operands and the first one that reads
 // one of its results. So each one is an interval of the function, and a bucket is a point in the intervals of all its
@@ -8,7 +8,9 @@
 //
 // What waits for its bucket takes room. Reductions that leave less than they read, and whose results are added to what
 // is kept of earlier micro-batches (ZeRO-2), are there to save that room: of those a bucket has at most a quarter of
-// all bytes, and stands where the last of its operands is made.
+// all bytes, and stands where the last of its operands is made. A gather of an argument that the function does not
+// return (ZeRO-3) takes its room only while it is read: a bucket of such has at most the bytes of the largest, whose
+// room is needed in any case.
 //
 // Two gradients, made at positions 0 and 1 and read at 4 and 5: one bucket just before 4.
 //
@@ -24,6 +26,9 @@ namespace weft {
 // Bytes of operands that one bucket has at most, where nobody says otherwise.
 inline constexpr int64_t kBucketBytes = int64_t{64} << 20;
 
+// What limits a bucket beside the bytes that it may have in any case.
+enum class BucketLimit : uint8_t { kNone, kQuarter, kLargest };
+
 // A collective that may join others, in a function whose operations have the positions 0, 1, ...; mostly a reduction.
 struct Reduction {
   int key = 0;        // only equal ones join: kind, groups, reduction, dimension, element type
@@ -31,7 +36,7 @@ struct Reduction {
   int64_t position = 0;
   std::vector<int64_t> readers = {};    // positions of what reads its results; the function's end, if nothing does
   std::vector<int64_t> producers = {};  // positions of what makes its operands; arguments have none
-  bool savesRoom = false;               // its smaller result is added to that of earlier micro-batches
+  BucketLimit limit = BucketLimit::kNone;
 };
 
 struct Bucket {

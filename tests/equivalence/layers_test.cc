@@ -404,14 +404,16 @@ TEST(Words, AnInputTakesAPad) {
   EXPECT_EQ(differenceFromOneRank(*padded, *one, arguments), "");
 }
 
-// The middle dimension is normalized, the others are split. `composed`: of other operators.
-absl::StatusOr<std::string> middleSoftmax(const std::string& mesh, const std::string& layout, bool composed) {
+// What a program computes of h [b, t, k, c], whose dimensions t and k are taken together or apart.
+using Normalization = std::function<Tensor(Graph& g, const Tensor& h)>;
+
+absl::StatusOr<std::string> normalized(const std::string& mesh, const std::string& layout,
+                                       const Normalization& normalization) {
   Graph g;
   const Tensor x = g.input("x", {6, 5}, kF32, {.layout = layout.empty() ? "" : "[{dp},{}]"});
   Tensor h = tanh(einsum("bt,tkc->btkc", x, g.parameter("w", {5, 3, 4}, Init::normal(1))));
   h = layout.empty() ? h : constrain(h, layout);
-  const Tensor powers = exp(h - max(h, {2}, true));
-  const Tensor y = composed ? powers / sum(powers, {2}, true) : softmax(h, 2);
+  const Tensor y = normalization(g, h);
   CompileOptions options;
   options.mesh = mesh;
   options.gradientOutputs = true;
@@ -419,17 +421,43 @@ absl::StatusOr<std::string> middleSoftmax(const std::string& mesh, const std::st
   return text.ok() ? absl::StrReplaceAll(*text, {{"f32", "f64"}}) : text;
 }
 
-TEST(Words, SoftmaxOverAnyDimensionKeepsOtherSplits) {
-  const absl::StatusOr<std::string> serial = middleSoftmax("1", "", true);
+// `split` on four ranks gives what `composed`, of other operators, gives on one, without a collective in the forward
+// pass.
+void keepsOtherSplits(const Normalization& split, const Normalization& composed, std::map<std::string, Shape> shapes) {
+  const absl::StatusOr<std::string> serial = normalized("1", "", composed);
   ASSERT_TRUE(serial.ok()) << serial.status();
-  const NamedTensors arguments = ramps({{"x", {6, 5}}, {"w", {5, 3, 4}}});
+  shapes.insert({{"x", {6, 5}}, {"w", {5, 3, 4}}});
+  const NamedTensors arguments = ramps(shapes);
   const NamedTensors one = *runPlan(*compileText(*serial), arguments);
-  const absl::StatusOr<std::string> split = middleSoftmax("dp=2,tp=2", "[{dp},{},{},{tp}]", false);
-  ASSERT_TRUE(split.ok()) << split.status();
-  EXPECT_EQ(differenceFromOneRank(*split, one, arguments), "");
-  const absl::StatusOr<plan::Plan> plan = compileText(*split);
+  const absl::StatusOr<std::string> text = normalized("dp=2,tp=2", "[{dp},{},{},{tp}]", split);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(differenceFromOneRank(*text, one, arguments), "");
+  const absl::StatusOr<plan::Plan> plan = compileText(*text);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(statisticsOf(*plan).byFunction.count("forward"), 0U) << "no collective";
+}
+
+TEST(Words, SoftmaxOverAnyDimensionKeepsOtherSplits) {
+  keepsOtherSplits([](Graph& /*g*/, const Tensor& h) { return softmax(h, 2); },
+                   [](Graph& /*g*/, const Tensor& h) {
+                     const Tensor powers = exp(h - max(h, {2}, true));
+                     return powers / sum(powers, {2}, true);
+                   },
+                   {});
+}
+
+TEST(Words, LayerNormOverAnyDimensionsKeepsOtherSplits) {
+  const auto gamma = [](Graph& g) { return g.parameter("gamma", {3, 5}, Init::ones()); };
+  const auto beta = [](Graph& g) { return g.parameter("beta", {3, 5}, Init::zeros()); };
+  keepsOtherSplits(
+      [&](Graph& g, const Tensor& h) { return layerNorm(h, gamma(g), beta(g), {.dims = {2, 1}, .epsilon = 0.5}); },
+      [&](Graph& g, const Tensor& h) {
+        const Tensor apart = h - mean(h, {1, 2}, true);
+        const Tensor scaled = apart * rsqrt(mean(apart * apart, {1, 2}, true) + 0.5);
+        const auto asValue = [](const Tensor& x) { return reshape(transpose(x, {1, 0}), {5, 3, 1}); };
+        return scaled * asValue(gamma(g)) + asValue(beta(g));
+      },
+      {{"gamma", {3, 5}}, {"beta", {3, 5}}});
 }
 
 }  // namespace

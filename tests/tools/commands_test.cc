@@ -64,7 +64,7 @@ TEST(ReshardCommandTest, TableForPeople) {
 
 TEST(ReshardCommandTest, MachineFileSetsThePrices) {
   std::string path = ::testing::TempDir() + "/weft_commands_test.machine";
-  std::ofstream(path) << "name = slow\nlink_bandwidth = 1\nlink_latency = 0\n";
+  std::ofstream(path) << "name = slow\nlink_bandwidth = 1\nlink_latency = 0\nlaunch_latency = 0\n";
   Outcome outcome = run(reshardCommand, {"--mesh", "tp=2", "--shape", "16", "--from", "[{tp}]", "--to", "[{}]",
                                          "--machine", path, "--json"});
   std::remove(path.c_str());

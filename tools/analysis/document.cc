@@ -212,7 +212,8 @@ class Writer {
             {"flops", input_.machine.flops},
             {"memory_bandwidth", input_.machine.memoryBandwidth},
             {"link_bandwidth", input_.machine.linkBandwidth},
-            {"link_latency", input_.machine.linkLatency}};
+            {"link_latency", input_.machine.linkLatency},
+            {"launch_latency", input_.machine.launchLatency}};
   }
 
   Json predicted() const {

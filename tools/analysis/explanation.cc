@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/cost/plan_time.h"
 #include "planner/decisions.h"
-#include "planner/machine/machine.h"
+#include "planner/machine/times.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/describe.h"
 #include "runtime/plan/statistics.h"
@@ -76,7 +76,7 @@ CollectiveLine sendLine(const plan::Plan& plan, const plan::Instruction& instruc
   line.name = instruction.label();
   line.groups = pairsText(instruction.transfer(), receiver);
   line.bytes = receiver.bytes;
-  line.seconds = machine.linkLatency + static_cast<double>(receiver.bytes) / machine.linkBandwidth;
+  line.seconds = inSeconds(transferTime(machine, receiver.bytes));
   line.why = instruction.transfer().reason();
   line.source = sourceText(plan, instruction);
   return line;

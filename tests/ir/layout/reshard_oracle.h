@@ -5,10 +5,10 @@
 //   slice           [..A..]                 -> [..A,s..]          s free                       0 bytes
 //   all_gather      [..A,S..]               -> [..A..]            n = parts of S               (n-1)/n of the result
 //   all_to_all      [..A,S..B..]            -> [..A..B,S..]                                    (n-1)/n of the tensor
-//   reduce_scatter  [..A..] partial{s,..}   -> [..A,s..] partial{..}   s one axis, sum only    (n-1)/n of the tensor
-//   all_reduce      partial{S,..}           -> partial{..}        S any set                    2(n-1)/n of the tensor
+//   reduce_scatter  [..A..] partial{S,..}   -> [..A,S..] partial{..}   in any order; sum only  (n-1)/n of the tensor
+//   all_reduce      partial{S,..}           -> partial{..}                                     2(n-1)/n of the tensor
 //   permute         any layout of the same local shape and the same partial axes               the tensor
-// S in all_gather and all_to_all is any non-empty list of minor axes. Latency: as reshard.h says.
+// S in all_gather and all_to_all is any non-empty list of minor axes. Launches and latency: as reshard.h says.
 #pragma once
 
 #include <algorithm>
@@ -86,7 +86,7 @@ class Oracle {
   }
 
   double cost(double hops, double received) const {
-    return hops * machine_.linkLatency + received / machine_.linkBandwidth;
+    return machine_.launchLatency + hops * machine_.linkLatency + received / machine_.linkBandwidth;
   }
 
   std::string classOf(const Layout& layout) const {
@@ -187,41 +187,30 @@ class Oracle {
     }
   }
 
+  // Removes partial axes or parts of them, in every order, and ends with a reduce_scatter or an all_reduce over them.
   template <typename Visit>
-  void reductions(const Layout& layout, Visit visit) const {
+  void reductions(const Layout& layout, const Visit& visit, const Axes& removed = {}) const {
     for (size_t i = 0; i < layout.partial().size(); ++i) {
       for (const Axes& way : threeParts(layout.partial()[i].axis)) {
         std::vector<Partial> partial = layout.partial();
-        ReduceKind kind = partial[i].kind;
+        const ReduceKind kind = partial[i].kind;
         partial.erase(partial.begin() + static_cast<int64_t>(i));
         partial.push_back({way[0], kind});
         partial.push_back({way[2], kind});
         Layout rest = layout;
         rest.setPartial(partial);
         rest = rest.canonical();
-        double n = static_cast<double>(way[1].size);
-        if (kind == ReduceKind::kSum) {
-          append(rest, {way[1]}, cost(n - 1, (n - 1) / n * bytes(layout)), visit);
+        Axes axes = removed;
+        axes.push_back(way[1]);
+        double n = 1;
+        for (const Axis& axis : axes) {
+          n *= static_cast<double>(axis.size);
         }
-        allReduce(rest, i, n, visit);
-      }
-    }
-  }
-
-  // Ends an all_reduce over the axes removed so far, or goes on to remove from later partial axes.
-  template <typename Visit>
-  void allReduce(const Layout& rest, size_t from, double n, Visit visit) const {
-    visit(cost(2 * (n - 1), 2 * (n - 1) / n * bytes(rest)), rest);
-    for (size_t i = from; i < rest.partial().size(); ++i) {
-      for (const Axes& way : threeParts(rest.partial()[i].axis)) {
-        std::vector<Partial> partial = rest.partial();
-        ReduceKind kind = partial[i].kind;
-        partial.erase(partial.begin() + static_cast<int64_t>(i));
-        partial.push_back({way[0], kind});
-        partial.push_back({way[2], kind});
-        Layout less = rest;
-        less.setPartial(partial);
-        allReduce(less.canonical(), i, n * static_cast<double>(way[1].size), visit);
+        if (kind == ReduceKind::kSum) {
+          append(rest, axes, cost(n - 1, (n - 1) / n * bytes(layout)), visit);
+        }
+        visit(cost(2 * (n - 1), 2 * (n - 1) / n * bytes(rest)), rest);
+        reductions(rest, visit, axes);
       }
     }
   }

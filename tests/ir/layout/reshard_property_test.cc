@@ -158,6 +158,7 @@ int collectives(const ReshardPlan& plan) {
 TEST_P(ReshardProperty, NoPathReceivesFewerBytes) {
   Machine machine;
   machine.linkLatency = 0;
+  machine.launchLatency = 0;
   ReshardPlanner planner(mesh_, machine);
   std::vector<Layout> layouts = allLayouts(mesh_, GetParam(), true);
   testing::Oracle oracle(mesh_, GetParam().shape, machine);

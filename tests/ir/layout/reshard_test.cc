@@ -68,13 +68,13 @@ TEST_F(ReshardTest, EndsInTheCallersSpelling) {
 }
 
 TEST_F(ReshardTest, BytesAndCostOfEachCollective) {
-  // 16x32 f32 = 2048 bytes; machine: 2e-6 s per hop, 1e10 bytes per second.
+  // 16x32 f32 = 2048 bytes; machine: 1e-6 s per launch, 2e-6 s per hop, 1e10 bytes per second.
   auto check = [&](const std::string& from, const std::string& to, int64_t bytes, int64_t hops) {
     absl::StatusOr<ReshardPlan> found = plan("tp=4", {16, 32}, from, to);
     ASSERT_TRUE(found.ok()) << found.status();
     ASSERT_EQ(found->steps.size(), 1u);
     EXPECT_EQ(found->steps[0].bytesReceived, bytes);
-    EXPECT_EQ(found->cost, 2'000'000 * hops + 100 * bytes) << "picoseconds";
+    EXPECT_EQ(found->cost, (hops > 0 ? 1'000'000 : 0) + 2'000'000 * hops + 100 * bytes) << "picoseconds";
   };
   check("[{tp},{}]", "[{},{}]", 1536, 3);
   check("[{tp},{}]", "[{},{tp}]", 384, 3);
@@ -92,12 +92,28 @@ TEST_F(ReshardTest, CostModelIsSane) {
   EXPECT_EQ(collectiveCost(machine, CollectiveKind::kAllGather, 1, 0), 0);
   EXPECT_EQ(collectiveCost(machine, CollectiveKind::kAllReduce, 8, 2000),
             collectiveCost(machine, CollectiveKind::kAllGather, 8, 1000) +
-                collectiveCost(machine, CollectiveKind::kReduceScatter, 8, 1000));
+                collectiveCost(machine, CollectiveKind::kReduceScatter, 8, 1000) -
+                picosecondsOf(machine.launchLatency));
+}
+
+// dp and tp are no neighbors in the line. Two gathers take 2 hops and 2 launches, one takes 3 hops and 1 launch.
+TEST_F(ReshardTest, LaunchesDecideWhatIsJoined) {
+  const std::string mesh = "dp=2,sp=2,tp=2";
+  EXPECT_EQ(steps(mesh, {16, 8}, "[{dp,tp},{sp}]", "[{},{sp}]"), "all_gather [{dp},{sp}]; all_gather [{},{sp}]");
+  EXPECT_EQ(steps(mesh, {16, 8}, "[{},{sp}] partial{dp:sum,tp:sum}", "[{dp,tp},{sp}]"),
+            "reduce_scatter [{dp},{sp}] partial{tp:sum}; reduce_scatter [{dp,tp},{sp}]");
+  machine_.launchLatency = 1e-5;
+  EXPECT_EQ(steps(mesh, {16, 8}, "[{dp,tp},{sp}]", "[{},{sp}]"), "all_gather [{},{sp}]");
+  EXPECT_EQ(steps(mesh, {16, 8}, "[{},{sp}] partial{dp:sum,tp:sum}", "[{dp,tp},{sp}]"),
+            "reduce_scatter [{dp,tp},{sp}]");
+  EXPECT_EQ(steps(mesh, {16, 8}, "[{},{sp}] partial{dp:sum,tp:sum}", "[{tp,dp},{sp}]"),
+            "reduce_scatter [{tp,dp},{sp}]");
 }
 
 // 4x2: a permute (1/8 of the tensor) and an all_to_all of half of x (1/16). Gathering y first would take 5/16.
 TEST_F(ReshardTest, AxesThatTradePlacesAreCut) {
   machine_.linkLatency = 0;
+  machine_.launchLatency = 0;
   absl::StatusOr<ReshardPlan> found = plan("x=4,y=2", {16, 32}, "[{x},{y}]", "[{y},{x}]");
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->cost, picosecondsOf(16.0 * 32 * 4 * 6 / 32 / machine_.linkBandwidth));

@@ -195,7 +195,7 @@ TEST(BucketsTest, FewestBuckets) {
 TEST(BucketsTest, WhatSavesRoomIsReducedInQuartersAsSoonAsItExists) {
   std::vector<Reduction> reductions;
   for (int64_t i = 0; i < 8; ++i) {
-    reductions.push_back({0, 64, 2 * i + 1, {16 + i}, {2 * i}, true});
+    reductions.push_back({0, 64, 2 * i + 1, {16 + i}, {2 * i}, BucketLimit::kQuarter});
   }
   std::vector<Bucket> buckets = bucketsOf(reductions, kNoLimit);
   ASSERT_EQ(buckets.size(), 4U);
@@ -204,11 +204,25 @@ TEST(BucketsTest, WhatSavesRoomIsReducedInQuartersAsSoonAsItExists) {
     EXPECT_EQ(buckets[b].before, static_cast<int64_t>(4 * b + 3));
   }
   for (Reduction& reduction : reductions) {
-    reduction.savesRoom = false;
+    reduction.limit = BucketLimit::kNone;
   }
   buckets = bucketsOf(reductions, kNoLimit);
   ASSERT_EQ(buckets.size(), 1U);
   EXPECT_EQ(buckets[0].before, 16);
+}
+
+// Weights and biases of three layers, each gathered for its one reader: all biases go with the first weight that leaves
+// them room, and no two weights are held for each other.
+TEST(BucketsTest, WhatIsReadOnceIsGatheredInBucketsOfTheLargest) {
+  std::vector<Reduction> reductions;
+  for (int64_t layer = 0; layer < 3; ++layer) {
+    reductions.push_back({0, layer == 1 ? 64 : 60, 4 * layer, {4 * layer + 1}, {}, BucketLimit::kLargest});
+    reductions.push_back({0, 1, 4 * layer + 2, {4 * layer + 3}, {}, BucketLimit::kLargest});
+  }
+  const std::vector<Bucket> buckets = bucketsOf(reductions, kNoLimit);
+  ASSERT_EQ(buckets.size(), 1U);
+  EXPECT_THAT(buckets[0].members, ElementsAre(0, 1, 3, 5));
+  EXPECT_EQ(buckets[0].before, 1);
 }
 
 }  // namespace
