@@ -35,6 +35,26 @@ class Choices {
   struct Group {
     std::vector<recompute::IntervalClass> classes;
     std::vector<std::vector<int>> members;  // of each class: indices of intervals, in order
+
+    // The class whose intervals save most bytes together.
+    const recompute::IntervalClass& mostSaving() const {
+      const auto saved = [](const recompute::IntervalClass& c) {
+        return c.count * (c.points.front().bytes - c.points.back().bytes);
+      };
+      return *std::max_element(classes.begin(), classes.end(),
+                               [&](const auto& a, const auto& b) { return saved(a) < saved(b); });
+    }
+
+    // Of that class the first `count` intervals keep least, everything else all.
+    Selection whole(int64_t count) const {
+      Selection selection;
+      for (const recompute::IntervalClass& each : classes) {
+        std::vector<int>& points = selection.points.emplace_back(each.count, 0);
+        const bool isMost = &each == &mostSaving();
+        std::fill_n(points.begin(), isMost ? count : 0, static_cast<int>(each.points.size()) - 1);
+      }
+      return selection;
+    }
   };
 
   Choices(const Decisions& record, std::vector<ForwardGraph> stages, size_t submeshes, const StepModel& model)
@@ -62,15 +82,15 @@ class Choices {
   const std::vector<Group>& groups() const { return groups_; }
 
   // The record with the selection of each submesh; nothing is recomputed where there is none.
-  Decisions realize(const std::vector<BudgetSearch>& searches, int64_t limit) const {
+  Decisions realize(const std::vector<std::optional<Selection>>& selections, int64_t limit) const {
     std::vector<std::vector<bool>> keep;
     for (const ForwardGraph& stage : stages_) {
       keep.emplace_back(stage.ops.size(), false);
     }
     std::vector<bool> changed(stages_.size(), false);
     for (size_t g = 0; g < groups_.size(); ++g) {
-      if (const std::optional<Selection>& selection = searches[g].selection()) {
-        take(groups_[g], *selection, keep, changed);
+      if (selections[g]) {
+        take(groups_[g], *selections[g], keep, changed);
       }
     }
     Decisions made = record_;
@@ -188,16 +208,17 @@ class RecomputeSearch {
   absl::StatusOr<Attempt> run() {
     WEFT_RETURN_IF_ERROR(aim());
     WEFT_RETURN_IF_ERROR(sweep());
+    WEFT_ASSIGN_OR_RETURN(const std::optional<Attempt> whole, wholeIntervals());
     if (!allFit()) {
       Attempt least = least_;
       least.fits = false;
-      return least;
+      return whole.value_or(least);
     }
     for (BudgetSearch& search : searches_) {
       search.finish();
     }
-    WEFT_ASSIGN_OR_RETURN(Predicted best, attempt(searches_));
-    return std::move(best.attempt);
+    WEFT_ASSIGN_OR_RETURN(Predicted best, attempt(selectionsOf(searches_)));
+    return whole && whole->time < best.attempt.time ? *whole : std::move(best.attempt);
   }
 
  private:
@@ -210,7 +231,7 @@ class RecomputeSearch {
 
   absl::Status aim() {
     for (int round = 0; round < kRounds && !allDone(); ++round) {
-      WEFT_ASSIGN_OR_RETURN(const Predicted made, attempt(searches_));
+      WEFT_ASSIGN_OR_RETURN(const Predicted made, attempt(selectionsOf(searches_)));
       for (size_t g = 0; g < searches_.size(); ++g) {
         searches_[g].learn(made.submeshes[g], limit_);
       }
@@ -226,7 +247,7 @@ class RecomputeSearch {
           search.sweep(part, kSwept);
         }
       }
-      WEFT_ASSIGN_OR_RETURN(const Predicted made, attempt(swept));
+      WEFT_ASSIGN_OR_RETURN(const Predicted made, attempt(selectionsOf(swept)));
       for (size_t g = 0; g < searches_.size(); ++g) {
         if (!searches_[g].fits()) {
           searches_[g] = swept[g];
@@ -237,8 +258,52 @@ class RecomputeSearch {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Predicted> attempt(const std::vector<BudgetSearch>& searches) {
-    WEFT_ASSIGN_OR_RETURN(Predicted made, predict(choices_.realize(searches, limit_), limit_, model_));
+  // The fewest whole intervals of the class that saves most, the first ones, on each submesh that needs any: what users
+  // write by hand. The budgets leave this out where the sum of times is a poor guide: where the halves of a cut backward
+  // pass, or the longest stage, decide how long a step takes.
+  absl::StatusOr<std::optional<Attempt>> wholeIntervals() {
+    std::vector<int64_t> low(searches_.size(), 0), high;
+    for (size_t g = 0; g < searches_.size(); ++g) {
+      high.push_back(base_.submeshes[g].peakBytes <= limit_ ? 0 : choices_.groups()[g].mostSaving().count);
+    }
+    WEFT_ASSIGN_OR_RETURN(Predicted most, attempt(wholeOf(high)));
+    if (!most.attempt.fits) {
+      return std::nullopt;
+    }
+    while (low != high) {
+      std::vector<int64_t> counts;
+      for (size_t g = 0; g < searches_.size(); ++g) {
+        counts.push_back((low[g] + high[g]) / 2);
+      }
+      WEFT_ASSIGN_OR_RETURN(const Predicted made, attempt(wholeOf(counts)));
+      for (size_t g = 0; g < searches_.size(); ++g) {
+        const bool fits = made.submeshes[g].peakBytes <= limit_;
+        low[g] = fits ? low[g] : counts[g] + 1;
+        high[g] = fits ? counts[g] : high[g];
+      }
+    }
+    WEFT_ASSIGN_OR_RETURN(Predicted fewest, attempt(wholeOf(high)));
+    return std::move(fewest.attempt);
+  }
+
+  std::vector<std::optional<Selection>> wholeOf(const std::vector<int64_t>& counts) const {
+    std::vector<std::optional<Selection>> selections;
+    for (size_t g = 0; g < counts.size(); ++g) {
+      selections.push_back(choices_.groups()[g].whole(counts[g]));
+    }
+    return selections;
+  }
+
+  static std::vector<std::optional<Selection>> selectionsOf(const std::vector<BudgetSearch>& searches) {
+    std::vector<std::optional<Selection>> selections;
+    for (const BudgetSearch& search : searches) {
+      selections.push_back(search.selection());
+    }
+    return selections;
+  }
+
+  absl::StatusOr<Predicted> attempt(const std::vector<std::optional<Selection>>& selections) {
+    WEFT_ASSIGN_OR_RETURN(Predicted made, predict(choices_.realize(selections, limit_), limit_, model_));
     Json summary = Json::parse(made.attempt.decisions.recomputeSummary);
     summary["step_seconds"] = inSeconds(made.attempt.time);
     summary["step_seconds_otherwise"] = inSeconds(base_.attempt.time);
