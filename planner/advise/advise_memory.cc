@@ -106,10 +106,10 @@ class Adviser {
   // Words one after another: the one that saves most bytes for its time beside those before it.
   absl::Status adviseRecompute() {
     ProgramGraph graph = graph_;
-    WEFT_ASSIGN_OR_RETURN(Decisions record, deriveDecisions(graph, request_, {}));
+    WEFT_ASSIGN_OR_RETURN(Derivation derived, deriveDecisions(graph, request_, {}));
     WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request_));
     WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<StepModel> model,
-                          StepModel::create(std::move(graph), std::move(record), machine, {}));
+                          StepModel::create(std::move(graph), std::move(derived.decisions), machine, {}));
     WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs, forwardGraphs(model->record(), *model));
     const WordPrices prices(model->view(), model->step(), std::move(graphs));
     std::vector<std::string> open = prices.words();

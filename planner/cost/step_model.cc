@@ -68,6 +68,18 @@ Picoseconds addTime(const StepFunction& function, Picoseconds sum, std::vector<s
   return 0;
 }
 
+// Of a program that does not train, transfers left out: the first micro-batch goes through all stages, the others
+// follow as the longest stage lets them.
+Picoseconds forwardTime(const schedule::Times& times, int64_t microBatches) {
+  double all = 0;
+  double longest = 0;
+  for (const schedule::StageTimes& stage : times.stages) {
+    all += stage.f;
+    longest = std::max(longest, stage.f);
+  }
+  return static_cast<Picoseconds>(std::llround(all + longest * static_cast<double>(microBatches - 1)));
+}
+
 int64_t mostSlots(const StepMemory& memory) {
   int64_t most = 1;
   for (const StepRegion& region : memory.regions) {
@@ -129,6 +141,10 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record) {
       prologue += addTime(submesh.program.functions[f], time, times.stages);
     }
     needs.prologueTime = std::max(needs.prologueTime, prologue);
+  }
+  if (!trains) {
+    needs.time = forwardTime(times, record.mesh.microBatches());
+    return needs;
   }
   WEFT_ASSIGN_OR_RETURN(const schedule::Simulation result, schedule::simulate(table, times));
   needs.time = static_cast<Picoseconds>(std::llround(result.makespan));

@@ -107,11 +107,11 @@ class Finder {
     bool changed = false;
     for (unsigned i = 0; i < ruleOf(op).operands().size(); ++i) {
       changed |= visitTensor(op, view_.operandOf(op, i), ruleOf(op).operands()[i],
-                             [&](const Layout& layout) { return ruleOf(op).projectOperand(i, layout).axes; });
+                             [&](const Layout& layout) { return ruleOf(op).projectOperand(i, layout); });
     }
     for (unsigned r = 0; r < ruleOf(op).results().size(); ++r) {
       changed |= visitTensor(op, view_.resultOf(op, r), ruleOf(op).results()[r],
-                             [&](const Layout& layout) { return ruleOf(op).projectResult(r, layout).axes; });
+                             [&](const Layout& layout) { return ruleOf(op).projectResult(r, layout); });
     }
     return changed;
   }
@@ -125,9 +125,13 @@ class Finder {
       for (const AxisList& list : lists[d]) {
         Layout layout(lists.size());
         layout.setDim(d, list);
-        const FactorAxes axes = project(layout);
-        for (size_t f = 0; f < axes.size(); ++f) {
-          changed |= ask(op, static_cast<int>(f), axes[f]);
+        const Rule::Projection split = project(layout);
+        for (size_t f = 0; f < split.axes.size(); ++f) {
+          changed |= ask(op, static_cast<int>(f), split.axes[f]);
+        }
+        // What a dimension of several factors does not take as they are, its first one cannot have.
+        if (!split.overflow.empty() && factors[d].size() > 1) {
+          ask(op, factors[d].front(), list);
         }
       }
       for (const int factor : factors[d]) {

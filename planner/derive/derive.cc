@@ -8,6 +8,7 @@
 #include "ir/layout/stage_mesh_text.h"
 #include "planner/check_request.h"
 #include "planner/derive/defaults.h"
+#include "planner/derive/even_pads.h"
 #include "planner/derive/gathers.h"
 #include "planner/derive/notes.h"
 #include "planner/derive/propagation.h"
@@ -29,7 +30,7 @@ class Deriver {
   Deriver(ProgramGraph& graph, const CompileOptions& request, const OpenChoices& choices)
       : graph_(graph), request_(request), choices_(choices), layouts_(graph, request.layouts) {}
 
-  absl::StatusOr<Decisions> run() {
+  absl::StatusOr<Derivation> run() {
     WEFT_ASSIGN_OR_RETURN(record_.mesh, meshOf(request_));
     WEFT_ASSIGN_OR_RETURN(machine_, machineOf(request_));
     if (!request_.stageMeshes.empty()) {
@@ -42,7 +43,7 @@ class Deriver {
       WEFT_RETURN_IF_ERROR(expand(expansions));
       WEFT_ASSIGN_OR_RETURN(expansions, round());
       if (expansions.empty()) {
-        return std::move(record_);
+        return Derivation{std::move(record_), std::move(evenPads_)};
       }
     }
   }
@@ -124,7 +125,8 @@ class Deriver {
     closeStates(settled, shardings);
     closeOperators(shardings);
     WEFT_RETURN_IF_ERROR(write(settled, shardings));
-    record_.notes = notesOf(settled, shardings, candidates.refused);
+    record_.notes = notesOf(settled, shardings, candidates.refused, choices_.pads);
+    evenPads_ = evenPads(settled, shardings, candidates.refused);
     return std::vector<int64_t>();
   }
 
@@ -201,19 +203,26 @@ class Deriver {
                          commonParts(placement.meshes, [&](const Mesh& mesh) { return paddingParts(mesh); });
     using Pads = std::map<unsigned, Shape>;
     WEFT_ASSIGN_OR_RETURN(Pads padded, paddedArguments(view, placement, rows, layouts_));
-    absl::StatusOr<StoredShapes> stored = spreadPads(view, padded);
-    if (!stored.ok() || record_.zero == 0) {
-      return stored;
-    }
-    const int64_t shards =
-        commonParts(placement.meshes, [](const Mesh& mesh) { return partsOf(dataParallelAxes(mesh)); });
-    for (const auto& [argument, shape] : zeroPads(graph_, shards, layouts_)) {
-      padded[argument] = shape;
+    WEFT_ASSIGN_OR_RETURN(StoredShapes stored, spreadPads(view, padded));
+    const auto padMore = [&](unsigned argument, const Shape& shape) {
+      const bool isNew = padded.emplace(argument, shape).second;
       absl::StatusOr<StoredShapes> more = spreadPads(view, padded);
-      if (more.ok()) {
-        stored = std::move(more);
-      } else {
+      if (isNew && more.ok()) {
+        stored = *std::move(more);
+      } else if (isNew) {
         padded.erase(argument);
+      }
+    };
+    for (const auto& [argument, shape] : choices_.pads) {
+      padMore(argument, shape);
+    }
+    if (record_.zero > 0) {
+      const auto shardsOf = [](const Mesh& mesh) { return partsOf(dataParallelAxes(mesh)); };
+      const int64_t shards = commonParts(placement.meshes, shardsOf);
+      const int64_t others =
+          commonParts(placement.meshes, [&](const Mesh& mesh) { return mesh.ranks() / shardsOf(mesh); });
+      for (const auto& [argument, shape] : zeroPads(graph_, shards, others, layouts_)) {
+        padMore(argument, shape);
       }
     }
     return stored;
@@ -305,6 +314,7 @@ class Deriver {
   Decisions record_;
   std::vector<Mesh> given_;      // the user's meshes of the submeshes
   std::set<int64_t> regrouped_;  // the ends of sums
+  std::map<unsigned, Shape> evenPads_;
 };
 
 }  // namespace
@@ -324,8 +334,8 @@ absl::StatusOr<ScheduleDecision> scheduleFor(const CompileOptions& request, cons
   return schedule;
 }
 
-absl::StatusOr<Decisions> deriveDecisions(ProgramGraph& graph, const CompileOptions& request,
-                                          const OpenChoices& choices) {
+absl::StatusOr<Derivation> deriveDecisions(ProgramGraph& graph, const CompileOptions& request,
+                                           const OpenChoices& choices) {
   return Deriver(graph, request, choices).run();
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -28,6 +29,12 @@ struct ScheduleChoice {
 struct OpenChoices {
   std::optional<ScheduleChoice> schedule;  // none: as the request says; for "auto" a schedule that always serves
   int64_t gatherBytes = -1;                // that parameters gathered once per step may take; negative: no bound
+  std::map<unsigned, Shape> pads = {};     // stored shapes of arguments, so that splits divide; those that can be are
+};
+
+struct Derivation {
+  Decisions decisions;
+  std::map<unsigned, Shape> evenPads;  // with which splits would divide that are dropped now
 };
 
 // The schedule of the request for so many stages; `choice` stands for "auto". Errors: numbers that the kind does not
@@ -37,7 +44,7 @@ absl::StatusOr<ScheduleDecision> scheduleFor(const CompileOptions& request, cons
 
 // The decisions for a graph, and `graph` as they rewrite it. Errors: what the request asks of the program cannot be,
 // at the user's lines (sourcePlaceOf).
-absl::StatusOr<Decisions> deriveDecisions(ProgramGraph& graph, const CompileOptions& request,
-                                          const OpenChoices& choices);
+absl::StatusOr<Derivation> deriveDecisions(ProgramGraph& graph, const CompileOptions& request,
+                                           const OpenChoices& choices);
 
 }  // namespace weft

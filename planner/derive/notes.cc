@@ -4,6 +4,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "planner/derive/even_pads.h"
 
 namespace weft {
 namespace {
@@ -61,51 +62,76 @@ std::string placeOf(const SourcePlace& line) {
   return line.file.empty() ? "" : absl::StrCat(" (", line.file, ":", line.line, ")");
 }
 
-// What several operators share of a dropped split, and the first of them.
-struct Dropped {
-  int op = 0;
+// Several of which the same is said, and the first of them.
+struct Alike {
+  int first = 0;
   int count = 0;
 };
+
+void count(const std::string& text, int which, std::vector<std::string>& order, std::map<std::string, Alike>& alike) {
+  const auto [entry, isNew] = alike.try_emplace(text, Alike{which});
+  ++entry->second.count;
+  if (isNew) {
+    order.push_back(text);
+  }
+}
+
+std::string othersLike(const Alike& alike) {
+  return alike.count > 1 ? absl::StrCat(" and ", alike.count - 1, " more like it") : "";
+}
 
 void noteDropped(const SettledGraph& graph, const Shardings& shardings, const std::vector<RefusedSplit>& refused,
                  std::vector<std::string>& notes) {
   std::vector<std::string> causes;
-  std::map<std::string, Dropped> dropped;
+  std::map<std::string, Alike> dropped;
   for (const RefusedSplit& split : refused) {
-    const OperatorSharding& sharding = shardings.operators[split.op];
-    const GraphOperator& op = graph.view.op(split.op);
-    const bool repeated =
-        op.facts.flopsPerPoint > 0 &&
-        std::none_of(split.axes.begin(), split.axes.end(), [&](const Axis& axis) { return splits(sharding, axis); });
-    if (!repeated) {
+    const int64_t alike = ranksAlike(graph, shardings, split);
+    if (alike <= 1) {
       continue;
     }
-    const Factor& factor = sharding.rule.factors()[split.factor];
+    const GraphOperator& op = graph.view.op(split.op);
+    const Factor& factor = shardings.operators[split.op].rule.factors()[split.factor];
     const std::string cause = absl::StrCat(
         ": factor ", factor.name, " of size ", factor.size, " does not divide into ", partsOf(split.axes), " parts ",
-        Layout({split.axes}).print(graph.placement.meshOf(split.op)), "; each of these ranks computes all of it");
-    const auto [entry, isNew] = dropped.try_emplace(absl::StrCat(op.facts.kind, cause), Dropped{split.op});
-    ++entry->second.count;
-    if (isNew) {
-      causes.push_back(entry->first);
-    }
+        Layout({split.axes}).print(graph.placement.meshOf(split.op)),
+        alike == partsOf(split.axes) ? "; each of these ranks computes all of it"
+                                     : absl::StrCat("; ", alike, " of these ranks each compute the same of it"));
+    count(absl::StrCat(op.facts.kind, cause), split.op, causes, dropped);
   }
   for (const std::string& cause : causes) {
-    const Dropped& entry = dropped[cause];
-    const GraphOperator& op = graph.view.op(entry.op);
-    notes.push_back(absl::StrCat(op.label(), placeOf(op.line),
-                                 entry.count > 1 ? absl::StrCat(" and ", entry.count - 1, " more like it") : "",
-                                 cause.substr(op.facts.kind.size())));
+    const GraphOperator& op = graph.view.op(dropped[cause].first);
+    notes.push_back(
+        absl::StrCat(op.label(), placeOf(op.line), othersLike(dropped[cause]), cause.substr(op.facts.kind.size())));
+  }
+}
+
+void notePads(const SettledGraph& graph, const std::map<unsigned, Shape>& pads, std::vector<std::string>& notes) {
+  std::vector<std::string> said;
+  std::map<std::string, Alike> padded;
+  for (const auto& [index, shape] : pads) {
+    const GraphArgument& argument = graph.view.graph().arguments[index];
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (shape[d] != argument.type.shape[d] && graph.stored.of(static_cast<int>(index))[d] == shape[d]) {
+        count(absl::StrCat(": dimension ", d, " of size ", argument.type.shape[d], " is stored with ", shape[d],
+                           " elements, so that all that is split with it divides: the step is shorter so"),
+              static_cast<int>(index), said, padded);
+      }
+    }
+  }
+  for (const std::string& each : said) {
+    const GraphArgument& argument = graph.view.graph().arguments[padded[each].first];
+    notes.push_back(absl::StrCat(argument.name, placeOf(argument.line), othersLike(padded[each]), each));
   }
 }
 
 }  // namespace
 
 std::vector<std::string> notesOf(const SettledGraph& graph, const Shardings& shardings,
-                                 const std::vector<RefusedSplit>& refused) {
+                                 const std::vector<RefusedSplit>& refused, const std::map<unsigned, Shape>& pads) {
   std::vector<std::string> notes;
   noteUnusedAxes(graph, shardings, notes);
   noteDropped(graph, shardings, refused, notes);
+  notePads(graph, pads, notes);
   return notes;
 }
 

@@ -1,7 +1,8 @@
-// What a user would want to know of a derived plan: axes of the mesh that split nothing, and operators that several
-// ranks compute alike because a split did not divide.
+// What a user would want to know of a derived plan: axes of the mesh that split nothing, operators that several ranks
+// compute alike because a split did not divide, and arguments that are padded so that it does.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,8 @@
 namespace weft {
 
 // One line each, in the order of the meshes' axes and of the program; alike ones are told once, with their number.
+// `pads`: those of evenPads() that were tried.
 std::vector<std::string> notesOf(const SettledGraph& graph, const Shardings& shardings,
-                                 const std::vector<RefusedSplit>& refused);
+                                 const std::vector<RefusedSplit>& refused, const std::map<unsigned, Shape>& pads);
 
 }  // namespace weft

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "ir/layout/annotation.h"
+#include "runtime/base/arithmetic.h"
 #include "runtime/base/names.h"
 #include "runtime/base/status.h"
 
@@ -16,10 +17,6 @@ namespace {
 std::string layoutOfSubmesh(const std::string& text, int64_t mesh) {
   const std::vector<std::string> layouts = absl::StrSplit(text, ';');
   return mesh < static_cast<int64_t>(layouts.size()) ? layouts[mesh] : layouts[0];
-}
-
-int64_t roundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
 }
 
 class Reader {
@@ -299,7 +296,7 @@ absl::StatusOr<std::map<unsigned, Shape>> paddedArguments(const GraphView& view,
     const GraphArgument& argument = view.graph().arguments[i];
     WEFT_ASSIGN_OR_RETURN(Shape shape, storedAs(view, placement, i, layouts));
     if (argument.hasBatch() && shape[argument.batchDim] % rows != 0) {
-      shape[argument.batchDim] = roundUp(shape[argument.batchDim], padded);
+      shape[argument.batchDim] = alignUp(shape[argument.batchDim], padded);
     }
     if (shape != argument.type.shape) {
       stored[i] = shape;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "planner/decisions.h"
+#include "runtime/base/arithmetic.h"
 
 namespace weft {
 namespace {
@@ -63,7 +65,7 @@ void shardOptimizer(const SettledGraph& graph, int op, const Layout& layout, int
 
 }  // namespace
 
-std::vector<std::pair<unsigned, Shape>> zeroPads(const ProgramGraph& graph, int64_t shards,
+std::vector<std::pair<unsigned, Shape>> zeroPads(const ProgramGraph& graph, int64_t shards, int64_t others,
                                                  const UserLayouts& layouts) {
   std::vector<std::pair<unsigned, Shape>> pads;
   for (unsigned i = 0; i < graph.arguments.size(); ++i) {
@@ -72,7 +74,7 @@ std::vector<std::pair<unsigned, Shape>> zeroPads(const ProgramGraph& graph, int6
     const auto largest = std::max_element(shape.begin(), shape.end());
     const bool large = largest != shape.end() && *largest > shards * kSmallestZeroShard;
     if (graph.arguments[i].kind == ArgumentKind::kParameter && large && !divides && layouts.of(i, 0).empty()) {
-      *largest = (*largest + shards - 1) / shards * shards;
+      *largest = alignUp(*largest, shards * std::gcd(*largest, others));
       pads.emplace_back(i, shape);
     }
   }

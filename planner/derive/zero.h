@@ -13,8 +13,11 @@
 namespace weft {
 
 // Large parameters none of whose dimensions divides into `shards`, with the largest padded so that it does: what ZeRO
-// would like, by argument. Where the pad cannot spread to the parameter's readers it stays whole.
-std::vector<std::pair<unsigned, Shape>> zeroPads(const ProgramGraph& graph, int64_t shards, const UserLayouts& layouts);
+// would like, by argument. What it divides into of the mesh's `others` (the parts of the axes that are not
+// data-parallel) it still does within each shard. Where the pad cannot spread to the parameter's readers it stays
+// whole.
+std::vector<std::pair<unsigned, Shape>> zeroPads(const ProgramGraph& graph, int64_t shards, int64_t others,
+                                                 const UserLayouts& layouts);
 
 // Shards optimizer state, finished gradients and (level 3) parameters. The state's layout is that on the mesh of the
 // parameter's owner stage; with level 3 the parameter is split on every mesh.

@@ -50,15 +50,15 @@ struct TensorType {
 
 // What an operator says of itself, whatever program it stands in.
 struct OperatorFacts {
-  std::string kind;                           // mnemonic: "matmul"
-  std::string rule;                           // over the shapes of its operands and results (ir/layout/rule.h)
-  std::vector<std::vector<unsigned>> linear;  // sets of operands in which it is jointly linear
-  bool passesSums = false;                    // passes partial sums on instead of having them reduced before
-  bool isSum = false;                         // of its operands: sums of sums may be taken in another order
-  bool updatesParameter = false;              // result 0 is the next value of the parameter in operand 0
-  ViewKind view = ViewKind::kNone;            // is result 0 operand 0 under another shape or name?
-  bool isConstant = false;                    // its elements are part of the program: no instruction makes them
-  bool mustExpand = false;                    // exists only to be expanded: its alternative is taken in any case
+  std::string kind;                                // mnemonic: "matmul"
+  std::string rule;                                // over the shapes of its operands and results (ir/layout/rule.h)
+  std::vector<std::vector<unsigned>> linear = {};  // sets of operands in which it is jointly linear
+  bool passesSums = false;                         // passes partial sums on instead of having them reduced before
+  bool isSum = false;                              // of its operands: sums of sums may be taken in another order
+  bool updatesParameter = false;                   // result 0 is the next value of the parameter in operand 0
+  ViewKind view = ViewKind::kNone;                 // is result 0 operand 0 under another shape or name?
+  bool isConstant = false;                         // its elements are part of the program: no instruction makes them
+  bool mustExpand = false;                         // exists only to be expanded: its alternative is taken in any case
   // Floating-point operations for each point of its iteration space (planner/graph/flops.h).
   double flopsPerPoint = 0;
   // Of its kernel, at the sizes of the whole program: with them and local shapes kernels/describe/describe.h says

@@ -259,8 +259,8 @@ class RecomputeSearch {
   }
 
   // The fewest whole intervals of the class that saves most, the first ones, on each submesh that needs any: what users
-  // write by hand. The budgets leave this out where the sum of times is a poor guide: where the halves of a cut backward
-  // pass, or the longest stage, decide how long a step takes.
+  // write by hand. The budgets leave this out where the sum of times is a poor guide: where the halves of a cut
+  // backward pass, or the longest stage, decide how long a step takes.
   absl::StatusOr<std::optional<Attempt>> wholeIntervals() {
     std::vector<int64_t> low(searches_.size(), 0), high;
     for (size_t g = 0; g < searches_.size(); ++g) {

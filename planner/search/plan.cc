@@ -1,6 +1,7 @@
 #include "planner/search/plan.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -15,11 +16,19 @@
 namespace weft {
 namespace {
 
-// The models of one choice of gathers: one for each way in which schedules place stages on submeshes.
+using Pads = std::map<unsigned, Shape>;
+
+// What is derived anew for each of its values: gathers, and pads with which splits divide.
+struct Choice {
+  int64_t gatherBytes = -1;
+  Pads pads = {};
+};
+
+// The models of one choice: one for each way in which schedules place stages on submeshes.
 class Models {
  public:
-  Models(const ProgramGraph& graph, const CompileOptions& request, const Correction& correction, int64_t gatherBytes)
-      : graph_(graph), request_(request), correction_(correction), gatherBytes_(gatherBytes) {}
+  Models(const ProgramGraph& graph, const CompileOptions& request, const Correction& correction, const Choice& choice)
+      : graph_(graph), request_(request), correction_(correction), choice_(choice) {}
 
   absl::StatusOr<ScheduledModel> under(const std::optional<ScheduleChoice>& choice) {
     if (!models_.empty()) {
@@ -34,30 +43,45 @@ class Models {
       }
     }
     ProgramGraph graph = graph_;
-    WEFT_ASSIGN_OR_RETURN(Decisions record, deriveDecisions(graph, request_, {choice, gatherBytes_}));
+    WEFT_ASSIGN_OR_RETURN(Derivation derived,
+                          deriveDecisions(graph, request_, {choice, choice_.gatherBytes, choice_.pads}));
     WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request_));
-    WEFT_ASSIGN_OR_RETURN(models_.emplace_back(), StepModel::create(std::move(graph), record, machine, correction_));
-    return ScheduledModel{std::move(record), models_.back().get()};
+    WEFT_ASSIGN_OR_RETURN(models_.emplace_back(),
+                          StepModel::create(std::move(graph), derived.decisions, machine, correction_));
+    evenPads_ = std::move(derived.evenPads);
+    return ScheduledModel{std::move(derived.decisions), models_.back().get()};
   }
+
+  const Pads& evenPads() const { return evenPads_; }
 
  private:
   const ProgramGraph& graph_;
   const CompileOptions& request_;
   const Correction& correction_;
-  int64_t gatherBytes_;
+  const Choice& choice_;
+  Pads evenPads_;
   std::vector<std::unique_ptr<StepModel>> models_;
 };
 
-// Of a choice of gathers: the best schedule and recomputation with it.
-absl::StatusOr<Attempt> bestWith(int64_t gatherBytes, const ProgramGraph& graph, const CompileOptions& request,
-                                 const Correction& correction) {
-  Models models(graph, request, correction, gatherBytes);
+struct Best {
+  Attempt attempt;
+  Pads evenPads;
+};
+
+// The best schedule and recomputation of a choice.
+absl::StatusOr<Best> bestOf(const Choice& choice, const ProgramGraph& graph, const CompileOptions& request,
+                            const Correction& correction) {
+  Models models(graph, request, correction, choice);
   const bool recompute = request.memoryLimit > 0 && request.recompute == "auto";
   WEFT_ASSIGN_OR_RETURN(const ScheduledModel first, models.under(std::nullopt));
   if (request.schedule == "auto" && first.record.schedule.submeshes.size() > 1) {
-    return chooseSchedule(request, recompute, [&](const ScheduleChoice& choice) { return models.under(choice); });
+    WEFT_ASSIGN_OR_RETURN(Attempt made, chooseSchedule(request, recompute, [&](const ScheduleChoice& schedule) {
+                            return models.under(schedule);
+                          }));
+    return Best{std::move(made), models.evenPads()};
   }
-  return fitIn(request.memoryLimit, first.record, recompute, *first.model);
+  WEFT_ASSIGN_OR_RETURN(Attempt made, fitIn(request.memoryLimit, first.record, recompute, *first.model));
+  return Best{std::move(made), models.evenPads()};
 }
 
 // Does the request leave anything to be searched? Stages are the user's: they stand in the graph as it is.
@@ -73,24 +97,37 @@ absl::StatusOr<bool> isOpen(const ProgramGraph& graph, const CompileOptions& req
 
 absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& request,
                                        const Correction& correction) {
-  constexpr int64_t kNoBound = -1;
-  WEFT_ASSIGN_OR_RETURN(Attempt best, bestWith(kNoBound, graph, request, correction));
+  Choice choice;
+  WEFT_ASSIGN_OR_RETURN(Best first, bestOf(choice, graph, request, correction));
+  Attempt best = std::move(first.attempt);
+  const auto keepBetter = [&](Attempt attempt) {
+    const bool isBetter =
+        attempt.fits ? !best.fits || attempt.time < best.time : !best.fits && attempt.peakBytes < best.peakBytes;
+    if (isBetter) {
+      best = std::move(attempt);
+    }
+    return isBetter;
+  };
+  if (!first.evenPads.empty()) {
+    const Choice padded = {choice.gatherBytes, std::move(first.evenPads)};
+    absl::StatusOr<Best> with = bestOf(padded, graph, request, correction);
+    if (with.ok() && keepBetter(std::move(with->attempt))) {
+      choice = padded;
+    }
+  }
   const bool open = request.memoryLimit > 0 && request.zero >= 3 && !request.regather;
   if (!open || (best.fits && best.decisions.recomputeSummary.empty())) {
     return best;
   }
-  const auto keepBetter = [&](Attempt attempt) {
-    if (attempt.fits ? !best.fits || attempt.time < best.time : !best.fits && attempt.peakBytes < best.peakBytes) {
-      best = std::move(attempt);
-    }
-  };
-  WEFT_ASSIGN_OR_RETURN(Attempt none, bestWith(0, graph, request, correction));
-  const int64_t room = request.memoryLimit - none.peakBytes;
-  const bool more = none.fits && room > 0;
-  keepBetter(std::move(none));
+  choice.gatherBytes = 0;
+  WEFT_ASSIGN_OR_RETURN(Best none, bestOf(choice, graph, request, correction));
+  const int64_t room = request.memoryLimit - none.attempt.peakBytes;
+  const bool more = none.attempt.fits && room > 0;
+  keepBetter(std::move(none.attempt));
   if (more) {
-    WEFT_ASSIGN_OR_RETURN(Attempt some, bestWith(room, graph, request, correction));
-    keepBetter(std::move(some));
+    choice.gatherBytes = room;
+    WEFT_ASSIGN_OR_RETURN(Best some, bestOf(choice, graph, request, correction));
+    keepBetter(std::move(some.attempt));
   }
   return best;
 }
@@ -99,8 +136,11 @@ absl::StatusOr<Decisions> planProgram(const ProgramGraph& graph, const CompileOp
                                       const Correction& correction) {
   WEFT_ASSIGN_OR_RETURN(const bool open, isOpen(graph, request));
   if (!open) {
-    ProgramGraph derived = graph;
-    return deriveDecisions(derived, request, {});
+    ProgramGraph copy = graph;
+    WEFT_ASSIGN_OR_RETURN(Derivation derived, deriveDecisions(copy, request, {}));
+    if (derived.evenPads.empty()) {
+      return std::move(derived.decisions);
+    }
   }
   WEFT_ASSIGN_OR_RETURN(Attempt best, predictProgram(graph, request, correction));
   return std::move(best.decisions);

@@ -6,6 +6,7 @@
 //   recompute   "auto" under a memory limit                           choose_recompute.h
 //   gathers     of parameters under a limit (ZeRO-3): all once per step; where that does not fit or has something
 //               recomputed for it, none, and as many bytes as none leaves below the limit
+//   pads        where a split does not divide: the arguments as they are, and padded so that it does derive/even_pads.h
 // The shortest that fits is taken. Nothing is compiled.
 #pragma once
 
@@ -24,7 +25,7 @@ namespace weft {
 absl::StatusOr<Decisions> planProgram(const ProgramGraph& graph, const CompileOptions& request,
                                       const Correction& correction);
 
-// The same, searched or not: with the prediction of bytes and seconds. Of a training program.
+// The same, searched or not: with the prediction of bytes and seconds.
 absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& request,
                                        const Correction& correction);
 

@@ -228,12 +228,12 @@ TEST_P(RecomputeGptTest, NamesTheLeastOfAllChoices) {
   EXPECT_LE(std::stoll(nearer.substr(nearer.find(before) + before.size())), least);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Settings, RecomputeGptTest,
-    testing::Values(Setting{"OneRank", {}}, Setting{"TwoStages", {.stages = 2}},
-                    Setting{"TwoStagesSplitBackward", {.stages = 2, .schedule = "zb_h1"}, {90, 75}},
-                    Setting{"SequenceSplit", {.mesh = "tp=2"}}),
-    [](const testing::TestParamInfo<Setting>& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Settings, RecomputeGptTest,
+                         testing::Values(Setting{"OneRank", {}}, Setting{"TwoStages", {.stages = 2}},
+                                         Setting{
+                                             "TwoStagesSplitBackward", {.stages = 2, .schedule = "zb_h1"}, {90, 75}},
+                                         Setting{"SequenceSplit", {.mesh = "tp=2"}}),
+                         [](const testing::TestParamInfo<Setting>& info) { return info.param.name; });
 
 // A gather on the way to a kept value is kept or repeated for itself.
 TEST(RecomputeTest, CollectivesAreItems) {

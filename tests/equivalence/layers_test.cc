@@ -4,6 +4,7 @@
 // models", 2022: two all_reduces forward and backward, or as many all_gathers and reduce_scatters), and the step is
 // that of one rank.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -11,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "planner/decisions.h"
 #include "runtime/plan/statistics.h"
 #include "tests/equivalence/training_step.h"
 #include "weft/weft.h"
@@ -27,11 +29,20 @@ constexpr int64_t kGroups = 2;
 constexpr int64_t kHidden = 256;
 constexpr int64_t kVocabulary = 128;
 
+// Values of a layer at which those who write every layout name one, as [batch, tokens, heads or features ...].
+enum class Place : uint8_t {
+  kResidual,  // between blocks, and what a block adds
+  kRead,      // what the first products of a block read
+  kHeads,
+  kHidden,
+};
+
 // Makes the operators of one layer; its parameters' names begin with `name`.
 struct LayerBuilder {
   Graph& g;
   std::string name;
   Tensor memory = {};  // what a decoder attends to
+  std::function<Tensor(const Tensor&, Place)> at = [](const Tensor& x, Place) { return x; };
 
   Tensor weight(const std::string& kind, const Shape& shape) const {
     return g.parameter(absl::StrCat(name, ".", kind), shape, Init::normal(0.1));
@@ -46,19 +57,22 @@ struct LayerBuilder {
     return einsum("bhqk,bkhd->bqhd", softmax(einsum("bqhd,bkhd->bhqk", q, k)), v);
   }
   Tensor projected(const std::string& kind, const Tensor& attended) const {
-    return einsum("bthd,hdc->btc", attended, weight(kind + ".o", {kHeads, kHeadWidth, kWidth}));
+    return at(einsum("bthd,hdc->btc", at(attended, Place::kHeads), weight(kind + ".o", {kHeads, kHeadWidth, kWidth})),
+              Place::kResidual);
   }
   Tensor attention(const std::string& kind, const Tensor& x, const Tensor& read) const {
     const auto project = [&](const std::string& what, const Tensor& from) {
-      return einsum("btc,chd->bthd", from, weight(absl::StrCat(kind, ".", what), {kWidth, kHeads, kHeadWidth}));
+      return at(einsum("btc,chd->bthd", from, weight(absl::StrCat(kind, ".", what), {kWidth, kHeads, kHeadWidth})),
+                Place::kHeads);
     };
     return projected(kind, softmaxAttention(project("q", x), project("k", read), project("v", read)));
   }
   Tensor fusedAttention(const Tensor& x) const {
     const Tensor qkv = einsum("btc,cshd->sbthd", x, weight("attention.qkv", {kWidth, 3, kHeads, kHeadWidth}));
     const auto part = [&](int64_t i) {
-      return reshape(slice(qkv, {i, 0, 0, 0, 0}, {1, kBatch, kTokens, kHeads, kHeadWidth}),
-                     {kBatch, kTokens, kHeads, kHeadWidth});
+      return at(reshape(slice(qkv, {i, 0, 0, 0, 0}, {1, kBatch, kTokens, kHeads, kHeadWidth}),
+                        {kBatch, kTokens, kHeads, kHeadWidth}),
+                Place::kHeads);
     };
     return projected("attention", softmaxAttention(part(0), part(1), part(2)));
   }
@@ -74,49 +88,51 @@ struct LayerBuilder {
     return projected("attention", softmaxAttention(q, repeated("k"), repeated("v")));
   }
   Tensor mlp(const Tensor& x) const {
-    const Tensor hidden = gelu(matmul(x, weight("up", {kWidth, kHidden})) + weight("up.bias", {kHidden}));
-    return matmul(hidden, weight("down", {kHidden, kWidth})) + weight("down.bias", {kWidth});
+    const Tensor hidden =
+        gelu(at(matmul(x, weight("up", {kWidth, kHidden})), Place::kHidden) + weight("up.bias", {kHidden}));
+    return at(matmul(hidden, weight("down", {kHidden, kWidth})), Place::kResidual) + weight("down.bias", {kWidth});
   }
   Tensor gatedMlp(const Tensor& x) const {
-    const Tensor gate = matmul(x, weight("gate", {kWidth, kHidden}));
-    return matmul(gate / (exp(-gate) + 1.0) * matmul(x, weight("up", {kWidth, kHidden})),
-                  weight("down", {kHidden, kWidth}));
+    const Tensor gate = at(matmul(x, weight("gate", {kWidth, kHidden})), Place::kHidden);
+    const Tensor up = at(matmul(x, weight("up", {kWidth, kHidden})), Place::kHidden);
+    return at(matmul(gate / (exp(-gate) + 1.0) * up, weight("down", {kHidden, kWidth})), Place::kResidual);
   }
 };
 
 Tensor fusedGpt(const LayerBuilder& b, const Tensor& x) {
-  const Tensor y = x + b.fusedAttention(b.layerNorm("ln1", x));
-  return y + b.mlp(b.layerNorm("ln2", y));
+  const Tensor y = x + b.fusedAttention(b.at(b.layerNorm("ln1", x), Place::kRead));
+  return y + b.mlp(b.at(b.layerNorm("ln2", y), Place::kRead));
 }
 
 Tensor gpt(const LayerBuilder& b, const Tensor& x) {
-  const Tensor h = b.layerNorm("ln1", x);
+  const Tensor h = b.at(b.layerNorm("ln1", x), Place::kRead);
   const Tensor y = x + b.attention("attention", h, h);
-  return y + b.mlp(b.layerNorm("ln2", y));
+  return y + b.mlp(b.at(b.layerNorm("ln2", y), Place::kRead));
 }
 
 Tensor llama(const LayerBuilder& b, const Tensor& x) {
-  const Tensor h = b.rmsNorm("ln1", x);
+  const Tensor h = b.at(b.rmsNorm("ln1", x), Place::kRead);
   const Tensor y = x + b.attention("attention", h, h);
-  return y + b.gatedMlp(b.rmsNorm("ln2", y));
+  return y + b.gatedMlp(b.at(b.rmsNorm("ln2", y), Place::kRead));
 }
 
 Tensor groupedLlama(const LayerBuilder& b, const Tensor& x) {
   const Tensor y = x + b.groupedAttention(b.rmsNorm("ln1", x));
-  return y + b.gatedMlp(b.rmsNorm("ln2", y));
+  return y + b.gatedMlp(b.at(b.rmsNorm("ln2", y), Place::kRead));
 }
 
 // Post-norm: q, k, v and the residual read the same value.
 Tensor bert(const LayerBuilder& b, const Tensor& x) {
-  const Tensor y = b.layerNorm("ln1", x + b.attention("attention", x, x));
-  return b.layerNorm("ln2", y + b.mlp(y));
+  const Tensor read = b.at(x, Place::kRead);
+  const Tensor y = b.at(b.layerNorm("ln1", x + b.attention("attention", read, read)), Place::kResidual);
+  return b.at(b.layerNorm("ln2", y + b.mlp(b.at(y, Place::kRead))), Place::kResidual);
 }
 
 Tensor t5Decoder(const LayerBuilder& b, const Tensor& x) {
-  const Tensor h = b.rmsNorm("ln1", x);
+  const Tensor h = b.at(b.rmsNorm("ln1", x), Place::kRead);
   const Tensor y = x + b.attention("attention", h, h);
-  const Tensor z = y + b.attention("cross", b.rmsNorm("ln2", y), b.memory);
-  return z + b.mlp(b.rmsNorm("ln3", z));
+  const Tensor z = y + b.attention("cross", b.at(b.rmsNorm("ln2", y), Place::kRead), b.memory);
+  return z + b.mlp(b.at(b.rmsNorm("ln3", z), Place::kRead));
 }
 
 using Layer = Tensor (*)(const LayerBuilder& b, const Tensor& x);
@@ -127,6 +143,7 @@ struct Words {
   int zero = 0;
   bool tensor = false;    // heads and hidden features over tp
   bool sequence = false;  // the residual stream over tp, by one constraint behind the embedding
+  bool all = false;       // a layout for every value at a Place as well
 };
 
 struct Model {
@@ -163,13 +180,29 @@ CompileOptions optionsOf(const Model& model, const Words& words) {
   return options;
 }
 
+// As Megatron-LM lays them out.
+std::string layoutAt(Place place, const Words& words) {
+  const std::string batch = words.mesh.find("dp") == std::string::npos ? "" : "dp";
+  switch (place) {
+    case Place::kResidual:
+      return absl::StrCat("[{", batch, "},{", words.sequence ? "tp" : "", "},{}]");
+    case Place::kRead:
+      return absl::StrCat("[{", batch, "},{},{}]");
+    case Place::kHeads:
+      return absl::StrCat("[{", batch, "},{},{", words.tensor ? "tp" : "", "},{}]");
+    case Place::kHidden:
+      return absl::StrCat("[{", batch, "},{},{", words.tensor ? "tp" : "", "}]");
+  }
+  return "";
+}
+
 absl::StatusOr<std::string> moduleOf(const Model& model, const Words& words, int layers) {
   Graph g;
   const Tensor ids = g.input("ids", {kBatch, kTokens}, kI32);
   const Tensor labels = g.input("labels", {kBatch, kTokens}, kI32);
   Tensor x = embedding(g.parameter("wte", {kVocabulary, kWidth}, Init::normal(0.1)), ids);
   if (words.sequence) {
-    x = constrain(x, words.mesh.find("dp") == std::string::npos ? "[{},{tp},{}]" : "[{dp},{tp},{}]");
+    x = constrain(x, layoutAt(Place::kResidual, words));
   }
   Tensor memory;
   if (model.decoder) {
@@ -177,7 +210,11 @@ absl::StatusOr<std::string> moduleOf(const Model& model, const Words& words, int
                        g.input("source", {kBatch, kTokens}, kI32));
   }
   for (int layer = 0; layer < layers; ++layer) {
-    x = model.layer({g, absl::StrCat("h", layer), memory}, x);
+    LayerBuilder builder = {g, absl::StrCat("h", layer), memory};
+    if (words.all) {
+      builder.at = [&](const Tensor& value, Place place) { return constrain(value, layoutAt(place, words)); };
+    }
+    x = model.layer(builder, x);
   }
   const Tensor head = g.parameter("head", {kWidth, kVocabulary}, Init::normal(0.1));
   const Tensor loss = mean(softmaxCrossEntropy(matmul(x, head), labels));
@@ -268,6 +305,27 @@ TEST(Layers, ASplitSequenceGathersAndScattersInstead) {
                                               ", forward all_gather ", each, ", forward reduce_scatter ", each);
     EXPECT_EQ(perLayer(model, {.mesh = "tp=2", .tensor = true, .sequence = true}), expected) << model.name;
     EXPECT_EQ(perLayer(model, {.mesh = "dp=2,tp=2", .tensor = true, .sequence = true}), expected) << model.name;
+  }
+}
+
+// Every layout by hand takes as many collectives as the few words, all of the program counted.
+TEST(Layers, FewWordsAreAsGoodAsAll) {
+  const Words settings[] = {
+      {.mesh = "dp=2"},
+      {.mesh = "dp=2", .micro = 2, .zero = 3},
+      {.mesh = "tp=2", .tensor = true},
+      {.mesh = "dp=2,tp=2", .tensor = true},
+      {.mesh = "tp=2", .tensor = true, .sequence = true},
+      {.mesh = "dp=2,tp=2", .micro = 2, .zero = 1, .tensor = true, .sequence = true},
+      {.mesh = "dp=2,tp=2", .micro = 2, .zero = 3, .tensor = true, .sequence = true},
+  };
+  for (const Model& model : kModels) {
+    for (const Words& few : settings) {
+      Words all = few;
+      all.all = true;
+      EXPECT_EQ(difference(moduleOf(model, few, 2), moduleOf(model, all, 2)), "")
+          << model.name << " on " << few.mesh << ", zero " << few.zero << ", sequence " << few.sequence;
+    }
   }
 }
 
@@ -458,6 +516,48 @@ TEST(Words, LayerNormOverAnyDimensionsKeepsOtherSplits) {
         return scaled * asValue(gamma(g)) + asValue(beta(g));
       },
       {{"gamma", {3, 5}}, {"beta", {3, 5}}});
+}
+
+// Self-attention with three heads; the columns of some weights are split over tp.
+absl::StatusOr<std::string> threeHeads(const std::string& mesh, const std::string& split, const std::string& machine) {
+  Graph g;
+  const Tensor x = g.input("x", {4, 5, 24}, kF32);
+  const auto heads = [&](const std::string& name) {
+    return reshape(matmul(x, g.parameter(name, {24, 24}, Init::normal(1))), {4, 5, 3, 8});
+  };
+  const Tensor powers = softmax(einsum("bqhd,bkhd->bhqk", heads("attention.q"), heads("attention.k")));
+  const Tensor mixed = einsum("bhqk,bkhd->bqhd", powers, heads("attention.v"));
+  const Tensor y = matmul(reshape(mixed, {4, 5, 24}), g.parameter("out", {24, 24}, Init::normal(1)));
+  CompileOptions options;
+  options.mesh = mesh;
+  options.machine = machine;
+  options.gradientOutputs = true;
+  options.layouts = {{split, "[{},{tp}]"}};
+  absl::StatusOr<std::string> text = logicalModule(g, mean(y * y), optim::Sgd{.lr = 0.1}, options);
+  return text.ok() ? absl::StrReplaceAll(*text, {{"f32", "f64"}}) : text;
+}
+
+// Two ranks: a fourth head of zeros where arithmetic is dear; not where launches are, and only the queries are split.
+TEST(Words, HeadsThatDoNotDivideArePaddedWhereThatIsCheaper) {
+  const Shape weight = {24, 24};
+  const NamedTensors arguments = ramps(
+      {{"x", {4, 5, 24}}, {"attention.q", weight}, {"attention.k", weight}, {"attention.v", weight}, {"out", weight}});
+  const NamedTensors one = *runPlan(*compileText(*threeHeads("tp=1", "attention.*", "")), arguments);
+  for (const bool pays : {true, false}) {
+    const absl::StatusOr<std::string> split = pays ? threeHeads("tp=2", "attention.*", "flops = 1e6")
+                                                   : threeHeads("tp=2", "attention.q", "launch_latency = 1");
+    ASSERT_TRUE(split.ok()) << split.status();
+    EXPECT_EQ(differenceFromOneRank(*split, one, arguments), "");
+    const absl::StatusOr<plan::Plan> plan = compileText(*split);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const Decisions record = *parseDecisions(plan->decisions());
+    ASSERT_EQ(record.notes.size(), 1U);
+    EXPECT_EQ(record.arguments[1].name, "attention.q");
+    EXPECT_EQ(record.arguments[1].layout.print(record.mesh), pays ? "[{},{tp}] pad{1:32}" : "[{},{tp}]");
+    EXPECT_THAT(record.notes[0],
+                ::testing::HasSubstr(pays ? "and 2 more like it: dimension 1 of size 24 is stored with 32 elements"
+                                          : "does not divide"));
+  }
 }
 
 }  // namespace

@@ -100,17 +100,17 @@ TEST_P(GraphOfProgramTest, RewritesOfTheModuleAreThoseOfTheGraph) {
 
   const ProgramGraph logical = graphOf(*before, registry_);
   ProgramGraph graph = logical;
-  const absl::StatusOr<Decisions> record = deriveDecisions(graph, request->options, {});
-  ASSERT_TRUE(record.ok()) << record.status();
-  EXPECT_EQ(printDecisions(*record), program.decisions);
+  const absl::StatusOr<Derivation> derived = deriveDecisions(graph, request->options, {});
+  ASSERT_TRUE(derived.ok()) << derived.status();
+  EXPECT_EQ(printDecisions(derived->decisions), program.decisions);
   expectSame(graph, graphOf(*after, registry_));
 
   absl::StatusOr<ProgramGraph> saved = parseProgramGraph(printProgramGraph(logical));
   ASSERT_TRUE(saved.ok()) << saved.status();
   EXPECT_TRUE(*saved == logical);
-  const absl::StatusOr<Decisions> again = deriveDecisions(*saved, request->options, {});
+  const absl::StatusOr<Derivation> again = deriveDecisions(*saved, request->options, {});
   ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(printDecisions(*again), program.decisions);
+  EXPECT_EQ(printDecisions(again->decisions), program.decisions);
 }
 
 using Work = std::set<std::tuple<std::string, std::string, double>>;  // kernel, label, FLOPs of one call
@@ -285,8 +285,9 @@ TEST_F(MustExpandTest, IsPlannedPricedAndRealized) {
   ASSERT_EQ(graph.operators[0].alternatives.size(), 1U);
   EXPECT_EQ(graph.operators[0].alternatives[0].body[0].results[0].shape, (Shape{4, 6}));
 
-  const absl::StatusOr<Decisions> record = deriveDecisions(graph, readRequest(*logical)->options, {});
-  ASSERT_TRUE(record.ok()) << record.status();
+  const absl::StatusOr<Derivation> derived = deriveDecisions(graph, readRequest(*logical)->options, {});
+  ASSERT_TRUE(derived.ok()) << derived.status();
+  const Decisions* record = &derived->decisions;
   EXPECT_EQ(record->rewrites.size(), 3U) << "center, batch norm, its gradient";
   int ofUser = 0;
   for (const OperatorDecision& op : record->operators) {

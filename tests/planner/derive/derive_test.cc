@@ -38,6 +38,7 @@ GraphBuilder trainingStep(const Shape& x = {8, 4}, const Shape& w = {4, 64}) {
 struct Derived {
   absl::StatusOr<Decisions> record;
   ProgramGraph graph;
+  std::map<unsigned, Shape> evenPads = {};
 
   std::string layout(size_t argument) const { return record->arguments[argument].layout.print(record->mesh); }
   std::string error() const { return std::string(record.status().message()); }
@@ -45,8 +46,13 @@ struct Derived {
 
 Derived derive(const GraphBuilder& b, const CompileOptions& options, const OpenChoices& choices = {}) {
   Derived derived{absl::StatusOr<Decisions>(), b.graph};
-  derived.record = deriveDecisions(derived.graph, options, choices);
-  EXPECT_TRUE(derived.record.ok() || !derived.error().empty());
+  absl::StatusOr<Derivation> made = deriveDecisions(derived.graph, options, choices);
+  if (made.ok()) {
+    derived.evenPads = made->evenPads;
+    derived.record = std::move(made->decisions);
+  } else {
+    derived.record = made.status();
+  }
   return derived;
 }
 
@@ -143,6 +149,30 @@ TEST(Derive, NotesNameAxesThatSplitNothingAndSplitsThatDoNotDivide) {
   EXPECT_THAT(derived.record->notes, IsEmpty()) << "the pad spreads";
 }
 
+// Columns that stand for three heads of eight, split over two ranks: a pad of the weight of one more head.
+TEST(Derive, NamesThePadsWithWhichSplitsDivide) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {8, 4});
+  const GraphValue w = b.parameter("w", {4, 24});
+  const GraphValue y = b.add(kMatmul, {x, w}, {8, 24});
+  OperatorFacts heads = {"reshape", "m (h d) -> m h d"};
+  heads.view = ViewKind::kShape;
+  b.returns(b.add(heads, {y}, {8, 3, 8}));
+  b.graph.arguments[w.index].layout = "[{},{tp}]";
+  const Derived derived = derive(b, {.mesh = "tp=2"});
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  EXPECT_THAT(derived.record->notes,
+              ElementsAre(HasSubstr("factor h of size 3 does not divide into 2 parts [{tp}]; each of these ranks")));
+  EXPECT_THAT(derived.evenPads, ElementsAre(std::pair(w.index, Shape({4, 32}))));
+
+  const Derived padded = derive(b, {.mesh = "tp=2"}, {.pads = derived.evenPads});
+  ASSERT_TRUE(padded.record.ok()) << padded.record.status();
+  EXPECT_EQ(padded.layout(w.index), "[{},{tp}] pad{1:32}");
+  EXPECT_THAT(padded.evenPads, IsEmpty());
+  EXPECT_THAT(padded.record->notes,
+              ElementsAre(HasSubstr("dimension 1 of size 24 is stored with 32 elements, so that all that is split")));
+}
+
 TEST(Derive, ZeroShardsStateThenParameters) {
   for (const int zero : {0, 1, 2, 3}) {
     const Derived derived = derive(trainingStep(), {.mesh = "dp=2", .zero = zero});
@@ -162,6 +192,12 @@ TEST(Derive, WhatDoesNotDivideIsPadded) {
   const Derived zero = derive(trainingStep({8, 4}, {4, 65}), {.mesh = "dp=3", .zero = 1});
   ASSERT_TRUE(zero.record.ok()) << zero.record.status();
   EXPECT_EQ(zero.record->arguments[1].layout.storedShape({4, 65}), Shape({4, 66}));
+  GraphBuilder b = trainingStep({8, 4}, {4, 64});
+  b.graph.operators[0].strategy = UserStrategy{true, {}, {}, {{"", ""}, {"", "tp"}}, {}, {}};
+  const Derived both = derive(b, {.mesh = "dp=3,tp=2", .zero = 1});
+  ASSERT_TRUE(both.record.ok()) << both.record.status();
+  EXPECT_EQ(both.layout(1), "[{},{tp}] pad{1:66}") << "the split over tp stays";
+  EXPECT_EQ(both.layout(2), "[{},{tp,dp}] pad{1:66}");
 }
 
 TEST(Derive, MicroBatchesRunPerCallAndTheUpdateOnce) {

@@ -23,10 +23,10 @@ constexpr int64_t kRowBytes = 4;
 std::unique_ptr<StepModel> modelOf(const GraphBuilder& b, const CompileOptions& options,
                                    const Correction& correction = {}) {
   ProgramGraph graph = b.graph;
-  absl::StatusOr<Decisions> record = deriveDecisions(graph, options, {});
-  EXPECT_TRUE(record.ok()) << record.status();
+  absl::StatusOr<Derivation> derived = deriveDecisions(graph, options, {});
+  EXPECT_TRUE(derived.ok()) << derived.status();
   absl::StatusOr<std::unique_ptr<StepModel>> model =
-      StepModel::create(std::move(graph), *std::move(record), Machine(), correction);
+      StepModel::create(std::move(graph), std::move(derived->decisions), Machine(), correction);
   EXPECT_TRUE(model.ok()) << model.status();
   return *std::move(model);
 }
