@@ -297,6 +297,26 @@ Layout Layout::canonical() const {
   return result;
 }
 
+std::vector<Partial> sumsCutAtNames(const Layout& layout, const Mesh& mesh) {
+  const Layout joined = layout.canonical();
+  std::vector<Partial> cut;
+  for (const Partial& sum : joined.partial()) {
+    Partial rest = sum;
+    for (const NamedAxis& named : mesh.axes()) {
+      const int64_t border = named.axis.end();
+      const bool ranks = sum.axis.kind == AxisKind::kSpace && named.axis.kind == AxisKind::kSpace;
+      const bool cuts = ranks && border > rest.axis.pre && border < rest.axis.end() && border % rest.axis.pre == 0 &&
+                        rest.axis.end() % border == 0;
+      if (cuts) {
+        cut.push_back({{rest.axis.kind, rest.axis.pre, border / rest.axis.pre}, sum.kind});
+        rest.axis = {rest.axis.kind, border, rest.axis.end() / border};
+      }
+    }
+    cut.push_back(rest);
+  }
+  return cut;
+}
+
 std::vector<Axis> freeAxes(const std::vector<Axis>& used, const Mesh& mesh) {
   std::vector<Axis> space;
   std::copy_if(used.begin(), used.end(), std::back_inserter(space),

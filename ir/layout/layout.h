@@ -104,6 +104,10 @@ class Layout {
   std::vector<int64_t> pads_;  // empty, or one per dimension; 0 = none
 };
 
+// The sums of a layout, cut where the mesh's named axes end. However their axes were cut before, by numbers of parts or
+// by names, equal sums are equal then, and an operator can pass on the part over one named axis.
+std::vector<Partial> sumsCutAtNames(const Layout& layout, const Mesh& mesh);
+
 // Space axes of the mesh that `axes` leave free, as maximal intervals of the line, major first.
 std::vector<Axis> freeAxes(const std::vector<Axis>& used, const Mesh& mesh);
 

@@ -1,6 +1,6 @@
 // Time and scratch of the operations of an annotated step on one rank and, where they run for each, one micro-batch.
 //
-// A kernel takes the time of its arithmetic and of the bytes it touches, one after the other; a collective what the
+// A kernel takes the time of its arithmetic or of the bytes it touches, whichever is longer; a collective what the
 // reshard planner's path says; a view nothing.
 #pragma once
 

@@ -203,29 +203,44 @@ void Propagation::noteSums(int op) {
   const OperatorSharding& sharding = of_.operators[op];
   std::set<Axis> passed;
   for (const std::vector<unsigned>& operands : node.facts.linear) {
-    if (!passesOn(view_, op, operands)) {
-      continue;
-    }
     for (const Axis& axis : sums_[view_.operandOf(op, operands.front())]) {
       const bool all = std::all_of(operands.begin(), operands.end(), [&](unsigned i) {
         const std::vector<Axis>& sum = sums_[view_.operandOf(op, i)];
         return std::find(sum.begin(), sum.end(), axis) != sum.end();
       });
-      if (all) {
+      if (all && passes(op, operands, axis)) {
         passed.insert(axis);
       }
     }
   }
   for (unsigned r = 0; r < node.results.size(); ++r) {
-    std::set<Axis> sum = passed;
-    for (size_t f = 0; f < sharding.axes.size(); ++f) {
-      if (sharding.axes[f] && sharding.rule.reducedIn(static_cast<int>(f), r) &&
-          node.facts.reduceOf(r) == ReduceKind::kSum && sharding.wanted.count(r) == 0) {
-        sum.insert(sharding.axes[f]->begin(), sharding.axes[f]->end());
-      }
+    Layout layout(0);
+    std::vector<Partial> sums;
+    if (sharding.wanted.count(r) == 0 && node.facts.reduceOf(r) == ReduceKind::kSum) {
+      sums = sharding.rule.resultLayout(r, sharding.closed()).partial();
     }
-    sums_[view_.resultOf(op, r)].assign(sum.begin(), sum.end());
+    for (const Axis& axis : passed) {
+      sums.push_back({axis, ReduceKind::kSum});
+    }
+    layout.setPartial(std::move(sums));
+    std::vector<Axis>& noted = sums_[view_.resultOf(op, r)];
+    noted.clear();
+    for (const Partial& sum : sumsCutAtNames(layout, graph_.placement.meshOf(op))) {
+      noted.push_back(sum.axis);
+    }
   }
+}
+
+bool Propagation::passes(int op, const std::vector<unsigned>& operands, const Axis& axis) const {
+  const GraphOperator& node = view_.op(op);
+  if (node.facts.passesSums) {
+    return passesOn(view_, op, operands);
+  }
+  return operands.size() == 1 && fitsBeside(of_.operators[op].closed(), axis) && node.gradientOf.empty() &&
+         productsPass(view_, view_.operandOf(op, operands.front()), axis, [&](int other) {
+           const OperatorSharding& sharding = of_.operators[other];
+           return ownSumsOf(sharding.rule, sharding.closed(), view_.op(other).facts.reduceOf(0));
+         });
 }
 
 std::optional<Layout> Propagation::layoutAt(int value, int reader) const {

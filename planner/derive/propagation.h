@@ -54,6 +54,8 @@ class Propagation {
   bool isPartial(int value, const Axis& axis) const;
   // What `sums_` says of the results of an operator, from its operands and axes.
   void noteSums(int op);
+  // Does an operator pass on the sum over `axis` that these operands are?
+  bool passes(int op, const std::vector<unsigned>& operands, const Axis& axis) const;
   // The layout of a value on the mesh of `reader`.
   std::optional<Layout> layoutAt(int value, int reader) const;
 

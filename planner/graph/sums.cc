@@ -1,6 +1,8 @@
 #include "planner/graph/sums.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +25,37 @@ std::optional<int> takenIn(const GraphView& view, int value, Phase phase) {
   const bool inner =
       producer && view.op(*producer).phase == phase && addsOneType(view, *producer) && view.usesOf(value).size() == 1;
   return inner ? producer : std::nullopt;
+}
+
+// The end of the sum that a value is a term of.
+std::optional<int> endOfSumOf(const GraphView& view, int value, Phase phase) {
+  std::optional<int> end;
+  for (;;) {
+    const std::vector<GraphView::Use>& uses = view.usesOf(value);
+    const bool added = uses.size() == 1 && uses[0].op != GraphView::kStep && view.op(uses[0].op).phase == phase &&
+                       addsOneType(view, uses[0].op);
+    if (!added) {
+      return end;
+    }
+    end = uses[0].op;
+    value = view.resultOf(*end, 0);
+  }
+}
+
+bool holds(const std::vector<Axis>& sums, const Axis& axis) {
+  return std::any_of(sums.begin(), sums.end(), [&](const Axis& sum) {
+    return sum.kind == axis.kind && axis.pre % sum.pre == 0 && sum.end() % axis.end() == 0;
+  });
+}
+
+bool isGradientOfParameter(const GraphView& view, int value) {
+  const std::vector<GraphView::Use>& uses = view.usesOf(value);
+  return uses.size() == 1 && uses[0].op != GraphView::kStep && !view.op(uses[0].op).gradientOf.empty();
+}
+
+int64_t elementsOf(const GraphView& view, int value) {
+  const Shape& shape = view.typeOf(value).shape;
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
 }  // namespace
@@ -59,6 +92,54 @@ bool passesOn(const GraphView& view, int op, const std::vector<unsigned>& holder
   const GraphOperator& node = view.op(op);
   return node.facts.passesSums && node.gradientOf.empty() && !holders.empty() &&
          (holders.size() > 1 || view.usesOf(view.operandOf(op, holders[0])).size() == 1);
+}
+
+std::vector<Axis> ownSumsOf(const Rule& rule, const FactorAxes& axes, ReduceKind kind) {
+  const Layout layout = rule.resultLayout(0, axes, kind).canonical();
+  std::vector<Axis> sums;
+  for (const Partial& sum : layout.partial()) {
+    if (sum.axis.kind == AxisKind::kSpace && sum.kind == ReduceKind::kSum) {
+      sums.push_back(sum.axis);
+    }
+  }
+  return sums;
+}
+
+bool fitsBeside(const FactorAxes& axes, const Axis& axis) {
+  return std::all_of(axes.begin(), axes.end(), [&](const std::vector<Axis>& list) {
+    return std::all_of(list.begin(), list.end(), [&](const Axis& other) { return compatible(other, axis); });
+  });
+}
+
+bool productsPass(const GraphView& view, int value, const Axis& axis, const OwnSums& own) {
+  int64_t saved = elementsOf(view, value);  // minus what is reduced instead
+  for (const GraphView::Use& use : view.usesOf(value)) {
+    if (use.op == GraphView::kStep) {
+      return false;
+    }
+    const GraphOperator& node = view.op(use.op);
+    const std::vector<std::vector<unsigned>>& linear = node.facts.linear;
+    const bool alone = std::find(linear.begin(), linear.end(), std::vector<unsigned>{use.operand}) != linear.end();
+    if (!alone || node.facts.passesSums || node.phase != Phase::kBackward || node.results.size() != 1) {
+      return false;
+    }
+    const int made = view.resultOf(use.op, 0);
+    if (isGradientOfParameter(view, made)) {
+      saved -= elementsOf(view, made);
+      continue;
+    }
+    const std::optional<int> end = endOfSumOf(view, made, node.phase);
+    const Sum sum = end ? sumEndingIn(view, *end) : Sum();
+    const bool reduced = std::any_of(sum.terms.begin(), sum.terms.end(), [&](int term) {
+      const std::optional<int> producer = view.producerOf(term);
+      return producer && term != made && view.indexOf(term) == 0 && holds(own(*producer), axis);
+    });
+    if (!reduced) {
+      return false;
+    }
+    saved += elementsOf(view, made);
+  }
+  return saved >= 0;
 }
 
 absl::StatusOr<std::vector<Addition>> additionsOf(const std::vector<std::vector<unsigned>>& groups, size_t terms,

@@ -6,9 +6,11 @@
 // then one collective reduces them all.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "ir/layout/rule.h"
 #include "planner/decisions.h"
 #include "planner/graph/graph_view.h"
 
@@ -25,6 +27,21 @@ Sum sumEndingIn(const GraphView& view, int op);
 // Does an operator pass on, instead of having it reduced before, a sum over ranks that its operands `holders` all are
 // partial over? Not where others read the sum too: each would have what it makes of it reduced.
 bool passesOn(const GraphView& view, int op, const std::vector<unsigned>& holders);
+
+// The axes over which the first result of an operator is a sum because the operator itself is split over them.
+std::vector<Axis> ownSumsOf(const Rule& rule, const FactorAxes& axes, ReduceKind kind);
+using OwnSums = std::function<std::vector<Axis>(int op)>;
+
+// May what an operator split over `axes` makes be a sum over `axis` as well?
+bool fitsBeside(const FactorAxes& axes, const Axis& axis);
+
+// Do all readers of a gradient that is a sum over `axis` pass it on although they are products, which make another
+// value of it? They do where each is linear in the gradient alone and makes what is reduced over these ranks anyway: a
+// term beside one of which they hold sums, or the gradient of a parameter; and where no more is reduced then than
+// before.
+//
+//   dx = dq wq^T + dk wk^T, dq wq^T partial{tp}, dk partial{tp}    dk is not reduced, dx once
+bool productsPass(const GraphView& view, int value, const Axis& axis, const OwnSums& own);
 
 // In which order a sum's operators add their terms if they do so group by group, and then group to group: the operands
 // of each operator, terms by their number, results of earlier ones as `terms` + their number. Error: not each term

@@ -17,38 +17,14 @@ bool contains(const std::vector<Partial>& sums, const Partial& sum) {
   return std::find(sums.begin(), sums.end(), sum) != sums.end();
 }
 
-// May a value be partial over the axis of a sum and split over `axes`?
-bool fitsBeside(const FactorAxes& axes, const Partial& sum) {
-  return std::all_of(axes.begin(), axes.end(), [&](const std::vector<Axis>& list) {
-    return std::all_of(list.begin(), list.end(), [&](const Axis& axis) { return compatible(axis, sum.axis); });
-  });
-}
-
-// The sum cut where the mesh's named axes end. However its axes were cut before, by numbers of parts or by names, equal
-// sums are equal then, and an operator can pass on the part over one named axis.
-std::vector<Partial> cutAtNames(const Layout& layout, const Mesh& mesh) {
-  const Layout joined = layout.canonical();
-  std::vector<Partial> cut;
-  for (const Partial& sum : joined.partial()) {
-    Partial rest = sum;
-    for (const NamedAxis& named : mesh.axes()) {
-      const int64_t border = named.axis.end();
-      const bool cuts = !isTime(sum.axis) && !isTime(named.axis) && border > rest.axis.pre &&
-                        border < rest.axis.end() && border % rest.axis.pre == 0 && rest.axis.end() % border == 0;
-      if (cuts) {
-        cut.push_back({{rest.axis.kind, rest.axis.pre, border / rest.axis.pre}, sum.kind});
-        rest.axis = {rest.axis.kind, border, rest.axis.end() / border};
-      }
-    }
-    cut.push_back(rest);
-  }
-  return cut;
-}
-
 class LayoutAssigner {
  public:
   LayoutAssigner(const GraphView& view, const Decisions& decisions, StoredShapes stored)
-      : view_(view), decisions_(decisions), meshes_(decisions.meshes()), layouts_{std::move(stored), {}, {}, {}} {}
+      : view_(view),
+        decisions_(decisions),
+        meshes_(decisions.meshes()),
+        byId_(decisionsById(decisions)),
+        layouts_{std::move(stored), {}, {}, {}} {}
 
   absl::StatusOr<StepLayouts> run() {
     for (const ArgumentDecision& argument : decisions_.arguments) {
@@ -56,10 +32,9 @@ class LayoutAssigner {
       layouts_.seen.push_back(argument.layout);
       meshOf_.push_back(meshes_.number(argument.stage));
     }
-    const std::map<int64_t, const OperatorDecision*> byId = decisionsById(decisions_);
     for (int op = 0; op < view_.operators(); ++op) {
-      const auto decision = byId.find(view_.op(op).id);
-      if (decision == byId.end()) {
+      const auto decision = byId_.find(view_.op(op).id);
+      if (decision == byId_.end()) {
         return errorAt(view_.op(op).line, absl::StrCat(view_.op(op).label(), " is not in the decisions"));
       }
       WEFT_RETURN_IF_ERROR(visit(op, *decision->second));
@@ -114,7 +89,7 @@ class LayoutAssigner {
   std::vector<Partial> passedSums(int op) const {
     std::vector<Partial> passed;
     std::vector<unsigned> holders;  // of the sums that pass: the same operands for all
-    if (!view_.op(op).facts.passesSums || !view_.op(op).gradientOf.empty()) {
+    if (!view_.op(op).gradientOf.empty()) {
       return passed;
     }
     for (unsigned i = 0; i < view_.op(op).operands.size(); ++i) {
@@ -153,9 +128,26 @@ class LayoutAssigner {
     }
     // What runs after the micro-batches reads whole sums over them.
     const bool early = !isTime(sum.axis) || placeOf(op).where != RunsIn::kUpdate;
-    const bool shared = !isTime(sum.axis) && !passesOn(view_, op, holdersOf(op, sum));
-    return fitsBeside(layouts_.operators[op].axes, sum) && early && !shared && sum.kind == ReduceKind::kSum &&
-           linearIn(view_.op(op).facts.linear, operand, partial);
+    return early && sum.kind == ReduceKind::kSum && linearIn(view_.op(op).facts.linear, operand, partial) &&
+           fitsBeside(layouts_.operators[op].axes, sum.axis) && isWorthPassing(op, operand, sum);
+  }
+
+  bool isWorthPassing(int op, unsigned operand, const Partial& sum) const {
+    if (!view_.op(op).facts.passesSums) {
+      return !isTime(sum.axis) &&
+             productsPass(view_, view_.operandOf(op, operand), sum.axis, [&](int other) { return ownSums(other); });
+    }
+    return isTime(sum.axis) || passesOn(view_, op, holdersOf(op, sum));
+  }
+
+  std::vector<Axis> ownSums(int op) const {
+    const auto decision = byId_.find(view_.op(op).id);
+    const absl::StatusOr<Rule> rule = ruleOf(view_, layouts_.stored, op);
+    if (decision == byId_.end() || !rule.ok()) {
+      return {};  // visit() has the error
+    }
+    return ownSumsOf(*rule, factorAxes(*rule, *decision->second, meshes_.ofStage(decision->second->stage)),
+                     view_.op(op).facts.reduceOf(0));
   }
 
   void leaveResults(int op, const std::vector<Partial>& passed, const OperatorDecision& decision) {
@@ -166,7 +158,7 @@ class LayoutAssigner {
       std::vector<Partial> partial = layout.partial();
       partial.insert(partial.end(), passed.begin(), passed.end());
       layout.setPartial(std::move(partial));
-      layout.setPartial(cutAtNames(layout, meshes_.ofStage(decision.stage)));
+      layout.setPartial(sumsCutAtNames(layout, meshes_.ofStage(decision.stage)));
       const auto asked = decision.results.find(r);
       layouts_.values.push_back(layout.canonical());
       layouts_.seen.push_back(asked == decision.results.end()
@@ -179,6 +171,7 @@ class LayoutAssigner {
   const GraphView& view_;
   const Decisions& decisions_;
   const StageMeshes meshes_;
+  const std::map<int64_t, const OperatorDecision*> byId_;
   StepLayouts layouts_;          // `seen` not joined: operators pass sums on one by one
   std::vector<int64_t> meshOf_;  // number of the mesh of each value
 };

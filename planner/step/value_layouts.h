@@ -5,8 +5,9 @@
 // otherwise than it is read, reshards move it (reshard_paths.h).
 //
 // Partial sums. A result reduced over a split factor is partial. Cheap operators that are linear in it pass the sum on
-// (reshape, scaling, adding two sums partial over the same axes); everything else reads it reduced. What several
-// operators read is reduced once before them (planner/graph/sums.h).
+// (reshape, scaling, adding two sums partial over the same axes), products of a gradient do where what they make is
+// reduced over the same ranks anyway; everything else reads it reduced. What several operators read is reduced once
+// before them (planner/graph/sums.h).
 #pragma once
 
 #include <vector>

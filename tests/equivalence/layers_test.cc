@@ -21,13 +21,15 @@ namespace weft::testing {
 namespace {
 
 constexpr int64_t kBatch = 4;
-constexpr int64_t kTokens = 8;  // fewer in a batch than features: weights are dearer to move than activations
-constexpr int64_t kWidth = 64;
-constexpr int64_t kHeads = 8;
-constexpr int64_t kHeadWidth = 8;
-constexpr int64_t kGroups = 2;
-constexpr int64_t kHidden = 256;
-constexpr int64_t kVocabulary = 128;
+
+struct Sizes {
+  int64_t tokens, width, heads, headWidth, groups, hidden, vocabulary;
+};
+// Moving activations takes longer than a launch and less than moving weights, and all gradients fit into one bucket.
+constexpr Sizes kSmall = {
+    .tokens = 32, .width = 192, .heads = 8, .headWidth = 24, .groups = 2, .hidden = 768, .vocabulary = 384};
+constexpr Sizes kReal = {
+    .tokens = 1024, .width = 1024, .heads = 8, .headWidth = 128, .groups = 2, .hidden = 4096, .vocabulary = 16384};
 
 // Values of a layer at which those who write every layout name one, as [batch, tokens, heads or features ...].
 enum class Place : uint8_t {
@@ -41,6 +43,7 @@ enum class Place : uint8_t {
 struct LayerBuilder {
   Graph& g;
   std::string name;
+  const Sizes& size;
   Tensor memory = {};  // what a decoder attends to
   std::function<Tensor(const Tensor&, Place)> at = [](const Tensor& x, Place) { return x; };
 
@@ -48,54 +51,59 @@ struct LayerBuilder {
     return g.parameter(absl::StrCat(name, ".", kind), shape, Init::normal(0.1));
   }
   Tensor layerNorm(const std::string& kind, const Tensor& x) const {
-    return weft::layerNorm(x, weight(kind + ".gamma", {kWidth}), weight(kind + ".beta", {kWidth}));
+    return weft::layerNorm(x, weight(kind + ".gamma", {size.width}), weight(kind + ".beta", {size.width}));
   }
   Tensor rmsNorm(const std::string& kind, const Tensor& x) const {
-    return x * rsqrt(mean(x * x, {2}, true) + 1e-5) * weight(kind + ".gamma", {kWidth});
+    return x * rsqrt(mean(x * x, {2}, true) + 1e-5) * weight(kind + ".gamma", {size.width});
   }
   Tensor softmaxAttention(const Tensor& q, const Tensor& k, const Tensor& v) const {
     return einsum("bhqk,bkhd->bqhd", softmax(einsum("bqhd,bkhd->bhqk", q, k)), v);
   }
   Tensor projected(const std::string& kind, const Tensor& attended) const {
-    return at(einsum("bthd,hdc->btc", at(attended, Place::kHeads), weight(kind + ".o", {kHeads, kHeadWidth, kWidth})),
+    return at(einsum("bthd,hdc->btc", at(attended, Place::kHeads),
+                     weight(kind + ".o", {size.heads, size.headWidth, size.width})),
               Place::kResidual);
   }
   Tensor attention(const std::string& kind, const Tensor& x, const Tensor& read) const {
     const auto project = [&](const std::string& what, const Tensor& from) {
-      return at(einsum("btc,chd->bthd", from, weight(absl::StrCat(kind, ".", what), {kWidth, kHeads, kHeadWidth})),
+      return at(einsum("btc,chd->bthd", from,
+                       weight(absl::StrCat(kind, ".", what), {size.width, size.heads, size.headWidth})),
                 Place::kHeads);
     };
     return projected(kind, softmaxAttention(project("q", x), project("k", read), project("v", read)));
   }
   Tensor fusedAttention(const Tensor& x) const {
-    const Tensor qkv = einsum("btc,cshd->sbthd", x, weight("attention.qkv", {kWidth, 3, kHeads, kHeadWidth}));
+    const Tensor qkv =
+        einsum("btc,cshd->sbthd", x, weight("attention.qkv", {size.width, 3, size.heads, size.headWidth}));
     const auto part = [&](int64_t i) {
-      return at(reshape(slice(qkv, {i, 0, 0, 0, 0}, {1, kBatch, kTokens, kHeads, kHeadWidth}),
-                        {kBatch, kTokens, kHeads, kHeadWidth}),
+      return at(reshape(slice(qkv, {i, 0, 0, 0, 0}, {1, kBatch, size.tokens, size.heads, size.headWidth}),
+                        {kBatch, size.tokens, size.heads, size.headWidth}),
                 Place::kHeads);
     };
     return projected("attention", softmaxAttention(part(0), part(1), part(2)));
   }
   // Two heads of keys and values, each for four of queries.
   Tensor groupedAttention(const Tensor& x) const {
-    const Tensor q = einsum("btc,chd->bthd", x, weight("attention.q", {kWidth, kHeads, kHeadWidth}));
+    const Tensor q = einsum("btc,chd->bthd", x, weight("attention.q", {size.width, size.heads, size.headWidth}));
     const auto repeated = [&](const std::string& what) {
-      const Tensor few = einsum("btc,chd->bthd", x, weight("attention." + what, {kWidth, kGroups, kHeadWidth}));
-      const Shape grouped = {kBatch, kTokens, kGroups, kHeads / kGroups, kHeadWidth};
-      const Tensor all = broadcastTo(reshape(few, {kBatch, kTokens, kGroups, 1, kHeadWidth}), grouped);
-      return reshape(all, {kBatch, kTokens, kHeads, kHeadWidth});
+      const Tensor few =
+          einsum("btc,chd->bthd", x, weight("attention." + what, {size.width, size.groups, size.headWidth}));
+      const Shape grouped = {kBatch, size.tokens, size.groups, size.heads / size.groups, size.headWidth};
+      const Tensor all = broadcastTo(reshape(few, {kBatch, size.tokens, size.groups, 1, size.headWidth}), grouped);
+      return reshape(all, {kBatch, size.tokens, size.heads, size.headWidth});
     };
     return projected("attention", softmaxAttention(q, repeated("k"), repeated("v")));
   }
   Tensor mlp(const Tensor& x) const {
     const Tensor hidden =
-        gelu(at(matmul(x, weight("up", {kWidth, kHidden})), Place::kHidden) + weight("up.bias", {kHidden}));
-    return at(matmul(hidden, weight("down", {kHidden, kWidth})), Place::kResidual) + weight("down.bias", {kWidth});
+        gelu(at(matmul(x, weight("up", {size.width, size.hidden})), Place::kHidden) + weight("up.bias", {size.hidden}));
+    return at(matmul(hidden, weight("down", {size.hidden, size.width})), Place::kResidual) +
+           weight("down.bias", {size.width});
   }
   Tensor gatedMlp(const Tensor& x) const {
-    const Tensor gate = at(matmul(x, weight("gate", {kWidth, kHidden})), Place::kHidden);
-    const Tensor up = at(matmul(x, weight("up", {kWidth, kHidden})), Place::kHidden);
-    return at(matmul(gate / (exp(-gate) + 1.0) * up, weight("down", {kHidden, kWidth})), Place::kResidual);
+    const Tensor gate = at(matmul(x, weight("gate", {size.width, size.hidden})), Place::kHidden);
+    const Tensor up = at(matmul(x, weight("up", {size.width, size.hidden})), Place::kHidden);
+    return at(matmul(gate / (exp(-gate) + 1.0) * up, weight("down", {size.hidden, size.width})), Place::kResidual);
   }
 };
 
@@ -153,7 +161,8 @@ struct Model {
   bool decoder = false;
   bool gated = false;
   int64_t blocks = 2;    // each ends in one sum over tp
-  bool grouped = false;  // fewer heads of keys and values than ranks: they are whole
+  bool grouped = false;  // fewer heads of keys and values than ranks: no layout is named
+  const Sizes& size = kSmall;
 };
 
 CompileOptions optionsOf(const Model& model, const Words& words) {
@@ -197,26 +206,27 @@ std::string layoutAt(Place place, const Words& words) {
 }
 
 absl::StatusOr<std::string> moduleOf(const Model& model, const Words& words, int layers) {
+  const Sizes& size = model.size;
   Graph g;
-  const Tensor ids = g.input("ids", {kBatch, kTokens}, kI32);
-  const Tensor labels = g.input("labels", {kBatch, kTokens}, kI32);
-  Tensor x = embedding(g.parameter("wte", {kVocabulary, kWidth}, Init::normal(0.1)), ids);
+  const Tensor ids = g.input("ids", {kBatch, size.tokens}, kI32);
+  const Tensor labels = g.input("labels", {kBatch, size.tokens}, kI32);
+  Tensor x = embedding(g.parameter("wte", {size.vocabulary, size.width}, Init::normal(0.1)), ids);
   if (words.sequence) {
     x = constrain(x, layoutAt(Place::kResidual, words));
   }
   Tensor memory;
   if (model.decoder) {
-    memory = embedding(g.parameter("encoder", {kVocabulary, kWidth}, Init::normal(0.1)),
-                       g.input("source", {kBatch, kTokens}, kI32));
+    memory = embedding(g.parameter("encoder", {size.vocabulary, size.width}, Init::normal(0.1)),
+                       g.input("source", {kBatch, size.tokens}, kI32));
   }
   for (int layer = 0; layer < layers; ++layer) {
-    LayerBuilder builder = {g, absl::StrCat("h", layer), memory};
+    LayerBuilder builder = {g, absl::StrCat("h", layer), size, memory};
     if (words.all) {
       builder.at = [&](const Tensor& value, Place place) { return constrain(value, layoutAt(place, words)); };
     }
     x = model.layer(builder, x);
   }
-  const Tensor head = g.parameter("head", {kWidth, kVocabulary}, Init::normal(0.1));
+  const Tensor head = g.parameter("head", {size.width, size.vocabulary}, Init::normal(0.1));
   const Tensor loss = mean(softmaxCrossEntropy(matmul(x, head), labels));
   absl::StatusOr<std::string> text =
       logicalModule(g, loss, optim::AdamW{.lr = 0.1, .epsilon = 0.01}, optionsOf(model, words));
@@ -257,7 +267,7 @@ NamedTensors argumentsOf(const plan::Plan& plan) {
     if (tensor.kind() == plan::TENSOR_INPUT) {
       HostTensor value(DType::kI32, shape);
       for (int64_t i = 0; i < value.elements(); ++i) {
-        value.data<int32_t>()[i] = static_cast<int32_t>(generator() % kVocabulary);
+        value.data<int32_t>()[i] = static_cast<int32_t>(generator() % kSmall.vocabulary);
       }
       arguments[tensor.name()] = std::move(value);
     } else if (tensor.kind() == plan::TENSOR_PARAMETER) {
@@ -271,16 +281,22 @@ NamedTensors argumentsOf(const plan::Plan& plan) {
   return arguments;
 }
 
-const Model kModels[] = {
-    {.name = "GPT, q k v in one", .layer = fusedGpt, .fused = true},
-    {.name = "GPT", .layer = gpt},
-    {.name = "LLaMA", .layer = llama, .gated = true},
-    {.name = "BERT", .layer = bert},
-    {.name = "T5 decoder", .layer = t5Decoder, .decoder = true, .blocks = 3},
-};
+std::vector<Model> modelsOf(const Sizes& size) {
+  return {
+      {.name = "GPT, q k v in one", .layer = fusedGpt, .fused = true, .size = size},
+      {.name = "GPT", .layer = gpt, .size = size},
+      {.name = "LLaMA", .layer = llama, .gated = true, .size = size},
+      {.name = "BERT", .layer = bert, .size = size},
+      {.name = "T5 decoder", .layer = t5Decoder, .decoder = true, .blocks = 3, .size = size},
+  };
+}
+
+Model groupedModel(const Sizes& size) {
+  return {.name = "LLaMA, grouped", .layer = groupedLlama, .gated = true, .grouped = true, .size = size};
+}
 
 TEST(Layers, DataParallelismNeedsNoWords) {
-  for (const Model& model : kModels) {
+  for (const Model& model : modelsOf(kSmall)) {
     EXPECT_EQ(perLayer(model, {.mesh = "dp=2"}), "") << model.name << ": gradients join one bucket";
     EXPECT_EQ(perLayer(model, {.mesh = "dp=2", .zero = 1}), "") << model.name;
     EXPECT_EQ(perLayer(model, {.mesh = "dp=2", .zero = 2}), "") << model.name;
@@ -289,7 +305,7 @@ TEST(Layers, DataParallelismNeedsNoWords) {
 }
 
 TEST(Layers, ColumnsAndRowsReduceOncePerBlockAndDirection) {
-  for (const Model& model : kModels) {
+  for (const Model& model : modelsOf(kSmall)) {
     const std::string expected =
         absl::StrCat("backward all_reduce ", model.blocks, ", forward all_reduce ", model.blocks);
     EXPECT_EQ(perLayer(model, {.mesh = "tp=2", .tensor = true}), expected) << model.name;
@@ -299,7 +315,7 @@ TEST(Layers, ColumnsAndRowsReduceOncePerBlockAndDirection) {
 }
 
 TEST(Layers, ASplitSequenceGathersAndScattersInstead) {
-  for (const Model& model : kModels) {
+  for (const Model& model : modelsOf(kSmall)) {
     const std::string each = absl::StrCat(model.blocks);
     const std::string expected = absl::StrCat("backward all_gather ", each, ", backward reduce_scatter ", each,
                                               ", forward all_gather ", each, ", forward reduce_scatter ", each);
@@ -308,23 +324,59 @@ TEST(Layers, ASplitSequenceGathersAndScattersInstead) {
   }
 }
 
+const Words kSplits[] = {
+    {.mesh = "dp=2"},
+    {.mesh = "dp=2", .micro = 2, .zero = 3},
+    {.mesh = "tp=2", .tensor = true},
+    {.mesh = "dp=2,tp=2", .tensor = true},
+    {.mesh = "tp=2", .tensor = true, .sequence = true},
+    {.mesh = "dp=2,tp=2", .micro = 2, .zero = 1, .tensor = true, .sequence = true},
+    {.mesh = "dp=2,tp=2", .micro = 2, .zero = 3, .tensor = true, .sequence = true},
+};
+
 // Every layout by hand takes as many collectives as the few words, all of the program counted.
 TEST(Layers, FewWordsAreAsGoodAsAll) {
-  const Words settings[] = {
-      {.mesh = "dp=2"},
-      {.mesh = "dp=2", .micro = 2, .zero = 3},
-      {.mesh = "tp=2", .tensor = true},
-      {.mesh = "dp=2,tp=2", .tensor = true},
-      {.mesh = "tp=2", .tensor = true, .sequence = true},
-      {.mesh = "dp=2,tp=2", .micro = 2, .zero = 1, .tensor = true, .sequence = true},
-      {.mesh = "dp=2,tp=2", .micro = 2, .zero = 3, .tensor = true, .sequence = true},
-  };
-  for (const Model& model : kModels) {
-    for (const Words& few : settings) {
+  for (const Model& model : modelsOf(kSmall)) {
+    for (const Words& few : kSplits) {
       Words all = few;
       all.all = true;
       EXPECT_EQ(difference(moduleOf(model, few, 2), moduleOf(model, all, 2)), "")
           << model.name << " on " << few.mesh << ", zero " << few.zero << ", sequence " << few.sequence;
+    }
+  }
+}
+
+struct StepCost {
+  double communication = 0;  // seconds
+  int64_t flops = 0;
+};
+
+absl::StatusOr<StepCost> stepCost(const absl::StatusOr<std::string>& module) {
+  const absl::StatusOr<plan::Plan> plan = module.ok() ? compileText(*module) : module.status();
+  if (!plan.ok()) {
+    return plan.status();
+  }
+  const PlanStatistics statistics = statisticsOf(*plan);
+  StepCost cost = {.flops = statistics.flops};
+  for (const auto& [kind, count] : statistics.collectives) {
+    cost.communication += count.seconds;
+  }
+  return cost;
+}
+
+// At sizes of real models, where bytes decide and not launches, the few words cost what the layouts by hand do.
+TEST(Layers, FewWordsAreAsCheapAsAll) {
+  for (const Model& model : modelsOf(kReal)) {
+    for (const Words& few : kSplits) {
+      SCOPED_TRACE(absl::StrCat(model.name, " on ", few.mesh, ", zero ", few.zero, ", sequence ", few.sequence));
+      Words all = few;
+      all.all = true;
+      const absl::StatusOr<StepCost> derived = stepCost(moduleOf(model, few, 2));
+      const absl::StatusOr<StepCost> byHand = stepCost(moduleOf(model, all, 2));
+      ASSERT_TRUE(derived.ok()) << derived.status();
+      ASSERT_TRUE(byHand.ok()) << byHand.status();
+      EXPECT_LE(derived->communication, 1.001 * byHand->communication);
+      EXPECT_LE(static_cast<double>(derived->flops), 1.001 * static_cast<double>(byHand->flops));
     }
   }
 }
@@ -373,17 +425,29 @@ TEST(Layers, ResidualBlocksOfConvolutions) {
   EXPECT_EQ(perResidualBlock("dp=2,tp=2", 1, true), "backward all_reduce 3, forward all_reduce 5");
 }
 
-// With fewer heads of keys and values than ranks these are computed whole, before they are repeated: nothing of them
-// moves.
-TEST(Layers, HeadsOfKeysThatRepeatAreWhole) {
-  const Model model = {.name = "LLaMA, grouped", .layer = groupedLlama, .gated = true, .grouped = true};
-  EXPECT_EQ(perLayer(model, {.mesh = "tp=4", .tensor = true}), "backward all_reduce 2, forward all_reduce 2");
-  EXPECT_EQ(perLayer(model, {.mesh = "dp=2,tp=4", .tensor = true}), "backward all_reduce 2, forward all_reduce 2");
+// Two heads of keys and values on four ranks: two ranks compute each, before they are repeated, and nothing of them
+// moves. Their gradients, sums over such pairs of ranks, stay so in the products that read them: what these add to the
+// gradient of x is reduced with what the queries add, and the gradients of the weights with those of other layers.
+TEST(Layers, HeadsOfKeysThatRepeatLieOnPairs) {
+  for (const Sizes& size : {kSmall, kReal}) {
+    const Model model = groupedModel(size);
+    EXPECT_EQ(perLayer(model, {.mesh = "tp=4", .tensor = true}), "backward all_reduce 2, forward all_reduce 2");
+    const Words split = {.mesh = "tp=4", .tensor = true, .sequence = true};
+    Words all = split;
+    all.all = true;
+    const absl::StatusOr<StepCost> derived = stepCost(moduleOf(model, split, 2));
+    const absl::StatusOr<StepCost> byHand = stepCost(moduleOf(model, all, 2));
+    ASSERT_TRUE(derived.ok()) << derived.status();
+    ASSERT_TRUE(byHand.ok()) << byHand.status();
+    EXPECT_LE(derived->communication, 1.001 * byHand->communication);
+  }
+  EXPECT_EQ(perLayer(groupedModel(kSmall), {.mesh = "dp=2,tp=4", .tensor = true}),
+            "backward all_reduce 2, forward all_reduce 2");
 }
 
 // ZeRO adds nothing to a layer: its reductions and gathers join with those of other layers.
 TEST(Layers, ShardedStateBesideOtherSplits) {
-  for (const Model& model : kModels) {
+  for (const Model& model : modelsOf(kSmall)) {
     for (const bool sequence : {false, true}) {
       for (const int zero : {1, 2, 3}) {
         Words words = {.mesh = "dp=2,tp=2", .micro = 2, .tensor = true, .sequence = sequence};
@@ -404,8 +468,12 @@ TEST(Layers, AnyRanksGiveTheOneRankAnswer) {
       {.mesh = "dp=2,tp=2", .tensor = true, .sequence = true},
       {.mesh = "dp=2,tp=2", .micro = 2, .zero = 3, .tensor = true, .sequence = true},
       {.mesh = "dp=2", .micro = 2, .zero = 1},
+      {.mesh = "tp=4", .micro = 2, .tensor = true},
+      {.mesh = "tp=4", .tensor = true, .sequence = true},
   };
-  for (const Model& model : kModels) {
+  std::vector<Model> models = modelsOf(kSmall);
+  models.push_back(groupedModel(kSmall));
+  for (const Model& model : models) {
     const absl::StatusOr<std::string> serial = moduleOf(model, {}, 2);
     ASSERT_TRUE(serial.ok()) << serial.status();
     absl::StatusOr<plan::Plan> plan = compileText(*serial);

@@ -90,5 +90,60 @@ TEST_F(Sums, ASharedSumIsPassedOnOnlyTogether) {
   EXPECT_FALSE(passesOn(GraphView(b_.graph), 0, {0})) << "a relu of sums is not the sum of relus";
 }
 
+// dq and dk, gradients of two products of x, and what reads them: dx = dq wq + dk wk, dwk = x dk.
+class ProductsOfGradients : public ::testing::Test {
+ protected:
+  ProductsOfGradients() {
+    const GraphValue x = b_.input("x", {8, 4});
+    const GraphValue dq = b_.input("dq", {8, 6});
+    const GraphValue dx = product(dq, b_.parameter("wq", {6, 4}), {8, 4});
+    dk_ = backward(kRelu, {b_.input("dk", {8, 2})}, {8, 2});
+    const GraphValue other = product(dk_, b_.parameter("wk", {2, 4}), {8, 4});
+    b_.returns(backward(kAdd, {dx, other}, {8, 4}));
+    const GraphValue weight = backward({"contract", "k+ m, k+ n -> m n", {{0}, {1}}}, {x, dk_}, {4, 2});
+    b_.returns(b_.add(kRelu, {weight}, {4, 2}));
+    b_.last().gradientOf = "wk";
+  }
+
+  GraphValue backward(const OperatorFacts& facts, const std::vector<GraphValue>& operands, const Shape& result) {
+    const GraphValue made = b_.add(facts, operands, result);
+    b_.last().phase = Phase::kBackward;
+    return made;
+  }
+  GraphValue product(const GraphValue& a, const GraphValue& b, const Shape& result) {
+    return backward(kMatmul, {a, b}, result);
+  }
+  // Operator 0, dq wq, is split over these axes of what it adds up, no other is split.
+  bool pass(const std::vector<Axis>& axes, const Axis& sum) const {
+    const GraphView view(b_.graph);
+    return productsPass(view, view.valueOf(dk_), sum, [&](int op) { return op == 0 ? axes : std::vector<Axis>(); });
+  }
+
+  GraphBuilder b_;
+  GraphValue dk_;
+};
+
+constexpr Axis kAll = {AxisKind::kSpace, 1, 4};
+constexpr Axis kMajor = {AxisKind::kSpace, 1, 2};
+constexpr Axis kMinor = {AxisKind::kSpace, 2, 2};
+
+TEST_F(ProductsOfGradients, PassWhatIsReducedAnyway) {
+  EXPECT_TRUE(pass({kAll}, kMinor));
+  EXPECT_TRUE(pass({kAll}, kAll));
+  EXPECT_FALSE(pass({kMajor}, kMinor));
+  EXPECT_FALSE(pass({kMajor}, kAll));
+  EXPECT_FALSE(pass({}, kMinor)) << "the sum would be reduced where it is larger";
+}
+
+TEST_F(ProductsOfGradients, DoNotPassWhereOthersReadTheSum) {
+  b_.returns(dk_);
+  EXPECT_FALSE(pass({kAll}, kMinor));
+}
+
+TEST_F(ProductsOfGradients, DoNotPassToALargerGradientOfAWeight) {
+  b_.graph.operators[4].results[0].shape = {100, 2};
+  EXPECT_FALSE(pass({kAll}, kMinor)) << "8 x 2 and 8 x 4 are reduced instead of 100 x 2";
+}
+
 }  // namespace
 }  // namespace weft::testing
