@@ -12,6 +12,7 @@
 #include "passes/logical/request_attributes.h"
 #include "planner/check_request.h"
 #include "planner/decisions.h"
+#include "planner/open_mesh.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/statistics.h"
 
@@ -153,6 +154,10 @@ CompileOptions forwardOptions(const Program& training, CompileOptions options) {
   options.decisions.clear();
   options.layouts = parameterLayouts(training);
   const absl::StatusOr<Decisions> decisions = parseDecisions(training.decisions());
+  if (decisions.ok() && isOpenMesh(options.mesh)) {
+    options.mesh = decisions->mesh.ofRanks().print();
+    options.devices = 1;
+  }
   if (decisions.ok() && decisions->schedule.submeshes.size() > 1) {
     options.schedule = decisions->schedule.kind;
     options.virtualStages = decisions->schedule.virtualStages;

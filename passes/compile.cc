@@ -53,6 +53,7 @@ absl::StatusOr<Request> requestFor(ModuleOp module, CompileReport* report) {
     return request;
   }
   WEFT_ASSIGN_OR_RETURN(std::vector<std::string> notes, checkRequest(request, outlineOf(module)));
+  WEFT_ASSIGN_OR_RETURN(request.options.memoryLimit, memoryLimitOf(request.options));
   if (report != nullptr) {
     report->notes = std::move(notes);
   }

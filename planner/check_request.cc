@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "ir/layout/stage_mesh_text.h"
+#include "planner/open_mesh.h"
 #include "planner/schedule/table.h"
 #include "runtime/base/limits.h"
 #include "runtime/base/names.h"
@@ -38,7 +39,10 @@ bool isFinite(double value) {
 
 absl::StatusOr<Mesh> sharedMesh(const CompileOptions& options) {
   WEFT_RETURN_IF_ERROR(checkInteger("devices", options.devices, 1, kMaxRanks));
-  if (options.mesh.empty()) {
+  if (isOpenMesh(options.mesh)) {
+    WEFT_RETURN_IF_ERROR(closedMeshes(options.mesh, options.devices).status());
+  }
+  if (options.mesh.empty() || isOpenMesh(options.mesh)) {
     return Mesh::parse(absl::StrCat(options.devices));
   }
   WEFT_ASSIGN_OR_RETURN(Mesh mesh, Mesh::parse(options.mesh));
@@ -259,6 +263,11 @@ absl::StatusOr<Mesh> meshOf(const CompileOptions& options) {
 
 absl::StatusOr<Machine> machineOf(const CompileOptions& options) {
   return Machine::parse(options.machine);
+}
+
+absl::StatusOr<int64_t> memoryLimitOf(const CompileOptions& options) {
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(options));
+  return options.memoryLimit > 0 ? options.memoryLimit : machine.memory;
 }
 
 absl::StatusOr<schedule::Kind> executableKind(const std::string& name) {

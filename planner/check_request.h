@@ -28,12 +28,15 @@ absl::Status checkRecompute(const std::string& recompute, const std::vector<std:
 // First values of a parameter or state: a known distribution of finite numbers.
 absl::Status checkInitial(const std::string& distribution, double a, double b);
 
-// The mesh of a request: with stage meshes the first of them; with micro-batches their time axis. Errors: as
-// checkRequest.
+// The mesh of a request: with stage meshes the first of them; with open sizes (open_mesh.h) its ranks without names;
+// with micro-batches their time axis. Errors: as checkRequest.
 absl::StatusOr<Mesh> meshOf(const CompileOptions& options);
 
 // The machine of a request. Errors: a line of its text, with the known keys.
 absl::StatusOr<Machine> machineOf(const CompileOptions& options);
+
+// Bytes that one rank may need: the limit of the request, else the memory of its machine; 0: no limit.
+absl::StatusOr<int64_t> memoryLimitOf(const CompileOptions& options);
 
 // The schedule of that name, which the runtime can execute. Errors: an unknown name, with the nearest; a kind that is
 // only simulated.

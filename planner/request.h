@@ -62,13 +62,15 @@ enum class Fill : uint8_t { kDataParallel, kReplicate };
 struct CompileOptions {
   // "dp=2,tp=2"; "4" or empty with devices = 4: no named axes, only the line of ranks. With pipeline stages
   // (Graph::stage) the mesh of one stage: each stage has as many ranks of its own.
+  // Sizes may be left to the planner: "dp=?,tp=?" are the sizes, `devices` together, with which the program takes the
+  // least time within the memory limit.
   std::string mesh;
   // Instead of `mesh`: one for each submesh that owns pipeline stages, "dp=2,tp=2;dp=4"; of any shape and size.
   std::string stageMeshes;
   // Used where `mesh` is empty. Beside a mesh 1 or its ranks; with stageMeshes 1 or the ranks of all together.
   int64_t devices = 1;
-  // What the program runs on, and all costs come from: the text of a machine file (planner/machine/machine.h,
-  // `--machine FILE`); empty: CPU ranks that share one host.
+  // What the program runs on, and all costs come from: the name of a machine that comes with Weft ("a100-80g"), or the
+  // text of a machine file (planner/machine/machine.h, `--machine NAME|FILE`); empty: CPU ranks that share one host.
   std::string machine;
   int64_t micro = 1;                // micro-batches of one step
   int zero = 0;                     // ZeRO level 0..3
@@ -79,7 +81,7 @@ struct CompileOptions {
   std::string schedule = "auto";
   std::string scheduleTable;  // one line per rank: "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n" (planner/schedule/table.h)
   int64_t virtualStages = 0;  // stages on each rank; 0: as the schedule has it
-  int64_t memoryLimit = 0;    // bytes of one rank; 0 = none
+  int64_t memoryLimit = 0;    // bytes of one rank; 0 = the memory of the machine, if its file says one
   // Recomputed in backward beside what stands in Graph::recompute scopes: operator names or mnemonics with * and ?,
   // with commas ("gelu,h*.layer_norm"); "full" stands for all, layer by layer; "none": nothing else. "auto": what makes
   // the program fit in memoryLimit in the least time, nothing where it fits without.

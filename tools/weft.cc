@@ -9,6 +9,7 @@
 #include "tools/commands/explain.h"
 #include "tools/commands/flags.h"
 #include "tools/commands/layout.h"
+#include "tools/commands/machine.h"
 #include "tools/commands/memory.h"
 #include "tools/commands/print.h"
 #include "tools/commands/reshard.h"
@@ -32,6 +33,7 @@ const std::vector<Command>& commands() {
       {"explain", "every collective of a plan: why it is there, its price, the source line",
        weft::tools::explainCommand},
       {"layout", "what every rank holds of a tensor under a layout", weft::tools::layoutCommand},
+      {"machine", "the figures that costs come from; or measures this host", weft::tools::machineCommand},
       {"memory", "packs a table of lifetimes, or shows what fills the memory of a plan", weft::tools::memoryCommand},
       {"print",
        "a module of any state, as of --dump-dir, as a table: names, shapes, layouts, who decided, source lines",

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "planner/check_request.h"
+#include "planner/machine/machine.h"
 #include "runtime/base/file_writer.h"
 #include "runtime/base/limits.h"
 #include "runtime/base/names.h"
@@ -77,6 +78,19 @@ void Flags::real(const std::string& name, double* value, const std::string& help
              }});
 }
 
+void Flags::bytes(const std::string& name, int64_t* value, const std::string& help) {
+  add(name, {help, std::to_string(*value), false, [value, name](const std::string& given) {
+               return store({name, given, "bytes (40g, 512mi)"}, parseBytes(given), IntegerRange{.least = 0}, value);
+             }});
+}
+
+void Flags::machine(const std::string& name, std::string* value, const std::string& help) {
+  add(name, {help, "cpu", false, [value](const std::string& given) -> absl::Status {
+               WEFT_ASSIGN_OR_RETURN(*value, Machine::textOf(given));
+               return Machine::parse(*value).status();
+             }});
+}
+
 void Flags::toggle(const std::string& name, bool* value, const std::string& help) {
   add(name, {help, "off", true, [value](const std::string&) {
                *value = true;
@@ -142,9 +156,8 @@ void CommonFlags::addCompilingTo(Flags& flags) {
   flags.integer("micro", &micro, "micro-batches of one step", {1, kMaxMicroBatches});
   flags.text("schedule", &schedule, "order of the micro-batches on pipeline stages: auto, 1f1b, zb_h1, ...");
   flags.contents("schedule-file", &scheduleTable, "a schedule of your own: a table as of weft schedule --csv");
-  flags.contents("machine", &machine,
-                 "the machine that costs are for: a file of figures, as of weft reshard --machine");
-  flags.integer("memory-limit", &memoryLimit, "most bytes of one rank, 0 = any", {.least = 0});
+  flags.machine("machine", &machine, "the machine that costs are for: a name (a100-80g) or a file of figures");
+  flags.bytes("memory-limit", &memoryLimit, "most bytes of one rank (40g), 0 = the machine's memory, if known");
   flags.integer("virtual", &virtualStages, "pipeline stages on each rank, 0 = as the schedule has it", {0, kMaxRanks});
   flags.text("recompute", &recompute,
              "recomputed in backward: auto (as --memory-limit asks for), none, full, or patterns with commas");

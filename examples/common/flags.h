@@ -30,6 +30,10 @@ class Flags {
   void integer(const std::string& name, int64_t* value, const std::string& help, IntegerRange range = {});
   void real(const std::string& name, double* value, const std::string& help,
             RealRange range = {.least = 0, .most = std::numeric_limits<float>::max()});
+  // A number of bytes: "40g".
+  void bytes(const std::string& name, int64_t* value, const std::string& help);
+  // A machine that comes with Weft or a file; the value is the text for CompileOptions::machine.
+  void machine(const std::string& name, std::string* value, const std::string& help);
   void toggle(const std::string& name, bool* value, const std::string& help);
 
   // Sets the values. `helped` says whether --help was asked for (and printed).

@@ -112,9 +112,6 @@ namespace {
 // A line with up to this many cuts (16 ranks have 5, 12 ranks 6) is also searched with cuts at every divisor.
 constexpr size_t kMaxFineCuts = 6;
 
-// Relative difference of costs below which two paths count as equal: more than rounding makes.
-constexpr double kNoticeable = 1e-9;
-
 // Plans one reshard on a mesh.
 class Planning {
  public:
@@ -190,6 +187,10 @@ class Planning {
     }
     line_ = std::make_unique<VirtualLine>(mesh_, from, to, stored, fixed, cuts);
     problem.cuts = line_->cuts();
+    problem.permuted = {mesh_.ranks(), machine_.perNode(mesh_.ranks())};
+    if (problem.permuted.nodes() > 1) {
+      problem.perNode = membersPerNode();
+    }
     problem.from.dims = digitsOf(from);
     problem.to.dims = digitsOf(to);
     for (const Partial& p : partial) {
@@ -293,6 +294,19 @@ class Planning {
     return result;
   }
 
+  // By digit of the line, see Problem.
+  std::vector<int64_t> membersPerNode() const {
+    const std::vector<int64_t>& cuts = line_->cuts();
+    std::vector<int64_t> members;
+    for (uint8_t low = 0; low < cuts.size(); ++low) {
+      for (uint8_t high = 0; high < cuts.size(); ++high) {
+        const bool isDigit = low < high && cuts[high] % cuts[low] == 0;
+        members.push_back(isDigit ? spanOf(machine_, mesh_.ranks(), line_->axesOf({{low, high}})).perNode : 1);
+      }
+    }
+    return members;
+  }
+
   std::vector<reshard::Digits> digitsOf(const Layout& layout) const {
     std::vector<reshard::Digits> dims;
     for (size_t d = 0; d < shape_.size(); ++d) {
@@ -333,9 +347,11 @@ class Planning {
     step.reduce = from_.isPartial() ? from_.partial()[0].kind : ReduceKind::kSum;
     bool time = !step.axes.empty() && step.axes[0].kind == AxisKind::kTime;
     if (!time) {
-      int64_t n = partsOf(step.axes);
-      step.bytesReceived = reshard::priceOf(step.kind, n, before).bytes;
-      step.cost = collectiveCost(machine_, step.kind, n, step.bytesReceived);
+      const bool all = step.kind == CollectiveKind::kPermute;
+      step.span =
+          all ? GroupSpan{mesh_.ranks(), machine_.perNode(mesh_.ranks())} : spanOf(machine_, mesh_.ranks(), step.axes);
+      step.bytesReceived = receivedBytes(step.kind, step.span.ranks, before);
+      step.cost = collectiveCost(machine_, step.kind, step.span, step.bytesReceived);
     }
     if (step.kind == CollectiveKind::kPermute) {
       step.source = permuteSources(current_, step.layout, mesh_);
@@ -365,7 +381,7 @@ struct ReshardPlanner::Memo {
   const Answer& answer(const Problem& problem, const Machine& machine) {
     auto [entry, fresh] = answers.try_emplace(problem.key());
     if (fresh) {
-      entry->second = reshard::cheapestPath(Space(problem), machine);
+      entry->second = reshard::cheapestPath(Space(problem, machine));
     }
     return entry->second;
   }
@@ -381,12 +397,13 @@ absl::StatusOr<ReshardPlan> ReshardPlanner::plan(const Shape& shape, DType type,
   WEFT_RETURN_IF_ERROR(planning.check(from, to));
   planning.accumulate();
   Answer answer = memo_->answer(planning.problem(VirtualLine::Cuts::kWhereAsked), machine_);
-  // Further cuts are for saving bytes; a path that only trades a hop of latency for one more collective is left alone.
+  // Further cuts are for saving bytes, or bytes between nodes; a path that only trades a hop of latency for one more
+  // collective is left alone.
   if (answer.collectives() > 1) {
     Problem fine = planning.problem(VirtualLine::Cuts::kEverywhere);
     const Answer* other = fine.cuts.size() <= kMaxFineCuts ? &memo_->answer(fine, machine_) : nullptr;
-    bool saves = other != nullptr && other->total.bytes < answer.total.bytes;
-    if (saves && other->cost < answer.cost * (1 - kNoticeable)) {
+    const bool saves = other != nullptr && (other->total.bytes < answer.total.bytes || fine.permuted.nodes() > 1);
+    if (saves && other->total.time < answer.total.time) {
       answer = *other;
     } else {
       planning.problem(VirtualLine::Cuts::kWhereAsked);

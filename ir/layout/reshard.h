@@ -34,10 +34,10 @@
 // Worked example. 16x32 f32 on dp=2,tp=4 from [{dp},{tp}] to [{tp},{dp}]: the local shapes 8x8 and 4x16 differ, so one
 // permute cannot do it. Half of tp moves to dimension 0 by all_to_all, a permute puts the digits in order.
 //
-// Cost of a step = launchLatency + linkLatency * hops + bytesReceived / linkBandwidth, with hops of a ring: n-1
-// (all_gather, reduce_scatter, all_to_all), 2(n-1) (all_reduce), 1 (permute); a slice is free. Two gathers of 2 ranks
-// take fewer hops than one of 4, but two launches: the price decides which, also over axes that are not neighbors in
-// the line of ranks. Axes are not cut for the sake of latency alone.
+// Cost of a step inside one node = launchLatency + linkLatency * hops + bytesReceived / linkBandwidth, with hops of a
+// ring: n-1 (all_gather, reduce_scatter, all_to_all), 2(n-1) (all_reduce), 1 (permute); a slice is free; between nodes
+// see collectiveCost. Two gathers of 2 ranks take fewer hops than one of 4, but two launches: the price decides which,
+// also over axes that are not neighbors in the line of ranks. Axes are not cut for the sake of latency alone.
 //
 // Limits. The path is the cheapest over these moves and cuts; up to 16 ranks (kMaxFineCuts) axes are cut everywhere if
 // that saves bytes, unless a single collective does. Beyond about 7 prime factors of moved ranks the search stops
@@ -62,9 +62,22 @@ enum class CollectiveKind : uint8_t { kSlice, kAllGather, kAllToAll, kReduceScat
 // "slice", "all_gather", "all_to_all", "reduce_scatter", "all_reduce", "permute".
 std::string collectiveName(CollectiveKind kind);
 
+// The ranks of a group on the machine's nodes. Every group over the same axes has as many of both.
+struct GroupSpan {
+  int64_t ranks = 1;
+  int64_t perNode = 1;  // of them on each node that has any
+
+  int64_t nodes() const { return ranks / perNode; }
+};
+
+// The groups over `axes` (time axes apart) of a mesh of so many ranks, whose first rank is the first of a node or of an
+// even part of one.
+GroupSpan spanOf(const Machine& machine, int64_t meshRanks, const std::vector<Axis>& axes);
+
 struct ReshardStep {
   CollectiveKind kind = CollectiveKind::kSlice;
   std::vector<Axis> axes;  // the axes over which groups are formed; empty for permute
+  GroupSpan span;          // of a group; of all ranks for a permute
   int64_t sourceDim = -1;  // dimension that loses axes (all_gather, all_to_all)
   int64_t targetDim = -1;  // dimension that gains axes (slice, all_to_all, reduce_scatter)
   ReduceKind reduce = ReduceKind::kSum;
@@ -93,8 +106,16 @@ std::vector<std::vector<int64_t>> groupsOf(const ReshardStep& step, const Mesh& 
 // Empty if no permutation of the ranks makes the one of the other.
 std::vector<int64_t> permuteSources(const Layout& before, const Layout& after, const Mesh& mesh);
 
-// Cost of one collective over groups of n ranks with `bytes` = bytes received per rank as above.
-Picoseconds collectiveCost(const Machine& machine, CollectiveKind kind, int64_t groupSize, int64_t bytesReceived);
+// Bytes that each rank receives in one collective over n ranks, each with a tensor of `before` bytes, as above.
+int64_t receivedBytes(CollectiveKind kind, int64_t n, int64_t before);
+
+// Cost of one collective over such groups, all of them at once, with bytes received per rank as above. Between nodes
+// all groups of a node share its network cards, and a group takes the better of two ways:
+//   ring          hops of network latency; each node passes the bytes on once, over its ranks' share of the cards
+//   hierarchical  inside nodes over the links, then between nodes, each rank with its part over its own share
+// (Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH", 2005; the hierarchical
+// way as in NCCL and Horovod.) The parts of an all_to_all for the own node and for others go beside each other.
+Picoseconds collectiveCost(const Machine& machine, CollectiveKind kind, const GroupSpan& span, int64_t bytesReceived);
 
 class ReshardPlanner {
  public:

@@ -6,7 +6,7 @@
 //   1. A* forward from `from` without permutes; reaching `to` gives the best plan that needs none.
 //   2. A* backward from `to`, and forward further on, both without permutes, as far as a permute between them could
 //      still improve on the best; wherever both have met the same signature, forward + permute + backward is a plan.
-// Both use the bound of Space::leastPrice, which never overestimates.
+// Both use the bound of Space::leastTime, which never overestimates.
 #include <algorithm>
 #include <limits>
 #include <queue>
@@ -22,14 +22,13 @@ namespace {
 // very many cuts; the count is of states, so the answer does not depend on the speed of the machine.
 constexpr int kMaxSettled = 6000;
 
-// Bounds and costs are sums in different orders; this much relative slack keeps rounding from cutting off a path.
-constexpr double kSlack = 1e-9;
+// Each step of a path is rounded to whole picoseconds; so much less than the bound may a path cost.
+constexpr Picoseconds kRounding = 8;
 
 struct Node {
   State state;
-  Price total;
-  double cost = 0;
-  double bound = 0;  // of what is still to come
+  Picoseconds cost = 0;
+  Picoseconds bound = 0;  // of what is still to come
   int steps = 0;
   int parent = -1;
   Move move;  // between parent and this
@@ -39,13 +38,13 @@ struct Node {
 // A* from one end.
 class Sweep {
  public:
-  Sweep(const Space& space, const Machine& machine, bool forward)
-      : space_(space), machine_(machine), forward_(forward), aim_(forward ? space.problem().to : space.problem().from) {
-    relax(-1, {}, forward ? space.problem().from : space.problem().to, {});
+  Sweep(const Space& space, bool forward)
+      : space_(space), forward_(forward), aim_(forward ? space.problem().to : space.problem().from) {
+    relax(-1, {}, forward ? space.problem().from : space.problem().to, 0);
   }
 
   // Settles the cheapest open state whose bound is at most `limit`; -1 if there is none.
-  int settle(double limit) {
+  int settle(Picoseconds limit) {
     while (!open_.empty() && settledCount_ < kMaxSettled) {
       Entry top = open_.top();
       if (top.estimate > limit) {
@@ -63,12 +62,12 @@ class Sweep {
     return -1;
   }
 
-  void expand(int id, double limit) {
+  void expand(int id, Picoseconds limit) {
     State state = nodes_[id].state;
     auto visit = [&](const Move& move, State other, const Price& price) {
-      const Price total = nodes_[id].total + price;
-      if (seconds(machine_, total) <= limit) {
-        relax(id, move, std::move(other), total);
+      const Picoseconds cost = nodes_[id].cost + price.time;
+      if (cost <= limit) {
+        relax(id, move, std::move(other), cost);
       }
     };
     forward_ ? space_.movesFrom(state, visit) : space_.movesInto(state, visit);
@@ -78,8 +77,8 @@ class Sweep {
 
  private:
   struct Entry {
-    double estimate = 0;
-    double cost = 0;
+    Picoseconds estimate = 0;
+    Picoseconds cost = 0;
     int steps = 0;
     int node = 0;
     // The queue gives the largest first: smaller estimate, then fewer steps, then earlier found, is larger.
@@ -91,10 +90,9 @@ class Sweep {
     }
   };
 
-  void relax(int parent, const Move& move, State state, const Price& total) {
+  void relax(int parent, const Move& move, State state, Picoseconds cost) {
     auto [place, fresh] = ids_.try_emplace(keyOf(state), static_cast<int>(nodes_.size()));
     int id = place->second;
-    double cost = seconds(machine_, total);
     int steps = parent < 0 ? 0 : nodes_[parent].steps + 1;
     if (fresh) {
       Node& node = nodes_.emplace_back();
@@ -104,7 +102,6 @@ class Sweep {
       return;
     }
     Node& node = nodes_[id];
-    node.total = total;
     node.cost = cost;
     node.steps = steps;
     node.parent = parent;
@@ -113,13 +110,12 @@ class Sweep {
     open_.push({cost + node.bound, cost, steps, id});
   }
 
-  double boundOf(const State& state) const {
-    Price least = forward_ ? space_.leastPrice(state, aim_) : space_.leastPrice(aim_, state);
-    return seconds(machine_, least) * (1 - kSlack);
+  Picoseconds boundOf(const State& state) const {
+    const Picoseconds least = forward_ ? space_.leastTime(state, aim_) : space_.leastTime(aim_, state);
+    return std::max<Picoseconds>(0, least - kRounding);
   }
 
   const Space& space_;
-  const Machine& machine_;
   bool forward_;
   State aim_;
   std::vector<Node> nodes_;
@@ -161,7 +157,7 @@ class GatherPlan {
 };
 
 Price stepPrice(const Space& space, const State& before, const PathStep& step) {
-  return priceOf(step.move.kind, space.productOf(step.move.axes), space.localBytes(before));
+  return space.priceOf(step.move.kind, step.move.axes, space.localBytes(before));
 }
 
 Price pathPrice(const Space& space, const Path& path) {
@@ -176,15 +172,14 @@ Price pathPrice(const Space& space, const Path& path) {
 
 class Search {
  public:
-  Search(const Space& space, const Machine& machine)
-      : space_(space), machine_(machine), forward_(space, machine, true), backward_(space, machine, false) {}
+  explicit Search(const Space& space) : space_(space), forward_(space, true), backward_(space, false) {}
 
   Path run() {
     fallback_ = GatherPlan(space_).build();
-    best_ = {seconds(machine_, pathPrice(space_, fallback_)), static_cast<int>(fallback_.size())};
+    best_ = {pathPrice(space_, fallback_).time, static_cast<int>(fallback_.size())};
     searchDirect();
     // No permute is cheaper than one of the smallest local tensor.
-    double least = seconds(machine_, priceOf(CollectiveKind::kPermute, space_.ranks(), smallestBytes()));
+    const Picoseconds least = permuteTime(smallestBytes());
     if (least <= best_.cost && best_.steps > 1) {
       searchBackward(least);
       searchForward(least);
@@ -194,7 +189,7 @@ class Search {
 
  private:
   struct Best {
-    double cost = 0;
+    Picoseconds cost = 0;
     int steps = 0;
     int forward = -1;   // last state before the permute, or the goal
     int backward = -1;  // first state after the permute; -1 without one
@@ -208,7 +203,8 @@ class Search {
     return bytes / space_.ranks();
   }
 
-  double limit() const { return best_.cost * (1 + kSlack); }
+  Picoseconds limit() const { return best_.cost; }
+  Picoseconds permuteTime(int64_t bytes) const { return space_.priceOf(CollectiveKind::kPermute, {}, bytes).time; }
 
   void offer(const Best& candidate) {
     bool first = best_.forward < 0 && candidate.cost <= best_.cost;
@@ -229,7 +225,7 @@ class Search {
     }
   }
 
-  void searchBackward(double permute) {
+  void searchBackward(Picoseconds permute) {
     for (int id = backward_.settle(limit()); id >= 0; id = backward_.settle(limit())) {
       const Node& node = backward_.node(id);
       if (node.cost + permute > limit()) {
@@ -244,7 +240,7 @@ class Search {
     }
   }
 
-  void searchForward(double permute) {
+  void searchForward(Picoseconds permute) {
     for (int id : settled_) {
       tryPermute(id);
     }
@@ -268,10 +264,9 @@ class Search {
       return;
     }
     const Node& after = backward_.node(found->second);
-    const Price permute = priceOf(CollectiveKind::kPermute, space_.ranks(), space_.localBytes(node.state));
-    const Price total = node.total + permute + after.total;
+    const Picoseconds cost = node.cost + permuteTime(space_.localBytes(node.state)) + after.cost;
     if (!(node.state == after.state)) {
-      offer({seconds(machine_, total), node.steps + after.steps + 1, id, found->second});
+      offer({cost, node.steps + after.steps + 1, id, found->second});
     }
   }
 
@@ -293,7 +288,6 @@ class Search {
   }
 
   const Space& space_;
-  const Machine& machine_;
   Sweep forward_;
   Sweep backward_;
   std::vector<int> settled_;
@@ -303,7 +297,7 @@ class Search {
 };
 
 // Joins neighbors of one kind on the same dimensions where one step is no dearer than two.
-Path joinSteps(const Space& space, const Machine& machine, Path path) {
+Path joinSteps(const Space& space, Path path) {
   State before = space.problem().from;
   for (size_t i = 0; i + 1 < path.size();) {
     const Move& a = path[i].move;
@@ -318,7 +312,7 @@ Path joinSteps(const Space& space, const Machine& machine, Path path) {
       appendDigits(joint.move.axes, part->axes);
     }
     const Price both = stepPrice(space, before, path[i]) + stepPrice(space, path[i].after, path[i + 1]);
-    if (alike && seconds(machine, stepPrice(space, before, joint)) <= seconds(machine, both)) {
+    if (alike && stepPrice(space, before, joint).time <= both.time) {
       path[i] = std::move(joint);
       path.erase(path.begin() + static_cast<int64_t>(i) + 1);
     } else {
@@ -336,13 +330,13 @@ int Answer::collectives() const {
                                         [](const PathStep& step) { return step.move.kind != CollectiveKind::kSlice; }));
 }
 
-Answer cheapestPath(const Space& space, const Machine& machine) {
+Answer cheapestPath(const Space& space) {
   if (space.problem().from == space.problem().to) {
     return {};
   }
-  Path path = joinSteps(space, machine, Search(space, machine).run());
-  Price total = pathPrice(space, path);
-  return {std::move(path), total, seconds(machine, total)};
+  Path path = joinSteps(space, Search(space).run());
+  const Price total = pathPrice(space, path);
+  return {std::move(path), total};
 }
 
 }  // namespace weft::reshard

@@ -26,31 +26,8 @@ void appendKey(std::string& key, const Digits& digits) {
 }  // namespace
 
 std::string Problem::key() const {
-  return absl::StrCat(absl::StrJoin(cuts, ","), ";", absl::StrJoin(sizes, ","), ";", unitBytes, ";", scatterable, ";",
-                      keyOf(from), keyOf(to));
-}
-
-Price priceOf(CollectiveKind kind, int64_t n, int64_t before) {
-  if (kind == CollectiveKind::kPermute) {
-    return {1, 1, before};
-  }
-  if (kind == CollectiveKind::kSlice || n == 1) {
-    return {};
-  }
-  switch (kind) {
-    case CollectiveKind::kAllGather:
-      return {1, n - 1, before * (n - 1)};
-    case CollectiveKind::kAllReduce:
-      return {1, 2 * (n - 1), (2 * (n - 1) * before + n - 1) / n};
-    default:
-      return {1, n - 1, before / n * (n - 1)};
-  }
-}
-
-double seconds(const Machine& machine, const Price& price) {
-  return machine.launchLatency * static_cast<double>(price.launches) +
-         machine.linkLatency * static_cast<double>(price.hops) +
-         static_cast<double>(price.bytes) / machine.linkBandwidth;
+  return absl::StrCat(absl::StrJoin(cuts, ","), ";", absl::StrJoin(perNode, ","), ";", permuted.nodes(), ";",
+                      absl::StrJoin(sizes, ","), ";", unitBytes, ";", scatterable, ";", keyOf(from), keyOf(to));
 }
 
 void appendDigit(Digits& digits, Digit digit) {
@@ -85,7 +62,7 @@ std::string keyOf(const State& state) {
   return key;
 }
 
-Space::Space(const Problem& problem) : problem_(problem) {
+Space::Space(const Problem& problem, const Machine& machine) : problem_(problem), machine_(machine) {
   int64_t count = std::min(ranks(), kMaxWitnesses);
   for (int64_t i = 0; i < count; ++i) {
     // Spread over the line, with changing minor digits.
@@ -116,6 +93,19 @@ int64_t Space::localBytes(const State& state) const {
     bytes *= problem_.sizes[d] / productOf(state.dims[d]);
   }
   return bytes;
+}
+
+Price Space::priceOf(CollectiveKind kind, const Digits& digits, int64_t before) const {
+  GroupSpan span = problem_.permuted;
+  if (kind != CollectiveKind::kPermute) {
+    span = {};
+    for (const Digit digit : digits) {
+      span.ranks *= sizeOf(digit);
+      span.perNode *= problem_.perNode.empty() ? sizeOf(digit) : problem_.perNode[indexOf(digit)];
+    }
+  }
+  const int64_t bytes = receivedBytes(kind, span.ranks, before);
+  return {collectiveCost(machine_, kind, span, bytes), bytes};
 }
 
 bool Space::fits(const State& state, int d) const {
@@ -270,7 +260,7 @@ void Space::gathers(const State& state, const Visit& visit) const {
       State next = state;
       next.dims[d] = suffix.kept;
       visit({CollectiveKind::kAllGather, suffix.moved, d, -1}, std::move(next),
-            priceOf(CollectiveKind::kAllGather, productOf(suffix.moved), bytes));
+            priceOf(CollectiveKind::kAllGather, suffix.moved, bytes));
     }
   }
 }
@@ -282,9 +272,8 @@ void Space::ungathers(const State& state, const Visit& visit) const {
       State before = state;
       appendDigits(before.dims[d], gathered);
       if (fits(before, d)) {
-        const int64_t n = productOf(gathered);
         visit({CollectiveKind::kAllGather, gathered, d, -1}, std::move(before),
-              priceOf(CollectiveKind::kAllGather, n, bytes / n));
+              priceOf(CollectiveKind::kAllGather, gathered, bytes / productOf(gathered)));
       }
     }
   });
@@ -304,7 +293,7 @@ void Space::exchanges(const State& state, bool forward, const Visit& visit) cons
         appendDigits(other.dims[e], suffix.moved);
         if (fits(other, e)) {
           Move move{CollectiveKind::kAllToAll, suffix.moved, forward ? d : e, forward ? e : d};
-          visit(move, std::move(other), priceOf(move.kind, productOf(suffix.moved), bytes));
+          visit(move, std::move(other), priceOf(move.kind, suffix.moved, bytes));
         }
       }
     }
@@ -345,18 +334,17 @@ void Space::reductions(const State& state, const Visit& visit) const {
     for (Digit part : parts) {
       rest.partial = without(rest.partial, part);
     }
-    const int64_t n = productOf(parts);
     for (int d = 0; problem_.scatterable && d < static_cast<int>(state.dims.size()); ++d) {
       State next = rest;
       appendDigits(next.dims[d], parts);
       if (fits(next, d)) {
         visit({CollectiveKind::kReduceScatter, parts, -1, d}, std::move(next),
-              priceOf(CollectiveKind::kReduceScatter, n, bytes));
+              priceOf(CollectiveKind::kReduceScatter, parts, bytes));
       }
     }
     if (std::is_sorted(parts.begin(), parts.end())) {
       visit({CollectiveKind::kAllReduce, parts, -1, -1}, std::move(rest),
-            priceOf(CollectiveKind::kAllReduce, n, bytes));
+            priceOf(CollectiveKind::kAllReduce, parts, bytes));
     }
   });
 }
@@ -377,9 +365,8 @@ void Space::unreductions(const State& state, const Visit& visit) const {
         insertSorted(before.partial, digit);
       }
       if (wasPartial) {
-        const int64_t n = productOf(suffix.moved);
         visit({CollectiveKind::kReduceScatter, suffix.moved, -1, d}, std::move(before),
-              priceOf(CollectiveKind::kReduceScatter, n, bytes * n));
+              priceOf(CollectiveKind::kReduceScatter, suffix.moved, bytes * productOf(suffix.moved)));
       }
     }
   }
@@ -395,7 +382,7 @@ void Space::unreductions(const State& state, const Visit& visit) const {
         insertSorted(before.partial, digit);
       }
       visit({CollectiveKind::kAllReduce, parts, -1, -1}, std::move(before),
-            priceOf(CollectiveKind::kAllReduce, productOf(parts), bytes));
+            priceOf(CollectiveKind::kAllReduce, parts, bytes));
     }
   });
 }
@@ -409,8 +396,9 @@ int64_t Space::partAt(const Digits& digits, size_t w) const {
 }
 
 // Bytes: what the rank needs and does not hold. Hops: with h hops a rank gets data of at most 2^h ranks, itself
-// included, because every collective over n ranks takes n - 1 hops or more and n <= 2^(n-1).
-Price Space::leastAtWitness(const State& from, const State& to, size_t w) const {
+// included, because every collective over n ranks takes n - 1 hops or more and n <= 2^(n-1); over p ranks on each of k
+// nodes p - 1 + k - 1, which is enough as well.
+Space::Least Space::leastAtWitness(const State& from, const State& to, size_t w) const {
   int64_t held = problem_.unitBytes;
   int64_t wanted = problem_.unitBytes;
   int64_t owners = 1;
@@ -429,7 +417,7 @@ Price Space::leastAtWitness(const State& from, const State& to, size_t w) const 
   while ((int64_t{1} << hops) < reached) {
     ++hops;
   }
-  return {0, wanted > 0 ? hops : 0, wanted - held};
+  return {wanted > 0 ? hops : 0, wanted - held};
 }
 
 // With P terms partial of an element that H ranks want in the end, P - 1 terms must leave the rank they were made on
@@ -447,18 +435,22 @@ int64_t Space::leastForTerms(const State& to, int64_t terms) const {
   return std::max(total / parts, total * still * (terms + holders - 2) / ranks());
 }
 
-Price Space::leastPrice(const State& from, const State& to) const {
-  Price least;
+Picoseconds Space::leastTime(const State& from, const State& to) const {
+  Least least;
   for (size_t w = 0; w < witnesses_.size(); ++w) {
-    Price at = leastAtWitness(from, to, w);
-    least = {0, std::max(least.hops, at.hops), std::max(least.bytes, at.bytes)};
+    const Least at = leastAtWitness(from, to, w);
+    least = {std::max(least.hops, at.hops), std::max(least.bytes, at.bytes)};
   }
   int64_t terms = productOf(from.partial) / productOf(to.partial);
   if (terms > 1) {
     least.bytes = std::max(least.bytes, leastForTerms(to, terms));
   }
-  least.launches = least.bytes > 0 ? 1 : 0;
-  return least;
+  // Inside nodes and between them bytes go at once.
+  const double bandwidth = machine_.linkBandwidth + machine_.networkShare();
+  const double hop =
+      machine_.devicesPerNode == 0 ? machine_.linkLatency : std::min(machine_.linkLatency, machine_.networkLatency);
+  return picosecondsOf((least.bytes > 0 ? machine_.launchLatency : 0) + hop * static_cast<double>(least.hops) +
+                       static_cast<double>(least.bytes) / bandwidth);
 }
 
 }  // namespace weft::reshard

@@ -40,6 +40,9 @@ struct Problem {
   Shape sizes;                // stored size of every dimension
   int64_t unitBytes = 1;      // bytes of one element
   bool scatterable = true;    // partial sums may be reduce_scattered; max and min may not
+  // By digit, low * cuts + high: how many of the ranks that differ in it alone are on one node; empty: all are.
+  std::vector<int64_t> perNode;
+  GroupSpan permuted;  // the ranks of a permute
   State from;
   State to;
 
@@ -54,21 +57,13 @@ struct Move {
   int target = -1;
 };
 
-// What a move costs, machine left aside.
+// What a move costs.
 struct Price {
-  int64_t launches = 0;
-  int64_t hops = 0;
-  int64_t bytes = 0;
+  Picoseconds time = 0;
+  int64_t bytes = 0;  // received
 
-  friend Price operator+(const Price& a, const Price& b) {
-    return {a.launches + b.launches, a.hops + b.hops, a.bytes + b.bytes};
-  }
+  friend Price operator+(const Price& a, const Price& b) { return {a.time + b.time, a.bytes + b.bytes}; }
 };
-
-// One collective over n ranks, each with a tensor of `before` bytes.
-Price priceOf(CollectiveKind kind, int64_t n, int64_t before);
-
-double seconds(const Machine& machine, const Price& price);
 
 // Appends `digit`, joined to the last one where it continues it.
 void appendDigit(Digits& digits, Digit digit);
@@ -81,13 +76,15 @@ std::string keyOf(const State& state);
 
 class Space {
  public:
-  explicit Space(const Problem& problem);
+  Space(const Problem& problem, const Machine& machine);
 
   const Problem& problem() const { return problem_; }
   int64_t ranks() const { return problem_.cuts.back(); }
   int64_t sizeOf(Digit digit) const { return sizes_[indexOf(digit)]; }
   int64_t productOf(const Digits& digits) const;
   int64_t localBytes(const State& state) const;
+  // One collective over groups of these digits, of all ranks for a permute, each with a tensor of `before` bytes.
+  Price priceOf(CollectiveKind kind, const Digits& digits, int64_t before) const;
 
   // Every move that leads out of a state, or into it, with the state at the other end. Permutes are not among them:
   // they join the two halves of the search.
@@ -99,8 +96,8 @@ class Space {
   std::string signatureOf(const State& state) const;
 
   // What any path costs at the least: one launch if anything moves, hops that reach as many ranks as the neediest rank
-  // wants data of, and bytes that the busiest rank must receive.
-  Price leastPrice(const State& from, const State& to) const;
+  // wants data of, and bytes that the busiest rank must receive, over the fastest links.
+  Picoseconds leastTime(const State& from, const State& to) const;
 
  private:
   struct Suffix {
@@ -129,10 +126,15 @@ class Space {
   size_t indexOf(Digit digit) const { return digit.low * problem_.cuts.size() + digit.high; }
   // The part that witness `w` holds of a dimension split over `digits`.
   int64_t partAt(const Digits& digits, size_t w) const;
-  Price leastAtWitness(const State& from, const State& to, size_t w) const;
+  struct Least {
+    int64_t hops = 0;
+    int64_t bytes = 0;
+  };
+  Least leastAtWitness(const State& from, const State& to, size_t w) const;
   int64_t leastForTerms(const State& to, int64_t terms) const;
 
   Problem problem_;
+  const Machine& machine_;
   std::vector<int64_t> sizes_;      // by digit
   std::vector<int64_t> witnesses_;  // ranks at which leastPrice looks
   std::vector<int64_t> places_;     // by digit and witness: its coordinate
@@ -148,12 +150,11 @@ using Path = std::vector<PathStep>;
 struct Answer {
   Path path;
   Price total;
-  double cost = 0;
   // Steps that move data.
   int collectives() const;
 };
 
 // The cheapest path from problem.from to problem.to.
-Answer cheapestPath(const Space& space, const Machine& machine);
+Answer cheapestPath(const Space& space);
 
 }  // namespace weft::reshard

@@ -4,6 +4,14 @@
 
 namespace weft {
 
+int64_t StageMeshes::ranks() const {
+  int64_t ranks = 0;
+  for (int64_t submesh = *std::max_element(submeshes.begin(), submeshes.end()); submesh >= 0; --submesh) {
+    ranks += withNumber(numberOfSubmesh(submesh)).ranks();
+  }
+  return ranks;
+}
+
 int64_t StageMeshes::numberOfSubmesh(int64_t submesh) const {
   if (same()) {
     return 0;

@@ -17,6 +17,7 @@ struct StageMeshes {
   std::vector<int64_t> submeshes = {0};    // of each stage
 
   bool same() const { return ofSubmesh.size() == 1; }
+  int64_t ranks() const;  // of all submeshes
   // The number of the mesh that a submesh has, or the submesh of a stage.
   int64_t numberOfSubmesh(int64_t submesh) const;
   int64_t number(int64_t stage) const {

@@ -80,8 +80,8 @@ void setPrice(Operation* bucket, const Members& members, const Links& links, Bui
   const CollectiveKind kind = isa<ir::dist::AllReduceOp>(bucket)   ? CollectiveKind::kAllReduce
                               : isa<ir::dist::AllGatherOp>(bucket) ? CollectiveKind::kAllGather
                                                                    : CollectiveKind::kReduceScatter;
-  const Picoseconds cost =
-      collectiveCost(links.machine, kind, partsOf(*ir::dist::axesOver(bucket, links.mesh)), received);
+  const GroupSpan span = spanOf(links.machine, links.mesh.ranks(), *ir::dist::axesOver(bucket, links.mesh));
+  const Picoseconds cost = collectiveCost(links.machine, kind, span, received);
   bucket->setAttr("bytes_received", builder.getI64IntegerAttr(received));
   bucket->setAttr("cost", builder.getF64FloatAttr(inSeconds(cost)));
 }

@@ -100,17 +100,17 @@ SmallVector<ir::dist::DynamicSliceOp> equalSlices(ir::dist::AllReduceOp op) {
   return slices;
 }
 
-// Each member of a group keeps one of so many parts of a dimension.
+// Each member of a group keeps one part of a dimension.
 struct Cut {
   int64_t dim;
-  int64_t parts;
+  GroupSpan span;
 };
 
 void replace(ir::dist::AllReduceOp op, ArrayRef<ir::dist::DynamicSliceOp> slices, Cut cut, const Machine& machine) {
   OpBuilder builder(op);
   // An all_reduce is a reduce_scatter and an all_gather; the second half is saved.
   const int64_t received = op.getBytesReceived() / 2;
-  const Picoseconds cost = collectiveCost(machine, CollectiveKind::kReduceScatter, cut.parts, received);
+  const Picoseconds cost = collectiveCost(machine, CollectiveKind::kReduceScatter, cut.span, received);
   auto scatter = builder.create<ir::dist::ReduceScatterOp>(op.getLoc(), TypeRange(slices.front()->getResultTypes()),
                                                            op->getOperands(), op.getOver(), cut.dim, op.getReduce(),
                                                            op.getReason(), inSeconds(cost), received);
@@ -156,7 +156,7 @@ class FormReduceScatterPass : public impl::FormReduceScatterPassBase<FormReduceS
       const int64_t parts = partsOf(*axes);
       const std::optional<int64_t> dim = slices.empty() ? std::nullopt : cutDimension(slices[0], parts);
       if (dim && keepsOwnPart(slices[0], *dim, mesh->groups(*axes), starts)) {
-        replace(op, slices, {*dim, parts}, machine);
+        replace(op, slices, {*dim, spanOf(machine, mesh->ranks(), *axes)}, machine);
       }
     }
     return success();

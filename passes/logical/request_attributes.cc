@@ -11,6 +11,7 @@
 #include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
 #include "planner/check_request.h"
+#include "planner/open_mesh.h"
 #include "runtime/base/limits.h"
 #include "runtime/base/names.h"
 #include "runtime/base/status.h"
@@ -28,6 +29,7 @@ constexpr char kReplicate[] = "replicate";
 constexpr char kKeep[] = "keep";
 constexpr char kRegather[] = "regather";
 constexpr char kMachine[] = "machine";
+constexpr char kOpenMesh[] = "mesh";
 
 std::string printed(Attribute attribute) {
   if (!attribute) {
@@ -144,6 +146,13 @@ Entries optionEntries(CompileOptions& options) {
        [&options](const std::string& name, Attribute a) { return set(options.clipNorm, realOf(name, a)); }},
       {"seed", integer(options.seed)},
       {kMachine, text(options.machine)},
+      // Instead of the ranks without names that dist.mesh has then.
+      {kOpenMesh,
+       [&options](const std::string& name, Attribute a) {
+         WEFT_ASSIGN_OR_RETURN(const Mesh ranks, Mesh::parse(options.mesh));
+         options.devices = ranks.ranks();
+         return set(options.mesh, textOf(name, a));
+       }},
       {"gradient_outputs",
        [&options](const std::string& name, Attribute a) { return set(options.gradientOutputs, flagOf(name, a)); }},
   };
@@ -238,6 +247,11 @@ void setOptions(mlir::ModuleOp module, const CompileOptions& options) {
   };
   const auto integer = [&](int64_t value) -> Attribute { return builder.getI64IntegerAttr(value); };
   const auto text = [&](const std::string& value) -> Attribute { return builder.getStringAttr(value); };
+  if (isOpenMesh(options.mesh)) {
+    set(kOpenMesh, &CompileOptions::mesh, text);
+  } else {
+    entries.erase(kOpenMesh);
+  }
   set(kZero, &CompileOptions::zero, integer);
   set("default", &CompileOptions::fill,
       [&](Fill fill) { return text(fill == Fill::kDataParallel ? kDataParallel : kReplicate); });

@@ -82,13 +82,11 @@ class AssignLayoutsPass : public impl::AssignLayoutsPassBase<AssignLayoutsPass> 
   }
 
  private:
-  // Meshes of the submeshes, where they differ; equal ones are the module's.
+  // The mesh that was decided, and those of the submeshes where they differ.
   static void setMeshes(ModuleOp module, const Decisions& decisions) {
     Builder builder(module.getContext());
-    if (module->hasAttr(kStageMeshesAttr) || !decisions.stageMeshes.empty()) {
-      module->setAttr(kMeshAttr, ir::dist::MeshAttr::get(module.getContext(), decisions.mesh.print()));
-      module->removeAttr(kStageMeshesAttr);
-    }
+    module->setAttr(kMeshAttr, ir::dist::MeshAttr::get(module.getContext(), decisions.mesh.print()));
+    module->removeAttr(kStageMeshesAttr);
     if (!decisions.stageMeshes.empty()) {
       module->setAttr(kStageMeshesAttr, builder.getStringAttr(printStageMeshes(decisions.stageMeshes)));
       module->setAttr(kStripesAttr, builder.getI64IntegerAttr(decisions.stripes));

@@ -124,7 +124,7 @@ class InstructionWriter {
     const bool gathers = step.kind == CollectiveKind::kAllGather;
     if (gathers || step.kind == CollectiveKind::kAllReduce || step.kind == CollectiveKind::kReduceScatter) {
       const int64_t dim = gathers ? step.sourceDim : step.targetDim;
-      reduction = {step.kind, step.axes, step.reduce, dim, to.type, partsOf(step.axes), step.bytesReceived};
+      reduction = {step.kind, step.axes, step.reduce, dim, to.type, step.span, step.bytesReceived};
     }
     if (step.kind == CollectiveKind::kAllReduce) {
       made.inPlace = {{0, 0}};
@@ -253,7 +253,8 @@ class Lowerer {
     there.define(receiver, target, receive.outputs[0]);
     receiver.instructions.push_back({receive, std::nullopt, submeshOf(producer)});
     if (sender.perMicroBatch()) {
-      made_.transferTime = std::max(made_.transferTime, transferTime(prices_.machine(), bytesOf(value)));
+      made_.transferTime =
+          std::max(made_.transferTime, transferTime(prices_.machine(), meshes_.ranks(), bytesOf(value)));
     }
     return absl::OkStatus();
   }

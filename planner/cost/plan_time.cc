@@ -9,19 +9,20 @@
 #include "planner/schedule/simulate.h"
 #include "planner/stage_table.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/plan_file.h"
 #include "runtime/plan/statistics.h"
 
 namespace weft {
 
 namespace {
 
-void addFunction(const plan::Plan& submesh, const plan::Function& function, const Machine& machine,
-                 schedule::Times& times) {
+void addFunction(const plan::Plan& plan, const plan::Plan& submesh, const plan::Function& function,
+                 const Machine& machine, schedule::Times& times) {
   double seconds = 0;
   for (const plan::Instruction& instruction : function.instructions()) {
     seconds += secondsOf(submesh, instruction, machine);
     if (instruction.has_transfer() && function.kind() != plan::UPDATE && instruction.transfer().send()) {
-      times.comm = std::max(times.comm, transferSeconds(submesh, instruction, machine));
+      times.comm = std::max(times.comm, transferSeconds(plan, submesh, instruction, machine));
     }
   }
   schedule::StageTimes& stage = times.stages[function.stage()];
@@ -59,13 +60,19 @@ double secondsOf(const plan::Plan& submesh, const plan::Instruction& instruction
       bytes += submesh.buffers(static_cast<int>(operand.buffer())).bytes();
     }
   }
-  return instruction.has_transfer() ? 0
-                                    : inSeconds(kernelTime(machine, static_cast<double>(instruction.flops()), bytes));
+  if (instruction.has_transfer()) {
+    return 0;
+  }
+  const DType type = instruction.outputs().empty()
+                         ? DType::kF32
+                         : dtypeOf(submesh.buffers(static_cast<int>(instruction.outputs(0).buffer())).type());
+  return inSeconds(kernelTime(machine, type, static_cast<double>(instruction.flops()), bytes));
 }
 
-double transferSeconds(const plan::Plan& submesh, const plan::Instruction& instruction, const Machine& machine) {
+double transferSeconds(const plan::Plan& plan, const plan::Plan& submesh, const plan::Instruction& instruction,
+                       const Machine& machine) {
   const plan::Operand& carried = instruction.transfer().send() ? instruction.inputs(0) : instruction.outputs(0);
-  return inSeconds(transferTime(machine, submesh.buffers(static_cast<int>(carried.buffer())).bytes()));
+  return inSeconds(transferTime(machine, plan.ranks(), submesh.buffers(static_cast<int>(carried.buffer())).bytes()));
 }
 
 absl::StatusOr<double> simulatedSeconds(const plan::Plan& plan, const Machine& machine) {
@@ -74,7 +81,7 @@ absl::StatusOr<double> simulatedSeconds(const plan::Plan& plan, const Machine& m
   times.stages.resize(decisions.schedule.submeshes.size(), {0, 0, 0, std::nullopt});
   for (const plan::Plan* submesh : submeshesOf(plan)) {
     for (const plan::Function& function : submesh->functions()) {
-      addFunction(*submesh, function, machine, times);
+      addFunction(plan, *submesh, function, machine, times);
     }
   }
   WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(decisions.schedule, plan.micro_batches(), true));

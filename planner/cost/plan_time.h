@@ -14,8 +14,9 @@ absl::StatusOr<Machine> machineOf(const plan::Plan& plan);
 // runs beside the computation). `submesh`: the plan whose buffers it names.
 double secondsOf(const plan::Plan& submesh, const plan::Instruction& instruction, const Machine& machine);
 
-// From the end of a stage's action to the arrival of what this transfer carries.
-double transferSeconds(const plan::Plan& submesh, const plan::Instruction& instruction, const Machine& machine);
+// From the end of a stage's action to the arrival of what this transfer of a submesh of the plan carries.
+double transferSeconds(const plan::Plan& plan, const plan::Plan& submesh, const plan::Instruction& instruction,
+                       const Machine& machine);
 
 // Seconds of the micro-batches of one step: instructions as above, stages by the schedule's simulation. Of a plan with
 // stages.

@@ -57,13 +57,13 @@ absl::StatusOr<KernelPrice> Prices::kernel(const AnnotatedStep& step, const Anno
   WEFT_ASSIGN_OR_RETURN(const Rule rule, Rule::parse(facts.rule, shapesOf(spec.inputs), shapesOf(spec.outputs)));
   const double flops = flopsOf(facts, rule, FactorAxes(rule.factors().size()));
   return KernelPrice{describe(spec, Target::kCpu),
-                     kernelTime(machine_, flops, bytesOf(spec.inputs) + bytesOf(spec.outputs))};
+                     kernelTime(machine_, spec.outputs[0].type, flops, bytesOf(spec.inputs) + bytesOf(spec.outputs))};
 }
 
 KernelPrice Prices::moving(const std::string& name, const std::vector<TensorSpec>& inputs,
                            const TensorSpec& output) const {
   return {describe({name, inputs, {output}, {}, 0}, Target::kCpu),
-          kernelTime(machine_, 0, bytesOf(inputs) + output.bytes())};
+          copyTime(machine_, bytesOf(inputs) + output.bytes())};
 }
 
 absl::StatusOr<ReshardPlan> Prices::path(const AnnotatedStep& step, const AnnotatedOp& reshard) {
@@ -87,7 +87,7 @@ absl::StatusOr<Picoseconds> Prices::time(const AnnotatedStep& step, const Annota
   }
   const AnnotatedValue& from = step.values[op.operands[0]];
   const AnnotatedValue& to = step.values[op.results[0]];
-  const Picoseconds copying = kernelTime(machine_, 0, localTensor(from).bytes() + localTensor(to).bytes());
+  const Picoseconds copying = copyTime(machine_, localTensor(from).bytes() + localTensor(to).bytes());
   // A slice of the step's batch, an accumulation, or what another submesh sends.
   if (op.kind == AnnotatedOp::Kind::kTransfer || timeDim(from.layout) != timeDim(to.layout) ||
       partialOverTime(from.layout) != partialOverTime(to.layout)) {

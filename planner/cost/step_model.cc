@@ -30,7 +30,7 @@ void reserveMailboxes(SubmeshFunctions::Finished& submesh, int64_t number, const
 
 // Of all that a function does: its instructions, and what is copied because it cannot lie where it is wanted.
 Picoseconds timeOf(const StepProgram& program, const StorageAssignment& assignment, size_t f, const Machine& machine) {
-  const auto copying = [&](int value) { return kernelTime(machine, 0, 2 * program.values[value].bytes); };
+  const auto copying = [&](int value) { return copyTime(machine, 2 * program.values[value].bytes); };
   const std::vector<StepInstruction>& instructions = program.functions[f].instructions;
   Picoseconds time = 0;
   for (size_t i = 0; i < instructions.size(); ++i) {

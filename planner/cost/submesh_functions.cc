@@ -221,7 +221,7 @@ LoweredInstruction joined(const std::vector<LoweredInstruction>& members, const 
     made.step.inPlace.push_back({i, i});
   }
   const BucketReduction& all = *made.reduction;
-  made.step.time = collectiveCost(machine, all.kind, all.groupSize, all.bytesReceived);
+  made.step.time = collectiveCost(machine, all.kind, all.span, all.bytesReceived);
   return made;
 }
 

@@ -22,7 +22,7 @@ struct BucketReduction {
   ReduceKind reduce = ReduceKind::kSum;
   int64_t dim = -1;
   DType type = DType::kF32;
-  int64_t groupSize = 1;
+  GroupSpan span;
   int64_t bytesReceived = 0;
 
   bool joins(const BucketReduction& other) const {

@@ -179,6 +179,12 @@ class Deriver {
     const bool differ = std::any_of(given_.begin(), given_.end(), [&](const Mesh& m) { return !(m == given_[0]); });
     record_.stageMeshes = differ ? given_ : std::vector<Mesh>();
     record_.mesh = given_.empty() ? record_.mesh : given_[0];
+    const int64_t ranks = record_.meshes().ranks();
+    if (machine_.devices() > 0 && ranks > machine_.devices()) {
+      return absl::InvalidArgumentError(absl::StrCat("the program takes ", ranks, " devices, machine '", machine_.name,
+                                                     "' has ", machine_.devices(), " (", machine_.nodes, " nodes of ",
+                                                     machine_.devicesPerNode, "); give fewer ranks or more nodes"));
+    }
     return absl::OkStatus();
   }
 

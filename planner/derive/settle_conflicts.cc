@@ -104,6 +104,7 @@ class Settler {
 
   static Machine withoutLatency(Machine machine) {
     machine.linkLatency = 0;
+    machine.networkLatency = 0;
     machine.launchLatency = 0;
     return machine;
   }
@@ -141,7 +142,7 @@ class Settler {
       for (unsigned r = 0; r < node.results.size(); ++r) {
         bytes += localBytes(view_.resultOf(op, r), ruleOf(op).resultLayout(r, axes));
       }
-      const Picoseconds time = kernelTime(machine_, flopsOf(node.facts, ruleOf(op), axes), bytes);
+      const Picoseconds time = kernelTime(machine_, node.results[0].type, flopsOf(node.facts, ruleOf(op), axes), bytes);
       table.costs.push_back(trains_ ? time * kWithGradients : time);
     }
     problem_.tables.push_back(std::move(table));

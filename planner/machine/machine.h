@@ -1,25 +1,63 @@
-// What the program runs on, as far as costs need it. Read from a small text file, or the default.
+// What the program runs on, as far as costs need it: devices on nodes, the links inside a node, and the network between
+// nodes. Read from a small text file, or one of those that come with Weft.
+//
+//   # eight devices to a node, any number of nodes
+//   name = a100-80g
+//   memory = 80e9
+//   flops = 1.95e13
+//   ...
+//   devices_per_node = 8
+//   network_bandwidth = 2e11
+//
+// Ranks lie on devices in order: with 8 devices to a node, ranks 0 to 7 are on the first.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/base/dtype.h"
 
 namespace weft {
 
-// Figures are per rank. The default stands for CPU ranks that share one host's memory.
+// Figures are of one device, which is one rank, unless they say otherwise. The default stands for CPU ranks that share
+// one host's memory.
 struct Machine {
-  std::string name = "default-cpu";
-  double flops = 1.0e11;          // f32 multiply-adds x 2, per second
+  std::string name = "cpu";
+  std::string source;     // where the figures come from
+  int64_t memory = 0;     // bytes; 0: not known, so no limit
+  double flops = 1.0e11;  // f32 multiply-adds x 2 that products reach, per second
+  double flopsF64 = 0;    // of other element types; 0: as f32
+  double flopsF16 = 0;
+  double flopsBf16 = 0;
   double memoryBandwidth = 2e10;  // bytes per second
-  double linkBandwidth = 1e10;    // bytes per second received by one rank in a collective
-  double linkLatency = 2e-6;      // seconds per step of a collective
+  double linkBandwidth = 1e10;    // bytes per second received in a collective inside a node
+  double linkLatency = 2e-6;      // seconds per step of a collective inside a node
   double launchLatency = 1e-6;    // seconds before a kernel or a collective begins
+  int64_t devicesPerNode = 0;     // 0: all on one node
+  int64_t nodes = 0;              // 0: as many as are asked for
+  double networkBandwidth = 0;    // bytes per second into one node, all its network cards together
+  double networkLatency = 0;      // seconds per step of a collective between nodes
 
-  // Text: one `key = value` per line, '#' starts a comment. Errors name the line, the key and the known keys.
+  double rate(DType type) const;
+  // How many devices there are; 0: as many as are asked for.
+  int64_t devices() const { return devicesPerNode * nodes; }
+  // Of so many ranks, how many lie on each node that has any; ranks that do not fill whole nodes evenly count as lying
+  // on more of them.
+  int64_t perNode(int64_t ranks) const;
+  // Bytes per second that one device receives from other nodes while all of its node do; 0 without other nodes.
+  double networkShare() const;
+
+  // Text: the name of a machine that comes with Weft, or one `key = value` per line, '#' starts a comment; keys that
+  // are left out keep the default's figure. Errors name the line, the key and the known keys.
   static absl::StatusOr<Machine> parse(const std::string& text);
   std::string print() const;
+
+  // Of the machines that come with Weft (planner/machine/*.txt).
+  static std::vector<std::string> names();
+  // The text for parse() that a user means: the name of a machine that comes with Weft, or a file. Error: neither.
+  static absl::StatusOr<std::string> textOf(const std::string& nameOrPath);
 };
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -323,6 +324,13 @@ class RecomputeSearch {
 };
 
 }  // namespace
+
+bool isBetter(const Attempt& a, const Attempt& b) {
+  if (a.fits != b.fits) {
+    return a.fits;
+  }
+  return a.fits ? std::tie(a.time, a.peakBytes) < std::tie(b.time, b.peakBytes) : a.peakBytes < b.peakBytes;
+}
 
 absl::StatusOr<Attempt> fitIn(int64_t limit, const Decisions& record, bool mayRecompute, StepModel& model) {
   WEFT_ASSIGN_OR_RETURN(const Predicted base, predict(record, limit, model));

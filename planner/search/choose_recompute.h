@@ -28,6 +28,9 @@ struct Attempt {
   bool fits = false;
 };
 
+// Of two attempts the better: one that fits, of those the shorter, ties by memory; of others that with the lower peak.
+bool isBetter(const Attempt& a, const Attempt& b);
+
 // `record` within `limit` bytes per rank (0: none), with more recomputation where it needs that: the shortest that
 // fits; where none does, that with the least peak of all tried. `record` is that of the model with any schedule on the
 // same submeshes; `mayRecompute`: is anything to be chosen at all?

@@ -82,14 +82,6 @@ absl::Status tryKind(const CompileOptions& request, const ModelFor& modelFor, Ca
   return absl::OkStatus();
 }
 
-// Fitting ones by time, ties by memory; then the others by memory.
-bool isBetter(const Attempt& a, const Attempt& b) {
-  if (a.fits != b.fits) {
-    return a.fits;
-  }
-  return a.fits ? std::tie(a.time, a.peakBytes) < std::tie(b.time, b.peakBytes) : a.peakBytes < b.peakBytes;
-}
-
 }  // namespace
 
 absl::StatusOr<Attempt> chooseSchedule(const CompileOptions& request, bool recompute, const ModelFor& modelFor) {

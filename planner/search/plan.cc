@@ -9,6 +9,8 @@
 #include "planner/check_request.h"
 #include "planner/derive/derive.h"
 #include "planner/derive/placement.h"
+#include "planner/open_mesh.h"
+#include "planner/search/choose_mesh.h"
 #include "planner/search/choose_recompute.h"
 #include "planner/search/choose_schedule.h"
 #include "runtime/base/status.h"
@@ -86,7 +88,11 @@ absl::StatusOr<Best> bestOf(const Choice& choice, const ProgramGraph& graph, con
 
 // Does the request leave anything to be searched? Stages are the user's: they stand in the graph as it is.
 absl::StatusOr<bool> isOpen(const ProgramGraph& graph, const CompileOptions& request) {
-  if (!graph.trains() || request.memoryLimit > 0) {
+  WEFT_ASSIGN_OR_RETURN(const int64_t memoryLimit, memoryLimitOf(request));
+  if (isOpenMesh(request.mesh)) {
+    return true;
+  }
+  if (!graph.trains() || memoryLimit > 0) {
     return graph.trains();
   }
   WEFT_ASSIGN_OR_RETURN(const Stages stages, assignStages(GraphView(graph)));
@@ -95,18 +101,22 @@ absl::StatusOr<bool> isOpen(const ProgramGraph& graph, const CompileOptions& req
 
 }  // namespace
 
-absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& request,
+absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& asked,
                                        const Correction& correction) {
+  if (isOpenMesh(asked.mesh)) {
+    return chooseMesh(asked, [&](const CompileOptions& closed) { return predictProgram(graph, closed, correction); });
+  }
+  CompileOptions request = asked;
+  WEFT_ASSIGN_OR_RETURN(request.memoryLimit, memoryLimitOf(asked));
   Choice choice;
   WEFT_ASSIGN_OR_RETURN(Best first, bestOf(choice, graph, request, correction));
   Attempt best = std::move(first.attempt);
   const auto keepBetter = [&](Attempt attempt) {
-    const bool isBetter =
-        attempt.fits ? !best.fits || attempt.time < best.time : !best.fits && attempt.peakBytes < best.peakBytes;
-    if (isBetter) {
+    const bool better = isBetter(attempt, best);
+    if (better) {
       best = std::move(attempt);
     }
-    return isBetter;
+    return better;
   };
   if (!first.evenPads.empty()) {
     const Choice padded = {choice.gatherBytes, std::move(first.evenPads)};

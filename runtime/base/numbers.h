@@ -31,4 +31,7 @@ struct RealRange {
 // "0.1", "-2", "1e-3"; not NaN, not infinity, not what rounds to infinity. Codes of errors as of parseInteger.
 absl::StatusOr<double> parseReal(const std::string& text, const RealRange& range = {});
 
+// Bytes: an integer >= 0, perhaps with a unit: k, m, g, t (powers of 1000) or ki, mi, gi, ti (of 1024): "40g".
+absl::StatusOr<int64_t> parseBytes(const std::string& text);
+
 }  // namespace weft

@@ -119,11 +119,6 @@ class BlockCopy {
   };
 
   void copy(int64_t d, const CopyEnds& ends, View from, View to) const {
-    const int64_t width = byteSize(tensor_.type);
-    if (d > last_) {
-      std::memcpy(bytesAt(tensor_.output, to.offset * width), ends.in + from.offset * width, from.volume * width);
-      return;
-    }
     const int64_t size = tensor_.shape[d];
     const int64_t sent = d == tensor_.splitDim ? size / members_ : size;
     const int64_t received = d == tensor_.dim ? sent * members_ : sent;
@@ -131,6 +126,12 @@ class BlockCopy {
     to.volume /= received;
     from.offset += (d == tensor_.splitDim ? ends.part * sent : 0) * from.volume;
     to.offset += (d == tensor_.dim ? ends.slot * sent : 0) * to.volume;
+    if (d == last_) {  // what follows is alike on both sides
+      const int64_t width = byteSize(tensor_.type);
+      std::memcpy(bytesAt(tensor_.output, to.offset * width), ends.in + from.offset * width,
+                  sent * from.volume * width);
+      return;
+    }
     for (int64_t i = 0; i < sent; ++i) {
       copy(d + 1, ends, {from.offset + i * from.volume, from.volume}, {to.offset + i * to.volume, to.volume});
     }
@@ -142,6 +143,12 @@ class BlockCopy {
 };
 
 }  // namespace
+
+int64_t spinsFor(int64_t ranks) {
+  constexpr int64_t kLong = 100000;
+  constexpr int64_t kShort = 2000;
+  return ranks <= std::max<int64_t>(1, std::thread::hardware_concurrency()) ? kLong : kShort;
+}
 
 InprocWorld::InprocWorld(int64_t ranks, const InprocOptions& options) : all_(ranks), options_(options) {
   std::iota(all_.begin(), all_.end(), 0);

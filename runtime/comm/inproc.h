@@ -29,6 +29,9 @@ struct InprocOptions {
   int64_t spins = 2000;
 };
 
+// The spins for so many ranks on this host: about a wake-up latency where each has a core, else a short time.
+int64_t spinsFor(int64_t ranks);
+
 // What the ranks share. Create one, then one InprocCommunicator per rank.
 class InprocWorld {
  public:

@@ -26,9 +26,6 @@ namespace weft {
 namespace {
 
 constexpr size_t kMaxHostEvents = 20000;
-// Iterations for which a rank spins in a collective before it sleeps: about a wake-up latency, or a short time.
-constexpr int64_t kLongSpin = 100000;
-constexpr int64_t kShortSpin = 2000;
 // Host memory of a prepared instruction with its kernel, about.
 constexpr int64_t kInstructionBytes = 1024;
 
@@ -223,7 +220,7 @@ struct Executor::Impl {
   }
 
   absl::Status allocate() {
-    const InprocOptions inproc = {options.timeout, plan.ranks() <= cores() ? kLongSpin : kShortSpin};
+    const InprocOptions inproc = {options.timeout, spinsFor(plan.ranks())};
     if (plan.submeshes_size() == 0) {
       submeshes.push_back(std::make_unique<Submesh>(plan, 0, inproc));
     }

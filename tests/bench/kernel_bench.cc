@@ -48,7 +48,7 @@ void exchangeAgainstMemcpy(benchmark::State& state) {
   const int64_t bytes = state.range(0);
   const int64_t rounds = std::max<int64_t>(1, (int64_t{4} << 20) / bytes);
   InprocOptions options;
-  options.spins = 100000;  // as the executor has it where every rank has a core
+  options.spins = spinsFor(2);
   InprocWorld world(2, options);
   const absl::StatusOr<std::shared_ptr<RankThreads>> threads = RankThreads::create(2, 1);
   if (!threads.ok()) {

@@ -3,6 +3,7 @@
 
 #include "ir/program/program.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,6 +46,7 @@ struct Request {
   int64_t stages = 1;
   std::string recompute = "none";
   std::string machine = {};
+  int64_t devices = 1;
 };
 
 absl::StatusOr<Program> compileGpt(const Request& request) {
@@ -63,6 +65,7 @@ absl::StatusOr<Program> compileGpt(const Request& request) {
   const examples::GptModel model = examples::buildGpt(g, config);
   CompileOptions options;
   options.mesh = request.mesh;
+  options.devices = request.devices;
   options.zero = request.zero;
   options.micro = request.micro;
   options.regather = request.regather;
@@ -108,6 +111,26 @@ TEST(MachineTest, PricesAreOfTheRequestsMachine) {
       }
     }
   }
+}
+
+// The sizes of a mesh that are left open are found, and the plan is that of the mesh that was taken.
+TEST(OpenMeshTest, ThePlanIsThatOfTheMeshThatWasTaken) {
+  const Request open = {.mesh = "dp=?,tp=?", .tensorParallel = true, .layers = 1, .devices = 4};
+  const absl::StatusOr<Program> found = compileGpt(open);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->plan.ranks(), 4);
+  const absl::StatusOr<Program> given = compileGpt({.mesh = found->plan.mesh(), .tensorParallel = true, .layers = 1});
+  ASSERT_TRUE(given.ok()) << given.status();
+  EXPECT_EQ(statisticsOf(found->plan).byFunction, statisticsOf(given->plan).byFunction);
+  EXPECT_EQ(found->plan.memory().peak_bytes(), given->plan.memory().peak_bytes());
+  EXPECT_THAT(
+      found->notes,
+      ::testing::Contains(::testing::HasSubstr("mesh 'dp=?,tp=?' on 4 devices: " + found->plan.mesh() + " taken")));
+  Request again = open;
+  again.decisions = std::string(found->decisions());
+  const absl::StatusOr<Program> realized = compileGpt(again);
+  ASSERT_TRUE(realized.ok()) << realized.status();
+  EXPECT_EQ(realized->plan.mesh(), found->plan.mesh());
 }
 
 // Per call of each function. 55 gradients: 12 in each of 4 layers, wte, wpe, lnf (2), head; the forward all_reduce

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "planner/check_request.h"
+#include "planner/open_mesh.h"
 
 namespace weft {
 namespace {
@@ -52,6 +53,11 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"TooLargeMesh", {.mesh = "dp=128,tp=256"}, {"'dp=128,tp=256': more than 16384 ranks", "smaller axes"}},
         Refused{
             "OtherDevices", {.mesh = "dp=2", .devices = 4}, {"devices = 4", "'dp=2', which has 2", "leave devices"}},
+        Refused{"OpenMeshThatCannotBe",
+                {.mesh = "dp=3,tp=?", .devices = 8},
+                {"mesh 'dp=3,tp=?' on 8 devices", "change the sizes"}},
+        Refused{"OpenMeshWithoutSize", {.mesh = "dp,tp=?", .devices = 8}, {"'dp' is no axis", "name=?"}},
+        Refused{"OpenMeshWithOneNameTwice", {.mesh = "dp=?,dp=?", .devices = 8}, {"'dp' is named twice"}},
         Refused{"TimeAxis", {.mesh = "dp=2,micro=4"}, {"'micro' is the time axis", "micro = 4"}},
         Refused{"OnlyTimeAxis", {.mesh = "micro=2"}, {"'micro' is the time axis", "micro = 2"}},
         Refused{"LineOfRanks", {.mesh = "all=4"}, {"'all' is reserved", "choose another"}},
@@ -90,6 +96,15 @@ TEST(RequestTest, TheMachineIsItsText) {
   EXPECT_EQ(machineOf({.machine = "link_latency = 0.5"})->linkLatency, 0.5);
   EXPECT_THAT(refusalOf({.machine = "name = mine\nflosp = 1"}),
               AllOf(HasSubstr("machine, line 2: unknown key 'flosp'"), HasSubstr("flops")));
+}
+
+TEST(RequestTest, OpenMeshesAreAllThatTheyCanBe) {
+  const auto meshes = [](const std::string& mesh, int64_t ranks) { return *closedMeshes(mesh, ranks); };
+  EXPECT_THAT(meshes("dp=?,tp=?", 6), ElementsAre("dp=6,tp=1", "dp=3,tp=2", "dp=2,tp=3", "dp=1,tp=6"));
+  EXPECT_THAT(meshes("dp=?, tp=2", 8), ElementsAre("dp=4,tp=2"));
+  EXPECT_THAT(meshes("a=?,b=2,c=?", 4), ElementsAre("a=2,b=2,c=1", "a=1,b=2,c=2"));
+  EXPECT_EQ(meshes("a=?,b=?,c=?", 64).size(), 28U);
+  EXPECT_EQ(meshOf({.mesh = "dp=?,tp=?", .devices = 8})->ranks(), 8);
 }
 
 TEST(RequestTest, DefaultsAreTaken) {

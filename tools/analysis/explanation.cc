@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "planner/cost/plan_time.h"
 #include "planner/decisions.h"
-#include "planner/machine/times.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/describe.h"
 #include "runtime/plan/statistics.h"
@@ -36,16 +35,18 @@ std::string groupsText(const plan::Plan& plan, const plan::Collective& collectiv
 struct Receiver {
   const plan::Transfer* transfer = nullptr;
   int64_t bytes = 0;  // that each rank of the submesh receives
+  double seconds = 0;
 };
 
-std::map<uint32_t, Receiver> receiversOf(const plan::Plan& plan) {
+std::map<uint32_t, Receiver> receiversOf(const plan::Plan& plan, const Machine& machine) {
   std::map<uint32_t, Receiver> receivers;
   for (const plan::Plan* submesh : submeshesOf(plan)) {
     for (const plan::Function& function : submesh->functions()) {
       for (const plan::Instruction& instruction : function.instructions()) {
         if (instruction.has_transfer() && !instruction.transfer().send()) {
           const plan::Buffer& output = submesh->buffers(static_cast<int>(instruction.outputs(0).buffer()));
-          receivers[instruction.transfer().channel()] = {&instruction.transfer(), output.bytes()};
+          receivers[instruction.transfer().channel()] = {&instruction.transfer(), output.bytes(),
+                                                         transferSeconds(plan, *submesh, instruction, machine)};
         }
       }
     }
@@ -69,14 +70,14 @@ std::string sourceText(const plan::Plan& plan, const plan::Instruction& instruct
 }
 
 CollectiveLine sendLine(const plan::Plan& plan, const plan::Instruction& instruction, const std::string& function,
-                        const Receiver& receiver, const Machine& machine) {
+                        const Receiver& receiver) {
   CollectiveLine line;
   line.function = function;
   line.collective = "send";
   line.name = instruction.label();
   line.groups = pairsText(instruction.transfer(), receiver);
   line.bytes = receiver.bytes;
-  line.seconds = inSeconds(transferTime(machine, receiver.bytes));
+  line.seconds = receiver.seconds;
   line.why = instruction.transfer().reason();
   line.source = sourceText(plan, instruction);
   return line;
@@ -99,12 +100,12 @@ CollectiveLine collectiveLine(const plan::Plan& plan, const plan::Instruction& i
 }
 
 void addCollectives(const plan::Plan& plan, const std::map<uint32_t, Receiver>& receivers, const std::string& prefix,
-                    const Machine& machine, std::vector<CollectiveLine>& out) {
+                    std::vector<CollectiveLine>& out) {
   for (const plan::Function& function : plan.functions()) {
     for (const plan::Instruction& instruction : function.instructions()) {
       if (instruction.has_transfer() && instruction.transfer().send()) {
         const Receiver& receiver = receivers.at(instruction.transfer().channel());
-        out.push_back(sendLine(plan, instruction, prefix + function.name(), receiver, machine));
+        out.push_back(sendLine(plan, instruction, prefix + function.name(), receiver));
       } else if (instruction.has_collective()) {
         out.push_back(collectiveLine(plan, instruction, prefix + function.name()));
       }
@@ -155,10 +156,10 @@ absl::StatusOr<Explanation> explain(const plan::Plan& plan) {
     explanation.recomputed = recomputedOf(decisions);
   }
   const std::vector<const plan::Plan*> submeshes = submeshesOf(plan);
-  const std::map<uint32_t, Receiver> receivers = receiversOf(plan);
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(plan));
+  const std::map<uint32_t, Receiver> receivers = receiversOf(plan, machine);
   for (size_t b = 0; b < submeshes.size(); ++b) {
-    addCollectives(*submeshes[b], receivers, submeshes.size() == 1 ? "" : absl::StrCat("submesh", b, "."), machine,
+    addCollectives(*submeshes[b], receivers, submeshes.size() == 1 ? "" : absl::StrCat("submesh", b, "."),
                    explanation.collectives);
   }
   return explanation;

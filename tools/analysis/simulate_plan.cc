@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "planner/cost/plan_time.h"
+#include "planner/machine/times.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/rank_groups.h"
 #include "runtime/plan/routes.h"
@@ -18,25 +20,12 @@ namespace {
 using plan::Function;
 using plan::Instruction;
 
-double bytesOf(const plan::Plan& submesh, const plan::Operand& operand) {
-  return static_cast<double>(submesh.buffers(static_cast<int>(operand.buffer())).bytes());
-}
-
-double predictedSeconds(const plan::Plan& submesh, const Instruction& instruction, const Machine& machine) {
-  if (instruction.has_collective()) {
-    return instruction.collective().cost();
-  }
-  if (instruction.has_transfer()) {
-    const bool send = instruction.transfer().send();
-    return bytesOf(submesh, send ? instruction.inputs(0) : instruction.outputs(0)) / machine.linkBandwidth;
-  }
-  double bytes = 0;
-  for (const auto* operands : {&instruction.inputs(), &instruction.outputs()}) {
-    for (const plan::Operand& operand : *operands) {
-      bytes += bytesOf(submesh, operand);
-    }
-  }
-  return static_cast<double>(instruction.flops()) / machine.flops + bytes / machine.memoryBandwidth;
+// The latency of a transfer is the wake-up of the rank that waits for it.
+double predictedSeconds(const plan::Plan& plan, const plan::Plan& submesh, const Instruction& instruction,
+                        const Machine& machine) {
+  return instruction.has_transfer()
+             ? transferSeconds(plan, submesh, instruction, machine) - inSeconds(transferTime(machine, plan.ranks(), 0))
+             : secondsOf(submesh, instruction, machine);
 }
 
 class Simulator {
@@ -296,13 +285,13 @@ std::optional<ActionKind> actionKindOf(plan::FunctionKind kind) {
 
 PlanTimes predictedTimes(const plan::Plan& plan, const Machine& machine) {
   PlanTimes times;
-  times.wake = machine.linkLatency;
+  times.wake = inSeconds(transferTime(machine, plan.ranks(), 0));
   for (const plan::Plan* submesh : submeshesOf(plan)) {
     auto& functions = times.instructions.emplace_back();
     for (const Function& function : submesh->functions()) {
       std::vector<double>& seconds = functions.emplace_back();
       for (const Instruction& instruction : function.instructions()) {
-        seconds.push_back(predictedSeconds(*submesh, instruction, machine));
+        seconds.push_back(predictedSeconds(plan, *submesh, instruction, machine));
       }
     }
   }

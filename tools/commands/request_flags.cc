@@ -4,8 +4,9 @@
 
 #include "passes/logical/request_attributes.h"
 #include "planner/check_request.h"
-#include "runtime/base/read_text.h"
+#include "planner/open_mesh.h"
 #include "runtime/base/status.h"
+#include "tools/commands/machine_flag.h"
 
 namespace weft::tools {
 namespace {
@@ -17,11 +18,16 @@ absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
         "--mesh and --stage-meshes are both given; give one mesh for all, or one for each");
   }
   if (flags.has("mesh") || flags.has("stage-meshes")) {
+    WEFT_ASSIGN_OR_RETURN(const Mesh before, meshOf(options));
     options.mesh = flags.text("mesh");
+    options.devices = isOpenMesh(options.mesh) ? before.ranks() : 1;
     options.stageMeshes = flags.text("stage-meshes");
   }
+  if (flags.has("devices")) {
+    WEFT_ASSIGN_OR_RETURN(options.devices, flags.integer("devices", 1, {}));
+  }
   if (flags.has("machine")) {
-    WEFT_ASSIGN_OR_RETURN(options.machine, readText(flags.text("machine")));
+    WEFT_ASSIGN_OR_RETURN(options.machine, machineText(flags));
   }
   if (flags.has("micro")) {
     WEFT_ASSIGN_OR_RETURN(options.micro, flags.integer("micro", 1, {}));
@@ -37,9 +43,10 @@ absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
 
 const std::vector<Flag>& requestFlags() {
   static const std::vector<Flag> flags{
-      {"mesh", Flag::kOptional, "mesh instead of the module's, as dp=2,tp=2"},
+      {"mesh", Flag::kOptional, "mesh instead of the module's, as dp=2,tp=2; with sizes to be found, as dp=?,tp=?"},
+      {"devices", Flag::kOptional, "ranks of a mesh with sizes to be found; default: those of the module's mesh"},
       {"stage-meshes", Flag::kOptional, "a mesh for each submesh of pipeline stages instead, as 'dp=2,tp=2;dp=4'"},
-      {"machine", Flag::kOptional, "file with the figures of the machine that costs are for"},
+      {"machine", Flag::kOptional, "the machine that costs are for: a name (a100-80g) or a file"},
       {"micro", Flag::kOptional, "micro-batches of one step"},
       {"zero", Flag::kOptional, "ZeRO level 0 to 3"},
   };

@@ -23,7 +23,7 @@ const std::vector<Flag>& knownFlags() {
       {"to", Flag::kRequired, "layout after"},
       {"dtype", Flag::kOptional, "element type: f32 (default), f64, bf16, f16, i32, i64, bool"},
       {"to-mesh", Flag::kOptional, "the mesh of the same ranks against which --to is written; default --mesh"},
-      {"machine", Flag::kOptional, "file with the machine's figures; default: CPU ranks on one host"},
+      {"machine", Flag::kOptional, "the machine, a name (a100-80g) or a file; default: CPU ranks on one host"},
       {"json", Flag::kSwitch, "print JSON"},
       {"help", Flag::kSwitch, "print this help"}};
   return flags;

@@ -42,7 +42,7 @@ const std::vector<Flag>& strategyFlags() {
        "one dimension as dp+tp or (dp,tp); () for an operand that follows from the others"},
       {"devices", Flag::kOptional, "number of ranks"},
       {"mesh", Flag::kOptional, "mesh instead, as dp=2,tp=4"},
-      {"machine", Flag::kOptional, "file with the figures of the machine that reshards are priced for"},
+      {"machine", Flag::kOptional, "the machine that reshards are priced for: a name (a100-80g) or a file"},
       {"out-strategy", Flag::kOptional, "likewise for each result"},
       {"results", Flag::kOptional, "result shapes, where they do not follow (reshape, broadcast)"},
       {"types", Flag::kOptional, "element types of the operands, as f32,i32; known for the built-in operators"},

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/machine/machine.h"
-
 namespace weft {
 namespace {
 
@@ -103,30 +101,6 @@ TEST(MeshTest, OverlapAndJoin) {
 TEST(MeshTest, WithMicroReplaces) {
   EXPECT_EQ(meshOf("dp=2").withMicro(4), meshOf("dp=2,micro=4"));
   EXPECT_EQ(meshOf("dp=2,micro=3").withMicro(4), meshOf("dp=2,micro=4"));
-}
-
-TEST(MachineTest, ReadsWhatItPrints) {
-  Machine machine;
-  machine.name = "two hosts";
-  machine.linkLatency = 1.0 / 3;
-  absl::StatusOr<Machine> read = Machine::parse(machine.print());
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->print(), machine.print());
-  EXPECT_EQ(read->linkLatency, machine.linkLatency);
-}
-
-TEST(MachineTest, KeepsDefaultsAndComments) {
-  absl::StatusOr<Machine> read = Machine::parse("# a comment\n link_bandwidth = 5e9 # half\n\n");
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->linkBandwidth, 5e9);
-  EXPECT_EQ(read->flops, Machine().flops);
-}
-
-TEST(MachineTest, ErrorsNameLineAndKey) {
-  EXPECT_THAT(errorOf(Machine::parse("flops = 1\nspeed = 2\n").status()),
-              AllOf(HasSubstr("line 2"), HasSubstr("'speed'"), HasSubstr("link_bandwidth")));
-  EXPECT_THAT(errorOf(Machine::parse("flops = 0").status()), HasSubstr("'0' of 'flops' is not a number > 0"));
-  EXPECT_THAT(errorOf(Machine::parse("flops").status()), HasSubstr("expected key = value"));
 }
 
 }  // namespace

@@ -85,8 +85,63 @@ class Oracle {
     return bytes;
   }
 
-  double cost(double hops, double received) const {
-    return machine_.launchLatency + hops * machine_.linkLatency + received / machine_.linkBandwidth;
+  // How many ranks of a group lie on the node of its first one; all groups over the same axes have as many here.
+  double onNode(const Axes& axes) const {
+    if (machine_.devicesPerNode == 0) {
+      return ranksOf(axes);
+    }
+    const std::vector<int64_t> group = mesh_.groups(axes).front();
+    return static_cast<double>(std::count_if(group.begin(), group.end(), [&](int64_t rank) {
+      return rank / machine_.devicesPerNode == group.front() / machine_.devicesPerNode;
+    }));
+  }
+
+  static double ranksOf(const Axes& axes) {
+    double n = 1;
+    for (const Axis& axis : axes) {
+      n *= static_cast<double>(axis.size);
+    }
+    return n;
+  }
+
+  // An all_gather over `axes` of which `gathered` bytes come out; a reduce_scatter of as many takes as long, an
+  // all_reduce is one of each.
+  double gatherCost(const Axes& axes, double gathered, double rounds = 1) const {
+    const double n = ranksOf(axes);
+    const double p = onNode(axes);
+    const double k = n / p;
+    const double inside = machine_.linkBandwidth;
+    double seconds = (n - 1) * machine_.linkLatency + (n - 1) / n * gathered / inside;
+    if (k > 1) {
+      const double groups = static_cast<double>(machine_.devicesPerNode) / p;  // that share a node's cards
+      const double ring = (n - 1) * machine_.networkLatency +
+                          (n - 1) / n * gathered / std::min(inside, machine_.networkBandwidth / groups);
+      const double hierarchical = (k - 1) * machine_.networkLatency +
+                                  (k - 1) / k * (gathered / p) / (machine_.networkBandwidth / (groups * p)) +
+                                  (p - 1) * machine_.linkLatency + (p - 1) / p * gathered / inside;
+      seconds = std::min(ring, hierarchical);
+    }
+    return machine_.launchLatency + rounds * seconds;
+  }
+
+  double exchangeCost(const Axes& axes, double local) const {
+    const double n = ranksOf(axes);
+    const double p = onNode(axes);
+    double seconds = (p - 1) * machine_.linkLatency + local * (p - 1) / n / machine_.linkBandwidth;
+    if (n > p) {
+      const double share = machine_.networkBandwidth / static_cast<double>(machine_.devicesPerNode);
+      seconds = (p - 1) * machine_.linkLatency + (n - p) * machine_.networkLatency +
+                std::max(local * (p - 1) / n / machine_.linkBandwidth, local * (n - p) / n / share);
+    }
+    return machine_.launchLatency + seconds;
+  }
+
+  double permuteCost(double local) const {
+    if (machine_.devicesPerNode == 0 || mesh_.ranks() <= machine_.devicesPerNode) {
+      return machine_.launchLatency + machine_.linkLatency + local / machine_.linkBandwidth;
+    }
+    return machine_.launchLatency + machine_.networkLatency +
+           local / (machine_.networkBandwidth / static_cast<double>(machine_.devicesPerNode));
   }
 
   std::string classOf(const Layout& layout) const {
@@ -122,7 +177,7 @@ class Oracle {
     auto same = universe_.find(classOf(layout));
     if (same != universe_.end()) {
       for (const Layout& other : same->second) {
-        visit(cost(1, bytes(layout)), other);
+        visit(permuteCost(bytes(layout)), other);
       }
     }
   }
@@ -170,14 +225,10 @@ class Oracle {
           kept.push_back(way[0]);
           Axes moved{way[1]};
           moved.insert(moved.end(), dim.begin() + static_cast<int64_t>(first) + 1, dim.end());
-          double n = 1;
-          for (const Axis& axis : moved) {
-            n *= static_cast<double>(axis.size);
-          }
           Layout rest = layout;
           rest.setDim(d, kept);
-          visit(cost(n - 1, (n - 1) / n * bytes(rest)), rest);
-          append(rest, moved, cost(n - 1, (n - 1) / n * bytes(layout)), [&](double price, const Layout& next) {
+          visit(gatherCost(moved, bytes(rest)), rest);
+          append(rest, moved, exchangeCost(moved, bytes(layout)), [&](double price, const Layout& next) {
             if (next.parts(d) == rest.parts(d)) {
               visit(price, next);
             }
@@ -202,14 +253,10 @@ class Oracle {
         rest = rest.canonical();
         Axes axes = removed;
         axes.push_back(way[1]);
-        double n = 1;
-        for (const Axis& axis : axes) {
-          n *= static_cast<double>(axis.size);
-        }
         if (kind == ReduceKind::kSum) {
-          append(rest, axes, cost(n - 1, (n - 1) / n * bytes(layout)), visit);
+          append(rest, axes, gatherCost(axes, bytes(layout)), visit);
         }
-        visit(cost(2 * (n - 1), 2 * (n - 1) / n * bytes(rest)), rest);
+        visit(gatherCost(axes, bytes(rest), 2), rest);
         reductions(rest, visit, axes);
       }
     }

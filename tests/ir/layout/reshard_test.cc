@@ -84,15 +84,24 @@ TEST_F(ReshardTest, BytesAndCostOfEachCollective) {
 }
 
 TEST_F(ReshardTest, CostModelIsSane) {
-  Machine machine;
+  const Machine machine;
+  Machine nodes;
+  nodes.devicesPerNode = 4;
+  nodes.networkBandwidth = 1e10;
+  nodes.networkLatency = 1e-5;
   for (CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,
                               CollectiveKind::kAllReduce, CollectiveKind::kPermute}) {
-    EXPECT_LT(collectiveCost(machine, kind, 4, 1000), collectiveCost(machine, kind, 4, 1001));
+    for (const int64_t perNode : {1, 2, 4}) {
+      EXPECT_LT(collectiveCost(nodes, kind, {4, perNode}, 100000), collectiveCost(nodes, kind, {4, perNode}, 100100));
+      EXPECT_EQ(collectiveCost(machine, kind, {4, 4}, 100000), collectiveCost(nodes, kind, {4, 4}, 100000));
+    }
+    EXPECT_GT(collectiveCost(nodes, kind, {4, 2}, 100000), collectiveCost(nodes, kind, {4, 4}, 100000));
+    EXPECT_GE(collectiveCost(nodes, kind, {4, 1}, 100000), collectiveCost(nodes, kind, {4, 2}, 100000));
   }
-  EXPECT_EQ(collectiveCost(machine, CollectiveKind::kAllGather, 1, 0), 0);
-  EXPECT_EQ(collectiveCost(machine, CollectiveKind::kAllReduce, 8, 2000),
-            collectiveCost(machine, CollectiveKind::kAllGather, 8, 1000) +
-                collectiveCost(machine, CollectiveKind::kReduceScatter, 8, 1000) -
+  EXPECT_EQ(collectiveCost(machine, CollectiveKind::kAllGather, {1, 1}, 0), 0);
+  EXPECT_EQ(collectiveCost(machine, CollectiveKind::kAllReduce, {8, 8}, 2000),
+            collectiveCost(machine, CollectiveKind::kAllGather, {8, 8}, 1000) +
+                collectiveCost(machine, CollectiveKind::kReduceScatter, {8, 8}, 1000) -
                 picosecondsOf(machine.launchLatency));
 }
 
@@ -108,6 +117,34 @@ TEST_F(ReshardTest, LaunchesDecideWhatIsJoined) {
             "reduce_scatter [{dp,tp},{sp}]");
   EXPECT_EQ(steps(mesh, {16, 8}, "[{},{sp}] partial{dp:sum,tp:sum}", "[{tp,dp},{sp}]"),
             "reduce_scatter [{tp,dp},{sp}]");
+}
+
+// Two nodes of four: the axes whose ranks are on one node, and how fast a group over them is.
+TEST_F(ReshardTest, GroupsLieOnNodes) {
+  machine_ = {.linkBandwidth = 1e11, .linkLatency = 0, .launchLatency = 0};
+  machine_.devicesPerNode = 4;
+  machine_.networkBandwidth = 4e10;
+  const Mesh mesh = *Mesh::parse("dp=2,tp=4");
+  const auto span = [&](const std::string& layoutText) {
+    const GroupSpan found = spanOf(machine_, 8, layout(layoutText, mesh).dim(0));
+    return std::pair(found.ranks, found.perNode);
+  };
+  EXPECT_EQ(span("[{tp}]"), std::pair(int64_t{4}, int64_t{4}));
+  EXPECT_EQ(span("[{dp}]"), std::pair(int64_t{2}, int64_t{1}));
+  EXPECT_EQ(span("[{dp,tp}]"), std::pair(int64_t{8}, int64_t{4}));
+  EXPECT_EQ(span("[{all:(1)4}]"), std::pair(int64_t{4}, int64_t{2}));
+  EXPECT_EQ(spanOf(machine_, 2, {{AxisKind::kSpace, 1, 2}}).perNode, 2) << "a stage on half a node";
+  // 1 MiB over tp on the links; over all 3/4 inside, 1/8 of it between nodes, as well over dp: a rank that gathered its
+  // half from its partner alone would have it over a fourth of the cards, so each takes an eighth and they share.
+  const auto cost = [&](const std::string& from) {
+    absl::StatusOr<ReshardPlan> found = plan("dp=2,tp=4", {1 << 18}, from, "[{}]");
+    EXPECT_TRUE(found.ok()) << found.status();
+    return inSeconds(found->cost) / (1 << 20);
+  };
+  EXPECT_NEAR(cost("[{tp}]"), 0.75 / 1e11, 1e-17);
+  EXPECT_NEAR(cost("[{dp,tp}]"), 0.75 / 1e11 + 0.125 / 1e10, 1e-17);
+  EXPECT_NEAR(cost("[{dp}]"), 0.75 / 1e11 + 0.125 / 1e10, 1e-17);
+  EXPECT_EQ(inSeconds(collectiveCost(machine_, CollectiveKind::kAllGather, {2, 1}, 1 << 19)), (1 << 19) / 1e10);
 }
 
 // 4x2: a permute (1/8 of the tensor) and an all_to_all of half of x (1/16). Gathering y first would take 5/16.

@@ -15,6 +15,7 @@
 namespace weft::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int64_t kRowBytes = 4;
@@ -183,6 +184,36 @@ TEST(PlanProgram, GathersInEachCallWhereALimitAsksForIt) {
   ASSERT_TRUE(all.ok()) << all.status();
   const StepNeeds needs = needsOf(**all);
   EXPECT_LT(limited.record->prediction->time, needs.time + needs.prologueTime);
+}
+
+// An open mesh is the best of those that it can be, each planned by itself.
+TEST(PlanProgram, FindsTheSizesOfAMesh) {
+  const GraphBuilder program = chainProgram({.layers = 4, .rows = 64, .width = 64});
+  const std::vector<std::pair<std::string, std::string>> words = {{"*", "[{},{tp}]"}};
+  CompileOptions open = {.mesh = "dp=?,tp=?", .devices = 4, .layouts = words};
+  std::map<std::string, StepNeeds> needs;
+  for (const char* mesh : {"dp=4,tp=1", "dp=2,tp=2", "dp=1,tp=4"}) {
+    needs[mesh] = needsOf(*modelOf(program, {.mesh = mesh, .layouts = words}));
+  }
+  const auto least = [&](const auto& cost) {
+    return std::min_element(needs.begin(), needs.end(),
+                            [&](const auto& a, const auto& b) { return cost(a.second) < cost(b.second); })
+        ->first;
+  };
+  const Planned fastest = planned(program, open);
+  EXPECT_EQ(fastest.record->mesh.print(), least([](const StepNeeds& n) { return n.time + n.prologueTime; }));
+  EXPECT_THAT(fastest.record->notes.back(), AllOf(HasSubstr("mesh 'dp=?,tp=?' on 4 devices"), HasSubstr("dp=2,tp=2")));
+  const std::string smallest = least([](const StepNeeds& n) { return n.peakBytes(); });
+  EXPECT_NE(smallest, fastest.record->mesh.print());
+  open.memoryLimit = needs[smallest].peakBytes();
+  EXPECT_EQ(planned(program, open).record->mesh.print(), smallest) << "the only one that fits";
+}
+
+TEST(PlanProgram, ReportsWhyNoMeshCanBe) {
+  const GraphBuilder program = chainProgram({});
+  const absl::StatusOr<Decisions> none =
+      planProgram(program.graph, {.mesh = "dp=?", .devices = 2, .layouts = {{"*", "[{},{tp}]"}}}, {});
+  EXPECT_THAT(std::string(none.status().message()), HasSubstr("tp"));
 }
 
 // What another stage reads is there for it to read: it does not run again.

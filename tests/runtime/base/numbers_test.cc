@@ -43,5 +43,19 @@ TEST(NumbersTest, FiniteReals) {
   }
 }
 
+TEST(NumbersTest, Bytes) {
+  EXPECT_EQ(*parseBytes("0"), 0);
+  EXPECT_EQ(*parseBytes("12345"), 12345);
+  EXPECT_EQ(*parseBytes("40g"), 40'000'000'000);
+  EXPECT_EQ(*parseBytes("3k"), 3000);
+  EXPECT_EQ(*parseBytes("512mi"), 512LL << 20);
+  EXPECT_EQ(*parseBytes("2ti"), 2LL << 40);
+  for (const char* text : {"", "g", "1.5g", "-1k", "4 g", "4G", "4gb"}) {
+    EXPECT_EQ(errorOf(parseBytes(text).status()),
+              std::string("'") + text + "' is not a number of bytes (\"40g\", \"512mi\")");
+  }
+  EXPECT_FALSE(parseBytes("9223373t").ok()) << "more than 64 bits";
+}
+
 }  // namespace
 }  // namespace weft
