@@ -300,8 +300,9 @@ absl::Status checkRequest(const Request& request) {
   const CompileOptions& options = request.options;
   WEFT_RETURN_IF_ERROR(meshOf(options).status());
   WEFT_RETURN_IF_ERROR(machineOf(options).status());
-  if (options.zero < 0 || options.zero > 3) {
-    return refuse(absl::StrCat("zero = ", options.zero, "; the ZeRO level is 0, 1, 2 or 3"));
+  if (options.zero < kFindZero || options.zero > 3) {
+    return refuse(absl::StrCat("zero = ", options.zero, "; the ZeRO level is 0, 1, 2 or 3, or ", kFindZero,
+                               " for the planner to find one"));
   }
   if (!isFinite(options.clipNorm) || options.clipNorm < 0) {
     return refuse(absl::StrCat("clipNorm = ", options.clipNorm, "; it is a finite number of at least 0 (0 = none)"));

@@ -57,6 +57,10 @@ struct Optimizer {
       : kind(std::move(kind)), settings(std::move(settings)), nesterov(nesterov) {}
 };
 
+// The planner takes the level of ZeRO with which the program is fastest within the memory limit, and for level 3
+// whether parameters are gathered again.
+inline constexpr int kFindZero = -1;
+
 enum class Fill : uint8_t { kDataParallel, kReplicate };
 
 struct CompileOptions {
@@ -73,7 +77,7 @@ struct CompileOptions {
   // text of a machine file (planner/machine/machine.h, `--machine NAME|FILE`); empty: CPU ranks that share one host.
   std::string machine;
   int64_t micro = 1;                // micro-batches of one step
-  int zero = 0;                     // ZeRO level 0..3
+  int zero = 0;                     // ZeRO level 0..3, or kFindZero
   Fill fill = Fill::kDataParallel;  // what strategies and propagation leave open
   // The pipeline schedule: gpipe, 1f1b, interleaved, breadth_first, zb_h1, zb_h2, zb_interleaved, zb_v, v_half, v_min,
   // dualpipe_v (`weft schedule` shows them); "auto": the shortest in simulation that fits in memoryLimit;

@@ -72,6 +72,14 @@ void Flags::integer(const std::string& name, int64_t* value, const std::string& 
              }});
 }
 
+void Flags::integerOr(const std::string& otherwise, int64_t meaning, const std::string& name, int64_t* value,
+                      const std::string& help, IntegerRange range) {
+  add(name, {help, std::to_string(*value), false, [=](const std::string& given) {
+               const absl::StatusOr<int64_t> number = given == otherwise ? meaning : parseInteger(given, range);
+               return store({name, given, "an integer or " + otherwise}, number, range, value);
+             }});
+}
+
 void Flags::real(const std::string& name, double* value, const std::string& help, RealRange range) {
   add(name, {help, absl::StrCat(*value), false, [value, name, range](const std::string& given) {
                return store({name, given, "a number"}, parseReal(given, range), range, value);
@@ -152,7 +160,7 @@ void CommonFlags::addCompilingTo(Flags& flags) {
   flags.integer("devices", &devices, "ranks, where no mesh is given", {1, kMaxRanks});
   flags.text("mesh", &mesh, "mesh with named axes, as dp=2,tp=2");
   flags.text("stage-meshes", &stageMeshes, "a mesh for each submesh of pipeline stages, as 'dp=2,tp=2;dp=4'");
-  flags.integer("zero", &zero, "ZeRO level 0, 1, 2 or 3", {0, 3});
+  flags.integerOr("auto", kFindZero, "zero", &zero, "ZeRO level 0, 1, 2 or 3; auto: the planner finds it", {0, 3});
   flags.integer("micro", &micro, "micro-batches of one step", {1, kMaxMicroBatches});
   flags.text("schedule", &schedule, "order of the micro-batches on pipeline stages: auto, 1f1b, zb_h1, ...");
   flags.contents("schedule-file", &scheduleTable, "a schedule of your own: a table as of weft schedule --csv");

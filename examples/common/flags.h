@@ -28,6 +28,9 @@ class Flags {
   // Takes the name of a file, which must not be empty; the value is what it holds.
   void contents(const std::string& name, std::string* value, const std::string& help);
   void integer(const std::string& name, int64_t* value, const std::string& help, IntegerRange range = {});
+  // Likewise, or the word `otherwise`, which stands for `meaning`.
+  void integerOr(const std::string& otherwise, int64_t meaning, const std::string& name, int64_t* value,
+                 const std::string& help, IntegerRange range);
   void real(const std::string& name, double* value, const std::string& help,
             RealRange range = {.least = 0, .most = std::numeric_limits<float>::max()});
   // A number of bytes: "40g".

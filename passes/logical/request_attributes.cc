@@ -131,7 +131,7 @@ Entries optionEntries(CompileOptions& options) {
       {kZero,
        [&options](const std::string& name, Attribute a) {
          WEFT_ASSIGN_OR_RETURN(const int64_t level, integerOf(name, a));
-         options.zero = static_cast<int>(std::clamp<int64_t>(level, -1, 4));  // both ends are refused
+         options.zero = static_cast<int>(std::clamp<int64_t>(level, kFindZero - 1, 4));  // both ends are refused
          return absl::OkStatus();
        }},
       {"default", word(kDataParallel, kReplicate,

@@ -176,7 +176,7 @@ class Adviser {
   }
 
   void adviseZero() {
-    for (int level = request_.zero + 1; level <= 3; ++level) {
+    for (int level = now_.decisions.zero + 1; level <= 3; ++level) {
       for (const bool regather : {false, true}) {
         CompileOptions changed = request_;
         changed.zero = level;

@@ -9,8 +9,7 @@
 #include "planner/check_request.h"
 #include "planner/derive/derive.h"
 #include "planner/derive/placement.h"
-#include "planner/open_mesh.h"
-#include "planner/search/choose_mesh.h"
+#include "planner/search/choose_open.h"
 #include "planner/search/choose_recompute.h"
 #include "planner/search/choose_schedule.h"
 #include "runtime/base/status.h"
@@ -89,7 +88,7 @@ absl::StatusOr<Best> bestOf(const Choice& choice, const ProgramGraph& graph, con
 // Does the request leave anything to be searched? Stages are the user's: they stand in the graph as it is.
 absl::StatusOr<bool> isOpen(const ProgramGraph& graph, const CompileOptions& request) {
   WEFT_ASSIGN_OR_RETURN(const int64_t memoryLimit, memoryLimitOf(request));
-  if (isOpenMesh(request.mesh)) {
+  if (leavesOpen(request)) {
     return true;
   }
   if (!graph.trains() || memoryLimit > 0) {
@@ -103,8 +102,9 @@ absl::StatusOr<bool> isOpen(const ProgramGraph& graph, const CompileOptions& req
 
 absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& asked,
                                        const Correction& correction) {
-  if (isOpenMesh(asked.mesh)) {
-    return chooseMesh(asked, [&](const CompileOptions& closed) { return predictProgram(graph, closed, correction); });
+  if (leavesOpen(asked)) {
+    return chooseOpen(asked, graph.trains(),
+                      [&](const CompileOptions& closed) { return predictProgram(graph, closed, correction); });
   }
   CompileOptions request = asked;
   WEFT_ASSIGN_OR_RETURN(request.memoryLimit, memoryLimitOf(asked));

@@ -2,7 +2,8 @@
 //
 // The user's words, propagation and defaults give a record (planner/derive/); what they leave open is searched with the
 // model of the step (step_model.h):
-//   mesh        sizes "?": every mesh of as many devices                choose_mesh.h
+//   mesh        sizes "?": every mesh of as many devices              choose_open.h
+//   ZeRO        the level kFindZero: every level                      choose_open.h
 //   schedule    "auto" with stages: every kind that serves            choose_schedule.h
 //   recompute   "auto" under a memory limit                           choose_recompute.h
 //   gathers     of parameters under a limit (ZeRO-3): all once per step; where that does not fit or has something

@@ -123,9 +123,8 @@ TEST(OpenMeshTest, ThePlanIsThatOfTheMeshThatWasTaken) {
   ASSERT_TRUE(given.ok()) << given.status();
   EXPECT_EQ(statisticsOf(found->plan).byFunction, statisticsOf(given->plan).byFunction);
   EXPECT_EQ(found->plan.memory().peak_bytes(), given->plan.memory().peak_bytes());
-  EXPECT_THAT(
-      found->notes,
-      ::testing::Contains(::testing::HasSubstr("mesh 'dp=?,tp=?' on 4 devices: " + found->plan.mesh() + " taken")));
+  EXPECT_THAT(found->notes, ::testing::Contains(::testing::HasSubstr("found for mesh 'dp=?,tp=?' on 4 devices: " +
+                                                                     found->plan.mesh())));
   Request again = open;
   again.decisions = std::string(found->decisions());
   const absl::StatusOr<Program> realized = compileGpt(again);

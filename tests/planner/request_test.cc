@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"StageMeshesTogether", {.stageMeshes = "dp=16384;dp=2"}, {"16386 ranks together", "at most 16384"}},
         Refused{"NoMicroBatch", {.micro = 0}, {"micro = 0", "at least 1"}},
         Refused{"HugeMicro", {.micro = int64_t{1} << 40}, {"micro = 1099511627776", "from 1 to 16384"}},
-        Refused{"ZeroBelow", {.zero = -1}, {"zero = -1", "0, 1, 2 or 3"}},
+        Refused{"ZeroBelow", {.zero = -2}, {"zero = -2", "0, 1, 2 or 3"}},
         Refused{"ZeroAbove", {.zero = 4}, {"zero = 4", "0, 1, 2 or 3"}},
         Refused{"Clip", {.clipNorm = -1}, {"clipNorm = -1", "at least 0"}},
         Refused{"ClipNan", {.clipNorm = kNan}, {"clipNorm = nan", "finite"}},

@@ -33,8 +33,9 @@ absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
     WEFT_ASSIGN_OR_RETURN(options.micro, flags.integer("micro", 1, {}));
   }
   if (flags.has("zero")) {
-    WEFT_ASSIGN_OR_RETURN(const int64_t zero, flags.integer("zero", 0, {}));
-    options.zero = static_cast<int>(std::clamp<int64_t>(zero, -1, 4));  // both ends are refused
+    const bool find = flags.text("zero") == "auto";
+    WEFT_ASSIGN_OR_RETURN(const int64_t zero, find ? kFindZero : flags.integer("zero", 0, {}));
+    options.zero = static_cast<int>(std::clamp<int64_t>(zero, kFindZero - 1, 4));  // both ends are refused
   }
   return absl::OkStatus();
 }
@@ -48,7 +49,7 @@ const std::vector<Flag>& requestFlags() {
       {"stage-meshes", Flag::kOptional, "a mesh for each submesh of pipeline stages instead, as 'dp=2,tp=2;dp=4'"},
       {"machine", Flag::kOptional, "the machine that costs are for: a name (a100-80g) or a file"},
       {"micro", Flag::kOptional, "micro-batches of one step"},
-      {"zero", Flag::kOptional, "ZeRO level 0 to 3"},
+      {"zero", Flag::kOptional, "ZeRO level 0 to 3, or auto: the planner finds it"},
   };
   return flags;
 }

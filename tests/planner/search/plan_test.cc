@@ -202,11 +202,38 @@ TEST(PlanProgram, FindsTheSizesOfAMesh) {
   };
   const Planned fastest = planned(program, open);
   EXPECT_EQ(fastest.record->mesh.print(), least([](const StepNeeds& n) { return n.time + n.prologueTime; }));
-  EXPECT_THAT(fastest.record->notes.back(), AllOf(HasSubstr("mesh 'dp=?,tp=?' on 4 devices"), HasSubstr("dp=2,tp=2")));
+  EXPECT_THAT(fastest.record->notes.back(),
+              AllOf(HasSubstr("found for mesh 'dp=?,tp=?' on 4 devices: "), HasSubstr("dp=2,tp=2")));
   const std::string smallest = least([](const StepNeeds& n) { return n.peakBytes(); });
   EXPECT_NE(smallest, fastest.record->mesh.print());
   open.memoryLimit = needs[smallest].peakBytes();
   EXPECT_EQ(planned(program, open).record->mesh.print(), smallest) << "the only one that fits";
+}
+
+// Without a limit ZeRO only costs time; where one asks for it, the level that costs least of those that fit.
+TEST(PlanProgram, FindsTheLevelOfZero) {
+  const GraphBuilder program = chainProgram({.layers = 4, .rows = 8, .width = 128});
+  CompileOptions open = {.mesh = "dp=4", .zero = kFindZero, .recompute = "none"};
+  EXPECT_EQ(planned(program, open).record->zero, 0);
+  std::vector<StepNeeds> needs;
+  for (const int level : {0, 1, 2, 3}) {
+    needs.push_back(needsOf(*modelOf(program, {.mesh = "dp=4", .zero = level, .recompute = "none"})));
+  }
+  open.memoryLimit = needs[0].peakBytes() - 1;
+  const Planned limited = planned(program, open);
+  EXPECT_GT(limited.record->zero, 0);
+  EXPECT_LE(limited.record->prediction->most(), open.memoryLimit);
+  for (const StepNeeds& level : needs) {
+    if (level.peakBytes() <= open.memoryLimit) {
+      EXPECT_LE(limited.record->prediction->time, level.time + level.prologueTime);
+    }
+  }
+  EXPECT_THAT(limited.record->notes.back(), HasSubstr("zero 0"));
+  ProgramGraph forward = program.graph;
+  std::erase_if(forward.results, [](const GraphResult& result) { return result.updates.has_value(); });
+  const absl::StatusOr<Decisions> none = planProgram(forward, open, {});
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_EQ(none->zero, 0) << "nothing is updated";
 }
 
 TEST(PlanProgram, ReportsWhyNoMeshCanBe) {

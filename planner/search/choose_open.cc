@@ -1,0 +1,116 @@
+#include "planner/search/choose_open.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "planner/machine/picoseconds.h"
+#include "planner/open_mesh.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+// A note says this much of what was not taken.
+constexpr size_t kMostNamed = 8;
+
+struct Candidate {
+  std::string words;  // "dp=4,tp=2 zero 1"
+  Attempt attempt;
+};
+
+// The levels of ZeRO that a request can have, and whether its gathers are repeated.
+std::vector<CompileOptions> withZero(const CompileOptions& request, bool trains) {
+  std::vector<CompileOptions> closed;
+  if (request.zero != kFindZero) {
+    return {request};
+  }
+  for (int level = 0; level <= (trains ? 3 : 0); ++level) {
+    closed.push_back(request);
+    closed.back().zero = level;
+  }
+  if (trains && !request.regather) {
+    closed.push_back(closed.back());
+    closed.back().regather = true;
+  }
+  return closed;
+}
+
+std::string wordsOf(const CompileOptions& closed, const CompileOptions& request) {
+  std::vector<std::string> words;
+  if (isOpenMesh(request.mesh)) {
+    words.push_back(closed.mesh);
+  }
+  if (request.zero == kFindZero) {
+    words.push_back(absl::StrCat("zero ", closed.zero, closed.regather && !request.regather ? " regather" : ""));
+  }
+  return absl::StrJoin(words, " ");
+}
+
+std::string described(const Candidate& candidate) {
+  return absl::StrFormat("%s %.4g ms, %d bytes%s", candidate.words, 1e3 * inSeconds(candidate.attempt.time),
+                         candidate.attempt.peakBytes, candidate.attempt.fits ? "" : " (more than the limit)");
+}
+
+// The best first.
+std::string noteOf(const CompileOptions& request, const std::vector<Candidate>& candidates, size_t refused) {
+  std::vector<std::string> others;
+  for (size_t i = 1; i < std::min(candidates.size(), kMostNamed + 1); ++i) {
+    others.push_back(described(candidates[i]));
+  }
+  const size_t left = candidates.size() - 1 - others.size();
+  if (left > 0) {
+    others.push_back(absl::StrCat(left, " that are no better"));
+  }
+  if (refused > 0) {
+    others.push_back(absl::StrCat(refused, " that cannot be"));
+  }
+  return absl::StrCat(
+      "found",
+      isOpenMesh(request.mesh) ? absl::StrCat(" for mesh '", request.mesh, "' on ", request.devices, " devices") : "",
+      ": ", described(candidates.front()),
+      " predicted for a step of a rank; others: ", others.empty() ? "none" : absl::StrJoin(others, "; "));
+}
+
+}  // namespace
+
+bool leavesOpen(const CompileOptions& request) {
+  return isOpenMesh(request.mesh) || request.zero == kFindZero;
+}
+
+absl::StatusOr<Attempt> chooseOpen(const CompileOptions& request, bool trains,
+                                   const std::function<absl::StatusOr<Attempt>(const CompileOptions&)>& predict) {
+  std::vector<std::string> meshes = {request.mesh};
+  if (isOpenMesh(request.mesh)) {
+    WEFT_ASSIGN_OR_RETURN(meshes, closedMeshes(request.mesh, request.devices));
+  }
+  std::vector<Candidate> candidates;
+  size_t refused = 0;
+  absl::Status first;
+  for (const std::string& mesh : meshes) {
+    CompileOptions onMesh = request;
+    onMesh.mesh = mesh;
+    for (const CompileOptions& closed : withZero(onMesh, trains)) {
+      absl::StatusOr<Attempt> attempt = predict(closed);
+      if (attempt.ok()) {
+        candidates.push_back({wordsOf(closed, request), *std::move(attempt)});
+      } else {
+        first = refused++ == 0 ? attempt.status() : first;
+      }
+    }
+  }
+  if (candidates.empty()) {
+    return first;
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return isBetter(a.attempt, b.attempt); });
+  Attempt best = candidates.front().attempt;
+  best.decisions.notes.push_back(noteOf(request, candidates, refused));
+  return best;
+}
+
+}  // namespace weft
