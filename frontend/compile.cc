@@ -1,6 +1,6 @@
 #include "weft/compile.h"
 
-#include <set>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "frontend/graph_impl.h"
@@ -105,30 +105,37 @@ absl::StatusOr<Program> compileForward(Graph& graph, const Tensor& loss, const C
 }
 
 // One layout, or one for each submesh where their meshes differ.
-static std::string layoutText(const ArgumentDecision& argument, const StageMeshes& meshes) {
-  std::string text = argument.layout.print(meshes.ofStage(argument.stage));
+static std::string layoutText(const ArgumentDecision& argument, const Shape& shape, const StageMeshes& meshes) {
+  // Every stored size is named, padded or not: what would pad it for the forward program alone may not.
+  const auto print = [&](Layout layout, const Mesh& mesh) {
+    for (size_t d = 0; d < layout.dimensions(); ++d) {
+      layout.setPad(d, layout.storedSize(d, shape[d]));
+    }
+    return layout.print(mesh);
+  };
+  std::string text = print(argument.layout, meshes.ofStage(argument.stage));
   for (size_t submesh = 0; !meshes.same() && submesh < meshes.ofSubmesh.size(); ++submesh) {
     const int64_t number = meshes.numberOfSubmesh(static_cast<int64_t>(submesh));
     const auto it = argument.elsewhere.find(number);
     const bool owner = number == meshes.number(argument.stage);
-    const std::string mine = owner                            ? argument.layout.print(meshes.ofStage(argument.stage))
-                             : it != argument.elsewhere.end() ? it->second.print(meshes.withNumber(number))
+    const std::string mine = owner                            ? print(argument.layout, meshes.ofStage(argument.stage))
+                             : it != argument.elsewhere.end() ? print(it->second, meshes.withNumber(number))
                                                               : Layout(argument.layout.dimensions()).print(Mesh());
     text = submesh == 0 ? mine : text + ";" + mine;
   }
   return text;
 }
 
-static std::set<std::string> parameterNames(const plan::Plan& plan) {
-  std::set<std::string> names;
+static std::map<std::string, Shape> parameterShapes(const plan::Plan& plan) {
+  std::map<std::string, Shape> shapes;
   for (const plan::Plan* submesh : submeshesOf(plan)) {
     for (const plan::NamedTensor& tensor : submesh->tensors()) {
       if (tensor.kind() == plan::TENSOR_PARAMETER) {
-        names.insert(tensor.name());
+        shapes[tensor.name()] = {tensor.shape().begin(), tensor.shape().end()};
       }
     }
   }
-  return names;
+  return shapes;
 }
 
 std::vector<std::pair<std::string, std::string>> parameterLayouts(const Program& program) {
@@ -137,10 +144,10 @@ std::vector<std::pair<std::string, std::string>> parameterLayouts(const Program&
   if (!decisions.ok()) {
     return layouts;
   }
-  const std::set<std::string> names = parameterNames(program.plan);
+  const std::map<std::string, Shape> shapes = parameterShapes(program.plan);
   for (const ArgumentDecision& argument : decisions->arguments) {
-    if (names.count(argument.name) > 0) {
-      layouts.emplace_back(argument.name, layoutText(argument, decisions->meshes()));
+    if (const auto shape = shapes.find(argument.name); shape != shapes.end()) {
+      layouts.emplace_back(argument.name, layoutText(argument, shape->second, decisions->meshes()));
     }
   }
   return layouts;

@@ -207,16 +207,20 @@ class Deriver {
     // What the batch divides by: parts on each mesh, each cut into the micro-batches.
     const int64_t rows = record_.mesh.microBatches() *
                          commonParts(placement.meshes, [&](const Mesh& mesh) { return paddingParts(mesh); });
-    using Pads = std::map<unsigned, Shape>;
-    WEFT_ASSIGN_OR_RETURN(Pads padded, paddedArguments(view, placement, rows, layouts_));
-    WEFT_ASSIGN_OR_RETURN(StoredShapes stored, spreadPads(view, padded));
+    WEFT_ASSIGN_OR_RETURN(PaddedArguments padded, paddedArguments(view, placement, rows, layouts_));
+    WEFT_ASSIGN_OR_RETURN(StoredShapes stored, spreadPads(view, padded.stored));
+    const auto keepsNamed = [&](const StoredShapes& more) {
+      return std::all_of(padded.named.begin(), padded.named.end(), [&](unsigned argument) {
+        return more.of(static_cast<int>(argument)) == stored.of(static_cast<int>(argument));
+      });
+    };
     const auto padMore = [&](unsigned argument, const Shape& shape) {
-      const bool isNew = padded.emplace(argument, shape).second;
-      absl::StatusOr<StoredShapes> more = spreadPads(view, padded);
-      if (isNew && more.ok()) {
+      const bool isNew = padded.stored.emplace(argument, shape).second;
+      absl::StatusOr<StoredShapes> more = spreadPads(view, padded.stored);
+      if (isNew && more.ok() && keepsNamed(*more)) {
         stored = *std::move(more);
       } else if (isNew) {
-        padded.erase(argument);
+        padded.stored.erase(argument);
       }
     };
     for (const auto& [argument, shape] : choices_.pads) {

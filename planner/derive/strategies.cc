@@ -211,9 +211,9 @@ class Reader {
   Shardings& shardings_;
 };
 
-// The stored shape that the user's layout of an argument asks for.
+// The stored shape that the user's layout of an argument asks for; it is noted whether that names pads.
 absl::StatusOr<Shape> storedAs(const GraphView& view, const Placement& placement, unsigned index,
-                               const UserLayouts& layouts) {
+                               const UserLayouts& layouts, std::set<unsigned>& named) {
   const GraphArgument& argument = view.graph().arguments[index];
   Shape stored = argument.type.shape;
   std::set<int64_t> numbers = readingMeshes(view, placement, static_cast<int>(index));
@@ -234,6 +234,9 @@ absl::StatusOr<Shape> storedAs(const GraphView& view, const Placement& placement
                                       ? absl::StrCat("layout ", text, " has ", layout.dimensions(), " dimensions, the ",
                                                      argumentKindName(argument.kind), " ", stored.size())
                                       : std::string(annotation.status().message())));
+    }
+    if (layout.hasPad()) {
+      named.insert(index);
     }
     const Shape padded = layout.storedShape(argument.type.shape);
     for (size_t d = 0; d < stored.size(); ++d) {
@@ -287,22 +290,22 @@ absl::StatusOr<std::optional<int64_t>> readUserWords(const SettledGraph& graph, 
   return reader.next();
 }
 
-absl::StatusOr<std::map<unsigned, Shape>> paddedArguments(const GraphView& view, const Placement& placement,
-                                                          int64_t rows, const UserLayouts& layouts) {
-  std::map<unsigned, Shape> stored;
+absl::StatusOr<PaddedArguments> paddedArguments(const GraphView& view, const Placement& placement, int64_t rows,
+                                                const UserLayouts& layouts) {
+  PaddedArguments arguments;
   // A batch that is padded divides as the user splits it, too.
   const int64_t padded = std::lcm(rows, partsOfBatch(view, placement) * placement.meshes.ofStage(0).microBatches());
   for (unsigned i = 0; i < view.graph().arguments.size(); ++i) {
     const GraphArgument& argument = view.graph().arguments[i];
-    WEFT_ASSIGN_OR_RETURN(Shape shape, storedAs(view, placement, i, layouts));
+    WEFT_ASSIGN_OR_RETURN(Shape shape, storedAs(view, placement, i, layouts, arguments.named));
     if (argument.hasBatch() && shape[argument.batchDim] % rows != 0) {
       shape[argument.batchDim] = alignUp(shape[argument.batchDim], padded);
     }
     if (shape != argument.type.shape) {
-      stored[i] = shape;
+      arguments.stored[i] = shape;
     }
   }
-  return stored;
+  return arguments;
 }
 
 }  // namespace weft

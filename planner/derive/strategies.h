@@ -30,9 +30,15 @@ class UserLayouts {
 absl::StatusOr<std::optional<int64_t>> readUserWords(const SettledGraph& graph, const UserLayouts& layouts,
                                                      int64_t priority, Shardings& shardings);
 
-// The arguments that must be stored padded: index to stored shape. `rows`: what the batch of an input must divide by.
-// The user's layouts are read on the meshes that read the argument; the largest pad counts.
-absl::StatusOr<std::map<unsigned, Shape>> paddedArguments(const GraphView& view, const Placement& placement,
-                                                          int64_t rows, const UserLayouts& layouts);
+// The arguments that must be stored padded: index to stored shape.
+struct PaddedArguments {
+  std::map<unsigned, Shape> stored;
+  std::set<unsigned> named;  // whose pads the user's layout names, be they none (pad{1:6} of 6): stored just so
+};
+
+// `rows`: what the batch of an input must divide by. The user's layouts are read on the meshes that read the argument;
+// the largest pad counts.
+absl::StatusOr<PaddedArguments> paddedArguments(const GraphView& view, const Placement& placement, int64_t rows,
+                                                const UserLayouts& layouts);
 
 }  // namespace weft

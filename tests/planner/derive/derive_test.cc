@@ -171,6 +171,27 @@ TEST(Derive, NamesThePadsWithWhichSplitsDivide) {
   EXPECT_THAT(padded.evenPads, IsEmpty());
   EXPECT_THAT(padded.record->notes,
               ElementsAre(HasSubstr("dimension 1 of size 24 is stored with 32 elements, so that all that is split")));
+
+  b.graph.arguments[w.index].layout = "[{},{tp}] pad{1:24}";
+  const Derived named = derive(b, {.mesh = "tp=2"}, {.pads = derived.evenPads});
+  ASSERT_TRUE(named.record.ok()) << named.record.status();
+  EXPECT_EQ(named.layout(w.index), "[{},{tp}]") << "the user says how it is stored";
+}
+
+// A pad of one argument spreads to another, whose stored size the user has named.
+TEST(Derive, PadsDoNotSpreadToWhatNamesItsOwn) {
+  const auto stored = [](const std::string& layout) {
+    GraphBuilder b;
+    const GraphValue x = b.input("x", {8, 6});
+    const GraphValue w = b.parameter("w", {6, 4});
+    b.returns(b.add(kMatmul, {x, w}, {8, 4}));
+    b.graph.arguments[w.index].layout = layout;
+    const Derived derived = derive(b, {.mesh = "tp=4"}, {.pads = {{x.index, {8, 8}}}});
+    EXPECT_TRUE(derived.record.ok()) << derived.record.status();
+    return derived.record->arguments[w.index].layout.storedShape({6, 4});
+  };
+  EXPECT_EQ(stored("[{},{}]"), Shape({8, 4}));
+  EXPECT_EQ(stored("[{},{}] pad{0:6}"), Shape({6, 4}));
 }
 
 TEST(Derive, ZeroShardsStateThenParameters) {
