@@ -44,6 +44,21 @@ void addFunction(const plan::Plan& plan, const plan::Plan& submesh, const plan::
   }
 }
 
+// Of the functions of a kind that runs once in a step.
+double slowest(const plan::Plan& plan, plan::FunctionKind kind, const Machine& machine) {
+  double most = 0;
+  for (const plan::Plan* submesh : submeshesOf(plan)) {
+    double seconds = 0;
+    for (const plan::Function& function : submesh->functions()) {
+      for (const plan::Instruction& instruction : function.instructions()) {
+        seconds += function.kind() == kind ? secondsOf(*submesh, instruction, machine) : 0;
+      }
+    }
+    most = std::max(most, seconds);
+  }
+  return most;
+}
+
 }  // namespace
 
 absl::StatusOr<Machine> machineOf(const plan::Plan& plan) {
@@ -75,7 +90,7 @@ double transferSeconds(const plan::Plan& plan, const plan::Plan& submesh, const 
   return inSeconds(transferTime(machine, plan.ranks(), submesh.buffers(static_cast<int>(carried.buffer())).bytes()));
 }
 
-absl::StatusOr<double> simulatedSeconds(const plan::Plan& plan, const Machine& machine) {
+absl::StatusOr<double> stepSeconds(const plan::Plan& plan, const Machine& machine) {
   WEFT_ASSIGN_OR_RETURN(const Decisions decisions, parseDecisions(plan.decisions()));
   schedule::Times times;
   times.stages.resize(decisions.schedule.submeshes.size(), {0, 0, 0, std::nullopt});
@@ -86,7 +101,7 @@ absl::StatusOr<double> simulatedSeconds(const plan::Plan& plan, const Machine& m
   }
   WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(decisions.schedule, plan.micro_batches(), true));
   WEFT_ASSIGN_OR_RETURN(const schedule::Simulation result, schedule::simulate(table, times));
-  return result.makespan;
+  return slowest(plan, plan::PROLOGUE, machine) + result.makespan + slowest(plan, plan::UPDATE, machine);
 }
 
 }  // namespace weft

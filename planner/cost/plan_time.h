@@ -18,8 +18,8 @@ double secondsOf(const plan::Plan& submesh, const plan::Instruction& instruction
 double transferSeconds(const plan::Plan& plan, const plan::Plan& submesh, const plan::Instruction& instruction,
                        const Machine& machine);
 
-// Seconds of the micro-batches of one step: instructions as above, stages by the schedule's simulation. Of a plan with
-// stages.
-absl::StatusOr<double> simulatedSeconds(const plan::Plan& plan, const Machine& machine);
+// Seconds of one step: instructions as above, the micro-batches by the schedule's simulation, before and after them
+// what runs once, each of the slowest submesh.
+absl::StatusOr<double> stepSeconds(const plan::Plan& plan, const Machine& machine);
 
 }  // namespace weft

@@ -43,13 +43,24 @@ Picoseconds timeOf(const StepProgram& program, const StorageAssignment& assignme
   return time;
 }
 
-// Adds the time of a function to those of its stage; returns it where it runs once before the micro-batches.
-Picoseconds addTime(const StepFunction& function, Picoseconds sum, std::vector<schedule::StageTimes>& stages) {
+// What a submesh does once in a step.
+struct OnceTimes {
+  Picoseconds before = 0;  // the micro-batches
+  Picoseconds after = 0;
+};
+
+// Adds the time of a function to those of its stage, or to what runs once.
+void addTime(const StepFunction& function, Picoseconds sum, std::vector<schedule::StageTimes>& stages,
+             OnceTimes& once) {
   const auto time = static_cast<double>(sum);  // the simulation has no unit; up to 2^53 it is exact
   schedule::StageTimes& stage = stages[function.stage];
   switch (function.kind) {
     case plan::PROLOGUE:
-      return sum;
+      once.before += sum;
+      break;
+    case plan::UPDATE:
+      once.after += sum;
+      break;
     case plan::FORWARD:
       stage.f += time;
       break;
@@ -65,7 +76,6 @@ Picoseconds addTime(const StepFunction& function, Picoseconds sum, std::vector<s
     default:
       break;
   }
-  return 0;
 }
 
 // Of a program that does not train, transfers left out: the first micro-batch goes through all stages, the others
@@ -126,6 +136,7 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record) {
   schedule::Times times;
   times.stages.resize(record.schedule.submeshes.size(), {0, 0, 0, std::nullopt});
   times.comm = static_cast<double>(lowered.transferTime);
+  OnceTimes slowest;
   for (size_t s = 0; s < lowered.submeshes.size(); ++s) {
     SubmeshFunctions::Finished& submesh = lowered.submeshes[s];
     reserveMailboxes(submesh, static_cast<int64_t>(s), record.schedule.submeshes, inFlight);
@@ -135,13 +146,14 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record) {
     const int64_t correction = s < correction_.bytes.size() ? correction_.bytes[s] : 0;
     const int64_t slots = mostSlots(memory);
     needs.submeshes.push_back({memory.peakBytes + correction, slots, std::move(memory.regions)});
-    Picoseconds prologue = 0;
+    OnceTimes once;
     for (size_t f = 0; f < submesh.program.functions.size(); ++f) {
       const Picoseconds time = timeOf(submesh.program, assignment, f, prices_.machine());
-      prologue += addTime(submesh.program.functions[f], time, times.stages);
+      addTime(submesh.program.functions[f], time, times.stages, once);
     }
-    needs.prologueTime = std::max(needs.prologueTime, prologue);
+    slowest = {std::max(slowest.before, once.before), std::max(slowest.after, once.after)};
   }
+  needs.onceTime = slowest.before + slowest.after;
   if (!trains) {
     needs.time = forwardTime(times, record.mesh.microBatches());
     return needs;

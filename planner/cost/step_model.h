@@ -32,9 +32,10 @@ struct SubmeshNeeds {
 
 struct StepNeeds {
   std::vector<SubmeshNeeds> submeshes;
-  Picoseconds time = 0;          // of the micro-batches, by the simulation of the schedule
-  Picoseconds prologueTime = 0;  // of what runs once before them, of the slowest submesh
+  Picoseconds time = 0;      // of the micro-batches, by the simulation of the schedule
+  Picoseconds onceTime = 0;  // of what runs once before and after them, each of the slowest submesh
 
+  Picoseconds stepTime() const { return time + onceTime; }
   int64_t peakBytes() const;  // of the rank that needs most
 };
 

@@ -186,7 +186,7 @@ absl::StatusOr<Predicted> predict(Decisions record, int64_t limit, StepModel& mo
   Predicted made;
   made.submeshes = needs.submeshes;
   made.attempt.peakBytes = needs.peakBytes();
-  made.attempt.time = needs.time + needs.prologueTime;
+  made.attempt.time = needs.stepTime();
   made.attempt.fits = limit == 0 || made.attempt.peakBytes <= limit;
   made.attempt.decisions = std::move(record);
   Prediction& prediction = made.attempt.decisions.prediction.emplace();

@@ -24,7 +24,7 @@ namespace weft {
 struct Attempt {
   Decisions decisions;
   int64_t peakBytes = 0;  // of the rank that needs most
-  Picoseconds time = 0;   // of the micro-batches and the prologue
+  Picoseconds time = 0;   // of the step
   bool fits = false;
 };
 

@@ -104,7 +104,7 @@ TEST_P(MemoryAdviceTest, HoldsWhatItPromises) {
     EXPECT_EQ(line.peakBytes + line.savedBytes, advice->peakBytes);
     const auto real = static_cast<double>(followed->plan.memory().peak_bytes());
     EXPECT_NEAR(static_cast<double>(line.peakBytes) / real, 1, kBytes) << line.set;
-    const double time = *simulatedSeconds(followed->plan, Machine()) / *simulatedSeconds(program->plan, Machine());
+    const double time = *stepSeconds(followed->plan, Machine()) / *stepSeconds(program->plan, Machine());
     EXPECT_NEAR(line.timeFactor / time, 1, kTime) << line.set;
   }
   for (const std::string& kind : c.kinds) {

@@ -26,7 +26,7 @@ struct Measured {
 };
 
 Measured measured(const Program& program) {
-  return {*simulatedSeconds(program.plan, Machine()), program.plan.memory().peak_bytes(),
+  return {*stepSeconds(program.plan, Machine()), program.plan.memory().peak_bytes(),
           statisticsOf(program.plan).memory.at("activation")};
 }
 

@@ -53,7 +53,7 @@ std::vector<Choice> allChoices(int64_t virtualStages) {
     const absl::StatusOr<Program> program = compileGpt(name, virtualStages, 0);
     if (program.ok() && program->plan.submeshes_size() == 4 / virtualStages) {
       choices.push_back(
-          {name, picosecondsOf(*simulatedSeconds(program->plan, Machine())), program->plan.memory().peak_bytes()});
+          {name, picosecondsOf(*stepSeconds(program->plan, Machine())), program->plan.memory().peak_bytes()});
     }
   }
   return choices;

@@ -155,9 +155,9 @@ TEST(PredictionTest, BatchNormOfMicroBatchesIsPriced) {
           << regionsText(*submeshes[s], compared->predicted.submeshes[s]);
     }
     const absl::StatusOr<Machine> machine = machineOf(compared->plan);
-    const absl::StatusOr<double> exact = simulatedSeconds(compared->plan, *machine);
+    const absl::StatusOr<double> exact = stepSeconds(compared->plan, *machine);
     ASSERT_TRUE(exact.ok()) << exact.status();
-    EXPECT_NEAR(inSeconds(compared->predicted.time) / *exact, 1, 0.05);
+    EXPECT_NEAR(inSeconds(compared->predicted.stepTime()) / *exact, 1, 0.05);
   }
 }
 
@@ -185,9 +185,9 @@ TEST(PredictionTest, BucketsThatSaveRoomAreThoseOfThePlan) {
   EXPECT_EQ(statisticsOf(compared->plan).byFunction.at("backward").at("reduce_scatter"), 4);
   EXPECT_EQ(packedBytes(compared->predicted.submeshes[0]), packedBytes(*submeshesOf(compared->plan)[0]))
       << regionsText(*submeshesOf(compared->plan)[0], compared->predicted.submeshes[0]);
-  const absl::StatusOr<double> exact = simulatedSeconds(compared->plan, *machineOf(compared->plan));
+  const absl::StatusOr<double> exact = stepSeconds(compared->plan, *machineOf(compared->plan));
   ASSERT_TRUE(exact.ok()) << exact.status();
-  EXPECT_NEAR(inSeconds(compared->predicted.time) / *exact, 1, 0.01);
+  EXPECT_NEAR(inSeconds(compared->predicted.stepTime()) / *exact, 1, 0.01);
 }
 
 TEST(PredictionTest, PeakAndSecondsAreThoseOfThePlan) {
@@ -212,13 +212,13 @@ TEST(PredictionTest, PeakAndSecondsAreThoseOfThePlan) {
       }
     }
     const absl::StatusOr<Machine> machine = machineOf(compared->plan);
-    const absl::StatusOr<double> exact = simulatedSeconds(compared->plan, *machine);
+    const absl::StatusOr<double> exact = stepSeconds(compared->plan, *machine);
     ASSERT_TRUE(exact.ok()) << exact.status();
-    const double off = inSeconds(compared->predicted.time) / *exact - 1;
+    const double off = inSeconds(compared->predicted.stepTime()) / *exact - 1;
     seconds.add(off);
     if (seeds.isOne() || std::abs(off) > 0.01) {
-      std::cout << "seed " << seed << ": seconds off by " << 100 * off << " %: " << inSeconds(compared->predicted.time)
-                << " for " << *exact << "\n";
+      std::cout << "seed " << seed << ": seconds off by " << 100 * off
+                << " %: " << inSeconds(compared->predicted.stepTime()) << " for " << *exact << "\n";
     }
   }
   std::cout << "peak bytes: " << bytes.count() << " submeshes, within 3 %: " << 100 * bytes.within(0.03) << " %, worst "
@@ -238,23 +238,12 @@ std::string under(std::string text, const std::string& schedule, int64_t limit) 
 }
 
 struct Compiled {
-  double seconds = 0;  // of prologue and micro-batches
+  double seconds = 0;
   int64_t peakBytes = 0;
 };
 
 Compiled measured(const plan::Plan& plan) {
-  const Machine machine = *machineOf(plan);
-  double prologue = 0;
-  for (const plan::Plan* submesh : submeshesOf(plan)) {
-    double seconds = 0;
-    for (const plan::Function& function : submesh->functions()) {
-      for (const plan::Instruction& instruction : function.instructions()) {
-        seconds += function.kind() == plan::PROLOGUE ? secondsOf(*submesh, instruction, machine) : 0;
-      }
-    }
-    prologue = std::max(prologue, seconds);
-  }
-  return {*simulatedSeconds(plan, machine) + prologue, plan.memory().peak_bytes()};
+  return {*stepSeconds(plan, *machineOf(plan)), plan.memory().peak_bytes()};
 }
 
 // Plans of the kinds of schedule that serve the module as it is cut: one stage on each submesh.
