@@ -93,7 +93,9 @@ class Adviser {
   Adviser(const ProgramGraph& graph, const CompileOptions& request) : graph_(graph), request_(request) {}
 
   absl::StatusOr<MemoryAdvice> run() {
-    WEFT_ASSIGN_OR_RETURN(now_, predictProgram(graph_, request_, {}));
+    WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeRequest(graph_, request_, {}));
+    request_ = std::move(closed.request);
+    now_ = std::move(closed.attempt);
     advice_.peakBytes = now_.peakBytes;
     WEFT_RETURN_IF_ERROR(adviseRecompute());
     adviseSchedule();
@@ -176,7 +178,7 @@ class Adviser {
   }
 
   void adviseZero() {
-    for (int level = now_.decisions.zero + 1; level <= 3; ++level) {
+    for (int level = request_.zero + 1; level <= 3; ++level) {
       for (const bool regather : {false, true}) {
         CompileOptions changed = request_;
         changed.zero = level;
@@ -203,7 +205,7 @@ class Adviser {
   }
 
   const ProgramGraph& graph_;
-  const CompileOptions& request_;
+  CompileOptions request_;  // leaves nothing open
   Attempt now_;
   MemoryAdvice advice_;
 };

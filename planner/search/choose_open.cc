@@ -20,7 +20,7 @@ constexpr size_t kMostNamed = 8;
 
 struct Candidate {
   std::string words;  // "dp=4,tp=2 zero 1"
-  Attempt attempt;
+  ClosedRequest closed;
 };
 
 // The levels of ZeRO that a request can have, and whether its gathers are repeated.
@@ -52,8 +52,9 @@ std::string wordsOf(const CompileOptions& closed, const CompileOptions& request)
 }
 
 std::string described(const Candidate& candidate) {
-  return absl::StrFormat("%s %.4g ms, %d bytes%s", candidate.words, 1e3 * inSeconds(candidate.attempt.time),
-                         candidate.attempt.peakBytes, candidate.attempt.fits ? "" : " (more than the limit)");
+  const Attempt& attempt = candidate.closed.attempt;
+  return absl::StrFormat("%s %.4g ms, %d bytes%s", candidate.words, 1e3 * inSeconds(attempt.time), attempt.peakBytes,
+                         attempt.fits ? "" : " (more than the limit)");
 }
 
 // The best first.
@@ -82,8 +83,8 @@ bool leavesOpen(const CompileOptions& request) {
   return isOpenMesh(request.mesh) || request.zero == kFindZero;
 }
 
-absl::StatusOr<Attempt> chooseOpen(const CompileOptions& request, bool trains,
-                                   const std::function<absl::StatusOr<Attempt>(const CompileOptions&)>& predict) {
+absl::StatusOr<ClosedRequest> chooseOpen(const CompileOptions& request, bool trains,
+                                         const std::function<absl::StatusOr<Attempt>(const CompileOptions&)>& predict) {
   std::vector<std::string> meshes = {request.mesh};
   if (isOpenMesh(request.mesh)) {
     WEFT_ASSIGN_OR_RETURN(meshes, closedMeshes(request.mesh, request.devices));
@@ -97,7 +98,7 @@ absl::StatusOr<Attempt> chooseOpen(const CompileOptions& request, bool trains,
     for (const CompileOptions& closed : withZero(onMesh, trains)) {
       absl::StatusOr<Attempt> attempt = predict(closed);
       if (attempt.ok()) {
-        candidates.push_back({wordsOf(closed, request), *std::move(attempt)});
+        candidates.push_back({wordsOf(closed, request), {closed, *std::move(attempt)}});
       } else {
         first = refused++ == 0 ? attempt.status() : first;
       }
@@ -107,9 +108,11 @@ absl::StatusOr<Attempt> chooseOpen(const CompileOptions& request, bool trains,
     return first;
   }
   std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return isBetter(a.attempt, b.attempt); });
-  Attempt best = candidates.front().attempt;
-  best.decisions.notes.push_back(noteOf(request, candidates, refused));
+                   [](const Candidate& a, const Candidate& b) { return isBetter(a.closed.attempt, b.closed.attempt); });
+  ClosedRequest best = candidates.front().closed;
+  if (leavesOpen(request)) {
+    best.attempt.decisions.notes.push_back(noteOf(request, candidates, refused));
+  }
   return best;
 }
 

@@ -15,10 +15,15 @@ namespace weft {
 
 bool leavesOpen(const CompileOptions& request);
 
-// The attempt that takes the least time within the memory limit; where none fits, that with the least peak. Its record
+struct ClosedRequest {
+  CompileOptions request;  // that leaves nothing open
+  Attempt attempt;
+};
+
+// The request that takes the least time within the memory limit; where none fits, that with the least peak. Its record
 // notes what it was chosen among. `predict` is asked for each request; one that it refuses is left out. `trains`: has
 // the program an update, so that ZeRO means anything? Error: it refuses all of them; that of the first.
-absl::StatusOr<Attempt> chooseOpen(const CompileOptions& request, bool trains,
-                                   const std::function<absl::StatusOr<Attempt>(const CompileOptions&)>& predict);
+absl::StatusOr<ClosedRequest> chooseOpen(const CompileOptions& request, bool trains,
+                                         const std::function<absl::StatusOr<Attempt>(const CompileOptions&)>& predict);
 
 }  // namespace weft

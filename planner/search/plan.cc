@@ -9,7 +9,6 @@
 #include "planner/check_request.h"
 #include "planner/derive/derive.h"
 #include "planner/derive/placement.h"
-#include "planner/search/choose_open.h"
 #include "planner/search/choose_recompute.h"
 #include "planner/search/choose_schedule.h"
 #include "runtime/base/status.h"
@@ -100,11 +99,17 @@ absl::StatusOr<bool> isOpen(const ProgramGraph& graph, const CompileOptions& req
 
 }  // namespace
 
+absl::StatusOr<ClosedRequest> closeRequest(const ProgramGraph& graph, const CompileOptions& request,
+                                           const Correction& correction) {
+  return chooseOpen(request, graph.trains(),
+                    [&](const CompileOptions& closed) { return predictProgram(graph, closed, correction); });
+}
+
 absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& asked,
                                        const Correction& correction) {
   if (leavesOpen(asked)) {
-    return chooseOpen(asked, graph.trains(),
-                      [&](const CompileOptions& closed) { return predictProgram(graph, closed, correction); });
+    WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeRequest(graph, asked, correction));
+    return std::move(closed.attempt);
   }
   CompileOptions request = asked;
   WEFT_ASSIGN_OR_RETURN(request.memoryLimit, memoryLimitOf(asked));

@@ -17,7 +17,7 @@
 #include "planner/decisions.h"
 #include "planner/graph/program_graph.h"
 #include "planner/request.h"
-#include "planner/search/choose_recompute.h"
+#include "planner/search/choose_open.h"
 
 namespace weft {
 
@@ -27,7 +27,11 @@ namespace weft {
 absl::StatusOr<Decisions> planProgram(const ProgramGraph& graph, const CompileOptions& request,
                                       const Correction& correction);
 
-// The same, searched or not: with the prediction of bytes and seconds.
+// What the request becomes with all that it leaves open chosen (choose_open.h), and its prediction. Errors as above.
+absl::StatusOr<ClosedRequest> closeRequest(const ProgramGraph& graph, const CompileOptions& request,
+                                           const Correction& correction);
+
+// The same as planProgram, searched or not: with the prediction of bytes and seconds.
 absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& request,
                                        const Correction& correction);
 

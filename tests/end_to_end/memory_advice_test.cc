@@ -9,6 +9,7 @@
 #include "examples/gpt/model.h"
 #include "planner/advise/advise_memory.h"
 #include "planner/cost/plan_time.h"
+#include "planner/decisions.h"
 #include "weft/weft.h"
 
 namespace weft {
@@ -17,8 +18,7 @@ namespace {
 // What the model does not follow, as a share of the peak: all_reduces that a slice behind them turns into
 // reduce_scatters (ZeRO 1), and a tighter packing.
 constexpr double kBytes = 0.01;
-// Plans are timed without what runs once per step, the prologue.
-constexpr double kTime = 0.03;
+constexpr double kTime = 1e-6;
 
 struct Case {
   std::string name;
@@ -138,6 +138,30 @@ TEST(MemoryAdvice, RecomputationIsNotCountedTwice) {
   }
   ASSERT_NE(before, nullptr);
   EXPECT_GT(before->timeFactor, 1);
+}
+
+// What the request leaves open is found first; the advice is about what it became.
+TEST(MemoryAdvice, AnOpenRequestIsClosedFirst) {
+  const Case c{"", "dp=?,tp=?", 1, 0, "1f1b", 1, {}};
+  CompileOptions open = optionsOf(c);
+  open.devices = 4;
+  open.zero = kFindZero;
+  const absl::StatusOr<Program> program = compileCase(c, open);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const absl::StatusOr<Decisions> decisions = parseDecisions(program->decisions());
+  ASSERT_TRUE(decisions.ok()) << decisions.status();
+  CompileOptions closed = optionsOf(c);
+  closed.mesh = decisions->mesh.print();
+  closed.zero = decisions->zero;
+  const absl::StatusOr<MemoryAdvice> found = adviceFor(c, open);
+  const absl::StatusOr<MemoryAdvice> given = adviceFor(c, closed);
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_TRUE(given.ok()) << given.status();
+  ASSERT_EQ(found->lines.size(), given->lines.size());
+  for (size_t i = 0; i < found->lines.size(); ++i) {
+    EXPECT_EQ(found->lines[i].set, given->lines[i].set);
+    EXPECT_EQ(found->lines[i].peakBytes, given->lines[i].peakBytes);
+  }
 }
 
 // What the request itself cannot be is an error, not an empty advice.
