@@ -40,7 +40,9 @@ namespace {
 
 // The random programs have dimensions of 2 to 8, where a model has some 128 times as many. Arithmetic takes that much
 // longer here against links, and latency is as much less, for each dimension.
-constexpr char kMachine[] = "flops = 8e8\nmemory_bandwidth = 2e10\nlink_bandwidth = 1e10\nlink_latency = 1.2e-10\n";
+constexpr char kMachine[] =
+    "flops = 8e8\nmemory_bandwidth = 2e10\nlink_bandwidth = 1e10\nlink_latency = 1.2e-10\n"
+    "launch_latency = 6e-11\n";
 
 struct Program {
   ProgramGraph graph;
