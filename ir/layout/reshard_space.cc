@@ -9,7 +9,7 @@
 namespace weft::reshard {
 namespace {
 
-// leastPrice looks at this many ranks at most; any choice of ranks gives a valid bound.
+// leastTime looks at this many ranks at most; any choice of ranks gives a valid bound.
 constexpr int64_t kMaxWitnesses = 16;
 
 // With more parts of the line than this to choose from, a reduction or a gather takes one of them.

@@ -136,7 +136,7 @@ class Space {
   Problem problem_;
   const Machine& machine_;
   std::vector<int64_t> sizes_;      // by digit
-  std::vector<int64_t> witnesses_;  // ranks at which leastPrice looks
+  std::vector<int64_t> witnesses_;  // ranks at which leastTime looks
   std::vector<int64_t> places_;     // by digit and witness: its coordinate
 };
 

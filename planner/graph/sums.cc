@@ -1,11 +1,10 @@
 #include "planner/graph/sums.h"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/arithmetic.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -54,8 +53,7 @@ bool isGradientOfParameter(const GraphView& view, int value) {
 }
 
 int64_t elementsOf(const GraphView& view, int value) {
-  const Shape& shape = view.typeOf(value).shape;
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  return boundedElements(view.typeOf(value).shape);
 }
 
 }  // namespace

@@ -42,11 +42,12 @@ constexpr Figure kFigures[] = {
 struct Count {
   const char* key;
   int64_t Machine::* value;
+  double most;
 };
 constexpr Count kCounts[] = {
-    {"memory", &Machine::memory},
-    {"devices_per_node", &Machine::devicesPerNode},
-    {"nodes", &Machine::nodes},
+    {"memory", &Machine::memory, 0x1p62},
+    {"devices_per_node", &Machine::devicesPerNode, 0x1p30},
+    {"nodes", &Machine::nodes, 0x1p30},
 };
 
 struct Text {
@@ -76,10 +77,11 @@ absl::Status setKey(Machine& machine, const std::string& key, const std::string&
   }
   const absl::StatusOr<double> number = parseReal(value);
   if (const auto count = find(kCounts, key); count != std::end(kCounts)) {
-    const bool isCount = number.ok() && *number >= 1 && *number < 0x1p62 &&
+    const bool isCount = number.ok() && *number >= 1 && *number <= count->most &&
                          static_cast<double>(static_cast<int64_t>(*number)) == *number;
     if (!isCount) {
-      return absl::InvalidArgumentError(absl::StrCat("value '", value, "' of '", key, "' is not a whole number > 0"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("value '", value, "' of '", key, "' is not a whole number from 1 to ", count->most));
     }
     machine.*count->value = static_cast<int64_t>(*number);
     return absl::OkStatus();
@@ -140,7 +142,7 @@ double Machine::rate(DType type) const {
 }
 
 int64_t Machine::perNode(int64_t ranks) const {
-  return devicesPerNode == 0 ? ranks : std::gcd(ranks, devicesPerNode);
+  return devicesPerNode == 0 || ranks <= devicesPerNode ? ranks : std::gcd(ranks, devicesPerNode);
 }
 
 double Machine::networkShare() const {

@@ -43,8 +43,8 @@ struct Machine {
   double rate(DType type) const;
   // How many devices there are; 0: as many as are asked for.
   int64_t devices() const { return devicesPerNode * nodes; }
-  // Of so many ranks, how many lie on each node that has any; ranks that do not fill whole nodes evenly count as lying
-  // on more of them.
+  // Of so many ranks, how many lie on each node that has any. Ranks that one node has room for count as lying on one;
+  // more, that do not fill nodes evenly, as lying on more of them than they do.
   int64_t perNode(int64_t ranks) const;
   // Bytes per second that one device receives from other nodes while all of its node do; 0 without other nodes.
   double networkShare() const;

@@ -25,10 +25,10 @@ struct Candidate {
 
 // The levels of ZeRO that a request can have, and whether its gathers are repeated.
 std::vector<CompileOptions> withZero(const CompileOptions& request, bool trains) {
-  std::vector<CompileOptions> closed;
   if (request.zero != kFindZero) {
     return {request};
   }
+  std::vector<CompileOptions> closed;
   for (int level = 0; level <= (trains ? 3 : 0); ++level) {
     closed.push_back(request);
     closed.back().zero = level;

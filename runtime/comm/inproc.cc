@@ -144,10 +144,14 @@ class BlockCopy {
 
 }  // namespace
 
+int64_t hostCores() {
+  return std::max<int64_t>(1, std::thread::hardware_concurrency());
+}
+
 int64_t spinsFor(int64_t ranks) {
   constexpr int64_t kLong = 100000;
   constexpr int64_t kShort = 2000;
-  return ranks <= std::max<int64_t>(1, std::thread::hardware_concurrency()) ? kLong : kShort;
+  return ranks <= hostCores() ? kLong : kShort;
 }
 
 InprocWorld::InprocWorld(int64_t ranks, const InprocOptions& options) : all_(ranks), options_(options) {

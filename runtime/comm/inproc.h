@@ -29,6 +29,9 @@ struct InprocOptions {
   int64_t spins = 2000;
 };
 
+// Of this host, at least 1.
+int64_t hostCores();
+
 // The spins for so many ranks on this host: about a wake-up latency where each has a core, else a short time.
 int64_t spinsFor(int64_t ranks);
 

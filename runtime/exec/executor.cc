@@ -29,10 +29,6 @@ constexpr size_t kMaxHostEvents = 20000;
 // Host memory of a prepared instruction with its kernel, about.
 constexpr int64_t kInstructionBytes = 1024;
 
-int64_t cores() {
-  return std::max<int64_t>(1, std::thread::hardware_concurrency());
-}
-
 absl::Status unknownTensor(const plan::Plan& plan, const std::string& name) {
   std::string known;
   for (const plan::NamedTensor& tensor : plan.tensors()) {
@@ -138,7 +134,7 @@ struct Executor::Impl {
   absl::Status error;
 
   absl::Status takeThreads() {
-    const int share = std::max<int>(1, static_cast<int>(cores() / plan.ranks()));
+    const int share = std::max<int>(1, static_cast<int>(hostCores() / plan.ranks()));
     const int perRank = options.threadsPerRank > 0 ? options.threadsPerRank : share;
     WEFT_ASSIGN_OR_RETURN(threads, options.store->threadsFor(plan.ranks(), perRank));
     return absl::OkStatus();

@@ -364,19 +364,24 @@ absl::StatusOr<StepCost> stepCost(const absl::StatusOr<std::string>& module) {
   return cost;
 }
 
+// The few words against every layout by hand.
+void expectAsCheapAsAll(const Model& model, const Words& few) {
+  Words all = few;
+  all.all = true;
+  const absl::StatusOr<StepCost> derived = stepCost(moduleOf(model, few, 2));
+  const absl::StatusOr<StepCost> byHand = stepCost(moduleOf(model, all, 2));
+  ASSERT_TRUE(derived.ok()) << derived.status();
+  ASSERT_TRUE(byHand.ok()) << byHand.status();
+  EXPECT_LE(derived->communication, 1.001 * byHand->communication);
+  EXPECT_LE(static_cast<double>(derived->flops), 1.001 * static_cast<double>(byHand->flops));
+}
+
 // At sizes of real models, where bytes decide and not launches, the few words cost what the layouts by hand do.
 TEST(Layers, FewWordsAreAsCheapAsAll) {
   for (const Model& model : modelsOf(kReal)) {
     for (const Words& few : kSplits) {
       SCOPED_TRACE(absl::StrCat(model.name, " on ", few.mesh, ", zero ", few.zero, ", sequence ", few.sequence));
-      Words all = few;
-      all.all = true;
-      const absl::StatusOr<StepCost> derived = stepCost(moduleOf(model, few, 2));
-      const absl::StatusOr<StepCost> byHand = stepCost(moduleOf(model, all, 2));
-      ASSERT_TRUE(derived.ok()) << derived.status();
-      ASSERT_TRUE(byHand.ok()) << byHand.status();
-      EXPECT_LE(derived->communication, 1.001 * byHand->communication);
-      EXPECT_LE(static_cast<double>(derived->flops), 1.001 * static_cast<double>(byHand->flops));
+      expectAsCheapAsAll(model, few);
     }
   }
 }
@@ -433,13 +438,7 @@ TEST(Layers, HeadsOfKeysThatRepeatLieOnPairs) {
     const Model model = groupedModel(size);
     EXPECT_EQ(perLayer(model, {.mesh = "tp=4", .tensor = true}), "backward all_reduce 2, forward all_reduce 2");
     const Words split = {.mesh = "tp=4", .tensor = true, .sequence = true};
-    Words all = split;
-    all.all = true;
-    const absl::StatusOr<StepCost> derived = stepCost(moduleOf(model, split, 2));
-    const absl::StatusOr<StepCost> byHand = stepCost(moduleOf(model, all, 2));
-    ASSERT_TRUE(derived.ok()) << derived.status();
-    ASSERT_TRUE(byHand.ok()) << byHand.status();
-    EXPECT_LE(derived->communication, 1.001 * byHand->communication);
+    expectAsCheapAsAll(model, split);
   }
   EXPECT_EQ(perLayer(groupedModel(kSmall), {.mesh = "dp=2,tp=4", .tensor = true}),
             "backward all_reduce 2, forward all_reduce 2");

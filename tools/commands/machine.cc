@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -12,6 +11,7 @@
 #include "planner/machine/machine.h"
 #include "runtime/base/file_writer.h"
 #include "runtime/base/status.h"
+#include "runtime/comm/inproc.h"
 #include "tools/commands/flags.h"
 #include "tools/measure/measure_machine.h"
 
@@ -30,15 +30,11 @@ const std::vector<Flag>& machineFlags() {
   return flags;
 }
 
-int64_t cores() {
-  return std::max<int64_t>(1, std::thread::hardware_concurrency());
-}
-
 absl::StatusOr<MeasureOptions> optionsOf(const Flags& flags) {
   MeasureOptions options;
-  WEFT_ASSIGN_OR_RETURN(options.ranks, flags.integer("ranks", std::max<int64_t>(2, cores()), {2, kMostRanks}));
+  WEFT_ASSIGN_OR_RETURN(options.ranks, flags.integer("ranks", std::max<int64_t>(2, hostCores()), {2, kMostRanks}));
   WEFT_ASSIGN_OR_RETURN(const int64_t threads,
-                        flags.integer("threads", std::max<int64_t>(1, cores() / options.ranks), {1, 1024}));
+                        flags.integer("threads", std::max<int64_t>(1, hostCores() / options.ranks), {1, 1024}));
   WEFT_ASSIGN_OR_RETURN(const int64_t seconds, flags.integer("seconds", 60, {1, 86400}));
   options.threads = static_cast<int>(threads);
   options.seconds = static_cast<double>(seconds);

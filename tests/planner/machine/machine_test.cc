@@ -43,7 +43,8 @@ TEST(MachineTest, ErrorsNameLineAndKey) {
               AllOf(HasSubstr("line 2"), HasSubstr("'speed'"), HasSubstr("link_bandwidth")));
   EXPECT_THAT(errorOf("flops = 0"), HasSubstr("'0' of 'flops' is not a number > 0"));
   EXPECT_THAT(errorOf("link_latency = -1"), HasSubstr("'-1' of 'link_latency' is not a number >= 0"));
-  EXPECT_THAT(errorOf("nodes = 1.5"), HasSubstr("'1.5' of 'nodes' is not a whole number > 0"));
+  EXPECT_THAT(errorOf("nodes = 1.5"), HasSubstr("'1.5' of 'nodes' is not a whole number from 1"));
+  EXPECT_THAT(errorOf("nodes = 1e10"), HasSubstr("'1e10' of 'nodes'"));
   EXPECT_THAT(errorOf("# text\nflops"), HasSubstr("line 2: expected key = value, found 'flops'"));
 }
 
@@ -84,6 +85,7 @@ TEST(MachineTest, RanksLieOnNodesInOrder) {
   Machine machine = *Machine::parse("a100-80g");
   EXPECT_EQ(machine.perNode(64), 8);
   EXPECT_EQ(machine.perNode(4), 4);
+  EXPECT_EQ(machine.perNode(6), 6) << "a node has room for them";
   EXPECT_EQ(machine.perNode(12), 4) << "8 and 4, then 4 and 8";
   EXPECT_EQ(Machine().perNode(12), 12);
 }

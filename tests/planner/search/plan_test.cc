@@ -148,6 +148,28 @@ TEST(PlanProgram, RecomputesWhatALimitAsksForAndNoMore) {
   EXPECT_GT(planned(program, options).recomputed(), some.recomputed());
 }
 
+TEST(PlanProgram, TheMemoryOfTheMachineIsTheLimit) {
+  const GraphBuilder program = chainProgram({.layers = 6, .rows = 512, .width = 32});
+  const int64_t limit = needsOf(*modelOf(program, {})).peakBytes() - 1;
+  const std::string machine = "memory = " + std::to_string(limit);
+  const Planned made = planned(program, {.machine = machine});
+  EXPECT_GT(made.recomputed(), 0);
+  EXPECT_LE(made.record->prediction->most(), limit);
+  EXPECT_EQ(planned(program, {.machine = machine, .memoryLimit = 2 * limit}).recomputed(), 0) << "the user's own";
+}
+
+TEST(PlanProgram, AMachineHasSoManyDevices) {
+  const std::string machine = "devices_per_node = 2\nnodes = 1";
+  EXPECT_TRUE(planned(chainProgram({}), {.mesh = "dp=2", .machine = machine}).record.ok());
+  const absl::StatusOr<Decisions> refused =
+      planProgram(chainProgram({}).graph, {.mesh = "dp=4", .machine = machine}, {});
+  EXPECT_THAT(std::string(refused.status().message()),
+              AllOf(HasSubstr("takes 4 devices"), HasSubstr("has 2 (1 nodes")));
+  const absl::StatusOr<Decisions> stages =
+      planProgram(chainProgram({.stages = 2}).graph, {.mesh = "dp=2", .machine = machine}, {});
+  EXPECT_THAT(std::string(stages.status().message()), HasSubstr("takes 4 devices"));
+}
+
 TEST(PlanProgram, ListensToACorrection) {
   const GraphBuilder program = chainProgram({.layers = 6, .rows = 512, .width = 32});
   const CompileOptions options = {.memoryLimit = needsOf(*modelOf(program, {})).peakBytes()};
