@@ -153,6 +153,18 @@ std::vector<std::pair<std::string, std::string>> parameterLayouts(const Program&
   return layouts;
 }
 
+// Of the parameters that are not on the first.
+static std::map<std::string, int64_t> parameterStages(const plan::Plan& plan, const Decisions& decisions) {
+  const std::map<std::string, Shape> parameters = parameterShapes(plan);
+  std::map<std::string, int64_t> stages;
+  for (const ArgumentDecision& argument : decisions.arguments) {
+    if (argument.stage > 0 && parameters.count(argument.name) > 0) {
+      stages[argument.name] = argument.stage;
+    }
+  }
+  return stages;
+}
+
 CompileOptions forwardOptions(const Program& training, CompileOptions options) {
   options.micro = 1;
   options.zero = 0;
@@ -161,9 +173,13 @@ CompileOptions forwardOptions(const Program& training, CompileOptions options) {
   options.decisions.clear();
   options.layouts = parameterLayouts(training);
   const absl::StatusOr<Decisions> decisions = parseDecisions(training.decisions());
-  if (decisions.ok() && isOpenMesh(options.mesh)) {
+  if (decisions.ok() && (options.mode == Mode::kAuto || isOpenMesh(options.mesh)) && options.stageMeshes.empty()) {
     options.mesh = decisions->mesh.ofRanks().print();
     options.devices = 1;
+  }
+  if (decisions.ok() && options.mode == Mode::kAuto) {
+    options.mode = Mode::kLayouts;
+    options.stages = parameterStages(training.plan, *decisions);
   }
   if (decisions.ok() && decisions->schedule.submeshes.size() > 1) {
     options.schedule = decisions->schedule.kind;

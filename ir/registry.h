@@ -30,11 +30,29 @@ struct GradientContext {
 using GradientFunction = std::function<mlir::LogicalResult(mlir::Operation*, GradientContext&)>;
 
 // What an expansion may know beside the operator: what the request fixes. The program itself has neither number.
-struct ExpansionContext {
-  int64_t microBatches = 1;  // of a step
+class ExpansionContext {
+ public:
+  ExpansionContext() = default;
+  ExpansionContext(int64_t microBatches, int64_t rowParts) : microBatches_(microBatches), rowParts_(rowParts) {}
+
+  // Of a step.
+  int64_t microBatches() const {
+    asked_ = true;
+    return microBatches_;
+  }
   // A multiple of every number of ranks that may split the batch. Where it times microBatches divides the rows, none
   // of them is padding.
-  int64_t rowParts = 1;
+  int64_t rowParts() const {
+    asked_ = true;
+    return rowParts_;
+  }
+  // Has any expansion asked? If not, all would be the same in another context.
+  bool asked() const { return asked_; }
+
+ private:
+  int64_t microBatches_ = 1;
+  int64_t rowParts_ = 1;
+  mutable bool asked_ = false;
 };
 
 // Rewrites an operator into operators that stand for it: returns the replacement values, one for each result, of the

@@ -7,8 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/program/decision_attributes.h"
 #include "ir/program/program.h"
-#include "mlir/IR/OwningOpRef.h"
-#include "passes/decide/build_program_graph.h"
+#include "passes/decide/graph_source.h"
 #include "passes/diagnostic_text.h"
 #include "passes/gates/attribute_forms.h"
 #include "passes/logical/request_attributes.h"
@@ -129,7 +128,7 @@ absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegi
   }
 }
 
-absl::StatusOr<MemoryAdvice> adviseModule(ModuleOp module, const ir::OperatorRegistry& registry) {
+absl::StatusOr<PlannerProblem> plannerProblem(ModuleOp module, const ir::OperatorRegistry& registry) {
   if (module->hasAttr(kDecisionsAttr)) {
     return absl::InvalidArgumentError(
         absl::StrCat("the module is past '", resumePoint(module),
@@ -137,21 +136,24 @@ absl::StatusOr<MemoryAdvice> adviseModule(ModuleOp module, const ir::OperatorReg
   }
   PipelineOptions logical;
   logical.until = "build-update";
-  WEFT_ASSIGN_OR_RETURN(const Request request, requestFor(module, nullptr));
+  WEFT_ASSIGN_OR_RETURN(Request request, requestFor(module, nullptr));
   OwningOpRef<ModuleOp> copy(module.clone());
   WEFT_RETURN_IF_ERROR(runPhases(*copy, registry, logical));
-  DiagnosticText diagnostics(module.getContext());
   WEFT_ASSIGN_OR_RETURN(const ir::ExpansionContext context, expansionContextOf(request.options));
-  const FailureOr<ProgramGraph> graph = buildProgramGraph(stepFunction(*copy), {registry, context});
-  if (failed(graph)) {
-    return absl::InvalidArgumentError(diagnostics.text());
-  }
-  absl::StatusOr<MemoryAdvice> advice = adviseMemory(*graph, request.options);
-  if (!advice.ok()) {
-    emitPlannerError(*copy, advice.status());
-    return absl::Status(advice.status().code(), diagnostics.text());
-  }
-  return advice;
+  GraphFor graphs = graphSource(stepFunction(*copy), registry, context.rowParts());
+  return PlannerProblem{std::move(copy), std::move(graphs), std::move(request.options)};
+}
+
+absl::Status plannerError(ModuleOp module, const absl::Status& status) {
+  DiagnosticText diagnostics(module.getContext());
+  emitPlannerError(module, status);
+  return {status.code(), diagnostics.text()};
+}
+
+absl::StatusOr<MemoryAdvice> adviseModule(ModuleOp module, const ir::OperatorRegistry& registry) {
+  WEFT_ASSIGN_OR_RETURN(const PlannerProblem problem, plannerProblem(module, registry));
+  absl::StatusOr<MemoryAdvice> advice = adviseMemory(problem.graphs, problem.request);
+  return advice.ok() ? std::move(advice) : plannerError(module, advice.status());
 }
 
 }  // namespace weft

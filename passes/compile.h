@@ -7,8 +7,10 @@
 #include "absl/status/statusor.h"
 #include "ir/registry.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "passes/pipeline.h"
 #include "planner/advise/advise_memory.h"
+#include "planner/search/choose_plan.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace weft {
@@ -33,8 +35,21 @@ absl::StatusOr<plan::Plan> compileModule(mlir::ModuleOp module, const ir::Operat
 
 inline constexpr int kMostCompilations = 3;
 
+// What the planner is asked about a logical module: its program, with gradients and update, and the request.
+struct PlannerProblem {
+  mlir::OwningOpRef<mlir::ModuleOp> module;  // that the graphs are built of
+  GraphFor graphs;
+  CompileOptions request;
+};
+
+// `registry` lives as long as the answer. Errors: as compileModule, up to the decisions; a module that is past them.
+absl::StatusOr<PlannerProblem> plannerProblem(mlir::ModuleOp module, const ir::OperatorRegistry& registry);
+
+// An error of the planner, with the user's line before it.
+absl::Status plannerError(mlir::ModuleOp module, const absl::Status& status);
+
 // What would lower the memory of the program that a logical module is compiled to (planner/advise/advise_memory.h).
-// Nothing is compiled. Errors: as compileModule, up to the decisions; a module that is past them.
+// Nothing is compiled. Errors: as plannerProblem.
 absl::StatusOr<MemoryAdvice> adviseModule(mlir::ModuleOp module, const ir::OperatorRegistry& registry);
 
 }  // namespace weft

@@ -37,10 +37,28 @@ bool isFinite(double value) {
 
 // --- meshes ---
 
+// In mode kAuto the devices may be those of several stages.
+absl::Status checkOpenMesh(const CompileOptions& options) {
+  if (options.mode != Mode::kAuto) {
+    return closedMeshes(options.mesh, options.devices).status();
+  }
+  absl::Status first;
+  for (int64_t stages = 1; stages <= options.devices; ++stages) {
+    const absl::Status status = options.devices % stages == 0
+                                    ? closedMeshes(options.mesh, options.devices / stages).status()
+                                    : absl::OkStatus();
+    if (options.devices % stages == 0 && status.ok()) {
+      return status;
+    }
+    first = stages == 1 ? status : first;
+  }
+  return first;
+}
+
 absl::StatusOr<Mesh> sharedMesh(const CompileOptions& options) {
   WEFT_RETURN_IF_ERROR(checkInteger("devices", options.devices, 1, kMaxRanks));
   if (isOpenMesh(options.mesh)) {
-    WEFT_RETURN_IF_ERROR(closedMeshes(options.mesh, options.devices).status());
+    WEFT_RETURN_IF_ERROR(checkOpenMesh(options));
   }
   if (options.mesh.empty() || isOpenMesh(options.mesh)) {
     return Mesh::parse(absl::StrCat(options.devices));
@@ -53,6 +71,9 @@ absl::StatusOr<Mesh> sharedMesh(const CompileOptions& options) {
                                  "micro = ",
                                  named.axis.size));
     }
+  }
+  if (options.mode == Mode::kAuto && options.devices % mesh.ranks() == 0) {
+    return Mesh::parse(absl::StrCat(options.devices));
   }
   if (options.devices != 1 && options.devices != mesh.ranks()) {
     return refuse(absl::StrCat("devices = ", options.devices, " beside mesh '", options.mesh, "', which has ",
@@ -177,6 +198,9 @@ absl::Status checkStages(const CompileOptions& options, const ProgramOutline& pr
   if (options.schedule != kAuto && options.schedule != kTable) {
     WEFT_RETURN_IF_ERROR(executableKind(options.schedule).status());
   }
+  if (options.mode == Mode::kAuto && program.stages == 1) {
+    return absl::OkStatus();
+  }
   return options.virtualStages <= std::max<int64_t>(1, program.stages)
              ? absl::OkStatus()
              : refuse(absl::StrCat("virtualStages = ", options.virtualStages, ", but the program has ", program.stages,
@@ -230,16 +254,16 @@ absl::Status checkLayouts(const Request& request, const ProgramOutline& program,
 
 void addNotes(const Request& request, const ProgramOutline& program, int64_t ranks, std::vector<std::string>& notes) {
   const CompileOptions& options = request.options;
-  if (options.schedule != kAuto && program.stages == 1) {
+  if (options.schedule != kAuto && program.stages == 1 && options.mode != Mode::kAuto) {
     notes.push_back(absl::StrCat("schedule = '", options.schedule,
                                  "' has no effect: the program has no pipeline stages (Graph::stage)"));
   }
-  if (program.rows > 0 && options.micro > program.rows) {
-    notes.push_back(absl::StrCat("micro = ", options.micro, ", but a batch has ", program.rows,
-                                 " rows: ", options.micro - program.rows, " micro-batches hold nothing but padding"));
+  if (program.rows > 0 && options.microBatches() > program.rows) {
+    notes.push_back(absl::StrCat("micro = ", *options.micro, ", but a batch has ", program.rows,
+                                 " rows: ", *options.micro - program.rows, " micro-batches hold nothing but padding"));
   }
-  if (options.zero > 0 && ranks == 1) {
-    notes.push_back(absl::StrCat("zero = ", options.zero, " has no effect on 1 rank"));
+  if (options.zeroLevel() > 0 && ranks == 1) {
+    notes.push_back(absl::StrCat("zero = ", options.zeroLevel(), " has no effect on 1 rank"));
   }
   if (!request.optimizer && !recomputePatterns(options.recompute).empty()) {
     notes.push_back(
@@ -254,11 +278,12 @@ void addNotes(const Request& request, const ProgramOutline& program, int64_t ran
 
 absl::StatusOr<Mesh> meshOf(const CompileOptions& options) {
   WEFT_ASSIGN_OR_RETURN(const Mesh mesh, options.stageMeshes.empty() ? sharedMesh(options) : firstStageMesh(options));
-  if (options.micro < 1) {
-    return refuse(absl::StrCat("micro = ", options.micro, "; a step has at least 1 micro-batch"));
+  const int64_t micro = options.microBatches();
+  if (micro < 1) {
+    return refuse(absl::StrCat("micro = ", micro, "; a step has at least 1 micro-batch"));
   }
-  WEFT_RETURN_IF_ERROR(checkInteger("micro", options.micro, 1, kMaxMicroBatches));
-  return options.micro > 1 ? mesh.withMicro(options.micro) : mesh;
+  WEFT_RETURN_IF_ERROR(checkInteger("micro", micro, 1, kMaxMicroBatches));
+  return micro > 1 ? mesh.withMicro(micro) : mesh;
 }
 
 absl::StatusOr<Machine> machineOf(const CompileOptions& options) {
@@ -300,8 +325,9 @@ absl::Status checkRequest(const Request& request) {
   const CompileOptions& options = request.options;
   WEFT_RETURN_IF_ERROR(meshOf(options).status());
   WEFT_RETURN_IF_ERROR(machineOf(options).status());
-  if (options.zero < kFindZero || options.zero > 3) {
-    return refuse(absl::StrCat("zero = ", options.zero, "; the ZeRO level is 0, 1, 2 or 3, or ", kFindZero,
+  const int zero = options.zeroLevel();
+  if (zero < kFindZero || zero > 3) {
+    return refuse(absl::StrCat("zero = ", zero, "; the ZeRO level is 0, 1, 2 or 3, or ", kFindZero,
                                " for the planner to find one"));
   }
   if (!isFinite(options.clipNorm) || options.clipNorm < 0) {
@@ -309,6 +335,11 @@ absl::Status checkRequest(const Request& request) {
   }
   if (options.memoryLimit < 0) {
     return refuse(absl::StrCat("memoryLimit = ", options.memoryLimit, "; give bytes of one rank, 0 = no limit"));
+  }
+  WEFT_RETURN_IF_ERROR(checkInteger("maxStages", options.maxStages, 0, kMaxRanks));
+  for (const auto& [parameter, stage] : options.stages) {
+    WEFT_RETURN_IF_ERROR(
+        checkInteger(absl::StrCat("the stage of parameter '", parameter, "'"), stage, 0, kMaxRanks - 1));
   }
   WEFT_RETURN_IF_ERROR(checkSchedule(options));
   WEFT_RETURN_IF_ERROR(checkRecomputeWords(options.recompute));

@@ -28,8 +28,8 @@ absl::Status checkRecompute(const std::string& recompute, const std::vector<std:
 // First values of a parameter or state: a known distribution of finite numbers.
 absl::Status checkInitial(const std::string& distribution, double a, double b);
 
-// The mesh of a request: with stage meshes the first of them; with open sizes (open_mesh.h) its ranks without names;
-// with micro-batches their time axis. Errors: as checkRequest.
+// The mesh of a request: with stage meshes the first of them; with open sizes (open_mesh.h) its ranks without names,
+// in mode kAuto those of all stages; with micro-batches their time axis. Errors: as checkRequest.
 absl::StatusOr<Mesh> meshOf(const CompileOptions& options);
 
 // The machine of a request. Errors: a line of its text, with the known keys.

@@ -69,7 +69,7 @@ Json toJson(const ArgumentDecision& argument, const StageMeshes& meshes) {
                {"layout", argument.layout.print(meshes.ofStage(argument.stage))},
                {"origin", argument.origin}};
   addGather(argument.gather, json);
-  if (!meshes.same()) {
+  if (argument.stage > 0) {
     json["stage"] = argument.stage;
   }
   for (const auto& [number, layout] : argument.elsewhere) {

@@ -73,9 +73,8 @@ struct ArgumentDecision {
   Layout layout;  // with pads
   GatherPolicy gather = GatherPolicy::kNone;
   std::string origin;
-  // Where submeshes have different meshes: the stage on whose mesh `layout` is read, and the layouts on the other
-  // meshes that read the argument, by number of the mesh.
-  int64_t stage = 0;
+  int64_t stage = 0;  // that owns it, on whose mesh `layout` is read
+  // Where submeshes have different meshes: the layouts on the others that read it, by number of the mesh.
   std::map<int64_t, Layout> elsewhere = {};
 
   // On the mesh of this number.

@@ -5,10 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "absl/status/statusor.h"
 
 namespace weft {
 
@@ -63,7 +66,19 @@ inline constexpr int kFindZero = -1;
 
 enum class Fill : uint8_t { kDataParallel, kReplicate };
 
+// How much is left to the planner.
+//   kSemi     the user's words spread at least cost (planner/derive/); what nothing says is not split, but the batch
+//   kLayouts  mesh and stages are the user's, every split of every operator over the mesh is considered
+//   kAuto     what the user leaves open is searched for: stages, mesh, micro-batches, layouts, ZeRO (planner/search/)
+// What the user says is kept in each.
+enum class Mode : uint8_t { kSemi, kLayouts, kAuto };
+std::string modeName(Mode mode);  // "semi", "layouts", "auto"
+// Also under the names of MindSpore's modes of search, and "propagate" for kSemi. Error: an unknown name, with the
+// nearest.
+absl::StatusOr<Mode> parseMode(const std::string& name);
+
 struct CompileOptions {
+  Mode mode = Mode::kSemi;
   // "dp=2,tp=2"; "4" or empty with devices = 4: no named axes, only the line of ranks. With pipeline stages
   // (Graph::stage) the mesh of one stage: each stage has as many ranks of its own.
   // Sizes may be left to the planner: "dp=?,tp=?" are the sizes, `devices` together, with which the program takes the
@@ -71,13 +86,16 @@ struct CompileOptions {
   std::string mesh;
   // Instead of `mesh`: one for each submesh that owns pipeline stages, "dp=2,tp=2;dp=4"; of any shape and size.
   std::string stageMeshes;
-  // Used where `mesh` is empty. Beside a mesh 1 or its ranks; with stageMeshes 1 or the ranks of all together.
+  // Used where `mesh` is empty. Beside a mesh 1 or its ranks; with stageMeshes 1 or the ranks of all together. In mode
+  // kAuto the ranks of all stages together; 1 beside a mesh: those of the mesh.
   int64_t devices = 1;
   // What the program runs on, and all costs come from: the name of a machine that comes with Weft ("a100-80g"), or the
   // text of a machine file (planner/machine/machine.h, `--machine NAME|FILE`); empty: CPU ranks that share one host.
   std::string machine;
-  int64_t micro = 1;                // micro-batches of one step
-  int zero = 0;                     // ZeRO level 0..3, or kFindZero
+  // Micro-batches of one step. Nothing: found in mode kAuto, else 1.
+  std::optional<int64_t> micro;
+  // ZeRO level 0..3, or kFindZero. Nothing: found in mode kAuto, else 0.
+  std::optional<int> zero;
   Fill fill = Fill::kDataParallel;  // what strategies and propagation leave open
   // The pipeline schedule: gpipe, 1f1b, interleaved, breadth_first, zb_h1, zb_h2, zb_interleaved, zb_v, v_half, v_min,
   // dualpipe_v (`weft schedule` shows them); "auto": the shortest in simulation that fits in memoryLimit;
@@ -100,8 +118,15 @@ struct CompileOptions {
   // stageMeshes a text may have one layout for each submesh: "[{dp},{}];[{},{}]". A pattern that no parameter of a
   // training program matches is an error.
   std::vector<std::pair<std::string, std::string>> layouts;
+  // Pipeline stages of parameters, by name, for operators on which nobody names one: what works on a parameter runs on
+  // its stage or a later one.
+  std::map<std::string, int64_t> stages;
+  int64_t maxStages = 0;  // most pipeline stages that mode kAuto considers; 0: as many as there are devices
   std::string dumpDir;    // numbered IR files of every state and phase
   std::string decisions;  // a saved record to realize instead of deciding
+
+  int64_t microBatches() const { return micro.value_or(1); }
+  int zeroLevel() const { return zero.value_or(mode == Mode::kAuto ? kFindZero : 0); }
 };
 
 struct Request {

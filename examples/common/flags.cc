@@ -50,8 +50,8 @@ struct Given {
 };
 
 // Stores the number that a flag was given, or says what it should have been.
-template <typename T, typename Range>
-absl::Status store(const Given& given, const absl::StatusOr<T>& number, const Range& range, T* value) {
+template <typename T, typename Range, typename Value>
+absl::Status store(const Given& given, const absl::StatusOr<T>& number, const Range& range, Value* value) {
   if (absl::IsOutOfRange(number.status())) {
     return absl::InvalidArgumentError(
         absl::StrCat("--", given.flag, " ", given.text, ": give a number from ", range.least, " to ", range.most));
@@ -72,9 +72,16 @@ void Flags::integer(const std::string& name, int64_t* value, const std::string& 
              }});
 }
 
-void Flags::integerOr(const std::string& otherwise, int64_t meaning, const std::string& name, int64_t* value,
-                      const std::string& help, IntegerRange range) {
-  add(name, {help, std::to_string(*value), false, [=](const std::string& given) {
+void Flags::integer(const std::string& name, std::optional<int64_t>* value, const std::string& help,
+                    IntegerRange range) {
+  add(name, {help, "", false, [value, name, range](const std::string& given) {
+               return store({name, given, "an integer"}, parseInteger(given, range), range, value);
+             }});
+}
+
+void Flags::integerOr(const std::string& otherwise, int64_t meaning, const std::string& name,
+                      std::optional<int64_t>* value, const std::string& help, IntegerRange range) {
+  add(name, {help, "", false, [=](const std::string& given) {
                const absl::StatusOr<int64_t> number = given == otherwise ? meaning : parseInteger(given, range);
                return store({name, given, "an integer or " + otherwise}, number, range, value);
              }});
@@ -96,6 +103,13 @@ void Flags::machine(const std::string& name, std::string* value, const std::stri
   add(name, {help, "cpu", false, [value](const std::string& given) -> absl::Status {
                WEFT_ASSIGN_OR_RETURN(*value, Machine::textOf(given));
                return Machine::parse(*value).status();
+             }});
+}
+
+void Flags::mode(const std::string& name, Mode* value, const std::string& help) {
+  add(name, {help, modeName(*value), false, [value](const std::string& given) -> absl::Status {
+               WEFT_ASSIGN_OR_RETURN(*value, parseMode(given));
+               return absl::OkStatus();
              }});
 }
 
@@ -157,11 +171,13 @@ void Flags::printHelp(const std::string& program) const {
 }
 
 void CommonFlags::addCompilingTo(Flags& flags) {
-  flags.integer("devices", &devices, "ranks, where no mesh is given", {1, kMaxRanks});
+  flags.mode("mode", &mode, "how much is left to the planner: semi, layouts (all splits), auto (all that is open)");
+  flags.integer("devices", &devices, "ranks, where no mesh is given; in mode auto of all stages", {1, kMaxRanks});
   flags.text("mesh", &mesh, "mesh with named axes, as dp=2,tp=2");
   flags.text("stage-meshes", &stageMeshes, "a mesh for each submesh of pipeline stages, as 'dp=2,tp=2;dp=4'");
-  flags.integerOr("auto", kFindZero, "zero", &zero, "ZeRO level 0, 1, 2 or 3; auto: the planner finds it", {0, 3});
-  flags.integer("micro", &micro, "micro-batches of one step", {1, kMaxMicroBatches});
+  flags.integerOr("auto", kFindZero, "zero", &zero,
+                  "ZeRO level 0, 1, 2 or 3; auto: the planner finds it, as in mode auto", {0, 3});
+  flags.integer("micro", &micro, "micro-batches of one step; found in mode auto, else 1", {1, kMaxMicroBatches});
   flags.text("schedule", &schedule, "order of the micro-batches on pipeline stages: auto, 1f1b, zb_h1, ...");
   flags.contents("schedule-file", &scheduleTable, "a schedule of your own: a table as of weft schedule --csv");
   flags.machine("machine", &machine, "the machine that costs are for: a name (a100-80g) or a file of figures");
@@ -188,11 +204,14 @@ void CommonFlags::addTo(Flags& flags) {
 
 CompileOptions CommonFlags::options() const {
   CompileOptions options;
+  options.mode = mode;
   options.mesh = mesh;
   options.stageMeshes = stageMeshes;
   options.devices = devices;
   options.micro = micro;
-  options.zero = static_cast<int>(zero);
+  if (zero) {
+    options.zero = static_cast<int>(*zero);
+  }
   options.regather = regather;
   options.recompute = recompute;
   options.schedule = schedule;

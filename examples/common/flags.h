@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,10 @@ class Flags {
   // Takes the name of a file, which must not be empty; the value is what it holds.
   void contents(const std::string& name, std::string* value, const std::string& help);
   void integer(const std::string& name, int64_t* value, const std::string& help, IntegerRange range = {});
+  // Likewise; nothing where it is not given.
+  void integer(const std::string& name, std::optional<int64_t>* value, const std::string& help, IntegerRange range);
   // Likewise, or the word `otherwise`, which stands for `meaning`.
-  void integerOr(const std::string& otherwise, int64_t meaning, const std::string& name, int64_t* value,
+  void integerOr(const std::string& otherwise, int64_t meaning, const std::string& name, std::optional<int64_t>* value,
                  const std::string& help, IntegerRange range);
   void real(const std::string& name, double* value, const std::string& help,
             RealRange range = {.least = 0, .most = std::numeric_limits<float>::max()});
@@ -37,6 +40,7 @@ class Flags {
   void bytes(const std::string& name, int64_t* value, const std::string& help);
   // A machine that comes with Weft or a file; the value is the text for CompileOptions::machine.
   void machine(const std::string& name, std::string* value, const std::string& help);
+  void mode(const std::string& name, Mode* value, const std::string& help);
   void toggle(const std::string& name, bool* value, const std::string& help);
 
   // Sets the values. `helped` says whether --help was asked for (and printed).
@@ -57,17 +61,18 @@ class Flags {
   std::map<std::string, Flag> flags_;
 };
 
-// --devices --mesh --stage-meshes --machine --zero --micro --schedule --schedule-file --virtual --memory-limit
+// --mode --devices --mesh --stage-meshes --machine --zero --micro --schedule --schedule-file --virtual --memory-limit
 // --recompute
 // --regather --dump-dir
 // --plan-only
 // --steps --init --save --save-nonfinite --seed --threads --trace --check-finite
 struct CommonFlags {
+  Mode mode = Mode::kSemi;
   int64_t devices = 1;
   std::string mesh;
   std::string stageMeshes;
-  int64_t zero = 0;
-  int64_t micro = 1;
+  std::optional<int64_t> zero;
+  std::optional<int64_t> micro;
   bool regather = false;
   std::string schedule = "auto";
   std::string scheduleTable;

@@ -23,6 +23,7 @@ struct GptFlags {
   CommonFlags common;
   std::string text;
   bool bytes = false;
+  int64_t vocabulary = 0;
   int64_t layers = 3;
   int64_t width = 96;
   int64_t heads = 6;
@@ -44,6 +45,8 @@ struct GptFlags {
     common.addTo(flags);
     flags.text("text", &text, "text file; default: Weft's own documentation");
     flags.toggle("bytes", &bytes, "tokens are bytes instead of characters");
+    flags.integer("vocabulary", &vocabulary, "so many tokens and no text, for --plan-only; 0 = those of the text",
+                  kCount);
     flags.integer("layers", &layers, "transformer blocks", kSize);
     flags.integer("width", &width, "channels", kSize);
     flags.integer("heads", &heads, "attention heads", kSize);
@@ -74,6 +77,11 @@ absl::Status check(const GptFlags& flags) {
                                                    "; give --width ", (flags.width / flags.heads + 1) * flags.heads,
                                                    ", or other heads"));
   }
+  if (flags.vocabulary > 0 && (flags.common.planOnly.empty() || !flags.text.empty())) {
+    return absl::InvalidArgumentError(absl::StrCat("--vocabulary ", flags.vocabulary,
+                                                   " stands for a text that is not read: it goes with --plan-only, and "
+                                                   "without --text"));
+  }
   if (flags.sequenceParallel && !flags.tensorParallel) {
     return absl::InvalidArgumentError("--sequence-parallel has no effect alone; give --tensor-parallel, too");
   }
@@ -98,14 +106,14 @@ std::string ownDocumentation() {
   return text.str();
 }
 
-GptConfig configOf(const GptFlags& flags, const TextDataset& data, int64_t batch) {
+GptConfig configOf(const GptFlags& flags, int64_t vocabulary) {
   GptConfig config;
-  config.vocabulary = data.vocabularySize();
+  config.vocabulary = vocabulary;
   config.layers = flags.layers;
   config.width = flags.width;
   config.heads = flags.heads;
   config.context = flags.context;
-  config.batch = batch;
+  config.batch = flags.batch;
   config.tiedHead = flags.tied;
   config.stages = flags.stages;
   config.dropout = flags.dropout;
@@ -246,31 +254,45 @@ absl::Status train(Run run) {
   });
 }
 
-absl::Status run(const GptFlags& flags) {
-  WEFT_RETURN_IF_ERROR(check(flags));
-  WEFT_RETURN_IF_ERROR(flags.losses.empty() ? absl::OkStatus() : canWrite(flags.losses));
+absl::StatusOr<Program> compileTraining(const GptFlags& flags, int64_t vocabulary, const CompileOptions& options) {
+  Graph graph;
+  const GptModel model = buildGpt(graph, configOf(flags, vocabulary));
+  WEFT_ASSIGN_OR_RETURN(Program program,
+                        compile(graph, model.loss, optim::AdamW{.lr = flags.lr, .weightDecay = flags.decay}, options));
+  printProgram(program);
+  return program;
+}
+
+absl::StatusOr<TextDataset> readText(const GptFlags& flags) {
   const TextDatasetOptions options{.tokens = flags.bytes ? TokenKind::kByte : TokenKind::kCharacter,
                                    .window = flags.context,
                                    .seed = static_cast<uint64_t>(flags.common.seed)};
-  WEFT_ASSIGN_OR_RETURN(const TextDataset data,
-                        flags.text.empty() ? TextDataset::fromText(ownDocumentation(), "the documentation", options)
-                                           : TextDataset::open(flags.text, options));
+  WEFT_ASSIGN_OR_RETURN(TextDataset data, flags.text.empty()
+                                              ? TextDataset::fromText(ownDocumentation(), "the documentation", options)
+                                              : TextDataset::open(flags.text, options));
   std::printf("text: %lld training tokens, vocabulary %lld\n", static_cast<long long>(data.trainTokens().size()),
               static_cast<long long>(data.vocabularySize()));
-  Graph graph;
-  const GptModel model = buildGpt(graph, configOf(flags, data, flags.batch));
+  return data;
+}
+
+absl::Status run(const GptFlags& flags) {
+  WEFT_RETURN_IF_ERROR(check(flags));
+  WEFT_RETURN_IF_ERROR(flags.losses.empty() ? absl::OkStatus() : canWrite(flags.losses));
   CompileOptions compileOptions = flags.common.options();
   compileOptions.clipNorm = flags.clip;
-  WEFT_ASSIGN_OR_RETURN(
-      const Program program,
-      compile(graph, model.loss, optim::AdamW{.lr = flags.lr, .weightDecay = flags.decay}, compileOptions));
-  printProgram(program);
   absl::Status status;
+  if (flags.vocabulary > 0) {
+    WEFT_ASSIGN_OR_RETURN(const Program program, compileTraining(flags, flags.vocabulary, compileOptions));
+    flags.common.wrotePlan(program, &status);
+    return status;
+  }
+  WEFT_ASSIGN_OR_RETURN(const TextDataset data, readText(flags));
+  WEFT_ASSIGN_OR_RETURN(const Program program, compileTraining(flags, data.vocabularySize(), compileOptions));
   if (flags.common.wrotePlan(program, &status)) {
     return status;
   }
   Graph evaluationGraph;
-  GptConfig config = configOf(flags, data, flags.batch);
+  GptConfig config = configOf(flags, data.vocabularySize());
   config.dropout = 0;
   const GptModel evaluationModel = buildGpt(evaluationGraph, config);
   evaluationGraph.output("logits", evaluationModel.logits);

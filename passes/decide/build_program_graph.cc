@@ -17,11 +17,6 @@ using namespace mlir;  // NOLINT: the file is about MLIR values throughout
 
 namespace {
 
-SourcePlace lineOf(Location location) {
-  auto place = location->findInstanceOf<FileLineColLoc>();
-  return place ? SourcePlace{place.getFilename().str(), place.getLine(), place.getColumn()} : SourcePlace();
-}
-
 TensorType typeOf(Value value) {
   return {ir::shapeOf(value), ir::dtypeOf(value.getType()).value_or(DType::kF32)};
 }
@@ -112,7 +107,7 @@ FailureOr<UserStrategy> strategyOf(Operation* op) {
   }
   UserStrategy strategy;
   strategy.byName = isByName(given);
-  strategy.line = lineOf(strategyLocation(op));
+  strategy.line = placeOf(strategyLocation(op));
   readLists(given.get("in"), strategy.byName, strategy.inSplits, strategy.inNames);
   readLists(given.get("out"), strategy.byName, strategy.outSplits, strategy.outNames);
   return strategy;
@@ -228,7 +223,7 @@ class Builder {
   FailureOr<ProgramGraph> run() {
     step_->getParentOfType<ModuleOp>().walk(
         [&](Operation* op) { graph_.nextId = std::max(graph_.nextId, idOf(op) + 1); });
-    graph_.line = lineOf(step_.getLoc());
+    graph_.line = placeOf(step_.getLoc());
     addArguments();
     for (Operation& op : step_.getBody().front().without_terminator()) {
       if (failed(addOperator(&op))) {
@@ -260,7 +255,7 @@ class Builder {
       made.type = typeOf(value);
       made.batchDim = integerOf(step_.getArgAttr(argument.index, kBatchDimAttr)).value_or(0);
       made.layout = textOf(step_.getArgAttr(argument.index, kLayoutAttr));
-      made.line = lineOf(value.getLoc());
+      made.line = placeOf(value.getLoc());
     }
   }
 
@@ -279,7 +274,7 @@ class Builder {
     made.gradientOf = textOf(op->getAttr(kGradientOfAttr));
     made.userStage = integerOf(op->getAttr(kUserStageAttr));
     made.recomputeScope = integerOf(op->getAttr(kUserRecomputeAttr));
-    made.line = lineOf(op->getLoc());
+    made.line = placeOf(op->getLoc());
     if (op->hasAttr(kStrategyAttr)) {
       FailureOr<UserStrategy> strategy = strategyOf(op);
       if (failed(strategy)) {
@@ -346,6 +341,11 @@ FailureOr<ProgramGraph> buildProgramGraph(func::FuncOp step) {
 
 FailureOr<ProgramGraph> buildProgramGraph(func::FuncOp step, const Expansions& expansions) {
   return Builder(step, expansions).run();
+}
+
+SourcePlace placeOf(Location location) {
+  auto place = location->findInstanceOf<FileLineColLoc>();
+  return place ? SourcePlace{place.getFilename().str(), place.getLine(), place.getColumn()} : SourcePlace();
 }
 
 void emitPlannerError(ModuleOp module, const absl::Status& status) {

@@ -20,6 +20,9 @@ mlir::FailureOr<ProgramGraph> buildProgramGraph(mlir::func::FuncOp step, const E
 // What an operator says of itself, at the shapes it has. Errors, on the operator, as above.
 mlir::FailureOr<OperatorFacts> factsOf(mlir::Operation* op);
 
+// The user's line in a location; none where it names no file.
+SourcePlace placeOf(mlir::Location location);
+
 // Reports an error of the planner at the user's line, else on the module.
 void emitPlannerError(mlir::ModuleOp module, const absl::Status& status);
 

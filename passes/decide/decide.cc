@@ -4,7 +4,7 @@
 #include "ir/program/decision_attributes.h"
 #include "ir/program/program.h"
 #include "passes/decide/apply_rewrites.h"
-#include "passes/decide/build_program_graph.h"
+#include "passes/decide/graph_source.h"
 #include "passes/decide/passes.h"
 #include "passes/logical/request_attributes.h"
 
@@ -34,21 +34,22 @@ class DecidePass : public impl::DecidePassBase<DecidePass> {
       emitPlannerError(module, context.status());
       return signalPassFailure();
     }
-    const Expansions expansions = {registry_, *context};
-    FailureOr<Decisions> record = options_.record ? *options_.record : decide(step, request->options, expansions);
-    if (failed(record) || failed(applyRewrites(step, record->rewrites, expansions))) {
+    FailureOr<Decisions> record = options_.record ? *options_.record : decide(step, request->options, *context);
+    if (failed(record)) {
+      return signalPassFailure();
+    }
+    // The number of micro-batches may have been found.
+    const Expansions expansions = {registry_, {record->mesh.microBatches(), context->rowParts()}};
+    if (failed(applyRewrites(step, record->rewrites, expansions))) {
       return signalPassFailure();
     }
     setDecisions(module, *std::move(record));
   }
 
  private:
-  FailureOr<Decisions> decide(func::FuncOp step, const CompileOptions& options, const Expansions& expansions) {
-    FailureOr<ProgramGraph> graph = buildProgramGraph(step, expansions);
-    if (failed(graph)) {
-      return failure();
-    }
-    absl::StatusOr<Decisions> record = planProgram(*graph, options, options_.correction);
+  FailureOr<Decisions> decide(func::FuncOp step, const CompileOptions& options, const ir::ExpansionContext& context) {
+    const GraphFor graphs = graphSource(step, registry_, context.rowParts());
+    absl::StatusOr<Decisions> record = planProgram(graphs, options, options_.correction);
     if (!record.ok()) {
       emitPlannerError(step->getParentOfType<ModuleOp>(), record.status());
       return failure();

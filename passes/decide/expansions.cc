@@ -21,15 +21,14 @@ FailureOr<SmallVector<Value>> Expansions::of(Operation* op, OpBuilder& builder) 
 
 absl::StatusOr<ir::ExpansionContext> expansionContextOf(const CompileOptions& options) {
   WEFT_ASSIGN_OR_RETURN(const Mesh mesh, meshOf(options));
-  ir::ExpansionContext context = {mesh.microBatches(), mesh.ranks()};
-  if (options.stageMeshes.empty()) {
-    return context;
+  int64_t rowParts = mesh.ranks();
+  if (!options.stageMeshes.empty()) {
+    WEFT_ASSIGN_OR_RETURN(const std::vector<Mesh> meshes, parseStageMeshes(options.stageMeshes, mesh.microBatches()));
+    for (const Mesh& other : meshes) {
+      rowParts = std::lcm(rowParts, other.ranks());
+    }
   }
-  WEFT_ASSIGN_OR_RETURN(const std::vector<Mesh> meshes, parseStageMeshes(options.stageMeshes, mesh.microBatches()));
-  for (const Mesh& other : meshes) {
-    context.rowParts = std::lcm(context.rowParts, other.ranks());
-  }
-  return context;
+  return ir::ExpansionContext(mesh.microBatches(), rowParts);
 }
 
 }  // namespace weft

@@ -30,6 +30,9 @@ constexpr char kKeep[] = "keep";
 constexpr char kRegather[] = "regather";
 constexpr char kMachine[] = "machine";
 constexpr char kOpenMesh[] = "mesh";
+constexpr char kMode[] = "mode";
+constexpr char kMicro[] = "micro";
+constexpr char kStages[] = "stages";
 
 std::string printed(Attribute attribute) {
   if (!attribute) {
@@ -113,6 +116,19 @@ absl::Status readEntries(const std::string& name, Attribute attribute, const Ent
   return absl::OkStatus();
 }
 
+absl::Status readStages(const std::string& name, Attribute attribute, CompileOptions& options) {
+  auto dictionary = mlir::dyn_cast<DictionaryAttr>(attribute);
+  if (!dictionary) {
+    return wrong(name, attribute, "a dictionary {\"parameter\" = stage, ...}");
+  }
+  for (const mlir::NamedAttribute& entry : dictionary) {
+    const std::string parameter = entry.getName().str();
+    WEFT_ASSIGN_OR_RETURN(const int64_t stage, integerOf(absl::StrCat(name, ".", parameter), entry.getValue()));
+    options.stages[parameter] = stage;
+  }
+  return absl::OkStatus();
+}
+
 Entries optionEntries(CompileOptions& options) {
   const auto integer = [](int64_t& value) {
     return [&value](const std::string& name, Attribute a) { return set(value, integerOf(name, a)); };
@@ -134,6 +150,19 @@ Entries optionEntries(CompileOptions& options) {
          options.zero = static_cast<int>(std::clamp<int64_t>(level, kFindZero - 1, 4));  // both ends are refused
          return absl::OkStatus();
        }},
+      {kMode,
+       [&options](const std::string& name, Attribute a) {
+         WEFT_ASSIGN_OR_RETURN(const std::string mode, textOf(name, a));
+         return set(options.mode, parseMode(mode));
+       }},
+      // Beside the time axis of dist.mesh, which there is only for more than one.
+      {kMicro,
+       [&options](const std::string& name, Attribute a) {
+         WEFT_ASSIGN_OR_RETURN(options.micro, integerOf(name, a));
+         return absl::OkStatus();
+       }},
+      {kStages, [&options](const std::string& name, Attribute a) { return readStages(name, a, options); }},
+      {"max_stages", integer(options.maxStages)},
       {"default", word(kDataParallel, kReplicate,
                        [&](bool second) { options.fill = second ? Fill::kReplicate : Fill::kDataParallel; })},
       {"schedule", text(options.schedule)},
@@ -204,7 +233,7 @@ absl::Status readMesh(mlir::ModuleOp module, CompileOptions& options) {
     }
     WEFT_ASSIGN_OR_RETURN(const Mesh mesh, Mesh::parse(text.getText().str()));
     options.mesh = mesh.ofRanks().print();
-    options.micro = mesh.microBatches();
+    options.micro = mesh.microBatches() > 1 ? std::optional(mesh.microBatches()) : std::nullopt;
   }
   if (Attribute attribute = module->getAttr(kStageMeshesAttr)) {
     // The shared mesh only has the micro-batches then.
@@ -247,12 +276,26 @@ void setOptions(mlir::ModuleOp module, const CompileOptions& options) {
   };
   const auto integer = [&](int64_t value) -> Attribute { return builder.getI64IntegerAttr(value); };
   const auto text = [&](const std::string& value) -> Attribute { return builder.getStringAttr(value); };
-  if (isOpenMesh(options.mesh)) {
-    set(kOpenMesh, &CompileOptions::mesh, text);
-  } else {
-    entries.erase(kOpenMesh);
-  }
-  set(kZero, &CompileOptions::zero, integer);
+  const bool searched = options.mode == Mode::kAuto;
+  const auto setIf = [&](bool given, llvm::StringRef name, const auto& attribute) {
+    entries.erase(name);
+    if (given) {
+      entries.set(name, attribute());
+    }
+  };
+  setIf(isOpenMesh(options.mesh) || (searched && !options.mesh.empty()), kOpenMesh, [&] { return text(options.mesh); });
+  setIf(searched ? options.zero.has_value() : options.zeroLevel() != 0, kZero,
+        [&] { return integer(options.zeroLevel()); });
+  setIf(searched && options.micro, kMicro, [&] { return integer(options.microBatches()); });
+  setIf(!options.stages.empty(), kStages, [&]() -> Attribute {
+    mlir::NamedAttrList stages;
+    for (const auto& [parameter, stage] : options.stages) {
+      stages.set(parameter, integer(stage));
+    }
+    return stages.getDictionary(module.getContext());
+  });
+  set("max_stages", &CompileOptions::maxStages, integer);
+  set(kMode, &CompileOptions::mode, [&](Mode mode) { return text(modeName(mode)); });
   set("default", &CompileOptions::fill,
       [&](Fill fill) { return text(fill == Fill::kDataParallel ? kDataParallel : kReplicate); });
   set("schedule", &CompileOptions::schedule, text);
@@ -291,6 +334,11 @@ absl::StatusOr<Request> requestOf(mlir::ModuleOp module) {
   Request request;
   WEFT_RETURN_IF_ERROR(readMesh(module, request.options));
   WEFT_RETURN_IF_ERROR(readEntries(kOptionsAttr, module->getAttr(kOptionsAttr), optionEntries(request.options)));
+  if (const absl::StatusOr<Mesh> line = Mesh::parse(request.options.mesh);
+      request.options.mode == Mode::kAuto && line.ok() && line->print() == absl::StrCat(line->ranks())) {
+    request.options.devices = line->ranks();
+    request.options.mesh.clear();
+  }
   WEFT_RETURN_IF_ERROR(readLayouts(module->getAttr(kLayoutsAttr), request.options));
   WEFT_RETURN_IF_ERROR(readOptimizer(module->getAttr(kOptimizerAttr), request.optimizer));
   return request;

@@ -90,12 +90,10 @@ class WordPrices {
 
 class Adviser {
  public:
-  Adviser(const ProgramGraph& graph, const CompileOptions& request) : graph_(graph), request_(request) {}
+  explicit Adviser(ClosedRequest closed)
+      : graph_(*closed.graph), request_(std::move(closed.request)), now_(std::move(closed.attempt)) {}
 
   absl::StatusOr<MemoryAdvice> run() {
-    WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeRequest(graph_, request_, {}));
-    request_ = std::move(closed.request);
-    now_ = std::move(closed.attempt);
     advice_.peakBytes = now_.peakBytes;
     WEFT_RETURN_IF_ERROR(adviseRecompute());
     adviseSchedule();
@@ -167,18 +165,18 @@ class Adviser {
     const int64_t parts = partsOf(dataParallelAxes(now_.decisions.mesh));
     for (const int64_t factor : {2, 4}) {
       CompileOptions changed = request_;
-      changed.micro = request_.micro * factor;
+      changed.micro = request_.microBatches() * factor;
       const bool divides = std::all_of(graph_.arguments.begin(), graph_.arguments.end(), [&](const GraphArgument& a) {
-        return !a.hasBatch() || a.type.shape[a.batchDim] % (changed.micro * parts) == 0;
+        return !a.hasBatch() || a.type.shape[a.batchDim] % (*changed.micro * parts) == 0;
       });
       if (divides) {
-        add("micro", absl::StrCat("--micro ", changed.micro), changed);
+        add("micro", absl::StrCat("--micro ", *changed.micro), changed);
       }
     }
   }
 
   void adviseZero() {
-    for (int level = request_.zero + 1; level <= 3; ++level) {
+    for (int level = request_.zeroLevel() + 1; level <= 3; ++level) {
       for (const bool regather : {false, true}) {
         CompileOptions changed = request_;
         changed.zero = level;
@@ -204,7 +202,7 @@ class Adviser {
     return true;
   }
 
-  const ProgramGraph& graph_;
+  ProgramGraph graph_;
   CompileOptions request_;  // leaves nothing open
   Attempt now_;
   MemoryAdvice advice_;
@@ -212,8 +210,9 @@ class Adviser {
 
 }  // namespace
 
-absl::StatusOr<MemoryAdvice> adviseMemory(const ProgramGraph& graph, const CompileOptions& request) {
-  return graph.trains() ? Adviser(graph, request).run() : MemoryAdvice();
+absl::StatusOr<MemoryAdvice> adviseMemory(const GraphFor& graphs, const CompileOptions& request) {
+  WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeRequest(graphs, request, {}));
+  return closed.graph->trains() ? Adviser(std::move(closed)).run() : MemoryAdvice();
 }
 
 }  // namespace weft

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/graph/program_graph.h"
 #include "planner/request.h"
+#include "planner/search/choose_plan.h"
 
 namespace weft {
 
@@ -30,6 +30,6 @@ struct MemoryAdvice {
 
 // Nothing for a program without a backward pass. Errors: what the request asks of the program cannot be, at the user's
 // lines.
-absl::StatusOr<MemoryAdvice> adviseMemory(const ProgramGraph& graph, const CompileOptions& request);
+absl::StatusOr<MemoryAdvice> adviseMemory(const GraphFor& graphs, const CompileOptions& request);
 
 }  // namespace weft

@@ -43,23 +43,17 @@ Picoseconds timeOf(const StepProgram& program, const StorageAssignment& assignme
   return time;
 }
 
-// What a submesh does once in a step.
-struct OnceTimes {
-  Picoseconds before = 0;  // the micro-batches
-  Picoseconds after = 0;
-};
-
-// Adds the time of a function to those of its stage, or to what runs once.
+// Adds the time of a function to those of its stage, or to what its submesh runs once.
 void addTime(const StepFunction& function, Picoseconds sum, std::vector<schedule::StageTimes>& stages,
-             OnceTimes& once) {
+             SubmeshNeeds& submesh) {
   const auto time = static_cast<double>(sum);  // the simulation has no unit; up to 2^53 it is exact
   schedule::StageTimes& stage = stages[function.stage];
   switch (function.kind) {
     case plan::PROLOGUE:
-      once.before += sum;
+      submesh.before += sum;
       break;
     case plan::UPDATE:
-      once.after += sum;
+      submesh.after += sum;
       break;
     case plan::FORWARD:
       stage.f += time;
@@ -133,10 +127,11 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record) {
   const AnnotatedStep step = withCopies(step_, repeatedOps(view_, record, step_));
   WEFT_ASSIGN_OR_RETURN(LoweredStep lowered, lowerStep(view_, record, step, splits, prices_));
   StepNeeds needs;
-  schedule::Times times;
+  schedule::Times& times = needs.times;
   times.stages.resize(record.schedule.submeshes.size(), {0, 0, 0, std::nullopt});
   times.comm = static_cast<double>(lowered.transferTime);
-  OnceTimes slowest;
+  Picoseconds before = 0;
+  Picoseconds after = 0;
   for (size_t s = 0; s < lowered.submeshes.size(); ++s) {
     SubmeshFunctions::Finished& submesh = lowered.submeshes[s];
     reserveMailboxes(submesh, static_cast<int64_t>(s), record.schedule.submeshes, inFlight);
@@ -145,15 +140,16 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record) {
         planStepMemory(submesh.program, assignment, callsOf(submesh.program.functions, table.orders[s]), kModelEffort);
     const int64_t correction = s < correction_.bytes.size() ? correction_.bytes[s] : 0;
     const int64_t slots = mostSlots(memory);
-    needs.submeshes.push_back({memory.peakBytes + correction, slots, std::move(memory.regions)});
-    OnceTimes once;
+    SubmeshNeeds& made =
+        needs.submeshes.emplace_back(SubmeshNeeds{memory.peakBytes + correction, slots, std::move(memory.regions)});
     for (size_t f = 0; f < submesh.program.functions.size(); ++f) {
       const Picoseconds time = timeOf(submesh.program, assignment, f, prices_.machine());
-      addTime(submesh.program.functions[f], time, times.stages, once);
+      addTime(submesh.program.functions[f], time, times.stages, made);
     }
-    slowest = {std::max(slowest.before, once.before), std::max(slowest.after, once.after)};
+    before = std::max(before, made.before);
+    after = std::max(after, made.after);
   }
-  needs.onceTime = slowest.before + slowest.after;
+  needs.onceTime = before + after;
   if (!trains) {
     needs.time = forwardTime(times, record.mesh.microBatches());
     return needs;

@@ -14,6 +14,7 @@
 #include "planner/decisions.h"
 #include "planner/graph/program_graph.h"
 #include "planner/machine/machine.h"
+#include "planner/schedule/simulate.h"
 #include "planner/step/annotated_step.h"
 #include "planner/step/step_memory.h"
 
@@ -28,10 +29,12 @@ struct SubmeshNeeds {
   int64_t peakBytes = 0;
   int64_t slots = 1;  // of the ring of activations that has most
   std::vector<StepRegion> regions;
+  Picoseconds before = 0, after = 0;  // of what runs once, before and after the micro-batches
 };
 
 struct StepNeeds {
   std::vector<SubmeshNeeds> submeshes;
+  schedule::Times times;     // of each stage, in picoseconds
   Picoseconds time = 0;      // of the micro-batches, by the simulation of the schedule
   Picoseconds onceTime = 0;  // of what runs once before and after them, each of the slowest submesh
 

@@ -4,6 +4,8 @@
 #include <map>
 #include <tuple>
 
+#include "planner/derive/defaults.h"
+
 namespace weft {
 namespace {
 
@@ -42,6 +44,19 @@ class Finder {
       : graph_(graph), view_(graph.view), shardings_(shardings), dims_(graph.view.values()) {
     found_.asked.resize(view_.operators());
     found_.of.resize(view_.operators());
+    for (int op = 0; op < view_.operators(); ++op) {
+      found_.asked[op].resize(isForward(op) ? ruleOf(op).factors().size() : 0);
+    }
+  }
+
+  // Every axis beside those of the batch to every factor.
+  void offerAll(Fill fill) {
+    found_.conflict = true;
+    for (int op = 0; op < view_.operators(); ++op) {
+      if (isForward(op)) {
+        offerAll(op, defaultAxes(graph_.placement.meshOf(op), fill));
+      }
+    }
   }
 
   Candidates run() {
@@ -93,7 +108,6 @@ class Finder {
     for (int op = 0; op < view_.operators(); ++op) {
       if (isForward(op)) {
         const OperatorSharding& sharding = shardings_.operators[op];
-        found_.asked[op].resize(sharding.axes.size());
         for (size_t f = 0; f < sharding.axes.size(); ++f) {
           if (sharding.axes[f] && !sharding.axes[f]->empty()) {
             found_.asked[op][f].insert(*sharding.axes[f]);
@@ -101,6 +115,44 @@ class Finder {
         }
       }
     }
+  }
+
+  void offerAll(int op, const AxisList& batchAxes) {
+    AxisList others;
+    for (const NamedAxis& named : graph_.placement.meshOf(op).axes()) {
+      const auto isBatch = [&](const Axis& axis) { return !compatible(axis, named.axis); };
+      if (named.axis.kind == AxisKind::kSpace && named.axis.size > 1 &&
+          std::none_of(batchAxes.begin(), batchAxes.end(), isBatch)) {
+        others.push_back(named.axis);
+      }
+    }
+    for (size_t f = 0; f < ruleOf(op).factors().size(); ++f) {
+      const bool isBatch = static_cast<int>(f) == graph_.microBatches.operators[op].batch;
+      const auto offer = [&](AxisList list) {
+        if (isBatch) {
+          list.insert(list.begin(), batchAxes.begin(), batchAxes.end());
+        }
+        if (canHave(op, static_cast<int>(f), list)) {
+          found_.asked[op][f].insert(std::move(list));
+        }
+      };
+      for (const Axis& axis : others) {
+        offer({axis});
+      }
+      if (others.size() > 1) {
+        offer(others);
+      }
+    }
+  }
+
+  bool mayHave(int op, int factor) const {
+    return !shardings_.operators[op].fixed[factor] && ruleOf(op).splittable(factor);
+  }
+
+  bool canHave(int op, int factor, const AxisList& list) const {
+    FactorAxes alone(ruleOf(op).factors().size());
+    alone[factor] = list;
+    return mayHave(op, factor) && divides(graph_, op, ruleOf(op), alone);
   }
 
   bool visit(int op) {
@@ -144,15 +196,12 @@ class Finder {
   }
 
   bool ask(int op, int factor, const AxisList& list) {
-    FactorAxes alone(ruleOf(op).factors().size());
-    alone[factor] = list;
     if (list.empty() || found_.asked[op][factor].count(list) > 0) {
       return false;
     }
-    const bool allowed = !shardings_.operators[op].fixed[factor] && ruleOf(op).splittable(factor);
-    const bool possible = allowed && divides(graph_, op, ruleOf(op), alone);
+    const bool possible = canHave(op, factor, list);
     found_.conflict = found_.conflict || !possible;
-    if (allowed && !possible && refused_.insert({op, factor, list}).second) {
+    if (mayHave(op, factor) && !possible && refused_.insert({op, factor, list}).second) {
       found_.refused.push_back({op, factor, list});
     }
     return possible && found_.asked[op][factor].insert(list).second;
@@ -273,6 +322,12 @@ class Finder {
 
 Candidates candidatesOf(const SettledGraph& graph, const Shardings& shardings) {
   return Finder(graph, shardings).run();
+}
+
+Candidates allCandidatesOf(const SettledGraph& graph, const Shardings& shardings, Fill fill) {
+  Finder finder(graph, shardings);
+  finder.offerAll(fill);
+  return finder.run();
 }
 
 }  // namespace weft

@@ -1,15 +1,19 @@
-// The splits of each forward operator that somebody asks for.
+// The splits of each forward operator that are considered: those that somebody asks for, or all.
 //
 // What the user wrote, and the default of the batch, is carried along edges and factors as in propagation
 // (propagation.h), but past every conflict: at each factor stands every list of axes that reaches it. A candidate of an
 // operator gives each of its factors one of these lists, a part of one, or nothing, so that no axis is used twice and
 // sizes divide.
+//
+// Where all are considered, every axis beside those of the batch may split every factor that the user has not fixed,
+// and the batch behind its own; of several such axes one, or all in the order of the mesh.
 #pragma once
 
 #include <set>
 #include <vector>
 
 #include "planner/derive/shardings.h"
+#include "planner/request.h"
 
 namespace weft {
 
@@ -29,10 +33,12 @@ struct Candidates {
   std::vector<std::vector<FactorAxes>> of;
   // What does not divide, though the operator's rule allows it.
   std::vector<RefusedSplit> refused;
-  // Does some operator not have what is asked of it, or cannot have it?
+  // Does some operator not have what is asked of it, or cannot have it; or are all considered?
   bool conflict = false;
 };
 
 Candidates candidatesOf(const SettledGraph& graph, const Shardings& shardings);
+// Where all are considered; `fill`: over what the batch is split when nobody says otherwise.
+Candidates allCandidatesOf(const SettledGraph& graph, const Shardings& shardings, Fill fill);
 
 }  // namespace weft

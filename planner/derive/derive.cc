@@ -36,7 +36,7 @@ class Deriver {
     if (!request_.stageMeshes.empty()) {
       WEFT_ASSIGN_OR_RETURN(given_, parseStageMeshes(request_.stageMeshes, record_.mesh.microBatches()));
     }
-    record_.zero = request_.zero;
+    record_.zero = request_.zeroLevel();
     eraseUnused(graph_);
     WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> expansions, mustBeExpanded());
     for (;;) {
@@ -107,8 +107,9 @@ class Deriver {
     if (!spread(Phase::kForward)) {
       return shardings.expansions;
     }
-    const Candidates candidates = candidatesOf(settled, shardings);
-    WEFT_RETURN_IF_ERROR(settleConflicts(settled, machine_, candidates, shardings));
+    const Candidates candidates = request_.mode == Mode::kSemi ? candidatesOf(settled, shardings)
+                                                               : allCandidatesOf(settled, shardings, request_.fill);
+    WEFT_RETURN_IF_ERROR(settleConflicts(settled, machine_, choices_.bytePrice, candidates, shardings));
     seedInputs(settled, request_.fill, shardings);
     if (!spread(Phase::kBackward)) {
       return shardings.expansions;
@@ -151,7 +152,7 @@ class Deriver {
   absl::StatusOr<MicroBatchAnalysis> settleMicroBatches(Placement& placement) {
     for (;;) {
       const GraphView view(graph_);
-      WEFT_ASSIGN_OR_RETURN(Stages stages, assignStages(view));
+      WEFT_ASSIGN_OR_RETURN(Stages stages, assignStages(view, request_.stages));
       WEFT_ASSIGN_OR_RETURN(record_.schedule, scheduleFor(request_, choices_.schedule, stages.count, graph_.trains()));
       WEFT_RETURN_IF_ERROR(placeSubmeshes());
       placement = {std::move(stages.ofOperator), record_.meshes()};
@@ -280,7 +281,7 @@ class Deriver {
     const int64_t owner = meshes.number(stage);
     ArgumentDecision decision;
     decision.name = argument.name;
-    decision.stage = meshes.same() ? 0 : stage;
+    decision.stage = stage;
     for (const auto& [number, sharding] : shardings.arguments[index]) {
       Layout layout = *sharding.layout;
       const Shape& stored = settled.stored.of(static_cast<int>(index));
@@ -331,7 +332,7 @@ class Deriver {
 
 absl::StatusOr<ScheduleDecision> scheduleFor(const CompileOptions& request, const std::optional<ScheduleChoice>& choice,
                                              int64_t stages, bool trains) {
-  ScheduleRequest wanted = {request.schedule, request.virtualStages, stages, request.micro,
+  ScheduleRequest wanted = {request.schedule, request.virtualStages, stages, request.microBatches(),
                             trains,           request.scheduleTable};
   if (choice) {
     wanted.kind = choice->kind;

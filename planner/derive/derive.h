@@ -29,6 +29,7 @@ struct ScheduleChoice {
 struct OpenChoices {
   std::optional<ScheduleChoice> schedule;  // none: as the request says; for "auto" a schedule that always serves
   int64_t gatherBytes = -1;                // that parameters gathered once per step may take; negative: no bound
+  double bytePrice = 0;                    // of memory, where splits are decided by price (settle_conflicts.h)
   std::map<unsigned, Shape> pads = {};     // stored shapes of arguments, so that splits divide; those that can be are
 };
 

@@ -13,11 +13,14 @@ namespace {
 
 class StageAssigner {
  public:
-  explicit StageAssigner(const GraphView& view) : view_(view), stages_(view.operators()) {
+  StageAssigner(const GraphView& view, const std::map<std::string, int64_t>& ofParameters)
+      : view_(view), stages_(view.operators()) {
     for (size_t i = 0; i < view.graph().arguments.size(); ++i) {
       const GraphArgument& argument = view.graph().arguments[i];
       if (argument.kind == ArgumentKind::kParameter) {
         parameters_[argument.name] = static_cast<int>(i);
+        const auto it = ofParameters.find(argument.name);
+        least_[static_cast<int>(i)] = it == ofParameters.end() ? 0 : it->second;
       }
     }
   }
@@ -56,7 +59,7 @@ class StageAssigner {
       if (producer && stages_[*producer]) {
         stage = std::max(stage.value_or(0), *stages_[*producer]);
       } else if (isParameter(operand)) {
-        stage = stage.value_or(0);
+        stage = std::max(stage.value_or(0), least_.at(operand));
       }
     }
     if (op.userStage) {
@@ -187,12 +190,13 @@ class StageAssigner {
   const GraphView& view_;
   std::vector<std::optional<int64_t>> stages_;
   std::map<std::string, int> parameters_;
+  std::map<int, int64_t> least_;  // of each parameter: the stage on which operators may work on it first
 };
 
 }  // namespace
 
-absl::StatusOr<Stages> assignStages(const GraphView& view) {
-  return StageAssigner(view).run();
+absl::StatusOr<Stages> assignStages(const GraphView& view, const std::map<std::string, int64_t>& ofParameters) {
+  return StageAssigner(view, ofParameters).run();
 }
 
 std::set<int64_t> readingMeshes(const GraphView& view, const Placement& placement, int value) {

@@ -19,6 +19,8 @@ namespace {
 constexpr int64_t kMostEntries = 1 << 18;
 // Arithmetic of an operator with its gradients, as a multiple of its own.
 constexpr int kWithGradients = 3;
+// A parameter with its gradient and the two states that most optimizers keep.
+constexpr int kWithStates = 4;
 
 Layout whole(Layout layout) {
   layout.setPartial({});
@@ -39,22 +41,28 @@ class ReshardPrices {
     if (from == to) {
       return 0;
     }
-    const auto [it, isNew] = known_.try_emplace({value, mesh, keyOf(from), keyOf(to)}, 0);
+    const DType type = graph_.view.typeOf(value).type;
+    Shape shape = graph_.stored.of(value);
+    const int batch = graph_.microBatches.batchDim[value];
+    int64_t times = batch >= 0 ? graph_.placement.meshes.withNumber(mesh).microBatches() : 1;
+    // The prologue reads all micro-batches at once, split into more parts than the rows of one may have.
+    if (times > 1 && (!divides(shape[batch] / times, from, batch) || !divides(shape[batch] / times, to, batch))) {
+      times = 1;
+    }
+    if (batch >= 0) {
+      shape[batch] /= times;
+    }
+    const auto [it, isNew] = known_.try_emplace({shape, type, times, mesh, keyOf(from), keyOf(to)}, 0);
     if (isNew) {
-      Shape shape = graph_.stored.of(value);
-      const int batch = graph_.microBatches.batchDim[value];
-      const int64_t microBatches = batch >= 0 ? graph_.placement.meshes.withNumber(mesh).microBatches() : 1;
-      if (batch >= 0) {
-        shape[batch] /= microBatches;
-      }
-      WEFT_ASSIGN_OR_RETURN(const ReshardPlan plan,
-                            planners_[mesh]->plan(shape, graph_.view.typeOf(value).type, from, to));
-      it->second = plan.cost * microBatches;
+      WEFT_ASSIGN_OR_RETURN(const ReshardPlan plan, planners_[mesh]->plan(shape, type, from, to));
+      it->second = plan.cost * times;
     }
     return it->second;
   }
 
  private:
+  static bool divides(int64_t size, const Layout& layout, int dim) { return size % partsOf(layout.dim(dim)) == 0; }
+
   using Key = std::pair<std::vector<AxisList>, AxisList>;
   static Key keyOf(const Layout& layout) {
     AxisList sums;
@@ -66,15 +74,17 @@ class ReshardPrices {
 
   const SettledGraph& graph_;
   std::vector<std::unique_ptr<ReshardPlanner>> planners_;  // by number of the mesh
-  std::map<std::tuple<int, int64_t, Key, Key>, Picoseconds> known_;
+  std::map<std::tuple<Shape, DType, int64_t, int64_t, Key, Key>, Picoseconds> known_;
 };
 
 class Settler {
  public:
-  Settler(const SettledGraph& graph, const Machine& machine, const Candidates& candidates, Shardings& shardings)
+  Settler(const SettledGraph& graph, const Machine& machine, double bytePrice, const Candidates& candidates,
+          Shardings& shardings)
       : graph_(graph),
         view_(graph.view),
         machine_(machine),
+        bytePrice_(bytePrice),
         candidates_(candidates),
         shardings_(shardings),
         prices_(graph, machine),
@@ -143,9 +153,30 @@ class Settler {
         bytes += localBytes(view_.resultOf(op, r), ruleOf(op).resultLayout(r, axes));
       }
       const Picoseconds time = kernelTime(machine_, node.results[0].type, flopsOf(node.facts, ruleOf(op), axes), bytes);
-      table.costs.push_back(trains_ ? time * kWithGradients : time);
+      table.costs.push_back((trains_ ? time * kWithGradients : time) + memoryPrice(op, axes));
     }
     problem_.tables.push_back(std::move(table));
+  }
+
+  Picoseconds memoryPrice(int op, const FactorAxes& axes) const {
+    if (bytePrice_ == 0) {
+      return 0;
+    }
+    const GraphOperator& node = view_.op(op);
+    int64_t parameters = 0;
+    int64_t made = 0;
+    for (unsigned i = 0; i < node.operands.size(); ++i) {
+      const int value = view_.operandOf(op, i);
+      if (!view_.producerOf(value) && view_.graph().arguments[value].kind == ArgumentKind::kParameter) {
+        parameters += localBytes(value, ruleOf(op).operandLayout(i, axes));
+      }
+    }
+    for (unsigned r = 0; r < node.results.size(); ++r) {
+      made += localBytes(view_.resultOf(op, r), ruleOf(op).resultLayout(r, axes));
+    }
+    const bool cut = graph_.microBatches.operators[op].perMicroBatch;
+    const int64_t bytes = parameters * kWithStates + made / (cut ? graph_.placement.meshOf(op).microBatches() : 1);
+    return static_cast<Picoseconds>(bytePrice_ * static_cast<double>(bytes));
   }
 
   int64_t localBytes(int value, const Layout& layout) const {
@@ -327,6 +358,7 @@ class Settler {
   const SettledGraph& graph_;
   const GraphView& view_;
   const Machine& machine_;
+  double bytePrice_;
   const Candidates& candidates_;
   Shardings& shardings_;
   ReshardPrices prices_;
@@ -338,9 +370,9 @@ class Settler {
 
 }  // namespace
 
-absl::Status settleConflicts(const SettledGraph& graph, const Machine& machine, const Candidates& candidates,
-                             Shardings& shardings) {
-  return candidates.conflict ? Settler(graph, machine, candidates, shardings).run() : absl::OkStatus();
+absl::Status settleConflicts(const SettledGraph& graph, const Machine& machine, double bytePrice,
+                             const Candidates& candidates, Shardings& shardings) {
+  return candidates.conflict ? Settler(graph, machine, bytePrice, candidates, shardings).run() : absl::OkStatus();
 }
 
 }  // namespace weft

@@ -7,7 +7,10 @@
 // of readers that leave it alike are added before they are reduced. A value that several readers want alike is
 // resharded once. What the user fixed stays, and so does all where nothing asks for more than it can have.
 //
-// Not in the price: buckets, overlap, recomputation, memory, and sums that are passed on before they are reduced.
+// Memory has a price where the caller names one: of what each operator makes, for one micro-batch, and of its
+// parameters with their gradients and states.
+//
+// Not in the price: buckets, overlap, recomputation, and sums that are passed on before they are reduced.
 #pragma once
 
 #include "absl/status/status.h"
@@ -16,9 +19,11 @@
 
 namespace weft {
 
+// `bytePrice`: of one byte of a rank, in picoseconds of a step; 0: memory has no price.
+//
 // Changes the axes of forward operators that have several candidates, if there is any conflict. Error: a defect, a
 // reshard that cannot be planned.
-absl::Status settleConflicts(const SettledGraph& graph, const Machine& machine, const Candidates& candidates,
-                             Shardings& shardings);
+absl::Status settleConflicts(const SettledGraph& graph, const Machine& machine, double bytePrice,
+                             const Candidates& candidates, Shardings& shardings);
 
 }  // namespace weft

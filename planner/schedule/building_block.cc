@@ -11,6 +11,8 @@
 // to shake. The numbers that shake are always the same, so the table is.
 #include <algorithm>
 #include <array>
+#include <map>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -353,9 +355,7 @@ Slots shortest(const Slots& blocks, int32_t peak) {
   return improve(std::move(best), peak);
 }
 
-}  // namespace
-
-Table buildingBlockV(const Request& request) {
+Table squeezedBlocks(const Request& request) {
   const Slots blocks = layBlocks(request);
   const Slots slots = shortest(blocks, request.kind == Kind::kZbV ? 2 * request.ranks : peakOf(blocks));
   Table table;
@@ -367,6 +367,24 @@ Table buildingBlockV(const Request& request) {
     table.orders[slots.rankOf(a.stage)].push_back(a);
   }
   return table;
+}
+
+}  // namespace
+
+// Searches ask for the same tables again and again, and making one takes a search of its own: the last ones are kept.
+Table buildingBlockV(const Request& request) {
+  constexpr size_t kMostKept = 64;
+  static std::mutex mutex;
+  static std::map<std::tuple<Kind, int32_t, int32_t>, Table> kept;
+  const auto key = std::tuple(request.kind, request.ranks, request.micros);
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (const auto it = kept.find(key); it != kept.end()) {
+    return it->second;
+  }
+  if (kept.size() == kMostKept) {
+    kept.clear();
+  }
+  return kept.emplace(key, squeezedBlocks(request)).first->second;
 }
 
 }  // namespace weft::schedule

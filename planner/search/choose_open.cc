@@ -23,30 +23,13 @@ struct Candidate {
   ClosedRequest closed;
 };
 
-// The levels of ZeRO that a request can have, and whether its gathers are repeated.
-std::vector<CompileOptions> withZero(const CompileOptions& request, bool trains) {
-  if (request.zero != kFindZero) {
-    return {request};
-  }
-  std::vector<CompileOptions> closed;
-  for (int level = 0; level <= (trains ? 3 : 0); ++level) {
-    closed.push_back(request);
-    closed.back().zero = level;
-  }
-  if (trains && !request.regather) {
-    closed.push_back(closed.back());
-    closed.back().regather = true;
-  }
-  return closed;
-}
-
 std::string wordsOf(const CompileOptions& closed, const CompileOptions& request) {
   std::vector<std::string> words;
   if (isOpenMesh(request.mesh)) {
     words.push_back(closed.mesh);
   }
-  if (request.zero == kFindZero) {
-    words.push_back(absl::StrCat("zero ", closed.zero, closed.regather && !request.regather ? " regather" : ""));
+  if (request.zeroLevel() == kFindZero) {
+    words.push_back(absl::StrCat("zero ", closed.zeroLevel(), closed.regather && !request.regather ? " regather" : ""));
   }
   return absl::StrJoin(words, " ");
 }
@@ -79,12 +62,28 @@ std::string noteOf(const CompileOptions& request, const std::vector<Candidate>& 
 
 }  // namespace
 
-bool leavesOpen(const CompileOptions& request) {
-  return isOpenMesh(request.mesh) || request.zero == kFindZero;
+std::vector<CompileOptions> withZero(const CompileOptions& request, bool trains) {
+  if (request.zeroLevel() != kFindZero) {
+    return {request};
+  }
+  std::vector<CompileOptions> closed;
+  for (int level = 0; level <= (trains ? 3 : 0); ++level) {
+    closed.push_back(request);
+    closed.back().zero = level;
+  }
+  if (trains && !request.regather) {
+    closed.push_back(closed.back());
+    closed.back().regather = true;
+  }
+  return closed;
 }
 
-absl::StatusOr<ClosedRequest> chooseOpen(const CompileOptions& request, bool trains,
-                                         const std::function<absl::StatusOr<Attempt>(const CompileOptions&)>& predict) {
+bool leavesOpen(const CompileOptions& request) {
+  return request.mode == Mode::kAuto || isOpenMesh(request.mesh) || request.zeroLevel() == kFindZero;
+}
+
+absl::StatusOr<ClosedRequest> chooseOpen(const std::shared_ptr<const ProgramGraph>& graph,
+                                         const CompileOptions& request, const Predict& predict) {
   std::vector<std::string> meshes = {request.mesh};
   if (isOpenMesh(request.mesh)) {
     WEFT_ASSIGN_OR_RETURN(meshes, closedMeshes(request.mesh, request.devices));
@@ -95,10 +94,10 @@ absl::StatusOr<ClosedRequest> chooseOpen(const CompileOptions& request, bool tra
   for (const std::string& mesh : meshes) {
     CompileOptions onMesh = request;
     onMesh.mesh = mesh;
-    for (const CompileOptions& closed : withZero(onMesh, trains)) {
-      absl::StatusOr<Attempt> attempt = predict(closed);
+    for (const CompileOptions& closed : withZero(onMesh, graph->trains())) {
+      absl::StatusOr<Attempt> attempt = predict(*graph, closed);
       if (attempt.ok()) {
-        candidates.push_back({wordsOf(closed, request), {closed, *std::move(attempt)}});
+        candidates.push_back({wordsOf(closed, request), {closed, graph, *std::move(attempt)}});
       } else {
         first = refused++ == 0 ? attempt.status() : first;
       }

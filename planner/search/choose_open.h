@@ -6,8 +6,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/graph/program_graph.h"
 #include "planner/request.h"
 #include "planner/search/choose_recompute.h"
 
@@ -16,14 +19,22 @@ namespace weft {
 bool leavesOpen(const CompileOptions& request);
 
 struct ClosedRequest {
-  CompileOptions request;  // that leaves nothing open
+  CompileOptions request;                     // that leaves nothing open
+  std::shared_ptr<const ProgramGraph> graph;  // the program, on the stages that were chosen for it
   Attempt attempt;
 };
 
+// The requests that differ in the level of ZeRO and in whether its gathers are repeated, as far as `request` leaves it
+// open; by falling memory.
+std::vector<CompileOptions> withZero(const CompileOptions& request, bool trains);
+
+// What is expected of a request that leaves nothing open. Error: it cannot be.
+using Predict = std::function<absl::StatusOr<Attempt>(const ProgramGraph&, const CompileOptions&)>;
+
 // The request that takes the least time within the memory limit; where none fits, that with the least peak. Its record
-// notes what it was chosen among. `predict` is asked for each request; one that it refuses is left out. `trains`: has
-// the program an update, so that ZeRO means anything? Error: it refuses all of them; that of the first.
-absl::StatusOr<ClosedRequest> chooseOpen(const CompileOptions& request, bool trains,
-                                         const std::function<absl::StatusOr<Attempt>(const CompileOptions&)>& predict);
+// notes what it was chosen among. `predict` is asked for each request; one that it refuses is left out. Error: it
+// refuses all of them; that of the first.
+absl::StatusOr<ClosedRequest> chooseOpen(const std::shared_ptr<const ProgramGraph>& graph,
+                                         const CompileOptions& request, const Predict& predict);
 
 }  // namespace weft

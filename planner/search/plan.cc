@@ -11,6 +11,7 @@
 #include "planner/derive/placement.h"
 #include "planner/search/choose_recompute.h"
 #include "planner/search/choose_schedule.h"
+#include "planner/search/segment_costs.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -18,9 +19,11 @@ namespace {
 
 using Pads = std::map<unsigned, Shape>;
 
-// What is derived anew for each of its values: gathers, and pads with which splits divide.
+// What is derived anew for each of its values: gathers, a price of memory that decides between splits, and pads with
+// which splits divide.
 struct Choice {
   int64_t gatherBytes = -1;
+  double bytePrice = 0;
   Pads pads = {};
 };
 
@@ -43,8 +46,9 @@ class Models {
       }
     }
     ProgramGraph graph = graph_;
-    WEFT_ASSIGN_OR_RETURN(Derivation derived,
-                          deriveDecisions(graph, request_, {choice, choice_.gatherBytes, choice_.pads}));
+    WEFT_ASSIGN_OR_RETURN(
+        Derivation derived,
+        deriveDecisions(graph, request_, {choice, choice_.gatherBytes, choice_.bytePrice, choice_.pads}));
     WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request_));
     WEFT_ASSIGN_OR_RETURN(models_.emplace_back(),
                           StepModel::create(std::move(graph), derived.decisions, machine, correction_));
@@ -87,30 +91,33 @@ absl::StatusOr<Best> bestOf(const Choice& choice, const ProgramGraph& graph, con
 // Does the request leave anything to be searched? Stages are the user's: they stand in the graph as it is.
 absl::StatusOr<bool> isOpen(const ProgramGraph& graph, const CompileOptions& request) {
   WEFT_ASSIGN_OR_RETURN(const int64_t memoryLimit, memoryLimitOf(request));
-  if (leavesOpen(request)) {
-    return true;
-  }
   if (!graph.trains() || memoryLimit > 0) {
     return graph.trains();
   }
-  WEFT_ASSIGN_OR_RETURN(const Stages stages, assignStages(GraphView(graph)));
+  WEFT_ASSIGN_OR_RETURN(const Stages stages, assignStages(GraphView(graph), request.stages));
   return request.schedule == "auto" && stages.count > 1;
 }
 
 }  // namespace
 
-absl::StatusOr<ClosedRequest> closeRequest(const ProgramGraph& graph, const CompileOptions& request,
+GraphFor graphForAll(const ProgramGraph& graph) {
+  return [shared = std::make_shared<const ProgramGraph>(graph)](int64_t) { return shared; };
+}
+
+absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const CompileOptions& request,
                                            const Correction& correction) {
-  return chooseOpen(request, graph.trains(),
-                    [&](const CompileOptions& closed) { return predictProgram(graph, closed, correction); });
+  const Predict predict = [&](const ProgramGraph& graph, const CompileOptions& closed) {
+    return predictProgram(graph, closed, correction);
+  };
+  if (request.mode == Mode::kAuto) {
+    return choosePlan(graphs, request, predict);
+  }
+  WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph, graphs(request.microBatches()));
+  return chooseOpen(graph, request, predict);
 }
 
 absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& asked,
                                        const Correction& correction) {
-  if (leavesOpen(asked)) {
-    WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeRequest(graph, asked, correction));
-    return std::move(closed.attempt);
-  }
   CompileOptions request = asked;
   WEFT_ASSIGN_OR_RETURN(request.memoryLimit, memoryLimitOf(asked));
   Choice choice;
@@ -124,14 +131,27 @@ absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileO
     return better;
   };
   if (!first.evenPads.empty()) {
-    const Choice padded = {choice.gatherBytes, std::move(first.evenPads)};
+    const Choice padded = {choice.gatherBytes, choice.bytePrice, std::move(first.evenPads)};
     absl::StatusOr<Best> with = bestOf(padded, graph, request, correction);
     if (with.ok() && keepBetter(std::move(with->attempt))) {
       choice = padded;
     }
   }
-  const bool open = request.memoryLimit > 0 && request.zero >= 3 && !request.regather;
-  if (!open || (best.fits && best.decisions.recomputeSummary.empty())) {
+  const auto isShort = [&] {
+    return request.memoryLimit > 0 && (!best.fits || !best.decisions.recomputeSummary.empty());
+  };
+  if (request.mode != Mode::kSemi && isShort()) {
+    const double price = memoryPrice(best.time, request.memoryLimit);
+    for (const double factor : kMemoryPrices) {
+      const Choice priced = {choice.gatherBytes, factor * price, choice.pads};
+      absl::StatusOr<Best> with = bestOf(priced, graph, request, correction);
+      if (with.ok() && keepBetter(std::move(with->attempt))) {
+        choice = priced;
+      }
+    }
+  }
+  const bool open = request.memoryLimit > 0 && request.zeroLevel() >= 3 && !request.regather;
+  if (!open || !isShort()) {
     return best;
   }
   choice.gatherBytes = 0;
@@ -147,17 +167,22 @@ absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileO
   return best;
 }
 
-absl::StatusOr<Decisions> planProgram(const ProgramGraph& graph, const CompileOptions& request,
+absl::StatusOr<Decisions> planProgram(const GraphFor& graphs, const CompileOptions& request,
                                       const Correction& correction) {
-  WEFT_ASSIGN_OR_RETURN(const bool open, isOpen(graph, request));
+  if (leavesOpen(request)) {
+    WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeRequest(graphs, request, correction));
+    return std::move(closed.attempt.decisions);
+  }
+  WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph, graphs(request.microBatches()));
+  WEFT_ASSIGN_OR_RETURN(const bool open, isOpen(*graph, request));
   if (!open) {
-    ProgramGraph copy = graph;
+    ProgramGraph copy = *graph;
     WEFT_ASSIGN_OR_RETURN(Derivation derived, deriveDecisions(copy, request, {}));
     if (derived.evenPads.empty()) {
       return std::move(derived.decisions);
     }
   }
-  WEFT_ASSIGN_OR_RETURN(Attempt best, predictProgram(graph, request, correction));
+  WEFT_ASSIGN_OR_RETURN(Attempt best, predictProgram(*graph, request, correction));
   return std::move(best.decisions);
 }
 

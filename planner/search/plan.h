@@ -2,12 +2,14 @@
 //
 // The user's words, propagation and defaults give a record (planner/derive/); what they leave open is searched with the
 // model of the step (step_model.h):
+//   all         in mode kAuto                                         choose_plan.h
 //   mesh        sizes "?": every mesh of as many devices              choose_open.h
 //   ZeRO        the level kFindZero: every level                      choose_open.h
 //   schedule    "auto" with stages: every kind that serves            choose_schedule.h
 //   recompute   "auto" under a memory limit                           choose_recompute.h
 //   gathers     of parameters under a limit (ZeRO-3): all once per step; where that does not fit or has something
 //               recomputed for it, none, and as many bytes as none leaves below the limit
+//   splits      in modes kLayouts and kAuto: as time alone has them; where memory is short, also with prices of memory
 //   pads        where a split does not divide: the arguments as they are, and padded so that it does derive/even_pads.h
 // The shortest that fits is taken. Nothing is compiled.
 #pragma once
@@ -17,22 +19,26 @@
 #include "planner/decisions.h"
 #include "planner/graph/program_graph.h"
 #include "planner/request.h"
-#include "planner/search/choose_open.h"
+#include "planner/search/choose_plan.h"
 
 namespace weft {
 
-// The decisions for a graph, with a prediction where anything was searched. Errors: what the request asks of the
+// The decisions for a program, with a prediction where anything was searched. Errors: what the request asks of the
 // program cannot be, at the user's lines (sourcePlaceOf). Where the model sees nothing that fits in the memory limit,
 // what comes nearest is planned: the compiler's exact memory has the last word.
-absl::StatusOr<Decisions> planProgram(const ProgramGraph& graph, const CompileOptions& request,
+absl::StatusOr<Decisions> planProgram(const GraphFor& graphs, const CompileOptions& request,
                                       const Correction& correction);
 
-// What the request becomes with all that it leaves open chosen (choose_open.h), and its prediction. Errors as above.
-absl::StatusOr<ClosedRequest> closeRequest(const ProgramGraph& graph, const CompileOptions& request,
+// What the request becomes with all that it leaves open chosen (choose_open.h, choose_plan.h), and its prediction.
+// Errors as above.
+absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const CompileOptions& request,
                                            const Correction& correction);
 
-// The same as planProgram, searched or not: with the prediction of bytes and seconds.
+// The prediction of bytes and seconds of a request that leaves nothing open (leavesOpen), searched or not.
 absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& request,
                                        const Correction& correction);
+
+// Of one graph: a program whose operators have the same alternatives for every number of micro-batches.
+GraphFor graphForAll(const ProgramGraph& graph);
 
 }  // namespace weft

@@ -107,10 +107,10 @@ absl::StatusOr<GptCase> gptCase(uint64_t seed) {
   chooseSchedule(generator, made);
   made.options.gradientOutputs = true;
   made.options.mesh = meshText(axes, 1);
-  made.mesh = meshText(axes, made.options.micro);
+  made.mesh = meshText(axes, made.options.microBatches());
   WEFT_ASSIGN_OR_RETURN(const std::string plain, gptModule(made.batch, made.options));
-  WEFT_ASSIGN_OR_RETURN(made.text,
-                        withRandomStrategies(plain, {axes, made.options.micro, made.batch, made.stages}, generator));
+  WEFT_ASSIGN_OR_RETURN(
+      made.text, withRandomStrategies(plain, {axes, made.options.microBatches(), made.batch, made.stages}, generator));
   if (made.options.recompute == "auto") {
     WEFT_RETURN_IF_ERROR(drawLimit(generator, made));
   }
@@ -146,7 +146,7 @@ TEST(GptEquivalenceTest, AnyRanksGiveTheOneRankAnswer) {
     const absl::StatusOr<GptCase> made = gptCase(seed);
     ASSERT_TRUE(made.ok()) << "seed " << seed << ": " << made.status();
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", stages ", made->stages, " ", made->options.schedule, ", mesh ",
-                              made->mesh, ", zero ", made->options.zero, ", batch ", made->batch, ", recompute ",
+                              made->mesh, ", zero ", made->options.zeroLevel(), ", batch ", made->batch, ", recompute ",
                               made->options.recompute, " limit ", made->limit));
     if (seeds.isOne()) {
       std::cout << made->text << "\n";

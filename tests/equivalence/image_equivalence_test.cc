@@ -257,12 +257,12 @@ TEST(ImageEquivalenceTest, RandomStrategies) {
     options.recompute = generator() % 3 == 0 ? "full" : "";
     options.gradientOutputs = true;
     options.mesh = meshText(axes, 1);
-    SCOPED_TRACE(absl::StrCat("seed ", seed, ", mesh ", options.mesh, ", zero ", options.zero, ", batch ", form.batch,
-                              ", micro ", options.micro));
+    SCOPED_TRACE(absl::StrCat("seed ", seed, ", mesh ", options.mesh, ", zero ", options.zeroLevel(), ", batch ",
+                              form.batch, ", micro ", options.microBatches()));
     const absl::StatusOr<std::string> plain = netModule(form, options);
     ASSERT_TRUE(plain.ok()) << plain.status();
     const absl::StatusOr<std::string> text = withRandomStrategies(
-        *plain, {axes, options.micro, form.batch, static_cast<int64_t>(1 + generator() % 3), true}, generator);
+        *plain, {axes, options.microBatches(), form.batch, static_cast<int64_t>(1 + generator() % 3), true}, generator);
     ASSERT_TRUE(text.ok()) << text.status();
     if (seeds.isOne()) {
       std::cout << *text << "\n";
@@ -271,7 +271,7 @@ TEST(ImageEquivalenceTest, RandomStrategies) {
     ASSERT_TRUE(plan.ok()) << plan.status();
     if (options.micro > 1) {
       form.blocks = blocksOfBatch(plan->submeshes_size() > 0 ? plan->submeshes(0) : *plan);
-      form.microBatches = options.micro;
+      form.microBatches = options.microBatches();
     }
     const absl::StatusOr<Expected> expected = oneRank(form, seed);
     ASSERT_TRUE(expected.ok()) << expected.status();

@@ -62,7 +62,7 @@ absl::StatusOr<std::string> gptModule(const CompileOptions& options, bool tied) 
 absl::StatusOr<std::string> resnetModule(const CompileOptions& options) {
   Graph g;
   examples::ResnetConfig config;
-  config.batch = 3 * options.micro;
+  config.batch = 3 * options.microBatches();
   config.rows = 6;
   config.columns = 6;
   config.classes = 11;

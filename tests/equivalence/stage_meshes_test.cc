@@ -143,7 +143,7 @@ GptCase gptCase(uint64_t seed) {
     absl::StrAppend(&options.stageMeshes, submesh == 0 ? "" : ";", "dp=", dp, tp > 1 ? absl::StrCat(",tp=", tp) : "");
   }
   // Without micro-batches the batch may be padded.
-  made.config.batch = options.micro == 1 ? 10 + below(8) : stripes * options.micro * (1 + below(2));
+  made.config.batch = options.microBatches() == 1 ? 10 + below(8) : stripes * options.microBatches() * (1 + below(2));
   made.config.tiedHead = below(2) == 0;
   made.config.dropout = below(2) == 0 ? 0.1 : 0.0;
   made.config.recomputeLayers = below(3) == 0 ? made.config.layers : 0;
@@ -155,8 +155,8 @@ GptCase gptCase(uint64_t seed) {
   options.clipNorm = 0.5;
   options.gradientOutputs = true;
   made.name = absl::StrCat("seed ", seed, ", meshes ", options.stageMeshes, ", stages ", made.config.stages, " ",
-                           options.schedule, ", micro ", options.micro, ", zero ", options.zero, ", batch ",
-                           made.config.batch, made.config.tiedHead ? ", tied" : "",
+                           options.schedule, ", micro ", options.microBatches(), ", zero ", options.zeroLevel(),
+                           ", batch ", made.config.batch, made.config.tiedHead ? ", tied" : "",
                            made.config.dropout > 0 ? ", dropout" : "", made.config.parallel.any() ? ", tp" : "");
   return made;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "passes/logical/request_attributes.h"
 #include "planner/check_request.h"
 #include "planner/open_mesh.h"
@@ -13,6 +14,9 @@ namespace {
 
 // Ranges are those of the request.
 absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
+  if (flags.has("mode")) {
+    WEFT_ASSIGN_OR_RETURN(options.mode, parseMode(flags.text("mode")));
+  }
   if (flags.has("mesh") && flags.has("stage-meshes")) {
     return absl::InvalidArgumentError(
         "--mesh and --stage-meshes are both given; give one mesh for all, or one for each");
@@ -25,6 +29,17 @@ absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
   }
   if (flags.has("devices")) {
     WEFT_ASSIGN_OR_RETURN(options.devices, flags.integer("devices", 1, {}));
+  }
+  if (flags.has("max-stages")) {
+    WEFT_ASSIGN_OR_RETURN(options.maxStages, flags.integer("max-stages", 0, {}));
+  }
+  if (flags.has("memory-limit")) {
+    const absl::StatusOr<int64_t> bytes = parseBytes(flags.text("memory-limit"));
+    if (!bytes.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--memory-limit takes bytes (40g, 512mi), not '", flags.text("memory-limit"), "'"));
+    }
+    options.memoryLimit = *bytes;
   }
   if (flags.has("machine")) {
     WEFT_ASSIGN_OR_RETURN(options.machine, machineText(flags));
@@ -44,11 +59,15 @@ absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
 
 const std::vector<Flag>& requestFlags() {
   static const std::vector<Flag> flags{
+      {"mode", Flag::kOptional, "how much is left to the planner: semi, layouts, auto"},
       {"mesh", Flag::kOptional, "mesh instead of the module's, as dp=2,tp=2; with sizes to be found, as dp=?,tp=?"},
-      {"devices", Flag::kOptional, "ranks of a mesh with sizes to be found; default: those of the module's mesh"},
+      {"devices", Flag::kOptional,
+       "ranks of a mesh with sizes to be found, in mode auto of all stages; default: the module's"},
       {"stage-meshes", Flag::kOptional, "a mesh for each submesh of pipeline stages instead, as 'dp=2,tp=2;dp=4'"},
       {"machine", Flag::kOptional, "the machine that costs are for: a name (a100-80g) or a file"},
       {"micro", Flag::kOptional, "micro-batches of one step"},
+      {"max-stages", Flag::kOptional, "most pipeline stages that mode auto considers"},
+      {"memory-limit", Flag::kOptional, "most bytes of one rank (40g); default: the module's, else the machine's"},
       {"zero", Flag::kOptional, "ZeRO level 0 to 3, or auto: the planner finds it"},
   };
   return flags;

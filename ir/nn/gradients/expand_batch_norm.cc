@@ -98,14 +98,14 @@ class Writer {
 
  private:
   Value channelSum(Value x) {
-    return emit_.make<ChannelSumOp>(withShape(x, {context_.microBatches, shapeOf(x)[1]}), x);
+    return emit_.make<ChannelSumOp>(withShape(x, {context_.microBatches(), shapeOf(x)[1]}), x);
   }
 
   // Elements of a channel in a micro-batch where no row can be padding; 0: unknown.
   int64_t elementsOf(Value x) const {
     const Shape shape = shapeOf(x);
-    const bool even = shape[0] % (context_.rowParts * context_.microBatches) == 0;
-    return even ? plainType(x).getNumElements() / shape[1] / context_.microBatches : 0;
+    const bool even = shape[0] % (context_.rowParts() * context_.microBatches()) == 0;
+    return even ? plainType(x).getNumElements() / shape[1] / context_.microBatches() : 0;
   }
 
   // 1 / n: a scalar where n is known, else counted.
@@ -137,7 +137,7 @@ class Writer {
     Value weighted = emit_.make<MulOp>(statistic, weights(statistic, momentum));
     Value sum = emit_.make<SumOp>(weighted, llvm::ArrayRef<int64_t>{0});
     Value old = op->getOperand(index);
-    Value remains = emit_.number(std::pow(1 - momentum, context_.microBatches), old);
+    Value remains = emit_.number(std::pow(1 - momentum, context_.microBatches()), old);
     // Once per step, after the last micro-batch.
     Value kept = inUpdate(emit_.make<MulOp>(old, remains));
     return inUpdate(emit_.make<AddOp>(kept, sum));
@@ -150,7 +150,7 @@ class Writer {
 
   // The weight of each micro-batch's statistic, [micro-batches, 1].
   Value weights(Value like, double momentum) {
-    const int64_t microBatches = context_.microBatches;
+    const int64_t microBatches = context_.microBatches();
     if (microBatches == 1) {
       return emit_.number(momentum, like);
     }
@@ -173,7 +173,7 @@ class Writer {
 mlir::FailureOr<Values> expandBatchNorm(mlir::Operation* operation, mlir::OpBuilder& builder,
                                         const ExpansionContext& context) {
   auto op = llvm::cast<BatchNormOp>(operation);
-  if (failed(checkRows(op, context.microBatches))) {
+  if (failed(checkRows(op, context.microBatches()))) {
     return failure();
   }
   Emitter emit(builder, op.getLoc());
@@ -185,9 +185,9 @@ mlir::FailureOr<Values> expandBatchNormGrad(mlir::Operation* operation, mlir::Op
   auto op = llvm::cast<BatchNormGradOp>(operation);
   for (Value statistic : {op.getMean(), op.getRstd(), op.getShare()}) {
     const Shape shape = shapeOf(statistic);
-    if (!shape.empty() && shape[0] != context.microBatches) {
+    if (!shape.empty() && shape[0] != context.microBatches()) {
       return op.emitError() << labelOf(op) << " reads a statistic of " << shape[0] << " micro-batches in a step of "
-                            << context.microBatches << "; it should be that of an nn.batch_norm, expanded before";
+                            << context.microBatches() << "; it should be that of an nn.batch_norm, expanded before";
     }
   }
   Emitter emit(builder, op.getLoc());

@@ -235,10 +235,10 @@ mlir::FailureOr<Values> expandCenter(mlir::Operation* op, mlir::OpBuilder& build
   const mlir::Location loc = op->getLoc();
   mlir::Value x = op->getOperand(0);
   const Shape shape = ir::shapeOf(x);
-  const mlir::RankedTensorType statistic = ir::withShape(x, {context.microBatches, shape[1]});
+  const mlir::RankedTensorType statistic = ir::withShape(x, {context.microBatches(), shape[1]});
   mlir::Value sum = builder.create<ir::nn::ChannelSumOp>(loc, statistic, x);
   mlir::Value share = builder.create<ir::nn::FillOp>(
-      loc, ir::withShape(x, {}), -static_cast<double>(context.microBatches) / static_cast<double>(shape[0]));
+      loc, ir::withShape(x, {}), -static_cast<double>(context.microBatches()) / static_cast<double>(shape[0]));
   mlir::Value offset = builder.create<ir::nn::MulOp>(loc, sum, share);
   mlir::Value one = builder.create<ir::nn::FillOp>(loc, statistic, 1.0);
   return Values{builder.create<ir::nn::ChannelAffineOp>(loc, mlir::ValueRange{x, one, offset})};
@@ -359,7 +359,7 @@ TEST(ExpansionContext, FollowsFromTheRequest) {
   const auto of = [](const CompileOptions& options) {
     const absl::StatusOr<ir::ExpansionContext> context = expansionContextOf(options);
     EXPECT_TRUE(context.ok()) << context.status();
-    return std::pair(context->microBatches, context->rowParts);
+    return std::pair(context->microBatches(), context->rowParts());
   };
   EXPECT_EQ(of({}), std::pair(int64_t{1}, int64_t{1}));
   EXPECT_EQ(of({.mesh = "dp=2,tp=3", .micro = 4}), std::pair(int64_t{4}, int64_t{6}));

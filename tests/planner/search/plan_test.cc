@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "planner/derive/derive.h"
 #include "planner/search/choose_recompute.h"
 #include "planner/search/forward_graphs.h"
@@ -100,7 +101,7 @@ struct Planned {
 };
 
 Planned planned(const GraphBuilder& b, const CompileOptions& options, const Correction& correction = {}) {
-  Planned made{planProgram(b.graph, options, correction)};
+  Planned made{planProgram(graphForAll(b.graph), options, correction)};
   EXPECT_TRUE(made.record.ok()) << made.record.status();
   return made;
 }
@@ -162,11 +163,11 @@ TEST(PlanProgram, AMachineHasSoManyDevices) {
   const std::string machine = "devices_per_node = 2\nnodes = 1";
   EXPECT_TRUE(planned(chainProgram({}), {.mesh = "dp=2", .machine = machine}).record.ok());
   const absl::StatusOr<Decisions> refused =
-      planProgram(chainProgram({}).graph, {.mesh = "dp=4", .machine = machine}, {});
+      planProgram(graphForAll(chainProgram({}).graph), {.mesh = "dp=4", .machine = machine}, {});
   EXPECT_THAT(std::string(refused.status().message()),
               AllOf(HasSubstr("takes 4 devices"), HasSubstr("has 2 (1 nodes")));
   const absl::StatusOr<Decisions> stages =
-      planProgram(chainProgram({.stages = 2}).graph, {.mesh = "dp=2", .machine = machine}, {});
+      planProgram(graphForAll(chainProgram({.stages = 2}).graph), {.mesh = "dp=2", .machine = machine}, {});
   EXPECT_THAT(std::string(stages.status().message()), HasSubstr("takes 4 devices"));
 }
 
@@ -258,15 +259,91 @@ TEST(PlanProgram, FindsTheLevelOfZero) {
   }
   ProgramGraph forward = program.graph;
   std::erase_if(forward.results, [](const GraphResult& result) { return result.updates.has_value(); });
-  const absl::StatusOr<Decisions> none = planProgram(forward, open, {});
+  const absl::StatusOr<Decisions> none = planProgram(graphForAll(forward), open, {});
   ASSERT_TRUE(none.ok()) << none.status();
   EXPECT_EQ(none->zero, 0) << "nothing is updated";
+}
+
+// Of a program that is cut in the middle or not at all: everything that mode auto may choose, written out.
+std::vector<std::pair<CompileOptions, ProgramGraph>> everyPlan(const ChainOptions& chain, int64_t devices,
+                                                               int64_t limit) {
+  std::vector<std::pair<CompileOptions, ProgramGraph>> plans;
+  for (const int64_t stages : {1, 2}) {
+    const int64_t ranks = devices / stages;
+    for (int64_t dp = 1; dp <= ranks; dp *= 2) {
+      for (const int64_t micro : {1, 2, 4, 8}) {
+        for (const int zero : {0, 1, 2, 3}) {
+          CompileOptions closed = {.mode = Mode::kLayouts, .micro = micro, .zero = zero, .memoryLimit = limit};
+          closed.mesh = absl::StrCat("dp=", dp, ",tp=", ranks / dp);
+          closed.schedule = stages == 1 ? "auto" : "1f1b";
+          ChainOptions staged = chain;
+          staged.stages = stages;
+          plans.emplace_back(closed, chainProgram(staged).graph);
+        }
+      }
+    }
+  }
+  return plans;
+}
+
+TEST(ModeAuto, IsNoWorseThanAnyPlanWrittenOut) {
+  const ChainOptions chain = {.layers = 4, .rows = 64, .width = 128};
+  const ProgramGraph graph = chainProgram(chain).graph;
+  std::vector<int64_t> limits = {0};
+  for (size_t i = 0; i < limits.size(); ++i) {
+    CompileOptions open = {.mode = Mode::kAuto, .devices = 4, .memoryLimit = limits[i]};
+    const absl::StatusOr<ClosedRequest> found = closeRequest(graphForAll(graph), open, {});
+    ASSERT_TRUE(found.ok()) << found.status();
+    const Attempt& best = found->attempt;
+    EXPECT_THAT(best.decisions.notes.back(), HasSubstr("mode auto: found "));
+    for (const auto& [closed, staged] : everyPlan(chain, 4, limits[i])) {
+      const absl::StatusOr<Attempt> other = predictProgram(staged, closed, {});
+      EXPECT_FALSE(other.ok() && other->fits && (!best.fits || other->time < best.time))
+          << closed.mesh << ", micro " << *closed.micro << ", zero " << *closed.zero << ", limit " << limits[i] << ": "
+          << other->time << " against " << best.time;
+    }
+    if (i == 0) {
+      limits = {0, best.peakBytes * 7 / 10, best.peakBytes / 2};
+    }
+  }
+}
+
+TEST(ModeAuto, KeepsWhatTheUserSays) {
+  const ProgramGraph graph = chainProgram({.layers = 4, .rows = 64, .width = 64}).graph;
+  const CompileOptions pinned = {
+      .mode = Mode::kAuto, .devices = 4, .micro = 4, .zero = 2, .layouts = {{"w0", "[{tp},{}]"}}, .maxStages = 1};
+  const absl::StatusOr<ClosedRequest> found = closeRequest(graphForAll(graph), pinned, {});
+  ASSERT_TRUE(found.ok()) << found.status();
+  const Decisions& record = found->attempt.decisions;
+  EXPECT_EQ(record.mesh.microBatches(), 4);
+  EXPECT_EQ(record.zero, 2);
+  EXPECT_EQ(record.schedule.submeshes.size(), 1U);
+  for (const ArgumentDecision& argument : record.arguments) {
+    if (argument.name == "w0") {
+      EXPECT_THAT(argument.layout.print(record.mesh.ofRanks()), HasSubstr("tp")) << record.mesh.print();
+    }
+  }
+}
+
+// A program that works on all rows at once in the forward pass has one micro-batch, though others are asked for.
+TEST(ModeAuto, LeavesOutWhatTheProgramRefuses) {
+  const GraphFor graphs = [graph = chainProgram({.layers = 2, .rows = 8}).graph](
+                              int64_t microBatches) -> absl::StatusOr<std::shared_ptr<const ProgramGraph>> {
+    return microBatches > 1
+               ? absl::InvalidArgumentError("no rows left")
+               : absl::StatusOr<std::shared_ptr<const ProgramGraph>>(std::make_shared<const ProgramGraph>(graph));
+  };
+  const absl::StatusOr<ClosedRequest> found = closeRequest(graphs, {.mode = Mode::kAuto, .devices = 2}, {});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->request.microBatches(), 1);
+  const absl::Status none = closeRequest(graphs, {.mode = Mode::kAuto, .devices = 2, .micro = 2}, {}).status();
+  EXPECT_THAT(std::string(none.message()), HasSubstr("no rows left"));
 }
 
 TEST(PlanProgram, ReportsWhyNoMeshCanBe) {
   const GraphBuilder program = chainProgram({});
   const absl::StatusOr<Decisions> none =
-      planProgram(program.graph, {.mesh = "dp=?", .devices = 2, .layouts = {{"*", "[{},{tp}]"}}}, {});
+      planProgram(graphForAll(program.graph), {.mesh = "dp=?", .devices = 2, .layouts = {{"*", "[{},{tp}]"}}}, {});
   EXPECT_THAT(std::string(none.status().message()), HasSubstr("tp"));
 }
 

@@ -1,0 +1,213 @@
+#include "planner/search/plan_space.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "ir/layout/stage_mesh_text.h"
+#include "planner/open_mesh.h"
+#include "planner/schedule/generate.h"
+#include "runtime/base/limits.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+constexpr char kBatchAxis[] = "dp";
+constexpr char kOtherAxis[] = "tp";
+
+// Words of layouts that name no axis of a mesh.
+bool isAxisName(const std::string& word) {
+  static const std::set<std::string> others = {"all", "micro", "pad", "partial", "sum", "max", "min", "None"};
+  const bool isPriority =
+      word.size() > 1 && word[0] == 'p' &&
+      std::all_of(word.begin() + 1, word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  return !word.empty() && std::isdigit(static_cast<unsigned char>(word[0])) == 0 && others.count(word) == 0 &&
+         !isPriority;
+}
+
+// The names in the order in which they are met.
+class AxisNames {
+ public:
+  void addFrom(const std::string& text) {
+    std::string word;
+    for (const char c : text + " ") {
+      if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') {
+        word += c;
+      } else {
+        add(word);
+        word.clear();
+      }
+    }
+  }
+
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  void add(const std::string& word) {
+    if (isAxisName(word) && std::find(names_.begin(), names_.end(), word) == names_.end()) {
+      names_.push_back(word);
+    }
+  }
+
+  std::vector<std::string> names_;
+};
+
+// The mesh whose sizes are found where the user gives none: "dp=?,tp=?".
+std::string openMesh(const ProgramGraph& graph, const CompileOptions& request) {
+  AxisNames named;
+  for (const GraphOperator& op : graph.operators) {
+    named.addFrom(op.constraint);
+    for (const auto* side :
+         {op.strategy ? &op.strategy->inNames : nullptr, op.strategy ? &op.strategy->outNames : nullptr}) {
+      for (const std::vector<std::string>& tensor : side != nullptr ? *side : std::vector<std::vector<std::string>>()) {
+        for (const std::string& dim : tensor) {
+          named.addFrom(dim);
+        }
+      }
+    }
+  }
+  for (const GraphArgument& argument : graph.arguments) {
+    named.addFrom(argument.layout);
+  }
+  for (const auto& [pattern, layout] : request.layouts) {
+    named.addFrom(layout);
+  }
+  std::vector<std::string> axes = {kBatchAxis};
+  for (const std::string& name : named.names()) {
+    if (name != kBatchAxis) {
+      axes.push_back(name);
+    }
+  }
+  if (axes.size() == 1) {
+    axes.emplace_back(kOtherAxis);
+  }
+  return absl::StrCat(absl::StrJoin(axes, "=?,"), "=?");
+}
+
+// Stages on each submesh: given by the request or by its kind of schedule; else 1, and 2 for what a pipeline gains.
+std::vector<int64_t> virtualStageCounts(const CompileOptions& request) {
+  if (request.virtualStages > 0) {
+    return {request.virtualStages};
+  }
+  const absl::StatusOr<schedule::Kind> kind = schedule::parseKind(request.schedule);
+  if (!kind.ok()) {
+    return {1, 2};
+  }
+  const bool loops = *kind == schedule::Kind::kInterleaved || *kind == schedule::Kind::kBreadthFirst ||
+                     *kind == schedule::Kind::kZbInterleaved;
+  return loops ? std::vector<int64_t>{2, 4} : std::vector<int64_t>{schedule::defaultVirtualStages(*kind)};
+}
+
+std::vector<int64_t> divisorsOf(int64_t number) {
+  std::vector<int64_t> divisors;
+  for (int64_t divisor = 1; divisor <= number; ++divisor) {
+    if (number % divisor == 0) {
+      divisors.push_back(divisor);
+    }
+  }
+  return divisors;
+}
+
+class Grids {
+ public:
+  Grids(const CompileOptions& request, int64_t userStages, int64_t segments, std::string mesh)
+      : request_(request), userStages_(userStages), segments_(segments), mesh_(std::move(mesh)) {}
+
+  absl::StatusOr<std::vector<StageGrid>> run() {
+    for (const int64_t each : virtualStageCounts(request_)) {
+      for (const int64_t submeshes : submeshCounts(each)) {
+        if (submeshes > 1 || each == 1) {
+          WEFT_RETURN_IF_ERROR(add(submeshes, each));
+        }
+      }
+    }
+    return grids_.empty() ? refuse() : absl::StatusOr<std::vector<StageGrid>>(std::move(grids_));
+  }
+
+ private:
+  std::vector<int64_t> submeshCounts(int64_t virtualStages) const {
+    if (userStages_ > 1) {
+      return userStages_ % virtualStages == 0 ? std::vector<int64_t>{userStages_ / virtualStages}
+                                              : std::vector<int64_t>();
+    }
+    std::vector<int64_t> counts = divisorsOf(request_.devices);
+    std::erase_if(counts, [&](int64_t count) {
+      return count * virtualStages > segments_ ||
+             (request_.maxStages > 0 && count * virtualStages > std::max(request_.maxStages, virtualStages));
+    });
+    return counts;
+  }
+
+  absl::Status add(int64_t submeshes, int64_t virtualStages) {
+    if (isOpenMesh(mesh_)) {
+      const absl::StatusOr<std::vector<std::string>> meshes = request_.devices % submeshes == 0
+                                                                  ? closedMeshes(mesh_, request_.devices / submeshes)
+                                                                  : absl::InvalidArgumentError("");
+      for (const std::string& mesh : meshes.ok() ? *meshes : std::vector<std::string>()) {
+        grids_.push_back({submeshes, virtualStages, mesh});
+      }
+      return absl::OkStatus();
+    }
+    WEFT_ASSIGN_OR_RETURN(const Mesh mesh, Mesh::parse(mesh_));
+    // Beside a mesh 1 device means as many as there are stages times its ranks.
+    if (request_.devices == submeshes * mesh.ranks() ||
+        (request_.devices == 1 && (userStages_ > 1 || submeshes == 1))) {
+      grids_.push_back({submeshes, virtualStages, mesh_});
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status refuse() const {
+    return absl::InvalidArgumentError(
+        absl::StrCat("mode auto: ", request_.devices, " devices",
+                     userStages_ > 1 ? absl::StrCat(" and ", userStages_, " stages") : "", " of mesh '", mesh_,
+                     "' do not go together; give devices that are the ranks of the mesh times the number of "
+                     "stages that are run side by side, or leave the mesh out"));
+  }
+
+  const CompileOptions& request_;
+  int64_t userStages_;
+  int64_t segments_;
+  std::string mesh_;
+  std::vector<StageGrid> grids_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<StageGrid>> stageGrids(const ProgramGraph& graph, const CompileOptions& request,
+                                                  int64_t userStages, int64_t segments) {
+  if (!request.stageMeshes.empty()) {
+    WEFT_ASSIGN_OR_RETURN(const std::vector<Mesh> meshes, parseStageMeshes(request.stageMeshes, 1));
+    const auto submeshes = static_cast<int64_t>(meshes.size());
+    if (userStages == 1 || userStages % submeshes != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("mode auto: the stage meshes '", request.stageMeshes, "' are for ", submeshes,
+                       " submeshes, the program names ", userStages, userStages == 1 ? " stage" : " stages",
+                       "; name a multiple of as many (Graph::stage), or leave the stage meshes out"));
+    }
+    return std::vector<StageGrid>{{submeshes, userStages / submeshes, ""}};
+  }
+  return Grids(request, userStages, segments, request.mesh.empty() ? openMesh(graph, request) : request.mesh).run();
+}
+
+std::vector<int64_t> microBatchCounts(const ProgramGraph& graph, const CompileOptions& request, int64_t parts) {
+  if (request.micro) {
+    return {*request.micro};
+  }
+  int64_t rows = 0;
+  for (const GraphArgument& argument : graph.arguments) {
+    if (argument.kind == ArgumentKind::kInput && argument.hasBatch()) {
+      const int64_t mine = argument.type.shape[argument.batchDim];
+      rows = rows == 0 ? mine : std::min(rows, mine);
+    }
+  }
+  std::vector<int64_t> counts = rows % parts == 0 ? divisorsOf(rows / parts) : std::vector<int64_t>();
+  std::erase_if(counts, [](int64_t count) { return count > kMaxMicroBatches; });
+  return counts.empty() ? std::vector<int64_t>{1} : counts;
+}
+
+}  // namespace weft

@@ -1,0 +1,45 @@
+// What each segment of a program needs on one mesh: the blocks of which the search puts plans together.
+//
+// The program is predicted as a pipeline with one stage for each segment, all of them on meshes of the same shape
+// (step_model.h). What a stage of several segments needs is then the sum of what they need: the layouts are decided
+// for all of them together, as they are without stages, and only what passes between two segments of one stage is
+// counted though it is not sent.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/graph/program_graph.h"
+#include "planner/machine/picoseconds.h"
+#include "planner/request.h"
+
+namespace weft {
+
+// Of one rank, times and activations of one micro-batch.
+struct SegmentCost {
+  Picoseconds time = 0;         // forward and backward
+  Picoseconds onceTime = 0;     // before and after the micro-batches
+  int64_t heldBytes = 0;        // for the whole step: parameters, states, gradients, inputs
+  int64_t activationBytes = 0;  // from forward to backward
+  int64_t passingBytes = 0;     // transients and scratch of one function
+};
+
+struct SegmentCosts {
+  std::vector<SegmentCost> kept;        // with what the request recomputes, nothing if that is to be found
+  std::vector<SegmentCost> recomputed;  // with everything recomputed, where that may be chosen; else as `kept`
+  Picoseconds transfer = 0;             // of what passes between segments, the longest
+};
+
+// What a byte is worth in a step of that time under that limit, in picoseconds: as if all of the memory cost as much
+// as the step; and the multiples of it that are tried.
+double memoryPrice(Picoseconds stepTime, int64_t limit);
+inline constexpr double kMemoryPrices[] = {1, 8};
+
+// `staged`: each forward operator that works on parameters names its segment as its stage. `request` leaves nothing
+// open but schedule and recomputation; its memory limit and its numbers of devices are not asked. Errors: as
+// deriveDecisions.
+// `bytePrice`: of memory, where splits are decided by price.
+absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const CompileOptions& request, double bytePrice);
+
+}  // namespace weft

@@ -1,0 +1,80 @@
+// Which meshes, stages and micro-batches mode auto chooses among.
+#include "planner/search/plan_space.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "tests/planner/search/chain_program.h"
+
+namespace weft::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+std::vector<std::string> gridsOf(const ProgramGraph& graph, CompileOptions request, int64_t userStages = 1,
+                                 int64_t segments = 8) {
+  request.mode = Mode::kAuto;
+  const absl::StatusOr<std::vector<StageGrid>> grids = stageGrids(graph, request, userStages, segments);
+  std::vector<std::string> texts;
+  if (!grids.ok()) {
+    return {std::string(grids.status().message())};
+  }
+  for (const StageGrid& grid : *grids) {
+    texts.push_back(absl::StrCat(grid.submeshes, " x ", grid.mesh,
+                                 grid.virtualStages > 1 ? absl::StrCat(" v", grid.virtualStages) : ""));
+  }
+  return texts;
+}
+
+TEST(PlanSpace, TakesEveryFactorization) {
+  const ProgramGraph graph = chainProgram({}).graph;
+  EXPECT_THAT(gridsOf(graph, {.devices = 4}),
+              UnorderedElementsAre("1 x dp=4,tp=1", "1 x dp=2,tp=2", "1 x dp=1,tp=4", "2 x dp=2,tp=1", "2 x dp=1,tp=2",
+                                   "4 x dp=1,tp=1", "2 x dp=2,tp=1 v2", "2 x dp=1,tp=2 v2", "4 x dp=1,tp=1 v2"));
+  EXPECT_THAT(gridsOf(graph, {.devices = 4}, 1, 2),
+              UnorderedElementsAre("1 x dp=4,tp=1", "1 x dp=2,tp=2", "1 x dp=1,tp=4", "2 x dp=2,tp=1", "2 x dp=1,tp=2"))
+      << "two segments are at most two stages";
+}
+
+TEST(PlanSpace, KeepsWhatIsGiven) {
+  const ProgramGraph graph = chainProgram({}).graph;
+  EXPECT_THAT(gridsOf(graph, {.mesh = "dp=2,tp=2"}), ElementsAre("1 x dp=2,tp=2"));
+  EXPECT_THAT(gridsOf(graph, {.mesh = "dp=2", .devices = 4}), ElementsAre("2 x dp=2", "2 x dp=2 v2"));
+  EXPECT_THAT(gridsOf(graph, {.mesh = "dp=?,q=2", .devices = 4, .virtualStages = 1}),
+              ElementsAre("1 x dp=2,q=2", "2 x dp=1,q=2"));
+  EXPECT_THAT(gridsOf(graph, {.devices = 2}, 2), ElementsAre("2 x dp=1,tp=1"));
+  EXPECT_THAT(gridsOf(graph, {.devices = 2, .schedule = "zb_v"}, 4), ElementsAre("2 x dp=1,tp=1 v2"));
+  EXPECT_THAT(gridsOf(graph, {.devices = 4, .schedule = "interleaved", .maxStages = 4}),
+              ElementsAre("2 x dp=2,tp=1 v2", "2 x dp=1,tp=2 v2"));
+  EXPECT_THAT(gridsOf(graph, {.stageMeshes = "dp=2;tp=2"}, 2), ElementsAre("2 x "));
+}
+
+// The axes are those that the user names somewhere.
+TEST(PlanSpace, FindsTheAxesThatWordsName) {
+  GraphBuilder b = chainProgram({});
+  const CompileOptions request = {.devices = 2, .layouts = {{"w0", "[{},{heads}]"}}, .maxStages = 1};
+  EXPECT_THAT(gridsOf(b.graph, request), UnorderedElementsAre("1 x dp=2,heads=1", "1 x dp=1,heads=2"));
+  b.graph.operators[0].constraint = "[{dp,?}p1,{mp:(1)2}] pad{1:18}";
+  EXPECT_THAT(gridsOf(b.graph, {.devices = 2, .maxStages = 1}), UnorderedElementsAre("1 x dp=2,mp=1", "1 x dp=1,mp=2"));
+}
+
+TEST(PlanSpace, SaysWhatDoesNotGoTogether) {
+  const ProgramGraph graph = chainProgram({}).graph;
+  EXPECT_THAT(gridsOf(graph, {.mesh = "dp=2", .devices = 6}, 2),
+              ElementsAre(HasSubstr("6 devices and 2 stages of mesh 'dp=2' do not go together")));
+  EXPECT_THAT(gridsOf(graph, {.stageMeshes = "dp=2;tp=2"}),
+              ElementsAre(HasSubstr("the stage meshes 'dp=2;tp=2' are for 2 submeshes, the program names 1 stage")));
+}
+
+TEST(PlanSpace, CutsTheBatchWhereNoRowIsPadded) {
+  const ProgramGraph graph = chainProgram({.rows = 24}).graph;
+  EXPECT_THAT(microBatchCounts(graph, {}, 2), ElementsAre(1, 2, 3, 4, 6, 12));
+  EXPECT_THAT(microBatchCounts(graph, {.micro = 5}, 2), ElementsAre(5));
+  EXPECT_THAT(microBatchCounts(graph, {}, 5), ElementsAre(1)) << "padded in any case";
+}
+
+}  // namespace
+}  // namespace weft::testing
