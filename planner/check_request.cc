@@ -286,6 +286,14 @@ absl::StatusOr<Mesh> meshOf(const CompileOptions& options) {
   return micro > 1 ? mesh.withMicro(micro) : mesh;
 }
 
+void openLine(CompileOptions& options) {
+  const absl::StatusOr<Mesh> line = Mesh::parse(options.mesh);
+  if (options.mode == Mode::kAuto && line.ok() && line->print() == absl::StrCat(line->ranks())) {
+    options.devices = line->ranks();
+    options.mesh.clear();
+  }
+}
+
 absl::StatusOr<Machine> machineOf(const CompileOptions& options) {
   return Machine::parse(options.machine);
 }

@@ -32,6 +32,9 @@ absl::Status checkInitial(const std::string& distribution, double a, double b);
 // in mode kAuto those of all stages; with micro-batches their time axis. Errors: as checkRequest.
 absl::StatusOr<Mesh> meshOf(const CompileOptions& options);
 
+// In mode kAuto a mesh without named axes only says how many devices there are: it becomes `devices`.
+void openLine(CompileOptions& options);
+
 // The machine of a request. Errors: a line of its text, with the known keys.
 absl::StatusOr<Machine> machineOf(const CompileOptions& options);
 

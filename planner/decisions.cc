@@ -183,6 +183,9 @@ std::string printDecisions(const Decisions& decisions) {
   if (decisions.prediction) {
     json["prediction"] = {{"peak_bytes", decisions.prediction->peakBytes},
                           {"seconds", inSeconds(decisions.prediction->time)}};
+    if (decisions.prediction->bound > 0) {
+      json["prediction"]["bound_seconds"] = inSeconds(decisions.prediction->bound);
+    }
   }
   // A name may hold bytes that are no UTF-8; the record shows them as well as can be.
   return json.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);

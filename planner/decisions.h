@@ -104,7 +104,8 @@ struct ScheduleDecision {
 // What the planner expects of a record that it searched for.
 struct Prediction {
   std::vector<int64_t> peakBytes;  // of a rank of each submesh
-  Picoseconds time = 0;            // of a step's prologue and micro-batches
+  Picoseconds time = 0;            // of a step
+  Picoseconds bound = 0;           // that no plan on as many ranks is below (planner/cost/bound.h); 0: not known
 
   int64_t most() const;  // of the rank that needs most
   friend bool operator==(const Prediction&, const Prediction&) = default;

@@ -352,6 +352,10 @@ class Reader {
     }
     WEFT_ASSIGN_OR_RETURN(const Json* seconds, entry.any("seconds"));
     WEFT_ASSIGN_OR_RETURN(prediction.time, jsonTime(*seconds, "prediction.seconds"));
+    if (entry.has("bound_seconds")) {
+      WEFT_ASSIGN_OR_RETURN(const Json* bound, entry.any("bound_seconds"));
+      WEFT_ASSIGN_OR_RETURN(prediction.bound, jsonTime(*bound, "prediction.bound_seconds"));
+    }
     return entry.finish();
   }
 

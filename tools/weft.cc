@@ -11,6 +11,7 @@
 #include "tools/commands/layout.h"
 #include "tools/commands/machine.h"
 #include "tools/commands/memory.h"
+#include "tools/commands/plan.h"
 #include "tools/commands/print.h"
 #include "tools/commands/reshard.h"
 #include "tools/commands/schedule.h"
@@ -35,6 +36,7 @@ const std::vector<Command>& commands() {
       {"layout", "what every rank holds of a tensor under a layout", weft::tools::layoutCommand},
       {"machine", "the figures that costs come from; or measures this host", weft::tools::machineCommand},
       {"memory", "packs a table of lifetimes, or shows what fills the memory of a plan", weft::tools::memoryCommand},
+      {"plan", "searches a plan for a model, without compiling it", weft::tools::planCommand},
       {"print",
        "a module of any state, as of --dump-dir, as a table: names, shapes, layouts, who decided, source lines",
        weft::tools::printCommand},

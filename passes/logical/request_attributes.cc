@@ -334,11 +334,7 @@ absl::StatusOr<Request> requestOf(mlir::ModuleOp module) {
   Request request;
   WEFT_RETURN_IF_ERROR(readMesh(module, request.options));
   WEFT_RETURN_IF_ERROR(readEntries(kOptionsAttr, module->getAttr(kOptionsAttr), optionEntries(request.options)));
-  if (const absl::StatusOr<Mesh> line = Mesh::parse(request.options.mesh);
-      request.options.mode == Mode::kAuto && line.ok() && line->print() == absl::StrCat(line->ranks())) {
-    request.options.devices = line->ranks();
-    request.options.mesh.clear();
-  }
+  openLine(request.options);
   WEFT_RETURN_IF_ERROR(readLayouts(module->getAttr(kLayoutsAttr), request.options));
   WEFT_RETURN_IF_ERROR(readOptimizer(module->getAttr(kOptimizerAttr), request.optimizer));
   return request;

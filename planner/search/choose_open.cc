@@ -109,6 +109,7 @@ absl::StatusOr<ClosedRequest> chooseOpen(const std::shared_ptr<const ProgramGrap
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return isBetter(a.closed.attempt, b.closed.attempt); });
   ClosedRequest best = candidates.front().closed;
+  best.ticks = static_cast<int64_t>(candidates.size() + refused);
   if (leavesOpen(request)) {
     best.attempt.decisions.notes.push_back(noteOf(request, candidates, refused));
   }

@@ -286,6 +286,7 @@ class PlanChooser {
     const auto key = std::tuple(grid.mesh, closed.microBatches(), closed.zeroLevel(), closed.regather, bytePrice);
     auto it = costs_.find(key);
     if (it == costs_.end()) {
+      ++ticks_;
       const bool uncut = grid.stages() == 1;
       it = costs_.emplace(key, segmentCosts(uncut ? *program.graph : program.staged, closed, bytePrice)).first;
     }
@@ -329,6 +330,7 @@ class PlanChooser {
     std::stable_sort(finalists.begin(), finalists.end(), isBetterPlan);
     ClosedRequest chosen = finalists.front().second;
     chosen.attempt.decisions.notes.push_back(noteOf(finalists));
+    chosen.ticks = ticks_ + static_cast<int64_t>(tried);
     return chosen;
   }
 
@@ -374,6 +376,7 @@ class PlanChooser {
   std::map<std::tuple<std::string, int64_t, int, bool, double>, absl::StatusOr<SegmentCosts>> costs_;
   std::vector<Sketch> sketches_;
   size_t refused_ = 0;
+  int64_t ticks_ = 0;  // estimates made
   absl::Status refusal_;
 };
 

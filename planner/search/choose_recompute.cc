@@ -175,23 +175,17 @@ class Choices {
   std::vector<Group> groups_;  // by submesh
 };
 
-// What the model says of one record.
-struct Predicted {
-  Attempt attempt;
-  std::vector<SubmeshNeeds> submeshes;
-};
-
-absl::StatusOr<Predicted> predict(Decisions record, int64_t limit, StepModel& model) {
-  WEFT_ASSIGN_OR_RETURN(const StepNeeds needs, model.needs(record));
-  Predicted made;
-  made.submeshes = needs.submeshes;
-  made.attempt.peakBytes = needs.peakBytes();
-  made.attempt.time = needs.stepTime();
-  made.attempt.fits = limit == 0 || made.attempt.peakBytes <= limit;
-  made.attempt.decisions = std::move(record);
-  Prediction& prediction = made.attempt.decisions.prediction.emplace();
-  prediction.time = made.attempt.time;
-  for (const SubmeshNeeds& submesh : needs.submeshes) {
+absl::StatusOr<Attempt> predict(Decisions record, int64_t limit, StepModel& model) {
+  WEFT_ASSIGN_OR_RETURN(StepNeeds needs, model.needs(record));
+  Attempt made;
+  made.peakBytes = needs.peakBytes();
+  made.time = needs.stepTime();
+  made.fits = limit == 0 || made.peakBytes <= limit;
+  made.decisions = std::move(record);
+  made.submeshes = std::move(needs.submeshes);
+  Prediction& prediction = made.decisions.prediction.emplace();
+  prediction.time = made.time;
+  for (const SubmeshNeeds& submesh : made.submeshes) {
     prediction.peakBytes.push_back(submesh.peakBytes);
   }
   return made;
@@ -199,7 +193,7 @@ absl::StatusOr<Predicted> predict(Decisions record, int64_t limit, StepModel& mo
 
 class RecomputeSearch {
  public:
-  RecomputeSearch(const Predicted& base, const Choices& choices, int64_t limit, StepModel& model)
+  RecomputeSearch(const Attempt& base, const Choices& choices, int64_t limit, StepModel& model)
       : base_(base), choices_(choices), limit_(limit), model_(model) {
     for (size_t g = 0; g < choices.groups().size(); ++g) {
       searches_.emplace_back(recompute::Knapsack(choices.groups()[g].classes)).start(base.submeshes[g], limit);
@@ -218,8 +212,8 @@ class RecomputeSearch {
     for (BudgetSearch& search : searches_) {
       search.finish();
     }
-    WEFT_ASSIGN_OR_RETURN(Predicted best, attempt(selectionsOf(searches_)));
-    return whole && whole->time < best.attempt.time ? *whole : std::move(best.attempt);
+    WEFT_ASSIGN_OR_RETURN(Attempt best, attempt(selectionsOf(searches_)));
+    return whole && whole->time < best.time ? *whole : std::move(best);
   }
 
  private:
@@ -232,7 +226,7 @@ class RecomputeSearch {
 
   absl::Status aim() {
     for (int round = 0; round < kRounds && !allDone(); ++round) {
-      WEFT_ASSIGN_OR_RETURN(const Predicted made, attempt(selectionsOf(searches_)));
+      WEFT_ASSIGN_OR_RETURN(const Attempt made, attempt(selectionsOf(searches_)));
       for (size_t g = 0; g < searches_.size(); ++g) {
         searches_[g].learn(made.submeshes[g], limit_);
       }
@@ -248,7 +242,7 @@ class RecomputeSearch {
           search.sweep(part, kSwept);
         }
       }
-      WEFT_ASSIGN_OR_RETURN(const Predicted made, attempt(selectionsOf(swept)));
+      WEFT_ASSIGN_OR_RETURN(const Attempt made, attempt(selectionsOf(swept)));
       for (size_t g = 0; g < searches_.size(); ++g) {
         if (!searches_[g].fits()) {
           searches_[g] = swept[g];
@@ -267,8 +261,8 @@ class RecomputeSearch {
     for (size_t g = 0; g < searches_.size(); ++g) {
       high.push_back(base_.submeshes[g].peakBytes <= limit_ ? 0 : choices_.groups()[g].mostSaving().count);
     }
-    WEFT_ASSIGN_OR_RETURN(Predicted most, attempt(wholeOf(high)));
-    if (!most.attempt.fits) {
+    WEFT_ASSIGN_OR_RETURN(Attempt most, attempt(wholeOf(high)));
+    if (!most.fits) {
       return std::nullopt;
     }
     while (low != high) {
@@ -276,15 +270,15 @@ class RecomputeSearch {
       for (size_t g = 0; g < searches_.size(); ++g) {
         counts.push_back((low[g] + high[g]) / 2);
       }
-      WEFT_ASSIGN_OR_RETURN(const Predicted made, attempt(wholeOf(counts)));
+      WEFT_ASSIGN_OR_RETURN(const Attempt made, attempt(wholeOf(counts)));
       for (size_t g = 0; g < searches_.size(); ++g) {
         const bool fits = made.submeshes[g].peakBytes <= limit_;
         low[g] = fits ? low[g] : counts[g] + 1;
         high[g] = fits ? counts[g] : high[g];
       }
     }
-    WEFT_ASSIGN_OR_RETURN(Predicted fewest, attempt(wholeOf(high)));
-    return std::move(fewest.attempt);
+    WEFT_ASSIGN_OR_RETURN(Attempt fewest, attempt(wholeOf(high)));
+    return std::move(fewest);
   }
 
   std::vector<std::optional<Selection>> wholeOf(const std::vector<int64_t>& counts) const {
@@ -303,19 +297,19 @@ class RecomputeSearch {
     return selections;
   }
 
-  absl::StatusOr<Predicted> attempt(const std::vector<std::optional<Selection>>& selections) {
-    WEFT_ASSIGN_OR_RETURN(Predicted made, predict(choices_.realize(selections, limit_), limit_, model_));
-    Json summary = Json::parse(made.attempt.decisions.recomputeSummary);
-    summary["step_seconds"] = inSeconds(made.attempt.time);
-    summary["step_seconds_otherwise"] = inSeconds(base_.attempt.time);
-    made.attempt.decisions.recomputeSummary = summary.dump();
-    if (least_.peakBytes == 0 || made.attempt.peakBytes < least_.peakBytes) {
-      least_ = made.attempt;
+  absl::StatusOr<Attempt> attempt(const std::vector<std::optional<Selection>>& selections) {
+    WEFT_ASSIGN_OR_RETURN(Attempt made, predict(choices_.realize(selections, limit_), limit_, model_));
+    Json summary = Json::parse(made.decisions.recomputeSummary);
+    summary["step_seconds"] = inSeconds(made.time);
+    summary["step_seconds_otherwise"] = inSeconds(base_.time);
+    made.decisions.recomputeSummary = summary.dump();
+    if (least_.peakBytes == 0 || made.peakBytes < least_.peakBytes) {
+      least_ = made;
     }
     return made;
   }
 
-  const Predicted& base_;
+  const Attempt& base_;
   const Choices& choices_;
   int64_t limit_;
   StepModel& model_;
@@ -333,14 +327,14 @@ bool isBetter(const Attempt& a, const Attempt& b) {
 }
 
 absl::StatusOr<Attempt> fitIn(int64_t limit, const Decisions& record, bool mayRecompute, StepModel& model) {
-  WEFT_ASSIGN_OR_RETURN(const Predicted base, predict(record, limit, model));
-  if (base.attempt.fits || !mayRecompute) {
-    return base.attempt;
+  WEFT_ASSIGN_OR_RETURN(const Attempt base, predict(record, limit, model));
+  if (base.fits || !mayRecompute) {
+    return base;
   }
   WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs, forwardGraphs(record, model));
   const Choices choices(record, std::move(graphs), base.submeshes.size(), model);
   WEFT_ASSIGN_OR_RETURN(Attempt made, RecomputeSearch(base, choices, limit, model).run());
-  return made.fits || made.peakBytes < base.attempt.peakBytes ? made : base.attempt;
+  return made.fits || made.peakBytes < base.peakBytes ? made : base;
 }
 
 }  // namespace weft

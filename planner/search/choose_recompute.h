@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "planner/cost/step_model.h"
@@ -26,6 +27,7 @@ struct Attempt {
   int64_t peakBytes = 0;  // of the rank that needs most
   Picoseconds time = 0;   // of the step
   bool fits = false;
+  std::vector<SubmeshNeeds> submeshes = {};
 };
 
 // Of two attempts the better: one that fits, of those the shorter, ties by memory; of others that with the lower peak.

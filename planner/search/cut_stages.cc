@@ -89,10 +89,13 @@ class Cutter {
     }
     const Picoseconds once = *std::max_element(onceTimes.begin(), onceTimes.end());
     cut.peakBytes = *std::max_element(bytes.begin(), bytes.end());
-    // A submesh begins its next stage's micro-batches while others fill: of v stages each, 1/v of the ramp is left.
-    const Picoseconds ramp = sum / shape_.virtualStages + 2 * (submeshes_ - 1) * transfer_;
     cut.bound = shape_.microBatches * kept_.of(0, segments_).time / submeshes_;
-    cut.time = once + ramp + (shape_.microBatches - 1) * shape_.virtualStages * cut.longest;
+    // The longest submesh works without a gap once 1/v of the ramp has passed: one that has v stages begins with the
+    // next while others fill. No micro-batch passes faster than through all stages, which is longer with few of them.
+    const Picoseconds busy =
+        sum / shape_.virtualStages + (shape_.microBatches * shape_.virtualStages - 1) * cut.longest;
+    const Picoseconds passage = sum + (shape_.microBatches - 1) * cut.longest;
+    cut.time = once + 2 * (submeshes_ - 1) * transfer_ + std::max(busy, passage);
     return cut;
   }
 

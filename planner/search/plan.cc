@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "planner/check_request.h"
+#include "planner/cost/bound.h"
 #include "planner/derive/derive.h"
 #include "planner/derive/placement.h"
 #include "planner/search/choose_recompute.h"
@@ -104,8 +105,10 @@ GraphFor graphForAll(const ProgramGraph& graph) {
   return [shared = std::make_shared<const ProgramGraph>(graph)](int64_t) { return shared; };
 }
 
-absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const CompileOptions& request,
-                                           const Correction& correction) {
+namespace {
+
+absl::StatusOr<ClosedRequest> close(const GraphFor& graphs, const CompileOptions& request,
+                                    const Correction& correction) {
   const Predict predict = [&](const ProgramGraph& graph, const CompileOptions& closed) {
     return predictProgram(graph, closed, correction);
   };
@@ -114,6 +117,17 @@ absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const Compile
   }
   WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph, graphs(request.microBatches()));
   return chooseOpen(graph, request, predict);
+}
+
+}  // namespace
+
+absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const CompileOptions& request,
+                                           const Correction& correction) {
+  WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, close(graphs, request, correction));
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
+  Decisions& record = closed.attempt.decisions;
+  WEFT_ASSIGN_OR_RETURN(record.prediction->bound, leastTime(*closed.graph, machine, record.meshes().ranks()));
+  return closed;
 }
 
 absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& asked,

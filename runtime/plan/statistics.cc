@@ -13,6 +13,10 @@ std::string lower(std::string text) {
 
 }  // namespace
 
+std::string memoryClassName(plan::MemoryClass memory) {
+  return lower(plan::MemoryClass_Name(memory));
+}
+
 std::string collectiveKindName(plan::CollectiveKind kind) {
   return lower(plan::CollectiveKind_Name(kind));
 }
@@ -54,7 +58,7 @@ PlanStatistics statisticsOfSubmesh(const plan::Plan& plan) {
     }
   }
   for (const plan::Region& region : plan.memory().regions()) {
-    statistics.memory[lower(plan::MemoryClass_Name(region.memory()))] += region.bytes() * region.slots();
+    statistics.memory[memoryClassName(region.memory())] += region.bytes() * region.slots();
   }
   statistics.peakBytes = plan.memory().peak_bytes();
   return statistics;

@@ -32,6 +32,8 @@ PlanStatistics statisticsOf(const plan::Plan& plan);
 std::vector<const plan::Plan*> submeshesOf(const plan::Plan& plan);
 // Planned bytes of all ranks together.
 int64_t plannedBytes(const plan::Plan& plan);
+// "activation", ...
+std::string memoryClassName(plan::MemoryClass memory);
 // "all_reduce", ...
 std::string collectiveKindName(plan::CollectiveKind kind);
 

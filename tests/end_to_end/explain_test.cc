@@ -66,7 +66,8 @@ TEST_F(ExplainTest, TotalsAreTheSums) {
   int64_t bytes = 0;
   int64_t count = 0;
   int64_t saved = 0;
-  for (const auto& entry : nlohmann::json::parse(explained({"--json"}))) {
+  const nlohmann::json json = nlohmann::json::parse(explained({"--json"}));
+  for (const auto& entry : json.at("lines")) {
     count += entry.count("collective") > 0 ? 1 : 0;
     bytes += entry.value("bytes_received_per_rank", int64_t{0});
     saved += entry.value("bytes_saved", int64_t{0});

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "planner/decisions.h"
 #include "runtime/plan/statistics.h"
 #include "tests/equivalence/random_graph.h"
 #include "tests/support/seeds.h"
@@ -90,6 +91,10 @@ TEST(AutoModeTest, AnyPlanGivesTheOneRankAnswer) {
       }
       const int64_t peak = plan->memory().peak_bytes();
       EXPECT_LE(percent > 0 ? peak : 0, limit);
+      const absl::StatusOr<Decisions> record = parseDecisions(plan->decisions());
+      ASSERT_TRUE(record.ok()) << record.status();
+      EXPECT_GT(record->prediction->bound, 0);
+      EXPECT_LE(record->prediction->bound, record->prediction->time);
       if (percent == 0) {
         scratch = scratchOf(*plan);
         most = peak - scratch;

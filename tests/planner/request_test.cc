@@ -107,6 +107,18 @@ TEST(RequestTest, OpenMeshesAreAllThatTheyCanBe) {
   EXPECT_EQ(meshOf({.mesh = "dp=?,tp=?", .devices = 8})->ranks(), 8);
 }
 
+TEST(RequestTest, ModesHaveTheirNamesAndThoseOfMindSpore) {
+  for (const Mode mode : {Mode::kSemi, Mode::kLayouts, Mode::kAuto}) {
+    EXPECT_EQ(*parseMode(modeName(mode)), mode);
+  }
+  EXPECT_EQ(*parseMode("semi_auto_parallel"), Mode::kSemi);
+  EXPECT_EQ(*parseMode("sharding_propagation"), Mode::kSemi);
+  EXPECT_EQ(*parseMode("dynamic_programming"), Mode::kAuto);
+  EXPECT_EQ(*parseMode("recursive_programming"), Mode::kAuto);
+  EXPECT_THAT(std::string(parseMode("layuots").status().message()),
+              AllOf(HasSubstr("'layuots' is unknown"), HasSubstr("did you mean 'layouts'?")));
+}
+
 TEST(RequestTest, DefaultsAreTaken) {
   EXPECT_EQ(refusalOf(CompileOptions()), "");
   EXPECT_EQ(refusalOf(optim::Adam{}), "");

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -11,6 +12,7 @@
 #include "tools/analysis/explanation.h"
 #include "tools/analysis/fold_layers.h"
 #include "tools/commands/flags.h"
+#include "tools/commands/plan_table.h"
 
 namespace weft::tools {
 namespace {
@@ -39,14 +41,17 @@ Json jsonOf(const RecomputedLine& line) {
           {"bytes_saved", line.bytes}, {"seconds", line.seconds}, {"why", line.why}};
 }
 
-void printJson(const Explanation& explanation) {
-  Json out = Json::array();
+// Without decisions there is nothing to summarize.
+void printJson(const std::optional<PlanSummary>& summary, const Explanation& explanation) {
+  Json lines = Json::array();
   for (const CollectiveLine& line : explanation.collectives) {
-    out.push_back(jsonOf(line));
+    lines.push_back(jsonOf(line));
   }
   for (const RecomputedLine& line : explanation.recomputed) {
-    out.push_back(jsonOf(line));
+    lines.push_back(jsonOf(line));
   }
+  Json out = summary ? tools::jsonOf(*summary) : Json::object();
+  out["lines"] = std::move(lines);
   // Names that are no UTF-8 are shown as well as can be.
   std::cout << out.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
 }
@@ -153,11 +158,18 @@ void printRecomputed(const std::vector<RecomputedLine>& lines, bool all) {
 absl::Status run(const std::string& path, const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, readPlan(path));
   WEFT_ASSIGN_OR_RETURN(const Explanation explanation, explain(plan));
+  std::optional<PlanSummary> summary;
+  if (!plan.decisions().empty()) {
+    WEFT_ASSIGN_OR_RETURN(summary, summaryOf(plan));
+  }
   if (flags.has("json")) {
-    printJson(explanation);
+    printJson(summary, explanation);
     return absl::OkStatus();
   }
   const bool all = flags.has("all");
+  if (summary) {
+    printSummary(*summary);
+  }
   printCollectives(explanation.collectives, all, plan.micro_batches());
   printRecomputed(explanation.recomputed, all);
   return absl::OkStatus();

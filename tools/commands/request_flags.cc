@@ -17,6 +17,7 @@ absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
   if (flags.has("mode")) {
     WEFT_ASSIGN_OR_RETURN(options.mode, parseMode(flags.text("mode")));
   }
+  openLine(options);
   if (flags.has("mesh") && flags.has("stage-meshes")) {
     return absl::InvalidArgumentError(
         "--mesh and --stage-meshes are both given; give one mesh for all, or one for each");
@@ -73,8 +74,9 @@ const std::vector<Flag>& requestFlags() {
   return flags;
 }
 
-absl::Status applyRequestFlags(mlir::ModuleOp module, const Flags& flags) {
+absl::Status applyRequestFlags(mlir::ModuleOp module, const Flags& flags, std::optional<Mode> mode) {
   WEFT_ASSIGN_OR_RETURN(Request request, requestOf(module));
+  request.options.mode = mode.value_or(request.options.mode);
   WEFT_RETURN_IF_ERROR(applyFlags(flags, request.options));
   WEFT_RETURN_IF_ERROR(checkRequest(request));
   setRequest(module, request);

@@ -89,7 +89,9 @@ TEST(CutStages, CountsTheRampOnce) {
   EXPECT_EQ(cut.bound, 4 * 30);
   EXPECT_EQ(cut.peakBytes, 3 * 7 + 1 + 2 * 9) << "two micro-batches are in flight on the first";
   const StageCut turns = cutStages(costs, {.stages = 4, .virtualStages = 2, .microBatches = 4}, 0);
-  EXPECT_EQ(turns.time, 2 * 2 + 2 * 1 * 2 + 30 + 3 * 2 * 20 - 2) << "half of the ramp; the longest have two segments";
+  EXPECT_EQ(turns.time, 3 * 2 + 30 + 7 * 20) << "half of the ramp; the longest have two segments";
+  const StageCut one = cutStages(costs, {.stages = 6, .virtualStages = 2, .microBatches = 1}, 0);
+  EXPECT_EQ(one.time, 2 * 2 + 60) << "a single micro-batch passes all stages one after the other";
 }
 
 }  // namespace

@@ -301,6 +301,9 @@ TEST(ModeAuto, IsNoWorseThanAnyPlanWrittenOut) {
       EXPECT_FALSE(other.ok() && other->fits && (!best.fits || other->time < best.time))
           << closed.mesh << ", micro " << *closed.micro << ", zero " << *closed.zero << ", limit " << limits[i] << ": "
           << other->time << " against " << best.time;
+      if (other.ok()) {
+        EXPECT_GE(other->time, best.decisions.prediction->bound) << closed.mesh << " takes less than any plan can";
+      }
     }
     if (i == 0) {
       limits = {0, best.peakBytes * 7 / 10, best.peakBytes / 2};

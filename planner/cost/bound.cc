@@ -1,0 +1,60 @@
+#include "planner/cost/bound.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "planner/derive/micro_batches.h"
+#include "planner/graph/flops.h"
+#include "planner/graph/graph_view.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+
+namespace {
+
+// Is it a kernel in every plan?
+bool isKernel(const GraphOperator& op) {
+  return op.facts.view == ViewKind::kNone && !op.facts.isConstant && op.alternatives.empty();
+}
+
+absl::StatusOr<double> workOf(const GraphView& view, int op, const Machine& machine) {
+  const GraphOperator& node = view.op(op);
+  WEFT_ASSIGN_OR_RETURN(const Rule rule, ruleOf(view, op));
+  double bytes = 0;
+  for (unsigned i = 0; i < node.operands.size(); ++i) {
+    bytes += static_cast<double>(view.typeOf(view.operandOf(op, i)).bytes());
+  }
+  for (const TensorType& result : node.results) {
+    bytes += static_cast<double>(result.bytes());
+  }
+  const double flops = flopsOf(node.facts, rule, FactorAxes(rule.factors().size()));
+  return std::max(flops / machine.rate(node.results[0].type), bytes / machine.memoryBandwidth);
+}
+
+}  // namespace
+
+absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& machine, int64_t ranks) {
+  const GraphView view(graph);
+  double work = 0;
+  int64_t longest = 0;
+  std::vector<int64_t> launches(view.values(), 0);  // of each value: on the longest path to it
+  for (int op = 0; op < view.operators(); ++op) {
+    int64_t before = 0;
+    for (unsigned i = 0; i < view.op(op).operands.size(); ++i) {
+      before = std::max(before, launches[view.operandOf(op, i)]);
+    }
+    if (isKernel(view.op(op))) {
+      WEFT_ASSIGN_OR_RETURN(const double mine, workOf(view, op, machine));
+      work += mine;
+      ++before;
+    }
+    for (unsigned r = 0; r < view.op(op).results.size(); ++r) {
+      launches[view.resultOf(op, r)] = before;
+    }
+    longest = std::max(longest, before);
+  }
+  return picosecondsOf(
+      std::max(work / static_cast<double>(ranks), static_cast<double>(longest) * machine.launchLatency));
+}
+
+}  // namespace weft

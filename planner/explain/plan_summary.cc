@@ -1,0 +1,149 @@
+#include "planner/explain/plan_summary.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "planner/cost/plan_time.h"
+#include "runtime/base/arithmetic.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/statistics.h"
+
+namespace weft {
+namespace {
+
+std::string layerOf(const std::string& parameter) {
+  return parameter.substr(0, parameter.find('.'));
+}
+
+// "h12.qkv.weight" -> "h*.qkv.weight".
+std::string withoutNumbers(const std::string& parameter) {
+  const std::string layer = layerOf(parameter);
+  size_t end = layer.size();
+  while (end > 0 && std::isdigit(static_cast<unsigned char>(layer[end - 1])) != 0) {
+    --end;
+  }
+  return end == layer.size() ? parameter : absl::StrCat(layer.substr(0, end), "*", parameter.substr(layer.size()));
+}
+
+std::string recomputeText(const Decisions& decisions) {
+  int64_t forward = 0;
+  int64_t recomputed = 0;
+  for (const OperatorDecision& op : decisions.operators) {
+    forward += op.runsIn == RunsIn::kForward ? 1 : 0;
+    recomputed += op.recompute ? 1 : 0;
+  }
+  return recomputed == 0 ? "none" : absl::StrCat(recomputed, " of ", forward, " operators");
+}
+
+std::vector<WeightClass> weightClasses(const Decisions& decisions, const std::set<std::string>& parameters) {
+  const StageMeshes meshes = decisions.meshes();
+  std::vector<WeightClass> classes;
+  for (const ArgumentDecision& argument : decisions.arguments) {
+    if (parameters.count(argument.name) == 0) {
+      continue;
+    }
+    const WeightClass mine = {withoutNumbers(argument.name), argument.layout.print(meshes.ofStage(argument.stage)), 0};
+    const auto it = std::find_if(classes.begin(), classes.end(),
+                                 [&](const WeightClass& c) { return c.name == mine.name && c.layout == mine.layout; });
+    (it == classes.end() ? classes.emplace_back(mine) : *it).count += 1;
+  }
+  return classes;
+}
+
+MemorySummary memoryOf(const plan::Plan& plan) {
+  MemorySummary summary;
+  const std::vector<const plan::Plan*> submeshes = submeshesOf(plan);
+  const plan::Plan& most = **std::max_element(submeshes.begin(), submeshes.end(), [](const auto* a, const auto* b) {
+    return a->memory().peak_bytes() < b->memory().peak_bytes();
+  });
+  summary.peakBytes = most.memory().peak_bytes();
+  for (const plan::Region& region : most.memory().regions()) {
+    summary.add(region.memory(), boundedProduct(region.bytes(), region.slots()));
+  }
+  return summary;
+}
+
+std::set<std::string> parameterNames(const plan::Plan& plan) {
+  std::set<std::string> names;
+  for (const plan::Plan* submesh : submeshesOf(plan)) {
+    for (const plan::NamedTensor& tensor : submesh->tensors()) {
+      if (tensor.kind() == plan::TENSOR_PARAMETER) {
+        names.insert(tensor.name());
+      }
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+PlanSummary summaryOf(const Decisions& decisions, const std::set<std::string>& parameters) {
+  PlanSummary summary;
+  const StageMeshes meshes = decisions.meshes();
+  for (size_t s = 0; s < decisions.schedule.submeshes.size(); ++s) {
+    const Mesh mesh = meshes.ofStage(static_cast<int64_t>(s)).ofRanks();
+    summary.stages.push_back({{}, mesh.print(), mesh.ranks()});
+  }
+  for (const ArgumentDecision& argument : decisions.arguments) {
+    std::vector<std::string>& layers = summary.stages[argument.stage].layers;
+    const std::string layer = layerOf(argument.name);
+    if (parameters.count(argument.name) > 0 && std::find(layers.begin(), layers.end(), layer) == layers.end()) {
+      layers.push_back(layer);
+    }
+  }
+  summary.weights = weightClasses(decisions, parameters);
+  summary.microBatches = decisions.mesh.microBatches();
+  summary.schedule = decisions.schedule.submeshes.size() > 1 ? decisions.schedule.kind : "none";
+  summary.virtualStages = decisions.schedule.virtualStages;
+  summary.zero = decisions.zero;
+  summary.recompute = recomputeText(decisions);
+  if (decisions.prediction) {
+    summary.stepSeconds = inSeconds(decisions.prediction->time);
+    summary.boundSeconds = inSeconds(decisions.prediction->bound);
+  }
+  return summary;
+}
+
+void MemorySummary::add(plan::MemoryClass memory, int64_t bytes) {
+  int64_t& mine = byClass[memoryClassName(memory)];
+  mine = boundedSum(mine, bytes);
+  const bool isState = memory == plan::PARAMETER || memory == plan::STATE || memory == plan::ACCUMULATOR;
+  stateBytes = boundedSum(stateBytes, isState ? bytes : 0);
+  activationBytes = boundedSum(activationBytes, memory == plan::ACTIVATION ? bytes : 0);
+}
+
+MemorySummary memoryOf(const std::vector<SubmeshNeeds>& submeshes) {
+  MemorySummary summary;
+  const auto most = std::max_element(submeshes.begin(), submeshes.end(),
+                                     [](const auto& a, const auto& b) { return a.peakBytes < b.peakBytes; });
+  if (most != submeshes.end()) {
+    summary.peakBytes = most->peakBytes;
+    for (const StepRegion& region : most->regions) {
+      summary.add(region.memory, boundedProduct(region.bytes, region.slots));
+    }
+  }
+  return summary;
+}
+
+std::set<std::string> parameterNames(const ProgramGraph& graph) {
+  std::set<std::string> names;
+  for (const GraphArgument& argument : graph.arguments) {
+    if (argument.kind == ArgumentKind::kParameter) {
+      names.insert(argument.name);
+    }
+  }
+  return names;
+}
+
+absl::StatusOr<PlanSummary> summaryOf(const plan::Plan& plan) {
+  WEFT_ASSIGN_OR_RETURN(const Decisions decisions, parseDecisions(plan.decisions()));
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(plan));
+  PlanSummary summary = summaryOf(decisions, parameterNames(plan));
+  summary.memory = memoryOf(plan);
+  WEFT_ASSIGN_OR_RETURN(summary.stepSeconds, stepSeconds(plan, machine));
+  return summary;
+}
+
+}  // namespace weft

@@ -1,0 +1,68 @@
+// A plan in a few figures, for people and for other programs: what each stage has, how the classes of weights lie, the
+// choices, time and memory, and how far from the best it can be at most.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/cost/step_model.h"
+#include "planner/decisions.h"
+#include "planner/graph/program_graph.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace weft {
+
+struct StageSummary {
+  std::vector<std::string> layers;  // the first parts of its parameters' names, "h0.qkv.weight" -> "h0", in order
+  std::string mesh;
+  int64_t ranks = 1;  // of its submesh
+};
+
+// Weights whose names differ in numbers of layers only, "h*.qkv.weight", and lie alike.
+struct WeightClass {
+  std::string name;
+  std::string layout;
+  int64_t count = 0;
+};
+
+// The rank with the highest peak.
+struct MemorySummary {
+  int64_t peakBytes = 0;
+  int64_t stateBytes = 0;       // parameters, states, gradients over micro-batches
+  int64_t activationBytes = 0;  // from forward to backward, of all micro-batches in flight
+  std::map<std::string, int64_t> byClass;
+
+  void add(plan::MemoryClass memory, int64_t bytes);
+};
+
+struct PlanSummary {
+  std::vector<StageSummary> stages;
+  std::vector<WeightClass> weights;
+  int64_t microBatches = 1;
+  std::string schedule;
+  int64_t virtualStages = 1;
+  int64_t zero = 0;
+  std::string recompute;  // "none", "12 of 60 operators"
+  double stepSeconds = 0;
+  MemorySummary memory;
+  double boundSeconds = 0;  // no plan of this program on this machine takes less; 0: not known
+
+  // How much longer than the best it takes, at most: 0.05 is 5 %. Nothing is known of it without a bound.
+  double gap() const { return boundSeconds > 0 ? stepSeconds / boundSeconds - 1 : 0; }
+};
+
+// Without memory; time and bound as they were predicted, 0 where nothing was. `parameters`: arguments that are weights.
+PlanSummary summaryOf(const Decisions& decisions, const std::set<std::string>& parameters);
+
+MemorySummary memoryOf(const std::vector<SubmeshNeeds>& submeshes);
+
+std::set<std::string> parameterNames(const ProgramGraph& graph);
+
+// Of a compiled plan: memory as it is, time as its machine has it (planner/cost/plan_time.h). Errors: decisions or a
+// machine that cannot be read.
+absl::StatusOr<PlanSummary> summaryOf(const plan::Plan& plan);
+
+}  // namespace weft

@@ -1,0 +1,138 @@
+// `weft plan` on a GPT of two layers: what it says, what it writes, and that the compiler keeps to it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "examples/gpt/model.h"
+#include "tests/tools/run_command.h"
+#include "tools/commands/compile.h"
+#include "tools/commands/explain.h"
+#include "tools/commands/plan.h"
+#include "weft/weft.h"
+
+namespace weft::tools {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string path(const std::string& name) {
+  return ::testing::TempDir() + "/weft_plan_test_" + name;
+}
+
+class PlanCommand : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    Graph graph;
+    const examples::GptModel model =
+        examples::buildGpt(graph, {.vocabulary = 64, .layers = 2, .width = 64, .heads = 4, .context = 16, .batch = 8});
+    CompileOptions options;
+    options.dumpDir = path("dump");
+    const absl::StatusOr<Program> program = compile(graph, model.loss, optim::Sgd{.lr = 0.1}, options);
+    ASSERT_TRUE(program.ok()) << program.status();
+  }
+
+  static std::string model() { return path("dump") + "/00-input.mlir"; }
+
+  static Outcome plan(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), model());
+    return run(planCommand, flags);
+  }
+
+  static json planned(std::vector<std::string> flags) {
+    flags.emplace_back("--json");
+    const Outcome outcome = plan(flags);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return json::parse(outcome.out, nullptr, false);
+  }
+
+  static std::string refusal(std::vector<std::string> flags) {
+    const Outcome outcome = plan(std::move(flags));
+    EXPECT_NE(outcome.status, 0);
+    EXPECT_EQ(outcome.out, "");
+    return outcome.err;
+  }
+};
+
+TEST_F(PlanCommand, JsonHasTheAgreedFields) {
+  const json out = planned({"--machine", "a100-80g", "--devices", "8"});
+  int64_t ranks = 0;
+  std::vector<std::string> layers;
+  for (const json& stage : out.at("stages")) {
+    ranks += stage.at("ranks").get<int64_t>();
+    EXPECT_TRUE(stage.at("mesh").is_string());
+    for (const json& layer : stage.at("layers")) {
+      layers.push_back(layer.get<std::string>());
+    }
+  }
+  EXPECT_EQ(ranks, 8);
+  EXPECT_EQ(layers, (std::vector<std::string>{"wte", "wpe", "h0", "h1", "lnf", "head"}));
+  EXPECT_GE(out.at("micro").get<int64_t>(), 1);
+  EXPECT_GE(out.at("virtual").get<int64_t>(), 1);
+  EXPECT_TRUE(out.at("schedule").is_string() && out.at("recompute").is_string());
+  EXPECT_TRUE(out.at("zero").is_number_integer());
+  const json& predicted = out.at("predicted");
+  EXPECT_GT(predicted.at("state_bytes").get<int64_t>(), 0);
+  EXPECT_GT(predicted.at("activation_bytes").get<int64_t>(), 0);
+  EXPECT_GE(predicted.at("peak_bytes").get<int64_t>(),
+            predicted.at("state_bytes").get<int64_t>() + predicted.at("activation_bytes").get<int64_t>());
+  const auto seconds = predicted.at("step_seconds").get<double>();
+  const auto bound = out.at("bound_seconds").get<double>();
+  EXPECT_GT(bound, 0);
+  EXPECT_LE(bound, seconds);
+  EXPECT_NEAR(out.at("gap").get<double>(), seconds / bound - 1, 1e-12);
+  EXPECT_GT(out.at("search").at("ticks").get<int64_t>(), 8);
+  EXPECT_EQ(out.at("search").at("compilations"), 0);
+}
+
+TEST_F(PlanCommand, TextForPeople) {
+  const Outcome outcome = plan({"--mesh", "dp=2,tp=2", "--mode", "layouts", "--micro", "2"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  for (const char* part : {"0      dp=2,tp=2  4 ", "h*.qkv.weight   2 ", "micro-batches  2\n",
+                           "ms predicted for a step", "on the rank that needs most: ", "searched in "}) {
+    EXPECT_THAT(outcome.out, HasSubstr(part));
+  }
+}
+
+// The decisions compile to the plan that was printed, and mode auto of the compiler finds the same.
+TEST_F(PlanCommand, TheCompilerKeepsToWhatIsWritten) {
+  const std::vector<std::string> asked = {"--machine", "a100-80g", "--devices", "4", "--memory-limit", "2m"};
+  std::vector<std::string> flags = asked;
+  flags.insert(flags.end(), {"-o", path("decisions.json")});
+  const json searched = planned(flags);
+  EXPECT_EQ(run(compileCommand, {model(), "--decisions", path("decisions.json"), "-o", path("kept.plan")}).status, 0);
+  flags = {model(), "-o", path("auto.plan"), "--mode", "auto"};
+  flags.insert(flags.end(), asked.begin(), asked.end());
+  EXPECT_EQ(run(compileCommand, flags).status, 0);
+  for (const std::string file : {"kept.plan", "auto.plan"}) {
+    const json compiled = json::parse(run(explainCommand, {path(file), "--json"}).out, nullptr, false);
+    for (const char* key : {"stages", "weights", "micro", "schedule", "virtual", "zero", "recompute"}) {
+      EXPECT_EQ(compiled.at(key), searched.at(key)) << file;
+    }
+    EXPECT_LE(compiled.at("predicted").at("peak_bytes").get<int64_t>(), 2000000);
+  }
+}
+
+TEST_F(PlanCommand, RefusesWithARemedy) {
+  EXPECT_THAT(refusal({"--memory-limit", "1k"}), AllOf(HasSubstr("1000 bytes"), HasSubstr("allow as much")));
+  EXPECT_THAT(refusal({"--machine", "a100-81g"}), AllOf(HasSubstr("a100-81g"), HasSubstr("a100-80g")));
+  EXPECT_THAT(refusal({"--mode", "atuo"}), AllOf(HasSubstr("atuo"), HasSubstr("'auto'")));
+  EXPECT_THAT(refusal({"--mesh", "dp=3", "--devices", "4"}), AllOf(HasSubstr("devices = 4"), HasSubstr("'dp=3'")));
+  EXPECT_THAT(refusal({"-o", "/nowhere/decisions.json"}), HasSubstr("/nowhere"));
+  EXPECT_THAT(run(planCommand, {}).err, HasSubstr("a module file is missing"));
+  EXPECT_THAT(run(planCommand, {path("absent.mlir")}).err, HasSubstr("absent.mlir"));
+  std::ofstream(path("half.mlir")) << [] {
+    std::ostringstream text;
+    text << std::ifstream(model()).rdbuf();
+    return text.str().substr(0, text.str().size() / 2);
+  }();
+  EXPECT_THAT(run(planCommand, {path("half.mlir")}).err, HasSubstr("half.mlir:"));
+}
+
+}  // namespace
+}  // namespace weft::tools

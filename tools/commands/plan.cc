@@ -1,0 +1,107 @@
+#include "tools/commands/plan.h"
+
+#include <chrono>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "passes/compile.h"
+#include "passes/logical/read_module.h"
+#include "planner/search/plan.h"
+#include "runtime/base/file_writer.h"
+#include "runtime/base/read_text.h"
+#include "runtime/base/status.h"
+#include "tools/commands/flags.h"
+#include "tools/commands/plan_table.h"
+#include "tools/commands/request_flags.h"
+
+namespace weft::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kName[] = "plan";
+constexpr char kUsage[] =
+    "weft plan MODEL.mlir [flags]: MODEL.mlir is a logical module, as 00-input.mlir of a dump; in mode auto where "
+    "--mode is not given";
+
+const std::vector<Flag>& planFlags() {
+  static const std::vector<Flag> flags = [] {
+    std::vector<Flag> all = requestFlags();
+    all.push_back({"output", Flag::kOptional, "write the decisions there, for weft compile --decisions (also -o)"});
+    all.push_back({"json", Flag::kSwitch, "print JSON"});
+    return all;
+  }();
+  return flags;
+}
+
+double secondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void print(const PlanSummary& summary, const SearchCost& cost, const Decisions& decisions, double building) {
+  printSummary(summary);
+  for (const std::string& note : decisions.notes) {
+    std::cout << "note: " << note << "\n";
+  }
+  std::cout << "searched in " << cost.seconds << " s, the model asked " << cost.ticks
+            << " times; the program graph was built in " << building << " s\n";
+}
+
+absl::Status run(const std::string& path, const Flags& flags) {
+  WEFT_RETURN_IF_ERROR(flags.has("output") ? canWrite(flags.text("output")) : absl::OkStatus());
+  mlir::DialectRegistry dialects;
+  registerWeftDialects(dialects);
+  mlir::MLIRContext context(dialects, mlir::MLIRContext::Threading::DISABLED);
+  WEFT_ASSIGN_OR_RETURN(const std::string text, readText(path));
+  const auto start = std::chrono::steady_clock::now();
+  WEFT_ASSIGN_OR_RETURN(const mlir::OwningOpRef<mlir::ModuleOp> module, readModule(text, path, context));
+  WEFT_RETURN_IF_ERROR(applyRequestFlags(*module, flags, Mode::kAuto));
+  const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
+  WEFT_ASSIGN_OR_RETURN(const PlannerProblem problem, plannerProblem(*module, registry));
+  // Built once for all numbers of micro-batches, unless operators depend on them.
+  WEFT_RETURN_IF_ERROR(problem.graphs(problem.request.microBatches()).status());
+  const double building = secondsSince(start);
+  const auto searching = std::chrono::steady_clock::now();
+  const absl::StatusOr<ClosedRequest> closed = closeRequest(problem.graphs, problem.request, {});
+  if (!closed.ok()) {
+    return plannerError(*module, closed.status());
+  }
+  const SearchCost cost = {secondsSince(searching), closed->ticks, 0};
+  const Attempt& attempt = closed->attempt;
+  PlanSummary summary = summaryOf(attempt.decisions, parameterNames(*closed->graph));
+  summary.memory = memoryOf(attempt.submeshes);
+  if (!attempt.fits) {
+    return absl::ResourceExhaustedError(absl::StrCat("no plan fits in ", problem.request.memoryLimit,
+                                                     " bytes per rank; the least that was found needs ",
+                                                     attempt.peakBytes, "; allow as much, or give more devices"));
+  }
+  if (flags.has("output")) {
+    WEFT_RETURN_IF_ERROR(writeFile(flags.text("output"), printDecisions(attempt.decisions)));
+  }
+  if (!flags.has("json")) {
+    print(summary, cost, attempt.decisions, building);
+    return absl::OkStatus();
+  }
+  Json json = jsonOf(summary);
+  json["search"] = jsonOf(cost);
+  std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int planCommand(int argc, char** argv) {
+  if (wantsHelp(argc, argv)) {
+    std::cout << flagHelp(kUsage, planFlags());
+    return 0;
+  }
+  const std::string path = takePath(argc, argv);
+  absl::StatusOr<Flags> flags = Flags::parse(planFlags(), argc, argv);
+  if (!flags.ok() || path.empty()) {
+    return usageError(kName, flags.ok() ? absl::InvalidArgumentError("a module file is missing") : flags.status());
+  }
+  const absl::Status status = run(path, *flags);
+  return status.ok() ? 0 : fail(kName, status);
+}
+
+}  // namespace weft::tools

@@ -1,0 +1,117 @@
+#include "tools/commands/plan_table.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "tools/commands/flags.h"
+
+namespace weft::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kMebibyte = 1 << 20;
+
+std::string mebibytes(int64_t bytes) {
+  return absl::StrFormat("%.2f MiB", static_cast<double>(bytes) / kMebibyte);
+}
+
+// "wte wpe h0 ... h11": what lies between the first two and the last of many is left out.
+std::string layersText(const std::vector<std::string>& layers) {
+  constexpr size_t kMostShown = 6;
+  if (layers.size() <= kMostShown) {
+    return absl::StrJoin(layers, " ");
+  }
+  const auto end = layers.end();
+  return absl::StrCat(absl::StrJoin(layers.begin(), layers.begin() + 3, " "), " ... ", absl::StrJoin(end - 2, end, " "),
+                      " (", layers.size(), ")");
+}
+
+void printStages(const PlanSummary& summary) {
+  std::vector<std::vector<std::string>> rows = {{"stage", "mesh", "ranks", "layers"}};
+  for (size_t s = 0; s < summary.stages.size(); ++s) {
+    const StageSummary& stage = summary.stages[s];
+    rows.push_back({absl::StrCat(s), stage.mesh, absl::StrCat(stage.ranks), layersText(stage.layers)});
+  }
+  std::cout << table(rows);
+}
+
+void printWeights(const PlanSummary& summary) {
+  std::vector<std::vector<std::string>> rows = {{"weights", "count", "layout"}};
+  for (const WeightClass& each : summary.weights) {
+    rows.push_back({each.name, absl::StrCat(each.count), each.layout});
+  }
+  std::cout << table(rows);
+}
+
+std::string memoryText(const MemorySummary& memory) {
+  std::string text = absl::StrCat(mebibytes(memory.peakBytes), " on the rank that needs most:");
+  for (const auto& [name, bytes] : memory.byClass) {
+    if (bytes > 0) {
+      absl::StrAppend(&text, " ", name, " ", mebibytes(bytes));
+    }
+  }
+  return text;
+}
+
+std::string timeText(const PlanSummary& summary) {
+  const std::string step = absl::StrFormat("%.6g ms predicted for a step", 1e3 * summary.stepSeconds);
+  return summary.boundSeconds > 0
+             ? absl::StrCat(step,
+                            absl::StrFormat("; no plan takes less than %.6g ms, so it is at most %.1f %% from the "
+                                            "best",
+                                            1e3 * summary.boundSeconds, 100 * summary.gap()))
+             : step;
+}
+
+}  // namespace
+
+void printSummary(const PlanSummary& summary) {
+  printStages(summary);
+  printWeights(summary);
+  const std::string turns =
+      summary.virtualStages > 1 ? absl::StrCat(", ", summary.virtualStages, " stages on each rank") : "";
+  std::cout << table({{"micro-batches", absl::StrCat(summary.microBatches)},
+                      {"schedule", summary.schedule + turns},
+                      {"ZeRO", absl::StrCat("level ", summary.zero)},
+                      {"recomputed", summary.recompute},
+                      {"time", timeText(summary)},
+                      {"memory", memoryText(summary.memory)}});
+}
+
+Json jsonOf(const PlanSummary& summary) {
+  Json stages = Json::array();
+  for (const StageSummary& stage : summary.stages) {
+    stages.push_back({{"layers", stage.layers}, {"mesh", stage.mesh}, {"ranks", stage.ranks}});
+  }
+  Json weights = Json::array();
+  for (const WeightClass& each : summary.weights) {
+    weights.push_back({{"name", each.name}, {"count", each.count}, {"layout", each.layout}});
+  }
+  Json json = {{"stages", stages},
+               {"weights", weights},
+               {"micro", summary.microBatches},
+               {"schedule", summary.schedule},
+               {"virtual", summary.virtualStages},
+               {"zero", summary.zero},
+               {"recompute", summary.recompute},
+               {"predicted",
+                {{"step_seconds", summary.stepSeconds},
+                 {"peak_bytes", summary.memory.peakBytes},
+                 {"state_bytes", summary.memory.stateBytes},
+                 {"activation_bytes", summary.memory.activationBytes}}}};
+  if (summary.boundSeconds > 0) {
+    json["bound_seconds"] = summary.boundSeconds;
+    json["gap"] = summary.gap();
+  }
+  return json;
+}
+
+Json jsonOf(const SearchCost& cost) {
+  return {{"seconds", cost.seconds}, {"ticks", cost.ticks}, {"compilations", cost.compilations}};
+}
+
+}  // namespace weft::tools
