@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ir/layout/reshard_answers.h"
 #include "ir/layout/reshard_line.h"
 #include "ir/layout/reshard_space.h"
 #include "runtime/base/status.h"
@@ -19,7 +21,6 @@ using reshard::Digit;
 using reshard::Path;
 using reshard::PathStep;
 using reshard::Problem;
-using reshard::Space;
 using reshard::VirtualLine;
 
 bool inside(const Axis& part, const Axis& whole) {
@@ -112,6 +113,10 @@ namespace {
 // A line with up to this many cuts (16 ranks have 5, 12 ranks 6) is also searched with cuts at every divisor.
 constexpr size_t kMaxFineCuts = 6;
 
+// Dimensions that neither end splits and a path may split on its way; partial sums are scattered over more of them.
+constexpr size_t kMostIdle = 1;
+constexpr size_t kMostIdleOfSums = 2;
+
 // Plans one reshard on a mesh.
 class Planning {
  public:
@@ -131,7 +136,9 @@ class Planning {
       }
     }
     WEFT_RETURN_IF_ERROR(checkPartial());
-    return checkTime();
+    WEFT_RETURN_IF_ERROR(checkTime());
+    freezeIdle();
+    return absl::OkStatus();
   }
 
   // Accumulation over the micro-batches comes first: everything after it costs once per step.
@@ -282,6 +289,22 @@ class Planning {
     return absl::OkStatus();
   }
 
+  // Of the dimensions that neither end splits, those may serve on the way that most ranks can split.
+  void freezeIdle() {
+    std::vector<std::pair<int64_t, size_t>> idle;  // parts, negative so that most come first
+    for (size_t d = 0; d < shape_.size(); ++d) {
+      if (from_.dim(d).empty() && to_.dim(d).empty()) {
+        frozen_[d] = true;
+        idle.emplace_back(-std::gcd(from_.storedSize(d, shape_[d]), mesh_.ranks()), d);
+      }
+    }
+    std::sort(idle.begin(), idle.end());
+    idle.resize(std::min(idle.size(), from_.isPartial() ? kMostIdleOfSums : kMostIdle));
+    for (const auto& [parts, d] : idle) {
+      frozen_[d] = parts == -1;
+    }
+  }
+
   Layout spaceOnly(const Layout& layout) const {
     Layout result = layout;
     for (size_t d = 0; d < layout.dimensions(); ++d) {
@@ -375,36 +398,25 @@ class Planning {
 
 }  // namespace
 
-struct ReshardPlanner::Memo {
-  std::unordered_map<std::string, Answer> answers;
-
-  const Answer& answer(const Problem& problem, const Machine& machine) {
-    auto [entry, fresh] = answers.try_emplace(problem.key());
-    if (fresh) {
-      entry->second = reshard::cheapestPath(Space(problem, machine));
-    }
-    return entry->second;
-  }
-};
-
 ReshardPlanner::ReshardPlanner(Mesh mesh, Machine machine)
-    : mesh_(std::move(mesh)), machine_(std::move(machine)), memo_(std::make_unique<Memo>()) {}
-
-ReshardPlanner::~ReshardPlanner() = default;
+    : mesh_(std::move(mesh)), machine_(std::move(machine)), machineKey_(reshard::pricesKey(machine_)) {}
 
 absl::StatusOr<ReshardPlan> ReshardPlanner::plan(const Shape& shape, DType type, const Layout& from, const Layout& to) {
   Planning planning(mesh_, machine_, shape, type);
   WEFT_RETURN_IF_ERROR(planning.check(from, to));
   planning.accumulate();
-  Answer answer = memo_->answer(planning.problem(VirtualLine::Cuts::kWhereAsked), machine_);
+  Answer answer = reshard::answerOf(planning.problem(VirtualLine::Cuts::kWhereAsked), machine_, machineKey_);
   // Further cuts are for saving bytes, or bytes between nodes; a path that only trades a hop of latency for one more
   // collective is left alone.
   if (answer.collectives() > 1) {
-    Problem fine = planning.problem(VirtualLine::Cuts::kEverywhere);
-    const Answer* other = fine.cuts.size() <= kMaxFineCuts ? &memo_->answer(fine, machine_) : nullptr;
-    const bool saves = other != nullptr && (other->total.bytes < answer.total.bytes || fine.permuted.nodes() > 1);
+    const Problem fine = planning.problem(VirtualLine::Cuts::kEverywhere);
+    std::optional<Answer> other;
+    if (fine.cuts.size() <= kMaxFineCuts) {
+      other = reshard::answerOf(fine, machine_, machineKey_);
+    }
+    const bool saves = other && (other->total.bytes < answer.total.bytes || fine.permuted.nodes() > 1);
     if (saves && other->total.time < answer.total.time) {
-      answer = *other;
+      answer = *std::move(other);
     } else {
       planning.problem(VirtualLine::Cuts::kWhereAsked);
     }

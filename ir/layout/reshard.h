@@ -41,12 +41,12 @@
 //
 // Limits. The path is the cheapest over these moves and cuts; up to 16 ranks (kMaxFineCuts) axes are cut everywhere if
 // that saves bytes, unless a single collective does. Beyond about 7 prime factors of moved ranks the search stops
-// early (kMaxSettled) with the best path it has. Partial sums are never moved to other ranks before they are reduced, a
+// early (kMaxSettled) with the best path it has. Of the dimensions that neither end splits one may be split on the way,
+// two where partial sums are reduced. Partial sums are never moved to other ranks before they are reduced, a
 // path holds at most one permute, and moves over time axes are refused where they would mix the micro-batches of a
 // step.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -120,7 +120,6 @@ Picoseconds collectiveCost(const Machine& machine, CollectiveKind kind, const Gr
 class ReshardPlanner {
  public:
   ReshardPlanner(Mesh mesh, Machine machine);
-  ~ReshardPlanner();
 
   // Plans a tensor of this global shape. Both layouts are layouts of the same ranks; their pads must agree.
   // A partial axis of `to` must be partial in `from` (a reshard never makes a value partial).
@@ -128,10 +127,9 @@ class ReshardPlanner {
   absl::StatusOr<ReshardPlan> plan(const Shape& shape, DType type, const Layout& from, const Layout& to);
 
  private:
-  struct Memo;
   Mesh mesh_;
   Machine machine_;
-  std::unique_ptr<Memo> memo_;
+  std::string machineKey_;  // by which its prices are known
 };
 
 }  // namespace weft

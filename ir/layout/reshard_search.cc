@@ -160,6 +160,8 @@ Price stepPrice(const Space& space, const State& before, const PathStep& step) {
   return space.priceOf(step.move.kind, step.move.axes, space.localBytes(before));
 }
 
+}  // namespace
+
 Price pathPrice(const Space& space, const Path& path) {
   Price total;
   const State* before = &space.problem().from;
@@ -169,6 +171,8 @@ Price pathPrice(const Space& space, const Path& path) {
   }
   return total;
 }
+
+namespace {
 
 class Search {
  public:
@@ -330,13 +334,8 @@ int Answer::collectives() const {
                                         [](const PathStep& step) { return step.move.kind != CollectiveKind::kSlice; }));
 }
 
-Answer cheapestPath(const Space& space) {
-  if (space.problem().from == space.problem().to) {
-    return {};
-  }
-  Path path = joinSteps(space, Search(space).run());
-  const Price total = pathPrice(space, path);
-  return {std::move(path), total};
+Path cheapestPath(const Space& space) {
+  return space.problem().from == space.problem().to ? Path() : joinSteps(space, Search(space).run());
 }
 
 }  // namespace weft::reshard

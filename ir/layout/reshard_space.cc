@@ -27,7 +27,7 @@ void appendKey(std::string& key, const Digits& digits) {
 
 std::string Problem::key() const {
   return absl::StrCat(absl::StrJoin(cuts, ","), ";", absl::StrJoin(perNode, ","), ";", permuted.nodes(), ";",
-                      absl::StrJoin(sizes, ","), ";", unitBytes, ";", scatterable, ";", keyOf(from), keyOf(to));
+                      absl::StrJoin(sizes, ","), ";", scatterable, ";", keyOf(from), keyOf(to));
 }
 
 void appendDigit(Digits& digits, Digit digit) {

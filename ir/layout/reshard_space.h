@@ -46,7 +46,7 @@ struct Problem {
   State from;
   State to;
 
-  // Equal for equal problems.
+  // Equal for problems that differ in unitBytes alone.
   std::string key() const;
 };
 
@@ -55,6 +55,7 @@ struct Move {
   Digits axes;
   int source = -1;
   int target = -1;
+  friend bool operator==(const Move&, const Move&) = default;
 };
 
 // What a move costs.
@@ -144,8 +145,12 @@ class Space {
 struct PathStep {
   Move move;
   State after;
+  friend bool operator==(const PathStep&, const PathStep&) = default;
 };
 using Path = std::vector<PathStep>;
+
+// Of all steps of a path from problem.from.
+Price pathPrice(const Space& space, const Path& path);
 
 struct Answer {
   Path path;
@@ -155,6 +160,6 @@ struct Answer {
 };
 
 // The cheapest path from problem.from to problem.to.
-Answer cheapestPath(const Space& space);
+Path cheapestPath(const Space& space);
 
 }  // namespace weft::reshard

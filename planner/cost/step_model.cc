@@ -116,9 +116,9 @@ absl::StatusOr<std::unique_ptr<StepModel>> StepModel::create(ProgramGraph graph,
   return model;
 }
 
-absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record) {
+absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t microBatches) {
   const bool trains = graph_.trains();
-  WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(record.schedule, record.mesh.microBatches(), trains));
+  WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(record.schedule, microBatches, trains));
   std::vector<int64_t> inFlight = inFlightOf(table);
   if (!trains) {
     inFlight.assign(inFlight.size(), 1);
@@ -151,7 +151,7 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record) {
   }
   needs.onceTime = before + after;
   if (!trains) {
-    needs.time = forwardTime(times, record.mesh.microBatches());
+    needs.time = forwardTime(times, microBatches);
     return needs;
   }
   WEFT_ASSIGN_OR_RETURN(const schedule::Simulation result, schedule::simulate(table, times));

@@ -54,7 +54,9 @@ class StepModel {
   Prices& prices() { return prices_; }
 
   // `record` may differ from that of the model in its schedule, on the same submeshes, and in its recomputation.
-  absl::StatusOr<StepNeeds> needs(const Decisions& record);
+  absl::StatusOr<StepNeeds> needs(const Decisions& record) { return needs(record, record.mesh.microBatches()); }
+  // The same of a step that has only so many of its micro-batches.
+  absl::StatusOr<StepNeeds> needs(const Decisions& record, int64_t microBatches);
 
  private:
   StepModel(ProgramGraph graph, Decisions record, const Machine& machine, const Correction& correction);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
+#include <utility>
 
 #include "planner/memory/pack_sections.h"
 
@@ -22,33 +22,44 @@ Flight flightOf(const std::vector<FunctionCall>& calls, const std::vector<int>& 
   return flight;
 }
 
-// Differences between the numbers of micro-batches that are in flight at once.
-std::set<int64_t> distances(const Flight& flight) {
-  std::vector<std::pair<size_t, int64_t>> starts;
+// By difference: are two micro-batches whose numbers differ so much in flight at once?
+std::vector<bool> distances(const Flight& flight) {
+  struct Span {
+    size_t start, end;
+    int64_t microBatch;
+  };
+  std::vector<Span> spans;
   for (const auto& [microBatch, span] : flight) {
-    starts.emplace_back(span.first, microBatch);
+    spans.push_back({span.first, span.second, microBatch});
   }
-  std::sort(starts.begin(), starts.end());
-  std::set<int64_t> found;
-  std::vector<int64_t> flying;
-  for (const auto& [start, microBatch] : starts) {
-    const size_t now = start;  // structured bindings cannot be captured portably
-    std::erase_if(flying, [&](int64_t other) { return flight.at(other).second < now; });
-    for (const int64_t other : flying) {
-      found.insert(std::abs(microBatch - other));
+  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.start < b.start; });
+  std::vector<bool> found(flight.empty() ? 1 : flight.rbegin()->first - flight.begin()->first + 1);
+  std::vector<Span> flying;
+  for (const Span& next : spans) {
+    std::erase_if(flying, [&](const Span& other) { return other.end < next.start; });
+    for (const Span& other : flying) {
+      found[std::abs(next.microBatch - other.microBatch)] = true;
     }
-    flying.push_back(microBatch);
+    flying.push_back(next);
   }
   return found;
 }
 
 int64_t slotsFor(const Flight& flight) {
-  const std::set<int64_t> apart = distances(flight);
-  int64_t slots = 1;
-  while (std::any_of(apart.begin(), apart.end(), [&](int64_t distance) { return distance % slots == 0; })) {
+  const std::vector<bool> apart = distances(flight);
+  const auto meet = [&](size_t slots) {  // do two that are in flight have the same slot?
+    for (size_t distance = slots; distance < apart.size(); distance += slots) {
+      if (apart[distance]) {
+        return true;
+      }
+    }
+    return false;
+  };
+  size_t slots = 1;
+  while (meet(slots)) {
     ++slots;
   }
-  return slots;
+  return static_cast<int64_t>(slots);
 }
 
 // Items of one stage that may become a ring.
@@ -127,9 +138,15 @@ int64_t ringSlots(const std::vector<FunctionCall>& calls, const std::vector<int>
 }
 
 std::vector<Ring> planRings(const std::vector<RingItem>& items, const std::vector<FunctionCall>& calls) {
-  std::map<std::pair<int64_t, Flight>, std::vector<size_t>> alike;
+  std::map<std::pair<int64_t, std::vector<int>>, std::vector<size_t>> byFunctions;
   for (size_t i = 0; i < items.size(); ++i) {
-    alike[{items[i].stage, flightOf(calls, items[i].functions)}].push_back(i);
+    byFunctions[{items[i].stage, items[i].functions}].push_back(i);
+  }
+  std::map<std::pair<int64_t, Flight>, std::vector<size_t>> alike;
+  for (const auto& [key, members] : byFunctions) {
+    std::vector<size_t>& all = alike[{key.first, flightOf(calls, key.second)}];
+    all.insert(all.end(), members.begin(), members.end());
+    std::sort(all.begin(), all.end());
   }
   const Planner planner(items);
   std::vector<Group> groups;

@@ -21,13 +21,10 @@
 #include "absl/status/statusor.h"
 #include "planner/graph/program_graph.h"
 #include "planner/request.h"
+#include "planner/search/block_program.h"
 #include "planner/search/choose_open.h"
 
 namespace weft {
-
-// The program for so many micro-batches of a step, on which the alternatives of operators may depend. Error: an
-// operator refuses the number.
-using GraphFor = std::function<absl::StatusOr<std::shared_ptr<const ProgramGraph>>(int64_t microBatches)>;
 
 // The best request that `request`, in mode kAuto, may become; its record notes what it was chosen among. Errors: what
 // is given cannot be together; the first reason why no plan can be.

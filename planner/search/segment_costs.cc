@@ -80,12 +80,12 @@ absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const Comp
   WEFT_ASSIGN_OR_RETURN(Derivation derived, deriveDecisions(graph, request, {.bytePrice = bytePrice}));
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<StepModel> model,
                         StepModel::create(std::move(graph), std::move(derived.decisions), machine, {}));
-  WEFT_ASSIGN_OR_RETURN(const StepNeeds needs, model->needs(model->record()));
+  WEFT_ASSIGN_OR_RETURN(const StepNeeds needs, model->needs(model->record(), 1));
   SegmentCosts costs;
   costs.kept = costs.recomputed = costsOf(needs);
   costs.transfer = static_cast<Picoseconds>(std::llround(needs.times.comm));
   if (request.recompute == "auto" && model->view().graph().trains()) {
-    WEFT_ASSIGN_OR_RETURN(const StepNeeds least, model->needs(withAllRecomputed(*model)));
+    WEFT_ASSIGN_OR_RETURN(const StepNeeds least, model->needs(withAllRecomputed(*model), 1));
     costs.recomputed = costsOf(least);
   }
   return costs;

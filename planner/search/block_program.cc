@@ -1,0 +1,187 @@
+#include "planner/search/block_program.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "planner/derive/placement.h"
+#include "planner/derive/recompute_scopes.h"
+#include "planner/derive/strategies.h"
+#include "planner/graph/segments.h"
+#include "planner/graph/shorten.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+constexpr int kNoBlock = -1;
+
+struct Blocks {
+  std::vector<int> of;         // of each operator
+  std::vector<int> segmentOf;  // of each block
+};
+
+class BlockFinder {
+ public:
+  BlockFinder(const GraphView& view, const Segments& segments)
+      : view_(view), segments_(segments), works_(view.values()) {
+    std::map<int, int> repeats;
+    for (const int each : segments_.classOf) {
+      ++repeats[each];
+    }
+    for (const int each : segments_.classOf) {
+      repeats_.push_back(repeats[each] > 1);
+    }
+  }
+
+  Blocks run() {
+    Blocks blocks;
+    blocks.of.resize(view_.operators(), kNoBlock);
+    for (int op = 0; op < view_.operators(); ++op) {
+      const bool reads = readsParameter(op);
+      if (!note(op, reads) || segments_.of[op] == Segments::kNone) {
+        continue;
+      }
+      const bool isNew = segments_.of[op] != segment_ || (reads && !repeats_[segments_.of[op]]);
+      segment_ = segments_.of[op];
+      if (isNew) {
+        blocks.segmentOf.push_back(segment_);
+      }
+      blocks.of[op] = static_cast<int>(blocks.segmentOf.size()) - 1;
+    }
+    if (blocks.segmentOf.empty()) {
+      blocks.segmentOf.push_back(0);
+    }
+    return blocks;
+  }
+
+ private:
+  bool readsParameter(int op) const {
+    for (unsigned i = 0; i < view_.op(op).operands.size(); ++i) {
+      const int value = view_.operandOf(op, i);
+      if (!view_.producerOf(value) && view_.graph().arguments[value].kind == ArgumentKind::kParameter) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Does it work on parameters, itself or through its operands?
+  bool note(int op, bool reads) {
+    bool works = reads;
+    for (unsigned i = 0; i < view_.op(op).operands.size(); ++i) {
+      works = works || works_[view_.operandOf(op, i)];
+    }
+    for (unsigned r = 0; r < view_.op(op).results.size(); ++r) {
+      works_[view_.resultOf(op, r)] = works;
+    }
+    return works;
+  }
+
+  const GraphView& view_;
+  const Segments& segments_;
+  std::vector<bool> repeats_;  // of each segment: are there others of its class?
+  std::vector<bool> works_;    // of each value
+  int segment_ = Segments::kNone;
+};
+
+// Is the same asked of operators and arguments of different layers?
+SaidAlike saidAlike(const GraphView& view, const CompileOptions& request) {
+  const UserLayouts layouts(view.graph(), request.layouts);
+  const std::vector<bool> recomputed =
+      recomputedOps(view, std::vector<int64_t>(view.operators(), 0), request.recompute);
+  return {[recomputed](int a, int b) { return recomputed[a] == recomputed[b]; },
+          [layouts](int a, int b) { return layouts.of(a, 0) == layouts.of(b, 0); }};
+}
+
+void add(SegmentCost& sum, const SegmentCost& more) {
+  sum.time += more.time;
+  sum.onceTime += more.onceTime;
+  sum.heldBytes += more.heldBytes;
+  sum.activationBytes += more.activationBytes;
+  sum.passingBytes = std::max(sum.passingBytes, more.passingBytes);
+}
+
+}  // namespace
+
+absl::StatusOr<BlockProgram> BlockProgram::create(std::shared_ptr<const ProgramGraph> graph,
+                                                  const CompileOptions& request) {
+  const GraphView view(*graph);
+  WEFT_ASSIGN_OR_RETURN(const Stages stages, assignStages(view, request.stages));
+  BlockProgram made;
+  if (stages.count > 1) {
+    made.areStages_ = true;
+    made.blocks_ = static_cast<int>(stages.count);
+    made.asked_ = made.staged_ = *graph;
+    made.standsFor_.resize(made.blocks_);
+    std::iota(made.standsFor_.begin(), made.standsFor_.end(), 0);
+    made.gone_.assign(made.blocks_, false);
+    made.graph_ = std::move(graph);
+    return made;
+  }
+  const Segments segments = segmentsOf(view);
+  Blocks blocks = BlockFinder(view, segments).run();
+  made.blocks_ = static_cast<int>(blocks.segmentOf.size());
+  const std::optional<Shortened> shorter = shortened(view, segments, saidAlike(view, request));
+  const auto standsFor = [&](int segment) { return shorter ? shorter->standsFor[segment] : segment; };
+  std::map<int, int> stageOf;  // of the segments that repeat
+  int stage = 0;
+  for (int b = 0; b < made.blocks_; ++b) {
+    const int segment = blocks.segmentOf[b];
+    made.gone_.push_back(standsFor(segment) != segment);
+    made.standsFor_.push_back(made.gone_.back() ? stageOf.at(standsFor(segment)) : stage++);
+    stageOf[segment] = made.standsFor_.back();
+  }
+  made.asked_ = shorter ? shorter->graph : *graph;
+  made.staged_ = made.asked_;
+  for (GraphOperator& op : made.staged_.operators) {
+    const int block = blocks.of[*view.find(op.id)];
+    if (block != kNoBlock) {
+      op.userStage = made.standsFor_[block];
+    }
+  }
+  made.of_ = std::move(blocks.of);
+  made.graph_ = std::move(graph);
+  return made;
+}
+
+bool BlockProgram::isShort() const {
+  return std::any_of(gone_.begin(), gone_.end(), [](bool gone) { return gone; });
+}
+
+ProgramGraph BlockProgram::onStages(const std::vector<int>& first) const {
+  ProgramGraph staged = *graph_;
+  for (size_t op = 0; op < of_.size() && first.size() > 1; ++op) {
+    if (of_[op] != kNoBlock) {
+      const auto next = std::upper_bound(first.begin(), first.end(), of_[op]);
+      staged.operators[op].userStage = next - first.begin() - 1;
+    }
+  }
+  return staged;
+}
+
+absl::StatusOr<SegmentCosts> BlockProgram::costs(const CompileOptions& closed, bool uncut, double bytePrice) const {
+  SegmentCosts costs;
+  if (uncut) {
+    WEFT_ASSIGN_OR_RETURN(costs, segmentCosts(asked_, closed, bytePrice));
+    if (!isShort()) {
+      return costs;
+    }
+  }
+  WEFT_ASSIGN_OR_RETURN(const SegmentCosts staged, segmentCosts(staged_, closed, bytePrice));
+  costs.transfer = staged.transfer;
+  for (int b = 0; b < blocks_; ++b) {
+    if (!uncut) {
+      costs.kept.push_back(staged.kept[standsFor_[b]]);
+      costs.recomputed.push_back(staged.recomputed[standsFor_[b]]);
+    } else if (gone_[b]) {
+      add(costs.kept[0], staged.kept[standsFor_[b]]);
+      add(costs.recomputed[0], staged.recomputed[standsFor_[b]]);
+    }
+  }
+  return costs;
+}
+
+}  // namespace weft

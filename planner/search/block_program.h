@@ -1,0 +1,52 @@
+// A program cut into blocks, which the search puts on stages, and what each block needs.
+//
+// Blocks are the segments that repeat (planner/graph/segments.h), and of the others what lies between one operator that
+// reads a parameter and the next; where the user names stages, these are the blocks. Of a long row of repeated
+// segments a few are asked about (planner/graph/shorten.h): the others need what the one does that stands for them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/graph/program_graph.h"
+#include "planner/request.h"
+#include "planner/search/segment_costs.h"
+
+namespace weft {
+
+// The program for so many micro-batches of a step, on which the alternatives of operators may depend. Error: an
+// operator refuses the number.
+using GraphFor = std::function<absl::StatusOr<std::shared_ptr<const ProgramGraph>>(int64_t microBatches)>;
+
+class BlockProgram {
+ public:
+  // `request`: what the user asks for; what it leaves open counts for nothing here. Errors: stages that cannot be.
+  static absl::StatusOr<BlockProgram> create(std::shared_ptr<const ProgramGraph> graph, const CompileOptions& request);
+
+  const ProgramGraph& graph() const { return *graph_; }
+  int blocks() const { return blocks_; }
+  bool areStages() const { return areStages_; }  // the user's
+  bool isShort() const;                          // are some blocks known from others?
+
+  // The program on stages; `first`: of each stage its first block. Without stages, or with the user's: as it is.
+  ProgramGraph onStages(const std::vector<int>& first) const;
+
+  // What each block needs, of a request that leaves nothing open; `uncut`: what the program without stages needs, as
+  // one. Errors: as segmentCosts.
+  absl::StatusOr<SegmentCosts> costs(const CompileOptions& closed, bool uncut, double bytePrice) const;
+
+ private:
+  std::shared_ptr<const ProgramGraph> graph_;
+  std::vector<int>
+      of_;  // of each operator: its block; -1 for what works on no parameter and goes where its readers are
+  int blocks_ = 1;
+  bool areStages_ = false;
+  ProgramGraph asked_;          // what is asked about, without stages
+  ProgramGraph staged_;         // the same, each of its blocks a stage
+  std::vector<int> standsFor_;  // of each block: the stage of staged_ that needs as much
+  std::vector<bool> gone_;      // of each block: is it left out of asked_?
+};
+
+}  // namespace weft

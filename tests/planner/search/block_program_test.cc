@@ -1,0 +1,46 @@
+// What a few layers say of many: the needs of a long program's blocks are those that all of its layers have.
+#include "planner/search/block_program.h"
+
+#include <gtest/gtest.h>
+
+#include "planner/check_request.h"
+#include "tests/planner/search/chain_program.h"
+
+namespace weft::testing {
+namespace {
+
+bool same(const SegmentCost& a, const SegmentCost& b) {
+  return a.time == b.time && a.onceTime == b.onceTime && a.heldBytes == b.heldBytes &&
+         a.activationBytes == b.activationBytes && a.passingBytes == b.passingBytes;
+}
+
+TEST(BlockProgram, LeftOutLayersNeedWhatTheyNeed) {
+  const ProgramGraph graph = chainProgram({.layers = 9, .rows = 64, .width = 64}).graph;
+  for (const char* mesh : {"dp=4", "dp=2,tp=2", "tp=4"}) {
+    for (const int zero : {0, 1, 3}) {
+      const CompileOptions closed = {.mode = Mode::kLayouts, .mesh = mesh, .micro = 2, .zero = zero};
+      const absl::StatusOr<BlockProgram> program =
+          BlockProgram::create(std::make_shared<const ProgramGraph>(graph), closed);
+      ASSERT_TRUE(program.ok()) << program.status();
+      EXPECT_TRUE(program->isShort());
+      const absl::StatusOr<SegmentCosts> found = program->costs(closed, false, 0);
+      ASSERT_TRUE(found.ok()) << found.status();
+      std::vector<int> first;
+      for (int b = 0; b < program->blocks(); ++b) {
+        first.push_back(b);
+      }
+      const absl::StatusOr<SegmentCosts> all = segmentCosts(program->onStages(first), closed, 0);
+      ASSERT_TRUE(all.ok()) << all.status();
+      ASSERT_EQ(found->kept.size(), all->kept.size());
+      for (size_t b = 0; b < all->kept.size(); ++b) {
+        EXPECT_TRUE(same(found->kept[b], all->kept[b])) << mesh << ", zero " << zero << ", block " << b << ": "
+                                                        << found->kept[b].time << " and " << all->kept[b].time;
+        EXPECT_TRUE(same(found->recomputed[b], all->recomputed[b])) << mesh << ", zero " << zero << ", block " << b;
+      }
+      EXPECT_EQ(found->transfer, all->transfer);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::testing
