@@ -177,7 +177,8 @@ void CommonFlags::addCompilingTo(Flags& flags) {
   flags.text("stage-meshes", &stageMeshes, "a mesh for each submesh of pipeline stages, as 'dp=2,tp=2;dp=4'");
   flags.integerOr("auto", kFindZero, "zero", &zero,
                   "ZeRO level 0, 1, 2 or 3; auto: the planner finds it, as in mode auto", {0, 3});
-  flags.integer("micro", &micro, "micro-batches of one step; found in mode auto, else 1", {1, kMaxMicroBatches});
+  flags.integer("micro", &micro, absl::StrCat("micro-batches of one step; found in mode auto, else ", defaultMicro),
+                {1, kMaxMicroBatches});
   flags.text("schedule", &schedule, "order of the micro-batches on pipeline stages: auto, 1f1b, zb_h1, ...");
   flags.contents("schedule-file", &scheduleTable, "a schedule of your own: a table as of weft schedule --csv");
   flags.machine("machine", &machine, "the machine that costs are for: a name (a100-80g) or a file of figures");
@@ -209,6 +210,9 @@ CompileOptions CommonFlags::options() const {
   options.stageMeshes = stageMeshes;
   options.devices = devices;
   options.micro = micro;
+  if (!micro && mode != Mode::kAuto && defaultMicro > 1) {
+    options.micro = defaultMicro;
+  }
   if (zero) {
     options.zero = static_cast<int>(*zero);
   }

@@ -73,6 +73,7 @@ struct CommonFlags {
   std::string stageMeshes;
   std::optional<int64_t> zero;
   std::optional<int64_t> micro;
+  int64_t defaultMicro = 1;  // where mode auto does not find them
   bool regather = false;
   std::string schedule = "auto";
   std::string scheduleTable;

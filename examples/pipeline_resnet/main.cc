@@ -21,7 +21,7 @@ struct ResnetFlags {
   double lr = 2e-3;
 
   void addTo(Flags& flags) {
-    common.micro = 4;
+    common.defaultMicro = 4;
     common.steps = 0;
     common.addTo(flags);
     flags.text("data", &data, "directory of Fashion-MNIST's four IDX files; default: the test data, else drawn images");
