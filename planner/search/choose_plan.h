@@ -8,18 +8,14 @@
 //   layouts      of each of these: the splits of all operators, by elimination (planner/derive/settle_conflicts.h)
 //   schedule, recomputation, gathers: as without mode kAuto (choose_schedule.h, choose_recompute.h)
 //
-//   1. For each mesh, number of micro-batches and level of ZeRO the model says what each segment needs
-//      (segment_costs.h); the stages are cut, and time and memory of the whole follow (cut_stages.h).
-//   2. The best of these estimates become requests that leave nothing open, and are predicted as if the user had
-//      written them. The best of them is taken.
-// Levels of ZeRO beyond the first save memory at a price of time: they are asked for only where that is short.
+//   1. Sketches of plans come in the order of what is expected of them (sketches.h): what each block of the program
+//      needs (block_program.h), put together as stages (cut_stages.h).
+//   2. The first of them become requests that leave nothing open, and are predicted as if the user had written them.
+//      The best of these is taken.
+// docs/auto-mode.md has the space as a grammar, and what is left out of it.
 #pragma once
 
-#include <functional>
-#include <memory>
-
 #include "absl/status/statusor.h"
-#include "planner/graph/program_graph.h"
 #include "planner/request.h"
 #include "planner/search/block_program.h"
 #include "planner/search/choose_open.h"
