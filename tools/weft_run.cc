@@ -1,12 +1,9 @@
 // `weft-run PLAN`: runs a plan with the built-in CPU kernels. Needs no compiler.
 //
 // Inputs come from a safetensors file with tensors '<step>.<input>', steps counted from 0; without one they are zero.
-#include <unistd.h>
-
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +18,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/stop_request.h"
 #include "runtime/exec/executor.h"
+#include "runtime/io/memory_use.h"
 #include "runtime/io/parameters.h"
 #include "runtime/io/safetensors.h"
 #include "runtime/plan/plan_file.h"
@@ -71,15 +69,6 @@ absl::StatusOr<std::chrono::milliseconds> timeoutOf(const Flags& flags) {
   }
   // What is asked for is never rounded to 0, which means for ever.
   return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(*seconds * 1e3)));
-}
-
-// Resident memory of this process in bytes; 0 where the system does not tell.
-int64_t residentBytes() {
-  std::ifstream statm("/proc/self/statm");
-  int64_t total = 0;
-  int64_t resident = 0;
-  statm >> total >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
 }
 
 template <typename T>

@@ -401,6 +401,15 @@ class Planning {
 ReshardPlanner::ReshardPlanner(Mesh mesh, Machine machine)
     : mesh_(std::move(mesh)), machine_(std::move(machine)), machineKey_(reshard::pricesKey(machine_)) {}
 
+absl::StatusOr<Picoseconds> ReshardPlanner::leastCost(const Shape& shape, DType type, const Layout& from,
+                                                      const Layout& to) const {
+  Planning planning(mesh_, machine_, shape, type);
+  WEFT_RETURN_IF_ERROR(planning.check(from, to));
+  planning.accumulate();
+  const Problem problem = planning.problem(VirtualLine::Cuts::kWhereAsked);
+  return reshard::leastPathTime(reshard::Space(problem, machine_), problem.from, problem.to);
+}
+
 absl::StatusOr<ReshardPlan> ReshardPlanner::plan(const Shape& shape, DType type, const Layout& from, const Layout& to) {
   Planning planning(mesh_, machine_, shape, type);
   WEFT_RETURN_IF_ERROR(planning.check(from, to));

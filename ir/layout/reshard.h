@@ -126,6 +126,9 @@ class ReshardPlanner {
   // Errors: layouts that do not fit the shape, a partial axis in `to` that `from` does not have.
   absl::StatusOr<ReshardPlan> plan(const Shape& shape, DType type, const Layout& from, const Layout& to);
 
+  // What a plan costs at the least, without looking for one. Errors as for `plan`.
+  absl::StatusOr<Picoseconds> leastCost(const Shape& shape, DType type, const Layout& from, const Layout& to) const;
+
  private:
   Mesh mesh_;
   Machine machine_;

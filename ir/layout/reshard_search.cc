@@ -111,8 +111,7 @@ class Sweep {
   }
 
   Picoseconds boundOf(const State& state) const {
-    const Picoseconds least = forward_ ? space_.leastTime(state, aim_) : space_.leastTime(aim_, state);
-    return std::max<Picoseconds>(0, least - kRounding);
+    return forward_ ? leastPathTime(space_, state, aim_) : leastPathTime(space_, aim_, state);
   }
 
   const Space& space_;
@@ -161,6 +160,10 @@ Price stepPrice(const Space& space, const State& before, const PathStep& step) {
 }
 
 }  // namespace
+
+Picoseconds leastPathTime(const Space& space, const State& from, const State& to) {
+  return std::max<Picoseconds>(0, space.leastTime(from, to) - kRounding);
+}
 
 Price pathPrice(const Space& space, const Path& path) {
   Price total;

@@ -446,7 +446,8 @@ Picoseconds Space::leastTime(const State& from, const State& to) const {
     least.bytes = std::max(least.bytes, leastForTerms(to, terms));
   }
   // Inside nodes and between them bytes go at once.
-  const double bandwidth = machine_.linkBandwidth + machine_.networkShare();
+  const bool isOneNode = problem_.permuted.nodes() == 1;
+  const double bandwidth = machine_.linkBandwidth + (isOneNode ? 0 : machine_.networkShare());
   const double hop =
       machine_.devicesPerNode == 0 ? machine_.linkLatency : std::min(machine_.linkLatency, machine_.networkLatency);
   return picosecondsOf((least.bytes > 0 ? machine_.launchLatency : 0) + hop * static_cast<double>(least.hops) +

@@ -149,6 +149,9 @@ struct PathStep {
 };
 using Path = std::vector<PathStep>;
 
+// What any path from the one state to the other costs at the least, as steps are rounded.
+Picoseconds leastPathTime(const Space& space, const State& from, const State& to);
+
 // Of all steps of a path from problem.from.
 Price pathPrice(const Space& space, const Path& path);
 

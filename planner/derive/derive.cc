@@ -109,7 +109,7 @@ class Deriver {
     }
     const Candidates candidates = request_.mode == Mode::kSemi ? candidatesOf(settled, shardings)
                                                                : allCandidatesOf(settled, shardings, request_.fill);
-    WEFT_RETURN_IF_ERROR(settleConflicts(settled, machine_, choices_.bytePrice, candidates, shardings));
+    WEFT_RETURN_IF_ERROR(settleConflicts(settled, {machine_, choices_.bytePrice, memo()}, candidates, shardings));
     seedInputs(settled, request_.fill, shardings);
     if (!spread(Phase::kBackward)) {
       return shardings.expansions;
@@ -130,6 +130,8 @@ class Deriver {
     evenPads_ = evenPads(settled, shardings, candidates.refused);
     return std::vector<int64_t>();
   }
+
+  ReshardMemo& memo() { return choices_.memo != nullptr ? *choices_.memo : memo_; }
 
   // Where contributions to a gradient that are partial alike are not added to each other first, the order in which they
   // are; each sum is regrouped once. Is any?
@@ -326,6 +328,7 @@ class Deriver {
   std::vector<Mesh> given_;      // the user's meshes of the submeshes
   std::set<int64_t> regrouped_;  // the ends of sums
   std::map<unsigned, Shape> evenPads_;
+  ReshardMemo memo_;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "planner/decisions.h"
+#include "planner/derive/reshard_prices.h"
 #include "planner/graph/program_graph.h"
 #include "planner/request.h"
 
@@ -31,6 +32,7 @@ struct OpenChoices {
   int64_t gatherBytes = -1;                // that parameters gathered once per step may take; negative: no bound
   double bytePrice = 0;                    // of memory, where splits are decided by price (settle_conflicts.h)
   std::map<unsigned, Shape> pads = {};     // stored shapes of arguments, so that splits divide; those that can be are
+  ReshardMemo* memo = nullptr;             // of the machine; none: nothing is known
 };
 
 struct Derivation {

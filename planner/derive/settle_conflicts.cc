@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
-#include <tuple>
+#include <optional>
 #include <utility>
 
-#include "ir/layout/reshard.h"
 #include "planner/derive/least_cost.h"
+#include "planner/derive/reshard_prices.h"
 #include "planner/graph/flops.h"
+#include "planner/graph/iterations.h"
 #include "planner/machine/times.h"
 #include "runtime/base/status.h"
 
@@ -17,8 +17,6 @@ namespace {
 
 // Entries of one table; larger ones are not made, and the answer is then no longer the best of all.
 constexpr int64_t kMostEntries = 1 << 18;
-// Arithmetic of an operator with its gradients, as a multiple of its own.
-constexpr int kWithGradients = 3;
 // A parameter with its gradient and the two states that most optimizers keep.
 constexpr int kWithStates = 4;
 
@@ -27,72 +25,22 @@ Layout whole(Layout layout) {
   return layout;
 }
 
-// The prices of reshards, each asked once.
-class ReshardPrices {
- public:
-  ReshardPrices(const SettledGraph& graph, const Machine& machine) : graph_(graph) {
-    for (const Mesh& mesh : graph.placement.meshes.ofSubmesh) {
-      planners_.push_back(std::make_unique<ReshardPlanner>(mesh, machine));
-    }
-  }
-
-  // Of a value on a mesh, in all micro-batches of a step.
-  absl::StatusOr<Picoseconds> of(int value, int64_t mesh, const Layout& from, const Layout& to) {
-    if (from == to) {
-      return 0;
-    }
-    const DType type = graph_.view.typeOf(value).type;
-    Shape shape = graph_.stored.of(value);
-    const int batch = graph_.microBatches.batchDim[value];
-    int64_t times = batch >= 0 ? graph_.placement.meshes.withNumber(mesh).microBatches() : 1;
-    // The prologue reads all micro-batches at once, split into more parts than the rows of one may have.
-    if (times > 1 && (!divides(shape[batch] / times, from, batch) || !divides(shape[batch] / times, to, batch))) {
-      times = 1;
-    }
-    if (batch >= 0) {
-      shape[batch] /= times;
-    }
-    const auto [it, isNew] = known_.try_emplace({shape, type, times, mesh, keyOf(from), keyOf(to)}, 0);
-    if (isNew) {
-      WEFT_ASSIGN_OR_RETURN(const ReshardPlan plan, planners_[mesh]->plan(shape, type, from, to));
-      it->second = plan.cost * times;
-    }
-    return it->second;
-  }
-
- private:
-  static bool divides(int64_t size, const Layout& layout, int dim) { return size % partsOf(layout.dim(dim)) == 0; }
-
-  using Key = std::pair<std::vector<AxisList>, AxisList>;
-  static Key keyOf(const Layout& layout) {
-    AxisList sums;
-    for (const Partial& sum : layout.partial()) {
-      sums.push_back(sum.axis);
-    }
-    return {layout.dims(), sums};
-  }
-
-  const SettledGraph& graph_;
-  std::vector<std::unique_ptr<ReshardPlanner>> planners_;  // by number of the mesh
-  std::map<std::tuple<Shape, DType, int64_t, int64_t, Key, Key>, Picoseconds> known_;
-};
-
 class Settler {
  public:
-  Settler(const SettledGraph& graph, const Machine& machine, double bytePrice, const Candidates& candidates,
-          Shardings& shardings)
+  Settler(const SettledGraph& graph, const PricedMachine& machine, const Candidates& candidates, Shardings& shardings)
       : graph_(graph),
         view_(graph.view),
-        machine_(machine),
-        bytePrice_(bytePrice),
+        machine_(machine.machine),
+        bytePrice_(machine.bytePrice),
         candidates_(candidates),
         shardings_(shardings),
-        prices_(graph, machine),
-        bucketed_(graph, withoutLatency(machine)),
+        prices_(graph, machine.machine, machine.memo),
+        bucketed_(graph, withoutLatency(machine.machine), machine.memo),
         trains_(graph.view.graph().trains()) {}
 
   absl::Status run() {
     findDependents();
+    findGradients();
     for (int op = 0; op < view_.operators(); ++op) {
       problem_.values.push_back(std::max<int>(1, static_cast<int>(candidates_.of[op].size())));
       addArithmetic(op);
@@ -100,11 +48,36 @@ class Settler {
     for (int value = 0; value < view_.values(); ++value) {
       WEFT_RETURN_IF_ERROR(addValue(value));
     }
-    apply(leastCost(problem_, kMostEntries));
+    Assignment assignment = leastCost(problem_, kMostEntries);
+    for (;;) {
+      WEFT_ASSIGN_OR_RETURN(const bool dearer, priceChosen(assignment));
+      if (!dearer) {
+        break;
+      }
+      assignment = leastCost(problem_, kMostEntries);
+    }
+    apply(assignment);
     return absl::OkStatus();
   }
 
  private:
+  // The reshards of a value into one form, in a table of the problem: first what each takes at the least, which is
+  // quick to know, then what the chosen ones take. An assignment all of whose reshards have their price is the best of
+  // all: the others were held against it with less than they take.
+  struct Form {
+    int table = 0;
+    std::optional<int> source;  // variable; none: the table is of `reader` alone
+    int reader = 0;             // variable
+    std::vector<bool> reads;    // of each value of `reader`
+    int value = 0;
+    int64_t mesh = 0;
+    bool back = false;
+    bool bucketed = false;
+    Layout form;
+    std::vector<Layout> made;   // of each value of the source, in order; of each value of the reader where it is one
+    std::vector<bool> isExact;  // of each of `made`
+  };
+
   // A layout that a value lies in or is read in, for each candidate of an operator; of none: always the same.
   struct Side {
     std::optional<int> op;
@@ -138,24 +111,82 @@ class Settler {
     }
   }
 
+  // Of each forward operator those of the backward pass that follow it.
+  void findGradients() {
+    gradients_.resize(view_.operators());
+    for (int op = 0; op < view_.operators(); ++op) {
+      const std::optional<int64_t>& id = view_.op(op).forward;
+      const std::optional<int> forward = id ? view_.find(*id) : std::nullopt;
+      if (forward && *forward != op && view_.op(op).gradientOf.empty()) {
+        gradients_[*forward].push_back(op);
+      }
+    }
+  }
+
   void addArithmetic(int op) {
-    const GraphOperator& node = view_.op(op);
-    if (candidates_.of[op].size() < 2 || node.facts.view != ViewKind::kNone || node.facts.isConstant) {
+    if (candidates_.of[op].size() < 2) {
       return;
     }
     CostTable table{{op}, {}};
     for (const FactorAxes& axes : candidates_.of[op]) {
-      int64_t bytes = 0;
-      for (unsigned i = 0; i < node.operands.size(); ++i) {
-        bytes += localBytes(view_.operandOf(op, i), ruleOf(op).operandLayout(i, axes));
+      Picoseconds time = arithmetic(op, axes) + accumulation(op, axes) + memoryPrice(op, axes);
+      for (const int gradient : gradients_[op]) {
+        time += arithmetic(gradient, inherited(gradient, axes));
       }
-      for (unsigned r = 0; r < node.results.size(); ++r) {
-        bytes += localBytes(view_.resultOf(op, r), ruleOf(op).resultLayout(r, axes));
-      }
-      const Picoseconds time = kernelTime(machine_, node.results[0].type, flopsOf(node.facts, ruleOf(op), axes), bytes);
-      table.costs.push_back((trains_ ? time * kWithGradients : time) + memoryPrice(op, axes));
+      table.costs.push_back(time);
     }
     problem_.tables.push_back(std::move(table));
+  }
+
+  bool isParameter(int value) const {
+    return !view_.producerOf(value) && view_.graph().arguments[value].kind == ArgumentKind::kParameter;
+  }
+
+  // Of the gradients that an operator has for its parameters, over the micro-batches of a step.
+  Picoseconds accumulation(int op, const FactorAxes& axes) const {
+    const int64_t times = graph_.placement.meshOf(op).microBatches();
+    Picoseconds time = 0;
+    for (unsigned i = 0; trains_ && times > 1 && i < view_.op(op).operands.size(); ++i) {
+      const int value = view_.operandOf(op, i);
+      if (isParameter(value)) {  // a sum of two is read and written
+        time += times * copyTime(machine_, 3 * localBytes(value, ruleOf(op).operandLayout(i, axes)));
+      }
+    }
+    return time;
+  }
+
+  // The axes with which a backward operator starts if its forward operator has these.
+  FactorAxes inherited(int op, const FactorAxes& forward) const {
+    const std::vector<int>& same = shardings_.operators[op].forwardFactors;
+    FactorAxes axes(same.size());
+    for (size_t f = 0; f < same.size(); ++f) {
+      if (same[f] != kNoFactor) {
+        axes[f] = forward[same[f]];
+      }
+    }
+    return axes;
+  }
+
+  // Of one rank, in all micro-batches of a step.
+  Picoseconds arithmetic(int op, const FactorAxes& axes) const {
+    const GraphOperator& node = view_.op(op);
+    if (node.facts.view != ViewKind::kNone || node.facts.isConstant) {
+      return 0;
+    }
+    const int64_t times =
+        graph_.microBatches.operators[op].perMicroBatch ? graph_.placement.meshOf(op).microBatches() : 1;
+    const auto bytesOf = [&](int value, const Layout& layout) {
+      return localBytes(value, layout) / (graph_.microBatches.batchDim[value] >= 0 ? times : 1);
+    };
+    int64_t bytes = 0;
+    for (unsigned i = 0; i < node.operands.size(); ++i) {
+      bytes += bytesOf(view_.operandOf(op, i), ruleOf(op).operandLayout(i, axes));
+    }
+    for (unsigned r = 0; r < node.results.size(); ++r) {
+      bytes += bytesOf(view_.resultOf(op, r), ruleOf(op).resultLayout(r, axes));
+    }
+    const double flops = flopsOf(node.facts, ruleOf(op), axes) / static_cast<double>(times);
+    return times * kernelTime(machine_, node.results[0].type, flops, bytes);
   }
 
   Picoseconds memoryPrice(int op, const FactorAxes& axes) const {
@@ -167,7 +198,7 @@ class Settler {
     int64_t made = 0;
     for (unsigned i = 0; i < node.operands.size(); ++i) {
       const int value = view_.operandOf(op, i);
-      if (!view_.producerOf(value) && view_.graph().arguments[value].kind == ArgumentKind::kParameter) {
+      if (isParameter(value)) {
         parameters += localBytes(value, ruleOf(op).operandLayout(i, axes));
       }
     }
@@ -269,10 +300,6 @@ class Settler {
   absl::Status addReshards(int value, int64_t mesh, const Side& source, const std::vector<Side>& readers,
                            std::vector<Layout> Side::* layouts, bool back) {
     const bool bucketed = view_.typeOf(value).shape.empty() || (back && !view_.producerOf(value));
-    ReshardPrices& prices = bucketed ? bucketed_ : prices_;
-    const auto price = [&](const Layout& made, const Layout& read) {
-      return back ? prices.of(value, mesh, read, made) : prices.of(value, mesh, made, read);
-    };
     std::vector<Layout> forms;  // in which it is read, each made once
     for (const Side& reader : readers) {
       for (const Layout& layout : reader.*layouts) {
@@ -281,60 +308,129 @@ class Settler {
         }
       }
     }
-    for (const Layout& form : forms) {
+    for (const Layout& layout : forms) {
+      Form form = {.source = source.op, .value = value, .mesh = mesh, .back = back, .bucketed = bucketed};
+      form.form = layout;
+      form.made = source.*layouts;
+      form.isExact.assign(form.made.size(), false);
       std::vector<Picoseconds> costs;  // of making it, for each candidate of the source
-      for (const Layout& made : source.*layouts) {
-        WEFT_ASSIGN_OR_RETURN(costs.emplace_back(), price(made, form));
+      for (size_t made = 0; made < form.made.size(); ++made) {
+        WEFT_ASSIGN_OR_RETURN(costs.emplace_back(), priceOf(form, made));
       }
-      if (std::any_of(costs.begin(), costs.end(), [](Picoseconds cost) { return cost > 0; })) {
-        addForm(source, costs, readers, form, layouts);
+      const bool isFree = std::all_of(form.isExact.begin(), form.isExact.end(), [](bool exact) { return exact; });
+      if (!isFree || std::any_of(costs.begin(), costs.end(), [](Picoseconds cost) { return cost > 0; })) {
+        addForm(std::move(form), costs, readers, layouts);
       }
     }
     return absl::OkStatus();
   }
 
+  // What a reshard takes at the least. What only slices takes nothing, and that is exact.
+  absl::StatusOr<Picoseconds> priceOf(Form& form, size_t made) {
+    const Layout& from = form.back ? form.form : form.made[made];
+    const Layout& to = form.back ? form.made[made] : form.form;
+    form.isExact[made] = onlySlices(from, to);
+    return form.isExact[made] ? Picoseconds{0} : pricesOf(form).atLeast(form.value, form.mesh, from, to);
+  }
+
+  absl::StatusOr<Picoseconds> exactPriceOf(const Form& form, size_t made) {
+    return form.back ? pricesOf(form).of(form.value, form.mesh, form.form, form.made[made])
+                     : pricesOf(form).of(form.value, form.mesh, form.made[made], form.form);
+  }
+
+  ReshardPrices& pricesOf(const Form& form) { return form.bucketed ? bucketed_ : prices_; }
+
+  // Does every dimension of `to` begin with what it has in `from`, and is nothing reduced?
+  static bool onlySlices(const Layout& from, const Layout& to) {
+    bool only = from.partial() == to.partial();
+    for (size_t d = 0; only && d < from.dimensions(); ++d) {
+      const std::vector<Axis>& before = from.dim(d);
+      const std::vector<Axis>& after = to.dim(d);
+      only = before.size() <= after.size() && std::equal(before.begin(), before.end(), after.begin());
+    }
+    return only;
+  }
+
+  // Finds the prices of the reshards of an assignment. Is any of them dearer than it counted?
+  absl::StatusOr<bool> priceChosen(const Assignment& assignment) {
+    bool dearer = false;
+    for (Form& form : forms_) {
+      const int reader = assignment.values[form.reader];
+      const int made = form.source ? assignment.values[*form.source] : form.made.size() > 1 ? reader : 0;
+      if (!form.reads[reader] || form.isExact[made]) {
+        continue;
+      }
+      WEFT_ASSIGN_OR_RETURN(const Picoseconds price, exactPriceOf(form, made));
+      form.isExact[made] = true;
+      dearer |= setPrice(form, made, price);
+    }
+    return dearer;
+  }
+
+  bool setPrice(const Form& form, int made, Picoseconds price) {
+    std::vector<Picoseconds>& costs = problem_.tables[form.table].costs;
+    const auto values = static_cast<int>(form.reads.size());
+    const bool isPair = form.source.has_value();
+    bool dearer = false;
+    for (int value = 0; value < values; ++value) {
+      if (form.reads[value] && (isPair || form.made.size() == 1 || value == made)) {
+        Picoseconds& cost = costs[isPair ? made * values + value : value];
+        dearer |= cost != price;
+        cost = price;
+      }
+    }
+    return dearer;
+  }
+
   // A form is made if some reader reads it: of one reader a table says so, of several a variable, 0 where it is made.
-  void addForm(const Side& source, const std::vector<Picoseconds>& costs, const std::vector<Side>& readers,
-               const Layout& form, std::vector<Layout> Side::* layouts) {
+  void addForm(Form form, const std::vector<Picoseconds>& costs, const std::vector<Side>& readers,
+               std::vector<Layout> Side::* layouts) {
     if (readers.size() == 1) {
-      addPair(source, costs, readers.front().op,
-              [&](int candidate) { return (readers.front().*layouts)[candidate] == form ? Reads::kYes : Reads::kNo; });
+      form.reader = *readers.front().op;
+      for (const Layout& layout : readers.front().*layouts) {
+        form.reads.push_back(layout == form.form);
+      }
+      addTable(std::move(form), costs);
       return;
     }
     const int isMade = static_cast<int>(problem_.values.size());
     problem_.values.push_back(2);
-    addPair(source, costs, isMade, [](int made) { return made == 0 ? Reads::kYes : Reads::kNo; });
     for (const Side& reader : readers) {
       CostTable table{{*reader.op, isMade}, {}};
       bool reads = false;
       for (const Layout& layout : reader.*layouts) {
         table.costs.push_back(0);
-        table.costs.push_back(layout == form ? kImpossible : 0);
-        reads = reads || layout == form;
+        table.costs.push_back(layout == form.form ? kImpossible : 0);
+        reads = reads || layout == form.form;
       }
       if (reads) {
         problem_.tables.push_back(std::move(table));
       }
     }
+    form.reader = isMade;
+    form.reads = {true, false};
+    addTable(std::move(form), costs);
   }
 
-  enum class Reads : bool { kNo, kYes };
-
-  // The costs of the source's candidates where `other` reads.
-  template <typename Does>
-  void addPair(const Side& source, const std::vector<Picoseconds>& costs, std::optional<int> other, const Does& reads) {
-    CostTable table;
-    const bool same = source.op == other;
-    if (source.op && !same) {
-      table.variables.push_back(*source.op);
+  // The costs of the source's candidates where the reader reads.
+  void addTable(Form form, const std::vector<Picoseconds>& costs) {
+    if (form.source == form.reader) {
+      form.source.reset();
     }
-    table.variables.push_back(*other);
-    for (size_t made = 0; made < (same ? 1 : costs.size()); ++made) {
-      for (int value = 0; value < problem_.values[*other]; ++value) {
-        table.costs.push_back(reads(value) == Reads::kYes ? costs[same ? value : made] : 0);
+    CostTable table;
+    if (form.source) {
+      table.variables.push_back(*form.source);
+    }
+    table.variables.push_back(form.reader);
+    for (size_t made = 0; made < (form.source ? costs.size() : 1); ++made) {
+      for (size_t value = 0; value < form.reads.size(); ++value) {
+        const size_t own = form.source ? made : costs.size() > 1 ? value : 0;
+        table.costs.push_back(form.reads[value] ? costs[own] : 0);
       }
     }
+    form.table = static_cast<int>(problem_.tables.size());
     problem_.tables.push_back(std::move(table));
+    forms_.push_back(std::move(form));
   }
 
   void apply(const Assignment& assignment) {
@@ -364,15 +460,17 @@ class Settler {
   ReshardPrices prices_;
   ReshardPrices bucketed_;  // of parameters' gradients, and of scalars: one launch reduces many
   bool trains_;
-  std::vector<bool> depends_;  // of each value: on a parameter
+  std::vector<bool> depends_;                // of each value: on a parameter
+  std::vector<std::vector<int>> gradients_;  // of each forward operator: backward operators
+  std::vector<Form> forms_;
   AssignmentProblem problem_;  // variables: the operators, then what forms are made
 };
 
 }  // namespace
 
-absl::Status settleConflicts(const SettledGraph& graph, const Machine& machine, double bytePrice,
-                             const Candidates& candidates, Shardings& shardings) {
-  return candidates.conflict ? Settler(graph, machine, bytePrice, candidates, shardings).run() : absl::OkStatus();
+absl::Status settleConflicts(const SettledGraph& graph, const PricedMachine& machine, const Candidates& candidates,
+                             Shardings& shardings) {
+  return candidates.conflict ? Settler(graph, machine, candidates, shardings).run() : absl::OkStatus();
 }
 
 }  // namespace weft

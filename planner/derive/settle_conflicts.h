@@ -15,15 +15,20 @@
 
 #include "absl/status/status.h"
 #include "planner/derive/candidates.h"
+#include "planner/derive/reshard_prices.h"
 #include "planner/machine/machine.h"
 
 namespace weft {
 
-// `bytePrice`: of one byte of a rank, in picoseconds of a step; 0: memory has no price.
-//
-// Changes the axes of forward operators that have several candidates, if there is any conflict. Error: a defect, a
-// reshard that cannot be planned.
-absl::Status settleConflicts(const SettledGraph& graph, const Machine& machine, double bytePrice,
-                             const Candidates& candidates, Shardings& shardings);
+struct PricedMachine {
+  const Machine& machine;
+  double bytePrice = 0;  // of one byte of a rank, in picoseconds of a step; 0: memory has no price
+  ReshardMemo& memo;
+};
+
+// Changes the axes of forward operators that have several candidates, if there is any conflict. `memo` keeps what is
+// found out about reshards on the machine. Error: a defect, a reshard that cannot be planned.
+absl::Status settleConflicts(const SettledGraph& graph, const PricedMachine& machine, const Candidates& candidates,
+                             Shardings& shardings);
 
 }  // namespace weft

@@ -17,6 +17,8 @@ namespace weft {
 namespace {
 
 constexpr int kNoBlock = -1;
+// Of a program that takes long to predict.
+constexpr size_t kManyOperators = 3000;
 
 struct Blocks {
   std::vector<int> of;         // of each operator
@@ -96,14 +98,6 @@ SaidAlike saidAlike(const GraphView& view, const CompileOptions& request) {
           [layouts](int a, int b) { return layouts.of(a, 0) == layouts.of(b, 0); }};
 }
 
-void add(SegmentCost& sum, const SegmentCost& more) {
-  sum.time += more.time;
-  sum.onceTime += more.onceTime;
-  sum.heldBytes += more.heldBytes;
-  sum.activationBytes += more.activationBytes;
-  sum.passingBytes = std::max(sum.passingBytes, more.passingBytes);
-}
-
 }  // namespace
 
 absl::StatusOr<BlockProgram> BlockProgram::create(std::shared_ptr<const ProgramGraph> graph,
@@ -151,6 +145,10 @@ bool BlockProgram::isShort() const {
   return std::any_of(gone_.begin(), gone_.end(), [](bool gone) { return gone; });
 }
 
+bool BlockProgram::isLong() const {
+  return isShort() && graph_->operators.size() > kManyOperators;
+}
+
 ProgramGraph BlockProgram::onStages(const std::vector<int>& first) const {
   ProgramGraph staged = *graph_;
   for (size_t op = 0; op < of_.size() && first.size() > 1; ++op) {
@@ -162,26 +160,30 @@ ProgramGraph BlockProgram::onStages(const std::vector<int>& first) const {
   return staged;
 }
 
-absl::StatusOr<SegmentCosts> BlockProgram::costs(const CompileOptions& closed, bool uncut, double bytePrice) const {
+absl::StatusOr<SegmentCosts> BlockProgram::costs(const CompileOptions& closed, bool uncut, double bytePrice,
+                                                 ReshardMemo& memo) const {
   SegmentCosts costs;
-  if (uncut) {
-    WEFT_ASSIGN_OR_RETURN(costs, segmentCosts(asked_, closed, bytePrice));
+  if (uncut && !isLong()) {
+    WEFT_ASSIGN_OR_RETURN(costs, segmentCosts(asked_, closed, bytePrice, memo));
     if (!isShort()) {
       return costs;
     }
   }
-  WEFT_ASSIGN_OR_RETURN(const SegmentCosts staged, segmentCosts(staged_, closed, bytePrice));
-  costs.transfer = staged.transfer;
+  WEFT_ASSIGN_OR_RETURN(const SegmentCosts staged, segmentCosts(staged_, closed, bytePrice, memo));
+  SegmentCosts blocks;
+  blocks.transfer = staged.transfer;
   for (int b = 0; b < blocks_; ++b) {
-    if (!uncut) {
-      costs.kept.push_back(staged.kept[standsFor_[b]]);
-      costs.recomputed.push_back(staged.recomputed[standsFor_[b]]);
-    } else if (gone_[b]) {
-      add(costs.kept[0], staged.kept[standsFor_[b]]);
-      add(costs.recomputed[0], staged.recomputed[standsFor_[b]]);
+    blocks.kept.push_back(staged.kept[standsFor_[b]]);
+    blocks.recomputed.push_back(staged.recomputed[standsFor_[b]]);
+    if (!costs.kept.empty() && gone_[b]) {
+      costs.kept[0] += blocks.kept.back();
+      costs.recomputed[0] += blocks.recomputed.back();
     }
   }
-  return costs;
+  if (!uncut) {
+    return blocks;
+  }
+  return costs.kept.empty() ? together(blocks) : costs;
 }
 
 }  // namespace weft

@@ -29,13 +29,15 @@ class BlockProgram {
   int blocks() const { return blocks_; }
   bool areStages() const { return areStages_; }  // the user's
   bool isShort() const;                          // are some blocks known from others?
+  bool isLong() const;                           // does it take long to predict all of it?
 
   // The program on stages; `first`: of each stage its first block. Without stages, or with the user's: as it is.
   ProgramGraph onStages(const std::vector<int>& first) const;
 
   // What each block needs, of a request that leaves nothing open; `uncut`: what the program without stages needs, as
   // one. Errors: as segmentCosts.
-  absl::StatusOr<SegmentCosts> costs(const CompileOptions& closed, bool uncut, double bytePrice) const;
+  absl::StatusOr<SegmentCosts> costs(const CompileOptions& closed, bool uncut, double bytePrice,
+                                     ReshardMemo& memo) const;
 
  private:
   std::shared_ptr<const ProgramGraph> graph_;

@@ -24,6 +24,11 @@ class BudgetSearch {
     }
   }
 
+  // No choice makes the peak lower than this.
+  int64_t leastPeak(const SubmeshNeeds& base) const {
+    return base.peakBytes - (knapsack_.most() - knapsack_.least()) * base.slots;
+  }
+
   bool done() const { return done_; }
   bool fits() const { return fits_; }
   int64_t least() const { return least_; }
@@ -42,7 +47,8 @@ class BudgetSearch {
       aim(low_ + (limit - needs.peakBytes) / needs.slots);
     } else {
       high_ = next_->bytes;
-      aim(high_ - over(needs, limit));
+      aim(high_ - over(needs, limit) * stride_);
+      stride_ *= 2;  // what runs again needs memory too, so that as little may hardly be less
     }
   }
 
@@ -82,6 +88,7 @@ class BudgetSearch {
   std::optional<recompute::Selection> next_;
   std::optional<recompute::Selection> best_;
   int64_t least_ = 0;
+  int64_t stride_ = 1;
   bool fits_ = false;
   bool done_ = false;
 };

@@ -20,8 +20,12 @@ namespace {
 // long programs take longer, and their estimates are closer. While none fits, twice as many are.
 constexpr size_t kPredictedOperators = 24000;
 constexpr size_t kFewestFinalists = 3;
-constexpr size_t kMostFinalists = 8;
+constexpr size_t kMostFinalists = 40;
 constexpr size_t kMostNamed = 8;
+// Sketches that are expected to take so many times as long as the best prediction are not predicted; of as many as
+// have room for few predictions only.
+constexpr double kFarOff = 1.15;
+constexpr double kFarOffOfLong = 1.03;
 
 class PlanChooser {
  public:
@@ -40,6 +44,11 @@ class PlanChooser {
         break;
       }
       ++tried;
+      const double farOff = most == kFewestFinalists ? kFarOffOfLong : kFarOff;
+      if (best != nullptr && best->fits &&
+          static_cast<double>(sketch->cut.time) > farOff * static_cast<double>(best->time)) {
+        break;
+      }
       if (best != nullptr && best->fits && sketch->cut.bound >= best->time) {
         continue;
       }
@@ -108,9 +117,9 @@ class PlanChooser {
 
 }  // namespace
 
-absl::StatusOr<ClosedRequest> choosePlan(const GraphFor& graphs, const CompileOptions& request,
-                                         const Predict& predict) {
-  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Sketches> sketches, Sketches::create(graphs, request));
+absl::StatusOr<ClosedRequest> choosePlan(const GraphFor& graphs, const CompileOptions& request, const Predict& predict,
+                                         ReshardMemo& memo) {
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Sketches> sketches, Sketches::create(graphs, request, memo));
   return PlanChooser(*sketches, predict).run();
 }
 

@@ -24,6 +24,7 @@ namespace weft {
 
 // The best request that `request`, in mode kAuto, may become; its record notes what it was chosen among. Errors: what
 // is given cannot be together; the first reason why no plan can be.
-absl::StatusOr<ClosedRequest> choosePlan(const GraphFor& graphs, const CompileOptions& request, const Predict& predict);
+absl::StatusOr<ClosedRequest> choosePlan(const GraphFor& graphs, const CompileOptions& request, const Predict& predict,
+                                         ReshardMemo& memo);
 
 }  // namespace weft

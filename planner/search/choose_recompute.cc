@@ -1,6 +1,7 @@
 #include "planner/search/choose_recompute.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -23,6 +24,8 @@ using recompute::Selection;
 
 constexpr int kRounds = 8;  // budgets tried before the sweep
 constexpr int kSwept = 12;  // parts of the range of budgets that the sweep tries
+// Where recomputation makes a step longer by less than this part of it, a better one is not looked for.
+constexpr Picoseconds kTooLittle = 500;
 
 std::string labelOf(const GraphView& view, int value) {
   const std::optional<int> producer = view.producerOf(value);
@@ -175,14 +178,19 @@ class Choices {
   std::vector<Group> groups_;  // by submesh
 };
 
-absl::StatusOr<Attempt> predict(Decisions record, int64_t limit, StepModel& model) {
+}  // namespace
+
+absl::StatusOr<Attempt> asItIs(int64_t limit, const Decisions& record, StepModel& model) {
   WEFT_ASSIGN_OR_RETURN(StepNeeds needs, model.needs(record));
   Attempt made;
   made.peakBytes = needs.peakBytes();
-  made.time = needs.stepTime();
+  made.time = made.fastest = needs.stepTime();
   made.fits = limit == 0 || made.peakBytes <= limit;
-  made.decisions = std::move(record);
+  made.decisions = record;
   made.submeshes = std::move(needs.submeshes);
+  for (const schedule::StageTimes& stage : needs.times.stages) {
+    made.stageTimes.push_back(static_cast<Picoseconds>(std::llround(stage.f + stage.b.value_or(stage.i + stage.w))));
+  }
   Prediction& prediction = made.decisions.prediction.emplace();
   prediction.time = made.time;
   for (const SubmeshNeeds& submesh : made.submeshes) {
@@ -190,6 +198,8 @@ absl::StatusOr<Attempt> predict(Decisions record, int64_t limit, StepModel& mode
   }
   return made;
 }
+
+namespace {
 
 class RecomputeSearch {
  public:
@@ -200,19 +210,51 @@ class RecomputeSearch {
     }
   }
 
-  absl::StatusOr<Attempt> run() {
-    WEFT_RETURN_IF_ERROR(aim());
-    WEFT_RETURN_IF_ERROR(sweep());
-    WEFT_ASSIGN_OR_RETURN(const std::optional<Attempt> whole, wholeIntervals());
-    if (!allFit()) {
-      Attempt least = least_;
-      least.fits = false;
-      return whole.value_or(least);
+  // What a step may be expected to take with the first selections: each submesh works as much longer as what it runs
+  // again takes, and the longest decides. kAnyTime: it cannot fit.
+  Picoseconds expected() const {
+    for (size_t g = 0; g < searches_.size(); ++g) {
+      if (searches_[g].leastPeak(base_.submeshes[g]) > limit_) {
+        return kAnyTime;
+      }
     }
-    for (BudgetSearch& search : searches_) {
-      search.finish();
+    const std::vector<int64_t>& submeshes = base_.decisions.schedule.submeshes;
+    std::vector<Picoseconds> work(searches_.size(), 0);
+    for (size_t stage = 0; stage < submeshes.size(); ++stage) {
+      work[submeshes[stage]] += base_.stageTimes[stage];
     }
-    WEFT_ASSIGN_OR_RETURN(Attempt best, attempt(selectionsOf(searches_)));
+    const Picoseconds before = *std::max_element(work.begin(), work.end());
+    for (size_t g = 0; g < searches_.size(); ++g) {
+      work[g] += searches_[g].selection() ? searches_[g].selection()->time : 0;
+    }
+    const Picoseconds after = *std::max_element(work.begin(), work.end());
+    return base_.time + (after - before) * base_.decisions.mesh.microBatches();
+  }
+
+  // Gives up on what takes `useless` or longer.
+  absl::StatusOr<Attempt> run(Picoseconds useless) {
+    WEFT_RETURN_IF_ERROR(aim(useless));
+    if (useless == kAnyTime) {
+      WEFT_RETURN_IF_ERROR(sweep());
+    }
+    Attempt best = least_;
+    best.fits = false;
+    if (allFit()) {
+      for (BudgetSearch& search : searches_) {
+        search.finish();
+      }
+      WEFT_ASSIGN_OR_RETURN(best, attempt(selectionsOf(searches_)));
+      if (best.time - base_.time < base_.time / kTooLittle) {
+        return best;
+      }
+    }
+    if (useless != kAnyTime && !best.fits) {
+      return best;
+    }
+    WEFT_ASSIGN_OR_RETURN(std::optional<Attempt> whole, wholeIntervals());
+    if (!best.fits) {
+      return std::move(whole).value_or(std::move(best));
+    }
     return whole && whole->time < best.time ? *whole : std::move(best);
   }
 
@@ -224,11 +266,17 @@ class RecomputeSearch {
     return std::all_of(searches_.begin(), searches_.end(), [](const BudgetSearch& search) { return search.done(); });
   }
 
-  absl::Status aim() {
+  absl::Status aim(Picoseconds useless) {
     for (int round = 0; round < kRounds && !allDone(); ++round) {
       WEFT_ASSIGN_OR_RETURN(const Attempt made, attempt(selectionsOf(searches_)));
+      if (useless != kAnyTime && !made.fits && made.time >= useless) {
+        break;  // it takes less memory still, and so more time
+      }
       for (size_t g = 0; g < searches_.size(); ++g) {
         searches_[g].learn(made.submeshes[g], limit_);
+      }
+      if (made.fits && made.time - base_.time < base_.time / kTooLittle) {
+        break;
       }
     }
     return absl::OkStatus();
@@ -298,7 +346,7 @@ class RecomputeSearch {
   }
 
   absl::StatusOr<Attempt> attempt(const std::vector<std::optional<Selection>>& selections) {
-    WEFT_ASSIGN_OR_RETURN(Attempt made, predict(choices_.realize(selections, limit_), limit_, model_));
+    WEFT_ASSIGN_OR_RETURN(Attempt made, asItIs(limit_, choices_.realize(selections, limit_), model_));
     Json summary = Json::parse(made.decisions.recomputeSummary);
     summary["step_seconds"] = inSeconds(made.time);
     summary["step_seconds_otherwise"] = inSeconds(base_.time);
@@ -326,15 +374,22 @@ bool isBetter(const Attempt& a, const Attempt& b) {
   return a.fits ? std::tie(a.time, a.peakBytes) < std::tie(b.time, b.peakBytes) : a.peakBytes < b.peakBytes;
 }
 
-absl::StatusOr<Attempt> fitIn(int64_t limit, const Decisions& record, bool mayRecompute, StepModel& model) {
-  WEFT_ASSIGN_OR_RETURN(const Attempt base, predict(record, limit, model));
-  if (base.fits || !mayRecompute) {
-    return base;
-  }
-  WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs, forwardGraphs(record, model));
-  const Choices choices(record, std::move(graphs), base.submeshes.size(), model);
-  WEFT_ASSIGN_OR_RETURN(Attempt made, RecomputeSearch(base, choices, limit, model).run());
+absl::StatusOr<Picoseconds> expectedIn(int64_t limit, const Attempt& base, StepModel& model) {
+  WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs, forwardGraphs(base.decisions, model));
+  const Choices choices(base.decisions, std::move(graphs), base.submeshes.size(), model);
+  return RecomputeSearch(base, choices, limit, model).expected();
+}
+
+absl::StatusOr<Attempt> recomputedIn(int64_t limit, const Attempt& base, StepModel& model, Picoseconds useless) {
+  WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs, forwardGraphs(base.decisions, model));
+  const Choices choices(base.decisions, std::move(graphs), base.submeshes.size(), model);
+  WEFT_ASSIGN_OR_RETURN(Attempt made, RecomputeSearch(base, choices, limit, model).run(useless));
   return made.fits || made.peakBytes < base.peakBytes ? made : base;
+}
+
+absl::StatusOr<Attempt> fitIn(int64_t limit, const Decisions& record, bool mayRecompute, StepModel& model) {
+  WEFT_ASSIGN_OR_RETURN(Attempt base, asItIs(limit, record, model));
+  return base.fits || !mayRecompute ? base : recomputedIn(limit, base, model);
 }
 
 }  // namespace weft

@@ -28,14 +28,30 @@ struct Attempt {
   Picoseconds time = 0;   // of the step
   bool fits = false;
   std::vector<SubmeshNeeds> submeshes = {};
+  std::vector<Picoseconds> stageTimes = {};  // of each stage, of one micro-batch
+  Picoseconds fastest = 0;                   // of all schedules that were considered, whether they fit or not
 };
 
 // Of two attempts the better: one that fits, of those the shorter, ties by memory; of others that with the lower peak.
 bool isBetter(const Attempt& a, const Attempt& b);
 
-// `record` within `limit` bytes per rank (0: none), with more recomputation where it needs that: the shortest that
-// fits; where none does, that with the least peak of all tried. `record` is that of the model with any schedule on the
-// same submeshes; `mayRecompute`: is anything to be chosen at all?
+// No time is too long.
+inline constexpr Picoseconds kAnyTime = INT64_MAX;
+
+// What the model expects of a record, within `limit` bytes per rank (0: none).
+absl::StatusOr<Attempt> asItIs(int64_t limit, const Decisions& record, StepModel& model);
+
+// What a step may be expected to take with the recomputation that `base` (asItIs) needs within the limit, without
+// asking the model: kAnyTime where it cannot fit.
+absl::StatusOr<Picoseconds> expectedIn(int64_t limit, const Attempt& base, StepModel& model);
+
+// `base` (asItIs) with recomputation: the shortest that fits; where none does, that with the least peak of all tried.
+// Looks no further where that takes `useless` or longer, and gives then what does not fit. The record is that of the
+// model with any schedule on the same submeshes.
+absl::StatusOr<Attempt> recomputedIn(int64_t limit, const Attempt& base, StepModel& model,
+                                     Picoseconds useless = kAnyTime);
+
+// The one, and the other if it does not fit and something may be recomputed at all.
 absl::StatusOr<Attempt> fitIn(int64_t limit, const Decisions& record, bool mayRecompute, StepModel& model);
 
 }  // namespace weft

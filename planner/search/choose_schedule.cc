@@ -1,6 +1,7 @@
 #include "planner/search/choose_schedule.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
@@ -24,14 +25,15 @@ struct Candidate {
   bool recomputes = false;
 };
 
-// Kinds that put as many stages on each rank as the program asks for.
+// Kinds that put as many stages on each rank as the program asks for. Not gpipe: it takes as long as 1f1b and holds
+// more.
 std::vector<Candidate> candidatesFor(int64_t virtualStages) {
   std::vector<Candidate> candidates;
   for (const schedule::Kind kind : schedule::allKinds()) {
     const bool loops = kind == schedule::Kind::kInterleaved || kind == schedule::Kind::kBreadthFirst ||
                        kind == schedule::Kind::kZbInterleaved;
     const bool serves = loops ? virtualStages > 1 : schedule::defaultVirtualStages(kind) == virtualStages;
-    if (serves && kind != schedule::Kind::kSeq1F1B) {
+    if (serves && kind != schedule::Kind::kSeq1F1B && kind != schedule::Kind::kGpipe) {
       candidates.push_back({{schedule::kindName(kind), virtualStages, ""}, {}, {}, {}});
     }
   }
@@ -77,14 +79,53 @@ absl::Status tryKind(const CompileOptions& request, const ModelFor& modelFor, Ca
     return absl::OkStatus();
   }
   candidate.under = *std::move(under);
-  WEFT_ASSIGN_OR_RETURN(candidate.attempt,
-                        fitIn(request.memoryLimit, candidate.under.record, false, *candidate.under.model));
+  WEFT_ASSIGN_OR_RETURN(candidate.attempt, asItIs(request.memoryLimit, candidate.under.record, *candidate.under.model));
   return absl::OkStatus();
+}
+
+// The best with recomputation, `best` if none is better. Those come first that are expected to be shortest, and give
+// way to the next where they turn out to take longer than that is expected to.
+absl::StatusOr<Candidate*> tryRecomputation(int64_t limit, Picoseconds useless, std::vector<Candidate*> order,
+                                            Candidate* best) {
+  std::erase_if(order, [](const Candidate* candidate) { return candidate->attempt.fits; });
+  std::map<const Candidate*, Picoseconds> expected;
+  for (const Candidate* candidate : order) {
+    const bool mayWin = !best->attempt.fits || candidate->attempt.time < best->attempt.time;
+    expected[candidate] = kAnyTime;
+    if (mayWin) {
+      WEFT_ASSIGN_OR_RETURN(expected[candidate], expectedIn(limit, candidate->attempt, *candidate->under.model));
+    }
+  }
+  std::stable_sort(order.begin(), order.end(), [&](auto* a, auto* b) { return expected[a] < expected[b]; });
+  const auto attempt = [&](Candidate* candidate, Picoseconds longest) -> absl::Status {
+    WEFT_ASSIGN_OR_RETURN(Attempt made, recomputedIn(limit, candidate->attempt, *candidate->under.model, longest));
+    candidate->recomputes = true;
+    candidate->attempt = std::move(made);
+    best = isBetter(candidate->attempt, best->attempt) ? candidate : best;
+    return absl::OkStatus();
+  };
+  for (size_t i = 0; i < order.size(); ++i) {
+    Picoseconds longest = best->attempt.fits ? std::min(useless, best->attempt.time) : useless;
+    if (expected[order[i]] < longest) {
+      longest = i + 1 < order.size() ? std::min(longest, expected[order[i + 1]]) : longest;
+      const Attempt base = order[i]->attempt;
+      WEFT_RETURN_IF_ERROR(attempt(order[i], std::max(longest, expected[order[i]] + 1)));
+      order[i]->attempt = order[i]->attempt.fits ? order[i]->attempt : base;
+    }
+  }
+  // Where nothing fitted that was given up early, all that there is to try is tried.
+  for (Candidate* candidate : order) {
+    if (!best->attempt.fits && useless == kAnyTime) {
+      WEFT_RETURN_IF_ERROR(attempt(candidate, kAnyTime));
+    }
+  }
+  return best;
 }
 
 }  // namespace
 
-absl::StatusOr<Attempt> chooseSchedule(const CompileOptions& request, bool recompute, const ModelFor& modelFor) {
+absl::StatusOr<Attempt> chooseSchedule(const CompileOptions& request, bool recompute, const ModelFor& modelFor,
+                                       Picoseconds useless) {
   std::vector<Candidate> candidates = candidatesFor(std::max<int64_t>(request.virtualStages, 1));
   std::vector<Candidate*> order;
   for (Candidate& candidate : candidates) {
@@ -98,18 +139,17 @@ absl::StatusOr<Attempt> chooseSchedule(const CompileOptions& request, bool recom
   }
   const auto rank = [](const Candidate* c) { return std::tie(c->attempt.time, c->attempt.peakBytes); };
   std::stable_sort(order.begin(), order.end(), [&](auto* a, auto* b) { return rank(a) < rank(b); });
+  const Picoseconds fastest = order.front()->attempt.time;
   Candidate* best = nullptr;
   for (Candidate* candidate : order) {
-    const bool mayWin = best == nullptr || !best->attempt.fits || candidate->attempt.time < best->attempt.time;
-    if (!candidate->attempt.fits && recompute && mayWin) {
-      WEFT_ASSIGN_OR_RETURN(candidate->attempt,
-                            fitIn(request.memoryLimit, candidate->under.record, true, *candidate->under.model));
-      candidate->recomputes = true;
-    }
     if (best == nullptr || isBetter(candidate->attempt, best->attempt)) {
       best = candidate;
     }
   }
+  if (recompute) {
+    WEFT_ASSIGN_OR_RETURN(best, tryRecomputation(request.memoryLimit, useless, order, best));
+  }
+  best->attempt.fastest = fastest;
   best->attempt.decisions.schedule.considered = consideredText(candidates);
   return best->attempt;
 }

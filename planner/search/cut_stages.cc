@@ -14,6 +14,7 @@ class Sums {
     for (size_t i = 0; i < costs.size(); ++i) {
       sums_[i + 1] = sums_[i];
       sums_[i + 1].time += costs[i].time;
+      sums_[i + 1].forwardTime += costs[i].forwardTime;
       sums_[i + 1].onceTime += costs[i].onceTime;
       sums_[i + 1].heldBytes += costs[i].heldBytes;
       sums_[i + 1].activationBytes += costs[i].activationBytes;
@@ -23,6 +24,7 @@ class Sums {
   SegmentCost of(int begin, int end) const {
     SegmentCost sum;
     sum.time = sums_[end].time - sums_[begin].time;
+    sum.forwardTime = sums_[end].forwardTime - sums_[begin].forwardTime;
     sum.onceTime = sums_[end].onceTime - sums_[begin].onceTime;
     sum.heldBytes = sums_[end].heldBytes - sums_[begin].heldBytes;
     sum.activationBytes = sums_[end].activationBytes - sums_[begin].activationBytes;
@@ -39,6 +41,7 @@ class Sums {
 
 struct Stage {
   Picoseconds time = 0;
+  Picoseconds forwardTime = 0;
   Picoseconds onceTime = 0;
   int64_t bytes = 0;
   bool fits = true;
@@ -76,12 +79,16 @@ class Cutter {
     StageCut cut{std::move(first)};
     cut.fits = true;
     Picoseconds sum = 0;
+    Picoseconds forward = 0;
+    Picoseconds forwardOfLongest = 0;
     std::vector<int64_t> bytes(submeshes_, 0);
     std::vector<Picoseconds> onceTimes(submeshes_, 0);
     for (int64_t s = 0; s < shape_.stages; ++s) {
       const Stage stage = stageOf(s, cut.first[s], endOf(cut.first, s));
-      cut.longest = std::max(cut.longest, stage.time);
       sum += stage.time;
+      forward += stage.forwardTime;
+      forwardOfLongest = stage.time > cut.longest ? stage.forwardTime : forwardOfLongest;
+      cut.longest = std::max(cut.longest, stage.time);
       bytes[s % submeshes_] += stage.bytes;
       onceTimes[s % submeshes_] += stage.onceTime;
       cut.fits = cut.fits && stage.fits;
@@ -91,10 +98,16 @@ class Cutter {
     cut.peakBytes = *std::max_element(bytes.begin(), bytes.end());
     cut.bound = shape_.microBatches * kept_.of(0, segments_).time / submeshes_;
     // The longest submesh works without a gap once 1/v of the ramp has passed: one that has v stages begins with the
-    // next while others fill. No micro-batch passes faster than through all stages, which is longer with few of them.
-    const Picoseconds busy =
-        sum / shape_.virtualStages + (shape_.microBatches * shape_.virtualStages - 1) * cut.longest;
-    const Picoseconds passage = sum + (shape_.microBatches - 1) * cut.longest;
+    // next while others fill. Where gradients of weights may wait, they fill all but the first forward pass's ramp.
+    // No micro-batch passes faster than through all stages, which is longer with few of them.
+    const int64_t turns = shape_.microBatches * shape_.virtualStages;
+    const Picoseconds busy = shape_.splitsBackward
+                                 ? (forward - forwardOfLongest) / shape_.virtualStages + turns * cut.longest
+                                 : sum / shape_.virtualStages + (turns - 1) * cut.longest;
+    // Of split ones the last follows all forward passes of the others, and half of its backward pass is waited for.
+    const Picoseconds passage = shape_.splitsBackward ? forward + (shape_.microBatches - 1) * forwardOfLongest +
+                                                            (sum - forward) / 2 + cut.longest / 3
+                                                      : sum + (shape_.microBatches - 1) * cut.longest;
     cut.time = once + 2 * (submeshes_ - 1) * transfer_ + std::max(busy, passage);
     return cut;
   }
@@ -121,7 +134,7 @@ class Cutter {
     const auto bytesOf = [&](const SegmentCost& cost) {
       return cost.heldBytes + cost.passingBytes + inFlight(stage) * cost.activationBytes;
     };
-    Stage made = {kept.time, kept.onceTime, bytesOf(kept), true, false};
+    Stage made = {kept.time, kept.forwardTime, kept.onceTime, bytesOf(kept), true, false};
     const int64_t room = limit_ / shape_.virtualStages;
     if (limit_ == 0 || made.bytes <= room) {
       return made;

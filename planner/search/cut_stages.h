@@ -16,6 +16,9 @@ struct PipelineShape {
   int64_t stages = 1;         // in a row, on as many submeshes as there are
   int64_t virtualStages = 1;  // on each submesh
   int64_t microBatches = 1;
+  // May a schedule run the gradients of weights later than those of what is passed on (zero bubble)? Then no stage
+  // waits longer than the first micro-batch's forward pass takes to reach it.
+  bool splitsBackward = false;
 };
 
 // A plan, as far as it can be told from its segments.

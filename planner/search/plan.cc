@@ -4,7 +4,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "planner/check_request.h"
 #include "planner/cost/bound.h"
@@ -26,6 +28,7 @@ struct Choice {
   int64_t gatherBytes = -1;
   double bytePrice = 0;
   Pads pads = {};
+  ReshardMemo* memo = nullptr;
 };
 
 // The models of one choice: one for each way in which schedules place stages on submeshes.
@@ -49,7 +52,7 @@ class Models {
     ProgramGraph graph = graph_;
     WEFT_ASSIGN_OR_RETURN(
         Derivation derived,
-        deriveDecisions(graph, request_, {choice, choice_.gatherBytes, choice_.bytePrice, choice_.pads}));
+        deriveDecisions(graph, request_, {choice, choice_.gatherBytes, choice_.bytePrice, choice_.pads, choice_.memo}));
     WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request_));
     WEFT_ASSIGN_OR_RETURN(models_.emplace_back(),
                           StepModel::create(std::move(graph), derived.decisions, machine, correction_));
@@ -73,19 +76,24 @@ struct Best {
   Pads evenPads;
 };
 
-// The best schedule and recomputation of a choice.
-absl::StatusOr<Best> bestOf(const Choice& choice, const ProgramGraph& graph, const CompileOptions& request,
-                            const Correction& correction) {
-  Models models(graph, request, correction, choice);
-  const bool recompute = request.memoryLimit > 0 && request.recompute == "auto";
+// The best schedule of a choice, with the recomputation that it needs if `recompute`, unless that makes a step
+// `useless` or longer.
+absl::StatusOr<Best> bestOf(Models& models, const CompileOptions& request, bool recompute, Picoseconds useless) {
   WEFT_ASSIGN_OR_RETURN(const ScheduledModel first, models.under(std::nullopt));
   if (request.schedule == "auto" && first.record.schedule.submeshes.size() > 1) {
-    WEFT_ASSIGN_OR_RETURN(Attempt made, chooseSchedule(request, recompute, [&](const ScheduleChoice& schedule) {
-                            return models.under(schedule);
-                          }));
+    WEFT_ASSIGN_OR_RETURN(
+        Attempt made,
+        chooseSchedule(
+            request, recompute, [&](const ScheduleChoice& schedule) { return models.under(schedule); }, useless));
     return Best{std::move(made), models.evenPads()};
   }
-  WEFT_ASSIGN_OR_RETURN(Attempt made, fitIn(request.memoryLimit, first.record, recompute, *first.model));
+  WEFT_ASSIGN_OR_RETURN(Attempt made, asItIs(request.memoryLimit, first.record, *first.model));
+  if (recompute && !made.fits) {
+    WEFT_ASSIGN_OR_RETURN(const Picoseconds expected, expectedIn(request.memoryLimit, made, *first.model));
+    if (useless == kAnyTime || expected < useless) {
+      WEFT_ASSIGN_OR_RETURN(made, recomputedIn(request.memoryLimit, made, *first.model, useless));
+    }
+  }
   return Best{std::move(made), models.evenPads()};
 }
 
@@ -109,11 +117,12 @@ namespace {
 
 absl::StatusOr<ClosedRequest> close(const GraphFor& graphs, const CompileOptions& request,
                                     const Correction& correction) {
+  ReshardMemo memo;
   const Predict predict = [&](const ProgramGraph& graph, const CompileOptions& closed) {
-    return predictProgram(graph, closed, correction);
+    return predictProgram(graph, closed, correction, &memo);
   };
   if (request.mode == Mode::kAuto) {
-    return choosePlan(graphs, request, predict);
+    return choosePlan(graphs, request, predict, memo);
   }
   WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph, graphs(request.microBatches()));
   return chooseOpen(graph, request, predict);
@@ -130,55 +139,154 @@ absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const Compile
   return closed;
 }
 
-absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& asked,
-                                       const Correction& correction) {
-  CompileOptions request = asked;
-  WEFT_ASSIGN_OR_RETURN(request.memoryLimit, memoryLimitOf(asked));
-  Choice choice;
-  WEFT_ASSIGN_OR_RETURN(Best first, bestOf(choice, graph, request, correction));
-  Attempt best = std::move(first.attempt);
-  const auto keepBetter = [&](Attempt attempt) {
-    const bool better = isBetter(attempt, best);
-    if (better) {
-      best = std::move(attempt);
-    }
-    return better;
+namespace {
+
+bool haveSameLayouts(const Decisions& a, const Decisions& b) {
+  const auto operators = [](const OperatorDecision& x, const OperatorDecision& y) {
+    return x.id == y.id && x.axes == y.axes && x.results == y.results && x.runsIn == y.runsIn;
   };
-  if (!first.evenPads.empty()) {
-    const Choice padded = {choice.gatherBytes, choice.bytePrice, std::move(first.evenPads)};
-    absl::StatusOr<Best> with = bestOf(padded, graph, request, correction);
-    if (with.ok() && keepBetter(std::move(with->attempt))) {
-      choice = padded;
+  const auto arguments = [](const ArgumentDecision& x, const ArgumentDecision& y) {
+    return x.layout == y.layout && x.elsewhere == y.elsewhere && x.gather == y.gather;
+  };
+  return std::equal(a.operators.begin(), a.operators.end(), b.operators.begin(), b.operators.end(), operators) &&
+         std::equal(a.arguments.begin(), a.arguments.end(), b.arguments.begin(), b.arguments.end(), arguments);
+}
+
+// Predicts a request that leaves nothing open under one choice after another, and keeps the best.
+class Predictor {
+ public:
+  Predictor(const ProgramGraph& graph, const CompileOptions& request, const Correction& correction, ReshardMemo& memo)
+      : graph_(graph), request_(request), correction_(correction), memo_(memo) {}
+
+  absl::StatusOr<Attempt> run() {
+    WEFT_RETURN_IF_ERROR(tryAll());
+    const bool open = request_.memoryLimit > 0 && request_.zeroLevel() >= 3 && !request_.regather;
+    if (open && isShort()) {
+      WEFT_RETURN_IF_ERROR(tryGathers());
     }
+    return std::move(*best_);
   }
-  const auto isShort = [&] {
-    return request.memoryLimit > 0 && (!best.fits || !best.decisions.recomputeSummary.empty());
+
+ private:
+  // A choice without recomputation.
+  struct Plain {
+    Choice choice;
+    std::unique_ptr<Models> models;
+    Best best;
   };
-  if (request.mode != Mode::kSemi && isShort()) {
-    const double price = memoryPrice(best.time, request.memoryLimit);
-    for (const double factor : kMemoryPrices) {
-      const Choice priced = {choice.gatherBytes, factor * price, choice.pads};
-      absl::StatusOr<Best> with = bestOf(priced, graph, request, correction);
-      if (with.ok() && keepBetter(std::move(with->attempt))) {
-        choice = priced;
+
+  bool mayRecompute() const { return request_.memoryLimit > 0 && request_.recompute == "auto"; }
+  bool isShort() const {
+    return request_.memoryLimit > 0 && (!best_->fits || !best_->decisions.recomputeSummary.empty());
+  }
+
+  absl::StatusOr<Plain> plain(const Choice& choice) {
+    Plain made = {choice, nullptr, {}};
+    made.models = std::make_unique<Models>(graph_, request_, correction_, choice);
+    WEFT_ASSIGN_OR_RETURN(const ScheduledModel first, made.models->under(std::nullopt));
+    const auto isSame = [&](const Decisions& known) { return haveSameLayouts(known, first.record); };
+    if (std::any_of(known_.begin(), known_.end(), isSame)) {
+      return absl::AlreadyExistsError("another choice comes to the same");
+    }
+    known_.push_back(first.record);
+    WEFT_ASSIGN_OR_RETURN(made.best, bestOf(*made.models, request_, false, kAnyTime));
+    return made;
+  }
+
+  // All prices of memory and pads without recomputation, then what does not fit with it.
+  absl::Status tryAll() {
+    std::vector<Plain> all;
+    WEFT_ASSIGN_OR_RETURN(Plain first, plain({.memo = &memo_}));
+    const Pads pads = first.best.evenPads;
+    const bool fits = first.best.attempt.fits;
+    const Picoseconds time = first.best.attempt.time;
+    all.push_back(std::move(first));
+    if (!pads.empty()) {
+      addIfPossible({-1, 0, pads, &memo_}, all);
+    }
+    if (request_.mode != Mode::kSemi && !fits) {
+      for (const double factor : kMemoryPrices) {
+        addIfPossible({-1, factor * memoryPrice(time, request_.memoryLimit), {}, &memo_}, all);
       }
     }
+    for (Plain& each : all) {
+      keepBetter(each.best.attempt, each.choice);
+    }
+    return mayRecompute() ? recompute(all) : absl::OkStatus();
   }
-  const bool open = request.memoryLimit > 0 && request.zeroLevel() >= 3 && !request.regather;
-  if (!open || !isShort()) {
-    return best;
+
+  // Those that would be faster than the best if they fitted.
+  absl::Status recompute(std::vector<Plain>& all) {
+    std::stable_sort(all.begin(), all.end(), [](const Plain& a, const Plain& b) {
+      return std::tie(a.best.attempt.fastest, a.best.attempt.peakBytes) <
+             std::tie(b.best.attempt.fastest, b.best.attempt.peakBytes);
+    });
+    for (size_t i = 0; i < all.size(); ++i) {
+      const Attempt& attempt = all[i].best.attempt;
+      const bool isDominated = std::any_of(all.begin(), all.begin() + static_cast<int64_t>(i), [&](const Plain& other) {
+        return other.best.attempt.peakBytes <= attempt.peakBytes;
+      });
+      if (!isDominated && (!best_->fits || attempt.fastest < best_->time)) {
+        const Picoseconds useless = best_->fits ? best_->time : i + 1 < all.size() ? kAnyTime - 1 : kAnyTime;
+        WEFT_ASSIGN_OR_RETURN(Best with, bestOf(*all[i].models, request_, true, useless));
+        keepBetter(std::move(with.attempt), all[i].choice);
+      }
+    }
+    return absl::OkStatus();
   }
-  choice.gatherBytes = 0;
-  WEFT_ASSIGN_OR_RETURN(Best none, bestOf(choice, graph, request, correction));
-  const int64_t room = request.memoryLimit - none.attempt.peakBytes;
-  const bool more = none.attempt.fits && room > 0;
-  keepBetter(std::move(none.attempt));
-  if (more) {
-    choice.gatherBytes = room;
-    WEFT_ASSIGN_OR_RETURN(Best some, bestOf(choice, graph, request, correction));
-    keepBetter(std::move(some.attempt));
+
+  void addIfPossible(const Choice& choice, std::vector<Plain>& all) {
+    absl::StatusOr<Plain> made = plain(choice);
+    if (made.ok()) {
+      all.push_back(*std::move(made));
+    }
   }
-  return best;
+
+  // When parameters are gathered: in each call, and as many once as there is room for.
+  absl::Status tryGathers() {
+    Choice choice = choice_;
+    choice.gatherBytes = 0;
+    WEFT_ASSIGN_OR_RETURN(Best none, withRecomputation(choice));
+    const int64_t room = request_.memoryLimit - none.attempt.peakBytes;
+    const bool more = none.attempt.fits && room > 0;
+    keepBetter(std::move(none.attempt), choice);
+    if (more) {
+      choice.gatherBytes = room;
+      WEFT_ASSIGN_OR_RETURN(Best some, withRecomputation(choice));
+      keepBetter(std::move(some.attempt), choice);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Best> withRecomputation(const Choice& choice) {
+    Models models(graph_, request_, correction_, choice);
+    return bestOf(models, request_, mayRecompute(), kAnyTime);
+  }
+
+  void keepBetter(Attempt attempt, const Choice& choice) {
+    if (!best_ || isBetter(attempt, *best_)) {
+      best_ = std::move(attempt);
+      choice_ = choice;
+    }
+  }
+
+  const ProgramGraph& graph_;
+  const CompileOptions& request_;
+  const Correction& correction_;
+  ReshardMemo& memo_;
+  std::vector<Decisions> known_;  // of the choices so far, before anything is recomputed
+  std::optional<Attempt> best_;
+  Choice choice_;
+};
+
+}  // namespace
+
+absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& asked,
+                                       const Correction& correction, ReshardMemo* memo) {
+  CompileOptions request = asked;
+  WEFT_ASSIGN_OR_RETURN(request.memoryLimit, memoryLimitOf(asked));
+  ReshardMemo own;
+  return Predictor(graph, request, correction, memo != nullptr ? *memo : own).run();
 }
 
 absl::StatusOr<Decisions> planProgram(const GraphFor& graphs, const CompileOptions& request,

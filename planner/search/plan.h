@@ -34,9 +34,10 @@ absl::StatusOr<Decisions> planProgram(const GraphFor& graphs, const CompileOptio
 absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const CompileOptions& request,
                                            const Correction& correction);
 
-// The prediction of bytes and seconds of a request that leaves nothing open (leavesOpen), searched or not.
+// The prediction of bytes and seconds of a request that leaves nothing open (leavesOpen), searched or not. `memo`: what
+// is known of reshards on its machine.
 absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& request,
-                                       const Correction& correction);
+                                       const Correction& correction, ReshardMemo* memo = nullptr);
 
 // Of one graph: a program whose operators have the same alternatives for every number of micro-batches.
 GraphFor graphForAll(const ProgramGraph& graph);

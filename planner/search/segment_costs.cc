@@ -21,6 +21,7 @@ Picoseconds timeOf(const schedule::StageTimes& stage) {
 SegmentCost costOf(const SubmeshNeeds& needs, const schedule::StageTimes& times) {
   SegmentCost cost;
   cost.time = timeOf(times);
+  cost.forwardTime = static_cast<Picoseconds>(std::llround(times.f));
   cost.onceTime = needs.before + needs.after;
   for (const StepRegion& region : needs.regions) {
     switch (region.memory) {
@@ -64,11 +65,31 @@ Decisions withAllRecomputed(const StepModel& model) {
 
 }  // namespace
 
-double memoryPrice(Picoseconds stepTime, int64_t limit) {
-  return static_cast<double>(stepTime) / static_cast<double>(limit);
+SegmentCost& SegmentCost::operator+=(const SegmentCost& more) {
+  time += more.time;
+  forwardTime += more.forwardTime;
+  onceTime += more.onceTime;
+  heldBytes += more.heldBytes;
+  activationBytes += more.activationBytes;
+  passingBytes = std::max(passingBytes, more.passingBytes);
+  return *this;
 }
 
-absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const CompileOptions& asked, double bytePrice) {
+SegmentCosts together(const SegmentCosts& costs) {
+  SegmentCosts sum = {{SegmentCost()}, {SegmentCost()}, costs.transfer};
+  for (size_t s = 0; s < costs.kept.size(); ++s) {
+    sum.kept[0] += costs.kept[s];
+    sum.recomputed[0] += costs.recomputed[s];
+  }
+  return sum;
+}
+
+double memoryPrice(Picoseconds stepTime, int64_t limit) {
+  return std::exp2(std::round(std::log2(static_cast<double>(stepTime) / static_cast<double>(limit))));
+}
+
+absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const CompileOptions& asked, double bytePrice,
+                                          ReshardMemo& memo) {
   CompileOptions request = asked;
   request.schedule = "1f1b";
   request.virtualStages = 1;
@@ -77,7 +98,7 @@ absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const Comp
   machine.nodes = 0;  // as many as there are segments
   request.machine = machine.print();
   ProgramGraph graph = staged;
-  WEFT_ASSIGN_OR_RETURN(Derivation derived, deriveDecisions(graph, request, {.bytePrice = bytePrice}));
+  WEFT_ASSIGN_OR_RETURN(Derivation derived, deriveDecisions(graph, request, {.bytePrice = bytePrice, .memo = &memo}));
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<StepModel> model,
                         StepModel::create(std::move(graph), std::move(derived.decisions), machine, {}));
   WEFT_ASSIGN_OR_RETURN(const StepNeeds needs, model->needs(model->record(), 1));

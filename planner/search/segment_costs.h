@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/derive/reshard_prices.h"
 #include "planner/graph/program_graph.h"
 #include "planner/machine/picoseconds.h"
 #include "planner/request.h"
@@ -19,10 +20,14 @@ namespace weft {
 // Of one rank, times and activations of one micro-batch.
 struct SegmentCost {
   Picoseconds time = 0;         // forward and backward
+  Picoseconds forwardTime = 0;  // of it, forward
   Picoseconds onceTime = 0;     // before and after the micro-batches
   int64_t heldBytes = 0;        // for the whole step: parameters, states, gradients, inputs
   int64_t activationBytes = 0;  // from forward to backward
   int64_t passingBytes = 0;     // transients and scratch of one function
+
+  // Of both one after the other.
+  SegmentCost& operator+=(const SegmentCost& more);
 };
 
 struct SegmentCosts {
@@ -31,15 +36,20 @@ struct SegmentCosts {
   Picoseconds transfer = 0;             // of what passes between segments, the longest
 };
 
+// Of all segments as one.
+SegmentCosts together(const SegmentCosts& costs);
+
 // What a byte is worth in a step of that time under that limit, in picoseconds: as if all of the memory cost as much
-// as the step; and the multiples of it that are tried.
+// as the step, rounded to a power of two, so that steps of about the same time have the same price; and the multiples
+// of it that are tried.
 double memoryPrice(Picoseconds stepTime, int64_t limit);
 inline constexpr double kMemoryPrices[] = {1, 8};
 
 // `staged`: each forward operator that works on parameters names its segment as its stage. `request` leaves nothing
 // open but schedule and recomputation; its memory limit and its numbers of devices are not asked. Errors: as
 // deriveDecisions.
-// `bytePrice`: of memory, where splits are decided by price.
-absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const CompileOptions& request, double bytePrice);
+// `bytePrice`: of memory, where splits are decided by price. `memo`: of reshards on the machine.
+absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const CompileOptions& request, double bytePrice,
+                                          ReshardMemo& memo);
 
 }  // namespace weft

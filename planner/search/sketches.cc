@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "planner/check_request.h"
 #include "planner/derive/defaults.h"
 #include "planner/search/choose_open.h"
@@ -15,8 +16,9 @@ namespace {
 
 // By how many times its time an estimate counts as longer for each time the limit that it exceeds the limit by.
 constexpr double kExcess = 8;
-// Sketches that have all levels of ZeRO made though memory is not short.
-constexpr size_t kWithAllLevels = 8;
+// Of long programs larger meshes beside the batch are not asked about once the best plan on one of them is expected to
+// take so many times as long as the best on a smaller one, and the next larger one longer still.
+constexpr double kHopeless = 1.1;
 
 // 0, 1, ..., count - 1.
 std::vector<int> upTo(int64_t count) {
@@ -35,8 +37,8 @@ Number between(Number a, Number b, double share) {
 std::vector<SegmentCost> between(const std::vector<SegmentCost>& a, const std::vector<SegmentCost>& b, double share) {
   std::vector<SegmentCost> costs;
   for (size_t s = 0; s < a.size(); ++s) {
-    costs.push_back({between(a[s].time, b[s].time, share), between(a[s].onceTime, b[s].onceTime, share),
-                     between(a[s].heldBytes, b[s].heldBytes, share),
+    costs.push_back({between(a[s].time, b[s].time, share), between(a[s].forwardTime, b[s].forwardTime, share),
+                     between(a[s].onceTime, b[s].onceTime, share), between(a[s].heldBytes, b[s].heldBytes, share),
                      between(a[s].activationBytes, b[s].activationBytes, share),
                      between(a[s].passingBytes, b[s].passingBytes, share)});
   }
@@ -46,6 +48,18 @@ std::vector<SegmentCost> between(const std::vector<SegmentCost>& a, const std::v
 SegmentCosts between(const SegmentCosts& a, const SegmentCosts& b, double share) {
   return {between(a.kept, b.kept, share), between(a.recomputed, b.recomputed, share),
           between(a.transfer, b.transfer, share)};
+}
+
+// The axes of a mesh that do not split the batch, with their sizes.
+std::string axesBesideBatch(const Mesh& mesh, Fill fill) {
+  const std::vector<Axis> batch = defaultAxes(mesh, fill);
+  std::string text;
+  for (const NamedAxis& named : mesh.axes()) {
+    if (std::find(batch.begin(), batch.end(), named.axis) == batch.end()) {
+      absl::StrAppend(&text, named.name, "=", named.axis.size, ",");
+    }
+  }
+  return text;
 }
 
 // As if ZeRO shared all that is held by so many ranks.
@@ -60,9 +74,10 @@ SegmentCosts withSharedState(SegmentCosts costs, int64_t parts) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Sketches>> Sketches::create(const GraphFor& graphs, const CompileOptions& request) {
+absl::StatusOr<std::unique_ptr<Sketches>> Sketches::create(const GraphFor& graphs, const CompileOptions& request,
+                                                           ReshardMemo& memo) {
   WEFT_ASSIGN_OR_RETURN(const int64_t limit, memoryLimitOf(request));
-  std::unique_ptr<Sketches> made(new Sketches(graphs, request, limit));
+  std::unique_ptr<Sketches> made(new Sketches(graphs, request, limit, memo));
   WEFT_RETURN_IF_ERROR(made->begin());
   return made;
 }
@@ -74,8 +89,33 @@ absl::Status Sketches::begin() {
   WEFT_ASSIGN_OR_RETURN(
       const std::vector<StageGrid> grids,
       stageGrids(program->graph(), request_, program->areStages() ? program->blocks() : 1, program->blocks()));
+  std::map<std::pair<int64_t, std::string>, std::vector<Entry>> groups;  // by their ranks beside the batch
   for (const StageGrid& grid : grids) {
-    WEFT_RETURN_IF_ERROR(beginOn(grid));
+    const absl::StatusOr<Mesh> mesh = Mesh::parse(grid.mesh);
+    const bool isKnown = !grid.mesh.empty() && mesh.ok();
+    const int64_t parts = isKnown ? partsOf(defaultAxes(*mesh, request_.fill)) : 1;
+    const std::string own = absl::StrCat(grid.mesh, " ", grid.submeshes, " ", grid.virtualStages);
+    std::vector<Entry>& group =
+        groups[isKnown && program->isLong() ? std::pair(mesh->ranks() / parts, axesBesideBatch(*mesh, request_.fill))
+                                            : std::pair(int64_t{1}, own)];
+    for (const int64_t micro : microBatchCounts(program->graph(), request_, parts)) {
+      group.push_back({{baseOf(grid, micro, parts), grid, {}}, Known::kGuessed, parts, 0, 0});
+    }
+  }
+  double best = 0;     // expected of any group
+  double largest = 0;  // and of those with as many ranks beside the batch as the last one
+  int64_t ranks = 0;
+  for (auto it = groups.begin(); it != groups.end(); ++it) {
+    if (it->first.first != ranks) {
+      if (program->isLong() && ranks > 1 && best > 0 && largest > kHopeless * best) {
+        break;
+      }
+      ranks = it->first.first;
+      largest = 0;
+    }
+    const double mine = beginGroup(std::move(it->second));
+    largest = largest == 0 ? mine : std::min(largest, mine);
+    best = best == 0 ? mine : std::min(best, mine);
   }
   return open_.empty() ? refusal_ : absl::OkStatus();
 }
@@ -108,51 +148,65 @@ bool Sketches::leavesLevelOpen(const CompileOptions& closed) const {
   return request_.zeroLevel() == kFindZero && closed.zeroLevel() == 1;
 }
 
-absl::Status Sketches::beginOn(const StageGrid& grid) {
-  WEFT_ASSIGN_OR_RETURN(const BlockProgram* any, programFor(request_.microBatches()));
-  const absl::StatusOr<Mesh> mesh = Mesh::parse(grid.mesh);
-  const int64_t parts = grid.mesh.empty() || !mesh.ok() ? 1 : partsOf(defaultAxes(*mesh, request_.fill));
-  const std::vector<int64_t> counts = microBatchCounts(any->graph(), request_, parts);
-  const auto [fewest, most] = std::minmax_element(counts.begin(), counts.end());
-  const Entry largest = {{baseOf(grid, *fewest, parts), grid, {}}, Known::kGuessed, parts, 0, 0};
-  const Entry smallest = {{baseOf(grid, *most, parts), grid, {}}, Known::kGuessed, parts, 0, 0};
-  for (const int64_t micro : counts) {
-    Entry entry = {{baseOf(grid, micro, parts), grid, {}}, Known::kGuessed, parts, 0, 0};
-    const bool isEnd = micro == *fewest || micro == *most;
-    if (!isEnd && guess(largest, smallest, entry)) {
-      push(std::move(entry));
-    } else {
+// Guesses all from two of them: those whose micro-batches have most and fewest rows. What is expected of the best.
+double Sketches::beginGroup(std::vector<Entry> group) {
+  // Of alike ones that of the smallest mesh that has a batch axis: it is the quickest to ask about.
+  const auto rank = [](const Entry& e, int64_t rowsOrder) {
+    return std::tuple(e.sketch.grid.stages() == 1, e.parts == 1, rowsOrder, e.parts);
+  };
+  const auto cuts = [](const Entry& e) { return e.parts * e.sketch.request.microBatches(); };
+  const Entry largest = *std::min_element(
+      group.begin(), group.end(), [&](const Entry& a, const Entry& b) { return rank(a, cuts(a)) < rank(b, cuts(b)); });
+  const Entry smallest = *std::min_element(group.begin(), group.end(), [&](const Entry& a, const Entry& b) {
+    return rank(a, -cuts(a)) < rank(b, -cuts(b));
+  });
+  double best = 0;
+  for (Entry& entry : group) {
+    if (!guess(largest, smallest, entry)) {
       ask(std::move(entry));
+      continue;
     }
+    const double mine = expected(entry.sketch.cut);
+    best = best == 0 ? mine : std::min(best, mine);
+    push(std::move(entry));
   }
-  return absl::OkStatus();
+  return best;
 }
 
-// Between two sketches that differ in micro-batches alone. False: they are of different programs, or one cannot be.
+// From two sketches that split the batch into more and fewer parts. False: they are of different programs, or one
+// cannot be.
 bool Sketches::guess(const Entry& largest, const Entry& smallest, Entry& entry) {
-  const int64_t micro = entry.sketch.request.microBatches();
-  const int64_t fewest = largest.sketch.request.microBatches();
-  const int64_t most = smallest.sketch.request.microBatches();
-  const absl::StatusOr<const BlockProgram*> program = programFor(micro);
-  for (const int64_t end : {fewest, most}) {
-    const absl::StatusOr<const BlockProgram*> other = programFor(end);
+  const absl::StatusOr<const BlockProgram*> program = programFor(entry.sketch.request.microBatches());
+  for (const Entry* end : {&largest, &smallest}) {
+    const absl::StatusOr<const BlockProgram*> other = programFor(end->sketch.request.microBatches());
     if (!program.ok() || !other.ok() || *other != *program) {
       return false;
     }
   }
-  const auto rows = [](int64_t count) { return 1 / static_cast<double>(count); };
-  const double share = (rows(micro) - rows(fewest)) / (rows(most) - rows(fewest));
-  const std::vector<const SegmentCosts*> first = baseCosts(largest);
-  const std::vector<const SegmentCosts*> second = baseCosts(smallest);
+  const auto rows = [](const Entry& e) { return 1 / static_cast<double>(e.parts * e.sketch.request.microBatches()); };
+  const double range = rows(smallest) - rows(largest);
+  const double share = range == 0 ? 0 : (rows(entry) - rows(largest)) / range;
+  const std::vector<SegmentCosts> first = asBlocksOf(entry, baseCosts(largest));
+  const std::vector<SegmentCosts> second = asBlocksOf(entry, baseCosts(smallest));
   bool made = false;
-  for (size_t i = 0; i < first.size() && !second.empty(); ++i) {
-    const SegmentCosts costs = between(*first[i], *second[std::min(i, second.size() - 1)], share);
-    keepBetter(cutShared(costs, entry), made, entry);
-  }
-  for (size_t i = first.size(); i < second.size() && !first.empty(); ++i) {
-    keepBetter(cutShared(between(*first.back(), *second[i], share), entry), made, entry);
+  for (size_t i = 0; i < std::max(first.size(), second.size()) && !first.empty() && !second.empty(); ++i) {
+    const SegmentCosts& a = first[std::min(i, first.size() - 1)];
+    const SegmentCosts& b = second[std::min(i, second.size() - 1)];
+    if (a.kept.size() != b.kept.size()) {
+      return false;
+    }
+    keepBetter(cutShared(between(a, b, share), entry), made, entry);
   }
   return made;
+}
+
+// Costs of blocks as an entry's are: of one without stages as those of one block.
+std::vector<SegmentCosts> Sketches::asBlocksOf(const Entry& entry, const std::vector<const SegmentCosts*>& all) {
+  std::vector<SegmentCosts> costs;
+  for (const SegmentCosts* each : all) {
+    costs.push_back(entry.sketch.grid.stages() == 1 ? together(*each) : *each);
+  }
+  return costs;
 }
 
 void Sketches::keepBetter(StageCut cut, bool& made, Entry& entry) const {
@@ -253,11 +307,14 @@ void Sketches::makeLevels(Entry entry) {
   entry.known = Known::kMade;
   entry.sketch.cut = *own;
   const bool isOpen = leavesLevelOpen(entry.sketch.request);
-  const bool all = own->limited || levelsMade_++ < kWithAllLevels;
+  const absl::StatusOr<const BlockProgram*> program = programFor(entry.sketch.request.microBatches());
+  const bool isLong = program.ok() && (*program)->isLong();
+  const bool all = own->limited || !isLong;
   CompileOptions open = entry.sketch.request;
   open.zero = kFindZero;
   for (const CompileOptions& level : isOpen ? withZero(open, true) : std::vector<CompileOptions>()) {
-    if (level.zeroLevel() == 1 || (level.zeroLevel() > 1 && !all)) {
+    const bool isUseless = level.zeroLevel() == 0 ? own->limited || isLong : !all;
+    if (level.zeroLevel() == 1 || isUseless) {
       continue;
     }
     if (const std::optional<StageCut> cut = cutOf(entry.sketch.grid, level, 0)) {
@@ -274,8 +331,13 @@ void Sketches::price(Entry entry) {
     return;
   }
   const double price = memoryPrice(entry.sketch.cut.time, limit_);
+  const absl::StatusOr<const BlockProgram*> program = programFor(entry.sketch.request.microBatches());
+  const bool isLong = program.ok() && (*program)->isLong();
   bool made = true;
   for (const double factor : kMemoryPrices) {
+    if (isLong && factor != kMemoryPrices[0]) {
+      break;
+    }
     if (std::optional<StageCut> cut = cutOf(entry.sketch.grid, entry.sketch.request, factor * price)) {
       keepBetter(*std::move(cut), made, entry);
     }
@@ -290,7 +352,7 @@ const SegmentCosts* Sketches::costsOf(const StageGrid& grid, const CompileOption
   if (it == costs_.end()) {
     const absl::StatusOr<const BlockProgram*> program = programFor(closed.microBatches());
     it = costs_
-             .emplace(key, program.ok() ? (*program)->costs(closed, uncut, bytePrice)
+             .emplace(key, program.ok() ? (*program)->costs(closed, uncut, bytePrice, memo_)
                                         : absl::StatusOr<SegmentCosts>(program.status()))
              .first;
     if (!it->second.ok()) {
@@ -306,7 +368,8 @@ std::optional<StageCut> Sketches::cutOf(const StageGrid& grid, const CompileOpti
 }
 
 StageCut Sketches::cutWith(const SegmentCosts& costs, const StageGrid& grid, const CompileOptions& closed) const {
-  const PipelineShape shape = {grid.stages(), grid.virtualStages, closed.microBatches()};
+  const bool splits = trains_ && (closed.schedule == "auto" || closed.schedule.rfind("zb", 0) == 0);
+  const PipelineShape shape = {grid.stages(), grid.virtualStages, closed.microBatches(), splits};
   const bool isCut = areStages_ || grid.stages() == 1;  // into as many stages as there are costs
   return isCut ? withStages(costs, shape, limit_, upTo(grid.stages())) : cutStages(costs, shape, limit_);
 }

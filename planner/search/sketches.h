@@ -4,12 +4,13 @@
 // A sketch is a mesh, a number of submeshes and of stages on each, a number of micro-batches and a level of ZeRO. There
 // are thousands; few are asked about. Each begins with a guess that is hardly too high, and what has the least is made
 // exact, until that which is exact has the least:
-//   1. guessed   needs between those of the fewest and of the most micro-batches, in proportion to the rows of one (the
-//                splits that are best there take no less anywhere between: least times are concave in the rows), and
-//                state as if ZeRO shared it
+//   1. guessed   of all meshes with the same axes beside those of the batch, from the two whose micro-batches have most
+//                and fewest rows on a rank: needs between theirs in proportion to the rows (the splits that are best
+//                there take no less anywhere between: least times are concave in the rows), and state as if ZeRO
+//                shared it
 //   2. asked     what the blocks need (block_program.h), state still as if shared
-//   3. made      a sketch for each level of ZeRO; those beyond the first save memory at a price of time, and are made
-//                where memory is short, and of the best
+//   3. made      a sketch for each level of ZeRO; of long programs those beyond the first, which save memory at a price
+//                of time, only where memory is short
 // Where memory is short, splits that save memory (segment_costs.h) are held against those that do not.
 #pragma once
 
@@ -39,7 +40,8 @@ struct Sketch {
 class Sketches {
  public:
   // Of `request`, in mode kAuto. Errors: what is given cannot be together; the first reason why no plan can be.
-  static absl::StatusOr<std::unique_ptr<Sketches>> create(const GraphFor& graphs, const CompileOptions& request);
+  static absl::StatusOr<std::unique_ptr<Sketches>> create(const GraphFor& graphs, const CompileOptions& request,
+                                                          ReshardMemo& memo);
 
   // The next by the time that is expected of it; nothing once all were given.
   std::optional<Sketch> next();
@@ -66,17 +68,18 @@ class Sketches {
   };
   using CostsKey = std::tuple<std::string, int64_t, int, bool, bool, double>;
 
-  Sketches(const GraphFor& graphs, const CompileOptions& request, int64_t limit)
-      : graphs_(graphs), request_(request), limit_(limit) {}
+  Sketches(const GraphFor& graphs, const CompileOptions& request, int64_t limit, ReshardMemo& memo)
+      : graphs_(graphs), request_(request), limit_(limit), memo_(memo) {}
 
   absl::Status begin();
-  absl::Status beginOn(const StageGrid& grid);
   CompileOptions baseOf(const StageGrid& grid, int64_t micro, int64_t parts) const;
   bool leavesLevelOpen(const CompileOptions& closed) const;
   void push(Entry entry);
   void refuse(const absl::Status& status);
   double expected(const StageCut& cut) const;
 
+  double beginGroup(std::vector<Entry> group);
+  static std::vector<SegmentCosts> asBlocksOf(const Entry& entry, const std::vector<const SegmentCosts*>& all);
   bool guess(const Entry& largest, const Entry& smallest, Entry& entry);
   void keepBetter(StageCut cut, bool& made, Entry& entry) const;
   StageCut cutShared(const SegmentCosts& costs, const Entry& entry) const;
@@ -94,6 +97,7 @@ class Sketches {
   const GraphFor& graphs_;
   const CompileOptions& request_;
   int64_t limit_;
+  ReshardMemo& memo_;
   bool trains_ = true;
   bool areStages_ = false;  // the user's
   std::map<const ProgramGraph*, BlockProgram> programs_;
@@ -103,7 +107,6 @@ class Sketches {
   std::vector<Figures> given_;
   size_t made_ = 0;
   size_t refused_ = 0;
-  size_t levelsMade_ = 0;
   absl::Status refusal_;
 };
 

@@ -8,7 +8,7 @@ namespace weft {
 int64_t residentBytes() {
   std::ifstream stream("/proc/self/status");
   for (std::string word; stream >> word;) {
-    if (word == "VmRSS:") {
+    if (word == "RssAnon:") {
       int64_t kibibytes = 0;
       stream >> kibibytes;
       return kibibytes * 1024;

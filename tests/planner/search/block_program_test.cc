@@ -23,13 +23,14 @@ TEST(BlockProgram, LeftOutLayersNeedWhatTheyNeed) {
           BlockProgram::create(std::make_shared<const ProgramGraph>(graph), closed);
       ASSERT_TRUE(program.ok()) << program.status();
       EXPECT_TRUE(program->isShort());
-      const absl::StatusOr<SegmentCosts> found = program->costs(closed, false, 0);
+      ReshardMemo memo;
+      const absl::StatusOr<SegmentCosts> found = program->costs(closed, false, 0, memo);
       ASSERT_TRUE(found.ok()) << found.status();
       std::vector<int> first;
       for (int b = 0; b < program->blocks(); ++b) {
         first.push_back(b);
       }
-      const absl::StatusOr<SegmentCosts> all = segmentCosts(program->onStages(first), closed, 0);
+      const absl::StatusOr<SegmentCosts> all = segmentCosts(program->onStages(first), closed, 0, memo);
       ASSERT_TRUE(all.ok()) << all.status();
       ASSERT_EQ(found->kept.size(), all->kept.size());
       for (size_t b = 0; b < all->kept.size(); ++b) {

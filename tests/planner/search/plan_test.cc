@@ -124,7 +124,8 @@ TEST(PlanProgram, TakesTheShortestScheduleThatFits) {
     fixed.schedule = kind;
     const StepNeeds needs = needsOf(*modelOf(program, fixed));
     EXPECT_LE(open.record->prediction->time, needs.stepTime()) << kind;
-    EXPECT_THAT(open.record->schedule.considered, HasSubstr(kind));
+    // What gpipe takes 1f1b takes too, in less memory.
+    EXPECT_EQ(open.record->schedule.considered.find(kind) != std::string::npos, std::string(kind) != "gpipe") << kind;
   }
   CompileOptions tight = options;
   tight.schedule = "1f1b";

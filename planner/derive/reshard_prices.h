@@ -1,0 +1,65 @@
+// The prices of reshards, each found once.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ir/layout/reshard.h"
+#include "planner/derive/shardings.h"
+#include "planner/machine/machine.h"
+#include "planner/machine/picoseconds.h"
+
+namespace weft {
+
+// What is known of prices so far. Programs on one machine may share it: a search derives much the same again and again.
+class ReshardMemo {
+ public:
+  struct Price {
+    Picoseconds time = 0;
+    bool isExact = false;
+  };
+  // Shape, type, how often, number of the space, layouts.
+  using LayoutKey = std::pair<std::vector<std::vector<Axis>>, std::vector<Axis>>;
+  using Key = std::tuple<Shape, DType, int64_t, int64_t, LayoutKey, LayoutKey>;
+
+  // The number of a mesh on a machine with those latencies.
+  int64_t space(const Mesh& mesh, const Machine& machine);
+  std::map<Key, Price>& prices() { return prices_; }
+
+ private:
+  std::map<std::string, int64_t> spaces_;
+  std::map<Key, Price> prices_;
+};
+
+class ReshardPrices {
+ public:
+  // `memo` outlives it.
+  ReshardPrices(const SettledGraph& graph, const Machine& machine, ReshardMemo& memo);
+
+  // Of a value on a mesh, in all micro-batches of a step. Error: a reshard that cannot be planned.
+  absl::StatusOr<Picoseconds> of(int value, int64_t mesh, const Layout& from, const Layout& to);
+  // Never more than `of`, and found without looking for a path; the price itself where that is known.
+  absl::StatusOr<Picoseconds> atLeast(int value, int64_t mesh, const Layout& from, const Layout& to);
+
+ private:
+  // What is resharded at once, and how often in a step.
+  struct Volume {
+    Shape shape;
+    DType type;
+    int64_t times = 1;
+  };
+  Volume volumeOf(int value, int64_t mesh, const Layout& from, const Layout& to) const;
+  ReshardMemo::Key keyOf(const Volume& volume, int64_t mesh, const Layout& from, const Layout& to) const;
+
+  const SettledGraph& graph_;
+  ReshardMemo& memo_;
+  std::vector<int64_t> spaces_;                            // by number of the mesh
+  std::vector<std::unique_ptr<ReshardPlanner>> planners_;  // likewise
+};
+
+}  // namespace weft
