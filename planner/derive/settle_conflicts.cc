@@ -127,12 +127,12 @@ class Settler {
     depends_.resize(view_.values());
     for (int value = 0; value < view_.values(); ++value) {
       const std::optional<int> producer = view_.producerOf(value);
-      const bool isFloat = view_.typeOf(value).type == DType::kF32 || view_.typeOf(value).type == DType::kF64;
+      const bool hasGradient = isFloat(view_.typeOf(value).type);
       if (!producer) {
-        depends_[value] = isFloat && view_.graph().arguments[value].kind == ArgumentKind::kParameter;
+        depends_[value] = hasGradient && view_.graph().arguments[value].kind == ArgumentKind::kParameter;
         continue;
       }
-      for (unsigned i = 0; isFloat && i < view_.op(*producer).operands.size(); ++i) {
+      for (unsigned i = 0; hasGradient && i < view_.op(*producer).operands.size(); ++i) {
         depends_[value] = depends_[value] || depends_[view_.operandOf(*producer, i)];
       }
     }
@@ -143,6 +143,11 @@ class Settler {
     if (candidates_.of[op].size() < 2 || node.facts.view != ViewKind::kNone || node.facts.isConstant) {
       return;
     }
+    std::vector<DType> types;
+    for (unsigned i = 0; i < node.operands.size(); ++i) {
+      types.push_back(view_.typeOf(view_.operandOf(op, i)).type);
+    }
+    const DType type = arithmeticType(types, node.results[0].type);
     CostTable table{{op}, {}};
     for (const FactorAxes& axes : candidates_.of[op]) {
       int64_t bytes = 0;
@@ -152,7 +157,10 @@ class Settler {
       for (unsigned r = 0; r < node.results.size(); ++r) {
         bytes += localBytes(view_.resultOf(op, r), ruleOf(op).resultLayout(r, axes));
       }
-      const Picoseconds time = kernelTime(machine_, node.results[0].type, flopsOf(node.facts, ruleOf(op), axes), bytes);
+      KernelWork work = arithmeticOf(node.facts, ruleOf(op), axes);
+      work.type = type;
+      work.bytes = bytes;
+      const Picoseconds time = kernelTime(machine_, work);
       table.costs.push_back((trains_ ? time * kWithGradients : time) + memoryPrice(op, axes));
     }
     problem_.tables.push_back(std::move(table));
