@@ -54,12 +54,18 @@ bool isProduct(const Rule& rule) {
   if (rule.operands().size() != 2 || rule.results().empty()) {
     return false;
   }
+  bool sums = false;
+  bool placesRows = false;  // does the result have what no operand has?
+  bool hasRows = false;
   for (size_t f = 0; f < rule.factors().size(); ++f) {
-    if (has(rule.operands()[0], f) && has(rule.operands()[1], f) && !has(rule.results()[0], f)) {
-      return true;
-    }
+    const bool a = has(rule.operands()[0], f);
+    const bool b = has(rule.operands()[1], f);
+    const bool made = has(rule.results()[0], f);
+    sums = sums || (a && b && !made);
+    placesRows = placesRows || (made && !a && !b);
+    hasRows = hasRows || (made && a);
   }
-  return false;
+  return sums && (hasRows || !placesRows);
 }
 
 std::optional<ProductShape> productOf(const Rule& rule, const FactorAxes& axes, double flops) {

@@ -73,6 +73,9 @@ TEST(Flops, ProductsAreKnownByTheirRules) {
   EXPECT_EQ(productSizes(ruleOn("a b, a b -> a b", {{2, 3}, {2, 3}}, {{2, 3}}), 6), std::vector<int64_t>{});
   EXPECT_EQ(productSizes(ruleOn("a b+ -> a", {{2, 3}}, {{2}}), 6), std::vector<int64_t>{});
   EXPECT_EQ(productSizes(ruleOn("v+ c, b -> b c", {{9, 4}, {2}}, {{2, 4}}), 0), std::vector<int64_t>{}) << "embedding";
+  EXPECT_EQ(productSizes(ruleOn("b+, b+ c -> v c", {{2}, {2, 4}}, {{9, 4}}), 8), std::vector<int64_t>{})
+      << "its gradient";
+  EXPECT_EQ(productSizes(ruleOn("k+, k+ n -> n", {{2}, {2, 4}}, {{4}}), 16), (std::vector<int64_t>{1, 1, 4, 2}));
 }
 
 TEST(Flops, ArithmeticIsThatOfTheNarrowestOperand) {
