@@ -100,6 +100,12 @@ void restore(ModuleOp module, ModuleOp original) {
 
 absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegistry& registry,
                                          const PipelineOptions& options, CompileReport* report) {
+  if (options.decisions && options.decisions->precision) {
+    const std::string type = dtypeName(*options.decisions->precision);
+    return absl::InvalidArgumentError(absl::StrCat("decisions: precision: found ", type,
+                                                   "; a program can be priced with ", type,
+                                                   " values, but not compiled yet; plan it without --precision"));
+  }
   WEFT_ASSIGN_OR_RETURN(const Request request, requestFor(module, report));
   const CompileOptions& asked = request.options;
   const bool mayAskAgain = asked.memoryLimit > 0 && isOpen(module, options);

@@ -98,6 +98,11 @@ std::string gatherPolicyName(GatherPolicy policy) {
   return kGatherPolicies[static_cast<size_t>(policy)];
 }
 
+std::optional<DType> parsePrecision(const std::string& name) {
+  const std::optional<DType> type = parseDType(name);
+  return type == DType::kBF16 || type == DType::kF16 ? type : std::nullopt;
+}
+
 int64_t Prediction::most() const {
   return peakBytes.empty() ? 0 : *std::max_element(peakBytes.begin(), peakBytes.end());
 }
@@ -136,6 +141,9 @@ StageMeshes Decisions::meshes() const {
 std::string printDecisions(const Decisions& decisions) {
   const StageMeshes meshes = decisions.meshes();
   Json json = {{"mesh", decisions.mesh.print()}, {"zero", decisions.zero}};
+  if (decisions.precision) {
+    json["precision"] = dtypeName(*decisions.precision);
+  }
   if (decisions.schedule.submeshes.size() > 1) {
     json["schedule"] = {{"kind", decisions.schedule.kind},
                         {"virtual", decisions.schedule.virtualStages},

@@ -17,6 +17,7 @@
 #include "ir/layout/layout.h"
 #include "ir/layout/stage_meshes.h"
 #include "planner/machine/picoseconds.h"
+#include "runtime/base/dtype.h"
 
 namespace weft {
 
@@ -101,6 +102,9 @@ struct ScheduleDecision {
   std::string considered = "";           // JSON: what schedule = "auto" chose among; for people
 };
 
+// The 16-bit types that a program may be priced with: "bf16" or "f16"; nothing for another name.
+std::optional<DType> parsePrecision(const std::string& name);
+
 // What the planner expects of a record that it searched for.
 struct Prediction {
   std::vector<int64_t> peakBytes;  // of a rank of each submesh
@@ -125,6 +129,8 @@ struct Decisions {
   std::vector<std::string> conflicts;       // what propagation had to choose between, for people
   std::vector<std::string> notes;           // axes that split nothing, splits that were dropped; for people
   std::optional<Prediction> prediction;     // nothing where nothing was searched
+  // The 16-bit type that the program was priced with (planner/graph/precision.h); nothing: as it is.
+  std::optional<DType> precision = std::nullopt;
 
   const OperatorDecision* find(int64_t id) const;
   StageMeshes meshes() const;

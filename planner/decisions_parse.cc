@@ -123,6 +123,7 @@ class Reader {
     }
     decisions_.mesh = *std::move(parsed);
     WEFT_ASSIGN_OR_RETURN(decisions_.zero, record.integer("zero", {0, 3}));
+    WEFT_RETURN_IF_ERROR(readPrecision(record));
     WEFT_RETURN_IF_ERROR(readSchedule(record));
     WEFT_RETURN_IF_ERROR(readMeshes(record));
     meshes_ = decisions_.meshes();
@@ -147,6 +148,15 @@ class Reader {
       WEFT_RETURN_IF_ERROR((this->*readEntry)(entry));
       WEFT_RETURN_IF_ERROR(refuseUnbuilt(entry));
       WEFT_RETURN_IF_ERROR(entry.finish());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status readPrecision(JsonObject& record) {
+    if (record.has("precision")) {
+      WEFT_ASSIGN_OR_RETURN(const std::string name, record.text("precision"));
+      decisions_.precision = parsePrecision(name);
+      return decisions_.precision ? absl::OkStatus() : bad("precision: found '", name, "', expected bf16 or f16");
     }
     return absl::OkStatus();
   }

@@ -4,9 +4,11 @@
 
 #include "ir/dist/dist.h"
 #include "ir/nn/operator_interface.h"
+#include "ir/nn/types.h"
 #include "ir/program/program.h"
 #include "llvm/Support/JSON.h"
 #include "passes/plan/instruction_facts.h"
+#include "planner/graph/flops.h"
 
 namespace weft {
 
@@ -43,6 +45,28 @@ void emitBoxes(Operation* op, plan::Transfer* transfer) {
       box->add_size(rest[2]);
       rest = rest.drop_front(3);
     }
+  }
+}
+
+void emitProduct(Operation* op, const std::string& text, plan::Instruction* instruction) {
+  std::vector<Shape> operands, results;
+  for (Value operand : op->getOperands()) {
+    operands.push_back(ir::shapeOf(operand));
+  }
+  for (Value result : op->getResults()) {
+    results.push_back(ir::shapeOf(result));
+  }
+  const absl::StatusOr<Rule> rule = Rule::parse(text, operands, results);
+  if (!rule.ok()) {
+    return;
+  }
+  const FactorAxes whole(rule->factors().size());
+  if (const auto shape = productOf(*rule, whole, static_cast<double>(instruction->flops()))) {
+    plan::Product* product = instruction->mutable_product();
+    product->set_batch(shape->batch);
+    product->set_m(shape->m);
+    product->set_n(shape->n);
+    product->set_k(shape->k);
   }
 }
 
@@ -90,6 +114,7 @@ void InstructionEmitter::emitKernel(Operation* op, plan::Instruction* instructio
   }
   if (auto interface = dyn_cast<ir::OperatorInterface>(op)) {
     instruction->set_flops(interface.getFlops());
+    emitProduct(op, interface.getRule(), instruction);
   }
 }
 

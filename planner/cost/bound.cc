@@ -6,6 +6,7 @@
 #include "planner/derive/micro_batches.h"
 #include "planner/graph/flops.h"
 #include "planner/graph/graph_view.h"
+#include "planner/machine/times.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -20,15 +21,18 @@ bool isKernel(const GraphOperator& op) {
 absl::StatusOr<double> workOf(const GraphView& view, int op, const Machine& machine) {
   const GraphOperator& node = view.op(op);
   WEFT_ASSIGN_OR_RETURN(const Rule rule, ruleOf(view, op));
-  double bytes = 0;
+  KernelWork work = arithmeticOf(node.facts, rule, FactorAxes(rule.factors().size()));
+  std::vector<DType> types;
   for (unsigned i = 0; i < node.operands.size(); ++i) {
-    bytes += static_cast<double>(view.typeOf(view.operandOf(op, i)).bytes());
+    const TensorType& type = view.typeOf(view.operandOf(op, i));
+    types.push_back(type.type);
+    work.bytes += type.bytes();
   }
   for (const TensorType& result : node.results) {
-    bytes += static_cast<double>(result.bytes());
+    work.bytes += result.bytes();
   }
-  const double flops = flopsOf(node.facts, rule, FactorAxes(rule.factors().size()));
-  return std::max(flops / machine.rate(node.results[0].type), bytes / machine.memoryBandwidth);
+  work.type = arithmeticType(types, node.results[0].type);
+  return leastKernelSeconds(machine, work);
 }
 
 }  // namespace

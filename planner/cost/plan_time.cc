@@ -5,6 +5,7 @@
 
 #include "planner/cost/prices.h"
 #include "planner/decisions.h"
+#include "planner/graph/flops.h"
 #include "planner/machine/times.h"
 #include "planner/schedule/simulate.h"
 #include "planner/stage_table.h"
@@ -69,19 +70,29 @@ double secondsOf(const plan::Plan& submesh, const plan::Instruction& instruction
   if (instruction.has_collective()) {
     return instruction.collective().cost();
   }
-  int64_t bytes = 0;
-  for (const auto* operands : {&instruction.inputs(), &instruction.outputs()}) {
-    for (const plan::Operand& operand : *operands) {
-      bytes += submesh.buffers(static_cast<int>(operand.buffer())).bytes();
-    }
-  }
   if (instruction.has_transfer()) {
     return 0;
   }
-  const DType type = instruction.outputs().empty()
-                         ? DType::kF32
-                         : dtypeOf(submesh.buffers(static_cast<int>(instruction.outputs(0).buffer())).type());
-  return inSeconds(kernelTime(machine, type, static_cast<double>(instruction.flops()), bytes));
+  const auto bufferOf = [&](const plan::Operand& operand) -> const plan::Buffer& {
+    return submesh.buffers(static_cast<int>(operand.buffer()));
+  };
+  KernelWork work = {.flops = static_cast<double>(instruction.flops())};
+  std::vector<DType> types;
+  for (const plan::Operand& operand : instruction.inputs()) {
+    types.push_back(dtypeOf(bufferOf(operand).type()));
+    work.bytes += bufferOf(operand).bytes();
+  }
+  for (const plan::Operand& operand : instruction.outputs()) {
+    work.bytes += bufferOf(operand).bytes();
+  }
+  const bool makes = !instruction.outputs().empty();
+  work.type = arithmeticType(types, makes ? dtypeOf(bufferOf(instruction.outputs(0)).type()) : DType::kF32);
+  if (instruction.has_product()) {
+    const plan::Product& product = instruction.product();
+    const auto size = [](int64_t read) { return std::max<int64_t>(1, read); };  // whatever a file says
+    work.product = {size(product.batch()), size(product.m()), size(product.n()), size(product.k())};
+  }
+  return inSeconds(kernelTime(machine, work));
 }
 
 double transferSeconds(const plan::Plan& plan, const plan::Plan& submesh, const plan::Instruction& instruction,

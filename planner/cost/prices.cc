@@ -18,6 +18,14 @@ int64_t bytesOf(const std::vector<TensorSpec>& tensors) {
   return bytes;
 }
 
+std::vector<DType> typesOf(const std::vector<TensorSpec>& tensors) {
+  std::vector<DType> types;
+  for (const TensorSpec& tensor : tensors) {
+    types.push_back(tensor.type);
+  }
+  return types;
+}
+
 std::vector<Shape> shapesOf(const std::vector<TensorSpec>& tensors) {
   std::vector<Shape> shapes;
   for (const TensorSpec& tensor : tensors) {
@@ -55,9 +63,10 @@ absl::StatusOr<KernelPrice> Prices::kernel(const AnnotatedStep& step, const Anno
   }
   // The local sizes of the factors are those of the local shapes.
   WEFT_ASSIGN_OR_RETURN(const Rule rule, Rule::parse(facts.rule, shapesOf(spec.inputs), shapesOf(spec.outputs)));
-  const double flops = flopsOf(facts, rule, FactorAxes(rule.factors().size()));
-  return KernelPrice{describe(spec, Target::kCpu),
-                     kernelTime(machine_, spec.outputs[0].type, flops, bytesOf(spec.inputs) + bytesOf(spec.outputs))};
+  KernelWork work = arithmeticOf(facts, rule, FactorAxes(rule.factors().size()));
+  work.type = arithmeticType(typesOf(spec.inputs), spec.outputs[0].type);
+  work.bytes = bytesOf(spec.inputs) + bytesOf(spec.outputs);
+  return KernelPrice{describe(spec, Target::kCpu), kernelTime(machine_, work)};
 }
 
 KernelPrice Prices::moving(const std::string& name, const std::vector<TensorSpec>& inputs,

@@ -10,6 +10,7 @@
 #include "planner/graph/flops.h"
 #include "planner/graph/iterations.h"
 #include "planner/machine/times.h"
+#include "planner/step/time_layouts.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -100,12 +101,12 @@ class Settler {
     depends_.resize(view_.values());
     for (int value = 0; value < view_.values(); ++value) {
       const std::optional<int> producer = view_.producerOf(value);
-      const bool isFloat = view_.typeOf(value).type == DType::kF32 || view_.typeOf(value).type == DType::kF64;
+      const bool hasGradient = isFloat(view_.typeOf(value).type);
       if (!producer) {
-        depends_[value] = isFloat && view_.graph().arguments[value].kind == ArgumentKind::kParameter;
+        depends_[value] = hasGradient && view_.graph().arguments[value].kind == ArgumentKind::kParameter;
         continue;
       }
-      for (unsigned i = 0; isFloat && i < view_.op(*producer).operands.size(); ++i) {
+      for (unsigned i = 0; hasGradient && i < view_.op(*producer).operands.size(); ++i) {
         depends_[value] = depends_[value] || depends_[view_.operandOf(*producer, i)];
       }
     }
@@ -173,20 +174,23 @@ class Settler {
     if (node.facts.view != ViewKind::kNone || node.facts.isConstant) {
       return 0;
     }
-    const int64_t times =
-        graph_.microBatches.operators[op].perMicroBatch ? graph_.placement.meshOf(op).microBatches() : 1;
-    const auto bytesOf = [&](int value, const Layout& layout) {
-      return localBytes(value, layout) / (graph_.microBatches.batchDim[value] >= 0 ? times : 1);
-    };
-    int64_t bytes = 0;
+    const OperatorMicroBatches& cut = graph_.microBatches.operators[op];
+    const int64_t times = cut.perMicroBatch ? graph_.placement.meshOf(op).microBatches() : 1;
+    FactorAxes timed = axes;
+    if (times > 1 && cut.batch >= 0) {
+      timed[cut.batch].push_back(timeAxis(graph_.placement.meshOf(op)));
+    }
+    KernelWork work = arithmeticOf(node.facts, ruleOf(op), timed);
+    std::vector<DType> types;
     for (unsigned i = 0; i < node.operands.size(); ++i) {
-      bytes += bytesOf(view_.operandOf(op, i), ruleOf(op).operandLayout(i, axes));
+      types.push_back(view_.typeOf(view_.operandOf(op, i)).type);
+      work.bytes += localBytes(view_.operandOf(op, i), ruleOf(op).operandLayout(i, timed));
     }
     for (unsigned r = 0; r < node.results.size(); ++r) {
-      bytes += bytesOf(view_.resultOf(op, r), ruleOf(op).resultLayout(r, axes));
+      work.bytes += localBytes(view_.resultOf(op, r), ruleOf(op).resultLayout(r, timed));
     }
-    const double flops = flopsOf(node.facts, ruleOf(op), axes) / static_cast<double>(times);
-    return times * kernelTime(machine_, node.results[0].type, flops, bytes);
+    work.type = arithmeticType(types, node.results[0].type);
+    return times * kernelTime(machine_, work);
   }
 
   Picoseconds memoryPrice(int op, const FactorAxes& axes) const {

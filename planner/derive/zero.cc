@@ -49,6 +49,31 @@ void fix(const Layout& layout, OperatorSharding& sharding) {
   sharding.origin = "optimizer state of the parameter";
 }
 
+// The parameter whose next value is result 0 of an operator, or made of it alone (a cast of the master's); "" if none.
+std::string parameterUpdatedBy(const GraphView& view, int op) {
+  for (const GraphView::Use& use : view.usesOf(view.resultOf(op, 0))) {
+    if (use.op == GraphView::kStep) {
+      const std::optional<unsigned> updates = view.graph().results[use.operand].updates;
+      if (updates && view.graph().arguments[*updates].kind == ArgumentKind::kParameter) {
+        return view.graph().arguments[*updates].name;
+      }
+    } else if (view.op(use.op).operands.size() == 1) {
+      if (const std::string updated = parameterUpdatedBy(view, use.op); !updated.empty()) {
+        return updated;
+      }
+    }
+  }
+  return "";
+}
+
+bool hasState(const GraphView& view, int op) {
+  const std::vector<GraphValue>& operands = view.op(op).operands;
+  return std::any_of(operands.begin(), operands.end(), [&](const GraphValue& operand) {
+    return operand.isArgument() && view.graph().arguments[operand.index].kind == ArgumentKind::kState &&
+           view.graph().arguments[operand.index].type.shape == view.op(op).results[0].shape;
+  });
+}
+
 // The update operator of one parameter and the state it reads.
 void shardOptimizer(const SettledGraph& graph, int op, const Layout& layout, int64_t level, Shardings& shardings) {
   fix(layout, shardings.operators[op]);
@@ -108,10 +133,8 @@ void shardState(const SettledGraph& graph, int64_t level, Shardings& shardings) 
       fix(layouts[node.gradientOf], shardings.operators[op]);
     }
     // Without state of its own (plain SGD) it runs as its operands lie.
-    const std::string updated = node.facts.updatesParameter && node.operands[0].isArgument()
-                                    ? view.graph().arguments[node.operands[0].index].name
-                                    : "";
-    if (layouts.count(updated) > 0 && node.results.size() > 1) {
+    const std::string updated = node.facts.updatesParameter && hasState(view, op) ? parameterUpdatedBy(view, op) : "";
+    if (layouts.count(updated) > 0) {
       shardOptimizer(graph, op, layouts[updated], level, shardings);
     }
   }

@@ -14,8 +14,12 @@
 // for stored sizes with their pads.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "ir/layout/rule.h"
 #include "planner/graph/program_graph.h"
+#include "planner/machine/times.h"
 
 namespace weft {
 
@@ -25,5 +29,24 @@ double pointsOf(const Rule& rule);
 
 // Floating-point operations of one rank for one micro-batch. `rule`: with stored sizes.
 double flopsOf(const OperatorFacts& facts, const Rule& rule, const FactorAxes& axes);
+
+// Does an operator with this rule multiply two operands and sum over what both have? Then it is a matrix product: what
+// its first result has of both operands is the batch, of the first alone the rows, of the second alone the columns. A
+// convolution is one, too: what only its result has (the places of the image) are rows. The gradient of an embedding is
+// none: ids have no rows, they say which ones are added to.
+//
+//   b m k+, b k+ n -> b m n                      batch b, rows m, columns n
+//   n ci+ h! w!, co ci+ kh! kw! -> n co oh! ow!  rows n oh ow, columns co
+bool isProduct(const Rule& rule);
+
+// The sizes of one rank's product for one micro-batch; nothing of what is none. What is summed over follows from its
+// FLOPs, 2 for each element of the batch, rows, columns and sum.
+std::optional<ProductShape> productOf(const Rule& rule, const FactorAxes& axes, double flops);
+
+// In what an operator computes: the narrowest of its operands' floats, else as its result.
+DType arithmeticType(const std::vector<DType>& operands, DType result);
+
+// The arithmetic of one rank for one micro-batch, for the price of its kernel; type and bytes are left to the caller.
+KernelWork arithmeticOf(const OperatorFacts& facts, const Rule& rule, const FactorAxes& axes);
 
 }  // namespace weft

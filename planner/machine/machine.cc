@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -21,23 +22,45 @@
 namespace weft {
 namespace {
 
+enum class Range : uint8_t { kPositive, kNotNegative, kPart };
+
 struct Figure {
   const char* key;
   double Machine::* value;
-  bool mayBeZero;
+  Range range;
 };
 constexpr Figure kFigures[] = {
-    {"flops", &Machine::flops, false},
-    {"flops_f64", &Machine::flopsF64, false},
-    {"flops_f16", &Machine::flopsF16, false},
-    {"flops_bf16", &Machine::flopsBf16, false},
-    {"memory_bandwidth", &Machine::memoryBandwidth, false},
-    {"launch_latency", &Machine::launchLatency, true},
-    {"link_bandwidth", &Machine::linkBandwidth, false},
-    {"link_latency", &Machine::linkLatency, true},
-    {"network_bandwidth", &Machine::networkBandwidth, false},
-    {"network_latency", &Machine::networkLatency, true},
+    {"flops", &Machine::flops, Range::kPositive},
+    {"flops_f64", &Machine::flopsF64, Range::kPositive},
+    {"flops_f16", &Machine::flopsF16, Range::kPositive},
+    {"flops_bf16", &Machine::flopsBf16, Range::kPositive},
+    {"product_efficiency", &Machine::productEfficiency, Range::kPart},
+    {"fused_efficiency", &Machine::fusedEfficiency, Range::kPart},
+    {"memory_bandwidth", &Machine::memoryBandwidth, Range::kPositive},
+    {"memory_efficiency", &Machine::memoryEfficiency, Range::kPart},
+    {"launch_latency", &Machine::launchLatency, Range::kNotNegative},
+    {"host_bandwidth", &Machine::hostBandwidth, Range::kPositive},
+    {"link_bandwidth", &Machine::linkBandwidth, Range::kPositive},
+    {"link_latency", &Machine::linkLatency, Range::kNotNegative},
+    {"network_bandwidth", &Machine::networkBandwidth, Range::kPositive},
+    {"network_latency", &Machine::networkLatency, Range::kNotNegative},
 };
+
+const char* rangeText(Range range) {
+  switch (range) {
+    case Range::kPositive:
+      return "number > 0";
+    case Range::kNotNegative:
+      return "number >= 0";
+    case Range::kPart:
+      return "part, more than 0 and at most 1";
+  }
+  return "";
+}
+
+bool isIn(Range range, double value) {
+  return value > 0 ? range != Range::kPart || value <= 1 : value == 0 && range == Range::kNotNegative;
+}
 
 struct Count {
   const char* key;
@@ -48,7 +71,20 @@ constexpr Count kCounts[] = {
     {"memory", &Machine::memory, 0x1p62},
     {"devices_per_node", &Machine::devicesPerNode, 0x1p30},
     {"nodes", &Machine::nodes, 0x1p30},
+    {"multiprocessors", &Machine::multiprocessors, 0x1p20},
 };
+
+// "128x256".
+struct TileText {
+  const char* key;
+  Tile Machine::* value;
+};
+constexpr TileText kTiles[] = {{"tile", &Machine::tile}};
+
+constexpr int64_t kMostTile = 1 << 16;
+constexpr int64_t kMostProduct = int64_t{1} << 40;
+constexpr char kProfile[] = "profile";
+constexpr char kProfileForm[] = "profile matmul TYPE M N K = SECONDS";
 
 struct Text {
   const char* key;
@@ -62,6 +98,8 @@ std::string knownKeys() {
   std::for_each(std::begin(kTexts), std::end(kTexts), add);
   std::for_each(std::begin(kCounts), std::end(kCounts), add);
   std::for_each(std::begin(kFigures), std::end(kFigures), add);
+  std::for_each(std::begin(kTiles), std::end(kTiles), add);
+  keys.emplace_back(kProfileForm);
   return absl::StrJoin(keys, ", ");
 }
 
@@ -70,32 +108,106 @@ auto find(const Entries& entries, const std::string& key) {
   return std::find_if(std::begin(entries), std::end(entries), [&](const auto& entry) { return key == entry.key; });
 }
 
+// A whole number from 1; nothing for other text.
+std::optional<int64_t> countOf(const std::string& text, double most) {
+  const absl::StatusOr<double> number = parseReal(text);
+  const bool isCount =
+      number.ok() && *number >= 1 && *number <= most && static_cast<double>(static_cast<int64_t>(*number)) == *number;
+  return isCount ? std::optional(static_cast<int64_t>(*number)) : std::nullopt;
+}
+
+absl::Status setCount(Machine& machine, const Count& count, const std::string& value) {
+  const std::optional<int64_t> number = countOf(value, count.most);
+  if (!number) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("value '", value, "' of '", count.key, "' is not a whole number from 1 to ", count.most));
+  }
+  machine.*count.value = *number;
+  return absl::OkStatus();
+}
+
+absl::Status setTile(Machine& machine, const TileText& tile, const std::string& value) {
+  const std::vector<std::string> sizes = absl::StrSplit(value, 'x');
+  const std::optional<int64_t> rows = sizes.size() == 2 ? countOf(sizes[0], kMostTile) : std::nullopt;
+  const std::optional<int64_t> columns = sizes.size() == 2 ? countOf(sizes[1], kMostTile) : std::nullopt;
+  if (!rows || !columns) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("value '", value, "' of '", tile.key, "' is not two sizes from 1 to ", kMostTile, ", as 128x256"));
+  }
+  machine.*tile.value = {*rows, *columns};
+  return absl::OkStatus();
+}
+
+absl::Status setFigure(Machine& machine, const Figure& figure, const std::string& value) {
+  const absl::StatusOr<double> number = parseReal(value);
+  if (!number.ok() || !isIn(figure.range, *number)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("value '", value, "' of '", figure.key, "' is not a ", rangeText(figure.range)));
+  }
+  machine.*figure.value = *number;
+  return absl::OkStatus();
+}
+
+// The fewest digits that read back to the same number.
+std::string shortest(double value) {
+  char digits[32];
+  const std::to_chars_result end = std::to_chars(std::begin(digits), std::end(digits), value);
+  return {digits, end.ptr};
+}
+
+// "profile matmul bf16 1024 10240 5120", and the seconds.
+absl::Status addProfile(Machine& machine, const std::string& key, const std::string& value) {
+  const std::vector<std::string> words = absl::StrSplit(key, ' ', absl::SkipEmpty());
+  const auto bad = [&](const std::string& what) {
+    return absl::InvalidArgumentError(absl::StrCat("'", key, "': ", what, "; expected ", kProfileForm));
+  };
+  if (words.size() != 6 || words[1] != "matmul") {
+    return bad("no measured product");
+  }
+  const std::optional<DType> type = parseDType(words[2]);
+  if (!type || !isFloat(*type)) {
+    return bad(absl::StrCat("'", words[2], "' is none of f32, f64, bf16, f16"));
+  }
+  ProductProfile profile{.type = *type};
+  for (const auto& [word, size] : {std::pair{3, &profile.m}, {4, &profile.n}, {5, &profile.k}}) {
+    const std::optional<int64_t> number = countOf(words[word], kMostProduct);
+    if (!number) {
+      return bad(absl::StrCat("'", words[word], "' is not a whole number from 1 to ", kMostProduct));
+    }
+    *size = *number;
+  }
+  const absl::StatusOr<double> seconds = parseReal(value);
+  if (!seconds.ok() || !isIn(Range::kPositive, *seconds)) {
+    return bad(absl::StrCat("value '", value, "' is not a ", rangeText(Range::kPositive)));
+  }
+  profile.seconds = *seconds;
+  for (const ProductProfile& other : machine.profiles) {
+    if (other.type == profile.type && other.m == profile.m && other.n == profile.n && other.k == profile.k) {
+      return bad(absl::StrCat("this product is there already, with ", shortest(other.seconds), " seconds"));
+    }
+  }
+  machine.profiles.push_back(profile);
+  return absl::OkStatus();
+}
+
 absl::Status setKey(Machine& machine, const std::string& key, const std::string& value) {
   if (const auto text = find(kTexts, key); text != std::end(kTexts)) {
     machine.*text->value = value;
     return absl::OkStatus();
   }
-  const absl::StatusOr<double> number = parseReal(value);
   if (const auto count = find(kCounts, key); count != std::end(kCounts)) {
-    const bool isCount = number.ok() && *number >= 1 && *number <= count->most &&
-                         static_cast<double>(static_cast<int64_t>(*number)) == *number;
-    if (!isCount) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("value '", value, "' of '", key, "' is not a whole number from 1 to ", count->most));
-    }
-    machine.*count->value = static_cast<int64_t>(*number);
-    return absl::OkStatus();
+    return setCount(machine, *count, value);
   }
-  const auto figure = find(kFigures, key);
-  if (figure == std::end(kFigures)) {
-    return absl::InvalidArgumentError(absl::StrCat("unknown key '", key, "'; known keys: ", knownKeys()));
+  if (const auto tile = find(kTiles, key); tile != std::end(kTiles)) {
+    return setTile(machine, *tile, value);
   }
-  if (!number.ok() || *number < 0 || (*number == 0 && !figure->mayBeZero)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("value '", value, "' of '", key, "' is not a ", figure->mayBeZero ? "number >= 0" : "number > 0"));
+  if (const auto figure = find(kFigures, key); figure != std::end(kFigures)) {
+    return setFigure(machine, *figure, value);
   }
-  machine.*figure->value = *number;
-  return absl::OkStatus();
+  if (absl::StartsWith(key, kProfile)) {
+    return addProfile(machine, key, value);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("unknown key '", key, "'; known keys: ", knownKeys()));
 }
 
 // Figures that need each other.
@@ -111,14 +223,12 @@ absl::Status check(const Machine& machine) {
         absl::StrCat("machine: ", machine.nodes > 0 ? "nodes" : "network_bandwidth",
                      " without devices_per_node: all devices would be on one node; give how many are on each"));
   }
+  if ((machine.tile.rows > 0) != (machine.multiprocessors > 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("machine: ", machine.tile.rows > 0 ? "tile" : "multiprocessors",
+                                                   " without ", machine.tile.rows > 0 ? "multiprocessors" : "tile",
+                                                   ": how long products take follows from both; give both, or none"));
+  }
   return absl::OkStatus();
-}
-
-// The fewest digits that read back to the same number.
-std::string shortest(double value) {
-  char digits[32];
-  const std::to_chars_result end = std::to_chars(std::begin(digits), std::end(digits), value);
-  return {digits, end.ptr};
 }
 
 // The text of the machine of that name.
@@ -195,8 +305,16 @@ std::string Machine::print() const {
   }
   for (const Figure& entry : kFigures) {
     const double value = this->*entry.value;
-    const bool isSet = value != 0 || (entry.mayBeZero && entry.value != &Machine::networkLatency);
+    const bool isSet = value != 0 || (entry.range == Range::kNotNegative && entry.value != &Machine::networkLatency);
     absl::StrAppend(&text, isSet ? absl::StrCat(entry.key, " = ", shortest(value), "\n") : "");
+  }
+  for (const TileText& entry : kTiles) {
+    const Tile& value = this->*entry.value;
+    absl::StrAppend(&text, value.rows > 0 ? absl::StrCat(entry.key, " = ", value.rows, "x", value.columns, "\n") : "");
+  }
+  for (const ProductProfile& profile : profiles) {
+    absl::StrAppend(&text, kProfile, " matmul ", dtypeName(profile.type), " ", profile.m, " ", profile.n, " ",
+                    profile.k, " = ", shortest(profile.seconds), "\n");
   }
   return text;
 }

@@ -8,6 +8,7 @@
 //   ...
 //   devices_per_node = 8
 //   network_bandwidth = 2e11
+//   profile matmul bf16 1024 10240 5120 = 3.96e-4
 //
 // Ranks lie on devices in order: with 8 devices to a node, ranks 0 to 7 are on the first.
 #pragma once
@@ -21,6 +22,21 @@
 
 namespace weft {
 
+// Elements of a result that one multiprocessor makes at a time; 0: products are not made in tiles.
+struct Tile {
+  int64_t rows = 0;
+  int64_t columns = 0;
+};
+
+// What one product was measured to take, launch included: c[m, n] = a[m, k] b[k, n].
+struct ProductProfile {
+  DType type = DType::kF32;
+  int64_t m = 0, n = 0, k = 0;
+  double seconds = 0;
+
+  double flops() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
+};
+
 // Figures are of one device, which is one rank, unless they say otherwise. The default stands for CPU ranks that share
 // one host's memory.
 struct Machine {
@@ -31,7 +47,14 @@ struct Machine {
   double flopsF64 = 0;    // of other element types; 0: as f32
   double flopsF16 = 0;
   double flopsBf16 = 0;
+  double productEfficiency = 0;  // of the rate, that a large product reaches; 0: all of it
+  double fusedEfficiency = 0;    // of the rate, that kernels of other arithmetic reach (attention); 0: all of it
+  Tile tile = {};                // of a product's result; either way round
+  int64_t multiprocessors = 0;   // that make tiles at the same time; 0: not known
+  std::vector<ProductProfile> profiles = {};
   double memoryBandwidth = 2e10;  // bytes per second
+  double memoryEfficiency = 0;    // of it, that kernels reach which only move bytes; 0: all of it
+  double hostBandwidth = 0;       // bytes per second between a device and its host's memory, each way; 0: not known
   double linkBandwidth = 1e10;    // bytes per second received in a collective inside a node
   double linkLatency = 2e-6;      // seconds per step of a collective inside a node
   double launchLatency = 1e-6;    // seconds before a kernel or a collective begins
@@ -50,7 +73,8 @@ struct Machine {
   double networkShare() const;
 
   // Text: the name of a machine that comes with Weft, or one `key = value` per line, '#' starts a comment; keys that
-  // are left out keep the default's figure. Errors name the line, the key and the known keys.
+  // are left out keep the default's figure. `profile matmul TYPE M N K = SECONDS` may stand on many lines. Errors name
+  // the line, the key and the known keys.
   static absl::StatusOr<Machine> parse(const std::string& text);
   std::string print() const;
 

@@ -1,23 +1,56 @@
 // How long a machine takes for arithmetic and for messages.
 #pragma once
 
-#include <algorithm>
+#include <optional>
 
 #include "planner/machine/machine.h"
 #include "planner/machine/picoseconds.h"
 
 namespace weft {
 
-// One kernel on elements of that type: its launch, then its arithmetic while its bytes are moved, whichever takes
-// longer (the roofline of Williams, Waterman, Patterson, "Roofline: an insightful visual performance model", 2009).
-inline Picoseconds kernelTime(const Machine& machine, DType type, double flops, int64_t bytes) {
-  return picosecondsOf(machine.launchLatency +
-                       std::max(flops / machine.rate(type), static_cast<double>(bytes) / machine.memoryBandwidth));
-}
+// A matrix product of one rank: c[batch, m, n] = a[batch, m, k] b[batch, k, n].
+struct ProductShape {
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+
+  // A product and a sum for each element of the result.
+  double flopsPerSum() const {
+    return 2.0 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n);
+  }
+};
+
+// What a kernel does, as far as its caller knows.
+struct KernelWork {
+  DType type = DType::kF32;  // of the elements that it computes with
+  double flops = 0;
+  int64_t bytes = 0;                                   // that it reads and writes
+  std::optional<ProductShape> product = std::nullopt;  // where it is one matrix product
+};
+
+// One kernel: its launch, then its arithmetic while its bytes are moved, whichever takes longer (the roofline of
+// Williams, Waterman, Patterson, "Roofline: an insightful visual performance model", 2009).
+//
+// Arithmetic runs at the machine's rate times an efficiency. A product is made tile by tile, as many at a time as the
+// machine has multiprocessors; each such wave takes as long as a full one. So of productEfficiency a product has the
+// part that is useful: its elements over those of all tiles of all waves (tile and wave quantization; NVIDIA, "Matrix
+// Multiplication Background User's Guide"). The tile lies as serves the product better. Small products have few tiles,
+// thin ones tiles that are mostly empty.
+//
+// A product that was measured takes what was measured. One near measured ones, each size within kNearProfile times
+// theirs, has their rates, the nearer the more. A batch counts as more rows.
+Picoseconds kernelTime(const Machine& machine, const KernelWork& work);
+
+inline constexpr double kNearProfile = 4;
+
+// The part of productEfficiency's work that is useful, as above; 1 where the machine has no tiles.
+double usefulPart(const Machine& machine, const ProductShape& shape);
+
+// Seconds that no kernel of this arithmetic on these bytes is below, whatever part of a larger one it is. Where
+// products were measured, their bytes may have lain in caches.
+double leastKernelSeconds(const Machine& machine, const KernelWork& work);
 
 // A kernel that only moves bytes: those it reads and those it writes.
 inline Picoseconds copyTime(const Machine& machine, int64_t bytes) {
-  return kernelTime(machine, DType::kF32, 0, bytes);
+  return kernelTime(machine, {.bytes = bytes});
 }
 
 // From the end of the action that sends to the arrival of so many bytes, of a program on so many ranks: between nodes

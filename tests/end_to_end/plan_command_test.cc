@@ -118,6 +118,22 @@ TEST_F(PlanCommand, TheCompilerKeepsToWhatIsWritten) {
   }
 }
 
+// 16-bit values take less memory and time; they cannot be compiled yet.
+TEST_F(PlanCommand, PricesSixteenBits) {
+  const std::vector<std::string> asked = {"--machine", "a100-80g", "--mesh", "dp=2", "--micro", "2", "--zero", "0"};
+  const json wide = planned(asked);
+  std::vector<std::string> flags = asked;
+  flags.insert(flags.end(), {"--precision", "bf16", "-o", path("narrow.json")});
+  const json narrow = planned(flags);
+  EXPECT_LT(narrow.at("predicted").at("activation_bytes"), wide.at("predicted").at("activation_bytes"));
+  EXPECT_LT(narrow.at("predicted").at("step_seconds"), wide.at("predicted").at("step_seconds"));
+  const Outcome compiled =
+      run(compileCommand, {model(), "--decisions", path("narrow.json"), "-o", path("narrow.plan")});
+  EXPECT_NE(compiled.status, 0);
+  EXPECT_THAT(compiled.err, AllOf(HasSubstr("found bf16"), HasSubstr("plan it without --precision")));
+  EXPECT_THAT(refusal({"--precision", "f8"}), AllOf(HasSubstr("'f8'"), HasSubstr("bf16 or f16")));
+}
+
 TEST_F(PlanCommand, RefusesWithARemedy) {
   EXPECT_THAT(refusal({"--memory-limit", "1k"}), AllOf(HasSubstr("1000 bytes"), HasSubstr("allow as much")));
   EXPECT_THAT(refusal({"--machine", "a100-81g"}), AllOf(HasSubstr("a100-81g"), HasSubstr("a100-80g")));

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "planner/machine/machine.h"
+#include "planner/machine/times.h"
 #include "tests/tools/run_command.h"
 #include "tools/commands/machine.h"
 #include "tools/measure/measure_machine.h"
@@ -30,7 +31,7 @@ TEST(MachineCommandTest, MeasuresTheHost) {
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("products"), HasSubstr("collectives of 3 ranks"), HasSubstr("100 %")));
   std::stringstream text;
   text << std::ifstream(path).rdbuf();
-  EXPECT_THAT(text.str(), AllOf(HasSubstr("1024 x  1536 x   384"), HasSubstr("permute         3")));
+  EXPECT_THAT(text.str(), AllOf(HasSubstr("\nprofile matmul f32 1024 1536 384 = "), HasSubstr("permute         3")));
   const absl::StatusOr<Machine> machine = Machine::parse(text.str());
   ASSERT_TRUE(machine.ok()) << machine.status();
   EXPECT_THAT(outcome.out, HasSubstr(machine->print()));
@@ -38,6 +39,10 @@ TEST(MachineCommandTest, MeasuresTheHost) {
   EXPECT_NE(machine->flops, Machine().flops);
   EXPECT_NE(machine->linkBandwidth, Machine().linkBandwidth);
   EXPECT_NE(machine->linkLatency, Machine().linkLatency);
+  ASSERT_GE(machine->profiles.size(), 30);
+  const ProductProfile& product = machine->profiles.back();
+  EXPECT_EQ(kernelTime(*machine, {.flops = product.flops(), .product = {{1, product.m, product.n, product.k}}}),
+            picosecondsOf(product.seconds));
 }
 
 TEST(MachineCommandTest, Errors) {

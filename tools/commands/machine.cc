@@ -64,14 +64,10 @@ std::string deviationTable(const Deviation& deviation) {
   return table(rows);
 }
 
-// What was measured, as comments of the machine file.
+// What was measured beside products, as comments of the machine file.
 std::string measuredText(const Measurement& measurement) {
-  std::string text = "\n# measured: f32 products, m x n x k, multiply-adds x 2 per second\n";
-  for (const ProductTime& product : measurement.products) {
-    absl::StrAppendFormat(&text, "#   %5d x %5d x %5d  %.3g\n", product.m, product.n, product.k,
-                          product.flops() / product.seconds);
-  }
-  text += "# measured: element-wise operators, bytes read and written, seconds\n";
+  std::string text;
+  text += "\n# measured: element-wise operators, bytes read and written, seconds\n";
   for (const StreamTime& stream : measurement.streams) {
     absl::StrAppendFormat(&text, "#   %10d  %.3g\n", stream.bytes, stream.seconds);
   }
@@ -96,7 +92,9 @@ absl::Status measure(const Flags& flags) {
   machine.name = "this-host";
   machine.source = absl::StrCat("measured by weft machine: ", options.ranks, " CPU ranks of ", options.threads,
                                 options.threads == 1 ? " thread" : " threads", " each at once");
-  std::cout << machine.print() << deviationTable(deviationOf(measurement, machine));
+  const Deviation deviation = deviationOf(measurement, machine);  // of the formulas, without the measured products
+  machine.profiles = profilesOf(measurement);
+  std::cout << machine.print() << deviationTable(deviation);
   FileWriter file(flags.text("output"));
   file.write(machine.print() + measuredText(measurement));
   return file.finish();

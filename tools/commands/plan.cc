@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "passes/compile.h"
 #include "passes/logical/read_module.h"
+#include "planner/search/narrow_graphs.h"
 #include "planner/search/plan.h"
 #include "runtime/base/file_writer.h"
 #include "runtime/base/read_text.h"
@@ -28,6 +29,7 @@ const std::vector<Flag>& planFlags() {
   static const std::vector<Flag> flags = [] {
     std::vector<Flag> all = requestFlags();
     all.push_back({"output", Flag::kOptional, "write the decisions there, for weft compile --decisions (also -o)"});
+    all.push_back({"precision", Flag::kOptional, "price values of 16 bits, bf16 or f16; they cannot be compiled yet"});
     all.push_back({"json", Flag::kSwitch, "print JSON"});
     return all;
   }();
@@ -47,6 +49,14 @@ void print(const PlanSummary& summary, const SearchCost& cost, const Decisions& 
             << " times; the program graph was built in " << building << " s\n";
 }
 
+absl::StatusOr<std::optional<DType>> precisionOf(const Flags& flags) {
+  const std::optional<DType> type = parsePrecision(flags.text("precision"));
+  return flags.has("precision") && !type
+             ? absl::InvalidArgumentError(absl::StrCat("--precision takes bf16 or f16, not '", flags.text("precision"),
+                                                       "'; without it values are as the program has them"))
+             : absl::StatusOr<std::optional<DType>>(type);
+}
+
 absl::Status run(const std::string& path, const Flags& flags) {
   WEFT_RETURN_IF_ERROR(flags.has("output") ? canWrite(flags.text("output")) : absl::OkStatus());
   mlir::DialectRegistry dialects;
@@ -57,17 +67,22 @@ absl::Status run(const std::string& path, const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(const mlir::OwningOpRef<mlir::ModuleOp> module, readModule(text, path, context));
   WEFT_RETURN_IF_ERROR(applyRequestFlags(*module, flags, Mode::kAuto));
   const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
-  WEFT_ASSIGN_OR_RETURN(const PlannerProblem problem, plannerProblem(*module, registry));
+  WEFT_ASSIGN_OR_RETURN(PlannerProblem problem, plannerProblem(*module, registry));
+  WEFT_ASSIGN_OR_RETURN(const std::optional<DType> precision, precisionOf(flags));
+  if (precision) {
+    problem.graphs = inPrecision(problem.graphs, *precision);
+  }
   // Built once for all numbers of micro-batches, unless operators depend on them.
   WEFT_RETURN_IF_ERROR(problem.graphs(problem.request.microBatches()).status());
   const double building = secondsSince(start);
   const auto searching = std::chrono::steady_clock::now();
-  const absl::StatusOr<ClosedRequest> closed = closeRequest(problem.graphs, problem.request, {});
+  absl::StatusOr<ClosedRequest> closed = closeRequest(problem.graphs, problem.request, {});
   if (!closed.ok()) {
     return plannerError(*module, closed.status());
   }
   const SearchCost cost = {secondsSince(searching), closed->ticks, 0};
-  const Attempt& attempt = closed->attempt;
+  Attempt& attempt = closed->attempt;
+  attempt.decisions.precision = precision;
   PlanSummary summary = summaryOf(attempt.decisions, parameterNames(*closed->graph));
   summary.memory = memoryOf(attempt.submeshes);
   if (!attempt.fits) {

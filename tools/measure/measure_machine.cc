@@ -316,10 +316,20 @@ Machine fitted(const Measurement& measurement, int64_t bytesOfMemory) {
   return machine;
 }
 
+std::vector<ProductProfile> profilesOf(const Measurement& measurement) {
+  std::vector<ProductProfile> profiles;
+  for (const ProductTime& product : measurement.products) {
+    profiles.push_back({DType::kF32, product.m, product.n, product.k, product.seconds});
+  }
+  return profiles;
+}
+
 Deviation deviationOf(const Measurement& measurement, const Machine& machine) {
   Deviation deviation;
   for (const ProductTime& product : measurement.products) {
-    const double price = inSeconds(kernelTime(machine, DType::kF32, product.flops(), product.bytes()));
+    const double price = inSeconds(kernelTime(
+        machine,
+        {.flops = product.flops(), .bytes = product.bytes(), .product = {{1, product.m, product.n, product.k}}}));
     deviation.products.push_back(std::abs(price / product.seconds - 1));
   }
   for (const StreamTime& stream : measurement.streams) {

@@ -57,6 +57,9 @@ absl::StatusOr<Measurement> measureHost(const MeasureOptions& options);
 // launch that of the smallest operator. What lies in caches is faster than such a machine says.
 Machine fitted(const Measurement& measurement, int64_t bytesOfMemory);
 
+// The products as the machine file has them: they override what its other figures say.
+std::vector<ProductProfile> profilesOf(const Measurement& measurement);
+
 // |price / measured - 1|, by kind.
 struct Deviation {
   std::vector<double> products;

@@ -54,5 +54,35 @@ TEST(Flops, QuotientsAreRoundedToWholeNumbers) {
   EXPECT_EQ(flops(perPoint, convolution, {{"n", 3}}), whole / 3);
 }
 
+std::vector<int64_t> productSizes(const Rule& rule, double flops, const std::map<std::string, int64_t>& parts = {}) {
+  FactorAxes axes(rule.factors().size());
+  for (const auto& [factor, count] : parts) {
+    axes[rule.factorIndex(factor)] = {{AxisKind::kSpace, 1, count}};
+  }
+  const std::optional<ProductShape> shape = productOf(rule, axes, flops);
+  return shape ? std::vector<int64_t>{shape->batch, shape->m, shape->n, shape->k} : std::vector<int64_t>{};
+}
+
+TEST(Flops, ProductsAreKnownByTheirRules) {
+  const Rule heads = ruleOn("b h t d+, b h s d+ -> b h t s", {{2, 3, 8, 4}, {2, 3, 16, 4}}, {{2, 3, 8, 16}});
+  EXPECT_EQ(productSizes(heads, 2.0 * 2 * 3 * 8 * 16 * 4), (std::vector<int64_t>{6, 8, 16, 4}));
+  EXPECT_EQ(productSizes(heads, 2.0 * 2 * 8 * 16 * 4, {{"h", 3}}), (std::vector<int64_t>{2, 8, 16, 4}));
+  const Rule convolution =
+      ruleOn("n ci+ h! w!, co ci+ kh! kw! -> n co ho! wo!", {{3, 5, 17, 17}, {7, 5, 3, 3}}, {{3, 7, 15, 15}});
+  EXPECT_EQ(productSizes(convolution, 2.0 * 3 * 15 * 15 * 7 * 45), (std::vector<int64_t>{1, 3 * 15 * 15, 7, 45}));
+  EXPECT_EQ(productSizes(ruleOn("a b, a b -> a b", {{2, 3}, {2, 3}}, {{2, 3}}), 6), std::vector<int64_t>{});
+  EXPECT_EQ(productSizes(ruleOn("a b+ -> a", {{2, 3}}, {{2}}), 6), std::vector<int64_t>{});
+  EXPECT_EQ(productSizes(ruleOn("v+ c, b -> b c", {{9, 4}, {2}}, {{2, 4}}), 0), std::vector<int64_t>{}) << "embedding";
+  EXPECT_EQ(productSizes(ruleOn("b+, b+ c -> v c", {{2}, {2, 4}}, {{9, 4}}), 8), std::vector<int64_t>{})
+      << "its gradient";
+  EXPECT_EQ(productSizes(ruleOn("k+, k+ n -> n", {{2}, {2, 4}}, {{4}}), 16), (std::vector<int64_t>{1, 1, 4, 2}));
+}
+
+TEST(Flops, ArithmeticIsThatOfTheNarrowestOperand) {
+  EXPECT_EQ(arithmeticType({DType::kF32, DType::kBF16}, DType::kF32), DType::kBF16);
+  EXPECT_EQ(arithmeticType({DType::kI32, DType::kF64}, DType::kF64), DType::kF64);
+  EXPECT_EQ(arithmeticType({DType::kI64}, DType::kF16), DType::kF16);
+}
+
 }  // namespace
 }  // namespace weft::testing

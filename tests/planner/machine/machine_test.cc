@@ -24,11 +24,21 @@ TEST(MachineTest, ReadsWhatItPrints) {
   machine.memory = 80'000'000'001;
   machine.devicesPerNode = 8;
   machine.networkBandwidth = 2.5e10;
+  machine.productEfficiency = 0.1;
+  machine.tile = {128, 256};
+  machine.multiprocessors = 108;
+  machine.hostBandwidth = 3e10;
+  machine.profiles = {{DType::kBF16, 3, 4, 5, 1.0 / 7}, {DType::kF32, 3, 4, 5, 2e-3}};
   absl::StatusOr<Machine> read = Machine::parse(machine.print());
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->print(), machine.print());
   EXPECT_EQ(read->linkLatency, machine.linkLatency);
   EXPECT_EQ(read->memory, machine.memory);
+  EXPECT_EQ(read->tile.columns, 256);
+  EXPECT_EQ(read->hostBandwidth, 3e10);
+  ASSERT_EQ(read->profiles.size(), 2);
+  EXPECT_EQ(read->profiles[0].seconds, 1.0 / 7);
+  EXPECT_EQ(read->profiles[1].type, DType::kF32);
 }
 
 TEST(MachineTest, KeepsDefaultsAndComments) {
@@ -45,14 +55,33 @@ TEST(MachineTest, ErrorsNameLineAndKey) {
   EXPECT_THAT(errorOf("link_latency = -1"), HasSubstr("'-1' of 'link_latency' is not a number >= 0"));
   EXPECT_THAT(errorOf("nodes = 1.5"), HasSubstr("'1.5' of 'nodes' is not a whole number from 1"));
   EXPECT_THAT(errorOf("nodes = 1e10"), HasSubstr("'1e10' of 'nodes'"));
+  EXPECT_THAT(errorOf("product_efficiency = 1.1"),
+              HasSubstr("'1.1' of 'product_efficiency' is not a part, more than 0"));
+  EXPECT_THAT(errorOf("memory_efficiency = 0"), HasSubstr("'0' of 'memory_efficiency'"));
+  EXPECT_THAT(errorOf("host_bandwidth = nan"), HasSubstr("'nan' of 'host_bandwidth'"));
+  EXPECT_THAT(errorOf("tile = 128"), HasSubstr("'128' of 'tile' is not two sizes"));
+  EXPECT_THAT(errorOf("tile = 128x0"), HasSubstr("as 128x256"));
   EXPECT_THAT(errorOf("# text\nflops"), HasSubstr("line 2: expected key = value, found 'flops'"));
 }
 
 TEST(MachineTest, FiguresNeedEachOther) {
   EXPECT_THAT(errorOf("devices_per_node = 8"), HasSubstr("devices_per_node = 8 without network_bandwidth"));
   EXPECT_EQ(errorOf("devices_per_node = 8\nnodes = 1"), "no error");
+  EXPECT_THAT(errorOf("tile = 128x256"), HasSubstr("tile without multiprocessors"));
+  EXPECT_THAT(errorOf("multiprocessors = 8"), HasSubstr("multiprocessors without tile"));
   EXPECT_THAT(errorOf("nodes = 2"), HasSubstr("nodes without devices_per_node"));
   EXPECT_THAT(errorOf("network_bandwidth = 1e9"), HasSubstr("network_bandwidth without devices_per_node"));
+}
+
+TEST(MachineTest, ErrorsOfProfilesSayTheForm) {
+  const std::string good = "profile matmul bf16 4 5 6 = 1e-3\n";
+  EXPECT_EQ(errorOf(good + "profile matmul f32 4 5 6 = 1e-3"), "no error");
+  EXPECT_THAT(errorOf(good + good), AllOf(HasSubstr("line 2"), HasSubstr("there already, with 0.001 seconds")));
+  EXPECT_THAT(errorOf("profile matmul bf16 4 5 = 1"), HasSubstr("expected profile matmul TYPE M N K = SECONDS"));
+  EXPECT_THAT(errorOf("profile gelu bf16 4 5 6 = 1"), HasSubstr("no measured product"));
+  EXPECT_THAT(errorOf("profile matmul i32 4 5 6 = 1"), HasSubstr("'i32' is none of f32"));
+  EXPECT_THAT(errorOf("profile matmul f32 4 -5 6 = 1"), HasSubstr("'-5' is not a whole number from 1"));
+  EXPECT_THAT(errorOf("profile matmul f32 4 5 6 = 0"), HasSubstr("'0' is not a number > 0"));
 }
 
 TEST(MachineTest, SomeComeWithWeft) {
@@ -73,12 +102,69 @@ TEST(MachineTest, CpuIsTheDefault) {
   EXPECT_EQ(cpu.print(), Machine().print());
 }
 
+Picoseconds productTime(const Machine& machine, DType type, const ProductShape& shape) {
+  return kernelTime(machine,
+                    {.type = type, .flops = shape.flopsPerSum() * static_cast<double>(shape.k), .product = shape});
+}
+
 TEST(MachineTest, RatesAreByElementType) {
   const Machine machine = *Machine::parse("flops = 2e12\nflops_bf16 = 1.6e13\nlaunch_latency = 0");
   EXPECT_EQ(machine.rate(DType::kF32), 2e12);
   EXPECT_EQ(machine.rate(DType::kF64), 2e12) << "as f32 where it is not given";
-  EXPECT_EQ(kernelTime(machine, DType::kF32, 1.6e10, 0), 8 * kernelTime(machine, DType::kBF16, 1.6e10, 0));
-  EXPECT_EQ(kernelTime(machine, DType::kBF16, 1, 2'000'000), copyTime(machine, 2'000'000)) << "bytes take longer";
+  EXPECT_EQ(kernelTime(machine, {.flops = 1.6e10}), 8 * kernelTime(machine, {.type = DType::kBF16, .flops = 1.6e10}));
+  EXPECT_EQ(kernelTime(machine, {.type = DType::kBF16, .flops = 1, .bytes = 2'000'000}), copyTime(machine, 2'000'000))
+      << "bytes take longer";
+}
+
+TEST(MachineTest, KernelsReachPartsOfTheRates) {
+  const Machine machine = *Machine::parse(
+      "flops = 1e12\nmemory_bandwidth = 1e12\nlaunch_latency = 0\nproduct_efficiency = 0.5\nfused_efficiency = 0.25\n"
+      "memory_efficiency = 0.8");
+  EXPECT_EQ(productTime(machine, DType::kF32, {1, 100, 100, 50}), picosecondsOf(1e6 / 0.5e12));
+  EXPECT_EQ(kernelTime(machine, {.flops = 1e6}), picosecondsOf(1e6 / 0.25e12));
+  EXPECT_EQ(copyTime(machine, 8'000'000), picosecondsOf(1e-5));
+}
+
+// 128 x 256 tiles on 4 multiprocessors: what does not fill them, or the last of the waves, takes as long as if it did.
+TEST(MachineTest, ProductsAreMadeInWavesOfTiles) {
+  const Machine machine =
+      *Machine::parse("flops = 1e12\nlaunch_latency = 0\ntile = 128x256\nmultiprocessors = 4\nmemory_bandwidth = 1e15");
+  EXPECT_EQ(usefulPart(machine, {1, 256, 512, 64}), 1);
+  EXPECT_EQ(usefulPart(machine, {1, 256, 513, 64}), 256.0 * 513 / (8 * 128 * 256)) << "two more tiles, one more wave";
+  EXPECT_EQ(usefulPart(machine, {4, 128, 256, 64}), 1) << "a tile for each of the batch";
+  EXPECT_EQ(usefulPart(machine, {4, 256, 128, 64}), 1) << "the other way round";
+  EXPECT_EQ(usefulPart(machine, {1, 1, 256, 64}), 1.0 / 512) << "thin: a column of one tile of four";
+  EXPECT_EQ(productTime(machine, DType::kF32, {1, 300, 512, 64}), productTime(machine, DType::kF32, {1, 512, 512, 64}));
+}
+
+TEST(MachineTest, WhatWasMeasuredOverridesFormulas) {
+  const Machine machine = *Machine::parse(
+      "flops = 1e12\nlaunch_latency = 1e-6\nprofile matmul f32 64 64 64 = 3e-6\n"
+      "profile matmul f32 256 64 64 = 5e-6\nprofile matmul bf16 64 64 64 = 9e-6\n");
+  EXPECT_EQ(productTime(machine, DType::kF32, {1, 64, 64, 64}), picosecondsOf(3e-6));
+  EXPECT_EQ(productTime(machine, DType::kBF16, {1, 64, 64, 64}), picosecondsOf(9e-6));
+  // In the middle between both, their rates count alike: 524288 in 2 us, 2097152 in 4 us.
+  const double rate = (524288 / 2e-6 + 2097152 / 4e-6) / 2;
+  EXPECT_EQ(productTime(machine, DType::kF32, {1, 128, 64, 64}), picosecondsOf(1e-6 + 2 * 524288 / rate));
+  EXPECT_EQ(productTime(machine, DType::kF32, {2, 64, 64, 64}), productTime(machine, DType::kF32, {1, 128, 64, 64}));
+  EXPECT_EQ(productTime(machine, DType::kF32, {1, 64, 64, 512}), picosecondsOf(1e-6 + 8 * 524288 / 1e12)) << "too far";
+}
+
+// No plan is below the bound, whatever the formulas or the table say of its products.
+TEST(MachineTest, NoKernelIsBelowTheLeastTime) {
+  for (const std::string& name : Machine::names()) {
+    Machine machine = *Machine::parse(name);
+    for (const bool measured : {false, true}) {
+      if (measured) {
+        machine.profiles = {{DType::kBF16, 512, 512, 512, 2e-7}, {DType::kBF16, 4096, 512, 512, 1e-3}};
+      }
+      for (const int64_t m : {1, 100, 512, 1000, 4096, 5000}) {
+        const ProductShape shape = {1, m, 512, 512};
+        const KernelWork work = {DType::kBF16, shape.flopsPerSum() * 512, 2 * (m * 1024 + 512 * 512), shape};
+        EXPECT_GE(inSeconds(kernelTime(machine, work)), leastKernelSeconds(machine, work) * (1 - 1e-6)) << name << m;
+      }
+    }
+  }
 }
 
 TEST(MachineTest, RanksLieOnNodesInOrder) {
@@ -92,8 +178,8 @@ TEST(MachineTest, RanksLieOnNodesInOrder) {
 
 TEST(MachineTest, StagesThatDoNotFitOnANodeSendOverTheNetwork) {
   Machine machine = *Machine::parse("a100-80g");
-  EXPECT_EQ(transferTime(machine, 8, 3'000'000), picosecondsOf(3e-6 + 1e-5));
-  EXPECT_EQ(transferTime(machine, 16, 3'000'000), picosecondsOf(1e-5 + 3e6 / 2.5e10));
+  EXPECT_EQ(transferTime(machine, 8, 3'000'000), picosecondsOf(3e-6 + 3e6 / 2.33e11));
+  EXPECT_EQ(transferTime(machine, 16, 3'000'000), picosecondsOf(1e-5 + 3e6 / 2.2e10));
 }
 
 }  // namespace
