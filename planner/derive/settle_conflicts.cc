@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "ir/layout/reshard.h"
-#include "planner/derive/least_cost.h"
+#include "planner/assign/least_cost.h"
 #include "planner/graph/flops.h"
 #include "planner/machine/times.h"
 #include "runtime/base/status.h"

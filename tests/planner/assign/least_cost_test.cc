@@ -1,4 +1,4 @@
-#include "planner/derive/least_cost.h"
+#include "planner/assign/least_cost.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

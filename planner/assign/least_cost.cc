@@ -1,4 +1,4 @@
-#include "planner/derive/least_cost.h"
+#include "planner/assign/least_cost.h"
 
 #include <algorithm>
 #include <set>
