@@ -20,7 +20,7 @@
 namespace weft::assign {
 
 struct SolveOptions {
-  int64_t ticks = int64_t{8} * 1000 * 1000 * 1000;  // entries of tables to look at: nanoseconds, about
+  int64_t ticks = int64_t{3} * 1000 * 1000 * 1000;  // entries of tables to look at: some nanoseconds each
   Cost unit = 1;                                    // differences of plans' costs are multiples of it
   Reductions reductions;
   bool eliminates = true;  // tests switch it off
