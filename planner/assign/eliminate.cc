@@ -2,96 +2,199 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 
-#include "planner/assign/least_cost.h"
-
-namespace weft::assign {
+namespace weft {
 namespace {
 
-// Entries of one table and of all tables that elimination may make.
-constexpr int64_t kMostEntries = 1 << 18;
-constexpr int64_t kMostEntriesInAll = 1 << 22;
-constexpr int64_t kTicksOfEntry = 30;
+Picoseconds plus(Picoseconds a, Picoseconds b) {
+  return std::min(kImpossible, a + b);
+}
 
-// The entries of all tables together; more than kMostEntriesInAll where one of them is too large.
-int64_t entriesOf(const Model& model) {
-  std::vector<std::set<int>> neighbors(model.variables());
-  std::set<std::pair<size_t, int>> order;
-  for (const Edge& edge : model.edges) {
-    neighbors[edge.first].insert(edge.second);
-    neighbors[edge.second].insert(edge.first);
+// A variable that is gone: which of its values is best for each combination of its neighbors'.
+struct Eliminated {
+  int variable = 0;
+  std::vector<int> neighbors;
+  std::vector<int> best;
+};
+
+class Elimination {
+ public:
+  Elimination(const AssignmentProblem& problem, int64_t mostEntries)
+      : values_(problem.values),
+        mostEntries_(mostEntries),
+        at_(values_.size(), 0),
+        neighbors_(values_.size()),
+        tablesOf_(values_.size()) {
+    for (const CostTable& table : problem.tables) {
+      add(table);
+    }
   }
-  for (int v = 0; v < model.variables(); ++v) {
-    order.insert({neighbors[v].size(), v});
+
+  Assignment run() {
+    for (size_t v = 0; v < values_.size(); ++v) {
+      order_.insert({neighbors_[v].size(), static_cast<int>(v)});
+    }
+    while (!order_.empty()) {
+      const bool fits = entriesWithout(order_.begin()->second) <= mostEntries_;
+      const int next = fits ? order_.begin()->second : order_.rbegin()->second;
+      const std::set<int> around = neighbors_[next];
+      order_.erase({around.size(), next});
+      for (const int other : around) {
+        order_.erase({neighbors_[other].size(), other});
+      }
+      if (fits) {
+        remove(next);
+      } else {
+        keep(next);
+      }
+      for (const int other : around) {
+        order_.insert({neighbors_[other].size(), other});
+      }
+      exact_ = exact_ && fits;
+    }
+    for (auto gone = gone_.rbegin(); gone != gone_.rend(); ++gone) {
+      at_[gone->variable] = gone->best[entry(gone->neighbors)];
+    }
+    return {at_, exact_};
   }
-  int64_t all = 0;
-  while (!order.empty()) {
-    const int v = order.begin()->second;
-    order.erase(order.begin());
-    int64_t entries = model.valuesOf(v);
-    for (const int w : neighbors[v]) {
-      entries *= model.valuesOf(w);
-      if (entries > kMostEntries) {
-        return kMostEntriesInAll + 1;
+
+ private:
+  void add(CostTable table) {
+    const int number = static_cast<int>(tables_.size());
+    for (const int variable : table.variables) {
+      tablesOf_[variable].push_back(number);
+      for (const int other : table.variables) {
+        if (other != variable) {
+          neighbors_[variable].insert(other);
+        }
       }
     }
-    all += entries;
-    if (all > kMostEntriesInAll) {
-      return kMostEntriesInAll + 1;
+    tables_.push_back(std::move(table));
+  }
+
+  // Index into a table of these variables, at the values of `at_`.
+  int64_t entry(const std::vector<int>& variables) const {
+    int64_t index = 0;
+    for (const int variable : variables) {
+      index = index * values_[variable] + at_[variable];
     }
-    for (const int w : neighbors[v]) {
-      order.erase({neighbors[w].size(), w});
-      neighbors[w].insert(neighbors[v].begin(), neighbors[v].end());
-      neighbors[w].erase(v);
-      neighbors[w].erase(w);
-      order.insert({neighbors[w].size(), w});
+    return index;
+  }
+
+  // Of the table that is minimized over a variable, and of that which remains.
+  int64_t entriesWithout(int variable) const {
+    int64_t entries = values_[variable];
+    for (const int other : neighbors_[variable]) {
+      entries = std::min(entries * values_[other], mostEntries_ + 1);
+    }
+    return entries;
+  }
+
+  // Replaces the tables of a variable by one over its neighbors: the least of their sum.
+  void remove(int variable) {
+    Eliminated gone{variable, {neighbors_[variable].begin(), neighbors_[variable].end()}, {}};
+    int64_t entries = 1;
+    for (const int other : gone.neighbors) {
+      entries *= values_[other];
+    }
+    CostTable rest{gone.neighbors, std::vector<Picoseconds>(entries)};
+    gone.best.resize(entries);
+    for (int64_t i = 0; i < entries; ++i) {
+      place(gone.neighbors, i);
+      std::tie(rest.costs[i], gone.best[i]) = least(variable);
+    }
+    forget(variable);
+    add(std::move(rest));
+    gone_.push_back(std::move(gone));
+  }
+
+  // Leaves a variable at value 0.
+  void keep(int variable) {
+    at_[variable] = 0;
+    std::vector<CostTable> rest;
+    for (const int table : tablesOf_[variable]) {
+      CostTable& kept = rest.emplace_back(CostTable{tables_[table].variables, {}});
+      std::erase(kept.variables, variable);
+      int64_t entries = 1;
+      for (const int other : kept.variables) {
+        entries *= values_[other];
+      }
+      for (int64_t i = 0; i < entries; ++i) {
+        place(kept.variables, i);
+        kept.costs.push_back(tables_[table].costs[entry(tables_[table].variables)]);
+      }
+    }
+    forget(variable);
+    for (CostTable& table : rest) {
+      add(std::move(table));
+    }
+    gone_.push_back({variable, {}, {0}});
+  }
+
+  // Takes the tables of a variable away.
+  void forget(int variable) {
+    for (const int other : neighbors_[variable]) {
+      neighbors_[other].erase(variable);
+      std::erase_if(tablesOf_[other], [&](int table) {
+        const std::vector<int>& variables = tables_[table].variables;
+        return std::find(variables.begin(), variables.end(), variable) != variables.end();
+      });
     }
   }
-  return all;
-}
+
+  // Sets `variables` to the values of entry `index` of a table over them.
+  void place(const std::vector<int>& variables, int64_t index) {
+    for (auto variable = variables.rbegin(); variable != variables.rend(); ++variable) {
+      at_[*variable] = static_cast<int>(index % values_[*variable]);
+      index /= values_[*variable];
+    }
+  }
+
+  // Its least cost and the value that has it, where its neighbors stand as `at_` says.
+  std::pair<Picoseconds, int> least(int variable) {
+    std::pair<Picoseconds, int> least = {kImpossible, 0};
+    for (at_[variable] = 0; at_[variable] < values_[variable]; ++at_[variable]) {
+      Picoseconds sum = 0;
+      for (const int table : tablesOf_[variable]) {
+        sum = plus(sum, tables_[table].costs[entry(tables_[table].variables)]);
+      }
+      least = sum < least.first ? std::pair(sum, at_[variable]) : least;
+    }
+    return least;
+  }
+
+  std::vector<int> values_;
+  int64_t mostEntries_;
+  bool exact_ = true;
+  std::vector<int> at_;  // a value of each variable
+  std::vector<CostTable> tables_;
+  std::set<std::pair<size_t, int>> order_;  // the variables that are left, by the number of their neighbors
+  std::vector<std::set<int>> neighbors_;    // of each variable that is left
+  std::vector<std::vector<int>> tablesOf_;  // of each variable that is left
+  std::vector<Eliminated> gone_;            // in order
+};
 
 }  // namespace
 
-bool isNarrow(const Model& model) {
-  return entriesOf(model) <= kMostEntriesInAll;
-}
-
-std::vector<int> eliminate(const Model& model, Ticks& ticks) {
-  AssignmentProblem problem;
-  for (int v = 0; v < model.variables(); ++v) {
-    problem.values.push_back(model.valuesOf(v));
-    problem.tables.push_back({{v}, model.costs[v]});
-  }
-  for (const Edge& edge : model.edges) {
-    problem.tables.push_back({{edge.first, edge.second}, *edge.costs});
-  }
-  ticks.spend(kTicksOfEntry * entriesOf(model));
-  return leastCost(problem, INT64_MAX / 2).values;
-}
-
-std::vector<std::vector<int>> partsOf(const Model& model) {
-  std::vector<int> part(model.variables());
-  for (int v = 0; v < model.variables(); ++v) {
-    part[v] = v;
-  }
-  const auto find = [&](int v) {
-    while (part[v] != v) {
-      v = part[v] = part[part[v]];
+Picoseconds costOf(const AssignmentProblem& problem, const std::vector<int>& values) {
+  Picoseconds sum = 0;
+  for (const CostTable& table : problem.tables) {
+    int64_t entry = 0;
+    for (const int variable : table.variables) {
+      entry = entry * problem.values[variable] + values[variable];
     }
-    return v;
-  };
-  for (const Edge& edge : model.edges) {
-    const int a = find(edge.first);
-    const int b = find(edge.second);
-    part[std::max(a, b)] = std::min(a, b);
+    sum = plus(sum, table.costs[entry]);
   }
-  std::vector<std::vector<int>> members(model.variables());
-  for (int v = 0; v < model.variables(); ++v) {
-    members[find(v)].push_back(v);
-  }
-  std::erase_if(members, [](const std::vector<int>& part) { return part.empty(); });
-  return members;
+  return sum;
 }
 
-}  // namespace weft::assign
+Assignment eliminate(const AssignmentProblem& problem, int64_t mostEntries) {
+  Assignment assignment = Elimination(problem, mostEntries).run();
+  assignment.cost = costOf(problem, assignment.values);
+  assignment.bound = assignment.exact ? assignment.cost : 0;
+  return assignment;
+}
+
+}  // namespace weft

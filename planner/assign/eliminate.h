@@ -1,19 +1,45 @@
-// Models without memory, solved exactly where elimination makes small tables only (least_cost.h).
+// Exact least-cost assignment of a set of variables, by elimination.
+//
+// A variable takes one of a few values; a table gives a cost to each combination of the values of some variables; what
+// is sought has the least sum over all tables. Variables are eliminated one after the other, that with the fewest
+// neighbors first: the tables it stands in are added and minimized over it, which leaves a table over its neighbors
+// (bucket elimination: Dechter, "Bucket elimination: a unifying framework for reasoning", 1999). What a program's
+// layers pass on to each other is little, so the tables stay small however long the program is.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
-#include "planner/assign/model.h"
+#include "planner/machine/picoseconds.h"
 
-namespace weft::assign {
+namespace weft {
 
-// Does it, the variable with the fewest neighbors first? Its tables are then worth a few million ticks.
-bool isNarrow(const Model& model);
+// A combination that cannot be; sums with it cannot be either.
+inline constexpr Picoseconds kImpossible = INT64_MAX / 4;
 
-// A plan of least cost; kForbidden or more where there is none.
-std::vector<int> eliminate(const Model& model, Ticks& ticks);
+// Costs of the combinations of `variables`, which are distinct; the last one's value changes fastest.
+struct CostTable {
+  std::vector<int> variables;
+  std::vector<Picoseconds> costs;
+};
 
-// The variables that edges join, directly or by others: each such part is a model of its own.
-std::vector<std::vector<int>> partsOf(const Model& model);
+struct AssignmentProblem {
+  std::vector<int> values;  // how many each variable has
+  std::vector<CostTable> tables;
+};
 
-}  // namespace weft::assign
+struct Assignment {
+  std::vector<int> values;
+  bool exact = true;      // it is known to be the best of all
+  Picoseconds cost = 0;   // of `values`
+  Picoseconds bound = 0;  // no assignment costs less; of an elimination that kept variables: not known
+};
+
+Picoseconds costOf(const AssignmentProblem& problem, const std::vector<int>& values);
+
+// Of equal assignments that whose variables, in the reverse order of elimination, have the smaller values. Where a
+// table would have more than `mostEntries`, the variable with the most neighbors keeps value 0, and the answer is the
+// best of those that have it; value 0 of all variables must be possible then.
+Assignment eliminate(const AssignmentProblem& problem, int64_t mostEntries);
+
+}  // namespace weft

@@ -1,185 +1,128 @@
 #include "planner/assign/least_cost.h"
 
 #include <algorithm>
-#include <set>
-#include <tuple>
+#include <cmath>
 #include <utility>
+
+#include "planner/assign/solve.h"
 
 namespace weft {
 namespace {
 
-Picoseconds plus(Picoseconds a, Picoseconds b) {
-  return std::min(kImpossible, a + b);
+// For a search where elimination is not exact: a tenth of a second or two. Such questions are asked for one mesh after
+// the other.
+constexpr int64_t kTicks = 50 * 1000 * 1000;
+constexpr int kMostBits = 20;  // behind the point: so that whole costs can be shared out
+
+// Costs of a model are whole multiples of 2^-bits picoseconds, rounded down.
+int bitsOf(const AssignmentProblem& problem) {
+  double sum = 1;
+  for (const CostTable& table : problem.tables) {
+    Picoseconds most = 0;
+    for (const Picoseconds cost : table.costs) {
+      most = cost < kImpossible ? std::max(most, std::abs(cost)) : most;
+    }
+    sum += static_cast<double>(most);
+  }
+  return std::min(kMostBits, static_cast<int>(std::floor(std::log2(static_cast<double>(assign::kMostCost) / sum))));
 }
 
-// A variable that is gone: which of its values is best for each combination of its neighbors'.
-struct Eliminated {
-  int variable = 0;
-  std::vector<int> neighbors;
-  std::vector<int> best;
-};
-
-class Elimination {
+class ModelOfProblem {
  public:
-  Elimination(const AssignmentProblem& problem, int64_t mostEntries)
-      : values_(problem.values),
-        mostEntries_(mostEntries),
-        at_(values_.size(), 0),
-        neighbors_(values_.size()),
-        tablesOf_(values_.size()) {
+  explicit ModelOfProblem(const AssignmentProblem& problem) : problem_(problem), bits_(bitsOf(problem)) {
+    for (const int values : problem.values) {
+      model_.costs.emplace_back(values, 0);
+    }
     for (const CostTable& table : problem.tables) {
       add(table);
     }
+    model_.residences.resize(model_.costs.size());
   }
 
-  Assignment run() {
-    for (size_t v = 0; v < values_.size(); ++v) {
-      order_.insert({neighbors_[v].size(), static_cast<int>(v)});
+  const assign::Model& model() const { return model_; }
+  int bits() const { return bits_; }
+
+  assign::Cost scaled(Picoseconds cost) const {
+    if (cost >= kImpossible) {
+      return assign::kForbidden;
     }
-    while (!order_.empty()) {
-      const bool fits = entriesWithout(order_.begin()->second) <= mostEntries_;
-      const int next = fits ? order_.begin()->second : order_.rbegin()->second;
-      const std::set<int> around = neighbors_[next];
-      order_.erase({around.size(), next});
-      for (const int other : around) {
-        order_.erase({neighbors_[other].size(), other});
-      }
-      if (fits) {
-        remove(next);
-      } else {
-        keep(next);
-      }
-      for (const int other : around) {
-        order_.insert({neighbors_[other].size(), other});
-      }
-      exact_ = exact_ && fits;
-    }
-    for (auto gone = gone_.rbegin(); gone != gone_.rend(); ++gone) {
-      at_[gone->variable] = gone->best[entry(gone->neighbors)];
-    }
-    return {at_, exact_};
+    return bits_ >= 0 ? cost * (Picoseconds{1} << bits_) : cost >> -bits_;
+  }
+  // Rounded up where costs are whole: no sum of them lies between.
+  Picoseconds unscaled(assign::Cost bound) const {
+    const Picoseconds part = Picoseconds{1} << std::abs(bits_);
+    return bits_ < 0 ? bound * part : bound / part + (bound % part > 0 ? 1 : 0);
   }
 
  private:
-  void add(CostTable table) {
-    const int number = static_cast<int>(tables_.size());
-    for (const int variable : table.variables) {
-      tablesOf_[variable].push_back(number);
-      for (const int other : table.variables) {
-        if (other != variable) {
-          neighbors_[variable].insert(other);
+  void add(const CostTable& table) {
+    std::vector<assign::Cost> costs(table.costs.size());
+    std::transform(table.costs.begin(), table.costs.end(), costs.begin(), [&](Picoseconds c) { return scaled(c); });
+    switch (table.variables.size()) {
+      case 0:
+        model_.costs.push_back(std::move(costs));  // of a variable with one value
+        break;
+      case 1:
+        for (size_t x = 0; x < costs.size(); ++x) {
+          assign::Cost& sum = model_.costs[table.variables[0]][x];
+          sum = assign::plus(sum, costs[x]);
         }
+        break;
+      case 2:
+        model_.edges.push_back({table.variables[0], table.variables[1], assign::tableOf(std::move(costs))});
+        break;
+      default:
+        addMany(table, std::move(costs));
+    }
+  }
+
+  // A table over more than two variables is a variable of its own, whose value says the values of these.
+  void addMany(const CostTable& table, std::vector<assign::Cost> costs) {
+    const auto entries = static_cast<int64_t>(costs.size());
+    const auto number = static_cast<int>(model_.costs.size());
+    model_.costs.push_back(std::move(costs));
+    int64_t stride = entries;
+    for (const int variable : table.variables) {
+      const int values = problem_.values[variable];
+      stride /= values;
+      std::vector<assign::Cost> agrees(entries * values, assign::kForbidden);
+      for (int64_t entry = 0; entry < entries; ++entry) {
+        agrees[entry * values + entry / stride % values] = 0;
       }
-    }
-    tables_.push_back(std::move(table));
-  }
-
-  // Index into a table of these variables, at the values of `at_`.
-  int64_t entry(const std::vector<int>& variables) const {
-    int64_t index = 0;
-    for (const int variable : variables) {
-      index = index * values_[variable] + at_[variable];
-    }
-    return index;
-  }
-
-  // Of the table that is minimized over a variable, and of that which remains.
-  int64_t entriesWithout(int variable) const {
-    int64_t entries = values_[variable];
-    for (const int other : neighbors_[variable]) {
-      entries = std::min(entries * values_[other], mostEntries_ + 1);
-    }
-    return entries;
-  }
-
-  // Replaces the tables of a variable by one over its neighbors: the least of their sum.
-  void remove(int variable) {
-    Eliminated gone{variable, {neighbors_[variable].begin(), neighbors_[variable].end()}, {}};
-    int64_t entries = 1;
-    for (const int other : gone.neighbors) {
-      entries *= values_[other];
-    }
-    CostTable rest{gone.neighbors, std::vector<Picoseconds>(entries)};
-    gone.best.resize(entries);
-    for (int64_t i = 0; i < entries; ++i) {
-      place(gone.neighbors, i);
-      std::tie(rest.costs[i], gone.best[i]) = least(variable);
-    }
-    forget(variable);
-    add(std::move(rest));
-    gone_.push_back(std::move(gone));
-  }
-
-  // Leaves a variable at value 0.
-  void keep(int variable) {
-    at_[variable] = 0;
-    std::vector<CostTable> rest;
-    for (const int table : tablesOf_[variable]) {
-      CostTable& kept = rest.emplace_back(CostTable{tables_[table].variables, {}});
-      std::erase(kept.variables, variable);
-      int64_t entries = 1;
-      for (const int other : kept.variables) {
-        entries *= values_[other];
-      }
-      for (int64_t i = 0; i < entries; ++i) {
-        place(kept.variables, i);
-        kept.costs.push_back(tables_[table].costs[entry(tables_[table].variables)]);
-      }
-    }
-    forget(variable);
-    for (CostTable& table : rest) {
-      add(std::move(table));
-    }
-    gone_.push_back({variable, {}, {0}});
-  }
-
-  // Takes the tables of a variable away.
-  void forget(int variable) {
-    for (const int other : neighbors_[variable]) {
-      neighbors_[other].erase(variable);
-      std::erase_if(tablesOf_[other], [&](int table) {
-        const std::vector<int>& variables = tables_[table].variables;
-        return std::find(variables.begin(), variables.end(), variable) != variables.end();
-      });
+      model_.edges.push_back({number, variable, assign::tableOf(std::move(agrees))});
     }
   }
 
-  // Sets `variables` to the values of entry `index` of a table over them.
-  void place(const std::vector<int>& variables, int64_t index) {
-    for (auto variable = variables.rbegin(); variable != variables.rend(); ++variable) {
-      at_[*variable] = static_cast<int>(index % values_[*variable]);
-      index /= values_[*variable];
-    }
-  }
-
-  // Its least cost and the value that has it, where its neighbors stand as `at_` says.
-  std::pair<Picoseconds, int> least(int variable) {
-    std::pair<Picoseconds, int> least = {kImpossible, 0};
-    for (at_[variable] = 0; at_[variable] < values_[variable]; ++at_[variable]) {
-      Picoseconds sum = 0;
-      for (const int table : tablesOf_[variable]) {
-        sum = plus(sum, tables_[table].costs[entry(tables_[table].variables)]);
-      }
-      least = sum < least.first ? std::pair(sum, at_[variable]) : least;
-    }
-    return least;
-  }
-
-  std::vector<int> values_;
-  int64_t mostEntries_;
-  bool exact_ = true;
-  std::vector<int> at_;  // a value of each variable
-  std::vector<CostTable> tables_;
-  std::set<std::pair<size_t, int>> order_;  // the variables that are left, by the number of their neighbors
-  std::vector<std::set<int>> neighbors_;    // of each variable that is left
-  std::vector<std::vector<int>> tablesOf_;  // of each variable that is left
-  std::vector<Eliminated> gone_;            // in order
+  const AssignmentProblem& problem_;
+  int bits_;
+  assign::Model model_;
 };
 
 }  // namespace
 
 Assignment leastCost(const AssignmentProblem& problem, int64_t mostEntries) {
-  return Elimination(problem, mostEntries).run();
+  Assignment kept = eliminate(problem, mostEntries);
+  if (kept.exact || kept.cost >= kImpossible) {
+    return kept;
+  }
+  const ModelOfProblem scaled(problem);
+  assign::SolveOptions options;
+  options.ticks = kTicks;
+  options.unit = assign::Cost{1} << std::max(scaled.bits(), 0);
+  options.upper = scaled.scaled(kept.cost) - options.unit + 1;
+  assign::Solution solution = solve(scaled.model(), options);
+  if (solution.isPossible()) {
+    solution.values.resize(problem.values.size());
+    const Picoseconds cost = costOf(problem, solution.values);
+    if (cost < kept.cost) {
+      kept.values = std::move(solution.values);
+      kept.cost = cost;
+    }
+  }
+  const bool isClosed = scaled.bits() >= 0 && solution.bound >= options.upper;
+  kept.bound = isClosed ? kept.cost : std::min(kept.cost, scaled.unscaled(std::min(solution.bound, options.upper)));
+  kept.exact = kept.bound == kept.cost;
+  return kept;
 }
 
 }  // namespace weft

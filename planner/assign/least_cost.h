@@ -1,41 +1,16 @@
-// The least-cost assignment of a set of variables: exact, by elimination.
-//
-// A variable takes one of a few values; a table gives a cost to each combination of the values of some variables; what
-// is sought has the least sum over all tables. Variables are eliminated one after the other, that with the fewest
-// neighbors first: the tables it stands in are added and minimized over it, which leaves a table over its neighbors
-// (bucket elimination: Dechter, "Bucket elimination: a unifying framework for reasoning", 1999). What a program's
-// layers pass on to each other is little, so the tables stay small however long the program is.
+// The least-cost assignment of a set of variables: exact by elimination where its tables stay small, else near the
+// least, with a bound.
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "planner/machine/picoseconds.h"
+#include "planner/assign/eliminate.h"
 
 namespace weft {
 
-// A combination that cannot be; sums with it cannot be either.
-inline constexpr Picoseconds kImpossible = INT64_MAX / 4;
-
-// Costs of the combinations of `variables`, which are distinct; the last one's value changes fastest.
-struct CostTable {
-  std::vector<int> variables;
-  std::vector<Picoseconds> costs;
-};
-
-struct AssignmentProblem {
-  std::vector<int> values;  // how many each variable has
-  std::vector<CostTable> tables;
-};
-
-struct Assignment {
-  std::vector<int> values;
-  bool exact = true;  // false where variables were kept at value 0 so that no table has more than `mostEntries`
-};
-
-// Of equal assignments that whose variables, in the reverse order of elimination, have the smaller values. Value 0 of
-// all variables must be possible. Where a table would have more than `mostEntries`, the variable with the most
-// neighbors keeps value 0, and the answer is the best of those that have it.
+// As eliminate() where no table has more than `mostEntries`. Elsewhere, where elimination would keep variables, all
+// variables are open to a search within a budget of counted steps (solve.h): the answer is never worse than that of
+// the elimination, and `bound` says how far from the best of all it can be.
 Assignment leastCost(const AssignmentProblem& problem, int64_t mostEntries);
 
 }  // namespace weft

@@ -5,8 +5,8 @@
 
 #include "planner/assign/ascent.h"
 #include "planner/assign/branch_and_bound.h"
-#include "planner/assign/eliminate.h"
 #include "planner/assign/memory_rows.h"
+#include "planner/assign/narrow.h"
 #include "planner/assign/neighborhoods.h"
 
 namespace weft::assign {
@@ -148,7 +148,7 @@ Found Solver::solvePart(const Model& model, Cost upper, int depth, Ticks& ticks)
     return ascend(model, upper, depth, ticks);
   }
   Found found;
-  found.values = eliminate(model, ticks);
+  found.values = solveNarrow(model, ticks);
   found.cost = found.bound = costOf(model, found.values);
   return found;
 }
@@ -282,7 +282,7 @@ Cost Solver::finish(const Model& model, const DualAscent& dual, Incumbent& best,
 
 Solution solve(const Model& model, const SolveOptions& options) {
   Ticks ticks(options.ticks);
-  Found found = Solver(model, options).solve(model, kForbidden, 0, ticks);
+  Found found = Solver(model, options).solve(model, options.upper, 0, ticks);
   Solution solution{std::move(found.values), found.cost, std::min(found.bound, found.cost), ticks.used()};
   return solution;
 }

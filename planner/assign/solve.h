@@ -1,7 +1,7 @@
 // The best plan of a model that can be found within a budget, and a bound on all plans.
 //
 // 1. The model is reduced (reduce.h); without memory rows its parts that no edge joins are solved apart.
-// 2. What remains narrow and without memory is solved exactly, by elimination (least_cost.h).
+// 2. What remains narrow and without memory is solved exactly, by elimination (eliminate.h).
 // 3. Elsewhere a dual ascent (dual_ascent.h) bounds all plans, with prices on the memory rows that plans overflow, and
 //    suggests plans, which are changed until they fit and then while they get cheaper (local_search.h).
 // 4. Values that cost more beyond the bound than the best plan are dropped, which lets reductions take more: again
@@ -22,6 +22,7 @@ namespace weft::assign {
 struct SolveOptions {
   int64_t ticks = int64_t{3} * 1000 * 1000 * 1000;  // entries of tables to look at: some nanoseconds each
   Cost unit = 1;                                    // differences of plans' costs are multiples of it
+  Cost upper = kForbidden;                          // only plans that cost less are asked for
   Reductions reductions;
   bool eliminates = true;  // tests switch it off
 };
