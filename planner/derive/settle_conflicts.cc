@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-// Entries of one table; larger ones are not made, and the answer is then no longer the best of all.
+// Entries of one table of an elimination; where there are larger ones the answer is searched, near the best of all.
 constexpr int64_t kMostEntries = 1 << 18;
 // Arithmetic of an operator with its gradients, as a multiple of its own.
 constexpr int kWithGradients = 3;

@@ -2,7 +2,7 @@
 // disagree about a factor, a split that costs more to carry on than to drop.
 //
 // Of the forward operators that have a choice (candidates.h) all are decided together: the sum of their arithmetic, of
-// the reshards between them, and of the reshards of the gradients that follow from both (planner/assign/least_cost.h). A gradient has
+// the reshards between them, and of the reshards of the gradients that follow from both (least_cost.h). A gradient has
 // the splits of its value and is partial over the axes of its readers that its own dimensions lack; the contributions
 // of readers that leave it alike are added before they are reduced. A value that several readers want alike is
 // resharded once. What the user fixed stays, and so does all where nothing asks for more than it can have.

@@ -1,4 +1,5 @@
-// weft-ops-bench [EFFORT]: a table of generated strategy graphs solved: time, gap, fits. Figures for people, not a test.
+// weft-ops-bench [EFFORT]: a table of generated strategy graphs solved: time, gap, fits. Figures for people, not a
+// test.
 #include <ctime>
 #include <iostream>
 
@@ -16,7 +17,9 @@ void solve(const testing::RandomGraphOptions& options, double effort) {
   const std::string memory = options.limited ? absl::StrFormat("%.2f", options.tightness) : "none";
   std::cout << absl::StrFormat("%6d %7d %9.0f %% %6s %9s %8.2f %% %8.2f s %8.3f G\n", options.nodes,
                                made.graph.edges.size(), 100 * options.followers, memory,
-                               !choice.ok() ? "error" : choice->feasible ? "yes" : "NO",
+                               !choice.ok()       ? "error"
+                               : choice->feasible ? "yes"
+                                                  : "NO",
                                choice.ok() ? 100 * choice->gap : 0, seconds,
                                choice.ok() ? static_cast<double>(choice->ticks) / 1e9 : 0);
 }
