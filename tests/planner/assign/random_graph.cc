@@ -102,7 +102,7 @@ class Generator {
         const bool planted = made_.planted[from] == static_cast<int>(a) && made_.planted[to] == static_cast<int>(b);
         if (follows) {
           costs.push_back(a == b ? 0 : kImpossible);
-        } else if (!planted && random(25) == 0) {
+        } else if (!planted && real() < options_.forbidden) {
           costs.push_back(kImpossible);
         } else {
           costs.push_back(made == read ? 0 : std::floor(size * (0.5 + real())));

@@ -19,6 +19,7 @@ struct RandomGraphOptions {
   double followers = 0.0;  // part of the nodes
   double tightness = 0.5;  // of the memory: 0 is what a random plan takes, 1 what the leanest strategies do
   bool limited = true;
+  double forbidden = 0.04;  // part of the pairs of an edge
   uint64_t seed = 1;
 };
 
