@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "planner/derive/least_cost.h"
+#include "planner/assign/least_cost.h"
 #include "planner/derive/reshard_prices.h"
 #include "planner/graph/flops.h"
 #include "planner/graph/iterations.h"
@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-// Entries of one table; larger ones are not made, and the answer is then no longer the best of all.
+// Entries of one table of an elimination; where there are larger ones the answer is searched, near the best of all.
 constexpr int64_t kMostEntries = 1 << 18;
 // A parameter with its gradient and the two states that most optimizers keep.
 constexpr int kWithStates = 4;

@@ -8,7 +8,7 @@ namespace {
 std::vector<Target> allTargets() {
   std::vector<Target> all = {planTarget(),  decisionsTarget(), safetensorsTarget(), idxTarget(),
                              textTarget(),  scheduleTarget(),  lifetimesTarget(),   traceTarget(),
-                             flagsTarget(), layoutsTarget(),   graphTarget()};
+                             flagsTarget(), layoutsTarget(),   graphTarget(),       strategyGraphTarget()};
 #if WEFT_FUZZ_COMPILER
   all.push_back(irTarget());
   all.push_back(exampleFlagsTarget());

@@ -228,6 +228,13 @@ absl::Status addTexts(const Corpus& corpus) {
   corpus.add("lifetimes", "four", "id,lower,upper,size\nh0,0,3,4096\nh1,1,4,64\nh2,3,9,100\nh3,0,9,1\n");
   corpus.add("lifetimes", "columns", "\xEF\xBB\xBFsize, upper,lower,id\r\n10, 4 ,-2,\xC3\xA4\r\n\r\n7,5,3,b\r\n");
   corpus.add("trace", "two_steps", trace());
+  corpus.add("strategy_graph", "two_nodes",
+             R"({"problem":{"name":"two","nodes":{"intervals":[[0,2],[1,3]],"costs":[[3,1],[0,2]],"usages":[[4,9],)"
+             R"([2,2]]},"edges":{"nodes":[[0,1]],"costs":[[0,5,5,0]]},"usage_limit":10}})");
+  corpus.add("strategy_graph", "followers",
+             R"({"problem":{"nodes":{"intervals":[[0,5],[1,3],[2,4],[3,3]],"costs":[[3,1.5],[0,2],[9,1e15,2],[4]],)"
+             R"("usages":[[4,9],[2,2],[3,0,5],[70]]},"edges":{"nodes":[[0,1],[1,2],[2,0],[2,3]],"costs":[[0,1e18,)"
+             R"(1e18,0],[1,2,3,4,5,6],[-2,8,1,0,5,1e18],[7,0,1]]},"usage_limit":12}})");
   corpus.add("flags", "layout", "layout\n--mesh\ndp=2,tp=4\n--shape=16,32\n--layout\n[{dp},{tp}]\n--json");
   corpus.add("flags", "reshard", "reshard\n--mesh=dp=2,tp=4\n--shape=16,32\n--from=[{dp},{tp}]\n--to=[{tp},{dp}]");
   corpus.add("flags", "schedule",

@@ -57,6 +57,7 @@ Target traceTarget();
 Target flagsTarget();
 Target layoutsTarget();
 Target graphTarget();
+Target strategyGraphTarget();
 // With the compiler:
 Target irTarget();
 Target exampleFlagsTarget();

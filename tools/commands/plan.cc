@@ -12,6 +12,7 @@
 #include "runtime/base/read_text.h"
 #include "runtime/base/status.h"
 #include "tools/commands/flags.h"
+#include "tools/commands/plan_ops.h"
 #include "tools/commands/plan_table.h"
 #include "tools/commands/request_flags.h"
 
@@ -23,7 +24,8 @@ using Json = nlohmann::ordered_json;
 constexpr char kName[] = "plan";
 constexpr char kUsage[] =
     "weft plan MODEL.mlir [flags]: MODEL.mlir is a logical module, as 00-input.mlir of a dump; in mode auto where "
-    "--mode is not given";
+    "--mode is not given; or weft plan --ops GRAPH.json [--effort F] [--json]: the strategies of a graph from "
+    "elsewhere";
 
 const std::vector<Flag>& planFlags() {
   static const std::vector<Flag> flags = [] {
@@ -31,6 +33,9 @@ const std::vector<Flag>& planFlags() {
     all.push_back({"output", Flag::kOptional, "write the decisions there, for weft compile --decisions (also -o)"});
     all.push_back({"precision", Flag::kOptional, "price values of 16 bits, bf16 or f16; they cannot be compiled yet"});
     all.push_back({"json", Flag::kSwitch, "print JSON"});
+    for (const Flag& flag : planOpsFlags()) {
+      all.push_back(flag);
+    }
     return all;
   }();
   return flags;
@@ -103,6 +108,19 @@ absl::Status run(const std::string& path, const Flags& flags) {
   return absl::OkStatus();
 }
 
+// A graph from elsewhere names neither a model nor a machine: nothing else is asked about it.
+absl::Status checkOpsAlone(const std::string& path, const Flags& flags) {
+  if (!path.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("both a module, '", path, "', and --ops; give one of them"));
+  }
+  for (const Flag& flag : planFlags()) {
+    if (flag.name != "ops" && flag.name != "effort" && flag.name != "json" && flags.has(flag.name)) {
+      return absl::InvalidArgumentError(absl::StrCat("--", flag.name, " says nothing of the graph of --ops; drop it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int planCommand(int argc, char** argv) {
@@ -112,6 +130,17 @@ int planCommand(int argc, char** argv) {
   }
   const std::string path = takePath(argc, argv);
   absl::StatusOr<Flags> flags = Flags::parse(planFlags(), argc, argv);
+  if (flags.ok() && flags->has("ops")) {
+    const absl::Status alone = checkOpsAlone(path, *flags);
+    if (!alone.ok()) {
+      return usageError(kName, alone);
+    }
+    const absl::Status solved = planOps(*flags);
+    return solved.ok() ? 0 : fail(kName, solved);
+  }
+  if (flags.ok() && flags->has("effort")) {
+    return usageError(kName, absl::InvalidArgumentError("--effort is for a graph of --ops"));
+  }
   if (!flags.ok() || path.empty()) {
     return usageError(kName, flags.ok() ? absl::InvalidArgumentError("a module file is missing") : flags.status());
   }

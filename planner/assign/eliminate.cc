@@ -1,4 +1,4 @@
-#include "planner/derive/least_cost.h"
+#include "planner/assign/eliminate.h"
 
 #include <algorithm>
 #include <set>
@@ -178,8 +178,23 @@ class Elimination {
 
 }  // namespace
 
-Assignment leastCost(const AssignmentProblem& problem, int64_t mostEntries) {
-  return Elimination(problem, mostEntries).run();
+Picoseconds costOf(const AssignmentProblem& problem, const std::vector<int>& values) {
+  Picoseconds sum = 0;
+  for (const CostTable& table : problem.tables) {
+    int64_t entry = 0;
+    for (const int variable : table.variables) {
+      entry = entry * problem.values[variable] + values[variable];
+    }
+    sum = plus(sum, table.costs[entry]);
+  }
+  return sum;
+}
+
+Assignment eliminate(const AssignmentProblem& problem, int64_t mostEntries) {
+  Assignment assignment = Elimination(problem, mostEntries).run();
+  assignment.cost = costOf(problem, assignment.values);
+  assignment.bound = assignment.exact ? assignment.cost : 0;
+  return assignment;
 }
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// The least-cost assignment of a set of variables: exact, by elimination.
+// Exact least-cost assignment of a set of variables, by elimination.
 //
 // A variable takes one of a few values; a table gives a cost to each combination of the values of some variables; what
 // is sought has the least sum over all tables. Variables are eliminated one after the other, that with the fewest
@@ -30,12 +30,16 @@ struct AssignmentProblem {
 
 struct Assignment {
   std::vector<int> values;
-  bool exact = true;  // false where variables were kept at value 0 so that no table has more than `mostEntries`
+  bool exact = true;      // it is known to be the best of all
+  Picoseconds cost = 0;   // of `values`
+  Picoseconds bound = 0;  // no assignment costs less; of an elimination that kept variables: not known
 };
 
-// Of equal assignments that whose variables, in the reverse order of elimination, have the smaller values. Value 0 of
-// all variables must be possible. Where a table would have more than `mostEntries`, the variable with the most
-// neighbors keeps value 0, and the answer is the best of those that have it.
-Assignment leastCost(const AssignmentProblem& problem, int64_t mostEntries);
+Picoseconds costOf(const AssignmentProblem& problem, const std::vector<int>& values);
+
+// Of equal assignments that whose variables, in the reverse order of elimination, have the smaller values. Where a
+// table would have more than `mostEntries`, the variable with the most neighbors keeps value 0, and the answer is the
+// best of those that have it; value 0 of all variables must be possible then.
+Assignment eliminate(const AssignmentProblem& problem, int64_t mostEntries);
 
 }  // namespace weft

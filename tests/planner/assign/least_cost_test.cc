@@ -1,0 +1,156 @@
+#include "planner/assign/least_cost.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace weft::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr int64_t kAnyTable = 1 << 20;
+
+Picoseconds sumOf(const AssignmentProblem& problem, const std::vector<int>& values) {
+  Picoseconds sum = 0;
+  for (const CostTable& table : problem.tables) {
+    int64_t entry = 0;
+    for (const int variable : table.variables) {
+      entry = entry * problem.values[variable] + values[variable];
+    }
+    sum = std::min(kImpossible, sum + table.costs[entry]);
+  }
+  return sum;
+}
+
+Picoseconds leastOfAll(const AssignmentProblem& problem) {
+  std::vector<int> values(problem.values.size(), 0);
+  Picoseconds least = kImpossible;
+  for (;;) {
+    least = std::min(least, sumOf(problem, values));
+    size_t v = 0;
+    while (v < values.size() && ++values[v] == problem.values[v]) {
+      values[v++] = 0;
+    }
+    if (v == values.size()) {
+      return least;
+    }
+  }
+}
+
+// Up to 8 variables with up to 4 values, joined in pairs and threes; some combinations are impossible.
+AssignmentProblem randomProblem(std::mt19937& random) {
+  AssignmentProblem problem;
+  for (unsigned v = 0, count = 2 + random() % 7; v < count; ++v) {
+    problem.values.push_back(1 + static_cast<int>(random() % 4));
+  }
+  for (unsigned t = 0, count = random() % 14; t < count; ++t) {
+    CostTable table;
+    int64_t entries = 1;
+    for (unsigned v = 0; v < problem.values.size() && table.variables.size() < 3; ++v) {
+      if (random() % 3 == 0) {
+        table.variables.push_back(static_cast<int>(v));
+        entries *= problem.values[v];
+      }
+    }
+    for (int64_t i = 0; i < entries; ++i) {
+      table.costs.push_back(i > 0 && random() % 8 == 0 ? kImpossible : static_cast<Picoseconds>(random() % 50));
+    }
+    problem.tables.push_back(std::move(table));
+  }
+  return problem;
+}
+
+TEST(LeastCost, IsTheLeastOfAllAssignments) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 2000; ++i) {
+    const AssignmentProblem problem = randomProblem(random);
+    const Assignment found = leastCost(problem, kAnyTable);
+    EXPECT_TRUE(found.exact);
+    EXPECT_EQ(sumOf(problem, found.values), leastOfAll(problem)) << i;
+  }
+}
+
+TEST(LeastCost, OfEqualOnesTheFirst) {
+  EXPECT_THAT(leastCost({{3, 2}, {{{0, 1}, {5, 5, 5, 5, 5, 5}}}}, kAnyTable).values, ElementsAre(0, 0));
+}
+
+TEST(LeastCost, OfAVariableThatNothingPricesTheFirst) {
+  EXPECT_THAT(leastCost({{4, 2}, {{{1}, {3, 1}}}}, kAnyTable).values, ElementsAre(0, 1));
+}
+
+// With tables of up to 8 entries not all can be joined; what is found is possible, and no worse than the start.
+TEST(Eliminate, KeepsVariablesWhereTablesWouldBeTooLarge) {
+  std::mt19937 random(11);
+  int cut = 0;
+  for (int i = 0; i < 500; ++i) {
+    const AssignmentProblem problem = randomProblem(random);
+    const Assignment found = eliminate(problem, 8);
+    cut += found.exact ? 0 : 1;
+    EXPECT_LE(sumOf(problem, found.values), sumOf(problem, std::vector<int>(problem.values.size(), 0))) << i;
+    EXPECT_GE(sumOf(problem, found.values), leastOfAll(problem)) << i;
+  }
+  EXPECT_GT(cut, 50);
+}
+
+// The same where the rest is searched: these are small enough for the best of all, tables over three variables
+// included.
+TEST(LeastCost, WhereTablesWouldBeTooLargeTheRestIsSearched) {
+  std::mt19937 random(11);
+  for (int i = 0; i < 500; ++i) {
+    const AssignmentProblem problem = randomProblem(random);
+    const Assignment found = leastCost(problem, 8);
+    EXPECT_TRUE(found.exact) << i;
+    EXPECT_EQ(found.cost, sumOf(problem, found.values)) << i;
+    EXPECT_EQ(found.cost, leastOfAll(problem)) << i;
+    EXPECT_EQ(found.bound, found.cost) << i;
+  }
+}
+
+// 60 variables with six neighbors each: elimination would need tables of 4^20 entries or so.
+AssignmentProblem wideProblem(std::mt19937& random, Picoseconds unit) {
+  AssignmentProblem problem;
+  for (int v = 0; v < 60; ++v) {
+    problem.values.push_back(2 + static_cast<int>(random() % 4));
+    CostTable own{{v}, {}};
+    for (int x = 0; x < problem.values[v]; ++x) {
+      own.costs.push_back(unit * static_cast<Picoseconds>(random() % 100));
+    }
+    problem.tables.push_back(std::move(own));
+    for (int i = 0; i < 3 && v > 0; ++i) {
+      const int other = static_cast<int>(random() % v);
+      CostTable pair{{other, v}, {}};
+      const int turn = static_cast<int>(random() % 2);
+      for (int entry = 0; entry < problem.values[other] * problem.values[v]; ++entry) {
+        const bool same = (entry / problem.values[v] + turn) % problem.values[v] == entry % problem.values[v];
+        pair.costs.push_back(same ? 0 : unit * static_cast<Picoseconds>(10 + random() % 40));
+      }
+      pair.costs.back() = random() % 4 == 0 ? kImpossible : pair.costs.back();
+      problem.tables.push_back(std::move(pair));
+    }
+  }
+  return problem;
+}
+
+TEST(LeastCost, OfWideProblemsIsNeverWorseThanEliminationAndNearTheBound) {
+  constexpr int64_t kMostEntries = 1 << 6;
+  std::mt19937 random(5);
+  int better = 0;
+  for (int i = 0; i < 6; ++i) {
+    const AssignmentProblem problem = wideProblem(random, i % 2 == 0 ? 1 : Picoseconds{1} << 45);
+    const Assignment kept = eliminate(problem, kMostEntries);
+    const Assignment found = leastCost(problem, kMostEntries);
+    EXPECT_FALSE(kept.exact) << i;
+    EXPECT_EQ(found.cost, sumOf(problem, found.values)) << i;
+    EXPECT_LE(found.cost, kept.cost) << i;
+    better += found.cost < kept.cost ? 1 : 0;
+    EXPECT_LE(found.bound, found.cost) << i;
+    EXPECT_GT(static_cast<double>(found.bound), 0.85 * static_cast<double>(found.cost)) << i;
+    EXPECT_EQ(found.exact, found.bound == found.cost) << i;
+  }
+  EXPECT_GT(better, 3);
+}
+
+}  // namespace
+}  // namespace weft::testing
