@@ -60,6 +60,7 @@ PlanSummary summaryOf(const Decisions& decisions, const std::set<std::string>& p
 MemorySummary memoryOf(const std::vector<SubmeshNeeds>& submeshes);
 
 std::set<std::string> parameterNames(const ProgramGraph& graph);
+std::set<std::string> parameterNames(const plan::Plan& plan);
 
 // Of a compiled plan: memory as it is, time as its machine has it (planner/cost/plan_time.h). Errors: decisions or a
 // machine that cannot be read.

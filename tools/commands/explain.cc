@@ -11,6 +11,7 @@
 #include "runtime/plan/plan_file.h"
 #include "tools/analysis/explanation.h"
 #include "tools/analysis/fold_layers.h"
+#include "tools/commands/explain_diff.h"
 #include "tools/commands/flags.h"
 #include "tools/commands/plan_table.h"
 
@@ -20,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kName[] = "explain";
-constexpr char kUsage[] = "weft explain PLAN";
+constexpr char kUsage[] = "weft explain PLAN, or weft explain --diff A B of plans or decisions";
 
 const std::vector<Flag>& explainFlags() {
   static const std::vector<Flag> flags{{"all", Flag::kSwitch, "print every layer, equal ones too"},
@@ -175,6 +176,14 @@ absl::Status run(const std::string& path, const Flags& flags) {
   return absl::OkStatus();
 }
 
+// Two files follow it, so it is no flag of one value.
+bool takeDiff(int& argc, char**& argv) {
+  const bool isDiff = argc > 1 && std::string(argv[1]) == "--diff";
+  argc -= isDiff ? 1 : 0;
+  argv += isDiff ? 1 : 0;
+  return isDiff;
+}
+
 }  // namespace
 
 int explainCommand(int argc, char** argv) {
@@ -182,12 +191,16 @@ int explainCommand(int argc, char** argv) {
     std::cout << flagHelp(kUsage, explainFlags());
     return 0;
   }
+  const bool isDiff = takeDiff(argc, argv);
   const std::string path = takePath(argc, argv);
+  const std::string other = isDiff ? takePath(argc, argv) : "";
   absl::StatusOr<Flags> flags = Flags::parse(explainFlags(), argc, argv);
-  if (!flags.ok() || path.empty()) {
-    return usageError(kName, flags.ok() ? absl::InvalidArgumentError("a plan file is missing") : flags.status());
+  if (!flags.ok() || path.empty() || (isDiff && other.empty())) {
+    return usageError(kName, !flags.ok() ? flags.status()
+                             : isDiff    ? absl::InvalidArgumentError("--diff takes two files, of plans or decisions")
+                                         : absl::InvalidArgumentError("a plan file is missing"));
   }
-  const absl::Status status = run(path, *flags);
+  const absl::Status status = isDiff ? printDiff(path, other, *flags) : run(path, *flags);
   return status.ok() ? 0 : fail(kName, status);
 }
 
