@@ -11,6 +11,7 @@
 #include "runtime/plan/plan_file.h"
 #include "tools/analysis/explanation.h"
 #include "tools/analysis/fold_layers.h"
+#include "tools/commands/explain_code.h"
 #include "tools/commands/explain_diff.h"
 #include "tools/commands/flags.h"
 #include "tools/commands/plan_table.h"
@@ -24,8 +25,11 @@ constexpr char kName[] = "explain";
 constexpr char kUsage[] = "weft explain PLAN, or weft explain --diff A B of plans or decisions";
 
 const std::vector<Flag>& explainFlags() {
-  static const std::vector<Flag> flags{{"all", Flag::kSwitch, "print every layer, equal ones too"},
-                                       {"json", Flag::kSwitch, "print JSON, with every layer"}};
+  static const std::vector<Flag> flags{
+      {"all", Flag::kSwitch, "print every layer, equal ones too"},
+      {"json", Flag::kSwitch, "print JSON, with every layer"},
+      {"as-code", Flag::kSwitch, "print the decisions as lines of C++ for the program, which --module gives"},
+      {"module", Flag::kOptional, "the module that the plan was compiled from, 00-input.mlir of a dump"}};
   return flags;
 }
 
@@ -158,6 +162,12 @@ void printRecomputed(const std::vector<RecomputedLine>& lines, bool all) {
 
 absl::Status run(const std::string& path, const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, readPlan(path));
+  if (flags.has("as-code")) {
+    return flags.has("module") ? printPlanAsCode(plan, flags.text("module"))
+                               : absl::InvalidArgumentError(
+                                     "--as-code names operators of the program, which a plan does not hold; give the "
+                                     "module that it was compiled from: --module DUMP/00-input.mlir");
+  }
   WEFT_ASSIGN_OR_RETURN(const Explanation explanation, explain(plan));
   std::optional<PlanSummary> summary;
   if (!plan.decisions().empty()) {

@@ -6,10 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "passes/compile.h"
 #include "passes/logical/read_module.h"
+#include "planner/explain/plan_words.h"
 #include "planner/search/plan.h"
 #include "runtime/base/file_writer.h"
 #include "runtime/base/read_text.h"
 #include "runtime/base/status.h"
+#include "tools/analysis/plan_code.h"
 #include "tools/commands/flags.h"
 #include "tools/commands/plan_table.h"
 #include "tools/commands/request_flags.h"
@@ -29,6 +31,7 @@ const std::vector<Flag>& planFlags() {
     std::vector<Flag> all = requestFlags();
     all.push_back({"output", Flag::kOptional, "write the decisions there, for weft compile --decisions (also -o)"});
     all.push_back({"json", Flag::kSwitch, "print JSON"});
+    all.push_back({"as-code", Flag::kSwitch, "print the plan as lines of C++ for the program"});
     return all;
   }();
   return flags;
@@ -45,6 +48,14 @@ void print(const PlanSummary& summary, const SearchCost& cost, const Decisions& 
   }
   std::cout << "searched in " << cost.seconds << " s, the model asked " << cost.ticks
             << " times; the program graph was built in " << building << " s\n";
+}
+
+absl::Status printCode(const PlannerProblem& problem, const ClosedRequest& closed) {
+  const Decisions& decisions = closed.attempt.decisions;
+  WEFT_ASSIGN_OR_RETURN(const PlanWords words, wordsOf(problem.graphs, problem.request, decisions));
+  WEFT_ASSIGN_OR_RETURN(const auto graph, problem.graphs(decisions.mesh.microBatches()));
+  std::cout << codeOf(words, *graph);
+  return absl::OkStatus();
 }
 
 absl::Status run(const std::string& path, const Flags& flags) {
@@ -77,6 +88,9 @@ absl::Status run(const std::string& path, const Flags& flags) {
   }
   if (flags.has("output")) {
     WEFT_RETURN_IF_ERROR(writeFile(flags.text("output"), printDecisions(attempt.decisions)));
+  }
+  if (flags.has("as-code")) {
+    return printCode(problem, *closed);
   }
   if (!flags.has("json")) {
     print(summary, cost, attempt.decisions, building);
