@@ -55,6 +55,14 @@ MemorySummary memoryOf(const plan::Plan& plan) {
   return summary;
 }
 
+std::string meshText(const PlanSummary& summary) {
+  const size_t stages = summary.stages.size();
+  const std::string& mesh = summary.stages.front().mesh;
+  const bool uniform = std::all_of(summary.stages.begin(), summary.stages.end(),
+                                   [&](const StageSummary& stage) { return stage.mesh == mesh; });
+  return absl::StrCat(stages > 1 ? absl::StrCat(stages, " stages of ") : "", uniform ? mesh : "several meshes");
+}
+
 }  // namespace
 
 PlanSummary summaryOf(const Decisions& decisions, const std::set<std::string>& parameters) {
@@ -90,6 +98,13 @@ void MemorySummary::add(plan::MemoryClass memory, int64_t bytes) {
   const bool isState = memory == plan::PARAMETER || memory == plan::STATE || memory == plan::ACCUMULATOR;
   stateBytes = boundedSum(stateBytes, isState ? bytes : 0);
   activationBytes = boundedSum(activationBytes, memory == plan::ACTIVATION ? bytes : 0);
+}
+
+std::string planText(const Decisions& record) {
+  const PlanSummary summary = summaryOf(record, {});
+  return absl::StrCat(meshText(summary), ", micro ", summary.microBatches, ", ZeRO ", summary.zero,
+                      summary.stages.size() > 1 ? absl::StrCat(", ", summary.schedule) : "",
+                      summary.recompute == "none" ? "" : absl::StrCat(", recomputed ", summary.recompute));
 }
 
 MemorySummary memoryOf(const std::vector<SubmeshNeeds>& submeshes) {

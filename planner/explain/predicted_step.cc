@@ -9,13 +9,12 @@
 
 namespace weft {
 
-absl::StatusOr<PredictedStep> predictedStep(const ProgramGraph& graph, const Decisions& decisions,
-                                            const Machine& machine) {
+absl::StatusOr<StepTimes> predictedStep(const ProgramGraph& graph, const Decisions& decisions, const Machine& machine) {
   WEFT_ASSIGN_OR_RETURN(ProgramGraph made, withRewrites(graph, decisions.rewrites));
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<StepModel> model,
                         StepModel::create(std::move(made), decisions, machine, {}));
   WEFT_ASSIGN_OR_RETURN(const StepNeeds needs, model->needs(decisions));
-  PredictedStep step;
+  StepTimes step;
   const auto seconds = [](double picoseconds) { return inSeconds(static_cast<Picoseconds>(picoseconds)); };
   step.times.comm = seconds(needs.times.comm);
   for (const schedule::StageTimes& stage : needs.times.stages) {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "planner/check_request.h"
 #include "planner/explain/plan_summary.h"
 #include "planner/open_mesh.h"
@@ -23,23 +22,6 @@ constexpr int64_t kMostDeviceCounts = 8;
 // Of the program's own pins (strategies, constraints, layouts) by their source line.
 constexpr size_t kMostPinnedLines = 16;
 
-std::string meshText(const Decisions& record) {
-  const PlanSummary summary = summaryOf(record, {});
-  const size_t stages = summary.stages.size();
-  const std::string& mesh = summary.stages.front().mesh;
-  const bool uniform = std::all_of(summary.stages.begin(), summary.stages.end(),
-                                   [&](const StageSummary& stage) { return stage.mesh == mesh; });
-  return absl::StrCat(stages > 1 ? absl::StrCat(stages, " stages of ") : "", uniform ? mesh : "several meshes");
-}
-
-// The whole plan in a few words.
-std::string planText(const Decisions& record) {
-  const PlanSummary summary = summaryOf(record, {});
-  return absl::StrCat(meshText(record), ", micro ", summary.microBatches, ", ZeRO ", summary.zero,
-                      summary.stages.size() > 1 ? absl::StrCat(", ", summary.schedule) : "",
-                      summary.recompute == "none" ? "" : absl::StrCat(", recomputed ", summary.recompute));
-}
-
 class Pricer {
  public:
   Pricer(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan)
@@ -48,6 +30,7 @@ class Pricer {
   absl::StatusOr<PlanPrices> run() {
     priceMesh();
     priceStages();
+    priceVirtualStages();
     priceMicro();
     priceZero();
     priceSchedule();
@@ -171,6 +154,26 @@ class Pricer {
       }
     }
     add("stages", absl::StrCat(stages), runnerUp);
+  }
+
+  // One, or two as the search considers them; all else but the cut as it is.
+  void priceVirtualStages() {
+    const int64_t each = record_.schedule.virtualStages;
+    if (request_.mode != Mode::kAuto || !isStaged() || !record_.stageMeshes.empty()) {
+      return;
+    }
+    CompileOptions changed = request_;
+    changed.mesh = plan_.request.mesh;
+    changed.devices = record_.meshes().ranks();
+    changed.micro = record_.mesh.microBatches();
+    changed.zero = plan_.request.zero;
+    changed.regather = plan_.request.regather;
+    changed.virtualStages = each == 1 ? 2 : 1;
+    RunnerUp runnerUp;
+    if (std::optional<ClosedRequest> other = search(changed)) {
+      runnerUp.offer(planText(other->attempt.decisions), std::move(other->attempt));
+    }
+    add("stages on each submesh", absl::StrCat(each), runnerUp);
   }
 
   void priceMicro() {
@@ -307,7 +310,7 @@ class Pricer {
       if (!pin.empty() && std::find(lines.begin(), lines.end(), pin) == lines.end()) {
         lines.push_back(pin);
       }
-      stages = stages || op.userStage;
+      stages = stages || op.userStage.value_or(0) > 0;
       scopes = scopes || op.recomputeScope;
     }
     const auto price = [&](const std::string& pin, const std::function<void(GraphOperator&)>& drop) {

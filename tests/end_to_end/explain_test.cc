@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "examples/gpt/model.h"
 #include "runtime/plan/plan_file.h"
@@ -117,6 +119,27 @@ TEST_F(ExplainTest, DiffSaysWhatDiffers) {
   EXPECT_EQ(run(explainCommand, {"--diff", other, other}).out, "the same: everything\n");
 }
 
+// The rows of the trace end when the step is predicted to end, and hold every action of the schedule.
+TEST_F(ExplainTest, TraceOfThePredictedStep) {
+  const std::string file = ::testing::TempDir() + "/weft_explain_test_trace.json";
+  EXPECT_EQ(explained({"--trace", file}), "");
+  const nlohmann::json trace = nlohmann::json::parse(std::ifstream(file));
+  double end = 0;
+  std::multiset<std::string> names;
+  for (const nlohmann::json& event : trace.at("traceEvents")) {
+    names.insert(event.at("name"));
+    if (event.at("ph") == "X") {
+      EXPECT_GE(event.at("dur").get<double>(), 0);
+      end = std::max(end, event.at("ts").get<double>() + event.at("dur").get<double>());
+    }
+  }
+  const nlohmann::json json = nlohmann::json::parse(explained({"--json"}));
+  EXPECT_NEAR(end, 1e6 * json.at("predicted").at("step_seconds").get<double>(), 1e-3);
+  for (const char* action : {"0F0", "0B0", "0F1", "0B1", "update"}) {
+    EXPECT_EQ(names.count(action), 1U) << action;
+  }
+}
+
 // Decisions alone are compared by what they say.
 TEST_F(ExplainTest, DiffTakesDecisions) {
   const std::string file = ::testing::TempDir() + "/weft_explain_test_decisions.json";
@@ -128,6 +151,7 @@ TEST_F(ExplainTest, DiffTakesDecisions) {
 }
 
 TEST_F(ExplainTest, WrongUse) {
+  EXPECT_THAT(run(explainCommand, {path(), "--as-code"}).err, HasSubstr("--module"));
   EXPECT_THAT(run(explainCommand, {"--diff", path()}).err, HasSubstr("--diff takes two files"));
   EXPECT_EQ(run(explainCommand, {}).status, 2);
   EXPECT_EQ(run(explainCommand, {path(), "--al"}).status, 2);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "planner/stage_table.h"
@@ -87,7 +88,7 @@ std::optional<int64_t> receiverOf(const schedule::Table& table, const schedule::
 
 }  // namespace
 
-absl::StatusOr<std::string> traceOf(const Decisions& decisions, const PredictedStep& step) {
+absl::StatusOr<std::string> traceOf(const Decisions& decisions, const StepTimes& step) {
   WEFT_ASSIGN_OR_RETURN(const schedule::Table table,
                         stageTable(decisions.schedule, decisions.mesh.microBatches(), /*backward=*/true));
   WEFT_ASSIGN_OR_RETURN(const schedule::Simulation simulation, schedule::simulate(table, step.times));

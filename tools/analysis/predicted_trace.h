@@ -9,11 +9,12 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "planner/explain/predicted_step.h"
+#include "planner/cost/plan_time.h"
+#include "planner/decisions.h"
 
 namespace weft::tools {
 
 // Errors: a schedule that cannot be.
-absl::StatusOr<std::string> traceOf(const Decisions& decisions, const PredictedStep& step);
+absl::StatusOr<std::string> traceOf(const Decisions& decisions, const StepTimes& step);
 
 }  // namespace weft::tools

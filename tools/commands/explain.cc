@@ -7,10 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/cost/plan_time.h"
+#include "runtime/base/file_writer.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/analysis/explanation.h"
 #include "tools/analysis/fold_layers.h"
+#include "tools/analysis/predicted_trace.h"
 #include "tools/commands/explain_code.h"
 #include "tools/commands/explain_diff.h"
 #include "tools/commands/flags.h"
@@ -28,6 +31,7 @@ const std::vector<Flag>& explainFlags() {
   static const std::vector<Flag> flags{
       {"all", Flag::kSwitch, "print every layer, equal ones too"},
       {"json", Flag::kSwitch, "print JSON, with every layer"},
+      {"trace", Flag::kOptional, "write the predicted step there instead, for chrome://tracing or Perfetto"},
       {"as-code", Flag::kSwitch, "print the decisions as lines of C++ for the program, which --module gives"},
       {"module", Flag::kOptional, "the module that the plan was compiled from, 00-input.mlir of a dump"}};
   return flags;
@@ -160,6 +164,14 @@ void printRecomputed(const std::vector<RecomputedLine>& lines, bool all) {
   }
 }
 
+absl::Status writeTrace(const plan::Plan& plan, const std::string& path) {
+  WEFT_ASSIGN_OR_RETURN(const Decisions decisions, parseDecisions(plan.decisions()));
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(plan));
+  WEFT_ASSIGN_OR_RETURN(const StepTimes step, stepTimes(plan, machine));
+  WEFT_ASSIGN_OR_RETURN(const std::string trace, traceOf(decisions, step));
+  return writeFile(path, trace);
+}
+
 absl::Status run(const std::string& path, const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, readPlan(path));
   if (flags.has("as-code")) {
@@ -167,6 +179,9 @@ absl::Status run(const std::string& path, const Flags& flags) {
                                : absl::InvalidArgumentError(
                                      "--as-code names operators of the program, which a plan does not hold; give the "
                                      "module that it was compiled from: --module DUMP/00-input.mlir");
+  }
+  if (flags.has("trace")) {
+    return writeTrace(plan, flags.text("trace"));
   }
   WEFT_ASSIGN_OR_RETURN(const Explanation explanation, explain(plan));
   std::optional<PlanSummary> summary;
