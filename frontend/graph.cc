@@ -320,6 +320,18 @@ Tensor Tensor::shard(std::initializer_list<TensorSplits> in, std::initializer_li
   return *this;
 }
 
+Tensor Tensor::recomputed(SourceLine at) const {
+  if (!valid()) {
+    return *this;
+  }
+  mlir::Operation* op = graph_->value(*this).getDefiningOp();
+  if (op == nullptr) {
+    return graph_->fail(at, "recomputed: an input or parameter has no operator to run again; say it of what reads it");
+  }
+  op->setAttr(kUserRecomputeAttr, graph_->builder.getI64IntegerAttr(kRecomputedAlone));
+  return *this;
+}
+
 Tensor Tensor::named(const std::string& name) const {
   if (valid()) {
     if (mlir::Operation* op = graph_->value(*this).getDefiningOp()) {

@@ -102,6 +102,9 @@ class Tensor {
   // as {}, follow from the others; what none of these says is left to propagation. Returns the same value.
   Tensor shard(std::initializer_list<TensorSplits> in, std::initializer_list<TensorSplits> out = {},
                SourceLine at = SourceLine::current()) const;
+  // The operator that made this value is not kept for the backward pass: it runs again there, whoever reads it. For one
+  // operator what Graph::recompute is for many. Returns the same value.
+  Tensor recomputed(SourceLine at = SourceLine::current()) const;
   // A name for people, in dumps and explanations.
   Tensor named(const std::string& name) const;
 

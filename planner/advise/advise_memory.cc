@@ -1,7 +1,6 @@
 #include "planner/advise/advise_memory.h"
 
 #include <algorithm>
-#include <cctype>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/check_request.h"
 #include "planner/derive/derive.h"
+#include "planner/explain/name_classes.h"
 #include "planner/schedule/generate.h"
 #include "planner/search/forward_graphs.h"
 #include "planner/search/plan.h"
@@ -19,21 +19,6 @@ namespace weft {
 namespace {
 
 constexpr int kRecomputeLines = 6;
-
-// An operator as the user names it, numbers of layers as stars: "h0.gelu" is "h*.gelu".
-std::string wordOf(const std::string& label) {
-  std::string word;
-  for (size_t at = 0; at < label.size();) {
-    size_t end = at;
-    while (end < label.size() && std::isdigit(static_cast<unsigned char>(label[end])) != 0) {
-      ++end;
-    }
-    const bool number = end > at && end < label.size() && label[end] == '.';
-    word += number ? "*" : label.substr(at, std::max<size_t>(end - at, 1));
-    at = std::max(end, at + 1);
-  }
-  return word;
-}
 
 // What the words of one choice keep and cost, by the graphs on which recomputation is chosen.
 class WordPrices {
@@ -46,7 +31,7 @@ class WordPrices {
         const AnnotatedOp& op = step.ops[stage.ops[i]];
         const recompute::Operator& node = stage.graph.operators[i];
         const bool may = op.kind == AnnotatedOp::Kind::kOperator && node.mayRepeat && node.mayKeep;
-        words.push_back(may ? wordOf(view.op(op.op).label()) : "");
+        words.push_back(may ? layerPattern(view.op(op.op).label()) : "");
       }
     }
   }

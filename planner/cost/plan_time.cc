@@ -46,18 +46,14 @@ void addFunction(const plan::Plan& plan, const plan::Plan& submesh, const plan::
 }
 
 // Of the functions of a kind that runs once in a step.
-double slowest(const plan::Plan& plan, plan::FunctionKind kind, const Machine& machine) {
-  double most = 0;
-  for (const plan::Plan* submesh : submeshesOf(plan)) {
-    double seconds = 0;
-    for (const plan::Function& function : submesh->functions()) {
-      for (const plan::Instruction& instruction : function.instructions()) {
-        seconds += function.kind() == kind ? secondsOf(*submesh, instruction, machine) : 0;
-      }
+double secondsOf(const plan::Plan& submesh, plan::FunctionKind kind, const Machine& machine) {
+  double seconds = 0;
+  for (const plan::Function& function : submesh.functions()) {
+    for (const plan::Instruction& instruction : function.instructions()) {
+      seconds += function.kind() == kind ? secondsOf(submesh, instruction, machine) : 0;
     }
-    most = std::max(most, seconds);
   }
-  return most;
+  return seconds;
 }
 
 }  // namespace
@@ -101,18 +97,27 @@ double transferSeconds(const plan::Plan& plan, const plan::Plan& submesh, const 
   return inSeconds(transferTime(machine, plan.ranks(), submesh.buffers(static_cast<int>(carried.buffer())).bytes()));
 }
 
-absl::StatusOr<double> stepSeconds(const plan::Plan& plan, const Machine& machine) {
+absl::StatusOr<StepTimes> stepTimes(const plan::Plan& plan, const Machine& machine) {
   WEFT_ASSIGN_OR_RETURN(const Decisions decisions, parseDecisions(plan.decisions()));
-  schedule::Times times;
-  times.stages.resize(decisions.schedule.submeshes.size(), {0, 0, 0, std::nullopt});
+  StepTimes step;
+  step.times.stages.resize(decisions.schedule.submeshes.size(), {0, 0, 0, std::nullopt});
   for (const plan::Plan* submesh : submeshesOf(plan)) {
     for (const plan::Function& function : submesh->functions()) {
-      addFunction(plan, *submesh, function, machine, times);
+      addFunction(plan, *submesh, function, machine, step.times);
     }
+    step.before.push_back(secondsOf(*submesh, plan::PROLOGUE, machine));
+    step.after.push_back(secondsOf(*submesh, plan::UPDATE, machine));
   }
+  return step;
+}
+
+absl::StatusOr<double> stepSeconds(const plan::Plan& plan, const Machine& machine) {
+  WEFT_ASSIGN_OR_RETURN(const Decisions decisions, parseDecisions(plan.decisions()));
+  WEFT_ASSIGN_OR_RETURN(const StepTimes step, stepTimes(plan, machine));
   WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(decisions.schedule, plan.micro_batches(), true));
-  WEFT_ASSIGN_OR_RETURN(const schedule::Simulation result, schedule::simulate(table, times));
-  return slowest(plan, plan::PROLOGUE, machine) + result.makespan + slowest(plan, plan::UPDATE, machine);
+  WEFT_ASSIGN_OR_RETURN(const schedule::Simulation result, schedule::simulate(table, step.times));
+  return *std::max_element(step.before.begin(), step.before.end()) + result.makespan +
+         *std::max_element(step.after.begin(), step.after.end());
 }
 
 }  // namespace weft

@@ -1,8 +1,11 @@
 // How long a plan's step takes on a machine, predicted.
 #pragma once
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "planner/machine/machine.h"
+#include "planner/schedule/simulate.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace weft {
@@ -17,6 +20,13 @@ double secondsOf(const plan::Plan& submesh, const plan::Instruction& instruction
 // From the end of a stage's action to the arrival of what this transfer of a submesh of the plan carries.
 double transferSeconds(const plan::Plan& plan, const plan::Plan& submesh, const plan::Instruction& instruction,
                        const Machine& machine);
+
+// What a step consists of, in seconds.
+struct StepTimes {
+  schedule::Times times;              // of the stages, for each micro-batch
+  std::vector<double> before, after;  // of each submesh: what runs once, before and after the micro-batches
+};
+absl::StatusOr<StepTimes> stepTimes(const plan::Plan& plan, const Machine& machine);
 
 // Seconds of one step: instructions as above, the micro-batches by the schedule's simulation, before and after them
 // what runs once, each of the slowest submesh.

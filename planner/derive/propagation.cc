@@ -57,7 +57,8 @@ bool Propagation::inherit(int op) {
     }
     const std::vector<Axis> axes = source.axes[same].value_or(std::vector<Axis>());
     changed |= assign(op, static_cast<int>(f), axes, "forward operator " + view_.op(*forward).label());
-    if (source.settled) {
+    // What the user fixed or the price decided holds for the gradient, too.
+    if (source.settled || source.fixed[same]) {
       of_.operators[op].fixFactor(f, of_.operators[op].axes[f].value_or(std::vector<Axis>()));
     }
   }
@@ -160,8 +161,8 @@ void Propagation::noteConflict(int op, int factor, const std::vector<Axis>& axes
 void Propagation::noteExpansion(int op, int factor) {
   const GraphOperator& node = view_.op(op);
   std::vector<int64_t>& expansions = of_.expansions;
-  if (of_.operators[op].rule.factors()[factor].whole && !node.alternatives.empty() &&
-      std::find(expansions.begin(), expansions.end(), node.id) == expansions.end()) {
+  if (of_.operators[op].rule.factors()[factor].whole && !of_.operators[op].fixed[factor] &&
+      !node.alternatives.empty() && std::find(expansions.begin(), expansions.end(), node.id) == expansions.end()) {
     expansions.push_back(node.id);
   }
 }

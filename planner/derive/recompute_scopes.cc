@@ -49,7 +49,7 @@ bool isKept(const GraphView& view, const std::vector<int64_t>& stages, const Sco
       if (use.op == GraphView::kStep) {
         return true;
       }
-      const bool leavesScope = scopes[op] && scopes[use.op] != scopes[op];
+      const bool leavesScope = scopes[op] && scopes[op] != kRecomputedAlone && scopes[use.op] != scopes[op];
       if (isForward(view.op(use.op)) && (leavesScope || stages[use.op] != stages[op])) {
         return true;
       }

@@ -1,11 +1,11 @@
 #include "planner/explain/plan_summary.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "planner/cost/plan_time.h"
+#include "planner/explain/name_classes.h"
 #include "runtime/base/arithmetic.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/statistics.h"
@@ -15,16 +15,6 @@ namespace {
 
 std::string layerOf(const std::string& parameter) {
   return parameter.substr(0, parameter.find('.'));
-}
-
-// "h12.qkv.weight" -> "h*.qkv.weight".
-std::string withoutNumbers(const std::string& parameter) {
-  const std::string layer = layerOf(parameter);
-  size_t end = layer.size();
-  while (end > 0 && std::isdigit(static_cast<unsigned char>(layer[end - 1])) != 0) {
-    --end;
-  }
-  return end == layer.size() ? parameter : absl::StrCat(layer.substr(0, end), "*", parameter.substr(layer.size()));
 }
 
 std::string recomputeText(const Decisions& decisions) {
@@ -44,7 +34,7 @@ std::vector<WeightClass> weightClasses(const Decisions& decisions, const std::se
     if (parameters.count(argument.name) == 0) {
       continue;
     }
-    const WeightClass mine = {withoutNumbers(argument.name), argument.layout.print(meshes.ofStage(argument.stage)), 0};
+    const WeightClass mine = {layerPattern(argument.name), argument.layout.print(meshes.ofStage(argument.stage)), 0};
     const auto it = std::find_if(classes.begin(), classes.end(),
                                  [&](const WeightClass& c) { return c.name == mine.name && c.layout == mine.layout; });
     (it == classes.end() ? classes.emplace_back(mine) : *it).count += 1;
@@ -65,16 +55,12 @@ MemorySummary memoryOf(const plan::Plan& plan) {
   return summary;
 }
 
-std::set<std::string> parameterNames(const plan::Plan& plan) {
-  std::set<std::string> names;
-  for (const plan::Plan* submesh : submeshesOf(plan)) {
-    for (const plan::NamedTensor& tensor : submesh->tensors()) {
-      if (tensor.kind() == plan::TENSOR_PARAMETER) {
-        names.insert(tensor.name());
-      }
-    }
-  }
-  return names;
+std::string meshText(const PlanSummary& summary) {
+  const size_t stages = summary.stages.size();
+  const std::string& mesh = summary.stages.front().mesh;
+  const bool uniform = std::all_of(summary.stages.begin(), summary.stages.end(),
+                                   [&](const StageSummary& stage) { return stage.mesh == mesh; });
+  return absl::StrCat(stages > 1 ? absl::StrCat(stages, " stages of ") : "", uniform ? mesh : "several meshes");
 }
 
 }  // namespace
@@ -114,6 +100,13 @@ void MemorySummary::add(plan::MemoryClass memory, int64_t bytes) {
   activationBytes = boundedSum(activationBytes, memory == plan::ACTIVATION ? bytes : 0);
 }
 
+std::string planText(const Decisions& record) {
+  const PlanSummary summary = summaryOf(record, {});
+  return absl::StrCat(meshText(summary), ", micro ", summary.microBatches, ", ZeRO ", summary.zero,
+                      summary.stages.size() > 1 ? absl::StrCat(", ", summary.schedule) : "",
+                      summary.recompute == "none" ? "" : absl::StrCat(", recomputed ", summary.recompute));
+}
+
 MemorySummary memoryOf(const std::vector<SubmeshNeeds>& submeshes) {
   MemorySummary summary;
   const auto most = std::max_element(submeshes.begin(), submeshes.end(),
@@ -132,6 +125,18 @@ std::set<std::string> parameterNames(const ProgramGraph& graph) {
   for (const GraphArgument& argument : graph.arguments) {
     if (argument.kind == ArgumentKind::kParameter) {
       names.insert(argument.name);
+    }
+  }
+  return names;
+}
+
+std::set<std::string> parameterNames(const plan::Plan& plan) {
+  std::set<std::string> names;
+  for (const plan::Plan* submesh : submeshesOf(plan)) {
+    for (const plan::NamedTensor& tensor : submesh->tensors()) {
+      if (tensor.kind() == plan::TENSOR_PARAMETER) {
+        names.insert(tensor.name());
+      }
     }
   }
   return names;

@@ -57,9 +57,13 @@ struct PlanSummary {
 // Without memory; time and bound as they were predicted, 0 where nothing was. `parameters`: arguments that are weights.
 PlanSummary summaryOf(const Decisions& decisions, const std::set<std::string>& parameters);
 
+// The whole plan in a few words: "2 stages of dp=2,tp=2, micro 4, ZeRO 1, 1f1b".
+std::string planText(const Decisions& decisions);
+
 MemorySummary memoryOf(const std::vector<SubmeshNeeds>& submeshes);
 
 std::set<std::string> parameterNames(const ProgramGraph& graph);
+std::set<std::string> parameterNames(const plan::Plan& plan);
 
 // Of a compiled plan: memory as it is, time as its machine has it (planner/cost/plan_time.h). Errors: decisions or a
 // machine that cannot be read.

@@ -115,6 +115,9 @@ struct Alternative {
   friend bool operator==(const Alternative&, const Alternative&) = default;
 };
 
+// In place of a recompute scope: the operator runs again, whoever reads it (Tensor::recomputed).
+inline constexpr int64_t kRecomputedAlone = -1;
+
 struct GraphOperator {
   int64_t id = 0;
   OperatorFacts facts;
@@ -124,7 +127,7 @@ struct GraphOperator {
   std::optional<int64_t> prologueOf;  // it is a copy in the prologue of this operator
   std::string gradientOf;             // the parameter whose gradient it finishes
   std::optional<int64_t> userStage;
-  std::optional<int64_t> recomputeScope;
+  std::optional<int64_t> recomputeScope;  // its number, or kRecomputedAlone
   std::optional<UserStrategy> strategy;
   std::string constraint;  // of `constrain`: the layout asked for
   SourcePlace line;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "planner/graph/sums.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -178,6 +179,25 @@ void eraseUnused(ProgramGraph& graph) {
   }
   std::reverse(kept.begin(), kept.end());
   graph.operators = std::move(kept);
+}
+
+absl::StatusOr<ProgramGraph> withRewrites(ProgramGraph graph, const std::vector<Rewrite>& rewrites) {
+  eraseUnused(graph);
+  for (const Rewrite& rewrite : rewrites) {
+    switch (rewrite.kind) {
+      case Rewrite::kExpand:
+        WEFT_RETURN_IF_ERROR(takeAlternative(graph, rewrite.id));
+        break;
+      case Rewrite::kPrologue:
+        WEFT_RETURN_IF_ERROR(hoistToPrologue(graph, rewrite));
+        break;
+      case Rewrite::kRegroup:
+        WEFT_RETURN_IF_ERROR(regroupSum(graph, rewrite));
+        continue;
+    }
+    eraseUnused(graph);
+  }
+  return graph;
 }
 
 }  // namespace weft

@@ -2,6 +2,9 @@
 // graph built from its result equals the one made here, ids included.
 #pragma once
 
+#include <vector>
+
+#include "absl/status/statusor.h"
 #include "planner/decisions.h"
 #include "planner/graph/program_graph.h"
 
@@ -18,5 +21,8 @@ absl::Status hoistToPrologue(ProgramGraph& graph, const Rewrite& rewrite);
 
 // Drops operators that nothing reads.
 void eraseUnused(ProgramGraph& graph);
+
+// The program as the rewrites of a record leave it. Errors: as above, and rewrites of another program.
+absl::StatusOr<ProgramGraph> withRewrites(ProgramGraph graph, const std::vector<Rewrite>& rewrites);
 
 }  // namespace weft

@@ -5,7 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "examples/gpt/model.h"
 #include "runtime/plan/plan_file.h"
@@ -16,6 +19,7 @@ namespace weft::tools {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -81,7 +85,74 @@ TEST_F(ExplainTest, TotalsAreTheSums) {
   EXPECT_THAT(explained(), HasSubstr(" operators recomputed: " + std::to_string(saved) + " bytes less, "));
 }
 
+// Each figure of the difference is that of the two plans, and a plan does not differ from itself.
+TEST_F(ExplainTest, DiffSaysWhatDiffers) {
+  const std::string other = ::testing::TempDir() + "/weft_explain_test_other.plan";
+  Graph graph;
+  const examples::GptModel model = examples::buildGpt(
+      graph, {.vocabulary = 16, .layers = 3, .width = 32, .heads = 4, .context = 8, .batch = 4, .stages = 2});
+  const absl::StatusOr<Program> program =
+      compile(graph, model.loss, optim::Sgd{.lr = 0.1}, {.mesh = "dp=2", .micro = 2, .schedule = "gpipe"});
+  ASSERT_TRUE(program.ok()) << program.status();
+  ASSERT_TRUE(writePlan(program->plan, other).ok());
+  const Outcome text = run(explainCommand, {"--diff", path(), other});
+  EXPECT_THAT(text.out, ContainsRegex("mesh +dp=2,tp=2 +dp=2\n"));
+  EXPECT_THAT(text.out, ContainsRegex("weights h\\*.fc.weight +\\[\\{\\},\\{tp\\}\\] 3 x +\\[\\{\\},\\{\\}\\] 3 x\n"));
+  EXPECT_THAT(text.out, HasSubstr("\nthe same: micro-batches, stages on each submesh, ZeRO level, weights wte, "));
+  const nlohmann::json differs =
+      nlohmann::json::parse(run(explainCommand, {"--diff", path(), other, "--json"}).out).at("differs");
+  const auto find = [&](const std::string& what) -> nlohmann::json {
+    for (const nlohmann::json& line : differs) {
+      if (line.at("what") == what) {
+        return line;
+      }
+    }
+    return {};
+  };
+  const auto peakOf = [](const std::string& plan) {
+    return nlohmann::json::parse(run(explainCommand, {plan, "--json"}).out).at("predicted").at("peak_bytes");
+  };
+  EXPECT_EQ(find("stages").at("b"), 2);
+  EXPECT_EQ(find("schedule").at("b"), "gpipe");
+  EXPECT_EQ(find("memory: peak").at("a"), peakOf(path()));
+  EXPECT_EQ(find("memory: peak").at("b"), peakOf(other));
+  EXPECT_EQ(run(explainCommand, {"--diff", other, other}).out, "the same: everything\n");
+}
+
+// The rows of the trace end when the step is predicted to end, and hold every action of the schedule.
+TEST_F(ExplainTest, TraceOfThePredictedStep) {
+  const std::string file = ::testing::TempDir() + "/weft_explain_test_trace.json";
+  EXPECT_EQ(explained({"--trace", file}), "");
+  const nlohmann::json trace = nlohmann::json::parse(std::ifstream(file));
+  double end = 0;
+  std::multiset<std::string> names;
+  for (const nlohmann::json& event : trace.at("traceEvents")) {
+    names.insert(event.at("name"));
+    if (event.at("ph") == "X") {
+      EXPECT_GE(event.at("dur").get<double>(), 0);
+      end = std::max(end, event.at("ts").get<double>() + event.at("dur").get<double>());
+    }
+  }
+  const nlohmann::json json = nlohmann::json::parse(explained({"--json"}));
+  EXPECT_NEAR(end, 1e6 * json.at("predicted").at("step_seconds").get<double>(), 1e-3);
+  for (const char* action : {"0F0", "0B0", "0F1", "0B1", "update"}) {
+    EXPECT_EQ(names.count(action), 1U) << action;
+  }
+}
+
+// Decisions alone are compared by what they say.
+TEST_F(ExplainTest, DiffTakesDecisions) {
+  const std::string file = ::testing::TempDir() + "/weft_explain_test_decisions.json";
+  std::ofstream(file) << readPlan(path())->decisions();
+  EXPECT_EQ(run(explainCommand, {"--diff", path(), file}).out, "the same: everything\n");
+  EXPECT_EQ(run(explainCommand, {"--diff", file, file}).out, "the same: everything\n");
+  std::ofstream(file) << "{\"mesh\": 3}";
+  EXPECT_THAT(run(explainCommand, {"--diff", path(), file}).err, HasSubstr("weft_explain_test_decisions.json: "));
+}
+
 TEST_F(ExplainTest, WrongUse) {
+  EXPECT_THAT(run(explainCommand, {path(), "--as-code"}).err, HasSubstr("--module"));
+  EXPECT_THAT(run(explainCommand, {"--diff", path()}).err, HasSubstr("--diff takes two files"));
   EXPECT_EQ(run(explainCommand, {}).status, 2);
   EXPECT_EQ(run(explainCommand, {path(), "--al"}).status, 2);
   EXPECT_THAT(run(explainCommand, {"/nonexistent.plan"}).err, HasSubstr("weft explain: "));

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "examples/gpt/model.h"
@@ -20,6 +22,8 @@ namespace {
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
 
 std::string path(const std::string& name) {
   return ::testing::TempDir() + "/weft_plan_test_" + name;
@@ -132,6 +136,43 @@ TEST_F(PlanCommand, PricesSixteenBits) {
   EXPECT_NE(compiled.status, 0);
   EXPECT_THAT(compiled.err, AllOf(HasSubstr("found bf16"), HasSubstr("plan it without --precision")));
   EXPECT_THAT(refusal({"--precision", "f8"}), AllOf(HasSubstr("'f8'"), HasSubstr("bf16 or f16")));
+}
+
+// The lines are those of the plan that is written beside them, whoever prints them.
+TEST_F(PlanCommand, AsCode) {
+  const Outcome code = plan({"--mesh", "dp=2,tp=2", "--mode", "layouts", "--as-code", "-o", path("code.json")});
+  EXPECT_EQ(code.status, 0) << code.err;
+  EXPECT_THAT(code.out, AllOf(HasSubstr("options.mesh = \"dp=2,tp=2\";\n"), HasSubstr("// model.cc:"),
+                              Not(HasSubstr("no word says"))));
+  EXPECT_EQ(run(compileCommand, {model(), "--decisions", path("code.json"), "-o", path("code.plan")}).status, 0);
+  const Outcome again = run(explainCommand, {path("code.plan"), "--as-code", "--module", model()});
+  EXPECT_EQ(again.out, code.out) << again.err;
+}
+
+TEST_F(PlanCommand, Prices) {
+  const json out =
+      planned({"--mesh", "dp=2,tp=1", "--micro", "2", "--zero", "0", "--prices", "--trace", path("trace")});
+  const auto seconds = out.at("predicted").at("step_seconds").get<double>();
+  std::set<std::string> decisions;
+  for (const json& line : out.at("runner_up")) {
+    decisions.insert(line.at("what"));
+    EXPECT_NEAR(line.at("step_seconds").get<double>() - seconds, line.at("costs_seconds").get<double>(), 1e-12);
+    EXPECT_NE(line.at("chosen"), line.at("other"));
+  }
+  EXPECT_THAT(decisions, IsSupersetOf({"mesh", "micro-batches", "ZeRO level", "recomputation"}));
+  std::set<std::string> pins;
+  for (const json& line : out.at("pins")) {
+    pins.insert(line.at("what"));
+    EXPECT_LE(line.at("costs_seconds").get<double>(), 1e-12) << "a plan without a pin is no longer";
+  }
+  EXPECT_EQ(pins, (std::set<std::string>{"mesh dp=2,tp=1", "micro-batches 2", "ZeRO level 0"}));
+  EXPECT_TRUE(out.at("margins").is_array());
+  const json trace = json::parse(std::ifstream(path("trace")), nullptr, false);
+  double end = 0;
+  for (const json& event : trace.at("traceEvents")) {
+    end = std::max(end, event.at("ph") == "X" ? event.at("ts").get<double>() + event.at("dur").get<double>() : 0);
+  }
+  EXPECT_NEAR(end, 1e6 * seconds, 1e-3);
 }
 
 TEST_F(PlanCommand, RefusesWithARemedy) {

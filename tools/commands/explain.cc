@@ -7,10 +7,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/cost/plan_time.h"
+#include "runtime/base/file_writer.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/analysis/explanation.h"
 #include "tools/analysis/fold_layers.h"
+#include "tools/analysis/predicted_trace.h"
+#include "tools/commands/explain_code.h"
+#include "tools/commands/explain_diff.h"
 #include "tools/commands/flags.h"
 #include "tools/commands/plan_table.h"
 
@@ -20,11 +25,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kName[] = "explain";
-constexpr char kUsage[] = "weft explain PLAN";
+constexpr char kUsage[] = "weft explain PLAN, or weft explain --diff A B of plans or decisions";
 
 const std::vector<Flag>& explainFlags() {
-  static const std::vector<Flag> flags{{"all", Flag::kSwitch, "print every layer, equal ones too"},
-                                       {"json", Flag::kSwitch, "print JSON, with every layer"}};
+  static const std::vector<Flag> flags{
+      {"all", Flag::kSwitch, "print every layer, equal ones too"},
+      {"json", Flag::kSwitch, "print JSON, with every layer"},
+      {"trace", Flag::kOptional, "write the predicted step there instead, for chrome://tracing or Perfetto"},
+      {"as-code", Flag::kSwitch, "print the decisions as lines of C++ for the program, which --module gives"},
+      {"module", Flag::kOptional, "the module that the plan was compiled from, 00-input.mlir of a dump"}};
   return flags;
 }
 
@@ -155,8 +164,25 @@ void printRecomputed(const std::vector<RecomputedLine>& lines, bool all) {
   }
 }
 
+absl::Status writeTrace(const plan::Plan& plan, const std::string& path) {
+  WEFT_ASSIGN_OR_RETURN(const Decisions decisions, parseDecisions(plan.decisions()));
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(plan));
+  WEFT_ASSIGN_OR_RETURN(const StepTimes step, stepTimes(plan, machine));
+  WEFT_ASSIGN_OR_RETURN(const std::string trace, traceOf(decisions, step));
+  return writeFile(path, trace);
+}
+
 absl::Status run(const std::string& path, const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, readPlan(path));
+  if (flags.has("as-code")) {
+    return flags.has("module") ? printPlanAsCode(plan, flags.text("module"))
+                               : absl::InvalidArgumentError(
+                                     "--as-code names operators of the program, which a plan does not hold; give the "
+                                     "module that it was compiled from: --module DUMP/00-input.mlir");
+  }
+  if (flags.has("trace")) {
+    return writeTrace(plan, flags.text("trace"));
+  }
   WEFT_ASSIGN_OR_RETURN(const Explanation explanation, explain(plan));
   std::optional<PlanSummary> summary;
   if (!plan.decisions().empty()) {
@@ -175,6 +201,14 @@ absl::Status run(const std::string& path, const Flags& flags) {
   return absl::OkStatus();
 }
 
+// Two files follow it, so it is no flag of one value.
+bool takeDiff(int& argc, char**& argv) {
+  const bool isDiff = argc > 1 && std::string(argv[1]) == "--diff";
+  argc -= isDiff ? 1 : 0;
+  argv += isDiff ? 1 : 0;
+  return isDiff;
+}
+
 }  // namespace
 
 int explainCommand(int argc, char** argv) {
@@ -182,12 +216,16 @@ int explainCommand(int argc, char** argv) {
     std::cout << flagHelp(kUsage, explainFlags());
     return 0;
   }
+  const bool isDiff = takeDiff(argc, argv);
   const std::string path = takePath(argc, argv);
+  const std::string other = isDiff ? takePath(argc, argv) : "";
   absl::StatusOr<Flags> flags = Flags::parse(explainFlags(), argc, argv);
-  if (!flags.ok() || path.empty()) {
-    return usageError(kName, flags.ok() ? absl::InvalidArgumentError("a plan file is missing") : flags.status());
+  if (!flags.ok() || path.empty() || (isDiff && other.empty())) {
+    return usageError(kName, !flags.ok() ? flags.status()
+                             : isDiff    ? absl::InvalidArgumentError("--diff takes two files, of plans or decisions")
+                                         : absl::InvalidArgumentError("a plan file is missing"));
   }
-  const absl::Status status = run(path, *flags);
+  const absl::Status status = isDiff ? printDiff(path, other, *flags) : run(path, *flags);
   return status.ok() ? 0 : fail(kName, status);
 }
 

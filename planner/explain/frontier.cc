@@ -1,0 +1,35 @@
+#include "planner/explain/frontier.h"
+
+#include "planner/explain/plan_summary.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kSteps = 10;  // of the ladder, down to nothing
+
+FrontierPoint pointOf(int64_t limit, const Attempt& attempt) {
+  return {limit, attempt.peakBytes, inSeconds(attempt.time), planText(attempt.decisions)};
+}
+
+}  // namespace
+
+std::vector<FrontierPoint> frontierOf(const GraphFor& graphs, const CompileOptions& request,
+                                      const ClosedRequest& plan) {
+  std::vector<FrontierPoint> points = {pointOf(request.memoryLimit, plan.attempt)};
+  const int64_t most = plan.attempt.peakBytes;
+  for (int64_t step = kSteps - 1; step > 0; --step) {
+    CompileOptions changed = request;
+    changed.memoryLimit = most / kSteps * step;
+    if (points.back().peakBytes <= changed.memoryLimit) {
+      continue;
+    }
+    const absl::StatusOr<ClosedRequest> closed = closeRequest(graphs, changed, {});
+    if (!closed.ok() || !closed->attempt.fits) {
+      break;
+    }
+    points.push_back(pointOf(changed.memoryLimit, closed->attempt));
+  }
+  return points;
+}
+
+}  // namespace weft

@@ -1,0 +1,464 @@
+#include "planner/explain/plan_words.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ir/layout/stage_mesh_text.h"
+#include "planner/derive/derive.h"
+#include "planner/explain/name_classes.h"
+#include "planner/explain/recompute_words.h"
+#include "planner/explain/same_decisions.h"
+#include "planner/graph/graph_view.h"
+#include "planner/graph/rewrites.h"
+#include "planner/search/plan.h"
+#include "runtime/base/names.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+// How often the program is derived again with more words.
+constexpr int kRounds = 24;
+// Differences that are named of those that no word says.
+constexpr size_t kMostNamed = 8;
+
+CompileOptions closedOptions(const CompileOptions& request, const Decisions& record) {
+  CompileOptions closed = request;
+  closed.mode = Mode::kSemi;
+  closed.devices = 1;
+  closed.mesh = record.stageMeshes.empty() ? record.mesh.ofRanks().print() : "";
+  closed.stageMeshes = printStageMeshes(record.stageMeshes);
+  closed.micro = record.mesh.microBatches();
+  closed.zero = static_cast<int>(record.zero);
+  closed.maxStages = 0;
+  const bool staged = record.schedule.submeshes.size() > 1;
+  closed.schedule = staged ? record.schedule.kind : "auto";
+  closed.scheduleTable = record.schedule.table;
+  closed.virtualStages = staged ? record.schedule.virtualStages : 0;
+  closed.regather = std::any_of(record.operators.begin(), record.operators.end(),
+                                [](const OperatorDecision& op) { return op.gather == GatherPolicy::kEachCall; });
+  closed.decisions.clear();
+  closed.dumpDir.clear();
+  return closed;
+}
+
+// "[{dp,tp},{}]" of a layout to the words of its dimensions, "dp,tp" and "".
+std::vector<std::string> namesOf(const Layout& layout, const Mesh& mesh) {
+  std::vector<std::string> names;
+  for (const std::vector<Axis>& axes : layout.dims()) {
+    const std::string text = Layout({axes}).print(mesh);
+    names.push_back(text.substr(2, text.size() - 4));
+  }
+  return names;
+}
+
+bool isForward(const GraphOperator& op) {
+  return op.phase == Phase::kForward && !op.prologueOf;
+}
+
+class WordFinder {
+ public:
+  WordFinder(const ProgramGraph& graph, ProgramGraph rewritten, const Decisions& record)
+      : graph_(graph),
+        rewritten_(std::move(rewritten)),
+        view_(graph_),
+        rewrittenView_(rewritten_),
+        record_(record),
+        meshes_(record.meshes()),
+        decided_(decisionsById(record)) {}
+
+  absl::StatusOr<PlanWords> run(const CompileOptions& request) {
+    words_.options = closedOptions(request, record_);
+    sayStages();
+    WEFT_RETURN_IF_ERROR(sayRecomputation());
+    for (int round = 0; round < kRounds; ++round) {
+      ProgramGraph said = words();
+      WEFT_ASSIGN_OR_RETURN(const Derivation derived, deriveDecisions(said, words_.options, {}));
+      WEFT_ASSIGN_OR_RETURN(const bool more, sayMore(derived.decisions));
+      if (!more) {
+        break;
+      }
+    }
+    WEFT_ASSIGN_OR_RETURN(words_.unsaid, unsaid());
+    if (!words_.unsaid.empty() && !record_.recomputeSummary.empty()) {
+      WEFT_RETURN_IF_ERROR(leaveRecomputation(request));
+    }
+    foldLayouts();
+    std::sort(words_.operators.begin(), words_.operators.end(),
+              [&](const OperatorWords& a, const OperatorWords& b) { return *view_.find(a.id) < *view_.find(b.id); });
+    return std::move(words_);
+  }
+
+ private:
+  ProgramGraph words() const { return withWords(words_, graph_); }
+
+  // What the program with the words is planned otherwise than the record says.
+  absl::StatusOr<std::vector<std::string>> unsaid() const {
+    WEFT_ASSIGN_OR_RETURN(const Decisions planned, planProgram(graphForAll(words()), words_.options, {}));
+    const Decisions made = withoutNeedless(planned);
+    return textsOf(differencesOf(record_, made), made);
+  }
+
+  // Layouts that are made again, with what keeps them, have no names: what was chosen for a memory limit is left to be
+  // chosen again, where that gives the same.
+  absl::Status leaveRecomputation(const CompileOptions& request) {
+    PlanWords named = words_;
+    words_.options.recompute = request.recompute;
+    for (OperatorWords& words : words_.operators) {
+      words.recomputed = false;
+    }
+    std::erase_if(words_.operators, [](const OperatorWords& words) { return !words.strategy && !words.stage; });
+    WEFT_ASSIGN_OR_RETURN(words_.unsaid, unsaid());
+    if (!words_.unsaid.empty()) {
+      words_ = std::move(named);
+    }
+    return absl::OkStatus();
+  }
+
+  // One pattern for all layers of which the same is said.
+  void foldLayouts() {
+    std::vector<std::pair<std::string, std::string>> folded;
+    for (const auto& [name, layout] : words_.options.layouts) {
+      const std::string pattern = layerPattern(name);
+      const bool isMine = saidLayouts_.count(name) > 0;
+      bool alike = isMine;
+      for (const GraphArgument& argument : graph_.arguments) {
+        const auto said = saidLayouts_.find(argument.name);
+        const bool matches = argument.kind == ArgumentKind::kParameter && globMatches(pattern, argument.name);
+        alike = alike && (!matches || (said != saidLayouts_.end() && said->second == layout));
+      }
+      const std::pair<std::string, std::string> entry = {alike ? pattern : name, layout};
+      if (!isMine || std::find(folded.begin(), folded.end(), entry) == folded.end()) {
+        folded.push_back(entry);
+      }
+    }
+    words_.options.layouts = std::move(folded);
+  }
+
+  OperatorWords& wordsOf(int64_t id) {
+    const auto known = std::find_if(words_.operators.begin(), words_.operators.end(),
+                                    [&](const OperatorWords& words) { return words.id == id; });
+    return known == words_.operators.end() ? words_.operators.emplace_back(OperatorWords{id}) : *known;
+  }
+
+  bool saysStrategy(int64_t id) const {
+    return std::any_of(words_.operators.begin(), words_.operators.end(),
+                       [&](const OperatorWords& words) { return words.id == id && words.strategy; });
+  }
+
+  // An operator of the program that the record decides about, as it stands there.
+  const OperatorDecision* decisionOf(int op) const {
+    const auto found = decided_.find(view_.op(op).id);
+    return found == decided_.end() ? nullptr : found->second;
+  }
+
+  // Follows planner/derive/placement.h: a stage is said where it does not follow from the operands. What stands in a
+  // stage scope of the user's does not follow, so each of its operators says another stage.
+  void sayStages() {
+    std::vector<std::optional<int64_t>> stages(view_.operators());
+    for (int op = 0; op < view_.operators(); ++op) {
+      const OperatorDecision* decision = decisionOf(op);
+      if (!isForward(view_.op(op)) || decision == nullptr) {
+        continue;
+      }
+      std::optional<int64_t> follows = view_.op(op).userStage;
+      for (unsigned i = 0; i < view_.op(op).operands.size() && !view_.op(op).userStage; ++i) {
+        const int operand = view_.operandOf(op, i);
+        const std::optional<int> producer = view_.producerOf(operand);
+        if (producer && stages[*producer]) {
+          follows = std::max(follows.value_or(0), *stages[*producer]);
+        } else if (!producer && view_.graph().arguments[operand].kind == ArgumentKind::kParameter) {
+          follows = follows.value_or(0);
+        }
+      }
+      if (follows && *follows != decision->stage) {
+        wordsOf(view_.op(op).id).stage = decision->stage;
+      }
+      stages[op] = follows ? std::optional<int64_t>(decision->stage) : std::nullopt;
+    }
+  }
+
+  // By names where they say just what runs again, else operator by operator.
+  absl::Status sayRecomputation() {
+    std::vector<bool> wanted(rewrittenView_.operators());
+    std::vector<int64_t> stages(rewrittenView_.operators());
+    for (int op = 0; op < rewrittenView_.operators(); ++op) {
+      const auto found = decided_.find(rewrittenView_.op(op).id);
+      if (found == decided_.end()) {
+        return absl::InvalidArgumentError(absl::StrCat("the decisions do not name operator ", rewrittenView_.op(op).id,
+                                                       " (", rewrittenView_.op(op).label(),
+                                                       ") of the program; give the program that they were made for"));
+      }
+      wanted[op] = found->second->recompute;
+      stages[op] = found->second->stage;
+    }
+    const RecomputeWords found = recomputeWords(rewrittenView_, stages, wanted);
+    words_.options.recompute = found.option;
+    for (const int op : found.operators) {
+      // Of what an expansion made, no operator of the program can say it.
+      if (view_.find(rewrittenView_.op(op).id)) {
+        wordsOf(rewrittenView_.op(op).id).recomputed = true;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Is any word added?
+  absl::StatusOr<bool> sayMore(const Decisions& derived) {
+    const DecisionDifferences differences = differencesOf(record_, withoutNeedless(derived));
+    std::set<int> differ;  // operators of the forward pass
+    for (const int64_t id : differences.operators) {
+      const std::optional<int> op = view_.find(id);
+      if (op && isForward(view_.op(*op)) && !(derived.find(id)->axes == decided_.at(id)->axes)) {
+        differ.insert(*op);
+      }
+    }
+    bool more = false;
+    for (const int64_t id : differences.expansions) {
+      const std::optional<int> op = view_.find(id);
+      if (op && isForward(view_.op(*op)) && !view_.op(*op).facts.mustExpand && !saysStrategy(id)) {
+        WEFT_RETURN_IF_ERROR(sayStrategy(*op));
+        more = true;
+      }
+    }
+    WEFT_ASSIGN_OR_RETURN(const bool first, sayFirst(differ));
+    if (more || first) {
+      return true;
+    }
+    return sayArguments(differences.arguments);
+  }
+
+  // The operators that differ though nothing before them does, and what is like them.
+  absl::StatusOr<bool> sayFirst(const std::set<int>& differ) {
+    std::set<std::string> classes;
+    for (const int op : differ) {
+      bool isFirst = !saysStrategy(view_.op(op).id);
+      for (unsigned i = 0; i < view_.op(op).operands.size(); ++i) {
+        const std::optional<int> producer = view_.producerOf(view_.operandOf(op, i));
+        isFirst = isFirst && !(producer && differ.count(*producer) > 0 && !saysStrategy(view_.op(*producer).id));
+      }
+      if (isFirst) {
+        classes.insert(classOf(op));
+      }
+    }
+    bool more = false;
+    for (const int op : differ) {
+      if (classes.count(classOf(op)) > 0 && !saysStrategy(view_.op(op).id)) {
+        WEFT_RETURN_IF_ERROR(sayStrategy(op));
+        more = true;
+      }
+    }
+    return more;
+  }
+
+  // Operators of one are alike but for the number of their layer.
+  std::string classOf(int op) const {
+    const GraphOperator& node = view_.op(op);
+    std::string text =
+        absl::StrCat(layerPattern(node.label()), " ", node.facts.kind, " ", node.line.file, ":", node.line.line, ":");
+    for (const auto& [factor, axes] : decided_.at(node.id)->axes) {
+      absl::StrAppend(&text, factor, Layout({axes}).print(meshes_.ofStage(decided_.at(node.id)->stage)));
+    }
+    return text;
+  }
+
+  // Splits of all operands, and of the results where these alone say something.
+  absl::Status sayStrategy(int op) {
+    UserStrategy strategy;
+    strategy.byName = true;
+    strategy.line = view_.op(op).line;
+    const OperatorDecision* decision = decisionOf(op);
+    if (decision == nullptr) {
+      strategy.inNames = namesOfExpanded(op);
+      wordsOf(view_.op(op).id).strategy = std::move(strategy);
+      return absl::OkStatus();
+    }
+    WEFT_ASSIGN_OR_RETURN(const Rule rule, ruleOf(view_, StoredShapes(view_), op));
+    FactorAxes axes(rule.factors().size());
+    for (const auto& [factor, list] : decision->axes) {
+      if (rule.factorIndex(factor) >= 0) {
+        axes[rule.factorIndex(factor)] = list;
+      }
+    }
+    const Mesh& mesh = meshes_.ofStage(decision->stage);
+    for (unsigned i = 0; i < view_.op(op).operands.size(); ++i) {
+      strategy.inNames.push_back(namesOf(rule.operandLayout(i, axes), mesh));
+    }
+    const bool reads = std::any_of(strategy.inNames.begin(), strategy.inNames.end(),
+                                   [](const std::vector<std::string>& names) { return !names.empty(); });
+    const bool broadcasts = std::any_of(rule.results().begin(), rule.results().end(), [&](const auto& dims) {
+      return std::any_of(dims.begin(), dims.end(), [&](const DimFactors& dim) {
+        return std::any_of(dim.begin(), dim.end(), [&](int f) { return !axes[f].empty() && !isRead(rule, f); });
+      });
+    });
+    for (unsigned r = 0; r < view_.op(op).results.size() && (!reads || broadcasts); ++r) {
+      strategy.outNames.push_back(namesOf(rule.resultLayout(r, axes), mesh));
+      needless_.insert({view_.op(op).id, r});
+    }
+    for (const auto& [result, layout] : decision->results) {
+      strategy.outNames.resize(std::max<size_t>(strategy.outNames.size(), result + 1));
+      strategy.outNames[result] = namesOf(layout, mesh);
+      needless_.erase({view_.op(op).id, result});
+    }
+    wordsOf(view_.op(op).id).strategy = std::move(strategy);
+    return absl::OkStatus();
+  }
+
+  static bool isRead(const Rule& rule, int factor) {
+    return std::any_of(rule.operands().begin(), rule.operands().end(), [&](const auto& dims) {
+      return std::any_of(dims.begin(), dims.end(),
+                         [&](const DimFactors& dim) { return std::find(dim.begin(), dim.end(), factor) != dim.end(); });
+    });
+  }
+
+  // Of an operator that the record expands: as what it became reads each of its operands first.
+  std::vector<std::vector<std::string>> namesOfExpanded(int op) const {
+    std::vector<std::vector<std::string>> names(view_.op(op).operands.size());
+    for (int inner = 0; inner < rewrittenView_.operators(); ++inner) {
+      const GraphOperator& made = rewrittenView_.op(inner);
+      if (view_.find(made.id) || !(made.line == view_.op(op).line) || made.name != view_.op(op).name) {
+        continue;
+      }
+      const absl::StatusOr<Rule> rule = ruleOf(rewrittenView_, StoredShapes(rewrittenView_), inner);
+      if (!rule.ok()) {
+        continue;
+      }
+      FactorAxes axes(rule->factors().size());
+      for (const auto& [factor, list] : decided_.at(made.id)->axes) {
+        axes[std::max(0, rule->factorIndex(factor))] = list;
+      }
+      for (unsigned i = 0; i < made.operands.size(); ++i) {
+        const auto operand = std::find(view_.op(op).operands.begin(), view_.op(op).operands.end(), made.operands[i]);
+        std::vector<std::string>* mine =
+            operand == view_.op(op).operands.end() ? nullptr : &names[operand - view_.op(op).operands.begin()];
+        if (mine != nullptr && mine->empty()) {
+          *mine = namesOf(rule->operandLayout(i, axes), meshes_.ofStage(decided_.at(made.id)->stage));
+        }
+      }
+    }
+    return names;
+  }
+
+  absl::StatusOr<bool> sayArguments(const std::vector<unsigned>& arguments) {
+    bool more = false;
+    for (const unsigned index : arguments) {
+      const GraphArgument& argument = graph_.arguments[index];
+      if (argument.kind == ArgumentKind::kState || !saidArguments_.insert(index).second) {
+        continue;
+      }
+      const std::string text = layoutText(record_.arguments[index]);
+      if (argument.kind == ArgumentKind::kInput) {
+        words_.inputs.push_back({index, text});
+      } else {
+        words_.options.layouts.insert(words_.options.layouts.begin() + static_cast<int64_t>(saidLayouts_.size()),
+                                      {argument.name, text});
+        saidLayouts_[argument.name] = text;
+      }
+      more = true;
+    }
+    return more;
+  }
+
+  // One layout, or with meshes of their own one for each submesh.
+  std::string layoutText(const ArgumentDecision& argument) const {
+    if (meshes_.same()) {
+      return argument.layout.print(meshes_.ofSubmesh[0]);
+    }
+    std::vector<std::string> texts;
+    for (size_t submesh = 0; submesh < meshes_.ofSubmesh.size(); ++submesh) {
+      const int64_t number = meshes_.numberOfSubmesh(static_cast<int64_t>(submesh));
+      const bool known = number == meshes_.number(argument.stage) || argument.elsewhere.count(number) > 0;
+      texts.push_back(known ? argument.layoutOn(number).print(meshes_.withNumber(number))
+                            : Layout(argument.layout.dimensions()).print(meshes_.withNumber(number)));
+    }
+    return absl::StrJoin(texts, ";");
+  }
+
+  // Results that words name only because no operand has their factors lie as they would without.
+  Decisions withoutNeedless(Decisions record) const {
+    for (OperatorDecision& op : record.operators) {
+      for (auto result = op.results.begin(); result != op.results.end();) {
+        result = needless_.count({op.id, result->first}) > 0 ? op.results.erase(result) : std::next(result);
+      }
+    }
+    return record;
+  }
+
+  // "m over dp, again": what an operator's entry says that words may miss.
+  std::string textOf(const OperatorDecision& op) const {
+    std::vector<std::string> texts;
+    for (const auto& [factor, axes] : op.axes) {
+      texts.push_back(absl::StrCat(factor, " over ", Layout({axes}).print(meshes_.ofStage(op.stage))));
+    }
+    texts.push_back(absl::StrCat("stage ", op.stage, op.recompute ? ", runs again" : ""));
+    return absl::StrJoin(texts, ", ");
+  }
+
+  std::vector<std::string> textsOf(const DecisionDifferences& differences, const Decisions& made) const {
+    std::vector<std::string> texts = differences.whole;
+    for (const int64_t id : differences.expansions) {
+      texts.push_back(absl::StrCat("whether operator ", id, " is expanded"));
+    }
+    for (const int64_t id : differences.operators) {
+      const OperatorDecision& mine = *decided_.at(id);
+      texts.push_back(absl::StrCat(mine.label, " in the ", runsInName(mine.runsIn), " pass: ", textOf(mine),
+                                   "; with the words ", textOf(*made.find(id))));
+    }
+    for (const unsigned argument : differences.arguments) {
+      texts.push_back(absl::StrCat("argument ", record_.arguments[argument].name));
+    }
+    texts.insert(texts.end(), differences.reshards.begin(), differences.reshards.end());
+    if (texts.size() > kMostNamed) {
+      texts[kMostNamed] = absl::StrCat(texts.size() - kMostNamed, " more");
+      texts.resize(kMostNamed + 1);
+    }
+    return texts;
+  }
+
+  const ProgramGraph& graph_;
+  const ProgramGraph rewritten_;
+  const GraphView view_, rewrittenView_;
+  const Decisions& record_;
+  const StageMeshes meshes_;
+  const std::map<int64_t, const OperatorDecision*> decided_;
+  PlanWords words_;
+  std::set<std::pair<int64_t, unsigned>> needless_;  // results that words name without asking for another layout
+  std::set<unsigned> saidArguments_;
+  std::map<std::string, std::string> saidLayouts_;  // of parameters
+};
+
+}  // namespace
+
+absl::StatusOr<PlanWords> wordsOf(const GraphFor& graphs, const CompileOptions& request, const Decisions& decisions) {
+  WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph, graphs(decisions.mesh.microBatches()));
+  WEFT_ASSIGN_OR_RETURN(ProgramGraph made, withRewrites(*graph, decisions.rewrites));
+  return WordFinder(*graph, std::move(made), decisions).run(request);
+}
+
+ProgramGraph withWords(const PlanWords& words, const ProgramGraph& graph) {
+  ProgramGraph said = graph;
+  std::map<int64_t, const OperatorWords*> byId;
+  for (const OperatorWords& each : words.operators) {
+    byId[each.id] = &each;
+  }
+  for (GraphOperator& op : said.operators) {
+    const auto found = byId.find(op.id);
+    if (found == byId.end()) {
+      continue;
+    }
+    op.strategy = found->second->strategy ? found->second->strategy : op.strategy;
+    op.userStage = found->second->stage ? found->second->stage : op.userStage;
+    op.recomputeScope = found->second->recomputed ? std::optional<int64_t>(kRecomputedAlone) : op.recomputeScope;
+  }
+  for (const InputWords& input : words.inputs) {
+    said.arguments[input.argument].layout = input.layout;
+  }
+  return said;
+}
+
+}  // namespace weft

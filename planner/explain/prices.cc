@@ -1,0 +1,406 @@
+#include "planner/explain/prices.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "planner/check_request.h"
+#include "planner/explain/plan_summary.h"
+#include "planner/open_mesh.h"
+#include "planner/schedule/generate.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kGigabyte = 1'000'000'000;
+// Counts of devices that are tried one after another until one has a plan.
+constexpr int64_t kMostDeviceCounts = 8;
+// Of the program's own pins (strategies, constraints, layouts) by their source line.
+constexpr size_t kMostPinnedLines = 16;
+
+class Pricer {
+ public:
+  Pricer(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan)
+      : graphs_(graphs), request_(request), plan_(plan), record_(plan.attempt.decisions) {}
+
+  absl::StatusOr<PlanPrices> run() {
+    priceMesh();
+    priceStages();
+    priceVirtualStages();
+    priceMicro();
+    priceZero();
+    priceSchedule();
+    priceRecompute();
+    pricePins();
+    priceProgramPins();
+    WEFT_RETURN_IF_ERROR(priceMargins());
+    return std::move(prices_);
+  }
+
+ private:
+  bool isStaged() const { return record_.schedule.submeshes.size() > 1; }
+
+  PricedPlan lineOf(const std::string& what, std::string chosen, std::string other, const Attempt& attempt) const {
+    return {what,
+            std::move(chosen),
+            std::move(other),
+            inSeconds(attempt.time),
+            attempt.peakBytes,
+            attempt.fits,
+            inSeconds(attempt.time) - inSeconds(plan_.attempt.time)};
+  }
+
+  // Keeps the best of the alternatives to one decision.
+  class RunnerUp {
+   public:
+    void offer(std::string other, Attempt attempt) {
+      if (!best_ || isBetter(attempt, best_->second)) {
+        best_.emplace(std::move(other), std::move(attempt));
+      }
+    }
+    const std::optional<std::pair<std::string, Attempt>>& best() const { return best_; }
+
+   private:
+    std::optional<std::pair<std::string, Attempt>> best_;
+  };
+
+  void add(const std::string& what, const std::string& chosen, const RunnerUp& runnerUp) {
+    if (runnerUp.best()) {
+      prices_.runnerUps.push_back(lineOf(what, chosen, runnerUp.best()->first, runnerUp.best()->second));
+    }
+  }
+
+  // The program on the stages of the plan, for another number of micro-batches.
+  absl::StatusOr<std::shared_ptr<const ProgramGraph>> onStages(int64_t microBatches) const {
+    if (microBatches == record_.mesh.microBatches()) {
+      return plan_.graph;
+    }
+    WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph, graphs_(microBatches));
+    if (graph->operators.size() != plan_.graph->operators.size()) {
+      return absl::FailedPreconditionError("other operators");
+    }
+    auto staged = std::make_shared<ProgramGraph>(*graph);
+    for (size_t op = 0; op < staged->operators.size(); ++op) {
+      staged->operators[op].userStage = plan_.graph->operators[op].userStage;
+    }
+    return std::shared_ptr<const ProgramGraph>(std::move(staged));
+  }
+
+  // The closed request with one thing changed.
+  void offer(const std::string& other, const CompileOptions& changed, RunnerUp& runnerUp) {
+    ++prices_.asked;
+    const absl::StatusOr<std::shared_ptr<const ProgramGraph>> graph = onStages(changed.microBatches());
+    if (!graph.ok() || !checkRequest(Request{changed, std::nullopt}).ok()) {
+      return;
+    }
+    absl::StatusOr<Attempt> attempt = predictProgram(**graph, changed, {});
+    if (attempt.ok()) {
+      runnerUp.offer(other, *std::move(attempt));
+    }
+  }
+
+  // The open request with one thing changed: the best plan of it.
+  std::optional<ClosedRequest> search(const CompileOptions& changed) { return search(graphs_, changed); }
+  std::optional<ClosedRequest> search(const GraphFor& graphs, const CompileOptions& changed) {
+    ++prices_.asked;
+    if (!checkRequest(Request{changed, std::nullopt}).ok()) {
+      return std::nullopt;
+    }
+    absl::StatusOr<ClosedRequest> closed = closeRequest(graphs, changed, {});
+    return closed.ok() ? std::optional<ClosedRequest>(*std::move(closed)) : std::nullopt;
+  }
+
+  // Other sizes of the same axes.
+  void priceMesh() {
+    const CompileOptions& closed = plan_.request;
+    if (closed.mesh.empty() || record_.mesh.ranks() == 1) {
+      return;
+    }
+    const Mesh mesh = record_.mesh.ofRanks();
+    std::string open;
+    for (const NamedAxis& axis : mesh.axes()) {
+      absl::StrAppend(&open, open.empty() ? "" : ",", axis.name, "=?");
+    }
+    const absl::StatusOr<std::vector<std::string>> meshes = closedMeshes(open, mesh.ranks());
+    RunnerUp runnerUp;
+    for (const std::string& other : meshes.ok() ? *meshes : std::vector<std::string>()) {
+      const absl::StatusOr<Mesh> parsed = Mesh::parse(other);
+      if (parsed.ok() && !(*parsed == mesh)) {
+        CompileOptions changed = closed;
+        changed.mesh = other;
+        offer(other, changed, runnerUp);
+      }
+    }
+    add("mesh", mesh.print(), runnerUp);
+  }
+
+  // Fewer of them; as many as the plan has submeshes, on more or fewer ranks, is for the mesh.
+  void priceStages() {
+    const auto stages = static_cast<int64_t>(record_.schedule.submeshes.size());
+    if (request_.mode != Mode::kAuto || !isStaged()) {
+      return;
+    }
+    CompileOptions changed = request_;
+    changed.maxStages = stages - 1;
+    RunnerUp runnerUp;
+    if (std::optional<ClosedRequest> fewer = search(changed)) {
+      const auto count = static_cast<int64_t>(fewer->attempt.decisions.schedule.submeshes.size());
+      if (count < stages) {
+        runnerUp.offer(planText(fewer->attempt.decisions), std::move(fewer->attempt));
+      }
+    }
+    add("stages", absl::StrCat(stages), runnerUp);
+  }
+
+  // One, or two as the search considers them; all else but the cut as it is.
+  void priceVirtualStages() {
+    const int64_t each = record_.schedule.virtualStages;
+    if (request_.mode != Mode::kAuto || !isStaged() || !record_.stageMeshes.empty()) {
+      return;
+    }
+    CompileOptions changed = request_;
+    changed.mesh = plan_.request.mesh;
+    changed.devices = record_.meshes().ranks();
+    changed.micro = record_.mesh.microBatches();
+    changed.zero = plan_.request.zero;
+    changed.regather = plan_.request.regather;
+    changed.virtualStages = each == 1 ? 2 : 1;
+    RunnerUp runnerUp;
+    if (std::optional<ClosedRequest> other = search(changed)) {
+      runnerUp.offer(planText(other->attempt.decisions), std::move(other->attempt));
+    }
+    add("stages on each submesh", absl::StrCat(each), runnerUp);
+  }
+
+  void priceMicro() {
+    RunnerUp runnerUp;
+    const int64_t micro = record_.mesh.microBatches();
+    for (const int64_t other : {micro / 2, micro * 2}) {
+      CompileOptions changed = plan_.request;
+      changed.micro = other;
+      if (other > 0 && (other > micro || micro % 2 == 0)) {
+        offer(absl::StrCat(other), changed, runnerUp);
+      }
+    }
+    add("micro-batches", absl::StrCat(micro), runnerUp);
+  }
+
+  void priceZero() {
+    if (!plan_.graph->trains()) {
+      return;
+    }
+    const auto textOf = [](const CompileOptions& options) {
+      return absl::StrCat(options.zeroLevel(), options.regather ? " with gathers in each call" : "");
+    };
+    CompileOptions open = plan_.request;
+    open.zero = kFindZero;
+    open.regather = false;
+    RunnerUp runnerUp;
+    for (const CompileOptions& changed : withZero(open, true)) {
+      if (changed.zero != plan_.request.zero || changed.regather != plan_.request.regather) {
+        offer(textOf(changed), changed, runnerUp);
+      }
+    }
+    add("ZeRO level", textOf(plan_.request), runnerUp);
+  }
+
+  // Of the kinds that put as many stages on each submesh.
+  void priceSchedule() {
+    if (!isStaged() || !plan_.graph->trains()) {
+      return;
+    }
+    RunnerUp runnerUp;
+    for (const schedule::Kind kind : schedule::allKinds()) {
+      CompileOptions changed = plan_.request;
+      changed.schedule = schedule::kindName(kind);
+      changed.virtualStages = record_.schedule.virtualStages;
+      if (changed.schedule != record_.schedule.kind && executableKind(changed.schedule).ok()) {
+        offer(changed.schedule, changed, runnerUp);
+      }
+    }
+    add("schedule", record_.schedule.kind, runnerUp);
+  }
+
+  void priceRecompute() {
+    if (!plan_.graph->trains()) {
+      return;
+    }
+    const std::string chosen = summaryOf(record_, {}).recompute;
+    RunnerUp runnerUp;
+    for (const std::string other : {"none", "full"}) {
+      CompileOptions changed = plan_.request;
+      changed.recompute = other;
+      if (other != chosen) {
+        offer(other, changed, runnerUp);
+      }
+    }
+    add("recomputation", chosen, runnerUp);
+  }
+
+  void addPin(const std::string& pin, const std::optional<ClosedRequest>& without) {
+    if (without) {
+      prices_.pins.push_back(lineOf(pin, "", planText(without->attempt.decisions), without->attempt));
+    }
+  }
+
+  // Of the request's options.
+  void pricePins() {
+    CompileOptions open = request_;
+    open.mode = Mode::kAuto;
+    const auto price = [&](const std::string& pin, const std::function<void(CompileOptions&)>& drop) {
+      CompileOptions changed = open;
+      drop(changed);
+      addPin(pin, search(changed));
+    };
+    if (!request_.mesh.empty()) {
+      const int64_t ranks = record_.meshes().ranks();
+      price(absl::StrCat("mesh ", request_.mesh), [&](CompileOptions& options) {
+        options.mesh.clear();
+        options.devices = ranks;
+      });
+    }
+    if (request_.micro) {
+      price(absl::StrCat("micro-batches ", *request_.micro), [](CompileOptions& options) { options.micro.reset(); });
+    }
+    if (request_.zero && *request_.zero != kFindZero) {
+      price(absl::StrCat("ZeRO level ", *request_.zero), [](CompileOptions& options) { options.zero.reset(); });
+    }
+    if (request_.schedule != "auto" && isStaged()) {
+      price(absl::StrCat("schedule ", request_.schedule), [](CompileOptions& options) {
+        options.schedule = "auto";
+        options.scheduleTable.clear();
+      });
+    }
+    if (request_.virtualStages > 0 && isStaged()) {
+      price(absl::StrCat(request_.virtualStages, " stages on each submesh"),
+            [](CompileOptions& options) { options.virtualStages = 0; });
+    }
+    if (request_.recompute != "auto") {
+      price(absl::StrCat("recompute ", request_.recompute),
+            [](CompileOptions& options) { options.recompute = "auto"; });
+    }
+    if (request_.regather) {
+      price("regather", [](CompileOptions& options) { options.regather = false; });
+    }
+    if (request_.maxStages > 0) {
+      price(absl::StrCat("at most ", request_.maxStages, " stages"),
+            [](CompileOptions& options) { options.maxStages = 0; });
+    }
+    for (size_t i = 0; i < request_.layouts.size() && i < kMostPinnedLines; ++i) {
+      price(absl::StrCat("layout of ", request_.layouts[i].first, " ", request_.layouts[i].second),
+            [&](CompileOptions& options) { options.layouts.erase(options.layouts.begin() + static_cast<int64_t>(i)); });
+    }
+  }
+
+  // Of the program: strategies by their lines, stages and recompute scopes together.
+  void priceProgramPins() {
+    const absl::StatusOr<std::shared_ptr<const ProgramGraph>> graph = graphs_(record_.mesh.microBatches());
+    if (!graph.ok()) {
+      return;
+    }
+    std::vector<std::string> lines;
+    bool stages = false;
+    bool scopes = false;
+    for (const GraphOperator& op : (*graph)->operators) {
+      const std::string pin = strategyPin(op);
+      if (!pin.empty() && std::find(lines.begin(), lines.end(), pin) == lines.end()) {
+        lines.push_back(pin);
+      }
+      stages = stages || op.userStage.value_or(0) > 0;
+      scopes = scopes || op.recomputeScope;
+    }
+    const auto price = [&](const std::string& pin, const std::function<void(GraphOperator&)>& drop) {
+      addPin(pin, search(without(drop), openRequest()));
+    };
+    for (size_t i = 0; i < std::min(lines.size(), kMostPinnedLines); ++i) {
+      price(lines[i], [&](GraphOperator& op) {
+        if (strategyPin(op) == lines[i]) {
+          op.strategy.reset();
+        }
+      });
+    }
+    if (stages && isStaged()) {
+      price("stages of the program", [](GraphOperator& op) { op.userStage.reset(); });
+    }
+    if (scopes) {
+      price("recompute scopes of the program", [](GraphOperator& op) { op.recomputeScope.reset(); });
+    }
+  }
+
+  CompileOptions openRequest() const {
+    CompileOptions open = request_;
+    open.mode = Mode::kAuto;
+    if (open.devices == 1 && open.mesh.empty()) {
+      open.devices = record_.meshes().ranks();
+    }
+    return open;
+  }
+
+  static std::string strategyPin(const GraphOperator& op) {
+    const bool pinned = op.strategy && op.phase == Phase::kForward;
+    return pinned ? absl::StrCat("shard of ", op.facts.kind, " (", op.strategy->line.file, ":", op.strategy->line.line,
+                                 ")")
+                  : "";
+  }
+
+  // The program without what `drop` takes away.
+  GraphFor without(std::function<void(GraphOperator&)> drop) const {
+    return [this, drop = std::move(drop)](int64_t micro) -> absl::StatusOr<std::shared_ptr<const ProgramGraph>> {
+      WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph, graphs_(micro));
+      auto changed = std::make_shared<ProgramGraph>(*graph);
+      std::for_each(changed->operators.begin(), changed->operators.end(), drop);
+      return std::shared_ptr<const ProgramGraph>(std::move(changed));
+    };
+  }
+
+  void addMargin(const std::string& what, const CompileOptions& changed) {
+    if (const std::optional<ClosedRequest> found = search(changed)) {
+      prices_.margins.push_back(lineOf(what, "", planText(found->attempt.decisions), found->attempt));
+    }
+  }
+
+  absl::Status priceMargins() {
+    WEFT_ASSIGN_OR_RETURN(const int64_t limit, memoryLimitOf(request_));
+    if (limit > 0) {
+      CompileOptions changed = request_;
+      changed.memoryLimit = limit + kGigabyte;
+      addMargin("1 GB more of memory", changed);
+    }
+    WEFT_ASSIGN_OR_RETURN(Machine machine, machineOf(request_));
+    if (machine.networkBandwidth > 0) {
+      CompileOptions changed = request_;
+      machine.networkBandwidth *= 2;
+      changed.machine = machine.print();
+      addMargin("twice the network", changed);
+    }
+    const bool counts = request_.mode == Mode::kAuto && (request_.mesh.empty() || isOpenMesh(request_.mesh));
+    for (int64_t more = 1; counts && more <= kMostDeviceCounts; ++more) {
+      CompileOptions changed = request_;
+      changed.devices = request_.devices + more;
+      if (const std::optional<ClosedRequest> found = search(changed); found && found->attempt.fits) {
+        prices_.margins.push_back(lineOf(absl::StrCat(more, more == 1 ? " device more" : " devices more"), "",
+                                         planText(found->attempt.decisions), found->attempt));
+        break;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const GraphFor& graphs_;
+  const CompileOptions& request_;
+  const ClosedRequest& plan_;
+  const Decisions& record_;
+  PlanPrices prices_;
+};
+
+}  // namespace
+
+absl::StatusOr<PlanPrices> pricesOf(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan) {
+  return Pricer(graphs, request, plan).run();
+}
+
+}  // namespace weft

@@ -1,0 +1,244 @@
+// The words of a plan (planner/explain/plan_words.h): plans of many kinds, found or given by hand, are said in words of
+// the program without any, and are planned just so again, without a record.
+
+#include "planner/explain/plan_words.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "examples/gpt/model.h"
+#include "passes/compile.h"
+#include "passes/logical/read_module.h"
+#include "planner/explain/same_decisions.h"
+#include "planner/search/plan.h"
+#include "tools/analysis/plan_code.h"
+#include "weft/weft.h"
+
+namespace weft {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Case {
+  std::string name;
+  examples::GptConfig config;
+  CompileOptions options;
+};
+
+examples::GptConfig config() {
+  return {.vocabulary = 64, .layers = 2, .width = 64, .heads = 4, .context = 16, .batch = 8};
+}
+
+examples::GptConfig megatron(bool sequence = false) {
+  examples::GptConfig made = config();
+  made.parallel = {"dp", "tp", sequence};
+  return made;
+}
+
+examples::GptConfig staged(int64_t stages) {
+  examples::GptConfig made = config();
+  made.layers = stages;
+  made.stages = stages;
+  return made;
+}
+
+std::vector<Case> cases() {
+  examples::GptConfig odd = config();
+  odd.batch = 6;
+  examples::GptConfig split = staged(2);
+  split.parallel = {"dp", "tp"};
+  examples::GptConfig scopes = config();
+  scopes.recomputeLayers = 1;
+  return {
+      {"auto", config(), {.mode = Mode::kAuto, .devices = 4}},
+      {"auto_stages", staged(4), {.mode = Mode::kAuto, .devices = 4, .machine = "a100-80g", .micro = 4}},
+      {"layouts", config(), {.mode = Mode::kLayouts, .mesh = "dp=2,tp=2", .micro = 2}},
+      {"data", config(), {.mesh = "dp=4"}},
+      {"tensor", megatron(), {.mesh = "dp=2,tp=2"}},
+      {"sequence", megatron(true), {.mesh = "dp=2,tp=2"}},
+      {"zero1", config(), {.mesh = "dp=4", .micro = 2, .zero = 1}},
+      {"zero2", megatron(), {.mesh = "dp=2,tp=2", .micro = 2, .zero = 2}},
+      {"zero3", megatron(), {.mesh = "dp=2,tp=2", .zero = 3}},
+      {"zero3_regather", config(), {.mesh = "dp=4", .zero = 3, .regather = true}},
+      {"one_f_one_b", staged(2), {.mesh = "dp=2", .micro = 4, .schedule = "1f1b"}},
+      {"interleaved", staged(4), {.micro = 4, .schedule = "interleaved", .virtualStages = 2}},
+      {"zero_bubble", staged(2), {.mesh = "tp=2", .micro = 4, .schedule = "zb_h1"}},
+      {"scopes", scopes, {.mesh = "dp=2"}},
+      {"limit", megatron(), {.mesh = "dp=2,tp=2", .memoryLimit = 1'000'000}},
+      {"auto_limit", config(), {.mode = Mode::kAuto, .mesh = "dp=2,tp=2", .micro = 1, .memoryLimit = 1'200'000}},
+      {"stage_meshes", split, {.stageMeshes = "dp=2,tp=2;dp=2", .micro = 2}},
+      {"padded", odd, {.mesh = "dp=4"}},
+  };
+}
+
+// The program without a word of the user's, but for `constrain`, which is an operator.
+GraphFor bare(const GraphFor& graphs) {
+  return [graphs](int64_t micro) -> absl::StatusOr<std::shared_ptr<const ProgramGraph>> {
+    const absl::StatusOr<std::shared_ptr<const ProgramGraph>> graph = graphs(micro);
+    if (!graph.ok()) {
+      return graph.status();
+    }
+    auto made = std::make_shared<ProgramGraph>(**graph);
+    for (GraphOperator& op : made->operators) {
+      op.strategy.reset();
+      op.userStage.reset();
+      op.recomputeScope.reset();
+    }
+    return std::shared_ptr<const ProgramGraph>(std::move(made));
+  };
+}
+
+// What the planner is asked about a program.
+class Asked {
+ public:
+  Asked(Graph& g, const Tensor& loss, const CompileOptions& options) : context_(dialects(), kNoThreads) {
+    const absl::StatusOr<std::string> text = logicalModule(g, loss, optim::Sgd{.lr = 0.1}, options);
+    EXPECT_TRUE(text.ok()) << text.status();
+    module_ = *readModule(*text, "model.mlir", context_);
+    absl::StatusOr<PlannerProblem> problem = plannerProblem(*module_, registry_);
+    EXPECT_TRUE(problem.ok()) << problem.status();
+    problem_.emplace(*std::move(problem));
+  }
+
+  const PlannerProblem& problem() const { return *problem_; }
+
+ private:
+  static constexpr auto kNoThreads = mlir::MLIRContext::Threading::DISABLED;
+  static mlir::DialectRegistry dialects() {
+    mlir::DialectRegistry dialects;
+    registerWeftDialects(dialects);
+    return dialects;
+  }
+
+  mlir::MLIRContext context_;
+  const ir::OperatorRegistry registry_ = ir::OperatorRegistry::builtin();
+  mlir::OwningOpRef<mlir::ModuleOp> module_;
+  std::optional<PlannerProblem> problem_;
+};
+
+class PlanWordsTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(PlanWordsTest, SayTheWholePlan) {
+  Graph g;
+  const examples::GptModel model = examples::buildGpt(g, GetParam().config);
+  const Asked asked(g, model.loss, GetParam().options);
+  const PlannerProblem& problem = asked.problem();
+  const absl::StatusOr<Decisions> record = planProgram(problem.graphs, problem.request, {});
+  ASSERT_TRUE(record.ok()) << record.status();
+
+  const GraphFor graphs = bare(problem.graphs);
+  const absl::StatusOr<PlanWords> words = wordsOf(graphs, problem.request, *record);
+  ASSERT_TRUE(words.ok()) << words.status();
+  const int64_t micro = record->mesh.microBatches();
+  EXPECT_THAT(words->unsaid, IsEmpty()) << tools::codeOf(*words, **graphs(micro));
+  EXPECT_EQ(words->options.mode, Mode::kSemi);
+  const absl::StatusOr<Decisions> again =
+      planProgram(graphForAll(withWords(*words, **graphs(micro))), words->options, {});
+  ASSERT_TRUE(again.ok()) << again.status();
+  const DecisionDifferences differences = differencesOf(*record, *again);
+  EXPECT_THAT(differences.whole, IsEmpty());
+  EXPECT_THAT(differences.arguments, IsEmpty());
+  EXPECT_THAT(differences.reshards, IsEmpty());
+  for (const OperatorDecision& op : record->operators) {
+    EXPECT_EQ(again->find(op.id)->axes, op.axes) << op.label;
+    EXPECT_EQ(again->find(op.id)->recompute, op.recompute) << op.label;
+    EXPECT_EQ(again->find(op.id)->stage, op.stage) << op.label;
+  }
+}
+
+// Two layers; with `said` with the lines that --as-code prints of the plan of mode layouts.
+struct Layers {
+  explicit Layers(bool said) {
+    const Tensor x = g.input("x", {32, 64});
+    const Tensor up = g.parameter("up", {64, 256}, Init::normal(0.1));
+    const Tensor down = g.parameter("down", {256, 64}, Init::normal(0.1));
+    Tensor hidden = matmul(x, up);
+    hidden = said ? hidden.shard({{"dp", ""}, {"", "tp"}}) : hidden;
+    const Tensor y = matmul(gelu(hidden), down);
+    Tensor square = y * y;
+    square = said ? square.shard({{"dp", "tp"}, {"dp", "tp"}}) : square;
+    loss = mean(square);
+  }
+
+  Decisions compiled(const CompileOptions& options) {
+    const absl::StatusOr<Program> program = compile(g, loss, optim::Sgd{.lr = 0.1}, options);
+    EXPECT_TRUE(program.ok()) << program.status();
+    return *parseDecisions(program->decisions());
+  }
+
+  Graph g;
+  Tensor loss;
+};
+
+TEST(PlanWords, PastedLinesCompileToTheSamePlan) {
+  CompileOptions options;
+  options.mode = Mode::kLayouts;
+  options.mesh = "dp=2,tp=2";
+  Layers open(false);
+  const Decisions record = open.compiled(options);
+  const Asked asked(open.g, open.loss, options);
+  const absl::StatusOr<PlanWords> words = wordsOf(asked.problem().graphs, asked.problem().request, record);
+  ASSERT_TRUE(words.ok()) << words.status();
+  const std::string code = tools::codeOf(*words, **asked.problem().graphs(1));
+  EXPECT_THAT(code, HasSubstr("options.mesh = \"dp=2,tp=2\";\noptions.micro = 1;\noptions.zero = 0;\n"
+                              "options.recompute = \"none\";\n"
+                              ".shard({{\"dp\", \"\"}, {\"\", \"tp\"}})      // plan_words_test.cc:"));
+  EXPECT_THAT(code, HasSubstr(".shard({{\"dp\", \"tp\"}, {\"dp\", \"tp\"}})  // plan_words_test.cc:"));
+  EXPECT_EQ(std::count(code.begin(), code.end(), '\n'), 6) << code;
+
+  CompileOptions pasted;
+  pasted.mesh = "dp=2,tp=2";
+  pasted.micro = 1;
+  pasted.zero = 0;
+  pasted.recompute = "none";
+  EXPECT_TRUE(differencesOf(record, Layers(true).compiled(pasted)).none());
+  EXPECT_FALSE(differencesOf(record, Layers(false).compiled(pasted)).none()) << "the words are needed";
+}
+
+// An operator that says it alone runs again, whoever reads it; the option says the same by name.
+TEST(PlanWords, RecomputedAlone) {
+  const auto recomputed = [](bool alone, const std::string& option) {
+    Graph g;
+    const Tensor x = g.input("x", {8, 16});
+    Tensor h = gelu(matmul(x, g.parameter("w", {16, 16}, Init::normal(0.1)))).named("inner");
+    h = alone ? h.recomputed() : h;
+    const Tensor loss = mean(gelu(matmul(h, g.parameter("v", {16, 16}, Init::normal(0.1)))) * 2.0);
+    const absl::StatusOr<Program> program = compile(g, loss, optim::Sgd{.lr = 0.1}, {.recompute = option});
+    EXPECT_TRUE(program.ok()) << program.status();
+    std::vector<std::string> names;
+    const Decisions record = *parseDecisions(program->decisions());
+    for (const OperatorDecision& op : record.operators) {
+      if (op.recompute) {
+        names.push_back(op.label);
+      }
+    }
+    return names;
+  };
+  EXPECT_THAT(recomputed(true, "none"), ElementsAre("inner"));
+  EXPECT_THAT(recomputed(false, "inner"), ElementsAre("inner"));
+  EXPECT_THAT(recomputed(false, "none"), IsEmpty());
+  Graph g;
+  g.input("x", {8}).recomputed();
+  EXPECT_THAT(std::string(g.status().message()), HasSubstr("has no operator to run again"));
+}
+
+// Decisions about another program are refused.
+TEST(PlanWords, OfAnotherProgram) {
+  Layers layers(false);
+  Decisions record = layers.compiled({.mesh = "dp=2"});
+  record.operators.erase(record.operators.begin());
+  const Asked asked(layers.g, layers.loss, {});
+  EXPECT_THAT(std::string(wordsOf(asked.problem().graphs, {}, record).status().message()),
+              HasSubstr("give the program that they were made for"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, PlanWordsTest, ::testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace weft

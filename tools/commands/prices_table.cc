@@ -1,0 +1,78 @@
+#include "tools/commands/prices_table.h"
+
+#include <cmath>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tools/commands/flags.h"
+
+namespace weft::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Rows = std::vector<std::vector<std::string>>;
+
+constexpr double kMebibyte = 1 << 20;
+
+// "+1.25 ms (+10.0 %)", of a step that takes so much longer.
+std::string costText(const PricedPlan& plan) {
+  const double before = plan.seconds - plan.costSeconds;
+  const double percent = before > 0 ? 100 * plan.costSeconds / before : 0;
+  return absl::StrFormat("%+.4g ms (%+.1f %%)", 1e3 * plan.costSeconds, percent);
+}
+
+std::string memoryText(const PricedPlan& plan) {
+  return absl::StrFormat("%.2f MiB%s", static_cast<double>(plan.peakBytes) / kMebibyte,
+                         plan.fits ? "" : ", more than the limit");
+}
+
+void printLines(const std::vector<PricedPlan>& plans, const std::vector<std::string>& heading, bool hasChosen) {
+  if (plans.empty()) {
+    return;
+  }
+  Rows rows = {heading};
+  for (const PricedPlan& plan : plans) {
+    std::vector<std::string> row = {plan.what};
+    if (hasChosen) {
+      row.push_back(plan.chosen);
+    }
+    row.insert(row.end(), {plan.other, costText(plan), memoryText(plan)});
+    rows.push_back(std::move(row));
+  }
+  std::cout << table(rows);
+}
+
+Json jsonOf(const std::vector<PricedPlan>& plans) {
+  Json lines = Json::array();
+  for (const PricedPlan& plan : plans) {
+    Json line = {{"what", plan.what}};
+    if (!plan.chosen.empty()) {
+      line["chosen"] = plan.chosen;
+    }
+    line.update({{"other", plan.other},
+                 {"step_seconds", plan.seconds},
+                 {"costs_seconds", plan.costSeconds},
+                 {"peak_bytes", plan.peakBytes},
+                 {"fits", plan.fits}});
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace
+
+void printPrices(const PlanPrices& prices) {
+  printLines(prices.runnerUps, {"decision", "chosen", "runner-up", "its step", "its memory"}, true);
+  printLines(prices.pins, {"pin", "best plan without it", "its step", "its memory"}, false);
+  printLines(prices.margins, {"with", "best plan", "its step", "its memory"}, false);
+  if (prices.asked > 0) {
+    std::cout << "prices: the planner was asked " << prices.asked << " times more\n";
+  }
+}
+
+Json jsonOf(const PlanPrices& prices) {
+  return {{"runner_up", jsonOf(prices.runnerUps)}, {"pins", jsonOf(prices.pins)}, {"margins", jsonOf(prices.margins)}};
+}
+
+}  // namespace weft::tools
