@@ -25,10 +25,10 @@
 #include "passes/logical/read_module.h"
 #include "passes/logical/request_attributes.h"
 #include "passes/pipeline.h"
-#include "planner/derive/shardings.h"
 #include "planner/graph/graph_view.h"
 #include "planner/search/plan.h"
 #include "runtime/base/status.h"
+#include "tests/equivalence/operator_strategies.h"
 #include "tests/equivalence/random_graph.h"
 #include "tests/support/seeds.h"
 
@@ -75,51 +75,6 @@ absl::StatusOr<Program> programOf(const std::string& text) {
   program.graph = *graph;
   program.request.machine = kMachine;
   return program;
-}
-
-// Every way to give each axis of the mesh to one factor, or to none, that the rule allows, as the user would write it.
-std::vector<UserStrategy> strategiesOf(const GraphView& view, int op, const Mesh& mesh) {
-  const StoredShapes shapes(view);
-  const absl::StatusOr<Rule> rule = ruleOf(view, shapes, op);
-  std::vector<UserStrategy> strategies;
-  if (!rule.ok()) {
-    return strategies;
-  }
-  const std::vector<NamedAxis> axes = mesh.axes();
-  const size_t choices = rule->factors().size() + 1;
-  size_t all = 1;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    all *= choices;
-  }
-  for (size_t number = 0; number < all; ++number) {
-    FactorAxes chosen(rule->factors().size());
-    size_t rest = number;
-    for (const NamedAxis& axis : axes) {
-      if (rest % choices > 0) {
-        chosen[rest % choices - 1].push_back(axis.axis);
-      }
-      rest /= choices;
-    }
-    if (!rule->check(chosen, mesh).ok()) {
-      continue;
-    }
-    UserStrategy& strategy = strategies.emplace_back();
-    strategy.byName = true;
-    for (size_t i = 0; i < rule->operands().size(); ++i) {
-      std::vector<std::string>& dims = strategy.inNames.emplace_back();
-      const Layout layout = rule->operandLayout(i, chosen);
-      for (const std::vector<Axis>& dim : layout.dims()) {
-        dims.push_back(absl::StrJoin(dim, ",", [&](std::string* out, const Axis& a) { out->append(mesh.name(a)); }));
-      }
-    }
-  }
-  return strategies;
-}
-
-std::string printed(const UserStrategy& strategy) {
-  return absl::StrJoin(strategy.inNames, " ", [](std::string* out, const std::vector<std::string>& dims) {
-    absl::StrAppend(out, "(", absl::StrJoin(dims, "|"), ")");
-  });
 }
 
 // One program with strategies tried on it.

@@ -14,6 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "planner/decisions.h"
 #include "runtime/plan/statistics.h"
+#include "tests/equivalence/model_layers.h"
 #include "tests/equivalence/training_step.h"
 #include "weft/weft.h"
 
@@ -22,128 +23,23 @@ namespace {
 
 constexpr int64_t kBatch = 4;
 
-struct Sizes {
-  int64_t tokens, width, heads, headWidth, groups, hidden, vocabulary;
-};
 // Moving activations takes longer than a launch and less than moving weights, and all gradients fit into one bucket.
-constexpr Sizes kSmall = {
-    .tokens = 32, .width = 192, .heads = 8, .headWidth = 24, .groups = 2, .hidden = 768, .vocabulary = 384};
-constexpr Sizes kReal = {
-    .tokens = 1024, .width = 1024, .heads = 8, .headWidth = 128, .groups = 2, .hidden = 4096, .vocabulary = 16384};
-
-// Values of a layer at which those who write every layout name one, as [batch, tokens, heads or features ...].
-enum class Place : uint8_t {
-  kResidual,  // between blocks, and what a block adds
-  kRead,      // what the first products of a block read
-  kHeads,
-  kHidden,
-};
-
-// Makes the operators of one layer; its parameters' names begin with `name`.
-struct LayerBuilder {
-  Graph& g;
-  std::string name;
-  const Sizes& size;
-  Tensor memory = {};  // what a decoder attends to
-  std::function<Tensor(const Tensor&, Place)> at = [](const Tensor& x, Place) { return x; };
-
-  Tensor weight(const std::string& kind, const Shape& shape) const {
-    return g.parameter(absl::StrCat(name, ".", kind), shape, Init::normal(0.1));
-  }
-  Tensor layerNorm(const std::string& kind, const Tensor& x) const {
-    return weft::layerNorm(x, weight(kind + ".gamma", {size.width}), weight(kind + ".beta", {size.width}));
-  }
-  Tensor rmsNorm(const std::string& kind, const Tensor& x) const {
-    return x * rsqrt(mean(x * x, {2}, true) + 1e-5) * weight(kind + ".gamma", {size.width});
-  }
-  Tensor softmaxAttention(const Tensor& q, const Tensor& k, const Tensor& v) const {
-    return einsum("bhqk,bkhd->bqhd", softmax(einsum("bqhd,bkhd->bhqk", q, k)), v);
-  }
-  Tensor projected(const std::string& kind, const Tensor& attended) const {
-    return at(einsum("bthd,hdc->btc", at(attended, Place::kHeads),
-                     weight(kind + ".o", {size.heads, size.headWidth, size.width})),
-              Place::kResidual);
-  }
-  Tensor attention(const std::string& kind, const Tensor& x, const Tensor& read) const {
-    const auto project = [&](const std::string& what, const Tensor& from) {
-      return at(einsum("btc,chd->bthd", from,
-                       weight(absl::StrCat(kind, ".", what), {size.width, size.heads, size.headWidth})),
-                Place::kHeads);
-    };
-    return projected(kind, softmaxAttention(project("q", x), project("k", read), project("v", read)));
-  }
-  Tensor fusedAttention(const Tensor& x) const {
-    const Tensor qkv =
-        einsum("btc,cshd->sbthd", x, weight("attention.qkv", {size.width, 3, size.heads, size.headWidth}));
-    const auto part = [&](int64_t i) {
-      return at(reshape(slice(qkv, {i, 0, 0, 0, 0}, {1, kBatch, size.tokens, size.heads, size.headWidth}),
-                        {kBatch, size.tokens, size.heads, size.headWidth}),
-                Place::kHeads);
-    };
-    return projected("attention", softmaxAttention(part(0), part(1), part(2)));
-  }
-  // Two heads of keys and values, each for four of queries.
-  Tensor groupedAttention(const Tensor& x) const {
-    const Tensor q = einsum("btc,chd->bthd", x, weight("attention.q", {size.width, size.heads, size.headWidth}));
-    const auto repeated = [&](const std::string& what) {
-      const Tensor few =
-          einsum("btc,chd->bthd", x, weight("attention." + what, {size.width, size.groups, size.headWidth}));
-      const Shape grouped = {kBatch, size.tokens, size.groups, size.heads / size.groups, size.headWidth};
-      const Tensor all = broadcastTo(reshape(few, {kBatch, size.tokens, size.groups, 1, size.headWidth}), grouped);
-      return reshape(all, {kBatch, size.tokens, size.heads, size.headWidth});
-    };
-    return projected("attention", softmaxAttention(q, repeated("k"), repeated("v")));
-  }
-  Tensor mlp(const Tensor& x) const {
-    const Tensor hidden =
-        gelu(at(matmul(x, weight("up", {size.width, size.hidden})), Place::kHidden) + weight("up.bias", {size.hidden}));
-    return at(matmul(hidden, weight("down", {size.hidden, size.width})), Place::kResidual) +
-           weight("down.bias", {size.width});
-  }
-  Tensor gatedMlp(const Tensor& x) const {
-    const Tensor gate = at(matmul(x, weight("gate", {size.width, size.hidden})), Place::kHidden);
-    const Tensor up = at(matmul(x, weight("up", {size.width, size.hidden})), Place::kHidden);
-    return at(matmul(gate / (exp(-gate) + 1.0) * up, weight("down", {size.hidden, size.width})), Place::kResidual);
-  }
-};
-
-Tensor fusedGpt(const LayerBuilder& b, const Tensor& x) {
-  const Tensor y = x + b.fusedAttention(b.at(b.layerNorm("ln1", x), Place::kRead));
-  return y + b.mlp(b.at(b.layerNorm("ln2", y), Place::kRead));
-}
-
-Tensor gpt(const LayerBuilder& b, const Tensor& x) {
-  const Tensor h = b.at(b.layerNorm("ln1", x), Place::kRead);
-  const Tensor y = x + b.attention("attention", h, h);
-  return y + b.mlp(b.at(b.layerNorm("ln2", y), Place::kRead));
-}
-
-Tensor llama(const LayerBuilder& b, const Tensor& x) {
-  const Tensor h = b.at(b.rmsNorm("ln1", x), Place::kRead);
-  const Tensor y = x + b.attention("attention", h, h);
-  return y + b.gatedMlp(b.at(b.rmsNorm("ln2", y), Place::kRead));
-}
-
-Tensor groupedLlama(const LayerBuilder& b, const Tensor& x) {
-  const Tensor y = x + b.groupedAttention(b.rmsNorm("ln1", x));
-  return y + b.gatedMlp(b.at(b.rmsNorm("ln2", y), Place::kRead));
-}
-
-// Post-norm: q, k, v and the residual read the same value.
-Tensor bert(const LayerBuilder& b, const Tensor& x) {
-  const Tensor read = b.at(x, Place::kRead);
-  const Tensor y = b.at(b.layerNorm("ln1", x + b.attention("attention", read, read)), Place::kResidual);
-  return b.at(b.layerNorm("ln2", y + b.mlp(b.at(y, Place::kRead))), Place::kResidual);
-}
-
-Tensor t5Decoder(const LayerBuilder& b, const Tensor& x) {
-  const Tensor h = b.at(b.rmsNorm("ln1", x), Place::kRead);
-  const Tensor y = x + b.attention("attention", h, h);
-  const Tensor z = y + b.attention("cross", b.at(b.rmsNorm("ln2", y), Place::kRead), b.memory);
-  return z + b.mlp(b.at(b.rmsNorm("ln3", z), Place::kRead));
-}
-
-using Layer = Tensor (*)(const LayerBuilder& b, const Tensor& x);
+constexpr LayerSizes kSmall = {.batch = kBatch,
+                               .tokens = 32,
+                               .width = 192,
+                               .heads = 8,
+                               .headWidth = 24,
+                               .groups = 2,
+                               .hidden = 768,
+                               .vocabulary = 384};
+constexpr LayerSizes kReal = {.batch = kBatch,
+                              .tokens = 1024,
+                              .width = 1024,
+                              .heads = 8,
+                              .headWidth = 128,
+                              .groups = 2,
+                              .hidden = 4096,
+                              .vocabulary = 16384};
 
 struct Words {
   std::string mesh;
@@ -162,7 +58,7 @@ struct Model {
   bool gated = false;
   int64_t blocks = 2;    // each ends in one sum over tp
   bool grouped = false;  // fewer heads of keys and values than ranks: no layout is named
-  const Sizes& size = kSmall;
+  const LayerSizes& size = kSmall;
 };
 
 CompileOptions optionsOf(const Model& model, const Words& words) {
@@ -206,7 +102,7 @@ std::string layoutAt(Place place, const Words& words) {
 }
 
 absl::StatusOr<std::string> moduleOf(const Model& model, const Words& words, int layers) {
-  const Sizes& size = model.size;
+  const LayerSizes& size = model.size;
   Graph g;
   const Tensor ids = g.input("ids", {kBatch, size.tokens}, kI32);
   const Tensor labels = g.input("labels", {kBatch, size.tokens}, kI32);
@@ -281,18 +177,18 @@ NamedTensors argumentsOf(const plan::Plan& plan) {
   return arguments;
 }
 
-std::vector<Model> modelsOf(const Sizes& size) {
+std::vector<Model> modelsOf(const LayerSizes& size) {
   return {
-      {.name = "GPT, q k v in one", .layer = fusedGpt, .fused = true, .size = size},
-      {.name = "GPT", .layer = gpt, .size = size},
-      {.name = "LLaMA", .layer = llama, .gated = true, .size = size},
-      {.name = "BERT", .layer = bert, .size = size},
-      {.name = "T5 decoder", .layer = t5Decoder, .decoder = true, .blocks = 3, .size = size},
+      {.name = "GPT, q k v in one", .layer = fusedGptLayer, .fused = true, .size = size},
+      {.name = "GPT", .layer = gptLayer, .size = size},
+      {.name = "LLaMA", .layer = llamaLayer, .gated = true, .size = size},
+      {.name = "BERT", .layer = bertLayer, .size = size},
+      {.name = "T5 decoder", .layer = t5DecoderLayer, .decoder = true, .blocks = 3, .size = size},
   };
 }
 
-Model groupedModel(const Sizes& size) {
-  return {.name = "LLaMA, grouped", .layer = groupedLlama, .gated = true, .grouped = true, .size = size};
+Model groupedModel(const LayerSizes& size) {
+  return {.name = "LLaMA, grouped", .layer = groupedLlamaLayer, .gated = true, .grouped = true, .size = size};
 }
 
 TEST(Layers, DataParallelismNeedsNoWords) {
@@ -434,7 +330,7 @@ TEST(Layers, ResidualBlocksOfConvolutions) {
 // moves. Their gradients, sums over such pairs of ranks, stay so in the products that read them: what these add to the
 // gradient of x is reduced with what the queries add, and the gradients of the weights with those of other layers.
 TEST(Layers, HeadsOfKeysThatRepeatLieOnPairs) {
-  for (const Sizes& size : {kSmall, kReal}) {
+  for (const LayerSizes& size : {kSmall, kReal}) {
     const Model model = groupedModel(size);
     EXPECT_EQ(perLayer(model, {.mesh = "tp=4", .tensor = true}), "backward all_reduce 2, forward all_reduce 2");
     const Words split = {.mesh = "tp=4", .tensor = true, .sequence = true};

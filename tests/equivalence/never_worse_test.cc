@@ -1,0 +1,201 @@
+// Mode auto against plans that people write by hand (hand_plans.h), predicted by the same model: none that fits in
+// memory takes less time than what auto finds.
+//
+//   weft_never_worse_test                    two pairs of a model and a machine
+//   weft_never_worse_test --all              twelve
+//   weft_never_worse_test --pair=NAME        one; its worst hand-written plans on the standard output, too
+// Each prints, for every family of plans by hand, the best of it: seconds of a step, bytes, ratio to auto.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/base/status.h"
+#include "tests/equivalence/hand_plans.h"
+#include "tests/equivalence/model_problem.h"
+#include "tests/support/seeds.h"
+
+namespace weft::testing {
+
+struct Pair {
+  std::string name;
+  KnownModel model;
+  std::string machine;
+  int64_t devices = 1;
+  int64_t perNode = 8;
+  int64_t percent = 0;  // of the memory of auto's plan without a limit (withinPercent); 0: the machine's
+  bool sample = false;  // in the tests of every run
+};
+
+bool allPairs = false;
+std::string onePair;
+
+namespace {
+
+LayerSizes sizesOf(int64_t batch, int64_t tokens, int64_t width, int64_t hidden, int64_t vocabulary) {
+  const int64_t heads = width / 128;
+  return {.batch = batch,
+          .tokens = tokens,
+          .width = width,
+          .heads = heads,
+          .headWidth = 128,
+          .groups = heads,
+          .hidden = hidden,
+          .vocabulary = vocabulary};
+}
+
+KnownModel smallGpt(int64_t layers, int64_t width, int64_t batch) {
+  return gptModel(
+      "GPT",
+      {.vocabulary = 51200, .layers = layers, .width = width, .heads = width / 128, .context = 1024, .batch = batch});
+}
+
+KnownModel smallLlama(int64_t layers) {
+  LayerSizes size = sizesOf(64, 2048, 4096, 14336, 32000);
+  size.groups = 8;
+  return llamaModel("LLaMA", size, layers);
+}
+
+KnownModel smallExperts() {
+  LayerSizes size = sizesOf(64, 512, 1024, 2048, 32000);
+  size.experts = 8;
+  return expertsModel("experts", size, 4);
+}
+
+std::vector<Pair> pairs() {
+  const KnownModel t5 = t5Model("T5", sizesOf(64, 512, 1024, 4096, 32128), 3);
+  const KnownModel unet = unetModel("U-Net", {.batch = 64, .image = 128, .channels = 64, .levels = 3, .classes = 16});
+  const KnownModel wide =
+      wideModel("wide", {.batch = 8192, .fields = 32, .rows = 2'000'000, .width = 64, .hidden = {1024, 512, 256, 2}});
+  const KnownModel cpuGpt =
+      gptModel("GPT", {.vocabulary = 512, .layers = 4, .width = 256, .heads = 4, .context = 64, .batch = 16});
+  return {
+      {"gpt-a100-8", smallGpt(4, 2048, 32), "a100-80g", 8},
+      {"gpt-a100-16", smallGpt(8, 2048, 64), "a100-80g", 16},
+      {"gpt-a100-64-tight", smallGpt(8, 4096, 128), "a100-80g", 64, 8, 60},
+      {"gpt-cpu-4", cpuGpt, "cpu", 4, 4, 0, true},
+      {"llama-a100-16", smallLlama(4), "a100-80g", 16},
+      {"llama-h100-8", smallLlama(4), "h100-80g", 8},
+      {"t5-a100-8", t5, "a100-80g", 8},
+      {"t5-h100-16-tight", t5, "h100-80g", 16, 8, 60},
+      {"experts-a100-16", smallExperts(), "a100-80g", 16},
+      {"unet-a100-8", unet, "a100-80g", 8},
+      {"wide-a100-8", wide, "a100-80g", 8, 8, 0, true},
+      {"mlp-cpu-4-tight", mlpModel("MLP", 8192, {784, 2048, 2048, 2048, 10}), "cpu", 4, 4, 60},
+  };
+}
+
+std::string figures(const Attempt& attempt, const Attempt& found) {
+  return absl::StrFormat("%10.4g s  %8.3f GB  %6.3f", inSeconds(attempt.time),
+                         static_cast<double>(attempt.peakBytes) / 1e9,
+                         static_cast<double>(attempt.time) / static_cast<double>(found.time));
+}
+
+// One pair of a model and a machine.
+class Contest {
+ public:
+  explicit Contest(const Pair& pair) : pair_(pair) {}
+
+  absl::Status begin() {
+    WEFT_ASSIGN_OR_RETURN(plain_, ModelProblem::create(pair_.model));
+    if (pair_.model.hasSequence) {
+      WEFT_ASSIGN_OR_RETURN(sequence_, ModelProblem::create(pair_.model, {.sequence = true}));
+    }
+    CompileOptions options = {.mode = Mode::kAuto, .devices = pair_.devices, .machine = pair_.machine};
+    if (pair_.percent > 0) {
+      WEFT_ASSIGN_OR_RETURN(const ClosedRequest open, closeRequest(plain_->graphs(), options, {}));
+      options.memoryLimit = withinPercent(open.attempt, pair_.percent);
+    }
+    limit_ = options.memoryLimit;
+    WEFT_ASSIGN_OR_RETURN(const ClosedRequest closed, closeRequest(plain_->graphs(), options, {}));
+    found_ = closed.attempt;
+    return absl::OkStatus();
+  }
+
+  void run() {
+    const HandCase mine = {pair_.model, plain_->parameters(), pair_.devices, pair_.perNode, pair_.machine, limit_};
+    for (const HandPlan& plan : handPlans(mine)) {
+      const absl::StatusOr<Attempt> attempt = (plan.sequence ? sequence_ : plain_)->predict(plan.options);
+      if (!attempt.ok()) {
+        ++refused_;
+        refusal_ = refusal_.empty() ? absl::StrCat(plan.family, ": ", attempt.status().ToString()) : refusal_;
+        continue;
+      }
+      ++predicted_;
+      const auto it = best_.try_emplace(plan.family, *attempt).first;
+      if (isBetter(*attempt, it->second)) {
+        it->second = *attempt;
+      }
+      if (!onePair.empty()) {
+        std::cout << figures(*attempt, found_) << "  " << plan.family << ": " << planText(*attempt)
+                  << (attempt->fits ? "\n" : ", does not fit\n");
+      }
+    }
+  }
+
+  void report() const {
+    std::cout << pair_.name << ": " << pair_.devices << " devices of " << pair_.machine << ", limit "
+              << (limit_ > 0 ? absl::StrFormat("%.3f GB", static_cast<double>(limit_) / 1e9) : "the machine's") << "; "
+              << predicted_ << " plans by hand, " << refused_ << " refused"
+              << (refused_ > 0 ? absl::StrCat(" (", refusal_, ")") : "") << "\n"
+              << absl::StrFormat("  %-16s", "auto") << figures(found_, found_) << "  " << planText(found_)
+              << (found_.fits ? "\n" : ", does not fit\n");
+    for (const auto& [family, attempt] : best_) {
+      std::cout << absl::StrFormat("  %-16s", family) << figures(attempt, found_) << "  " << planText(attempt)
+                << (attempt.fits ? "\n" : ", does not fit\n");
+    }
+    std::cout.flush();
+  }
+
+  void expectNoneBetter() const {
+    EXPECT_GT(predicted_, 0U);
+    for (const auto& [family, attempt] : best_) {
+      EXPECT_FALSE(attempt.fits && (!found_.fits || attempt.time < found_.time))
+          << pair_.name << ", " << family << ": " << planText(attempt) << " takes " << inSeconds(attempt.time)
+          << " s, auto's " << planText(found_) << " takes " << inSeconds(found_.time) << " s";
+    }
+    EXPECT_LE(found_.decisions.prediction->bound, found_.time);
+  }
+
+ private:
+  const Pair& pair_;
+  std::unique_ptr<ModelProblem> plain_, sequence_;
+  int64_t limit_ = 0;
+  Attempt found_;
+  std::map<std::string, Attempt> best_;  // of each family
+  size_t predicted_ = 0, refused_ = 0;
+  std::string refusal_;  // the first
+};
+
+TEST(NeverWorseTest, ThanPlansByHand) {
+  for (const Pair& pair : pairs()) {
+    if (onePair.empty() ? !allPairs && !pair.sample : pair.name != onePair) {
+      continue;
+    }
+    SCOPED_TRACE(pair.name);
+    Contest contest(pair);
+    const absl::Status status = contest.begin();
+    ASSERT_TRUE(status.ok()) << status;
+    contest.run();
+    contest.report();
+    contest.expectNoneBetter();
+  }
+}
+
+}  // namespace
+}  // namespace weft::testing
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  weft::testing::allPairs = weft::testing::wantsAll(argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument.rfind("--pair=", 0) == 0) {
+      weft::testing::onePair = argument.substr(7);
+    }
+  }
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,194 @@
+// Mode auto and its bound against random plans (random_plans.h) of an MLP, a GPT of two layers and a small network of
+// convolutions: none is predicted to take less than the bound says, and none that fits in the memory limit takes less
+// than the plan that auto found within it. Limits are none, and 100, 60 and 40 % of the memory of auto's plan without
+// one. Beside plans drawn anew there are some that change one word of the best so far.
+//
+//   weft_random_plans_test                     50 plans each of the MLP and the convolutions
+//   weft_random_plans_test --all               10000 of each of the three
+//   weft_random_plans_test --plans=N --program=gpt
+#include "tests/equivalence/random_plans.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/base/status.h"
+#include "tests/equivalence/model_problem.h"
+#include "tests/support/seeds.h"
+
+namespace weft::testing {
+
+size_t plansOfEach = 50;
+bool everyProgram = false;
+std::string oneProgram;
+
+namespace {
+
+// Nodes of four devices. On these small programs splits and stages pay, and communication costs, as on large ones
+// elsewhere.
+constexpr char kMachine[] =
+    "flops = 1e10\nmemory_bandwidth = 4e10\nlink_bandwidth = 2e9\nlink_latency = 1e-8\nlaunch_latency = 5e-9\n"
+    "devices_per_node = 4\nnetwork_bandwidth = 2e9\nnetwork_latency = 1e-7\n";
+constexpr int64_t kPercents[] = {0, 100, 60, 40};
+constexpr uint64_t kSeed = 1;
+
+struct Subject {
+  KnownModel model;
+  int64_t devices = 1;
+  bool sample = true;  // in the tests of every run
+};
+
+std::vector<Subject> subjects() {
+  return {
+      {mlpModel("mlp", 384, {16, 48, 32, 64, 8}), 4},
+      {gptModel("gpt", {.vocabulary = 64, .layers = 2, .width = 32, .heads = 4, .context = 16, .batch = 8}), 8, false},
+      {unetModel("convolutions", {.batch = 8, .image = 8, .channels = 8, .levels = 1, .classes = 4}), 4},
+  };
+}
+
+// What auto found within a limit, and the best random plan so far.
+struct Limit {
+  int64_t percent = 0;
+  int64_t bytes = 0;
+  Attempt found;
+  std::optional<RandomPlan> best;
+  Picoseconds bestTime = 0;
+  size_t fitting = 0;
+};
+
+class RandomContest {
+ public:
+  explicit RandomContest(const Subject& subject) : subject_(subject) {}
+
+  absl::Status begin() {
+    WEFT_ASSIGN_OR_RETURN(problem_, ModelProblem::create(subject_.model));
+    WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph, problem_->graph());
+    plans_.emplace(*graph, PlanDomain{subject_.devices, subject_.model.rows}, kSeed);
+    CompileOptions options = {.mode = Mode::kAuto, .devices = subject_.devices, .machine = kMachine};
+    for (const int64_t percent : kPercents) {
+      options.memoryLimit = percent == 0 ? 0 : withinPercent(limits_.front().found, percent);
+      WEFT_ASSIGN_OR_RETURN(const ClosedRequest closed, closeRequest(problem_->graphs(), options, {}));
+      limits_.push_back({percent, options.memoryLimit, closed.attempt, {}, 0, 0});
+    }
+    return absl::OkStatus();
+  }
+
+  void drawn(size_t number) { attempt(plans_->draw(), limits_[number % limits_.size()]); }
+
+  void changed(size_t number) {
+    Limit& limit = limits_[number % limits_.size()];
+    if (limit.best) {
+      attempt(plans_->near(*limit.best), limit);
+    }
+  }
+
+  void report() const {
+    std::cout << subject_.model.name << " on " << subject_.devices << ": " << tried_ << " plans, " << refused_
+              << " refused";
+    std::cout << absl::StrFormat("; least time / bound: %.3f\n", leastAgainstBound_);
+    for (const Limit& limit : limits_) {
+      std::cout << absl::StrFormat(
+          "  limit %3d %%: auto %9.4g us, bound %9.4g us, %s%s; %d plans fit, best / auto %.4f\n", limit.percent,
+          1e6 * inSeconds(limit.found.time), 1e6 * inSeconds(limit.found.decisions.prediction->bound),
+          planText(limit.found), limit.found.fits ? "" : ", does not fit", limit.fitting,
+          static_cast<double>(limit.bestTime) / static_cast<double>(limit.found.time));
+    }
+    std::cout.flush();
+  }
+
+  void expectNoneBetter() {
+    EXPECT_GT(tried_, refused_);
+    for (size_t i = 1; i < limits_.size(); ++i) {
+      EXPECT_TRUE(!limits_[i].found.fits || limits_[i - 1].found.time <= limits_[i].found.time)
+          << subject_.model.name << ": what fits in " << limits_[i].percent << " % of the memory, "
+          << planText(limits_[i].found) << ", fits in more, too; there " << planText(limits_[i - 1].found)
+          << " was found";
+    }
+    for (const Limit& limit : limits_) {
+      EXPECT_FALSE(limit.best && (!limit.found.fits || limit.bestTime < limit.found.time))
+          << subject_.model.name << " within " << limit.bytes << " bytes: auto found " << planText(limit.found)
+          << " with " << inSeconds(limit.found.time) << " s, better with " << inSeconds(limit.bestTime) << " s is "
+          << plans_->textOf(*limit.best);
+    }
+  }
+
+ private:
+  void attempt(const RandomPlan& plan, Limit& limit) {
+    ++tried_;
+    CompileOptions base;
+    base.machine = kMachine;
+    base.memoryLimit = limit.bytes;
+    const absl::StatusOr<std::shared_ptr<const ProgramGraph>> program = problem_->graph(plan.micro);
+    const absl::StatusOr<Attempt> attempt =
+        program.ok() ? predictProgram(plans_->graphOf(plan, **program), plans_->optionsOf(plan, base), {})
+                     : absl::StatusOr<Attempt>(program.status());
+    if (!attempt.ok()) {
+      ++refused_;
+      EXPECT_NE(attempt.status().code(), absl::StatusCode::kInternal) << attempt.status() << "\n"
+                                                                      << plans_->textOf(plan);
+      return;
+    }
+    const Picoseconds bound = limits_.front().found.decisions.prediction->bound;
+    EXPECT_GE(attempt->time, bound) << plans_->textOf(plan);
+    leastAgainstBound_ = std::min(leastAgainstBound_, static_cast<double>(attempt->time) / static_cast<double>(bound));
+    if (!attempt->fits) {
+      return;
+    }
+    EXPECT_GE(attempt->time, limit.found.decisions.prediction->bound) << plans_->textOf(plan);
+    ++limit.fitting;
+    if (!limit.best || attempt->time < limit.bestTime) {
+      limit.best = plan;
+      limit.bestTime = attempt->time;
+    }
+  }
+
+  const Subject& subject_;
+  std::unique_ptr<ModelProblem> problem_;
+  std::optional<RandomPlans> plans_;
+  std::vector<Limit> limits_;
+  size_t tried_ = 0, refused_ = 0;
+  double leastAgainstBound_ = 1e9;
+};
+
+TEST(RandomPlansTest, NoneIsBelowTheBoundOrBelowAuto) {
+  for (const Subject& subject : subjects()) {
+    if (oneProgram.empty() ? !everyProgram && !subject.sample : subject.model.name != oneProgram) {
+      continue;
+    }
+    SCOPED_TRACE(subject.model.name);
+    RandomContest contest(subject);
+    const absl::Status status = contest.begin();
+    ASSERT_TRUE(status.ok()) << status;
+    for (size_t i = 0; i < plansOfEach; ++i) {
+      contest.drawn(i);
+    }
+    for (size_t i = 0; i < plansOfEach / 2; ++i) {
+      contest.changed(i);
+    }
+    contest.report();
+    contest.expectNoneBetter();
+  }
+}
+
+}  // namespace
+}  // namespace weft::testing
+
+int main(int argc, char** argv) {
+  using namespace weft::testing;  // NOLINT
+  ::testing::InitGoogleTest(&argc, argv);
+  everyProgram = wantsAll(argc, argv);
+  plansOfEach = everyProgram ? 10'000 : plansOfEach;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument.rfind("--plans=", 0) == 0) {
+      plansOfEach = std::stoull(argument.substr(8));
+    } else if (argument.rfind("--program=", 0) == 0) {
+      oneProgram = argument.substr(10);
+    }
+  }
+  return RUN_ALL_TESTS();
+}
