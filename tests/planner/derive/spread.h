@@ -52,7 +52,8 @@ class Spread {
     readWords(propagation);
     propagation.hearParameters();
     propagation.run(Phase::kForward);
-    ASSERT_TRUE(settleConflicts(settled_, machine, 0, candidatesOf(settled_, shardings_), shardings_).ok());
+    ReshardMemo memo;
+    ASSERT_TRUE(settleConflicts(settled_, {machine, 0, memo}, candidatesOf(settled_, shardings_), shardings_).ok());
     propagation.run(Phase::kBackward);
   }
 
