@@ -188,6 +188,9 @@ std::string printDecisions(const Decisions& decisions) {
   }
   json["conflicts"] = decisions.conflicts;
   json["notes"] = decisions.notes;
+  if (!decisions.prices.empty()) {
+    json["prices"] = Json::parse(decisions.prices);
+  }
   if (decisions.prediction) {
     json["prediction"] = {{"peak_bytes", decisions.prediction->peakBytes},
                           {"seconds", inSeconds(decisions.prediction->time)}};

@@ -126,6 +126,7 @@ struct Decisions {
   std::vector<OperatorDecision> operators;  // in the order of @step
   std::vector<ReshardDecision> reshards;    // whose recomputation differs from that of their producer
   std::string recomputeSummary = "";        // JSON: what recompute = "auto" came to; for people
+  std::string prices = "";                  // JSON: what other plans cost (planner/explain/); for people
   std::vector<std::string> conflicts;       // what propagation had to choose between, for people
   std::vector<std::string> notes;           // axes that split nothing, splits that were dropped; for people
   std::optional<Prediction> prediction;     // nothing where nothing was searched

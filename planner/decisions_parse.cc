@@ -338,6 +338,10 @@ class Reader {
       WEFT_ASSIGN_OR_RETURN(const Json* summary, record.map("recompute"));
       decisions_.recomputeSummary = summary->dump();
     }
+    if (record.has("prices")) {
+      WEFT_ASSIGN_OR_RETURN(const Json* prices, record.map("prices"));
+      decisions_.prices = prices->dump();
+    }
     WEFT_RETURN_IF_ERROR(readTexts(record, "conflicts", decisions_.conflicts));
     WEFT_RETURN_IF_ERROR(readTexts(record, "notes", decisions_.notes));
     return record.has("prediction") ? readPrediction(record) : absl::OkStatus();

@@ -13,6 +13,7 @@
 #include "planner/explain/name_classes.h"
 #include "planner/explain/recompute_words.h"
 #include "planner/explain/same_decisions.h"
+#include "planner/explain/strategy_words.h"
 #include "planner/graph/graph_view.h"
 #include "planner/graph/rewrites.h"
 #include "planner/search/plan.h"
@@ -24,8 +25,6 @@ namespace {
 
 // How often the program is derived again with more words.
 constexpr int kRounds = 24;
-// Differences that are named of those that no word says.
-constexpr size_t kMostNamed = 8;
 
 CompileOptions closedOptions(const CompileOptions& request, const Decisions& record) {
   CompileOptions closed = request;
@@ -47,18 +46,45 @@ CompileOptions closedOptions(const CompileOptions& request, const Decisions& rec
   return closed;
 }
 
-// "[{dp,tp},{}]" of a layout to the words of its dimensions, "dp,tp" and "".
-std::vector<std::string> namesOf(const Layout& layout, const Mesh& mesh) {
-  std::vector<std::string> names;
-  for (const std::vector<Axis>& axes : layout.dims()) {
-    const std::string text = Layout({axes}).print(mesh);
-    names.push_back(text.substr(2, text.size() - 4));
-  }
-  return names;
-}
-
 bool isForward(const GraphOperator& op) {
   return op.phase == Phase::kForward && !op.prologueOf;
+}
+
+// One layout, or with meshes of their own one for each submesh.
+std::string layoutText(const ArgumentDecision& argument, const StageMeshes& meshes) {
+  if (meshes.same()) {
+    return argument.layout.print(meshes.ofSubmesh[0]);
+  }
+  std::vector<std::string> texts;
+  for (size_t submesh = 0; submesh < meshes.ofSubmesh.size(); ++submesh) {
+    const int64_t number = meshes.numberOfSubmesh(static_cast<int64_t>(submesh));
+    const bool known = number == meshes.number(argument.stage) || argument.elsewhere.count(number) > 0;
+    texts.push_back(known ? argument.layoutOn(number).print(meshes.withNumber(number))
+                          : Layout(argument.layout.dimensions()).print(meshes.withNumber(number)));
+  }
+  return absl::StrJoin(texts, ";");
+}
+
+using Layouts = std::vector<std::pair<std::string, std::string>>;
+
+// One pattern for all layers of which the same is said.
+Layouts folded(const Layouts& layouts, const std::map<std::string, std::string>& mine, const ProgramGraph& graph) {
+  Layouts folded;
+  for (const auto& [name, layout] : layouts) {
+    const std::string pattern = layerPattern(name);
+    const bool isSaid = mine.count(name) > 0;
+    bool alike = isSaid;
+    for (const GraphArgument& argument : graph.arguments) {
+      const auto said = mine.find(argument.name);
+      const bool matches = argument.kind == ArgumentKind::kParameter && globMatches(pattern, argument.name);
+      alike = alike && (!matches || (said != mine.end() && said->second == layout));
+    }
+    const std::pair<std::string, std::string> entry = {alike ? pattern : name, layout};
+    if (!isSaid || std::find(folded.begin(), folded.end(), entry) == folded.end()) {
+      folded.push_back(entry);
+    }
+  }
+  return folded;
 }
 
 class WordFinder {
@@ -70,7 +96,8 @@ class WordFinder {
         rewrittenView_(rewritten_),
         record_(record),
         meshes_(record.meshes()),
-        decided_(decisionsById(record)) {}
+        decided_(decisionsById(record)),
+        strategies_(view_, rewrittenView_, record) {}
 
   absl::StatusOr<PlanWords> run(const CompileOptions& request) {
     words_.options = closedOptions(request, record_);
@@ -88,7 +115,7 @@ class WordFinder {
     if (!words_.unsaid.empty() && !record_.recomputeSummary.empty()) {
       WEFT_RETURN_IF_ERROR(leaveRecomputation(request));
     }
-    foldLayouts();
+    words_.options.layouts = folded(words_.options.layouts, saidLayouts_, graph_);
     std::sort(words_.operators.begin(), words_.operators.end(),
               [&](const OperatorWords& a, const OperatorWords& b) { return *view_.find(a.id) < *view_.find(b.id); });
     return std::move(words_);
@@ -101,7 +128,7 @@ class WordFinder {
   absl::StatusOr<std::vector<std::string>> unsaid() const {
     WEFT_ASSIGN_OR_RETURN(const Decisions planned, planProgram(graphForAll(words()), words_.options, {}));
     const Decisions made = withoutNeedless(planned);
-    return textsOf(differencesOf(record_, made), made);
+    return textsOf(differencesOf(record_, made), record_, made);
   }
 
   // Layouts that are made again, with what keeps them, have no names: what was chosen for a memory limit is left to be
@@ -118,26 +145,6 @@ class WordFinder {
       words_ = std::move(named);
     }
     return absl::OkStatus();
-  }
-
-  // One pattern for all layers of which the same is said.
-  void foldLayouts() {
-    std::vector<std::pair<std::string, std::string>> folded;
-    for (const auto& [name, layout] : words_.options.layouts) {
-      const std::string pattern = layerPattern(name);
-      const bool isMine = saidLayouts_.count(name) > 0;
-      bool alike = isMine;
-      for (const GraphArgument& argument : graph_.arguments) {
-        const auto said = saidLayouts_.find(argument.name);
-        const bool matches = argument.kind == ArgumentKind::kParameter && globMatches(pattern, argument.name);
-        alike = alike && (!matches || (said != saidLayouts_.end() && said->second == layout));
-      }
-      const std::pair<std::string, std::string> entry = {alike ? pattern : name, layout};
-      if (!isMine || std::find(folded.begin(), folded.end(), entry) == folded.end()) {
-        folded.push_back(entry);
-      }
-    }
-    words_.options.layouts = std::move(folded);
   }
 
   OperatorWords& wordsOf(int64_t id) {
@@ -267,81 +274,14 @@ class WordFinder {
     return text;
   }
 
-  // Splits of all operands, and of the results where these alone say something.
   absl::Status sayStrategy(int op) {
-    UserStrategy strategy;
-    strategy.byName = true;
-    strategy.line = view_.op(op).line;
-    const OperatorDecision* decision = decisionOf(op);
-    if (decision == nullptr) {
-      strategy.inNames = namesOfExpanded(op);
-      wordsOf(view_.op(op).id).strategy = std::move(strategy);
-      return absl::OkStatus();
+    WEFT_ASSIGN_OR_RETURN(StrategyWords words, strategies_.of(op));
+    const int64_t id = view_.op(op).id;
+    for (const unsigned result : words.needless) {
+      needless_.insert({id, result});
     }
-    WEFT_ASSIGN_OR_RETURN(const Rule rule, ruleOf(view_, StoredShapes(view_), op));
-    FactorAxes axes(rule.factors().size());
-    for (const auto& [factor, list] : decision->axes) {
-      if (rule.factorIndex(factor) >= 0) {
-        axes[rule.factorIndex(factor)] = list;
-      }
-    }
-    const Mesh& mesh = meshes_.ofStage(decision->stage);
-    for (unsigned i = 0; i < view_.op(op).operands.size(); ++i) {
-      strategy.inNames.push_back(namesOf(rule.operandLayout(i, axes), mesh));
-    }
-    const bool reads = std::any_of(strategy.inNames.begin(), strategy.inNames.end(),
-                                   [](const std::vector<std::string>& names) { return !names.empty(); });
-    const bool broadcasts = std::any_of(rule.results().begin(), rule.results().end(), [&](const auto& dims) {
-      return std::any_of(dims.begin(), dims.end(), [&](const DimFactors& dim) {
-        return std::any_of(dim.begin(), dim.end(), [&](int f) { return !axes[f].empty() && !isRead(rule, f); });
-      });
-    });
-    for (unsigned r = 0; r < view_.op(op).results.size() && (!reads || broadcasts); ++r) {
-      strategy.outNames.push_back(namesOf(rule.resultLayout(r, axes), mesh));
-      needless_.insert({view_.op(op).id, r});
-    }
-    for (const auto& [result, layout] : decision->results) {
-      strategy.outNames.resize(std::max<size_t>(strategy.outNames.size(), result + 1));
-      strategy.outNames[result] = namesOf(layout, mesh);
-      needless_.erase({view_.op(op).id, result});
-    }
-    wordsOf(view_.op(op).id).strategy = std::move(strategy);
+    wordsOf(id).strategy = std::move(words.strategy);
     return absl::OkStatus();
-  }
-
-  static bool isRead(const Rule& rule, int factor) {
-    return std::any_of(rule.operands().begin(), rule.operands().end(), [&](const auto& dims) {
-      return std::any_of(dims.begin(), dims.end(),
-                         [&](const DimFactors& dim) { return std::find(dim.begin(), dim.end(), factor) != dim.end(); });
-    });
-  }
-
-  // Of an operator that the record expands: as what it became reads each of its operands first.
-  std::vector<std::vector<std::string>> namesOfExpanded(int op) const {
-    std::vector<std::vector<std::string>> names(view_.op(op).operands.size());
-    for (int inner = 0; inner < rewrittenView_.operators(); ++inner) {
-      const GraphOperator& made = rewrittenView_.op(inner);
-      if (view_.find(made.id) || !(made.line == view_.op(op).line) || made.name != view_.op(op).name) {
-        continue;
-      }
-      const absl::StatusOr<Rule> rule = ruleOf(rewrittenView_, StoredShapes(rewrittenView_), inner);
-      if (!rule.ok()) {
-        continue;
-      }
-      FactorAxes axes(rule->factors().size());
-      for (const auto& [factor, list] : decided_.at(made.id)->axes) {
-        axes[std::max(0, rule->factorIndex(factor))] = list;
-      }
-      for (unsigned i = 0; i < made.operands.size(); ++i) {
-        const auto operand = std::find(view_.op(op).operands.begin(), view_.op(op).operands.end(), made.operands[i]);
-        std::vector<std::string>* mine =
-            operand == view_.op(op).operands.end() ? nullptr : &names[operand - view_.op(op).operands.begin()];
-        if (mine != nullptr && mine->empty()) {
-          *mine = namesOf(rule->operandLayout(i, axes), meshes_.ofStage(decided_.at(made.id)->stage));
-        }
-      }
-    }
-    return names;
   }
 
   absl::StatusOr<bool> sayArguments(const std::vector<unsigned>& arguments) {
@@ -351,7 +291,7 @@ class WordFinder {
       if (argument.kind == ArgumentKind::kState || !saidArguments_.insert(index).second) {
         continue;
       }
-      const std::string text = layoutText(record_.arguments[index]);
+      const std::string text = layoutText(record_.arguments[index], meshes_);
       if (argument.kind == ArgumentKind::kInput) {
         words_.inputs.push_back({index, text});
       } else {
@@ -364,21 +304,6 @@ class WordFinder {
     return more;
   }
 
-  // One layout, or with meshes of their own one for each submesh.
-  std::string layoutText(const ArgumentDecision& argument) const {
-    if (meshes_.same()) {
-      return argument.layout.print(meshes_.ofSubmesh[0]);
-    }
-    std::vector<std::string> texts;
-    for (size_t submesh = 0; submesh < meshes_.ofSubmesh.size(); ++submesh) {
-      const int64_t number = meshes_.numberOfSubmesh(static_cast<int64_t>(submesh));
-      const bool known = number == meshes_.number(argument.stage) || argument.elsewhere.count(number) > 0;
-      texts.push_back(known ? argument.layoutOn(number).print(meshes_.withNumber(number))
-                            : Layout(argument.layout.dimensions()).print(meshes_.withNumber(number)));
-    }
-    return absl::StrJoin(texts, ";");
-  }
-
   // Results that words name only because no operand has their factors lie as they would without.
   Decisions withoutNeedless(Decisions record) const {
     for (OperatorDecision& op : record.operators) {
@@ -389,43 +314,13 @@ class WordFinder {
     return record;
   }
 
-  // "m over dp, again": what an operator's entry says that words may miss.
-  std::string textOf(const OperatorDecision& op) const {
-    std::vector<std::string> texts;
-    for (const auto& [factor, axes] : op.axes) {
-      texts.push_back(absl::StrCat(factor, " over ", Layout({axes}).print(meshes_.ofStage(op.stage))));
-    }
-    texts.push_back(absl::StrCat("stage ", op.stage, op.recompute ? ", runs again" : ""));
-    return absl::StrJoin(texts, ", ");
-  }
-
-  std::vector<std::string> textsOf(const DecisionDifferences& differences, const Decisions& made) const {
-    std::vector<std::string> texts = differences.whole;
-    for (const int64_t id : differences.expansions) {
-      texts.push_back(absl::StrCat("whether operator ", id, " is expanded"));
-    }
-    for (const int64_t id : differences.operators) {
-      const OperatorDecision& mine = *decided_.at(id);
-      texts.push_back(absl::StrCat(mine.label, " in the ", runsInName(mine.runsIn), " pass: ", textOf(mine),
-                                   "; with the words ", textOf(*made.find(id))));
-    }
-    for (const unsigned argument : differences.arguments) {
-      texts.push_back(absl::StrCat("argument ", record_.arguments[argument].name));
-    }
-    texts.insert(texts.end(), differences.reshards.begin(), differences.reshards.end());
-    if (texts.size() > kMostNamed) {
-      texts[kMostNamed] = absl::StrCat(texts.size() - kMostNamed, " more");
-      texts.resize(kMostNamed + 1);
-    }
-    return texts;
-  }
-
   const ProgramGraph& graph_;
   const ProgramGraph rewritten_;
   const GraphView view_, rewrittenView_;
   const Decisions& record_;
   const StageMeshes meshes_;
   const std::map<int64_t, const OperatorDecision*> decided_;
+  const StrategyWriter strategies_;
   PlanWords words_;
   std::set<std::pair<int64_t, unsigned>> needless_;  // results that words name without asking for another layout
   std::set<unsigned> saidArguments_;

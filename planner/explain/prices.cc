@@ -22,26 +22,17 @@ constexpr int64_t kMostDeviceCounts = 8;
 // Of the program's own pins (strategies, constraints, layouts) by their source line.
 constexpr size_t kMostPinnedLines = 16;
 
-class Pricer {
+// The plan whose prices are asked for, and the planner that is asked about others.
+class Asker {
  public:
-  Pricer(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan)
+  Asker(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan)
       : graphs_(graphs), request_(request), plan_(plan), record_(plan.attempt.decisions) {}
 
-  absl::StatusOr<PlanPrices> run() {
-    priceMesh();
-    priceStages();
-    priceVirtualStages();
-    priceMicro();
-    priceZero();
-    priceSchedule();
-    priceRecompute();
-    pricePins();
-    priceProgramPins();
-    WEFT_RETURN_IF_ERROR(priceMargins());
-    return std::move(prices_);
-  }
-
- private:
+  const GraphFor& graphs() const { return graphs_; }
+  const CompileOptions& request() const { return request_; }
+  const ClosedRequest& plan() const { return plan_; }
+  const Decisions& record() const { return record_; }
+  int64_t asked() const { return asked_; }
   bool isStaged() const { return record_.schedule.submeshes.size() > 1; }
 
   PricedPlan lineOf(const std::string& what, std::string chosen, std::string other, const Attempt& attempt) const {
@@ -54,26 +45,26 @@ class Pricer {
             inSeconds(attempt.time) - inSeconds(plan_.attempt.time)};
   }
 
-  // Keeps the best of the alternatives to one decision.
-  class RunnerUp {
-   public:
-    void offer(std::string other, Attempt attempt) {
-      if (!best_ || isBetter(attempt, best_->second)) {
-        best_.emplace(std::move(other), std::move(attempt));
-      }
-    }
-    const std::optional<std::pair<std::string, Attempt>>& best() const { return best_; }
-
-   private:
-    std::optional<std::pair<std::string, Attempt>> best_;
-  };
-
-  void add(const std::string& what, const std::string& chosen, const RunnerUp& runnerUp) {
-    if (runnerUp.best()) {
-      prices_.runnerUps.push_back(lineOf(what, chosen, runnerUp.best()->first, runnerUp.best()->second));
-    }
+  // What the plan's request comes to with one thing changed.
+  absl::StatusOr<Attempt> predict(const CompileOptions& changed) {
+    ++asked_;
+    WEFT_RETURN_IF_ERROR(checkRequest(Request{changed, std::nullopt}));
+    WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph, onStages(changed.microBatches()));
+    return predictProgram(*graph, changed, {});
   }
 
+  // The open request with one thing changed: the best plan of it.
+  std::optional<ClosedRequest> search(const CompileOptions& changed) { return search(graphs_, changed); }
+  std::optional<ClosedRequest> search(const GraphFor& graphs, const CompileOptions& changed) {
+    ++asked_;
+    if (!checkRequest(Request{changed, std::nullopt}).ok()) {
+      return std::nullopt;
+    }
+    absl::StatusOr<ClosedRequest> closed = closeRequest(graphs, changed, {});
+    return closed.ok() ? std::optional<ClosedRequest>(*std::move(closed)) : std::nullopt;
+  }
+
+ private:
   // The program on the stages of the plan, for another number of micro-batches.
   absl::StatusOr<std::shared_ptr<const ProgramGraph>> onStages(int64_t microBatches) const {
     if (microBatches == record_.mesh.microBatches()) {
@@ -90,28 +81,55 @@ class Pricer {
     return std::shared_ptr<const ProgramGraph>(std::move(staged));
   }
 
-  // The closed request with one thing changed.
-  void offer(const std::string& other, const CompileOptions& changed, RunnerUp& runnerUp) {
-    ++prices_.asked;
-    const absl::StatusOr<std::shared_ptr<const ProgramGraph>> graph = onStages(changed.microBatches());
-    if (!graph.ok() || !checkRequest(Request{changed, std::nullopt}).ok()) {
-      return;
+  const GraphFor& graphs_;
+  const CompileOptions& request_;
+  const ClosedRequest& plan_;
+  const Decisions& record_;
+  int64_t asked_ = 0;
+};
+
+// Keeps the best of the alternatives to one decision.
+class RunnerUp {
+ public:
+  void offer(std::string other, Attempt attempt) {
+    if (!best_ || isBetter(attempt, best_->second)) {
+      best_.emplace(std::move(other), std::move(attempt));
     }
-    absl::StatusOr<Attempt> attempt = predictProgram(**graph, changed, {});
+  }
+  const std::optional<std::pair<std::string, Attempt>>& best() const { return best_; }
+
+ private:
+  std::optional<std::pair<std::string, Attempt>> best_;
+};
+
+// The next best answer to each decision.
+class RunnerUps {
+ public:
+  explicit RunnerUps(Asker& ask) : ask_(ask), request_(ask.request()), plan_(ask.plan()), record_(ask.record()) {}
+
+  std::vector<PricedPlan> run() && {
+    priceMesh();
+    priceStages();
+    priceVirtualStages();
+    priceMicro();
+    priceZero();
+    priceSchedule();
+    priceRecompute();
+    return std::move(lines_);
+  }
+
+ private:
+  void offer(const std::string& other, const CompileOptions& changed, RunnerUp& runnerUp) {
+    absl::StatusOr<Attempt> attempt = ask_.predict(changed);
     if (attempt.ok()) {
       runnerUp.offer(other, *std::move(attempt));
     }
   }
 
-  // The open request with one thing changed: the best plan of it.
-  std::optional<ClosedRequest> search(const CompileOptions& changed) { return search(graphs_, changed); }
-  std::optional<ClosedRequest> search(const GraphFor& graphs, const CompileOptions& changed) {
-    ++prices_.asked;
-    if (!checkRequest(Request{changed, std::nullopt}).ok()) {
-      return std::nullopt;
+  void add(const std::string& what, const std::string& chosen, const RunnerUp& runnerUp) {
+    if (runnerUp.best()) {
+      lines_.push_back(ask_.lineOf(what, chosen, runnerUp.best()->first, runnerUp.best()->second));
     }
-    absl::StatusOr<ClosedRequest> closed = closeRequest(graphs, changed, {});
-    return closed.ok() ? std::optional<ClosedRequest>(*std::move(closed)) : std::nullopt;
   }
 
   // Other sizes of the same axes.
@@ -141,13 +159,13 @@ class Pricer {
   // Fewer of them; as many as the plan has submeshes, on more or fewer ranks, is for the mesh.
   void priceStages() {
     const auto stages = static_cast<int64_t>(record_.schedule.submeshes.size());
-    if (request_.mode != Mode::kAuto || !isStaged()) {
+    if (request_.mode != Mode::kAuto || !ask_.isStaged()) {
       return;
     }
     CompileOptions changed = request_;
     changed.maxStages = stages - 1;
     RunnerUp runnerUp;
-    if (std::optional<ClosedRequest> fewer = search(changed)) {
+    if (std::optional<ClosedRequest> fewer = ask_.search(changed)) {
       const auto count = static_cast<int64_t>(fewer->attempt.decisions.schedule.submeshes.size());
       if (count < stages) {
         runnerUp.offer(planText(fewer->attempt.decisions), std::move(fewer->attempt));
@@ -159,7 +177,7 @@ class Pricer {
   // One, or two as the search considers them; all else but the cut as it is.
   void priceVirtualStages() {
     const int64_t each = record_.schedule.virtualStages;
-    if (request_.mode != Mode::kAuto || !isStaged() || !record_.stageMeshes.empty()) {
+    if (request_.mode != Mode::kAuto || !ask_.isStaged() || !record_.stageMeshes.empty()) {
       return;
     }
     CompileOptions changed = request_;
@@ -170,7 +188,7 @@ class Pricer {
     changed.regather = plan_.request.regather;
     changed.virtualStages = each == 1 ? 2 : 1;
     RunnerUp runnerUp;
-    if (std::optional<ClosedRequest> other = search(changed)) {
+    if (std::optional<ClosedRequest> other = ask_.search(changed)) {
       runnerUp.offer(planText(other->attempt.decisions), std::move(other->attempt));
     }
     add("stages on each submesh", absl::StrCat(each), runnerUp);
@@ -210,7 +228,7 @@ class Pricer {
 
   // Of the kinds that put as many stages on each submesh.
   void priceSchedule() {
-    if (!isStaged() || !plan_.graph->trains()) {
+    if (!ask_.isStaged() || !plan_.graph->trains()) {
       return;
     }
     RunnerUp runnerUp;
@@ -241,9 +259,28 @@ class Pricer {
     add("recomputation", chosen, runnerUp);
   }
 
+  Asker& ask_;
+  const CompileOptions& request_;
+  const ClosedRequest& plan_;
+  const Decisions& record_;
+  std::vector<PricedPlan> lines_;
+};
+
+// What each of the user's words costs.
+class Pins {
+ public:
+  explicit Pins(Asker& ask) : ask_(ask), request_(ask.request()), record_(ask.record()) {}
+
+  std::vector<PricedPlan> run() && {
+    pricePins();
+    priceProgramPins();
+    return std::move(lines_);
+  }
+
+ private:
   void addPin(const std::string& pin, const std::optional<ClosedRequest>& without) {
     if (without) {
-      prices_.pins.push_back(lineOf(pin, "", planText(without->attempt.decisions), without->attempt));
+      lines_.push_back(ask_.lineOf(pin, "", planText(without->attempt.decisions), without->attempt));
     }
   }
 
@@ -254,7 +291,7 @@ class Pricer {
     const auto price = [&](const std::string& pin, const std::function<void(CompileOptions&)>& drop) {
       CompileOptions changed = open;
       drop(changed);
-      addPin(pin, search(changed));
+      addPin(pin, ask_.search(changed));
     };
     if (!request_.mesh.empty()) {
       const int64_t ranks = record_.meshes().ranks();
@@ -269,13 +306,13 @@ class Pricer {
     if (request_.zero && *request_.zero != kFindZero) {
       price(absl::StrCat("ZeRO level ", *request_.zero), [](CompileOptions& options) { options.zero.reset(); });
     }
-    if (request_.schedule != "auto" && isStaged()) {
+    if (request_.schedule != "auto" && ask_.isStaged()) {
       price(absl::StrCat("schedule ", request_.schedule), [](CompileOptions& options) {
         options.schedule = "auto";
         options.scheduleTable.clear();
       });
     }
-    if (request_.virtualStages > 0 && isStaged()) {
+    if (request_.virtualStages > 0 && ask_.isStaged()) {
       price(absl::StrCat(request_.virtualStages, " stages on each submesh"),
             [](CompileOptions& options) { options.virtualStages = 0; });
     }
@@ -298,7 +335,7 @@ class Pricer {
 
   // Of the program: strategies by their lines, stages and recompute scopes together.
   void priceProgramPins() {
-    const absl::StatusOr<std::shared_ptr<const ProgramGraph>> graph = graphs_(record_.mesh.microBatches());
+    const absl::StatusOr<std::shared_ptr<const ProgramGraph>> graph = ask_.graphs()(record_.mesh.microBatches());
     if (!graph.ok()) {
       return;
     }
@@ -314,7 +351,7 @@ class Pricer {
       scopes = scopes || op.recomputeScope;
     }
     const auto price = [&](const std::string& pin, const std::function<void(GraphOperator&)>& drop) {
-      addPin(pin, search(without(drop), openRequest()));
+      addPin(pin, ask_.search(without(drop), openRequest()));
     };
     for (size_t i = 0; i < std::min(lines.size(), kMostPinnedLines); ++i) {
       price(lines[i], [&](GraphOperator& op) {
@@ -323,7 +360,7 @@ class Pricer {
         }
       });
     }
-    if (stages && isStaged()) {
+    if (stages && ask_.isStaged()) {
       price("stages of the program", [](GraphOperator& op) { op.userStage.reset(); });
     }
     if (scopes) {
@@ -350,57 +387,64 @@ class Pricer {
   // The program without what `drop` takes away.
   GraphFor without(std::function<void(GraphOperator&)> drop) const {
     return [this, drop = std::move(drop)](int64_t micro) -> absl::StatusOr<std::shared_ptr<const ProgramGraph>> {
-      WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph, graphs_(micro));
+      WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph, ask_.graphs()(micro));
       auto changed = std::make_shared<ProgramGraph>(*graph);
       std::for_each(changed->operators.begin(), changed->operators.end(), drop);
       return std::shared_ptr<const ProgramGraph>(std::move(changed));
     };
   }
 
-  void addMargin(const std::string& what, const CompileOptions& changed) {
-    if (const std::optional<ClosedRequest> found = search(changed)) {
-      prices_.margins.push_back(lineOf(what, "", planText(found->attempt.decisions), found->attempt));
-    }
-  }
-
-  absl::Status priceMargins() {
-    WEFT_ASSIGN_OR_RETURN(const int64_t limit, memoryLimitOf(request_));
-    if (limit > 0) {
-      CompileOptions changed = request_;
-      changed.memoryLimit = limit + kGigabyte;
-      addMargin("1 GB more of memory", changed);
-    }
-    WEFT_ASSIGN_OR_RETURN(Machine machine, machineOf(request_));
-    if (machine.networkBandwidth > 0) {
-      CompileOptions changed = request_;
-      machine.networkBandwidth *= 2;
-      changed.machine = machine.print();
-      addMargin("twice the network", changed);
-    }
-    const bool counts = request_.mode == Mode::kAuto && (request_.mesh.empty() || isOpenMesh(request_.mesh));
-    for (int64_t more = 1; counts && more <= kMostDeviceCounts; ++more) {
-      CompileOptions changed = request_;
-      changed.devices = request_.devices + more;
-      if (const std::optional<ClosedRequest> found = search(changed); found && found->attempt.fits) {
-        prices_.margins.push_back(lineOf(absl::StrCat(more, more == 1 ? " device more" : " devices more"), "",
-                                         planText(found->attempt.decisions), found->attempt));
-        break;
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  const GraphFor& graphs_;
+  Asker& ask_;
   const CompileOptions& request_;
-  const ClosedRequest& plan_;
   const Decisions& record_;
-  PlanPrices prices_;
+  std::vector<PricedPlan> lines_;
 };
+
+// What a little more of what is scarce would bring.
+absl::StatusOr<std::vector<PricedPlan>> marginsOf(Asker& ask) {
+  const CompileOptions& request = ask.request();
+  std::vector<PricedPlan> lines;
+  const auto addMargin = [&](const std::string& what, const CompileOptions& changed) {
+    if (const std::optional<ClosedRequest> found = ask.search(changed)) {
+      lines.push_back(ask.lineOf(what, "", planText(found->attempt.decisions), found->attempt));
+    }
+  };
+  WEFT_ASSIGN_OR_RETURN(const int64_t limit, memoryLimitOf(request));
+  if (limit > 0) {
+    CompileOptions changed = request;
+    changed.memoryLimit = limit + kGigabyte;
+    addMargin("1 GB more of memory", changed);
+  }
+  WEFT_ASSIGN_OR_RETURN(Machine machine, machineOf(request));
+  if (machine.networkBandwidth > 0) {
+    CompileOptions changed = request;
+    machine.networkBandwidth *= 2;
+    changed.machine = machine.print();
+    addMargin("twice the network", changed);
+  }
+  const bool counts = request.mode == Mode::kAuto && (request.mesh.empty() || isOpenMesh(request.mesh));
+  for (int64_t more = 1; counts && more <= kMostDeviceCounts; ++more) {
+    CompileOptions changed = request;
+    changed.devices = request.devices + more;
+    if (const std::optional<ClosedRequest> found = ask.search(changed); found && found->attempt.fits) {
+      lines.push_back(ask.lineOf(absl::StrCat(more, more == 1 ? " device more" : " devices more"), "",
+                                 planText(found->attempt.decisions), found->attempt));
+      break;
+    }
+  }
+  return lines;
+}
 
 }  // namespace
 
 absl::StatusOr<PlanPrices> pricesOf(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan) {
-  return Pricer(graphs, request, plan).run();
+  Asker ask(graphs, request, plan);
+  PlanPrices prices;
+  prices.runnerUps = RunnerUps(ask).run();
+  prices.pins = Pins(ask).run();
+  WEFT_ASSIGN_OR_RETURN(prices.margins, marginsOf(ask));
+  prices.asked = ask.asked();
+  return prices;
 }
 
 }  // namespace weft

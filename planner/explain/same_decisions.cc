@@ -6,10 +6,24 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ir/layout/stage_mesh_text.h"
 
 namespace weft {
 namespace {
+
+// Differences that are named.
+constexpr size_t kMostNamed = 8;
+
+// "m over dp, again": what an operator's entry says that words may miss.
+std::string textOf(const OperatorDecision& op, const StageMeshes& meshes) {
+  std::vector<std::string> texts;
+  for (const auto& [factor, axes] : op.axes) {
+    texts.push_back(absl::StrCat(factor, " over ", Layout({axes}).print(meshes.ofStage(op.stage))));
+  }
+  texts.push_back(absl::StrCat("stage ", op.stage, op.recompute ? ", runs again" : ""));
+  return absl::StrJoin(texts, ", ");
+}
 
 class Comparison {
  public:
@@ -146,6 +160,27 @@ bool DecisionDifferences::none() const {
 
 DecisionDifferences differencesOf(const Decisions& a, const Decisions& b) {
   return Comparison(a, b).run();
+}
+
+std::vector<std::string> textsOf(const DecisionDifferences& differences, const Decisions& a, const Decisions& b) {
+  std::vector<std::string> texts = differences.whole;
+  for (const int64_t id : differences.expansions) {
+    texts.push_back(absl::StrCat("whether operator ", id, " is expanded"));
+  }
+  for (const int64_t id : differences.operators) {
+    const OperatorDecision& mine = *a.find(id);
+    texts.push_back(absl::StrCat(mine.label, " in the ", runsInName(mine.runsIn), " pass: ", textOf(mine, a.meshes()),
+                                 " against ", textOf(*b.find(id), b.meshes())));
+  }
+  for (const unsigned argument : differences.arguments) {
+    texts.push_back(absl::StrCat("argument ", a.arguments[argument].name));
+  }
+  texts.insert(texts.end(), differences.reshards.begin(), differences.reshards.end());
+  if (texts.size() > kMostNamed) {
+    texts[kMostNamed] = absl::StrCat(texts.size() - kMostNamed, " more");
+    texts.resize(kMostNamed + 1);
+  }
+  return texts;
 }
 
 }  // namespace weft

@@ -25,4 +25,7 @@ struct DecisionDifferences {
 // Operators that one record alone has are none of `operators`: expansions and `whole` tell of them.
 DecisionDifferences differencesOf(const Decisions& a, const Decisions& b);
 
+// The first of them in words, what a says against what b says.
+std::vector<std::string> textsOf(const DecisionDifferences& differences, const Decisions& a, const Decisions& b);
+
 }  // namespace weft

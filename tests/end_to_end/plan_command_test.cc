@@ -147,6 +147,7 @@ TEST_F(PlanCommand, AsCode) {
   EXPECT_EQ(run(compileCommand, {model(), "--decisions", path("code.json"), "-o", path("code.plan")}).status, 0);
   const Outcome again = run(explainCommand, {path("code.plan"), "--as-code", "--module", model()});
   EXPECT_EQ(again.out, code.out) << again.err;
+  EXPECT_EQ(planned({"--mesh", "dp=2,tp=2", "--mode", "layouts", "--as-code"}).at("code"), code.out);
 }
 
 TEST_F(PlanCommand, Prices) {
@@ -173,6 +174,25 @@ TEST_F(PlanCommand, Prices) {
     end = std::max(end, event.at("ph") == "X" ? event.at("ts").get<double>() + event.at("dur").get<double>() : 0);
   }
   EXPECT_NEAR(end, 1e6 * seconds, 1e-3);
+}
+
+// What was asked for stands in the record, and so in the plan.
+TEST_F(PlanCommand, FrontierIsKept) {
+  const json out =
+      planned({"--mesh", "dp=2,tp=1", "--micro", "1", "--zero", "0", "--frontier", "-o", path("kept.json")});
+  const json& frontier = out.at("frontier");
+  ASSERT_GT(frontier.size(), 1U) << "recomputation saves memory";
+  EXPECT_EQ(frontier.front().at("step_seconds"), out.at("predicted").at("step_seconds"));
+  for (size_t i = 1; i < frontier.size(); ++i) {
+    EXPECT_LT(frontier[i].at("peak_bytes"), frontier[i - 1].at("peak_bytes"));
+    EXPECT_GE(frontier[i].at("step_seconds"), frontier[i - 1].at("step_seconds"));
+    EXPECT_LE(frontier[i].at("peak_bytes"), frontier[i].at("limit"));
+  }
+  EXPECT_EQ(run(compileCommand, {model(), "--decisions", path("kept.json"), "-o", path("frontier.plan")}).status, 0);
+  const json explained = json::parse(run(explainCommand, {path("frontier.plan"), "--json"}).out, nullptr, false);
+  EXPECT_EQ(explained.at("frontier"), frontier);
+  EXPECT_THAT(run(explainCommand, {path("frontier.plan")}).out,
+              HasSubstr(frontier.back().at("plan").get<std::string>() + "\n"));
 }
 
 TEST_F(PlanCommand, RefusesWithARemedy) {

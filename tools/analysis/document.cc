@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "planner/decisions.h"
+#include "planner/explain/prices_json.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/activation_rings.h"
 #include "runtime/plan/describe.h"
@@ -171,6 +172,10 @@ class Writer {
       firstRank += submeshes_[b]->ranks();
     }
     out["tensors"] = tensors();
+    for (const FrontierPoint& point : parseOtherPlans(decisions_.prices).frontier) {
+      out["frontier"].push_back(
+          {{"peak_bytes", point.peakBytes}, {"step_seconds", point.seconds}, {"plan", point.plan}});
+    }
     if (input_.profile != nullptr) {
       out["executed"] = executed();
     }

@@ -5,6 +5,7 @@
 //   peak_bytes, flops, collectives sources    "file:line", the other parts name them by number; -1: unknown submeshes
 //   per submesh: ranks, stages, peak_bytes, regions, buffers, functions with their operators, the calls
 //              of one simulated step, the curve of its memory, and what fills the peak
+//   frontier   where the record has one: plans for less and less memory, peak_bytes, step_seconds, plan
 //   tensors    what the host knows by name: shapes, layout, the ranks' slices
 //   executed   with a profile: the calls of one recorded step per rank; operators then have `measured`, the mean time
 //   of

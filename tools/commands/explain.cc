@@ -18,6 +18,7 @@
 #include "tools/commands/explain_diff.h"
 #include "tools/commands/flags.h"
 #include "tools/commands/plan_table.h"
+#include "tools/commands/prices_table.h"
 
 namespace weft::tools {
 namespace {
@@ -51,7 +52,7 @@ Json jsonOf(const RecomputedLine& line) {
 }
 
 // Without decisions there is nothing to summarize.
-void printJson(const std::optional<PlanSummary>& summary, const Explanation& explanation) {
+Json jsonOf(const std::optional<PlanSummary>& summary, const Explanation& explanation) {
   Json lines = Json::array();
   for (const CollectiveLine& line : explanation.collectives) {
     lines.push_back(jsonOf(line));
@@ -61,8 +62,7 @@ void printJson(const std::optional<PlanSummary>& summary, const Explanation& exp
   }
   Json out = summary ? tools::jsonOf(*summary) : Json::object();
   out["lines"] = std::move(lines);
-  // Names that are no UTF-8 are shown as well as can be.
-  std::cout << out.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+  return out;
 }
 
 // Lines that are printed as they are, for --all.
@@ -172,29 +172,47 @@ absl::Status writeTrace(const plan::Plan& plan, const std::string& path) {
   return writeFile(path, trace);
 }
 
+absl::StatusOr<std::string> codeFor(const plan::Plan& plan, const Flags& flags) {
+  return flags.has("module") ? codeOf(plan, flags.text("module"))
+                             : absl::InvalidArgumentError(
+                                   "--as-code names operators of the program, which a plan does not hold; give the "
+                                   "module that it was compiled from: --module DUMP/00-input.mlir");
+}
+
 absl::Status run(const std::string& path, const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, readPlan(path));
-  if (flags.has("as-code")) {
-    return flags.has("module") ? printPlanAsCode(plan, flags.text("module"))
-                               : absl::InvalidArgumentError(
-                                     "--as-code names operators of the program, which a plan does not hold; give the "
-                                     "module that it was compiled from: --module DUMP/00-input.mlir");
-  }
   if (flags.has("trace")) {
     return writeTrace(plan, flags.text("trace"));
   }
+  std::string code;
+  if (flags.has("as-code")) {
+    WEFT_ASSIGN_OR_RETURN(code, codeFor(plan, flags));
+  }
+  const bool isJson = flags.has("json");
+  if (!code.empty() && !isJson) {
+    std::cout << code;
+    return absl::OkStatus();
+  }
   WEFT_ASSIGN_OR_RETURN(const Explanation explanation, explain(plan));
   std::optional<PlanSummary> summary;
+  std::string others;
   if (!plan.decisions().empty()) {
     WEFT_ASSIGN_OR_RETURN(summary, summaryOf(plan));
+    WEFT_ASSIGN_OR_RETURN(const Decisions decisions, parseDecisions(plan.decisions()));
+    others = decisions.prices;
   }
-  if (flags.has("json")) {
-    printJson(summary, explanation);
+  if (isJson) {
+    Json out = jsonOf(summary, explanation);
+    out.update(others.empty() ? Json::object() : Json::parse(others));
+    out.update(code.empty() ? Json::object() : Json{{"code", code}});
+    // Names that are no UTF-8 are shown as well as can be.
+    std::cout << out.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
     return absl::OkStatus();
   }
   const bool all = flags.has("all");
   if (summary) {
     printSummary(*summary);
+    printOtherPlans(parseOtherPlans(others));
   }
   printCollectives(explanation.collectives, all, plan.micro_batches());
   printRecomputed(explanation.recomputed, all);

@@ -1,8 +1,7 @@
 #include "tools/commands/explain_code.h"
 
-#include <iostream>
+#include <utility>
 
-#include "passes/compile.h"
 #include "passes/logical/read_module.h"
 #include "planner/explain/plan_words.h"
 #include "runtime/base/read_text.h"
@@ -11,7 +10,13 @@
 
 namespace weft::tools {
 
-absl::Status printPlanAsCode(const plan::Plan& plan, const std::string& module) {
+absl::StatusOr<std::string> codeOf(const PlannerProblem& problem, const Decisions& decisions) {
+  WEFT_ASSIGN_OR_RETURN(const PlanWords words, wordsOf(problem.graphs, problem.request, decisions));
+  WEFT_ASSIGN_OR_RETURN(const auto graph, problem.graphs(decisions.mesh.microBatches()));
+  return codeOf(words, *graph);
+}
+
+absl::StatusOr<std::string> codeOf(const plan::Plan& plan, const std::string& module) {
   WEFT_ASSIGN_OR_RETURN(const Decisions decisions, parseDecisions(plan.decisions()));
   mlir::DialectRegistry dialects;
   registerWeftDialects(dialects);
@@ -21,13 +26,8 @@ absl::Status printPlanAsCode(const plan::Plan& plan, const std::string& module) 
   const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
   WEFT_ASSIGN_OR_RETURN(PlannerProblem problem, plannerProblem(*read, registry));
   problem.request.machine = plan.machine();
-  const absl::StatusOr<PlanWords> words = wordsOf(problem.graphs, problem.request, decisions);
-  if (!words.ok()) {
-    return plannerError(*read, words.status());
-  }
-  WEFT_ASSIGN_OR_RETURN(const auto graph, problem.graphs(decisions.mesh.microBatches()));
-  std::cout << codeOf(*words, *graph);
-  return absl::OkStatus();
+  absl::StatusOr<std::string> code = codeOf(problem, decisions);
+  return code.ok() ? std::move(code) : plannerError(*read, code.status());
 }
 
 }  // namespace weft::tools

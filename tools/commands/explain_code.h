@@ -3,14 +3,18 @@
 
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "passes/compile.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace weft::tools {
 
+// The decisions about a program as lines of it. Errors: decisions about another program.
+absl::StatusOr<std::string> codeOf(const PlannerProblem& problem, const Decisions& decisions);
+
 // A plan does not hold the program, which has the operators that the lines name: `module` is the logical module that it
 // was compiled from, 00-input.mlir of a dump. Errors: a plan without decisions; a module that is no logical one, or of
 // another program.
-absl::Status printPlanAsCode(const plan::Plan& plan, const std::string& module);
+absl::StatusOr<std::string> codeOf(const plan::Plan& plan, const std::string& module);
 
 }  // namespace weft::tools

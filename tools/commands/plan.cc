@@ -7,16 +7,15 @@
 #include "passes/compile.h"
 #include "passes/logical/read_module.h"
 #include "planner/check_request.h"
-#include "planner/explain/plan_words.h"
 #include "planner/explain/predicted_step.h"
-#include "planner/explain/prices.h"
+#include "planner/explain/prices_json.h"
 #include "planner/search/narrow_graphs.h"
 #include "planner/search/plan.h"
 #include "runtime/base/file_writer.h"
 #include "runtime/base/read_text.h"
 #include "runtime/base/status.h"
-#include "tools/analysis/plan_code.h"
 #include "tools/analysis/predicted_trace.h"
+#include "tools/commands/explain_code.h"
 #include "tools/commands/flags.h"
 #include "tools/commands/plan_ops.h"
 #include "tools/commands/plan_table.h"
@@ -41,6 +40,7 @@ const std::vector<Flag>& planFlags() {
     all.push_back({"precision", Flag::kOptional, "price values of 16 bits, bf16 or f16; they cannot be compiled yet"});
     all.push_back({"json", Flag::kSwitch, "print JSON"});
     all.push_back({"prices", Flag::kSwitch, "also print what other decisions, pins and a little more of each cost"});
+    all.push_back({"frontier", Flag::kSwitch, "also print the best plans for less and less memory"});
     all.push_back({"trace", Flag::kOptional, "write the predicted step there, for chrome://tracing or Perfetto"});
     all.push_back({"as-code", Flag::kSwitch, "print the plan as lines of C++ for the program"});
     for (const Flag& flag : planOpsFlags()) {
@@ -72,20 +72,24 @@ absl::StatusOr<std::optional<DType>> precisionOf(const Flags& flags) {
              : absl::StatusOr<std::optional<DType>>(type);
 }
 
+void printJson(const PlanSummary& summary, const SearchCost& cost, const OtherPlans& others, const std::string& code) {
+  Json json = jsonOf(summary);
+  json["search"] = jsonOf(cost);
+  if (const std::string text = otherPlansText(others); !text.empty()) {
+    json.update(Json::parse(text));
+  }
+  if (!code.empty()) {
+    json["code"] = code;
+  }
+  std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
 absl::Status writeTrace(const std::string& path, const PlannerProblem& problem, const ClosedRequest& closed) {
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(problem.request));
   const Decisions& decisions = closed.attempt.decisions;
   WEFT_ASSIGN_OR_RETURN(const StepTimes step, predictedStep(*closed.graph, decisions, machine));
   WEFT_ASSIGN_OR_RETURN(const std::string trace, traceOf(decisions, step));
   return writeFile(path, trace);
-}
-
-absl::Status printCode(const PlannerProblem& problem, const ClosedRequest& closed) {
-  const Decisions& decisions = closed.attempt.decisions;
-  WEFT_ASSIGN_OR_RETURN(const PlanWords words, wordsOf(problem.graphs, problem.request, decisions));
-  WEFT_ASSIGN_OR_RETURN(const auto graph, problem.graphs(decisions.mesh.microBatches()));
-  std::cout << codeOf(words, *graph);
-  return absl::OkStatus();
 }
 
 absl::Status run(const std::string& path, const Flags& flags) {
@@ -121,30 +125,33 @@ absl::Status run(const std::string& path, const Flags& flags) {
                                                      " bytes per rank; the least that was found needs ",
                                                      attempt.peakBytes, "; allow as much, or give more devices"));
   }
+  OtherPlans others;
+  if (flags.has("prices")) {
+    WEFT_ASSIGN_OR_RETURN(others.prices, pricesOf(problem.graphs, problem.request, *closed));
+  }
+  if (flags.has("frontier")) {
+    others.frontier = frontierOf(problem.graphs, problem.request, *closed);
+  }
   if (flags.has("output")) {
-    WEFT_RETURN_IF_ERROR(writeFile(flags.text("output"), printDecisions(attempt.decisions)));
+    Decisions record = attempt.decisions;
+    record.prices = otherPlansText(others);
+    WEFT_RETURN_IF_ERROR(writeFile(flags.text("output"), printDecisions(record)));
   }
   if (flags.has("trace")) {
     WEFT_RETURN_IF_ERROR(writeTrace(flags.text("trace"), problem, *closed));
   }
+  std::string code;
   if (flags.has("as-code")) {
-    return printCode(problem, *closed);
+    WEFT_ASSIGN_OR_RETURN(code, codeOf(problem, attempt.decisions));
   }
-  PlanPrices prices;
-  if (flags.has("prices")) {
-    WEFT_ASSIGN_OR_RETURN(prices, pricesOf(problem.graphs, problem.request, *closed));
-  }
-  if (!flags.has("json")) {
+  if (flags.has("json")) {
+    printJson(summary, cost, others, code);
+  } else if (flags.has("as-code")) {
+    std::cout << code;
+  } else {
     print(summary, cost, attempt.decisions, building);
-    printPrices(prices);
-    return absl::OkStatus();
+    printOtherPlans(others);
   }
-  Json json = jsonOf(summary);
-  json["search"] = jsonOf(cost);
-  if (flags.has("prices")) {
-    json.update(jsonOf(prices));
-  }
-  std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
   return absl::OkStatus();
 }
 

@@ -1,6 +1,5 @@
 #include "tools/commands/prices_table.h"
 
-#include <cmath>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -10,7 +9,6 @@
 namespace weft::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Rows = std::vector<std::vector<std::string>>;
 
 constexpr double kMebibyte = 1 << 20;
@@ -22,9 +20,12 @@ std::string costText(const PricedPlan& plan) {
   return absl::StrFormat("%+.4g ms (%+.1f %%)", 1e3 * plan.costSeconds, percent);
 }
 
+std::string mebibytes(int64_t bytes) {
+  return absl::StrFormat("%.2f MiB", static_cast<double>(bytes) / kMebibyte);
+}
+
 std::string memoryText(const PricedPlan& plan) {
-  return absl::StrFormat("%.2f MiB%s", static_cast<double>(plan.peakBytes) / kMebibyte,
-                         plan.fits ? "" : ", more than the limit");
+  return absl::StrCat(mebibytes(plan.peakBytes), plan.fits ? "" : ", more than the limit");
 }
 
 void printLines(const std::vector<PricedPlan>& plans, const std::vector<std::string>& heading, bool hasChosen) {
@@ -43,36 +44,28 @@ void printLines(const std::vector<PricedPlan>& plans, const std::vector<std::str
   std::cout << table(rows);
 }
 
-Json jsonOf(const std::vector<PricedPlan>& plans) {
-  Json lines = Json::array();
-  for (const PricedPlan& plan : plans) {
-    Json line = {{"what", plan.what}};
-    if (!plan.chosen.empty()) {
-      line["chosen"] = plan.chosen;
-    }
-    line.update({{"other", plan.other},
-                 {"step_seconds", plan.seconds},
-                 {"costs_seconds", plan.costSeconds},
-                 {"peak_bytes", plan.peakBytes},
-                 {"fits", plan.fits}});
-    lines.push_back(std::move(line));
+void printFrontier(const std::vector<FrontierPoint>& points) {
+  if (points.empty()) {
+    return;
   }
-  return lines;
+  Rows rows = {{"memory of a rank", "step", "plan"}};
+  for (const FrontierPoint& point : points) {
+    rows.push_back({mebibytes(point.peakBytes), absl::StrFormat("%.6g ms", 1e3 * point.seconds), point.plan});
+  }
+  std::cout << table(rows);
 }
 
 }  // namespace
 
-void printPrices(const PlanPrices& prices) {
+void printOtherPlans(const OtherPlans& plans) {
+  const PlanPrices& prices = plans.prices;
   printLines(prices.runnerUps, {"decision", "chosen", "runner-up", "its step", "its memory"}, true);
   printLines(prices.pins, {"pin", "best plan without it", "its step", "its memory"}, false);
   printLines(prices.margins, {"with", "best plan", "its step", "its memory"}, false);
   if (prices.asked > 0) {
     std::cout << "prices: the planner was asked " << prices.asked << " times more\n";
   }
-}
-
-Json jsonOf(const PlanPrices& prices) {
-  return {{"runner_up", jsonOf(prices.runnerUps)}, {"pins", jsonOf(prices.pins)}, {"margins", jsonOf(prices.margins)}};
+  printFrontier(plans.frontier);
 }
 
 }  // namespace weft::tools

@@ -1,15 +1,11 @@
-// The prices of a plan's decisions, as `weft plan --prices` prints them.
+// What other plans cost (planner/explain/prices.h, frontier.h), as `weft plan` and `weft explain` print it.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
-#include "planner/explain/prices.h"
+#include "planner/explain/prices_json.h"
 
 namespace weft::tools {
 
 // Nothing where nothing was asked for.
-void printPrices(const PlanPrices& prices);
-// "runner_up", "pins" and "margins".
-nlohmann::ordered_json jsonOf(const PlanPrices& prices);
+void printOtherPlans(const OtherPlans& plans);
 
 }  // namespace weft::tools

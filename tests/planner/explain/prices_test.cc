@@ -1,11 +1,10 @@
 // Prices of a small program's plan: each is the plan that the planner makes when it is asked so.
-#include "planner/explain/prices.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "planner/explain/prices_json.h"
 #include "tests/planner/search/chain_program.h"
 
 namespace weft::testing {
@@ -84,6 +83,22 @@ TEST(Prices, APinCostsWhatThePlanTakesLonger) {
   EXPECT_LT(micro.costSeconds, 0) << "launches of eight micro-batches are not worth it";
   EXPECT_THAT(micro.other, HasSubstr("micro 1"));
   EXPECT_LE(Priced::line(made.prices.pins, "ZeRO level 1").costSeconds, 0);
+}
+
+TEST(OtherPlans, AsTextAndBack) {
+  OtherPlans plans;
+  plans.prices = {
+      {{"mesh", "dp=2", "tp=2", 2.5, 100, false, 0.5}}, {}, {{"1 GB more", "", "dp=2", 1.5, 90, true, -0.5}}, 3};
+  plans.frontier = {{0, 100, 2.0, "dp=2"}, {60, 50, 3.0, "dp=2, ZeRO 3"}};
+  const std::string text = otherPlansText(plans);
+  OtherPlans again = parseOtherPlans(text);
+  again.prices.asked = 1;
+  EXPECT_EQ(otherPlansText(again), text);
+  EXPECT_EQ(otherPlansText({}), "");
+  for (const char* wrong : {"", "3", "[]", "{\"pins\": 3}", "{\"pins\": [3, {\"what\": 3, \"fits\": 1}]}",
+                            "{\"frontier\": {\"plan\": {}}}"}) {
+    EXPECT_EQ(parseOtherPlans(wrong).prices.runnerUps.size(), 0U) << wrong;
+  }
 }
 
 TEST(Prices, AStrategyOfTheProgramIsAPin) {

@@ -442,3 +442,47 @@ function writeMemory() {
           el('details', {class: 'list', open: doc.submeshes.length <= 4}, el('summary', {}, 'Largest tensors at the peak'), peakTensors(b))))));
   redrawOnResize('memory', drawMemory);
 }
+
+// ---- the frontier of time against memory
+
+// A mark for each plan, and the steps between: with less memory than a plan has its peak at, the next one is taken.
+function frontierChart(points, width) {
+  const height = 200;
+  const left = 62;
+  const most = {bytes: Math.max(...points.map((point) => point.peak_bytes), 1), seconds: Math.max(...points.map((point) => point.step_seconds), 1e-12)};
+  const x = (bytes) => left + bytes / most.bytes * (width - left - 24);
+  const y = (seconds) => height - kAxisHeight - seconds / most.seconds * (height - kAxisHeight - 16);
+  const svg = svgEl('svg', {width, height, role: 'img', 'aria-label': `Step time against memory of ${plural(points.length, 'plan')}`});
+  for (const mark of byteTicks(most.bytes, 5)) {
+    svg.append(svgEl('line', {class: 'grid', x1: x(mark), x2: x(mark), y1: 8, y2: height - kAxisHeight}),
+        svgEl('text', {class: 'soft', x: x(mark), y: height - 4, 'text-anchor': mark > 0 ? 'middle' : 'start'}, bytesText(mark)));
+  }
+  for (const mark of ticks(most.seconds, 4)) {
+    svg.append(svgEl('line', {class: 'grid', x1: left, x2: width - 12, y1: y(mark), y2: y(mark)}),
+        svgEl('text', {class: 'soft', x: left - 6, y: y(mark) + 4, 'text-anchor': 'end'}, timeText(mark)));
+  }
+  const path = points.map((point, i) => (i === 0 ? `M${x(most.bytes)} ${y(point.step_seconds)}` : `V${y(point.step_seconds)}`) + `H${x(point.peak_bytes)}`);
+  svg.append(svgEl('path', {class: 'cap', d: path.join(''), fill: 'none'}));
+  for (const point of points) {
+    const text = `${point.plan}: ${timeText(point.step_seconds)} in ${bytesText(point.peak_bytes)}`;
+    svg.append(svgEl('circle', {cx: x(point.peak_bytes), cy: y(point.step_seconds), r: 4, fill: 'currentColor'}, svgEl('title', {}, text)));
+  }
+  return svg;
+}
+
+function writeFrontier() {
+  const points = doc.frontier || [];
+  if (points.length === 0) {
+    return;
+  }
+  const chart = el('div', {id: 'frontier-chart'});
+  const columns = [
+    {name: 'memory of a rank', n: true, of: (point) => point.peak_bytes, text: bytesText},
+    {name: 'step', n: true, of: (point) => point.step_seconds, text: timeText},
+    {name: 'plan', of: (point) => point.plan, wide: true},
+  ];
+  byId('memory').append(el('h3', {}, 'Time against memory'),
+      el('p', {class: 'about'}, 'The best plan for less and less memory of a rank, as the planner predicts it.'),
+      el('div', {class: 'card'}, chart, sortableTable({columns, rows: points, sorted: 0, limit: kRowsAtFirst, label: 'Time against memory'})));
+  redrawOnResize('frontier-chart', () => chart.replaceChildren(frontierChart(points, Math.max(280, chart.clientWidth))));
+}

@@ -387,6 +387,7 @@ function start() {
   writeGraph();
   writeTimeline();
   writeMemory();
+  writeFrontier();
   writeTimes();
   writeTensors();
   document.addEventListener('keydown', (event) => {

@@ -1,0 +1,110 @@
+#include "planner/explain/strategy_words.h"
+
+#include <algorithm>
+
+#include "planner/derive/micro_batches.h"
+#include "planner/derive/pads.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+// "[{dp,tp},{}]" of a layout to the words of its dimensions, "dp,tp" and "".
+std::vector<std::string> namesOf(const Layout& layout, const Mesh& mesh) {
+  std::vector<std::string> names;
+  for (const std::vector<Axis>& axes : layout.dims()) {
+    const std::string text = Layout({axes}).print(mesh);
+    names.push_back(text.substr(2, text.size() - 4));
+  }
+  return names;
+}
+
+FactorAxes axesOf(const OperatorDecision& decision, const Rule& rule) {
+  FactorAxes axes(rule.factors().size());
+  for (const auto& [factor, list] : decision.axes) {
+    if (rule.factorIndex(factor) >= 0) {
+      axes[rule.factorIndex(factor)] = list;
+    }
+  }
+  return axes;
+}
+
+bool holds(const std::vector<std::vector<DimFactors>>& tensors, int factor) {
+  return std::any_of(tensors.begin(), tensors.end(), [&](const auto& dims) {
+    return std::any_of(dims.begin(), dims.end(),
+                       [&](const DimFactors& dim) { return std::find(dim.begin(), dim.end(), factor) != dim.end(); });
+  });
+}
+
+// Is a factor split that no operand has?
+bool splitsUnread(const Rule& rule, const FactorAxes& axes) {
+  for (size_t f = 0; f < axes.size(); ++f) {
+    if (!axes[f].empty() && !holds(rule.operands(), static_cast<int>(f))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+StrategyWriter::StrategyWriter(const GraphView& program, const GraphView& rewritten, const Decisions& record)
+    : view_(program), rewritten_(rewritten), meshes_(record.meshes()), decided_(decisionsById(record)) {}
+
+absl::StatusOr<StrategyWords> StrategyWriter::of(int op) const {
+  StrategyWords words;
+  UserStrategy& strategy = words.strategy;
+  strategy.byName = true;
+  strategy.line = view_.op(op).line;
+  const auto found = decided_.find(view_.op(op).id);
+  if (found == decided_.end()) {
+    strategy.inNames = namesOfExpanded(op);
+    return words;
+  }
+  const OperatorDecision* decision = found->second;
+  WEFT_ASSIGN_OR_RETURN(const Rule rule, ruleOf(view_, StoredShapes(view_), op));
+  const FactorAxes axes = axesOf(*decision, rule);
+  const Mesh& mesh = meshes_.ofStage(decision->stage);
+  for (unsigned i = 0; i < view_.op(op).operands.size(); ++i) {
+    strategy.inNames.push_back(namesOf(rule.operandLayout(i, axes), mesh));
+  }
+  const bool reads = std::any_of(strategy.inNames.begin(), strategy.inNames.end(),
+                                 [](const std::vector<std::string>& names) { return !names.empty(); });
+  const bool broadcasts = splitsUnread(rule, axes);
+  for (unsigned r = 0; r < view_.op(op).results.size() && (!reads || broadcasts); ++r) {
+    strategy.outNames.push_back(namesOf(rule.resultLayout(r, axes), mesh));
+    words.needless.insert(r);
+  }
+  for (const auto& [result, layout] : decision->results) {
+    strategy.outNames.resize(std::max<size_t>(strategy.outNames.size(), result + 1));
+    strategy.outNames[result] = namesOf(layout, mesh);
+    words.needless.erase(result);
+  }
+  return words;
+}
+
+std::vector<std::vector<std::string>> StrategyWriter::namesOfExpanded(int op) const {
+  std::vector<std::vector<std::string>> names(view_.op(op).operands.size());
+  for (int inner = 0; inner < rewritten_.operators(); ++inner) {
+    const GraphOperator& made = rewritten_.op(inner);
+    if (view_.find(made.id) || !(made.line == view_.op(op).line) || made.name != view_.op(op).name) {
+      continue;
+    }
+    const absl::StatusOr<Rule> rule = ruleOf(rewritten_, StoredShapes(rewritten_), inner);
+    if (!rule.ok()) {
+      continue;
+    }
+    const FactorAxes axes = axesOf(*decided_.at(made.id), *rule);
+    for (unsigned i = 0; i < made.operands.size(); ++i) {
+      const auto operand = std::find(view_.op(op).operands.begin(), view_.op(op).operands.end(), made.operands[i]);
+      std::vector<std::string>* mine =
+          operand == view_.op(op).operands.end() ? nullptr : &names[operand - view_.op(op).operands.begin()];
+      if (mine != nullptr && mine->empty()) {
+        *mine = namesOf(rule->operandLayout(i, axes), meshes_.ofStage(decided_.at(made.id)->stage));
+      }
+    }
+  }
+  return names;
+}
+
+}  // namespace weft

@@ -1,0 +1,39 @@
+// What a record decides about an operator, as the strategy by axis names that says the same (Tensor::shard).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "absl/status/statusor.h"
+#include "planner/decisions.h"
+#include "planner/graph/graph_view.h"
+
+namespace weft {
+
+struct StrategyWords {
+  UserStrategy strategy;
+  // Results that it names only because no operand has their factors: named so, they lie as they would without.
+  std::set<unsigned> needless;
+};
+
+class StrategyWriter {
+ public:
+  // `program`: as the user wrote it; `rewritten`: as the record's rewrites leave it. All outlive the writer.
+  StrategyWriter(const GraphView& program, const GraphView& rewritten, const Decisions& record);
+
+  // Of an operator of the program, by its number in the view. Splits of all operands, and of the results where these
+  // alone say something. Of one that the record expands: as what it became reads each of its operands first. Error: its
+  // rule does not fit its shapes.
+  absl::StatusOr<StrategyWords> of(int op) const;
+
+ private:
+  std::vector<std::vector<std::string>> namesOfExpanded(int op) const;
+
+  const GraphView& view_;
+  const GraphView& rewritten_;
+  const StageMeshes meshes_;
+  const std::map<int64_t, const OperatorDecision*> decided_;
+};
+
+}  // namespace weft
