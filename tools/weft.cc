@@ -6,7 +6,7 @@
 #include "runtime/base/names.h"
 #include "tools/commands/advise.h"
 #include "tools/commands/compile.h"
-#include "tools/commands/explain.h"
+#include "tools/commands/explain_code.h"
 #include "tools/commands/flags.h"
 #include "tools/commands/layout.h"
 #include "tools/commands/machine.h"
@@ -32,7 +32,7 @@ const std::vector<Command>& commands() {
       {"advise", "what would lower the memory of a model's program, and at what price", weft::tools::adviseCommand},
       {"compile", "a model's IR to a plan file", weft::tools::compileCommand},
       {"explain", "every collective of a plan: why it is there, its price, the source line",
-       weft::tools::explainCommand},
+       weft::tools::explainWithCodeCommand},
       {"layout", "what every rank holds of a tensor under a layout", weft::tools::layoutCommand},
       {"machine", "the figures that costs come from; or measures this host", weft::tools::machineCommand},
       {"memory", "packs a table of lifetimes, or shows what fills the memory of a plan", weft::tools::memoryCommand},

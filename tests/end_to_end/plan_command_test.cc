@@ -13,6 +13,7 @@
 #include "tests/tools/run_command.h"
 #include "tools/commands/compile.h"
 #include "tools/commands/explain.h"
+#include "tools/commands/explain_code.h"
 #include "tools/commands/plan.h"
 #include "weft/weft.h"
 
@@ -145,7 +146,7 @@ TEST_F(PlanCommand, AsCode) {
   EXPECT_THAT(code.out, AllOf(HasSubstr("options.mesh = \"dp=2,tp=2\";\n"), HasSubstr("// model.cc:"),
                               Not(HasSubstr("no word says"))));
   EXPECT_EQ(run(compileCommand, {model(), "--decisions", path("code.json"), "-o", path("code.plan")}).status, 0);
-  const Outcome again = run(explainCommand, {path("code.plan"), "--as-code", "--module", model()});
+  const Outcome again = run(explainWithCodeCommand, {path("code.plan"), "--as-code", "--module", model()});
   EXPECT_EQ(again.out, code.out) << again.err;
   EXPECT_EQ(planned({"--mesh", "dp=2,tp=2", "--mode", "layouts", "--as-code"}).at("code"), code.out);
 }

@@ -32,18 +32,22 @@ ModelProblem::ModelProblem() : module_(std::make_unique<Module>()) {}
 ModelProblem::~ModelProblem() = default;
 
 absl::StatusOr<std::unique_ptr<ModelProblem>> ModelProblem::create(const KnownModel& model, const ModelWords& words) {
-  std::unique_ptr<ModelProblem> made(new ModelProblem());
   const auto start = std::chrono::steady_clock::now();
   Graph g;
   const Tensor loss = model.build(g, words);
   CompileOptions options;
   options.mesh = words.sequence ? "dp=1,tp=1" : "";
   WEFT_ASSIGN_OR_RETURN(const std::string text, logicalModule(g, loss, optim::AdamW{}, options));
-  WEFT_ASSIGN_OR_RETURN(const mlir::OwningOpRef<mlir::ModuleOp> module,
-                        readModule(text, model.name, made->module_->context));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<ModelProblem> made, parse(text, model.name));
+  made->seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return made;
+}
+
+absl::StatusOr<std::unique_ptr<ModelProblem>> ModelProblem::parse(const std::string& text, const std::string& name) {
+  std::unique_ptr<ModelProblem> made(new ModelProblem());
+  WEFT_ASSIGN_OR_RETURN(const mlir::OwningOpRef<mlir::ModuleOp> module, readModule(text, name, made->module_->context));
   WEFT_ASSIGN_OR_RETURN(made->module_->problem, plannerProblem(*module, made->module_->registry));
   WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph, made->graph());
-  made->seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   for (const GraphArgument& argument : graph->arguments) {
     if (argument.kind == ArgumentKind::kParameter) {
       made->parameters_.push_back(argument.name);

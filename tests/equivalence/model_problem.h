@@ -11,10 +11,12 @@
 
 namespace weft::testing {
 
-// The program of a model with gradients and AdamW.
+// A program with its gradients and update; that of a model with AdamW.
 class ModelProblem {
  public:
   static absl::StatusOr<std::unique_ptr<ModelProblem>> create(const KnownModel& model, const ModelWords& words = {});
+  // That of a logical module, as text.
+  static absl::StatusOr<std::unique_ptr<ModelProblem>> parse(const std::string& module, const std::string& name);
   ~ModelProblem();
 
   const GraphFor& graphs() const;

@@ -131,7 +131,7 @@ void RandomPlans::splitOne(RandomPlan& plan) {
 }
 
 RandomPlan RandomPlans::near(RandomPlan plan) {
-  switch (below(8)) {
+  switch (below(12)) {
     case 0:
       drawGrid(plan);
       break;

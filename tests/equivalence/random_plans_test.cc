@@ -1,11 +1,13 @@
-// Mode auto and its bound against random plans (random_plans.h) of an MLP, a GPT of two layers and a small network of
-// convolutions: none is predicted to take less than the bound says, and none that fits in the memory limit takes less
-// than the plan that auto found within it. Limits are none, and 100, 60 and 40 % of the memory of auto's plan without
-// one. Beside plans drawn anew there are some that change one word of the best so far.
+// Mode auto and its bound against random plans (random_plans.h) of small models and of random programs: none is
+// predicted to take less than the bound says, and none that fits in the memory limit takes less than the plan that auto
+// found within it. Limits are none, and 100, 60 and 40 % of the memory of auto's plan without one. Beside plans drawn
+// anew there are as many that change one word of the best so far.
 //
-//   weft_random_plans_test                     50 plans each of the MLP and the convolutions
-//   weft_random_plans_test --all               10000 of each of the three
+//   weft_random_plans_test                     60 plans of an MLP, 30 of each of 2 random programs
+//   weft_random_plans_test --all               10000 of three MLPs, a GPT and a network of convolutions each, 5000
+//                                              of each of 40 random programs
 //   weft_random_plans_test --plans=N --program=gpt
+//   weft_random_plans_test --plans=N --seed=17
 #include "tests/equivalence/random_plans.h"
 
 #include <gtest/gtest.h>
@@ -18,11 +20,13 @@
 #include "absl/strings/str_format.h"
 #include "runtime/base/status.h"
 #include "tests/equivalence/model_problem.h"
+#include "tests/equivalence/random_graph.h"
 #include "tests/support/seeds.h"
 
 namespace weft::testing {
 
-size_t plansOfEach = 50;
+SeedRange seeds = {1, 2};
+size_t plansOfEach = 60;
 bool everyProgram = false;
 std::string oneProgram;
 
@@ -30,24 +34,63 @@ namespace {
 
 // Nodes of four devices. On these small programs splits and stages pay, and communication costs, as on large ones
 // elsewhere.
-constexpr char kMachine[] =
+constexpr char kNodes[] =
     "flops = 1e10\nmemory_bandwidth = 4e10\nlink_bandwidth = 2e9\nlink_latency = 1e-8\nlaunch_latency = 5e-9\n"
     "devices_per_node = 4\nnetwork_bandwidth = 2e9\nnetwork_latency = 1e-7\n";
+// Of one device each: what is passed from stage to stage is far less than gradients.
+constexpr char kSlowLinks[] =
+    "flops = 1e10\nmemory_bandwidth = 4e10\nlink_bandwidth = 2e8\nlink_latency = 1e-7\nlaunch_latency = 5e-9\n";
+
+// As the machine of derived_cost_test.cc, for random programs, whose dimensions have 2 to 8 elements.
+constexpr char kTiny[] =
+    "flops = 8e8\nmemory_bandwidth = 2e10\nlink_bandwidth = 1e10\nlink_latency = 1.2e-10\nlaunch_latency = 6e-11\n";
+
 constexpr int64_t kPercents[] = {0, 100, 60, 40};
 constexpr uint64_t kSeed = 1;
 
 struct Subject {
-  KnownModel model;
+  std::string name;
+  std::string machine;
   int64_t devices = 1;
-  bool sample = true;  // in the tests of every run
+  int64_t rows = 1;  // of the batch
+  std::unique_ptr<ModelProblem> problem;
 };
 
-std::vector<Subject> subjects() {
+struct NamedModel {
+  KnownModel model;
+  int64_t devices = 1;
+  std::string machine;
+  bool sample = false;  // in the tests of every run
+};
+
+std::vector<NamedModel> models() {
   return {
-      {mlpModel("mlp", 384, {16, 48, 32, 64, 8}), 4},
-      {gptModel("gpt", {.vocabulary = 64, .layers = 2, .width = 32, .heads = 4, .context = 16, .batch = 8}), 8, false},
-      {unetModel("convolutions", {.batch = 8, .image = 8, .channels = 8, .levels = 1, .classes = 4}), 4},
+      {mlpModel("mlp", 384, {16, 48, 32, 64, 8}), 4, kNodes},
+      {mlpModel("columns", 4, {64, 256, 64, 256, 16}), 4, kNodes, true},
+      {mlpModel("deep", 128, {32, 64, 64, 64, 64, 64, 64, 16}), 4, kSlowLinks},
+      {gptModel("gpt", {.vocabulary = 64, .layers = 2, .width = 32, .heads = 4, .context = 16, .batch = 8}), 8, kNodes},
+      {unetModel("convolutions", {.batch = 8, .image = 8, .channels = 8, .levels = 1, .classes = 4}), 4, kNodes},
   };
+}
+
+absl::StatusOr<Subject> subjectOf(const NamedModel& of) {
+  Subject subject = {of.model.name, of.machine, of.devices, of.model.rows, nullptr};
+  WEFT_ASSIGN_OR_RETURN(subject.problem, ModelProblem::create(of.model));
+  return subject;
+}
+
+// A random program whose operators treat the rows of the batch alone, as in models.
+absl::StatusOr<Subject> subjectOf(uint64_t seed) {
+  std::mt19937_64 generator(seed);
+  const int64_t ranks = std::vector<int64_t>{2, 4, 6, 8}[generator() % 4];
+  RandomProgram random;
+  do {
+    random = randomProgram(generator, ranks);
+  } while (!random.rowWise);
+  Subject subject = {absl::StrCat("seed ", seed), kTiny, ranks, random.batch, nullptr};
+  const std::string text = moduleText(random.program, {.mesh = absl::StrCat(ranks)});
+  WEFT_ASSIGN_OR_RETURN(subject.problem, ModelProblem::parse(text, subject.name));
+  return subject;
 }
 
 // What auto found within a limit, and the best random plan so far.
@@ -65,13 +108,12 @@ class RandomContest {
   explicit RandomContest(const Subject& subject) : subject_(subject) {}
 
   absl::Status begin() {
-    WEFT_ASSIGN_OR_RETURN(problem_, ModelProblem::create(subject_.model));
-    WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph, problem_->graph());
-    plans_.emplace(*graph, PlanDomain{subject_.devices, subject_.model.rows}, kSeed);
-    CompileOptions options = {.mode = Mode::kAuto, .devices = subject_.devices, .machine = kMachine};
+    WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph, subject_.problem->graph());
+    plans_.emplace(*graph, PlanDomain{subject_.devices, subject_.rows}, kSeed);
+    CompileOptions options = {.mode = Mode::kAuto, .devices = subject_.devices, .machine = subject_.machine};
     for (const int64_t percent : kPercents) {
       options.memoryLimit = percent == 0 ? 0 : withinPercent(limits_.front().found, percent);
-      WEFT_ASSIGN_OR_RETURN(const ClosedRequest closed, closeRequest(problem_->graphs(), options, {}));
+      WEFT_ASSIGN_OR_RETURN(const ClosedRequest closed, closeRequest(subject_.problem->graphs(), options, {}));
       limits_.push_back({percent, options.memoryLimit, closed.attempt, {}, 0, 0});
     }
     return absl::OkStatus();
@@ -87,8 +129,7 @@ class RandomContest {
   }
 
   void report() const {
-    std::cout << subject_.model.name << " on " << subject_.devices << ": " << tried_ << " plans, " << refused_
-              << " refused";
+    std::cout << subject_.name << " on " << subject_.devices << ": " << tried_ << " plans, " << refused_ << " refused";
     std::cout << absl::StrFormat("; least time / bound: %.3f\n", leastAgainstBound_);
     for (const Limit& limit : limits_) {
       std::cout << absl::StrFormat(
@@ -104,14 +145,14 @@ class RandomContest {
     EXPECT_GT(tried_, refused_);
     for (size_t i = 1; i < limits_.size(); ++i) {
       EXPECT_TRUE(!limits_[i].found.fits || limits_[i - 1].found.time <= limits_[i].found.time)
-          << subject_.model.name << ": what fits in " << limits_[i].percent << " % of the memory, "
+          << subject_.name << ": what fits in " << limits_[i].percent << " % of the memory, "
           << planText(limits_[i].found) << ", fits in more, too; there " << planText(limits_[i - 1].found)
           << " was found";
     }
     for (const Limit& limit : limits_) {
       EXPECT_FALSE(limit.best && (!limit.found.fits || limit.bestTime < limit.found.time))
-          << subject_.model.name << " within " << limit.bytes << " bytes: auto found " << planText(limit.found)
-          << " with " << inSeconds(limit.found.time) << " s, better with " << inSeconds(limit.bestTime) << " s is "
+          << subject_.name << " within " << limit.bytes << " bytes: auto found " << planText(limit.found) << " with "
+          << inSeconds(limit.found.time) << " s, better with " << inSeconds(limit.bestTime) << " s is "
           << plans_->textOf(*limit.best);
     }
   }
@@ -120,9 +161,9 @@ class RandomContest {
   void attempt(const RandomPlan& plan, Limit& limit) {
     ++tried_;
     CompileOptions base;
-    base.machine = kMachine;
+    base.machine = subject_.machine;
     base.memoryLimit = limit.bytes;
-    const absl::StatusOr<std::shared_ptr<const ProgramGraph>> program = problem_->graph(plan.micro);
+    const absl::StatusOr<std::shared_ptr<const ProgramGraph>> program = subject_.problem->graph(plan.micro);
     const absl::StatusOr<Attempt> attempt =
         program.ok() ? predictProgram(plans_->graphOf(plan, **program), plans_->optionsOf(plan, base), {})
                      : absl::StatusOr<Attempt>(program.status());
@@ -147,30 +188,39 @@ class RandomContest {
   }
 
   const Subject& subject_;
-  std::unique_ptr<ModelProblem> problem_;
   std::optional<RandomPlans> plans_;
   std::vector<Limit> limits_;
   size_t tried_ = 0, refused_ = 0;
   double leastAgainstBound_ = 1e9;
 };
 
-TEST(RandomPlansTest, NoneIsBelowTheBoundOrBelowAuto) {
-  for (const Subject& subject : subjects()) {
-    if (oneProgram.empty() ? !everyProgram && !subject.sample : subject.model.name != oneProgram) {
-      continue;
+void contest(const absl::StatusOr<Subject>& subject, size_t plans) {
+  ASSERT_TRUE(subject.ok()) << subject.status();
+  SCOPED_TRACE(subject->name);
+  RandomContest contest(*subject);
+  const absl::Status status = contest.begin();
+  ASSERT_TRUE(status.ok()) << status;
+  for (size_t i = 0; i < plans; ++i) {
+    contest.drawn(i);
+  }
+  for (size_t i = 0; i < plans; ++i) {
+    contest.changed(i);
+  }
+  contest.report();
+  contest.expectNoneBetter();
+}
+
+TEST(RandomPlansTest, OfModels) {
+  for (const NamedModel& model : models()) {
+    if (oneProgram.empty() ? everyProgram || model.sample : model.model.name == oneProgram) {
+      contest(subjectOf(model), plansOfEach);
     }
-    SCOPED_TRACE(subject.model.name);
-    RandomContest contest(subject);
-    const absl::Status status = contest.begin();
-    ASSERT_TRUE(status.ok()) << status;
-    for (size_t i = 0; i < plansOfEach; ++i) {
-      contest.drawn(i);
-    }
-    for (size_t i = 0; i < plansOfEach / 2; ++i) {
-      contest.changed(i);
-    }
-    contest.report();
-    contest.expectNoneBetter();
+  }
+}
+
+TEST(RandomPlansTest, OfRandomPrograms) {
+  for (uint64_t seed = seeds.first; seed <= seeds.last && oneProgram.empty(); ++seed) {
+    contest(subjectOf(seed), plansOfEach / 2);
   }
 }
 
@@ -179,7 +229,6 @@ TEST(RandomPlansTest, NoneIsBelowTheBoundOrBelowAuto) {
 
 int main(int argc, char** argv) {
   using namespace weft::testing;  // NOLINT
-  ::testing::InitGoogleTest(&argc, argv);
   everyProgram = wantsAll(argc, argv);
   plansOfEach = everyProgram ? 10'000 : plansOfEach;
   for (int i = 1; i < argc; ++i) {
@@ -190,5 +239,5 @@ int main(int argc, char** argv) {
       oneProgram = argument.substr(10);
     }
   }
-  return RUN_ALL_TESTS();
+  return runSeeded(argc, argv, seeds, 40);
 }

@@ -14,7 +14,6 @@
 #include "tools/analysis/explanation.h"
 #include "tools/analysis/fold_layers.h"
 #include "tools/analysis/predicted_trace.h"
-#include "tools/commands/explain_code.h"
 #include "tools/commands/explain_diff.h"
 #include "tools/commands/flags.h"
 #include "tools/commands/plan_table.h"
@@ -172,21 +171,25 @@ absl::Status writeTrace(const plan::Plan& plan, const std::string& path) {
   return writeFile(path, trace);
 }
 
-absl::StatusOr<std::string> codeFor(const plan::Plan& plan, const Flags& flags) {
-  return flags.has("module") ? codeOf(plan, flags.text("module"))
-                             : absl::InvalidArgumentError(
-                                   "--as-code names operators of the program, which a plan does not hold; give the "
-                                   "module that it was compiled from: --module DUMP/00-input.mlir");
+absl::StatusOr<std::string> codeFor(CodeOfPlan codeOf, const plan::Plan& plan, const Flags& flags) {
+  if (!flags.has("module")) {
+    return absl::InvalidArgumentError(
+        "--as-code names operators of the program, which a plan does not hold; give the module that it was compiled "
+        "from: --module DUMP/00-input.mlir");
+  }
+  return codeOf != nullptr ? codeOf(plan, flags.text("module"))
+                           : absl::UnimplementedError("--as-code reads a module, which this build without the compiler "
+                                                      "cannot; use the weft of a build with it");
 }
 
-absl::Status run(const std::string& path, const Flags& flags) {
+absl::Status run(CodeOfPlan codeOf, const std::string& path, const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, readPlan(path));
   if (flags.has("trace")) {
     return writeTrace(plan, flags.text("trace"));
   }
   std::string code;
   if (flags.has("as-code")) {
-    WEFT_ASSIGN_OR_RETURN(code, codeFor(plan, flags));
+    WEFT_ASSIGN_OR_RETURN(code, codeFor(codeOf, plan, flags));
   }
   const bool isJson = flags.has("json");
   if (!code.empty() && !isJson) {
@@ -230,6 +233,10 @@ bool takeDiff(int& argc, char**& argv) {
 }  // namespace
 
 int explainCommand(int argc, char** argv) {
+  return explainWith(nullptr, argc, argv);
+}
+
+int explainWith(CodeOfPlan codeOf, int argc, char** argv) {
   if (wantsHelp(argc, argv)) {
     std::cout << flagHelp(kUsage, explainFlags());
     return 0;
@@ -243,7 +250,7 @@ int explainCommand(int argc, char** argv) {
                              : isDiff    ? absl::InvalidArgumentError("--diff takes two files, of plans or decisions")
                                          : absl::InvalidArgumentError("a plan file is missing"));
   }
-  const absl::Status status = isDiff ? printDiff(path, other, *flags) : run(path, *flags);
+  const absl::Status status = isDiff ? printDiff(path, other, *flags) : run(codeOf, path, *flags);
   return status.ok() ? 0 : fail(kName, status);
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/base/read_text.h"
 #include "runtime/base/status.h"
 #include "tools/analysis/plan_code.h"
+#include "tools/commands/explain.h"
 
 namespace weft::tools {
 
@@ -28,6 +29,10 @@ absl::StatusOr<std::string> codeOf(const plan::Plan& plan, const std::string& mo
   problem.request.machine = plan.machine();
   absl::StatusOr<std::string> code = codeOf(problem, decisions);
   return code.ok() ? std::move(code) : plannerError(*read, code.status());
+}
+
+int explainWithCodeCommand(int argc, char** argv) {
+  return explainWith(codeOf, argc, argv);
 }
 
 }  // namespace weft::tools

@@ -17,4 +17,7 @@ absl::StatusOr<std::string> codeOf(const PlannerProblem& problem, const Decision
 // another program.
 absl::StatusOr<std::string> codeOf(const plan::Plan& plan, const std::string& module);
 
+// weft explain (explain.h), --as-code included.
+int explainWithCodeCommand(int argc, char** argv);
+
 }  // namespace weft::tools

@@ -1,0 +1,263 @@
+// Many plans of one program for real: predicted against measured. Figures for people: nothing fails.
+//
+//   weft-plan-bench                                  GPT, MLP and ResNet on 2 and 4 ranks
+//   weft-plan-bench --model gpt --ranks 2            one of them; --rounds 8, --seconds 30 for measuring the host
+//
+// The host is measured first (tools/measure), with as many ranks. Then each plan is compiled, and all of them run a few
+// steps in turn, so that a busy machine spoils all alike; the median of its steps stands for a plan. Bytes: predicted
+// without compiling, those of the plan, and those that the executor allocated for all ranks.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iostream>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "kernels/kernel.h"
+#include "planner/cost/plan_time.h"
+#include "runtime/base/status.h"
+#include "runtime/exec/executor.h"
+#include "runtime/plan/statistics.h"
+#include "tests/equivalence/model_problem.h"
+#include "tools/commands/flags.h"
+#include "tools/measure/measure_machine.h"
+
+namespace weft::bench {
+namespace {
+
+using testing::KnownModel;
+using testing::ModelProblem;
+
+constexpr char kName[] = "weft-plan-bench";
+
+std::vector<KnownModel> models() {
+  return {
+      testing::gptModel("gpt", {.vocabulary = 512, .layers = 4, .width = 128, .heads = 4, .context = 64, .batch = 16}),
+      testing::mlpModel("mlp", 256, {256, 512, 512, 512, 512, 512, 64}),
+      testing::resnetModel("resnet", {.batch = 32, .rows = 16, .columns = 16})};
+}
+
+// One plan, predicted and compiled.
+struct Entry {
+  std::string words;
+  Attempt predicted;
+  double planSeconds = 0;  // of the compiled plan, by the same machine
+  int64_t planBytes = 0;   // of all ranks
+  std::unique_ptr<Executor> executor;
+  std::vector<double> steps;
+
+  double measured() const {
+    std::vector<double> sorted = steps;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+};
+
+struct Written {
+  int64_t stages = 1;
+  CompileOptions options;
+};
+
+// Requests for so many ranks that leave nothing open.
+std::vector<Written> handWritten(const KnownModel& model, int64_t layers, int64_t ranks) {
+  std::vector<Written> all;
+  const auto add = [&](int64_t stages, int64_t tp, int64_t micro, int zero, const std::string& schedule,
+                       const std::string& recompute) {
+    const int64_t dp = ranks / (stages * tp);
+    if (dp * stages * tp != ranks || model.rows % (dp * micro) != 0 || stages > layers) {
+      return;
+    }
+    all.push_back({stages, {}});
+    CompileOptions& options = all.back().options;
+    options.mesh = absl::StrCat("dp=", dp, ",tp=", tp);
+    options.micro = micro;
+    options.zero = zero;
+    options.schedule = schedule;
+    options.recompute = recompute;
+    options.layouts = tp > 1 ? model.tensorParallel : options.layouts;
+  };
+  for (const int64_t micro : {1, 2, 4}) {
+    for (const int zero : {0, 1, 2, 3}) {
+      add(1, 1, micro, zero, "auto", "none");
+    }
+    for (const int64_t tp : {2, 4}) {
+      add(1, tp, micro, 0, "auto", "none");
+      add(1, tp, micro, 2, "auto", "none");
+    }
+    add(1, 1, micro, 0, "auto", "full");
+  }
+  for (const int64_t stages : {2, 4}) {
+    for (const int64_t micro : {2, 4, 8}) {
+      for (const char* schedule : {"gpipe", "1f1b", "zb_h1"}) {
+        add(stages, 1, micro, 0, schedule, "none");
+      }
+    }
+    add(stages, 2, 4, 0, "1f1b", "none");
+  }
+  return all;
+}
+
+absl::StatusOr<Entry> entryOf(const KnownModel& model, const Written& written, const Machine& machine) {
+  const CompileOptions& options = written.options;
+  const testing::ModelWords words = {.stages = written.stages};
+  Entry entry;
+  Graph g;
+  const Tensor loss = model.build(g, words);
+  WEFT_ASSIGN_OR_RETURN(const Program program, compile(g, loss, optim::AdamW{}, options));
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<ModelProblem> problem, ModelProblem::create(model, words));
+  if (options.mode == Mode::kAuto) {
+    WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeRequest(problem->graphs(), options, {}));
+    entry.predicted = std::move(closed.attempt);
+  } else {
+    WEFT_ASSIGN_OR_RETURN(entry.predicted, problem->predict(options));
+  }
+  entry.words = absl::StrCat(options.mode == Mode::kAuto ? "auto: " : "", testing::planText(entry.predicted));
+  WEFT_ASSIGN_OR_RETURN(entry.planSeconds, stepSeconds(program.plan, machine));
+  for (const plan::Plan* submesh : submeshesOf(program.plan)) {
+    entry.planBytes += submesh->memory().peak_bytes() * submesh->ranks();
+  }
+  WEFT_ASSIGN_OR_RETURN(entry.executor, Executor::create(program.plan, cpuKernels(), {}));
+  WEFT_RETURN_IF_ERROR(entry.executor->runInit());
+  keepZeroInputs(*entry.executor);
+  WEFT_RETURN_IF_ERROR(entry.executor->runStep());
+  return entry;
+}
+
+// In turns of some steps of each plan, the first of which finds the caches cold and does not count.
+absl::Status measure(std::vector<Entry>& entries, int64_t rounds) {
+  constexpr int kStepsOfATurn = 4;
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (Entry& entry : entries) {
+      WEFT_RETURN_IF_ERROR(entry.executor->runStep());
+      for (int step = 0; step < kStepsOfATurn; ++step) {
+        const auto start = std::chrono::steady_clock::now();
+        WEFT_RETURN_IF_ERROR(entry.executor->runStep());
+        entry.steps.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<double> ranksOf(const std::vector<double>& values) {
+  std::vector<size_t> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
+  std::vector<double> ranks(values.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    ranks[order[i]] = static_cast<double>(i);
+  }
+  return ranks;
+}
+
+// Spearman's: 1 where both are in the same order.
+double rankCorrelation(const std::vector<double>& a, const std::vector<double>& b) {
+  const std::vector<double> x = ranksOf(a), y = ranksOf(b);
+  double squares = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    squares += (x[i] - y[i]) * (x[i] - y[i]);
+  }
+  const auto n = static_cast<double>(x.size());
+  return 1 - 6 * squares / (n * (n * n - 1));
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[values.size() / 2];
+}
+
+void report(const std::string& title, std::vector<Entry>& entries) {
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.measured() < b.measured(); });
+  std::cout << title
+            << "\nmeasured ms | predicted | of the plan | predicted / measured | bytes predicted / plan | plan | "
+            << "allocated | words\n";
+  std::vector<double> predicted, measured, errors, bytes;
+  for (const Entry& entry : entries) {
+    predicted.push_back(inSeconds(entry.predicted.time));
+    measured.push_back(entry.measured());
+    errors.push_back(std::abs(predicted.back() / measured.back() - 1));
+    const auto planPeak = static_cast<double>(entry.executor->plan().memory().peak_bytes());
+    bytes.push_back(std::abs(static_cast<double>(entry.predicted.peakBytes) / planPeak - 1));
+    std::cout << absl::StrFormat("%8.3f | %8.3f | %8.3f | %6.3f | %6.3f | %9d | %9d | %s\n", 1e3 * measured.back(),
+                                 1e3 * predicted.back(), 1e3 * entry.planSeconds, predicted.back() / measured.back(),
+                                 static_cast<double>(entry.predicted.peakBytes) / planPeak, entry.planBytes,
+                                 entry.executor->allocatedBytes(), entry.words);
+  }
+  std::cout << absl::StrFormat(
+      "%d plans: rank correlation %.3f, median error of seconds %.1f %%, of peak bytes %.2f %% (worst %.2f %%)\n",
+      entries.size(), rankCorrelation(predicted, measured), 100 * median(errors), 100 * median(bytes),
+      100 * *std::max_element(bytes.begin(), bytes.end()));
+  double best = 0, found = 0;
+  for (const Entry& entry : entries) {
+    const bool isAuto = entry.words.rfind("auto", 0) == 0;
+    found = isAuto ? entry.measured() : found;
+    best = !isAuto && (best == 0 || entry.measured() < best) ? entry.measured() : best;
+  }
+  std::cout << absl::StrFormat("auto's plan against the fastest by hand: %.3f\n\n", found / best);
+  std::cout.flush();
+}
+
+absl::Status benchmark(const KnownModel& model, int64_t ranks, const Machine& machine, int64_t rounds) {
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<ModelProblem> problem, ModelProblem::create(model));
+  std::vector<Entry> entries;
+  std::vector<Written> plans = handWritten(model, testing::layersOf(problem->parameters()), ranks);
+  plans.insert(plans.begin(), {1, {.mode = Mode::kAuto, .devices = ranks}});
+  for (Written& written : plans) {
+    CompileOptions& options = written.options;
+    options.machine = machine.print();
+    absl::StatusOr<Entry> entry = entryOf(model, written, machine);
+    if (entry.ok()) {
+      entries.push_back(*std::move(entry));
+    } else {
+      std::cout << "left out: " << options.mesh << ", micro " << options.microBatches() << ": " << entry.status()
+                << "\n";
+    }
+  }
+  WEFT_RETURN_IF_ERROR(measure(entries, rounds));
+  report(absl::StrCat(model.name, " on ", ranks, " ranks"), entries);
+  return absl::OkStatus();
+}
+
+absl::Status run(const tools::Flags& flags) {
+  WEFT_ASSIGN_OR_RETURN(const int64_t rounds, flags.integer("rounds", 8, {1, 10000}));
+  WEFT_ASSIGN_OR_RETURN(const int64_t seconds, flags.integer("seconds", 30, {1, 3600}));
+  WEFT_ASSIGN_OR_RETURN(const int64_t only, flags.integer("ranks", 0, {1, 64}));
+  for (const int64_t ranks : only > 0 ? std::vector<int64_t>{only} : std::vector<int64_t>{2, 4}) {
+    WEFT_ASSIGN_OR_RETURN(const tools::Measurement measurement,
+                          tools::measureHost({.ranks = ranks, .seconds = static_cast<double>(seconds)}));
+    const int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE) / ranks;
+    const Machine machine = tools::fitted(measurement, memory);
+    std::cout << machine.print() << "\n";
+    for (const KnownModel& model : models()) {
+      if (!flags.has("model") || flags.text("model") == model.name) {
+        WEFT_RETURN_IF_ERROR(benchmark(model, ranks, machine, rounds));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+int main(int argc, char** argv) {
+  const std::vector<tools::Flag> known = {
+      {"model", tools::Flag::kOptional, "gpt, mlp or resnet; default: all"},
+      {"ranks", tools::Flag::kOptional, "default: 2, then 4"},
+      {"rounds", tools::Flag::kOptional, "turns of each plan, of four steps; default: 8"},
+      {"seconds", tools::Flag::kOptional, "for measuring the host; default: 30"}};
+  if (tools::wantsHelp(argc, argv)) {
+    std::cout << tools::flagHelp(std::string(kName) + " [flags]", known);
+    return 0;
+  }
+  const absl::StatusOr<tools::Flags> flags = tools::Flags::parse(known, argc, argv);
+  const absl::Status status = flags.ok() ? run(*flags) : flags.status();
+  return status.ok() ? 0 : tools::fail(kName, status);
+}
+
+}  // namespace
+}  // namespace weft::bench
+
+int main(int argc, char** argv) {
+  return weft::bench::main(argc, argv);
+}
