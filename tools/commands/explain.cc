@@ -178,8 +178,9 @@ absl::StatusOr<std::string> codeFor(CodeOfPlan codeOf, const plan::Plan& plan, c
         "from: --module DUMP/00-input.mlir");
   }
   return codeOf != nullptr ? codeOf(plan, flags.text("module"))
-                           : absl::UnimplementedError("--as-code reads a module, which this build without the compiler "
-                                                      "cannot; use the weft of a build with it");
+                           : absl::UnimplementedError(
+                                 "--as-code reads a module, which this build without the compiler "
+                                 "cannot; use the weft of a build with it");
 }
 
 absl::Status run(CodeOfPlan codeOf, const std::string& path, const Flags& flags) {
