@@ -10,7 +10,6 @@
 #include "planner/graph/flops.h"
 #include "planner/graph/iterations.h"
 #include "planner/machine/times.h"
-#include "planner/step/time_layouts.h"
 #include "runtime/base/status.h"
 
 namespace weft {
