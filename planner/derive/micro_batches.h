@@ -22,11 +22,6 @@
 
 namespace weft {
 
-// The axis of the micro-batches of a step.
-inline Axis timeAxis(const Mesh& mesh) {
-  return {AxisKind::kTime, 1, mesh.microBatches()};
-}
-
 struct OperatorMicroBatches {
   int batch = -1;              // factor that carries the batch, -1 none
   bool perMicroBatch = false;  // runs once per micro-batch

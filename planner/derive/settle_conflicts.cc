@@ -177,7 +177,7 @@ class Settler {
     const int64_t times = cut.perMicroBatch ? graph_.placement.meshOf(op).microBatches() : 1;
     FactorAxes timed = axes;
     if (times > 1 && cut.batch >= 0) {
-      timed[cut.batch].push_back(timeAxis(graph_.placement.meshOf(op)));
+      timed[cut.batch].push_back({AxisKind::kTime, 1, times});
     }
     KernelWork work = arithmeticOf(node.facts, ruleOf(op), timed);
     std::vector<DType> types;

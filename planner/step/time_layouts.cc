@@ -5,6 +5,10 @@
 
 namespace weft {
 
+Axis timeAxis(const Mesh& mesh) {
+  return {AxisKind::kTime, 1, mesh.microBatches()};
+}
+
 Layout withoutTime(const Layout& layout) {
   Layout space = layout;
   for (size_t d = 0; d < layout.dimensions(); ++d) {

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "ir/layout/layout.h"
-#include "planner/derive/micro_batches.h"
 
 namespace weft {
 
 inline bool isTime(const Axis& axis) {
   return axis.kind == AxisKind::kTime;
 }
+Axis timeAxis(const Mesh& mesh);
 
 // The layout of one micro-batch: time axes and pads left out.
 Layout withoutTime(const Layout& layout);
