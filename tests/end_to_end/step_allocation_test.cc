@@ -41,7 +41,7 @@ struct Call {
   void* stack[24];  // innermost first
 };
 
-constexpr int64_t kMaxCalls = 8192;
+constexpr int64_t kMaxCalls = 1 << 17;
 constexpr size_t kLibraryLimit = 32 << 10;
 Call calls[kMaxCalls];  // NOLINT: hooks have no other place
 std::atomic<int64_t> callCount{0};
