@@ -1,10 +1,10 @@
 // The option schedule = "auto": the fastest schedule that fits in memory.
 //
-// Every kind that serves the program's stages, micro-batches and stages per rank is predicted: its table is simulated
-// with the stages' times on the machine, its memory is the model's. The shortest whose peak is within the limit is
-// taken, ties go to the lower peak memory. With recompute = "auto" a kind that does not fit is tried with
-// recomputation, unless it is longer without it already than the best so far. The record in the decisions lists all
-// that were considered.
+// Every kind that serves the program's stages, micro-batches and stages per rank, but gpipe, which takes as long as
+// 1f1b in more memory, is predicted: its table is simulated with the stages' times on the machine, its memory is the
+// model's. The shortest whose peak is within the limit is taken, ties go to the lower peak memory. With recompute =
+// "auto" a kind that does not fit is tried with recomputation, unless it is longer without it already than the best so
+// far. The record in the decisions lists all that were considered.
 #pragma once
 
 #include <functional>
