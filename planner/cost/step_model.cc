@@ -11,6 +11,8 @@
 #include "planner/step/step_calls.h"
 #include "planner/step/step_memory.h"
 #include "planner/step/storage.h"
+#include "planner/step/storage_lives.h"
+#include "runtime/base/arithmetic.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -70,6 +72,25 @@ void addTime(const StepFunction& function, Picoseconds sum, std::vector<schedule
     default:
       break;
   }
+}
+
+PassedBytes passedBytes(const StepProgram& program, const StorageAssignment& assignment) {
+  PassedBytes passed;
+  const std::vector<StorageLife> lives = livesOf(program, assignment);
+  for (size_t i = 0; i < assignment.storages.size(); ++i) {
+    if (assignment.storages[i].memory != plan::ACTIVATION) {
+      continue;
+    }
+    const auto isUsedBy = [&](plan::FunctionKind kind) {
+      return std::any_of(lives[i].users.begin(), lives[i].users.end(),
+                         [&](int user) { return program.functions[user].kind == kind; });
+    };
+    int64_t& sum = !isUsedBy(plan::WEIGHT_GRAD) ? passed.toInputs
+                   : isUsedBy(plan::FORWARD)    ? passed.toWeights
+                                                : passed.between;
+    sum += alignUp(assignment.storages[i].bytes);
+  }
+  return passed;
 }
 
 // Of a program that does not train, transfers left out: the first micro-batch goes through all stages, the others
@@ -142,6 +163,7 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t micr
     const int64_t slots = mostSlots(memory);
     SubmeshNeeds& made =
         needs.submeshes.emplace_back(SubmeshNeeds{memory.peakBytes + correction, slots, std::move(memory.regions)});
+    made.activations = passedBytes(submesh.program, assignment);
     for (size_t f = 0; f < submesh.program.functions.size(); ++f) {
       const Picoseconds time = timeOf(submesh.program, assignment, f, prices_.machine());
       addTime(submesh.program.functions[f], time, times.stages, made);

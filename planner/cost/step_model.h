@@ -25,11 +25,19 @@ struct Correction {
   std::vector<int64_t> bytes;
 };
 
+// Bytes of one micro-batch that pass from one of its functions to another, by the last that reads them.
+struct PassedBytes {
+  int64_t toInputs = 0;   // from forward to the gradients of inputs, or to a backward function that is not cut
+  int64_t toWeights = 0;  // from forward to the gradients of weights
+  int64_t between = 0;    // from the gradients of inputs to those of weights
+};
+
 struct SubmeshNeeds {
   int64_t peakBytes = 0;
   int64_t slots = 1;  // of the ring of activations that has most
   std::vector<StepRegion> regions;
   Picoseconds before = 0, after = 0;  // of what runs once, before and after the micro-batches
+  PassedBytes activations;            // of all stages together, each value by itself
 };
 
 struct StepNeeds {

@@ -134,6 +134,26 @@ absl::StatusOr<Kind> parseKind(const std::string& name) {
       absl::StrCat("unknown kind of schedule '", name, "'; known: ", absl::StrJoin(names, ", ")));
 }
 
+bool cutsBackward(Kind kind) {
+  switch (kind) {
+    case Kind::kZbH1:
+    case Kind::kZbH2:
+    case Kind::kZbInterleaved:
+    case Kind::kZbV:
+    case Kind::kVHalf:
+    case Kind::kVMin:
+    case Kind::kDualPipeV:
+      return true;
+    case Kind::kGpipe:
+    case Kind::k1F1B:
+    case Kind::kInterleaved:
+    case Kind::kBreadthFirst:
+    case Kind::kSeq1F1B:
+      return false;
+  }
+  return false;
+}
+
 int32_t defaultVirtualStages(Kind kind) {
   return rowOf(kind).vPlacement ? 2 : 1;
 }

@@ -68,6 +68,9 @@ absl::StatusOr<Kind> parseKind(const std::string& name);
 // 2 for the V placements, else 1.
 int32_t defaultVirtualStages(Kind kind);
 
+// Does it run any gradients of weights later than those of inputs (I, W above)?
+bool cutsBackward(Kind kind);
+
 struct Request {
   Kind kind = Kind::k1F1B;
   int32_t ranks = 1;

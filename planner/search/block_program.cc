@@ -170,20 +170,20 @@ absl::StatusOr<SegmentCosts> BlockProgram::costs(const CompileOptions& closed, b
     }
   }
   WEFT_ASSIGN_OR_RETURN(const SegmentCosts staged, segmentCosts(staged_, closed, bytePrice, memo));
-  SegmentCosts blocks;
-  blocks.transfer = staged.transfer;
+  SegmentCosts blocks = {{}, {}, staged.transfer};
   for (int b = 0; b < blocks_; ++b) {
-    blocks.kept.push_back(staged.kept[standsFor_[b]]);
-    blocks.recomputed.push_back(staged.recomputed[standsFor_[b]]);
-    if (!costs.kept.empty() && gone_[b]) {
-      costs.kept[0] += blocks.kept.back();
-      costs.recomputed[0] += blocks.recomputed.back();
+    blocks.segments.push_back(staged.segments[standsFor_[b]]);
+    if (!staged.cutSegments.empty()) {
+      blocks.cutSegments.push_back(staged.cutSegments[standsFor_[b]]);
+    }
+    if (!costs.segments.empty() && gone_[b]) {
+      costs.segments[0] += blocks.segments.back();
     }
   }
   if (!uncut) {
     return blocks;
   }
-  return costs.kept.empty() ? together(blocks) : costs;
+  return costs.segments.empty() ? together(blocks) : costs;
 }
 
 }  // namespace weft

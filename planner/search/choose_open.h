@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -29,8 +30,10 @@ struct ClosedRequest {
 // open; by falling memory.
 std::vector<CompileOptions> withZero(const CompileOptions& request, bool trains);
 
-// What is expected of a request that leaves nothing open. Error: it cannot be.
-using Predict = std::function<absl::StatusOr<Attempt>(const ProgramGraph&, const CompileOptions&)>;
+// What is expected of a request that leaves nothing open; with splits decided under that price of memory alone, where
+// one is given. Error: it cannot be.
+using Predict =
+    std::function<absl::StatusOr<Attempt>(const ProgramGraph&, const CompileOptions&, std::optional<double> bytePrice)>;
 
 // The request that takes the least time within the memory limit; where none fits, that with the least peak. Its record
 // notes what it was chosen among. `predict` is asked for each request; one that it refuses is left out. Error: it

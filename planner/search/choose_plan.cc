@@ -82,7 +82,7 @@ class PlanChooser {
     CompileOptions closed = sketch.request;
     closed.virtualStages = sketch.grid.submeshes > 1 ? sketch.grid.virtualStages : 0;
     auto staged = std::make_shared<const ProgramGraph>(program->onStages(sketch.cut.first));
-    WEFT_ASSIGN_OR_RETURN(Attempt attempt, predict_(*staged, closed));
+    WEFT_ASSIGN_OR_RETURN(Attempt attempt, predict_(*staged, closed, sketch.bytePrice));
     return ClosedRequest{std::move(closed), std::move(staged), std::move(attempt)};
   }
 

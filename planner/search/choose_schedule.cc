@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/decisions.h"
-#include "planner/schedule/generate.h"
+#include "planner/search/pipeline_shape.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -25,17 +25,10 @@ struct Candidate {
   bool recomputes = false;
 };
 
-// Kinds that put as many stages on each rank as the program asks for. Not gpipe: it takes as long as 1f1b and holds
-// more.
 std::vector<Candidate> candidatesFor(int64_t virtualStages) {
   std::vector<Candidate> candidates;
-  for (const schedule::Kind kind : schedule::allKinds()) {
-    const bool loops = kind == schedule::Kind::kInterleaved || kind == schedule::Kind::kBreadthFirst ||
-                       kind == schedule::Kind::kZbInterleaved;
-    const bool serves = loops ? virtualStages > 1 : schedule::defaultVirtualStages(kind) == virtualStages;
-    if (serves && kind != schedule::Kind::kSeq1F1B && kind != schedule::Kind::kGpipe) {
-      candidates.push_back({{schedule::kindName(kind), virtualStages, ""}, {}, {}, {}});
-    }
+  for (const schedule::Kind kind : kindsFor(virtualStages)) {
+    candidates.push_back({{schedule::kindName(kind), virtualStages, ""}, {}, {}, {}});
   }
   return candidates;
 }

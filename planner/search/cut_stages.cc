@@ -1,11 +1,32 @@
 #include "planner/search/cut_stages.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
 namespace weft {
 namespace {
+
+// Of `savings`, by rising price, as much as together saves `bytes`, or all of them.
+Saving taken(const std::vector<Saving>& savings, int64_t bytes) {
+  Saving sum;
+  for (const Saving& all : savings) {
+    const double part = std::min(1.0, static_cast<double>(bytes - sum.bytes) / static_cast<double>(all.bytes));
+    if (part <= 0) {
+      break;
+    }
+    sum.bytes += static_cast<int64_t>(std::ceil(part * static_cast<double>(all.bytes)));
+    sum.time += static_cast<Picoseconds>(std::ceil(part * static_cast<double>(all.time)));
+  }
+  return sum;
+}
+
+// A saving that several segments have.
+struct SharedSaving {
+  Saving each;
+  std::vector<int64_t> before;  // of each segment: how often the segments before it have it
+};
 
 // Sums over the segments before each, so that those of a stage are differences.
 class Sums {
@@ -14,34 +35,68 @@ class Sums {
     for (size_t i = 0; i < costs.size(); ++i) {
       sums_[i + 1] = sums_[i];
       sums_[i + 1].time += costs[i].time;
-      sums_[i + 1].forwardTime += costs[i].forwardTime;
       sums_[i + 1].onceTime += costs[i].onceTime;
-      sums_[i + 1].heldBytes += costs[i].heldBytes;
-      sums_[i + 1].activationBytes += costs[i].activationBytes;
+      sums_[i + 1].heldBytes += costs[i].bytesOfStep();
+      sums_[i + 1].activations.toInputs += costs[i].activations.toInputs;
+      sums_[i + 1].activations.toWeights += costs[i].activations.toWeights;
+      sums_[i + 1].activations.between += costs[i].activations.between;
+      for (const Saving& saving : costs[i].savings) {
+        count(saving, i);
+      }
     }
+    for (SharedSaving& saving : savings_) {
+      for (size_t i = 0; i < costs.size(); ++i) {
+        saving.before[i + 1] += saving.before[i];
+      }
+    }
+    std::stable_sort(savings_.begin(), savings_.end(), [](const SharedSaving& a, const SharedSaving& b) {
+      return static_cast<double>(a.each.time) * static_cast<double>(b.each.bytes) <
+             static_cast<double>(b.each.time) * static_cast<double>(a.each.bytes);
+    });
   }
 
   SegmentCost of(int begin, int end) const {
     SegmentCost sum;
     sum.time = sums_[end].time - sums_[begin].time;
-    sum.forwardTime = sums_[end].forwardTime - sums_[begin].forwardTime;
     sum.onceTime = sums_[end].onceTime - sums_[begin].onceTime;
     sum.heldBytes = sums_[end].heldBytes - sums_[begin].heldBytes;
-    sum.activationBytes = sums_[end].activationBytes - sums_[begin].activationBytes;
+    const PassedBytes& before = sums_[begin].activations;
+    const PassedBytes& all = sums_[end].activations;
+    sum.activations = {all.toInputs - before.toInputs, all.toWeights - before.toWeights, all.between - before.between};
     for (int i = begin; i < end; ++i) {
       sum.passingBytes = std::max(sum.passingBytes, costs_[i].passingBytes);
     }
     return sum;
   }
 
+  // Of these segments as much as together saves `bytes`, or all that can be; the cheapest first.
+  Saving saving(int begin, int end, int64_t bytes) const {
+    std::vector<Saving> all;
+    for (const SharedSaving& shared : savings_) {
+      const int64_t count = shared.before[end] - shared.before[begin];
+      if (count > 0) {
+        all.push_back({count * shared.each.bytes, count * shared.each.time});
+      }
+    }
+    return taken(all, bytes);
+  }
+
  private:
+  void count(const Saving& saving, size_t segment) {
+    auto known = std::find_if(savings_.begin(), savings_.end(), [&](const auto& s) { return s.each == saving; });
+    if (known == savings_.end()) {
+      known = savings_.insert(savings_.end(), {saving, std::vector<int64_t>(costs_.size() + 1, 0)});
+    }
+    ++known->before[segment + 1];
+  }
+
   std::vector<SegmentCost> sums_;
   const std::vector<SegmentCost>& costs_;
+  std::vector<SharedSaving> savings_;  // the cheapest first
 };
 
 struct Stage {
   Picoseconds time = 0;
-  Picoseconds forwardTime = 0;
   Picoseconds onceTime = 0;
   int64_t bytes = 0;
   bool fits = true;
@@ -51,17 +106,16 @@ struct Stage {
 class Cutter {
  public:
   Cutter(const SegmentCosts& costs, const PipelineShape& shape, int64_t limit)
-      : segments_(static_cast<int>(costs.kept.size())),
-        kept_(costs.kept),
-        recomputed_(costs.recomputed),
+      : segments_(static_cast<int>(costs.segments.size())),
+        sums_(costs.of(shape.cutsBackward)),
         transfer_(costs.transfer),
         shape_(shape),
-        submeshes_(shape.stages / shape.virtualStages),
-        limit_(limit) {}
+        limit_(limit),
+        rooms_(rooms()) {}
 
   StageCut cut() const {
     Picoseconds low = 0;
-    Picoseconds high = kept_.of(0, segments_).time + recomputed_.of(0, segments_).time;
+    Picoseconds high = sums_.of(0, segments_).time + sums_.saving(0, segments_, INT64_MAX).time;
     std::optional<std::vector<int>> best = within(high);
     while (best && low < high) {
       const Picoseconds middle = low + (high - low) / 2;
@@ -72,80 +126,113 @@ class Cutter {
         low = middle + 1;
       }
     }
-    return describe(best ? *best : even());
+    StageCut cut = describe(best ? *best : even());
+    while (shape_.virtualStages > 1 && improve(cut)) {
+    }
+    return cut;
   }
 
   StageCut describe(std::vector<int> first) const {
     StageCut cut{std::move(first)};
     cut.fits = true;
     Picoseconds sum = 0;
-    Picoseconds forward = 0;
-    Picoseconds forwardOfLongest = 0;
-    std::vector<int64_t> bytes(submeshes_, 0);
-    std::vector<Picoseconds> onceTimes(submeshes_, 0);
-    for (int64_t s = 0; s < shape_.stages; ++s) {
+    std::vector<int64_t> bytes(shape_.submeshes(), 0);
+    std::vector<Picoseconds> busy(shape_.submeshes(), 0);
+    std::vector<Picoseconds> onceTimes(shape_.submeshes(), 0);
+    for (int64_t s = 0; s < shape_.stages(); ++s) {
       const Stage stage = stageOf(s, cut.first[s], endOf(cut.first, s));
       sum += stage.time;
-      forward += stage.forwardTime;
-      forwardOfLongest = stage.time > cut.longest ? stage.forwardTime : forwardOfLongest;
       cut.longest = std::max(cut.longest, stage.time);
-      bytes[s % submeshes_] += stage.bytes;
-      onceTimes[s % submeshes_] += stage.onceTime;
+      bytes[shape_.submeshOf[s]] += stage.bytes;
+      busy[shape_.submeshOf[s]] += stage.time;
+      onceTimes[shape_.submeshOf[s]] += stage.onceTime;
       cut.fits = cut.fits && stage.fits;
       cut.limited = cut.limited || stage.limited;
     }
     const Picoseconds once = *std::max_element(onceTimes.begin(), onceTimes.end());
     cut.peakBytes = *std::max_element(bytes.begin(), bytes.end());
-    cut.bound = shape_.microBatches * kept_.of(0, segments_).time / submeshes_;
-    // The longest submesh works without a gap once 1/v of the ramp has passed: one that has v stages begins with the
-    // next while others fill. Where gradients of weights may wait, they fill all but the first forward pass's ramp.
-    // No micro-batch passes faster than through all stages, which is longer with few of them.
-    const int64_t turns = shape_.microBatches * shape_.virtualStages;
-    const Picoseconds busy = shape_.splitsBackward
-                                 ? (forward - forwardOfLongest) / shape_.virtualStages + turns * cut.longest
-                                 : sum / shape_.virtualStages + (turns - 1) * cut.longest;
-    // Of split ones the last follows all forward passes of the others, and half of its backward pass is waited for.
-    const Picoseconds passage = shape_.splitsBackward ? forward + (shape_.microBatches - 1) * forwardOfLongest +
-                                                            (sum - forward) / 2 + cut.longest / 3
-                                                      : sum + (shape_.microBatches - 1) * cut.longest;
-    cut.time = once + 2 * (submeshes_ - 1) * transfer_ + std::max(busy, passage);
+    cut.bound = shape_.microBatches * sums_.of(0, segments_).time / shape_.submeshes();
+    // The submesh that has most to do decides how often micro-batches follow one another, the other stages how long the
+    // first of them take.
+    const auto longest = std::max_element(busy.begin(), busy.end());
+    cut.busiest = longest - busy.begin();
+    const int64_t others = shape_.stages() - shape_.virtualStages;
+    const double other = others > 0 ? static_cast<double>(sum - *longest) / static_cast<double>(others) : 0;
+    cut.time = once + 2 * (shape_.submeshes() - 1) * transfer_ + shape_.microBatches * *longest +
+               static_cast<Picoseconds>(std::llround(shape_.ramp * other));
     return cut;
   }
 
  private:
   int endOf(const std::vector<int>& first, int64_t stage) const {
-    return stage + 1 < shape_.stages ? first[stage + 1] : segments_;
+    return stage + 1 < shape_.stages() ? first[stage + 1] : segments_;
   }
 
-  // How many micro-batches a stage holds activations of at once.
-  int64_t inFlight(int64_t stage) const {
-    const int64_t submesh = stage % submeshes_;
-    const int64_t ahead =
-        shape_.virtualStages == 1
-            ? submeshes_ - submesh
-            : (2 * (submeshes_ - submesh - 1) + (shape_.virtualStages - 1) * submeshes_ + 1) / shape_.virtualStages + 1;
-    return std::min(shape_.microBatches, ahead);
+  // Of each stage: its part of the limit.
+  std::vector<int64_t> rooms() const {
+    const SegmentCost all = sums_.of(0, segments_);
+    const double held = all.activationBytes() == 0
+                            ? 1
+                            : static_cast<double>(all.heldBytes + 1) / static_cast<double>(all.activationBytes());
+    std::vector<double> needs;
+    std::vector<double> sums(shape_.submeshes(), 0);
+    for (int64_t s = 0; s < shape_.stages(); ++s) {
+      needs.push_back(held + static_cast<double>(shape_.held[s].toWeights));
+      sums[shape_.submeshOf[s]] += needs.back();
+    }
+    std::vector<int64_t> rooms;
+    for (int64_t s = 0; s < shape_.stages(); ++s) {
+      rooms.push_back(shape_.virtualStages == 1
+                          ? limit_
+                          : static_cast<int64_t>(static_cast<double>(limit_) * needs[s] / sums[shape_.submeshOf[s]]));
+    }
+    return rooms;
+  }
+
+  static int64_t held(const PassedBytes& passed, const HeldMicroBatches& held) {
+    return held.toInputs * passed.toInputs + held.toWeights * passed.toWeights + held.between * passed.between;
+  }
+
+  // Moves the end of a stage of the busiest submesh by a segment, if that makes the step shorter.
+  bool improve(StageCut& cut) const {
+    for (int64_t s = 0; s < shape_.stages(); ++s) {
+      if (shape_.submeshOf[s] != cut.busiest) {
+        continue;
+      }
+      for (const auto& [boundary, by] : {std::pair(s, 1), std::pair(s + 1, -1)}) {
+        if (boundary == 0 || boundary == shape_.stages()) {
+          continue;
+        }
+        std::vector<int> moved = cut.first;
+        moved[boundary] += by;
+        if (moved[boundary] <= moved[boundary - 1] || moved[boundary] >= endOf(moved, boundary)) {
+          continue;
+        }
+        StageCut other = describe(std::move(moved));
+        if (other.fits >= cut.fits && other.time < cut.time) {
+          cut = std::move(other);
+          return true;
+        }
+      }
+    }
+    return false;
   }
 
   // What a stage of the segments from `begin` to `end` takes.
   Stage stageOf(int64_t stage, int begin, int end) const {
-    const SegmentCost kept = kept_.of(begin, end);
-    const SegmentCost least = recomputed_.of(begin, end);
-    const auto bytesOf = [&](const SegmentCost& cost) {
-      return cost.heldBytes + cost.passingBytes + inFlight(stage) * cost.activationBytes;
-    };
-    Stage made = {kept.time, kept.forwardTime, kept.onceTime, bytesOf(kept), true, false};
-    const int64_t room = limit_ / shape_.virtualStages;
-    if (limit_ == 0 || made.bytes <= room) {
+    const SegmentCost all = sums_.of(begin, end);
+    Stage made = {all.time, all.onceTime, all.heldBytes + all.passingBytes + held(all.activations, shape_.held[stage]),
+                  true, false};
+    const int64_t over = made.bytes - rooms_[stage];
+    if (limit_ == 0 || over <= 0) {
       return made;
     }
-    const int64_t fewer = made.bytes - bytesOf(least);
-    const double part = fewer > 0 ? static_cast<double>(made.bytes - room) / static_cast<double>(fewer) : 2;
-    made.fits = part <= 1;
+    const int64_t slots = shape_.held[stage].toWeights;
+    const Saving saving = sums_.saving(begin, end, (over + slots - 1) / slots);
+    made.time += saving.time;
+    made.bytes -= slots * saving.bytes;
+    made.fits = made.bytes <= rooms_[stage];
     made.limited = true;
-    const double taken = std::min(part, 1.0);
-    made.time += static_cast<Picoseconds>(taken * static_cast<double>(least.time - kept.time));
-    made.bytes -= static_cast<int64_t>(taken * static_cast<double>(std::max<int64_t>(fewer, 0)));
     return made;
   }
 
@@ -154,9 +241,9 @@ class Cutter {
   std::optional<std::vector<int>> within(Picoseconds most) const {
     std::vector<int> first;
     int begin = 0;
-    for (int64_t s = 0; s < shape_.stages; ++s) {
+    for (int64_t s = 0; s < shape_.stages(); ++s) {
       first.push_back(begin);
-      const int last = segments_ - static_cast<int>(shape_.stages - s - 1);  // leaves one for each stage behind
+      const int last = segments_ - static_cast<int>(shape_.stages() - s - 1);  // leaves one for each stage behind
       int end = begin;
       while (end < last) {
         const Stage stage = stageOf(s, begin, end + 1);
@@ -175,19 +262,18 @@ class Cutter {
 
   std::vector<int> even() const {
     std::vector<int> first;
-    for (int64_t s = 0; s < shape_.stages; ++s) {
-      first.push_back(static_cast<int>(s * segments_ / shape_.stages));
+    for (int64_t s = 0; s < shape_.stages(); ++s) {
+      first.push_back(static_cast<int>(s * segments_ / shape_.stages()));
     }
     return first;
   }
 
   int segments_;
-  Sums kept_;
-  Sums recomputed_;
+  Sums sums_;
   Picoseconds transfer_;
-  PipelineShape shape_;
-  int64_t submeshes_;
+  const PipelineShape& shape_;
   int64_t limit_;
+  std::vector<int64_t> rooms_;
 };
 
 }  // namespace
@@ -198,6 +284,32 @@ StageCut cutStages(const SegmentCosts& costs, const PipelineShape& shape, int64_
 
 StageCut withStages(const SegmentCosts& costs, const PipelineShape& shape, int64_t limit, std::vector<int> first) {
   return Cutter(costs, shape, limit).describe(std::move(first));
+}
+
+StageCut fluidCut(const SegmentCost& all, Picoseconds longest, const StageGrid& grid, int64_t microBatches,
+                  int64_t limit) {
+  const int64_t submeshes = grid.submeshes;
+  StageCut cut;
+  cut.longest = std::max(all.time / submeshes, longest);
+  // Zero-bubble schedules idle for a third of (p - 1) stages; those that hold least, v_min, hold a third of what the
+  // submeshes together have micro-batches for, those with one stage each a half (planner/schedule/generate.h).
+  const int64_t idle = (submeshes - 1) * (all.time / (3 * submeshes * grid.virtualStages));
+  const double most = grid.virtualStages == 1 ? static_cast<double>(submeshes + 1) / 2
+                                              : std::max(1.0, static_cast<double>(submeshes) / 3);
+  const double held = std::min(static_cast<double>(microBatches), most) / static_cast<double>(submeshes);
+  cut.peakBytes =
+      all.bytesOfStep() / submeshes + static_cast<int64_t>(held * static_cast<double>(all.activationBytes()));
+  cut.fits = limit == 0 || cut.peakBytes <= limit;
+  cut.time = all.onceTime / submeshes + microBatches * cut.longest + idle;
+  if (cut.fits) {
+    return cut;
+  }
+  const Saving saving = taken(all.savings, 1 + static_cast<int64_t>(static_cast<double>(cut.peakBytes - limit) / held));
+  cut.limited = true;
+  cut.time += microBatches * saving.time / submeshes;
+  cut.peakBytes -= static_cast<int64_t>(held * static_cast<double>(saving.bytes));
+  cut.fits = cut.peakBytes <= limit;
+  return cut;
 }
 
 }  // namespace weft

@@ -118,8 +118,8 @@ namespace {
 absl::StatusOr<ClosedRequest> close(const GraphFor& graphs, const CompileOptions& request,
                                     const Correction& correction) {
   ReshardMemo memo;
-  const Predict predict = [&](const ProgramGraph& graph, const CompileOptions& closed) {
-    return predictProgram(graph, closed, correction, &memo);
+  const Predict predict = [&](const ProgramGraph& graph, const CompileOptions& closed, std::optional<double> price) {
+    return predictProgram(graph, closed, correction, &memo, price);
   };
   if (request.mode == Mode::kAuto) {
     return choosePlan(graphs, request, predict, memo);
@@ -158,7 +158,17 @@ class Predictor {
   Predictor(const ProgramGraph& graph, const CompileOptions& request, const Correction& correction, ReshardMemo& memo)
       : graph_(graph), request_(request), correction_(correction), memo_(memo) {}
 
-  absl::StatusOr<Attempt> run() {
+  // With splits decided under that price of memory, where one is given and something fits with it; else under all.
+  absl::StatusOr<Attempt> run(std::optional<double> bytePrice) {
+    if (bytePrice) {
+      std::vector<Plain> one;
+      addIfPossible({.bytePrice = *bytePrice, .memo = &memo_}, one);
+      WEFT_RETURN_IF_ERROR(tryThese(one));
+      if (best_ && best_->fits) {
+        return std::move(*best_);
+      }
+      known_.clear();
+    }
     WEFT_RETURN_IF_ERROR(tryAll());
     const bool open = request_.memoryLimit > 0 && request_.zeroLevel() >= 3 && !request_.regather;
     if (open && isShort()) {
@@ -209,10 +219,14 @@ class Predictor {
         addIfPossible({-1, factor * memoryPrice(time, request_.memoryLimit), {}, &memo_}, all);
       }
     }
+    return tryThese(all);
+  }
+
+  absl::Status tryThese(std::vector<Plain>& all) {
     for (Plain& each : all) {
       keepBetter(each.best.attempt, each.choice);
     }
-    return mayRecompute() ? recompute(all) : absl::OkStatus();
+    return mayRecompute() && !all.empty() ? recompute(all) : absl::OkStatus();
   }
 
   // Those that would be faster than the best if they fitted.
@@ -282,11 +296,12 @@ class Predictor {
 }  // namespace
 
 absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& asked,
-                                       const Correction& correction, ReshardMemo* memo) {
+                                       const Correction& correction, ReshardMemo* memo,
+                                       std::optional<double> bytePrice) {
   CompileOptions request = asked;
   WEFT_ASSIGN_OR_RETURN(request.memoryLimit, memoryLimitOf(asked));
   ReshardMemo own;
-  return Predictor(graph, request, correction, memo != nullptr ? *memo : own).run();
+  return Predictor(graph, request, correction, memo != nullptr ? *memo : own).run(bytePrice);
 }
 
 absl::StatusOr<Decisions> planProgram(const GraphFor& graphs, const CompileOptions& request,

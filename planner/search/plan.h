@@ -14,6 +14,8 @@
 // The shortest that fits is taken. Nothing is compiled.
 #pragma once
 
+#include <optional>
+
 #include "absl/status/statusor.h"
 #include "planner/cost/step_model.h"
 #include "planner/decisions.h"
@@ -35,9 +37,11 @@ absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const Compile
                                            const Correction& correction);
 
 // The prediction of bytes and seconds of a request that leaves nothing open (leavesOpen), searched or not. `memo`: what
-// is known of reshards on its machine.
+// is known of reshards on its machine. `bytePrice`: of memory, under which splits are decided where that fits; without
+// it those are tried that the limit suggests.
 absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& request,
-                                       const Correction& correction, ReshardMemo* memo = nullptr);
+                                       const Correction& correction, ReshardMemo* memo = nullptr,
+                                       std::optional<double> bytePrice = std::nullopt);
 
 // Of one graph: a program whose operators have the same alternatives for every number of micro-batches.
 GraphFor graphForAll(const ProgramGraph& graph);

@@ -2,20 +2,50 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <utility>
 
 #include "planner/check_request.h"
-#include "planner/cost/step_model.h"
 #include "planner/derive/derive.h"
-#include "planner/derive/recompute_scopes.h"
+#include "planner/recompute/intervals.h"
+#include "planner/recompute/pareto.h"
+#include "planner/schedule/generate.h"
+#include "planner/search/forward_graphs.h"
 #include "runtime/base/status.h"
 
 namespace weft {
 namespace {
 
+// Of one interval so many operators are decided about one by one: each more doubles the choices to look at.
+constexpr int kSavingCandidates = 6;
+
 Picoseconds timeOf(const schedule::StageTimes& stage) {
   return static_cast<Picoseconds>(std::llround(stage.f + stage.b.value_or(stage.i + stage.w)));
+}
+
+void add(const StepRegion& region, SegmentCost& cost) {
+  switch (region.memory) {
+    case plan::PARAMETER:
+      cost.parameterBytes += region.bytes;
+      break;
+    case plan::ACCUMULATOR:
+      cost.gradientBytes += region.bytes;
+      break;
+    case plan::STATE:
+      cost.stateBytes += region.bytes;
+      break;
+    case plan::ACTIVATION:
+      break;  // by who reads them
+    case plan::TRANSIENT:
+    case plan::WORKSPACE:
+    case plan::MAILBOX:
+      cost.passingBytes += region.bytes;
+      break;
+    default:
+      cost.heldBytes += region.bytes;
+      break;
+  }
 }
 
 SegmentCost costOf(const SubmeshNeeds& needs, const schedule::StageTimes& times) {
@@ -23,44 +53,71 @@ SegmentCost costOf(const SubmeshNeeds& needs, const schedule::StageTimes& times)
   cost.time = timeOf(times);
   cost.forwardTime = static_cast<Picoseconds>(std::llround(times.f));
   cost.onceTime = needs.before + needs.after;
+  cost.activations = needs.activations;
   for (const StepRegion& region : needs.regions) {
-    switch (region.memory) {
-      case plan::ACTIVATION:
-        cost.activationBytes += region.bytes;
-        break;
-      case plan::TRANSIENT:
-      case plan::WORKSPACE:
-      case plan::MAILBOX:
-        cost.passingBytes += region.bytes;
-        break;
-      default:
-        cost.heldBytes += region.bytes;
-        break;
-    }
+    add(region, cost);
   }
   return cost;
 }
 
-std::vector<SegmentCost> costsOf(const StepNeeds& needs) {
+bool isCheaper(const Saving& a, const Saving& b) {
+  return static_cast<double>(a.time) * static_cast<double>(b.bytes) <
+         static_cast<double>(b.time) * static_cast<double>(a.bytes);
+}
+
+// The lower convex hull of the points, which lie by falling bytes: what each of its edges saves.
+void addHull(const std::vector<recompute::Point>& points, std::vector<Saving>& savings) {
+  std::vector<Saving> hull;
+  for (size_t i = 1; i < points.size(); ++i) {
+    Saving edge = {points[i - 1].bytes - points[i].bytes, points[i].time - points[i - 1].time};
+    while (!hull.empty() && isCheaper(edge, hull.back())) {
+      edge = {edge.bytes + hull.back().bytes, edge.time + hull.back().time};
+      hull.pop_back();
+    }
+    hull.push_back(edge);
+  }
+  savings.insert(savings.end(), hull.begin(), hull.end());
+}
+
+// What recomputation saves of each segment, by its intervals (planner/recompute/).
+absl::Status addSavings(const Decisions& record, StepModel& model, std::vector<SegmentCost>& costs) {
+  WEFT_ASSIGN_OR_RETURN(const std::vector<ForwardGraph> graphs, forwardGraphs(record, model));
+  std::vector<recompute::Graph> plain;
+  for (const ForwardGraph& stage : graphs) {
+    plain.push_back(stage.graph);
+  }
+  const recompute::Intervals cut = recompute::cutIntoIntervals(plain);
+  std::vector<std::vector<recompute::Point>> points;
+  for (const recompute::Graph& each : cut.classes) {
+    points.push_back(recompute::paretoPoints(each, kSavingCandidates));
+  }
+  for (const recompute::Interval& interval : cut.intervals) {
+    addHull(points[interval.intervalClass], costs[interval.stage].savings);
+  }
+  for (SegmentCost& cost : costs) {
+    std::stable_sort(cost.savings.begin(), cost.savings.end(), isCheaper);
+  }
+  return absl::OkStatus();
+}
+
+// With the record's kind of schedule, which decides whether the backward pass is cut.
+absl::StatusOr<std::vector<SegmentCost>> costsUnder(const Decisions& record, const CompileOptions& request,
+                                                    StepModel& model, Picoseconds& transfer) {
+  WEFT_ASSIGN_OR_RETURN(const StepNeeds needs, model.needs(record, 1));
   std::vector<SegmentCost> costs;
   for (size_t s = 0; s < needs.submeshes.size(); ++s) {
     costs.push_back(costOf(needs.submeshes[s], needs.times.stages[s]));
   }
+  transfer = static_cast<Picoseconds>(std::llround(needs.times.comm));
+  if (request.recompute == "auto" && model.view().graph().trains()) {
+    WEFT_RETURN_IF_ERROR(addSavings(record, model, costs));
+  }
   return costs;
 }
 
-// The record with everything recomputed that can be.
-Decisions withAllRecomputed(const StepModel& model) {
-  Decisions record = model.record();
-  std::vector<int64_t> stages;
-  for (const OperatorDecision& op : record.operators) {
-    stages.push_back(op.stage);
-  }
-  const std::vector<bool> all = recomputedOps(model.view(), stages, "full");
-  for (size_t op = 0; op < record.operators.size(); ++op) {
-    record.operators[op].recompute = all[op];
-  }
-  return record;
+bool mayCutBackward(const CompileOptions& request) {
+  const absl::StatusOr<schedule::Kind> kind = schedule::parseKind(request.schedule);
+  return kind.ok() ? schedule::cutsBackward(*kind) : request.schedule == "auto";
 }
 
 }  // namespace
@@ -69,17 +126,33 @@ SegmentCost& SegmentCost::operator+=(const SegmentCost& more) {
   time += more.time;
   forwardTime += more.forwardTime;
   onceTime += more.onceTime;
+  parameterBytes += more.parameterBytes;
+  gradientBytes += more.gradientBytes;
+  stateBytes += more.stateBytes;
   heldBytes += more.heldBytes;
-  activationBytes += more.activationBytes;
+  activations.toInputs += more.activations.toInputs;
+  activations.toWeights += more.activations.toWeights;
+  activations.between += more.activations.between;
   passingBytes = std::max(passingBytes, more.passingBytes);
+  std::vector<Saving> both;
+  std::merge(savings.begin(), savings.end(), more.savings.begin(), more.savings.end(), std::back_inserter(both),
+             isCheaper);
+  savings.clear();
+  for (const Saving& each : both) {  // equal prices as one
+    if (savings.empty() || isCheaper(savings.back(), each)) {
+      savings.push_back(each);
+    } else {
+      savings.back().bytes += each.bytes;
+      savings.back().time += each.time;
+    }
+  }
   return *this;
 }
 
 SegmentCosts together(const SegmentCosts& costs) {
-  SegmentCosts sum = {{SegmentCost()}, {SegmentCost()}, costs.transfer};
-  for (size_t s = 0; s < costs.kept.size(); ++s) {
-    sum.kept[0] += costs.kept[s];
-    sum.recomputed[0] += costs.recomputed[s];
+  SegmentCosts sum = {{SegmentCost()}, {}, costs.transfer};
+  for (const SegmentCost& each : costs.segments) {
+    sum.segments[0] += each;
   }
   return sum;
 }
@@ -91,7 +164,7 @@ double memoryPrice(Picoseconds stepTime, int64_t limit) {
 absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const CompileOptions& asked, double bytePrice,
                                           ReshardMemo& memo) {
   CompileOptions request = asked;
-  request.schedule = "1f1b";
+  request.schedule = schedule::kindName(schedule::Kind::k1F1B);
   request.virtualStages = 1;
   request.memoryLimit = 0;
   WEFT_ASSIGN_OR_RETURN(Machine machine, machineOf(request));
@@ -101,13 +174,12 @@ absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const Comp
   WEFT_ASSIGN_OR_RETURN(Derivation derived, deriveDecisions(graph, request, {.bytePrice = bytePrice, .memo = &memo}));
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<StepModel> model,
                         StepModel::create(std::move(graph), std::move(derived.decisions), machine, {}));
-  WEFT_ASSIGN_OR_RETURN(const StepNeeds needs, model->needs(model->record(), 1));
   SegmentCosts costs;
-  costs.kept = costs.recomputed = costsOf(needs);
-  costs.transfer = static_cast<Picoseconds>(std::llround(needs.times.comm));
-  if (request.recompute == "auto" && model->view().graph().trains()) {
-    WEFT_ASSIGN_OR_RETURN(const StepNeeds least, model->needs(withAllRecomputed(*model), 1));
-    costs.recomputed = costsOf(least);
+  WEFT_ASSIGN_OR_RETURN(costs.segments, costsUnder(model->record(), request, *model, costs.transfer));
+  if (mayCutBackward(asked) && costs.segments.size() > 1 && model->view().graph().trains()) {
+    Decisions record = model->record();
+    record.schedule.kind = schedule::kindName(schedule::Kind::kZbH1);
+    WEFT_ASSIGN_OR_RETURN(costs.cutSegments, costsUnder(record, request, *model, costs.transfer));
   }
   return costs;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/cost/step_model.h"
 #include "planner/derive/reshard_prices.h"
 #include "planner/graph/program_graph.h"
 #include "planner/machine/picoseconds.h"
@@ -17,23 +18,44 @@
 
 namespace weft {
 
+// Recomputation that keeps so many bytes less of each micro-batch and takes so long.
+struct Saving {
+  int64_t bytes = 0;
+  Picoseconds time = 0;
+
+  friend bool operator==(const Saving&, const Saving&) = default;
+};
+
 // Of one rank, times and activations of one micro-batch.
 struct SegmentCost {
   Picoseconds time = 0;         // forward and backward
   Picoseconds forwardTime = 0;  // of it, forward
   Picoseconds onceTime = 0;     // before and after the micro-batches
-  int64_t heldBytes = 0;        // for the whole step: parameters, states, gradients, inputs
-  int64_t activationBytes = 0;  // from forward to backward
+  // For the whole step:
+  int64_t parameterBytes = 0;
+  int64_t gradientBytes = 0;
+  int64_t stateBytes = 0;       // of the optimizer
+  int64_t heldBytes = 0;        // inputs, outputs and the rest
+  PassedBytes activations;      // from forward to backward; between its halves where it is cut
   int64_t passingBytes = 0;     // transients and scratch of one function
+  std::vector<Saving> savings;  // of activations, the cheapest byte first; empty where nothing may be recomputed
 
   // Of both one after the other.
   SegmentCost& operator+=(const SegmentCost& more);
+  // Everything that stays for the whole step.
+  int64_t activationBytes() const { return activations.toInputs + activations.toWeights + activations.between; }
+  int64_t bytesOfStep() const { return parameterBytes + gradientBytes + stateBytes + heldBytes; }
 };
 
 struct SegmentCosts {
-  std::vector<SegmentCost> kept;        // with what the request recomputes, nothing if that is to be found
-  std::vector<SegmentCost> recomputed;  // with everything recomputed, where that may be chosen; else as `kept`
-  Picoseconds transfer = 0;             // of what passes between segments, the longest
+  std::vector<SegmentCost> segments;
+  // The same where gradients of weights run later than those of inputs; empty where no schedule may do so.
+  std::vector<SegmentCost> cutSegments;
+  Picoseconds transfer = 0;  // of what passes between segments, the longest
+
+  const std::vector<SegmentCost>& of(bool cutsBackward) const {
+    return cutsBackward && !cutSegments.empty() ? cutSegments : segments;
+  }
 };
 
 // Of all segments as one.

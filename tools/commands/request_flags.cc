@@ -53,6 +53,12 @@ absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
     WEFT_ASSIGN_OR_RETURN(const int64_t zero, find ? kFindZero : flags.integer("zero", 0, {}));
     options.zero = static_cast<int>(std::clamp<int64_t>(zero, kFindZero - 1, 4));  // both ends are refused
   }
+  options.schedule = flags.has("schedule") ? flags.text("schedule") : options.schedule;
+  if (flags.has("virtual-stages")) {
+    WEFT_ASSIGN_OR_RETURN(options.virtualStages, flags.integer("virtual-stages", 1, {}));
+  }
+  options.recompute = flags.has("recompute") ? flags.text("recompute") : options.recompute;
+  options.regather = options.regather || flags.has("regather");
   return absl::OkStatus();
 }
 
@@ -70,6 +76,10 @@ const std::vector<Flag>& requestFlags() {
       {"max-stages", Flag::kOptional, "most pipeline stages that mode auto considers"},
       {"memory-limit", Flag::kOptional, "most bytes of one rank (40g); default: the module's, else the machine's"},
       {"zero", Flag::kOptional, "ZeRO level 0 to 3, or auto: the planner finds it"},
+      {"schedule", Flag::kOptional, "kind of pipeline schedule (weft schedule lists them), or auto"},
+      {"virtual-stages", Flag::kOptional, "pipeline stages on each rank"},
+      {"recompute", Flag::kOptional, "what backward recomputes: auto, full, none, or names of operators (gelu,h*.ln?)"},
+      {"regather", Flag::kSwitch, "gather parameters under ZeRO 3 in each call that reads them"},
   };
   return flags;
 }

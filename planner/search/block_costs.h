@@ -1,0 +1,97 @@
+// What the blocks of a program need on every mesh that the search considers: asked about once each, and guessed from
+// what was asked about relatives.
+//
+// Per micro-batch a rank needs the same wherever it holds as many rows of the batch on a mesh with the same axes beside
+// those of the batch: such asks are alike. The rest is guessed so that it is hardly too much:
+//   other rows         between those asked about with more and with fewer, in proportion to the rows (the splits that
+//                      are best there take no less anywhere between: least times are concave in the rows); beyond the
+//                      most rows as if time and bytes were in proportion
+//   larger meshes      as if a mesh with one axis p times as large took and held a p-th
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "planner/request.h"
+#include "planner/search/block_program.h"
+
+namespace weft {
+
+// A request that leaves nothing open but schedule and recomputation.
+struct BlockAsk {
+  const CompileOptions& closed;
+  bool uncut = false;    // as one stage
+  int64_t parts = 1;     // into which its mesh splits the batch
+  double bytePrice = 0;  // of memory, where splits are decided
+};
+
+// All blocks together, and the longest of them.
+struct BlockTotals {
+  SegmentCost all;
+  Picoseconds longest = 0;
+};
+
+// What ranks hold of the costs at level `from` of ZeRO, at level `to`: `parts` of them share what it shares.
+SegmentCosts atLevel(SegmentCosts costs, int from, int to, int64_t parts);
+
+// `costs` at the level of ZeRO of `closed`, with its collectives instead of those of the first level: gradients
+// scattered in each micro-batch instead of once from level 2 on; parameters gathered twice in each micro-batch where
+// level 3 gathers again, else once before the micro-batches instead of after the update.
+absl::StatusOr<SegmentCosts> withZeroTimes(SegmentCosts costs, const CompileOptions& closed, int64_t parts);
+
+class BlockCosts {
+ public:
+  // `request`: of all asks. `memo`: of reshards on the machine.
+  BlockCosts(const GraphFor& graphs, const CompileOptions& request, ReshardMemo& memo)
+      : graphs_(graphs), request_(request), memo_(memo) {}
+
+  absl::StatusOr<const BlockProgram*> programFor(int64_t microBatches);
+  // Error: it cannot be.
+  const absl::StatusOr<SegmentCosts>& of(const BlockAsk& ask);
+  // With prices of memory or without, at the level of ZeRO of the ask; empty where nothing alike was asked about.
+  std::vector<SegmentCosts> alike(const BlockAsk& ask);
+  // The same, guessed. Empty: nothing is known of any relative.
+  std::vector<BlockTotals> guess(const BlockAsk& ask);
+  // What asks have in common that are guessed from one another, as text, and the same of those from which they are
+  // guessed beside. Of one stage the blocks are asked about together: what they need differs from their sum.
+  std::string groupOf(const BlockAsk& ask);
+  std::vector<std::string> parentsOf(const BlockAsk& ask);
+  int64_t asked() const { return static_cast<int64_t>(costs_.size()); }
+
+ private:
+  using Sizes = std::vector<std::pair<std::string, int64_t>>;  // of the axes beside the batch
+  using Priced = bool;
+  struct Relative {
+    const BlockProgram* program = nullptr;
+    Sizes beside;
+    bool uncut = false;
+    friend auto operator<=>(const Relative&, const Relative&) = default;
+  };
+  using AskKey = std::tuple<std::string, int64_t, int, bool, bool, double>;
+  using AlikeKey = std::tuple<const BlockProgram*, Sizes, int64_t, bool>;
+  // By into how many parts mesh and micro-batches cut the batch.
+  using ByParts = std::map<int64_t, BlockTotals>;
+
+  Sizes besideBatch(const CompileOptions& closed) const;
+  bool countsAsUncut(const BlockAsk& ask, const BlockProgram& program) const;
+  void learn(const BlockAsk& ask, const BlockProgram& program, const SegmentCosts& costs);
+  std::optional<BlockTotals> guessed(const Relative& relative, int64_t cuts, Priced priced) const;
+
+  const GraphFor& graphs_;
+  const CompileOptions& request_;
+  ReshardMemo& memo_;
+  std::map<const ProgramGraph*, BlockProgram> programs_;
+  std::map<int64_t, absl::StatusOr<const BlockProgram*>> programFor_;  // so many micro-batches
+  std::map<AskKey, absl::StatusOr<SegmentCosts>> costs_;
+  // As at level 0 of ZeRO, without a price of memory and with one.
+  std::map<AlikeKey, std::map<Priced, SegmentCosts>> alike_;
+  std::map<std::pair<Relative, Priced>, ByParts> totals_;
+};
+
+}  // namespace weft

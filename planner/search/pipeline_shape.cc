@@ -1,0 +1,127 @@
+#include "planner/search/pipeline_shape.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "planner/schedule/simulate.h"
+#include "planner/stage_table.h"
+
+namespace weft {
+namespace {
+
+// Once a pipeline is full each further micro-batch repeats the one before: what more than so many micro-batches of each
+// submesh show is known.
+constexpr int64_t kRounds = 4;
+
+std::vector<HeldMicroBatches> heldBy(const schedule::Table& table) {
+  std::vector<HeldMicroBatches> now(table.stages(), HeldMicroBatches{0, 0, 0});
+  std::vector<HeldMicroBatches> most(table.stages());
+  for (const std::vector<schedule::Action>& order : table.orders) {
+    for (const schedule::Action& action : order) {
+      HeldMicroBatches& held = now[action.stage];
+      const bool makesInputs = schedule::makesInputGrad(action.kind);
+      const bool makesWeights = action.kind == schedule::ActionKind::kWeightGrad;
+      held.toInputs += action.kind == schedule::ActionKind::kForward ? 1 : makesInputs ? -1 : 0;
+      held.between += action.kind == schedule::ActionKind::kInputGrad ? 1 : makesWeights ? -1 : 0;
+      held.toWeights = held.toInputs + held.between;
+      HeldMicroBatches& all = most[action.stage];
+      all = {std::max(all.toInputs, held.toInputs), std::max(all.toWeights, held.toWeights),
+             std::max(all.between, held.between)};
+    }
+  }
+  return most;
+}
+
+// The stages as a loop places them.
+PipelineShape looped(int64_t submeshes, int64_t virtualStages, int64_t microBatches) {
+  PipelineShape shape = {microBatches, virtualStages, "", {}, false, {}, 0};
+  for (int64_t stage = 0; stage < submeshes * virtualStages; ++stage) {
+    shape.submeshOf.push_back(stage % submeshes);
+    shape.held.emplace_back();
+  }
+  shape.ramp = static_cast<double>(submeshes - 1);
+  return shape;
+}
+
+// Nothing where the kind does not serve the numbers.
+std::optional<PipelineShape> shapeOf(schedule::Kind kind, int64_t submeshes, int64_t virtualStages,
+                                     int64_t microBatches) {
+  const int64_t rounds = kRounds * submeshes * virtualStages;
+  const int64_t run = microBatches <= rounds ? microBatches : rounds - submeshes + microBatches % submeshes;
+  const absl::StatusOr<schedule::Table> table = schedule::generate(
+      {kind, static_cast<int32_t>(submeshes), static_cast<int32_t>(virtualStages), static_cast<int32_t>(run), 0, 1});
+  if (!table.ok()) {
+    return std::nullopt;
+  }
+  const absl::StatusOr<schedule::Simulation> simulated = schedule::simulate(*table, schedule::Times::uniform(1, 1, 1));
+  if (!simulated.ok()) {
+    return std::nullopt;
+  }
+  PipelineShape shape = {
+      microBatches, virtualStages, schedule::kindName(kind), {}, splitsBackward(*table), heldBy(*table), 0};
+  shape.submeshOf.assign(table->stageToRank.begin(), table->stageToRank.end());
+  shape.ramp = simulated->makespan / 3 - static_cast<double>(virtualStages * run);
+  return shape;
+}
+
+bool isDominated(const PipelineShape& shape, const PipelineShape& by) {
+  if (by.ramp > shape.ramp) {
+    return false;
+  }
+  for (size_t stage = 0; stage < shape.held.size(); ++stage) {
+    const HeldMicroBatches& mine = shape.held[stage];
+    const HeldMicroBatches& other = by.held[stage];
+    if (by.submeshOf[stage] != shape.submeshOf[stage] || other.toInputs > mine.toInputs ||
+        other.toWeights > mine.toWeights || other.between > mine.between) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<schedule::Kind> kindsFor(int64_t virtualStages) {
+  std::vector<schedule::Kind> kinds;
+  for (const schedule::Kind kind : schedule::allKinds()) {
+    const bool loops = kind == schedule::Kind::kInterleaved || kind == schedule::Kind::kBreadthFirst ||
+                       kind == schedule::Kind::kZbInterleaved;
+    const bool serves = loops ? virtualStages > 1 : schedule::defaultVirtualStages(kind) == virtualStages;
+    if (serves && kind != schedule::Kind::kSeq1F1B && kind != schedule::Kind::kGpipe) {
+      kinds.push_back(kind);
+    }
+  }
+  return kinds;
+}
+
+std::vector<PipelineShape> pipelineShapes(const CompileOptions& request, int64_t submeshes, int64_t virtualStages,
+                                          int64_t microBatches, bool trains) {
+  if (submeshes * virtualStages == 1 || !trains) {
+    return {looped(submeshes, virtualStages, microBatches)};
+  }
+  std::vector<schedule::Kind> kinds = kindsFor(virtualStages);
+  if (request.schedule != "auto") {
+    const absl::StatusOr<schedule::Kind> given = schedule::parseKind(request.schedule);
+    kinds = {given.ok() ? *given : schedule::Kind::k1F1B};  // a table of the user's holds about as much
+  }
+  std::vector<PipelineShape> all;
+  for (const schedule::Kind kind : kinds) {
+    if (std::optional<PipelineShape> shape = shapeOf(kind, submeshes, virtualStages, microBatches)) {
+      all.push_back(*std::move(shape));
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const PipelineShape& a, const PipelineShape& b) {
+    return std::tie(a.ramp, a.held) < std::tie(b.ramp, b.held);
+  });
+  std::vector<PipelineShape> shapes;
+  for (PipelineShape& shape : all) {
+    if (std::none_of(shapes.begin(), shapes.end(), [&](const auto& by) { return isDominated(shape, by); })) {
+      shapes.push_back(std::move(shape));
+    }
+  }
+  return shapes;
+}
+
+}  // namespace weft

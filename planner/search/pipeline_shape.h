@@ -1,0 +1,46 @@
+// Pipelines as far as the search for a cut into stages needs them: what a kind of schedule holds and how long it idles.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/request.h"
+#include "planner/schedule/generate.h"
+
+namespace weft {
+
+// Of one stage: for how many micro-batches at once it holds what passes from one function to another.
+struct HeldMicroBatches {
+  int64_t toInputs = 1;   // from forward to the gradients of inputs
+  int64_t toWeights = 1;  // from forward to the gradients of weights
+  int64_t between = 0;    // from the gradients of inputs to those of weights
+
+  friend auto operator<=>(const HeldMicroBatches&, const HeldMicroBatches&) = default;
+};
+
+struct PipelineShape {
+  int64_t microBatches = 1;
+  int64_t virtualStages = 1;           // on each submesh
+  std::string schedule;                // its kind; empty without stages or without a backward pass
+  std::vector<int64_t> submeshOf;      // of each stage
+  bool cutsBackward = false;           // do gradients of weights run later than those of inputs?
+  std::vector<HeldMicroBatches> held;  // by each stage
+  // How long a step takes beyond all micro-batches on one submesh, in times of one stage and micro-batch, where all
+  // stages take equally long and forward pass, gradients of inputs and of weights a third of it each.
+  double ramp = 0;
+
+  int64_t stages() const { return static_cast<int64_t>(submeshOf.size()); }
+  int64_t submeshes() const { return stages() / virtualStages; }
+};
+
+// Kinds of schedule that put so many stages on each submesh, but gpipe, which takes as long as 1f1b and holds more.
+std::vector<schedule::Kind> kindsFor(int64_t virtualStages);
+
+// One shape for each kind of schedule that `request` allows and that serves the numbers, without those that another is
+// no longer than and holds no more than in any stage; the shortest first. `trains`: is there a backward pass?
+// Empty: no kind serves them.
+std::vector<PipelineShape> pipelineShapes(const CompileOptions& request, int64_t submeshes, int64_t virtualStages,
+                                          int64_t microBatches, bool trains);
+
+}  // namespace weft
