@@ -41,6 +41,7 @@ Prices::Prices(const GraphView& view, const Decisions& decisions, const Machine&
   for (const Mesh& mesh : meshes_.ofSubmesh) {
     planners_.push_back(std::make_unique<ReshardPlanner>(mesh, machine));
   }
+  kernels_.resize(view.operators());
 }
 
 TensorSpec Prices::localTensor(const AnnotatedValue& value) const {
@@ -49,6 +50,17 @@ TensorSpec Prices::localTensor(const AnnotatedValue& value) const {
 }
 
 absl::StatusOr<KernelPrice> Prices::kernel(const AnnotatedStep& step, const AnnotatedOp& op) {
+  if (op.kind != AnnotatedOp::Kind::kOperator) {
+    return kernelOf(step, op);
+  }
+  std::optional<KernelPrice>& known = kernels_[op.op];
+  if (!known) {
+    WEFT_ASSIGN_OR_RETURN(known, kernelOf(step, op));
+  }
+  return *known;
+}
+
+absl::StatusOr<KernelPrice> Prices::kernelOf(const AnnotatedStep& step, const AnnotatedOp& op) const {
   std::vector<TensorSpec> inputs;
   for (const int value : op.operands) {
     inputs.push_back(localTensor(step.values[value]));
@@ -80,7 +92,23 @@ absl::StatusOr<ReshardPlan> Prices::path(const AnnotatedStep& step, const Annota
   const AnnotatedValue& to = step.values[reshard.results[0]];
   const TensorType& type = view_.typeOf(from.source);
   const Shape microBatch = microBatchShape(type.shape, from.layout, meshes_.withNumber(from.mesh).microBatches());
-  return planners_[from.mesh]->plan(microBatch, type.type, withoutTime(from.layout), withoutTime(to.layout));
+  const Layout before = withoutTime(from.layout);
+  const Layout after = withoutTime(to.layout);
+  PathKey key(microBatch, type.type, from.mesh, keyOf(before), keyOf(after));
+  const auto known = paths_.find(key);
+  if (known != paths_.end()) {
+    return known->second;
+  }
+  WEFT_ASSIGN_OR_RETURN(ReshardPlan made, planners_[from.mesh]->plan(microBatch, type.type, before, after));
+  return paths_.emplace(std::move(key), std::move(made)).first->second;
+}
+
+Prices::LayoutKey Prices::keyOf(const Layout& layout) {
+  std::vector<int64_t> pads;
+  for (size_t d = 0; d < layout.dimensions(); ++d) {
+    pads.push_back(layout.pad(d));
+  }
+  return {layout.dims(), layout.partial(), std::move(pads)};
 }
 
 absl::StatusOr<Picoseconds> Prices::time(const AnnotatedStep& step, const AnnotatedOp& op) {

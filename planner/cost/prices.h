@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,6 +26,7 @@ struct KernelPrice {
   Picoseconds time = 0;
 };
 
+// Of one record, whose step may have copies of operations where it recomputes.
 class Prices {
  public:
   Prices(const GraphView& view, const Decisions& decisions, const Machine& machine);
@@ -42,10 +44,20 @@ class Prices {
   absl::StatusOr<Picoseconds> time(const AnnotatedStep& step, const AnnotatedOp& op);
 
  private:
+  // Dimensions, sums and pads of a layout.
+  using LayoutKey = std::tuple<std::vector<std::vector<Axis>>, std::vector<Partial>, std::vector<int64_t>>;
+  using PathKey = std::tuple<Shape, DType, int64_t, LayoutKey, LayoutKey>;
+
+  static LayoutKey keyOf(const Layout& layout);
+  absl::StatusOr<KernelPrice> kernelOf(const AnnotatedStep& step, const AnnotatedOp& op) const;
+
   const GraphView& view_;
   StageMeshes meshes_;
   Machine machine_;
   std::vector<std::unique_ptr<ReshardPlanner>> planners_;  // by number of the mesh
+  // What is known: a model is asked for the same with other schedules and other recomputation, layers are alike.
+  std::vector<std::optional<KernelPrice>> kernels_;  // by operator
+  std::map<PathKey, ReshardPlan> paths_;
 };
 
 }  // namespace weft

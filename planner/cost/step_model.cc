@@ -161,8 +161,8 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t micr
         planStepMemory(submesh.program, assignment, callsOf(submesh.program.functions, table.orders[s]), kModelEffort);
     const int64_t correction = s < correction_.bytes.size() ? correction_.bytes[s] : 0;
     const int64_t slots = mostSlots(memory);
-    SubmeshNeeds& made =
-        needs.submeshes.emplace_back(SubmeshNeeds{memory.peakBytes + correction, slots, std::move(memory.regions)});
+    SubmeshNeeds& made = needs.submeshes.emplace_back(
+        SubmeshNeeds{memory.peakBytes + correction, slots, std::move(memory.regions), 0, 0, {}});
     made.activations = passedBytes(submesh.program, assignment);
     for (size_t f = 0; f < submesh.program.functions.size(); ++f) {
       const Picoseconds time = timeOf(submesh.program, assignment, f, prices_.machine());

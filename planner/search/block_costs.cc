@@ -15,6 +15,11 @@ namespace {
 // Where only fewer rows were asked about, more of them take at least so much of what they would in proportion.
 constexpr double kOfProportion = 0.9;
 
+// What a mesh with an axis p times as large takes at the least, of what it would take if all its work were shared;
+// between nodes, whose links are slower.
+constexpr double kLarger = 1.01;
+constexpr double kLargerThanNode = 1.05;
+
 int64_t times(int64_t number, double factor) {
   return static_cast<int64_t>(std::llround(static_cast<double>(number) * factor));
 }
@@ -221,6 +226,10 @@ std::optional<BlockTotals> BlockCosts::guessed(const Relative& relative, int64_t
     const double proportion = static_cast<double>(parts) / static_cast<double>(cuts);
     made = scaled(nearest, proportion > 1 ? std::max(1.0, kOfProportion * proportion) : proportion, false);
   }
+  int64_t ranks = 1;
+  for (const auto& [name, size] : relative.beside) {
+    ranks *= size;
+  }
   for (size_t axis = 0; axis < relative.beside.size(); ++axis) {
     if (relative.beside[axis].second > 1) {
       Relative smaller = relative;
@@ -229,6 +238,9 @@ std::optional<BlockTotals> BlockCosts::guessed(const Relative& relative, int64_t
       const std::optional<BlockTotals> other = guessed(smaller, cuts, priced);
       if (other && (!made || other->all.time / prime > made->all.time)) {
         made = scaled(*other, 1 / static_cast<double>(prime), true);
+        const double more = ranks > machine_.devicesPerNode && machine_.devicesPerNode > 0 ? kLargerThanNode : kLarger;
+        made->all.time = times(made->all.time, more);
+        made->longest = times(made->longest, more);
       }
     }
   }

@@ -6,7 +6,7 @@
 //   other rows         between those asked about with more and with fewer, in proportion to the rows (the splits that
 //                      are best there take no less anywhere between: least times are concave in the rows); beyond the
 //                      most rows as if time and bytes were in proportion
-//   larger meshes      as if a mesh with one axis p times as large took and held a p-th
+//   larger meshes      as if a mesh with one axis p times as large took and held a p-th, and a little more time
 #pragma once
 
 #include <cstdint>
@@ -47,9 +47,9 @@ absl::StatusOr<SegmentCosts> withZeroTimes(SegmentCosts costs, const CompileOpti
 
 class BlockCosts {
  public:
-  // `request`: of all asks. `memo`: of reshards on the machine.
-  BlockCosts(const GraphFor& graphs, const CompileOptions& request, ReshardMemo& memo)
-      : graphs_(graphs), request_(request), memo_(memo) {}
+  // `request`: of all asks. `memo`: of reshards on `machine`.
+  BlockCosts(const GraphFor& graphs, const CompileOptions& request, const Machine& machine, ReshardMemo& memo)
+      : graphs_(graphs), request_(request), machine_(machine), memo_(memo) {}
 
   absl::StatusOr<const BlockProgram*> programFor(int64_t microBatches);
   // Error: it cannot be.
@@ -85,6 +85,7 @@ class BlockCosts {
 
   const GraphFor& graphs_;
   const CompileOptions& request_;
+  Machine machine_;
   ReshardMemo& memo_;
   std::map<const ProgramGraph*, BlockProgram> programs_;
   std::map<int64_t, absl::StatusOr<const BlockProgram*>> programFor_;  // so many micro-batches

@@ -25,7 +25,7 @@ constexpr size_t kMostNamed = 8;
 // Sketches that are expected to take so many times as long as the best prediction are not predicted; of as many as
 // have room for few predictions only.
 constexpr double kFarOff = 1.15;
-constexpr double kFarOffOfLong = 1.03;
+constexpr double kFarOffOfLong = 1.01;
 
 class PlanChooser {
  public:

@@ -208,11 +208,14 @@ class RecomputeSearch {
     for (size_t g = 0; g < choices.groups().size(); ++g) {
       searches_.emplace_back(recompute::Knapsack(choices.groups()[g].classes)).start(base.submeshes[g], limit);
     }
+    expected_ = firstExpected();
   }
 
-  // What a step may be expected to take with the first selections: each submesh works as much longer as what it runs
-  // again takes, and the longest decides. kAnyTime: it cannot fit.
-  Picoseconds expected() const {
+  Picoseconds expected() const { return expected_; }
+
+  // With the first selections: each submesh works as much longer as what it runs again takes, and the longest decides.
+  // kAnyTime: it cannot fit.
+  Picoseconds firstExpected() const {
     for (size_t g = 0; g < searches_.size(); ++g) {
       if (searches_[g].leastPeak(base_.submeshes[g]) > limit_) {
         return kAnyTime;
@@ -244,7 +247,8 @@ class RecomputeSearch {
         search.finish();
       }
       WEFT_ASSIGN_OR_RETURN(best, attempt(selectionsOf(searches_)));
-      if (best.time - base_.time < base_.time / kTooLittle) {
+      const Picoseconds little = base_.time / kTooLittle;
+      if (best.time < base_.time + little || best.time < expected_ + little) {
         return best;
       }
     }
@@ -337,6 +341,15 @@ class RecomputeSearch {
     return selections;
   }
 
+  using Points = std::vector<std::vector<std::vector<int>>>;  // of each submesh: of its selection, none without one
+  static Points pointsOf(const std::vector<std::optional<Selection>>& selections) {
+    Points points;
+    for (const std::optional<Selection>& each : selections) {
+      points.push_back(each ? each->points : std::vector<std::vector<int>>());
+    }
+    return points;
+  }
+
   static std::vector<std::optional<Selection>> selectionsOf(const std::vector<BudgetSearch>& searches) {
     std::vector<std::optional<Selection>> selections;
     for (const BudgetSearch& search : searches) {
@@ -346,6 +359,11 @@ class RecomputeSearch {
   }
 
   absl::StatusOr<Attempt> attempt(const std::vector<std::optional<Selection>>& selections) {
+    const auto isSame = [&](const auto& known) { return known.first == pointsOf(selections); };
+    const auto known = std::find_if(fitting_.begin(), fitting_.end(), isSame);
+    if (known != fitting_.end()) {
+      return known->second;
+    }
     WEFT_ASSIGN_OR_RETURN(Attempt made, asItIs(limit_, choices_.realize(selections, limit_), model_));
     Json summary = Json::parse(made.decisions.recomputeSummary);
     summary["step_seconds"] = inSeconds(made.time);
@@ -353,6 +371,9 @@ class RecomputeSearch {
     made.decisions.recomputeSummary = summary.dump();
     if (least_.peakBytes == 0 || made.peakBytes < least_.peakBytes) {
       least_ = made;
+    }
+    if (made.fits) {
+      fitting_.emplace_back(pointsOf(selections), made);
     }
     return made;
   }
@@ -362,7 +383,9 @@ class RecomputeSearch {
   int64_t limit_;
   StepModel& model_;
   std::vector<BudgetSearch> searches_;  // by submesh
-  Attempt least_;                       // of those tried, the one with the least peak
+  Picoseconds expected_ = 0;
+  std::vector<std::pair<Points, Attempt>> fitting_;  // those tried that fit
+  Attempt least_;                                    // of those tried, the one with the least peak
 };
 
 }  // namespace
@@ -383,7 +406,11 @@ absl::StatusOr<Picoseconds> expectedIn(int64_t limit, const Attempt& base, StepM
 absl::StatusOr<Attempt> recomputedIn(int64_t limit, const Attempt& base, StepModel& model, Picoseconds useless) {
   WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs, forwardGraphs(base.decisions, model));
   const Choices choices(base.decisions, std::move(graphs), base.submeshes.size(), model);
-  WEFT_ASSIGN_OR_RETURN(Attempt made, RecomputeSearch(base, choices, limit, model).run(useless));
+  RecomputeSearch search(base, choices, limit, model);
+  if (useless != kAnyTime && search.expected() >= useless) {
+    return base;
+  }
+  WEFT_ASSIGN_OR_RETURN(Attempt made, search.run(useless));
   return made.fits || made.peakBytes < base.peakBytes ? made : base;
 }
 

@@ -11,9 +11,7 @@
 namespace weft {
 namespace {
 
-// Once a pipeline is full each further micro-batch repeats the one before: what more than so many micro-batches of each
-// submesh show is known.
-constexpr int64_t kRounds = 4;
+constexpr int64_t kRounds = 3;  // times as many micro-batches as submeshes: the pipeline is full by then
 
 std::vector<HeldMicroBatches> heldBy(const schedule::Table& table) {
   std::vector<HeldMicroBatches> now(table.stages(), HeldMicroBatches{0, 0, 0});
@@ -48,8 +46,7 @@ PipelineShape looped(int64_t submeshes, int64_t virtualStages, int64_t microBatc
 // Nothing where the kind does not serve the numbers.
 std::optional<PipelineShape> shapeOf(schedule::Kind kind, int64_t submeshes, int64_t virtualStages,
                                      int64_t microBatches) {
-  const int64_t rounds = kRounds * submeshes * virtualStages;
-  const int64_t run = microBatches <= rounds ? microBatches : rounds - submeshes + microBatches % submeshes;
+  const int64_t run = tellingMicroBatches(submeshes, microBatches);
   const absl::StatusOr<schedule::Table> table = schedule::generate(
       {kind, static_cast<int32_t>(submeshes), static_cast<int32_t>(virtualStages), static_cast<int32_t>(run), 0, 1});
   if (!table.ok()) {
@@ -82,6 +79,11 @@ bool isDominated(const PipelineShape& shape, const PipelineShape& by) {
 }
 
 }  // namespace
+
+int64_t tellingMicroBatches(int64_t submeshes, int64_t microBatches) {
+  const int64_t rounds = kRounds * submeshes;
+  return microBatches <= rounds ? microBatches : rounds - submeshes + microBatches % submeshes;
+}
 
 std::vector<schedule::Kind> kindsFor(int64_t virtualStages) {
   std::vector<schedule::Kind> kinds;

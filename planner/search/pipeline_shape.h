@@ -43,4 +43,8 @@ std::vector<schedule::Kind> kindsFor(int64_t virtualStages);
 std::vector<PipelineShape> pipelineShapes(const CompileOptions& request, int64_t submeshes, int64_t virtualStages,
                                           int64_t microBatches, bool trains);
 
+// So many micro-batches have the same shapes as these, but for their number: once a pipeline is full each further
+// micro-batch repeats the one before.
+int64_t tellingMicroBatches(int64_t submeshes, int64_t microBatches);
+
 }  // namespace weft

@@ -77,8 +77,9 @@ struct Best {
 };
 
 // The best schedule of a choice, with the recomputation that it needs if `recompute`, unless that makes a step
-// `useless` or longer.
-absl::StatusOr<Best> bestOf(Models& models, const CompileOptions& request, bool recompute, Picoseconds useless) {
+// `useless` or longer. `known`: what it comes to without, of one schedule.
+absl::StatusOr<Best> bestOf(Models& models, const CompileOptions& request, bool recompute, Picoseconds useless,
+                            const Attempt* known = nullptr) {
   WEFT_ASSIGN_OR_RETURN(const ScheduledModel first, models.under(std::nullopt));
   if (request.schedule == "auto" && first.record.schedule.submeshes.size() > 1) {
     WEFT_ASSIGN_OR_RETURN(
@@ -87,12 +88,10 @@ absl::StatusOr<Best> bestOf(Models& models, const CompileOptions& request, bool 
             request, recompute, [&](const ScheduleChoice& schedule) { return models.under(schedule); }, useless));
     return Best{std::move(made), models.evenPads()};
   }
-  WEFT_ASSIGN_OR_RETURN(Attempt made, asItIs(request.memoryLimit, first.record, *first.model));
+  WEFT_ASSIGN_OR_RETURN(Attempt made,
+                        known != nullptr ? *known : asItIs(request.memoryLimit, first.record, *first.model));
   if (recompute && !made.fits) {
-    WEFT_ASSIGN_OR_RETURN(const Picoseconds expected, expectedIn(request.memoryLimit, made, *first.model));
-    if (useless == kAnyTime || expected < useless) {
-      WEFT_ASSIGN_OR_RETURN(made, recomputedIn(request.memoryLimit, made, *first.model, useless));
-    }
+    WEFT_ASSIGN_OR_RETURN(made, recomputedIn(request.memoryLimit, made, *first.model, useless));
   }
   return Best{std::move(made), models.evenPads()};
 }
@@ -242,7 +241,7 @@ class Predictor {
       });
       if (!isDominated && (!best_->fits || attempt.fastest < best_->time)) {
         const Picoseconds useless = best_->fits ? best_->time : i + 1 < all.size() ? kAnyTime - 1 : kAnyTime;
-        WEFT_ASSIGN_OR_RETURN(Best with, bestOf(*all[i].models, request_, true, useless));
+        WEFT_ASSIGN_OR_RETURN(Best with, bestOf(*all[i].models, request_, true, useless, &attempt));
         keepBetter(std::move(with.attempt), all[i].choice);
       }
     }

@@ -30,7 +30,8 @@ constexpr int kAllShared = 3;  // the level of ZeRO at which ranks share all tha
 absl::StatusOr<std::unique_ptr<Sketches>> Sketches::create(const GraphFor& graphs, const CompileOptions& request,
                                                            ReshardMemo& memo) {
   WEFT_ASSIGN_OR_RETURN(const int64_t limit, memoryLimitOf(request));
-  std::unique_ptr<Sketches> made(new Sketches(graphs, request, limit, memo));
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
+  std::unique_ptr<Sketches> made(new Sketches(graphs, request, limit, machine, memo));
   WEFT_RETURN_IF_ERROR(made->begin());
   return made;
 }
@@ -209,47 +210,40 @@ void Sketches::refine(Entry entry) {
   }
 }
 
-// A sketch for each level of ZeRO. Those beyond the first are expected to need what the first needs.
+// A sketch for each level of ZeRO, from what sketches alike need.
 void Sketches::makeLevels(Entry entry) {
-  if (!leavesLevelOpen(entry.sketch.request)) {
-    make(std::move(entry));
-    return;
-  }
-  const absl::StatusOr<SegmentCosts>& own = costs_.of(askOf(entry, 0));
-  const std::optional<Choice> plain = own.ok() ? bestOf({{*own, 0}}, shapesOf(entry)) : std::nullopt;
+  const bool isOpen = leavesLevelOpen(entry.sketch.request);
+  const std::vector<SegmentCosts> alike = costs_.alike(askOf(entry, 0));
+  const std::optional<Choice> plain = bestOf({{alike.front(), 0}}, shapesOf(entry));
   if (!plain) {
-    refuse(own.status());
     return;
   }
-  const std::vector<Variant> variants = variantsOf(entry);
   CompileOptions open = entry.sketch.request;
   open.zero = kFindZero;
-  for (const CompileOptions& level : withZero(open, true)) {
-    const bool isUseless =
-        level.zeroLevel() == 0 ? plain->cut.limited || isLong(entry) : isLong(entry) && !plain->cut.limited;
-    if (level.zeroLevel() == 1 || isUseless) {
-      continue;
-    }
+  const int own = entry.sketch.request.zeroLevel();
+  for (const CompileOptions& level : isOpen ? withZero(open, true) : std::vector{entry.sketch.request}) {
+    const bool isUseless = level.zeroLevel() == 0  ? plain->cut.limited || isLong(entry)
+                           : level.zeroLevel() > 1 ? isLong(entry) && !plain->cut.limited
+                                                   : false;
     std::vector<Variant> here;
-    for (const Variant& each : variants) {
-      absl::StatusOr<SegmentCosts> costs =
-          withZeroTimes(atLevel(each.costs, 1, level.zeroLevel(), entry.parts), level, entry.parts);
+    for (const SegmentCosts& each : isUseless&& isOpen ? std::vector<SegmentCosts>() : alike) {
+      const absl::StatusOr<SegmentCosts> costs =
+          isOpen ? withZeroTimes(atLevel(each, own, level.zeroLevel(), entry.parts), level, entry.parts) : each;
       if (costs.ok()) {
-        here.push_back({*std::move(costs), each.bytePrice});
+        here.push_back({*costs, 0});
       }
     }
     if (std::optional<Choice> best = bestOf(here, shapesOf(entry))) {
       push({{level, entry.sketch.grid, std::move(best->cut), {}}, Known::kLevel, entry.parts, 0, 0});
     }
   }
-  make(std::move(entry));
 }
 
 // Of long programs a sketch for each kind of schedule, of others one for all.
 void Sketches::make(Entry entry) {
   entry.known = Known::kMade;
   const std::vector<Variant> variants = variantsOf(entry);
-  const std::vector<PipelineShape>& shapes = shapesOf(entry);
+  const std::vector<PipelineShape> shapes = shapesOf(entry);
   if (!isLong(entry)) {
     if (std::optional<Choice> best = bestOf(variants, shapes)) {
       entry.sketch.cut = std::move(best->cut);
@@ -315,14 +309,19 @@ std::optional<Sketches::Choice> Sketches::bestOf(const std::vector<Variant>& var
   return best;
 }
 
-const std::vector<PipelineShape>& Sketches::shapesOf(const Entry& entry) {
+std::vector<PipelineShape> Sketches::shapesOf(const Entry& entry) {
   const StageGrid& grid = entry.sketch.grid;
   const int64_t micro = entry.sketch.request.microBatches();
-  const auto [known, added] = shapes_.try_emplace({grid.submeshes, grid.virtualStages, micro});
+  const int64_t telling = tellingMicroBatches(grid.submeshes, micro);
+  const auto [known, added] = shapes_.try_emplace({grid.submeshes, grid.virtualStages, telling});
   if (added) {
-    known->second = pipelineShapes(request_, grid.submeshes, grid.virtualStages, micro, trains_);
+    known->second = pipelineShapes(request_, grid.submeshes, grid.virtualStages, telling, trains_);
   }
-  return known->second;
+  std::vector<PipelineShape> shapes = known->second;
+  for (PipelineShape& shape : shapes) {
+    shape.microBatches = micro;
+  }
+  return shapes;
 }
 
 void Sketches::refuse(const absl::Status& status) {

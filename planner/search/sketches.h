@@ -7,9 +7,8 @@
 //   1. guessed   from relatives whose blocks were asked about (block_costs.h), state as if ZeRO shared all of it
 //   2. alike     from a sketch whose ranks hold as many rows on a mesh with the same axes beside the batch: per
 //                micro-batch they need the same
-//   3. level     as asked about at the first level of ZeRO, its state shared as the level shares it; a sketch for each
-//                level; of long programs the levels beyond the first, which save memory at a price of time, only where
-//                memory is short
+//   3. level     a sketch for each level of ZeRO, its state shared as the level shares it; of long programs the levels
+//                beyond the first, which save memory at a price of time, only where memory is short
 //   4. made      what its own blocks need, cut into stages
 // Where memory is short, splits that save memory (segment_costs.h) are held against those that do not.
 #pragma once
@@ -78,8 +77,9 @@ class Sketches {
     double bytePrice = 0;
   };
 
-  Sketches(const GraphFor& graphs, const CompileOptions& request, int64_t limit, ReshardMemo& memo)
-      : request_(request), limit_(limit), costs_(graphs, request, memo) {}
+  Sketches(const GraphFor& graphs, const CompileOptions& request, int64_t limit, const Machine& machine,
+           ReshardMemo& memo)
+      : request_(request), limit_(limit), costs_(graphs, request, machine, memo) {}
 
   absl::Status begin();
   void askFirst(const std::vector<Entry>& group);
@@ -101,7 +101,7 @@ class Sketches {
   std::vector<Variant> variantsOf(const Entry& entry);
   std::optional<Choice> bestOf(const std::vector<Variant>& variants, const std::vector<PipelineShape>& shapes) const;
   StageCut cutWith(const SegmentCosts& costs, const PipelineShape& shape) const;
-  const std::vector<PipelineShape>& shapesOf(const Entry& entry);
+  std::vector<PipelineShape> shapesOf(const Entry& entry);
 
   const CompileOptions& request_;
   int64_t limit_;

@@ -1,0 +1,479 @@
+#include "planner/derive/settle_conflicts.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "planner/assign/least_cost.h"
+#include "planner/derive/reshard_prices.h"
+#include "planner/graph/flops.h"
+#include "planner/graph/iterations.h"
+#include "planner/machine/times.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+// Entries of one table of an elimination; where there are larger ones the answer is searched, near the best of all.
+constexpr int64_t kMostEntries = 1 << 18;
+// A parameter with its gradient and the two states that most optimizers keep.
+constexpr int kWithStates = 4;
+
+Layout whole(Layout layout) {
+  layout.setPartial({});
+  return layout;
+}
+
+class Settler {
+ public:
+  Settler(const SettledGraph& graph, const PricedMachine& machine, const Candidates& candidates, Shardings& shardings)
+      : graph_(graph),
+        view_(graph.view),
+        machine_(machine.machine),
+        bytePrice_(machine.bytePrice),
+        candidates_(candidates),
+        shardings_(shardings),
+        prices_(graph, machine.machine, machine.memo),
+        bucketed_(graph, withoutLatency(machine.machine), machine.memo),
+        trains_(graph.view.graph().trains()) {}
+
+  absl::Status run() {
+    findDependents();
+    findGradients();
+    for (int op = 0; op < view_.operators(); ++op) {
+      problem_.values.push_back(std::max<int>(1, static_cast<int>(candidates_.of[op].size())));
+      addArithmetic(op);
+    }
+    for (int value = 0; value < view_.values(); ++value) {
+      WEFT_RETURN_IF_ERROR(addValue(value));
+    }
+    Assignment assignment = leastCost(problem_, kMostEntries);
+    for (;;) {
+      WEFT_ASSIGN_OR_RETURN(const bool dearer, priceChosen(assignment));
+      if (!dearer) {
+        break;
+      }
+      assignment = leastCost(problem_, kMostEntries);
+    }
+    apply(assignment);
+    return absl::OkStatus();
+  }
+
+ private:
+  // The reshards of a value into one form, in a table of the problem: first what each takes at the least, which is
+  // quick to know, then what the chosen ones take. An assignment all of whose reshards have their price is the best of
+  // all: the others were held against it with less than they take.
+  struct Form {
+    int table = 0;
+    std::optional<int> source;  // variable; none: the table is of `reader` alone
+    int reader = 0;             // variable
+    std::vector<bool> reads;    // of each value of `reader`
+    int value = 0;
+    int64_t mesh = 0;
+    bool back = false;
+    bool bucketed = false;
+    Layout form;
+    std::vector<Layout> made;   // of each value of the source, in order; of each value of the reader where it is one
+    std::vector<bool> isExact;  // of each of `made`
+  };
+
+  // A layout that a value lies in or is read in, for each candidate of an operator; of none: always the same.
+  struct Side {
+    std::optional<int> op;
+    std::vector<Layout> layouts;    // of the value
+    std::vector<Layout> gradients;  // of its gradient: as it is wanted, or as a reader contributes to it
+  };
+
+  static Machine withoutLatency(Machine machine) {
+    machine.linkLatency = 0;
+    machine.networkLatency = 0;
+    machine.launchLatency = 0;
+    return machine;
+  }
+
+  bool isForward(int op) const { return view_.op(op).phase == Phase::kForward; }
+  const Rule& ruleOf(int op) const { return shardings_.operators[op].rule; }
+
+  // The values that depend on a parameter: they have gradients.
+  void findDependents() {
+    depends_.resize(view_.values());
+    for (int value = 0; value < view_.values(); ++value) {
+      const std::optional<int> producer = view_.producerOf(value);
+      const bool hasGradient = isFloat(view_.typeOf(value).type);
+      if (!producer) {
+        depends_[value] = hasGradient && view_.graph().arguments[value].kind == ArgumentKind::kParameter;
+        continue;
+      }
+      for (unsigned i = 0; hasGradient && i < view_.op(*producer).operands.size(); ++i) {
+        depends_[value] = depends_[value] || depends_[view_.operandOf(*producer, i)];
+      }
+    }
+  }
+
+  // Of each forward operator those of the backward pass that follow it.
+  void findGradients() {
+    gradients_.resize(view_.operators());
+    for (int op = 0; op < view_.operators(); ++op) {
+      const std::optional<int64_t>& id = view_.op(op).forward;
+      const std::optional<int> forward = id ? view_.find(*id) : std::nullopt;
+      if (forward && *forward != op && view_.op(op).gradientOf.empty()) {
+        gradients_[*forward].push_back(op);
+      }
+    }
+  }
+
+  void addArithmetic(int op) {
+    if (candidates_.of[op].size() < 2) {
+      return;
+    }
+    CostTable table{{op}, {}};
+    for (const FactorAxes& axes : candidates_.of[op]) {
+      Picoseconds time = arithmetic(op, axes) + accumulation(op, axes) + memoryPrice(op, axes);
+      for (const int gradient : gradients_[op]) {
+        time += arithmetic(gradient, inherited(gradient, axes));
+      }
+      table.costs.push_back(time);
+    }
+    problem_.tables.push_back(std::move(table));
+  }
+
+  bool isParameter(int value) const {
+    return !view_.producerOf(value) && view_.graph().arguments[value].kind == ArgumentKind::kParameter;
+  }
+
+  // Of the gradients that an operator has for its parameters, over the micro-batches of a step.
+  Picoseconds accumulation(int op, const FactorAxes& axes) const {
+    const int64_t times = graph_.placement.meshOf(op).microBatches();
+    Picoseconds time = 0;
+    for (unsigned i = 0; trains_ && times > 1 && i < view_.op(op).operands.size(); ++i) {
+      const int value = view_.operandOf(op, i);
+      if (isParameter(value)) {  // a sum of two is read and written
+        time += times * copyTime(machine_, 3 * localBytes(value, ruleOf(op).operandLayout(i, axes)));
+      }
+    }
+    return time;
+  }
+
+  // The axes with which a backward operator starts if its forward operator has these.
+  FactorAxes inherited(int op, const FactorAxes& forward) const {
+    const std::vector<int>& same = shardings_.operators[op].forwardFactors;
+    FactorAxes axes(same.size());
+    for (size_t f = 0; f < same.size(); ++f) {
+      if (same[f] != kNoFactor) {
+        axes[f] = forward[same[f]];
+      }
+    }
+    return axes;
+  }
+
+  // Of one rank, in all micro-batches of a step.
+  Picoseconds arithmetic(int op, const FactorAxes& axes) const {
+    const GraphOperator& node = view_.op(op);
+    if (node.facts.view != ViewKind::kNone || node.facts.isConstant) {
+      return 0;
+    }
+    const OperatorMicroBatches& cut = graph_.microBatches.operators[op];
+    const int64_t times = cut.perMicroBatch ? graph_.placement.meshOf(op).microBatches() : 1;
+    FactorAxes timed = axes;
+    if (times > 1 && cut.batch >= 0) {
+      timed[cut.batch].push_back({AxisKind::kTime, 1, times});
+    }
+    KernelWork work = arithmeticOf(node.facts, ruleOf(op), timed);
+    std::vector<DType> types;
+    for (unsigned i = 0; i < node.operands.size(); ++i) {
+      types.push_back(view_.typeOf(view_.operandOf(op, i)).type);
+      work.bytes += localBytes(view_.operandOf(op, i), ruleOf(op).operandLayout(i, timed));
+    }
+    for (unsigned r = 0; r < node.results.size(); ++r) {
+      work.bytes += localBytes(view_.resultOf(op, r), ruleOf(op).resultLayout(r, timed));
+    }
+    work.type = arithmeticType(types, node.results[0].type);
+    return times * kernelTime(machine_, work);
+  }
+
+  Picoseconds memoryPrice(int op, const FactorAxes& axes) const {
+    if (bytePrice_ == 0) {
+      return 0;
+    }
+    const GraphOperator& node = view_.op(op);
+    int64_t parameters = 0;
+    int64_t made = 0;
+    for (unsigned i = 0; i < node.operands.size(); ++i) {
+      const int value = view_.operandOf(op, i);
+      if (isParameter(value)) {
+        parameters += localBytes(value, ruleOf(op).operandLayout(i, axes));
+      }
+    }
+    for (unsigned r = 0; r < node.results.size(); ++r) {
+      made += localBytes(view_.resultOf(op, r), ruleOf(op).resultLayout(r, axes));
+    }
+    const bool cut = graph_.microBatches.operators[op].perMicroBatch;
+    const int64_t bytes = parameters * kWithStates + made / (cut ? graph_.placement.meshOf(op).microBatches() : 1);
+    return static_cast<Picoseconds>(bytePrice_ * static_cast<double>(bytes));
+  }
+
+  int64_t localBytes(int value, const Layout& layout) const {
+    return TensorType{layout.localShape(graph_.stored.of(value)), view_.typeOf(value).type}.bytes();
+  }
+
+  absl::Status addValue(int value) {
+    std::map<int64_t, std::vector<Side>> readers;  // by the number of the mesh
+    for (const GraphView::Use& use : view_.usesOf(value)) {
+      if (use.op != GraphView::kStep && isForward(use.op)) {
+        readers[graph_.placement.meshNumber(use.op)].push_back(readerSide(use));
+      }
+    }
+    for (auto& [mesh, sides] : readers) {
+      const std::optional<Side> source = sourceSide(value, mesh, sides);
+      if (source) {
+        WEFT_RETURN_IF_ERROR(addReshards(value, mesh, *source, sides));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  Side readerSide(const GraphView::Use& use) const {
+    Side side{use.op, {}, {}};
+    for (const FactorAxes& axes : candidates_.of[use.op]) {
+      const Layout layout = ruleOf(use.op).operandLayout(use.operand, axes);
+      side.layouts.push_back(layout);
+      side.gradients.push_back(contribution(layout, axes));
+    }
+    return side;
+  }
+
+  // The gradient of an operand is a sum over the factors that the operand does not have.
+  static Layout contribution(Layout layout, const FactorAxes& axes) {
+    std::vector<Partial> sums;
+    for (const AxisList& list : axes) {
+      for (const Axis& axis : list) {
+        if (!layout.uses(axis)) {
+          sums.push_back({axis, ReduceKind::kSum});
+        }
+      }
+    }
+    layout.setPartial(std::move(sums));
+    return layout.canonical();
+  }
+
+  // How a value lies before it is read on a mesh; nothing for what comes from another mesh. An argument whose layout
+  // the user left open gets that of its first reader.
+  std::optional<Side> sourceSide(int value, int64_t mesh, const std::vector<Side>& readers) const {
+    const std::optional<int> producer = view_.producerOf(value);
+    if (!producer) {
+      const ArgumentSharding& sharding = shardings_.arguments[value].at(mesh);
+      const bool isInput = view_.graph().arguments[value].kind == ArgumentKind::kInput;
+      if (sharding.layout && (!isInput || sharding.origin == "user")) {
+        return Side{std::nullopt, {*sharding.layout}, {whole(*sharding.layout)}};
+      }
+      Side side{readers.front().op, readers.front().layouts, readers.front().layouts};
+      return side;
+    }
+    if (!isForward(*producer) || graph_.placement.meshNumber(*producer) != mesh) {
+      return std::nullopt;
+    }
+    const OperatorSharding& sharding = shardings_.operators[*producer];
+    const unsigned index = view_.indexOf(value);
+    const auto wanted = sharding.wanted.find(index);
+    Side side{*producer, {}, {}};
+    for (const FactorAxes& axes : candidates_.of[*producer]) {
+      side.layouts.push_back(wanted != sharding.wanted.end()
+                                 ? wanted->second
+                                 : sharding.rule.resultLayout(index, axes, view_.op(*producer).facts.reduceOf(index)));
+      side.gradients.push_back(whole(side.layouts.back()));
+    }
+    return side;
+  }
+
+  absl::Status addReshards(int value, int64_t mesh, const Side& source, const std::vector<Side>& readers) {
+    const bool choice = std::any_of(readers.begin(), readers.end(), [&](const Side& r) { return valuesOf(r) > 1; }) ||
+                        valuesOf(source) > 1;
+    if (!choice) {
+      return absl::OkStatus();
+    }
+    WEFT_RETURN_IF_ERROR(addReshards(value, mesh, source, readers, &Side::layouts, false));
+    return trains_ && depends_[value] ? addReshards(value, mesh, source, readers, &Side::gradients, true)
+                                      : absl::OkStatus();
+  }
+
+  int valuesOf(const Side& side) const { return side.op ? problem_.values[*side.op] : 1; }
+
+  // The reshards of a value for its readers, or back from them.
+  absl::Status addReshards(int value, int64_t mesh, const Side& source, const std::vector<Side>& readers,
+                           std::vector<Layout> Side::* layouts, bool back) {
+    const bool bucketed = view_.typeOf(value).shape.empty() || (back && !view_.producerOf(value));
+    std::vector<Layout> forms;  // in which it is read, each made once
+    for (const Side& reader : readers) {
+      for (const Layout& layout : reader.*layouts) {
+        if (std::find(forms.begin(), forms.end(), layout) == forms.end()) {
+          forms.push_back(layout);
+        }
+      }
+    }
+    for (const Layout& layout : forms) {
+      Form form = {.source = source.op, .value = value, .mesh = mesh, .back = back, .bucketed = bucketed};
+      form.form = layout;
+      form.made = source.*layouts;
+      form.isExact.assign(form.made.size(), false);
+      std::vector<Picoseconds> costs;  // of making it, for each candidate of the source
+      for (size_t made = 0; made < form.made.size(); ++made) {
+        WEFT_ASSIGN_OR_RETURN(costs.emplace_back(), priceOf(form, made));
+      }
+      const bool isFree = std::all_of(form.isExact.begin(), form.isExact.end(), [](bool exact) { return exact; });
+      if (!isFree || std::any_of(costs.begin(), costs.end(), [](Picoseconds cost) { return cost > 0; })) {
+        addForm(std::move(form), costs, readers, layouts);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // What a reshard takes at the least. What only slices takes nothing, and that is exact.
+  absl::StatusOr<Picoseconds> priceOf(Form& form, size_t made) {
+    const Layout& from = form.back ? form.form : form.made[made];
+    const Layout& to = form.back ? form.made[made] : form.form;
+    form.isExact[made] = onlySlices(from, to);
+    return form.isExact[made] ? Picoseconds{0} : pricesOf(form).atLeast(form.value, form.mesh, from, to);
+  }
+
+  absl::StatusOr<Picoseconds> exactPriceOf(const Form& form, size_t made) {
+    return form.back ? pricesOf(form).of(form.value, form.mesh, form.form, form.made[made])
+                     : pricesOf(form).of(form.value, form.mesh, form.made[made], form.form);
+  }
+
+  ReshardPrices& pricesOf(const Form& form) { return form.bucketed ? bucketed_ : prices_; }
+
+  // Does every dimension of `to` begin with what it has in `from`, and is nothing reduced?
+  static bool onlySlices(const Layout& from, const Layout& to) {
+    bool only = from.partial() == to.partial();
+    for (size_t d = 0; only && d < from.dimensions(); ++d) {
+      const std::vector<Axis>& before = from.dim(d);
+      const std::vector<Axis>& after = to.dim(d);
+      only = before.size() <= after.size() && std::equal(before.begin(), before.end(), after.begin());
+    }
+    return only;
+  }
+
+  // Finds the prices of the reshards of an assignment. Is any of them dearer than it counted?
+  absl::StatusOr<bool> priceChosen(const Assignment& assignment) {
+    bool dearer = false;
+    for (Form& form : forms_) {
+      const int reader = assignment.values[form.reader];
+      const int made = form.source ? assignment.values[*form.source] : form.made.size() > 1 ? reader : 0;
+      if (!form.reads[reader] || form.isExact[made]) {
+        continue;
+      }
+      WEFT_ASSIGN_OR_RETURN(const Picoseconds price, exactPriceOf(form, made));
+      form.isExact[made] = true;
+      dearer |= setPrice(form, made, price);
+    }
+    return dearer;
+  }
+
+  bool setPrice(const Form& form, int made, Picoseconds price) {
+    std::vector<Picoseconds>& costs = problem_.tables[form.table].costs;
+    const auto values = static_cast<int>(form.reads.size());
+    const bool isPair = form.source.has_value();
+    bool dearer = false;
+    for (int value = 0; value < values; ++value) {
+      if (form.reads[value] && (isPair || form.made.size() == 1 || value == made)) {
+        Picoseconds& cost = costs[isPair ? made * values + value : value];
+        dearer |= cost != price;
+        cost = price;
+      }
+    }
+    return dearer;
+  }
+
+  // A form is made if some reader reads it: of one reader a table says so, of several a variable, 0 where it is made.
+  void addForm(Form form, const std::vector<Picoseconds>& costs, const std::vector<Side>& readers,
+               std::vector<Layout> Side::* layouts) {
+    if (readers.size() == 1) {
+      form.reader = *readers.front().op;
+      for (const Layout& layout : readers.front().*layouts) {
+        form.reads.push_back(layout == form.form);
+      }
+      addTable(std::move(form), costs);
+      return;
+    }
+    const int isMade = static_cast<int>(problem_.values.size());
+    problem_.values.push_back(2);
+    for (const Side& reader : readers) {
+      CostTable table{{*reader.op, isMade}, {}};
+      bool reads = false;
+      for (const Layout& layout : reader.*layouts) {
+        table.costs.push_back(0);
+        table.costs.push_back(layout == form.form ? kImpossible : 0);
+        reads = reads || layout == form.form;
+      }
+      if (reads) {
+        problem_.tables.push_back(std::move(table));
+      }
+    }
+    form.reader = isMade;
+    form.reads = {true, false};
+    addTable(std::move(form), costs);
+  }
+
+  // The costs of the source's candidates where the reader reads.
+  void addTable(Form form, const std::vector<Picoseconds>& costs) {
+    if (form.source == form.reader) {
+      form.source.reset();
+    }
+    CostTable table;
+    if (form.source) {
+      table.variables.push_back(*form.source);
+    }
+    table.variables.push_back(form.reader);
+    for (size_t made = 0; made < (form.source ? costs.size() : 1); ++made) {
+      for (size_t value = 0; value < form.reads.size(); ++value) {
+        const size_t own = form.source ? made : costs.size() > 1 ? value : 0;
+        table.costs.push_back(form.reads[value] ? costs[own] : 0);
+      }
+    }
+    form.table = static_cast<int>(problem_.tables.size());
+    problem_.tables.push_back(std::move(table));
+    forms_.push_back(std::move(form));
+  }
+
+  void apply(const Assignment& assignment) {
+    for (int op = 0; op < view_.operators(); ++op) {
+      const int chosen = assignment.values[op];
+      OperatorSharding& sharding = shardings_.operators[op];
+      sharding.settled = candidates_.of[op].size() > 1;
+      if (chosen == 0) {
+        continue;
+      }
+      const FactorAxes& axes = candidates_.of[op][chosen];
+      for (size_t f = 0; f < axes.size(); ++f) {
+        if (!sharding.fixed[f]) {
+          sharding.axes[f] = axes[f];
+        }
+      }
+      sharding.origin = "least cost";
+    }
+  }
+
+  const SettledGraph& graph_;
+  const GraphView& view_;
+  const Machine& machine_;
+  double bytePrice_;
+  const Candidates& candidates_;
+  Shardings& shardings_;
+  ReshardPrices prices_;
+  ReshardPrices bucketed_;  // of parameters' gradients, and of scalars: one launch reduces many
+  bool trains_;
+  std::vector<bool> depends_;                // of each value: on a parameter
+  std::vector<std::vector<int>> gradients_;  // of each forward operator: backward operators
+  std::vector<Form> forms_;
+  AssignmentProblem problem_;  // variables: the operators, then what forms are made
+};
+
+}  // namespace
+
+absl::Status settleConflicts(const SettledGraph& graph, const PricedMachine& machine, const Candidates& candidates,
+                             Shardings& shardings) {
+  return candidates.conflict ? Settler(graph, machine, candidates, shardings).run() : absl::OkStatus();
+}
+
+}  // namespace weft
