@@ -1,8 +1,8 @@
 #include "planner/assign/eliminate.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 
 namespace weft {
@@ -61,8 +61,16 @@ class Elimination {
   }
 
  private:
-  void add(CostTable table) {
-    const int number = static_cast<int>(tables_.size());
+  // Tables over the same variables, which lie ascending, become one.
+  void add(const CostTable& given) {
+    CostTable table = ascending(given);
+    const auto [known, isNew] = numbers_.try_emplace(table.variables, static_cast<int>(tables_.size()));
+    if (!isNew) {
+      std::vector<Picoseconds>& sums = tables_[known->second].costs;
+      std::transform(sums.begin(), sums.end(), table.costs.begin(), sums.begin(), plus);
+      return;
+    }
+    const int number = known->second;
     for (const int variable : table.variables) {
       tablesOf_[variable].push_back(number);
       for (const int other : table.variables) {
@@ -72,6 +80,19 @@ class Elimination {
       }
     }
     tables_.push_back(std::move(table));
+  }
+
+  CostTable ascending(const CostTable& given) {
+    if (std::is_sorted(given.variables.begin(), given.variables.end())) {
+      return given;
+    }
+    CostTable table = given;
+    std::sort(table.variables.begin(), table.variables.end());
+    for (size_t i = 0; i < table.costs.size(); ++i) {
+      place(table.variables, static_cast<int64_t>(i));
+      table.costs[i] = given.costs[entry(given.variables)];
+    }
+    return table;
   }
 
   // Index into a table of these variables, at the values of `at_`.
@@ -101,12 +122,24 @@ class Elimination {
     }
     CostTable rest{gone.neighbors, std::vector<Picoseconds>(entries)};
     gone.best.resize(entries);
-    for (int64_t i = 0; i < entries; ++i) {
-      place(gone.neighbors, i);
-      std::tie(rest.costs[i], gone.best[i]) = least(variable);
+    const std::vector<Reading> readings = readingsOf(variable);
+    std::vector<Picoseconds> sums(values_[variable]);
+    place(gone.neighbors, 0);
+    for (int64_t i = 0; i < entries; ++i, advance(gone.neighbors)) {
+      std::fill(sums.begin(), sums.end(), 0);
+      for (const Reading& reading : readings) {
+        const Picoseconds* cost = reading.costs + reading.offset(at_);
+        for (Picoseconds& sum : sums) {
+          sum = plus(sum, *cost);
+          cost += reading.stride;
+        }
+      }
+      const auto least = std::min_element(sums.begin(), sums.end());
+      rest.costs[i] = *least;
+      gone.best[i] = *least < kImpossible ? static_cast<int>(least - sums.begin()) : 0;
     }
     forget(variable);
-    add(std::move(rest));
+    add(rest);
     gone_.push_back(std::move(gone));
   }
 
@@ -127,14 +160,18 @@ class Elimination {
       }
     }
     forget(variable);
-    for (CostTable& table : rest) {
-      add(std::move(table));
+    for (const CostTable& table : rest) {
+      add(table);
     }
     gone_.push_back({variable, {}, {0}});
   }
 
   // Takes the tables of a variable away.
   void forget(int variable) {
+    for (const int table : tablesOf_[variable]) {
+      numbers_.erase(tables_[table].variables);
+      tables_[table].costs = {};
+    }
     for (const int other : neighbors_[variable]) {
       neighbors_[other].erase(variable);
       std::erase_if(tablesOf_[other], [&](int table) {
@@ -152,17 +189,47 @@ class Elimination {
     }
   }
 
-  // Its least cost and the value that has it, where its neighbors stand as `at_` says.
-  std::pair<Picoseconds, int> least(int variable) {
-    std::pair<Picoseconds, int> least = {kImpossible, 0};
-    for (at_[variable] = 0; at_[variable] < values_[variable]; ++at_[variable]) {
-      Picoseconds sum = 0;
-      for (const int table : tablesOf_[variable]) {
-        sum = plus(sum, tables_[table].costs[entry(tables_[table].variables)]);
+  // From one entry of a table over `variables` to the next.
+  void advance(const std::vector<int>& variables) {
+    for (auto variable = variables.rbegin(); variable != variables.rend(); ++variable) {
+      if (++at_[*variable] < values_[*variable]) {
+        return;
       }
-      least = sum < least.first ? std::pair(sum, at_[variable]) : least;
+      at_[*variable] = 0;
     }
-    return least;
+  }
+
+  // How the table of a variable is read, value by value, where the others stand as `at` says.
+  struct Reading {
+    const Picoseconds* costs = nullptr;
+    int64_t stride = 0;                            // from one value to the next
+    std::vector<std::pair<int, int64_t>> strides;  // of the other variables
+
+    int64_t offset(const std::vector<int>& at) const {
+      int64_t sum = 0;
+      for (const auto& [variable, step] : strides) {
+        sum += step * at[variable];
+      }
+      return sum;
+    }
+  };
+
+  std::vector<Reading> readingsOf(int variable) const {
+    std::vector<Reading> readings;
+    for (const int table : tablesOf_[variable]) {
+      Reading& made = readings.emplace_back(Reading{tables_[table].costs.data(), 0, {}});
+      int64_t stride = 1;
+      const std::vector<int>& variables = tables_[table].variables;
+      for (auto other = variables.rbegin(); other != variables.rend(); ++other) {
+        if (*other == variable) {
+          made.stride = stride;
+        } else {
+          made.strides.emplace_back(*other, stride);
+        }
+        stride *= values_[*other];
+      }
+    }
+    return readings;
   }
 
   std::vector<int> values_;
@@ -170,10 +237,11 @@ class Elimination {
   bool exact_ = true;
   std::vector<int> at_;  // a value of each variable
   std::vector<CostTable> tables_;
-  std::set<std::pair<size_t, int>> order_;  // the variables that are left, by the number of their neighbors
-  std::vector<std::set<int>> neighbors_;    // of each variable that is left
-  std::vector<std::vector<int>> tablesOf_;  // of each variable that is left
-  std::vector<Eliminated> gone_;            // in order
+  std::map<std::vector<int>, int> numbers_;  // of tables, by their variables
+  std::set<std::pair<size_t, int>> order_;   // the variables that are left, by the number of their neighbors
+  std::vector<std::set<int>> neighbors_;     // of each variable that is left
+  std::vector<std::vector<int>> tablesOf_;   // of each variable that is left
+  std::vector<Eliminated> gone_;             // in order
 };
 
 }  // namespace
