@@ -1,8 +1,13 @@
 # Build options and the flags that every target shares.
 
 option(WEFT_BUILD_COMPILER "Build the compiler, the frontend and the examples (needs MLIR 19)" ON)
+option(WEFT_BUILD_PLANNER "Build the planner and what needs it; the compiler is among that" ON)
 option(WEFT_BUILD_TESTS "Build the tests" ON)
+option(WEFT_PCH "Precompile what most sources include; OFF shows whether each includes all that it uses" ON)
 option(WEFT_FUZZ "Build weft-fuzz, the libFuzzer program over all readers (needs clang)" OFF)
+if(WEFT_BUILD_COMPILER AND NOT WEFT_BUILD_PLANNER)
+  message(FATAL_ERROR "WEFT_BUILD_COMPILER=ON needs the planner: set WEFT_BUILD_PLANNER=ON or WEFT_BUILD_COMPILER=OFF")
+endif()
 set(WEFT_SANITIZE "" CACHE STRING "Value of -fsanitize=, empty for none")
 set(WEFT_TEST_ENVIRONMENT "" CACHE STRING "Environment of all tests, NAME=VALUE;...: options of the sanitizers")
 set(WEFT_DEFAULT_DATA_DIR "${CMAKE_CURRENT_SOURCE_DIR}/../shared/data")

@@ -1,37 +1,38 @@
-# weft_library(NAME SRCS ... [DEPS ...])            a static library without LLVM
-# weft_mlir_library(NAME SRCS ... [DEPS ...])       one that sees MLIR; shares one precompiled header
-# weft_program(NAME SRCS ... [DEPS ...] [MLIR])     an executable in build/<preset>/bin
+# weft_library(NAME SRCS ... [DEPS ...] [OWN_FLAGS])   a static library without LLVM; OWN_FLAGS: its compile options differ
+# weft_mlir_library(NAME SRCS ... [DEPS ...])          one that sees MLIR
+# weft_program(NAME SRCS ... [DEPS ...] [MLIR])        an executable in build/<preset>/bin
 # weft_test(NAME SRCS ... [DEPS ...] [MLIR] [LABELS ...])   a GTest executable, one ctest entry per test
 
 # Includes are written from the top of the tree; public frontend headers also as <weft/...>.
 set(WEFT_INCLUDES ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/frontend ${PROJECT_BINARY_DIR})
 
-function(weft_library name)
+function(weft_add_library name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
   add_library(${name} STATIC ${ARG_SRCS})
   target_include_directories(${name} PUBLIC ${WEFT_INCLUDES})
   target_link_libraries(${name} PUBLIC ${ARG_DEPS})
 endfunction()
 
+function(weft_library name)
+  cmake_parse_arguments(ARG "OWN_FLAGS" "" "" ${ARGN})
+  weft_add_library(${name} ${ARG_UNPARSED_ARGUMENTS})
+  if(NOT ARG_OWN_FLAGS)
+    weft_reuse_precompiled(${name} weft_pch)
+  elseif(WEFT_PCH)
+    target_precompile_headers(${name} PRIVATE ${WEFT_COMMON_HEADERS})
+  endif()
+endfunction()
+
 # Only the two shared libraries are linked, never single MLIR archives beside them.
 function(weft_use_mlir name)
   target_include_directories(${name} SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
   target_link_libraries(${name} PUBLIC MLIR LLVM)
-  if(TARGET weft_pch)
-    target_precompile_headers(${name} REUSE_FROM weft_pch)
-    # A precompiled header fits only objects with its own flags: programs take -fPIC as libraries do, not -fPIE.
-    get_target_property(type ${name} TYPE)
-    if(type STREQUAL EXECUTABLE)
-      set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-      target_compile_options(${name} PRIVATE -fPIC)
-    endif()
-  endif()
 endfunction()
 
 function(weft_mlir_library name)
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
-  weft_library(${name} SRCS ${ARG_SRCS} DEPS ${ARG_DEPS})
+  weft_add_library(${name} ${ARGN})
   weft_use_mlir(${name})
+  weft_reuse_precompiled(${name} weft_mlir_pch)
 endfunction()
 
 function(weft_program name)
@@ -41,6 +42,9 @@ function(weft_program name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
   if(ARG_MLIR)
     weft_use_mlir(${name})
+    weft_reuse_precompiled(${name} weft_mlir_pch)
+  else()
+    weft_reuse_precompiled(${name} weft_pch)
   endif()
 endfunction()
 
@@ -54,6 +58,9 @@ function(weft_test name)
     WEFT_DATA_REQUIRED=$<BOOL:${WEFT_DATA_REQUIRED}>)
   if(ARG_MLIR)
     weft_use_mlir(${name})
+    weft_reuse_precompiled(${name} weft_mlir_test_pch)
+  else()
+    weft_reuse_precompiled(${name} weft_test_pch)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   # A folder of its own for what it writes: tests run in parallel, and /tmp may be another user's.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs what is free of LLVM under the sanitizers: all its tests under address + undefined behavior and under threads,
-# then 20 steps of four GPT plans (data parallel, tensor parallel, stages, ZeRO-3) under threads.
+# Runs tests under the sanitizers: of all that is free of LLVM under address + undefined behavior, of what threads run
+# through under threads; then 20 steps of four GPT plans (data parallel, tensor parallel, stages, ZeRO-3) under threads.
 # Needs build/release for the plans: run scripts/test.sh before. Arguments go to ctest.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)

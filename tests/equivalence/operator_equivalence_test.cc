@@ -9,7 +9,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <random>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -24,7 +27,9 @@ bool testEverything = false;
 
 namespace {
 
-constexpr size_t kSample = 40;  // strategies per operator in the fixed sample
+// Strategies per operator in the fixed sample: one of each kind, five forms on five numbers of ranks, where it has
+// them.
+constexpr size_t kSample = 25;
 
 absl::StatusOr<TargetRule> targetOf(const OperatorCase& test) {
   Modules modules;
@@ -61,10 +66,16 @@ std::string namesText(const std::vector<std::vector<DimFactors>>& tensors, const
   return absl::StrCat("[", absl::StrJoin(lists, ", "), "]");
 }
 
+// How a strategy is written: splits of the operands; of the results, too; with a partial sum scattered; axis names in
+// the rule's order; turned round.
+enum class Form { kOperands, kResults, kScattered, kNames, kNamesTurned };
+
 // One program to compile: mesh and strategy text.
 struct Trial {
   std::string mesh;
   std::string strategy;
+  int64_t ranks;
+  Form form;
 };
 
 // A factor that only results have takes its split from the result: nothing is scattered there.
@@ -83,9 +94,9 @@ bool readsFactor(const TargetRule& target, int factor) {
 void addNumbers(const TargetRule& target, int64_t ranks, std::vector<Trial>& trials) {
   for (const Parts& parts : legalParts(target, ranks, false)) {
     const std::string in = splitsText(target.rule.operands(), parts);
-    trials.push_back({absl::StrCat(ranks), "{in = " + in + "}"});
+    trials.push_back({absl::StrCat(ranks), "{in = " + in + "}", ranks, Form::kOperands});
     const std::string out = splitsText(target.rule.results(), parts);
-    trials.push_back({absl::StrCat(ranks), "{in = " + in + ", out = " + out + "}"});
+    trials.push_back({absl::StrCat(ranks), "{in = " + in + ", out = " + out + "}", ranks, Form::kResults});
     int64_t reduced = 1;
     for (size_t f = 0; f < parts.size(); ++f) {
       reduced *= target.rule.reducedIn(static_cast<int>(f), 0) ? parts[f] : 1;
@@ -98,8 +109,9 @@ void addNumbers(const TargetRule& target, int64_t ranks, std::vector<Trial>& tri
         continue;
       }
       more[dims[d][0]] *= reduced;
-      trials.push_back(
-          {absl::StrCat(ranks), absl::StrCat("{in = ", in, ", out = ", splitsText(target.rule.results(), more), "}")});
+      trials.push_back({absl::StrCat(ranks),
+                        absl::StrCat("{in = ", in, ", out = ", splitsText(target.rule.results(), more), "}"), ranks,
+                        Form::kScattered});
     }
   }
 }
@@ -119,9 +131,27 @@ void addNames(const TargetRule& target, int64_t ranks, std::vector<Trial>& trial
       axes.push_back(absl::StrCat("dp=", ranks / used));
     }
     const std::string strategy = "{in = " + namesText(target.rule.operands(), parts) + "}";
-    trials.push_back({absl::StrJoin(axes, ","), strategy});
+    trials.push_back({absl::StrJoin(axes, ","), strategy, ranks, Form::kNames});
     std::reverse(axes.begin(), axes.end());
-    trials.push_back({absl::StrJoin(axes, ","), strategy});
+    trials.push_back({absl::StrJoin(axes, ","), strategy, ranks, Form::kNamesTurned});
+  }
+}
+
+// A fixed sample, the same number of each kind as far as there are so many.
+void takeSample(std::vector<Trial>& trials) {
+  std::mt19937_64 generator(2024);
+  std::shuffle(trials.begin(), trials.end(), generator);
+  std::map<std::pair<int64_t, Form>, size_t> seen;
+  std::vector<std::pair<size_t, Trial>> byTurn;
+  for (Trial& trial : trials) {
+    const size_t turn = seen[{trial.ranks, trial.form}]++;
+    byTurn.emplace_back(turn, std::move(trial));
+  }
+  std::stable_sort(byTurn.begin(), byTurn.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  byTurn.resize(std::min(byTurn.size(), kSample));
+  trials.clear();
+  for (auto& [turn, trial] : byTurn) {
+    trials.push_back(std::move(trial));
   }
 }
 
@@ -134,9 +164,7 @@ std::vector<Trial> trialsOf(const TargetRule& target) {
   std::set<std::pair<std::string, std::string>> seen;
   std::erase_if(trials, [&](const Trial& t) { return !seen.emplace(t.mesh, t.strategy).second; });
   if (!testEverything) {
-    std::mt19937_64 generator(2024);
-    std::shuffle(trials.begin(), trials.end(), generator);
-    trials.resize(std::min(trials.size(), kSample));
+    takeSample(trials);
   }
   return trials;
 }

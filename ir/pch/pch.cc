@@ -1,1 +1,0 @@
-// Compiled once with the shared precompiled header; see ir/CMakeLists.txt.
