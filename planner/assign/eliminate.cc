@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace weft {
@@ -34,15 +35,15 @@ class Elimination {
 
   Assignment run() {
     for (size_t v = 0; v < values_.size(); ++v) {
-      order_.insert({neighbors_[v].size(), static_cast<int>(v)});
+      order_.insert(rankOf(static_cast<int>(v)));
     }
     while (!order_.empty()) {
-      const bool fits = entriesWithout(order_.begin()->second) <= mostEntries_;
-      const int next = fits ? order_.begin()->second : order_.rbegin()->second;
+      const bool fits = std::get<0>(*order_.begin()) <= mostEntries_;
+      const int next = std::get<2>(fits ? *order_.begin() : *order_.rbegin());
       const std::set<int> around = neighbors_[next];
-      order_.erase({around.size(), next});
+      order_.erase(rankOf(next));
       for (const int other : around) {
-        order_.erase({neighbors_[other].size(), other});
+        order_.erase(rankOf(other));
       }
       if (fits) {
         remove(next);
@@ -50,7 +51,7 @@ class Elimination {
         keep(next);
       }
       for (const int other : around) {
-        order_.insert({neighbors_[other].size(), other});
+        order_.insert(rankOf(other));
       }
       exact_ = exact_ && fits;
     }
@@ -61,6 +62,10 @@ class Elimination {
   }
 
  private:
+  // The entries that a variable's elimination looks at, its neighbors, itself.
+  using Rank = std::tuple<int64_t, size_t, int>;
+  Rank rankOf(int variable) const { return {entriesWithout(variable), neighbors_[variable].size(), variable}; }
+
   // Tables over the same variables, which lie ascending, become one.
   void add(const CostTable& given) {
     CostTable table = ascending(given);
@@ -238,7 +243,7 @@ class Elimination {
   std::vector<int> at_;  // a value of each variable
   std::vector<CostTable> tables_;
   std::map<std::vector<int>, int> numbers_;  // of tables, by their variables
-  std::set<std::pair<size_t, int>> order_;   // the variables that are left, by the number of their neighbors
+  std::set<Rank> order_;                     // of the variables that are left
   std::vector<std::set<int>> neighbors_;     // of each variable that is left
   std::vector<std::vector<int>> tablesOf_;   // of each variable that is left
   std::vector<Eliminated> gone_;             // in order

@@ -1,8 +1,8 @@
 // Exact least-cost assignment of a set of variables, by elimination.
 //
 // A variable takes one of a few values; a table gives a cost to each combination of the values of some variables; what
-// is sought has the least sum over all tables. Variables are eliminated one after the other, that with the fewest
-// neighbors first: the tables it stands in are added and minimized over it, which leaves a table over its neighbors
+// is sought has the least sum over all tables. Variables are eliminated one after the other, that first whose tables
+// together have the fewest combinations: they are added and minimized over it, which leaves a table over its neighbors
 // (bucket elimination: Dechter, "Bucket elimination: a unifying framework for reasoning", 1999). What a program's
 // layers pass on to each other is little, so the tables stay small however long the program is.
 #pragma once
@@ -38,8 +38,8 @@ struct Assignment {
 Picoseconds costOf(const AssignmentProblem& problem, const std::vector<int>& values);
 
 // Of equal assignments that whose variables, in the reverse order of elimination, have the smaller values. Where a
-// table would have more than `mostEntries`, the variable with the most neighbors keeps value 0, and the answer is the
-// best of those that have it; value 0 of all variables must be possible then.
+// table would have more than `mostEntries`, the variable whose tables have the most, or the most neighbors, keeps value
+// 0, and the answer is the best of those that have it; value 0 of all variables must be possible then.
 Assignment eliminate(const AssignmentProblem& problem, int64_t mostEntries);
 
 }  // namespace weft
