@@ -196,7 +196,7 @@ TEST_F(PlanCommand, FrontierIsKept) {
               HasSubstr(frontier.back().at("plan").get<std::string>() + "\n"));
 }
 
-// The plan departs from the words that cost most, and the compiler realizes it though the module still says them.
+// The plan departs from the words that cost most; the record keeps what it departs from.
 TEST_F(PlanCommand, Departures) {
   const std::vector<std::string> said = {"--devices", "2", "--micro", "8", "--zero", "0", "--max-stages", "1"};
   const auto with = [&](std::vector<std::string> more) {
@@ -219,8 +219,8 @@ TEST_F(PlanCommand, Departures) {
   const Outcome text = plan(with({"--departures", "1"}));
   EXPECT_THAT(text.out, AllOf(HasSubstr("of your 3 words"), HasSubstr("departing from it alone"),
                               HasSubstr("4 sets of words planned, all there are")));
-  const Outcome compiled = run(compileCommand, {model(), "--micro", "8", "--devices", "2", "--decisions",
-                                                path("departed.json"), "-o", path("departed.plan")});
+  const Outcome compiled =
+      run(compileCommand, {model(), "--decisions", path("departed.json"), "-o", path("departed.plan")});
   EXPECT_EQ(compiled.status, 0) << compiled.err;
   EXPECT_THAT(run(explainCommand, {path("departed.plan")}).out, HasSubstr("departing from it alone"));
 
