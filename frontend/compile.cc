@@ -169,6 +169,8 @@ CompileOptions forwardOptions(const Program& training, CompileOptions options) {
   options.micro = 1;
   options.zero = 0;
   options.memoryLimit = 0;
+  options.departures = 0;
+  options.without.clear();
   options.dumpDir.clear();
   options.decisions.clear();
   options.layouts = parameterLayouts(training);

@@ -24,6 +24,9 @@ absl::Status refuse(const std::string& text) {
   return absl::InvalidArgumentError(text);
 }
 
+// More than anybody says of a program.
+constexpr int64_t kMostDepartures = 1000;
+
 absl::Status checkInteger(const std::string& name, int64_t value, int64_t least, int64_t most) {
   return value >= least && value <= most
              ? absl::OkStatus()
@@ -137,6 +140,15 @@ absl::Status checkSchedule(const CompileOptions& options) {
     return schedule::parseCsv(options.scheduleTable).status();
   }
   return options.schedule == kAuto ? absl::OkStatus() : knownKind(options.schedule).status();
+}
+
+absl::Status checkSearch(const CompileOptions& options) {
+  WEFT_RETURN_IF_ERROR(checkInteger("departures", options.departures, 0, kMostDepartures));
+  return options.departures == 0 || options.mode == Mode::kAuto
+             ? absl::OkStatus()
+             : refuse(absl::StrCat("departures = ", options.departures, " in mode ", modeName(options.mode),
+                                   "; words are left open for the search of mode auto: ask for that mode, or for no "
+                                   "departures"));
 }
 
 absl::Status checkRecomputeWords(const std::string& recompute) {
@@ -345,6 +357,7 @@ absl::Status checkRequest(const Request& request) {
     return refuse(absl::StrCat("memoryLimit = ", options.memoryLimit, "; give bytes of one rank, 0 = no limit"));
   }
   WEFT_RETURN_IF_ERROR(checkInteger("maxStages", options.maxStages, 0, kMaxRanks));
+  WEFT_RETURN_IF_ERROR(checkSearch(options));
   for (const auto& [parameter, stage] : options.stages) {
     WEFT_RETURN_IF_ERROR(
         checkInteger(absl::StrCat("the stage of parameter '", parameter, "'"), stage, 0, kMaxRanks - 1));
@@ -356,7 +369,12 @@ absl::Status checkRequest(const Request& request) {
 
 absl::StatusOr<std::vector<std::string>> checkRequest(const Request& request, const ProgramOutline& program) {
   WEFT_RETURN_IF_ERROR(checkRequest(request));
-  WEFT_RETURN_IF_ERROR(checkStages(request.options, program));
+  const CompileOptions& options = request.options;
+  if (!options.without.empty() && options.mode != Mode::kAuto) {
+    return refuse(absl::StrCat("without = '", printFreedoms(options.without), "' in mode ", modeName(options.mode),
+                               "; it takes from what mode auto may decide: ask for that mode, or leave it out"));
+  }
+  WEFT_RETURN_IF_ERROR(checkStages(options, program));
   std::vector<std::string> notes;
   WEFT_RETURN_IF_ERROR(checkLayouts(request, program, notes));
   WEFT_ASSIGN_OR_RETURN(const Mesh mesh, meshOf(request.options));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/freedoms.h"
 
 namespace weft {
 
@@ -122,6 +123,10 @@ struct CompileOptions {
   // its stage or a later one.
   std::map<std::string, int64_t> stages;
   int64_t maxStages = 0;  // most pipeline stages that mode kAuto considers; 0: as many as there are devices
+  Freedoms without;       // what mode kAuto may not decide (freedoms.h)
+  bool may(Freedom freedom) const { return without.count(freedom) == 0; }
+  // In mode kAuto: the best plan within so many departures from the user's own words (planner/search/departures.h).
+  int64_t departures = 0;
   std::string dumpDir;    // numbered IR files of every state and phase
   std::string decisions;  // a saved record to realize instead of deciding
 

@@ -113,6 +113,13 @@ void Flags::mode(const std::string& name, Mode* value, const std::string& help) 
              }});
 }
 
+void Flags::freedoms(const std::string& name, Freedoms* value, const std::string& help) {
+  add(name, {help, "", false, [value](const std::string& given) -> absl::Status {
+               WEFT_ASSIGN_OR_RETURN(*value, parseFreedoms(given));
+               return absl::OkStatus();
+             }});
+}
+
 void Flags::toggle(const std::string& name, bool* value, const std::string& help) {
   add(name, {help, "off", true, [value](const std::string&) {
                *value = true;
@@ -186,6 +193,8 @@ void CommonFlags::addCompilingTo(Flags& flags) {
   flags.integer("virtual", &virtualStages, "pipeline stages on each rank, 0 = as the schedule has it", {0, kMaxRanks});
   flags.text("recompute", &recompute,
              "recomputed in backward: auto (as --memory-limit asks for), none, full, or patterns with commas");
+  flags.integer("departures", &departures, "in mode auto: the best plan that departs from so many of your words");
+  flags.freedoms("without", &without, "what mode auto may not decide, with commas: recompute, zero, pipeline, ...");
   flags.toggle("regather", &regather, "gather values again in backward instead of keeping them");
   flags.text("dump-dir", &dumpDir, "write the IR after every phase there");
   flags.text("plan-only", &planOnly, "write the plan to this file and stop");
@@ -217,6 +226,8 @@ CompileOptions CommonFlags::options() const {
     options.zero = static_cast<int>(*zero);
   }
   options.regather = regather;
+  options.departures = departures;
+  options.without = without;
   options.recompute = recompute;
   options.schedule = schedule;
   options.memoryLimit = memoryLimit;

@@ -41,6 +41,7 @@ class Flags {
   // A machine that comes with Weft or a file; the value is the text for CompileOptions::machine.
   void machine(const std::string& name, std::string* value, const std::string& help);
   void mode(const std::string& name, Mode* value, const std::string& help);
+  void freedoms(const std::string& name, Freedoms* value, const std::string& help);
   void toggle(const std::string& name, bool* value, const std::string& help);
 
   // Sets the values. `helped` says whether --help was asked for (and printed).
@@ -63,8 +64,7 @@ class Flags {
 
 // --mode --devices --mesh --stage-meshes --machine --zero --micro --schedule --schedule-file --virtual --memory-limit
 // --recompute
-// --regather --dump-dir
-// --plan-only
+// --regather --departures --without --dump-dir --plan-only
 // --steps --init --save --save-nonfinite --seed --threads --trace --check-finite
 struct CommonFlags {
   Mode mode = Mode::kSemi;
@@ -75,6 +75,8 @@ struct CommonFlags {
   std::optional<int64_t> micro;
   int64_t defaultMicro = 1;  // where mode auto does not find them
   bool regather = false;
+  int64_t departures = 0;
+  Freedoms without;
   std::string schedule = "auto";
   std::string scheduleTable;
   std::string machine;

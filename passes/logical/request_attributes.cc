@@ -163,6 +163,12 @@ Entries optionEntries(CompileOptions& options) {
        }},
       {kStages, [&options](const std::string& name, Attribute a) { return readStages(name, a, options); }},
       {"max_stages", integer(options.maxStages)},
+      {"departures", integer(options.departures)},
+      {"without",
+       [&options](const std::string& name, Attribute a) {
+         WEFT_ASSIGN_OR_RETURN(const std::string names, textOf(name, a));
+         return set(options.without, parseFreedoms(names));
+       }},
       {"default", word(kDataParallel, kReplicate,
                        [&](bool second) { options.fill = second ? Fill::kReplicate : Fill::kDataParallel; })},
       {"schedule", text(options.schedule)},
@@ -295,6 +301,8 @@ void setOptions(mlir::ModuleOp module, const CompileOptions& options) {
     return stages.getDictionary(module.getContext());
   });
   set("max_stages", &CompileOptions::maxStages, integer);
+  set("departures", &CompileOptions::departures, integer);
+  set("without", &CompileOptions::without, [&](const Freedoms& freedoms) { return text(printFreedoms(freedoms)); });
   set(kMode, &CompileOptions::mode, [&](Mode mode) { return text(modeName(mode)); });
   set("default", &CompileOptions::fill,
       [&](Fill fill) { return text(fill == Fill::kDataParallel ? kDataParallel : kReplicate); });

@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/check_request.h"
 #include "planner/derive/derive.h"
-#include "planner/explain/name_classes.h"
+#include "planner/graph/name_classes.h"
 #include "planner/schedule/generate.h"
 #include "planner/search/forward_graphs.h"
 #include "planner/search/plan.h"

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/layout/stage_mesh_text.h"
 #include "planner/decisions.h"
+#include "planner/graph/place_text.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -136,6 +137,22 @@ void replicateOpen(const GraphArgument& argument, std::map<int64_t, ArgumentShar
   }
 }
 
+// The first input on the mesh whose batch is split otherwise: ", 'y' (model.cc:7) as [{},{}]".
+std::string otherInput(const SettledGraph& graph, int64_t number, const Shardings& shardings,
+                       const std::vector<Axis>& axes) {
+  std::string text;
+  const absl::Status found = eachInput(graph, shardings, number, [&](unsigned i, int dim) {
+    const Layout& layout = *shardings.arguments[i].at(number).layout;
+    const GraphArgument& argument = graph.view.graph().arguments[i];
+    if (text.empty() && layout.dim(dim) != axes) {
+      text = absl::StrCat(", '", argument.name, "'", placeText(argument.line), " as ",
+                          layout.print(graph.placement.meshes.withNumber(number)));
+    }
+    return absl::OkStatus();
+  });
+  return found.ok() ? text : "";
+}
+
 absl::Status alignInputsOn(const SettledGraph& graph, int64_t number, Shardings& shardings) {
   const Mesh& mesh = graph.placement.meshes.withNumber(number);
   std::optional<std::vector<Axis>> common;
@@ -156,8 +173,8 @@ absl::Status alignInputsOn(const SettledGraph& graph, int64_t number, Shardings&
       return errorAt(
           argument.line,
           absl::StrCat("with ", mesh.microBatches(), " micro-batches the inputs' batch must be split alike: '",
-                       argument.name, "' as ", layout.print(mesh), ", another input only over ",
-                       Layout({*common}).print(mesh), "; give all the same layout"));
+                       argument.name, "' as ", layout.print(mesh),
+                       otherInput(graph, number, shardings, layout.dim(dim)), "; give all the same layout"));
     }
     layout.setDim(dim, *common);
     sharding.origin += "; batch split as that of the other inputs, for the micro-batches";

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/derive/even_pads.h"
+#include "planner/graph/place_text.h"
 
 namespace weft {
 namespace {
@@ -58,10 +59,6 @@ void noteUnusedAxes(const SettledGraph& graph, const Shardings& shardings, std::
   }
 }
 
-std::string placeOf(const SourcePlace& line) {
-  return line.file.empty() ? "" : absl::StrCat(" (", line.file, ":", line.line, ")");
-}
-
 // Several of which the same is said, and the first of them.
 struct Alike {
   int first = 0;
@@ -101,7 +98,7 @@ void noteDropped(const SettledGraph& graph, const Shardings& shardings, const st
   for (const std::string& cause : causes) {
     const GraphOperator& op = graph.view.op(dropped[cause].first);
     notes.push_back(
-        absl::StrCat(op.label(), placeOf(op.line), othersLike(dropped[cause]), cause.substr(op.facts.kind.size())));
+        absl::StrCat(op.label(), placeText(op.line), othersLike(dropped[cause]), cause.substr(op.facts.kind.size())));
   }
 }
 
@@ -120,7 +117,7 @@ void notePads(const SettledGraph& graph, const std::map<unsigned, Shape>& pads, 
   }
   for (const std::string& each : said) {
     const GraphArgument& argument = graph.view.graph().arguments[padded[each].first];
-    notes.push_back(absl::StrCat(argument.name, placeOf(argument.line), othersLike(padded[each]), each));
+    notes.push_back(absl::StrCat(argument.name, placeText(argument.line), othersLike(padded[each]), each));
   }
 }
 

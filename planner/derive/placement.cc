@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "planner/graph/place_text.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -53,11 +54,15 @@ class StageAssigner {
       return absl::OkStatus();
     }
     std::optional<int64_t> stage;
+    std::string last;  // what makes the operand of the latest stage
     for (unsigned i = 0; i < op.operands.size(); ++i) {
       const int operand = view_.operandOf(number, i);
       const std::optional<int> producer = view_.producerOf(operand);
       if (producer && stages_[*producer]) {
-        stage = std::max(stage.value_or(0), *stages_[*producer]);
+        if (!stage || *stages_[*producer] > *stage) {
+          stage = *stages_[*producer];
+          last = absl::StrCat(", of ", view_.op(*producer).label(), placeText(view_.op(*producer).line));
+        }
       } else if (isParameter(operand)) {
         stage = std::max(stage.value_or(0), least_.at(operand));
       }
@@ -69,8 +74,8 @@ class StageAssigner {
       if (stage && *stage > *op.userStage) {
         return errorAt(op.line,
                        absl::StrCat(op.label(), " is on stage ", *op.userStage, ", but reads a value of stage ", *stage,
-                                    ": values flow from a stage to the same or a later one; put it on stage ", *stage,
-                                    " or later"));
+                                    last, ": values flow from a stage to the same or a later one; put it on stage ",
+                                    *stage, " or later"));
       }
       stage = op.userStage;
     }

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/cost/plan_time.h"
-#include "planner/explain/name_classes.h"
+#include "planner/graph/name_classes.h"
 #include "runtime/base/arithmetic.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/statistics.h"

@@ -10,11 +10,11 @@
 #include "absl/strings/str_join.h"
 #include "ir/layout/stage_mesh_text.h"
 #include "planner/derive/derive.h"
-#include "planner/explain/name_classes.h"
 #include "planner/explain/recompute_words.h"
 #include "planner/explain/same_decisions.h"
 #include "planner/explain/strategy_words.h"
 #include "planner/graph/graph_view.h"
+#include "planner/graph/name_classes.h"
 #include "planner/graph/rewrites.h"
 #include "planner/search/plan.h"
 #include "runtime/base/names.h"
@@ -35,6 +35,8 @@ CompileOptions closedOptions(const CompileOptions& request, const Decisions& rec
   closed.micro = record.mesh.microBatches();
   closed.zero = static_cast<int>(record.zero);
   closed.maxStages = 0;
+  closed.departures = 0;
+  closed.without.clear();
   const bool staged = record.schedule.submeshes.size() > 1;
   closed.schedule = staged ? record.schedule.kind : "auto";
   closed.scheduleTable = record.schedule.table;

@@ -1,7 +1,6 @@
 #include "planner/explain/prices.h"
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <set>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "planner/explain/plan_summary.h"
 #include "planner/open_mesh.h"
 #include "planner/schedule/generate.h"
+#include "planner/search/user_words.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -19,8 +19,8 @@ namespace {
 constexpr int64_t kGigabyte = 1'000'000'000;
 // Counts of devices that are tried one after another until one has a plan.
 constexpr int64_t kMostDeviceCounts = 8;
-// Of the program's own pins (strategies, constraints, layouts) by their source line.
-constexpr size_t kMostPinnedLines = 16;
+// Of what the user says.
+constexpr size_t kMostPricedWords = 24;
 
 // The plan whose prices are asked for, and the planner that is asked about others.
 class Asker {
@@ -267,138 +267,24 @@ class RunnerUps {
 };
 
 // What each of the user's words costs.
-class Pins {
- public:
-  explicit Pins(Asker& ask) : ask_(ask), request_(ask.request()), record_(ask.record()) {}
-
-  std::vector<PricedPlan> run() && {
-    pricePins();
-    priceProgramPins();
-    return std::move(lines_);
+std::vector<PricedPlan> pinsOf(Asker& ask) {
+  std::vector<PricedPlan> lines;
+  PlanQuestion open = {ask.graphs(), ask.request()};
+  const int64_t ranks = ask.record().meshes().ranks();
+  open.request.mode = Mode::kAuto;
+  if (open.request.devices == 1 && open.request.mesh.empty()) {
+    open.request.devices = ranks;
   }
-
- private:
-  void addPin(const std::string& pin, const std::optional<ClosedRequest>& without) {
-    if (without) {
-      lines_.push_back(ask_.lineOf(pin, "", planText(without->attempt.decisions), without->attempt));
-    }
-  }
-
-  // Of the request's options.
-  void pricePins() {
-    CompileOptions open = request_;
-    open.mode = Mode::kAuto;
-    const auto price = [&](const std::string& pin, const std::function<void(CompileOptions&)>& drop) {
-      CompileOptions changed = open;
-      drop(changed);
-      addPin(pin, ask_.search(changed));
-    };
-    if (!request_.mesh.empty()) {
-      const int64_t ranks = record_.meshes().ranks();
-      price(absl::StrCat("mesh ", request_.mesh), [&](CompileOptions& options) {
-        options.mesh.clear();
-        options.devices = ranks;
-      });
-    }
-    if (request_.micro) {
-      price(absl::StrCat("micro-batches ", *request_.micro), [](CompileOptions& options) { options.micro.reset(); });
-    }
-    if (request_.zero && *request_.zero != kFindZero) {
-      price(absl::StrCat("ZeRO level ", *request_.zero), [](CompileOptions& options) { options.zero.reset(); });
-    }
-    if (request_.schedule != "auto" && ask_.isStaged()) {
-      price(absl::StrCat("schedule ", request_.schedule), [](CompileOptions& options) {
-        options.schedule = "auto";
-        options.scheduleTable.clear();
-      });
-    }
-    if (request_.virtualStages > 0 && ask_.isStaged()) {
-      price(absl::StrCat(request_.virtualStages, " stages on each submesh"),
-            [](CompileOptions& options) { options.virtualStages = 0; });
-    }
-    if (request_.recompute != "auto") {
-      price(absl::StrCat("recompute ", request_.recompute),
-            [](CompileOptions& options) { options.recompute = "auto"; });
-    }
-    if (request_.regather) {
-      price("regather", [](CompileOptions& options) { options.regather = false; });
-    }
-    if (request_.maxStages > 0) {
-      price(absl::StrCat("at most ", request_.maxStages, " stages"),
-            [](CompileOptions& options) { options.maxStages = 0; });
-    }
-    for (size_t i = 0; i < request_.layouts.size() && i < kMostPinnedLines; ++i) {
-      price(absl::StrCat("layout of ", request_.layouts[i].first, " ", request_.layouts[i].second),
-            [&](CompileOptions& options) { options.layouts.erase(options.layouts.begin() + static_cast<int64_t>(i)); });
+  const absl::StatusOr<std::shared_ptr<const ProgramGraph>> graph = ask.graphs()(ask.record().mesh.microBatches());
+  const std::vector<UserWord> words = graph.ok() ? userWords(open.request, **graph, ranks) : std::vector<UserWord>();
+  for (size_t i = 0; i < std::min(words.size(), kMostPricedWords); ++i) {
+    const PlanQuestion changed = without({words[i]}, open);
+    if (const std::optional<ClosedRequest> found = ask.search(changed.graphs, changed.request)) {
+      lines.push_back(ask.lineOf(words[i].text, "", planText(found->attempt.decisions), found->attempt));
     }
   }
-
-  // Of the program: strategies by their lines, stages and recompute scopes together.
-  void priceProgramPins() {
-    const absl::StatusOr<std::shared_ptr<const ProgramGraph>> graph = ask_.graphs()(record_.mesh.microBatches());
-    if (!graph.ok()) {
-      return;
-    }
-    std::vector<std::string> lines;
-    bool stages = false;
-    bool scopes = false;
-    for (const GraphOperator& op : (*graph)->operators) {
-      const std::string pin = strategyPin(op);
-      if (!pin.empty() && std::find(lines.begin(), lines.end(), pin) == lines.end()) {
-        lines.push_back(pin);
-      }
-      stages = stages || op.userStage.value_or(0) > 0;
-      scopes = scopes || op.recomputeScope;
-    }
-    const auto price = [&](const std::string& pin, const std::function<void(GraphOperator&)>& drop) {
-      addPin(pin, ask_.search(without(drop), openRequest()));
-    };
-    for (size_t i = 0; i < std::min(lines.size(), kMostPinnedLines); ++i) {
-      price(lines[i], [&](GraphOperator& op) {
-        if (strategyPin(op) == lines[i]) {
-          op.strategy.reset();
-        }
-      });
-    }
-    if (stages && ask_.isStaged()) {
-      price("stages of the program", [](GraphOperator& op) { op.userStage.reset(); });
-    }
-    if (scopes) {
-      price("recompute scopes of the program", [](GraphOperator& op) { op.recomputeScope.reset(); });
-    }
-  }
-
-  CompileOptions openRequest() const {
-    CompileOptions open = request_;
-    open.mode = Mode::kAuto;
-    if (open.devices == 1 && open.mesh.empty()) {
-      open.devices = record_.meshes().ranks();
-    }
-    return open;
-  }
-
-  static std::string strategyPin(const GraphOperator& op) {
-    const bool pinned = op.strategy && op.phase == Phase::kForward;
-    return pinned ? absl::StrCat("shard of ", op.facts.kind, " (", op.strategy->line.file, ":", op.strategy->line.line,
-                                 ")")
-                  : "";
-  }
-
-  // The program without what `drop` takes away.
-  GraphFor without(std::function<void(GraphOperator&)> drop) const {
-    return [this, drop = std::move(drop)](int64_t micro) -> absl::StatusOr<std::shared_ptr<const ProgramGraph>> {
-      WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph, ask_.graphs()(micro));
-      auto changed = std::make_shared<ProgramGraph>(*graph);
-      std::for_each(changed->operators.begin(), changed->operators.end(), drop);
-      return std::shared_ptr<const ProgramGraph>(std::move(changed));
-    };
-  }
-
-  Asker& ask_;
-  const CompileOptions& request_;
-  const Decisions& record_;
-  std::vector<PricedPlan> lines_;
-};
+  return lines;
+}
 
 // What a little more of what is scarce would bring.
 absl::StatusOr<std::vector<PricedPlan>> marginsOf(Asker& ask) {
@@ -441,7 +327,7 @@ absl::StatusOr<PlanPrices> pricesOf(const GraphFor& graphs, const CompileOptions
   Asker ask(graphs, request, plan);
   PlanPrices prices;
   prices.runnerUps = RunnerUps(ask).run();
-  prices.pins = Pins(ask).run();
+  prices.pins = pinsOf(ask);
   WEFT_ASSIGN_OR_RETURN(prices.margins, marginsOf(ask));
   prices.asked = ask.asked();
   return prices;

@@ -33,6 +33,17 @@ Json jsonOf(const std::vector<FrontierPoint>& points) {
   return lines;
 }
 
+Json jsonOf(const DeparturePrices& prices) {
+  Json departed = {{"within", prices.within}, {"words", prices.words}, {"from", prices.from}};
+  if (prices.refusal.empty()) {
+    departed.update({{"own", prices.own}, {"own_step_seconds", prices.ownSeconds}});
+  } else {
+    departed["refusal"] = prices.refusal;
+  }
+  departed.update({{"planned", prices.planned}, {"exact", prices.exact}});
+  return {{"departures", jsonOf(prices.alone)}, {"departed", std::move(departed)}};
+}
+
 // An entry of an object; null where there is none.
 Json entryOf(const Json& json, const char* key) {
   const auto found = json.is_object() ? json.find(key) : json.end();
@@ -65,6 +76,33 @@ std::vector<PricedPlan> plansAt(const Json& json, const char* key) {
   return plans;
 }
 
+bool flagAt(const Json& json, const char* key) {
+  const Json entry = entryOf(json, key);
+  return entry.is_boolean() && entry.get<bool>();
+}
+
+std::optional<DeparturePrices> departuresAt(const Json& json) {
+  const Json departed = entryOf(json, "departed");
+  if (!departed.is_object()) {
+    return std::nullopt;
+  }
+  DeparturePrices prices;
+  prices.alone = plansAt(json, "departures");
+  for (const Json& word : entryOf(departed, "from")) {
+    if (word.is_string()) {
+      prices.from.push_back(word.get<std::string>());
+    }
+  }
+  prices.within = bytesAt(departed, "within");
+  prices.words = bytesAt(departed, "words");
+  prices.own = textAt(departed, "own");
+  prices.ownSeconds = numberAt(departed, "own_step_seconds");
+  prices.refusal = textAt(departed, "refusal");
+  prices.planned = bytesAt(departed, "planned");
+  prices.exact = flagAt(departed, "exact");
+  return prices;
+}
+
 }  // namespace
 
 std::string otherPlansText(const OtherPlans& plans) {
@@ -73,6 +111,12 @@ std::string otherPlansText(const OtherPlans& plans) {
     json["runner_up"] = jsonOf(plans.prices.runnerUps);
     json["pins"] = jsonOf(plans.prices.pins);
     json["margins"] = jsonOf(plans.prices.margins);
+  }
+  if (!plans.freedoms.empty()) {
+    json["freedoms"] = jsonOf(plans.freedoms);
+  }
+  if (plans.departures) {
+    json.update(jsonOf(*plans.departures));
   }
   if (!plans.frontier.empty()) {
     json["frontier"] = jsonOf(plans.frontier);
@@ -86,6 +130,8 @@ OtherPlans parseOtherPlans(const std::string& text) {
   plans.prices.runnerUps = plansAt(json, "runner_up");
   plans.prices.pins = plansAt(json, "pins");
   plans.prices.margins = plansAt(json, "margins");
+  plans.freedoms = plansAt(json, "freedoms");
+  plans.departures = departuresAt(json);
   for (const Json& point : entryOf(json, "frontier")) {
     plans.frontier.push_back({bytesAt(point, "limit"), bytesAt(point, "peak_bytes"), numberAt(point, "step_seconds"),
                               textAt(point, "plan")});

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "planner/derive/recompute_scopes.h"
-#include "planner/explain/name_classes.h"
+#include "planner/graph/name_classes.h"
 
 namespace weft {
 namespace {

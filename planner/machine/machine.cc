@@ -6,6 +6,7 @@
 #include <iterator>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -231,6 +232,25 @@ absl::Status check(const Machine& machine) {
   return absl::OkStatus();
 }
 
+// A file that gives one of these would get the other from the default, which is another machine.
+absl::Status checkPairs(const std::string& text) {
+  std::set<std::string> given;
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  for (const std::string& line : lines) {
+    given.emplace(absl::StripAsciiWhitespace(line.substr(0, line.find('='))));
+  }
+  for (const auto& [a, b] : {std::pair("flops", "memory_bandwidth"), std::pair("link_bandwidth", "link_latency"),
+                             std::pair("network_bandwidth", "network_latency")}) {
+    if (given.count(a) != given.count(b)) {
+      const char* missing = given.count(a) > 0 ? b : a;
+      return absl::InvalidArgumentError(
+          absl::StrCat("machine: ", missing, " is missing beside ", given.count(a) > 0 ? a : b,
+                       "; give both, or take a file of `weft machine -o`, which has all figures, as a start"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // The text of the machine of that name.
 std::optional<std::string> known(const std::string& name) {
   for (const KnownMachine& machine : kKnownMachines) {
@@ -324,10 +344,15 @@ absl::StatusOr<std::string> Machine::textOf(const std::string& nameOrPath) {
     return nameOrPath;
   }
   absl::StatusOr<std::string> text = readText(nameOrPath);
-  return text.ok() ? std::move(text)
-                   : absl::InvalidArgumentError(absl::StrCat("machine '", nameOrPath, "': neither a file (",
-                                                             text.status().message(), ") nor one of ",
-                                                             absl::StrJoin(names(), ", ")));
+  if (!text.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("machine '", nameOrPath, "': neither a file (",
+                                                   text.status().message(), ") nor one of ",
+                                                   absl::StrJoin(names(), ", ")));
+  }
+  absl::Status status = parse(*text).status();
+  status = status.ok() ? checkPairs(*text) : status;
+  return status.ok() ? std::move(text)
+                     : absl::InvalidArgumentError(absl::StrCat("'", nameOrPath, "': ", status.message()));
 }
 
 std::vector<std::string> Machine::names() {

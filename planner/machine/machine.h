@@ -80,7 +80,9 @@ struct Machine {
 
   // Of the machines that come with Weft (planner/machine/*.txt).
   static std::vector<std::string> names();
-  // The text for parse() that a user means: the name of a machine that comes with Weft, or a file. Error: neither.
+  // The text for parse() that a user means: the name of a machine that comes with Weft, or a file. Errors, with the
+  // file's name: neither; those of parse(); a file that gives one of two figures that describe the same (flops and
+  // memory_bandwidth, bandwidth and latency), as the other would be the default's.
   static absl::StatusOr<std::string> textOf(const std::string& nameOrPath);
 };
 

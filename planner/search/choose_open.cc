@@ -71,7 +71,7 @@ std::vector<CompileOptions> withZero(const CompileOptions& request, bool trains)
     closed.push_back(request);
     closed.back().zero = level;
   }
-  if (trains && !request.regather) {
+  if (trains && !request.regather && request.may(Freedom::kGathers)) {
     closed.push_back(closed.back());
     closed.back().regather = true;
   }

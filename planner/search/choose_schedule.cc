@@ -25,9 +25,10 @@ struct Candidate {
   bool recomputes = false;
 };
 
-std::vector<Candidate> candidatesFor(int64_t virtualStages) {
+std::vector<Candidate> candidatesFor(const CompileOptions& request) {
+  const int64_t virtualStages = std::max<int64_t>(request.virtualStages, 1);
   std::vector<Candidate> candidates;
-  for (const schedule::Kind kind : kindsFor(virtualStages)) {
+  for (const schedule::Kind kind : kindsFor(request, virtualStages)) {
     candidates.push_back({{schedule::kindName(kind), virtualStages, ""}, {}, {}, {}});
   }
   return candidates;
@@ -119,7 +120,7 @@ absl::StatusOr<Candidate*> tryRecomputation(int64_t limit, Picoseconds useless, 
 
 absl::StatusOr<Attempt> chooseSchedule(const CompileOptions& request, bool recompute, const ModelFor& modelFor,
                                        Picoseconds useless) {
-  std::vector<Candidate> candidates = candidatesFor(std::max<int64_t>(request.virtualStages, 1));
+  std::vector<Candidate> candidates = candidatesFor(request);
   std::vector<Candidate*> order;
   for (Candidate& candidate : candidates) {
     WEFT_RETURN_IF_ERROR(tryKind(request, modelFor, candidate));

@@ -126,7 +126,7 @@ class Cutter {
         low = middle + 1;
       }
     }
-    StageCut cut = describe(best ? *best : even());
+    StageCut cut = describe(best ? *best : evenStages(segments_, shape_.stages()));
     while (shape_.virtualStages > 1 && improve(cut)) {
     }
     return cut;
@@ -260,14 +260,6 @@ class Cutter {
     return begin == segments_ ? std::optional(first) : std::nullopt;
   }
 
-  std::vector<int> even() const {
-    std::vector<int> first;
-    for (int64_t s = 0; s < shape_.stages(); ++s) {
-      first.push_back(static_cast<int>(s * segments_ / shape_.stages()));
-    }
-    return first;
-  }
-
   int segments_;
   Sums sums_;
   Picoseconds transfer_;
@@ -277,6 +269,14 @@ class Cutter {
 };
 
 }  // namespace
+
+std::vector<int> evenStages(int64_t segments, int64_t stages) {
+  std::vector<int> first;
+  for (int64_t s = 0; s < stages; ++s) {
+    first.push_back(static_cast<int>(s * segments / stages));
+  }
+  return first;
+}
 
 StageCut cutStages(const SegmentCosts& costs, const PipelineShape& shape, int64_t limit) {
   return Cutter(costs, shape, limit).cut();

@@ -35,6 +35,9 @@ StageCut cutStages(const SegmentCosts& costs, const PipelineShape& shape, int64_
 // The same for stages that are given by the first segment of each.
 StageCut withStages(const SegmentCosts& costs, const PipelineShape& shape, int64_t limit, std::vector<int> first);
 
+// The first segment of each stage where all have as many segments as can be.
+std::vector<int> evenStages(int64_t segments, int64_t stages);
+
 // What a cut into so many stages would come to if the segments, `all` of them together, could be cut anywhere, under a
 // schedule that idles and holds as little as any: hardly above what cutStages finds under any shape of as many stages,
 // and quick to ask. Its `first` stays empty.

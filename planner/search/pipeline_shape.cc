@@ -85,13 +85,14 @@ int64_t tellingMicroBatches(int64_t submeshes, int64_t microBatches) {
   return microBatches <= rounds ? microBatches : rounds - submeshes + microBatches % submeshes;
 }
 
-std::vector<schedule::Kind> kindsFor(int64_t virtualStages) {
+std::vector<schedule::Kind> kindsFor(const CompileOptions& request, int64_t virtualStages) {
   std::vector<schedule::Kind> kinds;
   for (const schedule::Kind kind : schedule::allKinds()) {
     const bool loops = kind == schedule::Kind::kInterleaved || kind == schedule::Kind::kBreadthFirst ||
                        kind == schedule::Kind::kZbInterleaved;
     const bool serves = loops ? virtualStages > 1 : schedule::defaultVirtualStages(kind) == virtualStages;
-    if (serves && kind != schedule::Kind::kSeq1F1B && kind != schedule::Kind::kGpipe) {
+    const bool may = request.may(Freedom::kZeroBubble) || !schedule::cutsBackward(kind);
+    if (serves && may && kind != schedule::Kind::kSeq1F1B && kind != schedule::Kind::kGpipe) {
       kinds.push_back(kind);
     }
   }
@@ -103,7 +104,7 @@ std::vector<PipelineShape> pipelineShapes(const CompileOptions& request, int64_t
   if (submeshes * virtualStages == 1 || !trains) {
     return {looped(submeshes, virtualStages, microBatches)};
   }
-  std::vector<schedule::Kind> kinds = kindsFor(virtualStages);
+  std::vector<schedule::Kind> kinds = kindsFor(request, virtualStages);
   if (request.schedule != "auto") {
     const absl::StatusOr<schedule::Kind> given = schedule::parseKind(request.schedule);
     kinds = {given.ok() ? *given : schedule::Kind::k1F1B};  // a table of the user's holds about as much

@@ -35,7 +35,8 @@ struct PipelineShape {
 };
 
 // Kinds of schedule that put so many stages on each submesh, but gpipe, which takes as long as 1f1b and holds more.
-std::vector<schedule::Kind> kindsFor(int64_t virtualStages);
+// `request`: of those that cut the backward pass, none where it may not (Freedom::kZeroBubble).
+std::vector<schedule::Kind> kindsFor(const CompileOptions& request, int64_t virtualStages);
 
 // One shape for each kind of schedule that `request` allows and that serves the numbers, without those that another is
 // no longer than and holds no more than in any stage; the shortest first. `trains`: is there a backward pass?

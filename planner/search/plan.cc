@@ -14,6 +14,8 @@
 #include "planner/derive/placement.h"
 #include "planner/search/choose_recompute.h"
 #include "planner/search/choose_schedule.h"
+#include "planner/search/departures.h"
+#include "planner/search/plan_space.h"
 #include "planner/search/segment_costs.h"
 #include "runtime/base/status.h"
 
@@ -129,8 +131,13 @@ absl::StatusOr<ClosedRequest> close(const GraphFor& graphs, const CompileOptions
 
 }  // namespace
 
-absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const CompileOptions& request,
+absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const CompileOptions& asked,
                                            const Correction& correction) {
+  if (asked.departures > 0) {
+    WEFT_ASSIGN_OR_RETURN(DepartedPlan departed, departedPlan(graphs, asked, correction));
+    return std::move(departed.plan);
+  }
+  const CompileOptions request = withFreedomsPinned(asked);
   WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, close(graphs, request, correction));
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
   Decisions& record = closed.attempt.decisions;
@@ -169,7 +176,8 @@ class Predictor {
       known_.clear();
     }
     WEFT_RETURN_IF_ERROR(tryAll());
-    const bool open = request_.memoryLimit > 0 && request_.zeroLevel() >= 3 && !request_.regather;
+    const bool open =
+        request_.memoryLimit > 0 && request_.zeroLevel() >= 3 && !request_.regather && request_.may(Freedom::kGathers);
     if (open && isShort()) {
       WEFT_RETURN_IF_ERROR(tryGathers());
     }
@@ -213,7 +221,7 @@ class Predictor {
     if (!pads.empty()) {
       addIfPossible({-1, 0, pads, &memo_}, all);
     }
-    if (request_.mode != Mode::kSemi && !fits) {
+    if (request_.mode != Mode::kSemi && !fits && request_.may(Freedom::kMemoryPrices)) {
       for (const double factor : kMemoryPrices) {
         addIfPossible({-1, factor * memoryPrice(time, request_.memoryLimit), {}, &memo_}, all);
       }

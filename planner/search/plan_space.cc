@@ -82,7 +82,7 @@ std::string openMesh(const ProgramGraph& graph, const CompileOptions& request) {
       axes.push_back(name);
     }
   }
-  if (axes.size() == 1) {
+  if (axes.size() == 1 && request.may(Freedom::kTensorSplits)) {
     axes.emplace_back(kOtherAxis);
   }
   return absl::StrCat(absl::StrJoin(axes, "=?,"), "=?");
@@ -192,6 +192,22 @@ absl::StatusOr<std::vector<StageGrid>> stageGrids(const ProgramGraph& graph, con
     return std::vector<StageGrid>{{submeshes, userStages / submeshes, ""}};
   }
   return Grids(request, userStages, segments, request.mesh.empty() ? openMesh(graph, request) : request.mesh).run();
+}
+
+CompileOptions withFreedomsPinned(CompileOptions request) {
+  if (!request.may(Freedom::kRecompute) && request.recompute == "auto") {
+    request.recompute = "none";
+  }
+  if (!request.may(Freedom::kZero) && request.zeroLevel() == kFindZero) {
+    request.zero = 0;
+  }
+  if (!request.may(Freedom::kPipeline)) {
+    request.maxStages = 1;
+  }
+  if (!request.may(Freedom::kVirtualStages) && request.virtualStages == 0 && request.schedule == "auto") {
+    request.virtualStages = 1;
+  }
+  return request;
 }
 
 std::vector<int64_t> microBatchCounts(const ProgramGraph& graph, const CompileOptions& request, int64_t parts) {

@@ -5,7 +5,8 @@
 //   his stages, or a mesh and devices that make up a number of them
 //   his mesh; of one with open sizes the sizes
 //   his micro-batches
-// Without a mesh its axes are dp, those that his strategies and layouts name, and tp where they name none.
+// Without a mesh its axes are dp, those that his strategies and layouts name, and tp where they name none and tensors
+// may be split.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,10 @@ struct StageGrid {
 // that the stages and meshes that are given do not make up.
 absl::StatusOr<std::vector<StageGrid>> stageGrids(const ProgramGraph& graph, const CompileOptions& request,
                                                   int64_t userStages, int64_t segments);
+
+// What mode kAuto may not decide (CompileOptions::without) as the pins that say the same, where the user leaves it
+// open. For the rest there are no pins: whatever decides it asks CompileOptions::may.
+CompileOptions withFreedomsPinned(CompileOptions request);
 
 // Numbers of micro-batches, ascending: those with which no row of a batch is padded on a mesh that splits it into so
 // many parts; without any, 1.

@@ -96,7 +96,7 @@ void Sketches::askFirst(const std::vector<Entry>& group) {
 // The request with ZeRO of the first level where that is open.
 CompileOptions Sketches::baseOf(const StageGrid& grid, int64_t micro, int64_t parts) const {
   CompileOptions closed = request_;
-  closed.mode = Mode::kLayouts;
+  closed.mode = request_.may(Freedom::kTensorSplits) ? Mode::kLayouts : Mode::kSemi;
   closed.mesh = grid.mesh;
   closed.devices = 1;
   closed.micro = micro;
@@ -276,7 +276,7 @@ std::vector<Sketches::Variant> Sketches::variantsOf(const Entry& entry) {
   std::vector<Variant> variants = {{*plain, 0}};
   const SegmentCosts here = atLevel(*plain, entry.sketch.request.zeroLevel(), levelOf(entry), entry.parts);
   const std::optional<Choice> best = bestOf({{here, 0}}, shapesOf(entry));
-  if (!best || !best->cut.limited) {
+  if (!best || !best->cut.limited || !request_.may(Freedom::kMemoryPrices)) {
     return variants;
   }
   for (const double factor : kMemoryPrices) {
@@ -330,6 +330,9 @@ void Sketches::refuse(const absl::Status& status) {
 
 StageCut Sketches::cutWith(const SegmentCosts& costs, const PipelineShape& shape) const {
   const bool isCut = areStages_ || shape.stages() == 1;  // into as many stages as there are costs
+  if (!isCut && !request_.may(Freedom::kUnevenStages)) {
+    return withStages(costs, shape, limit_, evenStages(static_cast<int64_t>(costs.segments.size()), shape.stages()));
+  }
   return isCut ? withStages(costs, shape, limit_, upTo(shape.stages())) : cutStages(costs, shape, limit_);
 }
 

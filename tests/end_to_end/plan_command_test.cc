@@ -196,8 +196,64 @@ TEST_F(PlanCommand, FrontierIsKept) {
               HasSubstr(frontier.back().at("plan").get<std::string>() + "\n"));
 }
 
+// The plan departs from the words that cost most; the record keeps what it departs from.
+TEST_F(PlanCommand, Departures) {
+  const std::vector<std::string> said = {"--devices", "2", "--micro", "8", "--zero", "0", "--max-stages", "1"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), said.begin(), said.end());
+    return more;
+  };
+  const json out = planned(with({"--departures", "1", "-o", path("departed.json")}));
+  const json& departed = out.at("departed");
+  EXPECT_EQ(departed.at("from"), json({"micro-batches 8"}));
+  EXPECT_EQ(departed.at("words"), 3);
+  EXPECT_EQ(departed.at("exact"), true);
+  EXPECT_DOUBLE_EQ(departed.at("own_step_seconds").get<double>(),
+                   planned(said).at("predicted").at("step_seconds").get<double>());
+  EXPECT_LT(out.at("predicted").at("step_seconds"), departed.at("own_step_seconds"));
+  EXPECT_EQ(out.at("zero"), 0) << "what is not departed from is kept";
+  ASSERT_EQ(out.at("departures").size(), 3U);
+  EXPECT_EQ(out.at("departures")[0].at("what"), "micro-batches 8");
+  EXPECT_LT(out.at("departures")[0].at("costs_seconds"), 0);
+
+  const Outcome text = plan(with({"--departures", "1"}));
+  EXPECT_THAT(text.out, AllOf(HasSubstr("of your 3 words"), HasSubstr("departing from it alone"),
+                              HasSubstr("4 sets of words planned, all there are")));
+  const Outcome compiled =
+      run(compileCommand, {model(), "--decisions", path("departed.json"), "-o", path("departed.plan")});
+  EXPECT_EQ(compiled.status, 0) << compiled.err;
+  EXPECT_THAT(run(explainCommand, {path("departed.plan")}).out, HasSubstr("departing from it alone"));
+
+  EXPECT_THAT(plan({"--devices", "2", "--departures", "2"}).out,
+              HasSubstr("you said nothing that a plan could depart"));
+  EXPECT_EQ(planned(with({"--departures", "0"})).count("departed"), 0U);
+  EXPECT_THAT(refusal(with({"--departures", "-1"})), AllOf(HasSubstr("departures = -1"), HasSubstr("from 0")));
+  EXPECT_THAT(refusal(with({"--departures", "1", "--mode", "semi"})),
+              AllOf(HasSubstr("departures = 1 in mode semi"), HasSubstr("mode auto")));
+}
+
+TEST_F(PlanCommand, FreedomsAloneAndTheirPrices) {
+  const json out = planned({"--devices", "4", "--freedoms"});
+  const double best = out.at("predicted").at("step_seconds").get<double>();
+  std::set<std::string> names;
+  for (const json& line : out.at("freedoms")) {
+    names.insert(line.at("what").get<std::string>());
+    EXPECT_DOUBLE_EQ(line.at("costs_seconds").get<double>(), line.at("step_seconds").get<double>() - best);
+  }
+  EXPECT_THAT(names, IsSupersetOf({"zero", "recompute", "pipeline", "tensor-splits"}));
+  const json without = planned({"--devices", "4", "--without", "zero,pipeline"});
+  EXPECT_EQ(without.at("zero"), 0);
+  EXPECT_EQ(without.at("stages").size(), 1U);
+  EXPECT_THAT(refusal({"--without", "zeros"}), AllOf(HasSubstr("'zeros'"), HasSubstr("did you mean 'zero'?")));
+  EXPECT_THAT(refusal({"--without", "zero", "--mode", "semi"}),
+              AllOf(HasSubstr("without = 'zero' in mode semi"), HasSubstr("ask for that mode")));
+}
+
 TEST_F(PlanCommand, RefusesWithARemedy) {
   EXPECT_THAT(refusal({"--memory-limit", "1k"}), AllOf(HasSubstr("1000 bytes"), HasSubstr("allow as much")));
+  const std::string tight = refusal({"--devices", "2", "--memory-limit", "300k", "--zero", "0", "--max-stages", "1"});
+  EXPECT_THAT(tight, AllOf(HasSubstr("no plan fits in 300000 bytes per rank; the least that was found needs "),
+                           HasSubstr("allow as much")));
   EXPECT_THAT(refusal({"--machine", "a100-81g"}), AllOf(HasSubstr("a100-81g"), HasSubstr("a100-80g")));
   EXPECT_THAT(refusal({"--mode", "atuo"}), AllOf(HasSubstr("atuo"), HasSubstr("'auto'")));
   EXPECT_THAT(refusal({"--mesh", "dp=3", "--devices", "4"}), AllOf(HasSubstr("devices = 4"), HasSubstr("'dp=3'")));

@@ -4,6 +4,7 @@
 //   weft_never_worse_test                    two pairs of a model and a machine
 //   weft_never_worse_test --all              twelve
 //   weft_never_worse_test --pair=NAME        one; its worst hand-written plans on the standard output, too
+//   weft_never_worse_test --freedoms         also what auto's plan takes longer without each of its freedoms
 // Each prints, for every family of plans by hand, the best of it: seconds of a step, bytes, ratio to auto.
 #include <gtest/gtest.h>
 
@@ -13,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/explain/freedom_prices.h"
 #include "runtime/base/status.h"
 #include "tests/equivalence/hand_plans.h"
 #include "tests/equivalence/model_problem.h"
@@ -31,6 +33,7 @@ struct Pair {
 };
 
 bool allPairs = false;
+bool withFreedoms = false;
 std::string onePair;
 
 namespace {
@@ -112,6 +115,9 @@ class Contest {
     limit_ = options.memoryLimit;
     WEFT_ASSIGN_OR_RETURN(const ClosedRequest closed, closeRequest(plain_->graphs(), options, {}));
     found_ = closed.attempt;
+    if (withFreedoms) {
+      freedoms_ = freedomPricesOf(plain_->graphs(), options, closed);
+    }
     return absl::OkStatus();
   }
 
@@ -147,6 +153,11 @@ class Contest {
       std::cout << absl::StrFormat("  %-16s", family) << figures(attempt, found_) << "  " << planText(attempt)
                 << (attempt.fits ? "\n" : ", does not fit\n");
     }
+    for (const PricedPlan& price : freedoms_) {
+      std::cout << absl::StrFormat("  without %-15s %10.4g s  %8.3f GB  %6.3f  ", price.what, price.seconds,
+                                   static_cast<double>(price.peakBytes) / 1e9, price.seconds / inSeconds(found_.time))
+                << price.other << (price.fits ? "\n" : ", does not fit\n");
+    }
     std::cout.flush();
   }
 
@@ -166,6 +177,7 @@ class Contest {
   int64_t limit_ = 0;
   Attempt found_;
   std::map<std::string, Attempt> best_;  // of each family
+  std::vector<PricedPlan> freedoms_;
   size_t predicted_ = 0, refused_ = 0;
   std::string refusal_;  // the first
 };
@@ -193,6 +205,7 @@ int main(int argc, char** argv) {
   weft::testing::allPairs = weft::testing::wantsAll(argc, argv);
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
+    weft::testing::withFreedoms = weft::testing::withFreedoms || argument == "--freedoms";
     if (argument.rfind("--pair=", 0) == 0) {
       weft::testing::onePair = argument.substr(7);
     }

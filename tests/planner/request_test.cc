@@ -87,6 +87,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"LostTable", {.schedule = "1f1b", .scheduleTable = "0F0,0B0\n"}, {"'1f1b'", "'table'"}},
         Refused{"AutoTable", {.scheduleTable = "0F0,0B0\n"}, {"'auto'", "'table'"}},
         Refused{"BadTable", {.schedule = "table", .scheduleTable = "0F0,0X0\n"}, {"line 1"}},
+        Refused{"NegativeDepartures", {.mode = Mode::kAuto, .departures = -1}, {"departures = -1", "from 0 to 1000"}},
+        Refused{"DeparturesOutsideOfAuto", {.departures = 2}, {"departures = 2 in mode semi", "mode auto"}},
         Refused{"AutoAndMore", {.recompute = "auto,gelu"}, {"'auto,gelu'", "stands alone"}},
         Refused{"AutoLast", {.recompute = "gelu, auto"}, {"'gelu, auto'", "stands alone"}}),
     [](const auto& info) { return std::string(info.param.name); });
@@ -117,6 +119,19 @@ TEST(RequestTest, ModesHaveTheirNamesAndThoseOfMindSpore) {
   EXPECT_EQ(*parseMode("recursive_programming"), Mode::kAuto);
   EXPECT_THAT(std::string(parseMode("layuots").status().message()),
               AllOf(HasSubstr("'layuots' is unknown"), HasSubstr("did you mean 'layouts'?")));
+}
+
+TEST(RequestTest, FreedomsHaveTheirNames) {
+  Freedoms all;
+  for (const Freedom freedom : allFreedoms()) {
+    EXPECT_THAT(*parseFreedoms(freedomName(freedom)), ElementsAre(freedom));
+    all.insert(freedom);
+  }
+  EXPECT_EQ(*parseFreedoms(printFreedoms(all)), all);
+  EXPECT_THAT(*parseFreedoms(" zero, pipeline"), ElementsAre(Freedom::kZero, Freedom::kPipeline));
+  EXPECT_THAT(*parseFreedoms(""), IsEmpty());
+  EXPECT_THAT(std::string(parseFreedoms("zero,recompote").status().message()),
+              AllOf(HasSubstr("'zero,recompote'"), HasSubstr("did you mean 'recompute'?"), HasSubstr("tensor-splits")));
 }
 
 TEST(RequestTest, DefaultsAreTaken) {
@@ -176,6 +191,12 @@ TEST(ProgramTest, StagesThatAreNot) {
   EXPECT_THAT(notesOf({.virtualStages = 3}, {.stages = 2}), ElementsAre(HasSubstr("has 2 pipeline stages")));
   EXPECT_THAT(notesOf({.virtualStages = 2}, {.stages = 4}), IsEmpty());
   EXPECT_THAT(notesOf({.schedule = "seq1f1b"}), ElementsAre(HasSubstr("simulated, not executed; take 1f1b")));
+}
+
+TEST(ProgramTest, FreedomsAreThoseOfModeAuto) {
+  EXPECT_THAT(notesOf({.without = {Freedom::kZero}}),
+              ElementsAre(AllOf(HasSubstr("without = 'zero' in mode semi"), HasSubstr("ask for that mode"))));
+  EXPECT_THAT(notesOf({.mode = Mode::kAuto, .without = {Freedom::kZero}}), IsEmpty());
 }
 
 TEST(ProgramTest, PatternsThatMatchNothing) {

@@ -37,8 +37,8 @@ const std::vector<Flag>& compileFlags() {
 
 // What a module has behind it cannot be asked for again.
 absl::Status checkResumed(mlir::ModuleOp module, const std::string& done, const Flags& flags) {
-  for (const char* name : {"mode", "mesh", "devices", "stage-meshes", "max-stages", "memory-limit", "machine", "micro",
-                           "zero", "decisions"}) {
+  for (const char* name : {"mode", "mesh", "devices", "stage-meshes", "max-stages", "departures", "without",
+                           "memory-limit", "machine", "micro", "zero", "decisions"}) {
     if (flags.has(name) && (std::string(name) != "decisions" || module->hasAttr(kDecisionsAttr))) {
       return absl::InvalidArgumentError(absl::StrCat("--", name, " comes too late: the module is past '", done,
                                                      "', where that was decided; give it with the logical module, "

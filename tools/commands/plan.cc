@@ -7,9 +7,11 @@
 #include "passes/compile.h"
 #include "passes/logical/read_module.h"
 #include "planner/check_request.h"
+#include "planner/explain/freedom_prices.h"
 #include "planner/explain/predicted_step.h"
 #include "planner/explain/prices_json.h"
-#include "planner/search/narrow_graphs.h"
+#include "planner/explain/ways_to_fit.h"
+#include "planner/search/changed_graphs.h"
 #include "planner/search/plan.h"
 #include "runtime/base/file_writer.h"
 #include "runtime/base/read_text.h"
@@ -41,6 +43,7 @@ const std::vector<Flag>& planFlags() {
     all.push_back({"json", Flag::kSwitch, "print JSON"});
     all.push_back({"prices", Flag::kSwitch, "also print what other decisions, pins and a little more of each cost"});
     all.push_back({"frontier", Flag::kSwitch, "also print the best plans for less and less memory"});
+    all.push_back({"freedoms", Flag::kSwitch, "also print what it costs to take each freedom from mode auto"});
     all.push_back({"trace", Flag::kOptional, "write the predicted step there, for chrome://tracing or Perfetto"});
     all.push_back({"as-code", Flag::kSwitch, "print the plan as lines of C++ for the program"});
     for (const Flag& flag : planOpsFlags()) {
@@ -92,6 +95,33 @@ absl::Status writeTrace(const std::string& path, const PlannerProblem& problem, 
   return writeFile(path, trace);
 }
 
+// The plan of a problem, which becomes the one that it answers: without the words that it departs from.
+absl::StatusOr<ClosedRequest> planOf(PlannerProblem& problem, OtherPlans& others) {
+  const int64_t within = problem.request.departures;
+  if (within == 0) {
+    return closeRequest(problem.graphs, problem.request, {});
+  }
+  WEFT_ASSIGN_OR_RETURN(DepartedPlan departed, departedPlan(problem.graphs, problem.request, {}));
+  others.departures = departurePricesOf(departed, within);
+  problem.graphs = std::move(departed.question.graphs);
+  problem.request = std::move(departed.question.request);
+  return std::move(departed.plan);
+}
+
+absl::Status askForOthers(const Flags& flags, const PlannerProblem& problem, const ClosedRequest& plan,
+                          OtherPlans& others) {
+  if (flags.has("prices")) {
+    WEFT_ASSIGN_OR_RETURN(others.prices, pricesOf(problem.graphs, problem.request, plan));
+  }
+  if (flags.has("freedoms")) {
+    others.freedoms = freedomPricesOf(problem.graphs, problem.request, plan);
+  }
+  if (flags.has("frontier")) {
+    others.frontier = frontierOf(problem.graphs, problem.request, plan);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status run(const std::string& path, const Flags& flags) {
   WEFT_RETURN_IF_ERROR(flags.has("output") ? canWrite(flags.text("output")) : absl::OkStatus());
   mlir::DialectRegistry dialects;
@@ -111,7 +141,8 @@ absl::Status run(const std::string& path, const Flags& flags) {
   WEFT_RETURN_IF_ERROR(problem.graphs(problem.request.microBatches()).status());
   const double building = secondsSince(start);
   const auto searching = std::chrono::steady_clock::now();
-  absl::StatusOr<ClosedRequest> closed = closeRequest(problem.graphs, problem.request, {});
+  OtherPlans others;
+  absl::StatusOr<ClosedRequest> closed = planOf(problem, others);
   if (!closed.ok()) {
     return plannerError(*module, closed.status());
   }
@@ -121,17 +152,11 @@ absl::Status run(const std::string& path, const Flags& flags) {
   PlanSummary summary = summaryOf(attempt.decisions, parameterNames(*closed->graph));
   summary.memory = memoryOf(attempt.submeshes);
   if (!attempt.fits) {
-    return absl::ResourceExhaustedError(absl::StrCat("no plan fits in ", problem.request.memoryLimit,
-                                                     " bytes per rank; the least that was found needs ",
-                                                     attempt.peakBytes, "; allow as much, or give more devices"));
+    WEFT_ASSIGN_OR_RETURN(const int64_t limit, memoryLimitOf(problem.request));
+    const std::vector<WayToFit> ways = waysToFit(problem.graphs, problem.request, *closed);
+    return absl::ResourceExhaustedError(doesNotFitText(limit, *closed, ways));
   }
-  OtherPlans others;
-  if (flags.has("prices")) {
-    WEFT_ASSIGN_OR_RETURN(others.prices, pricesOf(problem.graphs, problem.request, *closed));
-  }
-  if (flags.has("frontier")) {
-    others.frontier = frontierOf(problem.graphs, problem.request, *closed);
-  }
+  WEFT_RETURN_IF_ERROR(askForOthers(flags, problem, *closed, others));
   if (flags.has("output")) {
     Decisions record = attempt.decisions;
     record.prices = otherPlansText(others);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "tools/commands/flags.h"
 
 namespace weft::tools {
@@ -55,12 +56,32 @@ void printFrontier(const std::vector<FrontierPoint>& points) {
   std::cout << table(rows);
 }
 
+void printDepartures(const DeparturePrices& prices) {
+  if (prices.words == 0) {
+    std::cout << "departures: you said nothing that a plan could depart from; all is searched\n";
+    return;
+  }
+  const std::string own = prices.refusal.empty() ? absl::StrFormat("%s, %.6g ms", prices.own, 1e3 * prices.ownSeconds)
+                                                 : absl::StrCat("none: ", prices.refusal);
+  const std::string from = prices.from.empty() ? "nothing" : absl::StrJoin(prices.from, "; ");
+  std::cout << table({{"of your " + std::to_string(prices.words) + " words", ""},
+                      {"your own plan", own},
+                      {absl::StrCat("within ", prices.within, " the best departs from"), from}});
+  printLines(prices.alone, {"departing from it alone", "best plan", "its step", "its memory"}, false);
+  std::cout << "departures: " << prices.planned << " sets of words planned"
+            << (prices.exact ? ", all there are\n" : "; there are more: the best of each size, with one word more\n");
+}
+
 }  // namespace
 
 void printOtherPlans(const OtherPlans& plans) {
+  if (plans.departures) {
+    printDepartures(*plans.departures);
+  }
   const PlanPrices& prices = plans.prices;
   printLines(prices.runnerUps, {"decision", "chosen", "runner-up", "its step", "its memory"}, true);
   printLines(prices.pins, {"pin", "best plan without it", "its step", "its memory"}, false);
+  printLines(plans.freedoms, {"without", "best plan", "its step", "its memory"}, false);
   printLines(prices.margins, {"with", "best plan", "its step", "its memory"}, false);
   if (prices.asked > 0) {
     std::cout << "prices: the planner was asked " << prices.asked << " times more\n";

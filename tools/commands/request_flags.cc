@@ -34,6 +34,12 @@ absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
   if (flags.has("max-stages")) {
     WEFT_ASSIGN_OR_RETURN(options.maxStages, flags.integer("max-stages", 0, {}));
   }
+  if (flags.has("departures")) {
+    WEFT_ASSIGN_OR_RETURN(options.departures, flags.integer("departures", 0, {}));
+  }
+  if (flags.has("without")) {
+    WEFT_ASSIGN_OR_RETURN(options.without, parseFreedoms(flags.text("without")));
+  }
   if (flags.has("memory-limit")) {
     const absl::StatusOr<int64_t> bytes = parseBytes(flags.text("memory-limit"));
     if (!bytes.ok()) {
@@ -74,6 +80,9 @@ const std::vector<Flag>& requestFlags() {
       {"machine", Flag::kOptional, "the machine that costs are for: a name (a100-80g) or a file"},
       {"micro", Flag::kOptional, "micro-batches of one step"},
       {"max-stages", Flag::kOptional, "most pipeline stages that mode auto considers"},
+      {"departures", Flag::kOptional,
+       "in mode auto: the best plan that departs from so many of the model's and your words"},
+      {"without", Flag::kOptional, "what mode auto may not decide, with commas: recompute, zero, pipeline, ..."},
       {"memory-limit", Flag::kOptional, "most bytes of one rank (40g); default: the module's, else the machine's"},
       {"zero", Flag::kOptional, "ZeRO level 0 to 3, or auto: the planner finds it"},
       {"schedule", Flag::kOptional, "kind of pipeline schedule (weft schedule lists them), or auto"},

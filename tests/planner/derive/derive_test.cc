@@ -320,7 +320,9 @@ TEST(Derive, StagesThatCannotBeAreRefused) {
   b.last().userStage = 1;
   b.returns(b.add(kRelu, {first}, {8, 4}));
   b.last().userStage = 0;
-  EXPECT_THAT(derive(b, {}).error(), HasSubstr("op1 is on stage 0, but reads a value of stage 1"));
+  b.graph.operators[0].line = {"model.cc", 7, 1};
+  EXPECT_THAT(derive(b, {}).error(),
+              HasSubstr("op1 is on stage 0, but reads a value of stage 1, of op0 (model.cc:7): values flow"));
   b.last().userStage = 3;
   const Derived gap = derive(b, {});
   EXPECT_THAT(gap.error(), HasSubstr("no operator is on stage 0, 2, but some are on stage 3"));

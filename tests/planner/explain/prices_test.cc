@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "planner/explain/prices_json.h"
+#include "planner/explain/ways_to_fit.h"
 #include "tests/planner/search/chain_program.h"
 
 namespace weft::testing {
@@ -89,14 +91,19 @@ TEST(OtherPlans, AsTextAndBack) {
   OtherPlans plans;
   plans.prices = {
       {{"mesh", "dp=2", "tp=2", 2.5, 100, false, 0.5}}, {}, {{"1 GB more", "", "dp=2", 1.5, 90, true, -0.5}}, 3};
+  plans.freedoms = {{"zero", "", "dp=2", 3, 80, true, 0.5}};
+  plans.departures = {
+      {{"micro-batches 4", "", "dp=2", 2, 100, true, -0.5}}, {"micro-batches 4"}, 2, 5, "tp=2", 2.5, "", 16, false};
   plans.frontier = {{0, 100, 2.0, "dp=2"}, {60, 50, 3.0, "dp=2, ZeRO 3"}};
   const std::string text = otherPlansText(plans);
   OtherPlans again = parseOtherPlans(text);
   again.prices.asked = 1;
   EXPECT_EQ(otherPlansText(again), text);
+  plans.departures->refusal = "they contradict each other";
+  EXPECT_EQ(parseOtherPlans(otherPlansText(plans)).departures->refusal, "they contradict each other");
   EXPECT_EQ(otherPlansText({}), "");
   for (const char* wrong : {"", "3", "[]", "{\"pins\": 3}", "{\"pins\": [3, {\"what\": 3, \"fits\": 1}]}",
-                            "{\"frontier\": {\"plan\": {}}}"}) {
+                            "{\"frontier\": {\"plan\": {}}}", "{\"departed\": {\"from\": [3, {}]}}"}) {
     EXPECT_EQ(parseOtherPlans(wrong).prices.runnerUps.size(), 0U) << wrong;
   }
 }
@@ -111,11 +118,56 @@ TEST(Prices, AStrategyOfTheProgramIsAPin) {
   CompileOptions request = autoOn(2);
   request.mesh = "dp=1,tp=2";
   const Priced made = priced(pinned, request);
-  const PricedPlan line = Priced::line(made.prices.pins, "shard of matmul (model.cc:7)");
+  const PricedPlan line = Priced::line(made.prices.pins, "shard of op0 (model.cc:7)");
   EXPECT_GT(line.seconds, 0);
   EXPECT_LE(line.costSeconds, 0);
   EXPECT_GT(Priced::line(made.prices.pins, "mesh dp=1,tp=2").seconds, 0);
   EXPECT_EQ(Priced::line(made.prices.runnerUps, "mesh").other, "dp=2,tp=1");
+}
+
+// The least that a plan of so many devices needs, as far as the search finds.
+ClosedRequest leastOf(const GraphFor& graphs, CompileOptions request) {
+  request.memoryLimit = 1;
+  absl::StatusOr<ClosedRequest> least = closeRequest(graphs, request, {});
+  EXPECT_TRUE(least.ok()) << least.status();
+  return *std::move(least);
+}
+
+TEST(WaysToFit, WordsThatCouldBeDropped) {
+  const GraphFor graphs = graphForAll(chainProgram({.layers = 1, .rows = 64, .width = 16}).graph);
+  CompileOptions request = autoOn(2);
+  request.maxStages = 1;
+  request.micro = 1;
+  request.recompute = "none";
+  request.memoryLimit = leastOf(graphs, request).attempt.peakBytes - 1;
+  const ClosedRequest tight = *closeRequest(graphs, request, {});
+  ASSERT_FALSE(tight.attempt.fits);
+  const std::vector<WayToFit> ways = waysToFit(graphs, request, tight);
+  ASSERT_FALSE(ways.empty());
+  EXPECT_EQ(ways[0].what, "without micro-batches 1");
+  for (const WayToFit& way : ways) {
+    EXPECT_LE(way.peakBytes, request.memoryLimit) << way.what;
+  }
+  const std::string text = doesNotFitText(request.memoryLimit, tight, ways);
+  EXPECT_THAT(text, HasSubstr(absl::StrCat("no plan fits in ", request.memoryLimit, " bytes")));
+  EXPECT_THAT(text, HasSubstr(absl::StrCat("needs ", tight.attempt.peakBytes, " (")));
+  EXPECT_THAT(text, HasSubstr(absl::StrCat("or plan without micro-batches 1: ", ways[0].peakBytes, " (")));
+}
+
+TEST(WaysToFit, MoreDevices) {
+  const GraphFor graphs = graphForAll(chainProgram({.layers = 1, .rows = 8, .width = 64}).graph);
+  CompileOptions request = autoOn(2);
+  const int64_t onFour = leastOf(graphs, autoOn(4)).attempt.peakBytes;
+  const ClosedRequest least = leastOf(graphs, request);
+  ASSERT_LT(onFour, least.attempt.peakBytes);
+  request.memoryLimit = onFour;
+  const std::vector<WayToFit> ways = waysToFit(graphs, request, least);
+  ASSERT_EQ(ways.size(), 1U);
+  EXPECT_EQ(ways[0].what, "with 4 devices");
+  EXPECT_LE(ways[0].peakBytes, onFour);
+  request.mesh = "dp=2";
+  EXPECT_THAT(waysToFit(graphs, request, least),
+              ::testing::Each(::testing::Field(&WayToFit::what, HasSubstr("without mesh"))));
 }
 
 TEST(Prices, MarginsOfMemoryNetworkAndDevices) {

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
+
 #include "planner/machine/times.h"
 
 namespace weft {
@@ -71,6 +74,25 @@ TEST(MachineTest, FiguresNeedEachOther) {
   EXPECT_THAT(errorOf("multiprocessors = 8"), HasSubstr("multiprocessors without tile"));
   EXPECT_THAT(errorOf("nodes = 2"), HasSubstr("nodes without devices_per_node"));
   EXPECT_THAT(errorOf("network_bandwidth = 1e9"), HasSubstr("network_bandwidth without devices_per_node"));
+}
+
+// A file is checked where it is named.
+TEST(MachineTest, FilesAreNamedInErrors) {
+  const std::string path = ::testing::TempDir() + "/weft_machine_test_file.txt";
+  const auto errorOf = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    return std::string(Machine::textOf(path).status().message());
+  };
+  EXPECT_EQ(errorOf("flops = 1e12\nmemory_bandwidth = 1e11\n"), "");
+  EXPECT_EQ(errorOf("# memory_bandwidth is the default's\nlaunch_latency = 1e-6\n"), "");
+  EXPECT_THAT(errorOf("flops = 1e12\n"),
+              AllOf(HasSubstr(path), HasSubstr("memory_bandwidth is missing beside flops"), HasSubstr("give both")));
+  EXPECT_THAT(errorOf("link_latency = 1e-6\n"), HasSubstr("link_bandwidth is missing beside link_latency"));
+  EXPECT_THAT(errorOf("flops = 1e12\nmemory_bandwidth = -3\n"),
+              AllOf(HasSubstr(path), HasSubstr("line 2: value '-3' of 'memory_bandwidth'")));
+  EXPECT_THAT(errorOf("memroy = 3\n"), AllOf(HasSubstr(path), HasSubstr("unknown key 'memroy'")));
+  EXPECT_THAT(std::string(Machine::textOf(path + "s").status().message()), HasSubstr("neither a file"));
+  std::remove(path.c_str());
 }
 
 TEST(MachineTest, ErrorsOfProfilesSayTheForm) {

@@ -1,4 +1,4 @@
-#include "planner/explain/name_classes.h"
+#include "planner/graph/name_classes.h"
 
 #include <algorithm>
 #include <cctype>

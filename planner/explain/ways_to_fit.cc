@@ -1,0 +1,67 @@
+#include "planner/explain/ways_to_fit.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "planner/check_request.h"
+#include "planner/explain/plan_summary.h"
+#include "planner/open_mesh.h"
+#include "planner/search/user_words.h"
+#include "runtime/base/limits.h"
+
+namespace weft {
+namespace {
+
+constexpr size_t kMostTried = 8;
+constexpr int64_t kMostTimesDevices = 8;
+
+// Where the changed request has a plan that fits.
+std::optional<WayToFit> tried(const std::string& what, const PlanQuestion& changed) {
+  if (!checkRequest(Request{changed.request, std::nullopt}).ok()) {
+    return std::nullopt;
+  }
+  const absl::StatusOr<ClosedRequest> closed = closeRequest(changed.graphs, changed.request, {});
+  return closed.ok() && closed->attempt.fits
+             ? std::optional(WayToFit{what, planText(closed->attempt.decisions), closed->attempt.peakBytes})
+             : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<WayToFit> waysToFit(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan) {
+  std::vector<WayToFit> ways;
+  const int64_t ranks = plan.attempt.decisions.meshes().ranks();
+  PlanQuestion open = {graphs, request};
+  open.request.mode = Mode::kAuto;
+  open.request.devices = open.request.mesh.empty() ? ranks : open.request.devices;
+  const absl::StatusOr<std::shared_ptr<const ProgramGraph>> graph = graphs(request.microBatches());
+  const std::vector<UserWord> words = graph.ok() ? userWords(open.request, **graph, ranks) : std::vector<UserWord>();
+  for (size_t i = 0; i < std::min(words.size(), kMostTried); ++i) {
+    if (std::optional<WayToFit> way = tried(absl::StrCat("without ", words[i].text), without({words[i]}, open))) {
+      ways.push_back(*std::move(way));
+    }
+  }
+  const bool counts = request.stageMeshes.empty() && (request.mesh.empty() || isOpenMesh(request.mesh));
+  for (int64_t times = 2; counts && times <= kMostTimesDevices && times * ranks <= kMaxRanks; times *= 2) {
+    PlanQuestion more = open;
+    more.request.devices = times * ranks;
+    if (std::optional<WayToFit> way = tried(absl::StrCat("with ", times * ranks, " devices"), more)) {
+      ways.push_back(*std::move(way));
+      break;
+    }
+  }
+  return ways;
+}
+
+std::string doesNotFitText(int64_t limit, const ClosedRequest& plan, const std::vector<WayToFit>& ways) {
+  std::string text = absl::StrCat("no plan fits in ", limit, " bytes per rank; the least that was found needs ",
+                                  plan.attempt.peakBytes, " (", planText(plan.attempt.decisions), "); allow as much");
+  for (const WayToFit& way : ways) {
+    absl::StrAppend(&text, ", or plan ", way.what, ": ", way.peakBytes, " (", way.plan, ")");
+  }
+  return absl::StrCat(text, ways.empty() ? ", or give more devices" : "");
+}
+
+}  // namespace weft

@@ -1,0 +1,28 @@
+// What would make a program fit that has no plan within the memory of a rank: one thing changed, and the best plan of
+// mode kAuto then.
+//   a word  each of the user's words left open alone (planner/search/user_words.h), kMostTried of them
+//   more    twice, four times, eight times as many devices, the first of them that helps
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/request.h"
+#include "planner/search/plan.h"
+
+namespace weft {
+
+struct WayToFit {
+  std::string what;  // "without micro-batches 4", "with 16 devices"
+  std::string plan;  // in a few words
+  int64_t peakBytes = 0;
+};
+
+// Of `request`, of which `plan` is the least that was found and does not fit. Empty: nothing of that helps.
+std::vector<WayToFit> waysToFit(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan);
+
+// "no plan fits in 3000000 bytes per rank; the least that was found needs ..., and what would help.
+std::string doesNotFitText(int64_t limit, const ClosedRequest& plan, const std::vector<WayToFit>& ways);
+
+}  // namespace weft

@@ -1,0 +1,46 @@
+// What mode kAuto may decide, one by one, so that each can be taken from it: `--without recompute,zero`.
+//
+//   recompute       what is recomputed beside what the user says         without: nothing
+//   zero            the level of ZeRO                                    without: 0
+//   gathers         when parameters under ZeRO 3 are gathered            without: once in a step
+//   pipeline        stages beside those that the program names           without: none
+//   virtual-stages  several stages on a submesh                          without: one
+//   uneven-stages   stages of different numbers of blocks                without: as equal as can be
+//   zero-bubble     schedules that split the backward pass               without: none of them
+//   memory-prices   splits that save memory at a price of time           without: those that take the least time
+//   tensor-splits   splits of any dimension, over any axis               without: the user's, and those of the batch
+//
+// What the user says of the same stays: he loses what he left open.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace weft {
+
+enum class Freedom : uint8_t {
+  kRecompute,
+  kZero,
+  kGathers,
+  kPipeline,
+  kVirtualStages,
+  kUnevenStages,
+  kZeroBubble,
+  kMemoryPrices,
+  kTensorSplits,
+};
+
+using Freedoms = std::set<Freedom>;
+
+const std::vector<Freedom>& allFreedoms();
+std::string freedomName(Freedom freedom);  // "virtual-stages"
+
+// "recompute,zero"; "" is none. Error: an unknown name, with the nearest.
+absl::StatusOr<Freedoms> parseFreedoms(const std::string& names);
+std::string printFreedoms(const Freedoms& freedoms);
+
+}  // namespace weft
