@@ -187,6 +187,8 @@ void CommonFlags::addCompilingTo(Flags& flags) {
   flags.text("recompute", &recompute,
              "recomputed in backward: auto (as --memory-limit asks for), none, full, or patterns with commas");
   flags.toggle("regather", &regather, "gather values again in backward instead of keeping them");
+  flags.toggle("overlap", &overlap,
+               "ask for collectives beside computation: of what weft plan makes of --dump-dir's 00-input.mlir");
   flags.text("dump-dir", &dumpDir, "write the IR after every phase there");
   flags.text("plan-only", &planOnly, "write the plan to this file and stop");
 }
@@ -217,6 +219,7 @@ CompileOptions CommonFlags::options() const {
     options.zero = static_cast<int>(*zero);
   }
   options.regather = regather;
+  options.overlap = overlap;
   options.recompute = recompute;
   options.schedule = schedule;
   options.memoryLimit = memoryLimit;

@@ -63,7 +63,7 @@ class Flags {
 
 // --mode --devices --mesh --stage-meshes --machine --zero --micro --schedule --schedule-file --virtual --memory-limit
 // --recompute
-// --regather --dump-dir
+// --regather --overlap --dump-dir
 // --plan-only
 // --steps --init --save --save-nonfinite --seed --threads --trace --check-finite
 struct CommonFlags {
@@ -75,6 +75,7 @@ struct CommonFlags {
   std::optional<int64_t> micro;
   int64_t defaultMicro = 1;  // where mode auto does not find them
   bool regather = false;
+  bool overlap = false;
   std::string schedule = "auto";
   std::string scheduleTable;
   std::string machine;

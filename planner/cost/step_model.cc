@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "planner/cost/lower_step.h"
-#include "planner/machine/times.h"
 #include "planner/schedule/simulate.h"
 #include "planner/stage_table.h"
 #include "planner/step/step_calls.h"
@@ -30,24 +29,9 @@ void reserveMailboxes(SubmeshFunctions::Finished& submesh, int64_t number, const
   }
 }
 
-// Of all that a function does: its instructions, and what is copied because it cannot lie where it is wanted.
-Picoseconds timeOf(const StepProgram& program, const StorageAssignment& assignment, size_t f, const Machine& machine) {
-  const auto copying = [&](int value) { return copyTime(machine, 2 * program.values[value].bytes); };
-  const std::vector<StepInstruction>& instructions = program.functions[f].instructions;
-  Picoseconds time = 0;
-  for (size_t i = 0; i < instructions.size(); ++i) {
-    const bool isCopy = instructions[i].kind == StepInstruction::Kind::kView && !assignment.views[f][i];
-    time += isCopy ? copying(instructions[i].outputs[0]) : instructions[i].time;
-  }
-  for (const Copy& copy : assignment.copies[f]) {
-    time += copying(copy.like);
-  }
-  return time;
-}
-
 // Adds the time of a function to those of its stage, or to what its submesh runs once.
-void addTime(const StepFunction& function, Picoseconds sum, std::vector<schedule::StageTimes>& stages,
-             SubmeshNeeds& submesh) {
+void addTime(const FunctionTime& function, std::vector<schedule::StageTimes>& stages, SubmeshNeeds& submesh) {
+  const Picoseconds sum = function.total;
   const auto time = static_cast<double>(sum);  // the simulation has no unit; up to 2^53 it is exact
   schedule::StageTimes& stage = stages[function.stage];
   switch (function.kind) {
@@ -165,8 +149,8 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t micr
         SubmeshNeeds{memory.peakBytes + correction, slots, std::move(memory.regions), 0, 0, {}});
     made.activations = passedBytes(submesh.program, assignment);
     for (size_t f = 0; f < submesh.program.functions.size(); ++f) {
-      const Picoseconds time = timeOf(submesh.program, assignment, f, prices_.machine());
-      addTime(submesh.program.functions[f], time, times.stages, made);
+      made.functions.push_back(functionTime(submesh.program, assignment, f, prices_.machine()));
+      addTime(made.functions.back(), times.stages, made);
     }
     before = std::max(before, made.before);
     after = std::max(after, made.after);
