@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "planner/cost/lower_step.h"
+#include "planner/cost/overlap_update.h"
 #include "planner/schedule/simulate.h"
 #include "planner/stage_table.h"
 #include "planner/step/step_calls.h"
@@ -77,6 +78,15 @@ PassedBytes passedBytes(const StepProgram& program, const StorageAssignment& ass
   return passed;
 }
 
+// The update takes less time, and its results lie beside what the last call needs.
+void take(const OverlappedUpdate& update, SubmeshNeeds& submesh) {
+  submesh.functions[update.function] = update.time;
+  submesh.peakBytes += update.bytes;
+  for (StepRegion& region : submesh.regions) {
+    region.bytes += region.memory == plan::TRANSIENT ? update.bytes : 0;
+  }
+}
+
 // Of a program that does not train, transfers left out: the first micro-batch goes through all stages, the others
 // follow as the longest stage lets them.
 Picoseconds forwardTime(const schedule::Times& times, int64_t microBatches) {
@@ -141,8 +151,8 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t micr
     SubmeshFunctions::Finished& submesh = lowered.submeshes[s];
     reserveMailboxes(submesh, static_cast<int64_t>(s), record.schedule.submeshes, inFlight);
     const StorageAssignment assignment = assignStorage(submesh.program);
-    StepMemory memory =
-        planStepMemory(submesh.program, assignment, callsOf(submesh.program.functions, table.orders[s]), kModelEffort);
+    const std::vector<FunctionCall> calls = callsOf(submesh.program.functions, table.orders[s]);
+    StepMemory memory = planStepMemory(submesh.program, assignment, calls, kModelEffort);
     const int64_t correction = s < correction_.bytes.size() ? correction_.bytes[s] : 0;
     const int64_t slots = mostSlots(memory);
     SubmeshNeeds& made = needs.submeshes.emplace_back(
@@ -150,7 +160,14 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t micr
     made.activations = passedBytes(submesh.program, assignment);
     for (size_t f = 0; f < submesh.program.functions.size(); ++f) {
       made.functions.push_back(functionTime(submesh.program, assignment, f, prices_.machine()));
-      addTime(made.functions.back(), times.stages, made);
+    }
+    if (record.overlap) {
+      if (const auto update = overlapUpdate(submesh.program, assignment, calls, made.functions, prices_.machine())) {
+        take(*update, made);
+      }
+    }
+    for (const FunctionTime& function : made.functions) {
+      addTime(function, times.stages, made);
     }
     before = std::max(before, made.before);
     after = std::max(after, made.after);

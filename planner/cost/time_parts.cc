@@ -61,7 +61,8 @@ TimeParts timeParts(const std::vector<std::vector<FunctionTime>>& submeshes, int
     parts.onceCommunication += once.exposed();
     parts.hidden += once.hidden;
   }
-  parts.bubble = std::max(0.0, stepSeconds - parts.once - times * busiest.total);
+  const double bubble = stepSeconds - parts.once - times * busiest.total;
+  parts.bubble = bubble < 0.5 / kPicosecondsPerSecond ? 0 : bubble;  // less is rounding
   return parts;
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "planner/cost/function_time.h"
+#include "planner/cost/overlap_update.h"
 #include "planner/cost/two_queues.h"
 #include "planner/step/step_memory.h"
 #include "planner/step/storage_lives.h"
@@ -158,6 +159,42 @@ TEST(OverlapTest, AChainOfCollectivesIsAwaitedOnce) {
   EXPECT_THAT(overlapCollectives(b.program, 0, twoQueues()), ElementsAre(0, 1, 2, 3, -1, 4));
   EXPECT_EQ(timeOf(b.program, twoQueues()).total, 23);
   EXPECT_EQ(assignStorage(b.program).of[g], assignStorage(b.program).of[s]) << "both sum in place";
+}
+
+// The first gradient is reduced while the second is computed. A part of each would need room beside the last call.
+TEST(OverlapTest, TheUpdateStartsInTheLastBackward) {
+  for (const bool parts : {false, true}) {
+    StepBuilder b;
+    b.function(plan::BACKWARD);
+    const int x = b.argument("x", plan::INPUT);
+    b.returns(b.kernel({x}, taking(10)), "g1", plan::ACCUMULATOR);
+    b.returns(b.kernel({x}, taking(10)), "g2", plan::ACCUMULATOR);
+    b.function(plan::UPDATE);
+    const int g1 = b.argument("g1", plan::ACCUMULATOR);
+    const int g2 = b.argument("g2", plan::ACCUMULATOR);
+    const int s1 = b.kernel({g1}, parts ? collective(6) : allReduce(6), parts ? kBytes / 2 : kBytes);
+    const int s2 = b.kernel({g2}, parts ? collective(6) : allReduce(6), parts ? kBytes / 2 : kBytes);
+    b.returns(b.kernel({s1}, taking(2)), "w1", plan::OUTPUT);
+    b.returns(b.kernel({s2}, taking(2)), "w2", plan::OUTPUT);
+    const std::vector<FunctionCall> calls = {{0, 0}, {0, 1}, {1, 0}};
+    overlapCollectives(b.program, 1, twoQueues());
+    const StorageAssignment assignment = assignStorage(b.program);
+    std::vector<FunctionTime> times;
+    for (const size_t function : {0, 1}) {
+      times.push_back(functionTime(b.program, assignment, function, twoQueues()));
+    }
+    EXPECT_EQ(times[1].total, 14);
+    const std::optional<OverlappedUpdate> update = overlapUpdate(b.program, assignment, calls, times, twoQueues());
+    ASSERT_TRUE(update.has_value());
+    EXPECT_EQ(update->function, 1);
+    EXPECT_EQ(update->time.total, 8);
+    EXPECT_EQ(update->time.hidden(), 8);
+    EXPECT_EQ(update->bytes, parts ? kBytes / 2 : 0);
+    ASSERT_EQ(update->time.spans.size(), 2);
+    EXPECT_EQ(update->time.spans[0].begin, -10);
+    EXPECT_EQ(update->time.spans[1].end, 6);
+    EXPECT_FALSE(overlapUpdate(b.program, assignment, {{0, 0}}, times, twoQueues()).has_value());
+  }
 }
 
 // --- random programs ---
