@@ -106,6 +106,11 @@ absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegi
                                                    "; a program can be priced with ", type,
                                                    " values, but not compiled yet; plan it without --precision"));
   }
+  if (options.decisions && options.decisions->overlap) {
+    return absl::InvalidArgumentError(
+        "decisions: overlap: found true; collectives beside computation can be planned, but not compiled yet: ranks "
+        "have one queue; plan it without --overlap");
+  }
   WEFT_ASSIGN_OR_RETURN(const Request request, requestFor(module, report));
   const CompileOptions& asked = request.options;
   const bool mayAskAgain = asked.memoryLimit > 0 && isOpen(module, options);

@@ -144,6 +144,9 @@ std::string printDecisions(const Decisions& decisions) {
   if (decisions.precision) {
     json["precision"] = dtypeName(*decisions.precision);
   }
+  if (decisions.overlap) {
+    json["overlap"] = true;
+  }
   if (decisions.schedule.submeshes.size() > 1) {
     json["schedule"] = {{"kind", decisions.schedule.kind},
                         {"virtual", decisions.schedule.virtualStages},

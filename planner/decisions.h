@@ -132,6 +132,7 @@ struct Decisions {
   std::optional<Prediction> prediction;     // nothing where nothing was searched
   // The 16-bit type that the program was priced with (planner/graph/precision.h); nothing: as it is.
   std::optional<DType> precision = std::nullopt;
+  bool overlap = false;  // collectives run beside computation (planner/cost/overlap.h)
 
   const OperatorDecision* find(int64_t id) const;
   StageMeshes meshes() const;

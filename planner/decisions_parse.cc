@@ -124,6 +124,7 @@ class Reader {
     decisions_.mesh = *std::move(parsed);
     WEFT_ASSIGN_OR_RETURN(decisions_.zero, record.integer("zero", {0, 3}));
     WEFT_RETURN_IF_ERROR(readPrecision(record));
+    WEFT_ASSIGN_OR_RETURN(decisions_.overlap, record.booleanOr("overlap", false));
     WEFT_RETURN_IF_ERROR(readSchedule(record));
     WEFT_RETURN_IF_ERROR(readMeshes(record));
     meshes_ = decisions_.meshes();

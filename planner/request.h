@@ -112,6 +112,9 @@ struct CompileOptions {
   // Gathered values are gathered again in backward instead of kept; parameters (ZeRO-3) in each call that reads them
   // instead of once per step.
   bool regather = false;
+  // Collectives run beside computation where the machine has two queues (planner/cost/overlap.h). Of plans that are not
+  // compiled: those that run have one queue.
+  bool overlap = false;
   double clipNorm = 0;           // global gradient norm; 0 = no clipping
   int64_t seed = 0;              // of initial values
   bool gradientOutputs = false;  // outputs "grad.<parameter>", before clipping

@@ -196,6 +196,8 @@ void CommonFlags::addCompilingTo(Flags& flags) {
   flags.integer("departures", &departures, "in mode auto: the best plan that departs from so many of your words");
   flags.freedoms("without", &without, "what mode auto may not decide, with commas: recompute, zero, pipeline, ...");
   flags.toggle("regather", &regather, "gather values again in backward instead of keeping them");
+  flags.toggle("overlap", &overlap,
+               "ask for collectives beside computation: of what weft plan makes of --dump-dir's 00-input.mlir");
   flags.text("dump-dir", &dumpDir, "write the IR after every phase there");
   flags.text("plan-only", &planOnly, "write the plan to this file and stop");
 }
@@ -228,6 +230,7 @@ CompileOptions CommonFlags::options() const {
   options.regather = regather;
   options.departures = departures;
   options.without = without;
+  options.overlap = overlap;
   options.recompute = recompute;
   options.schedule = schedule;
   options.memoryLimit = memoryLimit;

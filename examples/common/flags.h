@@ -64,7 +64,7 @@ class Flags {
 
 // --mode --devices --mesh --stage-meshes --machine --zero --micro --schedule --schedule-file --virtual --memory-limit
 // --recompute
-// --regather --departures --without --dump-dir --plan-only
+// --regather --overlap --departures --without --dump-dir --plan-only
 // --steps --init --save --save-nonfinite --seed --threads --trace --check-finite
 struct CommonFlags {
   Mode mode = Mode::kSemi;
@@ -77,6 +77,7 @@ struct CommonFlags {
   bool regather = false;
   int64_t departures = 0;
   Freedoms without;
+  bool overlap = false;
   std::string schedule = "auto";
   std::string scheduleTable;
   std::string machine;

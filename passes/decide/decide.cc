@@ -49,10 +49,15 @@ class DecidePass : public impl::DecidePassBase<DecidePass> {
  private:
   FailureOr<Decisions> decide(func::FuncOp step, const CompileOptions& options, const ir::ExpansionContext& context) {
     const GraphFor graphs = graphSource(step, registry_, context.rowParts());
-    absl::StatusOr<Decisions> record = planProgram(graphs, options, options_.correction);
+    CompileOptions compiled = options;
+    compiled.overlap = false;  // ranks have one queue
+    absl::StatusOr<Decisions> record = planProgram(graphs, compiled, options_.correction);
     if (!record.ok()) {
       emitPlannerError(step->getParentOfType<ModuleOp>(), record.status());
       return failure();
+    }
+    if (options.overlap) {
+      record->notes.push_back("overlap is left out of what is compiled: ranks have one queue; `weft plan` plans it");
     }
     return *std::move(record);
   }

@@ -177,6 +177,7 @@ Entries optionEntries(CompileOptions& options) {
       {"virtual", integer(options.virtualStages)},
       {"recompute", text(options.recompute)},
       {"regather", word(kKeep, kRegather, [&](bool second) { options.regather = second; })},
+      {"overlap", [&options](const std::string& name, Attribute a) { return set(options.overlap, flagOf(name, a)); }},
       {"clip_norm",
        [&options](const std::string& name, Attribute a) { return set(options.clipNorm, realOf(name, a)); }},
       {"seed", integer(options.seed)},
@@ -312,6 +313,7 @@ void setOptions(mlir::ModuleOp module, const CompileOptions& options) {
   set("virtual", &CompileOptions::virtualStages, integer);
   set("recompute", &CompileOptions::recompute, text);
   set("regather", &CompileOptions::regather, [&](bool again) { return text(again ? kRegather : kKeep); });
+  set("overlap", &CompileOptions::overlap, [&](bool overlaps) { return builder.getBoolAttr(overlaps); });
   set("clip_norm", &CompileOptions::clipNorm, [&](double norm) { return builder.getF64FloatAttr(norm); });
   set("seed", &CompileOptions::seed, integer);
   set(kMachine, &CompileOptions::machine, text);

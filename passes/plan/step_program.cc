@@ -113,6 +113,7 @@ class StepReader {
         describeKernel(op, made);
         break;
       case StepInstruction::Kind::kSend:
+      case StepInstruction::Kind::kWait:  // there is none
         break;
     }
     return made;

@@ -120,6 +120,8 @@ class InstructionWriter {
     made.inputs = {value};
     made.outputs = {submesh_.addValue(to.bytes())};
     made.time = step.cost;
+    made.queue = Queue::kCommunication;
+    made.label = collectiveName(step.kind);
     std::optional<BucketReduction> reduction;
     const bool gathers = step.kind == CollectiveKind::kAllGather;
     if (gathers || step.kind == CollectiveKind::kAllReduce || step.kind == CollectiveKind::kReduceScatter) {
@@ -143,7 +145,7 @@ class InstructionWriter {
 class Lowerer {
  public:
   Lowerer(const GraphView& view, const Decisions& decisions, const AnnotatedStep& step, Prices& prices)
-      : view_(view), step_(step), prices_(prices), meshes_(decisions.meshes()) {
+      : view_(view), step_(step), prices_(prices), meshes_(decisions.meshes()), overlaps_(decisions.overlap) {
     const int64_t count = *std::max_element(meshes_.submeshes.begin(), meshes_.submeshes.end()) + 1;
     for (int64_t submesh = 0; submesh < count; ++submesh) {
       std::vector<int64_t> stages;
@@ -170,7 +172,7 @@ class Lowerer {
       WEFT_RETURN_IF_ERROR(leave(r));
     }
     for (SubmeshFunctions& submesh : submeshes_) {
-      made_.submeshes.push_back(submesh.finish(splitsBackward, prices_.machine()));
+      made_.submeshes.push_back(submesh.finish(splitsBackward, overlaps_, prices_.machine()));
     }
     return std::move(made_);
   }
@@ -329,6 +331,7 @@ class Lowerer {
   const AnnotatedStep& step_;
   Prices& prices_;
   StageMeshes meshes_;
+  bool overlaps_;
   std::vector<SubmeshFunctions> submeshes_;
   std::vector<std::set<int>> held_;  // by submesh: the arguments that it reads
   LoweredStep made_;

@@ -17,6 +17,20 @@ namespace weft {
 
 namespace {
 
+// Nothing overlaps in a plan that is compiled.
+FunctionTime functionTime(const plan::Plan& submesh, const plan::Function& function, const Machine& machine) {
+  double computation = 0;
+  double communication = 0;
+  for (const plan::Instruction& instruction : function.instructions()) {
+    (instruction.has_collective() ? communication : computation) += secondsOf(submesh, instruction, machine);
+  }
+  FunctionTime time = {.kind = function.kind(), .stage = function.stage()};
+  time.computation = picosecondsOf(std::max(computation, 0.0));
+  time.communication = picosecondsOf(std::max(communication, 0.0));  // whatever a file says
+  time.total = time.computation + time.communication;
+  return time;
+}
+
 void addFunction(const plan::Plan& plan, const plan::Plan& submesh, const plan::Function& function,
                  const Machine& machine, schedule::Times& times) {
   double seconds = 0;
@@ -102,8 +116,10 @@ absl::StatusOr<StepTimes> stepTimes(const plan::Plan& plan, const Machine& machi
   StepTimes step;
   step.times.stages.resize(decisions.schedule.submeshes.size(), {0, 0, 0, std::nullopt});
   for (const plan::Plan* submesh : submeshesOf(plan)) {
+    std::vector<FunctionTime>& functions = step.functions.emplace_back();
     for (const plan::Function& function : submesh->functions()) {
       addFunction(plan, *submesh, function, machine, step.times);
+      functions.push_back(functionTime(*submesh, function, machine));
     }
     step.before.push_back(secondsOf(*submesh, plan::PROLOGUE, machine));
     step.after.push_back(secondsOf(*submesh, plan::UPDATE, machine));

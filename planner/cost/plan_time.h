@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/cost/time_parts.h"
 #include "planner/machine/machine.h"
 #include "planner/schedule/simulate.h"
 #include "runtime/plan/plan.pb.h"
@@ -25,6 +26,7 @@ double transferSeconds(const plan::Plan& plan, const plan::Plan& submesh, const 
 struct StepTimes {
   schedule::Times times;              // of the stages, for each micro-batch
   std::vector<double> before, after;  // of each submesh: what runs once, before and after the micro-batches
+  std::vector<std::vector<FunctionTime>> functions;  // of each submesh
 };
 absl::StatusOr<StepTimes> stepTimes(const plan::Plan& plan, const Machine& machine);
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "planner/cost/lower_step.h"
-#include "planner/machine/times.h"
+#include "planner/cost/overlap_update.h"
 #include "planner/schedule/simulate.h"
 #include "planner/stage_table.h"
 #include "planner/step/step_calls.h"
@@ -30,24 +30,9 @@ void reserveMailboxes(SubmeshFunctions::Finished& submesh, int64_t number, const
   }
 }
 
-// Of all that a function does: its instructions, and what is copied because it cannot lie where it is wanted.
-Picoseconds timeOf(const StepProgram& program, const StorageAssignment& assignment, size_t f, const Machine& machine) {
-  const auto copying = [&](int value) { return copyTime(machine, 2 * program.values[value].bytes); };
-  const std::vector<StepInstruction>& instructions = program.functions[f].instructions;
-  Picoseconds time = 0;
-  for (size_t i = 0; i < instructions.size(); ++i) {
-    const bool isCopy = instructions[i].kind == StepInstruction::Kind::kView && !assignment.views[f][i];
-    time += isCopy ? copying(instructions[i].outputs[0]) : instructions[i].time;
-  }
-  for (const Copy& copy : assignment.copies[f]) {
-    time += copying(copy.like);
-  }
-  return time;
-}
-
 // Adds the time of a function to those of its stage, or to what its submesh runs once.
-void addTime(const StepFunction& function, Picoseconds sum, std::vector<schedule::StageTimes>& stages,
-             SubmeshNeeds& submesh) {
+void addTime(const FunctionTime& function, std::vector<schedule::StageTimes>& stages, SubmeshNeeds& submesh) {
+  const Picoseconds sum = function.total;
   const auto time = static_cast<double>(sum);  // the simulation has no unit; up to 2^53 it is exact
   schedule::StageTimes& stage = stages[function.stage];
   switch (function.kind) {
@@ -91,6 +76,15 @@ PassedBytes passedBytes(const StepProgram& program, const StorageAssignment& ass
     sum += alignUp(assignment.storages[i].bytes);
   }
   return passed;
+}
+
+// The update takes less time, and its results lie beside what the last call needs.
+void take(const OverlappedUpdate& update, SubmeshNeeds& submesh) {
+  submesh.functions[update.function] = update.time;
+  submesh.peakBytes += update.bytes;
+  for (StepRegion& region : submesh.regions) {
+    region.bytes += region.memory == plan::TRANSIENT ? update.bytes : 0;
+  }
 }
 
 // Of a program that does not train, transfers left out: the first micro-batch goes through all stages, the others
@@ -157,16 +151,23 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t micr
     SubmeshFunctions::Finished& submesh = lowered.submeshes[s];
     reserveMailboxes(submesh, static_cast<int64_t>(s), record.schedule.submeshes, inFlight);
     const StorageAssignment assignment = assignStorage(submesh.program);
-    StepMemory memory =
-        planStepMemory(submesh.program, assignment, callsOf(submesh.program.functions, table.orders[s]), kModelEffort);
+    const std::vector<FunctionCall> calls = callsOf(submesh.program.functions, table.orders[s]);
+    StepMemory memory = planStepMemory(submesh.program, assignment, calls, kModelEffort);
     const int64_t correction = s < correction_.bytes.size() ? correction_.bytes[s] : 0;
     const int64_t slots = mostSlots(memory);
     SubmeshNeeds& made = needs.submeshes.emplace_back(
         SubmeshNeeds{memory.peakBytes + correction, slots, std::move(memory.regions), 0, 0, {}});
     made.activations = passedBytes(submesh.program, assignment);
     for (size_t f = 0; f < submesh.program.functions.size(); ++f) {
-      const Picoseconds time = timeOf(submesh.program, assignment, f, prices_.machine());
-      addTime(submesh.program.functions[f], time, times.stages, made);
+      made.functions.push_back(functionTime(submesh.program, assignment, f, prices_.machine()));
+    }
+    if (record.overlap) {
+      if (const auto update = overlapUpdate(submesh.program, assignment, calls, made.functions, prices_.machine())) {
+        take(*update, made);
+      }
+    }
+    for (const FunctionTime& function : made.functions) {
+      addTime(function, times.stages, made);
     }
     before = std::max(before, made.before);
     after = std::max(after, made.after);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/cost/function_time.h"
 #include "planner/cost/prices.h"
 #include "planner/decisions.h"
 #include "planner/graph/program_graph.h"
@@ -38,6 +39,7 @@ struct SubmeshNeeds {
   std::vector<StepRegion> regions;
   Picoseconds before = 0, after = 0;  // of what runs once, before and after the micro-batches
   PassedBytes activations;            // of all stages together, each value by itself
+  std::vector<FunctionTime> functions = {};
 };
 
 struct StepNeeds {

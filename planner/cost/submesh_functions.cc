@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <list>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "planner/cost/overlap.h"
 #include "planner/step/backward_parts.h"
 #include "planner/step/buckets.h"
 
@@ -355,7 +357,7 @@ void SubmeshFunctions::returnCrossings() {
   }
 }
 
-SubmeshFunctions::Finished SubmeshFunctions::finish(bool splitsBackward, const Machine& machine) {
+SubmeshFunctions::Finished SubmeshFunctions::finish(bool splitsBackward, bool overlaps, const Machine& machine) {
   returnCrossings();
   std::map<FunctionKey, CutStepFunction> parts;
   for (auto& [key, function] : functions_) {
@@ -370,13 +372,19 @@ SubmeshFunctions::Finished SubmeshFunctions::finish(bool splitsBackward, const M
   Finished finished;
   for (auto& [key, part] : parts) {
     joinBuckets(part, program_, machine);
-    for (size_t i = 0; i < part.instructions.size(); ++i) {
-      if (part.instructions[i].sender >= 0) {
-        finished.receives.push_back(
-            {program_.functions.size(), i, part.instructions[i].sender, bytesOf(part.instructions[i].step.outputs[0])});
+    const size_t number = program_.functions.size();
+    program_.functions.push_back(stepFunctionOf(part));
+    std::vector<int64_t> before(part.instructions.size());
+    std::iota(before.begin(), before.end(), 0);
+    if (overlaps) {
+      before = overlapCollectives(program_, number, machine);
+    }
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (before[i] >= 0 && part.instructions[before[i]].sender >= 0) {
+        const LoweredInstruction& receive = part.instructions[before[i]];
+        finished.receives.push_back({number, i, receive.sender, bytesOf(receive.step.outputs[0])});
       }
     }
-    program_.functions.push_back(stepFunctionOf(part));
   }
   finished.program = std::move(program_);
   return finished;

@@ -83,12 +83,13 @@ class SubmeshFunctions {
   void returnValue(CutStepFunction& function, int cut, const std::string& name, plan::MemoryClass memory);
   void showToHost(const std::string& name) { program_.visible.insert(name); }
 
-  // The program, its backward functions cut in two where `splitsBackward`, its reductions joined into buckets.
+  // The program, its backward functions cut in two where `splitsBackward`, its reductions joined into buckets, its
+  // collectives beside its computation where `overlaps` (overlap.h).
   struct Finished {
     StepProgram program;
     std::vector<StepReceive> receives;
   };
-  Finished finish(bool splitsBackward, const Machine& machine);
+  Finished finish(bool splitsBackward, bool overlaps, const Machine& machine);
 
  private:
   void returnCrossings();

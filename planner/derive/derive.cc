@@ -37,6 +37,7 @@ class Deriver {
       WEFT_ASSIGN_OR_RETURN(given_, parseStageMeshes(request_.stageMeshes, record_.mesh.microBatches()));
     }
     record_.zero = request_.zeroLevel();
+    record_.overlap = request_.overlap && machine_.queues > 1;
     eraseUnused(graph_);
     WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> expansions, mustBeExpanded());
     for (;;) {
@@ -127,6 +128,11 @@ class Deriver {
     closeOperators(shardings);
     WEFT_RETURN_IF_ERROR(write(settled, shardings));
     record_.notes = notesOf(settled, shardings, candidates.refused, choices_.pads);
+    if (request_.overlap && !record_.overlap) {
+      record_.notes.push_back(absl::StrCat("overlap: machine '", machine_.name,
+                                           "' has 1 queue, so collectives and kernels take turns; its file may say "
+                                           "queues = 2"));
+    }
     evenPads_ = evenPads(settled, shardings, candidates.refused);
     return std::vector<int64_t>();
   }

@@ -42,6 +42,9 @@ class Comparison {
     addCount("stages on each submesh", [](const PlanSummary& plan) { return plan.virtualStages; });
     addCount("ZeRO level", [](const PlanSummary& plan) { return plan.zero; });
     add("recomputed", a_.summary.recompute, b_.summary.recompute);
+    if (a_.summary.overlap || b_.summary.overlap) {
+      add("overlap", a_.summary.overlap ? "yes" : "no", b_.summary.overlap ? "yes" : "no");
+    }
   }
 
   // "h0 ... h5 (6)".

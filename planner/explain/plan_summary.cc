@@ -85,6 +85,7 @@ PlanSummary summaryOf(const Decisions& decisions, const std::set<std::string>& p
   summary.virtualStages = decisions.schedule.virtualStages;
   summary.zero = decisions.zero;
   summary.recompute = recomputeText(decisions);
+  summary.overlap = decisions.overlap;
   if (decisions.prediction) {
     summary.stepSeconds = inSeconds(decisions.prediction->time);
     summary.boundSeconds = inSeconds(decisions.prediction->bound);
@@ -148,6 +149,8 @@ absl::StatusOr<PlanSummary> summaryOf(const plan::Plan& plan) {
   PlanSummary summary = summaryOf(decisions, parameterNames(plan));
   summary.memory = memoryOf(plan);
   WEFT_ASSIGN_OR_RETURN(summary.stepSeconds, stepSeconds(plan, machine));
+  WEFT_ASSIGN_OR_RETURN(const StepTimes step, stepTimes(plan, machine));
+  summary.time = timeParts(step.functions, plan.micro_batches(), summary.stepSeconds);
   return summary;
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "planner/cost/step_model.h"
+#include "planner/cost/time_parts.h"
 #include "planner/decisions.h"
 #include "planner/graph/program_graph.h"
 #include "runtime/plan/plan.pb.h"
@@ -46,7 +47,9 @@ struct PlanSummary {
   int64_t virtualStages = 1;
   int64_t zero = 0;
   std::string recompute;  // "none", "12 of 60 operators"
+  bool overlap = false;
   double stepSeconds = 0;
+  TimeParts time;  // of it; all 0: not known
   MemorySummary memory;
   double boundSeconds = 0;  // no plan of this program on this machine takes less; 0: not known
 
@@ -54,7 +57,8 @@ struct PlanSummary {
   double gap() const { return boundSeconds > 0 ? stepSeconds / boundSeconds - 1 : 0; }
 };
 
-// Without memory; time and bound as they were predicted, 0 where nothing was. `parameters`: arguments that are weights.
+// Without memory and the parts of time; time and bound as they were predicted, 0 where nothing was. `parameters`:
+// arguments that are weights.
 PlanSummary summaryOf(const Decisions& decisions, const std::set<std::string>& parameters);
 
 // The whole plan in a few words: "2 stages of dp=2,tp=2, micro 4, ZeRO 1, 1f1b".

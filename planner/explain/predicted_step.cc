@@ -27,6 +27,7 @@ absl::StatusOr<StepTimes> predictedStep(const ProgramGraph& graph, const Decisio
   for (const SubmeshNeeds& submesh : needs.submeshes) {
     step.before.push_back(inSeconds(submesh.before));
     step.after.push_back(inSeconds(submesh.after));
+    step.functions.push_back(submesh.functions);
   }
   return step;
 }

@@ -112,6 +112,7 @@ class RunnerUps {
     priceStages();
     priceVirtualStages();
     priceMicro();
+    priceOverlap();
     priceZero();
     priceSchedule();
     priceRecompute();
@@ -192,6 +193,16 @@ class RunnerUps {
       runnerUp.offer(planText(other->attempt.decisions), std::move(other->attempt));
     }
     add("stages on each submesh", absl::StrCat(each), runnerUp);
+  }
+
+  void priceOverlap() {
+    if (record_.overlap) {
+      CompileOptions changed = plan_.request;
+      changed.overlap = false;
+      RunnerUp runnerUp;
+      offer("none", changed, runnerUp);
+      add("overlap", "of communication with computation", runnerUp);
+    }
   }
 
   void priceMicro() {

@@ -23,7 +23,7 @@
 namespace weft {
 namespace {
 
-enum class Range : uint8_t { kPositive, kNotNegative, kPart };
+enum class Range : uint8_t { kPositive, kNotNegative, kPart, kMultiple };
 
 struct Figure {
   const char* key;
@@ -45,6 +45,7 @@ constexpr Figure kFigures[] = {
     {"link_latency", &Machine::linkLatency, Range::kNotNegative},
     {"network_bandwidth", &Machine::networkBandwidth, Range::kPositive},
     {"network_latency", &Machine::networkLatency, Range::kNotNegative},
+    {"overlap_slowdown", &Machine::overlapSlowdown, Range::kMultiple},
 };
 
 const char* rangeText(Range range) {
@@ -55,12 +56,24 @@ const char* rangeText(Range range) {
       return "number >= 0";
     case Range::kPart:
       return "part, more than 0 and at most 1";
+    case Range::kMultiple:
+      return "number >= 1";
   }
   return "";
 }
 
 bool isIn(Range range, double value) {
-  return value > 0 ? range != Range::kPart || value <= 1 : value == 0 && range == Range::kNotNegative;
+  switch (range) {
+    case Range::kPositive:
+      return value > 0;
+    case Range::kNotNegative:
+      return value >= 0;
+    case Range::kPart:
+      return value > 0 && value <= 1;
+    case Range::kMultiple:
+      return value >= 1;
+  }
+  return false;
 }
 
 struct Count {
@@ -69,10 +82,9 @@ struct Count {
   double most;
 };
 constexpr Count kCounts[] = {
-    {"memory", &Machine::memory, 0x1p62},
-    {"devices_per_node", &Machine::devicesPerNode, 0x1p30},
-    {"nodes", &Machine::nodes, 0x1p30},
-    {"multiprocessors", &Machine::multiprocessors, 0x1p20},
+    {"memory", &Machine::memory, 0x1p62}, {"devices_per_node", &Machine::devicesPerNode, 0x1p30},
+    {"nodes", &Machine::nodes, 0x1p30},   {"multiprocessors", &Machine::multiprocessors, 0x1p20},
+    {"queues", &Machine::queues, 2},
 };
 
 // "128x256".
@@ -228,6 +240,11 @@ absl::Status check(const Machine& machine) {
     return absl::InvalidArgumentError(absl::StrCat("machine: ", machine.tile.rows > 0 ? "tile" : "multiprocessors",
                                                    " without ", machine.tile.rows > 0 ? "multiprocessors" : "tile",
                                                    ": how long products take follows from both; give both, or none"));
+  }
+  if (machine.overlapSlowdown > 0 && machine.queues == 1) {
+    return absl::InvalidArgumentError(absl::StrCat("machine: overlap_slowdown = ", machine.overlapSlowdown,
+                                                   " with 1 queue, on which nothing overlaps; give queues = 2 too, or "
+                                                   "leave it out"));
   }
   return absl::OkStatus();
 }

@@ -58,6 +58,8 @@ struct Machine {
   double linkBandwidth = 1e10;    // bytes per second received in a collective inside a node
   double linkLatency = 2e-6;      // seconds per step of a collective inside a node
   double launchLatency = 1e-6;    // seconds before a kernel or a collective begins
+  int64_t queues = 1;             // that run beside one another; 2: one computes, the other communicates
+  double overlapSlowdown = 0;     // how many times as long a kernel takes beside a collective; 0: no longer than alone
   int64_t devicesPerNode = 0;     // 0: all on one node
   int64_t nodes = 0;              // 0: as many as are asked for
   double networkBandwidth = 0;    // bytes per second into one node, all its network cards together

@@ -139,6 +139,12 @@ absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const Compile
   }
   const CompileOptions request = withFreedomsPinned(asked);
   WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, close(graphs, request, correction));
+  if (request.overlap && !closed.attempt.fits) {
+    CompileOptions alone = request;
+    alone.overlap = false;
+    WEFT_ASSIGN_OR_RETURN(closed, close(graphs, alone, correction));
+    closed.attempt.decisions.notes.emplace_back("overlap: what is under way needs memory, and no plan with it fits");
+  }
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
   Decisions& record = closed.attempt.decisions;
   WEFT_ASSIGN_OR_RETURN(record.prediction->bound, leastTime(*closed.graph, machine, record.meshes().ranks()));

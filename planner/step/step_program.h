@@ -27,9 +27,13 @@ struct StepValue {
   int64_t bytes = 0;
 };
 
+// Each queue of a machine runs its instructions in their order. Transfers between stages take no time of either.
+enum class Queue : uint8_t { kCompute, kCommunication };
+
 struct StepInstruction {
-  // A collective is a kernel. A view makes no bytes of its own if its result may lie where input 0 does.
-  enum class Kind : uint8_t { kKernel, kView, kConstant, kSend, kReceive };
+  // A collective is a kernel. A view makes no bytes of its own if its result may lie where input 0 does. A wait ends
+  // the collectives that make its inputs, where they run beside computation (planner/cost/overlap.h); it makes nothing.
+  enum class Kind : uint8_t { kKernel, kView, kConstant, kSend, kReceive, kWait };
 
   Kind kind = Kind::kKernel;
   std::vector<int> inputs = {};  // values, as indices into StepProgram::values
@@ -42,6 +46,7 @@ struct StepInstruction {
   std::string label = {};                 // for people
   bool named = false;                     // by the user? Then an accumulator that it writes takes its label
   Picoseconds time = 0;                   // on the request's machine; 0 where nobody asks (the plan passes)
+  Queue queue = Queue::kCompute;          // of a collective kCommunication, where somebody asks for times
 };
 
 // A value under the name by which functions pass it on.

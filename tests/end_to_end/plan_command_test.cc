@@ -139,6 +139,72 @@ TEST_F(PlanCommand, PricesSixteenBits) {
   EXPECT_THAT(refusal({"--precision", "f8"}), AllOf(HasSubstr("'f8'"), HasSubstr("bf16 or f16")));
 }
 
+double secondsOf(const json& plan) {
+  return plan.at("predicted").at("step_seconds").get<double>();
+}
+
+void expectPartsAddUp(const json& plan) {
+  double sum = 0;
+  for (const auto& [part, seconds] : plan.at("predicted").at("seconds_by_part").items()) {
+    EXPECT_GE(seconds.get<double>(), 0) << part;
+    sum += seconds.get<double>();
+  }
+  EXPECT_NEAR(sum, secondsOf(plan), 1e-9 * secondsOf(plan));
+}
+
+// Collectives beside computation: never slower, and what is hidden of them is said. They cannot be compiled yet.
+TEST_F(PlanCommand, OverlapHidesCommunication) {
+  const std::vector<std::vector<std::string>> requests = {
+      {"--mesh", "dp=4", "--micro", "1", "--zero", "0"},
+      {"--mesh", "dp=4", "--micro", "2", "--zero", "3", "--mode", "layouts"},
+      {"--mesh", "dp=2,tp=2", "--micro", "2", "--zero", "1", "--mode", "layouts"},
+      {"--devices", "4", "--micro", "1", "--max-stages", "1"}};
+  for (std::vector<std::string> flags : requests) {
+    flags.insert(flags.end(), {"--machine", "a100-80g"});
+    const json alone = planned(flags);
+    flags.emplace_back("--overlap");
+    const json beside = planned(flags);
+    EXPECT_LE(secondsOf(beside), secondsOf(alone)) << flags[1];
+    EXPECT_TRUE(beside.at("overlap").get<bool>());
+    EXPECT_EQ(alone.count("overlap"), 0);
+    EXPECT_EQ(alone.at("predicted").at("hidden_communication_seconds"), 0);
+    expectPartsAddUp(alone);
+    expectPartsAddUp(beside);
+  }
+}
+
+TEST_F(PlanCommand, OverlapIsKeptAndShown) {
+  const std::vector<std::string> asked = {"--machine", "a100-80g", "--mesh", "dp=4", "--micro", "1", "--zero", "0"};
+  std::vector<std::string> flags = asked;
+  flags.insert(flags.end(), {"--overlap", "--prices", "--trace", path("beside"), "-o", path("beside.json")});
+  const json beside = planned(flags);
+  EXPECT_LT(secondsOf(beside), secondsOf(planned(asked)));
+  EXPECT_GT(beside.at("predicted").at("hidden_communication_seconds"), 0);
+  const json& runnerUps = beside.at("runner_up");
+  EXPECT_TRUE(std::any_of(runnerUps.begin(), runnerUps.end(), [](const json& line) {
+    return line.at("what") == "overlap" && line.at("costs_seconds").get<double>() > 0;
+  }));
+  double end = 0;
+  int collectives = 0;
+  const json trace = json::parse(std::ifstream(path("beside")), nullptr, false);
+  for (const json& event : trace.at("traceEvents")) {
+    end = std::max(end, event.at("ph") == "X" ? event.at("ts").get<double>() + event.at("dur").get<double>() : 0);
+    collectives += event.value("cat", "") == "collective" && event.at("tid") == 1 ? 1 : 0;
+  }
+  EXPECT_GT(collectives, 0) << "on a row of their own";
+  EXPECT_NEAR(end, 1e6 * secondsOf(beside), 1e-3);
+  const Outcome compiled =
+      run(compileCommand, {model(), "--decisions", path("beside.json"), "-o", path("beside.plan")});
+  EXPECT_NE(compiled.status, 0);
+  EXPECT_THAT(compiled.err, AllOf(HasSubstr("overlap: found true"), HasSubstr("plan it without --overlap")));
+  flags = asked;
+  flags[1] = "cpu";
+  const json one = planned(flags);
+  flags.emplace_back("--overlap");
+  EXPECT_EQ(secondsOf(planned(flags)), secondsOf(one));
+  EXPECT_THAT(plan(flags).out, AllOf(HasSubstr("machine 'cpu' has 1 queue"), HasSubstr("time by part   computation ")));
+}
+
 // The lines are those of the plan that is written beside them, whoever prints them.
 TEST_F(PlanCommand, AsCode) {
   const Outcome code = plan({"--mesh", "dp=2,tp=2", "--mode", "layouts", "--as-code", "-o", path("code.json")});

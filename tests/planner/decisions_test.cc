@@ -15,7 +15,7 @@ using ::testing::StartsWith;
 // Two stages on meshes of their own; every entry that a record can have.
 Json record() {
   return *parseJson(R"({
-    "mesh": "dp=2,micro=2", "zero": 1,
+    "mesh": "dp=2,micro=2", "zero": 1, "precision": "bf16", "overlap": true,
     "schedule": {"kind": "1f1b", "virtual": 1, "submeshes": [0, 1], "considered": [{"kind": "gpipe", "seconds": 0.5}]},
     "stage_meshes": "dp=2;dp=4", "stripes": 4,
     "rewrites": [{"expand": 7}, {"prologue": 8, "operand": 1}, {"regroup": 9, "groups": [[1, 2], [0]]}],
@@ -57,6 +57,7 @@ TEST(DecisionsText, ReadsWhatItPrints) {
   EXPECT_EQ(decisions->rewrites[2].groups, (std::vector<std::vector<unsigned>>{{1, 2}, {0}}));
   EXPECT_EQ(decisions->arguments[0].elsewhere.size(), 1u);
   EXPECT_EQ(decisions->reshards[0].id, -1);
+  EXPECT_TRUE(decisions->overlap);
   const std::string text = printDecisions(*decisions);
   EXPECT_EQ(printDecisions(*parseDecisions(text)), text);
   for (const auto& [name, value] : given.items()) {

@@ -108,6 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
         entry("Recompute", "recompute = true", {"nn.options.recompute = true", "text"}),
         entry("RecomputeName", "recompute = \"tahn\"", {"'tahn'", "nearest is 'tanh'"}),
         entry("Regather", "regather = true", {"nn.options.regather = true", "\"keep\" or \"regather\""}),
+        entry("Overlap", "overlap = \"yes\"", {"nn.options.overlap = \"yes\"", "true or false"}),
         entry("Clip", "clip_norm = 0x7FF8000000000000 : f64", {"clipNorm = nan"}),
         entry("ClipType", "clip_norm = 1 : i64", {"nn.options.clip_norm = 1", "number"}),
         entry("Outputs", "gradient_outputs = 1 : i64", {"nn.options.gradient_outputs = 1", "true or false"}),
@@ -169,6 +170,14 @@ TEST(CompileTest, SaysWhatHasNoEffect) {
   EXPECT_EQ(outcome.status, 0);
   EXPECT_THAT(outcome.err, HasSubstr("note: schedule = 'gpipe' has no effect"));
   EXPECT_THAT(compile(std::string(kMesh) + ", " + kSgd).err, IsEmpty());
+}
+
+// Ranks have one queue.
+TEST(CompileTest, LeavesOverlapOut) {
+  const Outcome outcome = compile(std::string(kMesh) + ", " + kSgd + ", nn.options = {overlap = true}");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("note: overlap is left out of what is compiled"));
+  EXPECT_THAT(bytes(path("model.plan")), Not(HasSubstr("\"overlap\": true")));
 }
 
 TEST(CompileTest, FlagsOfWhatIsDecidedComeTooLate) {

@@ -163,6 +163,9 @@ std::string optionsCode(const CompileOptions& options) {
   if (options.regather) {
     set("regather", "true");
   }
+  if (options.overlap) {
+    set("overlap", "true");
+  }
   if (!options.layouts.empty()) {
     absl::StrAppend(&code, "options.layouts = {\n");
     for (const auto& [pattern, layout] : options.layouts) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/stage_table.h"
+#include "planner/step/step_program.h"
 #include "runtime/base/status.h"
 
 namespace weft::tools {
@@ -17,24 +18,45 @@ constexpr double kMicroseconds = 1e6;
 
 class TraceWriter {
  public:
-  explicit TraceWriter(const Decisions& decisions) : decisions_(decisions) {}
+  TraceWriter(const Decisions& decisions, const StepTimes& step) : decisions_(decisions), step_(step) {}
 
   void addRows(int64_t submeshes) {
     const StageMeshes meshes = decisions_.meshes();
     for (int64_t s = 0; s < submeshes; ++s) {
       const Mesh& mesh = meshes.withNumber(meshes.numberOfSubmesh(s));
-      addRow(2 * s, absl::StrCat("submesh ", s, ": ", mesh.ofRanks().print()));
+      addRow(kRows * s, absl::StrCat("submesh ", s, ": ", mesh.ofRanks().print()));
+      if (decisions_.overlap) {
+        addRow(kRows * s + 1, absl::StrCat("submesh ", s, " communicates"));
+      }
       if (submeshes > 1) {
-        addRow(2 * s + 1, absl::StrCat("submesh ", s, " sends"));
+        addRow(kRows * s + 2, absl::StrCat("submesh ", s, " sends"));
       }
     }
   }
 
   void addSpan(int64_t submesh, const std::string& name, const std::string& category, double begin, double seconds) {
-    add(2 * submesh, name, category, begin, seconds);
+    add(kRows * submesh, name, category, begin, seconds);
   }
   void addSend(int64_t submesh, const std::string& name, double begin, double seconds) {
-    add(2 * submesh + 1, name, "transfer", begin, seconds);
+    add(kRows * submesh + 2, name, "transfer", begin, seconds);
+  }
+  // What runs beside the functions of these kinds, called for a stage one after another.
+  void addCollectives(int64_t submesh, const std::vector<plan::FunctionKind>& kinds, int64_t stage, double begin) {
+    if (submesh >= static_cast<int64_t>(step_.functions.size())) {
+      return;  // whatever a file says
+    }
+    for (const plan::FunctionKind kind : kinds) {
+      for (const FunctionTime& function : step_.functions[submesh]) {
+        if (function.kind != kind || (isPerMicroBatch(kind) && function.stage != stage)) {
+          continue;
+        }
+        for (const CollectiveSpan& span : function.spans) {
+          add(kRows * submesh + 1, span.label, "collective", begin + inSeconds(span.begin),
+              inSeconds(span.end - span.begin));
+        }
+        begin += inSeconds(function.total);
+      }
+    }
   }
 
   std::string text() const {
@@ -59,7 +81,10 @@ class TraceWriter {
                        {"tid", row}});
   }
 
+  static constexpr int64_t kRows = 3;  // of a submesh, if it has all
+
   const Decisions& decisions_;
+  const StepTimes& step_;
   Json events_ = Json::array();
 };
 
@@ -77,6 +102,20 @@ const char* categoryOf(schedule::ActionKind kind) {
   return "";
 }
 
+std::vector<plan::FunctionKind> functionsOf(schedule::ActionKind kind) {
+  switch (kind) {
+    case schedule::ActionKind::kForward:
+      return {plan::FORWARD};
+    case schedule::ActionKind::kInputGrad:
+      return {plan::INPUT_GRAD};
+    case schedule::ActionKind::kWeightGrad:
+      return {plan::WEIGHT_GRAD};
+    case schedule::ActionKind::kBackward:
+      return {plan::BACKWARD, plan::INPUT_GRAD, plan::WEIGHT_GRAD};
+  }
+  return {};
+}
+
 // The stage that waits for what an action makes, on another submesh.
 std::optional<int64_t> receiverOf(const schedule::Table& table, const schedule::Action& action) {
   const int32_t next = action.kind == schedule::ActionKind::kForward ? action.stage + 1
@@ -92,24 +131,27 @@ absl::StatusOr<std::string> traceOf(const Decisions& decisions, const StepTimes&
   WEFT_ASSIGN_OR_RETURN(const schedule::Table table,
                         stageTable(decisions.schedule, decisions.mesh.microBatches(), /*backward=*/true));
   WEFT_ASSIGN_OR_RETURN(const schedule::Simulation simulation, schedule::simulate(table, step.times));
-  TraceWriter writer(decisions);
+  TraceWriter writer(decisions, step);
   writer.addRows(table.ranks());
   const double begin = step.before.empty() ? 0 : *std::max_element(step.before.begin(), step.before.end());
   for (int32_t s = 0; s < table.ranks(); ++s) {
     if (s < static_cast<int32_t>(step.before.size()) && step.before[s] > 0) {
       writer.addSpan(s, "prologue", "prologue", 0, step.before[s]);
+      writer.addCollectives(s, {plan::PROLOGUE}, 0, 0);
     }
     for (size_t a = 0; a < table.orders[s].size(); ++a) {
       const schedule::Action& action = table.orders[s][a];
       const double end = begin + simulation.ends[s][a];
       writer.addSpan(s, schedule::printAction(action), categoryOf(action.kind), begin + simulation.starts[s][a],
                      simulation.ends[s][a] - simulation.starts[s][a]);
+      writer.addCollectives(s, functionsOf(action.kind), action.stage, begin + simulation.starts[s][a]);
       if (const std::optional<int64_t> receiver = receiverOf(table, action)) {
         writer.addSend(s, absl::StrCat(schedule::printAction(action), " to submesh ", *receiver), end, step.times.comm);
       }
     }
     if (s < static_cast<int32_t>(step.after.size()) && step.after[s] > 0) {
       writer.addSpan(s, "update", "update", begin + simulation.makespan, step.after[s]);
+      writer.addCollectives(s, {plan::UPDATE}, 0, begin + simulation.makespan);
     }
   }
   return writer.text();

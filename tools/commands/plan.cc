@@ -40,6 +40,8 @@ const std::vector<Flag>& planFlags() {
     std::vector<Flag> all = requestFlags();
     all.push_back({"output", Flag::kOptional, "write the decisions there, for weft compile --decisions (also -o)"});
     all.push_back({"precision", Flag::kOptional, "price values of 16 bits, bf16 or f16; they cannot be compiled yet"});
+    all.push_back({"overlap", Flag::kSwitch,
+                   "collectives run beside computation, on machines with 2 queues; it cannot be compiled yet"});
     all.push_back({"json", Flag::kSwitch, "print JSON"});
     all.push_back({"prices", Flag::kSwitch, "also print what other decisions, pins and a little more of each cost"});
     all.push_back({"frontier", Flag::kSwitch, "also print the best plans for less and less memory"});
@@ -87,12 +89,17 @@ void printJson(const PlanSummary& summary, const SearchCost& cost, const OtherPl
   std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
-absl::Status writeTrace(const std::string& path, const PlannerProblem& problem, const ClosedRequest& closed) {
+absl::StatusOr<StepTimes> timesOf(const PlannerProblem& problem, const ClosedRequest& closed) {
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(problem.request));
+  return predictedStep(*closed.graph, closed.attempt.decisions, machine);
+}
+
+PlanSummary summaryOf(const ClosedRequest& closed, const StepTimes& step) {
   const Decisions& decisions = closed.attempt.decisions;
-  WEFT_ASSIGN_OR_RETURN(const StepTimes step, predictedStep(*closed.graph, decisions, machine));
-  WEFT_ASSIGN_OR_RETURN(const std::string trace, traceOf(decisions, step));
-  return writeFile(path, trace);
+  PlanSummary summary = summaryOf(decisions, parameterNames(*closed.graph));
+  summary.memory = memoryOf(closed.attempt.submeshes);
+  summary.time = timeParts(step.functions, summary.microBatches, summary.stepSeconds);
+  return summary;
 }
 
 // The plan of a problem, which becomes the one that it answers: without the words that it departs from.
@@ -134,6 +141,7 @@ absl::Status run(const std::string& path, const Flags& flags) {
   const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
   WEFT_ASSIGN_OR_RETURN(PlannerProblem problem, plannerProblem(*module, registry));
   WEFT_ASSIGN_OR_RETURN(const std::optional<DType> precision, precisionOf(flags));
+  problem.request.overlap = problem.request.overlap || flags.has("overlap");
   if (precision) {
     problem.graphs = inPrecision(problem.graphs, *precision);
   }
@@ -149,13 +157,13 @@ absl::Status run(const std::string& path, const Flags& flags) {
   const SearchCost cost = {secondsSince(searching), closed->ticks, 0};
   Attempt& attempt = closed->attempt;
   attempt.decisions.precision = precision;
-  PlanSummary summary = summaryOf(attempt.decisions, parameterNames(*closed->graph));
-  summary.memory = memoryOf(attempt.submeshes);
   if (!attempt.fits) {
     WEFT_ASSIGN_OR_RETURN(const int64_t limit, memoryLimitOf(problem.request));
     const std::vector<WayToFit> ways = waysToFit(problem.graphs, problem.request, *closed);
     return absl::ResourceExhaustedError(doesNotFitText(limit, *closed, ways));
   }
+  WEFT_ASSIGN_OR_RETURN(const StepTimes step, timesOf(problem, *closed));
+  const PlanSummary summary = summaryOf(*closed, step);
   WEFT_RETURN_IF_ERROR(askForOthers(flags, problem, *closed, others));
   if (flags.has("output")) {
     Decisions record = attempt.decisions;
@@ -163,7 +171,8 @@ absl::Status run(const std::string& path, const Flags& flags) {
     WEFT_RETURN_IF_ERROR(writeFile(flags.text("output"), printDecisions(record)));
   }
   if (flags.has("trace")) {
-    WEFT_RETURN_IF_ERROR(writeTrace(flags.text("trace"), problem, *closed));
+    WEFT_ASSIGN_OR_RETURN(const std::string trace, traceOf(attempt.decisions, step));
+    WEFT_RETURN_IF_ERROR(writeFile(flags.text("trace"), trace));
   }
   std::string code;
   if (flags.has("as-code")) {

@@ -57,6 +57,18 @@ std::string memoryText(const MemorySummary& memory) {
   return text;
 }
 
+std::string milliseconds(double seconds) {
+  return absl::StrFormat("%.6g ms", 1e3 * seconds);
+}
+
+// Of the step; what is hidden of the collectives is no part of it.
+std::string partsText(const TimeParts& time) {
+  return absl::StrCat("computation ", milliseconds(time.computation), ", communication ",
+                      milliseconds(time.communication), ", bubble ", milliseconds(time.bubble), ", once ",
+                      milliseconds(time.once), " (communication ", milliseconds(time.onceCommunication), ")",
+                      time.hidden > 0 ? absl::StrCat("; hidden: communication ", milliseconds(time.hidden)) : "");
+}
+
 std::string timeText(const PlanSummary& summary) {
   const std::string step = absl::StrFormat("%.6g ms predicted for a step", 1e3 * summary.stepSeconds);
   return summary.boundSeconds > 0
@@ -74,12 +86,19 @@ void printSummary(const PlanSummary& summary) {
   printWeights(summary);
   const std::string turns =
       summary.virtualStages > 1 ? absl::StrCat(", ", summary.virtualStages, " stages on each rank") : "";
-  std::cout << table({{"micro-batches", absl::StrCat(summary.microBatches)},
-                      {"schedule", summary.schedule + turns},
-                      {"ZeRO", absl::StrCat("level ", summary.zero)},
-                      {"recomputed", summary.recompute},
-                      {"time", timeText(summary)},
-                      {"memory", memoryText(summary.memory)}});
+  std::vector<std::vector<std::string>> rows = {{"micro-batches", absl::StrCat(summary.microBatches)},
+                                                {"schedule", summary.schedule + turns},
+                                                {"ZeRO", absl::StrCat("level ", summary.zero)},
+                                                {"recomputed", summary.recompute}};
+  if (summary.overlap) {
+    rows.push_back({"overlap", "collectives beside computation"});
+  }
+  rows.push_back({"time", timeText(summary)});
+  if (summary.time.sum() > 0) {
+    rows.push_back({"time by part", partsText(summary.time)});
+  }
+  rows.push_back({"memory", memoryText(summary.memory)});
+  std::cout << table(rows);
 }
 
 Json jsonOf(const PlanSummary& summary) {
@@ -103,6 +122,17 @@ Json jsonOf(const PlanSummary& summary) {
                  {"peak_bytes", summary.memory.peakBytes},
                  {"state_bytes", summary.memory.stateBytes},
                  {"activation_bytes", summary.memory.activationBytes}}}};
+  if (summary.overlap) {
+    json["overlap"] = true;
+  }
+  if (const TimeParts& time = summary.time; time.sum() > 0) {
+    json["predicted"]["seconds_by_part"] = {{"computation", time.computation},
+                                            {"communication", time.communication},
+                                            {"bubble", time.bubble},
+                                            {"once", time.once}};
+    json["predicted"]["once_communication_seconds"] = time.onceCommunication;
+    json["predicted"]["hidden_communication_seconds"] = time.hidden;
+  }
   if (summary.boundSeconds > 0) {
     json["bound_seconds"] = summary.boundSeconds;
     json["gap"] = summary.gap();

@@ -31,6 +31,8 @@ TEST(MachineTest, ReadsWhatItPrints) {
   machine.tile = {128, 256};
   machine.multiprocessors = 108;
   machine.hostBandwidth = 3e10;
+  machine.queues = 2;
+  machine.overlapSlowdown = 1.25;
   machine.profiles = {{DType::kBF16, 3, 4, 5, 1.0 / 7}, {DType::kF32, 3, 4, 5, 2e-3}};
   absl::StatusOr<Machine> read = Machine::parse(machine.print());
   ASSERT_TRUE(read.ok()) << read.status();
@@ -39,6 +41,8 @@ TEST(MachineTest, ReadsWhatItPrints) {
   EXPECT_EQ(read->memory, machine.memory);
   EXPECT_EQ(read->tile.columns, 256);
   EXPECT_EQ(read->hostBandwidth, 3e10);
+  EXPECT_EQ(read->queues, 2);
+  EXPECT_EQ(read->overlapSlowdown, 1.25);
   ASSERT_EQ(read->profiles.size(), 2);
   EXPECT_EQ(read->profiles[0].seconds, 1.0 / 7);
   EXPECT_EQ(read->profiles[1].type, DType::kF32);
@@ -62,6 +66,10 @@ TEST(MachineTest, ErrorsNameLineAndKey) {
               HasSubstr("'1.1' of 'product_efficiency' is not a part, more than 0"));
   EXPECT_THAT(errorOf("memory_efficiency = 0"), HasSubstr("'0' of 'memory_efficiency'"));
   EXPECT_THAT(errorOf("host_bandwidth = nan"), HasSubstr("'nan' of 'host_bandwidth'"));
+  EXPECT_THAT(errorOf("queues = 0"), HasSubstr("'0' of 'queues' is not a whole number from 1 to 2"));
+  EXPECT_THAT(errorOf("queues = 3"), HasSubstr("'3' of 'queues' is not a whole number from 1 to 2"));
+  EXPECT_THAT(errorOf("queues = 2\noverlap_slowdown = 0.9"),
+              AllOf(HasSubstr("line 2"), HasSubstr("'0.9' of 'overlap_slowdown' is not a number >= 1")));
   EXPECT_THAT(errorOf("tile = 128"), HasSubstr("'128' of 'tile' is not two sizes"));
   EXPECT_THAT(errorOf("tile = 128x0"), HasSubstr("as 128x256"));
   EXPECT_THAT(errorOf("# text\nflops"), HasSubstr("line 2: expected key = value, found 'flops'"));
@@ -74,6 +82,9 @@ TEST(MachineTest, FiguresNeedEachOther) {
   EXPECT_THAT(errorOf("multiprocessors = 8"), HasSubstr("multiprocessors without tile"));
   EXPECT_THAT(errorOf("nodes = 2"), HasSubstr("nodes without devices_per_node"));
   EXPECT_THAT(errorOf("network_bandwidth = 1e9"), HasSubstr("network_bandwidth without devices_per_node"));
+  EXPECT_THAT(errorOf("overlap_slowdown = 1.2"),
+              AllOf(HasSubstr("overlap_slowdown = 1.2 with 1 queue"), HasSubstr("give queues = 2 too")));
+  EXPECT_EQ(errorOf("overlap_slowdown = 1.2\nqueues = 2"), "no error");
 }
 
 // A file is checked where it is named.
@@ -113,6 +124,7 @@ TEST(MachineTest, SomeComeWithWeft) {
     ASSERT_TRUE(machine.ok()) << name << ": " << machine.status();
     EXPECT_EQ(machine->name, name);
     EXPECT_FALSE(machine->source.empty()) << name;
+    EXPECT_EQ(machine->queues, name == "cpu" ? 1 : 2) << name;
   }
   EXPECT_THAT(errorOf("a100"), AllOf(HasSubstr("no machine 'a100'"), HasSubstr("a100-80g"), HasSubstr("memory")));
 }
