@@ -156,7 +156,7 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t micr
     const int64_t correction = s < correction_.bytes.size() ? correction_.bytes[s] : 0;
     const int64_t slots = mostSlots(memory);
     SubmeshNeeds& made = needs.submeshes.emplace_back(
-        SubmeshNeeds{memory.peakBytes + correction, slots, std::move(memory.regions), 0, 0, {}});
+        SubmeshNeeds{memory.peakBytes + correction, slots, std::move(memory.regions), 0, 0, {}, {}});
     made.activations = passedBytes(submesh.program, assignment);
     for (size_t f = 0; f < submesh.program.functions.size(); ++f) {
       made.functions.push_back(functionTime(submesh.program, assignment, f, prices_.machine()));

@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kMostTried = 8;
 constexpr int64_t kMostTimesDevices = 8;
+constexpr size_t kManyOperators = 2000;  // a search takes seconds: other questions are left to the user
 
 // Where the changed request has a plan that fits.
 std::optional<WayToFit> tried(const std::string& what, const PlanQuestion& changed) {
@@ -37,7 +38,10 @@ std::vector<WayToFit> waysToFit(const GraphFor& graphs, const CompileOptions& re
   open.request.mode = Mode::kAuto;
   open.request.devices = open.request.mesh.empty() ? ranks : open.request.devices;
   const absl::StatusOr<std::shared_ptr<const ProgramGraph>> graph = graphs(request.microBatches());
-  const std::vector<UserWord> words = graph.ok() ? userWords(open.request, **graph, ranks) : std::vector<UserWord>();
+  if (!graph.ok() || (*graph)->operators.size() > kManyOperators) {
+    return ways;
+  }
+  const std::vector<UserWord> words = userWords(open.request, **graph, ranks);
   for (size_t i = 0; i < std::min(words.size(), kMostTried); ++i) {
     if (std::optional<WayToFit> way = tried(absl::StrCat("without ", words[i].text), without({words[i]}, open))) {
       ways.push_back(*std::move(way));

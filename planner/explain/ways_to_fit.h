@@ -19,7 +19,8 @@ struct WayToFit {
   int64_t peakBytes = 0;
 };
 
-// Of `request`, of which `plan` is the least that was found and does not fit. Empty: nothing of that helps.
+// Of `request`, of which `plan` is the least that was found and does not fit. Empty: nothing of that helps, or the
+// program is so long that each question takes seconds.
 std::vector<WayToFit> waysToFit(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan);
 
 // "no plan fits in 3000000 bytes per rank; the least that was found needs ..., and what would help.

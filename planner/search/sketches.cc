@@ -1,7 +1,6 @@
 #include "planner/search/sketches.h"
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -13,17 +12,24 @@
 namespace weft {
 namespace {
 
-// By how many times its time an estimate counts as longer for each time the limit that it exceeds the limit by.
-constexpr double kExcess = 8;
+constexpr int kAllShared = 3;  // the level of ZeRO at which ranks share all that they hold
 
-// 0, 1, ..., count - 1.
-std::vector<int> upTo(int64_t count) {
-  std::vector<int> numbers(count);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return numbers;
+// The request of one sketch, with ZeRO of the first level where that is open.
+CompileOptions baseOf(const CompileOptions& request, const StageGrid& grid, int64_t micro, bool shares) {
+  CompileOptions closed = request;
+  closed.mode = request.may(Freedom::kTensorSplits) ? Mode::kLayouts : Mode::kSemi;
+  closed.mesh = grid.mesh;
+  closed.devices = 1;
+  closed.micro = micro;
+  closed.zero = request.zeroLevel();
+  const std::vector<CompileOptions> levels = withZero(closed, shares);
+  const auto first = std::find_if(levels.begin(), levels.end(), [](const auto& each) { return each.zeroLevel() == 1; });
+  return first == levels.end() ? levels.front() : *first;
 }
 
-constexpr int kAllShared = 3;  // the level of ZeRO at which ranks share all that they hold
+bool leavesLevelOpen(const CompileOptions& request, const CompileOptions& closed) {
+  return request.zeroLevel() == kFindZero && closed.zeroLevel() == 1;
+}
 
 }  // namespace
 
@@ -39,7 +45,7 @@ absl::StatusOr<std::unique_ptr<Sketches>> Sketches::create(const GraphFor& graph
 absl::Status Sketches::begin() {
   WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, programFor(request_.microBatches()));
   trains_ = program->graph().trains();
-  areStages_ = program->areStages();
+  cuts_.emplace(request_, limit_, trains_, program->areStages());
   WEFT_ASSIGN_OR_RETURN(
       const std::vector<StageGrid> grids,
       stageGrids(program->graph(), request_, program->areStages() ? program->blocks() : 1, program->blocks()));
@@ -49,7 +55,7 @@ absl::Status Sketches::begin() {
     const absl::StatusOr<Mesh> mesh = Mesh::parse(grid.mesh);
     const int64_t parts = !grid.mesh.empty() && mesh.ok() ? partsOf(defaultAxes(*mesh, request_.fill)) : 1;
     for (const int64_t micro : microBatchCounts(program->graph(), request_, parts)) {
-      Entry entry = {{baseOf(grid, micro, parts), grid, {}, {}}, Known::kGuessed, parts, 0, 0};
+      Entry entry = {{baseOf(request_, grid, micro, trains_ && parts > 1), grid, {}, {}}, Known::kGuessed, parts, 0, 0};
       const std::string group = costs_.groupOf(askOf(entry, 0));
       if (groups[group].empty()) {
         order.push_back(group);
@@ -93,23 +99,6 @@ void Sketches::askFirst(const std::vector<Entry>& group) {
   }
 }
 
-// The request with ZeRO of the first level where that is open.
-CompileOptions Sketches::baseOf(const StageGrid& grid, int64_t micro, int64_t parts) const {
-  CompileOptions closed = request_;
-  closed.mode = request_.may(Freedom::kTensorSplits) ? Mode::kLayouts : Mode::kSemi;
-  closed.mesh = grid.mesh;
-  closed.devices = 1;
-  closed.micro = micro;
-  closed.zero = request_.zeroLevel();
-  const std::vector<CompileOptions> levels = withZero(closed, trains_ && parts > 1);
-  const auto first = std::find_if(levels.begin(), levels.end(), [](const auto& each) { return each.zeroLevel() == 1; });
-  return first == levels.end() ? levels.front() : *first;
-}
-
-bool Sketches::leavesLevelOpen(const CompileOptions& closed) const {
-  return request_.zeroLevel() == kFindZero && closed.zeroLevel() == 1;
-}
-
 BlockAsk Sketches::askOf(const Entry& entry, double bytePrice) {
   return {entry.sketch.request, entry.sketch.grid.stages() == 1, entry.parts, bytePrice};
 }
@@ -119,15 +108,8 @@ bool Sketches::isLong(const Entry& entry) {
   return program.ok() && (*program)->isLong();
 }
 
-// The estimate of memory leaves out that parts of a saving cannot be taken: a plan that exceeds the limit by a little
-// may fit, at a price.
-double Sketches::expected(const StageCut& cut) const {
-  const double excess = cut.fits ? 0 : static_cast<double>(cut.peakBytes) / static_cast<double>(limit_) - 1;
-  return static_cast<double>(cut.time) * (1 + kExcess * std::max(excess, 0.0));
-}
-
 void Sketches::push(Entry entry) {
-  entry.expected = expected(entry.sketch.cut);
+  entry.expected = cuts_->expected(entry.sketch.cut);
   entry.order = made_++;
   open_.push(std::move(entry));
 }
@@ -139,7 +121,7 @@ bool Sketches::guess(Entry& entry) {
     const SegmentCosts all = atLevel({{std::move(totals.all)}, {}, 0}, 0, levelOf(entry), entry.parts);
     StageCut cut =
         fluidCut(all.segments[0], totals.longest, entry.sketch.grid, entry.sketch.request.microBatches(), limit_);
-    if (!made || expected(cut) < expected(entry.sketch.cut)) {
+    if (!made || cuts_->expected(cut) < cuts_->expected(entry.sketch.cut)) {
       entry.sketch.cut = std::move(cut);
     }
     made = true;
@@ -183,7 +165,7 @@ bool Sketches::isNew(const Sketch& sketch) {
 // The level of ZeRO of an entry; where that is open, as if all were shared.
 int Sketches::levelOf(const Entry& entry) const {
   const CompileOptions& closed = entry.sketch.request;
-  return entry.known < Known::kLevel && leavesLevelOpen(closed) ? kAllShared : closed.zeroLevel();
+  return entry.known < Known::kLevel && leavesLevelOpen(request_, closed) ? kAllShared : closed.zeroLevel();
 }
 
 // Guesses again, as more is known by now; where that changes nothing, asks, unless something alike was asked about.
@@ -191,7 +173,7 @@ void Sketches::refine(Entry entry) {
   if (costs_.alike(askOf(entry, 0)).empty()) {
     const double before = entry.expected;
     guess(entry);
-    if (expected(entry.sketch.cut) > before) {
+    if (cuts_->expected(entry.sketch.cut) > before) {
       push(std::move(entry));
       return;
     }
@@ -199,11 +181,11 @@ void Sketches::refine(Entry entry) {
       return;
     }
   }
-  std::vector<Variant> variants;
+  std::vector<PricedBlocks> variants;
   for (SegmentCosts& costs : costs_.alike(askOf(entry, 0))) {
     variants.push_back({atLevel(std::move(costs), entry.sketch.request.zeroLevel(), levelOf(entry), entry.parts), 0});
   }
-  if (std::optional<Choice> best = bestOf(variants, shapesOf(entry))) {
+  if (std::optional<ChosenCut> best = cuts_->best(variants, shapesOf(entry))) {
     entry.sketch.cut = std::move(best->cut);
     entry.known = Known::kAlike;
     push(std::move(entry));
@@ -212,9 +194,9 @@ void Sketches::refine(Entry entry) {
 
 // A sketch for each level of ZeRO, from what sketches alike need.
 void Sketches::makeLevels(Entry entry) {
-  const bool isOpen = leavesLevelOpen(entry.sketch.request);
+  const bool isOpen = leavesLevelOpen(request_, entry.sketch.request);
   const std::vector<SegmentCosts> alike = costs_.alike(askOf(entry, 0));
-  const std::optional<Choice> plain = bestOf({{alike.front(), 0}}, shapesOf(entry));
+  const std::optional<ChosenCut> plain = cuts_->best({{alike.front(), 0}}, shapesOf(entry));
   if (!plain) {
     return;
   }
@@ -225,7 +207,7 @@ void Sketches::makeLevels(Entry entry) {
     const bool isUseless = level.zeroLevel() == 0  ? plain->cut.limited || isLong(entry)
                            : level.zeroLevel() > 1 ? isLong(entry) && !plain->cut.limited
                                                    : false;
-    std::vector<Variant> here;
+    std::vector<PricedBlocks> here;
     for (const SegmentCosts& each : isUseless&& isOpen ? std::vector<SegmentCosts>() : alike) {
       const absl::StatusOr<SegmentCosts> costs =
           isOpen ? withZeroTimes(atLevel(each, own, level.zeroLevel(), entry.parts), level, entry.parts) : each;
@@ -233,7 +215,7 @@ void Sketches::makeLevels(Entry entry) {
         here.push_back({*costs, 0});
       }
     }
-    if (std::optional<Choice> best = bestOf(here, shapesOf(entry))) {
+    if (std::optional<ChosenCut> best = cuts_->best(here, shapesOf(entry))) {
       push({{level, entry.sketch.grid, std::move(best->cut), {}}, Known::kLevel, entry.parts, 0, 0});
     }
   }
@@ -242,17 +224,17 @@ void Sketches::makeLevels(Entry entry) {
 // Of long programs a sketch for each kind of schedule, of others one for all.
 void Sketches::make(Entry entry) {
   entry.known = Known::kMade;
-  const std::vector<Variant> variants = variantsOf(entry);
+  const std::vector<PricedBlocks> variants = variantsOf(entry);
   const std::vector<PipelineShape> shapes = shapesOf(entry);
   if (!isLong(entry)) {
-    if (std::optional<Choice> best = bestOf(variants, shapes)) {
+    if (std::optional<ChosenCut> best = cuts_->best(variants, shapes)) {
       entry.sketch.cut = std::move(best->cut);
       push(std::move(entry));
     }
     return;
   }
   for (const PipelineShape& shape : shapes) {
-    std::optional<Choice> best = bestOf(variants, {shape});
+    std::optional<ChosenCut> best = cuts_->best(variants, {shape});
     if (!best) {
       continue;
     }
@@ -267,15 +249,15 @@ void Sketches::make(Entry entry) {
 }
 
 // Asks what the blocks need, without a price of memory and, where it is short, with some. Empty: refused.
-std::vector<Sketches::Variant> Sketches::variantsOf(const Entry& entry) {
+std::vector<PricedBlocks> Sketches::variantsOf(const Entry& entry) {
   const absl::StatusOr<SegmentCosts>& plain = costs_.of(askOf(entry, 0));
   if (!plain.ok()) {
     refuse(plain.status());
     return {};
   }
-  std::vector<Variant> variants = {{*plain, 0}};
+  std::vector<PricedBlocks> variants = {{*plain, 0}};
   const SegmentCosts here = atLevel(*plain, entry.sketch.request.zeroLevel(), levelOf(entry), entry.parts);
-  const std::optional<Choice> best = bestOf({{here, 0}}, shapesOf(entry));
+  const std::optional<ChosenCut> best = cuts_->best({{here, 0}}, shapesOf(entry));
   if (!best || !best->cut.limited || !request_.may(Freedom::kMemoryPrices)) {
     return variants;
   }
@@ -293,47 +275,12 @@ std::vector<Sketches::Variant> Sketches::variantsOf(const Entry& entry) {
   return variants;
 }
 
-// Nothing: no schedule serves the numbers.
-std::optional<Sketches::Choice> Sketches::bestOf(const std::vector<Variant>& variants,
-                                                 const std::vector<PipelineShape>& shapes) const {
-  std::optional<Choice> best;
-  for (const Variant& variant : variants) {
-    for (const PipelineShape& shape : shapes) {
-      StageCut cut = cutWith(variant.costs, shape);
-      const auto rank = [&](const StageCut& c) { return std::tuple(expected(c), c.peakBytes); };
-      if (!best || rank(cut) < rank(best->cut)) {
-        best = Choice{std::move(cut), variant.bytePrice};
-      }
-    }
-  }
-  return best;
-}
-
 std::vector<PipelineShape> Sketches::shapesOf(const Entry& entry) {
-  const StageGrid& grid = entry.sketch.grid;
-  const int64_t micro = entry.sketch.request.microBatches();
-  const int64_t telling = tellingMicroBatches(grid.submeshes, micro);
-  const auto [known, added] = shapes_.try_emplace({grid.submeshes, grid.virtualStages, telling});
-  if (added) {
-    known->second = pipelineShapes(request_, grid.submeshes, grid.virtualStages, telling, trains_);
-  }
-  std::vector<PipelineShape> shapes = known->second;
-  for (PipelineShape& shape : shapes) {
-    shape.microBatches = micro;
-  }
-  return shapes;
+  return cuts_->shapesOf(entry.sketch.grid, entry.sketch.request.microBatches());
 }
 
 void Sketches::refuse(const absl::Status& status) {
   refusal_ = refused_++ == 0 ? status : refusal_;
-}
-
-StageCut Sketches::cutWith(const SegmentCosts& costs, const PipelineShape& shape) const {
-  const bool isCut = areStages_ || shape.stages() == 1;  // into as many stages as there are costs
-  if (!isCut && !request_.may(Freedom::kUnevenStages)) {
-    return withStages(costs, shape, limit_, evenStages(static_cast<int64_t>(costs.segments.size()), shape.stages()));
-  }
-  return isCut ? withStages(costs, shape, limit_, upTo(shape.stages())) : cutStages(costs, shape, limit_);
 }
 
 }  // namespace weft

@@ -25,7 +25,7 @@
 #include "absl/status/statusor.h"
 #include "planner/request.h"
 #include "planner/search/block_costs.h"
-#include "planner/search/cut_stages.h"
+#include "planner/search/choose_cut.h"
 #include "planner/search/plan_space.h"
 
 namespace weft {
@@ -67,48 +67,32 @@ class Sketches {
              std::tuple(b.expected, b.sketch.cut.peakBytes, b.order);
     }
   };
-  // Needs of the blocks whose splits are decided with that price of memory.
-  struct Variant {
-    SegmentCosts costs;
-    double bytePrice = 0;
-  };
-  struct Choice {
-    StageCut cut;
-    double bytePrice = 0;
-  };
-
   Sketches(const GraphFor& graphs, const CompileOptions& request, int64_t limit, const Machine& machine,
            ReshardMemo& memo)
       : request_(request), limit_(limit), costs_(graphs, request, machine, memo) {}
 
   absl::Status begin();
   void askFirst(const std::vector<Entry>& group);
-  CompileOptions baseOf(const StageGrid& grid, int64_t micro, int64_t parts) const;
-  bool leavesLevelOpen(const CompileOptions& closed) const;
   int levelOf(const Entry& entry) const;
   static BlockAsk askOf(const Entry& entry, double bytePrice);
   bool isLong(const Entry& entry);
 
   void push(Entry entry);
   void refuse(const absl::Status& status);
-  double expected(const StageCut& cut) const;
   bool isNew(const Sketch& sketch);
 
   bool guess(Entry& entry);
   void refine(Entry entry);
   void makeLevels(Entry entry);
   void make(Entry entry);
-  std::vector<Variant> variantsOf(const Entry& entry);
-  std::optional<Choice> bestOf(const std::vector<Variant>& variants, const std::vector<PipelineShape>& shapes) const;
-  StageCut cutWith(const SegmentCosts& costs, const PipelineShape& shape) const;
+  std::vector<PricedBlocks> variantsOf(const Entry& entry);
   std::vector<PipelineShape> shapesOf(const Entry& entry);
 
   const CompileOptions& request_;
   int64_t limit_;
   BlockCosts costs_;
   bool trains_ = true;
-  bool areStages_ = false;  // the user's
-  std::map<std::tuple<int64_t, int64_t, int64_t>, std::vector<PipelineShape>> shapes_;
+  std::optional<CutChooser> cuts_;  // once the program is known
   std::priority_queue<Entry> open_;
   using Figures = std::tuple<Picoseconds, int64_t, std::vector<int>, int64_t, int64_t>;
   std::vector<Figures> given_;

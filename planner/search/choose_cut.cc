@@ -1,0 +1,65 @@
+#include "planner/search/choose_cut.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace weft {
+namespace {
+
+// By how many times its time an estimate counts as longer for each time the limit that it exceeds the limit by.
+constexpr double kExcess = 8;
+
+// 0, 1, ..., count - 1.
+std::vector<int> upTo(int64_t count) {
+  std::vector<int> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+}  // namespace
+
+double CutChooser::expected(const StageCut& cut) const {
+  const double excess = cut.fits ? 0 : static_cast<double>(cut.peakBytes) / static_cast<double>(limit_) - 1;
+  return static_cast<double>(cut.time) * (1 + kExcess * std::max(excess, 0.0));
+}
+
+std::vector<PipelineShape> CutChooser::shapesOf(const StageGrid& grid, int64_t microBatches) {
+  const int64_t telling = tellingMicroBatches(grid.submeshes, microBatches);
+  const auto [known, added] = shapes_.try_emplace({grid.submeshes, grid.virtualStages, telling});
+  if (added) {
+    known->second = pipelineShapes(request_, grid.submeshes, grid.virtualStages, telling, trains_);
+  }
+  std::vector<PipelineShape> shapes = known->second;
+  for (PipelineShape& shape : shapes) {
+    shape.microBatches = microBatches;
+  }
+  return shapes;
+}
+
+std::optional<ChosenCut> CutChooser::best(const std::vector<PricedBlocks>& blocks,
+                                          const std::vector<PipelineShape>& shapes) const {
+  std::optional<ChosenCut> best;
+  for (const PricedBlocks& each : blocks) {
+    for (const PipelineShape& shape : shapes) {
+      StageCut cut = cutWith(each.costs, shape);
+      const auto rank = [&](const StageCut& c) { return std::tuple(expected(c), c.peakBytes); };
+      if (!best || rank(cut) < rank(best->cut)) {
+        best = ChosenCut{std::move(cut), each.bytePrice};
+      }
+    }
+  }
+  return best;
+}
+
+StageCut CutChooser::cutWith(const SegmentCosts& costs, const PipelineShape& shape) const {
+  if (areStages_ || shape.stages() == 1) {  // as many stages as there are costs
+    return withStages(costs, shape, limit_, upTo(shape.stages()));
+  }
+  return request_.may(Freedom::kUnevenStages)
+             ? cutStages(costs, shape, limit_)
+             : withStages(costs, shape, limit_,
+                          evenStages(static_cast<int64_t>(costs.segments.size()), shape.stages()));
+}
+
+}  // namespace weft

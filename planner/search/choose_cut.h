@@ -1,0 +1,61 @@
+// The best cut of a program's blocks into stages: of all ways in which its splits may be decided and all kinds of
+// schedule that serve.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "planner/request.h"
+#include "planner/search/cut_stages.h"
+#include "planner/search/pipeline_shape.h"
+#include "planner/search/plan_space.h"
+
+namespace weft {
+
+// Needs of the blocks whose splits are decided with that price of memory.
+struct PricedBlocks {
+  SegmentCosts costs;
+  double bytePrice = 0;
+};
+
+struct ChosenCut {
+  StageCut cut;
+  double bytePrice = 0;
+};
+
+class CutChooser {
+ public:
+  // `request`: what it says of schedules and stages; `limit`: of memory; `trains`: has the program a backward pass;
+  // `areStages`: are the blocks the user's stages?
+  CutChooser(const CompileOptions& request, int64_t limit, bool trains, bool areStages)
+      : request_(request), limit_(limit), trains_(trains), areStages_(areStages) {}
+
+  // What a step is expected to take: more than the cut's time where it needs more memory than there is. The estimate of
+  // memory leaves out that parts of a saving cannot be taken, and much else: a plan that exceeds the limit by a little
+  // may fit, at a price.
+  double expected(const StageCut& cut) const;
+
+  // One for each kind of schedule.
+  std::vector<PipelineShape> shapesOf(const StageGrid& grid, int64_t microBatches);
+  // Nothing: there are no shapes.
+  std::optional<ChosenCut> best(const std::vector<PricedBlocks>& blocks,
+                                const std::vector<PipelineShape>& shapes) const;
+  // The same under any schedule, of blocks that are known together only; quick.
+  StageCut fluid(const SegmentCost& all, Picoseconds longest, const StageGrid& grid, int64_t microBatches) const {
+    return fluidCut(all, longest, grid, microBatches, limit_);
+  }
+
+ private:
+  StageCut cutWith(const SegmentCosts& costs, const PipelineShape& shape) const;
+
+  const CompileOptions& request_;
+  int64_t limit_;
+  bool trains_;
+  bool areStages_;
+  std::map<std::tuple<int64_t, int64_t, int64_t>, std::vector<PipelineShape>> shapes_;
+};
+
+}  // namespace weft
