@@ -14,8 +14,8 @@
 namespace weft {
 namespace {
 
-constexpr size_t kMostTried = 8;
-constexpr int64_t kMostTimesDevices = 8;
+constexpr size_t kMostTried = 4;
+constexpr int64_t kMostTimesDevices = 4;
 constexpr size_t kManyOperators = 2000;  // a search takes seconds: other questions are left to the user
 
 // Where the changed request has a plan that fits.
@@ -38,7 +38,9 @@ std::vector<WayToFit> waysToFit(const GraphFor& graphs, const CompileOptions& re
   open.request.mode = Mode::kAuto;
   open.request.devices = open.request.mesh.empty() ? ranks : open.request.devices;
   const absl::StatusOr<std::shared_ptr<const ProgramGraph>> graph = graphs(request.microBatches());
-  if (!graph.ok() || (*graph)->operators.size() > kManyOperators) {
+  const absl::StatusOr<int64_t> limit = memoryLimitOf(request);
+  const bool isFar = limit.ok() && plan.attempt.peakBytes / kMostTimesDevices > *limit;
+  if (!graph.ok() || isFar || (*graph)->operators.size() > kManyOperators) {
     return ways;
   }
   const std::vector<UserWord> words = userWords(open.request, **graph, ranks);

@@ -294,7 +294,7 @@ TEST_F(PlanCommand, Departures) {
               HasSubstr("you said nothing that a plan could depart"));
   EXPECT_EQ(planned(with({"--departures", "0"})).count("departed"), 0U);
   EXPECT_THAT(refusal(with({"--departures", "-1"})), AllOf(HasSubstr("departures = -1"), HasSubstr("from 0")));
-  EXPECT_THAT(refusal(with({"--departures", "1", "--mode", "semi"})),
+  EXPECT_THAT(refusal({"--departures", "1", "--mode", "semi"}),
               AllOf(HasSubstr("departures = 1 in mode semi"), HasSubstr("mode auto")));
 }
 
