@@ -155,24 +155,24 @@ const absl::StatusOr<SegmentCosts>& BlockCosts::of(const BlockAsk& ask) {
 }
 
 // Blocks of long programs are asked about as stages in any case.
-bool BlockCosts::countsAsUncut(const BlockAsk& ask, const BlockProgram& program) const {
-  return ask.uncut && !program.isLong();
+BlockCosts::Relative BlockCosts::relativeOf(const BlockAsk& ask, const BlockProgram& program) const {
+  return {&program, besideBatch(ask.closed), ask.uncut && !program.isLong(), ask.closed.microBatches() == 1};
 }
 
 void BlockCosts::learn(const BlockAsk& ask, const BlockProgram& program, const SegmentCosts& costs) {
   const bool priced = ask.bytePrice > 0;
-  const Sizes beside = besideBatch(ask.closed);
+  const Relative relative = relativeOf(ask, program);
   const int64_t cuts = ask.parts * ask.closed.microBatches();
   const SegmentCosts unshared = atLevel(costs, ask.closed.zeroLevel(), 0, ask.parts);
   // Of long programs those without stages are the sum of their blocks, which are not known apart.
   if (!(ask.uncut && program.isLong())) {
-    alike_[{&program, beside, cuts, countsAsUncut(ask, program)}].try_emplace(priced, unshared);
+    alike_[{relative, cuts}].try_emplace(priced, unshared);
   }
   BlockTotals totals = {together(unshared).segments[0], 0};
   for (const SegmentCost& each : unshared.segments) {
     totals.longest = std::max(totals.longest, ask.uncut ? 0 : each.time);
   }
-  totals_[{{&program, beside, countsAsUncut(ask, program)}, priced}].try_emplace(cuts, std::move(totals));
+  totals_[{relative, priced}].try_emplace(cuts, std::move(totals));
 }
 
 std::vector<SegmentCosts> BlockCosts::alike(const BlockAsk& ask) {
@@ -181,8 +181,7 @@ std::vector<SegmentCosts> BlockCosts::alike(const BlockAsk& ask) {
   if (!program.ok()) {
     return found;
   }
-  const auto known = alike_.find(
-      {*program, besideBatch(ask.closed), ask.parts * ask.closed.microBatches(), countsAsUncut(ask, **program)});
+  const auto known = alike_.find({relativeOf(ask, **program), ask.parts * ask.closed.microBatches()});
   if (known != alike_.end()) {
     for (const auto& [priced, costs] : known->second) {
       const SegmentCosts here = atLevel(costs, 0, ask.closed.zeroLevel(), ask.parts);
@@ -199,8 +198,8 @@ std::vector<BlockTotals> BlockCosts::guess(const BlockAsk& ask) {
     return found;
   }
   for (const Priced priced : {false, true}) {
-    if (std::optional<BlockTotals> made = guessed({*program, besideBatch(ask.closed), countsAsUncut(ask, **program)},
-                                                  ask.parts * ask.closed.microBatches(), priced)) {
+    if (std::optional<BlockTotals> made =
+            guessed(relativeOf(ask, **program), ask.parts * ask.closed.microBatches(), priced)) {
       found.push_back(*std::move(made));
     }
   }
@@ -265,8 +264,9 @@ BlockCosts::Sizes BlockCosts::besideBatch(const CompileOptions& closed) const {
 
 std::string BlockCosts::groupOf(const BlockAsk& ask) {
   const absl::StatusOr<const BlockProgram*> program = programFor(ask.closed.microBatches());
-  const bool uncut = program.ok() ? countsAsUncut(ask, **program) : ask.uncut;
-  return absl::StrCat(textOf(besideBatch(ask.closed)), uncut ? " uncut" : "");
+  const bool uncut = ask.uncut && !(program.ok() && (*program)->isLong());
+  return absl::StrCat(textOf(besideBatch(ask.closed)), uncut ? " uncut" : "",
+                      ask.closed.microBatches() == 1 ? " alone" : "");
 }
 
 std::vector<std::string> BlockCosts::parentsOf(const BlockAsk& ask) {

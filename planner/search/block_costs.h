@@ -71,15 +71,16 @@ class BlockCosts {
     const BlockProgram* program = nullptr;
     Sizes beside;
     bool uncut = false;
+    bool alone = false;  // a single micro-batch, which reduces gradients itself
     friend auto operator<=>(const Relative&, const Relative&) = default;
   };
   using AskKey = std::tuple<std::string, int64_t, int, bool, bool, double>;
-  using AlikeKey = std::tuple<const BlockProgram*, Sizes, int64_t, bool>;
+  using AlikeKey = std::pair<Relative, int64_t>;
   // By into how many parts mesh and micro-batches cut the batch.
   using ByParts = std::map<int64_t, BlockTotals>;
 
   Sizes besideBatch(const CompileOptions& closed) const;
-  bool countsAsUncut(const BlockAsk& ask, const BlockProgram& program) const;
+  Relative relativeOf(const BlockAsk& ask, const BlockProgram& program) const;
   void learn(const BlockAsk& ask, const BlockProgram& program, const SegmentCosts& costs);
   std::optional<BlockTotals> guessed(const Relative& relative, int64_t cuts, Priced priced) const;
 
@@ -90,7 +91,8 @@ class BlockCosts {
   std::map<const ProgramGraph*, BlockProgram> programs_;
   std::map<int64_t, absl::StatusOr<const BlockProgram*>> programFor_;  // so many micro-batches
   std::map<AskKey, absl::StatusOr<SegmentCosts>> costs_;
-  // As at level 0 of ZeRO, without a price of memory and with one.
+  // By relatives and into how many parts mesh and micro-batches cut the batch; as at level 0 of ZeRO, without a price
+  // of memory and with one.
   std::map<AlikeKey, std::map<Priced, SegmentCosts>> alike_;
   std::map<std::pair<Relative, Priced>, ByParts> totals_;
 };

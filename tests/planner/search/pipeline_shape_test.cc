@@ -1,0 +1,48 @@
+// What kinds of schedule hold and how long they idle, against the table in planner/schedule/generate.h.
+#include "planner/search/pipeline_shape.h"
+
+#include <gtest/gtest.h>
+
+namespace weft {
+namespace {
+
+PipelineShape shapeOf(const std::string& kind, int64_t submeshes, int64_t virtualStages, int64_t microBatches) {
+  const std::vector<PipelineShape> shapes =
+      pipelineShapes({.schedule = kind}, submeshes, virtualStages, microBatches, true);
+  EXPECT_EQ(shapes.size(), 1U) << kind;
+  return shapes.at(0);
+}
+
+TEST(PipelineShape, IdlesAsThePapersSay) {
+  EXPECT_DOUBLE_EQ(shapeOf("1f1b", 4, 1, 12).ramp, 3);
+  EXPECT_DOUBLE_EQ(shapeOf("1f1b", 4, 1, 480).ramp, 3) << "whatever comes after the pipeline is full";
+  EXPECT_DOUBLE_EQ(shapeOf("interleaved", 4, 2, 16).ramp, 3) << "half as many times of two stages";
+  EXPECT_DOUBLE_EQ(shapeOf("zb_h1", 4, 1, 12).ramp, 1);
+}
+
+TEST(PipelineShape, HoldsAsThePapersSay) {
+  const PipelineShape plain = shapeOf("1f1b", 4, 1, 12);
+  for (int64_t stage = 0; stage < 4; ++stage) {
+    EXPECT_EQ(plain.held[stage], (HeldMicroBatches{4 - stage, 4 - stage, 0})) << stage;
+  }
+  const PipelineShape late = shapeOf("zb_h1", 4, 1, 12);
+  EXPECT_TRUE(late.cutsBackward);
+  for (int64_t stage = 0; stage < 4; ++stage) {
+    EXPECT_LE(late.held[stage].toWeights, 4) << stage;
+  }
+  EXPECT_GT(late.held[3].between, 1) << "gradients of weights wait on the last stage";
+}
+
+TEST(PipelineShape, LeavesOutWhatAnotherKindBeats) {
+  const std::vector<PipelineShape> all = pipelineShapes({}, 4, 1, 12, true);
+  ASSERT_GT(all.size(), 1U);
+  for (size_t i = 1; i < all.size(); ++i) {
+    EXPECT_GE(all[i].ramp, all[i - 1].ramp);
+    EXPECT_NE(all[i].schedule, "gpipe");
+  }
+  EXPECT_TRUE(pipelineShapes({.schedule = "dualpipe_v"}, 4, 2, 3, true).empty()) << "it needs 2 p micro-batches";
+  EXPECT_EQ(pipelineShapes({}, 4, 1, 12, false).size(), 1U) << "without a backward pass there is one order";
+}
+
+}  // namespace
+}  // namespace weft
