@@ -34,10 +34,6 @@ if(WEFT_SANITIZE)
   add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${WEFT_SANITIZE})
 endif()
-if(WEFT_SANITIZE)
-  # Sources of tests take longer to optimize under a sanitizer than that saves: what they call is optimized.
-  set(WEFT_TEST_OPTIONS -O0)
-endif()
 if(WEFT_FUZZ)
   # Coverage for libFuzzer, and the standard library's own checks of what ASan does not see (an empty optional).
   add_compile_options(-fsanitize=fuzzer-no-link)

@@ -54,7 +54,6 @@ function(weft_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_include_directories(${name} PRIVATE ${WEFT_INCLUDES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
-  target_compile_options(${name} PRIVATE ${WEFT_TEST_OPTIONS})
   target_compile_definitions(${name} PRIVATE WEFT_DATA_DIR="${WEFT_DATA_DIR}"
     WEFT_DATA_REQUIRED=$<BOOL:${WEFT_DATA_REQUIRED}>)
   if(ARG_MLIR)
