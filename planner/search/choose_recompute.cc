@@ -236,9 +236,6 @@ class RecomputeSearch {
 
   // Gives up on what takes `useless` or longer.
   absl::StatusOr<Attempt> run(Picoseconds useless) {
-    if (expected_ == kAnyTime) {
-      return attemptLeast();
-    }
     WEFT_RETURN_IF_ERROR(aim(useless));
     if (useless == kAnyTime) {
       WEFT_RETURN_IF_ERROR(sweep());
@@ -271,17 +268,6 @@ class RecomputeSearch {
   }
   bool allDone() const {
     return std::all_of(searches_.begin(), searches_.end(), [](const BudgetSearch& search) { return search.done(); });
-  }
-
-  // Of what cannot fit: as little as possible kept.
-  absl::StatusOr<Attempt> attemptLeast() {
-    std::vector<BudgetSearch> swept = searches_;
-    for (BudgetSearch& search : swept) {
-      if (!search.fits()) {
-        search.sweep(0, 1);
-      }
-    }
-    return attempt(selectionsOf(swept));
   }
 
   absl::Status aim(Picoseconds useless) {
