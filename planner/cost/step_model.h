@@ -31,6 +31,14 @@ struct PassedBytes {
   int64_t toInputs = 0;   // from forward to the gradients of inputs, or to a backward function that is not cut
   int64_t toWeights = 0;  // from forward to the gradients of weights
   int64_t between = 0;    // from the gradients of inputs to those of weights
+
+  int64_t all() const { return toInputs + toWeights + between; }
+  PassedBytes& operator+=(const PassedBytes& more) {
+    toInputs += more.toInputs;
+    toWeights += more.toWeights;
+    between += more.between;
+    return *this;
+  }
 };
 
 struct SubmeshNeeds {

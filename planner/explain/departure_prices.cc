@@ -20,9 +20,9 @@ DeparturePrices departurePricesOf(const DepartedPlan& departed, int64_t within) 
     prices.from.push_back(departed.words[word]);
   }
   for (const auto& [word, attempt] : departed.alone) {
-    const double seconds = inSeconds(attempt.time);
-    prices.alone.push_back({departed.words[word], "", planText(attempt.decisions), seconds, attempt.peakBytes,
-                            attempt.fits, departed.own ? seconds - prices.ownSeconds : 0});
+    // Where the user's own words have no plan there is nothing to be beside.
+    const double beside = departed.own ? prices.ownSeconds : inSeconds(attempt.time);
+    prices.alone.push_back(pricedBeside(beside, departed.words[word], attempt));
   }
   return prices;
 }

@@ -1,7 +1,5 @@
 #include "planner/explain/freedom_prices.h"
 
-#include "planner/explain/plan_summary.h"
-
 namespace weft {
 
 std::vector<PricedPlan> freedomPricesOf(const GraphFor& graphs, const CompileOptions& request,
@@ -14,10 +12,7 @@ std::vector<PricedPlan> freedomPricesOf(const GraphFor& graphs, const CompileOpt
     CompileOptions changed = request;
     changed.without.insert(freedom);
     if (const absl::StatusOr<ClosedRequest> closed = closeRequest(graphs, changed, {}); closed.ok()) {
-      const Attempt& attempt = closed->attempt;
-      const double seconds = inSeconds(attempt.time);
-      prices.push_back({freedomName(freedom), "", planText(attempt.decisions), seconds, attempt.peakBytes, attempt.fits,
-                        seconds - inSeconds(plan.attempt.time)});
+      prices.push_back(pricedBeside(inSeconds(plan.attempt.time), freedomName(freedom), closed->attempt));
     }
   }
   return prices;

@@ -36,13 +36,10 @@ class Asker {
   bool isStaged() const { return record_.schedule.submeshes.size() > 1; }
 
   PricedPlan lineOf(const std::string& what, std::string chosen, std::string other, const Attempt& attempt) const {
-    return {what,
-            std::move(chosen),
-            std::move(other),
-            inSeconds(attempt.time),
-            attempt.peakBytes,
-            attempt.fits,
-            inSeconds(attempt.time) - inSeconds(plan_.attempt.time)};
+    PricedPlan line = pricedBeside(inSeconds(plan_.attempt.time), what, attempt);
+    line.chosen = std::move(chosen);
+    line.other = std::move(other);
+    return line;
   }
 
   // What the plan's request comes to with one thing changed.
@@ -280,12 +277,8 @@ class RunnerUps {
 // What each of the user's words costs.
 std::vector<PricedPlan> pinsOf(Asker& ask) {
   std::vector<PricedPlan> lines;
-  PlanQuestion open = {ask.graphs(), ask.request()};
   const int64_t ranks = ask.record().meshes().ranks();
-  open.request.mode = Mode::kAuto;
-  if (open.request.devices == 1 && open.request.mesh.empty()) {
-    open.request.devices = ranks;
-  }
+  const PlanQuestion open = openQuestion({ask.graphs(), ask.request()}, ranks);
   const absl::StatusOr<std::shared_ptr<const ProgramGraph>> graph = ask.graphs()(ask.record().mesh.microBatches());
   const std::vector<UserWord> words = graph.ok() ? userWords(open.request, **graph, ranks) : std::vector<UserWord>();
   for (size_t i = 0; i < std::min(words.size(), kMostPricedWords); ++i) {
@@ -333,6 +326,11 @@ absl::StatusOr<std::vector<PricedPlan>> marginsOf(Asker& ask) {
 }
 
 }  // namespace
+
+PricedPlan pricedBeside(double seconds, std::string what, const Attempt& other) {
+  const double mine = inSeconds(other.time);
+  return {std::move(what), "", planText(other.decisions), mine, other.peakBytes, other.fits, mine - seconds};
+}
 
 absl::StatusOr<PlanPrices> pricesOf(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan) {
   Asker ask(graphs, request, plan);

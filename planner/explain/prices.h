@@ -30,6 +30,9 @@ struct PricedPlan {
   double costSeconds = 0;  // its step takes so much longer; negative: shorter
 };
 
+// `other` beside a plan whose step takes `seconds`.
+PricedPlan pricedBeside(double seconds, std::string what, const Attempt& other);
+
 struct PlanPrices {
   std::vector<PricedPlan> runnerUps;
   std::vector<PricedPlan> pins;

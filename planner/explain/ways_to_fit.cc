@@ -34,9 +34,7 @@ std::optional<WayToFit> tried(const std::string& what, const PlanQuestion& chang
 std::vector<WayToFit> waysToFit(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan) {
   std::vector<WayToFit> ways;
   const int64_t ranks = plan.attempt.decisions.meshes().ranks();
-  PlanQuestion open = {graphs, request};
-  open.request.mode = Mode::kAuto;
-  open.request.devices = open.request.mesh.empty() ? ranks : open.request.devices;
+  const PlanQuestion open = openQuestion({graphs, request}, ranks);
   const absl::StatusOr<std::shared_ptr<const ProgramGraph>> graph = graphs(request.microBatches());
   const absl::StatusOr<int64_t> limit = memoryLimitOf(request);
   const bool isFar = limit.ok() && plan.attempt.peakBytes / kMostTimesDevices > *limit;

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/layout/reshard.h"
-#include "planner/check_request.h"
 #include "planner/derive/defaults.h"
 #include "runtime/base/status.h"
 
@@ -26,7 +25,7 @@ int64_t times(int64_t number, double factor) {
 
 // Time and bytes of a micro-batch, and where `all` those of the step.
 SegmentCost scaled(SegmentCost cost, double factor, bool all) {
-  for (int64_t* number : {&cost.time, &cost.forwardTime, &cost.activations.toInputs, &cost.activations.toWeights,
+  for (int64_t* number : {&cost.time, &cost.activations.toInputs, &cost.activations.toWeights,
                           &cost.activations.between, &cost.passingBytes}) {
     *number = times(*number, factor);
   }
@@ -69,12 +68,32 @@ int64_t smallestPrime(int64_t number) {
   return prime;
 }
 
-std::string textOf(const std::vector<std::pair<std::string, int64_t>>& sizes) {
-  std::string text;
-  for (const auto& [name, size] : sizes) {
-    absl::StrAppend(&text, name, "=", size, ",");
+// The axes of the mesh that do not split the batch. Of a mesh for each stage: its text.
+std::vector<std::pair<std::string, int64_t>> besideBatch(const CompileOptions& closed) {
+  const absl::StatusOr<Mesh> mesh = Mesh::parse(closed.mesh);
+  if (closed.mesh.empty() || !mesh.ok()) {
+    return {{closed.stageMeshes, 1}};
   }
-  return text;
+  const std::vector<Axis> batch = defaultAxes(*mesh, closed.fill);
+  std::vector<std::pair<std::string, int64_t>> sizes;
+  for (const NamedAxis& named : mesh->axes()) {
+    if (std::find(batch.begin(), batch.end(), named.axis) == batch.end()) {
+      sizes.emplace_back(named.name, named.axis.size);
+    }
+  }
+  return sizes;
+}
+
+int64_t ranksBeside(const Relative& relative) {
+  int64_t ranks = 1;
+  for (const auto& [name, size] : relative.beside) {
+    ranks *= size;
+  }
+  return ranks;
+}
+
+int64_t cutsOf(const BlockAsk& ask) {
+  return ask.parts * ask.closed.microBatches();
 }
 
 }  // namespace
@@ -92,12 +111,23 @@ SegmentCosts atLevel(SegmentCosts costs, int from, int to, int64_t parts) {
   return costs;
 }
 
-absl::StatusOr<SegmentCosts> withZeroTimes(SegmentCosts costs, const CompileOptions& closed, int64_t parts) {
-  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(closed));
+std::vector<Relative> smallerThan(const Relative& relative) {
+  std::vector<Relative> smaller;
+  for (size_t axis = 0; axis < relative.beside.size(); ++axis) {
+    if (relative.beside[axis].second > 1) {
+      int64_t& size = smaller.emplace_back(relative).beside[axis].second;
+      size /= smallestPrime(size);
+    }
+  }
+  return smaller;
+}
+
+absl::StatusOr<SegmentCosts> BlockCosts::withZeroTimes(SegmentCosts costs, const CompileOptions& closed,
+                                                       int64_t parts) const {
   WEFT_ASSIGN_OR_RETURN(const Mesh mesh, Mesh::parse(closed.mesh));
-  const GroupSpan span = spanOf(machine, mesh.ranks(), defaultAxes(mesh, closed.fill));
+  const GroupSpan span = spanOf(machine_, mesh.ranks(), defaultAxes(mesh, closed.fill));
   const auto of = [&](CollectiveKind kind, int64_t shared) {
-    return collectiveCost(machine, kind, span, shared * (parts - 1));
+    return collectiveCost(machine_, kind, span, shared * (parts - 1));
   };
   for (std::vector<SegmentCost>* all : {&costs.segments, &costs.cutSegments}) {
     for (SegmentCost& cost : *all) {
@@ -131,6 +161,7 @@ absl::StatusOr<const BlockProgram*> BlockCosts::programFor(int64_t microBatches)
     if (it == programs_.end()) {
       WEFT_ASSIGN_OR_RETURN(BlockProgram program, BlockProgram::create(std::move(graph), request_));
       it = programs_.emplace(key, std::move(program)).first;
+      inOrder_.push_back(&it->second);
     }
     return &it->second;
   };
@@ -148,40 +179,38 @@ const absl::StatusOr<SegmentCosts>& BlockCosts::of(const BlockAsk& ask) {
                                         : absl::StatusOr<SegmentCosts>(program.status()))
              .first;
     if (it->second.ok()) {
-      learn(ask, **program, *it->second);
+      learn(ask, *it->second);
     }
   }
   return it->second;
 }
 
 // Blocks of long programs are asked about as stages in any case.
-BlockCosts::Relative BlockCosts::relativeOf(const BlockAsk& ask, const BlockProgram& program) const {
-  return {&program, besideBatch(ask.closed), ask.uncut && !program.isLong(), ask.closed.microBatches() == 1};
+Relative BlockCosts::relativeOf(const BlockAsk& ask) {
+  const absl::StatusOr<const BlockProgram*> program = programFor(ask.closed.microBatches());
+  const bool isLong = program.ok() && (*program)->isLong();
+  const auto number = program.ok() ? std::find(inOrder_.begin(), inOrder_.end(), *program) - inOrder_.begin() : -1;
+  return {static_cast<int>(number), besideBatch(ask.closed), ask.uncut && !isLong, ask.closed.microBatches() == 1};
 }
 
-void BlockCosts::learn(const BlockAsk& ask, const BlockProgram& program, const SegmentCosts& costs) {
+void BlockCosts::learn(const BlockAsk& ask, const SegmentCosts& costs) {
   const bool priced = ask.bytePrice > 0;
-  const Relative relative = relativeOf(ask, program);
-  const int64_t cuts = ask.parts * ask.closed.microBatches();
+  const Relative relative = relativeOf(ask);
   const SegmentCosts unshared = atLevel(costs, ask.closed.zeroLevel(), 0, ask.parts);
   // Of long programs those without stages are the sum of their blocks, which are not known apart.
-  if (!(ask.uncut && program.isLong())) {
-    alike_[{relative, cuts}].try_emplace(priced, unshared);
+  if (ask.uncut == relative.uncut) {
+    alike_[{relative, cutsOf(ask)}].try_emplace(priced, unshared);
   }
   BlockTotals totals = {together(unshared).segments[0], 0};
   for (const SegmentCost& each : unshared.segments) {
     totals.longest = std::max(totals.longest, ask.uncut ? 0 : each.time);
   }
-  totals_[{relative, priced}].try_emplace(cuts, std::move(totals));
+  totals_[{relative, priced}].try_emplace(cutsOf(ask), std::move(totals));
 }
 
 std::vector<SegmentCosts> BlockCosts::alike(const BlockAsk& ask) {
-  const absl::StatusOr<const BlockProgram*> program = programFor(ask.closed.microBatches());
   std::vector<SegmentCosts> found;
-  if (!program.ok()) {
-    return found;
-  }
-  const auto known = alike_.find({relativeOf(ask, **program), ask.parts * ask.closed.microBatches()});
+  const auto known = alike_.find({relativeOf(ask), cutsOf(ask)});
   if (known != alike_.end()) {
     for (const auto& [priced, costs] : known->second) {
       const SegmentCosts here = atLevel(costs, 0, ask.closed.zeroLevel(), ask.parts);
@@ -192,14 +221,9 @@ std::vector<SegmentCosts> BlockCosts::alike(const BlockAsk& ask) {
 }
 
 std::vector<BlockTotals> BlockCosts::guess(const BlockAsk& ask) {
-  const absl::StatusOr<const BlockProgram*> program = programFor(ask.closed.microBatches());
   std::vector<BlockTotals> found;
-  if (!program.ok()) {
-    return found;
-  }
   for (const Priced priced : {false, true}) {
-    if (std::optional<BlockTotals> made =
-            guessed(relativeOf(ask, **program), ask.parts * ask.closed.microBatches(), priced)) {
+    if (std::optional<BlockTotals> made = guessed(relativeOf(ask), cutsOf(ask), priced)) {
       found.push_back(*std::move(made));
     }
   }
@@ -225,62 +249,17 @@ std::optional<BlockTotals> BlockCosts::guessed(const Relative& relative, int64_t
     const double proportion = static_cast<double>(parts) / static_cast<double>(cuts);
     made = scaled(nearest, proportion > 1 ? std::max(1.0, kOfProportion * proportion) : proportion, false);
   }
-  int64_t ranks = 1;
-  for (const auto& [name, size] : relative.beside) {
-    ranks *= size;
-  }
-  for (size_t axis = 0; axis < relative.beside.size(); ++axis) {
-    if (relative.beside[axis].second > 1) {
-      Relative smaller = relative;
-      const int64_t prime = smallestPrime(relative.beside[axis].second);
-      smaller.beside[axis].second /= prime;
-      const std::optional<BlockTotals> other = guessed(smaller, cuts, priced);
-      if (other && (!made || other->all.time / prime > made->all.time)) {
-        made = scaled(*other, 1 / static_cast<double>(prime), true);
-        const double more = ranks > machine_.devicesPerNode && machine_.devicesPerNode > 0 ? kLargerThanNode : kLarger;
-        made->all.time = times(made->all.time, more);
-        made->longest = times(made->longest, more);
-      }
+  const bool onOneNode = machine_.devicesPerNode == 0 || ranksBeside(relative) <= machine_.devicesPerNode;
+  for (const Relative& smaller : smallerThan(relative)) {
+    const std::optional<BlockTotals> other = guessed(smaller, cuts, priced);
+    const double share = static_cast<double>(ranksBeside(smaller)) / static_cast<double>(ranksBeside(relative));
+    if (other && (!made || times(other->all.time, share) > made->all.time)) {
+      made = scaled(*other, share, true);
+      made->all.time = times(made->all.time, onOneNode ? kLarger : kLargerThanNode);
+      made->longest = times(made->longest, onOneNode ? kLarger : kLargerThanNode);
     }
   }
   return made;
-}
-
-// The axes of the mesh that do not split the batch. Of a mesh for each stage: its text.
-BlockCosts::Sizes BlockCosts::besideBatch(const CompileOptions& closed) const {
-  const absl::StatusOr<Mesh> mesh = Mesh::parse(closed.mesh);
-  if (closed.mesh.empty() || !mesh.ok()) {
-    return {{closed.stageMeshes, 1}};
-  }
-  const std::vector<Axis> batch = defaultAxes(*mesh, closed.fill);
-  Sizes sizes;
-  for (const NamedAxis& named : mesh->axes()) {
-    if (std::find(batch.begin(), batch.end(), named.axis) == batch.end()) {
-      sizes.emplace_back(named.name, named.axis.size);
-    }
-  }
-  return sizes;
-}
-
-std::string BlockCosts::groupOf(const BlockAsk& ask) {
-  const absl::StatusOr<const BlockProgram*> program = programFor(ask.closed.microBatches());
-  const bool uncut = ask.uncut && !(program.ok() && (*program)->isLong());
-  return absl::StrCat(textOf(besideBatch(ask.closed)), uncut ? " uncut" : "",
-                      ask.closed.microBatches() == 1 ? " alone" : "");
-}
-
-std::vector<std::string> BlockCosts::parentsOf(const BlockAsk& ask) {
-  const Sizes beside = besideBatch(ask.closed);
-  const std::string rest = groupOf(ask).substr(textOf(beside).size());
-  std::vector<std::string> parents;
-  for (size_t axis = 0; axis < beside.size(); ++axis) {
-    if (beside[axis].second > 1) {
-      Sizes smaller = beside;
-      smaller[axis].second /= smallestPrime(beside[axis].second);
-      parents.push_back(textOf(smaller) + rest);
-    }
-  }
-  return parents;
 }
 
 }  // namespace weft

@@ -40,10 +40,18 @@ struct BlockTotals {
 // What ranks hold of the costs at level `from` of ZeRO, at level `to`: `parts` of them share what it shares.
 SegmentCosts atLevel(SegmentCosts costs, int from, int to, int64_t parts);
 
-// `costs` at the level of ZeRO of `closed`, with its collectives instead of those of the first level: gradients
-// scattered in each micro-batch instead of once from level 2 on; parameters gathered twice in each micro-batch where
-// level 3 gathers again, else once before the micro-batches instead of after the update.
-absl::StatusOr<SegmentCosts> withZeroTimes(SegmentCosts costs, const CompileOptions& closed, int64_t parts);
+// What asks have in common that are guessed from one another.
+struct Relative {
+  int program = -1;  // its number, in the order in which programs were met; -1: it is refused
+  std::vector<std::pair<std::string, int64_t>> beside;  // axes of the mesh that do not split the batch, with sizes
+  bool uncut = false;                                   // blocks asked about together
+  bool alone = false;                                   // a single micro-batch, which reduces gradients itself
+
+  friend auto operator<=>(const Relative&, const Relative&) = default;
+};
+
+// Those from which it is guessed beside its own: of smaller meshes, one axis at a time.
+std::vector<Relative> smallerThan(const Relative& relative);
 
 class BlockCosts {
  public:
@@ -52,36 +60,27 @@ class BlockCosts {
       : graphs_(graphs), request_(request), machine_(machine), memo_(memo) {}
 
   absl::StatusOr<const BlockProgram*> programFor(int64_t microBatches);
+  Relative relativeOf(const BlockAsk& ask);
   // Error: it cannot be.
   const absl::StatusOr<SegmentCosts>& of(const BlockAsk& ask);
   // With prices of memory or without, at the level of ZeRO of the ask; empty where nothing alike was asked about.
   std::vector<SegmentCosts> alike(const BlockAsk& ask);
-  // The same, guessed. Empty: nothing is known of any relative.
+  // The same, guessed, as at level 0. Empty: nothing is known of any relative.
   std::vector<BlockTotals> guess(const BlockAsk& ask);
-  // What asks have in common that are guessed from one another, as text, and the same of those from which they are
-  // guessed beside. Of one stage the blocks are asked about together: what they need differs from their sum.
-  std::string groupOf(const BlockAsk& ask);
-  std::vector<std::string> parentsOf(const BlockAsk& ask);
+  // `costs` at the level of ZeRO of `closed`, with its collectives instead of those of the first level: gradients
+  // scattered in each micro-batch instead of once from level 2 on; parameters gathered twice in each micro-batch where
+  // level 3 gathers again, else once before the micro-batches instead of after the update. Error: of the mesh.
+  absl::StatusOr<SegmentCosts> withZeroTimes(SegmentCosts costs, const CompileOptions& closed, int64_t parts) const;
   int64_t asked() const { return static_cast<int64_t>(costs_.size()); }
 
  private:
-  using Sizes = std::vector<std::pair<std::string, int64_t>>;  // of the axes beside the batch
   using Priced = bool;
-  struct Relative {
-    const BlockProgram* program = nullptr;
-    Sizes beside;
-    bool uncut = false;
-    bool alone = false;  // a single micro-batch, which reduces gradients itself
-    friend auto operator<=>(const Relative&, const Relative&) = default;
-  };
   using AskKey = std::tuple<std::string, int64_t, int, bool, bool, double>;
   using AlikeKey = std::pair<Relative, int64_t>;
   // By into how many parts mesh and micro-batches cut the batch.
   using ByParts = std::map<int64_t, BlockTotals>;
 
-  Sizes besideBatch(const CompileOptions& closed) const;
-  Relative relativeOf(const BlockAsk& ask, const BlockProgram& program) const;
-  void learn(const BlockAsk& ask, const BlockProgram& program, const SegmentCosts& costs);
+  void learn(const BlockAsk& ask, const SegmentCosts& costs);
   std::optional<BlockTotals> guessed(const Relative& relative, int64_t cuts, Priced priced) const;
 
   const GraphFor& graphs_;
@@ -89,6 +88,7 @@ class BlockCosts {
   Machine machine_;
   ReshardMemo& memo_;
   std::map<const ProgramGraph*, BlockProgram> programs_;
+  std::vector<const BlockProgram*> inOrder_;                           // as they were met
   std::map<int64_t, absl::StatusOr<const BlockProgram*>> programFor_;  // so many micro-batches
   std::map<AskKey, absl::StatusOr<SegmentCosts>> costs_;
   // By relatives and into how many parts mesh and micro-batches cut the batch; as at level 0 of ZeRO, without a price

@@ -359,8 +359,9 @@ class RecomputeSearch {
   }
 
   absl::StatusOr<Attempt> attempt(const std::vector<std::optional<Selection>>& selections) {
-    const auto isSame = [&](const auto& known) { return known.first == pointsOf(selections); };
-    const auto known = std::find_if(fitting_.begin(), fitting_.end(), isSame);
+    Points points = pointsOf(selections);
+    const auto known =
+        std::find_if(fitting_.begin(), fitting_.end(), [&](const auto& tried) { return tried.first == points; });
     if (known != fitting_.end()) {
       return known->second;
     }
@@ -373,7 +374,7 @@ class RecomputeSearch {
       least_ = made;
     }
     if (made.fits) {
-      fitting_.emplace_back(pointsOf(selections), made);
+      fitting_.emplace_back(std::move(points), made);
     }
     return made;
   }

@@ -37,9 +37,7 @@ class Sums {
       sums_[i + 1].time += costs[i].time;
       sums_[i + 1].onceTime += costs[i].onceTime;
       sums_[i + 1].heldBytes += costs[i].bytesOfStep();
-      sums_[i + 1].activations.toInputs += costs[i].activations.toInputs;
-      sums_[i + 1].activations.toWeights += costs[i].activations.toWeights;
-      sums_[i + 1].activations.between += costs[i].activations.between;
+      sums_[i + 1].activations += costs[i].activations;
       for (const Saving& saving : costs[i].savings) {
         count(saving, i);
       }
@@ -49,10 +47,8 @@ class Sums {
         saving.before[i + 1] += saving.before[i];
       }
     }
-    std::stable_sort(savings_.begin(), savings_.end(), [](const SharedSaving& a, const SharedSaving& b) {
-      return static_cast<double>(a.each.time) * static_cast<double>(b.each.bytes) <
-             static_cast<double>(b.each.time) * static_cast<double>(a.each.bytes);
-    });
+    std::stable_sort(savings_.begin(), savings_.end(),
+                     [](const SharedSaving& a, const SharedSaving& b) { return isCheaper(a.each, b.each); });
   }
 
   SegmentCost of(int begin, int end) const {
@@ -171,9 +167,9 @@ class Cutter {
   // Of each stage: its part of the limit.
   std::vector<int64_t> rooms() const {
     const SegmentCost all = sums_.of(0, segments_);
-    const double held = all.activationBytes() == 0
+    const double held = all.activations.all() == 0
                             ? 1
-                            : static_cast<double>(all.heldBytes + 1) / static_cast<double>(all.activationBytes());
+                            : static_cast<double>(all.heldBytes + 1) / static_cast<double>(all.activations.all());
     std::vector<double> needs;
     std::vector<double> sums(shape_.submeshes(), 0);
     for (int64_t s = 0; s < shape_.stages(); ++s) {
@@ -298,7 +294,7 @@ StageCut fluidCut(const SegmentCost& all, Picoseconds longest, const StageGrid& 
                                               : std::max(1.0, static_cast<double>(submeshes) / 3);
   const double held = std::min(static_cast<double>(microBatches), most) / static_cast<double>(submeshes);
   cut.peakBytes =
-      all.bytesOfStep() / submeshes + static_cast<int64_t>(held * static_cast<double>(all.activationBytes()));
+      all.bytesOfStep() / submeshes + static_cast<int64_t>(held * static_cast<double>(all.activations.all()));
   cut.fits = limit == 0 || cut.peakBytes <= limit;
   cut.time = all.onceTime / submeshes + microBatches * cut.longest + idle;
   if (cut.fits) {

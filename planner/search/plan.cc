@@ -175,13 +175,13 @@ class Predictor {
     if (bytePrice) {
       std::vector<Plain> one;
       addIfPossible({.bytePrice = *bytePrice, .memo = &memo_}, one);
+      addPadded(one);
       WEFT_RETURN_IF_ERROR(tryThese(one));
-      if (best_ && best_->fits) {
-        return std::move(*best_);
-      }
-      known_.clear();
     }
-    WEFT_RETURN_IF_ERROR(tryAll());
+    if (!best_ || !best_->fits) {
+      known_.clear();
+      WEFT_RETURN_IF_ERROR(tryAll());
+    }
     const bool open =
         request_.memoryLimit > 0 && request_.zeroLevel() >= 3 && !request_.regather && request_.may(Freedom::kGathers);
     if (open && isShort()) {
@@ -220,13 +220,10 @@ class Predictor {
   absl::Status tryAll() {
     std::vector<Plain> all;
     WEFT_ASSIGN_OR_RETURN(Plain first, plain({.memo = &memo_}));
-    const Pads pads = first.best.evenPads;
     const bool fits = first.best.attempt.fits;
     const Picoseconds time = first.best.attempt.time;
     all.push_back(std::move(first));
-    if (!pads.empty()) {
-      addIfPossible({-1, 0, pads, &memo_}, all);
-    }
+    addPadded(all);
     if (request_.mode != Mode::kSemi && !fits && request_.may(Freedom::kMemoryPrices)) {
       for (const double factor : kMemoryPrices) {
         addIfPossible({-1, factor * memoryPrice(time, request_.memoryLimit), {}, &memo_}, all);
@@ -260,6 +257,15 @@ class Predictor {
       }
     }
     return absl::OkStatus();
+  }
+
+  // The first of all with the pads with which its splits divide.
+  void addPadded(std::vector<Plain>& all) {
+    if (!all.empty() && !all.front().best.evenPads.empty()) {
+      Choice padded = all.front().choice;
+      padded.pads = all.front().best.evenPads;
+      addIfPossible(padded, all);
+    }
   }
 
   void addIfPossible(const Choice& choice, std::vector<Plain>& all) {

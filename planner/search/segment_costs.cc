@@ -51,18 +51,12 @@ void add(const StepRegion& region, SegmentCost& cost) {
 SegmentCost costOf(const SubmeshNeeds& needs, const schedule::StageTimes& times) {
   SegmentCost cost;
   cost.time = timeOf(times);
-  cost.forwardTime = static_cast<Picoseconds>(std::llround(times.f));
   cost.onceTime = needs.before + needs.after;
   cost.activations = needs.activations;
   for (const StepRegion& region : needs.regions) {
     add(region, cost);
   }
   return cost;
-}
-
-bool isCheaper(const Saving& a, const Saving& b) {
-  return static_cast<double>(a.time) * static_cast<double>(b.bytes) <
-         static_cast<double>(b.time) * static_cast<double>(a.bytes);
 }
 
 // The lower convex hull of the points, which lie by falling bytes: what each of its edges saves.
@@ -122,17 +116,19 @@ bool mayCutBackward(const CompileOptions& request) {
 
 }  // namespace
 
+bool isCheaper(const Saving& a, const Saving& b) {
+  return static_cast<double>(a.time) * static_cast<double>(b.bytes) <
+         static_cast<double>(b.time) * static_cast<double>(a.bytes);
+}
+
 SegmentCost& SegmentCost::operator+=(const SegmentCost& more) {
   time += more.time;
-  forwardTime += more.forwardTime;
   onceTime += more.onceTime;
   parameterBytes += more.parameterBytes;
   gradientBytes += more.gradientBytes;
   stateBytes += more.stateBytes;
   heldBytes += more.heldBytes;
-  activations.toInputs += more.activations.toInputs;
-  activations.toWeights += more.activations.toWeights;
-  activations.between += more.activations.between;
+  activations += more.activations;
   passingBytes = std::max(passingBytes, more.passingBytes);
   std::vector<Saving> both;
   std::merge(savings.begin(), savings.end(), more.savings.begin(), more.savings.end(), std::back_inserter(both),

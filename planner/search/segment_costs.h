@@ -26,11 +26,13 @@ struct Saving {
   friend bool operator==(const Saving&, const Saving&) = default;
 };
 
+// Does a byte of `a` cost less?
+bool isCheaper(const Saving& a, const Saving& b);
+
 // Of one rank, times and activations of one micro-batch.
 struct SegmentCost {
-  Picoseconds time = 0;         // forward and backward
-  Picoseconds forwardTime = 0;  // of it, forward
-  Picoseconds onceTime = 0;     // before and after the micro-batches
+  Picoseconds time = 0;      // forward and backward
+  Picoseconds onceTime = 0;  // before and after the micro-batches
   // For the whole step:
   int64_t parameterBytes = 0;
   int64_t gradientBytes = 0;
@@ -43,7 +45,6 @@ struct SegmentCost {
   // Of both one after the other.
   SegmentCost& operator+=(const SegmentCost& more);
   // Everything that stays for the whole step.
-  int64_t activationBytes() const { return activations.toInputs + activations.toWeights + activations.between; }
   int64_t bytesOfStep() const { return parameterBytes + gradientBytes + stateBytes + heldBytes; }
 };
 

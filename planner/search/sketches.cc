@@ -49,29 +49,24 @@ absl::Status Sketches::begin() {
   WEFT_ASSIGN_OR_RETURN(
       const std::vector<StageGrid> grids,
       stageGrids(program->graph(), request_, program->areStages() ? program->blocks() : 1, program->blocks()));
-  std::map<std::string, std::vector<Entry>> groups;  // by the axes beside the batch
-  std::vector<std::string> order;
+  std::map<Relative, std::vector<Entry>> groups;
   for (const StageGrid& grid : grids) {
     const absl::StatusOr<Mesh> mesh = Mesh::parse(grid.mesh);
     const int64_t parts = !grid.mesh.empty() && mesh.ok() ? partsOf(defaultAxes(*mesh, request_.fill)) : 1;
     for (const int64_t micro : microBatchCounts(program->graph(), request_, parts)) {
       Entry entry = {{baseOf(request_, grid, micro, trains_ && parts > 1), grid, {}, {}}, Known::kGuessed, parts, 0, 0};
-      const std::string group = costs_.groupOf(askOf(entry, 0));
-      if (groups[group].empty()) {
-        order.push_back(group);
-      }
-      groups[group].push_back(std::move(entry));
+      groups[costs_.relativeOf(askOf(entry, 0))].push_back(std::move(entry));
     }
   }
-  for (const std::string& name : order) {
-    const std::vector<std::string> parents = costs_.parentsOf(askOf(groups[name].front(), 0));
-    if (std::none_of(parents.begin(), parents.end(), [&](const auto& parent) { return groups.count(parent) > 0; })) {
-      askFirst(groups[name]);
+  for (const auto& [relative, group] : groups) {
+    const std::vector<Relative> smaller = smallerThan(relative);
+    if (std::none_of(smaller.begin(), smaller.end(), [&](const Relative& r) { return groups.count(r) > 0; })) {
+      askFirst(group);
     }
   }
-  for (const std::string& name : order) {
-    for (Entry& entry : groups[name]) {
-      guess(entry);  // of what nothing is known is asked first
+  for (auto& [relative, group] : groups) {
+    for (Entry& entry : group) {
+      guess(entry);
       push(std::move(entry));
     }
   }
@@ -114,19 +109,16 @@ void Sketches::push(Entry entry) {
   open_.push(std::move(entry));
 }
 
-// Nothing is known of any relative of it: false.
-bool Sketches::guess(Entry& entry) {
-  bool made = false;
+// Of what no relative is known nothing is expected: it is asked first.
+void Sketches::guess(Entry& entry) {
+  std::optional<StageCut> best;
   for (BlockTotals& totals : costs_.guess(askOf(entry, 0))) {
     const SegmentCosts all = atLevel({{std::move(totals.all)}, {}, 0}, 0, levelOf(entry), entry.parts);
     StageCut cut =
-        fluidCut(all.segments[0], totals.longest, entry.sketch.grid, entry.sketch.request.microBatches(), limit_);
-    if (!made || cuts_->expected(cut) < cuts_->expected(entry.sketch.cut)) {
-      entry.sketch.cut = std::move(cut);
-    }
-    made = true;
+        cuts_->fluid(all.segments[0], totals.longest, entry.sketch.grid, entry.sketch.request.microBatches());
+    best = !best || cuts_->expected(cut) < cuts_->expected(*best) ? std::move(cut) : std::move(*best);
   }
-  return made;
+  entry.sketch.cut = best.value_or(StageCut());
 }
 
 std::optional<Sketch> Sketches::next() {
@@ -194,28 +186,31 @@ void Sketches::refine(Entry entry) {
 
 // A sketch for each level of ZeRO, from what sketches alike need.
 void Sketches::makeLevels(Entry entry) {
-  const bool isOpen = leavesLevelOpen(request_, entry.sketch.request);
+  const CompileOptions& base = entry.sketch.request;
+  const std::vector<PipelineShape> shapes = shapesOf(entry);
   const std::vector<SegmentCosts> alike = costs_.alike(askOf(entry, 0));
-  const std::optional<ChosenCut> plain = cuts_->best({{alike.front(), 0}}, shapesOf(entry));
-  if (!plain) {
-    return;
+  std::vector<CompileOptions> levels = {base};
+  if (leavesLevelOpen(request_, base)) {
+    const std::optional<ChosenCut> plain = cuts_->best({{alike.front(), 0}}, shapes);
+    const bool isShort = plain && plain->cut.limited;  // of memory
+    CompileOptions open = base;
+    open.zero = kFindZero;
+    levels = withZero(open, true);
+    std::erase_if(levels, [&](const CompileOptions& level) {
+      return level.zeroLevel() == 0 ? isShort || isLong(entry) : level.zeroLevel() > 1 && isLong(entry) && !isShort;
+    });
   }
-  CompileOptions open = entry.sketch.request;
-  open.zero = kFindZero;
-  const int own = entry.sketch.request.zeroLevel();
-  for (const CompileOptions& level : isOpen ? withZero(open, true) : std::vector{entry.sketch.request}) {
-    const bool isUseless = level.zeroLevel() == 0  ? plain->cut.limited || isLong(entry)
-                           : level.zeroLevel() > 1 ? isLong(entry) && !plain->cut.limited
-                                                   : false;
+  for (const CompileOptions& level : levels) {
     std::vector<PricedBlocks> here;
-    for (const SegmentCosts& each : isUseless&& isOpen ? std::vector<SegmentCosts>() : alike) {
-      const absl::StatusOr<SegmentCosts> costs =
-          isOpen ? withZeroTimes(atLevel(each, own, level.zeroLevel(), entry.parts), level, entry.parts) : each;
-      if (costs.ok()) {
-        here.push_back({*costs, 0});
+    for (const SegmentCosts& each : alike) {
+      SegmentCosts costs = atLevel(each, base.zeroLevel(), level.zeroLevel(), entry.parts);
+      absl::StatusOr<SegmentCosts> timed =
+          level.zeroLevel() == base.zeroLevel() ? std::move(costs) : costs_.withZeroTimes(costs, level, entry.parts);
+      if (timed.ok()) {
+        here.push_back({*std::move(timed), 0});
       }
     }
-    if (std::optional<ChosenCut> best = cuts_->best(here, shapesOf(entry))) {
+    if (std::optional<ChosenCut> best = cuts_->best(here, shapes)) {
       push({{level, entry.sketch.grid, std::move(best->cut), {}}, Known::kLevel, entry.parts, 0, 0});
     }
   }

@@ -81,7 +81,7 @@ class Sketches {
   void refuse(const absl::Status& status);
   bool isNew(const Sketch& sketch);
 
-  bool guess(Entry& entry);
+  void guess(Entry& entry);
   void refine(Entry entry);
   void makeLevels(Entry entry);
   void make(Entry entry);

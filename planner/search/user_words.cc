@@ -177,6 +177,14 @@ std::vector<UserWord> userWords(const CompileOptions& request, const ProgramGrap
   return words;
 }
 
+PlanQuestion openQuestion(PlanQuestion question, int64_t ranks) {
+  question.request.mode = Mode::kAuto;
+  if (question.request.devices == 1 && question.request.mesh.empty()) {
+    question.request.devices = ranks;
+  }
+  return question;
+}
+
 PlanQuestion without(const std::vector<UserWord>& words, const PlanQuestion& question) {
   PlanQuestion changed = question;
   std::vector<std::function<void(ProgramGraph&)>> drops;

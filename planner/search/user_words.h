@@ -2,8 +2,7 @@
 //
 // Words are
 //   options    mesh, stage meshes, micro-batches, ZeRO level, schedule, stages on each submesh, recompute, regather,
-//   the
-//              most stages, stages of parameters, each entry of layouts
+//              the most stages, stages of parameters, each entry of layouts
 //   program    each strategy (shard), each constraint (constrain), each layout of an input, stages, recompute scopes
 // What is said alike of layers that repeat is one word: at one line, of names that differ in the layer's number only,
 // with the same text. Stages are one word, as are recompute scopes.
@@ -37,6 +36,9 @@ struct PlanQuestion {
 // In the order above, of the program in the order of its operators. `ranks`: that the plan may have where no mesh says
 // it.
 std::vector<UserWord> userWords(const CompileOptions& request, const ProgramGraph& graph, int64_t ranks);
+
+// The question in mode kAuto, on as many ranks as its plan has where no mesh says how many.
+PlanQuestion openQuestion(PlanQuestion question, int64_t ranks);
 
 // The question without some of the words.
 PlanQuestion without(const std::vector<UserWord>& words, const PlanQuestion& question);

@@ -14,8 +14,18 @@ void addCalls(const std::vector<StepFunction>& functions, plan::FunctionKind kin
   }
 }
 
-// In the order in which one action runs them.
-std::vector<plan::FunctionKind> kindsOf(schedule::ActionKind action) {
+// Of several stages that the submesh owns, the one with most counts.
+int64_t mostInFlight(const ChannelEnds& ends, int64_t submesh) {
+  int64_t most = 1;
+  for (size_t stage = 0; stage < ends.submeshes.size(); ++stage) {
+    most = ends.submeshes[stage] == submesh ? std::max(most, ends.inFlight[stage]) : most;
+  }
+  return most;
+}
+
+}  // namespace
+
+std::vector<plan::FunctionKind> functionKindsOf(schedule::ActionKind action) {
   switch (action) {
     case schedule::ActionKind::kForward:
       return {plan::FORWARD};
@@ -29,17 +39,6 @@ std::vector<plan::FunctionKind> kindsOf(schedule::ActionKind action) {
   return {plan::BACKWARD, plan::INPUT_GRAD, plan::WEIGHT_GRAD};
 }
 
-// Of several stages that the submesh owns, the one with most counts.
-int64_t mostInFlight(const ChannelEnds& ends, int64_t submesh) {
-  int64_t most = 1;
-  for (size_t stage = 0; stage < ends.submeshes.size(); ++stage) {
-    most = ends.submeshes[stage] == submesh ? std::max(most, ends.inFlight[stage]) : most;
-  }
-  return most;
-}
-
-}  // namespace
-
 std::vector<FunctionCall> initCallsOf(const std::vector<StepFunction>& functions) {
   std::vector<FunctionCall> calls;
   addCalls(functions, plan::INIT, {}, calls);
@@ -51,7 +50,7 @@ std::vector<FunctionCall> callsOf(const std::vector<StepFunction>& functions,
   std::vector<FunctionCall> calls;
   addCalls(functions, plan::PROLOGUE, {}, calls);
   for (const schedule::Action& action : order) {
-    for (const plan::FunctionKind kind : kindsOf(action.kind)) {
+    for (const plan::FunctionKind kind : functionKindsOf(action.kind)) {
       addCalls(functions, kind, action, calls);
     }
   }

@@ -13,8 +13,11 @@ namespace weft {
 // What runs once, before the first step.
 std::vector<FunctionCall> initCallsOf(const std::vector<StepFunction>& functions);
 
-// The calls of one step: prologue, the micro-batches in the submesh's order, then the update. A whole backward is one
-// function or both halves of it, as the functions have it.
+// The functions that an action runs, in their order. A whole backward is one function or both halves of it, as the
+// functions of a program have it.
+std::vector<plan::FunctionKind> functionKindsOf(schedule::ActionKind action);
+
+// The calls of one step: prologue, the micro-batches in the submesh's order, then the update.
 std::vector<FunctionCall> callsOf(const std::vector<StepFunction>& functions,
                                   const std::vector<schedule::Action>& order);
 

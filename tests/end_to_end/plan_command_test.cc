@@ -123,6 +123,17 @@ TEST_F(PlanCommand, TheCompilerKeepsToWhatIsWritten) {
   }
 }
 
+// What is said on the command line is not searched.
+TEST_F(PlanCommand, KeepsToItsFlags) {
+  const json staged = planned({"--mesh", "dp=1", "--devices", "2", "--micro", "4", "--schedule", "interleaved",
+                               "--virtual-stages", "2", "--recompute", "full"});
+  EXPECT_EQ(staged.at("schedule"), "interleaved");
+  EXPECT_EQ(staged.at("virtual"), 2);
+  EXPECT_NE(staged.at("recompute").dump(), planned({"--mesh", "dp=1", "--recompute", "none"}).at("recompute").dump());
+  EXPECT_THAT(refusal({"--schedule", "1f1c"}), AllOf(HasSubstr("1f1c"), HasSubstr("1f1b")));
+  EXPECT_EQ(planned({"--mesh", "dp=2", "--zero", "3", "--regather"}).at("zero"), 3);
+}
+
 // 16-bit values take less memory and time; they cannot be compiled yet.
 TEST_F(PlanCommand, PricesSixteenBits) {
   const std::vector<std::string> asked = {"--machine", "a100-80g", "--mesh", "dp=2", "--micro", "2", "--zero", "0"};

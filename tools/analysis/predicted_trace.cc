@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/stage_table.h"
-#include "planner/step/step_program.h"
+#include "planner/step/step_calls.h"
 #include "runtime/base/status.h"
 
 namespace weft::tools {
@@ -102,20 +102,6 @@ const char* categoryOf(schedule::ActionKind kind) {
   return "";
 }
 
-std::vector<plan::FunctionKind> functionsOf(schedule::ActionKind kind) {
-  switch (kind) {
-    case schedule::ActionKind::kForward:
-      return {plan::FORWARD};
-    case schedule::ActionKind::kInputGrad:
-      return {plan::INPUT_GRAD};
-    case schedule::ActionKind::kWeightGrad:
-      return {plan::WEIGHT_GRAD};
-    case schedule::ActionKind::kBackward:
-      return {plan::BACKWARD, plan::INPUT_GRAD, plan::WEIGHT_GRAD};
-  }
-  return {};
-}
-
 // The stage that waits for what an action makes, on another submesh.
 std::optional<int64_t> receiverOf(const schedule::Table& table, const schedule::Action& action) {
   const int32_t next = action.kind == schedule::ActionKind::kForward ? action.stage + 1
@@ -144,7 +130,7 @@ absl::StatusOr<std::string> traceOf(const Decisions& decisions, const StepTimes&
       const double end = begin + simulation.ends[s][a];
       writer.addSpan(s, schedule::printAction(action), categoryOf(action.kind), begin + simulation.starts[s][a],
                      simulation.ends[s][a] - simulation.starts[s][a]);
-      writer.addCollectives(s, functionsOf(action.kind), action.stage, begin + simulation.starts[s][a]);
+      writer.addCollectives(s, functionKindsOf(action.kind), action.stage, begin + simulation.starts[s][a]);
       if (const std::optional<int64_t> receiver = receiverOf(table, action)) {
         writer.addSend(s, absl::StrCat(schedule::printAction(action), " to submesh ", *receiver), end, step.times.comm);
       }

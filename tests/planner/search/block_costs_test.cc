@@ -44,7 +44,7 @@ TEST_F(BlockCostsTest, AsManyRowsAreAlike) {
   ASSERT_EQ(guessed[0].segments.size(), own.segments.size());
   for (size_t s = 1; s < own.segments.size(); ++s) {  // the first slices the batch, whose size differs
     EXPECT_EQ(guessed[0].segments[s].time, own.segments[s].time) << s;
-    EXPECT_EQ(guessed[0].segments[s].activationBytes(), own.segments[s].activationBytes()) << s;
+    EXPECT_EQ(guessed[0].segments[s].activations.all(), own.segments[s].activations.all()) << s;
     EXPECT_EQ(guessed[0].segments[s].stateBytes, own.segments[s].stateBytes) << "half of what two ranks share, " << s;
   }
   EXPECT_TRUE(costs_.alike({closed("dp=4,tp=1", 2), false, 4, 0}).empty()) << "another mesh beside the batch";
@@ -80,7 +80,7 @@ TEST_F(BlockCostsTest, LevelsShareWhatTheyShare) {
   }
   CompileOptions again = closed("dp=4,tp=1", 2, 3);
   again.regather = true;
-  const absl::StatusOr<SegmentCosts> timed = withZeroTimes(three, again, 4);
+  const absl::StatusOr<SegmentCosts> timed = costs_.withZeroTimes(three, again, 4);
   ASSERT_TRUE(timed.ok()) << timed.status();
   EXPECT_GT(timed->segments[0].time, none.segments[0].time) << "gathers in each micro-batch";
   EXPECT_LE(timed->segments[0].onceTime, none.segments[0].onceTime);

@@ -11,7 +11,7 @@ namespace {
 
 bool same(const SegmentCost& a, const SegmentCost& b) {
   return a.time == b.time && a.onceTime == b.onceTime && a.bytesOfStep() == b.bytesOfStep() &&
-         a.activationBytes() == b.activationBytes() && a.passingBytes == b.passingBytes && a.savings == b.savings;
+         a.activations.all() == b.activations.all() && a.passingBytes == b.passingBytes && a.savings == b.savings;
 }
 
 TEST(BlockProgram, LeftOutLayersNeedWhatTheyNeed) {

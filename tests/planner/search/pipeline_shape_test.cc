@@ -33,12 +33,32 @@ TEST(PipelineShape, HoldsAsThePapersSay) {
   EXPECT_GT(late.held[3].between, 1) << "gradients of weights wait on the last stage";
 }
 
+// What a kind says of itself is what its tables do.
+TEST(PipelineShape, KindsKnowWhetherTheyCutTheBackwardPass) {
+  int cut = 0;
+  for (const int64_t virtualStages : {1, 2}) {
+    for (const schedule::Kind kind : kindsFor({}, virtualStages)) {
+      const PipelineShape shape = shapeOf(schedule::kindName(kind), 4, virtualStages, 12);
+      EXPECT_EQ(shape.cutsBackward, schedule::cutsBackward(kind)) << shape.schedule;
+      cut += shape.cutsBackward ? 1 : 0;
+    }
+  }
+  EXPECT_GT(cut, 3);
+}
+
 TEST(PipelineShape, LeavesOutWhatAnotherKindBeats) {
   const std::vector<PipelineShape> all = pipelineShapes({}, 4, 1, 12, true);
   ASSERT_GT(all.size(), 1U);
   for (size_t i = 1; i < all.size(); ++i) {
     EXPECT_GE(all[i].ramp, all[i - 1].ramp);
     EXPECT_NE(all[i].schedule, "gpipe");
+    int64_t fewer = 0;  // stages that hold less than under the kind before
+    for (size_t stage = 0; stage < all[i].held.size(); ++stage) {
+      const HeldMicroBatches& mine = all[i].held[stage];
+      const HeldMicroBatches& other = all[i - 1].held[stage];
+      fewer += mine.toInputs < other.toInputs || mine.toWeights < other.toWeights || mine.between < other.between;
+    }
+    EXPECT_GT(fewer, 0) << all[i].schedule << " is longer than " << all[i - 1].schedule << " and holds as much";
   }
   EXPECT_TRUE(pipelineShapes({.schedule = "dualpipe_v"}, 4, 2, 3, true).empty()) << "it needs 2 p micro-batches";
   EXPECT_EQ(pipelineShapes({}, 4, 1, 12, false).size(), 1U) << "without a backward pass there is one order";
