@@ -68,7 +68,7 @@ int64_t smallestPrime(int64_t number) {
   return prime;
 }
 
-// The axes of the mesh that do not split the batch. Of a mesh for each stage: its text.
+// The axes of the mesh that split something else than the batch. Of a mesh for each stage: its text.
 std::vector<std::pair<std::string, int64_t>> besideBatch(const CompileOptions& closed) {
   const absl::StatusOr<Mesh> mesh = Mesh::parse(closed.mesh);
   if (closed.mesh.empty() || !mesh.ok()) {
@@ -77,7 +77,7 @@ std::vector<std::pair<std::string, int64_t>> besideBatch(const CompileOptions& c
   const std::vector<Axis> batch = defaultAxes(*mesh, closed.fill);
   std::vector<std::pair<std::string, int64_t>> sizes;
   for (const NamedAxis& named : mesh->axes()) {
-    if (std::find(batch.begin(), batch.end(), named.axis) == batch.end()) {
+    if (named.axis.size > 1 && std::find(batch.begin(), batch.end(), named.axis) == batch.end()) {
       sizes.emplace_back(named.name, named.axis.size);
     }
   }
@@ -117,6 +117,7 @@ std::vector<Relative> smallerThan(const Relative& relative) {
     if (relative.beside[axis].second > 1) {
       int64_t& size = smaller.emplace_back(relative).beside[axis].second;
       size /= smallestPrime(size);
+      std::erase_if(smaller.back().beside, [](const auto& sized) { return sized.second == 1; });
     }
   }
   return smaller;

@@ -43,7 +43,7 @@ SegmentCosts atLevel(SegmentCosts costs, int from, int to, int64_t parts);
 // What asks have in common that are guessed from one another.
 struct Relative {
   int program = -1;  // its number, in the order in which programs were met; -1: it is refused
-  std::vector<std::pair<std::string, int64_t>> beside;  // axes of the mesh that do not split the batch, with sizes
+  std::vector<std::pair<std::string, int64_t>> beside;  // axes of the mesh that split anything but the batch, sizes
   bool uncut = false;                                   // blocks asked about together
   bool alone = false;                                   // a single micro-batch, which reduces gradients itself
 

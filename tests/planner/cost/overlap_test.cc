@@ -148,6 +148,18 @@ TEST(OverlapTest, NothingIsOverwrittenThatIsRead) {
   EXPECT_TRUE(assignStorage(b.program).copies[0].empty());
 }
 
+// A kernel that writes over what a collective still reads waits for it.
+TEST(OverlapTest, AKernelWaitsForWhatItWritesOver) {
+  StepBuilder b;
+  b.function(plan::BACKWARD);
+  const int x = b.argument("x", plan::INPUT);
+  const int g = b.kernel({x}, taking(10));
+  b.returns(b.kernel({g}, collective(50)), "s", plan::OUTPUT);
+  b.returns(b.kernel({g}, {.inPlace = {{0, 0}}, .time = 10}), "h", plan::OUTPUT);
+  EXPECT_THAT(overlapCollectives(b.program, 0, twoQueues()), ElementsAre(0, 1, -1, 2));
+  EXPECT_EQ(timeOf(b.program, twoQueues()).total, 70);
+}
+
 TEST(OverlapTest, AChainOfCollectivesIsAwaitedOnce) {
   StepBuilder b;
   b.function(plan::BACKWARD);

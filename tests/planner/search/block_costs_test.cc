@@ -52,6 +52,36 @@ TEST_F(BlockCostsTest, AsManyRowsAreAlike) {
   EXPECT_TRUE(costs_.alike({closed("dp=1,tp=2", 2, 0), false, 1, 0}).empty()) << "one reduces its gradients itself";
 }
 
+// The mesh of a batch that is not split has the same axes beside it as that of one that is.
+TEST_F(BlockCostsTest, AnAxisOfSizeOneIsNone) {
+  const CompileOptions whole = closed("dp=1,tp=2", 4, 0);
+  const CompileOptions split = closed("dp=2,tp=2", 2);
+  EXPECT_EQ(costs_.relativeOf({whole, false, 1, 0}), costs_.relativeOf({split, false, 2, 0}));
+  const CompileOptions batchAlone = closed("dp=4,tp=1", 2);
+  EXPECT_EQ(smallerThan(costs_.relativeOf({split, false, 2, 0})),
+            std::vector{costs_.relativeOf({batchAlone, false, 4, 0})});
+}
+
+// What the backward pass reads inside a layer may be made again.
+TEST_F(BlockCostsTest, SavingsRiseInPrice) {
+  const GraphFor graphs = graphForAll(chainProgram({.layers = 6, .rows = 8192, .width = 1024, .relus = 2}).graph);
+  BlockCosts costs(graphs, request_, *machineOf(request_), memo_);
+  const CompileOptions asked = closed("dp=2,tp=2", 4);
+  const absl::StatusOr<SegmentCosts>& found = costs.of({asked, false, 2, 0});
+  ASSERT_TRUE(found.ok()) << found.status();
+  for (const bool cut : {false, true}) {
+    const SegmentCost& middle = found->of(cut)[2];
+    ASSERT_FALSE(middle.savings.empty());
+    int64_t bytes = 0;
+    for (size_t i = 0; i < middle.savings.size(); ++i) {
+      EXPECT_FALSE(i > 0 && isCheaper(middle.savings[i], middle.savings[i - 1])) << i;
+      EXPECT_GT(middle.savings[i].bytes, 0);
+      bytes += middle.savings[i].bytes;
+    }
+    EXPECT_LE(bytes, middle.activations.all());
+  }
+}
+
 // Between two asks a guess lies between them; of a larger mesh it is hardly too much.
 TEST_F(BlockCostsTest, GuessesAreHardlyTooHigh) {
   asked(closed("dp=2,tp=1", 2), 2);
@@ -78,11 +108,19 @@ TEST_F(BlockCostsTest, LevelsShareWhatTheyShare) {
     EXPECT_EQ(three.segments[s].gradientBytes, none.segments[s].gradientBytes / 4);
     EXPECT_EQ(atLevel(three, 3, 0, 4).segments[s].parameterBytes, none.segments[s].parameterBytes);
   }
+  const SegmentCosts held = {{{.parameterBytes = 8, .gradientBytes = 8, .stateBytes = 8, .heldBytes = 8}}, {}, 0};
+  for (const int level : {0, 1, 2, 3}) {
+    EXPECT_EQ(atLevel(held, 0, level, 4).segments[0].bytesOfStep(), 32 - 6 * level) << level;
+  }
+  const absl::StatusOr<SegmentCosts> once = costs_.withZeroTimes(three, closed("dp=4,tp=1", 2, 3), 4);
+  ASSERT_TRUE(once.ok()) << once.status();
   CompileOptions again = closed("dp=4,tp=1", 2, 3);
   again.regather = true;
   const absl::StatusOr<SegmentCosts> timed = costs_.withZeroTimes(three, again, 4);
   ASSERT_TRUE(timed.ok()) << timed.status();
-  EXPECT_GT(timed->segments[0].time, none.segments[0].time) << "gathers in each micro-batch";
+  EXPECT_GT(once->segments[0].time, none.segments[0].time) << "gradients are scattered in each micro-batch";
+  EXPECT_GT(timed->segments[0].time, once->segments[0].time) << "gathers in each micro-batch";
+  EXPECT_GT(once->segments[0].heldBytes, timed->segments[0].heldBytes) << "what is gathered once stays";
   EXPECT_LE(timed->segments[0].onceTime, none.segments[0].onceTime);
 }
 

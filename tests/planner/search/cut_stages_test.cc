@@ -108,6 +108,26 @@ TEST(CutStages, CountsTheRampOnce) {
   EXPECT_EQ(one.time, 2 * 2 + 60) << "a single micro-batch passes all stages one after the other";
 }
 
+// The first and the last of four stages share a submesh: what the last segment takes more, the other stages of that
+// submesh take less.
+TEST(CutStages, StagesOfOneSubmeshAreBalancedTogether) {
+  SegmentCosts costs;
+  costs.segments.assign(13, {.time = 10});
+  costs.segments.back().time = 15;
+  const std::vector<PipelineShape> shapes = pipelineShapes({.schedule = "zb_v"}, 2, 2, 8, true);
+  ASSERT_EQ(shapes.size(), 1U);
+  EXPECT_EQ(shapes[0].submeshOf, (std::vector<int64_t>{0, 1, 1, 0}));
+  std::optional<StageCut> best, shortest;
+  std::vector<int> first;
+  eachCut(13, 4, first, [&] {
+    const StageCut cut = withStages(costs, shapes[0], 0, first);
+    best = !best || cut.time < best->time ? cut : *best;
+    shortest = !shortest || cut.longest < shortest->longest ? cut : *shortest;
+  });
+  EXPECT_LT(best->time, shortest->time);
+  EXPECT_EQ(cutStages(costs, shapes[0], 0).time, best->time);
+}
+
 // What is short of memory recomputes the cheapest bytes, no more of them than it needs.
 TEST(CutStages, RecomputesTheCheapestFirst) {
   SegmentCosts costs;

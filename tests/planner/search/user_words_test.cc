@@ -72,6 +72,8 @@ TEST(UserWords, LayersThatAreSaidAlikeAreOneWord) {
   graph.operators[2].strategy = splitOver("tp", 7);
   graph.operators[4].strategy = splitOver("dp", 7);
   graph.operators[1].constraint = graph.operators[3].constraint = "[{dp},{}]";
+  graph.operators[1].name = "h0.act";
+  graph.operators[3].name = "h1.act";
   graph.operators[1].line = {"model.cc", 9, 1};
   graph.operators[3].line = {"model.cc", 10, 1};
   graph.operators[4].recomputeScope = graph.operators[5].recomputeScope = 1;

@@ -1,0 +1,56 @@
+// The best cut of all splits and schedules, within what mode auto may decide.
+#include "planner/search/choose_cut.h"
+
+#include <gtest/gtest.h>
+
+namespace weft {
+namespace {
+
+SegmentCosts costsOf(const std::vector<Picoseconds>& times, int64_t activations) {
+  SegmentCosts costs;
+  for (const Picoseconds time : times) {
+    costs.segments.push_back({.time = time, .activations = {activations, 0, 0}});
+  }
+  return costs;
+}
+
+TEST(CutChooser, TakesTheBestSplitsAndSchedule) {
+  const CompileOptions request;
+  CutChooser cuts(request, 100, true, false);
+  const std::vector<PipelineShape> shapes = cuts.shapesOf({2, 1, "dp=1"}, 8);
+  ASSERT_GT(shapes.size(), 1U);
+  const std::optional<ChosenCut> best =
+      cuts.best({{costsOf({10, 10, 10, 10}, 40), 0}, {costsOf({11, 11, 11, 11}, 4), 7}}, shapes);
+  ASSERT_TRUE(best.has_value());
+  EXPECT_TRUE(best->cut.fits);
+  EXPECT_EQ(best->bytePrice, 7) << "the others need more than there is";
+  for (const PipelineShape& shape : shapes) {
+    EXPECT_LE(cuts.expected(best->cut), cuts.expected(cuts.best({{costsOf({11, 11, 11, 11}, 4), 7}}, {shape})->cut));
+  }
+  EXPECT_FALSE(cuts.best({{costsOf({10}, 1), 0}}, {}).has_value());
+}
+
+TEST(CutChooser, MoreThanTheLimitCountsAsLonger) {
+  const CompileOptions request;
+  const CutChooser cuts(request, 100, true, false);
+  StageCut cut{.time = 10, .peakBytes = 150, .fits = false};
+  EXPECT_GT(cuts.expected(cut), 10);
+  cut.fits = true;
+  EXPECT_EQ(cuts.expected(cut), 10);
+}
+
+// As many segments for each, whatever they take.
+TEST(CutChooser, EvenStagesWhereOthersAreTaken) {
+  CompileOptions request;
+  const SegmentCosts costs = costsOf({30, 10, 10, 10}, 1);
+  for (const bool uneven : {true, false}) {
+    request.without = uneven ? Freedoms() : Freedoms{Freedom::kUnevenStages};
+    CutChooser cuts(request, 0, true, false);
+    const std::optional<ChosenCut> best = cuts.best({{costs, 0}}, cuts.shapesOf({2, 1, "dp=1"}, 8));
+    ASSERT_TRUE(best.has_value());
+    EXPECT_EQ(best->cut.first, (std::vector<int>{0, uneven ? 1 : 2}));
+  }
+}
+
+}  // namespace
+}  // namespace weft
