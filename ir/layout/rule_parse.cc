@@ -1,6 +1,5 @@
 // Reading a rule: text to factors, shapes to factor sizes.
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -59,7 +58,7 @@ class RuleReader {
   }
 
   absl::Status readTensor(TensorDims& dims) {
-    std::set<int> inTensor;
+    std::vector<int> inTensor;
     for (char c = peek(); c != '\0' && c != ',' && c != '-'; c = peek()) {
       DimFactors& dim = dims.emplace_back();
       if (c == '1') {
@@ -70,9 +69,10 @@ class RuleReader {
         WEFT_RETURN_IF_ERROR(readFactor(dim));
       }
       for (int factor : dim) {
-        if (!inTensor.insert(factor).second) {
+        if (std::find(inTensor.begin(), inTensor.end(), factor) != inTensor.end()) {
           return error(absl::StrCat("factor '", factors_[factor].name, "' stands twice in one tensor"));
         }
+        inTensor.push_back(factor);
       }
     }
     return absl::OkStatus();
@@ -109,7 +109,8 @@ class RuleReader {
       }
       factors_[index].size = *size;
     }
-    for (; at_ < text_.size() && std::string("+!~").find(text_[at_]) != std::string::npos; ++at_) {
+    const auto isMark = [](char c) { return c == '+' || c == '!' || c == '~'; };
+    for (; at_ < text_.size() && isMark(text_[at_]); ++at_) {
       Factor& factor = factors_[index];
       (text_[at_] == '+' ? factor.reducible : text_[at_] == '!' ? factor.whole : factor.microBatches) = true;
     }
@@ -133,28 +134,28 @@ class RuleReader {
 
 // One dimension of one tensor, for derivation of sizes and for messages.
 struct DimPlace {
-  std::string tensor;  // "operand 1"
+  const char* side = "";  // "operand", "result"
+  size_t tensor = 0;
   size_t dim = 0;
   int64_t size = 0;
   const DimFactors* factors = nullptr;
-  std::string print() const { return absl::StrCat(tensor, " dimension ", dim, " (", size, ")"); }
+  std::string print() const { return absl::StrCat(side, " ", tensor, " dimension ", dim, " (", size, ")"); }
 };
 
-absl::Status collectPlaces(const std::string& rule, const std::string& word, const std::vector<TensorDims>& tensors,
+absl::Status collectPlaces(const std::string& rule, const char* side, const std::vector<TensorDims>& tensors,
                            const std::vector<Shape>& shapes, std::vector<DimPlace>& places) {
   if (tensors.size() != shapes.size()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("rule '", rule, "' has ", tensors.size(), " ", word, "s, the operator has ", shapes.size()));
+        absl::StrCat("rule '", rule, "' has ", tensors.size(), " ", side, "s, the operator has ", shapes.size()));
   }
   for (size_t t = 0; t < tensors.size(); ++t) {
-    std::string name = absl::StrCat(word, " ", t);
     if (tensors[t].size() != shapes[t].size()) {
-      return absl::InvalidArgumentError(absl::StrCat("rule '", rule, "': ", name, " has ", tensors[t].size(),
+      return absl::InvalidArgumentError(absl::StrCat("rule '", rule, "': ", side, " ", t, " has ", tensors[t].size(),
                                                      " dimensions in the rule, ", shapes[t].size(), " in its shape [",
                                                      absl::StrJoin(shapes[t], ","), "]"));
     }
     for (size_t d = 0; d < shapes[t].size(); ++d) {
-      places.push_back({name, d, shapes[t][d], &tensors[t][d]});
+      places.push_back({side, t, d, shapes[t][d], &tensors[t][d]});
     }
   }
   return absl::OkStatus();
@@ -164,10 +165,9 @@ absl::Status collectPlaces(const std::string& rule, const std::string& word, con
 class SizeSolver {
  public:
   SizeSolver(const std::string& rule, std::vector<Factor>& factors, const std::vector<DimPlace>& places)
-      : rule_(rule), factors_(factors), places_(places), known_(factors.size()), from_(factors.size()) {
+      : rule_(rule), factors_(factors), places_(places), known_(factors.size()), from_(factors.size(), nullptr) {
     for (size_t f = 0; f < factors.size(); ++f) {
       known_[f] = factors[f].size > 0;
-      from_[f] = "the rule";
     }
   }
 
@@ -200,34 +200,43 @@ class SizeSolver {
   absl::Status use(const DimPlace& place) {
     int64_t product = 1;
     int open = -1;
-    std::vector<std::string> origins;
     for (int f : *place.factors) {
       if (known_[f]) {
         product *= factors_[f].size;
-        origins.push_back(absl::StrCat("'", factors_[f].name, "' = ", factors_[f].size, " from ", from_[f]));
       } else {
         open = f;
       }
     }
     bool fits = open < 0 ? product == place.size : product > 0 ? place.size % product == 0 : place.size == 0;
     if (!fits) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("rule '", rule_, "': ", place.print(), " does not agree with ",
-                       origins.empty() ? std::string("the 1 of the rule") : absl::StrJoin(origins, ", ")));
+      return disagrees(place);
     }
     if (open >= 0) {
       factors_[open].size = product > 0 ? place.size / product : 0;
       known_[open] = true;
-      from_[open] = place.print();
+      from_[open] = &place;
     }
     return absl::OkStatus();
+  }
+
+  absl::Status disagrees(const DimPlace& place) const {
+    std::vector<std::string> origins;
+    for (int f : *place.factors) {
+      if (known_[f]) {
+        origins.push_back(absl::StrCat("'", factors_[f].name, "' = ", factors_[f].size, " from ",
+                                       from_[f] == nullptr ? "the rule" : from_[f]->print()));
+      }
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("rule '", rule_, "': ", place.print(), " does not agree with ",
+                     origins.empty() ? std::string("the 1 of the rule") : absl::StrJoin(origins, ", ")));
   }
 
   const std::string& rule_;
   std::vector<Factor>& factors_;
   const std::vector<DimPlace>& places_;
   std::vector<bool> known_;
-  std::vector<std::string> from_;
+  std::vector<const DimPlace*> from_;  // of each factor: what gave its size; null: the rule
 };
 
 // An empty side stands for no tensor where there is no shape.

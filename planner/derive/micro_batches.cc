@@ -60,8 +60,9 @@ class Analyzer {
       result_.batchDim[i] = argument.hasBatch() ? static_cast<int>(argument.batchDim) : -1;
     }
     for (int op = 0; op < view_.operators(); ++op) {
-      WEFT_ASSIGN_OR_RETURN(const Rule rule, ruleOf(view_, op));
-      WEFT_RETURN_IF_ERROR(visit(op, rule));
+      WEFT_ASSIGN_OR_RETURN(Rule rule, ruleOf(view_, op));
+      rules_.push_back(std::move(rule));
+      WEFT_RETURN_IF_ERROR(visit(op, rules_.back()));
     }
     return std::move(result_);
   }
@@ -105,21 +106,22 @@ class Analyzer {
       }
       state.batch = factor;
     }
-    return state.batch < 0 ? inheritBatch(op, rule, state) : absl::OkStatus();
+    if (state.batch < 0) {
+      inheritBatch(op, rule, state);
+    }
+    return absl::OkStatus();
   }
 
-  absl::Status inheritBatch(const GraphOperator& op, const Rule& rule, OperatorMicroBatches& state) const {
+  void inheritBatch(const GraphOperator& op, const Rule& rule, OperatorMicroBatches& state) const {
     const std::optional<int> forward = op.forward ? view_.find(*op.forward) : std::nullopt;
     if (!forward || result_.operators[*forward].batch < 0) {
-      return absl::OkStatus();
+      return;
     }
-    WEFT_ASSIGN_OR_RETURN(const Rule other, ruleOf(view_, *forward));
-    const Factor& factor = other.factors()[result_.operators[*forward].batch];
+    const Factor& factor = rules_[*forward].factors()[result_.operators[*forward].batch];
     const int mine = rule.factorIndex(factor.name);
     if (mine >= 0 && rule.factors()[mine].size == factor.size && rule.splittable(mine) && onlyInResults(rule, mine)) {
       state.batch = mine;
     }
-    return absl::OkStatus();
   }
 
   bool passesPartial(int number) const {
@@ -182,6 +184,7 @@ class Analyzer {
   int64_t microBatches_;
   MicroBatchAnalysis result_;
   std::vector<bool> partial_, after_;  // by value
+  std::vector<Rule> rules_;            // of the operators so far
 };
 
 }  // namespace

@@ -160,7 +160,9 @@ absl::StatusOr<StoredShapes> spreadPads(const GraphView& view, const std::map<un
   for (const auto& [index, shape] : arguments) {
     shapes.set(static_cast<int>(index), shape);
   }
-  WEFT_RETURN_IF_ERROR(Spreader(view, shapes).run());
+  if (shapes != StoredShapes(view)) {
+    WEFT_RETURN_IF_ERROR(Spreader(view, shapes).run());
+  }
   return shapes;
 }
 

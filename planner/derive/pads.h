@@ -24,6 +24,7 @@ class StoredShapes {
   void set(int value, Shape shape) { shapes_[value] = std::move(shape); }
   std::vector<Shape> operands(const GraphView& view, int op) const;
   std::vector<Shape> results(const GraphView& view, int op) const;
+  friend bool operator==(const StoredShapes&, const StoredShapes&) = default;
 
  private:
   std::vector<Shape> shapes_;

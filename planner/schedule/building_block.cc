@@ -264,20 +264,19 @@ class Replay {
     int32_t live = 0;
   };
 
-  // The next actions of one rank, of each leg and kind.
-  std::vector<Action> candidates(int32_t rank) const {
-    std::vector<Action> found;
-    for (int leg = 0; leg < 2; ++leg) {
-      for (int kind = 0; kind < 3; ++kind) {
-        const int32_t micro = ranks_[rank].next[leg][kind];
-        if (micro < before_.micros()) {
-          found.push_back({leg == 0 ? rank : before_.stages() - 1 - rank, static_cast<ActionKind>(kind), micro});
-        }
-      }
-    }
-    std::sort(found.begin(), found.end(),
-              [&](const Action& a, const Action& b) { return before_.of(a) < before_.of(b); });
-    return found;
+  // The next action of one rank of that leg and kind.
+  std::optional<Action> next(int32_t rank, int leg, ActionKind kind) const {
+    const int32_t micro = ranks_[rank].next[leg][static_cast<int>(kind)];
+    return micro < before_.micros()
+               ? std::optional<Action>({leg == 0 ? rank : before_.stages() - 1 - rank, kind, micro})
+               : std::nullopt;
+  }
+
+  // Of both legs that which was earlier.
+  std::optional<Action> nextForward(int32_t rank) const {
+    const std::optional<Action> down = next(rank, 0, ActionKind::kForward);
+    const std::optional<Action> up = next(rank, 1, ActionKind::kForward);
+    return !down || (up && before_.of(*up) < before_.of(*down)) ? up : down;
   }
 
   std::tuple<int, int32_t> rating(const Action& a) const {
@@ -291,14 +290,14 @@ class Replay {
   // True if an action of this rank got the slot.
   bool step(int32_t rank, int32_t slot) {
     std::optional<Action> best;
-    bool forwardSeen = false;
-    for (const Action& a : candidates(rank)) {
-      if (a.kind == ActionKind::kForward && std::exchange(forwardSeen, true)) {
-        continue;
-      }
-      const bool room = a.kind != ActionKind::kForward || ranks_[rank].live < peak_;
-      if (room && after_.ready(a, slot) && (!best || rating(a) < rating(*best))) {
-        best = a;
+    const std::optional<Action> forward = ranks_[rank].live < peak_ ? nextForward(rank) : std::nullopt;
+    for (int leg = 0; leg < 2; ++leg) {
+      for (const ActionKind kind : {ActionKind::kForward, ActionKind::kInputGrad, ActionKind::kWeightGrad}) {
+        const std::optional<Action> a = next(rank, leg, kind);
+        const bool may = a && (kind != ActionKind::kForward || a == forward);
+        if (may && (!best || rating(*a) < rating(*best)) && after_.ready(*a, slot)) {
+          best = a;
+        }
       }
     }
     if (!best) {

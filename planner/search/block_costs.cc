@@ -169,24 +169,26 @@ absl::StatusOr<const BlockProgram*> BlockCosts::programFor(int64_t microBatches)
   return programFor_.emplace(microBatches, make()).first->second;
 }
 
-const absl::StatusOr<SegmentCosts>& BlockCosts::of(const BlockAsk& ask) {
+absl::StatusOr<SegmentCosts> BlockCosts::of(const BlockAsk& ask) {
   const CompileOptions& closed = ask.closed;
-  const AskKey key(closed.mesh, closed.microBatches(), closed.zeroLevel(), closed.regather, ask.uncut, ask.bytePrice);
+  const Relative relative = relativeOf(ask);
+  const AskKey key(closed.mesh, closed.microBatches(), closed.zeroLevel(), closed.regather, relative.uncut,
+                   ask.bytePrice);
   auto it = costs_.find(key);
   if (it == costs_.end()) {
     const absl::StatusOr<const BlockProgram*> program = programFor(closed.microBatches());
     it = costs_
-             .emplace(key, program.ok() ? (*program)->costs(closed, ask.uncut, ask.bytePrice, memo_)
+             .emplace(key, program.ok() ? (*program)->costs(closed, relative.uncut, ask.bytePrice, memo_)
                                         : absl::StatusOr<SegmentCosts>(program.status()))
              .first;
     if (it->second.ok()) {
-      learn(ask, *it->second);
+      learn(ask, relative, *it->second);
     }
   }
-  return it->second;
+  return it->second.ok() && ask.uncut && !relative.uncut ? together(*it->second) : it->second;
 }
 
-// Blocks of long programs are asked about as stages in any case.
+// Blocks of long programs are asked about as stages in any case: one stage is their sum.
 Relative BlockCosts::relativeOf(const BlockAsk& ask) {
   const absl::StatusOr<const BlockProgram*> program = programFor(ask.closed.microBatches());
   const bool isLong = program.ok() && (*program)->isLong();
@@ -194,19 +196,20 @@ Relative BlockCosts::relativeOf(const BlockAsk& ask) {
   return {static_cast<int>(number), besideBatch(ask.closed), ask.uncut && !isLong, ask.closed.microBatches() == 1};
 }
 
-void BlockCosts::learn(const BlockAsk& ask, const SegmentCosts& costs) {
+void BlockCosts::learn(const BlockAsk& ask, const Relative& relative, const SegmentCosts& costs) {
   const bool priced = ask.bytePrice > 0;
-  const Relative relative = relativeOf(ask);
   const SegmentCosts unshared = atLevel(costs, ask.closed.zeroLevel(), 0, ask.parts);
-  // Of long programs those without stages are the sum of their blocks, which are not known apart.
-  if (ask.uncut == relative.uncut) {
-    alike_[{relative, cutsOf(ask)}].try_emplace(priced, unshared);
-  }
+  alike_[{relative, cutsOf(ask)}].try_emplace(priced, unshared);
   BlockTotals totals = {together(unshared).segments[0], 0};
   for (const SegmentCost& each : unshared.segments) {
-    totals.longest = std::max(totals.longest, ask.uncut ? 0 : each.time);
+    totals.longest = std::max(totals.longest, relative.uncut ? 0 : each.time);
   }
   totals_[{relative, priced}].try_emplace(cutsOf(ask), std::move(totals));
+}
+
+bool BlockCosts::isKnownUnpriced(const BlockAsk& ask) {
+  const auto known = alike_.find({relativeOf(ask), cutsOf(ask)});
+  return known != alike_.end() && known->second.count(false) > 0;
 }
 
 std::vector<SegmentCosts> BlockCosts::alike(const BlockAsk& ask) {

@@ -62,7 +62,9 @@ class BlockCosts {
   absl::StatusOr<const BlockProgram*> programFor(int64_t microBatches);
   Relative relativeOf(const BlockAsk& ask);
   // Error: it cannot be.
-  const absl::StatusOr<SegmentCosts>& of(const BlockAsk& ask);
+  absl::StatusOr<SegmentCosts> of(const BlockAsk& ask);
+  // Was something alike asked about without a price of memory?
+  bool isKnownUnpriced(const BlockAsk& ask);
   // With prices of memory or without, at the level of ZeRO of the ask; empty where nothing alike was asked about.
   std::vector<SegmentCosts> alike(const BlockAsk& ask);
   // The same, guessed, as at level 0. Empty: nothing is known of any relative.
@@ -80,7 +82,7 @@ class BlockCosts {
   // By into how many parts mesh and micro-batches cut the batch.
   using ByParts = std::map<int64_t, BlockTotals>;
 
-  void learn(const BlockAsk& ask, const SegmentCosts& costs);
+  void learn(const BlockAsk& ask, const Relative& relative, const SegmentCosts& costs);
   std::optional<BlockTotals> guessed(const Relative& relative, int64_t cuts, Priced priced) const;
 
   const GraphFor& graphs_;

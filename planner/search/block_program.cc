@@ -163,7 +163,7 @@ ProgramGraph BlockProgram::onStages(const std::vector<int>& first) const {
 absl::StatusOr<SegmentCosts> BlockProgram::costs(const CompileOptions& closed, bool uncut, double bytePrice,
                                                  ReshardMemo& memo) const {
   SegmentCosts costs;
-  if (uncut && !isLong()) {
+  if (uncut) {
     WEFT_ASSIGN_OR_RETURN(costs, segmentCosts(asked_, closed, bytePrice, memo));
     if (!isShort()) {
       return costs;
@@ -180,10 +180,7 @@ absl::StatusOr<SegmentCosts> BlockProgram::costs(const CompileOptions& closed, b
       costs.segments[0] += blocks.segments.back();
     }
   }
-  if (!uncut) {
-    return blocks;
-  }
-  return costs.segments.empty() ? together(blocks) : costs;
+  return uncut ? costs : blocks;
 }
 
 }  // namespace weft

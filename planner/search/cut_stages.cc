@@ -8,17 +8,21 @@
 namespace weft {
 namespace {
 
+// As much of each saving as `bytes` are left to save: adds it to `sum`. False: none are left.
+bool take(const Saving& all, int64_t bytes, Saving& sum) {
+  const double part = std::min(1.0, static_cast<double>(bytes - sum.bytes) / static_cast<double>(all.bytes));
+  if (part <= 0) {
+    return false;
+  }
+  sum.bytes += static_cast<int64_t>(std::ceil(part * static_cast<double>(all.bytes)));
+  sum.time += static_cast<Picoseconds>(std::ceil(part * static_cast<double>(all.time)));
+  return true;
+}
+
 // Of `savings`, by rising price, as much as together saves `bytes`, or all of them.
 Saving taken(const std::vector<Saving>& savings, int64_t bytes) {
   Saving sum;
-  for (const Saving& all : savings) {
-    const double part = std::min(1.0, static_cast<double>(bytes - sum.bytes) / static_cast<double>(all.bytes));
-    if (part <= 0) {
-      break;
-    }
-    sum.bytes += static_cast<int64_t>(std::ceil(part * static_cast<double>(all.bytes)));
-    sum.time += static_cast<Picoseconds>(std::ceil(part * static_cast<double>(all.time)));
-  }
+  std::all_of(savings.begin(), savings.end(), [&](const Saving& all) { return take(all, bytes, sum); });
   return sum;
 }
 
@@ -67,14 +71,14 @@ class Sums {
 
   // Of these segments as much as together saves `bytes`, or all that can be; the cheapest first.
   Saving saving(int begin, int end, int64_t bytes) const {
-    std::vector<Saving> all;
+    Saving sum;
     for (const SharedSaving& shared : savings_) {
       const int64_t count = shared.before[end] - shared.before[begin];
-      if (count > 0) {
-        all.push_back({count * shared.each.bytes, count * shared.each.time});
+      if (count > 0 && !take({count * shared.each.bytes, count * shared.each.time}, bytes, sum)) {
+        break;
       }
     }
-    return taken(all, bytes);
+    return sum;
   }
 
  private:
@@ -110,19 +114,20 @@ class Cutter {
         rooms_(rooms()) {}
 
   StageCut cut() const {
-    Picoseconds low = 0;
-    Picoseconds high = sums_.of(0, segments_).time + sums_.saving(0, segments_, INT64_MAX).time;
-    std::optional<std::vector<int>> best = within(high);
-    while (best && low < high) {
-      const Picoseconds middle = low + (high - low) / 2;
-      if (std::optional<std::vector<int>> cut = within(middle)) {
-        best = std::move(cut);
-        high = middle;
+    Greedy best = within(sums_.of(0, segments_).time + sums_.saving(0, segments_, INT64_MAX).time);
+    // No shorter stages are known to be possible, and none shorter than these to be impossible.
+    Picoseconds high = best.longest;
+    Picoseconds low = sums_.of(0, segments_).time / shape_.stages();
+    while (best.reachesEnd && low < high) {
+      Greedy made = within(low + (high - low) / 2);
+      if (made.reachesEnd) {
+        high = made.longest;
+        best = std::move(made);
       } else {
-        low = middle + 1;
+        low = made.next;
       }
     }
-    StageCut cut = describe(best ? *best : evenStages(segments_, shape_.stages()));
+    StageCut cut = describe(best.reachesEnd ? best.first : evenStages(segments_, shape_.stages()));
     while (shape_.virtualStages > 1 && improve(cut)) {
     }
     return cut;
@@ -232,28 +237,39 @@ class Cutter {
     return made;
   }
 
-  // Stages of at most that time that fit, each as long as can be; nothing where there are none. Adding a segment to a
-  // stage makes it no shorter and no smaller.
-  std::optional<std::vector<int>> within(Picoseconds most) const {
+  // Stages that fit and take at most some time, each as long as can be.
+  struct Greedy {
     std::vector<int> first;
+    bool reachesEnd = false;  // do they have all segments?
+    Picoseconds longest = 0;
+    Picoseconds next = INT64_MAX;  // the least time that would change a stage
+  };
+
+  // Adding a segment to a stage makes it no shorter and no smaller.
+  Greedy within(Picoseconds most) const {
+    Greedy made;
     int begin = 0;
     for (int64_t s = 0; s < shape_.stages(); ++s) {
-      first.push_back(begin);
+      made.first.push_back(begin);
       const int last = segments_ - static_cast<int>(shape_.stages() - s - 1);  // leaves one for each stage behind
-      int end = begin;
-      while (end < last) {
-        const Stage stage = stageOf(s, begin, end + 1);
-        if (stage.time > most || !stage.fits) {
-          break;
-        }
-        ++end;
+      int end = begin;                                                         // so far it fits
+      int beyond = last + 1;                                                   // so far it does not
+      while (beyond - end > 1) {
+        const int middle = end + (beyond - end) / 2;
+        const Stage stage = stageOf(s, begin, middle);
+        (stage.time > most || !stage.fits ? beyond : end) = middle;
+      }
+      if (const Stage more = beyond <= last ? stageOf(s, begin, beyond) : Stage{.fits = false}; more.fits) {
+        made.next = std::min(made.next, more.time);
       }
       if (end == begin) {
-        return std::nullopt;
+        return made;
       }
+      made.longest = std::max(made.longest, stageOf(s, begin, end).time);
       begin = end;
     }
-    return begin == segments_ ? std::optional(first) : std::nullopt;
+    made.reachesEnd = begin == segments_;
+    return made;
   }
 
   int segments_;

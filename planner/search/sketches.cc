@@ -14,6 +14,10 @@ namespace {
 
 constexpr int kAllShared = 3;  // the level of ZeRO at which ranks share all that they hold
 
+// What splits without a price of memory may take of the time of those with one, where memory is short.
+constexpr double kLessUnpriced = 0.98;
+constexpr int64_t kLeastHeld = 3;  // a guess counts a third of the micro-batches that most schedules hold (fluidCut)
+
 // The request of one sketch, with ZeRO of the first level where that is open.
 CompileOptions baseOf(const CompileOptions& request, const StageGrid& grid, int64_t micro, bool shares) {
   CompileOptions closed = request;
@@ -54,7 +58,7 @@ absl::Status Sketches::begin() {
     const absl::StatusOr<Mesh> mesh = Mesh::parse(grid.mesh);
     const int64_t parts = !grid.mesh.empty() && mesh.ok() ? partsOf(defaultAxes(*mesh, request_.fill)) : 1;
     for (const int64_t micro : microBatchCounts(program->graph(), request_, parts)) {
-      Entry entry = {{baseOf(request_, grid, micro, trains_ && parts > 1), grid, {}, {}}, Known::kGuessed, parts, 0, 0};
+      Entry entry = {{baseOf(request_, grid, micro, trains_ && parts > 1), grid, {}, {}}, Known::kGuessed, parts};
       groups[costs_.relativeOf(askOf(entry, 0))].push_back(std::move(entry));
     }
   }
@@ -104,7 +108,7 @@ bool Sketches::isLong(const Entry& entry) {
 }
 
 void Sketches::push(Entry entry) {
-  entry.expected = cuts_->expected(entry.sketch.cut);
+  entry.expected = (entry.isPricedAlone ? kLessUnpriced : 1) * cuts_->expected(entry.sketch.cut);
   entry.order = made_++;
   open_.push(std::move(entry));
 }
@@ -112,11 +116,14 @@ void Sketches::push(Entry entry) {
 // Of what no relative is known nothing is expected: it is asked first.
 void Sketches::guess(Entry& entry) {
   std::optional<StageCut> best;
-  for (BlockTotals& totals : costs_.guess(askOf(entry, 0))) {
-    const SegmentCosts all = atLevel({{std::move(totals.all)}, {}, 0}, 0, levelOf(entry), entry.parts);
-    StageCut cut =
-        cuts_->fluid(all.segments[0], totals.longest, entry.sketch.grid, entry.sketch.request.microBatches());
-    best = !best || cuts_->expected(cut) < cuts_->expected(*best) ? std::move(cut) : std::move(*best);
+  for (const BlockTotals& totals : costs_.guess(askOf(entry, 0))) {
+    for (const CompileOptions& level : levelsOf(entry)) {
+      const absl::StatusOr<SegmentCosts> all = costsAt(entry, level, {{totals.all}, {}, 0}, 0);
+      if (all.ok()) {
+        StageCut cut = cuts_->fluid(all->segments[0], totals.longest, entry.sketch.grid, level.microBatches());
+        best = !best || cuts_->expected(cut) < cuts_->expected(*best) ? std::move(cut) : std::move(*best);
+      }
+    }
   }
   entry.sketch.cut = best.value_or(StageCut());
 }
@@ -128,9 +135,6 @@ std::optional<Sketch> Sketches::next() {
     switch (entry.known) {
       case Known::kGuessed:
         refine(std::move(entry));
-        continue;
-      case Known::kAlike:
-        makeLevels(std::move(entry));
         continue;
       case Known::kLevel:
         make(std::move(entry));
@@ -154,12 +158,6 @@ bool Sketches::isNew(const Sketch& sketch) {
   return isNew;
 }
 
-// The level of ZeRO of an entry; where that is open, as if all were shared.
-int Sketches::levelOf(const Entry& entry) const {
-  const CompileOptions& closed = entry.sketch.request;
-  return entry.known < Known::kLevel && leavesLevelOpen(request_, closed) ? kAllShared : closed.zeroLevel();
-}
-
 // Guesses again, as more is known by now; where that changes nothing, asks, unless something alike was asked about.
 void Sketches::refine(Entry entry) {
   if (costs_.alike(askOf(entry, 0)).empty()) {
@@ -169,56 +167,85 @@ void Sketches::refine(Entry entry) {
       push(std::move(entry));
       return;
     }
-    if (variantsOf(entry).empty()) {
+    if (!askAlike(entry)) {
       return;
     }
   }
-  std::vector<PricedBlocks> variants;
-  for (SegmentCosts& costs : costs_.alike(askOf(entry, 0))) {
-    variants.push_back({atLevel(std::move(costs), entry.sketch.request.zeroLevel(), levelOf(entry), entry.parts), 0});
+  std::vector<Entry> levels = atLevels(entry);
+  const auto isLimited = [](const Entry& level) { return level.sketch.cut.limited; };
+  if (!costs_.isKnownUnpriced(askOf(entry, 0)) && !std::all_of(levels.begin(), levels.end(), isLimited)) {
+    levels = costs_.of(askOf(entry, 0)).ok() ? atLevels(entry) : std::move(levels);
   }
-  if (std::optional<ChosenCut> best = cuts_->best(variants, shapesOf(entry))) {
-    entry.sketch.cut = std::move(best->cut);
-    entry.known = Known::kAlike;
-    push(std::move(entry));
+  for (Entry& level : levels) {
+    push(std::move(level));
   }
 }
 
+// Where memory may be short, splits that save it are asked about first: others are hardly better there, and asked about
+// once that may matter. Answers whether anything can be.
+bool Sketches::askAlike(const Entry& entry) {
+  const StageCut& cut = entry.sketch.cut;
+  const bool mayBeShort = cut.limited || cut.peakBytes > limit_ / kLeastHeld;
+  if (limit_ > 0 && mayBeShort && request_.may(Freedom::kMemoryPrices) &&
+      costs_.of(askOf(entry, memoryPrice(cut.time, limit_))).ok()) {
+    return true;
+  }
+  return !variantsOf(entry).empty();
+}
+
+// The levels of ZeRO that it leaves open.
+std::vector<CompileOptions> Sketches::levelsOf(const Entry& entry) const {
+  CompileOptions open = entry.sketch.request;
+  if (!leavesLevelOpen(request_, open)) {
+    return {open};
+  }
+  open.zero = kFindZero;
+  return withZero(open, true);
+}
+
+// Needs whose times are those of the entry's level of ZeRO and whose bytes are those of the level `from`, at another.
+// Error: of the mesh.
+absl::StatusOr<SegmentCosts> Sketches::costsAt(const Entry& entry, const CompileOptions& level,
+                                               const SegmentCosts& costs, int from) const {
+  SegmentCosts made = atLevel(costs, from, level.zeroLevel(), entry.parts);
+  return level.zeroLevel() == entry.sketch.request.zeroLevel()
+             ? made
+             : costs_.withZeroTimes(std::move(made), level, entry.parts);
+}
+
 // A sketch for each level of ZeRO, from what sketches alike need.
-void Sketches::makeLevels(Entry entry) {
-  const CompileOptions& base = entry.sketch.request;
+std::vector<Sketches::Entry> Sketches::atLevels(const Entry& entry) {
   const std::vector<PipelineShape> shapes = shapesOf(entry);
   const std::vector<SegmentCosts> alike = costs_.alike(askOf(entry, 0));
-  std::vector<CompileOptions> levels = {base};
-  if (leavesLevelOpen(request_, base)) {
-    const std::optional<ChosenCut> plain = cuts_->best({{alike.front(), 0}}, shapes);
-    const bool isShort = plain && plain->cut.limited;  // of memory
-    CompileOptions open = base;
-    open.zero = kFindZero;
-    levels = withZero(open, true);
+  std::vector<CompileOptions> levels = levelsOf(entry);
+  if (levels.size() > 1) {
+    const std::optional<ChosenCut> first = cuts_->best({{alike.front(), 0}}, shapes);
+    const bool isShort = first && first->cut.limited;  // of memory
     std::erase_if(levels, [&](const CompileOptions& level) {
       return level.zeroLevel() == 0 ? isShort || isLong(entry) : level.zeroLevel() > 1 && isLong(entry) && !isShort;
     });
   }
+  std::vector<Entry> made;
   for (const CompileOptions& level : levels) {
     std::vector<PricedBlocks> here;
     for (const SegmentCosts& each : alike) {
-      SegmentCosts costs = atLevel(each, base.zeroLevel(), level.zeroLevel(), entry.parts);
-      absl::StatusOr<SegmentCosts> timed =
-          level.zeroLevel() == base.zeroLevel() ? std::move(costs) : costs_.withZeroTimes(costs, level, entry.parts);
-      if (timed.ok()) {
-        here.push_back({*std::move(timed), 0});
+      absl::StatusOr<SegmentCosts> costs = costsAt(entry, level, each, entry.sketch.request.zeroLevel());
+      if (costs.ok()) {
+        here.push_back({*std::move(costs), 0});
       }
     }
     if (std::optional<ChosenCut> best = cuts_->best(here, shapes)) {
-      push({{level, entry.sketch.grid, std::move(best->cut), {}}, Known::kLevel, entry.parts, 0, 0});
+      made.push_back({{level, entry.sketch.grid, std::move(best->cut), {}}, Known::kLevel, entry.parts});
+      made.back().isPricedAlone = !costs_.isKnownUnpriced(askOf(entry, 0));
     }
   }
+  return made;
 }
 
 // Of long programs a sketch for each kind of schedule, of others one for all.
 void Sketches::make(Entry entry) {
   entry.known = Known::kMade;
+  entry.isPricedAlone = false;
   const std::vector<PricedBlocks> variants = variantsOf(entry);
   const std::vector<PipelineShape> shapes = shapesOf(entry);
   if (!isLong(entry)) {
@@ -245,20 +272,22 @@ void Sketches::make(Entry entry) {
 
 // Asks what the blocks need, without a price of memory and, where it is short, with some. Empty: refused.
 std::vector<PricedBlocks> Sketches::variantsOf(const Entry& entry) {
-  const absl::StatusOr<SegmentCosts>& plain = costs_.of(askOf(entry, 0));
+  const absl::StatusOr<SegmentCosts> plain = costs_.of(askOf(entry, 0));
   if (!plain.ok()) {
     refuse(plain.status());
     return {};
   }
   std::vector<PricedBlocks> variants = {{*plain, 0}};
-  const SegmentCosts here = atLevel(*plain, entry.sketch.request.zeroLevel(), levelOf(entry), entry.parts);
+  const int level = entry.sketch.request.zeroLevel();
+  const bool mayShareAll = entry.known == Known::kGuessed && leavesLevelOpen(request_, entry.sketch.request);
+  const SegmentCosts here = atLevel(*plain, level, mayShareAll ? kAllShared : level, entry.parts);
   const std::optional<ChosenCut> best = cuts_->best({{here, 0}}, shapesOf(entry));
   if (!best || !best->cut.limited || !request_.may(Freedom::kMemoryPrices)) {
     return variants;
   }
   for (const double factor : kMemoryPrices) {
     const double price = factor * memoryPrice(best->cut.time, limit_);
-    const absl::StatusOr<SegmentCosts>& priced = costs_.of(askOf(entry, price));
+    const absl::StatusOr<SegmentCosts> priced = costs_.of(askOf(entry, price));
     if (priced.ok()) {
       variants.push_back({*priced, price});
     }

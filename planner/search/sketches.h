@@ -4,13 +4,13 @@
 // A sketch is a mesh, a number of submeshes and of stages on each, a number of micro-batches, a level of ZeRO and a
 // kind of schedule. There are thousands; few are asked about. Each begins with a guess that is hardly too high, and
 // what has the least is made exact, until that which is exact has the least:
-//   1. guessed   from relatives whose blocks were asked about (block_costs.h), state as if ZeRO shared all of it
-//   2. alike     from a sketch whose ranks hold as many rows on a mesh with the same axes beside the batch: per
-//                micro-batch they need the same
-//   3. level     a sketch for each level of ZeRO, its state shared as the level shares it; of long programs the levels
-//                beyond the first, which save memory at a price of time, only where memory is short
-//   4. made      what its own blocks need, cut into stages
-// Where memory is short, splits that save memory (segment_costs.h) are held against those that do not.
+//   1. guessed   from relatives whose blocks were asked about (block_costs.h), at the best level of ZeRO
+//   2. level     a sketch for each level of ZeRO, from one whose ranks hold as many rows on a mesh with the same axes
+//                beside the batch: per micro-batch they need the same. Of long programs the levels beyond the first,
+//                which save memory at a price of time, only where memory is short
+//   3. made      what its own blocks need, cut into stages
+// Where memory is short, splits that save memory (segment_costs.h) are asked about first, and in the end held against
+// those that do not.
 #pragma once
 
 #include <cstdint>
@@ -54,13 +54,14 @@ class Sketches {
   const absl::Status& refusal() const { return refusal_; }  // the first
 
  private:
-  enum class Known : uint8_t { kGuessed, kAlike, kLevel, kMade };
+  enum class Known : uint8_t { kGuessed, kLevel, kMade };
   struct Entry {
     Sketch sketch;
     Known known = Known::kGuessed;
     int64_t parts = 1;  // of the batch; ranks that share a state under ZeRO
     double expected = 0;
     size_t order = 0;
+    bool isPricedAlone = false;  // known with splits that save memory alone
     // The queue gives the largest first.
     friend bool operator<(const Entry& a, const Entry& b) {
       return std::tuple(a.expected, a.sketch.cut.peakBytes, a.order) >
@@ -73,7 +74,6 @@ class Sketches {
 
   absl::Status begin();
   void askFirst(const std::vector<Entry>& group);
-  int levelOf(const Entry& entry) const;
   static BlockAsk askOf(const Entry& entry, double bytePrice);
   bool isLong(const Entry& entry);
 
@@ -83,7 +83,11 @@ class Sketches {
 
   void guess(Entry& entry);
   void refine(Entry entry);
-  void makeLevels(Entry entry);
+  bool askAlike(const Entry& entry);
+  std::vector<CompileOptions> levelsOf(const Entry& entry) const;
+  absl::StatusOr<SegmentCosts> costsAt(const Entry& entry, const CompileOptions& level, const SegmentCosts& costs,
+                                       int from) const;
+  std::vector<Entry> atLevels(const Entry& entry);
   void make(Entry entry);
   std::vector<PricedBlocks> variantsOf(const Entry& entry);
   std::vector<PipelineShape> shapesOf(const Entry& entry);

@@ -21,7 +21,7 @@ class BlockCostsTest : public ::testing::Test {
     return {.mode = Mode::kLayouts, .mesh = mesh, .machine = "a100-80g", .micro = micro, .zero = zero};
   }
   SegmentCosts asked(const CompileOptions& request, int64_t parts) {
-    const absl::StatusOr<SegmentCosts>& found = costs_.of({request, false, parts, 0});
+    const absl::StatusOr<SegmentCosts> found = costs_.of({request, false, parts, 0});
     EXPECT_TRUE(found.ok()) << found.status();
     return *found;
   }
@@ -67,7 +67,7 @@ TEST_F(BlockCostsTest, SavingsRiseInPrice) {
   const GraphFor graphs = graphForAll(chainProgram({.layers = 6, .rows = 8192, .width = 1024, .relus = 2}).graph);
   BlockCosts costs(graphs, request_, *machineOf(request_), memo_);
   const CompileOptions asked = closed("dp=2,tp=2", 4);
-  const absl::StatusOr<SegmentCosts>& found = costs.of({asked, false, 2, 0});
+  const absl::StatusOr<SegmentCosts> found = costs.of({asked, false, 2, 0});
   ASSERT_TRUE(found.ok()) << found.status();
   for (const bool cut : {false, true}) {
     const SegmentCost& middle = found->of(cut)[2];
