@@ -17,7 +17,7 @@ class BudgetSearch {
 
   // To begin with: the plan without recomputation.
   void start(const SubmeshNeeds& base, int64_t limit) {
-    least_ = base.peakBytes;
+    least_ = lastPeak_ = base.peakBytes;
     done_ = fits_ = base.peakBytes <= limit;
     if (!done_) {
       aim(high_ - over(base, limit));
@@ -47,8 +47,11 @@ class BudgetSearch {
       aim(low_ + (limit - needs.peakBytes) / needs.slots);
     } else {
       high_ = next_->bytes;
+      // What runs again needs memory too: as little may hardly be less, or no less at all.
+      stride_ *= needs.peakBytes < lastPeak_ ? 1 : 8;
+      lastPeak_ = needs.peakBytes;
       aim(high_ - over(needs, limit) * stride_);
-      stride_ *= 2;  // what runs again needs memory too, so that as little may hardly be less
+      stride_ *= 2;
     }
   }
 
@@ -89,6 +92,7 @@ class BudgetSearch {
   std::optional<recompute::Selection> best_;
   int64_t least_ = 0;
   int64_t stride_ = 1;
+  int64_t lastPeak_ = 0;
   bool fits_ = false;
   bool done_ = false;
 };
