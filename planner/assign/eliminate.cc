@@ -13,6 +13,73 @@ Picoseconds plus(Picoseconds a, Picoseconds b) {
   return std::min(kImpossible, a + b);
 }
 
+// The variables that are left, in the order of elimination: that first whose elimination looks at the fewest entries,
+// those of its neighbors times its own, of equal ones that with the fewest neighbors.
+class EliminationOrder {
+ public:
+  // `values`: of each variable, outlives it. `mostEntries`: more are counted as one more.
+  EliminationOrder(const std::vector<int>& values, int64_t mostEntries)
+      : values_(values), mostEntries_(mostEntries), neighbors_(values.size()) {}
+
+  // All pairs of `variables` share a table.
+  void connect(const std::vector<int>& variables) {
+    for (const int variable : variables) {
+      for (const int other : variables) {
+        if (other != variable) {
+          neighbors_[variable].insert(other);
+        }
+      }
+    }
+  }
+
+  // Once all are connected.
+  void begin() {
+    for (size_t v = 0; v < values_.size(); ++v) {
+      left_.insert(rankOf(static_cast<int>(v)));
+    }
+  }
+
+  bool isEmpty() const { return left_.empty(); }
+  int64_t fewestEntries() const { return std::get<0>(*left_.begin()); }
+  int first() const { return std::get<2>(*left_.begin()); }
+  int last() const { return std::get<2>(*left_.rbegin()); }
+  const std::set<int>& neighborsOf(int variable) const { return neighbors_[variable]; }
+
+  // Takes a variable away; `connects`: its neighbors share a table from then on.
+  void take(int variable, bool connects) {
+    const std::vector<int> around(neighbors_[variable].begin(), neighbors_[variable].end());
+    left_.erase(rankOf(variable));
+    for (const int other : around) {
+      left_.erase(rankOf(other));
+    }
+    for (const int other : around) {
+      neighbors_[other].erase(variable);
+    }
+    if (connects) {
+      connect(around);
+    }
+    for (const int other : around) {
+      left_.insert(rankOf(other));
+    }
+  }
+
+ private:
+  using Rank = std::tuple<int64_t, size_t, int>;
+
+  Rank rankOf(int variable) const {
+    int64_t entries = values_[variable];
+    for (const int other : neighbors_[variable]) {
+      entries = std::min(entries * values_[other], mostEntries_ + 1);
+    }
+    return {entries, neighbors_[variable].size(), variable};
+  }
+
+  const std::vector<int>& values_;
+  int64_t mostEntries_;
+  std::set<Rank> left_;
+  std::vector<std::set<int>> neighbors_;  // of each variable: that are left
+};
+
 // A variable that is gone: which of its values is best for each combination of its neighbors'.
 struct Eliminated {
   int variable = 0;
@@ -26,33 +93,22 @@ class Elimination {
       : values_(problem.values),
         mostEntries_(mostEntries),
         at_(values_.size(), 0),
-        neighbors_(values_.size()),
+        order_(values_, mostEntries),
         tablesOf_(values_.size()) {
     for (const CostTable& table : problem.tables) {
+      order_.connect(table.variables);
       add(table);
     }
   }
 
   Assignment run() {
-    for (size_t v = 0; v < values_.size(); ++v) {
-      order_.insert(rankOf(static_cast<int>(v)));
-    }
-    while (!order_.empty()) {
-      const bool fits = std::get<0>(*order_.begin()) <= mostEntries_;
-      const int next = std::get<2>(fits ? *order_.begin() : *order_.rbegin());
-      const std::set<int> around = neighbors_[next];
-      order_.erase(rankOf(next));
-      for (const int other : around) {
-        order_.erase(rankOf(other));
-      }
-      if (fits) {
-        remove(next);
-      } else {
-        keep(next);
-      }
-      for (const int other : around) {
-        order_.insert(rankOf(other));
-      }
+    order_.begin();
+    while (!order_.isEmpty()) {
+      const bool fits = order_.fewestEntries() <= mostEntries_;
+      const int next = fits ? order_.first() : order_.last();
+      const std::set<int> around = order_.neighborsOf(next);
+      order_.take(next, fits);
+      fits ? remove(next, {around.begin(), around.end()}) : keep(next, around);
       exact_ = exact_ && fits;
     }
     for (auto gone = gone_.rbegin(); gone != gone_.rend(); ++gone) {
@@ -62,10 +118,6 @@ class Elimination {
   }
 
  private:
-  // The entries that a variable's elimination looks at, its neighbors, itself.
-  using Rank = std::tuple<int64_t, size_t, int>;
-  Rank rankOf(int variable) const { return {entriesWithout(variable), neighbors_[variable].size(), variable}; }
-
   // Tables over the same variables, which lie ascending, become one.
   void add(const CostTable& given) {
     CostTable table = ascending(given);
@@ -78,11 +130,6 @@ class Elimination {
     const int number = known->second;
     for (const int variable : table.variables) {
       tablesOf_[variable].push_back(number);
-      for (const int other : table.variables) {
-        if (other != variable) {
-          neighbors_[variable].insert(other);
-        }
-      }
     }
     tables_.push_back(std::move(table));
   }
@@ -109,18 +156,9 @@ class Elimination {
     return index;
   }
 
-  // Of the table that is minimized over a variable, and of that which remains.
-  int64_t entriesWithout(int variable) const {
-    int64_t entries = values_[variable];
-    for (const int other : neighbors_[variable]) {
-      entries = std::min(entries * values_[other], mostEntries_ + 1);
-    }
-    return entries;
-  }
-
   // Replaces the tables of a variable by one over its neighbors: the least of their sum.
-  void remove(int variable) {
-    Eliminated gone{variable, {neighbors_[variable].begin(), neighbors_[variable].end()}, {}};
+  void remove(int variable, const std::vector<int>& neighbors) {
+    Eliminated gone{variable, neighbors, {}};
     int64_t entries = 1;
     for (const int other : gone.neighbors) {
       entries *= values_[other];
@@ -143,13 +181,13 @@ class Elimination {
       rest.costs[i] = *least;
       gone.best[i] = *least < kImpossible ? static_cast<int>(least - sums.begin()) : 0;
     }
-    forget(variable);
+    forget(variable, neighbors);
     add(rest);
     gone_.push_back(std::move(gone));
   }
 
   // Leaves a variable at value 0.
-  void keep(int variable) {
+  void keep(int variable, const std::set<int>& neighbors) {
     at_[variable] = 0;
     std::vector<CostTable> rest;
     for (const int table : tablesOf_[variable]) {
@@ -164,7 +202,7 @@ class Elimination {
         kept.costs.push_back(tables_[table].costs[entry(tables_[table].variables)]);
       }
     }
-    forget(variable);
+    forget(variable, neighbors);
     for (const CostTable& table : rest) {
       add(table);
     }
@@ -172,13 +210,13 @@ class Elimination {
   }
 
   // Takes the tables of a variable away.
-  void forget(int variable) {
+  template <typename Variables>
+  void forget(int variable, const Variables& neighbors) {
     for (const int table : tablesOf_[variable]) {
       numbers_.erase(tables_[table].variables);
       tables_[table].costs = {};
     }
-    for (const int other : neighbors_[variable]) {
-      neighbors_[other].erase(variable);
+    for (const int other : neighbors) {
       std::erase_if(tablesOf_[other], [&](int table) {
         const std::vector<int>& variables = tables_[table].variables;
         return std::find(variables.begin(), variables.end(), variable) != variables.end();
@@ -243,10 +281,9 @@ class Elimination {
   std::vector<int> at_;  // a value of each variable
   std::vector<CostTable> tables_;
   std::map<std::vector<int>, int> numbers_;  // of tables, by their variables
-  std::set<Rank> order_;                     // of the variables that are left
-  std::vector<std::set<int>> neighbors_;     // of each variable that is left
-  std::vector<std::vector<int>> tablesOf_;   // of each variable that is left
-  std::vector<Eliminated> gone_;             // in order
+  EliminationOrder order_;
+  std::vector<std::vector<int>> tablesOf_;  // of each variable that is left
+  std::vector<Eliminated> gone_;            // in order
 };
 
 }  // namespace
@@ -261,6 +298,23 @@ Picoseconds costOf(const AssignmentProblem& problem, const std::vector<int>& val
     sum = plus(sum, table.costs[entry]);
   }
   return sum;
+}
+
+int64_t entriesToEliminate(const AssignmentProblem& problem, int64_t mostEach, int64_t mostInAll) {
+  EliminationOrder order(problem.values, mostEach);
+  for (const CostTable& table : problem.tables) {
+    order.connect(table.variables);
+  }
+  order.begin();
+  int64_t all = 0;
+  while (!order.isEmpty()) {
+    all += order.fewestEntries();
+    if (order.fewestEntries() > mostEach || all > mostInAll) {
+      return mostInAll + 1;
+    }
+    order.take(order.first(), true);
+  }
+  return all;
 }
 
 Assignment eliminate(const AssignmentProblem& problem, int64_t mostEntries) {

@@ -37,6 +37,10 @@ struct Assignment {
 
 Picoseconds costOf(const AssignmentProblem& problem, const std::vector<int>& values);
 
+// How many entries exact elimination looks at; mostInAll + 1 where that are more, or more than `mostEach` of one
+// variable. Of the tables only the variables count.
+int64_t entriesToEliminate(const AssignmentProblem& problem, int64_t mostEach, int64_t mostInAll);
+
 // Of equal assignments that whose variables, in the reverse order of elimination, have the smaller values. Where a
 // table would have more than `mostEntries`, the variable whose tables have the most, or the most neighbors, keeps value
 // 0, and the answer is the best of those that have it; value 0 of all variables must be possible then.

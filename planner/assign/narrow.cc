@@ -1,7 +1,6 @@
 #include "planner/assign/narrow.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "planner/assign/eliminate.h"
@@ -14,41 +13,20 @@ constexpr int64_t kMostEntries = 1 << 18;
 constexpr int64_t kMostEntriesInAll = 1 << 22;
 constexpr int64_t kTicksOfEntry = 30;
 
-// The entries of all tables together; more than kMostEntriesInAll where one of them is too large.
-int64_t entriesOf(const Model& model) {
-  std::vector<std::set<int>> neighbors(model.variables());
-  std::set<std::pair<size_t, int>> order;
-  for (const Edge& edge : model.edges) {
-    neighbors[edge.first].insert(edge.second);
-    neighbors[edge.second].insert(edge.first);
-  }
+// Of its costs none are copied: whose variables the tables are over says how much work it is.
+AssignmentProblem shapeOf(const Model& model) {
+  AssignmentProblem problem;
   for (int v = 0; v < model.variables(); ++v) {
-    order.insert({neighbors[v].size(), v});
+    problem.values.push_back(model.valuesOf(v));
   }
-  int64_t all = 0;
-  while (!order.empty()) {
-    const int v = order.begin()->second;
-    order.erase(order.begin());
-    int64_t entries = model.valuesOf(v);
-    for (const int w : neighbors[v]) {
-      entries *= model.valuesOf(w);
-      if (entries > kMostEntries) {
-        return kMostEntriesInAll + 1;
-      }
-    }
-    all += entries;
-    if (all > kMostEntriesInAll) {
-      return kMostEntriesInAll + 1;
-    }
-    for (const int w : neighbors[v]) {
-      order.erase({neighbors[w].size(), w});
-      neighbors[w].insert(neighbors[v].begin(), neighbors[v].end());
-      neighbors[w].erase(v);
-      neighbors[w].erase(w);
-      order.insert({neighbors[w].size(), w});
-    }
+  for (const Edge& edge : model.edges) {
+    problem.tables.push_back({{edge.first, edge.second}, {}});
   }
-  return all;
+  return problem;
+}
+
+int64_t entriesOf(const Model& model) {
+  return entriesToEliminate(shapeOf(model), kMostEntries, kMostEntriesInAll);
 }
 
 }  // namespace
@@ -58,16 +36,15 @@ bool isNarrow(const Model& model) {
 }
 
 std::vector<int> solveNarrow(const Model& model, Ticks& ticks) {
-  AssignmentProblem problem;
+  ticks.spend(kTicksOfEntry * entriesOf(model));
+  AssignmentProblem problem = shapeOf(model);
+  for (size_t e = 0; e < model.edges.size(); ++e) {
+    problem.tables[e].costs = *model.edges[e].costs;
+  }
   for (int v = 0; v < model.variables(); ++v) {
-    problem.values.push_back(model.valuesOf(v));
     problem.tables.push_back({{v}, model.costs[v]});
   }
-  for (const Edge& edge : model.edges) {
-    problem.tables.push_back({{edge.first, edge.second}, *edge.costs});
-  }
-  ticks.spend(kTicksOfEntry * entriesOf(model));
-  return eliminate(problem, INT64_MAX / 2).values;
+  return eliminate(problem, kMostEntries).values;
 }
 
 std::vector<std::vector<int>> partsOf(const Model& model) {

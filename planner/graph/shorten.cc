@@ -92,10 +92,26 @@ class Shortener {
                         : forward                       ? segments_.of[*forward]
                                                         : ownerOfOperands(number);
     }
+    shareFirstSums();
     // States belong to what makes their next value.
     for (const GraphResult& result : view_.graph().results) {
       if (result.updates && !result.value.isArgument()) {
         argumentOwners_[*result.updates] = owners_[*view_.find(result.value.producer)];
+      }
+    }
+  }
+
+  // A sum over layers begins with terms of one: what only such a sum reads is shared as the sum is.
+  void shareFirstSums() {
+    const auto isShared = [&](const GraphView::Use& use) {
+      return use.op != GraphView::kStep && op(use.op).facts.isSum && owners_[use.op] == kNone;
+    };
+    for (int number = view_.operators() - 1; number >= 0; --number) {
+      if (op(number).facts.isSum && op(number).phase == Phase::kBackward) {
+        const std::vector<GraphView::Use>& uses = view_.usesOf(view_.resultOf(number, 0));
+        if (!uses.empty() && std::all_of(uses.begin(), uses.end(), isShared)) {
+          owners_[number] = kNone;
+        }
       }
     }
   }

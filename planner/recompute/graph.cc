@@ -1,7 +1,6 @@
 #include "planner/recompute/graph.h"
 
 #include <algorithm>
-#include <map>
 
 namespace weft::recompute {
 
@@ -15,42 +14,47 @@ std::vector<std::vector<int>> Graph::results() const {
   return of;
 }
 
-Outcome outcomeOf(const Graph& graph, const std::vector<bool>& keep) {
-  Outcome out;
-  out.repeated.assign(graph.operators.size(), false);
-  out.kept.assign(graph.values.size(), false);
-  std::vector<int> needed;
+OutcomeFinder::OutcomeFinder(const Graph& graph) : graph_(graph), lies_(graph.values.size(), 0) {
   for (size_t v = 0; v < graph.values.size(); ++v) {
+    storages_.push_back(graph.storageOf(static_cast<int>(v)));
     if (graph.values[v].read) {
-      needed.push_back(static_cast<int>(v));
+      read_.push_back(static_cast<int>(v));
     }
   }
-  while (!needed.empty()) {
-    const int value = needed.back();
-    needed.pop_back();
-    const int op = graph.values[value].op;
-    const bool keeps = op < 0 || !graph.operators[op].mayRepeat || (graph.operators[op].mayKeep && keep[op]);
-    if (keeps) {
-      out.kept[value] = true;
-    } else if (!out.repeated[op]) {
-      out.repeated[op] = true;
-      needed.insert(needed.end(), graph.operators[op].inputs.begin(), graph.operators[op].inputs.end());
+}
+
+const Outcome& OutcomeFinder::of(const std::vector<bool>& keep) {
+  out_.repeated.assign(graph_.operators.size(), false);
+  out_.kept.assign(graph_.values.size(), false);
+  out_.bytes = 0;
+  out_.time = 0;
+  needed_ = read_;
+  kept_.clear();
+  while (!needed_.empty()) {
+    const int value = needed_.back();
+    needed_.pop_back();
+    const int op = graph_.values[value].op;
+    const bool keeps = op < 0 || !graph_.operators[op].mayRepeat || (graph_.operators[op].mayKeep && keep[op]);
+    if (keeps && !out_.kept[value]) {
+      out_.kept[value] = true;
+      kept_.push_back(value);
+      int64_t& bytes = lies_[storages_[value]];
+      out_.bytes += std::max<int64_t>(graph_.values[value].bytes - bytes, 0);
+      bytes = std::max(bytes, graph_.values[value].bytes);
+    } else if (!keeps && !out_.repeated[op]) {
+      out_.repeated[op] = true;
+      out_.time += graph_.operators[op].time;
+      needed_.insert(needed_.end(), graph_.operators[op].inputs.begin(), graph_.operators[op].inputs.end());
     }
   }
-  std::map<int, int64_t> storages;
-  for (size_t v = 0; v < graph.values.size(); ++v) {
-    if (out.kept[v]) {
-      int64_t& bytes = storages[graph.storageOf(static_cast<int>(v))];
-      bytes = std::max(bytes, graph.values[v].bytes);
-    }
+  for (const int value : kept_) {
+    lies_[storages_[value]] = 0;
   }
-  for (const auto& [storage, bytes] : storages) {
-    out.bytes += bytes;
-  }
-  for (size_t op = 0; op < graph.operators.size(); ++op) {
-    out.time += out.repeated[op] ? graph.operators[op].time : 0;
-  }
-  return out;
+  return out_;
+}
+
+Outcome outcomeOf(const Graph& graph, const std::vector<bool>& keep) {
+  return OutcomeFinder(graph).of(keep);
 }
 
 }  // namespace weft::recompute

@@ -60,4 +60,22 @@ struct Outcome {
 // anyway, one that may not be kept never.
 Outcome outcomeOf(const Graph& graph, const std::vector<bool>& keep);
 
+// The same of many choices of one graph, which outlives it.
+class OutcomeFinder {
+ public:
+  explicit OutcomeFinder(const Graph& graph);
+
+  // Good until the next call.
+  const Outcome& of(const std::vector<bool>& keep);
+
+ private:
+  const Graph& graph_;
+  std::vector<int> storages_;  // of each value
+  std::vector<int> read_;      // values that the backward pass reads
+  Outcome out_;
+  std::vector<int> needed_;
+  std::vector<int> kept_;
+  std::vector<int64_t> lies_;  // bytes in each storage
+};
+
 }  // namespace weft::recompute

@@ -124,8 +124,7 @@ class Joiner {
     for (size_t b = 1; b < intervals_.size(); ++b) {
       if (follows(b) && Pair{intervals_[b - 1].intervalClass, intervals_[b].intervalClass} == pair) {
         const Graph joined = intervalOf(stages_[intervals_[b].stage], intervals_[b - 1].first, intervals_[b].last);
-        return joinable_[pair] =
-                   static_cast<int>(candidatesOf(joined, kJoinedCandidates + 1).size()) <= kJoinedCandidates;
+        return joinable_[pair] = countCandidates(joined) <= kJoinedCandidates;
       }
     }
     return false;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -127,6 +126,10 @@ void joinSmallest(const std::map<int, int64_t>& bytes, const Candidates& candida
 
 }  // namespace
 
+int countCandidates(const Graph& graph) {
+  return static_cast<int>(Candidates(graph).all().size());
+}
+
 std::vector<std::vector<int>> candidatesOf(const Graph& graph, int most) {
   const Candidates candidates(graph);
   std::vector<std::vector<int>> groups;
@@ -145,30 +148,28 @@ std::vector<std::vector<int>> candidatesOf(const Graph& graph, int most) {
 
 std::vector<Point> paretoPoints(const Graph& graph, int most) {
   const std::vector<std::vector<int>> groups = candidatesOf(graph, most);
-  std::vector<Point> points;
-  // All kept first: of equal points the one that keeps most stays.
-  for (uint64_t left = uint64_t{1} << groups.size(); left-- > 0;) {
-    Point point;
-    point.keep.assign(graph.operators.size(), false);
+  const auto keepOf = [&](uint64_t kept) {  // a bit for each group
+    std::vector<bool> keep(graph.operators.size(), false);
     for (size_t g = 0; g < groups.size(); ++g) {
       for (const int op : groups[g]) {
-        point.keep[op] = (left >> g & 1) != 0;
+        keep[op] = (kept >> g & 1) != 0;
       }
     }
-    const Outcome outcome = outcomeOf(graph, point.keep);
-    point.bytes = outcome.bytes;
-    point.time = outcome.time;
-    points.push_back(std::move(point));
+    return keep;
+  };
+  const uint64_t all = (uint64_t{1} << groups.size()) - 1;
+  OutcomeFinder finder(graph);
+  std::vector<std::tuple<int64_t, Picoseconds, uint64_t>> points;  // bytes, time, groups that are not kept
+  for (uint64_t dropped = 0; dropped <= all; ++dropped) {
+    const Outcome& outcome = finder.of(keepOf(all - dropped));
+    points.emplace_back(outcome.bytes, outcome.time, dropped);
   }
-  std::vector<size_t> order(points.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::make_tuple(points[a].bytes, points[a].time, a) < std::make_tuple(points[b].bytes, points[b].time, b);
-  });
+  // All kept first: of equal points the one that keeps most stays.
+  std::sort(points.begin(), points.end());
   std::vector<Point> front;
-  for (const size_t p : order) {
-    if (front.empty() || points[p].time < front.back().time) {
-      front.push_back(std::move(points[p]));
+  for (const auto& [bytes, time, dropped] : points) {
+    if (front.empty() || time < front.back().time) {
+      front.push_back({bytes, time, keepOf(all - dropped)});
     }
   }
   std::reverse(front.begin(), front.end());

@@ -17,7 +17,9 @@ struct Point {
 
 inline constexpr int kMaxCandidates = 14;
 
-// Operators worth deciding about, those of one group together. Left out, because a best choice needs them not:
+// How many operators are worth deciding about.
+int countCandidates(const Graph& graph);
+// Those operators, of one group together. Left out, because a best choice needs them not:
 //   views and constants        to make them again takes no time and no memory;
 //   what only one operator needs whose results are no greater: keeping that one's results saves its time as well
 //                              (a sum before its bias, the input of a cast).

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace weft {
 namespace {
@@ -58,12 +59,13 @@ class BucketFormer {
 
   // The reduction that is needed first, and what joins it there, needed soonest first, while it fits.
   Bucket next() {
-    std::stable_sort(open_.begin(), open_.end(), [&](size_t a, size_t b) {
-      const auto key = [&](size_t index) {
-        return std::make_pair(places_[needOf(index)], places_[reductions_[index].position]);
-      };
-      return key(a) < key(b);
-    });
+    using Key = std::pair<int64_t, int64_t>;  // places of the first reader and of the reduction
+    std::vector<std::pair<Key, size_t>> keyed;
+    for (const size_t index : open_) {
+      keyed.push_back({{places_[needOf(index)], places_[reductions_[index].position]}, index});
+    }
+    std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::transform(keyed.begin(), keyed.end(), open_.begin(), [](const auto& entry) { return entry.second; });
     Bucket bucket{{open_.front()}, needOf(open_.front())};
     int64_t bytes = reductions_[open_.front()].bytes;
     for (const size_t other : open_) {
