@@ -110,7 +110,8 @@ class Deriver {
     }
     const Candidates candidates = request_.mode == Mode::kSemi ? candidatesOf(settled, shardings)
                                                                : allCandidatesOf(settled, shardings, request_.fill);
-    WEFT_RETURN_IF_ERROR(settleConflicts(settled, {machine_, choices_.bytePrice, memo()}, candidates, shardings));
+    WEFT_RETURN_IF_ERROR(
+        settleConflicts(settled, {machine_, choices_.bytePrice, memo(), choices_.slack}, candidates, shardings));
     seedInputs(settled, request_.fill, shardings);
     if (!spread(Phase::kBackward)) {
       return shardings.expansions;

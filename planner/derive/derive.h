@@ -33,6 +33,7 @@ struct OpenChoices {
   double bytePrice = 0;                    // of memory, where splits are decided by price (settle_conflicts.h)
   std::map<unsigned, Shape> pads = {};     // stored shapes of arguments, so that splits divide; those that can be are
   ReshardMemo* memo = nullptr;             // of the machine; none: nothing is known
+  double slack = 0;                        // that splits decided by price may cost more than the least, a part of it
 };
 
 struct Derivation {

@@ -32,6 +32,7 @@ class Settler {
         view_(graph.view),
         machine_(machine.machine),
         bytePrice_(machine.bytePrice),
+        slack_(machine.slack),
         candidates_(candidates),
         shardings_(shardings),
         prices_(graph, machine.machine, machine.memo),
@@ -48,15 +49,23 @@ class Settler {
     for (int value = 0; value < view_.values(); ++value) {
       WEFT_RETURN_IF_ERROR(addValue(value));
     }
-    Assignment assignment = leastCost(problem_, kMostEntries);
+    std::vector<int> best;
+    Picoseconds least = kImpossible;
     for (;;) {
-      WEFT_ASSIGN_OR_RETURN(const bool dearer, priceChosen(assignment));
-      if (!dearer) {
+      Assignment assignment = leastCost(problem_, kMostEntries);
+      WEFT_RETURN_IF_ERROR(priceChosen(assignment));
+      const Picoseconds cost = costOf(problem_, assignment.values);
+      if (best.empty() || cost <= least) {
+        best = assignment.values;
+        least = cost;
+      }
+      // The cost before anything got its price: no assignment has less.
+      const double above = static_cast<double>(least) - static_cast<double>(assignment.cost);
+      if (above <= slack_ * static_cast<double>(least)) {
         break;
       }
-      assignment = leastCost(problem_, kMostEntries);
     }
-    apply(assignment);
+    apply(best);
     return absl::OkStatus();
   }
 
@@ -354,9 +363,8 @@ class Settler {
     return only;
   }
 
-  // Finds the prices of the reshards of an assignment. Is any of them dearer than it counted?
-  absl::StatusOr<bool> priceChosen(const Assignment& assignment) {
-    bool dearer = false;
+  // Finds the prices of the reshards of an assignment.
+  absl::Status priceChosen(const Assignment& assignment) {
     for (Form& form : forms_) {
       const int reader = assignment.values[form.reader];
       const int made = form.source ? assignment.values[*form.source] : form.made.size() > 1 ? reader : 0;
@@ -365,24 +373,20 @@ class Settler {
       }
       WEFT_ASSIGN_OR_RETURN(const Picoseconds price, exactPriceOf(form, made));
       form.isExact[made] = true;
-      dearer |= setPrice(form, made, price);
+      setPrice(form, made, price);
     }
-    return dearer;
+    return absl::OkStatus();
   }
 
-  bool setPrice(const Form& form, int made, Picoseconds price) {
+  void setPrice(const Form& form, int made, Picoseconds price) {
     std::vector<Picoseconds>& costs = problem_.tables[form.table].costs;
     const auto values = static_cast<int>(form.reads.size());
     const bool isPair = form.source.has_value();
-    bool dearer = false;
     for (int value = 0; value < values; ++value) {
       if (form.reads[value] && (isPair || form.made.size() == 1 || value == made)) {
-        Picoseconds& cost = costs[isPair ? made * values + value : value];
-        dearer |= cost != price;
-        cost = price;
+        costs[isPair ? made * values + value : value] = price;
       }
     }
-    return dearer;
   }
 
   // A form is made if some reader reads it: of one reader a table says so, of several a variable, 0 where it is made.
@@ -436,9 +440,9 @@ class Settler {
     forms_.push_back(std::move(form));
   }
 
-  void apply(const Assignment& assignment) {
+  void apply(const std::vector<int>& values) {
     for (int op = 0; op < view_.operators(); ++op) {
-      const int chosen = assignment.values[op];
+      const int chosen = values[op];
       OperatorSharding& sharding = shardings_.operators[op];
       sharding.settled = candidates_.of[op].size() > 1;
       if (chosen == 0) {
@@ -458,6 +462,7 @@ class Settler {
   const GraphView& view_;
   const Machine& machine_;
   double bytePrice_;
+  double slack_;
   const Candidates& candidates_;
   Shardings& shardings_;
   ReshardPrices prices_;

@@ -24,6 +24,7 @@ struct PricedMachine {
   const Machine& machine;
   double bytePrice = 0;  // of one byte of a rank, in picoseconds of a step; 0: memory has no price
   ReshardMemo& memo;
+  double slack = 0;  // by which part of its cost the answer may be above the least
 };
 
 // Changes the axes of forward operators that have several candidates, if there is any conflict. `memo` keeps what is

@@ -17,6 +17,8 @@
 namespace weft {
 namespace {
 
+// Of what splits cost at the least: sketches are no closer to what they are predicted to take.
+constexpr double kSlack = 0.001;
 // Of one interval so many operators are decided about one by one: each more doubles the choices to look at.
 constexpr int kSavingCandidates = 6;
 
@@ -167,7 +169,8 @@ absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const Comp
   machine.nodes = 0;  // as many as there are segments
   request.machine = machine.print();
   ProgramGraph graph = staged;
-  WEFT_ASSIGN_OR_RETURN(Derivation derived, deriveDecisions(graph, request, {.bytePrice = bytePrice, .memo = &memo}));
+  WEFT_ASSIGN_OR_RETURN(Derivation derived,
+                        deriveDecisions(graph, request, {.bytePrice = bytePrice, .memo = &memo, .slack = kSlack}));
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<StepModel> model,
                         StepModel::create(std::move(graph), std::move(derived.decisions), machine, {}));
   SegmentCosts costs;
