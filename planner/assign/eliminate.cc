@@ -87,6 +87,95 @@ struct Eliminated {
   std::vector<int> best;
 };
 
+// The sum of tables over a variable and its neighbors, minimized over the variable: for each combination of the
+// neighbors' values, the last one's changing fastest. A table is added as soon as the values of its neighbors are set,
+// so once for all values of those that change faster.
+class Minimizer {
+ public:
+  Minimizer(const std::vector<int>& values, int variable, const std::vector<int>& neighbors)
+      : values_(values),
+        variable_(variable),
+        neighbors_(neighbors),
+        readings_(neighbors.size() + 1),
+        sums_(neighbors.size() + 1, std::vector<Picoseconds>(values[variable], 0)),
+        at_(neighbors.size(), 0) {}
+
+  // `table` outlives it and has the variable; its variables lie ascending.
+  void add(const CostTable& table) {
+    Reading reading = {table.costs.data(), 0, {}};
+    int64_t stride = 1;
+    size_t set = 0;  // so many neighbors
+    for (auto other = table.variables.rbegin(); other != table.variables.rend(); ++other) {
+      if (*other == variable_) {
+        reading.stride = stride;
+      } else {
+        const size_t neighbor = std::lower_bound(neighbors_.begin(), neighbors_.end(), *other) - neighbors_.begin();
+        reading.strides.emplace_back(neighbor, stride);
+        set = std::max(set, neighbor + 1);
+      }
+      stride *= values_[*other];
+    }
+    readings_[set].push_back(std::move(reading));
+  }
+
+  void run() {
+    int64_t entries = 1;
+    for (const int neighbor : neighbors_) {
+      entries *= values_[neighbor];
+    }
+    costs.reserve(entries);
+    best.reserve(entries);
+    addReadings(0);
+    visit(0);
+  }
+
+  std::vector<Picoseconds> costs;
+  std::vector<int> best;  // the value of the variable
+
+ private:
+  struct Reading {
+    const Picoseconds* costs = nullptr;
+    int64_t stride = 0;                               // from one value of the variable to the next
+    std::vector<std::pair<size_t, int64_t>> strides;  // likewise of neighbors
+  };
+
+  // Adds what is known once the first `set` neighbors have their values.
+  void addReadings(size_t set) {
+    std::vector<Picoseconds>& sums = sums_[set];
+    for (const Reading& reading : readings_[set]) {
+      const Picoseconds* cost = reading.costs;
+      for (const auto& [neighbor, stride] : reading.strides) {
+        cost += stride * at_[neighbor];
+      }
+      for (Picoseconds& sum : sums) {
+        sum = plus(sum, *cost);
+        cost += reading.stride;
+      }
+    }
+  }
+
+  void visit(size_t set) {
+    if (set == neighbors_.size()) {
+      const auto least = std::min_element(sums_[set].begin(), sums_[set].end());
+      costs.push_back(*least);
+      best.push_back(*least < kImpossible ? static_cast<int>(least - sums_[set].begin()) : 0);
+      return;
+    }
+    for (at_[set] = 0; at_[set] < values_[neighbors_[set]]; ++at_[set]) {
+      std::copy(sums_[set].begin(), sums_[set].end(), sums_[set + 1].begin());
+      addReadings(set + 1);
+      visit(set + 1);
+    }
+  }
+
+  const std::vector<int>& values_;
+  int variable_;
+  const std::vector<int>& neighbors_;
+  std::vector<std::vector<Reading>> readings_;  // by how many neighbors must have their values
+  std::vector<std::vector<Picoseconds>> sums_;  // likewise: for each value of the variable
+  std::vector<int> at_;
+};
+
 class Elimination {
  public:
   Elimination(const AssignmentProblem& problem, int64_t mostEntries)
@@ -119,8 +208,8 @@ class Elimination {
 
  private:
   // Tables over the same variables, which lie ascending, become one.
-  void add(const CostTable& given) {
-    CostTable table = ascending(given);
+  void add(CostTable given) {
+    CostTable table = ascending(std::move(given));
     const auto [known, isNew] = numbers_.try_emplace(table.variables, static_cast<int>(tables_.size()));
     if (!isNew) {
       std::vector<Picoseconds>& sums = tables_[known->second].costs;
@@ -134,7 +223,7 @@ class Elimination {
     tables_.push_back(std::move(table));
   }
 
-  CostTable ascending(const CostTable& given) {
+  CostTable ascending(CostTable given) {
     if (std::is_sorted(given.variables.begin(), given.variables.end())) {
       return given;
     }
@@ -158,32 +247,14 @@ class Elimination {
 
   // Replaces the tables of a variable by one over its neighbors: the least of their sum.
   void remove(int variable, const std::vector<int>& neighbors) {
-    Eliminated gone{variable, neighbors, {}};
-    int64_t entries = 1;
-    for (const int other : gone.neighbors) {
-      entries *= values_[other];
+    Minimizer least(values_, variable, neighbors);
+    for (const int table : tablesOf_[variable]) {
+      least.add(tables_[table]);
     }
-    CostTable rest{gone.neighbors, std::vector<Picoseconds>(entries)};
-    gone.best.resize(entries);
-    const std::vector<Reading> readings = readingsOf(variable);
-    std::vector<Picoseconds> sums(values_[variable]);
-    place(gone.neighbors, 0);
-    for (int64_t i = 0; i < entries; ++i, advance(gone.neighbors)) {
-      std::fill(sums.begin(), sums.end(), 0);
-      for (const Reading& reading : readings) {
-        const Picoseconds* cost = reading.costs + reading.offset(at_);
-        for (Picoseconds& sum : sums) {
-          sum = plus(sum, *cost);
-          cost += reading.stride;
-        }
-      }
-      const auto least = std::min_element(sums.begin(), sums.end());
-      rest.costs[i] = *least;
-      gone.best[i] = *least < kImpossible ? static_cast<int>(least - sums.begin()) : 0;
-    }
+    least.run();
     forget(variable, neighbors);
-    add(rest);
-    gone_.push_back(std::move(gone));
+    add({neighbors, std::move(least.costs)});
+    gone_.push_back({variable, neighbors, std::move(least.best)});
   }
 
   // Leaves a variable at value 0.
@@ -203,8 +274,8 @@ class Elimination {
       }
     }
     forget(variable, neighbors);
-    for (const CostTable& table : rest) {
-      add(table);
+    for (CostTable& table : rest) {
+      add(std::move(table));
     }
     gone_.push_back({variable, {}, {0}});
   }
@@ -230,49 +301,6 @@ class Elimination {
       at_[*variable] = static_cast<int>(index % values_[*variable]);
       index /= values_[*variable];
     }
-  }
-
-  // From one entry of a table over `variables` to the next.
-  void advance(const std::vector<int>& variables) {
-    for (auto variable = variables.rbegin(); variable != variables.rend(); ++variable) {
-      if (++at_[*variable] < values_[*variable]) {
-        return;
-      }
-      at_[*variable] = 0;
-    }
-  }
-
-  // How the table of a variable is read, value by value, where the others stand as `at` says.
-  struct Reading {
-    const Picoseconds* costs = nullptr;
-    int64_t stride = 0;                            // from one value to the next
-    std::vector<std::pair<int, int64_t>> strides;  // of the other variables
-
-    int64_t offset(const std::vector<int>& at) const {
-      int64_t sum = 0;
-      for (const auto& [variable, step] : strides) {
-        sum += step * at[variable];
-      }
-      return sum;
-    }
-  };
-
-  std::vector<Reading> readingsOf(int variable) const {
-    std::vector<Reading> readings;
-    for (const int table : tablesOf_[variable]) {
-      Reading& made = readings.emplace_back(Reading{tables_[table].costs.data(), 0, {}});
-      int64_t stride = 1;
-      const std::vector<int>& variables = tables_[table].variables;
-      for (auto other = variables.rbegin(); other != variables.rend(); ++other) {
-        if (*other == variable) {
-          made.stride = stride;
-        } else {
-          made.strides.emplace_back(*other, stride);
-        }
-        stride *= values_[*other];
-      }
-    }
-    return readings;
   }
 
   std::vector<int> values_;
