@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kNoBlock = -1;
 // Of a program that takes long to predict.
-constexpr size_t kManyOperators = 3000;
+constexpr size_t kManyOperators = 2000;
 
 struct Blocks {
   std::vector<int> of;         // of each operator

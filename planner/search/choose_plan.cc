@@ -22,8 +22,8 @@ constexpr size_t kPredictedOperators = 24000;
 constexpr size_t kFewestFinalists = 3;
 constexpr size_t kMostFinalists = 40;
 constexpr size_t kMostNamed = 8;
-// Sketches that are expected to take so many times as long as the best prediction are not predicted; of as many as
-// have room for few predictions only.
+// Sketches that are expected to take so many times as long as the best prediction are not predicted; those of long
+// programs are closer.
 constexpr double kFarOff = 1.15;
 constexpr double kFarOffOfLong = 1.01;
 
@@ -44,7 +44,7 @@ class PlanChooser {
         break;
       }
       ++tried;
-      const double farOff = most == kFewestFinalists ? kFarOffOfLong : kFarOff;
+      const double farOff = sketches_.isLong(*sketch) ? kFarOffOfLong : kFarOff;
       if (best != nullptr && best->fits &&
           static_cast<double>(sketch->cut.time) > farOff * static_cast<double>(best->time)) {
         break;

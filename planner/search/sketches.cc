@@ -102,8 +102,8 @@ BlockAsk Sketches::askOf(const Entry& entry, double bytePrice) {
   return {entry.sketch.request, entry.sketch.grid.stages() == 1, entry.parts, bytePrice};
 }
 
-bool Sketches::isLong(const Entry& entry) {
-  const absl::StatusOr<const BlockProgram*> program = programFor(entry.sketch.request.microBatches());
+bool Sketches::isLong(const Sketch& sketch) {
+  const absl::StatusOr<const BlockProgram*> program = programFor(sketch.request.microBatches());
   return program.ok() && (*program)->isLong();
 }
 
@@ -222,7 +222,8 @@ std::vector<Sketches::Entry> Sketches::atLevels(const Entry& entry) {
     const std::optional<ChosenCut> first = cuts_->best({{alike.front(), 0}}, shapes);
     const bool isShort = first && first->cut.limited;  // of memory
     std::erase_if(levels, [&](const CompileOptions& level) {
-      return level.zeroLevel() == 0 ? isShort || isLong(entry) : level.zeroLevel() > 1 && isLong(entry) && !isShort;
+      return level.zeroLevel() == 0 ? isShort || isLong(entry.sketch)
+                                    : level.zeroLevel() > 1 && isLong(entry.sketch) && !isShort;
     });
   }
   std::vector<Entry> made;
@@ -248,7 +249,7 @@ void Sketches::make(Entry entry) {
   entry.isPricedAlone = false;
   const std::vector<PricedBlocks> variants = variantsOf(entry);
   const std::vector<PipelineShape> shapes = shapesOf(entry);
-  if (!isLong(entry)) {
+  if (!isLong(entry.sketch)) {
     if (std::optional<ChosenCut> best = cuts_->best(variants, shapes)) {
       entry.sketch.cut = std::move(best->cut);
       push(std::move(entry));
@@ -292,7 +293,7 @@ std::vector<PricedBlocks> Sketches::variantsOf(const Entry& entry) {
       variants.push_back({*priced, price});
     }
     // Of sketches that may turn out useless, and of long programs, one price says enough.
-    if (entry.known < Known::kLevel || isLong(entry)) {
+    if (entry.known < Known::kLevel || isLong(entry.sketch)) {
       break;
     }
   }

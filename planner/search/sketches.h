@@ -48,6 +48,8 @@ class Sketches {
   std::optional<Sketch> next();
 
   absl::StatusOr<const BlockProgram*> programFor(int64_t microBatches) { return costs_.programFor(microBatches); }
+  // Is its program a long one (block_program.h)?
+  bool isLong(const Sketch& sketch);
   int64_t ticks() const { return costs_.asked(); }  // how often blocks were asked about
   size_t count() const { return made_; }
   size_t refused() const { return refused_; }
@@ -75,7 +77,6 @@ class Sketches {
   absl::Status begin();
   void askFirst(const std::vector<Entry>& group);
   static BlockAsk askOf(const Entry& entry, double bytePrice);
-  bool isLong(const Entry& entry);
 
   void push(Entry entry);
   void refuse(const absl::Status& status);
