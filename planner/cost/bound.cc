@@ -1,64 +1,73 @@
 #include "planner/cost/bound.h"
 
 #include <algorithm>
-#include <vector>
+#include <limits>
+#include <optional>
 
-#include "planner/derive/micro_batches.h"
-#include "planner/graph/flops.h"
+#include "planner/cost/kept_values.h"
+#include "planner/cost/least_work.h"
 #include "planner/graph/graph_view.h"
-#include "planner/machine/times.h"
 #include "runtime/base/status.h"
 
 namespace weft {
 
 namespace {
 
-// Is it a kernel in every plan?
-bool isKernel(const GraphOperator& op) {
-  return op.facts.view == ViewKind::kNone && !op.facts.isConstant && op.alternatives.empty();
-}
+// Sums of many rounded figures may be above those that a plan adds up in another order.
+constexpr double kRounding = 1e-9;
 
-absl::StatusOr<double> workOf(const GraphView& view, int op, const Machine& machine) {
-  const GraphOperator& node = view.op(op);
-  WEFT_ASSIGN_OR_RETURN(const Rule rule, ruleOf(view, op));
-  KernelWork work = arithmeticOf(node.facts, rule, FactorAxes(rule.factors().size()));
-  std::vector<DType> types;
-  for (unsigned i = 0; i < node.operands.size(); ++i) {
-    const TensorType& type = view.typeOf(view.operandOf(op, i));
-    types.push_back(type.type);
-    work.bytes += type.bytes();
+// In picoseconds, of one micro-batch, without what may be done for all of them before. The terms of a sum may be added
+// in another order, in which one waits for fewer of them.
+double longestPath(const GraphView& view, const LeastWork& work, const LeastWork::Times& times) {
+  double longest = 0;
+  std::vector<double> ends(view.values(), 0);  // of each value: on the longest path to it
+  for (int op = 0; op < view.operators(); ++op) {
+    double end = 0;
+    for (unsigned i = 0; i < view.op(op).operands.size(); ++i) {
+      end = std::max(end, ends[view.operandOf(op, i)]);
+    }
+    const bool delays = !view.op(op).facts.isSum && work.runs(op) != WorkRuns::kWholeBatch;
+    end += delays ? static_cast<double>(times.ofCall[op]) : 0;
+    for (unsigned r = 0; r < view.op(op).results.size(); ++r) {
+      ends[view.resultOf(op, r)] = end;
+    }
+    longest = std::max(longest, end);
   }
-  for (const TensorType& result : node.results) {
-    work.bytes += result.bytes();
-  }
-  work.type = arithmeticType(types, node.results[0].type);
-  return leastKernelSeconds(machine, work);
+  return longest;
 }
 
 }  // namespace
 
-absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& machine, int64_t ranks) {
+absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& machine, const BoundedPlans& plans) {
   const GraphView view(graph);
-  double work = 0;
-  int64_t longest = 0;
-  std::vector<int64_t> launches(view.values(), 0);  // of each value: on the longest path to it
-  for (int op = 0; op < view.operators(); ++op) {
-    int64_t before = 0;
-    for (unsigned i = 0; i < view.op(op).operands.size(); ++i) {
-      before = std::max(before, launches[view.operandOf(op, i)]);
-    }
-    if (isKernel(view.op(op))) {
-      WEFT_ASSIGN_OR_RETURN(const double mine, workOf(view, op, machine));
-      work += mine;
-      ++before;
-    }
-    for (unsigned r = 0; r < view.op(op).results.size(); ++r) {
-      launches[view.resultOf(op, r)] = before;
-    }
-    longest = std::max(longest, before);
+  absl::StatusOr<LeastWork> work = LeastWork::of(view, machine, {true, plans.hidesCollectives});
+  std::vector<int64_t> microBatches = plans.microBatches;
+  if (!work.ok()) {
+    // What cannot be cut into micro-batches has one.
+    WEFT_ASSIGN_OR_RETURN(work, LeastWork::of(view, machine, {false, plans.hidesCollectives}));
+    microBatches = {1};
   }
-  return picosecondsOf(
-      std::max(work / static_cast<double>(ranks), static_cast<double>(longest) * machine.launchLatency));
+  std::optional<KeptValues> kept;
+  if (plans.areAlike && plans.memoryLimit > 0 && graph.trains()) {
+    kept.emplace(view, *work);
+  }
+  double least = std::numeric_limits<double>::infinity();
+  for (const int64_t ranks : plans.submeshRanks) {
+    for (const int64_t count : microBatches) {
+      const WorkGrid grid = {ranks, count};
+      const LeastWork::Times times = work->times(grid);
+      double step = times.ofRanks / static_cast<double>(plans.ranks);
+      if (plans.areAlike && step < least) {
+        step = std::max(step, longestPath(view, *work, times));
+      }
+      if (kept && step < least) {
+        step = std::max(step, kept->leastStep(grid, times, plans.ranks, plans.memoryLimit));
+      }
+      least = std::min(least, step);
+    }
+  }
+  const double seconds = least * (1 - kRounding) / kPicosecondsPerSecond;
+  return picosecondsOf(seconds);
 }
 
 }  // namespace weft

@@ -1,6 +1,8 @@
 // How long a step takes at the least, whatever the plan.
 #pragma once
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "planner/graph/program_graph.h"
 #include "planner/machine/machine.h"
@@ -8,14 +10,24 @@
 
 namespace weft {
 
-// On so many ranks the longer of
-//   - every operator of the program with its arithmetic or the bytes that it reads and writes, whichever takes longer,
-//     shared evenly by all ranks: the kernels of any plan do at least this arithmetic and touch at least these bytes
-//     together, and no rank is done before its share;
-//   - the launches of the operators that wait for each other, on the longest path through the program: of each at least
-//     one micro-batch passes through all of them in turn.
+// The plans that a bound is for.
+struct BoundedPlans {
+  int64_t ranks = 1;                        // of all submeshes together
+  std::vector<int64_t> submeshRanks;        // how many ranks each submesh may have
+  std::vector<int64_t> microBatches = {1};  // how many a step may have
+  bool areAlike = true;                     // have all submeshes of a plan as many? Else what divides them stands there
+  int64_t memoryLimit = 0;                  // bytes of one rank; 0: none
+  bool hidesCollectives = false;            // may they run beside kernels?
+};
+
+// The least over all pairs of a submesh's ranks and a number of micro-batches of the longest of
+//   - the work of all operators, each in the kernels that it has at the least (least_work.h), shared evenly by all
+//     ranks: no rank is done before its kernels, so the last one not before the mean;
+//   - where submeshes are alike, the longest path through the program: each micro-batch passes through all operators on
+//     it in turn;
+//   - where they are, the work with what memory has run again (kept_values.h).
 // Communication, and operators that something else may stand for, count as nothing. Error: a rule that does not fit, a
 // defect.
-absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& machine, int64_t ranks);
+absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& machine, const BoundedPlans& plans);
 
 }  // namespace weft

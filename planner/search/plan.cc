@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "planner/check_request.h"
-#include "planner/cost/bound.h"
 #include "planner/derive/derive.h"
 #include "planner/derive/placement.h"
+#include "planner/search/bounded_plans.h"
 #include "planner/search/choose_recompute.h"
 #include "planner/search/choose_schedule.h"
 #include "planner/search/departures.h"
@@ -146,8 +146,8 @@ absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const Compile
     closed.attempt.decisions.notes.emplace_back("overlap: what is under way needs memory, and no plan with it fits");
   }
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
-  Decisions& record = closed.attempt.decisions;
-  WEFT_ASSIGN_OR_RETURN(record.prediction->bound, leastTime(*closed.graph, machine, record.meshes().ranks()));
+  WEFT_ASSIGN_OR_RETURN(const BoundedPlans plans, boundedPlans(request, closed, correction));
+  WEFT_ASSIGN_OR_RETURN(closed.attempt.decisions.prediction->bound, leastTime(*closed.graph, machine, plans));
   return closed;
 }
 

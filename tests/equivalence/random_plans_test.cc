@@ -41,6 +41,12 @@ constexpr char kNodes[] =
 constexpr char kSlowLinks[] =
     "flops = 1e10\nmemory_bandwidth = 4e10\nlink_bandwidth = 2e8\nlink_latency = 1e-7\nlaunch_latency = 5e-9\n";
 
+// Products are made in tiles, and of small parts of them many are empty.
+constexpr char kTiles[] =
+    "flops = 1e10\nmemory_bandwidth = 4e10\nlink_bandwidth = 4e9\nlink_latency = 1e-8\nlaunch_latency = 5e-9\n"
+    "devices_per_node = 2\nnetwork_bandwidth = 2e9\nnetwork_latency = 1e-7\ntile = 8x16\nmultiprocessors = 6\n"
+    "product_efficiency = 0.9\nmemory_efficiency = 0.8\nfused_efficiency = 0.7\n";
+
 // As the machine of derived_cost_test.cc, for random programs, whose dimensions have 2 to 8 elements.
 constexpr char kTiny[] =
     "flops = 8e8\nmemory_bandwidth = 2e10\nlink_bandwidth = 1e10\nlink_latency = 1.2e-10\nlaunch_latency = 6e-11\n";
@@ -67,6 +73,9 @@ std::vector<NamedModel> models() {
   return {
       {mlpModel("mlp", 384, {16, 48, 32, 64, 8}), 4, kNodes},
       {mlpModel("columns", 4, {64, 256, 64, 256, 16}), 4, kNodes, true},
+      {mlpModel("tiles", 48, {48, 80, 48, 80, 16}), 8, kTiles, true},
+      {gptModel("tiled gpt", {.vocabulary = 48, .layers = 2, .width = 48, .heads = 4, .context = 16, .batch = 12}), 8,
+       kTiles},
       {mlpModel("deep", 128, {32, 64, 64, 64, 64, 64, 64, 16}), 4, kSlowLinks},
       {gptModel("gpt", {.vocabulary = 64, .layers = 2, .width = 32, .heads = 4, .context = 16, .batch = 8}), 8, kNodes},
       {unetModel("convolutions", {.batch = 8, .image = 8, .channels = 8, .levels = 1, .classes = 4}), 4, kNodes},

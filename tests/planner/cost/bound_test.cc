@@ -3,18 +3,26 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/planner/graph/graph_builder.h"
 
 namespace weft::testing {
 namespace {
 
+constexpr double kRounding = 1e-4;  // operations are rounded to whole ones
+
+OperatorFacts matmul() {
+  OperatorFacts facts = kMatmul;
+  facts.flopsPerPoint = 2;
+  return facts;
+}
+
 // x w, relu.
 GraphBuilder layer(int64_t rows, int64_t width) {
   GraphBuilder b;
-  OperatorFacts matmul = kMatmul;
-  matmul.flopsPerPoint = 2;
   const GraphValue x = b.input("x", {rows, width});
-  b.returns(b.add(kRelu, {b.add(matmul, {x, b.parameter("w", {width, width})}, {rows, width})}, {rows, width}));
+  b.returns(b.add(kRelu, {b.add(matmul(), {x, b.parameter("w", {width, width})}, {rows, width})}, {rows, width}));
   return b;
 }
 
@@ -26,25 +34,57 @@ Machine machineWith(double flops, double bandwidth, double launch) {
   return machine;
 }
 
-TEST(Bound, WorkIsShared) {
-  const ProgramGraph graph = layer(64, 32).graph;
-  const Machine machine = machineWith(1e9, 1e9, 1e-12);
-  const double matmul = 2.0 * 64 * 32 * 32 / 1e9;
-  const double relu = 2.0 * 64 * 32 * 4 / 1e9;
-  EXPECT_EQ(*leastTime(graph, machine, 1), picosecondsOf(matmul + relu));
-  EXPECT_EQ(*leastTime(graph, machine, 8), picosecondsOf((matmul + relu) / 8));
+double boundOf(const ProgramGraph& graph, const Machine& machine, const BoundedPlans& plans) {
+  const absl::StatusOr<Picoseconds> bound = leastTime(graph, machine, plans);
+  EXPECT_TRUE(bound.ok()) << bound.status();
+  return bound.ok() ? inSeconds(*bound) : 0;
 }
 
-TEST(Bound, LaunchesOfAPathAreNot) {
+void expectNear(double found, double expected) {
+  EXPECT_NEAR(found, expected, kRounding * expected + 2e-12);
+}
+
+TEST(Bound, WorkIsShared) {
   const ProgramGraph graph = layer(64, 32).graph;
-  EXPECT_EQ(*leastTime(graph, machineWith(1e15, 1e15, 1e-6), 8), picosecondsOf(2e-6));
+  const Machine machine = machineWith(1e9, 1e9, 0);
+  const double product = 2.0 * 64 * 32 * 32 / 1e9;
+  const double relu = 2.0 * 64 * 32 * 4 / 1e9;
+  expectNear(boundOf(graph, machine, {1, {1}}), product + relu);
+  expectNear(boundOf(graph, machine, {8, {8}}), (product + relu) / 8);
+}
+
+// On four submeshes of two ranks a micro-batch passes through both operators, on two ranks each.
+TEST(Bound, MicroBatchPassesThroughAll) {
+  const ProgramGraph graph = layer(64, 32).graph;
+  const Machine machine = machineWith(1e9, 1e9, 1e-3);
+  const double work = 2.0 * 64 * 32 * 32 / 1e9 + 2.0 * 64 * 32 * 4 / 1e9;
+  expectNear(boundOf(graph, machine, {8, {2}}), 2e-3 + work / 2);
+  BoundedPlans unlike = {8, {2}};
+  unlike.areAlike = false;
+  expectNear(boundOf(graph, machine, unlike), (2e-3 + work / 2) * 2 / 8);
+}
+
+TEST(Bound, EachMicroBatchIsLaunched) {
+  const ProgramGraph graph = layer(64, 32).graph;
+  expectNear(boundOf(graph, machineWith(1e18, 1e18, 1e-6), {1, {1}, {4}}), 8e-6);
+}
+
+// Of all pairs that of two ranks, two micro-batches: one rank each would pass on late, four micro-batches launch often.
+TEST(Bound, LeastOfAllPairs) {
+  const ProgramGraph graph = layer(64, 32).graph;
+  const Machine machine = machineWith(1e9, 1e9, 1e-6);
+  const auto pair = [&](int64_t ranks, int64_t count) { return boundOf(graph, machine, {2, {ranks}, {count}}); };
+  expectNear(boundOf(graph, machine, {2, {1, 2}, {1, 2, 4}}),
+             std::min({pair(1, 1), pair(1, 2), pair(1, 4), pair(2, 1), pair(2, 2), pair(2, 4)}));
+  EXPECT_LT(pair(2, 1), pair(2, 2));
+  EXPECT_LT(pair(1, 2), pair(1, 1));
 }
 
 // What may be expanded into something else counts as nothing.
 TEST(Bound, AlternativesMayTakeLess) {
   ProgramGraph graph = layer(64, 32).graph;
   graph.operators[0].alternatives.emplace_back();
-  EXPECT_EQ(*leastTime(graph, machineWith(1e15, 1e15, 1e-6), 1), picosecondsOf(1e-6));
+  expectNear(boundOf(graph, machineWith(1e18, 1e18, 1e-6), {1, {1}}), 1e-6);
 }
 
 }  // namespace

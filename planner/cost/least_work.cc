@@ -1,0 +1,328 @@
+#include "planner/cost/least_work.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ir/layout/divisors.h"
+#include "planner/cost/sure_sums.h"
+#include "planner/derive/micro_batches.h"
+#include "planner/graph/flops.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+// Of the factors of a product, by which of its tensors have them. Of all else every factor is of rows, and the one that
+// carries the batch of the batch, too.
+enum Role : uint8_t { kBatch, kRows, kColumns, kSums };
+constexpr int kRoles = 4;
+
+bool has(const std::vector<DimFactors>& tensor, int factor) {
+  return std::any_of(tensor.begin(), tensor.end(), [factor](const DimFactors& dim) {
+    return std::find(dim.begin(), dim.end(), factor) != dim.end();
+  });
+}
+
+Role roleIn(const Rule& rule, int factor) {
+  if (!has(rule.results()[0], factor)) {
+    return kSums;
+  }
+  if (!has(rule.operands()[1], factor)) {
+    return kRows;
+  }
+  return has(rule.operands()[0], factor) ? kBatch : kColumns;
+}
+
+// Operands that an operator reads whichever of its alternatives stands for it.
+std::vector<bool> operandsInAnyCase(const GraphOperator& op) {
+  std::vector<bool> read(op.operands.size(), true);
+  for (const Alternative& alternative : op.alternatives) {
+    std::vector<bool> mine(op.operands.size(), false);
+    const auto reads = [&mine](const GraphValue& value) {
+      if (value.isArgument() && value.index < mine.size()) {
+        mine[value.index] = true;
+      }
+    };
+    for (const AlternativeOperator& part : alternative.body) {
+      std::for_each(part.operands.begin(), part.operands.end(), reads);
+    }
+    std::for_each(alternative.results.begin(), alternative.results.end(), reads);
+    for (size_t i = 0; i < read.size(); ++i) {
+      read[i] = read[i] && mine[i];
+    }
+  }
+  return read;
+}
+
+// The operators without which some result of the step cannot be made.
+std::vector<bool> neededOperators(const GraphView& view) {
+  std::vector<bool> needed(view.operators(), false);
+  const auto need = [&](int value) {
+    if (const std::optional<int> producer = view.producerOf(value)) {
+      needed[*producer] = true;
+    }
+  };
+  for (const GraphResult& result : view.graph().results) {
+    need(view.valueOf(result.value));
+  }
+  for (int op = view.operators() - 1; op >= 0; --op) {
+    if (needed[op]) {
+      const std::vector<bool> read = operandsInAnyCase(view.op(op));
+      for (unsigned i = 0; i < read.size(); ++i) {
+        if (read[i]) {
+          need(view.operandOf(op, i));
+        }
+      }
+    }
+  }
+  return needed;
+}
+
+// The values that inputs and constants alone decide.
+std::vector<bool> ofInputsAlone(const GraphView& view) {
+  std::vector<bool> alone(view.values(), false);
+  for (size_t i = 0; i < view.graph().arguments.size(); ++i) {
+    alone[i] = view.graph().arguments[i].kind == ArgumentKind::kInput;
+  }
+  for (int op = 0; op < view.operators(); ++op) {
+    bool all = true;
+    for (unsigned i = 0; i < view.op(op).operands.size(); ++i) {
+      all = all && alone[view.operandOf(op, i)];
+    }
+    for (unsigned r = 0; r < view.op(op).results.size(); ++r) {
+      alone[view.resultOf(op, r)] = all;
+    }
+  }
+  return alone;
+}
+
+// The operators that read what has an element for each micro-batch as if it were any other size, and what is made of
+// what they make.
+absl::StatusOr<std::vector<bool>> sizedByMicroBatches(const GraphView& view) {
+  std::vector<bool> sized(view.operators(), false);
+  std::vector<bool> values(view.values(), false);
+  for (int op = 0; op < view.operators(); ++op) {
+    const bool knows = view.op(op).facts.rule.find('~') != std::string::npos;
+    for (unsigned i = 0; i < view.op(op).operands.size() && !knows; ++i) {
+      sized[op] = sized[op] || values[view.operandOf(op, i)];
+    }
+    for (unsigned r = 0; r < view.op(op).results.size(); ++r) {
+      values[view.resultOf(op, r)] = sized[op];
+    }
+    if (!knows) {
+      continue;
+    }
+    WEFT_ASSIGN_OR_RETURN(const Rule rule, ruleOf(view, op));
+    for (size_t f = 0; f < rule.factors().size(); ++f) {
+      for (unsigned r = 0; r < view.op(op).results.size() && rule.factors()[f].microBatches; ++r) {
+        values[view.resultOf(op, r)] = values[view.resultOf(op, r)] || has(rule.results()[r], static_cast<int>(f));
+      }
+    }
+  }
+  return sized;
+}
+
+absl::StatusOr<std::vector<WorkRuns>> runsOf(const GraphView& view, const MicroBatchAnalysis& batches, bool cutsBatch) {
+  const std::vector<bool> needed = neededOperators(view);
+  const std::vector<bool> inputsAlone = ofInputsAlone(view);
+  WEFT_ASSIGN_OR_RETURN(const std::vector<bool> sized, sizedByMicroBatches(view));
+  std::vector<WorkRuns> runs(view.operators(), WorkRuns::kPerhapsNever);
+  for (int op = 0; op < view.operators(); ++op) {
+    const GraphOperator& node = view.op(op);
+    if (needed[op] && !sized[op] && node.facts.view == ViewKind::kNone && !node.facts.isConstant &&
+        node.alternatives.empty()) {
+      const bool isCut = cutsBatch && batches.operators[op].batch >= 0;
+      runs[op] = inputsAlone[view.resultOf(op, 0)] ? WorkRuns::kWholeBatch
+                 : isCut                           ? WorkRuns::kPerMicroBatch
+                                                   : WorkRuns::kAtLeastOnce;
+    }
+  }
+  return runs;
+}
+
+// What its kernel depends on.
+std::string keyOf(const GraphView& view, int op) {
+  const OperatorFacts& facts = view.op(op).facts;
+  std::string key = absl::StrCat(facts.rule, ";", facts.flopsPerPoint);
+  const auto add = [&key](const TensorType& type) {
+    absl::StrAppend(&key, ";", static_cast<int>(type.type), ":", absl::StrJoin(type.shape, ","));
+  };
+  for (unsigned i = 0; i < view.op(op).operands.size(); ++i) {
+    add(view.typeOf(view.operandOf(op, i)));
+  }
+  key += "->";
+  std::for_each(view.op(op).results.begin(), view.op(op).results.end(), add);
+  return key;
+}
+
+int64_t ceilOf(int64_t size, int64_t parts) {
+  return (size + parts - 1) / parts;
+}
+
+// All ways to give the ranks to the roles of a product; to its batch only where it has one.
+std::vector<std::vector<int64_t>> splitsOf(int64_t ranks, bool hasBatch) {
+  std::vector<std::vector<int64_t>> splits;
+  for (const int64_t batch : hasBatch ? divisorsOf(ranks) : std::vector<int64_t>{1}) {
+    for (const int64_t rows : divisorsOf(ranks / batch)) {
+      for (const int64_t columns : divisorsOf(ranks / batch / rows)) {
+        splits.push_back({batch, rows, columns, ranks / batch / rows / columns});
+      }
+    }
+  }
+  return splits;
+}
+
+}  // namespace
+
+absl::StatusOr<LeastWork> LeastWork::of(const GraphView& view, const Machine& machine, const Options& options) {
+  const std::vector<int64_t> oneStage(view.operators(), 0);
+  WEFT_ASSIGN_OR_RETURN(MicroBatchAnalysis batches, analyzeMicroBatches(view, oneStage, options.cutsBatch ? 2 : 1));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<WorkRuns> runs, runsOf(view, batches, options.cutsBatch));
+  const std::vector<int64_t> sums = sureSums(view, [&](int op) { return runs[op] == WorkRuns::kPerMicroBatch; });
+  LeastWork made(machine, options);
+  std::map<std::string, int> known;
+  for (int op = 0; op < view.operators(); ++op) {
+    if (runs[op] == WorkRuns::kPerhapsNever) {
+      made.classOf_.push_back(-1);
+      continue;
+    }
+    const int batch = runs[op] == WorkRuns::kPerMicroBatch ? batches.operators[op].batch : -1;
+    const std::string key = absl::StrCat(keyOf(view, op), ";", batch, ";", static_cast<int>(runs[op]), ";", sums[op]);
+    const auto [entry, isNew] = known.try_emplace(key, static_cast<int>(made.classes_.size()));
+    if (isNew) {
+      WEFT_RETURN_IF_ERROR(made.addClass(view, op, batch, runs[op]));
+      made.classes_.back().sureSum = sums[op];
+    }
+    made.classOf_.push_back(entry->second);
+    ++made.classes_[entry->second].operators;
+  }
+  made.batchDims_ = std::move(batches.batchDim);
+  return made;
+}
+
+absl::Status LeastWork::addClass(const GraphView& view, int op, int batch, WorkRuns runs) {
+  const GraphOperator& node = view.op(op);
+  WEFT_ASSIGN_OR_RETURN(const Rule rule, ruleOf(view, op));
+  Class made;
+  made.runs = runs;
+  made.work = arithmeticOf(node.facts, rule, FactorAxes(rule.factors().size()));
+  const auto roleOf = [&](int factor) {
+    return made.work.product ? roleIn(rule, factor) : factor == batch ? kBatch : kRows;
+  };
+  const auto add = [&](const std::vector<DimFactors>& dims, const TensorType& type) {
+    Tensor tensor = {static_cast<double>(type.bytes()), 0};
+    for (size_t f = 0; f < rule.factors().size(); ++f) {
+      if (has(dims, static_cast<int>(f))) {
+        tensor.roles |= 1U << roleOf(static_cast<int>(f)) | (made.work.product ? 0U : 1U << kRows);
+        tensor.bytes = rule.factors()[f].microBatches ? 0 : tensor.bytes;
+      }
+    }
+    made.tensors.push_back(tensor);
+  };
+  std::vector<DType> types;
+  for (unsigned i = 0; i < node.operands.size(); ++i) {
+    types.push_back(view.typeOf(view.operandOf(op, i)).type);
+    add(rule.operands()[i], view.typeOf(view.operandOf(op, i)));
+  }
+  for (size_t r = 0; r < node.results.size(); ++r) {
+    add(rule.results()[r], node.results[r]);
+  }
+  for (size_t f = 0; f < rule.factors().size() && made.work.product; ++f) {
+    made.sums *= roleOf(static_cast<int>(f)) == kSums ? std::max<int64_t>(1, rule.factors()[f].size) : 1;
+  }
+  made.work.type = arithmeticType(types, node.results[0].type);
+  made.batchRole = batch < 0 ? -1 : roleOf(batch);
+  KernelWork arithmetic = shareOf(made, Parts(kRoles, 1));
+  const int64_t bytes = std::exchange(arithmetic.bytes, 0);
+  made.isHeavy = kernelTime(machine_, arithmetic) > copyTime(machine_, bytes);
+  classes_.push_back(std::move(made));
+  return absl::OkStatus();
+}
+
+// One rank's part. What is rounded to whole operations in a plan may be half of one less than here.
+KernelWork LeastWork::shareOf(const Class& of, const Parts& parts) const {
+  KernelWork share = of.work;
+  double all = 1;
+  for (const int64_t part : parts) {
+    all *= static_cast<double>(part);
+  }
+  share.flops = of.work.flops / all;
+  if (of.work.product) {
+    ProductShape& shape = *share.product;
+    shape.batch = ceilOf(shape.batch, parts[kBatch]);
+    shape.m = ceilOf(shape.m, parts[kRows]);
+    shape.n = ceilOf(shape.n, parts[kColumns]);
+    const double sums = static_cast<double>(ceilOf(of.sums, parts[kSums])) / static_cast<double>(of.sums);
+    share.flops = of.work.flops / of.work.product->flopsPerSum() * sums * shape.flopsPerSum();
+  }
+  share.flops = std::max(0.0, share.flops - 0.5);
+  double bytes = 0;
+  for (const Tensor& tensor : of.tensors) {
+    double mine = tensor.bytes;
+    for (int role = 0; role < kRoles; ++role) {
+      mine /= (tensor.roles >> role & 1U) != 0 ? static_cast<double>(parts[role]) : 1;
+    }
+    bytes += mine;
+  }
+  share.bytes = static_cast<int64_t>(bytes);
+  return share;
+}
+
+// In picoseconds: of adding up, in one micro-batch, what is partial over so many ranks.
+double LeastWork::sumTime(const Class& of, const WorkGrid& grid, int64_t parts) const {
+  const double received = static_cast<double>(of.sureSum) / static_cast<double>(grid.microBatches) *
+                          static_cast<double>(parts - 1) / static_cast<double>(grid.ranks);
+  const double bandwidth = std::max(machine_.linkBandwidth, machine_.networkShare());
+  return options_.hidesCollectives ? 0 : received / bandwidth * kPicosecondsPerSecond;
+}
+
+LeastWork::Least LeastWork::leastOf(const Class& of, const WorkGrid& grid) const {
+  const bool isCut = of.runs == WorkRuns::kPerMicroBatch;
+  const auto isOfType = [&of](const ProductProfile& profile) { return profile.type == of.work.type; };
+  const auto alone = [](Picoseconds kernel) { return Least{kernel, static_cast<double>(kernel)}; };
+  if (of.work.product && std::any_of(machine_.profiles.begin(), machine_.profiles.end(), isOfType)) {
+    const double share = static_cast<double>(grid.ranks * (isCut ? grid.microBatches : 1));
+    return alone(picosecondsOf(leastKernelSeconds(machine_, shareOf(of, Parts(kRoles, 1))) / share));
+  }
+  Parts parts(kRoles, 1);
+  if (isCut) {
+    parts[of.batchRole] = grid.microBatches;
+  }
+  if (!of.work.product) {
+    parts[kRows] *= grid.ranks;
+    return alone(kernelTime(machine_, shareOf(of, parts)));
+  }
+  Least least;
+  for (const Parts& split : splitsOf(grid.ranks, of.work.product->batch > 1)) {
+    Parts both = parts;
+    for (int role = 0; role < kRoles; ++role) {
+      both[role] *= split[role];
+    }
+    const Picoseconds kernel = kernelTime(machine_, shareOf(of, both));
+    least.kernel = std::min(least.kernel, kernel);
+    least.kernelAndSums = std::min(least.kernelAndSums, static_cast<double>(kernel) + sumTime(of, grid, split[kSums]));
+  }
+  return least;
+}
+
+LeastWork::Times LeastWork::times(const WorkGrid& grid) const {
+  std::vector<Picoseconds> ofClass;
+  Times times;
+  for (const Class& each : classes_) {
+    const Least least = leastOf(each, grid);
+    ofClass.push_back(least.kernel);
+    const int64_t calls = each.runs == WorkRuns::kPerMicroBatch ? grid.microBatches : 1;
+    times.ofRanks += least.kernelAndSums * static_cast<double>(each.operators * calls * grid.ranks);
+  }
+  for (const int of : classOf_) {
+    times.ofCall.push_back(of < 0 ? 0 : ofClass[of]);
+  }
+  return times;
+}
+
+}  // namespace weft

@@ -1,0 +1,111 @@
+// What each operator of a program takes at the least on a submesh, however a plan splits it.
+//
+// A plan gives each factor of an operator some of the axes of its submesh, so that on P ranks the parts of all factors
+// multiply to at most P; the batch is cut into m micro-batches besides. The kernel of a rank is priced by kernelTime(),
+// as in every plan, and that only falls where a factor has more parts. So the least is found among the ways to use all
+// P ranks:
+//
+//   a product   its batch, rows, columns and sums in b r c s = P parts, each size rounded up: every kernel has the
+//               waves of tiles that it does not fill. Where its sums are surely added in each micro-batch
+//               (sure_sums.h), a value of V bytes that is partial over s ranks has at least V s / P bytes on each. To
+//               add it each rank receives 1 - 1/s of that, in whatever steps: V (s - 1) / P, no faster than over the
+//               fastest link
+//   all else    all P ranks share arithmetic and bytes evenly
+//
+// Factors that stand in the same tensors count as one, and nothing is padded: both only make kernels smaller. Where
+// products were measured (Machine::profiles) a larger one may take less, and the least is leastKernelSeconds().
+//
+// Nothing is counted
+//   - of views and constants, and of what no result of the step needs;
+//   - of operators that another may stand for, and of what only they need;
+//   - of what has an element for each micro-batch (`~` in rules), whose size a graph has from the number that it was
+//     made for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/graph/graph_view.h"
+#include "planner/machine/machine.h"
+#include "planner/machine/picoseconds.h"
+#include "planner/machine/times.h"
+
+namespace weft {
+
+// How a plan divides ranks and batch: each of its submeshes has so many ranks, its step so many micro-batches.
+struct WorkGrid {
+  int64_t ranks = 1;
+  int64_t microBatches = 1;
+};
+
+// When an operator runs in every plan.
+//   kPerhapsNever   counts nothing
+//   kAtLeastOnce    once in a step or, with work as large, more often
+//   kWholeBatch     together for the whole batch: it depends on inputs alone, so it may be moved before the
+//   micro-batches kPerMicroBatch  for each micro-batch
+enum class WorkRuns : uint8_t { kPerhapsNever, kAtLeastOnce, kWholeBatch, kPerMicroBatch };
+
+class LeastWork {
+ public:
+  struct Options {
+    bool cutsBatch = true;          // into more than one micro-batch
+    bool hidesCollectives = false;  // may collectives run beside kernels? Then adding sums takes no time of its own
+  };
+  // Errors: a rule that does not fit, a defect; a batch that cannot be cut, at the user's line.
+  static absl::StatusOr<LeastWork> of(const GraphView& view, const Machine& machine, const Options& options);
+
+  WorkRuns runs(int op) const { return classOf_[op] < 0 ? WorkRuns::kPerhapsNever : classes_[classOf_[op]].runs; }
+  // Does its arithmetic take longer than its bytes?
+  bool isHeavy(int op) const { return classOf_[op] >= 0 && classes_[classOf_[op]].isHeavy; }
+  // The dimension of a value that carries the batch, where it is cut; -1: none does.
+  int batchDim(int value) const { return batchDims_[value]; }
+
+  struct Times {
+    // Of the kernel of each operator, on each rank of its submesh; 0 of what perhaps never runs.
+    std::vector<Picoseconds> ofCall;
+    // In picoseconds: of the kernels and sums of all operators, all calls of a step and all ranks together.
+    double ofRanks = 0;
+  };
+  Times times(const WorkGrid& grid) const;
+
+ private:
+  // What a tensor of the whole program has.
+  struct Tensor {
+    double bytes = 0;
+    unsigned roles = 0;  // a bit for each role of a factor that stands in it
+  };
+  // Operators that cost the same.
+  struct Class {
+    KernelWork work;   // of the whole program
+    int64_t sums = 1;  // of a product: how many terms each of them has
+    std::vector<Tensor> tensors;
+    int batchRole = -1;   // of the factor that carries the batch
+    int64_t sureSum = 0;  // bytes, of the whole batch
+    WorkRuns runs = WorkRuns::kAtLeastOnce;
+    bool isHeavy = false;
+    int64_t operators = 0;
+  };
+  using Parts = std::vector<int64_t>;  // of each role
+
+  LeastWork(const Machine& machine, const Options& options) : machine_(machine), options_(options) {}
+  // Of one call.
+  struct Least {
+    Picoseconds kernel = kLongestTime;
+    double kernelAndSums = static_cast<double>(kLongestTime);  // of the split for which they are least together
+  };
+
+  absl::Status addClass(const GraphView& view, int op, int batch, WorkRuns runs);
+  KernelWork shareOf(const Class& of, const Parts& parts) const;
+  Least leastOf(const Class& of, const WorkGrid& grid) const;
+  double sumTime(const Class& of, const WorkGrid& grid, int64_t parts) const;
+
+  Machine machine_;
+  Options options_;
+  std::vector<Class> classes_;
+  std::vector<int> classOf_;  // of each operator; -1: it counts nothing
+  std::vector<int> batchDims_;
+};
+
+}  // namespace weft

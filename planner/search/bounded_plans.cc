@@ -1,0 +1,54 @@
+#include "planner/search/bounded_plans.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ir/layout/divisors.h"
+#include "planner/check_request.h"
+#include "planner/open_mesh.h"
+#include "planner/search/plan_space.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+// Those of the submeshes in the record; of unlike ones what divides all of them, on which work takes no more rank time.
+int64_t submeshRanksOf(const StageMeshes& meshes) {
+  int64_t ranks = 0;
+  for (const Mesh& mesh : meshes.ofSubmesh) {
+    ranks = std::gcd(ranks, mesh.ranks());
+  }
+  return ranks;
+}
+
+}  // namespace
+
+absl::StatusOr<BoundedPlans> boundedPlans(const CompileOptions& request, const ClosedRequest& closed,
+                                          const Correction& correction) {
+  const Decisions& record = closed.attempt.decisions;
+  const StageMeshes meshes = record.meshes();
+  const bool isAuto = request.mode == Mode::kAuto;
+  const bool isMeshOpen = request.stageMeshes.empty() && (request.mesh.empty() || isOpenMesh(request.mesh));
+  BoundedPlans plans;
+  plans.ranks = meshes.ranks();
+  plans.areAlike = meshes.same();
+  plans.submeshRanks = {submeshRanksOf(meshes)};
+  if (isAuto && isMeshOpen) {
+    plans.submeshRanks = divisorsOf(plans.ranks);
+    const int64_t most = request.maxStages > 0 ? request.maxStages : plans.ranks;
+    std::erase_if(plans.submeshRanks, [&](int64_t ranks) { return plans.ranks / ranks > most; });
+  }
+  plans.microBatches = {record.mesh.microBatches()};
+  if (isAuto) {
+    plans.microBatches = microBatchCounts(*closed.graph, request, 1);
+  }
+  plans.hidesCollectives = request.overlap;
+  WEFT_ASSIGN_OR_RETURN(plans.memoryLimit, memoryLimitOf(request));
+  for (const int64_t bytes : correction.bytes) {
+    plans.memoryLimit += plans.memoryLimit > 0 ? std::max<int64_t>(0, -bytes) : 0;
+  }
+  plans.memoryLimit = closed.attempt.fits ? plans.memoryLimit : 0;
+  return plans;
+}
+
+}  // namespace weft

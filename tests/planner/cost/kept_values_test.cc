@@ -1,0 +1,98 @@
+// What a memory limit costs at the least, on a training step of two layers whose kept values can be counted.
+#include "planner/cost/kept_values.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/planner/graph/graph_builder.h"
+
+namespace weft::testing {
+namespace {
+
+constexpr int64_t kRows = 64, kWidth = 32;
+constexpr double kValue = kRows * kWidth * 4;    // bytes of one value
+constexpr double kStored = kWidth * kWidth * 4;  // of one parameter
+
+OperatorFacts matmul() {
+  OperatorFacts facts = kMatmul;
+  facts.flopsPerPoint = 2;
+  return facts;
+}
+
+// Products take long, all else no time.
+Machine machine() {
+  Machine machine;
+  machine.flops = 1e6;
+  machine.memoryBandwidth = 1e18;
+  machine.launchLatency = 0;
+  return machine;
+}
+
+// a = x v, b = relu(a), c = b w; backward d = c u, and what reads a (and b) with it.
+class Step {
+ public:
+  explicit Step(bool readsBoth) {
+    const Shape shape = {kRows, kWidth};
+    const GraphValue x = b_.input("x", shape);
+    const auto product = [&](const GraphValue& of, const char* by) {
+      return b_.add(matmul(), {of, b_.parameter(by, {kWidth, kWidth})}, shape);
+    };
+    const GraphValue a = product(x, "v");
+    const GraphValue b = b_.add(kRelu, {a}, shape);
+    const GraphValue c = product(b, "w");
+    const GraphValue d = product(c, "u");
+    b_.last().phase = Phase::kBackward;
+    const OperatorFacts multiply = {"multiply", "a b, a b -> a b"};
+    GraphValue e = b_.add(multiply, {d, a}, shape);
+    b_.last().phase = Phase::kBackward;
+    if (readsBoth) {
+      e = b_.add(multiply, {e, b}, shape);
+      b_.last().phase = Phase::kBackward;
+    }
+    b_.returns(e);
+  }
+
+  // The least step on so many submeshes of one rank each, of all of them together in times of one product of the whole
+  // batch. `memory`: of all ranks.
+  double inProducts(int64_t micro, double memory, int64_t ranks = 1) {
+    const GraphView view(b_.graph);
+    const LeastWork work = *LeastWork::of(view, machine(), {});
+    const LeastWork::Times times = work.times({1, micro});
+    const double product = static_cast<double>(times.ofCall[0] * micro);
+    const auto limit = static_cast<int64_t>(memory / static_cast<double>(ranks));
+    return KeptValues(view, work).leastStep({1, micro}, times, ranks, limit) * static_cast<double>(ranks) / product;
+  }
+
+ private:
+  GraphBuilder b_;
+};
+
+// Both c, which the product of the backward pass reads, and a lie between the passes.
+TEST(KeptValues, WhatIsReadIsKeptOrMadeAgain) {
+  Step step(false);
+  EXPECT_NEAR(step.inProducts(1, 3 * kStored + 2 * kValue), 3, 1e-3);
+  EXPECT_NEAR(step.inProducts(1, 3 * kStored + kValue), 4, 1e-3) << "one product runs again";
+  EXPECT_NEAR(step.inProducts(1, 3 * kStored + 1.5 * kValue), 3.5, 1e-3) << "half of one";
+  EXPECT_NEAR(step.inProducts(2, 3 * kStored + kValue), 3, 1e-3) << "half of the rows are there at once";
+}
+
+TEST(KeptValues, OneFormOfAValueIsEnough) {
+  EXPECT_NEAR(Step(true).inProducts(1, 3 * kStored + 2 * kValue), 3, 1e-3);
+  EXPECT_NEAR(Step(true).inProducts(1, 3 * kStored + 1.5 * kValue), 3.5, 1e-3);
+}
+
+TEST(KeptValues, ParametersHaveToFit) {
+  EXPECT_TRUE(std::isinf(Step(false).inProducts(1, 2.9 * kStored)));
+}
+
+// A quarter of a is there from its product over that of c to behind that of d, 2 of the 12 products of a micro-batch
+// that four ranks share: a third of the step, of four micro-batches. So 2/3 of a are there in the mean.
+TEST(KeptValues, InTheMeanOfTheStep) {
+  EXPECT_NEAR(Step(false).inProducts(4, 3 * kStored + kValue * 2 / 3, 4), 3, 1e-3);
+  // y of a product runs again: 2/3 (1 - y) x 3 = (3 + y) x 0.6.
+  EXPECT_NEAR(Step(false).inProducts(4, 3 * kStored + kValue * 0.6, 4), 3 + 0.2 / 2.6, 1e-3);
+}
+
+}  // namespace
+}  // namespace weft::testing
