@@ -127,8 +127,8 @@ absl::StatusOr<std::vector<bool>> sizedByMicroBatches(const GraphView& view) {
   return sized;
 }
 
-absl::StatusOr<std::vector<WorkRuns>> runsOf(const GraphView& view, const MicroBatchAnalysis& batches, bool cutsBatch) {
-  const std::vector<bool> needed = neededOperators(view);
+absl::StatusOr<std::vector<WorkRuns>> runsOf(const GraphView& view, const std::vector<bool>& needed,
+                                             const MicroBatchAnalysis& batches, bool cutsBatch) {
   const std::vector<bool> inputsAlone = ofInputsAlone(view);
   WEFT_ASSIGN_OR_RETURN(const std::vector<bool> sized, sizedByMicroBatches(view));
   std::vector<WorkRuns> runs(view.operators(), WorkRuns::kPerhapsNever);
@@ -182,8 +182,14 @@ std::vector<std::vector<int64_t>> splitsOf(int64_t ranks, bool hasBatch) {
 absl::StatusOr<LeastWork> LeastWork::of(const GraphView& view, const Machine& machine, const Options& options) {
   const std::vector<int64_t> oneStage(view.operators(), 0);
   WEFT_ASSIGN_OR_RETURN(MicroBatchAnalysis batches, analyzeMicroBatches(view, oneStage, options.cutsBatch ? 2 : 1));
-  WEFT_ASSIGN_OR_RETURN(const std::vector<WorkRuns> runs, runsOf(view, batches, options.cutsBatch));
-  const std::vector<int64_t> sums = sureSums(view, [&](int op) { return runs[op] == WorkRuns::kPerMicroBatch; });
+  const std::vector<bool> needed = neededOperators(view);
+  WEFT_ASSIGN_OR_RETURN(const std::vector<WorkRuns> runs, runsOf(view, needed, batches, options.cutsBatch));
+  const std::vector<int64_t> sums = sureSums(view, [&](const GraphView::Use& use) {
+    const bool carriesBatch = options.cutsBatch && batches.batchDim[view.operandOf(use.op, use.operand)] >= 0;
+    const bool endsGradient = needed[use.op] && !view.op(use.op).gradientOf.empty();
+    return runs[use.op] == WorkRuns::kPerMicroBatch ||
+           (!carriesBatch && (runs[use.op] == WorkRuns::kAtLeastOnce || endsGradient));
+  });
   LeastWork made(machine, options);
   std::map<std::string, int> known;
   for (int op = 0; op < view.operators(); ++op) {
@@ -273,9 +279,10 @@ KernelWork LeastWork::shareOf(const Class& of, const Parts& parts) const {
   return share;
 }
 
-// In picoseconds: of adding up, in one micro-batch, what is partial over so many ranks.
+// In picoseconds: of adding up what is partial over so many ranks; a call's part of that.
 double LeastWork::sumTime(const Class& of, const WorkGrid& grid, int64_t parts) const {
-  const double received = static_cast<double>(of.sureSum) / static_cast<double>(grid.microBatches) *
+  const int64_t calls = of.runs == WorkRuns::kPerMicroBatch ? grid.microBatches : 1;
+  const double received = static_cast<double>(of.sureSum) / static_cast<double>(calls) *
                           static_cast<double>(parts - 1) / static_cast<double>(grid.ranks);
   const double bandwidth = std::max(machine_.linkBandwidth, machine_.networkShare());
   return options_.hidesCollectives ? 0 : received / bandwidth * kPicosecondsPerSecond;

@@ -10,8 +10,8 @@ namespace {
 
 class Ways {
  public:
-  Ways(const GraphView& view, const std::function<bool(int op)>& isCut)
-      : view_(view), isCut_(isCut), isTaken_(view.values(), false) {}
+  Ways(const GraphView& view, const std::function<bool(const GraphView::Use& use)>& reads)
+      : view_(view), reads_(reads), isTaken_(view.values(), false) {}
 
   int64_t bytesOf(int op) {
     const std::vector<int> way = wayOf(view_.resultOf(op, 0));
@@ -54,27 +54,28 @@ class Ways {
   // Does it make of partial sums a partial sum of its own, as far as its facts say?
   bool passes(int op) const {
     const GraphOperator& node = view_.op(op);
-    return node.alternatives.empty() && (node.facts.passesSums || node.facts.view != ViewKind::kNone);
+    return node.alternatives.empty() && node.gradientOf.empty() &&
+           (node.facts.passesSums || node.facts.view != ViewKind::kNone);
   }
 
   bool readsAdded(const GraphView::Use& use) const {
     const auto anySums = [](int) { return std::vector<Axis>{Axis()}; };
-    return view_.op(use.op).alternatives.empty() && !passes(use.op) && isCut_(use.op) &&
+    return view_.op(use.op).alternatives.empty() && !passes(use.op) && reads_(use) &&
            !productsPass(view_, view_.operandOf(use.op, use.operand), Axis(), anySums);
   }
 
   const GraphView& view_;
-  const std::function<bool(int op)>& isCut_;
+  const std::function<bool(const GraphView::Use& use)>& reads_;
   std::vector<bool> isTaken_;
 };
 
 }  // namespace
 
-std::vector<int64_t> sureSums(const GraphView& view, const std::function<bool(int op)>& isCut) {
-  Ways ways(view, isCut);
+std::vector<int64_t> sureSums(const GraphView& view, const std::function<bool(const GraphView::Use& use)>& reads) {
+  Ways ways(view, reads);
   std::vector<int64_t> bytes;
   for (int op = 0; op < view.operators(); ++op) {
-    bytes.push_back(isCut(op) ? ways.bytesOf(op) : 0);
+    bytes.push_back(ways.bytesOf(op));
   }
   return bytes;
 }

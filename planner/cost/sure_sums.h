@@ -18,7 +18,8 @@
 namespace weft {
 
 // Of each operator: bytes, of the whole batch, of the smallest value on the way of its first result; 0 where its sums
-// may never be added, or are on another's way. `isCut`: does an operator run for each micro-batch of every plan?
-std::vector<int64_t> sureSums(const GraphView& view, const std::function<bool(int op)>& isCut);
+// may never be added, or are on another's way. `reads`: is it in every plan that an operator reads an operand, and if
+// that carries the batch, in every micro-batch?
+std::vector<int64_t> sureSums(const GraphView& view, const std::function<bool(const GraphView::Use& use)>& reads);
 
 }  // namespace weft

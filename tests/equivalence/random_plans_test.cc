@@ -1,7 +1,8 @@
 // Mode auto and its bound against random plans (random_plans.h) of small models and of random programs: none is
-// predicted to take less than the bound says, and none that fits in the memory limit takes less than the plan that auto
-// found within it. Limits are none, and 100, 60 and 40 % of the memory of auto's plan without one. Beside plans drawn
-// anew there are as many that change one word of the best so far.
+// predicted to take less than the bound says, nor than the bound of plans with its own submeshes, micro-batches and
+// memory; and none that fits in the memory limit takes less than the plan that auto found within it. Limits are none,
+// and 100, 60 and 40 % of the memory of auto's plan without one. Beside plans drawn anew there are as many that change
+// one word of the best so far.
 //
 //   weft_random_plans_test                     60 plans of an MLP, 30 of each of 2 random programs
 //   weft_random_plans_test --all               10000 of three MLPs, a GPT and a network of convolutions each, 5000
@@ -18,6 +19,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/cost/bound.h"
+#include "planner/machine/machine.h"
 #include "runtime/base/status.h"
 #include "tests/equivalence/model_problem.h"
 #include "tests/equivalence/random_graph.h"
@@ -139,7 +142,8 @@ class RandomContest {
 
   void report() const {
     std::cout << subject_.name << " on " << subject_.devices << ": " << tried_ << " plans, " << refused_ << " refused";
-    std::cout << absl::StrFormat("; least time / bound: %.3f\n", leastAgainstBound_);
+    std::cout << absl::StrFormat("; least time / bound: %.3f, / bound of plans alike: %.4f\n", leastAgainstBound_,
+                                 leastAgainstOwn_);
     for (const Limit& limit : limits_) {
       std::cout << absl::StrFormat(
           "  limit %3d %%: auto %9.4g us, bound %9.4g us, %s%s; %d plans fit, best / auto %.4f\n", limit.percent,
@@ -190,6 +194,7 @@ class RandomContest {
     const Picoseconds bound = limits_.front().found.decisions.prediction->bound;
     EXPECT_GE(attempt->time, bound) << plans_->textOf(plan);
     leastAgainstBound_ = std::min(leastAgainstBound_, static_cast<double>(attempt->time) / static_cast<double>(bound));
+    expectNotBelowItsOwn(plan, **program, *attempt);
     if (!attempt->fits) {
       return;
     }
@@ -201,11 +206,22 @@ class RandomContest {
     }
   }
 
+  // Against the bound of the plans that divide ranks and batch as this one does, in as much memory.
+  void expectNotBelowItsOwn(const RandomPlan& plan, const ProgramGraph& program, const Attempt& attempt) {
+    BoundedPlans alike = {subject_.devices, {plan.dp * plan.tp}, {plan.micro}};
+    alike.memoryLimit = attempt.peakBytes;
+    const absl::StatusOr<Picoseconds> bound = leastTime(program, *Machine::parse(subject_.machine), alike);
+    ASSERT_TRUE(bound.ok()) << bound.status();
+    EXPECT_GE(attempt.time, *bound) << plans_->textOf(plan);
+    leastAgainstOwn_ = std::min(leastAgainstOwn_, static_cast<double>(attempt.time) / static_cast<double>(*bound));
+  }
+
   const Subject& subject_;
   std::optional<RandomPlans> plans_;
   std::vector<Limit> limits_;
   size_t tried_ = 0, refused_ = 0;
   double leastAgainstBound_ = 1e9;
+  double leastAgainstOwn_ = 1e9;
 };
 
 void contest(const absl::StatusOr<Subject>& subject, size_t plans) {

@@ -16,7 +16,7 @@ class SureSums : public ::testing::Test {
     return b_.add(kMatmul, {x_, b_.parameter("w", {4, columns})}, {8, columns});
   }
   std::vector<int64_t> sums() {
-    return sureSums(GraphView(b_.graph), [](int) { return true; });
+    return sureSums(GraphView(b_.graph), [](const GraphView::Use&) { return true; });
   }
 
   GraphBuilder b_;
@@ -34,6 +34,15 @@ TEST_F(SureSums, BehindASum) {
   const GraphValue right = product();
   b_.returns(b_.add(kRelu, {b_.add(kAdd, {left, right}, {8, 6})}, {8, 6}));
   EXPECT_EQ(sums(), (std::vector<int64_t>{kBytes, 0, 0, 0})) << "added up they are reduced once";
+}
+
+TEST_F(SureSums, BeforeTheUpdateOfAParameter) {
+  const OperatorFacts constrain = {"constrain", "a b -> a b",         {{0}}, /*passesSums=*/true, false,
+                                   false,       ViewKind::kAnnotation};
+  b_.returns(b_.add(constrain, {product()}, {8, 6}));
+  EXPECT_EQ(sums()[0], 0);
+  b_.last().gradientOf = "w";
+  EXPECT_EQ(sums()[0], kBytes);
 }
 
 TEST_F(SureSums, WhereTheWayIsNarrowest) {
