@@ -282,10 +282,14 @@ KernelWork LeastWork::shareOf(const Class& of, const Parts& parts) const {
 // In picoseconds: of adding up what is partial over so many ranks; a call's part of that.
 double LeastWork::sumTime(const Class& of, const WorkGrid& grid, int64_t parts) const {
   const int64_t calls = of.runs == WorkRuns::kPerMicroBatch ? grid.microBatches : 1;
-  const double received = static_cast<double>(of.sureSum) / static_cast<double>(calls) *
-                          static_cast<double>(parts - 1) / static_cast<double>(grid.ranks);
-  const double bandwidth = std::max(machine_.linkBandwidth, machine_.networkShare());
-  return options_.hidesCollectives ? 0 : received / bandwidth * kPicosecondsPerSecond;
+  const double each = static_cast<double>(of.sureSum) / static_cast<double>(calls * grid.ranks);
+  const double fastest = std::max(machine_.linkBandwidth, machine_.networkShare());
+  double seconds = each * static_cast<double>(parts - 1) / fastest;
+  if (machine_.devicesPerNode > 0 && parts > machine_.devicesPerNode) {
+    const double nodes = static_cast<double>(parts) / static_cast<double>(machine_.devicesPerNode);
+    seconds = std::max(seconds, each * (nodes - 1) / machine_.networkShare());
+  }
+  return options_.hidesCollectives ? 0 : seconds * kPicosecondsPerSecond;
 }
 
 LeastWork::Least LeastWork::leastOf(const Class& of, const WorkGrid& grid) const {

@@ -8,8 +8,9 @@
 //   a product   its batch, rows, columns and sums in b r c s = P parts, each size rounded up: every kernel has the
 //               waves of tiles that it does not fill. Where its sums are surely added in each micro-batch
 //               (sure_sums.h), a value of V bytes that is partial over s ranks has at least V s / P bytes on each. To
-//               add it each rank receives 1 - 1/s of that, in whatever steps: V (s - 1) / P, no faster than over the
-//               fastest link
+//               add it each rank receives 1 - 1/s of that, in whatever steps (a step over n of them leaves 1/n of what
+//               it reduces, and s/n): V (s - 1) / P, no faster than over the fastest link. With d devices to a node
+//               they lie on s/d nodes at the least, and V (s/d - 1) / P come over each rank's share of the network
 //   all else    all P ranks share arithmetic and bytes evenly
 //
 // Factors that stand in the same tensors count as one, and nothing is padded: both only make kernels smaller. Where

@@ -7,7 +7,10 @@
 #include "mlir/IR/MLIRContext.h"
 #include "passes/compile.h"
 #include "passes/logical/read_module.h"
+#include "planner/check_request.h"
+#include "planner/cost/bound.h"
 #include "planner/explain/plan_summary.h"
+#include "planner/search/bounded_plans.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/statistics.h"
 
@@ -77,6 +80,18 @@ int64_t withinPercent(const Attempt& attempt, int64_t percent) {
   const auto scratch = memory.byClass.find(memoryClassName(plan::WORKSPACE));
   const int64_t fixed = scratch == memory.byClass.end() ? 0 : scratch->second;
   return fixed + (memory.peakBytes - fixed) * percent / 100;
+}
+
+absl::StatusOr<Picoseconds> boundOfPlansLike(const ProgramGraph& program, const Attempt& attempt,
+                                             const std::string& machine) {
+  CompileOptions options;
+  options.machine = machine;
+  options.memoryLimit = attempt.peakBytes;
+  ClosedRequest closed = {options, nullptr, attempt};
+  closed.attempt.fits = true;
+  WEFT_ASSIGN_OR_RETURN(const BoundedPlans plans, boundedPlans(options, closed, {}));
+  WEFT_ASSIGN_OR_RETURN(const Machine priced, machineOf(options));
+  return leastTime(program, priced, plans);
 }
 
 std::string planText(const Attempt& attempt) {

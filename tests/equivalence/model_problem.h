@@ -43,6 +43,10 @@ class ModelProblem {
 // Bytes: so much of what a plan needs, beside the scratch of its kernels, which no plan of a small program has less of.
 int64_t withinPercent(const Attempt& attempt, int64_t percent);
 
+// The bound of plans of a program that divide ranks and batch as this one does, in as much memory as it needs.
+absl::StatusOr<Picoseconds> boundOfPlansLike(const ProgramGraph& program, const Attempt& attempt,
+                                             const std::string& machine);
+
 // "4 x dp=2,tp=8, virtual 2, micro 64, zero 1, 1f1b, recomputed 12 of 60 operators".
 std::string planText(const Attempt& attempt);
 

@@ -131,6 +131,7 @@ class Contest {
         continue;
       }
       ++predicted_;
+      expectNotBelowItsOwnBound(plan, *attempt);
       const auto it = best_.try_emplace(plan.family, *attempt).first;
       if (isBetter(*attempt, it->second)) {
         it->second = *attempt;
@@ -147,6 +148,10 @@ class Contest {
               << (limit_ > 0 ? absl::StrFormat("%.3f GB", static_cast<double>(limit_) / 1e9) : "the machine's") << "; "
               << predicted_ << " plans by hand, " << refused_ << " refused"
               << (refused_ > 0 ? absl::StrCat(" (", refusal_, ")") : "") << "\n"
+              << absl::StrFormat(
+                     "  time / bound: auto %.3f; time / bound of plans alike: by hand %.3f at the least\n",
+                     static_cast<double>(found_.time) / static_cast<double>(found_.decisions.prediction->bound),
+                     leastAgainstOwn_)
               << absl::StrFormat("  %-16s", "auto") << figures(found_, found_) << "  " << planText(found_)
               << (found_.fits ? "\n" : ", does not fit\n");
     for (const auto& [family, attempt] : best_) {
@@ -172,6 +177,15 @@ class Contest {
   }
 
  private:
+  void expectNotBelowItsOwnBound(const HandPlan& plan, const Attempt& attempt) {
+    const auto program = (plan.sequence ? sequence_ : plain_)->graph(attempt.decisions.mesh.microBatches());
+    ASSERT_TRUE(program.ok()) << program.status();
+    const absl::StatusOr<Picoseconds> bound = boundOfPlansLike(**program, attempt, pair_.machine);
+    ASSERT_TRUE(bound.ok()) << bound.status();
+    EXPECT_GE(attempt.time, *bound) << pair_.name << ", " << plan.family << ": " << planText(attempt);
+    leastAgainstOwn_ = std::min(leastAgainstOwn_, static_cast<double>(attempt.time) / static_cast<double>(*bound));
+  }
+
   const Pair& pair_;
   std::unique_ptr<ModelProblem> plain_, sequence_;
   int64_t limit_ = 0;
@@ -180,6 +194,7 @@ class Contest {
   std::vector<PricedPlan> freedoms_;
   size_t predicted_ = 0, refused_ = 0;
   std::string refusal_;  // the first
+  double leastAgainstOwn_ = 1e9;
 };
 
 TEST(NeverWorseTest, ThanPlansByHand) {

@@ -19,8 +19,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/cost/bound.h"
-#include "planner/machine/machine.h"
 #include "runtime/base/status.h"
 #include "tests/equivalence/model_problem.h"
 #include "tests/equivalence/random_graph.h"
@@ -206,11 +204,8 @@ class RandomContest {
     }
   }
 
-  // Against the bound of the plans that divide ranks and batch as this one does, in as much memory.
   void expectNotBelowItsOwn(const RandomPlan& plan, const ProgramGraph& program, const Attempt& attempt) {
-    BoundedPlans alike = {subject_.devices, {plan.dp * plan.tp}, {plan.micro}};
-    alike.memoryLimit = attempt.peakBytes;
-    const absl::StatusOr<Picoseconds> bound = leastTime(program, *Machine::parse(subject_.machine), alike);
+    const absl::StatusOr<Picoseconds> bound = boundOfPlansLike(program, attempt, subject_.machine);
     ASSERT_TRUE(bound.ok()) << bound.status();
     EXPECT_GE(attempt.time, *bound) << plans_->textOf(plan);
     leastAgainstOwn_ = std::min(leastAgainstOwn_, static_cast<double>(attempt.time) / static_cast<double>(*bound));
