@@ -74,7 +74,8 @@ std::vector<NamedModel> models() {
   return {
       {mlpModel("mlp", 384, {16, 48, 32, 64, 8}), 4, kNodes},
       {mlpModel("columns", 4, {64, 256, 64, 256, 16}), 4, kNodes, true},
-      {mlpModel("tiles", 48, {48, 80, 48, 80, 16}), 8, kTiles, true},
+      {mlpModel("tall", 2048, {16, 32, 32, 32, 8}), 4, kNodes, true},
+      {mlpModel("tiles", 48, {48, 80, 48, 80, 16}), 8, kTiles},
       {gptModel("tiled gpt", {.vocabulary = 48, .layers = 2, .width = 48, .heads = 4, .context = 16, .batch = 12}), 8,
        kTiles},
       {mlpModel("deep", 128, {32, 64, 64, 64, 64, 64, 64, 16}), 4, kSlowLinks},
