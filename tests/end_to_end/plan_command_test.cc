@@ -263,11 +263,6 @@ TEST_F(PlanCommand, OffloadNeedsAWayToTheHost) {
   EXPECT_THAT(refusal({"--machine", "cpu", "--offload", "state"}),
               AllOf(HasSubstr("offload = state on machine 'cpu'"), HasSubstr("host_bandwidth")));
   EXPECT_THAT(refusal({"--machine", "a100-80g", "--offload", "stat"}), HasSubstr("did you mean 'state'"));
-  const std::vector<std::string> asked = {"--machine", "a100-80g", "--mesh", "dp=2", "--micro", "1", "--zero", "0"};
-  std::vector<std::string> flags = asked;
-  flags.insert(flags.end(), {"--offload", "state"});
-  EXPECT_EQ(planned(flags).at("predicted").at("host_bytes"), 0) << "there is no state";
-  EXPECT_EQ(secondsOf(planned(flags)), secondsOf(planned(asked)));
 }
 
 // The lines are those of the plan that is written beside them, whoever prints them.

@@ -14,6 +14,7 @@
 #include "runtime/base/arithmetic.h"
 #include "runtime/base/status.h"
 #include "tests/equivalence/model_problem.h"
+#include "tests/planner/search/chain_program.h"
 #include "tests/support/seeds.h"
 
 namespace weft::testing {
@@ -109,6 +110,19 @@ TEST(OffloadTest, BytesAndSecondsAreExact) {
       }
     }
   }
+}
+
+// An update without state has nothing to copy.
+TEST(OffloadTest, WhatIsNotThereCostsNothing) {
+  const GraphBuilder chain = chainProgram({.layers = 3, .rows = 64, .width = 64});
+  CompileOptions request = {.mesh = "dp=2", .machine = kMachine, .micro = 2};
+  const absl::StatusOr<Attempt> device = predictProgram(chain.graph, request, {});
+  request.offload = Offload::kState;
+  const absl::StatusOr<Attempt> host = predictProgram(chain.graph, request, {});
+  ASSERT_TRUE(device.ok() && host.ok()) << device.status() << host.status();
+  EXPECT_EQ(host->time, device->time);
+  EXPECT_EQ(host->peakBytes, device->peakBytes);
+  EXPECT_FALSE(host->submeshes[0].offloaded.has_value());
 }
 
 // With a second queue the copies run beside the kernels of the update: never longer than one after another, never
