@@ -176,7 +176,7 @@ absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const Comp
   request.memoryLimit = 0;
   WEFT_ASSIGN_OR_RETURN(Machine machine, machineOf(request));
   machine.nodes = 0;       // as many as there are segments
-  machine.hostMemory = 0;  // it is for all segments of a stage together
+  machine.hostMemory = 0;  // it is what all segments of a stage share
   request.machine = machine.print();
   ProgramGraph graph = staged;
   WEFT_ASSIGN_OR_RETURN(Derivation derived,
