@@ -111,6 +111,12 @@ absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegi
         "decisions: overlap: found true; collectives beside computation can be planned, but not compiled yet: ranks "
         "have one queue; plan it without --overlap");
   }
+  if (options.decisions && options.decisions->offload != Offload::kNone) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "decisions: offload: found ", offloadName(options.decisions->offload),
+        "; what lies in the host's memory can be planned, but not compiled yet: ranks have one memory; plan it with "
+        "--offload none"));
+  }
   WEFT_ASSIGN_OR_RETURN(const Request request, requestFor(module, report));
   const CompileOptions& asked = request.options;
   const bool mayAskAgain = asked.memoryLimit > 0 && isOpen(module, options);

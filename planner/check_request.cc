@@ -151,6 +151,15 @@ absl::Status checkSearch(const CompileOptions& options) {
                                    "departures"));
 }
 
+absl::Status checkOffload(const CompileOptions& options) {
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(options));
+  return options.offload == Offload::kNone || machine.hostBandwidth > 0
+             ? absl::OkStatus()
+             : refuse(absl::StrCat("offload = ", offloadName(options.offload), " on machine '", machine.name,
+                                   "', whose host_bandwidth is not known; give it in the machine's file, or ask for "
+                                   "offload = none"));
+}
+
 absl::Status checkRecomputeWords(const std::string& recompute) {
   const std::vector<std::string> words = absl::StrSplit(recompute, ',');
   for (const std::string& word : words) {
@@ -344,7 +353,7 @@ absl::Status checkInitial(const std::string& distribution, double a, double b) {
 absl::Status checkRequest(const Request& request) {
   const CompileOptions& options = request.options;
   WEFT_RETURN_IF_ERROR(meshOf(options).status());
-  WEFT_RETURN_IF_ERROR(machineOf(options).status());
+  WEFT_RETURN_IF_ERROR(checkOffload(options));
   const int zero = options.zeroLevel();
   if (zero < kFindZero || zero > 3) {
     return refuse(absl::StrCat("zero = ", zero, "; the ZeRO level is 0, 1, 2 or 3, or ", kFindZero,

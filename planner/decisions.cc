@@ -147,6 +147,9 @@ std::string printDecisions(const Decisions& decisions) {
   if (decisions.overlap) {
     json["overlap"] = true;
   }
+  if (decisions.offload != Offload::kNone) {
+    json["offload"] = offloadName(decisions.offload);
+  }
   if (decisions.schedule.submeshes.size() > 1) {
     json["schedule"] = {{"kind", decisions.schedule.kind},
                         {"virtual", decisions.schedule.virtualStages},

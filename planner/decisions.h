@@ -17,6 +17,7 @@
 #include "ir/layout/layout.h"
 #include "ir/layout/stage_meshes.h"
 #include "planner/machine/picoseconds.h"
+#include "planner/offload.h"
 #include "runtime/base/dtype.h"
 
 namespace weft {
@@ -132,7 +133,8 @@ struct Decisions {
   std::optional<Prediction> prediction;     // nothing where nothing was searched
   // The 16-bit type that the program was priced with (planner/graph/precision.h); nothing: as it is.
   std::optional<DType> precision = std::nullopt;
-  bool overlap = false;  // collectives run beside computation (planner/cost/overlap.h)
+  bool overlap = false;              // collectives run beside computation (planner/cost/overlap.h)
+  Offload offload = Offload::kNone;  // what lies in the host's memory; never kAuto
 
   const OperatorDecision* find(int64_t id) const;
   StageMeshes meshes() const;

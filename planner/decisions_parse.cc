@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::array kRunsIn = {RunsIn::kPrologue, RunsIn::kForward, RunsIn::kBackward, RunsIn::kUpdate};
 constexpr std::array kGatherPolicies = {GatherPolicy::kNone, GatherPolicy::kOncePerStep, GatherPolicy::kEachCall};
+constexpr std::array kOffloads = {Offload::kNone, Offload::kState};
 // Numbers of operators, operands and results are small; larger ones are mistakes.
 constexpr int64_t kMostOperators = int64_t{1} << 31;
 constexpr int64_t kMostOperands = 1 << 16;
@@ -85,7 +86,7 @@ struct Unbuilt {
 
 const std::vector<Unbuilt>& unbuilt() {
   static const auto* const keys = new std::vector<Unbuilt>{
-      {"residence", "device", "nothing is offloaded yet"},
+      {"residence", "device", "only the optimizer's state leaves the device, by the record's offload"},
       {"queue", 0, "a rank runs one thing at a time"},
       {"start", nullptr, "a collective starts and ends where it stands"},
       {"wait", nullptr, "a collective starts and ends where it stands"},
@@ -125,6 +126,8 @@ class Reader {
     WEFT_ASSIGN_OR_RETURN(decisions_.zero, record.integer("zero", {0, 3}));
     WEFT_RETURN_IF_ERROR(readPrecision(record));
     WEFT_ASSIGN_OR_RETURN(decisions_.overlap, record.booleanOr("overlap", false));
+    WEFT_ASSIGN_OR_RETURN(const std::string offload, record.textOr("offload", "none"));
+    WEFT_ASSIGN_OR_RETURN(decisions_.offload, jsonWord(kOffloads, offloadName, offload, "offload"));
     WEFT_RETURN_IF_ERROR(readSchedule(record));
     WEFT_RETURN_IF_ERROR(readMeshes(record));
     meshes_ = decisions_.meshes();

@@ -26,6 +26,7 @@ constexpr Name kNames[] = {
     {Freedom::kUnevenStages, "uneven-stages"},
     {Freedom::kZeroBubble, "zero-bubble"},
     {Freedom::kMemoryPrices, "memory-prices"},
+    {Freedom::kOffload, "offload"},
     {Freedom::kTensorSplits, "tensor-splits"},
 };
 

@@ -8,6 +8,7 @@
 //   uneven-stages   stages of different numbers of blocks                without: as equal as can be
 //   zero-bubble     schedules that split the backward pass               without: none of them
 //   memory-prices   splits that save memory at a price of time           without: those that take the least time
+//   offload         what lies in the host's memory, asked for    without: nothing
 //   tensor-splits   splits of any dimension, over any axis               without: the user's, and those of the batch
 //
 // What the user says of the same stays: he loses what he left open.
@@ -31,6 +32,7 @@ enum class Freedom : uint8_t {
   kUnevenStages,
   kZeroBubble,
   kMemoryPrices,
+  kOffload,
   kTensorSplits,
 };
 

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "planner/freedoms.h"
+#include "planner/offload.h"
 
 namespace weft {
 
@@ -115,6 +116,9 @@ struct CompileOptions {
   // Collectives run beside computation where the machine has two queues (planner/cost/overlap.h). Of plans that are not
   // compiled: those that run have one queue.
   bool overlap = false;
+  // What lies in the host's memory on a machine that says its host_bandwidth. Of plans that are not compiled, too:
+  // ranks that run have one memory.
+  Offload offload = Offload::kNone;
   double clipNorm = 0;           // global gradient norm; 0 = no clipping
   int64_t seed = 0;              // of initial values
   bool gradientOutputs = false;  // outputs "grad.<parameter>", before clipping

@@ -120,6 +120,13 @@ void Flags::freedoms(const std::string& name, Freedoms* value, const std::string
              }});
 }
 
+void Flags::offload(const std::string& name, Offload* value, const std::string& help) {
+  add(name, {help, offloadName(*value), false, [value](const std::string& given) -> absl::Status {
+               WEFT_ASSIGN_OR_RETURN(*value, parseOffload(given));
+               return absl::OkStatus();
+             }});
+}
+
 void Flags::toggle(const std::string& name, bool* value, const std::string& help) {
   add(name, {help, "off", true, [value](const std::string&) {
                *value = true;
@@ -198,6 +205,8 @@ void CommonFlags::addCompilingTo(Flags& flags) {
   flags.toggle("regather", &regather, "gather values again in backward instead of keeping them");
   flags.toggle("overlap", &overlap,
                "ask for collectives beside computation: of what weft plan makes of --dump-dir's 00-input.mlir");
+  flags.offload("offload", &offload,
+                "ask for what lies in the host's memory, none, state or auto: likewise of weft plan alone");
   flags.text("dump-dir", &dumpDir, "write the IR after every phase there");
   flags.text("plan-only", &planOnly, "write the plan to this file and stop");
 }
@@ -231,6 +240,7 @@ CompileOptions CommonFlags::options() const {
   options.departures = departures;
   options.without = without;
   options.overlap = overlap;
+  options.offload = offload;
   options.recompute = recompute;
   options.schedule = schedule;
   options.memoryLimit = memoryLimit;

@@ -42,6 +42,7 @@ class Flags {
   void machine(const std::string& name, std::string* value, const std::string& help);
   void mode(const std::string& name, Mode* value, const std::string& help);
   void freedoms(const std::string& name, Freedoms* value, const std::string& help);
+  void offload(const std::string& name, Offload* value, const std::string& help);
   void toggle(const std::string& name, bool* value, const std::string& help);
 
   // Sets the values. `helped` says whether --help was asked for (and printed).
@@ -64,7 +65,7 @@ class Flags {
 
 // --mode --devices --mesh --stage-meshes --machine --zero --micro --schedule --schedule-file --virtual --memory-limit
 // --recompute
-// --regather --overlap --departures --without --dump-dir --plan-only
+// --regather --overlap --offload --departures --without --dump-dir --plan-only
 // --steps --init --save --save-nonfinite --seed --threads --trace --check-finite
 struct CommonFlags {
   Mode mode = Mode::kSemi;
@@ -78,6 +79,7 @@ struct CommonFlags {
   int64_t departures = 0;
   Freedoms without;
   bool overlap = false;
+  Offload offload = Offload::kNone;
   std::string schedule = "auto";
   std::string scheduleTable;
   std::string machine;

@@ -51,6 +51,7 @@ class DecidePass : public impl::DecidePassBase<DecidePass> {
     const GraphFor graphs = graphSource(step, registry_, context.rowParts());
     CompileOptions compiled = options;
     compiled.overlap = false;  // ranks have one queue
+    compiled.offload = Offload::kNone;
     absl::StatusOr<Decisions> record = planProgram(graphs, compiled, options_.correction);
     if (!record.ok()) {
       emitPlannerError(step->getParentOfType<ModuleOp>(), record.status());
@@ -58,6 +59,9 @@ class DecidePass : public impl::DecidePassBase<DecidePass> {
     }
     if (options.overlap) {
       record->notes.push_back("overlap is left out of what is compiled: ranks have one queue; `weft plan` plans it");
+    }
+    if (options.offload != Offload::kNone) {
+      record->notes.push_back("offload is left out of what is compiled: ranks have one memory; `weft plan` plans it");
     }
     return *std::move(record);
   }

@@ -178,6 +178,11 @@ Entries optionEntries(CompileOptions& options) {
       {"recompute", text(options.recompute)},
       {"regather", word(kKeep, kRegather, [&](bool second) { options.regather = second; })},
       {"overlap", [&options](const std::string& name, Attribute a) { return set(options.overlap, flagOf(name, a)); }},
+      {"offload",
+       [&options](const std::string& name, Attribute a) {
+         WEFT_ASSIGN_OR_RETURN(const std::string offload, textOf(name, a));
+         return set(options.offload, parseOffload(offload));
+       }},
       {"clip_norm",
        [&options](const std::string& name, Attribute a) { return set(options.clipNorm, realOf(name, a)); }},
       {"seed", integer(options.seed)},
@@ -314,6 +319,7 @@ void setOptions(mlir::ModuleOp module, const CompileOptions& options) {
   set("recompute", &CompileOptions::recompute, text);
   set("regather", &CompileOptions::regather, [&](bool again) { return text(again ? kRegather : kKeep); });
   set("overlap", &CompileOptions::overlap, [&](bool overlaps) { return builder.getBoolAttr(overlaps); });
+  set("offload", &CompileOptions::offload, [&](Offload offload) { return text(offloadName(offload)); });
   set("clip_norm", &CompileOptions::clipNorm, [&](double norm) { return builder.getF64FloatAttr(norm); });
   set("seed", &CompileOptions::seed, integer);
   set(kMachine, &CompileOptions::machine, text);

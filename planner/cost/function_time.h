@@ -26,9 +26,11 @@ struct FunctionTime {
   Picoseconds computation = 0;             // of the kernels and copies, each as if it ran alone
   Picoseconds communication = 0;           // likewise of the collectives
   std::vector<CollectiveSpan> spans = {};  // where they have waits
+  Picoseconds offload = 0;                 // of the copies to and from the host that nothing runs beside
+  Picoseconds offloadHidden = 0;           // of those beside kernels
 
-  // By how much it is shorter than one after another.
-  Picoseconds hidden() const { return computation + communication - total; }
+  // By how much the collectives are shorter than one after another with the rest.
+  Picoseconds hidden() const { return computation + communication + offload - total; }
 };
 
 // A view that cannot lie where its input does is copied, so are results that cannot lie where they are wanted.

@@ -87,6 +87,17 @@ void take(const OverlappedUpdate& update, SubmeshNeeds& submesh) {
   }
 }
 
+// The state leaves the device but for two buckets, and the update waits for the copies.
+void take(const OffloadedState& offloaded, bool overlaps, SubmeshNeeds& submesh) {
+  const int64_t less = offloaded.freedBytes - offloaded.bufferBytes;
+  submesh.functions[offloaded.update] = withCopies(submesh.functions[offloaded.update], offloaded.time, overlaps);
+  submesh.peakBytes -= less;
+  for (StepRegion& region : submesh.regions) {
+    region.bytes -= region.memory == plan::STATE ? less : 0;
+  }
+  submesh.offloaded = offloaded;
+}
+
 // Of a program that does not train, transfers left out: the first micro-batch goes through all stages, the others
 // follow as the longest stage lets them.
 Picoseconds forwardTime(const schedule::Times& times, int64_t microBatches) {
@@ -156,7 +167,7 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t micr
     const int64_t correction = s < correction_.bytes.size() ? correction_.bytes[s] : 0;
     const int64_t slots = mostSlots(memory);
     SubmeshNeeds& made = needs.submeshes.emplace_back(
-        SubmeshNeeds{memory.peakBytes + correction, slots, std::move(memory.regions), 0, 0, {}, {}});
+        SubmeshNeeds{memory.peakBytes + correction, slots, std::move(memory.regions), 0, 0, {}});
     made.activations = passedBytes(submesh.program, assignment);
     for (size_t f = 0; f < submesh.program.functions.size(); ++f) {
       made.functions.push_back(functionTime(submesh.program, assignment, f, prices_.machine()));
@@ -164,6 +175,11 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t micr
     if (record.overlap) {
       if (const auto update = overlapUpdate(submesh.program, assignment, calls, made.functions, prices_.machine())) {
         take(*update, made);
+      }
+    }
+    if (record.offload == Offload::kState) {
+      if (const auto offloaded = offloadedState(submesh.program, assignment, prices_.machine())) {
+        take(*offloaded, record.overlap, made);
       }
     }
     for (const FunctionTime& function : made.functions) {

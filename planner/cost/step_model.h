@@ -7,10 +7,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "planner/cost/function_time.h"
+#include "planner/cost/offload_state.h"
 #include "planner/cost/prices.h"
 #include "planner/decisions.h"
 #include "planner/graph/program_graph.h"
@@ -48,6 +50,7 @@ struct SubmeshNeeds {
   Picoseconds before = 0, after = 0;  // of what runs once, before and after the micro-batches
   PassedBytes activations;            // of all stages together, each value by itself
   std::vector<FunctionTime> functions = {};
+  std::optional<OffloadedState> offloaded = std::nullopt;  // already counted in all of the above
 };
 
 struct StepNeeds {

@@ -8,14 +8,16 @@ namespace {
 
 // In seconds.
 struct Sums {
-  double total = 0, computation = 0, hidden = 0;
+  double total = 0, computation = 0, hidden = 0, offload = 0, offloadHidden = 0;
 
   void add(const FunctionTime& function) {
     total += inSeconds(function.total);
     computation += inSeconds(function.computation);
     hidden += inSeconds(function.hidden());
+    offload += inSeconds(function.offload);
+    offloadHidden += inSeconds(function.offloadHidden);
   }
-  double exposed() const { return total - computation; }
+  double exposed() const { return total - computation - offload; }  // of collectives
 };
 
 // The longest of what belongs together.
@@ -60,6 +62,8 @@ TimeParts timeParts(const std::vector<std::vector<FunctionTime>>& submeshes, int
     parts.once += once.total;
     parts.onceCommunication += once.exposed();
     parts.hidden += once.hidden;
+    parts.onceOffload += once.offload;
+    parts.offloadHidden += once.offloadHidden;
   }
   const double bubble = stepSeconds - parts.once - times * busiest.total;
   parts.bubble = bubble < 0.5 / kPicosecondsPerSecond ? 0 : bubble;  // less is rounding

@@ -16,6 +16,8 @@ struct TimeParts {
   double once = 0;               // before and after the micro-batches, each on the submesh that takes longest
   double hidden = 0;             // of the collectives of the whole step: beside computation
   double onceCommunication = 0;  // of `once`: by how much longer it takes because of collectives
+  double onceOffload = 0;        // of `once`: of copies to and from the host, as far as they are not hidden
+  double offloadHidden = 0;      // of these copies: beside computation
 
   double sum() const { return computation + communication + bubble + once; }
 };

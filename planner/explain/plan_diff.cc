@@ -45,6 +45,9 @@ class Comparison {
     if (a_.summary.overlap || b_.summary.overlap) {
       add("overlap", a_.summary.overlap ? "yes" : "no", b_.summary.overlap ? "yes" : "no");
     }
+    if (a_.summary.offload != b_.summary.offload || a_.summary.offload != Offload::kNone) {
+      add("offload", offloadName(a_.summary.offload), offloadName(b_.summary.offload));
+    }
   }
 
   // "h0 ... h5 (6)".

@@ -86,6 +86,7 @@ PlanSummary summaryOf(const Decisions& decisions, const std::set<std::string>& p
   summary.zero = decisions.zero;
   summary.recompute = recomputeText(decisions);
   summary.overlap = decisions.overlap;
+  summary.offload = decisions.offload;
   if (decisions.prediction) {
     summary.stepSeconds = inSeconds(decisions.prediction->time);
     summary.boundSeconds = inSeconds(decisions.prediction->bound);
@@ -105,6 +106,7 @@ std::string planText(const Decisions& record) {
   const PlanSummary summary = summaryOf(record, {});
   return absl::StrCat(meshText(summary), ", micro ", summary.microBatches, ", ZeRO ", summary.zero,
                       summary.stages.size() > 1 ? absl::StrCat(", ", summary.schedule) : "",
+                      summary.offload == Offload::kNone ? "" : absl::StrCat(", offload ", offloadName(summary.offload)),
                       summary.recompute == "none" ? "" : absl::StrCat(", recomputed ", summary.recompute));
 }
 
@@ -114,6 +116,7 @@ MemorySummary memoryOf(const std::vector<SubmeshNeeds>& submeshes) {
                                      [](const auto& a, const auto& b) { return a.peakBytes < b.peakBytes; });
   if (most != submeshes.end()) {
     summary.peakBytes = most->peakBytes;
+    summary.hostBytes = most->offloaded ? most->offloaded->hostBytes : 0;
     for (const StepRegion& region : most->regions) {
       summary.add(region.memory, boundedProduct(region.bytes, region.slots));
     }

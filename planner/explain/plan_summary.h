@@ -32,8 +32,9 @@ struct WeightClass {
 // The rank with the highest peak.
 struct MemorySummary {
   int64_t peakBytes = 0;
-  int64_t stateBytes = 0;       // parameters, states, gradients over micro-batches
+  int64_t stateBytes = 0;       // parameters, states on the device, gradients over micro-batches
   int64_t activationBytes = 0;  // from forward to backward, of all micro-batches in flight
+  int64_t hostBytes = 0;        // of the state in the host's memory; not part of the peak
   std::map<std::string, int64_t> byClass;
 
   void add(plan::MemoryClass memory, int64_t bytes);
@@ -48,6 +49,7 @@ struct PlanSummary {
   int64_t zero = 0;
   std::string recompute;  // "none", "12 of 60 operators"
   bool overlap = false;
+  Offload offload = Offload::kNone;
   double stepSeconds = 0;
   TimeParts time;  // of it; all 0: not known
   MemorySummary memory;

@@ -34,6 +34,7 @@ CompileOptions closedOptions(const CompileOptions& request, const Decisions& rec
   closed.stageMeshes = printStageMeshes(record.stageMeshes);
   closed.micro = record.mesh.microBatches();
   closed.zero = static_cast<int>(record.zero);
+  closed.offload = record.offload;
   closed.maxStages = 0;
   closed.departures = 0;
   closed.without.clear();

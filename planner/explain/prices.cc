@@ -110,6 +110,7 @@ class RunnerUps {
     priceVirtualStages();
     priceMicro();
     priceOverlap();
+    priceOffload();
     priceZero();
     priceSchedule();
     priceRecompute();
@@ -199,6 +200,16 @@ class RunnerUps {
       RunnerUp runnerUp;
       offer("none", changed, runnerUp);
       add("overlap", "of communication with computation", runnerUp);
+    }
+  }
+
+  void priceOffload() {
+    if (request_.offload != Offload::kNone) {
+      CompileOptions changed = plan_.request;
+      changed.offload = record_.offload == Offload::kNone ? Offload::kState : Offload::kNone;
+      RunnerUp runnerUp;
+      offer(offloadName(changed.offload), changed, runnerUp);
+      add("offload", offloadName(record_.offload), runnerUp);
     }
   }
 

@@ -72,6 +72,7 @@ class Comparison {
     expectSame("stripes", a_.stripes, b_.stripes);
     expectSame("ZeRO level", a_.zero, b_.zero);
     expectSame("overlap", a_.overlap, b_.overlap);
+    expectSame("offload", offloadName(a_.offload), offloadName(b_.offload));
     expectSame("submeshes of stages", submeshesOf(a_), submeshesOf(b_));
     if (a_.schedule.submeshes.size() > 1) {
       expectSame("schedule", a_.schedule.kind, b_.schedule.kind);

@@ -29,6 +29,27 @@ std::optional<WayToFit> tried(const std::string& what, const PlanQuestion& chang
              : std::nullopt;
 }
 
+std::optional<WayToFit> offloaded(const PlanQuestion& question, const ClosedRequest& plan, bool isLong) {
+  const std::string what = "with the optimizer's state in the host's memory (offload state)";
+  if (plan.request.offload != Offload::kNone || question.request.offload != Offload::kNone ||
+      !question.request.may(Freedom::kOffload)) {
+    return std::nullopt;
+  }
+  if (!isLong) {
+    PlanQuestion changed = question;
+    changed.request.offload = Offload::kState;
+    return tried(what, changed);
+  }
+  CompileOptions changed = plan.request;
+  changed.offload = Offload::kState;
+  if (!checkRequest(Request{changed, std::nullopt}).ok()) {
+    return std::nullopt;
+  }
+  const absl::StatusOr<Attempt> attempt = predictProgram(*plan.graph, changed, {});
+  return attempt.ok() && attempt->fits ? std::optional(WayToFit{what, planText(attempt->decisions), attempt->peakBytes})
+                                       : std::nullopt;
+}
+
 }  // namespace
 
 std::vector<WayToFit> waysToFit(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan) {
@@ -38,7 +59,14 @@ std::vector<WayToFit> waysToFit(const GraphFor& graphs, const CompileOptions& re
   const absl::StatusOr<std::shared_ptr<const ProgramGraph>> graph = graphs(request.microBatches());
   const absl::StatusOr<int64_t> limit = memoryLimitOf(request);
   const bool isFar = limit.ok() && plan.attempt.peakBytes / kMostTimesDevices > *limit;
-  if (!graph.ok() || isFar || (*graph)->operators.size() > kManyOperators) {
+  if (!graph.ok() || isFar) {
+    return ways;
+  }
+  const bool isLong = (*graph)->operators.size() > kManyOperators;
+  if (std::optional<WayToFit> way = offloaded(open, plan, isLong)) {
+    ways.push_back(*std::move(way));
+  }
+  if (isLong) {
     return ways;
   }
   const std::vector<UserWord> words = userWords(open.request, **graph, ranks);

@@ -2,6 +2,8 @@
 // mode kAuto then.
 //   a word  each of the user's words left open alone (planner/search/user_words.h), kMostTried of them
 //   more    twice, four times, eight times as many devices, the first of them that helps
+//   offload the optimizer's state in the host's memory, where the machine says its host_bandwidth: of long programs,
+//           of which a search takes seconds, with the rest of the plan as it is
 #pragma once
 
 #include <cstdint>
@@ -19,8 +21,8 @@ struct WayToFit {
   int64_t peakBytes = 0;
 };
 
-// Of `request`, of which `plan` is the least that was found and does not fit. Empty: nothing of that helps, or the
-// program is so long that each question takes seconds.
+// Of `request`, of which `plan` is the least that was found and does not fit. Empty: nothing of that helps; of long
+// programs nothing but offload is asked about.
 std::vector<WayToFit> waysToFit(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan);
 
 // "no plan fits in 3000000 bytes per rank; the least that was found needs ..., and what would help.

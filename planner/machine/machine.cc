@@ -84,7 +84,7 @@ struct Count {
 constexpr Count kCounts[] = {
     {"memory", &Machine::memory, 0x1p62}, {"devices_per_node", &Machine::devicesPerNode, 0x1p30},
     {"nodes", &Machine::nodes, 0x1p30},   {"multiprocessors", &Machine::multiprocessors, 0x1p20},
-    {"queues", &Machine::queues, 2},
+    {"queues", &Machine::queues, 2},      {"host_memory", &Machine::hostMemory, 0x1p62},
 };
 
 // "128x256".
@@ -240,6 +240,10 @@ absl::Status check(const Machine& machine) {
     return absl::InvalidArgumentError(absl::StrCat("machine: ", machine.tile.rows > 0 ? "tile" : "multiprocessors",
                                                    " without ", machine.tile.rows > 0 ? "multiprocessors" : "tile",
                                                    ": how long products take follows from both; give both, or none"));
+  }
+  if (machine.hostMemory > 0 && machine.hostBandwidth == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("machine: host_memory = ", machine.hostMemory,
+                                                   " without host_bandwidth: nothing comes there; give both, or none"));
   }
   if (machine.overlapSlowdown > 0 && machine.queues == 1) {
     return absl::InvalidArgumentError(absl::StrCat("machine: overlap_slowdown = ", machine.overlapSlowdown,

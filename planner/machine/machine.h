@@ -55,6 +55,7 @@ struct Machine {
   double memoryBandwidth = 2e10;  // bytes per second
   double memoryEfficiency = 0;    // of it, that kernels reach which only move bytes; 0: all of it
   double hostBandwidth = 0;       // bytes per second between a device and its host's memory, each way; 0: not known
+  int64_t hostMemory = 0;         // bytes of its host's memory that a device may keep things in; 0: no limit
   double linkBandwidth = 1e10;    // bytes per second received in a collective inside a node
   double linkLatency = 2e-6;      // seconds per step of a collective inside a node
   double launchLatency = 1e-6;    // seconds before a kernel or a collective begins

@@ -53,6 +53,13 @@ inline Picoseconds copyTime(const Machine& machine, int64_t bytes) {
   return kernelTime(machine, {.bytes = bytes});
 }
 
+// Bytes between a device and its host's memory; none comes where the machine says no bandwidth.
+inline Picoseconds hostCopyTime(const Machine& machine, int64_t bytes) {
+  return machine.hostBandwidth > 0 ? picosecondsOf(static_cast<double>(bytes) / machine.hostBandwidth)
+         : bytes > 0               ? kLongestTime
+                                   : 0;
+}
+
 // From the end of the action that sends to the arrival of so many bytes, of a program on so many ranks: between nodes
 // where the ranks do not fit on one, as the slowest of the transfers between its stages.
 inline Picoseconds transferTime(const Machine& machine, int64_t ranks, int64_t bytes) {

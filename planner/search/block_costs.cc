@@ -33,8 +33,8 @@ SegmentCost scaled(SegmentCost cost, double factor, bool all) {
     saving = {times(saving.bytes, factor), times(saving.time, factor)};
   }
   if (all) {
-    for (int64_t* number :
-         {&cost.onceTime, &cost.parameterBytes, &cost.gradientBytes, &cost.stateBytes, &cost.heldBytes}) {
+    for (int64_t* number : {&cost.onceTime, &cost.offloadTime, &cost.parameterBytes, &cost.gradientBytes,
+                            &cost.stateBytes, &cost.bufferBytes, &cost.heldBytes}) {
       *number = times(*number, factor);
     }
   }
@@ -56,6 +56,8 @@ BlockTotals between(const BlockTotals& a, const BlockTotals& b, double share) {
   made.all.parameterBytes = mix(a.all.parameterBytes, b.all.parameterBytes);
   made.all.gradientBytes = mix(a.all.gradientBytes, b.all.gradientBytes);
   made.all.stateBytes = mix(a.all.stateBytes, b.all.stateBytes);
+  made.all.offloadTime = mix(a.all.offloadTime, b.all.offloadTime);
+  made.all.bufferBytes = mix(a.all.bufferBytes, b.all.bufferBytes);
   made.all.heldBytes = mix(a.all.heldBytes, b.all.heldBytes);
   return made;
 }
@@ -103,7 +105,9 @@ SegmentCosts atLevel(SegmentCosts costs, int from, int to, int64_t parts) {
   const auto factor = [&](int first) { return (from >= first ? number : 1) / (to >= first ? number : 1); };
   for (std::vector<SegmentCost>* all : {&costs.segments, &costs.cutSegments}) {
     for (SegmentCost& cost : *all) {
-      cost.stateBytes = times(cost.stateBytes, factor(1));
+      for (int64_t* state : {&cost.stateBytes, &cost.offloadTime, &cost.bufferBytes}) {
+        *state = times(*state, factor(1));
+      }
       cost.gradientBytes = times(cost.gradientBytes, factor(2));
       cost.parameterBytes = times(cost.parameterBytes, factor(3));
     }

@@ -79,7 +79,8 @@ std::vector<CompileOptions> withZero(const CompileOptions& request, bool trains)
 }
 
 bool leavesOpen(const CompileOptions& request) {
-  return request.mode == Mode::kAuto || isOpenMesh(request.mesh) || request.zeroLevel() == kFindZero;
+  return request.mode == Mode::kAuto || isOpenMesh(request.mesh) || request.zeroLevel() == kFindZero ||
+         request.offload == Offload::kAuto;
 }
 
 absl::StatusOr<ClosedRequest> chooseOpen(const std::shared_ptr<const ProgramGraph>& graph,

@@ -1,4 +1,5 @@
-// What a request leaves open in words of its own: sizes of the mesh ("dp=?,tp=?"), the level of ZeRO (kFindZero).
+// What a request leaves open in words of its own: sizes of the mesh ("dp=?,tp=?"), the level of ZeRO (kFindZero);
+// closeRequest (plan.h) also asks with each kind of offload where it is kAuto.
 //
 // Each request that it can be is predicted as if the user had given it, with everything else that is searched: no
 // combination is left out, so the answer is the best of them. There are few: with 64 devices and two axes 7 meshes,

@@ -39,7 +39,7 @@ class Sums {
     for (size_t i = 0; i < costs.size(); ++i) {
       sums_[i + 1] = sums_[i];
       sums_[i + 1].time += costs[i].time;
-      sums_[i + 1].onceTime += costs[i].onceTime;
+      sums_[i + 1].onceTime += costs[i].onceTime + costs[i].offloadTime;
       sums_[i + 1].heldBytes += costs[i].bytesOfStep();
       sums_[i + 1].activations += costs[i].activations;
       for (const Saving& saving : costs[i].savings) {
@@ -65,6 +65,7 @@ class Sums {
     sum.activations = {all.toInputs - before.toInputs, all.toWeights - before.toWeights, all.between - before.between};
     for (int i = begin; i < end; ++i) {
       sum.passingBytes = std::max(sum.passingBytes, costs_[i].passingBytes);
+      sum.bufferBytes = std::max(sum.bufferBytes, costs_[i].bufferBytes);
     }
     return sum;
   }
@@ -222,8 +223,9 @@ class Cutter {
   // What a stage of the segments from `begin` to `end` takes.
   Stage stageOf(int64_t stage, int begin, int end) const {
     const SegmentCost all = sums_.of(begin, end);
-    Stage made = {all.time, all.onceTime, all.heldBytes + all.passingBytes + held(all.activations, shape_.held[stage]),
-                  true, false};
+    Stage made = {all.time, all.onceTime,
+                  all.heldBytes + all.passingBytes + all.bufferBytes + held(all.activations, shape_.held[stage]), true,
+                  false};
     const int64_t over = made.bytes - rooms_[stage];
     if (limit_ == 0 || over <= 0) {
       return made;
@@ -309,10 +311,10 @@ StageCut fluidCut(const SegmentCost& all, Picoseconds longest, const StageGrid& 
   const double most = grid.virtualStages == 1 ? static_cast<double>(submeshes + 1) / 2
                                               : std::max(1.0, static_cast<double>(submeshes) / 3);
   const double held = std::min(static_cast<double>(microBatches), most) / static_cast<double>(submeshes);
-  cut.peakBytes =
-      all.bytesOfStep() / submeshes + static_cast<int64_t>(held * static_cast<double>(all.activations.all()));
+  cut.peakBytes = all.bytesOfStep() / submeshes + all.bufferBytes +
+                  static_cast<int64_t>(held * static_cast<double>(all.activations.all()));
   cut.fits = limit == 0 || cut.peakBytes <= limit;
-  cut.time = all.onceTime / submeshes + microBatches * cut.longest + idle;
+  cut.time = (all.onceTime + all.offloadTime) / submeshes + microBatches * cut.longest + idle;
   if (cut.fits) {
     return cut;
   }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "planner/check_request.h"
 #include "planner/derive/derive.h"
 #include "planner/derive/placement.h"
@@ -129,6 +130,47 @@ absl::StatusOr<ClosedRequest> close(const GraphFor& graphs, const CompileOptions
   return chooseOpen(graph, request, predict);
 }
 
+// Where nothing fits with overlap, a plan without it.
+absl::StatusOr<ClosedRequest> closeOverlapped(const GraphFor& graphs, const CompileOptions& request,
+                                              const Correction& correction) {
+  WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, close(graphs, request, correction));
+  if (request.overlap && !closed.attempt.fits) {
+    CompileOptions alone = request;
+    alone.overlap = false;
+    WEFT_ASSIGN_OR_RETURN(closed, close(graphs, alone, correction));
+    closed.attempt.decisions.notes.emplace_back("overlap: what is under way needs memory, and no plan with it fits");
+  }
+  return closed;
+}
+
+// The best of the plans that offload nothing and, where memory has a limit, of those that offload.
+absl::StatusOr<ClosedRequest> closeOffloaded(const GraphFor& graphs, const CompileOptions& request,
+                                             const Correction& correction) {
+  if (request.offload != Offload::kAuto) {
+    return closeOverlapped(graphs, request, correction);
+  }
+  CompileOptions changed = request;
+  changed.offload = Offload::kNone;
+  WEFT_ASSIGN_OR_RETURN(ClosedRequest best, closeOverlapped(graphs, changed, correction));
+  WEFT_ASSIGN_OR_RETURN(const int64_t limit, memoryLimitOf(request));
+  if (limit == 0 || !best.graph->trains()) {
+    return best;  // to offload takes time, and nothing is short
+  }
+  changed.offload = Offload::kState;
+  WEFT_ASSIGN_OR_RETURN(ClosedRequest offloaded, closeOverlapped(graphs, changed, correction));
+  const bool isOffloaded = isBetter(offloaded.attempt, best.attempt);
+  if (isOffloaded) {
+    std::swap(best, offloaded);
+  }
+  best.ticks += offloaded.ticks;
+  const Attempt& other = offloaded.attempt;
+  best.attempt.decisions.notes.push_back(absl::StrFormat("offload: %s; the best plan %s it takes %.4g ms, %d bytes%s",
+                                                         isOffloaded ? "state" : "none",
+                                                         isOffloaded ? "without" : "with", 1e3 * inSeconds(other.time),
+                                                         other.peakBytes, other.fits ? "" : " (more than the limit)"));
+  return best;
+}
+
 }  // namespace
 
 absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const CompileOptions& asked,
@@ -138,13 +180,7 @@ absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const Compile
     return std::move(departed.plan);
   }
   const CompileOptions request = withFreedomsPinned(asked);
-  WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, close(graphs, request, correction));
-  if (request.overlap && !closed.attempt.fits) {
-    CompileOptions alone = request;
-    alone.overlap = false;
-    WEFT_ASSIGN_OR_RETURN(closed, close(graphs, alone, correction));
-    closed.attempt.decisions.notes.emplace_back("overlap: what is under way needs memory, and no plan with it fits");
-  }
+  WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeOffloaded(graphs, request, correction));
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
   WEFT_ASSIGN_OR_RETURN(const BoundedPlans plans, boundedPlans(request, closed, correction));
   WEFT_ASSIGN_OR_RETURN(closed.attempt.decisions.prediction->bound, leastTime(*closed.graph, machine, plans));

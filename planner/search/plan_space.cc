@@ -201,6 +201,9 @@ CompileOptions withFreedomsPinned(CompileOptions request) {
   if (!request.may(Freedom::kZero) && request.zeroLevel() == kFindZero) {
     request.zero = 0;
   }
+  if (!request.may(Freedom::kOffload) && request.offload == Offload::kAuto) {
+    request.offload = Offload::kNone;
+  }
   if (!request.may(Freedom::kPipeline)) {
     request.maxStages = 1;
   }

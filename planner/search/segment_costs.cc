@@ -58,6 +58,13 @@ SegmentCost costOf(const SubmeshNeeds& needs, const schedule::StageTimes& times)
   for (const StepRegion& region : needs.regions) {
     add(region, cost);
   }
+  if (needs.offloaded) {  // of several segments there is one buffer, and with more ranks less to copy
+    const FunctionTime& update = needs.functions[needs.offloaded->update];
+    cost.offloadTime = update.offload;
+    cost.onceTime -= update.offload;
+    cost.bufferBytes = needs.offloaded->bufferBytes;
+    cost.stateBytes -= needs.offloaded->bufferBytes;
+  }
   return cost;
 }
 
@@ -129,6 +136,8 @@ SegmentCost& SegmentCost::operator+=(const SegmentCost& more) {
   parameterBytes += more.parameterBytes;
   gradientBytes += more.gradientBytes;
   stateBytes += more.stateBytes;
+  offloadTime += more.offloadTime;
+  bufferBytes = std::max(bufferBytes, more.bufferBytes);
   heldBytes += more.heldBytes;
   activations += more.activations;
   passingBytes = std::max(passingBytes, more.passingBytes);
@@ -166,7 +175,8 @@ absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const Comp
   request.virtualStages = 1;
   request.memoryLimit = 0;
   WEFT_ASSIGN_OR_RETURN(Machine machine, machineOf(request));
-  machine.nodes = 0;  // as many as there are segments
+  machine.nodes = 0;       // as many as there are segments
+  machine.hostMemory = 0;  // it is what all segments of a stage share
   request.machine = machine.print();
   ProgramGraph graph = staged;
   WEFT_ASSIGN_OR_RETURN(Derivation derived,

@@ -36,8 +36,12 @@ struct SegmentCost {
   // For the whole step:
   int64_t parameterBytes = 0;
   int64_t gradientBytes = 0;
-  int64_t stateBytes = 0;       // of the optimizer
-  int64_t heldBytes = 0;        // inputs, outputs and the rest
+  int64_t stateBytes = 0;  // of the optimizer, on the device
+  int64_t heldBytes = 0;   // inputs, outputs and the rest
+  // Of the optimizer's state in the host's memory (planner/cost/offload_state.h), if the request asks for it; as if the
+  // host had room for all:
+  Picoseconds offloadTime = 0;  // of its copies, once in a step, beside onceTime
+  int64_t bufferBytes = 0;      // on the device for it, at the largest of the segments of a stage
   PassedBytes activations;      // from forward to backward; between its halves where it is cut
   int64_t passingBytes = 0;     // transients and scratch of one function
   std::vector<Saving> savings;  // of activations, the cheapest byte first; empty where nothing may be recomputed

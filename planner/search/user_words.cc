@@ -41,6 +41,8 @@ std::vector<UserWord> optionWords(const CompileOptions& request, int64_t ranks) 
   addIf(request.recompute != "auto", absl::StrCat("recompute ", request.recompute),
         [](CompileOptions& options) { options.recompute = "auto"; });
   addIf(request.regather, "regather", [](CompileOptions& options) { options.regather = false; });
+  addIf(request.offload == Offload::kState, absl::StrCat("offload ", offloadName(request.offload)),
+        [](CompileOptions& options) { options.offload = Offload::kAuto; });
   addIf(request.maxStages > 0, absl::StrCat("at most ", request.maxStages, " stages"),
         [](CompileOptions& options) { options.maxStages = 0; });
   addIf(!request.stages.empty(), "stages of parameters", [](CompileOptions& options) { options.stages.clear(); });

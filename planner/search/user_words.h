@@ -2,7 +2,7 @@
 //
 // Words are
 //   options    mesh, stage meshes, micro-batches, ZeRO level, schedule, stages on each submesh, recompute, regather,
-//              the most stages, stages of parameters, each entry of layouts
+//              offload, the most stages, stages of parameters, each entry of layouts
 //   program    each strategy (shard), each constraint (constrain), each layout of an input, stages, recompute scopes
 // What is said alike of layers that repeat is one word: at one line, of names that differ in the layer's number only,
 // with the same text. Stages are one word, as are recompute scopes.

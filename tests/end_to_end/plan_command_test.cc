@@ -216,6 +216,55 @@ TEST_F(PlanCommand, OverlapIsKeptAndShown) {
   EXPECT_THAT(plan(flags).out, AllOf(HasSubstr("machine 'cpu' has 1 queue"), HasSubstr("time by part   computation ")));
 }
 
+// The optimizer's state leaves the device for the copies' time; it cannot be compiled yet. SGD without momentum has
+// none.
+TEST_F(PlanCommand, OffloadIsKeptAndShown) {
+  Graph graph;
+  const examples::GptModel adam =
+      examples::buildGpt(graph, {.vocabulary = 64, .layers = 2, .width = 64, .heads = 4, .context = 16, .batch = 8});
+  CompileOptions options;
+  options.dumpDir = path("adam");
+  ASSERT_TRUE(compile(graph, adam.loss, optim::AdamW{}, options).ok());
+  const std::string module = path("adam") + "/00-input.mlir";
+  const std::vector<std::string> asked = {module,    "--machine", "a100-80g", "--mesh", "dp=2",
+                                          "--micro", "1",         "--zero",   "1"};
+  const auto answer = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), asked.begin(), asked.end());
+    const Outcome outcome = run(planCommand, more);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return outcome.out;
+  };
+  const json device = json::parse(answer({"--json", "-o", path("device.json")}));
+  const json host = json::parse(answer({"--json", "--offload", "state", "--prices", "-o", path("host.json")}));
+  const auto predicted = [](const json& plan, const char* key) { return plan.at("predicted").at(key).get<double>(); };
+  EXPECT_EQ(host.at("offload"), "state");
+  EXPECT_EQ(device.count("offload"), 0);
+  EXPECT_GT(predicted(host, "host_bytes"), 0);
+  EXPECT_LT(predicted(host, "peak_bytes"), predicted(device, "peak_bytes"));
+  EXPECT_LT(predicted(host, "state_bytes"), predicted(device, "state_bytes"));
+  EXPECT_NEAR(secondsOf(host) - secondsOf(device), predicted(host, "once_offload_seconds"), 1e-12);
+  EXPECT_NEAR(predicted(host, "once_offload_seconds"), 2 * predicted(host, "host_bytes") / 2.5e10, 1e-12);
+  expectPartsAddUp(host);
+  const json& runnerUps = host.at("runner_up");
+  EXPECT_TRUE(std::any_of(runnerUps.begin(), runnerUps.end(), [](const json& line) {
+    return line.at("what") == "offload" && line.at("costs_seconds").get<double>() < 0;
+  }));
+  EXPECT_THAT(answer({"--offload", "state"}), AllOf(HasSubstr("offload        the optimizer's state"),
+                                                    HasSubstr("; on the host "), HasSubstr(", offload ")));
+  EXPECT_THAT(answer({"--offload", "auto"}), HasSubstr("note: offload: none; the best plan with it takes"));
+  EXPECT_THAT(answer({"--offload", "state", "--as-code"}), HasSubstr("options.offload = weft::Offload::kState;"));
+  EXPECT_THAT(run(explainCommand, {"--diff", path("device.json"), path("host.json")}).out, HasSubstr("offload"));
+  const Outcome compiled = run(compileCommand, {module, "--decisions", path("host.json"), "-o", path("host.plan")});
+  EXPECT_NE(compiled.status, 0);
+  EXPECT_THAT(compiled.err, AllOf(HasSubstr("offload: found state"), HasSubstr("plan it with --offload none")));
+}
+
+TEST_F(PlanCommand, OffloadNeedsAWayToTheHost) {
+  EXPECT_THAT(refusal({"--machine", "cpu", "--offload", "state"}),
+              AllOf(HasSubstr("offload = state on machine 'cpu'"), HasSubstr("host_bandwidth")));
+  EXPECT_THAT(refusal({"--machine", "a100-80g", "--offload", "stat"}), HasSubstr("did you mean 'state'"));
+}
+
 // The lines are those of the plan that is written beside them, whoever prints them.
 TEST_F(PlanCommand, AsCode) {
   const Outcome code = plan({"--mesh", "dp=2,tp=2", "--mode", "layouts", "--as-code", "-o", path("code.json")});

@@ -15,7 +15,7 @@ using ::testing::StartsWith;
 // Two stages on meshes of their own; every entry that a record can have.
 Json record() {
   return *parseJson(R"({
-    "mesh": "dp=2,micro=2", "zero": 1, "precision": "bf16", "overlap": true,
+    "mesh": "dp=2,micro=2", "zero": 1, "precision": "bf16", "overlap": true, "offload": "state",
     "schedule": {"kind": "1f1b", "virtual": 1, "submeshes": [0, 1], "considered": [{"kind": "gpipe", "seconds": 0.5}]},
     "stage_meshes": "dp=2;dp=4", "stripes": 4,
     "rewrites": [{"expand": 7}, {"prologue": 8, "operand": 1}, {"regroup": 9, "groups": [[1, 2], [0]]}],
@@ -58,6 +58,7 @@ TEST(DecisionsText, ReadsWhatItPrints) {
   EXPECT_EQ(decisions->arguments[0].elsewhere.size(), 1u);
   EXPECT_EQ(decisions->reshards[0].id, -1);
   EXPECT_TRUE(decisions->overlap);
+  EXPECT_EQ(decisions->offload, Offload::kState);
   const std::string text = printDecisions(*decisions);
   EXPECT_EQ(printDecisions(*parseDecisions(text)), text);
   for (const auto& [name, value] : given.items()) {
@@ -85,11 +86,14 @@ TEST(DecisionsText, ErrorsNameEntryAndWhatWasExpected) {
       {"/mesh", "\"dp=0\"", "decisions: mesh: "},
       {"/zero", "4", "decisions: zero: found 4, expected an integer from 0 to 3"},
       {"/zero", "1.5", "decisions: zero: found 1.5"},
+      {"/offload", "\"auto\"", "decisions: offload: found 'auto', expected one of none, state"},
+      {"/offload", "7", "decisions: offload: found 7, expected a text"},
       {"/operators/0/gather", "\"once_per_step\"",
        "decisions: operators[0].gather: found once_per_step, expected none or"},
       {"/operators/0/gather", "\"never\"", "decisions: operators[0].gather: found "},
       {"/operators/0/residence", "\"host\"",
-       "decisions: operators[0].residence: found \"host\"; nothing is offloaded yet; expected \"device\", or nothing"},
+       "decisions: operators[0].residence: found \"host\"; only the optimizer's state leaves the device, by the "
+       "record's offload; expected \"device\", or nothing"},
       {"/arguments/0/residence", "\"host\"", "decisions: arguments[0].residence: found \"host\""},
       {"/arguments/0/copies", "[]", "decisions: arguments[0].copies: found []; a parameter is stored once"},
       {"/arguments/0/stored_by", "\"train\"", "decisions: arguments[0].stored_by: found \"train\"; another program"},

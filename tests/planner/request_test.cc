@@ -78,6 +78,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"ClipNan", {.clipNorm = kNan}, {"clipNorm = nan", "finite"}},
         Refused{"ClipInfinity", {.clipNorm = kInfinity}, {"clipNorm = inf", "finite"}},
         Refused{"ClipHuge", {.clipNorm = 1e300}, {"clipNorm = 1e+300", "finite"}},
+        Refused{"OffloadToNowhere",
+                {.machine = "cpu", .offload = Offload::kAuto},
+                {"offload = auto", "'cpu'", "host_bandwidth", "offload = none"}},
         Refused{"Limit", {.memoryLimit = -5}, {"memoryLimit = -5", "0 = no limit"}},
         Refused{"Virtual", {.virtualStages = -1}, {"virtualStages = -1", "from 0"}},
         Refused{"HugeVirtual", {.virtualStages = int64_t{1} << 62}, {"virtualStages = 4611686018427387904", "16384"}},
@@ -132,6 +135,17 @@ TEST(RequestTest, FreedomsHaveTheirNames) {
   EXPECT_THAT(*parseFreedoms(""), IsEmpty());
   EXPECT_THAT(std::string(parseFreedoms("zero,recompote").status().message()),
               AllOf(HasSubstr("'zero,recompote'"), HasSubstr("did you mean 'recompute'?"), HasSubstr("tensor-splits")));
+}
+
+TEST(RequestTest, KindsOfOffloadHaveTheirNames) {
+  for (const Offload offload : {Offload::kNone, Offload::kState, Offload::kAuto}) {
+    EXPECT_EQ(*parseOffload(offloadName(offload)), offload);
+  }
+  EXPECT_THAT(
+      std::string(parseOffload("states").status().message()),
+      AllOf(HasSubstr("offload 'states' is unknown"), HasSubstr("did you mean 'state'? There are none, state")));
+  EXPECT_EQ(refusalOf(CompileOptions{.machine = "a100-80g", .offload = Offload::kState}), "");
+  EXPECT_EQ(refusalOf(CompileOptions{.machine = "cpu"}), "");
 }
 
 TEST(RequestTest, DefaultsAreTaken) {

@@ -109,6 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
         entry("RecomputeName", "recompute = \"tahn\"", {"'tahn'", "nearest is 'tanh'"}),
         entry("Regather", "regather = true", {"nn.options.regather = true", "\"keep\" or \"regather\""}),
         entry("Overlap", "overlap = \"yes\"", {"nn.options.overlap = \"yes\"", "true or false"}),
+        entry("Offload", "offload = \"stat\"", {"offload 'stat' is unknown", "'state'"}),
         entry("Clip", "clip_norm = 0x7FF8000000000000 : f64", {"clipNorm = nan"}),
         entry("ClipType", "clip_norm = 1 : i64", {"nn.options.clip_norm = 1", "number"}),
         entry("Outputs", "gradient_outputs = 1 : i64", {"nn.options.gradient_outputs = 1", "true or false"}),
@@ -180,6 +181,14 @@ TEST(CompileTest, LeavesOverlapOut) {
   EXPECT_THAT(outcome.err, HasSubstr("note: overlap is left out of what is compiled"));
   EXPECT_THAT(bytes(path("model.plan")),
               AllOf(Not(HasSubstr("\"overlap\": true")), Not(HasSubstr("\"overlap\":true"))));
+}
+
+TEST(CompileTest, LeavesOffloadOut) {
+  const Outcome outcome =
+      compile(std::string(kMesh) + ", " + kSgd + ", nn.options = {offload = \"auto\", machine = \"a100-80g\"}");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("note: offload is left out of what is compiled"));
+  EXPECT_THAT(bytes(path("model.plan")), Not(HasSubstr("\"offload\"")));
 }
 
 TEST(CompileTest, FlagsOfWhatIsDecidedComeTooLate) {

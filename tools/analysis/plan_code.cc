@@ -166,6 +166,9 @@ std::string optionsCode(const CompileOptions& options) {
   if (options.overlap) {
     set("overlap", "true");
   }
+  if (options.offload == Offload::kState) {
+    set("offload", "weft::Offload::kState");
+  }
   if (!options.layouts.empty()) {
     absl::StrAppend(&code, "options.layouts = {\n");
     for (const auto& [pattern, layout] : options.layouts) {

@@ -42,6 +42,9 @@ const std::vector<Flag>& planFlags() {
     all.push_back({"precision", Flag::kOptional, "price values of 16 bits, bf16 or f16; they cannot be compiled yet"});
     all.push_back({"overlap", Flag::kSwitch,
                    "collectives run beside computation, on machines with 2 queues; it cannot be compiled yet"});
+    all.push_back({"offload", Flag::kOptional,
+                   "what lies in the host's memory: none, state (of the optimizer), or auto: where it pays; it cannot "
+                   "be compiled yet"});
     all.push_back({"json", Flag::kSwitch, "print JSON"});
     all.push_back({"prices", Flag::kSwitch, "also print what other decisions, pins and a little more of each cost"});
     all.push_back({"frontier", Flag::kSwitch, "also print the best plans for less and less memory"});
@@ -142,6 +145,10 @@ absl::Status run(const std::string& path, const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(PlannerProblem problem, plannerProblem(*module, registry));
   WEFT_ASSIGN_OR_RETURN(const std::optional<DType> precision, precisionOf(flags));
   problem.request.overlap = problem.request.overlap || flags.has("overlap");
+  if (flags.has("offload")) {
+    WEFT_ASSIGN_OR_RETURN(problem.request.offload, parseOffload(flags.text("offload")));
+    WEFT_RETURN_IF_ERROR(checkRequest(Request{problem.request, std::nullopt}));
+  }
   if (precision) {
     problem.graphs = inPrecision(problem.graphs, *precision);
   }

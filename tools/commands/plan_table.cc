@@ -54,6 +54,9 @@ std::string memoryText(const MemorySummary& memory) {
       absl::StrAppend(&text, " ", name, " ", mebibytes(bytes));
     }
   }
+  if (memory.hostBytes > 0) {
+    absl::StrAppend(&text, "; on the host ", mebibytes(memory.hostBytes));
+  }
   return text;
 }
 
@@ -63,10 +66,13 @@ std::string milliseconds(double seconds) {
 
 // Of the step; what is hidden of the collectives is no part of it.
 std::string partsText(const TimeParts& time) {
-  return absl::StrCat("computation ", milliseconds(time.computation), ", communication ",
-                      milliseconds(time.communication), ", bubble ", milliseconds(time.bubble), ", once ",
-                      milliseconds(time.once), " (communication ", milliseconds(time.onceCommunication), ")",
-                      time.hidden > 0 ? absl::StrCat("; hidden: communication ", milliseconds(time.hidden)) : "");
+  return absl::StrCat(
+      "computation ", milliseconds(time.computation), ", communication ", milliseconds(time.communication), ", bubble ",
+      milliseconds(time.bubble), ", once ", milliseconds(time.once), " (communication ",
+      milliseconds(time.onceCommunication),
+      time.onceOffload > 0 ? absl::StrCat(", offload ", milliseconds(time.onceOffload)) : "", ")",
+      time.hidden > 0 ? absl::StrCat("; hidden: communication ", milliseconds(time.hidden)) : "",
+      time.offloadHidden > 0 ? absl::StrCat("; hidden: offload ", milliseconds(time.offloadHidden)) : "");
 }
 
 std::string timeText(const PlanSummary& summary) {
@@ -92,6 +98,9 @@ void printSummary(const PlanSummary& summary) {
                                                 {"recomputed", summary.recompute}};
   if (summary.overlap) {
     rows.push_back({"overlap", "collectives beside computation"});
+  }
+  if (summary.offload != Offload::kNone) {
+    rows.push_back({"offload", "the optimizer's state, in the host's memory"});
   }
   rows.push_back({"time", timeText(summary)});
   if (summary.time.sum() > 0) {
@@ -125,6 +134,10 @@ Json jsonOf(const PlanSummary& summary) {
   if (summary.overlap) {
     json["overlap"] = true;
   }
+  if (summary.offload != Offload::kNone) {
+    json["offload"] = offloadName(summary.offload);
+    json["predicted"]["host_bytes"] = summary.memory.hostBytes;
+  }
   if (const TimeParts& time = summary.time; time.sum() > 0) {
     json["predicted"]["seconds_by_part"] = {{"computation", time.computation},
                                             {"communication", time.communication},
@@ -132,6 +145,10 @@ Json jsonOf(const PlanSummary& summary) {
                                             {"once", time.once}};
     json["predicted"]["once_communication_seconds"] = time.onceCommunication;
     json["predicted"]["hidden_communication_seconds"] = time.hidden;
+    if (summary.offload != Offload::kNone) {
+      json["predicted"]["once_offload_seconds"] = time.onceOffload;
+      json["predicted"]["hidden_offload_seconds"] = time.offloadHidden;
+    }
   }
   if (summary.boundSeconds > 0) {
     json["bound_seconds"] = summary.boundSeconds;

@@ -38,5 +38,21 @@ TEST(TimePartsTest, OfAForwardProgramTheLongestStage) {
   EXPECT_DOUBLE_EQ(parts.bubble, 3);
 }
 
+// What is copied to and from the host is part of what runs once, beside the communication.
+TEST(TimePartsTest, CopiesOfTheUpdate) {
+  FunctionTime update = function(plan::UPDATE, 0, 3, 2, 1);
+  update.total += 4 * kSecond;
+  update.offload = 4 * kSecond;
+  update.offloadHidden = 2 * kSecond;
+  const TimeParts parts =
+      timeParts({{function(plan::FORWARD, 0, 1, 0), function(plan::BACKWARD, 0, 2, 0), update}}, 2, 14);
+  EXPECT_DOUBLE_EQ(parts.once, 8);
+  EXPECT_DOUBLE_EQ(parts.onceCommunication, 1);
+  EXPECT_DOUBLE_EQ(parts.onceOffload, 4);
+  EXPECT_DOUBLE_EQ(parts.offloadHidden, 2);
+  EXPECT_DOUBLE_EQ(parts.hidden, 1);
+  EXPECT_DOUBLE_EQ(parts.sum(), 14);
+}
+
 }  // namespace
 }  // namespace weft

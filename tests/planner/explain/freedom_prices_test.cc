@@ -48,12 +48,15 @@ CompileOptions staged() {
 
 TEST(Freedoms, PinsThatSayTheSame) {
   CompileOptions request = onFour();
-  request.without = {Freedom::kRecompute, Freedom::kZero, Freedom::kPipeline, Freedom::kVirtualStages};
+  request.without = {Freedom::kRecompute, Freedom::kZero, Freedom::kPipeline, Freedom::kVirtualStages,
+                     Freedom::kOffload};
+  request.offload = Offload::kAuto;
   const CompileOptions pinned = withFreedomsPinned(request);
   EXPECT_EQ(pinned.recompute, "none");
   EXPECT_EQ(pinned.zeroLevel(), 0);
   EXPECT_EQ(pinned.maxStages, 1);
   EXPECT_EQ(pinned.virtualStages, 1);
+  EXPECT_EQ(pinned.offload, Offload::kNone);
 
   request.recompute = "full";
   request.zero = 2;
@@ -62,6 +65,8 @@ TEST(Freedoms, PinsThatSayTheSame) {
   EXPECT_EQ(said.recompute, "full") << "what the user says stays";
   EXPECT_EQ(said.zeroLevel(), 2);
   EXPECT_EQ(said.virtualStages, 0);
+  request.offload = Offload::kState;
+  EXPECT_EQ(withFreedomsPinned(request).offload, Offload::kState);
 }
 
 TEST(Freedoms, ThePlannerKeepsToEach) {

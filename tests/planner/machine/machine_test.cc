@@ -31,6 +31,7 @@ TEST(MachineTest, ReadsWhatItPrints) {
   machine.tile = {128, 256};
   machine.multiprocessors = 108;
   machine.hostBandwidth = 3e10;
+  machine.hostMemory = 250'000'000'001;
   machine.queues = 2;
   machine.overlapSlowdown = 1.25;
   machine.profiles = {{DType::kBF16, 3, 4, 5, 1.0 / 7}, {DType::kF32, 3, 4, 5, 2e-3}};
@@ -41,6 +42,7 @@ TEST(MachineTest, ReadsWhatItPrints) {
   EXPECT_EQ(read->memory, machine.memory);
   EXPECT_EQ(read->tile.columns, 256);
   EXPECT_EQ(read->hostBandwidth, 3e10);
+  EXPECT_EQ(read->hostMemory, 250'000'000'001);
   EXPECT_EQ(read->queues, 2);
   EXPECT_EQ(read->overlapSlowdown, 1.25);
   ASSERT_EQ(read->profiles.size(), 2);
@@ -66,6 +68,8 @@ TEST(MachineTest, ErrorsNameLineAndKey) {
               HasSubstr("'1.1' of 'product_efficiency' is not a part, more than 0"));
   EXPECT_THAT(errorOf("memory_efficiency = 0"), HasSubstr("'0' of 'memory_efficiency'"));
   EXPECT_THAT(errorOf("host_bandwidth = nan"), HasSubstr("'nan' of 'host_bandwidth'"));
+  EXPECT_THAT(errorOf("host_memory = 0.5"), HasSubstr("'0.5' of 'host_memory'"));
+  EXPECT_THAT(errorOf("host_memory = 5"), HasSubstr("host_memory = 5 without host_bandwidth"));
   EXPECT_THAT(errorOf("queues = 0"), HasSubstr("'0' of 'queues' is not a whole number from 1 to 2"));
   EXPECT_THAT(errorOf("queues = 3"), HasSubstr("'3' of 'queues' is not a whole number from 1 to 2"));
   EXPECT_THAT(errorOf("queues = 2\noverlap_slowdown = 0.9"),

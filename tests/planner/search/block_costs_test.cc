@@ -112,6 +112,13 @@ TEST_F(BlockCostsTest, LevelsShareWhatTheyShare) {
   for (const int level : {0, 1, 2, 3}) {
     EXPECT_EQ(atLevel(held, 0, level, 4).segments[0].bytesOfStep(), 32 - 6 * level) << level;
   }
+  // What is copied to the host is the state.
+  const SegmentCosts host = {{{.stateBytes = 8, .offloadTime = 80, .bufferBytes = 16}}, {}, 0};
+  for (const int level : {1, 2, 3}) {
+    EXPECT_EQ(atLevel(host, 0, level, 4).segments[0].offloadTime, 20);
+    EXPECT_EQ(atLevel(host, 0, level, 4).segments[0].bufferBytes, 4);
+    EXPECT_EQ(atLevel(atLevel(host, 0, level, 4), level, 0, 4).segments[0].offloadTime, 80);
+  }
   const absl::StatusOr<SegmentCosts> once = costs_.withZeroTimes(three, closed("dp=4,tp=1", 2, 3), 4);
   ASSERT_TRUE(once.ok()) << once.status();
   CompileOptions again = closed("dp=4,tp=1", 2, 3);

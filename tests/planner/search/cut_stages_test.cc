@@ -108,6 +108,19 @@ TEST(CutStages, CountsTheRampOnce) {
   EXPECT_EQ(one.time, 2 * 2 + 60) << "a single micro-batch passes all stages one after the other";
 }
 
+// Of state on the host a stage copies that of all its segments, through a buffer as the largest of them needs.
+TEST(CutStages, OffloadedStateHasOneBuffer) {
+  SegmentCosts costs;
+  costs.segments.assign(6, {.time = 10, .onceTime = 2, .offloadTime = 5, .bufferBytes = 4});
+  costs.segments[1].bufferBytes = 9;
+  const StageCut cut = cutStages(costs, shapeOf(2, 1, 4), 0);
+  EXPECT_EQ(cut.time, 3 * (2 + 5) + 4 * 30 + 30);
+  EXPECT_EQ(cut.peakBytes, 9);
+  const StageCut fluid = fluidCut(together(costs).segments[0], 10, {2, 1, ""}, 4, 0);
+  EXPECT_LE(fluid.time, cut.time);
+  EXPECT_EQ(fluid.peakBytes, 9);
+}
+
 // The first and the last of four stages share a submesh: what the last segment takes more, the other stages of that
 // submesh take less.
 TEST(CutStages, StagesOfOneSubmeshAreBalancedTogether) {
