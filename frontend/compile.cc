@@ -168,6 +168,7 @@ static std::map<std::string, int64_t> parameterStages(const plan::Plan& plan, co
 CompileOptions forwardOptions(const Program& training, CompileOptions options) {
   options.micro = 1;
   options.zero = 0;
+  options.zeroOf.clear();
   options.memoryLimit = 0;
   options.departures = 0;
   options.without.clear();

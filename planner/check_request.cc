@@ -213,6 +213,20 @@ absl::Status checkOptimizer(const Optimizer& optimizer) {
   return absl::OkStatus();
 }
 
+// A pattern is printed in a list with commas.
+absl::Status checkZeroOf(const ZeroPatterns& patterns) {
+  for (const auto& [pattern, level] : patterns) {
+    if (level < 0 || level > kMostZeroLevel) {
+      return refuse(absl::StrCat("zeroOf: '", pattern, "' = ", level, "; the ZeRO level is 0, 1, 2 or 3"));
+    }
+    if (pattern.empty() || pattern.find(',') != std::string::npos) {
+      return refuse(absl::StrCat("zeroOf: '", pattern,
+                                 "' is no pattern of parameter names; write one for each level, as h*.fc.*"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // --- against the program ---
 
 absl::Status checkStages(const CompileOptions& options, const ProgramOutline& program) {
@@ -235,12 +249,12 @@ struct Matches {
   bool own = false;
 };
 
-std::vector<Matches> layoutMatches(const CompileOptions& options, const ProgramOutline& program) {
-  std::vector<Matches> matches(options.layouts.size());
-  for (const std::string& name : program.parameters) {
+std::vector<Matches> matchesOf(const std::vector<std::string>& patterns, const std::vector<std::string>& parameters) {
+  std::vector<Matches> matches(patterns.size());
+  for (const std::string& name : parameters) {
     bool taken = false;
     for (size_t i = 0; i < matches.size(); ++i) {
-      const bool match = globMatches(options.layouts[i].first, name);
+      const bool match = globMatches(patterns[i], name);
       matches[i].any |= match;
       matches[i].own |= match && !taken;
       taken |= match;
@@ -255,22 +269,33 @@ std::string matchesNothing(const std::string& what, const std::string& pattern, 
       names.empty() ? "; there is none" : absl::StrCat("; the nearest is '", nearestName(pattern, names), "'"));
 }
 
-absl::Status checkLayouts(const Request& request, const ProgramOutline& program, std::vector<std::string>& notes) {
-  const std::vector<Matches> matches = layoutMatches(request.options, program);
+// The patterns of an option, in their order, against the names of the parameters.
+absl::Status checkPatterns(const std::string& option, const std::vector<std::string>& patterns, const Request& request,
+                           const ProgramOutline& program, std::vector<std::string>& notes) {
+  const std::vector<Matches> matches = matchesOf(patterns, program.parameters);
   for (size_t i = 0; i < matches.size(); ++i) {
-    const std::string& pattern = request.options.layouts[i].first;
     if (!matches[i].any) {
-      const std::string text = matchesNothing("layouts: no parameter matches", pattern, program.parameters);
-      // A forward program takes the layouts of the one that trains, and may have a part of its parameters.
+      const std::string text =
+          matchesNothing(absl::StrCat(option, ": no parameter matches"), patterns[i], program.parameters);
+      // A forward program takes what is said of the one that trains, and may have a part of its parameters.
       if (request.optimizer) {
         return refuse(text);
       }
       notes.push_back(text);
     } else if (!matches[i].own) {
-      notes.push_back(absl::StrCat("layouts: '", pattern, "' has no effect: patterns before it match the same"));
+      notes.push_back(absl::StrCat(option, ": '", patterns[i], "' has no effect: patterns before it match the same"));
     }
   }
   return absl::OkStatus();
+}
+
+template <typename Value>
+std::vector<std::string> patternsOf(const std::vector<std::pair<std::string, Value>>& entries) {
+  std::vector<std::string> patterns;
+  for (const auto& [pattern, value] : entries) {
+    patterns.push_back(pattern);
+  }
+  return patterns;
 }
 
 void addNotes(const Request& request, const ProgramOutline& program, int64_t ranks, std::vector<std::string>& notes) {
@@ -285,6 +310,9 @@ void addNotes(const Request& request, const ProgramOutline& program, int64_t ran
   }
   if (options.zeroLevel() > 0 && ranks == 1) {
     notes.push_back(absl::StrCat("zero = ", options.zeroLevel(), " has no effect on 1 rank"));
+  }
+  if (!options.zeroOf.empty() && ranks == 1 && options.mode != Mode::kAuto && !isOpenMesh(options.mesh)) {
+    notes.push_back(absl::StrCat("zeroOf = '", printZeroOf(options.zeroOf), "' has no effect on 1 rank"));
   }
   if (!request.optimizer && !recomputePatterns(options.recompute).empty()) {
     notes.push_back(
@@ -355,10 +383,11 @@ absl::Status checkRequest(const Request& request) {
   WEFT_RETURN_IF_ERROR(meshOf(options).status());
   WEFT_RETURN_IF_ERROR(checkOffload(options));
   const int zero = options.zeroLevel();
-  if (zero < kFindZero || zero > 3) {
+  if (zero < kFindZero || zero > kMostZeroLevel) {
     return refuse(absl::StrCat("zero = ", zero, "; the ZeRO level is 0, 1, 2 or 3, or ", kFindZero,
                                " for the planner to find one"));
   }
+  WEFT_RETURN_IF_ERROR(checkZeroOf(options.zeroOf));
   if (!isFinite(options.clipNorm) || options.clipNorm < 0) {
     return refuse(absl::StrCat("clipNorm = ", options.clipNorm, "; it is a finite number of at least 0 (0 = none)"));
   }
@@ -385,7 +414,8 @@ absl::StatusOr<std::vector<std::string>> checkRequest(const Request& request, co
   }
   WEFT_RETURN_IF_ERROR(checkStages(options, program));
   std::vector<std::string> notes;
-  WEFT_RETURN_IF_ERROR(checkLayouts(request, program, notes));
+  WEFT_RETURN_IF_ERROR(checkPatterns("layouts", patternsOf(options.layouts), request, program, notes));
+  WEFT_RETURN_IF_ERROR(checkPatterns("zeroOf", patternsOf(options.zeroOf), request, program, notes));
   WEFT_ASSIGN_OR_RETURN(const Mesh mesh, meshOf(request.options));
   addNotes(request, program, mesh.ranks(), notes);
   return notes;

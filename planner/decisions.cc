@@ -69,6 +69,9 @@ Json toJson(const ArgumentDecision& argument, const StageMeshes& meshes) {
                {"layout", argument.layout.print(meshes.ofStage(argument.stage))},
                {"origin", argument.origin}};
   addGather(argument.gather, json);
+  if (argument.zero) {
+    json["zero"] = *argument.zero;
+  }
   if (argument.stage > 0) {
     json["stage"] = argument.stage;
   }

@@ -78,6 +78,8 @@ struct ArgumentDecision {
   int64_t stage = 0;  // that owns it, on whose mesh `layout` is read
   // Where submeshes have different meshes: the layouts on the others that read it, by number of the mesh.
   std::map<int64_t, Layout> elsewhere = {};
+  // The ZeRO level of a parameter, where it is not that of the record (ZeroLevels).
+  std::optional<int64_t> zero = std::nullopt;
 
   // On the mesh of this number.
   const Layout& layoutOn(int64_t mesh) const;
@@ -118,7 +120,7 @@ struct Prediction {
 
 struct Decisions {
   Mesh mesh;         // with the time axis; the first submesh's where they differ
-  int64_t zero = 0;  // ZeRO level
+  int64_t zero = 0;  // ZeRO level, but for the parameters that have their own
   ScheduleDecision schedule;
   std::vector<Mesh> stageMeshes;            // of each submesh, where they differ; else empty
   int64_t stripes = 0;                      // of the batch, where meshes differ (docs/sharding.md); else 0

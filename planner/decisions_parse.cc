@@ -8,6 +8,7 @@
 #include "ir/layout/stage_mesh_text.h"
 #include "planner/decisions.h"
 #include "planner/schedule/table.h"
+#include "planner/zero_levels.h"
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
 
@@ -123,7 +124,7 @@ class Reader {
       return at("mesh", parsed.status());
     }
     decisions_.mesh = *std::move(parsed);
-    WEFT_ASSIGN_OR_RETURN(decisions_.zero, record.integer("zero", {0, 3}));
+    WEFT_ASSIGN_OR_RETURN(decisions_.zero, record.integer("zero", {0, kMostZeroLevel}));
     WEFT_RETURN_IF_ERROR(readPrecision(record));
     WEFT_ASSIGN_OR_RETURN(decisions_.overlap, record.booleanOr("overlap", false));
     WEFT_ASSIGN_OR_RETURN(const std::string offload, record.textOr("offload", "none"));
@@ -278,6 +279,9 @@ class Reader {
                           parseLayout(*layout, entry.where("layout"), meshes_.ofStage(argument.stage)));
     WEFT_ASSIGN_OR_RETURN(argument.gather, readGather(entry));
     WEFT_ASSIGN_OR_RETURN(argument.origin, entry.textOr("origin", ""));
+    if (entry.has("zero")) {
+      WEFT_ASSIGN_OR_RETURN(argument.zero, entry.integer("zero", {0, kMostZeroLevel}));
+    }
     const std::string where = entry.where("elsewhere");
     WEFT_ASSIGN_OR_RETURN(const Json* elsewhere, entry.mapOr("elsewhere"));
     const int64_t most = static_cast<int64_t>(meshes_.ofSubmesh.size()) - 1;

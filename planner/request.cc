@@ -1,5 +1,6 @@
 #include "planner/request.h"
 
+#include <algorithm>
 #include <map>
 
 #include "absl/strings/ascii.h"
@@ -35,6 +36,14 @@ absl::StatusOr<Mode> parseMode(const std::string& name) {
   }
   return absl::InvalidArgumentError(absl::StrCat("mode = '", name, "' is unknown; did you mean '",
                                                  nearestName(name, names), "'? There are semi, layouts and auto"));
+}
+
+int CompileOptions::mostZeroLevel() const {
+  int most = zeroLevel();
+  for (const auto& [pattern, level] : zeroOf) {
+    most = std::max(most, level);
+  }
+  return most;
 }
 
 Optimizer::Optimizer(const optim::Sgd& o)

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "planner/freedoms.h"
 #include "planner/offload.h"
+#include "planner/zero_levels.h"
 
 namespace weft {
 
@@ -98,6 +99,9 @@ struct CompileOptions {
   std::optional<int64_t> micro;
   // ZeRO level 0..3, or kFindZero. Nothing: found in mode kAuto, else 0.
   std::optional<int> zero;
+  // ZeRO levels by parameter-name pattern ('*' and '?'), the first match counts; the others have `zero`:
+  // {"h*.fc.*", 3}. A pattern that no parameter of a training program matches is an error.
+  ZeroPatterns zeroOf;
   Fill fill = Fill::kDataParallel;  // what strategies and propagation leave open
   // The pipeline schedule: gpipe, 1f1b, interleaved, breadth_first, zb_h1, zb_h2, zb_interleaved, zb_v, v_half, v_min,
   // dualpipe_v (`weft schedule` shows them); "auto": the shortest in simulation that fits in memoryLimit;
@@ -138,7 +142,10 @@ struct CompileOptions {
   std::string decisions;  // a saved record to realize instead of deciding
 
   int64_t microBatches() const { return micro.value_or(1); }
+  // Of what no pattern of zeroOf matches.
   int zeroLevel() const { return zero.value_or(mode == Mode::kAuto ? kFindZero : 0); }
+  // The most that any parameter may have.
+  int mostZeroLevel() const;
 };
 
 struct Request {

@@ -127,6 +127,13 @@ void Flags::offload(const std::string& name, Offload* value, const std::string& 
              }});
 }
 
+void Flags::zeroOf(const std::string& name, ZeroPatterns* value, const std::string& help) {
+  add(name, {help, "", false, [value](const std::string& given) -> absl::Status {
+               WEFT_ASSIGN_OR_RETURN(*value, parseZeroOf(given));
+               return absl::OkStatus();
+             }});
+}
+
 void Flags::toggle(const std::string& name, bool* value, const std::string& help) {
   add(name, {help, "off", true, [value](const std::string&) {
                *value = true;
@@ -191,6 +198,8 @@ void CommonFlags::addCompilingTo(Flags& flags) {
   flags.text("stage-meshes", &stageMeshes, "a mesh for each submesh of pipeline stages, as 'dp=2,tp=2;dp=4'");
   flags.integerOr("auto", kFindZero, "zero", &zero,
                   "ZeRO level 0, 1, 2 or 3; auto: the planner finds it, as in mode auto", {0, 3});
+  flags.zeroOf("zero-of", &zeroOf,
+               "ZeRO levels by parameter, the first pattern that matches: 'h*.fc.*=3,wte=1'; --zero of the others");
   flags.integer("micro", &micro, absl::StrCat("micro-batches of one step; found in mode auto, else ", defaultMicro),
                 {1, kMaxMicroBatches});
   flags.text("schedule", &schedule, "order of the micro-batches on pipeline stages: auto, 1f1b, zb_h1, ...");
@@ -236,6 +245,7 @@ CompileOptions CommonFlags::options() const {
   if (zero) {
     options.zero = static_cast<int>(*zero);
   }
+  options.zeroOf = zeroOf;
   options.regather = regather;
   options.departures = departures;
   options.without = without;

@@ -43,6 +43,8 @@ class Flags {
   void mode(const std::string& name, Mode* value, const std::string& help);
   void freedoms(const std::string& name, Freedoms* value, const std::string& help);
   void offload(const std::string& name, Offload* value, const std::string& help);
+  // ZeRO levels by pattern of parameter names.
+  void zeroOf(const std::string& name, ZeroPatterns* value, const std::string& help);
   void toggle(const std::string& name, bool* value, const std::string& help);
 
   // Sets the values. `helped` says whether --help was asked for (and printed).
@@ -63,7 +65,8 @@ class Flags {
   std::map<std::string, Flag> flags_;
 };
 
-// --mode --devices --mesh --stage-meshes --machine --zero --micro --schedule --schedule-file --virtual --memory-limit
+// --mode --devices --mesh --stage-meshes --machine --zero --zero-of --micro --schedule --schedule-file --virtual
+// --memory-limit
 // --recompute
 // --regather --overlap --offload --departures --without --dump-dir --plan-only
 // --steps --init --save --save-nonfinite --seed --threads --trace --check-finite
@@ -73,6 +76,7 @@ struct CommonFlags {
   std::string mesh;
   std::string stageMeshes;
   std::optional<int64_t> zero;
+  ZeroPatterns zeroOf;
   std::optional<int64_t> micro;
   int64_t defaultMicro = 1;  // where mode auto does not find them
   bool regather = false;

@@ -24,6 +24,7 @@ using mlir::Attribute;
 using mlir::DictionaryAttr;
 
 constexpr char kZero[] = "zero";
+constexpr char kZeroOf[] = "zero_of";
 constexpr char kDataParallel[] = "data_parallel";
 constexpr char kReplicate[] = "replicate";
 constexpr char kKeep[] = "keep";
@@ -149,6 +150,11 @@ Entries optionEntries(CompileOptions& options) {
          WEFT_ASSIGN_OR_RETURN(const int64_t level, integerOf(name, a));
          options.zero = static_cast<int>(std::clamp<int64_t>(level, kFindZero - 1, 4));  // both ends are refused
          return absl::OkStatus();
+       }},
+      {kZeroOf,
+       [&options](const std::string& name, Attribute a) {
+         WEFT_ASSIGN_OR_RETURN(const std::string patterns, textOf(name, a));
+         return set(options.zeroOf, parseZeroOf(patterns));
        }},
       {kMode,
        [&options](const std::string& name, Attribute a) {
@@ -298,6 +304,7 @@ void setOptions(mlir::ModuleOp module, const CompileOptions& options) {
   setIf(isOpenMesh(options.mesh) || (searched && !options.mesh.empty()), kOpenMesh, [&] { return text(options.mesh); });
   setIf(searched ? options.zero.has_value() : options.zeroLevel() != 0, kZero,
         [&] { return integer(options.zeroLevel()); });
+  set(kZeroOf, &CompileOptions::zeroOf, [&](const ZeroPatterns& patterns) { return text(printZeroOf(patterns)); });
   setIf(searched && options.micro, kMicro, [&] { return integer(options.microBatches()); });
   setIf(!options.stages.empty(), kStages, [&]() -> Attribute {
     mlir::NamedAttrList stages;

@@ -40,14 +40,14 @@ struct Reader {
 class Resharder {
  public:
   Resharder(const Decisions& decisions, ValueLayouts& layouts)
-      : decisions_(decisions), gathers_(decisions), layouts_(layouts), meshes_(layouts.meshes()) {}
+      : decisions_(decisions), levels_(decisions), gathers_(decisions), layouts_(layouts), meshes_(layouts.meshes()) {}
 
   // `value` in layout `wanted`, through reshards made or found. Error, at the reader: it wants whole what is computed
   // in micro-batches.
   FailureOr<Value> read(Value value, const Layout& wanted, const Reader& reader) {
-    const absl::StatusOr<std::vector<Layout>> path =
-        pathOfRead(layouts_.of(value), {wanted, reader.op->hasAttr(kGradientOfAttr), reader.reason}, decisions_.zero,
-                   meshOf(reader));
+    auto parameter = reader.op->getAttrOfType<StringAttr>(kGradientOfAttr);
+    const LayoutRead read = {wanted, reader.reason, scattersGradient(levels_, parameter ? parameter.str() : "")};
+    const absl::StatusOr<std::vector<Layout>> path = pathOfRead(layouts_.of(value), read, meshOf(reader));
     if (!path.ok()) {
       return reader.op->emitError() << std::string(path.status().message()), failure();
     }
@@ -101,6 +101,7 @@ class Resharder {
   using Key = std::tuple<const void*, const void*, ReaderRegion>;  // value, type it is read in
 
   const Decisions& decisions_;
+  const ZeroLevels levels_;
   GatherPolicies gathers_;
   ValueLayouts& layouts_;
   const ModuleMeshes& meshes_;

@@ -49,7 +49,7 @@ absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& 
   }
   std::optional<KeptValues> kept;
   if (plans.areAlike && plans.memoryLimit > 0 && graph.trains()) {
-    kept.emplace(view, *work);
+    kept.emplace(view, *work, plans.statesLeave);
   }
   double least = std::numeric_limits<double>::infinity();
   for (const int64_t ranks : plans.submeshRanks) {

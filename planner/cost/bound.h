@@ -18,6 +18,7 @@ struct BoundedPlans {
   bool areAlike = true;                     // have all submeshes of a plan as many? Else what divides them stands there
   int64_t memoryLimit = 0;                  // bytes of one rank; 0: none
   bool hidesCollectives = false;            // may they run beside kernels?
+  bool statesLeave = false;                 // may the optimizer's state lie in the host's memory?
 };
 
 // The least over all pairs of a submesh's ranks and a number of micro-batches of the longest of

@@ -67,11 +67,11 @@ double leastTimeWith(double work, double ranks, Costs costs) {
 
 }  // namespace
 
-KeptValues::KeptValues(const GraphView& view, const LeastWork& work)
+KeptValues::KeptValues(const GraphView& view, const LeastWork& work, bool statesLeave)
     : view_(view), work_(work), roots_(view.values(), -1), children_(view.values()), isLeaf_(view.values(), false) {
   findRoots();
   addLeaves();
-  addStored();
+  addStored(statesLeave);
 }
 
 // Of the operands of a light operator, the one with the last root: what is added to a stream of residuals, not the
@@ -127,14 +127,16 @@ int64_t KeptValues::leastCut(int value) const {
   return isLeaf_[value] ? mine : std::min(mine, below);
 }
 
-void KeptValues::addStored() {
+void KeptValues::addStored(bool statesLeave) {
   for (size_t i = 0; i < view_.graph().arguments.size(); ++i) {
     const auto isCounted = [&](const GraphView::Use& use) {
       return use.op != GraphView::kStep && work_.runs(use.op) != WorkRuns::kPerhapsNever;
     };
     const std::vector<GraphView::Use>& uses = view_.usesOf(static_cast<int>(i));
     const GraphArgument& argument = view_.graph().arguments[i];
-    if (argument.kind != ArgumentKind::kInput && std::any_of(uses.begin(), uses.end(), isCounted)) {
+    const bool isOnRanks =
+        argument.kind == ArgumentKind::kParameter || (argument.kind == ArgumentKind::kState && !statesLeave);
+    if (isOnRanks && std::any_of(uses.begin(), uses.end(), isCounted)) {
       storedBytes_ += static_cast<double>(argument.type.bytes());
     }
   }

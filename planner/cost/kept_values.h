@@ -21,8 +21,8 @@
 //   sum over what is kept of bytes of a micro-batch  <=  memory of all ranks        between its two passes
 //
 // and so many heavy operators run again that both hold: first those that save most for their time, the last one in
-// part. Memory is what parameters and states, each stored at least once, leave of the limit. A view is the value that
-// it shows; what something else may stand for is not counted.
+// part. Memory is what parameters and states on the ranks, each stored at least once, leave of the limit. A view is the
+// value that it shows; what something else may stand for is not counted.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,8 @@ namespace weft {
 
 class KeptValues {
  public:
-  KeptValues(const GraphView& view, const LeastWork& work);
+  // `statesLeave`: may states lie elsewhere than on the ranks?
+  KeptValues(const GraphView& view, const LeastWork& work, bool statesLeave);
 
   // The shortest step on so many ranks, each with so much memory, in picoseconds; infinite where the parameters alone
   // do not fit. `times`: of `grid`.
@@ -56,7 +57,7 @@ class KeptValues {
 
   void findRoots();
   void addLeaves();
-  void addStored();
+  void addStored(bool statesLeave);
   int64_t leastCut(int value) const;
   std::vector<int> backwardReaders(int value) const;
   bool runsInPass(int op, Phase phase) const;

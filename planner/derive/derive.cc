@@ -36,7 +36,7 @@ class Deriver {
     if (!request_.stageMeshes.empty()) {
       WEFT_ASSIGN_OR_RETURN(given_, parseStageMeshes(request_.stageMeshes, record_.mesh.microBatches()));
     }
-    record_.zero = request_.zeroLevel();
+    record_.zero = commonZeroLevel();
     record_.overlap = request_.overlap && machine_.queues > 1;
     record_.offload = request_.offload == Offload::kState ? Offload::kState : Offload::kNone;
     eraseUnused(graph_);
@@ -51,6 +51,17 @@ class Deriver {
   }
 
  private:
+  // That of all parameters, else of those that no pattern of the request matches.
+  int64_t commonZeroLevel() const {
+    std::set<int64_t> levels;
+    for (const GraphArgument& argument : graph_.arguments) {
+      if (argument.kind == ArgumentKind::kParameter) {
+        levels.insert(zeroLevelOf(request_.zeroOf, argument.name, request_.zeroLevel()));
+      }
+    }
+    return levels.size() == 1 ? *levels.begin() : request_.zeroLevel();
+  }
+
   // The operators that exist only to be expanded, in program order: those that read others are written with what these
   // have become.
   absl::StatusOr<std::vector<int64_t>> mustBeExpanded() const {
@@ -124,7 +135,7 @@ class Deriver {
     closeArguments(settled, shardings);
     WEFT_RETURN_IF_ERROR(alignInputs(settled, shardings));
     WEFT_ASSIGN_OR_RETURN(record_.stripes, countStripes(settled, request_.fill, shardings));
-    shardState(settled, record_.zero, shardings);
+    shardState(settled, zeroLevels(graph_, request_), shardings);
     propagation.run(Phase::kUpdate);
     closeStates(settled, shardings);
     closeOperators(shardings);
@@ -237,12 +248,12 @@ class Deriver {
     for (const auto& [argument, shape] : choices_.pads) {
       padMore(argument, shape);
     }
-    if (record_.zero > 0) {
+    if (request_.mostZeroLevel() > 0) {
       const auto shardsOf = [](const Mesh& mesh) { return partsOf(dataParallelAxes(mesh)); };
       const int64_t shards = commonParts(placement.meshes, shardsOf);
       const int64_t others =
           commonParts(placement.meshes, [&](const Mesh& mesh) { return mesh.ranks() / shardsOf(mesh); });
-      for (const auto& [argument, shape] : zeroPads(graph_, shards, others, layouts_)) {
+      for (const auto& [argument, shape] : zeroPads(graph_, request_, shards, others, layouts_)) {
         padMore(argument, shape);
       }
     }
@@ -250,8 +261,12 @@ class Deriver {
   }
 
   absl::Status write(const SettledGraph& settled, const Shardings& shardings) {
+    const std::vector<int64_t> levels = zeroLevels(graph_, request_);
     for (unsigned i = 0; i < graph_.arguments.size(); ++i) {
       record_.arguments.push_back(decisionOf(settled, shardings, i));
+      if (graph_.arguments[i].kind == ArgumentKind::kParameter && levels[i] != record_.zero) {
+        record_.arguments.back().zero = levels[i];
+      }
     }
     chooseGathers(parameterGathers(settled, shardings, machine_), record_.mesh.microBatches(),
                   request_.regather ? 0 : choices_.gatherBytes, record_.arguments);

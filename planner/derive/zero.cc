@@ -74,8 +74,14 @@ bool hasState(const GraphView& view, int op) {
   });
 }
 
+struct StateLayout {
+  Layout layout;
+  int64_t level = 0;  // of ZeRO
+};
+
 // The update operator of one parameter and the state it reads.
-void shardOptimizer(const SettledGraph& graph, int op, const Layout& layout, int64_t level, Shardings& shardings) {
+void shardOptimizer(const SettledGraph& graph, int op, const StateLayout& made, Shardings& shardings) {
+  const auto& [layout, level] = made;
   fix(layout, shardings.operators[op]);
   for (const GraphValue& operand : graph.view.op(op).operands) {
     const bool state = operand.isArgument() &&
@@ -90,15 +96,26 @@ void shardOptimizer(const SettledGraph& graph, int op, const Layout& layout, int
 
 }  // namespace
 
-std::vector<std::pair<unsigned, Shape>> zeroPads(const ProgramGraph& graph, int64_t shards, int64_t others,
-                                                 const UserLayouts& layouts) {
+std::vector<int64_t> zeroLevels(const ProgramGraph& graph, const CompileOptions& request) {
+  std::vector<int64_t> levels;
+  for (const GraphArgument& argument : graph.arguments) {
+    levels.push_back(argument.kind == ArgumentKind::kParameter
+                         ? zeroLevelOf(request.zeroOf, argument.name, request.zeroLevel())
+                         : 0);
+  }
+  return levels;
+}
+
+std::vector<std::pair<unsigned, Shape>> zeroPads(const ProgramGraph& graph, const CompileOptions& request,
+                                                 int64_t shards, int64_t others, const UserLayouts& layouts) {
+  const std::vector<int64_t> levels = zeroLevels(graph, request);
   std::vector<std::pair<unsigned, Shape>> pads;
   for (unsigned i = 0; i < graph.arguments.size(); ++i) {
     Shape shape = graph.arguments[i].type.shape;
     const bool divides = std::any_of(shape.begin(), shape.end(), [&](int64_t size) { return size % shards == 0; });
     const auto largest = std::max_element(shape.begin(), shape.end());
     const bool large = largest != shape.end() && *largest > shards * kSmallestZeroShard;
-    if (graph.arguments[i].kind == ArgumentKind::kParameter && large && !divides && layouts.of(i, 0).empty()) {
+    if (levels[i] > 0 && large && !divides && layouts.of(i, 0).empty()) {
       *largest = alignUp(*largest, shards * std::gcd(*largest, others));
       pads.emplace_back(i, shape);
     }
@@ -106,9 +123,9 @@ std::vector<std::pair<unsigned, Shape>> zeroPads(const ProgramGraph& graph, int6
   return pads;
 }
 
-void shardState(const SettledGraph& graph, int64_t level, Shardings& shardings) {
+void shardState(const SettledGraph& graph, const std::vector<int64_t>& levels, Shardings& shardings) {
   const GraphView& view = graph.view;
-  std::map<std::string, Layout> layouts;  // of parameters' state
+  std::map<std::string, StateLayout> states;  // of parameters
   for (size_t i = 0; i < shardings.arguments.size(); ++i) {
     const GraphArgument& argument = view.graph().arguments[i];
     if (argument.kind != ArgumentKind::kParameter) {
@@ -117,11 +134,11 @@ void shardState(const SettledGraph& graph, int64_t level, Shardings& shardings) 
     const int64_t owner = graph.placement.meshes.number(shardings.ownerStages[i]);
     for (auto& [number, sharding] : shardings.arguments[i]) {
       const Layout layout = stateLayout(*sharding.layout, graph.stored.of(static_cast<int>(i)),
-                                        graph.placement.meshes.withNumber(number), level);
+                                        graph.placement.meshes.withNumber(number), levels[i]);
       if (number == owner) {
-        layouts[argument.name] = layout;
+        states[argument.name] = {layout, levels[i]};
       }
-      if (level >= 3 && !(layout == *sharding.layout)) {
+      if (levels[i] >= 3 && !(layout == *sharding.layout)) {
         sharding.layout = layout;
         sharding.origin += "; ZeRO-3";
       }
@@ -129,13 +146,13 @@ void shardState(const SettledGraph& graph, int64_t level, Shardings& shardings) 
   }
   for (int op = 0; op < view.operators(); ++op) {
     const GraphOperator& node = view.op(op);
-    if (layouts.count(node.gradientOf) > 0) {
-      fix(layouts[node.gradientOf], shardings.operators[op]);
+    if (states.count(node.gradientOf) > 0) {
+      fix(states[node.gradientOf].layout, shardings.operators[op]);
     }
     // Without state of its own (plain SGD) it runs as its operands lie.
     const std::string updated = node.facts.updatesParameter && hasState(view, op) ? parameterUpdatedBy(view, op) : "";
-    if (layouts.count(updated) > 0) {
-      shardOptimizer(graph, op, layouts[updated], level, shardings);
+    if (states.count(updated) > 0) {
+      shardOptimizer(graph, op, states[updated], shardings);
     }
   }
 }

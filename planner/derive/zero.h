@@ -1,7 +1,8 @@
 // ZeRO as layouts: what of a parameter, its gradient and its optimizer state is split over the data-parallel axes.
 //
 // The layout of a parameter's optimizer state, and of its accumulated gradient, is the parameter's own, split further
-// over the data axes it leaves free, on the largest dimension that divides. Level 3 stores the parameter so too.
+// over the data axes it leaves free, on the largest dimension that divides. Level 3 stores the parameter so too. Each
+// parameter has a level of its own (planner/zero_levels.h).
 #pragma once
 
 #include <utility>
@@ -9,18 +10,22 @@
 
 #include "planner/derive/shardings.h"
 #include "planner/derive/strategies.h"
+#include "planner/request.h"
 
 namespace weft {
 
-// Large parameters none of whose dimensions divides into `shards`, with the largest padded so that it does: what ZeRO
-// would like, by argument. What it divides into of the mesh's `others` (the parts of the axes that are not
-// data-parallel) it still does within each shard. Where the pad cannot spread to the parameter's readers it stays
-// whole.
-std::vector<std::pair<unsigned, Shape>> zeroPads(const ProgramGraph& graph, int64_t shards, int64_t others,
-                                                 const UserLayouts& layouts);
+// The level of each argument that is a parameter, 0 of others.
+std::vector<int64_t> zeroLevels(const ProgramGraph& graph, const CompileOptions& request);
 
-// Shards optimizer state, finished gradients and (level 3) parameters. The state's layout is that on the mesh of the
-// parameter's owner stage; with level 3 the parameter is split on every mesh.
-void shardState(const SettledGraph& graph, int64_t level, Shardings& shardings);
+// Large parameters with a level above 0 none of whose dimensions divides into `shards`, with the largest padded so that
+// it does: what ZeRO would like, by argument. What it divides into of the mesh's `others` (the parts of the axes that
+// are not data-parallel) it still does within each shard. Where the pad cannot spread to the parameter's readers it
+// stays whole.
+std::vector<std::pair<unsigned, Shape>> zeroPads(const ProgramGraph& graph, const CompileOptions& request,
+                                                 int64_t shards, int64_t others, const UserLayouts& layouts);
+
+// Shards optimizer state, finished gradients and (level 3) parameters; `levels` as zeroLevels. The state's layout is
+// that on the mesh of the parameter's owner stage; with level 3 the parameter is split on every mesh.
+void shardState(const SettledGraph& graph, const std::vector<int64_t>& levels, Shardings& shardings);
 
 }  // namespace weft

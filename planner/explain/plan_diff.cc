@@ -40,7 +40,11 @@ class Comparison {
     addCount("micro-batches", [](const PlanSummary& plan) { return plan.microBatches; });
     add("schedule", a_.summary.schedule, b_.summary.schedule);
     addCount("stages on each submesh", [](const PlanSummary& plan) { return plan.virtualStages; });
-    addCount("ZeRO level", [](const PlanSummary& plan) { return plan.zero; });
+    if (a_.summary.zeroOf.empty() && b_.summary.zeroOf.empty()) {
+      addCount("ZeRO level", [](const PlanSummary& plan) { return plan.zero; });
+    } else {
+      add("ZeRO level", a_.summary.zeroText, b_.summary.zeroText);
+    }
     add("recomputed", a_.summary.recompute, b_.summary.recompute);
     if (a_.summary.overlap || b_.summary.overlap) {
       add("overlap", a_.summary.overlap ? "yes" : "no", b_.summary.overlap ? "yes" : "no");

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/cost/plan_time.h"
+#include "planner/explain/zero_words.h"
 #include "planner/graph/name_classes.h"
 #include "runtime/base/arithmetic.h"
 #include "runtime/base/status.h"
@@ -34,9 +35,11 @@ std::vector<WeightClass> weightClasses(const Decisions& decisions, const std::se
     if (parameters.count(argument.name) == 0) {
       continue;
     }
-    const WeightClass mine = {layerPattern(argument.name), argument.layout.print(meshes.ofStage(argument.stage)), 0};
-    const auto it = std::find_if(classes.begin(), classes.end(),
-                                 [&](const WeightClass& c) { return c.name == mine.name && c.layout == mine.layout; });
+    const WeightClass mine = {layerPattern(argument.name), argument.layout.print(meshes.ofStage(argument.stage)),
+                              argument.zero.value_or(decisions.zero), 0};
+    const auto it = std::find_if(classes.begin(), classes.end(), [&](const WeightClass& c) {
+      return c.name == mine.name && c.layout == mine.layout && c.zero == mine.zero;
+    });
     (it == classes.end() ? classes.emplace_back(mine) : *it).count += 1;
   }
   return classes;
@@ -84,6 +87,8 @@ PlanSummary summaryOf(const Decisions& decisions, const std::set<std::string>& p
   summary.schedule = decisions.schedule.submeshes.size() > 1 ? decisions.schedule.kind : "none";
   summary.virtualStages = decisions.schedule.virtualStages;
   summary.zero = decisions.zero;
+  summary.zeroOf = zeroWords(decisions);
+  summary.zeroText = zeroText(decisions);
   summary.recompute = recomputeText(decisions);
   summary.overlap = decisions.overlap;
   summary.offload = decisions.offload;
@@ -104,7 +109,7 @@ void MemorySummary::add(plan::MemoryClass memory, int64_t bytes) {
 
 std::string planText(const Decisions& record) {
   const PlanSummary summary = summaryOf(record, {});
-  return absl::StrCat(meshText(summary), ", micro ", summary.microBatches, ", ZeRO ", summary.zero,
+  return absl::StrCat(meshText(summary), ", micro ", summary.microBatches, ", ZeRO ", summary.zeroText,
                       summary.stages.size() > 1 ? absl::StrCat(", ", summary.schedule) : "",
                       summary.offload == Offload::kNone ? "" : absl::StrCat(", offload ", offloadName(summary.offload)),
                       summary.recompute == "none" ? "" : absl::StrCat(", recomputed ", summary.recompute));

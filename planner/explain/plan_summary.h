@@ -12,6 +12,7 @@
 #include "planner/cost/time_parts.h"
 #include "planner/decisions.h"
 #include "planner/graph/program_graph.h"
+#include "planner/zero_levels.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace weft {
@@ -22,10 +23,11 @@ struct StageSummary {
   int64_t ranks = 1;  // of its submesh
 };
 
-// Weights whose names differ in numbers of layers only, "h*.qkv.weight", and lie alike.
+// Weights whose names differ in numbers of layers only, "h*.qkv.weight", lie alike and have the same level of ZeRO.
 struct WeightClass {
   std::string name;
   std::string layout;
+  int64_t zero = 0;
   int64_t count = 0;
 };
 
@@ -46,8 +48,10 @@ struct PlanSummary {
   int64_t microBatches = 1;
   std::string schedule;
   int64_t virtualStages = 1;
-  int64_t zero = 0;
-  std::string recompute;  // "none", "12 of 60 operators"
+  int64_t zero = 0;            // ZeRO level, but of
+  ZeroPatterns zeroOf;         // those that have their own; empty where all have one
+  std::string zeroText = "0";  // "1 (h*.fc.weight 3)"
+  std::string recompute;       // "none", "12 of 60 operators"
   bool overlap = false;
   Offload offload = Offload::kNone;
   double stepSeconds = 0;

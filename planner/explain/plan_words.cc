@@ -13,11 +13,11 @@
 #include "planner/explain/recompute_words.h"
 #include "planner/explain/same_decisions.h"
 #include "planner/explain/strategy_words.h"
+#include "planner/explain/zero_words.h"
 #include "planner/graph/graph_view.h"
 #include "planner/graph/name_classes.h"
 #include "planner/graph/rewrites.h"
 #include "planner/search/plan.h"
-#include "runtime/base/names.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -35,6 +35,7 @@ CompileOptions closedOptions(const CompileOptions& request, const Decisions& rec
   closed.micro = record.mesh.microBatches();
   closed.zero = static_cast<int>(record.zero);
   closed.offload = record.offload;
+  closed.zeroOf = zeroWords(record);
   closed.maxStages = 0;
   closed.departures = 0;
   closed.without.clear();
@@ -72,17 +73,16 @@ using Layouts = std::vector<std::pair<std::string, std::string>>;
 
 // One pattern for all layers of which the same is said.
 Layouts folded(const Layouts& layouts, const std::map<std::string, std::string>& mine, const ProgramGraph& graph) {
+  std::vector<std::string> parameters;
+  for (const GraphArgument& argument : graph.arguments) {
+    if (argument.kind == ArgumentKind::kParameter) {
+      parameters.push_back(argument.name);
+    }
+  }
   Layouts folded;
   for (const auto& [name, layout] : layouts) {
-    const std::string pattern = layerPattern(name);
     const bool isSaid = mine.count(name) > 0;
-    bool alike = isSaid;
-    for (const GraphArgument& argument : graph.arguments) {
-      const auto said = mine.find(argument.name);
-      const bool matches = argument.kind == ArgumentKind::kParameter && globMatches(pattern, argument.name);
-      alike = alike && (!matches || (said != mine.end() && said->second == layout));
-    }
-    const std::pair<std::string, std::string> entry = {alike ? pattern : name, layout};
+    const std::pair<std::string, std::string> entry = {isSaid ? widestPattern(name, mine, parameters) : name, layout};
     if (!isSaid || std::find(folded.begin(), folded.end(), entry) == folded.end()) {
       folded.push_back(entry);
     }

@@ -184,6 +184,7 @@ class RunnerUps {
     changed.devices = record_.meshes().ranks();
     changed.micro = record_.mesh.microBatches();
     changed.zero = plan_.request.zero;
+    changed.zeroOf = plan_.request.zeroOf;
     changed.regather = plan_.request.regather;
     changed.virtualStages = each == 1 ? 2 : 1;
     RunnerUp runnerUp;
@@ -231,14 +232,18 @@ class RunnerUps {
       return;
     }
     const auto textOf = [](const CompileOptions& options) {
-      return absl::StrCat(options.zeroLevel(), options.regather ? " with gathers in each call" : "");
+      return absl::StrCat(options.zeroLevel(),
+                          options.zeroOf.empty() ? "" : absl::StrCat(" with ", printZeroOf(options.zeroOf)),
+                          options.regather ? " with gathers in each call" : "");
     };
     CompileOptions open = plan_.request;
     open.zero = kFindZero;
+    open.zeroOf = request_.zeroOf;
     open.regather = false;
     RunnerUp runnerUp;
     for (const CompileOptions& changed : withZero(open, true)) {
-      if (changed.zero != plan_.request.zero || changed.regather != plan_.request.regather) {
+      if (changed.zero != plan_.request.zero || changed.zeroOf != plan_.request.zeroOf ||
+          changed.regather != plan_.request.regather) {
         offer(textOf(changed), changed, runnerUp);
       }
     }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ir/layout/stage_mesh_text.h"
+#include "planner/explain/zero_words.h"
 
 namespace weft {
 namespace {
@@ -70,7 +71,7 @@ class Comparison {
     expectSame("mesh", a_.mesh.print(), b_.mesh.print());
     expectSame("meshes of stages", printStageMeshes(a_.stageMeshes), printStageMeshes(b_.stageMeshes));
     expectSame("stripes", a_.stripes, b_.stripes);
-    expectSame("ZeRO level", a_.zero, b_.zero);
+    expectSame("ZeRO level", zeroText(a_), zeroText(b_));
     expectSame("overlap", a_.overlap, b_.overlap);
     expectSame("offload", offloadName(a_.offload), offloadName(b_.offload));
     expectSame("submeshes of stages", submeshesOf(a_), submeshesOf(b_));

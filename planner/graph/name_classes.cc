@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "runtime/base/names.h"
 
 namespace weft {
 
@@ -23,6 +24,17 @@ std::string layerPattern(const std::string& name) {
     }
   }
   return absl::StrJoin(parts, ".");
+}
+
+std::string widestPattern(const std::string& name, const std::map<std::string, std::string>& said,
+                          const std::vector<std::string>& names) {
+  const std::string pattern = layerPattern(name);
+  const std::string& mine = said.at(name);
+  const bool alike = std::all_of(names.begin(), names.end(), [&](const std::string& other) {
+    const auto found = said.find(other);
+    return !globMatches(pattern, other) || (found != said.end() && found->second == mine);
+  });
+  return alike ? pattern : name;
 }
 
 }  // namespace weft

@@ -9,6 +9,7 @@
 #include "planner/derive/placement.h"
 #include "planner/derive/recompute_scopes.h"
 #include "planner/derive/strategies.h"
+#include "planner/derive/zero.h"
 #include "planner/graph/segments.h"
 #include "planner/graph/shorten.h"
 #include "runtime/base/status.h"
@@ -92,10 +93,11 @@ class BlockFinder {
 // Is the same asked of operators and arguments of different layers?
 SaidAlike saidAlike(const GraphView& view, const CompileOptions& request) {
   const UserLayouts layouts(view.graph(), request.layouts);
+  const std::vector<int64_t> levels = zeroLevels(view.graph(), request);
   const std::vector<bool> recomputed =
       recomputedOps(view, std::vector<int64_t>(view.operators(), 0), request.recompute);
   return {[recomputed](int a, int b) { return recomputed[a] == recomputed[b]; },
-          [layouts](int a, int b) { return layouts.of(a, 0) == layouts.of(b, 0); }};
+          [layouts, levels](int a, int b) { return layouts.of(a, 0) == layouts.of(b, 0) && levels[a] == levels[b]; }};
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ absl::StatusOr<BoundedPlans> boundedPlans(const CompileOptions& request, const C
     plans.microBatches = microBatchCounts(*closed.graph, request, 1);
   }
   plans.hidesCollectives = request.overlap;
+  plans.statesLeave = request.offload != Offload::kNone;
   WEFT_ASSIGN_OR_RETURN(plans.memoryLimit, memoryLimitOf(request));
   for (const int64_t bytes : correction.bytes) {
     plans.memoryLimit += plans.memoryLimit > 0 ? std::max<int64_t>(0, -bytes) : 0;

@@ -218,8 +218,8 @@ class Predictor {
       known_.clear();
       WEFT_RETURN_IF_ERROR(tryAll());
     }
-    const bool open =
-        request_.memoryLimit > 0 && request_.zeroLevel() >= 3 && !request_.regather && request_.may(Freedom::kGathers);
+    const bool open = request_.memoryLimit > 0 && request_.mostZeroLevel() >= 3 && !request_.regather &&
+                      request_.may(Freedom::kGathers);
     if (open && isShort()) {
       WEFT_RETURN_IF_ERROR(tryGathers());
     }

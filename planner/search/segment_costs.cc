@@ -1,6 +1,7 @@
 #include "planner/search/segment_costs.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 #include <memory>
@@ -68,6 +69,43 @@ SegmentCost costOf(const SubmeshNeeds& needs, const schedule::StageTimes& times)
   return cost;
 }
 
+// Parameters of which the user says the level of ZeRO take the same at every level of the others: what they take of
+// each segment is held, so that the rest follows the level that is searched (atLevel).
+void holdSaid(const CompileOptions& request, const StepModel& model, std::vector<SegmentCost>& costs) {
+  struct Bytes {
+    double all = 0, said = 0;
+  };
+  using ByLevel = std::array<Bytes, kMostZeroLevel>;  // what each level shares first: states, gradients, parameters
+  std::vector<ByLevel> bytes(costs.size());
+  const Decisions& record = model.record();
+  const std::vector<GraphArgument>& arguments = model.view().graph().arguments;
+  for (size_t i = 0; i < arguments.size() && !request.zeroOf.empty(); ++i) {
+    if (arguments[i].kind != ArgumentKind::kParameter) {
+      continue;
+    }
+    const ArgumentDecision& decision = record.arguments[i];
+    const int64_t parts = partsOf(dataParallelAxes(record.meshes().ofStage(decision.stage)));
+    const bool isSaid = zeroLevelOf(request.zeroOf, arguments[i].name, kFindZero) != kFindZero;
+    for (int level = 1; level <= kMostZeroLevel; ++level) {
+      Bytes& here = bytes[decision.stage][level - 1];
+      const bool shared = decision.zero.value_or(record.zero) >= level;
+      const double mine = static_cast<double>(arguments[i].type.bytes()) / static_cast<double>(shared ? parts : 1);
+      here.all += mine;
+      here.said += isSaid ? mine : 0;
+    }
+  }
+  for (size_t s = 0; s < costs.size(); ++s) {
+    int64_t* const kinds[] = {&costs[s].stateBytes, &costs[s].gradientBytes, &costs[s].parameterBytes};
+    for (int level = 1; level <= kMostZeroLevel; ++level) {
+      const auto& [all, said] = bytes[s][level - 1];
+      int64_t& mine = *kinds[level - 1];
+      const auto held = said > 0 ? std::llround(static_cast<double>(mine) * said / all) : 0;
+      mine -= held;
+      costs[s].heldBytes += held;
+    }
+  }
+}
+
 // The lower convex hull of the points, which lie by falling bytes: what each of its edges saves.
 void addHull(const std::vector<recompute::Point>& points, std::vector<Saving>& savings) {
   std::vector<Saving> hull;
@@ -111,6 +149,7 @@ absl::StatusOr<std::vector<SegmentCost>> costsUnder(const Decisions& record, con
   for (size_t s = 0; s < needs.submeshes.size(); ++s) {
     costs.push_back(costOf(needs.submeshes[s], needs.times.stages[s]));
   }
+  holdSaid(request, model, costs);
   transfer = static_cast<Picoseconds>(std::llround(needs.times.comm));
   if (request.recompute == "auto" && model.view().graph().trains()) {
     WEFT_RETURN_IF_ERROR(addSavings(record, model, costs));

@@ -46,6 +46,10 @@ std::vector<UserWord> optionWords(const CompileOptions& request, int64_t ranks) 
   addIf(request.maxStages > 0, absl::StrCat("at most ", request.maxStages, " stages"),
         [](CompileOptions& options) { options.maxStages = 0; });
   addIf(!request.stages.empty(), "stages of parameters", [](CompileOptions& options) { options.stages.clear(); });
+  for (const auto& level : request.zeroOf) {
+    addIf(true, absl::StrCat("ZeRO level ", level.second, " of ", level.first),
+          [level](CompileOptions& options) { std::erase(options.zeroOf, level); });
+  }
   for (const auto& layout : request.layouts) {
     addIf(true, absl::StrCat("layout of ", layout.first, " ", layout.second), [layout](CompileOptions& options) {
       const auto found = std::find(options.layouts.begin(), options.layouts.end(), layout);

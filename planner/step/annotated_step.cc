@@ -99,7 +99,7 @@ class StepWriter {
 class Annotator {
  public:
   Annotator(const GraphView& view, const Decisions& decisions, const StepLayouts& layouts)
-      : view_(view), decisions_(decisions), layouts_(layouts), step_(decisions) {}
+      : view_(view), decisions_(decisions), levels_(decisions), layouts_(layouts), step_(decisions) {}
 
   absl::StatusOr<AnnotatedStep> run() {
     for (size_t i = 0; i < view_.graph().arguments.size(); ++i) {
@@ -130,8 +130,9 @@ class Annotator {
       made.operands[i] = brought(made.operands[i], layouts_.operators[op].reads[i], made.place);
     }
     for (unsigned i = 0; i < count; ++i) {
-      const LayoutRead request = {layouts_.operators[op].reads[i], !view_.op(op).gradientOf.empty(),
-                                  absl::StrCat(view_.op(op).label(), " reads operand ", i)};
+      const LayoutRead request = {layouts_.operators[op].reads[i],
+                                  absl::StrCat(view_.op(op).label(), " reads operand ", i),
+                                  scattersGradient(levels_, view_.op(op).gradientOf)};
       WEFT_ASSIGN_OR_RETURN(made.operands[i], read(made.operands[i], request, made.place, view_.op(op).line));
       WEFT_ASSIGN_OR_RETURN(made.operands[i], masked(made.operands[i], op, i));
     }
@@ -149,8 +150,7 @@ class Annotator {
 
   absl::StatusOr<int> read(int value, const LayoutRead& request, const Place& reader, const SourcePlace& line) {
     const Mesh& mesh = step_.meshes().ofStage(reader.stage);
-    const absl::StatusOr<std::vector<Layout>> path =
-        pathOfRead(step_.value(value).layout, request, decisions_.zero, mesh);
+    const absl::StatusOr<std::vector<Layout>> path = pathOfRead(step_.value(value).layout, request, mesh);
     if (!path.ok()) {
       return errorAt(line, std::string(path.status().message()));
     }
@@ -241,8 +241,7 @@ class Annotator {
     if (!wanted.ok()) {
       return errorAt(view_.graph().line, std::string(wanted.status().message()));
     }
-    WEFT_ASSIGN_OR_RETURN(value,
-                          read(value, {*wanted, false, reason}, {RunsIn::kUpdate, stageOf(value)}, view_.graph().line));
+    WEFT_ASSIGN_OR_RETURN(value, read(value, {*wanted, reason}, {RunsIn::kUpdate, stageOf(value)}, view_.graph().line));
     step_.leave({value, result.updates});
     for (const auto& [argument, held] : holders_) {
       if (result.updates && static_cast<int>(*result.updates) == argument) {
@@ -260,6 +259,7 @@ class Annotator {
 
   const GraphView& view_;
   const Decisions& decisions_;
+  const ZeroLevels levels_;
   const StepLayouts& layouts_;
   StepWriter step_;
   std::vector<int> current_;                        // of each value of the graph: what its readers read

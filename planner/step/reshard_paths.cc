@@ -8,8 +8,8 @@ namespace {
 
 // The layouts on the way of a sum partial over the micro-batches. ZeRO-2 and 3 accumulate the sharded gradient: a
 // reduce_scatter for each micro-batch, then accumulation.
-std::vector<Layout> accumulated(const Layout& current, const LayoutRead& read, int64_t zero, const Mesh& mesh) {
-  if (zero < 2 || !read.finishesGradient) {
+std::vector<Layout> accumulated(const Layout& current, const LayoutRead& read, const Mesh& mesh) {
+  if (!read.scattersEach) {
     Layout summed = current;
     summed.setPartial(withoutTime(current.partial()));
     return {summed};
@@ -23,11 +23,14 @@ std::vector<Layout> accumulated(const Layout& current, const LayoutRead& read, i
 
 }  // namespace
 
-absl::StatusOr<std::vector<Layout>> pathOfRead(const Layout& current, const LayoutRead& read, int64_t zero,
-                                               const Mesh& mesh) {
+bool scattersGradient(const ZeroLevels& levels, const std::string& parameter) {
+  return !parameter.empty() && levels.of(parameter) >= 2;
+}
+
+absl::StatusOr<std::vector<Layout>> pathOfRead(const Layout& current, const LayoutRead& read, const Mesh& mesh) {
   std::vector<Layout> path;
   if (partialOverTime(current) && !partialOverTime(read.wanted)) {
-    path = accumulated(current, read, zero, mesh);
+    path = accumulated(current, read, mesh);
   }
   if (const std::optional<Layout> sliced = sliceTime(current, read.wanted, mesh)) {
     path.push_back(*sliced);

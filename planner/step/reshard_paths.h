@@ -11,19 +11,22 @@
 
 #include "absl/status/statusor.h"
 #include "planner/step/place.h"
+#include "planner/zero_levels.h"
 
 namespace weft {
 
 struct LayoutRead {
   Layout wanted;
-  bool finishesGradient = false;  // the reader finishes the gradient of a parameter
-  std::string reason;             // "matmul reads operand 1", for people
+  std::string reason;         // "matmul reads operand 1", for people
+  bool scattersEach = false;  // the reader finishes the gradient of a parameter of ZeRO level 2 or 3
 };
 
-// The layouts after `current`, the wanted one last; one that equals the one before it needs no reshard. `zero`: the
-// ZeRO level. Error: what is computed in micro-batches is wanted whole.
-absl::StatusOr<std::vector<Layout>> pathOfRead(const Layout& current, const LayoutRead& read, int64_t zero,
-                                               const Mesh& mesh);
+// Does an operator that finishes the gradient of `parameter` ("": of none) read it scattered in each micro-batch?
+bool scattersGradient(const ZeroLevels& levels, const std::string& parameter);
+
+// The layouts after `current`, the wanted one last; one that equals the one before it needs no reshard. Error: what is
+// computed in micro-batches is wanted whole.
+absl::StatusOr<std::vector<Layout>> pathOfRead(const Layout& current, const LayoutRead& read, const Mesh& mesh);
 
 // A reshard that makes `layout`, read at `place`.
 struct PlacedLayout {

@@ -134,6 +134,36 @@ TEST_F(PlanCommand, KeepsToItsFlags) {
   EXPECT_EQ(planned({"--mesh", "dp=2", "--zero", "3", "--regather"}).at("zero"), 3);
 }
 
+// Seen wherever a plan is: in the table, as JSON, as code, compiled, and against another plan.
+TEST_F(PlanCommand, LevelsOfZeroByParameter) {
+  const std::vector<std::string> asked = {"--mesh", "dp=2", "--zero", "1", "--zero-of", "h*.fc.weight=3,h1.*=2,wte=0"};
+  std::vector<std::string> flags = asked;
+  flags.insert(flags.end(), {"--as-code", "-o", path("mixed.json")});
+  const Outcome text = plan(flags);
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("options.zero = 1;\n"), HasSubstr("{\"h*.fc.weight\", 3}"),
+                              HasSubstr("{\"wte\", 0}"), Not(HasSubstr("no word says"))));
+  const json levels = planned(asked).at("zero");
+  EXPECT_EQ(levels.at("*"), 1);
+  EXPECT_EQ(levels.at("wte"), 0);
+  EXPECT_EQ(levels.at("h*.fc.weight"), 3);
+  EXPECT_EQ(levels.at("h1.qkv.weight"), 2);
+  EXPECT_FALSE(levels.contains("h0.qkv.weight"));
+  EXPECT_EQ(run(compileCommand, {model(), "--decisions", path("mixed.json"), "-o", path("mixed.plan")}).status, 0);
+  const Outcome table = run(explainCommand, {path("mixed.plan")});
+  EXPECT_THAT(table.out, AllOf(HasSubstr("layout      ZeRO\n"), HasSubstr("level 1 (")));
+  const json compiled = json::parse(run(explainCommand, {path("mixed.plan"), "--json"}).out, nullptr, false);
+  EXPECT_EQ(compiled.at("zero"), levels);
+  const Outcome code = run(explainWithCodeCommand, {path("mixed.plan"), "--as-code", "--module", model()});
+  EXPECT_THAT(code.out, AllOf(HasSubstr("{\"h*.fc.weight\", 3}"), Not(HasSubstr("no word says")))) << code.err;
+  EXPECT_EQ(run(compileCommand, {model(), "--mesh", "dp=2", "--zero", "1", "-o", path("level.plan")}).status, 0);
+  EXPECT_THAT(run(explainCommand, {"--diff", path("mixed.plan"), path("level.plan")}).out, HasSubstr("ZeRO level"));
+  EXPECT_THAT(refusal({"--zero-of", "h*.fc.wieght=3"}),
+              AllOf(HasSubstr("zeroOf: no parameter matches 'h*.fc.wieght'"), HasSubstr("fc.weight'")));
+  EXPECT_THAT(refusal({"--zero-of", "wte=4"}), HasSubstr("zeroOf: 'wte' = 4; the ZeRO level is 0, 1, 2 or 3"));
+  EXPECT_THAT(refusal({"--zero-of", "wte"}), HasSubstr("'wte' is not PATTERN=LEVEL"));
+}
+
 // 16-bit values take less memory and time; they cannot be compiled yet.
 TEST_F(PlanCommand, PricesSixteenBits) {
   const std::vector<std::string> asked = {"--machine", "a100-80g", "--mesh", "dp=2", "--micro", "2", "--zero", "0"};

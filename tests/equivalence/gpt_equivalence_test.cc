@@ -91,6 +91,18 @@ absl::Status drawLimit(std::mt19937_64& generator, GptCase& made) {
   return absl::OkStatus();
 }
 
+// Levels of ZeRO for classes of weights, for some layers, or for single weights, in every second case.
+ZeroPatterns randomLevels(uint64_t seed) {
+  std::mt19937_64 generator(seed);
+  ZeroPatterns levels;
+  for (const std::string pattern : {"h*.fc.*", "*.bias", "wte", "h1.*", "h0.qkv.weight", "lnf.*"}) {
+    if (seed % 2 == 0 && generator() % 2 == 0) {
+      levels.emplace_back(pattern, static_cast<int>(generator() % 4));
+    }
+  }
+  return levels;
+}
+
 absl::StatusOr<GptCase> gptCase(uint64_t seed) {
   std::mt19937_64 generator(seed);
   GptCase made;
@@ -99,6 +111,7 @@ absl::StatusOr<GptCase> gptCase(uint64_t seed) {
   const bool named = !axes[0].name.empty();
   made.options.micro = named && generator() % 3 > 0 ? 2 : 1;
   made.options.zero = generator() % 2 == 0 ? 0 : static_cast<int>(1 + generator() % 3);
+  made.options.zeroOf = randomLevels(seed);
   made.options.regather = generator() % 2 == 0;
   made.options.clipNorm = 0.5;
   made.stages = std::vector<int64_t>{1, 2, 3, 4, 6}[generator() % 5];
@@ -146,8 +159,9 @@ TEST(GptEquivalenceTest, AnyRanksGiveTheOneRankAnswer) {
     const absl::StatusOr<GptCase> made = gptCase(seed);
     ASSERT_TRUE(made.ok()) << "seed " << seed << ": " << made.status();
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", stages ", made->stages, " ", made->options.schedule, ", mesh ",
-                              made->mesh, ", zero ", made->options.zeroLevel(), ", batch ", made->batch, ", recompute ",
-                              made->options.recompute, " limit ", made->limit));
+                              made->mesh, ", zero ", made->options.zeroLevel(), " ", printZeroOf(made->options.zeroOf),
+                              ", batch ", made->batch, ", recompute ", made->options.recompute, " limit ",
+                              made->limit));
     if (seeds.isOne()) {
       std::cout << made->text << "\n";
     }

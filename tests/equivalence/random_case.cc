@@ -240,6 +240,18 @@ absl::StatusOr<std::string> withRandomStrategies(const std::string& module, cons
   return Decorator(generator, request).decorate(module, request.percent.value_or(percent));
 }
 
+// Levels of ZeRO for some parameters, in every third program.
+static std::string randomLevels(const TrainingProgram& program, uint64_t seed) {
+  std::mt19937_64 generator(seed);
+  std::vector<std::string> levels;
+  for (const TensorLine& parameter : program.parameters) {
+    if (seed % 3 == 0 && generator() % 2 == 0) {
+      levels.push_back(absl::StrCat(parameter.name, "=", generator() % 4));
+    }
+  }
+  return absl::StrJoin(levels, ",");
+}
+
 absl::StatusOr<RandomCase> randomCase(uint64_t seed) {
   std::mt19937_64 generator(seed);
   RandomCase made;
@@ -257,6 +269,7 @@ absl::StatusOr<RandomCase> randomCase(uint64_t seed) {
   made.request.mesh = meshText(axes, microBatches);
   made.request.zero = generator() % 2 == 0 ? 0 : static_cast<int>(1 + generator() % 3);
   made.request.adam = generator() % 3 == 0;
+  made.request.zeroOf = randomLevels(made.random.program, seed);
   const StrategyRequest request = {axes, microBatches, made.random.rowWise ? made.random.batch : 0,
                                    static_cast<int64_t>(1 + generator() % 3)};
   WEFT_ASSIGN_OR_RETURN(made.text,

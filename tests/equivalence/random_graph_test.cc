@@ -25,7 +25,8 @@ TEST(RandomGraphTest, AnyRanksGiveTheOneRankAnswer) {
   for (uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
     const absl::StatusOr<RandomCase> random = randomCase(seed);
     ASSERT_TRUE(random.ok()) << "seed " << seed << ": " << random.status();
-    SCOPED_TRACE(absl::StrCat("seed ", seed, ", mesh ", random->request.mesh, ", zero ", random->request.zero));
+    SCOPED_TRACE(absl::StrCat("seed ", seed, ", mesh ", random->request.mesh, ", zero ", random->request.zero, " ",
+                              random->request.zeroOf));
     if (seeds.isOne()) {
       std::cout << random->text << "\n";
     }

@@ -133,12 +133,12 @@ std::string moduleText(const TrainingProgram& program, const CompileRequest& req
     values.push_back("%" + line.name);
     results.push_back(types.back() + " {nn.kind = \"output\", nn.name = \"" + line.name + "\"}");
   }
-  return absl::StrCat(
-      "module attributes {dist.mesh = #dist.mesh<\"", request.mesh, "\">,\n    nn.options = {zero = ", request.zero,
-      " : i64, default = \"data_parallel\", gradient_outputs = true, seed = 1 : i64},\n    nn.optimizer = ",
-      request.adam ? kAdam : kSgd, "} {\n  func.func @step(", absl::StrJoin(arguments, ",\n      "), ")\n      -> (",
-      absl::StrJoin(results, ", "), ") {\n", program.body, "\n    return ", absl::StrJoin(values, ", "), " : ",
-      absl::StrJoin(types, ", "), "\n  }\n}\n");
+  return absl::StrCat("module attributes {dist.mesh = #dist.mesh<\"", request.mesh,
+                      "\">,\n    nn.options = {zero = ", request.zero, " : i64, zero_of = \"", request.zeroOf,
+                      "\", default = \"data_parallel\", gradient_outputs = true, seed = 1 : i64},\n    nn.optimizer = ",
+                      request.adam ? kAdam : kSgd, "} {\n  func.func @step(", absl::StrJoin(arguments, ",\n      "),
+                      ")\n      -> (", absl::StrJoin(results, ", "), ") {\n", program.body, "\n    return ",
+                      absl::StrJoin(values, ", "), " : ", absl::StrJoin(types, ", "), "\n  }\n}\n");
 }
 
 NamedTensors randomArguments(const TrainingProgram& program, uint64_t seed) {

@@ -39,7 +39,8 @@ struct TrainingProgram {
 struct CompileRequest {
   std::string mesh = "1";  // "dp=2,micro=4"; "8": a line of ranks without names
   int zero = 0;
-  bool adam = false;  // instead of SGD with momentum
+  std::string zeroOf = "";  // levels by parameter, "w0=3,w1=1"
+  bool adam = false;        // instead of SGD with momentum
 };
 
 // "tensor<2x3xf64>".

@@ -20,7 +20,7 @@ Json record() {
     "stage_meshes": "dp=2;dp=4", "stripes": 4,
     "rewrites": [{"expand": 7}, {"prologue": 8, "operand": 1}, {"regroup": 9, "groups": [[1, 2], [0]]}],
     "arguments": [
-      {"name": "w", "layout": "[{dp},{}]", "origin": "user", "gather": "once_per_step", "stage": 1, "elsewhere": {"0": "[{},{}]"}}],
+      {"name": "w", "layout": "[{dp},{}]", "origin": "user", "gather": "once_per_step", "zero": 3, "stage": 1, "elsewhere": {"0": "[{},{}]"}}],
     "operators": [
       {"id": 7, "label": "matmul", "runs_in": "forward", "gather": "each_call", "batch": "m", "per_micro_batch": true, "stage": 1, "recompute": true,
        "recompute_price": {"bytes": 64, "seconds": 0.25}, "axes": {"m": "[{dp}]"}, "results": {"0": "[{dp},{}]"},
@@ -56,6 +56,7 @@ TEST(DecisionsText, ReadsWhatItPrints) {
   EXPECT_EQ(decisions->rewrites[1].operand, 1u);
   EXPECT_EQ(decisions->rewrites[2].groups, (std::vector<std::vector<unsigned>>{{1, 2}, {0}}));
   EXPECT_EQ(decisions->arguments[0].elsewhere.size(), 1u);
+  EXPECT_EQ(decisions->arguments[0].zero, 3);
   EXPECT_EQ(decisions->reshards[0].id, -1);
   EXPECT_TRUE(decisions->overlap);
   EXPECT_EQ(decisions->offload, Offload::kState);

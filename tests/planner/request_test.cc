@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "planner/check_request.h"
 #include "planner/open_mesh.h"
 
@@ -223,6 +224,22 @@ TEST(ProgramTest, PatternsThatMatchNothing) {
   const auto notes = checkRequest(Request{{.layouts = {{"head", "[{},{}]"}}}, std::nullopt}, kProgram);
   ASSERT_TRUE(notes.ok()) << notes.status();
   EXPECT_THAT(*notes, ElementsAre(HasSubstr("no parameter matches 'head'")));
+}
+
+TEST(ProgramTest, LevelsOfParametersThatAreNot) {
+  EXPECT_THAT(
+      notesOf({.mesh = "dp=2", .zeroOf = {{"h*.fc.wieght", 3}}}),
+      ElementsAre(AllOf(HasSubstr("zeroOf: no parameter matches 'h*.fc.wieght'"), HasSubstr("'h0.fc.weight'"))));
+  EXPECT_THAT(notesOf({.mesh = "dp=2", .zeroOf = {{"*.weight", 3}, {"wte", 0}}}), IsEmpty());
+  EXPECT_THAT(notesOf({.mesh = "dp=2", .zeroOf = {{"*", 3}, {"wte", 0}}}),
+              ElementsAre(HasSubstr("zeroOf: 'wte' has no effect")));
+  EXPECT_THAT(notesOf({.zeroOf = {{"wte", 2}}}), ElementsAre(HasSubstr("zeroOf = 'wte=2' has no effect on 1 rank")));
+  for (const int level : {-1, 4}) {
+    EXPECT_THAT(notesOf({.zeroOf = {{"wte", level}}}),
+                ElementsAre(AllOf(HasSubstr(absl::StrCat("'wte' = ", level)), HasSubstr("0, 1, 2 or 3"))));
+  }
+  EXPECT_THAT(notesOf({.zeroOf = {{"a,b", 1}}}), ElementsAre(HasSubstr("'a,b' is no pattern")));
+  EXPECT_THAT(notesOf({.zeroOf = {{"", 1}}}), ElementsAre(HasSubstr("'' is no pattern")));
 }
 
 TEST(ProgramTest, OperatorsThatMatchNothing) {

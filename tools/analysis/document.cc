@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "planner/decisions.h"
 #include "planner/explain/prices_json.h"
+#include "planner/explain/zero_words.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/activation_rings.h"
 #include "runtime/plan/describe.h"
@@ -202,6 +203,9 @@ class Writer {
                 {"schedule", schedule.submeshes.size() > 1 ? schedule.kind : ""},
                 {"virtual", schedule.virtualStages},
                 {"zero", decisions_.zero}};
+    if (!zeroWords(decisions_).empty()) {
+      out["zero"] = zeroText(decisions_);
+    }
     const auto gathered = [](const auto& decision) { return decision.gather == GatherPolicy::kEachCall; };
     out["gathered_each_call"] = std::count_if(decisions_.arguments.begin(), decisions_.arguments.end(), gathered) +
                                 std::count_if(decisions_.operators.begin(), decisions_.operators.end(), gathered);

@@ -1,9 +1,10 @@
 // All that the page of `weft view` shows, as one JSON document. Times are seconds, sizes bytes.
 //
-//   program    name, program, mesh, ranks, micro-batches, stages, schedule {kind, virtual}, zero, regather, recomputed,
-//   conflicts machine    the figures behind predicted times predicted  step, prologue, micro-batches, update, bubble,
-//   peak_bytes, flops, collectives sources    "file:line", the other parts name them by number; -1: unknown submeshes
-//   per submesh: ranks, stages, peak_bytes, regions, buffers, functions with their operators, the calls
+//   program    name, program, mesh, ranks, micro-batches, stages, schedule {kind, virtual}, zero (a text where
+//   parameters have levels of their own), regather, recomputed, conflicts machine    the figures behind predicted times
+//   predicted  step, prologue, micro-batches, update, bubble, peak_bytes, flops, collectives sources    "file:line",
+//   the other parts name them by number; -1: unknown submeshes per submesh: ranks, stages, peak_bytes, regions,
+//   buffers, functions with their operators, the calls
 //              of one simulated step, the curve of its memory, and what fills the peak
 //   frontier   where the record has one: plans for less and less memory, peak_bytes, step_seconds, plan
 //   tensors    what the host knows by name: shapes, layout, the ranks' slices

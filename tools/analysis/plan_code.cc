@@ -149,6 +149,14 @@ std::string optionsCode(const CompileOptions& options) {
   }
   set("micro", absl::StrCat(options.microBatches()));
   set("zero", absl::StrCat(options.zeroLevel()));
+  if (!options.zeroOf.empty()) {
+    set("zeroOf", absl::StrCat("{",
+                               absl::StrJoin(options.zeroOf, ", ",
+                                             [](std::string* out, const auto& entry) {
+                                               absl::StrAppend(out, "{", quoted(entry.first), ", ", entry.second, "}");
+                                             }),
+                               "}"));
+  }
   if (options.fill == Fill::kReplicate) {
     set("fill", "weft::Fill::kReplicate");
   }

@@ -40,9 +40,16 @@ void printStages(const PlanSummary& summary) {
 }
 
 void printWeights(const PlanSummary& summary) {
+  const bool mixed = !summary.zeroOf.empty();
   std::vector<std::vector<std::string>> rows = {{"weights", "count", "layout"}};
+  if (mixed) {
+    rows.front().emplace_back("ZeRO");
+  }
   for (const WeightClass& each : summary.weights) {
     rows.push_back({each.name, absl::StrCat(each.count), each.layout});
+    if (mixed) {
+      rows.back().push_back(absl::StrCat(each.zero));
+    }
   }
   std::cout << table(rows);
 }
@@ -94,7 +101,7 @@ void printSummary(const PlanSummary& summary) {
       summary.virtualStages > 1 ? absl::StrCat(", ", summary.virtualStages, " stages on each rank") : "";
   std::vector<std::vector<std::string>> rows = {{"micro-batches", absl::StrCat(summary.microBatches)},
                                                 {"schedule", summary.schedule + turns},
-                                                {"ZeRO", absl::StrCat("level ", summary.zero)},
+                                                {"ZeRO", absl::StrCat("level ", summary.zeroText)},
                                                 {"recomputed", summary.recompute}};
   if (summary.overlap) {
     rows.push_back({"overlap", "collectives beside computation"});
@@ -110,6 +117,19 @@ void printSummary(const PlanSummary& summary) {
   std::cout << table(rows);
 }
 
+// A number; where parameters have levels of their own, levels by pattern, the first that matches counts.
+static Json zeroJson(const PlanSummary& summary) {
+  if (summary.zeroOf.empty()) {
+    return summary.zero;
+  }
+  Json levels;
+  for (const auto& [pattern, level] : summary.zeroOf) {
+    levels[pattern] = level;
+  }
+  levels["*"] = summary.zero;
+  return levels;
+}
+
 Json jsonOf(const PlanSummary& summary) {
   Json stages = Json::array();
   for (const StageSummary& stage : summary.stages) {
@@ -118,13 +138,16 @@ Json jsonOf(const PlanSummary& summary) {
   Json weights = Json::array();
   for (const WeightClass& each : summary.weights) {
     weights.push_back({{"name", each.name}, {"count", each.count}, {"layout", each.layout}});
+    if (!summary.zeroOf.empty()) {
+      weights.back()["zero"] = each.zero;
+    }
   }
   Json json = {{"stages", stages},
                {"weights", weights},
                {"micro", summary.microBatches},
                {"schedule", summary.schedule},
                {"virtual", summary.virtualStages},
-               {"zero", summary.zero},
+               {"zero", zeroJson(summary)},
                {"recompute", summary.recompute},
                {"predicted",
                 {{"step_seconds", summary.stepSeconds},

@@ -59,6 +59,9 @@ absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
     WEFT_ASSIGN_OR_RETURN(const int64_t zero, find ? kFindZero : flags.integer("zero", 0, {}));
     options.zero = static_cast<int>(std::clamp<int64_t>(zero, kFindZero - 1, 4));  // both ends are refused
   }
+  if (flags.has("zero-of")) {
+    WEFT_ASSIGN_OR_RETURN(options.zeroOf, parseZeroOf(flags.text("zero-of")));
+  }
   options.schedule = flags.has("schedule") ? flags.text("schedule") : options.schedule;
   if (flags.has("virtual-stages")) {
     WEFT_ASSIGN_OR_RETURN(options.virtualStages, flags.integer("virtual-stages", 1, {}));
@@ -85,6 +88,8 @@ const std::vector<Flag>& requestFlags() {
       {"without", Flag::kOptional, "what mode auto may not decide, with commas: recompute, zero, pipeline, ..."},
       {"memory-limit", Flag::kOptional, "most bytes of one rank (40g); default: the module's, else the machine's"},
       {"zero", Flag::kOptional, "ZeRO level 0 to 3, or auto: the planner finds it"},
+      {"zero-of", Flag::kOptional,
+       "ZeRO levels by parameter, first match first, as 'h*.fc.*=3,wte=1'; --zero of others"},
       {"schedule", Flag::kOptional, "kind of pipeline schedule (weft schedule lists them), or auto"},
       {"virtual-stages", Flag::kOptional, "pipeline stages on each rank"},
       {"recompute", Flag::kOptional, "what backward recomputes: auto, full, none, or names of operators (gelu,h*.ln?)"},

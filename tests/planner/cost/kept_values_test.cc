@@ -55,13 +55,20 @@ class Step {
 
   // The least step on so many submeshes of one rank each, of all of them together in times of one product of the whole
   // batch. `memory`: of all ranks.
-  double inProducts(int64_t micro, double memory, int64_t ranks = 1) {
+  double inProducts(int64_t micro, double memory, int64_t ranks = 1, bool statesLeave = false) {
     const GraphView view(b_.graph);
     const LeastWork work = *LeastWork::of(view, machine(), {});
     const LeastWork::Times times = work.times({1, micro});
     const double product = static_cast<double>(times.ofCall[0] * micro);
     const auto limit = static_cast<int64_t>(memory / static_cast<double>(ranks));
-    return KeptValues(view, work).leastStep({1, micro}, times, ranks, limit) * static_cast<double>(ranks) / product;
+    const KeptValues kept(view, work, statesLeave);
+    return kept.leastStep({1, micro}, times, ranks, limit) * static_cast<double>(ranks) / product;
+  }
+
+  // Makes the parameter of the last product a state.
+  Step& withState() {
+    b_.graph.arguments.back().kind = ArgumentKind::kState;
+    return *this;
   }
 
  private:
@@ -84,6 +91,12 @@ TEST(KeptValues, OneFormOfAValueIsEnough) {
 
 TEST(KeptValues, ParametersHaveToFit) {
   EXPECT_TRUE(std::isinf(Step(false).inProducts(1, 2.9 * kStored)));
+}
+
+TEST(KeptValues, StatesMayLieElsewhere) {
+  EXPECT_TRUE(std::isinf(Step(false).withState().inProducts(1, 2.9 * kStored)));
+  EXPECT_TRUE(std::isinf(Step(false).inProducts(1, 2.9 * kStored, 1, true))) << "parameters stay";
+  EXPECT_NEAR(Step(false).withState().inProducts(1, 2 * kStored + 2 * kValue, 1, true), 3, 1e-3);
 }
 
 // A quarter of a is there from its product over that of c to behind that of d, 2 of the 12 products of a micro-batch

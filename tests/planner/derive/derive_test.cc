@@ -12,26 +12,30 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// mean((x w)): the gradient of w, and an update that reads it beside one state tensor.
-GraphBuilder trainingStep(const Shape& x = {8, 4}, const Shape& w = {4, 64}) {
-  GraphBuilder b;
-  const GraphValue in = b.input("x", x);
-  const GraphValue weight = b.parameter("w", w);
-  const GraphValue momentum = b.state("w.momentum", w);
+// A parameter w of the step `b`: mean((x w)), the gradient of w, and an update that reads it beside one state tensor.
+void addWeight(GraphBuilder& b, const GraphValue& in, const std::string& name, const Shape& x, const Shape& w) {
+  const GraphValue weight = b.parameter(name, w);
+  const GraphValue momentum = b.state(name + ".momentum", w);
   const GraphValue y = b.add(kMatmul, {in, weight}, {x[0], w[1]});
+  const int forward = y.producer;
   b.returns(b.add(kSumAll, {y}, {}));
   const GraphValue dw = b.add({"contract", "m+ k, m+ n -> k n", {{0}, {1}}}, {in, y}, w);
   b.last().phase = Phase::kBackward;
-  b.last().forward = 0;
+  b.last().forward = forward;
   const GraphValue finished = b.add({"reduced", "a b -> a b", {{0}}}, {dw}, w);
   b.last().phase = Phase::kUpdate;
-  b.last().gradientOf = "w";
+  b.last().gradientOf = name;
   const GraphValue updated = b.add({.kind = "sgd", .rule = "a b, a b, a b -> a b, a b", .updatesParameter = true},
                                    {weight, finished, momentum}, w);
   b.last().phase = Phase::kUpdate;
   b.last().results.push_back({w, DType::kF32});
   b.updates(weight, updated);
   b.updates(momentum, {updated.producer, 1});
+}
+
+GraphBuilder trainingStep(const Shape& x = {8, 4}, const Shape& w = {4, 64}) {
+  GraphBuilder b;
+  addWeight(b, b.input("x", x), "w", x, w);
   return b;
 }
 
@@ -192,6 +196,44 @@ TEST(Derive, PadsDoNotSpreadToWhatNamesItsOwn) {
   };
   EXPECT_EQ(stored("[{},{}]"), Shape({8, 4}));
   EXPECT_EQ(stored("[{},{}] pad{0:6}"), Shape({6, 4}));
+}
+
+// Arguments: x, a and its momentum, b and its momentum.
+TEST(Derive, EachParameterHasItsLevelOfZero) {
+  GraphBuilder b;
+  const GraphValue in = b.input("x", {8, 4});
+  addWeight(b, in, "a", {8, 4}, {4, 64});
+  addWeight(b, in, "b", {8, 4}, {4, 64});
+  const Derived mixed = derive(b, {.mesh = "dp=2", .zero = 1, .zeroOf = {{"b", 3}}});
+  ASSERT_TRUE(mixed.record.ok()) << mixed.record.status();
+  EXPECT_EQ(mixed.record->zero, 1);
+  EXPECT_EQ(mixed.record->arguments[1].zero, std::nullopt);
+  EXPECT_EQ(mixed.record->arguments[3].zero, 3);
+  EXPECT_EQ(mixed.record->arguments[4].zero, std::nullopt) << "only parameters have a level";
+  EXPECT_EQ(mixed.layout(1), "[{},{}]");
+  EXPECT_EQ(mixed.layout(2), "[{},{dp}]");
+  EXPECT_EQ(mixed.layout(3), "[{},{dp}]");
+  EXPECT_EQ(mixed.record->arguments[3].gather, GatherPolicy::kOncePerStep);
+  EXPECT_EQ(mixed.record->arguments[1].gather, GatherPolicy::kNone);
+  const Derived lowered = derive(b, {.mesh = "dp=2", .zero = 3, .zeroOf = {{"a", 0}}});
+  EXPECT_EQ(lowered.layout(1), "[{},{}]");
+  EXPECT_EQ(lowered.layout(2), "[{},{}]");
+  EXPECT_EQ(lowered.layout(3), "[{},{dp}]");
+  EXPECT_EQ(lowered.record->arguments[1].zero, 0);
+  const Derived all = derive(b, {.mesh = "dp=2", .zeroOf = {{"*", 2}}});
+  EXPECT_EQ(all.record->zero, 2) << "of all, the level is the record's";
+  EXPECT_EQ(all.record->arguments[1].zero, std::nullopt);
+}
+
+TEST(Derive, OnlyParametersWithALevelArePaddedForIt) {
+  GraphBuilder b;
+  const GraphValue in = b.input("x", {8, 4});
+  addWeight(b, in, "a", {8, 4}, {4, 65});
+  addWeight(b, in, "b", {8, 4}, {4, 65});
+  const Derived derived = derive(b, {.mesh = "dp=3", .zeroOf = {{"b", 1}}});
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  EXPECT_EQ(derived.record->arguments[1].layout.storedShape({4, 65}), Shape({4, 65}));
+  EXPECT_EQ(derived.record->arguments[3].layout.storedShape({4, 65}), Shape({4, 66}));
 }
 
 TEST(Derive, ZeroShardsStateThenParameters) {

@@ -100,6 +100,30 @@ TEST_F(BlockCostsTest, GuessesAreHardlyTooHigh) {
   EXPECT_LE(guessed[0].all.time, together(asked(larger, 2)).segments[0].time) << "its collectives come on top";
 }
 
+// Whatever the level of the others.
+TEST_F(BlockCostsTest, WhatHasALevelOfItsOwnKeepsIt) {
+  for (const int pinned : {0, 3}) {
+    CompileOptions request = request_;
+    request.zeroOf = {{"w2", pinned}};
+    BlockCosts costs(graphs_, request, *machineOf(request_), memo_);
+    const auto at = [&](int level) {
+      CompileOptions asked = closed("dp=4,tp=1", 2, level);
+      asked.zeroOf = request.zeroOf;
+      const absl::StatusOr<SegmentCosts>& found = costs.of({asked, false, 4, 0});
+      EXPECT_TRUE(found.ok()) << found.status();
+      return *found;
+    };
+    const SegmentCosts guessed = atLevel(at(1), 1, 2, 4);
+    const SegmentCosts own = at(2);
+    for (size_t s = 0; s + 1 < own.segments.size(); ++s) {  // the last has no weight
+      EXPECT_EQ(guessed.segments[s].parameterBytes, own.segments[s].parameterBytes) << s;
+      EXPECT_EQ(guessed.segments[s].gradientBytes, own.segments[s].gradientBytes) << s;
+    }
+    EXPECT_EQ(own.segments[2].parameterBytes, 0) << "held: " << own.segments[2].heldBytes;
+    EXPECT_GT(own.segments[2].heldBytes, 1024 * 1024 * 4);
+  }
+}
+
 TEST_F(BlockCostsTest, LevelsShareWhatTheyShare) {
   const SegmentCosts none = asked(closed("dp=4,tp=1", 2, 0), 4);
   const SegmentCosts three = atLevel(none, 0, 3, 4);

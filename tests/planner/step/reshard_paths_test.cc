@@ -25,10 +25,9 @@ Layout layout(const std::string& text) {
   return layoutOn(mesh(), text);
 }
 
-std::vector<std::string> path(const std::string& from, const std::string& to, bool finishesGradient = false,
-                              int64_t zero = 0) {
+std::vector<std::string> path(const std::string& from, const std::string& to, bool scattersEach = false) {
   const absl::StatusOr<std::vector<Layout>> path =
-      pathOfRead(layout(from), {layout(to), finishesGradient, "relu reads operand 0"}, zero, mesh());
+      pathOfRead(layout(from), {layout(to), "relu reads operand 0", scattersEach}, mesh());
   std::vector<std::string> texts;
   for (const Layout& next : path.ok() ? *path : std::vector<Layout>()) {
     texts.push_back(next.print(mesh()));
@@ -45,18 +44,28 @@ TEST(PathOfRead, StraightWhereTimeStays) {
 
 TEST(PathOfRead, AccumulatesThenReduces) {
   EXPECT_THAT(path("[{},{}] partial{dp:sum,micro:sum}", "[{},{}]"), ElementsAre("[{},{}] partial{dp:sum}", "[{},{}]"));
-  EXPECT_THAT(path("[{},{}] partial{dp:sum,micro:sum}", "[{dp},{}]", true, 1),
+  EXPECT_THAT(path("[{},{}] partial{dp:sum,micro:sum}", "[{dp},{}]"),
               ElementsAre("[{},{}] partial{dp:sum}", "[{dp},{}]"));
 }
 
 // Each rank accumulates its shard alone, so that the whole gradient is never kept.
 TEST(PathOfRead, ZeroTwoScattersGradientsInEachMicroBatch) {
-  for (const int64_t zero : {2, 3}) {
-    EXPECT_THAT(path("[{},{}] partial{dp:sum,micro:sum}", "[{dp},{}]", true, zero),
-                ElementsAre("[{dp},{}] partial{micro:sum}", "[{dp},{}]", "[{dp},{}]"));
-    EXPECT_THAT(path("[{},{}] partial{dp:sum,micro:sum}", "[{dp},{}]", false, zero),
-                ElementsAre("[{},{}] partial{dp:sum}", "[{dp},{}]"));
-  }
+  EXPECT_THAT(path("[{},{}] partial{dp:sum,micro:sum}", "[{dp},{}]", true),
+              ElementsAre("[{dp},{}] partial{micro:sum}", "[{dp},{}]", "[{dp},{}]"));
+}
+
+TEST(ScattersGradient, AsTheLevelOfItsParameterHasIt) {
+  Decisions record;
+  record.zero = 1;
+  record.arguments = {{.name = "whole"}, {.name = "sums", .zero = 2}, {.name = "all", .zero = 3}};
+  const ZeroLevels levels(record);
+  EXPECT_FALSE(scattersGradient(levels, ""));
+  EXPECT_FALSE(scattersGradient(levels, "whole"));
+  EXPECT_TRUE(scattersGradient(levels, "sums"));
+  EXPECT_TRUE(scattersGradient(levels, "all"));
+  record.zero = 2;
+  EXPECT_FALSE(scattersGradient(ZeroLevels(record), ""));
+  EXPECT_TRUE(scattersGradient(ZeroLevels(record), "whole"));
 }
 
 TEST(PathOfRead, TakesAMicroBatchFirst) {
