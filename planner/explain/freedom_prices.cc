@@ -6,7 +6,8 @@ std::vector<PricedPlan> freedomPricesOf(const GraphFor& graphs, const CompileOpt
                                         const ClosedRequest& plan) {
   std::vector<PricedPlan> prices;
   for (const Freedom freedom : request.mode == Mode::kAuto ? allFreedoms() : std::vector<Freedom>()) {
-    if (!request.may(freedom)) {
+    const bool isAskedFor = freedom != Freedom::kOffload || request.offload == Offload::kAuto;
+    if (!request.may(freedom) || !isAskedFor) {
       continue;
     }
     CompileOptions changed = request;
