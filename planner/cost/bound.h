@@ -22,13 +22,14 @@ struct BoundedPlans {
 };
 
 // The least over all pairs of a submesh's ranks and a number of micro-batches of the longest of
-//   - the work of all operators, each in the kernels that it has at the least (least_work.h), shared evenly by all
-//     ranks: no rank is done before its kernels, so the last one not before the mean;
+//   - the work of all operators, each in the kernels that it has at the least, with sums that are surely added over
+//     ranks (least_work.h), shared evenly by all ranks: no rank is done before its own, so the last one not before the
+//     mean;
 //   - where submeshes are alike, the longest path through the program: each micro-batch passes through all operators on
 //     it in turn;
 //   - where they are, the work with what memory has run again (kept_values.h).
-// Communication, and operators that something else may stand for, count as nothing. Error: a rule that does not fit, a
-// defect.
+// Other communication, idle time, and operators that something else may stand for count as nothing. Error: a rule that
+// does not fit, a defect.
 absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& machine, const BoundedPlans& plans);
 
 }  // namespace weft

@@ -1,0 +1,60 @@
+// Which plans the bound of a request is for: all that it leaves open, and nothing that it gives.
+#include "planner/search/bounded_plans.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/planner/graph/graph_builder.h"
+
+namespace weft::testing {
+namespace {
+
+using Counts = std::vector<int64_t>;
+
+// Of a program whose batch has 6 rows, for which two submeshes of four ranks and three micro-batches were chosen.
+BoundedPlans plansOf(const CompileOptions& request, bool fits = true, const Correction& correction = {}) {
+  GraphBuilder b;
+  b.returns(b.add(kRelu, {b.input("x", {6, 4})}, {6, 4}));
+  ClosedRequest closed = {request, std::make_shared<const ProgramGraph>(b.graph), {}};
+  closed.attempt.decisions.mesh = *Mesh::parse("dp=2,tp=2,micro=3");
+  closed.attempt.decisions.schedule.submeshes = {0, 1};
+  closed.attempt.fits = fits;
+  const absl::StatusOr<BoundedPlans> plans = boundedPlans(request, closed, correction);
+  EXPECT_TRUE(plans.ok()) << plans.status();
+  return plans.ok() ? *plans : BoundedPlans();
+}
+
+TEST(BoundedPlans, HaveWhatIsLeftOpen) {
+  const BoundedPlans plans = plansOf({.mode = Mode::kAuto, .devices = 8});
+  EXPECT_EQ(plans.ranks, 8);
+  EXPECT_EQ(plans.submeshRanks, (Counts{1, 2, 4, 8}));
+  EXPECT_EQ(plans.microBatches, (Counts{1, 2, 3, 6}));
+  EXPECT_TRUE(plans.areAlike);
+  EXPECT_FALSE(plans.hidesCollectives);
+}
+
+TEST(BoundedPlans, HaveWhatIsGiven) {
+  CompileOptions request = {.mode = Mode::kAuto, .mesh = "dp=2,tp=2", .devices = 8};
+  request.micro = 3;
+  request.overlap = true;
+  const BoundedPlans plans = plansOf(request);
+  EXPECT_EQ(plans.submeshRanks, (Counts{4}));
+  EXPECT_EQ(plans.microBatches, (Counts{3}));
+  EXPECT_TRUE(plans.hidesCollectives);
+  EXPECT_EQ(plansOf({.mode = Mode::kAuto, .devices = 8, .maxStages = 2}).submeshRanks, (Counts{4, 8}));
+}
+
+TEST(BoundedPlans, OutsideOfModeAutoHaveWhatWasChosen) {
+  const BoundedPlans plans = plansOf({.mode = Mode::kLayouts, .mesh = "dp=?,tp=?", .devices = 4});
+  EXPECT_EQ(plans.submeshRanks, (Counts{4}));
+  EXPECT_EQ(plans.microBatches, (Counts{3}));
+}
+
+TEST(BoundedPlans, HaveTheMemoryInWhichOneWasFound) {
+  const CompileOptions request = {.mode = Mode::kAuto, .devices = 8, .memoryLimit = 1000};
+  EXPECT_EQ(plansOf(request).memoryLimit, 1000);
+  EXPECT_EQ(plansOf(request, false).memoryLimit, 0);
+  EXPECT_EQ(plansOf(request, true, {{-16, 8}}).memoryLimit, 1016) << "the model counts 16 bytes too many";
+}
+
+}  // namespace
+}  // namespace weft::testing
