@@ -62,7 +62,7 @@ class PlanChooser {
       best = &std::min_element(finalists.begin(), finalists.end(), isBetterPlan)->second.attempt;
     }
     if (finalists.empty()) {
-      return refusal.ok() ? sketches_.refusal() : refusal;
+      return refused(refusal.ok() ? sketches_.refusal() : refusal);
     }
     std::stable_sort(finalists.begin(), finalists.end(), isBetterPlan);
     ClosedRequest chosen = finalists.front().second;
@@ -75,6 +75,14 @@ class PlanChooser {
   using Finalist = std::pair<std::string, ClosedRequest>;  // in words, and what it came to
   static bool isBetterPlan(const Finalist& a, const Finalist& b) {
     return isBetter(a.second.attempt, b.second.attempt);
+  }
+
+  // Why there is no plan. No plan at all may be left where not one was refused.
+  static absl::Status refused(const absl::Status& first) {
+    return first.ok() ? absl::InvalidArgumentError(
+                            "mode auto: nothing that the request leaves open makes a plan; take a word of it back "
+                            "(mesh, stages, micro-batches, schedule)")
+                      : first;
   }
 
   absl::StatusOr<ClosedRequest> predicted(const Sketch& sketch) {
