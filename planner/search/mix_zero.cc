@@ -23,6 +23,8 @@ namespace {
 constexpr int kLowered = 1;  // no collective in a micro-batch
 // A part of the step: what gains less is not worth a level of its own.
 constexpr double kLeastGain = 0.002;
+// The part of a step that recomputation must take for classes to be raised: below, they gain next to nothing.
+constexpr double kLeastRecomputed = 0.03;
 constexpr size_t kAsked = 4;  // predictions
 
 // The weights of one class, and what lies between two of their levels: time of a step, which the lower saves, and
@@ -59,7 +61,6 @@ class Mixer {
  private:
   // The classes whose level may change, with what lies between the two levels.
   std::vector<LeveledClass> classesBetween(int lower, int higher) const {
-    const Decisions& record = plan_.attempt.decisions;
     std::map<std::string, LeveledClass> classes;
     std::vector<std::string> order;
     std::set<std::string> left;  // patterns that match more than their class, or what the user speaks of
@@ -148,7 +149,8 @@ class Mixer {
 
   // Those first that free most bytes.
   void raise(int level) {
-    if (plan_.attempt.fits && !isMuch(recomputation())) {
+    const double recomputed = static_cast<double>(recomputation());
+    if (plan_.attempt.fits && recomputed < kLeastRecomputed * static_cast<double>(plan_.attempt.time)) {
       return;
     }
     std::vector<LeveledClass> classes = classesBetween(plan_.request.zeroLevel(), level);
