@@ -24,7 +24,8 @@ struct ClosedRequest {
   CompileOptions request;                     // that leaves nothing open
   std::shared_ptr<const ProgramGraph> graph;  // the program, on the stages that were chosen for it
   Attempt attempt;
-  int64_t ticks = 0;  // how often the model was asked: the same on every machine
+  std::optional<double> bytePrice = {};  // of memory, that its splits were predicted with
+  int64_t ticks = 0;                     // how often the model was asked: the same on every machine
 };
 
 // The requests that differ in the level of ZeRO and in whether its gathers are repeated, as far as `request` leaves it

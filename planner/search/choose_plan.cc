@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "planner/search/mix_zero.h"
 #include "planner/search/sketches.h"
 #include "runtime/base/status.h"
 
@@ -29,7 +30,8 @@ constexpr double kFarOffOfLong = 1.01;
 
 class PlanChooser {
  public:
-  PlanChooser(Sketches& sketches, const Predict& predict) : sketches_(sketches), predict_(predict) {}
+  PlanChooser(const CompileOptions& request, Sketches& sketches, const Predict& predict)
+      : request_(request), sketches_(sketches), predict_(predict) {}
 
   // In the order of the sketches, without those that cannot be better than the best so far.
   absl::StatusOr<ClosedRequest> run() {
@@ -65,9 +67,9 @@ class PlanChooser {
       return refused(refusal.ok() ? sketches_.refusal() : refusal);
     }
     std::stable_sort(finalists.begin(), finalists.end(), isBetterPlan);
-    ClosedRequest chosen = finalists.front().second;
+    WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, mixZero(finalists.front().second, request_, predict_));
     chosen.attempt.decisions.notes.push_back(noteOf(finalists));
-    chosen.ticks = sketches_.ticks() + static_cast<int64_t>(tried);
+    chosen.ticks += sketches_.ticks() + static_cast<int64_t>(tried);
     return chosen;
   }
 
@@ -91,7 +93,7 @@ class PlanChooser {
     closed.virtualStages = sketch.grid.submeshes > 1 ? sketch.grid.virtualStages : 0;
     auto staged = std::make_shared<const ProgramGraph>(program->onStages(sketch.cut.first));
     WEFT_ASSIGN_OR_RETURN(Attempt attempt, predict_(*staged, closed, sketch.bytePrice));
-    return ClosedRequest{std::move(closed), std::move(staged), std::move(attempt)};
+    return ClosedRequest{std::move(closed), std::move(staged), std::move(attempt), sketch.bytePrice};
   }
 
   static std::string wordsOf(const Sketch& sketch) {
@@ -119,6 +121,7 @@ class PlanChooser {
                         "; estimated: ", sketches_.count(), " plans, refused: ", sketches_.refused());
   }
 
+  const CompileOptions& request_;
   Sketches& sketches_;
   const Predict& predict_;
 };
@@ -128,7 +131,7 @@ class PlanChooser {
 absl::StatusOr<ClosedRequest> choosePlan(const GraphFor& graphs, const CompileOptions& request, const Predict& predict,
                                          ReshardMemo& memo) {
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Sketches> sketches, Sketches::create(graphs, request, memo));
-  return PlanChooser(*sketches, predict).run();
+  return PlanChooser(request, *sketches, predict).run();
 }
 
 }  // namespace weft

@@ -4,7 +4,7 @@
 //   stages       how many, and which layers each has: the program's segments (planner/graph/segments.h) cut in a row
 //   mesh         of each stage: every factorization of its devices over the axes
 //   micro        the micro-batches: every divisor of the batch
-//   ZeRO         every level
+//   ZeRO         every level; of the best plan also levels of single classes of weights (mix_zero.h)
 //   layouts      of each of these: the splits of all operators, by elimination (planner/derive/settle_conflicts.h)
 //   schedule, recomputation, gathers: as without mode kAuto (choose_schedule.h, choose_recompute.h)
 //
