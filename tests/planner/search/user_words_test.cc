@@ -57,10 +57,10 @@ TEST(UserWords, OptionsOneByOne) {
   request.layouts = {{"w0", "[{tp},{}]"}, {"w1", "[{},{tp}]"}};
   const ProgramGraph graph = layers();
   const std::vector<UserWord> words = userWords(request, graph, 8);
-  EXPECT_THAT(textsOf(words),
-              ElementsAre("mesh dp=2,tp=2", "micro-batches 4", "ZeRO level 0", "schedule 1f1b",
-                          "1 stages on each submesh", "recompute full", "regather", "offload state", "at most 2 stages",
-                          "stages of parameters", "ZeRO level 3 of w0", "ZeRO level 1 of w*", "layout of w0 [{tp},{}]", "layout of w1 [{},{tp}]"));
+  EXPECT_THAT(textsOf(words), ElementsAre("mesh dp=2,tp=2", "micro-batches 4", "ZeRO level 0", "schedule 1f1b",
+                                          "1 stages on each submesh", "recompute full", "regather", "offload state",
+                                          "at most 2 stages", "stages of parameters", "ZeRO level 3 of w0",
+                                          "ZeRO level 1 of w*", "layout of w0 [{tp},{}]", "layout of w1 [{},{tp}]"));
   const PlanQuestion open = without(words, {graphForAll(graph), request});
   EXPECT_EQ(open.request.devices, 8) << "of the mesh";
   EXPECT_THAT(userWords(open.request, graph, 8), IsEmpty());
