@@ -22,6 +22,10 @@ namespace {
 constexpr size_t kPredictedOperators = 24000;
 constexpr size_t kFewestFinalists = 3;
 constexpr size_t kMostFinalists = 40;
+// So many times as many while the next is expected to take so much less than the best prediction: where predictions
+// take longer than was expected of them, the order of the sketches says little.
+constexpr size_t kMoreTried = 3;
+constexpr double kPromises = 1.03;
 constexpr size_t kMostNamed = 8;
 // Sketches that are expected to take so many times as long as the best prediction are not predicted; those of long
 // programs are closer.
@@ -40,9 +44,9 @@ class PlanChooser {
     size_t tried = 0;
     absl::Status refusal;
     size_t most = kMostFinalists;
-    while (tried < (best != nullptr && best->fits ? most : 2 * most)) {
+    for (;;) {
       const std::optional<Sketch> sketch = sketches_.next();
-      if (!sketch) {
+      if (!sketch || tried >= mostTried(most, best, *sketch)) {
         break;
       }
       ++tried;
@@ -77,6 +81,14 @@ class PlanChooser {
   using Finalist = std::pair<std::string, ClosedRequest>;  // in words, and what it came to
   static bool isBetterPlan(const Finalist& a, const Finalist& b) {
     return isBetter(a.second.attempt, b.second.attempt);
+  }
+
+  static size_t mostTried(size_t most, const Attempt* best, const Sketch& next) {
+    if (best == nullptr || !best->fits) {
+      return 2 * most;
+    }
+    const bool promises = kPromises * static_cast<double>(next.cut.time) < static_cast<double>(best->time);
+    return promises ? kMoreTried * most : most;
   }
 
   // Why there is no plan. No plan at all may be left where not one was refused.
