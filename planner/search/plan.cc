@@ -32,6 +32,7 @@ struct Choice {
   double bytePrice = 0;
   Pads pads = {};
   ReshardMemo* memo = nullptr;
+  double slack = 0;  // of the splits (OpenChoices)
 };
 
 // The models of one choice: one for each way in which schedules place stages on submeshes.
@@ -53,9 +54,9 @@ class Models {
       }
     }
     ProgramGraph graph = graph_;
-    WEFT_ASSIGN_OR_RETURN(
-        Derivation derived,
-        deriveDecisions(graph, request_, {choice, choice_.gatherBytes, choice_.bytePrice, choice_.pads, choice_.memo}));
+    WEFT_ASSIGN_OR_RETURN(Derivation derived, deriveDecisions(graph, request_,
+                                                              {choice, choice_.gatherBytes, choice_.bytePrice,
+                                                               choice_.pads, choice_.memo, choice_.slack}));
     WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request_));
     WEFT_ASSIGN_OR_RETURN(models_.emplace_back(),
                           StepModel::create(std::move(graph), derived.decisions, machine, correction_));
@@ -210,7 +211,7 @@ class Predictor {
   absl::StatusOr<Attempt> run(std::optional<double> bytePrice) {
     if (bytePrice) {
       std::vector<Plain> one;
-      addIfPossible({.bytePrice = *bytePrice, .memo = &memo_}, one);
+      addIfPossible({.bytePrice = *bytePrice, .memo = &memo_, .slack = kSlackOfSketches}, one);
       addPadded(one);
       WEFT_RETURN_IF_ERROR(tryThese(one));
     }

@@ -18,8 +18,6 @@
 namespace weft {
 namespace {
 
-// Of what splits cost at the least: sketches are no closer to what they are predicted to take.
-constexpr double kSlack = 0.001;
 // Of one interval so many operators are decided about one by one: each more doubles the choices to look at.
 constexpr int kSavingCandidates = 6;
 
@@ -218,8 +216,9 @@ absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const Comp
   machine.hostMemory = 0;  // it is what all segments of a stage share
   request.machine = machine.print();
   ProgramGraph graph = staged;
-  WEFT_ASSIGN_OR_RETURN(Derivation derived,
-                        deriveDecisions(graph, request, {.bytePrice = bytePrice, .memo = &memo, .slack = kSlack}));
+  WEFT_ASSIGN_OR_RETURN(
+      Derivation derived,
+      deriveDecisions(graph, request, {.bytePrice = bytePrice, .memo = &memo, .slack = kSlackOfSketches}));
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<StepModel> model,
                         StepModel::create(std::move(graph), std::move(derived.decisions), machine, {}));
   SegmentCosts costs;

@@ -72,6 +72,10 @@ SegmentCosts together(const SegmentCosts& costs);
 double memoryPrice(Picoseconds stepTime, int64_t limit);
 inline constexpr double kMemoryPrices[] = {1, 8};
 
+// By which part of the least cost the splits of a sketch, and of what is predicted with its price of memory, may be
+// above it: sketches are no closer to what they are predicted to take.
+inline constexpr double kSlackOfSketches = 0.001;
+
 // `staged`: each forward operator that works on parameters names its segment as its stage. `request` leaves nothing
 // open but schedule and recomputation; its memory limit and its numbers of devices are not asked. Errors: as
 // deriveDecisions.
