@@ -7,8 +7,7 @@
 // them the backward pass reads. While all of these are made and none is read for the last time,
 //
 //   - there are values on the ranks that cut each of them off from the root, in whatever layouts, each whole on the
-//   ranks
-//     of its submesh together: at least the bytes of the smallest such cut;
+//     ranks of its submesh together: at least the bytes of the smallest such cut;
 //   - or the heavy operator runs again.
 //
 //   y = x w, z = gelu(y), u = z v      the backward pass reads y and z: y is kept, or x w runs again

@@ -44,8 +44,8 @@ struct WorkGrid {
 // When an operator runs in every plan.
 //   kPerhapsNever   counts nothing
 //   kAtLeastOnce    once in a step or, with work as large, more often
-//   kWholeBatch     together for the whole batch: it depends on inputs alone, so it may be moved before the
-//   micro-batches kPerMicroBatch  for each micro-batch
+//   kWholeBatch     together for the whole batch: it depends on inputs alone and may run before the micro-batches
+//   kPerMicroBatch  for each micro-batch
 enum class WorkRuns : uint8_t { kPerhapsNever, kAtLeastOnce, kWholeBatch, kPerMicroBatch };
 
 class LeastWork {

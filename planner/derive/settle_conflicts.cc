@@ -59,7 +59,7 @@ class Settler {
         best = assignment.values;
         least = cost;
       }
-      // The cost before anything got its price: no assignment has less.
+      // Its cost was held against the others' with reshards at their least: where it is exact no assignment has less.
       const double above = static_cast<double>(least) - static_cast<double>(assignment.cost);
       if (above <= slack_ * static_cast<double>(least)) {
         break;

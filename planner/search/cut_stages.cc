@@ -22,7 +22,11 @@ bool take(const Saving& all, int64_t bytes, Saving& sum) {
 // Of `savings`, by rising price, as much as together saves `bytes`, or all of them.
 Saving taken(const std::vector<Saving>& savings, int64_t bytes) {
   Saving sum;
-  std::all_of(savings.begin(), savings.end(), [&](const Saving& all) { return take(all, bytes, sum); });
+  for (const Saving& all : savings) {
+    if (!take(all, bytes, sum)) {
+      break;
+    }
+  }
   return sum;
 }
 

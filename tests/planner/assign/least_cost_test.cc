@@ -81,6 +81,22 @@ TEST(LeastCost, OfAVariableThatNothingPricesTheFirst) {
 }
 
 // With tables of up to 8 entries not all can be joined; what is found is possible, and no worse than the start.
+// Whoever asks how much work it is, is told of the order in which it is done.
+TEST(Eliminate, IsExactWhereItsWorkWasFoundSmallEnough) {
+  std::mt19937 random(3);
+  int exact = 0;
+  for (int i = 0; i < 500; ++i) {
+    const AssignmentProblem problem = randomProblem(random);
+    for (const int64_t most : {4, 16, 64}) {
+      const bool isExact = eliminate(problem, most).exact;
+      EXPECT_EQ(entriesToEliminate(problem, most, kAnyTable) <= kAnyTable, isExact) << "seed " << i << ", " << most;
+      exact += isExact ? 1 : 0;
+    }
+  }
+  EXPECT_GT(exact, 300);
+  EXPECT_LT(exact, 1400);
+}
+
 TEST(Eliminate, KeepsVariablesWhereTablesWouldBeTooLarge) {
   std::mt19937 random(11);
   int cut = 0;

@@ -85,6 +85,29 @@ TEST(Shorten, SumsOverLayersLoseTheirTerms) {
   EXPECT_EQ(renamed(made->graph), renamed(withNorm(kLayersLeft)));
 }
 
+// The gradient of what all layers read (the encoder's result in a decoder) is a sum that begins with two terms of the
+// last layer: that sum belongs to none.
+TEST(Shorten, SumsOverLayersMayBeginInOne) {
+  const auto withShared = [](int64_t layers) {
+    GraphBuilder b = chainProgram({.layers = layers, .rows = 32, .width = 16});
+    std::optional<GraphValue> sum;
+    for (int64_t layer = layers - 1; layer >= 0; --layer) {
+      for (int term = 0; term < 2; ++term) {
+        const GraphValue mine = b.add(kRelu, {{2 * layer, 0}}, {32, 16});
+        b.last().phase = Phase::kBackward;
+        b.last().forward = 2 * layer;
+        sum = sum ? b.add(kAdd, {*sum, mine}, {32, 16}) : mine;
+        b.last().phase = Phase::kBackward;
+      }
+    }
+    b.returns(*sum);
+    return b.graph;
+  };
+  const std::optional<Shortened> made = shortenedOf(withShared(8));
+  ASSERT_TRUE(made);
+  EXPECT_EQ(renamed(made->graph), renamed(withShared(kLayersLeft)));
+}
+
 TEST(Shorten, WhatIsSaidOfOneLayerKeepsAll) {
   const ProgramGraph graph = chainProgram({.layers = 8}).graph;
   const auto except = [](int number) { return [number](int a, int b) { return (a == number) == (b == number); }; };

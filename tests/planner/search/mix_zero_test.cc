@@ -65,6 +65,23 @@ TEST_F(MixZeroTest, LowersOneClassAfterTheOtherWhileThatPays) {
   EXPECT_THAT(made.attempt.decisions.notes.back(), HasSubstr("level 2, but w0=1,w1=1"));
 }
 
+TEST_F(MixZeroTest, BeginsWithTheClassThatMayGainMost) {
+  for (const int level : {2, 1}) {
+    ClosedRequest plan = planOf(level, level == 2);
+    auto graph = std::make_shared<ProgramGraph>(*plan.graph);
+    for (GraphArgument& argument : graph->arguments) {
+      argument.type.shape[0] *= argument.name == "w2" ? 4 : argument.name == "w1" ? 2 : 1;
+    }
+    plan.graph = graph;
+    const std::map<std::string, Picoseconds> shorter =
+        level == 2 ? std::map<std::string, Picoseconds>{{"w2=1", 900}, {"w2=1,w1=1", 800}, {"w2=1,w1=1,w0=1", 700}}
+                   : std::map<std::string, Picoseconds>{{"w2=2", 900}, {"w2=2,w1=2", 800}, {"w2=2,w1=2,w0=2", 700}};
+    const ClosedRequest made = mixed(plan, shorter);
+    EXPECT_EQ(made.attempt.time, 700) << level;
+    EXPECT_EQ(asked_.size(), 3U) << level;
+  }
+}
+
 TEST_F(MixZeroTest, StaysAsItIsWhereThatDoesNotPay) {
   for (const Picoseconds time : {Picoseconds{1100}, Picoseconds{-500}}) {
     const ClosedRequest made = mixed(planOf(3), {{"w0=1", time}});
