@@ -132,8 +132,12 @@ Positions positionsIn(Block& body) {
   return positions;
 }
 
+bool isTerminator(Operation* op) {
+  return op->hasTrait<OpTrait::IsTerminator>();
+}
+
 bool isReturned(Operation* op) {
-  return llvm::any_of(op->getUsers(), [](Operation* user) { return user->hasTrait<OpTrait::IsTerminator>(); });
+  return llvm::any_of(op->getUsers(), isTerminator);
 }
 
 bool mayJoin(Operation* op) {
@@ -146,7 +150,9 @@ BucketLimit limitOf(Operation* op) {
     return isReturned(op) ? BucketLimit::kNone : BucketLimit::kLargest;
   }
   const bool addsUp = llvm::any_of(op->getUsers(), [](Operation* user) { return isa<ir::dist::AccumulateOp>(user); });
-  return addsUp && isa<ir::dist::ReduceScatterOp>(op) ? BucketLimit::kQuarter : BucketLimit::kNone;
+  const bool isOnlyReturned = llvm::all_of(op->getUsers(), isTerminator) && !isa<BlockArgument>(op->getOperand(0));
+  const bool isKept = addsUp || isOnlyReturned;
+  return isKept && isa<ir::dist::ReduceScatterOp>(op) ? BucketLimit::kQuarter : BucketLimit::kNone;
 }
 
 Reduction reductionOf(Operation* op, int key, const Positions& positions) {

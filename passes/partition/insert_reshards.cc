@@ -52,7 +52,7 @@ class Resharder {
       return reader.op->emitError() << std::string(path.status().message()), failure();
     }
     for (const Layout& next : *path) {
-      value = reshard(value, next, reader);
+      value = reshard(value, next, reader, read.scattersEach);
     }
     return value;
   }
@@ -67,7 +67,7 @@ class Resharder {
   }
 
   // One reshard before the reader, or the one that a reader of the same region has.
-  Value reshard(Value value, const Layout& wanted, const Reader& reader) {
+  Value reshard(Value value, const Layout& wanted, const Reader& reader, bool scattersEach = false) {
     const Layout& current = layouts_.of(value);
     const Layout target = wanted.canonical();
     if (current == target) {
@@ -79,8 +79,8 @@ class Resharder {
     if (!known) {
       OpBuilder builder(reader.before);
       auto op = builder.create<ir::dist::ReshardOp>(reader.op->getLoc(), type, value, reader.reason);
-      setPlace(op, placeOfReshard(current, target, placeOfProducer(value), reader.place,
-                                  isMadeOnce(decisions_, gather, reader.place)));
+      setPlace(op, placeOfReshard(current, target, placeOfProducer(value),
+                                  {reader.place, isMadeOnce(decisions_, gather, reader.place), scattersEach}));
       if (auto phase = reader.op->getAttr(kPhaseAttr)) {
         op->setAttr(kPhaseAttr, phase);
       }

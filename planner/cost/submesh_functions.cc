@@ -193,10 +193,11 @@ std::vector<Reduction> reductionsOf(const CutStepFunction& function, const StepP
     for (const int output : instruction.step.outputs) {
       made.readers.insert(made.readers.end(), readers[output].begin(), readers[output].end());
     }
-    const bool addsUp = std::any_of(made.readers.begin(), made.readers.end(), [&](int64_t reader) {
+    const bool isAdded = std::any_of(made.readers.begin(), made.readers.end(), [&](int64_t reader) {
       return isAccumulation(function, function.instructions[reader]);
     });
-    if (instruction.reduction->kind == CollectiveKind::kReduceScatter && addsUp) {
+    const bool isOnlyReturned = made.readers.empty() && !made.producers.empty();
+    if (instruction.reduction->kind == CollectiveKind::kReduceScatter && (isAdded || isOnlyReturned)) {
       made.limit = BucketLimit::kQuarter;
     }
     if (instruction.reduction->kind == CollectiveKind::kAllGather && !isReturned(function, instruction)) {

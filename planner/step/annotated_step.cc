@@ -51,7 +51,7 @@ class StepWriter {
   }
 
   // The value in the layout `wanted`, through one reshard that readers of the same region share.
-  int reshard(int from, const Layout& wanted, const Place& reader) {
+  int reshard(int from, const Layout& wanted, const Place& reader, bool scattersEach = false) {
     const Layout target = wanted.canonical();
     if (value(from).layout == target) {
       return from;
@@ -65,8 +65,8 @@ class StepWriter {
     const AnnotatedOp* producer = producerOf(from);
     AnnotatedOp op{AnnotatedOp::Kind::kReshard, -1, {}, {from}, {}};
     op.place = placeOfReshard(value(from).layout, target,
-                              producer == nullptr ? std::nullopt : std::optional<Place>(producer->place), reader,
-                              isMadeOnce(decisions_, gatherOf(from), reader));
+                              producer == nullptr ? std::nullopt : std::optional<Place>(producer->place),
+                              {reader, isMadeOnce(decisions_, gatherOf(from), reader), scattersEach});
     const int to = addResult(op, value(from).source, target);
     add(std::move(op));
     made.push_back(to);
@@ -155,7 +155,7 @@ class Annotator {
       return errorAt(line, std::string(path.status().message()));
     }
     for (const Layout& next : *path) {
-      value = step_.reshard(value, next, reader);
+      value = step_.reshard(value, next, reader, request.scattersEach);
     }
     return value;
   }

@@ -6,11 +6,11 @@
 // before that need, and everything of the same key whose operands exist by then and that still fits. Nothing else
 // moves. Intervals are looked up anew after every bucket, because a bucket may feed another reduction.
 //
-// What waits for its bucket takes room. Reductions that leave less than they read, and whose results are added to what
-// is kept of earlier micro-batches (ZeRO-2), are there to save that room: of those a bucket has at most a quarter of
-// all bytes, and stands where the last of its operands is made. A gather of an argument that the function does not
-// return (ZeRO-3) takes its room only while it is read: a bucket of such has at most the bytes of the largest, whose
-// room is needed in any case.
+// What waits for its bucket takes room. Reductions that leave less than they read, and whose results are only kept
+// (ZeRO-2: added to those of earlier micro-batches, or returned), are there to save that room: of those a bucket has at
+// most a quarter of all bytes, and stands where the last of its operands is made. A gather of an argument that the
+// function does not return (ZeRO-3) takes its room only while it is read: a bucket of such has at most the bytes of the
+// largest, whose room is needed in any case.
 //
 // Two gradients, made at positions 0 and 1 and read at 4 and 5: one bucket just before 4.
 //

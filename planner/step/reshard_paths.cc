@@ -56,12 +56,13 @@ std::vector<PlacedLayout> pathOfReduced(Layout current, const Place& producer) {
 }
 
 Place placeOfReshard(const Layout& current, const Layout& wanted, const std::optional<Place>& producer,
-                     const Place& reader, bool madeOnce) {
+                     const ReshardReader& reader) {
   const bool accumulates = partialOverTime(current) && !partialOverTime(wanted);
-  if ((accumulates || partialOverTime(wanted)) && producer) {
+  const bool scatters = reader.scattersEach && !current.partial().empty();
+  if ((accumulates || partialOverTime(wanted) || scatters) && producer) {
     return *producer;
   }
-  return {madeOnce ? RunsIn::kPrologue : reader.where, reader.stage};
+  return {reader.madeOnce ? RunsIn::kPrologue : reader.place.where, reader.place.stage};
 }
 
 absl::StatusOr<Layout> layoutOfResult(Layout current, const std::optional<Layout>& updated, const std::string& name,

@@ -2,7 +2,9 @@
 // reshard each, and where each reshard runs.
 //
 // A sum partial over the micro-batches of a step becomes a reshard over time, which is accumulation: the sum is
-// reduced over space for each micro-batch, where its producer runs, or after the last one.
+// reduced over space for each micro-batch, where its producer runs, or after the last one. A gradient of ZeRO-2 or 3 is
+// reduced where it is made also where the step has one micro-batch: whole gradients of all parameters at the end of the
+// backward pass are the memory that these levels are to save.
 #pragma once
 
 #include <optional>
@@ -19,6 +21,13 @@ struct LayoutRead {
   Layout wanted;
   std::string reason;         // "matmul reads operand 1", for people
   bool scattersEach = false;  // the reader finishes the gradient of a parameter of ZeRO level 2 or 3
+};
+
+// For whom a reshard is made.
+struct ReshardReader {
+  Place place;
+  bool madeOnce = false;      // before the micro-batches, for all of them (isMadeOnce)
+  bool scattersEach = false;  // as LayoutRead
 };
 
 // Does an operator that finishes the gradient of `parameter` ("": of none) read it scattered in each micro-batch?
@@ -38,10 +47,10 @@ struct PlacedLayout {
 std::vector<PlacedLayout> pathOfReduced(Layout current, const Place& producer);
 
 // Where the reshard from `current` to `wanted` runs: with its reader, or before the micro-batches if it is made once
-// for all (isMadeOnce); accumulation over the micro-batches, and what is reduced over space in each of them, with the
-// producer (none: an argument).
+// for all; accumulation over the micro-batches, and what is reduced over space in each of them, with the producer
+// (none: an argument).
 Place placeOfReshard(const Layout& current, const Layout& wanted, const std::optional<Place>& producer,
-                     const Place& reader, bool madeOnce);
+                     const ReshardReader& reader);
 
 // The layout in which a result named `name` leaves the step: that of the argument it replaces, `updated`, else its own
 // with no sum partial. Error: it carries the batch, and the step runs in micro-batches.

@@ -176,12 +176,26 @@ TEST(CollectivesTest, Zero2ReducesEachMicroBatchIntoTheShardedAccumulator) {
   EXPECT_LT(sharded->plan.memory().peak_bytes(), whole->plan.memory().peak_bytes());
 }
 
+// So does a step of one micro-batch: whole gradients would all be there at the end of the backward pass.
+TEST(CollectivesTest, Zero2ScattersGradientsOfOneMicroBatchWhereTheyAreMade) {
+  for (const int level : {2, 3}) {
+    const Counts counts = countsOf({.mesh = "dp=4", .zero = level});
+    EXPECT_EQ(counts.at("backward").at("reduce_scatter"), 5) << "level " << level;
+    EXPECT_EQ(counts.at("update").count("reduce_scatter"), 0U);
+    const auto whole = compileGpt({.mesh = "dp=4", .zero = 1});
+    const auto sharded = compileGpt({.mesh = "dp=4", .zero = level});
+    ASSERT_TRUE(whole.ok() && sharded.ok());
+    EXPECT_LT(3 * statisticsOf(sharded->plan).memory["accumulator"], statisticsOf(whole->plan).memory["accumulator"]);
+    EXPECT_LT(sharded->plan.memory().peak_bytes(), whole->plan.memory().peak_bytes());
+  }
+}
+
 // The parameters that the backward pass reads, too, are gathered in one bucket for each dimension; the 27 of norms and
 // biases that it does not read in three that are no larger than the largest of them. Gathered again in each function, a
 // bucket is no larger than the largest weight.
 TEST(CollectivesTest, Zero3GathersPerUseKeptOrAgain) {
   EXPECT_EQ(countsOf({.mesh = "dp=4", .zero = 3}).at("forward").at("all_gather"), 3 + 2);
-  EXPECT_EQ(countsOf({.mesh = "dp=4", .zero = 3}).count("backward"), 0U);
+  EXPECT_EQ(countsOf({.mesh = "dp=4", .zero = 3}).at("backward").count("all_gather"), 0U);
   EXPECT_EQ(countsOf({.mesh = "dp=4", .regather = true, .zero = 3}).at("backward").at("all_gather"), 14);
 }
 

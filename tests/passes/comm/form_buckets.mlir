@@ -144,6 +144,22 @@ func.func @twoAxes(%a: tensor<f32>, %b: tensor<f32>) -> (tensor<f32>, tensor<f32
 
 // -----
 
+// ZeRO-2 of one micro-batch: what is made here and only returned is scattered soon, in buckets of a quarter of all.
+// CHECK-LABEL: func.func @scatterSoon
+// CHECK: dist.reduce_scatter %{{[0-9]+}} {dim = 0
+// CHECK: dist.reduce_scatter %{{[0-9]+}} {dim = 0
+module attributes {dist.mesh = #dist.mesh<"dp=2">} {
+func.func @scatterSoon(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+  %0 = nn.neg %a : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = dist.reduce_scatter %0 {over = #dist.axes<"{dp}">, dim = 0 : i64, reduce = "sum"} : (tensor<4xf32>) -> tensor<2xf32>
+  %2 = nn.neg %b : (tensor<4xf32>) -> tensor<4xf32>
+  %3 = dist.reduce_scatter %2 {over = #dist.axes<"{dp}">, dim = 0 : i64, reduce = "sum"} : (tensor<4xf32>) -> tensor<2xf32>
+  return %1, %3 : tensor<2xf32>, tensor<2xf32>
+}
+}
+
+// -----
+
 // ZeRO: reduce_scatters along the same dimension.
 // CHECK-LABEL: func.func @scatter
 // CHECK: dist.reduce_scatter %arg1 {dim = 1 : i64

@@ -96,14 +96,22 @@ TEST(PathOfReduced, OverTheMicroBatchesThenAfterThemOverTheRanks) {
 TEST(PlaceOfReshard, AccumulationRunsWithTheProducerAllElseWithTheReader) {
   const Place producer = {RunsIn::kBackward, 0}, reader = {RunsIn::kUpdate, 1};
   const auto place = [&](const std::string& from, const std::string& to, bool once = false) {
-    return placeOfReshard(layout(from), layout(to), producer, reader, once);
+    return placeOfReshard(layout(from), layout(to), producer, {reader, once});
   };
   EXPECT_EQ(place("[{},{}] partial{dp:sum,micro:sum}", "[{},{}] partial{dp:sum}"), producer);
   EXPECT_EQ(place("[{},{}] partial{dp:sum,micro:sum}", "[{dp},{}] partial{micro:sum}"), producer);
   EXPECT_EQ(place("[{},{}] partial{dp:sum}", "[{},{}]"), reader);
   EXPECT_EQ(place("[{dp},{}]", "[{},{}]", /*once=*/true), (Place{RunsIn::kPrologue, 1}));
-  EXPECT_EQ(placeOfReshard(layout("[{},{}] partial{micro:sum}"), layout("[{},{}]"), std::nullopt, reader, false),
-            reader);
+  EXPECT_EQ(placeOfReshard(layout("[{},{}] partial{micro:sum}"), layout("[{},{}]"), std::nullopt, {reader}), reader);
+}
+
+TEST(PlaceOfReshard, GradientsOfLevel2AreScatteredWhereTheyAreMadeAlsoOfOneMicroBatch) {
+  const Place producer = {RunsIn::kBackward, 0}, reader = {RunsIn::kUpdate, 0};
+  const Layout partial = layout("[{},{}] partial{dp:sum}"), shared = layout("[{dp},{}]");
+  EXPECT_EQ(placeOfReshard(partial, shared, producer, {.place = reader, .scattersEach = true}), producer);
+  EXPECT_EQ(placeOfReshard(partial, shared, producer, {reader}), reader);
+  // What is no sum is cut by its reader.
+  EXPECT_EQ(placeOfReshard(layout("[{},{}]"), shared, producer, {.place = reader, .scattersEach = true}), reader);
 }
 
 TEST(LayoutOfResult, ReducedOrAsTheArgumentItReplaces) {
