@@ -28,14 +28,15 @@ struct Blocks {
 
 class BlockFinder {
  public:
-  BlockFinder(const GraphView& view, const Segments& segments)
+  // `keepsRepeated`: is a segment that repeats one block?
+  BlockFinder(const GraphView& view, const Segments& segments, bool keepsRepeated)
       : view_(view), segments_(segments), works_(view.values()) {
     std::map<int, int> repeats;
     for (const int each : segments_.classOf) {
       ++repeats[each];
     }
     for (const int each : segments_.classOf) {
-      repeats_.push_back(repeats[each] > 1);
+      isOne_.push_back(keepsRepeated && repeats[each] > 1);
     }
   }
 
@@ -47,7 +48,7 @@ class BlockFinder {
       if (!note(op, reads) || segments_.of[op] == Segments::kNone) {
         continue;
       }
-      const bool isNew = segments_.of[op] != segment_ || (reads && !repeats_[segments_.of[op]]);
+      const bool isNew = segments_.of[op] != segment_ || (reads && !isOne_[segments_.of[op]]);
       segment_ = segments_.of[op];
       if (isNew) {
         blocks.segmentOf.push_back(segment_);
@@ -85,8 +86,8 @@ class BlockFinder {
 
   const GraphView& view_;
   const Segments& segments_;
-  std::vector<bool> repeats_;  // of each segment: are there others of its class?
-  std::vector<bool> works_;    // of each value
+  std::vector<bool> isOne_;  // of each segment: is it one block?
+  std::vector<bool> works_;  // of each value
   int segment_ = Segments::kNone;
 };
 
@@ -103,7 +104,7 @@ SaidAlike saidAlike(const GraphView& view, const CompileOptions& request) {
 }  // namespace
 
 absl::StatusOr<BlockProgram> BlockProgram::create(std::shared_ptr<const ProgramGraph> graph,
-                                                  const CompileOptions& request) {
+                                                  const CompileOptions& request, Grain grain) {
   const GraphView view(*graph);
   WEFT_ASSIGN_OR_RETURN(const Stages stages, assignStages(view, request.stages));
   BlockProgram made;
@@ -118,17 +119,18 @@ absl::StatusOr<BlockProgram> BlockProgram::create(std::shared_ptr<const ProgramG
     return made;
   }
   const Segments segments = segmentsOf(view);
-  Blocks blocks = BlockFinder(view, segments).run();
+  Blocks blocks = BlockFinder(view, segments, grain == Grain::kSegments).run();
   made.blocks_ = static_cast<int>(blocks.segmentOf.size());
   const std::optional<Shortened> shorter = shortened(view, segments, saidAlike(view, request));
   const auto standsFor = [&](int segment) { return shorter ? shorter->standsFor[segment] : segment; };
-  std::map<int, int> stageOf;  // of the segments that repeat
+  std::map<int, std::vector<int>> stagesOf;  // of each segment: its blocks' stages
   int stage = 0;
   for (int b = 0; b < made.blocks_; ++b) {
     const int segment = blocks.segmentOf[b];
+    const size_t number = stagesOf[segment].size();  // alike segments have as many blocks
     made.gone_.push_back(standsFor(segment) != segment);
-    made.standsFor_.push_back(made.gone_.back() ? stageOf.at(standsFor(segment)) : stage++);
-    stageOf[segment] = made.standsFor_.back();
+    made.standsFor_.push_back(made.gone_.back() ? stagesOf.at(standsFor(segment)).at(number) : stage++);
+    stagesOf[segment].push_back(made.standsFor_.back());
   }
   made.asked_ = shorter ? shorter->graph : *graph;
   made.staged_ = made.asked_;

@@ -5,8 +5,10 @@
 // segments a few are asked about (planner/graph/shorten.h): the others need what the one does that stands for them.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,7 +25,13 @@ using GraphFor = std::function<absl::StatusOr<std::shared_ptr<const ProgramGraph
 class BlockProgram {
  public:
   // `request`: what the user asks for; what it leaves open counts for nothing here. Errors: stages that cannot be.
-  static absl::StatusOr<BlockProgram> create(std::shared_ptr<const ProgramGraph> graph, const CompileOptions& request);
+  static absl::StatusOr<BlockProgram> create(std::shared_ptr<const ProgramGraph> graph, const CompileOptions& request) {
+    return create(std::move(graph), request, Grain::kSegments);
+  }
+  // The same program in more blocks: each operator that reads a parameter begins one, also within a repeated segment.
+  absl::StatusOr<BlockProgram> finer(const CompileOptions& request) const {
+    return create(graph_, request, Grain::kParameters);
+  }
 
   const ProgramGraph& graph() const { return *graph_; }
   int blocks() const { return blocks_; }
@@ -40,6 +48,11 @@ class BlockProgram {
                                      ReshardMemo& memo) const;
 
  private:
+  // What begins a block: a segment that repeats, or else whatever reads a parameter; or that in any case.
+  enum class Grain : uint8_t { kSegments, kParameters };
+  static absl::StatusOr<BlockProgram> create(std::shared_ptr<const ProgramGraph> graph, const CompileOptions& request,
+                                             Grain grain);
+
   std::shared_ptr<const ProgramGraph> graph_;
   std::vector<int>
       of_;  // of each operator: its block; -1 for what works on no parameter and goes where its readers are

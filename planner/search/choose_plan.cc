@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "planner/search/mix_zero.h"
+#include "planner/search/refine_stages.h"
 #include "planner/search/sketches.h"
 #include "runtime/base/status.h"
 
@@ -34,8 +35,8 @@ constexpr double kFarOffOfLong = 1.01;
 
 class PlanChooser {
  public:
-  PlanChooser(const CompileOptions& request, Sketches& sketches, const Predict& predict)
-      : request_(request), sketches_(sketches), predict_(predict) {}
+  PlanChooser(const CompileOptions& request, Sketches& sketches, const Predict& predict, ReshardMemo& memo)
+      : request_(request), sketches_(sketches), predict_(predict), memo_(memo) {}
 
   // In the order of the sketches, without those that cannot be better than the best so far.
   absl::StatusOr<ClosedRequest> run() {
@@ -64,24 +65,28 @@ class PlanChooser {
         continue;
       }
       most = std::clamp(kPredictedOperators / closed->graph->operators.size(), kFewestFinalists, kMostFinalists);
-      finalists.emplace_back(wordsOf(*sketch), *std::move(closed));
-      best = &std::min_element(finalists.begin(), finalists.end(), isBetterPlan)->second.attempt;
+      finalists.push_back({*sketch, *std::move(closed)});
+      best = &std::min_element(finalists.begin(), finalists.end(), isBetterPlan)->plan.attempt;
     }
     if (finalists.empty()) {
       return refused(refusal.ok() ? sketches_.refusal() : refusal);
     }
     std::stable_sort(finalists.begin(), finalists.end(), isBetterPlan);
-    WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, mixZero(finalists.front().second, request_, predict_));
+    const Sketch& sketch = finalists.front().sketch;
+    WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(sketch.request.microBatches()));
+    ClosedRequest refined = refineStages({sketch, finalists.front().plan}, *program, predict_, memo_);
+    WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, mixZero(std::move(refined), request_, predict_));
     chosen.attempt.decisions.notes.push_back(noteOf(finalists));
     chosen.ticks += sketches_.ticks() + static_cast<int64_t>(tried);
     return chosen;
   }
 
  private:
-  using Finalist = std::pair<std::string, ClosedRequest>;  // in words, and what it came to
-  static bool isBetterPlan(const Finalist& a, const Finalist& b) {
-    return isBetter(a.second.attempt, b.second.attempt);
-  }
+  struct Finalist {
+    Sketch sketch;
+    ClosedRequest plan;  // what it came to
+  };
+  static bool isBetterPlan(const Finalist& a, const Finalist& b) { return isBetter(a.plan.attempt, b.plan.attempt); }
 
   static size_t mostTried(size_t most, const Attempt* best, const Sketch& next) {
     if (best == nullptr || !best->fits) {
@@ -124,9 +129,10 @@ class PlanChooser {
   std::string noteOf(const std::vector<Finalist>& finalists) const {
     std::vector<std::string> lines;
     for (size_t i = 0; i < std::min(finalists.size(), kMostNamed + 1); ++i) {
-      const Attempt& attempt = finalists[i].second.attempt;
-      lines.push_back(absl::StrFormat("%s: %.4g ms, %d bytes%s", finalists[i].first, 1e3 * inSeconds(attempt.time),
-                                      attempt.peakBytes, attempt.fits ? "" : " (more than the limit)"));
+      const Attempt& attempt = finalists[i].plan.attempt;
+      lines.push_back(absl::StrFormat("%s: %.4g ms, %d bytes%s", wordsOf(finalists[i].sketch),
+                                      1e3 * inSeconds(attempt.time), attempt.peakBytes,
+                                      attempt.fits ? "" : " (more than the limit)"));
     }
     return absl::StrCat("mode auto: found ", lines.front(), " predicted for a step of a rank; others: ",
                         lines.size() > 1 ? absl::StrJoin(lines.begin() + 1, lines.end(), "; ") : "none",
@@ -136,6 +142,7 @@ class PlanChooser {
   const CompileOptions& request_;
   Sketches& sketches_;
   const Predict& predict_;
+  ReshardMemo& memo_;
 };
 
 }  // namespace
@@ -143,7 +150,7 @@ class PlanChooser {
 absl::StatusOr<ClosedRequest> choosePlan(const GraphFor& graphs, const CompileOptions& request, const Predict& predict,
                                          ReshardMemo& memo) {
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Sketches> sketches, Sketches::create(graphs, request, memo));
-  return PlanChooser(request, *sketches, predict).run();
+  return PlanChooser(request, *sketches, predict, memo).run();
 }
 
 }  // namespace weft

@@ -257,11 +257,13 @@ class Predictor {
   absl::Status tryAll() {
     std::vector<Plain> all;
     WEFT_ASSIGN_OR_RETURN(Plain first, plain({.memo = &memo_}));
-    const bool fits = first.best.attempt.fits;
-    const Picoseconds time = first.best.attempt.time;
+    // Where memory keeps the fastest schedule out, too, splits that need less may let it in.
+    const Attempt& unpriced = first.best.attempt;
+    const bool isLimited = !unpriced.fits || unpriced.fastest < unpriced.time;
+    const Picoseconds time = unpriced.time;
     all.push_back(std::move(first));
     addPadded(all);
-    if (request_.mode != Mode::kSemi && !fits && request_.may(Freedom::kMemoryPrices)) {
+    if (request_.mode != Mode::kSemi && isLimited && request_.may(Freedom::kMemoryPrices)) {
       for (const double factor : kMemoryPrices) {
         addIfPossible({-1, factor * memoryPrice(time, request_.memoryLimit), {}, &memo_}, all);
       }
@@ -284,8 +286,10 @@ class Predictor {
     });
     for (size_t i = 0; i < all.size(); ++i) {
       const Attempt& attempt = all[i].best.attempt;
+      // The peak is that of the schedule it was predicted with: of another kind it says nothing.
       const bool isDominated = std::any_of(all.begin(), all.begin() + static_cast<int64_t>(i), [&](const Plain& other) {
-        return other.best.attempt.peakBytes <= attempt.peakBytes;
+        return other.best.attempt.decisions.schedule.kind == attempt.decisions.schedule.kind &&
+               attempt.time == attempt.fastest && other.best.attempt.peakBytes <= attempt.peakBytes;
       });
       if (!isDominated && (!best_->fits || attempt.fastest < best_->time)) {
         const Picoseconds useless = best_->fits ? best_->time : i + 1 < all.size() ? kAnyTime - 1 : kAnyTime;

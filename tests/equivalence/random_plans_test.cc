@@ -244,6 +244,32 @@ TEST(RandomPlansTest, OfModels) {
   }
 }
 
+// Where memory keeps some kinds of schedule out, splits that need less let them in: `auto` looks for those, too.
+TEST(ScheduleAuto, IsNoLongerThanAnyKind) {
+  const std::vector<NamedModel> all = models();
+  const auto model = std::find_if(all.begin(), all.end(), [](const auto& each) { return each.model.name == "gpt"; });
+  const absl::StatusOr<Subject> subject = subjectOf(*model);
+  ASSERT_TRUE(subject.ok()) << subject.status();
+  CompileOptions options = {.mode = Mode::kAuto, .devices = model->devices, .machine = model->machine};
+  const absl::StatusOr<ClosedRequest> open = closeRequest(subject->problem->graphs(), options, {});
+  ASSERT_TRUE(open.ok()) << open.status();
+  for (const int64_t percent : {80, 60, 50}) {
+    options.memoryLimit = withinPercent(open->attempt, percent);
+    const absl::StatusOr<ClosedRequest> closed = closeRequest(subject->problem->graphs(), options, {});
+    ASSERT_TRUE(closed.ok()) << closed.status();
+    EXPECT_GT(closed->attempt.decisions.schedule.submeshes.size(), 1U);
+    for (const char* kind : {"1f1b", "zb_h1", "zb_h2"}) {
+      CompileOptions pinned = closed->request;
+      pinned.schedule = kind;
+      const absl::StatusOr<Attempt> attempt = predictProgram(*closed->graph, pinned, {});
+      ASSERT_TRUE(attempt.ok()) << attempt.status();
+      EXPECT_FALSE(attempt->fits && attempt->time < closed->attempt.time)
+          << percent << " %, " << planText(closed->attempt) << ": " << closed->attempt.time << ", with "
+          << pinned.schedule << " " << attempt->time;
+    }
+  }
+}
+
 TEST(RandomPlansTest, OfRandomPrograms) {
   for (uint64_t seed = seeds.first; seed <= seeds.last && oneProgram.empty(); ++seed) {
     contest(subjectOf(seed), plansOfEach / 2);

@@ -1,0 +1,103 @@
+#include "planner/search/refine_stages.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "planner/check_request.h"
+
+namespace weft {
+namespace {
+
+constexpr size_t kMostMoves = 40;  // predictions with a border moved
+
+class Refiner {
+ public:
+  Refiner(RefinedPlan found, const BlockProgram& program, const Predict& predict)
+      : sketch_(found.sketch),
+        best_(std::move(found.plan)),
+        first_(found.sketch.cut.first),
+        program_(&program),
+        predict_(predict) {}
+
+  // The best cut between operators that read parameters.
+  void cutFiner(const BlockProgram& finer, ReshardMemo& memo) {
+    const absl::StatusOr<int64_t> limit = memoryLimitOf(sketch_.request);
+    const absl::StatusOr<SegmentCosts> costs = finer.costs(sketch_.request, false, sketch_.bytePrice.value_or(0), memo);
+    ++best_.ticks;
+    if (!limit.ok() || !costs.ok()) {
+      return;
+    }
+    CutChooser cuts(sketch_.request, *limit, finer.graph().trains(), false);
+    const std::optional<ChosenCut> chosen = cuts.best({{*costs, sketch_.bytePrice.value_or(0)}},
+                                                      cuts.shapesOf(sketch_.grid, sketch_.request.microBatches()));
+    if (chosen && predictOn(finer, chosen->cut.first)) {
+      program_ = &finer;
+    }
+  }
+
+  void moveBorders() {
+    size_t unmoved = 0;  // borders one after another that could not be moved
+    for (size_t border = 1; unmoved + 1 < first_.size(); border = border + 1 < first_.size() ? border + 1 : 1) {
+      bool moved = false;
+      for (const int by : {1, -1}) {
+        while (move(border, by)) {
+          moved = true;
+        }
+      }
+      unmoved = moved ? 0 : unmoved + 1;
+    }
+  }
+
+  ClosedRequest take() { return std::move(best_); }
+
+ private:
+  // Keeps what is better.
+  bool predictOn(const BlockProgram& program, std::vector<int> first) {
+    ++best_.ticks;
+    auto staged = std::make_shared<const ProgramGraph>(program.onStages(first));
+    absl::StatusOr<Attempt> attempt = predict_(*staged, best_.request, best_.bytePrice);
+    if (!attempt.ok() || !isBetter(*attempt, best_.attempt)) {
+      return false;
+    }
+    best_.attempt = *std::move(attempt);
+    best_.graph = std::move(staged);
+    first_ = std::move(first);
+    return true;
+  }
+
+  bool move(size_t border, int by) {
+    std::vector<int> moved = first_;
+    moved[border] += by;
+    const int end = border + 1 < moved.size() ? moved[border + 1] : program_->blocks();
+    const bool leavesBlocks = moved[border] > moved[border - 1] && moved[border] < end;
+    return leavesBlocks && moves_++ < kMostMoves && predictOn(*program_, std::move(moved));
+  }
+
+  const Sketch& sketch_;
+  ClosedRequest best_;
+  std::vector<int> first_;  // blocks of program_
+  const BlockProgram* program_;
+  const Predict& predict_;
+  size_t moves_ = 0;
+};
+
+}  // namespace
+
+ClosedRequest refineStages(RefinedPlan found, const BlockProgram& program, const Predict& predict, ReshardMemo& memo) {
+  const CompileOptions& request = found.sketch.request;
+  const bool isOpen = !program.areStages() && request.may(Freedom::kUnevenStages);
+  if (!isOpen || found.sketch.grid.stages() == 1 || program.isLong()) {
+    return std::move(found.plan);
+  }
+  Refiner refiner(std::move(found), program, predict);
+  const absl::StatusOr<BlockProgram> finer = program.finer(request);
+  if (finer.ok() && finer->blocks() > program.blocks()) {
+    refiner.cutFiner(*finer, memo);
+  }
+  refiner.moveBorders();
+  return refiner.take();
+}
+
+}  // namespace weft

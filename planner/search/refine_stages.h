@@ -1,0 +1,28 @@
+// The stages of a plan that was found, cut again where blocks are finer and sums of what they need are not enough.
+//
+//   1. Sketches cut a program between repeated layers. Where every operator that reads a parameter may begin a stage,
+//      few layers on many stages, or a language model's head beside them, make stages that are more alike.
+//   2. A cut is found by sums of what blocks need alone (cut_stages.h). A prediction knows more: what is passed from
+//      stage to stage, how unlike stages idle under the schedule, how memory is packed. So each border in turn is moved
+//      by a block forwards, then backwards, as long as the plan gets better.
+//
+// Only of programs that are not long: those are quick to predict. Of long ones a stage has many layers, so less is to
+// be gained, and sums over fine blocks, which count what passes between them, are off by more than that.
+#pragma once
+
+#include "planner/search/block_program.h"
+#include "planner/search/choose_open.h"
+#include "planner/search/sketches.h"
+
+namespace weft {
+
+struct RefinedPlan {
+  const Sketch& sketch;
+  ClosedRequest plan;  // that it came to
+};
+
+// `program`: on whose blocks the sketch is cut; `memo`: of reshards on the request's machine. The plan as it is where
+// its stages are the user's, or may not be unlike, or its program is a long one.
+ClosedRequest refineStages(RefinedPlan found, const BlockProgram& program, const Predict& predict, ReshardMemo& memo);
+
+}  // namespace weft

@@ -1,0 +1,110 @@
+// Stages of a plan that was found, cut between finer blocks and moved while predictions get better.
+#include "planner/search/refine_stages.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/planner/graph/graph_builder.h"
+
+namespace weft::testing {
+namespace {
+
+constexpr int64_t kLayers = 4;
+constexpr int64_t kRows = 32, kNarrow = 16, kWide = 64;
+constexpr int64_t kOperators = 4;  // of a layer
+
+// Layers of two products, relu behind each.
+std::shared_ptr<const ProgramGraph> layers() {
+  GraphBuilder b;
+  OperatorFacts matmul = kMatmul;
+  matmul.flopsPerPoint = 2;
+  GraphValue h = b.input("x", {kRows, kNarrow});
+  for (int64_t i = 0; i < kLayers; ++i) {
+    const GraphValue up = b.parameter("h" + std::to_string(i) + ".up", {kNarrow, kWide});
+    const GraphValue down = b.parameter("h" + std::to_string(i) + ".down", {kWide, kNarrow});
+    h = b.add(kRelu, {b.add(matmul, {h, up}, {kRows, kWide})}, {kRows, kWide});
+    h = b.add(kRelu, {b.add(matmul, {h, down}, {kRows, kNarrow})}, {kRows, kNarrow});
+  }
+  b.returns(h);
+  return std::make_shared<const ProgramGraph>(b.graph);
+}
+
+int64_t operatorsOfFirstStage(const ProgramGraph& graph) {
+  int64_t count = 0;
+  for (const GraphOperator& op : graph.operators) {
+    count += op.userStage.value_or(0) == 0 ? 1 : 0;
+  }
+  return count;
+}
+
+// Two stages of the program, cut behind the first layer; predictions take as long as the first stage has operators more
+// or less than `best`.
+class RefineStages : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const absl::StatusOr<BlockProgram> program = BlockProgram::create(layers(), sketch_.request);
+    ASSERT_TRUE(program.ok()) << program.status();
+    program_ = *program;
+  }
+
+  ClosedRequest refined(int64_t best) {
+    asked_ = 0;
+    const Predict predict = [&](const ProgramGraph& staged, const CompileOptions&, std::optional<double>) {
+      ++asked_;
+      return absl::StatusOr<Attempt>(attemptOf(staged, best));
+    };
+    auto staged = std::make_shared<const ProgramGraph>(program_->onStages(sketch_.cut.first));
+    const ClosedRequest found = {sketch_.request, staged, attemptOf(*staged, best)};
+    ReshardMemo memo;
+    return refineStages({sketch_, found}, *program_, predict, memo);
+  }
+
+  static Attempt attemptOf(const ProgramGraph& staged, int64_t best) {
+    Attempt made;
+    made.time = 1 + std::abs(operatorsOfFirstStage(staged) - best);
+    made.fits = true;
+    return made;
+  }
+
+  Sketch sketch_ = {{.mode = Mode::kLayouts, .mesh = "dp=1", .micro = 4}, {2, 1, "dp=1"}, {{0, 1}}, {}};
+  std::optional<BlockProgram> program_;
+  int64_t asked_ = 0;
+};
+
+TEST_F(RefineStages, FinerBlocksBeginAtEachParameter) {
+  EXPECT_EQ(program_->blocks(), kLayers);
+  const absl::StatusOr<BlockProgram> finer = program_->finer(sketch_.request);
+  ASSERT_TRUE(finer.ok()) << finer.status();
+  EXPECT_EQ(finer->blocks(), 2 * kLayers);
+  EXPECT_EQ(operatorsOfFirstStage(finer->onStages({0, 3})), 3 * kOperators / 2);
+  ReshardMemo memo;
+  const absl::StatusOr<SegmentCosts> costs = finer->costs(sketch_.request, false, 0, memo);
+  ASSERT_TRUE(costs.ok()) << costs.status();
+  ASSERT_EQ(costs->segments.size(), 2U * kLayers);
+  for (size_t b = 2; b < costs->segments.size(); ++b) {
+    EXPECT_EQ(costs->segments[b].parameterBytes, costs->segments[b % 2].parameterBytes) << b;
+  }
+}
+
+TEST_F(RefineStages, MovesBordersWithinLayers) {
+  const ClosedRequest made = refined(5 * kOperators / 2);
+  EXPECT_EQ(made.attempt.time, 1);
+  EXPECT_EQ(operatorsOfFirstStage(*made.graph), 5 * kOperators / 2);
+  EXPECT_EQ(made.ticks, asked_ + 1) << "predictions, and what finer blocks need";
+}
+
+TEST_F(RefineStages, KeepsWhatIsBest) {
+  const ClosedRequest made = refined(kOperators);
+  EXPECT_EQ(made.attempt.time, 1);
+  EXPECT_EQ(operatorsOfFirstStage(*made.graph), kOperators);
+}
+
+TEST_F(RefineStages, AsksNothingWhereStagesAreToBeAlike) {
+  sketch_.request.without = {Freedom::kUnevenStages};
+  refined(5 * kOperators / 2);
+  EXPECT_EQ(asked_, 0);
+}
+
+}  // namespace
+}  // namespace weft::testing
