@@ -14,7 +14,7 @@ constexpr int64_t kLayers = 4;
 constexpr int64_t kRows = 32, kNarrow = 16, kWide = 64;
 constexpr int64_t kOperators = 4;  // of a layer
 
-// Layers of two products, relu behind each.
+// Layers of two products, relu behind each, and the sum of the last.
 std::shared_ptr<const ProgramGraph> layers() {
   GraphBuilder b;
   OperatorFacts matmul = kMatmul;
@@ -26,7 +26,7 @@ std::shared_ptr<const ProgramGraph> layers() {
     h = b.add(kRelu, {b.add(matmul, {h, up}, {kRows, kWide})}, {kRows, kWide});
     h = b.add(kRelu, {b.add(matmul, {h, down}, {kRows, kNarrow})}, {kRows, kNarrow});
   }
-  b.returns(h);
+  b.returns(b.add(kSumAll, {h}, {}));
   return std::make_shared<const ProgramGraph>(b.graph);
 }
 
@@ -73,16 +73,16 @@ class RefineStages : public ::testing::Test {
 };
 
 TEST_F(RefineStages, FinerBlocksBeginAtEachParameter) {
-  EXPECT_EQ(program_->blocks(), kLayers);
+  EXPECT_EQ(program_->blocks(), kLayers + 1) << "the sum";
   const absl::StatusOr<BlockProgram> finer = program_->finer(sketch_.request);
   ASSERT_TRUE(finer.ok()) << finer.status();
-  EXPECT_EQ(finer->blocks(), 2 * kLayers);
+  EXPECT_EQ(finer->blocks(), 2 * kLayers + 1);
   EXPECT_EQ(operatorsOfFirstStage(finer->onStages({0, 3})), 3 * kOperators / 2);
   ReshardMemo memo;
   const absl::StatusOr<SegmentCosts> costs = finer->costs(sketch_.request, false, 0, memo);
   ASSERT_TRUE(costs.ok()) << costs.status();
-  ASSERT_EQ(costs->segments.size(), 2U * kLayers);
-  for (size_t b = 2; b < costs->segments.size(); ++b) {
+  ASSERT_EQ(costs->segments.size(), 2U * kLayers + 1);
+  for (size_t b = 2; b < 2U * kLayers; ++b) {
     EXPECT_EQ(costs->segments[b].parameterBytes, costs->segments[b % 2].parameterBytes) << b;
   }
 }
