@@ -18,8 +18,8 @@
 namespace weft {
 
 // Of each operator, for each factor: may it be split though the rule calls it whole, as an alternative may stand for the
-// operator? Not where the user says that it is whole, and not where operators of the backward pass that follow the
-// operator have the same loop and need it whole.
+// operator? Not where operators of the backward pass that follow the operator have the same loop and need it whole.
+// What the user says of the factor is not asked here.
 std::vector<std::vector<bool>> factorsOfAlternatives(const SettledGraph& graph, const Shardings& shardings);
 
 // Is one of the operator's whole factors split?

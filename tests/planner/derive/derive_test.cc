@@ -336,7 +336,7 @@ TEST(Derive, AnAlternativeThatPaysIsTakenThoughNobodyAsks) {
 TEST(Derive, AnAlternativeThatTakesLongerIsNot) {
   const Derived derived = derive(classifier(1e4), kSplitsOpen);
   ASSERT_TRUE(derived.record.ok()) << derived.record.status();
-  EXPECT_THAT(derived.record->rewrites, IsEmpty());
+  ASSERT_THAT(derived.record->rewrites, IsEmpty());
   EXPECT_EQ(derived.record->find(0)->axes.at("n").size(), 1U);
   EXPECT_EQ(derived.record->find(1)->axes.count("v"), 0U);
 }
@@ -349,6 +349,18 @@ TEST(Derive, AnAlternativeWhoseOwnReshardsTakeLongerIsNot) {
   const Derived derived = derive(b, kSplitsOpen);
   ASSERT_TRUE(derived.record.ok()) << derived.record.status();
   EXPECT_THAT(derived.record->rewrites, IsEmpty()) << "it gathers the scores, too, and reads them twice";
+}
+
+TEST(Derive, AnAlternativeWhoseResultsAreLargeSumsIsNot) {
+  GraphBuilder b = classifier(1);
+  const Shape large = {3, 4 * kClasses};
+  b.last().facts.rule = "a v! -> a w";
+  b.last().results = {{large, DType::kF32}};
+  b.last().alternatives = {
+      {{{{"project", "a v+ -> a w", {{0}}}, {{GraphValue::kArgument, 0}}, {{large, DType::kF32}}}}, {{0, 0}}}};
+  const Derived derived = derive(b, kSplitsOpen);
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  EXPECT_THAT(derived.record->rewrites, IsEmpty()) << "the scores are a quarter of it";
 }
 
 TEST(Derive, AlternativesAreNotSearchedInModeSemi) {
