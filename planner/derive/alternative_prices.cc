@@ -128,8 +128,8 @@ class AlternativePrices::Body {
     }
     Propagation(*settled_, shardings).run(Phase::kForward);
     Picoseconds time = 0;
-    std::vector<Layout> made = arguments;                     // of each value
-    std::vector<std::vector<Layout>> forms(view_.values());   // in which it is read, each made once
+    std::vector<Layout> made = arguments;                    // of each value
+    std::vector<std::vector<Layout>> forms(view_.values());  // in which it is read, each made once
     for (int op = 0; op < view_.operators(); ++op) {
       const Rule& rule = shardings.operators[op].rule;
       const FactorAxes axes = shardings.operators[op].closed();

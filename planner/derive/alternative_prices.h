@@ -17,8 +17,8 @@
 
 namespace weft {
 
-// Of each operator, for each factor: may it be split though the rule calls it whole, as an alternative may stand for the
-// operator? Not where operators of the backward pass that follow the operator have the same loop and need it whole.
+// Of each operator, for each factor: may it be split though the rule calls it whole, as an alternative may stand for
+// the operator? Not where operators of the backward pass that follow the operator have the same loop and need it whole.
 // What the user says of the factor is not asked here.
 std::vector<std::vector<bool>> factorsOfAlternatives(const SettledGraph& graph, const Shardings& shardings);
 

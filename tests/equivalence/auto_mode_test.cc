@@ -139,9 +139,8 @@ TEST(AutoModeTest, WhatAnAlternativeStandsForGivesTheOneRankAnswer) {
     const absl::StatusOr<NamedTensors> one = trainOnce(program.program, {}, arguments);
     ASSERT_TRUE(one.ok()) << one.status();
     Found found;
-    std::optional<plan::Plan> plan =
-        compiled(absl::StrReplaceAll(autoModule(program, 1, 0), {{"mesh<\"1\">", absl::StrCat("mesh<\"", mesh, "\">")}}),
-                 found);
+    std::optional<plan::Plan> plan = compiled(
+        absl::StrReplaceAll(autoModule(program, 1, 0), {{"mesh<\"1\">", absl::StrCat("mesh<\"", mesh, "\">")}}), found);
     ASSERT_TRUE(plan);
     const absl::StatusOr<Decisions> record = parseDecisions(plan->decisions());
     ASSERT_TRUE(record.ok()) << record.status();
