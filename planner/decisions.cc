@@ -172,6 +172,9 @@ std::string printDecisions(const Decisions& decisions) {
   for (const Rewrite& rewrite : decisions.rewrites) {
     if (rewrite.kind == Rewrite::kExpand) {
       json["rewrites"].push_back({{"expand", rewrite.id}});
+      if (!rewrite.of.empty()) {
+        json["rewrites"].back()["of"] = rewrite.of;
+      }
     } else if (rewrite.kind == Rewrite::kRegroup) {
       json["rewrites"].push_back({{"regroup", rewrite.id}, {"groups", rewrite.groups}});
     } else {

@@ -94,6 +94,7 @@ struct Rewrite {
   int64_t id = 0;
   unsigned operand = 0;
   std::vector<std::vector<unsigned>> groups = {};  // the terms, by number; each once
+  std::string of = "";                             // kind of the operator that is replaced; for people
 };
 
 // How the pipeline stages run; submeshes own them. Without stages `submeshes` has one entry.

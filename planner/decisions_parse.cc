@@ -233,6 +233,7 @@ class Reader {
     Rewrite rewrite;
     if (entry.has("expand")) {
       WEFT_ASSIGN_OR_RETURN(rewrite.id, entry.integer("expand", {0, kMostOperators}));
+      WEFT_ASSIGN_OR_RETURN(rewrite.of, entry.textOr("of", ""));
     } else if (entry.has("regroup")) {
       rewrite.kind = Rewrite::kRegroup;
       WEFT_ASSIGN_OR_RETURN(rewrite.id, entry.integer("regroup", {0, kMostOperators}));

@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "planner/derive/alternative_prices.h"
 #include "planner/derive/defaults.h"
 
 namespace weft {
@@ -52,6 +53,7 @@ class Finder {
   // Every axis beside those of the batch to every factor.
   void offerAll(Fill fill) {
     found_.conflict = true;
+    byAlternative_ = factorsOfAlternatives(graph_, shardings_);
     for (int op = 0; op < view_.operators(); ++op) {
       if (isForward(op)) {
         offerAll(op, defaultAxes(graph_.placement.meshOf(op), fill));
@@ -145,9 +147,11 @@ class Finder {
     }
   }
 
-  bool mayHave(int op, int factor) const {
-    return !shardings_.operators[op].fixed[factor] && ruleOf(op).splittable(factor);
+  bool maySplit(int op, int factor) const {
+    return ruleOf(op).splittable(factor) || (!byAlternative_.empty() && byAlternative_[op][factor]);
   }
+
+  bool mayHave(int op, int factor) const { return !shardings_.operators[op].fixed[factor] && maySplit(op, factor); }
 
   bool canHave(int op, int factor, const AxisList& list) const {
     FactorAxes alone(ruleOf(op).factors().size());
@@ -283,7 +287,7 @@ class Finder {
       for (const Axis& axis : axes[f]) {
         const bool free =
             std::all_of(used.begin(), used.end(), [&](const Axis& other) { return compatible(axis, other); });
-        if (!free || !ruleOf(op).splittable(static_cast<int>(f))) {
+        if (!free || !maySplit(op, static_cast<int>(f))) {
           return false;
         }
         used.push_back(axis);
@@ -315,6 +319,7 @@ class Finder {
   const Shardings& shardings_;
   std::vector<std::map<int64_t, DimLists>> dims_;  // of each value, by the number of the mesh
   std::set<std::tuple<int, int, AxisList>> refused_;
+  std::vector<std::vector<bool>> byAlternative_;  // of each operator and factor, where all are considered
   Candidates found_;
 };
 

@@ -6,7 +6,8 @@
 // sizes divide.
 //
 // Where all are considered, every axis beside those of the batch may split every factor that the user has not fixed,
-// and the batch behind its own; of several such axes one, or all in the order of the mesh.
+// and the batch behind its own; of several such axes one, or all in the order of the mesh. Then a factor that a rule
+// calls whole may be split, too, where an alternative may stand for the operator (alternative_prices.h).
 #pragma once
 
 #include <set>

@@ -82,7 +82,9 @@ class Deriver {
 
   absl::Status expand(const std::vector<int64_t>& ids) {
     for (const int64_t id : ids) {
-      record_.rewrites.push_back({Rewrite::kExpand, id});
+      const auto replaced = std::find_if(graph_.operators.begin(), graph_.operators.end(),
+                                         [&](const GraphOperator& op) { return op.id == id; });
+      record_.rewrites.push_back({Rewrite::kExpand, id, 0, {}, replaced->facts.kind});
       WEFT_RETURN_IF_ERROR(takeAlternative(graph_, id));
     }
     eraseUnused(graph_);
@@ -124,6 +126,9 @@ class Deriver {
                                                                : allCandidatesOf(settled, shardings, request_.fill);
     WEFT_RETURN_IF_ERROR(
         settleConflicts(settled, {machine_, choices_.bytePrice, memo(), choices_.slack}, candidates, shardings));
+    if (!shardings.expansions.empty()) {
+      return shardings.expansions;
+    }
     seedInputs(settled, request_.fill, shardings);
     if (!spread(Phase::kBackward)) {
       return shardings.expansions;

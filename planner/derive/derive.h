@@ -2,8 +2,8 @@
 //
 // What exists only to be expanded is. Then in rounds: stages and micro-batches settle (what must be known first is
 // copied into the prologue), pads spread, the user's words are read, axes propagate. Where a split reaches a factor
-// that an operator needs whole, its alternative takes its place and the round starts again. The round that changes
-// nothing gives the decisions.
+// that an operator needs whole, or one is chosen by price (modes kLayouts and kAuto), its alternative takes its place
+// and the round starts again. The round that changes nothing gives the decisions.
 #pragma once
 
 #include <cstdint>

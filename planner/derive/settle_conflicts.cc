@@ -6,8 +6,9 @@
 #include <utility>
 
 #include "planner/assign/least_cost.h"
+#include "planner/derive/alternative_prices.h"
+#include "planner/derive/operator_time.h"
 #include "planner/derive/reshard_prices.h"
-#include "planner/graph/flops.h"
 #include "planner/graph/iterations.h"
 #include "planner/machine/times.h"
 #include "runtime/base/status.h"
@@ -37,6 +38,7 @@ class Settler {
         shardings_(shardings),
         prices_(graph, machine.machine, machine.memo),
         bucketed_(graph, withoutLatency(machine.machine), machine.memo),
+        alternatives_(graph, machine.machine, machine.memo),
         trains_(graph.view.graph().trains()) {}
 
   absl::Status run() {
@@ -44,7 +46,7 @@ class Settler {
     findGradients();
     for (int op = 0; op < view_.operators(); ++op) {
       problem_.values.push_back(std::max<int>(1, static_cast<int>(candidates_.of[op].size())));
-      addArithmetic(op);
+      WEFT_RETURN_IF_ERROR(addArithmetic(op));
     }
     for (int value = 0; value < view_.values(); ++value) {
       WEFT_RETURN_IF_ERROR(addValue(value));
@@ -132,19 +134,26 @@ class Settler {
     }
   }
 
-  void addArithmetic(int op) {
+  absl::Status addArithmetic(int op) {
     if (candidates_.of[op].size() < 2) {
-      return;
+      return absl::OkStatus();
     }
     CostTable table{{op}, {}};
     for (const FactorAxes& axes : candidates_.of[op]) {
-      Picoseconds time = arithmetic(op, axes) + accumulation(op, axes) + memoryPrice(op, axes);
+      Picoseconds time = accumulation(op, axes) + memoryPrice(op, axes);
+      if (needsAlternative(ruleOf(op), axes)) {
+        WEFT_ASSIGN_OR_RETURN(const Picoseconds alternative, alternatives_.of(op, ruleOf(op), axes));
+        time += alternative;
+      } else {
+        time += arithmetic(op, axes);
+      }
       for (const int gradient : gradients_[op]) {
         time += arithmetic(gradient, inherited(gradient, axes));
       }
       table.costs.push_back(time);
     }
     problem_.tables.push_back(std::move(table));
+    return absl::OkStatus();
   }
 
   bool isParameter(int value) const {
@@ -158,7 +167,7 @@ class Settler {
     for (unsigned i = 0; trains_ && times > 1 && i < view_.op(op).operands.size(); ++i) {
       const int value = view_.operandOf(op, i);
       if (isParameter(value)) {  // a sum of two is read and written
-        time += times * copyTime(machine_, 3 * localBytes(value, ruleOf(op).operandLayout(i, axes)));
+        time += times * copyTime(machine_, 3 * localBytes(graph_, value, ruleOf(op).operandLayout(i, axes)));
       }
     }
     return time;
@@ -176,29 +185,8 @@ class Settler {
     return axes;
   }
 
-  // Of one rank, in all micro-batches of a step.
   Picoseconds arithmetic(int op, const FactorAxes& axes) const {
-    const GraphOperator& node = view_.op(op);
-    if (node.facts.view != ViewKind::kNone || node.facts.isConstant) {
-      return 0;
-    }
-    const OperatorMicroBatches& cut = graph_.microBatches.operators[op];
-    const int64_t times = cut.perMicroBatch ? graph_.placement.meshOf(op).microBatches() : 1;
-    FactorAxes timed = axes;
-    if (times > 1 && cut.batch >= 0) {
-      timed[cut.batch].push_back({AxisKind::kTime, 1, times});
-    }
-    KernelWork work = arithmeticOf(node.facts, ruleOf(op), timed);
-    std::vector<DType> types;
-    for (unsigned i = 0; i < node.operands.size(); ++i) {
-      types.push_back(view_.typeOf(view_.operandOf(op, i)).type);
-      work.bytes += localBytes(view_.operandOf(op, i), ruleOf(op).operandLayout(i, timed));
-    }
-    for (unsigned r = 0; r < node.results.size(); ++r) {
-      work.bytes += localBytes(view_.resultOf(op, r), ruleOf(op).resultLayout(r, timed));
-    }
-    work.type = arithmeticType(types, node.results[0].type);
-    return times * kernelTime(machine_, work);
+    return operatorTime(graph_, machine_, op, ruleOf(op), axes);
   }
 
   Picoseconds memoryPrice(int op, const FactorAxes& axes) const {
@@ -211,19 +199,15 @@ class Settler {
     for (unsigned i = 0; i < node.operands.size(); ++i) {
       const int value = view_.operandOf(op, i);
       if (isParameter(value)) {
-        parameters += localBytes(value, ruleOf(op).operandLayout(i, axes));
+        parameters += localBytes(graph_, value, ruleOf(op).operandLayout(i, axes));
       }
     }
     for (unsigned r = 0; r < node.results.size(); ++r) {
-      made += localBytes(view_.resultOf(op, r), ruleOf(op).resultLayout(r, axes));
+      made += localBytes(graph_, view_.resultOf(op, r), ruleOf(op).resultLayout(r, axes));
     }
     const bool cut = graph_.microBatches.operators[op].perMicroBatch;
     const int64_t bytes = parameters * kWithStates + made / (cut ? graph_.placement.meshOf(op).microBatches() : 1);
     return static_cast<Picoseconds>(bytePrice_ * static_cast<double>(bytes));
-  }
-
-  int64_t localBytes(int value, const Layout& layout) const {
-    return TensorType{layout.localShape(graph_.stored.of(value)), view_.typeOf(value).type}.bytes();
   }
 
   absl::Status addValue(int value) {
@@ -455,6 +439,9 @@ class Settler {
         }
       }
       sharding.origin = "least cost";
+      if (needsAlternative(sharding.rule, axes)) {
+        shardings_.expansions.push_back(view_.op(op).id);
+      }
     }
   }
 
@@ -467,6 +454,7 @@ class Settler {
   Shardings& shardings_;
   ReshardPrices prices_;
   ReshardPrices bucketed_;  // of parameters' gradients, and of scalars: one launch reduces many
+  AlternativePrices alternatives_;
   bool trains_;
   std::vector<bool> depends_;                // of each value: on a parameter
   std::vector<std::vector<int>> gradients_;  // of each forward operator: backward operators

@@ -10,6 +10,9 @@
 // Memory has a price where the caller names one: of what each operator makes, for one micro-batch, and of its
 // parameters with their gradients and states.
 //
+// An operator whose whole factor is split takes what its alternative takes (alternative_prices.h); where that is chosen
+// the operator is listed in `expansions`.
+//
 // Not in the price: buckets, overlap, recomputation, and sums that are passed on before they are reduced.
 #pragma once
 

@@ -90,6 +90,11 @@ PlanSummary summaryOf(const Decisions& decisions, const std::set<std::string>& p
   summary.zeroOf = zeroWords(decisions);
   summary.zeroText = zeroText(decisions);
   summary.recompute = recomputeText(decisions);
+  for (const Rewrite& rewrite : decisions.rewrites) {
+    if (rewrite.kind == Rewrite::kExpand && !rewrite.of.empty()) {
+      ++summary.alternatives[rewrite.of];
+    }
+  }
   summary.overlap = decisions.overlap;
   summary.offload = decisions.offload;
   if (decisions.prediction) {

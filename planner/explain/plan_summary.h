@@ -52,6 +52,8 @@ struct PlanSummary {
   ZeroPatterns zeroOf;         // those that have their own; empty where all have one
   std::string zeroText = "0";  // "1 (h*.fc.weight 3)"
   std::string recompute;       // "none", "12 of 60 operators"
+  // For how many operators of each kind an alternative stands; empty: for none.
+  std::map<std::string, int64_t> alternatives;
   bool overlap = false;
   Offload offload = Offload::kNone;
   double stepSeconds = 0;

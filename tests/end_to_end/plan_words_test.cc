@@ -12,6 +12,7 @@
 #include "examples/gpt/model.h"
 #include "passes/compile.h"
 #include "passes/logical/read_module.h"
+#include "planner/explain/plan_summary.h"
 #include "planner/explain/same_decisions.h"
 #include "planner/search/plan.h"
 #include "tools/analysis/plan_code.h"
@@ -23,11 +24,13 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 
 struct Case {
   std::string name;
   examples::GptConfig config;
   CompileOptions options;
+  std::string expanded = "";  // an operator for which its alternative stands though nothing asks for it
 };
 
 examples::GptConfig config() {
@@ -45,6 +48,11 @@ examples::GptConfig staged(int64_t stages) {
   made.layers = stages;
   made.stages = stages;
   return made;
+}
+
+// Fewer rows than devices: tensor parallelism splits the classes, too.
+examples::GptConfig largeVocabulary() {
+  return {.vocabulary = 50304, .layers = 2, .width = 2048, .heads = 16, .context = 1024, .batch = 4};
 }
 
 std::vector<Case> cases() {
@@ -73,6 +81,10 @@ std::vector<Case> cases() {
       {"auto_limit", config(), {.mode = Mode::kAuto, .mesh = "dp=2,tp=2", .micro = 1, .memoryLimit = 1'200'000}},
       {"stage_meshes", split, {.stageMeshes = "dp=2,tp=2;dp=2", .micro = 2}},
       {"padded", odd, {.mesh = "dp=4"}},
+      {"classes",
+       largeVocabulary(),
+       {.mode = Mode::kAuto, .devices = 8, .machine = "a100-80g", .micro = 1},
+       "softmax_cross_entropy"},
   };
 }
 
@@ -130,6 +142,9 @@ TEST_P(PlanWordsTest, SayTheWholePlan) {
   const PlannerProblem& problem = asked.problem();
   const absl::StatusOr<Decisions> record = planProgram(problem.graphs, problem.request, {});
   ASSERT_TRUE(record.ok()) << record.status();
+  if (!GetParam().expanded.empty()) {
+    EXPECT_THAT(summaryOf(*record, {}).alternatives, ElementsAre(Pair(GetParam().expanded, 1)));
+  }
 
   const GraphFor graphs = bare(problem.graphs);
   const absl::StatusOr<PlanWords> words = wordsOf(graphs, problem.request, *record);

@@ -18,7 +18,7 @@ Json record() {
     "mesh": "dp=2,micro=2", "zero": 1, "precision": "bf16", "overlap": true, "offload": "state",
     "schedule": {"kind": "1f1b", "virtual": 1, "submeshes": [0, 1], "considered": [{"kind": "gpipe", "seconds": 0.5}]},
     "stage_meshes": "dp=2;dp=4", "stripes": 4,
-    "rewrites": [{"expand": 7}, {"prologue": 8, "operand": 1}, {"regroup": 9, "groups": [[1, 2], [0]]}],
+    "rewrites": [{"expand": 7, "of": "softmax"}, {"prologue": 8, "operand": 1}, {"regroup": 9, "groups": [[1, 2], [0]]}],
     "arguments": [
       {"name": "w", "layout": "[{dp},{}]", "origin": "user", "gather": "once_per_step", "zero": 3, "stage": 1, "elsewhere": {"0": "[{},{}]"}}],
     "operators": [

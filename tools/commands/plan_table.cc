@@ -82,6 +82,15 @@ std::string partsText(const TimeParts& time) {
       time.offloadHidden > 0 ? absl::StrCat("; hidden: offload ", milliseconds(time.offloadHidden)) : "");
 }
 
+// "stand for softmax_cross_entropy, batch_norm (53)".
+std::string alternativesText(const PlanSummary& summary) {
+  std::vector<std::string> kinds;
+  for (const auto& [kind, count] : summary.alternatives) {
+    kinds.push_back(count > 1 ? absl::StrCat(kind, " (", count, ")") : kind);
+  }
+  return absl::StrCat("stand for ", absl::StrJoin(kinds, ", "));
+}
+
 std::string timeText(const PlanSummary& summary) {
   const std::string step = absl::StrFormat("%.6g ms predicted for a step", 1e3 * summary.stepSeconds);
   return summary.boundSeconds > 0
@@ -103,6 +112,9 @@ void printSummary(const PlanSummary& summary) {
                                                 {"schedule", summary.schedule + turns},
                                                 {"ZeRO", absl::StrCat("level ", summary.zeroText)},
                                                 {"recomputed", summary.recompute}};
+  if (!summary.alternatives.empty()) {
+    rows.push_back({"alternatives", alternativesText(summary)});
+  }
   if (summary.overlap) {
     rows.push_back({"overlap", "collectives beside computation"});
   }
@@ -154,6 +166,9 @@ Json jsonOf(const PlanSummary& summary) {
                  {"peak_bytes", summary.memory.peakBytes},
                  {"state_bytes", summary.memory.stateBytes},
                  {"activation_bytes", summary.memory.activationBytes}}}};
+  if (!summary.alternatives.empty()) {
+    json["alternatives"] = summary.alternatives;
+  }
   if (summary.overlap) {
     json["overlap"] = true;
   }

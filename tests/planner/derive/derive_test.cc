@@ -297,6 +297,119 @@ TEST(Derive, AnAlternativeIsTakenWhereASplitReachesIt) {
   EXPECT_EQ(derived.record->find(1)->axes.at("b").size(), 1U);
 }
 
+// Work takes its arithmetic and bytes, messages what they carry.
+constexpr char kPlainMachine[] =
+    "flops = 1e12\nmemory_bandwidth = 1e11\nlink_bandwidth = 1e10\nlink_latency = 1e-9\nlaunch_latency = 1e-9\n";
+constexpr int64_t kClasses = 4096;
+
+// Three rows of scores, which two ranks cannot share, and a loss of each that needs all classes; its alternative sums
+// over the classes with so much arithmetic for each score. The scores are asked to be split by classes only by price.
+GraphBuilder classifier(double flopsOfAlternative) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {3, 256});
+  const GraphValue w = b.parameter("w", {256, kClasses});
+  const GraphValue scores = b.add(kMatmul, {x, w}, {3, kClasses});
+  b.graph.operators[0].facts.flopsPerPoint = 2;
+  b.returns(b.add({"row_loss", "a v! -> a"}, {scores}, {3}));
+  const OperatorFacts exp = {.kind = "exp", .rule = "a v -> a v", .flopsPerPoint = flopsOfAlternative};
+  b.last().alternatives = {{{{exp, {{GraphValue::kArgument, 0}}, {{{3, kClasses}, DType::kF32}}},
+                             {{"row_sum", "a v+ -> a", {{0}}}, {{0, 0}}, {{{3}, DType::kF32}}}},
+                            {{1, 0}}}};
+  return b;
+}
+
+const CompileOptions kSplitsOpen = {.mode = Mode::kLayouts, .mesh = "tp=2", .machine = kPlainMachine};
+
+TEST(Derive, AnAlternativeThatPaysIsTakenThoughNobodyAsks) {
+  const Derived derived = derive(classifier(1), kSplitsOpen);
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  ASSERT_EQ(derived.record->rewrites.size(), 1U);
+  EXPECT_EQ(derived.record->rewrites[0].id, 1);
+  EXPECT_EQ(derived.record->rewrites[0].of, "row_loss");
+  ASSERT_EQ(derived.graph.operators.size(), 3U);
+  EXPECT_EQ(derived.record->find(0)->axes.at("n").size(), 1U) << "the scores stay split";
+  EXPECT_EQ(derived.record->find(2)->axes.at("v").size(), 1U);
+  EXPECT_EQ(derived.record->find(3)->axes.at("v").size(), 1U);
+}
+
+// Both ranks gather the scores in less time.
+TEST(Derive, AnAlternativeThatTakesLongerIsNot) {
+  const Derived derived = derive(classifier(1e4), kSplitsOpen);
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  ASSERT_THAT(derived.record->rewrites, IsEmpty());
+  EXPECT_EQ(derived.record->find(0)->axes.at("n").size(), 1U);
+  EXPECT_EQ(derived.record->find(1)->axes.count("v"), 0U);
+}
+
+TEST(Derive, AnAlternativeWhoseOwnReshardsTakeLongerIsNot) {
+  GraphBuilder b = classifier(1);
+  std::vector<AlternativeOperator>& body = b.last().alternatives[0].body;
+  body[0].facts.rule = "a v! -> a v";
+  body[1].facts.rule = "a v! -> a";
+  const Derived derived = derive(b, kSplitsOpen);
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  EXPECT_THAT(derived.record->rewrites, IsEmpty()) << "it gathers the scores, too, and reads them twice";
+}
+
+TEST(Derive, AnAlternativeWhoseResultsAreLargeSumsIsNot) {
+  GraphBuilder b = classifier(1);
+  const Shape large = {3, 4 * kClasses};
+  b.last().facts.rule = "a v! -> a w";
+  b.last().results = {{large, DType::kF32}};
+  b.last().alternatives = {
+      {{{{"project", "a v+ -> a w", {{0}}}, {{GraphValue::kArgument, 0}}, {{large, DType::kF32}}}}, {{0, 0}}}};
+  const Derived derived = derive(b, kSplitsOpen);
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  EXPECT_THAT(derived.record->rewrites, IsEmpty()) << "the scores are a quarter of it";
+}
+
+TEST(Derive, AlternativesAreNotSearchedInModeSemi) {
+  CompileOptions semi = kSplitsOpen;
+  semi.mode = Mode::kSemi;
+  const Derived derived = derive(classifier(1), semi);
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  EXPECT_THAT(derived.record->rewrites, IsEmpty());
+}
+
+TEST(Derive, WhatTheUserKeepsWholeKeepsItsOperator) {
+  GraphBuilder b = classifier(1);
+  b.last().strategy = UserStrategy{true, {}, {}, {{"", ""}}, {}, {}};
+  const Derived derived = derive(b, kSplitsOpen);
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  EXPECT_THAT(derived.record->rewrites, IsEmpty());
+}
+
+// Where the gradient needs the classes whole, the alternative would only move the gather.
+TEST(Derive, AGradientThatNeedsTheFactorWholeKeepsTheOperator) {
+  for (const char* rule : {"a v, a -> a v", "a v!, a -> a v"}) {
+    GraphBuilder b = classifier(1);
+    const GraphValue scores = {0, 0};
+    const GraphValue loss = {1, 0};
+    b.returns(b.add({"row_loss_grad", rule}, {scores, loss}, {3, kClasses}));
+    b.last().phase = Phase::kBackward;
+    b.last().forward = 1;
+    const Derived derived = derive(b, kSplitsOpen);
+    ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+    EXPECT_EQ(derived.record->rewrites.size(), rule[3] == '!' ? 0U : 1U) << rule;
+  }
+}
+
+// An alternative that mixes the micro-batches is none in several of them.
+TEST(Derive, AnAlternativeThatMixesMicroBatchesIsNotTaken) {
+  for (const int64_t micro : {1, 3}) {
+    GraphBuilder b = classifier(1);
+    std::vector<AlternativeOperator>& body = b.last().alternatives[0].body;
+    body.insert(body.begin() + 1, {{"sort", "a! v -> a v"}, {{0, 0}}, {{{3, kClasses}, DType::kF32}}});
+    body[2].operands = {{1, 0}};
+    b.last().alternatives[0].results = {{2, 0}};
+    CompileOptions options = kSplitsOpen;
+    options.micro = micro;
+    const Derived derived = derive(b, options);
+    ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+    EXPECT_EQ(derived.record->rewrites.size(), micro == 1 ? 1U : 0U) << micro;
+  }
+}
+
 // Of what exists only to be expanded, nothing splits anything, and the reader knows nothing of its new shape.
 TEST(Derive, WhatMustBeExpandedIsWhateverTheSplits) {
   GraphBuilder b;
