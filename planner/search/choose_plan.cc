@@ -27,6 +27,9 @@ constexpr size_t kMostFinalists = 40;
 constexpr size_t kMoreTried = 3;
 constexpr double kPromises = 1.03;
 constexpr size_t kMostNamed = 8;
+// Sketches with unlike meshes are predicted beside the others: as many at most, and of long programs.
+constexpr size_t kMostUnlike = 8;
+constexpr size_t kMostUnlikeOfLong = 2;
 // Sketches that are expected to take so many times as long as the best prediction are not predicted; those of long
 // programs are closer.
 constexpr double kFarOff = 1.15;
@@ -42,6 +45,7 @@ class PlanChooser {
     std::vector<Finalist> finalists;
     const Attempt* best = nullptr;
     size_t tried = 0;
+    size_t unlike = 0;
     absl::Status refusal;
     size_t most = kMostFinalists;
     for (;;) {
@@ -49,7 +53,11 @@ class PlanChooser {
       if (!sketch || tried >= mostTried(most, best, *sketch)) {
         break;
       }
-      ++tried;
+      const bool isUnlike = sketch->grid.mesh.empty() && request_.stageMeshes.empty();
+      ++(isUnlike ? unlike : tried);
+      if (isUnlike && unlike > (sketches_.isLong(*sketch) ? kMostUnlikeOfLong : kMostUnlike)) {
+        continue;
+      }
       const double farOff = sketches_.isLong(*sketch) ? kFarOffOfLong : kFarOff;
       if (best != nullptr && best->fits &&
           static_cast<double>(sketch->cut.time) > farOff * static_cast<double>(best->time)) {
@@ -73,7 +81,7 @@ class PlanChooser {
     std::stable_sort(finalists.begin(), finalists.end(), isBetterPlan);
     WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, mixZero(finalists.front().second, request_, predict_));
     chosen.attempt.decisions.notes.push_back(noteOf(finalists));
-    chosen.ticks += sketches_.ticks() + static_cast<int64_t>(tried);
+    chosen.ticks += sketches_.ticks() + static_cast<int64_t>(tried + unlike);
     return chosen;
   }
 
