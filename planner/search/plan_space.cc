@@ -147,11 +147,11 @@ class Grids {
 
   absl::Status add(int64_t submeshes, int64_t virtualStages) {
     if (request_.mesh.empty() || isOpenMesh(request_.mesh)) {
-      const absl::StatusOr<std::vector<std::string>> meshes =
+      const absl::StatusOr<std::vector<OrderedMesh>> meshes =
           request_.devices % submeshes == 0 ? meshesOfRanks(graph_, request_, request_.devices / submeshes)
                                             : absl::InvalidArgumentError("");
-      for (const std::string& mesh : meshes.ok() ? *meshes : std::vector<std::string>()) {
-        grids_.push_back({submeshes, virtualStages, mesh});
+      for (const OrderedMesh& mesh : meshes.ok() ? *meshes : std::vector<OrderedMesh>()) {
+        grids_.push_back({submeshes, virtualStages, mesh.text, mesh.isReordered});
       }
       return absl::OkStatus();
     }
@@ -198,20 +198,17 @@ absl::StatusOr<std::vector<StageGrid>> stageGrids(const ProgramGraph& graph, con
   return Grids(graph, request, userStages, segments).run();
 }
 
-absl::StatusOr<std::vector<std::string>> meshesOfRanks(const ProgramGraph& graph, const CompileOptions& request,
+absl::StatusOr<std::vector<OrderedMesh>> meshesOfRanks(const ProgramGraph& graph, const CompileOptions& request,
                                                        int64_t ranks) {
-  if (!request.mesh.empty()) {
-    return closedMeshes(request.mesh, ranks);
-  }
-  WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> sizes, closedMeshes(openMesh(graph, request), ranks));
-  if (!request.may(Freedom::kAxisOrder)) {
-    return sizes;
-  }
+  const std::string open = request.mesh.empty() ? openMesh(graph, request) : request.mesh;
+  WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> closed, closedMeshes(open, ranks));
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
-  std::vector<std::string> meshes;
-  for (const std::string& mesh : sizes) {
-    const std::vector<std::string> orders = axisOrders(mesh, machine);
-    meshes.insert(meshes.end(), orders.begin(), orders.end());
+  const bool isOrderOpen = request.mesh.empty() && request.may(Freedom::kAxisOrder);
+  std::vector<OrderedMesh> meshes;
+  for (const std::string& mesh : closed) {
+    for (const std::string& order : isOrderOpen ? axisOrders(mesh, machine) : std::vector<std::string>{mesh}) {
+      meshes.push_back({order, order != mesh});
+    }
   }
   return meshes;
 }

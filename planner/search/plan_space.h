@@ -23,7 +23,8 @@ namespace weft {
 struct StageGrid {
   int64_t submeshes = 1;
   int64_t virtualStages = 1;
-  std::string mesh;  // of one submesh; empty where the request has a mesh for each
+  std::string mesh;          // of one submesh; empty where the request has a mesh for each
+  bool isReordered = false;  // do its axes lie over nodes in another order than by default?
 
   int64_t stages() const { return submeshes * virtualStages; }
 };
@@ -33,9 +34,14 @@ struct StageGrid {
 absl::StatusOr<std::vector<StageGrid>> stageGrids(const ProgramGraph& graph, const CompileOptions& request,
                                                   int64_t userStages, int64_t segments);
 
+struct OrderedMesh {
+  std::string text;
+  bool isReordered = false;
+};
+
 // The meshes of so many ranks that a submesh may have, whose mesh or its sizes `request` leaves open; of a mesh of the
 // user's in his order of the axes. Errors: no sizes make up so many; a machine that cannot be read.
-absl::StatusOr<std::vector<std::string>> meshesOfRanks(const ProgramGraph& graph, const CompileOptions& request,
+absl::StatusOr<std::vector<OrderedMesh>> meshesOfRanks(const ProgramGraph& graph, const CompileOptions& request,
                                                        int64_t ranks);
 
 // May submeshes have meshes of unlike shape and size (unlike_meshes.h)? Not where the user gives the mesh of any.

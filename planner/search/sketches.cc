@@ -105,7 +105,10 @@ void Sketches::push(Entry entry) {
 // Of what no relative is known nothing is expected: it is asked first.
 void Sketches::guess(Entry& entry) {
   std::optional<StageCut> best;
-  for (const BlockTotals& totals : costs_.guess(askOf(entry, 0))) {
+  for (BlockTotals totals : costs_.guess(askOf(entry, 0))) {
+    if (entry.parts == 1) {
+      totals.all.onceTime = 0;  // relatives reduce gradients then, it has none to reduce
+    }
     for (const CompileOptions& level : levelsOf(entry)) {
       const absl::StatusOr<SegmentCosts> all = costsAt(entry, level, {{totals.all}, {}, 0}, 0);
       if (all.ok()) {

@@ -104,9 +104,12 @@ bool UnlikeMeshes::gains(const StageCut& cut, const StageCut& before) const {
 // Those over which the batch divides without padding.
 std::vector<std::string> UnlikeMeshes::meshesOf(const CompileOptions& closed, int64_t ranks) {
   const absl::StatusOr<const BlockProgram*> program = costs_.programFor(closed.microBatches());
-  const absl::StatusOr<std::vector<std::string>> all =
+  const absl::StatusOr<std::vector<OrderedMesh>> all =
       program.ok() ? meshesOfRanks((*program)->graph(), request_, ranks) : program.status();
-  std::vector<std::string> meshes = all.ok() ? *all : std::vector<std::string>();
+  std::vector<std::string> meshes;
+  for (const OrderedMesh& mesh : all.ok() ? *all : std::vector<OrderedMesh>()) {
+    meshes.push_back(mesh.text);
+  }
   std::erase_if(meshes, [&](const std::string& text) {
     const int64_t parts = partsOf(defaultAxes(*Mesh::parse(text), request_.fill));
     const std::vector<int64_t> counts = microBatchCounts((*program)->graph(), request_, parts);

@@ -374,6 +374,50 @@ TEST(ModeAuto, FindsSubmeshesOfUnlikeSizes) {
   EXPECT_TRUE(pinned->attempt.decisions.meshes().same()) << "the user's mesh is that of all";
 }
 
+// Few rows and large weights on two nodes of two: gradients are reduced inside of a node, sums of a split product, which
+// are small, between nodes. Held against every plan without stages, the axes in either order.
+// Few rows and large weights that no four ranks divide, on two nodes of two: gradients are reduced inside of nodes, and
+// the small sums of split products between them. Held against every plan without stages, the axes in either order.
+TEST(ModeAuto, FindsTheOrderOfAxes) {
+  const ProgramGraph graph = chainProgram({.layers = 2, .rows = 32, .width = 258}).graph;
+  CompileOptions open = {.mode = Mode::kAuto, .devices = 4, .maxStages = 1};
+  open.machine =
+      "devices_per_node = 2\nlink_bandwidth = 1e12\nlink_latency = 1e-6\nnetwork_bandwidth = 1e10\n"
+      "network_latency = 1e-6\nlaunch_latency = 1e-7";
+  const absl::StatusOr<ClosedRequest> found = closeRequest(graphForAll(graph), open, {});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->request.mesh, "tp=2,dp=2");
+  for (const char* mesh : {"dp=4,tp=1", "dp=2,tp=2", "tp=2,dp=2", "dp=1,tp=4"}) {
+    for (const int64_t micro : {1, 2, 4, 8}) {
+      for (const int zero : {0, 1, 2, 3}) {
+        CompileOptions closed = {.mode = Mode::kLayouts, .mesh = mesh, .machine = open.machine};
+        closed.micro = micro;
+        closed.zero = zero;
+        const absl::StatusOr<Attempt> other = predictProgram(graph, closed, {});
+        ASSERT_TRUE(other.ok()) << other.status();
+        EXPECT_LE(found->attempt.time, other->time) << mesh << ", micro " << micro << ", zero " << zero;
+      }
+    }
+  }
+  open.without = {Freedom::kAxisOrder};
+  const absl::StatusOr<ClosedRequest> without = closeRequest(graphForAll(graph), open, {});
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_GT(without->attempt.time, found->attempt.time) << without->request.mesh;
+  open.without = {};
+  open.mesh = "dp=?,tp=?";
+  const absl::StatusOr<ClosedRequest> pinned = closeRequest(graphForAll(graph), open, {});
+  ASSERT_TRUE(pinned.ok()) << pinned.status();
+  EXPECT_EQ(pinned->attempt.time, without->attempt.time) << "the user's order stays";
+}
+
+TEST(ModeAuto, DBG) {
+  const ProgramGraph graph = chainProgram({.layers = 4, .rows = 8, .width = 128}).graph;
+  CompileOptions open = {.mode = Mode::kAuto, .devices = 8, .machine = "devices_per_node = 4\nlink_bandwidth=1e11\nlink_latency=1e-6\nnetwork_bandwidth=2e9\nnetwork_latency=1e-5\nlaunch_latency=1e-7", .layouts={{"w*", "[{},{tp}]"}}, .maxStages = 1};
+  printf("%s\n", closeRequest(graphForAll(graph), open, {})->attempt.decisions.notes.back().c_str());
+  open.without = {Freedom::kAxisOrder};
+  printf("%s\n", closeRequest(graphForAll(graph), open, {})->attempt.decisions.notes.back().c_str());
+}
+
 TEST(ModeAuto, KeepsWhatTheUserSays) {
   const ProgramGraph graph = chainProgram({.layers = 4, .rows = 64, .width = 64}).graph;
   const CompileOptions pinned = {
