@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "frontend/graph_impl.h"
+#include "ir/layout/stage_mesh_text.h"
 #include "ir/program/program.h"
 #include "ir/registry.h"
 #include "mlir/IR/Diagnostics.h"
@@ -177,7 +178,9 @@ CompileOptions forwardOptions(const Program& training, CompileOptions options) {
   options.layouts = parameterLayouts(training);
   const absl::StatusOr<Decisions> decisions = parseDecisions(training.decisions());
   if (decisions.ok() && (options.mode == Mode::kAuto || isOpenMesh(options.mesh)) && options.stageMeshes.empty()) {
-    options.mesh = decisions->mesh.ofRanks().print();
+    const bool areUnlike = !decisions->stageMeshes.empty();
+    options.mesh = areUnlike ? "" : decisions->mesh.ofRanks().print();
+    options.stageMeshes = areUnlike ? printStageMeshes(decisions->stageMeshes) : "";
     options.devices = 1;
   }
   if (decisions.ok() && options.mode == Mode::kAuto) {

@@ -24,6 +24,8 @@ constexpr Name kNames[] = {
     {Freedom::kPipeline, "pipeline"},
     {Freedom::kVirtualStages, "virtual-stages"},
     {Freedom::kUnevenStages, "uneven-stages"},
+    {Freedom::kStageMeshes, "stage-meshes"},
+    {Freedom::kAxisOrder, "axis-order"},
     {Freedom::kZeroBubble, "zero-bubble"},
     {Freedom::kMemoryPrices, "memory-prices"},
     {Freedom::kOffload, "offload"},

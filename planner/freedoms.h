@@ -6,6 +6,8 @@
 //   pipeline        stages beside those that the program names           without: none
 //   virtual-stages  several stages on a submesh                          without: one
 //   uneven-stages   stages of different numbers of blocks                without: as equal as can be
+//   stage-meshes    meshes of unlike shape and size for the stages        without: one for all
+//   axis-order      which axis of a mesh lies inside nodes                without: the last
 //   zero-bubble     schedules that split the backward pass               without: none of them
 //   memory-prices   splits that save memory at a price of time           without: those that take the least time
 //   offload         what lies in the host's memory, asked for    without: nothing
@@ -30,6 +32,8 @@ enum class Freedom : uint8_t {
   kPipeline,
   kVirtualStages,
   kUnevenStages,
+  kStageMeshes,
+  kAxisOrder,
   kZeroBubble,
   kMemoryPrices,
   kOffload,

@@ -27,13 +27,23 @@ double longestPath(const GraphView& view, const LeastWork& work, const LeastWork
       end = std::max(end, ends[view.operandOf(op, i)]);
     }
     const bool delays = !view.op(op).facts.isSum && work.runs(op) != WorkRuns::kWholeBatch;
-    end += delays ? static_cast<double>(times.ofCall[op]) : 0;
+    end += delays ? static_cast<double>(times.delays[op]) : 0;
     for (unsigned r = 0; r < view.op(op).results.size(); ++r) {
       ends[view.resultOf(op, r)] = end;
     }
     longest = std::max(longest, end);
   }
   return longest;
+}
+
+// On submeshes of which some traded ranks: `smallest` has half of those that it had, `alike` are the times before.
+LeastWork::Times traded(const LeastWork& work, const WorkGrid& smallest, const LeastWork::Times& alike) {
+  LeastWork::Times times = work.times(smallest);
+  const LeastWork::Times largest = work.times({3 * smallest.ranks, smallest.microBatches});
+  for (size_t op = 0; op < times.delays.size(); ++op) {
+    times.delays[op] = std::min(alike.delays[op], largest.delays[op]);
+  }
+  return times;
 }
 
 }  // namespace
@@ -52,18 +62,24 @@ absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& 
     kept.emplace(view, *work, plans.statesLeave);
   }
   double least = std::numeric_limits<double>::infinity();
+  const auto consider = [&](const WorkGrid& grid, const LeastWork::Times& times) {
+    double step = times.ofRanks / static_cast<double>(plans.ranks);
+    if (plans.areAlike && step < least) {
+      step = std::max(step, longestPath(view, *work, times));
+    }
+    if (kept && step < least) {
+      step = std::max(step, kept->leastStep(grid, times, plans.ranks, plans.memoryLimit));
+    }
+    least = std::min(least, step);
+  };
   for (const int64_t ranks : plans.submeshRanks) {
     for (const int64_t count : microBatches) {
-      const WorkGrid grid = {ranks, count};
-      const LeastWork::Times times = work->times(grid);
-      double step = times.ofRanks / static_cast<double>(plans.ranks);
-      if (plans.areAlike && step < least) {
-        step = std::max(step, longestPath(view, *work, times));
+      const LeastWork::Times times = work->times({ranks, count});
+      consider({ranks, count}, times);
+      if (plans.mayTrade && ranks % 2 == 0 && ranks < plans.ranks) {
+        const WorkGrid smallest = {ranks / 2, count};
+        consider(smallest, traded(*work, smallest, times));
       }
-      if (kept && step < least) {
-        step = std::max(step, kept->leastStep(grid, times, plans.ranks, plans.memoryLimit));
-      }
-      least = std::min(least, step);
     }
   }
   const double seconds = least * (1 - kRounding) / kPicosecondsPerSecond;

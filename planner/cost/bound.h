@@ -16,6 +16,7 @@ struct BoundedPlans {
   std::vector<int64_t> submeshRanks;        // how many ranks each submesh may have
   std::vector<int64_t> microBatches = {1};  // how many a step may have
   bool areAlike = true;                     // have all submeshes of a plan as many? Else what divides them stands there
+  bool mayTrade = false;                    // where they are: may pairs of submeshes have P/2 and 3P/2 of P ranks each?
   int64_t memoryLimit = 0;                  // bytes of one rank; 0: none
   bool hidesCollectives = false;            // may they run beside kernels?
   bool statesLeave = false;                 // may the optimizer's state lie in the host's memory?
@@ -28,6 +29,8 @@ struct BoundedPlans {
 //   - where submeshes are alike, the longest path through the program: each micro-batch passes through all operators on
 //     it in turn;
 //   - where they are, the work with what memory has run again (kept_values.h).
+// Of submeshes that may trade ranks, work is counted on P/2 ranks, which divide all that they have, and paths with the
+// shorter of an operator's times on P and on 3P/2 ranks; on P/2 none is shorter than on P.
 // Other communication, idle time, and operators that something else may stand for count as nothing. Error: a rule that
 // does not fit, a defect.
 absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& machine, const BoundedPlans& plans);

@@ -144,7 +144,7 @@ void KeptValues::addStored(bool statesLeave) {
 
 // How long it delays what reads it. The terms of a sum may be added in another order, in which one waits for fewer.
 double KeptValues::delayOf(int op, Phase phase, const LeastWork::Times& times) const {
-  return runsInPass(op, phase) && !view_.op(op).facts.isSum ? static_cast<double>(times.ofCall[op]) : 0;
+  return runsInPass(op, phase) && !view_.op(op).facts.isSum ? static_cast<double>(times.delays[op]) : 0;
 }
 
 bool KeptValues::runsInPass(int op, Phase phase) const {

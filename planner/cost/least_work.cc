@@ -333,6 +333,7 @@ LeastWork::Times LeastWork::times(const WorkGrid& grid) const {
   for (const int of : classOf_) {
     times.ofCall.push_back(of < 0 ? 0 : ofClass[of]);
   }
+  times.delays = times.ofCall;
   return times;
 }
 

@@ -19,6 +19,10 @@ constexpr double kOfProportion = 0.9;
 constexpr double kLarger = 1.01;
 constexpr double kLargerThanNode = 1.05;
 
+// What is reduced once in a step may take of the time that it takes between nodes where the batch's axes lie inside of
+// them.
+constexpr double kBatchInside = 0.5;
+
 int64_t times(int64_t number, double factor) {
   return static_cast<int64_t>(std::llround(static_cast<double>(number) * factor));
 }
@@ -71,31 +75,52 @@ int64_t smallestPrime(int64_t number) {
 }
 
 // The axes of the mesh that split something else than the batch. Of a mesh for each stage: its text.
-std::vector<std::pair<std::string, int64_t>> besideBatch(const CompileOptions& closed) {
+std::vector<BesideAxis> besideBatch(const CompileOptions& closed, const Machine& machine) {
   const absl::StatusOr<Mesh> mesh = Mesh::parse(closed.mesh);
   if (closed.mesh.empty() || !mesh.ok()) {
-    return {{closed.stageMeshes, 1}};
+    return {{closed.stageMeshes}};
   }
   const std::vector<Axis> batch = defaultAxes(*mesh, closed.fill);
-  std::vector<std::pair<std::string, int64_t>> sizes;
-  for (const NamedAxis& named : mesh->axes()) {
-    if (named.axis.size > 1 && std::find(batch.begin(), batch.end(), named.axis) == batch.end()) {
-      sizes.emplace_back(named.name, named.axis.size);
+  const int64_t mostStride = mesh->ranks() > machine.devicesPerNode ? std::max<int64_t>(1, machine.devicesPerNode) : 1;
+  std::vector<BesideAxis> axes;
+  int64_t inside = 1;  // ranks of the batch's axes
+  for (auto named = mesh->axes().rbegin(); named != mesh->axes().rend(); ++named) {
+    if (std::find(batch.begin(), batch.end(), named->axis) != batch.end()) {
+      inside *= named->axis.size;
+    } else if (named->axis.size > 1) {
+      axes.push_back({named->name, named->axis.size, std::min(inside, mostStride)});
     }
   }
-  return sizes;
+  std::reverse(axes.begin(), axes.end());
+  return axes;
 }
 
 int64_t ranksBeside(const Relative& relative) {
   int64_t ranks = 1;
-  for (const auto& [name, size] : relative.beside) {
-    ranks *= size;
+  for (const BesideAxis& axis : relative.beside) {
+    ranks *= axis.size;
   }
   return ranks;
 }
 
+bool isInside(const BesideAxis& axis) {
+  return axis.stride == 1;
+}
+
 int64_t cutsOf(const BlockAsk& ask) {
   return ask.parts * ask.closed.microBatches();
+}
+
+// What is known of axes that lie inside of those of the batch, where they lie apart: each doubling goes over the
+// network.
+BlockTotals apart(BlockTotals totals, const Relative& relative) {
+  for (const BesideAxis& axis : relative.beside) {
+    const double factor = isInside(axis) ? 1 : std::pow(kLargerThanNode, std::log2(static_cast<double>(axis.size)));
+    totals.all.time = times(totals.all.time, factor);
+    totals.longest = times(totals.longest, factor);
+  }
+  totals.all.onceTime = times(totals.all.onceTime, kBatchInside);
+  return totals;
 }
 
 }  // namespace
@@ -115,13 +140,28 @@ SegmentCosts atLevel(SegmentCosts costs, int from, int to, int64_t parts) {
   return costs;
 }
 
+SegmentCosts scaled(SegmentCosts costs, double factor) {
+  for (std::vector<SegmentCost>* all : {&costs.segments, &costs.cutSegments}) {
+    for (SegmentCost& cost : *all) {
+      cost = scaled(std::move(cost), factor, true);
+    }
+  }
+  return costs;
+}
+
 std::vector<Relative> smallerThan(const Relative& relative) {
   std::vector<Relative> smaller;
+  if (!std::all_of(relative.beside.begin(), relative.beside.end(), isInside)) {
+    for (BesideAxis& axis : smaller.emplace_back(relative).beside) {
+      axis.stride = 1;
+    }
+    return smaller;
+  }
   for (size_t axis = 0; axis < relative.beside.size(); ++axis) {
-    if (relative.beside[axis].second > 1) {
-      int64_t& size = smaller.emplace_back(relative).beside[axis].second;
+    if (relative.beside[axis].size > 1) {
+      int64_t& size = smaller.emplace_back(relative).beside[axis].size;
       size /= smallestPrime(size);
-      std::erase_if(smaller.back().beside, [](const auto& sized) { return sized.second == 1; });
+      std::erase_if(smaller.back().beside, [](const BesideAxis& sized) { return sized.size == 1; });
     }
   }
   return smaller;
@@ -197,7 +237,8 @@ Relative BlockCosts::relativeOf(const BlockAsk& ask) {
   const absl::StatusOr<const BlockProgram*> program = programFor(ask.closed.microBatches());
   const bool isLong = program.ok() && (*program)->isLong();
   const auto number = program.ok() ? std::find(inOrder_.begin(), inOrder_.end(), *program) - inOrder_.begin() : -1;
-  return {static_cast<int>(number), besideBatch(ask.closed), ask.uncut && !isLong, ask.closed.microBatches() == 1};
+  return {static_cast<int>(number), besideBatch(ask.closed, machine_), ask.uncut && !isLong,
+          ask.closed.microBatches() == 1};
 }
 
 void BlockCosts::learn(const BlockAsk& ask, const Relative& relative, const SegmentCosts& costs) {
@@ -261,7 +302,9 @@ std::optional<BlockTotals> BlockCosts::guessed(const Relative& relative, int64_t
   for (const Relative& smaller : smallerThan(relative)) {
     const std::optional<BlockTotals> other = guessed(smaller, cuts, priced);
     const double share = static_cast<double>(ranksBeside(smaller)) / static_cast<double>(ranksBeside(relative));
-    if (other && (!made || times(other->all.time, share) > made->all.time)) {
+    if (other && !made && ranksBeside(smaller) == ranksBeside(relative)) {
+      made = apart(*other, relative);
+    } else if (other && (!made || times(other->all.time, share) > made->all.time)) {
       made = scaled(*other, share, true);
       made->all.time = times(made->all.time, onOneNode ? kLarger : kLargerThanNode);
       made->longest = times(made->longest, onOneNode ? kLarger : kLargerThanNode);

@@ -40,17 +40,32 @@ struct BlockTotals {
 // What ranks hold of the costs at level `from` of ZeRO, at level `to`: `parts` of them share what it shares.
 SegmentCosts atLevel(SegmentCosts costs, int from, int to, int64_t parts);
 
+// Needs `factor` times as large, as if ranks shared all work and bytes evenly.
+SegmentCosts scaled(SegmentCosts costs, double factor);
+
+// An axis of a mesh that splits anything but the batch.
+struct BesideAxis {
+  std::string name;
+  int64_t size = 1;
+  // How many ranks of the batch's axes lie between neighbors of its groups, at most those of a node: 1 where it is
+  // further in, and where all is on one node.
+  int64_t stride = 1;
+
+  friend auto operator<=>(const BesideAxis&, const BesideAxis&) = default;
+};
+
 // What asks have in common that are guessed from one another.
 struct Relative {
   int program = -1;  // its number, in the order in which programs were met; -1: it is refused
-  std::vector<std::pair<std::string, int64_t>> beside;  // axes of the mesh that split anything but the batch, sizes
-  bool uncut = false;                                   // blocks asked about together
-  bool alone = false;                                   // a single micro-batch, which reduces gradients itself
+  std::vector<BesideAxis> beside;
+  bool uncut = false;  // blocks asked about together
+  bool alone = false;  // a single micro-batch, which reduces gradients itself
 
   friend auto operator<=>(const Relative&, const Relative&) = default;
 };
 
-// Those from which it is guessed beside its own: of smaller meshes, one axis at a time.
+// Those from which it is guessed beside its own: of smaller meshes, one axis at a time; of one whose axes lie between
+// those of the batch, the one with the same axes inside of it, alone.
 std::vector<Relative> smallerThan(const Relative& relative);
 
 class BlockCosts {

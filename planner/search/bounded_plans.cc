@@ -31,7 +31,8 @@ absl::StatusOr<BoundedPlans> boundedPlans(const CompileOptions& request, const C
   const bool isMeshOpen = request.stageMeshes.empty() && (request.mesh.empty() || isOpenMesh(request.mesh));
   BoundedPlans plans;
   plans.ranks = meshes.ranks();
-  plans.areAlike = meshes.same();
+  plans.mayTrade = isAuto && mayHaveUnlikeMeshes(request);
+  plans.areAlike = meshes.same() || plans.mayTrade;
   plans.submeshRanks = {submeshRanksOf(meshes)};
   if (isAuto && isMeshOpen) {
     plans.submeshRanks = divisorsOf(plans.ranks);

@@ -42,7 +42,7 @@ std::optional<ChosenCut> CutChooser::best(const std::vector<PricedBlocks>& block
   std::optional<ChosenCut> best;
   for (const PricedBlocks& each : blocks) {
     for (const PipelineShape& shape : shapes) {
-      StageCut cut = cutWith(each.costs, shape);
+      StageCut cut = withMeshes(oneChoice(each.costs, shape), shape);
       const auto rank = [&](const StageCut& c) { return std::tuple(expected(c), c.peakBytes); };
       if (!best || rank(cut) < rank(best->cut)) {
         best = ChosenCut{std::move(cut), each.bytePrice};
@@ -52,14 +52,14 @@ std::optional<ChosenCut> CutChooser::best(const std::vector<PricedBlocks>& block
   return best;
 }
 
-StageCut CutChooser::cutWith(const SegmentCosts& costs, const PipelineShape& shape) const {
+StageCut CutChooser::withMeshes(const MeshChoices& choices, const PipelineShape& shape) const {
   if (areStages_ || shape.stages() == 1) {  // as many stages as there are costs
-    return withStages(costs, shape, limit_, upTo(shape.stages()));
+    return withStages(choices, shape, limit_, upTo(shape.stages()));
   }
+  const auto segments = static_cast<int64_t>(choices.costs[0]->segments.size());
   return request_.may(Freedom::kUnevenStages)
-             ? cutStages(costs, shape, limit_)
-             : withStages(costs, shape, limit_,
-                          evenStages(static_cast<int64_t>(costs.segments.size()), shape.stages()));
+             ? cutStages(choices, shape, limit_)
+             : withStages(choices, shape, limit_, evenStages(segments, shape.stages()));
 }
 
 }  // namespace weft

@@ -43,14 +43,14 @@ class CutChooser {
   // Nothing: there are no shapes.
   std::optional<ChosenCut> best(const std::vector<PricedBlocks>& blocks,
                                 const std::vector<PipelineShape>& shapes) const;
+  // Of submeshes that choose their meshes.
+  StageCut withMeshes(const MeshChoices& choices, const PipelineShape& shape) const;
   // The same under any schedule, of blocks that are known together only; quick.
   StageCut fluid(const SegmentCost& all, Picoseconds longest, const StageGrid& grid, int64_t microBatches) const {
     return fluidCut(all, longest, grid, microBatches, limit_);
   }
 
  private:
-  StageCut cutWith(const SegmentCosts& costs, const PipelineShape& shape) const;
-
   const CompileOptions& request_;
   int64_t limit_;
   bool trains_;

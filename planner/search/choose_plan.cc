@@ -28,6 +28,10 @@ constexpr size_t kMostFinalists = 40;
 constexpr size_t kMoreTried = 3;
 constexpr double kPromises = 1.03;
 constexpr size_t kMostNamed = 8;
+// Sketches with unlike meshes or another order of axes are predicted beside the others, so that none of these is left
+// out for them: as many at most, and of long programs.
+constexpr size_t kMostBeside = 8;
+constexpr size_t kMostBesideOfLong = 2;
 // Sketches that are expected to take so many times as long as the best prediction are not predicted; those of long
 // programs are closer.
 constexpr double kFarOff = 1.15;
@@ -43,18 +47,27 @@ class PlanChooser {
     std::vector<Finalist> finalists;
     const Attempt* best = nullptr;
     size_t tried = 0;
+    size_t beside = 0;
+    Usual usual;
     absl::Status refusal;
     size_t most = kMostFinalists;
     for (;;) {
       const std::optional<Sketch> sketch = sketches_.next();
-      if (!sketch || tried >= mostTried(most, best, *sketch)) {
+      if (!sketch || tried >= mostTried(most, usual, *sketch)) {
         break;
       }
-      ++tried;
-      const double farOff = sketches_.isLong(*sketch) ? kFarOffOfLong : kFarOff;
-      if (best != nullptr && best->fits &&
-          static_cast<double>(sketch->cut.time) > farOff * static_cast<double>(best->time)) {
+      const bool isLong = sketches_.isLong(*sketch);
+      const bool isUnlike = sketch->grid.mesh.empty() && request_.stageMeshes.empty();
+      const bool isBeside = isUnlike || sketch->grid.isReordered;
+      const double farOff = isLong ? kFarOffOfLong : kFarOff;
+      const bool isFarOff =
+          usual.fits && static_cast<double>(sketch->cut.time) > farOff * static_cast<double>(usual.time);
+      if (isFarOff && !isBeside) {
         break;
+      }
+      ++(isBeside ? beside : tried);
+      if (isBeside && (isFarOff || beside > (isLong ? kMostBesideOfLong : kMostBeside))) {
+        continue;
       }
       if (best != nullptr && best->fits && sketch->cut.bound >= best->time) {
         continue;
@@ -65,6 +78,10 @@ class PlanChooser {
         continue;
       }
       most = std::clamp(kPredictedOperators / closed->graph->operators.size(), kFewestFinalists, kMostFinalists);
+      const Attempt& made = closed->attempt;
+      if (!isBeside && made.fits) {
+        usual = {true, usual.fits ? std::min(usual.time, made.time) : made.time};
+      }
       finalists.push_back({*sketch, *std::move(closed)});
       best = &std::min_element(finalists.begin(), finalists.end(), isBetterPlan)->plan.attempt;
     }
@@ -77,7 +94,7 @@ class PlanChooser {
     ClosedRequest refined = refineStages({sketch, finalists.front().plan}, *program, predict_, memo_);
     WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, mixZero(std::move(refined), request_, predict_));
     chosen.attempt.decisions.notes.push_back(noteOf(finalists));
-    chosen.ticks += sketches_.ticks() + static_cast<int64_t>(tried);
+    chosen.ticks += sketches_.ticks() + static_cast<int64_t>(tried + beside);
     return chosen;
   }
 
@@ -88,11 +105,18 @@ class PlanChooser {
   };
   static bool isBetterPlan(const Finalist& a, const Finalist& b) { return isBetter(a.plan.attempt, b.plan.attempt); }
 
-  static size_t mostTried(size_t most, const Attempt* best, const Sketch& next) {
-    if (best == nullptr || !best->fits) {
+  // The best prediction of a sketch with one mesh in the usual order. How many of these are predicted follows from it
+  // alone, so that what is predicted beside them takes the place of none.
+  struct Usual {
+    bool fits = false;
+    Picoseconds time = 0;
+  };
+
+  static size_t mostTried(size_t most, const Usual& usual, const Sketch& next) {
+    if (!usual.fits) {
       return 2 * most;
     }
-    const bool promises = kPromises * static_cast<double>(next.cut.time) < static_cast<double>(best->time);
+    const bool promises = kPromises * static_cast<double>(next.cut.time) < static_cast<double>(usual.time);
     return promises ? kMoreTried * most : most;
   }
 

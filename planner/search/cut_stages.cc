@@ -106,23 +106,40 @@ struct Stage {
   int64_t bytes = 0;
   bool fits = true;
   bool limited = false;
+  int mesh = 0;  // of the choices
 };
+
+bool isBetter(const Stage& a, const Stage& b) {
+  if (a.fits != b.fits) {
+    return a.fits;
+  }
+  return a.fits ? a.time < b.time : a.bytes < b.bytes;
+}
 
 class Cutter {
  public:
-  Cutter(const SegmentCosts& costs, const PipelineShape& shape, int64_t limit)
-      : segments_(static_cast<int>(costs.segments.size())),
-        sums_(costs.of(shape.cutsBackward)),
-        transfer_(costs.transfer),
+  Cutter(const MeshChoices& choices, const PipelineShape& shape, int64_t limit)
+      : choices_(choices),
+        segments_(static_cast<int>(choices.costs[0]->segments.size())),
+        leastTime_(leastTime(choices, shape)),
         shape_(shape),
-        limit_(limit),
-        rooms_(rooms()) {}
+        limit_(limit) {
+    for (const SegmentCosts* costs : choices.costs) {
+      sums_.emplace_back(costs->of(shape.cutsBackward));
+      transfer_ = std::max(transfer_, costs->transfer);
+    }
+    rooms_ = rooms();
+  }
 
   StageCut cut() const {
-    Greedy best = within(sums_.of(0, segments_).time + sums_.saving(0, segments_, INT64_MAX).time);
+    Picoseconds all = 0;
+    for (const Sums& sums : sums_) {
+      all = std::max(all, sums.of(0, segments_).time + sums.saving(0, segments_, INT64_MAX).time);
+    }
+    Greedy best = within(all);
     // No shorter stages are known to be possible, and none shorter than these to be impossible.
     Picoseconds high = best.longest;
-    Picoseconds low = sums_.of(0, segments_).time / shape_.stages();
+    Picoseconds low = leastTime_ / shape_.stages();
     while (best.reachesEnd && low < high) {
       Greedy made = within(low + (high - low) / 2);
       if (made.reachesEnd) {
@@ -139,7 +156,7 @@ class Cutter {
   }
 
   StageCut describe(std::vector<int> first) const {
-    StageCut cut{std::move(first)};
+    StageCut cut{std::move(first), std::vector<int>(shape_.submeshes(), 0)};
     cut.fits = true;
     Picoseconds sum = 0;
     std::vector<int64_t> bytes(shape_.submeshes(), 0);
@@ -148,6 +165,7 @@ class Cutter {
     for (int64_t s = 0; s < shape_.stages(); ++s) {
       const Stage stage = stageOf(s, cut.first[s], endOf(cut.first, s));
       sum += stage.time;
+      cut.meshes[shape_.submeshOf[s]] = stage.mesh;
       cut.longest = std::max(cut.longest, stage.time);
       bytes[shape_.submeshOf[s]] += stage.bytes;
       busy[shape_.submeshOf[s]] += stage.time;
@@ -157,7 +175,7 @@ class Cutter {
     }
     const Picoseconds once = *std::max_element(onceTimes.begin(), onceTimes.end());
     cut.peakBytes = *std::max_element(bytes.begin(), bytes.end());
-    cut.bound = shape_.microBatches * sums_.of(0, segments_).time / shape_.submeshes();
+    cut.bound = shape_.microBatches * leastTime_ / shape_.submeshes();
     // The submesh that has most to do decides how often micro-batches follow one another, the other stages how long the
     // first of them take.
     const auto longest = std::max_element(busy.begin(), busy.end());
@@ -170,13 +188,26 @@ class Cutter {
   }
 
  private:
+  // Of all segments, each on the mesh on which it is shortest.
+  static Picoseconds leastTime(const MeshChoices& choices, const PipelineShape& shape) {
+    Picoseconds sum = 0;
+    for (size_t i = 0; i < choices.costs[0]->segments.size(); ++i) {
+      Picoseconds least = choices.costs[0]->of(shape.cutsBackward)[i].time;
+      for (const SegmentCosts* costs : choices.costs) {
+        least = std::min(least, costs->of(shape.cutsBackward)[i].time);
+      }
+      sum += least;
+    }
+    return sum;
+  }
+
   int endOf(const std::vector<int>& first, int64_t stage) const {
     return stage + 1 < shape_.stages() ? first[stage + 1] : segments_;
   }
 
   // Of each stage: its part of the limit.
   std::vector<int64_t> rooms() const {
-    const SegmentCost all = sums_.of(0, segments_);
+    const SegmentCost all = sums_[0].of(0, segments_);
     const double held = all.activations.all() == 0
                             ? 1
                             : static_cast<double>(all.heldBytes + 1) / static_cast<double>(all.activations.all());
@@ -224,18 +255,31 @@ class Cutter {
     return false;
   }
 
-  // What a stage of the segments from `begin` to `end` takes.
+  // What a stage of the segments from `begin` to `end` takes on the best of its meshes.
   Stage stageOf(int64_t stage, int begin, int end) const {
-    const SegmentCost all = sums_.of(begin, end);
-    Stage made = {all.time, all.onceTime,
-                  all.heldBytes + all.passingBytes + all.bufferBytes + held(all.activations, shape_.held[stage]), true,
-                  false};
+    const std::vector<int>& meshes = choices_.ofSubmesh[shape_.submeshOf[stage]];
+    Stage best = stageOn(meshes[0], stage, begin, end);
+    for (size_t i = 1; i < meshes.size(); ++i) {
+      const Stage other = stageOn(meshes[i], stage, begin, end);
+      best = isBetter(other, best) ? other : best;
+    }
+    return best;
+  }
+
+  Stage stageOn(int mesh, int64_t stage, int begin, int end) const {
+    const SegmentCost all = sums_[mesh].of(begin, end);
+    Stage made = {all.time,
+                  all.onceTime,
+                  all.heldBytes + all.passingBytes + all.bufferBytes + held(all.activations, shape_.held[stage]),
+                  true,
+                  false,
+                  mesh};
     const int64_t over = made.bytes - rooms_[stage];
     if (limit_ == 0 || over <= 0) {
       return made;
     }
     const int64_t slots = shape_.held[stage].toWeights;
-    const Saving saving = sums_.saving(begin, end, (over + slots - 1) / slots);
+    const Saving saving = sums_[mesh].saving(begin, end, (over + slots - 1) / slots);
     made.time += saving.time;
     made.bytes -= slots * saving.bytes;
     made.fits = made.bytes <= rooms_[stage];
@@ -278,15 +322,21 @@ class Cutter {
     return made;
   }
 
+  const MeshChoices& choices_;
   int segments_;
-  Sums sums_;
-  Picoseconds transfer_;
+  Picoseconds leastTime_;
+  std::vector<Sums> sums_;  // of each choice
+  Picoseconds transfer_ = 0;
   const PipelineShape& shape_;
   int64_t limit_;
   std::vector<int64_t> rooms_;
 };
 
 }  // namespace
+
+MeshChoices oneChoice(const SegmentCosts& costs, const PipelineShape& shape) {
+  return {{&costs}, std::vector<std::vector<int>>(shape.submeshes(), {0})};
+}
 
 std::vector<int> evenStages(int64_t segments, int64_t stages) {
   std::vector<int> first;
@@ -297,11 +347,19 @@ std::vector<int> evenStages(int64_t segments, int64_t stages) {
 }
 
 StageCut cutStages(const SegmentCosts& costs, const PipelineShape& shape, int64_t limit) {
-  return Cutter(costs, shape, limit).cut();
+  return cutStages(oneChoice(costs, shape), shape, limit);
+}
+
+StageCut cutStages(const MeshChoices& choices, const PipelineShape& shape, int64_t limit) {
+  return Cutter(choices, shape, limit).cut();
 }
 
 StageCut withStages(const SegmentCosts& costs, const PipelineShape& shape, int64_t limit, std::vector<int> first) {
-  return Cutter(costs, shape, limit).describe(std::move(first));
+  return withStages(oneChoice(costs, shape), shape, limit, std::move(first));
+}
+
+StageCut withStages(const MeshChoices& choices, const PipelineShape& shape, int64_t limit, std::vector<int> first) {
+  return Cutter(choices, shape, limit).describe(std::move(first));
 }
 
 StageCut fluidCut(const SegmentCost& all, Picoseconds longest, const StageGrid& grid, int64_t microBatches,

@@ -18,6 +18,7 @@ namespace weft {
 // A plan, as far as it can be told from its segments.
 struct StageCut {
   std::vector<int> first;   // of each stage: its first segment
+  std::vector<int> meshes;  // of each submesh: which of its choices (MeshChoices) it has
   Picoseconds longest = 0;  // of a stage, of one micro-batch
   int64_t busiest = 0;      // the submesh that has most to do
   Picoseconds time = 0;     // of a step, an estimate
@@ -27,13 +28,25 @@ struct StageCut {
   bool limited = false;  // does the limit make it longer?
 };
 
+// What the segments need on each of several meshes, and which of these each submesh may have. Schedules that put
+// several stages on a submesh have one choice for all.
+struct MeshChoices {
+  std::vector<const SegmentCosts*> costs;
+  std::vector<std::vector<int>> ofSubmesh;
+};
+// One for all.
+MeshChoices oneChoice(const SegmentCosts& costs, const PipelineShape& shape);
+
 // The cut with the shortest longest stage of those that fit; 0 as the limit: all do. Where submeshes have several
 // stages, from there on segments move from the busiest submesh to others as long as that helps. Where none fits, stages
 // of as many segments each. shape.stages() is at most the number of segments.
 StageCut cutStages(const SegmentCosts& costs, const PipelineShape& shape, int64_t limit);
+// The same where submeshes choose their meshes: each has the one on which its stage is shortest within the memory.
+StageCut cutStages(const MeshChoices& choices, const PipelineShape& shape, int64_t limit);
 
 // The same for stages that are given by the first segment of each.
 StageCut withStages(const SegmentCosts& costs, const PipelineShape& shape, int64_t limit, std::vector<int> first);
+StageCut withStages(const MeshChoices& choices, const PipelineShape& shape, int64_t limit, std::vector<int> first);
 
 // The first segment of each stage where all have as many segments as can be.
 std::vector<int> evenStages(int64_t segments, int64_t stages);

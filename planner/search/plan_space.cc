@@ -8,8 +8,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "ir/layout/stage_mesh_text.h"
+#include "planner/check_request.h"
 #include "planner/open_mesh.h"
 #include "planner/schedule/generate.h"
+#include "planner/search/axis_orders.h"
+#include "planner/search/choose_open.h"
 #include "runtime/base/limits.h"
 #include "runtime/base/status.h"
 
@@ -114,8 +117,8 @@ std::vector<int64_t> divisorsOf(int64_t number) {
 
 class Grids {
  public:
-  Grids(const CompileOptions& request, int64_t userStages, int64_t segments, std::string mesh)
-      : request_(request), userStages_(userStages), segments_(segments), mesh_(std::move(mesh)) {}
+  Grids(const ProgramGraph& graph, const CompileOptions& request, int64_t userStages, int64_t segments)
+      : graph_(graph), request_(request), userStages_(userStages), segments_(segments) {}
 
   absl::StatusOr<std::vector<StageGrid>> run() {
     for (const int64_t each : virtualStageCounts(request_)) {
@@ -143,20 +146,20 @@ class Grids {
   }
 
   absl::Status add(int64_t submeshes, int64_t virtualStages) {
-    if (isOpenMesh(mesh_)) {
-      const absl::StatusOr<std::vector<std::string>> meshes = request_.devices % submeshes == 0
-                                                                  ? closedMeshes(mesh_, request_.devices / submeshes)
-                                                                  : absl::InvalidArgumentError("");
-      for (const std::string& mesh : meshes.ok() ? *meshes : std::vector<std::string>()) {
-        grids_.push_back({submeshes, virtualStages, mesh});
+    if (request_.mesh.empty() || isOpenMesh(request_.mesh)) {
+      const absl::StatusOr<std::vector<OrderedMesh>> meshes =
+          request_.devices % submeshes == 0 ? meshesOfRanks(graph_, request_, request_.devices / submeshes)
+                                            : absl::InvalidArgumentError("");
+      for (const OrderedMesh& mesh : meshes.ok() ? *meshes : std::vector<OrderedMesh>()) {
+        grids_.push_back({submeshes, virtualStages, mesh.text, mesh.isReordered});
       }
       return absl::OkStatus();
     }
-    WEFT_ASSIGN_OR_RETURN(const Mesh mesh, Mesh::parse(mesh_));
+    WEFT_ASSIGN_OR_RETURN(const Mesh mesh, Mesh::parse(request_.mesh));
     // Beside a mesh 1 device means as many as there are stages times its ranks.
     if (request_.devices == submeshes * mesh.ranks() ||
         (request_.devices == 1 && (userStages_ > 1 || submeshes == 1))) {
-      grids_.push_back({submeshes, virtualStages, mesh_});
+      grids_.push_back({submeshes, virtualStages, request_.mesh});
     }
     return absl::OkStatus();
   }
@@ -164,15 +167,16 @@ class Grids {
   absl::Status refuse() const {
     return absl::InvalidArgumentError(
         absl::StrCat("mode auto: ", request_.devices, " devices",
-                     userStages_ > 1 ? absl::StrCat(" and ", userStages_, " stages") : "", " of mesh '", mesh_,
+                     userStages_ > 1 ? absl::StrCat(" and ", userStages_, " stages") : "", " of mesh '",
+                     request_.mesh.empty() ? openMesh(graph_, request_) : request_.mesh,
                      "' do not go together; give devices that are the ranks of the mesh times the number of "
                      "stages that are run side by side, or leave the mesh out"));
   }
 
+  const ProgramGraph& graph_;
   const CompileOptions& request_;
   int64_t userStages_;
   int64_t segments_;
-  std::string mesh_;
   std::vector<StageGrid> grids_;
 };
 
@@ -191,7 +195,38 @@ absl::StatusOr<std::vector<StageGrid>> stageGrids(const ProgramGraph& graph, con
     }
     return std::vector<StageGrid>{{submeshes, userStages / submeshes, ""}};
   }
-  return Grids(request, userStages, segments, request.mesh.empty() ? openMesh(graph, request) : request.mesh).run();
+  return Grids(graph, request, userStages, segments).run();
+}
+
+absl::StatusOr<std::vector<OrderedMesh>> meshesOfRanks(const ProgramGraph& graph, const CompileOptions& request,
+                                                       int64_t ranks) {
+  const std::string open = request.mesh.empty() ? openMesh(graph, request) : request.mesh;
+  WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> closed, closedMeshes(open, ranks));
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
+  const bool isOrderOpen = request.mesh.empty() && request.may(Freedom::kAxisOrder);
+  std::vector<OrderedMesh> meshes;
+  for (const std::string& mesh : closed) {
+    for (const std::string& order : isOrderOpen ? axisOrders(mesh, machine) : std::vector<std::string>{mesh}) {
+      meshes.push_back({order, order != mesh});
+    }
+  }
+  return meshes;
+}
+
+bool mayHaveUnlikeMeshes(const CompileOptions& request) {
+  return request.may(Freedom::kStageMeshes) && request.mesh.empty() && request.stageMeshes.empty();
+}
+
+CompileOptions firstRequest(const CompileOptions& request, const std::string& mesh, int64_t micro, bool shares) {
+  CompileOptions closed = request;
+  closed.mode = request.may(Freedom::kTensorSplits) ? Mode::kLayouts : Mode::kSemi;
+  closed.mesh = mesh;
+  closed.devices = 1;
+  closed.micro = micro;
+  closed.zero = request.zeroLevel();
+  const std::vector<CompileOptions> levels = withZero(closed, shares);
+  const auto first = std::find_if(levels.begin(), levels.end(), [](const auto& each) { return each.zeroLevel() == 1; });
+  return first == levels.end() ? levels.front() : *first;
 }
 
 CompileOptions withFreedomsPinned(CompileOptions request) {

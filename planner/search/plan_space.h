@@ -6,7 +6,7 @@
 //   his mesh; of one with open sizes the sizes
 //   his micro-batches
 // Without a mesh its axes are dp, those that his strategies and layouts name, and tp where they name none and tensors
-// may be split.
+// may be split; they lie over the nodes of the machine in every order (axis_orders.h).
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ namespace weft {
 struct StageGrid {
   int64_t submeshes = 1;
   int64_t virtualStages = 1;
-  std::string mesh;  // of one submesh; empty where the request has a mesh for each
+  std::string mesh;          // of one submesh; empty where the request has a mesh for each
+  bool isReordered = false;  // do its axes lie over nodes in another order than by default?
 
   int64_t stages() const { return submeshes * virtualStages; }
 };
@@ -32,6 +33,23 @@ struct StageGrid {
 // that the stages and meshes that are given do not make up.
 absl::StatusOr<std::vector<StageGrid>> stageGrids(const ProgramGraph& graph, const CompileOptions& request,
                                                   int64_t userStages, int64_t segments);
+
+struct OrderedMesh {
+  std::string text;
+  bool isReordered = false;
+};
+
+// The meshes of so many ranks that a submesh may have, whose mesh or its sizes `request` leaves open; of a mesh of the
+// user's in his order of the axes. Errors: no sizes make up so many; a machine that cannot be read.
+absl::StatusOr<std::vector<OrderedMesh>> meshesOfRanks(const ProgramGraph& graph, const CompileOptions& request,
+                                                       int64_t ranks);
+
+// May submeshes have meshes of unlike shape and size (unlike_meshes.h)? Not where the user gives the mesh of any.
+bool mayHaveUnlikeMeshes(const CompileOptions& request);
+
+// The request of a plan of the space that leaves nothing open but schedule and recomputation, at the first level of
+// ZeRO that saves memory where the level is open and there are ranks that may share.
+CompileOptions firstRequest(const CompileOptions& request, const std::string& mesh, int64_t micro, bool shares);
 
 // What mode kAuto may not decide (CompileOptions::without) as the pins that say the same, where the user leaves it
 // open. For the rest there are no pins: whatever decides it asks CompileOptions::may.

@@ -18,19 +18,6 @@ constexpr int kAllShared = 3;  // the level of ZeRO at which ranks share all tha
 constexpr double kLessUnpriced = 0.98;
 constexpr int64_t kLeastHeld = 3;  // a guess counts a third of the micro-batches that most schedules hold (fluidCut)
 
-// The request of one sketch, with ZeRO of the first level where that is open.
-CompileOptions baseOf(const CompileOptions& request, const StageGrid& grid, int64_t micro, bool shares) {
-  CompileOptions closed = request;
-  closed.mode = request.may(Freedom::kTensorSplits) ? Mode::kLayouts : Mode::kSemi;
-  closed.mesh = grid.mesh;
-  closed.devices = 1;
-  closed.micro = micro;
-  closed.zero = request.zeroLevel();
-  const std::vector<CompileOptions> levels = withZero(closed, shares);
-  const auto first = std::find_if(levels.begin(), levels.end(), [](const auto& each) { return each.zeroLevel() == 1; });
-  return first == levels.end() ? levels.front() : *first;
-}
-
 bool leavesLevelOpen(const CompileOptions& request, const CompileOptions& closed) {
   return request.zeroLevel() == kFindZero && closed.zeroLevel() == 1;
 }
@@ -50,6 +37,7 @@ absl::Status Sketches::begin() {
   WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, programFor(request_.microBatches()));
   trains_ = program->graph().trains();
   cuts_.emplace(request_, limit_, trains_, program->areStages());
+  unlike_.emplace(request_, machine_, costs_, *cuts_);
   WEFT_ASSIGN_OR_RETURN(
       const std::vector<StageGrid> grids,
       stageGrids(program->graph(), request_, program->areStages() ? program->blocks() : 1, program->blocks()));
@@ -58,7 +46,8 @@ absl::Status Sketches::begin() {
     const absl::StatusOr<Mesh> mesh = Mesh::parse(grid.mesh);
     const int64_t parts = !grid.mesh.empty() && mesh.ok() ? partsOf(defaultAxes(*mesh, request_.fill)) : 1;
     for (const int64_t micro : microBatchCounts(program->graph(), request_, parts)) {
-      Entry entry = {{baseOf(request_, grid, micro, trains_ && parts > 1), grid, {}, {}}, Known::kGuessed, parts};
+      Entry entry = {
+          {firstRequest(request_, grid.mesh, micro, trains_ && parts > 1), grid, {}, {}}, Known::kGuessed, parts};
       groups[costs_.relativeOf(askOf(entry, 0))].push_back(std::move(entry));
     }
   }
@@ -108,7 +97,7 @@ bool Sketches::isLong(const Sketch& sketch) {
 }
 
 void Sketches::push(Entry entry) {
-  entry.expected = (entry.isPricedAlone ? kLessUnpriced : 1) * cuts_->expected(entry.sketch.cut);
+  entry.expected = entry.mayGain * (entry.isPricedAlone ? kLessUnpriced : 1) * cuts_->expected(entry.sketch.cut);
   entry.order = made_++;
   open_.push(std::move(entry));
 }
@@ -116,11 +105,16 @@ void Sketches::push(Entry entry) {
 // Of what no relative is known nothing is expected: it is asked first.
 void Sketches::guess(Entry& entry) {
   std::optional<StageCut> best;
-  for (const BlockTotals& totals : costs_.guess(askOf(entry, 0))) {
+  for (BlockTotals totals : costs_.guess(askOf(entry, 0))) {
+    if (entry.parts == 1) {
+      totals.all.onceTime = 0;  // relatives reduce gradients then, it has none to reduce
+    }
     for (const CompileOptions& level : levelsOf(entry)) {
       const absl::StatusOr<SegmentCosts> all = costsAt(entry, level, {{totals.all}, {}, 0}, 0);
       if (all.ok()) {
-        StageCut cut = cuts_->fluid(all->segments[0], totals.longest, entry.sketch.grid, level.microBatches());
+        const auto longest = static_cast<Picoseconds>(unlike_->mayGainOfLongest(entry.sketch.grid) *
+                                                      static_cast<double>(totals.longest));
+        StageCut cut = cuts_->fluid(all->segments[0], longest, entry.sketch.grid, level.microBatches());
         best = !best || cuts_->expected(cut) < cuts_->expected(*best) ? std::move(cut) : std::move(*best);
       }
     }
@@ -238,6 +232,7 @@ std::vector<Sketches::Entry> Sketches::atLevels(const Entry& entry) {
     if (std::optional<ChosenCut> best = cuts_->best(here, shapes)) {
       made.push_back({{level, entry.sketch.grid, std::move(best->cut), {}}, Known::kLevel, entry.parts});
       made.back().isPricedAlone = !costs_.isKnownUnpriced(askOf(entry, 0));
+      made.back().mayGain = unlike_->mayGain(here.front().costs, entry.sketch.grid, shapes);
     }
   }
   return made;
@@ -247,11 +242,13 @@ std::vector<Sketches::Entry> Sketches::atLevels(const Entry& entry) {
 void Sketches::make(Entry entry) {
   entry.known = Known::kMade;
   entry.isPricedAlone = false;
+  entry.mayGain = 1;
   const std::vector<PricedBlocks> variants = variantsOf(entry);
   const std::vector<PipelineShape> shapes = shapesOf(entry);
   if (!isLong(entry.sketch)) {
     if (std::optional<ChosenCut> best = cuts_->best(variants, shapes)) {
       entry.sketch.cut = std::move(best->cut);
+      pushUnlike(entry, shapes);
       push(std::move(entry));
     }
     return;
@@ -267,6 +264,19 @@ void Sketches::make(Entry entry) {
     if (made.sketch.request.schedule == "auto" && !shape.schedule.empty()) {
       made.sketch.request.schedule = shape.schedule;
     }
+    pushUnlike(made, {shape});
+    push(std::move(made));
+  }
+}
+
+void Sketches::pushUnlike(const Entry& entry, const std::vector<PipelineShape>& shapes) {
+  const Sketch& alike = entry.sketch;
+  if (std::optional<UnlikeMeshes::Plan> plan = unlike_->beside(alike.request, alike.grid, shapes)) {
+    Entry made = entry;
+    made.sketch.request.mesh.clear();
+    made.sketch.request.stageMeshes = std::move(plan->meshes);
+    made.sketch.grid.mesh.clear();
+    made.sketch.cut = std::move(plan->cut);
     push(std::move(made));
   }
 }

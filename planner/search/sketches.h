@@ -8,7 +8,8 @@
 //   2. level     a sketch for each level of ZeRO, from one whose ranks hold as many rows on a mesh with the same axes
 //                beside the batch: per micro-batch they need the same. Of long programs the levels beyond the first,
 //                which save memory at a price of time, only where memory is short
-//   3. made      what its own blocks need, cut into stages
+//   3. made      what its own blocks need, cut into stages; beside a pipeline one whose submeshes have unlike meshes
+//                where that is expected to gain (unlike_meshes.h)
 // Where memory is short, splits that save memory (segment_costs.h) are asked about first, and in the end held against
 // those that do not.
 #pragma once
@@ -27,12 +28,13 @@
 #include "planner/search/block_costs.h"
 #include "planner/search/choose_cut.h"
 #include "planner/search/plan_space.h"
+#include "planner/search/unlike_meshes.h"
 
 namespace weft {
 
 struct Sketch {
   CompileOptions request;  // closed but for what is chosen when it is predicted
-  StageGrid grid;
+  StageGrid grid;          // without a mesh where the request has one for each submesh
   StageCut cut;
   // Of long programs: the price of memory with which its splits are decided. Else the prediction finds one.
   std::optional<double> bytePrice;
@@ -64,6 +66,7 @@ class Sketches {
     double expected = 0;
     size_t order = 0;
     bool isPricedAlone = false;  // known with splits that save memory alone
+    double mayGain = 1;          // what unlike meshes may make of its time, until it is made
     // The queue gives the largest first.
     friend bool operator<(const Entry& a, const Entry& b) {
       return std::tuple(a.expected, a.sketch.cut.peakBytes, a.order) >
@@ -72,7 +75,7 @@ class Sketches {
   };
   Sketches(const GraphFor& graphs, const CompileOptions& request, int64_t limit, const Machine& machine,
            ReshardMemo& memo)
-      : request_(request), limit_(limit), costs_(graphs, request, machine, memo) {}
+      : request_(request), limit_(limit), machine_(machine), costs_(graphs, request, machine, memo) {}
 
   absl::Status begin();
   void askFirst(const std::vector<Entry>& group);
@@ -90,14 +93,17 @@ class Sketches {
                                        int from) const;
   std::vector<Entry> atLevels(const Entry& entry);
   void make(Entry entry);
+  void pushUnlike(const Entry& entry, const std::vector<PipelineShape>& shapes);
   std::vector<PricedBlocks> variantsOf(const Entry& entry);
   std::vector<PipelineShape> shapesOf(const Entry& entry);
 
   const CompileOptions& request_;
   int64_t limit_;
+  Machine machine_;
   BlockCosts costs_;
   bool trains_ = true;
   std::optional<CutChooser> cuts_;  // once the program is known
+  std::optional<UnlikeMeshes> unlike_;
   std::priority_queue<Entry> open_;
   using Figures = std::tuple<Picoseconds, int64_t, std::vector<int>, int64_t, int64_t>;
   std::vector<Figures> given_;

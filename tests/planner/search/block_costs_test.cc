@@ -62,6 +62,26 @@ TEST_F(BlockCostsTest, AnAxisOfSizeOneIsNone) {
             std::vector{costs_.relativeOf({batchAlone, false, 4, 0})});
 }
 
+// Groups of the same axis that lie on one node, or on several, take unlike times.
+TEST_F(BlockCostsTest, OrdersOfAxesAreNotAlike) {
+  const CompileOptions inside = closed("dp=4,tp=4", 4);
+  const CompileOptions apart = closed("tp=4,dp=4", 4);
+  asked(inside, 4);
+  EXPECT_TRUE(costs_.alike({apart, false, 4, 0}).empty()) << "eight devices to a node";
+  EXPECT_EQ(smallerThan(costs_.relativeOf({apart, false, 4, 0})),
+            std::vector{costs_.relativeOf({inside, false, 4, 0})});
+  const SegmentCost guessed = costs_.guess({apart, false, 4, 0}).at(0).all;
+  const SegmentCost known = together(asked(inside, 4)).segments[0];
+  EXPECT_GT(guessed.time, known.time) << "what is sent in each micro-batch goes over the network";
+  EXPECT_LT(guessed.onceTime, known.onceTime) << "gradients do not";
+  EXPECT_EQ(costs_.relativeOf({closed("tp=2,dp=4", 4), false, 4, 0}),
+            costs_.relativeOf({closed("dp=4,tp=2", 4), false, 4, 0}))
+      << "on one node";
+  EXPECT_EQ(costs_.relativeOf({closed("tp=2,dp=16", 4), false, 16, 0}),
+            costs_.relativeOf({closed("tp=2,dp=8", 8), false, 8, 0}))
+      << "each on a node of its own";
+}
+
 // What the backward pass reads inside a layer may be made again.
 TEST_F(BlockCostsTest, SavingsRiseInPrice) {
   const GraphFor graphs = graphForAll(chainProgram({.layers = 6, .rows = 8192, .width = 1024, .relus = 2}).graph);

@@ -29,6 +29,7 @@ TEST(BoundedPlans, HaveWhatIsLeftOpen) {
   EXPECT_EQ(plans.submeshRanks, (Counts{1, 2, 4, 8}));
   EXPECT_EQ(plans.microBatches, (Counts{1, 2, 3, 6}));
   EXPECT_TRUE(plans.areAlike);
+  EXPECT_TRUE(plans.mayTrade);
   EXPECT_FALSE(plans.hidesCollectives);
 }
 
@@ -40,6 +41,8 @@ TEST(BoundedPlans, HaveWhatIsGiven) {
   EXPECT_EQ(plans.submeshRanks, (Counts{4}));
   EXPECT_EQ(plans.microBatches, (Counts{3}));
   EXPECT_TRUE(plans.hidesCollectives);
+  EXPECT_FALSE(plans.mayTrade);
+  EXPECT_FALSE(plansOf({.mode = Mode::kAuto, .devices = 8, .without = {Freedom::kStageMeshes}}).mayTrade);
   EXPECT_EQ(plansOf({.mode = Mode::kAuto, .devices = 8, .maxStages = 2}).submeshRanks, (Counts{4, 8}));
 }
 

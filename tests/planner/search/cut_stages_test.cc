@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -92,6 +93,53 @@ TEST(CutStages, HasTheShortestLongestStageOfAllCuts) {
   EXPECT_GT(limited, 5);
   EXPECT_GT(none, 20);
   EXPECT_GT(better, 2) << "segments move to submeshes that have less to do";
+}
+
+// Of all cuts and of all meshes that submeshes may have.
+TEST(CutStages, EachSubmeshHasTheMeshThatIsBestForIt) {
+  std::mt19937 generator(2);
+  int unlike = 0;
+  int none = 0;
+  for (int round = 0; round < 300; ++round) {
+    const int segments = 2 + static_cast<int>(generator() % 5);
+    const int64_t stages = 2 + static_cast<int64_t>(generator() % std::min(segments - 1, 2));
+    const std::vector<SegmentCosts> costs = {randomCosts(generator, segments), randomCosts(generator, segments),
+                                             randomCosts(generator, segments)};
+    MeshChoices choices = {{&costs[0], &costs[1], &costs[2]}, {}};
+    for (int64_t s = 0; s < stages; ++s) {
+      const auto left = static_cast<int>(generator() % 3);
+      choices.ofSubmesh.push_back({left, (left + 1) % 3});
+    }
+    const PipelineShape shape = shapeOf(stages, 1, 1 + static_cast<int64_t>(generator() % 6));
+    const int64_t limit = generator() % 2 == 0 ? 0 : 20 + static_cast<int64_t>(generator() % 200);
+    std::optional<Picoseconds> shortest;
+    std::vector<int> first;
+    eachCut(segments, stages, first, [&] {
+      for (uint64_t set = 0; set < uint64_t{1} << stages; ++set) {
+        MeshChoices one = {choices.costs, {}};
+        for (int64_t s = 0; s < stages; ++s) {
+          one.ofSubmesh.push_back({choices.ofSubmesh[s][set >> s & 1]});
+        }
+        const StageCut cut = withStages(one, shape, limit, first);
+        if (cut.fits) {
+          shortest = std::min(shortest.value_or(cut.longest), cut.longest);
+          EXPECT_GE(cut.time, cut.bound);
+        }
+      }
+    });
+    SCOPED_TRACE(absl::StrCat("round ", round, ": ", segments, " segments, ", stages, " stages, limit ", limit));
+    const StageCut found = cutStages(choices, shape, limit);
+    EXPECT_EQ(found.fits, shortest.has_value());
+    EXPECT_EQ(found.longest, shortest.value_or(found.longest));
+    none += shortest ? 0 : 1;
+    for (int64_t s = 0; s < stages; ++s) {
+      const std::vector<int>& mine = choices.ofSubmesh[s];
+      EXPECT_NE(std::find(mine.begin(), mine.end(), found.meshes[s]), mine.end());
+      unlike += found.meshes[s] != found.meshes[0] ? 1 : 0;
+    }
+  }
+  EXPECT_GT(unlike, 50);
+  EXPECT_GT(none, 5);
 }
 
 // Two equal stages of three segments each take the ramp and then one micro-batch after the other.

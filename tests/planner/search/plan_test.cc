@@ -312,6 +312,110 @@ TEST(ModeAuto, IsNoWorseThanAnyPlanWrittenOut) {
   }
 }
 
+// Five layers, of which the user puts four on the first of two stages: every plan on four ranks, each stage on as many
+// of them as it may have, written out.
+std::vector<CompileOptions> everyPlanOfTwoStages() {
+  std::vector<CompileOptions> plans;
+  for (const int64_t first : {1, 2, 3}) {
+    for (int64_t dp = 1; dp <= first; ++dp) {
+      for (int64_t other = 1; other <= 4 - first; ++other) {
+        if (first % dp != 0 || (4 - first) % other != 0) {
+          continue;
+        }
+        for (const int64_t micro : {1, 2, 4, 8, 16}) {
+          for (const int zero : {0, 1, 2, 3}) {
+            CompileOptions closed = {.mode = Mode::kLayouts, .micro = micro, .zero = zero};
+            closed.stageMeshes =
+                absl::StrCat("dp=", dp, ",tp=", first / dp, ";dp=", other, ",tp=", (4 - first) / other);
+            plans.push_back(closed);
+          }
+        }
+      }
+    }
+  }
+  return plans;
+}
+
+ProgramGraph twoUnlikeStages() {
+  ProgramGraph graph = chainProgram({.layers = 5, .rows = 48 * 16, .width = 256, .stages = 5}).graph;
+  for (GraphOperator& op : graph.operators) {
+    op.userStage = op.userStage ? std::optional<int64_t>(*op.userStage < 4 ? 0 : 1) : std::nullopt;
+  }
+  return graph;
+}
+
+TEST(ModeAuto, FindsSubmeshesOfUnlikeSizes) {
+  const ProgramGraph graph = twoUnlikeStages();
+  CompileOptions open = {.mode = Mode::kAuto, .devices = 4};
+  const absl::StatusOr<ClosedRequest> found = closeRequest(graphForAll(graph), open, {});
+  ASSERT_TRUE(found.ok()) << found.status();
+  const Attempt& best = found->attempt;
+  const StageMeshes meshes = best.decisions.meshes();
+  EXPECT_EQ(meshes.ofStage(0).ranks(), 3) << found->request.mesh << found->request.stageMeshes;
+  EXPECT_EQ(meshes.ofStage(1).ranks(), 1);
+  EXPECT_EQ(meshes.ranks(), 4);
+  for (const CompileOptions& closed : everyPlanOfTwoStages()) {
+    const absl::StatusOr<Attempt> other = predictProgram(graph, closed, {});
+    if (other.ok()) {
+      EXPECT_LE(best.time, other->time) << closed.stageMeshes << ", micro " << *closed.micro << ", zero "
+                                        << *closed.zero;
+      EXPECT_GE(other->time, best.decisions.prediction->bound) << closed.stageMeshes;
+    }
+  }
+  open.without = {Freedom::kStageMeshes};
+  const absl::StatusOr<ClosedRequest> without = closeRequest(graphForAll(graph), open, {});
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_TRUE(without->attempt.decisions.meshes().same()) << without->request.stageMeshes;
+  EXPECT_GT(without->attempt.time, best.time);
+  open.without = {};
+  open.mesh = "dp=?,tp=?";
+  const absl::StatusOr<ClosedRequest> pinned = closeRequest(graphForAll(graph), open, {});
+  ASSERT_TRUE(pinned.ok()) << pinned.status();
+  EXPECT_TRUE(pinned->attempt.decisions.meshes().same()) << "the user's mesh is that of all";
+  open.mesh = "";
+  open.machine = "devices_per_node = 2\nlink_bandwidth = 1e10\nlink_latency = 2e-6\n";
+  open.machine += "network_bandwidth = 2e10\nnetwork_latency = 2e-6";
+  const absl::StatusOr<ClosedRequest> apart = closeRequest(graphForAll(graph), open, {});
+  ASSERT_TRUE(apart.ok()) << apart.status();
+  EXPECT_EQ(apart->attempt.decisions.meshes().ofStage(0).ranks(), 2) << "three would straddle nodes of two";
+}
+
+// Few rows and large weights on two nodes of two: gradients are reduced inside of a node, sums of a split product,
+// which are small, between nodes. Held against every plan without stages, the axes in either order. Few rows and large
+// weights that no four ranks divide, on two nodes of two: gradients are reduced inside of nodes, and the small sums of
+// split products between them. Held against every plan without stages, the axes in either order.
+TEST(ModeAuto, FindsTheOrderOfAxes) {
+  const ProgramGraph graph = chainProgram({.layers = 2, .rows = 32, .width = 258}).graph;
+  CompileOptions open = {.mode = Mode::kAuto, .devices = 4, .maxStages = 1};
+  open.machine =
+      "devices_per_node = 2\nlink_bandwidth = 1e12\nlink_latency = 1e-6\nnetwork_bandwidth = 1e10\n"
+      "network_latency = 1e-6\nlaunch_latency = 1e-7";
+  const absl::StatusOr<ClosedRequest> found = closeRequest(graphForAll(graph), open, {});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->request.mesh, "tp=2,dp=2");
+  for (const char* mesh : {"dp=4,tp=1", "dp=2,tp=2", "tp=2,dp=2", "dp=1,tp=4"}) {
+    for (const int64_t micro : {1, 2, 4, 8}) {
+      for (const int zero : {0, 1, 2, 3}) {
+        CompileOptions closed = {.mode = Mode::kLayouts, .mesh = mesh, .machine = open.machine};
+        closed.micro = micro;
+        closed.zero = zero;
+        const absl::StatusOr<Attempt> other = predictProgram(graph, closed, {});
+        ASSERT_TRUE(other.ok()) << other.status();
+        EXPECT_LE(found->attempt.time, other->time) << mesh << ", micro " << micro << ", zero " << zero;
+      }
+    }
+  }
+  open.without = {Freedom::kAxisOrder};
+  const absl::StatusOr<ClosedRequest> without = closeRequest(graphForAll(graph), open, {});
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_GT(without->attempt.time, found->attempt.time) << without->request.mesh;
+  open.without = {};
+  open.mesh = "dp=?,tp=?";
+  const absl::StatusOr<ClosedRequest> pinned = closeRequest(graphForAll(graph), open, {});
+  ASSERT_TRUE(pinned.ok()) << pinned.status();
+  EXPECT_EQ(pinned->attempt.time, without->attempt.time) << "the user's order stays";
+}
+
 TEST(ModeAuto, KeepsWhatTheUserSays) {
   const ProgramGraph graph = chainProgram({.layers = 4, .rows = 64, .width = 64}).graph;
   const CompileOptions pinned = {
