@@ -10,6 +10,7 @@
 #include "planner/graph/flops.h"
 #include "planner/graph/iterations.h"
 #include "planner/machine/times.h"
+#include "planner/submesh_machines.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -30,13 +31,13 @@ class Settler {
   Settler(const SettledGraph& graph, const PricedMachine& machine, const Candidates& candidates, Shardings& shardings)
       : graph_(graph),
         view_(graph.view),
-        machine_(machine.machine),
+        machines_(machine.machine, graph.placement.meshes),
         bytePrice_(machine.bytePrice),
         slack_(machine.slack),
         candidates_(candidates),
         shardings_(shardings),
-        prices_(graph, machine.machine, machine.memo),
-        bucketed_(graph, withoutLatency(machine.machine), machine.memo),
+        prices_(graph, machines_.all(), machine.memo),
+        bucketed_(graph, withoutLatency(machines_.all()), machine.memo),
         trains_(graph.view.graph().trains()) {}
 
   absl::Status run() {
@@ -101,6 +102,9 @@ class Settler {
     return machine;
   }
 
+  const Machine& machineOf(int op) const {
+    return machines_.of(graph_.placement.meshes.submeshes[graph_.placement.stages[op]]);
+  }
   bool isForward(int op) const { return view_.op(op).phase == Phase::kForward; }
   const Rule& ruleOf(int op) const { return shardings_.operators[op].rule; }
 
@@ -158,7 +162,7 @@ class Settler {
     for (unsigned i = 0; trains_ && times > 1 && i < view_.op(op).operands.size(); ++i) {
       const int value = view_.operandOf(op, i);
       if (isParameter(value)) {  // a sum of two is read and written
-        time += times * copyTime(machine_, 3 * localBytes(value, ruleOf(op).operandLayout(i, axes)));
+        time += times * copyTime(machineOf(op), 3 * localBytes(value, ruleOf(op).operandLayout(i, axes)));
       }
     }
     return time;
@@ -198,7 +202,7 @@ class Settler {
       work.bytes += localBytes(view_.resultOf(op, r), ruleOf(op).resultLayout(r, timed));
     }
     work.type = arithmeticType(types, node.results[0].type);
-    return times * kernelTime(machine_, work);
+    return times * kernelTime(machineOf(op), work);
   }
 
   Picoseconds memoryPrice(int op, const FactorAxes& axes) const {
@@ -460,7 +464,7 @@ class Settler {
 
   const SettledGraph& graph_;
   const GraphView& view_;
-  const Machine& machine_;
+  SubmeshMachines machines_;
   double bytePrice_;
   double slack_;
   const Candidates& candidates_;

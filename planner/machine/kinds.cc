@@ -216,6 +216,15 @@ Machine Machine::fastest() const {
   return made;
 }
 
+Machine Machine::withMemory(int64_t more) const {
+  Machine made = *this;
+  made.memory += memory > 0 ? more : 0;
+  for (Machine& kind : made.kinds) {
+    kind.memory += kind.memory > 0 ? more : 0;
+  }
+  return made;
+}
+
 Machine Machine::withNetwork(double factor) const {
   Machine made = *this;
   made.networkBandwidth *= factor;

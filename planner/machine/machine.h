@@ -101,8 +101,9 @@ struct Machine {
   Machine of(int64_t firstRank, int64_t ranks) const;
   // No rank has any figure that is better: what takes some time here takes at least as much on every kind.
   Machine fastest() const;
-  // With the bandwidth of the network, and that of each kind, times a factor.
+  // With the bandwidth of the network times a factor, and so of each kind; with so much more memory, where it is known.
   Machine withNetwork(double factor) const;
+  Machine withMemory(int64_t more) const;
 
   // Text: the name of a machine that comes with Weft, or one `key = value` per line, '#' starts a comment; keys that
   // are left out keep the default's figure. `profile matmul TYPE M N K = SECONDS` may stand on many lines. `[kind

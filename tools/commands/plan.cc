@@ -165,9 +165,9 @@ absl::Status run(const std::string& path, const Flags& flags) {
   Attempt& attempt = closed->attempt;
   attempt.decisions.precision = precision;
   if (!attempt.fits) {
-    WEFT_ASSIGN_OR_RETURN(const int64_t limit, memoryLimitOf(problem.request));
+    WEFT_ASSIGN_OR_RETURN(const MemoryLimits limits, memoryLimitsOf(problem.request));
     const std::vector<WayToFit> ways = waysToFit(problem.graphs, problem.request, *closed);
-    return absl::ResourceExhaustedError(doesNotFitText(limit, *closed, ways));
+    return absl::ResourceExhaustedError(doesNotFitText(limits, *closed, ways));
   }
   WEFT_ASSIGN_OR_RETURN(const StepTimes step, timesOf(problem, *closed));
   const PlanSummary summary = summaryOf(*closed, step);
