@@ -20,8 +20,9 @@ std::vector<int> upTo(int64_t count) {
 }  // namespace
 
 double CutChooser::expected(const StageCut& cut) const {
-  const double excess = cut.fits ? 0 : static_cast<double>(cut.peakBytes) / static_cast<double>(limit_) - 1;
-  return static_cast<double>(cut.time) * (1 + kExcess * std::max(excess, 0.0));
+  const double excess =
+      cut.fits || limit_ == 0 ? 0 : static_cast<double>(cut.peakBytes) / static_cast<double>(limit_) - 1;
+  return static_cast<double>(cut.time) * (1 + kExcess * std::max({excess, cut.excess, 0.0}));
 }
 
 std::vector<PipelineShape> CutChooser::shapesOf(const StageGrid& grid, int64_t microBatches) {
@@ -52,14 +53,13 @@ std::optional<ChosenCut> CutChooser::best(const std::vector<PricedBlocks>& block
   return best;
 }
 
-StageCut CutChooser::cutWith(const SegmentCosts& costs, const PipelineShape& shape) const {
+StageCut CutChooser::cutWith(const SubmeshCosts& costs, const PipelineShape& shape) const {
   if (areStages_ || shape.stages() == 1) {  // as many stages as there are costs
     return withStages(costs, shape, limit_, upTo(shape.stages()));
   }
   return request_.may(Freedom::kUnevenStages)
              ? cutStages(costs, shape, limit_)
-             : withStages(costs, shape, limit_,
-                          evenStages(static_cast<int64_t>(costs.segments.size()), shape.stages()));
+             : withStages(costs, shape, limit_, evenStages(costs.segments(), shape.stages()));
 }
 
 }  // namespace weft

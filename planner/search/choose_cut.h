@@ -17,7 +17,7 @@ namespace weft {
 
 // Needs of the blocks whose splits are decided with that price of memory.
 struct PricedBlocks {
-  SegmentCosts costs;
+  SubmeshCosts costs;
   double bytePrice = 0;
 };
 
@@ -49,7 +49,7 @@ class CutChooser {
   }
 
  private:
-  StageCut cutWith(const SegmentCosts& costs, const PipelineShape& shape) const;
+  StageCut cutWith(const SubmeshCosts& costs, const PipelineShape& shape) const;
 
   const CompileOptions& request_;
   int64_t limit_;

@@ -100,6 +100,19 @@ class Sums {
   std::vector<SharedSaving> savings_;  // the cheapest first
 };
 
+// The time after which submeshes of these kinds, if each has as much to do as it has speed, are done, times how many
+// there are. `times`: of all segments on a submesh of each kind.
+Picoseconds meanTime(const std::vector<Picoseconds>& times, const std::vector<int64_t>& kindOf) {
+  if (times.size() == 1) {
+    return times.front();
+  }
+  double speed = 0;  // of all submeshes together
+  for (const int64_t kind : kindOf) {
+    speed += 1 / static_cast<double>(std::max<Picoseconds>(1, times[kind]));
+  }
+  return static_cast<Picoseconds>(static_cast<double>(kindOf.size()) / speed);
+}
+
 struct Stage {
   Picoseconds time = 0;
   Picoseconds onceTime = 0;
@@ -110,19 +123,20 @@ struct Stage {
 
 class Cutter {
  public:
-  Cutter(const SegmentCosts& costs, const PipelineShape& shape, int64_t limit)
-      : segments_(static_cast<int>(costs.segments.size())),
-        sums_(costs.of(shape.cutsBackward)),
-        transfer_(costs.transfer),
-        shape_(shape),
-        limit_(limit),
-        rooms_(rooms()) {}
+  Cutter(const SubmeshCosts& costs, const PipelineShape& shape, int64_t limit)
+      : segments_(static_cast<int>(costs.segments())), costs_(costs), shape_(shape), limit_(limit) {
+    for (const SegmentCosts& kind : costs.kinds) {
+      sums_.emplace_back(kind.of(shape.cutsBackward));
+      transfer_ = std::max(transfer_, kind.transfer);
+    }
+    rooms_ = rooms();
+  }
 
   StageCut cut() const {
-    Greedy best = within(sums_.of(0, segments_).time + sums_.saving(0, segments_, INT64_MAX).time);
+    Greedy best = within(longestOfAll());
     // No shorter stages are known to be possible, and none shorter than these to be impossible.
     Picoseconds high = best.longest;
-    Picoseconds low = sums_.of(0, segments_).time / shape_.stages();
+    Picoseconds low = shortestOfAll() / shape_.stages();
     while (best.reachesEnd && low < high) {
       Greedy made = within(low + (high - low) / 2);
       if (made.reachesEnd) {
@@ -157,7 +171,11 @@ class Cutter {
     }
     const Picoseconds once = *std::max_element(onceTimes.begin(), onceTimes.end());
     cut.peakBytes = *std::max_element(bytes.begin(), bytes.end());
-    cut.bound = shape_.microBatches * sums_.of(0, segments_).time / shape_.submeshes();
+    cut.bound = bound();
+    for (int64_t submesh = 0; submesh < shape_.submeshes() && !costs_.limits.empty(); ++submesh) {
+      const auto limit = static_cast<double>(limitOf(submesh));
+      cut.excess = std::max(cut.excess, limit > 0 ? static_cast<double>(bytes[submesh]) / limit - 1 : 0);
+    }
     // The submesh that has most to do decides how often micro-batches follow one another, the other stages how long the
     // first of them take.
     const auto longest = std::max_element(busy.begin(), busy.end());
@@ -174,23 +192,54 @@ class Cutter {
     return stage + 1 < shape_.stages() ? first[stage + 1] : segments_;
   }
 
+  const Sums& sumsOf(int64_t stage) const { return sums_[costs_.numberOf(shape_.submeshOf[stage])]; }
+  int64_t limitOf(int64_t submesh) const {
+    return costs_.limits.empty() ? limit_ : costs_.limits[costs_.numberOf(submesh)];
+  }
+
+  // What all segments take on the fastest submesh, and at most on the slowest.
+  Picoseconds shortestOfAll() const {
+    Picoseconds shortest = sums_.front().of(0, segments_).time;
+    for (const Sums& kind : sums_) {
+      shortest = std::min(shortest, kind.of(0, segments_).time);
+    }
+    return shortest;
+  }
+  Picoseconds longestOfAll() const {
+    Picoseconds longest = 0;
+    for (const Sums& kind : sums_) {
+      longest = std::max(longest, kind.of(0, segments_).time + kind.saving(0, segments_, INT64_MAX).time);
+    }
+    return longest;
+  }
+
+  // As if segments could be cut anywhere.
+  Picoseconds bound() const {
+    std::vector<Picoseconds> all;
+    for (const Sums& kind : sums_) {
+      all.push_back(kind.of(0, segments_).time);
+    }
+    return shape_.microBatches * meanTime(all, costs_.kindOf) / shape_.submeshes();
+  }
+
   // Of each stage: its part of the limit.
   std::vector<int64_t> rooms() const {
-    const SegmentCost all = sums_.of(0, segments_);
-    const double held = all.activations.all() == 0
-                            ? 1
-                            : static_cast<double>(all.heldBytes + 1) / static_cast<double>(all.activations.all());
     std::vector<double> needs;
     std::vector<double> sums(shape_.submeshes(), 0);
     for (int64_t s = 0; s < shape_.stages(); ++s) {
+      const SegmentCost all = sumsOf(s).of(0, segments_);
+      const double held = all.activations.all() == 0
+                              ? 1
+                              : static_cast<double>(all.heldBytes + 1) / static_cast<double>(all.activations.all());
       needs.push_back(held + static_cast<double>(shape_.held[s].toWeights));
       sums[shape_.submeshOf[s]] += needs.back();
     }
     std::vector<int64_t> rooms;
     for (int64_t s = 0; s < shape_.stages(); ++s) {
+      const int64_t limit = limitOf(shape_.submeshOf[s]);
       rooms.push_back(shape_.virtualStages == 1
-                          ? limit_
-                          : static_cast<int64_t>(static_cast<double>(limit_) * needs[s] / sums[shape_.submeshOf[s]]));
+                          ? limit
+                          : static_cast<int64_t>(static_cast<double>(limit) * needs[s] / sums[shape_.submeshOf[s]]));
     }
     return rooms;
   }
@@ -226,16 +275,16 @@ class Cutter {
 
   // What a stage of the segments from `begin` to `end` takes.
   Stage stageOf(int64_t stage, int begin, int end) const {
-    const SegmentCost all = sums_.of(begin, end);
+    const SegmentCost all = sumsOf(stage).of(begin, end);
     Stage made = {all.time, all.onceTime,
                   all.heldBytes + all.passingBytes + all.bufferBytes + held(all.activations, shape_.held[stage]), true,
                   false};
     const int64_t over = made.bytes - rooms_[stage];
-    if (limit_ == 0 || over <= 0) {
+    if (limitOf(shape_.submeshOf[stage]) == 0 || over <= 0) {
       return made;
     }
     const int64_t slots = shape_.held[stage].toWeights;
-    const Saving saving = sums_.saving(begin, end, (over + slots - 1) / slots);
+    const Saving saving = sumsOf(stage).saving(begin, end, (over + slots - 1) / slots);
     made.time += saving.time;
     made.bytes -= slots * saving.bytes;
     made.fits = made.bytes <= rooms_[stage];
@@ -279,14 +328,26 @@ class Cutter {
   }
 
   int segments_;
-  Sums sums_;
-  Picoseconds transfer_;
+  const SubmeshCosts& costs_;
+  std::vector<Sums> sums_;  // of each kind
+  Picoseconds transfer_ = 0;
   const PipelineShape& shape_;
   int64_t limit_;
   std::vector<int64_t> rooms_;
 };
 
 }  // namespace
+
+SegmentCost meanOf(const SubmeshCosts& costs) {
+  SegmentCost mean = costs.kinds.front().segments[0];
+  std::vector<Picoseconds> times;
+  for (const SegmentCosts& kind : costs.kinds) {
+    times.push_back(kind.segments[0].time);
+    mean.onceTime = std::min(mean.onceTime, kind.segments[0].onceTime);
+  }
+  mean.time = meanTime(times, costs.kindOf);
+  return mean;
+}
 
 std::vector<int> evenStages(int64_t segments, int64_t stages) {
   std::vector<int> first;
@@ -296,11 +357,11 @@ std::vector<int> evenStages(int64_t segments, int64_t stages) {
   return first;
 }
 
-StageCut cutStages(const SegmentCosts& costs, const PipelineShape& shape, int64_t limit) {
+StageCut cutStages(const SubmeshCosts& costs, const PipelineShape& shape, int64_t limit) {
   return Cutter(costs, shape, limit).cut();
 }
 
-StageCut withStages(const SegmentCosts& costs, const PipelineShape& shape, int64_t limit, std::vector<int> first) {
+StageCut withStages(const SubmeshCosts& costs, const PipelineShape& shape, int64_t limit, std::vector<int> first) {
   return Cutter(costs, shape, limit).describe(std::move(first));
 }
 
