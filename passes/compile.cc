@@ -146,7 +146,10 @@ absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegi
       report->compilations = compilations;
     }
     const Decisions& decisions = *decisionsOf(module);
-    if (limits.hold(decisions.meshes(), peaksOf(plan))) {
+    // A module that is resumed has perhaps no record, but then one limit.
+    const bool fits = limits.areAlike() ? limits.least() == 0 || plan.memory().peak_bytes() <= limits.least()
+                                        : limits.hold(decisions.meshes(), peaksOf(plan));
+    if (fits) {
       if (report != nullptr) {
         report->notes.insert(report->notes.end(), decisions.notes.begin(), decisions.notes.end());
       }
