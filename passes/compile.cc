@@ -52,7 +52,8 @@ absl::StatusOr<Request> requestFor(ModuleOp module, CompileReport* report) {
     return request;
   }
   WEFT_ASSIGN_OR_RETURN(std::vector<std::string> notes, checkRequest(request, outlineOf(module)));
-  WEFT_ASSIGN_OR_RETURN(request.options.memoryLimit, memoryLimitOf(request.options));
+  WEFT_ASSIGN_OR_RETURN(const MemoryLimits limits, memoryLimitsOf(request.options));
+  request.options.memoryLimit = limits.areAlike() ? limits.least() : request.options.memoryLimit;
   if (report != nullptr) {
     report->notes = std::move(notes);
   }
@@ -73,16 +74,27 @@ void learn(const plan::Plan& plan, const Prediction& predicted, Correction& corr
   }
 }
 
-absl::Status exceeds(int64_t bytes, const CompileOptions& asked, const ScheduleDecision& schedule) {
+// Of each submesh.
+std::vector<int64_t> peaksOf(const plan::Plan& plan) {
+  std::vector<int64_t> peaks;
+  for (const plan::Plan* submesh : submeshesOf(plan)) {
+    peaks.push_back(submesh->memory().peak_bytes());
+  }
+  return peaks;
+}
+
+absl::Status exceeds(const plan::Plan& plan, const CompileOptions& asked, const MemoryLimits& limits,
+                     const ScheduleDecision& schedule) {
+  const int64_t bytes = plan.memory().peak_bytes();
   const bool recompute = asked.recompute == "auto";
   const bool searched = asked.schedule == "auto" && schedule.submeshes.size() > 1;
   std::string found;
   if (searched) {
-    found = absl::StrCat("no schedule fits in ", asked.memoryLimit, " bytes per rank; the least is ", bytes, " with ",
+    found = absl::StrCat("no schedule fits in ", limits.print(), " bytes per rank; the least is ", bytes, " with ",
                          schedule.kind, recompute ? ", whatever is recomputed" : "");
   } else {
     found = absl::StrCat(recompute ? "whatever is recomputed, " : "", "the plan needs at least ", bytes,
-                         " bytes on a rank, the limit is ", asked.memoryLimit);
+                         " bytes on a rank, the limit is ", limits.print());
   }
   return absl::ResourceExhaustedError(
       absl::StrCat(found, "; ", recompute ? "" : "recompute (CompileOptions::recompute = \"auto\"), ",
@@ -119,7 +131,11 @@ absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegi
   }
   WEFT_ASSIGN_OR_RETURN(const Request request, requestFor(module, report));
   const CompileOptions& asked = request.options;
-  const bool mayAskAgain = asked.memoryLimit > 0 && isOpen(module, options);
+  MemoryLimits limits(asked.memoryLimit);  // of a module that is resumed, if it says one
+  if (resumePoint(module).empty()) {
+    WEFT_ASSIGN_OR_RETURN(limits, memoryLimitsOf(asked));
+  }
+  const bool mayAskAgain = limits.least() > 0 && isOpen(module, options);
   OwningOpRef<ModuleOp> original(mayAskAgain ? module.clone() : ModuleOp());
   PipelineOptions now = options;
   for (int compilations = 1;; ++compilations) {
@@ -130,15 +146,18 @@ absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegi
       report->compilations = compilations;
     }
     const Decisions& decisions = *decisionsOf(module);
-    if (asked.memoryLimit == 0 || plan.memory().peak_bytes() <= asked.memoryLimit) {
+    // A module that is resumed has perhaps no record, but then one limit.
+    const bool fits = limits.areAlike() ? limits.least() == 0 || plan.memory().peak_bytes() <= limits.least()
+                                        : limits.hold(decisions.meshes(), peaksOf(plan));
+    if (fits) {
       if (report != nullptr) {
         report->notes.insert(report->notes.end(), decisions.notes.begin(), decisions.notes.end());
       }
       return plan;
     }
-    const bool expected = !decisions.prediction || decisions.prediction->most() > asked.memoryLimit;
+    const bool expected = !decisions.prediction || !limits.hold(decisions.meshes(), decisions.prediction->peakBytes);
     if (!mayAskAgain || expected || compilations == kMostCompilations) {
-      return exceeds(plan.memory().peak_bytes(), asked, decisions.schedule);
+      return exceeds(plan, asked, limits, decisions.schedule);
     }
     learn(plan, *decisions.prediction, now.correction);
     restore(module, *original);

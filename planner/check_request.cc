@@ -347,9 +347,14 @@ absl::StatusOr<Machine> machineOf(const CompileOptions& options) {
   return Machine::parse(options.machine);
 }
 
+absl::StatusOr<MemoryLimits> memoryLimitsOf(const CompileOptions& options) {
+  WEFT_ASSIGN_OR_RETURN(Machine machine, machineOf(options));
+  return MemoryLimits(std::move(machine), options.memoryLimit);
+}
+
 absl::StatusOr<int64_t> memoryLimitOf(const CompileOptions& options) {
-  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(options));
-  return options.memoryLimit > 0 ? options.memoryLimit : machine.memory;
+  WEFT_ASSIGN_OR_RETURN(const MemoryLimits limits, memoryLimitsOf(options));
+  return limits.least();
 }
 
 absl::StatusOr<schedule::Kind> executableKind(const std::string& name) {

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "ir/layout/mesh.h"
 #include "planner/machine/machine.h"
+#include "planner/memory_limits.h"
 #include "planner/request.h"
 #include "planner/schedule/generate.h"
 
@@ -38,7 +39,10 @@ void openLine(CompileOptions& options);
 // The machine of a request. Errors: a line of its text, with the known keys.
 absl::StatusOr<Machine> machineOf(const CompileOptions& options);
 
-// Bytes that one rank may need: the limit of the request, else the memory of its machine; 0: no limit.
+// Bytes that ranks may need: the limit of the request, else the memory of their devices; where these are of several
+// kinds the lower of both.
+absl::StatusOr<MemoryLimits> memoryLimitsOf(const CompileOptions& options);
+// The least of them; 0: no rank has a limit.
 absl::StatusOr<int64_t> memoryLimitOf(const CompileOptions& options);
 
 // The schedule of that name, which the runtime can execute. Errors: an unknown name, with the nearest; a kind that is

@@ -6,6 +6,7 @@
 #include "ir/dist/dist.h"
 #include "ir/layout/reshard.h"
 #include "ir/program/program.h"
+#include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "passes/logical/request_attributes.h"
@@ -217,17 +218,17 @@ class FormBucketsPass : public impl::FormBucketsPassBase<FormBucketsPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    const FailureOr<Machine> machine = machineOf(getOperation());
-    if (failed(machine)) {
+    const FailureOr<std::vector<Machine>> machines = machinesOf(getOperation());
+    if (failed(machines)) {
       return signalPassFailure();
     }
-    for (ModuleOp submesh : submeshesOf(getOperation())) {
+    for (auto [submesh, machine] : llvm::zip_equal(submeshesOf(getOperation()), *machines)) {
       const FailureOr<Mesh> mesh = meshOf(submesh);
       if (failed(mesh) || failed(checkAxes(submesh, *mesh))) {
         return signalPassFailure();
       }
       for (auto function : submesh.getOps<func::FuncOp>()) {
-        formBuckets(function.getBody().front(), bucketBytes, {*machine, *mesh});
+        formBuckets(function.getBody().front(), bucketBytes, {machine, *mesh});
       }
     }
   }

@@ -11,6 +11,7 @@
 #include "ir/dist/dist.h"
 #include "ir/layout/reshard.h"
 #include "ir/program/program.h"
+#include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "passes/logical/request_attributes.h"
@@ -127,12 +128,12 @@ void replace(ir::dist::AllReduceOp op, ArrayRef<ir::dist::DynamicSliceOp> slices
 class FormReduceScatterPass : public impl::FormReduceScatterPassBase<FormReduceScatterPass> {
  public:
   void runOnOperation() override {
-    const FailureOr<Machine> machine = machineOf(getOperation());
-    if (failed(machine)) {
+    const FailureOr<std::vector<Machine>> machines = machinesOf(getOperation());
+    if (failed(machines)) {
       return signalPassFailure();
     }
-    for (ModuleOp submesh : submeshesOf(getOperation())) {
-      if (failed(formIn(submesh, *machine))) {
+    for (auto [submesh, machine] : llvm::zip_equal(submeshesOf(getOperation()), *machines)) {
+      if (failed(formIn(submesh, machine))) {
         return signalPassFailure();
       }
     }

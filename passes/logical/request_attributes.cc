@@ -371,7 +371,7 @@ mlir::FailureOr<Request> readRequest(mlir::ModuleOp module) {
   return *std::move(request);
 }
 
-mlir::FailureOr<Machine> machineOf(mlir::ModuleOp module) {
+mlir::FailureOr<std::vector<Machine>> machinesOf(mlir::ModuleOp module) {
   const mlir::FailureOr<Request> request = readRequest(module);
   if (mlir::failed(request)) {
     return mlir::failure();
@@ -380,7 +380,17 @@ mlir::FailureOr<Machine> machineOf(mlir::ModuleOp module) {
   if (!machine.ok()) {
     return module.emitError(std::string(machine.status().message()));
   }
-  return *std::move(machine);
+  std::vector<Machine> machines;
+  int64_t firstRank = 0;
+  for (mlir::ModuleOp submesh : submeshesOf(module)) {
+    const mlir::FailureOr<Mesh> mesh = meshOf(submesh);
+    if (mlir::failed(mesh)) {
+      return mlir::failure();
+    }
+    machines.push_back(machine->of(firstRank, mesh->ranks()));
+    firstRank += mesh->ranks();
+  }
+  return machines;
 }
 
 void setRequest(mlir::ModuleOp module, const Request& request) {

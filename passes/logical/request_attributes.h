@@ -15,8 +15,9 @@ absl::StatusOr<Request> requestOf(mlir::ModuleOp module);
 // The same for a pass: an error is reported on the module.
 mlir::FailureOr<Request> readRequest(mlir::ModuleOp module);
 
-// The machine of the request; an error is reported on the module.
-mlir::FailureOr<Machine> machineOf(mlir::ModuleOp module);
+// What each of submeshesOf() runs on, of the machine of the request, in their order; an error is reported on the
+// module.
+mlir::FailureOr<std::vector<Machine>> machinesOf(mlir::ModuleOp module);
 
 // Writes a request that checkRequest takes; replaces what the module says.
 void setRequest(mlir::ModuleOp module, const Request& request);

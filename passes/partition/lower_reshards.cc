@@ -12,6 +12,7 @@
 #include "ir/nn/operator_interface.h"
 #include "ir/nn/types.h"
 #include "ir/program/program.h"
+#include "llvm/ADT/STLExtras.h"
 #include "mlir/IR/Builders.h"
 #include "passes/logical/request_attributes.h"
 #include "passes/partition/value_layouts.h"
@@ -169,19 +170,20 @@ class ReshardLowerer {
 class LowerReshardsPass : public impl::LowerReshardsPassBase<LowerReshardsPass> {
  public:
   void runOnOperation() override {
-    const FailureOr<Machine> machine = machineOf(getOperation());
-    if (failed(machine)) {
+    const FailureOr<std::vector<Machine>> machines = machinesOf(getOperation());
+    if (failed(machines)) {
       return signalPassFailure();
     }
-    std::map<std::string, std::unique_ptr<ReshardLowerer>> lowerers;  // by mesh: submeshes of equal ones share paths
-    for (ModuleOp submesh : submeshesOf(getOperation())) {
+    // By mesh and machine: submeshes of equal ones share paths.
+    std::map<std::pair<std::string, std::string>, std::unique_ptr<ReshardLowerer>> lowerers;
+    for (auto [submesh, machine] : llvm::zip_equal(submeshesOf(getOperation()), *machines)) {
       FailureOr<Mesh> mesh = meshOf(submesh);
       if (failed(mesh)) {
         return signalPassFailure();
       }
-      std::unique_ptr<ReshardLowerer>& lowerer = lowerers[mesh->print()];
+      std::unique_ptr<ReshardLowerer>& lowerer = lowerers[{mesh->print(), machine.print()}];
       if (!lowerer) {
-        lowerer = std::make_unique<ReshardLowerer>(*mesh, *machine);
+        lowerer = std::make_unique<ReshardLowerer>(*mesh, machine);
       }
       for (func::FuncOp function : functionsInOrder(submesh)) {
         const FailureOr<int64_t> made = lowerer->run(function);

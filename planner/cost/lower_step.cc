@@ -69,7 +69,7 @@ class InstructionWriter {
       StepInstruction slice;
       slice.inputs = whole.outputs;
       slice.outputs = {made = submesh_.addValue(local.bytes())};
-      apply(prices_.moving(kDynamicSliceKernel, {{type.type, type.shape}}, local), slice);
+      apply(prices_.moving(function_.submesh, kDynamicSliceKernel, {{type.type, type.shape}}, local), slice);
       function_.instructions.push_back({std::move(slice), std::nullopt});
     }
     submesh_.define(function_, op.results[0], made);
@@ -81,7 +81,7 @@ class InstructionWriter {
     const TensorSpec local = prices_.localTensor(to);
     if (partialOverTime(from.layout) && !partialOverTime(to.layout)) {
       StepInstruction sum;
-      apply(prices_.moving(kAccumulateKernel, {local, local}, local), sum);
+      apply(prices_.moving(function_.submesh, kAccumulateKernel, {local, local}, local), sum);
       submesh_.accumulate(function_, op.results[0], value, std::move(sum));
       return absl::OkStatus();
     }
@@ -110,7 +110,7 @@ class InstructionWriter {
     StepInstruction made;
     made.inputs = {value};
     made.outputs = {submesh_.addValue(slice.to.bytes())};
-    apply(prices_.moving(kDynamicSliceKernel, {slice.from}, slice.to), made);
+    apply(prices_.moving(function_.submesh, kDynamicSliceKernel, {slice.from}, slice.to), made);
     function_.instructions.push_back({made, std::nullopt});
     return made.outputs[0];
   }
@@ -172,7 +172,7 @@ class Lowerer {
       WEFT_RETURN_IF_ERROR(leave(r));
     }
     for (SubmeshFunctions& submesh : submeshes_) {
-      made_.submeshes.push_back(submesh.finish(splitsBackward, overlaps_, prices_.machine()));
+      made_.submeshes.push_back(submesh.finish(splitsBackward, overlaps_, prices_.machines().of(submesh.number())));
     }
     return std::move(made_);
   }
@@ -256,7 +256,7 @@ class Lowerer {
     receiver.instructions.push_back({receive, std::nullopt, submeshOf(producer)});
     if (sender.perMicroBatch()) {
       made_.transferTime =
-          std::max(made_.transferTime, transferTime(prices_.machine(), meshes_.ranks(), bytesOf(value)));
+          std::max(made_.transferTime, transferTime(prices_.machines().all(), meshes_.ranks(), bytesOf(value)));
     }
     return absl::OkStatus();
   }

@@ -31,14 +31,11 @@ FunctionTime functionTime(const plan::Plan& submesh, const plan::Function& funct
   return time;
 }
 
-void addFunction(const plan::Plan& plan, const plan::Plan& submesh, const plan::Function& function,
-                 const Machine& machine, schedule::Times& times) {
+void addFunction(const plan::Plan& submesh, const plan::Function& function, const Machine& machine,
+                 schedule::Times& times) {
   double seconds = 0;
   for (const plan::Instruction& instruction : function.instructions()) {
     seconds += secondsOf(submesh, instruction, machine);
-    if (instruction.has_transfer() && function.kind() != plan::UPDATE && instruction.transfer().send()) {
-      times.comm = std::max(times.comm, transferSeconds(plan, submesh, instruction, machine));
-    }
   }
   schedule::StageTimes& stage = times.stages[function.stage()];
   switch (function.kind()) {
@@ -59,6 +56,19 @@ void addFunction(const plan::Plan& plan, const plan::Plan& submesh, const plan::
   }
 }
 
+// Of each micro-batch.
+std::vector<const plan::Instruction*> sendsOf(const plan::Plan& submesh) {
+  std::vector<const plan::Instruction*> sends;
+  for (const plan::Function& function : submesh.functions()) {
+    for (const plan::Instruction& instruction : function.instructions()) {
+      if (instruction.has_transfer() && function.kind() != plan::UPDATE && instruction.transfer().send()) {
+        sends.push_back(&instruction);
+      }
+    }
+  }
+  return sends;
+}
+
 // Of the functions of a kind that runs once in a step.
 double secondsOf(const plan::Plan& submesh, plan::FunctionKind kind, const Machine& machine) {
   double seconds = 0;
@@ -74,6 +84,16 @@ double secondsOf(const plan::Plan& submesh, plan::FunctionKind kind, const Machi
 
 absl::StatusOr<Machine> machineOf(const plan::Plan& plan) {
   return Machine::parse(plan.machine());
+}
+
+std::vector<Machine> machinesOf(const plan::Plan& plan, const Machine& machine) {
+  std::vector<Machine> machines;
+  int64_t firstRank = 0;
+  for (const plan::Plan* submesh : submeshesOf(plan)) {
+    machines.push_back(machine.of(firstRank, submesh->ranks()));
+    firstRank += submesh->ranks();
+  }
+  return machines;
 }
 
 double secondsOf(const plan::Plan& submesh, const plan::Instruction& instruction, const Machine& machine) {
@@ -108,21 +128,28 @@ double secondsOf(const plan::Plan& submesh, const plan::Instruction& instruction
 double transferSeconds(const plan::Plan& plan, const plan::Plan& submesh, const plan::Instruction& instruction,
                        const Machine& machine) {
   const plan::Operand& carried = instruction.transfer().send() ? instruction.inputs(0) : instruction.outputs(0);
-  return inSeconds(transferTime(machine, plan.ranks(), submesh.buffers(static_cast<int>(carried.buffer())).bytes()));
+  return inSeconds(transferTime(machine.of(0, plan.ranks()), plan.ranks(),
+                                submesh.buffers(static_cast<int>(carried.buffer())).bytes()));
 }
 
 absl::StatusOr<StepTimes> stepTimes(const plan::Plan& plan, const Machine& machine) {
   WEFT_ASSIGN_OR_RETURN(const Decisions decisions, parseDecisions(plan.decisions()));
   StepTimes step;
   step.times.stages.resize(decisions.schedule.submeshes.size(), {0, 0, 0, std::nullopt});
-  for (const plan::Plan* submesh : submeshesOf(plan)) {
+  const std::vector<const plan::Plan*> submeshes = submeshesOf(plan);
+  const std::vector<Machine> machines = machinesOf(plan, machine);
+  for (size_t s = 0; s < submeshes.size(); ++s) {
+    const plan::Plan& submesh = *submeshes[s];
     std::vector<FunctionTime>& functions = step.functions.emplace_back();
-    for (const plan::Function& function : submesh->functions()) {
-      addFunction(plan, *submesh, function, machine, step.times);
-      functions.push_back(functionTime(*submesh, function, machine));
+    for (const plan::Function& function : submesh.functions()) {
+      addFunction(submesh, function, machines[s], step.times);
+      functions.push_back(functionTime(submesh, function, machines[s]));
     }
-    step.before.push_back(secondsOf(*submesh, plan::PROLOGUE, machine));
-    step.after.push_back(secondsOf(*submesh, plan::UPDATE, machine));
+    for (const plan::Instruction* send : sendsOf(submesh)) {
+      step.times.comm = std::max(step.times.comm, transferSeconds(plan, submesh, *send, machine));
+    }
+    step.before.push_back(secondsOf(submesh, plan::PROLOGUE, machines[s]));
+    step.after.push_back(secondsOf(submesh, plan::UPDATE, machines[s]));
   }
   return step;
 }

@@ -14,8 +14,11 @@ namespace weft {
 // The machine that a plan was compiled for. Error: its text is none.
 absl::StatusOr<Machine> machineOf(const plan::Plan& plan);
 
-// One instruction: a kernel by its arithmetic and the bytes it touches, a collective by its price, a transfer 0 (it
-// runs beside the computation). `submesh`: the plan whose buffers it names.
+// What each submesh of a plan runs on, in their order.
+std::vector<Machine> machinesOf(const plan::Plan& plan, const Machine& machine);
+
+// One instruction, on the machine of its submesh: a kernel by its arithmetic and the bytes it touches, a collective by
+// its price, a transfer 0 (it runs beside the computation). `submesh`: the plan whose buffers it names.
 double secondsOf(const plan::Plan& submesh, const plan::Instruction& instruction, const Machine& machine);
 
 // From the end of a stage's action to the arrival of what this transfer of a submesh of the plan carries.

@@ -37,9 +37,13 @@ std::vector<Shape> shapesOf(const std::vector<TensorSpec>& tensors) {
 }  // namespace
 
 Prices::Prices(const GraphView& view, const Decisions& decisions, const Machine& machine)
-    : view_(view), meshes_(decisions.meshes()), machine_(machine) {
-  for (const Mesh& mesh : meshes_.ofSubmesh) {
-    planners_.push_back(std::make_unique<ReshardPlanner>(mesh, machine));
+    : view_(view), meshes_(decisions.meshes()), machines_(machine, meshes_) {
+  for (const int64_t submesh : meshes_.submeshes) {
+    const int64_t number = meshes_.numberOfSubmesh(submesh);
+    std::unique_ptr<ReshardPlanner>& planner = planners_[{number, machines_.number(submesh)}];
+    if (!planner) {
+      planner = std::make_unique<ReshardPlanner>(meshes_.withNumber(number), machines_.of(submesh));
+    }
   }
   kernels_.resize(view.operators());
 }
@@ -66,7 +70,7 @@ absl::StatusOr<KernelPrice> Prices::kernelOf(const AnnotatedStep& step, const An
     inputs.push_back(localTensor(step.values[value]));
   }
   if (op.kind == AnnotatedOp::Kind::kMask) {
-    return moving(kMaskPadKernel, inputs, inputs[0]);
+    return moving(submeshOf(op), kMaskPadKernel, inputs, inputs[0]);
   }
   const OperatorFacts& facts = view_.op(op.op).facts;
   KernelSpec spec{facts.kind, std::move(inputs), {}, facts.attributes, 0};
@@ -78,13 +82,13 @@ absl::StatusOr<KernelPrice> Prices::kernelOf(const AnnotatedStep& step, const An
   KernelWork work = arithmeticOf(facts, rule, FactorAxes(rule.factors().size()));
   work.type = arithmeticType(typesOf(spec.inputs), spec.outputs[0].type);
   work.bytes = bytesOf(spec.inputs) + bytesOf(spec.outputs);
-  return KernelPrice{describe(spec, Target::kCpu), kernelTime(machine_, work)};
+  return KernelPrice{describe(spec, Target::kCpu), kernelTime(machines_.of(submeshOf(op)), work)};
 }
 
-KernelPrice Prices::moving(const std::string& name, const std::vector<TensorSpec>& inputs,
+KernelPrice Prices::moving(int64_t submesh, const std::string& name, const std::vector<TensorSpec>& inputs,
                            const TensorSpec& output) const {
   return {describe({name, inputs, {output}, {}, 0}, Target::kCpu),
-          copyTime(machine_, bytesOf(inputs) + output.bytes())};
+          copyTime(machines_.of(submesh), bytesOf(inputs) + output.bytes())};
 }
 
 absl::StatusOr<ReshardPlan> Prices::path(const AnnotatedStep& step, const AnnotatedOp& reshard) {
@@ -94,12 +98,13 @@ absl::StatusOr<ReshardPlan> Prices::path(const AnnotatedStep& step, const Annota
   const Shape microBatch = microBatchShape(type.shape, from.layout, meshes_.withNumber(from.mesh).microBatches());
   const Layout before = withoutTime(from.layout);
   const Layout after = withoutTime(to.layout);
-  PathKey key(microBatch, type.type, from.mesh, keyOf(before), keyOf(after));
+  const MeshKey mesh(from.mesh, machines_.number(submeshOf(reshard)));
+  PathKey key(microBatch, type.type, mesh, keyOf(before), keyOf(after));
   const auto known = paths_.find(key);
   if (known != paths_.end()) {
     return known->second;
   }
-  WEFT_ASSIGN_OR_RETURN(ReshardPlan made, planners_[from.mesh]->plan(microBatch, type.type, before, after));
+  WEFT_ASSIGN_OR_RETURN(ReshardPlan made, planners_.at(mesh)->plan(microBatch, type.type, before, after));
   return paths_.emplace(std::move(key), std::move(made)).first->second;
 }
 
@@ -124,7 +129,8 @@ absl::StatusOr<Picoseconds> Prices::time(const AnnotatedStep& step, const Annota
   }
   const AnnotatedValue& from = step.values[op.operands[0]];
   const AnnotatedValue& to = step.values[op.results[0]];
-  const Picoseconds copying = copyTime(machine_, localTensor(from).bytes() + localTensor(to).bytes());
+  const Picoseconds copying =
+      copyTime(machines_.of(submeshOf(op)), localTensor(from).bytes() + localTensor(to).bytes());
   // A slice of the step's batch, an accumulation, or what another submesh sends.
   if (op.kind == AnnotatedOp::Kind::kTransfer || timeDim(from.layout) != timeDim(to.layout) ||
       partialOverTime(from.layout) != partialOverTime(to.layout)) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,6 +18,7 @@
 #include "planner/machine/machine.h"
 #include "planner/machine/picoseconds.h"
 #include "planner/step/annotated_step.h"
+#include "planner/submesh_machines.h"
 
 namespace weft {
 
@@ -31,13 +33,15 @@ class Prices {
  public:
   Prices(const GraphView& view, const Decisions& decisions, const Machine& machine);
 
-  const Machine& machine() const { return machine_; }
+  // What submeshes run on.
+  const SubmeshMachines& machines() const { return machines_; }
   // The tensor of one rank, of a micro-batch where it has one.
   TensorSpec localTensor(const AnnotatedValue& value) const;
   // The kernel of an operator or of a mask.
   absl::StatusOr<KernelPrice> kernel(const AnnotatedStep& step, const AnnotatedOp& op);
-  // One of the compiler's own kernels, without arithmetic.
-  KernelPrice moving(const std::string& name, const std::vector<TensorSpec>& inputs, const TensorSpec& output) const;
+  // One of the compiler's own kernels, without arithmetic, on a submesh.
+  KernelPrice moving(int64_t submesh, const std::string& name, const std::vector<TensorSpec>& inputs,
+                     const TensorSpec& output) const;
   // The path of a reshard that is neither an accumulation nor a slice in time.
   absl::StatusOr<ReshardPlan> path(const AnnotatedStep& step, const AnnotatedOp& reshard);
   // Of an operation, whatever it is: what running it once more costs.
@@ -46,15 +50,18 @@ class Prices {
  private:
   // Dimensions, sums and pads of a layout.
   using LayoutKey = std::tuple<std::vector<std::vector<Axis>>, std::vector<Partial>, std::vector<int64_t>>;
-  using PathKey = std::tuple<Shape, DType, int64_t, LayoutKey, LayoutKey>;
+  // Of a mesh its number and that of its machine.
+  using MeshKey = std::pair<int64_t, int64_t>;
+  using PathKey = std::tuple<Shape, DType, MeshKey, LayoutKey, LayoutKey>;
 
   static LayoutKey keyOf(const Layout& layout);
+  int64_t submeshOf(const AnnotatedOp& op) const { return meshes_.submeshes[op.place.stage]; }
   absl::StatusOr<KernelPrice> kernelOf(const AnnotatedStep& step, const AnnotatedOp& op) const;
 
   const GraphView& view_;
   StageMeshes meshes_;
-  Machine machine_;
-  std::vector<std::unique_ptr<ReshardPlanner>> planners_;  // by number of the mesh
+  SubmeshMachines machines_;
+  std::map<MeshKey, std::unique_ptr<ReshardPlanner>> planners_;
   // What is known: a model is asked for the same with other schedules and other recomputation, layers are alike.
   std::vector<std::optional<KernelPrice>> kernels_;  // by operator
   std::map<PathKey, ReshardPlan> paths_;

@@ -169,16 +169,17 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t micr
     SubmeshNeeds& made = needs.submeshes.emplace_back(
         SubmeshNeeds{memory.peakBytes + correction, slots, std::move(memory.regions), 0, 0, {}});
     made.activations = passedBytes(submesh.program, assignment);
+    const Machine& machine = prices_.machines().of(static_cast<int64_t>(s));
     for (size_t f = 0; f < submesh.program.functions.size(); ++f) {
-      made.functions.push_back(functionTime(submesh.program, assignment, f, prices_.machine()));
+      made.functions.push_back(functionTime(submesh.program, assignment, f, machine));
     }
     if (record.overlap) {
-      if (const auto update = overlapUpdate(submesh.program, assignment, calls, made.functions, prices_.machine())) {
+      if (const auto update = overlapUpdate(submesh.program, assignment, calls, made.functions, machine)) {
         take(*update, made);
       }
     }
     if (record.offload == Offload::kState) {
-      if (const auto offloaded = offloadedState(submesh.program, assignment, prices_.machine())) {
+      if (const auto offloaded = offloadedState(submesh.program, assignment, machine)) {
         take(*offloaded, record.overlap, made);
       }
     }

@@ -63,6 +63,7 @@ class SubmeshFunctions {
  public:
   SubmeshFunctions(int64_t submesh, std::vector<int64_t> stages) : submesh_(submesh), stages_(std::move(stages)) {}
 
+  int64_t number() const { return submesh_; }
   const std::vector<int64_t>& stages() const { return stages_; }
   // Made on first use. `stage` counts where the function runs for each micro-batch.
   CutStepFunction& function(plan::FunctionKind kind, int64_t stage);

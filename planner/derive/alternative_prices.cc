@@ -92,10 +92,11 @@ bool needsAlternative(const Rule& rule, const FactorAxes& axes) {
 class AlternativePrices::Body {
  public:
   // Errors: the alternative cannot stand for the operator where the program is so padded and cut into micro-batches.
-  static absl::StatusOr<std::unique_ptr<Body>> of(const SettledGraph& graph, const Machine& machine, ReshardMemo& memo,
-                                                  int op) {
+  static absl::StatusOr<std::unique_ptr<Body>> of(const SettledGraph& graph, const SubmeshMachines& machines,
+                                                  ReshardMemo& memo, int op) {
     WEFT_ASSIGN_OR_RETURN(ProgramGraph program, programOf(graph, op));
-    auto body = std::make_unique<Body>(std::move(program), machine);
+    const int64_t submesh = graph.placement.meshes.submeshes[graph.placement.stages[op]];
+    auto body = std::make_unique<Body>(std::move(program), machines.of(submesh));
     const GraphView& view = body->view_;
     const std::vector<int64_t> stages(view.operators(), 0);
     const Mesh& mesh = graph.placement.meshOf(op);
@@ -113,7 +114,7 @@ class AlternativePrices::Body {
     WEFT_ASSIGN_OR_RETURN(StoredShapes stored, spreadPads(view, padded));
     body->settled_.emplace(SettledGraph{view, {stages, {{mesh}, {0}}}, std::move(cut), std::move(stored)});
     WEFT_ASSIGN_OR_RETURN(body->open_, openShardings(*body->settled_));
-    body->prices_.emplace(*body->settled_, machine, memo);
+    body->prices_.emplace(*body->settled_, machines.all(), memo);
     return body;
   }
 
@@ -169,15 +170,15 @@ class AlternativePrices::Body {
   std::optional<ReshardPrices> prices_;
 };
 
-AlternativePrices::AlternativePrices(const SettledGraph& graph, const Machine& machine, ReshardMemo& memo)
-    : graph_(graph), machine_(machine), memo_(memo) {}
+AlternativePrices::AlternativePrices(const SettledGraph& graph, const SubmeshMachines& machines, ReshardMemo& memo)
+    : graph_(graph), machines_(machines), memo_(memo) {}
 
 AlternativePrices::~AlternativePrices() = default;
 
 absl::StatusOr<Picoseconds> AlternativePrices::of(int op, const Rule& rule, const FactorAxes& axes) {
   const auto [body, isNew] = bodies_.try_emplace(op);
   if (isNew) {
-    absl::StatusOr<std::unique_ptr<Body>> made = Body::of(graph_, machine_, memo_, op);
+    absl::StatusOr<std::unique_ptr<Body>> made = Body::of(graph_, machines_, memo_, op);
     body->second = made.ok() ? *std::move(made) : nullptr;
   }
   if (body->second == nullptr) {

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "planner/derive/reshard_prices.h"
 #include "planner/derive/shardings.h"
-#include "planner/machine/machine.h"
+#include "planner/submesh_machines.h"
 
 namespace weft {
 
@@ -27,8 +27,8 @@ bool needsAlternative(const Rule& rule, const FactorAxes& axes);
 
 class AlternativePrices {
  public:
-  // `memo` outlives it.
-  AlternativePrices(const SettledGraph& graph, const Machine& machine, ReshardMemo& memo);
+  // All outlive it.
+  AlternativePrices(const SettledGraph& graph, const SubmeshMachines& machines, ReshardMemo& memo);
   ~AlternativePrices();
 
   // Of an operator with a whole factor split, in all micro-batches of a step; kImpossible where the alternative cannot
@@ -39,7 +39,7 @@ class AlternativePrices {
   class Body;
 
   const SettledGraph& graph_;
-  const Machine& machine_;
+  const SubmeshMachines& machines_;
   ReshardMemo& memo_;
   std::map<int, std::unique_ptr<Body>> bodies_;  // by operator; null: its alternative cannot stand for it
 };

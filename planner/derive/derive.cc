@@ -209,10 +209,21 @@ class Deriver {
     const int64_t ranks = record_.meshes().ranks();
     if (machine_.devices() > 0 && ranks > machine_.devices()) {
       return absl::InvalidArgumentError(absl::StrCat("the program takes ", ranks, " devices, machine '", machine_.name,
-                                                     "' has ", machine_.devices(), " (", machine_.nodes, " nodes of ",
-                                                     machine_.devicesPerNode, "); give fewer ranks or more nodes"));
+                                                     "' has ", machine_.devices(), " (", nodesText(),
+                                                     "); give fewer ranks or more nodes"));
     }
     return absl::OkStatus();
+  }
+
+  // "2 nodes of 8", "2 nodes of 8 (fast) and 1 nodes of 4 (slow)"
+  std::string nodesText() const {
+    const auto nodes = [](const Machine& machine) {
+      return absl::StrCat(machine.nodes, " nodes of ", machine.devicesPerNode);
+    };
+    const auto ofKind = [&](std::string* out, const Machine& kind) {
+      absl::StrAppend(out, nodes(kind), " '", kind.name, "'");
+    };
+    return machine_.kinds.empty() ? nodes(machine_) : absl::StrJoin(machine_.kinds, " and ", ofKind);
   }
 
   // A batch that is the user's is not padded beforehand.
@@ -273,8 +284,8 @@ class Deriver {
         record_.arguments.back().zero = levels[i];
       }
     }
-    chooseGathers(parameterGathers(settled, shardings, machine_), record_.mesh.microBatches(),
-                  request_.regather ? 0 : choices_.gatherBytes, record_.arguments);
+    chooseGathers(parameterGathers(settled, shardings, machine_.of(0, record_.meshes().ranks())),
+                  record_.mesh.microBatches(), request_.regather ? 0 : choices_.gatherBytes, record_.arguments);
     if (graph_.trains()) {
       WEFT_RETURN_IF_ERROR(checkRecompute(request_.recompute, recomputableNames(settled.view)));
     }

@@ -11,6 +11,7 @@
 #include "planner/derive/reshard_prices.h"
 #include "planner/graph/iterations.h"
 #include "planner/machine/times.h"
+#include "planner/submesh_machines.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -31,14 +32,14 @@ class Settler {
   Settler(const SettledGraph& graph, const PricedMachine& machine, const Candidates& candidates, Shardings& shardings)
       : graph_(graph),
         view_(graph.view),
-        machine_(machine.machine),
+        machines_(machine.machine, graph.placement.meshes),
         bytePrice_(machine.bytePrice),
         slack_(machine.slack),
         candidates_(candidates),
         shardings_(shardings),
-        prices_(graph, machine.machine, machine.memo),
-        bucketed_(graph, withoutLatency(machine.machine), machine.memo),
-        alternatives_(graph, machine.machine, machine.memo),
+        prices_(graph, machines_.all(), machine.memo),
+        bucketed_(graph, withoutLatency(machines_.all()), machine.memo),
+        alternatives_(graph, machines_, machine.memo),
         trains_(graph.view.graph().trains()) {}
 
   absl::Status run() {
@@ -103,6 +104,9 @@ class Settler {
     return machine;
   }
 
+  const Machine& machineOf(int op) const {
+    return machines_.of(graph_.placement.meshes.submeshes[graph_.placement.stages[op]]);
+  }
   bool isForward(int op) const { return view_.op(op).phase == Phase::kForward; }
   const Rule& ruleOf(int op) const { return shardings_.operators[op].rule; }
 
@@ -167,7 +171,7 @@ class Settler {
     for (unsigned i = 0; trains_ && times > 1 && i < view_.op(op).operands.size(); ++i) {
       const int value = view_.operandOf(op, i);
       if (isParameter(value)) {  // a sum of two is read and written
-        time += times * copyTime(machine_, 3 * localBytes(graph_, value, ruleOf(op).operandLayout(i, axes)));
+        time += times * copyTime(machineOf(op), 3 * localBytes(graph_, value, ruleOf(op).operandLayout(i, axes)));
       }
     }
     return time;
@@ -186,7 +190,7 @@ class Settler {
   }
 
   Picoseconds arithmetic(int op, const FactorAxes& axes) const {
-    return operatorTime(graph_, machine_, op, ruleOf(op), axes);
+    return operatorTime(graph_, machineOf(op), op, ruleOf(op), axes);
   }
 
   Picoseconds memoryPrice(int op, const FactorAxes& axes) const {
@@ -447,7 +451,7 @@ class Settler {
 
   const SettledGraph& graph_;
   const GraphView& view_;
-  const Machine& machine_;
+  SubmeshMachines machines_;
   double bytePrice_;
   double slack_;
   const Candidates& candidates_;

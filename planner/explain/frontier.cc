@@ -1,5 +1,6 @@
 #include "planner/explain/frontier.h"
 
+#include "planner/check_request.h"
 #include "planner/explain/plan_summary.h"
 
 namespace weft {
@@ -15,7 +16,7 @@ FrontierPoint pointOf(int64_t limit, const Attempt& attempt) {
 
 std::vector<FrontierPoint> frontierOf(const GraphFor& graphs, const CompileOptions& request,
                                       const ClosedRequest& plan) {
-  std::vector<FrontierPoint> points = {pointOf(request.memoryLimit, plan.attempt)};
+  std::vector<FrontierPoint> points = {pointOf(memoryLimitOf(request).value_or(0), plan.attempt)};
   const int64_t most = plan.attempt.peakBytes;
   for (int64_t step = kSteps - 1; step > 0; --step) {
     CompileOptions changed = request;

@@ -7,6 +7,7 @@
 #include "planner/cost/plan_time.h"
 #include "planner/explain/zero_words.h"
 #include "planner/graph/name_classes.h"
+#include "planner/submesh_machines.h"
 #include "runtime/base/arithmetic.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/statistics.h"
@@ -104,6 +105,16 @@ PlanSummary summaryOf(const Decisions& decisions, const std::set<std::string>& p
   return summary;
 }
 
+void nameKinds(const Machine& machine, const Decisions& decisions, PlanSummary& summary) {
+  if (machine.kinds.empty()) {
+    return;
+  }
+  const SubmeshMachines machines(machine, decisions.meshes());
+  for (size_t stage = 0; stage < summary.stages.size(); ++stage) {
+    summary.stages[stage].kind = machines.of(decisions.schedule.submeshes[stage]).name;
+  }
+}
+
 void MemorySummary::add(plan::MemoryClass memory, int64_t bytes) {
   int64_t& mine = byClass[memoryClassName(memory)];
   mine = boundedSum(mine, bytes);
@@ -160,6 +171,7 @@ absl::StatusOr<PlanSummary> summaryOf(const plan::Plan& plan) {
   WEFT_ASSIGN_OR_RETURN(const Decisions decisions, parseDecisions(plan.decisions()));
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(plan));
   PlanSummary summary = summaryOf(decisions, parameterNames(plan));
+  nameKinds(machine, decisions, summary);
   summary.memory = memoryOf(plan);
   WEFT_ASSIGN_OR_RETURN(summary.stepSeconds, stepSeconds(plan, machine));
   WEFT_ASSIGN_OR_RETURN(const StepTimes step, stepTimes(plan, machine));

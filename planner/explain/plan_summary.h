@@ -20,7 +20,8 @@ namespace weft {
 struct StageSummary {
   std::vector<std::string> layers;  // the first parts of its parameters' names, "h0.qkv.weight" -> "h0", in order
   std::string mesh;
-  int64_t ranks = 1;  // of its submesh
+  int64_t ranks = 1;      // of its submesh
+  std::string kind = {};  // of their devices, "fast", of several "fast+slow"; empty where the machine has no kinds
 };
 
 // Weights whose names differ in numbers of layers only, "h*.qkv.weight", lie alike and have the same level of ZeRO.
@@ -68,6 +69,9 @@ struct PlanSummary {
 // Without memory and the parts of time; time and bound as they were predicted, 0 where nothing was. `parameters`:
 // arguments that are weights.
 PlanSummary summaryOf(const Decisions& decisions, const std::set<std::string>& parameters);
+
+// Says of each stage which kind of devices of the machine it runs on.
+void nameKinds(const Machine& machine, const Decisions& decisions, PlanSummary& summary);
 
 // The whole plan in a few words: "2 stages of dp=2,tp=2, micro 4, ZeRO 1, 1f1b".
 std::string planText(const Decisions& decisions);

@@ -316,16 +316,17 @@ absl::StatusOr<std::vector<PricedPlan>> marginsOf(Asker& ask) {
     }
   };
   WEFT_ASSIGN_OR_RETURN(const int64_t limit, memoryLimitOf(request));
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
   if (limit > 0) {
     CompileOptions changed = request;
-    changed.memoryLimit = limit + kGigabyte;
+    const int64_t asked = machine.kinds.empty() ? limit : request.memoryLimit;
+    changed.memoryLimit = asked > 0 ? asked + kGigabyte : 0;
+    changed.machine = machine.kinds.empty() ? request.machine : machine.withMemory(kGigabyte).print();
     addMargin("1 GB more of memory", changed);
   }
-  WEFT_ASSIGN_OR_RETURN(Machine machine, machineOf(request));
   if (machine.networkBandwidth > 0) {
     CompileOptions changed = request;
-    machine.networkBandwidth *= 2;
-    changed.machine = machine.print();
+    changed.machine = machine.withNetwork(2).print();
     addMargin("twice the network", changed);
   }
   const bool counts = request.mode == Mode::kAuto && (request.mesh.empty() || isOpenMesh(request.mesh));

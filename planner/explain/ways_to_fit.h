@@ -26,6 +26,6 @@ struct WayToFit {
 std::vector<WayToFit> waysToFit(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan);
 
 // "no plan fits in 3000000 bytes per rank; the least that was found needs ..., and what would help.
-std::string doesNotFitText(int64_t limit, const ClosedRequest& plan, const std::vector<WayToFit>& ways);
+std::string doesNotFitText(const MemoryLimits& limits, const ClosedRequest& plan, const std::vector<WayToFit>& ways);
 
 }  // namespace weft

@@ -15,7 +15,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "planner/machine/kinds.h"
 #include "planner/machine/known_machines.h"
+#include "runtime/base/names.h"
 #include "runtime/base/numbers.h"
 #include "runtime/base/read_text.h"
 #include "runtime/base/status.h"
@@ -96,6 +98,7 @@ constexpr TileText kTiles[] = {{"tile", &Machine::tile}};
 
 constexpr int64_t kMostTile = 1 << 16;
 constexpr int64_t kMostProduct = int64_t{1} << 40;
+constexpr char kSection[] = "[kind ";
 constexpr char kProfile[] = "profile";
 constexpr char kProfileForm[] = "profile matmul TYPE M N K = SECONDS";
 
@@ -105,15 +108,18 @@ struct Text {
 };
 constexpr Text kTexts[] = {{"name", &Machine::name}, {"source", &Machine::source}};
 
-std::string knownKeys() {
+std::vector<std::string> allKeys() {
   std::vector<std::string> keys;
   const auto add = [&](const auto& entry) { keys.emplace_back(entry.key); };
   std::for_each(std::begin(kTexts), std::end(kTexts), add);
   std::for_each(std::begin(kCounts), std::end(kCounts), add);
   std::for_each(std::begin(kFigures), std::end(kFigures), add);
   std::for_each(std::begin(kTiles), std::end(kTiles), add);
-  keys.emplace_back(kProfileForm);
-  return absl::StrJoin(keys, ", ");
+  return keys;
+}
+
+std::string knownKeys() {
+  return absl::StrCat(absl::StrJoin(allKeys(), ", "), ", ", kProfileForm);
 }
 
 template <typename Entries>
@@ -220,7 +226,10 @@ absl::Status setKey(Machine& machine, const std::string& key, const std::string&
   if (absl::StartsWith(key, kProfile)) {
     return addProfile(machine, key, value);
   }
-  return absl::InvalidArgumentError(absl::StrCat("unknown key '", key, "'; known keys: ", knownKeys()));
+  const std::string similar = similarName(key, allKeys());
+  return absl::InvalidArgumentError(absl::StrCat("unknown key '", key, "'",
+                                                 similar.empty() ? "" : absl::StrCat(", perhaps '", similar, "'"),
+                                                 "; known keys: ", knownKeys()));
 }
 
 // Figures that need each other.
@@ -254,12 +263,7 @@ absl::Status check(const Machine& machine) {
 }
 
 // A file that gives one of these would get the other from the default, which is another machine.
-absl::Status checkPairs(const std::string& text) {
-  std::set<std::string> given;
-  const std::vector<std::string> lines = absl::StrSplit(text, '\n');
-  for (const std::string& line : lines) {
-    given.emplace(absl::StripAsciiWhitespace(line.substr(0, line.find('='))));
-  }
+absl::Status checkPairs(const std::set<std::string>& given) {
   for (const auto& [a, b] : {std::pair("flops", "memory_bandwidth"), std::pair("link_bandwidth", "link_latency"),
                              std::pair("network_bandwidth", "network_latency")}) {
     if (given.count(a) != given.count(b)) {
@@ -271,6 +275,152 @@ absl::Status checkPairs(const std::string& text) {
   }
   return absl::OkStatus();
 }
+
+// Of each kind, or of the machine without any.
+absl::Status checkPairs(const std::string& text) {
+  std::set<std::string> before;
+  std::set<std::string>* given = &before;
+  std::vector<std::pair<std::string, std::set<std::string>>> kinds;
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  for (const std::string& line : lines) {
+    const std::string key(absl::StripAsciiWhitespace(line.substr(0, line.find_first_of("=#"))));
+    if (absl::StartsWith(key, kSection)) {
+      given = &kinds.emplace_back(key, before).second;
+    }
+    given->insert(key);
+  }
+  for (const auto& [section, keys] : kinds) {
+    if (const absl::Status status = checkPairs(keys); !status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(section, ": ", status.message()));
+    }
+  }
+  return kinds.empty() ? checkPairs(before) : absl::OkStatus();
+}
+
+// What a machine without kinds is printed as.
+std::vector<std::string> linesOf(const Machine& machine) {
+  std::vector<std::string> lines;
+  const auto add = [&](const char* key, const auto& value) { lines.push_back(absl::StrCat(key, " = ", value, "\n")); };
+  for (const Text& entry : kTexts) {
+    if (const std::string& value = machine.*entry.value; !value.empty()) {
+      add(entry.key, value);
+    }
+  }
+  for (const Count& entry : kCounts) {
+    if (const int64_t value = machine.*entry.value; value != 0) {
+      add(entry.key, value);
+    }
+  }
+  for (const Figure& entry : kFigures) {
+    const double value = machine.*entry.value;
+    if (value != 0 || (entry.range == Range::kNotNegative && entry.value != &Machine::networkLatency)) {
+      add(entry.key, shortest(value));
+    }
+  }
+  for (const TileText& entry : kTiles) {
+    if (const Tile& value = machine.*entry.value; value.rows > 0) {
+      add(entry.key, absl::StrCat(value.rows, "x", value.columns));
+    }
+  }
+  for (const ProductProfile& profile : machine.profiles) {
+    lines.push_back(absl::StrCat(kProfile, " matmul ", dtypeName(profile.type), " ", profile.m, " ", profile.n, " ",
+                                 profile.k, " = ", shortest(profile.seconds), "\n"));
+  }
+  return lines;
+}
+
+bool isName(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+  });
+}
+
+// Reads the lines of one file.
+class Reader {
+ public:
+  // Without comments and spaces around it.
+  absl::Status line(const std::string& line) {
+    if (line.front() == '[') {
+      return section(line);
+    }
+    if (line.find('=') == std::string::npos) {
+      return absl::InvalidArgumentError(absl::StrCat("expected key = value, found '", line, "'"));
+    }
+    const std::pair<std::string, std::string> entry = absl::StrSplit(line, absl::MaxSplits('=', 1));
+    const std::string key(absl::StripAsciiWhitespace(entry.first));
+    const std::string value(absl::StripAsciiWhitespace(entry.second));
+    if (machine_.kinds.empty()) {
+      return setKey(machine_, key, value);
+    }
+    Machine& kind = machine_.kinds.back();
+    const absl::Status status = key == "name" ? absl::InvalidArgumentError(
+                                                    "key 'name' in a section: it names the whole machine; a kind is "
+                                                    "named by its section, [kind NAME]")
+                                              : setKey(kind, key, value);
+    return status.ok() ? status
+                       : absl::InvalidArgumentError(absl::StrCat("kind '", kind.name, "': ", status.message()));
+  }
+
+  absl::StatusOr<Machine> finish() && {
+    for (const Machine& kind : machine_.kinds) {
+      const absl::Status status =
+          kind.nodes == 0
+              ? absl::InvalidArgumentError("machine: nodes is missing; say how many nodes have such devices")
+              : check(kind);
+      if (!status.ok()) {
+        return absl::InvalidArgumentError(absl::StrCat(kSection, kind.name, "]: ", status.message()));
+      }
+    }
+    if (!machine_.kinds.empty()) {
+      return withKinds(std::move(machine_));
+    }
+    WEFT_RETURN_IF_ERROR(check(machine_));
+    return std::move(machine_);
+  }
+
+ private:
+  // "[kind fast]"
+  absl::Status section(const std::string& line) {
+    const bool isKind = absl::StartsWith(line, kSection) && line.back() == ']';
+    const std::string name(
+        isKind ? absl::StripAsciiWhitespace(line.substr(sizeof(kSection) - 1, line.size() - sizeof(kSection))) : "");
+    if (!isName(name)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", line, "' is no section; expected ", kSection, "NAME], a name of letters, digits, - _ ."));
+    }
+    for (const Machine& kind : machine_.kinds) {
+      if (kind.name == name) {
+        return absl::InvalidArgumentError(absl::StrCat("kind '", name, "' is there already, with ", kind.nodes,
+                                                       " nodes; give all its nodes in one section"));
+      }
+    }
+    if (machine_.kinds.empty()) {
+      WEFT_RETURN_IF_ERROR(checkCommon());
+    }
+    Machine kind = machine_;
+    kind.kinds.clear();
+    kind.name = name;
+    kind.source.clear();
+    machine_.kinds.push_back(std::move(kind));
+    return absl::OkStatus();
+  }
+
+  // What stands before the first section and cannot be that of all kinds.
+  absl::Status checkCommon() const {
+    if (machine_.nodes > 0) {
+      return absl::InvalidArgumentError(absl::StrCat("nodes = ", machine_.nodes,
+                                                     " before the first section; each kind has nodes of its own: give "
+                                                     "them in its section"));
+    }
+    return machine_.profiles.empty()
+               ? absl::OkStatus()
+               : absl::InvalidArgumentError(
+                     "profile lines before the first section; a product was measured on devices of one kind: give them "
+                     "in its section");
+  }
+
+  Machine machine_;
+};
 
 // The text of the machine of that name.
 std::optional<std::string> known(const std::string& name) {
@@ -302,60 +452,58 @@ double Machine::networkShare() const {
 
 absl::StatusOr<Machine> Machine::parse(const std::string& text) {
   const std::string name(absl::StripAsciiWhitespace(text));
-  const bool isName = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
-  });
-  const std::optional<std::string> file = isName ? known(name) : text;
+  const std::optional<std::string> file = isName(name) ? known(name) : text;
   if (!file) {
     return absl::InvalidArgumentError(absl::StrCat("there is no machine '", name, "'; there are ",
                                                    absl::StrJoin(names(), ", "),
                                                    ", or give a file of lines key = value: ", knownKeys()));
   }
-  Machine machine;
+  Reader reader;
   int number = 0;
   const std::vector<std::string> lines = absl::StrSplit(*file, '\n');
   for (std::string line : lines) {
     ++number;
     line = std::string(absl::StripAsciiWhitespace(line.substr(0, line.find('#'))));
-    if (line.empty()) {
-      continue;
-    }
-    std::pair<std::string, std::string> entry = absl::StrSplit(line, absl::MaxSplits('=', 1));
-    std::string key(absl::StripAsciiWhitespace(entry.first));
-    std::string value(absl::StripAsciiWhitespace(entry.second));
-    absl::Status status = line.find('=') == std::string::npos
-                              ? absl::InvalidArgumentError(absl::StrCat("expected key = value, found '", line, "'"))
-                              : setKey(machine, key, value);
+    const absl::Status status = line.empty() ? absl::OkStatus() : reader.line(line);
     if (!status.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("machine, line ", number, ": ", status.message()));
     }
   }
-  WEFT_RETURN_IF_ERROR(check(machine));
-  return machine;
+  return std::move(reader).finish();
 }
 
 std::string Machine::print() const {
+  if (kinds.empty()) {
+    return absl::StrJoin(linesOf(*this), "");
+  }
+  // What all kinds say alike stands before them.
+  std::set<std::string> common;
+  for (const std::string& line : linesOf(kinds.front())) {
+    const bool isCommon = !absl::StartsWith(line, "name = ") && !absl::StartsWith(line, "source = ") &&
+                          !absl::StartsWith(line, "nodes = ") && !absl::StartsWith(line, kProfile);
+    const bool isEverywhere = std::all_of(kinds.begin(), kinds.end(), [&](const Machine& kind) {
+      const std::vector<std::string> lines = linesOf(kind);
+      return std::find(lines.begin(), lines.end(), line) != lines.end();
+    });
+    if (isCommon && isEverywhere) {
+      common.insert(line);
+    }
+  }
+  Machine named;
+  named.name = name;
+  named.source = source;
   std::string text;
-  for (const Text& entry : kTexts) {
-    const std::string& value = this->*entry.value;
-    absl::StrAppend(&text, value.empty() ? "" : absl::StrCat(entry.key, " = ", value, "\n"));
+  for (const std::string& line : linesOf(named)) {
+    absl::StrAppend(&text, absl::StartsWith(line, "name = ") || absl::StartsWith(line, "source = ") ? line : "");
   }
-  for (const Count& entry : kCounts) {
-    const int64_t value = this->*entry.value;
-    absl::StrAppend(&text, value == 0 ? "" : absl::StrCat(entry.key, " = ", value, "\n"));
+  for (const std::string& line : linesOf(kinds.front())) {
+    absl::StrAppend(&text, common.count(line) > 0 ? line : "");
   }
-  for (const Figure& entry : kFigures) {
-    const double value = this->*entry.value;
-    const bool isSet = value != 0 || (entry.range == Range::kNotNegative && entry.value != &Machine::networkLatency);
-    absl::StrAppend(&text, isSet ? absl::StrCat(entry.key, " = ", shortest(value), "\n") : "");
-  }
-  for (const TileText& entry : kTiles) {
-    const Tile& value = this->*entry.value;
-    absl::StrAppend(&text, value.rows > 0 ? absl::StrCat(entry.key, " = ", value.rows, "x", value.columns, "\n") : "");
-  }
-  for (const ProductProfile& profile : profiles) {
-    absl::StrAppend(&text, kProfile, " matmul ", dtypeName(profile.type), " ", profile.m, " ", profile.n, " ",
-                    profile.k, " = ", shortest(profile.seconds), "\n");
+  for (const Machine& kind : kinds) {
+    absl::StrAppend(&text, kSection, kind.name, "]\n");
+    for (const std::string& line : linesOf(kind)) {
+      absl::StrAppend(&text, absl::StartsWith(line, "name = ") || common.count(line) > 0 ? "" : line);
+    }
   }
   return text;
 }

@@ -11,6 +11,24 @@
 //   profile matmul bf16 1024 10240 5120 = 3.96e-4
 //
 // Ranks lie on devices in order: with 8 devices to a node, ranks 0 to 7 are on the first.
+//
+// Devices of several kinds have a section each, which has what stands before the first of them and overrides some of
+// it:
+//
+//   network_latency = 1e-5
+//   ...
+//   [kind fast]
+//   flops = 3e13
+//   memory = 80e9
+//   devices_per_node = 8
+//   nodes = 2
+//   [kind slow]
+//   flops = 1e13
+//   memory = 32e9
+//   devices_per_node = 8
+//   nodes = 1
+//
+// Ranks 0 to 15 are fast then, ranks 16 to 23 slow.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +55,9 @@ struct ProductProfile {
   double flops() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
 };
 
-// Figures are of one device, which is one rank, unless they say otherwise. The default stands for CPU ranks that share
-// one host's memory.
+// Figures are of one device, which is one rank, unless they say otherwise; of a machine with several kinds of devices
+// they are those that hold of every rank, and prices are asked of of(). The default stands for CPU ranks that share one
+// host's memory.
 struct Machine {
   std::string name = "cpu";
   std::string source;     // where the figures come from
@@ -65,6 +84,7 @@ struct Machine {
   int64_t nodes = 0;              // 0: as many as are asked for
   double networkBandwidth = 0;    // bytes per second into one node, all its network cards together
   double networkLatency = 0;      // seconds per step of a collective between nodes
+  std::vector<Machine> kinds = {};  // in the order of their ranks, each a machine of its own; empty: all are alike
 
   double rate(DType type) const;
   // How many devices there are; 0: as many as are asked for.
@@ -75,9 +95,20 @@ struct Machine {
   // Bytes per second that one device receives from other nodes while all of its node do; 0 without other nodes.
   double networkShare() const;
 
+  // The machine that so many ranks run on, of which the first has that number: their kind. Of ranks of several kinds
+  // each figure is that of the slowest of them, the memory the least, and as many lie on a node as do everywhere. Ranks
+  // beyond the last device count as of its kind.
+  Machine of(int64_t firstRank, int64_t ranks) const;
+  // No rank has any figure that is better: what takes some time here takes at least as much on every kind.
+  Machine fastest() const;
+  // With the bandwidth of the network times a factor, and so of each kind; with so much more memory, where it is known.
+  Machine withNetwork(double factor) const;
+  Machine withMemory(int64_t more) const;
+
   // Text: the name of a machine that comes with Weft, or one `key = value` per line, '#' starts a comment; keys that
-  // are left out keep the default's figure. `profile matmul TYPE M N K = SECONDS` may stand on many lines. Errors name
-  // the line, the key and the known keys.
+  // are left out keep the default's figure. `profile matmul TYPE M N K = SECONDS` may stand on many lines. `[kind
+  // NAME]` begins the section of a kind of devices, which says at least its number of nodes. Errors name the line, the
+  // key and the known keys.
   static absl::StatusOr<Machine> parse(const std::string& text);
   std::string print() const;
 
@@ -85,7 +116,7 @@ struct Machine {
   static std::vector<std::string> names();
   // The text for parse() that a user means: the name of a machine that comes with Weft, or a file. Errors, with the
   // file's name: neither; those of parse(); a file that gives one of two figures that describe the same (flops and
-  // memory_bandwidth, bandwidth and latency), as the other would be the default's.
+  // memory_bandwidth, bandwidth and latency), as the other would be the default's, and likewise for each kind.
   static absl::StatusOr<std::string> textOf(const std::string& nameOrPath);
 };
 

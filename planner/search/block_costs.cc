@@ -167,12 +167,28 @@ std::vector<Relative> smallerThan(const Relative& relative) {
   return smaller;
 }
 
-absl::StatusOr<SegmentCosts> BlockCosts::withZeroTimes(SegmentCosts costs, const CompileOptions& closed,
-                                                       int64_t parts) const {
+int64_t BlockCosts::kindOf(int64_t firstRank, int64_t ranks) {
+  if (machine_.kinds.empty() && !kinds_.empty()) {
+    return 0;
+  }
+  Machine kind = machine_.of(firstRank, ranks);
+  const std::string text = kind.print();
+  const auto known =
+      std::find_if(kinds_.begin(), kinds_.end(), [&](const Machine& other) { return other.print() == text; });
+  if (known != kinds_.end()) {
+    return known - kinds_.begin();
+  }
+  kinds_.push_back(std::move(kind));
+  return static_cast<int64_t>(kinds_.size()) - 1;
+}
+
+absl::StatusOr<SegmentCosts> BlockCosts::withZeroTimes(SegmentCosts costs, const CompileOptions& closed, int64_t parts,
+                                                       int64_t kind) const {
   WEFT_ASSIGN_OR_RETURN(const Mesh mesh, Mesh::parse(closed.mesh));
-  const GroupSpan span = spanOf(machine_, mesh.ranks(), defaultAxes(mesh, closed.fill));
+  const Machine& machine = kinds_[kind];
+  const GroupSpan span = spanOf(machine, mesh.ranks(), defaultAxes(mesh, closed.fill));
   const auto of = [&](CollectiveKind kind, int64_t shared) {
-    return collectiveCost(machine_, kind, span, shared * (parts - 1));
+    return collectiveCost(machine, kind, span, shared * (parts - 1));
   };
   for (std::vector<SegmentCost>* all : {&costs.segments, &costs.cutSegments}) {
     for (SegmentCost& cost : *all) {
@@ -217,12 +233,14 @@ absl::StatusOr<SegmentCosts> BlockCosts::of(const BlockAsk& ask) {
   const CompileOptions& closed = ask.closed;
   const Relative relative = relativeOf(ask);
   const AskKey key(closed.mesh, closed.microBatches(), closed.zeroLevel(), closed.regather, relative.uncut,
-                   ask.bytePrice);
+                   ask.bytePrice, ask.kind);
   auto it = costs_.find(key);
   if (it == costs_.end()) {
     const absl::StatusOr<const BlockProgram*> program = programFor(closed.microBatches());
+    CompileOptions onKind = closed;
+    onKind.machine = machine_.kinds.empty() ? closed.machine : kinds_[ask.kind].print();
     it = costs_
-             .emplace(key, program.ok() ? (*program)->costs(closed, relative.uncut, ask.bytePrice, memo_)
+             .emplace(key, program.ok() ? (*program)->costs(onKind, relative.uncut, ask.bytePrice, memo_)
                                         : absl::StatusOr<SegmentCosts>(program.status()))
              .first;
     if (it->second.ok()) {
@@ -238,7 +256,7 @@ Relative BlockCosts::relativeOf(const BlockAsk& ask) {
   const bool isLong = program.ok() && (*program)->isLong();
   const auto number = program.ok() ? std::find(inOrder_.begin(), inOrder_.end(), *program) - inOrder_.begin() : -1;
   return {static_cast<int>(number), besideBatch(ask.closed, machine_), ask.uncut && !isLong,
-          ask.closed.microBatches() == 1};
+          ask.closed.microBatches() == 1, ask.kind};
 }
 
 void BlockCosts::learn(const BlockAsk& ask, const Relative& relative, const SegmentCosts& costs) {
@@ -298,7 +316,8 @@ std::optional<BlockTotals> BlockCosts::guessed(const Relative& relative, int64_t
     const double proportion = static_cast<double>(parts) / static_cast<double>(cuts);
     made = scaled(nearest, proportion > 1 ? std::max(1.0, kOfProportion * proportion) : proportion, false);
   }
-  const bool onOneNode = machine_.devicesPerNode == 0 || ranksBeside(relative) <= machine_.devicesPerNode;
+  const int64_t perNode = kinds_[relative.kind].devicesPerNode;
+  const bool onOneNode = perNode == 0 || ranksBeside(relative) <= perNode;
   for (const Relative& smaller : smallerThan(relative)) {
     const std::optional<BlockTotals> other = guessed(smaller, cuts, priced);
     const double share = static_cast<double>(ranksBeside(smaller)) / static_cast<double>(ranksBeside(relative));

@@ -29,6 +29,7 @@ struct BlockAsk {
   bool uncut = false;    // as one stage
   int64_t parts = 1;     // into which its mesh splits the batch
   double bytePrice = 0;  // of memory, where splits are decided
+  int64_t kind = 0;      // of its ranks (BlockCosts::kindOf)
 };
 
 // All blocks together, and the longest of them.
@@ -60,6 +61,7 @@ struct Relative {
   std::vector<BesideAxis> beside;
   bool uncut = false;  // blocks asked about together
   bool alone = false;  // a single micro-batch, which reduces gradients itself
+  int64_t kind = 0;    // of the ranks
 
   friend auto operator<=>(const Relative&, const Relative&) = default;
 };
@@ -72,7 +74,13 @@ class BlockCosts {
  public:
   // `request`: of all asks. `memo`: of reshards on `machine`.
   BlockCosts(const GraphFor& graphs, const CompileOptions& request, const Machine& machine, ReshardMemo& memo)
-      : graphs_(graphs), request_(request), machine_(machine), memo_(memo) {}
+      : graphs_(graphs), request_(request), machine_(machine), memo_(memo) {
+    kindOf(0, 1);
+  }
+
+  // The number of the kind of so many ranks from the first on: 0 where all devices are alike.
+  int64_t kindOf(int64_t firstRank, int64_t ranks);
+  bool hasKinds() const { return !machine_.kinds.empty(); }
 
   absl::StatusOr<const BlockProgram*> programFor(int64_t microBatches);
   Relative relativeOf(const BlockAsk& ask);
@@ -87,12 +95,13 @@ class BlockCosts {
   // `costs` at the level of ZeRO of `closed`, with its collectives instead of those of the first level: gradients
   // scattered in each micro-batch instead of once from level 2 on; parameters gathered twice in each micro-batch where
   // level 3 gathers again, else once before the micro-batches instead of after the update. Error: of the mesh.
-  absl::StatusOr<SegmentCosts> withZeroTimes(SegmentCosts costs, const CompileOptions& closed, int64_t parts) const;
+  absl::StatusOr<SegmentCosts> withZeroTimes(SegmentCosts costs, const CompileOptions& closed, int64_t parts,
+                                             int64_t kind = 0) const;
   int64_t asked() const { return static_cast<int64_t>(costs_.size()); }
 
  private:
   using Priced = bool;
-  using AskKey = std::tuple<std::string, int64_t, int, bool, bool, double>;
+  using AskKey = std::tuple<std::string, int64_t, int, bool, bool, double, int64_t>;
   using AlikeKey = std::pair<Relative, int64_t>;
   // By into how many parts mesh and micro-batches cut the batch.
   using ByParts = std::map<int64_t, BlockTotals>;
@@ -103,6 +112,7 @@ class BlockCosts {
   const GraphFor& graphs_;
   const CompileOptions& request_;
   Machine machine_;
+  std::vector<Machine> kinds_;  // by number, each of devices that are alike
   ReshardMemo& memo_;
   std::map<const ProgramGraph*, BlockProgram> programs_;
   std::vector<const BlockProgram*> inOrder_;                           // as they were met

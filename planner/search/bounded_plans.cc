@@ -45,7 +45,8 @@ absl::StatusOr<BoundedPlans> boundedPlans(const CompileOptions& request, const C
   }
   plans.hidesCollectives = request.overlap;
   plans.statesLeave = request.offload != Offload::kNone;
-  WEFT_ASSIGN_OR_RETURN(plans.memoryLimit, memoryLimitOf(request));
+  WEFT_ASSIGN_OR_RETURN(const MemoryLimits limits, memoryLimitsOf(request));
+  plans.memoryLimit = limits.mean(plans.ranks);
   for (const int64_t bytes : correction.bytes) {
     plans.memoryLimit += plans.memoryLimit > 0 ? std::max<int64_t>(0, -bytes) : 0;
   }

@@ -20,8 +20,9 @@ std::vector<int> upTo(int64_t count) {
 }  // namespace
 
 double CutChooser::expected(const StageCut& cut) const {
-  const double excess = cut.fits ? 0 : static_cast<double>(cut.peakBytes) / static_cast<double>(limit_) - 1;
-  return static_cast<double>(cut.time) * (1 + kExcess * std::max(excess, 0.0));
+  const double excess =
+      cut.fits || limit_ == 0 ? 0 : static_cast<double>(cut.peakBytes) / static_cast<double>(limit_) - 1;
+  return static_cast<double>(cut.time) * (1 + kExcess * std::max({excess, cut.excess, 0.0}));
 }
 
 std::vector<PipelineShape> CutChooser::shapesOf(const StageGrid& grid, int64_t microBatches) {
@@ -42,7 +43,7 @@ std::optional<ChosenCut> CutChooser::best(const std::vector<PricedBlocks>& block
   std::optional<ChosenCut> best;
   for (const PricedBlocks& each : blocks) {
     for (const PipelineShape& shape : shapes) {
-      StageCut cut = withMeshes(oneChoice(each.costs, shape), shape);
+      StageCut cut = withMeshes(choicesOf(each.costs, shape), shape);
       const auto rank = [&](const StageCut& c) { return std::tuple(expected(c), c.peakBytes); };
       if (!best || rank(cut) < rank(best->cut)) {
         best = ChosenCut{std::move(cut), each.bytePrice};

@@ -17,7 +17,7 @@ namespace weft {
 
 // Needs of the blocks whose splits are decided with that price of memory.
 struct PricedBlocks {
-  SegmentCosts costs;
+  SubmeshCosts costs;
   double bytePrice = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -180,12 +181,11 @@ class Choices {
 
 }  // namespace
 
-absl::StatusOr<Attempt> asItIs(int64_t limit, const Decisions& record, StepModel& model) {
+absl::StatusOr<Attempt> asItIs(const MemoryLimits& limits, const Decisions& record, StepModel& model) {
   WEFT_ASSIGN_OR_RETURN(StepNeeds needs, model.needs(record));
   Attempt made;
   made.peakBytes = needs.peakBytes();
   made.time = made.fastest = needs.stepTime();
-  made.fits = limit == 0 || made.peakBytes <= limit;
   made.decisions = record;
   made.submeshes = std::move(needs.submeshes);
   for (const schedule::StageTimes& stage : needs.times.stages) {
@@ -196,6 +196,7 @@ absl::StatusOr<Attempt> asItIs(int64_t limit, const Decisions& record, StepModel
   for (const SubmeshNeeds& submesh : made.submeshes) {
     prediction.peakBytes.push_back(submesh.peakBytes);
   }
+  made.fits = limits.hold(record.meshes(), prediction.peakBytes);
   return made;
 }
 
@@ -203,10 +204,13 @@ namespace {
 
 class RecomputeSearch {
  public:
-  RecomputeSearch(const Attempt& base, const Choices& choices, int64_t limit, StepModel& model)
-      : base_(base), choices_(choices), limit_(limit), model_(model) {
+  RecomputeSearch(const Attempt& base, const Choices& choices, const MemoryLimits& limits, StepModel& model)
+      : base_(base), choices_(choices), limits_(limits), model_(model) {
+    for (const int64_t limit : limits.ofSubmeshes(base.decisions.meshes())) {
+      limitOf_.push_back(limit > 0 ? limit : std::numeric_limits<int64_t>::max());
+    }
     for (size_t g = 0; g < choices.groups().size(); ++g) {
-      searches_.emplace_back(recompute::Knapsack(choices.groups()[g].classes)).start(base.submeshes[g], limit);
+      searches_.emplace_back(recompute::Knapsack(choices.groups()[g].classes)).start(base.submeshes[g], limitOf_[g]);
     }
     expected_ = firstExpected();
   }
@@ -217,7 +221,7 @@ class RecomputeSearch {
   // kAnyTime: it cannot fit.
   Picoseconds firstExpected() const {
     for (size_t g = 0; g < searches_.size(); ++g) {
-      if (searches_[g].leastPeak(base_.submeshes[g]) > limit_) {
+      if (searches_[g].leastPeak(base_.submeshes[g]) > limitOf_[g]) {
         return kAnyTime;
       }
     }
@@ -277,7 +281,7 @@ class RecomputeSearch {
         break;  // it takes less memory still, and so more time
       }
       for (size_t g = 0; g < searches_.size(); ++g) {
-        searches_[g].learn(made.submeshes[g], limit_);
+        searches_[g].learn(made.submeshes[g], limitOf_[g]);
       }
       if (made.fits && made.time - base_.time < base_.time / kTooLittle) {
         break;
@@ -298,7 +302,7 @@ class RecomputeSearch {
       for (size_t g = 0; g < searches_.size(); ++g) {
         if (!searches_[g].fits()) {
           searches_[g] = swept[g];
-          searches_[g].learnSwept(made.submeshes[g], limit_);
+          searches_[g].learnSwept(made.submeshes[g], limitOf_[g]);
         }
       }
     }
@@ -311,7 +315,7 @@ class RecomputeSearch {
   absl::StatusOr<std::optional<Attempt>> wholeIntervals() {
     std::vector<int64_t> low(searches_.size(), 0), high;
     for (size_t g = 0; g < searches_.size(); ++g) {
-      high.push_back(base_.submeshes[g].peakBytes <= limit_ ? 0 : choices_.groups()[g].mostSaving().count);
+      high.push_back(base_.submeshes[g].peakBytes <= limitOf_[g] ? 0 : choices_.groups()[g].mostSaving().count);
     }
     WEFT_ASSIGN_OR_RETURN(Attempt most, attempt(wholeOf(high)));
     if (!most.fits) {
@@ -324,7 +328,7 @@ class RecomputeSearch {
       }
       WEFT_ASSIGN_OR_RETURN(const Attempt made, attempt(wholeOf(counts)));
       for (size_t g = 0; g < searches_.size(); ++g) {
-        const bool fits = made.submeshes[g].peakBytes <= limit_;
+        const bool fits = made.submeshes[g].peakBytes <= limitOf_[g];
         low[g] = fits ? low[g] : counts[g] + 1;
         high[g] = fits ? counts[g] : high[g];
       }
@@ -365,7 +369,7 @@ class RecomputeSearch {
     if (known != fitting_.end()) {
       return known->second;
     }
-    WEFT_ASSIGN_OR_RETURN(Attempt made, asItIs(limit_, choices_.realize(selections, limit_), model_));
+    WEFT_ASSIGN_OR_RETURN(Attempt made, asItIs(limits_, choices_.realize(selections, limits_.least()), model_));
     Json summary = Json::parse(made.decisions.recomputeSummary);
     summary["step_seconds"] = inSeconds(made.time);
     summary["step_seconds_otherwise"] = inSeconds(base_.time);
@@ -381,7 +385,8 @@ class RecomputeSearch {
 
   const Attempt& base_;
   const Choices& choices_;
-  int64_t limit_;
+  const MemoryLimits& limits_;
+  std::vector<int64_t> limitOf_;  // of each submesh
   StepModel& model_;
   std::vector<BudgetSearch> searches_;  // by submesh
   Picoseconds expected_ = 0;
@@ -398,16 +403,17 @@ bool isBetter(const Attempt& a, const Attempt& b) {
   return a.fits ? std::tie(a.time, a.peakBytes) < std::tie(b.time, b.peakBytes) : a.peakBytes < b.peakBytes;
 }
 
-absl::StatusOr<Picoseconds> expectedIn(int64_t limit, const Attempt& base, StepModel& model) {
+absl::StatusOr<Picoseconds> expectedIn(const MemoryLimits& limits, const Attempt& base, StepModel& model) {
   WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs, forwardGraphs(base.decisions, model));
   const Choices choices(base.decisions, std::move(graphs), base.submeshes.size(), model);
-  return RecomputeSearch(base, choices, limit, model).expected();
+  return RecomputeSearch(base, choices, limits, model).expected();
 }
 
-absl::StatusOr<Attempt> recomputedIn(int64_t limit, const Attempt& base, StepModel& model, Picoseconds useless) {
+absl::StatusOr<Attempt> recomputedIn(const MemoryLimits& limits, const Attempt& base, StepModel& model,
+                                     Picoseconds useless) {
   WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs, forwardGraphs(base.decisions, model));
   const Choices choices(base.decisions, std::move(graphs), base.submeshes.size(), model);
-  RecomputeSearch search(base, choices, limit, model);
+  RecomputeSearch search(base, choices, limits, model);
   if (useless != kAnyTime && search.expected() >= useless) {
     return base;
   }
@@ -415,9 +421,10 @@ absl::StatusOr<Attempt> recomputedIn(int64_t limit, const Attempt& base, StepMod
   return made.fits || made.peakBytes < base.peakBytes ? made : base;
 }
 
-absl::StatusOr<Attempt> fitIn(int64_t limit, const Decisions& record, bool mayRecompute, StepModel& model) {
-  WEFT_ASSIGN_OR_RETURN(Attempt base, asItIs(limit, record, model));
-  return base.fits || !mayRecompute ? base : recomputedIn(limit, base, model);
+absl::StatusOr<Attempt> fitIn(const MemoryLimits& limits, const Decisions& record, bool mayRecompute,
+                              StepModel& model) {
+  WEFT_ASSIGN_OR_RETURN(Attempt base, asItIs(limits, record, model));
+  return base.fits || !mayRecompute ? base : recomputedIn(limits, base, model);
 }
 
 }  // namespace weft

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "planner/cost/step_model.h"
 #include "planner/decisions.h"
+#include "planner/memory_limits.h"
 
 namespace weft {
 
@@ -38,20 +39,20 @@ bool isBetter(const Attempt& a, const Attempt& b);
 // No time is too long.
 inline constexpr Picoseconds kAnyTime = INT64_MAX;
 
-// What the model expects of a record, within `limit` bytes per rank (0: none).
-absl::StatusOr<Attempt> asItIs(int64_t limit, const Decisions& record, StepModel& model);
+// What the model expects of a record, within the limits of its ranks.
+absl::StatusOr<Attempt> asItIs(const MemoryLimits& limits, const Decisions& record, StepModel& model);
 
-// What a step may be expected to take with the recomputation that `base` (asItIs) needs within the limit, without
-// asking the model: kAnyTime where it cannot fit.
-absl::StatusOr<Picoseconds> expectedIn(int64_t limit, const Attempt& base, StepModel& model);
+// What a step may be expected to take with the recomputation that `base` (asItIs) needs within the limits,
+// without asking the model: kAnyTime where it cannot fit.
+absl::StatusOr<Picoseconds> expectedIn(const MemoryLimits& limits, const Attempt& base, StepModel& model);
 
 // `base` (asItIs) with recomputation: the shortest that fits; where none does, that with the least peak of all tried.
 // Looks no further where that takes `useless` or longer, or is expected to, and gives then what does not fit. The
 // record is that of the model with any schedule on the same submeshes.
-absl::StatusOr<Attempt> recomputedIn(int64_t limit, const Attempt& base, StepModel& model,
+absl::StatusOr<Attempt> recomputedIn(const MemoryLimits& limits, const Attempt& base, StepModel& model,
                                      Picoseconds useless = kAnyTime);
 
 // The one, and the other if it does not fit and something may be recomputed at all.
-absl::StatusOr<Attempt> fitIn(int64_t limit, const Decisions& record, bool mayRecompute, StepModel& model);
+absl::StatusOr<Attempt> fitIn(const MemoryLimits& limits, const Decisions& record, bool mayRecompute, StepModel& model);
 
 }  // namespace weft

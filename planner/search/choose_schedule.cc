@@ -66,33 +66,33 @@ absl::Status noneServes(const std::vector<Candidate>& candidates) {
   return alike ? first : absl::InvalidArgumentError(absl::StrCat("no schedule serves this program", refusals));
 }
 
-absl::Status tryKind(const CompileOptions& request, const ModelFor& modelFor, Candidate& candidate) {
+absl::Status tryKind(const MemoryLimits& limits, const ModelFor& modelFor, Candidate& candidate) {
   absl::StatusOr<ScheduledModel> under = modelFor(candidate.choice);
   if (!under.ok()) {
     candidate.refusal = under.status();
     return absl::OkStatus();
   }
   candidate.under = *std::move(under);
-  WEFT_ASSIGN_OR_RETURN(candidate.attempt, asItIs(request.memoryLimit, candidate.under.record, *candidate.under.model));
+  WEFT_ASSIGN_OR_RETURN(candidate.attempt, asItIs(limits, candidate.under.record, *candidate.under.model));
   return absl::OkStatus();
 }
 
 // The best with recomputation, `best` if none is better. Those come first that are expected to be shortest, and give
 // way to the next where they turn out to take longer than that is expected to.
-absl::StatusOr<Candidate*> tryRecomputation(int64_t limit, Picoseconds useless, std::vector<Candidate*> order,
-                                            Candidate* best) {
+absl::StatusOr<Candidate*> tryRecomputation(const MemoryLimits& limits, Picoseconds useless,
+                                            std::vector<Candidate*> order, Candidate* best) {
   std::erase_if(order, [](const Candidate* candidate) { return candidate->attempt.fits; });
   std::map<const Candidate*, Picoseconds> expected;
   for (const Candidate* candidate : order) {
     const bool mayWin = !best->attempt.fits || candidate->attempt.time < best->attempt.time;
     expected[candidate] = kAnyTime;
     if (mayWin) {
-      WEFT_ASSIGN_OR_RETURN(expected[candidate], expectedIn(limit, candidate->attempt, *candidate->under.model));
+      WEFT_ASSIGN_OR_RETURN(expected[candidate], expectedIn(limits, candidate->attempt, *candidate->under.model));
     }
   }
   std::stable_sort(order.begin(), order.end(), [&](auto* a, auto* b) { return expected[a] < expected[b]; });
   const auto attempt = [&](Candidate* candidate, Picoseconds longest) -> absl::Status {
-    WEFT_ASSIGN_OR_RETURN(Attempt made, recomputedIn(limit, candidate->attempt, *candidate->under.model, longest));
+    WEFT_ASSIGN_OR_RETURN(Attempt made, recomputedIn(limits, candidate->attempt, *candidate->under.model, longest));
     candidate->recomputes = true;
     candidate->attempt = std::move(made);
     best = isBetter(candidate->attempt, best->attempt) ? candidate : best;
@@ -118,12 +118,12 @@ absl::StatusOr<Candidate*> tryRecomputation(int64_t limit, Picoseconds useless, 
 
 }  // namespace
 
-absl::StatusOr<Attempt> chooseSchedule(const CompileOptions& request, bool recompute, const ModelFor& modelFor,
-                                       Picoseconds useless) {
+absl::StatusOr<Attempt> chooseSchedule(const CompileOptions& request, const MemoryLimits& limits, bool recompute,
+                                       const ModelFor& modelFor, Picoseconds useless) {
   std::vector<Candidate> candidates = candidatesFor(request);
   std::vector<Candidate*> order;
   for (Candidate& candidate : candidates) {
-    WEFT_RETURN_IF_ERROR(tryKind(request, modelFor, candidate));
+    WEFT_RETURN_IF_ERROR(tryKind(limits, modelFor, candidate));
     if (candidate.refusal.ok()) {
       order.push_back(&candidate);
     }
@@ -141,7 +141,7 @@ absl::StatusOr<Attempt> chooseSchedule(const CompileOptions& request, bool recom
     }
   }
   if (recompute) {
-    WEFT_ASSIGN_OR_RETURN(best, tryRecomputation(request.memoryLimit, useless, order, best));
+    WEFT_ASSIGN_OR_RETURN(best, tryRecomputation(limits, useless, order, best));
   }
   best->attempt.fastest = fastest;
   best->attempt.decisions.schedule.considered = consideredText(candidates);

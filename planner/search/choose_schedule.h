@@ -25,10 +25,10 @@ struct ScheduledModel {
 
 using ModelFor = std::function<absl::StatusOr<ScheduledModel>(const ScheduleChoice&)>;
 
-// Within `request.memoryLimit`; `recompute`: may operators be recomputed to fit. Where none fits, the one with the
+// Within `limits`; `recompute`: may operators be recomputed to fit. Where none fits, the one with the
 // least peak, which does not `fits`. Error: no kind serves the numbers (each with its reason).
 // Recomputation that makes a step `useless` or longer is not looked for (fitIn).
-absl::StatusOr<Attempt> chooseSchedule(const CompileOptions& request, bool recompute, const ModelFor& modelFor,
-                                       Picoseconds useless = kAnyTime);
+absl::StatusOr<Attempt> chooseSchedule(const CompileOptions& request, const MemoryLimits& limits, bool recompute,
+                                       const ModelFor& modelFor, Picoseconds useless = kAnyTime);
 
 }  // namespace weft

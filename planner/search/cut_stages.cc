@@ -100,6 +100,19 @@ class Sums {
   std::vector<SharedSaving> savings_;  // the cheapest first
 };
 
+// The time after which submeshes of these kinds, if each has as much to do as it has speed, are done, times how many
+// there are. `times`: of all segments on a submesh of each kind.
+Picoseconds meanTime(const std::vector<Picoseconds>& times, const std::vector<int64_t>& kindOf) {
+  if (times.size() == 1) {
+    return times.front();
+  }
+  double speed = 0;  // of all submeshes together
+  for (const int64_t kind : kindOf) {
+    speed += 1 / static_cast<double>(std::max<Picoseconds>(1, times[kind]));
+  }
+  return static_cast<Picoseconds>(static_cast<double>(kindOf.size()) / speed);
+}
+
 struct Stage {
   Picoseconds time = 0;
   Picoseconds onceTime = 0;
@@ -132,11 +145,7 @@ class Cutter {
   }
 
   StageCut cut() const {
-    Picoseconds all = 0;
-    for (const Sums& sums : sums_) {
-      all = std::max(all, sums.of(0, segments_).time + sums.saving(0, segments_, INT64_MAX).time);
-    }
-    Greedy best = within(all);
+    Greedy best = within(longestOfAll());
     // No shorter stages are known to be possible, and none shorter than these to be impossible.
     Picoseconds high = best.longest;
     Picoseconds low = leastTime_ / shape_.stages();
@@ -176,6 +185,10 @@ class Cutter {
     const Picoseconds once = *std::max_element(onceTimes.begin(), onceTimes.end());
     cut.peakBytes = *std::max_element(bytes.begin(), bytes.end());
     cut.bound = shape_.microBatches * leastTime_ / shape_.submeshes();
+    for (int64_t submesh = 0; submesh < shape_.submeshes() && !choices_.limits.empty(); ++submesh) {
+      const auto limit = static_cast<double>(limitOf(submesh));
+      cut.excess = std::max(cut.excess, limit > 0 ? static_cast<double>(bytes[submesh]) / limit - 1 : 0);
+    }
     // The submesh that has most to do decides how often micro-batches follow one another, the other stages how long the
     // first of them take.
     const auto longest = std::max_element(busy.begin(), busy.end());
@@ -205,23 +218,39 @@ class Cutter {
     return stage + 1 < shape_.stages() ? first[stage + 1] : segments_;
   }
 
+  // On the first of its choices.
+  const Sums& sumsOf(int64_t stage) const { return sums_[choices_.ofSubmesh[shape_.submeshOf[stage]][0]]; }
+  int64_t limitOf(int64_t submesh) const {
+    return choices_.limits.empty() ? limit_ : choices_.limits[choices_.ofSubmesh[submesh][0]];
+  }
+
+  // What all segments take at most on the slowest submesh.
+  Picoseconds longestOfAll() const {
+    Picoseconds longest = 0;
+    for (const Sums& kind : sums_) {
+      longest = std::max(longest, kind.of(0, segments_).time + kind.saving(0, segments_, INT64_MAX).time);
+    }
+    return longest;
+  }
+
   // Of each stage: its part of the limit.
   std::vector<int64_t> rooms() const {
-    const SegmentCost all = sums_[0].of(0, segments_);
-    const double held = all.activations.all() == 0
-                            ? 1
-                            : static_cast<double>(all.heldBytes + 1) / static_cast<double>(all.activations.all());
     std::vector<double> needs;
     std::vector<double> sums(shape_.submeshes(), 0);
     for (int64_t s = 0; s < shape_.stages(); ++s) {
+      const SegmentCost all = sumsOf(s).of(0, segments_);
+      const double held = all.activations.all() == 0
+                              ? 1
+                              : static_cast<double>(all.heldBytes + 1) / static_cast<double>(all.activations.all());
       needs.push_back(held + static_cast<double>(shape_.held[s].toWeights));
       sums[shape_.submeshOf[s]] += needs.back();
     }
     std::vector<int64_t> rooms;
     for (int64_t s = 0; s < shape_.stages(); ++s) {
+      const int64_t limit = limitOf(shape_.submeshOf[s]);
       rooms.push_back(shape_.virtualStages == 1
-                          ? limit_
-                          : static_cast<int64_t>(static_cast<double>(limit_) * needs[s] / sums[shape_.submeshOf[s]]));
+                          ? limit
+                          : static_cast<int64_t>(static_cast<double>(limit) * needs[s] / sums[shape_.submeshOf[s]]));
     }
     return rooms;
   }
@@ -275,7 +304,7 @@ class Cutter {
                   false,
                   mesh};
     const int64_t over = made.bytes - rooms_[stage];
-    if (limit_ == 0 || over <= 0) {
+    if (limitOf(shape_.submeshOf[stage]) == 0 || over <= 0) {
       return made;
     }
     const int64_t slots = shape_.held[stage].toWeights;
@@ -334,8 +363,27 @@ class Cutter {
 
 }  // namespace
 
-MeshChoices oneChoice(const SegmentCosts& costs, const PipelineShape& shape) {
-  return {{&costs}, std::vector<std::vector<int>>(shape.submeshes(), {0})};
+MeshChoices choicesOf(const SubmeshCosts& costs, const PipelineShape& shape) {
+  MeshChoices choices;
+  for (const SegmentCosts& kind : costs.kinds) {
+    choices.costs.push_back(&kind);
+  }
+  for (int64_t submesh = 0; submesh < shape.submeshes(); ++submesh) {
+    choices.ofSubmesh.push_back({static_cast<int>(costs.numberOf(submesh))});
+  }
+  choices.limits = costs.limits;
+  return choices;
+}
+
+SegmentCost meanOf(const SubmeshCosts& costs) {
+  SegmentCost mean = costs.kinds.front().segments[0];
+  std::vector<Picoseconds> times;
+  for (const SegmentCosts& kind : costs.kinds) {
+    times.push_back(kind.segments[0].time);
+    mean.onceTime = std::min(mean.onceTime, kind.segments[0].onceTime);
+  }
+  mean.time = meanTime(times, costs.kindOf);
+  return mean;
 }
 
 std::vector<int> evenStages(int64_t segments, int64_t stages) {
@@ -346,16 +394,16 @@ std::vector<int> evenStages(int64_t segments, int64_t stages) {
   return first;
 }
 
-StageCut cutStages(const SegmentCosts& costs, const PipelineShape& shape, int64_t limit) {
-  return cutStages(oneChoice(costs, shape), shape, limit);
+StageCut cutStages(const SubmeshCosts& costs, const PipelineShape& shape, int64_t limit) {
+  return cutStages(choicesOf(costs, shape), shape, limit);
 }
 
 StageCut cutStages(const MeshChoices& choices, const PipelineShape& shape, int64_t limit) {
   return Cutter(choices, shape, limit).cut();
 }
 
-StageCut withStages(const SegmentCosts& costs, const PipelineShape& shape, int64_t limit, std::vector<int> first) {
-  return withStages(oneChoice(costs, shape), shape, limit, std::move(first));
+StageCut withStages(const SubmeshCosts& costs, const PipelineShape& shape, int64_t limit, std::vector<int> first) {
+  return withStages(choicesOf(costs, shape), shape, limit, std::move(first));
 }
 
 StageCut withStages(const MeshChoices& choices, const PipelineShape& shape, int64_t limit, std::vector<int> first) {

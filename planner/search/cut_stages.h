@@ -3,10 +3,12 @@
 // A stage takes segments that follow one another. What it needs is the sum of what they need, activations as many times
 // as the schedule holds micro-batches there (pipeline_shape.h). Where that exceeds the stage's part of the limit, as
 // much is recomputed as makes it fit, the cheapest bytes first, in parts of a saving if need be. Stages of one submesh
-// share the limit by what stages of equal length would need there.
+// share the limit by what stages of equal length would need there. Where submeshes are of several kinds of devices, a
+// stage has the costs and the limit of the kind of its submesh, so the slower have fewer segments.
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "planner/search/pipeline_shape.h"
@@ -14,6 +16,23 @@
 #include "planner/search/segment_costs.h"
 
 namespace weft {
+
+// What the segments need on the submeshes of a pipeline.
+struct SubmeshCosts {
+  std::vector<SegmentCosts> kinds;   // on submeshes of each kind
+  std::vector<int64_t> kindOf = {};  // of each submesh; empty: all are of the first
+  std::vector<int64_t> limits = {};  // bytes of a rank of each kind, 0: none; empty: one limit for all
+
+  SubmeshCosts() = default;
+  SubmeshCosts(SegmentCosts costs) : kinds({std::move(costs)}) {}  // NOLINT: they may be the same everywhere
+
+  int64_t numberOf(int64_t submesh) const { return kindOf.empty() ? 0 : kindOf[submesh]; }
+  int64_t segments() const { return static_cast<int64_t>(kinds.front().segments.size()); }
+};
+
+// What all segments would take on a submesh as fast as all of them are in the mean, of costs of one segment; hardly too
+// much.
+SegmentCost meanOf(const SubmeshCosts& costs);
 
 // A plan, as far as it can be told from its segments.
 struct StageCut {
@@ -25,6 +44,7 @@ struct StageCut {
   Picoseconds bound = 0;    // no cut and no schedule makes these segments take less on as many submeshes
   int64_t peakBytes = 0;    // of the rank that needs most, an estimate
   bool fits = false;
+  double excess = 0;     // where limits differ: by how much more than its limit a rank needs, in parts of it
   bool limited = false;  // does the limit make it longer?
 };
 
@@ -33,19 +53,20 @@ struct StageCut {
 struct MeshChoices {
   std::vector<const SegmentCosts*> costs;
   std::vector<std::vector<int>> ofSubmesh;
+  std::vector<int64_t> limits = {};  // bytes of a rank of each choice, 0: none; empty: one limit for all
 };
-// One for all.
-MeshChoices oneChoice(const SegmentCosts& costs, const PipelineShape& shape);
+// Each submesh has that of its kind. `costs` outlives the answer.
+MeshChoices choicesOf(const SubmeshCosts& costs, const PipelineShape& shape);
 
 // The cut with the shortest longest stage of those that fit; 0 as the limit: all do. Where submeshes have several
 // stages, from there on segments move from the busiest submesh to others as long as that helps. Where none fits, stages
 // of as many segments each. shape.stages() is at most the number of segments.
-StageCut cutStages(const SegmentCosts& costs, const PipelineShape& shape, int64_t limit);
+StageCut cutStages(const SubmeshCosts& costs, const PipelineShape& shape, int64_t limit);
 // The same where submeshes choose their meshes: each has the one on which its stage is shortest within the memory.
 StageCut cutStages(const MeshChoices& choices, const PipelineShape& shape, int64_t limit);
 
 // The same for stages that are given by the first segment of each.
-StageCut withStages(const SegmentCosts& costs, const PipelineShape& shape, int64_t limit, std::vector<int> first);
+StageCut withStages(const SubmeshCosts& costs, const PipelineShape& shape, int64_t limit, std::vector<int> first);
 StageCut withStages(const MeshChoices& choices, const PipelineShape& shape, int64_t limit, std::vector<int> first);
 
 // The first segment of each stage where all have as many segments as can be.

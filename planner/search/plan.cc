@@ -1,6 +1,7 @@
 #include "planner/search/plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,16 +36,25 @@ struct Choice {
   double slack = 0;  // of the splits (OpenChoices)
 };
 
+// What is predicted: a request that leaves nothing open, within limits.
+struct Predicted {
+  const ProgramGraph& graph;
+  const CompileOptions& request;
+  const MemoryLimits& limits;
+  const Correction& correction;
+};
+
 // The models of one choice: one for each way in which schedules place stages on submeshes.
 class Models {
  public:
-  Models(const ProgramGraph& graph, const CompileOptions& request, const Correction& correction, const Choice& choice)
-      : graph_(graph), request_(request), correction_(correction), choice_(choice) {}
+  Models(const Predicted& predicted, const Choice& choice) : predicted_(predicted), choice_(choice) {}
+
+  const MemoryLimits& limits() const { return predicted_.limits; }
 
   absl::StatusOr<ScheduledModel> under(const std::optional<ScheduleChoice>& choice) {
     if (!models_.empty()) {
       const auto stages = static_cast<int64_t>(models_.front()->record().schedule.submeshes.size());
-      WEFT_ASSIGN_OR_RETURN(ScheduleDecision schedule, scheduleFor(request_, choice, stages, true));
+      WEFT_ASSIGN_OR_RETURN(ScheduleDecision schedule, scheduleFor(predicted_.request, choice, stages, true));
       for (const std::unique_ptr<StepModel>& model : models_) {
         if (model->record().schedule.submeshes == schedule.submeshes) {
           Decisions record = model->record();
@@ -53,13 +63,13 @@ class Models {
         }
       }
     }
-    ProgramGraph graph = graph_;
-    WEFT_ASSIGN_OR_RETURN(Derivation derived, deriveDecisions(graph, request_,
+    ProgramGraph graph = predicted_.graph;
+    WEFT_ASSIGN_OR_RETURN(Derivation derived, deriveDecisions(graph, predicted_.request,
                                                               {choice, choice_.gatherBytes, choice_.bytePrice,
                                                                choice_.pads, choice_.memo, choice_.slack}));
-    WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request_));
+    WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(predicted_.request));
     WEFT_ASSIGN_OR_RETURN(models_.emplace_back(),
-                          StepModel::create(std::move(graph), derived.decisions, machine, correction_));
+                          StepModel::create(std::move(graph), derived.decisions, machine, predicted_.correction));
     evenPads_ = std::move(derived.evenPads);
     return ScheduledModel{std::move(derived.decisions), models_.back().get()};
   }
@@ -67,9 +77,7 @@ class Models {
   const Pads& evenPads() const { return evenPads_; }
 
  private:
-  const ProgramGraph& graph_;
-  const CompileOptions& request_;
-  const Correction& correction_;
+  const Predicted& predicted_;
   const Choice& choice_;
   Pads evenPads_;
   std::vector<std::unique_ptr<StepModel>> models_;
@@ -86,16 +94,15 @@ absl::StatusOr<Best> bestOf(Models& models, const CompileOptions& request, bool 
                             const Attempt* known = nullptr) {
   WEFT_ASSIGN_OR_RETURN(const ScheduledModel first, models.under(std::nullopt));
   if (request.schedule == "auto" && first.record.schedule.submeshes.size() > 1) {
-    WEFT_ASSIGN_OR_RETURN(
-        Attempt made,
-        chooseSchedule(
-            request, recompute, [&](const ScheduleChoice& schedule) { return models.under(schedule); }, useless));
+    WEFT_ASSIGN_OR_RETURN(Attempt made,
+                          chooseSchedule(
+                              request, models.limits(), recompute,
+                              [&](const ScheduleChoice& schedule) { return models.under(schedule); }, useless));
     return Best{std::move(made), models.evenPads()};
   }
-  WEFT_ASSIGN_OR_RETURN(Attempt made,
-                        known != nullptr ? *known : asItIs(request.memoryLimit, first.record, *first.model));
+  WEFT_ASSIGN_OR_RETURN(Attempt made, known != nullptr ? *known : asItIs(models.limits(), first.record, *first.model));
   if (recompute && !made.fits) {
-    WEFT_ASSIGN_OR_RETURN(made, recomputedIn(request.memoryLimit, made, *first.model, useless));
+    WEFT_ASSIGN_OR_RETURN(made, recomputedIn(models.limits(), made, *first.model, useless));
   }
   return Best{std::move(made), models.evenPads()};
 }
@@ -184,7 +191,7 @@ absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const Compile
   WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeOffloaded(graphs, request, correction));
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
   WEFT_ASSIGN_OR_RETURN(const BoundedPlans plans, boundedPlans(request, closed, correction));
-  WEFT_ASSIGN_OR_RETURN(closed.attempt.decisions.prediction->bound, leastTime(*closed.graph, machine, plans));
+  WEFT_ASSIGN_OR_RETURN(closed.attempt.decisions.prediction->bound, leastTime(*closed.graph, machine.fastest(), plans));
   return closed;
 }
 
@@ -204,8 +211,8 @@ bool haveSameLayouts(const Decisions& a, const Decisions& b) {
 // Predicts a request that leaves nothing open under one choice after another, and keeps the best.
 class Predictor {
  public:
-  Predictor(const ProgramGraph& graph, const CompileOptions& request, const Correction& correction, ReshardMemo& memo)
-      : graph_(graph), request_(request), correction_(correction), memo_(memo) {}
+  Predictor(const Predicted& predicted, ReshardMemo& memo)
+      : predicted_(predicted), request_(predicted.request), memo_(memo) {}
 
   // With splits decided under that price of memory, where one is given and something fits with it; else under all.
   absl::StatusOr<Attempt> run(std::optional<double> bytePrice) {
@@ -242,7 +249,7 @@ class Predictor {
 
   absl::StatusOr<Plain> plain(const Choice& choice) {
     Plain made = {choice, nullptr, {}};
-    made.models = std::make_unique<Models>(graph_, request_, correction_, choice);
+    made.models = std::make_unique<Models>(predicted_, choice);
     WEFT_ASSIGN_OR_RETURN(const ScheduledModel first, made.models->under(std::nullopt));
     const auto isSame = [&](const Decisions& known) { return haveSameLayouts(known, first.record); };
     if (std::any_of(known_.begin(), known_.end(), isSame)) {
@@ -321,7 +328,7 @@ class Predictor {
     Choice choice = choice_;
     choice.gatherBytes = 0;
     WEFT_ASSIGN_OR_RETURN(Best none, withRecomputation(choice));
-    const int64_t room = request_.memoryLimit - none.attempt.peakBytes;
+    const int64_t room = leftOf(none.attempt);
     const bool more = none.attempt.fits && room > 0;
     keepBetter(std::move(none.attempt), choice);
     if (more) {
@@ -332,8 +339,18 @@ class Predictor {
     return absl::OkStatus();
   }
 
+  // Bytes that every rank has beyond what it needs.
+  int64_t leftOf(const Attempt& attempt) const {
+    const std::vector<int64_t> limits = predicted_.limits.ofSubmeshes(attempt.decisions.meshes());
+    int64_t left = std::numeric_limits<int64_t>::max();
+    for (size_t s = 0; s < attempt.submeshes.size(); ++s) {
+      left = limits[s] > 0 ? std::min(left, limits[s] - attempt.submeshes[s].peakBytes) : left;
+    }
+    return left;
+  }
+
   absl::StatusOr<Best> withRecomputation(const Choice& choice) {
-    Models models(graph_, request_, correction_, choice);
+    Models models(predicted_, choice);
     return bestOf(models, request_, mayRecompute(), kAnyTime);
   }
 
@@ -344,9 +361,8 @@ class Predictor {
     }
   }
 
-  const ProgramGraph& graph_;
+  const Predicted& predicted_;
   const CompileOptions& request_;
-  const Correction& correction_;
   ReshardMemo& memo_;
   std::vector<Decisions> known_;  // of the choices so far, before anything is recomputed
   std::optional<Attempt> best_;
@@ -359,9 +375,10 @@ absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileO
                                        const Correction& correction, ReshardMemo* memo,
                                        std::optional<double> bytePrice) {
   CompileOptions request = asked;
-  WEFT_ASSIGN_OR_RETURN(request.memoryLimit, memoryLimitOf(asked));
+  WEFT_ASSIGN_OR_RETURN(const MemoryLimits limits, memoryLimitsOf(asked));
+  request.memoryLimit = limits.least();
   ReshardMemo own;
-  return Predictor(graph, request, correction, memo != nullptr ? *memo : own).run(bytePrice);
+  return Predictor({graph, request, limits, correction}, memo != nullptr ? *memo : own).run(bytePrice);
 }
 
 absl::StatusOr<Decisions> planProgram(const GraphFor& graphs, const CompileOptions& request,

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "ir/layout/stage_mesh_text.h"
 #include "planner/check_request.h"
 #include "planner/derive/defaults.h"
 #include "planner/search/choose_open.h"
@@ -26,9 +27,9 @@ bool leavesLevelOpen(const CompileOptions& request, const CompileOptions& closed
 
 absl::StatusOr<std::unique_ptr<Sketches>> Sketches::create(const GraphFor& graphs, const CompileOptions& request,
                                                            ReshardMemo& memo) {
-  WEFT_ASSIGN_OR_RETURN(const int64_t limit, memoryLimitOf(request));
+  WEFT_ASSIGN_OR_RETURN(const MemoryLimits limits, memoryLimitsOf(request));
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
-  std::unique_ptr<Sketches> made(new Sketches(graphs, request, limit, machine, memo));
+  std::unique_ptr<Sketches> made(new Sketches(graphs, request, limits, machine, memo));
   WEFT_RETURN_IF_ERROR(made->begin());
   return made;
 }
@@ -36,18 +37,25 @@ absl::StatusOr<std::unique_ptr<Sketches>> Sketches::create(const GraphFor& graph
 absl::Status Sketches::begin() {
   WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, programFor(request_.microBatches()));
   trains_ = program->graph().trains();
-  cuts_.emplace(request_, limit_, trains_, program->areStages());
-  unlike_.emplace(request_, machine_, costs_, *cuts_);
   WEFT_ASSIGN_OR_RETURN(
       const std::vector<StageGrid> grids,
       stageGrids(program->graph(), request_, program->areStages() ? program->blocks() : 1, program->blocks()));
+  const int64_t mean = limits_.mean(std::max<int64_t>(1, request_.devices));
+  limit_ = mean > 0 ? mean : limit_;
+  cuts_.emplace(request_, limit_, trains_, program->areStages());
+  if (!costs_.hasKinds()) {  // what a mesh takes would depend on where it lies
+    unlike_.emplace(request_, machine_, costs_, *cuts_);
+  }
   std::map<Relative, std::vector<Entry>> groups;
   for (const StageGrid& grid : grids) {
+    WEFT_ASSIGN_OR_RETURN(const Kinds kinds, kindsOf(grid));
     const absl::StatusOr<Mesh> mesh = Mesh::parse(grid.mesh);
     const int64_t parts = !grid.mesh.empty() && mesh.ok() ? partsOf(defaultAxes(*mesh, request_.fill)) : 1;
     for (const int64_t micro : microBatchCounts(program->graph(), request_, parts)) {
-      Entry entry = {
-          {firstRequest(request_, grid.mesh, micro, trains_ && parts > 1), grid, {}, {}}, Known::kGuessed, parts};
+      Entry entry = {{firstRequest(request_, grid.mesh, micro, trains_ && parts > 1), grid, {}, {}},
+                     Known::kGuessed,
+                     parts,
+                     kinds};
       groups[costs_.relativeOf(askOf(entry, 0))].push_back(std::move(entry));
     }
   }
@@ -87,8 +95,89 @@ void Sketches::askFirst(const std::vector<Entry>& group) {
   }
 }
 
-BlockAsk Sketches::askOf(const Entry& entry, double bytePrice) {
-  return {entry.sketch.request, entry.sketch.grid.stages() == 1, entry.parts, bytePrice};
+BlockAsk Sketches::askOf(const Entry& entry, double bytePrice, size_t kind) {
+  return {entry.sketch.request, entry.sketch.grid.stages() == 1, entry.parts, bytePrice, entry.kinds.numbers[kind]};
+}
+
+absl::StatusOr<Sketches::Kinds> Sketches::kindsOf(const StageGrid& grid) {
+  Kinds kinds;
+  if (!costs_.hasKinds()) {
+    return kinds;
+  }
+  kinds.numbers.clear();
+  std::vector<Mesh> meshes;
+  if (grid.mesh.empty()) {
+    WEFT_ASSIGN_OR_RETURN(meshes, parseStageMeshes(request_.stageMeshes, 1));
+  } else {
+    WEFT_ASSIGN_OR_RETURN(const Mesh mesh, Mesh::parse(grid.mesh));
+    meshes.assign(grid.submeshes, mesh);
+  }
+  int64_t firstRank = 0;
+  StageMeshes together = {{}, {}};
+  for (const Mesh& mesh : meshes) {
+    const int64_t number = costs_.kindOf(firstRank, mesh.ranks());
+    const auto known = std::find(kinds.numbers.begin(), kinds.numbers.end(), number);
+    kinds.ofSubmesh.push_back(known - kinds.numbers.begin());
+    if (known == kinds.numbers.end()) {
+      kinds.numbers.push_back(number);
+    }
+    together.ofSubmesh.push_back(mesh);
+    together.submeshes.push_back(static_cast<int64_t>(together.submeshes.size()));
+    firstRank += mesh.ranks();
+  }
+  const std::vector<int64_t> limits = limits_.ofSubmeshes(together);
+  kinds.limits.resize(kinds.numbers.size());
+  for (size_t submesh = 0; submesh < limits.size(); ++submesh) {
+    kinds.limits[kinds.ofSubmesh[submesh]] = limits[submesh];
+  }
+  return kinds;
+}
+
+SubmeshCosts Sketches::onKinds(const Entry& entry, std::vector<SegmentCosts> costs) const {
+  SubmeshCosts made;
+  made.kinds = std::move(costs);
+  made.kindOf = entry.kinds.ofSubmesh;
+  made.limits = entry.kinds.limits;
+  return made;
+}
+
+absl::StatusOr<SubmeshCosts> Sketches::costsOf(const Entry& entry, double bytePrice) {
+  std::vector<SegmentCosts> costs;
+  for (size_t kind = 0; kind < entry.kinds.numbers.size(); ++kind) {
+    WEFT_ASSIGN_OR_RETURN(costs.emplace_back(), costs_.of(askOf(entry, bytePrice, kind)));
+  }
+  return onKinds(entry, std::move(costs));
+}
+
+// Each kind is known with and without a price of memory, or with one of both: the last stands for what is not known.
+std::vector<SubmeshCosts> Sketches::alike(const Entry& entry) {
+  std::vector<std::vector<SegmentCosts>> known;
+  size_t most = 0;
+  for (size_t kind = 0; kind < entry.kinds.numbers.size(); ++kind) {
+    known.push_back(costs_.alike(askOf(entry, 0, kind)));
+    if (known.back().empty()) {
+      return {};
+    }
+    most = std::max(most, known.back().size());
+  }
+  std::vector<SubmeshCosts> found;
+  for (size_t i = 0; i < most; ++i) {
+    std::vector<SegmentCosts> costs;
+    for (const std::vector<SegmentCosts>& kind : known) {
+      costs.push_back(kind[std::min(i, kind.size() - 1)]);
+    }
+    found.push_back(onKinds(entry, std::move(costs)));
+  }
+  return found;
+}
+
+bool Sketches::isKnownUnpriced(const Entry& entry) {
+  for (size_t kind = 0; kind < entry.kinds.numbers.size(); ++kind) {
+    if (!costs_.isKnownUnpriced(askOf(entry, 0, kind))) {
+      return false;
+    }
+  }
+  return true;
 }
 
 bool Sketches::isLong(const Sketch& sketch) {
@@ -104,17 +193,33 @@ void Sketches::push(Entry entry) {
 
 // Of what no relative is known nothing is expected: it is asked first.
 void Sketches::guess(Entry& entry) {
-  std::optional<StageCut> best;
-  for (BlockTotals totals : costs_.guess(askOf(entry, 0))) {
-    if (entry.parts == 1) {
-      totals.all.onceTime = 0;  // relatives reduce gradients then, it has none to reduce
+  std::vector<std::vector<BlockTotals>> known;
+  size_t most = 0;
+  for (size_t kind = 0; kind < entry.kinds.numbers.size(); ++kind) {
+    known.push_back(costs_.guess(askOf(entry, 0, kind)));
+    most = known.back().empty() ? 0 : std::max(most, known.back().size());
+    if (known.back().empty()) {
+      break;
     }
+  }
+  std::optional<StageCut> best;
+  const double mayGainOfLongest = unlike_ ? unlike_->mayGainOfLongest(entry.sketch.grid) : 1;
+  for (size_t i = 0; i < most; ++i) {
+    std::vector<SegmentCosts> all;
+    Picoseconds longest = kLongestTime;  // on the fastest of the kinds
+    for (const std::vector<BlockTotals>& kind : known) {
+      BlockTotals totals = kind[std::min(i, kind.size() - 1)];
+      if (entry.parts == 1) {
+        totals.all.onceTime = 0;  // relatives reduce gradients then, it has none to reduce
+      }
+      all.push_back({{totals.all}, {}, 0});
+      longest = std::min(longest, totals.longest);
+    }
+    longest = static_cast<Picoseconds>(mayGainOfLongest * static_cast<double>(longest));
     for (const CompileOptions& level : levelsOf(entry)) {
-      const absl::StatusOr<SegmentCosts> all = costsAt(entry, level, {{totals.all}, {}, 0}, 0);
-      if (all.ok()) {
-        const auto longest = static_cast<Picoseconds>(unlike_->mayGainOfLongest(entry.sketch.grid) *
-                                                      static_cast<double>(totals.longest));
-        StageCut cut = cuts_->fluid(all->segments[0], longest, entry.sketch.grid, level.microBatches());
+      const absl::StatusOr<SubmeshCosts> costs = costsAt(entry, level, onKinds(entry, all), 0);
+      if (costs.ok()) {
+        StageCut cut = cuts_->fluid(meanOf(*costs), longest, entry.sketch.grid, level.microBatches());
         best = !best || cuts_->expected(cut) < cuts_->expected(*best) ? std::move(cut) : std::move(*best);
       }
     }
@@ -154,7 +259,7 @@ bool Sketches::isNew(const Sketch& sketch) {
 
 // Guesses again, as more is known by now; where that changes nothing, asks, unless something alike was asked about.
 void Sketches::refine(Entry entry) {
-  if (costs_.alike(askOf(entry, 0)).empty()) {
+  if (alike(entry).empty()) {
     const double before = entry.expected;
     guess(entry);
     if (cuts_->expected(entry.sketch.cut) > before) {
@@ -167,8 +272,8 @@ void Sketches::refine(Entry entry) {
   }
   std::vector<Entry> levels = atLevels(entry);
   const auto isLimited = [](const Entry& level) { return level.sketch.cut.limited; };
-  if (!costs_.isKnownUnpriced(askOf(entry, 0)) && !std::all_of(levels.begin(), levels.end(), isLimited)) {
-    levels = costs_.of(askOf(entry, 0)).ok() ? atLevels(entry) : std::move(levels);
+  if (!isKnownUnpriced(entry) && !std::all_of(levels.begin(), levels.end(), isLimited)) {
+    levels = costsOf(entry, 0).ok() ? atLevels(entry) : std::move(levels);
   }
   for (Entry& level : levels) {
     push(std::move(level));
@@ -181,7 +286,7 @@ bool Sketches::askAlike(const Entry& entry) {
   const StageCut& cut = entry.sketch.cut;
   const bool mayBeShort = cut.limited || cut.peakBytes > limit_ / kLeastHeld;
   if (limit_ > 0 && mayBeShort && request_.may(Freedom::kMemoryPrices) &&
-      costs_.of(askOf(entry, memoryPrice(cut.time, limit_))).ok()) {
+      costsOf(entry, memoryPrice(cut.time, limit_)).ok()) {
     return true;
   }
   return !variantsOf(entry).empty();
@@ -199,18 +304,22 @@ std::vector<CompileOptions> Sketches::levelsOf(const Entry& entry) const {
 
 // Needs whose times are those of the entry's level of ZeRO and whose bytes are those of the level `from`, at another.
 // Error: of the mesh.
-absl::StatusOr<SegmentCosts> Sketches::costsAt(const Entry& entry, const CompileOptions& level,
-                                               const SegmentCosts& costs, int from) const {
-  SegmentCosts made = atLevel(costs, from, level.zeroLevel(), entry.parts);
-  return level.zeroLevel() == entry.sketch.request.zeroLevel()
-             ? made
-             : costs_.withZeroTimes(std::move(made), level, entry.parts);
+absl::StatusOr<SubmeshCosts> Sketches::costsAt(const Entry& entry, const CompileOptions& level, SubmeshCosts costs,
+                                               int from) const {
+  for (size_t kind = 0; kind < costs.kinds.size(); ++kind) {
+    SegmentCosts& mine = costs.kinds[kind];
+    mine = atLevel(std::move(mine), from, level.zeroLevel(), entry.parts);
+    if (level.zeroLevel() != entry.sketch.request.zeroLevel()) {
+      WEFT_ASSIGN_OR_RETURN(mine, costs_.withZeroTimes(std::move(mine), level, entry.parts, entry.kinds.numbers[kind]));
+    }
+  }
+  return costs;
 }
 
 // A sketch for each level of ZeRO, from what sketches alike need.
 std::vector<Sketches::Entry> Sketches::atLevels(const Entry& entry) {
   const std::vector<PipelineShape> shapes = shapesOf(entry);
-  const std::vector<SegmentCosts> alike = costs_.alike(askOf(entry, 0));
+  const std::vector<SubmeshCosts> alike = this->alike(entry);
   std::vector<CompileOptions> levels = levelsOf(entry);
   if (levels.size() > 1) {
     const std::optional<ChosenCut> first = cuts_->best({{alike.front(), 0}}, shapes);
@@ -223,16 +332,16 @@ std::vector<Sketches::Entry> Sketches::atLevels(const Entry& entry) {
   std::vector<Entry> made;
   for (const CompileOptions& level : levels) {
     std::vector<PricedBlocks> here;
-    for (const SegmentCosts& each : alike) {
-      absl::StatusOr<SegmentCosts> costs = costsAt(entry, level, each, entry.sketch.request.zeroLevel());
+    for (const SubmeshCosts& each : alike) {
+      absl::StatusOr<SubmeshCosts> costs = costsAt(entry, level, each, entry.sketch.request.zeroLevel());
       if (costs.ok()) {
         here.push_back({*std::move(costs), 0});
       }
     }
     if (std::optional<ChosenCut> best = cuts_->best(here, shapes)) {
-      made.push_back({{level, entry.sketch.grid, std::move(best->cut), {}}, Known::kLevel, entry.parts});
-      made.back().isPricedAlone = !costs_.isKnownUnpriced(askOf(entry, 0));
-      made.back().mayGain = unlike_->mayGain(here.front().costs, entry.sketch.grid, shapes);
+      made.push_back({{level, entry.sketch.grid, std::move(best->cut), {}}, Known::kLevel, entry.parts, entry.kinds});
+      made.back().isPricedAlone = !isKnownUnpriced(entry);
+      made.back().mayGain = unlike_ ? unlike_->mayGain(here.front().costs.kinds.front(), entry.sketch.grid, shapes) : 1;
     }
   }
   return made;
@@ -271,7 +380,8 @@ void Sketches::make(Entry entry) {
 
 void Sketches::pushUnlike(const Entry& entry, const std::vector<PipelineShape>& shapes) {
   const Sketch& alike = entry.sketch;
-  if (std::optional<UnlikeMeshes::Plan> plan = unlike_->beside(alike.request, alike.grid, shapes)) {
+  if (std::optional<UnlikeMeshes::Plan> plan =
+          unlike_ ? unlike_->beside(alike.request, alike.grid, shapes) : std::nullopt) {
     Entry made = entry;
     made.sketch.request.mesh.clear();
     made.sketch.request.stageMeshes = std::move(plan->meshes);
@@ -283,7 +393,7 @@ void Sketches::pushUnlike(const Entry& entry, const std::vector<PipelineShape>& 
 
 // Asks what the blocks need, without a price of memory and, where it is short, with some. Empty: refused.
 std::vector<PricedBlocks> Sketches::variantsOf(const Entry& entry) {
-  const absl::StatusOr<SegmentCosts> plain = costs_.of(askOf(entry, 0));
+  const absl::StatusOr<SubmeshCosts> plain = costsOf(entry, 0);
   if (!plain.ok()) {
     refuse(plain.status());
     return {};
@@ -291,14 +401,17 @@ std::vector<PricedBlocks> Sketches::variantsOf(const Entry& entry) {
   std::vector<PricedBlocks> variants = {{*plain, 0}};
   const int level = entry.sketch.request.zeroLevel();
   const bool mayShareAll = entry.known == Known::kGuessed && leavesLevelOpen(request_, entry.sketch.request);
-  const SegmentCosts here = atLevel(*plain, level, mayShareAll ? kAllShared : level, entry.parts);
+  SubmeshCosts here = *plain;
+  for (SegmentCosts& kind : here.kinds) {
+    kind = atLevel(std::move(kind), level, mayShareAll ? kAllShared : level, entry.parts);
+  }
   const std::optional<ChosenCut> best = cuts_->best({{here, 0}}, shapesOf(entry));
   if (!best || !best->cut.limited || !request_.may(Freedom::kMemoryPrices)) {
     return variants;
   }
   for (const double factor : kMemoryPrices) {
     const double price = factor * memoryPrice(best->cut.time, limit_);
-    const absl::StatusOr<SegmentCosts> priced = costs_.of(askOf(entry, price));
+    const absl::StatusOr<SubmeshCosts> priced = costsOf(entry, price);
     if (priced.ok()) {
       variants.push_back({*priced, price});
     }

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/memory_limits.h"
 #include "planner/request.h"
 #include "planner/search/block_costs.h"
 #include "planner/search/choose_cut.h"
@@ -59,10 +60,17 @@ class Sketches {
 
  private:
   enum class Known : uint8_t { kGuessed, kLevel, kMade };
+  // What the submeshes of a grid run on: the kinds that there are, by their numbers in BlockCosts.
+  struct Kinds {
+    std::vector<int64_t> numbers = {0};
+    std::vector<int64_t> ofSubmesh = {};  // indices into `numbers`, and
+    std::vector<int64_t> limits = {};     // the limits of these; both empty where devices are alike
+  };
   struct Entry {
     Sketch sketch;
     Known known = Known::kGuessed;
     int64_t parts = 1;  // of the batch; ranks that share a state under ZeRO
+    Kinds kinds = {};
     double expected = 0;
     size_t order = 0;
     bool isPricedAlone = false;  // known with splits that save memory alone
@@ -73,13 +81,24 @@ class Sketches {
              std::tuple(b.expected, b.sketch.cut.peakBytes, b.order);
     }
   };
-  Sketches(const GraphFor& graphs, const CompileOptions& request, int64_t limit, const Machine& machine,
+  Sketches(const GraphFor& graphs, const CompileOptions& request, const MemoryLimits& limits, const Machine& machine,
            ReshardMemo& memo)
-      : request_(request), limit_(limit), machine_(machine), costs_(graphs, request, machine, memo) {}
+      : request_(request),
+        limits_(limits),
+        limit_(limits.least()),
+        machine_(machine),
+        costs_(graphs, request, machine, memo) {}
 
   absl::Status begin();
   void askFirst(const std::vector<Entry>& group);
-  static BlockAsk askOf(const Entry& entry, double bytePrice);
+  // Of its ranks of one of its kinds.
+  static BlockAsk askOf(const Entry& entry, double bytePrice, size_t kind = 0);
+  absl::StatusOr<Kinds> kindsOf(const StageGrid& grid);
+  SubmeshCosts onKinds(const Entry& entry, std::vector<SegmentCosts> costs) const;
+  // Of all of its kinds. Error: it cannot be.
+  absl::StatusOr<SubmeshCosts> costsOf(const Entry& entry, double bytePrice);
+  std::vector<SubmeshCosts> alike(const Entry& entry);
+  bool isKnownUnpriced(const Entry& entry);
 
   void push(Entry entry);
   void refuse(const absl::Status& status);
@@ -89,7 +108,7 @@ class Sketches {
   void refine(Entry entry);
   bool askAlike(const Entry& entry);
   std::vector<CompileOptions> levelsOf(const Entry& entry) const;
-  absl::StatusOr<SegmentCosts> costsAt(const Entry& entry, const CompileOptions& level, const SegmentCosts& costs,
+  absl::StatusOr<SubmeshCosts> costsAt(const Entry& entry, const CompileOptions& level, SubmeshCosts costs,
                                        int from) const;
   std::vector<Entry> atLevels(const Entry& entry);
   void make(Entry entry);
@@ -98,12 +117,13 @@ class Sketches {
   std::vector<PipelineShape> shapesOf(const Entry& entry);
 
   const CompileOptions& request_;
-  int64_t limit_;
+  MemoryLimits limits_;
+  int64_t limit_;  // of all ranks, in the mean
   Machine machine_;
   BlockCosts costs_;
   bool trains_ = true;
-  std::optional<CutChooser> cuts_;  // once the program is known
-  std::optional<UnlikeMeshes> unlike_;
+  std::optional<CutChooser> cuts_;      // once the program is known
+  std::optional<UnlikeMeshes> unlike_;  // likewise, where all devices are alike
   std::priority_queue<Entry> open_;
   using Figures = std::tuple<Picoseconds, int64_t, std::vector<int>, int64_t, int64_t>;
   std::vector<Figures> given_;

@@ -30,6 +30,10 @@ std::string path(const std::string& name) {
   return ::testing::TempDir() + "/weft_plan_test_" + name;
 }
 
+double secondsOf(const json& plan) {
+  return plan.at("predicted").at("step_seconds").get<double>();
+}
+
 class PlanCommand : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -123,6 +127,49 @@ TEST_F(PlanCommand, TheCompilerKeepsToWhatIsWritten) {
   }
 }
 
+// Two ranks, of which the second has a fourth of the speed and less memory.
+std::string twoKinds() {
+  std::ofstream(path("kinds.txt")) << "memory_bandwidth = 1e13\nnetwork_bandwidth = 1e12\nnetwork_latency = 1e-9\n"
+                                      "launch_latency = 1e-9\ndevices_per_node = 1\n"
+                                      "[kind fast]\nflops = 4e10\nmemory = 8e6\nnodes = 1\n"
+                                      "[kind slow]\nflops = 1e10\nmemory = 2e6\nnodes = 1\n";
+  return path("kinds.txt");
+}
+
+// Stages are named with the kind of their ranks, by the planner and of the compiled plan, which keeps the machine.
+TEST_F(PlanCommand, NamesTheKindOfEachStage) {
+  const std::vector<std::string> asked = {"--machine", twoKinds(), "--mesh", "dp=1", "--devices", "2", "--micro", "4"};
+  std::vector<std::string> flags = asked;
+  flags.insert(flags.end(), {"--without", "virtual-stages", "-o", path("kinds.json")});
+  const json searched = planned(flags);
+  ASSERT_EQ(searched.at("stages").size(), 2U) << searched.dump(1);
+  EXPECT_EQ(searched.at("stages")[0].at("kind"), "fast");
+  EXPECT_EQ(searched.at("stages")[1].at("kind"), "slow");
+  const double seconds = secondsOf(searched);
+  EXPECT_LE(searched.at("bound_seconds").get<double>(), seconds);
+  const Outcome text = plan(flags);
+  EXPECT_THAT(text.out, AllOf(HasSubstr("stage  mesh  ranks  kind"), HasSubstr("  slow")));
+  const Outcome compiled = run(
+      compileCommand, {model(), "-o", path("kinds.plan"), "--decisions", path("kinds.json"), "--machine", twoKinds()});
+  ASSERT_EQ(compiled.status, 0) << compiled.err;
+  const json explained = json::parse(run(explainCommand, {path("kinds.plan"), "--json"}).out, nullptr, false);
+  EXPECT_EQ(explained.at("stages"), searched.at("stages"));
+  EXPECT_NEAR(secondsOf(explained), seconds, 0.02 * seconds) << "the compiler's own prices are those of each kind";
+  EXPECT_THAT(plan({"--machine", "a100-80g", "--devices", "4"}).out, Not(HasSubstr("kind")));
+}
+
+// A rank of the small kind counts against its own memory, when planning and when compiling.
+TEST_F(PlanCommand, LimitsAreThoseOfTheKinds) {
+  std::ofstream(path("tiny.txt")) << std::ifstream(twoKinds()).rdbuf() << "memory = 1000\n";
+  const std::string error = refusal(
+      {"--machine", path("tiny.txt"), "--mesh", "dp=1", "--devices", "2", "--micro", "4", "--recompute", "none"});
+  EXPECT_THAT(error, HasSubstr("no plan fits in 8000000 (fast), 1000 (slow) bytes per rank"));
+  const Outcome compiled = run(compileCommand, {model(), "-o", path("tiny.plan"), "--decisions", path("kinds.json"),
+                                                "--machine", path("tiny.txt")});
+  EXPECT_NE(compiled.status, 0);
+  EXPECT_THAT(compiled.err, HasSubstr("8000000 (fast), 1000 (slow)"));
+}
+
 // What is said on the command line is not searched.
 TEST_F(PlanCommand, KeepsToItsFlags) {
   const json staged = planned({"--mesh", "dp=1", "--devices", "2", "--micro", "4", "--schedule", "interleaved",
@@ -178,10 +225,6 @@ TEST_F(PlanCommand, PricesSixteenBits) {
   EXPECT_NE(compiled.status, 0);
   EXPECT_THAT(compiled.err, AllOf(HasSubstr("found bf16"), HasSubstr("plan it without --precision")));
   EXPECT_THAT(refusal({"--precision", "f8"}), AllOf(HasSubstr("'f8'"), HasSubstr("bf16 or f16")));
-}
-
-double secondsOf(const json& plan) {
-  return plan.at("predicted").at("step_seconds").get<double>();
 }
 
 void expectPartsAddUp(const json& plan) {

@@ -21,11 +21,10 @@ using plan::Function;
 using plan::Instruction;
 
 // The latency of a transfer is the wake-up of the rank that waits for it.
-double predictedSeconds(const plan::Plan& plan, const plan::Plan& submesh, const Instruction& instruction,
-                        const Machine& machine) {
-  return instruction.has_transfer()
-             ? transferSeconds(plan, submesh, instruction, machine) - inSeconds(transferTime(machine, plan.ranks(), 0))
-             : secondsOf(submesh, instruction, machine);
+double transferSecondsAfterWake(const plan::Plan& plan, const plan::Plan& submesh, const Instruction& instruction,
+                                const Machine& machine) {
+  return transferSeconds(plan, submesh, instruction, machine) -
+         inSeconds(transferTime(machine.of(0, plan.ranks()), plan.ranks(), 0));
 }
 
 class Simulator {
@@ -285,13 +284,17 @@ std::optional<ActionKind> actionKindOf(plan::FunctionKind kind) {
 
 PlanTimes predictedTimes(const plan::Plan& plan, const Machine& machine) {
   PlanTimes times;
-  times.wake = inSeconds(transferTime(machine, plan.ranks(), 0));
-  for (const plan::Plan* submesh : submeshesOf(plan)) {
+  times.wake = inSeconds(transferTime(machine.of(0, plan.ranks()), plan.ranks(), 0));
+  const std::vector<const plan::Plan*> submeshes = submeshesOf(plan);
+  const std::vector<Machine> machines = machinesOf(plan, machine);
+  for (size_t s = 0; s < submeshes.size(); ++s) {
     auto& functions = times.instructions.emplace_back();
-    for (const Function& function : submesh->functions()) {
+    for (const Function& function : submeshes[s]->functions()) {
       std::vector<double>& seconds = functions.emplace_back();
       for (const Instruction& instruction : function.instructions()) {
-        seconds.push_back(predictedSeconds(plan, *submesh, instruction, machine));
+        seconds.push_back(instruction.has_transfer()
+                              ? transferSecondsAfterWake(plan, *submeshes[s], instruction, machine)
+                              : secondsOf(*submeshes[s], instruction, machines[s]));
       }
     }
   }

@@ -92,14 +92,10 @@ void printJson(const PlanSummary& summary, const SearchCost& cost, const OtherPl
   std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
-absl::StatusOr<StepTimes> timesOf(const PlannerProblem& problem, const ClosedRequest& closed) {
-  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(problem.request));
-  return predictedStep(*closed.graph, closed.attempt.decisions, machine);
-}
-
-PlanSummary summaryOf(const ClosedRequest& closed, const StepTimes& step) {
+PlanSummary summaryOf(const ClosedRequest& closed, const Machine& machine, const StepTimes& step) {
   const Decisions& decisions = closed.attempt.decisions;
   PlanSummary summary = summaryOf(decisions, parameterNames(*closed.graph));
+  nameKinds(machine, decisions, summary);
   summary.memory = memoryOf(closed.attempt.submeshes);
   summary.time = timeParts(step.functions, summary.microBatches, summary.stepSeconds);
   return summary;
@@ -165,12 +161,13 @@ absl::Status run(const std::string& path, const Flags& flags) {
   Attempt& attempt = closed->attempt;
   attempt.decisions.precision = precision;
   if (!attempt.fits) {
-    WEFT_ASSIGN_OR_RETURN(const int64_t limit, memoryLimitOf(problem.request));
+    WEFT_ASSIGN_OR_RETURN(const MemoryLimits limits, memoryLimitsOf(problem.request));
     const std::vector<WayToFit> ways = waysToFit(problem.graphs, problem.request, *closed);
-    return absl::ResourceExhaustedError(doesNotFitText(limit, *closed, ways));
+    return absl::ResourceExhaustedError(doesNotFitText(limits, *closed, ways));
   }
-  WEFT_ASSIGN_OR_RETURN(const StepTimes step, timesOf(problem, *closed));
-  const PlanSummary summary = summaryOf(*closed, step);
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(problem.request));
+  WEFT_ASSIGN_OR_RETURN(const StepTimes step, predictedStep(*closed->graph, attempt.decisions, machine));
+  const PlanSummary summary = summaryOf(*closed, machine, step);
   WEFT_RETURN_IF_ERROR(askForOthers(flags, problem, *closed, others));
   if (flags.has("output")) {
     Decisions record = attempt.decisions;

@@ -31,10 +31,15 @@ std::string layersText(const std::vector<std::string>& layers) {
 }
 
 void printStages(const PlanSummary& summary) {
+  const bool hasKinds = std::any_of(summary.stages.begin(), summary.stages.end(),
+                                    [](const StageSummary& stage) { return !stage.kind.empty(); });
   std::vector<std::vector<std::string>> rows = {{"stage", "mesh", "ranks", "layers"}};
   for (size_t s = 0; s < summary.stages.size(); ++s) {
     const StageSummary& stage = summary.stages[s];
     rows.push_back({absl::StrCat(s), stage.mesh, absl::StrCat(stage.ranks), layersText(stage.layers)});
+  }
+  for (size_t row = 0; row < rows.size() && hasKinds; ++row) {
+    rows[row].insert(rows[row].begin() + 3, row == 0 ? "kind" : summary.stages[row - 1].kind);
   }
   std::cout << table(rows);
 }
@@ -146,6 +151,9 @@ Json jsonOf(const PlanSummary& summary) {
   Json stages = Json::array();
   for (const StageSummary& stage : summary.stages) {
     stages.push_back({{"layers", stage.layers}, {"mesh", stage.mesh}, {"ranks", stage.ranks}});
+    if (!stage.kind.empty()) {
+      stages.back()["kind"] = stage.kind;
+    }
   }
   Json weights = Json::array();
   for (const WeightClass& each : summary.weights) {

@@ -220,5 +220,144 @@ TEST(MachineTest, StagesThatDoNotFitOnANodeSendOverTheNetwork) {
   EXPECT_EQ(transferTime(machine, 16, 3'000'000), picosecondsOf(1e-5 + 3e6 / 2.2e10));
 }
 
+// Eight fast devices on one node, then eight slow ones on two.
+constexpr char kTwoKinds[] = R"(
+name = mixed
+source = a test
+flops_bf16 = 4e12       # both
+link_latency = 1e-6
+network_latency = 2e-5
+network_bandwidth = 8e9
+[kind fast]
+flops = 3e12
+memory_bandwidth = 2e11
+memory = 80e9
+link_bandwidth = 2e11
+devices_per_node = 8
+nodes = 1
+tile = 128x256
+multiprocessors = 108
+profile matmul f32 64 64 64 = 3e-6
+[kind slow]
+source = another test
+flops = 1e12
+memory_bandwidth = 3e11
+memory = 32e9
+link_bandwidth = 1e11
+launch_latency = 5e-6
+devices_per_node = 4
+nodes = 2
+)";
+
+TEST(MachineKindsTest, RanksLieOnKindsInOrder) {
+  const absl::StatusOr<Machine> machine = Machine::parse(kTwoKinds);
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  EXPECT_EQ(machine->devices(), 16);
+  ASSERT_EQ(machine->kinds.size(), 2);
+  const Machine fast = machine->of(0, 8);
+  EXPECT_EQ(fast.name, "fast");
+  EXPECT_EQ(fast.print(), machine->kinds[0].print());
+  EXPECT_EQ(fast.rate(DType::kF32), 3e12);
+  EXPECT_EQ(fast.rate(DType::kBF16), 4e12) << "what stands before the sections";
+  EXPECT_EQ(fast.memory, 80'000'000'000);
+  EXPECT_TRUE(fast.kinds.empty());
+  EXPECT_EQ(machine->of(12, 4).name, "slow");
+  EXPECT_EQ(machine->of(12, 4).launchLatency, 5e-6);
+  EXPECT_EQ(machine->of(16, 4).name, "slow") << "beyond the last device";
+  EXPECT_EQ(Machine().of(3, 4).print(), Machine().print()) << "all alike";
+}
+
+TEST(MachineKindsTest, RanksOfSeveralKindsHaveTheSlowestFigures) {
+  const Machine machine = *Machine::parse(kTwoKinds);
+  const Machine both = machine.of(6, 4);
+  EXPECT_EQ(both.name, "fast+slow");
+  EXPECT_EQ(both.flops, 1e12);
+  EXPECT_EQ(both.memoryBandwidth, 2e11) << "of the fast ones";
+  EXPECT_EQ(both.memory, 32'000'000'000);
+  EXPECT_EQ(both.linkBandwidth, 1e11);
+  EXPECT_EQ(both.launchLatency, 5e-6);
+  EXPECT_EQ(both.tile.rows, 0) << "as those with the least flops";
+  EXPECT_TRUE(both.profiles.empty()) << "of one kind alone";
+  EXPECT_EQ(both.perNode(4), 2) << "two of each kind, so on two nodes";
+  EXPECT_EQ(both.networkShare(), 1e9) << "of eight devices that share 8e9, not of four";
+  EXPECT_EQ(machine.of(0, 16).perNode(16), 4);
+  EXPECT_EQ(machine.print(), Machine::parse(kTwoKinds)->print());
+  EXPECT_EQ(machine.flops, 1e12) << "without asking for ranks, what holds of all of them";
+  EXPECT_EQ(machine.memory, 32'000'000'000);
+}
+
+TEST(MachineKindsTest, ReadsTheKindsThatItPrints) {
+  const Machine machine = *Machine::parse(kTwoKinds);
+  const std::string text = machine.print();
+  const absl::StatusOr<Machine> read = Machine::parse(text);
+  ASSERT_TRUE(read.ok()) << read.status() << "\n" << text;
+  EXPECT_EQ(read->print(), text);
+  EXPECT_EQ(read->name, "mixed");
+  EXPECT_EQ(read->source, "a test");
+  for (size_t kind = 0; kind < 2; ++kind) {
+    EXPECT_EQ(read->kinds[kind].print(), machine.kinds[kind].print());
+  }
+  EXPECT_EQ(read->kinds[1].source, "another test");
+  EXPECT_THAT(text.substr(0, text.find('[')), AllOf(HasSubstr("link_latency"), ::testing::Not(HasSubstr("nodes"))));
+  EXPECT_THAT(text.substr(text.find('[')), ::testing::Not(HasSubstr("link_latency"))) << "what is alike stands once";
+}
+
+TEST(MachineKindsTest, ErrorsNameTheKind) {
+  const std::string node = "devices_per_node = 8\nnodes = 1\n";
+  EXPECT_EQ(errorOf("flops = 1e12\n[kind a]\n" + node + "[kind b]\nflops = 2e12\n" + node), "no error");
+  EXPECT_THAT(
+      errorOf("[kind a]\n" + node + "[kind a]\n" + node),
+      AllOf(HasSubstr("line 4"), HasSubstr("kind 'a' is there already, with 1 nodes"), HasSubstr("one section")));
+  EXPECT_THAT(errorOf("[kind a]\ndevices_per_node = 8\n"), AllOf(HasSubstr("[kind a]"), HasSubstr("nodes is missing")));
+  EXPECT_THAT(errorOf("[kind a]\nnodes = 1\n"), AllOf(HasSubstr("[kind a]"), HasSubstr("without devices_per_node")));
+  EXPECT_THAT(errorOf("[kind a]\ndevices_per_node = 8\nnodes = 2\n"), HasSubstr("without network_bandwidth"));
+  EXPECT_THAT(errorOf("nodes = 2\n[kind a]\n" + node), AllOf(HasSubstr("line 2"), HasSubstr("nodes = 2 before the")));
+  EXPECT_THAT(errorOf("profile matmul f32 4 5 6 = 1\n[kind a]\n" + node), HasSubstr("profile lines before the first"));
+  EXPECT_THAT(errorOf("[kind a]\nname = b\n" + node), AllOf(HasSubstr("line 2"), HasSubstr("kind 'a': key 'name'")));
+  EXPECT_THAT(errorOf("[kind a]\nflops = -1\n" + node),
+              AllOf(HasSubstr("line 2"), HasSubstr("kind 'a': value '-1' of 'flops' is not a number > 0")));
+  EXPECT_THAT(errorOf("[kind a]\n" + node + "flopss = 1\n"),
+              AllOf(HasSubstr("line 4"), HasSubstr("kind 'a': unknown key 'flopss', perhaps 'flops'")));
+  EXPECT_THAT(errorOf("[kind]\n"), AllOf(HasSubstr("'[kind]' is no section"), HasSubstr("[kind NAME]")));
+  EXPECT_THAT(errorOf("[kind a b]\n"), HasSubstr("'[kind a b]' is no section"));
+  EXPECT_THAT(errorOf("[kinds a]\n"), HasSubstr("'[kinds a]' is no section"));
+}
+
+// No kind takes less for anything, whatever its tiles, its launch and what was measured on it.
+TEST(MachineKindsTest, NoKindIsFasterThanTheFastest) {
+  Machine machine = *Machine::parse(kTwoKinds);
+  machine.kinds[1].profiles = {{DType::kF32, 64, 64, 64, 5.05e-6}};  // soon after its launch
+  const Machine fastest = machine.fastest();
+  EXPECT_EQ(fastest.memory, 80'000'000'000);
+  EXPECT_EQ(Machine().fastest().print(), Machine().print());
+  for (const Machine& kind : machine.kinds) {
+    EXPECT_GE(fastest.networkShare() + fastest.linkBandwidth, kind.networkShare());
+    EXPECT_LE(copyTime(fastest, 1 << 20), copyTime(kind, 1 << 20)) << kind.name;
+    for (const int64_t m : {1, 64, 100, 256, 1000}) {
+      for (const int64_t n : {64, 256}) {
+        const ProductShape shape = {1, m, n, n};
+        const auto flops = shape.flopsPerSum() * static_cast<double>(n);
+        const KernelWork work = {DType::kF32, flops, 4 * (2 * m * n + n * n), shape};
+        EXPECT_LE(leastKernelSeconds(fastest, work), inSeconds(kernelTime(kind, work)) * (1 + 1e-6)) << kind.name << m;
+        const KernelWork other = {DType::kBF16, work.flops, work.bytes};
+        EXPECT_LE(kernelTime(fastest, other), kernelTime(kind, other)) << kind.name << m;
+      }
+    }
+  }
+}
+
+TEST(MachineKindsTest, FilesGiveBothFiguresForEachKind) {
+  const std::string path = ::testing::TempDir() + "/weft_machine_test_kinds.txt";
+  const auto fileError = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    return std::string(Machine::textOf(path).status().message());
+  };
+  const std::string node = "devices_per_node = 8\nnodes = 1\n";
+  EXPECT_EQ(fileError("flops = 1e12\n[kind a]\nmemory_bandwidth = 1e11\n" + node), "");
+  EXPECT_THAT(fileError("[kind a]\nflops = 1e12\nmemory_bandwidth = 1e11\n" + node + "[kind b]\nflops = 1e12\n" + node),
+              AllOf(HasSubstr(path), HasSubstr("[kind b]"), HasSubstr("memory_bandwidth is missing beside flops")));
+  std::remove(path.c_str());
+}
+
 }  // namespace
 }  // namespace weft

@@ -59,5 +59,15 @@ TEST(BoundedPlans, HaveTheMemoryInWhichOneWasFound) {
   EXPECT_EQ(plansOf(request, true, {{-16, 8}}).memoryLimit, 1016) << "the model counts 16 bytes too many";
 }
 
+// What the ranks of one kind have no room for may lie on those of another.
+TEST(BoundedPlans, HaveTheMemoryOfAllKindsTogether) {
+  const std::string nodes = "network_bandwidth = 1e9\ndevices_per_node = 2\n";
+  const CompileOptions request = {
+      .mode = Mode::kAuto,
+      .devices = 8,
+      .machine = nodes + "[kind large]\nmemory = 1000\nnodes = 3\n[kind small]\nmemory = 201\nnodes = 1\n"};
+  EXPECT_EQ(plansOf(request).memoryLimit, 801) << "the mean, rounded up";
+}
+
 }  // namespace
 }  // namespace weft::testing
