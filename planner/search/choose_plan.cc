@@ -55,15 +55,18 @@ class PlanChooser {
       if (!sketch || tried >= mostTried(most, usual, *sketch)) {
         break;
       }
+      const bool isLong = sketches_.isLong(*sketch);
       const bool isUnlike = sketch->grid.mesh.empty() && request_.stageMeshes.empty();
       const bool isBeside = isUnlike || sketch->grid.isReordered;
-      ++(isBeside ? beside : tried);
-      if (isBeside && beside > (sketches_.isLong(*sketch) ? kMostBesideOfLong : kMostBeside)) {
-        continue;
-      }
-      const double farOff = sketches_.isLong(*sketch) ? kFarOffOfLong : kFarOff;
-      if (usual.fits && static_cast<double>(sketch->cut.time) > farOff * static_cast<double>(usual.time)) {
+      const double farOff = isLong ? kFarOffOfLong : kFarOff;
+      const bool isFarOff =
+          usual.fits && static_cast<double>(sketch->cut.time) > farOff * static_cast<double>(usual.time);
+      if (isFarOff && !isBeside) {
         break;
+      }
+      ++(isBeside ? beside : tried);
+      if (isBeside && (isFarOff || beside > (isLong ? kMostBesideOfLong : kMostBeside))) {
+        continue;
       }
       if (best != nullptr && best->fits && sketch->cut.bound >= best->time) {
         continue;

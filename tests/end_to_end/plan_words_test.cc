@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "examples/gpt/model.h"
 #include "passes/compile.h"
 #include "passes/logical/read_module.h"
@@ -123,23 +124,21 @@ class Asked {
 
 class PlanWordsTest : public ::testing::TestWithParam<Case> {};
 
-TEST_P(PlanWordsTest, SayTheWholePlan) {
-  Graph g;
-  const examples::GptModel model = examples::buildGpt(g, GetParam().config);
-  const Asked asked(g, model.loss, GetParam().options);
+// Answers the options among the words.
+CompileOptions expectSaidWhole(const Asked& asked) {
   const PlannerProblem& problem = asked.problem();
   const absl::StatusOr<Decisions> record = planProgram(problem.graphs, problem.request, {});
-  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_TRUE(record.ok()) << record.status();
 
   const GraphFor graphs = bare(problem.graphs);
   const absl::StatusOr<PlanWords> words = wordsOf(graphs, problem.request, *record);
-  ASSERT_TRUE(words.ok()) << words.status();
+  EXPECT_TRUE(words.ok()) << words.status();
   const int64_t micro = record->mesh.microBatches();
   EXPECT_THAT(words->unsaid, IsEmpty()) << tools::codeOf(*words, **graphs(micro));
   EXPECT_EQ(words->options.mode, Mode::kSemi);
   const absl::StatusOr<Decisions> again =
       planProgram(graphForAll(withWords(*words, **graphs(micro))), words->options, {});
-  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(again.ok()) << again.status();
   const DecisionDifferences differences = differencesOf(*record, *again);
   EXPECT_THAT(differences.whole, IsEmpty());
   EXPECT_THAT(differences.arguments, IsEmpty());
@@ -149,6 +148,29 @@ TEST_P(PlanWordsTest, SayTheWholePlan) {
     EXPECT_EQ(again->find(op.id)->recompute, op.recompute) << op.label;
     EXPECT_EQ(again->find(op.id)->stage, op.stage) << op.label;
   }
+  return words->options;
+}
+
+TEST_P(PlanWordsTest, SayTheWholePlan) {
+  Graph g;
+  const examples::GptModel model = examples::buildGpt(g, GetParam().config);
+  expectSaidWhole(Asked(g, model.loss, GetParam().options));
+}
+
+// Four products on the first of two stages, one on the other: they are given three ranks and one.
+TEST(PlanWords, MeshesThatWereFoundForStages) {
+  Graph g;
+  Tensor hidden = g.input("x", {48, 24});
+  for (int i = 0; i < 4; ++i) {
+    auto first = g.stage(0);
+    hidden = relu(matmul(hidden, g.parameter(absl::StrCat("w", i), {24, 24}, Init::normal(0.3))));
+  }
+  auto second = g.stage(1);
+  const Tensor loss = mean(matmul(hidden, g.parameter("last", {24, 24}, Init::normal(0.3))));
+  CompileOptions options = {.mode = Mode::kAuto, .devices = 4};
+  options.machine =
+      "flops = 8e8\nmemory_bandwidth = 2e10\nlink_bandwidth = 1e10\nlink_latency = 1.2e-10\nlaunch_latency = 6e-11";
+  EXPECT_THAT(expectSaidWhole(Asked(g, loss, options)).stageMeshes, HasSubstr(";"));
 }
 
 // Two layers; with `said` with the lines that --as-code prints of the plan of mode layouts.

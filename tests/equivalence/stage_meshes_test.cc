@@ -108,6 +108,54 @@ TEST(StageMeshesTest, APadInsideOfARanksRows) {
   }
 }
 
+// Five products, of which the first stage has four: on four ranks mode auto gives it three of them.
+Tensor fourProductsAndOne(Graph& g) {
+  Tensor hidden = g.input("x", {48, 24});
+  for (int i = 0; i < 4; ++i) {
+    auto first = g.stage(0);
+    hidden = relu(matmul(hidden, g.parameter(absl::StrCat("w", i), {24, 24}, Init::normal(0.3))));
+  }
+  auto second = g.stage(1);
+  const Tensor error = sub(matmul(hidden, g.parameter("last", {24, 24}, Init::normal(0.3))), g.input("y", {48, 24}));
+  return mean(mul(error, error));
+}
+
+CompileOptions autoOnFour() {
+  CompileOptions options;
+  options.mode = Mode::kAuto;
+  options.devices = 4;
+  options.machine =
+      "flops = 8e8\nmemory_bandwidth = 2e10\nlink_bandwidth = 1e10\nlink_latency = 1.2e-10\nlaunch_latency = 6e-11";
+  return options;
+}
+
+TEST(StageMeshesTest, ModeAutoFindsUnlikeMeshes) {
+  const auto moduleOf = [](const CompileOptions& options) {
+    Graph g;
+    const Tensor loss = fourProductsAndOne(g);
+    return absl::StrReplaceAll(*logicalModule(g, loss, optim::AdamW{.lr = 0.1, .epsilon = 0.01}, options),
+                               {{"f32", "f64"}});
+  };
+  CompileOptions serial;
+  serial.gradientOutputs = true;
+  absl::StatusOr<plan::Plan> onePlan =
+      compileText(absl::StrReplaceAll(moduleOf(serial), {{"nn.stage = 1", "nn.stage = 0"}}));
+  ASSERT_TRUE(onePlan.ok()) << onePlan.status();
+  const NamedTensors arguments = randomFor(*onePlan);
+  const absl::StatusOr<NamedTensors> one = runPlan(*std::move(onePlan), arguments);
+  ASSERT_TRUE(one.ok()) << one.status();
+  CompileOptions options = autoOnFour();
+  options.gradientOutputs = true;
+  const absl::StatusOr<plan::Plan> plan = compileText(moduleOf(options));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const absl::StatusOr<Decisions> record = parseDecisions(plan->decisions());
+  ASSERT_TRUE(record.ok()) << record.status();
+  ASSERT_EQ(record->stageMeshes.size(), 2U) << plan->decisions();
+  EXPECT_EQ(record->stageMeshes[0].ranks(), 3);
+  EXPECT_EQ(record->stageMeshes[1].ranks(), 1);
+  EXPECT_EQ(differenceFromOneRank(moduleOf(options), *one, arguments), "");
+}
+
 // A GPT, every submesh on a random mesh of 1 to 4 ranks.
 struct GptCase {
   examples::GptConfig config;
@@ -325,17 +373,28 @@ examples::GptConfig twoTiedLayers() {
 }
 
 // The forward program finds the parameters in the training program's store.
-void expectForwardReads(const examples::GptConfig& config, const CompileOptions& options) {
-  Graph g;
-  const examples::GptModel model = examples::buildGpt(g, config);
-  const absl::StatusOr<Program> training = compile(g, model.loss, optim::AdamW{}, options);
+void expectForwardReads(Graph& g, const Tensor& loss, const CompileOptions& options) {
+  const absl::StatusOr<Program> training = compile(g, loss, optim::AdamW{}, options);
   ASSERT_TRUE(training.ok()) << training.status();
-  const absl::StatusOr<Program> forward = compileForward(g, model.loss, forwardOptions(*training, options));
+  const absl::StatusOr<Program> forward = compileForward(g, loss, forwardOptions(*training, options));
   ASSERT_TRUE(forward.ok()) << forward.status();
   Trainer trainer(*training);
   ASSERT_TRUE(trainer.status().ok()) << trainer.status();
   const absl::StatusOr<Executor*> reader = trainer.forward(*forward);
   EXPECT_TRUE(reader.ok()) << reader.status();
+}
+
+void expectForwardReads(const examples::GptConfig& config, const CompileOptions& options) {
+  Graph g;
+  const examples::GptModel model = examples::buildGpt(g, config);
+  expectForwardReads(g, model.loss, options);
+}
+
+// On the meshes that mode auto found for the training program.
+TEST(StageMeshesTest, TheForwardProgramHasTheMeshesThatWereFound) {
+  Graph g;
+  const Tensor loss = fourProductsAndOne(g);
+  expectForwardReads(g, loss, autoOnFour());
 }
 
 // Three heads over two ranks: padding them would pay in the forward program, but the weights are not stored so.

@@ -410,14 +410,6 @@ TEST(ModeAuto, FindsTheOrderOfAxes) {
   EXPECT_EQ(pinned->attempt.time, without->attempt.time) << "the user's order stays";
 }
 
-TEST(ModeAuto, DBG) {
-  const ProgramGraph graph = chainProgram({.layers = 4, .rows = 8, .width = 128}).graph;
-  CompileOptions open = {.mode = Mode::kAuto, .devices = 8, .machine = "devices_per_node = 4\nlink_bandwidth=1e11\nlink_latency=1e-6\nnetwork_bandwidth=2e9\nnetwork_latency=1e-5\nlaunch_latency=1e-7", .layouts={{"w*", "[{},{tp}]"}}, .maxStages = 1};
-  printf("%s\n", closeRequest(graphForAll(graph), open, {})->attempt.decisions.notes.back().c_str());
-  open.without = {Freedom::kAxisOrder};
-  printf("%s\n", closeRequest(graphForAll(graph), open, {})->attempt.decisions.notes.back().c_str());
-}
-
 TEST(ModeAuto, KeepsWhatTheUserSays) {
   const ProgramGraph graph = chainProgram({.layers = 4, .rows = 64, .width = 64}).graph;
   const CompileOptions pinned = {
