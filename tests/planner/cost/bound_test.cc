@@ -64,6 +64,19 @@ TEST(Bound, MicroBatchPassesThroughAll) {
   expectNear(boundOf(graph, machine, unlike), (2e-3 + work / 2) * 2 / 8);
 }
 
+// Three of four ranks may be on one of two submeshes: the longest path is on these, of 64 rows 22 on each.
+TEST(Bound, SubmeshesMayTradeRanks) {
+  const ProgramGraph graph = layer(64, 32).graph;
+  const Machine machine = machineWith(1e9, 1e9, 1e-3);
+  BoundedPlans plans = {8, {2}};
+  plans.mayTrade = true;
+  expectNear(boundOf(graph, machine, plans), 2e-3 + 2.0 * 22 * 32 * 32 / 1e9 + 2.0 * 64 * 32 * 4 / 3 / 1e9);
+  plans = {2, {2}};
+  const double alike = boundOf(graph, machine, plans);
+  plans.mayTrade = true;
+  expectNear(boundOf(graph, machine, plans), alike);  // one submesh has no neighbor
+}
+
 TEST(Bound, EachMicroBatchIsLaunched) {
   const ProgramGraph graph = layer(64, 32).graph;
   expectNear(boundOf(graph, machineWith(1e18, 1e18, 1e-6), {1, {1}, {4}}), 8e-6);

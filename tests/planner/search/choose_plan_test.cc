@@ -13,15 +13,21 @@ namespace {
 constexpr int64_t kLayers = 500;
 
 // Of all predictions the same: how often one is asked for.
-int64_t predictionsWhereAllTake(Picoseconds time) {
+struct Asked {
+  int64_t usual = 0;
+  int64_t beside = 0;  // with unlike meshes or axes in another order
+};
+
+Asked predictionsWhereAllTake(Picoseconds time, const std::string& machine = "") {
   const ProgramGraph graph = chainProgram({.layers = kLayers, .rows = 64, .width = 64}).graph;
   CompileOptions request;
   request.mode = Mode::kAuto;
   request.devices = 8;
-  int64_t asked = 0;
+  request.machine = machine;
+  Asked asked;
   const Predict predict = [&](const ProgramGraph& staged, const CompileOptions& closed,
                               std::optional<double>) -> absl::StatusOr<Attempt> {
-    ++asked;
+    ++(closed.mesh.rfind("dp", 0) == 0 ? asked.usual : asked.beside);
     EXPECT_EQ(24000 / staged.operators.size(), 6U);
     Attempt made;
     made.time = time;
@@ -36,11 +42,20 @@ int64_t predictionsWhereAllTake(Picoseconds time) {
 }
 
 TEST(ChoosePlan, WhatIsAsShortAsExpectedIsTaken) {
-  EXPECT_EQ(predictionsWhereAllTake(1), 1);
+  EXPECT_EQ(predictionsWhereAllTake(1).usual, 1);
 }
 
 TEST(ChoosePlan, AsksMoreWhereNoneIsAsShortAsExpected) {
-  EXPECT_EQ(predictionsWhereAllTake(1'000'000'000'000'000), 18);
+  EXPECT_EQ(predictionsWhereAllTake(1'000'000'000'000'000).usual, 18);
+}
+
+// On nodes of two most meshes may have their axes in either order.
+TEST(ChoosePlan, OtherOrdersOfAxesTakeThePlaceOfNone) {
+  const Asked asked = predictionsWhereAllTake(1'000'000'000'000'000,
+                                              "devices_per_node = 2\nlink_bandwidth = 1e12\nlink_latency = 1e-7\n"
+                                              "network_bandwidth = 1e10\nnetwork_latency = 1e-7");
+  EXPECT_EQ(asked.usual, 18);
+  EXPECT_EQ(asked.beside, 2);
 }
 
 }  // namespace

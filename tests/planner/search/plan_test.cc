@@ -374,10 +374,10 @@ TEST(ModeAuto, FindsSubmeshesOfUnlikeSizes) {
   EXPECT_TRUE(pinned->attempt.decisions.meshes().same()) << "the user's mesh is that of all";
 }
 
-// Few rows and large weights on two nodes of two: gradients are reduced inside of a node, sums of a split product, which
-// are small, between nodes. Held against every plan without stages, the axes in either order.
-// Few rows and large weights that no four ranks divide, on two nodes of two: gradients are reduced inside of nodes, and
-// the small sums of split products between them. Held against every plan without stages, the axes in either order.
+// Few rows and large weights on two nodes of two: gradients are reduced inside of a node, sums of a split product,
+// which are small, between nodes. Held against every plan without stages, the axes in either order. Few rows and large
+// weights that no four ranks divide, on two nodes of two: gradients are reduced inside of nodes, and the small sums of
+// split products between them. Held against every plan without stages, the axes in either order.
 TEST(ModeAuto, FindsTheOrderOfAxes) {
   const ProgramGraph graph = chainProgram({.layers = 2, .rows = 32, .width = 258}).graph;
   CompileOptions open = {.mode = Mode::kAuto, .devices = 4, .maxStages = 1};
