@@ -372,6 +372,12 @@ TEST(ModeAuto, FindsSubmeshesOfUnlikeSizes) {
   const absl::StatusOr<ClosedRequest> pinned = closeRequest(graphForAll(graph), open, {});
   ASSERT_TRUE(pinned.ok()) << pinned.status();
   EXPECT_TRUE(pinned->attempt.decisions.meshes().same()) << "the user's mesh is that of all";
+  open.mesh = "";
+  open.machine = "devices_per_node = 2\nlink_bandwidth = 1e10\nlink_latency = 2e-6\n";
+  open.machine += "network_bandwidth = 2e10\nnetwork_latency = 2e-6";
+  const absl::StatusOr<ClosedRequest> apart = closeRequest(graphForAll(graph), open, {});
+  ASSERT_TRUE(apart.ok()) << apart.status();
+  EXPECT_EQ(apart->attempt.decisions.meshes().ofStage(0).ranks(), 2) << "three would straddle nodes of two";
 }
 
 // Few rows and large weights on two nodes of two: gradients are reduced inside of a node, sums of a split product,
