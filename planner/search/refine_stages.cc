@@ -83,17 +83,28 @@ class Refiner {
   size_t moves_ = 0;
 };
 
+// The program in finer blocks. Nothing where blocks need different things on different stages, as these are of unlike
+// meshes or kinds of devices, and where no block is finer.
+std::optional<BlockProgram> finerOf(const Sketch& sketch, const BlockProgram& program) {
+  const absl::StatusOr<Machine> machine = machineOf(sketch.request);
+  if (sketch.grid.mesh.empty() || !machine.ok() || !machine->kinds.empty()) {
+    return std::nullopt;
+  }
+  absl::StatusOr<BlockProgram> finer = program.finer(sketch.request);
+  return finer.ok() && finer->blocks() > program.blocks() ? std::optional(*std::move(finer)) : std::nullopt;
+}
+
 }  // namespace
 
 ClosedRequest refineStages(RefinedPlan found, const BlockProgram& program, const Predict& predict, ReshardMemo& memo) {
-  const CompileOptions& request = found.sketch.request;
-  const bool isOpen = !program.areStages() && request.may(Freedom::kUnevenStages);
-  if (!isOpen || found.sketch.grid.stages() == 1 || program.isLong()) {
+  const Sketch& sketch = found.sketch;
+  const bool isOpen = !program.areStages() && sketch.request.may(Freedom::kUnevenStages);
+  if (!isOpen || sketch.grid.stages() == 1 || program.isLong()) {
     return std::move(found.plan);
   }
   Refiner refiner(std::move(found), program, predict);
-  const absl::StatusOr<BlockProgram> finer = program.finer(request);
-  if (finer.ok() && finer->blocks() > program.blocks()) {
+  const std::optional<BlockProgram> finer = finerOf(sketch, program);
+  if (finer) {
     refiner.cutFiner(*finer, memo);
   }
   refiner.moveBorders();

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "examples/gpt/model.h"
+#include "planner/explain/plan_summary.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/equivalence/training_step.h"
@@ -153,6 +154,11 @@ TEST(StageMeshesTest, ModeAutoFindsUnlikeMeshes) {
   ASSERT_EQ(record->stageMeshes.size(), 2U) << plan->decisions();
   EXPECT_EQ(record->stageMeshes[0].ranks(), 3);
   EXPECT_EQ(record->stageMeshes[1].ranks(), 1);
+  const PlanSummary summary = summaryOf(*record, {});
+  for (size_t stage = 0; stage < 2; ++stage) {  // as the table and JSON of `weft plan` have them
+    EXPECT_EQ(summary.stages.at(stage).mesh, record->stageMeshes[stage].ofRanks().print());
+    EXPECT_EQ(summary.stages[stage].ranks, record->stageMeshes[stage].ranks());
+  }
   EXPECT_EQ(differenceFromOneRank(moduleOf(options), *one, arguments), "");
 }
 
