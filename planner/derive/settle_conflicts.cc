@@ -51,8 +51,9 @@ class Settler {
     }
     std::vector<int> best;
     Picoseconds least = kImpossible;
+    EliminationMemo memo;  // from one round to the next few costs change
     for (;;) {
-      Assignment assignment = leastCost(problem_, kMostEntries);
+      Assignment assignment = leastCost(problem_, kMostEntries, &memo);
       WEFT_RETURN_IF_ERROR(priceChosen(assignment));
       const Picoseconds cost = costOf(problem_, assignment.values);
       if (best.empty() || cost <= least) {
