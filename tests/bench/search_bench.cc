@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -140,6 +142,11 @@ std::string found(const Searched& made) {
     return absl::StrFormat("%7.2f | %s", made.seconds, std::string(made.closed.status().message()));
   }
   const Attempt& attempt = made.closed->attempt;
+  if (const char* dir = std::getenv("WEFT_DUMP")) {
+    std::ofstream(dir) << "time " << attempt.time << " bound " << attempt.decisions.prediction->bound << " ticks "
+                       << made.closed->ticks << " peak " << attempt.peakBytes << "\n"
+                       << printDecisions(attempt.decisions) << "\n";
+  }
   const double step = inSeconds(attempt.time);
   const double bound = inSeconds(attempt.decisions.prediction->bound);
   return absl::StrFormat("%7.2f | %6d | %9.4g | %9.4g | %6.1f %% | %5.1f GB%s | %s", made.seconds, made.closed->ticks,
