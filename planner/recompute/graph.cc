@@ -38,8 +38,7 @@ void OutcomeFinder::find(const std::vector<uint8_t>& keep) {
     needed_.pop_back();
     const Value& facts = graph_.values[value];
     const int op = facts.op;
-    const bool keeps =
-        op < 0 || !graph_.operators[op].mayRepeat || (graph_.operators[op].mayKeep && keep[op] != 0);
+    const bool keeps = op < 0 || !graph_.operators[op].mayRepeat || (graph_.operators[op].mayKeep && keep[op] != 0);
     if (keeps && keptIn_[value] != round_) {
       keptIn_[value] = round_;
       const int storage = storages_[value];

@@ -20,6 +20,7 @@
 
 #include "planner/request.h"
 #include "planner/search/block_program.h"
+#include "planner/search/search_memory.h"
 
 namespace weft {
 
@@ -55,9 +56,10 @@ std::vector<Relative> smallerThan(const Relative& relative);
 
 class BlockCosts {
  public:
-  // `request`: of all asks. `memo`: of reshards on `machine`.
-  BlockCosts(const GraphFor& graphs, const CompileOptions& request, const Machine& machine, ReshardMemo& memo)
-      : graphs_(graphs), request_(request), machine_(machine), memo_(memo) {}
+  // `request`: of all asks. `known`: of reshards on `machine`, and of searches before.
+  BlockCosts(const GraphFor& graphs, const CompileOptions& request, const Machine& machine,
+             const SearchKnowledge& known)
+      : graphs_(graphs), request_(request), machine_(machine), known_(known) {}
 
   absl::StatusOr<const BlockProgram*> programFor(int64_t microBatches);
   Relative relativeOf(const BlockAsk& ask);
@@ -73,7 +75,8 @@ class BlockCosts {
   // scattered in each micro-batch instead of once from level 2 on; parameters gathered twice in each micro-batch where
   // level 3 gathers again, else once before the micro-batches instead of after the update. Error: of the mesh.
   absl::StatusOr<SegmentCosts> withZeroTimes(SegmentCosts costs, const CompileOptions& closed, int64_t parts) const;
-  int64_t asked() const { return static_cast<int64_t>(costs_.size()); }
+  // How often blocks were asked about, but for what was known from before.
+  int64_t asked() const { return asked_; }
 
  private:
   using Priced = bool;
@@ -82,13 +85,15 @@ class BlockCosts {
   // By into how many parts mesh and micro-batches cut the batch.
   using ByParts = std::map<int64_t, BlockTotals>;
 
+  absl::StatusOr<SegmentCosts> ask(const BlockAsk& ask, bool uncut);
   void learn(const BlockAsk& ask, const Relative& relative, const SegmentCosts& costs);
   std::optional<BlockTotals> guessed(const Relative& relative, int64_t cuts, Priced priced) const;
 
   const GraphFor& graphs_;
   const CompileOptions& request_;
   Machine machine_;
-  ReshardMemo& memo_;
+  SearchKnowledge known_;
+  int64_t asked_ = 0;
   std::map<const ProgramGraph*, BlockProgram> programs_;
   std::vector<const BlockProgram*> inOrder_;                           // as they were met
   std::map<int64_t, absl::StatusOr<const BlockProgram*>> programFor_;  // so many micro-batches

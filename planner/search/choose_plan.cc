@@ -34,8 +34,8 @@ constexpr double kFarOffOfLong = 1.01;
 
 class PlanChooser {
  public:
-  PlanChooser(const CompileOptions& request, Sketches& sketches, const Predict& predict)
-      : request_(request), sketches_(sketches), predict_(predict) {}
+  PlanChooser(const CompileOptions& request, Sketches& sketches, const Predict& predict, SearchMemory& before)
+      : request_(request), sketches_(sketches), predict_(predict), before_(before) {}
 
   // In the order of the sketches, without those that cannot be better than the best so far.
   absl::StatusOr<ClosedRequest> run() {
@@ -71,9 +71,13 @@ class PlanChooser {
       return refused(refusal.ok() ? sketches_.refusal() : refusal);
     }
     std::stable_sort(finalists.begin(), finalists.end(), isBetterPlan);
-    WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, mixZero(finalists.front().second, request_, predict_));
+    const std::shared_ptr<const ProgramGraph> staged = finalists.front().second.graph;
+    const Predict predictMixed = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double> price) {
+      return mixed(staged, closed, price);
+    };
+    WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, mixZero(finalists.front().second, request_, predictMixed));
     chosen.attempt.decisions.notes.push_back(noteOf(finalists));
-    chosen.ticks += sketches_.ticks() + static_cast<int64_t>(tried);
+    chosen.ticks += sketches_.ticks() + static_cast<int64_t>(tried) - remembered_;
     return chosen;
   }
 
@@ -103,9 +107,33 @@ class PlanChooser {
     WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(sketch.request.microBatches()));
     CompileOptions closed = sketch.request;
     closed.virtualStages = sketch.grid.submeshes > 1 ? sketch.grid.virtualStages : 0;
+    SearchQuestion question = {program->sharedGraph(), closed, sketch.bytePrice.value_or(-1)};
+    question.first = sketch.cut.first;
+    if (const absl::StatusOr<ClosedRequest>* known = before_.plans.find(question)) {
+      ++remembered_;
+      return *known;
+    }
     auto staged = std::make_shared<const ProgramGraph>(program->onStages(sketch.cut.first));
-    WEFT_ASSIGN_OR_RETURN(Attempt attempt, predict_(*staged, closed, sketch.bytePrice));
-    return ClosedRequest{std::move(closed), std::move(staged), std::move(attempt), sketch.bytePrice};
+    absl::StatusOr<Attempt> attempt = predict_(*staged, closed, sketch.bytePrice);
+    return before_.plans.keep(std::move(question), attempt.ok() ? absl::StatusOr<ClosedRequest>(ClosedRequest{
+                                                                      std::move(closed), std::move(staged),
+                                                                      *std::move(attempt), sketch.bytePrice})
+                                                                : attempt.status());
+  }
+
+  // Of a plan that was chosen, with levels of ZeRO of its own.
+  absl::StatusOr<Attempt> mixed(const std::shared_ptr<const ProgramGraph>& staged, const CompileOptions& closed,
+                                std::optional<double> bytePrice) {
+    SearchQuestion question = {staged, closed, bytePrice.value_or(-1)};
+    const absl::StatusOr<ClosedRequest>* known = before_.plans.find(question);
+    if (known == nullptr) {
+      absl::StatusOr<Attempt> attempt = predict_(*staged, closed, bytePrice);
+      known = &before_.plans.keep(
+          std::move(question),
+          attempt.ok() ? absl::StatusOr<ClosedRequest>(ClosedRequest{closed, staged, *std::move(attempt), bytePrice})
+                       : attempt.status());
+    }
+    return known->ok() ? absl::StatusOr<Attempt>((*known)->attempt) : known->status();
   }
 
   static std::string wordsOf(const Sketch& sketch) {
@@ -136,14 +164,16 @@ class PlanChooser {
   const CompileOptions& request_;
   Sketches& sketches_;
   const Predict& predict_;
+  SearchMemory& before_;
+  int64_t remembered_ = 0;  // predictions that were known from before
 };
 
 }  // namespace
 
 absl::StatusOr<ClosedRequest> choosePlan(const GraphFor& graphs, const CompileOptions& request, const Predict& predict,
-                                         ReshardMemo& memo) {
-  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Sketches> sketches, Sketches::create(graphs, request, memo));
-  return PlanChooser(request, *sketches, predict).run();
+                                         const SearchKnowledge& known) {
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Sketches> sketches, Sketches::create(graphs, request, known));
+  return PlanChooser(request, *sketches, predict, known.before).run();
 }
 
 }  // namespace weft

@@ -42,7 +42,7 @@ class Sketches {
  public:
   // Of `request`, in mode kAuto. Errors: what is given cannot be together; the first reason why no plan can be.
   static absl::StatusOr<std::unique_ptr<Sketches>> create(const GraphFor& graphs, const CompileOptions& request,
-                                                          ReshardMemo& memo);
+                                                          const SearchKnowledge& known);
 
   // The next by the time that is expected of it; nothing once all were given.
   std::optional<Sketch> next();
@@ -71,8 +71,8 @@ class Sketches {
     }
   };
   Sketches(const GraphFor& graphs, const CompileOptions& request, int64_t limit, const Machine& machine,
-           ReshardMemo& memo)
-      : request_(request), limit_(limit), costs_(graphs, request, machine, memo) {}
+           const SearchKnowledge& known)
+      : request_(request), limit_(limit), costs_(graphs, request, machine, known) {}
 
   absl::Status begin();
   void askFirst(const std::vector<Entry>& group);

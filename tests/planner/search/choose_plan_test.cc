@@ -30,7 +30,8 @@ int64_t predictionsWhereAllTake(Picoseconds time) {
     return made;
   };
   ReshardMemo memo;
-  const absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, memo);
+  SearchMemory memory;
+  const absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, {memo, memory});
   EXPECT_TRUE(chosen.ok()) << chosen.status();
   return asked;
 }
