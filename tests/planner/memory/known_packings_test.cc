@@ -15,7 +15,7 @@ TEST(KnownPackings, AreThoseOfPack) {
   }
   KnownPackings known;
   std::vector<std::vector<PackItem>> asked(4, items);
-  asked[1][3].bytes += 4096;
+  asked[1][3].bytes += 1 << 20;
   asked[2][3].upper += 5;
   asked[3][3].lower = 0;
   for (int again = 0; again < 2; ++again) {
