@@ -330,8 +330,8 @@ class Planning {
     return members;
   }
 
-  std::vector<reshard::Digits> digitsOf(const Layout& layout) const {
-    std::vector<reshard::Digits> dims;
+  absl::InlinedVector<reshard::Digits, 4> digitsOf(const Layout& layout) const {
+    absl::InlinedVector<reshard::Digits, 4> dims;
     for (size_t d = 0; d < shape_.size(); ++d) {
       if (!frozen_[d]) {
         dims.push_back(line_->digitsOf(layout.dim(d)));

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "ir/layout/reshard.h"
 
 namespace weft::reshard {
@@ -25,12 +26,13 @@ struct Digit {
   friend bool operator==(const Digit&, const Digit&) = default;
   friend auto operator<=>(const Digit&, const Digit&) = default;
 };
-using Digits = std::vector<Digit>;
+// Inline as many as almost all layouts have: the search copies them all the time.
+using Digits = absl::InlinedVector<Digit, 8>;
 
 // A layout, in canonical form: digits that continue each other are joined. `partial` holds what is partial and must be
 // reduced on the way; all other digits are free (replicated).
 struct State {
-  std::vector<Digits> dims;
+  absl::InlinedVector<Digits, 4> dims;
   Digits partial;
   friend bool operator==(const State&, const State&) = default;
 };

@@ -1,9 +1,11 @@
 #include "planner/assign/eliminate.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 namespace weft {
@@ -80,107 +82,232 @@ class EliminationOrder {
   std::vector<std::set<int>> neighbors_;  // of each variable: that are left
 };
 
-// A variable that is gone: which of its values is best for each combination of its neighbors'.
-struct Eliminated {
-  int variable = 0;
-  std::vector<int> neighbors;
-  std::vector<int> best;
-};
-
 // The sum of tables over a variable and its neighbors, minimized over the variable: for each combination of the
 // neighbors' values, the last one's changing fastest. A table is added as soon as the values of its neighbors are set,
 // so once for all values of those that change faster.
 class Minimizer {
  public:
-  Minimizer(const std::vector<int>& values, int variable, const std::vector<int>& neighbors)
+  // `neighborValues`: how many each neighbor has.
+  Minimizer(int values, std::vector<int> neighborValues)
       : values_(values),
-        variable_(variable),
-        neighbors_(neighbors),
-        readings_(neighbors.size() + 1),
-        sums_(neighbors.size() + 1, std::vector<Picoseconds>(values[variable], 0)),
-        at_(neighbors.size(), 0) {}
+        neighborValues_(std::move(neighborValues)),
+        readings_(neighborValues_.size() + 1),
+        sums_(neighborValues_.size() + 1, std::vector<Picoseconds>(values, 0)),
+        at_(neighborValues_.size(), 0) {}
 
-  // `table` outlives it and has the variable; its variables lie ascending.
-  void add(const CostTable& table) {
-    Reading reading = {table.costs.data(), 0, {}};
+  // `costs` outlive it. `variables`: of its table, the numbers of neighbors and kItself.
+  void add(const Picoseconds* costs, const std::vector<int>& variables) {
+    Reading reading = {costs, 0, {}};
     int64_t stride = 1;
     size_t set = 0;  // so many neighbors
-    for (auto other = table.variables.rbegin(); other != table.variables.rend(); ++other) {
-      if (*other == variable_) {
+    for (auto other = variables.rbegin(); other != variables.rend(); ++other) {
+      if (*other == kItself) {
         reading.stride = stride;
+        stride *= values_;
       } else {
-        const size_t neighbor = std::lower_bound(neighbors_.begin(), neighbors_.end(), *other) - neighbors_.begin();
-        reading.strides.emplace_back(neighbor, stride);
-        set = std::max(set, neighbor + 1);
+        reading.strides.emplace_back(*other, stride);
+        set = std::max(set, static_cast<size_t>(*other) + 1);
+        stride *= neighborValues_[*other];
       }
-      stride *= values_[*other];
     }
     readings_[set].push_back(std::move(reading));
   }
 
   void run() {
     int64_t entries = 1;
-    for (const int neighbor : neighbors_) {
-      entries *= values_[neighbor];
+    for (const int values : neighborValues_) {
+      entries *= values;
     }
     costs.reserve(entries);
     best.reserve(entries);
-    addReadings(0);
+    const size_t known = readings_[0].size();
+    for (size_t i = 0; i < known; ++i) {
+      addReading(readings_[0][i], sums_[0].data(), sums_[0].data());
+    }
     visit(0);
   }
 
+  static constexpr int kItself = -1;
   std::vector<Picoseconds> costs;
   std::vector<int> best;  // the value of the variable
 
  private:
   struct Reading {
     const Picoseconds* costs = nullptr;
-    int64_t stride = 0;                               // from one value of the variable to the next
-    std::vector<std::pair<size_t, int64_t>> strides;  // likewise of neighbors
+    int64_t stride = 0;                            // from one value of the variable to the next
+    std::vector<std::pair<int, int64_t>> strides;  // likewise of neighbors
   };
 
-  // Adds what is known once the first `set` neighbors have their values.
-  void addReadings(size_t set) {
-    std::vector<Picoseconds>& sums = sums_[set];
-    for (const Reading& reading : readings_[set]) {
-      const Picoseconds* cost = reading.costs;
-      for (const auto& [neighbor, stride] : reading.strides) {
-        cost += stride * at_[neighbor];
-      }
-      for (Picoseconds& sum : sums) {
-        sum = plus(sum, *cost);
-        cost += reading.stride;
-      }
+  // Of the first value of the variable, at the values of the neighbors that are set.
+  const Picoseconds* firstOf(const Reading& reading) const {
+    const Picoseconds* cost = reading.costs;
+    for (const auto& [neighbor, stride] : reading.strides) {
+      cost += stride * at_[neighbor];
+    }
+    return cost;
+  }
+
+  void addReading(const Reading& reading, const Picoseconds* before, Picoseconds* sums) const {
+    const Picoseconds* cost = firstOf(reading);
+    for (int value = 0; value < values_; ++value, cost += reading.stride) {
+      sums[value] = plus(before[value], *cost);
     }
   }
 
+  // The least of sums with the costs of the last reading added.
+  void take(const Reading& reading, const Picoseconds* sums) {
+    const Picoseconds* cost = firstOf(reading);
+    Picoseconds least = kImpossible;
+    int which = 0;
+    for (int value = 0; value < values_; ++value, cost += reading.stride) {
+      const Picoseconds sum = sums[value] + *cost;
+      which = sum < least ? value : which;
+      least = std::min(least, sum);
+    }
+    costs.push_back(least);
+    best.push_back(which);
+  }
+
+  // Each neighbor is in some table, and the last of those that are set in those that are read here.
   void visit(size_t set) {
-    if (set == neighbors_.size()) {
-      const auto least = std::min_element(sums_[set].begin(), sums_[set].end());
-      costs.push_back(*least);
-      best.push_back(*least < kImpossible ? static_cast<int>(least - sums_[set].begin()) : 0);
+    if (set == neighborValues_.size()) {  // without neighbors
+      take({sums_[set].data(), 1, {}}, zeros());
       return;
     }
-    for (at_[set] = 0; at_[set] < values_[neighbors_[set]]; ++at_[set]) {
-      std::copy(sums_[set].begin(), sums_[set].end(), sums_[set + 1].begin());
-      addReadings(set + 1);
-      visit(set + 1);
+    const std::vector<Reading>& readings = readings_[set + 1];
+    const bool isLast = set + 1 == neighborValues_.size();
+    const size_t added = readings.size() - (isLast ? 1 : 0);
+    for (at_[set] = 0; at_[set] < neighborValues_[set]; ++at_[set]) {
+      const Picoseconds* sums = sums_[set].data();
+      for (size_t i = 0; i < added; ++i) {
+        addReading(readings[i], sums, sums_[set + 1].data());
+        sums = sums_[set + 1].data();
+      }
+      if (isLast) {
+        take(readings[added], sums);
+      } else {
+        if (added == 0) {
+          sums_[set + 1] = sums_[set];
+        }
+        visit(set + 1);
+      }
     }
   }
 
-  const std::vector<int>& values_;
-  int variable_;
-  const std::vector<int>& neighbors_;
+  const Picoseconds* zeros() {
+    zeros_.assign(values_, 0);
+    return zeros_.data();
+  }
+
+  int values_;
+  std::vector<int> neighborValues_;
   std::vector<std::vector<Reading>> readings_;  // by how many neighbors must have their values
   std::vector<std::vector<Picoseconds>> sums_;  // likewise: for each value of the variable
   std::vector<int> at_;
+  std::vector<Picoseconds> zeros_;
+};
+
+}  // namespace
+
+namespace internal {
+
+struct Minimum {
+  int costs = 0;  // number of the contents
+  std::vector<int> best;
+};
+
+// Contents of tables, each under one number, and what was found of them. Tables of equal contents are one question:
+// equal layers of a program are minimized once.
+class KnownTables {
+ public:
+  using Costs = std::vector<Picoseconds>;
+
+  int numberOf(Costs costs) {
+    std::vector<int>& alike = byHash_[hashOf(costs)];
+    for (const int number : alike) {
+      if (contents_[number] == costs) {
+        return number;
+      }
+    }
+    alike.push_back(static_cast<int>(contents_.size()));
+    entries_ += static_cast<int64_t>(costs.size());
+    contents_.push_back(std::move(costs));
+    return alike.back();
+  }
+
+  const Costs& of(int number) const { return contents_[number]; }
+  int64_t entries() const { return entries_; }
+
+  int sumOf(int a, int b) {
+    const auto [known, isNew] = sums_.try_emplace({a, b}, 0);
+    if (isNew) {
+      Costs sums = contents_[a];
+      std::transform(sums.begin(), sums.end(), contents_[b].begin(), sums.begin(), plus);
+      known->second = numberOf(std::move(sums));
+    }
+    return known->second;
+  }
+
+  // `question` says all that `find` depends on.
+  template <typename Find>
+  const Minimum& minimumOf(const std::vector<int>& question, const Find& find) {
+    const auto known = minima_.find(question);
+    if (known != minima_.end()) {
+      return known->second;
+    }
+    Minimizer least = find();
+    Minimum made = {numberOf(std::move(least.costs)), std::move(least.best)};
+    entries_ += static_cast<int64_t>(made.best.size());
+    return minima_.emplace(question, std::move(made)).first->second;
+  }
+
+ private:
+  template <typename Numbers>
+  static uint64_t hashOf(const Numbers& numbers) {
+    uint64_t hash = numbers.size();
+    for (const auto number : numbers) {
+      hash = (hash ^ static_cast<uint64_t>(number)) * 0x9E3779B97F4A7C15;
+      hash ^= hash >> 29;
+    }
+    return hash;
+  }
+  struct Hash {
+    size_t operator()(const std::vector<int>& question) const { return hashOf(question); }
+  };
+
+  std::deque<Costs> contents_;
+  std::unordered_map<uint64_t, std::vector<int>> byHash_;
+  std::map<std::pair<int, int>, int> sums_;
+  std::unordered_map<std::vector<int>, Minimum, Hash> minima_;
+  int64_t entries_ = 0;
+};
+
+}  // namespace internal
+
+namespace {
+
+using internal::KnownTables;
+using internal::Minimum;
+
+// A table whose contents are known by a number.
+struct Table {
+  std::vector<int> variables;
+  int costs = 0;
+};
+
+// A variable that is gone: which of its values is best for each combination of its neighbors'.
+struct Eliminated {
+  int variable = 0;
+  std::vector<int> neighbors;
+  const std::vector<int>* best = nullptr;  // none: it keeps its value
 };
 
 class Elimination {
  public:
-  Elimination(const AssignmentProblem& problem, int64_t mostEntries)
+  Elimination(const AssignmentProblem& problem, int64_t mostEntries, KnownTables& known)
       : values_(problem.values),
         mostEntries_(mostEntries),
+        known_(known),
         at_(values_.size(), 0),
         order_(values_, mostEntries),
         tablesOf_(values_.size()) {
@@ -201,19 +328,23 @@ class Elimination {
       exact_ = exact_ && fits;
     }
     for (auto gone = gone_.rbegin(); gone != gone_.rend(); ++gone) {
-      at_[gone->variable] = gone->best[entry(gone->neighbors)];
+      at_[gone->variable] = gone->best != nullptr ? (*gone->best)[entry(gone->neighbors)] : 0;
     }
     return {at_, exact_};
   }
 
  private:
   // Tables over the same variables, which lie ascending, become one.
-  void add(CostTable given) {
-    CostTable table = ascending(std::move(given));
+  void add(const CostTable& given) {
+    CostTable table = ascending(given);
+    add(Table{std::move(table.variables), known_.numberOf(std::move(table.costs))});
+  }
+
+  void add(Table table) {
     const auto [known, isNew] = numbers_.try_emplace(table.variables, static_cast<int>(tables_.size()));
     if (!isNew) {
-      std::vector<Picoseconds>& sums = tables_[known->second].costs;
-      std::transform(sums.begin(), sums.end(), table.costs.begin(), sums.begin(), plus);
+      int& sum = tables_[known->second].costs;
+      sum = known_.sumOf(sum, table.costs);
       return;
     }
     const int number = known->second;
@@ -223,11 +354,11 @@ class Elimination {
     tables_.push_back(std::move(table));
   }
 
-  CostTable ascending(CostTable given) {
-    if (std::is_sorted(given.variables.begin(), given.variables.end())) {
-      return given;
-    }
+  CostTable ascending(const CostTable& given) {
     CostTable table = given;
+    if (std::is_sorted(given.variables.begin(), given.variables.end())) {
+      return table;
+    }
     std::sort(table.variables.begin(), table.variables.end());
     for (size_t i = 0; i < table.costs.size(); ++i) {
       place(table.variables, static_cast<int64_t>(i));
@@ -247,14 +378,34 @@ class Elimination {
 
   // Replaces the tables of a variable by one over its neighbors: the least of their sum.
   void remove(int variable, const std::vector<int>& neighbors) {
-    Minimizer least(values_, variable, neighbors);
-    for (const int table : tablesOf_[variable]) {
-      least.add(tables_[table]);
+    std::vector<int> values;  // of the neighbors
+    for (const int neighbor : neighbors) {
+      values.push_back(values_[neighbor]);
     }
-    least.run();
+    std::vector<std::vector<int>> read;  // of each table: its variables, as numbers of neighbors
+    std::vector<int> question = {values_[variable], static_cast<int>(values.size())};
+    question.insert(question.end(), values.begin(), values.end());
+    for (const int table : tablesOf_[variable]) {
+      std::vector<int>& mine = read.emplace_back();
+      for (const int other : tables_[table].variables) {
+        const auto neighbor = std::lower_bound(neighbors.begin(), neighbors.end(), other) - neighbors.begin();
+        mine.push_back(other == variable ? Minimizer::kItself : static_cast<int>(neighbor));
+      }
+      question.push_back(tables_[table].costs);
+      question.push_back(static_cast<int>(mine.size()));
+      question.insert(question.end(), mine.begin(), mine.end());
+    }
+    const Minimum& least = known_.minimumOf(question, [&] {
+      Minimizer minimizer(values_[variable], values);
+      for (size_t i = 0; i < read.size(); ++i) {
+        minimizer.add(known_.of(tables_[tablesOf_[variable][i]].costs).data(), read[i]);
+      }
+      minimizer.run();
+      return minimizer;
+    });
     forget(variable, neighbors);
-    add({neighbors, std::move(least.costs)});
-    gone_.push_back({variable, neighbors, std::move(least.best)});
+    add(Table{neighbors, least.costs});
+    gone_.push_back({variable, neighbors, &least.best});
   }
 
   // Leaves a variable at value 0.
@@ -270,14 +421,14 @@ class Elimination {
       }
       for (int64_t i = 0; i < entries; ++i) {
         place(kept.variables, i);
-        kept.costs.push_back(tables_[table].costs[entry(tables_[table].variables)]);
+        kept.costs.push_back(known_.of(tables_[table].costs)[entry(tables_[table].variables)]);
       }
     }
     forget(variable, neighbors);
-    for (CostTable& table : rest) {
-      add(std::move(table));
+    for (const CostTable& table : rest) {
+      add(table);
     }
-    gone_.push_back({variable, {}, {0}});
+    gone_.push_back({variable, {}, nullptr});
   }
 
   // Takes the tables of a variable away.
@@ -285,7 +436,6 @@ class Elimination {
   void forget(int variable, const Variables& neighbors) {
     for (const int table : tablesOf_[variable]) {
       numbers_.erase(tables_[table].variables);
-      tables_[table].costs = {};
     }
     for (const int other : neighbors) {
       std::erase_if(tablesOf_[other], [&](int table) {
@@ -305,9 +455,10 @@ class Elimination {
 
   std::vector<int> values_;
   int64_t mostEntries_;
+  KnownTables& known_;
   bool exact_ = true;
   std::vector<int> at_;  // a value of each variable
-  std::vector<CostTable> tables_;
+  std::vector<Table> tables_;
   std::map<std::vector<int>, int> numbers_;  // of tables, by their variables
   EliminationOrder order_;
   std::vector<std::vector<int>> tablesOf_;  // of each variable that is left
@@ -345,8 +496,20 @@ int64_t entriesToEliminate(const AssignmentProblem& problem, int64_t mostEach, i
   return all;
 }
 
-Assignment eliminate(const AssignmentProblem& problem, int64_t mostEntries) {
-  Assignment assignment = Elimination(problem, mostEntries).run();
+EliminationMemo::EliminationMemo() : tables_(std::make_unique<internal::KnownTables>()) {}
+EliminationMemo::~EliminationMemo() = default;
+
+internal::KnownTables& EliminationMemo::tables() {
+  if (tables_->entries() > kMostKept) {
+    tables_ = std::make_unique<internal::KnownTables>();
+  }
+  return *tables_;
+}
+
+Assignment eliminate(const AssignmentProblem& problem, int64_t mostEntries, EliminationMemo* memo) {
+  EliminationMemo own;
+  KnownTables& known = (memo != nullptr ? memo : &own)->tables();
+  Assignment assignment = Elimination(problem, mostEntries, known).run();
   assignment.cost = costOf(problem, assignment.values);
   assignment.bound = assignment.exact ? assignment.cost : 0;
   return assignment;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "planner/machine/picoseconds.h"
@@ -41,9 +42,28 @@ Picoseconds costOf(const AssignmentProblem& problem, const std::vector<int>& val
 // variable. Of the tables only the variables count.
 int64_t entriesToEliminate(const AssignmentProblem& problem, int64_t mostEach, int64_t mostInAll);
 
+namespace internal {
+class KnownTables;
+}
+
+// What was minimized before. A problem that is asked again with few of its costs changed is minimized only where they
+// count; what is equal elsewhere, as equal layers of a program are, once. It changes no answer.
+class EliminationMemo {
+ public:
+  EliminationMemo();
+  ~EliminationMemo();
+
+  // For one elimination: empty again where more is known than is worth its memory.
+  internal::KnownTables& tables();
+
+ private:
+  static constexpr int64_t kMostKept = 1 << 24;  // entries of tables
+  std::unique_ptr<internal::KnownTables> tables_;
+};
+
 // Of equal assignments that whose variables, in the reverse order of elimination, have the smaller values. Where a
 // table would have more than `mostEntries`, the variable whose tables have the most, or the most neighbors, keeps value
 // 0, and the answer is the best of those that have it; value 0 of all variables must be possible then.
-Assignment eliminate(const AssignmentProblem& problem, int64_t mostEntries);
+Assignment eliminate(const AssignmentProblem& problem, int64_t mostEntries, EliminationMemo* memo = nullptr);
 
 }  // namespace weft

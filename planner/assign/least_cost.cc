@@ -100,8 +100,8 @@ class ModelOfProblem {
 
 }  // namespace
 
-Assignment leastCost(const AssignmentProblem& problem, int64_t mostEntries) {
-  Assignment kept = eliminate(problem, mostEntries);
+Assignment leastCost(const AssignmentProblem& problem, int64_t mostEntries, EliminationMemo* memo) {
+  Assignment kept = eliminate(problem, mostEntries, memo);
   if (kept.exact || kept.cost >= kImpossible) {
     return kept;
   }

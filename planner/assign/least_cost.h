@@ -11,6 +11,6 @@ namespace weft {
 // As eliminate() where no table has more than `mostEntries`. Elsewhere, where elimination would keep variables, all
 // variables are open to a search within a budget of counted steps (solve.h): the answer is never worse than that of
 // the elimination, and `bound` says how far from the best of all it can be.
-Assignment leastCost(const AssignmentProblem& problem, int64_t mostEntries);
+Assignment leastCost(const AssignmentProblem& problem, int64_t mostEntries, EliminationMemo* memo = nullptr);
 
 }  // namespace weft

@@ -163,7 +163,7 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t micr
     reserveMailboxes(submesh, static_cast<int64_t>(s), record.schedule.submeshes, inFlight);
     const StorageAssignment assignment = assignStorage(submesh.program);
     const std::vector<FunctionCall> calls = callsOf(submesh.program.functions, table.orders[s]);
-    StepMemory memory = planStepMemory(submesh.program, assignment, calls, kModelEffort);
+    StepMemory memory = planStepMemory(submesh.program, assignment, calls, kModelEffort, &packings_);
     const int64_t correction = s < correction_.bytes.size() ? correction_.bytes[s] : 0;
     const int64_t slots = mostSlots(memory);
     SubmeshNeeds& made = needs.submeshes.emplace_back(

@@ -88,6 +88,7 @@ class StepModel {
   Correction correction_;
   Prices prices_;
   AnnotatedStep step_;
+  KnownPackings packings_;
 };
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -54,8 +55,9 @@ class Settler {
     }
     std::vector<int> best;
     Picoseconds least = kImpossible;
+    EliminationMemo memo;  // from one round to the next few costs change
     for (;;) {
-      Assignment assignment = leastCost(problem_, kMostEntries);
+      Assignment assignment = leastCost(problem_, kMostEntries, &memo);
       WEFT_RETURN_IF_ERROR(priceChosen(assignment));
       const Picoseconds cost = costOf(problem_, assignment.values);
       if (best.empty() || cost <= least) {
@@ -86,7 +88,8 @@ class Settler {
     bool back = false;
     bool bucketed = false;
     Layout form;
-    std::vector<Layout> made;   // of each value of the source, in order; of each value of the reader where it is one
+    // Of each value of the source, in order; of each value of the reader where it is one. Forms of one value share it.
+    std::shared_ptr<const std::vector<Layout>> made;
     std::vector<bool> isExact;  // of each of `made`
   };
 
@@ -300,6 +303,7 @@ class Settler {
   absl::Status addReshards(int value, int64_t mesh, const Side& source, const std::vector<Side>& readers,
                            std::vector<Layout> Side::* layouts, bool back) {
     const bool bucketed = view_.typeOf(value).shape.empty() || (back && !view_.producerOf(value));
+    const auto made = std::make_shared<const std::vector<Layout>>(source.*layouts);
     std::vector<Layout> forms;  // in which it is read, each made once
     for (const Side& reader : readers) {
       for (const Layout& layout : reader.*layouts) {
@@ -311,11 +315,11 @@ class Settler {
     for (const Layout& layout : forms) {
       Form form = {.source = source.op, .value = value, .mesh = mesh, .back = back, .bucketed = bucketed};
       form.form = layout;
-      form.made = source.*layouts;
-      form.isExact.assign(form.made.size(), false);
+      form.made = made;
+      form.isExact.assign(made->size(), false);
       std::vector<Picoseconds> costs;  // of making it, for each candidate of the source
-      for (size_t made = 0; made < form.made.size(); ++made) {
-        WEFT_ASSIGN_OR_RETURN(costs.emplace_back(), priceOf(form, made));
+      for (size_t each = 0; each < made->size(); ++each) {
+        WEFT_ASSIGN_OR_RETURN(costs.emplace_back(), priceOf(form, each));
       }
       const bool isFree = std::all_of(form.isExact.begin(), form.isExact.end(), [](bool exact) { return exact; });
       if (!isFree || std::any_of(costs.begin(), costs.end(), [](Picoseconds cost) { return cost > 0; })) {
@@ -327,15 +331,15 @@ class Settler {
 
   // What a reshard takes at the least. What only slices takes nothing, and that is exact.
   absl::StatusOr<Picoseconds> priceOf(Form& form, size_t made) {
-    const Layout& from = form.back ? form.form : form.made[made];
-    const Layout& to = form.back ? form.made[made] : form.form;
+    const Layout& from = form.back ? form.form : (*form.made)[made];
+    const Layout& to = form.back ? (*form.made)[made] : form.form;
     form.isExact[made] = onlySlices(from, to);
     return form.isExact[made] ? Picoseconds{0} : pricesOf(form).atLeast(form.value, form.mesh, from, to);
   }
 
   absl::StatusOr<Picoseconds> exactPriceOf(const Form& form, size_t made) {
-    return form.back ? pricesOf(form).of(form.value, form.mesh, form.form, form.made[made])
-                     : pricesOf(form).of(form.value, form.mesh, form.made[made], form.form);
+    return form.back ? pricesOf(form).of(form.value, form.mesh, form.form, (*form.made)[made])
+                     : pricesOf(form).of(form.value, form.mesh, (*form.made)[made], form.form);
   }
 
   ReshardPrices& pricesOf(const Form& form) { return form.bucketed ? bucketed_ : prices_; }
@@ -355,7 +359,7 @@ class Settler {
   absl::Status priceChosen(const Assignment& assignment) {
     for (Form& form : forms_) {
       const int reader = assignment.values[form.reader];
-      const int made = form.source ? assignment.values[*form.source] : form.made.size() > 1 ? reader : 0;
+      const int made = form.source ? assignment.values[*form.source] : form.made->size() > 1 ? reader : 0;
       if (!form.reads[reader] || form.isExact[made]) {
         continue;
       }
@@ -371,7 +375,7 @@ class Settler {
     const auto values = static_cast<int>(form.reads.size());
     const bool isPair = form.source.has_value();
     for (int value = 0; value < values; ++value) {
-      if (form.reads[value] && (isPair || form.made.size() == 1 || value == made)) {
+      if (form.reads[value] && (isPair || form.made->size() == 1 || value == made)) {
         costs[isPair ? made * values + value : value] = price;
       }
     }

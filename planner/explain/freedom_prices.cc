@@ -5,6 +5,7 @@ namespace weft {
 std::vector<PricedPlan> freedomPricesOf(const GraphFor& graphs, const CompileOptions& request,
                                         const ClosedRequest& plan) {
   std::vector<PricedPlan> prices;
+  SearchMemory memory;
   for (const Freedom freedom : request.mode == Mode::kAuto ? allFreedoms() : std::vector<Freedom>()) {
     const bool isAskedFor = freedom != Freedom::kOffload || request.offload == Offload::kAuto;
     if (!request.may(freedom) || !isAskedFor) {
@@ -12,7 +13,7 @@ std::vector<PricedPlan> freedomPricesOf(const GraphFor& graphs, const CompileOpt
     }
     CompileOptions changed = request;
     changed.without.insert(freedom);
-    if (const absl::StatusOr<ClosedRequest> closed = closeRequest(graphs, changed, {}); closed.ok()) {
+    if (const absl::StatusOr<ClosedRequest> closed = closeRequest(graphs, changed, {}, &memory); closed.ok()) {
       prices.push_back(pricedBeside(inSeconds(plan.attempt.time), freedomName(freedom), closed->attempt));
     }
   }

@@ -17,6 +17,7 @@ FrontierPoint pointOf(int64_t limit, const Attempt& attempt) {
 std::vector<FrontierPoint> frontierOf(const GraphFor& graphs, const CompileOptions& request,
                                       const ClosedRequest& plan) {
   std::vector<FrontierPoint> points = {pointOf(memoryLimitOf(request).value_or(0), plan.attempt)};
+  SearchMemory memory;
   const int64_t most = plan.attempt.peakBytes;
   for (int64_t step = kSteps - 1; step > 0; --step) {
     CompileOptions changed = request;
@@ -24,7 +25,7 @@ std::vector<FrontierPoint> frontierOf(const GraphFor& graphs, const CompileOptio
     if (points.back().peakBytes <= changed.memoryLimit) {
       continue;
     }
-    const absl::StatusOr<ClosedRequest> closed = closeRequest(graphs, changed, {});
+    const absl::StatusOr<ClosedRequest> closed = closeRequest(graphs, changed, {}, &memory);
     if (!closed.ok() || !closed->attempt.fits) {
       break;
     }

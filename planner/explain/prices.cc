@@ -57,7 +57,7 @@ class Asker {
     if (!checkRequest(Request{changed, std::nullopt}).ok()) {
       return std::nullopt;
     }
-    absl::StatusOr<ClosedRequest> closed = closeRequest(graphs, changed, {});
+    absl::StatusOr<ClosedRequest> closed = closeRequest(graphs, changed, {}, &memory_);
     return closed.ok() ? std::optional<ClosedRequest>(*std::move(closed)) : std::nullopt;
   }
 
@@ -78,6 +78,7 @@ class Asker {
     return std::shared_ptr<const ProgramGraph>(std::move(staged));
   }
 
+  SearchMemory memory_;
   const GraphFor& graphs_;
   const CompileOptions& request_;
   const ClosedRequest& plan_;

@@ -28,6 +28,8 @@ struct PackItem {
   int64_t lower = 0;
   int64_t upper = 0;
   int64_t bytes = 0;
+
+  friend bool operator==(const PackItem&, const PackItem&) = default;
 };
 
 struct PackOptions {

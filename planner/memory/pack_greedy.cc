@@ -190,7 +190,8 @@ std::vector<Key> orderKeys(const PackComponent& component, const Pressure& press
 
 }  // namespace
 
-Offsets placeInOrder(const PackComponent& component, const std::vector<int>& order, Fit fit, int64_t& effort) {
+Offsets placeInOrder(const PackComponent& component, const std::vector<int>& order, Fit fit, int64_t& effort,
+                     int64_t tooHigh) {
   PlacedItems placed(component, isDense(component), effort);
   Offsets offsets;
   offsets.of.assign(component.items.size(), 0);
@@ -199,6 +200,9 @@ Offsets placeInOrder(const PackComponent& component, const std::vector<int>& ord
     offsets.of[item] = choosePlace(placed, item, size, fit);
     placed.add(item, offsets.of[item]);
     offsets.height = std::max(offsets.height, offsets.of[item] + size);
+    if (offsets.height >= tooHigh) {
+      break;
+    }
   }
   return offsets;
 }
@@ -218,7 +222,7 @@ Offsets bestGreedy(const PackComponent& component, std::vector<int>& order) {
       tried.push_back(entry.second);
     }
     for (const Fit fit : {Fit::kLowest, Fit::kTightest}) {
-      Offsets offsets = placeInOrder(component, tried, fit, effort);
+      Offsets offsets = placeInOrder(component, tried, fit, effort, best.of.empty() ? INT64_MAX : best.height);
       if (best.of.empty() || offsets.height < best.height) {
         best = std::move(offsets);
         order = tried;

@@ -19,8 +19,9 @@ struct Offsets {
 };
 
 // Adds the steps it takes to `effort`. Per item: the placed items alive with it, with a logarithm, or all placed items,
-// whichever is less.
-Offsets placeInOrder(const PackComponent& component, const std::vector<int>& order, Fit fit, int64_t& effort);
+// whichever is less. Stops where it becomes `tooHigh`: the height is as much or more then, and not all have offsets.
+Offsets placeInOrder(const PackComponent& component, const std::vector<int>& order, Fit fit, int64_t& effort,
+                     int64_t tooHigh = INT64_MAX);
 
 // The best of all orders and fits; stops at the component's maxLive. `order` receives the order that won.
 Offsets bestGreedy(const PackComponent& component, std::vector<int>& order);

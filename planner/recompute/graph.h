@@ -60,22 +60,30 @@ struct Outcome {
 // anyway, one that may not be kept never.
 Outcome outcomeOf(const Graph& graph, const std::vector<bool>& keep);
 
-// The same of many choices of one graph, which outlives it.
+// Bytes and time of the outcomes of many choices of one graph, which outlives it.
 class OutcomeFinder {
  public:
   explicit OutcomeFinder(const Graph& graph);
 
-  // Good until the next call.
-  const Outcome& of(const std::vector<bool>& keep);
+  // Finds the outcome of a choice: 1 for each operator that is kept. The figures are good until the next call.
+  void find(const std::vector<uint8_t>& keep);
+  int64_t bytes() const { return bytes_; }
+  Picoseconds time() const { return time_; }
+  bool isRepeated(size_t op) const { return repeatedIn_[op] == round_; }
+  bool isKept(size_t value) const { return keptIn_[value] == round_; }
 
  private:
   const Graph& graph_;
   std::vector<int> storages_;  // of each value
   std::vector<int> read_;      // values that the backward pass reads
-  Outcome out_;
   std::vector<int> needed_;
-  std::vector<int> kept_;
+  // The last round in which an operator was repeated, a value kept, and something lay in a storage: so nothing has to
+  // be cleared between rounds.
+  uint32_t round_ = 0;
+  std::vector<uint32_t> repeatedIn_, keptIn_, liesIn_;
   std::vector<int64_t> lies_;  // bytes in each storage
+  int64_t bytes_ = 0;
+  Picoseconds time_ = 0;
 };
 
 }  // namespace weft::recompute

@@ -160,9 +160,20 @@ std::vector<Point> paretoPoints(const Graph& graph, int most) {
   const uint64_t all = (uint64_t{1} << groups.size()) - 1;
   OutcomeFinder finder(graph);
   std::vector<std::tuple<int64_t, Picoseconds, uint64_t>> points;  // bytes, time, groups that are not kept
+  std::vector<uint8_t> keep(graph.operators.size(), 0);
+  uint64_t kept = 0;
   for (uint64_t dropped = 0; dropped <= all; ++dropped) {
-    const Outcome& outcome = finder.of(keepOf(all - dropped));
-    points.emplace_back(outcome.bytes, outcome.time, dropped);
+    for (size_t g = 0; g < groups.size(); ++g) {
+      const uint64_t is = (all - dropped) >> g & 1;
+      if (is != (kept >> g & 1)) {
+        for (const int op : groups[g]) {
+          keep[op] = static_cast<uint8_t>(is);
+        }
+      }
+    }
+    kept = all - dropped;
+    finder.find(keep);
+    points.emplace_back(finder.bytes(), finder.time(), dropped);
   }
   // All kept first: of equal points the one that keeps most stays.
   std::sort(points.begin(), points.end());

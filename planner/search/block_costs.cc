@@ -236,18 +236,37 @@ absl::StatusOr<SegmentCosts> BlockCosts::of(const BlockAsk& ask) {
                    ask.bytePrice, ask.kind);
   auto it = costs_.find(key);
   if (it == costs_.end()) {
-    const absl::StatusOr<const BlockProgram*> program = programFor(closed.microBatches());
-    CompileOptions onKind = closed;
-    onKind.machine = machine_.kinds.empty() ? closed.machine : kinds_[ask.kind].print();
-    it = costs_
-             .emplace(key, program.ok() ? (*program)->costs(onKind, relative.uncut, ask.bytePrice, memo_)
-                                        : absl::StatusOr<SegmentCosts>(program.status()))
-             .first;
+    it = costs_.emplace(key, this->ask(ask, relative.uncut)).first;
     if (it->second.ok()) {
       learn(ask, relative, *it->second);
     }
   }
   return it->second.ok() && ask.uncut && !relative.uncut ? together(*it->second) : it->second;
+}
+
+// What was found before is taken where the same program was asked on the same terms: blocks know no memory limit and no
+// number of stages.
+absl::StatusOr<SegmentCosts> BlockCosts::ask(const BlockAsk& ask, bool uncut) {
+  const absl::StatusOr<const BlockProgram*> program = programFor(ask.closed.microBatches());
+  if (!program.ok()) {
+    ++asked_;
+    return program.status();
+  }
+  SearchQuestion question = {(*program)->sharedGraph(), ask.closed, ask.bytePrice, uncut};
+  question.closed.machine = machine_.kinds.empty() ? ask.closed.machine : kinds_[ask.kind].print();
+  question.closed.memoryLimit = 0;
+  question.closed.maxStages = 0;
+  question.closed.virtualStages = 0;
+  question.programZero = request_.zeroOf.empty() ? 0 : request_.zeroLevel();
+  const absl::StatusOr<SegmentCosts>* known = known_.before.blocks.find(question);
+  if (known == nullptr) {
+    ++asked_;
+    CompileOptions onKind = ask.closed;
+    onKind.machine = question.closed.machine;
+    known = &known_.before.blocks.keep(std::move(question),
+                                       (*program)->costs(onKind, uncut, ask.bytePrice, known_.reshards));
+  }
+  return *known;
 }
 
 // Blocks of long programs are asked about as stages in any case: one stage is their sum.

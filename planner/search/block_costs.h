@@ -20,6 +20,7 @@
 
 #include "planner/request.h"
 #include "planner/search/block_program.h"
+#include "planner/search/search_memory.h"
 
 namespace weft {
 
@@ -72,9 +73,10 @@ std::vector<Relative> smallerThan(const Relative& relative);
 
 class BlockCosts {
  public:
-  // `request`: of all asks. `memo`: of reshards on `machine`.
-  BlockCosts(const GraphFor& graphs, const CompileOptions& request, const Machine& machine, ReshardMemo& memo)
-      : graphs_(graphs), request_(request), machine_(machine), memo_(memo) {
+  // `request`: of all asks. `known`: of reshards on `machine`, and of searches before.
+  BlockCosts(const GraphFor& graphs, const CompileOptions& request, const Machine& machine,
+             const SearchKnowledge& known)
+      : graphs_(graphs), request_(request), machine_(machine), known_(known) {
     kindOf(0, 1);
   }
 
@@ -97,7 +99,8 @@ class BlockCosts {
   // level 3 gathers again, else once before the micro-batches instead of after the update. Error: of the mesh.
   absl::StatusOr<SegmentCosts> withZeroTimes(SegmentCosts costs, const CompileOptions& closed, int64_t parts,
                                              int64_t kind = 0) const;
-  int64_t asked() const { return static_cast<int64_t>(costs_.size()); }
+  // How often blocks were asked about, but for what was known from before.
+  int64_t asked() const { return asked_; }
 
  private:
   using Priced = bool;
@@ -106,6 +109,7 @@ class BlockCosts {
   // By into how many parts mesh and micro-batches cut the batch.
   using ByParts = std::map<int64_t, BlockTotals>;
 
+  absl::StatusOr<SegmentCosts> ask(const BlockAsk& ask, bool uncut);
   void learn(const BlockAsk& ask, const Relative& relative, const SegmentCosts& costs);
   std::optional<BlockTotals> guessed(const Relative& relative, int64_t cuts, Priced priced) const;
 
@@ -113,7 +117,8 @@ class BlockCosts {
   const CompileOptions& request_;
   Machine machine_;
   std::vector<Machine> kinds_;  // by number, each of devices that are alike
-  ReshardMemo& memo_;
+  SearchKnowledge known_;
+  int64_t asked_ = 0;
   std::map<const ProgramGraph*, BlockProgram> programs_;
   std::vector<const BlockProgram*> inOrder_;                           // as they were met
   std::map<int64_t, absl::StatusOr<const BlockProgram*>> programFor_;  // so many micro-batches

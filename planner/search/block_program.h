@@ -34,6 +34,7 @@ class BlockProgram {
   }
 
   const ProgramGraph& graph() const { return *graph_; }
+  const std::shared_ptr<const ProgramGraph>& sharedGraph() const { return graph_; }
   int blocks() const { return blocks_; }
   bool areStages() const { return areStages_; }  // the user's
   bool isShort() const;                          // are some blocks known from others?

@@ -39,8 +39,8 @@ constexpr double kFarOffOfLong = 1.01;
 
 class PlanChooser {
  public:
-  PlanChooser(const CompileOptions& request, Sketches& sketches, const Predict& predict, ReshardMemo& memo)
-      : request_(request), sketches_(sketches), predict_(predict), memo_(memo) {}
+  PlanChooser(const CompileOptions& request, Sketches& sketches, const Predict& predict, const SearchKnowledge& known)
+      : request_(request), sketches_(sketches), predict_(predict), known_(known) {}
 
   // In the order of the sketches, without those that cannot be better than the best so far.
   absl::StatusOr<ClosedRequest> run() {
@@ -91,10 +91,14 @@ class PlanChooser {
     std::stable_sort(finalists.begin(), finalists.end(), isBetterPlan);
     const Sketch& sketch = finalists.front().sketch;
     WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(sketch.request.microBatches()));
-    ClosedRequest refined = refineStages({sketch, finalists.front().plan}, *program, predict_, memo_);
-    WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, mixZero(std::move(refined), request_, predict_));
+    ClosedRequest refined = refineStages({sketch, finalists.front().plan}, *program, predict_, known_.reshards);
+    const std::shared_ptr<const ProgramGraph> staged = refined.graph;
+    const Predict predictMixed = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double> price) {
+      return mixed(staged, closed, price);
+    };
+    WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, mixZero(std::move(refined), request_, predictMixed));
     chosen.attempt.decisions.notes.push_back(noteOf(finalists));
-    chosen.ticks += sketches_.ticks() + static_cast<int64_t>(tried + beside);
+    chosen.ticks += sketches_.ticks() + static_cast<int64_t>(tried + beside) - remembered_;
     return chosen;
   }
 
@@ -132,9 +136,33 @@ class PlanChooser {
     WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(sketch.request.microBatches()));
     CompileOptions closed = sketch.request;
     closed.virtualStages = sketch.grid.submeshes > 1 ? sketch.grid.virtualStages : 0;
+    SearchQuestion question = {program->sharedGraph(), closed, sketch.bytePrice.value_or(-1)};
+    question.first = sketch.cut.first;
+    if (const absl::StatusOr<ClosedRequest>* known = known_.before.plans.find(question)) {
+      ++remembered_;
+      return *known;
+    }
     auto staged = std::make_shared<const ProgramGraph>(program->onStages(sketch.cut.first));
-    WEFT_ASSIGN_OR_RETURN(Attempt attempt, predict_(*staged, closed, sketch.bytePrice));
-    return ClosedRequest{std::move(closed), std::move(staged), std::move(attempt), sketch.bytePrice};
+    absl::StatusOr<Attempt> attempt = predict_(*staged, closed, sketch.bytePrice);
+    return known_.before.plans.keep(std::move(question), attempt.ok() ? absl::StatusOr<ClosedRequest>(ClosedRequest{
+                                                                            std::move(closed), std::move(staged),
+                                                                            *std::move(attempt), sketch.bytePrice})
+                                                                      : attempt.status());
+  }
+
+  // Of a plan that was chosen, with levels of ZeRO of its own.
+  absl::StatusOr<Attempt> mixed(const std::shared_ptr<const ProgramGraph>& staged, const CompileOptions& closed,
+                                std::optional<double> bytePrice) {
+    SearchQuestion question = {staged, closed, bytePrice.value_or(-1)};
+    const absl::StatusOr<ClosedRequest>* known = known_.before.plans.find(question);
+    if (known == nullptr) {
+      absl::StatusOr<Attempt> attempt = predict_(*staged, closed, bytePrice);
+      known = &known_.before.plans.keep(
+          std::move(question),
+          attempt.ok() ? absl::StatusOr<ClosedRequest>(ClosedRequest{closed, staged, *std::move(attempt), bytePrice})
+                       : attempt.status());
+    }
+    return known->ok() ? absl::StatusOr<Attempt>((*known)->attempt) : known->status();
   }
 
   static std::string wordsOf(const Sketch& sketch) {
@@ -166,15 +194,16 @@ class PlanChooser {
   const CompileOptions& request_;
   Sketches& sketches_;
   const Predict& predict_;
-  ReshardMemo& memo_;
+  SearchKnowledge known_;
+  int64_t remembered_ = 0;  // predictions that were known from before
 };
 
 }  // namespace
 
 absl::StatusOr<ClosedRequest> choosePlan(const GraphFor& graphs, const CompileOptions& request, const Predict& predict,
-                                         ReshardMemo& memo) {
-  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Sketches> sketches, Sketches::create(graphs, request, memo));
-  return PlanChooser(request, *sketches, predict, memo).run();
+                                         const SearchKnowledge& known) {
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Sketches> sketches, Sketches::create(graphs, request, known));
+  return PlanChooser(request, *sketches, predict, known).run();
 }
 
 }  // namespace weft

@@ -19,12 +19,13 @@
 #include "planner/request.h"
 #include "planner/search/block_program.h"
 #include "planner/search/choose_open.h"
+#include "planner/search/search_memory.h"
 
 namespace weft {
 
 // The best request that `request`, in mode kAuto, may become; its record notes what it was chosen among. Errors: what
-// is given cannot be together; the first reason why no plan can be.
+// is given cannot be together; the first reason why no plan can be. `known`: its plans are not predicted again.
 absl::StatusOr<ClosedRequest> choosePlan(const GraphFor& graphs, const CompileOptions& request, const Predict& predict,
-                                         ReshardMemo& memo);
+                                         const SearchKnowledge& known);
 
 }  // namespace weft

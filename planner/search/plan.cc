@@ -125,14 +125,14 @@ GraphFor graphForAll(const ProgramGraph& graph) {
 
 namespace {
 
-absl::StatusOr<ClosedRequest> close(const GraphFor& graphs, const CompileOptions& request,
-                                    const Correction& correction) {
+absl::StatusOr<ClosedRequest> close(const GraphFor& graphs, const CompileOptions& request, const Correction& correction,
+                                    SearchMemory& memory) {
   ReshardMemo memo;
   const Predict predict = [&](const ProgramGraph& graph, const CompileOptions& closed, std::optional<double> price) {
     return predictProgram(graph, closed, correction, &memo, price);
   };
   if (request.mode == Mode::kAuto) {
-    return choosePlan(graphs, request, predict, memo);
+    return choosePlan(graphs, request, predict, {memo, memory});
   }
   WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph, graphs(request.microBatches()));
   return chooseOpen(graph, request, predict);
@@ -140,12 +140,12 @@ absl::StatusOr<ClosedRequest> close(const GraphFor& graphs, const CompileOptions
 
 // Where nothing fits with overlap, a plan without it.
 absl::StatusOr<ClosedRequest> closeOverlapped(const GraphFor& graphs, const CompileOptions& request,
-                                              const Correction& correction) {
-  WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, close(graphs, request, correction));
+                                              const Correction& correction, SearchMemory& memory) {
+  WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, close(graphs, request, correction, memory));
   if (request.overlap && !closed.attempt.fits) {
     CompileOptions alone = request;
     alone.overlap = false;
-    WEFT_ASSIGN_OR_RETURN(closed, close(graphs, alone, correction));
+    WEFT_ASSIGN_OR_RETURN(closed, close(graphs, alone, correction, memory));
     closed.attempt.decisions.notes.emplace_back("overlap: what is under way needs memory, and no plan with it fits");
   }
   return closed;
@@ -153,19 +153,19 @@ absl::StatusOr<ClosedRequest> closeOverlapped(const GraphFor& graphs, const Comp
 
 // The best of the plans that offload nothing and, where memory has a limit, of those that offload.
 absl::StatusOr<ClosedRequest> closeOffloaded(const GraphFor& graphs, const CompileOptions& request,
-                                             const Correction& correction) {
+                                             const Correction& correction, SearchMemory& memory) {
   if (request.offload != Offload::kAuto) {
-    return closeOverlapped(graphs, request, correction);
+    return closeOverlapped(graphs, request, correction, memory);
   }
   CompileOptions changed = request;
   changed.offload = Offload::kNone;
-  WEFT_ASSIGN_OR_RETURN(ClosedRequest best, closeOverlapped(graphs, changed, correction));
+  WEFT_ASSIGN_OR_RETURN(ClosedRequest best, closeOverlapped(graphs, changed, correction, memory));
   WEFT_ASSIGN_OR_RETURN(const int64_t limit, memoryLimitOf(request));
   if (limit == 0 || !best.graph->trains()) {
     return best;  // to offload takes time, and nothing is short
   }
   changed.offload = Offload::kState;
-  WEFT_ASSIGN_OR_RETURN(ClosedRequest offloaded, closeOverlapped(graphs, changed, correction));
+  WEFT_ASSIGN_OR_RETURN(ClosedRequest offloaded, closeOverlapped(graphs, changed, correction, memory));
   const bool isOffloaded = isBetter(offloaded.attempt, best.attempt);
   if (isOffloaded) {
     std::swap(best, offloaded);
@@ -182,13 +182,15 @@ absl::StatusOr<ClosedRequest> closeOffloaded(const GraphFor& graphs, const Compi
 }  // namespace
 
 absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const CompileOptions& asked,
-                                           const Correction& correction) {
+                                           const Correction& correction, SearchMemory* memory) {
   if (asked.departures > 0) {
     WEFT_ASSIGN_OR_RETURN(DepartedPlan departed, departedPlan(graphs, asked, correction));
     return std::move(departed.plan);
   }
   const CompileOptions request = withFreedomsPinned(asked);
-  WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeOffloaded(graphs, request, correction));
+  SearchMemory own;
+  SearchMemory& known = memory != nullptr && correction.bytes.empty() ? *memory : own;
+  WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeOffloaded(graphs, request, correction, known));
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
   WEFT_ASSIGN_OR_RETURN(const BoundedPlans plans, boundedPlans(request, closed, correction));
   WEFT_ASSIGN_OR_RETURN(closed.attempt.decisions.prediction->bound, leastTime(*closed.graph, machine.fastest(), plans));

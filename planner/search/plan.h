@@ -32,9 +32,10 @@ absl::StatusOr<Decisions> planProgram(const GraphFor& graphs, const CompileOptio
                                       const Correction& correction);
 
 // What the request becomes with all that it leaves open chosen (choose_open.h, choose_plan.h), and its prediction.
-// Errors as above.
+// Errors as above. `memory`: of earlier searches in mode kAuto of the program that `graphs` gives; what this one finds
+// is added. It counts where nothing is corrected.
 absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const CompileOptions& request,
-                                           const Correction& correction);
+                                           const Correction& correction, SearchMemory* memory = nullptr);
 
 // The prediction of bytes and seconds of a request that leaves nothing open (leavesOpen), searched or not. `memo`: what
 // is known of reshards on its machine. `bytePrice`: of memory, under which splits are decided where that fits; without

@@ -26,10 +26,10 @@ bool leavesLevelOpen(const CompileOptions& request, const CompileOptions& closed
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Sketches>> Sketches::create(const GraphFor& graphs, const CompileOptions& request,
-                                                           ReshardMemo& memo) {
+                                                           const SearchKnowledge& known) {
   WEFT_ASSIGN_OR_RETURN(const MemoryLimits limits, memoryLimitsOf(request));
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
-  std::unique_ptr<Sketches> made(new Sketches(graphs, request, limits, machine, memo));
+  std::unique_ptr<Sketches> made(new Sketches(graphs, request, limits, machine, known));
   WEFT_RETURN_IF_ERROR(made->begin());
   return made;
 }

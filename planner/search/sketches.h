@@ -45,7 +45,7 @@ class Sketches {
  public:
   // Of `request`, in mode kAuto. Errors: what is given cannot be together; the first reason why no plan can be.
   static absl::StatusOr<std::unique_ptr<Sketches>> create(const GraphFor& graphs, const CompileOptions& request,
-                                                          ReshardMemo& memo);
+                                                          const SearchKnowledge& known);
 
   // The next by the time that is expected of it; nothing once all were given.
   std::optional<Sketch> next();
@@ -82,12 +82,12 @@ class Sketches {
     }
   };
   Sketches(const GraphFor& graphs, const CompileOptions& request, const MemoryLimits& limits, const Machine& machine,
-           ReshardMemo& memo)
+           const SearchKnowledge& known)
       : request_(request),
         limits_(limits),
         limit_(limits.least()),
         machine_(machine),
-        costs_(graphs, request, machine, memo) {}
+        costs_(graphs, request, machine, known) {}
 
   absl::Status begin();
   void askFirst(const std::vector<Entry>& group);

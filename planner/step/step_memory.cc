@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "planner/memory/pack.h"
 #include "planner/step/storage_lives.h"
@@ -12,8 +13,9 @@ namespace {
 
 class MemoryPlanner {
  public:
-  MemoryPlanner(const StepProgram& program, const StorageAssignment& assignment)
+  MemoryPlanner(const StepProgram& program, const StorageAssignment& assignment, KnownPackings& packings)
       : program_(program),
+        packings_(packings),
         storages_(assignment.storages),
         lives_(livesOf(program, assignment)),
         views_(assignment.views) {
@@ -94,7 +96,7 @@ class MemoryPlanner {
     for (const size_t i : storages) {
       items.push_back(lifeOf(i));
     }
-    const Packing packing = weft::pack(items, {.effort = effort});
+    const Packing& packing = packings_.of(std::move(items), effort);
     for (size_t k = 0; k < storages.size(); ++k) {
       out_.offsets[storages[k]] = packing.offsets[k];
     }
@@ -121,6 +123,7 @@ class MemoryPlanner {
   }
 
   const StepProgram& program_;
+  KnownPackings& packings_;
   const std::vector<Storage>& storages_;
   const std::vector<StorageLife> lives_;  // of each storage
   const std::vector<std::vector<bool>>& views_;
@@ -150,8 +153,9 @@ int64_t peakOf(const std::vector<StepRegion>& regions) {
 }
 
 StepMemory planStepMemory(const StepProgram& program, const StorageAssignment& assignment,
-                          const std::vector<FunctionCall>& calls, int64_t effort) {
-  return MemoryPlanner(program, assignment).run(calls, effort);
+                          const std::vector<FunctionCall>& calls, int64_t effort, KnownPackings* packings) {
+  KnownPackings own;
+  return MemoryPlanner(program, assignment, packings != nullptr ? *packings : own).run(calls, effort);
 }
 
 }  // namespace weft

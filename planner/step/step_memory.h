@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/memory/known_packings.h"
 #include "planner/memory/rings.h"
 #include "planner/step/storage.h"
 
@@ -40,8 +41,8 @@ int64_t peakOf(const std::vector<StepRegion>& regions);
 int64_t mostWorkspace(const StepProgram& program, const std::vector<std::vector<bool>>& views);
 
 // `calls`: of one step, callsOf(). `effort`: elementary steps of the packer for the transients, and as many for all
-// activations together (planner/memory/pack.h).
+// activations together (planner/memory/pack.h). `packings`: what was found before, where something alike was asked.
 StepMemory planStepMemory(const StepProgram& program, const StorageAssignment& assignment,
-                          const std::vector<FunctionCall>& calls, int64_t effort);
+                          const std::vector<FunctionCall>& calls, int64_t effort, KnownPackings* packings = nullptr);
 
 }  // namespace weft

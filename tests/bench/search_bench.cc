@@ -3,6 +3,7 @@
 //
 //   weft-search-bench                                       every row
 //   weft-search-bench --model gpt175b --devices 1024        one; --machine NAME|FILE, --memory-limit 40g
+//   weft-search-bench --model gpt175b --devices 1024 --again    with what the search before found, and one pin changed
 //   weft-search-bench --scaling [--most-layers 48] [--most-devices 1024]
 #include <algorithm>
 #include <chrono>
@@ -119,12 +120,16 @@ absl::StatusOr<CompileOptions> optionsOf(const Row& row) {
   return options;
 }
 
-absl::StatusOr<Searched> searched(const ModelProblem& problem, const Row& row) {
-  WEFT_ASSIGN_OR_RETURN(const CompileOptions options, optionsOf(row));
+Searched searched(const ModelProblem& problem, const CompileOptions& options, SearchMemory* memory) {
   const auto start = std::chrono::steady_clock::now();
-  Searched made = {0, closeRequest(problem.graphs(), options, {})};
+  Searched made = {0, closeRequest(problem.graphs(), options, {}, memory)};
   made.seconds = secondsSince(start);
   return made;
+}
+
+absl::StatusOr<Searched> searched(const ModelProblem& problem, const Row& row) {
+  WEFT_ASSIGN_OR_RETURN(const CompileOptions options, optionsOf(row));
+  return searched(problem, options, nullptr);
 }
 
 void print(const std::string& line) {
@@ -172,6 +177,35 @@ void reportRows(const std::vector<Row>& rows) {
                           row.devices, row.machine, limitText(row), (*problem)->seconds(),
                           made.ok() ? found(*made) : made.status().ToString()));
   }
+}
+
+// Of one row: what searches take that remember the one before, and with one pin changed.
+absl::Status reportAgain(const Row& row) {
+  const std::vector<KnownModel> known = models();
+  const auto model =
+      std::find_if(known.begin(), known.end(), [&](const KnownModel& each) { return each.name == row.model; });
+  if (model == known.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("no model '", row.model, "'"));
+  }
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<ModelProblem> problem, ModelProblem::create(*model));
+  WEFT_ASSIGN_OR_RETURN(const CompileOptions open, optionsOf(row));
+  SearchMemory memory;
+  const Searched first = searched(*problem, open, &memory);
+  WEFT_RETURN_IF_ERROR(first.closed.status());
+  const CompileOptions& closed = first.closed->request;
+  std::vector<std::pair<std::string, CompileOptions>> asked = {{"again", open}};
+  asked.emplace_back("zero pinned", open).second.zero = closed.zeroLevel();
+  asked.emplace_back("zero another", open).second.zero = closed.zeroLevel() == 2 ? 1 : 2;
+  asked.emplace_back("micro pinned", open).second.micro = closed.micro;
+  asked.emplace_back("micro doubled", open).second.micro = 2 * closed.microBatches();
+  CompileOptions& shaped = asked.emplace_back("mesh pinned", open).second;
+  shaped.mesh = closed.mesh;
+  print("what         | search s | ticks | step s | bound s | gap | peak | plan");
+  print(absl::StrFormat("%-12s | %s", "cold", found(first)));
+  for (const auto& [what, options] : asked) {
+    print(absl::StrFormat("%-12s | %s", what, found(searched(*problem, options, &memory))));
+  }
+  return absl::OkStatus();
 }
 
 struct Timed {
@@ -238,6 +272,10 @@ absl::Status run(const tools::Flags& flags) {
   }
   std::vector<Row> rows = allRows();
   WEFT_ASSIGN_OR_RETURN(const int64_t devices, flags.integer("devices", 0, {1, 1 << 20}));
+  if (flags.has("again")) {
+    return reportAgain({flags.text("model", "gpt175b"), devices == 0 ? 1024 : devices,
+                        flags.text("machine", "a100-80g"), flags.text("memory-limit")});
+  }
   if (flags.has("model") && devices > 0) {
     rows = {{flags.text("model"), devices, flags.text("machine", "a100-80g"), flags.text("memory-limit")}};
   } else if (flags.has("model")) {
@@ -253,6 +291,7 @@ int main(int argc, char** argv) {
       {"devices", tools::Flag::kOptional, "with --model: so many; default: those of the rows"},
       {"machine", tools::Flag::kOptional, "with --devices: name or file; default: a100-80g"},
       {"memory-limit", tools::Flag::kOptional, "with --devices: bytes of a rank, 40g; default: the machine's"},
+      {"again", tools::Flag::kSwitch, "one row: cold, the same again, and with one pin changed"},
       {"scaling", tools::Flag::kSwitch, "GPT of 12 to 192 layers on 8 to 16384 devices"},
       {"most-layers", tools::Flag::kOptional, "with --scaling: no more than so many"},
       {"most-devices", tools::Flag::kOptional, "with --scaling: no more than so many"}};

@@ -168,5 +168,30 @@ TEST(LeastCost, OfWideProblemsIsNeverWorseThanEliminationAndNearTheBound) {
   EXPECT_GT(better, 3);
 }
 
+// Problems whose costs change from one question to the next, of one memo: as if each were asked alone.
+TEST(LeastCost, AMemoChangesNoAnswer) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 200; ++i) {
+    AssignmentProblem problem = randomProblem(random);
+    const std::vector<CostTable> first = problem.tables;
+    problem.tables.insert(problem.tables.end(), first.begin(), first.end());  // equal contents
+    EliminationMemo memo;
+    for (int round = 0; round < 4; ++round) {
+      for (const int64_t most : {int64_t{8}, kAnyTable}) {
+        const Assignment with = eliminate(problem, most, &memo);
+        const Assignment alone = eliminate(problem, most);
+        EXPECT_EQ(with.values, alone.values) << "problem " << i << ", round " << round;
+        EXPECT_EQ(with.cost, alone.cost);
+        EXPECT_EQ(with.exact, alone.exact);
+        EXPECT_TRUE(most < kAnyTable || with.cost == leastOfAll(problem)) << "problem " << i << ", round " << round;
+      }
+      if (!problem.tables.empty()) {
+        CostTable& changed = problem.tables[random() % problem.tables.size()];
+        changed.costs[random() % changed.costs.size()] += static_cast<Picoseconds>(random() % 20);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weft::testing

@@ -15,7 +15,7 @@ class BlockCostsTest : public ::testing::Test {
  protected:
   BlockCostsTest()
       : graphs_(graphForAll(chainProgram({.layers = 6, .rows = 8192, .width = 1024}).graph)),
-        costs_(graphs_, request_, *machineOf(request_), memo_) {}
+        costs_(graphs_, request_, *machineOf(request_), {memo_, memory_}) {}
 
   static CompileOptions closed(const std::string& mesh, int64_t micro, int zero = 1) {
     return {.mode = Mode::kLayouts, .mesh = mesh, .machine = "a100-80g", .micro = micro, .zero = zero};
@@ -28,6 +28,7 @@ class BlockCostsTest : public ::testing::Test {
 
   CompileOptions request_ = {.mode = Mode::kAuto, .devices = 8, .machine = "a100-80g"};
   ReshardMemo memo_;
+  SearchMemory memory_;
   GraphFor graphs_;
   BlockCosts costs_;
 };
@@ -85,7 +86,7 @@ TEST_F(BlockCostsTest, OrdersOfAxesAreNotAlike) {
 // What the backward pass reads inside a layer may be made again.
 TEST_F(BlockCostsTest, SavingsRiseInPrice) {
   const GraphFor graphs = graphForAll(chainProgram({.layers = 6, .rows = 8192, .width = 1024, .relus = 2}).graph);
-  BlockCosts costs(graphs, request_, *machineOf(request_), memo_);
+  BlockCosts costs(graphs, request_, *machineOf(request_), {memo_, memory_});
   const CompileOptions asked = closed("dp=2,tp=2", 4);
   const absl::StatusOr<SegmentCosts> found = costs.of({asked, false, 2, 0});
   ASSERT_TRUE(found.ok()) << found.status();
@@ -125,7 +126,7 @@ TEST_F(BlockCostsTest, WhatHasALevelOfItsOwnKeepsIt) {
   for (const int pinned : {0, 3}) {
     CompileOptions request = request_;
     request.zeroOf = {{"w2", pinned}};
-    BlockCosts costs(graphs_, request, *machineOf(request_), memo_);
+    BlockCosts costs(graphs_, request, *machineOf(request_), {memo_, memory_});
     const auto at = [&](int level) {
       CompileOptions asked = closed("dp=4,tp=1", 2, level);
       asked.zeroOf = request.zeroOf;

@@ -36,7 +36,8 @@ Asked predictionsWhereAllTake(Picoseconds time, const std::string& machine = "")
     return made;
   };
   ReshardMemo memo;
-  const absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, memo);
+  SearchMemory memory;
+  const absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, {memo, memory});
   EXPECT_TRUE(chosen.ok()) << chosen.status();
   return asked;
 }

@@ -67,7 +67,7 @@ class RefineStages : public ::testing::Test {
     return made;
   }
 
-  Sketch sketch_ = {{.mode = Mode::kLayouts, .mesh = "dp=1", .micro = 4}, {2, 1, "dp=1"}, {{0, 1}}, {}};
+  Sketch sketch_ = {{.mode = Mode::kLayouts, .mesh = "dp=1", .micro = 4}, {2, 1, "dp=1"}, {.first = {0, 1}}, {}};
   std::optional<BlockProgram> program_;
   int64_t asked_ = 0;
 };

@@ -1,0 +1,90 @@
+#include "planner/search/search_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/search/plan.h"
+#include "tests/planner/search/chain_program.h"
+
+namespace weft::testing {
+namespace {
+
+CompileOptions openRequest() {
+  return {.mode = Mode::kAuto, .devices = 8, .machine = "a100-80g"};
+}
+
+ProgramGraph programOf(int64_t layers, int64_t width) {
+  return chainProgram({.layers = layers, .rows = 4096, .width = width}).graph;
+}
+
+ClosedRequest planOf(const GraphFor& graphs, const CompileOptions& request, SearchMemory* memory) {
+  absl::StatusOr<ClosedRequest> found = closeRequest(graphs, request, {}, memory);
+  EXPECT_TRUE(found.ok()) << found.status();
+  return *std::move(found);
+}
+
+// Beside notes, which count the sketches.
+std::string textOf(Decisions decisions) {
+  decisions.notes.clear();
+  return printDecisions(decisions);
+}
+
+void expectSame(const ClosedRequest& warm, const ClosedRequest& cold, const std::string& which) {
+  EXPECT_EQ(textOf(warm.attempt.decisions), textOf(cold.attempt.decisions)) << which;
+  EXPECT_EQ(warm.attempt.time, cold.attempt.time) << which;
+  EXPECT_EQ(warm.attempt.peakBytes, cold.attempt.peakBytes) << which;
+  EXPECT_TRUE(areSame(warm.request, cold.request)) << which;
+}
+
+TEST(SearchMemory, TheSameAgainIsKnownWithoutAsking) {
+  for (const int64_t layers : {2, 6}) {
+    for (const int64_t width : {256, 8192}) {
+      const GraphFor graphs = graphForAll(programOf(layers, width));
+      SearchMemory memory;
+      const ClosedRequest first = planOf(graphs, openRequest(), &memory);
+      const ClosedRequest again = planOf(graphs, openRequest(), &memory);
+      EXPECT_GT(first.ticks, 10);
+      EXPECT_LE(again.ticks, first.ticks / 4);  // levels of ZeRO of single classes are counted as they are tried
+      expectSame(again, first, "again");
+      expectSame(first, planOf(graphs, openRequest(), nullptr), "alone");
+    }
+  }
+}
+
+// What a pin leaves has been asked about without it.
+TEST(SearchMemory, APinReusesWhatWasAskedWithoutIt) {
+  const GraphFor graphs = graphForAll(programOf(6, 8192));
+  SearchMemory memory;
+  const ClosedRequest open = planOf(graphs, openRequest(), &memory);
+  std::vector<CompileOptions> pins(5, openRequest());
+  pins[0].zero = 2;
+  pins[1].micro = 2;
+  pins[2].mesh = "dp=4,tp=2";
+  pins[3].maxStages = 1;
+  pins[4].memoryLimit = open.attempt.peakBytes * 3 / 4;
+  for (size_t i = 0; i < pins.size(); ++i) {
+    const ClosedRequest cold = planOf(graphs, pins[i], nullptr);
+    const ClosedRequest warm = planOf(graphs, pins[i], &memory);
+    expectSame(warm, cold, "pin " + std::to_string(i));
+    EXPECT_LT(warm.ticks, cold.ticks) << "pin " << i;
+  }
+}
+
+// Another program, and words that blocks depend on, are other questions.
+TEST(SearchMemory, OtherQuestionsAreAskedAnew) {
+  SearchMemory memory;
+  const GraphFor graphs = graphForAll(programOf(2, 1024));
+  planOf(graphs, openRequest(), &memory);
+  const GraphFor wider = graphForAll(programOf(2, 2048));
+  expectSame(planOf(wider, openRequest(), &memory), planOf(wider, openRequest(), nullptr), "another program");
+  std::vector<CompileOptions> changed(3, openRequest());
+  changed[0].machine = "h100-80g";
+  changed[1].layouts = {{"w0", "[{tp},{}]"}};
+  changed[2].zeroOf = {{"w0", 3}};
+  for (size_t i = 0; i < changed.size(); ++i) {
+    expectSame(planOf(graphs, changed[i], &memory), planOf(graphs, changed[i], nullptr), "change " + std::to_string(i));
+  }
+}
+
+}  // namespace
+}  // namespace weft::testing
