@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "planner/search/mix_zero.h"
+#include "planner/search/pipeline_shape.h"
 #include "planner/search/refine_stages.h"
 #include "planner/search/sketches.h"
 #include "runtime/base/status.h"
@@ -88,6 +89,7 @@ class PlanChooser {
     if (finalists.empty()) {
       return refused(refusal.ok() ? sketches_.refusal() : refusal);
     }
+    const size_t scheduled = addOtherSchedules(finalists);
     std::stable_sort(finalists.begin(), finalists.end(), isBetterPlan);
     const Sketch& sketch = finalists.front().sketch;
     WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(sketch.request.microBatches()));
@@ -98,7 +100,7 @@ class PlanChooser {
     };
     WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, mixZero(std::move(refined), request_, predictMixed));
     chosen.attempt.decisions.notes.push_back(noteOf(finalists));
-    chosen.ticks += sketches_.ticks() + static_cast<int64_t>(tried + beside) - remembered_;
+    chosen.ticks += sketches_.ticks() + static_cast<int64_t>(tried + beside + scheduled) - remembered_;
     return chosen;
   }
 
@@ -122,6 +124,32 @@ class PlanChooser {
     }
     const bool promises = kPromises * static_cast<double>(next.cut.time) < static_cast<double>(usual.time);
     return promises ? kMoreTried * most : most;
+  }
+
+  // A sketch of a long program says its schedule. Where the best one takes longer than was expected of it, its memory
+  // was expected to be less, too: then schedules that hold less of it, as 1F1B, may be shorter on the same stages.
+  // Answers how many were predicted.
+  size_t addOtherSchedules(std::vector<Finalist>& finalists) {
+    const Finalist best = *std::min_element(finalists.begin(), finalists.end(), isBetterPlan);
+    const StageGrid& grid = best.sketch.grid;
+    const bool isLonger =
+        static_cast<double>(best.plan.attempt.time) > kPromises * static_cast<double>(best.sketch.cut.time);
+    size_t predictions = 0;
+    if (request_.schedule != "auto" || grid.stages() == 1 || !isLonger || !sketches_.isLong(best.sketch)) {
+      return predictions;
+    }
+    for (const schedule::Kind kind : kindsFor(request_, grid.virtualStages)) {
+      Sketch other = best.sketch;
+      other.request.schedule = schedule::kindName(kind);
+      if (other.request.schedule == best.sketch.request.schedule) {
+        continue;
+      }
+      ++predictions;
+      if (absl::StatusOr<ClosedRequest> made = predicted(other); made.ok()) {
+        finalists.push_back({std::move(other), *std::move(made)});
+      }
+    }
+    return predictions;
   }
 
   // Why there is no plan. No plan at all may be left where not one was refused.

@@ -3,6 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "planner/search/pipeline_shape.h"
 #include "planner/search/plan.h"
 #include "tests/planner/search/chain_program.h"
 
@@ -16,18 +23,23 @@ constexpr int64_t kLayers = 500;
 struct Asked {
   int64_t usual = 0;
   int64_t beside = 0;  // with unlike meshes or axes in another order
+  // Of plans that differ in their schedule only: the schedules.
+  std::map<std::tuple<std::string, int64_t, int64_t, int>, std::set<std::string>> schedules;
 };
 
-Asked predictionsWhereAllTake(Picoseconds time, const std::string& machine = "") {
+Asked predictionsWhereAllTake(Picoseconds time, const std::string& machine = "", const std::string& schedule = "1f1b") {
   const ProgramGraph graph = chainProgram({.layers = kLayers, .rows = 64, .width = 64}).graph;
   CompileOptions request;
   request.mode = Mode::kAuto;
   request.devices = 8;
   request.machine = machine;
+  request.schedule = schedule;
   Asked asked;
   const Predict predict = [&](const ProgramGraph& staged, const CompileOptions& closed,
                               std::optional<double>) -> absl::StatusOr<Attempt> {
     ++(closed.mesh.rfind("dp", 0) == 0 ? asked.usual : asked.beside);
+    asked.schedules[{closed.mesh, closed.microBatches(), closed.virtualStages, closed.zeroLevel()}].insert(
+        closed.schedule);
     EXPECT_EQ(24000 / staged.operators.size(), 6U);
     Attempt made;
     made.time = time;
@@ -57,6 +69,17 @@ TEST(ChoosePlan, OtherOrdersOfAxesTakeThePlaceOfNone) {
                                               "network_bandwidth = 1e10\nnetwork_latency = 1e-7");
   EXPECT_EQ(asked.usual, 18);
   EXPECT_EQ(asked.beside, 2);
+}
+
+// The first of all that take as long is taken; its schedule may hold more than another.
+TEST(ChoosePlan, WhereTheBestTakesLongerThanExpectedAllItsSchedulesAreTried) {
+  const Asked asked = predictionsWhereAllTake(1'000'000'000'000'000, "", "auto");
+  const auto hasAll = [](const auto& entry) {
+    const auto& [mesh, micro, virtualStages, zero] = entry.first;
+    return virtualStages > 0 && entry.second.size() == kindsFor({}, virtualStages).size();
+  };
+  EXPECT_TRUE(std::any_of(asked.schedules.begin(), asked.schedules.end(), hasAll));
+  EXPECT_EQ(predictionsWhereAllTake(1, "", "auto").usual, 1);
 }
 
 }  // namespace
