@@ -126,9 +126,9 @@ class PlanChooser {
     return promises ? kMoreTried * most : most;
   }
 
-  // A sketch of a long program says its schedule. Where the best one takes longer than was expected of it, its memory
-  // was expected to be less, too: then schedules that hold less of it, as 1F1B, may be shorter on the same stages.
-  // Answers how many were predicted.
+  // A sketch of a long program says its schedule. Where the best one takes longer than was expected of it, more is
+  // recomputed than was expected, and a schedule that holds fewer micro-batches, as 1F1B, may be shorter on the same
+  // stages. Answers how many were predicted.
   size_t addOtherSchedules(std::vector<Finalist>& finalists) {
     const Finalist best = *std::min_element(finalists.begin(), finalists.end(), isBetterPlan);
     const StageGrid& grid = best.sketch.grid;
@@ -171,11 +171,7 @@ class PlanChooser {
       return *known;
     }
     auto staged = std::make_shared<const ProgramGraph>(program->onStages(sketch.cut.first));
-    absl::StatusOr<Attempt> attempt = predict_(*staged, closed, sketch.bytePrice);
-    return known_.before.plans.keep(std::move(question), attempt.ok() ? absl::StatusOr<ClosedRequest>(ClosedRequest{
-                                                                            std::move(closed), std::move(staged),
-                                                                            *std::move(attempt), sketch.bytePrice})
-                                                                      : attempt.status());
+    return predictAndKeep(std::move(question), std::move(staged), sketch.bytePrice);
   }
 
   // Of a plan that was chosen, with levels of ZeRO of its own.
@@ -184,13 +180,23 @@ class PlanChooser {
     SearchQuestion question = {staged, closed, bytePrice.value_or(-1)};
     const absl::StatusOr<ClosedRequest>* known = known_.before.plans.find(question);
     if (known == nullptr) {
-      absl::StatusOr<Attempt> attempt = predict_(*staged, closed, bytePrice);
-      known = &known_.before.plans.keep(
-          std::move(question),
-          attempt.ok() ? absl::StatusOr<ClosedRequest>(ClosedRequest{closed, staged, *std::move(attempt), bytePrice})
-                       : attempt.status());
+      known = &predictAndKeep(std::move(question), staged, bytePrice);
     }
     return known->ok() ? absl::StatusOr<Attempt>((*known)->attempt) : known->status();
+  }
+
+  // What the question's request takes on these stages, for the searches to come.
+  const absl::StatusOr<ClosedRequest>& predictAndKeep(SearchQuestion question,
+                                                      std::shared_ptr<const ProgramGraph> staged,
+                                                      std::optional<double> bytePrice) {
+    absl::StatusOr<ClosedRequest> made = ClosedRequest{question.closed, std::move(staged), {}, bytePrice};
+    absl::StatusOr<Attempt> attempt = predict_(*made->graph, made->request, bytePrice);
+    if (attempt.ok()) {
+      made->attempt = *std::move(attempt);
+    } else {
+      made = attempt.status();
+    }
+    return known_.before.plans.keep(std::move(question), std::move(made));
   }
 
   static std::string wordsOf(const Sketch& sketch) {

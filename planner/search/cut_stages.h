@@ -27,7 +27,6 @@ struct SubmeshCosts {
   SubmeshCosts(SegmentCosts costs) : kinds({std::move(costs)}) {}  // NOLINT: they may be the same everywhere
 
   int64_t numberOf(int64_t submesh) const { return kindOf.empty() ? 0 : kindOf[submesh]; }
-  int64_t segments() const { return static_cast<int64_t>(kinds.front().segments.size()); }
 };
 
 // What all segments would take on a submesh as fast as all of them are in the mean, of costs of one segment; hardly too
