@@ -148,7 +148,7 @@ absl::StatusOr<std::vector<WorkRuns>> runsOf(const GraphView& view, const std::v
 // What its kernel depends on.
 std::string keyOf(const GraphView& view, int op) {
   const OperatorFacts& facts = view.op(op).facts;
-  std::string key = absl::StrCat(facts.rule, ";", facts.flopsPerPoint);
+  std::string key = absl::StrCat(facts.kind, ";", facts.rule, ";", facts.flopsPerPoint);
   const auto add = [&key](const TensorType& type) {
     absl::StrAppend(&key, ";", static_cast<int>(type.type), ":", absl::StrJoin(type.shape, ","));
   };
@@ -217,6 +217,7 @@ absl::Status LeastWork::addClass(const GraphView& view, int op, int batch, WorkR
   Class made;
   made.runs = runs;
   made.work = arithmeticOf(node.facts, rule, FactorAxes(rule.factors().size()));
+  made.work.kernel = node.facts.kind;
   const auto roleOf = [&](int factor) {
     return made.work.product ? roleIn(rule, factor) : factor == batch ? kBatch : kRows;
   };
@@ -245,6 +246,7 @@ absl::Status LeastWork::addClass(const GraphView& view, int op, int batch, WorkR
   made.batchRole = batch < 0 ? -1 : roleOf(batch);
   KernelWork arithmetic = shareOf(made, Parts(kRoles, 1));
   const int64_t bytes = std::exchange(arithmetic.bytes, 0);
+  arithmetic.kernel = "";  // by the formula: no call without bytes was measured
   made.isHeavy = kernelTime(machine_, arithmetic) > copyTime(machine_, bytes);
   classes_.push_back(std::move(made));
   return absl::OkStatus();
@@ -294,9 +296,8 @@ double LeastWork::sumTime(const Class& of, const WorkGrid& grid, int64_t parts) 
 
 LeastWork::Least LeastWork::leastOf(const Class& of, const WorkGrid& grid) const {
   const bool isCut = of.runs == WorkRuns::kPerMicroBatch;
-  const auto isOfType = [&of](const ProductProfile& profile) { return profile.type == of.work.type; };
   const auto alone = [](Picoseconds kernel) { return Least{kernel, static_cast<double>(kernel)}; };
-  if (of.work.product && std::any_of(machine_.profiles.begin(), machine_.profiles.end(), isOfType)) {
+  if (isMeasured(machine_, of.work)) {
     const double share = static_cast<double>(grid.ranks * (isCut ? grid.microBatches : 1));
     return alone(picosecondsOf(leastKernelSeconds(machine_, shareOf(of, Parts(kRoles, 1))) / share));
   }

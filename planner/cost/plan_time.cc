@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "planner/cost/prices.h"
+#include "planner/cost/shared_cores.h"
 #include "planner/decisions.h"
 #include "planner/graph/flops.h"
 #include "planner/machine/times.h"
@@ -96,17 +97,11 @@ std::vector<Machine> machinesOf(const plan::Plan& plan, const Machine& machine) 
   return machines;
 }
 
-double secondsOf(const plan::Plan& submesh, const plan::Instruction& instruction, const Machine& machine) {
-  if (instruction.has_collective()) {
-    return instruction.collective().cost();
-  }
-  if (instruction.has_transfer()) {
-    return 0;
-  }
+KernelWork workOf(const plan::Plan& submesh, const plan::Instruction& instruction) {
   const auto bufferOf = [&](const plan::Operand& operand) -> const plan::Buffer& {
     return submesh.buffers(static_cast<int>(operand.buffer()));
   };
-  KernelWork work = {.flops = static_cast<double>(instruction.flops())};
+  KernelWork work = {.flops = static_cast<double>(instruction.flops()), .kernel = instruction.kernel()};
   std::vector<DType> types;
   for (const plan::Operand& operand : instruction.inputs()) {
     types.push_back(dtypeOf(bufferOf(operand).type()));
@@ -122,7 +117,17 @@ double secondsOf(const plan::Plan& submesh, const plan::Instruction& instruction
     const auto size = [](int64_t read) { return std::max<int64_t>(1, read); };  // whatever a file says
     work.product = {size(product.batch()), size(product.m()), size(product.n()), size(product.k())};
   }
-  return inSeconds(kernelTime(machine, work));
+  return work;
+}
+
+double secondsOf(const plan::Plan& submesh, const plan::Instruction& instruction, const Machine& machine) {
+  if (instruction.has_collective()) {
+    return instruction.collective().cost();
+  }
+  if (instruction.has_transfer()) {
+    return 0;
+  }
+  return inSeconds(kernelTime(machine, workOf(submesh, instruction)));
 }
 
 double transferSeconds(const plan::Plan& plan, const plan::Plan& submesh, const plan::Instruction& instruction,
@@ -159,8 +164,15 @@ absl::StatusOr<double> stepSeconds(const plan::Plan& plan, const Machine& machin
   WEFT_ASSIGN_OR_RETURN(const StepTimes step, stepTimes(plan, machine));
   WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(decisions.schedule, plan.micro_batches(), true));
   WEFT_ASSIGN_OR_RETURN(const schedule::Simulation result, schedule::simulate(table, step.times));
-  return *std::max_element(step.before.begin(), step.before.end()) + result.makespan +
-         *std::max_element(step.after.begin(), step.after.end());
+  std::vector<int64_t> ranks;
+  for (const plan::Plan* submesh : submeshesOf(plan)) {
+    ranks.push_back(submesh->ranks());
+  }
+  const SharedCores cores(machine, std::move(ranks));
+  const auto once = [&](const std::vector<double>& times) {
+    return cores.together(*std::max_element(times.begin(), times.end()), times);
+  };
+  return once(step.before) + cores.together(result.makespan, result.busy) + once(step.after);
 }
 
 }  // namespace weft

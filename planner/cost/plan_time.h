@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "planner/cost/time_parts.h"
 #include "planner/machine/machine.h"
+#include "planner/machine/times.h"
 #include "planner/schedule/simulate.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -16,6 +17,9 @@ absl::StatusOr<Machine> machineOf(const plan::Plan& plan);
 
 // What each submesh of a plan runs on, in their order.
 std::vector<Machine> machinesOf(const plan::Plan& plan, const Machine& machine);
+
+// What a kernel's instruction does. `submesh`: the plan whose buffers it names.
+KernelWork workOf(const plan::Plan& submesh, const plan::Instruction& instruction);
 
 // One instruction, on the machine of its submesh: a kernel by its arithmetic and the bytes it touches, a collective by
 // its price, a transfer 0 (it runs beside the computation). `submesh`: the plan whose buffers it names.
@@ -34,7 +38,7 @@ struct StepTimes {
 absl::StatusOr<StepTimes> stepTimes(const plan::Plan& plan, const Machine& machine);
 
 // Seconds of one step: instructions as above, the micro-batches by the schedule's simulation, before and after them
-// what runs once, each of the slowest submesh.
+// what runs once, each of the slowest submesh; longer where ranks share cores (shared_cores.h).
 absl::StatusOr<double> stepSeconds(const plan::Plan& plan, const Machine& machine);
 
 }  // namespace weft

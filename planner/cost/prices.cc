@@ -80,6 +80,7 @@ absl::StatusOr<KernelPrice> Prices::kernelOf(const AnnotatedStep& step, const An
   // The local sizes of the factors are those of the local shapes.
   WEFT_ASSIGN_OR_RETURN(const Rule rule, Rule::parse(facts.rule, shapesOf(spec.inputs), shapesOf(spec.outputs)));
   KernelWork work = arithmeticOf(facts, rule, FactorAxes(rule.factors().size()));
+  work.kernel = facts.kind;
   work.type = arithmeticType(typesOf(spec.inputs), spec.outputs[0].type);
   work.bytes = bytesOf(spec.inputs) + bytesOf(spec.outputs);
   return KernelPrice{describe(spec, Target::kCpu), kernelTime(machines_.of(submeshOf(op)), work)};
@@ -87,8 +88,9 @@ absl::StatusOr<KernelPrice> Prices::kernelOf(const AnnotatedStep& step, const An
 
 KernelPrice Prices::moving(int64_t submesh, const std::string& name, const std::vector<TensorSpec>& inputs,
                            const TensorSpec& output) const {
-  return {describe({name, inputs, {output}, {}, 0}, Target::kCpu),
-          copyTime(machines_.of(submesh), bytesOf(inputs) + output.bytes())};
+  const KernelWork work = {
+      .type = arithmeticType(typesOf(inputs), output.type), .bytes = bytesOf(inputs) + output.bytes(), .kernel = name};
+  return {describe({name, inputs, {output}, {}, 0}, Target::kCpu), kernelTime(machines_.of(submesh), work)};
 }
 
 absl::StatusOr<ReshardPlan> Prices::path(const AnnotatedStep& step, const AnnotatedOp& reshard) {

@@ -6,6 +6,7 @@
 
 #include "planner/cost/lower_step.h"
 #include "planner/cost/overlap_update.h"
+#include "planner/cost/shared_cores.h"
 #include "planner/schedule/simulate.h"
 #include "planner/stage_table.h"
 #include "planner/step/step_calls.h"
@@ -100,14 +101,46 @@ void take(const OffloadedState& offloaded, bool overlaps, SubmeshNeeds& submesh)
 
 // Of a program that does not train, transfers left out: the first micro-batch goes through all stages, the others
 // follow as the longest stage lets them.
-Picoseconds forwardTime(const schedule::Times& times, int64_t microBatches) {
+double forwardTime(const schedule::Times& times, int64_t microBatches) {
   double all = 0;
   double longest = 0;
   for (const schedule::StageTimes& stage : times.stages) {
     all += stage.f;
     longest = std::max(longest, stage.f);
   }
-  return static_cast<Picoseconds>(std::llround(all + longest * static_cast<double>(microBatches - 1)));
+  return all + longest * static_cast<double>(microBatches - 1);
+}
+
+Picoseconds rounded(double time) {
+  return static_cast<Picoseconds>(std::llround(time));
+}
+
+SharedCores coresOf(const Decisions& record, const Machine& machine) {
+  std::vector<int64_t> ranks;
+  for (const Mesh& mesh : record.meshes().ofSubmesh) {
+    ranks.push_back(mesh.ranks());
+  }
+  return {machine, std::move(ranks)};
+}
+
+// What runs once before the micro-batches, or after them.
+Picoseconds onceTime(const SharedCores& cores, const std::vector<SubmeshNeeds>& submeshes,
+                     Picoseconds SubmeshNeeds::* once) {
+  std::vector<double> busy;
+  for (const SubmeshNeeds& submesh : submeshes) {
+    busy.push_back(static_cast<double>(submesh.*once));
+  }
+  return rounded(cores.together(*std::max_element(busy.begin(), busy.end()), busy));
+}
+
+// All forward calls of each submesh.
+std::vector<double> forwardBusy(const std::vector<int64_t>& submeshOfStage, const schedule::Times& times,
+                                int64_t microBatches) {
+  std::vector<double> busy(1 + *std::max_element(submeshOfStage.begin(), submeshOfStage.end()), 0);
+  for (size_t stage = 0; stage < times.stages.size(); ++stage) {
+    busy[submeshOfStage[stage]] += static_cast<double>(microBatches) * times.stages[stage].f;
+  }
+  return busy;
 }
 
 int64_t mostSlots(const StepMemory& memory) {
@@ -156,8 +189,6 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t micr
   schedule::Times& times = needs.times;
   times.stages.resize(record.schedule.submeshes.size(), {0, 0, 0, std::nullopt});
   times.comm = static_cast<double>(lowered.transferTime);
-  Picoseconds before = 0;
-  Picoseconds after = 0;
   for (size_t s = 0; s < lowered.submeshes.size(); ++s) {
     SubmeshFunctions::Finished& submesh = lowered.submeshes[s];
     reserveMailboxes(submesh, static_cast<int64_t>(s), record.schedule.submeshes, inFlight);
@@ -186,16 +217,17 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t micr
     for (const FunctionTime& function : made.functions) {
       addTime(function, times.stages, made);
     }
-    before = std::max(before, made.before);
-    after = std::max(after, made.after);
   }
-  needs.onceTime = before + after;
+  const SharedCores cores = coresOf(record, prices_.machines().all());
+  needs.onceTime =
+      onceTime(cores, needs.submeshes, &SubmeshNeeds::before) + onceTime(cores, needs.submeshes, &SubmeshNeeds::after);
   if (!trains) {
-    needs.time = forwardTime(times, microBatches);
+    needs.time = rounded(cores.together(forwardTime(times, microBatches),
+                                        forwardBusy(record.schedule.submeshes, times, microBatches)));
     return needs;
   }
   WEFT_ASSIGN_OR_RETURN(const schedule::Simulation result, schedule::simulate(table, times));
-  needs.time = static_cast<Picoseconds>(std::llround(result.makespan));
+  needs.time = rounded(cores.together(result.makespan, result.busy));
   return needs;
 }
 

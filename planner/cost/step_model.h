@@ -56,8 +56,8 @@ struct SubmeshNeeds {
 struct StepNeeds {
   std::vector<SubmeshNeeds> submeshes;
   schedule::Times times;     // of each stage, in picoseconds
-  Picoseconds time = 0;      // of the micro-batches, by the simulation of the schedule
-  Picoseconds onceTime = 0;  // of what runs once before and after them, each of the slowest submesh
+  Picoseconds time = 0;      // of the micro-batches, by the simulation of the schedule, on shared cores where ranks do
+  Picoseconds onceTime = 0;  // of what runs once before and after them, each of the slowest submesh, likewise
 
   Picoseconds stepTime() const { return time + onceTime; }
   int64_t peakBytes() const;  // of the rank that needs most

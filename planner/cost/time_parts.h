@@ -12,7 +12,7 @@ namespace weft {
 struct TimeParts {
   double computation = 0;        // of the micro-batches: kernels and copies, each as if it ran alone
   double communication = 0;      // of the micro-batches: by how much longer they take because of their collectives
-  double bubble = 0;             // while it waits for other stages, transfers between them included
+  double bubble = 0;             // while it waits for other stages, transfers included, or for a core (SharedCores)
   double once = 0;               // before and after the micro-batches, each on the submesh that takes longest
   double hidden = 0;             // of the collectives of the whole step: beside computation
   double onceCommunication = 0;  // of `once`: by how much longer it takes because of collectives

@@ -25,6 +25,7 @@ Picoseconds operatorTime(const SettledGraph& graph, const Machine& machine, int 
     timed[cut.batch].push_back({AxisKind::kTime, 1, times});
   }
   KernelWork work = arithmeticOf(node.facts, rule, timed);
+  work.kernel = node.facts.kind;
   std::vector<DType> types;
   for (unsigned i = 0; i < node.operands.size(); ++i) {
     types.push_back(view.typeOf(view.operandOf(op, i)).type);

@@ -87,6 +87,7 @@ constexpr Count kCounts[] = {
     {"memory", &Machine::memory, 0x1p62}, {"devices_per_node", &Machine::devicesPerNode, 0x1p30},
     {"nodes", &Machine::nodes, 0x1p30},   {"multiprocessors", &Machine::multiprocessors, 0x1p20},
     {"queues", &Machine::queues, 2},      {"host_memory", &Machine::hostMemory, 0x1p62},
+    {"cores", &Machine::cores, 0x1p20},
 };
 
 // "128x256".
@@ -101,6 +102,7 @@ constexpr int64_t kMostProduct = int64_t{1} << 40;
 constexpr char kSection[] = "[kind ";
 constexpr char kProfile[] = "profile";
 constexpr char kProfileForm[] = "profile matmul TYPE M N K = SECONDS";
+constexpr char kKernelProfileForm[] = "profile KERNEL TYPE FLOPS BYTES = SECONDS";
 
 struct Text {
   const char* key;
@@ -119,7 +121,7 @@ std::vector<std::string> allKeys() {
 }
 
 std::string knownKeys() {
-  return absl::StrCat(absl::StrJoin(allKeys(), ", "), ", ", kProfileForm);
+  return absl::StrCat(absl::StrJoin(allKeys(), ", "), ", ", kProfileForm, ", ", kKernelProfileForm);
 }
 
 template <typename Entries>
@@ -174,40 +176,85 @@ std::string shortest(double value) {
   return {digits, end.ptr};
 }
 
-// "profile matmul bf16 1024 10240 5120", and the seconds.
-absl::Status addProfile(Machine& machine, const std::string& key, const std::string& value) {
-  const std::vector<std::string> words = absl::StrSplit(key, ' ', absl::SkipEmpty());
-  const auto bad = [&](const std::string& what) {
-    return absl::InvalidArgumentError(absl::StrCat("'", key, "': ", what, "; expected ", kProfileForm));
-  };
-  if (words.size() != 6 || words[1] != "matmul") {
-    return bad("no measured product");
-  }
-  const std::optional<DType> type = parseDType(words[2]);
-  if (!type || !isFloat(*type)) {
-    return bad(absl::StrCat("'", words[2], "' is none of f32, f64, bf16, f16"));
-  }
-  ProductProfile profile{.type = *type};
-  for (const auto& [word, size] : {std::pair{3, &profile.m}, {4, &profile.n}, {5, &profile.k}}) {
-    const std::optional<int64_t> number = countOf(words[word], kMostProduct);
-    if (!number) {
-      return bad(absl::StrCat("'", words[word], "' is not a whole number from 1 to ", kMostProduct));
+// The words of "profile matmul bf16 1024 10240 5120" or "profile gelu f32 1048576 8388608", and the seconds.
+class ProfileLine {
+ public:
+  ProfileLine(std::string key, std::string value)
+      : key_(std::move(key)), value_(std::move(value)), words_(absl::StrSplit(key_, ' ', absl::SkipEmpty())) {}
+
+  absl::Status addTo(Machine& machine) const {
+    if (words_.size() == 6 && words_[1] == "matmul") {
+      return addProduct(machine);
     }
-    *size = *number;
+    return words_.size() == 5 ? addKernel(machine)
+                              : bad(absl::StrCat("neither a measured product nor calls of a kernel; expected ",
+                                                 kProfileForm, " or ", kKernelProfileForm));
   }
-  const absl::StatusOr<double> seconds = parseReal(value);
-  if (!seconds.ok() || !isIn(Range::kPositive, *seconds)) {
-    return bad(absl::StrCat("value '", value, "' is not a ", rangeText(Range::kPositive)));
+
+ private:
+  absl::Status bad(const std::string& what) const {
+    return absl::InvalidArgumentError(absl::StrCat("'", key_, "': ", what));
   }
-  profile.seconds = *seconds;
-  for (const ProductProfile& other : machine.profiles) {
-    if (other.type == profile.type && other.m == profile.m && other.n == profile.n && other.k == profile.k) {
-      return bad(absl::StrCat("this product is there already, with ", shortest(other.seconds), " seconds"));
+
+  absl::Status addProduct(Machine& machine) const {
+    ProductProfile profile;
+    WEFT_ASSIGN_OR_RETURN(profile.type, type());
+    if (!isFloat(profile.type)) {
+      return bad(absl::StrCat("'", words_[2], "' is none of f32, f64, bf16, f16"));
     }
+    WEFT_ASSIGN_OR_RETURN(profile.m, size(3, 1));
+    WEFT_ASSIGN_OR_RETURN(profile.n, size(4, 1));
+    WEFT_ASSIGN_OR_RETURN(profile.k, size(5, 1));
+    WEFT_ASSIGN_OR_RETURN(profile.seconds, seconds());
+    for (const ProductProfile& other : machine.profiles) {
+      if (other.type == profile.type && other.m == profile.m && other.n == profile.n && other.k == profile.k) {
+        return bad(absl::StrCat("this product is there already, with ", shortest(other.seconds), " seconds"));
+      }
+    }
+    machine.profiles.push_back(profile);
+    return absl::OkStatus();
   }
-  machine.profiles.push_back(profile);
-  return absl::OkStatus();
-}
+
+  absl::Status addKernel(Machine& machine) const {
+    KernelProfile profile{.kernel = words_[1]};
+    WEFT_ASSIGN_OR_RETURN(profile.type, type());
+    WEFT_ASSIGN_OR_RETURN(profile.flops, size(3, 0));
+    WEFT_ASSIGN_OR_RETURN(profile.bytes, size(4, 0));
+    WEFT_ASSIGN_OR_RETURN(profile.seconds, seconds());
+    for (const KernelProfile& other : machine.kernels) {
+      if (other.kernel == profile.kernel && other.type == profile.type && other.flops == profile.flops &&
+          other.bytes == profile.bytes) {
+        return bad(absl::StrCat("this call is there already, with ", shortest(other.seconds), " seconds"));
+      }
+    }
+    machine.kernels.push_back(std::move(profile));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<DType> type() const {
+    const std::optional<DType> type = parseDType(words_[2]);
+    return type ? absl::StatusOr<DType>(*type)
+                : bad(absl::StrCat("'", words_[2], "' is no element type, as f32, f64, bf16, f16, i32"));
+  }
+
+  absl::StatusOr<int64_t> size(size_t word, int64_t least) const {
+    const std::string& text = words_[word];
+    const std::optional<int64_t> number = text == "0" && least == 0 ? std::optional<int64_t>(0) : countOf(text, kMostProduct);
+    return number ? absl::StatusOr<int64_t>(*number)
+                  : bad(absl::StrCat("'", text, "' is not a whole number from ", least, " to ", kMostProduct));
+  }
+
+  absl::StatusOr<double> seconds() const {
+    const absl::StatusOr<double> seconds = parseReal(value_);
+    return seconds.ok() && isIn(Range::kPositive, *seconds)
+               ? seconds
+               : bad(absl::StrCat("value '", value_, "' is not a ", rangeText(Range::kPositive)));
+  }
+
+  std::string key_;
+  std::string value_;
+  std::vector<std::string> words_;
+};
 
 absl::Status setKey(Machine& machine, const std::string& key, const std::string& value) {
   if (const auto text = find(kTexts, key); text != std::end(kTexts)) {
@@ -224,7 +271,7 @@ absl::Status setKey(Machine& machine, const std::string& key, const std::string&
     return setFigure(machine, *figure, value);
   }
   if (absl::StartsWith(key, kProfile)) {
-    return addProfile(machine, key, value);
+    return ProfileLine(key, value).addTo(machine);
   }
   const std::string similar = similarName(key, allKeys());
   return absl::InvalidArgumentError(absl::StrCat("unknown key '", key, "'",
@@ -326,6 +373,10 @@ std::vector<std::string> linesOf(const Machine& machine) {
     lines.push_back(absl::StrCat(kProfile, " matmul ", dtypeName(profile.type), " ", profile.m, " ", profile.n, " ",
                                  profile.k, " = ", shortest(profile.seconds), "\n"));
   }
+  for (const KernelProfile& profile : machine.kernels) {
+    lines.push_back(absl::StrCat(kProfile, " ", profile.kernel, " ", dtypeName(profile.type), " ", profile.flops, " ",
+                                 profile.bytes, " = ", shortest(profile.seconds), "\n"));
+  }
   return lines;
 }
 
@@ -364,8 +415,12 @@ class Reader {
   absl::StatusOr<Machine> finish() && {
     for (const Machine& kind : machine_.kinds) {
       const absl::Status status =
-          kind.nodes == 0
-              ? absl::InvalidArgumentError("machine: nodes is missing; say how many nodes have such devices")
+          kind.nodes == 0 ? absl::InvalidArgumentError(
+                                "machine: nodes is missing; say how many nodes have such devices")
+          : !kind.kernels.empty() || kind.cores > 0
+              ? absl::InvalidArgumentError(absl::StrCat(kind.kernels.empty() ? "cores" : kKernelProfileForm,
+                                                        " of one kind among several; it is for machines whose devices "
+                                                        "are alike: leave it out, or leave the sections out"))
               : check(kind);
       if (!status.ok()) {
         return absl::InvalidArgumentError(absl::StrCat(kSection, kind.name, "]: ", status.message()));
@@ -412,7 +467,7 @@ class Reader {
                                                      " before the first section; each kind has nodes of its own: give "
                                                      "them in its section"));
     }
-    return machine_.profiles.empty()
+    return machine_.profiles.empty() && machine_.kernels.empty()
                ? absl::OkStatus()
                : absl::InvalidArgumentError(
                      "profile lines before the first section; a product was measured on devices of one kind: give them "

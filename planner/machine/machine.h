@@ -9,6 +9,7 @@
 //   devices_per_node = 8
 //   network_bandwidth = 2e11
 //   profile matmul bf16 1024 10240 5120 = 3.96e-4
+//   profile gelu f32 1048576 8388608 = 1.1e-3
 //
 // Ranks lie on devices in order: with 8 devices to a node, ranks 0 to 7 are on the first.
 //
@@ -55,6 +56,16 @@ struct ProductProfile {
   double flops() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
 };
 
+// What calls of a kernel with so much arithmetic on so many bytes took in steps of a program, where caches held of
+// their operands what they do hold in a step.
+struct KernelProfile {
+  std::string kernel;
+  DType type = DType::kF32;  // in which it computes
+  int64_t flops = 0;
+  int64_t bytes = 0;  // read and written
+  double seconds = 0;
+};
+
 // Figures are of one device, which is one rank, unless they say otherwise; of a machine with several kinds of devices
 // they are those that hold of every rank, and prices are asked of of(). The default stands for CPU ranks that share one
 // host's memory.
@@ -71,6 +82,7 @@ struct Machine {
   Tile tile = {};                // of a product's result; either way round
   int64_t multiprocessors = 0;   // that make tiles at the same time; 0: not known
   std::vector<ProductProfile> profiles = {};
+  std::vector<KernelProfile> kernels = {};
   double memoryBandwidth = 2e10;  // bytes per second
   double memoryEfficiency = 0;    // of it, that kernels reach which only move bytes; 0: all of it
   double hostBandwidth = 0;       // bytes per second between a device and its host's memory, each way; 0: not known
@@ -79,6 +91,7 @@ struct Machine {
   double linkLatency = 2e-6;      // seconds per step of a collective inside a node
   double launchLatency = 1e-6;    // seconds before a kernel or a collective begins
   int64_t queues = 1;             // that run beside one another; 2: one computes, the other communicates
+  int64_t cores = 0;              // of a node, on which its ranks take turns where they are more; 0: each has its own
   double overlapSlowdown = 0;     // how many times as long a kernel takes beside a collective; 0: no longer than alone
   int64_t devicesPerNode = 0;     // 0: all on one node
   int64_t nodes = 0;              // 0: as many as are asked for
@@ -106,8 +119,8 @@ struct Machine {
   Machine withMemory(int64_t more) const;
 
   // Text: the name of a machine that comes with Weft, or one `key = value` per line, '#' starts a comment; keys that
-  // are left out keep the default's figure. `profile matmul TYPE M N K = SECONDS` may stand on many lines. The
-  // section of a kind of devices begins with `[kind NAME]` and says at least its number of nodes. Errors name the line,
+  // are left out keep the default's figure. `profile matmul TYPE M N K = SECONDS` and `profile KERNEL TYPE FLOPS BYTES
+  // = SECONDS` may stand on many lines, the latter only where all devices are alike. The section of a kind of devices begins with `[kind NAME]` and says at least its number of nodes. Errors name the line,
   // the key and the known keys.
   static absl::StatusOr<Machine> parse(const std::string& text);
   std::string print() const;

@@ -59,6 +59,47 @@ double byteSeconds(const Machine& machine, int64_t bytes) {
   return static_cast<double>(bytes) / (machine.memoryBandwidth * part(machine.memoryEfficiency));
 }
 
+// What calls measured in steps are held against.
+double plainSeconds(const Machine& machine, const KernelWork& work) {
+  const double rate = machine.rate(work.type) * part(work.product ? machine.productEfficiency : machine.fusedEfficiency);
+  return machine.launchLatency + std::max(work.flops / rate, byteSeconds(machine, work.bytes));
+}
+
+// How many times plainSeconds() a measured call of the same kernel took; nothing of another kernel.
+std::optional<double> slowdownOf(const Machine& machine, const KernelProfile& profile, const KernelWork& work) {
+  if (profile.type != work.type || work.kernel != profile.kernel) {
+    return std::nullopt;
+  }
+  KernelWork measured = work;
+  measured.flops = static_cast<double>(profile.flops);
+  measured.bytes = profile.bytes;
+  return profile.seconds / plainSeconds(machine, measured);
+}
+
+// Seconds by the calls that were measured, weighted by the inverse of the fourth power of the distance in doublings
+// (Shepard, "A two-dimensional interpolation function for irregularly-spaced data", 1968): between two calls of one
+// kernel with more and with less work both count, and others hardly.
+std::optional<double> measuredSeconds(const Machine& machine, const KernelWork& work) {
+  double weights = 0;
+  double slowdowns = 0;
+  for (const KernelProfile& profile : machine.kernels) {
+    const std::optional<double> slowdown = slowdownOf(machine, profile, work);
+    if (!slowdown) {
+      continue;
+    }
+    const double flops = std::log2((work.flops + 1) / static_cast<double>(profile.flops + 1));
+    const double bytes = std::log2(static_cast<double>(work.bytes + 1) / static_cast<double>(profile.bytes + 1));
+    const double distance = flops * flops + bytes * bytes;
+    if (distance == 0) {
+      return profile.seconds;
+    }
+    const double weight = 1 / std::max(distance * distance, 1e-12);
+    weights += weight;
+    slowdowns += weight * *slowdown;
+  }
+  return weights > 0 ? std::optional(plainSeconds(machine, work) * slowdowns / weights) : std::nullopt;
+}
+
 }  // namespace
 
 double usefulPart(const Machine& machine, const ProductShape& shape) {
@@ -70,6 +111,9 @@ double usefulPart(const Machine& machine, const ProductShape& shape) {
 }
 
 Picoseconds kernelTime(const Machine& machine, const KernelWork& work) {
+  if (const std::optional<double> seconds = measuredSeconds(machine, work)) {
+    return picosecondsOf(*seconds);
+  }
   double rate = machine.rate(work.type) * part(machine.fusedEfficiency);
   if (work.product) {
     const Profiled known = profiled(machine, work.type, *work.product);
@@ -82,17 +126,33 @@ Picoseconds kernelTime(const Machine& machine, const KernelWork& work) {
   return picosecondsOf(machine.launchLatency + std::max(work.flops / rate, byteSeconds(machine, work.bytes)));
 }
 
+bool isMeasured(const Machine& machine, const KernelWork& work) {
+  return std::any_of(machine.kernels.begin(), machine.kernels.end(),
+                     [&](const KernelProfile& profile) { return slowdownOf(machine, profile, work).has_value(); }) ||
+         (work.product && std::any_of(machine.profiles.begin(), machine.profiles.end(),
+                                      [&](const ProductProfile& profile) { return profile.type == work.type; }));
+}
+
 double leastKernelSeconds(const Machine& machine, const KernelWork& work) {
+  std::optional<double> least;
+  for (const KernelProfile& profile : machine.kernels) {
+    if (const std::optional<double> slowdown = slowdownOf(machine, profile, work)) {
+      least = std::min(least.value_or(*slowdown), *slowdown);
+    }
+  }
+  if (least) {
+    return *least * (plainSeconds(machine, work) - machine.launchLatency);
+  }
   double rate = machine.rate(work.type) * part(work.product ? machine.productEfficiency : machine.fusedEfficiency);
-  bool isMeasured = false;
+  bool areProfiled = false;
   for (const ProductProfile& profile : machine.profiles) {
     if (work.product && profile.type == work.type) {
-      isMeasured = true;
+      areProfiled = true;
       rate = std::max(rate, profile.flops() / profile.seconds);
       rate = std::max(rate, profile.flops() / std::max(profile.seconds - machine.launchLatency, 1e-12));
     }
   }
-  return isMeasured ? work.flops / rate : std::max(work.flops / rate, byteSeconds(machine, work.bytes));
+  return areProfiled ? work.flops / rate : std::max(work.flops / rate, byteSeconds(machine, work.bytes));
 }
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "absl/strings/string_view.h"
 #include "planner/machine/machine.h"
 #include "planner/machine/picoseconds.h"
 
@@ -24,6 +25,7 @@ struct KernelWork {
   double flops = 0;
   int64_t bytes = 0;                                   // that it reads and writes
   std::optional<ProductShape> product = std::nullopt;  // where it is one matrix product
+  absl::string_view kernel = "";                       // its name, by which calls of it may have been measured
 };
 
 // One kernel: its launch, then its arithmetic while its bytes are moved, whichever takes longer (the roofline of
@@ -37,6 +39,10 @@ struct KernelWork {
 //
 // A product that was measured takes what was measured. One near measured ones, each size within kNearProfile times
 // theirs, has their rates, the nearer the more. A batch counts as more rows.
+//
+// A kernel of which calls were measured in steps (Machine::kernels) takes so many times the above as these do, the
+// nearer in arithmetic and bytes the more, with the rate of a large product for all products; one that is among them
+// what was measured.
 Picoseconds kernelTime(const Machine& machine, const KernelWork& work);
 
 inline constexpr double kNearProfile = 4;
@@ -47,6 +53,9 @@ double usefulPart(const Machine& machine, const ProductShape& shape);
 // Seconds that no kernel of this arithmetic on these bytes is below, whatever part of a larger one it is. Where
 // products were measured, their bytes may have lain in caches.
 double leastKernelSeconds(const Machine& machine, const KernelWork& work);
+
+// Were calls of the kernel measured in steps, or products of its type alone? Then a larger one may take less.
+bool isMeasured(const Machine& machine, const KernelWork& work);
 
 // A kernel that only moves bytes: those it reads and those it writes.
 inline Picoseconds copyTime(const Machine& machine, int64_t bytes) {

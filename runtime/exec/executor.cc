@@ -496,16 +496,29 @@ absl::Status Executor::writeTrace(const std::string& path) const {
   return impl_->options.profile ? writeChromeTrace(impl_->ranks, impl_->hostEvents, path) : noProfile();
 }
 
-absl::StatusOr<std::vector<ExecutedAction>> Executor::executedActions(int64_t rank) const {
+absl::Status Executor::checkRecorded(int64_t rank) const {
   if (!impl_->options.profile) {
     return noProfile();
   }
-  if (rank < 0 || rank >= impl_->plan.ranks()) {
-    return absl::OutOfRangeError(absl::StrCat("no rank ", rank, " among ", impl_->plan.ranks()));
-  }
+  return rank >= 0 && rank < impl_->plan.ranks()
+             ? absl::OkStatus()
+             : absl::OutOfRangeError(absl::StrCat("no rank ", rank, " among ", impl_->plan.ranks()));
+}
+
+absl::StatusOr<std::vector<ExecutedAction>> Executor::executedActions(int64_t rank) const {
+  WEFT_RETURN_IF_ERROR(checkRecorded(rank));
   std::vector<ExecutedAction> executed;
   for (const ActionEvent& event : impl_->ranks[rank]->profile().actions) {
     executed.push_back({event.function->kind(), event.function->stage(), event.microBatch});
+  }
+  return executed;
+}
+
+absl::StatusOr<std::vector<ExecutedInstruction>> Executor::executedInstructions(int64_t rank) const {
+  WEFT_RETURN_IF_ERROR(checkRecorded(rank));
+  std::vector<ExecutedInstruction> executed;
+  for (const ProfileEvent& event : impl_->ranks[rank]->profile().instructions) {
+    executed.push_back({event.instruction, std::chrono::duration<double>(event.end - event.begin).count()});
   }
   return executed;
 }

@@ -55,6 +55,12 @@ struct ExecutedAction {
   int64_t microBatch = 0;
 };
 
+// One instruction's run on a rank.
+struct ExecutedInstruction {
+  const plan::Instruction* instruction = nullptr;  // of the executor's plan
+  double seconds = 0;
+};
+
 class Executor {
  public:
   // Takes a valid plan. Errors: what validatePlan finds; too little memory on this machine; an unknown kernel, shapes a
@@ -96,9 +102,13 @@ class Executor {
   // What a rank performed, in its order: initial values and the steps so far, up to the same number of actions. Errors:
   // not created with options.profile; no such rank.
   absl::StatusOr<std::vector<ExecutedAction>> executedActions(int64_t rank) const;
+  // Its instructions, likewise.
+  absl::StatusOr<std::vector<ExecutedInstruction>> executedInstructions(int64_t rank) const;
 
  private:
   struct Impl;
+  // Is there a profile of that rank?
+  absl::Status checkRecorded(int64_t rank) const;
   explicit Executor(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -3,8 +3,9 @@
 //   weft-plan-bench                                  GPT, MLP and ResNet on 2 and 4 ranks
 //   weft-plan-bench --model gpt --ranks 2            one of them; --rounds 8, --seconds 30 for measuring the host
 //
-// The host is measured first (tools/measure), with as many ranks. Then each plan is compiled, and all of them run a few
-// steps in turn, so that a busy machine spoils all alike; the median of its steps stands for a plan. Bytes: predicted
+// The host is measured first (tools/measure), with as many ranks, and the model's kernels in the steps of three plans,
+// as `weft machine --plans` does. Then each plan is compiled, and all of them run a few steps in turn, so that a busy
+// machine spoils all alike; the median of its steps stands for a plan. The three are not counted. Bytes: predicted
 // without compiling, those of the plan, and those that the executor allocated for all ranks.
 #include <unistd.h>
 
@@ -18,12 +19,14 @@
 #include "absl/strings/str_format.h"
 #include "kernels/kernel.h"
 #include "planner/cost/plan_time.h"
+#include "planner/search/search_memory.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/executor.h"
 #include "runtime/plan/statistics.h"
 #include "tests/equivalence/model_problem.h"
 #include "tools/commands/flags.h"
 #include "tools/measure/measure_machine.h"
+#include "tools/measure/measure_plan.h"
 
 namespace weft::bench {
 namespace {
@@ -60,6 +63,19 @@ struct Written {
   int64_t stages = 1;
   CompileOptions options;
 };
+
+// Plans whose steps tell what kernels take.
+std::vector<CompileOptions> learned(const KnownModel& model, int64_t ranks) {
+  std::vector<CompileOptions> all;
+  for (const auto& [tp, micro] : {std::pair<int64_t, int64_t>{1, 1}, {1, 4}, {2, 1}}) {
+    CompileOptions& options = all.emplace_back();
+    options.mesh = absl::StrCat("dp=", ranks / tp, ",tp=", tp);
+    options.micro = micro;
+    options.recompute = "none";
+    options.layouts = tp > 1 ? model.tensorParallel : options.layouts;
+  }
+  return all;
+}
 
 // Requests for so many ranks that leave nothing open.
 std::vector<Written> handWritten(const KnownModel& model, int64_t layers, int64_t ranks) {
@@ -98,6 +114,22 @@ std::vector<Written> handWritten(const KnownModel& model, int64_t layers, int64_
     add(stages, 2, 4, 0, "1f1b", "none");
   }
   return all;
+}
+
+// The machine with the kernels of the model as they are in three kinds of plans: few and many micro-batches, and split
+// tensors.
+absl::StatusOr<Machine> withKernels(Machine machine, const KnownModel& model, int64_t ranks) {
+  constexpr int64_t kSteps = 24;
+  tools::KernelMeasurement measurement;
+  for (CompileOptions options : learned(model, ranks)) {
+    options.machine = machine.print();
+    Graph g;
+    const Tensor loss = model.build(g, {});
+    WEFT_ASSIGN_OR_RETURN(const Program program, compile(g, loss, optim::AdamW{}, options));
+    WEFT_RETURN_IF_ERROR(measurement.add(program.plan, kSteps));
+  }
+  machine.kernels = measurement.profiles();
+  return machine;
 }
 
 absl::StatusOr<Entry> entryOf(const KnownModel& model, const Written& written, const Machine& machine) {
@@ -200,10 +232,16 @@ void report(const std::string& title, std::vector<Entry>& entries) {
   std::cout.flush();
 }
 
-absl::Status benchmark(const KnownModel& model, int64_t ranks, const Machine& machine, int64_t rounds) {
+absl::Status benchmark(const KnownModel& model, int64_t ranks, const Machine& host, int64_t rounds) {
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, withKernels(host, model, ranks));
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<ModelProblem> problem, ModelProblem::create(model));
   std::vector<Entry> entries;
   std::vector<Written> plans = handWritten(model, testing::layersOf(problem->parameters()), ranks);
+  const std::vector<CompileOptions> known = learned(model, ranks);
+  std::erase_if(plans, [&](const Written& plan) {
+    return std::any_of(known.begin(), known.end(),
+                       [&](const CompileOptions& other) { return areSame(other, plan.options); });
+  });
   plans.insert(plans.begin(), {1, {.mode = Mode::kAuto, .devices = ranks}});
   for (Written& written : plans) {
     CompileOptions& options = written.options;

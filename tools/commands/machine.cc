@@ -8,24 +8,29 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "planner/machine/machine.h"
 #include "runtime/base/file_writer.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/inproc.h"
+#include "runtime/plan/plan_file.h"
 #include "tools/commands/flags.h"
 #include "tools/measure/measure_machine.h"
+#include "tools/measure/measure_plan.h"
 
 namespace weft::tools {
 namespace {
 
 constexpr char kName[] = "machine";
 constexpr int64_t kMostRanks = 64;
+constexpr int64_t kStepsOfAPlan = 20;
 
 const std::vector<Flag>& machineFlags() {
   static const std::vector<Flag> flags{
       {"ranks", Flag::kOptional, "ranks that measure at once, collectives of 2 to so many; default: the cores"},
       {"threads", Flag::kOptional, "threads of each rank; default: its share of the cores"},
       {"seconds", Flag::kOptional, "time for all, about; default 60"},
+      {"plans", Flag::kOptional, "plans, with commas: their kernels are measured in their steps, too"},
       {"output", Flag::kOptional, "measure this host and write its machine file"}};
   return flags;
 }
@@ -79,6 +84,18 @@ std::string measuredText(const Measurement& measurement) {
   return text;
 }
 
+// What the kernels of the plans take in their steps.
+absl::StatusOr<std::vector<KernelProfile>> kernelsOf(const std::string& plans) {
+  KernelMeasurement measurement;
+  const std::vector<std::string> paths = absl::StrSplit(plans, ',', absl::SkipEmpty());
+  for (const std::string& path : paths) {
+    std::cerr << "       steps of " << path << "\n";
+    WEFT_ASSIGN_OR_RETURN(const plan::Plan plan, readPlan(path));
+    WEFT_RETURN_IF_ERROR(measurement.add(plan, kStepsOfAPlan));
+  }
+  return measurement.profiles();
+}
+
 absl::Status measure(const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(MeasureOptions options, optionsOf(flags));
   options.progress = [last = std::string()](const std::string& what, int64_t done, int64_t of) mutable {
@@ -94,6 +111,7 @@ absl::Status measure(const Flags& flags) {
                                 options.threads == 1 ? " thread" : " threads", " each at once");
   const Deviation deviation = deviationOf(measurement, machine);  // of the formulas, without the measured products
   machine.profiles = profilesOf(measurement);
+  WEFT_ASSIGN_OR_RETURN(machine.kernels, kernelsOf(flags.text("plans")));
   std::cout << machine.print() << deviationTable(deviation);
   FileWriter file(flags.text("output"));
   file.write(machine.print() + measuredText(measurement));
@@ -120,6 +138,9 @@ int machineCommand(int argc, char** argv) {
   const absl::StatusOr<Flags> flags = Flags::parse(machineFlags(), argc, argv);
   if (!flags.ok()) {
     return usageError(kName, flags.status());
+  }
+  if (flags->has("plans") && !flags->has("output")) {
+    return usageError(kName, absl::InvalidArgumentError("--plans measures this host; name the file for it with -o"));
   }
   if (!name.empty() && flags->has("output")) {
     return usageError(kName, absl::InvalidArgumentError(absl::StrCat("-o measures this host, '", name,

@@ -204,6 +204,7 @@ class Measuring {
       : options_(options), threads_(threads), timer_(threads, options.seconds / static_cast<double>(steps())) {}
 
   absl::StatusOr<Measurement> run() {
+    made_.cores = options_.ranks > hostCores() ? hostCores() : 0;
     for (const ProductShape& shape : kProducts) {
       KernelSpec spec;
       spec.name = kMatmulKernel;
@@ -245,7 +246,8 @@ class Measuring {
 
   absl::StatusOr<double> secondsOf(const KernelSpec& spec, const std::string& what) {
     WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<KernelOnRanks> kernel, KernelOnRanks::create(spec, threads_));
-    const double seconds = timer_.secondsOf(options_.ranks, [&](int64_t rank) { kernel->run(rank); });
+    const double seconds =
+        timer_.secondsOf(std::min(options_.ranks, hostCores()), [&](int64_t rank) { kernel->run(rank); });
     tell(what);
     return seconds;
   }
@@ -295,6 +297,7 @@ absl::StatusOr<Measurement> measureHost(const MeasureOptions& options) {
 Machine fitted(const Measurement& measurement, int64_t bytesOfMemory) {
   Machine machine;
   machine.memory = bytesOfMemory;
+  machine.cores = measurement.cores;
   machine.launchLatency = measurement.streams.front().seconds;
   std::vector<double> bandwidths;
   for (const StreamTime& stream : measurement.streams) {

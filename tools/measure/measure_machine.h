@@ -1,7 +1,8 @@
 // Measuring the host: how long products, memory and collectives of CPU ranks take, and the figures of a machine that
 // say so best.
 //
-// All ranks measure at once, as they work in a step: they share the cores' caches and the memory.
+// All ranks measure at once, as they work in a step: they share the cores' caches and the memory. Where there are more
+// ranks than cores, as many measure kernels as have a core, and the machine says how many cores there are.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +48,7 @@ struct Measurement {
   std::vector<ProductTime> products;
   std::vector<StreamTime> streams;  // the first is as small as can be
   std::vector<CollectiveTime> collectives;
+  int64_t cores = 0;  // of the host, where the ranks that measured are more
 };
 
 // Medians. Errors: the system gives no more threads.

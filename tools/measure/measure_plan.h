@@ -1,0 +1,34 @@
+// Measuring the kernels of a program in its own steps.
+//
+// A kernel that is called again and again on the same memory finds it in caches; in a step it finds what the kernels
+// before it left there, and other ranks at work beside it. So what a plan's kernels take is taken from its steps.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/machine/machine.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace weft::tools {
+
+// Collects what the calls of kernels take in the steps of plans.
+class KernelMeasurement {
+ public:
+  // Runs some steps of the plan, with zeros for inputs. Errors: those of the executor.
+  absl::Status add(const plan::Plan& plan, int64_t steps);
+
+  // The median of the calls with the same work, in the order of their kernels' names.
+  std::vector<KernelProfile> profiles() const;
+
+ private:
+  // Kernel, type, floating-point operations, bytes.
+  using Work = std::tuple<std::string, DType, int64_t, int64_t>;
+  std::map<Work, std::vector<double>> seconds_;
+};
+
+}  // namespace weft::tools
