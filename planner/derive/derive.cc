@@ -97,7 +97,8 @@ class Deriver {
     WEFT_ASSIGN_OR_RETURN(MicroBatchAnalysis microBatches, settleMicroBatches(placement));
     const GraphView view(graph_);
     WEFT_ASSIGN_OR_RETURN(StoredShapes stored, storedShapes(view, placement));
-    const SettledGraph settled{view, std::move(placement), std::move(microBatches), std::move(stored)};
+    const SettledGraph settled{view, std::move(placement), std::move(microBatches), std::move(stored),
+                               zeroLevels(graph_, request_)};
     WEFT_ASSIGN_OR_RETURN(Shardings shardings, openShardings(settled));
     Propagation propagation(settled, shardings);
     const auto spread = [&](Phase phase) {
@@ -140,7 +141,7 @@ class Deriver {
     closeArguments(settled, shardings);
     WEFT_RETURN_IF_ERROR(alignInputs(settled, shardings));
     WEFT_ASSIGN_OR_RETURN(record_.stripes, countStripes(settled, request_.fill, shardings));
-    shardState(settled, zeroLevels(graph_, request_), shardings);
+    shardState(settled, shardings);
     propagation.run(Phase::kUpdate);
     closeStates(settled, shardings);
     closeOperators(shardings);
@@ -277,11 +278,11 @@ class Deriver {
   }
 
   absl::Status write(const SettledGraph& settled, const Shardings& shardings) {
-    const std::vector<int64_t> levels = zeroLevels(graph_, request_);
     for (unsigned i = 0; i < graph_.arguments.size(); ++i) {
+      const int64_t level = settled.zeroLevelOf(static_cast<int>(i));
       record_.arguments.push_back(decisionOf(settled, shardings, i));
-      if (graph_.arguments[i].kind == ArgumentKind::kParameter && levels[i] != record_.zero) {
-        record_.arguments.back().zero = levels[i];
+      if (graph_.arguments[i].kind == ArgumentKind::kParameter && level != record_.zero) {
+        record_.arguments.back().zero = level;
       }
     }
     chooseGathers(parameterGathers(settled, shardings, machine_.of(0, record_.meshes().ranks())),

@@ -10,6 +10,7 @@
 #include "planner/derive/alternative_prices.h"
 #include "planner/derive/operator_time.h"
 #include "planner/derive/reshard_prices.h"
+#include "planner/derive/zero.h"
 #include "planner/graph/iterations.h"
 #include "planner/machine/times.h"
 #include "planner/submesh_machines.h"
@@ -41,7 +42,8 @@ class Settler {
         prices_(graph, machines_.all(), machine.memo),
         bucketed_(graph, withoutLatency(machines_.all()), machine.memo),
         alternatives_(graph, machines_, machine.memo),
-        trains_(graph.view.graph().trains()) {}
+        trains_(graph.view.graph().trains()),
+        updates_(updatesOf(graph.view)) {}
 
   absl::Status run() {
     findDependents();
@@ -87,6 +89,7 @@ class Settler {
     int64_t mesh = 0;
     bool back = false;
     bool bucketed = false;
+    int64_t times = 1;  // in a step, beyond those that the price has: ZeRO-2 and 3 scatter what each micro-batch adds
     Layout form;
     // Of each value of the source, in order; of each value of the reader where it is one. Forms of one value share it.
     std::shared_ptr<const std::vector<Layout>> made;
@@ -174,7 +177,10 @@ class Settler {
     for (unsigned i = 0; trains_ && times > 1 && i < view_.op(op).operands.size(); ++i) {
       const int value = view_.operandOf(op, i);
       if (isParameter(value)) {  // a sum of two is read and written
-        time += times * copyTime(machineOf(op), 3 * localBytes(graph_, value, ruleOf(op).operandLayout(i, axes)));
+        const Layout gradient = ruleOf(op).operandLayout(i, axes);
+        const bool scatters = graph_.zeroLevelOf(value) >= 2;
+        const Layout kept = scatters ? stateOf(value, graph_.placement.meshNumber(op), gradient) : gradient;
+        time += times * copyTime(machineOf(op), 3 * localBytes(graph_, value, kept));
       }
     }
     return time;
@@ -227,10 +233,18 @@ class Settler {
     for (auto& [mesh, sides] : readers) {
       const std::optional<Side> source = sourceSide(value, mesh, sides);
       if (source) {
+        if (isOpenParameter(value, mesh)) {
+          WEFT_RETURN_IF_ERROR(addUpdate(value, mesh, sides.front()));
+        }
         WEFT_RETURN_IF_ERROR(addReshards(value, mesh, *source, sides));
       }
     }
     return absl::OkStatus();
+  }
+
+  // Does its first reader decide how it is stored?
+  bool isOpenParameter(int value, int64_t mesh) const {
+    return isParameter(value) && !shardings_.arguments[value].at(mesh).layout;
   }
 
   Side readerSide(const GraphView::Use& use) const {
@@ -265,10 +279,9 @@ class Settler {
       const ArgumentSharding& sharding = shardings_.arguments[value].at(mesh);
       const bool isInput = view_.graph().arguments[value].kind == ArgumentKind::kInput;
       if (sharding.layout && (!isInput || sharding.origin == "user")) {
-        return Side{std::nullopt, {*sharding.layout}, {whole(*sharding.layout)}};
+        return storedSide(value, mesh, {std::nullopt, {*sharding.layout}, {whole(*sharding.layout)}});
       }
-      Side side{readers.front().op, readers.front().layouts, readers.front().layouts};
-      return side;
+      return storedSide(value, mesh, {readers.front().op, readers.front().layouts, readers.front().layouts});
     }
     if (!isForward(*producer) || graph_.placement.meshNumber(*producer) != mesh) {
       return std::nullopt;
@@ -284,6 +297,41 @@ class Settler {
       side.gradients.push_back(whole(side.layouts.back()));
     }
     return side;
+  }
+
+  Layout stateOf(int parameter, int64_t mesh, const Layout& layout) const {
+    return stateLayoutOf(graph_, parameter, mesh, layout);
+  }
+
+  // The gradient of a parameter is wanted as its state lies, and with ZeRO-3 the parameter is stored so.
+  Side storedSide(int value, int64_t mesh, Side side) const {
+    for (size_t i = 0; isParameter(value) && i < side.layouts.size(); ++i) {
+      side.gradients[i] = stateOf(value, mesh, whole(side.layouts[i]));
+      side.layouts[i] = graph_.zeroLevelOf(value) >= 3 ? side.gradients[i] : side.layouts[i];
+    }
+    return side;
+  }
+
+  // What the update of a parameter takes, where the operator that decides how it lies has a choice: on the part of the
+  // state that a rank has, and to gather the new value from these parts unless it is stored in them.
+  absl::Status addUpdate(int value, int64_t mesh, const Side& reader) {
+    const auto update = updates_.find(value);
+    if (!trains_ || update == updates_.end() || valuesOf(reader) == 1 ||
+        graph_.placement.meshNumber(update->second) != mesh) {
+      return absl::OkStatus();
+    }
+    const Rule& rule = ruleOf(update->second);
+    CostTable table{{*reader.op}, {}};
+    for (const Layout& layout : reader.layouts) {
+      const Layout state = stateOf(value, mesh, layout);
+      Picoseconds gather = 0;
+      if (graph_.zeroLevelOf(value) < 3) {
+        WEFT_ASSIGN_OR_RETURN(gather, bucketed_.of(value, mesh, state, layout));
+      }
+      table.costs.push_back(gather + arithmetic(update->second, rule.projectResult(0, state).axes));
+    }
+    problem_.tables.push_back(std::move(table));
+    return absl::OkStatus();
   }
 
   absl::Status addReshards(int value, int64_t mesh, const Side& source, const std::vector<Side>& readers) {
@@ -302,7 +350,9 @@ class Settler {
   // The reshards of a value for its readers, or back from them.
   absl::Status addReshards(int value, int64_t mesh, const Side& source, const std::vector<Side>& readers,
                            std::vector<Layout> Side::* layouts, bool back) {
-    const bool bucketed = view_.typeOf(value).shape.empty() || (back && !view_.producerOf(value));
+    const int64_t level = isParameter(value) ? graph_.zeroLevelOf(value) : 0;
+    const bool bucketed =
+        view_.typeOf(value).shape.empty() || (back && !view_.producerOf(value)) || (!back && level >= 3);
     const auto made = std::make_shared<const std::vector<Layout>>(source.*layouts);
     std::vector<Layout> forms;  // in which it is read, each made once
     for (const Side& reader : readers) {
@@ -314,6 +364,7 @@ class Settler {
     }
     for (const Layout& layout : forms) {
       Form form = {.source = source.op, .value = value, .mesh = mesh, .back = back, .bucketed = bucketed};
+      form.times = back && level >= 2 ? graph_.placement.meshes.withNumber(mesh).microBatches() : 1;
       form.form = layout;
       form.made = made;
       form.isExact.assign(made->size(), false);
@@ -334,12 +385,18 @@ class Settler {
     const Layout& from = form.back ? form.form : (*form.made)[made];
     const Layout& to = form.back ? (*form.made)[made] : form.form;
     form.isExact[made] = onlySlices(from, to);
-    return form.isExact[made] ? Picoseconds{0} : pricesOf(form).atLeast(form.value, form.mesh, from, to);
+    if (form.isExact[made]) {
+      return Picoseconds{0};
+    }
+    WEFT_ASSIGN_OR_RETURN(const Picoseconds once, pricesOf(form).atLeast(form.value, form.mesh, from, to));
+    return form.times * once;
   }
 
   absl::StatusOr<Picoseconds> exactPriceOf(const Form& form, size_t made) {
-    return form.back ? pricesOf(form).of(form.value, form.mesh, form.form, (*form.made)[made])
-                     : pricesOf(form).of(form.value, form.mesh, (*form.made)[made], form.form);
+    const Layout& from = form.back ? form.form : (*form.made)[made];
+    const Layout& to = form.back ? (*form.made)[made] : form.form;
+    WEFT_ASSIGN_OR_RETURN(const Picoseconds once, pricesOf(form).of(form.value, form.mesh, from, to));
+    return form.times * once;
   }
 
   ReshardPrices& pricesOf(const Form& form) { return form.bucketed ? bucketed_ : prices_; }
@@ -464,6 +521,7 @@ class Settler {
   ReshardPrices bucketed_;  // of parameters' gradients, and of scalars: one launch reduces many
   AlternativePrices alternatives_;
   bool trains_;
+  std::map<int, int> updates_;               // of each parameter: the operator that makes its new value
   std::vector<bool> depends_;                // of each value: on a parameter
   std::vector<std::vector<int>> gradients_;  // of each forward operator: backward operators
   std::vector<Form> forms_;

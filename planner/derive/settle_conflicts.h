@@ -7,13 +7,17 @@
 // of readers that leave it alike are added before they are reduced. A value that several readers want alike is
 // resharded once. What the user fixed stays, and so does all where nothing asks for more than it can have.
 //
+// The gradient of a parameter is wanted as its state lies (zero.h), in each micro-batch from ZeRO-2 on. Its update
+// works on that part, and its new value is gathered from there; with ZeRO-3 the parameter is where it is read, once.
+//
 // Memory has a price where the caller names one: of what each operator makes, for one micro-batch, and of its
 // parameters with their gradients and states.
 //
 // An operator whose whole factor is split takes what its alternative takes (alternative_prices.h); where that is chosen
 // the operator is listed in `expansions`.
 //
-// Not in the price: buckets, overlap, recomputation, and sums that are passed on before they are reduced.
+// Not in the price: gathers in each call, buckets, overlap, recomputation, and sums that are passed on before they are
+// reduced.
 #pragma once
 
 #include "absl/status/status.h"

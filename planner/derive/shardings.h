@@ -21,6 +21,9 @@ struct SettledGraph {
   Placement placement;
   MicroBatchAnalysis microBatches;
   StoredShapes stored;
+  std::vector<int64_t> zeroLevels = {};  // of each argument that is a parameter, 0 of others; empty: 0 of all
+
+  int64_t zeroLevelOf(int argument) const { return zeroLevels.empty() ? 0 : zeroLevels[argument]; }
 };
 
 struct OperatorSharding {

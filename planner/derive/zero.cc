@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "planner/decisions.h"
@@ -49,21 +51,21 @@ void fix(const Layout& layout, OperatorSharding& sharding) {
   sharding.origin = "optimizer state of the parameter";
 }
 
-// The parameter whose next value is result 0 of an operator, or made of it alone (a cast of the master's); "" if none.
-std::string parameterUpdatedBy(const GraphView& view, int op) {
+// The parameter whose next value is result 0 of an operator, or made of it alone (a cast of the master's), if any.
+std::optional<int> parameterUpdatedBy(const GraphView& view, int op) {
   for (const GraphView::Use& use : view.usesOf(view.resultOf(op, 0))) {
     if (use.op == GraphView::kStep) {
       const std::optional<unsigned> updates = view.graph().results[use.operand].updates;
       if (updates && view.graph().arguments[*updates].kind == ArgumentKind::kParameter) {
-        return view.graph().arguments[*updates].name;
+        return static_cast<int>(*updates);
       }
     } else if (view.op(use.op).operands.size() == 1) {
-      if (const std::string updated = parameterUpdatedBy(view, use.op); !updated.empty()) {
+      if (const std::optional<int> updated = parameterUpdatedBy(view, use.op)) {
         return updated;
       }
     }
   }
-  return "";
+  return std::nullopt;
 }
 
 bool hasState(const GraphView& view, int op) {
@@ -123,7 +125,23 @@ std::vector<std::pair<unsigned, Shape>> zeroPads(const ProgramGraph& graph, cons
   return pads;
 }
 
-void shardState(const SettledGraph& graph, const std::vector<int64_t>& levels, Shardings& shardings) {
+Layout stateLayoutOf(const SettledGraph& graph, int parameter, int64_t mesh, const Layout& layout) {
+  return stateLayout(layout, graph.stored.of(parameter), graph.placement.meshes.withNumber(mesh),
+                     graph.zeroLevelOf(parameter));
+}
+
+std::map<int, int> updatesOf(const GraphView& view) {
+  std::map<int, int> updates;
+  for (int op = 0; op < view.operators(); ++op) {
+    const std::optional<int> updated = view.op(op).facts.updatesParameter ? parameterUpdatedBy(view, op) : std::nullopt;
+    if (updated) {
+      updates.emplace(*updated, op);
+    }
+  }
+  return updates;
+}
+
+void shardState(const SettledGraph& graph, Shardings& shardings) {
   const GraphView& view = graph.view;
   std::map<std::string, StateLayout> states;  // of parameters
   for (size_t i = 0; i < shardings.arguments.size(); ++i) {
@@ -133,12 +151,11 @@ void shardState(const SettledGraph& graph, const std::vector<int64_t>& levels, S
     }
     const int64_t owner = graph.placement.meshes.number(shardings.ownerStages[i]);
     for (auto& [number, sharding] : shardings.arguments[i]) {
-      const Layout layout = stateLayout(*sharding.layout, graph.stored.of(static_cast<int>(i)),
-                                        graph.placement.meshes.withNumber(number), levels[i]);
+      const Layout layout = stateLayoutOf(graph, static_cast<int>(i), number, *sharding.layout);
       if (number == owner) {
-        states[argument.name] = {layout, levels[i]};
+        states[argument.name] = {layout, graph.zeroLevelOf(static_cast<int>(i))};
       }
-      if (levels[i] >= 3 && !(layout == *sharding.layout)) {
+      if (graph.zeroLevelOf(static_cast<int>(i)) >= 3 && !(layout == *sharding.layout)) {
         sharding.layout = layout;
         sharding.origin += "; ZeRO-3";
       }
@@ -149,10 +166,11 @@ void shardState(const SettledGraph& graph, const std::vector<int64_t>& levels, S
     if (states.count(node.gradientOf) > 0) {
       fix(states[node.gradientOf].layout, shardings.operators[op]);
     }
-    // Without state of its own (plain SGD) it runs as its operands lie.
-    const std::string updated = node.facts.updatesParameter && hasState(view, op) ? parameterUpdatedBy(view, op) : "";
-    if (states.count(updated) > 0) {
-      shardOptimizer(graph, op, states[updated], shardings);
+  }
+  for (const auto& [parameter, op] : updatesOf(view)) {
+    const auto state = states.find(view.graph().arguments[parameter].name);
+    if (hasState(view, op) && state != states.end()) {  // without (plain SGD) it runs as its operands lie
+      shardOptimizer(graph, op, state->second, shardings);
     }
   }
 }

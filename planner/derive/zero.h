@@ -5,6 +5,7 @@
 // parameter has a level of its own (planner/zero_levels.h).
 #pragma once
 
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -24,8 +25,14 @@ std::vector<int64_t> zeroLevels(const ProgramGraph& graph, const CompileOptions&
 std::vector<std::pair<unsigned, Shape>> zeroPads(const ProgramGraph& graph, const CompileOptions& request,
                                                  int64_t shards, int64_t others, const UserLayouts& layouts);
 
-// Shards optimizer state, finished gradients and (level 3) parameters; `levels` as zeroLevels. The state's layout is
-// that on the mesh of the parameter's owner stage; with level 3 the parameter is split on every mesh.
-void shardState(const SettledGraph& graph, const std::vector<int64_t>& levels, Shardings& shardings);
+// How a parameter's state and finished gradient lie, and with level 3 the parameter, where it is read in `layout`.
+Layout stateLayoutOf(const SettledGraph& graph, int parameter, int64_t mesh, const Layout& layout);
+
+// The operators that make new values of parameters, by the arguments that these are.
+std::map<int, int> updatesOf(const GraphView& view);
+
+// Shards optimizer state, finished gradients and (level 3) parameters. The state's layout is that on the mesh of the
+// parameter's owner stage; with level 3 the parameter is split on every mesh.
+void shardState(const SettledGraph& graph, Shardings& shardings);
 
 }  // namespace weft

@@ -127,6 +127,54 @@ TEST(SettleConflicts, ThePriceHoldsThatOfTheGradient) {
   EXPECT_EQ(spread.axes(1, "n"), "tp");
 }
 
+// So many rows, split, meet a weight of 1024 elements; columns are wanted. By columns the rows are gathered; by rows
+// the result and its gradient are moved, which is less, and the gradient of the weight is summed.
+GraphBuilder trained(int64_t rows) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {rows, 64});
+  b.graph.arguments[0].layout = "[{tp},{}]";
+  const GraphValue w = b.parameter("w", {64, 16});
+  const GraphValue m = b.state("m", {64, 16});
+  b.returns(constrain(b, b.add(kMatmul, {x, w}, {rows, 16}), {rows, 16}, "[{},{tp}]"));
+  const GraphValue gradient = b.add(kRelu, {b.input("dw", {64, 16})}, {64, 16});
+  b.last().phase = Phase::kBackward;
+  const GraphValue updated =
+      b.add({.kind = "sgd", .rule = "a b, a b, a b -> a b, a b", .updatesParameter = true, .flopsPerPoint = 1},
+            {w, m, gradient}, {64, 16});
+  b.last().results.push_back(b.last().results[0]);
+  b.last().phase = Phase::kUpdate;
+  b.updates(w, updated);
+  b.updates(m, {updated.producer, 1});
+  return b;
+}
+
+std::string columnsOf(int64_t rows, double flops, int64_t zeroLevel) {
+  const GraphBuilder b = trained(rows);
+  Spread spread(b.graph, "dp=4,tp=2");
+  spread.setZeroLevels({0, zeroLevel, 0, 0});
+  Machine machine = kMachine;
+  machine.flops = flops;
+  machine.memoryBandwidth = 1e14;
+  spread.settle(machine);
+  return spread.axes(0, "n");
+}
+
+// Of a weight that lies whole on every rank each rank updates all.
+TEST(SettleConflicts, ThePriceHoldsTheUpdate) {
+  EXPECT_EQ(columnsOf(160, 1e12, 0), "open");
+  EXPECT_EQ(columnsOf(160, 1e9, 0), "tp");
+}
+
+// With ZeRO only the part of the gradient that belongs to a rank's state is summed, and the new weight is gathered from
+// these parts: all of it, or that of the columns. ZeRO-3 gathers it before it is read.
+TEST(SettleConflicts, ThePriceHoldsZero) {
+  EXPECT_EQ(columnsOf(140, 1e12, 0), "tp");
+  for (const int64_t level : {1, 2, 3}) {
+    EXPECT_EQ(columnsOf(140, 1e12, level), "open") << level;
+    EXPECT_EQ(columnsOf(124, 1e12, level), "tp") << level;
+  }
+}
+
 TEST(SettleConflicts, AListMayLoseAnAxis) {
   GraphBuilder b;
   const GraphValue x = b.input("x", {256, 8});

@@ -57,6 +57,9 @@ class Spread {
     propagation.run(Phase::kBackward);
   }
 
+  // Of each argument, for `settle`.
+  void setZeroLevels(std::vector<int64_t> levels) { settled_.zeroLevels = std::move(levels); }
+
   absl::Status status;
 
  private:

@@ -15,7 +15,7 @@ bool same(const SegmentCost& a, const SegmentCost& b) {
 }
 
 TEST(BlockProgram, LeftOutLayersNeedWhatTheyNeed) {
-  const ProgramGraph graph = chainProgram({.layers = 9, .rows = 64, .width = 64}).graph;
+  const ProgramGraph graph = chainProgram({.layers = 9, .rows = 256, .width = 64}).graph;
   for (const char* mesh : {"dp=4", "dp=2,tp=2", "tp=4"}) {
     for (const int zero : {0, 1, 3}) {
       const CompileOptions closed = {.mode = Mode::kLayouts, .mesh = mesh, .micro = 2, .zero = zero};
