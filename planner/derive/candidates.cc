@@ -136,6 +136,8 @@ class Finder {
         }
         if (canHave(op, static_cast<int>(f), list)) {
           found_.asked[op][f].insert(std::move(list));
+        } else if (!isBatch && mayHave(op, static_cast<int>(f))) {
+          refuse({op, static_cast<int>(f), std::move(list), false});
         }
       };
       for (const Axis& axis : others) {
@@ -205,10 +207,16 @@ class Finder {
     }
     const bool possible = canHave(op, factor, list);
     found_.conflict = found_.conflict || !possible;
-    if (mayHave(op, factor) && !possible && refused_.insert({op, factor, list}).second) {
-      found_.refused.push_back({op, factor, list});
+    if (mayHave(op, factor) && !possible) {
+      refuse({op, factor, list});
     }
     return possible && found_.asked[op][factor].insert(list).second;
+  }
+
+  void refuse(RefusedSplit split) {
+    if (refused_.insert({split.op, split.factor, split.axes}).second) {
+      found_.refused.push_back(std::move(split));
+    }
   }
 
   // What a dimension has if one of its factors has this list and the others what they have.

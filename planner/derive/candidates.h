@@ -25,6 +25,7 @@ struct RefusedSplit {
   int op = 0;
   int factor = 0;
   AxisList axes;
+  bool isAsked = true;  // by the user's words; else only considered, as all are
 };
 
 struct Candidates {

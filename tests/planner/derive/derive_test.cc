@@ -182,6 +182,29 @@ TEST(Derive, NamesThePadsWithWhichSplitsDivide) {
   EXPECT_EQ(named.layout(w.index), "[{},{tp}]") << "the user says how it is stored";
 }
 
+// What nobody asks to split is padded where it grows by no more than an eighth, and all that it reaches can run so.
+TEST(Derive, NamesThePadsWithWhichMoreSplitsAreConsidered) {
+  const auto padsOf = [](int64_t columns, std::optional<double> fill, const std::string& mesh, Mode mode) {
+    GraphBuilder b;
+    const GraphValue x = b.input("x", {8, 4});
+    const GraphValue w = b.parameter("w", {4, columns});
+    const GraphValue y = b.add(kMatmul, {x, w}, {8, columns});
+    OperatorFacts whole = {"norm", "a v! -> a v"};
+    whole.padFill = {fill};
+    b.returns(b.add(whole, {y}, {8, columns}));
+    const Derived derived = derive(b, {.mesh = mesh, .mode = mode});
+    EXPECT_TRUE(derived.record.ok()) << derived.record.status();
+    EXPECT_THAT(derived.record->notes, Not(Contains(HasSubstr("does not divide"))));
+    return derived.evenPads;
+  };
+  EXPECT_THAT(padsOf(63, 0.0, "tp=2", Mode::kLayouts), ElementsAre(std::pair(1U, Shape({4, 64}))));
+  EXPECT_THAT(padsOf(63, 0.0, "tp=2", Mode::kSemi), IsEmpty()) << "nobody asks";
+  EXPECT_THAT(padsOf(64, 0.0, "tp=2", Mode::kLayouts), IsEmpty()) << "it divides";
+  EXPECT_THAT(padsOf(63, std::nullopt, "tp=2", Mode::kLayouts), IsEmpty()) << "the norm cannot run so";
+  EXPECT_THAT(padsOf(24, 0.0, "tp=9", Mode::kLayouts), ElementsAre(std::pair(1U, Shape({4, 27}))));
+  EXPECT_THAT(padsOf(23, 0.0, "tp=9", Mode::kLayouts), IsEmpty()) << "too much of it";
+}
+
 // A pad of one argument spreads to another, whose stored size the user has named.
 TEST(Derive, PadsDoNotSpreadToWhatNamesItsOwn) {
   const auto stored = [](const std::string& layout) {
