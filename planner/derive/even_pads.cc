@@ -94,8 +94,9 @@ class OriginSearch {
   std::vector<Place> open_;  // in the order in which they are looked at
 };
 
-// Where a pad of an argument's dimension goes, and whether all operators there can run with it. Dimensions that share
-// the pad are looked at once, whichever of them is asked about.
+// Where a pad of an argument's dimension goes: whether all operators there can run with it, and, unless somebody asks
+// for it, whether only parameters are stored longer. Dimensions that share the pad are looked at once, whichever of
+// them is asked about.
 class PadReach {
  public:
   PadReach(const GraphView& view, const Shardings& shardings) : view_(view), shardings_(shardings) {
@@ -104,10 +105,10 @@ class PadReach {
     }
   }
 
-  bool mayPad(const Origin& origin) {
+  bool mayPad(const Origin& origin, bool isAsked) {
     const auto value = static_cast<int>(origin.argument);
     if (groups_[value][origin.dim] < 0) {
-      possible_.push_back(true);
+      found_.emplace_back();
       reach(value, origin.dim);
       while (!open_.empty()) {
         const auto [next, dim] = open_.back();
@@ -115,20 +116,34 @@ class PadReach {
         spread(next, dim);
       }
     }
-    return possible_[groups_[value][origin.dim]];
+    const Group& group = found_[groups_[value][origin.dim]];
+    return group.runs && (isAsked || !group.hasInput);
   }
 
  private:
+  // Dimensions that share a pad.
+  struct Group {
+    bool runs = true;
+    bool hasInput = false;
+  };
+
   void reach(int value, size_t dim) {
     if (groups_[value][dim] < 0) {
-      groups_[value][dim] = static_cast<int>(possible_.size()) - 1;
+      groups_[value][dim] = static_cast<int>(found_.size()) - 1;
       open_.emplace_back(value, dim);
     }
   }
 
   void spread(int value, size_t dim) {
     if (const std::optional<int> producer = view_.producerOf(value)) {
-      spread(*producer, shardings_.operators[*producer].rule.results()[view_.indexOf(value)][dim]);
+      const Rule& rule = shardings_.operators[*producer].rule;
+      const DimFactors& factors = rule.results()[view_.indexOf(value)][dim];
+      if (!factors.empty() && rule.factors()[factors.front()].whole && !isRead(rule, factors.front())) {
+        found_.back().runs = false;  // a slice, or a concat, whose result would be longer than what it is made of
+      }
+      spread(*producer, factors);
+    } else if (view_.graph().arguments[value].kind == ArgumentKind::kInput) {
+      found_.back().hasInput = true;
     }
     for (const GraphView::Use& use : view_.usesOf(value)) {
       if (use.op != GraphView::kStep) {
@@ -137,11 +152,17 @@ class PadReach {
         const OperatorFacts& facts = view_.op(use.op).facts;
         const bool matters = !factors.empty() && rule.factors()[factors.front()].whole;
         if (matters && isFloat(view_.typeOf(value).type) && !facts.padFillOf(use.operand)) {
-          possible_.back() = false;
+          found_.back().runs = false;
         }
         spread(use.op, factors);
       }
     }
+  }
+
+  static bool isRead(const Rule& rule, int factor) {
+    const auto has = [&](const DimFactors& dim) { return std::find(dim.begin(), dim.end(), factor) != dim.end(); };
+    const auto hasAny = [&](const std::vector<DimFactors>& dims) { return std::any_of(dims.begin(), dims.end(), has); };
+    return std::any_of(rule.operands().begin(), rule.operands().end(), hasAny);
   }
 
   // To all dimensions of the operator whose outermost part it is; inside of one no operator sees a pad.
@@ -153,7 +174,7 @@ class PadReach {
         if (found == dims[d].begin() && found != dims[d].end()) {
           reach(value, d);
         } else if (found != dims[d].end()) {
-          possible_.back() = false;
+          found_.back().runs = false;
         }
       }
     };
@@ -171,7 +192,7 @@ class PadReach {
   const GraphView& view_;
   const Shardings& shardings_;
   std::vector<std::vector<int>> groups_;  // of each value and dimension: that with which it shares pads, -1: none yet
-  std::vector<bool> possible_;            // of each group
+  std::vector<Group> found_;
   std::vector<std::pair<int, size_t>> open_;
 };
 
@@ -202,7 +223,7 @@ std::map<unsigned, Shape> evenPads(const SettledGraph& graph, const Shardings& s
       continue;
     }
     const std::optional<Origin> origin = OriginSearch(graph, shardings).find(split);
-    if (!origin || !reach.mayPad(*origin)) {
+    if (!origin || !reach.mayPad(*origin, split.isAsked)) {
       continue;
     }
     const std::pair place(origin->argument, origin->dim);

@@ -188,7 +188,9 @@ TEST(Derive, NamesThePadsWithWhichMoreSplitsAreConsidered) {
     GraphBuilder b;
     const GraphValue x = b.input("x", {8, 4});
     const GraphValue w = b.parameter("w", {4, columns});
-    const GraphValue y = b.add(kMatmul, {x, w}, {8, columns});
+    OperatorFacts product = kMatmul;
+    product.flopsPerPoint = 2;
+    const GraphValue y = b.add(product, {x, w}, {8, columns});
     OperatorFacts whole = {"norm", "a v! -> a v"};
     whole.padFill = {fill};
     b.returns(b.add(whole, {y}, {8, columns}));
@@ -203,6 +205,29 @@ TEST(Derive, NamesThePadsWithWhichMoreSplitsAreConsidered) {
   EXPECT_THAT(padsOf(63, std::nullopt, "tp=2", Mode::kLayouts), IsEmpty()) << "the norm cannot run so";
   EXPECT_THAT(padsOf(24, 0.0, "tp=9", Mode::kLayouts), ElementsAre(std::pair(1U, Shape({4, 27}))));
   EXPECT_THAT(padsOf(23, 0.0, "tp=9", Mode::kLayouts), IsEmpty()) << "too much of it";
+}
+
+// Of an input nobody asks for a pad, so sums over its columns stay whole.
+TEST(Derive, OnlyParametersArePaddedForSplitsThatAreConsidered) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {8, 63});
+  const GraphValue w = b.parameter("w", {63, 64});
+  b.returns(b.add(kMatmul, {x, w}, {8, 64}));
+  EXPECT_THAT(derive(b, {.mesh = "tp=2", .mode = Mode::kLayouts}).evenPads, IsEmpty());
+}
+
+// Columns that are 63 of 96: no pad makes a slice give more of them.
+TEST(Derive, NoPadReachesTheResultOfASlice) {
+  const auto padsOf = [](const std::string& rule) {
+    GraphBuilder b;
+    const GraphValue whole = b.parameter("all", {8, 96});
+    const GraphValue w = b.parameter("w", {8, 63});
+    const GraphValue part = b.add(OperatorFacts{"slice", rule}, {whole}, {8, 63});
+    b.returns(b.add(OperatorFacts{"add", "a b, a b -> a b"}, {part, w}, {8, 63}));
+    return derive(b, {.mesh = "tp=2", .mode = Mode::kLayouts}).evenPads;
+  };
+  EXPECT_THAT(padsOf("a s! -> a r!"), IsEmpty());
+  EXPECT_THAT(padsOf("a s! -> a r"), ElementsAre(std::pair(1U, Shape({8, 64})))) << "as of a broadcast";
 }
 
 // A pad of one argument spreads to another, whose stored size the user has named.
