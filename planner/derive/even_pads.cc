@@ -99,15 +99,12 @@ class OriginSearch {
 // them is asked about.
 class PadReach {
  public:
-  PadReach(const GraphView& view, const Shardings& shardings) : view_(view), shardings_(shardings) {
-    for (int value = 0; value < view.values(); ++value) {
-      groups_.emplace_back(view.typeOf(value).shape.size(), -1);
-    }
-  }
+  PadReach(const GraphView& view, const Shardings& shardings)
+      : view_(view), shardings_(shardings), groups_(view.values()) {}
 
   bool mayPad(const Origin& origin, bool isAsked) {
     const auto value = static_cast<int>(origin.argument);
-    if (groups_[value][origin.dim] < 0) {
+    if (groupsOf(value)[origin.dim] < 0) {
       found_.emplace_back();
       reach(value, origin.dim);
       while (!open_.empty()) {
@@ -127,8 +124,13 @@ class PadReach {
     bool hasInput = false;
   };
 
+  std::vector<int>& groupsOf(int value) {
+    groups_[value].resize(view_.typeOf(value).shape.size(), -1);
+    return groups_[value];
+  }
+
   void reach(int value, size_t dim) {
-    if (groups_[value][dim] < 0) {
+    if (groupsOf(value)[dim] < 0) {
       groups_[value][dim] = static_cast<int>(found_.size()) - 1;
       open_.emplace_back(value, dim);
     }
