@@ -6,6 +6,7 @@
 
 #include "planner/derive/alternative_prices.h"
 #include "planner/derive/defaults.h"
+#include "runtime/base/arithmetic.h"
 
 namespace weft {
 namespace {
@@ -13,6 +14,9 @@ namespace {
 // Beyond these an operator keeps what it has, or the candidates found so far.
 constexpr size_t kMostCandidates = 64;
 constexpr size_t kMostAxesInParts = 3;
+
+// A factor that does not divide and that nobody asks to split may be padded by no more than such a part of itself.
+constexpr int64_t kPartOfPad = 8;
 
 bool beginsWith(const AxisList& list, const AxisList& prefix) {
   return prefix.size() <= list.size() && std::equal(prefix.begin(), prefix.end(), list.begin());
@@ -136,7 +140,7 @@ class Finder {
         }
         if (canHave(op, static_cast<int>(f), list)) {
           found_.asked[op][f].insert(std::move(list));
-        } else if (!isBatch && mayHave(op, static_cast<int>(f))) {
+        } else if (!isBatch && isNearlyEven(op, f, list) && mayHave(op, static_cast<int>(f))) {
           refuse({op, static_cast<int>(f), std::move(list), false});
         }
       };
@@ -147,6 +151,11 @@ class Finder {
         offer(others);
       }
     }
+  }
+
+  bool isNearlyEven(int op, size_t factor, const AxisList& list) const {
+    const int64_t size = ruleOf(op).factors()[factor].size;
+    return alignUp(size, partsOf(list)) - size <= size / kPartOfPad;
   }
 
   bool maySplit(int op, int factor) const {

@@ -11,9 +11,8 @@ namespace weft {
 namespace {
 
 // Of a split that nobody asks for: how many factors are looked at on the way to an argument, so that a program of many
-// layers takes no time for each pair of them; and by which part of itself a dimension may grow.
+// layers takes no time for each pair of them.
 constexpr size_t kFewPlaces = 16;
-constexpr int64_t kMostGrowth = 8;
 
 // A dimension of an argument, and how many of its elements one of the factor asked for stands for.
 struct Origin {
@@ -228,14 +227,8 @@ std::map<unsigned, Shape> evenPads(const SettledGraph& graph, const Shardings& s
     if (!origin || !reach.mayPad(*origin, split.isAsked)) {
       continue;
     }
-    const std::pair place(origin->argument, origin->dim);
-    const auto known = multiples.find(place);
-    const int64_t before = known != multiples.end() ? known->second : 1;
-    const int64_t multiple = std::lcm(before, partsOf(split.axes) * origin->unit);
-    const int64_t size = graph.stored.of(static_cast<int>(origin->argument))[origin->dim];
-    if (split.isAsked || alignUp(size, multiple) - size <= size / kMostGrowth) {
-      multiples[place] = multiple;
-    }
+    int64_t& multiple = multiples.try_emplace({origin->argument, origin->dim}, 1).first->second;
+    multiple = std::lcm(multiple, partsOf(split.axes) * origin->unit);
   }
   std::map<unsigned, Shape> pads;
   for (const auto& [place, multiple] : multiples) {
