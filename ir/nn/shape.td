@@ -43,6 +43,7 @@ def Nn_PadOp : Nn_InferOp<"pad"> {
   let rule = "rules::sliceLike(*this)";
   let linear = "{{0}}";
   let passesSums = "true";
+  let padFill = "std::nullopt";
   let infer = "infer::pad(site, adaptor.getX(), adaptor.getLow(), adaptor.getHigh())";
   let flops = "0";
 }
@@ -53,6 +54,7 @@ def Nn_ConcatOp : Nn_InferOp<"concat"> {
   let rule = "rules::concat(*this, getDim())";
   let linear = "rules::allTogether(*this)";
   let passesSums = "true";
+  let padFill = "std::nullopt";
   let infer = "infer::concat(site, adaptor.getXs(), adaptor.getDim())";
   let flops = "0";
 }

@@ -6,6 +6,7 @@
 
 #include "planner/derive/alternative_prices.h"
 #include "planner/derive/defaults.h"
+#include "runtime/base/arithmetic.h"
 
 namespace weft {
 namespace {
@@ -13,6 +14,9 @@ namespace {
 // Beyond these an operator keeps what it has, or the candidates found so far.
 constexpr size_t kMostCandidates = 64;
 constexpr size_t kMostAxesInParts = 3;
+
+// A factor that does not divide and that nobody asks to split may be padded by no more than such a part of itself.
+constexpr int64_t kPartOfPad = 8;
 
 bool beginsWith(const AxisList& list, const AxisList& prefix) {
   return prefix.size() <= list.size() && std::equal(prefix.begin(), prefix.end(), list.begin());
@@ -136,6 +140,8 @@ class Finder {
         }
         if (canHave(op, static_cast<int>(f), list)) {
           found_.asked[op][f].insert(std::move(list));
+        } else if (!isBatch && isNearlyEven(op, f, list) && mayHave(op, static_cast<int>(f))) {
+          refuse({op, static_cast<int>(f), std::move(list), false});
         }
       };
       for (const Axis& axis : others) {
@@ -145,6 +151,11 @@ class Finder {
         offer(others);
       }
     }
+  }
+
+  bool isNearlyEven(int op, size_t factor, const AxisList& list) const {
+    const int64_t size = ruleOf(op).factors()[factor].size;
+    return alignUp(size, partsOf(list)) - size <= size / kPartOfPad;
   }
 
   bool maySplit(int op, int factor) const {
@@ -205,10 +216,16 @@ class Finder {
     }
     const bool possible = canHave(op, factor, list);
     found_.conflict = found_.conflict || !possible;
-    if (mayHave(op, factor) && !possible && refused_.insert({op, factor, list}).second) {
-      found_.refused.push_back({op, factor, list});
+    if (mayHave(op, factor) && !possible) {
+      refuse({op, factor, list});
     }
     return possible && found_.asked[op][factor].insert(list).second;
+  }
+
+  void refuse(RefusedSplit split) {
+    if (refused_.insert({split.op, split.factor, split.axes}).second) {
+      found_.refused.push_back(std::move(split));
+    }
   }
 
   // What a dimension has if one of its factors has this list and the others what they have.

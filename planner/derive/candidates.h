@@ -25,6 +25,7 @@ struct RefusedSplit {
   int op = 0;
   int factor = 0;
   AxisList axes;
+  bool isAsked = true;  // by the user's words; else only considered, as all are
 };
 
 struct Candidates {
@@ -32,7 +33,7 @@ struct Candidates {
   std::vector<std::vector<std::set<AxisList>>> asked;
   // Of each operator; the first is what it has. Open factors count as not split.
   std::vector<std::vector<FactorAxes>> of;
-  // What does not divide, though the operator's rule allows it.
+  // What does not divide, though the operator's rule allows it; of what nobody asks for, what nearly does.
   std::vector<RefusedSplit> refused;
   // Does some operator not have what is asked of it, or cannot have it; or are all considered?
   bool conflict = false;

@@ -2,7 +2,9 @@
 // ranks is whole on both, with one column more of its weight each has half.
 //
 // A factor of an operator goes back, from value to maker, to the dimensions of arguments whose outermost part it is.
-// One of these is enough: a pad spreads (pads.h). Whether it pays, the cost of the step says (planner/search/plan.h).
+// One of these is enough: a pad spreads (pads.h), if all operators that it reaches can run with it. Whether it pays,
+// the cost of the step says (planner/search/plan.h, segment_costs.h). For a split that nobody asks for only
+// parameters are padded, and a dimension grows by no more than an eighth.
 #pragma once
 
 #include <map>

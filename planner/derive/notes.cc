@@ -82,7 +82,7 @@ void noteDropped(const SettledGraph& graph, const Shardings& shardings, const st
   std::vector<std::string> causes;
   std::map<std::string, Alike> dropped;
   for (const RefusedSplit& split : refused) {
-    const int64_t alike = ranksAlike(graph, shardings, split);
+    const int64_t alike = split.isAsked ? ranksAlike(graph, shardings, split) : 1;
     if (alike <= 1) {
       continue;
     }

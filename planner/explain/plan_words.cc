@@ -221,6 +221,11 @@ class WordFinder {
   // Is any word added?
   absl::StatusOr<bool> sayMore(const Decisions& derived) {
     const DecisionDifferences differences = differencesOf(record_, withoutNeedless(derived));
+    // First how arguments are padded: without, splits that are said may not divide.
+    WEFT_ASSIGN_OR_RETURN(const bool pads, sayArguments(paddedOtherwise(differences.arguments, derived)));
+    if (pads) {
+      return true;
+    }
     std::set<int> differ;  // operators of the forward pass
     for (const int64_t id : differences.operators) {
       const std::optional<int> op = view_.find(id);
@@ -285,6 +290,14 @@ class WordFinder {
     }
     wordsOf(id).strategy = std::move(words.strategy);
     return absl::OkStatus();
+  }
+
+  std::vector<unsigned> paddedOtherwise(std::vector<unsigned> arguments, const Decisions& derived) const {
+    std::erase_if(arguments, [&](unsigned index) {
+      const Shape& shape = graph_.arguments[index].type.shape;
+      return record_.arguments[index].layout.storedShape(shape) == derived.arguments[index].layout.storedShape(shape);
+    });
+    return arguments;
   }
 
   absl::StatusOr<bool> sayArguments(const std::vector<unsigned>& arguments) {

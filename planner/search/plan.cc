@@ -272,9 +272,11 @@ class Predictor {
     const Picoseconds time = unpriced.time;
     all.push_back(std::move(first));
     addPadded(all);
+    const bool isPadded = all.size() > 1 && all.back().best.attempt.fastest < all.front().best.attempt.fastest;
+    const Pads pads = isPadded ? all.back().choice.pads : Pads();
     if (request_.mode != Mode::kSemi && isLimited && request_.may(Freedom::kMemoryPrices)) {
       for (const double factor : kMemoryPrices) {
-        addIfPossible({-1, factor * memoryPrice(time, request_.memoryLimit), {}, &memo_}, all);
+        addIfPossible({-1, factor * memoryPrice(time, request_.memoryLimit), pads, &memo_}, all);
       }
     }
     return tryThese(all);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -205,6 +206,38 @@ double memoryPrice(Picoseconds stepTime, int64_t limit) {
   return std::exp2(std::round(std::log2(static_cast<double>(stepTime) / static_cast<double>(limit))));
 }
 
+namespace {
+
+struct PaddedCosts {
+  SegmentCosts costs;
+  std::map<unsigned, Shape> evenPads;  // with which more splits would divide
+};
+
+// `request`: what of `asked` counts for segments.
+absl::StatusOr<PaddedCosts> costsWith(const ProgramGraph& staged, const CompileOptions& asked,
+                                      const CompileOptions& request, const OpenChoices& choices) {
+  WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
+  ProgramGraph graph = staged;
+  WEFT_ASSIGN_OR_RETURN(Derivation derived, deriveDecisions(graph, request, choices));
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<StepModel> model,
+                        StepModel::create(std::move(graph), std::move(derived.decisions), machine, {}));
+  SegmentCosts costs;
+  WEFT_ASSIGN_OR_RETURN(costs.segments, costsUnder(model->record(), request, *model, costs.transfer));
+  if (mayCutBackward(asked) && costs.segments.size() > 1 && model->view().graph().trains()) {
+    Decisions record = model->record();
+    record.schedule.kind = schedule::kindName(schedule::Kind::kZbH1);
+    WEFT_ASSIGN_OR_RETURN(costs.cutSegments, costsUnder(record, request, *model, costs.transfer));
+  }
+  return PaddedCosts{std::move(costs), std::move(derived.evenPads)};
+}
+
+Picoseconds stepTimeOf(const SegmentCosts& costs, int64_t microBatches) {
+  const SegmentCost all = together(costs).segments[0];
+  return all.time * microBatches + all.onceTime;
+}
+
+}  // namespace
+
 absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const CompileOptions& asked, double bytePrice,
                                           ReshardMemo& memo) {
   CompileOptions request = asked;
@@ -215,20 +248,17 @@ absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const Comp
   machine.nodes = 0;       // as many as there are segments
   machine.hostMemory = 0;  // it is what all segments of a stage share
   request.machine = machine.print();
-  ProgramGraph graph = staged;
-  WEFT_ASSIGN_OR_RETURN(
-      Derivation derived,
-      deriveDecisions(graph, request, {.bytePrice = bytePrice, .memo = &memo, .slack = kSlackOfSketches}));
-  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<StepModel> model,
-                        StepModel::create(std::move(graph), std::move(derived.decisions), machine, {}));
-  SegmentCosts costs;
-  WEFT_ASSIGN_OR_RETURN(costs.segments, costsUnder(model->record(), request, *model, costs.transfer));
-  if (mayCutBackward(asked) && costs.segments.size() > 1 && model->view().graph().trains()) {
-    Decisions record = model->record();
-    record.schedule.kind = schedule::kindName(schedule::Kind::kZbH1);
-    WEFT_ASSIGN_OR_RETURN(costs.cutSegments, costsUnder(record, request, *model, costs.transfer));
+  OpenChoices choices = {.bytePrice = bytePrice, .memo = &memo, .slack = kSlackOfSketches};
+  WEFT_ASSIGN_OR_RETURN(PaddedCosts plain, costsWith(staged, asked, request, choices));
+  if (!plain.evenPads.empty()) {
+    choices.pads = std::move(plain.evenPads);
+    absl::StatusOr<PaddedCosts> padded = costsWith(staged, asked, request, choices);
+    const int64_t micro = asked.microBatches();
+    if (padded.ok() && stepTimeOf(padded->costs, micro) < stepTimeOf(plain.costs, micro)) {
+      return std::move(padded->costs);
+    }
   }
-  return costs;
+  return std::move(plain.costs);
 }
 
 }  // namespace weft

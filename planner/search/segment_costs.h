@@ -79,6 +79,7 @@ inline constexpr double kSlackOfSketches = 0.001;
 // `staged`: each forward operator that works on parameters names its segment as its stage. `request` leaves nothing
 // open but schedule and recomputation; its memory limit and its numbers of devices are not asked. Errors: as
 // deriveDecisions.
+// Where splits do not divide, with the pads of arguments with which they do if the step is shorter so.
 // `bytePrice`: of memory, where splits are decided by price. `memo`: of reshards on the machine.
 absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const CompileOptions& request, double bytePrice,
                                           ReshardMemo& memo);

@@ -52,8 +52,8 @@ examples::GptConfig staged(int64_t stages) {
 }
 
 // Fewer rows than devices: tensor parallelism splits the classes, too.
-examples::GptConfig largeVocabulary() {
-  return {.vocabulary = 50304, .layers = 2, .width = 2048, .heads = 16, .context = 1024, .batch = 4};
+examples::GptConfig largeVocabulary(int64_t classes = 50304) {
+  return {.vocabulary = classes, .layers = 2, .width = 2048, .heads = 16, .context = 1024, .batch = 4};
 }
 
 std::vector<Case> cases() {
@@ -84,6 +84,10 @@ std::vector<Case> cases() {
       {"padded", odd, {.mesh = "dp=4"}},
       {"classes",
        largeVocabulary(),
+       {.mode = Mode::kAuto, .devices = 8, .machine = "a100-80g", .micro = 1},
+       "softmax_cross_entropy"},
+      {"padded_classes",
+       largeVocabulary(50257),
        {.mode = Mode::kAuto, .devices = 8, .machine = "a100-80g", .micro = 1},
        "softmax_cross_entropy"},
   };

@@ -182,6 +182,54 @@ TEST(Derive, NamesThePadsWithWhichSplitsDivide) {
   EXPECT_EQ(named.layout(w.index), "[{},{tp}]") << "the user says how it is stored";
 }
 
+// What nobody asks to split is padded where it grows by no more than an eighth, and all that it reaches can run so.
+TEST(Derive, NamesThePadsWithWhichMoreSplitsAreConsidered) {
+  const auto padsOf = [](int64_t columns, std::optional<double> fill, const std::string& mesh, Mode mode) {
+    GraphBuilder b;
+    const GraphValue x = b.input("x", {8, 4});
+    const GraphValue w = b.parameter("w", {4, columns});
+    OperatorFacts product = kMatmul;
+    product.flopsPerPoint = 2;
+    const GraphValue y = b.add(product, {x, w}, {8, columns});
+    OperatorFacts whole = {"norm", "a v! -> a v"};
+    whole.padFill = {fill};
+    b.returns(b.add(whole, {y}, {8, columns}));
+    const Derived derived = derive(b, {.mesh = mesh, .mode = mode});
+    EXPECT_TRUE(derived.record.ok()) << derived.record.status();
+    EXPECT_THAT(derived.record->notes, Not(Contains(HasSubstr("does not divide"))));
+    return derived.evenPads;
+  };
+  EXPECT_THAT(padsOf(63, 0.0, "tp=2", Mode::kLayouts), ElementsAre(std::pair(1U, Shape({4, 64}))));
+  EXPECT_THAT(padsOf(63, 0.0, "tp=2", Mode::kSemi), IsEmpty()) << "nobody asks";
+  EXPECT_THAT(padsOf(64, 0.0, "tp=2", Mode::kLayouts), IsEmpty()) << "it divides";
+  EXPECT_THAT(padsOf(63, std::nullopt, "tp=2", Mode::kLayouts), IsEmpty()) << "the norm cannot run so";
+  EXPECT_THAT(padsOf(24, 0.0, "tp=9", Mode::kLayouts), ElementsAre(std::pair(1U, Shape({4, 27}))));
+  EXPECT_THAT(padsOf(23, 0.0, "tp=9", Mode::kLayouts), IsEmpty()) << "too much of it";
+}
+
+// Of an input nobody asks for a pad, so sums over its columns stay whole.
+TEST(Derive, OnlyParametersArePaddedForSplitsThatAreConsidered) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {8, 63});
+  const GraphValue w = b.parameter("w", {63, 64});
+  b.returns(b.add(kMatmul, {x, w}, {8, 64}));
+  EXPECT_THAT(derive(b, {.mesh = "tp=2", .mode = Mode::kLayouts}).evenPads, IsEmpty());
+}
+
+// Columns that are 63 of 96: no pad makes a slice give more of them.
+TEST(Derive, NoPadReachesTheResultOfASlice) {
+  const auto padsOf = [](const std::string& rule) {
+    GraphBuilder b;
+    const GraphValue whole = b.parameter("all", {8, 96});
+    const GraphValue w = b.parameter("w", {8, 63});
+    const GraphValue part = b.add(OperatorFacts{"slice", rule}, {whole}, {8, 63});
+    b.returns(b.add(OperatorFacts{"add", "a b, a b -> a b"}, {part, w}, {8, 63}));
+    return derive(b, {.mesh = "tp=2", .mode = Mode::kLayouts}).evenPads;
+  };
+  EXPECT_THAT(padsOf("a s! -> a r!"), IsEmpty());
+  EXPECT_THAT(padsOf("a s! -> a r"), ElementsAre(std::pair(1U, Shape({8, 64})))) << "as of a broadcast";
+}
+
 // A pad of one argument spreads to another, whose stored size the user has named.
 TEST(Derive, PadsDoNotSpreadToWhatNamesItsOwn) {
   const auto stored = [](const std::string& layout) {

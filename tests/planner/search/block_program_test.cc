@@ -43,5 +43,21 @@ TEST(BlockProgram, LeftOutLayersNeedWhatTheyNeed) {
   }
 }
 
+// Neither rows nor columns divide; with a column more of the weights these do.
+TEST(BlockProgram, WhatDoesNotDivideNeedsAsMuchAsWithAPad) {
+  const auto timeOf = [](int64_t width) {
+    const ProgramGraph graph = chainProgram({.layers = 4, .rows = 255, .width = width}).graph;
+    const CompileOptions closed = {
+        .mode = Mode::kLayouts, .mesh = "tp=4", .machine = "a100-80g", .micro = 1, .zero = 0};
+    ReshardMemo memo;
+    const absl::StatusOr<SegmentCosts> costs = segmentCosts(graph, closed, 0, memo);
+    EXPECT_TRUE(costs.ok()) << costs.status();
+    return costs.ok() ? together(*costs).segments[0].time : 0;
+  };
+  const Picoseconds even = timeOf(8192);
+  EXPECT_GE(timeOf(8191), even);
+  EXPECT_LT(timeOf(8191), even + even / 4) << "all but the first layer, which sums over columns of the input";
+}
+
 }  // namespace
 }  // namespace weft::testing
