@@ -13,6 +13,7 @@
 #include "passes/logical/request_attributes.h"
 #include "passes/plan/emit_plan.h"
 #include "planner/check_request.h"
+#include "planner/explain/ways_to_fit.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/statistics.h"
 
@@ -84,8 +85,12 @@ std::vector<int64_t> peaksOf(const plan::Plan& plan) {
 }
 
 absl::Status exceeds(const plan::Plan& plan, const CompileOptions& asked, const MemoryLimits& limits,
-                     const ScheduleDecision& schedule) {
+                     const Decisions& decisions) {
   const int64_t bytes = plan.memory().peak_bytes();
+  if (asked.mode == Mode::kAuto) {
+    return absl::ResourceExhaustedError(doesNotFitText(limits, decisions, bytes, {}));
+  }
+  const ScheduleDecision& schedule = decisions.schedule;
   const bool recompute = asked.recompute == "auto";
   const bool searched = asked.schedule == "auto" && schedule.submeshes.size() > 1;
   std::string found;
@@ -157,7 +162,7 @@ absl::StatusOr<plan::Plan> compileModule(ModuleOp module, const ir::OperatorRegi
     }
     const bool expected = !decisions.prediction || !limits.hold(decisions.meshes(), decisions.prediction->peakBytes);
     if (!mayAskAgain || expected || compilations == kMostCompilations) {
-      return exceeds(plan, asked, limits, decisions.schedule);
+      return exceeds(plan, asked, limits, decisions);
     }
     learn(plan, *decisions.prediction, now.correction);
     restore(module, *original);

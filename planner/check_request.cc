@@ -337,7 +337,8 @@ absl::StatusOr<Mesh> meshOf(const CompileOptions& options) {
 
 void openLine(CompileOptions& options) {
   const absl::StatusOr<Mesh> line = Mesh::parse(options.mesh);
-  if (options.mode == Mode::kAuto && line.ok() && line->print() == absl::StrCat(line->ranks())) {
+  const bool isLine = !options.mesh.empty() && line.ok() && line->print() == absl::StrCat(line->ranks());
+  if (options.mode == Mode::kAuto && isLine) {
     options.devices = line->ranks();
     options.mesh.clear();
   }

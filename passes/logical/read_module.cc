@@ -249,6 +249,10 @@ class ValueChecker {
 
 absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> readModule(const std::string& text, const std::string& path,
                                                              mlir::MLIRContext& context) {
+  if (text.find('\0') != std::string::npos) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": error: no module, but other data (", text.size(),
+                                                   " bytes); give the text of one, such as 00-input.mlir of a dump"));
+  }
   WEFT_RETURN_IF_ERROR(NestingChecker(text, path).run());
   WEFT_RETURN_IF_ERROR(ValueChecker(text, path).run());
   // A module may lack what others add to it: a mesh, from a flag.

@@ -1,6 +1,7 @@
 #include "passes/logical/request_attributes.h"
 
 #include <algorithm>
+#include <climits>
 #include <functional>
 #include <map>
 
@@ -148,7 +149,7 @@ Entries optionEntries(CompileOptions& options) {
       {kZero,
        [&options](const std::string& name, Attribute a) {
          WEFT_ASSIGN_OR_RETURN(const int64_t level, integerOf(name, a));
-         options.zero = static_cast<int>(std::clamp<int64_t>(level, kFindZero - 1, 4));  // both ends are refused
+         options.zero = static_cast<int>(std::clamp<int64_t>(level, INT_MIN, INT_MAX));  // both ends are refused
          return absl::OkStatus();
        }},
       {kZeroOf,

@@ -196,18 +196,29 @@ class StepCutter {
     std::string why;
   };
 
+  // The first reader of a value on the submesh of `reader`, which need not be the first in the program.
+  Place firstPlaceToRead(Value value, const CutFunction& reader) const {
+    Place first = placeOf(reader);
+    for (Operation* user : value.getUsers()) {
+      const bool isHere = user->hasAttr(kRunsInAttr) && submeshOf(user) == reader.submesh;
+      first = isHere && isPassedBefore(weft::placeOf(user), first) ? weft::placeOf(user) : first;
+    }
+    return first;
+  }
+
   LogicalResult connect(const Crossing& crossing, CutFunction& reader) {
     Value value = crossing.value;
     Operation* producer = value.getDefiningOp();
     SubmeshProgram& owner = *programs_[submeshOf(producer)];
     SubmeshProgram& there = *programs_[reader.submesh];
     CutFunction* made = owner.whereDefined(value);
+    const Place first = firstPlaceToRead(crossing.target, reader);
     const std::optional<Place> receives =
-        made == nullptr ? std::nullopt : receiverOf(placeOf(*made), placeOf(reader), there.stages());
+        made == nullptr ? std::nullopt : receiverOf(placeOf(*made), first, there.stages());
     if (!receives) {
       return producer->emitError() << labelOf(producer) << " of stage " << stageOf(producer) << " is read on stage "
-                                   << reader.stage << " in the " << kindOf(reader.function)
-                                   << " pass: the stages would wait for each other; move it to stage " << reader.stage;
+                                   << first.stage << " in the " << runsInName(first.where)
+                                   << " pass: the stages would wait for each other; move it to stage " << first.stage;
     }
     CutFunction& receiver = there.function(runsInName(receives->where), receives->stage);
     CutFunction& sender = owner.function(kindOf(receiver.function), made->stage);

@@ -229,17 +229,28 @@ class Lowerer {
     return argumentBehind(op.results[0]) ? absl::OkStatus() : connect(op.operands[0], op.results[0], reader);
   }
 
+  // The first reader of a value on the submesh of `reader`, which need not be the first in the program.
+  Place firstPlaceToRead(int value, const CutStepFunction& reader) const {
+    Place first = placeOf(reader);
+    for (const int op : readers_[value]) {
+      const bool isHere = submeshOf(step_.ops[op]) == reader.submesh;
+      first = isHere && isPassedBefore(step_.ops[op].place, first) ? step_.ops[op].place : first;
+    }
+    return first;
+  }
+
   // Sends `value` of its submesh to that of `reader`, which has it as `target`.
   absl::Status connect(int value, int target, CutStepFunction& reader) {
     const AnnotatedOp& producer = step_.ops[step_.values[value].producer];
     SubmeshFunctions& owner = submeshes_[submeshOf(producer)];
     SubmeshFunctions& there = submeshWith(reader);
     CutStepFunction* made = owner.whereDefined(value);
+    const Place first = firstPlaceToRead(target, reader);
     const std::optional<Place> receives =
-        made == nullptr ? std::nullopt : receiverOf(placeOf(*made), placeOf(reader), there.stages());
+        made == nullptr ? std::nullopt : receiverOf(placeOf(*made), first, there.stages());
     if (!receives) {
       return errorAt(producer.op < 0 ? view_.graph().line : view_.op(producer.op).line,
-                     absl::StrCat("what stage ", producer.place.stage, " makes is read on stage ", reader.stage,
+                     absl::StrCat("what stage ", producer.place.stage, " makes is read on stage ", first.stage,
                                   ": the stages would wait for each other"));
     }
     CutStepFunction& receiver = there.function(kindOf(receives->where), receives->stage);
@@ -332,6 +343,7 @@ class Lowerer {
   Prices& prices_;
   StageMeshes meshes_;
   bool overlaps_;
+  const std::vector<std::vector<int>> readers_ = step_.readers();
   std::vector<SubmeshFunctions> submeshes_;
   std::vector<std::set<int>> held_;  // by submesh: the arguments that it reads
   LoweredStep made_;

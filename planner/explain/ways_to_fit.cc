@@ -87,10 +87,11 @@ std::vector<WayToFit> waysToFit(const GraphFor& graphs, const CompileOptions& re
   return ways;
 }
 
-std::string doesNotFitText(const MemoryLimits& limits, const ClosedRequest& plan, const std::vector<WayToFit>& ways) {
+std::string doesNotFitText(const MemoryLimits& limits, const Decisions& least, int64_t bytes,
+                           const std::vector<WayToFit>& ways) {
   std::string text =
-      absl::StrCat("no plan fits in ", limits.print(), " bytes per rank; the least that was found needs ",
-                   plan.attempt.peakBytes, " (", planText(plan.attempt.decisions), "); allow as much");
+      absl::StrCat("no plan fits in ", limits.print(), " bytes per rank; the least that was found needs ", bytes, " (",
+                   planText(least), "); allow as much");
   for (const WayToFit& way : ways) {
     absl::StrAppend(&text, ", or plan ", way.what, ": ", way.peakBytes, " (", way.plan, ")");
   }

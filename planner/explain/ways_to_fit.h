@@ -25,7 +25,9 @@ struct WayToFit {
 // programs nothing but offload is asked about.
 std::vector<WayToFit> waysToFit(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan);
 
-// "no plan fits in 3000000 bytes per rank; the least that was found needs ..., and what would help.
-std::string doesNotFitText(const MemoryLimits& limits, const ClosedRequest& plan, const std::vector<WayToFit>& ways);
+// "no plan fits in 3000000 bytes per rank; the least that was found needs ..., and what would help. `least`: the plan
+// that needs the least bytes, on the rank that needs most.
+std::string doesNotFitText(const MemoryLimits& limits, const Decisions& least, int64_t bytes,
+                           const std::vector<WayToFit>& ways);
 
 }  // namespace weft

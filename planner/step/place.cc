@@ -4,6 +4,13 @@
 
 namespace weft {
 
+bool isPassedBefore(const Place& a, const Place& b) {
+  if (a.where != b.where) {
+    return a.where < b.where;
+  }
+  return a.where == RunsIn::kBackward ? a.stage > b.stage : a.stage < b.stage;
+}
+
 std::optional<Place> receiverOf(const Place& made, const Place& reader, const std::vector<int64_t>& stages) {
   if (!made.isPerMicroBatch()) {
     return Place{made.where, 0};

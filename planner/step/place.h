@@ -29,9 +29,12 @@ struct ReaderRegion {
   friend auto operator<=>(const ReaderRegion&, const ReaderRegion&) = default;
 };
 
+// Does a micro-batch pass through `a` before `b`? Through the stages in their order forward, back in the opposite one.
+bool isPassedBefore(const Place& a, const Place& b);
+
 // The part of the step and the stage in which a submesh that owns `stages` receives what another one makes at `made`
-// and `reader` reads: the same part, on the reader's stage. What a later stage makes in its forward pass reaches
-// earlier ones in the backward pass. Nothing if the stages would wait for each other.
+// and `reader` reads, the first of its readers there: the same part, on the reader's stage. What a later stage makes in
+// its forward pass reaches earlier ones in the backward pass. Nothing if the stages would wait for each other.
 std::optional<Place> receiverOf(const Place& made, const Place& reader, const std::vector<int64_t>& stages);
 
 // `gather`: of what is read; `place`: of the reader.

@@ -85,7 +85,8 @@ absl::StatusOr<plan::Plan> parsePlan(const std::string& bytes, const std::string
   plan::Plan plan;
   const google::protobuf::LogSilencer silent;  // the error says it
   if (bytes.empty() || !plan.ParseFromString(bytes)) {
-    return absl::DataLossError(absl::StrCat(source, ": not a plan file (", bytes.size(), " bytes); compile it again"));
+    return absl::DataLossError(absl::StrCat(source, ": not a plan file, or one cut short (", bytes.size(),
+                                            " bytes); give what `weft compile` or --plan-only wrote"));
   }
   if (plan.format_version() != kPlanFormatVersion) {
     return absl::FailedPreconditionError(absl::StrCat(source, ": plan format ", plan.format_version(),

@@ -286,6 +286,52 @@ TEST(StageMeshesTest, SkipConnectionsAndInputsOfSeveralSubmeshes) {
   }
 }
 
+// Two stages of one submesh read what another makes, the later of them first in the program.
+absl::StatusOr<std::string> readByTheLaterStageFirst(const CompileOptions& options, bool staged) {
+  Graph g;
+  const auto stage = [&](int64_t number) { return g.stage(staged ? number : 0); };
+  const Tensor x = g.input("x", {12, 8});
+  Tensor made, later, earlier, out;
+  {
+    const auto scope = stage(0);
+    made = relu(matmul(x, g.parameter("w0", {8, 8})));
+  }
+  {
+    const auto scope = stage(2);
+    later = matmul(made, g.parameter("w2", {8, 8}));
+  }
+  {
+    const auto scope = stage(1);
+    earlier = gelu(matmul(made, g.parameter("w1", {8, 8})));
+  }
+  {
+    const auto scope = stage(2);
+    out = mul(earlier, later);
+  }
+  const auto scope = stage(3);
+  WEFT_ASSIGN_OR_RETURN(const std::string text,
+                        logicalModule(g, mean(matmul(out, g.parameter("w3", {8, 4}))), optim::Sgd{.lr = 0.1}, options));
+  return absl::StrReplaceAll(text, {{"f32", "f64"}});
+}
+
+TEST(StageMeshesTest, TheLaterOfTwoStagesReadsFirst) {
+  CompileOptions options;
+  options.gradientOutputs = true;
+  absl::StatusOr<plan::Plan> onePlan = compileText(*readByTheLaterStageFirst(options, false));
+  ASSERT_TRUE(onePlan.ok()) << onePlan.status();
+  const NamedTensors arguments = randomFor(*onePlan);
+  const absl::StatusOr<NamedTensors> one = runPlan(*std::move(onePlan), arguments);
+  ASSERT_TRUE(one.ok()) << one.status();
+  options.virtualStages = 2;
+  options.schedule = "zb_v";
+  options.micro = 2;
+  for (const char* meshes : {"dp=1;dp=1", "dp=2;dp=2", "dp=2;dp=1", "dp=1;dp=3"}) {
+    SCOPED_TRACE(meshes);
+    options.stageMeshes = meshes;
+    EXPECT_EQ(differenceFromOneRank(*readByTheLaterStageFirst(options, true), *one, arguments), "");
+  }
+}
+
 // What the second submesh receives in its forward pass.
 plan::Transfer& activation(plan::Plan& plan) {
   for (plan::Function& function : *plan.mutable_submeshes(1)->mutable_functions()) {

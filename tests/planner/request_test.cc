@@ -125,6 +125,19 @@ TEST(RequestTest, ModesHaveTheirNamesAndThoseOfMindSpore) {
               AllOf(HasSubstr("'layuots' is unknown"), HasSubstr("did you mean 'layouts'?")));
 }
 
+// A mesh without names says how many devices there are; asked again of what says it already, it changes nothing.
+TEST(RequestTest, ALineIsOpenedOnce) {
+  CompileOptions options = {.mode = Mode::kAuto, .mesh = "6"};
+  for (int times = 0; times < 2; ++times) {
+    openLine(options);
+    EXPECT_EQ(options.devices, 6);
+    EXPECT_EQ(options.mesh, "");
+  }
+  options.mesh = "dp=2";
+  openLine(options);
+  EXPECT_EQ(options.mesh, "dp=2");
+}
+
 TEST(RequestTest, FreedomsHaveTheirNames) {
   Freedoms all;
   for (const Freedom freedom : allFreedoms()) {

@@ -143,6 +143,29 @@ TEST(CompileTest, FlagsCountBeforeTheModule) {
   EXPECT_THAT(compile(rest, {"--mesh", "dp=2", "--stage-meshes", "dp=2;dp=1"}).err, HasSubstr("both given"));
 }
 
+TEST(CompileTest, SaysTheLevelThatWasGiven) {
+  EXPECT_THAT(compile(kMesh, {"--zero", "7"}).err, HasSubstr("zero = 7; the ZeRO level is 0, 1, 2 or 3"));
+}
+
+// As `weft plan` says it: the plan that needs least.
+TEST(CompileTest, NamesThePlanThatNeedsLeastInModeAuto) {
+  const std::string model = std::string("dist.mesh = #dist.mesh<\"2\">, ") + kSgd;
+  EXPECT_THAT(compile(model, {"--mode", "auto", "--memory-limit", "100"}).err,
+              AllOf(HasSubstr("no plan fits in 100 bytes per rank; the least that was found needs "),
+                    HasSubstr(" (dp="), HasSubstr("allow as much, or give more devices")));
+}
+
+TEST(CompileTest, NamesTheFileThatIsOfAnotherKind) {
+  const std::string record = path("cut.json");
+  std::ofstream(record) << "{\"mesh\": \"dp=2";
+  EXPECT_THAT(compile(kMesh, {"--decisions", record}).err,
+              AllOf(HasSubstr(record + ": decisions: no JSON"), HasSubstr("give a whole record")));
+  const std::string data = path("data.plan");
+  std::ofstream(data) << std::string("\x08\0\x12", 3);
+  EXPECT_THAT(run(compileCommand, {data, "-o", path("model.plan")}).err,
+              AllOf(HasSubstr(data + ": error: no module"), HasSubstr("3 bytes")));
+}
+
 TEST(CompileTest, MicroBatchesStandInTheMeshOfAModule) {
   EXPECT_EQ(compile("dist.mesh = #dist.mesh<\"dp=2,micro=2\">, " + std::string(kSgd)).status, 0);
   const std::string module = bytes(path("model.plan"));

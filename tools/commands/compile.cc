@@ -70,7 +70,13 @@ absl::Status run(const std::string& path, const Flags& flags) {
   options.dumpDir = flags.text("dump-dir");
   if (flags.has("decisions")) {
     WEFT_ASSIGN_OR_RETURN(const std::string record, readText(flags.text("decisions")));
-    WEFT_ASSIGN_OR_RETURN(options.decisions, parseDecisions(record));
+    absl::StatusOr<Decisions> parsed = parseDecisions(record);
+    if (!parsed.ok()) {
+      return absl::Status(parsed.status().code(),
+                          absl::StrCat(flags.text("decisions"), ": ", parsed.status().message(),
+                                       "; give a whole record, as decisions.json of a dump or of `weft plan -o`"));
+    }
+    options.decisions = *std::move(parsed);
   }
   const bool trains = (*module)->hasAttr(kOptimizerAttr);
   options.program = trains ? "train" : "evaluate";

@@ -163,7 +163,8 @@ absl::Status run(const std::string& path, const Flags& flags) {
   if (!attempt.fits) {
     WEFT_ASSIGN_OR_RETURN(const MemoryLimits limits, memoryLimitsOf(problem.request));
     const std::vector<WayToFit> ways = waysToFit(problem.graphs, problem.request, *closed);
-    return absl::ResourceExhaustedError(doesNotFitText(limits, *closed, ways));
+    return absl::ResourceExhaustedError(
+        doesNotFitText(limits, closed->attempt.decisions, closed->attempt.peakBytes, ways));
   }
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(problem.request));
   WEFT_ASSIGN_OR_RETURN(const StepTimes step, predictedStep(*closed->graph, attempt.decisions, machine));

@@ -1,6 +1,7 @@
 #include "tools/commands/request_flags.h"
 
 #include <algorithm>
+#include <climits>
 
 #include "absl/strings/str_cat.h"
 #include "passes/logical/request_attributes.h"
@@ -57,7 +58,7 @@ absl::Status applyFlags(const Flags& flags, CompileOptions& options) {
   if (flags.has("zero")) {
     const bool find = flags.text("zero") == "auto";
     WEFT_ASSIGN_OR_RETURN(const int64_t zero, find ? kFindZero : flags.integer("zero", 0, {}));
-    options.zero = static_cast<int>(std::clamp<int64_t>(zero, kFindZero - 1, 4));  // both ends are refused
+    options.zero = static_cast<int>(std::clamp<int64_t>(zero, INT_MIN, INT_MAX));  // both ends are refused
   }
   if (flags.has("zero-of")) {
     WEFT_ASSIGN_OR_RETURN(options.zeroOf, parseZeroOf(flags.text("zero-of")));

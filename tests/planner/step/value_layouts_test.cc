@@ -278,6 +278,9 @@ TEST(ReceiverOf, ReceivesInTheSamePassOnAStageThatRunsLater) {
   EXPECT_EQ(receiverOf(update, update, b), update);
   EXPECT_EQ(receiverOf(forward(3), forward(0), a), std::nullopt) << "the stages would wait for each other";
   EXPECT_EQ(receiverOf(backward(0), backward(1), b), std::nullopt);
+  EXPECT_TRUE(isPassedBefore(forward(1), forward(2)) && isPassedBefore(backward(2), backward(1)));
+  EXPECT_TRUE(isPassedBefore(forward(3), backward(3)) && isPassedBefore(prologue, forward(0)));
+  EXPECT_FALSE(isPassedBefore(update, backward(0)) || isPassedBefore(forward(1), forward(1)));
 }
 
 TEST(ReaderRegion, WhatIsGatheredOncePerStepIsMadeBeforeTheMicroBatches) {
