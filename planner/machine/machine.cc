@@ -102,7 +102,7 @@ constexpr int64_t kMostProduct = int64_t{1} << 40;
 constexpr char kSection[] = "[kind ";
 constexpr char kProfile[] = "profile";
 constexpr char kProfileForm[] = "profile matmul TYPE M N K = SECONDS";
-constexpr char kKernelProfileForm[] = "profile KERNEL TYPE FLOPS BYTES = SECONDS";
+constexpr char kKernelProfileForm[] = "profile KERNEL TYPE FLOPS BYTES [M N K] = SECONDS";
 
 struct Text {
   const char* key;
@@ -186,8 +186,9 @@ class ProfileLine {
     if (words_.size() == 6 && words_[1] == "matmul") {
       return addProduct(machine);
     }
-    return words_.size() == 5 ? addKernel(machine)
-                              : bad(absl::StrCat("neither a measured product nor calls of a kernel; expected ",
+    return words_.size() == 8 || (words_.size() == 5 && words_[1] != "matmul")
+               ? addKernel(machine)
+               : bad(absl::StrCat("neither a measured product nor calls of a kernel; expected ",
                                                  kProfileForm, " or ", kKernelProfileForm));
   }
 
@@ -220,10 +221,15 @@ class ProfileLine {
     WEFT_ASSIGN_OR_RETURN(profile.type, type());
     WEFT_ASSIGN_OR_RETURN(profile.flops, size(3, 0));
     WEFT_ASSIGN_OR_RETURN(profile.bytes, size(4, 0));
+    if (words_.size() == 8) {
+      WEFT_ASSIGN_OR_RETURN(profile.m, size(5, 1));
+      WEFT_ASSIGN_OR_RETURN(profile.n, size(6, 1));
+      WEFT_ASSIGN_OR_RETURN(profile.k, size(7, 1));
+    }
     WEFT_ASSIGN_OR_RETURN(profile.seconds, seconds());
     for (const KernelProfile& other : machine.kernels) {
       if (other.kernel == profile.kernel && other.type == profile.type && other.flops == profile.flops &&
-          other.bytes == profile.bytes) {
+          other.bytes == profile.bytes && other.m == profile.m && other.n == profile.n && other.k == profile.k) {
         return bad(absl::StrCat("this call is there already, with ", shortest(other.seconds), " seconds"));
       }
     }
@@ -374,8 +380,9 @@ std::vector<std::string> linesOf(const Machine& machine) {
                                  profile.k, " = ", shortest(profile.seconds), "\n"));
   }
   for (const KernelProfile& profile : machine.kernels) {
+    const std::string sizes = profile.m > 0 ? absl::StrCat(" ", profile.m, " ", profile.n, " ", profile.k) : "";
     lines.push_back(absl::StrCat(kProfile, " ", profile.kernel, " ", dtypeName(profile.type), " ", profile.flops, " ",
-                                 profile.bytes, " = ", shortest(profile.seconds), "\n"));
+                                 profile.bytes, sizes, " = ", shortest(profile.seconds), "\n"));
   }
   return lines;
 }

@@ -62,7 +62,8 @@ struct KernelProfile {
   std::string kernel;
   DType type = DType::kF32;  // in which it computes
   int64_t flops = 0;
-  int64_t bytes = 0;  // read and written
+  int64_t bytes = 0;            // read and written
+  int64_t m = 0, n = 0, k = 0;  // of a product, its batch among the rows; 0: it is none
   double seconds = 0;
 };
 
@@ -120,7 +121,7 @@ struct Machine {
 
   // Text: the name of a machine that comes with Weft, or one `key = value` per line, '#' starts a comment; keys that
   // are left out keep the default's figure. `profile matmul TYPE M N K = SECONDS` and `profile KERNEL TYPE FLOPS BYTES
-  // = SECONDS` may stand on many lines, the latter only where all devices are alike. The section of a kind of devices begins with `[kind NAME]` and says at least its number of nodes. Errors name the line,
+  // [M N K] = SECONDS` may stand on many lines, the latter only where all devices are alike. The section of a kind of devices begins with `[kind NAME]` and says at least its number of nodes. Errors name the line,
   // the key and the known keys.
   static absl::StatusOr<Machine> parse(const std::string& text);
   std::string print() const;

@@ -67,13 +67,29 @@ double plainSeconds(const Machine& machine, const KernelWork& work) {
 
 // How many times plainSeconds() a measured call of the same kernel took; nothing of another kernel.
 std::optional<double> slowdownOf(const Machine& machine, const KernelProfile& profile, const KernelWork& work) {
-  if (profile.type != work.type || work.kernel != profile.kernel) {
+  if (profile.type != work.type || work.kernel != profile.kernel || (profile.m > 0) != work.product.has_value()) {
     return std::nullopt;
   }
   KernelWork measured = work;
   measured.flops = static_cast<double>(profile.flops);
   measured.bytes = profile.bytes;
   return profile.seconds / plainSeconds(machine, measured);
+}
+
+// The square of how far apart two calls of a kernel are, in doublings: of a product its sizes, else its arithmetic and
+// bytes.
+double distanceOf(const KernelProfile& profile, const KernelWork& work) {
+  const auto square = [](double a, int64_t b) {
+    const double doublings = std::log2((a + 1) / static_cast<double>(b + 1));
+    return doublings * doublings;
+  };
+  if (work.product) {
+    const ProductShape& shape = *work.product;
+    const double rows = static_cast<double>(shape.batch) * static_cast<double>(shape.m);
+    return square(rows, profile.m) + square(static_cast<double>(shape.n), profile.n) +
+           square(static_cast<double>(shape.k), profile.k);
+  }
+  return square(work.flops, profile.flops) + square(static_cast<double>(work.bytes), profile.bytes);
 }
 
 // Seconds by the calls that were measured, weighted by the inverse of the fourth power of the distance in doublings
@@ -87,9 +103,7 @@ std::optional<double> measuredSeconds(const Machine& machine, const KernelWork& 
     if (!slowdown) {
       continue;
     }
-    const double flops = std::log2((work.flops + 1) / static_cast<double>(profile.flops + 1));
-    const double bytes = std::log2(static_cast<double>(work.bytes + 1) / static_cast<double>(profile.bytes + 1));
-    const double distance = flops * flops + bytes * bytes;
+    const double distance = distanceOf(profile, work);
     if (distance == 0) {
       return profile.seconds;
     }

@@ -3,9 +3,9 @@
 //   weft-plan-bench                                  GPT, MLP and ResNet on 2 and 4 ranks
 //   weft-plan-bench --model gpt --ranks 2            one of them; --rounds 8, --seconds 30 for measuring the host
 //
-// The host is measured first (tools/measure), with as many ranks, and the model's kernels in the steps of three plans,
+// The host is measured first (tools/measure), with as many ranks, and the model's kernels in the steps of four plans,
 // as `weft machine --plans` does. Then each plan is compiled, and all of them run a few steps in turn, so that a busy
-// machine spoils all alike; the median of its steps stands for a plan. The three are not counted. Bytes: predicted
+// machine spoils all alike; the median of its steps stands for a plan. The four are not counted. Bytes: predicted
 // without compiling, those of the plan, and those that the executor allocated for all ranks.
 #include <unistd.h>
 
@@ -67,10 +67,11 @@ struct Written {
 // Plans whose steps tell what kernels take.
 std::vector<CompileOptions> learned(const KnownModel& model, int64_t ranks) {
   std::vector<CompileOptions> all;
-  for (const auto& [tp, micro] : {std::pair<int64_t, int64_t>{1, 1}, {1, 4}, {2, 1}}) {
+  for (const auto& [tp, micro] : {std::pair<int64_t, int64_t>{1, 1}, {1, 4}, {2, 1}, {2, 4}}) {
     CompileOptions& options = all.emplace_back();
     options.mesh = absl::StrCat("dp=", ranks / tp, ",tp=", tp);
     options.micro = micro;
+    options.zero = 0;
     options.recompute = "none";
     options.layouts = tp > 1 ? model.tensorParallel : options.layouts;
   }
@@ -116,8 +117,8 @@ std::vector<Written> handWritten(const KnownModel& model, int64_t layers, int64_
   return all;
 }
 
-// The machine with the kernels of the model as they are in three kinds of plans: few and many micro-batches, and split
-// tensors.
+// The machine with the kernels of the model as they are in plans of few and many micro-batches, with tensors whole and
+// split.
 absl::StatusOr<Machine> withKernels(Machine machine, const KnownModel& model, int64_t ranks) {
   constexpr int64_t kSteps = 24;
   tools::KernelMeasurement measurement;
@@ -239,8 +240,9 @@ absl::Status benchmark(const KnownModel& model, int64_t ranks, const Machine& ho
   std::vector<Written> plans = handWritten(model, testing::layersOf(problem->parameters()), ranks);
   const std::vector<CompileOptions> known = learned(model, ranks);
   std::erase_if(plans, [&](const Written& plan) {
-    return std::any_of(known.begin(), known.end(),
-                       [&](const CompileOptions& other) { return areSame(other, plan.options); });
+    return plan.stages == 1 && std::any_of(known.begin(), known.end(), [&](const CompileOptions& other) {
+             return areSame(other, plan.options);
+           });
   });
   plans.insert(plans.begin(), {1, {.mode = Mode::kAuto, .devices = ranks}});
   for (Written& written : plans) {

@@ -1,11 +1,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
+#include "planner/cost/plan_time.h"
 #include "planner/machine/machine.h"
 #include "planner/machine/times.h"
+#include "runtime/plan/plan_file.h"
+#include "tests/runtime/hostile/hostile_plan.h"
 #include "tests/tools/run_command.h"
 #include "tools/commands/machine.h"
 #include "tools/measure/measure_machine.h"
@@ -43,6 +47,39 @@ TEST(MachineCommandTest, MeasuresTheHost) {
   const ProductProfile& product = machine->profiles.back();
   EXPECT_EQ(kernelTime(*machine, {.flops = product.flops(), .product = {{1, product.m, product.n, product.k}}}),
             picosecondsOf(product.seconds));
+}
+
+// Kernels of a plan take what they took in its steps.
+TEST(MachineCommandTest, MeasuresKernelsInSteps) {
+  const plan::Plan plan = hostile::wholePlan();
+  const std::string planPath = ::testing::TempDir() + "/steps.plan";
+  const std::string path = ::testing::TempDir() + "/steps.txt";
+  ASSERT_TRUE(writePlan(plan, planPath).ok());
+  const Outcome outcome =
+      run(machineCommand, {"--output", path, "--threads", "1", "--seconds", "1", "--plans", planPath});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  const absl::StatusOr<Machine> machine = Machine::parse(text.str());
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  int calls = 0;
+  for (const plan::Function& function : plan.functions()) {
+    for (const plan::Instruction& instruction : function.instructions()) {
+      if (function.kind() == plan::INIT || instruction.has_collective()) {
+        continue;
+      }
+      ++calls;
+      const bool isThere =
+          std::any_of(machine->kernels.begin(), machine->kernels.end(), [&](const KernelProfile& profile) {
+            return profile.kernel == instruction.kernel() &&
+                   picosecondsOf(secondsOf(plan, instruction, *machine)) == picosecondsOf(profile.seconds);
+          });
+      EXPECT_TRUE(isThere) << instruction.kernel();
+    }
+  }
+  EXPECT_GT(calls, 0);
+  EXPECT_THAT(run(machineCommand, {"-o", path, "--seconds", "1", "--plans", "nosuch"}).err, HasSubstr("nosuch"));
+  EXPECT_THAT(run(machineCommand, {"--plans", planPath}).err, HasSubstr("name the file for it with -o"));
 }
 
 TEST(MachineCommandTest, Errors) {

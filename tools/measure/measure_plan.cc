@@ -28,6 +28,18 @@ std::map<const plan::Instruction*, KernelWork> worksOf(const plan::Plan& plan) {
   return works;
 }
 
+// What a profile says of a call, without its seconds.
+KernelProfile callOf(const KernelWork& work) {
+  KernelProfile call = {
+      .kernel = std::string(work.kernel), .type = work.type, .flops = std::llround(work.flops), .bytes = work.bytes};
+  if (work.product) {
+    call.m = work.product->batch * work.product->m;
+    call.n = work.product->n;
+    call.k = work.product->k;
+  }
+  return call;
+}
+
 }  // namespace
 
 absl::Status KernelMeasurement::add(const plan::Plan& plan, int64_t steps) {
@@ -43,8 +55,11 @@ absl::Status KernelMeasurement::add(const plan::Plan& plan, int64_t steps) {
     WEFT_ASSIGN_OR_RETURN(const std::vector<ExecutedInstruction> executed, executor->executedInstructions(rank));
     for (const ExecutedInstruction& each : executed) {
       if (const auto work = works.find(each.instruction); work != works.end()) {
-        const KernelWork& of = work->second;
-        seconds_[{std::string(of.kernel), of.type, std::llround(of.flops), of.bytes}].push_back(each.seconds);
+        const KernelProfile call = callOf(work->second);
+        auto& [profile, seconds] =
+            calls_[{call.kernel, call.type, call.flops, call.bytes, call.m, call.n, call.k}];
+        profile = call;
+        seconds.push_back(each.seconds);
       }
     }
   }
@@ -54,11 +69,11 @@ absl::Status KernelMeasurement::add(const plan::Plan& plan, int64_t steps) {
 std::vector<KernelProfile> KernelMeasurement::profiles() const {
   constexpr double kShortest = 1e-9;  // a clock may see none of a call
   std::vector<KernelProfile> profiles;
-  for (const auto& [work, all] : seconds_) {
-    std::vector<double> seconds = all;
+  for (const auto& [key, call] : calls_) {
+    std::vector<double> seconds = call.second;
     std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
-    const auto& [kernel, type, flops, bytes] = work;
-    profiles.push_back({kernel, type, flops, bytes, std::max(kShortest, seconds[seconds.size() / 2])});
+    profiles.push_back(call.first);
+    profiles.back().seconds = std::max(kShortest, seconds[seconds.size() / 2]);
   }
   return profiles;
 }

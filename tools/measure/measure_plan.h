@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -26,9 +27,9 @@ class KernelMeasurement {
   std::vector<KernelProfile> profiles() const;
 
  private:
-  // Kernel, type, floating-point operations, bytes.
-  using Work = std::tuple<std::string, DType, int64_t, int64_t>;
-  std::map<Work, std::vector<double>> seconds_;
+  // By all that profiles say of a call but its seconds.
+  using Work = std::tuple<std::string, DType, int64_t, int64_t, int64_t, int64_t, int64_t>;
+  std::map<Work, std::pair<KernelProfile, std::vector<double>>> calls_;
 };
 
 }  // namespace weft::tools

@@ -148,7 +148,7 @@ TEST(WaysToFit, WordsThatCouldBeDropped) {
   for (const WayToFit& way : ways) {
     EXPECT_LE(way.peakBytes, request.memoryLimit) << way.what;
   }
-  const std::string text = doesNotFitText(request.memoryLimit, tight, ways);
+  const std::string text = doesNotFitText(*memoryLimitsOf(request), tight.attempt.decisions, tight.attempt.peakBytes, ways);
   EXPECT_THAT(text, HasSubstr(absl::StrCat("no plan fits in ", request.memoryLimit, " bytes")));
   EXPECT_THAT(text, HasSubstr(absl::StrCat("needs ", tight.attempt.peakBytes, " (")));
   EXPECT_THAT(text, HasSubstr(absl::StrCat("or plan without micro-batches 1: ", ways[0].peakBytes, " (")));

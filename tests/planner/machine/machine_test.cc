@@ -34,7 +34,9 @@ TEST(MachineTest, ReadsWhatItPrints) {
   machine.hostMemory = 250'000'000'001;
   machine.queues = 2;
   machine.overlapSlowdown = 1.25;
+  machine.cores = 12;
   machine.profiles = {{DType::kBF16, 3, 4, 5, 1.0 / 7}, {DType::kF32, 3, 4, 5, 2e-3}};
+  machine.kernels = {{"gelu", DType::kF32, 0, 64, 0, 0, 0, 1.0 / 7}, {"contract", DType::kF64, 120, 94, 3, 4, 5, 2e-3}};
   absl::StatusOr<Machine> read = Machine::parse(machine.print());
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->print(), machine.print());
@@ -48,6 +50,10 @@ TEST(MachineTest, ReadsWhatItPrints) {
   ASSERT_EQ(read->profiles.size(), 2);
   EXPECT_EQ(read->profiles[0].seconds, 1.0 / 7);
   EXPECT_EQ(read->profiles[1].type, DType::kF32);
+  EXPECT_EQ(read->cores, 12);
+  ASSERT_EQ(read->kernels.size(), 2);
+  EXPECT_EQ(read->kernels[0].seconds, 1.0 / 7);
+  EXPECT_EQ(read->kernels[1].k, 5);
 }
 
 TEST(MachineTest, KeepsDefaultsAndComments) {
@@ -115,7 +121,12 @@ TEST(MachineTest, ErrorsOfProfilesSayTheForm) {
   EXPECT_EQ(errorOf(good + "profile matmul f32 4 5 6 = 1e-3"), "no error");
   EXPECT_THAT(errorOf(good + good), AllOf(HasSubstr("line 2"), HasSubstr("there already, with 0.001 seconds")));
   EXPECT_THAT(errorOf("profile matmul bf16 4 5 = 1"), HasSubstr("expected profile matmul TYPE M N K = SECONDS"));
-  EXPECT_THAT(errorOf("profile gelu bf16 4 5 6 = 1"), HasSubstr("no measured product"));
+  EXPECT_THAT(errorOf("profile gelu bf16 4 5 6 = 1"), HasSubstr("neither a measured product nor calls of a kernel"));
+  EXPECT_EQ(errorOf("profile gelu i32 0 5 = 1\nprofile gelu i32 0 6 = 1\nprofile conv2d f32 0 6 1 2 3 = 1"), "no error");
+  EXPECT_THAT(errorOf("profile gelu f32 0 5 = 1\nprofile gelu f32 0 5 = 2"), HasSubstr("there already, with 1 seconds"));
+  EXPECT_THAT(errorOf("profile gelu f33 0 5 = 1"), HasSubstr("'f33' is no element type"));
+  EXPECT_THAT(errorOf("profile gelu f32 -1 5 = 1"), HasSubstr("'-1' is not a whole number from 0"));
+  EXPECT_THAT(errorOf("profile conv2d f32 0 6 0 2 3 = 1"), HasSubstr("'0' is not a whole number from 1"));
   EXPECT_THAT(errorOf("profile matmul i32 4 5 6 = 1"), HasSubstr("'i32' is none of f32"));
   EXPECT_THAT(errorOf("profile matmul f32 4 -5 6 = 1"), HasSubstr("'-5' is not a whole number from 1"));
   EXPECT_THAT(errorOf("profile matmul f32 4 5 6 = 0"), HasSubstr("'0' is not a number > 0"));
@@ -188,6 +199,23 @@ TEST(MachineTest, WhatWasMeasuredOverridesFormulas) {
   EXPECT_EQ(productTime(machine, DType::kF32, {1, 64, 64, 512}), picosecondsOf(1e-6 + 8 * 524288 / 1e12)) << "too far";
 }
 
+// In steps gelu takes three times what the formula says where it is small, and as long as that where it is large.
+TEST(MachineTest, CallsMeasuredInStepsOverrideFormulas) {
+  const Machine machine = *Machine::parse(
+      "flops = 1e12\nmemory_bandwidth = 1e9\nlaunch_latency = 0\nprofile gelu f32 0 1000 = 3e-6\n"
+      "profile gelu f32 0 4003 = 4.003e-6\nprofile contract f32 2000 10 10 10 10 = 1e-6\n"
+      "profile contract f32 2000 10 100 10 1 = 2e-6\n");
+  const auto gelu = [&](int64_t bytes) { return kernelTime(machine, {.bytes = bytes, .kernel = "gelu"}); };
+  EXPECT_EQ(gelu(1000), picosecondsOf(3e-6));
+  EXPECT_NEAR(inSeconds(gelu(2001)), 2 * 2.001e-6, 1e-10) << "half way between both";
+  EXPECT_NEAR(inSeconds(gelu(1100)), 3 * 1.1e-6, 0.01e-6) << "the near one counts";
+  EXPECT_NEAR(inSeconds(gelu(1 << 30)), 2 * 1.074, 0.1) << "far from both";
+  EXPECT_EQ(kernelTime(machine, {.bytes = 1000, .kernel = "relu"}), picosecondsOf(1e-6)) << "another kernel";
+  EXPECT_EQ(kernelTime(machine, {.type = DType::kF64, .bytes = 1000, .kernel = "gelu"}), picosecondsOf(1e-6));
+  const KernelWork thin = {.flops = 2000, .bytes = 10, .product = {{10, 10, 10, 1}}, .kernel = "contract"};
+  EXPECT_EQ(kernelTime(machine, thin), picosecondsOf(2e-6)) << "as much arithmetic, other sizes";
+}
+
 // No plan is below the bound, whatever the formulas or the table say of its products.
 TEST(MachineTest, NoKernelIsBelowTheLeastTime) {
   for (const std::string& name : Machine::names()) {
@@ -200,6 +228,12 @@ TEST(MachineTest, NoKernelIsBelowTheLeastTime) {
         const ProductShape shape = {1, m, 512, 512};
         const KernelWork work = {DType::kBF16, shape.flopsPerSum() * 512, 2 * (m * 1024 + 512 * 512), shape};
         EXPECT_GE(inSeconds(kernelTime(machine, work)), leastKernelSeconds(machine, work) * (1 - 1e-6)) << name << m;
+      }
+      machine.kernels = {{"gelu", DType::kF32, 0, 1000, 0, 0, 0, 1e-3}, {"gelu", DType::kF32, 0, 100000, 0, 0, 0, 1e-5}};
+      for (const int64_t bytes : {1, 500, 1000, 30000, 100000, 1000000}) {
+        const KernelWork part = {.bytes = bytes, .kernel = "gelu"};
+        const KernelWork whole = {.bytes = 8 * bytes, .kernel = "gelu"};
+        EXPECT_GE(inSeconds(kernelTime(machine, part)), leastKernelSeconds(machine, whole) / 8 * (1 - 1e-6)) << bytes;
       }
     }
   }
@@ -313,6 +347,8 @@ TEST(MachineKindsTest, ErrorsNameTheKind) {
   EXPECT_THAT(errorOf("[kind a]\ndevices_per_node = 8\nnodes = 2\n"), HasSubstr("without network_bandwidth"));
   EXPECT_THAT(errorOf("nodes = 2\n[kind a]\n" + node), AllOf(HasSubstr("line 2"), HasSubstr("nodes = 2 before the")));
   EXPECT_THAT(errorOf("profile matmul f32 4 5 6 = 1\n[kind a]\n" + node), HasSubstr("profile lines before the first"));
+  EXPECT_THAT(errorOf("[kind a]\ncores = 3\n" + node), AllOf(HasSubstr("[kind a]"), HasSubstr("cores of one kind")));
+  EXPECT_THAT(errorOf("[kind a]\nprofile gelu f32 0 5 = 1\n" + node), HasSubstr("whose devices are alike"));
   EXPECT_THAT(errorOf("[kind a]\nname = b\n" + node), AllOf(HasSubstr("line 2"), HasSubstr("kind 'a': key 'name'")));
   EXPECT_THAT(errorOf("[kind a]\nflops = -1\n" + node),
               AllOf(HasSubstr("line 2"), HasSubstr("kind 'a': value '-1' of 'flops' is not a number > 0")));
