@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "planner/cost/kept_values.h"
 #include "planner/cost/least_work.h"
@@ -16,22 +17,45 @@ namespace {
 // Sums of many rounded figures may be above those that a plan adds up in another order.
 constexpr double kRounding = 1e-9;
 
-// In picoseconds, of one micro-batch, without what may be done for all of them before. The terms of a sum may be added
-// in another order, in which one waits for fewer of them.
-double longestPath(const GraphView& view, const LeastWork& work, const LeastWork::Times& times) {
-  double longest = 0;
+// How one micro-batch passes through the program, in picoseconds, without what may be done for all of them before.
+struct Passage {
+  std::vector<double> begins;  // of each operator, at the earliest
+  double end = 0;              // of the last
+};
+
+// The terms of a sum may be added in another order, in which one waits for fewer of them.
+Passage passageOf(const GraphView& view, const LeastWork& work, const LeastWork::Times& times) {
+  Passage passage;
   std::vector<double> ends(view.values(), 0);  // of each value: on the longest path to it
   for (int op = 0; op < view.operators(); ++op) {
     double end = 0;
     for (unsigned i = 0; i < view.op(op).operands.size(); ++i) {
       end = std::max(end, ends[view.operandOf(op, i)]);
     }
-    const bool delays = !view.op(op).facts.isSum && work.runs(op) != WorkRuns::kWholeBatch;
-    end += delays ? static_cast<double>(times.delays[op]) : 0;
+    const bool isSum = view.op(op).facts.isSum;
+    const bool waits = !isSum && work.runs(op) != WorkRuns::kWholeBatch;
+    passage.begins.push_back(waits ? end : 0);
+    end += waits ? static_cast<double>(times.delays[op]) : 0;
     for (unsigned r = 0; r < view.op(op).results.size(); ++r) {
       ends[view.resultOf(op, r)] = end;
     }
-    longest = std::max(longest, end);
+    passage.end = std::max(passage.end, end);
+  }
+  return passage;
+}
+
+// What no micro-batch begins before some time is all done after it, shared by all ranks: the longest of all times.
+double timeWithWaits(const Passage& passage, const LeastWork::Times& times, int64_t ranks) {
+  std::vector<std::pair<double, double>> waiting;  // begin and work
+  for (size_t op = 0; op < passage.begins.size(); ++op) {
+    waiting.emplace_back(passage.begins[op], times.ofOperator[op]);
+  }
+  std::sort(waiting.rbegin(), waiting.rend());
+  double longest = passage.end;
+  double after = 0;
+  for (const auto& [begin, ofRanks] : waiting) {
+    after += ofRanks;
+    longest = std::max(longest, begin + after / static_cast<double>(ranks));
   }
   return longest;
 }
@@ -65,7 +89,7 @@ absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& 
   const auto consider = [&](const WorkGrid& grid, const LeastWork::Times& times) {
     double step = times.ofRanks / static_cast<double>(plans.ranks);
     if (plans.areAlike && step < least) {
-      step = std::max(step, longestPath(view, *work, times));
+      step = std::max(step, timeWithWaits(passageOf(view, *work, times), times, plans.ranks));
     }
     if (kept && step < least) {
       step = std::max(step, kept->leastStep(grid, times, plans.ranks, plans.memoryLimit));
@@ -76,7 +100,7 @@ absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& 
     for (const int64_t count : microBatches) {
       const LeastWork::Times times = work->times({ranks, count});
       consider({ranks, count}, times);
-      if (plans.mayTrade && ranks % 2 == 0 && ranks < plans.ranks) {
+      if (ranks % 2 == 0 && ranks < plans.ranks && plans.ranks / ranks <= plans.mostTrading) {
         const WorkGrid smallest = {ranks / 2, count};
         consider(smallest, traded(*work, smallest, times));
       }

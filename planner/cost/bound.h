@@ -16,7 +16,7 @@ struct BoundedPlans {
   std::vector<int64_t> submeshRanks;        // how many ranks each submesh may have
   std::vector<int64_t> microBatches = {1};  // how many a step may have
   bool areAlike = true;                     // have all submeshes of a plan as many? Else what divides them stands there
-  bool mayTrade = false;                    // where they are: may pairs of submeshes have P/2 and 3P/2 of P ranks each?
+  int64_t mostTrading = 0;                  // of alike submeshes that are no more, pairs may have P/2 and 3P/2 of P ranks
   int64_t memoryLimit = 0;                  // bytes of one rank; 0: none
   bool hidesCollectives = false;            // may they run beside kernels?
   bool statesLeave = false;                 // may the optimizer's state lie in the host's memory?
@@ -27,11 +27,13 @@ struct BoundedPlans {
 //     ranks (least_work.h), shared evenly by all ranks: no rank is done before its own, so the last one not before the
 //     mean;
 //   - where submeshes are alike, the longest path through the program: each micro-batch passes through all operators on
-//     it in turn;
+//     it in turn; and to where an operator stands on it, longer by the work of all operators that begin no earlier: the
+//     ranks have all of that still to do, whatever the schedule, so of a deep pipeline with few micro-batches the
+//     backward pass comes after a whole forward pass;
 //   - where they are, the work with what memory has run again (kept_values.h).
 // Of submeshes that may trade ranks, work is counted on P/2 ranks, which divide all that they have, and paths with the
 // shorter of an operator's times on P and on 3P/2 ranks; on P/2 none is shorter than on P.
-// Other communication, idle time, and operators that something else may stand for count as nothing. Error: a rule that
+// Other communication, other idle time, and operators that something else may stand for count as nothing. Error: a rule that
 // does not fit, a defect.
 absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& machine, const BoundedPlans& plans);
 

@@ -324,15 +324,18 @@ LeastWork::Least LeastWork::leastOf(const Class& of, const WorkGrid& grid) const
 
 LeastWork::Times LeastWork::times(const WorkGrid& grid) const {
   std::vector<Picoseconds> ofClass;
+  std::vector<double> ofRanks;
   Times times;
   for (const Class& each : classes_) {
     const Least least = leastOf(each, grid);
     ofClass.push_back(least.kernel);
     const int64_t calls = each.runs == WorkRuns::kPerMicroBatch ? grid.microBatches : 1;
-    times.ofRanks += least.kernelAndSums * static_cast<double>(each.operators * calls * grid.ranks);
+    ofRanks.push_back(least.kernelAndSums * static_cast<double>(calls * grid.ranks));
+    times.ofRanks += ofRanks.back() * static_cast<double>(each.operators);
   }
   for (const int of : classOf_) {
     times.ofCall.push_back(of < 0 ? 0 : ofClass[of]);
+    times.ofOperator.push_back(of < 0 ? 0 : ofRanks[of]);
   }
   times.delays = times.ofCall;
   return times;

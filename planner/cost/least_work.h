@@ -68,6 +68,7 @@ class LeastWork {
     std::vector<Picoseconds> ofCall;
     // In picoseconds: of the kernels and sums of all operators, all calls of a step and all ranks together.
     double ofRanks = 0;
+    std::vector<double> ofOperator;  // the part of that of each operator
     // By how much each delays what reads it: the same, unless submeshes have unlike numbers of ranks (bound.h).
     std::vector<Picoseconds> delays;
   };

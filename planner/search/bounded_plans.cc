@@ -31,8 +31,8 @@ absl::StatusOr<BoundedPlans> boundedPlans(const CompileOptions& request, const C
   const bool isMeshOpen = request.stageMeshes.empty() && (request.mesh.empty() || isOpenMesh(request.mesh));
   BoundedPlans plans;
   plans.ranks = meshes.ranks();
-  plans.mayTrade = isAuto && mayHaveUnlikeMeshes(request);
-  plans.areAlike = meshes.same() || plans.mayTrade;
+  plans.mostTrading = isAuto && mayHaveUnlikeMeshes(request) ? kMostTrading : 0;
+  plans.areAlike = meshes.same() || plans.mostTrading > 0;
   plans.submeshRanks = {submeshRanksOf(meshes)};
   if (isAuto && isMeshOpen) {
     plans.submeshRanks = divisorsOf(plans.ranks);

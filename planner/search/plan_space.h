@@ -44,6 +44,10 @@ struct OrderedMesh {
 absl::StatusOr<std::vector<OrderedMesh>> meshesOfRanks(const ProgramGraph& graph, const CompileOptions& request,
                                                        int64_t ranks);
 
+// Of so many submeshes at the most neighbors trade ranks (unlike_meshes.h): of more each has a small part of the whole,
+// and trades gain little.
+inline constexpr int64_t kMostTrading = 8;
+
 // May submeshes have meshes of unlike shape and size (unlike_meshes.h)? Not where the user gives the mesh of any.
 bool mayHaveUnlikeMeshes(const CompileOptions& request);
 

@@ -12,8 +12,6 @@
 namespace weft {
 namespace {
 
-// With more submeshes than these each has a small part of the whole, and trades gain little.
-constexpr int64_t kMostTrading = 8;
 // How many times as many ranks the one has that is given some.
 constexpr double kMoreRanks = 1.5;
 // Meshes of a new size that are asked about for one plan, and for all.

@@ -69,12 +69,53 @@ TEST(Bound, SubmeshesMayTradeRanks) {
   const ProgramGraph graph = layer(64, 32).graph;
   const Machine machine = machineWith(1e9, 1e9, 1e-3);
   BoundedPlans plans = {8, {2}};
-  plans.mayTrade = true;
+  plans.mostTrading = 4;
   expectNear(boundOf(graph, machine, plans), 2e-3 + 2.0 * 22 * 32 * 32 / 1e9 + 2.0 * 64 * 32 * 4 / 3 / 1e9);
   plans = {2, {2}};
   const double alike = boundOf(graph, machine, plans);
-  plans.mayTrade = true;
+  plans.mostTrading = 4;
   expectNear(boundOf(graph, machine, plans), alike);  // one submesh has no neighbor
+}
+
+// Of two submeshes none trade where no more than one may.
+TEST(Bound, ManySubmeshesDoNotTrade) {
+  const ProgramGraph graph = layer(64, 32).graph;
+  const Machine machine = machineWith(1e9, 1e9, 1e-3);
+  BoundedPlans plans = {8, {2}};
+  const double alike = boundOf(graph, machine, plans);
+  plans.mostTrading = 3;
+  expectNear(boundOf(graph, machine, plans), alike);
+  plans.mostTrading = 4;
+  EXPECT_LT(boundOf(graph, machine, plans), alike);
+}
+
+// Two ranks share the work of four products that read what another makes, but only once that has run on one of them.
+TEST(Bound, LaterWorkWaits) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {64, 32});
+  const GraphValue y = b.add(matmul(), {x, b.parameter("w", {32, 32})}, {64, 32});
+  for (const char* name : {"a", "b", "c", "d"}) {
+    b.returns(b.add(matmul(), {y, b.parameter(name, {32, 32})}, {64, 32}));
+  }
+  const double each = 2.0 * 64 * 32 * 32 / 1e9;
+  const auto bound = [&](int64_t microBatches) {
+    return boundOf(b.graph, machineWith(1e9, 1e18, 0), {2, {1}, {microBatches}});
+  };
+  expectNear(bound(1), each + 4 * each / 2);
+  expectNear(bound(2), each / 2 + 4 * each / 2);
+}
+
+// x + z may be added before the product is there.
+TEST(Bound, SumsDoNotWait) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {64, 32});
+  const GraphValue y = b.add(matmul(), {x, b.parameter("w", {32, 32})}, {64, 32});
+  const GraphValue sum = b.add(kAdd, {b.add(kAdd, {y, x}, {64, 32}), b.input("z", {64, 32})}, {64, 32});
+  b.returns(sum);
+  const Machine machine = machineWith(1e9, 1e9, 0);
+  const double product = 2.0 * 64 * 32 * 32 / 1e9;
+  const double each = 3.0 * 64 * 32 * 4 / 1e9;
+  expectNear(boundOf(b.graph, machine, {2, {1}}), std::max(product, (product + 2 * each) / 2));
 }
 
 TEST(Bound, EachMicroBatchIsLaunched) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/search/plan_space.h"
 #include "tests/planner/graph/graph_builder.h"
 
 namespace weft::testing {
@@ -29,7 +30,7 @@ TEST(BoundedPlans, HaveWhatIsLeftOpen) {
   EXPECT_EQ(plans.submeshRanks, (Counts{1, 2, 4, 8}));
   EXPECT_EQ(plans.microBatches, (Counts{1, 2, 3, 6}));
   EXPECT_TRUE(plans.areAlike);
-  EXPECT_TRUE(plans.mayTrade);
+  EXPECT_EQ(plans.mostTrading, kMostTrading);
   EXPECT_FALSE(plans.hidesCollectives);
 }
 
@@ -41,8 +42,8 @@ TEST(BoundedPlans, HaveWhatIsGiven) {
   EXPECT_EQ(plans.submeshRanks, (Counts{4}));
   EXPECT_EQ(plans.microBatches, (Counts{3}));
   EXPECT_TRUE(plans.hidesCollectives);
-  EXPECT_FALSE(plans.mayTrade);
-  EXPECT_FALSE(plansOf({.mode = Mode::kAuto, .devices = 8, .without = {Freedom::kStageMeshes}}).mayTrade);
+  EXPECT_EQ(plans.mostTrading, 0);
+  EXPECT_EQ(plansOf({.mode = Mode::kAuto, .devices = 8, .without = {Freedom::kStageMeshes}}).mostTrading, 0);
   EXPECT_EQ(plansOf({.mode = Mode::kAuto, .devices = 8, .maxStages = 2}).submeshRanks, (Counts{4, 8}));
 }
 
