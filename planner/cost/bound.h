@@ -16,10 +16,11 @@ struct BoundedPlans {
   std::vector<int64_t> submeshRanks;        // how many ranks each submesh may have
   std::vector<int64_t> microBatches = {1};  // how many a step may have
   bool areAlike = true;                     // have all submeshes of a plan as many? Else what divides them stands there
-  int64_t mostTrading = 0;                  // of alike submeshes that are no more, pairs may have P/2 and 3P/2 of P ranks
-  int64_t memoryLimit = 0;                  // bytes of one rank; 0: none
-  bool hidesCollectives = false;            // may they run beside kernels?
-  bool statesLeave = false;                 // may the optimizer's state lie in the host's memory?
+  // Where they are, pairs of submeshes may have P/2 and 3P/2 of P ranks each, if there are no more submeshes than this.
+  int64_t mostTrading = 0;
+  int64_t memoryLimit = 0;        // bytes of one rank; 0: none
+  bool hidesCollectives = false;  // may they run beside kernels?
+  bool statesLeave = false;       // may the optimizer's state lie in the host's memory?
 };
 
 // The least over all pairs of a submesh's ranks and a number of micro-batches of the longest of
@@ -33,8 +34,8 @@ struct BoundedPlans {
 //   - where they are, the work with what memory has run again (kept_values.h).
 // Of submeshes that may trade ranks, work is counted on P/2 ranks, which divide all that they have, and paths with the
 // shorter of an operator's times on P and on 3P/2 ranks; on P/2 none is shorter than on P.
-// Other communication, other idle time, and operators that something else may stand for count as nothing. Error: a rule that
-// does not fit, a defect.
+// Other communication, other idle time, and operators that something else may stand for count as nothing. Error: a rule
+// that does not fit, a defect.
 absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& machine, const BoundedPlans& plans);
 
 }  // namespace weft

@@ -222,8 +222,8 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t micr
   needs.onceTime =
       onceTime(cores, needs.submeshes, &SubmeshNeeds::before) + onceTime(cores, needs.submeshes, &SubmeshNeeds::after);
   if (!trains) {
-    needs.time = rounded(cores.together(forwardTime(times, microBatches),
-                                        forwardBusy(record.schedule.submeshes, times, microBatches)));
+    needs.time = rounded(
+        cores.together(forwardTime(times, microBatches), forwardBusy(record.schedule.submeshes, times, microBatches)));
     return needs;
   }
   WEFT_ASSIGN_OR_RETURN(const schedule::Simulation result, schedule::simulate(table, times));

@@ -188,8 +188,8 @@ class ProfileLine {
     }
     return words_.size() == 8 || (words_.size() == 5 && words_[1] != "matmul")
                ? addKernel(machine)
-               : bad(absl::StrCat("neither a measured product nor calls of a kernel; expected ",
-                                                 kProfileForm, " or ", kKernelProfileForm));
+               : bad(absl::StrCat("neither a measured product nor calls of a kernel; expected ", kProfileForm, " or ",
+                                  kKernelProfileForm));
   }
 
  private:
@@ -245,7 +245,8 @@ class ProfileLine {
 
   absl::StatusOr<int64_t> size(size_t word, int64_t least) const {
     const std::string& text = words_[word];
-    const std::optional<int64_t> number = text == "0" && least == 0 ? std::optional<int64_t>(0) : countOf(text, kMostProduct);
+    const std::optional<int64_t> number =
+        text == "0" && least == 0 ? std::optional<int64_t>(0) : countOf(text, kMostProduct);
     return number ? absl::StatusOr<int64_t>(*number)
                   : bad(absl::StrCat("'", text, "' is not a whole number from ", least, " to ", kMostProduct));
   }
@@ -422,8 +423,8 @@ class Reader {
   absl::StatusOr<Machine> finish() && {
     for (const Machine& kind : machine_.kinds) {
       const absl::Status status =
-          kind.nodes == 0 ? absl::InvalidArgumentError(
-                                "machine: nodes is missing; say how many nodes have such devices")
+          kind.nodes == 0
+              ? absl::InvalidArgumentError("machine: nodes is missing; say how many nodes have such devices")
           : !kind.kernels.empty() || kind.cores > 0
               ? absl::InvalidArgumentError(absl::StrCat(kind.kernels.empty() ? "cores" : kKernelProfileForm,
                                                         " of one kind among several; it is for machines whose devices "

@@ -121,8 +121,9 @@ struct Machine {
 
   // Text: the name of a machine that comes with Weft, or one `key = value` per line, '#' starts a comment; keys that
   // are left out keep the default's figure. `profile matmul TYPE M N K = SECONDS` and `profile KERNEL TYPE FLOPS BYTES
-  // [M N K] = SECONDS` may stand on many lines, the latter only where all devices are alike. The section of a kind of devices begins with `[kind NAME]` and says at least its number of nodes. Errors name the line,
-  // the key and the known keys.
+  // [M N K] = SECONDS` may stand on many lines, the latter only where all devices are alike. The section of a kind of
+  // devices begins with `[kind NAME]` and says at least its number of nodes. Errors name the line, the key and the
+  // known keys.
   static absl::StatusOr<Machine> parse(const std::string& text);
   std::string print() const;
 

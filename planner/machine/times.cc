@@ -61,7 +61,8 @@ double byteSeconds(const Machine& machine, int64_t bytes) {
 
 // What calls measured in steps are held against.
 double plainSeconds(const Machine& machine, const KernelWork& work) {
-  const double rate = machine.rate(work.type) * part(work.product ? machine.productEfficiency : machine.fusedEfficiency);
+  const double rate =
+      machine.rate(work.type) * part(work.product ? machine.productEfficiency : machine.fusedEfficiency);
   return machine.launchLatency + std::max(work.flops / rate, byteSeconds(machine, work.bytes));
 }
 

@@ -41,8 +41,8 @@ struct KernelWork {
 // theirs, has their rates, the nearer the more. A batch counts as more rows.
 //
 // A kernel of which calls were measured in steps (Machine::kernels) takes so many times the above as these do, the
-// nearer in arithmetic and bytes (products: in sizes) the more, with the rate of a large product for all products; one that is among them
-// what was measured.
+// nearer in arithmetic and bytes (products: in sizes) the more, with the rate of a large product for all products; one
+// that is among them what was measured.
 Picoseconds kernelTime(const Machine& machine, const KernelWork& work);
 
 inline constexpr double kNearProfile = 4;

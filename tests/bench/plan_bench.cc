@@ -240,9 +240,8 @@ absl::Status benchmark(const KnownModel& model, int64_t ranks, const Machine& ho
   std::vector<Written> plans = handWritten(model, testing::layersOf(problem->parameters()), ranks);
   const std::vector<CompileOptions> known = learned(model, ranks);
   std::erase_if(plans, [&](const Written& plan) {
-    return plan.stages == 1 && std::any_of(known.begin(), known.end(), [&](const CompileOptions& other) {
-             return areSame(other, plan.options);
-           });
+    return plan.stages == 1 && std::any_of(known.begin(), known.end(),
+                                           [&](const CompileOptions& other) { return areSame(other, plan.options); });
   });
   plans.insert(plans.begin(), {1, {.mode = Mode::kAuto, .devices = ranks}});
   for (Written& written : plans) {

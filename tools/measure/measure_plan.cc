@@ -56,8 +56,7 @@ absl::Status KernelMeasurement::add(const plan::Plan& plan, int64_t steps) {
     for (const ExecutedInstruction& each : executed) {
       if (const auto work = works.find(each.instruction); work != works.end()) {
         const KernelProfile call = callOf(work->second);
-        auto& [profile, seconds] =
-            calls_[{call.kernel, call.type, call.flops, call.bytes, call.m, call.n, call.k}];
+        auto& [profile, seconds] = calls_[{call.kernel, call.type, call.flops, call.bytes, call.m, call.n, call.k}];
         profile = call;
         seconds.push_back(each.seconds);
       }

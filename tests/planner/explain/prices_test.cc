@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/explain/prices_json.h"
 #include "planner/explain/ways_to_fit.h"
+#include "planner/memory_limits.h"
 #include "tests/planner/search/chain_program.h"
 
 namespace weft::testing {
@@ -148,7 +149,8 @@ TEST(WaysToFit, WordsThatCouldBeDropped) {
   for (const WayToFit& way : ways) {
     EXPECT_LE(way.peakBytes, request.memoryLimit) << way.what;
   }
-  const std::string text = doesNotFitText(*memoryLimitsOf(request), tight.attempt.decisions, tight.attempt.peakBytes, ways);
+  const std::string text =
+      doesNotFitText(*memoryLimitsOf(request), tight.attempt.decisions, tight.attempt.peakBytes, ways);
   EXPECT_THAT(text, HasSubstr(absl::StrCat("no plan fits in ", request.memoryLimit, " bytes")));
   EXPECT_THAT(text, HasSubstr(absl::StrCat("needs ", tight.attempt.peakBytes, " (")));
   EXPECT_THAT(text, HasSubstr(absl::StrCat("or plan without micro-batches 1: ", ways[0].peakBytes, " (")));

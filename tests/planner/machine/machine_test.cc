@@ -122,8 +122,10 @@ TEST(MachineTest, ErrorsOfProfilesSayTheForm) {
   EXPECT_THAT(errorOf(good + good), AllOf(HasSubstr("line 2"), HasSubstr("there already, with 0.001 seconds")));
   EXPECT_THAT(errorOf("profile matmul bf16 4 5 = 1"), HasSubstr("expected profile matmul TYPE M N K = SECONDS"));
   EXPECT_THAT(errorOf("profile gelu bf16 4 5 6 = 1"), HasSubstr("neither a measured product nor calls of a kernel"));
-  EXPECT_EQ(errorOf("profile gelu i32 0 5 = 1\nprofile gelu i32 0 6 = 1\nprofile conv2d f32 0 6 1 2 3 = 1"), "no error");
-  EXPECT_THAT(errorOf("profile gelu f32 0 5 = 1\nprofile gelu f32 0 5 = 2"), HasSubstr("there already, with 1 seconds"));
+  EXPECT_EQ(errorOf("profile gelu i32 0 5 = 1\nprofile gelu i32 0 6 = 1\nprofile conv2d f32 0 6 1 2 3 = 1"),
+            "no error");
+  EXPECT_THAT(errorOf("profile gelu f32 0 5 = 1\nprofile gelu f32 0 5 = 2"),
+              HasSubstr("there already, with 1 seconds"));
   EXPECT_THAT(errorOf("profile gelu f33 0 5 = 1"), HasSubstr("'f33' is no element type"));
   EXPECT_THAT(errorOf("profile gelu f32 -1 5 = 1"), HasSubstr("'-1' is not a whole number from 0"));
   EXPECT_THAT(errorOf("profile conv2d f32 0 6 0 2 3 = 1"), HasSubstr("'0' is not a whole number from 1"));
@@ -229,7 +231,8 @@ TEST(MachineTest, NoKernelIsBelowTheLeastTime) {
         const KernelWork work = {DType::kBF16, shape.flopsPerSum() * 512, 2 * (m * 1024 + 512 * 512), shape};
         EXPECT_GE(inSeconds(kernelTime(machine, work)), leastKernelSeconds(machine, work) * (1 - 1e-6)) << name << m;
       }
-      machine.kernels = {{"gelu", DType::kF32, 0, 1000, 0, 0, 0, 1e-3}, {"gelu", DType::kF32, 0, 100000, 0, 0, 0, 1e-5}};
+      machine.kernels = {{"gelu", DType::kF32, 0, 1000, 0, 0, 0, 1e-3},
+                         {"gelu", DType::kF32, 0, 100000, 0, 0, 0, 1e-5}};
       for (const int64_t bytes : {1, 500, 1000, 30000, 100000, 1000000}) {
         const KernelWork part = {.bytes = bytes, .kernel = "gelu"};
         const KernelWork whole = {.bytes = 8 * bytes, .kernel = "gelu"};
