@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "planner/check_request.h"
 #include "planner/explain/prices_json.h"
 #include "planner/explain/ways_to_fit.h"
-#include "planner/memory_limits.h"
 #include "tests/planner/search/chain_program.h"
 
 namespace weft::testing {
