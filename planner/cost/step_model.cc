@@ -116,9 +116,11 @@ Picoseconds rounded(double time) {
 }
 
 SharedCores coresOf(const Decisions& record, const Machine& machine) {
+  const StageMeshes meshes = record.meshes();
+  const int64_t last = *std::max_element(meshes.submeshes.begin(), meshes.submeshes.end());
   std::vector<int64_t> ranks;
-  for (const Mesh& mesh : record.meshes().ofSubmesh) {
-    ranks.push_back(mesh.ranks());
+  for (int64_t submesh = 0; submesh <= last; ++submesh) {
+    ranks.push_back(meshes.withNumber(meshes.numberOfSubmesh(submesh)).ranks());
   }
   return {machine, std::move(ranks)};
 }

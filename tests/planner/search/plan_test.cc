@@ -8,6 +8,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "planner/check_request.h"
 #include "planner/derive/derive.h"
 #include "planner/search/choose_recompute.h"
 #include "planner/search/forward_graphs.h"
@@ -28,7 +29,7 @@ std::unique_ptr<StepModel> modelOf(const GraphBuilder& b, const CompileOptions& 
   absl::StatusOr<Derivation> derived = deriveDecisions(graph, options, {});
   EXPECT_TRUE(derived.ok()) << derived.status();
   absl::StatusOr<std::unique_ptr<StepModel>> model =
-      StepModel::create(std::move(graph), std::move(derived->decisions), Machine(), correction);
+      StepModel::create(std::move(graph), std::move(derived->decisions), *machineOf(options), correction);
   EXPECT_TRUE(model.ok()) << model.status();
   return *std::move(model);
 }
@@ -467,6 +468,26 @@ TEST(PlanProgram, NeverRecomputesWhatAnotherStageReads) {
 }
 
 // The price of recomputing an operator, by its id, on the second of two stages.
+// Two stages of two ranks each: those that wait leave their cores to the others.
+TEST(StepModel, RanksShareCores) {
+  const auto needsOn = [](const std::string& machine) {
+    return needsOf(*modelOf(chainProgram({.layers = 4, .stages = 2}),
+                            {.mesh = "dp=2", .machine = machine, .micro = 4, .schedule = "1f1b"}));
+  };
+  const StepNeeds own = needsOn("");
+  const StepNeeds enough = needsOn("cores = 4\n");
+  EXPECT_EQ(enough.time, own.time);
+  EXPECT_EQ(enough.onceTime, own.onceTime);
+  const StepNeeds one = needsOn("cores = 1\n");
+  double work = 0;  // of two ranks of each stage, four micro-batches
+  for (const schedule::StageTimes& stage : own.times.stages) {
+    work += 2 * 4 * (stage.f + stage.of(schedule::ActionKind::kBackward));
+  }
+  EXPECT_GT(one.time, own.time);
+  EXPECT_NEAR(static_cast<double>(one.time), work, 1) << "one core is never idle";
+  EXPECT_GT(one.onceTime, 2 * own.onceTime);
+}
+
 std::map<int64_t, Picoseconds> pricesUnder(const std::string& schedule) {
   const std::unique_ptr<StepModel> model =
       modelOf(chainProgram({.layers = 4, .stages = 2}), {.devices = 1, .micro = 4, .schedule = schedule});
