@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -104,6 +105,8 @@ absl::Status measure(const Flags& flags) {
       last = what;
     }
   };
+  // First: a plan that cannot be read or run is told before a minute is spent on the host.
+  WEFT_ASSIGN_OR_RETURN(std::vector<KernelProfile> kernels, kernelsOf(flags.text("plans")));
   WEFT_ASSIGN_OR_RETURN(const Measurement measurement, measureHost(options));
   Machine machine = fitted(measurement, memoryOf(options.ranks));
   machine.name = "this-host";
@@ -111,7 +114,7 @@ absl::Status measure(const Flags& flags) {
                                 options.threads == 1 ? " thread" : " threads", " each at once");
   const Deviation deviation = deviationOf(measurement, machine);  // of the formulas, without the measured products
   machine.profiles = profilesOf(measurement);
-  WEFT_ASSIGN_OR_RETURN(machine.kernels, kernelsOf(flags.text("plans")));
+  machine.kernels = std::move(kernels);
   std::cout << machine.print() << deviationTable(deviation);
   FileWriter file(flags.text("output"));
   file.write(machine.print() + measuredText(measurement));

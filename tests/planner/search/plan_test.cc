@@ -467,7 +467,6 @@ TEST(PlanProgram, NeverRecomputesWhatAnotherStageReads) {
   EXPECT_FALSE(made.record->find(lastOfStage0)->recompute);
 }
 
-// The price of recomputing an operator, by its id, on the second of two stages.
 // Two stages of two ranks each: those that wait leave their cores to the others.
 TEST(StepModel, RanksShareCores) {
   const auto needsOn = [](const std::string& machine) {
@@ -488,6 +487,7 @@ TEST(StepModel, RanksShareCores) {
   EXPECT_GT(one.onceTime, 2 * own.onceTime);
 }
 
+// The price of recomputing an operator, by its id, on the second of two stages.
 std::map<int64_t, Picoseconds> pricesUnder(const std::string& schedule) {
   const std::unique_ptr<StepModel> model =
       modelOf(chainProgram({.layers = 4, .stages = 2}), {.devices = 1, .micro = 4, .schedule = schedule});
