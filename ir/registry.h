@@ -59,9 +59,10 @@ class ExpansionContext {
 // same types. Taken where a layout splits a factor that the operator's own rule needs whole (`!`), or always, if the
 // operator says that it must be expanded (OperatorInterface::mustExpand).
 //
-// The new operators get name, stage and phase of the operator; what the function itself writes on them stays: a
-// strategy (nn.strategy), or the update as the phase (nn.phase) of what runs once per step. The gradient of one that
-// must be expanded becomes that of the operator that makes result 0. Where everything that reads a result must be
+// The new operators get name, stage and phase of the operator, but for those that the function itself marks as of the
+// update (nn.phase), as they run once per step. What the user says of an operand (nn.strategy) counts for each of them
+// that reads it in the operator's own phase. The gradient of one that must be expanded becomes that of the operator
+// that makes result 0. Where everything that reads a result must be
 // expanded, too, the value may have another type, such as one of a size that depends on the number of micro-batches:
 // the readers' expansions see it.
 using ExpansionFunction = std::function<mlir::FailureOr<llvm::SmallVector<mlir::Value>>(

@@ -30,6 +30,48 @@ void moveGradient(func::FuncOp step, int64_t from, Operation* to) {
   }
 }
 
+int64_t dimensionsOf(Value value) {
+  return static_cast<int64_t>(ir::shapeOf(value).size());
+}
+
+// What entry `key` of a strategy, lists for values with so many dimensions in whose place `said` stand, says of
+// `values`; null: nothing. What must be expanded may become something of another shape, of which nothing was said.
+ArrayAttr listsOf(DictionaryAttr strategy, StringRef key, ValueRange replaced, ValueRange said, ValueRange values) {
+  auto lists = dyn_cast_or_null<ArrayAttr>(strategy.get(key));
+  const mlir::Attribute none = ArrayAttr::get(strategy.getContext(), {});
+  SmallVector<mlir::Attribute> chosen;
+  for (Value value : values) {
+    const size_t place = llvm::find(said, value) - said.begin();
+    const bool isSaid =
+        lists && place < said.size() && place < lists.size() && dimensionsOf(value) == dimensionsOf(replaced[place]);
+    chosen.push_back(isSaid ? lists[place] : none);
+  }
+  const bool says = llvm::any_of(chosen, [](mlir::Attribute list) {
+    auto dense = dyn_cast<DenseI64ArrayAttr>(list);
+    return dense ? !dense.empty() : !cast<ArrayAttr>(list).empty();
+  });
+  return says ? ArrayAttr::get(strategy.getContext(), chosen) : ArrayAttr();
+}
+
+// What the user says of the operands of `replaced`, and of the results that `values` stand for, counts for what reads
+// and makes them in the same phase; `inner` has its marks.
+void inheritStrategy(Operation* replaced, ValueRange values, Operation* inner) {
+  auto strategy = replaced->getAttrOfType<DictionaryAttr>(kStrategyAttr);
+  if (!strategy || inner->getAttr(kPhaseAttr) != replaced->getAttr(kPhaseAttr)) {
+    return;
+  }
+  mlir::NamedAttrList entries;
+  if (ArrayAttr in = listsOf(strategy, "in", replaced->getOperands(), replaced->getOperands(), inner->getOperands())) {
+    entries.set("in", in);
+  }
+  if (ArrayAttr out = listsOf(strategy, "out", replaced->getResults(), values, inner->getResults())) {
+    entries.set("out", out);
+  }
+  if (!entries.empty()) {
+    inner->setAttr(kStrategyAttr, entries.getDictionary(inner->getContext()));
+  }
+}
+
 // New operators get new numbers.
 LogicalResult expandOperator(func::FuncOp step, int64_t id, const Expansions& expansions) {
   Operation* op = findOperator(step, id);
@@ -46,6 +88,7 @@ LogicalResult expandOperator(func::FuncOp step, int64_t id, const Expansions& ex
   llvm::SmallPtrSet<Operation*, 16> body;
   for (Operation* inner = first; inner != op; inner = inner->getNextNode()) {
     copyMarks(op, inner);
+    inheritStrategy(op, *values, inner);
     body.insert(inner);
   }
   op->replaceAllUsesWith(*values);

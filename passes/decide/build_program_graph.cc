@@ -199,13 +199,6 @@ class AlternativeBuilder {
     if (inner.hasAttr(kPhaseAttr)) {
       made.phase = phaseOf(&inner);
     }
-    if (inner.hasAttr(kStrategyAttr)) {
-      FailureOr<UserStrategy> strategy = strategyOf(&inner);
-      if (failed(strategy)) {
-        return failure();
-      }
-      made.strategy = *std::move(strategy);
-    }
     llvm::transform(inner.getResults(), std::back_inserter(made.results), typeOf);
     return made;
   }

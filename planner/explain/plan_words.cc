@@ -233,6 +233,8 @@ class WordFinder {
         differ.insert(*op);
       }
     }
+    const std::set<int> expanded = expandedOtherwise(differences.operators, derived);
+    differ.insert(expanded.begin(), expanded.end());
     bool more = false;
     for (const int64_t id : differences.expansions) {
       const std::optional<int> op = view_.find(id);
@@ -246,6 +248,24 @@ class WordFinder {
       return true;
     }
     return sayArguments(differences.arguments);
+  }
+
+  // The operators that exist only to be expanded of which what reads their operands is split otherwise.
+  std::set<int> expandedOtherwise(const std::vector<int64_t>& differing, const Decisions& derived) const {
+    const std::set<int64_t> ids(differing.begin(), differing.end());
+    std::set<int> expanded;
+    for (int op = 0; op < view_.operators(); ++op) {
+      if (!view_.op(op).facts.mustExpand || !isForward(view_.op(op))) {
+        continue;
+      }
+      for (const int reader : strategies_.readersOfExpanded(op)) {
+        const int64_t id = rewrittenView_.op(reader).id;
+        if (ids.count(id) > 0 && !(derived.find(id)->axes == decided_.at(id)->axes)) {
+          expanded.insert(op);
+        }
+      }
+    }
+    return expanded;
   }
 
   // The operators that differ though nothing before them does, and what is like them.
@@ -271,15 +291,24 @@ class WordFinder {
     return more;
   }
 
+  std::string splitText(const OperatorDecision& decision) const {
+    std::string text;
+    for (const auto& [factor, axes] : decision.axes) {
+      absl::StrAppend(&text, factor, Layout({axes}).print(meshes_.ofStage(decision.stage)));
+    }
+    return text;
+  }
+
   // Operators of one are alike but for the number of their layer.
   std::string classOf(int op) const {
     const GraphOperator& node = view_.op(op);
     std::string text =
         absl::StrCat(layerPattern(node.label()), " ", node.facts.kind, " ", node.line.file, ":", node.line.line, ":");
-    for (const auto& [factor, axes] : decided_.at(node.id)->axes) {
-      absl::StrAppend(&text, factor, Layout({axes}).print(meshes_.ofStage(decided_.at(node.id)->stage)));
+    const OperatorDecision* decision = decisionOf(op);
+    for (const int reader : decision == nullptr ? strategies_.readersOfExpanded(op) : std::vector<int>()) {
+      absl::StrAppend(&text, splitText(*decided_.at(rewrittenView_.op(reader).id)), ";");
     }
-    return text;
+    return decision == nullptr ? text : absl::StrCat(text, splitText(*decision));
   }
 
   absl::Status sayStrategy(int op) {

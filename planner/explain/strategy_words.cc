@@ -83,13 +83,27 @@ absl::StatusOr<StrategyWords> StrategyWriter::of(int op) const {
   return words;
 }
 
-std::vector<std::vector<std::string>> StrategyWriter::namesOfExpanded(int op) const {
-  std::vector<std::vector<std::string>> names(view_.op(op).operands.size());
+std::vector<int> StrategyWriter::readersOfExpanded(int op) const {
+  const GraphOperator& expanded = view_.op(op);
+  std::vector<int> readers;
   for (int inner = 0; inner < rewritten_.operators(); ++inner) {
     const GraphOperator& made = rewritten_.op(inner);
-    if (view_.find(made.id) || !(made.line == view_.op(op).line) || made.name != view_.op(op).name) {
-      continue;
+    const bool isMade = !view_.find(made.id) && made.line == expanded.line && made.name == expanded.name &&
+                        made.phase == expanded.phase;
+    const bool reads = std::any_of(made.operands.begin(), made.operands.end(), [&](const GraphValue& operand) {
+      return std::find(expanded.operands.begin(), expanded.operands.end(), operand) != expanded.operands.end();
+    });
+    if (isMade && reads) {
+      readers.push_back(inner);
     }
+  }
+  return readers;
+}
+
+std::vector<std::vector<std::string>> StrategyWriter::namesOfExpanded(int op) const {
+  std::vector<std::vector<std::string>> names(view_.op(op).operands.size());
+  for (const int inner : readersOfExpanded(op)) {
+    const GraphOperator& made = rewritten_.op(inner);
     const absl::StatusOr<Rule> rule = ruleOf(rewritten_, StoredShapes(rewritten_), inner);
     if (!rule.ok()) {
       continue;

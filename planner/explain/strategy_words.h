@@ -27,6 +27,10 @@ class StrategyWriter {
   // rule does not fit its shapes.
   absl::StatusOr<StrategyWords> of(int op) const;
 
+  // Of an operator of the program that the record expands: the operators of the rewritten program, by their numbers
+  // there, that the expansion made in its phase and that read one of its operands.
+  std::vector<int> readersOfExpanded(int op) const;
+
  private:
   std::vector<std::vector<std::string>> namesOfExpanded(int op) const;
 

@@ -114,9 +114,6 @@ Json printAlternative(const Alternative& alternative) {
     if (op.phase) {
       json["phase"] = phaseName(*op.phase);
     }
-    if (op.strategy) {
-      json["strategy"] = printStrategy(*op.strategy);
-    }
     json["operands"] = listOf(op.operands, printValue);
     json["results"] = listOf(op.results, printType);
     return json;
@@ -329,7 +326,6 @@ absl::StatusOr<AlternativeOperator> parseBodyOperator(const Json& json, const st
     WEFT_ASSIGN_OR_RETURN(const std::string phase, object.text("phase"));
     WEFT_ASSIGN_OR_RETURN(op.phase, parsePhase(phase, object.where("phase")));
   }
-  WEFT_ASSIGN_OR_RETURN(op.strategy, strategyOr(object));
   WEFT_ASSIGN_OR_RETURN(op.operands, listOr(object, "operands", parseValue));
   WEFT_ASSIGN_OR_RETURN(op.results, listOr(object, "results", parseType));
   WEFT_RETURN_IF_ERROR(object.finish());

@@ -101,8 +101,7 @@ struct AlternativeOperator {
   OperatorFacts facts;
   std::vector<GraphValue> operands;
   std::vector<TensorType> results;
-  std::optional<Phase> phase = {};            // none: that of the operator it stands for
-  std::optional<UserStrategy> strategy = {};  // what that operator's says of it
+  std::optional<Phase> phase = {};  // none: that of the operator it stands for
   friend bool operator==(const AlternativeOperator&, const AlternativeOperator&) = default;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -123,6 +124,55 @@ class Hoister {
 
 }  // namespace
 
+namespace {
+
+// The entries of a list of `replaced`, one for each of its operands or results, that count for the values of an
+// operator in its place; an empty one says nothing.
+template <typename Entries>
+Entries entriesOf(const Entries& said, const std::vector<std::optional<unsigned>>& places) {
+  Entries entries(places.size());
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (places[i] && *places[i] < said.size()) {
+      entries[i] = said[*places[i]];
+    }
+  }
+  const bool says = std::any_of(entries.begin(), entries.end(), [](const auto& entry) { return !entry.empty(); });
+  return says ? entries : Entries();
+}
+
+// What the user says of the operands and results of an operator, for operator `number` of its alternative: how that
+// reads them and makes them in its stead. What has another phase, as the update of a running statistic, says nothing.
+std::optional<UserStrategy> inheritedStrategy(const GraphOperator& replaced, const Alternative& alternative,
+                                              size_t number) {
+  const AlternativeOperator& made = alternative.body[number];
+  if (!replaced.strategy || made.phase.value_or(replaced.phase) != replaced.phase) {
+    return std::nullopt;
+  }
+  std::vector<std::optional<unsigned>> operands;
+  for (const GraphValue& operand : made.operands) {
+    operands.push_back(operand.isArgument() ? std::optional<unsigned>(operand.index) : std::nullopt);
+  }
+  std::vector<std::optional<unsigned>> results(made.results.size());
+  for (unsigned r = 0; r < alternative.results.size(); ++r) {
+    const GraphValue& result = alternative.results[r];
+    // What must be expanded may become something of another shape, of which nothing was said.
+    if (!result.isArgument() && result.producer == static_cast<int64_t>(number) &&
+        made.results[result.index].shape.size() == replaced.results[r].shape.size()) {
+      results[result.index] = r;
+    }
+  }
+  UserStrategy strategy = *replaced.strategy;
+  strategy.inSplits = entriesOf(strategy.inSplits, operands);
+  strategy.inNames = entriesOf(strategy.inNames, operands);
+  strategy.outSplits = entriesOf(strategy.outSplits, results);
+  strategy.outNames = entriesOf(strategy.outNames, results);
+  const bool says = !strategy.inSplits.empty() || !strategy.inNames.empty() || !strategy.outSplits.empty() ||
+                    !strategy.outNames.empty();
+  return says ? std::optional<UserStrategy>(std::move(strategy)) : std::nullopt;
+}
+
+}  // namespace
+
 absl::Status takeAlternative(ProgramGraph& graph, int64_t id) {
   const auto it = find(graph, id);
   if (it == graph.operators.end() || it->alternatives.empty()) {
@@ -144,7 +194,7 @@ absl::Status takeAlternative(ProgramGraph& graph, int64_t id) {
     op.forward = replaced.forward;
     op.userStage = replaced.userStage;
     op.recomputeScope = replaced.recomputeScope;
-    op.strategy = made.strategy;
+    op.strategy = inheritedStrategy(replaced, alternative, body.size() - 1);
     op.line = replaced.line;
     op.results = made.results;
     std::transform(made.operands.begin(), made.operands.end(), std::back_inserter(op.operands), outside);

@@ -10,8 +10,9 @@
 
 namespace weft {
 
-// Puts the alternative of operator `id` in its place; its operators get new ids. What is the gradient of an operator
-// that must be expanded becomes that of the one that makes its first result. Errors: it has none.
+// Puts the alternative of operator `id` in its place; its operators get new ids. What the user's strategy says of an
+// operand or result counts for each of them that reads or makes it in the same phase. What is the gradient of an
+// operator that must be expanded becomes that of the one that makes its first result. Errors: it has none.
 absl::Status takeAlternative(ProgramGraph& graph, int64_t id);
 
 // Copies the operators behind operand `rewrite.operand` of operator `rewrite.id` into the prologue, each behind the one

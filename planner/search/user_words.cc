@@ -72,11 +72,6 @@ bool haveSameStrategy(const GraphOperator& a, const GraphOperator& b) {
 
 void dropStrategy(GraphOperator& op) {
   op.strategy.reset();
-  for (Alternative& alternative : op.alternatives) {
-    for (AlternativeOperator& each : alternative.body) {
-      each.strategy.reset();
-    }
-  }
 }
 
 bool isConstraint(const GraphOperator& op) {

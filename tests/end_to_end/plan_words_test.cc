@@ -16,6 +16,8 @@
 #include "planner/explain/plan_summary.h"
 #include "planner/explain/same_decisions.h"
 #include "planner/search/plan.h"
+#include "tests/equivalence/known_models.h"
+#include "tests/equivalence/model_problem.h"
 #include "tools/analysis/plan_code.h"
 #include "weft/weft.h"
 
@@ -141,22 +143,30 @@ class Asked {
 class PlanWordsTest : public ::testing::TestWithParam<Case> {};
 
 // Answers the options among the words. `expanded`: kind of the operator that an alternative stands for, if one does.
-CompileOptions expectSaidWhole(const Asked& asked, const std::string& expanded = "") {
-  const PlannerProblem& problem = asked.problem();
-  const absl::StatusOr<Decisions> record = planProgram(problem.graphs, problem.request, {});
-  EXPECT_TRUE(record.ok()) << record.status();
+CompileOptions expectSaidWhole(const GraphFor& asked, const CompileOptions& request, const std::string& expanded = "") {
+  const absl::StatusOr<Decisions> record = planProgram(asked, request, {});
+  if (!record.ok()) {
+    ADD_FAILURE() << record.status();
+    return {};
+  }
   if (!expanded.empty()) {
     EXPECT_THAT(summaryOf(*record, {}).alternatives, ElementsAre(Pair(expanded, 1)));
   }
-  const GraphFor graphs = bare(problem.graphs);
-  const absl::StatusOr<PlanWords> words = wordsOf(graphs, problem.request, *record);
-  EXPECT_TRUE(words.ok()) << words.status();
+  const GraphFor graphs = bare(asked);
+  const absl::StatusOr<PlanWords> words = wordsOf(graphs, request, *record);
+  if (!words.ok()) {
+    ADD_FAILURE() << words.status();
+    return {};
+  }
   const int64_t micro = record->mesh.microBatches();
   EXPECT_THAT(words->unsaid, IsEmpty()) << tools::codeOf(*words, **graphs(micro));
   EXPECT_EQ(words->options.mode, Mode::kSemi);
   const absl::StatusOr<Decisions> again =
       planProgram(graphForAll(withWords(*words, **graphs(micro))), words->options, {});
-  EXPECT_TRUE(again.ok()) << again.status();
+  if (!again.ok()) {
+    ADD_FAILURE() << again.status();
+    return {};
+  }
   const DecisionDifferences differences = differencesOf(*record, *again);
   EXPECT_THAT(differences.whole, IsEmpty());
   EXPECT_THAT(differences.arguments, IsEmpty());
@@ -172,7 +182,8 @@ CompileOptions expectSaidWhole(const Asked& asked, const std::string& expanded =
 TEST_P(PlanWordsTest, SayTheWholePlan) {
   Graph g;
   const examples::GptModel model = examples::buildGpt(g, GetParam().config);
-  expectSaidWhole(Asked(g, model.loss, GetParam().options), GetParam().expanded);
+  const Asked asked(g, model.loss, GetParam().options);
+  expectSaidWhole(asked.problem().graphs, asked.problem().request, GetParam().expanded);
 }
 
 // Four products on the first of two stages, one on the other: they are given three ranks and one.
@@ -188,7 +199,8 @@ TEST(PlanWords, MeshesThatWereFoundForStages) {
   CompileOptions options = {.mode = Mode::kAuto, .devices = 4};
   options.machine =
       "flops = 8e8\nmemory_bandwidth = 2e10\nlink_bandwidth = 1e10\nlink_latency = 1.2e-10\nlaunch_latency = 6e-11";
-  EXPECT_THAT(expectSaidWhole(Asked(g, loss, options)).stageMeshes, HasSubstr(";"));
+  const Asked asked(g, loss, options);
+  EXPECT_THAT(expectSaidWhole(asked.problem().graphs, asked.problem().request).stageMeshes, HasSubstr(";"));
 }
 
 // Two layers; with `said` with the lines that --as-code prints of the plan of mode layouts.
@@ -276,6 +288,54 @@ TEST(PlanWords, OfAnotherProgram) {
   EXPECT_THAT(std::string(wordsOf(asked.problem().graphs, {}, record).status().message()),
               HasSubstr("give the program that they were made for"));
 }
+
+// A model of another kind, planned in mode auto.
+struct FoundCase {
+  testing::KnownModel model;
+  CompileOptions options;
+};
+
+std::vector<FoundCase> foundCases() {
+  const auto sizes = [](int64_t groups, int64_t experts) {
+    return testing::LayerSizes{.batch = 16,
+                               .tokens = 256,
+                               .width = 1024,
+                               .heads = 8,
+                               .headWidth = 128,
+                               .groups = groups,
+                               .hidden = 4096,
+                               .vocabulary = 32128,
+                               .experts = experts};
+  };
+  const auto on = [](int64_t devices, const std::string& machine, int64_t memoryLimit = 0) {
+    CompileOptions options = {.mode = Mode::kAuto, .devices = devices, .machine = machine};
+    options.memoryLimit = memoryLimit;
+    return options;
+  };
+  return {
+      {testing::llamaModel("llama", sizes(2, 1), 2), on(8, "a100-80g")},
+      {testing::llamaModel("llama_tight", sizes(2, 1), 4), on(8, "h100-80g", 1'500'000'000)},
+      {testing::t5Model("t5", sizes(8, 1), 1), on(8, "a100-80g")},
+      {testing::expertsModel("experts", sizes(8, 4), 2), on(8, "a100-80g")},
+      {testing::unetModel("unet", {.batch = 16, .image = 64, .channels = 16, .levels = 2, .classes = 16}),
+       on(4, "a100-80g")},
+      {testing::wideModel("wide", {.batch = 1024, .fields = 8, .rows = 200'000, .width = 64, .hidden = {256, 128, 2}}),
+       on(8, "a100-80g")},
+      {testing::mlpModel("mlp", 512, {784, 2048, 2048, 10}), on(4, "cpu")},
+      {testing::resnetModel("resnet", {}), on(4, "cpu")},
+  };
+}
+
+class FoundPlanWordsTest : public ::testing::TestWithParam<FoundCase> {};
+
+TEST_P(FoundPlanWordsTest, SayTheWholePlan) {
+  const absl::StatusOr<std::unique_ptr<testing::ModelProblem>> model = testing::ModelProblem::create(GetParam().model);
+  ASSERT_TRUE(model.ok()) << model.status();
+  expectSaidWhole((*model)->graphs(), GetParam().options);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, FoundPlanWordsTest, ::testing::ValuesIn(foundCases()),
+                         [](const auto& info) { return info.param.model.name; });
 
 INSTANTIATE_TEST_SUITE_P(Plans, PlanWordsTest, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });

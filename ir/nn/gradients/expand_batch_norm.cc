@@ -47,18 +47,6 @@ LogicalResult checkRows(BatchNormOp op, int64_t microBatches) {
   return success();
 }
 
-// The user's strategy of batch norm says how x is split: that of the first sum.
-Value strategyOf(BatchNormOp op, Value sum) {
-  auto strategy = op->getAttrOfType<mlir::DictionaryAttr>(kStrategyAttr);
-  auto in = strategy ? mlir::dyn_cast_or_null<mlir::ArrayAttr>(strategy.get("in")) : mlir::ArrayAttr();
-  if (in && !in.empty()) {
-    mlir::NamedAttrList entries;
-    entries.set("in", mlir::ArrayAttr::get(op.getContext(), {in[0]}));
-    sum.getDefiningOp()->setAttr(kStrategyAttr, entries.getDictionary(op.getContext()));
-  }
-  return sum;
-}
-
 // The operators of one batch norm, or of its gradient.
 class Writer {
  public:
@@ -67,7 +55,7 @@ class Writer {
   Values forward(BatchNormOp op) {
     Value x = op->getOperand(0);
     Value share = shareOf(x);
-    Value mean = emit_.make<MulOp>(strategyOf(op, channelSum(x)), share);
+    Value mean = emit_.make<MulOp>(channelSum(x), share);
     Value squares = emit_.make<ChannelDotOp>(x, x, mean);
     Value variance = emit_.make<MulOp>(squares, share);
     Value rstd = emit_.make<RsqrtOp>(emit_.make<AddOp>(variance, emit_.number(op.getEpsilon(), variance)));

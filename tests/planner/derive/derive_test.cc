@@ -194,7 +194,7 @@ TEST(Derive, NamesThePadsWithWhichMoreSplitsAreConsidered) {
     OperatorFacts whole = {"norm", "a v! -> a v"};
     whole.padFill = {fill};
     b.returns(b.add(whole, {y}, {8, columns}));
-    const Derived derived = derive(b, {.mesh = mesh, .mode = mode});
+    const Derived derived = derive(b, {.mode = mode, .mesh = mesh});
     EXPECT_TRUE(derived.record.ok()) << derived.record.status();
     EXPECT_THAT(derived.record->notes, Not(Contains(HasSubstr("does not divide"))));
     return derived.evenPads;
@@ -213,7 +213,7 @@ TEST(Derive, OnlyParametersArePaddedForSplitsThatAreConsidered) {
   const GraphValue x = b.input("x", {8, 63});
   const GraphValue w = b.parameter("w", {63, 64});
   b.returns(b.add(kMatmul, {x, w}, {8, 64}));
-  EXPECT_THAT(derive(b, {.mesh = "tp=2", .mode = Mode::kLayouts}).evenPads, IsEmpty());
+  EXPECT_THAT(derive(b, {.mode = Mode::kLayouts, .mesh = "tp=2"}).evenPads, IsEmpty());
 }
 
 // Columns that are 63 of 96: no pad makes a slice give more of them.
@@ -224,7 +224,7 @@ TEST(Derive, NoPadReachesTheResultOfASlice) {
     const GraphValue w = b.parameter("w", {8, 63});
     const GraphValue part = b.add(OperatorFacts{"slice", rule}, {whole}, {8, 63});
     b.returns(b.add(OperatorFacts{"add", "a b, a b -> a b"}, {part, w}, {8, 63}));
-    return derive(b, {.mesh = "tp=2", .mode = Mode::kLayouts}).evenPads;
+    return derive(b, {.mode = Mode::kLayouts, .mesh = "tp=2"}).evenPads;
   };
   EXPECT_THAT(padsOf("a s! -> a r!"), IsEmpty());
   EXPECT_THAT(padsOf("a s! -> a r"), ElementsAre(std::pair(1U, Shape({8, 64})))) << "as of a broadcast";

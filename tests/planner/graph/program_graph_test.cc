@@ -78,7 +78,6 @@ TEST(ProgramGraphJson, ReadsWhatItPrints) {
   op.strategy = UserStrategy{true, {}, {}, {{"dp,tp", ""}, {}}, {{"", ""}}, {"model.cc", 5, 6}};
   graph.operators[1].alternatives[0].body[0].phase = Phase::kUpdate;
   graph.operators[1].alternatives[0].body[1].phase = Phase::kForward;
-  graph.operators[1].alternatives[0].body[1].strategy = op.strategy;
   graph.operators[1].strategy = UserStrategy{false, {{2, 1}, {}}, {{1}}, {}, {}, {}};
   graph.results[0].updates = 1;
   const absl::StatusOr<ProgramGraph> again = parseProgramGraph(printProgramGraph(graph));
@@ -221,15 +220,24 @@ TEST(Rewrites, AnAlternativeTakesThePlaceAndTheMarks) {
 
 TEST(Rewrites, WhatAnAlternativeSaysOfItsOperatorsStays) {
   ProgramGraph graph = softmaxProgram();
-  std::vector<AlternativeOperator>& body = graph.operators[1].alternatives[0].body;
-  body[0].strategy = UserStrategy{false, {{2, 1}}, {}, {}, {}, {"model.cc", 5, 6}};
-  body[1].phase = Phase::kUpdate;
-  const UserStrategy strategy = *body[0].strategy;
+  graph.operators[1].alternatives[0].body[1].phase = Phase::kUpdate;
   ASSERT_TRUE(takeAlternative(graph, 1).ok());
-  EXPECT_EQ(graph.operators[1].strategy, strategy);
   EXPECT_EQ(graph.operators[1].phase, Phase::kForward);
   EXPECT_EQ(graph.operators[2].phase, Phase::kUpdate);
+}
+
+// Of exp, the sum of its result and their quotient only exp reads x, and only the division makes the result.
+TEST(Rewrites, AStrategyCountsForWhatReadsAndMakesInItsPlace) {
+  ProgramGraph graph = softmaxProgram();
+  graph.operators[1].strategy = UserStrategy{false, {{2, 1}}, {{1, 2}}, {}, {}, {"model.cc", 5, 6}};
+  ProgramGraph later = graph;
+  ASSERT_TRUE(takeAlternative(graph, 1).ok());
+  EXPECT_EQ(graph.operators[1].strategy, (UserStrategy{false, {{2, 1}}, {}, {}, {}, {"model.cc", 5, 6}}));
   EXPECT_EQ(graph.operators[2].strategy, std::nullopt);
+  EXPECT_EQ(graph.operators[3].strategy, (UserStrategy{false, {}, {{1, 2}}, {}, {}, {"model.cc", 5, 6}}));
+  later.operators[1].alternatives[0].body[0].phase = Phase::kUpdate;
+  ASSERT_TRUE(takeAlternative(later, 1).ok());
+  EXPECT_EQ(later.operators[1].strategy, std::nullopt) << "the update is not what the user speaks of";
 }
 
 // Its gradient becomes that of the operator that makes the result.

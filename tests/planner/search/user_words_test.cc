@@ -94,15 +94,5 @@ TEST(UserWords, LayersThatAreSaidAlikeAreOneWord) {
   EXPECT_EQ(*open.graphs(2), changed) << "of the same graph the same";
 }
 
-TEST(UserWords, AStrategyGoesWithThatOfTheAlternatives) {
-  ProgramGraph graph = layers();
-  graph.operators[0].strategy = splitOver("tp", 7);
-  AlternativeOperator part;
-  part.strategy = splitOver("tp", 7);
-  graph.operators[0].alternatives = {{{part}, {}}};
-  const PlanQuestion open = without(userWords({}, graph, 1), {graphForAll(graph), {}});
-  EXPECT_FALSE((*open.graphs(1))->operators[0].alternatives[0].body[0].strategy);
-}
-
 }  // namespace
 }  // namespace weft::testing
