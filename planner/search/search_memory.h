@@ -66,10 +66,12 @@ struct SearchMemory {
 // Do two requests say the same?
 bool areSame(const CompileOptions& a, const CompileOptions& b);
 
-// What a search knows: of reshards since it began, and what those before it found.
+// What a search knows: of reshards since it began, what those before it found, and the saved record that it begins
+// from, if there is one.
 struct SearchKnowledge {
   ReshardMemo& reshards;
   SearchMemory& before;
+  const Decisions* record = nullptr;
 };
 
 }  // namespace weft

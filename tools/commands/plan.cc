@@ -39,6 +39,8 @@ const std::vector<Flag>& planFlags() {
   static const std::vector<Flag> flags = [] {
     std::vector<Flag> all = requestFlags();
     all.push_back({"output", Flag::kOptional, "write the decisions there, for weft compile --decisions (also -o)"});
+    all.push_back({"from", Flag::kOptional,
+                   "begin from the decisions in this file (-o of before): no worse where they are what is asked for"});
     all.push_back({"precision", Flag::kOptional, "price values of 16 bits, bf16 or f16; they cannot be compiled yet"});
     all.push_back({"overlap", Flag::kSwitch,
                    "collectives run beside computation, on machines with 2 queues; it cannot be compiled yet"});
@@ -78,6 +80,14 @@ absl::StatusOr<std::optional<DType>> precisionOf(const Flags& flags) {
              ? absl::InvalidArgumentError(absl::StrCat("--precision takes bf16 or f16, not '", flags.text("precision"),
                                                        "'; without it values are as the program has them"))
              : absl::StatusOr<std::optional<DType>>(type);
+}
+
+absl::StatusOr<std::string> recordIn(const std::string& file) {
+  WEFT_ASSIGN_OR_RETURN(std::string text, readText(file));
+  const absl::Status status = parseDecisions(text).status();
+  return status.ok() ? absl::StatusOr<std::string>(std::move(text))
+                     : absl::Status(status.code(), absl::StrCat(file, ": ", status.message(),
+                                                                "; give a whole record, as of `weft plan -o`"));
 }
 
 void printJson(const PlanSummary& summary, const SearchCost& cost, const OtherPlans& others, const std::string& code) {
@@ -141,10 +151,13 @@ absl::Status run(const std::string& path, const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(PlannerProblem problem, plannerProblem(*module, registry));
   WEFT_ASSIGN_OR_RETURN(const std::optional<DType> precision, precisionOf(flags));
   problem.request.overlap = problem.request.overlap || flags.has("overlap");
+  if (flags.has("from")) {
+    WEFT_ASSIGN_OR_RETURN(problem.request.from, recordIn(flags.text("from")));
+  }
   if (flags.has("offload")) {
     WEFT_ASSIGN_OR_RETURN(problem.request.offload, parseOffload(flags.text("offload")));
-    WEFT_RETURN_IF_ERROR(checkRequest(Request{problem.request, std::nullopt}));
   }
+  WEFT_RETURN_IF_ERROR(checkRequest(Request{problem.request, std::nullopt}));
   if (precision) {
     problem.graphs = inPrecision(problem.graphs, *precision);
   }
