@@ -197,7 +197,7 @@ static absl::StatusOr<Decisions> recordOf(const std::string& from) {
 absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const CompileOptions& asked,
                                            const Correction& correction, SearchMemory* memory) {
   if (asked.departures > 0) {
-    WEFT_ASSIGN_OR_RETURN(DepartedPlan departed, departedPlan(graphs, asked, correction));
+    WEFT_ASSIGN_OR_RETURN(DepartedPlan departed, departedPlan(graphs, asked, correction, memory));
     return std::move(departed.plan);
   }
   CompileOptions request = withFreedomsPinned(asked);

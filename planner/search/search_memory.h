@@ -47,6 +47,7 @@ class KnownAnswers {
     }
     return nullptr;
   }
+  size_t size() const { return known_.size(); }
   const absl::StatusOr<Answer>& keep(SearchQuestion question, absl::StatusOr<Answer> answer) {
     return known_.emplace_back(std::move(question), std::move(answer)).second;
   }
