@@ -62,6 +62,7 @@ absl::StatusOr<Program> compileAs(const std::string& program, mlir::ModuleOp mod
   if (!options.decisions.empty()) {
     WEFT_ASSIGN_OR_RETURN(pipeline.decisions, parseDecisions(options.decisions));
   }
+  pipeline.from = options.from;
   pipeline.program = program;
   Program made;
   CompileReport report;
@@ -173,6 +174,7 @@ CompileOptions forwardOptions(const Program& training, CompileOptions options) {
   options.memoryLimit = 0;
   options.departures = 0;
   options.without.clear();
+  options.from.clear();
   options.dumpDir.clear();
   options.decisions.clear();
   options.layouts = parameterLayouts(training);

@@ -91,7 +91,7 @@ std::vector<PipelinePhase> phasesOf(const ir::OperatorRegistry& registry, const 
   // After the gradients exist, before layouts: optimizer state takes part in all decisions.
   add(State::kLogical, createBuildUpdatePass());
   // Everything that chooses stands here; what follows only realizes the record.
-  add(State::kLogical, createDecidePass(registry, {options.decisions, options.correction}));
+  add(State::kLogical, createDecidePass(registry, {options.decisions, options.correction, options.from}));
   // First of all that realizes: whatever moves or fills a value asks how it lies, and how it is read.
   add(State::kLaidOut, createAssignLayoutsPass());
   // Before reshards: what comes from another mesh is then resharded as any value of its reader's mesh.

@@ -19,6 +19,8 @@ struct PipelineOptions {
   std::string dumpDir;
   // A decisions record to realize instead of deciding.
   std::optional<Decisions> decisions;
+  // A record that mode auto begins from (CompileOptions::from); empty: none.
+  std::string from;
   // The program's name over a parameter store; "evaluate" leaves out gradients and update.
   std::string program = "train";
   // The last phase to run ("mark-recompute"); empty: all.

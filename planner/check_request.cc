@@ -144,6 +144,11 @@ absl::Status checkSchedule(const CompileOptions& options) {
 
 absl::Status checkSearch(const CompileOptions& options) {
   WEFT_RETURN_IF_ERROR(checkInteger("departures", options.departures, 0, kMostDepartures));
+  if (!options.from.empty() && options.mode != Mode::kAuto) {
+    return refuse(absl::StrCat("from = a record in mode ", modeName(options.mode),
+                               "; the search of mode auto begins from it: ask for that mode, or give the record as "
+                               "decisions to be realized"));
+  }
   return options.departures == 0 || options.mode == Mode::kAuto
              ? absl::OkStatus()
              : refuse(absl::StrCat("departures = ", options.departures, " in mode ", modeName(options.mode),

@@ -138,6 +138,9 @@ struct CompileOptions {
   bool may(Freedom freedom) const { return without.count(freedom) == 0; }
   // In mode kAuto: the best plan within so many departures from the user's own words (planner/search/departures.h).
   int64_t departures = 0;
+  // In mode kAuto: a saved record that the search begins from (planner/search/recorded_plan.h). The answer is no worse
+  // where the record is what the request asks for.
+  std::string from;
   std::string dumpDir;    // numbered IR files of every state and phase
   std::string decisions;  // a saved record to realize instead of deciding
 

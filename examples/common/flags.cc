@@ -210,6 +210,7 @@ void CommonFlags::addCompilingTo(Flags& flags) {
   flags.text("recompute", &recompute,
              "recomputed in backward: auto (as --memory-limit asks for), none, full, or patterns with commas");
   flags.integer("departures", &departures, "in mode auto: the best plan that departs from so many of your words");
+  flags.contents("from", &from, "in mode auto: begin from the decisions in this file (weft plan -o)");
   flags.freedoms("without", &without, "what mode auto may not decide, with commas: recompute, zero, pipeline, ...");
   flags.toggle("regather", &regather, "gather values again in backward instead of keeping them");
   flags.toggle("overlap", &overlap,
@@ -249,6 +250,7 @@ CompileOptions CommonFlags::options() const {
   options.regather = regather;
   options.departures = departures;
   options.without = without;
+  options.from = from;
   options.overlap = overlap;
   options.offload = offload;
   options.recompute = recompute;

@@ -81,6 +81,7 @@ struct CommonFlags {
   int64_t defaultMicro = 1;  // where mode auto does not find them
   bool regather = false;
   int64_t departures = 0;
+  std::string from;
   Freedoms without;
   bool overlap = false;
   Offload offload = Offload::kNone;

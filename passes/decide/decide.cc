@@ -50,6 +50,7 @@ class DecidePass : public impl::DecidePassBase<DecidePass> {
   FailureOr<Decisions> decide(func::FuncOp step, const CompileOptions& options, const ir::ExpansionContext& context) {
     const GraphFor graphs = graphSource(step, registry_, context.rowParts());
     CompileOptions compiled = options;
+    compiled.from = options_.from;
     compiled.overlap = false;  // ranks have one queue
     compiled.offload = Offload::kNone;
     absl::StatusOr<Decisions> record = planProgram(graphs, compiled, options_.correction);

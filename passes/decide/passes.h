@@ -16,6 +16,7 @@ namespace weft {
 struct DecideOptions {
   std::optional<Decisions> record;  // to realize instead of deciding
   Correction correction;            // of the planner's prediction
+  std::string from = {};            // a record that mode auto begins from
 };
 
 // Writes the decisions of @step into the module attribute dist.decisions: the given record, else what the planner

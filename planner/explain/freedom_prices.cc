@@ -3,9 +3,8 @@
 namespace weft {
 
 std::vector<PricedPlan> freedomPricesOf(const GraphFor& graphs, const CompileOptions& request,
-                                        const ClosedRequest& plan) {
+                                        const ClosedRequest& plan, SearchMemory& memory) {
   std::vector<PricedPlan> prices;
-  SearchMemory memory;
   for (const Freedom freedom : request.mode == Mode::kAuto ? allFreedoms() : std::vector<Freedom>()) {
     const bool isAskedFor = freedom != Freedom::kOffload || request.offload == Offload::kAuto;
     if (!request.may(freedom) || !isAskedFor) {

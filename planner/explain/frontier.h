@@ -21,7 +21,8 @@ struct FrontierPoint {
   std::string plan;    // in a few words
 };
 
-// By falling memory, that of `plan`, which `request` came to, first.
-std::vector<FrontierPoint> frontierOf(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan);
+// By falling memory, that of `plan`, which `request` came to, first. `memory`: as of closeRequest.
+std::vector<FrontierPoint> frontierOf(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan,
+                                      SearchMemory& memory);
 
 }  // namespace weft

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/cost/plan_time.h"
-#include "planner/explain/zero_words.h"
+#include "planner/zero_words.h"
 #include "planner/graph/name_classes.h"
 #include "planner/submesh_machines.h"
 #include "runtime/base/arithmetic.h"

@@ -13,11 +13,11 @@
 #include "planner/explain/recompute_words.h"
 #include "planner/explain/same_decisions.h"
 #include "planner/explain/strategy_words.h"
-#include "planner/explain/zero_words.h"
 #include "planner/graph/graph_view.h"
 #include "planner/graph/name_classes.h"
 #include "planner/graph/rewrites.h"
 #include "planner/search/plan.h"
+#include "planner/search/recorded_plan.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -25,30 +25,6 @@ namespace {
 
 // How often the program is derived again with more words.
 constexpr int kRounds = 24;
-
-CompileOptions closedOptions(const CompileOptions& request, const Decisions& record) {
-  CompileOptions closed = request;
-  closed.mode = Mode::kSemi;
-  closed.devices = 1;
-  closed.mesh = record.stageMeshes.empty() ? record.mesh.ofRanks().print() : "";
-  closed.stageMeshes = printStageMeshes(record.stageMeshes);
-  closed.micro = record.mesh.microBatches();
-  closed.zero = static_cast<int>(record.zero);
-  closed.offload = record.offload;
-  closed.zeroOf = zeroWords(record);
-  closed.maxStages = 0;
-  closed.departures = 0;
-  closed.without.clear();
-  const bool staged = record.schedule.submeshes.size() > 1;
-  closed.schedule = staged ? record.schedule.kind : "auto";
-  closed.scheduleTable = record.schedule.table;
-  closed.virtualStages = staged ? record.schedule.virtualStages : 0;
-  closed.regather = std::any_of(record.operators.begin(), record.operators.end(),
-                                [](const OperatorDecision& op) { return op.gather == GatherPolicy::kEachCall; });
-  closed.decisions.clear();
-  closed.dumpDir.clear();
-  return closed;
-}
 
 bool isForward(const GraphOperator& op) {
   return op.phase == Phase::kForward && !op.prologueOf;
@@ -103,7 +79,7 @@ class WordFinder {
         strategies_(view_, rewrittenView_, record) {}
 
   absl::StatusOr<PlanWords> run(const CompileOptions& request) {
-    words_.options = closedOptions(request, record_);
+    words_.options = requestOf(record_, request, Mode::kSemi);
     sayStages();
     WEFT_RETURN_IF_ERROR(sayRecomputation());
     for (int round = 0; round < kRounds; ++round) {

@@ -25,8 +25,8 @@ constexpr size_t kMostPricedWords = 24;
 // The plan whose prices are asked for, and the planner that is asked about others.
 class Asker {
  public:
-  Asker(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan)
-      : graphs_(graphs), request_(request), plan_(plan), record_(plan.attempt.decisions) {}
+  Asker(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan, SearchMemory& memory)
+      : memory_(memory), graphs_(graphs), request_(request), plan_(plan), record_(plan.attempt.decisions) {}
 
   const GraphFor& graphs() const { return graphs_; }
   const CompileOptions& request() const { return request_; }
@@ -78,7 +78,7 @@ class Asker {
     return std::shared_ptr<const ProgramGraph>(std::move(staged));
   }
 
-  SearchMemory memory_;
+  SearchMemory& memory_;
   const GraphFor& graphs_;
   const CompileOptions& request_;
   const ClosedRequest& plan_;
@@ -350,8 +350,9 @@ PricedPlan pricedBeside(double seconds, std::string what, const Attempt& other) 
   return {std::move(what), "", planText(other.decisions), mine, other.peakBytes, other.fits, mine - seconds};
 }
 
-absl::StatusOr<PlanPrices> pricesOf(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan) {
-  Asker ask(graphs, request, plan);
+absl::StatusOr<PlanPrices> pricesOf(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan,
+                                    SearchMemory& memory) {
+  Asker ask(graphs, request, plan, memory);
   PlanPrices prices;
   prices.runnerUps = RunnerUps(ask).run();
   prices.pins = pinsOf(ask);

@@ -41,7 +41,8 @@ struct PlanPrices {
 };
 
 // The prices of the plan that `request` came to. Whatever a changed request cannot be has no line. Errors: a machine
-// that cannot be read.
-absl::StatusOr<PlanPrices> pricesOf(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan);
+// that cannot be read. `memory`: as of closeRequest.
+absl::StatusOr<PlanPrices> pricesOf(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan,
+                                    SearchMemory& memory);
 
 }  // namespace weft

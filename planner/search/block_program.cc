@@ -164,6 +164,17 @@ ProgramGraph BlockProgram::onStages(const std::vector<int>& first) const {
   return staged;
 }
 
+ProgramGraph BlockProgram::onStagesOf(const std::map<int64_t, int64_t>& stageOf) const {
+  ProgramGraph staged = *graph_;
+  for (size_t op = 0; op < of_.size(); ++op) {
+    const auto stage = stageOf.find(staged.operators[op].id);
+    if (of_[op] != kNoBlock && stage != stageOf.end()) {
+      staged.operators[op].userStage = stage->second;
+    }
+  }
+  return staged;
+}
+
 absl::StatusOr<SegmentCosts> BlockProgram::costs(const CompileOptions& closed, bool uncut, double bytePrice,
                                                  ReshardMemo& memo) const {
   SegmentCosts costs;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -42,6 +43,8 @@ class BlockProgram {
 
   // The program on stages; `first`: of each stage its first block. Without stages, or with the user's: as it is.
   ProgramGraph onStages(const std::vector<int>& first) const;
+  // The same on the stages of operators by their numbers, which need not begin with blocks.
+  ProgramGraph onStagesOf(const std::map<int64_t, int64_t>& stageOf) const;
 
   // What each block needs, of a request that leaves nothing open; `uncut`: what the program without stages needs, as
   // one. Errors: as segmentCosts.

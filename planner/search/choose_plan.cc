@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/search/mix_zero.h"
 #include "planner/search/pipeline_shape.h"
+#include "planner/search/recorded_plan.h"
 #include "planner/search/refine_stages.h"
 #include "planner/search/sketches.h"
 #include "runtime/base/status.h"
@@ -37,6 +38,7 @@ constexpr size_t kMostBesideOfLong = 2;
 // programs are closer.
 constexpr double kFarOff = 1.15;
 constexpr double kFarOffOfLong = 1.01;
+constexpr char kFound[] = "found ";
 
 class PlanChooser {
  public:
@@ -45,16 +47,13 @@ class PlanChooser {
 
   // In the order of the sketches, without those that cannot be better than the best so far.
   absl::StatusOr<ClosedRequest> run() {
-    std::vector<Finalist> finalists;
-    const Attempt* best = nullptr;
-    size_t tried = 0;
-    size_t beside = 0;
-    Usual usual;
+    WEFT_RETURN_IF_ERROR(beginWithRecord());
     absl::Status refusal;
     size_t most = kMostFinalists;
     for (;;) {
-      const std::optional<Sketch> sketch = sketches_.next();
-      if (!sketch || tried >= mostTried(most, usual, *sketch)) {
+      const bool isRecordBest = this->isRecordBest();
+      const std::optional<Sketch> sketch = sketches_.next(isRecordBest ? mostOfRecord() : kNoneTooLong);
+      if (!sketch || tried_ >= mostTried(isRecordBest ? kFewestFinalists : most, *sketch)) {
         break;
       }
       const bool isLong = sketches_.isLong(*sketch);
@@ -62,14 +61,15 @@ class PlanChooser {
       const bool isBeside = isUnlike || sketch->grid.isReordered;
       const double farOff = isLong ? kFarOffOfLong : kFarOff;
       const bool isFarOff =
-          usual.fits && static_cast<double>(sketch->cut.time) > farOff * static_cast<double>(usual.time);
+          usual_.fits && static_cast<double>(sketch->cut.time) > farOff * static_cast<double>(usual_.time);
       if (isFarOff && !isBeside) {
         break;
       }
-      ++(isBeside ? beside : tried);
-      if (isBeside && (isFarOff || beside > (isLong ? kMostBesideOfLong : kMostBeside))) {
+      ++(isBeside ? beside_ : tried_);
+      if (isBeside && (isFarOff || beside_ > (isLong ? kMostBesideOfLong : kMostBeside))) {
         continue;
       }
+      const Attempt* best = this->best();
       if (best != nullptr && best->fits && sketch->cut.bound >= best->time) {
         continue;
       }
@@ -81,26 +81,17 @@ class PlanChooser {
       most = std::clamp(kPredictedOperators / closed->graph->operators.size(), kFewestFinalists, kMostFinalists);
       const Attempt& made = closed->attempt;
       if (!isBeside && made.fits) {
-        usual = {true, usual.fits ? std::min(usual.time, made.time) : made.time};
+        usual_ = {true, usual_.fits ? std::min(usual_.time, made.time) : made.time};
       }
-      finalists.push_back({*sketch, *std::move(closed)});
-      best = &std::min_element(finalists.begin(), finalists.end(), isBetterPlan)->plan.attempt;
+      finalists_.push_back({*sketch, *std::move(closed)});
     }
-    if (finalists.empty()) {
+    if (finalists_.empty() && !record_) {
       return refused(refusal.ok() ? sketches_.refusal() : refusal);
     }
-    const size_t scheduled = addOtherSchedules(finalists);
-    std::stable_sort(finalists.begin(), finalists.end(), isBetterPlan);
-    const Sketch& sketch = finalists.front().sketch;
-    WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(sketch.request.microBatches()));
-    ClosedRequest refined = refineStages({sketch, finalists.front().plan}, *program, predict_, known_.reshards);
-    const std::shared_ptr<const ProgramGraph> staged = refined.graph;
-    const Predict predictMixed = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double> price) {
-      return mixed(staged, closed, price);
-    };
-    WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, mixZero(std::move(refined), request_, predictMixed));
-    chosen.attempt.decisions.notes.push_back(noteOf(finalists));
-    chosen.ticks += sketches_.ticks() + static_cast<int64_t>(tried + beside + scheduled) - remembered_;
+    WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, bestOfAll());
+    std::vector<std::string>& notes = chosen.attempt.decisions.notes;
+    notes.insert(notes.end(), recordNotes_.begin(), recordNotes_.end());
+    chosen.ticks += sketches_.ticks() + static_cast<int64_t>(tried_ + beside_) + others_ - remembered_;
     return chosen;
   }
 
@@ -118,11 +109,90 @@ class PlanChooser {
     Picoseconds time = 0;
   };
 
-  static size_t mostTried(size_t most, const Usual& usual, const Sketch& next) {
-    if (!usual.fits) {
+  // What the saved record comes to is a finalist before all others.
+  absl::Status beginWithRecord() {
+    if (known_.record == nullptr) {
+      return absl::OkStatus();
+    }
+    RecordedPlan before(*known_.record, request_);
+    WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(known_.record->mesh.microBatches()));
+    WEFT_RETURN_IF_ERROR(before.read(*program));
+    recordNotes_ = before.notes();
+    if (!before.request()) {
+      return absl::OkStatus();
+    }
+    WEFT_ASSIGN_OR_RETURN(program, sketches_.programFor(before.request()->microBatches()));
+    ++others_;
+    if (const absl::Status status = before.predict(*program, predict_); !status.ok()) {
+      recordNotes_.push_back(absl::StrCat(kDropped, "all of it; ", std::string(status.message())));
+      return absl::OkStatus();
+    }
+    record_ = before.plan();
+    isRecordWhole_ = before.isWhole();
+    isRecordLong_ = program->isLong();
+    if (record_->attempt.fits) {
+      usual_ = {true, record_->attempt.time};
+    }
+    return absl::OkStatus();
+  }
+
+  const Attempt* best() const {
+    const Attempt* best = record_ ? &record_->attempt : nullptr;
+    for (const Finalist& each : finalists_) {
+      best = best == nullptr || isBetter(each.plan.attempt, *best) ? &each.plan.attempt : best;
+    }
+    return best;
+  }
+  bool isRecordBest() const { return record_ && record_->attempt.fits && best() == &record_->attempt; }
+  // What is expected to take longer is not asked about while the record is the best.
+  double mostOfRecord() const {
+    const double farOff = isRecordLong_ ? kFarOffOfLong : kFarOff;
+    return farOff * static_cast<double>(record_->attempt.time);
+  }
+
+  // The best finalist, with what is tried of the best alone; or what the record comes to. Of the record itself that has
+  // been tried.
+  absl::StatusOr<ClosedRequest> bestOfAll() {
+    const bool isRecordBest = record_ && best() == &record_->attempt;
+    std::optional<ClosedRequest> chosen;
+    if (isRecordBest && isRecordWhole_) {
+      chosen = *record_;
+      chosen->attempt.decisions.notes.push_back(noteOf("kept the plan of the record, "));
+    } else if (!finalists_.empty()) {
+      WEFT_ASSIGN_OR_RETURN(chosen, refinedFinalist());
+    }
+    if (record_ && (!chosen || isBetter(record_->attempt, chosen->attempt))) {
+      ClosedRequest kept = *record_;
+      kept.attempt.decisions.notes.push_back(noteOf("kept what the record leaves, "));
+      WEFT_ASSIGN_OR_RETURN(chosen, withMixedZero(std::move(kept)));
+    }
+    return *std::move(chosen);
+  }
+
+  absl::StatusOr<ClosedRequest> refinedFinalist() {
+    others_ += static_cast<int64_t>(addOtherSchedules(finalists_));
+    std::stable_sort(finalists_.begin(), finalists_.end(), isBetterPlan);
+    const Sketch& sketch = finalists_.front().sketch;
+    WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(sketch.request.microBatches()));
+    WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, withMixedZero(refineStages({sketch, finalists_.front().plan}, *program,
+                                                                           predict_, known_.reshards)));
+    chosen.attempt.decisions.notes.push_back(noteOf(kFound));
+    return chosen;
+  }
+
+  absl::StatusOr<ClosedRequest> withMixedZero(ClosedRequest plan) {
+    const std::shared_ptr<const ProgramGraph> staged = plan.graph;
+    const Predict predictMixed = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double> price) {
+      return mixed(staged, closed, price);
+    };
+    return mixZero(std::move(plan), request_, predictMixed);
+  }
+
+  size_t mostTried(size_t most, const Sketch& next) const {
+    if (!usual_.fits) {
       return 2 * most;
     }
-    const bool promises = kPromises * static_cast<double>(next.cut.time) < static_cast<double>(usual.time);
+    const bool promises = kPromises * static_cast<double>(next.cut.time) < static_cast<double>(usual_.time);
     return promises ? kMoreTried * most : most;
   }
 
@@ -211,16 +281,21 @@ class PlanChooser {
     return words;
   }
 
-  // The best first.
-  std::string noteOf(const std::vector<Finalist>& finalists) const {
+  static std::string figuresOf(const Attempt& attempt) {
+    return absl::StrFormat("%.4g ms, %d bytes%s", 1e3 * inSeconds(attempt.time), attempt.peakBytes,
+                           attempt.fits ? "" : " (more than the limit)");
+  }
+
+  // `how`: the first of the finalists was found, or the record is kept beside all of them.
+  std::string noteOf(const std::string& how) const {
     std::vector<std::string> lines;
-    for (size_t i = 0; i < std::min(finalists.size(), kMostNamed + 1); ++i) {
-      const Attempt& attempt = finalists[i].plan.attempt;
-      lines.push_back(absl::StrFormat("%s: %.4g ms, %d bytes%s", wordsOf(finalists[i].sketch),
-                                      1e3 * inSeconds(attempt.time), attempt.peakBytes,
-                                      attempt.fits ? "" : " (more than the limit)"));
+    if (how != kFound) {
+      lines.push_back(figuresOf(record_->attempt));
     }
-    return absl::StrCat("mode auto: found ", lines.front(), " predicted for a step of a rank; others: ",
+    for (size_t i = 0; i < std::min(finalists_.size(), kMostNamed + 1); ++i) {
+      lines.push_back(absl::StrCat(wordsOf(finalists_[i].sketch), ": ", figuresOf(finalists_[i].plan.attempt)));
+    }
+    return absl::StrCat(kSearchNote, how, lines.front(), " predicted for a step of a rank; others: ",
                         lines.size() > 1 ? absl::StrJoin(lines.begin() + 1, lines.end(), "; ") : "none",
                         "; estimated: ", sketches_.count(), " plans, refused: ", sketches_.refused());
   }
@@ -229,6 +304,15 @@ class PlanChooser {
   Sketches& sketches_;
   const Predict& predict_;
   SearchKnowledge known_;
+  std::optional<ClosedRequest> record_;  // what the saved record comes to
+  bool isRecordWhole_ = false;
+  bool isRecordLong_ = false;  // of a long program
+  std::vector<std::string> recordNotes_;
+  std::vector<Finalist> finalists_;  // what the sketches that were predicted came to
+  Usual usual_;
+  size_t tried_ = 0;        // sketches
+  size_t beside_ = 0;       // sketches with unlike meshes or another order of axes
+  int64_t others_ = 0;      // predictions of other plans
   int64_t remembered_ = 0;  // predictions that were known from before
 };
 

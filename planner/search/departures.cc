@@ -55,15 +55,15 @@ absl::StatusOr<int64_t> ranksOf(const CompileOptions& request, const ProgramGrap
 
 class Departures {
  public:
-  Departures(const GraphFor& graphs, const CompileOptions& request, const Correction& correction)
-      : question_{graphs, request}, correction_(correction), most_(static_cast<size_t>(request.departures)) {
+  Departures(const GraphFor& graphs, const CompileOptions& request, const Correction& correction, SearchMemory* memory)
+      : question_{graphs, request}, correction_(correction), memory_(memory), most_(static_cast<size_t>(request.departures)) {
     question_.request.departures = 0;
   }
 
   absl::StatusOr<DepartedPlan> run() {
     WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph,
                           question_.graphs(question_.request.microBatches()));
-    absl::StatusOr<ClosedRequest> own = closeRequest(question_.graphs, question_.request, correction_);
+    absl::StatusOr<ClosedRequest> own = closeRequest(question_.graphs, question_.request, correction_, memory_);
     WEFT_ASSIGN_OR_RETURN(const int64_t ranks, own.ok()
                                                    ? absl::StatusOr<int64_t>(own->attempt.decisions.meshes().ranks())
                                                    : ranksOf(question_.request, *graph));
@@ -141,7 +141,7 @@ class Departures {
     if (!checkRequest(Request{asked.request, std::nullopt}).ok()) {
       return;
     }
-    absl::StatusOr<ClosedRequest> closed = closeRequest(asked.graphs, asked.request, correction_);
+    absl::StatusOr<ClosedRequest> closed = closeRequest(asked.graphs, asked.request, correction_, memory_);
     if (!closed.ok()) {
       return;
     }
@@ -191,6 +191,7 @@ class Departures {
 
   PlanQuestion question_;
   const Correction& correction_;
+  SearchMemory* memory_;
   size_t most_;
   std::vector<UserWord> words_;
   std::optional<Planned> best_;
@@ -201,8 +202,8 @@ class Departures {
 }  // namespace
 
 absl::StatusOr<DepartedPlan> departedPlan(const GraphFor& graphs, const CompileOptions& request,
-                                          const Correction& correction) {
-  return Departures(graphs, request, correction).run();
+                                          const Correction& correction, SearchMemory* memory) {
+  return Departures(graphs, request, correction, memory).run();
 }
 
 }  // namespace weft

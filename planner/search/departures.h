@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "planner/search/choose_open.h"
+#include "planner/search/search_memory.h"
 #include "planner/search/user_words.h"
 
 namespace weft {
@@ -37,7 +38,8 @@ struct DepartedPlan {
 };
 
 // `request` in mode kAuto. Errors: no set of departures has a plan; that of all words kept.
+// `memory`: as of closeRequest.
 absl::StatusOr<DepartedPlan> departedPlan(const GraphFor& graphs, const CompileOptions& request,
-                                          const Correction& correction);
+                                          const Correction& correction, SearchMemory* memory = nullptr);
 
 }  // namespace weft

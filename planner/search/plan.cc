@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "planner/check_request.h"
 #include "planner/derive/derive.h"
@@ -125,14 +126,20 @@ GraphFor graphForAll(const ProgramGraph& graph) {
 
 namespace {
 
+// What mode kAuto begins with.
+struct Known {
+  SearchMemory& memory;
+  std::optional<Decisions> record;
+};
+
 absl::StatusOr<ClosedRequest> close(const GraphFor& graphs, const CompileOptions& request, const Correction& correction,
-                                    SearchMemory& memory) {
+                                    const Known& known) {
   ReshardMemo memo;
   const Predict predict = [&](const ProgramGraph& graph, const CompileOptions& closed, std::optional<double> price) {
     return predictProgram(graph, closed, correction, &memo, price);
   };
   if (request.mode == Mode::kAuto) {
-    return choosePlan(graphs, request, predict, {memo, memory});
+    return choosePlan(graphs, request, predict, {memo, known.memory, known.record ? &*known.record : nullptr});
   }
   WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> graph, graphs(request.microBatches()));
   return chooseOpen(graph, request, predict);
@@ -140,12 +147,12 @@ absl::StatusOr<ClosedRequest> close(const GraphFor& graphs, const CompileOptions
 
 // Where nothing fits with overlap, a plan without it.
 absl::StatusOr<ClosedRequest> closeOverlapped(const GraphFor& graphs, const CompileOptions& request,
-                                              const Correction& correction, SearchMemory& memory) {
-  WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, close(graphs, request, correction, memory));
+                                              const Correction& correction, const Known& known) {
+  WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, close(graphs, request, correction, known));
   if (request.overlap && !closed.attempt.fits) {
     CompileOptions alone = request;
     alone.overlap = false;
-    WEFT_ASSIGN_OR_RETURN(closed, close(graphs, alone, correction, memory));
+    WEFT_ASSIGN_OR_RETURN(closed, close(graphs, alone, correction, known));
     closed.attempt.decisions.notes.emplace_back("overlap: what is under way needs memory, and no plan with it fits");
   }
   return closed;
@@ -153,19 +160,19 @@ absl::StatusOr<ClosedRequest> closeOverlapped(const GraphFor& graphs, const Comp
 
 // The best of the plans that offload nothing and, where memory has a limit, of those that offload.
 absl::StatusOr<ClosedRequest> closeOffloaded(const GraphFor& graphs, const CompileOptions& request,
-                                             const Correction& correction, SearchMemory& memory) {
+                                             const Correction& correction, const Known& known) {
   if (request.offload != Offload::kAuto) {
-    return closeOverlapped(graphs, request, correction, memory);
+    return closeOverlapped(graphs, request, correction, known);
   }
   CompileOptions changed = request;
   changed.offload = Offload::kNone;
-  WEFT_ASSIGN_OR_RETURN(ClosedRequest best, closeOverlapped(graphs, changed, correction, memory));
+  WEFT_ASSIGN_OR_RETURN(ClosedRequest best, closeOverlapped(graphs, changed, correction, known));
   WEFT_ASSIGN_OR_RETURN(const int64_t limit, memoryLimitOf(request));
   if (limit == 0 || !best.graph->trains()) {
     return best;  // to offload takes time, and nothing is short
   }
   changed.offload = Offload::kState;
-  WEFT_ASSIGN_OR_RETURN(ClosedRequest offloaded, closeOverlapped(graphs, changed, correction, memory));
+  WEFT_ASSIGN_OR_RETURN(ClosedRequest offloaded, closeOverlapped(graphs, changed, correction, known));
   const bool isOffloaded = isBetter(offloaded.attempt, best.attempt);
   if (isOffloaded) {
     std::swap(best, offloaded);
@@ -181,15 +188,25 @@ absl::StatusOr<ClosedRequest> closeOffloaded(const GraphFor& graphs, const Compi
 
 }  // namespace
 
+static absl::StatusOr<Decisions> recordOf(const std::string& from) {
+  absl::StatusOr<Decisions> record = parseDecisions(from);
+  return record.ok() ? std::move(record)
+                     : absl::Status(record.status().code(), absl::StrCat("from: ", record.status().message()));
+}
+
 absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const CompileOptions& asked,
                                            const Correction& correction, SearchMemory* memory) {
   if (asked.departures > 0) {
-    WEFT_ASSIGN_OR_RETURN(DepartedPlan departed, departedPlan(graphs, asked, correction));
+    WEFT_ASSIGN_OR_RETURN(DepartedPlan departed, departedPlan(graphs, asked, correction, memory));
     return std::move(departed.plan);
   }
-  const CompileOptions request = withFreedomsPinned(asked);
+  CompileOptions request = withFreedomsPinned(asked);
   SearchMemory own;
-  SearchMemory& known = memory != nullptr && correction.bytes.empty() ? *memory : own;
+  Known known = {memory != nullptr && correction.bytes.empty() ? *memory : own, std::nullopt};
+  if (!request.from.empty() && correction.bytes.empty()) {  // else the model has erred about it
+    WEFT_ASSIGN_OR_RETURN(known.record, recordOf(request.from));
+  }
+  request.from.clear();  // it is no word of any plan
   WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeOffloaded(graphs, request, correction, known));
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
   WEFT_ASSIGN_OR_RETURN(const BoundedPlans plans, boundedPlans(request, closed, correction));

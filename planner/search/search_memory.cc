@@ -9,10 +9,10 @@ namespace {
 auto wordsOf(const CompileOptions& options) {
   const auto& [mode, mesh, stageMeshes, devices, machine, micro, zero, zeroOf, fill, schedule, scheduleTable,
                virtualStages, memoryLimit, recompute, regather, overlap, offload, clipNorm, seed, gradientOutputs,
-               layouts, stages, maxStages, without, departures, dumpDir, decisions] = options;
+               layouts, stages, maxStages, without, departures, from, dumpDir, decisions] = options;
   return std::tie(micro, mesh, zero, regather, mode, stageMeshes, devices, zeroOf, fill, schedule, scheduleTable,
                   virtualStages, memoryLimit, recompute, overlap, offload, clipNorm, seed, gradientOutputs, layouts,
-                  stages, maxStages, without, departures, dumpDir, decisions, machine);
+                  stages, maxStages, without, departures, from, dumpDir, decisions, machine);
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ class KnownAnswers {
     }
     return nullptr;
   }
+  size_t size() const { return known_.size(); }
   const absl::StatusOr<Answer>& keep(SearchQuestion question, absl::StatusOr<Answer> answer) {
     return known_.emplace_back(std::move(question), std::move(answer)).second;
   }
@@ -66,10 +67,12 @@ struct SearchMemory {
 // Do two requests say the same?
 bool areSame(const CompileOptions& a, const CompileOptions& b);
 
-// What a search knows: of reshards since it began, and what those before it found.
+// What a search knows: of reshards since it began, what those before it found, and the saved record that it begins
+// from, if there is one.
 struct SearchKnowledge {
   ReshardMemo& reshards;
   SearchMemory& before;
+  const Decisions* record = nullptr;
 };
 
 }  // namespace weft

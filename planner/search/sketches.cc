@@ -227,8 +227,8 @@ void Sketches::guess(Entry& entry) {
   entry.sketch.cut = best.value_or(StageCut());
 }
 
-std::optional<Sketch> Sketches::next() {
-  while (!open_.empty()) {
+std::optional<Sketch> Sketches::next(double most) {
+  while (!open_.empty() && open_.top().expected < most) {
     Entry entry = open_.top();
     open_.pop();
     switch (entry.known) {

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,6 +34,8 @@
 
 namespace weft {
 
+inline constexpr double kNoneTooLong = std::numeric_limits<double>::infinity();
+
 struct Sketch {
   CompileOptions request;  // closed but for what is chosen when it is predicted
   StageGrid grid;          // without a mesh where the request has one for each submesh
@@ -47,8 +50,9 @@ class Sketches {
   static absl::StatusOr<std::unique_ptr<Sketches>> create(const GraphFor& graphs, const CompileOptions& request,
                                                           const SearchKnowledge& known);
 
-  // The next by the time that is expected of it; nothing once all were given.
-  std::optional<Sketch> next();
+  // The next by the time that is expected of it, if that is below `most`, in picoseconds; nothing once all were given
+  // or none is. What is left is given to those who ask with more.
+  std::optional<Sketch> next(double most = kNoneTooLong);
 
   absl::StatusOr<const BlockProgram*> programFor(int64_t microBatches) { return costs_.programFor(microBatches); }
   // Is its program a long one (block_program.h)?

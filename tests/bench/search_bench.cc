@@ -4,6 +4,8 @@
 //   weft-search-bench                                       every row
 //   weft-search-bench --model gpt175b --devices 1024        one; --machine NAME|FILE, --memory-limit 40g
 //   weft-search-bench --model gpt175b --devices 1024 --again    with what the search before found, and one pin changed
+//   weft-search-bench --model gpt175b --devices 1024 --again --from     with its record alone
+//   weft-search-bench --save DIR                                also writes the decisions of each search there
 //   weft-search-bench --scaling [--most-layers 48] [--most-devices 1024]
 #include <algorithm>
 #include <chrono>
@@ -12,8 +14,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "planner/check_request.h"
 #include "planner/explain/plan_summary.h"
+#include "runtime/base/file_writer.h"
 #include "runtime/base/numbers.h"
 #include "runtime/base/status.h"
 #include "tests/equivalence/model_problem.h"
@@ -152,7 +156,17 @@ std::string found(const Searched& made) {
                          attempt.fits ? "" : " (does not fit)", testing::planText(attempt));
 }
 
-void reportRows(const std::vector<Row>& rows) {
+// So that two builds can be compared: what they decide must be the same to the byte.
+absl::Status save(const Searched& made, const std::string& folder, const std::vector<std::string>& name) {
+  if (folder.empty() || !made.closed.ok()) {
+    return absl::OkStatus();
+  }
+  std::string file = absl::StrJoin(name, "_");
+  std::replace(file.begin(), file.end(), ' ', '_');
+  return writeFile(absl::StrCat(folder, "/", file, ".json"), printDecisions(made.closed->attempt.decisions));
+}
+
+absl::Status reportRows(const std::vector<Row>& rows, const std::string& folder) {
   print(
       "model    | operators | devices | machine  | limit     | graph s | search s | ticks | step s | bound s | gap | "
       "peak | plan");
@@ -176,11 +190,20 @@ void reportRows(const std::vector<Row>& rows) {
     print(absl::StrFormat("%-8s | %9d | %7d | %-8s | %-9s | %7.2f | %s", row.model, (*graph)->operators.size(),
                           row.devices, row.machine, limitText(row), (*problem)->seconds(),
                           made.ok() ? found(*made) : made.status().ToString()));
+    WEFT_RETURN_IF_ERROR(made.ok()
+                             ? save(*made, folder, {row.model, absl::StrCat(row.devices), row.machine, limitText(row)})
+                             : absl::OkStatus());
   }
+  return absl::OkStatus();
 }
 
 // Of one row: what searches take that remember the one before, and with one pin changed.
-absl::Status reportAgain(const Row& row) {
+struct Again {
+  std::string folder;         // to save in
+  bool isFromRecord = false;  // of what the first search found, only its record is known
+};
+
+absl::Status reportAgain(const Row& row, const Again& how) {
   const std::vector<KnownModel> known = models();
   const auto model =
       std::find_if(known.begin(), known.end(), [&](const KnownModel& each) { return each.name == row.model; });
@@ -202,8 +225,12 @@ absl::Status reportAgain(const Row& row) {
   shaped.mesh = closed.mesh;
   print("what         | search s | ticks | step s | bound s | gap | peak | plan");
   print(absl::StrFormat("%-12s | %s", "cold", found(first)));
-  for (const auto& [what, options] : asked) {
-    print(absl::StrFormat("%-12s | %s", what, found(searched(*problem, options, &memory))));
+  WEFT_RETURN_IF_ERROR(save(first, how.folder, {row.model, "cold"}));
+  for (auto& [what, options] : asked) {
+    options.from = how.isFromRecord ? printDecisions(first.closed->attempt.decisions) : "";
+    const Searched made = searched(*problem, options, how.isFromRecord ? nullptr : &memory);
+    print(absl::StrFormat("%-12s | %s", what, found(made)));
+    WEFT_RETURN_IF_ERROR(save(made, how.folder, {row.model, what}));
   }
   return absl::OkStatus();
 }
@@ -274,15 +301,15 @@ absl::Status run(const tools::Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(const int64_t devices, flags.integer("devices", 0, {1, 1 << 20}));
   if (flags.has("again")) {
     return reportAgain({flags.text("model", "gpt175b"), devices == 0 ? 1024 : devices,
-                        flags.text("machine", "a100-80g"), flags.text("memory-limit")});
+                        flags.text("machine", "a100-80g"), flags.text("memory-limit")},
+                       {flags.text("save"), flags.has("from")});
   }
   if (flags.has("model") && devices > 0) {
     rows = {{flags.text("model"), devices, flags.text("machine", "a100-80g"), flags.text("memory-limit")}};
   } else if (flags.has("model")) {
     std::erase_if(rows, [&](const Row& row) { return row.model != flags.text("model"); });
   }
-  reportRows(rows);
-  return absl::OkStatus();
+  return reportRows(rows, flags.text("save"));
 }
 
 int main(int argc, char** argv) {
@@ -292,6 +319,8 @@ int main(int argc, char** argv) {
       {"machine", tools::Flag::kOptional, "with --devices: name or file; default: a100-80g"},
       {"memory-limit", tools::Flag::kOptional, "with --devices: bytes of a rank, 40g; default: the machine's"},
       {"again", tools::Flag::kSwitch, "one row: cold, the same again, and with one pin changed"},
+      {"from", tools::Flag::kSwitch, "with --again: from the record of the first search alone"},
+      {"save", tools::Flag::kOptional, "a folder: write the decisions of each search there"},
       {"scaling", tools::Flag::kSwitch, "GPT of 12 to 192 layers on 8 to 16384 devices"},
       {"most-layers", tools::Flag::kOptional, "with --scaling: no more than so many"},
       {"most-devices", tools::Flag::kOptional, "with --scaling: no more than so many"}};

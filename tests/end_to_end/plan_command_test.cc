@@ -68,6 +68,26 @@ class PlanCommand : public ::testing::Test {
   }
 };
 
+TEST_F(PlanCommand, BeginsFromSavedDecisions) {
+  const std::vector<std::string> asked = {"--machine", "a100-80g", "--devices", "8"};
+  const auto with = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> all = asked;
+    all.insert(all.end(), flags.begin(), flags.end());
+    return all;
+  };
+  const std::string record = path("from.json");
+  const json cold = planned(with({"--output", record}));
+  const json warm = planned(with({"--from", record}));
+  EXPECT_EQ(warm.at("predicted"), cold.at("predicted"));
+  EXPECT_LT(warm.at("search").at("ticks").get<int64_t>(), cold.at("search").at("ticks").get<int64_t>());
+  const Outcome pinned = plan(with({"--from", record, "--micro", "8"}));
+  EXPECT_EQ(pinned.status, 0) << pinned.err;
+  EXPECT_THAT(pinned.out, HasSubstr("from the record, dropped: micro-batches"));
+  EXPECT_THAT(refusal(with({"--from", record, "--mode", "semi"})), HasSubstr("mode semi"));
+  std::ofstream(path("broken.json")) << "{}";
+  EXPECT_THAT(refusal(with({"--from", path("broken.json")})), HasSubstr("broken.json"));
+}
+
 TEST_F(PlanCommand, JsonHasTheAgreedFields) {
   const json out = planned({"--machine", "a100-80g", "--devices", "8"});
   int64_t ranks = 0;

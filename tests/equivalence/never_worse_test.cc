@@ -116,7 +116,8 @@ class Contest {
     WEFT_ASSIGN_OR_RETURN(const ClosedRequest closed, closeRequest(plain_->graphs(), options, {}));
     found_ = closed.attempt;
     if (withFreedoms) {
-      freedoms_ = freedomPricesOf(plain_->graphs(), options, closed);
+      SearchMemory memory;
+      freedoms_ = freedomPricesOf(plain_->graphs(), options, closed, memory);
     }
     return absl::OkStatus();
   }

@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "planner/decisions.h"
 #include "planner/explain/prices_json.h"
-#include "planner/explain/zero_words.h"
+#include "planner/zero_words.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/activation_rings.h"
 #include "runtime/plan/describe.h"

@@ -39,6 +39,8 @@ const std::vector<Flag>& planFlags() {
   static const std::vector<Flag> flags = [] {
     std::vector<Flag> all = requestFlags();
     all.push_back({"output", Flag::kOptional, "write the decisions there, for weft compile --decisions (also -o)"});
+    all.push_back({"from", Flag::kOptional,
+                   "begin from the decisions in this file (-o of before): no worse where they are what is asked for"});
     all.push_back({"precision", Flag::kOptional, "price values of 16 bits, bf16 or f16; they cannot be compiled yet"});
     all.push_back({"overlap", Flag::kSwitch,
                    "collectives run beside computation, on machines with 2 queues; it cannot be compiled yet"});
@@ -80,6 +82,14 @@ absl::StatusOr<std::optional<DType>> precisionOf(const Flags& flags) {
              : absl::StatusOr<std::optional<DType>>(type);
 }
 
+absl::StatusOr<std::string> recordIn(const std::string& file) {
+  WEFT_ASSIGN_OR_RETURN(std::string text, readText(file));
+  const absl::Status status = parseDecisions(text).status();
+  return status.ok() ? absl::StatusOr<std::string>(std::move(text))
+                     : absl::Status(status.code(), absl::StrCat(file, ": ", status.message(),
+                                                                "; give a whole record, as of `weft plan -o`"));
+}
+
 void printJson(const PlanSummary& summary, const SearchCost& cost, const OtherPlans& others, const std::string& code) {
   Json json = jsonOf(summary);
   json["search"] = jsonOf(cost);
@@ -101,13 +111,14 @@ PlanSummary summaryOf(const ClosedRequest& closed, const Machine& machine, const
   return summary;
 }
 
+// `memory`: of all searches of one command.
 // The plan of a problem, which becomes the one that it answers: without the words that it departs from.
-absl::StatusOr<ClosedRequest> planOf(PlannerProblem& problem, OtherPlans& others) {
+absl::StatusOr<ClosedRequest> planOf(PlannerProblem& problem, OtherPlans& others, SearchMemory& memory) {
   const int64_t within = problem.request.departures;
   if (within == 0) {
-    return closeRequest(problem.graphs, problem.request, {});
+    return closeRequest(problem.graphs, problem.request, {}, &memory);
   }
-  WEFT_ASSIGN_OR_RETURN(DepartedPlan departed, departedPlan(problem.graphs, problem.request, {}));
+  WEFT_ASSIGN_OR_RETURN(DepartedPlan departed, departedPlan(problem.graphs, problem.request, {}, &memory));
   others.departures = departurePricesOf(departed, within);
   problem.graphs = std::move(departed.question.graphs);
   problem.request = std::move(departed.question.request);
@@ -115,15 +126,15 @@ absl::StatusOr<ClosedRequest> planOf(PlannerProblem& problem, OtherPlans& others
 }
 
 absl::Status askForOthers(const Flags& flags, const PlannerProblem& problem, const ClosedRequest& plan,
-                          OtherPlans& others) {
+                          OtherPlans& others, SearchMemory& memory) {
   if (flags.has("prices")) {
-    WEFT_ASSIGN_OR_RETURN(others.prices, pricesOf(problem.graphs, problem.request, plan));
+    WEFT_ASSIGN_OR_RETURN(others.prices, pricesOf(problem.graphs, problem.request, plan, memory));
   }
   if (flags.has("freedoms")) {
-    others.freedoms = freedomPricesOf(problem.graphs, problem.request, plan);
+    others.freedoms = freedomPricesOf(problem.graphs, problem.request, plan, memory);
   }
   if (flags.has("frontier")) {
-    others.frontier = frontierOf(problem.graphs, problem.request, plan);
+    others.frontier = frontierOf(problem.graphs, problem.request, plan, memory);
   }
   return absl::OkStatus();
 }
@@ -141,10 +152,13 @@ absl::Status run(const std::string& path, const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(PlannerProblem problem, plannerProblem(*module, registry));
   WEFT_ASSIGN_OR_RETURN(const std::optional<DType> precision, precisionOf(flags));
   problem.request.overlap = problem.request.overlap || flags.has("overlap");
+  if (flags.has("from")) {
+    WEFT_ASSIGN_OR_RETURN(problem.request.from, recordIn(flags.text("from")));
+  }
   if (flags.has("offload")) {
     WEFT_ASSIGN_OR_RETURN(problem.request.offload, parseOffload(flags.text("offload")));
-    WEFT_RETURN_IF_ERROR(checkRequest(Request{problem.request, std::nullopt}));
   }
+  WEFT_RETURN_IF_ERROR(checkRequest(Request{problem.request, std::nullopt}));
   if (precision) {
     problem.graphs = inPrecision(problem.graphs, *precision);
   }
@@ -153,10 +167,12 @@ absl::Status run(const std::string& path, const Flags& flags) {
   const double building = secondsSince(start);
   const auto searching = std::chrono::steady_clock::now();
   OtherPlans others;
-  absl::StatusOr<ClosedRequest> closed = planOf(problem, others);
+  SearchMemory memory;
+  absl::StatusOr<ClosedRequest> closed = planOf(problem, others, memory);
   if (!closed.ok()) {
     return plannerError(*module, closed.status());
   }
+  problem.request.from.clear();  // other plans are what is found without it
   const SearchCost cost = {secondsSince(searching), closed->ticks, 0};
   Attempt& attempt = closed->attempt;
   attempt.decisions.precision = precision;
@@ -169,7 +185,7 @@ absl::Status run(const std::string& path, const Flags& flags) {
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(problem.request));
   WEFT_ASSIGN_OR_RETURN(const StepTimes step, predictedStep(*closed->graph, attempt.decisions, machine));
   const PlanSummary summary = summaryOf(*closed, machine, step);
-  WEFT_RETURN_IF_ERROR(askForOthers(flags, problem, *closed, others));
+  WEFT_RETURN_IF_ERROR(askForOthers(flags, problem, *closed, others, memory));
   if (flags.has("output")) {
     Decisions record = attempt.decisions;
     record.prices = otherPlansText(others);

@@ -104,7 +104,8 @@ TEST(Freedoms, StagesOfAsManyBlocksAsCanBe) {
 TEST(Freedoms, WhatOneCostsIsWhatThePlanWithoutItTakesLonger) {
   const CompileOptions request = onFour();
   const ClosedRequest plan = closed(request);
-  const std::vector<PricedPlan> prices = freedomPricesOf(graphForAll(program().graph), request, plan);
+  SearchMemory memory;
+  const std::vector<PricedPlan> prices = freedomPricesOf(graphForAll(program().graph), request, plan, memory);
   ASSERT_EQ(prices.size(), allFreedoms().size() - 1) << "offload is not asked for";
   for (const PricedPlan& price : prices) {
     const Freedoms taken = *parseFreedoms(price.what);
@@ -116,7 +117,23 @@ TEST(Freedoms, WhatOneCostsIsWhatThePlanWithoutItTakesLonger) {
   }
   CompileOptions semi = request;
   semi.mode = Mode::kSemi;
-  EXPECT_THAT(freedomPricesOf(graphForAll(program().graph), semi, plan), IsEmpty());
+  EXPECT_THAT(freedomPricesOf(graphForAll(program().graph), semi, plan, memory), IsEmpty());
+}
+
+// The search of the plan and those of its prices ask what blocks need once.
+TEST(Freedoms, PricesKnowWhatTheSearchOfThePlanFound) {
+  const GraphFor graphs = graphForAll(program().graph);
+  SearchMemory shared, own;
+  const absl::StatusOr<ClosedRequest> plan = closeRequest(graphs, onFour(), {}, &shared);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const size_t before = shared.blocks.size();
+  const std::vector<PricedPlan> prices = freedomPricesOf(graphs, onFour(), *plan, shared);
+  const std::vector<PricedPlan> alone = freedomPricesOf(graphs, onFour(), *plan, own);
+  EXPECT_LT(shared.blocks.size() - before, own.blocks.size());
+  ASSERT_EQ(prices.size(), alone.size());
+  for (size_t i = 0; i < prices.size(); ++i) {
+    EXPECT_DOUBLE_EQ(prices[i].seconds, alone[i].seconds) << prices[i].what;
+  }
 }
 
 TEST(Freedoms, KindsThatSplitTheBackwardPassHaveTablesThatDo) {

@@ -37,7 +37,8 @@ Priced priced(const GraphBuilder& program, const CompileOptions& request) {
   absl::StatusOr<ClosedRequest> plan = closeRequest(made.graphs, request, {});
   EXPECT_TRUE(plan.ok()) << plan.status();
   made.plan = *std::move(plan);
-  absl::StatusOr<PlanPrices> prices = pricesOf(made.graphs, request, made.plan);
+  SearchMemory memory;
+  absl::StatusOr<PlanPrices> prices = pricesOf(made.graphs, request, made.plan, memory);
   EXPECT_TRUE(prices.ok()) << prices.status();
   made.prices = *std::move(prices);
   return made;

@@ -1,4 +1,4 @@
-#include "planner/explain/zero_words.h"
+#include "planner/zero_words.h"
 
 #include <map>
 #include <vector>
