@@ -18,18 +18,14 @@ struct Name {
 };
 
 constexpr Name kNames[] = {
-    {Freedom::kRecompute, "recompute"},
-    {Freedom::kZero, "zero"},
-    {Freedom::kGathers, "gathers"},
-    {Freedom::kPipeline, "pipeline"},
-    {Freedom::kVirtualStages, "virtual-stages"},
-    {Freedom::kUnevenStages, "uneven-stages"},
-    {Freedom::kStageMeshes, "stage-meshes"},
-    {Freedom::kAxisOrder, "axis-order"},
-    {Freedom::kZeroBubble, "zero-bubble"},
-    {Freedom::kMemoryPrices, "memory-prices"},
-    {Freedom::kOffload, "offload"},
-    {Freedom::kTensorSplits, "tensor-splits"},
+    {Freedom::kRecompute, "recompute"},        {Freedom::kZero, "zero"},
+    {Freedom::kZeroClasses, "zero-classes"},   {Freedom::kGathers, "gathers"},
+    {Freedom::kPipeline, "pipeline"},          {Freedom::kVirtualStages, "virtual-stages"},
+    {Freedom::kUnevenStages, "uneven-stages"}, {Freedom::kStageMeshes, "stage-meshes"},
+    {Freedom::kAxisOrder, "axis-order"},       {Freedom::kZeroBubble, "zero-bubble"},
+    {Freedom::kMemoryPrices, "memory-prices"}, {Freedom::kOffload, "offload"},
+    {Freedom::kTensorSplits, "tensor-splits"}, {Freedom::kPads, "pads"},
+    {Freedom::kTogether, "together"},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 //
 //   recompute       what is recomputed beside what the user says         without: nothing
 //   zero            the level of ZeRO                                    without: 0
+//   zero-classes    another level of ZeRO for some classes of weights    without: one for all
 //   gathers         when parameters under ZeRO 3 are gathered            without: once in a step
 //   pipeline        stages beside those that the program names           without: none
 //   virtual-stages  several stages on a submesh                          without: one
@@ -12,6 +13,10 @@
 //   memory-prices   splits that save memory at a price of time           without: those that take the least time
 //   offload         what lies in the host's memory, asked for    without: nothing
 //   tensor-splits   splits of any dimension, over any axis               without: the user's, and those of the batch
+//   pads            of parameters, so that more splits divide            without: those that the user's words ask for
+//   together        mesh and splits with all else                        without: first, for the shortest step of a
+//   plan
+//                                                                        without stages, micro-batches and limit
 //
 // What the user says of the same stays: he loses what he left open.
 #pragma once
@@ -28,6 +33,7 @@ namespace weft {
 enum class Freedom : uint8_t {
   kRecompute,
   kZero,
+  kZeroClasses,
   kGathers,
   kPipeline,
   kVirtualStages,
@@ -38,6 +44,8 @@ enum class Freedom : uint8_t {
   kMemoryPrices,
   kOffload,
   kTensorSplits,
+  kPads,
+  kTogether,
 };
 
 using Freedoms = std::set<Freedom>;

@@ -152,8 +152,16 @@ class Deriver {
                                            "' has 1 queue, so collectives and kernels take turns; its file may say "
                                            "queues = 2"));
     }
-    evenPads_ = evenPads(settled, shardings, candidates.refused);
+    evenPads_ = evenPads(settled, shardings, paddedFor(candidates.refused));
     return std::vector<int64_t>();
+  }
+
+  // What does not divide and may be padded for.
+  std::vector<RefusedSplit> paddedFor(std::vector<RefusedSplit> refused) const {
+    if (!request_.may(Freedom::kPads)) {
+      std::erase_if(refused, [](const RefusedSplit& split) { return !split.isAsked; });
+    }
+    return refused;
   }
 
   ReshardMemo& memo() { return choices_.memo != nullptr ? *choices_.memo : memo_; }

@@ -8,8 +8,9 @@
 
 namespace weft {
 
-// Of each freedom that `request` has, in their order, offload where it asks for it; none outside of mode kAuto. What
-// cannot be planned without one has no line. `plan`: what the request came to. `memory`: as of closeRequest.
+// Of each freedom that `request` has, in their order, offload and, last, overlap where it asks for them; none outside
+// of mode kAuto. What cannot be planned without one has no line. `plan`: what the request came to. `memory`: as of
+// closeRequest.
 std::vector<PricedPlan> freedomPricesOf(const GraphFor& graphs, const CompileOptions& request,
                                         const ClosedRequest& plan, SearchMemory& memory);
 

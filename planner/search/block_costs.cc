@@ -257,6 +257,8 @@ absl::StatusOr<SegmentCosts> BlockCosts::ask(const BlockAsk& ask, bool uncut) {
   question.closed.memoryLimit = 0;
   question.closed.maxStages = 0;
   question.closed.virtualStages = 0;
+  // Of the freedoms beside splits, which the mode says, only this one changes what blocks need.
+  std::erase_if(question.closed.without, [](Freedom freedom) { return freedom != Freedom::kPads; });
   question.programZero = request_.zeroOf.empty() ? 0 : request_.zeroLevel();
   const absl::StatusOr<SegmentCosts>* known = known_.before.blocks.find(question);
   if (known == nullptr) {

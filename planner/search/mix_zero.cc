@@ -195,7 +195,8 @@ class Mixer {
 }  // namespace
 
 absl::StatusOr<ClosedRequest> mixZero(ClosedRequest plan, const CompileOptions& request, const Predict& predict) {
-  const bool isOpen = request.zeroLevel() == kFindZero && request.may(Freedom::kZero) && plan.graph->trains();
+  const bool isOpen = request.zeroLevel() == kFindZero && request.may(Freedom::kZero) &&
+                      request.may(Freedom::kZeroClasses) && plan.graph->trains();
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
   return isOpen ? Mixer(std::move(plan), request, machine, predict).run() : std::move(plan);
 }

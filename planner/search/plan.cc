@@ -188,6 +188,29 @@ absl::StatusOr<ClosedRequest> closeOffloaded(const GraphFor& graphs, const Compi
 
 }  // namespace
 
+// Bytes.
+constexpr int64_t kMoreThanAny = int64_t{1} << 50;
+
+// With the mesh of the shortest step without stages, micro-batches, ZeRO, recomputation and a limit, and splits that
+// take the least time: what a search finds that decides about layouts before all else. Where the user says the mesh, or
+// nothing is found, the request as it is.
+static CompileOptions withLayoutsFirst(const GraphFor& graphs, const CompileOptions& request, SearchMemory& memory) {
+  CompileOptions made = request;
+  made.without.insert(Freedom::kMemoryPrices);
+  CompileOptions alone = made;
+  alone.without.insert({Freedom::kPipeline, Freedom::kZero, Freedom::kRecompute});
+  alone.without.erase(Freedom::kTogether);
+  alone.micro = alone.micro.value_or(1);
+  alone.memoryLimit = kMoreThanAny;
+  const bool isOpen = request.mesh.empty() && request.stageMeshes.empty();
+  absl::StatusOr<ClosedRequest> first =
+      isOpen ? closeRequest(graphs, alone, {}, &memory) : absl::FailedPreconditionError("the mesh is said");
+  if (first.ok()) {
+    made.mesh = first->request.mesh;
+  }
+  return made;
+}
+
 static absl::StatusOr<Decisions> recordOf(const std::string& from) {
   absl::StatusOr<Decisions> record = parseDecisions(from);
   return record.ok() ? std::move(record)
@@ -207,6 +230,9 @@ absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const Compile
     WEFT_ASSIGN_OR_RETURN(known.record, recordOf(request.from));
   }
   request.from.clear();  // it is no word of any plan
+  if (!request.may(Freedom::kTogether)) {
+    request = withLayoutsFirst(graphs, request, known.memory);
+  }
   WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeOffloaded(graphs, request, correction, known));
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
   WEFT_ASSIGN_OR_RETURN(const BoundedPlans plans, boundedPlans(request, closed, correction));

@@ -101,6 +101,30 @@ TEST(Freedoms, StagesOfAsManyBlocksAsCanBe) {
   EXPECT_LE(*most - *least, 1);
 }
 
+// The mesh is that of the shortest step without a limit, whatever memory says later.
+TEST(Freedoms, LayoutsBeforeAllElse) {
+  CompileOptions alone = onFour();
+  alone.without = {Freedom::kPipeline, Freedom::kZero, Freedom::kRecompute, Freedom::kMemoryPrices};
+  alone.micro = 1;
+  const ClosedRequest shortest = closed(alone);
+  CompileOptions tight = onFour();
+  tight.memoryLimit = closed(onFour()).attempt.peakBytes * 7 / 10;
+  tight.without = {Freedom::kTogether};
+  const ClosedRequest first = closed(tight);
+  EXPECT_EQ(first.attempt.decisions.mesh.ofRanks(), shortest.attempt.decisions.mesh.ofRanks());
+  tight.without.clear();
+  EXPECT_FALSE(isBetter(first.attempt, closed(tight).attempt));
+  tight.mesh = "dp=1,tp=4";
+  tight.without = {Freedom::kTogether};
+  EXPECT_EQ(closed(tight).attempt.decisions.mesh.ofRanks().print(), "dp=1,tp=4") << "the user's mesh stays";
+}
+
+TEST(Freedoms, OneLevelForAllWeights) {
+  for (const ArgumentDecision& argument : without(Freedom::kZeroClasses).arguments) {
+    EXPECT_EQ(argument.zero, std::nullopt) << argument.name;
+  }
+}
+
 TEST(Freedoms, WhatOneCostsIsWhatThePlanWithoutItTakesLonger) {
   const CompileOptions request = onFour();
   const ClosedRequest plan = closed(request);
