@@ -209,8 +209,8 @@ class WordFinder {
         differ.insert(*op);
       }
     }
-    const std::set<int> expanded = expandedOtherwise(differences.operators, derived);
-    differ.insert(expanded.begin(), expanded.end());
+    differ.merge(expandedOtherwise(differences.operators, derived));
+    differ.merge(movedOtherwise(differences.operators, derived));
     bool more = false;
     for (const int64_t id : differences.expansions) {
       const std::optional<int> op = view_.find(id);
@@ -224,6 +224,20 @@ class WordFinder {
       return true;
     }
     return sayArguments(differences.arguments);
+  }
+
+  // The operators of which only a copy in the prologue is left, and that is split otherwise.
+  std::set<int> movedOtherwise(const std::vector<int64_t>& differing, const Decisions& derived) const {
+    std::set<int> moved;
+    for (const int64_t id : differing) {
+      const std::optional<int> copy = rewrittenView_.find(id);
+      const std::optional<int64_t> source = copy ? rewrittenView_.op(*copy).prologueOf : std::nullopt;
+      const std::optional<int> op = source ? view_.find(*source) : std::nullopt;
+      if (op && decisionOf(*op) == nullptr && !(derived.find(id)->axes == decided_.at(id)->axes)) {
+        moved.insert(*op);
+      }
+    }
+    return moved;
   }
 
   // The operators that exist only to be expanded of which what reads their operands is split otherwise.
@@ -281,6 +295,9 @@ class WordFinder {
     std::string text =
         absl::StrCat(layerPattern(node.label()), " ", node.facts.kind, " ", node.line.file, ":", node.line.line, ":");
     const OperatorDecision* decision = decisionOf(op);
+    if (const std::optional<int> copy = decision == nullptr ? strategies_.copyOf(op) : std::nullopt) {
+      decision = decided_.at(rewrittenView_.op(*copy).id);
+    }
     for (const int reader : decision == nullptr ? strategies_.readersOfExpanded(op) : std::vector<int>()) {
       absl::StrAppend(&text, splitText(*decided_.at(rewrittenView_.op(reader).id)), ";");
     }

@@ -57,12 +57,14 @@ absl::StatusOr<StrategyWords> StrategyWriter::of(int op) const {
   strategy.byName = true;
   strategy.line = view_.op(op).line;
   const auto found = decided_.find(view_.op(op).id);
-  if (found == decided_.end()) {
+  const std::optional<int> moved = found == decided_.end() ? copyOf(op) : std::nullopt;
+  if (found == decided_.end() && !moved) {
     strategy.inNames = namesOfExpanded(op);
     return words;
   }
-  const OperatorDecision* decision = found->second;
-  WEFT_ASSIGN_OR_RETURN(const Rule rule, ruleOf(view_, StoredShapes(view_), op));
+  const OperatorDecision* decision = moved ? decided_.at(rewritten_.op(*moved).id) : found->second;
+  WEFT_ASSIGN_OR_RETURN(const Rule rule, moved ? ruleOf(rewritten_, StoredShapes(rewritten_), *moved)
+                                               : ruleOf(view_, StoredShapes(view_), op));
   const FactorAxes axes = axesOf(*decision, rule);
   const Mesh& mesh = meshes_.ofStage(decision->stage);
   for (unsigned i = 0; i < view_.op(op).operands.size(); ++i) {
@@ -81,6 +83,15 @@ absl::StatusOr<StrategyWords> StrategyWriter::of(int op) const {
     words.needless.erase(result);
   }
   return words;
+}
+
+std::optional<int> StrategyWriter::copyOf(int op) const {
+  for (int copy = 0; copy < rewritten_.operators(); ++copy) {
+    if (rewritten_.op(copy).prologueOf == view_.op(op).id) {
+      return copy;
+    }
+  }
+  return std::nullopt;
 }
 
 std::vector<int> StrategyWriter::readersOfExpanded(int op) const {

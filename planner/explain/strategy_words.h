@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "planner/decisions.h"
@@ -23,13 +25,16 @@ class StrategyWriter {
   StrategyWriter(const GraphView& program, const GraphView& rewritten, const Decisions& record);
 
   // Of an operator of the program, by its number in the view. Splits of all operands, and of the results where these
-  // alone say something. Of one that the record expands: as what it became reads each of its operands first. Error: its
-  // rule does not fit its shapes.
+  // alone say something. Of one that the record expands: as what it became reads each of its operands first; of one
+  // that the record moves into the prologue: of its copy there. Error: its rule does not fit its shapes.
   absl::StatusOr<StrategyWords> of(int op) const;
 
   // Of an operator of the program that the record expands: the operators of the rewritten program, by their numbers
   // there, that the expansion made in its phase and that read one of its operands.
   std::vector<int> readersOfExpanded(int op) const;
+
+  // Of an operator of the program: its copy in the prologue, by its number in the rewritten program.
+  std::optional<int> copyOf(int op) const;
 
  private:
   std::vector<std::vector<std::string>> namesOfExpanded(int op) const;
