@@ -180,7 +180,11 @@ class Deriver {
     for (;;) {
       const GraphView view(graph_);
       WEFT_ASSIGN_OR_RETURN(Stages stages, assignStages(view, request_.stages));
-      WEFT_ASSIGN_OR_RETURN(record_.schedule, scheduleFor(request_, choices_.schedule, stages.count, graph_.trains()));
+      if (stages.count != scheduled_) {  // no hoisting and no expansion changes it otherwise
+        WEFT_ASSIGN_OR_RETURN(record_.schedule,
+                              scheduleFor(request_, choices_.schedule, stages.count, graph_.trains()));
+        scheduled_ = stages.count;
+      }
       WEFT_RETURN_IF_ERROR(placeSubmeshes());
       placement = {std::move(stages.ofOperator), record_.meshes()};
       WEFT_ASSIGN_OR_RETURN(MicroBatchAnalysis microBatches,
@@ -366,6 +370,7 @@ class Deriver {
   UserLayouts layouts_;
   Decisions record_;
   std::vector<Mesh> given_;      // the user's meshes of the submeshes
+  int64_t scheduled_ = 0;        // the stages that the schedule of the record is for; 0: none yet
   std::set<int64_t> regrouped_;  // the ends of sums
   std::map<unsigned, Shape> evenPads_;
   ReshardMemo memo_;
