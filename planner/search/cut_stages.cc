@@ -71,7 +71,8 @@ class Sums {
     sum.activations = {all.toInputs - before.toInputs, all.toWeights - before.toWeights, all.between - before.between};
     if (begin < end) {  // two runs of as many segments cover them
       const std::vector<Most>& runs = most_[std::bit_width(static_cast<unsigned>(end - begin)) - 1];
-      const Most all = Most::of(runs[begin], runs[end - static_cast<int>(std::bit_floor(static_cast<unsigned>(end - begin)))]);
+      const Most all =
+          Most::of(runs[begin], runs[end - static_cast<int>(std::bit_floor(static_cast<unsigned>(end - begin)))]);
       sum.passingBytes = std::max(sum.passingBytes, all.passingBytes);
       sum.bufferBytes = std::max(sum.bufferBytes, all.bufferBytes);
     }
