@@ -45,7 +45,7 @@ class Deriver {
       WEFT_RETURN_IF_ERROR(expand(expansions));
       WEFT_ASSIGN_OR_RETURN(expansions, round());
       if (expansions.empty()) {
-        return Derivation{std::move(record_), std::move(evenPads_)};
+        return Derivation{std::move(record_), std::move(evenPads_), std::move(gathers_)};
       }
     }
   }
@@ -188,7 +188,11 @@ class Deriver {
     for (;;) {
       const GraphView view(graph_);
       WEFT_ASSIGN_OR_RETURN(Stages stages, assignStages(view, request_.stages));
-      WEFT_ASSIGN_OR_RETURN(record_.schedule, scheduleFor(request_, choices_.schedule, stages.count, graph_.trains()));
+      if (stages.count != scheduled_) {  // no hoisting and no expansion changes it otherwise
+        WEFT_ASSIGN_OR_RETURN(record_.schedule,
+                              scheduleFor(request_, choices_.schedule, stages.count, graph_.trains()));
+        scheduled_ = stages.count;
+      }
       WEFT_RETURN_IF_ERROR(placeSubmeshes());
       placement = {std::move(stages.ofOperator), record_.meshes()};
       WEFT_ASSIGN_OR_RETURN(MicroBatchAnalysis microBatches,
@@ -293,8 +297,9 @@ class Deriver {
         record_.arguments.back().zero = level;
       }
     }
-    chooseGathers(parameterGathers(settled, shardings, machine_.of(0, record_.meshes().ranks())),
-                  record_.mesh.microBatches(), request_.regather ? 0 : choices_.gatherBytes, record_.arguments);
+    gathers_ = parameterGathers(settled, shardings, machine_.of(0, record_.meshes().ranks()));
+    chooseGathers(gathers_, record_.mesh.microBatches(), request_.regather ? 0 : choices_.gatherBytes,
+                  record_.arguments);
     if (graph_.trains()) {
       WEFT_RETURN_IF_ERROR(checkRecompute(request_.recompute, recomputableNames(settled.view)));
     }
@@ -374,8 +379,10 @@ class Deriver {
   UserLayouts layouts_;
   Decisions record_;
   std::vector<Mesh> given_;      // the user's meshes of the submeshes
+  int64_t scheduled_ = 0;        // the stages that the schedule of the record is for; 0: none yet
   std::set<int64_t> regrouped_;  // the ends of sums
   std::map<unsigned, Shape> evenPads_;
+  std::vector<ParameterGather> gathers_;
   ReshardMemo memo_;
 };
 

@@ -10,9 +10,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "planner/decisions.h"
+#include "planner/derive/gathers.h"
 #include "planner/derive/reshard_prices.h"
 #include "planner/graph/program_graph.h"
 #include "planner/request.h"
@@ -38,7 +40,8 @@ struct OpenChoices {
 
 struct Derivation {
   Decisions decisions;
-  std::map<unsigned, Shape> evenPads;  // with which splits would divide that are dropped now
+  std::map<unsigned, Shape> evenPads;         // with which splits would divide that are dropped now
+  std::vector<ParameterGather> gathers = {};  // among which OpenChoices::gatherBytes chooses (chooseGathers)
 };
 
 // The schedule of the request for so many stages; `choice` stands for "auto". Errors: numbers that the kind does not

@@ -245,7 +245,7 @@ absl::StatusOr<SegmentCosts> BlockCosts::of(const BlockAsk& ask) {
 }
 
 // What was found before is taken where the same program was asked on the same terms: blocks know no memory limit and no
-// number of stages.
+// number of stages, and what mode kAuto may decide is decided in the closed request.
 absl::StatusOr<SegmentCosts> BlockCosts::ask(const BlockAsk& ask, bool uncut) {
   const absl::StatusOr<const BlockProgram*> program = programFor(ask.closed.microBatches());
   if (!program.ok()) {

@@ -27,11 +27,7 @@ double CutChooser::expected(const StageCut& cut) const {
 
 std::vector<PipelineShape> CutChooser::shapesOf(const StageGrid& grid, int64_t microBatches) {
   const int64_t telling = tellingMicroBatches(grid.submeshes, microBatches);
-  const auto [known, added] = shapes_.try_emplace({grid.submeshes, grid.virtualStages, telling});
-  if (added) {
-    known->second = pipelineShapes(request_, grid.submeshes, grid.virtualStages, telling, trains_);
-  }
-  std::vector<PipelineShape> shapes = known->second;
+  std::vector<PipelineShape> shapes = known_.of(request_, grid.submeshes, grid.virtualStages, telling, trains_);
   for (PipelineShape& shape : shapes) {
     shape.microBatches = microBatches;
   }

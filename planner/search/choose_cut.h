@@ -3,9 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <tuple>
 #include <vector>
 
 #include "planner/request.h"
@@ -28,10 +26,19 @@ struct ChosenCut {
 
 class CutChooser {
  public:
-  // `request`: what it says of schedules and stages; `limit`: of memory; `trains`: has the program a backward pass;
-  // `areStages`: are the blocks the user's stages?
-  CutChooser(const CompileOptions& request, int64_t limit, bool trains, bool areStages)
-      : request_(request), limit_(limit), trains_(trains), areStages_(areStages) {}
+  // What it says of schedules and stages is the request's.
+  struct Program {
+    int64_t limit = 0;       // of memory
+    bool trains = true;      // has it a backward pass?
+    bool areStages = false;  // are the blocks the user's stages?
+  };
+  // `known`: shapes of pipelines that were asked for before.
+  CutChooser(const CompileOptions& request, const Program& program, KnownShapes& known)
+      : request_(request),
+        limit_(program.limit),
+        trains_(program.trains),
+        areStages_(program.areStages),
+        known_(known) {}
 
   // What a step is expected to take: more than the cut's time where it needs more memory than there is. The estimate of
   // memory leaves out that parts of a saving cannot be taken, and much else: a plan that exceeds the limit by a little
@@ -55,7 +62,7 @@ class CutChooser {
   int64_t limit_;
   bool trains_;
   bool areStages_;
-  std::map<std::tuple<int64_t, int64_t, int64_t>, std::vector<PipelineShape>> shapes_;
+  KnownShapes& known_;
 };
 
 }  // namespace weft

@@ -1,6 +1,7 @@
 #include "planner/search/cut_stages.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -57,6 +58,7 @@ class Sums {
     }
     std::stable_sort(savings_.begin(), savings_.end(),
                      [](const SharedSaving& a, const SharedSaving& b) { return isCheaper(a.each, b.each); });
+    fillMost();
   }
 
   SegmentCost of(int begin, int end) const {
@@ -67,9 +69,12 @@ class Sums {
     const PassedBytes& before = sums_[begin].activations;
     const PassedBytes& all = sums_[end].activations;
     sum.activations = {all.toInputs - before.toInputs, all.toWeights - before.toWeights, all.between - before.between};
-    for (int i = begin; i < end; ++i) {
-      sum.passingBytes = std::max(sum.passingBytes, costs_[i].passingBytes);
-      sum.bufferBytes = std::max(sum.bufferBytes, costs_[i].bufferBytes);
+    if (begin < end) {  // two runs of as many segments cover them
+      const std::vector<Most>& runs = most_[std::bit_width(static_cast<unsigned>(end - begin)) - 1];
+      const Most all =
+          Most::of(runs[begin], runs[end - static_cast<int>(std::bit_floor(static_cast<unsigned>(end - begin)))]);
+      sum.passingBytes = std::max(sum.passingBytes, all.passingBytes);
+      sum.bufferBytes = std::max(sum.bufferBytes, all.bufferBytes);
     }
     return sum;
   }
@@ -87,6 +92,31 @@ class Sums {
   }
 
  private:
+  // Of some segments: what a rank has room for once.
+  struct Most {
+    int64_t passingBytes = 0;
+    int64_t bufferBytes = 0;
+
+    static Most of(const Most& a, const Most& b) {
+      return {std::max(a.passingBytes, b.passingBytes), std::max(a.bufferBytes, b.bufferBytes)};
+    }
+  };
+
+  void fillMost() {
+    std::vector<Most>& each = most_.emplace_back();
+    for (const SegmentCost& cost : costs_) {
+      each.push_back({cost.passingBytes, cost.bufferBytes});
+    }
+    for (size_t run = 1; 2 * run <= costs_.size(); run *= 2) {
+      const std::vector<Most>& half = most_.back();
+      std::vector<Most> whole;
+      for (size_t i = 0; i + 2 * run <= costs_.size(); ++i) {
+        whole.push_back(Most::of(half[i], half[i + run]));
+      }
+      most_.push_back(std::move(whole));
+    }
+  }
+
   void count(const Saving& saving, size_t segment) {
     auto known = std::find_if(savings_.begin(), savings_.end(), [&](const auto& s) { return s.each == saving; });
     if (known == savings_.end()) {
@@ -97,7 +127,8 @@ class Sums {
 
   std::vector<SegmentCost> sums_;
   const std::vector<SegmentCost>& costs_;
-  std::vector<SharedSaving> savings_;  // the cheapest first
+  std::vector<SharedSaving> savings_;    // the cheapest first
+  std::vector<std::vector<Most>> most_;  // of 1, 2, 4, ... segments, by the first of them
 };
 
 // The time after which submeshes of these kinds, if each has as much to do as it has speed, are done, times how many

@@ -127,4 +127,14 @@ std::vector<PipelineShape> pipelineShapes(const CompileOptions& request, int64_t
   return shapes;
 }
 
+const std::vector<PipelineShape>& KnownShapes::of(const CompileOptions& request, int64_t submeshes,
+                                                  int64_t virtualStages, int64_t microBatches, bool trains) {
+  const auto [known, added] = known_.try_emplace(
+      {request.schedule, request.may(Freedom::kZeroBubble), submeshes, virtualStages, microBatches, trains});
+  if (added) {
+    known->second = pipelineShapes(request, submeshes, virtualStages, microBatches, trains);
+  }
+  return known->second;
+}
+
 }  // namespace weft

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "planner/request.h"
@@ -43,6 +45,18 @@ std::vector<schedule::Kind> kindsFor(const CompileOptions& request, int64_t virt
 // Empty: no kind serves them.
 std::vector<PipelineShape> pipelineShapes(const CompileOptions& request, int64_t submeshes, int64_t virtualStages,
                                           int64_t microBatches, bool trains);
+
+// What was found, by all that it depends on.
+class KnownShapes {
+ public:
+  // As pipelineShapes.
+  const std::vector<PipelineShape>& of(const CompileOptions& request, int64_t submeshes, int64_t virtualStages,
+                                       int64_t microBatches, bool trains);
+
+ private:
+  using Key = std::tuple<std::string, bool, int64_t, int64_t, int64_t, bool>;  // the first two of the request
+  std::map<Key, std::vector<PipelineShape>> known_;
+};
 
 // So many micro-batches have the same shapes as these, but for their number: once a pipeline is full each further
 // micro-batch repeats the one before.

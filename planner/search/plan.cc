@@ -1,6 +1,7 @@
 #include "planner/search/plan.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
@@ -48,40 +49,72 @@ struct Predicted {
 // The models of one choice: one for each way in which schedules place stages on submeshes.
 class Models {
  public:
-  Models(const Predicted& predicted, const Choice& choice) : predicted_(predicted), choice_(choice) {}
+  // `alike`: of a choice that differs in its gathers alone; none where nothing is known of one.
+  Models(const Predicted& predicted, const Choice& choice, const Models* alike = nullptr)
+      : predicted_(predicted), choice_(choice), alike_(alike) {}
 
   const MemoryLimits& limits() const { return predicted_.limits; }
 
   absl::StatusOr<ScheduledModel> under(const std::optional<ScheduleChoice>& choice) {
-    if (!models_.empty()) {
-      const auto stages = static_cast<int64_t>(models_.front()->record().schedule.submeshes.size());
+    const Models* known = !models_.empty() || alike_ == nullptr ? this : alike_;
+    if (!known->models_.empty()) {
+      const auto stages = static_cast<int64_t>(known->models_.front().model->record().schedule.submeshes.size());
       WEFT_ASSIGN_OR_RETURN(ScheduleDecision schedule, scheduleFor(predicted_.request, choice, stages, true));
-      for (const std::unique_ptr<StepModel>& model : models_) {
-        if (model->record().schedule.submeshes == schedule.submeshes) {
-          Decisions record = model->record();
-          record.schedule = std::move(schedule);
-          return ScheduledModel{std::move(record), model.get()};
-        }
+      const Derived* mine = on(schedule.submeshes);
+      const Derived* other = mine == nullptr && alike_ != nullptr ? alike_->on(schedule.submeshes) : nullptr;
+      if (other != nullptr) {
+        WEFT_ASSIGN_OR_RETURN(mine, regathered(*other));
+      }
+      if (mine != nullptr) {
+        Decisions record = mine->model->record();
+        record.schedule = std::move(schedule);
+        return ScheduledModel{std::move(record), mine->model.get()};
       }
     }
     ProgramGraph graph = predicted_.graph;
     WEFT_ASSIGN_OR_RETURN(Derivation derived, deriveDecisions(graph, predicted_.request,
                                                               {choice, choice_.gatherBytes, choice_.bytePrice,
                                                                choice_.pads, choice_.memo, choice_.slack}));
-    WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(predicted_.request));
-    WEFT_ASSIGN_OR_RETURN(models_.emplace_back(),
-                          StepModel::create(std::move(graph), derived.decisions, machine, predicted_.correction));
+    WEFT_ASSIGN_OR_RETURN(const Derived* made, keep(std::move(graph), derived.decisions, std::move(derived.gathers)));
     evenPads_ = std::move(derived.evenPads);
-    return ScheduledModel{std::move(derived.decisions), models_.back().get()};
+    return ScheduledModel{std::move(derived.decisions), made->model.get()};
   }
 
   const Pads& evenPads() const { return evenPads_; }
 
  private:
+  struct Derived {
+    std::unique_ptr<StepModel> model;
+    std::vector<ParameterGather> gathers;
+  };
+
+  const Derived* on(const std::vector<int64_t>& submeshes) const {
+    const auto found = std::find_if(models_.begin(), models_.end(), [&](const Derived& each) {
+      return each.model->record().schedule.submeshes == submeshes;
+    });
+    return found == models_.end() ? nullptr : &*found;
+  }
+
+  absl::StatusOr<const Derived*> keep(ProgramGraph graph, const Decisions& record,
+                                      std::vector<ParameterGather> gathers) {
+    WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(predicted_.request));
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<StepModel> model,
+                          StepModel::create(std::move(graph), record, machine, predicted_.correction));
+    return &models_.emplace_back(Derived{std::move(model), std::move(gathers)});
+  }
+
+  // No split depends on when parameters are gathered.
+  absl::StatusOr<const Derived*> regathered(const Derived& other) {
+    Decisions record = other.model->record();
+    chooseGathers(other.gathers, record.mesh.microBatches(), choice_.gatherBytes, record.arguments);
+    return keep(other.model->view().graph(), record, other.gathers);
+  }
+
   const Predicted& predicted_;
-  const Choice& choice_;
+  const Choice choice_;
+  const Models* alike_;
   Pads evenPads_;
-  std::vector<std::unique_ptr<StepModel>> models_;
+  std::deque<Derived> models_;
 };
 
 struct Best {
@@ -283,7 +316,7 @@ class Predictor {
   // A choice without recomputation.
   struct Plain {
     Choice choice;
-    std::unique_ptr<Models> models;
+    std::shared_ptr<Models> models;
     Best best;
   };
 
@@ -294,7 +327,7 @@ class Predictor {
 
   absl::StatusOr<Plain> plain(const Choice& choice) {
     Plain made = {choice, nullptr, {}};
-    made.models = std::make_unique<Models>(predicted_, choice);
+    made.models = std::make_shared<Models>(predicted_, choice);
     WEFT_ASSIGN_OR_RETURN(const ScheduledModel first, made.models->under(std::nullopt));
     const auto isSame = [&](const Decisions& known) { return haveSameLayouts(known, first.record); };
     if (std::any_of(known_.begin(), known_.end(), isSame)) {
@@ -327,7 +360,7 @@ class Predictor {
 
   absl::Status tryThese(std::vector<Plain>& all) {
     for (Plain& each : all) {
-      keepBetter(each.best.attempt, each.choice);
+      keepBetter(each.best.attempt, each);
     }
     return mayRecompute() && !all.empty() ? recompute(all) : absl::OkStatus();
   }
@@ -348,7 +381,7 @@ class Predictor {
       if (!isDominated && (!best_->fits || attempt.fastest < best_->time)) {
         const Picoseconds useless = best_->fits ? best_->time : i + 1 < all.size() ? kAnyTime - 1 : kAnyTime;
         WEFT_ASSIGN_OR_RETURN(Best with, bestOf(*all[i].models, request_, true, useless, &attempt));
-        keepBetter(std::move(with.attempt), all[i].choice);
+        keepBetter(std::move(with.attempt), all[i]);
       }
     }
     return absl::OkStatus();
@@ -397,10 +430,16 @@ class Predictor {
   }
 
   absl::StatusOr<Best> withRecomputation(const Choice& choice) {
-    Models models(predicted_, choice);
+    Models models(predicted_, choice, models_.get());
     return bestOf(models, request_, mayRecompute(), kAnyTime);
   }
 
+  void keepBetter(Attempt attempt, const Plain& of) {
+    if (!best_ || isBetter(attempt, *best_)) {
+      models_ = of.models;
+    }
+    keepBetter(std::move(attempt), of.choice);
+  }
   void keepBetter(Attempt attempt, const Choice& choice) {
     if (!best_ || isBetter(attempt, *best_)) {
       best_ = std::move(attempt);
@@ -414,6 +453,7 @@ class Predictor {
   std::vector<Decisions> known_;  // of the choices so far, before anything is recomputed
   std::optional<Attempt> best_;
   Choice choice_;
+  std::shared_ptr<const Models> models_;  // that the best was predicted with, but for its gathers
 };
 
 }  // namespace

@@ -29,7 +29,8 @@ class Refiner {
     if (!limit.ok() || !costs.ok()) {
       return;
     }
-    CutChooser cuts(sketch_.request, *limit, finer.graph().trains(), false);
+    KnownShapes shapes;
+    CutChooser cuts(sketch_.request, {*limit, finer.graph().trains(), false}, shapes);
     const std::optional<ChosenCut> chosen = cuts.best({{*costs, sketch_.bytePrice.value_or(0)}},
                                                       cuts.shapesOf(sketch_.grid, sketch_.request.microBatches()));
     if (chosen && predictOn(finer, chosen->cut.first)) {

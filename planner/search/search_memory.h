@@ -21,6 +21,7 @@
 #include "planner/graph/program_graph.h"
 #include "planner/request.h"
 #include "planner/search/choose_open.h"
+#include "planner/search/pipeline_shape.h"
 #include "planner/search/segment_costs.h"
 
 namespace weft {
@@ -62,6 +63,7 @@ class KnownAnswers {
 struct SearchMemory {
   KnownAnswers<SegmentCosts> blocks;
   KnownAnswers<ClosedRequest> plans;  // with their predictions
+  KnownShapes shapes;
 };
 
 // Do two requests say the same?

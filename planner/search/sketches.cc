@@ -42,7 +42,7 @@ absl::Status Sketches::begin() {
       stageGrids(program->graph(), request_, program->areStages() ? program->blocks() : 1, program->blocks()));
   const int64_t mean = limits_.mean(std::max<int64_t>(1, request_.devices));
   limit_ = mean > 0 ? mean : limit_;
-  cuts_.emplace(request_, limit_, trains_, program->areStages());
+  cuts_.emplace(request_, CutChooser::Program{limit_, trains_, program->areStages()}, shapes_);
   if (!costs_.hasKinds()) {  // what a mesh takes would depend on where it lies
     unlike_.emplace(request_, machine_, costs_, *cuts_);
   }
@@ -321,8 +321,9 @@ std::vector<Sketches::Entry> Sketches::atLevels(const Entry& entry) {
   const std::vector<PipelineShape> shapes = shapesOf(entry);
   const std::vector<SubmeshCosts> alike = this->alike(entry);
   std::vector<CompileOptions> levels = levelsOf(entry);
+  std::optional<ChosenCut> first;  // at the level of the entry, of the first alike
   if (levels.size() > 1) {
-    const std::optional<ChosenCut> first = cuts_->best({{alike.front(), 0}}, shapes);
+    first = cuts_->best({{alike.front(), 0}}, shapes);
     const bool isShort = first && first->cut.limited;  // of memory
     std::erase_if(levels, [&](const CompileOptions& level) {
       return level.zeroLevel() == 0 ? isShort || isLong(entry.sketch)
@@ -338,7 +339,8 @@ std::vector<Sketches::Entry> Sketches::atLevels(const Entry& entry) {
         here.push_back({*std::move(costs), 0});
       }
     }
-    if (std::optional<ChosenCut> best = cuts_->best(here, shapes)) {
+    const bool isFirst = first && alike.size() == 1 && level.zeroLevel() == entry.sketch.request.zeroLevel();
+    if (std::optional<ChosenCut> best = isFirst ? first : cuts_->best(here, shapes)) {
       made.push_back({{level, entry.sketch.grid, std::move(best->cut), {}}, Known::kLevel, entry.parts, entry.kinds});
       made.back().isPricedAlone = !isKnownUnpriced(entry);
       made.back().mayGain = unlike_ ? unlike_->mayGain(here.front().costs.kinds.front(), entry.sketch.grid, shapes) : 1;

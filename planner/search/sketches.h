@@ -91,6 +91,7 @@ class Sketches {
         limits_(limits),
         limit_(limits.least()),
         machine_(machine),
+        shapes_(known.before.shapes),
         costs_(graphs, request, machine, known) {}
 
   absl::Status begin();
@@ -124,6 +125,7 @@ class Sketches {
   MemoryLimits limits_;
   int64_t limit_;  // of all ranks, in the mean
   Machine machine_;
+  KnownShapes& shapes_;
   BlockCosts costs_;
   bool trains_ = true;
   std::optional<CutChooser> cuts_;      // once the program is known

@@ -83,7 +83,7 @@ TEST_F(PlanCommand, BeginsFromSavedDecisions) {
   const Outcome pinned = plan(with({"--from", record, "--micro", "8"}));
   EXPECT_EQ(pinned.status, 0) << pinned.err;
   EXPECT_THAT(pinned.out, HasSubstr("from the record, dropped: micro-batches"));
-  EXPECT_THAT(refusal(with({"--from", record, "--mode", "semi"})), HasSubstr("mode semi"));
+  EXPECT_THAT(refusal({"--from", record, "--mode", "semi"}), HasSubstr("mode semi"));
   std::ofstream(path("broken.json")) << "{}";
   EXPECT_THAT(refusal(with({"--from", path("broken.json")})), HasSubstr("broken.json"));
 }

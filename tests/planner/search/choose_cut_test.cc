@@ -16,7 +16,8 @@ SegmentCosts costsOf(const std::vector<Picoseconds>& times, int64_t activations)
 
 TEST(CutChooser, TakesTheBestSplitsAndSchedule) {
   const CompileOptions request;
-  CutChooser cuts(request, 100, true, false);
+  KnownShapes known;
+  CutChooser cuts(request, {100, true, false}, known);
   const std::vector<PipelineShape> shapes = cuts.shapesOf({2, 1, "dp=1"}, 8);
   ASSERT_GT(shapes.size(), 1U);
   const std::optional<ChosenCut> best =
@@ -32,7 +33,8 @@ TEST(CutChooser, TakesTheBestSplitsAndSchedule) {
 
 TEST(CutChooser, MoreThanTheLimitCountsAsLonger) {
   const CompileOptions request;
-  const CutChooser cuts(request, 100, true, false);
+  KnownShapes known;
+  CutChooser cuts(request, {100, true, false}, known);
   StageCut cut{.time = 10, .peakBytes = 150, .fits = false};
   EXPECT_GT(cuts.expected(cut), 10);
   cut.fits = true;
@@ -45,7 +47,8 @@ TEST(CutChooser, EvenStagesWhereOthersAreTaken) {
   const SegmentCosts costs = costsOf({30, 10, 10, 10}, 1);
   for (const bool uneven : {true, false}) {
     request.without = uneven ? Freedoms() : Freedoms{Freedom::kUnevenStages};
-    CutChooser cuts(request, 0, true, false);
+    KnownShapes known;
+    CutChooser cuts(request, {0, true, false}, known);
     const std::optional<ChosenCut> best = cuts.best({{costs, 0}}, cuts.shapesOf({2, 1, "dp=1"}, 8));
     ASSERT_TRUE(best.has_value());
     EXPECT_EQ(best->cut.first, (std::vector<int>{0, uneven ? 1 : 2}));
