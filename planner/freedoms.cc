@@ -30,6 +30,7 @@ constexpr Name kNames[] = {
     {Freedom::kMemoryPrices, "memory-prices"},
     {Freedom::kOffload, "offload"},
     {Freedom::kTensorSplits, "tensor-splits"},
+    {Freedom::kBatchAxes, "batch-axes"},
 };
 
 }  // namespace

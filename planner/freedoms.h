@@ -12,6 +12,7 @@
 //   memory-prices   splits that save memory at a price of time           without: those that take the least time
 //   offload         what lies in the host's memory, asked for    without: nothing
 //   tensor-splits   splits of any dimension, over any axis               without: the user's, and those of the batch
+//   batch-axes      splits of other dimensions over the batch's axes      without: these split the batch alone
 //
 // What the user says of the same stays: he loses what he left open.
 #pragma once
@@ -38,6 +39,7 @@ enum class Freedom : uint8_t {
   kMemoryPrices,
   kOffload,
   kTensorSplits,
+  kBatchAxes,
 };
 
 using Freedoms = std::set<Freedom>;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "planner/search/mix_zero.h"
+#include "planner/search/neighbor_plans.h"
 #include "planner/search/pipeline_shape.h"
 #include "planner/search/refine_stages.h"
 #include "planner/search/sketches.h"
@@ -37,141 +38,32 @@ constexpr size_t kMostBesideOfLong = 2;
 // programs are closer.
 constexpr double kFarOff = 1.15;
 constexpr double kFarOffOfLong = 1.01;
+// Neighbors of the best plan that are predicted: a part of all questions before, or a few.
+constexpr int64_t kNeighborPart = 4;
+constexpr int64_t kFewestNeighbors = 6;
+// So many of the best plans are asked about with the batch's axes free to split other factors.
+constexpr size_t kMostFreed = 3;
 
-class PlanChooser {
+// What plans take, asked once each.
+class PlanPredictions {
  public:
-  PlanChooser(const CompileOptions& request, Sketches& sketches, const Predict& predict, const SearchKnowledge& known)
-      : request_(request), sketches_(sketches), predict_(predict), known_(known) {}
+  PlanPredictions(Sketches& sketches, const Predict& predict, const SearchKnowledge& known)
+      : sketches_(sketches), predict_(predict), known_(known) {}
 
-  // In the order of the sketches, without those that cannot be better than the best so far.
-  absl::StatusOr<ClosedRequest> run() {
-    std::vector<Finalist> finalists;
-    const Attempt* best = nullptr;
-    size_t tried = 0;
-    size_t beside = 0;
-    Usual usual;
-    absl::Status refusal;
-    size_t most = kMostFinalists;
-    for (;;) {
-      const std::optional<Sketch> sketch = sketches_.next();
-      if (!sketch || tried >= mostTried(most, usual, *sketch)) {
-        break;
-      }
-      const bool isLong = sketches_.isLong(*sketch);
-      const bool isUnlike = sketch->grid.mesh.empty() && request_.stageMeshes.empty();
-      const bool isBeside = isUnlike || sketch->grid.isReordered;
-      const double farOff = isLong ? kFarOffOfLong : kFarOff;
-      const bool isFarOff =
-          usual.fits && static_cast<double>(sketch->cut.time) > farOff * static_cast<double>(usual.time);
-      if (isFarOff && !isBeside) {
-        break;
-      }
-      ++(isBeside ? beside : tried);
-      if (isBeside && (isFarOff || beside > (isLong ? kMostBesideOfLong : kMostBeside))) {
-        continue;
-      }
-      if (best != nullptr && best->fits && sketch->cut.bound >= best->time) {
-        continue;
-      }
-      absl::StatusOr<ClosedRequest> closed = predicted(*sketch);
-      if (!closed.ok()) {
-        refusal = refusal.ok() ? closed.status() : refusal;
-        continue;
-      }
-      most = std::clamp(kPredictedOperators / closed->graph->operators.size(), kFewestFinalists, kMostFinalists);
-      const Attempt& made = closed->attempt;
-      if (!isBeside && made.fits) {
-        usual = {true, usual.fits ? std::min(usual.time, made.time) : made.time};
-      }
-      finalists.push_back({*sketch, *std::move(closed)});
-      best = &std::min_element(finalists.begin(), finalists.end(), isBetterPlan)->plan.attempt;
-    }
-    if (finalists.empty()) {
-      return refused(refusal.ok() ? sketches_.refusal() : refusal);
-    }
-    const size_t scheduled = addOtherSchedules(finalists);
-    std::stable_sort(finalists.begin(), finalists.end(), isBetterPlan);
-    const Sketch& sketch = finalists.front().sketch;
-    WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(sketch.request.microBatches()));
-    ClosedRequest refined = refineStages({sketch, finalists.front().plan}, *program, predict_, known_.reshards);
-    const std::shared_ptr<const ProgramGraph> staged = refined.graph;
-    const Predict predictMixed = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double> price) {
-      return mixed(staged, closed, price);
-    };
-    WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, mixZero(std::move(refined), request_, predictMixed));
-    chosen.attempt.decisions.notes.push_back(noteOf(finalists));
-    chosen.ticks += sketches_.ticks() + static_cast<int64_t>(tried + beside + scheduled) - remembered_;
-    return chosen;
-  }
+  // How many were asked about, but for what was known from before.
+  int64_t asked() const { return asked_; }
 
- private:
-  struct Finalist {
-    Sketch sketch;
-    ClosedRequest plan;  // what it came to
-  };
-  static bool isBetterPlan(const Finalist& a, const Finalist& b) { return isBetter(a.plan.attempt, b.plan.attempt); }
-
-  // The best prediction of a sketch with one mesh in the usual order. How many of these are predicted follows from it
-  // alone, so that what is predicted beside them takes the place of none.
-  struct Usual {
-    bool fits = false;
-    Picoseconds time = 0;
-  };
-
-  static size_t mostTried(size_t most, const Usual& usual, const Sketch& next) {
-    if (!usual.fits) {
-      return 2 * most;
-    }
-    const bool promises = kPromises * static_cast<double>(next.cut.time) < static_cast<double>(usual.time);
-    return promises ? kMoreTried * most : most;
-  }
-
-  // A sketch of a long program says its schedule. Where the best one takes longer than was expected of it, more is
-  // recomputed than was expected, and a schedule that holds fewer micro-batches, as 1F1B, may be shorter on the same
-  // stages. Answers how many were predicted.
-  size_t addOtherSchedules(std::vector<Finalist>& finalists) {
-    const Finalist best = *std::min_element(finalists.begin(), finalists.end(), isBetterPlan);
-    const StageGrid& grid = best.sketch.grid;
-    const bool isLonger =
-        static_cast<double>(best.plan.attempt.time) > kPromises * static_cast<double>(best.sketch.cut.time);
-    size_t predictions = 0;
-    if (request_.schedule != "auto" || grid.stages() == 1 || !isLonger || !sketches_.isLong(best.sketch)) {
-      return predictions;
-    }
-    for (const schedule::Kind kind : kindsFor(request_, grid.virtualStages)) {
-      Sketch other = best.sketch;
-      other.request.schedule = schedule::kindName(kind);
-      if (other.request.schedule == best.sketch.request.schedule) {
-        continue;
-      }
-      ++predictions;
-      if (absl::StatusOr<ClosedRequest> made = predicted(other); made.ok()) {
-        finalists.push_back({std::move(other), *std::move(made)});
-      }
-    }
-    return predictions;
-  }
-
-  // Why there is no plan. No plan at all may be left where not one was refused.
-  static absl::Status refused(const absl::Status& first) {
-    return first.ok() ? absl::InvalidArgumentError(
-                            "mode auto: nothing that the request leaves open makes a plan; take a word of it back "
-                            "(mesh, stages, micro-batches, schedule)")
-                      : first;
-  }
-
-  absl::StatusOr<ClosedRequest> predicted(const Sketch& sketch) {
+  absl::StatusOr<ClosedRequest> of(const Sketch& sketch) {
     WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(sketch.request.microBatches()));
     CompileOptions closed = sketch.request;
     closed.virtualStages = sketch.grid.submeshes > 1 ? sketch.grid.virtualStages : 0;
     SearchQuestion question = {program->sharedGraph(), closed, sketch.bytePrice.value_or(-1)};
     question.first = sketch.cut.first;
     if (const absl::StatusOr<ClosedRequest>* known = known_.before.plans.find(question)) {
-      ++remembered_;
       return *known;
     }
     auto staged = std::make_shared<const ProgramGraph>(program->onStages(sketch.cut.first));
-    return predictAndKeep(std::move(question), std::move(staged), sketch.bytePrice);
+    return ask(std::move(question), std::move(staged), sketch.bytePrice);
   }
 
   // Of a plan that was chosen, with levels of ZeRO of its own.
@@ -180,15 +72,16 @@ class PlanChooser {
     SearchQuestion question = {staged, closed, bytePrice.value_or(-1)};
     const absl::StatusOr<ClosedRequest>* known = known_.before.plans.find(question);
     if (known == nullptr) {
-      known = &predictAndKeep(std::move(question), staged, bytePrice);
+      known = &ask(std::move(question), staged, bytePrice);
     }
     return known->ok() ? absl::StatusOr<Attempt>((*known)->attempt) : known->status();
   }
 
+ private:
   // What the question's request takes on these stages, for the searches to come.
-  const absl::StatusOr<ClosedRequest>& predictAndKeep(SearchQuestion question,
-                                                      std::shared_ptr<const ProgramGraph> staged,
-                                                      std::optional<double> bytePrice) {
+  const absl::StatusOr<ClosedRequest>& ask(SearchQuestion question, std::shared_ptr<const ProgramGraph> staged,
+                                           std::optional<double> bytePrice) {
+    ++asked_;
     absl::StatusOr<ClosedRequest> made = ClosedRequest{question.closed, std::move(staged), {}, bytePrice};
     absl::StatusOr<Attempt> attempt = predict_(*made->graph, made->request, bytePrice);
     if (attempt.ok()) {
@@ -197,6 +90,239 @@ class PlanChooser {
       made = attempt.status();
     }
     return known_.before.plans.keep(std::move(question), std::move(made));
+  }
+
+  Sketches& sketches_;
+  const Predict& predict_;
+  SearchKnowledge known_;
+  int64_t asked_ = 0;
+};
+
+struct Finalist {
+  Sketch sketch;
+  ClosedRequest plan;  // what it came to
+};
+bool isBetterPlan(const Finalist& a, const Finalist& b) {
+  return isBetter(a.plan.attempt, b.plan.attempt);
+}
+
+// Which sketches are predicted, in their order.
+class FinalistPicker {
+ public:
+  enum class Answer : uint8_t { kPredict, kSkip, kEnough };
+
+  explicit FinalistPicker(const CompileOptions& request) : request_(request) {}
+
+  // `best`: of those predicted; none: nothing was.
+  Answer next(const Sketch& sketch, bool isLong, const Attempt* best) {
+    if (tried_ >= mostTried(sketch)) {
+      return Answer::kEnough;
+    }
+    const double farOff = isLong ? kFarOffOfLong : kFarOff;
+    const bool isFarOff =
+        usual_.fits && static_cast<double>(sketch.cut.time) > farOff * static_cast<double>(usual_.time);
+    const bool isBeside = this->isBeside(sketch);
+    if (isFarOff && !isBeside) {
+      return Answer::kEnough;
+    }
+    ++(isBeside ? beside_ : tried_);
+    const bool isLeftOut = isBeside && (isFarOff || beside_ > (isLong ? kMostBesideOfLong : kMostBeside));
+    const bool isHopeless = best != nullptr && best->fits && sketch.cut.bound >= best->time;
+    return isLeftOut || isHopeless ? Answer::kSkip : Answer::kPredict;
+  }
+
+  void learn(const Sketch& sketch, const ClosedRequest& made) {
+    most_ = std::clamp(kPredictedOperators / made.graph->operators.size(), kFewestFinalists, kMostFinalists);
+    if (!isBeside(sketch) && made.attempt.fits) {
+      usual_ = {true, usual_.fits ? std::min(usual_.time, made.attempt.time) : made.attempt.time};
+    }
+  }
+
+ private:
+  // The best prediction of a sketch with one mesh in the usual order. How many of these are predicted follows from it
+  // alone, so that what is predicted beside them takes the place of none.
+  struct Usual {
+    bool fits = false;
+    Picoseconds time = 0;
+  };
+
+  bool isBeside(const Sketch& sketch) const {
+    return sketch.grid.isReordered || (sketch.grid.mesh.empty() && request_.stageMeshes.empty());
+  }
+
+  size_t mostTried(const Sketch& next) const {
+    if (!usual_.fits) {
+      return 2 * most_;
+    }
+    const bool promises = kPromises * static_cast<double>(next.cut.time) < static_cast<double>(usual_.time);
+    return promises ? kMoreTried * most_ : most_;
+  }
+
+  const CompileOptions& request_;
+  Usual usual_;
+  size_t most_ = kMostFinalists;
+  size_t tried_ = 0;
+  size_t beside_ = 0;
+};
+
+class PlanChooser {
+ public:
+  PlanChooser(const CompileOptions& request, Sketches& sketches, const Predict& predict, const SearchKnowledge& known)
+      : request_(request), sketches_(sketches), predict_(predict), known_(known), plans_(sketches, predict, known) {}
+
+  absl::StatusOr<ClosedRequest> run() {
+    const absl::Status refusal = predictSketches();
+    if (finalists_.empty()) {
+      return refused(refusal.ok() ? sketches_.refusal() : refusal);
+    }
+    addOtherSchedules();
+    addNeighbors();
+    std::stable_sort(finalists_.begin(), finalists_.end(), isBetterPlan);
+    return refined();
+  }
+
+ private:
+  const Finalist& best() const { return *std::min_element(finalists_.begin(), finalists_.end(), isBetterPlan); }
+
+  // In the order of the sketches, without those that cannot be better than the best so far. Answers the first refusal.
+  absl::Status predictSketches() {
+    FinalistPicker picker(request_);
+    absl::Status refusal;
+    while (const std::optional<Sketch> sketch = sketches_.next()) {
+      const Attempt* best = finalists_.empty() ? nullptr : &this->best().plan.attempt;
+      const FinalistPicker::Answer answer = picker.next(*sketch, sketches_.isLong(*sketch), best);
+      if (answer == FinalistPicker::Answer::kEnough) {
+        break;
+      }
+      if (answer == FinalistPicker::Answer::kSkip) {
+        continue;
+      }
+      absl::StatusOr<ClosedRequest> closed = plans_.of(*sketch);
+      if (closed.ok()) {
+        picker.learn(*sketch, *closed);
+        finalists_.push_back({*sketch, *std::move(closed)});
+      } else {
+        refusal = refusal.ok() ? closed.status() : refusal;
+      }
+    }
+    return refusal;
+  }
+
+  // A sketch of a long program says its schedule. Where the best one takes longer than was expected of it, more is
+  // recomputed than was expected, and a schedule that holds fewer micro-batches, as 1F1B, may be shorter on the same
+  // stages.
+  void addOtherSchedules() {
+    const Finalist best = this->best();
+    const StageGrid& grid = best.sketch.grid;
+    const bool isLonger =
+        static_cast<double>(best.plan.attempt.time) > kPromises * static_cast<double>(best.sketch.cut.time);
+    if (request_.schedule != "auto" || grid.stages() == 1 || !isLonger || !sketches_.isLong(best.sketch)) {
+      return;
+    }
+    for (const schedule::Kind kind : kindsFor(request_, grid.virtualStages)) {
+      Sketch other = best.sketch;
+      other.request.schedule = schedule::kindName(kind);
+      if (other.request.schedule == best.sketch.request.schedule) {
+        continue;
+      }
+      if (absl::StatusOr<ClosedRequest> made = plans_.of(other); made.ok()) {
+        finalists_.push_back({std::move(other), *std::move(made)});
+      }
+    }
+  }
+
+  // The best against those one decision away, as long as one of them is better (neighbor_plans.h).
+  void addNeighbors() {
+    if (sketches_.isLong(best().sketch)) {
+      return;
+    }
+    const int64_t asked = plans_.asked();
+    const int64_t most = asked + std::max(kFewestNeighbors, (sketches_.ticks() + asked) / kNeighborPart);
+    while (plans_.asked() < most && addBetterNeighbor(most)) {
+    }
+  }
+
+  bool addBetterNeighbor(int64_t most) {
+    const Finalist now = best();
+    for (Sketch& neighbor : neighborsOf(now.sketch, *now.plan.graph, request_)) {
+      if (plans_.asked() >= most) {
+        return false;
+      }
+      if (addIfBetter(std::move(neighbor), now.plan.attempt)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  bool addIfBetter(Sketch sketch, const Attempt& than) {
+    absl::StatusOr<ClosedRequest> made = plans_.of(sketch);
+    const bool isAdded = made.ok() && isBetter(made->attempt, than);
+    if (isAdded) {
+      finalists_.push_back({std::move(sketch), *std::move(made)});
+    }
+    return isAdded;
+  }
+
+  // The first finalist with its stages cut anew, the batch's axes free, and levels of ZeRO of single classes of
+  // weights.
+  absl::StatusOr<ClosedRequest> refined() {
+    const Sketch& sketch = finalists_.front().sketch;
+    WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(sketch.request.microBatches()));
+    ClosedRequest refined = refineStages({sketch, finalists_.front().plan}, *program, predict_, known_.reshards);
+    if (!program->isLong()) {
+      refined = withBatchAxesFree(std::move(refined));
+    }
+    const int64_t asked = plans_.asked();  // mixZero counts its own
+    const std::shared_ptr<const ProgramGraph> staged = refined.graph;
+    const Predict predictMixed = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double> price) {
+      return plans_.mixed(staged, closed, price);
+    };
+    WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, mixZero(std::move(refined), request_, predictMixed));
+    chosen.attempt.decisions.notes.push_back(noteOf());
+    chosen.ticks += sketches_.ticks() + asked;
+    return chosen;
+  }
+
+  // The best of it, and of those that are hardly worse, where the batch's axes may split other factors than the batch.
+  // Such predictions take longer, so few are asked for.
+  ClosedRequest withBatchAxesFree(ClosedRequest plan) {
+    const Attempt found = plan.attempt;
+    const auto keepBetter = [&](ClosedRequest other) {
+      other.request.without.erase(Freedom::kBatchAxes);
+      absl::StatusOr<Attempt> made = plans_.mixed(other.graph, other.request, other.bytePrice);
+      if (made.ok() && isBetter(*made, plan.attempt)) {
+        other.attempt = *std::move(made);
+        other.ticks = plan.ticks;
+        plan = std::move(other);
+      }
+    };
+    if (!request_.may(Freedom::kBatchAxes) || plan.request.mode == Mode::kSemi) {
+      return plan;
+    }
+    keepBetter(plan);
+    for (size_t i = 1; i < std::min(finalists_.size(), kMostFreed); ++i) {
+      const Attempt& attempt = finalists_[i].plan.attempt;
+      if (attempt.fits == found.fits &&
+          static_cast<double>(attempt.time) < kPromises * static_cast<double>(found.time)) {
+        keepBetter(finalists_[i].plan);
+      }
+    }
+    if (plan.request.may(Freedom::kBatchAxes)) {
+      plan.attempt.decisions.notes.push_back(absl::StrFormat(
+          "axes of the batch split more than the batch: %.4g ms instead of %.4g ms, as plan %s",
+          1e3 * inSeconds(plan.attempt.time), 1e3 * inSeconds(found.time),
+          absl::StrCat(plan.request.mesh, plan.request.stageMeshes, " zero ", plan.request.zeroLevel())));
+    }
+    return plan;
+  }
+
+  // Why there is no plan. No plan at all may be left where not one was refused.
+  static absl::Status refused(const absl::Status& first) {
+    return first.ok() ? absl::InvalidArgumentError(
+                            "mode auto: nothing that the request leaves open makes a plan; take a word of it back "
+                            "(mesh, stages, micro-batches, schedule)")
+                      : first;
   }
 
   static std::string wordsOf(const Sketch& sketch) {
@@ -212,11 +338,11 @@ class PlanChooser {
   }
 
   // The best first.
-  std::string noteOf(const std::vector<Finalist>& finalists) const {
+  std::string noteOf() const {
     std::vector<std::string> lines;
-    for (size_t i = 0; i < std::min(finalists.size(), kMostNamed + 1); ++i) {
-      const Attempt& attempt = finalists[i].plan.attempt;
-      lines.push_back(absl::StrFormat("%s: %.4g ms, %d bytes%s", wordsOf(finalists[i].sketch),
+    for (size_t i = 0; i < std::min(finalists_.size(), kMostNamed + 1); ++i) {
+      const Attempt& attempt = finalists_[i].plan.attempt;
+      lines.push_back(absl::StrFormat("%s: %.4g ms, %d bytes%s", wordsOf(finalists_[i].sketch),
                                       1e3 * inSeconds(attempt.time), attempt.peakBytes,
                                       attempt.fits ? "" : " (more than the limit)"));
     }
@@ -229,7 +355,8 @@ class PlanChooser {
   Sketches& sketches_;
   const Predict& predict_;
   SearchKnowledge known_;
-  int64_t remembered_ = 0;  // predictions that were known from before
+  PlanPredictions plans_;
+  std::vector<Finalist> finalists_;
 };
 
 }  // namespace
