@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,8 +42,9 @@ constexpr double kFarOffOfLong = 1.01;
 // Neighbors of the best plan that are predicted: a part of all questions before, or a few.
 constexpr int64_t kNeighborPart = 4;
 constexpr int64_t kFewestNeighbors = 6;
-// So many of the best plans are asked about with the batch's axes free to split other factors.
-constexpr size_t kMostFreed = 3;
+// So many of the best plans are asked about with the batch's axes free to split other factors, of these on near meshes.
+constexpr size_t kMostFreed = 5;
+constexpr size_t kNearFreed = 2;
 
 // What plans take, asked once each.
 class PlanPredictions {
@@ -284,37 +286,84 @@ class PlanChooser {
     return chosen;
   }
 
-  // The best of it, and of those that are hardly worse, where the batch's axes may split other factors than the batch.
-  // Such predictions take longer, so few are asked for.
+  // The best of it, of the same on near meshes, and of other finalists that are hardly worse, where the batch's axes
+  // may split other factors than the batch. Such predictions take longer, so few are asked for.
   ClosedRequest withBatchAxesFree(ClosedRequest plan) {
-    const Attempt found = plan.attempt;
-    const auto keepBetter = [&](ClosedRequest other) {
-      other.request.without.erase(Freedom::kBatchAxes);
-      absl::StatusOr<Attempt> made = plans_.mixed(other.graph, other.request, other.bytePrice);
-      if (made.ok() && isBetter(*made, plan.attempt)) {
-        other.attempt = *std::move(made);
-        other.ticks = plan.ticks;
-        plan = std::move(other);
-      }
-    };
     if (!request_.may(Freedom::kBatchAxes) || plan.request.mode == Mode::kSemi) {
       return plan;
     }
-    keepBetter(plan);
-    for (size_t i = 1; i < std::min(finalists_.size(), kMostFreed); ++i) {
-      const Attempt& attempt = finalists_[i].plan.attempt;
-      if (attempt.fits == found.fits &&
-          static_cast<double>(attempt.time) < kPromises * static_cast<double>(found.time)) {
-        keepBetter(finalists_[i].plan);
+    const Picoseconds before = plan.attempt.time;
+    for (ClosedRequest& other : plansToFree(plan)) {
+      other.request.without.erase(Freedom::kBatchAxes);
+      keepBetter(std::move(other), plan);
+    }
+    const bool isLevelOpen = request_.zeroLevel() == kFindZero && plan.graph->trains();
+    if (plan.request.may(Freedom::kBatchAxes) && isLevelOpen) {
+      ClosedRequest leveled = plan;
+      leveled.request.zero = kFindZero;
+      leveled.request.regather = request_.regather;
+      for (const CompileOptions& level : withZero(leveled.request, true)) {
+        ClosedRequest other = plan;
+        other.request = level;
+        keepBetter(std::move(other), plan);
       }
     }
     if (plan.request.may(Freedom::kBatchAxes)) {
-      plan.attempt.decisions.notes.push_back(absl::StrFormat(
-          "axes of the batch split more than the batch: %.4g ms instead of %.4g ms, as plan %s",
-          1e3 * inSeconds(plan.attempt.time), 1e3 * inSeconds(found.time),
-          absl::StrCat(plan.request.mesh, plan.request.stageMeshes, " zero ", plan.request.zeroLevel())));
+      plan.attempt.decisions.notes.push_back(
+          absl::StrFormat("axes of the batch split more than the batch: mesh %s, %.4g ms instead of %.4g ms",
+                          plan.request.mesh.empty() ? plan.request.stageMeshes : plan.request.mesh,
+                          1e3 * inSeconds(plan.attempt.time), 1e3 * inSeconds(before)));
     }
     return plan;
+  }
+
+  void keepBetter(ClosedRequest other, ClosedRequest& plan) {
+    absl::StatusOr<Attempt> made = plans_.mixed(other.graph, other.request, other.bytePrice);
+    if (made.ok() && isBetter(*made, plan.attempt)) {
+      other.attempt = *std::move(made);
+      other.ticks = plan.ticks;
+      plan = std::move(other);
+    }
+  }
+
+  // Meshes of many small axes first: on them one factor may have all axes, or several factors one each. Of finalists
+  // the first of each number of submeshes and mesh.
+  std::vector<ClosedRequest> plansToFree(const ClosedRequest& plan) const {
+    std::vector<ClosedRequest> found = {plan};
+    const Sketch& sketch = finalists_.front().sketch;
+    std::vector<Sketch> near = neighborsOf(sketch, *plan.graph, request_);
+    std::erase_if(near, [&](const Sketch& each) {
+      return each.grid.mesh == sketch.grid.mesh || each.request.micro != sketch.request.micro;
+    });
+    std::stable_sort(near.begin(), near.end(), [](const Sketch& a, const Sketch& b) {
+      return largestAxis(a.grid.mesh) < largestAxis(b.grid.mesh);
+    });
+    near.resize(std::min(near.size(), kNearFreed));
+    std::set<std::pair<int64_t, std::string>> grids = {{sketch.grid.submeshes, sketch.grid.mesh}};
+    for (const Sketch& each : near) {
+      grids.emplace(each.grid.submeshes, each.grid.mesh);
+      found.push_back(plan);
+      found.back().request = each.request;
+      found.back().request.virtualStages = plan.request.virtualStages;
+    }
+    for (size_t i = 1; i < finalists_.size() && found.size() < kMostFreed; ++i) {
+      const Attempt& attempt = finalists_[i].plan.attempt;
+      const StageGrid& grid = finalists_[i].sketch.grid;
+      if (attempt.fits == plan.attempt.fits && grids.emplace(grid.submeshes, grid.mesh).second &&
+          static_cast<double>(attempt.time) < kFarOff * static_cast<double>(plan.attempt.time)) {
+        found.push_back(finalists_[i].plan);
+      }
+    }
+    return found;
+  }
+
+  static int64_t largestAxis(const std::string& text) {
+    int64_t largest = 1;
+    const absl::StatusOr<Mesh> mesh = Mesh::parse(text);
+    for (const NamedAxis& named : mesh.ok() ? mesh->axes() : std::vector<NamedAxis>()) {
+      largest = std::max(largest, named.axis.size);
+    }
+    return largest;
   }
 
   // Why there is no plan. No plan at all may be left where not one was refused.
