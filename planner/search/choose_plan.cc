@@ -39,12 +39,14 @@ constexpr size_t kMostBesideOfLong = 2;
 // programs are closer.
 constexpr double kFarOff = 1.15;
 constexpr double kFarOffOfLong = 1.01;
-// Neighbors of the best plan that are predicted: a part of all questions before, or a few.
-constexpr int64_t kNeighborPart = 4;
+// Neighbors of the best plan that are predicted: a part of all questions before, or a few. Where memory is short
+// sketches are further from what is predicted.
+constexpr int64_t kNeighborPart = 10;
+constexpr int64_t kNeighborPartOfLimited = 4;
 constexpr int64_t kFewestNeighbors = 6;
 // So many of the best plans are asked about with the batch's axes free to split other factors, of these on near meshes.
-constexpr size_t kMostFreed = 5;
-constexpr size_t kNearFreed = 2;
+constexpr size_t kMostFreed = 3;
+constexpr size_t kNearFreed = 1;
 
 // What plans take, asked once each.
 class PlanPredictions {
@@ -239,7 +241,8 @@ class PlanChooser {
       return;
     }
     const int64_t asked = plans_.asked();
-    const int64_t most = asked + std::max(kFewestNeighbors, (sketches_.ticks() + asked) / kNeighborPart);
+    const int64_t part = best().sketch.cut.limited ? kNeighborPartOfLimited : kNeighborPart;
+    const int64_t most = asked + std::max(kFewestNeighbors, (sketches_.ticks() + asked) / part);
     while (plans_.asked() < most && addBetterNeighbor(most)) {
     }
   }
@@ -297,16 +300,12 @@ class PlanChooser {
       other.request.without.erase(Freedom::kBatchAxes);
       keepBetter(std::move(other), plan);
     }
-    const bool isLevelOpen = request_.zeroLevel() == kFindZero && plan.graph->trains();
-    if (plan.request.may(Freedom::kBatchAxes) && isLevelOpen) {
-      ClosedRequest leveled = plan;
-      leveled.request.zero = kFindZero;
-      leveled.request.regather = request_.regather;
-      for (const CompileOptions& level : withZero(leveled.request, true)) {
-        ClosedRequest other = plan;
-        other.request = level;
-        keepBetter(std::move(other), plan);
-      }
+    const ClosedRequest best = plan;
+    for (CompileOptions& level : atOtherLevels(best.request, *best.graph, request_)) {
+      level.without.erase(Freedom::kBatchAxes);
+      ClosedRequest other = best;
+      other.request = std::move(level);
+      keepBetter(std::move(other), plan);
     }
     if (plan.request.may(Freedom::kBatchAxes)) {
       plan.attempt.decisions.notes.push_back(

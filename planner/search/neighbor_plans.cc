@@ -38,27 +38,31 @@ bool areNear(const Mesh& a, const Mesh& b) {
   return true;
 }
 
+// Into which the batch is split; 0: each submesh has a mesh of its own.
+int64_t partsOn(const std::string& text, Fill fill) {
+  const absl::StatusOr<Mesh> mesh = Mesh::parse(text);
+  return text.empty() || !mesh.ok() ? 0 : partsOf(defaultAxes(*mesh, fill));
+}
+
+bool isLevelOpen(const ProgramGraph& graph, const CompileOptions& request) {
+  return request.zeroLevel() == kFindZero && graph.trains();
+}
+
 class Neighbors {
  public:
   Neighbors(const Sketch& sketch, const ProgramGraph& graph, const CompileOptions& request)
-      : sketch_(sketch), graph_(graph), request_(request), parts_(partsOn(sketch.grid.mesh)) {}
+      : sketch_(sketch), graph_(graph), request_(request), parts_(partsOn(sketch.grid.mesh, request.fill)) {}
 
   std::vector<Sketch> run() {
     addMeshes();
     addMicroBatches();
-    addLevels();
+    for (CompileOptions& level : atOtherLevels(sketch_.request, graph_, request_)) {
+      found_.push_back(changed(std::move(level)));
+    }
     return std::move(found_);
   }
 
  private:
-  // Into which the batch is split; 0: each submesh has a mesh of its own.
-  int64_t partsOn(const std::string& text) const {
-    const absl::StatusOr<Mesh> mesh = Mesh::parse(text);
-    return text.empty() || !mesh.ok() ? 0 : partsOf(defaultAxes(*mesh, request_.fill));
-  }
-
-  bool isLevelOpen() const { return request_.zeroLevel() == kFindZero && graph_.trains(); }
-
   Sketch changed(CompileOptions closed) const {
     Sketch neighbor = sketch_;
     neighbor.request = std::move(closed);
@@ -82,14 +86,14 @@ class Neighbors {
 
   // With as many micro-batches, or as nearly as many as its parts of the batch have rows for.
   void addMesh(const OrderedMesh& mesh) {
-    const int64_t parts = partsOn(mesh.text);
+    const int64_t parts = partsOn(mesh.text, request_.fill);
     const std::vector<int64_t> counts = microBatchCounts(graph_, request_, parts);
     const auto above = std::upper_bound(counts.begin(), counts.end(), sketch_.request.microBatches());
     const int64_t micro = above == counts.begin() ? counts.front() : *std::prev(above);
     CompileOptions closed = sketch_.request;
     closed.mesh = mesh.text;
     closed.micro = micro;
-    if (isLevelOpen() && (parts == 1 || parts_ == 1)) {
+    if (isLevelOpen(graph_, request_) && (parts == 1 || parts_ == 1)) {
       const CompileOptions first = firstRequest(request_, mesh.text, micro, parts > 1);
       closed.zero = first.zero;
       closed.regather = first.regather;
@@ -121,20 +125,6 @@ class Neighbors {
     }
   }
 
-  void addLevels() {
-    if (!isLevelOpen() || parts_ == 1) {
-      return;
-    }
-    CompileOptions open = sketch_.request;
-    open.zero = kFindZero;
-    open.regather = request_.regather;
-    for (CompileOptions& level : withZero(open, true)) {
-      if (level.zero != sketch_.request.zero || level.regather != sketch_.request.regather) {
-        found_.push_back(changed(std::move(level)));
-      }
-    }
-  }
-
   const Sketch& sketch_;
   const ProgramGraph& graph_;
   const CompileOptions& request_;
@@ -146,6 +136,21 @@ class Neighbors {
 
 std::vector<Sketch> neighborsOf(const Sketch& sketch, const ProgramGraph& graph, const CompileOptions& request) {
   return Neighbors(sketch, graph, request).run();
+}
+
+std::vector<CompileOptions> atOtherLevels(const CompileOptions& closed, const ProgramGraph& graph,
+                                          const CompileOptions& request) {
+  if (!isLevelOpen(graph, request) || partsOn(closed.mesh, request.fill) == 1) {
+    return {};
+  }
+  CompileOptions open = closed;
+  open.zero = kFindZero;
+  open.regather = request.regather;
+  std::vector<CompileOptions> levels = withZero(open, true);
+  std::erase_if(levels, [&](const CompileOptions& level) {
+    return level.zero == closed.zero && level.regather == closed.regather;
+  });
+  return levels;
 }
 
 }  // namespace weft

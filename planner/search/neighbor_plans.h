@@ -18,4 +18,8 @@ namespace weft {
 // that are tried first. Their cuts are that of the sketch, estimates included.
 std::vector<Sketch> neighborsOf(const Sketch& sketch, const ProgramGraph& graph, const CompileOptions& request);
 
+// The same request at the other levels of ZeRO that `request` leaves open; none where no ranks share a batch.
+std::vector<CompileOptions> atOtherLevels(const CompileOptions& closed, const ProgramGraph& graph,
+                                          const CompileOptions& request);
+
 }  // namespace weft
