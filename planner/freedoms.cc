@@ -25,7 +25,7 @@ constexpr Name kNames[] = {
     {Freedom::kAxisOrder, "axis-order"},       {Freedom::kZeroBubble, "zero-bubble"},
     {Freedom::kMemoryPrices, "memory-prices"}, {Freedom::kOffload, "offload"},
     {Freedom::kTensorSplits, "tensor-splits"}, {Freedom::kPads, "pads"},
-    {Freedom::kTogether, "together"},
+    {Freedom::kBatchAxes, "batch-axes"},       {Freedom::kTogether, "together"},
 };
 
 }  // namespace

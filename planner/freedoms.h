@@ -13,10 +13,11 @@
 //   memory-prices   splits that save memory at a price of time           without: those that take the least time
 //   offload         what lies in the host's memory, asked for    without: nothing
 //   tensor-splits   splits of any dimension, over any axis               without: the user's, and those of the batch
+//   batch-axes      splits of other dimensions over the batch's axes     without: these split the batch alone
 //   pads            of parameters, so that more splits divide            without: those that the user's words ask for
 //   together        mesh and splits with all else                        without: first, for the shortest step of a
 //   plan
-//                                                                        without stages, micro-batches and limit
+//                                                                        with one stage, one micro-batch and no limit
 //
 // What the user says of the same stays: he loses what he left open.
 #pragma once
@@ -44,6 +45,7 @@ enum class Freedom : uint8_t {
   kMemoryPrices,
   kOffload,
   kTensorSplits,
+  kBatchAxes,
   kPads,
   kTogether,
 };

@@ -54,13 +54,13 @@ class Finder {
     }
   }
 
-  // Every axis beside those of the batch to every factor.
-  void offerAll(Fill fill) {
+  // Every axis to every factor; those of the batch to others than the batch only where that is considered.
+  void offerAll(const Considered& considered) {
     found_.conflict = true;
     byAlternative_ = factorsOfAlternatives(graph_, shardings_);
     for (int op = 0; op < view_.operators(); ++op) {
       if (isForward(op)) {
-        offerAll(op, defaultAxes(graph_.placement.meshOf(op), fill));
+        offerAll(op, defaultAxes(graph_.placement.meshOf(op), considered.fill), considered.batchAxes);
       }
     }
   }
@@ -123,13 +123,15 @@ class Finder {
     }
   }
 
-  void offerAll(int op, const AxisList& batchAxes) {
-    AxisList others;
+  void offerAll(int op, const AxisList& batchAxes, bool offersBatchAxes) {
+    AxisList all, beside;  // all axes, those beside the batch's
     for (const NamedAxis& named : graph_.placement.meshOf(op).axes()) {
       const auto isBatch = [&](const Axis& axis) { return !compatible(axis, named.axis); };
-      if (named.axis.kind == AxisKind::kSpace && named.axis.size > 1 &&
-          std::none_of(batchAxes.begin(), batchAxes.end(), isBatch)) {
-        others.push_back(named.axis);
+      if (named.axis.kind == AxisKind::kSpace && named.axis.size > 1) {
+        all.push_back(named.axis);
+        if (std::none_of(batchAxes.begin(), batchAxes.end(), isBatch)) {
+          beside.push_back(named.axis);
+        }
       }
     }
     for (size_t f = 0; f < ruleOf(op).factors().size(); ++f) {
@@ -144,6 +146,7 @@ class Finder {
           refuse({op, static_cast<int>(f), std::move(list), false});
         }
       };
+      const AxisList& others = offersBatchAxes && !isBatch ? all : beside;
       for (const Axis& axis : others) {
         offer({axis});
       }
@@ -346,9 +349,9 @@ Candidates candidatesOf(const SettledGraph& graph, const Shardings& shardings) {
   return Finder(graph, shardings).run();
 }
 
-Candidates allCandidatesOf(const SettledGraph& graph, const Shardings& shardings, Fill fill) {
+Candidates allCandidatesOf(const SettledGraph& graph, const Shardings& shardings, const Considered& considered) {
   Finder finder(graph, shardings);
-  finder.offerAll(fill);
+  finder.offerAll(considered);
   return finder.run();
 }
 

@@ -7,7 +7,9 @@
 //
 // Where all are considered, every axis beside those of the batch may split every factor that the user has not fixed,
 // and the batch behind its own; of several such axes one, or all in the order of the mesh. Then a factor that a rule
-// calls whole may be split, too, where an alternative may stand for the operator (alternative_prices.h).
+// calls whole may be split, too, where an alternative may stand for the operator (alternative_prices.h). The batch's
+// axes split other factors where the caller says so: an operator on weights alone has no batch, and one with few rows
+// may have more of something else.
 #pragma once
 
 #include <set>
@@ -40,7 +42,11 @@ struct Candidates {
 };
 
 Candidates candidatesOf(const SettledGraph& graph, const Shardings& shardings);
-// Where all are considered; `fill`: over what the batch is split when nobody says otherwise.
-Candidates allCandidatesOf(const SettledGraph& graph, const Shardings& shardings, Fill fill);
+// What is considered where nobody says otherwise.
+struct Considered {
+  Fill fill = Fill::kDataParallel;  // over what the batch is split
+  bool batchAxes = false;           // may its axes split other factors?
+};
+Candidates allCandidatesOf(const SettledGraph& graph, const Shardings& shardings, const Considered& considered);
 
 }  // namespace weft

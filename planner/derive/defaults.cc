@@ -264,6 +264,19 @@ void closeStates(const SettledGraph& graph, Shardings& shardings) {
   }
 }
 
+void layInputsAsPriced(const SettledGraph& graph, Shardings& shardings) {
+  eachOpenInput(graph, shardings, [&](unsigned index, int64_t mesh, ArgumentSharding& sharding) {
+    bool isFirst = true;
+    eachReader(graph, index, mesh, [&](int op, unsigned operand) {
+      const OperatorSharding& reader = shardings.operators[op];
+      if (isFirst && reader.settled) {
+        sharding = {reader.rule.operandLayout(operand, reader.closed()), "reader " + graph.view.op(op).label()};
+      }
+      isFirst = false;
+    });
+  });
+}
+
 void closeOperators(Shardings& shardings) {
   for (OperatorSharding& sharding : shardings.operators) {
     for (auto& axes : sharding.axes) {

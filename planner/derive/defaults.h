@@ -18,6 +18,10 @@ void seedBatches(const SettledGraph& graph, Fill fill, Shardings& shardings);
 // seedBatches what their readers split besides.
 void seedInputs(const SettledGraph& graph, Fill fill, Shardings& shardings);
 
+// Lays inputs without a layout of the user's as their first reader needs them, where its splits were decided by price:
+// these were held against others as if that took nothing (settle_conflicts.h).
+void layInputsAsPriced(const SettledGraph& graph, Shardings& shardings);
+
 // Gives arguments without a layout the one their first reader needs. States that nothing reads before the update stay
 // open.
 void closeArguments(const SettledGraph& graph, Shardings& shardings);

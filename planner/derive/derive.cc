@@ -123,14 +123,19 @@ class Deriver {
     if (!spread(Phase::kForward)) {
       return shardings.expansions;
     }
-    const Candidates candidates = request_.mode == Mode::kSemi ? candidatesOf(settled, shardings)
-                                                               : allCandidatesOf(settled, shardings, request_.fill);
-    WEFT_RETURN_IF_ERROR(
-        settleConflicts(settled, {machine_, choices_.bytePrice, memo(), choices_.slack}, candidates, shardings));
+    const Candidates candidates =
+        request_.mode == Mode::kSemi
+            ? candidatesOf(settled, shardings)
+            : allCandidatesOf(settled, shardings, Considered{request_.fill, choices_.batchAxes});
+    WEFT_RETURN_IF_ERROR(settleConflicts(
+        settled, {machine_, choices_.bytePrice, memo(), choices_.slack, choices_.batchAxes}, candidates, shardings));
     if (!shardings.expansions.empty()) {
       return shardings.expansions;
     }
     seedInputs(settled, request_.fill, shardings);
+    if (choices_.batchAxes) {
+      layInputsAsPriced(settled, shardings);
+    }
     if (!spread(Phase::kBackward)) {
       return shardings.expansions;
     }

@@ -36,6 +36,7 @@ struct OpenChoices {
   std::map<unsigned, Shape> pads = {};     // stored shapes of arguments, so that splits divide; those that can be are
   ReshardMemo* memo = nullptr;             // of the machine; none: nothing is known
   double slack = 0;                        // that splits decided by price may cost more than the least, a part of it
+  bool batchAxes = false;                  // may the batch's axes split other factors, where all splits are considered?
 };
 
 struct Derivation {

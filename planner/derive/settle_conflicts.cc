@@ -37,6 +37,7 @@ class Settler {
         machines_(machine.machine, graph.placement.meshes),
         bytePrice_(machine.bytePrice),
         slack_(machine.slack),
+        pricesSlices_(machine.pricesSlices),
         candidates_(candidates),
         shardings_(shardings),
         prices_(graph, machines_.all(), machine.memo),
@@ -386,7 +387,8 @@ class Settler {
     const Layout& to = form.back ? (*form.made)[made] : form.form;
     form.isExact[made] = onlySlices(from, to);
     if (form.isExact[made]) {
-      return Picoseconds{0};
+      const bool isCopied = pricesSlices_ && !(from == to);
+      return isCopied ? copyTime(machines_.of(form.mesh), 2 * localBytes(graph_, form.value, to)) : Picoseconds{0};
     }
     WEFT_ASSIGN_OR_RETURN(const Picoseconds once, pricesOf(form).atLeast(form.value, form.mesh, from, to));
     return form.times * once;
@@ -515,6 +517,7 @@ class Settler {
   SubmeshMachines machines_;
   double bytePrice_;
   double slack_;
+  bool pricesSlices_;
   const Candidates& candidates_;
   Shardings& shardings_;
   ReshardPrices prices_;

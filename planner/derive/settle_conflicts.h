@@ -32,6 +32,9 @@ struct PricedMachine {
   double bytePrice = 0;  // of one byte of a rank, in picoseconds of a step; 0: memory has no price
   ReshardMemo& memo;
   double slack = 0;  // by which part of its cost the answer may be above the least
+  // What only slices is copied. Where the batch's axes split the batch alone little is sliced; where they are free a
+  // value may be made whole so that each reader slices it its own way.
+  bool pricesSlices = false;
 };
 
 // Changes the axes of forward operators that have several candidates, if there is any conflict. `memo` keeps what is

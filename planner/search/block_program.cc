@@ -18,8 +18,6 @@ namespace weft {
 namespace {
 
 constexpr int kNoBlock = -1;
-// Of a program that takes long to predict.
-constexpr size_t kManyOperators = 2000;
 
 struct Blocks {
   std::vector<int> of;         // of each operator
@@ -150,7 +148,7 @@ bool BlockProgram::isShort() const {
 }
 
 bool BlockProgram::isLong() const {
-  return isShort() && graph_->operators.size() > kManyOperators;
+  return isShort() && graph_->operators.size() > kOperatorsOfLong;
 }
 
 ProgramGraph BlockProgram::onStages(const std::vector<int>& first) const {

@@ -23,6 +23,9 @@ namespace weft {
 // operator refuses the number.
 using GraphFor = std::function<absl::StatusOr<std::shared_ptr<const ProgramGraph>>(int64_t microBatches)>;
 
+// Programs of more operators take long to predict.
+inline constexpr size_t kOperatorsOfLong = 2000;
+
 class BlockProgram {
  public:
   // `request`: what the user asks for; what it leaves open counts for nothing here. Errors: stages that cannot be.

@@ -10,8 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "planner/search/finalists.h"
+#include "planner/search/free_batch_axes.h"
 #include "planner/search/mix_zero.h"
+#include "planner/search/neighbor_plans.h"
 #include "planner/search/pipeline_shape.h"
+#include "planner/search/plan_predictions.h"
 #include "planner/search/recorded_plan.h"
 #include "planner/search/refine_stages.h"
 #include "planner/search/sketches.h"
@@ -20,95 +24,66 @@
 namespace weft {
 namespace {
 
-// Sketches that are predicted in full: as many as have so many operators together, within these bounds. Predictions of
-// long programs take longer, and their estimates are closer. While none fits, twice as many are.
-constexpr size_t kPredictedOperators = 24000;
-constexpr size_t kFewestFinalists = 3;
-constexpr size_t kMostFinalists = 40;
-// So many times as many while the next is expected to take so much less than the best prediction: where predictions
-// take longer than was expected of them, the order of the sketches says little.
-constexpr size_t kMoreTried = 3;
-constexpr double kPromises = 1.03;
 constexpr size_t kMostNamed = 8;
-// Sketches with unlike meshes or another order of axes are predicted beside the others, so that none of these is left
-// out for them: as many at most, and of long programs.
-constexpr size_t kMostBeside = 8;
-constexpr size_t kMostBesideOfLong = 2;
-// Sketches that are expected to take so many times as long as the best prediction are not predicted; those of long
-// programs are closer.
-constexpr double kFarOff = 1.15;
-constexpr double kFarOffOfLong = 1.01;
+// Neighbors of the best plan that are predicted: a part of all questions before, or a few. Where memory is short
+// sketches are further from what is predicted.
+constexpr int64_t kNeighborPart = 10;
+constexpr int64_t kNeighborPartOfLimited = 4;
+constexpr int64_t kFewestNeighbors = 6;
 constexpr char kFound[] = "found ";
+
+// Why there is no plan. No plan at all may be left where not one was refused.
+absl::Status refused(const absl::Status& first) {
+  return first.ok() ? absl::InvalidArgumentError(
+                          "mode auto: nothing that the request leaves open makes a plan; take a word of it back "
+                          "(mesh, stages, micro-batches, schedule)")
+                    : first;
+}
+
+std::string wordsOf(const Sketch& sketch) {
+  const StageGrid& grid = sketch.grid;
+  std::string words = grid.submeshes > 1 ? absl::StrCat(grid.submeshes, " x ") : "";
+  absl::StrAppend(&words, grid.mesh.empty() ? sketch.request.stageMeshes : grid.mesh);
+  if (grid.virtualStages > 1) {
+    absl::StrAppend(&words, " with ", grid.virtualStages, " stages each");
+  }
+  absl::StrAppend(&words, ", micro ", sketch.request.microBatches(), ", zero ", sketch.request.zeroLevel(),
+                  sketch.request.regather ? " regather" : "");
+  return words;
+}
+
+std::string figuresOf(const Attempt& attempt) {
+  return absl::StrFormat("%.4g ms, %d bytes%s", 1e3 * inSeconds(attempt.time), attempt.peakBytes,
+                         attempt.fits ? "" : " (more than the limit)");
+}
+
+// What the saved record comes to that a search begins with.
+struct RecordStart {
+  std::optional<ClosedRequest> plan;  // none: nothing of it is kept
+  bool isWhole = false;               // it is the record as it is
+  bool isLong = false;                // of a long program
+  std::vector<std::string> notes;
+};
 
 class PlanChooser {
  public:
   PlanChooser(const CompileOptions& request, Sketches& sketches, const Predict& predict, const SearchKnowledge& known)
-      : request_(request), sketches_(sketches), predict_(predict), known_(known) {}
+      : request_(request), sketches_(sketches), predict_(predict), known_(known), plans_(sketches, predict, known) {}
 
-  // In the order of the sketches, without those that cannot be better than the best so far.
   absl::StatusOr<ClosedRequest> run() {
     WEFT_RETURN_IF_ERROR(beginWithRecord());
-    absl::Status refusal;
-    size_t most = kMostFinalists;
-    for (;;) {
-      const bool isRecordBest = this->isRecordBest();
-      const std::optional<Sketch> sketch = sketches_.next(isRecordBest ? mostOfRecord() : kNoneTooLong);
-      if (!sketch || tried_ >= mostTried(isRecordBest ? kFewestFinalists : most, *sketch)) {
-        break;
-      }
-      const bool isLong = sketches_.isLong(*sketch);
-      const bool isUnlike = sketch->grid.mesh.empty() && request_.stageMeshes.empty();
-      const bool isBeside = isUnlike || sketch->grid.isReordered;
-      const double farOff = isLong ? kFarOffOfLong : kFarOff;
-      const bool isFarOff =
-          usual_.fits && static_cast<double>(sketch->cut.time) > farOff * static_cast<double>(usual_.time);
-      if (isFarOff && !isBeside) {
-        break;
-      }
-      ++(isBeside ? beside_ : tried_);
-      if (isBeside && (isFarOff || beside_ > (isLong ? kMostBesideOfLong : kMostBeside))) {
-        continue;
-      }
-      const Attempt* best = this->best();
-      if (best != nullptr && best->fits && sketch->cut.bound >= best->time) {
-        continue;
-      }
-      absl::StatusOr<ClosedRequest> closed = predicted(*sketch);
-      if (!closed.ok()) {
-        refusal = refusal.ok() ? closed.status() : refusal;
-        continue;
-      }
-      most = std::clamp(kPredictedOperators / closed->graph->operators.size(), kFewestFinalists, kMostFinalists);
-      const Attempt& made = closed->attempt;
-      if (!isBeside && made.fits) {
-        usual_ = {true, usual_.fits ? std::min(usual_.time, made.time) : made.time};
-      }
-      finalists_.push_back({*sketch, *std::move(closed)});
-    }
-    if (finalists_.empty() && !record_) {
+    const absl::Status refusal = predictSketches();
+    if (finalists_.empty() && !record_.plan) {
       return refused(refusal.ok() ? sketches_.refusal() : refusal);
     }
     WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, bestOfAll());
     std::vector<std::string>& notes = chosen.attempt.decisions.notes;
-    notes.insert(notes.end(), recordNotes_.begin(), recordNotes_.end());
-    chosen.ticks += sketches_.ticks() + static_cast<int64_t>(tried_ + beside_) + others_ - remembered_;
+    notes.insert(notes.end(), record_.notes.begin(), record_.notes.end());
+    chosen.ticks += sketches_.ticks() + plans_.asked() + others_;
     return chosen;
   }
 
  private:
-  struct Finalist {
-    Sketch sketch;
-    ClosedRequest plan;  // what it came to
-  };
-  static bool isBetterPlan(const Finalist& a, const Finalist& b) { return isBetter(a.plan.attempt, b.plan.attempt); }
-
-  // The best prediction of a sketch with one mesh in the usual order. How many of these are predicted follows from it
-  // alone, so that what is predicted beside them takes the place of none.
-  struct Usual {
-    bool fits = false;
-    Picoseconds time = 0;
-  };
-
   // What the saved record comes to is a finalist before all others.
   absl::Status beginWithRecord() {
     if (known_.record == nullptr) {
@@ -117,96 +92,90 @@ class PlanChooser {
     RecordedPlan before(*known_.record, request_);
     WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(known_.record->mesh.microBatches()));
     WEFT_RETURN_IF_ERROR(before.read(*program));
-    recordNotes_ = before.notes();
+    record_.notes = before.notes();
     if (!before.request()) {
       return absl::OkStatus();
     }
     WEFT_ASSIGN_OR_RETURN(program, sketches_.programFor(before.request()->microBatches()));
     ++others_;
     if (const absl::Status status = before.predict(*program, predict_); !status.ok()) {
-      recordNotes_.push_back(absl::StrCat(kDropped, "all of it; ", std::string(status.message())));
+      record_.notes.push_back(absl::StrCat(kDropped, "all of it; ", std::string(status.message())));
       return absl::OkStatus();
     }
-    record_ = before.plan();
-    isRecordWhole_ = before.isWhole();
-    isRecordLong_ = program->isLong();
-    if (record_->attempt.fits) {
-      usual_ = {true, record_->attempt.time};
-    }
+    record_.plan = before.plan();
+    record_.isWhole = before.isWhole();
+    record_.isLong = program->isLong();
     return absl::OkStatus();
   }
 
-  const Attempt* best() const {
-    const Attempt* best = record_ ? &record_->attempt : nullptr;
-    for (const Finalist& each : finalists_) {
-      best = best == nullptr || isBetter(each.plan.attempt, *best) ? &each.plan.attempt : best;
-    }
-    return best;
+  const Finalist& bestFinalist() const { return *std::min_element(finalists_.begin(), finalists_.end(), isBetterPlan); }
+  FinalistPicker::Best best() const {
+    const Attempt* found = finalists_.empty() ? nullptr : &bestFinalist().plan.attempt;
+    const Attempt* recorded = record_.plan ? &record_.plan->attempt : nullptr;
+    const bool isRecord = recorded != nullptr && (found == nullptr || !isBetter(*found, *recorded));
+    return {isRecord ? recorded : found, isRecord};
   }
-  bool isRecordBest() const { return record_ && record_->attempt.fits && best() == &record_->attempt; }
-  // What is expected to take longer is not asked about while the record is the best.
-  double mostOfRecord() const {
-    const double farOff = isRecordLong_ ? kFarOffOfLong : kFarOff;
-    return farOff * static_cast<double>(record_->attempt.time);
+  // What is expected to take longer is not asked about while a record that fits is the best.
+  double mostOfRecord() const { return farOffFrom(record_.isLong) * static_cast<double>(record_.plan->attempt.time); }
+
+  // In the order of the sketches, without those that cannot be better than the best so far. Answers the first refusal.
+  absl::Status predictSketches() {
+    FinalistPicker picker(request_);
+    if (record_.plan && record_.plan->attempt.fits) {
+      picker.beginWith(record_.plan->attempt.time);
+    }
+    absl::Status refusal;
+    for (;;) {
+      FinalistPicker::Best best = this->best();
+      best.isRecord = best.isRecord && best.attempt->fits;
+      const std::optional<Sketch> sketch = sketches_.next(best.isRecord ? mostOfRecord() : kNoneTooLong);
+      const FinalistPicker::Answer answer =
+          sketch ? picker.next(*sketch, sketches_.isLong(*sketch), best) : FinalistPicker::Answer::kEnough;
+      if (answer == FinalistPicker::Answer::kEnough) {
+        break;
+      }
+      if (answer == FinalistPicker::Answer::kSkip) {
+        continue;
+      }
+      absl::StatusOr<ClosedRequest> closed = plans_.of(*sketch);
+      if (closed.ok()) {
+        picker.learn(*sketch, *closed);
+        finalists_.push_back({*sketch, *std::move(closed)});
+      } else {
+        refusal = refusal.ok() ? closed.status() : refusal;
+      }
+    }
+    return refusal;
   }
 
   // The best finalist, with what is tried of the best alone; or what the record comes to. Of the record itself that has
   // been tried.
   absl::StatusOr<ClosedRequest> bestOfAll() {
-    const bool isRecordBest = record_ && best() == &record_->attempt;
     std::optional<ClosedRequest> chosen;
-    if (isRecordBest && isRecordWhole_) {
-      chosen = *record_;
+    if (best().isRecord && record_.isWhole) {
+      chosen = *record_.plan;
       chosen->attempt.decisions.notes.push_back(noteOf("kept the plan of the record, "));
     } else if (!finalists_.empty()) {
       WEFT_ASSIGN_OR_RETURN(chosen, refinedFinalist());
     }
-    if (record_ && (!chosen || isBetter(record_->attempt, chosen->attempt))) {
-      ClosedRequest kept = *record_;
+    if (record_.plan && (!chosen || isBetter(record_.plan->attempt, chosen->attempt))) {
+      ClosedRequest kept = *record_.plan;
       kept.attempt.decisions.notes.push_back(noteOf("kept what the record leaves, "));
       WEFT_ASSIGN_OR_RETURN(chosen, withMixedZero(std::move(kept)));
     }
     return *std::move(chosen);
   }
 
-  absl::StatusOr<ClosedRequest> refinedFinalist() {
-    others_ += static_cast<int64_t>(addOtherSchedules(finalists_));
-    std::stable_sort(finalists_.begin(), finalists_.end(), isBetterPlan);
-    const Sketch& sketch = finalists_.front().sketch;
-    WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(sketch.request.microBatches()));
-    WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, withMixedZero(refineStages({sketch, finalists_.front().plan}, *program,
-                                                                           predict_, known_.reshards)));
-    chosen.attempt.decisions.notes.push_back(noteOf(kFound));
-    return chosen;
-  }
-
-  absl::StatusOr<ClosedRequest> withMixedZero(ClosedRequest plan) {
-    const std::shared_ptr<const ProgramGraph> staged = plan.graph;
-    const Predict predictMixed = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double> price) {
-      return mixed(staged, closed, price);
-    };
-    return mixZero(std::move(plan), request_, predictMixed);
-  }
-
-  size_t mostTried(size_t most, const Sketch& next) const {
-    if (!usual_.fits) {
-      return 2 * most;
-    }
-    const bool promises = kPromises * static_cast<double>(next.cut.time) < static_cast<double>(usual_.time);
-    return promises ? kMoreTried * most : most;
-  }
-
   // A sketch of a long program says its schedule. Where the best one takes longer than was expected of it, more is
   // recomputed than was expected, and a schedule that holds fewer micro-batches, as 1F1B, may be shorter on the same
-  // stages. Answers how many were predicted.
-  size_t addOtherSchedules(std::vector<Finalist>& finalists) {
-    const Finalist best = *std::min_element(finalists.begin(), finalists.end(), isBetterPlan);
+  // stages.
+  void addOtherSchedules() {
+    const Finalist best = bestFinalist();
     const StageGrid& grid = best.sketch.grid;
     const bool isLonger =
         static_cast<double>(best.plan.attempt.time) > kPromises * static_cast<double>(best.sketch.cut.time);
-    size_t predictions = 0;
     if (request_.schedule != "auto" || grid.stages() == 1 || !isLonger || !sketches_.isLong(best.sketch)) {
-      return predictions;
+      return;
     }
     for (const schedule::Kind kind : kindsFor(request_, grid.virtualStages)) {
       Sketch other = best.sketch;
@@ -214,83 +183,79 @@ class PlanChooser {
       if (other.request.schedule == best.sketch.request.schedule) {
         continue;
       }
-      ++predictions;
-      if (absl::StatusOr<ClosedRequest> made = predicted(other); made.ok()) {
-        finalists.push_back({std::move(other), *std::move(made)});
+      if (absl::StatusOr<ClosedRequest> made = plans_.of(other); made.ok()) {
+        finalists_.push_back({std::move(other), *std::move(made)});
       }
     }
-    return predictions;
   }
 
-  // Why there is no plan. No plan at all may be left where not one was refused.
-  static absl::Status refused(const absl::Status& first) {
-    return first.ok() ? absl::InvalidArgumentError(
-                            "mode auto: nothing that the request leaves open makes a plan; take a word of it back "
-                            "(mesh, stages, micro-batches, schedule)")
-                      : first;
+  // The best against those one decision away, as long as one of them is better (neighbor_plans.h).
+  void addNeighbors() {
+    if (sketches_.isLong(bestFinalist().sketch)) {
+      return;
+    }
+    const int64_t asked = plans_.asked();
+    const int64_t part = bestFinalist().sketch.cut.limited ? kNeighborPartOfLimited : kNeighborPart;
+    const int64_t most = asked + std::max(kFewestNeighbors, (sketches_.ticks() + asked) / part);
+    while (plans_.asked() < most && addBetterNeighbor(most)) {
+    }
   }
 
-  absl::StatusOr<ClosedRequest> predicted(const Sketch& sketch) {
+  bool addBetterNeighbor(int64_t most) {
+    const Finalist now = bestFinalist();
+    for (Sketch& neighbor : neighborsOf(now.sketch, *now.plan.graph, request_)) {
+      if (plans_.asked() >= most) {
+        return false;
+      }
+      if (addIfBetter(std::move(neighbor), now.plan.attempt)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  bool addIfBetter(Sketch sketch, const Attempt& than) {
+    absl::StatusOr<ClosedRequest> made = plans_.of(sketch);
+    const bool isAdded = made.ok() && isBetter(made->attempt, than);
+    if (isAdded) {
+      finalists_.push_back({std::move(sketch), *std::move(made)});
+    }
+    return isAdded;
+  }
+
+  // The best finalist, neighbors included, with its stages cut anew, the batch's axes free, and levels of ZeRO of
+  // single classes of weights.
+  absl::StatusOr<ClosedRequest> refinedFinalist() {
+    addOtherSchedules();
+    addNeighbors();
+    std::stable_sort(finalists_.begin(), finalists_.end(), isBetterPlan);
+    const Sketch& sketch = finalists_.front().sketch;
     WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(sketch.request.microBatches()));
-    CompileOptions closed = sketch.request;
-    closed.virtualStages = sketch.grid.submeshes > 1 ? sketch.grid.virtualStages : 0;
-    SearchQuestion question = {program->sharedGraph(), closed, sketch.bytePrice.value_or(-1)};
-    question.first = sketch.cut.first;
-    if (const absl::StatusOr<ClosedRequest>* known = known_.before.plans.find(question)) {
-      ++remembered_;
-      return *known;
+    ClosedRequest refined = refineStages({sketch, finalists_.front().plan}, *program, predict_, known_.reshards);
+    if (!program->isLong()) {
+      refined = withBatchAxesFree(std::move(refined), finalists_, request_, plans_);
     }
-    auto staged = std::make_shared<const ProgramGraph>(program->onStages(sketch.cut.first));
-    return predictAndKeep(std::move(question), std::move(staged), sketch.bytePrice);
+    WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, withMixedZero(std::move(refined)));
+    chosen.attempt.decisions.notes.push_back(noteOf(kFound));
+    return chosen;
   }
 
-  // Of a plan that was chosen, with levels of ZeRO of its own.
-  absl::StatusOr<Attempt> mixed(const std::shared_ptr<const ProgramGraph>& staged, const CompileOptions& closed,
-                                std::optional<double> bytePrice) {
-    SearchQuestion question = {staged, closed, bytePrice.value_or(-1)};
-    const absl::StatusOr<ClosedRequest>* known = known_.before.plans.find(question);
-    if (known == nullptr) {
-      known = &predictAndKeep(std::move(question), staged, bytePrice);
-    }
-    return known->ok() ? absl::StatusOr<Attempt>((*known)->attempt) : known->status();
-  }
-
-  // What the question's request takes on these stages, for the searches to come.
-  const absl::StatusOr<ClosedRequest>& predictAndKeep(SearchQuestion question,
-                                                      std::shared_ptr<const ProgramGraph> staged,
-                                                      std::optional<double> bytePrice) {
-    absl::StatusOr<ClosedRequest> made = ClosedRequest{question.closed, std::move(staged), {}, bytePrice};
-    absl::StatusOr<Attempt> attempt = predict_(*made->graph, made->request, bytePrice);
-    if (attempt.ok()) {
-      made->attempt = *std::move(attempt);
-    } else {
-      made = attempt.status();
-    }
-    return known_.before.plans.keep(std::move(question), std::move(made));
-  }
-
-  static std::string wordsOf(const Sketch& sketch) {
-    const StageGrid& grid = sketch.grid;
-    std::string words = grid.submeshes > 1 ? absl::StrCat(grid.submeshes, " x ") : "";
-    absl::StrAppend(&words, grid.mesh.empty() ? sketch.request.stageMeshes : grid.mesh);
-    if (grid.virtualStages > 1) {
-      absl::StrAppend(&words, " with ", grid.virtualStages, " stages each");
-    }
-    absl::StrAppend(&words, ", micro ", sketch.request.microBatches(), ", zero ", sketch.request.zeroLevel(),
-                    sketch.request.regather ? " regather" : "");
-    return words;
-  }
-
-  static std::string figuresOf(const Attempt& attempt) {
-    return absl::StrFormat("%.4g ms, %d bytes%s", 1e3 * inSeconds(attempt.time), attempt.peakBytes,
-                           attempt.fits ? "" : " (more than the limit)");
+  absl::StatusOr<ClosedRequest> withMixedZero(ClosedRequest plan) {
+    const int64_t asked = plans_.asked();
+    const std::shared_ptr<const ProgramGraph> staged = plan.graph;
+    const Predict predictMixed = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double> price) {
+      return plans_.ofChanged(staged, closed, price);
+    };
+    absl::StatusOr<ClosedRequest> mixed = mixZero(std::move(plan), request_, predictMixed);
+    others_ -= plans_.asked() - asked;  // it has counted them
+    return mixed;
   }
 
   // `how`: the first of the finalists was found, or the record is kept beside all of them.
   std::string noteOf(const std::string& how) const {
     std::vector<std::string> lines;
     if (how != kFound) {
-      lines.push_back(figuresOf(record_->attempt));
+      lines.push_back(figuresOf(record_.plan->attempt));
     }
     for (size_t i = 0; i < std::min(finalists_.size(), kMostNamed + 1); ++i) {
       lines.push_back(absl::StrCat(wordsOf(finalists_[i].sketch), ": ", figuresOf(finalists_[i].plan.attempt)));
@@ -304,16 +269,10 @@ class PlanChooser {
   Sketches& sketches_;
   const Predict& predict_;
   SearchKnowledge known_;
-  std::optional<ClosedRequest> record_;  // what the saved record comes to
-  bool isRecordWhole_ = false;
-  bool isRecordLong_ = false;  // of a long program
-  std::vector<std::string> recordNotes_;
+  PlanPredictions plans_;
+  RecordStart record_;
   std::vector<Finalist> finalists_;  // what the sketches that were predicted came to
-  Usual usual_;
-  size_t tried_ = 0;        // sketches
-  size_t beside_ = 0;       // sketches with unlike meshes or another order of axes
-  int64_t others_ = 0;      // predictions of other plans
-  int64_t remembered_ = 0;  // predictions that were known from before
+  int64_t others_ = 0;               // predictions that plans_ does not count, less those that are counted elsewhere
 };
 
 }  // namespace

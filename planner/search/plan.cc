@@ -15,6 +15,7 @@
 #include "planner/check_request.h"
 #include "planner/derive/derive.h"
 #include "planner/derive/placement.h"
+#include "planner/search/block_program.h"
 #include "planner/search/bounded_plans.h"
 #include "planner/search/choose_recompute.h"
 #include "planner/search/choose_schedule.h"
@@ -35,7 +36,8 @@ struct Choice {
   double bytePrice = 0;
   Pads pads = {};
   ReshardMemo* memo = nullptr;
-  double slack = 0;  // of the splits (OpenChoices)
+  double slack = 0;        // of the splits (OpenChoices)
+  bool batchAxes = false;  // likewise: may they split other factors?
 };
 
 // What is predicted: a request that leaves nothing open, within limits.
@@ -72,9 +74,10 @@ class Models {
       }
     }
     ProgramGraph graph = predicted_.graph;
-    WEFT_ASSIGN_OR_RETURN(Derivation derived, deriveDecisions(graph, predicted_.request,
-                                                              {choice, choice_.gatherBytes, choice_.bytePrice,
-                                                               choice_.pads, choice_.memo, choice_.slack}));
+    WEFT_ASSIGN_OR_RETURN(Derivation derived,
+                          deriveDecisions(graph, predicted_.request,
+                                          {choice, choice_.gatherBytes, choice_.bytePrice, choice_.pads, choice_.memo,
+                                           choice_.slack, choice_.batchAxes}));
     WEFT_ASSIGN_OR_RETURN(const Derived* made, keep(std::move(graph), derived.decisions, std::move(derived.gathers)));
     evenPads_ = std::move(derived.evenPads);
     return ScheduledModel{std::move(derived.decisions), made->model.get()};
@@ -297,7 +300,7 @@ class Predictor {
     if (bytePrice) {
       std::vector<Plain> one;
       addIfPossible({.bytePrice = *bytePrice, .memo = &memo_, .slack = kSlackOfSketches}, one);
-      addPadded(one);
+      addPadded(0, one);
       WEFT_RETURN_IF_ERROR(tryThese(one));
     }
     if (!best_ || !best_->fits) {
@@ -338,24 +341,41 @@ class Predictor {
     return made;
   }
 
-  // All prices of memory and pads without recomputation, then what does not fit with it.
+  // Without recomputation all prices of memory and pads, with splits of the batch alone over its axes and with others,
+  // then what does not fit with it.
   absl::Status tryAll() {
     std::vector<Plain> all;
     WEFT_ASSIGN_OR_RETURN(Plain first, plain({.memo = &memo_}));
+    addVariants(std::move(first), all);
+    const bool isShort = predicted_.graph.operators.size() <= kOperatorsOfLong;
+    if (request_.mode != Mode::kSemi && request_.may(Freedom::kBatchAxes) && isShort) {
+      absl::StatusOr<Plain> free = plain({.memo = &memo_, .batchAxes = true});
+      if (free.ok()) {
+        addVariants(*std::move(free), all);
+      }
+    }
+    return tryThese(all);
+  }
+
+  // It, padded, and with prices of memory where that is short.
+  void addVariants(Plain first, std::vector<Plain>& all) {
     // Where memory keeps the fastest schedule out, too, splits that need less may let it in.
     const Attempt& unpriced = first.best.attempt;
     const bool isLimited = !unpriced.fits || unpriced.fastest < unpriced.time;
     const Picoseconds time = unpriced.time;
+    Choice choice = first.choice;
+    const Picoseconds fastest = unpriced.fastest;
+    const size_t number = all.size();
     all.push_back(std::move(first));
-    addPadded(all);
-    const bool isPadded = all.size() > 1 && all.back().best.attempt.fastest < all.front().best.attempt.fastest;
-    const Pads pads = isPadded ? all.back().choice.pads : Pads();
+    addPadded(number, all);
+    const bool isPadded = all.size() > number + 1 && all.back().best.attempt.fastest < fastest;
+    choice.pads = isPadded ? all.back().choice.pads : Pads();
     if (request_.mode != Mode::kSemi && isLimited && request_.may(Freedom::kMemoryPrices)) {
       for (const double factor : kMemoryPrices) {
-        addIfPossible({-1, factor * memoryPrice(time, request_.memoryLimit), pads, &memo_}, all);
+        choice.bytePrice = factor * memoryPrice(time, request_.memoryLimit);
+        addIfPossible(choice, all);
       }
     }
-    return tryThese(all);
   }
 
   absl::Status tryThese(std::vector<Plain>& all) {
@@ -387,11 +407,11 @@ class Predictor {
     return absl::OkStatus();
   }
 
-  // The first of all with the pads with which its splits divide.
-  void addPadded(std::vector<Plain>& all) {
-    if (!all.empty() && !all.front().best.evenPads.empty()) {
-      Choice padded = all.front().choice;
-      padded.pads = all.front().best.evenPads;
+  // One of all with the pads with which its splits divide.
+  void addPadded(size_t number, std::vector<Plain>& all) {
+    if (number < all.size() && !all[number].best.evenPads.empty()) {
+      Choice padded = all[number].choice;
+      padded.pads = all[number].best.evenPads;
       addIfPossible(padded, all);
     }
   }

@@ -224,6 +224,7 @@ CompileOptions firstRequest(const CompileOptions& request, const std::string& me
   closed.devices = 1;
   closed.micro = micro;
   closed.zero = request.zeroLevel();
+  closed.without.insert(Freedom::kBatchAxes);
   const std::vector<CompileOptions> levels = withZero(closed, shares);
   const auto first = std::find_if(levels.begin(), levels.end(), [](const auto& each) { return each.zeroLevel() == 1; });
   return first == levels.end() ? levels.front() : *first;

@@ -52,7 +52,8 @@ inline constexpr int64_t kMostTrading = 8;
 bool mayHaveUnlikeMeshes(const CompileOptions& request);
 
 // The request of a plan of the space that leaves nothing open but schedule and recomputation, at the first level of
-// ZeRO that saves memory where the level is open and there are ranks that may share.
+// ZeRO that saves memory where the level is open and there are ranks that may share. The batch's axes split the batch
+// alone: of the best plans the rest is asked (neighbor_plans.h).
 CompileOptions firstRequest(const CompileOptions& request, const std::string& mesh, int64_t micro, bool shares);
 
 // What mode kAuto may not decide (CompileOptions::without) as the pins that say the same, where the user leaves it

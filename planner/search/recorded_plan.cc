@@ -121,6 +121,9 @@ absl::Status RecordedPlan::read(const BlockProgram& program) {
   WEFT_RETURN_IF_ERROR(checkOperators(program.graph(), record_));
   closed_ = requestOf(record_, request_, request_.may(Freedom::kTensorSplits) ? Mode::kLayouts : Mode::kSemi);
   closed_->without = request_.without;
+  if (program.isLong()) {
+    closed_->without.insert(Freedom::kBatchAxes);  // as of its sketches
+  }
   WEFT_RETURN_IF_ERROR(keepMesh(program));
   if (!closed_) {
     return absl::OkStatus();

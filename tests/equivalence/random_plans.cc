@@ -197,6 +197,19 @@ CompileOptions RandomPlans::optionsOf(const RandomPlan& plan, CompileOptions opt
   return options;
 }
 
+bool RandomPlans::split(RandomPlan& plan, int64_t id, const std::string& strategy) {
+  const auto& strategies = strategiesOn(plan);
+  for (size_t op = 0; op < graph_.operators.size(); ++op) {
+    for (size_t i = 0; graph_.operators[op].id == id && i < strategies[op].size(); ++i) {
+      if (printed(strategies[op][i]) == strategy) {
+        plan.splits[id] = i;
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 std::string RandomPlans::textOf(const RandomPlan& plan) {
   std::string text = absl::StrCat(plan.submeshes, " x ", meshOf(plan), ", virtual ", plan.virtualStages,
                                   ", first layers ", absl::StrJoin(plan.first, " "), ", micro ", plan.micro, ", zero ",

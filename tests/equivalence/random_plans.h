@@ -45,6 +45,8 @@ class RandomPlans {
   ProgramGraph graphOf(const RandomPlan& plan, const ProgramGraph& program);
   CompileOptions optionsOf(const RandomPlan& plan, CompileOptions base) const;
   std::string textOf(const RandomPlan& plan);
+  // Splits an operator by the strategy that textOf says so: "(dp||tp|) ()". False: it has none.
+  bool split(RandomPlan& plan, int64_t id, const std::string& strategy);
 
  private:
   size_t below(size_t count) { return generator_() % count; }

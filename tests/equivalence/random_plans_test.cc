@@ -270,6 +270,60 @@ TEST(ScheduleAuto, IsNoLongerThanAnyKind) {
   }
 }
 
+// A plan of a random program that was once better than what auto found.
+struct OnceBetter {
+  const char* cause;
+  uint64_t seed = 1;
+  int64_t percent = 0;  // of the memory of auto's plan without a limit; 0: no limit
+  RandomPlan plan;
+  std::map<int64_t, std::string> splits;
+};
+
+std::vector<OnceBetter> onceBetter() {
+  RandomPlan ofBatch = {.dp = 8, .tp = 1, .zero = 3, .byPrice = true};
+  RandomPlan wide = {.dp = 2, .tp = 3, .zero = 3, .byPrice = true};
+  RandomPlan sliced = {.dp = 2, .tp = 2, .zero = 3, .byPrice = true};
+  RandomPlan other = {.dp = 2, .tp = 4, .micro = 11, .zero = 1, .byPrice = true};
+  return {
+      {"the batch's axes split operators on weights alone", 11, 0, ofBatch, {{29, "(dp,tp) ()"}}},
+      {"the batch's axes split another dimension than the batch", 21, 0, wide, {{72, "(dp|tp)"}}},
+      {"slices are copied", 8, 0, sliced, {{12, "(dp||tp|) ()"}, {30, "(|dp)"}}},
+      {"another mesh, which was guessed to be longer", 3, 60, other, {}},
+  };
+}
+
+TEST(RandomPlansTest, NoneThatWasOnceBetterIs) {
+  for (const OnceBetter& once : onceBetter()) {
+    SCOPED_TRACE(once.cause);
+    const absl::StatusOr<Subject> subject = subjectOf(once.seed);
+    ASSERT_TRUE(subject.ok()) << subject.status();
+    CompileOptions options = {.mode = Mode::kAuto, .devices = subject->devices, .machine = subject->machine};
+    absl::StatusOr<ClosedRequest> found = closeRequest(subject->problem->graphs(), options, {});
+    ASSERT_TRUE(found.ok()) << found.status();
+    if (once.percent > 0) {
+      options.memoryLimit = withinPercent(found->attempt, once.percent);
+      found = closeRequest(subject->problem->graphs(), options, {});
+      ASSERT_TRUE(found.ok()) << found.status();
+    }
+    const absl::StatusOr<std::shared_ptr<const ProgramGraph>> program = subject->problem->graph(once.plan.micro);
+    ASSERT_TRUE(program.ok()) << program.status();
+    RandomPlans plans(**program, {subject->devices, subject->rows}, kSeed);
+    RandomPlan plan = once.plan;
+    for (const auto& [id, strategy] : once.splits) {
+      ASSERT_TRUE(plans.split(plan, id, strategy)) << id << " " << strategy;
+    }
+    CompileOptions base;
+    base.machine = subject->machine;
+    base.memoryLimit = options.memoryLimit;
+    const absl::StatusOr<Attempt> attempt =
+        predictProgram(plans.graphOf(plan, **program), plans.optionsOf(plan, base), {});
+    ASSERT_TRUE(attempt.ok()) << attempt.status();
+    EXPECT_TRUE(!attempt->fits || found->attempt.time <= attempt->time)
+        << planText(found->attempt) << ": " << found->attempt.time << ", better with " << attempt->time << " is "
+        << plans.textOf(plan);
+  }
+}
+
 TEST(RandomPlansTest, OfRandomPrograms) {
   for (uint64_t seed = seeds.first; seed <= seeds.last && oneProgram.empty(); ++seed) {
     contest(subjectOf(seed), plansOfEach / 2);

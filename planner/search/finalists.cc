@@ -1,0 +1,68 @@
+#include "planner/search/finalists.h"
+
+#include <algorithm>
+
+namespace weft {
+namespace {
+
+// Sketches that are predicted in full: as many as have so many operators together, from this number on up to
+// kMostFinalists. Predictions of long programs take longer, and their estimates are closer. While none fits, twice as
+// many are; while a saved record is the best, the fewest.
+constexpr size_t kPredictedOperators = 24000;
+constexpr size_t kFewestFinalists = 3;
+// So many times as many while the next is expected to take so much less than the best prediction: where predictions
+// take longer than was expected of them, the order of the sketches says little.
+constexpr size_t kMoreTried = 3;
+// Of those beside the others at most, and of long programs.
+constexpr size_t kMostBeside = 8;
+constexpr size_t kMostBesideOfLong = 2;
+constexpr double kFarOff = 1.15;
+constexpr double kFarOffOfLong = 1.01;
+
+}  // namespace
+
+bool isBetterPlan(const Finalist& a, const Finalist& b) {
+  return isBetter(a.plan.attempt, b.plan.attempt);
+}
+
+double farOffFrom(bool isLong) {
+  return isLong ? kFarOffOfLong : kFarOff;
+}
+
+FinalistPicker::Answer FinalistPicker::next(const Sketch& sketch, bool isLong, const Best& best) {
+  if (tried_ >= mostTried(sketch, best.isRecord)) {
+    return Answer::kEnough;
+  }
+  const bool isFarOff =
+      usual_.fits && static_cast<double>(sketch.cut.time) > farOffFrom(isLong) * static_cast<double>(usual_.time);
+  const bool isBeside = this->isBeside(sketch);
+  if (isFarOff && !isBeside) {
+    return Answer::kEnough;
+  }
+  ++(isBeside ? beside_ : tried_);
+  const bool isLeftOut = isBeside && (isFarOff || beside_ > (isLong ? kMostBesideOfLong : kMostBeside));
+  const bool isHopeless = best.attempt != nullptr && best.attempt->fits && sketch.cut.bound >= best.attempt->time;
+  return isLeftOut || isHopeless ? Answer::kSkip : Answer::kPredict;
+}
+
+void FinalistPicker::learn(const Sketch& sketch, const ClosedRequest& made) {
+  most_ = std::clamp(kPredictedOperators / made.graph->operators.size(), kFewestFinalists, kMostFinalists);
+  if (!isBeside(sketch) && made.attempt.fits) {
+    usual_ = {true, usual_.fits ? std::min(usual_.time, made.attempt.time) : made.attempt.time};
+  }
+}
+
+bool FinalistPicker::isBeside(const Sketch& sketch) const {
+  return sketch.grid.isReordered || (sketch.grid.mesh.empty() && request_.stageMeshes.empty());
+}
+
+size_t FinalistPicker::mostTried(const Sketch& next, bool isRecordBest) const {
+  const size_t most = isRecordBest ? kFewestFinalists : most_;
+  if (!usual_.fits) {
+    return 2 * most;
+  }
+  const bool promises = kPromises * static_cast<double>(next.cut.time) < static_cast<double>(usual_.time);
+  return promises ? kMoreTried * most : most;
+}
+
+}  // namespace weft

@@ -1,0 +1,102 @@
+#include "planner/search/free_batch_axes.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "planner/search/neighbor_plans.h"
+
+namespace weft {
+namespace {
+
+// So many plans are asked about, of these on near meshes.
+constexpr size_t kMostFreed = 3;
+constexpr size_t kNearFreed = 1;
+
+int64_t largestAxis(const std::string& text) {
+  int64_t largest = 1;
+  const absl::StatusOr<Mesh> mesh = Mesh::parse(text);
+  for (const NamedAxis& named : mesh.ok() ? mesh->axes() : std::vector<NamedAxis>()) {
+    largest = std::max(largest, named.axis.size);
+  }
+  return largest;
+}
+
+// Of the same plan on near meshes. Those of many small axes first: on them one factor may have all axes, or several
+// factors one each.
+std::vector<Sketch> nearMeshes(const Sketch& sketch, const ClosedRequest& plan, const CompileOptions& request) {
+  std::vector<Sketch> near = neighborsOf(sketch, *plan.graph, request);
+  std::erase_if(near, [&](const Sketch& each) {
+    return each.grid.mesh == sketch.grid.mesh || each.request.micro != sketch.request.micro;
+  });
+  std::stable_sort(near.begin(), near.end(), [](const Sketch& a, const Sketch& b) {
+    return largestAxis(a.grid.mesh) < largestAxis(b.grid.mesh);
+  });
+  near.resize(std::min(near.size(), kNearFreed));
+  return near;
+}
+
+// Of finalists the first of each number of submeshes and mesh.
+std::vector<ClosedRequest> plansToFree(const ClosedRequest& plan, const std::vector<Finalist>& finalists,
+                                       const CompileOptions& request) {
+  std::vector<ClosedRequest> found = {plan};
+  const Sketch& sketch = finalists.front().sketch;
+  std::set<std::pair<int64_t, std::string>> grids = {{sketch.grid.submeshes, sketch.grid.mesh}};
+  for (const Sketch& each : nearMeshes(sketch, plan, request)) {
+    grids.emplace(each.grid.submeshes, each.grid.mesh);
+    found.push_back(plan);
+    found.back().request = each.request;
+    found.back().request.virtualStages = plan.request.virtualStages;
+  }
+  for (size_t i = 1; i < finalists.size() && found.size() < kMostFreed; ++i) {
+    const Attempt& attempt = finalists[i].plan.attempt;
+    const StageGrid& grid = finalists[i].sketch.grid;
+    if (attempt.fits == plan.attempt.fits && grids.emplace(grid.submeshes, grid.mesh).second &&
+        static_cast<double>(attempt.time) < farOffFrom(false) * static_cast<double>(plan.attempt.time)) {
+      found.push_back(finalists[i].plan);
+    }
+  }
+  return found;
+}
+
+// Takes the place of `plan` where it is better with the batch's axes free.
+void keepBetter(ClosedRequest other, PlanPredictions& plans, ClosedRequest& plan) {
+  other.request.without.erase(Freedom::kBatchAxes);
+  absl::StatusOr<Attempt> made = plans.ofChanged(other.graph, other.request, other.bytePrice);
+  if (made.ok() && isBetter(*made, plan.attempt)) {
+    other.attempt = *std::move(made);
+    other.ticks = plan.ticks;
+    plan = std::move(other);
+  }
+}
+
+}  // namespace
+
+ClosedRequest withBatchAxesFree(ClosedRequest plan, const std::vector<Finalist>& finalists,
+                                const CompileOptions& request, PlanPredictions& plans) {
+  if (!request.may(Freedom::kBatchAxes) || plan.request.mode == Mode::kSemi) {
+    return plan;
+  }
+  const Picoseconds before = plan.attempt.time;
+  for (ClosedRequest& other : plansToFree(plan, finalists, request)) {
+    keepBetter(std::move(other), plans, plan);
+  }
+  const ClosedRequest best = plan;
+  for (CompileOptions& level : atOtherLevels(best.request, *best.graph, request)) {
+    ClosedRequest other = best;
+    other.request = std::move(level);
+    keepBetter(std::move(other), plans, plan);
+  }
+  if (plan.request.may(Freedom::kBatchAxes)) {
+    plan.attempt.decisions.notes.push_back(
+        absl::StrFormat("axes of the batch split more than the batch: mesh %s, %.4g ms instead of %.4g ms",
+                        plan.request.mesh.empty() ? plan.request.stageMeshes : plan.request.mesh,
+                        1e3 * inSeconds(plan.attempt.time), 1e3 * inSeconds(before)));
+  }
+  return plan;
+}
+
+}  // namespace weft
