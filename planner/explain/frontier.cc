@@ -14,8 +14,8 @@ FrontierPoint pointOf(int64_t limit, const Attempt& attempt) {
 
 }  // namespace
 
-std::vector<FrontierPoint> frontierOf(const GraphFor& graphs, const CompileOptions& request,
-                                      const ClosedRequest& plan, SearchMemory& memory) {
+std::vector<FrontierPoint> frontierOf(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan,
+                                      SearchMemory& memory) {
   std::vector<FrontierPoint> points = {pointOf(memoryLimitOf(request).value_or(0), plan.attempt)};
   const int64_t most = plan.attempt.peakBytes;
   for (int64_t step = kSteps - 1; step > 0; --step) {

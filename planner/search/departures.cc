@@ -56,7 +56,10 @@ absl::StatusOr<int64_t> ranksOf(const CompileOptions& request, const ProgramGrap
 class Departures {
  public:
   Departures(const GraphFor& graphs, const CompileOptions& request, const Correction& correction, SearchMemory* memory)
-      : question_{graphs, request}, correction_(correction), memory_(memory), most_(static_cast<size_t>(request.departures)) {
+      : question_{graphs, request},
+        correction_(correction),
+        memory_(memory),
+        most_(static_cast<size_t>(request.departures)) {
     question_.request.departures = 0;
   }
 

@@ -64,5 +64,26 @@ TEST(PipelineShape, LeavesOutWhatAnotherKindBeats) {
   EXPECT_EQ(pipelineShapes({}, 4, 1, 12, false).size(), 1U) << "without a backward pass there is one order";
 }
 
+// What was found stands only for requests that say the same of schedules.
+TEST(PipelineShape, KnownShapesAreThoseOfTheRequest) {
+  KnownShapes known;
+  const CompileOptions open;
+  const CompileOptions given = {.schedule = "1f1b"};
+  const CompileOptions uncut = {.without = {Freedom::kZeroBubble}};
+  for (const CompileOptions& request : {open, given, uncut, open}) {
+    for (const int64_t virtualStages : {1, 2}) {
+      for (const bool trains : {true, false}) {
+        const std::vector<PipelineShape> mine = known.of(request, 4, virtualStages, 12, trains);
+        const std::vector<PipelineShape> all = pipelineShapes(request, 4, virtualStages, 12, trains);
+        ASSERT_EQ(mine.size(), all.size());
+        for (size_t i = 0; i < all.size(); ++i) {
+          EXPECT_EQ(mine[i].schedule, all[i].schedule);
+          EXPECT_EQ(mine[i].held, all[i].held);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weft
