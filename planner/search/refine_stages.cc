@@ -6,11 +6,36 @@
 #include <vector>
 
 #include "planner/check_request.h"
+#include "planner/graph/graph_view.h"
 
 namespace weft {
 namespace {
 
 constexpr size_t kMostMoves = 40;  // predictions with a border moved
+
+// Forward operators on no stage that work on an input.
+std::vector<size_t> worksOnInputsAlone(const ProgramGraph& graph) {
+  const GraphView view(graph);
+  std::vector<bool> works(view.values(), false);
+  for (size_t i = 0; i < graph.arguments.size(); ++i) {
+    works[i] = graph.arguments[i].kind == ArgumentKind::kInput;
+  }
+  std::vector<size_t> found;
+  for (int op = 0; op < view.operators(); ++op) {
+    const GraphOperator& node = view.op(op);
+    bool isOnInput = false;
+    for (unsigned i = 0; i < node.operands.size(); ++i) {
+      isOnInput = isOnInput || works[view.operandOf(op, i)];
+    }
+    if (isOnInput && !node.userStage && node.phase == Phase::kForward && !node.prologueOf) {
+      found.push_back(op);
+      for (unsigned r = 0; r < node.results.size(); ++r) {
+        works[view.resultOf(op, r)] = true;
+      }
+    }
+  }
+  return found;
+}
 
 class Refiner {
  public:
@@ -51,13 +76,30 @@ class Refiner {
     }
   }
 
+  // With what works on inputs alone in the first stage instead of where it is read, if that is better: it may be most
+  // of what a later stage has to do, or to hold.
+  void placeInputsFirst() {
+    if (worksOnInputsAlone(*best_.graph).empty()) {
+      return;
+    }
+    inputsFirst_ = true;
+    inputsFirst_ = predictOn(*program_, first_);
+    if (inputsFirst_) {
+      moveBorders();
+    }
+  }
+
   ClosedRequest take() { return std::move(best_); }
 
  private:
   // Keeps what is better.
   bool predictOn(const BlockProgram& program, std::vector<int> first) {
     ++best_.ticks;
-    auto staged = std::make_shared<const ProgramGraph>(program.onStages(first));
+    auto made = std::make_shared<ProgramGraph>(program.onStages(first));
+    for (const size_t op : inputsFirst_ ? worksOnInputsAlone(*made) : std::vector<size_t>()) {
+      made->operators[op].userStage = 0;
+    }
+    std::shared_ptr<const ProgramGraph> staged = std::move(made);
     absl::StatusOr<Attempt> attempt = predict_(*staged, best_.request, best_.bytePrice);
     if (!attempt.ok() || !isBetter(*attempt, best_.attempt)) {
       return false;
@@ -82,6 +124,7 @@ class Refiner {
   const BlockProgram* program_;
   const Predict& predict_;
   size_t moves_ = 0;
+  bool inputsFirst_ = false;
 };
 
 // The program in finer blocks. Nothing where blocks need different things on different stages, as these are of unlike
@@ -109,6 +152,7 @@ ClosedRequest refineStages(RefinedPlan found, const BlockProgram& program, const
     refiner.cutFiner(*finer, memo);
   }
   refiner.moveBorders();
+  refiner.placeInputsFirst();
   return refiner.take();
 }
 

@@ -5,6 +5,7 @@
 //   2. A cut is found by sums of what blocks need alone (cut_stages.h). A prediction knows more: what is passed from
 //      stage to stage, how unlike stages idle under the schedule, how memory is packed. So each border in turn is moved
 //      by a block forwards, then backwards, as long as the plan gets better.
+//   3. What works on inputs alone has no block: it runs where it is read. Then all of it in the first stage is tried.
 //
 // Only of programs that are not long: those are quick to predict. Of long ones a stage has many layers, so less is to
 // be gained, and sums over fine blocks, which count what passes between them, are off by more than that.

@@ -284,11 +284,13 @@ std::vector<OnceBetter> onceBetter() {
   RandomPlan wide = {.dp = 2, .tp = 3, .zero = 3, .byPrice = true};
   RandomPlan sliced = {.dp = 2, .tp = 2, .zero = 3, .byPrice = true};
   RandomPlan other = {.dp = 2, .tp = 4, .micro = 11, .zero = 1, .byPrice = true};
+  RandomPlan early = {.submeshes = 2, .dp = 2, .tp = 2, .micro = 11, .first = {1}, .zero = 3, .byPrice = true};
   return {
       {"the batch's axes split operators on weights alone", 11, 0, ofBatch, {{29, "(dp,tp) ()"}}},
       {"the batch's axes split another dimension than the batch", 21, 0, wide, {{72, "(dp|tp)"}}},
       {"slices are copied", 8, 0, sliced, {{12, "(dp||tp|) ()"}, {30, "(|dp)"}}},
       {"another mesh, which was guessed to be longer", 3, 60, other, {}},
+      {"what works on inputs alone in the first stage", 23, 60, early, {}},
   };
 }
 
