@@ -133,6 +133,26 @@ TEST(PipelineIdle, NoCutIsShorterWhereSubmeshesTrade) {
   }
 }
 
+// The larger one of two has the first layers: then the bound is near the best cut.
+TEST(PipelineIdle, TwoThatTradeAreNearTheBound) {
+  const Chain chain(1000);
+  const double step = chain.leastStep({2, 4, 1, 1, true});
+  const double best = chain.leastOfAllCuts({0, 1}, {1.5, 0.5}, 1);
+  EXPECT_LE(step, best * kRounding);
+  EXPECT_LE(step, chain.leastOfAllCuts({0, 1}, {0.5, 1.5}, 1) * kRounding);
+  EXPECT_GT(step, 0.93 * best);
+}
+
+TEST(PipelineIdle, NoCutIntoTwoStagesEachIsShorter) {
+  const Chain chain(60);
+  for (const int64_t count : {1, 2, 3, 4}) {
+    const auto m = static_cast<double>(count);
+    const double step = chain.leastStep({2, 4, count, 2, false});
+    EXPECT_LE(step, chain.leastOfAllCuts({0, 1, 0, 1}, {1, 1}, m) * kRounding) << count;
+    EXPECT_LE(step, chain.leastOfAllCuts({0, 1, 1, 0}, {1, 1}, m) * kRounding) << count;
+  }
+}
+
 // With two stages a submesh begins earlier, but with few micro-batches it then runs out of forward passes.
 TEST(PipelineIdle, SecondStagesAreLate) {
   const Chain chain(64);
