@@ -7,6 +7,7 @@
 
 #include "planner/cost/kept_values.h"
 #include "planner/cost/least_work.h"
+#include "planner/cost/pipeline_idle.h"
 #include "planner/graph/graph_view.h"
 #include "runtime/base/status.h"
 
@@ -45,10 +46,19 @@ Passage passageOf(const GraphView& view, const LeastWork& work, const LeastWork:
 }
 
 // What no micro-batch begins before some time is all done after it, shared by all ranks: the longest of all times.
-double timeWithWaits(const Passage& passage, const LeastWork::Times& times, int64_t ranks) {
+double timeWithWaits(const Passage& passage, const std::vector<std::vector<int>>& families,
+                     const LeastWork::Times& times, int64_t ranks) {
   std::vector<std::pair<double, double>> waiting;  // begin and work
   for (size_t op = 0; op < passage.begins.size(); ++op) {
     waiting.emplace_back(passage.begins[op], times.ofOperator[op]);
+  }
+  // What families take beyond their operators is left where none of these has begun.
+  for (size_t family = 0; family < families.size(); ++family) {
+    double begin = std::numeric_limits<double>::infinity();
+    for (const int op : families[family]) {
+      begin = std::min(begin, passage.begins[op]);
+    }
+    waiting.emplace_back(begin, times.ofFamily[family]);
   }
   std::sort(waiting.rbegin(), waiting.rend());
   double longest = passage.end;
@@ -60,15 +70,112 @@ double timeWithWaits(const Passage& passage, const LeastWork::Times& times, int6
   return longest;
 }
 
-// On submeshes of which some traded ranks: `smallest` has half of those that it had, `alike` are the times before.
-LeastWork::Times traded(const LeastWork& work, const WorkGrid& smallest, const LeastWork::Times& alike) {
-  LeastWork::Times times = work.times(smallest);
-  const LeastWork::Times largest = work.times({3 * smallest.ranks, smallest.microBatches});
-  for (size_t op = 0; op < times.delays.size(); ++op) {
-    times.delays[op] = std::min(alike.delays[op], largest.delays[op]);
+// Of submeshes of which some traded ranks: with half of those that they had, with as many, with half as many more.
+struct TradedTimes {
+  LeastWork::Times smallest, alike, largest;
+
+  // What holds of operators wherever they are.
+  LeastWork::Times anywhere() const {
+    LeastWork::Times times = smallest;
+    for (size_t op = 0; op < times.delays.size(); ++op) {
+      times.delays[op] = std::min(alike.delays[op], largest.delays[op]);
+    }
+    return times;
   }
-  return times;
-}
+
+  // The smallest submeshes have no more than a quarter of all ranks together. So with a price on each second of theirs,
+  // all ranks pay for a quarter of their time at the most, and operators that gain less than the price there gain
+  // nothing.
+  LeastWork::Times withPrice(double price, const std::vector<std::vector<int>>& families) const {
+    LeastWork::Times times = anywhere();
+    const auto least = [&](double half, double same, double more) {
+      return std::min({half * (1 + price), same, more}) / (1 + price / 4);
+    };
+    times.ofRanks = 0;
+    for (size_t op = 0; op < times.ofOperator.size(); ++op) {
+      times.ofOperator[op] = least(smallest.ofOperator[op], alike.ofOperator[op], largest.ofOperator[op]);
+      times.ofRanks += times.ofOperator[op];
+    }
+    for (size_t family = 0; family < families.size(); ++family) {
+      const auto allOf = [&](const LeastWork::Times& of) {
+        double sum = of.ofFamily[family];
+        for (const int op : families[family]) {
+          sum += of.ofOperator[op];
+        }
+        return sum;
+      };
+      const double together = least(allOf(smallest), allOf(alike), allOf(largest));
+      times.ofFamily[family] = 0;
+      times.ofFamily[family] = std::max(0.0, together - allOf(times));
+      times.ofRanks += times.ofFamily[family];
+    }
+    return times;
+  }
+};
+
+// The least step of each pair of a submesh's ranks and a number of micro-batches, in picoseconds.
+class LeastSteps {
+ public:
+  LeastSteps(const GraphView& view, const LeastWork& work, const BoundedPlans& plans)
+      : view_(view), work_(work), plans_(plans) {
+    const bool trains = view.graph().trains();
+    if (plans.areAlike && plans.memoryLimit > 0 && trains) {
+      kept_.emplace(view, work, plans.statesLeave);
+    }
+    if (plans.areAlike && trains && plans.mostVirtual > 0 && plans.mostVirtual <= PipelineIdle::kMostVirtual) {
+      idle_.emplace(view, work);
+    }
+  }
+
+  // Considers submeshes that all have so many ranks, and those that traded some.
+  void consider(const WorkGrid& grid) {
+    const LeastWork::Times alike = work_.times(grid);
+    least_ = std::min(least_, stepOf(grid, grid.ranks, alike));
+    if (grid.ranks % 2 != 0 || grid.ranks >= plans_.ranks || plans_.ranks / grid.ranks > plans_.mostTrading) {
+      return;
+    }
+    const WorkGrid smallest = {grid.ranks / 2, grid.microBatches};
+    const TradedTimes traded = {work_.times(smallest), alike, work_.times({3 * smallest.ranks, grid.microBatches})};
+    double step = stepOf(smallest, grid.ranks, traded.anywhere());
+    for (const double price : {0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64}) {
+      if (step < least_) {
+        step = std::max(step, timeOfWork(traded.withPrice(price, work_.families())));
+      }
+    }
+    least_ = std::min(least_, step);
+  }
+
+  double least() const { return least_; }
+
+ private:
+  double timeOfWork(const LeastWork::Times& times) const {
+    return timeWithWaits(passageOf(view_, work_, times), work_.families(), times, plans_.ranks);
+  }
+
+  // `ranks`: of the mean submesh.
+  double stepOf(const WorkGrid& grid, int64_t ranks, const LeastWork::Times& times) const {
+    double step = times.ofRanks / static_cast<double>(plans_.ranks);
+    if (plans_.areAlike && step < least_) {
+      step = std::max(step, timeOfWork(times));
+    }
+    if (idle_ && step < least_) {
+      const bool trades = ranks != grid.ranks;
+      const int64_t virtualStages = trades ? 1 : plans_.mostVirtual;
+      step = std::max(step, idle_->leastStep({ranks, plans_.ranks, grid.microBatches, virtualStages, trades}, times));
+    }
+    if (kept_ && step < least_) {
+      step = std::max(step, kept_->leastStep(grid, times, plans_.ranks, plans_.memoryLimit));
+    }
+    return step;
+  }
+
+  const GraphView& view_;
+  const LeastWork& work_;
+  const BoundedPlans& plans_;
+  std::optional<KeptValues> kept_;
+  std::optional<PipelineIdle> idle_;
+  double least_ = std::numeric_limits<double>::infinity();
+};
 
 }  // namespace
 
@@ -81,32 +188,13 @@ absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& 
     WEFT_ASSIGN_OR_RETURN(work, LeastWork::of(view, machine, {false, plans.hidesCollectives}));
     microBatches = {1};
   }
-  std::optional<KeptValues> kept;
-  if (plans.areAlike && plans.memoryLimit > 0 && graph.trains()) {
-    kept.emplace(view, *work, plans.statesLeave);
-  }
-  double least = std::numeric_limits<double>::infinity();
-  const auto consider = [&](const WorkGrid& grid, const LeastWork::Times& times) {
-    double step = times.ofRanks / static_cast<double>(plans.ranks);
-    if (plans.areAlike && step < least) {
-      step = std::max(step, timeWithWaits(passageOf(view, *work, times), times, plans.ranks));
-    }
-    if (kept && step < least) {
-      step = std::max(step, kept->leastStep(grid, times, plans.ranks, plans.memoryLimit));
-    }
-    least = std::min(least, step);
-  };
+  LeastSteps steps(view, *work, plans);
   for (const int64_t ranks : plans.submeshRanks) {
     for (const int64_t count : microBatches) {
-      const LeastWork::Times times = work->times({ranks, count});
-      consider({ranks, count}, times);
-      if (ranks % 2 == 0 && ranks < plans.ranks && plans.ranks / ranks <= plans.mostTrading) {
-        const WorkGrid smallest = {ranks / 2, count};
-        consider(smallest, traded(*work, smallest, times));
-      }
+      steps.consider({ranks, count});
     }
   }
-  const double seconds = least * (1 - kRounding) / kPicosecondsPerSecond;
+  const double seconds = steps.least() * (1 - kRounding) / kPicosecondsPerSecond;
   return picosecondsOf(seconds);
 }
 

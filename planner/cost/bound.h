@@ -18,22 +18,28 @@ struct BoundedPlans {
   bool areAlike = true;                     // have all submeshes of a plan as many? Else what divides them stands there
   // Where they are, pairs of submeshes may have P/2 and 3P/2 of P ranks each, if there are no more submeshes than this.
   int64_t mostTrading = 0;
+  int64_t mostVirtual = 0;        // stages of a submesh at most; 0: not known
   int64_t memoryLimit = 0;        // bytes of one rank; 0: none
   bool hidesCollectives = false;  // may they run beside kernels?
   bool statesLeave = false;       // may the optimizer's state lie in the host's memory?
 };
 
 // The least over all pairs of a submesh's ranks and a number of micro-batches of the longest of
-//   - the work of all operators, each in the kernels that it has at the least, with sums that are surely added over
-//     ranks (least_work.h), shared evenly by all ranks: no rank is done before its own, so the last one not before the
-//     mean;
+//   - the work of all operators, each in the kernels that it has at the least, products and their gradients split
+//   alike,
+//     with sums that are surely added over ranks (least_work.h), shared evenly by all ranks: no rank is done before its
+//     own, so the last one not before the mean;
 //   - where submeshes are alike, the longest path through the program: each micro-batch passes through all operators on
 //     it in turn; and to where an operator stands on it, longer by the work of all operators that begin no earlier: the
 //     ranks have all of that still to do, whatever the schedule, so of a deep pipeline with few micro-batches the
 //     backward pass comes after a whole forward pass;
+//   - where they are, the work with what submeshes wait for the first micro-batch (pipeline_idle.h);
 //   - where they are, the work with what memory has run again (kept_values.h).
 // Of submeshes that may trade ranks, work is counted on P/2 ranks, which divide all that they have, and paths with the
-// shorter of an operator's times on P and on 3P/2 ranks; on P/2 none is shorter than on P.
+// shorter of an operator's times on P and on 3P/2 ranks; on P/2 none is shorter than on P. Those with P/2 ranks are at
+// most as many as those with 3P/2, so they have a quarter of all ranks or less. With a price p on each second of theirs
+// and T the step, R T (1 + p/4) is at least the sum over operators of the least of (1 + p) times their rank time on P/2
+// ranks, and of that on P and 3P/2.
 // Other communication, other idle time, and operators that something else may stand for count as nothing. Error: a rule
 // that does not fit, a defect.
 absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& machine, const BoundedPlans& plans);

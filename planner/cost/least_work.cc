@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -16,27 +17,6 @@
 
 namespace weft {
 namespace {
-
-// Of the factors of a product, by which of its tensors have them. Of all else every factor is of rows, and the one that
-// carries the batch of the batch, too.
-enum Role : uint8_t { kBatch, kRows, kColumns, kSums };
-constexpr int kRoles = 4;
-
-bool has(const std::vector<DimFactors>& tensor, int factor) {
-  return std::any_of(tensor.begin(), tensor.end(), [factor](const DimFactors& dim) {
-    return std::find(dim.begin(), dim.end(), factor) != dim.end();
-  });
-}
-
-Role roleIn(const Rule& rule, int factor) {
-  if (!has(rule.results()[0], factor)) {
-    return kSums;
-  }
-  if (!has(rule.operands()[1], factor)) {
-    return kRows;
-  }
-  return has(rule.operands()[0], factor) ? kBatch : kColumns;
-}
 
 // Operands that an operator reads whichever of its alternatives stands for it.
 std::vector<bool> operandsInAnyCase(const GraphOperator& op) {
@@ -208,7 +188,30 @@ absl::StatusOr<LeastWork> LeastWork::of(const GraphView& view, const Machine& ma
     ++made.classes_[entry->second].operators;
   }
   made.batchDims_ = std::move(batches.batchDim);
+  WEFT_RETURN_IF_ERROR(made.addFamilies(view));
   return made;
+}
+
+absl::Status LeastWork::addFamilies(const GraphView& view) {
+  const auto isProduct = [&](int op) {
+    return classOf_[op] >= 0 && classes_[classOf_[op]].work.product &&
+           !isMeasured(machine_, classes_[classOf_[op]].work);
+  };
+  WEFT_ASSIGN_OR_RETURN(std::vector<ProductFamily> families, productFamilies(view, isProduct));
+  std::map<Members, int> known;
+  for (ProductFamily& family : families) {
+    Members members;
+    for (size_t i = 0; i < family.operators.size(); ++i) {
+      members.push_back({classOf_[family.operators[i]], family.roles[i]});
+    }
+    const auto [entry, isNew] = known.try_emplace(members, static_cast<int>(familyKinds_.size()));
+    if (isNew) {
+      familyKinds_.push_back(std::move(members));
+    }
+    kindOf_.push_back(entry->second);
+    families_.push_back(std::move(family.operators));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status LeastWork::addClass(const GraphView& view, int op, int batch, WorkRuns runs) {
@@ -294,6 +297,15 @@ double LeastWork::sumTime(const Class& of, const WorkGrid& grid, int64_t parts) 
   return options_.hidesCollectives ? 0 : seconds * kPicosecondsPerSecond;
 }
 
+// The parts of one call.
+LeastWork::Parts LeastWork::cut(const Class& of, const WorkGrid& grid, const Parts& split) {
+  Parts parts = split;
+  if (of.runs == WorkRuns::kPerMicroBatch) {
+    parts[of.batchRole] *= grid.microBatches;
+  }
+  return parts;
+}
+
 LeastWork::Least LeastWork::leastOf(const Class& of, const WorkGrid& grid) const {
   const bool isCut = of.runs == WorkRuns::kPerMicroBatch;
   const auto alone = [](Picoseconds kernel) { return Least{kernel, static_cast<double>(kernel)}; };
@@ -301,23 +313,57 @@ LeastWork::Least LeastWork::leastOf(const Class& of, const WorkGrid& grid) const
     const double share = static_cast<double>(grid.ranks * (isCut ? grid.microBatches : 1));
     return alone(picosecondsOf(leastKernelSeconds(machine_, shareOf(of, Parts(kRoles, 1))) / share));
   }
-  Parts parts(kRoles, 1);
-  if (isCut) {
-    parts[of.batchRole] = grid.microBatches;
-  }
   if (!of.work.product) {
-    parts[kRows] *= grid.ranks;
-    return alone(kernelTime(machine_, shareOf(of, parts)));
+    return alone(kernelTime(machine_, shareOf(of, cut(of, grid, {1, grid.ranks, 1, 1}))));
   }
   Least least;
   for (const Parts& split : splitsOf(grid.ranks, of.work.product->batch > 1)) {
-    Parts both = parts;
-    for (int role = 0; role < kRoles; ++role) {
-      both[role] *= split[role];
-    }
-    const Picoseconds kernel = kernelTime(machine_, shareOf(of, both));
+    const Picoseconds kernel = kernelTime(machine_, shareOf(of, cut(of, grid, split)));
     least.kernel = std::min(least.kernel, kernel);
     least.kernelAndSums = std::min(least.kernelAndSums, static_cast<double>(kernel) + sumTime(of, grid, split[kSums]));
+  }
+  return least;
+}
+
+// Of a product split like this, all calls of a step and all ranks together.
+double LeastWork::callsTime(const Class& of, const WorkGrid& grid, const Parts& split) const {
+  const int64_t calls = of.runs == WorkRuns::kPerMicroBatch ? grid.microBatches : 1;
+  return (static_cast<double>(kernelTime(machine_, shareOf(of, cut(of, grid, split)))) +
+          sumTime(of, grid, split[kSums])) *
+         static_cast<double>(calls * grid.ranks);
+}
+
+// Of all members together. Axes that split no loop of the first may split loops of the others. `alone`: of each class,
+// the least of one of its operators.
+double LeastWork::familyTime(const Members& members, const std::vector<double>& alone, const WorkGrid& grid) const {
+  double ofOthers = 0;
+  for (size_t i = 1; i < members.size(); ++i) {
+    ofOthers += alone[members[i].ofClass];
+  }
+  const Class& first = classes_[members[0].ofClass];
+  double least = std::numeric_limits<double>::infinity();
+  for (const int64_t unused : divisorsOf(grid.ranks)) {
+    const std::vector<Parts> more = splitsOf(unused, first.work.product->batch > 1);
+    for (const Parts& split : splitsOf(grid.ranks / unused, first.work.product->batch > 1)) {
+      double sum = callsTime(first, grid, split);
+      if (sum + ofOthers >= least) {
+        continue;
+      }
+      double rest = ofOthers;
+      for (size_t i = 1; i < members.size() && sum + rest < least; ++i) {
+        double best = std::numeric_limits<double>::infinity();
+        for (const Parts& extra : more) {
+          Parts mine(kRoles, 1);
+          for (int role = 0; role < kRoles; ++role) {
+            mine[role] = split[members[i].roles[role]] * extra[members[i].roles[role]];
+          }
+          best = std::min(best, callsTime(classes_[members[i].ofClass], grid, mine));
+        }
+        sum += best;
+        rest -= alone[members[i].ofClass];
+      }
+      least = std::min(least, sum + rest);
+    }
   }
   return least;
 }
@@ -336,6 +382,18 @@ LeastWork::Times LeastWork::times(const WorkGrid& grid) const {
   for (const int of : classOf_) {
     times.ofCall.push_back(of < 0 ? 0 : ofClass[of]);
     times.ofOperator.push_back(of < 0 ? 0 : ofRanks[of]);
+  }
+  std::vector<double> ofKind;
+  for (const Members& members : familyKinds_) {
+    double alone = 0;
+    for (const Member& member : members) {
+      alone += ofRanks[member.ofClass];
+    }
+    ofKind.push_back(std::max(0.0, familyTime(members, ofRanks, grid) - alone));
+  }
+  for (const int kind : kindOf_) {
+    times.ofFamily.push_back(ofKind[kind]);
+    times.ofRanks += ofKind[kind];
   }
   times.delays = times.ofCall;
   return times;

@@ -13,6 +13,11 @@
 //               they lie on s/d nodes at the least, and V (s/d - 1) / P come over each rank's share of the network
 //   all else    all P ranks share arithmetic and bytes evenly
 //
+// The products of a family (product_families.h) are split alike, so that none can have the split that serves it best:
+// of all splits of the one in the forward pass, over P ranks or fewer, with each gradient also split over what is left
+// as serves it best, that counts for which all together take least. Where submeshes have k P ranks the same holds on P:
+// a split of them is one on P ranks with each part made of k, for all members alike, and takes no more rank time.
+//
 // Factors that stand in the same tensors count as one, and nothing is padded: both only make kernels smaller. Where
 // products were measured (Machine::profiles) a larger one may take less, and the least is leastKernelSeconds().
 //
@@ -23,11 +28,13 @@
 //     made for.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/cost/product_families.h"
 #include "planner/graph/graph_view.h"
 #include "planner/machine/machine.h"
 #include "planner/machine/picoseconds.h"
@@ -63,12 +70,16 @@ class LeastWork {
   // The dimension of a value that carries the batch, where it is cut; -1: none does.
   int batchDim(int value) const { return batchDims_[value]; }
 
+  // Products that are split alike (product_families.h).
+  const std::vector<std::vector<int>>& families() const { return families_; }
+
   struct Times {
     // Of the kernel of each operator, on each rank of its submesh; 0 of what perhaps never runs.
     std::vector<Picoseconds> ofCall;
     // In picoseconds: of the kernels and sums of all operators, all calls of a step and all ranks together.
     double ofRanks = 0;
-    std::vector<double> ofOperator;  // the part of that of each operator
+    std::vector<double> ofOperator;  // the part of that of each operator, however others are split
+    std::vector<double> ofFamily;    // the rest: what each family takes beyond its operators, which are split alike
     // By how much each delays what reads it: the same, unless submeshes have unlike numbers of ranks (bound.h).
     std::vector<Picoseconds> delays;
   };
@@ -92,6 +103,13 @@ class LeastWork {
     int64_t operators = 0;
   };
   using Parts = std::vector<int64_t>;  // of each role
+  // Operators of a family, the first that of the forward pass, with the role there of each of their roles.
+  struct Member {
+    int ofClass = 0;
+    std::array<int, kRoles> roles = {};
+    friend auto operator<=>(const Member&, const Member&) = default;
+  };
+  using Members = std::vector<Member>;
 
   LeastWork(const Machine& machine, const Options& options) : machine_(machine), options_(options) {}
   // Of one call.
@@ -100,9 +118,13 @@ class LeastWork {
     double kernelAndSums = static_cast<double>(kLongestTime);  // of the split for which they are least together
   };
 
+  absl::Status addFamilies(const GraphView& view);
   absl::Status addClass(const GraphView& view, int op, int batch, WorkRuns runs);
   KernelWork shareOf(const Class& of, const Parts& parts) const;
   Least leastOf(const Class& of, const WorkGrid& grid) const;
+  static Parts cut(const Class& of, const WorkGrid& grid, const Parts& split);
+  double callsTime(const Class& of, const WorkGrid& grid, const Parts& split) const;
+  double familyTime(const Members& members, const std::vector<double>& alone, const WorkGrid& grid) const;
   double sumTime(const Class& of, const WorkGrid& grid, int64_t parts) const;
 
   Machine machine_;
@@ -110,6 +132,9 @@ class LeastWork {
   std::vector<Class> classes_;
   std::vector<int> classOf_;  // of each operator; -1: it counts nothing
   std::vector<int> batchDims_;
+  std::vector<Members> familyKinds_;  // families of one kind take as long
+  std::vector<int> kindOf_;           // of each family
+  std::vector<std::vector<int>> families_;
 };
 
 }  // namespace weft

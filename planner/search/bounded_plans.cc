@@ -1,6 +1,7 @@
 #include "planner/search/bounded_plans.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "ir/layout/divisors.h"
@@ -21,6 +22,16 @@ int64_t submeshRanksOf(const StageMeshes& meshes) {
   return ranks;
 }
 
+// Of any submesh of the record.
+int64_t mostStages(const Decisions& record) {
+  std::map<int64_t, int64_t> counts;
+  int64_t most = 0;
+  for (const int64_t submesh : record.schedule.submeshes) {
+    most = std::max(most, ++counts[submesh]);
+  }
+  return most;
+}
+
 }  // namespace
 
 absl::StatusOr<BoundedPlans> boundedPlans(const CompileOptions& request, const ClosedRequest& closed,
@@ -38,6 +49,11 @@ absl::StatusOr<BoundedPlans> boundedPlans(const CompileOptions& request, const C
     plans.submeshRanks = divisorsOf(plans.ranks);
     const int64_t most = request.maxStages > 0 ? request.maxStages : plans.ranks;
     std::erase_if(plans.submeshRanks, [&](int64_t ranks) { return plans.ranks / ranks > most; });
+  }
+  plans.mostVirtual = mostStages(record);
+  if (isAuto && request.virtualStages == 0) {
+    const std::vector<int64_t> counts = virtualStageCounts(request);
+    plans.mostVirtual = std::max(plans.mostVirtual, *std::max_element(counts.begin(), counts.end()));
   }
   plans.microBatches = {record.mesh.microBatches()};
   if (isAuto) {

@@ -91,20 +91,6 @@ std::string openMesh(const ProgramGraph& graph, const CompileOptions& request) {
   return absl::StrCat(absl::StrJoin(axes, "=?,"), "=?");
 }
 
-// Stages on each submesh: given by the request or by its kind of schedule; else 1, and 2 for what a pipeline gains.
-std::vector<int64_t> virtualStageCounts(const CompileOptions& request) {
-  if (request.virtualStages > 0) {
-    return {request.virtualStages};
-  }
-  const absl::StatusOr<schedule::Kind> kind = schedule::parseKind(request.schedule);
-  if (!kind.ok()) {
-    return {1, 2};
-  }
-  const bool loops = *kind == schedule::Kind::kInterleaved || *kind == schedule::Kind::kBreadthFirst ||
-                     *kind == schedule::Kind::kZbInterleaved;
-  return loops ? std::vector<int64_t>{2, 4} : std::vector<int64_t>{schedule::defaultVirtualStages(*kind)};
-}
-
 std::vector<int64_t> divisorsOf(int64_t number) {
   std::vector<int64_t> divisors;
   for (int64_t divisor = 1; divisor <= number; ++divisor) {
@@ -196,6 +182,19 @@ absl::StatusOr<std::vector<StageGrid>> stageGrids(const ProgramGraph& graph, con
     return std::vector<StageGrid>{{submeshes, userStages / submeshes, ""}};
   }
   return Grids(graph, request, userStages, segments).run();
+}
+
+std::vector<int64_t> virtualStageCounts(const CompileOptions& request) {
+  if (request.virtualStages > 0) {
+    return {request.virtualStages};
+  }
+  const absl::StatusOr<schedule::Kind> kind = schedule::parseKind(request.schedule);
+  if (!kind.ok()) {
+    return {1, 2};
+  }
+  const bool loops = *kind == schedule::Kind::kInterleaved || *kind == schedule::Kind::kBreadthFirst ||
+                     *kind == schedule::Kind::kZbInterleaved;
+  return loops ? std::vector<int64_t>{2, 4} : std::vector<int64_t>{schedule::defaultVirtualStages(*kind)};
 }
 
 absl::StatusOr<std::vector<OrderedMesh>> meshesOfRanks(const ProgramGraph& graph, const CompileOptions& request,

@@ -34,6 +34,9 @@ struct StageGrid {
 absl::StatusOr<std::vector<StageGrid>> stageGrids(const ProgramGraph& graph, const CompileOptions& request,
                                                   int64_t userStages, int64_t segments);
 
+// Stages on each submesh: given by the request or by its kind of schedule; else 1, and 2 for what a pipeline gains.
+std::vector<int64_t> virtualStageCounts(const CompileOptions& request);
+
 struct OrderedMesh {
   std::string text;
   bool isReordered = false;

@@ -89,6 +89,16 @@ TEST(Bound, ManySubmeshesDoNotTrade) {
   EXPECT_LT(boundOf(graph, machine, plans), alike);
 }
 
+// Calls take their launch, so on two ranks half as much of all ranks' time as on four; but no more than a quarter of
+// all ranks is on submeshes of two. With 0.64 as the price there the work is 1.64 times that on two, less 0.16 of the
+// step.
+TEST(Bound, FewRanksAreOnTheSmallestSubmeshes) {
+  BoundedPlans plans = {8, {4}, {16}};
+  plans.mostTrading = 4;
+  const ProgramGraph graph = layer(64, 32).graph;
+  expectNear(boundOf(graph, machineWith(1e18, 1e18, 1e-3), plans), 16 * 2e-3 * 2 / 8 * 1.64 / 1.16);
+}
+
 // Two ranks share the work of four products that read what another makes, but only once that has run on one of them.
 TEST(Bound, LaterWorkWaits) {
   GraphBuilder b;

@@ -31,6 +31,7 @@ TEST(BoundedPlans, HaveWhatIsLeftOpen) {
   EXPECT_EQ(plans.microBatches, (Counts{1, 2, 3, 6}));
   EXPECT_TRUE(plans.areAlike);
   EXPECT_EQ(plans.mostTrading, kMostTrading);
+  EXPECT_EQ(plans.mostVirtual, 2);
   EXPECT_FALSE(plans.hidesCollectives);
 }
 
@@ -45,6 +46,7 @@ TEST(BoundedPlans, HaveWhatIsGiven) {
   EXPECT_EQ(plans.mostTrading, 0);
   EXPECT_EQ(plansOf({.mode = Mode::kAuto, .devices = 8, .without = {Freedom::kStageMeshes}}).mostTrading, 0);
   EXPECT_EQ(plansOf({.mode = Mode::kAuto, .devices = 8, .maxStages = 2}).submeshRanks, (Counts{4, 8}));
+  EXPECT_EQ(plansOf({.mode = Mode::kAuto, .devices = 8, .schedule = "interleaved"}).mostVirtual, 4);
 }
 
 TEST(BoundedPlans, OutsideOfModeAutoHaveWhatWasChosen) {
