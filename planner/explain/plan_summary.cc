@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/cost/plan_time.h"
+#include "planner/derive/zero_words.h"
 #include "planner/graph/name_classes.h"
 #include "planner/submesh_machines.h"
-#include "planner/zero_words.h"
 #include "runtime/base/arithmetic.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/statistics.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ir/layout/stage_mesh_text.h"
-#include "planner/zero_words.h"
+#include "planner/derive/zero_words.h"
 
 namespace weft {
 namespace {

@@ -11,10 +11,10 @@
 #include "planner/cost/step_model.h"
 #include "planner/derive/defaults.h"
 #include "planner/derive/derive.h"
+#include "planner/derive/zero_words.h"
 #include "planner/graph/rewrites.h"
 #include "planner/search/cut_stages.h"
 #include "planner/search/segment_costs.h"
-#include "planner/zero_words.h"
 #include "runtime/base/status.h"
 
 namespace weft {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/zero_words.h"
+#include "planner/derive/zero_words.h"
 
 namespace weft {
 namespace {

@@ -45,7 +45,7 @@ LeastWork::Times timesOf(const ProgramGraph& graph, const Machine& machine, cons
   const GraphView view(graph);
   const absl::StatusOr<LeastWork> work = LeastWork::of(view, machine, options);
   EXPECT_TRUE(work.ok()) << work.status();
-  return work.ok() ? work->times(grid) : LeastWork::Times{std::vector<Picoseconds>(view.operators()), 0, {}, {}};
+  return work.ok() ? work->times(grid) : LeastWork::Times{std::vector<Picoseconds>(view.operators()), 0, {}, {}, {}};
 }
 
 double kernelOf(const ProgramGraph& graph, const Machine& machine, const WorkGrid& grid) {

@@ -1,4 +1,4 @@
-#include "planner/zero_words.h"
+#include "planner/derive/zero_words.h"
 
 #include <map>
 #include <vector>
