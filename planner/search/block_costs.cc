@@ -311,7 +311,17 @@ std::vector<SegmentCosts> BlockCosts::alike(const BlockAsk& ask) {
 std::vector<BlockTotals> BlockCosts::guess(const BlockAsk& ask) {
   std::vector<BlockTotals> found;
   for (const Priced priced : {false, true}) {
-    if (std::optional<BlockTotals> made = guessed(relativeOf(ask), cutsOf(ask), priced)) {
+    Relative relative = relativeOf(ask);
+    std::optional<BlockTotals> made = guessed(relative, cutsOf(ask), priced);
+    if (relative.uncut) {
+      // Blocks that are stages need no less than as one stage, and more of them is known.
+      relative.uncut = false;
+      std::optional<BlockTotals> stages = guessed(relative, cutsOf(ask), priced);
+      if (stages && (!made || stages->all.time < made->all.time)) {
+        made = BlockTotals{std::move(stages->all), 0};
+      }
+    }
+    if (made) {
       found.push_back(*std::move(made));
     }
   }

@@ -198,6 +198,21 @@ class Contest {
   double leastAgainstOwn_ = 1e9;
 };
 
+// A table of many rows over all ranks of eight nodes, in one stage: nothing alike is known from smaller meshes as one
+// stage, and of pipelines much is.
+TEST(NeverWorseTest, ThanOneStage) {
+  const KnownModel model =
+      wideModel("wide", {.batch = 65536, .fields = 32, .rows = 100'000'000, .width = 128, .hidden = {4096, 2048, 2}});
+  const absl::StatusOr<std::unique_ptr<ModelProblem>> problem = ModelProblem::create(model);
+  ASSERT_TRUE(problem.ok()) << problem.status();
+  CompileOptions open = {.mode = Mode::kAuto, .devices = 64, .machine = "a100-80g"};
+  const absl::StatusOr<ClosedRequest> found = closeRequest((*problem)->graphs(), open, {});
+  open.maxStages = 1;
+  const absl::StatusOr<ClosedRequest> oneStage = closeRequest((*problem)->graphs(), open, {});
+  ASSERT_TRUE(found.ok() && oneStage.ok()) << found.status() << oneStage.status();
+  EXPECT_LE(found->attempt.time, oneStage->attempt.time);
+}
+
 TEST(NeverWorseTest, ThanPlansByHand) {
   for (const Pair& pair : pairs()) {
     if (onePair.empty() ? !allPairs && !pair.sample : pair.name != onePair) {

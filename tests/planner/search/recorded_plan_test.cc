@@ -59,7 +59,7 @@ TEST(RecordedPlan, OfTheSameRequestTheSameIsFoundWithFewQuestions) {
       const ClosedRequest cold = planOf(graph, openRequest());
       const ClosedRequest warm = planOf(graph, from(cold, openRequest()));
       EXPECT_EQ(textOf(warm.attempt.decisions), textOf(cold.attempt.decisions));
-      EXPECT_LE(5 * warm.ticks, 3 * cold.ticks) << layers << " layers " << width << " wide";
+      EXPECT_LE(3 * warm.ticks, 2 * cold.ticks) << layers << " layers " << width << " wide";
       EXPECT_THAT(warm.attempt.decisions.notes, Not(Contains(HasSubstr("dropped"))));
       // Notes do not pile up.
       EXPECT_EQ(textOf(planOf(graph, from(warm, openRequest())).attempt.decisions), textOf(cold.attempt.decisions));
