@@ -14,11 +14,6 @@ namespace {
 
 using TensorDims = std::vector<DimFactors>;
 
-bool hasFactor(const TensorDims& dims, int f) {
-  return std::any_of(dims.begin(), dims.end(),
-                     [f](const DimFactors& dim) { return std::find(dim.begin(), dim.end(), f) != dim.end(); });
-}
-
 Layout splitsOf(const TensorDims& dims, const FactorAxes& axes) {
   std::vector<std::vector<Axis>> split(dims.size());
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -136,6 +131,12 @@ std::string axisNames(const std::vector<Axis>& axes, const Mesh& mesh) {
 }
 
 }  // namespace
+
+bool hasFactor(const std::vector<DimFactors>& dims, int factor) {
+  return std::any_of(dims.begin(), dims.end(), [factor](const DimFactors& dim) {
+    return std::find(dim.begin(), dim.end(), factor) != dim.end();
+  });
+}
 
 int Rule::factorIndex(const std::string& name) const {
   for (size_t f = 0; f < factors_.size(); ++f) {

@@ -55,6 +55,9 @@ struct Factor {
 // The factors of one tensor dimension, major first; empty for a size-1 dimension.
 using DimFactors = std::vector<int>;
 
+// Is the factor in some dimension of a tensor?
+bool hasFactor(const std::vector<DimFactors>& dims, int factor);
+
 // Axes chosen for each factor, in the rule's factor order (time axes included, always last).
 using FactorAxes = std::vector<std::vector<Axis>>;
 

@@ -48,7 +48,8 @@ ArrayAttr listsOf(DictionaryAttr strategy, StringRef key, ValueRange replaced, V
   }
   const bool says = llvm::any_of(chosen, [](mlir::Attribute list) {
     auto dense = dyn_cast<DenseI64ArrayAttr>(list);
-    return dense ? !dense.empty() : !cast<ArrayAttr>(list).empty();
+    auto array = dyn_cast<ArrayAttr>(list);
+    return (dense && !dense.empty()) || (array && !array.empty());
   });
   return says ? ArrayAttr::get(strategy.getContext(), chosen) : ArrayAttr();
 }

@@ -26,9 +26,8 @@ struct BoundedPlans {
 
 // The least over all pairs of a submesh's ranks and a number of micro-batches of the longest of
 //   - the work of all operators, each in the kernels that it has at the least, products and their gradients split
-//   alike,
-//     with sums that are surely added over ranks (least_work.h), shared evenly by all ranks: no rank is done before its
-//     own, so the last one not before the mean;
+//     alike, with sums that are surely added over ranks (least_work.h), shared evenly by all ranks: no rank is done
+//     before its own, so the last one not before the mean;
 //   - where submeshes are alike, the longest path through the program: each micro-batch passes through all operators on
 //     it in turn; and to where an operator stands on it, longer by the work of all operators that begin no earlier: the
 //     ranks have all of that still to do, whatever the schedule, so of a deep pipeline with few micro-batches the

@@ -100,7 +100,8 @@ absl::StatusOr<std::vector<bool>> sizedByMicroBatches(const GraphView& view) {
     WEFT_ASSIGN_OR_RETURN(const Rule rule, ruleOf(view, op));
     for (size_t f = 0; f < rule.factors().size(); ++f) {
       for (unsigned r = 0; r < view.op(op).results.size() && rule.factors()[f].microBatches; ++r) {
-        values[view.resultOf(op, r)] = values[view.resultOf(op, r)] || has(rule.results()[r], static_cast<int>(f));
+        values[view.resultOf(op, r)] =
+            values[view.resultOf(op, r)] || hasFactor(rule.results()[r], static_cast<int>(f));
       }
     }
   }
@@ -227,7 +228,7 @@ absl::Status LeastWork::addClass(const GraphView& view, int op, int batch, WorkR
   const auto add = [&](const std::vector<DimFactors>& dims, const TensorType& type) {
     Tensor tensor = {static_cast<double>(type.bytes()), 0};
     for (size_t f = 0; f < rule.factors().size(); ++f) {
-      if (has(dims, static_cast<int>(f))) {
+      if (hasFactor(dims, static_cast<int>(f))) {
         tensor.roles |= 1U << roleOf(static_cast<int>(f)) | (made.work.product ? 0U : 1U << kRows);
         tensor.bytes = rule.factors()[f].microBatches ? 0 : tensor.bytes;
       }

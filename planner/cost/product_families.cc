@@ -69,20 +69,14 @@ bool isSimple(const Rule& rule) {
 
 }  // namespace
 
-bool has(const std::vector<DimFactors>& tensor, int factor) {
-  return std::any_of(tensor.begin(), tensor.end(), [factor](const DimFactors& dim) {
-    return std::find(dim.begin(), dim.end(), factor) != dim.end();
-  });
-}
-
 ProductRole roleIn(const Rule& rule, int factor) {
-  if (!has(rule.results()[0], factor)) {
+  if (!hasFactor(rule.results()[0], factor)) {
     return kSums;
   }
-  if (!has(rule.operands()[1], factor)) {
+  if (!hasFactor(rule.operands()[1], factor)) {
     return kRows;
   }
-  return has(rule.operands()[0], factor) ? kBatch : kColumns;
+  return hasFactor(rule.operands()[0], factor) ? kBatch : kColumns;
 }
 
 absl::StatusOr<std::vector<ProductFamily>> productFamilies(const GraphView& view,

@@ -24,8 +24,6 @@ namespace weft {
 enum ProductRole : uint8_t { kBatch, kRows, kColumns, kSums };
 inline constexpr int kRoles = 4;
 
-// Is a factor in some dimension of a tensor?
-bool has(const std::vector<DimFactors>& tensor, int factor);
 ProductRole roleIn(const Rule& rule, int factor);
 
 struct ProductFamily {

@@ -29,17 +29,14 @@ FactorAxes axesOf(const OperatorDecision& decision, const Rule& rule) {
   return axes;
 }
 
-bool holds(const std::vector<std::vector<DimFactors>>& tensors, int factor) {
-  return std::any_of(tensors.begin(), tensors.end(), [&](const auto& dims) {
-    return std::any_of(dims.begin(), dims.end(),
-                       [&](const DimFactors& dim) { return std::find(dim.begin(), dim.end(), factor) != dim.end(); });
-  });
-}
-
 // Is a factor split that no operand has?
 bool splitsUnread(const Rule& rule, const FactorAxes& axes) {
+  const auto isRead = [&](int factor) {
+    return std::any_of(rule.operands().begin(), rule.operands().end(),
+                       [&](const auto& dims) { return hasFactor(dims, factor); });
+  };
   for (size_t f = 0; f < axes.size(); ++f) {
-    if (!axes[f].empty() && !holds(rule.operands(), static_cast<int>(f))) {
+    if (!axes[f].empty() && !isRead(static_cast<int>(f))) {
       return true;
     }
   }

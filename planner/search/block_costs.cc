@@ -245,7 +245,7 @@ absl::StatusOr<SegmentCosts> BlockCosts::of(const BlockAsk& ask) {
 }
 
 // What was found before is taken where the same program was asked on the same terms: blocks know no memory limit and no
-// number of stages, and what mode kAuto may decide is decided in the closed request.
+// number of stages, and of the freedoms, most of which the closed request has decided, only that to pad.
 absl::StatusOr<SegmentCosts> BlockCosts::ask(const BlockAsk& ask, bool uncut) {
   const absl::StatusOr<const BlockProgram*> program = programFor(ask.closed.microBatches());
   if (!program.ok()) {
@@ -257,7 +257,6 @@ absl::StatusOr<SegmentCosts> BlockCosts::ask(const BlockAsk& ask, bool uncut) {
   question.closed.memoryLimit = 0;
   question.closed.maxStages = 0;
   question.closed.virtualStages = 0;
-  // Of the freedoms beside splits, which the mode says, only this one changes what blocks need.
   std::erase_if(question.closed.without, [](Freedom freedom) { return freedom != Freedom::kPads; });
   question.programZero = request_.zeroOf.empty() ? 0 : request_.zeroLevel();
   const absl::StatusOr<SegmentCosts>* known = known_.before.blocks.find(question);

@@ -5,11 +5,12 @@
 namespace weft {
 namespace {
 
-// Sketches that are predicted in full: as many as have so many operators together, from this number on up to
-// kMostFinalists. Predictions of long programs take longer, and their estimates are closer. While none fits, twice as
-// many are; while a saved record is the best, the fewest.
+// Sketches that are predicted in full: as many as have so many operators together, within these bounds. Predictions of
+// long programs take longer, and their estimates are closer. While none fits, twice as many are; while a saved record
+// is the best, the fewest.
 constexpr size_t kPredictedOperators = 24000;
 constexpr size_t kFewestFinalists = 3;
+constexpr size_t kMostFinalists = 40;
 // So many times as many while the next is expected to take so much less than the best prediction: where predictions
 // take longer than was expected of them, the order of the sketches says little.
 constexpr size_t kMoreTried = 3;
@@ -28,6 +29,8 @@ bool isBetterPlan(const Finalist& a, const Finalist& b) {
 double farOffFrom(bool isLong) {
   return isLong ? kFarOffOfLong : kFarOff;
 }
+
+FinalistPicker::FinalistPicker(const CompileOptions& request) : request_(request), most_(kMostFinalists) {}
 
 FinalistPicker::Answer FinalistPicker::next(const Sketch& sketch, bool isLong, const Best& best) {
   if (tried_ >= mostTried(sketch, best.isRecord)) {

@@ -22,7 +22,6 @@ bool isBetterPlan(const Finalist& a, const Finalist& b);
 // Sketches that are expected to take so many times as long as the best prediction are not predicted; those of long
 // programs (block_program.h) are closer.
 double farOffFrom(bool isLong);
-inline constexpr size_t kMostFinalists = 40;
 // So many times less is worth more questions.
 inline constexpr double kPromises = 1.03;
 
@@ -35,7 +34,7 @@ class FinalistPicker {
     bool isRecord = false;
   };
 
-  explicit FinalistPicker(const CompileOptions& request) : request_(request) {}
+  explicit FinalistPicker(const CompileOptions& request);
 
   // What a saved record comes to, where that fits, counts as a prediction of a usual sketch.
   void beginWith(Picoseconds time) { usual_ = {true, time}; }
@@ -55,7 +54,7 @@ class FinalistPicker {
 
   const CompileOptions& request_;
   Usual usual_;
-  size_t most_ = kMostFinalists;
+  size_t most_;
   size_t tried_ = 0;
   size_t beside_ = 0;
 };

@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "planner/derive/defaults.h"
 #include "planner/open_mesh.h"
 #include "planner/search/choose_open.h"
 #include "planner/search/plan_space.h"
@@ -38,12 +37,6 @@ bool areNear(const Mesh& a, const Mesh& b) {
   return true;
 }
 
-// Into which the batch is split; 0: each submesh has a mesh of its own.
-int64_t partsOn(const std::string& text, Fill fill) {
-  const absl::StatusOr<Mesh> mesh = Mesh::parse(text);
-  return text.empty() || !mesh.ok() ? 0 : partsOf(defaultAxes(*mesh, fill));
-}
-
 bool isLevelOpen(const ProgramGraph& graph, const CompileOptions& request) {
   return request.zeroLevel() == kFindZero && graph.trains();
 }
@@ -51,7 +44,7 @@ bool isLevelOpen(const ProgramGraph& graph, const CompileOptions& request) {
 class Neighbors {
  public:
   Neighbors(const Sketch& sketch, const ProgramGraph& graph, const CompileOptions& request)
-      : sketch_(sketch), graph_(graph), request_(request), parts_(partsOn(sketch.grid.mesh, request.fill)) {}
+      : sketch_(sketch), graph_(graph), request_(request), parts_(batchParts(sketch.grid.mesh, request.fill)) {}
 
   std::vector<Sketch> run() {
     addMeshes();
@@ -72,7 +65,7 @@ class Neighbors {
   void addMeshes() {
     const absl::StatusOr<Mesh> mine = Mesh::parse(sketch_.grid.mesh);
     const bool isOpen = request_.stageMeshes.empty() && (request_.mesh.empty() || isOpenMesh(request_.mesh));
-    if (parts_ == 0 || !isOpen || !mine.ok()) {
+    if (sketch_.grid.mesh.empty() || !isOpen || !mine.ok()) {
       return;
     }
     const absl::StatusOr<std::vector<OrderedMesh>> meshes = meshesOfRanks(graph_, request_, mine->ranks());
@@ -86,10 +79,8 @@ class Neighbors {
 
   // With as many micro-batches, or as nearly as many as its parts of the batch have rows for.
   void addMesh(const OrderedMesh& mesh) {
-    const int64_t parts = partsOn(mesh.text, request_.fill);
-    const std::vector<int64_t> counts = microBatchCounts(graph_, request_, parts);
-    const auto above = std::upper_bound(counts.begin(), counts.end(), sketch_.request.microBatches());
-    const int64_t micro = above == counts.begin() ? counts.front() : *std::prev(above);
+    const int64_t parts = batchParts(mesh.text, request_.fill);
+    const int64_t micro = microBatchesWithin(graph_, request_, parts, sketch_.request.microBatches());
     CompileOptions closed = sketch_.request;
     closed.mesh = mesh.text;
     closed.micro = micro;
@@ -104,7 +95,7 @@ class Neighbors {
   }
 
   void addMicroBatches() {
-    if (parts_ == 0) {
+    if (sketch_.grid.mesh.empty()) {
       return;
     }
     const std::vector<int64_t> counts = microBatchCounts(graph_, request_, parts_);
@@ -128,7 +119,7 @@ class Neighbors {
   const Sketch& sketch_;
   const ProgramGraph& graph_;
   const CompileOptions& request_;
-  int64_t parts_;
+  int64_t parts_;  // of the batch
   std::vector<Sketch> found_;
 };
 
@@ -140,7 +131,8 @@ std::vector<Sketch> neighborsOf(const Sketch& sketch, const ProgramGraph& graph,
 
 std::vector<CompileOptions> atOtherLevels(const CompileOptions& closed, const ProgramGraph& graph,
                                           const CompileOptions& request) {
-  if (!isLevelOpen(graph, request) || partsOn(closed.mesh, request.fill) == 1) {
+  const bool shares = closed.mesh.empty() || batchParts(closed.mesh, request.fill) > 1;
+  if (!isLevelOpen(graph, request) || !shares) {
     return {};
   }
   CompileOptions open = closed;

@@ -222,36 +222,35 @@ absl::StatusOr<ClosedRequest> closeOffloaded(const GraphFor& graphs, const Compi
   return best;
 }
 
-}  // namespace
-
 // Bytes.
 constexpr int64_t kMoreThanAny = int64_t{1} << 50;
 
 // With the mesh of the shortest step without stages, micro-batches, ZeRO, recomputation and a limit, and splits that
-// take the least time: what a search finds that decides about layouts before all else. Where the user says the mesh, or
-// nothing is found, the request as it is.
-static CompileOptions withLayoutsFirst(const GraphFor& graphs, const CompileOptions& request, SearchMemory& memory) {
+// take the least time: what a search finds that decides about layouts before all else. A mesh of the user's stays, and
+// where nothing is found the mesh is open.
+CompileOptions withLayoutsFirst(const GraphFor& graphs, const CompileOptions& request, const Correction& correction,
+                                const Known& known) {
   CompileOptions made = request;
   made.without.insert(Freedom::kMemoryPrices);
+  if (!request.mesh.empty() || !request.stageMeshes.empty()) {
+    return made;
+  }
   CompileOptions alone = made;
   alone.without.insert({Freedom::kPipeline, Freedom::kZero, Freedom::kRecompute});
-  alone.without.erase(Freedom::kTogether);
   alone.micro = alone.micro.value_or(1);
   alone.memoryLimit = kMoreThanAny;
-  const bool isOpen = request.mesh.empty() && request.stageMeshes.empty();
-  absl::StatusOr<ClosedRequest> first =
-      isOpen ? closeRequest(graphs, alone, {}, &memory) : absl::FailedPreconditionError("the mesh is said");
-  if (first.ok()) {
-    made.mesh = first->request.mesh;
-  }
+  const absl::StatusOr<ClosedRequest> first = closeOffloaded(graphs, withFreedomsPinned(alone), correction, known);
+  made.mesh = first.ok() ? first->request.mesh : "";
   return made;
 }
 
-static absl::StatusOr<Decisions> recordOf(const std::string& from) {
+absl::StatusOr<Decisions> recordOf(const std::string& from) {
   absl::StatusOr<Decisions> record = parseDecisions(from);
   return record.ok() ? std::move(record)
                      : absl::Status(record.status().code(), absl::StrCat("from: ", record.status().message()));
 }
+
+}  // namespace
 
 absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const CompileOptions& asked,
                                            const Correction& correction, SearchMemory* memory) {
@@ -267,7 +266,7 @@ absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const Compile
   }
   request.from.clear();  // it is no word of any plan
   if (!request.may(Freedom::kTogether)) {
-    request = withLayoutsFirst(graphs, request, known.memory);
+    request = withLayoutsFirst(graphs, request, correction, {known.memory, std::nullopt});
   }
   WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeOffloaded(graphs, request, correction, known));
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "ir/layout/stage_mesh_text.h"
 #include "planner/check_request.h"
+#include "planner/derive/defaults.h"
 #include "planner/open_mesh.h"
 #include "planner/schedule/generate.h"
 #include "planner/search/axis_orders.h"
@@ -262,6 +263,17 @@ std::vector<int64_t> microBatchCounts(const ProgramGraph& graph, const CompileOp
   std::vector<int64_t> counts = rows % parts == 0 ? divisorsOf(rows / parts) : std::vector<int64_t>();
   std::erase_if(counts, [](int64_t count) { return count > kMaxMicroBatches; });
   return counts.empty() ? std::vector<int64_t>{1} : counts;
+}
+
+int64_t microBatchesWithin(const ProgramGraph& graph, const CompileOptions& request, int64_t parts, int64_t most) {
+  const std::vector<int64_t> counts = microBatchCounts(graph, request, parts);
+  const auto above = std::upper_bound(counts.begin(), counts.end(), most);
+  return above == counts.begin() ? counts.front() : *std::prev(above);
+}
+
+int64_t batchParts(const std::string& mesh, Fill fill) {
+  const absl::StatusOr<Mesh> parsed = Mesh::parse(mesh);
+  return !mesh.empty() && parsed.ok() ? partsOf(defaultAxes(*parsed, fill)) : 1;
 }
 
 }  // namespace weft

@@ -56,7 +56,7 @@ bool mayHaveUnlikeMeshes(const CompileOptions& request);
 
 // The request of a plan of the space that leaves nothing open but schedule and recomputation, at the first level of
 // ZeRO that saves memory where the level is open and there are ranks that may share. The batch's axes split the batch
-// alone: of the best plans the rest is asked (neighbor_plans.h).
+// alone: of the best plans the rest is asked (free_batch_axes.h).
 CompileOptions firstRequest(const CompileOptions& request, const std::string& mesh, int64_t micro, bool shares);
 
 // What mode kAuto may not decide (CompileOptions::without) as the pins that say the same, where the user leaves it
@@ -66,5 +66,11 @@ CompileOptions withFreedomsPinned(CompileOptions request);
 // Numbers of micro-batches, ascending: those with which no row of a batch is padded on a mesh that splits it into so
 // many parts; without any, 1.
 std::vector<int64_t> microBatchCounts(const ProgramGraph& graph, const CompileOptions& request, int64_t parts);
+
+// Of these the largest that is no larger than `most`, or the least.
+int64_t microBatchesWithin(const ProgramGraph& graph, const CompileOptions& request, int64_t parts, int64_t most);
+
+// Into how many parts a mesh, as text, splits the batch where nobody says otherwise; 1 for what is no mesh.
+int64_t batchParts(const std::string& mesh, Fill fill);
 
 }  // namespace weft

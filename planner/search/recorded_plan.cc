@@ -9,7 +9,6 @@
 #include "ir/layout/stage_mesh_text.h"
 #include "planner/check_request.h"
 #include "planner/cost/step_model.h"
-#include "planner/derive/defaults.h"
 #include "planner/derive/derive.h"
 #include "planner/derive/zero_words.h"
 #include "planner/graph/rewrites.h"
@@ -194,11 +193,7 @@ void RecordedPlan::keepMicro(const BlockProgram& program) {
   const int64_t was = record_.mesh.microBatches();
   int64_t micro = request_.micro.value_or(was);
   if (!request_.micro && !isMeshKept_) {
-    const absl::StatusOr<Mesh> mesh = Mesh::parse(closed_->mesh);
-    const int64_t parts = !closed_->mesh.empty() && mesh.ok() ? partsOf(defaultAxes(*mesh, request_.fill)) : 1;
-    const std::vector<int64_t> counts = microBatchCounts(program.graph(), request_, parts);
-    const auto more = std::upper_bound(counts.begin(), counts.end(), was);
-    micro = more == counts.begin() ? counts.front() : *std::prev(more);
+    micro = microBatchesWithin(program.graph(), request_, batchParts(closed_->mesh, request_.fill), was);
   }
   if (micro != was) {
     drop(absl::StrCat("micro-batches ", was), absl::StrCat("instead ", micro));

@@ -6,7 +6,6 @@
 
 #include "ir/layout/stage_mesh_text.h"
 #include "planner/check_request.h"
-#include "planner/derive/defaults.h"
 #include "planner/search/choose_open.h"
 #include "runtime/base/status.h"
 
@@ -49,8 +48,7 @@ absl::Status Sketches::begin() {
   std::map<Relative, std::vector<Entry>> groups;
   for (const StageGrid& grid : grids) {
     WEFT_ASSIGN_OR_RETURN(const Kinds kinds, kindsOf(grid));
-    const absl::StatusOr<Mesh> mesh = Mesh::parse(grid.mesh);
-    const int64_t parts = !grid.mesh.empty() && mesh.ok() ? partsOf(defaultAxes(*mesh, request_.fill)) : 1;
+    const int64_t parts = batchParts(grid.mesh, request_.fill);
     for (const int64_t micro : microBatchCounts(program->graph(), request_, parts)) {
       Entry entry = {{firstRequest(request_, grid.mesh, micro, trains_ && parts > 1), grid, {}, {}},
                      Known::kGuessed,

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
-#include "planner/derive/defaults.h"
 #include "planner/search/plan_space.h"
 
 namespace weft {
@@ -109,7 +108,7 @@ std::vector<std::string> UnlikeMeshes::meshesOf(const CompileOptions& closed, in
     meshes.push_back(mesh.text);
   }
   std::erase_if(meshes, [&](const std::string& text) {
-    const int64_t parts = partsOf(defaultAxes(*Mesh::parse(text), request_.fill));
+    const int64_t parts = batchParts(text, request_.fill);
     const std::vector<int64_t> counts = microBatchCounts((*program)->graph(), request_, parts);
     return std::find(counts.begin(), counts.end(), closed.microBatches()) == counts.end();
   });
@@ -119,8 +118,7 @@ std::vector<std::string> UnlikeMeshes::meshesOf(const CompileOptions& closed, in
 // The needs on a mesh at the level of ZeRO of `closed`, with a price of memory and without, as far as they are known;
 // else asked about if it may be. Answers whether there are any.
 bool UnlikeMeshes::add(const CompileOptions& closed, const std::string& text, bool asks) {
-  const Mesh mesh = *Mesh::parse(text);
-  const int64_t parts = partsOf(defaultAxes(mesh, request_.fill));
+  const int64_t parts = batchParts(text, request_.fill);
   const absl::StatusOr<const BlockProgram*> program = costs_.programFor(closed.microBatches());
   const bool shares = program.ok() && (*program)->graph().trains() && parts > 1;
   const CompileOptions first = firstRequest(request_, text, closed.microBatches(), shares);
@@ -139,7 +137,7 @@ bool UnlikeMeshes::add(const CompileOptions& closed, const std::string& text, bo
       }
       made = *std::move(timed);
     }
-    choices_.push_back({text, mesh.ranks(), std::move(made)});
+    choices_.push_back({text, Mesh::parse(text)->ranks(), std::move(made)});
   }
   return true;
 }
@@ -156,7 +154,7 @@ void UnlikeMeshes::addKnown(const CompileOptions& closed, int64_t ranks) {
 void UnlikeMeshes::addAsked(const CompileOptions& closed, int64_t ranks) {
   std::vector<std::pair<Picoseconds, std::string>> meshes;
   for (const std::string& text : meshesOf(closed, ranks)) {
-    const int64_t parts = partsOf(defaultAxes(*Mesh::parse(text), request_.fill));
+    const int64_t parts = batchParts(text, request_.fill);
     CompileOptions here = closed;
     here.mesh = text;
     const std::vector<BlockTotals> guesses = costs_.guess({here, false, parts, 0});

@@ -111,8 +111,8 @@ PlanSummary summaryOf(const ClosedRequest& closed, const Machine& machine, const
   return summary;
 }
 
-// `memory`: of all searches of one command.
-// The plan of a problem, which becomes the one that it answers: without the words that it departs from.
+// The plan of a problem, which becomes the one that it answers: without the words that it departs from. `memory`: of
+// all searches of one command.
 absl::StatusOr<ClosedRequest> planOf(PlannerProblem& problem, OtherPlans& others, SearchMemory& memory) {
   const int64_t within = problem.request.departures;
   if (within == 0) {

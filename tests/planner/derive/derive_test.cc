@@ -71,6 +71,21 @@ TEST(Derive, TheBatchGoesOverTheDataParallelAxes) {
   EXPECT_EQ(whole.layout(0), "[{},{}]");
 }
 
+// Splits that were held against others as if the input lay for its first reader.
+TEST(Derive, InputsLieAsTheirReadersWerePriced) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {8, 64});
+  const GraphValue y = b.add(kRelu, {x}, {8, 64});
+  b.returns(b.add({"constrain", "a b -> a b"}, {y}, {8, 64}));
+  b.last().constraint = "[{},{dp}]";
+  const CompileOptions options = {.mode = Mode::kLayouts, .mesh = "dp=2"};
+  const Derived derived = derive(b, options, {.batchAxes = true});
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  EXPECT_EQ(derived.layout(0), "[{},{dp}]");
+  EXPECT_EQ(derived.record->find(0)->axes.at("b").size(), 1U);
+  EXPECT_EQ(derive(b, options).layout(0), "[{dp},{}]") << "the batch's axes split the batch alone";
+}
+
 // A table split over tp by rows says nothing of the batch.
 TEST(Derive, TheBatchIsSplitWhateverItsReadersSplitBesides) {
   GraphBuilder b;
@@ -184,7 +199,8 @@ TEST(Derive, NamesThePadsWithWhichSplitsDivide) {
 
 // What nobody asks to split is padded where it grows by no more than an eighth, and all that it reaches can run so.
 TEST(Derive, NamesThePadsWithWhichMoreSplitsAreConsidered) {
-  const auto padsOf = [](int64_t columns, std::optional<double> fill, const std::string& mesh, Mode mode) {
+  Freedoms without;
+  const auto padsOf = [&](int64_t columns, std::optional<double> fill, const std::string& mesh, Mode mode) {
     GraphBuilder b;
     const GraphValue x = b.input("x", {8, 4});
     const GraphValue w = b.parameter("w", {4, columns});
@@ -194,7 +210,7 @@ TEST(Derive, NamesThePadsWithWhichMoreSplitsAreConsidered) {
     OperatorFacts whole = {"norm", "a v! -> a v"};
     whole.padFill = {fill};
     b.returns(b.add(whole, {y}, {8, columns}));
-    const Derived derived = derive(b, {.mode = mode, .mesh = mesh});
+    const Derived derived = derive(b, {.mode = mode, .mesh = mesh, .without = without});
     EXPECT_TRUE(derived.record.ok()) << derived.record.status();
     EXPECT_THAT(derived.record->notes, Not(Contains(HasSubstr("does not divide"))));
     return derived.evenPads;
@@ -205,6 +221,8 @@ TEST(Derive, NamesThePadsWithWhichMoreSplitsAreConsidered) {
   EXPECT_THAT(padsOf(63, std::nullopt, "tp=2", Mode::kLayouts), IsEmpty()) << "the norm cannot run so";
   EXPECT_THAT(padsOf(24, 0.0, "tp=9", Mode::kLayouts), ElementsAre(std::pair(1U, Shape({4, 27}))));
   EXPECT_THAT(padsOf(23, 0.0, "tp=9", Mode::kLayouts), IsEmpty()) << "too much of it";
+  without = {Freedom::kPads};
+  EXPECT_THAT(padsOf(63, 0.0, "tp=2", Mode::kLayouts), IsEmpty()) << "the search may not pad";
 }
 
 // Of an input nobody asks for a pad, so sums over its columns stay whole.

@@ -101,28 +101,24 @@ TEST(Freedoms, StagesOfAsManyBlocksAsCanBe) {
   EXPECT_LE(*most - *least, 1);
 }
 
-// The mesh is that of the shortest step without a limit, whatever memory says later.
+// The shortest step of one stage is on another mesh than the shortest of all.
 TEST(Freedoms, LayoutsBeforeAllElse) {
   CompileOptions alone = onFour();
   alone.without = {Freedom::kPipeline, Freedom::kZero, Freedom::kRecompute, Freedom::kMemoryPrices};
   alone.micro = 1;
-  const ClosedRequest shortest = closed(alone);
-  CompileOptions tight = onFour();
-  tight.memoryLimit = closed(onFour()).attempt.peakBytes * 7 / 10;
-  tight.without = {Freedom::kTogether};
-  const ClosedRequest first = closed(tight);
-  EXPECT_EQ(first.attempt.decisions.mesh.ofRanks(), shortest.attempt.decisions.mesh.ofRanks());
-  tight.without.clear();
-  EXPECT_FALSE(isBetter(first.attempt, closed(tight).attempt));
-  tight.mesh = "dp=1,tp=4";
-  tight.without = {Freedom::kTogether};
-  EXPECT_EQ(closed(tight).attempt.decisions.mesh.ofRanks().print(), "dp=1,tp=4") << "the user's mesh stays";
-}
-
-TEST(Freedoms, OneLevelForAllWeights) {
-  for (const ArgumentDecision& argument : without(Freedom::kZeroClasses).arguments) {
-    EXPECT_EQ(argument.zero, std::nullopt) << argument.name;
-  }
+  const std::string shortest = closed(alone).request.mesh;
+  const ClosedRequest open = closed(onFour());
+  EXPECT_NE(open.request.mesh, shortest);
+  CompileOptions first = onFour();
+  first.without = {Freedom::kTogether};
+  const ClosedRequest found = closed(first);
+  EXPECT_EQ(found.request.mesh, shortest);
+  EXPECT_GT(found.attempt.time, open.attempt.time);
+  first.mesh = "dp=2,tp=2";
+  EXPECT_EQ(closed(first).request.mesh, "dp=2,tp=2") << "the user's mesh stays";
+  first.mesh = "dp=2";
+  first.micro = 4;
+  EXPECT_EQ(closed(first).request.mesh, "dp=2") << "also where it is for two submeshes";
 }
 
 TEST(Freedoms, WhatOneCostsIsWhatThePlanWithoutItTakesLonger) {
@@ -151,6 +147,12 @@ TEST(Freedoms, PricesKnowWhatTheSearchOfThePlanFound) {
   const absl::StatusOr<ClosedRequest> plan = closeRequest(graphs, onFour(), {}, &shared);
   ASSERT_TRUE(plan.ok()) << plan.status();
   const size_t before = shared.blocks.size();
+  for (const Freedom freedom : {Freedom::kGathers, Freedom::kZeroClasses}) {
+    CompileOptions changed = onFour();
+    changed.without = {freedom};
+    ASSERT_TRUE(closeRequest(graphs, changed, {}, &shared).ok());
+    EXPECT_EQ(shared.blocks.size(), before) << "blocks do not know " << freedomName(freedom);
+  }
   const std::vector<PricedPlan> prices = freedomPricesOf(graphs, onFour(), *plan, shared);
   const std::vector<PricedPlan> alone = freedomPricesOf(graphs, onFour(), *plan, own);
   EXPECT_LT(shared.blocks.size() - before, own.blocks.size());
@@ -158,6 +160,18 @@ TEST(Freedoms, PricesKnowWhatTheSearchOfThePlanFound) {
   for (size_t i = 0; i < prices.size(); ++i) {
     EXPECT_DOUBLE_EQ(prices[i].seconds, alone[i].seconds) << prices[i].what;
   }
+}
+
+// Its price is that of the request without it.
+TEST(Freedoms, OverlapHasAPriceWhereItIsAskedFor) {
+  CompileOptions request = onFour();
+  request.overlap = true;
+  SearchMemory memory;
+  const GraphFor graphs = graphForAll(program().graph);
+  const std::vector<PricedPlan> prices = freedomPricesOf(graphs, request, closed(request), memory);
+  ASSERT_EQ(prices.size(), allFreedoms().size()) << "offload is not asked for";
+  EXPECT_EQ(prices.back().what, "overlap");
+  EXPECT_DOUBLE_EQ(prices.back().seconds, inSeconds(closed(onFour()).attempt.time));
 }
 
 TEST(Freedoms, KindsThatSplitTheBackwardPassHaveTablesThatDo) {

@@ -1,10 +1,11 @@
-// How many sketches of a long program are predicted.
+// How many sketches of a long program are predicted, and what is tried of the best of a short one.
 #include "planner/search/choose_plan.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -80,6 +81,27 @@ TEST(ChoosePlan, WhereTheBestTakesLongerThanExpectedAllItsSchedulesAreTried) {
   };
   EXPECT_TRUE(std::any_of(asked.schedules.begin(), asked.schedules.end(), hasAll));
   EXPECT_EQ(predictionsWhereAllTake(1, "", "auto").usual, 1);
+}
+
+// Of a short program the one sketch that is predicted takes longer than with another number of micro-batches.
+TEST(ChoosePlan, TheBestIsHeldAgainstItsNeighbors) {
+  const ProgramGraph graph = chainProgram({.layers = 2, .rows = 64, .width = 64}).graph;
+  CompileOptions request = {.mode = Mode::kAuto, .mesh = "dp=1,tp=4"};
+  std::optional<int64_t> first;
+  const Predict predict = [&](const ProgramGraph&, const CompileOptions& closed,
+                              std::optional<double>) -> absl::StatusOr<Attempt> {
+    first = first.value_or(closed.microBatches());
+    Attempt made;
+    made.time = closed.microBatches() == 2 * *first ? 9 : 10;
+    made.fits = true;
+    made.decisions.mesh = *Mesh::parse(closed.mesh);
+    return made;
+  };
+  ReshardMemo memo;
+  SearchMemory memory;
+  const absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, {memo, memory});
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(chosen->request.microBatches(), 2 * *first);
 }
 
 }  // namespace

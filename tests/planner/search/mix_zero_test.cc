@@ -107,9 +107,11 @@ TEST_F(MixZeroTest, KeepsWhatTheUserSays) {
   request_.zero = 2;
   mixed(planOf(2), {});
   request_.zero.reset();
-  request_.without = {Freedom::kZero};
-  mixed(planOf(2), {});
-  EXPECT_THAT(asked_, IsEmpty()) << "the level is said, or may not be chosen";
+  for (const Freedom freedom : {Freedom::kZero, Freedom::kZeroClasses}) {
+    request_.without = {freedom};
+    mixed(planOf(2), {});
+    EXPECT_THAT(asked_, IsEmpty()) << "the level is said, or may not be chosen: " << freedomName(freedom);
+  }
 }
 
 // Gradients of one micro-batch are reduced once at every level.
