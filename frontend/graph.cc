@@ -1,5 +1,10 @@
 #include "weft/graph.h"
 
+#include <functional>
+#include <map>
+#include <numeric>
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "frontend/call.h"
@@ -11,6 +16,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "passes/pipeline.h"
 #include "planner/check_request.h"
+#include "runtime/base/names.h"
 
 namespace weft {
 
@@ -260,25 +266,18 @@ std::string checkSplits(const std::vector<TensorSplits>& lists, mlir::ValueRange
 
 }  // namespace
 
-Tensor Tensor::shard(std::initializer_list<TensorSplits> in, std::initializer_list<TensorSplits> out,
-                     SourceLine at) const {
-  if (!valid()) {
-    return *this;
-  }
-  mlir::Operation* op = graph_->value(*this).getDefiningOp();
-  if (op == nullptr) {
-    return graph_->fail(at,
-                        "shard: an input or parameter has no operator to shard; use its layout option or constrain");
-  }
-  const std::vector<TensorSplits> inLists(in);
-  const std::vector<TensorSplits> outLists(out);
-  std::string error = checkSplits(inLists, op->getOperands(), "operand");
+namespace {
+
+// What is wrong with a strategy for this operator; "" if nothing is.
+std::string strategyError(mlir::Operation* op, const std::vector<TensorSplits>& in,
+                          const std::vector<TensorSplits>& out) {
+  std::string error = checkSplits(in, op->getOperands(), "operand");
   if (error.empty()) {
-    error = checkSplits(outLists, op->getResults(), "result");
+    error = checkSplits(out, op->getResults(), "result");
   }
   bool named = false;
   bool numbered = false;
-  for (const auto* lists : {&inLists, &outLists}) {
+  for (const auto* lists : {&in, &out}) {
     for (const TensorSplits& list : *lists) {
       for (const Split& split : list.splits()) {
         (split.named() ? named : numbered) = true;
@@ -295,28 +294,56 @@ Tensor Tensor::shard(std::initializer_list<TensorSplits> in, std::initializer_li
   if (error.empty() && named && numbered) {
     error = "shard: one strategy mixes numbers of parts and axis names; use one kind";
   }
-  if (!error.empty()) {
+  return error;
+}
+
+// A strategy without errors as the attribute that the compiler reads.
+mlir::DictionaryAttr strategyAttribute(GraphImpl& graph, const std::vector<TensorSplits>& in,
+                                       const std::vector<TensorSplits>& out) {
+  const auto listed = [&](const std::vector<TensorSplits>& lists) {
+    llvm::SmallVector<mlir::Attribute> attributes;
+    for (const TensorSplits& list : lists) {
+      const bool named = !list.splits().empty() && list.splits().front().named();
+      attributes.push_back(splitsAttribute(graph, list, named));
+    }
+    return graph.builder.getArrayAttr(attributes);
+  };
+  NamedAttrList strategy;
+  strategy.set("in", listed(in));
+  if (!out.empty()) {
+    strategy.set("out", listed(out));
+  }
+  return strategy.getDictionary(&graph.context);
+}
+
+// Errors about the strategy show the line of that call, all others that of the operator.
+void setStrategy(GraphImpl& graph, mlir::Operation* op, mlir::DictionaryAttr strategy, SourceLine at) {
+  op->setAttr(kStrategyAttr, strategy);
+  op->setLoc(mlir::FusedLoc::get(&graph.context, {op->getLoc(), graph.location(at)}));
+}
+
+}  // namespace
+
+Tensor Tensor::shard(std::initializer_list<TensorSplits> in, std::initializer_list<TensorSplits> out,
+                     SourceLine at) const {
+  if (!valid()) {
+    return *this;
+  }
+  mlir::Operation* op = graph_->value(*this).getDefiningOp();
+  if (op == nullptr) {
+    return graph_->fail(at,
+                        "shard: an input or parameter has no operator to shard; use its layout option or constrain");
+  }
+  const std::vector<TensorSplits> inLists(in);
+  const std::vector<TensorSplits> outLists(out);
+  if (const std::string error = strategyError(op, inLists, outLists); !error.empty()) {
     return graph_->fail(at, error);
   }
-  llvm::SmallVector<mlir::Attribute> inAttrs;
-  llvm::SmallVector<mlir::Attribute> outAttrs;
-  for (const TensorSplits& list : inLists) {
-    inAttrs.push_back(splitsAttribute(*graph_, list, named));
-  }
-  for (const TensorSplits& list : outLists) {
-    outAttrs.push_back(splitsAttribute(*graph_, list, named));
-  }
-  NamedAttrList strategy;
-  strategy.set("in", graph_->builder.getArrayAttr(inAttrs));
-  if (!outAttrs.empty()) {
-    strategy.set("out", graph_->builder.getArrayAttr(outAttrs));
-  }
-  if (op->hasAttr(kStrategyAttr) && op->getAttr(kStrategyAttr) != strategy.getDictionary(&graph_->context)) {
+  const mlir::DictionaryAttr strategy = strategyAttribute(*graph_, inLists, outLists);
+  if (op->hasAttr(kStrategyAttr) && op->getAttr(kStrategyAttr) != strategy) {
     return graph_->fail(at, "shard: this operator has another strategy already; an operator takes one");
   }
-  op->setAttr(kStrategyAttr, strategy.getDictionary(&graph_->context));
-  // Errors about the strategy show the line of this call, all others that of the operator.
-  op->setLoc(mlir::FusedLoc::get(&graph_->context, {op->getLoc(), graph_->location(at)}));
+  setStrategy(*graph_, op, strategy, at);
   return *this;
 }
 
@@ -459,6 +486,54 @@ Tensor Graph::full(const Shape& shape, double value, Type type, SourceLine at) {
   return impl_->create({at, "full", "fill"}, {}, attrs, result);
 }
 
+namespace {
+
+template <typename T>
+mlir::DenseElementsAttr elements(RankedTensorType type, const std::vector<double>& values) {
+  llvm::SmallVector<T> converted;
+  converted.reserve(values.size());
+  for (const double value : values) {
+    converted.push_back(static_cast<T>(value));
+  }
+  return mlir::DenseElementsAttr::get(type, llvm::ArrayRef<T>(converted));
+}
+
+mlir::DenseElementsAttr elementsOf(RankedTensorType type, const std::vector<double>& values, Type element) {
+  switch (element) {
+    case Type::kF32:
+      return elements<float>(type, values);
+    case Type::kF64:
+      return elements<double>(type, values);
+    case Type::kI32:
+      return elements<int32_t>(type, values);
+    case Type::kI64:
+      return elements<int64_t>(type, values);
+    case Type::kBool:
+      return elements<bool>(type, values);
+  }
+}
+
+}  // namespace
+
+Tensor Graph::constant(const Shape& shape, const std::vector<double>& values, Type type, SourceLine at) {
+  std::string error = sizesError("constant", shape);
+  const int64_t count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  if (error.empty() && static_cast<int64_t>(values.size()) != count) {
+    error = absl::StrCat("constant: ", values.size(), " values for the shape [", absl::StrJoin(shape, ", "), "] of ",
+                         count, " elements; give one value for each");
+  }
+  for (size_t i = 0; error.empty() && i < values.size(); ++i) {
+    error = valueError("constant", values[i], type);
+  }
+  if (!error.empty()) {
+    return impl_->fail(at, error);
+  }
+  const RankedTensorType result = RankedTensorType::get(shape, impl_->elementType(type));
+  NamedAttrList attrs;
+  attrs.set("value", elementsOf(result, values, type));
+  return impl_->create({at, "constant", "constant"}, {}, attrs, result);
+}
+
 Tensor Graph::iota(const Shape& shape, int dim, Type type, SourceLine at) {
   if (const std::string error = sizesError("iota", shape); !error.empty()) {
     return impl_->fail(at, error);
@@ -486,6 +561,41 @@ Scope Graph::stage(int number) {
 Scope Graph::recompute() {
   impl_->recomputes.push_back(impl_->recomputeScopes++);
   return Scope(impl_.get(), Scope::Kind::kRecompute);
+}
+
+void Graph::shard(const ShardingTable& table, SourceLine at) {
+  std::set<std::string> names;
+  std::map<mlir::Operation*, const ShardingRule*> chosen;
+  std::set<const ShardingRule*> used;
+  for (mlir::Operation& op : impl_->step.getBody().front()) {
+    const auto name = op.getAttrOfType<mlir::StringAttr>(kNameAttr);
+    if (!name) {
+      continue;
+    }
+    names.insert(name.str());
+    for (const ShardingRule& rule : table) {
+      if (globMatches(rule.operators, name.str())) {
+        chosen[&op] = &rule;
+        used.insert(&rule);
+      }
+    }
+  }
+  for (const ShardingRule& rule : table) {
+    if (used.count(&rule) == 0) {
+      const std::string nearest = nearestName(rule.operators, {names.begin(), names.end()});
+      impl_->fail(at, absl::StrCat("shard: no operator fits '", rule.operators, "'",
+                                   nearest.empty() ? "; give operators names with Tensor::named"
+                                                   : "; the nearest is '" + nearest + "'"));
+      return;
+    }
+  }
+  for (const auto& [op, rule] : chosen) {
+    if (const std::string error = strategyError(op, rule->in, rule->out); !error.empty()) {
+      impl_->fail(at, absl::StrCat(error, " (row '", rule->operators, "' of the table)"));
+      return;
+    }
+    setStrategy(*impl_, op, strategyAttribute(*impl_, rule->in, rule->out), at);
+  }
 }
 
 void Graph::output(const std::string& name, const Tensor& value, SourceLine at) {

@@ -1,5 +1,6 @@
 #include "weft/modules.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -23,14 +24,19 @@ Scope Module::callScope(const Tensor& x, const std::string& module) const {
   return Scope(x.graph(), Scope::Kind::kModule);
 }
 
-Linear::Linear(Graph& g, const std::string& name, int64_t in, int64_t out, const Init& init, SourceLine at)
-    : weight(g.parameter(name + ".weight", {in, out}, init, {}, at)),
-      bias(g.parameter(name + ".bias", {out}, Init::zeros(), {}, at)) {}
+Linear::Linear(Graph& g, const std::string& name, int64_t in, int64_t out, const LinearSettings& settings,
+               SourceLine at)
+    : weight(g.parameter(name + ".weight", {in, out}, settings.init, {}, at)), name_(name) {
+  if (settings.bias) {
+    bias = g.parameter(name + ".bias", {out}, Init::zeros(), {}, at);
+  }
+}
 
 Tensor Linear::operator()(const Tensor& x, SourceLine at) const {
   const Scope stage = stageScope(x);
   const Scope call = callScope(x, "Linear");
-  return add(matmul(x, weight, {}, at), bias, at);
+  const Tensor y = matmul(x, weight, {}, at).named(name_);
+  return bias.graph() == nullptr ? y : add(y, bias, at);
 }
 
 Embedding::Embedding(Graph& g, const std::string& name, int64_t rows, int64_t width, const Init& init, SourceLine at)
@@ -51,6 +57,31 @@ Tensor LayerNorm::operator()(const Tensor& x, SourceLine at) const {
   const Scope stage = stageScope(x);
   const Scope call = callScope(x, "LayerNorm");
   return layerNorm(x, weight, bias, {.epsilon = epsilon_}, at);
+}
+
+RmsNorm::RmsNorm(Graph& g, const std::string& name, int64_t width, double epsilon, SourceLine at)
+    : weight(g.parameter(name + ".weight", {width}, Init::ones(), {}, at)), epsilon_(epsilon) {}
+
+Tensor RmsNorm::operator()(const Tensor& x, SourceLine at) const {
+  const Scope stage = stageScope(x);
+  const Scope call = callScope(x, "RmsNorm");
+  return rmsNorm(x, weight, epsilon_, at);
+}
+
+Tensor splitHeads(const Tensor& x, int64_t heads, SourceLine at) {
+  if (x.valid() && (x.shape().size() != 3 || heads < 1 || x.dim(2) % heads != 0)) {
+    return x.graph()->fail(at, absl::StrCat("splitHeads: x is ", describe(x), " and heads ", heads,
+                                            "; it needs [batch, rows, width] with a width that the heads divide"));
+  }
+  const Tensor apart = reshape(x, {x.dim(0), x.dim(1), heads, x.dim(2) / std::max<int64_t>(heads, 1)}, at);
+  return transpose(apart, {0, 2, 1, 3}, at);
+}
+
+Tensor mergeHeads(const Tensor& x, SourceLine at) {
+  if (x.valid() && x.shape().size() != 4) {
+    return x.graph()->fail(at, absl::StrCat("mergeHeads: x is ", describe(x), "; it needs [batch, heads, rows, width]"));
+  }
+  return reshape(transpose(x, {0, 2, 1, 3}, at), {x.dim(0), x.dim(2), x.dim(1) * x.dim(3)}, at);
 }
 
 Init heNormal(int64_t fanIn) {
@@ -146,8 +177,7 @@ Tensor Attention::operator()(const Tensor& x, const Parallel& parallel, SourceLi
     return transpose(reshape(third, {batch, rows, heads_, width / heads_}, at), {0, 2, 1, 3}, at);
   };
   const Tensor mixed = scaledDotProductAttention(part(0), part(1), part(2), {.causal = true, .scale = {}}, at);
-  const Tensor merged = reshape(transpose(mixed, {0, 2, 1, 3}, at), {batch, rows, width}, at);
-  Tensor projected = matmul(merged, projWeight_, {}, at).named("proj");
+  Tensor projected = matmul(mergeHeads(mixed, at), projWeight_, {}, at).named("proj");
   if (parallel.any()) {
     projected = projected.shard({{parallel.data, "", parallel.model}, {parallel.model, ""}}, {}, at);
   }

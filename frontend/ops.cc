@@ -509,20 +509,6 @@ Tensor meanValid(const Tensor& loss, const Tensor& labels, int64_t ignoreIndex, 
   return div(sum(loss, {}, false, at), maximum(count, 1, at), at);
 }
 
-Tensor scaledDotProductAttention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
-                                 SourceLine at) {
-  const double scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(q.dim(-1), 1))));
-  Call call(at, "scaledDotProductAttention",
-            {{"q", q, Takes::kFloats}, {"k", k, Takes::kFloats}, {"v", v, Takes::kFloats}});
-  if (!call.ok() || !call.isFrom(-kLargest, kLargest, "scale", scale)) {
-    return call.undefined();
-  }
-  NamedAttrList attrs;
-  attrs.set("causal", call.builder().getBoolAttr(options.causal));
-  attrs.set("scale", call.builder().getF64FloatAttr(scale));
-  return call.make("attention", attrs);
-}
-
 Tensor dropout(const Tensor& x, double rate, int64_t seed, SourceLine at) {
   Call checked(at, "dropout", {{"x", x, Takes::kFloats}});
   if (!checked.ok()) {

@@ -42,7 +42,7 @@ ResnetModel buildResnet(Graph& g, const ResnetConfig& config) {
   }
   const auto stage = g.stage(static_cast<int>(config.stages - 1));
   const Tensor features = mean(h, {2, 3});
-  model.logits = nn::Linear(g, "head", features.dim(1), config.classes, Init::normal(0.05))(features);
+  model.logits = nn::Linear(g, "head", features.dim(1), config.classes, {.init = Init::normal(0.05)})(features);
   model.loss = mean(softmaxCrossEntropy(model.logits, model.labels));
   return model;
 }

@@ -82,6 +82,16 @@ class TensorSplits {
   std::vector<Split> splits_;
 };
 
+// A strategy for every operator whose name fits a pattern ('*' stands for any characters, '?' for one): what
+// Tensor::shard says of one. A model that names its operators needs no words about sharding of its own; a table of such
+// rows says how it is split, and another table splits it otherwise.
+struct ShardingRule {
+  std::string operators;
+  std::vector<TensorSplits> in;
+  std::vector<TensorSplits> out = {};
+};
+using ShardingTable = std::vector<ShardingRule>;
+
 class GraphImpl;
 
 // A value of a graph. Cheap to copy; valid while its Graph lives.
@@ -178,6 +188,9 @@ class Graph {
   void assign(const Tensor& state, const Tensor& value, SourceLine at = SourceLine::current());
   // Every element `value`.
   Tensor full(const Shape& shape, double value, Type type = kF32, SourceLine at = SourceLine::current());
+  // The same values on every device, part of the program: row-major, as many as the shape has elements.
+  Tensor constant(const Shape& shape, const std::vector<double>& values, Type type = kF32,
+                  SourceLine at = SourceLine::current());
   // Every element its index in dimension `dim`.
   Tensor iota(const Shape& shape, int dim, Type type = kI32, SourceLine at = SourceLine::current());
   // Type of parameters made from here on (modules use it); kF32 unless set.
@@ -190,6 +203,9 @@ class Graph {
   // What is made while the scope lives is not kept for the backward pass, but recomputed there from what the scope
   // reads. Values that are read outside of the scope are kept.
   [[nodiscard]] Scope recompute();
+  // Gives the operators made so far the strategies of the table, by their names; the last row that fits counts. Errors:
+  // a row that fits none, with the nearest name; those of Tensor::shard.
+  void shard(const ShardingTable& table, SourceLine at = SourceLine::current());
   // Makes a value an output of the program under this name.
   void output(const std::string& name, const Tensor& value, SourceLine at = SourceLine::current());
 

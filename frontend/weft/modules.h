@@ -46,15 +46,24 @@ struct Parallel {
   bool any() const { return !model.empty(); }
 };
 
+struct LinearSettings {
+  Init init = Init::normal(0.02);
+  bool bias = true;  // first zeros
+};
+
+// The product has the module's name, by which a ShardingTable finds it.
 class Linear : public Module {
  public:
-  Linear(Graph& g, const std::string& name, int64_t in, int64_t out, const Init& init = Init::normal(0.02),
+  Linear(Graph& g, const std::string& name, int64_t in, int64_t out, const LinearSettings& settings = {},
          SourceLine at = SourceLine::current());
   // x [..., in] -> [..., out].
   Tensor operator()(const Tensor& x, SourceLine at = SourceLine::current()) const;
 
-  Tensor weight;
-  Tensor bias;
+  Tensor weight;  // [in, out]
+  Tensor bias;    // [out]; not valid without bias
+
+ private:
+  std::string name_;
 };
 
 class Embedding : public Module {
@@ -78,6 +87,23 @@ class LayerNorm : public Module {
  private:
   double epsilon_;
 };
+
+// y = weight x / sqrt(mean of x^2 + epsilon), see weft::rmsNorm.
+class RmsNorm : public Module {
+ public:
+  RmsNorm(Graph& g, const std::string& name, int64_t width, double epsilon = 1e-6,
+          SourceLine at = SourceLine::current());
+  Tensor operator()(const Tensor& x, SourceLine at = SourceLine::current()) const;
+
+  Tensor weight;
+
+ private:
+  double epsilon_;
+};
+
+// [B, T, C] as [B, heads, T, C / heads], and back: heads lie one after another in C.
+Tensor splitHeads(const Tensor& x, int64_t heads, SourceLine at = SourceLine::current());
+Tensor mergeHeads(const Tensor& x, SourceLine at = SourceLine::current());
 
 // Normal values whose deviation keeps the size of activations through convolution and relu: sqrt(2 / fan in), fan in =
 // in * kernel * kernel (He et al., "Delving deep into rectifiers", 2015).

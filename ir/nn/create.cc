@@ -38,6 +38,9 @@ std::optional<unsigned> fixedOperands(mlir::RegisteredOperationName name) {
 
 // The variadic ones: least number of operands.
 unsigned leastOperands(mlir::RegisteredOperationName name) {
+  if (name.hasTrait<mlir::OpTrait::AtLeastNOperands<3>::Impl>()) {
+    return 3;
+  }
   if (name.hasTrait<mlir::OpTrait::AtLeastNOperands<4>::Impl>()) {
     return 4;
   }

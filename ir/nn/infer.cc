@@ -375,15 +375,24 @@ LogicalResult rowwise(const InferSite& site, Value x) {
   return same(site, x);
 }
 
-LogicalResult layerNorm(const InferSite& site, Value x, Value gamma, Value beta) {
+namespace {
+
+// (1) x has a last dimension. (2) `vector` has its size.
+LogicalResult lastOf(const InferSite& site, Value x, Value vector, StringRef name) {
   if (failed(rowwise(site, x))) {
     return mlir::failure();
   }
-  for (auto [value, name] : {std::pair(gamma, "gamma"), std::pair(beta, "beta")}) {
-    if (plainType(value) != withShape(x, {shape(x).back()})) {
-      return site.error(
-          2, Twine(name) + " is " + printType(value) + "; it must have the last dimension of " + printType(x));
-    }
+  if (plainType(vector) != withShape(x, {shape(x).back()})) {
+    return site.error(2, name + " is " + printType(vector) + "; it must have the last dimension of " + printType(x));
+  }
+  return success();
+}
+
+}  // namespace
+
+LogicalResult layerNorm(const InferSite& site, Value x, Value gamma, Value beta) {
+  if (failed(lastOf(site, x, gamma, "gamma")) || failed(lastOf(site, x, beta, "beta"))) {
+    return mlir::failure();
   }
   RankedTensorType lead = withShape(x, shape(x).drop_back());
   return site.give({plainType(x), lead, lead});
@@ -397,6 +406,22 @@ LogicalResult layerNormGrad(const InferSite& site, ValueRange operands) {
     return mlir::failure();
   }
   return site.give({plainType(x), plainType(gamma), plainType(gamma)});
+}
+
+LogicalResult rmsNorm(const InferSite& site, Value x, Value gamma) {
+  if (failed(lastOf(site, x, gamma, "gamma"))) {
+    return mlir::failure();
+  }
+  return site.give({plainType(x), withShape(x, shape(x).drop_back())});
+}
+
+LogicalResult rmsNormGrad(const InferSite& site, ValueRange operands) {
+  Value x = operands[0];
+  if (failed(lastOf(site, x, operands[1], "gamma")) || failed(sameTypeAs(site, 3, x, operands[3], "dy")) ||
+      failed(leading(site, 4, x, operands[2], "rstd"))) {
+    return mlir::failure();
+  }
+  return site.give({plainType(x), plainType(operands[1])});
 }
 
 LogicalResult embedding(const InferSite& site, Value table, Value ids, int64_t rows) {
@@ -435,28 +460,87 @@ LogicalResult pick(const InferSite& site, Value x, Value labels) {
   return site.give({withShape(x, shape(labels))});
 }
 
-LogicalResult attention(const InferSite& site, Value q, Value k, Value v) {
+namespace {
+
+LogicalResult checkQueriesAndKeys(const InferSite& site, Value q, Value k, Value v) {
   if (rank(q) != 4 || rank(k) != 4 || rank(v) != 4) {
     return site.error(1, "q, k, v are " + printType(q) + ", " + printType(k) + ", " + printType(v) +
                              "; each needs four dimensions [B, H, T, D]");
   }
-  if (shape(q).take_front(2) != shape(k).take_front(2) || shape(q)[3] != shape(k)[3] || element(q) != element(k)) {
-    return site.error(2,
-                      "q is " + printType(q) + " and k is " + printType(k) + "; they may differ only in dimension 2");
+  if (shape(q)[0] != shape(k)[0] || shape(q)[1] % shape(k)[1] != 0 || shape(q)[3] != shape(k)[3] ||
+      element(q) != element(k)) {
+    return site.error(2, "q is " + printType(q) + " and k is " + printType(k) +
+                             "; they may differ only in dimension 2, and in dimension 1 where the heads of k divide "
+                             "those of q");
   }
-  if (failed(sameTypeAs(site, 3, k, v, "v"))) {
+  return sameTypeAs(site, 3, k, v, "v");
+}
+
+LogicalResult checkBias(const InferSite& site, Value q, Value k, Value bias) {
+  const SmallVector<int64_t> scores = {shape(q)[0], shape(q)[1], shape(q)[2], shape(k)[2]};
+  bool fits = rank(bias) == 4 && element(bias) == element(q) && shape(bias)[3] == scores[3];
+  for (int64_t d = 0; fits && d < 3; ++d) {
+    fits = shape(bias)[d] == scores[d] || shape(bias)[d] == 1;
+  }
+  if (!fits) {
+    return site.error(5, "bias is " + printType(bias) + "; it must have q's element type and broadcast against the " +
+                             "scores " + list(scores) + ", with a size for each key");
+  }
+  return success();
+}
+
+LogicalResult checkAttention(const InferSite& site, Value q, Value k, Value v, Value bias) {
+  if (failed(checkQueriesAndKeys(site, q, k, v))) {
+    return mlir::failure();
+  }
+  return bias ? checkBias(site, q, k, bias) : success();
+}
+
+// Operand i where there is one.
+Value optional(ValueRange operands, size_t i) {
+  return i < operands.size() ? operands[i] : Value();
+}
+
+}  // namespace
+
+LogicalResult attention(const InferSite& site, ValueRange operands) {
+  Value q = operands[0];
+  if (failed(checkAttention(site, q, operands[1], operands[2], optional(operands, 3)))) {
     return mlir::failure();
   }
   return site.give({plainType(q), withShape(q, shape(q).drop_back())});
 }
 
-LogicalResult attentionGrad(const InferSite& site, ValueRange operands) {
+LogicalResult attentionGrad(const InferSite& site, ValueRange operands, bool biasGradient) {
   Value q = operands[0];
-  if (failed(attention(site, q, operands[1], operands[2])) || failed(sameTypeAs(site, 4, q, operands[3], "out")) ||
-      failed(sameTypeAs(site, 4, q, operands[5], "dout")) || failed(leading(site, 4, q, operands[4], "lse"))) {
+  Value bias = optional(operands, 6);
+  if (failed(checkAttention(site, q, operands[1], operands[2], bias)) ||
+      failed(sameTypeAs(site, 4, q, operands[3], "out")) || failed(sameTypeAs(site, 4, q, operands[5], "dout")) ||
+      failed(leading(site, 4, q, operands[4], "lse"))) {
     return mlir::failure();
   }
-  return site.give({plainType(q), plainType(operands[1]), plainType(operands[2])});
+  if (biasGradient && !bias) {
+    return site.error(6, "bias_gradient is true, but there is no bias");
+  }
+  SmallVector<Type> types = {plainType(q), plainType(operands[1]), plainType(operands[2])};
+  if (biasGradient) {
+    types.push_back(plainType(bias));
+  }
+  return site.give(types);
+}
+
+LogicalResult rotary(const InferSite& site, Value x, Value cos, Value sin) {
+  if (rank(x) < 2 || shape(x).back() % 2 != 0) {
+    return site.error(1, "x is " + printType(x) + "; it needs rows of pairs, [..., T, D] with an even D");
+  }
+  RankedTensorType table = withShape(x, {shape(x)[rank(x) - 2], shape(x).back() / 2});
+  for (auto [value, name] : {std::pair(cos, "cos"), std::pair(sin, "sin")}) {
+    if (plainType(value) != table) {
+      return site.error(2, Twine(name) + " is " + printType(value) + "; beside x, which is " + printType(x) +
+                               ", it must be " + list(table.getShape()) + " of the same element type");
+    }
+  }
+  return same(site, x);
 }
 
 LogicalResult dropout(const InferSite& site, Value x, Value step, double rate) {

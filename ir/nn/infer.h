@@ -106,6 +106,11 @@ mlir::LogicalResult layerNorm(const InferSite& site, mlir::Value x, mlir::Value 
 // (1) as layerNorm. (2) gamma. (3) dy has x's type. (4) mean and rstd have x's leading dimensions.
 mlir::LogicalResult layerNormGrad(const InferSite& site, mlir::ValueRange operands);
 
+// As layerNorm.
+mlir::LogicalResult rmsNorm(const InferSite& site, mlir::Value x, mlir::Value gamma);
+// As layerNormGrad, without mean.
+mlir::LogicalResult rmsNormGrad(const InferSite& site, mlir::ValueRange operands);
+
 // (1) x has a batch and a channel dimension. (2) All others are [c] of x's element type. (3) Three operands, or five.
 mlir::LogicalResult batchNorm(const InferSite& site, mlir::ValueRange operands);
 // (1) and (2) as batchNorm. (3) dy has x's type. (4) mean and rstd are [micro-batches, c].
@@ -122,10 +127,13 @@ mlir::LogicalResult crossEntropy(const InferSite& site, mlir::Value logits, mlir
 mlir::LogicalResult crossEntropyGrad(const InferSite& site, mlir::ValueRange operands);
 mlir::LogicalResult pick(const InferSite& site, mlir::Value x, mlir::Value labels);
 
-// (1) Four dimensions each. (2) B, H, D of q, k and v agree. (3) k and v have the same type.
-mlir::LogicalResult attention(const InferSite& site, mlir::Value q, mlir::Value k, mlir::Value v);
-// As attention, and (4) out and dout have q's type, lse its leading dimensions.
-mlir::LogicalResult attentionGrad(const InferSite& site, mlir::ValueRange operands);
+// Operands q, k, v and optionally bias. (1) Four dimensions each. (2) B and D of q and k agree, and the heads of k
+// divide those of q. (3) k and v have the same type. (5) bias has q's element type and broadcasts against the scores.
+mlir::LogicalResult attention(const InferSite& site, mlir::ValueRange operands);
+// As attention, and (4) out and dout have q's type, lse its leading dimensions. (6) A gradient of bias needs one.
+mlir::LogicalResult attentionGrad(const InferSite& site, mlir::ValueRange operands, bool biasGradient);
+// (1) x has two dimensions at least, the last of an even size. (2) cos and sin are [T, D / 2] of x's element type.
+mlir::LogicalResult rotary(const InferSite& site, mlir::Value x, mlir::Value cos, mlir::Value sin);
 
 // (1) step is a scalar. (2) 0 <= rate < 1.
 mlir::LogicalResult dropout(const InferSite& site, mlir::Value x, mlir::Value step, double rate);

@@ -1,5 +1,5 @@
-// Normalization: softmax and layer norm over the last dimension, which must be whole; batch norm over all others but
-// the channels.
+// Normalization: softmax, layer norm and rms norm over the last dimension, which must be whole; batch norm over all
+// others but the channels.
 #ifndef WEFT_IR_NN_NORMALIZATION
 #define WEFT_IR_NN_NORMALIZATION
 
@@ -41,6 +41,26 @@ def Nn_LayerNormGradOp : Nn_InferOp<"layer_norm_grad"> {
   let padFill = "std::nullopt";
   let infer = "infer::layerNormGrad(site, adaptor.getOperands())";
   let flops = "14 * ::weft::ir::operandElements(*this)";
+}
+
+def Nn_RmsNormOp : Nn_InferOp<"rms_norm"> {
+  let summary = "gamma x rstd over the last dimension, rstd = 1 / sqrt(mean of x^2 + epsilon)";
+  let arguments = (ins Nn_Float:$x, Nn_Float:$gamma, DefaultValuedAttr<Nn_Real, "1e-6">:$epsilon);
+  let results = (outs Nn_Float:$y, Nn_Float:$rstd);
+  let rule = "rules::rmsNorm(*this)";
+  let padFill = "std::nullopt";
+  let infer = "infer::rmsNorm(site, adaptor.getX(), adaptor.getGamma())";
+  let flops = "5 * ::weft::ir::operandElements(*this)";
+}
+def Nn_RmsNormGradOp : Nn_InferOp<"rms_norm_grad"> {
+  let summary = "gradients of rms_norm";
+  let arguments = (ins Nn_Float:$x, Nn_Float:$gamma, Nn_Float:$rstd, Nn_Float:$dy);
+  let results = (outs Nn_Float:$dx, Nn_Float:$dgamma);
+  let rule = "rules::rmsNormGrad(*this)";
+  let linear = "{{3}}";
+  let padFill = "std::nullopt";
+  let infer = "infer::rmsNormGrad(site, adaptor.getOperands())";
+  let flops = "9 * ::weft::ir::operandElements(*this)";
 }
 
 //===-- Batch norm: x is [n, c, ...], statistics are those of one micro-batch, over all its ranks --===//

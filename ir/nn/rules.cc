@@ -155,6 +155,97 @@ std::string layerNormGrad(mlir::Operation* op) {
                {lead + Words{"c"}, {"c"}, {"c"}});
 }
 
+std::string rmsNorm(mlir::Operation* op) {
+  Words lead = numbered("d", rankOf(op->getOperand(0)) - 1);
+  return arrow({lead + Words{"c!"}, {"c!"}}, {lead + Words{"c"}, lead});
+}
+
+std::string rmsNormGrad(mlir::Operation* op) {
+  size_t rank = rankOf(op->getOperand(0)) - 1;
+  Words lead = numbered("d", rank);
+  return arrow({numbered("d", rank, "+") + Words{"c!"}, {"c!"}, lead, lead + Words{"c"}}, {lead + Words{"c"}, {"c"}});
+}
+
+namespace {
+
+// The dimensions of attention's tensors.
+class AttentionWords {
+ public:
+  explicit AttentionWords(mlir::Operation* op)
+      : q_(shapeOf(op->getOperand(0))), shared_(q_[1] != shapeOf(op->getOperand(1))[1]) {}
+
+  // `summed`: those that some gradient lacks.
+  Words query(const Words& summed = {}) const {
+    auto marked = [&](const std::string& letter) {
+      return llvm::is_contained(summed, letter) ? letter + "+" : letter;
+    };
+    return {marked("b"), shared_ ? absl::StrCat("(", marked("h"), " ", marked("g"), ")") : marked("h"), marked("t")};
+  }
+  Words key() const { return {"b", "h", "s!"}; }
+  // A bias that stretches over b, h or t has a 1 there.
+  Words bias(const Shape& shape) const {
+    Words words = query();
+    for (size_t d = 0; d < words.size(); ++d) {
+      words[d] = shape[d] == 1 && q_[d] != 1 ? "1" : words[d];
+    }
+    return words + Words{"s!"};
+  }
+  // What the gradients of keys and values lack, and that of a bias.
+  Words summed(const Shape* bias) const {
+    Words words = {"t"};
+    if (shared_) {
+      words.push_back("g");
+    }
+    if (bias != nullptr && (*bias)[0] == 1) {
+      words.push_back("b");
+    }
+    if (bias != nullptr && (*bias)[1] == 1) {
+      words.insert(words.end(), {"h", "g"});
+    }
+    return words;
+  }
+
+ private:
+  Shape q_;
+  bool shared_;
+};
+
+}  // namespace
+
+std::string attention(mlir::Operation* op) {
+  const AttentionWords words(op);
+  const Words key = words.key() + Words{"d!"};
+  std::vector<Words> operands = {words.query() + Words{"d!"}, key, key};
+  if (op->getNumOperands() > 3) {
+    operands.push_back(words.bias(shapeOf(op->getOperand(3))));
+  }
+  return arrow(operands, {words.query() + Words{"d"}, words.query()});
+}
+
+std::string attentionGrad(mlir::Operation* op) {
+  const AttentionWords words(op);
+  const Words key = words.key() + Words{"d!"};
+  const Words query = words.query() + Words{"d!"};
+  const Shape bias = op->getNumOperands() > 6 ? shapeOf(op->getOperand(6)) : Shape();
+  const bool biasGradient = op->getNumResults() > 3;
+  std::vector<Words> operands = {
+      words.query(words.summed(biasGradient ? &bias : nullptr)) + Words{"d!"}, key, key, query, words.query(), query};
+  if (!bias.empty()) {
+    operands.push_back(words.bias(bias));
+  }
+  const Words keyGradient = {"b", "h", "s", "d"};
+  std::vector<Words> results = {words.query() + Words{"d"}, keyGradient, keyGradient};
+  if (biasGradient) {
+    results.push_back(words.bias(bias));
+  }
+  return arrow(operands, results);
+}
+
+std::string rotary(mlir::Operation* op) {
+  const Words rows = numbered("d", rankOf(op->getOperand(0)) - 2) + Words{"t"};
+  return arrow({rows + Words{"d!"}, {"t", "e!"}, {"t", "e!"}}, {rows + Words{"d"}});
+}
+
 namespace {
 
 // The dimensions of an image whose batch and places are summed.

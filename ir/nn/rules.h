@@ -36,6 +36,8 @@ std::string reduceAll(mlir::Operation* op);
 std::string wholeLast(mlir::Operation* op);
 std::string layerNorm(mlir::Operation* op);
 std::string layerNormGrad(mlir::Operation* op);
+std::string rmsNorm(mlir::Operation* op);
+std::string rmsNormGrad(mlir::Operation* op);
 // x, y [n, c, ...]; statistics [micro-batches, c]: "d0+ d1 d2+, d1, d1 -> d0 d1 d2, p~ d1, p~ d1".
 std::string batchNorm(mlir::Operation* op);
 std::string batchNormGrad(mlir::Operation* op);
@@ -48,6 +50,11 @@ std::string crossEntropy(mlir::Operation* op);
 std::string crossEntropyGrad(mlir::Operation* op);
 std::string pick(mlir::Operation* op);
 std::string pickGrad(mlir::Operation* op);
+// Heads that share keys are two factors, "b (h g) t d!, b h s! d!, b h s! d! -> b (h g) t d, b (h g) t".
+std::string attention(mlir::Operation* op);
+std::string attentionGrad(mlir::Operation* op);
+// "d0 d1 t d!, t e!, t e! -> d0 d1 t d".
+std::string rotary(mlir::Operation* op);
 // A constant that is not a splat cannot be cut.
 std::string constant(mlir::Operation* op, bool splat);
 

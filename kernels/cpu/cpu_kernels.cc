@@ -14,6 +14,7 @@ KernelRegistry cpuKernels(const CpuKernelOptions& options) {
   addIndexKernels(registry);
   addAttentionKernels(registry, options);
   addPoolingKernels(registry);
+  addRotaryKernels(registry);
   addRandomKernels(registry);
   addUpdateKernels(registry);
   return registry;

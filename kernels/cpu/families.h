@@ -16,6 +16,7 @@ void addIndexKernels(KernelRegistry& registry);
 void addAttentionKernels(KernelRegistry& registry, const CpuKernelOptions& options);
 void addPoolingKernels(KernelRegistry& registry);
 void addRandomKernels(KernelRegistry& registry);
+void addRotaryKernels(KernelRegistry& registry);
 void addUpdateKernels(KernelRegistry& registry);
 
 }  // namespace weft

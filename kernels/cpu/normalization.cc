@@ -1,4 +1,4 @@
-// Softmax and layer normalization over the last dimension, with their gradients. Statistics are taken in double.
+// Softmax, layer and rms normalization over the last dimension, with their gradients. Statistics are taken in double.
 
 #include <cmath>
 
@@ -159,6 +159,72 @@ KernelOr layerNormGrad(const KernelSpec& spec) {
       2 * rows.width * static_cast<int64_t>(sizeof(double)));
 }
 
+template <typename T>
+KernelOr rmsNorm(const KernelSpec& spec) {
+  const TensorSpec& x = spec.inputs[0];
+  WEFT_RETURN_IF_ERROR(checkDims(spec, x, 1));
+  WEFT_RETURN_IF_ERROR(checkInput(spec, 1, columnsOf(x)));
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, x));
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 1, leadingOf(x)));
+  WEFT_ASSIGN_OR_RETURN(const double epsilon, attributeOr<double>(spec.attributes, "epsilon", 1e-6));
+  return makeKernel([rows = rowsOf(x.shape), epsilon](const KernelArguments& args) {
+    const T* gamma = in<T>(args, 1);
+    for (int64_t r = 0; r < rows.count; ++r) {
+      const T* x = in<T>(args, 0) + r * rows.width;
+      T* y = out<T>(args, 0) + r * rows.width;
+      const double rstd = 1.0 / std::sqrt(dotRow(x, x, rows.width) / static_cast<double>(rows.width) + epsilon);
+      WEFT_INDEPENDENT
+      for (int64_t i = 0; i < rows.width; ++i) {
+        y[i] = static_cast<T>(x[i] * rstd) * gamma[i];
+      }
+      out<T>(args, 1)[r] = static_cast<T>(rstd);
+    }
+    return absl::OkStatus();
+  });
+}
+
+// With h = x * rstd and g = gamma * dy: dx = rstd * (g - h * mean(g * h)); dgamma = sum(dy * h) over rows. Workspace:
+// the sum in double.
+template <typename T>
+KernelOr rmsNormGrad(const KernelSpec& spec) {
+  const TensorSpec& x = spec.inputs[0];
+  WEFT_RETURN_IF_ERROR(checkDims(spec, x, 1));
+  WEFT_RETURN_IF_ERROR(checkInput(spec, 1, columnsOf(x)));
+  WEFT_RETURN_IF_ERROR(checkInput(spec, 2, leadingOf(x)));
+  WEFT_RETURN_IF_ERROR(checkInput(spec, 3, x));
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, x));
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 1, columnsOf(x)));
+  const Rows rows = rowsOf(x.shape);
+  return makeKernel(
+      [rows](const KernelArguments& args) {
+        const T* gamma = in<T>(args, 1);
+        double* dgamma = static_cast<double*>(args.workspace);
+        std::fill_n(dgamma, rows.width, 0.0);
+        for (int64_t r = 0; r < rows.count; ++r) {
+          const T* x = in<T>(args, 0) + r * rows.width;
+          const T* dy = in<T>(args, 3) + r * rows.width;
+          T* dx = out<T>(args, 0) + r * rows.width;
+          const double rstd = in<T>(args, 2)[r];
+          WEFT_INDEPENDENT
+          for (int64_t i = 0; i < rows.width; ++i) {
+            dgamma[i] += dy[i] * (x[i] * rstd);
+          }
+          const auto slope = [&](int64_t i) { return static_cast<double>(gamma[i]) * dy[i]; };
+          const double dot = laneSum(rows.width, [&](int64_t i) { return slope(i) * (x[i] * rstd); });
+          const double mean = dot / static_cast<double>(rows.width);
+          WEFT_INDEPENDENT
+          for (int64_t i = 0; i < rows.width; ++i) {
+            dx[i] = static_cast<T>(rstd * (slope(i) - x[i] * rstd * mean));
+          }
+        }
+        for (int64_t i = 0; i < rows.width; ++i) {
+          out<T>(args, 1)[i] = static_cast<T>(dgamma[i]);
+        }
+        return absl::OkStatus();
+      },
+      rows.width * static_cast<int64_t>(sizeof(double)));
+}
+
 }  // namespace
 
 void addNormalizationKernels(KernelRegistry& registry) {
@@ -173,6 +239,12 @@ void addNormalizationKernels(KernelRegistry& registry) {
                }));
   registry.add("layer_norm_grad", withArity({5, 3}, [](const KernelSpec& spec) {
                  return dispatchFloat(spec, spec.inputs[0].type, [&]<typename T>() { return layerNormGrad<T>(spec); });
+               }));
+  registry.add("rms_norm", withArity({2, 2}, [](const KernelSpec& spec) {
+                 return dispatchFloat(spec, spec.inputs[0].type, [&]<typename T>() { return rmsNorm<T>(spec); });
+               }));
+  registry.add("rms_norm_grad", withArity({4, 2}, [](const KernelSpec& spec) {
+                 return dispatchFloat(spec, spec.inputs[0].type, [&]<typename T>() { return rmsNormGrad<T>(spec); });
                }));
 }
 

@@ -65,14 +65,16 @@ int64_t attentionBound(const KernelSpec& spec) {
   return sumOf({head.productBytes(), head.scoreBytes()});
 }
 
-// The gradients of the scores too, and one number for each query.
+// The gradients of the scores too, one number for each query, and where heads share keys their gradient by one head.
 int64_t attentionGradientBound(const KernelSpec& spec) {
   if (spec.inputs.size() < 2) {
     return 0;
   }
   const Head head = headOf(spec);
+  const bool shared = sizeAt(spec.inputs[0], 1) != sizeAt(spec.inputs[1], 1);
+  const int64_t part = shared ? alignUp(TensorSpec{head.type, {head.keys, head.width}}.bytes()) : 0;
   return sumOf({head.productBytes(), head.scoreBytes(), head.scoreBytes(),
-                alignUp(boundedProduct(head.rows, byteSize(head.type)))});
+                alignUp(boundedProduct(head.rows, byteSize(head.type))), part});
 }
 
 bool fourDims(const TensorSpec& tensor) {
@@ -106,6 +108,12 @@ int64_t layerNormGradientBound(const KernelSpec& spec) {
   return spec.inputs.size() < 2 ? 0 : boundedProduct(spec.inputs[1].elements(), kSums);
 }
 
+// The sum of one vector.
+int64_t rmsNormGradientBound(const KernelSpec& spec) {
+  constexpr auto kSum = static_cast<int64_t>(sizeof(double));
+  return spec.inputs.size() < 2 ? 0 : boundedProduct(spec.inputs[1].elements(), kSum);
+}
+
 // A total of 8 bytes for each element of the result.
 int64_t totalsBound(const KernelSpec& spec) {
   constexpr auto kTotal = static_cast<int64_t>(sizeof(double));
@@ -137,13 +145,14 @@ const std::map<std::string, CpuKernel>& cpuKernelFacts() {
         {"channel_sum", {totalsBound}},
         {"channel_dot", {totalsBound}},
         {"layer_norm_grad", {layerNormGradientBound, {{0, 0}, {4, 0}}}},
+        {"rms_norm_grad", {rmsNormGradientBound, {{0, 0}, {3, 0}}}},
         {"select", {noScratch, {{1, 0}, {2, 0}}}},
         {"sgd", {noScratch, {{0, 0}, {2, 1}}}},
         {"adam", {noScratch, {{0, 0}, {2, 1}, {3, 2}}}},
     };
     for (const char* name :
          {"neg", "exp", "log", "sqrt", "rsqrt", "tanh", "relu", "gelu", "reshape", "softmax", "dropout", "mask_pad",
-          "accumulate", "layer_norm", "channel_affine", "softmax_cross_entropy_grad"}) {
+          "accumulate", "layer_norm", "rms_norm", "rotary", "channel_affine", "softmax_cross_entropy_grad"}) {
       made[name].inPlace = {{0, 0}};
     }
     for (const char* name :

@@ -7,6 +7,9 @@
 #include <limits>
 #include <numeric>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
 namespace weft {
 namespace {
 
@@ -77,6 +80,17 @@ std::string nearestName(const std::string& name, const std::vector<std::string>&
 std::string similarName(const std::string& name, const std::vector<std::string>& known) {
   const std::string near = nearestName(name, known);
   return editDistance(name, near) <= std::max<size_t>(2, name.size() / 3) ? near : "";
+}
+
+std::string listedWithNearest(const std::vector<std::string>& names, const std::vector<std::string>& known) {
+  constexpr size_t kMostListed = 5;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min(names.size(), kMostListed); ++i) {
+    const std::string nearest = nearestName(names[i], known);
+    shown.push_back("'" + names[i] + "'" + (nearest.empty() ? "" : " (nearest: '" + nearest + "')"));
+  }
+  const std::string more = names.size() > kMostListed ? absl::StrCat(" and ", names.size() - kMostListed, " more") : "";
+  return absl::StrJoin(shown, ", ") + more;
 }
 
 bool globMatches(const std::string& pattern, const std::string& name) {

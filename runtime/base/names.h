@@ -15,6 +15,9 @@ std::string nearestName(const std::string& name, const std::vector<std::string>&
 // That name if it can be a slip of the pen: at most 2 edits, or a third of the letters of `name`; else empty.
 std::string similarName(const std::string& name, const std::vector<std::string>& known);
 
+// Names for an error message, each with its nearest among `known`: "'a' (nearest: 'b'), 'c' and 7 more".
+std::string listedWithNearest(const std::vector<std::string>& names, const std::vector<std::string>& known);
+
 // Does a name fit a pattern, in which '*' stands for any characters and '?' for one? Time grows with the product of
 // both lengths.
 bool globMatches(const std::string& pattern, const std::string& name);

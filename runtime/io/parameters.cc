@@ -14,26 +14,12 @@
 namespace weft {
 namespace {
 
-// An error message lists so many names of each sort.
-constexpr size_t kMaxListed = 5;
-
 bool wanted(const plan::NamedTensor& tensor, Saved what) {
   return tensor.kind() == plan::TENSOR_PARAMETER || (what == Saved::kAll && tensor.kind() == plan::TENSOR_STATE);
 }
 
 std::vector<int64_t> fileShape(const plan::NamedTensor& tensor) {
   return {tensor.file_shape().begin(), tensor.file_shape().end()};
-}
-
-// "missing a (nearest b), c (nearest d) and 7 more": `names` with their nearest among `known`.
-std::string listed(const std::vector<std::string>& names, const std::vector<std::string>& known) {
-  std::vector<std::string> shown;
-  for (size_t i = 0; i < std::min(names.size(), kMaxListed); ++i) {
-    const std::string nearest = nearestName(names[i], known);
-    shown.push_back("'" + names[i] + "'" + (nearest.empty() ? "" : " (nearest: '" + nearest + "')"));
-  }
-  const std::string more = names.size() > kMaxListed ? absl::StrCat(" and ", names.size() - kMaxListed, " more") : "";
-  return absl::StrJoin(shown, ", ") + more;
 }
 
 // Names in the file against names in the program.
@@ -58,10 +44,10 @@ absl::Status checkNames(const plan::Plan& plan, const SafetensorsFile& file, Sav
   const std::vector<std::string> unknown(left.begin(), left.end());
   std::vector<std::string> complaints;
   if (!missing.empty()) {
-    complaints.push_back("the file lacks " + listed(missing, unknown));
+    complaints.push_back("the file lacks " + listedWithNearest(missing, unknown));
   }
   if (!unknown.empty()) {
-    complaints.push_back("the program does not have " + listed(unknown, asked));
+    complaints.push_back("the program does not have " + listedWithNearest(unknown, asked));
   }
   return complaints.empty() ? absl::OkStatus()
                             : absl::InvalidArgumentError(file.path() + ": " + absl::StrJoin(complaints, "; "));

@@ -76,7 +76,7 @@ absl::StatusOr<std::string> netModule(const NetForm& form, const CompileOptions&
   h = relu(nn::Conv2d(g, "conv2", 12, 8, 3, {.stride = 2, .padding = 1})(h));
   h = nn::AvgPool2d(2, {.stride = 1})(h);
   h = reshape(h, {form.batch, 8 * 2 * 2});
-  const Tensor logits = nn::Linear(g, "fc", 8 * 2 * 2, kClasses, Init::normal(0.2))(h);
+  const Tensor logits = nn::Linear(g, "fc", 8 * 2 * 2, kClasses, {.init = Init::normal(0.2)})(h);
   const Tensor loss = mean(softmaxCrossEntropy(logits, y));
   WEFT_ASSIGN_OR_RETURN(const std::string text,
                         logicalModule(g, loss, optim::AdamW{.lr = 0.1, .epsilon = 0.01}, options));

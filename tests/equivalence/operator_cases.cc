@@ -165,6 +165,14 @@ Cases normalizationCases() {
        {real({4, 6, 8}), real({8}), real({8})},
        3,
        false},
+      {"rms_norm", "rms_norm", {real({4, 6, 8}), real({8})}, "", {real({4, 6, 8}), real({4, 6})}},
+      {"rms_norm_grad",
+       "rms_norm_grad",
+       {real({4, 6, 8}), real({8}), positive({4, 6}), real({4, 6, 8})},
+       "",
+       {real({4, 6, 8}), real({8})},
+       2,
+       false},
       {"batch_norm",
        "batch_norm",
        {real({12, 8, 2, 3}), real({8}), real({8})},
@@ -244,6 +252,39 @@ Cases attentionCases() {
                      attributes,
                      {real(q), real(k), real(k)},
                      3,
+                     false});
+  }
+  append(cases, {{"rotary", "rotary", {real({4, 2, 6, 8}), real({6, 4}), real({6, 4})}, "", {real({4, 2, 6, 8})}, 1, false},
+                 {"rotary_inverse",
+                  "rotary",
+                  {real({6, 8}), real({6, 4}), real({6, 4})},
+                  "interleaved = true, inverse = true",
+                  {real({6, 8})},
+                  1,
+                  false}});
+  return cases;
+}
+
+// Heads that share keys, and biases that stretch over what has size 1.
+Cases sharedAttentionCases() {
+  Cases cases;
+  const std::string attributes = "causal = true, scale = 0.7 : f64";
+  const Dims q = {4, 6, 4, 2};
+  const Dims lse = {4, 6, 4};
+  for (const int64_t groups : {6, 3, 2, 1}) {
+    const Dims k = {4, groups, 6, 2};
+    const Dims bias = {groups == 2 ? 1 : 4, groups == 3 ? 1 : 6, groups == 1 ? 1 : 4, 6};
+    cases.push_back({absl::StrCat("attention_shared_", groups),
+                     "attention",
+                     {real(q), real(k), real(k), real(bias)},
+                     attributes,
+                     {real(q), real(lse)}});
+    cases.push_back({absl::StrCat("attention_shared_grad_", groups),
+                     "attention_grad",
+                     {real(q), real(k), real(k), real(q), positive(lse), real(q), real(bias)},
+                     attributes + ", bias_gradient = true",
+                     {real(q), real(k), real(k), real(bias)},
+                     4,
                      false});
   }
   return cases;
@@ -341,7 +382,7 @@ TrainingProgram OperatorCase::program(const std::string& strategy) const {
 std::vector<OperatorCase> operatorCases() {
   Cases cases = unaryCases();
   for (Cases more : {binaryCases(), contractionCases(), imageCases(), shapeCases(), reductionCases(),
-                     normalizationCases(), indexCases(), attentionCases(), sourceCases()}) {
+                     normalizationCases(), indexCases(), attentionCases(), sharedAttentionCases(), sourceCases()}) {
     append(cases, std::move(more));
   }
   return cases;

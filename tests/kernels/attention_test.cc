@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tests/kernels/kernel_runner.h"
 
@@ -13,9 +14,18 @@ struct Problem {
   bool causal = false;
   int64_t origin = 0;
   double scale = 0.5;
+  int64_t sharing = 1;  // heads of q for each of k
+  Ints bias = {};       // its shape; none: no bias
 
   Ints queryShape() const { return {batch, heads, rows, width}; }
-  Ints keyShape() const { return {batch, heads, keys, width}; }
+  Ints keyShape() const { return {batch, heads / sharing, keys, width}; }
+  // Where the bias of one score stands.
+  int64_t biasAt(int64_t head, int64_t row, int64_t key) const {
+    const int64_t b = bias[0] == 1 ? 0 : head / heads;
+    const int64_t h = bias[1] == 1 ? 0 : head % heads;
+    const int64_t t = bias[2] == 1 ? 0 : row;
+    return ((b * bias[1] + h) * bias[2] + t) * keys + key;
+  }
   Ints lseShape() const { return {batch, heads, rows}; }
   AttributeMap attributes() const { return {{"causal", int64_t{causal ? 1 : 0}}, {"scale", scale}}; }
 };
@@ -25,7 +35,7 @@ struct Attended {
 };
 
 // One query at a time, straight from the definition.
-Attended reference(const Problem& p, const Reals& q, const Reals& k, const Reals& v) {
+Attended reference(const Problem& p, const Reals& q, const Reals& k, const Reals& v, const Reals& bias = {}) {
   Attended result{Reals(q.size(), 0.0), {}};
   for (int64_t h = 0; h < p.batch * p.heads; ++h) {
     for (int64_t t = 0; t < p.rows; ++t) {
@@ -35,9 +45,9 @@ Attended reference(const Problem& p, const Reals& q, const Reals& k, const Reals
       for (int64_t s = 0; s < seen; ++s) {
         double score = 0;
         for (int64_t d = 0; d < p.width; ++d) {
-          score += query[d] * k[(h * p.keys + s) * p.width + d];
+          score += query[d] * k[(h / p.sharing * p.keys + s) * p.width + d];
         }
-        scores.push_back(p.scale * score);
+        scores.push_back(p.scale * score + (p.bias.empty() ? 0 : bias[p.biasAt(h, t, s)]));
       }
       double total = 0;
       for (const double score : scores) {
@@ -46,7 +56,7 @@ Attended reference(const Problem& p, const Reals& q, const Reals& k, const Reals
       result.lse.push_back(std::log(total));
       for (int64_t s = 0; s < seen; ++s) {
         for (int64_t d = 0; d < p.width; ++d) {
-          result.out[(h * p.rows + t) * p.width + d] += std::exp(scores[s]) / total * v[(h * p.keys + s) * p.width + d];
+          result.out[(h * p.rows + t) * p.width + d] += std::exp(scores[s]) / total * v[(h / p.sharing * p.keys + s) * p.width + d];
         }
       }
     }
@@ -141,6 +151,80 @@ TEST(AttentionGrad, AgreesWithDifferences) {
   }
 }
 
+const std::vector<Problem> kSharedProblems = {
+    {.heads = 4, .rows = 3, .keys = 5, .causal = true, .origin = 1, .sharing = 2},
+    {.heads = 6, .rows = 3, .keys = 5, .sharing = 3, .bias = {2, 6, 3, 5}},
+    {.heads = 2, .rows = 3, .keys = 5, .sharing = 2, .bias = {1, 2, 3, 5}},
+    {.heads = 4, .rows = 3, .keys = 5, .causal = true, .sharing = 2, .bias = {2, 1, 1, 5}},
+    {.heads = 2, .rows = 3, .keys = 5, .bias = {1, 1, 3, 5}},
+};
+
+// Heads that share keys and values, and biases that stretch: out, and all gradients against differences.
+TEST(Attention, SharedHeadsAndBias) {
+  for (const Problem& p : kSharedProblems) {
+    const DType type = DType::kF64;
+    const Data data = dataOf(p, type);
+    const Tensor bias = sample(type, p.bias, 5, -1, 1);
+    const Attended state = reference(p, data.q.values, data.k.values, data.v.values, bias.values);
+    const TensorSpec lse = {type, p.lseShape()};
+    Call call{"attention", {data.q, data.k, data.v}, {data.q.spec(), lse}, p.attributes(), {p.origin}};
+    Call back{"attention_grad",
+              {data.q, data.k, data.v, tensor(type, p.queryShape(), state.out), tensor(type, p.lseShape(), state.lse),
+               data.dout},
+              {data.q.spec(), data.k.spec(), data.v.spec()},
+              p.attributes(),
+              {p.origin}};
+    if (!p.bias.empty()) {
+      call.inputs.push_back(bias);
+      back.inputs.push_back(bias);
+      back.outputs.push_back(bias.spec());
+      back.attributes["bias_gradient"] = int64_t{1};
+    }
+    const auto results = run(call);
+    expectNear(results[0], state.out, {0, 1e-13});
+    expectNear(results[1], state.lse, {0, 1e-13});
+    const auto gradients = run(back);
+    const auto loss = [&](const Reals& q, const Reals& k, const Reals& v, const Reals& b) {
+      return dot(reference(p, q, k, v, b).out, data.dout.values);
+    };
+    const Reals& q = data.q.values;
+    const Reals& k = data.k.values;
+    const Reals& v = data.v.values;
+    const Reals& b = bias.values;
+    expectNear(gradients[0], numericGradient([&](const Reals& x) { return loss(x, k, v, b); }, q), {0, 1e-8});
+    expectNear(gradients[1], numericGradient([&](const Reals& x) { return loss(q, x, v, b); }, k), {0, 1e-8});
+    expectNear(gradients[2], numericGradient([&](const Reals& x) { return loss(q, k, x, b); }, v), {0, 1e-8});
+    if (!p.bias.empty()) {
+      expectNear(gradients[3], numericGradient([&](const Reals& x) { return loss(q, k, v, x); }, b), {0, 1e-8});
+    }
+  }
+}
+
+// Keys that a bias of -inf hides count as if they were not there; a query that sees none gets zeros, and its gradients
+// are zeros.
+TEST(Attention, MinusInfinityHidesKeys) {
+  const double none = -std::numeric_limits<double>::infinity();
+  const Problem p{.batch = 1, .heads = 1, .rows = 2, .keys = 3, .bias = {1, 1, 2, 3}};
+  const Data data = dataOf(p, DType::kF64);
+  const Tensor bias = tensor(DType::kF64, p.bias, {0, 0, none, none, none, none});
+  const TensorSpec lse = {DType::kF64, p.lseShape()};
+  const auto results = run(
+      {"attention", {data.q, data.k, data.v, bias}, {data.q.spec(), lse}, p.attributes(), {0}});
+  const Problem two{.batch = 1, .heads = 1, .rows = 2, .keys = 2};
+  const auto seen = [&](const Tensor& x) { return part(x, {0, 0, 0, 0}, two.keyShape()); };
+  const Attended expected = reference(two, data.q.values, seen(data.k).values, seen(data.v).values);
+  expectNear(part(results[0], {0, 0, 0, 0}, {1, 1, 1, 4}), Reals(expected.out.begin(), expected.out.begin() + 4),
+             {0, 1e-14});
+  expectNear(part(results[0], {0, 0, 1, 0}, {1, 1, 1, 4}), Reals(4, 0.0), {0, 0});
+  const auto gradients = run({"attention_grad",
+                              {data.q, data.k, data.v, results[0], results[1], data.dout, bias},
+                              {data.q.spec(), data.k.spec(), data.v.spec()},
+                              p.attributes(),
+                              {0}});
+  expectNear(part(gradients[0], {0, 0, 1, 0}, {1, 1, 1, 4}), Reals(4, 0.0), {0, 0});
+  expectNear(part(gradients[1], {0, 0, 2, 0}, {1, 1, 1, 4}), Reals(4, 0.0), {0, 0});
+}
+
 // Queries split in two: rows of out and dq, and dk and dv as sums.
 TEST(Attention, SplitQueriesGiveTheWhole) {
   const Problem whole{.batch = 1, .heads = 2, .rows = 8, .keys = 8, .width = 4, .causal = true};
@@ -179,6 +263,12 @@ TEST(Attention, Errors) {
   const Tensor wrong = sample(DType::kF32, {2, 2, 5, 3}, 1);
   expectError({"attention", {data.q, wrong, wrong}, {data.q.spec(), lse}, p.attributes(), {0}}, kInvalid,
               "f32 [2,2,5,4] and f32 [2,2,5,3]");
+  const Tensor three = sample(DType::kF32, {2, 3, 5, 4}, 1);
+  expectError({"attention", {data.q, three, three}, {data.q.spec(), lse}, p.attributes(), {0}}, kInvalid,
+              "f32 [2,2,5,4] and f32 [2,3,5,4]");
+  const Tensor bias = sample(DType::kF32, {2, 2, 5, 4}, 1);
+  expectError({"attention", {data.q, data.k, data.v, bias}, {data.q.spec(), lse}, p.attributes(), {0}}, kInvalid,
+              "5 keys, it was given f32 [2,2,5,4]");
   expectError({"attention", {data.q, data.k, wrong}, {data.q.spec(), lse}, p.attributes(), {0}}, kInvalid, "input 2");
   expectError({"attention", {data.q, data.k, data.v}, {data.q.spec(), lse}, p.attributes()}, kInvalid, "1 scalars");
   expectError({"attention", {data.q, data.k, data.v}, {data.q.spec(), lse}, {}, {0}}, kInvalid, "'scale' is missing");

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <complex>
 
 #include "tests/kernels/kernel_runner.h"
 
@@ -153,6 +154,92 @@ TEST(LayerNorm, Errors) {
               "input 1 is f32 [2], it must be f32 [3]");
   expectError({"layer_norm", {x, row, row}, {x.spec(), row.spec(), leading}, {{"epsilon", 1e-5}}}, kInvalid,
               "output 1");
+}
+
+Reals rmsReference(const Reals& x, const Reals& gamma, double epsilon) {
+  const size_t width = gamma.size();
+  Reals y;
+  for (size_t row = 0; row < x.size(); row += width) {
+    double squares = 0;
+    for (size_t i = 0; i < width; ++i) {
+      squares += x[row + i] * x[row + i];
+    }
+    for (size_t i = 0; i < width; ++i) {
+      y.push_back(gamma[i] * x[row + i] / std::sqrt(squares / static_cast<double>(width) + epsilon));
+    }
+  }
+  return y;
+}
+
+TEST(RmsNorm, FollowsTheDefinitionAndItsDifferences) {
+  for (const DType type : kFloats) {
+    for (const Ints& shape : std::vector<Ints>{{35}, {4, 1}, {2, 3, 40}, {0, 4}}) {
+      const Tensor x = sample(type, shape, 4, -2, 3);
+      const Tensor gamma = sample(type, {shape.back()}, 5);
+      const Tensor dy = sample(type, shape, 6);
+      const TensorSpec leading = {type, Ints(shape.begin(), shape.end() - 1)};
+      const auto results = run({"rms_norm", {x, gamma}, {x.spec(), leading}, {{"epsilon", 0.01}}});
+      // Normal values are below 7, the root of the width, and rounded thrice.
+      expectNear(results[0], rmsReference(x.values, gamma.values, 0.01), {0, 30 * epsilonOf(type)});
+      const auto gradients =
+          run({"rms_norm_grad", {x, gamma, tensor(type, leading.shape, results[1].values), dy}, {x.spec(), gamma.spec()}});
+      const auto loss = [&](const Reals& at, const Reals& g) { return dot(rmsReference(at, g, 0.01), dy.values); };
+      const Tolerance tolerance{0, type == DType::kF32 ? 128 * epsilonOf(type) : 1e-8};
+      expectNear(gradients[0], numericGradient([&](const Reals& at) { return loss(at, gamma.values); }, x.values),
+                 tolerance);
+      expectNear(gradients[1], numericGradient([&](const Reals& at) { return loss(x.values, at); }, gamma.values),
+                 tolerance);
+    }
+  }
+}
+
+TEST(RmsNorm, Errors) {
+  const Tensor x = sample(DType::kF32, {2, 3}, 1);
+  const Tensor wrong = sample(DType::kF32, {2}, 1);
+  const TensorSpec leading{DType::kF32, {2}};
+  expectError({"rms_norm", {x, wrong}, {x.spec(), leading}}, kInvalid, "input 1 is f32 [2], it must be f32 [3]");
+}
+
+// Each pair is a vector that turns by its angle: as complex numbers, a product with e^(i angle).
+TEST(Rotary, TurnsPairs) {
+  for (const DType type : kFloats) {
+    const Tensor x = sample(type, {2, 3, 6}, 7);
+    const Tensor angles = sample(type, {3, 3}, 8, -3, 3);
+    Reals cosines, sines;
+    for (const double angle : angles.values) {
+      cosines.push_back(std::cos(angle));
+      sines.push_back(std::sin(angle));
+    }
+    const Tensor cos = tensor(type, {3, 3}, cosines);
+    const Tensor sin = tensor(type, {3, 3}, sines);
+    for (const bool interleaved : {false, true}) {
+      const AttributeMap attributes = {{"interleaved", int64_t{interleaved ? 1 : 0}}};
+      const Tensor y = run({"rotary", {x, cos, sin}, {x.spec()}, attributes})[0];
+      Reals expected(x.values.size());
+      for (size_t row = 0; row < 6; ++row) {
+        for (size_t i = 0; i < 3; ++i) {
+          const size_t a = row * 6 + (interleaved ? 2 * i : i);
+          const size_t b = row * 6 + (interleaved ? 2 * i + 1 : i + 3);
+          const std::complex<double> turned = std::complex<double>(x.values[a], x.values[b]) *
+                                              std::polar(1.0, angles.values[row % 3 * 3 + i]);
+          expected[a] = turned.real();
+          expected[b] = turned.imag();
+        }
+      }
+      expectNear(y, expected, {0, 4 * epsilonOf(type)});
+      AttributeMap back = attributes;
+      back["inverse"] = int64_t{1};
+      expectNear(run({"rotary", {y, cos, sin}, {x.spec()}, back})[0], x.values, {0, 8 * epsilonOf(type)});
+    }
+  }
+}
+
+TEST(Rotary, Errors) {
+  const Tensor odd = sample(DType::kF32, {4, 3}, 1);
+  const Tensor even = sample(DType::kF32, {4, 6}, 1);
+  const Tensor table = sample(DType::kF32, {4, 2}, 1);
+  expectError({"rotary", {odd, table, table}, {odd.spec()}}, kInvalid, "rows of 3");
+  expectError({"rotary", {even, table, table}, {even.spec()}}, kInvalid, "input 1 is f32 [4,2], it must be f32 [4,3]");
 }
 
 }  // namespace

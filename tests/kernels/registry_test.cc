@@ -44,6 +44,9 @@ const std::vector<std::string> kAll = {"neg",
                                        "layer_norm",
                                        "softmax_grad",
                                        "layer_norm_grad",
+                                       "rms_norm",
+                                       "rms_norm_grad",
+                                       "rotary",
                                        "channel_sum",
                                        "channel_dot",
                                        "channel_affine",
@@ -143,6 +146,13 @@ std::vector<InPlaceCase> inPlaceCases() {
       {{"layer_norm", {x, row, row}, {x.spec(), leading.spec(), leading.spec()}, {{"epsilon", 1e-5}}}, {{0, 0}}});
   cases.push_back(
       {{"layer_norm_grad", {x, row, leading, leading, y}, {x.spec(), row.spec(), row.spec()}}, {{0, 0}, {4, 0}}});
+  cases.push_back({{"rms_norm", {x, row}, {x.spec(), leading.spec()}}, {{0, 0}}});
+  cases.push_back({{"rms_norm_grad", {x, row, leading, y}, {x.spec(), row.spec()}}, {{0, 0}, {3, 0}}});
+  const Tensor even = sample(f, {2, 5, 6}, 9);
+  const Tensor table = sample(f, {5, 3}, 10);
+  for (const int64_t interleaved : {0, 1}) {
+    cases.push_back({{"rotary", {even, table, table}, {even.spec()}, {{"interleaved", interleaved}}}, {{0, 0}}});
+  }
   const Tensor rows = sample(f, {6, 5, 7}, 5);
   const Tensor other = sample(f, {6, 5, 7}, 6);
   const Tensor statistic = sample(f, {2, 5}, 7);

@@ -19,6 +19,17 @@ mlir::LogicalResult layerNormGradient(LayerNormOp op, Emitter& emit, GradientCon
   return mlir::success();
 }
 
+mlir::LogicalResult rmsNormGradient(RmsNormOp op, Emitter& emit, GradientContext& context) {
+  if (context.resultGradients[1]) {
+    return op.emitError(
+        "the rstd result of nn.rms_norm is part of the loss; it has no gradient: compute it with mean and rsqrt instead");
+  }
+  auto gradient = emit.op<RmsNormGradOp>(op.getX(), op.getGamma(), op.getRstd(), context.resultGradients[0]);
+  context.operandGradients[0] = gradient.getDx();
+  context.operandGradients[1] = gradient.getDgamma();
+  return mlir::success();
+}
+
 mlir::LogicalResult batchNormGradient(BatchNormOp op, Emitter& emit, GradientContext& context) {
   for (size_t i = 1; i < context.resultGradients.size(); ++i) {
     if (context.resultGradients[i]) {
@@ -40,6 +51,7 @@ void addNormalizationGradients(OperatorRegistry& registry) {
     context.operandGradients[0] = emit.make<SoftmaxGradOp>(op.getY(), context.resultGradients[0]);
   });
   addGradient<LayerNormOp>(registry, layerNormGradient);
+  addGradient<RmsNormOp>(registry, rmsNormGradient);
   addGradient<BatchNormOp>(registry, batchNormGradient);
 }
 

@@ -89,3 +89,32 @@ func.func @mean(%x: tensor<2x4xf32>, %g: tensor<4xf32>, %m: tensor<4xf32>) {
   %dx, %dg, %db = nn.layer_norm_grad %x, %g, %m, %m, %x : (tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>)
   return
 }
+
+// -----
+
+// CHECK-LABEL: @rms
+func.func @rms(%x: tensor<2x3x4xf32>, %g: tensor<4xf32>) {
+  // CHECK: nn.rms_norm {{.*}} {epsilon = 2.500000e-01 : f64} {{.*}} -> (2x3x4xf32, 2x3xf32)
+  %y, %r = nn.rms_norm %x, %g {epsilon = 0.25} : (tensor<2x3x4xf32>, tensor<4xf32>) -> (tensor<2x3x4xf32>, tensor<2x3xf32>)
+  // CHECK: nn.rms_norm_grad
+  %dx, %dg = nn.rms_norm_grad %x, %g, %r, %y : (tensor<2x3x4xf32>, tensor<4xf32>, tensor<2x3xf32>, tensor<2x3x4xf32>) -> (tensor<2x3x4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @rms_gamma(%x: tensor<2x4xf32>, %g: tensor<2xf32>) {
+  // expected-error @+2 {{nn.rms_norm (2): gamma is 2xf32; it must have the last dimension of 2x4xf32}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y, %r = nn.rms_norm %x, %g : (tensor<2x4xf32>, tensor<2xf32>) -> (tensor<2x4xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
+func.func @rms_rstd(%x: tensor<2x4xf32>, %g: tensor<4xf32>) {
+  // expected-error @+2 {{nn.rms_norm_grad (4): rstd is 4xf32; it must have the leading dimensions of 2x4xf32}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %dx, %dg = nn.rms_norm_grad %x, %g, %g, %x : (tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<4xf32>)
+  return
+}

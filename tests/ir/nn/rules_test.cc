@@ -139,6 +139,27 @@ TEST_F(RuleTest, Indices) {
             "d0 v!, d0 -> d0, d0");
 }
 
+TEST_F(RuleTest, Attention) {
+  const std::string q = "tensor<2x4x3x8xf32>";
+  const std::string lse = "tensor<2x4x3xf32>";
+  EXPECT_EQ(rule("%q: " + q, "%0:2 = nn.attention %q, %q, %q {causal = false, scale = 1.0} : (" + q + ", " + q + ", " +
+                                 q + ") -> (" + q + ", " + lse + ")"),
+            "b h t d!, b h s! d!, b h s! d! -> b h t d, b h t");
+  const std::string k = "tensor<2x2x5x8xf32>";
+  const std::string bias = "tensor<1x4x1x5xf32>";
+  EXPECT_EQ(rule("%q: " + q + ", %k: " + k + ", %b: " + bias,
+                 "%0:2 = nn.attention %q, %k, %k, %b {causal = false, scale = 1.0} : (" + q + ", " + k + ", " + k +
+                     ", " + bias + ") -> (" + q + ", " + lse + ")"),
+            "b (h g) t d!, b h s! d!, b h s! d!, 1 (h g) 1 s! -> b (h g) t d, b (h g) t");
+  EXPECT_EQ(rule("%q: " + q + ", %k: " + k + ", %l: " + lse + ", %b: " + bias,
+                 "%0:4 = nn.attention_grad %q, %k, %k, %q, %l, %q, %b {bias_gradient = true, causal = false, scale = "
+                 "1.0} : (" +
+                     q + ", " + k + ", " + k + ", " + q + ", " + lse + ", " + q + ", " + bias + ") -> (" + q + ", " +
+                     k + ", " + k + ", " + bias + ")"),
+            "b+ (h g+) t+ d!, b h s! d!, b h s! d!, b (h g) t d!, b (h g) t, b (h g) t d!, 1 (h g) 1 s! -> "
+            "b (h g) t d, b h s d, b h s d, 1 (h g) 1 s!");
+}
+
 TEST_F(RuleTest, Sources) {
   EXPECT_EQ(rule("", "%0 = nn.fill {value = 1.0} : () -> tensor<2x3xf32>"), " -> d0 d1");
   EXPECT_EQ(rule("", "%0 = nn.constant {value = dense<[1, 2]> : tensor<2xi32>} : () -> tensor<2xi32>"), "-> d0!");

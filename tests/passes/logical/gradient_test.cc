@@ -118,6 +118,7 @@ TEST(GradientCoverage, EveryOperator) {
       "tanh_grad",
       "softmax_grad",
       "layer_norm_grad",
+      "rms_norm_grad",
       "batch_norm_grad",
       "channel_sum",
       "channel_dot",
