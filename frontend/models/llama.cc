@@ -1,0 +1,128 @@
+#include "weft/models/llama.h"
+
+#include "absl/strings/str_cat.h"
+#include "frontend/models/config_file.h"
+#include "frontend/models/layer_stages.h"
+#include "weft/models/parallel.h"
+#include "weft/ops.h"
+
+namespace weft::models {
+
+absl::StatusOr<LlamaConfig> readLlamaConfig(const std::string& path) {
+  ConfigFile file(path);
+  file.expectType("llama");
+  LlamaConfig config;
+  config.vocabulary = file.size("vocab_size");
+  config.width = file.size("hidden_size");
+  config.hidden = file.size("intermediate_size");
+  config.layers = file.size("num_hidden_layers");
+  config.heads = file.size("num_attention_heads");
+  config.keyHeads = file.size("num_key_value_heads", config.heads);
+  config.headWidth = file.size("head_dim", config.width / config.heads);
+  config.epsilon = file.real("rms_norm_eps", config.epsilon);
+  // Under rope_parameters in newer files, at the top level in older ones.
+  config.rotaryBase = file.real("rope_parameters", "rope_theta", file.real("rope_theta", config.rotaryBase));
+  config.tiedHead = file.flag("tie_word_embeddings", false);
+  config.deviation = file.real("initializer_range", config.deviation);
+  for (const char* object : {"rope_parameters", "rope_scaling"}) {
+    const std::string older = file.text(object, "type", "default");
+    if (const std::string kind = file.text(object, "rope_type", older); kind != "default") {
+      file.refuse(absl::StrCat(object, ".rope_type is '", kind, "'; only rotary positions of type 'default' are here"));
+    }
+  }
+  if (const std::string activation = file.text("hidden_act", "silu"); activation != "silu") {
+    file.refuse(absl::StrCat("hidden_act is '", activation, "'; this model has 'silu'"));
+  }
+  for (const char* bias : {"attention_bias", "mlp_bias"}) {
+    if (file.flag(bias, false)) {
+      file.refuse(absl::StrCat(bias, " is true; this model has no biases"));
+    }
+  }
+  if (!file.status().ok()) {
+    return file.status();
+  }
+  return config;
+}
+
+namespace {
+
+Tensor silu(const Tensor& x) {
+  return x / (1.0 + exp(-x));
+}
+
+Tensor layer(Graph& g, const LlamaConfig& config, const RotaryTables& angles, const Tensor& x) {
+  const auto linear = [&](const char* name, int64_t out, const Tensor& in) {
+    return nn::Linear(g, name, in.dim(-1), out, {.init = Init::normal(config.deviation), .bias = false})(in);
+  };
+  const auto turned = [&](const Tensor& in) { return rotary(in, angles.cos, angles.sin); };
+  const Tensor h = nn::RmsNorm(g, "norm1", config.width, config.epsilon)(x);
+  const Tensor q = nn::splitHeads(linear("q", config.heads * config.headWidth, h), config.heads);
+  const Tensor k = nn::splitHeads(linear("k", config.keyHeads * config.headWidth, h), config.keyHeads);
+  const Tensor v = nn::splitHeads(linear("v", config.keyHeads * config.headWidth, h), config.keyHeads);
+  const Tensor mixed = scaledDotProductAttention(turned(q), turned(k), v, {.causal = true});
+  const Tensor y = x + linear("o", config.width, nn::mergeHeads(mixed));
+  const Tensor z = nn::RmsNorm(g, "norm2", config.width, config.epsilon)(y);
+  return y + linear("down", config.width, silu(linear("gate", config.hidden, z)) * linear("up", config.hidden, z));
+}
+
+}  // namespace
+
+Tensor llama(Graph& g, const LlamaConfig& config, const Tensor& ids) {
+  const Init init = Init::normal(config.deviation);
+  const Tensor table = g.parameter("embed", {config.vocabulary, config.width}, init);
+  Tensor x = embedding(table, ids).named("embed");
+  const RotaryTables angles = rotaryTables(g, ids.dim(1), config.headWidth, config.rotaryBase, x.type());
+  for (int64_t i = 0; i < config.layers; ++i) {
+    const Scope stage = g.stage(stageOf(i, config.layers, config.stages));
+    const Scope name = g.scope(absl::StrCat("layers", i));
+    x = layer(g, config, angles, x);
+  }
+  x = nn::RmsNorm(g, "norm", config.width, config.epsilon)(x);
+  if (config.tiedHead) {
+    return matmul(x, table, {.transposeB = true}).named("head");
+  }
+  return nn::Linear(g, "head", config.width, config.vocabulary, {.init = init, .bias = false})(x);
+}
+
+ShardingTable llamaSharding(const LlamaConfig& config, const nn::Parallel& parallel) {
+  return {
+      byVocabulary("embed", parallel),
+      byColumns("layers*.q", parallel),
+      byColumns("layers*.k", parallel),
+      byColumns("layers*.v", parallel),
+      byRows("layers*.o", parallel),
+      byColumns("layers*.gate", parallel),
+      byColumns("layers*.up", parallel),
+      byRows("layers*.down", parallel),
+      config.tiedHead ? byTiedVocabulary("head", parallel) : byColumns("head", parallel),
+  };
+}
+
+WeightNames llamaWeights(const LlamaConfig& config) {
+  WeightNames names;
+  names.prefix = "model.";
+  names.passedOver = {"*.rotary_emb.inv_freq"};
+  names.weights = {{"embed", "model.embed_tokens.weight"}, {"norm.weight", "model.norm.weight"}};
+  if (config.tiedHead) {
+    names.passedOver.push_back("lm_head.weight");
+  } else {
+    names.weights.push_back({"head.weight", "lm_head.weight", true});
+  }
+  for (int64_t i = 0; i < config.layers; ++i) {
+    const auto add = [&](const std::string& ours, const std::string& theirs, bool transposed) {
+      names.weights.push_back({absl::StrCat("layers", i, ".", ours, ".weight"),
+                               absl::StrCat("model.layers.", i, ".", theirs, ".weight"), transposed});
+    };
+    add("norm1", "input_layernorm", false);
+    add("norm2", "post_attention_layernorm", false);
+    for (const char* name : {"q", "k", "v", "o"}) {
+      add(name, absl::StrCat("self_attn.", name, "_proj"), true);
+    }
+    for (const char* name : {"gate", "up", "down"}) {
+      add(name, absl::StrCat("mlp.", name, "_proj"), true);
+    }
+  }
+  return names;
+}
+
+}  // namespace weft::models
