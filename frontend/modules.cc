@@ -79,7 +79,8 @@ Tensor splitHeads(const Tensor& x, int64_t heads, SourceLine at) {
 
 Tensor mergeHeads(const Tensor& x, SourceLine at) {
   if (x.valid() && x.shape().size() != 4) {
-    return x.graph()->fail(at, absl::StrCat("mergeHeads: x is ", describe(x), "; it needs [batch, heads, rows, width]"));
+    return x.graph()->fail(at,
+                           absl::StrCat("mergeHeads: x is ", describe(x), "; it needs [batch, heads, rows, width]"));
   }
   return reshape(transpose(x, {0, 2, 1, 3}, at), {x.dim(0), x.dim(2), x.dim(1) * x.dim(3)}, at);
 }

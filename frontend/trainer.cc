@@ -174,6 +174,16 @@ absl::StatusOr<double> Trainer::runStep(const FeedFunction& feed) {
   return executor_->readScalar("loss");
 }
 
+absl::Status Trainer::loadWeights(const std::string& path, const WeightNames& names) {
+  WEFT_RETURN_IF_ERROR(status_);
+  return weft::loadWeights(*executor_, path, names);
+}
+
+absl::Status Trainer::saveWeights(const std::string& path, const WeightNames& names) const {
+  WEFT_RETURN_IF_ERROR(status_);
+  return weft::saveWeights(*executor_, path, names);
+}
+
 absl::Status Trainer::fit(int64_t steps, const FeedFunction& feed) {
   WEFT_RETURN_IF_ERROR(status_);
   if (steps < 0) {

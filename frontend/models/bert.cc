@@ -97,14 +97,9 @@ Tensor bert(Graph& g, const BertConfig& config, const BertInputs& inputs) {
 
 ShardingTable bertSharding(const nn::Parallel& parallel) {
   return {
-      byVocabulary("embed", parallel),
-      byColumns("layers*.q", parallel),
-      byColumns("layers*.k", parallel),
-      byColumns("layers*.v", parallel),
-      byRows("layers*.o", parallel),
-      byColumns("layers*.up", parallel),
-      byRows("layers*.down", parallel),
-      byTiedVocabulary("head", parallel),
+      byVocabulary("embed", parallel),  byColumns("layers*.q", parallel),   byColumns("layers*.k", parallel),
+      byColumns("layers*.v", parallel), byRows("layers*.o", parallel),      byColumns("layers*.up", parallel),
+      byRows("layers*.down", parallel), byTiedVocabulary("head", parallel),
   };
 }
 
@@ -112,7 +107,8 @@ WeightNames bertWeights(const BertConfig& config) {
   WeightNames names;
   names.prefix = "bert.";
   // The head is tied to the embedding; the pooler and its classifier belong to other training.
-  names.passedOver = {"cls.predictions.decoder.*", "bert.embeddings.position_ids", "bert.pooler.*", "cls.seq_relationship.*"};
+  names.passedOver = {"cls.predictions.decoder.*", "bert.embeddings.position_ids", "bert.pooler.*",
+                      "cls.seq_relationship.*"};
   names.weights = {{"embed", "bert.embeddings.word_embeddings.weight"},
                    {"positions", "bert.embeddings.position_embeddings.weight"},
                    {"token_types", "bert.embeddings.token_type_embeddings.weight"},

@@ -79,9 +79,9 @@ WeightNames gpt2Weights(const Gpt2Config& config) {
                    {"lnf.weight", "transformer.ln_f.weight"},
                    {"lnf.bias", "transformer.ln_f.bias"}};
   for (int64_t i = 0; i < config.layers; ++i) {
-    for (const auto& [ours, theirs] : {std::pair("ln1", "ln_1"), std::pair("qkv", "attn.c_attn"),
-                                       std::pair("proj", "attn.c_proj"), std::pair("ln2", "ln_2"),
-                                       std::pair("fc", "mlp.c_fc"), std::pair("out", "mlp.c_proj")}) {
+    for (const auto& [ours, theirs] :
+         {std::pair("ln1", "ln_1"), std::pair("qkv", "attn.c_attn"), std::pair("proj", "attn.c_proj"),
+          std::pair("ln2", "ln_2"), std::pair("fc", "mlp.c_fc"), std::pair("out", "mlp.c_proj")}) {
       for (const char* part : {"weight", "bias"}) {
         names.weights.push_back(
             {absl::StrCat("h", i, ".", ours, ".", part), absl::StrCat("transformer.h.", i, ".", theirs, ".", part)});

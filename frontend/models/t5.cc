@@ -88,9 +88,7 @@ class Parts {
   Tensor mlp(const Tensor& x) const {
     const Scope scope = g_.scope("mlp");
     const Tensor h = norm("norm", x);
-    const auto up = [&](const char* name) {
-      return linear(name, config_.hidden, h, std::pow(config_.width, -0.5));
-    };
+    const auto up = [&](const char* name) { return linear(name, config_.hidden, h, std::pow(config_.width, -0.5)); };
     const Tensor y = config_.gated ? gelu(up("gate")) * up("up") : relu(up("up"));
     return x + drop(linear("down", config_.width, drop(y), std::pow(config_.hidden, -0.5)));
   }
@@ -133,7 +131,8 @@ Tensor t5(Graph& g, const T5Config& config, const T5Inputs& inputs) {
   const Tensor table = g.parameter("embed", {config.vocabulary, config.width}, Init::normal(1.0));
   const Tensor seen = reshape(compare(inputs.mask, 0, "ne"), {inputs.mask.dim(0), 1, 1, rows});
   // One bias for all layers: positions where a key is seen.
-  const Tensor bias = select(seen, parts.positions("encoder.positions", rows, true), -std::numeric_limits<double>::infinity());
+  const Tensor bias =
+      select(seen, parts.positions("encoder.positions", rows, true), -std::numeric_limits<double>::infinity());
   Tensor x = parts.drop(embedding(table, inputs.ids).named("encoder.embed"));
   for (int64_t i = 0; i < config.layers; ++i) {
     const Scope stage = g.stage(stageOf(i, layers, config.stages));
@@ -183,7 +182,8 @@ void addLayers(const std::string& side, int64_t layers, const std::vector<std::p
       const std::string ours = absl::StrCat(side, i, ".", parts[p].first, ".");
       const std::string theirs = absl::StrCat(side, ".block.", i, ".layer.", p, ".");
       const auto add = [&](const std::string& mine, const std::string& other) {
-        names.weights.push_back({ours + mine + ".weight", absl::StrCat(theirs, parts[p].second, ".", other, ".weight"), true});
+        names.weights.push_back(
+            {ours + mine + ".weight", absl::StrCat(theirs, parts[p].second, ".", other, ".weight"), true});
       };
       names.weights.push_back({ours + "norm.weight", theirs + "layer_norm.weight"});
       if (parts[p].first == "mlp") {

@@ -148,10 +148,10 @@ Tensor meanValid(const Tensor& loss, const Tensor& labels, int64_t ignoreIndex =
 // normalization", 2019); gamma has its size. Splits of the other dimensions stay.
 Tensor rmsNorm(const Tensor& x, const Tensor& gamma, double epsilon = 1e-6, SourceLine at = SourceLine::current());
 struct AttentionOptions {
-  bool causal = false;                // query t sees keys 0 to t
-  std::optional<double> scale = {};   // 1 / sqrt(width) unless given
-  Tensor mask = {};                   // bool: true where a query sees a key; a query that sees none gets zeros
-  Tensor bias = {};                   // added to the scores
+  bool causal = false;               // query t sees keys 0 to t
+  std::optional<double> scale = {};  // 1 / sqrt(width) unless given
+  Tensor mask = {};                  // bool: true where a query sees a key; a query that sees none gets zeros
+  Tensor bias = {};                  // added to the scores
 };
 // softmax(scale q k^T + bias) v for q [B, H, T, D], k and v [B, G, S, D] -> [B, H, T, D]. G divides H: heads of q in a
 // row share a head of k and v ("grouped" heads; G = 1 is multi-query attention). mask and bias broadcast against the

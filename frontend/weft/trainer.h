@@ -17,6 +17,7 @@
 #include "runtime/base/stop_request.h"
 #include "runtime/exec/executor.h"
 #include "runtime/io/parameters.h"
+#include "runtime/io/weights.h"
 #include "weft/compile.h"
 
 namespace weft {
@@ -93,6 +94,10 @@ class Trainer {
   absl::Status load(const std::string& path, Saved what = Saved::kParameters);
   absl::Status save(const std::string& path, Saved what = Saved::kParameters,
                     NonFiniteValues nonFinite = NonFiniteValues::kRefuse) const;
+  // Parameters under the names and in the shapes that others have given them (runtime/io/weights.h): from a file, an
+  // index of several or their folder; to a file.
+  absl::Status loadWeights(const std::string& path, const WeightNames& names);
+  absl::Status saveWeights(const std::string& path, const WeightNames& names) const;
 
   // Runs `steps` more steps, numbered from step(). Losses are appended to losses(). Errors: fewer than 0 steps; what
   // the executor finds; a loss that is not finite (options.stopAtNonFiniteLoss), with its step; Cancelled where

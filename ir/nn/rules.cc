@@ -176,9 +176,7 @@ class AttentionWords {
 
   // `summed`: those that some gradient lacks.
   Words query(const Words& summed = {}) const {
-    auto marked = [&](const std::string& letter) {
-      return llvm::is_contained(summed, letter) ? letter + "+" : letter;
-    };
+    auto marked = [&](const std::string& letter) { return llvm::is_contained(summed, letter) ? letter + "+" : letter; };
     return {marked("b"), shared_ ? absl::StrCat("(", marked("h"), " ", marked("g"), ")") : marked("h"), marked("t")};
   }
   Words key() const { return {"b", "h", "s!"}; }

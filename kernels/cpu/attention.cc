@@ -74,10 +74,11 @@ absl::StatusOr<Sizes> sizesOf(const KernelSpec& spec, size_t bias) {
   const Ints& k = key.shape;
   if (q.size() != 4 || k.size() != 4 || q[0] != k[0] || k[1] < 1 || q[1] % k[1] != 0 || q[3] != k[3] ||
       query.type != key.type) {
-    return invalid(spec,
-                   "takes queries [batch, heads, rows, width] and keys [batch, heads or a divisor, keys, width], it was "
-                   "given ",
-                   tensorText(query), " and ", tensorText(key));
+    return invalid(
+        spec,
+        "takes queries [batch, heads, rows, width] and keys [batch, heads or a divisor, keys, width], it was "
+        "given ",
+        tensorText(query), " and ", tensorText(key));
   }
   WEFT_RETURN_IF_ERROR(checkInput(spec, 2, key));
   Sizes sizes{q[0], q[1], k[1], q[2], k[2], q[3]};
@@ -202,9 +203,9 @@ KernelOr attention(const KernelSpec& spec, bool plain) {
 // What one head's rows of scores and their gradients are made of.
 template <typename T>
 struct ScoreRows {
-  const T* bias;   // null without one
-  const T* lse;    // [rows]
-  const T* delta;  // [rows]: rowsum(dout out)
+  const T* bias;    // null without one
+  const T* lse;     // [rows]
+  const T* delta;   // [rows]: rowsum(dout out)
   T* biasGradient;  // added to; null if it is not wanted
 };
 

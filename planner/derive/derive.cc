@@ -279,6 +279,9 @@ class Deriver {
         padded.stored.erase(argument);
       }
     };
+    for (const auto& [argument, shape] : strategyPads(view, placement)) {
+      padMore(argument, shape);
+    }
     for (const auto& [argument, shape] : choices_.pads) {
       padMore(argument, shape);
     }
@@ -372,7 +375,10 @@ class Deriver {
         decision.axes[sharding.rule.factors()[f].name] = *sharding.axes[f];
       }
     }
-    decision.results = sharding.wanted;
+    for (const auto& [index, layout] : sharding.wanted) {
+      const int value = settled.view.resultOf(op, index);
+      decision.results[index] = withPads(layout, settled.view.typeOf(value).shape, settled.stored.of(value));
+    }
     decision.origin = sharding.origin;
     return decision;
   }

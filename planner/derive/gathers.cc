@@ -8,16 +8,7 @@
 #include "ir/layout/reshard.h"
 
 namespace weft {
-namespace {
-
-Layout withPads(Layout layout, const Shape& logical, const Shape& stored) {
-  for (size_t d = 0; d < logical.size(); ++d) {
-    layout.setPad(d, stored[d] == logical[d] ? 0 : stored[d]);
-  }
-  return layout;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<ParameterGather> parameterGathers(const SettledGraph& graph, const Shardings& shardings,
                                               const Machine& machine) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/derive/even_pads.h"
+#include "planner/derive/strategies.h"
 #include "planner/graph/place_text.h"
 
 namespace weft {
@@ -102,7 +103,8 @@ void noteDropped(const SettledGraph& graph, const Shardings& shardings, const st
   }
 }
 
-void notePads(const SettledGraph& graph, const std::map<unsigned, Shape>& pads, std::vector<std::string>& notes) {
+void notePads(const SettledGraph& graph, const std::map<unsigned, Shape>& pads, const char* reason,
+              std::vector<std::string>& notes) {
   std::vector<std::string> said;
   std::map<std::string, Alike> padded;
   for (const auto& [index, shape] : pads) {
@@ -110,7 +112,7 @@ void notePads(const SettledGraph& graph, const std::map<unsigned, Shape>& pads, 
     for (size_t d = 0; d < shape.size(); ++d) {
       if (shape[d] != argument.type.shape[d] && graph.stored.of(static_cast<int>(index))[d] == shape[d]) {
         count(absl::StrCat(": dimension ", d, " of size ", argument.type.shape[d], " is stored with ", shape[d],
-                           " elements, so that all that is split with it divides: the step is shorter so"),
+                           " elements, so that all that is split with it divides", reason),
               static_cast<int>(index), said, padded);
       }
     }
@@ -128,7 +130,11 @@ std::vector<std::string> notesOf(const SettledGraph& graph, const Shardings& sha
   std::vector<std::string> notes;
   noteUnusedAxes(graph, shardings, notes);
   noteDropped(graph, shardings, refused, notes);
-  notePads(graph, pads, notes);
+  const std::map<unsigned, Shape> asked = strategyPads(graph.view, graph.placement);
+  std::map<unsigned, Shape> chosen = pads;
+  std::erase_if(chosen, [&](const auto& entry) { return asked.count(entry.first) > 0; });
+  notePads(graph, asked, ", as a strategy asks", notes);
+  notePads(graph, chosen, ": the step is shorter so", notes);
   return notes;
 }
 

@@ -11,7 +11,7 @@
 namespace weft {
 
 // One line each, in the order of the meshes' axes and of the program; alike ones are told once, with their number.
-// `pads`: those of evenPads() that were tried.
+// `pads`: those of evenPads() that were tried; those that strategies ask for are noted, too.
 std::vector<std::string> notesOf(const SettledGraph& graph, const Shardings& shardings,
                                  const std::vector<RefusedSplit>& refused, const std::map<unsigned, Shape>& pads);
 

@@ -151,6 +151,13 @@ std::vector<Shape> StoredShapes::results(const GraphView& view, int op) const {
   return shapes;
 }
 
+Layout withPads(Layout layout, const Shape& logical, const Shape& stored) {
+  for (size_t d = 0; d < logical.size(); ++d) {
+    layout.setPad(d, stored[d] == logical[d] ? 0 : stored[d]);
+  }
+  return layout;
+}
+
 absl::StatusOr<Rule> ruleOf(const GraphView& view, const StoredShapes& stored, int op) {
   return ruleOver(view, op, stored.operands(view, op), stored.results(view, op));
 }

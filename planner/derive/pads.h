@@ -1,9 +1,10 @@
 // Pads: dimensions that are stored longer than the tensor is, so that they divide evenly.
 //
-// Three sources: the batch of the inputs (to a multiple of data-parallel ranks x micro-batches), a pad written in a
-// parameter's layout, and ZeRO on a parameter none of whose dimensions divides. From there a pad spreads to every
-// dimension that shares a factor, so no operator ever sees two lengths of one factor; partition masks what reduces over
-// it.
+// Sources: the batch of the inputs (to a multiple of data-parallel ranks x micro-batches), a pad written in a
+// parameter's layout, a strategy by names that splits a parameter into parts which do not divide it, ZeRO on a
+// parameter none of whose dimensions divides, and what the planner finds (even_pads.h). From there a pad spreads to
+// every dimension that shares a factor, so no operator ever sees two lengths of one factor; partition masks what
+// reduces over it.
 #pragma once
 
 #include <map>
@@ -29,6 +30,9 @@ class StoredShapes {
  private:
   std::vector<Shape> shapes_;
 };
+
+// A layout of a tensor of this shape with the pads of what is stored.
+Layout withPads(Layout layout, const Shape& logical, const Shape& stored);
 
 // The rule of an operator over stored shapes.
 absl::StatusOr<Rule> ruleOf(const GraphView& view, const StoredShapes& stored, int op);

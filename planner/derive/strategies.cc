@@ -246,22 +246,31 @@ absl::StatusOr<Shape> storedAs(const GraphView& view, const Placement& placement
   return stored;
 }
 
-// The least common multiple of the parts into which strategies by names split the batch of inputs. What is no list of
-// axes is refused where the strategy is read.
+// The parts into which the strategies by names of the operators that read an argument split a dimension of it: their
+// least common multiple. What is no list of axes is refused where the strategy is read.
+int64_t namedParts(const GraphView& view, const Placement& placement, unsigned argument, int64_t dim) {
+  int64_t common = 1;
+  for (const GraphView::Use& use : view.usesOf(static_cast<int>(argument))) {
+    if (use.op == GraphView::kStep || !view.op(use.op).strategy) {
+      continue;
+    }
+    const std::vector<std::vector<std::string>>& names = view.op(use.op).strategy->inNames;
+    if (use.operand < names.size() && dim < static_cast<int64_t>(names[use.operand].size())) {
+      const absl::StatusOr<Annotation> annotation =
+          parseAnnotation(annotationText({names[use.operand][dim]}), placement.meshOf(use.op));
+      common = annotation.ok() ? std::lcm(common, annotation->layout.parts(0)) : common;
+    }
+  }
+  return common;
+}
+
+// Of the batch of all inputs.
 int64_t partsOfBatch(const GraphView& view, const Placement& placement) {
   int64_t common = 1;
   for (unsigned i = 0; i < view.graph().arguments.size(); ++i) {
     const GraphArgument& argument = view.graph().arguments[i];
-    for (const GraphView::Use& use : view.usesOf(static_cast<int>(i))) {
-      if (!argument.hasBatch() || use.op == GraphView::kStep || !view.op(use.op).strategy) {
-        continue;
-      }
-      const std::vector<std::vector<std::string>>& names = view.op(use.op).strategy->inNames;
-      if (use.operand < names.size() && argument.batchDim < static_cast<int64_t>(names[use.operand].size())) {
-        const absl::StatusOr<Annotation> annotation =
-            parseAnnotation(annotationText({names[use.operand][argument.batchDim]}), placement.meshOf(use.op));
-        common = annotation.ok() ? std::lcm(common, annotation->layout.parts(0)) : common;
-      }
+    if (argument.hasBatch()) {
+      common = std::lcm(common, namedParts(view, placement, i, argument.batchDim));
     }
   }
   return common;
@@ -306,6 +315,21 @@ absl::StatusOr<PaddedArguments> paddedArguments(const GraphView& view, const Pla
     }
   }
   return arguments;
+}
+
+std::map<unsigned, Shape> strategyPads(const GraphView& view, const Placement& placement) {
+  std::map<unsigned, Shape> pads;
+  for (unsigned i = 0; i < view.graph().arguments.size(); ++i) {
+    const GraphArgument& argument = view.graph().arguments[i];
+    Shape stored = argument.type.shape;
+    for (size_t d = 0; argument.kind == ArgumentKind::kParameter && d < stored.size(); ++d) {
+      stored[d] = alignUp(stored[d], namedParts(view, placement, i, static_cast<int64_t>(d)));
+    }
+    if (stored != argument.type.shape) {
+      pads[i] = stored;
+    }
+  }
+  return pads;
 }
 
 }  // namespace weft

@@ -41,4 +41,8 @@ struct PaddedArguments {
 absl::StatusOr<PaddedArguments> paddedArguments(const GraphView& view, const Placement& placement, int64_t rows,
                                                 const UserLayouts& layouts);
 
+// Parameters whose dimensions do not divide into the parts that a strategy by names splits them into, with the stored
+// shapes that do: a vocabulary of 50257 over tp=2. Strategies of operators that read the parameter itself count.
+std::map<unsigned, Shape> strategyPads(const GraphView& view, const Placement& placement);
+
 }  // namespace weft

@@ -52,7 +52,7 @@ class LayoutAssigner {
     layouts_.operators.push_back({{decision.runsIn, decision.stage}, std::move(rule), axes, {}});
     const std::vector<Partial> passed = passedSums(op);
     for (unsigned i = 0; i < view_.op(op).operands.size(); ++i) {
-      Layout wanted = withPads(layouts_.operators[op].rule.operandLayout(i, axes), view_.operandOf(op, i));
+      Layout wanted = padded(layouts_.operators[op].rule.operandLayout(i, axes), view_.operandOf(op, i));
       std::vector<Partial> kept = partialAt(op, i);
       std::erase_if(kept, [&](const Partial& sum) { return !contains(passed, sum); });
       wanted.setPartial(std::move(kept));
@@ -63,13 +63,8 @@ class LayoutAssigner {
   }
 
   // `layout` with the pads of `value`.
-  Layout withPads(Layout layout, int value) const {
-    const Shape& logical = view_.typeOf(value).shape;
-    const Shape& stored = layouts_.stored.of(value);
-    for (size_t d = 0; d < logical.size(); ++d) {
-      layout.setPad(d, stored[d] == logical[d] ? 0 : stored[d]);
-    }
-    return layout;
+  Layout padded(Layout layout, int value) const {
+    return withPads(std::move(layout), view_.typeOf(value).shape, layouts_.stored.of(value));
   }
 
   const Place& placeOf(int op) const { return layouts_.operators[op].place; }
@@ -154,7 +149,7 @@ class LayoutAssigner {
     const OperatorLayouts& made = layouts_.operators[op];
     for (unsigned r = 0; r < view_.op(op).results.size(); ++r) {
       Layout layout =
-          withPads(made.rule.resultLayout(r, made.axes, view_.op(op).facts.reduceOf(r)), view_.resultOf(op, r));
+          padded(made.rule.resultLayout(r, made.axes, view_.op(op).facts.reduceOf(r)), view_.resultOf(op, r));
       std::vector<Partial> partial = layout.partial();
       partial.insert(partial.end(), passed.begin(), passed.end());
       layout.setPartial(std::move(partial));

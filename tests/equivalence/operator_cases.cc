@@ -254,14 +254,15 @@ Cases attentionCases() {
                      3,
                      false});
   }
-  append(cases, {{"rotary", "rotary", {real({4, 2, 6, 8}), real({6, 4}), real({6, 4})}, "", {real({4, 2, 6, 8})}, 1, false},
-                 {"rotary_inverse",
-                  "rotary",
-                  {real({6, 8}), real({6, 4}), real({6, 4})},
-                  "interleaved = true, inverse = true",
-                  {real({6, 8})},
-                  1,
-                  false}});
+  append(cases,
+         {{"rotary", "rotary", {real({4, 2, 6, 8}), real({6, 4}), real({6, 4})}, "", {real({4, 2, 6, 8})}, 1, false},
+          {"rotary_inverse",
+           "rotary",
+           {real({6, 8}), real({6, 4}), real({6, 4})},
+           "interleaved = true, inverse = true",
+           {real({6, 8})},
+           1,
+           false}});
   return cases;
 }
 

@@ -56,7 +56,8 @@ Attended reference(const Problem& p, const Reals& q, const Reals& k, const Reals
       result.lse.push_back(std::log(total));
       for (int64_t s = 0; s < seen; ++s) {
         for (int64_t d = 0; d < p.width; ++d) {
-          result.out[(h * p.rows + t) * p.width + d] += std::exp(scores[s]) / total * v[(h / p.sharing * p.keys + s) * p.width + d];
+          result.out[(h * p.rows + t) * p.width + d] +=
+              std::exp(scores[s]) / total * v[(h / p.sharing * p.keys + s) * p.width + d];
         }
       }
     }
@@ -208,8 +209,7 @@ TEST(Attention, MinusInfinityHidesKeys) {
   const Data data = dataOf(p, DType::kF64);
   const Tensor bias = tensor(DType::kF64, p.bias, {0, 0, none, none, none, none});
   const TensorSpec lse = {DType::kF64, p.lseShape()};
-  const auto results = run(
-      {"attention", {data.q, data.k, data.v, bias}, {data.q.spec(), lse}, p.attributes(), {0}});
+  const auto results = run({"attention", {data.q, data.k, data.v, bias}, {data.q.spec(), lse}, p.attributes(), {0}});
   const Problem two{.batch = 1, .heads = 1, .rows = 2, .keys = 2};
   const auto seen = [&](const Tensor& x) { return part(x, {0, 0, 0, 0}, two.keyShape()); };
   const Attended expected = reference(two, data.q.values, seen(data.k).values, seen(data.v).values);

@@ -181,8 +181,8 @@ TEST(RmsNorm, FollowsTheDefinitionAndItsDifferences) {
       const auto results = run({"rms_norm", {x, gamma}, {x.spec(), leading}, {{"epsilon", 0.01}}});
       // Normal values are below 7, the root of the width, and rounded thrice.
       expectNear(results[0], rmsReference(x.values, gamma.values, 0.01), {0, 30 * epsilonOf(type)});
-      const auto gradients =
-          run({"rms_norm_grad", {x, gamma, tensor(type, leading.shape, results[1].values), dy}, {x.spec(), gamma.spec()}});
+      const auto gradients = run(
+          {"rms_norm_grad", {x, gamma, tensor(type, leading.shape, results[1].values), dy}, {x.spec(), gamma.spec()}});
       const auto loss = [&](const Reals& at, const Reals& g) { return dot(rmsReference(at, g, 0.01), dy.values); };
       const Tolerance tolerance{0, type == DType::kF32 ? 128 * epsilonOf(type) : 1e-8};
       expectNear(gradients[0], numericGradient([&](const Reals& at) { return loss(at, gamma.values); }, x.values),
@@ -220,8 +220,8 @@ TEST(Rotary, TurnsPairs) {
         for (size_t i = 0; i < 3; ++i) {
           const size_t a = row * 6 + (interleaved ? 2 * i : i);
           const size_t b = row * 6 + (interleaved ? 2 * i + 1 : i + 3);
-          const std::complex<double> turned = std::complex<double>(x.values[a], x.values[b]) *
-                                              std::polar(1.0, angles.values[row % 3 * 3 + i]);
+          const std::complex<double> turned =
+              std::complex<double>(x.values[a], x.values[b]) * std::polar(1.0, angles.values[row % 3 * 3 + i]);
           expected[a] = turned.real();
           expected[b] = turned.imag();
         }

@@ -3,9 +3,9 @@
 //
 //   WEFT_ASSIGN_OR_RETURN(const auto config, weft::models::readLlamaConfig("tiny-llama"));
 //   const Tensor logits = weft::models::llama(g, config, g.input("ids", {8, 128}, weft::kI32));
-//   g.shard(weft::models::llamaSharding({.data = "dp", .model = "tp"}));
+//   g.shard(weft::models::llamaSharding(config, {.data = "dp", .model = "tp"}));
 //   ...
-//   trainer.load("tiny-llama", weft::models::llamaWeights(config));
+//   trainer.loadWeights("tiny-llama", weft::models::llamaWeights(config));
 #pragma once
 
 #include <string>

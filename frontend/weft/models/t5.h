@@ -19,7 +19,7 @@ struct T5Config {
   int64_t decoderLayers = 6;  // of the decoder
   int64_t heads = 8;
   int64_t headWidth = 64;
-  int64_t buckets = 32;        // of relative positions
+  int64_t buckets = 32;            // of relative positions
   int64_t greatestDistance = 128;  // from which on all positions share a bucket
   double epsilon = 1e-6;
   double dropout = 0.0;

@@ -28,8 +28,8 @@ mlir::LogicalResult rotaryGradient(RotaryOp op, Emitter& emit, GradientContext& 
         "the tables cos and sin of nn.rotary depend on a parameter; they have no gradient: make them of constants, or "
         "write the rotation with mul, sub and concat");
   }
-  context.operandGradients[0] = emit.make<RotaryOp>(context.resultGradients[0], op.getCos(), op.getSin(),
-                                                    op.getInterleaved(), !op.getInverse());
+  context.operandGradients[0] =
+      emit.make<RotaryOp>(context.resultGradients[0], op.getCos(), op.getSin(), op.getInterleaved(), !op.getInverse());
   return mlir::success();
 }
 

@@ -22,7 +22,8 @@ mlir::LogicalResult layerNormGradient(LayerNormOp op, Emitter& emit, GradientCon
 mlir::LogicalResult rmsNormGradient(RmsNormOp op, Emitter& emit, GradientContext& context) {
   if (context.resultGradients[1]) {
     return op.emitError(
-        "the rstd result of nn.rms_norm is part of the loss; it has no gradient: compute it with mean and rsqrt instead");
+        "the rstd result of nn.rms_norm is part of the loss; it has no gradient: compute it with mean and rsqrt "
+        "instead");
   }
   auto gradient = emit.op<RmsNormGradOp>(op.getX(), op.getGamma(), op.getRstd(), context.resultGradients[0]);
   context.operandGradients[0] = gradient.getDx();

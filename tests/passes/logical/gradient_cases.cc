@@ -255,15 +255,16 @@ Cases attentionCases() {
 // Four heads that share two heads of keys, with a bias that stretches over what has size 1.
 Cases biasCases() {
   Cases cases;
-  for (const std::vector<int64_t>& bias : {std::vector<int64_t>{2, 4, 3, 5}, {1, 4, 3, 5}, {2, 1, 1, 5}, {1, 1, 3, 5}}) {
+  for (const std::vector<int64_t>& bias :
+       {std::vector<int64_t>{2, 4, 3, 5}, {1, 4, 3, 5}, {2, 1, 1, 5}, {1, 1, 3, 5}}) {
     const std::string type = tensorType(bias, "f64");
-    cases.push_back({"attention_bias_" + std::to_string(cases.size()),
-                     {{"q", {2, 4, 3, 2}}, {"k", {2, 2, 5, 2}}, {"v", {2, 2, 5, 2}}, {"b", bias}},
-                     "%y, %lse = nn.attention %q, %k, %v, %b {causal = " +
-                         std::string(cases.size() % 2 == 0 ? "true" : "false") +
-                         ", scale = 0.7} : (tensor<2x4x3x2xf64>, tensor<2x2x5x2xf64>, tensor<2x2x5x2xf64>, " + type +
-                         ") -> (tensor<2x4x3x2xf64>, tensor<2x4x3xf64>)",
-                     {2, 4, 3, 2}});
+    cases.push_back(
+        {"attention_bias_" + std::to_string(cases.size()),
+         {{"q", {2, 4, 3, 2}}, {"k", {2, 2, 5, 2}}, {"v", {2, 2, 5, 2}}, {"b", bias}},
+         "%y, %lse = nn.attention %q, %k, %v, %b {causal = " + std::string(cases.size() % 2 == 0 ? "true" : "false") +
+             ", scale = 0.7} : (tensor<2x4x3x2xf64>, tensor<2x2x5x2xf64>, tensor<2x2x5x2xf64>, " + type +
+             ") -> (tensor<2x4x3x2xf64>, tensor<2x4x3xf64>)",
+         {2, 4, 3, 2}});
   }
   return cases;
 }
@@ -272,13 +273,14 @@ Cases biasCases() {
 Cases rotaryCases() {
   Cases cases;
   for (const std::string form : {"", "interleaved = true", "inverse = true"}) {
-    cases.push_back({"rotary_" + std::to_string(cases.size()),
-                     {{"a", {2, 3, 4}}},
-                     R"(%c = nn.constant {value = dense<[[0.5, -0.3], [0.1, 0.9], [-0.7, 0.2]]> : tensor<3x2xf64>} : () -> tensor<3x2xf64>
+    cases.push_back(
+        {"rotary_" + std::to_string(cases.size()),
+         {{"a", {2, 3, 4}}},
+         R"(%c = nn.constant {value = dense<[[0.5, -0.3], [0.1, 0.9], [-0.7, 0.2]]> : tensor<3x2xf64>} : () -> tensor<3x2xf64>
                         %s = nn.constant {value = dense<[[0.2, 0.8], [-0.4, 0.6], [0.3, -0.1]]> : tensor<3x2xf64>} : () -> tensor<3x2xf64>
                         %y = nn.rotary %a, %c, %s {)" +
-                         form + "} : (tensor<2x3x4xf64>, tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<2x3x4xf64>",
-                     {2, 3, 4}});
+             form + "} : (tensor<2x3x4xf64>, tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<2x3x4xf64>",
+         {2, 3, 4}});
   }
   return cases;
 }
