@@ -9,6 +9,10 @@ find_package(ZLIB REQUIRED)
 if(WEFT_BUILD_TESTS)
   find_package(GTest REQUIRED)
 endif()
+# Programs allocate with it where it is installed; sanitizers bring an allocator of their own.
+if(NOT WEFT_SANITIZE)
+  find_library(WEFT_JEMALLOC jemalloc)
+endif()
 
 if(WEFT_BUILD_COMPILER)
   find_package(MLIR 19.1 REQUIRED CONFIG HINTS /usr/lib/llvm-19/lib/cmake/mlir)

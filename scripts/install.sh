@@ -5,7 +5,7 @@ weft_packages=(
   cmake ninja-build ccache python3
   libabsl-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev zlib1g-dev
   libdnnl-dev ocl-icd-opencl-dev # the package file of oneDNN asks for OpenCL, which its Debian package does not depend on
-  libgtest-dev libgmock-dev libbenchmark-dev clang-format-19
+  libjemalloc-dev libgtest-dev libgmock-dev libbenchmark-dev clang-format-19
 )
 
 # Packages of the arguments that are not installed, one per line.
