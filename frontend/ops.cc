@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "frontend/call.h"
 #include "frontend/graph_impl.h"
+#include "frontend/ops_support.h"
 #include "ir/program/program.h"
 
 namespace weft {
@@ -19,78 +20,6 @@ using mlir::NamedAttrList;
 using mlir::RankedTensorType;
 
 namespace {
-
-constexpr double kLargest = std::numeric_limits<float>::max();
-
-// An operator of one operand without attributes.
-Tensor unary(const char* name, const Tensor& x, Takes takes, SourceLine at) {
-  Call call(at, name, {{"x", x, takes}});
-  return call.ok() ? call.make(name) : call.undefined();
-}
-
-struct Pair {
-  Tensor a;
-  Tensor b;
-};
-
-// Both operands as tensors: a number takes the type of the other one.
-Pair tensorsOf(const char* function, const Operand& a, const Operand& b, SourceLine at) {
-  return {a.isNumber() ? scalarLike(b.tensor(), a, function, at) : a.tensor(),
-          b.isNumber() ? scalarLike(a.tensor(), b, function, at) : b.tensor()};
-}
-
-Tensor binary(const char* name, Takes takes, const Operand& a, const Operand& b, SourceLine at) {
-  const Pair pair = tensorsOf(name, a, b, at);
-  Call call(at, name, {{"a", pair.a, takes}, {"b", pair.b, takes}});
-  return call.ok() ? call.make(name) : call.undefined();
-}
-
-int64_t elementsOf(const Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-}
-
-// Counts negative dimensions of x from its end; an error where x has no such dimension.
-bool countFromStart(Call& call, const Tensor& x, Shape& dims) {
-  const auto rank = static_cast<int64_t>(x.shape().size());
-  for (int64_t& dim : dims) {
-    if (dim < -rank || dim >= rank) {
-      call.fail(
-          absl::StrCat("dimension ", dim, " of x, which is ", describe(x), "; its dimensions are 0 to ", rank - 1));
-      return false;
-    }
-    dim += dim < 0 ? rank : 0;
-  }
-  return true;
-}
-
-// The sizes of these dimensions.
-Shape sizesOf(const Shape& shape, const Shape& dims) {
-  Shape sizes;
-  for (const int64_t dim : dims) {
-    sizes.push_back(shape[dim]);
-  }
-  return sizes;
-}
-
-Tensor reduce(const char* mnemonic, Takes takes, const Tensor& x, Shape dims, bool keepDims, SourceLine at) {
-  Call call(at, mnemonic, {{"x", x, takes}});
-  if (!call.ok() || !countFromStart(call, x, dims)) {
-    return call.undefined();
-  }
-  if (dims.empty()) {
-    dims.resize(x.shape().size());
-    std::iota(dims.begin(), dims.end(), 0);
-  }
-  const int64_t count = elementsOf(sizesOf(x.shape(), dims));
-  mlir::OpBuilder& builder = call.builder();
-  NamedAttrList attrs;
-  attrs.set("dims", builder.getDenseI64ArrayAttr(dims));
-  attrs.set("keep_dims", builder.getBoolAttr(keepDims));
-  if (std::string(mnemonic) == "mean") {
-    attrs.set("count", builder.getI64IntegerAttr(count));
-  }
-  return call.make(mnemonic, attrs);
-}
 
 Tensor pool(Call call, const std::string& mnemonic, const Shape& window, const Pool2dOptions& options) {
   if (!call.ok()) {
@@ -152,14 +81,7 @@ Tensor compare(const Operand& a, const Operand& b, const std::string& predicate,
 }
 
 Tensor select(const Tensor& condition, const Operand& a, const Operand& b, SourceLine at) {
-  if (a.isNumber() && b.isNumber()) {
-    return Call(at, "select", {{"condition", condition}})
-        .fail(absl::StrCat("a and b are the numbers ", a.number(), " and ", b.number(),
-                           ", which have no element type; make one a tensor, Graph::full({}, ", a.number(), ")"));
-  }
-  const Pair pair = tensorsOf("select", a, b, at);
-  Call call(at, "select", {{"condition", condition, Takes::kBools}, {"a", pair.a}, {"b", pair.b}});
-  return call.ok() ? call.make("select") : call.undefined();
+  return selectAs("select", condition, a, b, at);
 }
 
 Tensor neg(const Tensor& x, SourceLine at) {

@@ -1,11 +1,11 @@
-// Attention, its normalization and its positions.
+#include "weft/ops_attention.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "frontend/call.h"
-#include "frontend/graph_impl.h"
+#include "frontend/ops_support.h"
 #include "weft/ops.h"
 
 namespace weft {
@@ -13,8 +13,6 @@ namespace weft {
 using mlir::NamedAttrList;
 
 namespace {
-
-constexpr double kLargest = std::numeric_limits<float>::max();
 
 // x with dimensions of size 1 in front, as many as make four.
 Tensor asScores(const Tensor& x, SourceLine at) {

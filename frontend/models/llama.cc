@@ -46,10 +46,6 @@ absl::StatusOr<LlamaConfig> readLlamaConfig(const std::string& path) {
 
 namespace {
 
-Tensor silu(const Tensor& x) {
-  return x / (1.0 + exp(-x));
-}
-
 Tensor layer(Graph& g, const LlamaConfig& config, const RotaryTables& angles, const Tensor& x) {
   const auto linear = [&](const char* name, int64_t out, const Tensor& in) {
     return nn::Linear(g, name, in.dim(-1), out, {.init = Init::normal(config.deviation), .bias = false})(in);

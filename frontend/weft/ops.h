@@ -1,39 +1,17 @@
-// Operators as functions on tensors. Shapes follow numpy: element-wise operators broadcast from the right.
+// Operators as functions on tensors; families of them stand in headers of their own, all included here. Shapes follow
+// numpy: element-wise operators broadcast from the right.
 // Each takes the user's source line as a default argument. Wrong shapes are remembered as the graph's error.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
-#include "weft/graph.h"
+#include "weft/ops_attention.h"
+#include "weft/ops_base.h"
+#include "weft/ops_elementwise.h"
+#include "weft/ops_reduction.h"
 
 namespace weft {
-
-// An operand of an element-wise operator: a tensor, or a number, which takes the element type of the tensor beside it
-// (beside whole numbers it has to be whole). It remembers the line on which it stands, made from a tensor or a number
-// there: an overloaded operator has no argument for that. An operator whose operands stand on several lines has the
-// line of its left operand.
-class Operand {
- public:
-  Operand(const Tensor& tensor, SourceLine at = SourceLine::current()) : tensor_(tensor), at_(at) {}  // NOLINT
-  template <typename T>
-    requires std::is_arithmetic_v<T>
-  Operand(T number, SourceLine at = SourceLine::current())  // NOLINT
-      : number_(static_cast<double>(number)), isNumber_(true), at_(at) {}
-
-  bool isNumber() const { return isNumber_; }
-  double number() const { return number_; }
-  const Tensor& tensor() const { return tensor_; }
-  SourceLine at() const { return at_; }
-
- private:
-  Tensor tensor_;
-  double number_ = 0;
-  bool isNumber_ = false;
-  SourceLine at_;
-};
 
 // Operators do not convert element types but of numbers: i32 + f32 is an error, cast(i, kF32) + f its remedy.
 
@@ -144,32 +122,6 @@ Tensor softmaxCrossEntropy(const Tensor& logits, const Tensor& labels, int64_t i
 // sum(loss) / max(1, number of labels that are not ignored), over the whole batch.
 Tensor meanValid(const Tensor& loss, const Tensor& labels, int64_t ignoreIndex = -100,
                  SourceLine at = SourceLine::current());
-// gamma x / sqrt(mean of x^2 + epsilon) over the last dimension (Zhang and Sennrich, "Root mean square layer
-// normalization", 2019); gamma has its size. Splits of the other dimensions stay.
-Tensor rmsNorm(const Tensor& x, const Tensor& gamma, double epsilon = 1e-6, SourceLine at = SourceLine::current());
-struct AttentionOptions {
-  bool causal = false;               // query t sees keys 0 to t
-  std::optional<double> scale = {};  // 1 / sqrt(width) unless given
-  Tensor mask = {};                  // bool: true where a query sees a key; a query that sees none gets zeros
-  Tensor bias = {};                  // added to the scores
-};
-// softmax(scale q k^T + bias) v for q [B, H, T, D], k and v [B, G, S, D] -> [B, H, T, D]. G divides H: heads of q in a
-// row share a head of k and v ("grouped" heads; G = 1 is multi-query attention). mask and bias broadcast against the
-// scores [B, H, T, S], of which they have S.
-Tensor scaledDotProductAttention(const Tensor& q, const Tensor& k, const Tensor& v,
-                                 const AttentionOptions& options = {}, SourceLine at = SourceLine::current());
-// Position embedding by rotation (Su et al., "RoFormer", 2021) of x [..., T, D]: pair i of row t is turned by the angle
-// whose cosine and sine stand in cos and sin [T, D / 2]. Pairs are (i, i + D / 2), as in LLaMA's published weights, or
-// (2 i, 2 i + 1) where `interleaved`.
-Tensor rotary(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved = false,
-              SourceLine at = SourceLine::current());
-// The constants cos and sin of t base^(-2 i / width) for t < rows, i < width / 2.
-struct RotaryTables {
-  Tensor cos;
-  Tensor sin;
-};
-RotaryTables rotaryTables(Graph& g, int64_t rows, int64_t width, double base = 10000, Type type = kF32,
-                          SourceLine at = SourceLine::current());
 // Zeroes elements with probability `rate`; the mask depends on (seed, call, step, global index) only.
 Tensor dropout(const Tensor& x, double rate, int64_t seed = 0, SourceLine at = SourceLine::current());
 

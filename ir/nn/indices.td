@@ -83,5 +83,33 @@ def Nn_PickGradOp : Nn_Op<"pick_grad"> {
   let flops = "0";
   let hasVerifier = 1;
 }
+def Nn_GatherOp : Nn_InferOp<"gather"> {
+  let summary = "y[.., k, ..] = x[.., index[.., k, ..], ..] in dimension `dim`; all other dimensions agree";
+  let description = [{
+    `rows` is the global size of the dimension. A rank that holds a part of it gives zeros for indices outside, so the
+    sum over ranks is the answer. An index outside [0, rows) is an error of the data.
+  }];
+  let arguments = (ins Nn_Number:$x, Nn_Ids:$index, Nn_Int:$dim, Nn_Int:$rows);
+  let results = (outs Nn_Number:$y);
+  let rule = "rules::gather(*this, getDim())";
+  let linear = "{{0}}";
+  let origins = "rules::originOfDim(false, 0, getX(), getDim())";
+  let infer = "infer::gather(site, adaptor.getX(), adaptor.getIndex(), adaptor.getDim(), adaptor.getRows())";
+  let flops = "0";
+}
+def Nn_ScatterAddOp : Nn_Op<"scatter_add"> {
+  let summary = "zeros, to which y[.., index[.., k, ..], ..] += updates[.., k, ..] in dimension `dim`";
+  let description = [{
+    `rows` is the global size of the dimension. Indices of a part that is elsewhere are skipped; one outside [0, rows)
+    is an error of the data.
+  }];
+  let arguments = (ins Nn_Ids:$index, Nn_Number:$updates, Nn_Int:$dim, Nn_Int:$rows);
+  let results = (outs Nn_Number:$y);
+  let rule = "rules::scatterAdd(*this, getDim())";
+  let linear = "{{1}}";
+  let origins = "rules::originOfDim(true, 0, getY(), getDim())";
+  let flops = "::weft::ir::operandElements(*this, 1)";
+  let hasVerifier = 1;
+}
 
 #endif

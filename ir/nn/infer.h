@@ -99,6 +99,21 @@ mlir::LogicalResult mean(const InferSite& site, mlir::Value x, llvm::ArrayRef<in
 mlir::LogicalResult scalarOf(const InferSite& site, mlir::Value x);
 mlir::LogicalResult boolScalar(const InferSite& site, mlir::Value x);
 
+// (1) dim exists.
+mlir::LogicalResult along(const InferSite& site, mlir::Value x, int64_t dim);
+// As along; the result lacks the dimension.
+mlir::LogicalResult prod(const InferSite& site, mlir::Value x, int64_t dim);
+// As along, and (2) dy is what prod makes of x.
+mlir::LogicalResult prodGrad(const InferSite& site, mlir::Value x, mlir::Value dy, int64_t dim);
+// As prod, and (2) every index is an i32.
+mlir::LogicalResult argExtremum(const InferSite& site, mlir::Value x, int64_t dim);
+// (1) At least one dimension. (2) 1 <= count <= the last one's size. (3) Every index is an i32.
+mlir::LogicalResult sort(const InferSite& site, mlir::Value x, int64_t count);
+// (1) dims exist and increase.
+mlir::LogicalResult flip(const InferSite& site, mlir::Value x, llvm::ArrayRef<int64_t> dims);
+// (1) dim exists. (2) index has x's sizes in all other dimensions. (3) rows is positive.
+mlir::LogicalResult gather(const InferSite& site, mlir::Value x, mlir::Value index, int64_t dim, int64_t rows);
+
 // (1) At least one dimension.
 mlir::LogicalResult rowwise(const InferSite& site, mlir::Value x);
 // (1) x has a last dimension. (2) gamma and beta have its size and x's element type.

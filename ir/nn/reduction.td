@@ -4,9 +4,9 @@
 
 include "ir/nn/nn_base.td"
 
-class Nn_Reduce<string mnemonic> : Nn_InferOp<mnemonic> {
-  let arguments = (ins Nn_Number:$x, DenseI64ArrayAttr:$dims, DefaultValuedAttr<BoolAttr, "false">:$keep_dims);
-  let results = (outs Nn_Number:$y);
+class Nn_Reduce<string mnemonic, Type type = Nn_Number> : Nn_InferOp<mnemonic> {
+  let arguments = (ins type:$x, DenseI64ArrayAttr:$dims, DefaultValuedAttr<BoolAttr, "false">:$keep_dims);
+  let results = (outs type:$y);
   let rule = "rules::reduce(*this, getDims(), getKeepDims())";
   let infer = "infer::reduce(site, adaptor.getX(), adaptor.getDims(), adaptor.getKeepDims())";
   let flops = "::weft::ir::operandElements(*this)";
@@ -28,10 +28,15 @@ def Nn_MeanOp : Nn_Reduce<"mean"> {
                             [{ build($_builder, $_state, x, dims, keepDims, ::weft::ir::reducedCount(x, dims)); }]>];
   let infer = "infer::mean(site, adaptor.getX(), adaptor.getDims(), adaptor.getKeepDims(), adaptor.getCount())";
 }
-def Nn_MaxOp : Nn_Reduce<"max"> {
-  let summary = "greatest over `dims`";
+def Nn_MaxOp : Nn_Reduce<"max", Nn_Tensor> {
+  let summary = "greatest over `dims`; of bool: is any true?";
   let reduceKind = "::weft::ReduceKind::kMax";
-  let padFill = "-std::numeric_limits<double>::infinity()";
+  let padFill = "rules::leastElement(getX())";
+}
+def Nn_MinOp : Nn_Reduce<"min", Nn_Tensor> {
+  let summary = "smallest over `dims`; of bool: are all true?";
+  let reduceKind = "::weft::ReduceKind::kMin";
+  let padFill = "std::numeric_limits<double>::infinity()";
 }
 def Nn_SumSquaresOp : Nn_InferOp<"sum_squares"> {
   let summary = "sum of squares of all elements, a scalar";

@@ -1,6 +1,7 @@
 #include "ir/nn/rules.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -135,6 +136,32 @@ std::string reduce(mlir::Operation* op, llvm::ArrayRef<int64_t> dims, bool keepD
 
 std::string reduceAll(mlir::Operation* op) {
   return arrow({numbered("d", rankOf(op->getOperand(0)), "+")}, {{}});
+}
+
+std::string wholeDims(mlir::Operation* op, llvm::ArrayRef<int64_t> dims) {
+  const Words all = numbered("d", rankOf(op->getOperand(0)));
+  Words whole = all;
+  Words others;
+  for (size_t d = 0; d < all.size(); ++d) {
+    if (llvm::is_contained(dims, static_cast<int64_t>(d))) {
+      whole[d] += "!";
+    } else {
+      others.push_back(all[d]);
+    }
+  }
+  const auto wordsOf = [&](mlir::ValueRange values) {
+    std::vector<Words> words;
+    for (mlir::Value value : values) {
+      words.push_back(rankOf(value) == all.size() ? whole : others);
+    }
+    return words;
+  };
+  return arrow(wordsOf(op->getOperands()), wordsOf(op->getResults()));
+}
+
+std::string sort(mlir::Operation* op) {
+  const Words lead = numbered("d", rankOf(op->getOperand(0)) - 1);
+  return arrow({lead + Words{"s!"}}, {lead + Words{"r!"}, lead + Words{"r!"}});
 }
 
 std::string wholeLast(mlir::Operation* op) {
@@ -318,6 +345,32 @@ std::string pick(mlir::Operation* op) {
 std::string pickGrad(mlir::Operation* op) {
   Words lead = numbered("d", rankOf(op->getOperand(0)));
   return arrow({lead, lead}, {lead + Words{"v"}});
+}
+
+namespace {
+
+// Dimensions of a tensor in which dimension `dim` is called `word`.
+Words along(size_t rank, int64_t dim, const std::string& word) {
+  Words words = numbered("d", rank);
+  words[dim] = word;
+  return words;
+}
+
+}  // namespace
+
+std::string gather(mlir::Operation* op, int64_t dim) {
+  const size_t rank = rankOf(op->getOperand(0));
+  return arrow({along(rank, dim, "v+"), along(rank, dim, "k")}, {along(rank, dim, "k")});
+}
+
+std::string scatterAdd(mlir::Operation* op, int64_t dim) {
+  const size_t rank = rankOf(op->getOperand(0));
+  return arrow({along(rank, dim, "k+"), along(rank, dim, "k")}, {along(rank, dim, "v")});
+}
+
+double leastElement(mlir::Value x) {
+  const bool isBool = llvm::cast<mlir::RankedTensorType>(x.getType()).getElementType().isInteger(1);
+  return isBool ? 0.0 : -std::numeric_limits<double>::infinity();
 }
 
 std::string constant(mlir::Operation* op, bool splat) {

@@ -32,6 +32,10 @@ std::string concat(mlir::Operation* op, int64_t dim);
 std::string reduce(mlir::Operation* op, llvm::ArrayRef<int64_t> dims, bool keepDims);
 // All dimensions to a scalar.
 std::string reduceAll(mlir::Operation* op);
+// Elementwise but for `dims`, which are whole; a tensor of fewer dimensions than operand 0 lacks them.
+std::string wholeDims(mlir::Operation* op, llvm::ArrayRef<int64_t> dims);
+// "d0 s! -> d0 r!, d0 r!".
+std::string sort(mlir::Operation* op);
 // Elementwise but for the last dimension, which is whole.
 std::string wholeLast(mlir::Operation* op);
 std::string layerNorm(mlir::Operation* op);
@@ -55,8 +59,14 @@ std::string attention(mlir::Operation* op);
 std::string attentionGrad(mlir::Operation* op);
 // "d0 d1 t d!, t e!, t e! -> d0 d1 t d".
 std::string rotary(mlir::Operation* op);
+// "d0 v+ d2, d0 k d2 -> d0 k d2" and "d0 k+ d2, d0 k d2 -> d0 v d2".
+std::string gather(mlir::Operation* op, int64_t dim);
+std::string scatterAdd(mlir::Operation* op, int64_t dim);
 // A constant that is not a splat cannot be cut.
 std::string constant(mlir::Operation* op, bool splat);
+
+// What no element of x's type is below, as a pad; infinity, which is true as a bool, is the greatest of every type.
+double leastElement(mlir::Value x);
 
 // All operands in one linear set.
 LinearSets allTogether(mlir::Operation* op);

@@ -1,4 +1,5 @@
-// Operators that move elements and compute nothing. All are jointly linear in all operands.
+// Operators that move elements and compute nothing. All are jointly linear in all operands, but for pads of another
+// value than 0.
 #ifndef WEFT_IR_NN_SHAPE
 #define WEFT_IR_NN_SHAPE
 
@@ -37,14 +38,26 @@ def Nn_SliceOp : Nn_InferOp<"slice"> {
   let localize = "setSizes(getY().getType().getShape());";
 }
 def Nn_PadOp : Nn_InferOp<"pad"> {
-  let summary = "`low[d]` zeros before and `high[d]` zeros after x, in each dimension";
-  let arguments = (ins Nn_Tensor:$x, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high);
+  let summary = "`low[d]` times `value` before and `high[d]` times after x, in each dimension";
+  let arguments = (ins Nn_Tensor:$x, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
+                       DefaultValuedAttr<Nn_Real, "0.0">:$value);
   let results = (outs Nn_Tensor:$y);
   let rule = "rules::sliceLike(*this)";
+  let linear = "getValue() == 0 ? rules::allTogether(*this) : ::weft::ir::LinearSets()";
+  let passesSums = "getValue() == 0";
+  let padFill = "std::nullopt";
+  let infer = "infer::pad(site, adaptor.getX(), adaptor.getLow(), adaptor.getHigh())";
+  let flops = "0";
+}
+def Nn_FlipOp : Nn_InferOp<"flip"> {
+  let summary = "x with the order of the elements in `dims` turned round";
+  let arguments = (ins Nn_Tensor:$x, DenseI64ArrayAttr:$dims);
+  let results = (outs Nn_Tensor:$y);
+  let rule = "rules::wholeDims(*this, getDims())";
   let linear = "{{0}}";
   let passesSums = "true";
   let padFill = "std::nullopt";
-  let infer = "infer::pad(site, adaptor.getX(), adaptor.getLow(), adaptor.getHigh())";
+  let infer = "infer::flip(site, adaptor.getX(), adaptor.getDims())";
   let flops = "0";
 }
 def Nn_ConcatOp : Nn_InferOp<"concat"> {

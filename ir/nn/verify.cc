@@ -114,6 +114,33 @@ LogicalResult PickGradOp::verify() {
   return success();
 }
 
+// (1) dim exists. (2) updates have index's shape. (3) The result has their element type, and their sizes in all other
+// dimensions. (4) rows is positive.
+LogicalResult ScatterAddOp::verify() {
+  const auto rank = static_cast<int64_t>(shape(getY()).size());
+  if (getDim() < 0 || getDim() >= rank) {
+    return error(*this, 1, "dim " + llvm::Twine(getDim()) + " is not a dimension of " + printType(getY()));
+  }
+  if (shape(getIndex()) != shape(getUpdates())) {
+    return error(*this, 2,
+                 "the index is " + printType(getIndex()) + " and updates are " + printType(getUpdates()) +
+                     "; they must have one shape");
+  }
+  llvm::SmallVector<int64_t> expected(shape(getY()));
+  if (shape(getUpdates()).size() == expected.size()) {
+    expected[getDim()] = shape(getUpdates())[getDim()];
+  }
+  if (plainType(getUpdates()) != withShape(getY(), expected)) {
+    return error(*this, 3,
+                 "updates are " + printType(getUpdates()) + "; they may differ from the result " + printType(getY()) +
+                     " only in dimension " + llvm::Twine(getDim()));
+  }
+  if (getRows() < 1) {
+    return error(*this, 4, "rows is " + llvm::Twine(getRows()) + "; it must be positive");
+  }
+  return success();
+}
+
 namespace {
 
 // (1) to (6) as conv2d. (7) dy has the type of the convolution of x with the weight.

@@ -5,11 +5,13 @@ namespace weft {
 KernelRegistry cpuKernels(const CpuKernelOptions& options) {
   KernelRegistry registry;
   addElementwiseKernels(registry);
+  addActivationKernels(registry);
   addContractionKernels(registry, options);
   addConvolutionKernels(registry, options);
   addChannelKernels(registry);
   addShapeKernels(registry);
   addReductionKernels(registry);
+  addAlongKernels(registry);
   addNormalizationKernels(registry);
   addIndexKernels(registry);
   addAttentionKernels(registry, options);

@@ -2,6 +2,8 @@
 // A NaN operand gives a NaN everywhere but in compare, select's condition and casts to integers, so that a bad value is
 // seen and not hidden.
 
+#include "kernels/cpu/elementwise.h"
+
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -57,37 +59,13 @@ T negated(T x) {
   }
 }
 
-template <typename T, typename F>
-KernelOr unary(const KernelSpec& spec, F f) {
-  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, spec.inputs[0]));
-  const int64_t n = spec.outputs[0].elements();
-  return makeKernel([n, f](const KernelArguments& args) {
-    const T* x = in<T>(args, 0);
-    T* y = out<T>(args, 0);
-    WEFT_INDEPENDENT
-    for (int64_t i = 0; i < n; ++i) {
-      y[i] = f(x[i]);
-    }
-    return absl::OkStatus();
-  });
-}
-
-// y = f(first operand, gradient), all of one shape.
-template <typename T, typename F>
-KernelOr gradient(const KernelSpec& spec, F f) {
-  WEFT_RETURN_IF_ERROR(checkInput(spec, 1, spec.inputs[0]));
-  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, spec.inputs[0]));
-  const int64_t n = spec.outputs[0].elements();
-  return makeKernel([n, f](const KernelArguments& args) {
-    const T* x = in<T>(args, 0);
-    const T* dy = in<T>(args, 1);
-    T* dx = out<T>(args, 0);
-    WEFT_INDEPENDENT
-    for (int64_t i = 0; i < n; ++i) {
-      dx[i] = f(x[i], dy[i]);
-    }
-    return absl::OkStatus();
-  });
+template <typename T>
+T absolute(T x) {
+  if constexpr (std::is_integral_v<T>) {
+    return x < 0 ? negated(x) : x;
+  } else {
+    return std::fabs(x);
+  }
 }
 
 // One row of a binary operator; steps of 0 and 1 get loops of their own, which become vectors.
@@ -135,16 +113,9 @@ KernelOr binary(const KernelSpec& spec, F f) {
 }
 
 template <typename F>
-KernelFactory floatUnary(F f) {
-  return withArity({1, 1}, [f](const KernelSpec& spec) {
-    return dispatchFloat(spec, spec.inputs[0].type, [&]<typename T>() { return unary<T>(spec, f); });
-  });
-}
-
-template <typename F>
-KernelFactory floatGradient(F f) {
+KernelFactory floatBinary(F f) {
   return withArity({2, 1}, [f](const KernelSpec& spec) {
-    return dispatchFloat(spec, spec.inputs[0].type, [&]<typename T>() { return gradient<T>(spec, f); });
+    return dispatchFloat(spec, spec.inputs[0].type, [&]<typename T>() { return binary<T, T>(spec, f); });
   });
 }
 
@@ -277,10 +248,14 @@ void addGradients(KernelRegistry& registry) {
 }  // namespace
 
 void addElementwiseKernels(KernelRegistry& registry) {
-  registry.add("neg", withArity({1, 1}, [](const KernelSpec& spec) {
-                 return dispatchNumeric(spec, spec.inputs[0].type,
-                                        [&]<typename T>() { return unary<T>(spec, [](T x) { return negated(x); }); });
-               }));
+  registry.add("neg", numericUnary([](auto x) { return negated(x); }));
+  registry.add("abs", numericUnary([](auto x) { return absolute(x); }));
+  registry.add("sign", numericUnary([](auto x) { return x != x ? x : static_cast<decltype(x)>((x > 0) - (x < 0)); }));
+  registry.add("floor", floatUnary([](auto x) { return std::floor(x); }));
+  registry.add("ceil", floatUnary([](auto x) { return std::ceil(x); }));
+  registry.add("erf", floatUnary([](auto x) { return math::erf(x); }));
+  registry.add("sin", floatUnary([](auto x) { return std::sin(x); }));
+  registry.add("cos", floatUnary([](auto x) { return std::cos(x); }));
   registry.add("exp", floatUnary([](auto x) { return math::exp(x); }));
   registry.add("log", floatUnary([](auto x) { return std::log(x); }));
   registry.add("sqrt", floatUnary([](auto x) { return std::sqrt(x); }));
@@ -294,10 +269,9 @@ void addElementwiseKernels(KernelRegistry& registry) {
                numericBinary([](auto a, auto b) { return wrapping(a, b, [](auto x, auto y) { return x - y; }); }));
   registry.add("mul",
                numericBinary([](auto a, auto b) { return wrapping(a, b, [](auto x, auto y) { return x * y; }); }));
-  registry.add("div", withArity({2, 1}, [](const KernelSpec& spec) {
-                 return dispatchFloat(spec, spec.inputs[0].type,
-                                      [&]<typename T>() { return binary<T, T>(spec, [](T a, T b) { return a / b; }); });
-               }));
+  registry.add("div", floatBinary([](auto a, auto b) { return a / b; }));
+  // 1 where b is 0 or a is 1, as everywhere, even beside a NaN.
+  registry.add("pow", floatBinary([](auto a, auto b) { return std::pow(a, b); }));
   registry.add("maximum", anyBinary([](auto a, auto b) { return larger(a, b); }));
   registry.add("minimum", anyBinary([](auto a, auto b) { return smaller(a, b); }));
   registry.add("compare", withArity({2, 1}, compare));

@@ -6,11 +6,13 @@
 namespace weft {
 
 void addElementwiseKernels(KernelRegistry& registry);
+void addActivationKernels(KernelRegistry& registry);
 void addContractionKernels(KernelRegistry& registry, const CpuKernelOptions& options);
 void addConvolutionKernels(KernelRegistry& registry, const CpuKernelOptions& options);
 void addChannelKernels(KernelRegistry& registry);
 void addShapeKernels(KernelRegistry& registry);
 void addReductionKernels(KernelRegistry& registry);
+void addAlongKernels(KernelRegistry& registry);
 void addNormalizationKernels(KernelRegistry& registry);
 void addIndexKernels(KernelRegistry& registry);
 void addAttentionKernels(KernelRegistry& registry, const CpuKernelOptions& options);

@@ -1,7 +1,8 @@
-// Kernels that read integer ids: embedding, softmax cross entropy, pick, and their gradients. Where a family takes a
-// scalar, it is the global index of the first row (or class) this rank holds.
+// Kernels that read integer ids: embedding, softmax cross entropy, pick, gather, scatter_add, and gradients. Where a
+// family takes a scalar, it is the global index of the first row (or class) this rank holds.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -204,6 +205,85 @@ KernelOr pickGrad(const KernelSpec& spec) {
   });
 }
 
+// A tensor around dimension `dim`: [outer, count, inner].
+struct Around {
+  int64_t outer = 1;
+  int64_t inner = 1;
+};
+
+// Of two tensors that agree but for dimension `dim`, which both have.
+absl::StatusOr<Around> aroundOf(const KernelSpec& spec, const TensorSpec& a, const TensorSpec& b) {
+  WEFT_ASSIGN_OR_RETURN(const int64_t dim, attribute<int64_t>(spec.attributes, "dim"));
+  Around around;
+  bool agree = dim >= 0 && dim < static_cast<int64_t>(a.shape.size()) && a.shape.size() == b.shape.size();
+  for (size_t d = 0; agree && d < a.shape.size(); ++d) {
+    const auto at = static_cast<int64_t>(d);
+    agree = at == dim || a.shape[d] == b.shape[d];
+    around.outer *= at < dim ? a.shape[d] : 1;
+    around.inner *= at > dim ? a.shape[d] : 1;
+  }
+  if (!agree) {
+    return invalid(spec, tensorText(a), " and ", tensorText(b), " differ elsewhere than in dimension ", dim);
+  }
+  return around;
+}
+
+// visit(element of the index, element in the part that starts at the origin, -1 outside) for each index, in order.
+template <typename Id, typename Visit>
+absl::Status forEachPlace(const Id* index, int64_t rows, int64_t origin, const std::array<int64_t, 4>& sizes,
+                          const Visit& visit) {
+  const auto [outer, indices, local, inner] = sizes;
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t k = 0; k < indices; ++k) {
+      for (int64_t i = 0; i < inner; ++i) {
+        const int64_t at = (o * indices + k) * inner + i;
+        if (index[at] < 0 || index[at] >= rows) {
+          return outOfRange("index", index[at], at, rows);
+        }
+        const int64_t place = placeOf(index[at], origin, local);
+        visit(at, place < 0 ? -1 : (o * local + place) * inner + i);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+template <typename T, typename Id>
+KernelOr gather(const KernelSpec& spec) {
+  WEFT_ASSIGN_OR_RETURN(const Around around, aroundOf(spec, spec.inputs[0], spec.inputs[1]));
+  WEFT_ASSIGN_OR_RETURN(const int64_t dim, attribute<int64_t>(spec.attributes, "dim"));
+  WEFT_ASSIGN_OR_RETURN(const int64_t rows, attribute<int64_t>(spec.attributes, "rows"));
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, {spec.inputs[0].type, spec.inputs[1].shape}));
+  const std::array sizes = {around.outer, spec.inputs[1].shape[dim], spec.inputs[0].shape[dim], around.inner};
+  return makeKernel([=](const KernelArguments& args) {
+    const T* x = in<T>(args, 0);
+    T* y = out<T>(args, 0);
+    return forEachPlace(in<Id>(args, 1), rows, args.scalars[0], sizes,
+                        [&](int64_t at, int64_t place) { y[at] = place >= 0 ? x[place] : T(0); });
+  });
+}
+
+// Sums in T, in the order of the indices.
+template <typename T, typename Id>
+KernelOr scatterAdd(const KernelSpec& spec) {
+  WEFT_ASSIGN_OR_RETURN(const Around around, aroundOf(spec, spec.outputs[0], spec.inputs[0]));
+  WEFT_ASSIGN_OR_RETURN(const int64_t dim, attribute<int64_t>(spec.attributes, "dim"));
+  WEFT_ASSIGN_OR_RETURN(const int64_t rows, attribute<int64_t>(spec.attributes, "rows"));
+  WEFT_RETURN_IF_ERROR(checkInput(spec, 1, {spec.outputs[0].type, spec.inputs[0].shape}));
+  const int64_t n = spec.outputs[0].elements();
+  const std::array sizes = {around.outer, spec.inputs[0].shape[dim], spec.outputs[0].shape[dim], around.inner};
+  return makeKernel([=](const KernelArguments& args) {
+    const T* updates = in<T>(args, 1);
+    T* y = out<T>(args, 0);
+    std::fill_n(y, n, T(0));
+    return forEachPlace(in<Id>(args, 0), rows, args.scalars[0], sizes, [&](int64_t at, int64_t place) {
+      if (place >= 0) {
+        y[place] = wrappingSum(y[place], updates[at]);
+      }
+    });
+  });
+}
+
 // Which inputs decide the float and the id type.
 struct Family {
   Arity arity;
@@ -215,6 +295,17 @@ template <typename Make>
 void addFamily(KernelRegistry& registry, const std::string& name, const Family& family, Make make) {
   registry.add(name, withArity(family.arity, [=](const KernelSpec& spec) {
                  return dispatchFloat(spec, spec.inputs[family.value].type, [&]<typename T>() {
+                   return dispatchIds(spec, spec.inputs[family.ids].type,
+                                      [&]<typename Id>() { return make.template operator()<T, Id>(spec); });
+                 });
+               }));
+}
+
+// The same for families that take integers as values, too.
+template <typename Make>
+void addNumericFamily(KernelRegistry& registry, const std::string& name, const Family& family, Make make) {
+  registry.add(name, withArity(family.arity, [=](const KernelSpec& spec) {
+                 return dispatchNumeric(spec, spec.inputs[family.value].type, [&]<typename T>() {
                    return dispatchIds(spec, spec.inputs[family.ids].type,
                                       [&]<typename Id>() { return make.template operator()<T, Id>(spec); });
                  });
@@ -236,6 +327,10 @@ void addIndexKernels(KernelRegistry& registry) {
             []<typename T, typename Id>(const KernelSpec& spec) { return pick<T, Id>(spec); });
   addFamily(registry, "pick_grad", {{2, 1, 1}, 1, 0},
             []<typename T, typename Id>(const KernelSpec& spec) { return pickGrad<T, Id>(spec); });
+  addNumericFamily(registry, "gather", {{2, 1, 1}, 0, 1},
+                   []<typename T, typename Id>(const KernelSpec& spec) { return gather<T, Id>(spec); });
+  addNumericFamily(registry, "scatter_add", {{2, 1, 1}, 1, 0},
+                   []<typename T, typename Id>(const KernelSpec& spec) { return scatterAdd<T, Id>(spec); });
 }
 
 }  // namespace weft

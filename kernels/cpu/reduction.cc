@@ -1,9 +1,10 @@
-// Reductions over dimensions: sum, mean, max; and the whole-tensor sum_squares and all_finite. Float sums run in double
-// in an order that the local shape fixes, so a result depends on the local data and shape alone; integers sum in 64
-// bits.
+// Reductions over dimensions: sum, mean, max, min; and the whole-tensor sum_squares and all_finite. Float sums run in
+// double in an order that the local shape fixes, so a result depends on the local data and shape alone; integers sum in
+// 64 bits.
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/cpu/families.h"
 #include "kernels/cpu/loops.h"
@@ -98,24 +99,34 @@ KernelOr mean(const KernelSpec& spec) {
   return dispatchFloat(spec, spec.inputs[0].type, [&]<typename T>() { return sum<T>(spec, scale); });
 }
 
-// The maximum of no elements: the lowest value of the type, -inf for floats.
+// The ends of a type's range; infinite for floats. The only unsigned type is that of bool.
 template <typename T>
-KernelOr maximum(const KernelSpec& spec) {
-  WEFT_ASSIGN_OR_RETURN(const StridedLoop<2> loop, reductionLoop(spec));
+T leastOf() {
   using Limits = std::numeric_limits<T>;
-  const T lowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+}
+template <typename T>
+T greatestOf() {
+  using Limits = std::numeric_limits<T>;
+  return Limits::has_infinity ? Limits::infinity() : std::is_unsigned_v<T> ? T(1) : Limits::max();
+}
+
+// Folds elements to the larger or smaller one. Of no elements: `start`.
+template <typename T, typename Fold>
+KernelOr extremum(const KernelSpec& spec, T start, const Fold& fold) {
+  WEFT_ASSIGN_OR_RETURN(const StridedLoop<2> loop, reductionLoop(spec));
   const int64_t n = spec.outputs[0].elements();
-  return makeKernel([loop, n, lowest](const KernelArguments& args) {
-    std::fill_n(out<T>(args, 0), n, lowest);
+  return makeKernel([loop, n, start, fold](const KernelArguments& args) {
+    std::fill_n(out<T>(args, 0), n, start);
     loop.run([&](const auto& at, int64_t count, const auto& step) {
       const T* x = in<T>(args, 0) + at[0];
       T* most = out<T>(args, 0) + at[1];
       if (step[0] == 1 && step[1] == 0) {
-        *most = larger(*most, largest(x, count));
+        *most = fold(*most, laneFold(count, x[0], [&](int64_t i) { return x[i]; }, fold));
         return;
       }
       for (int64_t i = 0; i < count; ++i) {
-        most[i * step[1]] = larger(most[i * step[1]], x[i * step[0]]);
+        most[i * step[1]] = fold(most[i * step[1]], x[i * step[0]]);
       }
     });
     return absl::OkStatus();
@@ -157,7 +168,14 @@ void addReductionKernels(KernelRegistry& registry) {
                }));
   registry.add("mean", withArity({1, 1}, mean));
   registry.add("max", withArity({1, 1}, [](const KernelSpec& spec) {
-                 return dispatchAll(spec, spec.inputs[0].type, [&]<typename T>() { return maximum<T>(spec); });
+                 return dispatchAll(spec, spec.inputs[0].type, [&]<typename T>() {
+                   return extremum<T>(spec, leastOf<T>(), [](T a, T b) { return larger(a, b); });
+                 });
+               }));
+  registry.add("min", withArity({1, 1}, [](const KernelSpec& spec) {
+                 return dispatchAll(spec, spec.inputs[0].type, [&]<typename T>() {
+                   return extremum<T>(spec, greatestOf<T>(), [](T a, T b) { return smaller(a, b); });
+                 });
                }));
   registry.add("sum_squares", withArity({1, 1}, [](const KernelSpec& spec) {
                  return dispatchFloat(spec, spec.inputs[0].type, [&]<typename T>() { return sumSquares<T>(spec); });

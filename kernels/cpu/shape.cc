@@ -1,4 +1,4 @@
-// Kernels that move elements: reshape, transpose, slice, pad, concat, broadcast, dynamic_slice; and fill, iota,
+// Kernels that move elements: reshape, transpose, slice, pad, flip, concat, broadcast, dynamic_slice; and fill, iota,
 // mask_pad, accumulate.
 
 #include <algorithm>
@@ -13,6 +13,16 @@ namespace weft {
 namespace {
 
 using namespace cpu;  // NOLINT
+
+// A value of the type: bool is 1 for anything but 0, integers as casts give them.
+template <typename T>
+T elementOf(double value) {
+  if constexpr (std::is_same_v<T, uint8_t>) {
+    return value != 0.0 ? 1 : 0;
+  } else {
+    return convert<T>(value);
+  }
+}
 
 // Two strided tensors and where each begins.
 struct Move {
@@ -104,7 +114,36 @@ KernelOr pad(const KernelSpec& spec) {
   const Ints& size = spec.inputs[0].shape;
   WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, {spec.inputs[0].type, spec.outputs[0].shape}));
   WEFT_ASSIGN_OR_RETURN(const int64_t start, boxStart(spec, size, low, spec.outputs[0].shape));
-  return makeMove(spec, {size, stridesOf(size), stridesOf(spec.outputs[0].shape), 0, start, true});
+  WEFT_ASSIGN_OR_RETURN(const double value, attributeOr<double>(spec.attributes, "value", 0.0));
+  const Ints to = stridesOf(spec.outputs[0].shape);
+  if (value == 0) {
+    return makeMove(spec, {size, stridesOf(size), to, 0, start, true});
+  }
+  const int64_t n = spec.outputs[0].elements();
+  return dispatchAll(spec, spec.inputs[0].type, [&]<typename T>() {
+    const StridedCopy<T> copy(size, stridesOf(size), to);
+    return makeKernel([=, element = elementOf<T>(value)](const KernelArguments& args) {
+      std::fill_n(out<T>(args, 0), n, element);
+      copy.run(in<T>(args, 0), out<T>(args, 0) + start);
+      return absl::OkStatus();
+    });
+  });
+}
+
+// Reads the flipped dimensions from their ends.
+KernelOr flip(const KernelSpec& spec) {
+  WEFT_ASSIGN_OR_RETURN(const Ints dims, attribute<Ints>(spec.attributes, "dims"));
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, spec.inputs[0]));
+  const Ints& shape = spec.inputs[0].shape;
+  Move move = {shape, stridesOf(shape), stridesOf(shape)};
+  for (const int64_t dim : dims) {
+    if (dim < 0 || dim >= static_cast<int64_t>(shape.size()) || move.from[dim] < 0) {
+      return invalid(spec, "dimension ", dim, " of ", tensorText(spec.inputs[0]), " is not there or listed twice");
+    }
+    move.fromOffset += std::max<int64_t>(shape[dim] - 1, 0) * move.from[dim];
+    move.from[dim] = -move.from[dim];
+  }
+  return makeMove(spec, move);
 }
 
 KernelOr broadcast(const KernelSpec& spec) {
@@ -185,16 +224,6 @@ KernelOr concat(const KernelSpec& spec) {
     }
     return absl::OkStatus();
   });
-}
-
-// A value of the type: bool is 1 for anything but 0, integers as casts give them.
-template <typename T>
-T elementOf(double value) {
-  if constexpr (std::is_same_v<T, uint8_t>) {
-    return value != 0.0 ? 1 : 0;
-  } else {
-    return convert<T>(value);
-  }
 }
 
 template <typename T>
@@ -325,6 +354,7 @@ void addShapeKernels(KernelRegistry& registry) {
   registry.add("transpose", withArity({1, 1}, transpose));
   registry.add("slice", withArity({1, 1}, slice));
   registry.add("pad", withArity({1, 1}, pad));
+  registry.add("flip", withArity({1, 1}, flip));
   registry.add("broadcast", withArity({1, 1}, broadcast));
   registry.add("concat", [](const KernelSpec& spec) { return concat(spec); });
   registry.add("dynamic_slice", [](const KernelSpec& spec) -> KernelOr {

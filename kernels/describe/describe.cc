@@ -120,6 +120,25 @@ int64_t totalsBound(const KernelSpec& spec) {
   return spec.outputs.empty() ? 0 : boundedProduct(spec.outputs[0].elements(), kTotal);
 }
 
+// A total of 8 bytes for each element of the dimensions behind `dim`.
+int64_t alongBound(const KernelSpec& spec) {
+  const absl::StatusOr<int64_t> dim = attributeOr<int64_t>(spec.attributes, "dim", 0);
+  if (spec.inputs.empty() || !dim.ok() || *dim < 0 || *dim >= static_cast<int64_t>(spec.inputs[0].shape.size())) {
+    return 0;
+  }
+  const std::vector<int64_t>& shape = spec.inputs[0].shape;
+  const std::vector<int64_t> inner(shape.begin() + *dim + 1, shape.end());
+  return TensorSpec{DType::kF64, inner}.bytes();
+}
+
+// An i32 for each element of a row.
+int64_t sortBound(const KernelSpec& spec) {
+  if (spec.inputs.empty() || spec.inputs[0].shape.empty()) {
+    return 0;
+  }
+  return TensorSpec{DType::kI32, {spec.inputs[0].shape.back()}}.bytes();
+}
+
 int64_t noScratch(const KernelSpec& /*spec*/) {
   return 0;
 }
@@ -142,6 +161,10 @@ const std::map<std::string, CpuKernel>& cpuKernelFacts() {
         {"conv2d_weight_grad", {convolutionBound}},
         {"sum", {totalsBound}},
         {"mean", {totalsBound}},
+        {"cumsum", {alongBound, {{0, 0}}}},
+        {"prod", {alongBound}},
+        {"prod_grad", {alongBound}},
+        {"sort", {sortBound}},
         {"channel_sum", {totalsBound}},
         {"channel_dot", {totalsBound}},
         {"layer_norm_grad", {layerNormGradientBound, {{0, 0}, {4, 0}}}},
@@ -150,13 +173,43 @@ const std::map<std::string, CpuKernel>& cpuKernelFacts() {
         {"sgd", {noScratch, {{0, 0}, {2, 1}}}},
         {"adam", {noScratch, {{0, 0}, {2, 1}, {3, 2}}}},
     };
-    for (const char* name :
-         {"neg", "exp", "log", "sqrt", "rsqrt", "tanh", "relu", "gelu", "reshape", "softmax", "dropout", "mask_pad",
-          "accumulate", "layer_norm", "rms_norm", "rotary", "channel_affine", "softmax_cross_entropy_grad"}) {
+    for (const char* name : {"neg",
+                             "exp",
+                             "log",
+                             "sqrt",
+                             "rsqrt",
+                             "tanh",
+                             "relu",
+                             "gelu",
+                             "abs",
+                             "sign",
+                             "floor",
+                             "ceil",
+                             "erf",
+                             "sin",
+                             "cos",
+                             "sigmoid",
+                             "silu",
+                             "softplus",
+                             "hard_swish",
+                             "leaky_relu",
+                             "elu",
+                             "reshape",
+                             "softmax",
+                             "log_softmax",
+                             "dropout",
+                             "mask_pad",
+                             "accumulate",
+                             "layer_norm",
+                             "rms_norm",
+                             "rotary",
+                             "channel_affine",
+                             "softmax_cross_entropy_grad"}) {
       made[name].inPlace = {{0, 0}};
     }
-    for (const char* name :
-         {"relu_grad", "gelu_grad", "tanh_grad", "softmax_grad", "add", "sub", "mul", "div", "maximum", "minimum"}) {
+    for (const char* name : {"relu_grad", "gelu_grad", "tanh_grad", "sigmoid_grad", "silu_grad", "softplus_grad",
+                             "hard_swish_grad", "leaky_relu_grad", "elu_grad", "softmax_grad", "log_softmax_grad",
+                             "add", "sub", "mul", "div", "pow", "maximum", "minimum"}) {
       made[name].inPlace = {{0, 0}, {1, 0}};
     }
     return made;

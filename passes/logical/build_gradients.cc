@@ -215,7 +215,7 @@ class GradientBuilder {
     SmallVector<int64_t> low(boxes.front().getLow());
     SmallVector<int64_t> high(boxes.back().getHigh());
     if (low[dim] != 0 || high[dim] != 0) {
-      auto padded = builder_.create<nn::PadOp>(whole.getLoc(), made, low, high);
+      auto padded = builder_.create<nn::PadOp>(whole.getLoc(), made, low, high, 0.0);
       mark(padded);
       made = padded;
     }

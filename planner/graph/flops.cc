@@ -55,17 +55,15 @@ bool isProduct(const Rule& rule) {
     return false;
   }
   bool sums = false;
-  bool placesRows = false;  // does the result have what no operand has?
-  bool hasRows = false;
+  bool placesRows = false;  // does the result have, in parts, what no operand has?
   for (size_t f = 0; f < rule.factors().size(); ++f) {
     const bool a = has(rule.operands()[0], f);
     const bool b = has(rule.operands()[1], f);
     const bool made = has(rule.results()[0], f);
     sums = sums || (a && b && !made);
-    placesRows = placesRows || (made && !a && !b);
-    hasRows = hasRows || (made && a);
+    placesRows = placesRows || (made && !a && !b && !rule.factors()[f].whole);
   }
-  return sums && (hasRows || !placesRows);
+  return sums && !placesRows;
 }
 
 std::optional<ProductShape> productOf(const Rule& rule, const FactorAxes& axes, double flops) {

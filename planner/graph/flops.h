@@ -33,7 +33,7 @@ double flopsOf(const OperatorFacts& facts, const Rule& rule, const FactorAxes& a
 // Does an operator with this rule multiply two operands and sum over what both have? Then it is a matrix product: what
 // its first result has of both operands is the batch, of the first alone the rows, of the second alone the columns. A
 // convolution is one, too: what only its result has (the places of the image) are rows. The gradient of an embedding is
-// none: ids have no rows, they say which ones are added to.
+// none: ids say which rows of the result are added to.
 //
 //   b m k+, b k+ n -> b m n                      batch b, rows m, columns n
 //   n ci+ h! w!, co ci+ kh! kw! -> n co oh! ow!  rows n oh ow, columns co

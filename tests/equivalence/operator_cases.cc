@@ -18,6 +18,9 @@ TensorLine positive(Dims shape) {
 TensorLine ids(Dims shape, int64_t bound) {
   return {"", std::move(shape), "i32", false, bound};
 }
+TensorLine integers(Dims shape) {
+  return {"", std::move(shape), "i32"};
+}
 TensorLine boolean(Dims shape) {
   return {"", std::move(shape), "i1"};
 }
@@ -28,7 +31,8 @@ void append(Cases& cases, Cases more) {
 
 Cases unaryCases() {
   Cases cases;
-  for (const char* op : {"neg", "exp", "tanh", "relu", "stop_gradient"}) {
+  for (const char* op : {"neg", "exp", "tanh", "relu", "stop_gradient", "abs", "sign", "floor", "ceil", "erf", "sin",
+                         "cos", "sigmoid", "silu", "softplus", "hard_swish"}) {
     cases.push_back({op, op, {real({8, 12})}, "", {real({8, 12})}});
   }
   for (const char* op : {"log", "sqrt", "rsqrt"}) {
@@ -45,7 +49,13 @@ Cases unaryCases() {
                      1,
                      false});
   }
-  for (const char* op : {"relu_grad", "tanh_grad"}) {
+  for (const auto& [op, number] : {std::pair("leaky_relu", "slope"), std::pair("elu", "alpha")}) {
+    const std::string attribute = absl::StrCat(number, " = 0.3 : f64");
+    cases.push_back({op, op, {real({8, 12})}, attribute, {real({8, 12})}});
+    const std::string gradient = absl::StrCat(op, "_grad");
+    cases.push_back({gradient, gradient, {real({8, 12}), real({8, 12})}, attribute, {real({8, 12})}, 1, false});
+  }
+  for (const char* op : {"relu_grad", "tanh_grad", "sigmoid_grad", "silu_grad", "softplus_grad", "hard_swish_grad"}) {
     cases.push_back({op, op, {real({8, 12}), real({8, 12})}, "", {real({8, 12})}, 1, false});
   }
   cases.push_back({"constrain", "constrain", {real({8, 12})}, "layout = \"[{},{}]\"", {real({8, 12})}});
@@ -63,6 +73,7 @@ Cases binaryCases() {
           {absl::StrCat(op, "_", s), op, {real(shapes[s].first), real(shapes[s].second)}, "", {real({8, 12})}});
     }
   }
+  cases.push_back({"pow", "pow", {positive({8, 12}), real({12})}, "", {real({8, 12})}});
   cases.push_back({"compare", "compare", {real({8, 12}), real({12})}, "predicate = \"gt\"", {boolean({8, 12})}, 0});
   cases.push_back({"select", "select", {boolean({8, 12}), real({8, 12}), real({12})}, "", {real({8, 12})}});
   return cases;
@@ -121,6 +132,12 @@ Cases shapeCases() {
           {"transpose", "transpose", {real({4, 6, 8})}, "permutation = array<i64: 2, 0, 1>", {real({8, 4, 6})}},
           {"slice", "slice", {real({8, 12})}, "offsets = array<i64: 1, 0>, sizes = array<i64: 6, 12>", {real({6, 12})}},
           {"pad", "pad", {real({6, 12})}, "low = array<i64: 1, 0>, high = array<i64: 1, 0>", {real({8, 12})}},
+          {"pad_value",
+           "pad",
+           {real({6, 12})},
+           "low = array<i64: 1, 0>, high = array<i64: 1, 0>, value = 2.5 : f64",
+           {real({8, 12})}},
+          {"flip", "flip", {real({4, 6, 8})}, "dims = array<i64: 0, 2>", {real({4, 6, 8})}},
           {"concat", "concat", {real({8, 6}), real({8, 2}), real({8, 4})}, "dim = 1 : i64", {real({8, 12})}},
           {"broadcast", "broadcast", {real({6, 1})}, "", {real({4, 6, 8})}},
       });
@@ -129,7 +146,7 @@ Cases shapeCases() {
 
 Cases reductionCases() {
   Cases cases;
-  for (const char* op : {"sum", "max", "mean"}) {
+  for (const char* op : {"sum", "max", "min", "mean"}) {
     const std::string mean = std::string(op) == "mean" ? ", count = 32 : i64" : "";
     const std::string keep = std::string(op) == "mean" ? ", count = 6 : i64" : "";
     cases.push_back({absl::StrCat(op, "_drop"),
@@ -143,13 +160,36 @@ Cases reductionCases() {
                      "dims = array<i64: 1>, keep_dims = true" + keep,
                      {real({4, 1, 8})}});
   }
+  for (const char* op : {"max", "min"}) {
+    cases.push_back({absl::StrCat(op, "_bool"), op, {boolean({8, 12})}, "dims = array<i64: 1>", {boolean({8})}, 0});
+  }
   cases.push_back({"sum_squares", "sum_squares", {real({8, 12})}, "", {real({})}});
   cases.push_back({"all_finite", "all_finite", {real({8, 12})}, "", {boolean({})}, 0});
   return cases;
 }
 
+Cases alongCases() {
+  const Dims x = {4, 6, 8};
+  const std::string dim = "dim = 1 : i64";
+  Cases cases = {
+      {"cumsum", "cumsum", {real(x)}, dim, {real(x)}},
+      {"cumsum_reverse", "cumsum", {real({8, 12})}, "dim = 0 : i64, reverse = true", {real({8, 12})}},
+      {"prod", "prod", {real(x)}, dim, {real({4, 8})}},
+      {"prod_grad", "prod_grad", {real(x), real({4, 8})}, dim, {real(x)}, 1, false},
+      {"sort", "sort", {real(x)}, "count = 8 : i64", {real(x), integers(x)}},
+      {"sort_first", "sort", {real(x)}, "count = 3 : i64, descending = true", {real({4, 6, 3}), integers({4, 6, 3})}},
+  };
+  for (const char* op : {"argmax", "argmin"}) {
+    cases.push_back({op, op, {real(x)}, dim, {integers({4, 8})}, 0});
+    cases.push_back({absl::StrCat(op, "_bool"), op, {boolean({8, 12})}, "dim = 1 : i64", {integers({8})}, 0});
+  }
+  return cases;
+}
+
 Cases normalizationCases() {
   return {
+      {"log_softmax", "log_softmax", {real({4, 6, 8})}, "", {real({4, 6, 8})}},
+      {"log_softmax_grad", "log_softmax_grad", {real({8, 12}), real({8, 12})}, "", {real({8, 12})}, 1, false},
       {"softmax", "softmax", {real({8, 12})}, "", {real({8, 12})}},
       {"softmax_3", "softmax", {real({4, 6, 8})}, "", {real({4, 6, 8})}},
       {"softmax_grad", "softmax_grad", {real({8, 12}), real({8, 12})}, "", {real({8, 12})}, 1, false},
@@ -232,6 +272,8 @@ Cases indexCases() {
        {real({4, 6, 8})},
        1,
        false},
+      {"gather", "gather", {real({4, 12, 6}), ids({4, 8, 6}, 12)}, "dim = 1 : i64, rows = 12 : i64", {real({4, 8, 6})}},
+      {"scatter_add", "scatter_add", {ids({12, 6}, 8), real({12, 6})}, "dim = 0 : i64, rows = 8 : i64", {real({8, 6})}},
       {"pick", "pick", {real({4, 6, 8}), ids({4, 6}, 8)}, "", {real({4, 6})}},
       {"pick_grad", "pick_grad", {ids({4, 6}, 8), real({4, 6})}, "", {real({4, 6, 8})}, 1, false},
   };
@@ -382,7 +424,7 @@ TrainingProgram OperatorCase::program(const std::string& strategy) const {
 
 std::vector<OperatorCase> operatorCases() {
   Cases cases = unaryCases();
-  for (Cases more : {binaryCases(), contractionCases(), imageCases(), shapeCases(), reductionCases(),
+  for (Cases more : {binaryCases(), contractionCases(), imageCases(), shapeCases(), reductionCases(), alongCases(),
                      normalizationCases(), indexCases(), attentionCases(), sharedAttentionCases(), sourceCases()}) {
     append(cases, std::move(more));
   }

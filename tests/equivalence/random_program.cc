@@ -194,8 +194,7 @@ class ProgramWriter {
         emitLike("relu", {binary("add", a, scalar(0.137))});
         return;  // away from the kink at an exact zero
       case 4:
-        emitLike(pick(2) == 0 ? "tanh" : "neg", {a});
-        return;
+        return addUnary(a);
       case 5:
         emitLike("gelu", {a}, pick(2) == 0 ? "approximate = \"tanh\"" : "approximate = \"none\"");
         return;
@@ -215,6 +214,20 @@ class ProgramWriter {
       default:
         return pick(2) == 0 ? addNormalization(a) : addSelect(a);
     }
+  }
+
+  void addUnary(size_t a) {
+    static const std::vector<std::pair<const char*, const char*>> kOperators = {{"tanh", ""},
+                                                                                {"neg", ""},
+                                                                                {"sigmoid", ""},
+                                                                                {"silu", ""},
+                                                                                {"softplus", ""},
+                                                                                {"sin", ""},
+                                                                                {"erf", ""},
+                                                                                {"elu", "alpha = 0.7 : f64"},
+                                                                                {"leaky_relu", "slope = 0.1 : f64"}};
+    const auto& [op, attributes] = kOperators[pick(static_cast<int64_t>(kOperators.size()))];
+    emitLike(op, {a}, attributes);
   }
 
   void addMatmul(size_t a) {
@@ -336,7 +349,7 @@ class ProgramWriter {
       return;
     }
     if (pick(2) == 0) {
-      emitLike("softmax", {a});
+      emitLike(pick(2) == 0 ? "softmax" : "log_softmax", {a});
       return;
     }
     const Dims shape = values_[a].shape;

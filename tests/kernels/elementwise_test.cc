@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -17,6 +18,10 @@ double geluTanh(double x) {
 }
 double geluExact(double x) {
   return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+}
+
+double hardSwish(double x) {
+  return x * std::clamp(x + 3, 0.0, 6.0) / 6;
 }
 
 Tensor unary(const std::string& name, const Tensor& x, const AttributeMap& attributes = {}) {
@@ -43,7 +48,20 @@ TEST(Unary, FollowsTheFunction) {
                                    {"sqrt", [](double x) { return std::sqrt(x); }, 0, 100},
                                    {"rsqrt", [](double x) { return 1 / std::sqrt(x); }, 0.01, 100},
                                    {"tanh", [](double x) { return std::tanh(x); }, -10, 10},
-                                   {"relu", [](double x) { return x > 0 ? x : 0; }, -5, 5}};
+                                   {"relu", [](double x) { return x > 0 ? x : 0; }, -5, 5},
+                                   {"abs", [](double x) { return std::fabs(x); }, -5, 5},
+                                   {"sign", [](double x) { return x > 0   ? 1
+                                                                  : x < 0 ? -1
+                                                                          : 0; }, -5, 5},
+                                   {"floor", [](double x) { return std::floor(x); }, -5, 5},
+                                   {"ceil", [](double x) { return std::ceil(x); }, -5, 5},
+                                   {"erf", [](double x) { return std::erf(x); }, -3, 3},
+                                   {"sin", [](double x) { return std::sin(x); }, 0.1, 3},
+                                   {"cos", [](double x) { return std::cos(x); }, -1.4, 1.4},
+                                   {"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -20, 20},
+                                   {"silu", [](double x) { return x / (1 + std::exp(-x)); }, -20, 20},
+                                   {"softplus", [](double x) { return std::log1p(std::exp(x)); }, -20, 20},
+                                   {"hard_swish", hardSwish, -2.9, 5}};
   for (const DType type : kFloats) {
     for (const Case& c : cases) {
       // 37 elements: full vectors and a rest. Four roundings: two units in the last place.
@@ -108,6 +126,73 @@ TEST(Unary, SpecialValues) {
     expectNear(unary("gelu", tensor(type, {2}, {kNan, kInf}), {{"approximate", "tanh"}}), {kNan, kInf}, {});
     expectNear(unary("gelu", tensor(type, {2}, {kNan, kInf}), {{"approximate", "none"}}), {kNan, kInf}, {});
   }
+}
+
+TEST(Unary, SpecialValuesOfActivations) {
+  for (const DType type : kFloats) {
+    const Tensor x = tensor(type, {4}, {kNan, kInf, -kInf, 0});
+    expectNear(unary("sigmoid", x), {kNan, 1, 0, 0.5}, {});
+    expectNear(unary("softplus", x), {kNan, kInf, 0, std::log(2.0)}, {2 * epsilonOf(type), 0});
+    expectNear(unary("hard_swish", x), {kNan, kInf, 0, 0}, {});
+    expectNear(unary("leaky_relu", x, {{"slope", 0.5}}), {kNan, kInf, -kInf, 0}, {});
+    expectNear(unary("elu", x, {{"alpha", 2.0}}), {kNan, kInf, -2, 0}, {});
+    expectNear(unary("sign", x), {kNan, 1, -1, 0}, {});
+    expectNear(unary("abs", x), {kNan, kInf, kInf, 0}, {});
+    for (const char* name : {"silu", "erf", "sin", "cos", "floor", "ceil"}) {
+      EXPECT_TRUE(std::isnan(unary(name, x).values[0])) << name;
+    }
+    // e^-x overflows, the result does not.
+    expectNear(unary("silu", tensor(type, {2}, {-1e4, 1e4})), {0, 1e4}, {});
+  }
+}
+
+TEST(Unary, OfIntegers) {
+  for (const DType type : {DType::kI32, DType::kI64}) {
+    const Tensor x = tensor(type, {3}, {5, -7, 0});
+    expectNear(unary("abs", x), {5, 7, 0}, {});
+    expectNear(unary("sign", x), {1, -1, 0}, {});
+  }
+}
+
+TEST(Gradients, OfActivationsAgreeWithDifferences) {
+  struct Case {
+    const char* name;
+    std::function<double(double)> f;
+    AttributeMap attributes = {};
+  };
+  const std::vector<Case> cases = {{"silu", [](double x) { return x / (1 + std::exp(-x)); }},
+                                   {"softplus", [](double x) { return std::log1p(std::exp(x)); }},
+                                   {"hard_swish", hardSwish},
+                                   {"leaky_relu", [](double x) { return x > 0 ? x : 0.2 * x; }, {{"slope", 0.2}}},
+                                   {"elu", [](double x) { return x > 0 ? x : 1.7 * std::expm1(x); }, {{"alpha", 1.7}}}};
+  for (const DType type : kFloats) {
+    const Tensor x = sample(type, {65}, 4, -4, 4);
+    const Tensor dy = sample(type, {65}, 5);
+    for (const Case& c : cases) {
+      Reals expected;
+      for (size_t i = 0; i < 65; ++i) {
+        expected.push_back(dy.values[i] * (c.f(x.values[i] + 1e-5) - c.f(x.values[i] - 1e-5)) / 2e-5);
+      }
+      // Differences with step 1e-5 are right to about 1e-9; in f32 a few roundings of values below 4.
+      expectNear(runOne({std::string(c.name) + "_grad", {x, dy}, {x.spec()}, c.attributes}), expected,
+                 {0, type == DType::kF32 ? 16 * epsilonOf(type) : 1e-8});
+    }
+    Reals sigmoid;
+    for (size_t i = 0; i < 65; ++i) {
+      sigmoid.push_back(dy.values[i] * x.values[i] * (1 - x.values[i]));
+    }
+    expectNear(runOne({"sigmoid_grad", {x, dy}, {x.spec()}}), sigmoid, {8 * epsilonOf(type), 0});
+  }
+}
+
+TEST(Pow, NegativeBasesAndZeros) {
+  for (const DType type : kFloats) {
+    const Tensor a = tensor(type, {6}, {-2, -2, 0, 0, 4, kNan});
+    const Tensor b = tensor(type, {6}, {3, 0.5, 0, 2, 0.5, 1});
+    expectNear(runOne({"pow", {a, b}, {a.spec()}}), {-8, kNan, 1, 0, 2, kNan}, {2 * epsilonOf(type), 0});
+  }
+  const Tensor i = tensor(DType::kI32, {1}, {2});
+  expectError({"pow", {i, i}, {i.spec()}}, absl::StatusCode::kInvalidArgument, "i32");
 }
 
 TEST(Gelu, BothForms) {

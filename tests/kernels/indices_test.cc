@@ -216,6 +216,77 @@ TEST(PickGrad, PutsItBack) {
   }
 }
 
+// Along every dimension, whole and in two halves of the dimension that is looked up in.
+TEST(Gather, WholeAndSplit) {
+  const std::vector<DType> types = {DType::kF32, DType::kF64, DType::kI32, DType::kI64};
+  for (const DType type : types) {
+    for (const int64_t dim : {0, 1, 2}) {
+      const Tensor x = sample(type, {4, 4, 4}, 7, -9, 9);
+      Ints shape = {4, 4, 4};
+      shape[dim] = 3;
+      const Tensor index = sample(DType::kI32, shape, 8, 0, 4);
+      Tensor expected{type, shape, {}};
+      size_t next = 0;
+      forEachIndex(shape, [&](Ints at) {
+        at[dim] = static_cast<int64_t>(index.values[next++]);
+        expected.values.push_back(x.values[positionOf(x.shape, at)]);
+      });
+      const AttributeMap attributes = {{"dim", dim}, {"rows", int64_t{4}}};
+      expectSame(runOne({"gather", {x, index}, {expected.spec()}, attributes, {0}}), expected);
+      Tensor sum{type, shape, Reals(expected.values.size(), 0.0)};
+      for (const int64_t origin : {0, 2}) {
+        Ints offsets = {0, 0, 0};
+        Ints size = {4, 4, 4};
+        offsets[dim] = origin;
+        size[dim] = 2;
+        addTo(sum, runOne({"gather", {part(x, offsets, size), index}, {expected.spec()}, attributes, {origin}}));
+      }
+      expectSame(sum, expected);
+    }
+  }
+}
+
+TEST(ScatterAdd, WholeAndSplit) {
+  for (const Types& t : kTypes) {
+    for (const int64_t dim : {0, 1}) {
+      const Tensor index = sample(t.id, {6, 6}, 9, 0, 4);
+      const Tensor updates = sample(t.value, {6, 6}, 10);
+      Ints shape = {6, 6};
+      shape[dim] = 4;
+      Tensor expected{t.value, shape, Reals(24, 0.0)};
+      size_t next = 0;
+      forEachIndex({6, 6}, [&](Ints at) {
+        at[dim] = static_cast<int64_t>(index.values[next]);
+        expected.values[positionOf(shape, at)] += updates.values[next++];
+      });
+      const AttributeMap attributes = {{"dim", dim}, {"rows", int64_t{4}}};
+      // At most six values below 1 are added.
+      const Tolerance tolerance{0, 16 * epsilonOf(t.value)};
+      expectNear(runOne({"scatter_add", {index, updates}, {expected.spec()}, attributes, {0}}), expected.values,
+                 tolerance);
+      Ints size = shape;
+      size[dim] = 2;
+      for (const int64_t origin : {0, 2}) {
+        Ints offsets = {0, 0};
+        offsets[dim] = origin;
+        expectNear(runOne({"scatter_add", {index, updates}, {{t.value, size}}, attributes, {origin}}),
+                   part(expected, offsets, size).values, tolerance);
+      }
+    }
+  }
+}
+
+TEST(Gather, IndicesOutsideAreAnErrorOfTheData) {
+  const Tensor x = sample(DType::kF32, {5}, 1);
+  const AttributeMap attributes = {{"dim", int64_t{0}}, {"rows", int64_t{10}}};
+  for (const double bad : {-1, 10}) {
+    const Tensor index = tensor(DType::kI32, {2}, {7, bad});
+    const std::string says = "index " + std::to_string(static_cast<int>(bad)) + " at element 1 is outside 0..9";
+    expectError({"gather", {x, index}, {{DType::kF32, {2}}}, attributes, {5}}, kRange, says);
+    expectError({"scatter_add", {index, sample(DType::kF32, {2}, 1)}, {x.spec()}, attributes, {5}}, kRange, says);
+  }
+}
+
 TEST(Indices, Errors) {
   const Tensor table = sample(DType::kF32, {4, 2}, 1);
   const Tensor ids = tensor(DType::kI32, {3}, {0, 1, 2});
@@ -226,6 +297,8 @@ TEST(Indices, Errors) {
   expectError({"embedding", {table, table}, {{DType::kF32, {4, 2, 2}}}, attributes, {0}}, kInvalid, "f32");
   expectError({"pick", {table, ids}, {{DType::kF32, {3}}}, {}, {0}}, kInvalid,
               "input 1 is i32 [3], it must be i32 [4]");
+  expectError({"gather", {table, ids}, {{DType::kF32, {3}}}, {{"dim", int64_t{0}}, {"rows", int64_t{4}}}, {0}},
+              kInvalid, "f32 [4,2] and i32 [3] differ elsewhere than in dimension 0");
 }
 
 }  // namespace

@@ -110,11 +110,30 @@ TEST(Max, EveryChoiceOfDimensions) {
   }
 }
 
+TEST(Min, EveryChoiceOfDimensions) {
+  for (const DType type : {DType::kF32, DType::kF64, DType::kI32, DType::kI64}) {
+    for (const auto& [shape, dims] : kCases) {
+      const Tensor x = sample(type, shape, 3, 1, 9);
+      const Reduced expected = reduce(x, dims, kInf, [](double a, double b) { return std::min(a, b); });
+      if (elementsOf(shape) > 0 || elementsOf(expected.shape) == 0 || isFloat(type)) {
+        expectNear(runOne({"min", {x}, {{type, expected.shape}}, {{"dims", dims}}}), expected.values, {});
+      }
+    }
+  }
+}
+
+TEST(Extremum, OfBool) {
+  const Tensor x = tensor(DType::kBool, {3, 2}, {0, 0, 0, 1, 1, 1});
+  expectNear(runOne({"max", {x}, {{DType::kBool, {3}}}, {{"dims", Ints{1}}}}), {0, 1, 1}, {});
+  expectNear(runOne({"min", {x}, {{DType::kBool, {3}}}, {{"dims", Ints{1}}}}), {0, 0, 1}, {});
+}
+
 TEST(Max, NanWins) {
   for (const size_t at : {0, 1, 20, 39}) {
     Tensor x = sample(DType::kF32, {40}, 4);
     x.values[at] = kNan;
     expectNear(runOne({"max", {x}, {{DType::kF32, {}}}, {{"dims", Ints{0}}}}), {kNan}, {});
+    expectNear(runOne({"min", {x}, {{DType::kF32, {}}}, {{"dims", Ints{0}}}}), {kNan}, {});
   }
 }
 

@@ -10,6 +10,38 @@ namespace {
 
 // Every operator of the language that computes at run time.
 const std::vector<std::string> kAll = {"neg",
+                                       "abs",
+                                       "sign",
+                                       "floor",
+                                       "ceil",
+                                       "erf",
+                                       "sin",
+                                       "cos",
+                                       "sigmoid",
+                                       "silu",
+                                       "softplus",
+                                       "hard_swish",
+                                       "leaky_relu",
+                                       "elu",
+                                       "sigmoid_grad",
+                                       "silu_grad",
+                                       "softplus_grad",
+                                       "hard_swish_grad",
+                                       "leaky_relu_grad",
+                                       "elu_grad",
+                                       "pow",
+                                       "min",
+                                       "cumsum",
+                                       "prod",
+                                       "prod_grad",
+                                       "argmax",
+                                       "argmin",
+                                       "sort",
+                                       "log_softmax",
+                                       "log_softmax_grad",
+                                       "gather",
+                                       "scatter_add",
+                                       "flip",
                                        "exp",
                                        "log",
                                        "sqrt",
@@ -113,17 +145,25 @@ std::vector<InPlaceCase> inPlaceCases() {
   const Tensor leading = sample(f, {5}, 4, 0.5, 2);
   const Tensor labels = tensor(DType::kI32, {5}, {0, 3, 34, -1, 7});
   std::vector<InPlaceCase> cases;
-  for (const char* name : {"neg", "exp", "log", "sqrt", "rsqrt", "tanh", "relu", "softmax"}) {
+  for (const char* name :
+       {"neg",  "exp",   "log",  "sqrt", "rsqrt", "tanh", "relu",    "softmax", "log_softmax", "abs",
+        "sign", "floor", "ceil", "erf",  "sin",   "cos",  "sigmoid", "silu",    "softplus",    "hard_swish"}) {
     cases.push_back({{name, {x}, {x.spec()}}, {{0, 0}}});
   }
   for (const char* name :
-       {"relu_grad", "tanh_grad", "softmax_grad", "add", "sub", "mul", "div", "maximum", "minimum"}) {
+       {"relu_grad", "tanh_grad", "sigmoid_grad", "silu_grad", "softplus_grad", "hard_swish_grad", "softmax_grad",
+        "log_softmax_grad", "add", "sub", "mul", "div", "pow", "maximum", "minimum"}) {
     cases.push_back({{name, {x, y}, {x.spec()}}, {{0, 0}, {1, 0}}});
   }
   for (const char* form : {"tanh", "none"}) {
     cases.push_back({{"gelu", {x}, {x.spec()}, {{"approximate", form}}}, {{0, 0}}});
     cases.push_back({{"gelu_grad", {x, y}, {x.spec()}, {{"approximate", form}}}, {{0, 0}, {1, 0}}});
   }
+  for (const auto& [name, number] : {std::pair("leaky_relu", "slope"), std::pair("elu", "alpha")}) {
+    cases.push_back({{name, {x}, {x.spec()}, {{number, 0.3}}}, {{0, 0}}});
+    cases.push_back({{absl::StrCat(name, "_grad"), {x, y}, {x.spec()}, {{number, 0.3}}}, {{0, 0}, {1, 0}}});
+  }
+  cases.push_back({{"cumsum", {x}, {x.spec()}, {{"dim", int64_t{0}}}}, {{0, 0}}});
   cases.push_back({{"add", {x, row}, {x.spec()}}, {{0, 0}}});
   const Tensor one = sample(f, {1, 5, 35}, 8);
   cases.push_back({{"add", {x, one}, {one.spec()}}, {{0, 0}, {1, 0}}});

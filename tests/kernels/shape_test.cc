@@ -205,5 +205,35 @@ TEST(Accumulate, FirstMicroBatchReplaces) {
   expectNear(runOne({"accumulate", {nan, tensor(DType::kF32, {1}, {2})}, {{DType::kF32, {1}}}, {}, {0}}), {2}, {});
 }
 
+TEST(Flip, EveryChoiceOfDimensions) {
+  for (const DType type : kAllTypes) {
+    for (const Ints& shape : std::vector<Ints>{{3, 4, 5}, {17, 1, 20}, {2, 33, 2}}) {
+      for (const Ints& dims : std::vector<Ints>{{}, {0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}, {0, 1, 2}}) {
+        const Tensor x = numbered(type, shape);
+        Reals expected;
+        forEachIndex(shape, [&](Ints index) {
+          for (const int64_t dim : dims) {
+            index[dim] = shape[dim] - 1 - index[dim];
+          }
+          expected.push_back(x.values[positionOf(shape, index)]);
+        });
+        expectNear(runOne({"flip", {x}, {x.spec()}, {{"dims", dims}}}), expected, {});
+      }
+    }
+  }
+  const Tensor x = numbered(DType::kF32, {2, 3});
+  expectError({"flip", {x}, {x.spec()}, {{"dims", Ints{2}}}}, kInvalid, "dimension 2 of f32 [2,3]");
+  expectError({"flip", {x}, {x.spec()}, {{"dims", Ints{1, 1}}}}, kInvalid, "listed twice");
+}
+
+TEST(Pad, WithAValue) {
+  for (const DType type : kAllTypes) {
+    const Tensor x = numbered(type, {1, 2});
+    const double value = type == DType::kBool ? 1 : -7;
+    expectNear(runOne({"pad", {x}, {{type, {2, 3}}}, {{"low", Ints{1, 0}}, {"value", value}}}),
+               {value, value, value, x.values[0], x.values[1], value}, {});
+  }
+}
+
 }  // namespace
 }  // namespace weft::testing

@@ -39,6 +39,8 @@ const std::map<std::string, KnownAttribute>& known() {
       {"seed", {int64_t{0}, true}},
       {"key", {int64_t{0}, true}},
       {"keep_dims", {false}},
+      {"reverse", {false, true}},
+      {"descending", {false, true}},
       {"transpose_a", {false}},
       {"transpose_b", {false}},
       {"causal", {false, true}},
@@ -51,6 +53,8 @@ const std::map<std::string, KnownAttribute>& known() {
       {"spec", {std::string("m k, k n -> m n")}},
       {"rate", {0.5, true}},
       {"value", {0.0, true}},
+      {"slope", {0.01, true}},
+      {"alpha", {1.0, true}},
       {"a", {0.0, true}},
       {"b", {1.0, true}},
       {"scale", {1.0}},
@@ -126,6 +130,16 @@ class Completer {
         {"sum", &Completer::reduction},
         {"mean", &Completer::reduction},
         {"max", &Completer::reduction},
+        {"min", &Completer::reduction},
+        {"flip", &Completer::flip},
+        {"cumsum", &Completer::along},
+        {"prod", &Completer::along},
+        {"prod_grad", &Completer::along},
+        {"argmax", &Completer::along},
+        {"argmin", &Completer::along},
+        {"sort", &Completer::sort},
+        {"gather", &Completer::gather},
+        {"scatter_add", &Completer::scatterAdd},
         {"transpose", &Completer::transpose},
         {"slice", &Completer::slice},
         {"pad", &Completer::pad},
@@ -326,6 +340,47 @@ class Completer {
     }
     set("dim", x.size() == 1 ? 0 : differ[0]);
     return rest();
+  }
+
+  absl::Status flip() {
+    if (!has("dims") && operand(0).size() != 1) {
+      return missing("dims", std::vector<int64_t>{static_cast<int64_t>(operand(0).size()) - 1});
+    }
+    set("dims", std::vector<int64_t>{0});
+    return rest();
+  }
+
+  absl::Status along() {
+    if (!has("dim") && operand(0).size() > 1) {
+      return missing("dim", static_cast<int64_t>(operand(0).size()) - 1);
+    }
+    return rest();
+  }
+
+  absl::Status sort() {
+    set("count", operand(0).empty() ? int64_t{1} : operand(0).back());
+    return rest();
+  }
+
+  // The size of dimension `dim` of x; 1 where it has none, which the operator itself refuses.
+  int64_t sizeAlong(const Shape& x) const {
+    const int64_t dim = std::get<int64_t>(request_.attributes.at("dim"));
+    return dim >= 0 && dim < static_cast<int64_t>(x.size()) ? x[dim] : 1;
+  }
+
+  absl::Status gather() {
+    WEFT_RETURN_IF_ERROR(along());
+    set("rows", sizeAlong(operand(0)));
+    return absl::OkStatus();
+  }
+
+  absl::Status scatterAdd() {
+    WEFT_RETURN_IF_ERROR(along());
+    if (!result()) {
+      return missingResult(operand(0));
+    }
+    set("rows", sizeAlong(*result()));
+    return absl::OkStatus();
   }
 
   absl::Status embedding() {

@@ -167,6 +167,8 @@ std::string typeName(const std::string& op, size_t operand) {
       {"softmax_cross_entropy_grad", {{1, "i32"}}},
       {"pick", {{1, "i32"}}},
       {"pick_grad", {{0, "i32"}}},
+      {"gather", {{1, "i32"}}},
+      {"scatter_add", {{0, "i32"}}},
       {"dropout", {{1, "i32"}}},
       {"adam", {{5, "i32"}}},
       {"select", {{0, "bool"}}}};

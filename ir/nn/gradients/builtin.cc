@@ -10,10 +10,13 @@ OperatorRegistry OperatorRegistry::builtin() {
   addConvolutionGradients(registry);
   addShapeGradients(registry);
   addReductionGradients(registry);
+  addAlongGradients(registry);
   addNormalizationGradients(registry);
   addIndexGradients(registry);
   addAttentionGradients(registry);
   addSourceGradients(registry);
+  addArgExtremumExpansions(registry);
+  addSoftmaxExpansions(registry);
   addCrossEntropyExpansion(registry);
   addBatchNormExpansions(registry);
   return registry;

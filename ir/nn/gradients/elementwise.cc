@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "ir/nn/gradients/gradients.h"
 
 namespace weft::ir {
@@ -20,6 +22,42 @@ void addActivations(OperatorRegistry& registry) {
     return emit.make<GeluGradOp>(op.getX(), dy, op.getApproximate());
   });
   addUnary<TanhOp>(registry, [](TanhOp op, Emitter& emit, Value dy) { return emit.make<TanhGradOp>(op.getY(), dy); });
+  addUnary<SigmoidOp>(registry,
+                      [](SigmoidOp op, Emitter& emit, Value dy) { return emit.make<SigmoidGradOp>(op.getY(), dy); });
+  addUnary<SiluOp>(registry, [](SiluOp op, Emitter& emit, Value dy) { return emit.make<SiluGradOp>(op.getX(), dy); });
+  addUnary<SoftplusOp>(registry,
+                       [](SoftplusOp op, Emitter& emit, Value dy) { return emit.make<SoftplusGradOp>(op.getX(), dy); });
+  addUnary<HardSwishOp>(
+      registry, [](HardSwishOp op, Emitter& emit, Value dy) { return emit.make<HardSwishGradOp>(op.getX(), dy); });
+  addUnary<LeakyReluOp>(registry, [](LeakyReluOp op, Emitter& emit, Value dy) {
+    return emit.make<LeakyReluGradOp>(op.getX(), dy, op.getSlope());
+  });
+  addUnary<EluOp>(registry,
+                  [](EluOp op, Emitter& emit, Value dy) { return emit.make<EluGradOp>(op.getX(), dy, op.getAlpha()); });
+}
+
+// Steps have slope 0 wherever they have one.
+template <typename Op>
+void addStep(OperatorRegistry& registry) {
+  addUnary<Op>(registry, [](Op, Emitter&, Value) { return Value(); });
+}
+
+void addFunctions(OperatorRegistry& registry) {
+  addUnary<AbsOp>(registry,
+                  [](AbsOp op, Emitter& emit, Value dy) { return emit.make<MulOp>(dy, emit.make<SignOp>(op.getX())); });
+  // 2 / sqrt(pi) e^(-x^2) dy.
+  addUnary<ErfOp>(registry, [](ErfOp op, Emitter& emit, Value dy) {
+    Value bell = emit.make<ExpOp>(emit.make<NegOp>(emit.make<MulOp>(op.getX(), op.getX())));
+    return emit.make<MulOp>(dy, emit.make<MulOp>(bell, emit.number(M_2_SQRTPI, dy)));
+  });
+  addUnary<SinOp>(registry,
+                  [](SinOp op, Emitter& emit, Value dy) { return emit.make<MulOp>(dy, emit.make<CosOp>(op.getX())); });
+  addUnary<CosOp>(registry, [](CosOp op, Emitter& emit, Value dy) {
+    return emit.make<NegOp>(emit.make<MulOp>(dy, emit.make<SinOp>(op.getX())));
+  });
+  addStep<SignOp>(registry);
+  addStep<FloorOp>(registry);
+  addStep<CeilOp>(registry);
 }
 
 void addUnaries(OperatorRegistry& registry) {
@@ -74,6 +112,23 @@ void addArithmetic(OperatorRegistry& registry) {
       });
 }
 
+// y = a^b: da = b a^(b-1) dy, 0 for b = 0; db = y log(a) dy, 0 for a = 0.
+void addPower(OperatorRegistry& registry) {
+  addBinary<PowOp>(
+      registry,
+      [](PowOp op, Emitter& emit, Value dy) {
+        Value zero = emit.number(0.0, dy);
+        Value less = emit.make<PowOp>(op.getA(), emit.make<SubOp>(op.getB(), emit.number(1.0, dy)));
+        Value isConstant = emit.make<CompareOp>(op.getB(), zero, "eq");
+        return emit.make<MulOp>(dy, emit.make<SelectOp>(isConstant, zero, emit.make<MulOp>(op.getB(), less)));
+      },
+      [](PowOp op, Emitter& emit, Value dy) {
+        Value isZero = emit.make<CompareOp>(op.getA(), emit.number(0.0, dy), "eq");
+        Value log = emit.make<LogOp>(emit.make<SelectOp>(isZero, emit.number(1.0, dy), op.getA()));
+        return emit.make<MulOp>(dy, emit.make<MulOp>(op.getY(), log));
+      });
+}
+
 // dy where `winner predicate other`, half of it where both are equal.
 Value chosen(Emitter& emit, Value dy, std::pair<Value, Value> winnerAndOther, llvm::StringRef predicate) {
   auto [winner, other] = winnerAndOther;
@@ -111,8 +166,10 @@ void addSelect(OperatorRegistry& registry) {
 
 void addElementwiseGradients(OperatorRegistry& registry) {
   addActivations(registry);
+  addFunctions(registry);
   addUnaries(registry);
   addArithmetic(registry);
+  addPower(registry);
   addExtremum<MaximumOp>(registry, "gt");
   addExtremum<MinimumOp>(registry, "lt");
   addSelect(registry);

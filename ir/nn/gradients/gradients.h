@@ -16,12 +16,17 @@ void addContractionGradients(OperatorRegistry& registry);
 void addConvolutionGradients(OperatorRegistry& registry);
 void addShapeGradients(OperatorRegistry& registry);
 void addReductionGradients(OperatorRegistry& registry);
+void addAlongGradients(OperatorRegistry& registry);
 void addNormalizationGradients(OperatorRegistry& registry);
 void addIndexGradients(OperatorRegistry& registry);
 void addAttentionGradients(OperatorRegistry& registry);
 void addSourceGradients(OperatorRegistry& registry);
 // softmax_cross_entropy over split classes.
 void addCrossEntropyExpansion(OperatorRegistry& registry);
+// argmax and argmin over a split dimension.
+void addArgExtremumExpansions(OperatorRegistry& registry);
+// softmax, log_softmax and their gradients over a split dimension.
+void addSoftmaxExpansions(OperatorRegistry& registry);
 // batch_norm and its gradient, with statistics of each micro-batch.
 void addBatchNormExpansions(OperatorRegistry& registry);
 

@@ -63,6 +63,14 @@ void addIndexGradients(OperatorRegistry& registry) {
     context.operandGradients[0] =
         emit.make<PickGradOp>(plainType(op.getX()), op.getLabels(), context.resultGradients[0]);
   });
+  addGradient<GatherOp>(registry, [](GatherOp op, Emitter& emit, GradientContext& context) {
+    context.operandGradients[0] = emit.make<ScatterAddOp>(plainType(op.getX()), op.getIndex(),
+                                                          context.resultGradients[0], op.getDim(), op.getRows());
+  });
+  addGradient<ScatterAddOp>(registry, [](ScatterAddOp op, Emitter& emit, GradientContext& context) {
+    context.operandGradients[1] =
+        emit.make<GatherOp>(context.resultGradients[0], op.getIndex(), op.getDim(), op.getRows());
+  });
 }
 
 void addCrossEntropyExpansion(OperatorRegistry& registry) {

@@ -6,13 +6,18 @@ namespace {
 using namespace nn;  // NOLINT: the operators this file is about
 using mlir::Value;
 
-// The greatest elements share dy evenly: dx = [x = y] dy / count of [x = y].
-Value maxGradient(MaxOp op, Emitter& emit, Value dy) {
-  Value x = op.getX();
-  mlir::Type element = plainType(x).getElementType();
-  Value isGreatest = emit.cast(emit.make<CompareOp>(x, emit.expand(op.getY(), x, op.getDims()), "eq"), element);
-  Value count = emit.make<SumOp>(isGreatest, op.getDims(), op.getKeepDims());
-  return emit.make<MulOp>(isGreatest, emit.expand(emit.make<DivOp>(dy, count), x, op.getDims()));
+// The greatest, or smallest, elements share dy evenly: dx = [x = y] dy / count of [x = y].
+template <typename Op>
+void addExtremum(OperatorRegistry& registry) {
+  addGradient<Op>(registry, [](Op op, Emitter& emit, GradientContext& context) {
+    Value dy = context.resultGradients[0];
+    Value x = op.getX();
+    mlir::Type element = plainType(x).getElementType();
+    Value isExtreme = emit.cast(emit.make<CompareOp>(x, emit.expand(op.getY(), x, op.getDims()), "eq"), element);
+    Value count = emit.make<SumOp>(isExtreme, op.getDims(), op.getKeepDims());
+    context.operandGradients[0] =
+        emit.make<MulOp>(isExtreme, emit.expand(emit.make<DivOp>(dy, count), x, op.getDims()));
+  });
 }
 
 }  // namespace
@@ -26,9 +31,8 @@ void addReductionGradients(OperatorRegistry& registry) {
     Value share = emit.make<MulOp>(dy, emit.number(1.0 / static_cast<double>(op.getCount()), dy));
     context.operandGradients[0] = emit.expand(share, op.getX(), op.getDims());
   });
-  addGradient<MaxOp>(registry, [](MaxOp op, Emitter& emit, GradientContext& context) {
-    context.operandGradients[0] = maxGradient(op, emit, context.resultGradients[0]);
-  });
+  addExtremum<MaxOp>(registry);
+  addExtremum<MinOp>(registry);
   // y = sum x^2: dx = 2 x dy.
   addGradient<SumSquaresOp>(registry, [](SumSquaresOp op, Emitter& emit, GradientContext& context) {
     Value dy = context.resultGradients[0];

@@ -20,7 +20,7 @@ Value sliceGradient(SliceOp op, Emitter& emit, Value dy) {
   for (auto [size, offset, dim] : llvm::zip(op.getSizes(), op.getOffsets(), op.getX().getType().getShape())) {
     high.push_back(dim - offset - size);
   }
-  return emit.make<PadOp>(dy, op.getOffsets(), high);
+  return emit.make<PadOp>(dy, op.getOffsets(), high, 0.0);
 }
 
 void concatGradient(ConcatOp op, Emitter& emit, GradientContext& context) {
@@ -49,6 +49,9 @@ void addShapeGradients(OperatorRegistry& registry) {
   addGradient<PadOp>(registry, [](PadOp op, Emitter& emit, GradientContext& context) {
     context.operandGradients[0] =
         emit.make<SliceOp>(context.resultGradients[0], op.getLow(), op.getX().getType().getShape());
+  });
+  addGradient<FlipOp>(registry, [](FlipOp op, Emitter& emit, GradientContext& context) {
+    context.operandGradients[0] = emit.make<FlipOp>(context.resultGradients[0], op.getDims());
   });
   addGradient<ConcatOp>(registry, concatGradient);
   addGradient<BroadcastOp>(registry, [](BroadcastOp op, Emitter& emit, GradientContext& context) {

@@ -34,6 +34,38 @@ func.func @gradients(%x: tensor<4xf64>, %dy: tensor<4xf64>) -> (tensor<4xf64>, t
   return %0, %1, %2 : tensor<4xf64>, tensor<4xf64>, tensor<4xf64>
 }
 
+// CHECK-LABEL: @functions
+func.func @functions(%x: tensor<4xf64>, %dy: tensor<4xf64>, %i: tensor<4xi32>) {
+  %0 = nn.abs %i : (tensor<4xi32>) -> tensor<4xi32>
+  // CHECK: nn.sign %{{.*}} : 4xi32
+  %1 = nn.sign %0 : (tensor<4xi32>) -> tensor<4xi32>
+  %2 = nn.floor %x : (tensor<4xf64>) -> tensor<4xf64>
+  %3 = nn.ceil %2 : (tensor<4xf64>) -> tensor<4xf64>
+  %4 = nn.erf %3 : (tensor<4xf64>) -> tensor<4xf64>
+  %5 = nn.sin %4 : (tensor<4xf64>) -> tensor<4xf64>
+  %6 = nn.cos %5 : (tensor<4xf64>) -> tensor<4xf64>
+  // CHECK: nn.sigmoid
+  %7 = nn.sigmoid %6 : (tensor<4xf64>) -> tensor<4xf64>
+  %8 = nn.silu %7 : (tensor<4xf64>) -> tensor<4xf64>
+  %9 = nn.softplus %8 : (tensor<4xf64>) -> tensor<4xf64>
+  %10 = nn.hard_swish %9 : (tensor<4xf64>) -> tensor<4xf64>
+  // CHECK: nn.leaky_relu %{{.*}} {slope = 1.000000e-01 : f64}
+  %11 = nn.leaky_relu %10 {slope = 0.1} : (tensor<4xf64>) -> tensor<4xf64>
+  // CHECK: nn.elu %{{.*}} {alpha = 1.000000e+00 : f64}
+  %12 = nn.elu %11 {alpha = 1.0} : (tensor<4xf64>) -> tensor<4xf64>
+  // CHECK: nn.pow
+  %13 = nn.pow %12, %x : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  %14 = nn.sigmoid_grad %x, %dy : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  %15 = nn.silu_grad %x, %dy : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  %16 = nn.softplus_grad %x, %dy : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  %17 = nn.hard_swish_grad %x, %dy : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  // CHECK: nn.leaky_relu_grad %{{.*}}, %{{.*}} {slope = 1.000000e-01 : f64}
+  %18 = nn.leaky_relu_grad %x, %dy {slope = 0.1} : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  // CHECK: nn.elu_grad
+  %19 = nn.elu_grad %x, %dy {alpha = 1.0} : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  return
+}
+
 // CHECK-LABEL: @broadcasting
 func.func @broadcasting(%a: tensor<4x1xf32>, %b: tensor<8xf32>, %s: tensor<f32>, %i: tensor<3xi64>, %t: tensor<3xi1>) -> tensor<4x8xf32> {
   // CHECK: nn.add {{.*}} -> 4x8xf32

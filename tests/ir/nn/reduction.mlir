@@ -1,7 +1,7 @@
 // RUN: weft-opt %s -split-input-file -verify-diagnostics | weft-opt -split-input-file | FileCheck %s
 
 // CHECK-LABEL: @reductions
-func.func @reductions(%x: tensor<2x3x4xf32>) {
+func.func @reductions(%x: tensor<2x3x4xf32>, %b: tensor<2x3xi1>) {
   // CHECK: nn.sum {{.*}} {dims = array<i64: 0, 2>} : (2x3x4xf32) -> 3xf32
   %0 = nn.sum %x {dims = array<i64: 0, 2>} : (tensor<2x3x4xf32>) -> tensor<3xf32>
   // CHECK: nn.sum {{.*}} {dims = array<i64: 1>, keep_dims = true}
@@ -11,6 +11,10 @@ func.func @reductions(%x: tensor<2x3x4xf32>) {
   %2 = nn.mean %x {dims = array<i64: 0, 1, 2>, keep_dims = false, count = 48} : (tensor<2x3x4xf32>) -> tensor<f32>
   // CHECK: nn.max
   %3 = nn.max %x {dims = array<i64: 2>} : (tensor<2x3x4xf32>) -> tensor<2x3xf32>
+  // CHECK: nn.min
+  %6 = nn.min %x {dims = array<i64: 2>} : (tensor<2x3x4xf32>) -> tensor<2x3xf32>
+  // CHECK: nn.max {{.*}} -> 2xi1
+  %7 = nn.max %b {dims = array<i64: 1>} : (tensor<2x3xi1>) -> tensor<2xi1>
   // CHECK: nn.sum_squares
   %4 = nn.sum_squares %x : (tensor<2x3x4xf32>) -> tensor<f32>
   // CHECK: nn.all_finite {{.*}} -> i1

@@ -1,6 +1,7 @@
 // The rule text of every family, and that every rule fits its operator.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 
 #include "ir/nn/nn.h"
@@ -124,6 +125,41 @@ TEST_F(RuleTest, Reduction) {
                  "%0 = nn.max %x {dims = array<i64: 1>, keep_dims = true} : (tensor<2x3xf32>) -> tensor<2x1xf32>"),
             "d0 d1+ -> d0 1");
   EXPECT_EQ(rule("%x: tensor<2x3xf32>", "%0 = nn.all_finite %x : (tensor<2x3xf32>) -> tensor<i1>"), "d0+ d1+ -> ");
+}
+
+TEST_F(RuleTest, Along) {
+  const std::string x = "%x: tensor<2x3x4xf32>";
+  EXPECT_EQ(rule(x, "%0 = nn.cumsum %x {dim = 1} : (tensor<2x3x4xf32>) -> tensor<2x3x4xf32>"),
+            "d0 d1! d2 -> d0 d1! d2");
+  EXPECT_EQ(rule(x, "%0 = nn.prod %x {dim = 0} : (tensor<2x3x4xf32>) -> tensor<3x4xf32>"), "d0! d1 d2 -> d1 d2");
+  EXPECT_EQ(rule(x + ", %d: tensor<2x3xf32>",
+                 "%0 = nn.prod_grad %x, %d {dim = 2} : (tensor<2x3x4xf32>, tensor<2x3xf32>) -> tensor<2x3x4xf32>"),
+            "d0 d1 d2!, d0 d1 -> d0 d1 d2!");
+  EXPECT_EQ(rule(x, "%0:2 = nn.sort %x {count = 2} : (tensor<2x3x4xf32>) -> (tensor<2x3x2xf32>, tensor<2x3x2xi32>)"),
+            "d0 d1 s! -> d0 d1 r!, d0 d1 r!");
+  EXPECT_EQ(rule(x, "%0 = nn.flip %x {dims = array<i64: 0, 2>} : (tensor<2x3x4xf32>) -> tensor<2x3x4xf32>"),
+            "d0! d1 d2! -> d0! d1 d2!");
+  EXPECT_EQ(rule(x + ", %i: tensor<2x5x4xi32>",
+                 "%0 = nn.gather %x, %i {dim = 1, rows = 3} : (tensor<2x3x4xf32>, tensor<2x5x4xi32>) -> "
+                 "tensor<2x5x4xf32>"),
+            "d0 v+ d2, d0 k d2 -> d0 k d2");
+  EXPECT_EQ(rule("%u: tensor<2x5xf32>, %i: tensor<2x5xi32>",
+                 "%0 = nn.scatter_add %i, %u {dim = 1, rows = 3} : (tensor<2x5xi32>, tensor<2x5xf32>) -> "
+                 "tensor<2x3xf32>"),
+            "d0 k+, d0 k -> d0 v");
+}
+
+// What a pad may hold depends on the type; zeros alone keep a sum of parts a sum.
+TEST_F(RuleTest, PadsOfExtremaAndPadsWithAValue) {
+  const std::string x = "%x: tensor<2x3xf32>, %b: tensor<2xi1>";
+  const double inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(*parse(x, "%0 = nn.argmax %x {dim = 1} : (tensor<2x3xf32>) -> tensor<2xi32>").getPadFill(0), -inf);
+  EXPECT_EQ(*parse(x, "%0 = nn.argmin %x {dim = 1} : (tensor<2x3xf32>) -> tensor<2xi32>").getPadFill(0), inf);
+  EXPECT_EQ(*parse(x, "%0 = nn.max %b {dims = array<i64: 0>} : (tensor<2xi1>) -> tensor<i1>").getPadFill(0), 0);
+  EXPECT_EQ(*parse(x, "%0 = nn.prod %x {dim = 1} : (tensor<2x3xf32>) -> tensor<2xf32>").getPadFill(0), 1);
+  const std::string pad = "%0 = nn.pad %b {low = array<i64: 1>, high = array<i64: 0>, value = ";
+  EXPECT_EQ(parse(x, pad + "0.0} : (tensor<2xi1>) -> tensor<3xi1>").getLinearSets().size(), 1U);
+  EXPECT_TRUE(parse(x, pad + "1.0} : (tensor<2xi1>) -> tensor<3xi1>").getLinearSets().empty());
 }
 
 TEST_F(RuleTest, Indices) {

@@ -31,6 +31,8 @@ func.func @step(%x: tensor<4x6xf32> {nn.kind = "parameter", nn.name = "x"},
   %3 = nn.random {distribution = "normal", a = 0.0 : f64, b = 1.0 : f64, seed = 1 : i64, key = 2 : i64}
       : () -> tensor<4x6xf32>
   %4 = nn.constant {value = dense<1.0> : tensor<4x6xf32>} : () -> tensor<4x6xf32>
+  %8 = nn.argmax %x {dim = 0 : i64} : (tensor<4x6xf32>) -> tensor<6xi32>
+  %9 = nn.argmin %x {dim = 1 : i64} : (tensor<4x6xf32>) -> tensor<4xi32>
   %5 = nn.iota {dim = 0 : i64} : () -> tensor<4x6xi32>
   %6:2 = nn.sgd %x, %1, %3, %lr : (tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>, tensor<f32>)
       -> (tensor<4x6xf32>, tensor<4x6xf32>)

@@ -23,8 +23,31 @@ void append(Cases& cases, Cases more) {
 
 Cases unaryCases() {
   Cases cases;
-  for (const char* op : {"neg", "exp", "tanh", "relu", "constrain {layout = \"[{},{}]\"}",
-                         "gelu {approximate = \"tanh\"}", "gelu {approximate = \"none\"}", "softmax"}) {
+  for (const char* op : {"neg",
+                         "exp",
+                         "tanh",
+                         "relu",
+                         "constrain {layout = \"[{},{}]\"}",
+                         "gelu {approximate = \"tanh\"}",
+                         "gelu {approximate = \"none\"}",
+                         "softmax",
+                         "log_softmax",
+                         "abs",
+                         "sign",
+                         "floor",
+                         "ceil",
+                         "erf",
+                         "sin",
+                         "cos",
+                         "sigmoid",
+                         "silu",
+                         "softplus",
+                         "hard_swish",
+                         "leaky_relu {slope = 0.1}",
+                         "elu {alpha = 1.5}",
+                         "cumsum {dim = 0}",
+                         "cumsum {dim = 1, reverse = true}",
+                         "flip {dims = array<i64: 0, 1>}"}) {
     std::string text = op;
     size_t space = text.find(' ');
     std::string mnemonic = text.substr(0, space);
@@ -63,6 +86,34 @@ Cases binaryCases() {
     }
   }
   return cases;
+}
+
+// Positive bases; and what is beyond the random values on both sides of hard_swish's bends.
+Cases powerCases() {
+  return {{"pow",
+           {{"a", {2, 3}, true}, {"b", {3}}},
+           "%y = nn.pow %a, %b : (tensor<2x3xf64>, tensor<3xf64>) -> tensor<2x3xf64>",
+           {2, 3}},
+          {"hard_swish_wide",
+           {{"a", {4, 3}}},
+           R"(%f = nn.fill {value = 5.0 : f64} : () -> tensor<f64>
+              %w = nn.mul %a, %f : (tensor<4x3xf64>, tensor<f64>) -> tensor<4x3xf64>
+              %y = nn.hard_swish %w : (tensor<4x3xf64>) -> tensor<4x3xf64>)",
+           {4, 3}}};
+}
+
+Cases alongCases() {
+  return {{"prod", {{"a", {2, 3, 4}}}, "%y = nn.prod %a {dim = 1} : (tensor<2x3x4xf64>) -> tensor<2x4xf64>", {2, 4}},
+          {"prod_last", {{"a", {2, 3}}}, "%y = nn.prod %a {dim = 1} : (tensor<2x3xf64>) -> tensor<2xf64>", {2}},
+          {"sort",
+           {{"a", {2, 5}}},
+           "%y, %i = nn.sort %a {count = 5} : (tensor<2x5xf64>) -> (tensor<2x5xf64>, tensor<2x5xi32>)",
+           {2, 5}},
+          {"sort_first",
+           {{"a", {2, 5}}},
+           "%y, %i = nn.sort %a {count = 2, descending = true} : (tensor<2x5xf64>) -> (tensor<2x2xf64>, "
+           "tensor<2x2xi32>)",
+           {2, 2}}};
 }
 
 Cases selectCases() {
@@ -156,6 +207,11 @@ Cases shapeCases() {
        {{"a", {2, 3}}},
        "%y = nn.pad %a {low = array<i64: 1, 0>, high = array<i64: 0, 2>} : (tensor<2x3xf64>) -> tensor<3x5xf64>",
        {3, 5}},
+      {"pad_value",
+       {{"a", {2, 3}}},
+       "%y = nn.pad %a {low = array<i64: 1, 0>, high = array<i64: 0, 2>, value = 2.5} : (tensor<2x3xf64>) -> "
+       "tensor<3x5xf64>",
+       {3, 5}},
       {"concat",
        {{"a", {2, 3}}, {"b", {2, 1}}},
        "%y = nn.concat %a, %b, %a {dim = 1} : (tensor<2x3xf64>, tensor<2x1xf64>, tensor<2x3xf64>) -> tensor<2x7xf64>",
@@ -166,7 +222,7 @@ Cases shapeCases() {
 
 Cases reductionCases() {
   Cases cases;
-  for (const char* op : {"sum", "max", "mean"}) {
+  for (const char* op : {"sum", "max", "min", "mean"}) {
     std::string count = std::string(op) == "mean" ? ", count = 8" : "";
     std::string name = op;
     cases.push_back({name + "_drop",
@@ -232,6 +288,16 @@ Cases indexCases() {
        crossEntropy + "%y = nn.mul %loss, %lse : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>",
        {2, 2},
        {labels}},
+      {"gather",
+       {{"a", {2, 4, 2}}},
+       "%y = nn.gather %a, %i {dim = 1, rows = 4} : (tensor<2x4x2xf64>, tensor<2x3x2xi32>) -> tensor<2x3x2xf64>",
+       {2, 3, 2},
+       {{"i", {2, 3, 2}, {0, 3, 3, 3, 1, 3, 2, 0, 2, 1, 2, 1}}}},
+      {"scatter_add",
+       {{"a", {3, 2}}},
+       "%y = nn.scatter_add %i, %a {dim = 0, rows = 4} : (tensor<3x2xi32>, tensor<3x2xf64>) -> tensor<4x2xf64>",
+       {4, 2},
+       {{"i", {3, 2}, {1, 3, 1, 0, 2, 3}}}},
       {"pick",
        {{"a", {2, 2, 4}}},
        "%y = nn.pick %a, %i : (tensor<2x2x4xf64>, tensor<2x2xi32>) -> tensor<2x2xf64>",
@@ -308,9 +374,9 @@ Cases graphCases() {
 
 std::vector<GradientCase> gradientCases() {
   Cases cases = unaryCases();
-  for (Cases more : {binaryCases(), selectCases(), contractionCases(), imageCases(), shapeCases(), reductionCases(),
-                     normalizationCases(), indexCases(), attentionCases(), biasCases(), rotaryCases(), sourceCases(),
-                     graphCases()}) {
+  for (Cases more : {binaryCases(), powerCases(), alongCases(), selectCases(), contractionCases(), imageCases(),
+                     shapeCases(), reductionCases(), normalizationCases(), indexCases(), attentionCases(), biasCases(),
+                     rotaryCases(), sourceCases(), graphCases()}) {
     append(cases, std::move(more));
   }
   return cases;

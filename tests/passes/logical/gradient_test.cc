@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 #include <set>
 
@@ -109,6 +110,8 @@ TEST(GradientCoverage, EveryOperator) {
       "stop_gradient",  // in the tests below
       "compare",
       "all_finite",  // bool results
+      "argmax",
+      "argmin",  // indices
       "random",
       "constant",
       "fill",
@@ -116,6 +119,14 @@ TEST(GradientCoverage, EveryOperator) {
       "relu_grad",
       "gelu_grad",
       "tanh_grad",
+      "sigmoid_grad",
+      "silu_grad",
+      "softplus_grad",
+      "hard_swish_grad",
+      "leaky_relu_grad",
+      "elu_grad",
+      "prod_grad",
+      "log_softmax_grad",
       "softmax_grad",
       "layer_norm_grad",
       "rms_norm_grad",
@@ -184,6 +195,39 @@ TEST(Gradient, EqualOperandsShareTheGradientOfMaximum) {
   EXPECT_EQ(results->at("grad.b").values<double>(), std::vector<double>{0.5});
 }
 
+TEST(Gradient, OfAProductWithZeros) {
+  Modules modules;
+  auto results = gradientsOf(modules, R"(
+    func.func @step(%a: tensor<3x3xf64> {nn.kind = "parameter", nn.name = "a"})
+        -> (tensor<f64> {nn.kind = "loss", nn.name = "loss"}) {
+      %p = nn.prod %a {dim = 1} : (tensor<3x3xf64>) -> tensor<3xf64>
+      %l = nn.sum %p {dims = array<i64: 0>} : (tensor<3xf64>) -> tensor<f64>
+      return %l : tensor<f64>
+    })",
+                             {{"a", HostTensor::of<double>({3, 3}, {2, 3, 4, 2, 0, 4, 0, 0, 4})}});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ(results->at("grad.a").values<double>(), (std::vector<double>{12, 8, 6, 0, 8, 0, 0, 0, 0}));
+}
+
+// 0^b has slope b 0^(b-1), and none towards b; a^0 has none towards a.
+TEST(Gradient, OfPowersAtZero) {
+  Modules modules;
+  auto results =
+      gradientsOf(modules, R"(
+    func.func @step(%a: tensor<3xf64> {nn.kind = "parameter", nn.name = "a"},
+                    %b: tensor<3xf64> {nn.kind = "parameter", nn.name = "b"})
+        -> (tensor<f64> {nn.kind = "loss", nn.name = "loss"}) {
+      %p = nn.pow %a, %b : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+      %l = nn.sum %p {dims = array<i64: 0>} : (tensor<3xf64>) -> tensor<f64>
+      return %l : tensor<f64>
+    })",
+                  {{"a", HostTensor::of<double>({3}, {0, 0, -2})}, {"b", HostTensor::of<double>({3}, {0, 1, 3})}});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ(results->at("grad.a").values<double>(), (std::vector<double>{0, 1, 12}));
+  EXPECT_EQ(results->at("grad.b").values<double>()[0], 0);
+  EXPECT_EQ(results->at("grad.b").values<double>()[1], 0);
+}
+
 TEST(Gradient, CastGoesBackAndStopGradientStops) {
   Modules modules;
   auto results = gradientsOf(modules, R"(
@@ -200,6 +244,68 @@ TEST(Gradient, CastGoesBackAndStopGradientStops) {
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_EQ(results->at("grad.a").values<float>(), (std::vector<float>{0, 0}));
   EXPECT_EQ(results->at("grad.b").values<float>(), (std::vector<float>{3, 4}));
+}
+
+// What an operator's expansion gives, against what it gives itself, on the same inputs.
+void expectSameExpanded(const std::string& text, const NamedTensors& inputs, double tolerance) {
+  Modules modules;
+  auto module = modules.parse(text);
+  ASSERT_TRUE(module) << text;
+  auto function = module->lookupSymbol<mlir::func::FuncOp>("f");
+  absl::StatusOr<NamedTensors> whole = Interpreter().run(function, inputs);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
+  mlir::Operation* op = &function.getBody().front().front();
+  mlir::OpBuilder builder(op);
+  ASSERT_NE(registry.expansion(op), nullptr);
+  auto values = (*registry.expansion(op))(op, builder, {});
+  ASSERT_TRUE(mlir::succeeded(values));
+  op->replaceAllUsesWith(*values);
+  op->erase();
+  absl::StatusOr<NamedTensors> split = Interpreter().run(function, inputs);
+  ASSERT_TRUE(split.ok()) << split.status();
+  const HostTensor& a = whole->at("y");
+  const HostTensor& b = split->at("y");
+  for (int64_t i = 0; i < a.elements(); ++i) {
+    if (a.type == DType::kI32) {
+      EXPECT_EQ(a.data<int32_t>()[i], b.data<int32_t>()[i]) << text << i;
+    } else {
+      EXPECT_NEAR(a.data<double>()[i], b.data<double>()[i], tolerance) << text << i;
+    }
+  }
+}
+
+std::string functionOf(const std::string& op, const std::string& result, bool two = false) {
+  const std::string x = "tensor<4x5xf64>";
+  return "func.func @f(%x: " + x + " {nn.name = \"x\"}" + (two ? ", %dy: " + x + " {nn.name = \"dy\"}" : "") +
+         ") -> (" + result + " {nn.name = \"y\"}) {\n%y = nn." + op + " : (" + x + (two ? ", " + x : "") + ") -> " +
+         result + "\nreturn %y : " + result + "\n}";
+}
+
+TEST(Expansion, SoftmaxAndItsLogarithm) {
+  std::mt19937_64 generator(3);
+  const NamedTensors one = {{"x", randomTensor({4, 5}, false, generator)}};
+  NamedTensors two = one;
+  two["dy"] = randomTensor({4, 5}, false, generator);
+  for (const char* op : {"softmax", "log_softmax"}) {
+    // Values below 4 in a few roundings of f64.
+    expectSameExpanded(functionOf(std::string(op) + " %x", "tensor<4x5xf64>"), one, 1e-14);
+    expectSameExpanded(functionOf(std::string(op) + "_grad %x, %dy", "tensor<4x5xf64>", true), two, 1e-14);
+  }
+}
+
+// Ties, infinities and NaNs: the first counts.
+TEST(Expansion, ArgmaxAndArgmin) {
+  const double nan = std::nan("");
+  const double inf = std::numeric_limits<double>::infinity();
+  const NamedTensors inputs = {{"x", HostTensor::of<double>({4, 5}, {1,    3,    3,    -2,   -2,    //
+                                                                     nan,  7,    nan,  -7,   0,     //
+                                                                     -inf, -inf, -inf, -inf, -inf,  //
+                                                                     inf,  nan,  -inf, inf,  0})}};
+  for (const char* op : {"argmax", "argmin"}) {
+    expectSameExpanded(functionOf(std::string(op) + " %x {dim = 1}", "tensor<4xi32>"), inputs, 0);
+    expectSameExpanded(functionOf(std::string(op) + " %x {dim = 0}", "tensor<5xi32>"), inputs, 0);
+  }
 }
 
 // The class-split form gives what the operator gives, up to rounding of f64.

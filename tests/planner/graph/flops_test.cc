@@ -75,6 +75,8 @@ TEST(Flops, ProductsAreKnownByTheirRules) {
   EXPECT_EQ(productSizes(ruleOn("v+ c, b -> b c", {{9, 4}, {2}}, {{2, 4}}), 0), std::vector<int64_t>{}) << "embedding";
   EXPECT_EQ(productSizes(ruleOn("b+, b+ c -> v c", {{2}, {2, 4}}, {{9, 4}}), 8), std::vector<int64_t>{})
       << "its gradient";
+  EXPECT_EQ(productSizes(ruleOn("b k+, b k -> b v", {{2, 3}, {2, 3}}, {{2, 9}}), 6), std::vector<int64_t>{})
+      << "scatter_add";
   EXPECT_EQ(productSizes(ruleOn("k+, k+ n -> n", {{2}, {2, 4}}, {{4}}), 16), (std::vector<int64_t>{1, 1, 4, 2}));
 }
 
