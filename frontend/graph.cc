@@ -515,8 +515,8 @@ mlir::DenseElementsAttr elementsOf(RankedTensorType type, const std::vector<doub
 
 }  // namespace
 
-Tensor Graph::constant(const Shape& shape, const std::vector<double>& values, Type type, SourceLine at) {
-  std::string error = sizesError("constant", shape);
+Tensor GraphImpl::constant(SourceLine at, const Shape& shape, const std::vector<double>& values, Type type) {
+  std::string error = weft::sizesError("constant", shape);
   const int64_t count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
   if (error.empty() && static_cast<int64_t>(values.size()) != count) {
     error = absl::StrCat("constant: ", values.size(), " values for the shape [", absl::StrJoin(shape, ", "), "] of ",
@@ -526,12 +526,16 @@ Tensor Graph::constant(const Shape& shape, const std::vector<double>& values, Ty
     error = valueError("constant", values[i], type);
   }
   if (!error.empty()) {
-    return impl_->fail(at, error);
+    return fail(at, error);
   }
-  const RankedTensorType result = RankedTensorType::get(shape, impl_->elementType(type));
+  const RankedTensorType result = RankedTensorType::get(shape, elementType(type));
   NamedAttrList attrs;
   attrs.set("value", elementsOf(result, values, type));
-  return impl_->create({at, "constant", "constant"}, {}, attrs, result);
+  return create({at, "constant", "constant"}, {}, attrs, result);
+}
+
+Tensor Graph::constant(const Shape& shape, const std::vector<double>& values, Type type, SourceLine at) {
+  return impl_->constant(at, shape, values, type);
 }
 
 Tensor Graph::iota(const Shape& shape, int dim, Type type, SourceLine at) {

@@ -41,6 +41,8 @@ class GraphImpl {
   mlir::Type elementType(Type type);
   static Type typeOf(mlir::Value value);
   Tensor addArgument(SourceLine at, const std::string& name, const Shape& shape, Type type, mlir::NamedAttrList attrs);
+  // See Graph::constant.
+  Tensor constant(SourceLine at, const Shape& shape, const std::vector<double>& values, Type type);
   // An existing argument by name.
   Tensor findArgument(const std::string& name);
   void addOutput(SourceLine at, const std::string& name, const Tensor& value);

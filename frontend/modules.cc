@@ -91,8 +91,9 @@ Init heNormal(int64_t fanIn) {
 
 Conv2d::Conv2d(Graph& g, const std::string& name, int64_t in, int64_t out, int64_t kernel,
                const Conv2dSettings& settings, SourceLine at)
-    : weight(g.parameter(name + ".weight", {out, in, kernel, kernel},
-                         settings.init.value_or(heNormal(in * kernel * kernel)), {}, at)),
+    : weight(g.parameter(name + ".weight", {out, in / std::max<int64_t>(settings.groups, 1), kernel, kernel},
+                         settings.init.value_or(heNormal(in / std::max<int64_t>(settings.groups, 1) * kernel * kernel)),
+                         {}, at)),
       settings_(settings) {
   if (settings.bias) {
     bias = g.parameter(name + ".bias", {out}, Init::zeros(), {}, at);
@@ -103,9 +104,23 @@ Tensor Conv2d::operator()(const Tensor& x, SourceLine at) const {
   const Scope stage = stageScope(x);
   const Scope call = callScope(x, "Conv2d");
   const Conv2dOptions options = {.strides = {settings_.stride, settings_.stride},
-                                 .paddings = {settings_.padding, settings_.padding}};
+                                 .paddings = {settings_.padding, settings_.padding},
+                                 .dilations = {settings_.dilation, settings_.dilation},
+                                 .groups = settings_.groups};
   const Tensor y = conv2d(x, weight, options, at);
   return settings_.bias ? add(y, reshape(bias, {weight.dim(0), 1, 1}, at), at) : y;
+}
+
+GroupNorm::GroupNorm(Graph& g, const std::string& name, int64_t groups, int64_t channels, double epsilon, SourceLine at)
+    : weight(g.parameter(name + ".weight", {channels}, Init::ones(), {}, at)),
+      bias(g.parameter(name + ".bias", {channels}, Init::zeros(), {}, at)),
+      groups_(groups),
+      epsilon_(epsilon) {}
+
+Tensor GroupNorm::operator()(const Tensor& x, SourceLine at) const {
+  const Scope stage = stageScope(x);
+  const Scope call = callScope(x, "GroupNorm");
+  return groupNorm(x, groups_, weight, bias, epsilon_, at);
 }
 
 BatchNorm2d::BatchNorm2d(Graph& g, const std::string& name, int64_t channels, const BatchNormSettings& settings,

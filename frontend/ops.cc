@@ -19,22 +19,6 @@ namespace weft {
 using mlir::NamedAttrList;
 using mlir::RankedTensorType;
 
-namespace {
-
-Tensor pool(Call call, const std::string& mnemonic, const Shape& window, const Pool2dOptions& options) {
-  if (!call.ok()) {
-    return call.undefined();
-  }
-  mlir::OpBuilder& builder = call.builder();
-  NamedAttrList attrs;
-  attrs.set("window", builder.getDenseI64ArrayAttr(window));
-  attrs.set("strides", builder.getDenseI64ArrayAttr(options.strides.empty() ? window : options.strides));
-  attrs.set("paddings", builder.getDenseI64ArrayAttr(options.paddings));
-  return call.make(mnemonic, attrs);
-}
-
-}  // namespace
-
 Tensor add(const Operand& a, const Operand& b, SourceLine at) {
   return binary("add", Takes::kNumbers, a, b, at);
 }
@@ -159,26 +143,6 @@ Tensor einsum(const std::string& spec, const Tensor& a, const Tensor& b, SourceL
   NamedAttrList attrs;
   attrs.set("spec", call.builder().getStringAttr(spaced));
   return call.make("contract", attrs);
-}
-
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& options, SourceLine at) {
-  Call call(at, "conv2d", {{"x", x, Takes::kFloats}, {"weight", weight, Takes::kFloats}});
-  if (!call.ok()) {
-    return call.undefined();
-  }
-  mlir::OpBuilder& builder = call.builder();
-  NamedAttrList attrs;
-  attrs.set("strides", builder.getDenseI64ArrayAttr(options.strides));
-  attrs.set("paddings", builder.getDenseI64ArrayAttr(options.paddings));
-  return call.make("conv2d", attrs);
-}
-
-Tensor maxPool2d(const Tensor& x, const Shape& window, const Pool2dOptions& options, SourceLine at) {
-  return pool({at, "maxPool2d", {{"x", x, Takes::kFloats}}}, "max_pool2d", window, options);
-}
-
-Tensor avgPool2d(const Tensor& x, const Shape& window, const Pool2dOptions& options, SourceLine at) {
-  return pool({at, "avgPool2d", {{"x", x, Takes::kFloats}}}, "avg_pool2d", window, options);
 }
 
 Tensor reshape(const Tensor& x, const Shape& shape, SourceLine at) {

@@ -112,11 +112,13 @@ Init heNormal(int64_t fanIn);
 struct Conv2dSettings {
   int64_t stride = 1;
   int64_t padding = 0;
+  int64_t dilation = 1;
+  int64_t groups = 1;
   bool bias = true;
   std::optional<Init> init = {};  // of the weight; heNormal unless given
 };
 
-// Square windows over images [n, in, h, w]; weight [out, in, kernel, kernel], bias [out].
+// Square windows over images [n, in, h, w]; weight [out, in / groups, kernel, kernel], bias [out].
 class Conv2d : public Module {
  public:
   Conv2d(Graph& g, const std::string& name, int64_t in, int64_t out, int64_t kernel,
@@ -128,6 +130,21 @@ class Conv2d : public Module {
 
  private:
   Conv2dSettings settings_;
+};
+
+// weft::groupNorm of images [n, channels, ...]: weight and bias [channels].
+class GroupNorm : public Module {
+ public:
+  GroupNorm(Graph& g, const std::string& name, int64_t groups, int64_t channels, double epsilon = 1e-5,
+            SourceLine at = SourceLine::current());
+  Tensor operator()(const Tensor& x, SourceLine at = SourceLine::current()) const;
+
+  Tensor weight;
+  Tensor bias;
+
+ private:
+  int64_t groups_;
+  double epsilon_;
 };
 
 struct BatchNormSettings {

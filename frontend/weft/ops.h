@@ -9,6 +9,7 @@
 #include "weft/ops_attention.h"
 #include "weft/ops_base.h"
 #include "weft/ops_elementwise.h"
+#include "weft/ops_image.h"
 #include "weft/ops_reduction.h"
 
 namespace weft {
@@ -54,24 +55,6 @@ struct MatmulOptions {
 Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options = {}, SourceLine at = SourceLine::current());
 // Two operands: einsum("btk,kqn->btqn", x, w). One letter per dimension.
 Tensor einsum(const std::string& spec, const Tensor& a, const Tensor& b, SourceLine at = SourceLine::current());
-
-// --- images [n, channels, height, width]; pairs are {vertical, horizontal} ---
-struct Conv2dOptions {
-  Shape strides = {1, 1};
-  Shape paddings = {0, 0};  // zeros on both sides
-};
-// x [n, ci, h, w] with weight [co, ci, kh, kw] -> [n, co, ho, wo], ho = (h + 2 padding - kh) / stride + 1.
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& options = {},
-              SourceLine at = SourceLine::current());
-struct Pool2dOptions {
-  Shape strides;            // the window's size unless given
-  Shape paddings = {0, 0};  // smaller than the window
-};
-Tensor maxPool2d(const Tensor& x, const Shape& window, const Pool2dOptions& options = {},
-                 SourceLine at = SourceLine::current());
-// Divides by the window's size, padding included.
-Tensor avgPool2d(const Tensor& x, const Shape& window, const Pool2dOptions& options = {},
-                 SourceLine at = SourceLine::current());
 
 // --- shape ---
 Tensor reshape(const Tensor& x, const Shape& shape, SourceLine at = SourceLine::current());  // one size may be -1

@@ -4,25 +4,30 @@
 
 include "ir/nn/nn_base.td"
 
-// Images are [n, channels, height, width], weights [co, ci, kh, kw]. `strides` and `paddings` are [vertical,
-// horizontal]; the paddings are symmetric. Batch and output channels may be split freely, input channels leave a
-// partial sum; the two dimensions of the image are whole, so they may not be stored with a pad either.
+// Images are [n, channels, height, width], weights [co, ci, kh, kw]. An image of G ci channels is convolved in G groups:
+// ci channels each give co / G of the result (G = 1: all channels meet; ci = 1: each alone). `strides`, `paddings` and
+// `dilations` are [vertical, horizontal]; the paddings are symmetric, a window has its elements `dilations` apart.
+// Batch, groups and output channels may be split freely, input channels leave a partial sum; the two dimensions of the
+// image are whole, so they may not be stored with a pad either.
 
 def Nn_Conv2dOp : Nn_InferOp<"conv2d"> {
-  let summary = "y[n, co, i, j] = sum of x[n, ci, i s - p + a, j s - p + b] weight[co, ci, a, b]; zeros around x";
-  let arguments = (ins Nn_Float:$x, Nn_Float:$weight, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$paddings);
+  let summary = "y[n, co, i, j] = sum of x[n, ci, i s - p + a d, j s - p + b d] weight[co, ci, a, b]; zeros around x";
+  let arguments = (ins Nn_Float:$x, Nn_Float:$weight, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$paddings,
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{1, 1}">:$dilations);
   let results = (outs Nn_Float:$y);
-  let rule = [{"n ci+ h! w!, co ci+ kh! kw! -> n co ho! wo!"}];
+  let rule = "rules::conv2d(*this)";
   let linear = "{{0}, {1}}";
   let padFill = "std::nullopt";
-  let infer = "infer::conv2d(site, adaptor.getX(), adaptor.getWeight(), {adaptor.getStrides(), adaptor.getPaddings()})";
+  let infer = [{infer::conv2d(site, adaptor.getX(), adaptor.getWeight(),
+                              {adaptor.getStrides(), adaptor.getPaddings(), adaptor.getDilations()})}];
   let flops = "::weft::ir::convolutionFlops(getY(), getWeight())";
 }
 def Nn_Conv2dInputGradOp : Nn_Op<"conv2d_input_grad"> {
-  let summary = "gradient of conv2d with respect to x";
-  let arguments = (ins Nn_Float:$dy, Nn_Float:$weight, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$paddings);
+  let summary = "gradient of conv2d with respect to x; of an image dy, its transposed convolution";
+  let arguments = (ins Nn_Float:$dy, Nn_Float:$weight, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$paddings,
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{1, 1}">:$dilations);
   let results = (outs Nn_Float:$dx);
-  let rule = [{"n co+ ho! wo!, co+ ci kh! kw! -> n ci h! w!"}];
+  let rule = "rules::conv2dInputGrad(*this)";
   let linear = "{{0}, {1}}";
   let padFill = "std::nullopt";
   let flops = "::weft::ir::convolutionFlops(getDy(), getWeight())";
@@ -30,9 +35,10 @@ def Nn_Conv2dInputGradOp : Nn_Op<"conv2d_input_grad"> {
 }
 def Nn_Conv2dWeightGradOp : Nn_Op<"conv2d_weight_grad"> {
   let summary = "gradient of conv2d with respect to the weight; a split batch leaves a partial sum";
-  let arguments = (ins Nn_Float:$x, Nn_Float:$dy, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$paddings);
+  let arguments = (ins Nn_Float:$x, Nn_Float:$dy, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$paddings,
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{1, 1}">:$dilations);
   let results = (outs Nn_Float:$dweight);
-  let rule = [{"n+ ci h! w!, n+ co ho! wo! -> co ci kh! kw!"}];
+  let rule = "rules::conv2dWeightGrad(*this)";
   let linear = "{{0}, {1}}";
   let padFill = "std::nullopt";
   let flops = "::weft::ir::convolutionFlops(getDy(), getDweight())";

@@ -43,11 +43,14 @@ LogicalResult checkImage(const InferSite& site, Value x, const char* name) {
 LogicalResult places(const InferSite& site, Value x, ArrayRef<int64_t> window, const WindowSteps& steps,
                      int64_t (&result)[2]) {
   if (failed(checkPair(site, 4, "strides", steps.strides, 1)) ||
-      failed(checkPair(site, 5, "paddings", steps.paddings, 0))) {
+      failed(checkPair(site, 5, "paddings", steps.paddings, 0)) ||
+      (!steps.dilations.empty() && failed(checkPair(site, 9, "dilations", steps.dilations, 1)))) {
     return failure();
   }
   for (int d = 0; d < 2; ++d) {
-    const int64_t room = dimensionOf(x, 2 + d) + 2 * steps.paddings[d] - window[d];
+    const int64_t apart = steps.dilations.empty() ? 1 : steps.dilations[d];
+    const int64_t reach = (window[d] - 1) * apart + 1;
+    const int64_t room = dimensionOf(x, 2 + d) + 2 * steps.paddings[d] - reach;
     if (room < 0) {
       return site.error(6, "a window of " + list(window) + " is larger than the image " + printType(x) +
                                " with paddings " + list(steps.paddings) + "; use a smaller window or more padding");
@@ -66,10 +69,13 @@ LogicalResult conv2d(const InferSite& site, Value x, Value weight, const WindowS
   if (failed(checkImage(site, x, "the image")) || failed(checkImage(site, weight, "the weight"))) {
     return failure();
   }
-  if (dimensionOf(x, 1) != dimensionOf(weight, 1)) {
-    return site.error(3, "the image " + printType(x) + " has " + llvm::Twine(dimensionOf(x, 1)) +
-                             " channels, the weight " + printType(weight) + " takes " +
-                             llvm::Twine(dimensionOf(weight, 1)));
+  const int64_t channels = dimensionOf(x, 1);
+  const int64_t taken = dimensionOf(weight, 1);
+  if (channels % taken != 0 || dimensionOf(weight, 0) % (channels / taken) != 0) {
+    return site.error(3, "the image " + printType(x) + " has " + llvm::Twine(channels) + " channels, the weight " +
+                             printType(weight) + " takes " + llvm::Twine(taken) + " and gives " +
+                             llvm::Twine(dimensionOf(weight, 0)) +
+                             "; they must be the same channels, or groups that divide both");
   }
   int64_t out[2];
   if (failed(places(site, x, {dimensionOf(weight, 2), dimensionOf(weight, 3)}, steps, out))) {

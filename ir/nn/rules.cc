@@ -195,6 +195,37 @@ std::string rmsNormGrad(mlir::Operation* op) {
 
 namespace {
 
+// "(g ci)", or without groups "ci".
+std::string inGroups(bool groups, const std::string& channels) {
+  return groups ? absl::StrCat("(g ", channels, ")") : channels;
+}
+
+bool hasGroups(mlir::Value x, mlir::Value weight) {
+  return shapeOf(x)[1] != shapeOf(weight)[1];
+}
+
+}  // namespace
+
+std::string conv2d(mlir::Operation* op) {
+  const bool groups = hasGroups(op->getOperand(0), op->getOperand(1));
+  return absl::StrCat("n ", inGroups(groups, "ci+"), " h! w!, ", inGroups(groups, "co"), " ci+ kh! kw! -> n ",
+                      inGroups(groups, "co"), " ho! wo!");
+}
+
+std::string conv2dInputGrad(mlir::Operation* op) {
+  const bool groups = hasGroups(op->getResult(0), op->getOperand(1));
+  return absl::StrCat("n ", inGroups(groups, "co+"), " ho! wo!, ", inGroups(groups, "co+"), " ci kh! kw! -> n ",
+                      inGroups(groups, "ci"), " h! w!");
+}
+
+std::string conv2dWeightGrad(mlir::Operation* op) {
+  const bool groups = hasGroups(op->getOperand(0), op->getResult(0));
+  return absl::StrCat("n+ ", inGroups(groups, "ci"), " h! w!, n+ ", inGroups(groups, "co"), " ho! wo! -> ",
+                      inGroups(groups, "co"), " ci kh! kw!");
+}
+
+namespace {
+
 // The dimensions of attention's tensors.
 class AttentionWords {
  public:

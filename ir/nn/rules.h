@@ -42,6 +42,10 @@ std::string layerNorm(mlir::Operation* op);
 std::string layerNormGrad(mlir::Operation* op);
 std::string rmsNorm(mlir::Operation* op);
 std::string rmsNormGrad(mlir::Operation* op);
+// "n ci+ h! w!, co ci+ kh! kw! -> n co ho! wo!"; in groups "n (g ci+) h! w!, (g co) ci+ kh! kw! -> n (g co) ho! wo!".
+std::string conv2d(mlir::Operation* op);
+std::string conv2dInputGrad(mlir::Operation* op);
+std::string conv2dWeightGrad(mlir::Operation* op);
 // x, y [n, c, ...]; statistics [micro-batches, c]: "d0+ d1 d2+, d1, d1 -> d0 d1 d2, p~ d1, p~ d1".
 std::string batchNorm(mlir::Operation* op);
 std::string batchNormGrad(mlir::Operation* op);

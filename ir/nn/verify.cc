@@ -161,11 +161,11 @@ LogicalResult verifyConvolution(mlir::Operation* op, Value x, Value weight, Valu
 }  // namespace
 
 LogicalResult Conv2dInputGradOp::verify() {
-  return verifyConvolution(*this, getDx(), getWeight(), getDy(), {getStrides(), getPaddings()});
+  return verifyConvolution(*this, getDx(), getWeight(), getDy(), {getStrides(), getPaddings(), getDilations()});
 }
 
 LogicalResult Conv2dWeightGradOp::verify() {
-  return verifyConvolution(*this, getX(), getDweight(), getDy(), {getStrides(), getPaddings()});
+  return verifyConvolution(*this, getX(), getDweight(), getDy(), {getStrides(), getPaddings(), getDilations()});
 }
 
 // As max_pool2d_grad.

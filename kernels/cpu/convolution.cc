@@ -1,7 +1,8 @@
-// conv2d and its two gradients, over images [n, ci, h, w] and weights [co, ci, kh, kw].
+// conv2d and its two gradients, over images [n, ci, h, w] and weights [co, ci, kh, kw], in as many groups of channels
+// as the image has more channels than the weight takes.
 //
-// Each block of rows of a sample's result (kernels/describe/convolution.h) is one matrix product. With `columns`
-// [ci kh kw, places] holding what lies under each place of the window:
+// For each group, each block of rows of a sample's result (kernels/describe/convolution.h) is one matrix product. With
+// `columns` [ci kh kw, places] holding what lies under each place of the window:
 //
 //   conv2d              y block = weight [co, ci kh kw] columns
 //   conv2d_input_grad   columns = weight^T (dy block), then added to dx where they came from
@@ -25,32 +26,43 @@ namespace {
 
 using namespace cpu;  // NOLINT
 
-struct Geometry {
-  int64_t samples, ci, h, w;
-  int64_t co, kh, kw;
-  int64_t ho, wo;
-  int64_t strides[2];
-  int64_t paddings[2];
-  int64_t blockRows;  // rows of the result in one block; the last may have less
-
-  int64_t depth() const { return ci * kh * kw; }
-  int64_t imageSize() const { return ci * h * w; }
-  int64_t resultSize() const { return co * ho * wo; }
-  int64_t weightSize() const { return co * depth(); }
-};
-
-// Rows `first` to `first + count` of a sample's result.
-struct Block {
+// What one product computes: rows `first` to `first + count` of one group of a sample's result.
+struct Part {
+  int64_t sample;
+  int64_t group;
   int64_t first;
   int64_t count;
 };
 
+struct Geometry {
+  int64_t samples, groups;
+  int64_t ci, h, w;  // channels of one group
+  int64_t co, kh, kw;
+  int64_t ho, wo;
+  int64_t strides[2];
+  int64_t paddings[2];
+  int64_t dilations[2];
+  int64_t blockRows;  // rows of the result in one block; the last may have less
+
+  // Of one group.
+  int64_t depth() const { return ci * kh * kw; }
+  int64_t imageSize() const { return ci * h * w; }
+  int64_t resultSize() const { return co * ho * wo; }
+  int64_t weightSize() const { return co * depth(); }
+  // Where a group of a sample begins, and a block of its result.
+  int64_t imageAt(const Part& part) const { return (part.sample * groups + part.group) * imageSize(); }
+  int64_t resultAt(const Part& part) const {
+    return (part.sample * groups + part.group) * resultSize() + part.first * wo;
+  }
+  int64_t weightAt(const Part& part) const { return part.group * weightSize(); }
+};
+
 absl::Status checkShapes(const KernelSpec& spec, const ConvolutionTensors& tensors, const Geometry& g) {
-  const int64_t rows = g.h + 2 * g.paddings[0] - g.kh;
-  const int64_t columns = g.w + 2 * g.paddings[1] - g.kw;
+  const int64_t rows = g.h + 2 * g.paddings[0] - (g.kh - 1) * g.dilations[0] - 1;
+  const int64_t columns = g.w + 2 * g.paddings[1] - (g.kw - 1) * g.dilations[1] - 1;
   const bool fits = rows >= 0 && columns >= 0 && g.ho == rows / g.strides[0] + 1 && g.wo == columns / g.strides[1] + 1;
-  const bool channels =
-      tensors.weight.shape[1] == g.ci && tensors.y.shape[0] == g.samples && tensors.y.shape[1] == g.co;
+  const bool channels = tensors.x.shape[1] == g.groups * g.ci && tensors.weight.shape[0] == g.groups * g.co &&
+                        tensors.y.shape[0] == g.samples && tensors.y.shape[1] == g.groups * g.co;
   const bool types = tensors.weight.type == tensors.x.type && tensors.y.type == tensors.x.type;
   if (!fits || !channels || !types) {
     return invalid(spec, "an image ", tensorText(tensors.x), " and a weight ", tensorText(tensors.weight),
@@ -69,9 +81,14 @@ absl::StatusOr<Geometry> geometryOf(const KernelSpec& spec) {
   const Ints& x = tensors.x.shape;
   const Ints& weight = tensors.weight.shape;
   const Ints& y = tensors.y.shape;
-  Geometry g{x[0], x[1], x[2], x[3], weight[0], weight[2], weight[3], y[2], y[3], {}, {}, 0};
+  const int64_t groups = weight[1] > 0 ? std::max<int64_t>(x[1] / weight[1], 1) : 1;
+  Geometry g{x[0], groups, weight[1], x[2], x[3], weight[0] / groups, weight[2], weight[3], y[2], y[3], {}, {}, {}, 0};
   WEFT_RETURN_IF_ERROR(readPair(spec, "strides", 1, g.strides));
   WEFT_RETURN_IF_ERROR(readPair(spec, "paddings", 0, g.paddings));
+  g.dilations[0] = g.dilations[1] = 1;
+  if (spec.attributes.count("dilations") > 0) {
+    WEFT_RETURN_IF_ERROR(readPair(spec, "dilations", 1, g.dilations));
+  }
   WEFT_RETURN_IF_ERROR(checkShapes(spec, tensors, g));
   if (convolutionColumnBytes(tensors) >= kMostSize) {
     return invalid(spec, "the columns under one row of ", tensorText(tensors.y), " are more than any workspace holds");
@@ -95,18 +112,19 @@ struct Span {
 
 // Calls visit(Span) for all spans of a block.
 template <typename Visit>
-void forEachSpan(const Geometry& g, const Block& block, const Visit& visit) {
+void forEachSpan(const Geometry& g, const Part& part, const Visit& visit) {
   int64_t column = 0;
   for (int64_t c = 0; c < g.ci; ++c) {
     for (int64_t i = 0; i < g.kh; ++i) {
       for (int64_t j = 0; j < g.kw; ++j) {
-        // 0 <= q stride - padding + j < w.
-        const int64_t low = std::clamp<int64_t>(ceilDiv(g.paddings[1] - j, g.strides[1]), 0, g.wo);
-        const int64_t high = std::clamp<int64_t>(ceilDiv(g.w + g.paddings[1] - j, g.strides[1]), low, g.wo);
-        for (int64_t r = block.first; r < block.first + block.count; ++r) {
-          const int64_t row = r * g.strides[0] - g.paddings[0] + i;
+        // 0 <= q stride + shift < w.
+        const int64_t shift = j * g.dilations[1] - g.paddings[1];
+        const int64_t low = std::clamp<int64_t>(ceilDiv(-shift, g.strides[1]), 0, g.wo);
+        const int64_t high = std::clamp<int64_t>(ceilDiv(g.w - shift, g.strides[1]), low, g.wo);
+        for (int64_t r = part.first; r < part.first + part.count; ++r) {
+          const int64_t row = r * g.strides[0] - g.paddings[0] + i * g.dilations[0];
           const bool inside = row >= 0 && row < g.h && low < high;
-          const int64_t input = inside ? (c * g.h + row) * g.w + low * g.strides[1] - g.paddings[1] + j : 0;
+          const int64_t input = inside ? (c * g.h + row) * g.w + low * g.strides[1] + shift : 0;
           visit(Span{column, input, inside ? low : 0, inside ? high : 0});
           column += g.wo;
         }
@@ -116,8 +134,8 @@ void forEachSpan(const Geometry& g, const Block& block, const Visit& visit) {
 }
 
 template <typename T>
-void gather(const Geometry& g, const Block& block, const T* image, T* columns) {
-  forEachSpan(g, block, [&](const Span& span) {
+void gather(const Geometry& g, const Part& part, const T* image, T* columns) {
+  forEachSpan(g, part, [&](const Span& span) {
     T* to = columns + span.column;
     const T* from = image + span.input;
     std::fill_n(to, span.low, T(0));
@@ -134,8 +152,8 @@ void gather(const Geometry& g, const Block& block, const T* image, T* columns) {
 
 // Adds the columns to the image they were gathered from.
 template <typename T>
-void scatter(const Geometry& g, const Block& block, const T* columns, T* image) {
-  forEachSpan(g, block, [&](const Span& span) {
+void scatter(const Geometry& g, const Part& part, const T* columns, T* image) {
+  forEachSpan(g, part, [&](const Span& span) {
     const T* from = columns + span.column;
     T* to = image + span.input;
     for (int64_t q = span.low; q < span.high; ++q) {
@@ -152,13 +170,15 @@ struct Products {
 
   int64_t scratchBytes() const { return std::max(whole ? whole->scratchBytes() : 0, last ? last->scratchBytes() : 0); }
 
-  // visit(sample, block, product) in order; stops at an error.
+  // visit(part, product) in order; stops at an error.
   template <typename Visit>
-  absl::Status forEachBlock(const Visit& visit) const {
+  absl::Status forEachPart(const Visit& visit) const {
     for (int64_t n = 0; n < g.samples; ++n) {
-      for (int64_t row = 0; row < g.ho; row += g.blockRows) {
-        const Block block{row, std::min(g.blockRows, g.ho - row)};
-        WEFT_RETURN_IF_ERROR(visit(n, block, block.count == g.blockRows ? *whole : *last));
+      for (int64_t group = 0; group < g.groups; ++group) {
+        for (int64_t row = 0; row < g.ho; row += g.blockRows) {
+          const Part part{n, group, row, std::min(g.blockRows, g.ho - row)};
+          WEFT_RETURN_IF_ERROR(visit(part, part.count == g.blockRows ? *whole : *last));
+        }
       }
     }
     return absl::OkStatus();
@@ -214,10 +234,10 @@ KernelOr conv2d(const KernelSpec& spec, bool plain) {
       [products, space](const KernelArguments& args) {
         const Geometry& g = products->g;
         T* columns = space.columnsAt<T>(args.workspace);
-        return products->forEachBlock([&](int64_t n, const Block& block, Gemm& product) {
-          gather(g, block, in<T>(args, 0) + n * g.imageSize(), columns);
-          T* y = out<T>(args, 0) + n * g.resultSize() + block.first * g.wo;
-          return product.run(in<T>(args, 1), columns, y, space.scratchAt(args.workspace));
+        return products->forEachPart([&](const Part& part, Gemm& product) {
+          gather(g, part, in<T>(args, 0) + g.imageAt(part), columns);
+          T* y = out<T>(args, 0) + g.resultAt(part);
+          return product.run(in<T>(args, 1) + g.weightAt(part), columns, y, space.scratchAt(args.workspace));
         });
       },
       space.bytes());
@@ -234,11 +254,12 @@ KernelOr conv2dInputGrad(const KernelSpec& spec, bool plain) {
       [products, space](const KernelArguments& args) {
         const Geometry& g = products->g;
         T* columns = space.columnsAt<T>(args.workspace);
-        std::fill_n(out<T>(args, 0), g.samples * g.imageSize(), T(0));
-        return products->forEachBlock([&](int64_t n, const Block& block, Gemm& product) {
-          const T* dy = in<T>(args, 0) + n * g.resultSize() + block.first * g.wo;
-          WEFT_RETURN_IF_ERROR(product.run(in<T>(args, 1), dy, columns, space.scratchAt(args.workspace)));
-          scatter(g, block, columns, out<T>(args, 0) + n * g.imageSize());
+        std::fill_n(out<T>(args, 0), g.samples * g.groups * g.imageSize(), T(0));
+        return products->forEachPart([&](const Part& part, Gemm& product) {
+          const T* weight = in<T>(args, 1) + g.weightAt(part);
+          const T* dy = in<T>(args, 0) + g.resultAt(part);
+          WEFT_RETURN_IF_ERROR(product.run(weight, dy, columns, space.scratchAt(args.workspace)));
+          scatter(g, part, columns, out<T>(args, 0) + g.imageAt(part));
           return absl::OkStatus();
         });
       },
@@ -256,15 +277,15 @@ KernelOr conv2dWeightGrad(const KernelSpec& spec, bool plain) {
       [products, space](const KernelArguments& args) {
         const Geometry& g = products->g;
         T* columns = space.columnsAt<T>(args.workspace);
-        T* part = space.productAt<T>(args.workspace);
-        T* dweight = out<T>(args, 0);
-        std::fill_n(dweight, g.weightSize(), T(0));
-        return products->forEachBlock([&](int64_t n, const Block& block, Gemm& product) {
-          gather(g, block, in<T>(args, 0) + n * g.imageSize(), columns);
-          const T* dy = in<T>(args, 1) + n * g.resultSize() + block.first * g.wo;
-          WEFT_RETURN_IF_ERROR(product.run(dy, columns, part, space.scratchAt(args.workspace)));
+        T* summand = space.productAt<T>(args.workspace);
+        std::fill_n(out<T>(args, 0), g.groups * g.weightSize(), T(0));
+        return products->forEachPart([&](const Part& part, Gemm& product) {
+          gather(g, part, in<T>(args, 0) + g.imageAt(part), columns);
+          const T* dy = in<T>(args, 1) + g.resultAt(part);
+          WEFT_RETURN_IF_ERROR(product.run(dy, columns, summand, space.scratchAt(args.workspace)));
+          T* dweight = out<T>(args, 0) + g.weightAt(part);
           for (int64_t i = 0; i < g.weightSize(); ++i) {
-            dweight[i] += part[i];
+            dweight[i] += summand[i];
           }
           return absl::OkStatus();
         });

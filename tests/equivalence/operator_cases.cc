@@ -117,6 +117,22 @@ Cases imageCases() {
   };
 }
 
+// Convolutions in groups: six of two channels, and each channel alone.
+Cases groupedCases() {
+  const std::string steps = "strides = array<i64: 1, 1>, paddings = array<i64: 1, 0>, dilations = array<i64: 1, 2>";
+  Cases cases;
+  for (const int64_t channels : {2, 1}) {
+    const Dims x = {4, 12, 4, 5};
+    const Dims weight = {24, channels, 3, 2};
+    const Dims y = {4, 24, 4, 3};
+    const std::string name = absl::StrCat("conv2d_groups_of_", channels);
+    cases.push_back({name, "conv2d", {real(x), real(weight)}, steps, {real(y)}});
+    cases.push_back({name + "_input_grad", "conv2d_input_grad", {real(y), real(weight)}, steps, {real(x)}});
+    cases.push_back({name + "_weight_grad", "conv2d_weight_grad", {real(x), real(y)}, steps, {real(weight)}, 1, false});
+  }
+  return cases;
+}
+
 Cases shapeCases() {
   Cases cases;
   const std::vector<std::pair<Dims, Dims>> reshapes = {{{8, 12}, {4, 2, 12}}, {{8, 12}, {96}},     {{4, 24}, {8, 12}},
@@ -424,8 +440,9 @@ TrainingProgram OperatorCase::program(const std::string& strategy) const {
 
 std::vector<OperatorCase> operatorCases() {
   Cases cases = unaryCases();
-  for (Cases more : {binaryCases(), contractionCases(), imageCases(), shapeCases(), reductionCases(), alongCases(),
-                     normalizationCases(), indexCases(), attentionCases(), sharedAttentionCases(), sourceCases()}) {
+  for (Cases more :
+       {binaryCases(), contractionCases(), imageCases(), groupedCases(), shapeCases(), reductionCases(), alongCases(),
+        normalizationCases(), indexCases(), attentionCases(), sharedAttentionCases(), sourceCases()}) {
     append(cases, std::move(more));
   }
   return cases;

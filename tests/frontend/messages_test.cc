@@ -145,7 +145,7 @@ const std::vector<Wrong>& wrongCalls() {
       WRONG("EinsumSpec", einsum("ab,bc", t.f, t.w), "einsum: ", "a b, b c", "one result"),
       WRONG("EinsumLetters", einsum("abc,cd->abd", t.f, t.w), "einsum: ", "3 letters", "4x8xf32"),
       WRONG("EinsumSizes", einsum("ab,cb->ac", t.f, t.w), "einsum: ", "'b' is 8", "6 in 8x6xf32"),
-      WRONG("ConvRank", conv2d(t.f, t.kernel), "conv2d: ", "4x8xf32", "four dimensions"),
+      WRONG("ConvRank", conv2d(t.f, t.kernel), "conv2d: ", "f32 [4, 8]", "four dimensions"),
       WRONG("ConvChannels", conv2d(t.q, t.kernel), "conv2d: ", "2 channels", "takes 3"),
       WRONG("ConvStride", conv2d(t.image, t.kernel, {.strides = {0, 1}}), "conv2d: ", "[0, 1]", "at least 1"),
       WRONG("PoolRank", maxPool2d(t.f, {2, 2}), "maxPool2d: ", "4x8xf32", "four dimensions"),

@@ -13,19 +13,28 @@ namespace {
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 struct Problem {
-  Ints x;       // [n, ci, h, w]
+  Ints x;       // [n, groups ci, h, w]
   Ints weight;  // [co, ci, kh, kw]
   Ints strides = {1, 1};
   Ints paddings = {0, 0};
+  Ints dilations = {1, 1};
 
-  Ints y() const {
-    return {x[0], weight[0], (x[2] + 2 * paddings[0] - weight[2]) / strides[0] + 1,
-            (x[3] + 2 * paddings[1] - weight[3]) / strides[1] + 1};
+  int64_t groups() const { return x[1] / weight[1]; }
+  int64_t places(size_t d) const {
+    return (x[2 + d] + 2 * paddings[d] - dilations[d] * (weight[2 + d] - 1) - 1) / strides[d] + 1;
   }
-  AttributeMap attributes() const { return {{"strides", strides}, {"paddings", paddings}}; }
+  Ints y() const { return {x[0], weight[0], places(0), places(1)}; }
+  AttributeMap attributes() const {
+    AttributeMap all = {{"strides", strides}, {"paddings", paddings}};
+    if (dilations != Ints{1, 1}) {
+      all["dilations"] = dilations;
+    }
+    return all;
+  }
   std::string name() const {
     return absl::StrCat(absl::StrJoin(x, "x"), " with ", absl::StrJoin(weight, "x"), ", strides ",
-                        absl::StrJoin(strides, ","), ", paddings ", absl::StrJoin(paddings, ","));
+                        absl::StrJoin(strides, ","), ", paddings ", absl::StrJoin(paddings, ","), ", dilations ",
+                        absl::StrJoin(dilations, ","));
   }
 };
 
@@ -34,11 +43,13 @@ template <typename Visit>
 void forEachProduct(const Problem& p, const Visit& visit) {
   const Ints y = p.y();
   forEachIndex(y, [&](const Ints& at) {
-    forEachIndex({p.x[1], p.weight[2], p.weight[3]}, [&](const Ints& tap) {
-      const int64_t row = at[2] * p.strides[0] - p.paddings[0] + tap[1];
-      const int64_t column = at[3] * p.strides[1] - p.paddings[1] + tap[2];
+    const int64_t group = at[1] / (p.weight[0] / p.groups());
+    forEachIndex({p.weight[1], p.weight[2], p.weight[3]}, [&](const Ints& tap) {
+      const int64_t row = at[2] * p.strides[0] - p.paddings[0] + tap[1] * p.dilations[0];
+      const int64_t column = at[3] * p.strides[1] - p.paddings[1] + tap[2] * p.dilations[1];
+      const int64_t channel = group * p.weight[1] + tap[0];
       if (row >= 0 && row < p.x[2] && column >= 0 && column < p.x[3]) {
-        visit(positionOf(p.x, {at[0], tap[0], row, column}), positionOf(p.weight, {at[1], tap[0], tap[1], tap[2]}),
+        visit(positionOf(p.x, {at[0], channel, row, column}), positionOf(p.weight, {at[1], tap[0], tap[1], tap[2]}),
               positionOf(y, at));
       }
     });
@@ -100,6 +111,21 @@ TEST(Convolution, SmallForms) {
   check({{1, 1, 4, 4}, {1, 1, 1, 1}});
   check({{3, 2, 4, 5}, {3, 2, 4, 5}});
   check({{2, 2, 1, 7}, {3, 2, 1, 3}, {1, 2}, {0, 1}});
+}
+
+// Two groups, three of two channels, each channel alone; more and fewer channels out than in.
+TEST(Convolution, Groups) {
+  check({{2, 4, 5, 6}, {6, 2, 3, 3}});
+  check({{2, 6, 5, 6}, {3, 2, 3, 2}, {2, 1}, {1, 0}});
+  check({{2, 3, 5, 6}, {3, 1, 3, 3}, {1, 1}, {1, 1}});
+  check({{1, 2, 4, 4}, {6, 1, 2, 2}});
+}
+
+TEST(Convolution, Dilations) {
+  for (const Ints& dilations : std::vector<Ints>{{2, 1}, {1, 3}, {2, 2}}) {
+    check({{2, 2, 7, 8}, {3, 2, 3, 2}, {1, 1}, {0, 0}, dilations});
+    check({{2, 4, 7, 8}, {4, 2, 3, 3}, {2, 3}, {2, 4}, dilations});
+  }
 }
 
 // Every small stride and padding: rows that are left over, windows that lie in the padding alone, gaps.

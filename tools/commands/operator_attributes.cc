@@ -32,6 +32,7 @@ const std::map<std::string, KnownAttribute>& known() {
       {"window", {List{2, 2}}},
       {"strides", {List{1, 1}, true}},
       {"paddings", {List{0, 0}, true}},
+      {"dilations", {List{1, 1}, true}},
       {"dim", {int64_t{0}, true}},
       {"rows", {int64_t{100}}},
       {"count", {int64_t{1}}},
@@ -437,7 +438,8 @@ class Completer {
     if (!result() && dy.size() == 4 && weight.size() == 4) {
       Shape x = {dy[0], weight[1]};
       for (size_t d = 0; d < 2; ++d) {
-        x.push_back((dy[2 + d] - 1) * step("strides", d) + weight[2 + d] - 2 * step("paddings", d));
+        const int64_t reach = (weight[2 + d] - 1) * step("dilations", d) + 1;
+        x.push_back((dy[2 + d] - 1) * step("strides", d) + reach - 2 * step("paddings", d));
       }
       request_.results.push_back(x);
     }
@@ -451,7 +453,8 @@ class Completer {
     if (!result() && x.size() == 4 && dy.size() == 4) {
       Shape weight = {dy[1], x[1]};
       for (size_t d = 0; d < 2; ++d) {
-        weight.push_back(x[2 + d] + 2 * step("paddings", d) - (dy[2 + d] - 1) * step("strides", d));
+        const int64_t reach = x[2 + d] + 2 * step("paddings", d) - (dy[2 + d] - 1) * step("strides", d);
+        weight.push_back((reach - 1) / std::max<int64_t>(step("dilations", d), 1) + 1);
       }
       request_.results.push_back(weight);
     }

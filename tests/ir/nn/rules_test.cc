@@ -104,6 +104,22 @@ TEST_F(RuleTest, Images) {
             "n c h! w! -> n c ho! wo!");
 }
 
+TEST_F(RuleTest, GroupsOfChannels) {
+  const std::string steps = "{strides = array<i64: 1, 1>, paddings = array<i64: 0, 0>}";
+  EXPECT_EQ(
+      rule("%x: tensor<2x4x5x5xf32>, %w: tensor<6x2x3x3xf32>",
+           "%0 = nn.conv2d %x, %w " + steps + " : (tensor<2x4x5x5xf32>, tensor<6x2x3x3xf32>) -> tensor<2x6x3x3xf32>"),
+      "n (g ci+) h! w!, (g co) ci+ kh! kw! -> n (g co) ho! wo!");
+  EXPECT_EQ(rule("%y: tensor<2x6x3x3xf32>, %w: tensor<6x2x3x3xf32>",
+                 "%0 = nn.conv2d_input_grad %y, %w " + steps +
+                     " : (tensor<2x6x3x3xf32>, tensor<6x2x3x3xf32>) -> tensor<2x4x5x5xf32>"),
+            "n (g co+) ho! wo!, (g co+) ci kh! kw! -> n (g ci) h! w!");
+  EXPECT_EQ(rule("%x: tensor<2x4x5x5xf32>, %y: tensor<2x6x3x3xf32>",
+                 "%0 = nn.conv2d_weight_grad %x, %y " + steps +
+                     " : (tensor<2x4x5x5xf32>, tensor<2x6x3x3xf32>) -> tensor<6x2x3x3xf32>"),
+            "n+ (g ci) h! w!, n+ (g co) ho! wo! -> (g co) ci kh! kw!");
+}
+
 TEST_F(RuleTest, Shape) {
   EXPECT_EQ(rule("%x: tensor<2x3xf32>",
                  "%0 = nn.transpose %x {permutation = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>"),

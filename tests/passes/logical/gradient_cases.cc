@@ -192,6 +192,21 @@ Cases imageCases() {
   return cases;
 }
 
+// In groups, with gaps in the window; and the transposed convolution, which is the gradient of one.
+Cases groupedCases() {
+  const std::string steps =
+      " {strides = array<i64: 2, 1>, paddings = array<i64: 1, 2>, dilations = array<i64: 1, 2>} : ";
+  return {
+      {"conv2d_groups",
+       {{"a", {2, 4, 5, 4}}, {"w", {6, 2, 3, 2}}},
+       "%y = nn.conv2d %a, %w" + steps + "(tensor<2x4x5x4xf64>, tensor<6x2x3x2xf64>) -> tensor<2x6x3x6xf64>",
+       {2, 6, 3, 6}},
+      {"conv2d_transposed",
+       {{"a", {2, 6, 3, 6}}, {"w", {6, 2, 3, 2}}},
+       "%y = nn.conv2d_input_grad %a, %w" + steps + "(tensor<2x6x3x6xf64>, tensor<6x2x3x2xf64>) -> tensor<2x4x5x4xf64>",
+       {2, 4, 5, 4}}};
+}
+
 Cases shapeCases() {
   return {
       {"reshape", {{"a", {2, 6}}}, "%y = nn.reshape %a : (tensor<2x6xf64>) -> tensor<3x1x4xf64>", {3, 1, 4}},
@@ -375,8 +390,8 @@ Cases graphCases() {
 std::vector<GradientCase> gradientCases() {
   Cases cases = unaryCases();
   for (Cases more : {binaryCases(), powerCases(), alongCases(), selectCases(), contractionCases(), imageCases(),
-                     shapeCases(), reductionCases(), normalizationCases(), indexCases(), attentionCases(), biasCases(),
-                     rotaryCases(), sourceCases(), graphCases()}) {
+                     groupedCases(), shapeCases(), reductionCases(), normalizationCases(), indexCases(),
+                     attentionCases(), biasCases(), rotaryCases(), sourceCases(), graphCases()}) {
     append(cases, std::move(more));
   }
   return cases;
