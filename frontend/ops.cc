@@ -109,42 +109,6 @@ Tensor cast(const Tensor& x, Type type, SourceLine at) {
   return call.make("cast", {}, result);
 }
 
-Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options, SourceLine at) {
-  Call call(at, "matmul", {{"a", a, Takes::kFloats}, {"b", b, Takes::kFloats}});
-  if (!call.ok()) {
-    return call.undefined();
-  }
-  NamedAttrList attrs;
-  attrs.set("transpose_a", call.builder().getBoolAttr(options.transposeA));
-  attrs.set("transpose_b", call.builder().getBoolAttr(options.transposeB));
-  return call.make("matmul", attrs);
-}
-
-Tensor einsum(const std::string& spec, const Tensor& a, const Tensor& b, SourceLine at) {
-  Call call(at, "einsum", {{"a", a, Takes::kFloats}, {"b", b, Takes::kFloats}});
-  if (!call.ok()) {
-    return call.undefined();
-  }
-  // "btk,kn->btn" to "b t k, k n -> b t n".
-  std::string spaced;
-  for (size_t i = 0; i < spec.size(); ++i) {
-    if (spec[i] == ' ') {
-      continue;
-    }
-    if (spec[i] == '-' && i + 1 < spec.size() && spec[i + 1] == '>') {
-      spaced += " ->";
-      ++i;
-    } else if (spec[i] == ',') {
-      spaced += ",";
-    } else {
-      spaced += (spaced.empty() ? "" : " ") + std::string(1, spec[i]);
-    }
-  }
-  NamedAttrList attrs;
-  attrs.set("spec", call.builder().getStringAttr(spaced));
-  return call.make("contract", attrs);
-}
-
 Tensor reshape(const Tensor& x, const Shape& shape, SourceLine at) {
   Call call(at, "reshape", {{"x", x}});
   if (!call.ok()) {
@@ -172,11 +136,12 @@ Tensor reshape(const Tensor& x, const Shape& shape, SourceLine at) {
 
 Tensor transpose(const Tensor& x, const Shape& permutation, SourceLine at) {
   Call call(at, "transpose", {{"x", x}});
-  if (!call.ok()) {
+  Shape order = permutation;
+  if (!call.ok() || !countFromStart(call, x, order)) {
     return call.undefined();
   }
   NamedAttrList attrs;
-  attrs.set("permutation", call.builder().getDenseI64ArrayAttr(permutation));
+  attrs.set("permutation", call.builder().getDenseI64ArrayAttr(order));
   return call.make("transpose", attrs);
 }
 
@@ -191,13 +156,13 @@ Tensor slice(const Tensor& x, const Shape& offsets, const Shape& sizes, SourceLi
   return call.make("slice", attrs);
 }
 
-Tensor concat(const std::vector<Tensor>& xs, int dim, SourceLine at) {
+Tensor concat(const std::vector<Tensor>& xs, int64_t dim, SourceLine at) {
   std::vector<NamedOperand> operands;
   for (const Tensor& x : xs) {
     operands.push_back({"of xs", x});
   }
   Call call(at, "concat", std::move(operands));
-  if (!call.ok()) {
+  if (!call.ok() || !countFromStart(call, xs.front(), dim)) {
     return call.undefined();
   }
   NamedAttrList attrs;

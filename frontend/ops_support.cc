@@ -41,11 +41,8 @@ Tensor selectAs(const char* function, const Tensor& condition, const Operand& a,
 
 Tensor reduce(const Function& function, Takes takes, const Tensor& x, Shape dims, bool keepDims, SourceLine at) {
   Call call(at, function.name, {{"x", x, takes}});
-  if (!call.ok() || !countFromStart(call, x, dims)) {
+  if (!call.ok() || !listFromStart(call, x, dims)) {
     return call.undefined();
-  }
-  if (dims.empty()) {
-    dims = firstDims(x.shape().size());
   }
   const int64_t count = elementsOf(sizesOf(x.shape(), dims));
   mlir::OpBuilder& builder = call.builder();
@@ -105,6 +102,13 @@ bool listFromStart(Call& call, const Tensor& x, Shape& dims) {
     return false;
   }
   return true;
+}
+
+Tensor iotaOf(const Call& call, const Shape& shape, int64_t dim, Type type, SourceLine at) {
+  NamedAttrList attrs;
+  attrs.set("dim", call.builder().getI64IntegerAttr(dim));
+  const mlir::Type result = mlir::RankedTensorType::get(shape, call.graph()->elementType(type));
+  return call.graph()->create({at, "iota", "iota"}, {}, attrs, result);
 }
 
 Tensor exchangedWithLast(const Tensor& x, int64_t dim, SourceLine at) {

@@ -46,6 +46,9 @@ bool countFromStart(Call& call, const Tensor& x, int64_t& dim);
 // The same for a list in which no dimension may stand twice; sorted. None: all.
 bool listFromStart(Call& call, const Tensor& x, Shape& dims);
 
+// Global indices in dimension `dim`.
+Tensor iotaOf(const Call& call, const Shape& shape, int64_t dim, Type type, SourceLine at);
+
 // Exchanges dimension `dim` with the last one: x itself where it is the last.
 Tensor exchangedWithLast(const Tensor& x, int64_t dim, SourceLine at);
 

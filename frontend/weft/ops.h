@@ -10,7 +10,10 @@
 #include "weft/ops_base.h"
 #include "weft/ops_elementwise.h"
 #include "weft/ops_image.h"
+#include "weft/ops_index.h"
+#include "weft/ops_losses.h"
 #include "weft/ops_reduction.h"
+#include "weft/ops_shape.h"
 
 namespace weft {
 
@@ -51,16 +54,22 @@ struct MatmulOptions {
   bool transposeA = false;
   bool transposeB = false;
 };
-// a [batch..., m, k] with b [k, n] or [batch..., k, n].
+// a [batch..., m, k] with b [batch..., k, n]: batch dimensions broadcast, whichever operand has more of them. A vector
+// is a row on the left and a column on the right, without that dimension in the result. Transposes exchange the last
+// two dimensions.
 Tensor matmul(const Tensor& a, const Tensor& b, MatmulOptions options = {}, SourceLine at = SourceLine::current());
-// Two operands: einsum("btk,kqn->btqn", x, w). One letter per dimension.
+// The sum, over all letters that the result lacks, of products: einsum("btk,kqn->btqn", x, w). A letter is a dimension;
+// one that an operand has twice takes its diagonal. Several operands are multiplied two at a time, in the order of
+// least arithmetic (of more than six the cheapest pair first): einsum("ab,bc,cd->ad", {x, y, z}).
+Tensor einsum(const std::string& spec, const std::vector<Tensor>& operands, SourceLine at = SourceLine::current());
 Tensor einsum(const std::string& spec, const Tensor& a, const Tensor& b, SourceLine at = SourceLine::current());
 
 // --- shape ---
 Tensor reshape(const Tensor& x, const Shape& shape, SourceLine at = SourceLine::current());  // one size may be -1
+// Negative dimensions count from the end here, too.
 Tensor transpose(const Tensor& x, const Shape& permutation, SourceLine at = SourceLine::current());
 Tensor slice(const Tensor& x, const Shape& offsets, const Shape& sizes, SourceLine at = SourceLine::current());
-Tensor concat(const std::vector<Tensor>& xs, int dim, SourceLine at = SourceLine::current());
+Tensor concat(const std::vector<Tensor>& xs, int64_t dim, SourceLine at = SourceLine::current());
 Tensor broadcastTo(const Tensor& x, const Shape& shape, SourceLine at = SourceLine::current());
 
 // --- reductions; no dims = all ---

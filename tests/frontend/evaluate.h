@@ -55,13 +55,13 @@ class Evaluator {
   std::unique_ptr<Executor> executor_;
 };
 
-// The elements of what `build` makes of x, as f64.
-inline Reals valuesOf(const Shape& shape, const Reals& x, const Build& build) {
+// The elements of what `build` makes of x, as f64; on several ranks the first dimension of x is split.
+inline Reals valuesOf(const Shape& shape, const Reals& x, const Build& build, int devices = 1) {
   Graph g;
-  const Tensor input = g.input("x", shape, kF64, {.batchDim = -1});
+  const Tensor input = g.input("x", shape, kF64, {.batchDim = devices > 1 ? 0 : -1});
   const Tensor y = build(g, input);
   g.output("y", y.type() == kF64 ? y : cast(y, kF64));
-  return Evaluator(compileForward(g, Tensor())).run(x, "y");
+  return Evaluator(compileForward(g, Tensor(), {.devices = devices})).run(x, "y");
 }
 
 // A sum of y's elements in which each has a weight of its own.
@@ -104,6 +104,13 @@ inline void expectValues(const Reals& actual, const Reals& expected, double tole
       EXPECT_NEAR(actual[i], expected[i], tolerance * (1 + std::abs(expected[i]))) << "element " << i;
     }
   }
+}
+
+// 1, 2, 3, ...
+inline Reals counted(size_t count) {
+  Reals x(count);
+  std::iota(x.begin(), x.end(), 1.0);
+  return x;
 }
 
 // Values that keep away from 0 and from one another.
