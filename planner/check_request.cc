@@ -1,8 +1,6 @@
 #include "planner/check_request.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -12,6 +10,7 @@
 #include "ir/layout/stage_mesh_text.h"
 #include "planner/open_mesh.h"
 #include "planner/schedule/table.h"
+#include "runtime/base/finite.h"
 #include "runtime/base/limits.h"
 #include "runtime/base/names.h"
 #include "runtime/base/status.h"
@@ -31,11 +30,6 @@ absl::Status checkInteger(const std::string& name, int64_t value, int64_t least,
   return value >= least && value <= most
              ? absl::OkStatus()
              : refuse(absl::StrCat(name, " = ", value, "; give a number from ", least, " to ", most));
-}
-
-// The values become f32 on the ranks.
-bool isFinite(double value) {
-  return std::abs(value) <= std::numeric_limits<float>::max();
 }
 
 // --- meshes ---
@@ -176,48 +170,6 @@ absl::Status checkRecomputeWords(const std::string& recompute) {
   return absl::OkStatus();
 }
 
-struct Setting {
-  const char* name;
-  bool belowOne;  // else any number of at least 0
-};
-
-// What an optimizer can be told, by kind.
-const std::vector<Setting>* settingsOf(const std::string& kind) {
-  static const std::vector<Setting> none;
-  static const std::vector<Setting> sgd = {{"lr", false}, {"momentum", true}, {"weight_decay", false}};
-  static const std::vector<Setting> adam = {
-      {"lr", false}, {"beta1", true}, {"beta2", true}, {"epsilon", false}, {"weight_decay", false}};
-  return kind == "sgd" ? &sgd : kind == "adam" || kind == "adamw" ? &adam : kind == "none" ? &none : nullptr;
-}
-
-absl::Status checkSetting(const std::string& kind, const std::string& name, double value) {
-  const std::vector<Setting>& known = *settingsOf(kind);
-  const auto it = std::find_if(known.begin(), known.end(), [&](const Setting& s) { return s.name == name; });
-  if (it == known.end()) {
-    const std::string names = absl::StrJoin(
-        known, ", ", [](std::string* out, const Setting& setting) { absl::StrAppend(out, setting.name); });
-    return refuse(absl::StrCat("optimizer ", kind, " has no setting '", name, "' (", value, "); it has ",
-                               names.empty() ? "none" : names));
-  }
-  const bool fits = value >= 0 && (it->belowOne ? value < 1 : isFinite(value));
-  return fits ? absl::OkStatus()
-              : refuse(absl::StrCat("optimizer ", kind, ": ", name, " = ", value, "; give a ",
-                                    it->belowOne ? "number of at least 0 and below 1" : "finite number of at least 0"));
-}
-
-absl::Status checkOptimizer(const Optimizer& optimizer) {
-  if (settingsOf(optimizer.kind) == nullptr) {
-    return refuse(absl::StrCat("optimizer '", optimizer.kind, "' is unknown; there are sgd, adam, adamw and none"));
-  }
-  for (const auto& [name, value] : optimizer.settings) {
-    WEFT_RETURN_IF_ERROR(checkSetting(optimizer.kind, name, value));
-  }
-  if (optimizer.nesterov && optimizer.kind != "sgd") {
-    return refuse(absl::StrCat("optimizer ", optimizer.kind, " has no nesterov momentum; take sgd, or leave it out"));
-  }
-  return absl::OkStatus();
-}
-
 // A pattern is printed in a list with commas.
 absl::Status checkZeroOf(const ZeroPatterns& patterns) {
   for (const auto& [pattern, level] : patterns) {
@@ -323,8 +275,10 @@ void addNotes(const Request& request, const ProgramOutline& program, int64_t ran
     notes.push_back(
         absl::StrCat("recompute = '", options.recompute, "' has no effect: a forward program has no backward pass"));
   }
-  if (request.optimizer && request.optimizer->nesterov && request.optimizer->setting("momentum") == 0) {
-    notes.push_back("nesterov has no effect without momentum");
+  for (const char* setting : {"nesterov", "dampening"}) {
+    if (request.optimizer && request.optimizer->setting(setting) != 0 && request.optimizer->setting("momentum") == 0) {
+      notes.push_back(absl::StrCat(setting, " has no effect without momentum"));
+    }
   }
 }
 
@@ -377,7 +331,7 @@ absl::Status checkInitial(const std::string& distribution, double a, double b) {
     return refuse(
         absl::StrCat("the distribution '", distribution, "' is unknown; there are ", absl::StrJoin(known, ", ")));
   }
-  if (!isFinite(a) || !isFinite(b)) {
+  if (!isFiniteInF32(a) || !isFiniteInF32(b)) {
     return refuse(absl::StrCat("first values ", distribution, "(", a, ", ", b, ") are not finite"));
   }
   if (distribution == "normal" && b < 0) {
@@ -399,7 +353,7 @@ absl::Status checkRequest(const Request& request) {
                                " for the planner to find one"));
   }
   WEFT_RETURN_IF_ERROR(checkZeroOf(options.zeroOf));
-  if (!isFinite(options.clipNorm) || options.clipNorm < 0) {
+  if (!isFiniteInF32(options.clipNorm) || options.clipNorm < 0) {
     return refuse(absl::StrCat("clipNorm = ", options.clipNorm, "; it is a finite number of at least 0 (0 = none)"));
   }
   if (options.memoryLimit < 0) {
@@ -427,6 +381,9 @@ absl::StatusOr<std::vector<std::string>> checkRequest(const Request& request, co
   std::vector<std::string> notes;
   WEFT_RETURN_IF_ERROR(checkPatterns("layouts", patternsOf(options.layouts), request, program, notes));
   WEFT_RETURN_IF_ERROR(checkPatterns("zeroOf", patternsOf(options.zeroOf), request, program, notes));
+  if (request.optimizer) {
+    WEFT_RETURN_IF_ERROR(checkPatterns("groups", patternsOf(request.optimizer->groups), request, program, notes));
+  }
   WEFT_ASSIGN_OR_RETURN(const Mesh mesh, meshOf(request.options));
   addNotes(request, program, mesh.ranks(), notes);
   return notes;

@@ -46,42 +46,6 @@ int CompileOptions::mostZeroLevel() const {
   return most;
 }
 
-Optimizer::Optimizer(const optim::Sgd& o)
-    : kind("sgd"),
-      settings{{"lr", o.lr}, {"momentum", o.momentum}, {"weight_decay", o.weightDecay}},
-      nesterov(o.nesterov) {}
-
-Optimizer::Optimizer(const optim::Adam& o)
-    : kind("adam"),
-      settings{{"lr", o.lr},
-               {"beta1", o.beta1},
-               {"beta2", o.beta2},
-               {"epsilon", o.epsilon},
-               {"weight_decay", o.weightDecay}} {}
-
-Optimizer::Optimizer(const optim::AdamW& o)
-    : kind("adamw"),
-      settings{{"lr", o.lr},
-               {"beta1", o.beta1},
-               {"beta2", o.beta2},
-               {"epsilon", o.epsilon},
-               {"weight_decay", o.weightDecay}} {}
-
-double Optimizer::setting(const std::string& name) const {
-  const Optimizer defaults = kind == "sgd"     ? Optimizer(optim::Sgd())
-                             : kind == "adam"  ? Optimizer(optim::Adam())
-                             : kind == "adamw" ? Optimizer(optim::AdamW())
-                                               : Optimizer(kind, {}, false);
-  for (const auto* list : {&settings, &defaults.settings}) {
-    for (const auto& [known, value] : *list) {
-      if (known == name) {
-        return value;
-      }
-    }
-  }
-  return 0;
-}
-
 std::vector<std::string> recomputePatterns(const std::string& recompute) {
   std::vector<std::string> patterns;
   const std::vector<std::string> words = absl::StrSplit(recompute, ',');

@@ -14,54 +14,10 @@
 #include "absl/status/statusor.h"
 #include "planner/freedoms.h"
 #include "planner/offload.h"
+#include "planner/optimizer.h"
 #include "planner/zero_levels.h"
 
 namespace weft {
-
-namespace optim {
-
-struct Sgd {
-  double lr = 0.01;
-  double momentum = 0.0;
-  bool nesterov = false;
-  double weightDecay = 0.0;
-};
-// Weight decay is added to the gradient (L2).
-struct Adam {
-  double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weightDecay = 0.0;
-};
-// Weight decay shrinks the parameter (decoupled).
-struct AdamW {
-  double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weightDecay = 0.01;
-};
-
-}  // namespace optim
-
-// Any of the optimizers; made from one.
-struct Optimizer {
-  std::string kind;
-  std::vector<std::pair<std::string, double>> settings;
-  bool nesterov = false;
-
-  Optimizer(const optim::Sgd& o);    // NOLINT
-  Optimizer(const optim::Adam& o);   // NOLINT
-  Optimizer(const optim::AdamW& o);  // NOLINT
-  // The value of a setting; where it is not given, the default of the optimizer's kind. 0 for a setting it does not
-  // have.
-  double setting(const std::string& name) const;
-
-  // Made from kind and settings, as a file has them; checkRequest says whether they are known.
-  Optimizer(std::string kind, std::vector<std::pair<std::string, double>> settings, bool nesterov)
-      : kind(std::move(kind)), settings(std::move(settings)), nesterov(nesterov) {}
-};
 
 // The planner takes the level of ZeRO with which the program is fastest within the memory limit, and for level 3
 // whether parameters are gathered again.

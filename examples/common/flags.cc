@@ -93,6 +93,12 @@ void Flags::real(const std::string& name, double* value, const std::string& help
              }});
 }
 
+void Flags::real(const std::string& name, std::optional<double>* value, const std::string& help, RealRange range) {
+  add(name, {help, "", false, [value, name, range](const std::string& given) {
+               return store({name, given, "a number"}, parseReal(given, range), range, value);
+             }});
+}
+
 void Flags::bytes(const std::string& name, int64_t* value, const std::string& help) {
   add(name, {help, std::to_string(*value), false, [value, name](const std::string& given) {
                return store({name, given, "bytes (40g, 512mi)"}, parseBytes(given), IntegerRange{.least = 0}, value);

@@ -36,6 +36,9 @@ class Flags {
                  const std::string& help, IntegerRange range);
   void real(const std::string& name, double* value, const std::string& help,
             RealRange range = {.least = 0, .most = std::numeric_limits<float>::max()});
+  // Likewise; nothing where it is not given.
+  void real(const std::string& name, std::optional<double>* value, const std::string& help,
+            RealRange range = {.least = 0, .most = std::numeric_limits<float>::max()});
   // A number of bytes: "40g".
   void bytes(const std::string& name, int64_t* value, const std::string& help);
   // A machine that comes with Weft or a file; the value is the text for CompileOptions::machine.

@@ -29,8 +29,10 @@ struct GptFlags {
   int64_t heads = 6;
   int64_t context = 64;
   int64_t batch = 16;
-  double lr = 1e-3;
-  double decay = 0.01;
+  std::string optimizer = "adamw";
+  std::optional<double> lr;
+  std::optional<double> decay;
+  std::optional<double> momentum;
   double clip = 0.0;
   double dropout = 0.0;
   bool tied = false;
@@ -52,8 +54,10 @@ struct GptFlags {
     flags.integer("heads", &heads, "attention heads", kSize);
     flags.integer("context", &context, "tokens of one row", kSize);
     flags.integer("batch", &batch, "rows of one step", kSize);
-    flags.real("lr", &lr, "learning rate of AdamW");
-    flags.real("weight-decay", &decay, "weight decay of AdamW");
+    flags.text("optimizer", &optimizer, "sgd, adam, adamw, adagrad, rmsprop, lamb, lion or adafactor");
+    flags.real("lr", &lr, "learning rate; default: the optimizer's");
+    flags.real("weight-decay", &decay, "weight decay; default: the optimizer's");
+    flags.real("momentum", &momentum, "momentum of sgd or rmsprop");
     flags.real("clip", &clip, "global gradient norm, 0 = none");
     flags.real("dropout", &dropout, "dropout rate", {0, 0.999});
     flags.toggle("tied", &tied, "the head is the embedding's transpose");
@@ -254,11 +258,23 @@ absl::Status train(Run run) {
   });
 }
 
+absl::StatusOr<Optimizer> optimizerOf(const GptFlags& flags) {
+  WEFT_ASSIGN_OR_RETURN(Optimizer optimizer, Optimizer::named(flags.optimizer));
+  const std::pair<const char*, std::optional<double>> given[] = {
+      {"lr", flags.lr}, {"weight_decay", flags.decay}, {"momentum", flags.momentum}};
+  for (const auto& [setting, value] : given) {
+    if (value) {
+      optimizer.set(setting, *value);
+    }
+  }
+  return optimizer;
+}
+
 absl::StatusOr<Program> compileTraining(const GptFlags& flags, int64_t vocabulary, const CompileOptions& options) {
   Graph graph;
   const GptModel model = buildGpt(graph, configOf(flags, vocabulary));
-  WEFT_ASSIGN_OR_RETURN(Program program,
-                        compile(graph, model.loss, optim::AdamW{.lr = flags.lr, .weightDecay = flags.decay}, options));
+  WEFT_ASSIGN_OR_RETURN(const Optimizer optimizer, optimizerOf(flags));
+  WEFT_ASSIGN_OR_RETURN(Program program, compile(graph, model.loss, optimizer, options));
   printProgram(program);
   return program;
 }
@@ -277,6 +293,8 @@ absl::StatusOr<TextDataset> readText(const GptFlags& flags) {
 
 absl::Status run(const GptFlags& flags) {
   WEFT_RETURN_IF_ERROR(check(flags));
+  WEFT_ASSIGN_OR_RETURN(const Optimizer optimizer, optimizerOf(flags));
+  WEFT_RETURN_IF_ERROR(checkOptimizer(optimizer));  // before a text is read
   WEFT_RETURN_IF_ERROR(flags.losses.empty() ? absl::OkStatus() : canWrite(flags.losses));
   CompileOptions compileOptions = flags.common.options();
   compileOptions.clipNorm = flags.clip;

@@ -1,4 +1,4 @@
-// From a graph to a program: compile(). Its options and the optimizers are in planner/request.h.
+// From a graph to a program: compile(). Its options are in planner/request.h, the optimizers in planner/optimizer.h.
 #pragma once
 
 #include <memory>

@@ -43,8 +43,8 @@ class Feed {
     write(name, sizeof(T),
           [&](int64_t first, int64_t rows, char* out) { fill(first, rows, reinterpret_cast<T*>(out)); });
   }
-  // The learning rate of this step and those after, instead of the optimizer's; for schedules. It is not saved: after
-  // Trainer::load the optimizer's holds until this is called again.
+  // The learning rate of this step and those after, instead of the optimizer's; for schedules. Groups have their factor
+  // of it. It is not saved: after Trainer::load the optimizer's holds until this is called again.
   void setLearningRate(double rate);
   const absl::Status& status() const { return status_; }
 

@@ -172,6 +172,10 @@ const std::map<std::string, CpuKernel>& cpuKernelFacts() {
         {"select", {noScratch, {{1, 0}, {2, 0}}}},
         {"sgd", {noScratch, {{0, 0}, {2, 1}}}},
         {"adam", {noScratch, {{0, 0}, {2, 1}, {3, 2}}}},
+        {"adam_direction", {noScratch, {{0, 0}, {1, 1}, {2, 2}}}},
+        {"rms_direction", {noScratch, {{0, 0}, {1, 1}}}},
+        {"lion_direction", {noScratch, {{0, 0}, {1, 1}}}},
+        {"descend", {noScratch, {{0, 0}, {1, 0}}}},
     };
     for (const char* name : {"neg",
                              "exp",

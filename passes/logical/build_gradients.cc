@@ -12,6 +12,7 @@
 #include "ir/program/signature.h"
 #include "llvm/ADT/DenseMap.h"
 #include "passes/logical/passes.h"
+#include "passes/logical/request_attributes.h"
 
 namespace weft {
 
@@ -29,8 +30,11 @@ bool isFloat(Value value) {
 
 class GradientBuilder {
  public:
-  GradientBuilder(func::FuncOp step, const ir::OperatorRegistry& registry)
-      : step_(step), registry_(registry), builder_(step.getBody().front().getTerminator()) {}
+  GradientBuilder(func::FuncOp step, const ir::OperatorRegistry& registry, std::optional<Optimizer> optimizer)
+      : step_(step),
+        registry_(registry),
+        optimizer_(std::move(optimizer)),
+        builder_(step.getBody().front().getTerminator()) {}
 
   LogicalResult run() {
     if (failed(findLoss())) {
@@ -67,7 +71,7 @@ class GradientBuilder {
   void findDependents() {
     for (const Argument& argument : argumentsOf(step_)) {
       BlockArgument value = step_.getArgument(argument.index);
-      if (argument.kind == "parameter" && !step_.getArgAttr(argument.index, kFrozenAttr) && isFloat(value)) {
+      if (argument.kind == "parameter" && !isFrozen(argument) && isFloat(value)) {
         parameters_.push_back(value);
         dependsOn_[value] = argument.index;
       }
@@ -85,6 +89,11 @@ class GradientBuilder {
         }
       }
     }
+  }
+
+  // By itself, or by the optimizer's group.
+  bool isFrozen(const Argument& argument) {
+    return step_.getArgAttr(argument.index, kFrozenAttr) || (optimizer_ && optimizer_->groupOf(argument.name).frozen);
   }
 
   LogicalResult backward() {
@@ -244,6 +253,7 @@ class GradientBuilder {
 
   func::FuncOp step_;
   const ir::OperatorRegistry& registry_;
+  std::optional<Optimizer> optimizer_;
   OpBuilder builder_;
   Value loss_;
   SmallVector<BlockArgument> parameters_;
@@ -264,7 +274,8 @@ class BuildGradientsPass : public impl::BuildGradientsPassBase<BuildGradientsPas
       return signalPassFailure();
     }
     assignIds(getOperation());
-    if (failed(GradientBuilder(step, registry_).run())) {
+    FailureOr<Request> request = readRequest(getOperation());
+    if (failed(request) || failed(GradientBuilder(step, registry_, std::move(request->optimizer)).run())) {
       signalPassFailure();
     }
   }

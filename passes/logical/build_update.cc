@@ -4,19 +4,19 @@
 // Each gradient passes through an nn.constrain marked nn.gradient_of: `decide` gives it the layout in which the
 // gradient is accumulated and applied (the optimizer state's layout: ZeRO).
 //
-// Formulas: clip coefficient min(1, max_norm / (norm + 1e-6)), norm over all parameters; see the kernels for SGD and
-// Adam.
+// Formula: clip coefficient min(1, max_norm / (norm + 1e-6)), norm over all parameters. The optimizers' stand in
+// planner/optimizer.h.
 
 #include <cmath>
 #include <optional>
 
-#include "ir/nn/create.h"
 #include "ir/nn/nn.h"
 #include "ir/program/program.h"
-#include "ir/program/signature.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Pass/Pass.h"
+#include "passes/logical/optimizers.h"
 #include "passes/logical/request_attributes.h"
+#include "passes/logical/update_emitter.h"
 
 namespace weft {
 
@@ -45,17 +45,17 @@ class UpdateBuilder {
     if (!step_) {
       return module_.emitError("the module has no function @step");
     }
-    builder_.setInsertionPoint(step_.getBody().front().getTerminator());
-    signature_.emplace(step_);
+    emit_.emplace(step_);
     if (collectGradients() && request_.optimizer && request_.optimizer->kind != "none") {
-      if (failed(clip()) || failed(applyOptimizer(*request_.optimizer))) {
+      clip();
+      if (failed(applyOptimizer(*request_.optimizer))) {
         return failure();
       }
     }
-    signature_->finish();
+    emit_->signature().finish();
     buildInit();
     assignIds(module_);
-    return success(!failed_);
+    return success(!emit_->failed());
   }
 
  private:
@@ -64,29 +64,6 @@ class UpdateBuilder {
     std::string name;
     Value value;
   };
-
-  Operation* create(Location loc, StringRef mnemonic, ValueRange operands, NamedAttrList attrs = {}) {
-    FailureOr<Operation*> op = ir::createOperator(builder_, loc, mnemonic, operands, std::move(attrs));
-    if (failed(op)) {
-      failed_ = true;
-      return nullptr;
-    }
-    (*op)->setAttr(kPhaseAttr, builder_.getStringAttr("update"));
-    return *op;
-  }
-
-  Value createValue(Location loc, StringRef mnemonic, ValueRange operands, NamedAttrList attrs = {}) {
-    Operation* op = create(loc, mnemonic, operands, std::move(attrs));
-    return op ? op->getResult(0) : Value();
-  }
-
-  Value scalar(Location loc, Type element, double value) {
-    OperationState state(loc, ir::nn::FillOp::getOperationName());
-    state.addTypes(RankedTensorType::get({}, element));
-    state.addAttribute("value", builder_.getF64FloatAttr(value));
-    state.addAttribute(kPhaseAttr, builder_.getStringAttr("update"));
-    return builder_.create(state)->getResult(0);
-  }
 
   // Takes the gradients off the results and gives each its constrain op; with option gradient_outputs they come back as
   // outputs.
@@ -98,7 +75,7 @@ class UpdateBuilder {
         continue;
       }
       const std::string parameter = resultText(step_, i, kNameAttr).substr(5);  // "grad."
-      if (BlockArgument argument = signature_->argument(parameter)) {
+      if (BlockArgument argument = emit_->signature().argument(parameter)) {
         gradients_.push_back({argument.getArgNumber(), parameter, terminator->getOperand(i)});
       }
     }
@@ -111,7 +88,7 @@ class UpdateBuilder {
     for (Gradient& gradient : gradients_) {
       NamedAttrList attrs;
       attrs.set("layout", builder_.getStringAttr(""));
-      Operation* op = create(gradient.value.getLoc(), "constrain", gradient.value, attrs);
+      Operation* op = emit_->create(gradient.value.getLoc(), "constrain", gradient.value, attrs);
       if (op == nullptr) {
         return false;
       }
@@ -125,124 +102,44 @@ class UpdateBuilder {
     return !gradients_.empty();
   }
 
-  NamedAttrList named(StringRef kind, const std::string& name) {
-    NamedAttrList attrs;
-    attrs.set(kKindAttr, builder_.getStringAttr(kind));
-    attrs.set(kNameAttr, builder_.getStringAttr(name));
-    return attrs;
-  }
-
   void addNamedResult(Value value, StringRef kind, const std::string& name) {
-    signature_->addResult(value, named(kind, name));
+    emit_->signature().addResult(value, emit_->named(kind, name));
   }
 
-  BlockArgument argumentOf(const Gradient& gradient) { return step_.getBody().front().getArgument(gradient.argument); }
-
-  Type elementType(const Gradient& gradient) {
-    return cast<RankedTensorType>(gradient.value.getType()).getElementType();
-  }
-
-  LogicalResult clip() {
+  void clip() {
     const double maxNorm = request_.options.clipNorm;
     if (maxNorm <= 0) {
-      return success();
+      return;
     }
     const Location loc = module_.getLoc();
     Value total;
     for (const Gradient& gradient : gradients_) {
-      Value squares = createValue(gradient.value.getLoc(), "sum_squares", gradient.value);
-      total = total ? createValue(loc, "add", {total, squares}) : squares;
+      Value squares = emit_->value(gradient.value.getLoc(), "sum_squares", gradient.value);
+      total = total ? emit_->value(loc, "add", {total, squares}) : squares;
     }
-    if (failed_) {
-      return failure();
-    }
-    Type element = elementType(gradients_.front());
-    Value norm = createValue(loc, "sqrt", total);
-    Value margin = createValue(loc, "add", {norm, scalar(loc, element, 1e-6)});
-    Value ratio = createValue(loc, "div", {scalar(loc, element, maxNorm), margin});
-    Value coefficient = createValue(loc, "minimum", {ratio, scalar(loc, element, 1.0)});
+    Type element = UpdateEmitter::elementOf(gradients_.front().value);
+    Value norm = emit_->value(loc, "sqrt", total);
+    Value margin = emit_->value(loc, "add", {norm, emit_->scalar(element, 1e-6)});
+    Value ratio = emit_->value(loc, "div", {emit_->scalar(element, maxNorm), margin});
+    Value coefficient = emit_->value(loc, "minimum", {ratio, emit_->scalar(element, 1.0)});
     for (Gradient& gradient : gradients_) {
-      gradient.value = createValue(gradient.value.getLoc(), "mul", {gradient.value, coefficient});
+      gradient.value = emit_->value(gradient.value.getLoc(), "mul", {gradient.value, coefficient});
     }
-    addNamedResult(norm, "output", "grad_norm");
-    return success(!failed_);
-  }
-
-  // The state argument `name`, made with a constant first value if the user's graph does not have it.
-  Value stateArgument(const std::string& name, Type type, double first) {
-    if (BlockArgument known = signature_->argument(name)) {
-      return known;
+    if (!emit_->failed()) {
+      addNamedResult(norm, "output", "grad_norm");
     }
-    NamedAttrList init;
-    init.set("distribution", builder_.getStringAttr("constant"));
-    init.set("a", builder_.getF64FloatAttr(first));
-    init.set("b", builder_.getF64FloatAttr(0.0));
-    NamedAttrList attrs = named("state", name);
-    attrs.set(kInitAttr, init.getDictionary(builder_.getContext()));
-    return signature_->addArgument(type, attrs, module_.getLoc());
-  }
-
-  void addUpdated(Value argument, Value value) {
-    auto replaced = cast<BlockArgument>(argument);
-    NamedAttrList attrs = named("updated", signature_->nameOf(replaced));
-    attrs.set(kUpdatesAttr, builder_.getI64IntegerAttr(replaced.getArgNumber()));
-    signature_->addResult(value, attrs);
   }
 
   LogicalResult applyOptimizer(const Optimizer& optimizer) {
-    const Location loc = module_.getLoc();
-    Value lr = stateArgument("lr", RankedTensorType::get({}, builder_.getF32Type()), optimizer.setting("lr"));
-    Value count = stateArgument("step", RankedTensorType::get({}, builder_.getI32Type()), 0);
-    OperationState one(loc, ir::nn::FillOp::getOperationName());
-    one.addTypes(count.getType());
-    one.addAttribute("value", builder_.getF64FloatAttr(1.0));
-    one.addAttribute(kPhaseAttr, builder_.getStringAttr("update"));
-    Value next = createValue(loc, "add", {count, builder_.create(one)->getResult(0)});
-    for (Gradient& gradient : gradients_) {
-      const LogicalResult done =
-          optimizer.kind == "sgd" ? applySgd(optimizer, gradient, lr) : applyAdam(optimizer, gradient, lr, next);
-      if (failed(done)) {
+    OptimizerBuilder builder(*emit_, optimizer);
+    for (const Gradient& gradient : gradients_) {
+      Value parameter = step_.getBody().front().getArgument(gradient.argument);
+      if (emit_->failed() || failed(builder.update(gradient.name, parameter, gradient.value))) {
         return failure();
       }
     }
-    addUpdated(count, next);
-    return success(!failed_);
-  }
-
-  LogicalResult applySgd(const Optimizer& optimizer, const Gradient& gradient, Value lr) {
-    Value parameter = argumentOf(gradient);
-    Value momentum = stateArgument("momentum." + gradient.name, parameter.getType(), 0);
-    NamedAttrList attrs;
-    attrs.set("momentum", builder_.getF64FloatAttr(optimizer.setting("momentum")));
-    attrs.set("weight_decay", builder_.getF64FloatAttr(optimizer.setting("weight_decay")));
-    attrs.set("nesterov", builder_.getBoolAttr(optimizer.nesterov));
-    Operation* op = create(parameter.getLoc(), "sgd", {parameter, gradient.value, momentum, lr}, attrs);
-    return finishUpdate(op, gradient, {parameter, momentum});
-  }
-
-  LogicalResult applyAdam(const Optimizer& optimizer, const Gradient& gradient, Value lr, Value step) {
-    Value parameter = argumentOf(gradient);
-    Value first = stateArgument("adam.m." + gradient.name, parameter.getType(), 0);
-    Value second = stateArgument("adam.v." + gradient.name, parameter.getType(), 0);
-    NamedAttrList attrs;
-    attrs.set("beta1", builder_.getF64FloatAttr(optimizer.setting("beta1")));
-    attrs.set("beta2", builder_.getF64FloatAttr(optimizer.setting("beta2")));
-    attrs.set("epsilon", builder_.getF64FloatAttr(optimizer.setting("epsilon")));
-    attrs.set("weight_decay", builder_.getF64FloatAttr(optimizer.setting("weight_decay")));
-    attrs.set("decoupled", builder_.getBoolAttr(optimizer.kind == "adamw"));
-    Operation* op = create(parameter.getLoc(), "adam", {parameter, gradient.value, first, second, lr, step}, attrs);
-    return finishUpdate(op, gradient, {parameter, first, second});
-  }
-
-  LogicalResult finishUpdate(Operation* op, const Gradient& gradient, ArrayRef<Value> arguments) {
-    if (op == nullptr) {
-      return failure();
-    }
-    op->setAttr(kNameAttr, builder_.getStringAttr("update." + gradient.name));
-    for (auto [argument, result] : llvm::zip(arguments, op->getResults())) {
-      addUpdated(argument, result);
-    }
-    return success();
+    builder.finish();
+    return success(!emit_->failed());
   }
 
   // @init: one generator per parameter and state.
@@ -263,7 +160,7 @@ class UpdateBuilder {
         continue;
       }
       Value value = initialValue(step_.getArgument(argument.index), argument.name, spec);
-      signature.addResult(value, named(argument.kind, argument.name));
+      signature.addResult(value, emit_->named(argument.kind, argument.name));
     }
     signature.finish();
   }
@@ -296,9 +193,8 @@ class UpdateBuilder {
   func::FuncOp step_;
   OpBuilder builder_;
   Request request_;
-  std::optional<SignatureBuilder> signature_;  // of @step
+  std::optional<UpdateEmitter> emit_;
   std::vector<Gradient> gradients_;
-  bool failed_ = false;
 };
 
 class BuildUpdatePass : public impl::BuildUpdatePassBase<BuildUpdatePass> {

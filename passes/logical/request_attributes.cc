@@ -206,17 +206,57 @@ Entries optionEntries(CompileOptions& options) {
   };
 }
 
+absl::Status readGroup(Attribute attribute, optim::Groups& groups) {
+  const std::string name = absl::StrCat(kOptimizerAttr, ".groups");
+  auto pair = mlir::dyn_cast<mlir::ArrayAttr>(attribute);
+  auto pattern = pair && pair.size() == 2 ? mlir::dyn_cast<mlir::StringAttr>(pair[0]) : mlir::StringAttr();
+  if (!pattern) {
+    return wrong(name, attribute, "an entry [\"pattern\", {lr_factor = 0.5, weight_decay = 0.0, frozen = true}]");
+  }
+  optim::Group group;
+  const auto real = [](std::optional<double>& value) {
+    return [&value](const std::string& entry, Attribute a) -> absl::Status {
+      WEFT_ASSIGN_OR_RETURN(value, realOf(entry, a));
+      return absl::OkStatus();
+    };
+  };
+  WEFT_RETURN_IF_ERROR(readEntries(
+      name, pair[1],
+      {{"lr_factor", real(group.lrFactor)},
+       {"weight_decay", real(group.weightDecay)},
+       {"frozen", [&](const std::string& entry, Attribute a) { return set(group.frozen, flagOf(entry, a)); }}}));
+  groups.emplace_back(pattern.str(), group);
+  return absl::OkStatus();
+}
+
+absl::Status readGroups(const std::string& name, Attribute attribute, optim::Groups& groups) {
+  auto list = mlir::dyn_cast<mlir::ArrayAttr>(attribute);
+  if (!list) {
+    return wrong(name, attribute, "a list [[\"pattern\", {...}], ...]");
+  }
+  for (Attribute entry : list) {
+    WEFT_RETURN_IF_ERROR(readGroup(entry, groups));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status readOptimizer(Attribute attribute, std::optional<Optimizer>& optimizer) {
   if (!attribute) {
     return absl::OkStatus();
   }
-  Optimizer read("none", {}, false);
+  Optimizer read("none", {});
   Entries entries = {
       {"kind", [&](const std::string& name, Attribute a) { return set(read.kind, textOf(name, a)); }},
-      {"nesterov", [&](const std::string& name, Attribute a) { return set(read.nesterov, flagOf(name, a)); }}};
-  for (const char* setting : {"lr", "momentum", "weight_decay", "beta1", "beta2", "epsilon"}) {
+      {"groups", [&](const std::string& name, Attribute a) { return readGroups(name, a, read.groups); }}};
+  for (const std::string& setting : optimizerSettings()) {
     entries[setting] = [&read, setting](const std::string& name, Attribute a) -> absl::Status {
-      WEFT_ASSIGN_OR_RETURN(const double value, realOf(name, a));
+      double value = 0;
+      if (isFlagSetting(setting)) {
+        WEFT_ASSIGN_OR_RETURN(const bool flag, flagOf(name, a));
+        value = flag ? 1 : 0;
+      } else {
+        WEFT_ASSIGN_OR_RETURN(value, realOf(name, a));
+      }
       read.settings.emplace_back(setting, value);
       return absl::OkStatus();
     };
@@ -270,14 +310,36 @@ void setOrRemove(mlir::ModuleOp module, llvm::StringRef name, const mlir::NamedA
   }
 }
 
+Attribute groupAttribute(mlir::Builder& builder, const optim::Group& group) {
+  mlir::NamedAttrList entries;
+  if (group.lrFactor) {
+    entries.set("lr_factor", builder.getF64FloatAttr(*group.lrFactor));
+  }
+  if (group.weightDecay) {
+    entries.set("weight_decay", builder.getF64FloatAttr(*group.weightDecay));
+  }
+  if (group.frozen) {
+    entries.set("frozen", builder.getBoolAttr(true));
+  }
+  return entries.getDictionary(builder.getContext());
+}
+
 Attribute optimizerAttribute(mlir::Builder& builder, const Optimizer& optimizer) {
   mlir::NamedAttrList entries;
   entries.set("kind", builder.getStringAttr(optimizer.kind));
-  if (optimizer.nesterov) {
-    entries.set("nesterov", builder.getBoolAttr(true));
-  }
   for (const auto& [name, value] : optimizer.settings) {
-    entries.set(name, builder.getF64FloatAttr(value));
+    if (!isFlagSetting(name)) {
+      entries.set(name, builder.getF64FloatAttr(value));
+    } else if (value != 0) {
+      entries.set(name, builder.getBoolAttr(true));
+    }
+  }
+  llvm::SmallVector<Attribute> groups;
+  for (const auto& [pattern, group] : optimizer.groups) {
+    groups.push_back(builder.getArrayAttr({builder.getStringAttr(pattern), groupAttribute(builder, group)}));
+  }
+  if (!groups.empty()) {
+    entries.set("groups", builder.getArrayAttr(groups));
   }
   return entries.getDictionary(builder.getContext());
 }

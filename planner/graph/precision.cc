@@ -56,8 +56,8 @@ class Narrower {
       std::optional<GraphOperator> cast;
       if (op.phase != Phase::kUpdate) {
         WEFT_RETURN_IF_ERROR(narrowResults(op));
-      } else if (op.facts.updatesParameter && isNarrowParameter(op.operands[0])) {
-        cast = keepMaster(op);
+      } else {
+        cast = onMasters(op);
       }
       for (unsigned r = 0; r < op.results.size(); ++r) {
         types_[{op.id, r}] = op.results[r];
@@ -158,30 +158,43 @@ class Narrower {
     return absl::OkStatus();
   }
 
-  // The update works on the master; the operator that is returned makes the parameter of it.
-  GraphOperator keepMaster(GraphOperator& op) {
-    const GraphValue parameter = op.operands[0];
-    const auto number = static_cast<unsigned>(graph_.arguments.size());
-    GraphArgument master = graph_.arguments[parameter.index];
-    master.kind = ArgumentKind::kState;
-    master.name = absl::StrCat("master.", master.name);
-    master.type.type = DType::kF32;
-    master.layout.clear();
-    op.operands[0] = {GraphValue::kArgument, number};
+  // The update works on masters; the operator that is returned makes the parameter of the one that `op` updates.
+  std::optional<GraphOperator> onMasters(GraphOperator& op) {
+    const bool updates = op.facts.updatesParameter && isNarrowParameter(op.operands[0]);
+    for (GraphValue& operand : op.operands) {
+      operand = isNarrowParameter(operand) ? masterOf(operand.index) : operand;
+    }
+    return updates ? std::optional(replaceMaster(op)) : std::nullopt;
+  }
 
+  GraphValue masterOf(unsigned parameter) {
+    const auto [it, isNew] = masters_.emplace(parameter, static_cast<unsigned>(graph_.arguments.size()));
+    if (isNew) {
+      GraphArgument master = graph_.arguments[parameter];
+      master.kind = ArgumentKind::kState;
+      master.name = absl::StrCat("master.", master.name);
+      master.type.type = DType::kF32;
+      master.layout.clear();
+      graph_.arguments.push_back(std::move(master));
+    }
+    return {GraphValue::kArgument, it->second};
+  }
+
+  GraphOperator replaceMaster(const GraphOperator& op) {
+    const unsigned number = op.operands[0].index;
+    const Shape shape = graph_.arguments[number].type.shape;
     GraphOperator cast;
     cast.id = graph_.nextId++;
-    cast.facts = {.kind = "cast", .rule = elementwiseRule(master.type.shape.size()), .flopsPerPoint = 1};
+    cast.facts = {.kind = "cast", .rule = elementwiseRule(shape.size()), .flopsPerPoint = 1};
     cast.phase = Phase::kUpdate;
     cast.userStage = op.userStage;
     cast.line = op.line;
     cast.operands = {{op.id, 0}};
-    cast.results = {{master.type.shape, type_}};
+    cast.results = {{shape, type_}};
     for (GraphResult& result : graph_.results) {
       result.value = result.value == GraphValue{op.id, 0} ? GraphValue{cast.id, 0} : result.value;
     }
     graph_.results.push_back({{op.id, 0}, number});
-    graph_.arguments.push_back(std::move(master));
     return cast;
   }
 
@@ -196,6 +209,7 @@ class Narrower {
   ProgramGraph graph_;
   DType type_;
   std::set<GraphValue> finished_;
+  std::map<unsigned, unsigned> masters_;    // by the parameter's argument
   std::map<GraphValue, TensorType> types_;  // of what operators make
 };
 

@@ -1,7 +1,9 @@
 // Numbers that are not finite: nan, inf and -inf among the elements of a tensor.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,11 @@
 #include "runtime/base/dtype.h"
 
 namespace weft {
+
+// Numbers that a user gives become f32 on the ranks: is it finite as such?
+inline bool isFiniteInF32(double value) {
+  return std::abs(value) <= std::numeric_limits<float>::max();
+}
 
 struct NonFinite {
   int64_t nans = 0;

@@ -252,6 +252,24 @@ static std::string randomLevels(const TrainingProgram& program, uint64_t seed) {
   return absl::StrJoin(levels, ",");
 }
 
+// SGD with momentum or AdamW; in every third program another. A large epsilon: with a small one the first step is the
+// sign of the gradient, also where that is only noise.
+static std::string randomOptimizer(bool adam, uint64_t seed) {
+  constexpr const char* kOthers[] = {
+      R"({kind = "adagrad", lr = 0.1 : f64, epsilon = 0.01 : f64, weight_decay = 0.01 : f64, lr_decay = 0.5 : f64})",
+      R"({kind = "rmsprop", lr = 0.1 : f64, epsilon = 0.01 : f64, weight_decay = 0.01 : f64, momentum = 0.9 : f64})",
+      R"({kind = "rmsprop", lr = 0.1 : f64, epsilon = 0.01 : f64, centered = true})",
+      R"({kind = "lamb", lr = 0.1 : f64, epsilon = 0.01 : f64, weight_decay = 0.01 : f64})",
+      R"({kind = "adafactor", lr = 0.1 : f64, epsilon = 0.1 : f64, weight_decay = 0.01 : f64})",
+      R"({kind = "sgd", lr = 0.1 : f64, momentum = 0.9 : f64, dampening = 0.5 : f64, weight_decay = 0.01 : f64})"};
+  if (seed % 3 == 1) {
+    return kOthers[seed / 3 % std::size(kOthers)];
+  }
+  return adam ? R"({kind = "adamw", lr = 0.1 : f64, beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 0.01 : f64,
+    weight_decay = 0.01 : f64})"
+              : kSgdText;
+}
+
 absl::StatusOr<RandomCase> randomCase(uint64_t seed) {
   std::mt19937_64 generator(seed);
   RandomCase made;
@@ -268,7 +286,7 @@ absl::StatusOr<RandomCase> randomCase(uint64_t seed) {
   }
   made.request.mesh = meshText(axes, microBatches);
   made.request.zero = generator() % 2 == 0 ? 0 : static_cast<int>(1 + generator() % 3);
-  made.request.adam = generator() % 3 == 0;
+  made.request.optimizer = randomOptimizer(generator() % 3 == 0, seed);
   made.request.zeroOf = randomLevels(made.random.program, seed);
   const StrategyRequest request = {axes, microBatches, made.random.rowWise ? made.random.batch : 0,
                                    static_cast<int64_t>(1 + generator() % 3)};

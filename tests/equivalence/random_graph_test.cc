@@ -26,13 +26,13 @@ TEST(RandomGraphTest, AnyRanksGiveTheOneRankAnswer) {
     const absl::StatusOr<RandomCase> random = randomCase(seed);
     ASSERT_TRUE(random.ok()) << "seed " << seed << ": " << random.status();
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", mesh ", random->request.mesh, ", zero ", random->request.zero, " ",
-                              random->request.zeroOf));
+                              random->request.zeroOf, " ", random->request.optimizer));
     if (seeds.isOne()) {
       std::cout << random->text << "\n";
     }
     const NamedTensors arguments = randomArguments(random->random.program, seed);
     const absl::StatusOr<NamedTensors> one =
-        trainOnce(random->random.program, {.adam = random->request.adam}, arguments);
+        trainOnce(random->random.program, {.optimizer = random->request.optimizer}, arguments);
     if (!one.ok()) {
       ADD_FAILURE() << "on one rank: " << one.status();
       continue;

@@ -19,12 +19,6 @@ namespace {
 constexpr double kTolerance = 1e-10;
 constexpr double kSmallestSize = 1e-2;
 
-constexpr char kSgd[] = R"({kind = "sgd", lr = 0.1 : f64, momentum = 0.9 : f64, weight_decay = 0.01 : f64})";
-// A large epsilon: with a small one Adam's first step is the sign of the gradient, also where that is only noise.
-constexpr char kAdam[] =
-    R"({kind = "adamw", lr = 0.1 : f64, beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 0.01 : f64,
-    weight_decay = 0.01 : f64})";
-
 std::string argumentText(const TensorLine& line, const std::string& kind) {
   const std::string init =
       kind == "parameter" ? ", nn.init = {distribution = \"normal\", a = 0.0 : f64, b = 1.0 : f64}" : "";
@@ -136,7 +130,7 @@ std::string moduleText(const TrainingProgram& program, const CompileRequest& req
   return absl::StrCat("module attributes {dist.mesh = #dist.mesh<\"", request.mesh,
                       "\">,\n    nn.options = {zero = ", request.zero, " : i64, zero_of = \"", request.zeroOf,
                       "\", default = \"data_parallel\", gradient_outputs = true, seed = 1 : i64},\n    nn.optimizer = ",
-                      request.adam ? kAdam : kSgd, "} {\n  func.func @step(", absl::StrJoin(arguments, ",\n      "),
+                      request.optimizer, "} {\n  func.func @step(", absl::StrJoin(arguments, ",\n      "),
                       ")\n      -> (", absl::StrJoin(results, ", "), ") {\n", program.body, "\n    return ",
                       absl::StrJoin(values, ", "), " : ", absl::StrJoin(types, ", "), "\n  }\n}\n");
 }
@@ -161,7 +155,7 @@ absl::StatusOr<plan::Plan> compileText(const std::string& text) {
   return compileModule(*module, ir::OperatorRegistry::builtin(), {});
 }
 
-absl::StatusOr<NamedTensors> runPlan(plan::Plan plan, const NamedTensors& arguments) {
+absl::StatusOr<NamedTensors> runPlan(plan::Plan plan, const NamedTensors& arguments, int64_t steps) {
   const KernelRegistry kernels = cpuKernels({.plainMatmul = true});
   WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
                         Executor::create(std::move(plan), kernels, {.threadsPerRank = 1}));
@@ -170,6 +164,14 @@ absl::StatusOr<NamedTensors> runPlan(plan::Plan plan, const NamedTensors& argume
     WEFT_RETURN_IF_ERROR(executor->writeTensor(name, value.bytes.data(), value.bytes.size()));
   }
   WEFT_RETURN_IF_ERROR(executor->runStep());
+  for (int64_t step = 1; step < steps; ++step) {
+    for (const plan::NamedTensor& named : executor->plan().tensors()) {
+      if (const auto it = arguments.find(named.name()); named.kind() == plan::TENSOR_INPUT && it != arguments.end()) {
+        WEFT_RETURN_IF_ERROR(executor->writeTensor(it->first, it->second.bytes.data(), it->second.bytes.size()));
+      }
+    }
+    WEFT_RETURN_IF_ERROR(executor->runStep());
+  }
   NamedTensors results;
   for (const plan::NamedTensor& named : executor->plan().tensors()) {
     if (named.kind() == plan::TENSOR_INPUT) {

@@ -36,11 +36,13 @@ struct TrainingProgram {
   std::string body;
 };
 
+inline constexpr char kSgdText[] = R"({kind = "sgd", lr = 0.1 : f64, momentum = 0.9 : f64, weight_decay = 0.01 : f64})";
+
 struct CompileRequest {
   std::string mesh = "1";  // "dp=2,micro=4"; "8": a line of ranks without names
   int zero = 0;
-  std::string zeroOf = "";  // levels by parameter, "w0=3,w1=1"
-  bool adam = false;        // instead of SGD with momentum
+  std::string zeroOf = "";           // levels by parameter, "w0=3,w1=1"
+  std::string optimizer = kSgdText;  // nn.optimizer
 };
 
 // "tensor<2x3xf64>".
@@ -53,9 +55,9 @@ NamedTensors randomArguments(const TrainingProgram& program, uint64_t seed);
 
 // Errors: what the compiler says.
 absl::StatusOr<plan::Plan> compileText(const std::string& text);
-// First values, then the given ones, then one step: every output (loss, gradients, outputs), and every parameter and
-// state after its update, by name.
-absl::StatusOr<NamedTensors> runPlan(plan::Plan plan, const NamedTensors& arguments);
+// First values, then the given ones, then so many steps with the same inputs: every output (loss, gradients, outputs),
+// and every parameter and state after its update, by name.
+absl::StatusOr<NamedTensors> runPlan(plan::Plan plan, const NamedTensors& arguments, int64_t steps = 1);
 absl::StatusOr<NamedTensors> trainOnce(const TrainingProgram& program, const CompileRequest& request,
                                        const NamedTensors& arguments);
 

@@ -80,7 +80,17 @@ std::vector<char> stateOf(Trainer& trainer) {
 // 20 steps are 10, a file, and 10 in another trainer: data, dropout, moments and bias correction go on, to the bit.
 TEST(Trainer, GoesOnWhereAFileWasSaved) {
   const TemporaryDirectory dir;
-  for (const Optimizer& optimizer : {Optimizer(optim::AdamW{.lr = 0.01}), Optimizer(optim::Sgd{.momentum = 0.9})}) {
+  const optim::Groups groups = {{"w1", {.lrFactor = 0.5, .weightDecay = 0}}};
+  const Optimizer optimizers[] = {optim::AdamW{.lr = 0.01, .groups = groups},
+                                  optim::Sgd{.momentum = 0.9},
+                                  optim::Sgd{.momentum = 0.9, .dampening = 0.5},
+                                  optim::Adagrad{.lrDecay = 0.1},
+                                  optim::RmsProp{.momentum = 0.5, .centered = true, .groups = groups},
+                                  optim::Lamb{},
+                                  optim::Lion{.weightDecay = 0.1, .groups = groups},
+                                  optim::Adafactor{.groups = groups}};
+  for (const Optimizer& optimizer : optimizers) {
+    SCOPED_TRACE(optimizer.kind);
     const Program program = training(optimizer, {.devices = 2});
     Masked whole(program);
     ASSERT_TRUE(whole.trainer.fit(20, kFeed).ok());
@@ -108,6 +118,36 @@ TEST(Trainer, GoesOnWhereAFileWasSaved) {
     Masked fresh(program);
     ASSERT_TRUE(first.trainer.save(dir / "b").ok() && fresh.trainer.load(dir / "b").ok());
     EXPECT_EQ(fresh.trainer.step(), 0);
+  }
+}
+
+// A rate that is set holds for all optimizers, and at the factors of their groups: with 0 nothing moves.
+TEST(Trainer, TheLearningRateIsSetForAStep) {
+  const optim::Groups groups = {{"w1", {.lrFactor = 2}}};
+  for (const Optimizer& optimizer :
+       {Optimizer(optim::Sgd{.momentum = 0.9, .groups = groups}), Optimizer(optim::AdamW{.groups = groups}),
+        Optimizer(optim::Adagrad{.lrDecay = 0.5, .groups = groups}), Optimizer(optim::RmsProp{.groups = groups}),
+        Optimizer(optim::Lamb{.groups = groups}), Optimizer(optim::Lion{.weightDecay = 0.1, .groups = groups}),
+        Optimizer(optim::Adafactor{.weightDecay = 0.1, .groups = groups})}) {
+    SCOPED_TRACE(optimizer.kind);
+    Masked run(training(optimizer, {.devices = 2}));
+    const auto parameters = [&] {
+      std::vector<char> all = *run.trainer.executor().readTensor("w1");
+      const std::vector<char> more = *run.trainer.executor().readTensor("w2");
+      all.insert(all.end(), more.begin(), more.end());
+      return all;
+    };
+    double rate = 0;
+    const FeedFunction feed = [&](int64_t step, Feed& inputs) {
+      kFeed(step, inputs);
+      inputs.setLearningRate(rate);
+    };
+    const std::vector<char> before = parameters();
+    ASSERT_TRUE(run.trainer.fit(2, feed).ok());
+    EXPECT_EQ(parameters(), before);
+    rate = 0.01;
+    ASSERT_TRUE(run.trainer.fit(1, feed).ok());
+    EXPECT_NE(parameters(), before);
   }
 }
 

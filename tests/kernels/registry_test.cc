@@ -96,6 +96,10 @@ const std::vector<std::string> kAll = {"neg",
                                        "iota",
                                        "sgd",
                                        "adam",
+                                       "adam_direction",
+                                       "rms_direction",
+                                       "lion_direction",
+                                       "descend",
                                        "mask_pad",
                                        "accumulate",
                                        "dynamic_slice",
@@ -202,6 +206,13 @@ std::vector<InPlaceCase> inPlaceCases() {
   cases.push_back({{"sgd", {x, y, x, lr}, {x.spec(), x.spec()}, {{"momentum", 0.9}}}, {{0, 0}, {2, 1}}});
   cases.push_back(
       {{"adam", {x, y, x, y, lr, scalar(DType::kI32, 2)}, {x.spec(), x.spec(), x.spec()}}, {{0, 0}, {2, 1}, {3, 2}}});
+  const Tensor squares = sample(f, {5, 35}, 8, 0, 1);
+  cases.push_back({{"adam_direction", {y, x, squares, scalar(DType::kI32, 2)}, {x.spec(), x.spec(), x.spec()}},
+                   {{0, 0}, {1, 1}, {2, 2}}});
+  cases.push_back(
+      {{"rms_direction", {y, squares}, {x.spec(), x.spec()}, {{"decay", 0.9}, {"gain", 0.1}}}, {{0, 0}, {1, 1}}});
+  cases.push_back({{"lion_direction", {y, x}, {x.spec(), x.spec()}}, {{0, 0}, {1, 1}}});
+  cases.push_back({{"descend", {x, y, lr, lr}, {x.spec()}, {{"weight_decay", 0.5}}}, {{0, 0}, {1, 0}}});
   return cases;
 }
 

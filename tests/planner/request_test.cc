@@ -184,13 +184,44 @@ TEST(RequestTest, NumbersOfOptimizers) {
     EXPECT_THAT(refusalOf(optim::AdamW{.beta2 = bad}), HasSubstr("adamw: beta2 = "));
   }
   EXPECT_EQ(refusalOf(optim::Sgd{.lr = 0, .momentum = 0.999}), "");
+  for (const double bad : {kNan, -0.1, 1.1}) {
+    EXPECT_THAT(refusalOf(optim::Sgd{.dampening = bad}),
+                AllOf(HasSubstr("sgd: dampening = "), HasSubstr("from 0 to 1")));
+  }
+  for (const double bad : {kNan, kInfinity, -0.1}) {
+    EXPECT_THAT(refusalOf(optim::Adagrad{.lrDecay = bad}), HasSubstr("adagrad: lr_decay = "));
+    EXPECT_THAT(refusalOf(optim::Adagrad{.initial = bad}), HasSubstr("adagrad: initial = "));
+    EXPECT_THAT(refusalOf(optim::Lion{.lr = bad}), AllOf(HasSubstr("lion: lr = "), HasSubstr("of at least 0")));
+    EXPECT_THAT(refusalOf(optim::Adafactor{.epsilon2 = bad}), HasSubstr("adafactor: epsilon2 = "));
+  }
+  EXPECT_THAT(refusalOf(optim::RmsProp{.alpha = 1}), AllOf(HasSubstr("rmsprop: alpha = 1;"), HasSubstr("below 1")));
+  EXPECT_THAT(refusalOf(optim::Lamb{.beta2 = 1}), AllOf(HasSubstr("lamb: beta2 = 1;"), HasSubstr("below 1")));
+  EXPECT_THAT(refusalOf(optim::Adafactor{.beta2Decay = 0.8}),
+              AllOf(HasSubstr("beta2_decay = 0.8"), HasSubstr("at most 0")));
+  EXPECT_THAT(refusalOf(optim::Adafactor{.clipThreshold = 0}),
+              AllOf(HasSubstr("clip_threshold = 0"), HasSubstr("above 0")));
+  EXPECT_EQ(refusalOf(optim::Sgd{.momentum = 0.9, .dampening = 1}), "");
+  EXPECT_THAT(refusalOf(optim::Sgd{.momentum = 0.9, .nesterov = true, .dampening = 0.5}),
+              AllOf(HasSubstr("nesterov with dampening = 0.5"), HasSubstr("leave one out")));
+}
+
+TEST(RequestTest, NumbersOfGroups) {
+  EXPECT_EQ(refusalOf(optim::Lamb{.groups = {{"*.bias", {.lrFactor = 2, .weightDecay = 0}}, {"w?", {.frozen = true}}}}),
+            "");
+  EXPECT_THAT(refusalOf(optim::Lamb{.groups = {{"b*", {.lrFactor = -1}}}}),
+              AllOf(HasSubstr("lamb, group 'b*': lr_factor = -1"), HasSubstr("of at least 0")));
+  EXPECT_THAT(refusalOf(optim::Sgd{.groups = {{"b*", {.weightDecay = kNan}}}}), HasSubstr("'b*': weight_decay = nan"));
+  EXPECT_THAT(refusalOf(optim::Sgd{.groups = {{"", {.frozen = true}}}}), HasSubstr("no pattern of parameter names"));
+  EXPECT_THAT(refusalOf(optim::Sgd{.groups = {{"b", {.weightDecay = 0, .frozen = true}}}}),
+              AllOf(HasSubstr("group 'b': it is frozen"), HasSubstr("leave these out")));
 }
 
 TEST(RequestTest, SettingsOfAnotherOptimizer) {
-  EXPECT_THAT(refusalOf(Optimizer("sgdd", {}, false)), AllOf(HasSubstr("'sgdd' is unknown"), HasSubstr("sgd, adam")));
-  EXPECT_THAT(refusalOf(Optimizer("sgd", {{"beta1", 0.9}}, false)),
+  EXPECT_THAT(refusalOf(Optimizer("sgdd", {})), AllOf(HasSubstr("'sgdd' is unknown"), HasSubstr("sgd, adam")));
+  EXPECT_THAT(refusalOf(Optimizer("sgd", {{"beta1", 0.9}})),
               AllOf(HasSubstr("no setting 'beta1'"), HasSubstr("lr, momentum, weight_decay")));
-  EXPECT_THAT(refusalOf(Optimizer("adam", {}, true)), HasSubstr("no nesterov"));
+  EXPECT_THAT(refusalOf(Optimizer("adam", {{"nesterov", 1}})), HasSubstr("no setting 'nesterov'"));
+  EXPECT_THAT(refusalOf(Optimizer("none", {{"lr", 1}})), HasSubstr("it has none"));
 }
 
 TEST(RequestTest, FirstValues) {
@@ -233,6 +264,15 @@ TEST(ProgramTest, PatternsThatMatchNothing) {
   EXPECT_THAT(notesOf({.layouts = {{"*.fc.weight", "[{},{}]"}, {"wt?", "[{},{}]"}}}), IsEmpty());
   EXPECT_THAT(notesOf({.layouts = {{"*", "[{},{}]"}, {"wte", "[{},{}]"}}}),
               ElementsAre(AllOf(HasSubstr("'wte' has no effect"), HasSubstr("before it"))));
+  const auto groups = [](const optim::Groups& given) {
+    const auto notes = checkRequest(Request{{}, optim::Sgd{.groups = given}}, kProgram);
+    return notes.ok() ? *notes : std::vector<std::string>{std::string(notes.status().message())};
+  };
+  EXPECT_THAT(
+      groups({{"h0.fc.bais", {.weightDecay = 0}}}),
+      ElementsAre(AllOf(HasSubstr("groups: no parameter matches 'h0.fc.bais'"), HasSubstr("nearest is 'h0.fc.bias'"))));
+  EXPECT_THAT(groups({{"*", {.frozen = true}}, {"wte", {.weightDecay = 0}}}),
+              ElementsAre(AllOf(HasSubstr("groups: 'wte' has no effect"), HasSubstr("before it"))));
   // Of a forward program, whose layouts are those of another one, a note.
   const auto notes = checkRequest(Request{{.layouts = {{"head", "[{},{}]"}}}, std::nullopt}, kProgram);
   ASSERT_TRUE(notes.ok()) << notes.status();

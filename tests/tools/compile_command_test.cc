@@ -120,6 +120,14 @@ INSTANTIATE_TEST_SUITE_P(
         optimizer("RateType", "kind = \"sgd\", lr = 1 : i64", {"nn.optimizer.lr = 1", "number"}),
         optimizer("OtherKind", "kind = \"sgd\", beta1 = 0.9 : f64", {"no setting 'beta1'"}),
         optimizer("UnknownSetting", "kind = \"sgd\", rate = 0.9 : f64", {"unknown entry 'rate'"}),
+        optimizer("Group", "kind = \"sgd\", groups = [\"w\"]", {"nn.optimizer.groups = \"w\"", "an entry ["}),
+        optimizer("Groups", "kind = \"sgd\", groups = {}", {"nn.optimizer.groups = {}", "a list"}),
+        optimizer("GroupEntry", "kind = \"sgd\", groups = [[\"w\", {rate = 1.0}]]", {"unknown entry 'rate'"}),
+        optimizer("GroupFactor", "kind = \"sgd\", groups = [[\"w*\", {lr_factor = -1.0}]]",
+                  {"group 'w*': lr_factor = -1"}),
+        optimizer("GroupPattern", "kind = \"sgd\", groups = [[\"weigth\", {frozen = true}]]",
+                  {"groups: no parameter matches 'weigth'", "'weight'"}),
+        optimizer("Centered", "kind = \"rmsprop\", centered = 1.0", {"nn.optimizer.centered = 1.0", "true or"}),
         optimizer("Nesterov", "kind = \"sgd\", nesterov = \"yes\"", {"nn.optimizer.nesterov = \"yes\"", "true or"})),
     [](const auto& info) { return std::string(info.param.name); });
 

@@ -110,7 +110,7 @@ TEST_F(CompileCommand, AttributesOfAnotherForm) {
   EXPECT_THAT(refused(module(std::string(kMesh) + ", nn.options = 3 : i64"), {"--zero", "1"}),
               HasSubstr("nn.options = 3 : i64; it should be a dictionary"));
   EXPECT_THAT(refused(module(std::string(kMesh) + ", nn.optimizer = {kind = \"sdg\"}")),
-              HasSubstr("optimizer 'sdg' is unknown; there are sgd, adam, adamw and none"));
+              HasSubstr("optimizer 'sdg' is unknown; did you mean 'sgd'? There are sgd, adam, adamw, adagrad"));
   EXPECT_THAT(refused(module(kMesh, ", nn.init = {distribution = 3 : i64}")),
               HasSubstr("nn.init.distribution is 3 : i64; it should be one of \"normal\""));
   EXPECT_THAT(refused(module(std::string(kMesh) + ", dist.stage_meshes = [1]")), HasSubstr("it should be a text"));

@@ -62,6 +62,8 @@ const std::map<std::string, KnownAttribute>& known() {
       {"epsilon", {1e-5}},
       {"momentum", {0.5}},
       {"weight_decay", {0.5}},
+      {"decay", {0.9}},
+      {"gain", {0.1}},
       {"beta1", {0.9}},
       {"beta2", {0.999}},
   };

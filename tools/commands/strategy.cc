@@ -171,6 +171,7 @@ std::string typeName(const std::string& op, size_t operand) {
       {"scatter_add", {{0, "i32"}}},
       {"dropout", {{1, "i32"}}},
       {"adam", {{5, "i32"}}},
+      {"adam_direction", {{3, "i32"}}},
       {"select", {{0, "bool"}}}};
   const auto it = kTypes.find(op);
   return it != kTypes.end() && it->second.count(operand) > 0 ? it->second.at(operand) : "f32";

@@ -42,3 +42,31 @@ module attributes {nn.optimizer = {kind = "none"}} {
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+// A composed optimizer: its direction, what its norms make of it, one step along it. The second group has its own rate,
+// the third no gradient.
+// CHECK-LABEL: func.func @step
+// CHECK-SAME: %[[LR:arg3]]: tensor<f32>
+// CHECK-SAME: nn.name = "lamb.m.w"
+// CHECK-SAME: nn.name = "lamb.v.w"
+// CHECK-SAME: nn.name = "lamb.m.b"
+// CHECK-NOT: nn.name = "lamb.m.c"
+// CHECK: nn.adam_direction
+// CHECK: nn.sum_squares {{.*}}nn.phase = "update"
+// CHECK: nn.descend {{.*}}nn.name = "update.w", nn.phase = "update"
+// CHECK: nn.mul %[[LR]], {{.*}}nn.phase = "update"
+// CHECK: nn.descend {{.*}}nn.name = "update.b"
+// CHECK-NOT: nn.descend
+module attributes {nn.optimizer = {kind = "lamb", groups = [["w", {}], ["b", {lr_factor = 0.5}], ["c", {frozen = true}]]}} {
+  func.func @step(%w: tensor<4xf32> {nn.kind = "parameter", nn.name = "w", nn.init = {distribution = "ones"}},
+                  %b: tensor<4xf32> {nn.kind = "parameter", nn.name = "b", nn.init = {distribution = "ones"}},
+                  %c: tensor<4xf32> {nn.kind = "parameter", nn.name = "c", nn.init = {distribution = "ones"}})
+      -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"}) {
+    %0 = nn.mul %w, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %1 = nn.mul %0, %c : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %loss = nn.sum %1 {dims = array<i64: 0>, keep_dims = false} : (tensor<4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}

@@ -143,7 +143,11 @@ TEST(GradientCoverage, EveryOperator) {
       "max_pool2d_grad",
       "avg_pool2d_grad",  // gradients themselves
       "sgd",
-      "adam",  // made after differentiation
+      "adam",
+      "adam_direction",
+      "rms_direction",
+      "lion_direction",
+      "descend",  // made after differentiation
   };
   for (const GradientCase& test : gradientCases()) {
     for (size_t at = test.body.find("nn."); at != std::string::npos; at = test.body.find("nn.", at + 1)) {

@@ -99,6 +99,30 @@ TEST(Precision, TheUpdateWritesMasterAndParameter) {
   EXPECT_EQ(narrow->results.back(), master);
 }
 
+// An optimizer of several operators (a norm of the parameter, then a step): all read one master.
+TEST(Precision, EveryReaderInTheUpdateReadsTheMaster) {
+  GraphBuilder b;
+  const GraphValue w = b.parameter("w", {kWidth});
+  const GraphValue finished = b.add({"constrain", "a -> a", {{0}}}, {w}, {kWidth});
+  b.last().phase = Phase::kUpdate;
+  b.last().gradientOf = "w";
+  const GraphValue norm = b.add({"sum_squares", "a+ ->"}, {w}, {});
+  b.last().phase = Phase::kUpdate;
+  const GraphValue updated =
+      b.add({.kind = "descend", .rule = "a, a, -> a", .updatesParameter = true}, {w, finished, norm}, {kWidth});
+  b.last().phase = Phase::kUpdate;
+  b.updates(w, updated);
+  const absl::StatusOr<ProgramGraph> narrow = inPrecision(b.graph, DType::kBF16);
+  ASSERT_TRUE(narrow.ok()) << narrow.status();
+  ASSERT_EQ(narrow->arguments.size(), 2U);
+  const GraphValue master = {GraphValue::kArgument, 1};
+  EXPECT_EQ(narrow->operators[1].operands[0], master);
+  EXPECT_EQ(narrow->operators[2].operands[0], master);
+  EXPECT_EQ(narrow->operators[3].facts.kind, "cast");
+  const GraphResult replaced = {{updated.producer, 0}, 1};
+  EXPECT_EQ(narrow->results.back(), replaced);
+}
+
 // Bytes that a rank keeps of all parameters, gradients and states, for each parameter.
 double bytesPerParameter(const ProgramGraph& program, int64_t zero, const std::string& mesh) {
   CompileOptions request;

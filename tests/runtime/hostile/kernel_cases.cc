@@ -109,6 +109,8 @@ std::vector<KernelCall> rightCalls() {
       {"channel_sum", {f32({4, 2, 3})}, {f32({2, 2})}},
       {"channel_affine", {f32({4, 2, 3}), f32({2, 2}), f32({2, 2})}, {f32({4, 2, 3})}},
       {"sgd", {f32({4}), f32({4}), f32({4}), f32({})}, {f32({4}), f32({4})}, {{"momentum", 0.5}}},
+      {"rms_direction", {f32({4}), f32({4})}, {f32({4}), f32({4})}, {{"gain", 0.5}}},
+      {"descend", {f32({4}), f32({4}), f32({}), f32({})}, {f32({4})}, {{"weight_decay", 0.5}}},
       {"select", {{DType::kBool, {4}}, f32({4}), f32({4})}, {f32({4})}},
       {"compare", {f32({4}), f32({4})}, {{DType::kBool, {4}}}, {{"predicate", std::string("lt")}}},
       {"cast", {f32({4})}, {i64({4})}},
@@ -325,6 +327,8 @@ void addTogether(Cases& c) {
         {"contract", {f32({2, 3}), f32({3, 4})}, {f32({2, 4})}, {{"spec", std::string(2'000'000, 'k')}}});
   c.add("step 0", "buffers.data",
         {"adam", {f32({2}), f32({2}), f32({2}), f32({2}), f32({}), i64({})}, {f32({2}), f32({2}), f32({2})}});
+  c.add("step 0 of a direction", "buffers.data",
+        {"adam_direction", {f32({2}), f32({2}), f32({2}), i64({})}, {f32({2}), f32({2}), f32({2})}});
   c.add("sums that wrap around", "buffers.data",
         {"sum", {i64({2})}, {i64({})}, {{"dims", Ints{0}}}, {}, {INT64_MAX, INT64_MAX}}, true);
   c.add("a product that wraps around", "buffers.data",
