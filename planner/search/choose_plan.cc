@@ -30,6 +30,8 @@ constexpr size_t kMostNamed = 8;
 constexpr int64_t kNeighborPart = 10;
 constexpr int64_t kNeighborPartOfLimited = 4;
 constexpr int64_t kFewestNeighbors = 6;
+// Finalists whose stages are cut anew.
+constexpr size_t kMostCutAnew = 6;
 constexpr char kFound[] = "found ";
 
 // Why there is no plan. No plan at all may be left where not one was refused.
@@ -50,6 +52,11 @@ std::string wordsOf(const Sketch& sketch) {
   absl::StrAppend(&words, ", micro ", sketch.request.microBatches(), ", zero ", sketch.request.zeroLevel(),
                   sketch.request.regather ? " regather" : "");
   return words;
+}
+
+bool arePipelinesAlike(const Sketch& a, const Sketch& b) {
+  return a.grid == b.grid && a.request.stageMeshes == b.request.stageMeshes &&
+         a.request.microBatches() == b.request.microBatches();
 }
 
 std::string figuresOf(const Attempt& attempt) {
@@ -109,6 +116,7 @@ class PlanChooser {
   }
 
   const Finalist& bestFinalist() const { return *std::min_element(finalists_.begin(), finalists_.end(), isBetterPlan); }
+  void sortFinalists() { std::stable_sort(finalists_.begin(), finalists_.end(), isBetterPlan); }
   FinalistPicker::Best best() const {
     const Attempt* found = finalists_.empty() ? nullptr : &bestFinalist().plan.attempt;
     const Attempt* recorded = record_.plan ? &record_.plan->attempt : nullptr;
@@ -207,20 +215,27 @@ class PlanChooser {
       if (plans_.asked() >= most) {
         return false;
       }
-      if (addIfBetter(std::move(neighbor), now.plan.attempt)) {
+      absl::StatusOr<ClosedRequest> made = predictNeighbor(neighbor, now);
+      if (made.ok() && isBetter(made->attempt, now.plan.attempt)) {
+        finalists_.push_back({std::move(neighbor), *std::move(made)});
         return true;
       }
     }
     return false;
   }
 
-  bool addIfBetter(Sketch sketch, const Attempt& than) {
-    absl::StatusOr<ClosedRequest> made = plans_.of(sketch);
-    const bool isAdded = made.ok() && isBetter(made->attempt, than);
-    if (isAdded) {
-      finalists_.push_back({std::move(sketch), *std::move(made)});
+  // On the stages of `now`, which may have been cut anew, where both are of one program.
+  absl::StatusOr<ClosedRequest> predictNeighbor(const Sketch& neighbor, const Finalist& now) {
+    WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(neighbor.request.microBatches()));
+    WEFT_ASSIGN_OR_RETURN(const BlockProgram* before, sketches_.programFor(now.sketch.request.microBatches()));
+    if (program != before) {
+      return plans_.of(neighbor);
     }
-    return isAdded;
+    ClosedRequest made = now.plan;
+    made.request = neighbor.request;
+    made.request.virtualStages = now.plan.request.virtualStages;
+    WEFT_ASSIGN_OR_RETURN(made.attempt, plans_.ofChanged(made.graph, made.request, made.bytePrice));
+    return made;
   }
 
   // The best finalist, neighbors included, with its stages cut anew, the batch's axes free, and levels of ZeRO of
@@ -228,16 +243,44 @@ class PlanChooser {
   absl::StatusOr<ClosedRequest> refinedFinalist() {
     addOtherSchedules();
     addNeighbors();
-    std::stable_sort(finalists_.begin(), finalists_.end(), isBetterPlan);
-    const Sketch& sketch = finalists_.front().sketch;
-    WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(sketch.request.microBatches()));
-    ClosedRequest refined = refineStages({sketch, finalists_.front().plan}, *program, predict_, known_.reshards);
-    if (!program->isLong()) {
+    WEFT_RETURN_IF_ERROR(cutStagesAnew());
+    if (bestFinalist().sketch.grid.stages() > 1) {
+      addNeighbors();
+    }
+    sortFinalists();
+    ClosedRequest refined = finalists_.front().plan;
+    if (!sketches_.isLong(finalists_.front().sketch)) {
       refined = withBatchAxesFree(std::move(refined), finalists_, request_, plans_);
     }
     WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, withMixedZero(std::move(refined)));
     chosen.attempt.decisions.notes.push_back(noteOf(kFound));
     return chosen;
+  }
+
+  // The best finalist and other pipelines, one of each grid and number of micro-batches, with their stages cut anew:
+  // one that took longer, or did not fit, may be the best then.
+  absl::Status cutStagesAnew() {
+    sortFinalists();
+    const double most = farOffFrom(false) * static_cast<double>(finalists_.front().plan.attempt.time);
+    std::vector<Finalist*> chosen;
+    std::vector<RefinedPlan> plans;
+    for (Finalist& each : finalists_) {
+      const bool mayWin = each.sketch.grid.stages() > 1 && static_cast<double>(each.plan.attempt.time) < most;
+      const bool isKnown = std::any_of(chosen.begin(), chosen.end(), [&](const Finalist* other) {
+        return arePipelinesAlike(other->sketch, each.sketch);
+      });
+      if (chosen.empty() || (mayWin && !isKnown && chosen.size() < kMostCutAnew)) {
+        WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(each.sketch.request.microBatches()));
+        chosen.push_back(&each);
+        plans.push_back({each.sketch, *program, each.plan});
+      }
+    }
+    std::vector<ClosedRequest> refined = refineStages(std::move(plans), predict_, known_.reshards);
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      others_ += std::exchange(refined[i].ticks, 0);
+      chosen[i]->plan = std::move(refined[i]);
+    }
+    return absl::OkStatus();
   }
 
   absl::StatusOr<ClosedRequest> withMixedZero(ClosedRequest plan) {

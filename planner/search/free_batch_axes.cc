@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "planner/search/neighbor_plans.h"
+#include "planner/search/plan_space.h"
 
 namespace weft {
 namespace {
@@ -45,17 +47,22 @@ std::vector<ClosedRequest> plansToFree(const ClosedRequest& plan, const std::vec
   std::vector<ClosedRequest> found = {plan};
   const Sketch& sketch = finalists.front().sketch;
   std::set<std::pair<int64_t, std::string>> grids = {{sketch.grid.submeshes, sketch.grid.mesh}};
+  const bool sharesBatch = batchParts(sketch.grid.mesh, request.fill) > 1;
   for (const Sketch& each : nearMeshes(sketch, plan, request)) {
     grids.emplace(each.grid.submeshes, each.grid.mesh);
-    found.push_back(plan);
-    found.back().request = each.request;
-    found.back().request.virtualStages = plan.request.virtualStages;
+    std::vector<CompileOptions> levels = {each.request};
+    if (!sharesBatch) {  // its level is the first that there is
+      std::ranges::copy(atOtherLevels(each.request, *plan.graph, request), std::back_inserter(levels));
+    }
+    for (CompileOptions& level : levels) {
+      found.push_back(plan);
+      found.back().request = std::move(level);
+      found.back().request.virtualStages = plan.request.virtualStages;
+    }
   }
-  for (size_t i = 1; i < finalists.size() && found.size() < kMostFreed; ++i) {
-    const Attempt& attempt = finalists[i].plan.attempt;
+  for (size_t i = 1; i < finalists.size() && grids.size() < kMostFreed; ++i) {
     const StageGrid& grid = finalists[i].sketch.grid;
-    if (attempt.fits == plan.attempt.fits && grids.emplace(grid.submeshes, grid.mesh).second &&
-        static_cast<double>(attempt.time) < farOffFrom(false) * static_cast<double>(plan.attempt.time)) {
+    if (grids.emplace(grid.submeshes, grid.mesh).second) {
       found.push_back(finalists[i].plan);
     }
   }

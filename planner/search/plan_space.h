@@ -27,6 +27,7 @@ struct StageGrid {
   bool isReordered = false;  // do its axes lie over nodes in another order than by default?
 
   int64_t stages() const { return submeshes * virtualStages; }
+  friend bool operator==(const StageGrid&, const StageGrid&) = default;
 };
 
 // `userStages`: that the program names; 1 without any. `segments`: most stages that it can be cut into. Errors: devices

@@ -1,5 +1,7 @@
 #include "planner/search/refine_stages.h"
 
+#include <algorithm>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -37,96 +39,6 @@ std::vector<size_t> worksOnInputsAlone(const ProgramGraph& graph) {
   return found;
 }
 
-class Refiner {
- public:
-  Refiner(RefinedPlan found, const BlockProgram& program, const Predict& predict)
-      : sketch_(found.sketch),
-        best_(std::move(found.plan)),
-        first_(found.sketch.cut.first),
-        program_(&program),
-        predict_(predict) {}
-
-  // The best cut between operators that read parameters.
-  void cutFiner(const BlockProgram& finer, ReshardMemo& memo) {
-    const absl::StatusOr<int64_t> limit = memoryLimitOf(sketch_.request);
-    const absl::StatusOr<SegmentCosts> costs = finer.costs(sketch_.request, false, sketch_.bytePrice.value_or(0), memo);
-    ++best_.ticks;
-    if (!limit.ok() || !costs.ok()) {
-      return;
-    }
-    KnownShapes shapes;
-    CutChooser cuts(sketch_.request, {*limit, finer.graph().trains(), false}, shapes);
-    const std::optional<ChosenCut> chosen = cuts.best({{*costs, sketch_.bytePrice.value_or(0)}},
-                                                      cuts.shapesOf(sketch_.grid, sketch_.request.microBatches()));
-    if (chosen && predictOn(finer, chosen->cut.first)) {
-      program_ = &finer;
-    }
-  }
-
-  void moveBorders() {
-    size_t unmoved = 0;  // borders one after another that could not be moved
-    for (size_t border = 1; unmoved + 1 < first_.size(); border = border + 1 < first_.size() ? border + 1 : 1) {
-      bool moved = false;
-      for (const int by : {1, -1}) {
-        while (move(border, by)) {
-          moved = true;
-        }
-      }
-      unmoved = moved ? 0 : unmoved + 1;
-    }
-  }
-
-  // With what works on inputs alone in the first stage instead of where it is read, if that is better: it may be most
-  // of what a later stage has to do, or to hold.
-  void placeInputsFirst() {
-    if (worksOnInputsAlone(*best_.graph).empty()) {
-      return;
-    }
-    inputsFirst_ = true;
-    inputsFirst_ = predictOn(*program_, first_);
-    if (inputsFirst_) {
-      moveBorders();
-    }
-  }
-
-  ClosedRequest take() { return std::move(best_); }
-
- private:
-  // Keeps what is better.
-  bool predictOn(const BlockProgram& program, std::vector<int> first) {
-    ++best_.ticks;
-    auto made = std::make_shared<ProgramGraph>(program.onStages(first));
-    for (const size_t op : inputsFirst_ ? worksOnInputsAlone(*made) : std::vector<size_t>()) {
-      made->operators[op].userStage = 0;
-    }
-    std::shared_ptr<const ProgramGraph> staged = std::move(made);
-    absl::StatusOr<Attempt> attempt = predict_(*staged, best_.request, best_.bytePrice);
-    if (!attempt.ok() || !isBetter(*attempt, best_.attempt)) {
-      return false;
-    }
-    best_.attempt = *std::move(attempt);
-    best_.graph = std::move(staged);
-    first_ = std::move(first);
-    return true;
-  }
-
-  bool move(size_t border, int by) {
-    std::vector<int> moved = first_;
-    moved[border] += by;
-    const int end = border + 1 < moved.size() ? moved[border + 1] : program_->blocks();
-    const bool leavesBlocks = moved[border] > moved[border - 1] && moved[border] < end;
-    return leavesBlocks && moves_++ < kMostMoves && predictOn(*program_, std::move(moved));
-  }
-
-  const Sketch& sketch_;
-  ClosedRequest best_;
-  std::vector<int> first_;  // blocks of program_
-  const BlockProgram* program_;
-  const Predict& predict_;
-  size_t moves_ = 0;
-  bool inputsFirst_ = false;
-};
-
 // The program in finer blocks. Nothing where blocks need different things on different stages, as these are of unlike
 // meshes or kinds of devices, and where no block is finer.
 std::optional<BlockProgram> finerOf(const Sketch& sketch, const BlockProgram& program) {
@@ -138,22 +50,192 @@ std::optional<BlockProgram> finerOf(const Sketch& sketch, const BlockProgram& pr
   return finer.ok() && finer->blocks() > program.blocks() ? std::optional(*std::move(finer)) : std::nullopt;
 }
 
+// Where what works on inputs alone runs.
+enum class InputWork : uint8_t {
+  kAtReaders,
+  kInFirstStage,
+  kInOrder,  // with what stands before it in the program
+};
+
+// Puts these operators of a staged program on stages.
+void place(InputWork where, const std::vector<size_t>& operators, ProgramGraph& staged) {
+  if (where == InputWork::kAtReaders) {
+    return;
+  }
+  int64_t stage = 0;
+  auto next = operators.begin();
+  for (size_t op = 0; op < staged.operators.size() && next != operators.end(); ++op) {
+    GraphOperator& node = staged.operators[op];
+    if (op == *next) {
+      node.userStage = where == InputWork::kInOrder ? stage : 0;
+      ++next;
+    } else {
+      stage = node.userStage.value_or(stage);
+    }
+  }
+}
+
+// A plan on some stages.
+struct Staged {
+  const BlockProgram* program = nullptr;
+  std::vector<int> first;  // of each stage: its first block
+  InputWork inputWork = InputWork::kAtReaders;
+  std::shared_ptr<const ProgramGraph> graph;
+  Attempt attempt;
+};
+
+class Refiner {
+ public:
+  Refiner(RefinedPlan found, const Predict& predict)
+      : sketch_(found.sketch),
+        plan_(std::move(found.plan)),
+        best_{&found.program, sketch_.cut.first, InputWork::kAtReaders, plan_.graph, plan_.attempt},
+        predict_(predict),
+        isOpen_(!found.program.areStages() && sketch_.request.may(Freedom::kUnevenStages) &&
+                sketch_.grid.stages() > 1 && !found.program.isLong()) {}
+
+  const Attempt& attempt() const { return best_.attempt; }
+
+  // The best cut between operators that read parameters.
+  void cutAnew(ReshardMemo& memo) {
+    if (!isOpen_) {
+      return;
+    }
+    finer_ = finerOf(sketch_, *best_.program);
+    if (finer_) {
+      cutFiner(memo);
+    }
+    for (Staged& other : placedElsewhere()) {
+      keepBetter(std::move(other));
+    }
+  }
+
+  // Moves its borders, also with what works on inputs alone elsewhere.
+  void moveBorders() {
+    if (!isOpen_) {
+      return;
+    }
+    best_ = withBordersMoved(std::move(best_));
+    for (Staged& other : placedElsewhere()) {
+      keepBetter(withBordersMoved(std::move(other)));
+    }
+  }
+
+  ClosedRequest take() {
+    plan_.graph = std::move(best_.graph);
+    plan_.attempt = std::move(best_.attempt);
+    return std::move(plan_);
+  }
+
+ private:
+  void keepBetter(std::optional<Staged> other) {
+    if (other && isBetter(other->attempt, best_.attempt)) {
+      best_ = *std::move(other);
+    }
+  }
+
+  void cutFiner(ReshardMemo& memo) {
+    const absl::StatusOr<int64_t> limit = memoryLimitOf(sketch_.request);
+    const double bytePrice = sketch_.bytePrice.value_or(0);
+    const absl::StatusOr<SegmentCosts> costs = finer_->costs(sketch_.request, false, bytePrice, memo);
+    ++plan_.ticks;
+    if (!limit.ok() || !costs.ok()) {
+      return;
+    }
+    KnownShapes shapes;
+    CutChooser cuts(sketch_.request, {*limit, finer_->graph().trains(), false}, shapes);
+    const std::optional<ChosenCut> chosen =
+        cuts.best({{*costs, bytePrice}}, cuts.shapesOf(sketch_.grid, sketch_.request.microBatches()));
+    if (chosen) {
+      keepBetter(predicted({&*finer_, chosen->cut.first, best_.inputWork, {}, {}}));
+    }
+  }
+
+  // The best with what works on inputs alone elsewhere: it may be most of what a stage has to do, or to hold.
+  std::vector<Staged> placedElsewhere() {
+    std::vector<Staged> found;
+    if (worksOnInputsAlone(best_.program->onStages(best_.first)).empty()) {
+      return found;
+    }
+    for (const InputWork where : {InputWork::kAtReaders, InputWork::kInFirstStage, InputWork::kInOrder}) {
+      if (where != best_.inputWork) {
+        if (std::optional<Staged> made = predicted({best_.program, best_.first, where, {}, {}})) {
+          found.push_back(*std::move(made));
+        }
+      }
+    }
+    return found;
+  }
+
+  // Fills in graph and attempt. Nothing: it cannot be.
+  std::optional<Staged> predicted(Staged staged) {
+    ++plan_.ticks;
+    auto graph = std::make_shared<ProgramGraph>(staged.program->onStages(staged.first));
+    place(staged.inputWork, worksOnInputsAlone(*graph), *graph);
+    absl::StatusOr<Attempt> attempt = predict_(*graph, plan_.request, plan_.bytePrice);
+    if (!attempt.ok()) {
+      return std::nullopt;
+    }
+    staged.graph = std::move(graph);
+    staged.attempt = *std::move(attempt);
+    return staged;
+  }
+
+  Staged withBordersMoved(Staged now) {
+    size_t unmoved = 0;  // borders one after another that could not be moved
+    for (size_t border = 1; unmoved + 1 < now.first.size(); border = border + 1 < now.first.size() ? border + 1 : 1) {
+      bool moved = false;
+      for (const int by : {1, -1}) {
+        while (move(border, by, now)) {
+          moved = true;
+        }
+      }
+      unmoved = moved ? 0 : unmoved + 1;
+    }
+    return now;
+  }
+
+  // False: it is not better so.
+  bool move(size_t border, int by, Staged& now) {
+    std::vector<int> first = now.first;
+    first[border] += by;
+    const int end = border + 1 < first.size() ? first[border + 1] : now.program->blocks();
+    const bool leavesBlocks = first[border] > first[border - 1] && first[border] < end;
+    if (!leavesBlocks || moves_++ >= kMostMoves) {
+      return false;
+    }
+    std::optional<Staged> moved = predicted({now.program, std::move(first), now.inputWork, {}, {}});
+    const bool isKept = moved && isBetter(moved->attempt, now.attempt);
+    if (isKept) {
+      now = *std::move(moved);
+    }
+    return isKept;
+  }
+
+  const Sketch& sketch_;
+  ClosedRequest plan_;
+  Staged best_;
+  std::optional<BlockProgram> finer_;
+  const Predict& predict_;
+  const bool isOpen_;  // may its stages be cut anew?
+  size_t moves_ = 0;
+};
+
 }  // namespace
 
-ClosedRequest refineStages(RefinedPlan found, const BlockProgram& program, const Predict& predict, ReshardMemo& memo) {
-  const Sketch& sketch = found.sketch;
-  const bool isOpen = !program.areStages() && sketch.request.may(Freedom::kUnevenStages);
-  if (!isOpen || sketch.grid.stages() == 1 || program.isLong()) {
-    return std::move(found.plan);
+std::vector<ClosedRequest> refineStages(std::vector<RefinedPlan> plans, const Predict& predict, ReshardMemo& memo) {
+  std::deque<Refiner> refiners;
+  for (RefinedPlan& each : plans) {
+    refiners.emplace_back(std::move(each), predict).cutAnew(memo);
   }
-  Refiner refiner(std::move(found), program, predict);
-  const std::optional<BlockProgram> finer = finerOf(sketch, program);
-  if (finer) {
-    refiner.cutFiner(*finer, memo);
+  std::min_element(refiners.begin(), refiners.end(), [](const Refiner& a, const Refiner& b) {
+    return isBetter(a.attempt(), b.attempt());
+  })->moveBorders();
+  std::vector<ClosedRequest> refined;
+  for (Refiner& each : refiners) {
+    refined.push_back(each.take());
   }
-  refiner.moveBorders();
-  refiner.placeInputsFirst();
-  return refiner.take();
+  return refined;
 }
 
 }  // namespace weft

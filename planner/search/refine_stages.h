@@ -5,11 +5,14 @@
 //   2. A cut is found by sums of what blocks need alone (cut_stages.h). A prediction knows more: what is passed from
 //      stage to stage, how unlike stages idle under the schedule, how memory is packed. So each border in turn is moved
 //      by a block forwards, then backwards, as long as the plan gets better.
-//   3. What works on inputs alone has no block: it runs where it is read. Then all of it in the first stage is tried.
+//   3. What works on inputs alone has no block: it runs where it is read. Also tried are all of it in the first stage,
+//      and each operator where what stands before it in the program runs.
 //
 // Only of programs that are not long: those are quick to predict. Of long ones a stage has many layers, so less is to
 // be gained, and sums over fine blocks, which count what passes between them, are off by more than that.
 #pragma once
+
+#include <vector>
 
 #include "planner/search/block_program.h"
 #include "planner/search/choose_open.h"
@@ -19,11 +22,13 @@ namespace weft {
 
 struct RefinedPlan {
   const Sketch& sketch;
-  ClosedRequest plan;  // that it came to
+  const BlockProgram& program;  // on whose blocks the sketch is cut
+  ClosedRequest plan;           // that it came to
 };
 
-// `program`: on whose blocks the sketch is cut; `memo`: of reshards on the request's machine. The plan as it is where
-// its stages are the user's, or may not be unlike, or its program is a long one.
-ClosedRequest refineStages(RefinedPlan found, const BlockProgram& program, const Predict& predict, ReshardMemo& memo);
+// The plans in their order, at least one: all of them cut anew, and the borders of what is then the best moved. A plan
+// stays as it is where its stages are the user's, or may not be unlike, or its program is a long one. `memo`: of
+// reshards on the request's machine.
+std::vector<ClosedRequest> refineStages(std::vector<RefinedPlan> plans, const Predict& predict, ReshardMemo& memo);
 
 }  // namespace weft

@@ -285,12 +285,20 @@ std::vector<OnceBetter> onceBetter() {
   RandomPlan sliced = {.dp = 2, .tp = 2, .zero = 3, .byPrice = true};
   RandomPlan other = {.dp = 2, .tp = 4, .micro = 11, .zero = 1, .byPrice = true};
   RandomPlan early = {.submeshes = 2, .dp = 2, .tp = 2, .micro = 11, .first = {1}, .zero = 3, .byPrice = true};
+  RandomPlan notLeast = {.submeshes = 3, .dp = 1, .tp = 2, .micro = 11, .first = {1, 3}, .byPrice = true};
+  RandomPlan inOrder = {.submeshes = 3, .dp = 1, .tp = 2, .micro = 11, .first = {1, 4}, .byPrice = true};
+  RandomPlan tooLarge = {.dp = 2, .tp = 3, .zero = 3, .byPrice = true};
+  RandomPlan shared = {.dp = 2, .tp = 1, .micro = 11, .zero = 3, .byPrice = true};
   return {
       {"the batch's axes split operators on weights alone", 11, 0, ofBatch, {{29, "(dp,tp) ()"}}},
       {"the batch's axes split another dimension than the batch", 21, 0, wide, {{72, "(dp|tp)"}}},
       {"slices are copied", 8, 0, sliced, {{12, "(dp||tp|) ()"}, {30, "(|dp)"}}},
       {"another mesh, which was guessed to be longer", 3, 60, other, {}},
       {"what works on inputs alone in the first stage", 23, 60, early, {}},
+      {"finer stages of a plan that did not fit, nor need the least", 5, 60, notLeast, {}},
+      {"what works on inputs alone where it stands in the program", 10, 60, inOrder, {}},
+      {"it fits with the batch's axes free alone", 21, 100, tooLarge, {}},
+      {"the batch's axes free at a level of ZeRO that the best mesh has not", 2, 60, shared, {}},
   };
 }
 

@@ -57,7 +57,7 @@ class RefineStages : public ::testing::Test {
     auto staged = std::make_shared<const ProgramGraph>(program_->onStages(sketch_.cut.first));
     const ClosedRequest found = {sketch_.request, staged, attemptOf(*staged, best)};
     ReshardMemo memo;
-    return refineStages({sketch_, found}, *program_, predict, memo);
+    return refineStages({{sketch_, *program_, found}}, predict, memo).front();
   }
 
   static Attempt attemptOf(const ProgramGraph& staged, int64_t best) {
