@@ -23,7 +23,8 @@ using mlir::NamedAttrList;
 
 namespace {
 
-// A copy of the graph's module, so that one graph can be compiled several times. Only a training program changes state.
+// A copy of the graph's module, so that one graph can be compiled several times. A forward program changes only the
+// state that says so.
 absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> moduleFor(Graph& graph, const Tensor& loss, const Request& request) {
   GraphImpl& impl = *graph.impl();
   WEFT_RETURN_IF_ERROR(impl.status);
@@ -44,10 +45,10 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> moduleFor(Graph& graph, const 
   for (const auto& [name, value] : impl.outputs) {
     add(value, "output", name);
   }
-  for (const auto& [index, value] : impl.assignments) {
-    if (request.optimizer) {
-      add(value, "updated", argumentAt(step, index).name);
-      step.setResultAttr(step.getNumResults() - 1, kUpdatesAttr, impl.builder.getI64IntegerAttr(index));
+  for (const GraphImpl::Assignment& assigned : impl.assignments) {
+    if (request.optimizer || assigned.options.alsoForward) {
+      add(assigned.value, "updated", argumentAt(step, assigned.argument).name);
+      step.setResultAttr(step.getNumResults() - 1, kUpdatesAttr, impl.builder.getI64IntegerAttr(assigned.argument));
     }
   }
   mlir::OwningOpRef<mlir::ModuleOp> copy = impl.module->clone();

@@ -196,7 +196,7 @@ void GraphImpl::addOutput(SourceLine at, const std::string& name, const Tensor& 
   outputs.emplace_back(name, value);
 }
 
-void GraphImpl::assign(SourceLine at, const Tensor& state, const Tensor& changed) {
+void GraphImpl::assign(SourceLine at, const Tensor& state, const Tensor& changed, const AssignOptions& options) {
   if (state.graph() != this || changed.graph() != this || !state.valid() || !changed.valid()) {
     fail(at, "assign was given a tensor that belongs to no graph or to another one");
     return;
@@ -214,13 +214,13 @@ void GraphImpl::assign(SourceLine at, const Tensor& state, const Tensor& changed
                       absl::StrJoin(changed.shape(), ","), "] or of another type; both must agree"));
     return;
   }
-  for (const auto& [index, known] : assignments) {
-    if (index == named.index) {
+  for (const Assignment& known : assignments) {
+    if (known.argument == named.index) {
       fail(at, absl::StrCat("state '", named.name, "' is replaced twice in one step; combine both values first"));
       return;
     }
   }
-  assignments.emplace_back(named.index, changed);
+  assignments.push_back({named.index, changed, options});
 }
 
 Shape Tensor::shape() const {
@@ -458,8 +458,8 @@ Tensor Graph::state(const std::string& name, const Shape& shape, Type type, doub
   return impl_->addArgument(at, name, shape, type, attrs);
 }
 
-void Graph::assign(const Tensor& state, const Tensor& value, SourceLine at) {
-  impl_->assign(at, state, value);
+void Graph::assign(const Tensor& state, const Tensor& value, const AssignOptions& options, SourceLine at) {
+  impl_->assign(at, state, value, options);
 }
 
 namespace {

@@ -47,7 +47,7 @@ class GraphImpl {
   Tensor findArgument(const std::string& name);
   void addOutput(SourceLine at, const std::string& name, const Tensor& value);
   // See Graph::assign.
-  void assign(SourceLine at, const Tensor& state, const Tensor& value);
+  void assign(SourceLine at, const Tensor& state, const Tensor& value, const AssignOptions& options = {});
 
   // Without threads: a few functions are all there is to share out, and a system that gives none ends the process.
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
@@ -60,7 +60,12 @@ class GraphImpl {
   std::vector<int64_t> recomputes;   // numbers of the scopes around
   int64_t recomputeScopes = 0;
   std::vector<std::pair<std::string, Tensor>> outputs;
-  std::vector<std::pair<unsigned, Tensor>> assignments;  // argument and its new value
+  struct Assignment {
+    unsigned argument = 0;
+    Tensor value;
+    AssignOptions options;
+  };
+  std::vector<Assignment> assignments;
   absl::Status status;
   Type parameterType = Type::kF32;
   int64_t dropouts = 0;

@@ -94,6 +94,7 @@ Conv2d::Conv2d(Graph& g, const std::string& name, int64_t in, int64_t out, int64
     : weight(g.parameter(name + ".weight", {out, in / std::max<int64_t>(settings.groups, 1), kernel, kernel},
                          settings.init.value_or(heNormal(in / std::max<int64_t>(settings.groups, 1) * kernel * kernel)),
                          {}, at)),
+      name_(name),
       settings_(settings) {
   if (settings.bias) {
     bias = g.parameter(name + ".bias", {out}, Init::zeros(), {}, at);
@@ -107,7 +108,7 @@ Tensor Conv2d::operator()(const Tensor& x, SourceLine at) const {
                                  .paddings = {settings_.padding, settings_.padding},
                                  .dilations = {settings_.dilation, settings_.dilation},
                                  .groups = settings_.groups};
-  const Tensor y = conv2d(x, weight, options, at);
+  const Tensor y = conv2d(x, weight, options, at).named(name_);
   return settings_.bias ? add(y, reshape(bias, {weight.dim(0), 1, 1}, at), at) : y;
 }
 

@@ -46,38 +46,65 @@ absl::StatusOr<LlamaConfig> readLlamaConfig(const std::string& path) {
 
 namespace {
 
-Tensor layer(Graph& g, const LlamaConfig& config, const RotaryTables& angles, const Tensor& x) {
+// What a layer's attention works with beside its input.
+struct Rows {
+  RotaryTables angles;
+  const nn::Decoding* decoding = nullptr;  // null: all rows at once
+};
+
+Tensor attention(Graph& g, const Rows& rows, const Tensor& q, const Tensor& k, const Tensor& v) {
+  const auto turned = [&](const Tensor& x) { return rotary(x, rows.angles.cos, rows.angles.sin); };
+  if (rows.decoding == nullptr) {
+    return scaledDotProductAttention(turned(q), turned(k), v, {.causal = true});
+  }
+  const Shape cache = {k.dim(0), k.dim(1), rows.decoding->seen.dim(0), k.dim(3)};
+  const nn::Cached seen = nn::KeyValueCache(g, "cache", cache, k.type())(turned(k), v, *rows.decoding);
+  return scaledDotProductAttention(turned(q), seen.keys, seen.values, {.mask = rows.decoding->seen});
+}
+
+Tensor layer(Graph& g, const LlamaConfig& config, const Rows& rows, const Tensor& x) {
   const auto linear = [&](const char* name, int64_t out, const Tensor& in) {
     return nn::Linear(g, name, in.dim(-1), out, {.init = Init::normal(config.deviation), .bias = false})(in);
   };
-  const auto turned = [&](const Tensor& in) { return rotary(in, angles.cos, angles.sin); };
   const Tensor h = nn::RmsNorm(g, "norm1", config.width, config.epsilon)(x);
   const Tensor q = nn::splitHeads(linear("q", config.heads * config.headWidth, h), config.heads);
   const Tensor k = nn::splitHeads(linear("k", config.keyHeads * config.headWidth, h), config.keyHeads);
   const Tensor v = nn::splitHeads(linear("v", config.keyHeads * config.headWidth, h), config.keyHeads);
-  const Tensor mixed = scaledDotProductAttention(turned(q), turned(k), v, {.causal = true});
-  const Tensor y = x + linear("o", config.width, nn::mergeHeads(mixed));
+  const Tensor y = x + linear("o", config.width, nn::mergeHeads(attention(g, rows, q, k, v)));
   const Tensor z = nn::RmsNorm(g, "norm2", config.width, config.epsilon)(y);
   return y + linear("down", config.width, silu(linear("gate", config.hidden, z)) * linear("up", config.hidden, z));
 }
 
-}  // namespace
-
-Tensor llama(Graph& g, const LlamaConfig& config, const Tensor& ids) {
+Tensor model(Graph& g, const LlamaConfig& config, const Tensor& ids, const nn::Decoding* decoding) {
   const Init init = Init::normal(config.deviation);
   const Tensor table = g.parameter("embed", {config.vocabulary, config.width}, init);
   Tensor x = embedding(table, ids).named("embed");
-  const RotaryTables angles = rotaryTables(g, ids.dim(1), config.headWidth, config.rotaryBase, x.type());
+  const int64_t rows = decoding == nullptr ? ids.dim(1) : decoding->seen.dim(0);
+  RotaryTables angles = rotaryTables(g, rows, config.headWidth, config.rotaryBase, x.type());
+  if (decoding != nullptr) {
+    const Tensor here = reshape(decoding->position, {1});
+    angles = {embedding(angles.cos, here), embedding(angles.sin, here)};
+  }
   for (int64_t i = 0; i < config.layers; ++i) {
     const Scope stage = g.stage(stageOf(i, config.layers, config.stages));
     const Scope name = g.scope(absl::StrCat("layers", i));
-    x = layer(g, config, angles, x);
+    x = layer(g, config, {angles, decoding}, x);
   }
   x = nn::RmsNorm(g, "norm", config.width, config.epsilon)(x);
   if (config.tiedHead) {
     return matmul(x, table, {.transposeB = true}).named("head");
   }
   return nn::Linear(g, "head", config.width, config.vocabulary, {.init = init, .bias = false})(x);
+}
+
+}  // namespace
+
+Tensor llama(Graph& g, const LlamaConfig& config, const Tensor& ids) {
+  return model(g, config, ids, nullptr);
+}
+
+Tensor llamaStep(Graph& g, const LlamaConfig& config, const Tensor& ids, const nn::Decoding& decoding) {
+  return model(g, config, ids, &decoding);
 }
 
 ShardingTable llamaSharding(const LlamaConfig& config, const nn::Parallel& parallel) {

@@ -149,6 +149,10 @@ struct InputOptions {
   std::string layout;  // empty: batch over the data-parallel axes
 };
 
+struct AssignOptions {
+  bool alsoForward = false;  // by forward programs, too
+};
+
 // Holds for what is made while it lives: a prefix of names ("h0." in front of parameters and operators), a pipeline
 // stage, recomputation, or a module's call, which errors name.
 class Scope {
@@ -184,8 +188,9 @@ class Graph {
                SourceLine at = SourceLine::current());
   // The training step replaces a state by `value`, of the same shape and type, once: a moving average, a counter. In
   // micro-batches `value` is known after the last one; it may be a sum or mean over the batch, and carries no batch
-  // itself. A forward program changes no state.
-  void assign(const Tensor& state, const Tensor& value, SourceLine at = SourceLine::current());
+  // itself. A forward program changes only the state that is assigned with `alsoForward`: a cache of what it has seen.
+  void assign(const Tensor& state, const Tensor& value, const AssignOptions& options = {},
+              SourceLine at = SourceLine::current());
   // Every element `value`.
   Tensor full(const Shape& shape, double value, Type type = kF32, SourceLine at = SourceLine::current());
   // The same values on every device, part of the program: row-major, as many as the shape has elements.

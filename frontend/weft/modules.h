@@ -118,7 +118,8 @@ struct Conv2dSettings {
   std::optional<Init> init = {};  // of the weight; heNormal unless given
 };
 
-// Square windows over images [n, in, h, w]; weight [out, in / groups, kernel, kernel], bias [out].
+// The convolution has the module's name, by which a ShardingTable finds it. Square windows over images [n, in, h, w];
+// weight [out, in / groups, kernel, kernel], bias [out].
 class Conv2d : public Module {
  public:
   Conv2d(Graph& g, const std::string& name, int64_t in, int64_t out, int64_t kernel,
@@ -129,6 +130,7 @@ class Conv2d : public Module {
   Tensor bias;  // not valid without bias
 
  private:
+  std::string name_;
   Conv2dSettings settings_;
 };
 

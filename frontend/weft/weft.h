@@ -3,6 +3,7 @@
 
 #include "weft/compile.h"
 #include "weft/graph.h"
+#include "weft/key_value_cache.h"
 #include "weft/modules.h"
 #include "weft/ops.h"
 #include "weft/trainer.h"

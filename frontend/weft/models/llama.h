@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/io/weights.h"
 #include "weft/graph.h"
+#include "weft/key_value_cache.h"
 #include "weft/modules.h"
 
 namespace weft::models {
@@ -39,6 +40,11 @@ absl::StatusOr<LlamaConfig> readLlamaConfig(const std::string& path);
 // Logits [batch, rows, vocabulary] of ids [batch, rows]. Parameters: embed, layers0.q.weight, ..., norm.weight and,
 // unless tied, head.weight.
 Tensor llama(Graph& g, const LlamaConfig& config, const Tensor& ids);
+
+// One step of generation: logits [batch, 1, vocabulary] of the ids [batch, 1] at decoding's row, over caches of what
+// came before, layers0.cache.keys and so on. A forward program over the parameters of training (Trainer::forward with
+// allowNew).
+Tensor llamaStep(Graph& g, const LlamaConfig& config, const Tensor& ids, const nn::Decoding& decoding);
 
 // Tensor parallelism as in Megatron, with its sequence parallelism; to read, and to change a copy of.
 ShardingTable llamaSharding(const LlamaConfig& config, const nn::Parallel& parallel);
