@@ -543,7 +543,7 @@ Tensor Graph::iota(const Shape& shape, int dim, Type type, SourceLine at) {
     return impl_->fail(at, error);
   }
   NamedAttrList attrs;
-  attrs.set("dim", impl_->builder.getI64IntegerAttr(dim));
+  attrs.set("dim", impl_->builder.getI64IntegerAttr(dim < 0 ? dim + static_cast<int64_t>(shape.size()) : dim));
   const mlir::Type result = RankedTensorType::get(shape, impl_->elementType(type));
   return impl_->create({at, "iota", "iota"}, {}, attrs, result);
 }

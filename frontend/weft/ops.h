@@ -79,7 +79,7 @@ Tensor max(const Tensor& x, const Shape& dims = {}, bool keepDims = false, Sourc
 
 // --- normalization, losses, attention ---
 Tensor softmax(const Tensor& x, SourceLine at = SourceLine::current());  // over the last dimension
-// Over any dimension, negative counted from the end; splits of the others stay.
+// Over any dimension, negative counted from the end. It may be split: ranks then exchange two numbers for each row.
 Tensor softmax(const Tensor& x, int64_t dim, SourceLine at = SourceLine::current());
 struct LayerNormOptions {
   Shape dims = {};  // normalized together, negative counted from the end; none: the last one

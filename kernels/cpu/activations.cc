@@ -25,7 +25,7 @@ T siluGrad(T x) {
 // max(x, 0) + log(1 + e^-|x|), which overflows nowhere.
 template <typename T>
 T softplus(T x) {
-  return (x < 0 ? T(0) : x) + std::log1p(math::exp(-std::fabs(x)));
+  return (x < 0 ? T(0) : x) + math::log1p(math::exp(-std::fabs(x)));
 }
 
 template <typename T>

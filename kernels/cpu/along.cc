@@ -16,30 +16,6 @@ namespace {
 
 using namespace cpu;  // NOLINT
 
-struct Along {
-  int64_t outer = 1;
-  int64_t count = 1;
-  int64_t inner = 1;
-  Ints others;  // the shape without the dimension
-};
-
-absl::StatusOr<Along> alongOf(const KernelSpec& spec) {
-  WEFT_ASSIGN_OR_RETURN(const int64_t dim, attribute<int64_t>(spec.attributes, "dim"));
-  const Ints& shape = spec.inputs[0].shape;
-  if (dim < 0 || dim >= static_cast<int64_t>(shape.size())) {
-    return invalid(spec, "works along dimension ", dim, " of ", tensorText(spec.inputs[0]), ", which is not there");
-  }
-  Along along;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    const auto at = static_cast<int64_t>(d);
-    (at < dim ? along.outer : at == dim ? along.count : along.inner) *= shape[d];
-    if (at != dim) {
-      along.others.push_back(shape[d]);
-    }
-  }
-  return along;
-}
-
 // Totals are taken in double, and in unsigned integers, in which what wraps around is defined.
 template <typename T>
 using Total = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
@@ -47,7 +23,7 @@ using Total = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
 // Workspace: a total for each element of `inner`.
 template <typename T>
 KernelOr cumsum(const KernelSpec& spec) {
-  WEFT_ASSIGN_OR_RETURN(const Along along, alongOf(spec));
+  WEFT_ASSIGN_OR_RETURN(const Along along, alongOf(spec, spec.inputs[0]));
   WEFT_ASSIGN_OR_RETURN(const int64_t reverse, attributeOr<int64_t>(spec.attributes, "reverse", 0));
   WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, spec.inputs[0]));
   const auto run = [along, reverse](const KernelArguments& args) {
@@ -74,7 +50,7 @@ KernelOr cumsum(const KernelSpec& spec) {
 // Workspace: a total for each element of `inner`.
 template <typename T>
 KernelOr prod(const KernelSpec& spec) {
-  WEFT_ASSIGN_OR_RETURN(const Along along, alongOf(spec));
+  WEFT_ASSIGN_OR_RETURN(const Along along, alongOf(spec, spec.inputs[0]));
   WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, {spec.inputs[0].type, along.others}));
   const auto run = [along](const KernelArguments& args) {
     const int64_t inner = along.inner;
@@ -99,7 +75,7 @@ KernelOr prod(const KernelSpec& spec) {
 // dx[c] = the product before c, times dy and the product behind c. Workspace: a total for each element of `inner`.
 template <typename T>
 KernelOr prodGrad(const KernelSpec& spec) {
-  WEFT_ASSIGN_OR_RETURN(const Along along, alongOf(spec));
+  WEFT_ASSIGN_OR_RETURN(const Along along, alongOf(spec, spec.inputs[0]));
   WEFT_RETURN_IF_ERROR(checkInput(spec, 1, {spec.inputs[0].type, along.others}));
   WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, spec.inputs[0]));
   const auto run = [along](const KernelArguments& args) {
@@ -133,7 +109,7 @@ KernelOr prodGrad(const KernelSpec& spec) {
 // The first index whose element nothing is before: `before(a, b)` orders the elements, a NaN first of all.
 template <typename T, typename Before>
 KernelOr argExtremum(const KernelSpec& spec, Before before) {
-  WEFT_ASSIGN_OR_RETURN(const Along along, alongOf(spec));
+  WEFT_ASSIGN_OR_RETURN(const Along along, alongOf(spec, spec.inputs[0]));
   WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, {DType::kI32, along.others}));
   if (along.count > std::numeric_limits<int32_t>::max()) {
     return invalid(spec, "counts ", along.count, " elements, more than an i32 can");

@@ -2,7 +2,6 @@
 // family takes a scalar, it is the global index of the first row (or class) this rank holds.
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -205,40 +204,33 @@ KernelOr pickGrad(const KernelSpec& spec) {
   });
 }
 
-// A tensor around dimension `dim`: [outer, count, inner].
-struct Around {
-  int64_t outer = 1;
-  int64_t inner = 1;
+// How indices lie beside the tensor they look up in: the two agree but for dimension `dim`.
+struct Lookup {
+  Along table;
+  int64_t indices = 1;  // along the dimension
+  int64_t rows = 1;     // of the whole table
 };
 
-// Of two tensors that agree but for dimension `dim`, which both have.
-absl::StatusOr<Around> aroundOf(const KernelSpec& spec, const TensorSpec& a, const TensorSpec& b) {
-  WEFT_ASSIGN_OR_RETURN(const int64_t dim, attribute<int64_t>(spec.attributes, "dim"));
-  Around around;
-  bool agree = dim >= 0 && dim < static_cast<int64_t>(a.shape.size()) && a.shape.size() == b.shape.size();
-  for (size_t d = 0; agree && d < a.shape.size(); ++d) {
-    const auto at = static_cast<int64_t>(d);
-    agree = at == dim || a.shape[d] == b.shape[d];
-    around.outer *= at < dim ? a.shape[d] : 1;
-    around.inner *= at > dim ? a.shape[d] : 1;
+absl::StatusOr<Lookup> lookupOf(const KernelSpec& spec, const TensorSpec& table, const TensorSpec& index) {
+  WEFT_ASSIGN_OR_RETURN(const Along whole, alongOf(spec, table));
+  WEFT_ASSIGN_OR_RETURN(const Along part, alongOf(spec, index));
+  WEFT_ASSIGN_OR_RETURN(const int64_t rows, attribute<int64_t>(spec.attributes, "rows"));
+  if (whole.others != part.others) {
+    return invalid(spec, tensorText(table), " and ", tensorText(index), " differ elsewhere than in the dimension");
   }
-  if (!agree) {
-    return invalid(spec, tensorText(a), " and ", tensorText(b), " differ elsewhere than in dimension ", dim);
-  }
-  return around;
+  return Lookup{whole, part.count, rows};
 }
 
 // visit(element of the index, element in the part that starts at the origin, -1 outside) for each index, in order.
 template <typename Id, typename Visit>
-absl::Status forEachPlace(const Id* index, int64_t rows, int64_t origin, const std::array<int64_t, 4>& sizes,
-                          const Visit& visit) {
-  const auto [outer, indices, local, inner] = sizes;
+absl::Status forEachPlace(const Lookup& lookup, const Id* index, int64_t origin, const Visit& visit) {
+  const auto& [outer, local, inner, others] = lookup.table;
   for (int64_t o = 0; o < outer; ++o) {
-    for (int64_t k = 0; k < indices; ++k) {
+    for (int64_t k = 0; k < lookup.indices; ++k) {
       for (int64_t i = 0; i < inner; ++i) {
-        const int64_t at = (o * indices + k) * inner + i;
-        if (index[at] < 0 || index[at] >= rows) {
-          return outOfRange("index", index[at], at, rows);
+        const int64_t at = (o * lookup.indices + k) * inner + i;
+        if (index[at] < 0 || index[at] >= lookup.rows) {
+          return outOfRange("index", index[at], at, lookup.rows);
         }
         const int64_t place = placeOf(index[at], origin, local);
         visit(at, place < 0 ? -1 : (o * local + place) * inner + i);
@@ -250,15 +242,12 @@ absl::Status forEachPlace(const Id* index, int64_t rows, int64_t origin, const s
 
 template <typename T, typename Id>
 KernelOr gather(const KernelSpec& spec) {
-  WEFT_ASSIGN_OR_RETURN(const Around around, aroundOf(spec, spec.inputs[0], spec.inputs[1]));
-  WEFT_ASSIGN_OR_RETURN(const int64_t dim, attribute<int64_t>(spec.attributes, "dim"));
-  WEFT_ASSIGN_OR_RETURN(const int64_t rows, attribute<int64_t>(spec.attributes, "rows"));
+  WEFT_ASSIGN_OR_RETURN(const Lookup lookup, lookupOf(spec, spec.inputs[0], spec.inputs[1]));
   WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, {spec.inputs[0].type, spec.inputs[1].shape}));
-  const std::array sizes = {around.outer, spec.inputs[1].shape[dim], spec.inputs[0].shape[dim], around.inner};
-  return makeKernel([=](const KernelArguments& args) {
+  return makeKernel([lookup](const KernelArguments& args) {
     const T* x = in<T>(args, 0);
     T* y = out<T>(args, 0);
-    return forEachPlace(in<Id>(args, 1), rows, args.scalars[0], sizes,
+    return forEachPlace(lookup, in<Id>(args, 1), args.scalars[0],
                         [&](int64_t at, int64_t place) { y[at] = place >= 0 ? x[place] : T(0); });
   });
 }
@@ -266,17 +255,14 @@ KernelOr gather(const KernelSpec& spec) {
 // Sums in T, in the order of the indices.
 template <typename T, typename Id>
 KernelOr scatterAdd(const KernelSpec& spec) {
-  WEFT_ASSIGN_OR_RETURN(const Around around, aroundOf(spec, spec.outputs[0], spec.inputs[0]));
-  WEFT_ASSIGN_OR_RETURN(const int64_t dim, attribute<int64_t>(spec.attributes, "dim"));
-  WEFT_ASSIGN_OR_RETURN(const int64_t rows, attribute<int64_t>(spec.attributes, "rows"));
+  WEFT_ASSIGN_OR_RETURN(const Lookup lookup, lookupOf(spec, spec.outputs[0], spec.inputs[0]));
   WEFT_RETURN_IF_ERROR(checkInput(spec, 1, {spec.outputs[0].type, spec.inputs[0].shape}));
   const int64_t n = spec.outputs[0].elements();
-  const std::array sizes = {around.outer, spec.inputs[0].shape[dim], spec.outputs[0].shape[dim], around.inner};
-  return makeKernel([=](const KernelArguments& args) {
+  return makeKernel([lookup, n](const KernelArguments& args) {
     const T* updates = in<T>(args, 1);
     T* y = out<T>(args, 0);
     std::fill_n(y, n, T(0));
-    return forEachPlace(in<Id>(args, 0), rows, args.scalars[0], sizes, [&](int64_t at, int64_t place) {
+    return forEachPlace(lookup, in<Id>(args, 0), args.scalars[0], [&](int64_t at, int64_t place) {
       if (place >= 0) {
         y[place] = wrappingSum(y[place], updates[at]);
       }

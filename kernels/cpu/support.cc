@@ -93,6 +93,22 @@ Rows rowsOf(const Ints& shape) {
   return rows;
 }
 
+absl::StatusOr<Along> alongOf(const KernelSpec& spec, const TensorSpec& tensor) {
+  WEFT_ASSIGN_OR_RETURN(const int64_t dim, attribute<int64_t>(spec.attributes, "dim"));
+  if (dim < 0 || dim >= static_cast<int64_t>(tensor.shape.size())) {
+    return invalid(spec, "works along dimension ", dim, " of ", tensorText(tensor), ", which is not there");
+  }
+  Along along;
+  for (size_t d = 0; d < tensor.shape.size(); ++d) {
+    const auto at = static_cast<int64_t>(d);
+    (at < dim ? along.outer : at == dim ? along.count : along.inner) *= tensor.shape[d];
+    if (at != dim) {
+      along.others.push_back(tensor.shape[d]);
+    }
+  }
+  return along;
+}
+
 absl::StatusOr<Ints> broadcastStrides(const Ints& shape, const Ints& result) {
   const auto error = [&] {
     return absl::InvalidArgumentError(

@@ -69,6 +69,15 @@ struct Rows {
 };
 Rows rowsOf(const Ints& shape);
 
+// A tensor around dimension `dim`, an attribute: [outer, count, inner].
+struct Along {
+  int64_t outer = 1;
+  int64_t count = 1;
+  int64_t inner = 1;
+  Ints others;  // the shape without the dimension
+};
+absl::StatusOr<Along> alongOf(const KernelSpec& spec, const TensorSpec& tensor);
+
 // Strides with which a tensor of `shape` is read as `result` by numpy's broadcasting: 0 where it stretches. Error if it
 // does not.
 absl::StatusOr<Ints> broadcastStrides(const Ints& shape, const Ints& result);

@@ -181,7 +181,7 @@ class ProgramWriter {
 
   void addOperator() {
     const size_t a = anyValue();
-    switch (pick(13)) {
+    switch (pick(14)) {
       case 0:
         return addMatmul(a);
       case 1:
@@ -211,8 +211,10 @@ class ProgramWriter {
         return addConcat(a);
       case 11:
         return addReduction(a);
-      default:
+      case 12:
         return pick(2) == 0 ? addNormalization(a) : addSelect(a);
+      default:
+        return addAlong(a);
     }
   }
 
@@ -342,6 +344,29 @@ class ProgramWriter {
                 absl::StrCat("dims = ", listText(dims), ", keep_dims = ", keep ? "true" : "false",
                              mean ? absl::StrCat(", count = ", count, " : i64") : ""),
                 shape, batch);
+  }
+
+  // Not what orders elements: that of equal ones may hang on rounding.
+  void addAlong(size_t a) {
+    if (rank(a) <= firstFree(a)) {
+      return;
+    }
+    const int64_t d = firstFree(a) + pick(rank(a) - firstFree(a));
+    const std::string dim = absl::StrCat("dim = ", d, " : i64");
+    switch (pick(3)) {
+      case 0:
+        emitLike("tanh", {emitLike("cumsum", {a}, dim + (pick(2) == 0 ? ", reverse = true" : ""))});
+        return;
+      case 1:
+        emitLike("flip", {a}, "dims = " + listText({d}));
+        return;
+      default:
+        break;
+    }
+    Dims shape = values_[a].shape;
+    shape.erase(shape.begin() + d);
+    const bool batch = values_[a].batch;
+    emit("prod", {emitLike("tanh", {a})}, dim, shape, batch && !shape.empty());
   }
 
   void addNormalization(size_t a) {

@@ -255,5 +255,41 @@ TEST(Clamp, GradientAtTheBounds) {
   EXPECT_EQ(after, (Reals{-1, 0, -0.5, 1.5}));
 }
 
+// 10 columns lie on 4 ranks as 12: what the last rank stores behind them counts nowhere, whether the operator reads
+// parts or the whole.
+TEST(Pads, DoNotCount) {
+  using Function = std::function<Tensor(const Tensor&)>;
+  const std::vector<std::pair<const char*, Function>> functions = {
+      {"argmax", [](const Tensor& x) { return argmax(-1 * abs(x), 1); }},
+      {"argmin", [](const Tensor& x) { return argmin(abs(x), 1); }},
+      {"max", [](const Tensor& x) { return max(-1 * abs(x), {1}); }},
+      {"min", [](const Tensor& x) { return min(abs(x), {1}); }},
+      {"any", [](const Tensor& x) { return any(compare(x, 2, "gt"), {1}); }},
+      {"all", [](const Tensor& x) { return all(compare(x, -2, "gt"), {1}); }},
+      {"prod", [](const Tensor& x) { return prod(x, {1}); }},
+      {"cumsum", [](const Tensor& x) { return cumsum(x, 1, true); }},
+      {"logSoftmax", [](const Tensor& x) { return logSoftmax(x); }},
+      {"logSumExp", [](const Tensor& x) { return logSumExp(x, {1}); }},
+      {"take", [](const Tensor& x) { return take(x, cast(argmax(x, 1), kI32), 1); }},
+  };
+  const Reals x = someValues(60);
+  for (const auto& [name, function] : functions) {
+    for (const bool whole : {false, true}) {
+      SCOPED_TRACE(name);
+      Graph g;
+      g.setParameterType(kF64);
+      const Tensor parameter = g.parameter("x", {6, 10}, Init::zeros(), {.layout = "[{},{all}] pad{1:12}"});
+      const Tensor y = function(parameter + 0.0);
+      if (whole) {
+        y.shard({{1, 1}});
+      }
+      g.output("y", y.type() == kF64 ? y : cast(y, kF64));
+      Evaluator evaluator(compileForward(g, Tensor(), {.devices = 4}));
+      const Build plain = [&](Graph&, const Tensor& input) { return function(input + 0.0); };
+      expectValues(evaluator.run(x, "y"), valuesOf({6, 10}, x, plain), kRounding);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weft::testing

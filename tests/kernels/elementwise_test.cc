@@ -116,6 +116,11 @@ TEST(Unary, ExpAndTanhKeepToTwoUnitsInF32) {
   expectWithinUnits("tanh", sweep(-20, 20, 4099), [](double x) { return std::tanh(x); }, 2);
 }
 
+// Three roundings on top of those of exp and log1p.
+TEST(Unary, SoftplusKeepsToFourUnitsInF32) {
+  expectWithinUnits("softplus", sweep(-80, 80, 4099), [](double x) { return std::log1p(std::exp(x)); }, 4);
+}
+
 TEST(Unary, SpecialValues) {
   for (const DType type : kFloats) {
     const Tensor x = tensor(type, {4}, {kNan, kInf, -kInf, 0});

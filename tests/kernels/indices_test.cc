@@ -298,7 +298,7 @@ TEST(Indices, Errors) {
   expectError({"pick", {table, ids}, {{DType::kF32, {3}}}, {}, {0}}, kInvalid,
               "input 1 is i32 [3], it must be i32 [4]");
   expectError({"gather", {table, ids}, {{DType::kF32, {3}}}, {{"dim", int64_t{0}}, {"rows", int64_t{4}}}, {0}},
-              kInvalid, "f32 [4,2] and i32 [3] differ elsewhere than in dimension 0");
+              kInvalid, "f32 [4,2] and i32 [3] differ elsewhere than in the dimension");
 }
 
 }  // namespace

@@ -182,6 +182,7 @@ module attributes {dist.mesh = #dist.mesh<"tp=2">} {
     return %0 : tensor<4x6xf32>
   }
 })mlir";
+  ir::OperatorRegistry own;  // without what is built in
   PipelineOptions options;
   options.program = "evaluate";
   options.until = "decide";
@@ -192,25 +193,25 @@ module attributes {dist.mesh = #dist.mesh<"tp=2">} {
     EXPECT_TRUE(mlir::succeeded(manager.run(*module)));
     return module;
   };
-  const OwningOpRef<ModuleOp> whole = decided(registry_);
+  const OwningOpRef<ModuleOp> whole = decided(own);
   EXPECT_TRUE(decisionsOf(*whole)->rewrites.empty());
 
-  registry_.addExpansion(ir::nn::SoftmaxOp::getOperationName().str(), expandSoftmax);
-  ProgramGraph graph = graphOf(*read(text), registry_);
+  own.addExpansion(ir::nn::SoftmaxOp::getOperationName().str(), expandSoftmax);
+  ProgramGraph graph = graphOf(*read(text), own);
   ASSERT_EQ(graph.operators.size(), 1U);
   ASSERT_EQ(graph.operators[0].alternatives.size(), 1U);
-  const OwningOpRef<ModuleOp> split = decided(registry_);
+  const OwningOpRef<ModuleOp> split = decided(own);
   const Decisions& record = *decisionsOf(*split);
   ASSERT_EQ(record.rewrites.size(), 1U);
   ASSERT_TRUE(takeAlternative(graph, record.rewrites[0].id).ok());
-  expectSame(graph, graphOf(*split, registry_));
+  expectSame(graph, graphOf(*split, own));
   EXPECT_EQ(record.operators.size(), 5U);
   for (const OperatorDecision& op : record.operators) {
     EXPECT_EQ(op.axes.size(), 1U) << op.label;
   }
   OwningOpRef<ModuleOp> module = read(text);
   options.until = "";
-  const absl::StatusOr<plan::Plan> plan = compileModule(*module, registry_, options);
+  const absl::StatusOr<plan::Plan> plan = compileModule(*module, own, options);
   ASSERT_TRUE(plan.ok()) << plan.status();
 }
 
