@@ -273,6 +273,11 @@ CompileOptions CommonFlags::options() const {
   return options;
 }
 
+nn::Parallel CommonFlags::parallel(bool sequence) const {
+  const bool dataAxis = (mesh + stageMeshes).find("dp=") != std::string::npos;
+  return {dataAxis ? "dp" : "", "tp", sequence};
+}
+
 TrainerOptions CommonFlags::trainerOptions() const {
   return {.threadsPerRank = static_cast<int>(threads),
           .profile = !trace.empty(),

@@ -13,6 +13,7 @@
 #include "runtime/base/numbers.h"
 #include "runtime/base/stop_request.h"
 #include "weft/compile.h"
+#include "weft/modules.h"
 #include "weft/trainer.h"
 
 namespace weft::examples {
@@ -111,6 +112,8 @@ struct CommonFlags {
   void addCompilingTo(Flags& flags);
   void addTo(Flags& flags);
   CompileOptions options() const;
+  // Tensor parallelism over mesh axis "tp", data parallelism over "dp" where the mesh has it.
+  nn::Parallel parallel(bool sequence) const;
   TrainerOptions trainerOptions() const;
   // Can all be written that is to be written?
   absl::Status checkPaths() const;

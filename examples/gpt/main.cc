@@ -1,14 +1,11 @@
 // Trains a small GPT on text, on the ranks of a mesh, and writes a sample at the end.
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "examples/common/flags.h"
+#include "examples/common/text.h"
 #include "examples/gpt/model.h"
 #include "runtime/base/file_writer.h"
 #include "runtime/base/status.h"
@@ -92,24 +89,6 @@ absl::Status check(const GptFlags& flags) {
   return absl::OkStatus();
 }
 
-// The project's README and docs as one text.
-std::string ownDocumentation() {
-  std::vector<std::filesystem::path> files = {std::filesystem::path(WEFT_SOURCE_DIR) / "README.md"};
-  std::error_code error;
-  for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(std::filesystem::path(WEFT_SOURCE_DIR) / "docs", error)) {
-    if (entry.path().extension() == ".md") {
-      files.push_back(entry.path());
-    }
-  }
-  std::sort(files.begin() + 1, files.end());
-  std::ostringstream text;
-  for (const auto& file : files) {
-    text << std::ifstream(file).rdbuf();
-  }
-  return text.str();
-}
-
 GptConfig configOf(const GptFlags& flags, int64_t vocabulary) {
   GptConfig config;
   config.vocabulary = vocabulary;
@@ -121,83 +100,11 @@ GptConfig configOf(const GptFlags& flags, int64_t vocabulary) {
   config.tiedHead = flags.tied;
   config.stages = flags.stages;
   config.dropout = flags.dropout;
+  config.ignoreIndex = kIgnored;
   if (flags.tensorParallel) {
-    const bool data_axis = (flags.common.mesh + flags.common.stageMeshes).find("dp=") != std::string::npos;
-    config.parallel = {data_axis ? "dp" : "", "tp", flags.sequenceParallel};
+    config.parallel = flags.common.parallel(flags.sequenceParallel);
   }
   return config;
-}
-
-// Mean over all whole windows of the validation text.
-absl::StatusOr<double> validate(Trainer& trainer, const Program& program, const TextDataset& data, int64_t batch,
-                                int64_t context) {
-  const int64_t windows = data.validationWindows();
-  WEFT_ASSIGN_OR_RETURN(Executor * executor, trainer.forward(program));
-  double total = 0;
-  for (int64_t first = 0; first < windows; first += batch) {
-    // Rows past the last window have only ignored labels.
-    std::vector<int32_t> x(batch * context, 0);
-    std::vector<int32_t> y(batch * context, -1);
-    WEFT_RETURN_IF_ERROR(trainer.stopped());
-    const int64_t rows = std::min(batch, windows - first);
-    WEFT_RETURN_IF_ERROR(data.validationBatch(first, rows, x.data(), y.data()));
-    Feed feed(*executor);
-    feed.write("x", x);
-    feed.write("y", y);
-    WEFT_RETURN_IF_ERROR(feed.status());
-    WEFT_RETURN_IF_ERROR(executor->runStep());
-    WEFT_ASSIGN_OR_RETURN(const double loss, executor->readScalar("loss"));
-    total += loss * static_cast<double>(rows);
-  }
-  return total / static_cast<double>(std::max<int64_t>(windows, 1));
-}
-
-// Continues the text's first token, drawing each next token from the softmax of the last position.
-absl::StatusOr<std::string> sampleText(Trainer& trainer, const Program& program, const TextDataset& data,
-                                       const GptFlags& flags) {
-  WEFT_ASSIGN_OR_RETURN(Executor * executor, trainer.forward(program));
-  std::vector<int32_t> tokens = {data.trainTokens().front()};
-  uint64_t random = 88172645463325252u + static_cast<uint64_t>(flags.common.seed);
-  const int64_t context = flags.context;
-  for (int64_t i = 0; i < flags.sample; ++i) {
-    WEFT_RETURN_IF_ERROR(trainer.stopped());
-    const int64_t used = std::min<int64_t>(context, static_cast<int64_t>(tokens.size()));
-    std::vector<int32_t> x(flags.batch * context, 0);
-    std::vector<int32_t> y(flags.batch * context, -1);
-    std::copy(tokens.end() - used, tokens.end(), x.begin());
-    Feed feed(*executor);
-    feed.write("x", x);
-    feed.write("y", y);
-    WEFT_RETURN_IF_ERROR(feed.status());
-    WEFT_RETURN_IF_ERROR(executor->runStep());
-    WEFT_ASSIGN_OR_RETURN(const std::vector<char> bytes, executor->readTensor("logits"));
-    const float* logits = reinterpret_cast<const float*>(bytes.data()) + (used - 1) * data.vocabularySize();
-    const float most = *std::max_element(logits, logits + data.vocabularySize());
-    double total = 0;
-    for (int64_t v = 0; v < data.vocabularySize(); ++v) {
-      total += std::exp((logits[v] - most) / 0.8);
-    }
-    random ^= random << 13;
-    random ^= random >> 7;
-    random ^= random << 17;
-    double left = total * (static_cast<double>(random >> 11) * 0x1.0p-53);
-    int32_t chosen = 0;
-    for (int64_t v = 0; v < data.vocabularySize() && left >= 0; ++v) {
-      left -= std::exp((logits[v] - most) / 0.8);
-      chosen = static_cast<int32_t>(v);
-    }
-    tokens.push_back(chosen);
-  }
-  return data.decode(tokens);
-}
-
-absl::Status writeLosses(const std::string& path, const std::vector<double>& losses) {
-  std::ostringstream text;
-  text.precision(17);
-  for (const double loss : losses) {
-    text << loss << "\n";
-  }
-  return writeFile(path, text.str());
 }
 
 struct Run {
@@ -221,7 +128,8 @@ absl::Status trainAndSample(Trainer& trainer, const Run& run) {
   };
   const auto validated = [&]() -> absl::Status {
     if (data.validationWindows() > 0) {
-      WEFT_ASSIGN_OR_RETURN(const double loss, validate(trainer, run.evaluation, data, flags.batch, flags.context));
+      WEFT_ASSIGN_OR_RETURN(const double loss,
+                            validationLoss(trainer, run.evaluation, data, {flags.batch, flags.context}));
       std::printf("validation loss after %lld steps: %.4f\n", static_cast<long long>(trainer.step()), loss);
     }
     return absl::OkStatus();
@@ -238,7 +146,9 @@ absl::Status trainAndSample(Trainer& trainer, const Run& run) {
   std::printf("training loss: %s\n", lossesText(trainer.losses()).c_str());
   WEFT_RETURN_IF_ERROR(validated());
   if (flags.sample > 0) {
-    WEFT_ASSIGN_OR_RETURN(const std::string text, sampleText(trainer, run.evaluation, data, flags));
+    WEFT_ASSIGN_OR_RETURN(
+        const std::string text,
+        sampleText(trainer, run.evaluation, data, {flags.batch, flags.context}, flags.sample, flags.common.seed));
     std::printf("--- sample ---\n%s\n--------------\n", text.c_str());
   }
   return absl::OkStatus();
@@ -279,18 +189,6 @@ absl::StatusOr<Program> compileTraining(const GptFlags& flags, int64_t vocabular
   return program;
 }
 
-absl::StatusOr<TextDataset> readText(const GptFlags& flags) {
-  const TextDatasetOptions options{.tokens = flags.bytes ? TokenKind::kByte : TokenKind::kCharacter,
-                                   .window = flags.context,
-                                   .seed = static_cast<uint64_t>(flags.common.seed)};
-  WEFT_ASSIGN_OR_RETURN(TextDataset data, flags.text.empty()
-                                              ? TextDataset::fromText(ownDocumentation(), "the documentation", options)
-                                              : TextDataset::open(flags.text, options));
-  std::printf("text: %lld training tokens, vocabulary %lld\n", static_cast<long long>(data.trainTokens().size()),
-              static_cast<long long>(data.vocabularySize()));
-  return data;
-}
-
 absl::Status run(const GptFlags& flags) {
   WEFT_RETURN_IF_ERROR(check(flags));
   WEFT_ASSIGN_OR_RETURN(const Optimizer optimizer, optimizerOf(flags));
@@ -304,7 +202,10 @@ absl::Status run(const GptFlags& flags) {
     flags.common.wrotePlan(program, &status);
     return status;
   }
-  WEFT_ASSIGN_OR_RETURN(const TextDataset data, readText(flags));
+  const TextDatasetOptions textOptions{.tokens = flags.bytes ? TokenKind::kByte : TokenKind::kCharacter,
+                                       .window = flags.context,
+                                       .seed = static_cast<uint64_t>(flags.common.seed)};
+  WEFT_ASSIGN_OR_RETURN(const TextDataset data, readText(flags.text, textOptions));
   WEFT_ASSIGN_OR_RETURN(const Program program, compileTraining(flags, data.vocabularySize(), compileOptions));
   if (flags.common.wrotePlan(program, &status)) {
     return status;

@@ -1,11 +1,9 @@
 // Trains a small residual network on images, its layers on two pipeline stages, and counts the right answers.
 
-#include <algorithm>
 #include <cstdio>
-#include <numeric>
 
 #include "examples/common/flags.h"
-#include "examples/pipeline_resnet/images.h"
+#include "examples/common/images.h"
 #include "examples/pipeline_resnet/model.h"
 #include "runtime/base/status.h"
 
@@ -42,38 +40,10 @@ ResnetConfig configOf(const ResnetFlags& flags, const ImageDataset& data) {
   return config;
 }
 
-// The part of the test images whose greatest logit is that of their label.
-absl::StatusOr<double> accuracy(Trainer& trainer, const Program& program, const ImageDataset& data,
-                                const ResnetConfig& config) {
-  WEFT_ASSIGN_OR_RETURN(Executor * executor, trainer.forward(program));
-  std::vector<float> x(config.batch * data.rows() * data.columns());
-  std::vector<int32_t> y(config.batch);
-  int64_t right = 0;
-  for (int64_t first = 0; first < data.size(); first += config.batch) {
-    // The last batch holds some images of the one before it: rows past its own are not counted.
-    const int64_t rows = std::min(config.batch, data.size() - first);
-    WEFT_RETURN_IF_ERROR(trainer.stopped());
-    WEFT_RETURN_IF_ERROR(data.batch(first, rows, x.data(), y.data()));
-    Feed feed(*executor);
-    feed.write("x", x);
-    feed.write("y", y);
-    WEFT_RETURN_IF_ERROR(feed.status());
-    WEFT_RETURN_IF_ERROR(executor->runStep());
-    WEFT_ASSIGN_OR_RETURN(const std::vector<char> bytes, executor->readTensor("logits"));
-    const auto* logits = reinterpret_cast<const float*>(bytes.data());
-    for (int64_t row = 0; row < rows; ++row, logits += config.classes) {
-      right += std::max_element(logits, logits + config.classes) - logits == y[row] ? 1 : 0;
-    }
-  }
-  return static_cast<double>(right) / static_cast<double>(data.size());
-}
-
 absl::Status train(const ResnetFlags& flags, const ImageSplits& images, const Program& program,
                    const Program& evaluation) {
   Trainer trainer(program, flags.common.trainerOptions());
-  const auto epoch = static_cast<double>(images.train.size()) / static_cast<double>(flags.batch);
-  const int64_t passes = flags.epochs > 0 ? std::max<int64_t>(1, static_cast<int64_t>(flags.epochs * epoch)) : 0;
-  const int64_t steps = flags.common.steps > 0 ? flags.common.steps : passes;
+  const int64_t steps = flags.common.steps > 0 ? flags.common.steps : stepsOf(flags.epochs, images.train, flags.batch);
   std::vector<float> x(flags.batch * images.train.rows() * images.train.columns());
   std::vector<int32_t> y(flags.batch);
   const auto feed = [&](int64_t step, Feed& inputs) {
@@ -85,16 +55,17 @@ absl::Status train(const ResnetFlags& flags, const ImageSplits& images, const Pr
   return flags.common.train(trainer, [&]() -> absl::Status {
     WEFT_RETURN_IF_ERROR(trainer.fit(steps, feed));
     std::printf("training loss: %s\n", lossesText(trainer.losses()).c_str());
-    WEFT_ASSIGN_OR_RETURN(const double right, accuracy(trainer, evaluation, images.test, configOf(flags, images.test)));
+    WEFT_ASSIGN_OR_RETURN(const double right, accuracy(trainer, evaluation, images.test, flags.batch));
     std::printf("test accuracy after %lld steps: %.4f\n", static_cast<long long>(steps), right);
     return absl::OkStatus();
   });
 }
 
 absl::Status run(const ResnetFlags& flags) {
-  WEFT_ASSIGN_OR_RETURN(const ImageSplits images, openImages(flags.data, static_cast<uint64_t>(flags.common.seed)));
-  std::printf("images: %lld to train, %lld to test, %s\n", static_cast<long long>(images.train.size()),
-              static_cast<long long>(images.test.size()), images.source.c_str());
+  // Mean and deviation of Fashion-MNIST's training pixels.
+  WEFT_ASSIGN_OR_RETURN(
+      const ImageSplits images,
+      openImages(flags.data, {.seed = static_cast<uint64_t>(flags.common.seed), .mean = 0.286, .deviation = 0.353}));
   Graph graph;
   const ResnetConfig config = configOf(flags, images.train);
   const ResnetModel model = buildResnet(graph, config);

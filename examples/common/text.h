@@ -1,0 +1,49 @@
+// Text for the examples that train on one: where it comes from, losses on the part kept back, samples.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/io/text_dataset.h"
+#include "weft/trainer.h"
+
+namespace weft::examples {
+
+// The label of a position that counts in no loss.
+inline constexpr int32_t kIgnored = -100;
+
+// The project's README and docs as one text.
+std::string ownDocumentation();
+
+// The text of a file, or ownDocumentation() where `path` is empty; prints how long it is.
+absl::StatusOr<TextDataset> readText(const std::string& path, const TextDatasetOptions& options);
+
+// What a model loses per token (in nats) that knows how frequent each token is and nothing of those around it: the sum
+// of -p log p. One with a smaller loss makes use of the context.
+double unigramEntropy(const std::vector<int32_t>& tokens);
+
+// Rows and tokens of a row of a program with inputs "x" and "y".
+struct TextShape {
+  int64_t batch = 0;
+  int64_t context = 0;
+};
+
+// Mean loss of a language model over all whole windows of the validation text. `program`: forward, with output "loss".
+absl::StatusOr<double> validationLoss(Trainer& trainer, const Program& program, const TextDataset& data,
+                                      const TextShape& shape);
+
+// Continues the text's first token by `count` more, drawing each from the softmax of the last position. `program`:
+// forward, with output "logits".
+absl::StatusOr<std::string> sampleText(Trainer& trainer, const Program& program, const TextDataset& data,
+                                       const TextShape& shape, int64_t count, int64_t seed);
+
+// The token with the greatest of float logits [positions, vocabulary], for each position.
+std::vector<int32_t> likeliestTokens(const std::vector<char>& logits, int64_t positions);
+
+// One line each, all digits.
+absl::Status writeLosses(const std::string& path, const std::vector<double>& losses);
+
+}  // namespace weft::examples
