@@ -100,6 +100,28 @@ TEST_F(RefineStages, KeepsWhatIsBest) {
   EXPECT_EQ(operatorsOfFirstStage(*made.graph), kOperators);
 }
 
+TEST_F(RefineStages, WhatTakesLongerMayBeTheBestOnceCutAnew) {
+  Sketch other = sketch_;
+  other.request.micro = 8;
+  const Predict predict = [&](const ProgramGraph& staged, const CompileOptions& closed, std::optional<double>) {
+    Attempt made = attemptOf(staged, 2 * kOperators);
+    made.time = closed.micro == 8 ? made.time : 3;
+    return absl::StatusOr<Attempt>(made);
+  };
+  auto staged = std::make_shared<const ProgramGraph>(program_->onStages(sketch_.cut.first));
+  const auto planOf = [&](const Sketch& sketch) {
+    return ClosedRequest{sketch.request, staged, *predict(*staged, sketch.request, {})};
+  };
+  ASSERT_GT(planOf(other).attempt.time, planOf(sketch_).attempt.time);
+  ReshardMemo memo;
+  const std::vector<ClosedRequest> made =
+      refineStages({{sketch_, *program_, planOf(sketch_)}, {other, *program_, planOf(other)}}, predict, memo);
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made[0].attempt.time, 3);
+  EXPECT_EQ(made[1].attempt.time, 1);
+  EXPECT_EQ(operatorsOfFirstStage(*made[1].graph), 2 * kOperators);
+}
+
 TEST_F(RefineStages, AsksNothingWhereStagesAreToBeAlike) {
   sketch_.request.without = {Freedom::kUnevenStages};
   refined(5 * kOperators / 2);
