@@ -99,7 +99,9 @@ TEST_F(PlanCommand, JsonHasTheAgreedFields) {
       layers.push_back(layer.get<std::string>());
     }
   }
-  EXPECT_EQ(ranks, 8);
+  // A layer that is cut stands in two stages; ranks have as many stages as there are virtual ones.
+  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+  EXPECT_EQ(ranks, 8 * out.at("virtual").get<int64_t>());
   EXPECT_EQ(layers, (std::vector<std::string>{"wte", "wpe", "h0", "h1", "lnf", "head"}));
   EXPECT_GE(out.at("micro").get<int64_t>(), 1);
   EXPECT_GE(out.at("virtual").get<int64_t>(), 1);

@@ -18,8 +18,11 @@ struct RandomProgram {
   int64_t batch = 0;
 };
 
+// Operators that a program may have. kFew are always the same ones: a seed is always the same program.
+enum class DrawnOperators { kAll, kFew };
+
 // 5 to 40 operators. Programs that are not row-wise mix all dimensions, the batch is then a multiple of `ranks`.
-RandomProgram randomProgram(std::mt19937_64& generator, int64_t ranks);
+RandomProgram randomProgram(std::mt19937_64& generator, int64_t ranks, DrawnOperators drawn = DrawnOperators::kAll);
 
 struct MeshAxis {
   std::string name;  // empty: a line of ranks without named axes

@@ -39,10 +39,10 @@ func.func @step(%x: tensor<4x6xf32> {nn.kind = "parameter", nn.name = "x"},
   %7:3 = nn.adam %x, %1, %3, %4, %lr, %n
       : (tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>, tensor<f32>, tensor<i64>)
       -> (tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>)
-  %8:3 = nn.adam_direction %1, %3, %4, %n
+  %12:3 = nn.adam_direction %1, %3, %4, %n
       : (tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>, tensor<i64>)
       -> (tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>)
-  %9:2 = nn.rms_direction %1, %3 : (tensor<4x6xf32>, tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>)
+  %13:2 = nn.rms_direction %1, %3 : (tensor<4x6xf32>, tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>)
   %10:2 = nn.lion_direction %1, %3 : (tensor<4x6xf32>, tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>)
   %11 = nn.descend %x, %1, %lr, %lr
       : (tensor<4x6xf32>, tensor<4x6xf32>, tensor<f32>, tensor<f32>) -> tensor<4x6xf32>
