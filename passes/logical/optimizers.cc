@@ -1,5 +1,6 @@
 #include "passes/logical/optimizers.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ir/nn/nn.h"
@@ -84,15 +85,27 @@ LogicalResult OptimizerBuilder::update(const std::string& name, Value parameter,
 }
 
 void OptimizerBuilder::finish() {
+  for (size_t phase = 0; phase < later_.size(); ++phase) {
+    for (size_t i = 0; i < later_[phase].size() && !emit_.failed(); ++i) {
+      const std::function<void()> rest = std::move(later_[phase][i]);  // it may add to the list
+      rest();
+    }
+  }
   emit_.replace(count_, step_);
+}
+
+void OptimizerBuilder::later(size_t phase, std::function<void()> rest) {
+  later_.resize(std::max(later_.size(), phase + 1));
+  later_[phase].push_back(std::move(rest));
 }
 
 // The learning rate of a group.
 Value OptimizerBuilder::rateOf(double factor) {
   Value& rate = rates_[factor];
-  if (!rate) {
-    Value scale = emit_.scalar(emit_.builder().getF32Type(), factor);
-    rate = factor == 1 ? lr_ : emit_.value(lr_.getLoc(), "mul", {lr_, scale});
+  if (!rate && factor == 1) {
+    rate = lr_;
+  } else if (!rate) {
+    rate = emit_.value(lr_.getLoc(), "mul", {lr_, emit_.scalar(UpdateEmitter::elementOf(lr_), factor)});
   }
   return rate;
 }
@@ -135,6 +148,14 @@ void OptimizerBuilder::finishUpdate(const Trained& p, Operation* op, ArrayRef<Va
   }
 }
 
+NamedAttrList OptimizerBuilder::settings(std::initializer_list<const char*> names) {
+  NamedAttrList attrs;
+  for (const char* name : names) {
+    attrs.set(name, real(setting(name)));
+  }
+  return attrs;
+}
+
 // A direction and the next values of its state.
 Value OptimizerBuilder::direction(const Trained& p, StringRef mnemonic, ArrayRef<Value> operands,
                                   ArrayRef<Value> states, NamedAttrList attrs) {
@@ -150,8 +171,7 @@ Value OptimizerBuilder::direction(const Trained& p, StringRef mnemonic, ArrayRef
 
 void OptimizerBuilder::sgd(const Trained& p) {
   Value momentum = p.state("momentum");
-  NamedAttrList attrs;
-  attrs.set("momentum", real(setting("momentum")));
+  NamedAttrList attrs = settings({"momentum"});
   attrs.set("nesterov", emit_.builder().getBoolAttr(setting("nesterov") != 0));
   Value gradient = p.gradient;
   double decay = p.decay;
@@ -170,10 +190,7 @@ void OptimizerBuilder::sgd(const Trained& p) {
 void OptimizerBuilder::adam(const Trained& p) {
   Value m = p.state("adam.m");
   Value v = p.state("adam.v");
-  NamedAttrList attrs;
-  for (const char* name : {"beta1", "beta2", "epsilon"}) {
-    attrs.set(name, real(setting(name)));
-  }
+  NamedAttrList attrs = settings({"beta1", "beta2", "epsilon"});
   attrs.set("weight_decay", real(p.decay));
   attrs.set("decoupled", emit_.builder().getBoolAttr(optimizer_.kind == "adamw"));
   finishUpdate(p, emit_.create(p.loc(), "adam", {p.parameter, p.gradient, m, v, p.lr, step_}, attrs),
@@ -188,9 +205,7 @@ void OptimizerBuilder::adagrad(const Trained& p) {
     rate = p.make("div", {inType(emit_, p.lr, p.element()), slower});
   }
   Value sum = p.state("adagrad.sum", setting("initial"));
-  NamedAttrList attrs;
-  attrs.set("epsilon", real(setting("epsilon")));
-  descend(p, direction(p, "rms_direction", {decayed(p), sum}, {sum}, attrs), rate, 0);
+  descend(p, direction(p, "rms_direction", {decayed(p), sum}, {sum}, settings({"epsilon"})), rate, 0);
 }
 
 void OptimizerBuilder::rmsProp(const Trained& p) {
@@ -206,34 +221,35 @@ void OptimizerBuilder::rmsProp(const Trained& p) {
     Value root = p.make("sub", {p.make("sqrt", {variance}), p.number(-setting("epsilon"))});
     made = p.make("div", {gradient, root});
   } else {
-    NamedAttrList attrs;
+    NamedAttrList attrs = settings({"epsilon"});
     attrs.set("decay", real(alpha));
     attrs.set("gain", real(1 - alpha));
-    attrs.set("epsilon", real(setting("epsilon")));
     made = direction(p, "rms_direction", {gradient, v}, {v}, attrs);
   }
   if (setting("momentum") == 0) {
     return descend(p, made, p.lr, 0);
   }
   Value momentum = p.state("momentum");
-  NamedAttrList attrs;
-  attrs.set("momentum", real(setting("momentum")));
-  finishUpdate(p, emit_.create(p.loc(), "sgd", {p.parameter, made, momentum, p.lr}, attrs), {p.parameter, momentum});
+  Operation* op = emit_.create(p.loc(), "sgd", {p.parameter, made, momentum, p.lr}, settings({"momentum"}));
+  finishUpdate(p, op, {p.parameter, momentum});
 }
 
 void OptimizerBuilder::lamb(const Trained& p) {
   Value m = p.state("lamb.m");
   Value v = p.state("lamb.v");
-  NamedAttrList attrs;
-  for (const char* name : {"beta1", "beta2", "epsilon"}) {
-    attrs.set(name, real(setting(name)));
-  }
-  Value made = direction(p, "adam_direction", {p.gradient, m, v, step_}, {m, v}, attrs);
+  Value made =
+      direction(p, "adam_direction", {p.gradient, m, v, step_}, {m, v}, settings({"beta1", "beta2", "epsilon"}));
   if (p.decay != 0) {
     made = p.make("sub", {made, p.make("mul", {p.parameter, p.number(-p.decay)})});
   }
-  Value parameterNorm = p.make("sqrt", {p.make("sum_squares", {p.parameter})});
-  Value directionNorm = p.make("sqrt", {p.make("sum_squares", {made})});
+  Value parameterSquares = p.make("sum_squares", {p.parameter});
+  Value directionSquares = p.make("sum_squares", {made});
+  later(0, [=, this] { trustedStep(p, made, parameterSquares, directionSquares); });
+}
+
+void OptimizerBuilder::trustedStep(const Trained& p, Value made, Value parameterSquares, Value directionSquares) {
+  Value parameterNorm = p.make("sqrt", {parameterSquares});
+  Value directionNorm = p.make("sqrt", {directionSquares});
   Value trusted = p.compare("gt", p.make("minimum", {parameterNorm, directionNorm}), p.number(0));
   // Divides by no zero, also where the ratio is not used.
   Value divisor = p.make("select", {trusted, directionNorm, p.number(1)});
@@ -243,40 +259,68 @@ void OptimizerBuilder::lamb(const Trained& p) {
 
 void OptimizerBuilder::lion(const Trained& p) {
   Value m = p.state("lion.m");
-  NamedAttrList attrs;
-  attrs.set("beta1", real(setting("beta1")));
-  attrs.set("beta2", real(setting("beta2")));
-  descend(p, direction(p, "lion_direction", {p.gradient, m}, {m}, attrs), p.lr, p.decay);
+  descend(p, direction(p, "lion_direction", {p.gradient, m}, {m}, settings({"beta1", "beta2"})), p.lr, p.decay);
 }
 
+// In three phases for a matrix: means of squares, their mean, the direction.
 void OptimizerBuilder::adafactor(const Trained& p) {
-  Value step = stepAs(p.element());
-  // t^beta2_decay, the weight of what is new
-  Value weight = p.make("exp", {p.make("mul", {p.make("log", {step}), p.number(setting("beta2_decay"))})});
   Value squares = p.make("mul", {p.gradient, p.gradient});
-  Value estimate =
-      p.shape().size() < 2 ? average(p, p.state("adafactor.v"), squares, weight) : factoredSquares(p, squares, weight);
+  Value size = meanOfSquares(p, p.parameter);
+  if (p.shape().size() < 2) {
+    return adafactorDirection(p, average(p, p.state("adafactor.v"), squares, newWeight(p.element())), size);
+  }
+  const auto last = static_cast<int64_t>(p.shape().size()) - 1;
+  Value ofRows = mean(p, squares, last);
+  Value ofColumns = mean(p, squares, last - 1);
+  later(0, [=, this] {
+    SmallVector<int64_t> rowShape(p.shape());
+    SmallVector<int64_t> columnShape(p.shape());
+    rowShape[last] = 1;
+    columnShape[last - 1] = 1;
+    Value weight = newWeight(p.element());
+    Value rows = average(p, p.state("adafactor.row", rowShape), ofRows, weight);
+    Value columns = average(p, p.state("adafactor.column", columnShape), ofColumns, weight);
+    Value ofAll = mean(p, rows, last - 1);
+    later(1, [=, this] {
+      Value whole = p.make("maximum", {ofAll, p.number(setting("epsilon"))});
+      adafactorDirection(p, p.make("mul", {p.make("div", {rows, whole}), columns}), size);
+    });
+  });
+}
+
+void OptimizerBuilder::adafactorDirection(const Trained& p, Value estimate, Value size) {
   const double epsilon = setting("epsilon");
   Value root = p.make("rsqrt", {p.make("maximum", {estimate, p.number(epsilon * epsilon)})});
-  Value made = p.make("mul", {root, p.gradient});
-  Value size = p.make("maximum", {rootMeanSquare(p, p.parameter), p.number(setting("epsilon2"))});
-  Value excess = p.make("div", {rootMeanSquare(p, made), p.number(setting("clip_threshold"))});
-  Value clipped = p.make("div", {size, p.make("maximum", {excess, p.number(1)})});
-  Value rate = p.make("minimum", {inType(emit_, p.lr, p.element()), p.make("rsqrt", {step})});
-  descend(p, made, p.make("mul", {clipped, rate}), p.decay);
+  Value made = p.make("mul", {p.gradient, root});
+  Value squares = meanOfSquares(p, made);
+  later(2, [=, this] {
+    Value scale = p.make("maximum", {p.make("sqrt", {size}), p.number(setting("epsilon2"))});
+    Value excess = p.make("div", {p.make("sqrt", {squares}), p.number(setting("clip_threshold"))});
+    Value rate = p.make("mul", {p.make("div", {scale, p.make("maximum", {excess, p.number(1)})}), slowedRate(p)});
+    descend(p, made, rate, p.decay);
+  });
 }
 
-// Squares of a matrix as a product of its rows' means and its columns', over the mean of all.
-Value OptimizerBuilder::factoredSquares(const Trained& p, Value squares, Value weight) {
-  const auto last = static_cast<int64_t>(p.shape().size()) - 1;
-  SmallVector<int64_t> rowShape(p.shape());
-  SmallVector<int64_t> columnShape(p.shape());
-  rowShape[last] = 1;
-  columnShape[last - 1] = 1;
-  Value rows = average(p, p.state("adafactor.row", rowShape), mean(p, squares, last), weight);
-  Value columns = average(p, p.state("adafactor.column", columnShape), mean(p, squares, last - 1), weight);
-  Value whole = p.make("maximum", {mean(p, rows, last - 1), p.number(setting("epsilon"))});
-  return p.make("mul", {p.make("div", {rows, whole}), columns});
+// t^beta2_decay
+Value OptimizerBuilder::newWeight(Type element) {
+  Value& weight = weights_[element.getAsOpaquePointer()];
+  if (!weight) {
+    Location loc = step_.getLoc();
+    Value decay = emit_.scalar(element, setting("beta2_decay"));
+    weight = emit_.value(loc, "exp", {emit_.value(loc, "mul", {emit_.value(loc, "log", {stepAs(element)}), decay})});
+  }
+  return weight;
+}
+
+// min(lr, 1 / sqrt(t))
+Value OptimizerBuilder::slowedRate(const Trained& p) {
+  Value& rate = slowed_[{p.lr.getAsOpaquePointer(), p.element().getAsOpaquePointer()}];
+  if (!rate) {
+    Location loc = step_.getLoc();
+    Value slow = emit_.value(loc, "rsqrt", {stepAs(p.element())});
+    rate = emit_.value(loc, "minimum", {inType(emit_, p.lr, p.element()), slow});
+  }
+  return rate;
 }
 
 // Over one dimension, which stays with size 1.
@@ -288,9 +332,9 @@ Value OptimizerBuilder::mean(const Trained& p, Value value, int64_t dim) {
   return p.make("mean", {value}, attrs);
 }
 
-Value OptimizerBuilder::rootMeanSquare(const Trained& p, Value value) {
-  Value mean = p.make("div", {p.make("sum_squares", {value}), p.number(static_cast<double>(p.elements()))});
-  return p.make("sqrt", {mean});
+// Divided where the sum is made: a sum over ranks goes on through it, so the collective stands behind it.
+Value OptimizerBuilder::meanOfSquares(const Trained& p, Value value) {
+  return p.make("div", {p.make("sum_squares", {value}), p.number(static_cast<double>(p.elements()))});
 }
 
 }  // namespace weft

@@ -5,8 +5,12 @@
 // the tensor. Their elements are computed where the finished gradient lies, with ZeRO in its parts.
 #pragma once
 
+#include <functional>
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "passes/logical/update_emitter.h"
 #include "planner/optimizer.h"
@@ -18,9 +22,9 @@ class OptimizerBuilder {
   // Makes the state that all parameters share: the learning rate `lr` and the count of steps `step`.
   OptimizerBuilder(UpdateEmitter& emit, const Optimizer& optimizer);
 
-  // The next value of a parameter and of its state.
+  // The next value of a parameter and of its state; all of it is there after finish().
   mlir::LogicalResult update(const std::string& name, mlir::Value parameter, mlir::Value gradient);
-  // The next count of steps, after all parameters.
+  // What remains of all parameters, and the next count of steps.
   void finish();
 
  private:
@@ -31,8 +35,14 @@ class OptimizerBuilder {
   void adagrad(const Trained& p);
   void rmsProp(const Trained& p);
   void lamb(const Trained& p);
+  void trustedStep(const Trained& p, mlir::Value made, mlir::Value parameterSquares, mlir::Value directionSquares);
   void lion(const Trained& p);
   void adafactor(const Trained& p);
+  void adafactorDirection(const Trained& p, mlir::Value estimate, mlir::Value size);
+
+  // What is to be made of a parameter behind phase 0, 1, ... of all of them: so sums over ranks that do not depend on
+  // each other stand together, and become one collective (--weft-form-buckets).
+  void later(size_t phase, std::function<void()> rest);
 
   mlir::Value rateOf(double factor);
   mlir::Value stepAs(mlir::Type element);
@@ -41,11 +51,13 @@ class OptimizerBuilder {
   mlir::Value direction(const Trained& p, llvm::StringRef mnemonic, llvm::ArrayRef<mlir::Value> operands,
                         llvm::ArrayRef<mlir::Value> states, mlir::NamedAttrList attrs);
   mlir::Value mean(const Trained& p, mlir::Value value, int64_t dim);
-  mlir::Value rootMeanSquare(const Trained& p, mlir::Value value);
-  mlir::Value factoredSquares(const Trained& p, mlir::Value squares, mlir::Value weight);
+  mlir::Value meanOfSquares(const Trained& p, mlir::Value value);
+  mlir::Value newWeight(mlir::Type element);
+  mlir::Value slowedRate(const Trained& p);
   void descend(const Trained& p, mlir::Value direction, mlir::Value rate, double decay);
   void finishUpdate(const Trained& p, mlir::Operation* op, llvm::ArrayRef<mlir::Value> arguments);
 
+  mlir::NamedAttrList settings(std::initializer_list<const char*> names);  // as attributes of an operator
   double setting(const char* name) const { return optimizer_.setting(name); }
   mlir::FloatAttr real(double value) { return emit_.builder().getF64FloatAttr(value); }
 
@@ -53,7 +65,10 @@ class OptimizerBuilder {
   const Optimizer& optimizer_;
   mlir::Value lr_;
   mlir::Value count_;
-  mlir::Value step_;                          // of this step, from 1
+  mlir::Value step_;                                                   // of this step, from 1
+  std::map<const void*, mlir::Value> weights_;                         // of what is new in an average, by type
+  std::map<std::pair<const void*, const void*>, mlir::Value> slowed_;  // rates, by what they are made of and type
+  std::vector<std::vector<std::function<void()>>> later_;
   std::map<double, mlir::Value> rates_;       // by the factor of a group
   std::map<const void*, mlir::Value> steps_;  // as floats, by type
 };

@@ -169,7 +169,9 @@ void shardState(const SettledGraph& graph, Shardings& shardings) {
   }
   for (const auto& [parameter, op] : updatesOf(view)) {
     const auto state = states.find(view.graph().arguments[parameter].name);
-    if (hasState(view, op) && state != states.end()) {  // without (plain SGD) it runs as its operands lie
+    // Without state (the last step of an optimizer of several operators) it runs as its operands lie, as the others do:
+    // propagation carries the layout of the finished gradient on, and state lies as what replaces it (closeStates).
+    if (hasState(view, op) && state != states.end()) {
       shardOptimizer(graph, op, state->second, shardings);
     }
   }

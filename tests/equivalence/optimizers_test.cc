@@ -13,6 +13,7 @@
 #include "kernels/kernel.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/executor.h"
+#include "runtime/plan/statistics.h"
 #include "tests/equivalence/optimizer_answers.h"
 #include "tests/equivalence/training_step.h"
 
@@ -257,6 +258,20 @@ TEST(OptimizerState, IsSplitByZero) {
       stored(R"({kind = "adafactor"})"),
       ::testing::IsSupersetOf(std::map<std::string, int64_t>{
           {"adafactor.row.w2", 66}, {"adafactor.column.w2", 4}, {"adafactor.row.w3", 4}, {"adafactor.v.b3", 2}}));
+}
+
+// Sums over ranks of all parameters together: one collective for the norms of LAMB; for Adafactor one for the means
+// over the dimension that is split, one for the mean of these where it is that of the rows, one for sizes of
+// directions.
+TEST(OptimizerCollectives, AreNoMoreThanPhases) {
+  const auto reductions = [](const char* optimizer) {
+    const absl::StatusOr<plan::Plan> plan = compileText(netModule({"Zero1", "dp=2", 1}, optimizer));
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan.ok() ? statisticsOf(*plan).byFunction.at("update")["all_reduce"] : 0;
+  };
+  EXPECT_EQ(reductions(R"({kind = "lion"})"), 1) << "the loss";
+  EXPECT_EQ(reductions(R"({kind = "lamb"})"), 1);
+  EXPECT_EQ(reductions(R"({kind = "adafactor"})"), 3);
 }
 
 TEST(OptimizerGroups, FrozenParametersHaveNoState) {

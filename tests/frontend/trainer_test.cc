@@ -77,19 +77,20 @@ std::vector<char> stateOf(Trainer& trainer) {
   return all;
 }
 
+const optim::Groups kGroups = {{"w1", {.lrFactor = 0.5, .weightDecay = 0}}};
+const Optimizer kOptimizers[] = {optim::AdamW{.lr = 0.01, .groups = kGroups},
+                                 optim::Sgd{.momentum = 0.9},
+                                 optim::Sgd{.momentum = 0.9, .dampening = 0.5},
+                                 optim::Adagrad{.lrDecay = 0.1},
+                                 optim::RmsProp{.momentum = 0.5, .centered = true, .groups = kGroups},
+                                 optim::Lamb{},
+                                 optim::Lion{.weightDecay = 0.1, .groups = kGroups},
+                                 optim::Adafactor{.groups = kGroups}};
+
 // 20 steps are 10, a file, and 10 in another trainer: data, dropout, moments and bias correction go on, to the bit.
 TEST(Trainer, GoesOnWhereAFileWasSaved) {
   const TemporaryDirectory dir;
-  const optim::Groups groups = {{"w1", {.lrFactor = 0.5, .weightDecay = 0}}};
-  const Optimizer optimizers[] = {optim::AdamW{.lr = 0.01, .groups = groups},
-                                  optim::Sgd{.momentum = 0.9},
-                                  optim::Sgd{.momentum = 0.9, .dampening = 0.5},
-                                  optim::Adagrad{.lrDecay = 0.1},
-                                  optim::RmsProp{.momentum = 0.5, .centered = true, .groups = groups},
-                                  optim::Lamb{},
-                                  optim::Lion{.weightDecay = 0.1, .groups = groups},
-                                  optim::Adafactor{.groups = groups}};
-  for (const Optimizer& optimizer : optimizers) {
+  for (const Optimizer& optimizer : kOptimizers) {
     SCOPED_TRACE(optimizer.kind);
     const Program program = training(optimizer, {.devices = 2});
     Masked whole(program);
@@ -118,6 +119,21 @@ TEST(Trainer, GoesOnWhereAFileWasSaved) {
     Masked fresh(program);
     ASSERT_TRUE(first.trainer.save(dir / "b").ok() && fresh.trainer.load(dir / "b").ok());
     EXPECT_EQ(fresh.trainer.step(), 0);
+  }
+}
+
+// State that ZeRO splits, by rows and columns where it is factored, is the same on one rank.
+TEST(Trainer, StateGoesToAnotherMesh) {
+  const TemporaryDirectory dir;
+  for (const Optimizer& optimizer : kOptimizers) {
+    SCOPED_TRACE(optimizer.kind);
+    Masked split(training(optimizer, {.mesh = "dp=2", .zero = 2}));
+    ASSERT_TRUE(split.trainer.fit(3, kFeed).ok() && split.trainer.save(dir / "a", Saved::kAll).ok());
+    Masked one(training(optimizer));
+    const absl::Status loaded = one.trainer.load(dir / "a", Saved::kAll);
+    ASSERT_TRUE(loaded.ok()) << loaded;
+    EXPECT_EQ(stateOf(one.trainer), stateOf(split.trainer));
+    EXPECT_EQ(one.trainer.step(), 3);
   }
 }
 

@@ -45,8 +45,8 @@ module attributes {nn.optimizer = {kind = "none"}} {
 
 // -----
 
-// A composed optimizer: its direction, what its norms make of it, one step along it. The second group has its own rate,
-// the third no gradient.
+// A composed optimizer: directions and sums of squares of all parameters, so that reductions over ranks stand together,
+// then the step of each. The second group has its own rate, the third no gradient.
 // CHECK-LABEL: func.func @step
 // CHECK-SAME: %[[LR:arg3]]: tensor<f32>
 // CHECK-SAME: nn.name = "lamb.m.w"
@@ -54,10 +54,12 @@ module attributes {nn.optimizer = {kind = "none"}} {
 // CHECK-SAME: nn.name = "lamb.m.b"
 // CHECK-NOT: nn.name = "lamb.m.c"
 // CHECK: nn.adam_direction
-// CHECK: nn.sum_squares {{.*}}nn.phase = "update"
-// CHECK: nn.descend {{.*}}nn.name = "update.w", nn.phase = "update"
-// CHECK: nn.mul %[[LR]], {{.*}}nn.phase = "update"
-// CHECK: nn.descend {{.*}}nn.name = "update.b"
+// CHECK: nn.sum_squares {{.*}}nn.name = "sum_squares.w", nn.phase = "update"
+// CHECK: %[[HALF:.*]] = nn.mul %[[LR]], {{.*}}nn.phase = "update"
+// CHECK: nn.adam_direction
+// CHECK: nn.sum_squares {{.*}}nn.name = "sum_squares.b"
+// CHECK: nn.descend {{.*}} %[[LR]] {{.*}}nn.name = "update.w", nn.phase = "update"
+// CHECK: nn.descend {{.*}} %[[HALF]] {{.*}}nn.name = "update.b"
 // CHECK-NOT: nn.descend
 module attributes {nn.optimizer = {kind = "lamb", groups = [["w", {}], ["b", {lr_factor = 0.5}], ["c", {frozen = true}]]}} {
   func.func @step(%w: tensor<4xf32> {nn.kind = "parameter", nn.name = "w", nn.init = {distribution = "ones"}},
