@@ -8,7 +8,6 @@
 namespace weft::examples {
 
 void FamilyFlags::addTo(Flags& flags) {
-  common.steps = 200;
   common.addTo(flags);
   const ModelSizes usual;
   const auto unlessConfig = [](const std::string& what, int64_t size) {

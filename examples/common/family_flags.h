@@ -41,6 +41,7 @@ struct FamilyFlags {
   bool sequenceParallel = false;
   std::string losses;
 
+  FamilyFlags() { common.steps = 200; }
   void addTo(Flags& flags);
   // The common ones and --clip.
   CompileOptions options() const;

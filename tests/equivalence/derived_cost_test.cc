@@ -225,7 +225,7 @@ absl::StatusOr<Program> randomCaseOf(uint64_t seed) {
   // As in models, operators treat the rows of the batch alone.
   RandomProgram random;
   do {
-    random = randomProgram(generator, ranks);
+    random = randomProgram(generator, ranks, DrawnOperators::kFew);
   } while (!random.rowWise);
   CompileRequest request;
   request.mesh = meshText(axes, 1);

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <string>
 
@@ -88,6 +89,17 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"Epochs", "pipeline_resnet --epochs nan", "--epochs nan: give a number from 0"},
         Refused{"ResnetBatch", "pipeline_resnet --batch 0", "--batch 0: give a number from 1"},
         Refused{"ResnetStages", "pipeline_resnet --stages 4", "--stages 4: give a number from 1 to 3"},
+        Refused{"MnistData", "fashion_mnist --data nofolder", "nofolder"},
+        Refused{"MnistHidden", "fashion_mnist --hidden 0", "--hidden 0: give a number from 1"},
+        Refused{"LlamaHeads", "llama --width 30 --heads 4", "--heads 4 does not divide --width 30"},
+        Refused{"LlamaStages", "llama --layers 2 --stages 3", "--stages 3 of a model of 2 layers"},
+        Refused{"LlamaSequence", "llama --sequence-parallel", "--sequence-parallel has no effect alone"},
+        Refused{"LlamaSizes", "llama --config c.json --width 8", "--width beside --config c.json"},
+        Refused{"BertConfig", "bert --config nofile", "nofile"},
+        Refused{"BertSave", "bert --save-weights /no/folder/x", "/no/folder"},
+        Refused{"T5Stages", "t5 --layers 2 --stages 5", "--stages 5 of a model of 4 layers"},
+        Refused{"T5Context", "t5 --context 1", "--context 1: one token is dropped and one left"},
+        Refused{"UnetStages", "unet --stages 4", "--stages 4: give a number from 1 to 3"},
         Refused{"TwoSizes", "two_matmuls --devices 8 --mesh dp=4", "devices = 8 beside mesh 'dp=4'"},
         Refused{"Schedule", "sharded_net --schedule zb_h3", "schedule = 'zb_h3' is unknown"},
         Refused{"Recompute", "sharded_net --recompute matmull", "'matmull'; the nearest is 'matmul'"}),
@@ -107,6 +119,34 @@ TEST(NoteTest, IsPrinted) {
               HasSubstr("note: schedule = '1f1b' has no effect: the program has no pipeline stages"));
   EXPECT_THAT(run("sharded_net --steps 1").text, Not(HasSubstr("note: ")));
 }
+
+const std::string kSmall = " --layers 2 --width 8 --heads 2 --context 16 --batch 4 ";
+
+// The number behind "validation loss after N steps: "; nan where there is none.
+double validation(const std::string& text) {
+  const size_t at = text.find("validation loss");
+  return at == std::string::npos ? std::nan("") : std::stod(text.substr(text.find(": ", at) + 2));
+}
+
+class FamilyExampleTest : public testing::TestWithParam<std::string> {};
+
+// Trains on a mesh with the family's table, writes the weights in the names of others and begins from them again, on
+// one rank.
+TEST_P(FamilyExampleTest, WeightsComeBackOnAnotherMesh) {
+  const std::string file = testing::TempDir() + "example_" + GetParam() + ".safetensors";
+  const Outcome trained =
+      run(GetParam() + kSmall + "--steps 3 --mesh dp=2,tp=2 --tensor-parallel --save-weights " + file);
+  EXPECT_EQ(trained.status, 0) << trained.text;
+  const Outcome again = run(GetParam() + kSmall + "--steps 0 --weights " + file);
+  EXPECT_EQ(again.status, 0) << again.text;
+  EXPECT_THAT(trained.text, HasSubstr("validation loss after 3 steps"));
+  // Four digits are printed; a sum over ranks may round the last one otherwise.
+  EXPECT_NEAR(validation(again.text), validation(trained.text), 1.5e-4);
+  std::remove(file.c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, FamilyExampleTest, testing::Values("llama", "bert", "t5"),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace weft
