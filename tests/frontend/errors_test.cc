@@ -37,7 +37,8 @@ TEST(ImageErrorTest, ChannelsAndWindowsShowTheLineAndBothSizes) {
     return lossOf(conv2d(x, w));
   });
   EXPECT_THAT(channels, HasSubstr(line(at)));
-  EXPECT_THAT(channels, HasSubstr("x is f32 [4, 3, 8, 8] with 3 channels, weight f32 [6, 1, 3, 3] takes 1 in each of 1 groups"));
+  EXPECT_THAT(channels,
+              HasSubstr("x is f32 [4, 3, 8, 8] with 3 channels, weight f32 [6, 1, 3, 3] takes 1 in each of 1 groups"));
   const std::string window = errorOf(
       [](Graph& g) { return lossOf(mul(maxPool2d(g.input("x", {4, 3, 8, 8}), {9, 2}), g.parameter("w", {1}))); });
   EXPECT_THAT(window, HasSubstr("a window of [9, 2] is larger than the image 4x3x8x8xf32"));
