@@ -162,7 +162,7 @@ int main(int argc, char** argv) {
   weft::examples::Flags flags;
   values.context = 33;  // 30 rows of the encoder and 8 of the decoder, even numbers for --sequence-parallel
   values.batch = 64;
-  values.common.steps = 400;
+  values.common.steps = 600;
   values.addTo(flags);
   return weft::examples::runExample(argc, argv, values.common, flags, [&] { return weft::examples::run(values); });
 }

@@ -15,7 +15,7 @@
 #include "runtime/base/float_types.h"
 #include "runtime/io/safetensors.h"
 #include "tests/support/data.h"
-#include "weft/models.h"
+#include "weft/models/all.h"
 #include "weft/weft.h"
 
 namespace weft {
