@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "frontend/call.h"
 #include "frontend/graph_impl.h"
+#include "weft/key_value_cache.h"
 
 namespace weft::nn {
 
@@ -164,13 +165,22 @@ Tensor AvgPool2d::operator()(const Tensor& x, SourceLine at) const {
 }
 
 Attention::Attention(Graph& g, int64_t width, int64_t heads, const Init& init, SourceLine at)
-    : qkvWeight_(g.parameter("qkv.weight", {width, 3, width}, init, {.fileShape = {width, 3 * width}}, at)),
+    : g_(g),
+      qkvWeight_(g.parameter("qkv.weight", {width, 3, width}, init, {.fileShape = {width, 3 * width}}, at)),
       qkvBias_(g.parameter("qkv.bias", {3, width}, Init::zeros(), {.fileShape = {3 * width}}, at)),
       projWeight_(g.parameter("proj.weight", {width, width}, init, {}, at)),
       projBias_(g.parameter("proj.bias", {width}, Init::zeros(), {}, at)),
       heads_(heads) {}
 
 Tensor Attention::operator()(const Tensor& x, const Parallel& parallel, SourceLine at) const {
+  return attend(x, nullptr, parallel, at);
+}
+
+Tensor Attention::step(const Tensor& x, const Decoding& decoding, const Parallel& parallel, SourceLine at) const {
+  return attend(x, &decoding, parallel, at);
+}
+
+Tensor Attention::attend(const Tensor& x, const Decoding* decoding, const Parallel& parallel, SourceLine at) const {
   const Scope stage = stageScope(x);
   const Scope call = callScope(x, "Attention");
   const int64_t width = projWeight_.dim(0);
@@ -193,7 +203,14 @@ Tensor Attention::operator()(const Tensor& x, const Parallel& parallel, SourceLi
     const Tensor third = slice(qkv, {0, 0, index, 0}, {batch, rows, 1, width}, at);
     return transpose(reshape(third, {batch, rows, heads_, width / heads_}, at), {0, 2, 1, 3}, at);
   };
-  const Tensor mixed = scaledDotProductAttention(part(0), part(1), part(2), {.causal = true, .scale = {}}, at);
+  Tensor mixed;
+  if (decoding == nullptr) {
+    mixed = scaledDotProductAttention(part(0), part(1), part(2), {.causal = true}, at);
+  } else {
+    const Shape cache = {batch, heads_, decoding->seen.dim(0), width / heads_};
+    const Cached seen = KeyValueCache(g_, "cache", cache, x.type(), at)(part(1), part(2), *decoding, at);
+    mixed = scaledDotProductAttention(part(0), seen.keys, seen.values, {.mask = decoding->seen}, at);
+  }
   Tensor projected = matmul(mergeHeads(mixed, at), projWeight_, {}, at).named("proj");
   if (parallel.any()) {
     projected = projected.shard({{parallel.data, "", parallel.model}, {parallel.model, ""}}, {}, at);
@@ -255,6 +272,15 @@ Tensor TransformerBlock::operator()(const Tensor& x, const Parallel& parallel, d
   const auto drop = [&](const Tensor& value) { return rate > 0 ? dropout(value, rate, 0, at) : value; };
   const Tensor middle = add(x, drop(attention_(ln1_(x, at), parallel, at)), at);
   return add(middle, drop(mlp_(ln2_(middle, at), parallel, at)), at);
+}
+
+Tensor TransformerBlock::step(const Tensor& x, const Decoding& decoding, const Parallel& parallel,
+                              SourceLine at) const {
+  const Scope stage = stageScope(x);
+  const Scope call = callScope(x, "TransformerBlock");
+  const Scope scope = g_.scope(name_);
+  const Tensor middle = add(x, attention_.step(ln1_(x, at), decoding, parallel, at), at);
+  return add(middle, mlp_(ln2_(middle, at), parallel, at), at);
 }
 
 }  // namespace weft::nn

@@ -1,8 +1,10 @@
 #include "examples/common/text.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -93,33 +95,86 @@ int32_t drawToken(const float* logits, int64_t vocabulary, double at) {
   return chosen;
 }
 
-}  // namespace
+// Logits of what comes behind some tokens.
+class NextLogits {
+ public:
+  NextLogits(Executor& executor, const TextShape& shape, bool cached)
+      : executor_(executor), shape_(shape), cached_(cached) {}
 
-absl::StatusOr<std::string> sampleText(Trainer& trainer, const Program& program, const TextDataset& data,
-                                       const TextShape& shape, int64_t count, int64_t seed) {
-  WEFT_ASSIGN_OR_RETURN(Executor * executor, trainer.forward(program));
-  std::vector<int32_t> tokens = {data.trainTokens().front()};
-  uint64_t random = 88172645463325252u + static_cast<uint64_t>(seed);
-  const int64_t positions = shape.batch * shape.context;
-  for (int64_t i = 0; i < count; ++i) {
-    WEFT_RETURN_IF_ERROR(trainer.stopped());
-    const int64_t used = std::min<int64_t>(shape.context, static_cast<int64_t>(tokens.size()));
+  absl::StatusOr<std::vector<float>> behind(const std::vector<int32_t>& tokens) {
+    const auto size = static_cast<int64_t>(tokens.size());
+    const int64_t half = std::max<int64_t>(shape_.context / 2, 1);
+    const int64_t excess = std::max<int64_t>(size - shape_.context, 0);
+    const int64_t first = (excess + half - 1) / half * half;
+    return cached_ ? oneByOne(tokens, first) : allAtOnce(tokens, first);
+  }
+
+ private:
+  absl::StatusOr<std::vector<float>> allAtOnce(const std::vector<int32_t>& tokens, int64_t first) {
+    const int64_t positions = shape_.batch * shape_.context;
     std::vector<int32_t> x(positions, 0);
-    std::copy(tokens.end() - used, tokens.end(), x.begin());
-    Feed feed(*executor);
+    std::copy(tokens.begin() + first, tokens.end(), x.begin());
+    Feed feed(executor_);
     feed.write("x", x);
     feed.write("y", std::vector<int32_t>(positions, kIgnored));
+    return run(feed, positions, static_cast<int64_t>(tokens.size()) - first - 1);
+  }
+
+  // The rows that are in the caches already are not computed again.
+  absl::StatusOr<std::vector<float>> oneByOne(const std::vector<int32_t>& tokens, int64_t first) {
+    if (first != first_) {
+      first_ = first;
+      cachedRows_ = 0;
+    }
+    absl::StatusOr<std::vector<float>> logits = std::vector<float>();
+    for (; logits.ok() && first_ + cachedRows_ < static_cast<int64_t>(tokens.size()); ++cachedRows_) {
+      Feed feed(executor_);
+      feed.write("x", std::vector<int32_t>(shape_.batch, tokens[first_ + cachedRows_]));
+      feed.write("position", std::vector<int32_t>{static_cast<int32_t>(cachedRows_)});
+      logits = run(feed, shape_.batch, 0);
+    }
+    return logits;
+  }
+
+  // The logits of one of so many positions.
+  absl::StatusOr<std::vector<float>> run(const Feed& feed, int64_t positions, int64_t position) {
     WEFT_RETURN_IF_ERROR(feed.status());
-    WEFT_RETURN_IF_ERROR(executor->runStep());
-    WEFT_ASSIGN_OR_RETURN(const std::vector<char> bytes, executor->readTensor("logits"));
-    // Of a model with more tokens than the text has, only those of the text are drawn.
+    WEFT_RETURN_IF_ERROR(executor_.runStep());
+    WEFT_ASSIGN_OR_RETURN(const std::vector<char> bytes, executor_.readTensor("logits"));
     const int64_t width = static_cast<int64_t>(bytes.size() / sizeof(float)) / positions;
-    const float* logits = reinterpret_cast<const float*>(bytes.data()) + (used - 1) * width;
+    std::vector<float> logits(width);
+    std::memcpy(logits.data(), bytes.data() + position * width * sizeof(float), width * sizeof(float));
+    return logits;
+  }
+
+  Executor& executor_;
+  TextShape shape_;
+  bool cached_;
+  int64_t first_ = 0;
+  int64_t cachedRows_ = 0;  // from the token `first_` on
+};
+
+}  // namespace
+
+absl::StatusOr<std::string> sampleText(Trainer& trainer, const Sampling& sampling, const TextDataset& data,
+                                       const TextShape& shape) {
+  WEFT_ASSIGN_OR_RETURN(Executor * executor, trainer.forward(sampling.program, {.allowNew = sampling.cached}));
+  NextLogits next(*executor, shape, sampling.cached);
+  std::vector<int32_t> tokens = {data.trainTokens().front()};
+  uint64_t random = 88172645463325252u + static_cast<uint64_t>(sampling.seed);
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < sampling.count; ++i) {
+    WEFT_RETURN_IF_ERROR(trainer.stopped());
+    WEFT_ASSIGN_OR_RETURN(const std::vector<float> logits, next.behind(tokens));
     random ^= random << 13;
     random ^= random >> 7;
     random ^= random << 17;
-    tokens.push_back(drawToken(logits, data.vocabularySize(), static_cast<double>(random >> 11) * 0x1.0p-53));
+    // Of a model with more tokens than the text has, only those of the text are drawn.
+    tokens.push_back(drawToken(logits.data(), data.vocabularySize(), static_cast<double>(random >> 11) * 0x1.0p-53));
   }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  std::printf("sample of %lld tokens%s: %.0f in a second\n", static_cast<long long>(sampling.count),
+              sampling.cached ? " over a cache" : "", static_cast<double>(sampling.count) / seconds.count());
   return data.decode(tokens);
 }
 

@@ -35,10 +35,19 @@ struct TextShape {
 absl::StatusOr<double> validationLoss(Trainer& trainer, const Program& program, const TextDataset& data,
                                       const TextShape& shape);
 
-// Continues the text's first token by `count` more, drawing each from the softmax of the last position. `program`:
-// forward, with output "logits".
-absl::StatusOr<std::string> sampleText(Trainer& trainer, const Program& program, const TextDataset& data,
-                                       const TextShape& shape, int64_t count, int64_t seed);
+// How a sample is made: forward, with output "logits" of the inputs "x" and "y" [batch, context], or, one row at a time
+// over caches, of "x" [batch, 1] and "position".
+struct Sampling {
+  const Program& program;
+  bool cached = false;
+  int64_t count = 200;
+  int64_t seed = 0;
+};
+
+// Continues the text's first token by `count` more, drawing each from the softmax of the last position, and prints how
+// many there were in a second. Where the context is full, it goes on from its second half.
+absl::StatusOr<std::string> sampleText(Trainer& trainer, const Sampling& sampling, const TextDataset& data,
+                                       const TextShape& shape);
 
 // The token with the greatest of float logits [positions, vocabulary], for each position.
 std::vector<int32_t> likeliestTokens(const std::vector<char>& logits, int64_t positions);

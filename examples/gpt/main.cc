@@ -37,6 +37,7 @@ struct GptFlags {
   bool tensorParallel = false;
   bool sequenceParallel = false;
   int64_t sample = 200;
+  bool withoutCache = false;
   std::string losses;
 
   void addTo(Flags& flags) {
@@ -62,6 +63,7 @@ struct GptFlags {
     flags.toggle("tensor-parallel", &tensorParallel, "column/row strategies over mesh axis tp");
     flags.toggle("sequence-parallel", &sequenceParallel, "residual stream split along the sequence over tp");
     flags.integer("sample", &sample, "characters of the sample at the end", kCount);
+    flags.toggle("without-cache", &withoutCache, "the sample computes all rows again for each character");
     flags.text("losses", &losses, "write the loss of every step to this file");
   }
 };
@@ -112,6 +114,7 @@ struct Run {
   const TextDataset& data;
   const Program& training;
   const Program& evaluation;
+  const Program& generation;
   int64_t residentBefore = 0;  // the trainer was made
 };
 
@@ -146,9 +149,10 @@ absl::Status trainAndSample(Trainer& trainer, const Run& run) {
   std::printf("training loss: %s\n", lossesText(trainer.losses()).c_str());
   WEFT_RETURN_IF_ERROR(validated());
   if (flags.sample > 0) {
-    WEFT_ASSIGN_OR_RETURN(
-        const std::string text,
-        sampleText(trainer, run.evaluation, data, {flags.batch, flags.context}, flags.sample, flags.common.seed));
+    WEFT_ASSIGN_OR_RETURN(const std::string text, sampleText(trainer,
+                                                             {flags.withoutCache ? run.evaluation : run.generation,
+                                                              !flags.withoutCache, flags.sample, flags.common.seed},
+                                                             data, {flags.batch, flags.context}));
     std::printf("--- sample ---\n%s\n--------------\n", text.c_str());
   }
   return absl::OkStatus();
@@ -217,7 +221,13 @@ absl::Status run(const GptFlags& flags) {
   evaluationGraph.output("logits", evaluationModel.logits);
   WEFT_ASSIGN_OR_RETURN(const Program evaluation,
                         compileForward(evaluationGraph, evaluationModel.loss, forwardOptions(program, compileOptions)));
-  return train({flags, data, program, evaluation});
+  Graph generationGraph;
+  config.batch = 1;
+  config.recomputeLayers = 0;
+  generationGraph.output("logits", buildGptStep(generationGraph, config));
+  WEFT_ASSIGN_OR_RETURN(const Program generation,
+                        compileForward(generationGraph, Tensor(), forwardOptions(program, compileOptions)));
+  return train({flags, data, program, evaluation, generation});
 }
 
 }  // namespace

@@ -28,6 +28,10 @@ struct GptModel {
   Tensor loss;    // mean over the labels that are not ignored
 };
 
+// One step of generation over caches of the rows before it: inputs "x" [batch, 1] and "position"; logits [batch, 1,
+// vocabulary]. The parameters are those of buildGpt.
+Tensor buildGptStep(Graph& g, const GptConfig& config);
+
 // Parameters: wte, wpe, h0.ln1.weight, h0.qkv.weight, ..., lnf.weight, lnf.bias, and head.weight unless tied.
 GptModel buildGpt(Graph& g, const GptConfig& config);
 

@@ -44,6 +44,18 @@ absl::StatusOr<models::LlamaConfig> configOf(const LlamaFlags& flags, int64_t to
   return config;
 }
 
+// One row at a time, over caches.
+absl::StatusOr<Program> compileGeneration(const Program& training, const models::LlamaConfig& config,
+                                          const FamilyFlags& flags) {
+  Graph g;
+  const nn::Decoding decoding = nn::decodingAt(g, flags.context);
+  g.output("logits", models::llamaStep(g, config, g.input("x", {1, 1}, kI32), decoding));
+  if (flags.tensorParallel) {
+    g.shard(models::llamaSharding(config, {.data = flags.parallel().data, .model = flags.parallel().model}));
+  }
+  return compileForward(g, Tensor(), forwardOptions(training, flags.options()));
+}
+
 struct Model {
   Tensor logits;
   Tensor loss;
@@ -59,8 +71,8 @@ Model build(Graph& g, const models::LlamaConfig& config, const FamilyFlags& flag
   return {logits, meanValid(softmaxCrossEntropy(logits, y, kIgnored), y, kIgnored)};
 }
 
-absl::Status trainAndSample(Trainer& trainer, const Program& evaluation, const TextDataset& data,
-                            const LlamaFlags& flags) {
+absl::Status trainAndSample(Trainer& trainer, const Program& evaluation, const Program& generation,
+                            const TextDataset& data, const LlamaFlags& flags) {
   const FamilyFlags& family = flags.family;
   const TextShape shape = {family.batch, family.context};
   std::vector<int32_t> x(shape.batch * shape.context);
@@ -77,8 +89,9 @@ absl::Status trainAndSample(Trainer& trainer, const Program& evaluation, const T
     std::printf("validation loss after %lld steps: %.4f\n", static_cast<long long>(trainer.step()), loss);
   }
   if (flags.sample > 0) {
-    WEFT_ASSIGN_OR_RETURN(const std::string text,
-                          sampleText(trainer, evaluation, data, shape, flags.sample, family.common.seed));
+    WEFT_ASSIGN_OR_RETURN(
+        const std::string text,
+        sampleText(trainer, {generation, true, flags.sample, family.common.seed}, data, {1, shape.context}));
     std::printf("--- sample ---\n%s\n--------------\n", text.c_str());
   }
   return absl::OkStatus();
@@ -105,9 +118,11 @@ absl::Status run(const LlamaFlags& flags) {
   WEFT_ASSIGN_OR_RETURN(const Program evaluation,
                         compileForward(evaluationGraph, evaluated.loss, forwardOptions(program, family.options())));
 
+  WEFT_ASSIGN_OR_RETURN(const Program generation, compileGeneration(program, config, family));
+
   Trainer trainer(program, family.common.trainerOptions());
   return family.train(trainer, models::llamaWeights(config),
-                      [&] { return trainAndSample(trainer, evaluation, data, flags); });
+                      [&] { return trainAndSample(trainer, evaluation, generation, data, flags); });
 }
 
 }  // namespace

@@ -197,6 +197,8 @@ class AvgPool2d : public Module {
   PoolSettings settings_;
 };
 
+struct Decoding;  // weft/key_value_cache.h
+
 // Causal self-attention: qkv.weight [C, 3, C] (kept in files as [C, 3C]; q, k, v are its thirds, heads contiguous
 // inside each), qkv.bias [3, C], proj.weight [C, C], proj.bias.
 class Attention : public Module {
@@ -204,8 +206,14 @@ class Attention : public Module {
   Attention(Graph& g, int64_t width, int64_t heads, const Init& init, SourceLine at = SourceLine::current());
   // x [B, T, C] -> [B, T, C].
   Tensor operator()(const Tensor& x, const Parallel& parallel = {}, SourceLine at = SourceLine::current()) const;
+  // One step of generation: x [B, 1, C], at decoding's row over a cache of the rows before it.
+  Tensor step(const Tensor& x, const Decoding& decoding, const Parallel& parallel = {},
+              SourceLine at = SourceLine::current()) const;
 
  private:
+  Tensor attend(const Tensor& x, const Decoding* decoding, const Parallel& parallel, SourceLine at) const;
+
+  Graph& g_;
   Tensor qkvWeight_;
   Tensor qkvBias_;
   Tensor projWeight_;
@@ -233,6 +241,9 @@ class TransformerBlock : public Module {
                    SourceLine at = SourceLine::current());
   Tensor operator()(const Tensor& x, const Parallel& parallel = {}, double dropout = 0.0,
                     SourceLine at = SourceLine::current()) const;
+  // One step of generation, see Attention::step.
+  Tensor step(const Tensor& x, const Decoding& decoding, const Parallel& parallel = {},
+              SourceLine at = SourceLine::current()) const;
 
   // To give a part a stage of its own; the sums around them are the block's.
   Attention& attention() { return attention_; }

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "weft/models.h"
+#include "weft/models/all.h"
 #include "weft/weft.h"
 
 namespace weft {

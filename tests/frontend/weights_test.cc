@@ -11,7 +11,7 @@
 #include "runtime/base/file_writer.h"
 #include "runtime/io/safetensors.h"
 #include "tests/support/files.h"
-#include "weft/models.h"
+#include "weft/models/all.h"
 #include "weft/weft.h"
 
 namespace weft {
