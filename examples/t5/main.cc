@@ -24,6 +24,7 @@ absl::StatusOr<models::T5Config> configOf(const FamilyFlags& flags, int64_t toke
     config.width = sizes.width;
     config.heads = sizes.heads;
     config.headWidth = sizes.width / sizes.heads;
+    config.gated = true;  // the mlp of version 1.1
     config.hidden = 4 * sizes.width;
   }
   config.stages = flags.stages;
