@@ -149,10 +149,11 @@ absl::Status trainAndSample(Trainer& trainer, const Run& run) {
   std::printf("training loss: %s\n", lossesText(trainer.losses()).c_str());
   WEFT_RETURN_IF_ERROR(validated());
   if (flags.sample > 0) {
-    WEFT_ASSIGN_OR_RETURN(const std::string text, sampleText(trainer,
-                                                             {flags.withoutCache ? run.evaluation : run.generation,
-                                                              !flags.withoutCache, flags.sample, flags.common.seed},
-                                                             data, {flags.batch, flags.context}));
+    // All rows at once come as a whole batch.
+    const bool cached = !flags.withoutCache;
+    const Sampling sampling = {cached ? run.generation : run.evaluation, cached, flags.sample, flags.common.seed};
+    WEFT_ASSIGN_OR_RETURN(const std::string text,
+                          sampleText(trainer, sampling, data, {cached ? 1 : flags.batch, flags.context}));
     std::printf("--- sample ---\n%s\n--------------\n", text.c_str());
   }
   return absl::OkStatus();
@@ -222,7 +223,8 @@ absl::Status run(const GptFlags& flags) {
   WEFT_ASSIGN_OR_RETURN(const Program evaluation,
                         compileForward(evaluationGraph, evaluationModel.loss, forwardOptions(program, compileOptions)));
   Graph generationGraph;
-  config.batch = 1;
+  config.batch = 1;  // whole on every rank
+  config.parallel.data = "";
   config.recomputeLayers = 0;
   generationGraph.output("logits", buildGptStep(generationGraph, config));
   WEFT_ASSIGN_OR_RETURN(const Program generation,

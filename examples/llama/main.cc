@@ -44,14 +44,14 @@ absl::StatusOr<models::LlamaConfig> configOf(const LlamaFlags& flags, int64_t to
   return config;
 }
 
-// One row at a time, over caches.
+// One row at a time, over caches; the batch of one is whole on every rank.
 absl::StatusOr<Program> compileGeneration(const Program& training, const models::LlamaConfig& config,
                                           const FamilyFlags& flags) {
   Graph g;
   const nn::Decoding decoding = nn::decodingAt(g, flags.context);
   g.output("logits", models::llamaStep(g, config, g.input("x", {1, 1}, kI32), decoding));
   if (flags.tensorParallel) {
-    g.shard(models::llamaSharding(config, {.data = flags.parallel().data, .model = flags.parallel().model}));
+    g.shard(models::llamaSharding(config, {.data = "", .model = flags.parallel().model}));
   }
   return compileForward(g, Tensor(), forwardOptions(training, flags.options()));
 }
