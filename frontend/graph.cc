@@ -74,6 +74,23 @@ std::string GraphImpl::scoped(const std::string& name) const {
   return full + name;
 }
 
+GraphImpl::Elsewhere::Elsewhere(GraphImpl& graph, mlir::OpBuilder& builder)
+    : graph_(graph), builder_(graph.builder), values_(graph.values_.size()), status_(graph.status) {
+  graph.builder = builder;
+  graph.scopes.swap(scopes_);
+  graph.stages.swap(stages_);
+  graph.recomputes.swap(recomputes_);
+}
+
+GraphImpl::Elsewhere::~Elsewhere() {
+  graph_.builder = builder_;
+  graph_.values_.resize(values_);
+  graph_.status = status_;
+  graph_.scopes.swap(scopes_);
+  graph_.stages.swap(stages_);
+  graph_.recomputes.swap(recomputes_);
+}
+
 Tensor GraphImpl::add(mlir::Value value) {
   values_.push_back(value);
   return Tensor(this, static_cast<int>(values_.size()) - 1);

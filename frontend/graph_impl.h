@@ -1,6 +1,8 @@
 // What stands behind Graph and Tensor: an MLIR module under construction.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "weft/graph.h"
+#include "weft/own_operator.h"
 
 namespace weft {
 
@@ -70,7 +73,28 @@ class GraphImpl {
   Type parameterType = Type::kF32;
   int64_t dropouts = 0;
 
+  std::map<std::string, std::shared_ptr<const OwnOperator>> ownOperators;  // that it has, by name
+
   std::string scoped(const std::string& name) const;
+
+  // While it lives, operators of the graph are made where another builder makes them, without the scopes around; values
+  // and errors that arise meanwhile are forgotten after.
+  class Elsewhere {
+   public:
+    Elsewhere(GraphImpl& graph, mlir::OpBuilder& builder);
+    ~Elsewhere();
+    Elsewhere(const Elsewhere&) = delete;
+    Elsewhere& operator=(const Elsewhere&) = delete;
+
+   private:
+    GraphImpl& graph_;
+    mlir::OpBuilder builder_;  // the graph's own
+    size_t values_;
+    absl::Status status_;
+    std::vector<std::string> scopes_;
+    std::vector<int> stages_;
+    std::vector<int64_t> recomputes_;
+  };
 
  private:
   std::vector<mlir::Value> values_;

@@ -115,6 +115,7 @@ absl::Status Feed::writeParts(const plan::NamedTensor& tensor, const FillRows<ch
 
 Trainer::Trainer(const Program& program, const TrainerOptions& options)
     : options_(options), kernels_(std::make_unique<KernelRegistry>(cpuKernels())) {
+  kernels_->addAll(options.kernels);
   ExecutorOptions execution = executionOf(options);
   execution.profile = options.profile;
   absl::StatusOr<std::unique_ptr<Executor>> executor = Executor::create(program.plan, *kernels_, execution);

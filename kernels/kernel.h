@@ -39,6 +39,8 @@ class KernelRegistry {
   void add(const std::string& name, KernelFactory factory);
   // Errors: unknown kernel; shapes, types or attributes the kernel does not accept (both values named).
   absl::StatusOr<std::unique_ptr<Kernel>> create(const KernelSpec& spec) const;
+  // The entries of another registry, too; they replace those of the same names.
+  void addAll(const KernelRegistry& others);
   bool contains(const std::string& name) const { return factories_.count(name) > 0; }
 
  private:

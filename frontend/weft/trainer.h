@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/kernel.h"
 #include "runtime/base/stop_request.h"
 #include "runtime/exec/executor.h"
 #include "runtime/io/parameters.h"
@@ -68,7 +69,9 @@ struct TrainerOptions {
   int64_t totalSteps = 0;             // of the whole run, where it is several `fit`s, for progress; 0: of each alone
   const StopRequest* stop = nullptr;  // ends `fit` after the step it is in; must outlive the trainer
   bool stopAtNonFiniteLoss = true;    // false: go on, though what follows is most likely lost
-  bool checkFinite = false;           // an error of the first operator that makes a nan or infinity; takes time
+  // Kernels of operators of one's own (weft/own_operator.h) beside those that there are.
+  KernelRegistry kernels = {};
+  bool checkFinite = false;  // an error of the first operator that makes a nan or infinity; takes time
 };
 
 // Options of a program that runs over a trainer's parameters.

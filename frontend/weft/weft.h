@@ -6,4 +6,5 @@
 #include "weft/key_value_cache.h"
 #include "weft/modules.h"
 #include "weft/ops.h"
+#include "weft/own_operator.h"
 #include "weft/trainer.h"

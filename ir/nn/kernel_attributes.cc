@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "ir/nn/nn.h"
+#include "llvm/ADT/STLExtras.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
 namespace weft::ir {
@@ -34,7 +36,9 @@ std::optional<Attribute> convert(mlir::Attribute attribute) {
 AttributeMap kernelAttributes(mlir::Operation* op) {
   AttributeMap map;
   for (mlir::NamedAttribute attribute : op->getAttrDictionary()) {
-    if (attribute.getName().getValue().contains('.')) {
+    const llvm::StringRef name = attribute.getName().getValue();
+    const bool isFact = llvm::isa<nn::CustomOp>(op) && llvm::is_contained({"kind", "factors", "linear", "work"}, name);
+    if (name.contains('.') || isFact) {
       continue;
     }
     if (std::optional<Attribute> value = convert(attribute.getValue())) {

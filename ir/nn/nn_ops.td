@@ -2,6 +2,7 @@
 include "ir/nn/elementwise.td"
 include "ir/nn/contraction.td"
 include "ir/nn/convolution.td"
+include "ir/nn/custom.td"
 include "ir/nn/shape.td"
 include "ir/nn/reduction.td"
 include "ir/nn/along.td"

@@ -1,6 +1,7 @@
 #include "ir/nn/operator_interface.h"
 
 #include "ir/bounded.h"
+#include "ir/nn/nn.h"
 #include "ir/nn/operator_interface.cc.inc"
 
 namespace weft::ir {
@@ -63,6 +64,11 @@ int64_t convolutionFlops(mlir::Value y, mlir::Value weight) {
 
 int64_t attentionFlops(mlir::Operation* op, int64_t products) {
   return productAtMost({2, products, operandElements(op, 0), shapeOf(op->getOperand(1))[2]});
+}
+
+std::string kindOf(mlir::Operation* op) {
+  auto custom = llvm::dyn_cast<nn::CustomOp>(op);
+  return custom ? custom.getKind().str() : op->getName().stripDialect().str();
 }
 
 mlir::FailureOr<Rule> ruleOf(OperatorInterface op) {

@@ -47,6 +47,9 @@ namespace weft::ir {
 // The parsed rule of an operator; an error is a defect of its `.td` entry and is reported on the op.
 mlir::FailureOr<Rule> ruleOf(OperatorInterface op);
 
+// The kind of an operator, by which its kernel is known: its mnemonic, or that of a user's own operator.
+std::string kindOf(mlir::Operation* op);
+
 // The view kind of any operation; kNone of one without the interface.
 ViewKind viewKindOf(mlir::Operation* op);
 

@@ -408,6 +408,18 @@ std::string constant(mlir::Operation* op, bool splat) {
   return absl::StrCat("-> ", absl::StrJoin(numbered("d", rankOf(op->getResult(0)), splat ? "" : "!"), " "));
 }
 
+LinearSets listedSets(mlir::ArrayAttr sets) {
+  LinearSets listed;
+  for (mlir::Attribute set : sets) {
+    auto numbers = llvm::dyn_cast<mlir::DenseI64ArrayAttr>(set);
+    listed.emplace_back();
+    for (int64_t operand : numbers ? numbers.asArrayRef() : llvm::ArrayRef<int64_t>()) {
+      listed.back().push_back(static_cast<unsigned>(operand));
+    }
+  }
+  return listed;
+}
+
 LinearSets allTogether(mlir::Operation* op) {
   LinearSets sets(1);
   for (unsigned i = 0; i < op->getNumOperands(); ++i) {

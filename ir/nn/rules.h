@@ -10,6 +10,7 @@
 
 #include "ir/nn/operator_interface.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "mlir/IR/BuiltinAttributes.h"
 
 namespace weft::ir::rules {
 
@@ -72,6 +73,8 @@ std::string constant(mlir::Operation* op, bool splat);
 // What no element of x's type is below, as a pad; infinity, which is true as a bool, is the greatest of every type.
 double leastElement(mlir::Value x);
 
+// Linear sets from a list of lists of operand numbers.
+LinearSets listedSets(mlir::ArrayAttr sets);
 // All operands in one linear set.
 LinearSets allTogether(mlir::Operation* op);
 

@@ -175,6 +175,25 @@ LogicalResult AvgPool2dGradOp::verify() {
   return infer::poolGrad(site, {getDx(), getDy()}, getWindow(), {getStrides(), getPaddings()});
 }
 
+// (1) A kind and a rule. (2) Linear sets are lists of its operands. (3) Work is not negative.
+LogicalResult CustomOp::verify() {
+  if (getKind().empty() || getFactors().empty()) {
+    return error(*this, 1, "kind is \"" + getKind() + "\" and factors \"" + getFactors() + "\"; neither may be empty");
+  }
+  for (mlir::Attribute set : getLinear()) {
+    auto numbers = llvm::dyn_cast<mlir::DenseI64ArrayAttr>(set);
+    const auto isOperand = [&](int64_t operand) { return operand >= 0 && operand < getNumOperands(); };
+    if (!numbers || !llvm::all_of(numbers.asArrayRef(), isOperand)) {
+      return error(*this, 2,
+                   "linear holds lists of operands, from 0 to " + llvm::Twine(getNumOperands()) + " less one");
+    }
+  }
+  if (!(getWork() >= 0)) {
+    return error(*this, 3, "work is negative");
+  }
+  return success();
+}
+
 // (1) A known distribution. (2) uniform: a <= b; normal: b >= 0.
 LogicalResult RandomOp::verify() {
   llvm::StringRef distribution = getDistribution();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/dist/dist.h"
+#include "ir/nn/operator_interface.h"
 #include "mlir/IR/Builders.h"
 
 namespace weft {
@@ -170,7 +171,7 @@ void assignIds(ModuleOp module) {
 
 std::string labelOf(Operation* op) {
   std::string name = text(op->getAttr(kNameAttr));
-  return name.empty() ? op->getName().stripDialect().str() : name;
+  return name.empty() ? ir::kindOf(op) : name;
 }
 
 void copyMarks(Operation* like, Operation* op) {

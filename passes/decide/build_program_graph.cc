@@ -308,7 +308,7 @@ FailureOr<OperatorFacts> factsOf(Operation* op) {
     return failure();
   }
   OperatorFacts facts;
-  facts.kind = op->getName().stripDialect().str();
+  facts.kind = ir::kindOf(op);
   facts.rule = interface.getRule();
   for (const auto& set : interface.getLinearSets()) {
     facts.linear.emplace_back(set.begin(), set.end());

@@ -16,7 +16,7 @@ TensorSpec tensorSpec(Value value) {
 }
 
 KernelSpec kernelSpecOf(Operation* op) {
-  KernelSpec spec{op->getName().stripDialect().str(), {}, {}, ir::kernelAttributes(op), 0};
+  KernelSpec spec{ir::kindOf(op), {}, {}, ir::kernelAttributes(op), 0};
   for (Value operand : op->getOperands()) {
     spec.inputs.push_back(tensorSpec(operand));
   }

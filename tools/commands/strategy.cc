@@ -229,7 +229,8 @@ class Site {
   std::vector<std::string> operators() {
     std::vector<std::string> names;
     for (mlir::RegisteredOperationName name : context_.getRegisteredOperations()) {
-      if (name.getDialectNamespace() == "nn") {
+      // What a user registers is not known here.
+      if (name.getDialectNamespace() == "nn" && name.stripDialect() != "custom") {
         names.push_back(name.stripDialect().str());
       }
     }
