@@ -3,13 +3,20 @@
 # weft_program(NAME SRCS ... [DEPS ...] [MLIR])        an executable in build/<preset>/bin
 # weft_test(NAME SRCS ... [DEPS ...] [MLIR] [LABELS ...])   a GTest executable, one ctest entry per test
 
+#
+# What of these is installed says cmake/WeftInstall.cmake.
+
 # Includes are written from the top of the tree; public frontend headers also as <weft/...>.
 set(WEFT_INCLUDES ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/frontend ${PROJECT_BINARY_DIR})
+# Where installed headers lie, below the prefix: a folder of our own, as they are included as "runtime/..." too.
+set(WEFT_INSTALLED_INCLUDES ${CMAKE_INSTALL_INCLUDEDIR}/weft)
 
 function(weft_add_library name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
   add_library(${name} STATIC ${ARG_SRCS})
-  target_include_directories(${name} PUBLIC ${WEFT_INCLUDES})
+  target_compile_features(${name} PUBLIC cxx_std_20)
+  target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${WEFT_INCLUDES}>"
+    $<INSTALL_INTERFACE:${WEFT_INSTALLED_INCLUDES}>)
   target_link_libraries(${name} PUBLIC ${ARG_DEPS})
 endfunction()
 
@@ -23,9 +30,9 @@ function(weft_library name)
   endif()
 endfunction()
 
-# Only the two shared libraries are linked, never single MLIR archives beside them.
+# Only the two shared libraries are linked, never single MLIR archives beside them. No installed header includes MLIR.
 function(weft_use_mlir name)
-  target_include_directories(${name} SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+  target_include_directories(${name} SYSTEM PUBLIC "$<BUILD_INTERFACE:${MLIR_INCLUDE_DIRS};${LLVM_INCLUDE_DIRS}>")
   target_link_libraries(${name} PUBLIC MLIR LLVM)
 endfunction()
 
