@@ -19,6 +19,7 @@ foreach(component ${Weft_FIND_COMPONENTS})
 endforeach()
 
 foreach(package ${WEFT_RUNTIME_PACKAGES})
+  separate_arguments(package)
   find_dependency(${package})
 endforeach()
 include(${CMAKE_CURRENT_LIST_DIR}/Weft_runtime.cmake)

@@ -2,6 +2,7 @@
 
 include(WeftPackages)
 foreach(package ${WEFT_RUNTIME_PACKAGES})
+  separate_arguments(package)
   find_package(${package} REQUIRED)
 endforeach()
 if(WEFT_BUILD_TESTS)

@@ -3,7 +3,7 @@
 weft_packages=(
   clang-19 lld-19 llvm-19-dev llvm-19-tools libmlir-19-dev mlir-19-tools libclang-rt-19-dev
   cmake ninja-build ccache python3
-  libabsl-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev zlib1g-dev
+  libabsl-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev zlib1g-dev libicu-dev
   libdnnl-dev ocl-icd-opencl-dev # the package file of oneDNN asks for OpenCL, which its Debian package does not depend on
   libjemalloc-dev libgtest-dev libgmock-dev libbenchmark-dev clang-format-19
 )

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <sstream>
 
 #include "runtime/base/file_writer.h"
@@ -39,6 +40,13 @@ absl::StatusOr<TextDataset> readText(const std::string& path, const TextDatasetO
   std::printf("text: %lld training tokens, vocabulary %lld\n", static_cast<long long>(data.trainTokens().size()),
               static_cast<long long>(data.vocabularySize()));
   return data;
+}
+
+absl::Status useBytePairs(const std::string& folder, TextDatasetOptions& options) {
+  WEFT_ASSIGN_OR_RETURN(BpeTokenizer tokenizer, BpeTokenizer::open(folder));
+  options.tokens = TokenKind::kBytePair;
+  options.tokenizer = std::make_shared<const BpeTokenizer>(std::move(tokenizer));
+  return absl::OkStatus();
 }
 
 double unigramEntropy(const std::vector<int32_t>& tokens) {

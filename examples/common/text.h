@@ -21,6 +21,9 @@ std::string ownDocumentation();
 // The text of a file, or ownDocumentation() where `path` is empty; prints how long it is.
 absl::StatusOr<TextDataset> readText(const std::string& path, const TextDatasetOptions& options);
 
+// Tokens are byte pairs of the vocabulary in this folder; runtime/io/bpe_tokenizer.h says which files it holds.
+absl::Status useBytePairs(const std::string& folder, TextDatasetOptions& options);
+
 // What a model loses per token (in nats) that knows how frequent each token is and nothing of those around it: the sum
 // of -p log p. One with a smaller loss makes use of the context.
 double unigramEntropy(const std::vector<int32_t>& tokens);

@@ -20,6 +20,7 @@ struct GptFlags {
   CommonFlags common;
   std::string text;
   bool bytes = false;
+  std::string bpe;
   int64_t vocabulary = 0;
   int64_t layers = 3;
   int64_t width = 96;
@@ -45,6 +46,7 @@ struct GptFlags {
     common.addTo(flags);
     flags.text("text", &text, "text file; default: Weft's own documentation");
     flags.toggle("bytes", &bytes, "tokens are bytes instead of characters");
+    flags.text("bpe", &bpe, "tokens are byte pairs of the encoder.json and vocab.bpe (GPT-2's) in this folder");
     flags.integer("vocabulary", &vocabulary, "so many tokens and no text, for --plan-only; 0 = those of the text",
                   kCount);
     flags.integer("layers", &layers, "transformer blocks", kSize);
@@ -62,8 +64,8 @@ struct GptFlags {
     flags.integer("stages", &stages, "pipeline stages; each has the ranks of --mesh or --devices", kSize);
     flags.toggle("tensor-parallel", &tensorParallel, "column/row strategies over mesh axis tp");
     flags.toggle("sequence-parallel", &sequenceParallel, "residual stream split along the sequence over tp");
-    flags.integer("sample", &sample, "characters of the sample at the end", kCount);
-    flags.toggle("without-cache", &withoutCache, "the sample computes all rows again for each character");
+    flags.integer("sample", &sample, "tokens of the sample at the end", kCount);
+    flags.toggle("without-cache", &withoutCache, "the sample computes all rows again for each token");
     flags.text("losses", &losses, "write the loss of every step to this file");
   }
 };
@@ -80,10 +82,14 @@ absl::Status check(const GptFlags& flags) {
                                                    "; give --width ", (flags.width / flags.heads + 1) * flags.heads,
                                                    ", or other heads"));
   }
-  if (flags.vocabulary > 0 && (flags.common.planOnly.empty() || !flags.text.empty())) {
+  if (flags.bytes && !flags.bpe.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--bytes beside --bpe ", flags.bpe, ": tokens are one or the other; leave out one of them"));
+  }
+  if (flags.vocabulary > 0 && (flags.common.planOnly.empty() || !flags.text.empty() || !flags.bpe.empty())) {
     return absl::InvalidArgumentError(absl::StrCat("--vocabulary ", flags.vocabulary,
                                                    " stands for a text that is not read: it goes with --plan-only, and "
-                                                   "without --text"));
+                                                   "without --text and --bpe"));
   }
   if (flags.sequenceParallel && !flags.tensorParallel) {
     return absl::InvalidArgumentError("--sequence-parallel has no effect alone; give --tensor-parallel, too");
@@ -207,9 +213,10 @@ absl::Status run(const GptFlags& flags) {
     flags.common.wrotePlan(program, &status);
     return status;
   }
-  const TextDatasetOptions textOptions{.tokens = flags.bytes ? TokenKind::kByte : TokenKind::kCharacter,
-                                       .window = flags.context,
-                                       .seed = static_cast<uint64_t>(flags.common.seed)};
+  TextDatasetOptions textOptions{.tokens = flags.bytes ? TokenKind::kByte : TokenKind::kCharacter,
+                                 .window = flags.context,
+                                 .seed = static_cast<uint64_t>(flags.common.seed)};
+  WEFT_RETURN_IF_ERROR(flags.bpe.empty() ? absl::OkStatus() : useBytePairs(flags.bpe, textOptions));
   WEFT_ASSIGN_OR_RETURN(const TextDataset data, readText(flags.text, textOptions));
   WEFT_ASSIGN_OR_RETURN(const Program program, compileTraining(flags, data.vocabularySize(), compileOptions));
   if (flags.common.wrotePlan(program, &status)) {

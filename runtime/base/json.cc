@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/names.h"
@@ -13,6 +12,13 @@ namespace {
 
 constexpr size_t kLongestShown = 60;
 constexpr size_t kLongestReason = 160;
+
+// "an object names 'a' twice"; empty where none stands twice.
+std::string namedTwice(std::vector<std::string>& names) {
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  return twice == names.end() ? "" : absl::StrCat("an object names '", *twice, "' twice");
+}
 
 // Follows the parser: what it refuses is not stored, so that hostile text costs no more memory than honest text.
 class Limits {
@@ -33,7 +39,7 @@ class Limits {
         refuse(names_.back().size() > kMaxJsonNames, "an object has more than ", kMaxJsonNames, " names");
         break;
       case Json::parse_event_t::object_end:
-        checkNames(names_.back());
+        refused_ = namedTwice(names_.back());
         names_.pop_back();
         break;
       default:
@@ -52,14 +58,6 @@ class Limits {
     }
   }
 
-  void checkNames(std::vector<std::string>& names) {
-    std::sort(names.begin(), names.end());
-    const auto twice = std::adjacent_find(names.begin(), names.end());
-    if (twice != names.end()) {
-      refused_ = absl::StrCat("an object names '", *twice, "' twice");
-    }
-  }
-
   std::vector<std::vector<std::string>> names_;  // of the objects that are open
   std::string refused_;
 };
@@ -67,6 +65,61 @@ class Limits {
 absl::Status wrong(const Json& value, const std::string& where, const std::string& expected) {
   return absl::InvalidArgumentError(absl::StrCat(where, ": found ", shownJson(value), ", expected ", expected));
 }
+
+// Is told what the parser meets; false ends it.
+class IntegerEntries final : public nlohmann::json_sax<Json> {
+ public:
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(int64_t value) override { return add(value); }
+  bool number_unsigned(uint64_t value) override { return add(value); }
+  bool number_float(double value, const std::string&) override { return add(value); }
+  bool string(std::string& value) override { return add(value); }
+  bool binary(Json::binary_t&) override { return add(nullptr); }  // none in text
+  bool start_array(size_t) override { return add(Json::array()); }
+  bool end_array() override { return true; }
+  bool start_object(size_t) override {
+    const bool first = !open_;
+    open_ = true;
+    return first || add(Json::object());
+  }
+  bool key(std::string& name) override {
+    entries_.emplace_back(std::move(name), 0);
+    return true;
+  }
+  bool end_object() override { return true; }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
+    status_ = absl::InvalidArgumentError("no JSON: " + jsonReason(error));
+    return false;
+  }
+
+  absl::StatusOr<std::vector<std::pair<std::string, int64_t>>> take() {
+    WEFT_RETURN_IF_ERROR(status_);
+    std::vector<std::string> names;
+    for (const auto& [name, value] : entries_) {
+      names.push_back(name);
+    }
+    const std::string twice = namedTwice(names);
+    return twice.empty() ? absl::StatusOr<std::vector<std::pair<std::string, int64_t>>>(std::move(entries_))
+                         : absl::InvalidArgumentError(twice);
+  }
+
+ private:
+  bool add(const Json& value) {
+    if (!open_) {
+      status_ = wrong(value, "it", "an object");
+      return false;
+    }
+    const absl::StatusOr<int64_t> integer = jsonInteger(value, shownJson(entries_.back().first));
+    status_ = integer.status();
+    entries_.back().second = integer.value_or(0);
+    return integer.ok();
+  }
+
+  bool open_ = false;
+  std::vector<std::pair<std::string, int64_t>> entries_;
+  absl::Status status_;
+};
 
 }  // namespace
 
@@ -81,6 +134,12 @@ absl::StatusOr<Json> parseJson(const std::string& text) {
   }
   return limits.refused().empty() ? absl::StatusOr<Json>(std::move(json))
                                   : absl::InvalidArgumentError(limits.refused());
+}
+
+absl::StatusOr<std::vector<std::pair<std::string, int64_t>>> parseJsonIntegers(const std::string& text) {
+  IntegerEntries entries;
+  Json::sax_parse(text, &entries);
+  return entries.take();
 }
 
 std::string jsonReason(const nlohmann::detail::exception& error) {

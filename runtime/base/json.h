@@ -15,6 +15,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,6 +33,10 @@ inline constexpr size_t kMaxJsonNames = 4096;
 
 // Errors: where the text stops being JSON; a name that stands twice in one object; nesting or names beyond the limits.
 absl::StatusOr<Json> parseJson(const std::string& text);
+
+// The entries of an object of integers, in their order: of tables, which may have more names than parseJson takes.
+// Errors: as of parseJson; a value that is no integer of at least 0.
+absl::StatusOr<std::vector<std::pair<std::string, int64_t>>> parseJsonIntegers(const std::string& text);
 
 // What the library says of a text that is no JSON, for an error message: without the name of its exception, which
 // stands in front in brackets, cut where it is long, and '?' for what cannot be printed.

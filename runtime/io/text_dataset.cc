@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/base/status.h"
+#include "runtime/base/utf8.h"
 #include "runtime/io/shuffle.h"
 
 namespace weft {
@@ -26,28 +27,29 @@ absl::StatusOr<std::vector<uint32_t>> symbolsOf(const std::string& text, const s
   return symbols;
 }
 
-// Length of the sequence that begins with this byte, 0 if none does.
-int sequenceLength(uint8_t first) {
-  return first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+// The distinct symbols of a text, ascending; of bytes all.
+absl::StatusOr<std::vector<uint32_t>> vocabularyOf(const std::string& text, const std::string& source, TokenKind kind) {
+  WEFT_ASSIGN_OR_RETURN(const std::vector<uint32_t> symbols, symbolsOf(text, source, kind));
+  std::set<uint32_t> distinct(symbols.begin(), symbols.end());
+  for (uint32_t byte = 0; kind == TokenKind::kByte && byte < 256; ++byte) {
+    distinct.insert(byte);
+  }
+  return std::vector<uint32_t>(distinct.begin(), distinct.end());
 }
 
-// The code point of `length` bytes; nothing where they are cut short, overlong, a surrogate or too large.
-bool decodeOne(const std::string& text, size_t at, int length, uint32_t* codePoint) {
-  const uint8_t first = static_cast<uint8_t>(text[at]);
-  if (length == 0 || at + length > text.size()) {
-    return false;
+absl::Status checkOptions(const TextDatasetOptions& options) {
+  if (options.window < 1 || !(options.trainFraction > 0 && options.trainFraction <= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat("a window of ", options.window, " tokens and a training part of ",
+                                                   options.trainFraction,
+                                                   " of the text; they must be at least 1 and in (0, 1]"));
   }
-  uint32_t value = length == 1 ? first : first & (0x7F >> length);
-  for (int i = 1; i < length; ++i) {
-    const uint8_t next = static_cast<uint8_t>(text[at + i]);
-    if ((next & 0xC0) != 0x80) {
-      return false;
-    }
-    value = value << 6 | (next & 0x3F);
+  if ((options.tokens == TokenKind::kBytePair) != (options.tokenizer != nullptr)) {
+    return absl::InvalidArgumentError(options.tokenizer == nullptr
+                                          ? "tokens are byte pairs and there is no tokenizer; set `tokenizer`"
+                                          : "there is a tokenizer and tokens are no byte pairs; set `tokens` to "
+                                            "TokenKind::kBytePair, or leave out `tokenizer`");
   }
-  *codePoint = value;
-  const bool overlong = (length == 3 && value < 0x800) || (length == 4 && value < 0x10000);
-  return !overlong && value <= 0x10FFFF && (value < 0xD800 || value > 0xDFFF);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -55,9 +57,9 @@ bool decodeOne(const std::string& text, size_t at, int length, uint32_t* codePoi
 absl::StatusOr<std::vector<uint32_t>> decodeUtf8(const std::string& text, const std::string& source) {
   std::vector<uint32_t> codePoints;
   for (size_t at = 0; at < text.size();) {
-    const int length = sequenceLength(static_cast<uint8_t>(text[at]));
     uint32_t codePoint = 0;
-    if (!decodeOne(text, at, length, &codePoint)) {
+    const size_t length = codePointAt(text, at, &codePoint);
+    if (length == 0) {
       return absl::DataLossError(
           absl::StrFormat("%s: byte 0x%02X at offset %d is no UTF-8; read the text as bytes (TokenKind::kByte)", source,
                           static_cast<uint8_t>(text[at]), at));
@@ -66,18 +68,6 @@ absl::StatusOr<std::vector<uint32_t>> decodeUtf8(const std::string& text, const 
     at += length;
   }
   return codePoints;
-}
-
-void appendUtf8(uint32_t codePoint, std::string* text) {
-  if (codePoint < 0x80) {
-    text->push_back(static_cast<char>(codePoint));
-    return;
-  }
-  const int length = codePoint < 0x800 ? 2 : codePoint < 0x10000 ? 3 : 4;
-  text->push_back(static_cast<char>((0xF00 >> length & 0xFF) | codePoint >> 6 * (length - 1)));
-  for (int i = length - 2; i >= 0; --i) {
-    text->push_back(static_cast<char>(0x80 | (codePoint >> 6 * i & 0x3F)));
-  }
 }
 
 absl::StatusOr<TextDataset> TextDataset::open(const std::string& path, const TextDatasetOptions& options) {
@@ -92,22 +82,15 @@ absl::StatusOr<TextDataset> TextDataset::open(const std::string& path, const Tex
 
 absl::StatusOr<TextDataset> TextDataset::fromText(const std::string& text, const std::string& source,
                                                   const TextDatasetOptions& options) {
-  if (options.window < 1 || !(options.trainFraction > 0 && options.trainFraction <= 1)) {
-    return absl::InvalidArgumentError(absl::StrCat("a window of ", options.window, " tokens and a training part of ",
-                                                   options.trainFraction,
-                                                   " of the text; they must be at least 1 and in (0, 1]"));
-  }
+  WEFT_RETURN_IF_ERROR(checkOptions(options));
   if (text.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(source, ": the text is empty"));
   }
   TextDataset data;
   data.options_ = options;
-  WEFT_ASSIGN_OR_RETURN(const std::vector<uint32_t> symbols, symbolsOf(text, source, options.tokens));
-  std::set<uint32_t> distinct(symbols.begin(), symbols.end());
-  for (uint32_t byte = 0; options.tokens == TokenKind::kByte && byte < 256; ++byte) {
-    distinct.insert(byte);
+  if (options.tokens != TokenKind::kBytePair) {
+    WEFT_ASSIGN_OR_RETURN(data.vocabulary_, vocabularyOf(text, source, options.tokens));
   }
-  data.vocabulary_.assign(distinct.begin(), distinct.end());
   WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, data.encode(text));
   const int64_t split = static_cast<int64_t>(options.trainFraction * static_cast<double>(tokens.size()));
   if (split <= options.window) {
@@ -121,6 +104,9 @@ absl::StatusOr<TextDataset> TextDataset::fromText(const std::string& text, const
 }
 
 absl::StatusOr<std::vector<int32_t>> TextDataset::encode(const std::string& text) const {
+  if (options_.tokens == TokenKind::kBytePair) {
+    return options_.tokenizer->encode(text);
+  }
   WEFT_ASSIGN_OR_RETURN(const std::vector<uint32_t> symbols, symbolsOf(text, "text", options_.tokens));
   std::vector<int32_t> tokens;
   tokens.reserve(symbols.size());
@@ -135,11 +121,18 @@ absl::StatusOr<std::vector<int32_t>> TextDataset::encode(const std::string& text
   return tokens;
 }
 
+int64_t TextDataset::vocabularySize() const {
+  return options_.tokens == TokenKind::kBytePair ? options_.tokenizer->vocabularySize()
+                                                 : static_cast<int64_t>(vocabulary_.size());
+}
+
 std::string TextDataset::decode(const std::vector<int32_t>& tokens) const {
   std::string text;
   for (const int32_t token : tokens) {
     if (token < 0 || token >= vocabularySize()) {
       text += '?';
+    } else if (options_.tokens == TokenKind::kBytePair) {
+      text += options_.tokenizer->bytesOf(token);
     } else if (options_.tokens == TokenKind::kByte) {
       text += static_cast<char>(vocabulary_[token]);
     } else {

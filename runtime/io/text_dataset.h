@@ -10,35 +10,40 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/io/bpe_tokenizer.h"
 
 namespace weft {
 
 enum class TokenKind {
   kCharacter,  // one token per code point (UTF-8), numbered in order of code points among those in the text
-  kByte        // one token per byte, 0..255
+  kByte,       // one token per byte, 0..255
+  kBytePair    // those of a vocabulary that was made before, runtime/io/bpe_tokenizer.h
 };
 
 struct TextDatasetOptions {
   TokenKind tokens = TokenKind::kCharacter;
-  int64_t window = 64;         // T
-  uint64_t seed = 0;           // of the shuffle
-  double trainFraction = 0.9;  // the first part of the text trains, the rest validates
+  std::shared_ptr<const BpeTokenizer> tokenizer;  // of byte pairs, and of those alone
+  int64_t window = 64;                            // T
+  uint64_t seed = 0;                              // of the shuffle
+  double trainFraction = 0.9;                     // the first part of the text trains, the rest validates
 };
 
 class TextDataset {
  public:
-  // Errors: unreadable file; text that is no UTF-8 (byte and value named); a training part of at most T tokens.
+  // Errors: unreadable file; text that is no UTF-8 where tokens are characters (byte and value named); a training part
+  // of at most T tokens; byte pairs without a tokenizer.
   static absl::StatusOr<TextDataset> open(const std::string& path, const TextDatasetOptions& options);
   static absl::StatusOr<TextDataset> fromText(const std::string& text, const std::string& source,
                                               const TextDatasetOptions& options);
 
-  int64_t vocabularySize() const { return static_cast<int64_t>(vocabulary_.size()); }
-  // Code point (or byte) of each token.
+  int64_t vocabularySize() const;
+  // Code point (or byte) of each token; empty where tokens are byte pairs.
   const std::vector<uint32_t>& vocabulary() const { return vocabulary_; }
   const std::vector<int32_t>& trainTokens() const { return train_; }
   const std::vector<int32_t>& validationTokens() const { return validation_; }
@@ -74,6 +79,5 @@ class TextDataset {
 
 // Code points of a UTF-8 text. Error: the byte offset and value where it is not UTF-8.
 absl::StatusOr<std::vector<uint32_t>> decodeUtf8(const std::string& text, const std::string& source);
-void appendUtf8(uint32_t codePoint, std::string* text);
 
 }  // namespace weft

@@ -5,14 +5,18 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <string>
+
+#include "tests/support/byte_pairs.h"
+#include "tests/support/files.h"
 
 namespace weft {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Outcome {
   int status = -1;  // of the program; -1: it did not end by itself
@@ -40,7 +44,7 @@ struct Refused {
   std::string says;  // flag, value and range or remedy
 };
 
-class RefusedTest : public testing::TestWithParam<Refused> {};
+class RefusedTest : public ::testing::TestWithParam<Refused> {};
 
 TEST_P(RefusedTest, NamesFlagAndValue) {
   const Outcome outcome = run(GetParam().words);
@@ -50,7 +54,7 @@ TEST_P(RefusedTest, NamesFlagAndValue) {
 
 INSTANTIATE_TEST_SUITE_P(
     Flags, RefusedTest,
-    testing::Values(
+    ::testing::Values(
         Refused{"NegativeSteps", "sharded_net --steps -1", "--steps -1: give a number from 0 to"},
         Refused{"GptNegativeSteps", "gpt --steps -1", "--steps -1: give a number from 0 to"},
         Refused{"ResnetNegativeSteps", "pipeline_resnet --steps -1", "--steps -1: give a number from 0 to"},
@@ -83,6 +87,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"Sequence", "gpt --sequence-parallel", "--sequence-parallel has no effect alone"},
         Refused{"SwitchValue", "gpt --tied=false", "--tied takes no value, not 'false'"},
         Refused{"NoText", "gpt --text nofile", "nofile"},
+        Refused{"NoBytePairs", "gpt --bpe nofolder", "cannot read 'nofolder/encoder.json'"},
+        Refused{"BytePairsAndBytes", "gpt --bpe nofolder --bytes", "--bytes beside --bpe nofolder"},
+        Refused{"BytePairsOfNoText", "gpt --vocabulary 9 --plan-only p --bpe d", "without --text and --bpe"},
         Refused{"NoInit", kSmallGpt + "--steps 1 --init nofile", "nofile"},
         Refused{"NoTable", "gpt --schedule-file nofile", "--schedule-file 'nofile': there is no such file"},
         Refused{"NoData", "pipeline_resnet --data nofolder", "nofolder"},
@@ -114,6 +121,16 @@ TEST(StepsTest, NoneIsNoCrash) {
   EXPECT_THAT(gpt.text, AllOf(HasSubstr("training loss: none"), HasSubstr("validation loss after 0 steps: ")));
 }
 
+TEST(BytePairTest, TrainsAndSamples) {
+  const testing::TemporaryDirectory folder;
+  const testing::BytePairs pairs("t h\nth e\n\u0120 the\n");
+  std::ofstream(folder / "encoder.json") << pairs.encoder;
+  std::ofstream(folder / "vocab.bpe") << pairs.merges;
+  const Outcome outcome = run(kSmallGpt + "--steps 2 --sample 5 --bpe " + folder.path());
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_THAT(outcome.text, AllOf(HasSubstr("vocabulary 259"), HasSubstr("--- sample ---\n")));
+}
+
 TEST(NoteTest, IsPrinted) {
   EXPECT_THAT(run("sharded_net --steps 1 --schedule 1f1b").text,
               HasSubstr("note: schedule = '1f1b' has no effect: the program has no pipeline stages"));
@@ -142,12 +159,12 @@ TEST(MnistExampleTest, SameAccuracyOnAllMeshes) {
   }
 }
 
-class FamilyExampleTest : public testing::TestWithParam<std::string> {};
+class FamilyExampleTest : public ::testing::TestWithParam<std::string> {};
 
 // Trains on a mesh with the family's table, writes the weights in the names of others and begins from them again, on
 // one rank.
 TEST_P(FamilyExampleTest, WeightsComeBackOnAnotherMesh) {
-  const std::string file = testing::TempDir() + "example_" + GetParam() + ".safetensors";
+  const std::string file = ::testing::TempDir() + "example_" + GetParam() + ".safetensors";
   const Outcome trained =
       run(GetParam() + kSmall + "--steps 3 --mesh dp=2,tp=2 --tensor-parallel --save-weights " + file);
   EXPECT_EQ(trained.status, 0) << trained.text;
@@ -159,7 +176,7 @@ TEST_P(FamilyExampleTest, WeightsComeBackOnAnotherMesh) {
   std::remove(file.c_str());
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, FamilyExampleTest, testing::Values("llama", "bert", "t5"),
+INSTANTIATE_TEST_SUITE_P(Families, FamilyExampleTest, ::testing::Values("llama", "bert", "t5"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -8,7 +8,8 @@ namespace {
 std::vector<Target> allTargets() {
   std::vector<Target> all = {planTarget(),  decisionsTarget(), safetensorsTarget(), idxTarget(),
                              textTarget(),  scheduleTarget(),  lifetimesTarget(),   traceTarget(),
-                             flagsTarget(), layoutsTarget(),   graphTarget(),       strategyGraphTarget()};
+                             flagsTarget(), layoutsTarget(),   graphTarget(),       strategyGraphTarget(),
+                             bpeTarget()};
 #if WEFT_FUZZ_COMPILER
   all.push_back(irTarget());
   all.push_back(exampleFlagsTarget());

@@ -21,6 +21,7 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/fuzz/gzip.h"
+#include "tests/support/byte_pairs.h"
 #include "weft/weft.h"
 
 namespace weft::fuzz {
@@ -170,6 +171,13 @@ std::string idx(const std::vector<uint32_t>& shape, const std::string& values) {
   return bytes + values;
 }
 
+// encoder.json, a zero byte, vocab.bpe.
+std::string fewPairs() {
+  testing::BytePairs pairs("#version: 0.2\n\u0120 t\nh e\n\u0120t he\nl l\n");
+  pairs.add("<|endoftext|>");
+  return pairs.encoder.dump() + std::string(1, '\0') + pairs.merges;
+}
+
 void addData(const Corpus& corpus) {
   corpus.add("safetensors", "parameters",
              safetensors(R"({"__metadata__":{"format":"pt"},"fc.weight":{"dtype":"F32","shape":[3,2],"data_offsets":)"
@@ -186,6 +194,7 @@ void addData(const Corpus& corpus) {
   corpus.add("idx", "labels", idx({3}, std::string("\0\1\2", 3)));
   corpus.add("text", "ascii", "To be, or not to be, that is the question:\n");
   corpus.add("text", "utf8", "h\u00e4llo \u20ac \U0001D11E w\u00f6rld, \u00e4\u00f6\u00fc");
+  corpus.add("bpe", "few_pairs", fewPairs());
 }
 
 // A trace of the two-stage plan of tests/support/staged_plan.h: two steps.

@@ -51,6 +51,7 @@ Target decisionsTarget();
 Target safetensorsTarget();
 Target idxTarget();
 Target textTarget();
+Target bpeTarget();
 Target scheduleTarget();
 Target lifetimesTarget();
 Target traceTarget();

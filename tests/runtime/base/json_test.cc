@@ -52,6 +52,33 @@ TEST(Json, RefusesWhatIsBeyondThem) {
   EXPECT_LT(errorOf("\"" + std::string(1 << 20, 'a')).size(), 300u);
 }
 
+TEST(Json, TablesOfIntegersHaveAnyNumberOfNames) {
+  const auto entries = parseJsonIntegers(named(2 * kMaxJsonNames));
+  ASSERT_TRUE(entries.ok()) << entries.status();
+  EXPECT_EQ(entries->size(), 2 * kMaxJsonNames);
+  const std::vector<std::pair<std::string, int64_t>> expected = {{"b", 7}, {"\n", INT64_MAX}, {"a", 0}};
+  EXPECT_EQ(parseJsonIntegers(R"({"b": 7, "\n": 9223372036854775807, "a": 0})").value(), expected);
+  EXPECT_TRUE(parseJsonIntegers("{}").value().empty());
+}
+
+TEST(Json, TablesOfIntegersHoldNothingElse) {
+  const auto error = [](const std::string& text) { return messageOf(parseJsonIntegers(text)); };
+  EXPECT_EQ(error(R"({"b":1,"a":2,"b":1})"), "an object names 'b' twice");
+  EXPECT_EQ(error(R"({"a":-1})"), R"("a": found -1, expected an integer of at least 0)");
+  EXPECT_EQ(error(R"({"a":9223372036854775808})"),
+            R"("a": found 9223372036854775808, expected an integer of at least 0)");
+  for (const char* value : {"1.5", "true", "null", "\"x\"", "{}", "[]"}) {
+    EXPECT_EQ(error(absl::StrCat(R"({"\n":)", value, "}")),
+              absl::StrCat(R"("\n": found )", value, ", expected an integer of at least 0"));
+  }
+  EXPECT_EQ(error("[1]"), "it: found [], expected an object");
+  EXPECT_EQ(error("5"), "it: found 5, expected an object");
+  EXPECT_THAT(error("{\"a\":1,\n 2}"), HasSubstr("no JSON: parse error at line 2, column 2"));
+  EXPECT_THAT(error("{\"a\":1} x"), HasSubstr("no JSON"));
+  EXPECT_THAT(error("{\"a\":1e400}"), HasSubstr("number overflow"));
+  EXPECT_THAT(error(std::string(2'000'000, '[')), HasSubstr("expected an object"));
+}
+
 TEST(Json, IntegersAreIntegersInTheirRange) {
   EXPECT_EQ(jsonInteger(Json(-3), "x", {-3, 4}).value(), -3);
   EXPECT_EQ(jsonInteger(Json(INT64_MAX), "x").value(), INT64_MAX);
