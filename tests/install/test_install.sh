@@ -54,6 +54,7 @@ cp -r "$root/examples/outside" "$folder/outside"
 readme 2 "$folder/weft" | tee "$folder/both"
 grep -q '^trained on 2 ranks: loss ' "$folder/both" || fail "train did not train on 2 ranks"
 check_prediction "$folder/both"
+grep -q '^prelu on 2 ranks: loss ' "$folder/both" || fail "own_operator did not train"
 "$folder/weft/bin/weft-run" "$folder/outside/product.plan"
 
 install runtime --component runtime

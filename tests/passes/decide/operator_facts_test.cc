@@ -46,6 +46,8 @@ func.func @step(%x: tensor<4x6xf32> {nn.kind = "parameter", nn.name = "x"},
   %10:2 = nn.lion_direction %1, %3 : (tensor<4x6xf32>, tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>)
   %11 = nn.descend %x, %1, %lr, %lr
       : (tensor<4x6xf32>, tensor<4x6xf32>, tensor<f32>, tensor<f32>) -> tensor<4x6xf32>
+  %14 = nn.custom %x {kind = "custom", factors = "a b -> a b", linear = [array<i64: 0>], work = 2.0 : f64}
+      : (tensor<4x6xf32>) -> tensor<4x6xf32>
   return
 })";
 

@@ -109,7 +109,7 @@ TEST(GradientCoverage, EveryOperator) {
       "cast",
       "stop_gradient",  // in the tests below
       "compare",
-      "custom",  // a user's own: tests/frontend/own_operator_test.cc
+      "custom",      // a user's own: tests/frontend/own_operator_test.cc
       "all_finite",  // bool results
       "argmax",
       "argmin",  // indices
