@@ -180,9 +180,9 @@ absl::Status Trainer::loadWeights(const std::string& path, const WeightNames& na
   return weft::loadWeights(*executor_, path, names);
 }
 
-absl::Status Trainer::saveWeights(const std::string& path, const WeightNames& names) const {
+absl::Status Trainer::saveWeights(const std::string& path, const WeightNames& names, int64_t bytesOfFile) const {
   WEFT_RETURN_IF_ERROR(status_);
-  return weft::saveWeights(*executor_, path, names);
+  return weft::saveWeights(*executor_, path, names, bytesOfFile);
 }
 
 absl::Status Trainer::fit(int64_t steps, const FeedFunction& feed) {

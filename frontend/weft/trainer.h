@@ -98,9 +98,9 @@ class Trainer {
   absl::Status save(const std::string& path, Saved what = Saved::kParameters,
                     NonFiniteValues nonFinite = NonFiniteValues::kRefuse) const;
   // Parameters under the names and in the shapes that others have given them (runtime/io/weights.h): from a file, an
-  // index of several or their folder; to a file.
+  // index of several or their folder; to a file, or to a folder of files of so many bytes.
   absl::Status loadWeights(const std::string& path, const WeightNames& names);
-  absl::Status saveWeights(const std::string& path, const WeightNames& names) const;
+  absl::Status saveWeights(const std::string& path, const WeightNames& names, int64_t bytesOfFile = 0) const;
 
   // Runs `steps` more steps, numbered from step(). Losses are appended to losses(). Errors: fewer than 0 steps; what
   // the executor finds; a loss that is not finite (options.stopAtNonFiniteLoss), with its step; Cancelled where

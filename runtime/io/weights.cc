@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/file_writer.h"
 #include "runtime/base/float_types.h"
+#include "runtime/base/json.h"
 #include "runtime/base/names.h"
 #include "runtime/base/status.h"
 #include "runtime/io/safetensors.h"
@@ -172,7 +176,54 @@ absl::Status loadWeights(Executor& executor, const std::string& path, const Weig
   return absl::OkStatus();
 }
 
-absl::Status saveWeights(const Executor& executor, const std::string& path, const WeightNames& names) {
+namespace {
+
+// "model-00001-of-00002.safetensors"
+std::string fileName(size_t file, size_t files) {
+  return absl::StrFormat("model-%05d-of-%05d.safetensors", file + 1, files);
+}
+
+// The tensors in their order, in files of at most so many bytes.
+std::vector<std::vector<SafetensorsTensor>> inFiles(std::vector<SafetensorsTensor> tensors, int64_t bytesOfFile) {
+  std::vector<std::vector<SafetensorsTensor>> files;
+  int64_t bytes = 0;
+  for (SafetensorsTensor& tensor : tensors) {
+    const auto size = static_cast<int64_t>(tensor.data.size());
+    if (files.empty() || bytes + size > bytesOfFile) {
+      files.emplace_back();
+      bytes = 0;
+    }
+    bytes += size;
+    files.back().push_back(std::move(tensor));
+  }
+  return files;
+}
+
+absl::Status writeInFiles(const std::string& folder, std::vector<SafetensorsTensor> tensors, int64_t bytesOfFile) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) {
+    return absl::UnavailableError(absl::StrCat("cannot make the folder '", folder, "': ", failed.message()));
+  }
+  const std::vector<std::vector<SafetensorsTensor>> files = inFiles(std::move(tensors), bytesOfFile);
+  Json index = {{"metadata", {{"total_size", 0}}}, {"weight_map", Json::object()}};
+  int64_t total = 0;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const std::string name = fileName(i, files.size());
+    for (const SafetensorsTensor& tensor : files[i]) {
+      total += static_cast<int64_t>(tensor.data.size());
+      index["weight_map"][tensor.name] = name;
+    }
+    WEFT_RETURN_IF_ERROR(writeSafetensors((std::filesystem::path(folder) / name).string(), files[i]));
+  }
+  index["metadata"]["total_size"] = total;
+  return writeFile((std::filesystem::path(folder) / kWeightIndex).string(), index.dump(2) + "\n");
+}
+
+}  // namespace
+
+absl::Status saveWeights(const Executor& executor, const std::string& path, const WeightNames& names,
+                         int64_t bytesOfFile) {
   WEFT_ASSIGN_OR_RETURN(const std::vector<Weight> weights, weightsOf(executor, names));
   std::vector<SafetensorsTensor> tensors;
   for (const Weight& weight : weights) {
@@ -183,7 +234,7 @@ absl::Status saveWeights(const Executor& executor, const std::string& path, cons
     }
     tensors.push_back({weight.name->file, weight.type(), shape, std::move(data)});
   }
-  return writeSafetensors(path, tensors);
+  return bytesOfFile > 0 ? writeInFiles(path, std::move(tensors), bytesOfFile) : writeSafetensors(path, tensors);
 }
 
 }  // namespace weft

@@ -31,8 +31,11 @@ struct WeightNames {
 // of the files that `names` does not have, and shapes that differ, all of them in one message.
 absl::Status loadWeights(Executor& executor, const std::string& path, const WeightNames& names);
 
-// Parameters to one file, under the names and in the shapes that files have, in the program's element types. Whole or
-// not at all. Errors: a parameter that `names` lacks; unwritable file.
-absl::Status saveWeights(const Executor& executor, const std::string& path, const WeightNames& names);
+// Parameters under the names and in the shapes that files have, in the program's element types: to one file; or, with
+// the most bytes that the tensors of a file may have (one larger has a file of its own), to the folder `path`, as
+// model-00001-of-00002.safetensors and so on, and the index of them, which is written last. Each file whole or not at
+// all. Errors: a parameter that `names` lacks; unwritable file.
+absl::Status saveWeights(const Executor& executor, const std::string& path, const WeightNames& names,
+                         int64_t bytesOfFile = 0);
 
 }  // namespace weft

@@ -107,6 +107,24 @@ TEST_F(WeightsTest, SeveralFilesWithAnIndexOrInAFolder) {
   }
 }
 
+// 24 bytes of the weight and 12 of the bias: together, or each in a file; a tensor that is larger has its own.
+TEST_F(WeightsTest, SavedInSeveralFiles) {
+  write("a.safetensors", {kWeight, kBias});
+  ASSERT_EQ(load("a.safetensors"), "");
+  for (const auto& [bytes, files] : {std::pair(36, 1), std::pair(35, 2), std::pair(1, 2)}) {
+    const std::string folder = absl::StrCat("saved", bytes);
+    ASSERT_TRUE(trainer_->saveWeights(path(folder), kNames, bytes).ok());
+    for (int i = 1; i <= files; ++i) {
+      EXPECT_TRUE(
+          std::filesystem::exists(path(absl::StrCat(folder, "/model-0000", i, "-of-0000", files, ".safetensors"))));
+    }
+    ASSERT_TRUE(trainer_->executor().writeTensor("fc.bias", kWeight.data.data(), 12).ok());
+    ASSERT_EQ(load(folder), "");
+    EXPECT_EQ(values("fc.weight"), kTurned);
+    EXPECT_EQ(values("fc.bias"), (std::vector<float>{7, 8, 9}));
+  }
+}
+
 TEST_F(WeightsTest, PrefixMayBeAbsentAndSomeArePassedOver) {
   SafetensorsTensor weight = kWeight;
   SafetensorsTensor bias = kBias;
