@@ -30,7 +30,7 @@ bool isPair(Call& call, const char* name, const Shape& pair, int64_t least) {
   return false;
 }
 
-// Four dimensions each, and as many groups as `groups` says: channels of x for each of the weight.
+// Four dimensions each.
 bool areImages(Call& call, const Tensor& x, const Tensor& weight) {
   if (x.shape().size() == 4 && weight.shape().size() == 4) {
     return true;
@@ -124,8 +124,7 @@ bool canResize(Call& call, const Tensor& x, const Shape& size) {
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& options, SourceLine at) {
   Call call(at, "conv2d", {{"x", x, Takes::kFloats}, {"weight", weight, Takes::kFloats}});
-  if (!call.ok() || !areImages(call, x, weight) || !isPair(call, "strides", options.strides, 1) ||
-      !isPair(call, "paddings", options.paddings, 0) || !isPair(call, "dilations", options.dilations, 1)) {
+  if (!call.ok() || !areImages(call, x, weight)) {
     return call.undefined();
   }
   if (options.groups < 1 || x.dim(1) != weight.dim(1) * options.groups || weight.dim(0) % options.groups != 0) {

@@ -215,7 +215,7 @@ int32_t BpeTokenizer::rankOf(int32_t left, int32_t right) const {
 
 // Takes n log n steps for n bytes: a word may be as long as the text.
 std::vector<int32_t> BpeTokenizer::mergeWord(std::string_view word) const {
-  struct Piece {
+  struct Symbol {
     int32_t token;
     int32_t rank;  // of the pair with the next one; kNoRank also where it was joined to the one before
     size_t before;
@@ -226,17 +226,17 @@ std::vector<int32_t> BpeTokenizer::mergeWord(std::string_view word) const {
     size_t left;
     bool operator>(const Merge& other) const { return std::tie(rank, left) > std::tie(other.rank, other.left); }
   };
-  std::vector<Piece> pieces(word.size());
+  std::vector<Symbol> symbols(word.size());
   std::priority_queue<Merge, std::vector<Merge>, std::greater<>> merges;
   const auto rankAgain = [&](size_t at) {
-    Piece& piece = pieces[at];
-    piece.rank = piece.next == word.size() ? kNoRank : rankOf(piece.token, pieces[piece.next].token);
-    if (piece.rank != kNoRank) {
-      merges.push({piece.rank, at});
+    Symbol& symbol = symbols[at];
+    symbol.rank = symbol.next == word.size() ? kNoRank : rankOf(symbol.token, symbols[symbol.next].token);
+    if (symbol.rank != kNoRank) {
+      merges.push({symbol.rank, at});
     }
   };
   for (size_t at = 0; at < word.size(); ++at) {
-    pieces[at] = {byteTokens_[static_cast<uint8_t>(word[at])], kNoRank, at - 1, at + 1};
+    symbols[at] = {byteTokens_[static_cast<uint8_t>(word[at])], kNoRank, at - 1, at + 1};
   }
   for (size_t at = 0; at < word.size(); ++at) {
     rankAgain(at);
@@ -244,15 +244,15 @@ std::vector<int32_t> BpeTokenizer::mergeWord(std::string_view word) const {
   while (!merges.empty()) {
     const Merge merge = merges.top();
     merges.pop();
-    Piece& left = pieces[merge.left];
+    Symbol& left = symbols[merge.left];
     if (left.rank != merge.rank) {
       continue;  // a neighbour has changed since
     }
     left.token = joined_[merge.rank];
-    pieces[left.next].rank = kNoRank;
-    left.next = pieces[left.next].next;
+    symbols[left.next].rank = kNoRank;
+    left.next = symbols[left.next].next;
     if (left.next != word.size()) {
-      pieces[left.next].before = merge.left;
+      symbols[left.next].before = merge.left;
     }
     rankAgain(merge.left);
     if (merge.left != 0) {
@@ -260,8 +260,8 @@ std::vector<int32_t> BpeTokenizer::mergeWord(std::string_view word) const {
     }
   }
   std::vector<int32_t> ids;
-  for (size_t at = 0; at < word.size(); at = pieces[at].next) {
-    ids.push_back(pieces[at].token);
+  for (size_t at = 0; at < word.size(); at = symbols[at].next) {
+    ids.push_back(symbols[at].token);
   }
   return ids;
 }

@@ -48,9 +48,9 @@ absl::Status WeightFiles::addFile(SafetensorsFile file) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", name, "' stands both in ", files_[known->second].path(), " and in ", file.path()));
     }
-    names_.push_back(name);
+    all_.insert(name);
   }
-  names_.insert(names_.end(), file.unsupported().begin(), file.unsupported().end());
+  all_.insert(file.unsupported().begin(), file.unsupported().end());
   files_.push_back(std::move(file));
   return absl::OkStatus();
 }

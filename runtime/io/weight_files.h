@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ class WeightFiles {
 
   const std::string& path() const { return path_; }
   // Names of all tensors, those of element types that Weft does not read included.
-  const std::vector<std::string>& names() const { return names_; }
+  std::vector<std::string> names() const { return {all_.begin(), all_.end()}; }
+  bool holds(const std::string& name) const { return all_.count(name) > 0; }
   // Null where there is no such tensor, or one of another element type.
   const SafetensorsEntry* find(const std::string& name) const;
   absl::StatusOr<std::vector<char>> read(const std::string& name) const;
@@ -34,7 +36,7 @@ class WeightFiles {
   std::string path_;
   std::vector<SafetensorsFile> files_;
   std::map<std::string, size_t> fileOf_;  // of the tensors that can be read
-  std::vector<std::string> names_;
+  std::set<std::string> all_;
 };
 
 }  // namespace weft

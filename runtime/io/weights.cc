@@ -85,51 +85,50 @@ std::vector<char> transposed(const std::vector<char>& data, const Shape& shape, 
   return result;
 }
 
-// Weights against files: which tensor each is read from, and all that does not fit.
+// Weights against files: the name of each there, in the order of the weights, and all that does not fit.
 class Match {
  public:
   Match(const WeightFiles& files, const WeightNames& names) : files_(files), names_(names) {}
 
-  absl::Status run(const std::vector<Weight>& weights) {
-    std::vector<std::string> asked;
+  absl::StatusOr<std::vector<std::string>> run(const std::vector<Weight>& weights) {
+    std::vector<std::string> found;
     for (const Weight& weight : weights) {
-      asked.push_back(nameInFile(weight));
-      check(weight, asked.back());
+      found.push_back(nameInFile(weight));
+      check(weight, found.back());
     }
-    std::set<std::string> known(asked.begin(), asked.end());
+    const std::set<std::string> known(found.begin(), found.end());
+    const std::vector<std::string> all = files_.names();
     std::vector<std::string> surplus;
-    for (const std::string& name : files_.names()) {
+    for (const std::string& name : all) {
       if (known.count(name) == 0 && !isPassedOver(name)) {
         surplus.push_back(name);
       }
     }
     std::vector<std::string> complaints;
     if (!missing_.empty()) {
-      complaints.push_back("the file lacks " + listedWithNearest(missing_, files_.names()));
+      complaints.push_back("the file lacks " + listedWithNearest(missing_, all));
     }
     if (!surplus.empty()) {
-      complaints.push_back("the model does not have " + listedWithNearest(surplus, asked));
+      complaints.push_back("the model does not have " + listedWithNearest(surplus, found));
     }
     complaints.insert(complaints.end(), misshapen_.begin(), misshapen_.end());
-    return complaints.empty()
-               ? absl::OkStatus()
-               : absl::InvalidArgumentError(absl::StrCat(files_.path(), ": ", absl::StrJoin(complaints, "; ")));
-  }
-
-  // With the prefix or without, as the file has it.
-  std::string nameInFile(const Weight& weight) const {
-    const std::string& name = weight.name->file;
-    const std::vector<std::string>& all = files_.names();
-    const auto has = [&](const std::string& text) { return std::find(all.begin(), all.end(), text) != all.end(); };
-    const std::string bare = absl::StartsWith(name, names_.prefix) ? name.substr(names_.prefix.size()) : name;
-    return !has(name) && has(bare) ? bare : name;
+    if (!complaints.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(files_.path(), ": ", absl::StrJoin(complaints, "; ")));
+    }
+    return found;
   }
 
  private:
+  // With the prefix or without, as the file has it.
+  std::string nameInFile(const Weight& weight) const {
+    const std::string& name = weight.name->file;
+    const std::string bare = absl::StartsWith(name, names_.prefix) ? name.substr(names_.prefix.size()) : name;
+    return !files_.holds(name) && files_.holds(bare) ? bare : name;
+  }
+
   void check(const Weight& weight, const std::string& name) {
     const SafetensorsEntry* const entry = files_.find(name);
-    const std::vector<std::string>& all = files_.names();
-    if (entry == nullptr && std::find(all.begin(), all.end(), name) == all.end()) {
+    if (!files_.holds(name)) {
       missing_.push_back(name);
     } else if (entry == nullptr || isFloat(entry->type) != isFloat(weight.type()) ||
                (!isFloat(entry->type) && entry->type != weight.type())) {
@@ -160,13 +159,12 @@ class Match {
 absl::Status loadWeights(Executor& executor, const std::string& path, const WeightNames& names) {
   WEFT_ASSIGN_OR_RETURN(const WeightFiles files, WeightFiles::open(path));
   WEFT_ASSIGN_OR_RETURN(const std::vector<Weight> weights, weightsOf(executor, names));
-  Match match(files, names);
-  WEFT_RETURN_IF_ERROR(match.run(weights));
-  for (const Weight& weight : weights) {
-    const std::string name = match.nameInFile(weight);
-    WEFT_ASSIGN_OR_RETURN(std::vector<char> data, files.read(name));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> found, Match(files, names).run(weights));
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const Weight& weight = weights[i];
+    WEFT_ASSIGN_OR_RETURN(std::vector<char> data, files.read(found[i]));
     if (isFloat(weight.type())) {
-      data = convertFloats(data, files.find(name)->type, weight.type());
+      data = convertFloats(data, files.find(found[i])->type, weight.type());
     }
     if (weight.name->transposed) {
       data = transposed(data, weight.shape(), byteSize(weight.type()));
