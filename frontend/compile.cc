@@ -52,6 +52,12 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> moduleFor(Graph& graph, const 
       step.setResultAttr(step.getNumResults() - 1, kUpdatesAttr, impl.builder.getI64IntegerAttr(assigned.argument));
     }
   }
+  for (const GraphImpl::Update& update : impl.updates) {
+    if (request.optimizer) {
+      add(update.gradient, "gradient", gradientName(argumentAt(step, update.argument).name));
+      step.setResultAttr(step.getNumResults() - 1, kOptimizerAttr, optimizerAttribute(impl.builder, update.optimizer));
+    }
+  }
   mlir::OwningOpRef<mlir::ModuleOp> copy = impl.module->clone();
   setRequest(*copy, request);
   return copy;

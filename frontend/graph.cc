@@ -213,31 +213,67 @@ void GraphImpl::addOutput(SourceLine at, const std::string& name, const Tensor& 
   outputs.emplace_back(name, value);
 }
 
-void GraphImpl::assign(SourceLine at, const Tensor& state, const Tensor& changed, const AssignOptions& options) {
-  if (state.graph() != this || changed.graph() != this || !state.valid() || !changed.valid()) {
+std::string GraphImpl::replacementError(const Argument& named) {
+  if (named.kind != "state" && named.kind != "parameter") {
+    return absl::StrCat(
+        named.name.empty() ? "the value of an operator" : "'" + named.name + "'",
+        " is no state and no parameter; only what Graph::state or Graph::parameter made can be replaced");
+  }
+  const std::string what = absl::StrCat(named.kind, " '", named.name, "' ");
+  const auto isIt = [&](const auto& known) { return known.argument == named.index; };
+  if (llvm::any_of(assignments, isIt) || llvm::any_of(updates, isIt)) {
+    return absl::StrCat(what, "is replaced twice in one step; combine both values first");
+  }
+  return step.getArgAttr(named.index, kFrozenAttr) ? absl::StrCat(what, "is frozen; leave that out, or the update")
+                                                   : "";
+}
+
+void GraphImpl::assign(SourceLine at, const Tensor& target, const Tensor& changed, const AssignOptions& options) {
+  if (target.graph() != this || changed.graph() != this || !target.valid() || !changed.valid()) {
     fail(at, "assign was given a tensor that belongs to no graph or to another one");
     return;
   }
-  const auto argument = mlir::dyn_cast<mlir::BlockArgument>(value(state));
+  const auto argument = mlir::dyn_cast<mlir::BlockArgument>(value(target));
   const Argument named = argument ? argumentAt(step, argument.getArgNumber()) : Argument();
-  if (named.kind != "state") {
-    fail(at, absl::StrCat("assign: ", named.name.empty() ? "the value of an operator" : "'" + named.name + "'",
-                          " is no state; only what Graph::state made can be replaced"));
-    return;
+  std::string error = replacementError(named);
+  if (error.empty() && value(target).getType() != value(changed).getType()) {
+    error = absl::StrCat(named.kind, " '", named.name, "' is ", describe(target), ", the new value ", describe(changed),
+                         "; both must agree");
   }
-  if (value(state).getType() != value(changed).getType()) {
-    fail(at,
-         absl::StrCat("assign: state '", named.name, "' is [", absl::StrJoin(state.shape(), ","), "], the new value [",
-                      absl::StrJoin(changed.shape(), ","), "] or of another type; both must agree"));
-    return;
+  if (error.empty() && options.alsoForward && named.kind == "parameter") {
+    error = absl::StrCat("parameter '", named.name,
+                         "' with alsoForward; a forward program changes no parameters: keep it in a state");
   }
-  for (const Assignment& known : assignments) {
-    if (known.argument == named.index) {
-      fail(at, absl::StrCat("state '", named.name, "' is replaced twice in one step; combine both values first"));
-      return;
-    }
+  if (!error.empty()) {
+    fail(at, "assign: " + error);
+    return;
   }
   assignments.push_back({named.index, changed, options});
+}
+
+void GraphImpl::update(SourceLine at, const Tensor& parameter, const Tensor& gradient, const Optimizer& optimizer) {
+  if (parameter.graph() != this || gradient.graph() != this || !parameter.valid() || !gradient.valid()) {
+    fail(at, "update was given a tensor that belongs to no graph or to another one");
+    return;
+  }
+  const auto argument = mlir::dyn_cast<mlir::BlockArgument>(value(parameter));
+  const Argument named = argument ? argumentAt(step, argument.getArgNumber()) : Argument();
+  std::string error = replacementError(named);
+  if (error.empty() && named.kind != "parameter") {
+    error = absl::StrCat("'", named.name, "' is a ", named.kind, "; an optimizer moves parameters: assign it");
+  }
+  if (error.empty() && value(parameter).getType() != value(gradient).getType()) {
+    error = absl::StrCat("parameter '", named.name, "' is ", describe(parameter), ", its gradient ", describe(gradient),
+                         "; both must agree");
+  }
+  if (error.empty() && optimizer.groupOf(named.name).frozen) {
+    error = absl::StrCat("parameter '", named.name, "' is in a frozen group of the optimizer; leave one of them out");
+  }
+  if (!error.empty()) {
+    fail(at, "update: " + error);
+    return;
+  }
+  updates.push_back({named.index, gradient, optimizer});
 }
 
 Shape Tensor::shape() const {
@@ -475,8 +511,28 @@ Tensor Graph::state(const std::string& name, const Shape& shape, Type type, doub
   return impl_->addArgument(at, name, shape, type, attrs);
 }
 
-void Graph::assign(const Tensor& state, const Tensor& value, const AssignOptions& options, SourceLine at) {
-  impl_->assign(at, state, value, options);
+void Graph::assign(const Tensor& target, const Tensor& value, const AssignOptions& options, SourceLine at) {
+  impl_->assign(at, target, value, options);
+}
+
+void Graph::update(const std::vector<Tensor>& parameters, const std::vector<Tensor>& gradients,
+                   const Optimizer& optimizer, SourceLine at) {
+  absl::Status known = checkOptimizer(optimizer);
+  if (known.ok() && optimizer.setting("lr") == 0 && optimizer.settings.empty()) {
+    known = absl::InvalidArgumentError(
+        absl::StrCat("optimizer ", optimizer.kind, " moves nothing; take another one, or Graph::assign"));
+  }
+  if (known.ok() && parameters.size() != gradients.size()) {
+    known = absl::InvalidArgumentError(absl::StrCat(parameters.size(), " parameters and ", gradients.size(),
+                                                    " gradients; give one gradient for each"));
+  }
+  if (!known.ok()) {
+    impl_->fail(at, absl::StrCat("update: ", std::string(known.message())));
+    return;
+  }
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    impl_->update(at, parameters[i], gradients[i], optimizer);
+  }
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/program/program.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -50,7 +51,9 @@ class GraphImpl {
   Tensor findArgument(const std::string& name);
   void addOutput(SourceLine at, const std::string& name, const Tensor& value);
   // See Graph::assign.
-  void assign(SourceLine at, const Tensor& state, const Tensor& value, const AssignOptions& options = {});
+  void assign(SourceLine at, const Tensor& target, const Tensor& value, const AssignOptions& options = {});
+  // See Graph::update; of one parameter.
+  void update(SourceLine at, const Tensor& parameter, const Tensor& gradient, const Optimizer& optimizer);
 
   // Without threads: a few functions are all there is to share out, and a system that gives none ends the process.
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
@@ -69,6 +72,12 @@ class GraphImpl {
     AssignOptions options;
   };
   std::vector<Assignment> assignments;
+  struct Update {
+    unsigned argument = 0;
+    Tensor gradient;
+    Optimizer optimizer;
+  };
+  std::vector<Update> updates;
   absl::Status status;
   Type parameterType = Type::kF32;
   int64_t dropouts = 0;
@@ -76,6 +85,8 @@ class GraphImpl {
   std::map<std::string, std::shared_ptr<const OwnOperator>> ownOperators;  // that it has, by name
 
   std::string scoped(const std::string& name) const;
+  // Why the step cannot give the argument another value; "" if it can.
+  std::string replacementError(const Argument& named);
 
   // While it lives, operators of the graph are made where another builder makes them, without the scopes around; values
   // and errors that arise meanwhile are forgotten after.

@@ -400,6 +400,27 @@ Tensor stopGradient(const Tensor& x, SourceLine at) {
   return call.ok() ? call.make("stop_gradient") : call.undefined();
 }
 
+std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, SourceLine at) {
+  std::vector<NamedOperand> operands = {{"y", y, Takes::kFloats}};
+  for (const Tensor& x : xs) {
+    operands.push_back({"of xs", x, Takes::kFloats});
+  }
+  Call call(at, "grad", std::move(operands));
+  if (!call.ok()) {
+    return std::vector<Tensor>(xs.size(), call.graph() == nullptr ? Tensor() : call.undefined());
+  }
+  if (!y.shape().empty()) {
+    const Tensor none =
+        call.fail(absl::StrCat("y is ", describe(y), "; a scalar is differentiated: take its sum or mean"));
+    return std::vector<Tensor>(xs.size(), none);
+  }
+  llvm::SmallVector<mlir::Type> types;
+  for (const Tensor& x : xs) {
+    types.push_back(y.graph()->value(x).getType());
+  }
+  return xs.empty() ? std::vector<Tensor>() : call.makeAll("gradient", {}, types);
+}
+
 Tensor inspect(const Tensor& x, const std::string& name, SourceLine at) {
   if (Call(at, "inspect", {{"x", x}}).ok()) {
     x.graph()->addOutput(at, name, x);

@@ -77,7 +77,7 @@ void Feed::setLearningRate(double rate) {
   }
   status_ = executor_.findTensor(kLearningRate) != nullptr
                 ? writeLearningRate(executor_, rate)
-                : absl::FailedPreconditionError("this program has no learning rate; only training programs have one");
+                : absl::FailedPreconditionError("this program has no learning rate: it has no optimizer");
 }
 
 void Feed::write(const std::string& name, size_t elementBytes, const FillRows<char>& fill) {

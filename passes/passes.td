@@ -15,10 +15,11 @@ def SimplifyPass : Weft_Pass<"simplify"> {
 }
 
 def BuildGradientsPass : Weft_Pass<"build-gradients"> {
-  let summary = "Append the gradient of the loss with respect to every trained parameter";
+  let summary = "Make the gradients that the user asked for, and append those of the loss";
   let description = [{
-    Differentiates result 0 of @step, the loss, with respect to every parameter that is not frozen, by the gradients of
-    the operator registry; adds one result `grad.<parameter>` each. Each new operator remembers its forward operator.
+    Replaces each nn.gradient by operators; differentiates result 0 of @step, the loss, with respect to every parameter
+    that is not frozen and has no update of the user's own; adds one result `grad.<parameter>` each. Each new operator
+    remembers its forward operator.
   }];
   let constructor = "::weft::createBuildGradientsPass(::weft::ir::OperatorRegistry::builtin())";
   let dependentDialects = ["::weft::ir::nn::NnDialect"];

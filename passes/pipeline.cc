@@ -84,10 +84,8 @@ std::vector<PipelinePhase> phasesOf(const ir::OperatorRegistry& registry, const 
   const auto close = [&] { phases.back().closes = true; };
   // Before the gradient: what is folded here need not be differentiated.
   add(State::kLogical, createSimplifyPass());
-  if (options.program == "train") {
-    // Differentiates the serial program: gradients follow the user's operators, not the collectives.
-    add(State::kLogical, createBuildGradientsPass(registry));
-  }
+  // Differentiates the serial program: gradients follow the user's operators, not the collectives.
+  add(State::kLogical, createBuildGradientsPass(registry, /*ofLoss=*/options.program == "train"));
   // After the gradients exist, before layouts: optimizer state takes part in all decisions.
   add(State::kLogical, createBuildUpdatePass());
   // Everything that chooses stands here; what follows only realizes the record.

@@ -356,6 +356,11 @@ absl::Status checkRequest(const Request& request) {
   if (!isFiniteInF32(options.clipNorm) || options.clipNorm < 0) {
     return refuse(absl::StrCat("clipNorm = ", options.clipNorm, "; it is a finite number of at least 0 (0 = none)"));
   }
+  if (options.clipNorm > 0 && request.optimizer && request.optimizer->isOwn()) {
+    return refuse(absl::StrCat("clipNorm = ", options.clipNorm,
+                               " with optim::Own; it clips gradients that an optimizer gets from the loss: scale your "
+                               "own in the graph, or leave it out"));
+  }
   if (options.memoryLimit < 0) {
     return refuse(absl::StrCat("memoryLimit = ", options.memoryLimit, "; give bytes of one rank, 0 = no limit"));
   }

@@ -15,6 +15,7 @@ namespace {
 
 // "none" computes gradients and updates nothing.
 constexpr char kNone[] = "none";
+constexpr char kOwn[] = "own";
 
 enum class Range : uint8_t { kAtLeastZero, kFraction, kUpToOne, kPositive, kUpToZero, kFlag };
 
@@ -197,6 +198,12 @@ Optimizer::Optimizer(const optim::Adafactor& o)
                {"weight_decay", o.weightDecay}},
       groups(o.groups) {}
 
+Optimizer::Optimizer(const optim::Own& /*o*/) : kind(kOwn) {}
+
+bool Optimizer::isOwn() const {
+  return kind == kOwn;
+}
+
 absl::StatusOr<Optimizer> Optimizer::named(const std::string& kind) {
   const Optimizer* const found = find(kind);
   return found == nullptr ? absl::StatusOr<Optimizer>(unknownKind(kind, "")) : *found;
@@ -244,8 +251,8 @@ bool isFlagSetting(const std::string& name) {
 }
 
 absl::Status checkOptimizer(const Optimizer& optimizer) {
-  if (find(optimizer.kind) == nullptr && optimizer.kind != kNone) {
-    return unknownKind(optimizer.kind, " and none");
+  if (find(optimizer.kind) == nullptr && optimizer.kind != kNone && optimizer.kind != kOwn) {
+    return unknownKind(optimizer.kind, ", none and own");
   }
   for (const auto& [name, value] : optimizer.settings) {
     WEFT_RETURN_IF_ERROR(checkSetting(optimizer, name, value));

@@ -110,6 +110,8 @@ struct Adafactor {
   double weightDecay = 0.0;    // shrinks the parameter (decoupled)
   Groups groups = {};
 };
+// None: parameters change as the graph says (Graph::update, Graph::assign), and no other way.
+struct Own {};
 
 }  // namespace optim
 
@@ -127,6 +129,7 @@ struct Optimizer {
   Optimizer(const optim::Lamb& o);       // NOLINT
   Optimizer(const optim::Lion& o);       // NOLINT
   Optimizer(const optim::Adafactor& o);  // NOLINT
+  Optimizer(const optim::Own& o);        // NOLINT
   // Made from kind and settings, as a file has them; checkRequest says whether they are known.
   Optimizer(std::string kind, std::vector<std::pair<std::string, double>> settings, optim::Groups groups = {})
       : kind(std::move(kind)), settings(std::move(settings)), groups(std::move(groups)) {}
@@ -138,6 +141,8 @@ struct Optimizer {
   // have.
   double setting(const std::string& name) const;
   void set(const std::string& name, double value);
+  // Does the program update its parameters itself, as optim::Own says?
+  bool isOwn() const;
 
   // What the first pattern that matches says of a parameter.
   optim::Group groupOf(const std::string& parameter) const;

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "planner/optimizer.h"
 
 namespace weft {
 
@@ -186,10 +187,23 @@ class Graph {
   // A value that an operator needs from step to step: the step count of dropout is state "step".
   Tensor state(const std::string& name, const Shape& shape, Type type, double first,
                SourceLine at = SourceLine::current());
-  // The training step replaces a state by `value`, of the same shape and type, once: a moving average, a counter. In
-  // micro-batches `value` is known after the last one; it may be a sum or mean over the batch, and carries no batch
-  // itself. A forward program changes only the state that is assigned with `alsoForward`: a cache of what it has seen.
-  void assign(const Tensor& state, const Tensor& value, const AssignOptions& options = {},
+  // The training step replaces a state or a parameter by `value`, of the same shape and type, once: a moving average, a
+  // counter, an update of one's own; the optimizer of compile() leaves that parameter alone. What reads it in the graph
+  // reads what it was before the step. In micro-batches `value` is known after the last one; it may be a sum or mean
+  // over the batch, and carries no batch itself. A forward program changes only the state that is assigned with
+  // `alsoForward`: a cache of what it has seen.
+  void assign(const Tensor& target, const Tensor& value, const AssignOptions& options = {},
+              SourceLine at = SourceLine::current());
+  // The training step moves each parameter by its gradient (weft::grad, or what was made of it) as the optimizer says,
+  // instead of the optimizer of compile(). Several losses have an optimizer each so:
+  //
+  //   g.update(critic, weft::grad(criticLoss, critic), optim::Adam{.lr = 4e-4});
+  //   g.update(actor, weft::grad(actorLoss, actor), optim::Adam{.lr = 1e-4});
+  //   auto program = weft::compile(g, criticLoss + actorLoss, optim::Own{});
+  //
+  // The program has one learning rate (Feed::setLearningRate), that of compile()'s optimizer or, where it has none, of
+  // the first update; the others are factors of it. CompileOptions::clipNorm does not reach these gradients.
+  void update(const std::vector<Tensor>& parameters, const std::vector<Tensor>& gradients, const Optimizer& optimizer,
               SourceLine at = SourceLine::current());
   // Every element `value`.
   Tensor full(const Shape& shape, double value, Type type = kF32, SourceLine at = SourceLine::current());

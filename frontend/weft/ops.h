@@ -117,6 +117,14 @@ Tensor meanValid(const Tensor& loss, const Tensor& labels, int64_t ignoreIndex =
 // Zeroes elements with probability `rate`; the mask depends on (seed, call, step, global index) only.
 Tensor dropout(const Tensor& x, double rate, int64_t seed = 0, SourceLine at = SourceLine::current());
 
+// --- gradients ---
+// d y / d x for each x of `xs`, values of the graph like any other: for updates of one's own (Graph::assign,
+// Graph::update), penalties on gradients, or as outputs. y is a scalar; x is a parameter, an input or any value from
+// which y was made, of y's element type; where y does not depend on it, zeros. The gradient of a parameter is that of
+// the whole batch, also in micro-batches. Errors: an operator between x and y that has no gradient, with its line, when
+// the graph is compiled. A gradient can be differentiated again where all operators that it is made of have gradients.
+std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, SourceLine at = SourceLine::current());
+
 // --- words for the compiler ---
 // The value in this layout, "[{dp},{tp},{}]"; its gradient too.
 Tensor constrain(const Tensor& x, const std::string& layout, SourceLine at = SourceLine::current());

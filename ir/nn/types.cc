@@ -16,6 +16,10 @@ std::optional<DType> dtypeOf(mlir::Type type) {
   return std::nullopt;
 }
 
+bool isFloat(mlir::Value tensor) {
+  return mlir::isa<mlir::FloatType>(mlir::cast<mlir::RankedTensorType>(tensor.getType()).getElementType());
+}
+
 mlir::Type elementTypeOf(mlir::MLIRContext* context, DType type) {
   mlir::Builder builder(context);
   switch (type) {

@@ -194,6 +194,17 @@ LogicalResult CustomOp::verify() {
   return success();
 }
 
+// (1) y is a scalar. (2) A gradient is like its x.
+LogicalResult GradientOp::verify() {
+  if (!shape(getY()).empty()) {
+    return error(*this, 1, "y is " + printType(getY()) + "; a scalar is differentiated: take its sum or mean");
+  }
+  if (!sameShapesAndElements(getXs().getTypes(), getGradients().getTypes())) {
+    return error(*this, 2, "the gradients are not like the values that they are taken with respect to");
+  }
+  return success();
+}
+
 // (1) A known distribution. (2) uniform: a <= b; normal: b >= 0.
 LogicalResult RandomOp::verify() {
   llvm::StringRef distribution = getDistribution();

@@ -127,6 +127,16 @@ std::string resultText(func::FuncOp function, unsigned index, StringRef attr) {
   return text(function.getResultAttr(index, attr));
 }
 
+constexpr char kGradientPrefix[] = "grad.";
+
+std::string gradientName(StringRef parameter) {
+  return kGradientPrefix + parameter.str();
+}
+
+std::string parameterOfGradient(StringRef gradient) {
+  return gradient.consume_front(kGradientPrefix) ? gradient.str() : "";
+}
+
 Value returned(func::FuncOp function, unsigned index) {
   return function.getBody().front().getTerminator()->getOperand(index);
 }

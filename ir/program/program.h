@@ -113,6 +113,10 @@ void setMemory(mlir::NamedAttrList& attrs, ir::dist::Memory memory, mlir::MLIRCo
 // The name and kind of a result ("loss", "output", "gradient", "updated").
 std::string resultText(mlir::func::FuncOp function, unsigned index, llvm::StringRef attr);
 
+// "grad.w": the name of the gradient of parameter "w"; and back: "w", or "" for another name.
+std::string gradientName(llvm::StringRef parameter);
+std::string parameterOfGradient(llvm::StringRef gradient);
+
 // The value a function returns as result `index`.
 mlir::Value returned(mlir::func::FuncOp function, unsigned index);
 

@@ -217,8 +217,9 @@ constexpr Known kArgument[] = {{kKindAttr, text},          {kNameAttr, text},   
 
 constexpr Known kInit[] = {{"distribution", distribution}, {"a", real}, {"b", real}};
 
-constexpr Known kResult[] = {{kKindAttr, text},   {kNameAttr, text},  {kUpdatesAttr, count},
-                             {kStageAttr, count}, {kValueAttr, text}, {kMemoryAttr, memory}};
+constexpr Known kResult[] = {
+    {kKindAttr, text},   {kNameAttr, text},  {kUpdatesAttr, count}, {kOptimizerAttr, dictionary},
+    {kStageAttr, count}, {kValueAttr, text}, {kMemoryAttr, memory}};
 
 constexpr Known kOperator[] = {{kNameAttr, text},       {kIdAttr, count},          {kForwardAttr, count},
                                {kPhaseAttr, phase},     {kUserStageAttr, integer}, {kUserRecomputeAttr, integer},

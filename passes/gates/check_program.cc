@@ -80,7 +80,7 @@ class NamesChecker {
         return error() << "is of kind " << kind << (argument ? " and has " : " and lacks ") << kUpdatesAttr
                        << ", which is on updated results, and on them alone";
       }
-      if (kind == "gradient" && (name.rfind("grad.", 0) != 0 || arguments_.count(name.substr(5)) == 0)) {
+      if (kind == "gradient" && arguments_.count(parameterOfGradient(name)) == 0) {
         return error() << "is no gradient of an argument; its name should be grad.<parameter>";
       }
       if (argument && failed(replaces(i, argument.getInt(), replaced))) {

@@ -1,16 +1,15 @@
-// Reverse-mode differentiation of the serial graph.
+// Makes what is differentiated of operators: first each nn.gradient that the user wrote, in order, then the loss, for
+// the optimizer, with respect to every parameter that is trained and has no update of the user's own.
 //
-// Forward: which values depend on a wanted parameter? Backward, from the loss: for every operator on such a path, its
-// registered gradient turns the gradients of its results into those of its operands; contributions to one value are
-// added in the order in which they arise, those of its slices last. A value that nothing asks for costs nothing.
-//
-// Marks. Every new operator has nn.phase = "backward" and the location of the operator it stems from, and, but for the
-// sums, nn.fwd = its nn.id: `decide` starts from that operator's factor axes. A sum follows the value whose gradient it
-// forms, so a partial sum plus a partial sum stays partial and is reduced once.
+// A gradient of a parameter that the user's operators read is finished: it passes through an nn.constrain marked
+// nn.gradient_of, where it is summed over the batch and lies as the optimizer's state would (ZeRO). What reads finished
+// gradients runs in the update, what reads others in the backward pass; neither has a phase in the user's graph.
 #include "ir/nn/nn.h"
+#include "ir/nn/types.h"
 #include "ir/program/program.h"
 #include "ir/program/signature.h"
-#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "passes/logical/differentiate.h"
 #include "passes/logical/passes.h"
 #include "passes/logical/request_attributes.h"
 
@@ -24,71 +23,155 @@ namespace nn = ir::nn;
 
 namespace {
 
-bool isFloat(Value value) {
-  return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType());
-}
-
-class GradientBuilder {
+// The gradients that the user asked for.
+class OwnGradients {
  public:
-  GradientBuilder(func::FuncOp step, const ir::OperatorRegistry& registry, std::optional<Optimizer> optimizer)
-      : step_(step),
-        registry_(registry),
-        optimizer_(std::move(optimizer)),
-        builder_(step.getBody().front().getTerminator()) {}
+  OwnGradients(func::FuncOp step, const ir::OperatorRegistry& registry) : step_(step), registry_(registry) {}
 
   LogicalResult run() {
-    if (failed(findLoss())) {
+    for (nn::GradientOp op : llvm::make_early_inc_range(step_.getOps<nn::GradientOp>())) {
+      if (failed(expand(op))) {
+        return failure();
+      }
+    }
+    return success();
+  }
+
+  // Called when all is differentiated, the operators of `differentiated` among it. What was differentiated reads
+  // gradients as they were: a sum that is finished in the update would come too late for a backward pass.
+  void finish(const llvm::DenseSet<Operation*>& differentiated) {
+    differentiated_.insert(differentiated.begin(), differentiated.end());
+    for (nn::ConstrainOp finished : finished_) {
+      finished.getY().replaceUsesWithIf(finished.getX(), [&](OpOperand& use) {
+        Operation* reader = use.getOwner();
+        return differentiated_.count(reader) > 0 || hasPhase(reader, "backward");
+      });
+    }
+    for (Operation& op : step_.getBody().front().without_terminator()) {
+      followOperands(&op);
+    }
+  }
+
+ private:
+  LogicalResult expand(nn::GradientOp op) {
+    Differentiator differentiator(registry_, op);
+    const FailureOr<SmallVector<Value>> gradients = differentiator.run(op.getY(), op.getXs());
+    if (failed(gradients)) {
       return failure();
     }
-    findDependents();
-    if (failed(backward())) {
+    differentiated_.insert(differentiator.differentiated().begin(), differentiator.differentiated().end());
+    for (auto [x, made, gradient] : llvm::zip(op.getXs(), *gradients, op.getGradients())) {
+      auto argument = dyn_cast<BlockArgument>(x);
+      const Argument named = argument ? argumentAt(step_, argument.getArgNumber()) : Argument();
+      Value value = made;
+      if (named.kind == "parameter") {
+        OpBuilder builder(op);
+        auto finished = builder.create<nn::ConstrainOp>(op.getLoc(), value, "");
+        finished->setAttr(kPhaseAttr, builder.getStringAttr("update"));
+        finished->setAttr(kGradientOfAttr, builder.getStringAttr(named.name));
+        finished->setAttr(kNameAttr, builder.getStringAttr(gradientName(named.name)));
+        finished_.push_back(finished);
+        value = finished;
+      }
+      gradient.replaceAllUsesWith(value);
+    }
+    op.erase();
+    // What is differentiated next may stem from these.
+    assignIds(step_->getParentOfType<ModuleOp>());
+    return success();
+  }
+
+  static bool hasPhase(Operation* op, StringRef phase) {
+    auto text = op->getAttrOfType<StringAttr>(kPhaseAttr);
+    return text && text.getValue() == phase;
+  }
+
+  static void followOperands(Operation* op) {
+    if (op->hasAttr(kPhaseAttr)) {
+      return;
+    }
+    const auto reads = [&](StringRef phase) {
+      return llvm::any_of(op->getOperands(), [&](Value operand) {
+        return operand.getDefiningOp() != nullptr && hasPhase(operand.getDefiningOp(), phase);
+      });
+    };
+    const StringRef phase = reads("update") ? "update" : reads("backward") ? "backward" : "";
+    if (!phase.empty()) {
+      op->setAttr(kPhaseAttr, StringAttr::get(op->getContext(), phase));
+      op->removeAttr(kUserRecomputeAttr);  // it has run once, and late
+    }
+  }
+
+  func::FuncOp step_;
+  const ir::OperatorRegistry& registry_;
+  llvm::DenseSet<Operation*> differentiated_;
+  SmallVector<nn::ConstrainOp> finished_;
+};
+
+// The gradient of the loss, as one result `grad.<parameter>` for each parameter that the optimizer updates.
+class LossGradients {
+ public:
+  LossGradients(func::FuncOp step, const ir::OperatorRegistry& registry, std::optional<Optimizer> optimizer)
+      : step_(step),
+        optimizer_(std::move(optimizer)),
+        differentiator_(registry, step.getBody().front().getTerminator()) {}
+
+  LogicalResult run() {
+    const FailureOr<Value> loss = findLoss();
+    if (failed(loss)) {
       return failure();
     }
+    const SmallVector<Value> parameters = findParameters();
+    const FailureOr<SmallVector<Value>> gradients = differentiator_.run(*loss, parameters);
+    if (failed(gradients)) {
+      return failure();
+    }
+    Builder builder(step_.getContext());
     SignatureBuilder signature(step_);
-    for (BlockArgument parameter : parameters_) {
-      addGradientResult(parameter, signature);
+    for (auto [parameter, gradient] : llvm::zip(parameters, *gradients)) {
+      NamedAttrList attributes;
+      attributes.set(kKindAttr, builder.getStringAttr("gradient"));
+      attributes.set(kNameAttr, builder.getStringAttr(gradientName(signature.nameOf(cast<BlockArgument>(parameter)))));
+      signature.addResult(gradient, attributes);
     }
     signature.finish();
     return success();
   }
 
+  const llvm::DenseSet<Operation*>& differentiated() const { return differentiator_.differentiated(); }
+
  private:
-  LogicalResult findLoss() {
+  FailureOr<Value> findLoss() {
     if (step_.getNumResults() == 0 || resultText(step_, 0, kKindAttr) != "loss") {
       return step_.emitError(
           "the first result of @step is not marked nn.kind = \"loss\"; there is nothing to differentiate");
     }
-    loss_ = returned(step_, 0);
-    auto type = cast<RankedTensorType>(loss_.getType());
-    if (type.getRank() != 0 || !isFloat(loss_)) {
-      return emitError(loss_.getLoc()) << "the loss is " << type
-                                       << "; it must be a scalar of a float type: take its mean or sum";
+    Value loss = returned(step_, 0);
+    auto type = cast<RankedTensorType>(loss.getType());
+    if (type.getRank() != 0 || !ir::isFloat(loss)) {
+      return emitError(loss.getLoc()) << "the loss is " << type
+                                      << "; it must be a scalar of a float type: take its mean or sum";
     }
-    return success();
+    return loss;
   }
 
-  // Values that depend on a parameter through floats; each remembers one parameter, for messages.
-  void findDependents() {
+  SmallVector<Value> findParameters() {
+    llvm::StringSet<> own;  // those with an update of the user's
+    for (unsigned i = 0; i < step_.getNumResults(); ++i) {
+      const std::string kind = resultText(step_, i, kKindAttr);
+      const std::string name = resultText(step_, i, kNameAttr);
+      if (kind == "updated" || kind == "gradient") {
+        own.insert(kind == "gradient" ? parameterOfGradient(name) : name);
+      }
+    }
+    SmallVector<Value> parameters;
     for (const Argument& argument : argumentsOf(step_)) {
       BlockArgument value = step_.getArgument(argument.index);
-      if (argument.kind == "parameter" && !isFrozen(argument) && isFloat(value)) {
-        parameters_.push_back(value);
-        dependsOn_[value] = argument.index;
+      if (argument.kind == "parameter" && !isFrozen(argument) && ir::isFloat(value) && !own.contains(argument.name)) {
+        parameters.push_back(value);
       }
     }
-    for (Operation& op : step_.getBody().front().without_terminator()) {
-      forward_.push_back(&op);
-      auto known = llvm::find_if(op.getOperands(), [&](Value operand) { return dependsOn_.count(operand) > 0; });
-      if (known == op.operand_end() || isa<nn::StopGradientOp>(op)) {
-        continue;
-      }
-      unsigned parameter = dependsOn_.lookup(*known);
-      for (Value result : op.getResults()) {
-        if (isFloat(result)) {
-          dependsOn_[result] = parameter;
-        }
-      }
-    }
+    return parameters;
   }
 
   // By itself, or by the optimizer's group.
@@ -96,176 +179,14 @@ class GradientBuilder {
     return step_.getArgAttr(argument.index, kFrozenAttr) || (optimizer_ && optimizer_->groupOf(argument.name).frozen);
   }
 
-  LogicalResult backward() {
-    if (dependsOn_.count(loss_) > 0) {
-      gradients_[loss_] = fill(loss_, 1.0);
-    }
-    for (Operation* op : llvm::reverse(forward_)) {
-      for (Value result : op->getResults()) {
-        joinBoxes(result);
-      }
-      bool reached = llvm::any_of(op->getResults(), [&](Value result) { return gradients_.count(result) > 0; });
-      if (reached && failed(differentiate(op))) {
-        return failure();
-      }
-    }
-    for (BlockArgument parameter : parameters_) {
-      joinBoxes(parameter);
-    }
-    return success();
-  }
-
-  LogicalResult differentiate(Operation* op) {
-    const ir::GradientFunction* gradient = registry_.gradient(op);
-    if (gradient == nullptr) {
-      unsigned parameter = dependsOn_.lookup(op->getResult(0));
-      return op->emitError() << op->getName().getStringRef()
-                             << " has no gradient, and the loss depends through it on parameter '"
-                             << argumentAt(step_, parameter).name
-                             << "'; use stop_gradient, freeze the parameter, or register a gradient";
-    }
-    ir::GradientContext context{builder_, {}, {}, {}};
-    for (Value result : op->getResults()) {
-      context.resultGradients.push_back(gradients_.lookup(result));
-    }
-    for (Value operand : op->getOperands()) {
-      context.wanted.push_back(dependsOn_.count(operand) > 0);
-    }
-    context.operandGradients.resize(op->getNumOperands());
-    Operation* last = builder_.getInsertionPoint()->getPrevNode();
-    if (failed((*gradient)(op, context))) {
-      return failure();
-    }
-    markSince(last, op);
-    for (auto [operand, contribution, wanted] :
-         llvm::zip(op->getOperands(), context.operandGradients, context.wanted)) {
-      if (contribution && wanted && isa<nn::SliceOp>(op) && contribution.getDefiningOp<nn::PadOp>()) {
-        boxes_[operand].push_back(contribution.getDefiningOp<nn::PadOp>());
-      } else if (contribution && wanted) {
-        add(operand, contribution);
-      }
-    }
-    return success();
-  }
-
-  void markSince(Operation* last, Operation* forward) {
-    Block& body = step_.getBody().front();
-    Operation* first = last == nullptr ? &body.front() : last->getNextNode();
-    for (Operation* op = first; op != body.getTerminator(); op = op->getNextNode()) {
-      mark(op);
-      op->setLoc(forward->getLoc());
-      op->setAttr(kForwardAttr, forward->getAttr(kIdAttr));
-      if (auto name = forward->getAttrOfType<StringAttr>(kNameAttr)) {
-        op->setAttr(kNameAttr, builder_.getStringAttr(name.getValue() + ".grad"));
-      }
-    }
-  }
-
-  void mark(Operation* op) { op->setAttr(kPhaseAttr, builder_.getStringAttr("backward")); }
-
-  void add(Value value, Value contribution) {
-    auto [known, isNew] = gradients_.try_emplace(value, contribution);
-    if (!isNew) {
-      auto sum = builder_.create<nn::AddOp>(value.getLoc(), known->second, contribution);
-      mark(sum);
-      known->second = sum;
-    }
-  }
-
-  // The dimension in which a box of a value is padded, if it is whole in all others.
-  static std::optional<int64_t> dimensionOf(nn::PadOp box) {
-    std::optional<int64_t> found;
-    for (int64_t d = 0; d < static_cast<int64_t>(box.getLow().size()); ++d) {
-      if (box.getLow()[d] != 0 || box.getHigh()[d] != 0) {
-        if (found) {
-          return std::nullopt;
-        }
-        found = d;
-      }
-    }
-    return found;
-  }
-
-  // What the slices of a value leave of its gradient: boxes that follow one another become one, instead of a sum of
-  // tensors that are mostly zeros.
-  void joinBoxes(Value value) {
-    SmallVector<nn::PadOp> boxes = boxes_.lookup(value);
-    boxes_.erase(value);
-    const auto key = [](nn::PadOp box) {
-      const std::optional<int64_t> dim = dimensionOf(box);
-      return std::make_pair(dim, dim ? box.getLow()[*dim] : 0);
-    };
-    llvm::stable_sort(boxes, [&](nn::PadOp a, nn::PadOp b) { return key(a) < key(b); });
-    for (auto* first = boxes.begin(); first != boxes.end();) {
-      auto* end = std::next(first);
-      while (end != boxes.end() && follows(*std::prev(end), *end)) {
-        ++end;
-      }
-      add(value, std::next(first) == end ? first->getY() : joined({first, end}));
-      first = end;
-    }
-  }
-
-  static bool follows(nn::PadOp before, nn::PadOp after) {
-    const std::optional<int64_t> dim = dimensionOf(before);
-    return dim && dim == dimensionOf(after) &&
-           before.getLow()[*dim] + before.getX().getType().getShape()[*dim] == after.getLow()[*dim];
-  }
-
-  Value joined(MutableArrayRef<nn::PadOp> boxes) {
-    const int64_t dim = *dimensionOf(boxes.front());
-    SmallVector<Value> parts;
-    for (nn::PadOp box : boxes) {
-      parts.push_back(box.getX());
-    }
-    auto whole = builder_.create<nn::ConcatOp>(boxes.front().getLoc(), parts, dim);
-    mark(whole);
-    Value made = whole;
-    SmallVector<int64_t> low(boxes.front().getLow());
-    SmallVector<int64_t> high(boxes.back().getHigh());
-    if (low[dim] != 0 || high[dim] != 0) {
-      auto padded = builder_.create<nn::PadOp>(whole.getLoc(), made, low, high, 0.0);
-      mark(padded);
-      made = padded;
-    }
-    for (nn::PadOp box : boxes) {
-      box.erase();
-    }
-    return made;
-  }
-
-  Value fill(Value like, double number) {
-    auto fill = builder_.create<nn::FillOp>(like.getLoc(), ir::plainType(like), number);
-    mark(fill);
-    return fill;
-  }
-
-  void addGradientResult(BlockArgument parameter, SignatureBuilder& signature) {
-    Value gradient = gradients_.lookup(parameter);
-    if (!gradient) {
-      gradient = fill(parameter, 0.0);
-    }
-    NamedAttrList attributes;
-    attributes.set(kKindAttr, builder_.getStringAttr("gradient"));
-    attributes.set(kNameAttr, builder_.getStringAttr("grad." + signature.nameOf(parameter)));
-    signature.addResult(gradient, attributes);
-  }
-
   func::FuncOp step_;
-  const ir::OperatorRegistry& registry_;
   std::optional<Optimizer> optimizer_;
-  OpBuilder builder_;
-  Value loss_;
-  SmallVector<BlockArgument> parameters_;
-  SmallVector<Operation*> forward_;
-  llvm::DenseMap<Value, unsigned> dependsOn_;  // value -> index of a parameter
-  llvm::DenseMap<Value, Value> gradients_;
-  llvm::DenseMap<Value, SmallVector<nn::PadOp>> boxes_;  // contributions of slices, not added yet
+  Differentiator differentiator_;
 };
 
 class BuildGradientsPass : public impl::BuildGradientsPassBase<BuildGradientsPass> {
  public:
-  explicit BuildGradientsPass(const ir::OperatorRegistry& registry) : registry_(registry) {}
+  BuildGradientsPass(const ir::OperatorRegistry& registry, bool ofLoss) : registry_(registry), ofLoss_(ofLoss) {}
 
   void runOnOperation() override {
     func::FuncOp step = stepFunction(getOperation());
@@ -275,19 +196,34 @@ class BuildGradientsPass : public impl::BuildGradientsPassBase<BuildGradientsPas
     }
     assignIds(getOperation());
     FailureOr<Request> request = readRequest(getOperation());
-    if (failed(request) || failed(GradientBuilder(step, registry_, std::move(request->optimizer)).run())) {
+    if (failed(request) || failed(run(step, std::move(request->optimizer)))) {
       signalPassFailure();
     }
   }
 
  private:
+  LogicalResult run(func::FuncOp step, std::optional<Optimizer> optimizer) {
+    OwnGradients own(step, registry_);
+    if (failed(own.run())) {
+      return failure();
+    }
+    const bool differentiates = ofLoss_ && !(optimizer && optimizer->isOwn());
+    LossGradients loss(step, registry_, std::move(optimizer));
+    if (differentiates && failed(loss.run())) {
+      return failure();
+    }
+    own.finish(loss.differentiated());
+    return success();
+  }
+
   ir::OperatorRegistry registry_;
+  bool ofLoss_;
 };
 
 }  // namespace
 
-std::unique_ptr<Pass> createBuildGradientsPass(const ir::OperatorRegistry& registry) {
-  return std::make_unique<BuildGradientsPass>(registry);
+std::unique_ptr<Pass> createBuildGradientsPass(const ir::OperatorRegistry& registry, bool ofLoss) {
+  return std::make_unique<BuildGradientsPass>(registry, ofLoss);
 }
 
 }  // namespace weft

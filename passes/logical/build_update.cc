@@ -12,11 +12,13 @@
 
 #include "ir/nn/nn.h"
 #include "ir/program/program.h"
+#include "llvm/ADT/MapVector.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Pass/Pass.h"
 #include "passes/logical/optimizers.h"
 #include "passes/logical/request_attributes.h"
 #include "passes/logical/update_emitter.h"
+#include "passes/logical/update_phase.h"
 
 namespace weft {
 
@@ -46,13 +48,17 @@ class UpdateBuilder {
       return module_.emitError("the module has no function @step");
     }
     emit_.emplace(step_);
-    if (collectGradients() && request_.optimizer && request_.optimizer->kind != "none") {
-      clip();
-      if (failed(applyOptimizer(*request_.optimizer))) {
-        return failure();
-      }
+    if (failed(collectGradients())) {
+      return failure();
+    }
+    clip();
+    if (trains() && failed(applyOptimizers())) {
+      return failure();
     }
     emit_->signature().finish();
+    if (request_.optimizer) {
+      moveIntoUpdate(step_);
+    }
     buildInit();
     assignIds(module_);
     return success(!emit_->failed());
@@ -63,20 +69,27 @@ class UpdateBuilder {
     unsigned argument;
     std::string name;
     Value value;
+    DictionaryAttr own;  // the user's optimizer for it; null: that of the request
   };
+
+  bool trains() const {
+    return request_.optimizer &&
+           (request_.optimizer->isOwn() || (!gradients_.empty() && request_.optimizer->kind != "none"));
+  }
 
   // Takes the gradients off the results and gives each its constrain op; with option gradient_outputs they come back as
   // outputs.
-  bool collectGradients() {
+  LogicalResult collectGradients() {
     Operation* terminator = step_.getBody().front().getTerminator();
     const bool asOutputs = request_.options.gradientOutputs;
     for (unsigned i = 0; i < step_.getNumResults(); ++i) {
       if (resultText(step_, i, kKindAttr) != "gradient") {
         continue;
       }
-      const std::string parameter = resultText(step_, i, kNameAttr).substr(5);  // "grad."
+      const std::string parameter = parameterOfGradient(resultText(step_, i, kNameAttr));
       if (BlockArgument argument = emit_->signature().argument(parameter)) {
-        gradients_.push_back({argument.getArgNumber(), parameter, terminator->getOperand(i)});
+        gradients_.push_back({argument.getArgNumber(), parameter, terminator->getOperand(i),
+                              step_.getResultAttrOfType<DictionaryAttr>(i, kOptimizerAttr)});
       }
     }
     llvm::BitVector taken(step_.getNumResults());
@@ -86,53 +99,114 @@ class UpdateBuilder {
     step_.eraseResults(taken);
     terminator->eraseOperands(taken);
     for (Gradient& gradient : gradients_) {
-      NamedAttrList attrs;
-      attrs.set("layout", builder_.getStringAttr(""));
-      Operation* op = emit_->create(gradient.value.getLoc(), "constrain", gradient.value, attrs);
-      if (op == nullptr) {
-        return false;
+      if (failed(finish(gradient))) {
+        return failure();
       }
-      op->setAttr(kGradientOfAttr, builder_.getStringAttr(gradient.name));
-      op->setAttr(kNameAttr, builder_.getStringAttr("grad." + gradient.name));
-      gradient.value = op->getResult(0);
       if (asOutputs) {
-        addNamedResult(gradient.value, "output", "grad." + gradient.name);
+        addNamedResult(gradient.value, "output", gradientName(gradient.name));
       }
     }
-    return !gradients_.empty();
+    return success();
+  }
+
+  // What the user made of a finished gradient is finished.
+  LogicalResult finish(Gradient& gradient) {
+    Operation* made = gradient.value.getDefiningOp();
+    auto phase = made != nullptr ? made->getAttrOfType<StringAttr>(kPhaseAttr) : StringAttr();
+    if (phase && phase.getValue() == "update") {
+      return success();
+    }
+    NamedAttrList attrs;
+    attrs.set("layout", builder_.getStringAttr(""));
+    Operation* op = emit_->create(gradient.value.getLoc(), "constrain", gradient.value, attrs);
+    if (op == nullptr) {
+      return failure();
+    }
+    op->setAttr(kGradientOfAttr, builder_.getStringAttr(gradient.name));
+    op->setAttr(kNameAttr, builder_.getStringAttr(gradientName(gradient.name)));
+    gradient.value = op->getResult(0);
+    return success();
   }
 
   void addNamedResult(Value value, StringRef kind, const std::string& name) {
     emit_->signature().addResult(value, emit_->named(kind, name));
   }
 
+  // The gradients of the loss; the user clips his own.
   void clip() {
     const double maxNorm = request_.options.clipNorm;
-    if (maxNorm <= 0) {
+    std::vector<Gradient*> clipped;
+    for (Gradient& gradient : gradients_) {
+      if (!gradient.own) {
+        clipped.push_back(&gradient);
+      }
+    }
+    if (maxNorm <= 0 || clipped.empty() || !trains()) {
       return;
     }
     const Location loc = module_.getLoc();
     Value total;
-    for (const Gradient& gradient : gradients_) {
-      Value squares = emit_->value(gradient.value.getLoc(), "sum_squares", gradient.value);
+    for (const Gradient* gradient : clipped) {
+      Value squares = emit_->value(gradient->value.getLoc(), "sum_squares", gradient->value);
       total = total ? emit_->value(loc, "add", {total, squares}) : squares;
     }
-    Type element = UpdateEmitter::elementOf(gradients_.front().value);
+    Type element = UpdateEmitter::elementOf(clipped.front()->value);
     Value norm = emit_->value(loc, "sqrt", total);
     Value margin = emit_->value(loc, "add", {norm, emit_->scalar(element, 1e-6)});
     Value ratio = emit_->value(loc, "div", {emit_->scalar(element, maxNorm), margin});
     Value coefficient = emit_->value(loc, "minimum", {ratio, emit_->scalar(element, 1.0)});
-    for (Gradient& gradient : gradients_) {
-      gradient.value = emit_->value(gradient.value.getLoc(), "mul", {gradient.value, coefficient});
+    for (Gradient* gradient : clipped) {
+      gradient->value = emit_->value(gradient->value.getLoc(), "mul", {gradient->value, coefficient});
     }
     if (!emit_->failed()) {
       addNamedResult(norm, "output", "grad_norm");
     }
   }
 
-  LogicalResult applyOptimizer(const Optimizer& optimizer) {
-    OptimizerBuilder builder(*emit_, optimizer);
+  // The request's optimizer, and those of gradients of the user's own.
+  LogicalResult applyOptimizers() {
+    llvm::MapVector<DictionaryAttr, Optimizer> optimizers;
+    if (!request_.optimizer->isOwn()) {
+      optimizers.insert({DictionaryAttr(), *request_.optimizer});
+    }
     for (const Gradient& gradient : gradients_) {
+      if (optimizers.count(gradient.own) > 0) {
+        continue;
+      }
+      absl::StatusOr<Optimizer> own = optimizerOf(gradient.own);
+      if (!own.ok()) {
+        return emitError(gradient.value.getLoc()) << std::string(own.status().message());
+      }
+      optimizers.insert({gradient.own, *std::move(own)});
+    }
+    Type integer = builder_.getI32Type();
+    StepState shared;
+    if (!optimizers.empty()) {
+      shared.first = optimizers.front().second.setting("lr");
+      shared.lr = emit_->state("lr", RankedTensorType::get({}, builder_.getF32Type()), shared.first);
+    }
+    Value count = emit_->state("step", RankedTensorType::get({}, integer), 0);
+    shared.step = emit_->value(count.getLoc(), "add", {count, emit_->scalar(integer, 1)});
+    for (const auto& [own, optimizer] : optimizers) {
+      if (failed(applyOptimizer(own, optimizer, shared))) {
+        return failure();
+      }
+    }
+    emit_->replace(count, shared.step);
+    return success(!emit_->failed());
+  }
+
+  LogicalResult applyOptimizer(DictionaryAttr own, const Optimizer& optimizer, const StepState& shared) {
+    if (shared.first == 0 && optimizer.setting("lr") != 0) {
+      return module_.emitError() << "the first optimizer of the program has the learning rate 0, another one "
+                                 << optimizer.setting("lr")
+                                 << ": rates are factors of the first; give that one another rate, or none an update";
+    }
+    OptimizerBuilder builder(*emit_, optimizer, shared);
+    for (const Gradient& gradient : gradients_) {
+      if (gradient.own != own) {
+        continue;
+      }
       Value parameter = step_.getBody().front().getArgument(gradient.argument);
       if (emit_->failed() || failed(builder.update(gradient.name, parameter, gradient.value))) {
         return failure();

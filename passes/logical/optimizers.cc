@@ -59,13 +59,12 @@ static Value inType(UpdateEmitter& emit, Value scalar, Type element) {
   return emit.builder().create(state)->getResult(0);
 }
 
-OptimizerBuilder::OptimizerBuilder(UpdateEmitter& emit, const Optimizer& optimizer)
-    : emit_(emit), optimizer_(optimizer) {
-  Builder& builder = emit.builder();
-  lr_ = emit.state("lr", RankedTensorType::get({}, builder.getF32Type()), setting("lr"));
-  count_ = emit.state("step", RankedTensorType::get({}, builder.getI32Type()), 0);
-  step_ = emit.value(count_.getLoc(), "add", {count_, emit.scalar(builder.getI32Type(), 1)});
-}
+OptimizerBuilder::OptimizerBuilder(UpdateEmitter& emit, const Optimizer& optimizer, const StepState& shared)
+    : emit_(emit),
+      optimizer_(optimizer),
+      lr_(shared.lr),
+      factor_(setting("lr") == shared.first ? 1.0 : setting("lr") / shared.first),
+      step_(shared.step) {}
 
 LogicalResult OptimizerBuilder::update(const std::string& name, Value parameter, Value gradient) {
   using Apply = void (OptimizerBuilder::*)(const Trained&);
@@ -79,7 +78,7 @@ LogicalResult OptimizerBuilder::update(const std::string& name, Value parameter,
     return emitError(parameter.getLoc()) << "optimizer '" << optimizer_.kind << "' updates nothing";
   }
   const optim::Group group = optimizer_.groupOf(name);
-  (this->*apply->second)({emit_, name, parameter, gradient, rateOf(group.lrFactor.value_or(1)),
+  (this->*apply->second)({emit_, name, parameter, gradient, rateOf(factor_ * group.lrFactor.value_or(1)),
                           group.weightDecay.value_or(setting("weight_decay"))});
   return success(!emit_.failed());
 }
@@ -91,7 +90,6 @@ void OptimizerBuilder::finish() {
       rest();
     }
   }
-  emit_.replace(count_, step_);
 }
 
 void OptimizerBuilder::later(size_t phase, std::function<void()> rest) {

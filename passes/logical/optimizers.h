@@ -17,14 +17,21 @@
 
 namespace weft {
 
+// What all optimizers of a step share.
+struct StepState {
+  mlir::Value lr;    // the learning rate of the program, f32
+  double first = 0;  // its first value
+  mlir::Value step;  // the number of this step, i32, from 1
+};
+
 class OptimizerBuilder {
  public:
-  // Makes the state that all parameters share: the learning rate `lr` and the count of steps `step`.
-  OptimizerBuilder(UpdateEmitter& emit, const Optimizer& optimizer);
+  // The optimizer's learning rate is the program's times a factor, so that schedules reach all of them.
+  OptimizerBuilder(UpdateEmitter& emit, const Optimizer& optimizer, const StepState& shared);
 
   // The next value of a parameter and of its state; all of it is there after finish().
   mlir::LogicalResult update(const std::string& name, mlir::Value parameter, mlir::Value gradient);
-  // What remains of all parameters, and the next count of steps.
+  // What remains of all parameters.
   void finish();
 
  private:
@@ -64,7 +71,7 @@ class OptimizerBuilder {
   UpdateEmitter& emit_;
   const Optimizer& optimizer_;
   mlir::Value lr_;
-  mlir::Value count_;
+  double factor_;                                                      // of the program's learning rate
   mlir::Value step_;                                                   // of this step, from 1
   std::map<const void*, mlir::Value> weights_;                         // of what is new in an average, by type
   std::map<std::pair<const void*, const void*>, mlir::Value> slowed_;  // rates, by what they are made of and type

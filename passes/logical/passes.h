@@ -8,7 +8,7 @@
 
 namespace weft {
 
-// Differentiates by the gradients of `registry`.
-std::unique_ptr<mlir::Pass> createBuildGradientsPass(const ir::OperatorRegistry& registry);
+// Differentiates by the gradients of `registry`: what the user asked for, and the loss where `ofLoss`.
+std::unique_ptr<mlir::Pass> createBuildGradientsPass(const ir::OperatorRegistry& registry, bool ofLoss = true);
 
 }  // namespace weft

@@ -240,10 +240,9 @@ absl::Status readGroups(const std::string& name, Attribute attribute, optim::Gro
   return absl::OkStatus();
 }
 
-absl::Status readOptimizer(Attribute attribute, std::optional<Optimizer>& optimizer) {
-  if (!attribute) {
-    return absl::OkStatus();
-  }
+}  // namespace
+
+absl::StatusOr<Optimizer> optimizerOf(Attribute attribute) {
   Optimizer read("none", {});
   Entries entries = {
       {"kind", [&](const std::string& name, Attribute a) { return set(read.kind, textOf(name, a)); }},
@@ -262,7 +261,15 @@ absl::Status readOptimizer(Attribute attribute, std::optional<Optimizer>& optimi
     };
   }
   WEFT_RETURN_IF_ERROR(readEntries(kOptimizerAttr, attribute, entries));
-  optimizer = read;
+  return read;
+}
+
+namespace {
+
+absl::Status readOptimizer(Attribute attribute, std::optional<Optimizer>& optimizer) {
+  if (attribute) {
+    WEFT_ASSIGN_OR_RETURN(optimizer, optimizerOf(attribute));
+  }
   return absl::OkStatus();
 }
 
@@ -324,7 +331,9 @@ Attribute groupAttribute(mlir::Builder& builder, const optim::Group& group) {
   return entries.getDictionary(builder.getContext());
 }
 
-Attribute optimizerAttribute(mlir::Builder& builder, const Optimizer& optimizer) {
+}  // namespace
+
+DictionaryAttr optimizerAttribute(mlir::Builder& builder, const Optimizer& optimizer) {
   mlir::NamedAttrList entries;
   entries.set("kind", builder.getStringAttr(optimizer.kind));
   for (const auto& [name, value] : optimizer.settings) {
@@ -343,6 +352,8 @@ Attribute optimizerAttribute(mlir::Builder& builder, const Optimizer& optimizer)
   }
   return entries.getDictionary(builder.getContext());
 }
+
+namespace {
 
 // Only what differs from the defaults, which absent entries have: the module shows what was asked for.
 void setOptions(mlir::ModuleOp module, const CompileOptions& options) {

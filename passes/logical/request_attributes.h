@@ -3,6 +3,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "planner/machine/machine.h"
 #include "planner/request.h"
@@ -21,6 +22,11 @@ mlir::FailureOr<std::vector<Machine>> machinesOf(mlir::ModuleOp module);
 
 // Writes a request that checkRequest takes; replaces what the module says.
 void setRequest(mlir::ModuleOp module, const Request& request);
+
+// An optimizer as a dictionary, as nn.optimizer holds it: of the module, and of a gradient of the user's own on a
+// result of @step.
+mlir::DictionaryAttr optimizerAttribute(mlir::Builder& builder, const Optimizer& optimizer);
+absl::StatusOr<Optimizer> optimizerOf(mlir::Attribute attribute);
 
 // What a logical module's @step says of itself; empty without one.
 ProgramOutline outlineOf(mlir::ModuleOp module);

@@ -85,6 +85,7 @@ class StepCutter {
         return failure();
       }
     }
+    holdUnread();
     for (unsigned i = 0; i < step_.getNumResults(); ++i) {
       if (failed(finishResult(i))) {
         return failure();
@@ -268,6 +269,16 @@ class StepCutter {
     return success();
   }
 
+  // An argument that nothing reads (a state that only keeps what a step has seen) is held by its own stage.
+  void holdUnread() {
+    for (const Argument& argument : argumentsOf(step_)) {
+      Value value = step_.getArgument(argument.index);
+      if (llvm::none_of(held_, [&](const auto& held) { return held.first.first == argument.name; })) {
+        held_[{argument.name, meshes_.submeshes[stageOfValue(value)]}] = value;
+      }
+    }
+  }
+
   // An output leaves the submesh that makes it; what replaces an argument goes to every submesh that holds the
   // argument.
   LogicalResult finishResult(unsigned index) {
@@ -327,7 +338,7 @@ class StepCutter {
   ValueLayouts& layouts_;
   const ModuleMeshes& meshes_;
   std::vector<std::unique_ptr<SubmeshProgram>> programs_;  // by submesh
-  std::map<std::pair<std::string, int64_t>, Value> held_;  // arguments and the submeshes that read them, as they do
+  std::map<std::pair<std::string, int64_t>, Value> held_;  // arguments and the submeshes that hold them, as they do
   int64_t channels_ = 0;
 };
 

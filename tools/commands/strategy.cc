@@ -230,7 +230,7 @@ class Site {
     std::vector<std::string> names;
     for (mlir::RegisteredOperationName name : context_.getRegisteredOperations()) {
       // What a user registers is not known here.
-      if (name.getDialectNamespace() == "nn" && name.stripDialect() != "custom") {
+      if (name.hasInterface<ir::OperatorInterface>() && name.stripDialect() != "custom") {
         names.push_back(name.stripDialect().str());
       }
     }

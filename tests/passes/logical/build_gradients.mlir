@@ -71,3 +71,62 @@ func.func @step(%x: tensor<2x4xf32> {nn.kind = "parameter", nn.name = "x"}, %g: 
   %0 = nn.sum %m {dims = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
   return %0 : tensor<f32>
 }
+
+// -----
+
+// Gradients that the user asked for: of a parameter, finished for what reads it, which runs in the update; of an input,
+// as it is. The parameter that he updates is no business of the loss.
+// CHECK-LABEL: func.func @step
+// CHECK-SAME: nn.name = "grad.v"
+// CHECK-NOT: nn.name = "grad.w"
+func.func @step(%x: tensor<2xf32> {nn.kind = "input", nn.name = "x"}, %w: tensor<2xf32> {nn.kind = "parameter", nn.name = "w"},
+                %v: tensor<2xf32> {nn.kind = "parameter", nn.name = "v"})
+    -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"}, tensor<2xf32> {nn.arg = 1 : i64, nn.kind = "updated", nn.name = "w"},
+        tensor<2xf32> {nn.kind = "output", nn.name = "dx"}) {
+  %0 = nn.mul %x, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %1 = nn.mul %0, %v : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %2 = nn.sum %1 {dims = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
+  // CHECK: %[[DX:.*]] = nn.mul %{{.*}}, %arg1 {nn.fwd = 0 : i64, {{.*}}nn.phase = "backward"}
+  // CHECK: %[[DW:.*]] = nn.mul %{{.*}}, %arg0 {nn.fwd = 0 : i64, {{.*}}nn.phase = "backward"}
+  // CHECK: %[[G:.*]] = nn.constrain %[[DW]] {layout = "", nn.gradient_of = "w", {{.*}}nn.phase = "update"}
+  %dw, %dx = nn.gradient %2, %w, %x : (tensor<f32>, tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+  // CHECK: nn.sub %arg1, %[[G]] {{.*}}nn.phase = "update"
+  %3 = nn.sub %w, %dw : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  // CHECK: nn.exp %[[DX]] {{.*}}nn.phase = "backward"
+  %4 = nn.exp %dx : (tensor<2xf32>) -> tensor<2xf32>
+  return %2, %3, %4 : tensor<f32>, tensor<2xf32>, tensor<2xf32>
+}
+
+// -----
+
+// The loss depends on a gradient: what was differentiated again reads it before it is finished.
+// CHECK-LABEL: func.func @step
+func.func @step(%x: tensor<2xf32> {nn.kind = "input", nn.name = "x"}, %w: tensor<2xf32> {nn.kind = "parameter", nn.name = "w"})
+    -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"}) {
+  %0 = nn.mul %w, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %1 = nn.sum %0 {dims = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
+  // CHECK: %[[DW:.*]] = nn.add %{{.*}} {{.*}}nn.phase = "backward"
+  // CHECK: nn.constrain %[[DW]]
+  %dw = nn.gradient %1, %w : (tensor<f32>, tensor<2xf32>) -> tensor<2xf32>
+  // CHECK: nn.mul %[[DW]], %[[DW]] {{.*}}nn.phase = "backward"
+  %2 = nn.mul %dw, %dw : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %3 = nn.sum %2 {dims = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
+  return %3 : tensor<f32>
+}
+
+// -----
+
+func.func @step(%w: tensor<2xf32> {nn.kind = "parameter", nn.name = "w"}) -> (tensor<2xf32> {nn.kind = "output", nn.name = "y"}) {
+  // expected-error @+1 {{nn.gradient (1): y is 2xf32; a scalar is differentiated: take its sum or mean}}
+  %0 = nn.gradient %w, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+
+// -----
+
+func.func @step(%l: tensor<f32> {nn.kind = "parameter", nn.name = "l"}, %w: tensor<2xf32> {nn.kind = "parameter", nn.name = "w"})
+    -> (tensor<3xf32> {nn.kind = "output", nn.name = "y"}) {
+  // expected-error @+1 {{nn.gradient (2): the gradients are not like the values that they are taken with respect to}}
+  %0 = nn.gradient %l, %w : (tensor<f32>, tensor<2xf32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}

@@ -72,3 +72,33 @@ module attributes {nn.optimizer = {kind = "lamb", groups = [["w", {}], ["b", {lr
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+// A program that updates its parameters itself: one by an optimizer of its own, whose rate is the program's; one whose
+// rate is twice that; one by arithmetic, which runs in the update. Values that others read, too, pass through an
+// operator of the update.
+// CHECK-LABEL: func.func @step
+// CHECK-SAME: %[[LR:arg[0-9]+]]: tensor<f32> {nn.init = {a = 5.000000e-01 : f64
+// CHECK: nn.mul %arg3, %{{.*}} {{.*}}nn.phase = "update"
+// CHECK: %[[NEXT:.*]] = nn.mul %arg4, %arg4 {{.*}} : 2xf32
+// CHECK: %[[TWICE:.*]] = nn.mul %[[LR]]
+// CHECK: nn.sgd %arg2, %{{.*}}, %{{.*}}, %[[TWICE]]
+// CHECK: nn.constrain %[[NEXT]] {{.*}}nn.phase = "update"
+module attributes {nn.optimizer = {kind = "own"}} {
+  func.func @step(%x: tensor<2xf32> {nn.kind = "input", nn.name = "x"},
+                  %a: tensor<2xf32> {nn.kind = "parameter", nn.name = "a", nn.init = {distribution = "zeros"}},
+                  %b: tensor<2xf32> {nn.kind = "parameter", nn.name = "b", nn.init = {distribution = "zeros"}},
+                  %c: tensor<2xf32> {nn.kind = "parameter", nn.name = "c", nn.init = {distribution = "zeros"}},
+                  %s: tensor<2xf32> {nn.kind = "state", nn.name = "s", nn.init = {distribution = "zeros"}})
+      -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"},
+          tensor<2xf32> {nn.kind = "gradient", nn.name = "grad.a", nn.optimizer = {kind = "sgd", lr = 0.5 : f64}},
+          tensor<2xf32> {nn.kind = "gradient", nn.name = "grad.b", nn.optimizer = {kind = "sgd", lr = 1.0 : f64}},
+          tensor<2xf32> {nn.arg = 3 : i64, nn.kind = "updated", nn.name = "c"},
+          tensor<2xf32> {nn.arg = 4 : i64, nn.kind = "updated", nn.name = "s"}) {
+    %0 = nn.mul %c, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %1 = nn.mul %s, %s : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %2 = nn.sum %1 {dims = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
+    return %2, %x, %x, %0, %1 : tensor<f32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+  }
+}
