@@ -1,7 +1,7 @@
 // A dump keeps the decisions record beside its modules; weft-opt reads it from there.
 // RUN: rm -rf %t && weft compile %s -o %t.plan --dump-dir %t
-// RUN: FileCheck %s --check-prefix=FILE --input-file %t/04-assign-layouts.mlir
-// RUN: weft-opt %t/04-assign-layouts.mlir | FileCheck %s --check-prefix=WHOLE
+// RUN: FileCheck %s --check-prefix=FILE --input-file %t/05-assign-layouts.mlir
+// RUN: weft-opt %t/05-assign-layouts.mlir | FileCheck %s --check-prefix=WHOLE
 // RUN: weft-opt %t/03-decide.mlir --weft-compile=from=decide | FileCheck %s --check-prefix=RESUMED
 // RUN: not weft-opt < %t/03-decide.mlir 2>&1 | FileCheck %s --check-prefix=INPUT
 // RUN: rm %t/decisions.json && not weft-opt %t/03-decide.mlir 2>&1 | FileCheck %s --check-prefix=MISSING
