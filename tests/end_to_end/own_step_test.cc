@@ -435,6 +435,29 @@ TEST(Grad, InALoss) {
   }
 }
 
+// Likewise on the gradient in a parameter, which an update of one's own reads, too: for the loss c = sum(w^3) / 3 it is
+// w^2, and the gradient of c + sum((dc/dw)^2) is w^2 + 4 w^3.
+TEST(Grad, OfAParameterInALoss) {
+  const Build penalized = [](Graph& g, const Way&) {
+    const Tensor x = batchOf(g);
+    const Tensor w = g.parameter("net.w", {6}, Init::constant(0.5));
+    const Tensor seen = g.state("net.seen", {6}, kF64, 0);
+    const Tensor loss = sum(w * w * w) / 3 + 0 * mean(x);
+    const Tensor slope = grad(loss, {w}).front();
+    g.assign(seen, 2 * slope);
+    return Step{loss + sum(square(slope)), optim::Sgd{.lr = 0.1}};
+  };
+  double w = 0.5;
+  double seen = 0;
+  for (int step = 0; step < 3; ++step) {
+    seen = 2 * w * w;
+    w -= 0.1 * (w * w + 4 * w * w * w);
+  }
+  for (const Way& way : {Way{"OneRank", {}}, Way{"Data", {.mesh = "dp=2", .zero = 2}}}) {
+    expectSame(after(penalized, way), {{"net.w", Reals(6, w)}, {"net.seen", Reals(6, seen)}}, 1e-7);
+  }
+}
+
 // --- files ---
 
 TEST(OwnStep, GoesOnFromAFile) {
