@@ -251,7 +251,7 @@ class Lowerer {
     if (!receives) {
       return errorAt(producer.op < 0 ? view_.graph().line : view_.op(producer.op).line,
                      absl::StrCat("what stage ", producer.place.stage, " makes is read on stage ", first.stage,
-                                  ": the stages would wait for each other"));
+                                  ": the stages would wait for each other; put both on one stage"));
     }
     CutStepFunction& receiver = there.function(kindOf(receives->where), receives->stage);
     CutStepFunction& sender = owner.function(receiver.kind, made->stage);

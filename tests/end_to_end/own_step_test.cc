@@ -548,5 +548,23 @@ TEST(OwnStepErrors, AnOperatorWithoutAGradient) {
               HasSubstr("nn.gelu_grad has no gradient, and the loss depends through it on parameter 'w'"));
 }
 
+// A backward pass in which stages run forward again is no schedule.
+TEST(OwnStepErrors, GradientsOfGradientsAcrossStages) {
+  const Build penalized = [](Graph& g, const Way& way) {
+    const Tensor x = batchOf(g);
+    Tensor h;
+    {
+      const auto stage = g.stage(0);
+      h = square(matmul(x, g.parameter("net.w1", {6, 6}, Init::normal(0.5))));
+    }
+    const auto stage = g.stage(static_cast<int>(way.stages - 1));
+    const Tensor y = sum(matmul(h, g.parameter("net.w2", {6, 3}, Init::normal(0.5))));
+    return Step{y + mean(square(grad(y, {x}).front())), optim::Sgd{.lr = 0.1}};
+  };
+  ASSERT_TRUE(compiled(penalized, {"OneStage", {.micro = 2}}).ok());
+  EXPECT_THAT(std::string(compiled(penalized, {"Stages", {.micro = 2}, 2}).status().message()),
+              HasSubstr("the stages would wait for each other; put both on one stage"));
+}
+
 }  // namespace
 }  // namespace weft
