@@ -199,7 +199,12 @@ class GradientWriter {
     for (const mlir::Type type : results) {
       given.resultGradients.push_back(isFloat(type) ? argument() : Tensor());
     }
+    const size_t outputs = graph_.outputs.size() + graph_.assignments.size();
     const std::vector<Tensor> gradients = own_.gradient(given);
+    if (graph_.outputs.size() + graph_.assignments.size() != outputs) {
+      return absl::InvalidArgumentError(
+          "its gradient inspects a value or assigns a state, which only the program around it can");
+    }
     WEFT_RETURN_IF_ERROR(check(function, gradients, operands));
     llvm::SmallVector<int64_t> of;
     llvm::SmallVector<mlir::Value> returned;

@@ -329,6 +329,15 @@ TEST(OwnOperatorErrors, AGradientReadsOnlyWhatItIsGiven) {
   };
   EXPECT_THAT(std::string(compiled(middle).status().message()),
               HasSubstr("gate: its gradient reads a tensor that is none of its operands"));
+  OwnOperator own = gate();
+  own.gradient = [](const OwnGradient& g) {
+    return std::vector<Tensor>{inspect(g.resultGradients[0], "dy"), g.resultGradients[0]};
+  };
+  EXPECT_THAT(messageOf(own), HasSubstr("gate: its gradient inspects a value or assigns a state"));
+  own.gradient = [](const OwnGradient& g) {
+    return std::vector<Tensor>{dropout(g.resultGradients[0], 0.5), g.resultGradients[0]};
+  };
+  EXPECT_THAT(messageOf(own), HasSubstr("gate: its gradient reads a tensor that is none of its operands"));
 }
 
 }  // namespace

@@ -190,6 +190,22 @@ TEST_P(WrongOperatorTest, IsNamedAtItsLine) {
 INSTANTIATE_TEST_SUITE_P(Wrong, WrongOperatorTest, ::testing::ValuesIn(wrongOperators()),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// Of the rows that fit an operator's name the last one is its strategy.
+TEST(WrongTableTest, TheLastRowThatFitsCounts) {
+  const auto layoutOf = [](const ShardingTable& table) {
+    Graph g;
+    const Tensor y = matmul(g.input("x", {4, 8}), g.parameter("w", {8, 6})).named("fc");
+    g.shard(table);
+    const absl::StatusOr<Program> program = compile(g, mean(y), optim::Sgd{}, {.mesh = "dp=2"});
+    EXPECT_TRUE(program.ok()) << program.status();
+    return parameterLayouts(*program).front().second;
+  };
+  const ShardingRule columns = {"f*", {{"", ""}, {"", "dp"}}};
+  const ShardingRule rows = {"fc", {{"", "dp"}, {"dp", ""}}};
+  EXPECT_EQ(layoutOf({columns, rows}).substr(0, 9), "[{dp},{}]");
+  EXPECT_EQ(layoutOf({rows, columns}).substr(0, 9), "[{},{dp}]");
+}
+
 // What only the mesh shows.
 TEST(WrongTableTest, AxesAndSizes) {
   const auto error = [](const TensorSplits& first, const TensorSplits& second, const std::string& mesh) {
