@@ -40,20 +40,22 @@ UNIT = re.compile(r"^(?!namespace|using|//|#|}|const)[\w:<>,*& ]*?\b(?:Graph(?:I
 def public_functions():
     """Names that the headers declare."""
     names = set()
-    for header in sorted((ROOT / "frontend" / "weft").glob("ops*.h")):
+    headers = ROOT / "frontend" / "weft"
+    for header in sorted(headers.glob("ops*.h")) + [headers / "own_operator.h"]:
         names.update(FUNCTION.findall(header.read_text()))
-    names.update(re.findall(r"^  Tensor (\w+)\(", (ROOT / "frontend" / "weft" / "graph.h").read_text(), re.M))
+    names.update(re.findall(r"^  Tensor (\w+)\(", (headers / "graph.h").read_text(), re.M))
     return names
 
 
 def definitions():
-    """Each function or class of a source at the outermost level: (name, text)."""
-    sources = sorted((ROOT / "frontend").glob("ops*.cc")) + [ROOT / "frontend" / "graph.cc"]
+    """Each function or class of a source at the outermost level: (file, name, text)."""
+    frontend = ROOT / "frontend"
+    sources = sorted(frontend.glob("ops*.cc")) + [frontend / "graph.cc", frontend / "own_operator.cc"]
     for source in sources:
         text = source.read_text()
         for found in UNIT.finditer(text):
             end = re.compile(r"^};?$", re.M).search(text, found.end())
-            yield found.group(1), text[found.start():end.end() if end else len(text)]
+            yield source.name, found.group(1), text[found.start():end.end() if end else len(text)]
 
 
 def made_directly(text, operators):
@@ -66,12 +68,12 @@ def made_directly(text, operators):
 def functions_by_operator(operators):
     public = public_functions()
     units = list(definitions())
-    helpers = {name: "" for name, _ in units if name not in public}
-    for name, text in units:
-        if name in helpers:
-            helpers[name] += text
+    helpers = {}  # by file and name
+    for file, name, text in units:
+        if name not in public:
+            helpers[file, name] = helpers.get((file, name), "") + text
     made = {name: set() for name in operators}
-    for name, text in units:
+    for file, name, text in units:
         if name not in public:
             continue
         read, texts = set(), [text]
@@ -79,9 +81,9 @@ def functions_by_operator(operators):
             text = texts.pop()
             for operator in made_directly(text, operators):
                 made[operator].add(name)
-            for helper in set(re.findall(r"\b(\w+)\b[({]", text)) & helpers.keys() - read:
-                read.add(helper)
-                texts.append(helpers[helper])
+            for called in set(re.findall(r"\b(\w+)\b[({]", text)) - read:
+                read.add(called)
+                texts += [helpers[place, called] for place in (file, "ops_support.cc") if (place, called) in helpers]
     return made
 
 

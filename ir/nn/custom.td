@@ -29,7 +29,7 @@ def Nn_CustomOp : Nn_Op<"custom"> {
   let reduceKind = "rules::listedReduceKind(getReduceAttr(), result)";
   let origins = "rules::listedOrigins(getOrigins())";
   let padFill = "rules::listedPadFill(getPadFillAttr(), operand)";
-  let flops = "static_cast<int64_t>(getWork() * static_cast<double>(::weft::ir::elementwiseFlops(*this)))";
+  let flops = "::weft::ir::scaledFlops(*this, getWork())";
   let hasVerifier = 1;
 }
 

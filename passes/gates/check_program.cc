@@ -8,7 +8,6 @@
 #include "ir/nn/nn.h"
 #include "ir/nn/types.h"
 #include "ir/program/program.h"
-#include "llvm/ADT/StringSet.h"
 #include "passes/gates/attribute_forms.h"
 
 namespace weft {
@@ -197,19 +196,12 @@ LogicalResult checkForms(ModuleOp module) {
   if (failed(checkModuleAttributes(module))) {
     return failure();
   }
-  llvm::StringSet<> gradients;  // functions that operators name
-  module.walk([&](ir::nn::CustomOp op) { gradients.insert(op.getGradient().value_or("")); });
-  const auto isExtra = [](func::FuncOp function) {
-    return function.getName() != "step" && function.getName() != "init";
-  };
   for (Operation& op : *module.getBody()) {
     auto function = dyn_cast<func::FuncOp>(op);
-    if (!function) {
-      return op.emitError() << op.getName() << " has no place beside @step and @init";
-    }
-    if (isExtra(function) && !gradients.contains(function.getName())) {
-      return op.emitError() << "@" << function.getName()
-                            << " has no place beside @step and @init: no nn.custom names it as its gradient";
+    const bool isProgram = function && (function.getName() == "step" || function.getName() == "init");
+    if (!function || (!isProgram && !function.isPrivate())) {
+      return op.emitError() << op.getName()
+                            << " has no place beside @step, @init and the private gradients of own operators";
     }
     if (failed(checkBody(function)) || failed(checkFunctionAttributes(function))) {
       return failure();

@@ -80,6 +80,25 @@ TEST(OwnOperatorTools, ItsGradientIsAFunctionOfTheLogicalModule) {
   EXPECT_THAT(contentsOf(dumps / "03-build-update.mlir"), AllOf(HasSubstr("\"gate\""), Not(HasSubstr("_gradient"))));
 }
 
+// An operator that nothing reads is dropped before its gradient's function: what is dumped then goes on, too.
+TEST(OwnOperatorTools, AFunctionWhoseOperatorIsGone) {
+  const TemporaryDirectory dumps;
+  Graph g;
+  const Tensor x = matmul(g.input("x", {8, 6}), g.parameter("w", {6, 4}, Init::normal(0.5)));
+  (void)apply(testing::gate(), {x, x});
+  CompileOptions options;
+  options.dumpDir = dumps.path();
+  const absl::StatusOr<Program> program = compile(g, mean(x * x), optim::Sgd{.lr = 0.1}, options);
+  ASSERT_TRUE(program.ok()) << program.status();
+  for (const std::string& name : namesIn(dumps.path())) {
+    if (name.rfind("00", 0) == 0 || name.rfind("01", 0) == 0 || name.rfind("02", 0) == 0) {
+      const Outcome outcome = run(compileCommand, {dumps / name, "-o", dumps / "again.plan"});
+      EXPECT_EQ(outcome.status, 0) << name << ": " << outcome.err;
+      EXPECT_EQ(contentsOf(dumps / "again.plan"), *serializePlan(program->plan)) << name;
+    }
+  }
+}
+
 // Searched for other ranks than the program's, in a process that has none of its functions.
 TEST(OwnOperatorTools, ADumpIsPlannedForOtherRanks) {
   const TemporaryDirectory dumps;
@@ -121,14 +140,14 @@ TEST(OwnOperatorTools, WrongGradientsInModules) {
     EXPECT_NE(outcome.status, 0);
     return outcome.err;
   };
-  EXPECT_THAT(error({{"gradient = @add_row_gradient", "gradient = @gate_gradient"}}),
-              HasSubstr("@add_row_gradient has no place beside @step and @init"));
+  EXPECT_THAT(error({{"func.func private @add_row_gradient", "func.func @add_row_gradient"}}),
+              HasSubstr("func.func has no place beside @step, @init and the private gradients of own operators"));
   EXPECT_THAT(error({{"gradient = @gate_gradient,", "gradient = @other,"},
                      {"gradient = @gate_gradient_2,", "gradient = @gate_gradient,"},
                      {"gradient = @other,", "gradient = @gate_gradient_2,"}}),
               HasSubstr("does not take its operands, results and gradients of results"));
   EXPECT_THAT(error({{"gradient = @gate_gradient_2", "gradient = @none"}}),
-              HasSubstr("@gate_gradient_2 has no place beside"));
+              HasSubstr("gate: its gradient, @none, is no function of the module"));
   EXPECT_THAT(error({{"gradient_of = array<i64: 0, 1>", "gradient_of = array<i64: 0>"}}),
               HasSubstr("does not return one gradient for each operand of gradient_of"));
   EXPECT_THAT(error({{"gradient_of = array<i64: 0, 1>", "gradient_of = array<i64: 0, 7>"}}),

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <iostream>
+#include <map>
 #include <random>
 #include <set>
 
@@ -26,9 +27,11 @@ namespace {
 
 TEST(RandomGraphTest, AnyRanksGiveTheOneRankAnswer) {
   uint64_t refused = 0;
+  std::map<std::string, int> meshes;
   for (uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
     const absl::StatusOr<RandomCase> random = randomCase(seed);
     ASSERT_TRUE(random.ok()) << "seed " << seed << ": " << random.status();
+    ++meshes[random->request.mesh];
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", mesh ", random->request.mesh, ", zero ", random->request.zero, " ",
                               random->request.zeroOf, " ", random->request.optimizer));
     if (seeds.isOne()) {
@@ -48,6 +51,9 @@ TEST(RandomGraphTest, AnyRanksGiveTheOneRankAnswer) {
       continue;
     }
     EXPECT_EQ(off, "");
+  }
+  for (const auto& [mesh, programs] : meshes) {
+    std::cout << programs << " programs on " << mesh << "\n";
   }
   EXPECT_LE(refused * 100, seeds.last - seeds.first + 1) << "more than one in a hundred";
 }

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/random.h"
@@ -151,6 +152,9 @@ TEST_F(OwnOperatorTest, ItsSplitIsSearchedFor) {
     return count;
   };
   EXPECT_EQ(elements(), 24);
+  slow.work = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(elements(), 24);
+  slow.work = 1e7;
   slow.rule = [](const std::vector<ValueType>&) { return "r! c!, r! c! -> r c"; };
   EXPECT_EQ(elements(), 48);
 }
