@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "frontend/graph_impl.h"
-#include "frontend/own_gradients.h"
 #include "ir/layout/stage_mesh_text.h"
 #include "ir/program/program.h"
 #include "ir/registry.h"
@@ -63,16 +62,8 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> moduleFor(Graph& graph, const 
   return copy;
 }
 
-// The operators of the dialect, and the graph's own.
-ir::OperatorRegistry registryFor(Graph& graph) {
-  ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
-  addOwnGradients(*graph.impl(), registry);
-  return registry;
-}
-
-absl::StatusOr<Program> compileAs(const std::string& program, Graph& graph, mlir::ModuleOp module,
-                                  const CompileOptions& options) {
-  const ir::OperatorRegistry registry = registryFor(graph);
+absl::StatusOr<Program> compileAs(const std::string& program, mlir::ModuleOp module, const CompileOptions& options) {
+  const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
   PipelineOptions pipeline;
   pipeline.dumpDir = options.dumpDir;
   if (!options.decisions.empty()) {
@@ -106,7 +97,7 @@ absl::StatusOr<Program> compile(Graph& graph, const Tensor& loss, const Optimize
   WEFT_RETURN_IF_ERROR(graph.status());
   WEFT_RETURN_IF_ERROR(checkLoss(loss));
   WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, {options, optimizer}));
-  return compileAs("train", graph, *module, options);
+  return compileAs("train", *module, options);
 }
 
 absl::StatusOr<MemoryAdvice> advise(Graph& graph, const Tensor& loss, const Optimizer& optimizer,
@@ -114,12 +105,12 @@ absl::StatusOr<MemoryAdvice> advise(Graph& graph, const Tensor& loss, const Opti
   WEFT_RETURN_IF_ERROR(graph.status());
   WEFT_RETURN_IF_ERROR(checkLoss(loss));
   WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, {options, optimizer}));
-  return adviseModule(*module, registryFor(graph));
+  return adviseModule(*module, ir::OperatorRegistry::builtin());
 }
 
 absl::StatusOr<Program> compileForward(Graph& graph, const Tensor& loss, const CompileOptions& options) {
   WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, {options, std::nullopt}));
-  return compileAs("evaluate", graph, *module, options);
+  return compileAs("evaluate", *module, options);
 }
 
 // One layout, or one for each submesh where their meshes differ.

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,6 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "weft/graph.h"
-#include "weft/own_operator.h"
 
 namespace weft {
 
@@ -82,7 +82,13 @@ class GraphImpl {
   Type parameterType = Type::kF32;
   int64_t dropouts = 0;
 
-  std::map<std::string, std::shared_ptr<const OwnOperator>> ownOperators;  // that it has, by name
+  // The gradient of an own operator as a function of the module, which returns those of the operands `of`.
+  struct OwnGradientFunction {
+    std::string name;
+    std::vector<int64_t> of;
+  };
+  // By operator, types and attributes; none while it is being written.
+  std::map<std::string, std::optional<OwnGradientFunction>> ownGradients;
 
   std::string scoped(const std::string& name) const;
   // Why the step cannot give the argument another value; "" if it can.

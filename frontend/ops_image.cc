@@ -62,6 +62,17 @@ Tensor pool(Call call, const std::string& mnemonic, const Shape& window, const P
   return call.make(mnemonic, attrs);
 }
 
+// Do the groups fit the channels of a convolution?
+bool fitGroups(Call& call, const Tensor& x, const Tensor& weight, int64_t groups) {
+  if (groups >= 1 && x.dim(1) == weight.dim(1) * groups && weight.dim(0) % groups == 0) {
+    return true;
+  }
+  call.fail(absl::StrCat("x is ", describe(x), " with ", x.dim(1), " channels, weight ", describe(weight), " takes ",
+                         weight.dim(1), " in each of ", groups, " groups and gives ", weight.dim(0),
+                         "; the channels must agree, and the groups divide what it gives"));
+  return false;
+}
+
 // A matrix [to, from] that makes a row of `to` elements of one of `from`.
 using Resampling = std::vector<double>;
 
@@ -127,10 +138,8 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& option
   if (!call.ok() || !areImages(call, x, weight)) {
     return call.undefined();
   }
-  if (options.groups < 1 || x.dim(1) != weight.dim(1) * options.groups || weight.dim(0) % options.groups != 0) {
-    return call.fail(absl::StrCat("x is ", describe(x), " with ", x.dim(1), " channels, weight ", describe(weight),
-                                  " takes ", weight.dim(1), " in each of ", options.groups, " groups and gives ",
-                                  weight.dim(0), "; the channels must agree, and the groups divide what it gives"));
+  if (!fitGroups(call, x, weight, options.groups)) {
+    return call.undefined();
   }
   return call.make("conv2d", windowAttributes(call.builder(), options.strides, options.paddings, options.dilations));
 }
@@ -172,6 +181,12 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Conv1dOptions& option
   if (x.shape().size() != 3 || weight.shape().size() != 3) {
     return call.fail(absl::StrCat("x is ", describe(x), " and weight ", describe(weight),
                                   "; each needs three dimensions, [n, channels, length] and [co, ci, k]"));
+  }
+  const bool isFar = !call.isFrom(1, kLargest, "stride", static_cast<double>(options.stride)) ||
+                     !call.isFrom(0, kLargest, "padding", static_cast<double>(options.padding)) ||
+                     !call.isFrom(1, kLargest, "dilation", static_cast<double>(options.dilation));
+  if (isFar || !fitGroups(call, x, weight, options.groups)) {
+    return call.undefined();
   }
   const auto flat = [&](const Tensor& t) { return reshape(t, {t.dim(0), t.dim(1), 1, t.dim(2)}, at); };
   const Tensor y = conv2d(flat(x), flat(weight),
@@ -218,10 +233,12 @@ Tensor interpolate(const Tensor& x, const Shape& size, Interpolation form, Sourc
   return reshape(blocks, {x.dim(0), x.dim(1), size[0], size[1]}, at);
 }
 
-Tensor groupNorm(const Tensor& x, int64_t groups, const Tensor& gamma, const Tensor& beta, double epsilon,
-                 SourceLine at) {
-  Call call(at, "groupNorm",
-            {{"x", x, Takes::kFloats}, {"gamma", gamma, Takes::kFloats}, {"beta", beta, Takes::kFloats}});
+namespace {
+
+// Of `function`, whose name errors show.
+Tensor normalizedInGroups(const char* function, const Tensor& x, int64_t groups, const Tensor& gamma,
+                          const Tensor& beta, double epsilon, SourceLine at) {
+  Call call(at, function, {{"x", x, Takes::kFloats}, {"gamma", gamma, Takes::kFloats}, {"beta", beta, Takes::kFloats}});
   if (!call.ok() || !call.isFrom(0, kLargest, "epsilon", epsilon)) {
     return call.undefined();
   }
@@ -243,8 +260,15 @@ Tensor groupNorm(const Tensor& x, int64_t groups, const Tensor& gamma, const Ten
   return add(mul(y, reshape(gamma, perChannel, at), at), reshape(beta, perChannel, at), at);
 }
 
+}  // namespace
+
+Tensor groupNorm(const Tensor& x, int64_t groups, const Tensor& gamma, const Tensor& beta, double epsilon,
+                 SourceLine at) {
+  return normalizedInGroups("groupNorm", x, groups, gamma, beta, epsilon, at);
+}
+
 Tensor instanceNorm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon, SourceLine at) {
-  return groupNorm(x, std::max<int64_t>(x.dim(1), 1), gamma, beta, epsilon, at);
+  return normalizedInGroups("instanceNorm", x, std::max<int64_t>(x.dim(1), 1), gamma, beta, epsilon, at);
 }
 
 }  // namespace weft

@@ -11,6 +11,7 @@
 #include "tools/commands/layout.h"
 #include "tools/commands/machine.h"
 #include "tools/commands/memory.h"
+#include "tools/commands/operators.h"
 #include "tools/commands/plan.h"
 #include "tools/commands/print.h"
 #include "tools/commands/reshard.h"
@@ -36,6 +37,7 @@ const std::vector<Command>& commands() {
       {"layout", "what every rank holds of a tensor under a layout", weft::tools::layoutCommand},
       {"machine", "the figures that costs come from; or measures this host", weft::tools::machineCommand},
       {"memory", "packs a table of lifetimes, or shows what fills the memory of a plan", weft::tools::memoryCommand},
+      {"operators", "every operator: its factor rule, linear sets, expansion, gradient", weft::tools::operatorsCommand},
       {"plan", "searches a plan for a model, without compiling it", weft::tools::planCommand},
       {"print",
        "a module of any state, as of --dump-dir, as a table: names, shapes, layouts, who decided, source lines",

@@ -17,10 +17,11 @@ absl::StatusOr<BertConfig> readBertConfig(const std::string& path) {
   config.hidden = file.size("intermediate_size");
   config.layers = file.size("num_hidden_layers");
   config.heads = file.size("num_attention_heads");
+  file.expectMultiple("hidden_size", config.width, "num_attention_heads", config.heads);
   config.positions = file.size("max_position_embeddings");
   config.tokenTypes = file.size("type_vocab_size", config.tokenTypes);
   config.epsilon = file.real("layer_norm_eps", config.epsilon);
-  config.dropout = file.real("hidden_dropout_prob", 0.1);
+  config.dropout = file.rate("hidden_dropout_prob", 0.1);
   config.deviation = file.real("initializer_range", config.deviation);
   if (const std::string activation = file.text("hidden_act", "gelu"); activation != "gelu") {
     file.refuse(absl::StrCat("hidden_act is '", activation, "'; this model has 'gelu'"));

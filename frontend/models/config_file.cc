@@ -79,7 +79,26 @@ int64_t ConfigFile::size(const std::string& name, int64_t otherwise) {
 
 double ConfigFile::real(const std::string& name, double otherwise) {
   const Json* const value = find(name);
-  return value == nullptr ? otherwise : keep(jsonReal(*value, name), otherwise);
+  const double found = value == nullptr ? otherwise : keep(jsonReal(*value, name), otherwise);
+  if (found < 0) {
+    refuse(absl::StrCat(name, ": found ", found, ", expected a number from 0"));
+  }
+  return found;
+}
+
+double ConfigFile::rate(const std::string& name, double otherwise) {
+  const double found = real(name, otherwise);
+  if (found >= 1) {
+    refuse(absl::StrCat(name, ": found ", found, ", expected a rate from 0, below 1"));
+  }
+  return found;
+}
+
+void ConfigFile::expectMultiple(const std::string& name, int64_t value, const std::string& divisorName,
+                                int64_t divisor) {
+  if (value % divisor != 0) {
+    refuse(absl::StrCat(name, " is ", value, ", no multiple of ", divisorName, ", ", divisor));
+  }
 }
 
 bool ConfigFile::flag(const std::string& name, bool otherwise) {

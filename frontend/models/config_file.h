@@ -16,16 +16,20 @@ class ConfigFile {
   // `path`: the file, or a folder that holds config.json.
   explicit ConfigFile(const std::string& path);
 
+  bool says(const std::string& name) const { return find(name) != nullptr; }
   // The file must say `modelType`.
   void expectType(const std::string& modelType);
   int64_t size(const std::string& name);  // at least 1
   int64_t size(const std::string& name, int64_t otherwise);
-  double real(const std::string& name, double otherwise);
+  double real(const std::string& name, double otherwise);  // at least 0
+  double rate(const std::string& name, double otherwise);  // of dropout: from 0, below 1
   bool flag(const std::string& name, bool otherwise);
   std::string text(const std::string& name, const std::string& otherwise);
   // A value inside an object of the file: real("rope_parameters", "rope_theta", 10000).
   double real(const std::string& object, const std::string& name, double otherwise);
   std::string text(const std::string& object, const std::string& name, const std::string& otherwise);
+  // Two entries whose values were read: the first has to be a multiple of the second.
+  void expectMultiple(const std::string& name, int64_t value, const std::string& divisorName, int64_t divisor);
   // An error that names the file: "mlp_bias is true; ...".
   void refuse(const std::string& text);
 

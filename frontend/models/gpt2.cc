@@ -17,9 +17,10 @@ absl::StatusOr<Gpt2Config> readGpt2Config(const std::string& path) {
   config.hidden = file.size("n_inner", 4 * config.width);
   config.layers = file.size("n_layer");
   config.heads = file.size("n_head");
+  file.expectMultiple("n_embd", config.width, "n_head", config.heads);
   config.positions = file.size("n_positions");
   config.epsilon = file.real("layer_norm_epsilon", config.epsilon);
-  config.dropout = file.real("resid_pdrop", 0.1);
+  config.dropout = file.rate("resid_pdrop", 0.1);
   config.deviation = file.real("initializer_range", config.deviation);
   if (const std::string activation = file.text("activation_function", "gelu_new"); activation != "gelu_new") {
     file.refuse(absl::StrCat("activation_function is '", activation, "'; this model has 'gelu_new'"));

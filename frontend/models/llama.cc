@@ -1,5 +1,7 @@
 #include "weft/models/llama.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "frontend/models/config_file.h"
 #include "frontend/models/layer_stages.h"
@@ -18,7 +20,14 @@ absl::StatusOr<LlamaConfig> readLlamaConfig(const std::string& path) {
   config.layers = file.size("num_hidden_layers");
   config.heads = file.size("num_attention_heads");
   config.keyHeads = file.size("num_key_value_heads", config.heads);
-  config.headWidth = file.size("head_dim", config.width / config.heads);
+  file.expectMultiple("num_attention_heads", config.heads, "num_key_value_heads", config.keyHeads);
+  config.headWidth = file.size("head_dim", std::max<int64_t>(config.width / config.heads, 1));
+  if (!file.says("head_dim")) {
+    file.expectMultiple("hidden_size", config.width, "num_attention_heads", config.heads);
+  }
+  if (config.headWidth % 2 != 0) {
+    file.refuse(absl::StrCat("head_dim is ", config.headWidth, "; rotary positions turn pairs, so it has to be even"));
+  }
   config.epsilon = file.real("rms_norm_eps", config.epsilon);
   // Under rope_parameters in newer files, at the top level in older ones.
   config.rotaryBase = file.real("rope_parameters", "rope_theta", file.real("rope_theta", config.rotaryBase));

@@ -27,7 +27,7 @@ absl::StatusOr<T5Config> readT5Config(const std::string& path) {
   config.buckets = file.size("relative_attention_num_buckets", config.buckets);
   config.greatestDistance = file.size("relative_attention_max_distance", config.greatestDistance);
   config.epsilon = file.real("layer_norm_epsilon", config.epsilon);
-  config.dropout = file.real("dropout_rate", 0.1);
+  config.dropout = file.rate("dropout_rate", 0.1);
   config.tiedHead = file.flag("tie_word_embeddings", true);
   const std::string mlp = file.text("feed_forward_proj", "relu");
   config.gated = mlp == "gated-gelu";

@@ -37,7 +37,7 @@ AttributeMap kernelAttributes(mlir::Operation* op) {
   AttributeMap map;
   for (mlir::NamedAttribute attribute : op->getAttrDictionary()) {
     const llvm::StringRef name = attribute.getName().getValue();
-    const bool isFact = llvm::isa<nn::CustomOp>(op) && llvm::is_contained({"kind", "factors", "linear", "work"}, name);
+    const bool isFact = llvm::isa<nn::CustomOp>(op) && llvm::is_contained(nn::CustomOp::getAttributeNames(), name);
     if (name.contains('.') || isFact) {
       continue;
     }

@@ -41,6 +41,12 @@ int64_t elementwiseFlops(mlir::Operation* op) {
   return flops;
 }
 
+int64_t scaledFlops(mlir::Operation* op, double perElement) {
+  const double flops = perElement * static_cast<double>(elementwiseFlops(op));
+  constexpr int64_t kMost = int64_t{1} << 62;
+  return flops < static_cast<double>(kMost) ? static_cast<int64_t>(flops) : kMost;
+}
+
 int64_t operandElements(mlir::Operation* op, unsigned operand) {
   return product(shapeOf(op->getOperand(operand)));
 }

@@ -24,6 +24,8 @@ struct OriginRequest {
 
 // One operation per element of each result.
 int64_t elementwiseFlops(mlir::Operation* op);
+// So many operations, from 0 on, per element of each result; at most 2^62.
+int64_t scaledFlops(mlir::Operation* op, double perElement);
 // Elements of one operand.
 int64_t operandElements(mlir::Operation* op, unsigned operand = 0);
 // 2 x the product of all factors of a contraction's rule.

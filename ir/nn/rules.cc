@@ -420,6 +420,34 @@ LinearSets listedSets(mlir::ArrayAttr sets) {
   return listed;
 }
 
+llvm::SmallVector<OriginRequest> listedOrigins(std::optional<llvm::ArrayRef<int64_t>> origins) {
+  const llvm::ArrayRef<int64_t> listed = origins.value_or(llvm::ArrayRef<int64_t>());
+  llvm::SmallVector<OriginRequest> requests;
+  for (size_t i = 0; i + 2 < listed.size(); i += 3) {
+    requests.push_back({listed[i] != 0, static_cast<unsigned>(listed[i + 1]), static_cast<unsigned>(listed[i + 2])});
+  }
+  return requests;
+}
+
+std::optional<double> listedPadFill(mlir::ArrayAttr fills, unsigned operand) {
+  auto fill = fills && operand < fills.size() ? llvm::dyn_cast<mlir::FloatAttr>(fills[operand]) : mlir::FloatAttr();
+  return fill ? std::optional<double>(fill.getValueAsDouble()) : std::nullopt;
+}
+
+std::optional<ReduceKind> reduceKindNamed(llvm::StringRef name) {
+  for (const ReduceKind kind : {ReduceKind::kSum, ReduceKind::kMax, ReduceKind::kMin}) {
+    if (reduceKindName(kind) == name) {
+      return kind;
+    }
+  }
+  return std::nullopt;
+}
+
+ReduceKind listedReduceKind(mlir::ArrayAttr kinds, unsigned result) {
+  auto name = kinds && result < kinds.size() ? llvm::dyn_cast<mlir::StringAttr>(kinds[result]) : mlir::StringAttr();
+  return name ? reduceKindNamed(name.getValue()).value_or(ReduceKind::kSum) : ReduceKind::kSum;
+}
+
 LinearSets allTogether(mlir::Operation* op) {
   LinearSets sets(1);
   for (unsigned i = 0; i < op->getNumOperands(); ++i) {

@@ -75,6 +75,12 @@ double leastElement(mlir::Value x);
 
 // Linear sets from a list of lists of operand numbers.
 LinearSets listedSets(mlir::ArrayAttr sets);
+// What `nn.custom` lists of itself, in the forms that ir/nn/custom.td names; null: nothing is listed.
+llvm::SmallVector<OriginRequest> listedOrigins(std::optional<llvm::ArrayRef<int64_t>> origins);
+std::optional<double> listedPadFill(mlir::ArrayAttr fills, unsigned operand);
+ReduceKind listedReduceKind(mlir::ArrayAttr kinds, unsigned result);
+// None for another word than sum, max or min.
+std::optional<ReduceKind> reduceKindNamed(llvm::StringRef name);
 // All operands in one linear set.
 LinearSets allTogether(mlir::Operation* op);
 

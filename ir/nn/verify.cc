@@ -175,14 +175,47 @@ LogicalResult AvgPool2dGradOp::verify() {
   return infer::poolGrad(site, {getDx(), getDy()}, getWindow(), {getStrides(), getPaddings()});
 }
 
-// (1) A kind and a rule. (2) Linear sets are lists of its operands. (3) Work is not negative.
+namespace {
+
+// Three numbers for each origin: operand or result, which one, and a dimension that it has.
+bool areOrigins(CustomOp op, llvm::ArrayRef<int64_t> listed) {
+  for (size_t i = 0; i + 2 < listed.size(); i += 3) {
+    const auto values = mlir::ValueRange(listed[i] == 0 ? mlir::ValueRange(op.getXs()) : mlir::ValueRange(op.getYs()));
+    const bool isValue =
+        (listed[i] == 0 || listed[i] == 1) && listed[i + 1] >= 0 && listed[i + 1] < static_cast<int64_t>(values.size());
+    if (!isValue || listed[i + 2] < 0 || listed[i + 2] >= static_cast<int64_t>(shape(values[listed[i + 1]]).size())) {
+      return false;
+    }
+  }
+  return listed.size() % 3 == 0;
+}
+
+bool areFills(mlir::ArrayAttr listed, unsigned operands) {
+  return listed.size() <= operands && llvm::all_of(listed, [](mlir::Attribute fill) {
+           auto number = llvm::dyn_cast<mlir::FloatAttr>(fill);
+           return (number && !number.getValue().isNaN()) || llvm::isa<mlir::UnitAttr>(fill);
+         });
+}
+
+bool areReductions(mlir::ArrayAttr listed, unsigned results) {
+  return listed.size() <= results && llvm::all_of(listed, [](mlir::Attribute kind) {
+           auto name = llvm::dyn_cast<mlir::StringAttr>(kind);
+           return name && rules::reduceKindNamed(name.getValue());
+         });
+}
+
+}  // namespace
+
+// (1) A kind and a rule. (2) Linear sets are lists of its operands. (3) Work is not negative. (4) Origins of dimensions
+// that there are. (5) Pad fills and (6) reductions for no more operands and results than there are. (7) Gradients of
+// operands that there are.
 LogicalResult CustomOp::verify() {
   if (getKind().empty() || getFactors().empty()) {
     return error(*this, 1, "kind is \"" + getKind() + "\" and factors \"" + getFactors() + "\"; neither may be empty");
   }
+  const auto isOperand = [&](int64_t operand) { return operand >= 0 && operand < getNumOperands(); };
   for (mlir::Attribute set : getLinear()) {
     auto numbers = llvm::dyn_cast<mlir::DenseI64ArrayAttr>(set);
-    const auto isOperand = [&](int64_t operand) { return operand >= 0 && operand < getNumOperands(); };
     if (!numbers || !llvm::all_of(numbers.asArrayRef(), isOperand)) {
       return error(*this, 2,
                    "linear holds lists of operands, from 0 to " + llvm::Twine(getNumOperands()) + " less one");
@@ -190,6 +223,27 @@ LogicalResult CustomOp::verify() {
   }
   if (!(getWork() >= 0)) {
     return error(*this, 3, "work is negative");
+  }
+  if (getOrigins() && !areOrigins(*this, *getOrigins())) {
+    return error(*this, 4,
+                 "origins holds three numbers for each: 0 for an operand or 1 for a result, which one, and a dimension "
+                 "that it has");
+  }
+  if (getPadFill() && !areFills(*getPadFill(), getNumOperands())) {
+    return error(
+        *this, 5,
+        "pad_fill holds a number, or unit, for each of at most " + llvm::Twine(getNumOperands()) + " operands");
+  }
+  if (getReduce() && !areReductions(*getReduce(), getNumResults())) {
+    return error(
+        *this, 6,
+        "reduce holds \"sum\", \"max\" or \"min\" for each of at most " + llvm::Twine(getNumResults()) + " results");
+  }
+  if (getGradient().has_value() != getGradientOf().has_value() ||
+      !llvm::all_of(getGradientOf().value_or(llvm::ArrayRef<int64_t>()), isOperand)) {
+    return error(*this, 7,
+                 "gradient names a function, gradient_of the operands whose gradients it returns, from 0 to " +
+                     llvm::Twine(getNumOperands()) + " less one; both are there or none");
   }
   return success();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/dist/dist.h"
+#include "ir/nn/nn.h"
 #include "ir/nn/operator_interface.h"
 #include "mlir/IR/Builders.h"
 
@@ -16,6 +17,24 @@ func::FuncOp stepFunction(ModuleOp module) {
 
 func::FuncOp initFunction(ModuleOp module) {
   return module.lookupSymbol<func::FuncOp>("init");
+}
+
+SmallVector<func::FuncOp> gradientFunctions(ModuleOp module) {
+  SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
+  llvm::erase_if(functions, [&](func::FuncOp function) {
+    return function == stepFunction(module) || function == initFunction(module);
+  });
+  return functions;
+}
+
+void dropGradientFunctions(ModuleOp module) {
+  module.walk([](ir::nn::CustomOp op) {
+    op.removeGradientAttr();
+    op.removeGradientOfAttr();
+  });
+  for (func::FuncOp function : gradientFunctions(module)) {
+    function.erase();
+  }
 }
 
 llvm::SmallVector<ModuleOp> submeshesOf(ModuleOp module) {

@@ -74,6 +74,10 @@ inline constexpr char kStripesAttr[] = "dist.stripes";
 // The functions @step and @init of a module; null if absent.
 mlir::func::FuncOp stepFunction(mlir::ModuleOp module);
 mlir::func::FuncOp initFunction(mlir::ModuleOp module);
+// The functions beside @step and @init: in the logical state, the gradients of the user's own operators.
+llvm::SmallVector<mlir::func::FuncOp> gradientFunctions(mlir::ModuleOp module);
+// Of a module whose gradients are built, or that gets none.
+void dropGradientFunctions(mlir::ModuleOp module);
 
 // The programs of the submeshes in the local state: the modules @submesh0, @submesh1, ... inside, or the module
 // itself where one submesh owns everything.

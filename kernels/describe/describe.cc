@@ -227,10 +227,33 @@ bool fit(const KernelSpec& spec, const InPlacePair& pair) {
          spec.inputs[pair.input].bytes() == spec.outputs[pair.output].bytes();
 }
 
+// Of a kernel that is not built in, by what its attributes say; what does not have the form of a pair is none.
+KernelDescription describeItself(const KernelSpec& spec) {
+  using Numbers = std::vector<int64_t>;
+  const Numbers scratch = attributeOr<Numbers>(spec.attributes, kScratchAttribute, {}).value_or(Numbers());
+  const Numbers pairs = attributeOr<Numbers>(spec.attributes, kInPlaceAttribute, {}).value_or(Numbers());
+  KernelDescription description;
+  if (scratch.size() == 2) {
+    int64_t elements = 0;
+    for (const TensorSpec& output : spec.outputs) {
+      elements = boundedSum(elements, output.elements());
+    }
+    description.workspaceBytes =
+        boundedSum(std::max<int64_t>(scratch[0], 0), boundedProduct(std::max<int64_t>(scratch[1], 0), elements));
+  }
+  for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
+    const InPlacePair pair = {static_cast<size_t>(pairs[i]), static_cast<size_t>(pairs[i + 1])};
+    if (fit(spec, pair)) {
+      description.inPlace.push_back(pair);
+    }
+  }
+  return description;
+}
+
 KernelDescription describeOnCpu(const KernelSpec& spec) {
   const auto known = cpuKernelFacts().find(spec.name);
   if (known == cpuKernelFacts().end()) {
-    return {};
+    return describeItself(spec);
   }
   KernelDescription description = {known->second.scratch(spec), {}};
   std::copy_if(known->second.inPlace.begin(), known->second.inPlace.end(), std::back_inserter(description.inPlace),

@@ -34,7 +34,12 @@ inline constexpr const char* kDynamicSliceKernel = "dynamic_slice";
 inline constexpr const char* kMaskPadKernel = "mask_pad";
 inline constexpr const char* kAccumulateKernel = "accumulate";
 
-// A kernel that is not built in needs no scratch memory and writes over no input.
+// Attributes by which a kernel that is not built in describes itself; without them it needs no scratch memory and
+// writes over no input. Lists of integers: the input and the output of each pair, one after another; the bytes of
+// scratch memory whatever the shapes are, and those for each element of its outputs.
+inline constexpr const char* kInPlaceAttribute = "in_place";
+inline constexpr const char* kScratchAttribute = "scratch";
+
 KernelDescription describe(const KernelSpec& spec, Target target);
 
 }  // namespace weft

@@ -365,6 +365,10 @@ LogicalResult checkWithLayouts(ModuleOp module, Moves moves) {
   if (failed(meshes) || failed(checkForms(module)) || failed(checkStages(module))) {
     return failure();
   }
+  if (SmallVector<func::FuncOp> functions = gradientFunctions(module); !functions.empty()) {
+    return functions.front().emitError() << "@" << functions.front().getName()
+                                         << " is the gradient of an operator; gradients are built in the logical state";
+  }
   AnnotatedChecker checker(*std::move(meshes), moves);
   for (auto function : module.getOps<func::FuncOp>()) {
     if (failed(checker.function(function))) {

@@ -198,8 +198,10 @@ LogicalResult checkForms(ModuleOp module) {
   }
   for (Operation& op : *module.getBody()) {
     auto function = dyn_cast<func::FuncOp>(op);
-    if (!function || (function.getName() != "step" && function.getName() != "init")) {
-      return op.emitError() << op.getName() << " has no place beside @step and @init";
+    const bool isProgram = function && (function.getName() == "step" || function.getName() == "init");
+    if (!function || (!isProgram && !function.isPrivate())) {
+      return op.emitError() << op.getName()
+                            << " has no place beside @step, @init and the private gradients of own operators";
     }
     if (failed(checkBody(function)) || failed(checkFunctionAttributes(function))) {
       return failure();

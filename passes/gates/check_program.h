@@ -10,7 +10,8 @@ namespace weft {
 // Each reports the first thing that is wrong, at its place. Whether values have layouts, and which operators of `dist`
 // there are, is for the gate of the state, which can rely on the forms while it looks.
 
-// Attributes of a form that can be read; functions of one block, of tensors and of our operators.
+// Attributes of a form that can be read; functions of one block, of tensors and of our operators; beside @step and
+// @init only private ones, the gradients of the user's own operators.
 mlir::LogicalResult checkForms(mlir::ModuleOp module);
 // Kinds and names of arguments and results, what they replace, the numbers of operators, and @init.
 mlir::LogicalResult checkNames(mlir::ModuleOp module);

@@ -274,6 +274,7 @@ class UpdateBuilder {
 class BuildUpdatePass : public impl::BuildUpdatePassBase<BuildUpdatePass> {
  public:
   void runOnOperation() override {
+    dropGradientFunctions(getOperation());
     FailureOr<Request> request = readRequest(getOperation());
     if (failed(request) || failed(UpdateBuilder(getOperation(), *std::move(request)).run())) {
       signalPassFailure();

@@ -45,6 +45,11 @@ const std::map<std::string, KnownAttribute>& known() {
       {"transpose_a", {false}},
       {"transpose_b", {false}},
       {"causal", {false, true}},
+      {"interleaved", {false, true}},
+      {"inverse", {false, true}},
+      {"bias_gradient", {false}},
+      {"global_shape", {List{8, 4}}},
+      {"origins", {List{0, 0, 0}}},
       {"nesterov", {false}},
       {"decoupled", {false}},
       {"approximate", {std::string("tanh")}},
@@ -52,6 +57,9 @@ const std::map<std::string, KnownAttribute>& known() {
       {"distribution", {std::string("normal"), true}},
       {"layout", {std::string(""), true}},
       {"spec", {std::string("m k, k n -> m n")}},
+      {"factors", {std::string("r c -> r c")}},
+      {"kind", {std::string("own"), true}},
+      {"work", {1.0, true}},
       {"rate", {0.5, true}},
       {"value", {0.0, true}},
       {"slope", {0.01, true}},
@@ -156,6 +164,7 @@ class Completer {
         {"pick_grad", &Completer::namedResult},
         {"channel_sum", &Completer::channelSum},
         {"contract", &Completer::contract},
+        {"custom", &Completer::custom},
         {"attention", &Completer::attention},
         {"attention_grad", &Completer::attention},
         {"conv2d_input_grad", &Completer::inputGradient},
@@ -420,6 +429,14 @@ class Completer {
   absl::Status contract() {
     const bool products = operand(0).size() == 2 && operand(1).size() == 2;
     return has("spec") ? rest() : missing("spec", std::string(products ? "m k, k n -> m n" : "b m k, b k n -> b m n"));
+  }
+
+  // A user's own operator: nothing follows, but a result like the first operand.
+  absl::Status custom() {
+    if (!has("factors")) {
+      return missing("factors", std::string("r c -> r c"));
+    }
+    return sameResult();
   }
 
   absl::Status attention() {

@@ -15,6 +15,7 @@ OperatorRegistry OperatorRegistry::builtin() {
   addIndexGradients(registry);
   addAttentionGradients(registry);
   addSourceGradients(registry);
+  addCustomGradients(registry);
   addArgExtremumExpansions(registry);
   addSoftmaxExpansions(registry);
   addCrossEntropyExpansion(registry);

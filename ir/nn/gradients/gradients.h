@@ -21,6 +21,7 @@ void addNormalizationGradients(OperatorRegistry& registry);
 void addIndexGradients(OperatorRegistry& registry);
 void addAttentionGradients(OperatorRegistry& registry);
 void addSourceGradients(OperatorRegistry& registry);
+void addCustomGradients(OperatorRegistry& registry);
 // softmax_cross_entropy over split classes.
 void addCrossEntropyExpansion(OperatorRegistry& registry);
 // argmax and argmin over a split dimension.

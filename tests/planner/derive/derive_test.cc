@@ -197,6 +197,19 @@ TEST(Derive, NamesThePadsWithWhichSplitsDivide) {
   EXPECT_EQ(named.layout(w.index), "[{},{tp}]") << "the user says how it is stored";
 }
 
+// A strategy by names may ask for parts that do not divide a parameter.
+TEST(Derive, PadsWhatAStrategyByNamesSplits) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {8, 4});
+  const GraphValue w = b.parameter("w", {4, 7});
+  b.returns(b.add(kMatmul, {x, w}, {8, 7}));
+  b.graph.operators[0].strategy = UserStrategy{.byName = true, .inNames = {{"", ""}, {"", "tp"}}};
+  const Derived derived = derive(b, {.mesh = "tp=2"});
+  ASSERT_TRUE(derived.record.ok()) << derived.record.status();
+  EXPECT_EQ(derived.layout(w.index), "[{},{tp}] pad{1:8}");
+  EXPECT_THAT(derived.record->notes, ElementsAre(HasSubstr("dimension 1 of size 7 is stored with 8")));
+}
+
 // What nobody asks to split is padded where it grows by no more than an eighth, and all that it reaches can run so.
 TEST(Derive, NamesThePadsWithWhichMoreSplitsAreConsidered) {
   Freedoms without;
