@@ -1,5 +1,6 @@
 #include "weft/compile.h"
 
+#include <algorithm>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,20 @@ namespace weft {
 using mlir::NamedAttrList;
 
 namespace {
+
+// Entries of CompileOptions::layouts that name a state, which parameterLayouts() wrote, become the state's own layout:
+// patterns are of parameters alone.
+void layOutStates(mlir::func::FuncOp step, CompileOptions& options) {
+  for (const Argument& argument : argumentsOf(step)) {
+    const auto entry = std::find_if(options.layouts.begin(), options.layouts.end(),
+                                    [&](const auto& layout) { return layout.first == argument.name; });
+    if (argument.kind == "state" && entry != options.layouts.end()) {
+      mlir::Builder builder(step.getContext());
+      step.setArgAttr(argument.index, kLayoutAttr, builder.getStringAttr(entry->second));
+      options.layouts.erase(entry);
+    }
+  }
+}
 
 // A copy of the graph's module, so that one graph can be compiled several times. A forward program changes only the
 // state that says so.
@@ -53,7 +68,9 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> moduleFor(Graph& graph, const 
     }
   }
   mlir::OwningOpRef<mlir::ModuleOp> copy = impl.module->clone();
-  setRequest(*copy, request);
+  Request own = request;
+  layOutStates(stepFunction(*copy), own.options);
+  setRequest(*copy, own);
   return copy;
 }
 
@@ -79,6 +96,11 @@ absl::StatusOr<Program> compileAs(const std::string& program, Graph& graph, mlir
   WEFT_ASSIGN_OR_RETURN(made.plan, compileModule(module, registry, pipeline, &report));
   made.notes = std::move(report.notes);
   made.compilations = report.compilations;
+  for (const Argument& argument : argumentsOf(graph.impl()->step)) {
+    if (argument.kind == "state") {
+      made.states.push_back(argument.name);
+    }
+  }
   return made;
 }
 
@@ -100,7 +122,7 @@ absl::StatusOr<Program> compile(Graph& graph, const Tensor& loss, const Optimize
   WEFT_RETURN_IF_ERROR(graph.status());
   WEFT_RETURN_IF_ERROR(checkLoss(loss));
   WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, {options, optimizer}));
-  return compileAs("train", graph, *module, options);
+  return compileAs(kTrainingProgram, graph, *module, options);
 }
 
 absl::StatusOr<MemoryAdvice> advise(Graph& graph, const Tensor& loss, const Optimizer& optimizer,
@@ -138,11 +160,13 @@ static std::string layoutText(const ArgumentDecision& argument, const Shape& sha
   return text;
 }
 
-static std::map<std::string, Shape> parameterShapes(const plan::Plan& plan) {
+// Of the parameters, and of the states of the graph.
+static std::map<std::string, Shape> storedShapes(const Program& program) {
   std::map<std::string, Shape> shapes;
-  for (const plan::Plan* submesh : submeshesOf(plan)) {
+  for (const plan::Plan* submesh : submeshesOf(program.plan)) {
     for (const plan::NamedTensor& tensor : submesh->tensors()) {
-      if (tensor.kind() == plan::TENSOR_PARAMETER) {
+      const bool isState = std::count(program.states.begin(), program.states.end(), tensor.name()) > 0;
+      if (tensor.kind() == plan::TENSOR_PARAMETER || isState) {
         shapes[tensor.name()] = {tensor.shape().begin(), tensor.shape().end()};
       }
     }
@@ -156,7 +180,7 @@ std::vector<std::pair<std::string, std::string>> parameterLayouts(const Program&
   if (!decisions.ok()) {
     return layouts;
   }
-  const std::map<std::string, Shape> shapes = parameterShapes(program.plan);
+  const std::map<std::string, Shape> shapes = storedShapes(program);
   for (const ArgumentDecision& argument : decisions->arguments) {
     if (const auto shape = shapes.find(argument.name); shape != shapes.end()) {
       layouts.emplace_back(argument.name, layoutText(argument, shape->second, decisions->meshes()));
@@ -165,9 +189,9 @@ std::vector<std::pair<std::string, std::string>> parameterLayouts(const Program&
   return layouts;
 }
 
-// Of the parameters that are not on the first.
-static std::map<std::string, int64_t> parameterStages(const plan::Plan& plan, const Decisions& decisions) {
-  const std::map<std::string, Shape> parameters = parameterShapes(plan);
+// Of the parameters and states that are not on the first.
+static std::map<std::string, int64_t> parameterStages(const Program& program, const Decisions& decisions) {
+  const std::map<std::string, Shape> parameters = storedShapes(program);
   std::map<std::string, int64_t> stages;
   for (const ArgumentDecision& argument : decisions.arguments) {
     if (argument.stage > 0 && parameters.count(argument.name) > 0) {
@@ -197,7 +221,7 @@ CompileOptions forwardOptions(const Program& training, CompileOptions options) {
   }
   if (decisions.ok() && options.mode == Mode::kAuto) {
     options.mode = Mode::kLayouts;
-    options.stages = parameterStages(training.plan, *decisions);
+    options.stages = parameterStages(training, *decisions);
   }
   if (decisions.ok() && decisions->schedule.submeshes.size() > 1) {
     options.schedule = decisions->schedule.kind;

@@ -85,6 +85,15 @@ class InstructionWriter {
       submesh_.accumulate(function_, op.results[0], value, std::move(sum));
       return absl::OkStatus();
     }
+    if (isCollection(from.layout, to.layout)) {
+      StepInstruction update;
+      // In place it moves the rows of the micro-batch alone.
+      const TensorSpec part = prices_.localTensor(from);
+      apply(prices_.moving(function_.submesh, kDynamicUpdateSliceKernel, {part}, part), update);
+      const StepName name = {value, nameOfOutput(op.results[0]), plan::OUTPUT};
+      submesh_.makeTogether(function_, op.results[0], name, local.bytes(), std::move(update));
+      return absl::OkStatus();
+    }
     if (timeDim(to.layout) >= 0 && timeDim(from.layout) < 0) {
       value = sliced(value, {prices_.localTensor(from), local});
     } else {
@@ -101,6 +110,13 @@ class InstructionWriter {
   }
 
  private:
+  // The first output that a value leaves as.
+  std::string nameOfOutput(int value) const {
+    const auto result = std::find_if(step_.results.begin(), step_.results.end(),
+                                     [&](const AnnotatedResult& leaving) { return leaving.value == value; });
+    return absl::StrCat("out.", result - step_.results.begin());
+  }
+
   struct Slice {
     const TensorSpec& from;
     const TensorSpec& to;
@@ -315,6 +331,9 @@ class Lowerer {
     if (!result.updates) {
       const std::string name = absl::StrCat("out.", index);
       submeshes_[owner].showToHost(name);
+      if (submeshes_[owner].isCollectedAs(result.value, name)) {
+        return absl::OkStatus();
+      }
       return leaveFrom(result.value, owner, name, plan::OUTPUT);
     }
     const GraphArgument& argument = view_.graph().arguments[*result.updates];
