@@ -4,6 +4,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "frontend/call.h"
 #include "frontend/graph_impl.h"
 #include "frontend/own_gradients.h"
 #include "ir/layout/stage_mesh_text.h"
@@ -24,6 +25,29 @@ namespace weft {
 using mlir::NamedAttrList;
 
 namespace {
+
+// An error at the line that made the tensor.
+absl::Status errorOf(const Tensor& tensor, const std::string& text) {
+  const auto place = tensor.graph()->value(tensor).getLoc()->findInstanceOf<mlir::FileLineColLoc>();
+  return absl::InvalidArgumentError(
+      place ? absl::StrCat(place.getFilename().str(), ":", place.getLine(), ": error: ", text) : text);
+}
+
+// The loss leaves the program as "loss".
+absl::Status checkNameOfLoss(GraphImpl& graph, const Tensor& loss) {
+  if (loss.graph() != &graph) {
+    return errorOf(loss, "compile: the loss belongs to another graph than the one that is compiled");
+  }
+  if (const Tensor known = graph.findArgument("loss"); known.valid()) {
+    return errorOf(known, "compile: the loss leaves the program as 'loss'; give the tensor of that name another");
+  }
+  for (const auto& [name, value] : graph.outputs) {
+    if (name == "loss" && graph.value(value) != graph.value(loss)) {
+      return errorOf(value, "compile: output 'loss' is not the loss, which has that name; give it another");
+    }
+  }
+  return absl::OkStatus();
+}
 
 // Entries of CompileOptions::layouts that name a state, which parameterLayouts() wrote, become the state's own layout:
 // patterns are of parameters alone.
@@ -56,16 +80,22 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> moduleFor(Graph& graph, const 
     addResult(step, impl.value(value), attrs);
   };
   if (loss.valid()) {
+    WEFT_RETURN_IF_ERROR(checkNameOfLoss(impl, loss));
     add(loss, "loss", "loss");
   }
   for (const auto& [name, value] : impl.outputs) {
-    add(value, "output", name);
+    if (!loss.valid() || name != "loss") {
+      add(value, "output", name);
+    }
   }
   for (const GraphImpl::Assignment& assigned : impl.assignments) {
     if (request.optimizer || assigned.options.alsoForward) {
       add(assigned.value, "updated", argumentAt(step, assigned.argument).name);
       step.setResultAttr(step.getNumResults() - 1, kUpdatesAttr, impl.builder.getI64IntegerAttr(assigned.argument));
     }
+  }
+  if (step.getNumResults() == 0) {
+    return absl::InvalidArgumentError("compileForward: the graph puts nothing out; call Graph::output, or give the loss");
   }
   mlir::OwningOpRef<mlir::ModuleOp> copy = impl.module->clone();
   Request own = request;
@@ -106,11 +136,12 @@ absl::StatusOr<Program> compileAs(const std::string& program, Graph& graph, mlir
 
 absl::Status checkLoss(const Tensor& loss) {
   if (!loss.valid()) {
-    return absl::InvalidArgumentError("compile: the loss is no tensor of a graph");
+    return absl::InvalidArgumentError("compile: the loss is no tensor of a graph; a program without one is made by "
+                                      "compileForward");
   }
   if (!loss.shape().empty() || (loss.type() != Type::kF32 && loss.type() != Type::kF64)) {
-    return absl::InvalidArgumentError(absl::StrCat("compile: the loss should be a float scalar, it has ",
-                                                   loss.shape().size(), " dimensions; take mean(loss)"));
+    return errorOf(loss, absl::StrCat("compile: the loss should be a float scalar, it is ", describe(loss), "; ",
+                                      loss.shape().empty() ? "cast it" : "take mean(loss)"));
   }
   return absl::OkStatus();
 }

@@ -56,8 +56,8 @@ void metric(const std::string& name, const Tensor& values, SourceLine at) {
 }
 
 void metric(const std::string& name, const Tensor& values, const Tensor& weights, SourceLine at) {
-  Call call(at, "metric", {{"values", values}, {"weights", weights}});
-  if (!call.ok()) {
+  Call call(at, "metric", {{"values", values}});
+  if (!call.ok() || !Call(at, "metric", {{"weights", weights}}).ok()) {
     return;
   }
   if (weights.shape() != values.shape()) {

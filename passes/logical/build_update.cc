@@ -103,6 +103,13 @@ class UpdateBuilder {
   }
 
   void addNamedResult(Value value, StringRef kind, const std::string& name) {
+    for (unsigned i = 0; i < step_.getNumResults(); ++i) {
+      if (resultText(step_, i, kKindAttr) == "output" && resultText(step_, i, kNameAttr) == name) {
+        emitError(returned(step_, i).getLoc()) << "output '" << name << "' has the name of a value that the update puts "
+                                               << "out; give it another";
+        emit_->fail();
+      }
+    }
     emit_->signature().addResult(value, emit_->named(kind, name));
   }
 

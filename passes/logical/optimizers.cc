@@ -63,7 +63,7 @@ OptimizerBuilder::OptimizerBuilder(UpdateEmitter& emit, const Optimizer& optimiz
     : emit_(emit), optimizer_(optimizer) {
   Builder& builder = emit.builder();
   lr_ = emit.state("lr", RankedTensorType::get({}, builder.getF32Type()), setting("lr"));
-  count_ = emit.state("step", RankedTensorType::get({}, builder.getI32Type()), 0);
+  count_ = emit.state(kStepCountState, RankedTensorType::get({}, builder.getI32Type()), 0);
   step_ = emit.value(count_.getLoc(), "add", {count_, emit.scalar(builder.getI32Type(), 1)});
 }
 

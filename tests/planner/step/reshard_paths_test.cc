@@ -141,7 +141,8 @@ TEST(LayoutOfResult, TheBatchIsWholeAndSplitIntoNoMoreThanItsStripes) {
 TEST(PathOfRead, TheEndOfTheStepTakesTheBatchOneMicroBatchAfterTheOther) {
   const auto taken = [&](const std::string& from, const std::string& to) {
     std::vector<std::string> texts;
-    for (const Layout& next : *pathOfRead(layout(from), {.wanted = layout(to), .collects = true}, mesh())) {
+    const auto path = pathOfRead(layout(from), {.wanted = layout(to), .reason = "y leaves", .collects = true}, mesh());
+    for (const Layout& next : *path) {
       texts.push_back(next.print(mesh()));
     }
     return texts;
