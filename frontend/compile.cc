@@ -95,7 +95,8 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> moduleFor(Graph& graph, const 
     }
   }
   if (step.getNumResults() == 0) {
-    return absl::InvalidArgumentError("compileForward: the graph puts nothing out; call Graph::output, or give the loss");
+    return absl::InvalidArgumentError(
+        "compileForward: the graph puts nothing out; call Graph::output, or give the loss");
   }
   mlir::OwningOpRef<mlir::ModuleOp> copy = impl.module->clone();
   Request own = request;
@@ -136,8 +137,9 @@ absl::StatusOr<Program> compileAs(const std::string& program, Graph& graph, mlir
 
 absl::Status checkLoss(const Tensor& loss) {
   if (!loss.valid()) {
-    return absl::InvalidArgumentError("compile: the loss is no tensor of a graph; a program without one is made by "
-                                      "compileForward");
+    return absl::InvalidArgumentError(
+        "compile: the loss is no tensor of a graph; a program without one is made by "
+        "compileForward");
   }
   if (!loss.shape().empty() || (loss.type() != Type::kF32 && loss.type() != Type::kF64)) {
     return errorOf(loss, absl::StrCat("compile: the loss should be a float scalar, it is ", describe(loss), "; ",

@@ -494,10 +494,11 @@ Tensor knownState(GraphImpl& graph, const Tensor& known, const WantedState& want
     return known;
   }
   const std::string from = argument.kind == "state" && first ? absl::StrCat(" from ", first.getValueAsDouble()) : "";
-  return graph.fail(wanted.at, absl::StrCat("state '", wanted.name, "': the graph has a", argument.kind == "input" ? "n " : " ",
-                                            argument.kind, " of this name, ", describe(known), from, ", and no ",
-                                            typeName(wanted.type), " [", absl::StrJoin(wanted.shape, ", "), "] from ",
-                                            wanted.first, "; give it another name"));
+  return graph.fail(
+      wanted.at,
+      absl::StrCat("state '", wanted.name, "': the graph has a", argument.kind == "input" ? "n " : " ", argument.kind,
+                   " of this name, ", describe(known), from, ", and no ", typeName(wanted.type), " [",
+                   absl::StrJoin(wanted.shape, ", "), "] from ", wanted.first, "; give it another name"));
 }
 
 }  // namespace

@@ -61,8 +61,8 @@ void metric(const std::string& name, const Tensor& values, const Tensor& weights
     return;
   }
   if (weights.shape() != values.shape()) {
-    call.fail(absl::StrCat("values are ", describe(values), ", weights ", describe(weights),
-                           "; give each value its weight"));
+    call.fail(
+        absl::StrCat("values are ", describe(values), ", weights ", describe(weights), "; give each value its weight"));
     return;
   }
   const Tensor real = realRows(call, name, values, at);

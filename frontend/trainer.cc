@@ -78,11 +78,13 @@ int64_t Feed::rows(int64_t count) {
   }
   if (executor_.plan().program() == kTrainingProgram) {
     status_ = absl::InvalidArgumentError(
-        absl::StrCat("rows(", count, ") in a training step, whose loss would count what fills the batch; give training "
+        absl::StrCat("rows(", count,
+                     ") in a training step, whose loss would count what fills the batch; give training "
                      "whole batches, or labels that the loss ignores"));
   } else if (batch_ == 0) {
-    status_ = absl::FailedPreconditionError(absl::StrCat(
-        "rows(", count, "): this program has no metric, so nothing would leave the other rows out; see weft/metrics.h"));
+    status_ = absl::FailedPreconditionError(
+        absl::StrCat("rows(", count,
+                     "): this program has no metric, so nothing would leave the other rows out; see weft/metrics.h"));
   } else if (count < 1 || count > batch_) {
     status_ = absl::InvalidArgumentError(absl::StrCat("rows(", count, "): a batch of this program has 1 to ", batch_));
   } else {
@@ -117,9 +119,8 @@ void Feed::writeBytes(const std::string& name, const char* data, size_t bytes) {
     status_ = executor_.writeTensor(name, data, bytes);
     return;
   }
-  status_ = writeParts(*tensor, [&](int64_t first, int64_t rows, char* out) {
-    std::copy_n(data + first * row, rows * row, out);
-  });
+  status_ = writeParts(
+      *tensor, [&](int64_t first, int64_t rows, char* out) { std::copy_n(data + first * row, rows * row, out); });
 }
 
 bool Feed::checkInput(const std::string& name) {

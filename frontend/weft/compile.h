@@ -22,7 +22,7 @@ struct Program {
   plan::Plan plan;
   // What is no error but worth a line: options that have no effect on this program.
   std::vector<std::string> notes = {};
-  int compilations = 1;  // more than one where the planner had predicted the memory too low
+  int compilations = 1;                  // more than one where the planner had predicted the memory too low
   std::vector<std::string> states = {};  // of the graph (Graph::state), without those of the optimizer
   const std::string& decisions() const { return plan.decisions(); }
 };

@@ -105,8 +105,9 @@ class UpdateBuilder {
   void addNamedResult(Value value, StringRef kind, const std::string& name) {
     for (unsigned i = 0; i < step_.getNumResults(); ++i) {
       if (resultText(step_, i, kKindAttr) == "output" && resultText(step_, i, kNameAttr) == name) {
-        emitError(returned(step_, i).getLoc()) << "output '" << name << "' has the name of a value that the update puts "
-                                               << "out; give it another";
+        emitError(returned(step_, i).getLoc())
+            << "output '" << name << "' has the name of a value that the update puts "
+            << "out; give it another";
         emit_->fail();
       }
     }

@@ -203,6 +203,32 @@ TEST(EvaluationTest, FullBatchesCountAllRows) {
   EXPECT_EQ(rowsOf(4), evaluate(trainer, program, 4, 7, 5)) << "rows behind the real ones do not matter";
 }
 
+// A reader of files is asked for real rows alone, also by ranks that have none.
+TEST(EvaluationTest, RowByRowOnlyRealRowsAreRead) {
+  const Setting split = {"dp4", 1, {.mesh = "dp=4"}};
+  const Program training = trainingOf(split);
+  Trainer trainer(training, quiet());
+  const Program program = evaluationOf(training, split, 7, 5);
+  const Metrics expected = evaluate(trainer, program, 3, 7, 5);
+  int64_t last = 0;
+  const auto rowByRow = [&](const std::function<int32_t(int64_t, int64_t)>& at) {
+    return [&, at](int64_t first, int64_t rows, int32_t* out) {
+      last = std::max(last, first + rows - 1);
+      for (int64_t i = 0; i < rows * 5; ++i) {
+        out[i] = at(first + i / 5, i % 5);
+      }
+    };
+  };
+  const auto metrics = trainer.evaluate(program, 1, [&](int64_t, Feed& feed) {
+    feed.rows(3);
+    feed.writeRows<int32_t>("x", rowByRow(tokenAt));
+    feed.writeRows<int32_t>("y", rowByRow(labelAt));
+  });
+  ASSERT_TRUE(metrics.ok()) << metrics.status();
+  EXPECT_EQ(*metrics, expected);
+  EXPECT_EQ(last, 2);
+}
+
 // Not the mean of the batches' means: these have other numbers of counted tokens.
 TEST(EvaluationTest, TokensWeighAlike) {
   Graph g;

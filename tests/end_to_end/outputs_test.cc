@@ -2,6 +2,7 @@
 // the batch in the order of its rows, reductions over the batch whole, whatever the type and wherever the batch lies.
 
 #include <gmock/gmock.h>
+#include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -62,7 +63,7 @@ Tensor build(Graph& g, const Case& c) {
   const Tensor right = compare(answer, y, "eq");
   g.output("logits", logits);
   g.output("again", logits);
-  g.output("losses", losses);
+  inspect(losses, "losses");
   g.output("merged", reshape(logits, {-1, kClasses}));
   g.output("transposed", transpose(logits, {2, 0, 1}));
   g.output("answer", answer);
@@ -189,6 +190,20 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"stage_meshes_1_2_micro4", 24, 2, {.stageMeshes = "dp=1;dp=2", .micro = 4, .schedule = "1f1b"}},
         Case{"stage_meshes_2_tp2_micro2", 24, 2, {.stageMeshes = "dp=2;tp=2", .micro = 2, .schedule = "1f1b"}}),
     [](const auto& info) { return info.param.name; });
+
+// The record of a plan makes the same plan again.
+TEST(OutputsTest, SavedDecisionsCollectThemAlike) {
+  Case c = {"", 24, 2, {.mesh = "dp=2", .micro = 3}};
+  Graph g;
+  const Tensor loss = build(g, c);
+  const absl::StatusOr<Program> first = compile(g, loss, optim::Sgd{}, c.options);
+  ASSERT_TRUE(first.ok()) << first.status();
+  c.options.decisions = first->decisions();
+  const absl::StatusOr<Program> again = compile(g, loss, optim::Sgd{}, c.options);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(first->plan, again->plan));
+  EXPECT_EQ(first->compilations, 1);
+}
 
 // What the parts of a mesh cannot put out together says why, at its line.
 TEST(OutputsTest, WhatMixesMicroBatchesIsRefused) {

@@ -226,7 +226,8 @@ TEST(Accumulate, FirstMicroBatchReplaces) {
     for (const std::string& reduce : {"max", "min"}) {
       Tensor expected = acc;
       for (size_t i = 0; i < 19; ++i) {
-        expected.values[i] = reduce == "max" ? std::max(acc.values[i], x.values[i]) : std::min(acc.values[i], x.values[i]);
+        expected.values[i] =
+            reduce == "max" ? std::max(acc.values[i], x.values[i]) : std::min(acc.values[i], x.values[i]);
       }
       expectSame(runOne({"accumulate", {acc, x}, {x.spec()}, {{"reduce", reduce}}, {0}}), x);
       expectSame(runOne({"accumulate", {acc, x}, {x.spec()}, {{"reduce", reduce}}, {1}}), expected);

@@ -123,8 +123,9 @@ TEST(PlaceOfReshard, GradientsOfLevel2AreScatteredWhereTheyAreMadeAlsoOfOneMicro
 TEST(LayoutOfResult, ReducedOrAsTheArgumentItReplaces) {
   EXPECT_EQ(layoutOfResult(layout("[{dp},{}] partial{micro:sum}"), {"y"}, mesh())->print(mesh()), "[{dp},{}]");
   EXPECT_EQ(layoutOfResult(layout("[{},{}]"), {"w", layout("[{},{dp}]")}, mesh())->print(mesh()), "[{},{dp}]");
-  EXPECT_THAT(std::string(layoutOfResult(layout("[{micro},{}]"), {"w", layout("[{},{}]")}, mesh()).status().message()),
-              HasSubstr("'w' would be replaced by a value that carries the batch, but the step runs in 4 micro-batches"));
+  EXPECT_THAT(
+      std::string(layoutOfResult(layout("[{micro},{}]"), {"w", layout("[{},{}]")}, mesh()).status().message()),
+      HasSubstr("'w' would be replaced by a value that carries the batch, but the step runs in 4 micro-batches"));
 }
 
 TEST(LayoutOfResult, TheBatchIsWholeAndSplitIntoNoMoreThanItsStripes) {
