@@ -1,8 +1,10 @@
 #include "weft/compile.h"
 
+#include <algorithm>
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "frontend/call.h"
 #include "frontend/graph_impl.h"
 #include "ir/layout/stage_mesh_text.h"
 #include "ir/program/program.h"
@@ -23,6 +25,43 @@ using mlir::NamedAttrList;
 
 namespace {
 
+// An error at the line that made the tensor.
+absl::Status errorOf(const Tensor& tensor, const std::string& text) {
+  const auto place = tensor.graph()->value(tensor).getLoc()->findInstanceOf<mlir::FileLineColLoc>();
+  return absl::InvalidArgumentError(
+      place ? absl::StrCat(place.getFilename().str(), ":", place.getLine(), ": error: ", text) : text);
+}
+
+// The loss leaves the program as "loss".
+absl::Status checkNameOfLoss(GraphImpl& graph, const Tensor& loss) {
+  if (loss.graph() != &graph) {
+    return errorOf(loss, "compile: the loss belongs to another graph than the one that is compiled");
+  }
+  if (const Tensor known = graph.findArgument("loss"); known.valid()) {
+    return errorOf(known, "compile: the loss leaves the program as 'loss'; give the tensor of that name another");
+  }
+  for (const auto& [name, value] : graph.outputs) {
+    if (name == "loss" && graph.value(value) != graph.value(loss)) {
+      return errorOf(value, "compile: output 'loss' is not the loss, which has that name; give it another");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Entries of CompileOptions::layouts that name a state, which parameterLayouts() wrote, become the state's own layout:
+// patterns are of parameters alone.
+void layOutStates(mlir::func::FuncOp step, CompileOptions& options) {
+  for (const Argument& argument : argumentsOf(step)) {
+    const auto entry = std::find_if(options.layouts.begin(), options.layouts.end(),
+                                    [&](const auto& layout) { return layout.first == argument.name; });
+    if (argument.kind == "state" && entry != options.layouts.end()) {
+      mlir::Builder builder(step.getContext());
+      step.setArgAttr(argument.index, kLayoutAttr, builder.getStringAttr(entry->second));
+      options.layouts.erase(entry);
+    }
+  }
+}
+
 // A copy of the graph's module, so that one graph can be compiled several times. A forward program changes only the
 // state that says so.
 absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> moduleFor(Graph& graph, const Tensor& loss, const Request& request) {
@@ -40,10 +79,13 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> moduleFor(Graph& graph, const 
     addResult(step, impl.value(value), attrs);
   };
   if (loss.valid()) {
+    WEFT_RETURN_IF_ERROR(checkNameOfLoss(impl, loss));
     add(loss, "loss", "loss");
   }
   for (const auto& [name, value] : impl.outputs) {
-    add(value, "output", name);
+    if (!loss.valid() || name != "loss") {
+      add(value, "output", name);
+    }
   }
   for (const GraphImpl::Assignment& assigned : impl.assignments) {
     if (request.optimizer || assigned.options.alsoForward) {
@@ -57,12 +99,19 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> moduleFor(Graph& graph, const 
       step.setResultAttr(step.getNumResults() - 1, kOptimizerAttr, optimizerAttribute(impl.builder, update.optimizer));
     }
   }
+  if (step.getNumResults() == 0) {
+    return absl::InvalidArgumentError(
+        "compileForward: the graph puts nothing out; call Graph::output, or give the loss");
+  }
   mlir::OwningOpRef<mlir::ModuleOp> copy = impl.module->clone();
-  setRequest(*copy, request);
+  Request own = request;
+  layOutStates(stepFunction(*copy), own.options);
+  setRequest(*copy, own);
   return copy;
 }
 
-absl::StatusOr<Program> compileAs(const std::string& program, mlir::ModuleOp module, const CompileOptions& options) {
+absl::StatusOr<Program> compileAs(const std::string& program, Graph& graph, mlir::ModuleOp module,
+                                  const CompileOptions& options) {
   const ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
   PipelineOptions pipeline;
   pipeline.dumpDir = options.dumpDir;
@@ -76,16 +125,23 @@ absl::StatusOr<Program> compileAs(const std::string& program, mlir::ModuleOp mod
   WEFT_ASSIGN_OR_RETURN(made.plan, compileModule(module, registry, pipeline, &report));
   made.notes = std::move(report.notes);
   made.compilations = report.compilations;
+  for (const Argument& argument : argumentsOf(graph.impl()->step)) {
+    if (argument.kind == "state") {
+      made.states.push_back(argument.name);
+    }
+  }
   return made;
 }
 
 absl::Status checkLoss(const Tensor& loss) {
   if (!loss.valid()) {
-    return absl::InvalidArgumentError("compile: the loss is no tensor of a graph");
+    return absl::InvalidArgumentError(
+        "compile: the loss is no tensor of a graph; a program without one is made by "
+        "compileForward");
   }
   if (!loss.shape().empty() || (loss.type() != Type::kF32 && loss.type() != Type::kF64)) {
-    return absl::InvalidArgumentError(absl::StrCat("compile: the loss should be a float scalar, it has ",
-                                                   loss.shape().size(), " dimensions; take mean(loss)"));
+    return errorOf(loss, absl::StrCat("compile: the loss should be a float scalar, it is ", describe(loss), "; ",
+                                      loss.shape().empty() ? "cast it" : "take mean(loss)"));
   }
   return absl::OkStatus();
 }
@@ -97,7 +153,7 @@ absl::StatusOr<Program> compile(Graph& graph, const Tensor& loss, const Optimize
   WEFT_RETURN_IF_ERROR(graph.status());
   WEFT_RETURN_IF_ERROR(checkLoss(loss));
   WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, {options, optimizer}));
-  return compileAs("train", *module, options);
+  return compileAs(kTrainingProgram, graph, *module, options);
 }
 
 absl::StatusOr<MemoryAdvice> advise(Graph& graph, const Tensor& loss, const Optimizer& optimizer,
@@ -110,7 +166,7 @@ absl::StatusOr<MemoryAdvice> advise(Graph& graph, const Tensor& loss, const Opti
 
 absl::StatusOr<Program> compileForward(Graph& graph, const Tensor& loss, const CompileOptions& options) {
   WEFT_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module, moduleFor(graph, loss, {options, std::nullopt}));
-  return compileAs("evaluate", *module, options);
+  return compileAs("evaluate", graph, *module, options);
 }
 
 // One layout, or one for each submesh where their meshes differ.
@@ -135,11 +191,13 @@ static std::string layoutText(const ArgumentDecision& argument, const Shape& sha
   return text;
 }
 
-static std::map<std::string, Shape> parameterShapes(const plan::Plan& plan) {
+// Of the parameters, and of the states of the graph.
+static std::map<std::string, Shape> storedShapes(const Program& program) {
   std::map<std::string, Shape> shapes;
-  for (const plan::Plan* submesh : submeshesOf(plan)) {
+  for (const plan::Plan* submesh : submeshesOf(program.plan)) {
     for (const plan::NamedTensor& tensor : submesh->tensors()) {
-      if (tensor.kind() == plan::TENSOR_PARAMETER) {
+      const bool isState = std::count(program.states.begin(), program.states.end(), tensor.name()) > 0;
+      if (tensor.kind() == plan::TENSOR_PARAMETER || isState) {
         shapes[tensor.name()] = {tensor.shape().begin(), tensor.shape().end()};
       }
     }
@@ -153,7 +211,7 @@ std::vector<std::pair<std::string, std::string>> parameterLayouts(const Program&
   if (!decisions.ok()) {
     return layouts;
   }
-  const std::map<std::string, Shape> shapes = parameterShapes(program.plan);
+  const std::map<std::string, Shape> shapes = storedShapes(program);
   for (const ArgumentDecision& argument : decisions->arguments) {
     if (const auto shape = shapes.find(argument.name); shape != shapes.end()) {
       layouts.emplace_back(argument.name, layoutText(argument, shape->second, decisions->meshes()));
@@ -162,9 +220,9 @@ std::vector<std::pair<std::string, std::string>> parameterLayouts(const Program&
   return layouts;
 }
 
-// Of the parameters that are not on the first.
-static std::map<std::string, int64_t> parameterStages(const plan::Plan& plan, const Decisions& decisions) {
-  const std::map<std::string, Shape> parameters = parameterShapes(plan);
+// Of the parameters and states that are not on the first.
+static std::map<std::string, int64_t> parameterStages(const Program& program, const Decisions& decisions) {
+  const std::map<std::string, Shape> parameters = storedShapes(program);
   std::map<std::string, int64_t> stages;
   for (const ArgumentDecision& argument : decisions.arguments) {
     if (argument.stage > 0 && parameters.count(argument.name) > 0) {
@@ -194,7 +252,7 @@ CompileOptions forwardOptions(const Program& training, CompileOptions options) {
   }
   if (decisions.ok() && options.mode == Mode::kAuto) {
     options.mode = Mode::kLayouts;
-    options.stages = parameterStages(training.plan, *decisions);
+    options.stages = parameterStages(training, *decisions);
   }
   if (decisions.ok() && decisions->schedule.submeshes.size() > 1) {
     options.schedule = decisions->schedule.kind;

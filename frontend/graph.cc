@@ -1,5 +1,6 @@
 #include "weft/graph.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -192,6 +193,9 @@ Tensor GraphImpl::addArgument(SourceLine at, const std::string& name, const Shap
   if (findArgument(name).id() >= 0) {
     return fail(at, absl::StrCat("there is a tensor named '", name, "' already; names are unique in a graph"));
   }
+  if (isOutput(name)) {
+    return fail(at, absl::StrCat("there is an output named '", name, "' already; names are unique in a graph"));
+  }
   if (const std::string error = sizesError(shape); !error.empty()) {
     return fail(at, absl::StrCat("'", name, "' ", error));
   }
@@ -204,13 +208,20 @@ void GraphImpl::addOutput(SourceLine at, const std::string& name, const Tensor& 
     fail(at, absl::StrCat("output '", name, "' is no tensor of this graph"));
     return;
   }
-  for (const auto& [known, tensor] : outputs) {
-    if (known == name) {
-      fail(at, absl::StrCat("there is an output named '", name, "' already"));
-      return;
-    }
+  if (name.empty() || isOutput(name)) {
+    fail(at, name.empty() ? "an output needs a name" : absl::StrCat("there is an output named '", name, "' already"));
+    return;
+  }
+  if (findArgument(name).id() >= 0) {
+    fail(at, absl::StrCat("output '", name, "': the graph has an input, parameter or state of this name, by which the ",
+                          "host would read both; give the output another"));
+    return;
   }
   outputs.emplace_back(name, value);
+}
+
+bool GraphImpl::isOutput(const std::string& name) const {
+  return std::any_of(outputs.begin(), outputs.end(), [&](const auto& output) { return output.first == name; });
 }
 
 std::string GraphImpl::replacementError(const Argument& named) {
@@ -446,6 +457,10 @@ Graph::~Graph() = default;
 
 Tensor Graph::input(const std::string& name, const Shape& shape, Type type, const InputOptions& options,
                     SourceLine at) {
+  if (options.batchDim < -1 || options.batchDim >= std::max<int64_t>(static_cast<int64_t>(shape.size()), 1)) {
+    return impl_->fail(at, absl::StrCat("input '", name, "' [", absl::StrJoin(shape, ", "), "] has no dimension ",
+                                        options.batchDim, " to carry the batch; give one it has, or -1 for none"));
+  }
   NamedAttrList attrs;
   attrs.set(kKindAttr, impl_->builder.getStringAttr("input"));
   if (options.batchDim != 0) {
@@ -494,12 +509,42 @@ Tensor Graph::parameter(const std::string& name, const Shape& shape, const Init&
   return impl_->addArgument(at, impl_->scoped(name), shape, impl_->parameterType, attrs);
 }
 
-Tensor Graph::state(const std::string& name, const Shape& shape, Type type, double first, SourceLine at) {
-  if (const Tensor known = impl_->findArgument(name); known.id() >= 0) {
+namespace {
+
+struct WantedState {
+  SourceLine at;
+  const std::string& name;
+  const Shape& shape;
+  Type type;
+  double first;
+};
+
+// The tensor that the graph has under the name of a state, if it is that state.
+Tensor knownState(GraphImpl& graph, const Tensor& known, const WantedState& wanted) {
+  const unsigned index = mlir::cast<mlir::BlockArgument>(graph.value(known)).getArgNumber();
+  const Argument argument = argumentAt(graph.step, index);
+  const auto init = graph.step.getArgAttrOfType<mlir::DictionaryAttr>(index, kInitAttr);
+  const auto first = init ? init.getAs<mlir::FloatAttr>("a") : mlir::FloatAttr();
+  if (argument.kind == "state" && known.shape() == wanted.shape && known.type() == wanted.type && first &&
+      first.getValueAsDouble() == wanted.first) {
     return known;
   }
+  const std::string from = argument.kind == "state" && first ? absl::StrCat(" from ", first.getValueAsDouble()) : "";
+  return graph.fail(
+      wanted.at,
+      absl::StrCat("state '", wanted.name, "': the graph has a", argument.kind == "input" ? "n " : " ", argument.kind,
+                   " of this name, ", describe(known), from, ", and no ", typeName(wanted.type), " [",
+                   absl::StrJoin(wanted.shape, ", "), "] from ", wanted.first, "; give it another name"));
+}
+
+}  // namespace
+
+Tensor Graph::state(const std::string& name, const Shape& shape, Type type, double first, SourceLine at) {
   if (const absl::Status finite = checkInitial("constant", first, 0); !finite.ok()) {
     return impl_->fail(at, absl::StrCat("state '", name, "': ", std::string(finite.message())));
+  }
+  if (const Tensor known = impl_->findArgument(name); known.id() >= 0) {
+    return knownState(*impl_, known, {at, name, shape, type, first});
   }
   NamedAttrList spec;
   spec.set("distribution", impl_->builder.getStringAttr("constant"));

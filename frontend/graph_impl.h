@@ -50,6 +50,7 @@ class GraphImpl {
   // An existing argument by name.
   Tensor findArgument(const std::string& name);
   void addOutput(SourceLine at, const std::string& name, const Tensor& value);
+  bool isOutput(const std::string& name) const;
   // See Graph::assign.
   void assign(SourceLine at, const Tensor& target, const Tensor& value, const AssignOptions& options = {});
   // See Graph::update; of one parameter.

@@ -4,11 +4,13 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "frontend/progress.h"
 #include "runtime/base/finite.h"
 #include "runtime/base/status.h"
 #include "runtime/io/parameters.h"
 #include "runtime/plan/plan_file.h"
+#include "weft/metrics.h"
 
 namespace weft {
 namespace {
@@ -55,6 +57,72 @@ int64_t rowBytes(const plan::NamedTensor& tensor) {
 
 }  // namespace
 
+Feed::Feed(Executor& executor) : executor_(executor) {
+  const plan::NamedTensor* const rows = executor.findTensor(kMetricRows);
+  if (rows != nullptr && rows->kind() == plan::TENSOR_INPUT && rows->shape_size() == 1) {
+    batch_ = rows->shape(0);
+    real_ = batch_;
+    status_ = writeRealRows(batch_, batch_);
+  }
+}
+
+absl::Status Feed::writeRealRows(int64_t count, int64_t batch) {
+  std::vector<char> real(batch, 0);
+  std::fill_n(real.begin(), count, 1);
+  return executor_.writeTensor(kMetricRows, real.data(), real.size());
+}
+
+int64_t Feed::rows(int64_t count) {
+  if (!status_.ok()) {
+    return count;
+  }
+  if (executor_.plan().program() == kTrainingProgram) {
+    status_ = absl::InvalidArgumentError(
+        absl::StrCat("rows(", count,
+                     ") in a training step, whose loss would count what fills the batch; give training "
+                     "whole batches, or labels that the loss ignores"));
+  } else if (batch_ == 0) {
+    status_ = absl::FailedPreconditionError(
+        absl::StrCat("rows(", count,
+                     "): this program has no metric, so nothing would leave the other rows out; see weft/metrics.h"));
+  } else if (count < 1 || count > batch_) {
+    status_ = absl::InvalidArgumentError(absl::StrCat("rows(", count, "): a batch of this program has 1 to ", batch_));
+  } else {
+    real_ = count;
+    status_ = writeRealRows(real_, batch_);
+  }
+  return count;
+}
+
+bool Feed::isPartial(const plan::NamedTensor& tensor) const {
+  return real_ < batch_ && tensor.shape_size() > 0 && tensor.shape(0) == batch_;
+}
+
+Feed::FillRows<char> Feed::repeatingLast(const FillRows<char>& fill, int64_t rowBytes) const {
+  return [this, &fill, rowBytes](int64_t first, int64_t rows, char* out) {
+    const int64_t start = std::min(first, real_ - 1);
+    const int64_t real = std::min(real_ - start, rows);
+    fill(start, real, out);
+    for (int64_t row = real; row < rows; ++row) {
+      std::copy_n(out + (real - 1) * rowBytes, rowBytes, out + row * rowBytes);
+    }
+  };
+}
+
+void Feed::writeBytes(const std::string& name, const char* data, size_t bytes) {
+  if (!checkInput(name)) {
+    return;
+  }
+  const plan::NamedTensor* const tensor = executor_.findTensor(name);
+  const int64_t row = rowBytes(*tensor);
+  if (!isPartial(*tensor) || static_cast<int64_t>(bytes) != real_ * row) {
+    status_ = executor_.writeTensor(name, data, bytes);
+    return;
+  }
+  status_ = writeParts(
+      *tensor, [&](int64_t first, int64_t rows, char* out) { std::copy_n(data + first * row, rows * row, out); });
+}
+
 bool Feed::checkInput(const std::string& name) {
   const plan::NamedTensor* const tensor = executor_.findTensor(name);
   if (!status_.ok()) {
@@ -93,8 +161,9 @@ void Feed::write(const std::string& name, size_t elementBytes, const FillRows<ch
   }
 }
 
-absl::Status Feed::writeParts(const plan::NamedTensor& tensor, const FillRows<char>& fill) {
+absl::Status Feed::writeParts(const plan::NamedTensor& tensor, const FillRows<char>& given) {
   const int64_t row = rowBytes(tensor);
+  const FillRows<char> fill = isPartial(tensor) ? repeatingLast(given, row) : given;
   if (!isSplitByRows(tensor)) {
     const int64_t rows = tensor.shape_size() > 0 ? tensor.shape(0) : 1;
     part_.resize(rows * row);
@@ -219,19 +288,56 @@ absl::StatusOr<Executor*> Trainer::forward(const Program& program, const Forward
   return forward_.back().second.get();
 }
 
-absl::StatusOr<double> Trainer::evaluate(const Program& program, int64_t batches, const FeedFunction& feed) {
+namespace {
+
+constexpr absl::string_view kSum = ".sum";
+constexpr absl::string_view kWeight = ".weight";
+
+// The names of metrics: of which the program puts out sum and weight.
+std::vector<std::string> metricsOf(const Executor& executor) {
+  const auto isScalar = [&](const std::string& name) {
+    const plan::NamedTensor* const tensor = executor.findTensor(name);
+    return tensor != nullptr && tensor->kind() == plan::TENSOR_OUTPUT && tensor->shape_size() == 0;
+  };
+  std::vector<std::string> names;
+  for (const plan::NamedTensor& tensor : executor.plan().tensors()) {
+    absl::string_view name = tensor.name();
+    if (absl::ConsumeSuffix(&name, kSum) && isScalar(tensor.name()) && isScalar(absl::StrCat(name, kWeight))) {
+      names.emplace_back(name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+absl::StatusOr<Metrics> Trainer::evaluate(const Program& program, int64_t batches, const FeedFunction& feed) {
   WEFT_ASSIGN_OR_RETURN(Executor * executor, forward(program));
-  double total = 0;
+  const std::vector<std::string> names = metricsOf(*executor);
+  if (names.empty() || batches < 1) {
+    return absl::InvalidArgumentError(
+        batches < 1 ? absl::StrCat("evaluate was asked for ", batches, " batches; it takes 1 or more")
+                    : "evaluate: the program has no metrics; give its graph some by weft::metric (weft/metrics.h)");
+  }
+  std::map<std::string, std::pair<double, double>> totals;  // of values and weights
   for (int64_t batch = 0; batch < batches; ++batch) {
     WEFT_RETURN_IF_ERROR(stopped());
     Feed inputs(*executor);
     feed(batch, inputs);
     WEFT_RETURN_IF_ERROR(inputs.status());
     WEFT_RETURN_IF_ERROR(executor->runStep());
-    WEFT_ASSIGN_OR_RETURN(const double loss, executor->readScalar("loss"));
-    total += loss;
+    for (const std::string& name : names) {
+      WEFT_ASSIGN_OR_RETURN(const double sum, executor->readScalar(absl::StrCat(name, kSum)));
+      WEFT_ASSIGN_OR_RETURN(const double weight, executor->readScalar(absl::StrCat(name, kWeight)));
+      totals[name].first += sum;
+      totals[name].second += weight;
+    }
   }
-  return batches > 0 ? total / static_cast<double>(batches) : 0.0;
+  Metrics metrics;
+  for (const auto& [name, total] : totals) {
+    metrics[name] = total.first / total.second;
+  }
+  return metrics;
 }
 
 }  // namespace weft

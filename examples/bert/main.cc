@@ -36,6 +36,7 @@ absl::StatusOr<models::BertConfig> configOf(const FamilyFlags& flags, int64_t to
 }
 
 struct Model {
+  Tensor labels;
   Tensor logits;
   Tensor loss;
 };
@@ -50,7 +51,7 @@ Model build(Graph& g, const models::BertConfig& config, const FamilyFlags& flags
   if (flags.tensorParallel) {
     g.shard(models::bertSharding(flags.parallel()));
   }
-  return {logits, meanValid(softmaxCrossEntropy(logits, y, kIgnored), y, kIgnored)};
+  return {y, logits, meanValid(softmaxCrossEntropy(logits, y, kIgnored), y, kIgnored)};
 }
 
 void write(Feed& feed, const MaskedRows& rows) {
@@ -120,10 +121,10 @@ absl::Status trainAndShow(Trainer& trainer, const Program& evaluation, const Tex
               unigramEntropy(data.trainTokens()), lossWithoutContext(data.trainTokens(), masking));
   const Validation validation(data, flags, masking);
   if (validation.batches() > 0) {
-    WEFT_ASSIGN_OR_RETURN(const double loss,
+    WEFT_ASSIGN_OR_RETURN(const Metrics metrics,
                           trainer.evaluate(evaluation, validation.batches(),
                                            [&](int64_t batch, Feed& feed) { write(feed, validation.rows(batch)); }));
-    std::printf("validation loss after %lld steps: %.4f\n", static_cast<long long>(trainer.step()), loss);
+    std::printf("validation loss after %lld steps: %.4f\n", static_cast<long long>(trainer.step()), metrics.at("loss"));
     WEFT_RETURN_IF_ERROR(showRow(trainer, evaluation, data, validation.rows(0), flags));
   }
   return absl::OkStatus();
@@ -148,8 +149,9 @@ absl::Status run(const FamilyFlags& flags) {
   evaluatedConfig.dropout = 0;
   const Model evaluated = build(evaluationGraph, evaluatedConfig, flags);
   evaluationGraph.output("logits", evaluated.logits);
+  measureLoss(evaluated.logits, evaluated.labels);
   WEFT_ASSIGN_OR_RETURN(const Program evaluation,
-                        compileForward(evaluationGraph, evaluated.loss, forwardOptions(program, flags.options())));
+                        compileForward(evaluationGraph, Tensor(), forwardOptions(program, flags.options())));
 
   Trainer trainer(program, flags.common.trainerOptions());
   return flags.train(trainer, models::bertWeights(config),

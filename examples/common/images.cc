@@ -72,28 +72,20 @@ int64_t stepsOf(double epochs, const ImageDataset& data, int64_t batch) {
 }
 
 absl::StatusOr<double> accuracy(Trainer& trainer, const Program& program, const ImageDataset& data, int64_t batch) {
-  WEFT_ASSIGN_OR_RETURN(Executor * executor, trainer.forward(program));
-  std::vector<float> x(batch * data.rows() * data.columns());
-  std::vector<int32_t> y(batch);
-  int64_t right = 0;
-  for (int64_t first = 0; first < data.size(); first += batch) {
-    // The last batch holds some images of the one before it: rows past its own are not counted.
-    const int64_t rows = std::min(batch, data.size() - first);
-    WEFT_RETURN_IF_ERROR(trainer.stopped());
-    WEFT_RETURN_IF_ERROR(data.batch(first, rows, x.data(), y.data()));
-    Feed feed(*executor);
-    feed.write("x", x);
-    feed.write("y", y);
-    WEFT_RETURN_IF_ERROR(feed.status());
-    WEFT_RETURN_IF_ERROR(executor->runStep());
-    WEFT_ASSIGN_OR_RETURN(const std::vector<char> bytes, executor->readTensor("logits"));
-    const int64_t classes = static_cast<int64_t>(bytes.size() / sizeof(float)) / batch;
-    const auto* logits = reinterpret_cast<const float*>(bytes.data());
-    for (int64_t row = 0; row < rows; ++row, logits += classes) {
-      right += std::max_element(logits, logits + classes) - logits == y[row] ? 1 : 0;
-    }
-  }
-  return static_cast<double>(right) / static_cast<double>(data.size());
+  std::vector<float> x;
+  std::vector<int32_t> y;
+  absl::Status read;
+  WEFT_ASSIGN_OR_RETURN(const Metrics metrics,
+                        trainer.evaluate(program, (data.size() + batch - 1) / batch, [&](int64_t i, Feed& feed) {
+                          const int64_t rows = feed.rows(std::min(batch, data.size() - i * batch));
+                          x.resize(rows * data.rows() * data.columns());
+                          y.resize(rows);
+                          read.Update(data.batch(i * batch, rows, x.data(), y.data()));
+                          feed.write("x", x);
+                          feed.write("y", y);
+                        }));
+  WEFT_RETURN_IF_ERROR(read);
+  return metrics.at("accuracy");
 }
 
 }  // namespace weft::examples

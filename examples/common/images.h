@@ -24,8 +24,7 @@ absl::StatusOr<ImageSplits> openImages(const std::string& directory, const Image
 // Training steps of so many passes over the images, at least one unless there is no pass.
 int64_t stepsOf(double epochs, const ImageDataset& data, int64_t batch);
 
-// The part of the images whose greatest logit is that of their label. `program`: forward, with inputs "x" (float
-// pixels) and "y" of `batch` rows, and output "logits".
+// The metric "accuracy" over all images. `program`: forward, with inputs "x" (float pixels) and "y" of `batch` rows.
 absl::StatusOr<double> accuracy(Trainer& trainer, const Program& program, const ImageDataset& data, int64_t batch);
 
 }  // namespace weft::examples

@@ -62,27 +62,27 @@ double unigramEntropy(const std::vector<int32_t>& tokens) {
   return entropy;
 }
 
+void measureLoss(const Tensor& logits, const Tensor& labels) {
+  metric("loss", softmaxCrossEntropy(logits, labels, kIgnored), compare(labels, kIgnored, "ne"));
+}
+
 absl::StatusOr<double> validationLoss(Trainer& trainer, const Program& program, const TextDataset& data,
                                       const TextShape& shape) {
   const int64_t windows = data.validationWindows();
-  WEFT_ASSIGN_OR_RETURN(Executor * executor, trainer.forward(program));
-  double total = 0;
-  for (int64_t first = 0; first < windows; first += shape.batch) {
-    // Rows past the last window have only ignored labels.
-    std::vector<int32_t> x(shape.batch * shape.context, 0);
-    std::vector<int32_t> y(shape.batch * shape.context, kIgnored);
-    WEFT_RETURN_IF_ERROR(trainer.stopped());
-    const int64_t rows = std::min(shape.batch, windows - first);
-    WEFT_RETURN_IF_ERROR(data.validationBatch(first, rows, x.data(), y.data()));
-    Feed feed(*executor);
-    feed.write("x", x);
-    feed.write("y", y);
-    WEFT_RETURN_IF_ERROR(feed.status());
-    WEFT_RETURN_IF_ERROR(executor->runStep());
-    WEFT_ASSIGN_OR_RETURN(const double loss, executor->readScalar("loss"));
-    total += loss * static_cast<double>(rows);
-  }
-  return total / static_cast<double>(std::max<int64_t>(windows, 1));
+  absl::Status read;
+  WEFT_ASSIGN_OR_RETURN(
+      const Metrics metrics,
+      trainer.evaluate(program, (windows + shape.batch - 1) / shape.batch, [&](int64_t batch, Feed& feed) {
+        const int64_t first = batch * shape.batch;
+        const int64_t rows = feed.rows(std::min(shape.batch, windows - first));
+        std::vector<int32_t> x(rows * shape.context);
+        std::vector<int32_t> y(x.size());
+        read.Update(data.validationBatch(first, rows, x.data(), y.data()));
+        feed.write("x", x);
+        feed.write("y", y);
+      }));
+  WEFT_RETURN_IF_ERROR(read);
+  return metrics.at("loss");
 }
 
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/io/text_dataset.h"
-#include "weft/trainer.h"
+#include "weft/weft.h"
 
 namespace weft::examples {
 
@@ -34,7 +34,11 @@ struct TextShape {
   int64_t context = 0;
 };
 
-// Mean loss of a language model over all whole windows of the validation text. `program`: forward, with output "loss".
+// The metric "loss" of a graph: cross entropy of float logits [..., vocabulary], mean over the labels [...] that are
+// not kIgnored.
+void measureLoss(const Tensor& logits, const Tensor& labels);
+
+// That metric over all whole windows of the validation text, at least one. `program`: forward, with inputs "x" and "y".
 absl::StatusOr<double> validationLoss(Trainer& trainer, const Program& program, const TextDataset& data,
                                       const TextShape& shape);
 

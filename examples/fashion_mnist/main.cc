@@ -32,6 +32,7 @@ struct MnistFlags {
 };
 
 struct Perceptron {
+  Tensor labels;
   Tensor logits;
   Tensor loss;
 };
@@ -48,7 +49,7 @@ Perceptron build(Graph& g, const MnistFlags& flags, const ImageDataset& data) {
     const nn::Parallel axes = flags.common.parallel(false);
     g.shard({{"fc1", {{axes.data, ""}, {"", axes.model}}}, {"fc2", {{axes.data, axes.model}, {axes.model, ""}}}});
   }
-  return {logits, mean(softmaxCrossEntropy(logits, y))};
+  return {y, logits, mean(softmaxCrossEntropy(logits, y))};
 }
 
 absl::Status run(const MnistFlags& flags) {
@@ -66,9 +67,9 @@ absl::Status run(const MnistFlags& flags) {
   }
   Graph evaluationGraph;
   const Perceptron evaluated = build(evaluationGraph, flags, images.train);
-  evaluationGraph.output("logits", evaluated.logits);
+  metric("accuracy", compare(argmax(evaluated.logits, -1), evaluated.labels, "eq"));
   WEFT_ASSIGN_OR_RETURN(const Program evaluation,
-                        compileForward(evaluationGraph, evaluated.loss, forwardOptions(program, options)));
+                        compileForward(evaluationGraph, Tensor(), forwardOptions(program, options)));
 
   Trainer trainer(program, flags.common.trainerOptions());
   const int64_t steps = flags.common.steps > 0 ? flags.common.steps : stepsOf(flags.epochs, images.train, flags.batch);

@@ -227,8 +227,9 @@ absl::Status run(const GptFlags& flags) {
   config.dropout = 0;
   const GptModel evaluationModel = buildGpt(evaluationGraph, config);
   evaluationGraph.output("logits", evaluationModel.logits);
+  measureLoss(evaluationModel.logits, evaluationModel.labels);
   WEFT_ASSIGN_OR_RETURN(const Program evaluation,
-                        compileForward(evaluationGraph, evaluationModel.loss, forwardOptions(program, compileOptions)));
+                        compileForward(evaluationGraph, Tensor(), forwardOptions(program, compileOptions)));
   Graph generationGraph;
   config.batch = 1;  // whole on every rank
   config.parallel.data = "";

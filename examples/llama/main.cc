@@ -57,6 +57,7 @@ absl::StatusOr<Program> compileGeneration(const Program& training, const models:
 }
 
 struct Model {
+  Tensor labels;
   Tensor logits;
   Tensor loss;
 };
@@ -68,7 +69,7 @@ Model build(Graph& g, const models::LlamaConfig& config, const FamilyFlags& flag
   if (flags.tensorParallel) {
     g.shard(models::llamaSharding(config, flags.parallel()));
   }
-  return {logits, meanValid(softmaxCrossEntropy(logits, y, kIgnored), y, kIgnored)};
+  return {y, logits, meanValid(softmaxCrossEntropy(logits, y, kIgnored), y, kIgnored)};
 }
 
 absl::Status trainAndSample(Trainer& trainer, const Program& evaluation, const Program& generation,
@@ -114,9 +115,9 @@ absl::Status run(const LlamaFlags& flags) {
   }
   Graph evaluationGraph;
   const Model evaluated = build(evaluationGraph, config, family);
-  evaluationGraph.output("logits", evaluated.logits);
+  measureLoss(evaluated.logits, evaluated.labels);
   WEFT_ASSIGN_OR_RETURN(const Program evaluation,
-                        compileForward(evaluationGraph, evaluated.loss, forwardOptions(program, family.options())));
+                        compileForward(evaluationGraph, Tensor(), forwardOptions(program, family.options())));
 
   WEFT_ASSIGN_OR_RETURN(const Program generation, compileGeneration(program, config, family));
 

@@ -80,9 +80,9 @@ absl::Status run(const ResnetFlags& flags) {
   ResnetConfig evaluated = config;
   evaluated.training = false;
   const ResnetModel evaluationModel = buildResnet(evaluationGraph, evaluated);
-  evaluationGraph.output("logits", evaluationModel.logits);
+  metric("accuracy", compare(argmax(evaluationModel.logits, -1), evaluationModel.labels, "eq"));
   WEFT_ASSIGN_OR_RETURN(const Program evaluation,
-                        compileForward(evaluationGraph, evaluationModel.loss, forwardOptions(program, options)));
+                        compileForward(evaluationGraph, Tensor(), forwardOptions(program, options)));
   return train(flags, images, program, evaluation);
 }
 

@@ -33,6 +33,7 @@ absl::StatusOr<models::T5Config> configOf(const FamilyFlags& flags, int64_t toke
 }
 
 struct Model {
+  Tensor labels;
   Tensor logits;
   Tensor loss;
 };
@@ -48,7 +49,7 @@ Model build(Graph& g, const models::T5Config& config, const SpanLengths& lengths
   if (flags.tensorParallel) {
     g.shard(models::t5Sharding(config, flags.parallel()));
   }
-  return {logits, mean(softmaxCrossEntropy(logits, y))};
+  return {y, logits, mean(softmaxCrossEntropy(logits, y))};
 }
 
 void write(Feed& feed, const CorruptedRows& rows) {
@@ -108,10 +109,10 @@ absl::Status trainAndShow(Trainer& trainer, const Run& run) {
     return corruptedRows(windows, batch * flags.batch, run.lengths, run.tokens, seed + 1);
   };
   if (batches > 0) {
-    WEFT_ASSIGN_OR_RETURN(const double loss, trainer.evaluate(run.evaluation, batches, [&](int64_t batch, Feed& feed) {
-      write(feed, validation(batch));
-    }));
-    std::printf("validation loss after %lld steps: %.4f\n", static_cast<long long>(trainer.step()), loss);
+    WEFT_ASSIGN_OR_RETURN(
+        const Metrics metrics,
+        trainer.evaluate(run.evaluation, batches, [&](int64_t batch, Feed& feed) { write(feed, validation(batch)); }));
+    std::printf("validation loss after %lld steps: %.4f\n", static_cast<long long>(trainer.step()), metrics.at("loss"));
     WEFT_RETURN_IF_ERROR(showRow(trainer, run.evaluation, data, validation(0), flags));
   }
   return absl::OkStatus();
@@ -147,8 +148,9 @@ absl::Status run(const FamilyFlags& flags) {
   evaluatedConfig.dropout = 0;
   const Model evaluated = build(evaluationGraph, evaluatedConfig, lengths, flags);
   evaluationGraph.output("logits", evaluated.logits);
+  measureLoss(evaluated.logits, evaluated.labels);
   WEFT_ASSIGN_OR_RETURN(const Program evaluation,
-                        compileForward(evaluationGraph, evaluated.loss, forwardOptions(program, flags.options())));
+                        compileForward(evaluationGraph, Tensor(), forwardOptions(program, flags.options())));
 
   Trainer trainer(program, flags.common.trainerOptions());
   return flags.train(trainer, models::t5Weights(config),

@@ -124,13 +124,13 @@ absl::Status train(const UnetFlags& flags, const ImageSplits& images, const Prog
     std::printf("training loss: %s\n", lossesText(trainer.losses()).c_str());
     absl::Status read;
     const int64_t count = std::min<int64_t>(images.test.size() / flags.model.batch, 10);
-    WEFT_ASSIGN_OR_RETURN(const double loss, trainer.evaluate(evaluation, count, [&](int64_t batch, Feed& feed) {
+    WEFT_ASSIGN_OR_RETURN(const Metrics metrics, trainer.evaluate(evaluation, count, [&](int64_t batch, Feed& feed) {
       read.Update(batches.test(images.test, batch));
       batches.feed(feed);
     }));
     WEFT_RETURN_IF_ERROR(read);
     std::printf("test loss after %lld steps: %.4f; what sees each pixel alone reaches at best %.4f\n",
-                static_cast<long long>(trainer.step()), loss, leastAlone(sharesOf(pixels), flags.noise));
+                static_cast<long long>(trainer.step()), metrics.at("loss"), leastAlone(sharesOf(pixels), flags.noise));
     return absl::OkStatus();
   });
 }
@@ -158,8 +158,9 @@ absl::Status run(const UnetFlags& flags) {
   }
   Graph evaluationGraph;
   const UnetModel evaluated = buildUnet(evaluationGraph, config);
+  metric("loss", square(evaluated.found - evaluated.noise));
   WEFT_ASSIGN_OR_RETURN(const Program evaluation,
-                        compileForward(evaluationGraph, evaluated.loss, forwardOptions(program, options)));
+                        compileForward(evaluationGraph, Tensor(), forwardOptions(program, options)));
   return train(flags, images, program, evaluation);
 }
 

@@ -184,7 +184,9 @@ class Graph {
   // A trained tensor.
   Tensor parameter(const std::string& name, const Shape& shape, const Init& init = Init::zeros(),
                    const ParameterOptions& options = {}, SourceLine at = SourceLine::current());
-  // A value that an operator needs from step to step: the step count of dropout is state "step".
+  // A value that an operator needs from step to step: the step count of dropout is state "step". Again under the same
+  // name: the same state, if shape, type and first value are the same. The optimizer's names ("lr", "adam.m.w") are
+  // taken.
   Tensor state(const std::string& name, const Shape& shape, Type type, double first,
                SourceLine at = SourceLine::current());
   // The training step replaces a state or a parameter by `value`, of the same shape and type, once: a moving average, a
@@ -225,7 +227,9 @@ class Graph {
   // Gives the operators made so far the strategies of the table, by their names; the last row that fits counts. Errors:
   // a row that fits none, with the nearest name; those of Tensor::shard.
   void shard(const ShardingTable& table, SourceLine at = SourceLine::current());
-  // Makes a value an output of the program under this name.
+  // Makes a value an output of the program under this name, which no argument of the graph has. The host reads it after
+  // a step, whole: what carries the batch in the order of its rows, a sum, mean or maximum over the batch of all rows,
+  // whatever the mesh and the number of micro-batches; a parameter or state as the step found it.
   void output(const std::string& name, const Tensor& value, SourceLine at = SourceLine::current());
 
   // The first error, with the user's line.

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,19 +27,23 @@ namespace weft {
 // Writes the inputs of a step: all of them in every step, but for those that stay (Trainer::keepInput).
 class Feed {
  public:
-  explicit Feed(Executor& executor) : executor_(executor) {}
-  // The whole tensor, row-major; each rank gets its slice. The first error is kept.
+  // All rows of the batch are real until rows() says otherwise.
+  explicit Feed(Executor& executor);
+  // The batch of an evaluation has so many rows, from 1 to all that the program takes; returns `count`. What is written
+  // after this may have as many rows alone, in dimension 0, where all are those of the batch: those behind become
+  // copies of the last, and count in no metric. Errors: a number out of range; a training program, whose loss would
+  // count the copies; a program without metrics (weft/metrics.h).
+  int64_t rows(int64_t count);
+  // The whole tensor, or the rows that rows() said, row-major; each rank gets its slice. The first error is kept.
   template <typename T>
   void write(const std::string& name, const std::vector<T>& data) {
-    if (checkInput(name)) {
-      status_ = executor_.writeTensor(name, data.data(), data.size() * sizeof(T));
-    }
+    writeBytes(name, reinterpret_cast<const char*>(data.data()), data.size() * sizeof(T));
   }
   // Rows `first` .. `first + rows - 1` of a tensor along its first dimension, row-major, to `out`.
   template <typename T>
   using FillRows = std::function<void(int64_t first, int64_t rows, T* out)>;
-  // The same tensor row by row: asks for the rows that each rank holds and no others. Where a tensor is split along
-  // another dimension, it asks for all rows at once.
+  // The same tensor row by row: asks for the rows that each rank holds and no others, and of a batch for those that
+  // rows() said. Where a tensor is split along another dimension, it asks for all rows at once.
   template <typename T>
   void writeRows(const std::string& name, const FillRows<T>& fill) {
     write(name, sizeof(T),
@@ -53,12 +58,23 @@ class Feed {
   // False after an error, or with one of its own where the program has no such input.
   bool checkInput(const std::string& name);
   void write(const std::string& name, size_t elementBytes, const FillRows<char>& fill);
+  void writeBytes(const std::string& name, const char* data, size_t bytes);
   absl::Status writeParts(const plan::NamedTensor& tensor, const FillRows<char>& fill);
+  absl::Status writeRealRows(int64_t count, int64_t batch);
+  // Does the tensor have the rows of a batch that is not full?
+  bool isPartial(const plan::NamedTensor& tensor) const;
+  // `fill` that asks for real rows alone, and copies the last one behind them.
+  FillRows<char> repeatingLast(const FillRows<char>& fill, int64_t rowBytes) const;
 
   Executor& executor_;
   absl::Status status_;
   std::vector<char> part_;
+  int64_t batch_ = 0;  // rows of the batch, where the program has metrics
+  int64_t real_ = 0;   // of them
 };
+
+// By name: what an evaluation measured (weft/metrics.h).
+using Metrics = std::map<std::string, double>;
 
 struct TrainerOptions {
   int threadsPerRank = 0;  // 0: the ranks share the cores
@@ -123,8 +139,11 @@ class Trainer {
     }
   }
 
-  // Runs a forward program over this trainer's parameters and returns the mean of its output "loss" over the batches.
-  absl::StatusOr<double> evaluate(const Program& program, int64_t batches, const FeedFunction& feed);
+  // Runs a forward program over this trainer's parameters, once for each batch, and returns its metrics over all of
+  // them: of each pair of outputs NAME.sum and NAME.weight, as weft::metric puts them out, the sum of the sums divided
+  // by that of the weights; NaN where nothing was weighed. A batch that is not full says so: Feed::rows. Errors: no
+  // batches; a program without metrics; what forward() and the executor find; Cancelled where options.stop asked.
+  absl::StatusOr<Metrics> evaluate(const Program& program, int64_t batches, const FeedFunction& feed);
   // The forward program's executor over this trainer's parameters and state, made on first use: for outputs other than
   // the loss. The program must outlive the trainer. Error: parameters or state that the training program lacks.
   absl::StatusOr<Executor*> forward(const Program& program, const ForwardOptions& options = {});

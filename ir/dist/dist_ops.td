@@ -241,9 +241,14 @@ def Dist_MaskPadOp : Dist_Op<"mask_pad"> {
                        DefaultValuedAttr<Dist_Int, "0">:$stride);
   let results = (outs Dist_Tensor:$y);
 }
+def Dist_DynamicUpdateSliceOp : Dist_Op<"dynamic_update_slice"> {
+  let summary = "`whole` with x in the part of x's shape that begins at this rank's start in each dimension; in place on `whole`";
+  let arguments = (ins Dist_Tensor:$whole, Dist_Tensor:$x);
+  let results = (outs Dist_Tensor:$y);
+}
 def Dist_AccumulateOp : Dist_Op<"accumulate"> {
-  let summary = "x during micro-batch 0, else acc + x; in place on acc";
-  let arguments = (ins Dist_Tensor:$acc, Dist_Tensor:$x);
+  let summary = "x during micro-batch 0, else acc and x reduced (\"sum\", \"max\", \"min\"); in place on acc";
+  let arguments = (ins Dist_Tensor:$acc, Dist_Tensor:$x, DefaultValuedAttr<StrAttr, "\"sum\"">:$reduce);
   let results = (outs Dist_Tensor:$y);
 }
 

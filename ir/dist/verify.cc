@@ -222,9 +222,24 @@ LogicalResult MaskPadOp::verify() {
   return success();
 }
 
-// (1) All three have the same type.
+// (1) Whole and result have the same type. (2) Same element type and number of dimensions, and x is not larger.
+LogicalResult DynamicUpdateSliceOp::verify() {
+  if (failed(checkSame(*this, 1, getWhole(), getY()))) {
+    return failure();
+  }
+  RankedTensorType whole = tensor(getWhole());
+  RankedTensorType part = tensor(getX());
+  bool fits = whole.getElementType() == part.getElementType() && whole.getRank() == part.getRank();
+  for (int64_t d = 0; fits && d < whole.getRank(); ++d) {
+    fits = part.getDimSize(d) <= whole.getDimSize(d);
+  }
+  return fits ? success() : LogicalResult(error(*this, 2) << part << " is no part of " << whole);
+}
+
+// (1) All three have the same type. (2) A known reduction.
 LogicalResult AccumulateOp::verify() {
-  return success(succeeded(checkSame(*this, 1, getAcc(), getX())) && succeeded(checkSame(*this, 1, getAcc(), getY())));
+  return success(succeeded(checkSame(*this, 1, getAcc(), getX())) && succeeded(checkSame(*this, 1, getAcc(), getY())) &&
+                 succeeded(checkReduce(*this, getReduce())));
 }
 
 }  // namespace weft::ir::dist

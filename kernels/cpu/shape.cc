@@ -1,5 +1,5 @@
-// Kernels that move elements: reshape, transpose, slice, pad, flip, concat, broadcast, dynamic_slice; and fill, iota,
-// mask_pad, accumulate.
+// Kernels that move elements: reshape, transpose, slice, pad, flip, concat, broadcast, dynamic_slice,
+// dynamic_update_slice; and fill, iota, mask_pad, accumulate.
 
 #include <algorithm>
 #include <cstring>
@@ -7,6 +7,7 @@
 #include "kernels/cpu/families.h"
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/support.h"
+#include "kernels/describe/describe.h"
 #include "runtime/base/limits.h"
 
 namespace weft {
@@ -153,6 +154,21 @@ KernelOr broadcast(const KernelSpec& spec) {
   return makeMove(spec, {shape, from, stridesOf(shape), 0, 0, false});
 }
 
+// The first element of a box of `size` in `whole` that begins at the kernel's scalars, one for each dimension.
+absl::StatusOr<int64_t> startAt(const KernelArguments& args, const char* kernel, const Ints& size, const Ints& whole) {
+  const Ints strides = stridesOf(whole);
+  int64_t start = 0;
+  for (size_t d = 0; d < whole.size(); ++d) {
+    if (args.scalars[d] < 0 || args.scalars[d] > whole[d] - size[d]) {
+      return absl::OutOfRangeError(absl::StrCat("kernel ", kernel, ": [", args.scalars[d], ", ",
+                                                wrappingSum(args.scalars[d], size[d]), ") is not inside dimension ", d,
+                                                " of size ", whole[d]));
+    }
+    start += args.scalars[d] * strides[d];
+  }
+  return start;
+}
+
 // Scalars: the start in each dimension.
 KernelOr dynamicSlice(const KernelSpec& spec) {
   const Ints whole = spec.inputs[0].shape;
@@ -161,19 +177,33 @@ KernelOr dynamicSlice(const KernelSpec& spec) {
   WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, {spec.inputs[0].type, size}));
   WEFT_RETURN_IF_ERROR(boxStart(spec, size, Ints(whole.size(), 0), whole).status());
   return dispatchWidth(spec.inputs[0].type, [&]<typename T>() {
-    const Ints strides = stridesOf(whole);
-    const StridedCopy<T> copy(size, strides, stridesOf(size));
-    return makeKernel([=](const KernelArguments& args) {
-      int64_t start = 0;
-      for (size_t d = 0; d < whole.size(); ++d) {
-        if (args.scalars[d] < 0 || args.scalars[d] > whole[d] - size[d]) {
-          return absl::OutOfRangeError(absl::StrCat("kernel dynamic_slice: [", args.scalars[d], ", ",
-                                                    wrappingSum(args.scalars[d], size[d]), ") is not inside dimension ",
-                                                    d, " of size ", whole[d]));
-        }
-        start += args.scalars[d] * strides[d];
-      }
+    const StridedCopy<T> copy(size, stridesOf(whole), stridesOf(size));
+    return makeKernel([=](const KernelArguments& args) -> absl::Status {
+      WEFT_ASSIGN_OR_RETURN(const int64_t start, startAt(args, kDynamicSliceKernel, size, whole));
       copy.run(in<T>(args, 0) + start, out<T>(args, 0));
+      return absl::OkStatus();
+    });
+  });
+}
+
+// Inputs: the whole and a part of it. Scalars: the start of the part in each dimension.
+KernelOr dynamicUpdateSlice(const KernelSpec& spec) {
+  const Ints whole = spec.inputs[0].shape;
+  const Ints size = spec.inputs[1].shape;
+  WEFT_RETURN_IF_ERROR(checkArity(spec, {2, 1, whole.size()}));
+  WEFT_RETURN_IF_ERROR(checkInput(spec, 1, {spec.inputs[0].type, size}));
+  WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, spec.inputs[0]));
+  WEFT_RETURN_IF_ERROR(boxStart(spec, size, Ints(whole.size(), 0), whole).status());
+  const int64_t n = spec.outputs[0].elements();
+  return dispatchWidth(spec.inputs[0].type, [&]<typename T>() {
+    const StridedCopy<T> copy(size, stridesOf(size), stridesOf(whole));
+    return makeKernel([=](const KernelArguments& args) -> absl::Status {
+      WEFT_ASSIGN_OR_RETURN(const int64_t start, startAt(args, kDynamicUpdateSliceKernel, size, whole));
+      T* y = out<T>(args, 0);
+      if (args.inputs[0] != args.outputs[0]) {
+        std::copy_n(in<T>(args, 0), n, y);
+      }
+      copy.run(in<T>(args, 1), y + start);
       return absl::OkStatus();
     });
   });
@@ -323,13 +353,13 @@ KernelOr maskPad(const KernelSpec& spec) {
   });
 }
 
-// acc' = x in micro-batch 0, acc + x later. Scalars: the micro-batch.
-template <typename T>
-KernelOr accumulate(const KernelSpec& spec) {
+// acc' = x in micro-batch 0, later acc + x, or the greater or smaller of them. Scalars: the micro-batch.
+template <typename T, typename F>
+KernelOr accumulateWith(const KernelSpec& spec, const F& f) {
   WEFT_RETURN_IF_ERROR(checkInput(spec, 1, spec.inputs[0]));
   WEFT_RETURN_IF_ERROR(checkOutput(spec, 0, spec.inputs[0]));
   const int64_t n = spec.outputs[0].elements();
-  return makeKernel([n](const KernelArguments& args) {
+  return makeKernel([n, f](const KernelArguments& args) {
     const T* acc = in<T>(args, 0);
     const T* x = in<T>(args, 1);
     T* y = out<T>(args, 0);
@@ -341,9 +371,25 @@ KernelOr accumulate(const KernelSpec& spec) {
     }
     WEFT_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) {
-      y[i] = wrappingSum(acc[i], x[i]);
+      y[i] = f(acc[i], x[i]);
     }
     return absl::OkStatus();
+  });
+}
+
+KernelOr accumulate(const KernelSpec& spec) {
+  WEFT_ASSIGN_OR_RETURN(const std::string reduce, attributeOr<std::string>(spec.attributes, "reduce", "sum"));
+  if (reduce == "sum") {
+    return dispatchNumeric(spec, spec.inputs[0].type, [&]<typename T>() {
+      return accumulateWith<T>(spec, [](T a, T b) { return wrappingSum(a, b); });
+    });
+  }
+  if (reduce != "max" && reduce != "min") {
+    return invalid(spec, "reduce is '", reduce, "'; it should be sum, max or min");
+  }
+  return dispatchAll(spec, spec.inputs[0].type, [&]<typename T>() {
+    return reduce == "max" ? accumulateWith<T>(spec, [](T a, T b) { return larger(a, b); })
+                           : accumulateWith<T>(spec, [](T a, T b) { return smaller(a, b); });
   });
 }
 
@@ -361,6 +407,10 @@ void addShapeKernels(KernelRegistry& registry) {
     WEFT_RETURN_IF_ERROR(checkArity(spec, {1, 1, spec.scalars}));
     return dynamicSlice(spec);
   });
+  registry.add("dynamic_update_slice", [](const KernelSpec& spec) -> KernelOr {
+    WEFT_RETURN_IF_ERROR(checkArity(spec, {2, 1, spec.scalars}));
+    return dynamicUpdateSlice(spec);
+  });
   registry.add("fill", withArity({0, 1}, [](const KernelSpec& spec) {
                  return dispatchAll(spec, spec.outputs[0].type, [&]<typename T>() { return fill<T>(spec); });
                }));
@@ -371,9 +421,7 @@ void addShapeKernels(KernelRegistry& registry) {
     WEFT_RETURN_IF_ERROR(checkArity(spec, {1, 1, spec.scalars}));
     return dispatchAll(spec, spec.inputs[0].type, [&]<typename T>() { return maskPad<T>(spec); });
   });
-  registry.add("accumulate", withArity({2, 1, 1}, [](const KernelSpec& spec) {
-                 return dispatchNumeric(spec, spec.inputs[0].type, [&]<typename T>() { return accumulate<T>(spec); });
-               }));
+  registry.add("accumulate", withArity({2, 1, 1}, accumulate));
 }
 
 }  // namespace weft

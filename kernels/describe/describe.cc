@@ -204,6 +204,7 @@ const std::map<std::string, CpuKernel>& cpuKernelFacts() {
                              "dropout",
                              "mask_pad",
                              "accumulate",
+                             "dynamic_update_slice",
                              "layer_norm",
                              "rms_norm",
                              "rotary",

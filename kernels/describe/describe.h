@@ -31,6 +31,7 @@ struct KernelDescription {
 
 // Kernels of operations that the compiler itself puts into a program.
 inline constexpr const char* kDynamicSliceKernel = "dynamic_slice";
+inline constexpr const char* kDynamicUpdateSliceKernel = "dynamic_update_slice";
 inline constexpr const char* kMaskPadKernel = "mask_pad";
 inline constexpr const char* kAccumulateKernel = "accumulate";
 

@@ -144,6 +144,9 @@ class NumbersChecker {
     if (auto slice = dyn_cast<ir::dist::DynamicSliceOp>(op)) {
       return cast<RankedTensorType>(slice.getX().getType()).getRank();
     }
+    if (auto update = dyn_cast<ir::dist::DynamicUpdateSliceOp>(op)) {
+      return cast<RankedTensorType>(update.getWhole().getType()).getRank();
+    }
     if (auto mask = dyn_cast<ir::dist::MaskPadOp>(op)) {
       return mask.getDims().size();
     }

@@ -129,6 +129,14 @@ class UpdateBuilder {
   }
 
   void addNamedResult(Value value, StringRef kind, const std::string& name) {
+    for (unsigned i = 0; i < step_.getNumResults(); ++i) {
+      if (resultText(step_, i, kKindAttr) == "output" && resultText(step_, i, kNameAttr) == name) {
+        emitError(returned(step_, i).getLoc())
+            << "output '" << name << "' has the name of a value that the update puts "
+            << "out; give it another";
+        emit_->fail();
+      }
+    }
     emit_->signature().addResult(value, emit_->named(kind, name));
   }
 
@@ -185,7 +193,7 @@ class UpdateBuilder {
       shared.first = optimizers.front().second.setting("lr");
       shared.lr = emit_->state("lr", RankedTensorType::get({}, builder_.getF32Type()), shared.first);
     }
-    Value count = emit_->state("step", RankedTensorType::get({}, integer), 0);
+    Value count = emit_->state(kStepCountState, RankedTensorType::get({}, integer), 0);
     shared.step = emit_->value(count.getLoc(), "add", {count, emit_->scalar(integer, 1)});
     for (const auto& [own, optimizer] : optimizers) {
       if (failed(applyOptimizer(own, optimizer, shared))) {

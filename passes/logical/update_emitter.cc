@@ -55,8 +55,16 @@ NamedAttrList UpdateEmitter::named(StringRef kind, const std::string& name) {
 
 Value UpdateEmitter::state(const std::string& name, Type type, double first) {
   if (BlockArgument known = signature_.argument(name)) {
+    // The graph's own may be the step count, which dropout reads too, and nothing else.
+    const bool shared = name == kStepCountState && known.getType() == type && first == 0;
+    if (made_.count(name) == 0 && !shared) {
+      emitError(known.getLoc()) << "'" << name << "' is the name of a value that the optimizer keeps; give this one "
+                                << "another";
+      failed_ = true;
+    }
     return known;
   }
+  made_.insert(name);
   NamedAttrList init;
   init.set("distribution", builder_.getStringAttr("constant"));
   init.set("a", builder_.getF64FloatAttr(first));

@@ -7,7 +7,7 @@
 // dist.transfer becomes a channel whose boxes say which rank sends what to whom.
 //
 // A reshard that carries out a sum over the micro-batches becomes an accumulation, since what it leaves is read in
-// other functions only.
+// other functions only. One that makes the batch whole, of an output, puts each micro-batch's rows in their place.
 
 #include <map>
 #include <memory>
@@ -254,7 +254,11 @@ class StepCutter {
     }
     auto reshard = dyn_cast<ir::dist::ReshardOp>(op);
     if (reshard && partialOverTime(layouts_.of(reshard.getX())) && !partialOverTime(layouts_.of(reshard.getY()))) {
-      program.accumulate(function, reshard.getY(), operands[0], op);
+      program.accumulate(function, reshard.getY(), operands[0], *kindOverTime(layouts_.of(reshard.getX())));
+      return success();
+    }
+    if (reshard && isCollection(layouts_.of(reshard.getX()), layouts_.of(reshard.getY()))) {
+      program.collect(function, reshard.getY(), operands[0], nameOfOutput(reshard.getY()));
       return success();
     }
     Operation* clone = function.builder.clone(*op);
@@ -279,6 +283,15 @@ class StepCutter {
     }
   }
 
+  // The first output that a value leaves as.
+  std::string nameOfOutput(Value value) {
+    unsigned index = 0;
+    while (returned(step_, index) != value) {
+      ++index;
+    }
+    return "out." + resultText(step_, index, kNameAttr);
+  }
+
   // An output leaves the submesh that makes it; what replaces an argument goes to every submesh that holds the
   // argument.
   LogicalResult finishResult(unsigned index) {
@@ -286,6 +299,9 @@ class StepCutter {
     const std::string name = resultText(step_, index, kNameAttr);
     if (resultText(step_, index, kKindAttr) != "updated") {
       const int64_t owner = meshes_.submeshes[stageOfValue(value)];
+      if (programs_[owner]->isCollectedAs(value, "out." + name)) {
+        return success();
+      }
       return finishIn(value, programs_[owner]->functionOf(value), "out." + name, ir::dist::Memory::kOutput);
     }
     const Argument argument = argumentAt(step_, step_.getResultAttrOfType<IntegerAttr>(index, kUpdatesAttr).getInt());
@@ -296,11 +312,19 @@ class StepCutter {
       const bool here = stage ? meshes_.submeshes[stage.getInt()] == update.submesh : onMeshOf(value, update.submesh);
       const bool holds = programs_.size() == 1 || (here && held_.count({argument.name, update.submesh}) > 0);
       CutFunction& where = program->functionOf(value);
-      if (holds && failed(finishIn(value, where, name, ir::dist::symbolizeMemory(argument.kind)))) {
+      CutFunction& last = mayReplaceIn(where, argument.name) ? where : update;
+      if (holds && failed(finishIn(value, last, name, ir::dist::symbolizeMemory(argument.kind)))) {
         return failure();
       }
     }
     return success();
+  }
+
+  // May the function that makes an argument's next value replace it? Where it runs several times in a step, or another
+  // one reads the argument, that would be too early: the value is kept until the update.
+  bool mayReplaceIn(CutFunction& function, const std::string& argument) const {
+    const bool runsOnce = !isPerMicroBatch(kindOf(function.function)) || meshes_.ofSubmesh[0].microBatches() == 1;
+    return runsOnce && !programs_[function.submesh]->isReadElsewhere(argument, function);
   }
 
   LogicalResult finishIn(Value value, CutFunction& function, const std::string& name,
@@ -341,23 +365,6 @@ class StepCutter {
   std::map<std::pair<std::string, int64_t>, Value> held_;  // arguments and the submeshes that hold them, as they do
   int64_t channels_ = 0;
 };
-
-// Stripes of the batch: the ways in which the inputs split it, or dist.stripes where stage meshes differ.
-int64_t countStripes(func::FuncOp step, const ValueLayouts& layouts) {
-  if (auto given = step->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>(kStripesAttr)) {
-    return std::max<int64_t>(given.getInt(), 1);
-  }
-  for (const Argument& argument : argumentsOf(step)) {
-    auto dim = step.getArgAttrOfType<IntegerAttr>(argument.index, kBatchDimAttr);
-    const Shape shape = ir::shapeOf(step.getArgument(argument.index));
-    const int64_t d = dim ? dim.getInt() : 0;
-    const bool inside = d >= 0 && d < static_cast<int64_t>(shape.size());
-    if (argument.kind == "input" && inside && shape[d] > 1) {
-      return layouts.of(step.getArgument(argument.index)).parts(d);
-    }
-  }
-  return 1;
-}
 
 class CutFunctionsPass : public impl::CutFunctionsPassBase<CutFunctionsPass> {
  public:

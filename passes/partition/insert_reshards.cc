@@ -13,6 +13,7 @@
 #include "ir/nn/operator_interface.h"
 #include "ir/program/program.h"
 #include "mlir/IR/Builders.h"
+#include "passes/partition/micro_batch_rows.h"
 #include "passes/partition/readers.h"
 #include "passes/partition/record.h"
 #include "passes/partition/value_layouts.h"
@@ -46,7 +47,10 @@ class Resharder {
   // in micro-batches.
   FailureOr<Value> read(Value value, const Layout& wanted, const Reader& reader) {
     auto parameter = reader.op->getAttrOfType<StringAttr>(kGradientOfAttr);
-    const LayoutRead read = {wanted, reader.reason, scattersGradient(levels_, parameter ? parameter.str() : "")};
+    const LayoutRead read = {.wanted = wanted,
+                             .reason = reader.reason,
+                             .scattersEach = scattersGradient(levels_, parameter ? parameter.str() : ""),
+                             .collects = reader.op->hasTrait<OpTrait::IsTerminator>()};
     const absl::StatusOr<std::vector<Layout>> path = pathOfRead(layouts_.of(value), read, meshOf(reader));
     if (!path.ok()) {
       return reader.op->emitError() << std::string(path.status().message()), failure();
@@ -173,10 +177,12 @@ class ReshardInserter {
 
   LogicalResult leave() {
     Operation* terminator = step_.getBody().front().getTerminator();
+    const int64_t stripes = countStripes(step_, layouts_);
     for (unsigned i = 0; i < terminator->getNumOperands(); ++i) {
       Value value = terminator->getOperand(i);
-      const absl::StatusOr<Layout> wanted = layoutOfResult(
-          layouts_.of(value), updatedLayout(i), resultText(step_, i, kNameAttr), layouts_.meshes().ofSubmesh[0]);
+      const absl::StatusOr<Layout> wanted =
+          layoutOfResult(layouts_.of(value), {resultText(step_, i, kNameAttr), updatedLayout(i), stripes},
+                         layouts_.meshes().ofSubmesh[0]);
       if (!wanted.ok()) {
         return emitError(value.getLoc()) << std::string(wanted.status().message());
       }

@@ -76,6 +76,9 @@ class ShapeLocalizer {
     if (auto slice = dyn_cast<ir::dist::DynamicSliceOp>(op)) {
       return startSlice(slice);
     }
+    if (auto update = dyn_cast<ir::dist::DynamicUpdateSliceOp>(op)) {
+      return placeMicroBatch(update);
+    }
     if (inStripes(op)) {
       return runInStripes(op);
     }
@@ -197,10 +200,7 @@ class ShapeLocalizer {
         operand.set(view(before, operand.get(), seen));
       }
     }
-    OpBuilder after(op->getBlock(), std::next(op->getIterator()));
-    Value back = view(after, result, cast<RankedTensorType>(result.getType()));
-    result.replaceAllUsesExcept(back, back.getDefiningOp());
-    result.setType(seen);
+    makeSeenAs(result, seen);
     return success();
   }
 
@@ -256,39 +256,79 @@ class ShapeLocalizer {
 
   // A micro-batch of the rows this rank has: the same part of each of its stripes of the batch.
   LogicalResult sliceMicroBatch(ir::dist::DynamicSliceOp slice) {
-    const RankedTensorType type = localType(slice.getY());
-    const int dim = timeDim(layouts_.of(slice.getY()));
-    const MicroBatchRows rows = rowsOf(slice.getY());
-    const int64_t stripes = rows.localStripes();
-    if (stripes == 0) {
-      return slice.emitError() << "a rank has " << rows.local * mesh_.microBatches() << " of " << rows.batch
-                               << " rows, which are no whole stripes of the batch (" << rows.stripes
-                               << "), each cut into " << mesh_.microBatches()
-                               << " micro-batches; split the batch as the inputs are";
+    FailureOr<MicroBatchPart> part = partOfMicroBatch(slice, slice.getY());
+    if (failed(part)) {
+      return failure();
     }
-    Shape cut = type.getShape();
-    int along = dim;
-    if (stripes > 1) {
-      cut = rowsSeenAs(rowsSeenAs(cut, dim, stripes, rows.part), dim, stripes, mesh_.microBatches());
-      const auto seen = RankedTensorType::get(cut, type.getElementType());
+    setScalars(slice, part->starts);
+    if (part->inStripes) {
       OpBuilder before(slice);
-      slice.getXMutable().set(view(before, slice.getX(), seen));
-      along = dim + 1;
-      cut[along] = 1;
-    }
-    SmallVector<Attribute> starts;
-    for (size_t d = 0; d < cut.size(); ++d) {
-      starts.push_back(RankTable::scalar(0, static_cast<int>(d) == along ? cut[d] : 0, slice.getContext()));
-    }
-    setScalars(slice, starts);
-    if (stripes > 1) {
-      Value result = slice.getY();
-      OpBuilder after(slice->getBlock(), std::next(slice->getIterator()));
-      Value back = view(after, result, cast<RankedTensorType>(result.getType()));
-      result.replaceAllUsesExcept(back, back.getDefiningOp());
-      result.setType(RankedTensorType::get(cut, type.getElementType()));
+      slice.getXMutable().set(view(before, slice.getX(), part->whole));
+      makeSeenAs(slice.getY(), part->type);
     }
     return success();
+  }
+
+  // The rows of a micro-batch go where they lie among the rows this rank has.
+  LogicalResult placeMicroBatch(ir::dist::DynamicUpdateSliceOp update) {
+    FailureOr<MicroBatchPart> part = partOfMicroBatch(update, update.getX());
+    if (failed(part)) {
+      return failure();
+    }
+    setScalars(update, part->starts);
+    if (part->inStripes) {
+      OpBuilder before(update);
+      update.getWholeMutable().set(view(before, update.getWhole(), part->whole));
+      update.getXMutable().set(view(before, update.getX(), part->type));
+      makeSeenAs(update.getY(), part->whole);
+    }
+    return success();
+  }
+
+  // The rows of one micro-batch as a part of those that a rank has of all. Of several stripes, rows are seen as
+  // [stripes, micro-batches, rows of a part].
+  struct MicroBatchPart {
+    bool inStripes = false;
+    RankedTensorType type;   // of the part
+    RankedTensorType whole;  // of all rows, where there are several stripes
+    SmallVector<Attribute> starts;
+  };
+
+  FailureOr<MicroBatchPart> partOfMicroBatch(Operation* op, Value microBatch) {
+    const RankedTensorType type = localType(microBatch);
+    const int dim = timeDim(layouts_.of(microBatch));
+    const MicroBatchRows rows = rowsOf(microBatch);
+    const int64_t stripes = rows.localStripes();
+    if (stripes == 0) {
+      return op->emitError() << "a rank has " << rows.local * mesh_.microBatches() << " of " << rows.batch
+                             << " rows, which are no whole stripes of the batch (" << rows.stripes
+                             << "), each cut into " << mesh_.microBatches()
+                             << " micro-batches; split the batch as the inputs are",
+             failure();
+    }
+    MicroBatchPart part = {.inStripes = stripes > 1, .type = type};
+    Shape cut = type.getShape();
+    int along = dim;
+    if (part.inStripes) {
+      cut = rowsSeenAs(rowsSeenAs(cut, dim, stripes, rows.part), dim, stripes, mesh_.microBatches());
+      part.whole = RankedTensorType::get(cut, type.getElementType());
+      along = dim + 1;
+      cut[along] = 1;
+      part.type = RankedTensorType::get(cut, type.getElementType());
+    }
+    for (size_t d = 0; d < cut.size(); ++d) {
+      part.starts.push_back(RankTable::scalar(0, static_cast<int>(d) == along ? cut[d] : 0, op->getContext()));
+    }
+    return part;
+  }
+
+  // The result of an operator has another shape of the same elements; its readers have the old one.
+  static void makeSeenAs(Value result, RankedTensorType type) {
+    OpBuilder after(result.getContext());
+    after.setInsertionPointAfterValue(result);
+    Value back = view(after, result, cast<RankedTensorType>(result.getType()));
+    result.replaceAllUsesExcept(back, back.getDefiningOp());
+    result.setType(type);
   }
 
   RankedTensorType localType(Value value) const {

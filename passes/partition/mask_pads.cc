@@ -52,10 +52,12 @@ class PadMasker {
     if (!rule.ok()) {
       return op->emitError(std::string(rule.status().message()));
     }
+    std::vector<DType> types;
+    for (Value operand : op->getOperands()) {
+      types.push_back(ir::dtypeOf(operand.getType()).value_or(DType::kF32));
+    }
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
-      Value operand = op->getOperand(i);
-      const DType type = ir::dtypeOf(operand.getType()).value_or(DType::kF32);
-      if (failed(maskOperand(op, i, padMasks(*facts, *rule, i, type, layouts_.of(operand))))) {
+      if (failed(maskOperand(op, i, padMasks(*facts, *rule, i, types, layouts_.of(op->getOperand(i)))))) {
         return failure();
       }
     }

@@ -1,5 +1,7 @@
 #include "passes/partition/micro_batch_rows.h"
 
+#include "ir/nn/operator_interface.h"
+#include "ir/program/program.h"
 #include "planner/step/time_layouts.h"
 
 namespace weft {
@@ -34,6 +36,22 @@ MicroBatchRows microBatchRows(const Shape& shape, const Placed& placed, int64_t 
     rows.first.push_back(placed.layout.slice(shape, placed.mesh, rank).offset[dim] / placed.mesh.microBatches());
   }
   return rows;
+}
+
+int64_t countStripes(mlir::func::FuncOp step, const ValueLayouts& layouts) {
+  if (auto given = step->getParentOfType<mlir::ModuleOp>()->getAttrOfType<mlir::IntegerAttr>(kStripesAttr)) {
+    return std::max<int64_t>(given.getInt(), 1);
+  }
+  for (const Argument& argument : argumentsOf(step)) {
+    auto dim = step.getArgAttrOfType<mlir::IntegerAttr>(argument.index, kBatchDimAttr);
+    const Shape shape = ir::shapeOf(step.getArgument(argument.index));
+    const int64_t d = dim ? dim.getInt() : 0;
+    const bool inside = d >= 0 && d < static_cast<int64_t>(shape.size());
+    if (argument.kind == "input" && inside && shape[d] > 1) {
+      return layouts.of(step.getArgument(argument.index)).parts(d);
+    }
+  }
+  return 1;
 }
 
 Shape rowsSeenAs(Shape shape, int dim, int64_t major, int64_t minor) {

@@ -12,6 +12,8 @@
 
 #include "ir/layout/across.h"
 #include "ir/layout/layout.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/partition/value_layouts.h"
 
 namespace weft {
 
@@ -34,6 +36,9 @@ struct MicroBatchRows {
 
 // `layout` splits a dimension of a tensor of `shape` over time.
 MicroBatchRows microBatchRows(const Shape& shape, const Placed& placed, int64_t stripes);
+
+// Stripes of the batch: the ways in which the inputs split it, or dist.stripes where stage meshes differ.
+int64_t countStripes(mlir::func::FuncOp step, const ValueLayouts& layouts);
 
 // `shape` with the rows of dimension `dim` seen as major x minor.
 Shape rowsSeenAs(Shape shape, int dim, int64_t major, int64_t minor);

@@ -69,7 +69,7 @@ CutFunction& SubmeshProgram::function(StringRef kind, int64_t stage) {
 
 CutFunction* SubmeshProgram::whereDefined(Value value) {
   const auto it = definedIn_.find(value);
-  return it == definedIn_.end() ? nullptr : accumulators_.count(value) > 0 ? &function("update", 0) : it->second;
+  return it == definedIn_.end() ? nullptr : madeTogether_.count(value) > 0 ? &function("update", 0) : it->second;
 }
 
 CutFunction& SubmeshProgram::functionOf(Value value) {
@@ -108,9 +108,9 @@ Value SubmeshProgram::argument(CutFunction& function, Value value, const std::st
 }
 
 Value SubmeshProgram::crossing(CutFunction& reader, Value value) {
-  const auto accumulator = accumulators_.find(value);
-  if (accumulator != accumulators_.end()) {
-    return argument(reader, value, accumulator->second, Memory::kAccumulator);
+  const auto together = madeTogether_.find(value);
+  if (together != madeTogether_.end()) {
+    return argument(reader, value, together->second.first, together->second.second);
   }
   Crossing& crossing = crossings_[value];
   if (crossing.name.empty()) {
@@ -122,26 +122,55 @@ Value SubmeshProgram::crossing(CutFunction& reader, Value value) {
   return argument(reader, value, crossing.name, std::nullopt);
 }
 
+bool SubmeshProgram::isReadElsewhere(const std::string& name, const CutFunction& function) const {
+  return llvm::any_of(functions_, [&](const auto& entry) {
+    return entry.second.get() != &function && entry.second->arguments.count(name) > 0;
+  });
+}
+
 void SubmeshProgram::returnValue(CutFunction& function, Value cut, const std::string& name,
                                  std::optional<Memory> memory) {
   function.results.push_back(cut);
   function.resultNames.emplace_back(name, memory);
 }
 
-void SubmeshProgram::accumulate(CutFunction& function, Value value, Value cut, Operation* reshard) {
-  const std::string name = "acc" + std::to_string(accumulators_.size());
-  Value before = argument(function, value, name, Memory::kAccumulator);
-  // Where the value is made: a gradient does not wait for the end of the function.
+void SubmeshProgram::makeTogether(CutFunction& function, Value value, Value cut, OperationState& op,
+                                  const NamedMemory& as) {
+  Value before = argument(function, value, as.first, as.second);
+  // Where a term is made: a gradient does not wait for the end of the function.
   OpBuilder builder = function.builder;
   if (Operation* producer = cut.getDefiningOp()) {
     builder.setInsertionPointAfter(producer);
   }
-  auto after = builder.create<ir::dist::AccumulateOp>(reshard->getLoc(), value.getType(), before, cut);
-  after->setAttr(kScalarsAttr, builder.getArrayAttr({RankTable::scalar(0, 1, builder.getContext())}));
-  after->setAttr(kNameAttr, builder.getStringAttr(labelOf(reshard->getOperand(0).getDefiningOp())));
-  returnValue(function, after.getY(), name, Memory::kAccumulator);
+  op.addOperands({before, cut});
+  op.addTypes(value.getType());
+  Operation* made = builder.create(op);
+  returnValue(function, made->getResult(0), as.first, as.second);
   definedIn_[value] = &function;
-  accumulators_[value] = name;
+  madeTogether_[value] = as;
+}
+
+void SubmeshProgram::accumulate(CutFunction& function, Value value, Value cut, ReduceKind kind) {
+  Builder& builder = function.builder;
+  OperationState op(value.getLoc(), ir::dist::AccumulateOp::getOperationName());
+  op.addAttribute(kScalarsAttr, builder.getArrayAttr({RankTable::scalar(0, 1, builder.getContext())}));
+  op.addAttribute(kNameAttr, builder.getStringAttr(labelOf(value.getDefiningOp()->getOperand(0).getDefiningOp())));
+  if (kind != ReduceKind::kSum) {
+    op.addAttribute("reduce", builder.getStringAttr(reduceKindName(kind)));
+  }
+  const std::string name = "acc" + std::to_string(accumulators_++);
+  makeTogether(function, value, cut, op, {name, Memory::kAccumulator});
+}
+
+void SubmeshProgram::collect(CutFunction& function, Value value, Value cut, const std::string& name) {
+  OperationState op(value.getLoc(), ir::dist::DynamicUpdateSliceOp::getOperationName());
+  op.addAttribute(kNameAttr, function.builder.getStringAttr(sourceLabel(value)));
+  makeTogether(function, value, cut, op, {name, Memory::kOutput});
+}
+
+bool SubmeshProgram::isCollectedAs(Value value, const std::string& name) const {
+  const auto known = madeTogether_.find(value);
+  return known != madeTogether_.end() && known->second.first == name;
 }
 
 void SubmeshProgram::finish() {

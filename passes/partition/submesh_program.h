@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/dist/dist.h"
 #include "ir/program/program.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
@@ -73,11 +74,16 @@ class SubmeshProgram {
                        std::optional<ir::dist::Memory> memory);
   // An argument of `reader` that another function returns.
   mlir::Value crossing(CutFunction& reader, mlir::Value value);
+  // Does another function take an argument of this name?
+  bool isReadElsewhere(const std::string& name, const CutFunction& function) const;
   void returnValue(CutFunction& function, mlir::Value cut, const std::string& name,
                    std::optional<ir::dist::Memory> memory);
 
   // acc' = accumulate(acc, cut) in `function`; later functions read `value` as the accumulator.
-  void accumulate(CutFunction& function, mlir::Value value, mlir::Value cut, mlir::Operation* reshard);
+  void accumulate(CutFunction& function, mlir::Value value, mlir::Value cut, ReduceKind kind);
+  // `cut`, of one micro-batch, goes to its place in the output `name`, which is the value whole.
+  void collect(CutFunction& function, mlir::Value value, mlir::Value cut, const std::string& name);
+  bool isCollectedAs(mlir::Value value, const std::string& name) const;
 
   void send(CutFunction& function, mlir::Value cut, const ChannelEnd& end);
   // Receives what the step has as `target`.
@@ -93,12 +99,17 @@ class SubmeshProgram {
     bool betweenMicroBatchFunctions = true;  // all readers and the producer run for each micro-batch
   };
 
+  // `value` is what the calls of `function` for all micro-batches leave together: before' = op(before, cut).
+  void makeTogether(CutFunction& function, mlir::Value value, mlir::Value cut, mlir::OperationState& op,
+                    const NamedMemory& as);
+
   mlir::ModuleOp module_;
   int64_t submesh_;
   std::vector<int64_t> stages_;
   std::map<std::string, std::unique_ptr<CutFunction>> functions_;  // by name
   llvm::DenseMap<mlir::Value, CutFunction*> definedIn_;
-  llvm::DenseMap<mlir::Value, std::string> accumulators_;
+  llvm::DenseMap<mlir::Value, NamedMemory> madeTogether_;  // by the calls for all micro-batches
+  int64_t accumulators_ = 0;
   llvm::MapVector<mlir::Value, Crossing> crossings_;
 };
 

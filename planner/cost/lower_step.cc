@@ -85,6 +85,15 @@ class InstructionWriter {
       submesh_.accumulate(function_, op.results[0], value, std::move(sum));
       return absl::OkStatus();
     }
+    if (isCollection(from.layout, to.layout)) {
+      StepInstruction update;
+      // In place it moves the rows of the micro-batch alone.
+      const TensorSpec part = prices_.localTensor(from);
+      apply(prices_.moving(function_.submesh, kDynamicUpdateSliceKernel, {part}, part), update);
+      const StepName name = {value, nameOfOutput(op.results[0]), plan::OUTPUT};
+      submesh_.makeTogether(function_, op.results[0], name, local.bytes(), std::move(update));
+      return absl::OkStatus();
+    }
     if (timeDim(to.layout) >= 0 && timeDim(from.layout) < 0) {
       value = sliced(value, {prices_.localTensor(from), local});
     } else {
@@ -101,6 +110,13 @@ class InstructionWriter {
   }
 
  private:
+  // The first output that a value leaves as.
+  std::string nameOfOutput(int value) const {
+    const auto result = std::find_if(step_.results.begin(), step_.results.end(),
+                                     [&](const AnnotatedResult& leaving) { return leaving.value == value; });
+    return absl::StrCat("out.", result - step_.results.begin());
+  }
+
   struct Slice {
     const TensorSpec& from;
     const TensorSpec& to;
@@ -315,6 +331,9 @@ class Lowerer {
     if (!result.updates) {
       const std::string name = absl::StrCat("out.", index);
       submeshes_[owner].showToHost(name);
+      if (submeshes_[owner].isCollectedAs(result.value, name)) {
+        return absl::OkStatus();
+      }
       return leaveFrom(result.value, owner, name, plan::OUTPUT);
     }
     const GraphArgument& argument = view_.graph().arguments[*result.updates];
@@ -330,9 +349,16 @@ class Lowerer {
     return absl::OkStatus();
   }
 
+  // May the function that makes an argument's next value replace it, or is it kept until the update?
+  bool mayReplaceIn(CutStepFunction& function, const std::string& argument) const {
+    const bool runsOnce = !function.perMicroBatch() || meshes_.ofSubmesh[0].microBatches() == 1;
+    return runsOnce && !submeshes_[function.submesh].isReadElsewhere(argument, function);
+  }
+
   absl::Status leaveFrom(int value, int64_t submesh, const std::string& name, plan::MemoryClass memory) {
     CutStepFunction* where = submeshes_[submesh].whereDefined(value);
-    CutStepFunction& function = where == nullptr ? submeshes_[submesh].update() : *where;
+    const bool isHere = where != nullptr && (memory == plan::OUTPUT || mayReplaceIn(*where, name));
+    CutStepFunction& function = isHere ? *where : submeshes_[submesh].update();
     WEFT_ASSIGN_OR_RETURN(const int made, cut(value, function));
     submeshes_[submesh].returnValue(function, made, name, memory);
     return absl::OkStatus();

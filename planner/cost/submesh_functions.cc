@@ -284,7 +284,7 @@ CutStepFunction* SubmeshFunctions::whereDefined(int value) {
   if (known == definedIn_.end()) {
     return nullptr;
   }
-  return accumulators_.count(value) > 0 ? &update() : known->second;
+  return madeTogether_.count(value) > 0 ? &update() : known->second;
 }
 
 int SubmeshFunctions::addValue(int64_t bytes) {
@@ -308,9 +308,9 @@ int SubmeshFunctions::argument(CutStepFunction& function, const std::string& nam
 }
 
 int SubmeshFunctions::crossing(CutStepFunction& reader, int value, int64_t bytes) {
-  const auto accumulator = accumulators_.find(value);
-  if (accumulator != accumulators_.end()) {
-    return argument(reader, accumulator->second, bytes, plan::ACCUMULATOR);
+  const auto together = madeTogether_.find(value);
+  if (together != madeTogether_.end()) {
+    return argument(reader, together->second.name, bytes, together->second.memory);
   }
   const auto [known, added] = crossingOf_.try_emplace(value, crossings_.size());
   if (added) {
@@ -322,20 +322,36 @@ int SubmeshFunctions::crossing(CutStepFunction& reader, int value, int64_t bytes
 }
 
 void SubmeshFunctions::accumulate(CutStepFunction& function, int value, int cut, StepInstruction instruction) {
-  const std::string name = absl::StrCat("acc", accumulators_.size());
-  const int before = argument(function, name, bytesOf(cut), plan::ACCUMULATOR);
-  const int after = addValue(bytesOf(cut));
-  instruction.inputs = {before, cut};
+  const StepName name = {cut, absl::StrCat("acc", accumulators_++), plan::ACCUMULATOR};
+  makeTogether(function, value, name, bytesOf(cut), std::move(instruction));
+}
+
+void SubmeshFunctions::makeTogether(CutStepFunction& function, int value, const StepName& cut, int64_t bytes,
+                                    StepInstruction instruction) {
+  const int before = argument(function, cut.name, bytes, cut.memory);
+  const int after = addValue(bytes);
+  instruction.inputs = {before, cut.value};
   instruction.outputs = {after};
   // Where the term is made: a gradient does not wait for the end of the function.
   const auto maker = std::find_if(function.instructions.rbegin(), function.instructions.rend(), [&](const auto& made) {
-    return std::find(made.step.outputs.begin(), made.step.outputs.end(), cut) != made.step.outputs.end();
+    return std::find(made.step.outputs.begin(), made.step.outputs.end(), cut.value) != made.step.outputs.end();
   });
   const auto at = maker == function.instructions.rend() ? function.instructions.end() : maker.base();
   function.instructions.insert(at, {std::move(instruction), std::nullopt});
-  returnValue(function, after, name, plan::ACCUMULATOR);
+  returnValue(function, after, cut.name, cut.memory);
   definedIn_[value] = &function;
-  accumulators_[value] = name;
+  madeTogether_[value] = {after, cut.name, cut.memory};
+}
+
+bool SubmeshFunctions::isCollectedAs(int value, const std::string& name) const {
+  const auto known = madeTogether_.find(value);
+  return known != madeTogether_.end() && known->second.name == name;
+}
+
+bool SubmeshFunctions::isReadElsewhere(const std::string& name, const CutStepFunction& function) const {
+  return std::any_of(functions_.begin(), functions_.end(), [&](const auto& entry) {
+    return entry.second.get() != &function && entry.second->named.count(name) > 0;
+  });
 }
 
 void SubmeshFunctions::returnValue(CutStepFunction& function, int cut, const std::string& name,

@@ -80,6 +80,13 @@ class SubmeshFunctions {
   int crossing(CutStepFunction& reader, int value, int64_t bytes);
   // after = before + cut where `cut` is made; later functions read `value` as the accumulator.
   void accumulate(CutStepFunction& function, int value, int cut, StepInstruction instruction);
+  // `value` is what the calls of `function` for all micro-batches leave together under the name of `cut`, in so many
+  // bytes; the instruction reads what they left so far, and `cut`.
+  void makeTogether(CutStepFunction& function, int value, const StepName& cut, int64_t bytes,
+                    StepInstruction instruction);
+  bool isCollectedAs(int value, const std::string& name) const;
+  // Does another function take an argument of this name?
+  bool isReadElsewhere(const std::string& name, const CutStepFunction& function) const;
   // The host sees what leaves under this name.
   void returnValue(CutStepFunction& function, int cut, const std::string& name, plan::MemoryClass memory);
   void showToHost(const std::string& name) { program_.visible.insert(name); }
@@ -106,7 +113,8 @@ class SubmeshFunctions {
   StepProgram program_;  // its functions are filled at the end
   std::map<FunctionKey, std::unique_ptr<CutStepFunction>> functions_;
   std::map<int, CutStepFunction*> definedIn_;
-  std::map<int, std::string> accumulators_;
+  std::map<int, StepName> madeTogether_;  // by the calls for all micro-batches
+  int64_t accumulators_ = 0;
   std::map<int, size_t> crossingOf_;
   std::vector<Crossing> crossings_;  // in the order in which they are met
 };

@@ -47,7 +47,7 @@ class Analyzer {
       : view_(view),
         stages_(stages),
         microBatches_(microBatches),
-        partial_(view.values(), false),
+        partial_(view.values()),
         after_(view.values(), false) {
     result_.operators.resize(view.operators());
     result_.batchDim.assign(view.values(), -1);
@@ -77,7 +77,7 @@ class Analyzer {
     state.perMicroBatch = timed && (state.batch >= 0 || passes);
     for (unsigned i = 0; timed && i < op.operands.size(); ++i) {
       const int operand = view_.operandOf(number, i);
-      const bool accumulated = after_[operand] || (partial_[operand] && !passes);
+      const bool accumulated = after_[operand] || (partial_[operand].has_value() && !passes);
       if (accumulated && state.perMicroBatch) {
         result_.needed.push_back({Rewrite::kPrologue, op.id, i});
       }
@@ -132,7 +132,11 @@ class Analyzer {
     std::vector<bool> partial;
     for (unsigned i = 0; i < op.operands.size(); ++i) {
       const int operand = view_.operandOf(number, i);
-      partial.push_back(partial_[operand]);
+      partial.push_back(partial_[operand].has_value());
+      // No operator passes on a maximum or minimum.
+      if (partial.back() && partial_[operand] != ReduceKind::kSum) {
+        return false;
+      }
       // A sum from another stage is sent once, not for each micro-batch.
       const std::optional<int> producer = view_.producerOf(operand);
       if (partial.back() && producer && stages_[*producer] != stages_[number]) {
@@ -152,7 +156,7 @@ class Analyzer {
   absl::Status setResults(int number, const Rule& rule, const OperatorMicroBatches& state, bool passes) {
     for (unsigned r = 0; r < view_.op(number).results.size(); ++r) {
       const int value = view_.resultOf(number, r);
-      partial_[value] = passes;
+      partial_[value] = passes ? std::optional<ReduceKind>(ReduceKind::kSum) : std::nullopt;
       after_[value] = state.after;
       if (state.batch < 0) {
         continue;
@@ -164,7 +168,7 @@ class Analyzer {
       } else if (state.perMicroBatch && !rule.reducedIn(state.batch, r)) {
         return refuseMix(view_.op(number), rule, state.batch);
       } else if (state.perMicroBatch) {
-        partial_[value] = true;
+        partial_[value] = view_.op(number).facts.reduceOf(r);
       }
     }
     if (state.perMicroBatch && state.batch >= 0 && !rule.splittable(state.batch)) {
@@ -183,8 +187,9 @@ class Analyzer {
   const std::vector<int64_t>& stages_;
   int64_t microBatches_;
   MicroBatchAnalysis result_;
-  std::vector<bool> partial_, after_;  // by value
-  std::vector<Rule> rules_;            // of the operators so far
+  std::vector<std::optional<ReduceKind>> partial_;  // by value: a term of a reduction over the micro-batches
+  std::vector<bool> after_;                         // by value
+  std::vector<Rule> rules_;                         // of the operators so far
 };
 
 }  // namespace

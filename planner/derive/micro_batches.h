@@ -1,11 +1,11 @@
 // Micro-batches as a time axis: which operators run once per micro-batch, which factor of each carries the batch.
 //
 // The batch enters at the inputs (their batch dimension) and flows along factors. An operator that reduces the batch
-// leaves a *partial* sum over the micro-batches; linear operators pass it on; any other use needs the accumulated
-// value, which exists only after the last micro-batch: such operators run in the update. If a per-micro-batch operator
-// needs an accumulated value (the count of valid tokens), the operators that make it are copied into the prologue,
-// which sees the whole batch; that is possible when they depend on inputs only, otherwise the program mixes
-// micro-batches and is refused at that operator's line.
+// leaves a *partial* sum, maximum or minimum over the micro-batches; linear operators pass sums on; any other use needs
+// the accumulated value, which exists only after the last micro-batch: such operators run in the update. If a
+// per-micro-batch operator needs an accumulated value (the count of valid tokens), the operators that make it are
+// copied into the prologue, which sees the whole batch; that is possible when they depend on inputs only, otherwise the
+// program mixes micro-batches and is refused at that operator's line.
 //
 // An operator that keeps a sum for each micro-batch (a factor marked `~`, see ir/layout/rule.h) leaves no partial sum:
 // its result carries the batch in the dimension that counts the micro-batches.

@@ -96,6 +96,17 @@ class StepWriter {
   std::map<std::tuple<int, int64_t, double, ReaderRegion>, int> masks_;  // by value, dimension, fill, region
 };
 
+// Stripes of the batch: as the record says where meshes differ, else the ways in which the first input splits it.
+int64_t stripesOf(const GraphView& view, const Decisions& decisions) {
+  for (size_t i = 0; decisions.stripes == 0 && i < decisions.arguments.size(); ++i) {
+    const GraphArgument& argument = view.graph().arguments[i];
+    if (argument.kind == ArgumentKind::kInput && argument.hasBatch()) {
+      return decisions.arguments[i].layout.parts(argument.batchDim);
+    }
+  }
+  return std::max<int64_t>(decisions.stripes, 1);
+}
+
 class Annotator {
  public:
   Annotator(const GraphView& view, const Decisions& decisions, const StepLayouts& layouts)
@@ -163,8 +174,11 @@ class Annotator {
   absl::StatusOr<int> masked(int value, int op, unsigned operand) {
     const OperatorLayouts& layouts = layouts_.operators[op];
     const GraphOperator& reader = view_.op(op);
-    const DType type = view_.typeOf(view_.operandOf(op, operand)).type;
-    for (const PadMask& mask : padMasks(reader.facts, layouts.rule, operand, type, step_.value(value).layout)) {
+    std::vector<DType> types;
+    for (unsigned i = 0; i < reader.operands.size(); ++i) {
+      types.push_back(view_.typeOf(view_.operandOf(op, i)).type);
+    }
+    for (const PadMask& mask : padMasks(reader.facts, layouts.rule, operand, types, step_.value(value).layout)) {
       if (!mask.fill) {
         return errorAt(reader.line, absl::StrCat(reader.label(), " cannot run on padded dimension ", mask.dim,
                                                  " of operand ", operand, "; split another dimension"));
@@ -236,12 +250,13 @@ class Annotator {
     const std::optional<Layout> updated =
         result.updates ? std::optional<Layout>(step_.value(static_cast<int>(*result.updates)).layout) : std::nullopt;
     const std::string reason = absl::StrCat("result ", r);
-    const absl::StatusOr<Layout> wanted =
-        layoutOfResult(step_.value(value).layout, updated, std::to_string(r), step_.meshOf(value));
+    const absl::StatusOr<Layout> wanted = layoutOfResult(
+        step_.value(value).layout, {std::to_string(r), updated, stripesOf(view_, decisions_)}, step_.meshOf(value));
     if (!wanted.ok()) {
       return errorAt(view_.graph().line, std::string(wanted.status().message()));
     }
-    WEFT_ASSIGN_OR_RETURN(value, read(value, {*wanted, reason}, {RunsIn::kUpdate, stageOf(value)}, view_.graph().line));
+    const LayoutRead leaving = {.wanted = *wanted, .reason = reason, .collects = !result.updates};
+    WEFT_ASSIGN_OR_RETURN(value, read(value, leaving, {RunsIn::kUpdate, stageOf(value)}, view_.graph().line));
     step_.leave({value, result.updates});
     for (const auto& [argument, held] : holders_) {
       if (result.updates && static_cast<int>(*result.updates) == argument) {

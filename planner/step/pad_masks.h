@@ -16,9 +16,10 @@ struct PadMask {
   friend bool operator==(const PadMask&, const PadMask&) = default;
 };
 
-// What operand `operand`, of element type `type` and read in `layout`, must be masked with before the operator reads
-// it; `rule` has stored sizes. Only real numbers are masked.
-std::vector<PadMask> padMasks(const OperatorFacts& facts, const Rule& rule, unsigned operand, DType type,
-                              const Layout& layout);
+// What operand `operand`, read in `layout`, must be masked with before the operator reads it; `types` are those of all
+// operands, `rule` has stored sizes. Integers and bools are not masked beside a real operand that is (labels beside
+// losses): what they index by or choose counts nothing then.
+std::vector<PadMask> padMasks(const OperatorFacts& facts, const Rule& rule, unsigned operand,
+                              const std::vector<DType>& types, const Layout& layout);
 
 }  // namespace weft

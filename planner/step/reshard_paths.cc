@@ -34,7 +34,11 @@ absl::StatusOr<std::vector<Layout>> pathOfRead(const Layout& current, const Layo
   }
   if (const std::optional<Layout> sliced = sliceTime(current, read.wanted, mesh)) {
     path.push_back(*sliced);
-  } else if (splitOverTime(current) && !splitOverTime(read.wanted)) {
+  } else if (read.collects && isCollection(current, read.wanted)) {
+    // Each micro-batch in its place on the ranks first.
+    Layout placed = likeInTime(read.wanted, current);
+    path.push_back(std::move(placed));
+  } else if (isCollection(current, read.wanted)) {
     return absl::InvalidArgumentError(absl::StrCat(read.reason, " whole, but it is computed in ", mesh.microBatches(),
                                                    " micro-batches; reduce it over the batch, or use micro = 1"));
   }
@@ -59,21 +63,31 @@ Place placeOfReshard(const Layout& current, const Layout& wanted, const std::opt
                      const ReshardReader& reader) {
   const bool accumulates = partialOverTime(current) && !partialOverTime(wanted);
   const bool scatters = reader.scattersEach && !current.partial().empty();
-  if ((accumulates || partialOverTime(wanted) || scatters) && producer) {
+  // What the end of the step reads of each micro-batch.
+  const bool collects = splitOverTime(current) && reader.place.where == RunsIn::kUpdate;
+  if ((accumulates || partialOverTime(wanted) || scatters || collects) && producer) {
     return *producer;
   }
   return {reader.madeOnce ? RunsIn::kPrologue : reader.place.where, reader.place.stage};
 }
 
-absl::StatusOr<Layout> layoutOfResult(Layout current, const std::optional<Layout>& updated, const std::string& name,
-                                      const Mesh& mesh) {
-  if (splitOverTime(current)) {
-    return absl::InvalidArgumentError(absl::StrCat("result '", name, "' carries the batch, but the step runs in ",
-                                                   mesh.microBatches(),
-                                                   " micro-batches; reduce it over the batch, or use micro = 1"));
+absl::StatusOr<Layout> layoutOfResult(Layout current, const LeavingResult& result, const Mesh& mesh) {
+  const int dim = timeDim(current);
+  if (dim >= 0 && result.updated) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", result.name, "' would be replaced by a value that carries the batch, but the step runs in ",
+                     mesh.microBatches(), " micro-batches; reduce it over the batch, or use micro = 1"));
   }
   current.setPartial({});
-  return updated.value_or(current);
+  if (dim >= 0) {
+    std::vector<Axis> axes = current.dim(dim);
+    std::erase_if(axes, isTime);
+    while (result.stripes % partsOf(axes) != 0) {
+      axes.pop_back();
+    }
+    current.setDim(dim, axes);
+  }
+  return result.updated.value_or(current);
 }
 
 }  // namespace weft

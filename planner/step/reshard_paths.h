@@ -5,6 +5,10 @@
 // reduced over space for each micro-batch, where its producer runs, or after the last one. A gradient of ZeRO-2 or 3 is
 // reduced where it is made also where the step has one micro-batch: whole gradients of all parameters at the end of the
 // backward pass are the memory that these levels are to save.
+//
+// A value that carries the batch exists one micro-batch after the other. The end of the step, which hands it to the
+// host, has it whole: a reshard from a layout split over time to one that is not puts each micro-batch's rows in their
+// place, where its producer runs. Nothing else in the step may read it so.
 #pragma once
 
 #include <optional>
@@ -21,6 +25,7 @@ struct LayoutRead {
   Layout wanted;
   std::string reason;         // "matmul reads operand 1", for people
   bool scattersEach = false;  // the reader finishes the gradient of a parameter of ZeRO level 2 or 3
+  bool collects = false;      // the reader is the end of the step: it takes the batch one micro-batch after the other
 };
 
 // For whom a reshard is made.
@@ -47,14 +52,21 @@ struct PlacedLayout {
 std::vector<PlacedLayout> pathOfReduced(Layout current, const Place& producer);
 
 // Where the reshard from `current` to `wanted` runs: with its reader, or before the micro-batches if it is made once
-// for all; accumulation over the micro-batches, and what is reduced over space in each of them, with the producer
-// (none: an argument).
+// for all; accumulation over the micro-batches, what is reduced over space in each of them, and the collection of the
+// batch with the producer (none: an argument).
 Place placeOfReshard(const Layout& current, const Layout& wanted, const std::optional<Place>& producer,
                      const ReshardReader& reader);
 
-// The layout in which a result named `name` leaves the step: that of the argument it replaces, `updated`, else its own
-// with no sum partial. Error: it carries the batch, and the step runs in micro-batches.
-absl::StatusOr<Layout> layoutOfResult(Layout current, const std::optional<Layout>& updated, const std::string& name,
-                                      const Mesh& mesh);
+// What a result of the step is.
+struct LeavingResult {
+  std::string name;
+  std::optional<Layout> updated = {};  // layout of the argument that it replaces
+  int64_t stripes = 1;                 // of the batch (passes/partition/micro_batch_rows.h)
+};
+// The layout in which a result leaves the step: that of the argument it replaces, else its own with no sum partial and
+// the batch whole. A rank's rows of the whole batch lie in one run if those of a micro-batch are whole stripes: where
+// the batch is split more finely, axes are dropped from the minor end. Error: it replaces an argument and carries the
+// batch, and the step runs in micro-batches.
+absl::StatusOr<Layout> layoutOfResult(Layout current, const LeavingResult& result, const Mesh& mesh);
 
 }  // namespace weft

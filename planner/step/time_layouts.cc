@@ -26,8 +26,10 @@ std::vector<Partial> withoutTime(std::vector<Partial> partial) {
   return partial;
 }
 
-bool partialOverTime(const Layout& layout) {
-  return std::any_of(layout.partial().begin(), layout.partial().end(), [](const Partial& p) { return isTime(p.axis); });
+std::optional<ReduceKind> kindOverTime(const Layout& layout) {
+  const auto partial =
+      std::find_if(layout.partial().begin(), layout.partial().end(), [](const Partial& p) { return isTime(p.axis); });
+  return partial == layout.partial().end() ? std::nullopt : std::optional<ReduceKind>(partial->kind);
 }
 
 int timeDim(const Layout& layout) {

@@ -19,10 +19,18 @@ Axis timeAxis(const Mesh& mesh);
 Layout withoutTime(const Layout& layout);
 // The sums over ranks alone.
 std::vector<Partial> withoutTime(std::vector<Partial> partial);
-bool partialOverTime(const Layout& layout);
+// How the terms of the micro-batches are combined; none: there is no term in each.
+std::optional<ReduceKind> kindOverTime(const Layout& layout);
+inline bool partialOverTime(const Layout& layout) {
+  return kindOverTime(layout).has_value();
+}
 // The dimension that is split over time, -1 if there is none.
 int timeDim(const Layout& layout);
 bool splitOverTime(const Layout& layout);
+// Is the batch, which `current` cuts into micro-batches, whole in `wanted`?
+inline bool isCollection(const Layout& current, const Layout& wanted) {
+  return splitOverTime(current) && !splitOverTime(wanted);
+}
 // Stored global shape of one of `microBatches` micro-batches of a value of this logical shape.
 Shape microBatchShape(const Shape& shape, const Layout& layout, int64_t microBatches);
 

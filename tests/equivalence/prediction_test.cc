@@ -161,6 +161,43 @@ TEST(PredictionTest, BatchNormOfMicroBatchesIsPriced) {
   }
 }
 
+// The rows of an output are collected in it, one micro-batch after the other; what replaces a state waits for the
+// update.
+TEST(PredictionTest, OutputsOfTheBatchAndStatesTakeWhatThePlanGivesThem) {
+  for (const auto& [mesh, rows] : std::vector<std::pair<std::string, int64_t>>{
+           {"dp=1,micro=1", 48}, {"dp=1,micro=4", 48}, {"dp=2,micro=4", 48}, {"dp=2,micro=3", 46}}) {
+    SCOPED_TRACE(absl::StrCat(mesh, " ", rows));
+    const std::string y = absl::StrCat("tensor<", rows, "x512xf32>");
+    const absl::StatusOr<Compared> compared = compare(
+        absl::StrCat("module attributes {dist.mesh = #dist.mesh<\"", mesh, R"mlir(">, nn.optimizer = {kind = "sgd"}} {
+  func.func @step(%x: tensor<)mlir",
+                     rows, R"mlir(x16xf32> {nn.kind = "input", nn.name = "x"},
+                  %w: tensor<16x512xf32> {nn.kind = "parameter", nn.name = "w", nn.init = {distribution = "ones"}},
+                  %s: tensor<16x512xf32> {nn.kind = "state", nn.name = "s", nn.init = {distribution = "zeros"}})
+      -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"}, )mlir",
+                     y, R"mlir( {nn.kind = "output", nn.name = "y"}, )mlir", y,
+                     R"mlir( {nn.kind = "output", nn.name = "again"},
+          tensor<512xf32> {nn.kind = "output", nn.name = "most"},
+          tensor<16x512xf32> {nn.arg = 2 : i64, nn.kind = "updated", nn.name = "s"}) {
+    %h = nn.matmul %x, %w : (tensor<)mlir",
+                     rows, "x16xf32>, tensor<16x512xf32>) -> ", y, "\n    %t = nn.tanh %h : (", y, ") -> ", y,
+                     "\n    %m = nn.max %t {dims = array<i64: 0>} : (", y, R"mlir() -> tensor<512xf32>
+    %a = nn.add %s, %w : (tensor<16x512xf32>, tensor<16x512xf32>) -> tensor<16x512xf32>
+    %l = nn.sum_squares %t : ()mlir",
+                     y, ") -> tensor<f32>\n    return %l, %t, %t, %m, %a : tensor<f32>, ", y, ", ", y,
+                     R"mlir(, tensor<512xf32>, tensor<16x512xf32>
+  }
+})mlir"));
+    ASSERT_TRUE(compared.ok()) << compared.status();
+    const plan::Plan& plan = *submeshesOf(compared->plan)[0];
+    EXPECT_EQ(packedBytes(compared->predicted.submeshes[0]), packedBytes(plan))
+        << regionsText(plan, compared->predicted.submeshes[0]);
+    const absl::StatusOr<double> exact = stepSeconds(compared->plan, *machineOf(compared->plan));
+    ASSERT_TRUE(exact.ok()) << exact.status();
+    EXPECT_NEAR(inSeconds(compared->predicted.stepTime()) / *exact, 1, 0.03);
+  }
+}
+
 // Eight layers whose gradients are reduced into shards in each of two micro-batches: in quarters.
 TEST(PredictionTest, BucketsThatSaveRoomAreThoseOfThePlan) {
   std::string arguments, body, value = "%x";

@@ -203,6 +203,15 @@ TEST(Trainer, SchedulesTheLearningRate) {
               HasSubstr("'lr' is no input of this program, but the optimizer's learning rate; call setLearningRate"));
 }
 
+Program evaluation(const Program& trained, const std::string& prefix) {
+  Graph g;
+  g.output("loss.sum", buildNet(g, 0, prefix));  // a metric by hand
+  g.output("loss.weight", g.full({}, 1));
+  const absl::StatusOr<Program> program = compileForward(g, Tensor(), forwardOptions(trained, {}));
+  EXPECT_TRUE(program.ok()) << program.status();
+  return *program;
+}
+
 TEST(Trainer, EndsAfterTheStepItIsIn) {
   StopRequest stop;
   TrainerOptions options = quiet();
@@ -220,7 +229,8 @@ TEST(Trainer, EndsAfterTheStepItIsIn) {
   EXPECT_EQ(masked.trainer.losses().size(), 5U);
   EXPECT_EQ(masked.trainer.fit(3, kFeed).code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(masked.trainer.losses().size(), 5U) << "no step after the request";
-  EXPECT_TRUE(absl::IsCancelled(masked.trainer.evaluate(program, 1, kFeed).status()));
+  const Program forward = evaluation(program, "");
+  EXPECT_TRUE(absl::IsCancelled(masked.trainer.evaluate(forward, 1, kFeed).status()));
 }
 
 TEST(Trainer, CountsSteps) {
@@ -262,13 +272,6 @@ TEST(Trainer, SaysWhenTheLossIsNotFinite) {
   Masked named(program, checked);
   EXPECT_THAT(messageOf(diverge(named.trainer)),
               AllOf(HasSubstr("rank 0, operator "), HasSubstr("trainer_test.cc:"), HasSubstr(" has nan at [")));
-}
-
-Program evaluation(const Program& trained, const std::string& prefix) {
-  Graph g;
-  const absl::StatusOr<Program> program = compileForward(g, buildNet(g, 0, prefix), forwardOptions(trained, {}));
-  EXPECT_TRUE(program.ok()) << program.status();
-  return *program;
 }
 
 // One declaration of the mask serves both programs; a mistyped parameter is no fresh one.

@@ -103,6 +103,7 @@ const std::vector<std::string> kAll = {"neg",
                                        "mask_pad",
                                        "accumulate",
                                        "dynamic_slice",
+                                       "dynamic_update_slice",
                                        "softmax_cross_entropy",
                                        "softmax_cross_entropy_grad"};
 
@@ -175,6 +176,8 @@ std::vector<InPlaceCase> inPlaceCases() {
   cases.push_back({{"reshape", {x}, {{f, {35, 5}}}}, {{0, 0}}});
   cases.push_back({{"accumulate", {x, y}, {x.spec()}, {}, {0}}, {{0, 0}}});
   cases.push_back({{"accumulate", {x, y}, {x.spec()}, {}, {1}}, {{0, 0}}});
+  cases.push_back({{"accumulate", {x, y}, {x.spec()}, {{"reduce", "max"}}, {1}}, {{0, 0}}});
+  cases.push_back({{"dynamic_update_slice", {x, sample(f, {2, 9}, 8)}, {x.spec()}, {}, {3, 4}}, {{0, 0}}});
   cases.push_back(
       {{"mask_pad", {x}, {x.spec()}, {{"dims", Ints{0}}, {"valid", Ints{3}}, {"fill", 7.0}}, {0}}, {{0, 0}}});
   cases.push_back({{"dropout",

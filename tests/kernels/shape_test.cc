@@ -85,6 +85,26 @@ TEST(Slice, TakesABox) {
   expectSame(runOne({"dynamic_slice", {scalar(DType::kF32, 2)}, {{DType::kF32, {}}}}), scalar(DType::kF32, 2));
 }
 
+TEST(DynamicUpdateSlice, PutsAPartInItsPlace) {
+  for (const DType type : kAllTypes) {
+    const Tensor whole = sample(type, {4, 5, 6}, 3, 0, 1);
+    for (const Ints& offsets : std::vector<Ints>{{0, 0, 0}, {1, 2, 3}, {3, 0, 5}}) {
+      const Ints size = {1, 2, 1};
+      const Tensor box = numbered(type, size);
+      Tensor expected = whole;
+      place(box, offsets, expected);
+      expectSame(runOne({"dynamic_update_slice", {whole, box}, {whole.spec()}, {}, offsets}), expected);
+    }
+  }
+  const Tensor x = numbered(DType::kF32, {4});
+  const auto update = [&](const Ints& size, int64_t start) {
+    return Call{"dynamic_update_slice", {x, numbered(DType::kF32, size)}, {x.spec()}, {}, {start}};
+  };
+  expectError(update({3}, 2), absl::StatusCode::kOutOfRange, "[2, 5)");
+  expectError(update({3}, -1), absl::StatusCode::kOutOfRange, "[-1, 2)");
+  expectError(update({5}, 0), kInvalid, "[5]");
+}
+
 TEST(Pad, SurroundsWithZeros) {
   for (const DType type : kAllTypes) {
     const Tensor x = numbered(type, {2, 3});
@@ -200,6 +220,22 @@ TEST(Accumulate, FirstMicroBatchReplaces) {
     expectSame(runOne({"accumulate", {acc, x}, {x.spec()}, {}, {0}}), x);
     expectNear(runOne({"accumulate", {acc, x}, {x.spec()}, {}, {2}}), sums, {epsilonOf(type), 0});
   }
+  for (const DType type : {DType::kF32, DType::kI64, DType::kBool}) {
+    const Tensor acc = sample(type, {19}, 4, 0, 1);
+    const Tensor x = sample(type, {19}, 5, 0, 1);
+    for (const std::string& reduce : {"max", "min"}) {
+      Tensor expected = acc;
+      for (size_t i = 0; i < 19; ++i) {
+        expected.values[i] =
+            reduce == "max" ? std::max(acc.values[i], x.values[i]) : std::min(acc.values[i], x.values[i]);
+      }
+      expectSame(runOne({"accumulate", {acc, x}, {x.spec()}, {{"reduce", reduce}}, {0}}), x);
+      expectSame(runOne({"accumulate", {acc, x}, {x.spec()}, {{"reduce", reduce}}, {1}}), expected);
+    }
+  }
+  const Tensor truth = tensor(DType::kBool, {1}, {1});
+  expectError({"accumulate", {truth, truth}, {truth.spec()}, {}, {1}}, kInvalid, "bool");
+  expectError({"accumulate", {truth, truth}, {truth.spec()}, {{"reduce", "mean"}}, {1}}, kInvalid, "'mean'");
   // What the accumulator held before the first micro-batch, NaN included, does not matter.
   const Tensor nan = tensor(DType::kF32, {1}, {std::numeric_limits<double>::quiet_NaN()});
   expectNear(runOne({"accumulate", {nan, tensor(DType::kF32, {1}, {2})}, {{DType::kF32, {1}}}, {}, {0}}), {2}, {});

@@ -29,6 +29,10 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2,micro=4">} {
     %8 = dist.mask_pad %x {dims = array<i64: 1>, valid = array<i64: 15>, fill = 0.0, run_dim = 1, run = 2, stride = 8} : (tensor<4x8xf32>) -> tensor<4x8xf32>
     // CHECK: dist.accumulate
     %7 = dist.accumulate %x, %6 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    // CHECK: dist.accumulate {{.*}}reduce = "max"
+    %9 = dist.accumulate %x, %6 {reduce = "max"} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    // CHECK: dist.dynamic_update_slice {{.*}} -> 4x8xf32
+    %10 = dist.dynamic_update_slice %x, %2 : (tensor<4x8xf32>, tensor<2x8xf32>) -> tensor<4x8xf32>
     return
   }
 }
@@ -106,6 +110,22 @@ func.func @permute(%x: tensor<4xf32>) {
 func.func @accumulate(%x: tensor<4xf32>, %y: tensor<5xf32>) {
   // expected-error @+1 {{dist.accumulate (1): 'tensor<4xf32>' and 'tensor<5xf32>' must have the same shape and element type}}
   %0 = dist.accumulate %x, %y : (tensor<4xf32>, tensor<5xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @accumulate(%x: tensor<4xf32>) {
+  // expected-error @+1 {{dist.accumulate (2): reduce is "mean"; it must be "sum", "max" or "min"}}
+  %0 = dist.accumulate %x, %x {reduce = "mean"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @update(%x: tensor<4xf32>, %y: tensor<5xf32>) {
+  // expected-error @+1 {{dist.dynamic_update_slice (2): 'tensor<5xf32>' is no part of 'tensor<4xf32>'}}
+  %0 = dist.dynamic_update_slice %x, %y : (tensor<4xf32>, tensor<5xf32>) -> tensor<4xf32>
   return
 }
 

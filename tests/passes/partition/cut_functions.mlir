@@ -40,6 +40,47 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, dist.state = "annotat
 
 // -----
 
+// The rows of an output go to their place in it, micro-batch after micro-batch; a second name is a copy. A maximum over
+// the micro-batches is accumulated as one. What replaces a state that each call reads waits for the update.
+#rows = #dist.layout<"[{dp,micro},{}]">
+#all = #dist.layout<"[{dp},{}]">
+#most = #dist.layout<"[{}] partial{micro:max}">
+#whole = #dist.layout<"[{}]">
+// CHECK-LABEL: func.func @forward
+// CHECK-SAME: {dist.memory = #dist.memory<output>, dist.value = "out.y"}
+// CHECK: %[[T:.*]] = nn.tanh
+// CHECK-NEXT: %[[Y:.*]] = dist.dynamic_update_slice %{{.*}}, %[[T]] {nn.name = "tanh"}
+// CHECK: dist.accumulate {{.*}}reduce = "max"
+// CHECK: nn.add
+// CHECK: return %[[Y]], %{{.*}}, %{{.*}}
+// CHECK-LABEL: func.func @update
+// CHECK-SAME: {dist.memory = #dist.memory<output>, dist.value = "out.again"}
+// CHECK-SAME: {dist.memory = #dist.memory<state>, dist.value = "s"}
+module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, dist.state = "annotated"} {
+  func.func @step(%x: tensor<8x4xf32, #all> {nn.kind = "input", nn.name = "x"},
+                  %s: tensor<4xf32, #whole> {nn.kind = "state", nn.name = "s"})
+      -> (tensor<8x4xf32, #all> {nn.kind = "output", nn.name = "y"},
+          tensor<8x4xf32, #all> {nn.kind = "output", nn.name = "again"},
+          tensor<4xf32, #whole> {nn.kind = "output", nn.name = "most"},
+          tensor<4xf32, #whole> {nn.kind = "updated", nn.name = "s", nn.arg = 1 : i64}) {
+    %r = dist.reshard %x {reason = "", dist.function = "forward", dist.stage = 0 : i64}
+        : (tensor<8x4xf32, #all>) -> tensor<8x4xf32, #rows>
+    %t = nn.tanh %r {nn.id = 0 : i64, dist.function = "forward", dist.stage = 0 : i64}
+        : (tensor<8x4xf32, #rows>) -> tensor<8x4xf32, #rows>
+    %y = dist.reshard %t {reason = "", dist.function = "forward", dist.stage = 0 : i64}
+        : (tensor<8x4xf32, #rows>) -> tensor<8x4xf32, #all>
+    %m = nn.max %t {nn.id = 1 : i64, dims = array<i64: 0>, dist.function = "forward", dist.stage = 0 : i64}
+        : (tensor<8x4xf32, #rows>) -> tensor<4xf32, #most>
+    %w = dist.reshard %m {reason = "", dist.function = "forward", dist.stage = 0 : i64}
+        : (tensor<4xf32, #most>) -> tensor<4xf32, #whole>
+    %a = nn.add %s, %s {nn.id = 2 : i64, dist.function = "forward", dist.stage = 0 : i64}
+        : (tensor<4xf32, #whole>, tensor<4xf32, #whole>) -> tensor<4xf32, #whole>
+    return %y, %y, %w, %a : tensor<8x4xf32, #all>, tensor<8x4xf32, #all>, tensor<4xf32, #whole>, tensor<4xf32, #whole>
+  }
+}
+
+// -----
+
 // A submesh for each stage; what the second reads of the first goes over a channel.
 #whole = #dist.layout<"[{}]">
 // CHECK: module @submesh0

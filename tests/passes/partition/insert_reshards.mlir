@@ -1,6 +1,6 @@
 // A reshard stands where a value lies otherwise than it is read; readers of one layout share it, forward and backward;
-// what is read as it lies is left alone. A sum over the micro-batches is accumulated where it is made. Values without
-// layouts are refused, and a result that is computed in micro-batches.
+// what is read as it lies is left alone. A sum over the micro-batches is accumulated where it is made, an output that
+// carries the batch collected there. Values without layouts are refused, and a state that the batch would replace.
 // RUN: weft-opt %s --weft-simplify --weft-build-gradients --weft-build-update --weft-decide --weft-assign-layouts --weft-insert-reshards -split-input-file -verify-diagnostics | FileCheck %s
 // RUN: not weft-opt %s --weft-simplify --weft-build-gradients --weft-build-update --weft-decide --weft-insert-reshards -split-input-file 2>&1 | FileCheck %s --check-prefix=REFUSED
 
@@ -33,13 +33,30 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, nn.optimizer = {kind 
 
 // -----
 
+// CHECK-LABEL: func.func @step
+// CHECK: %[[Y:.*]] = nn.matmul
+// CHECK: dist.reshard %[[Y]] {dist.function = "forward", {{.*}}reason = "result 1"
+// CHECK-SAME: (8x2xf32 "[{dp,micro},{}]") -> 8x2xf32 "[{dp},{}]"
 module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, nn.optimizer = {kind = "none"}} {
   func.func @step(%x: tensor<8x4xf32> {nn.kind = "input", nn.name = "x"},
                   %w: tensor<4x2xf32> {nn.kind = "parameter", nn.name = "w", nn.init = {distribution = "zeros"}})
       -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"}, tensor<8x2xf32> {nn.kind = "output", nn.name = "y"}) {
-    // expected-error@below {{result 'y' carries the batch, but the step runs in 2 micro-batches; reduce it over the batch, or use micro = 1}}
     %y = nn.matmul %x, %w : (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>
     %loss = nn.sum %y {dims = array<i64: 0, 1>, keep_dims = false} : (tensor<8x2xf32>) -> tensor<f32>
     return %loss, %y : tensor<f32>, tensor<8x2xf32>
+  }
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, nn.optimizer = {kind = "none"}} {
+  func.func @step(%x: tensor<8x4xf32> {nn.kind = "input", nn.name = "x"},
+                  %s: tensor<8x4xf32> {nn.kind = "state", nn.name = "s", nn.init = {distribution = "zeros"}})
+      -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"},
+          tensor<8x4xf32> {nn.kind = "updated", nn.name = "s", nn.arg = 1 : i64}) {
+    // expected-error@below {{'s' would be replaced by a value that carries the batch, but the step runs in 2 micro-batches; reduce it over the batch, or use micro = 1}}
+    %y = nn.tanh %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %loss = nn.sum %y {dims = array<i64: 0, 1>, keep_dims = false} : (tensor<8x4xf32>) -> tensor<f32>
+    return %loss, %y : tensor<f32>, tensor<8x4xf32>
   }
 }

@@ -43,6 +43,38 @@ module attributes {dist.mesh = #dist.mesh<"micro=3">, dist.stripes = 2 : i64} {
 
 // -----
 
+// Rows of micro-batch p go to part p of each stripe, of which a rank has one, or two.
+// CHECK-LABEL: func.func @place
+// CHECK: dist.dynamic_update_slice %arg0, %arg1 {dist.scalars = [#dist.scalar<0, -1, 2>, #dist.scalar<0, -1, 0>]} : (6x4xf32, 2x4xf32) -> 6x4xf32
+#one = #dist.layout<"[{dp},{}]">
+#part = #dist.layout<"[{dp,micro},{}]">
+module attributes {dist.mesh = #dist.mesh<"dp=2,micro=3">, dist.stripes = 2 : i64} {
+  func.func @place(%y: tensor<12x4xf32, #one>, %x: tensor<12x4xf32, #part>) -> tensor<12x4xf32, #one>
+      attributes {dist.kind = "forward"} {
+    %u = dist.dynamic_update_slice %y, %x : (tensor<12x4xf32, #one>, tensor<12x4xf32, #part>) -> tensor<12x4xf32, #one>
+    return %u : tensor<12x4xf32, #one>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: func.func @stripes
+// CHECK-DAG: %[[Y:.*]] = nn.reshape %arg0 {{.*}}-> 2x3x2x4xf32
+// CHECK-DAG: %[[X:.*]] = nn.reshape %arg1 {{.*}}-> 2x1x2x4xf32
+// CHECK: %[[U:.*]] = dist.dynamic_update_slice %[[Y]], %[[X]] {dist.scalars = [#dist.scalar<0, -1, 0>, #dist.scalar<0, -1, 1>, #dist.scalar<0, -1, 0>, #dist.scalar<0, -1, 0>]}
+// CHECK: nn.reshape %[[U]] {{.*}}-> 12x4xf32
+#all = #dist.layout<"[{},{}]">
+#micro = #dist.layout<"[{micro},{}]">
+module attributes {dist.mesh = #dist.mesh<"micro=3">, dist.stripes = 2 : i64} {
+  func.func @stripes(%y: tensor<12x4xf32, #all>, %x: tensor<12x4xf32, #micro>) -> tensor<12x4xf32, #all>
+      attributes {dist.kind = "forward"} {
+    %u = dist.dynamic_update_slice %y, %x : (tensor<12x4xf32, #all>, tensor<12x4xf32, #micro>) -> tensor<12x4xf32, #all>
+    return %u : tensor<12x4xf32, #all>
+  }
+}
+
+// -----
+
 // expected-error@below {{has no dist.stripes; run --weft-cut-functions first}}
 module attributes {dist.mesh = #dist.mesh<"2">} {
 }

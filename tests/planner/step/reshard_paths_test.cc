@@ -103,6 +103,12 @@ TEST(PlaceOfReshard, AccumulationRunsWithTheProducerAllElseWithTheReader) {
   EXPECT_EQ(place("[{},{}] partial{dp:sum}", "[{},{}]"), reader);
   EXPECT_EQ(place("[{dp},{}]", "[{},{}]", /*once=*/true), (Place{RunsIn::kPrologue, 1}));
   EXPECT_EQ(placeOfReshard(layout("[{},{}] partial{micro:sum}"), layout("[{},{}]"), std::nullopt, {reader}), reader);
+  // What the end of the step takes of each micro-batch.
+  EXPECT_EQ(place("[{micro},{}] partial{dp:sum}", "[{micro},{}]"), producer);
+  EXPECT_EQ(place("[{dp,micro},{}]", "[{dp},{}]"), producer);
+  const Place backward = {RunsIn::kBackward, 1};
+  EXPECT_EQ(placeOfReshard(layout("[{dp,micro},{}]"), layout("[{micro},{}]"), Place{RunsIn::kForward, 1}, {backward}),
+            backward);
 }
 
 TEST(PlaceOfReshard, GradientsOfLevel2AreScatteredWhereTheyAreMadeAlsoOfOneMicroBatch) {
@@ -115,11 +121,36 @@ TEST(PlaceOfReshard, GradientsOfLevel2AreScatteredWhereTheyAreMadeAlsoOfOneMicro
 }
 
 TEST(LayoutOfResult, ReducedOrAsTheArgumentItReplaces) {
-  EXPECT_EQ(layoutOfResult(layout("[{dp},{}] partial{micro:sum}"), std::nullopt, "y", mesh())->print(mesh()),
-            "[{dp},{}]");
-  EXPECT_EQ(layoutOfResult(layout("[{},{}]"), layout("[{},{dp}]"), "w", mesh())->print(mesh()), "[{},{dp}]");
-  EXPECT_THAT(std::string(layoutOfResult(layout("[{micro},{}]"), std::nullopt, "y", mesh()).status().message()),
-              HasSubstr("result 'y' carries the batch, but the step runs in 4 micro-batches"));
+  EXPECT_EQ(layoutOfResult(layout("[{dp},{}] partial{micro:sum}"), {"y"}, mesh())->print(mesh()), "[{dp},{}]");
+  EXPECT_EQ(layoutOfResult(layout("[{},{}]"), {"w", layout("[{},{dp}]")}, mesh())->print(mesh()), "[{},{dp}]");
+  EXPECT_THAT(
+      std::string(layoutOfResult(layout("[{micro},{}]"), {"w", layout("[{},{}]")}, mesh()).status().message()),
+      HasSubstr("'w' would be replaced by a value that carries the batch, but the step runs in 4 micro-batches"));
+}
+
+TEST(LayoutOfResult, TheBatchIsWholeAndSplitIntoNoMoreThanItsStripes) {
+  const auto left = [&](const std::string& current, int64_t stripes) {
+    return layoutOfResult(layout(current), {"y", std::nullopt, stripes}, mesh())->print(mesh());
+  };
+  EXPECT_EQ(left("[{dp,micro},{}]", 2), "[{dp},{}]");
+  EXPECT_EQ(left("[{},{dp,micro}] pad{1:16}", 2), "[{},{dp}] pad{1:16}");
+  EXPECT_EQ(left("[{dp,micro},{}]", 1), "[{},{}]") << "a rank's rows would not be one run of the batch";
+  EXPECT_EQ(left("[{micro},{dp}]", 1), "[{},{dp}]");
+  EXPECT_EQ(left("[{micro},{}] partial{dp:sum}", 1), "[{},{}]");
+}
+
+TEST(PathOfRead, TheEndOfTheStepTakesTheBatchOneMicroBatchAfterTheOther) {
+  const auto taken = [&](const std::string& from, const std::string& to) {
+    std::vector<std::string> texts;
+    const auto path = pathOfRead(layout(from), {.wanted = layout(to), .reason = "y leaves", .collects = true}, mesh());
+    for (const Layout& next : *path) {
+      texts.push_back(next.print(mesh()));
+    }
+    return texts;
+  };
+  EXPECT_THAT(taken("[{dp,micro},{}]", "[{dp},{}]"), ElementsAre("[{dp,micro},{}]", "[{dp},{}]"));
+  EXPECT_THAT(taken("[{micro},{}] partial{dp:sum}", "[{},{}]"), ElementsAre("[{micro},{}]", "[{},{}]"));
+  EXPECT_THAT(taken("[{dp,micro},{}]", "[{},{}]"), ElementsAre("[{micro},{}]", "[{},{}]"));
 }
 
 TEST(TimeLayouts, OneMicroBatch) {
@@ -142,25 +173,38 @@ TEST(PadMasks, ReducedFactorsHoldWhatChangesNothing) {
   OperatorFacts facts = {"reduce", "a+ b -> b"};
   const Rule rule = ruleOn(facts.rule, {{10, 4}}, {{4}});
   const Layout padded = layout("[{dp},{}] pad{0:10}");
-  EXPECT_THAT(padMasks(facts, rule, 0, DType::kF32, padded), ElementsAre(PadMask{0, 0.0}));
+  EXPECT_THAT(padMasks(facts, rule, 0, {DType::kF32}, padded), ElementsAre(PadMask{0, 0.0}));
   facts.reduce = {ReduceKind::kMax};
-  EXPECT_THAT(padMasks(facts, rule, 0, DType::kF32, padded), ElementsAre(PadMask{0, -kInfinity}));
+  EXPECT_THAT(padMasks(facts, rule, 0, {DType::kF32}, padded), ElementsAre(PadMask{0, -kInfinity}));
   facts.reduce = {ReduceKind::kMin};
-  EXPECT_THAT(padMasks(facts, rule, 0, DType::kF32, padded), ElementsAre(PadMask{0, kInfinity}));
-  EXPECT_THAT(padMasks(facts, rule, 0, DType::kI32, padded), IsEmpty());
-  EXPECT_THAT(padMasks(facts, rule, 0, DType::kF32, layout("[{},{}] pad{1:4}")), IsEmpty()) << "b is not reduced";
-  EXPECT_THAT(padMasks(facts, rule, 0, DType::kF32, layout("[{dp},{}]")), IsEmpty());
+  EXPECT_THAT(padMasks(facts, rule, 0, {DType::kF32}, padded), ElementsAre(PadMask{0, kInfinity}));
+  EXPECT_THAT(padMasks(facts, rule, 0, {DType::kI32}, padded), ElementsAre(PadMask{0, kInfinity}));
+  facts.reduce = {ReduceKind::kMax};
+  EXPECT_THAT(padMasks(facts, rule, 0, {DType::kBool}, padded), ElementsAre(PadMask{0, 0.0})) << "none is true";
+  EXPECT_THAT(padMasks(facts, rule, 0, {DType::kF32}, layout("[{},{}] pad{1:4}")), IsEmpty()) << "b is not reduced";
+  EXPECT_THAT(padMasks(facts, rule, 0, {DType::kF32}, layout("[{dp},{}]")), IsEmpty());
+}
+
+// Rows of a gradient are added up by their labels: those that are 0 may go to any label.
+TEST(PadMasks, IntegersBesideRealNumbersAreLeftAlone) {
+  OperatorFacts facts = {"embedding_grad", "a+, a+ c -> v c"};
+  const Rule rule = ruleOn(facts.rule, {{10}, {10, 4}}, {{7, 4}});
+  EXPECT_THAT(padMasks(facts, rule, 0, {DType::kI32, DType::kF32}, layout("[{dp}] pad{0:10}")), IsEmpty());
+  EXPECT_THAT(padMasks(facts, rule, 1, {DType::kI32, DType::kF32}, layout("[{dp},{}] pad{0:10}")),
+              ElementsAre(PadMask{0, 0.0}));
+  EXPECT_THAT(padMasks(facts, rule, 0, {DType::kI32, DType::kI32}, layout("[{dp}] pad{0:10}")),
+              ElementsAre(PadMask{0, 0.0}));
 }
 
 TEST(PadMasks, WholeFactorsHoldWhatTheOperatorSaysOrAreRefused) {
   OperatorFacts facts = {"softmax", "a v! -> a v"};
   const Rule rule = ruleOn(facts.rule, {{8, 10}}, {{8, 10}});
   const Layout padded = layout("[{},{}] pad{1:10}");
-  EXPECT_THAT(padMasks(facts, rule, 0, DType::kF32, padded), ElementsAre(PadMask{1, 0.0}));
+  EXPECT_THAT(padMasks(facts, rule, 0, {DType::kF32}, padded), ElementsAre(PadMask{1, 0.0}));
   facts.padFill = {-1.5};
-  EXPECT_THAT(padMasks(facts, rule, 0, DType::kF32, padded), ElementsAre(PadMask{1, -1.5}));
+  EXPECT_THAT(padMasks(facts, rule, 0, {DType::kF32}, padded), ElementsAre(PadMask{1, -1.5}));
   facts.padFill = {std::nullopt};
-  EXPECT_THAT(padMasks(facts, rule, 0, DType::kF32, padded), ElementsAre(PadMask{1, std::nullopt}));
+  EXPECT_THAT(padMasks(facts, rule, 0, {DType::kF32}, padded), ElementsAre(PadMask{1, std::nullopt}));
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ std::vector<KernelCall> rightCalls() {
       {"pad", {f32({2, 2})}, {f32({4, 4})}, {{"low", Ints{1, 2}}, {"value", 0.5}}},
       {"broadcast", {f32({3})}, {f32({2, 3})}},
       {"dynamic_slice", {f32({4, 4})}, {f32({2, 2})}, {}, {1, 2}},
+      {"dynamic_update_slice", {f32({4, 4}), f32({2, 2})}, {f32({4, 4})}, {}, {1, 2}},
       {"concat", {f32({2, 3}), f32({1, 3})}, {f32({3, 3})}, {{"dim", int64_t{0}}}},
       {"fill", {}, {f32({4})}, {{"value", 1.5}}},
       {"iota", {}, {i64({4, 2})}, {{"dim", int64_t{0}}}, {5}},
@@ -204,7 +205,7 @@ void spoilScalars(Cases& c, const KernelCall& right) {
       KernelCall call = right;
       call.scalars[i] = number;
       c.add("scalar " + std::to_string(i) + " = " + std::to_string(number), "scalars.immediate", call,
-            right.kernel != "dynamic_slice");
+            right.kernel != "dynamic_slice" && right.kernel != "dynamic_update_slice");
     }
   }
   if (!right.scalars.empty()) {
