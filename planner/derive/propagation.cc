@@ -117,7 +117,9 @@ bool Propagation::assign(int op, int factor, const std::vector<Axis>& axes, cons
     return false;
   }
   if (!sharding.rule.splittable(factor)) {
-    noteExpansion(op, factor);
+    if (fit(op, factor, {}, axes.front()) != Fit::kInUse) {
+      noteExpansion(op, factor);
+    }
     return false;
   }
   std::vector<Axis> taken = sharding.axes[factor].value_or(std::vector<Axis>());
@@ -161,7 +163,7 @@ void Propagation::noteConflict(int op, int factor, const std::vector<Axis>& axes
 void Propagation::noteExpansion(int op, int factor) {
   const GraphOperator& node = view_.op(op);
   std::vector<int64_t>& expansions = of_.expansions;
-  if (of_.operators[op].rule.factors()[factor].whole && !of_.operators[op].fixed[factor] &&
+  if (of_.operators[op].rule.factors()[factor].mayExpand() && !of_.operators[op].fixed[factor] &&
       !node.alternatives.empty() && std::find(expansions.begin(), expansions.end(), node.id) == expansions.end()) {
     expansions.push_back(node.id);
   }
