@@ -9,8 +9,8 @@
 //   blocks       [.., P, c, before + R + behind, w], convolved without vertical padding to [.., P, c', R / stride, w']
 //
 // Where ranks share the height each has whole blocks. Only the borders are exchanged: moving them on by a block needs
-// the borders of all blocks, (before + behind) P rows of the image, on every rank. The gradient of x reads the places of
-// dy around a block in the same way; that of the weight is a sum over the blocks.
+// them whole over P, so they are split over their width meanwhile, or gathered, (before + behind) P rows of the image.
+// The gradient of x reads the places of dy around a block in the same way; that of the weight is a sum over the blocks.
 #include <algorithm>
 #include <numeric>
 
