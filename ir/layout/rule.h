@@ -17,9 +17,9 @@
 // Marks: `+` on any occurrence: the factor may be split although some result lacks it; such a result is then partial
 // over the factor's axes (with the result's reduce kind). A factor that some result lacks and that has no `+` must be
 // whole, as must one marked `!`. Where an operator has an expansion (ir/registry.h), that may split the factors marked
-// `!`; one marked `!!` it does not split either. Factors that only results have (broadcast) may be split freely. Spaces separate
-// dimensions, commas separate tensors, `->` separates operands from results; a tensor without any dimension is a
-// scalar.
+// `!`; one marked `!!` it does not split either. Factors that only results have (broadcast) may be split freely. Spaces
+// separate dimensions, commas separate tensors, `->` separates operands from results; a tensor without any dimension is
+// a scalar.
 //
 // Micro-batches. A factor marked `~` counts the micro-batches of a step: it is split over the time axis only, and
 // then together with the factor that carries the batch. What an operator sums over the batch and keeps under `~` is

@@ -36,8 +36,8 @@ LogicalResult checkPair(const InferSite& site, int check, const char* name, Arra
 LogicalResult checkImage(const InferSite& site, Value x, const char* name, bool batches = false) {
   const int64_t rank = plainType(x).getRank();
   if (rank < 4 || (rank > 4 && !batches)) {
-    return site.error(2, llvm::Twine(name) + " is " + printType(x) + "; it must have four dimensions" +
-                             (batches ? " or more" : ""));
+    return site.error(
+        2, llvm::Twine(name) + " is " + printType(x) + "; it must have four dimensions" + (batches ? " or more" : ""));
   }
   return success();
 }

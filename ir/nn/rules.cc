@@ -217,9 +217,8 @@ class ImageWords {
              bool heightExpands)
       : rank_(image.size()) {
     for (size_t d = 0; d < 2; ++d) {
-      lines_[d] = {image[rank_ - 2 + d],  result[rank_ - 2 + d],
-                   window[d],             steps.strides[d],
-                   steps.paddings[d],     steps.dilations.empty() ? 1 : steps.dilations[d]};
+      lines_[d] = {image[rank_ - 2 + d], result[rank_ - 2 + d], window[d],
+                   steps.strides[d],     steps.paddings[d],     steps.dilations.empty() ? 1 : steps.dilations[d]};
     }
     heightExpands_ = heightExpands && lines_[0].hasBorders();
   }
@@ -230,7 +229,7 @@ class ImageWords {
     words.push_back(channels);
     for (const size_t d : {0, 1}) {
       const std::string blocks = absl::StrCat(kNames[d], "o", mark(d, summed));
-      words.push_back(!comesInBlocks(d)         ? absl::StrCat(kNames[d], "!!")
+      words.push_back(!comesInBlocks(d)       ? absl::StrCat(kNames[d], "!!")
                       : lines_[d].stride == 1 ? blocks
                                               : absl::StrCat("(", blocks, " ", kNames[d], "s!!)"));
     }

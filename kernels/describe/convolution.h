@@ -13,8 +13,8 @@ namespace weft {
 // one row of the result is the least.
 inline constexpr int64_t kConvolutionBlockBytes = int64_t{1} << 19;
 
-// The three tensors of conv2d, conv2d_input_grad and conv2d_weight_grad, whichever of them are results. What images have
-// before their channels is one dimension here, n.
+// The three tensors of conv2d, conv2d_input_grad and conv2d_weight_grad, whichever of them are results. What images
+// have before their channels is one dimension here, n.
 struct ConvolutionTensors {
   TensorSpec x;       // [n, ci, h, w]
   TensorSpec weight;  // [co, ci, kh, kw]

@@ -184,9 +184,9 @@ absl::StatusOr<std::vector<KernelWork>> kernelsOf(const GraphView& view, int op,
     std::vector<DType> types;
     KernelWork work;
     for (const GraphValue& value : part.operands) {
-      const TensorType& type =
-          value.isArgument() ? view.typeOf(view.operandOf(op, value.index))
-                             : alternative.body[static_cast<size_t>(value.producer)].results[value.index];
+      const TensorType& type = value.isArgument()
+                                   ? view.typeOf(view.operandOf(op, value.index))
+                                   : alternative.body[static_cast<size_t>(value.producer)].results[value.index];
       operands.push_back(type.shape);
       types.push_back(type.type);
       work.bytes += type.bytes();
@@ -381,8 +381,7 @@ LeastWork::Least LeastWork::leastOf(const Class& of, const WorkGrid& grid) const
 
 LeastWork::Least LeastWork::leastOfAll(const Class& of, const WorkGrid& grid) const {
   Least least = leastOf(of, grid);
-  const auto parts =
-      static_cast<double>(grid.ranks * (of.runs == WorkRuns::kPerMicroBatch ? grid.microBatches : 1));
+  const auto parts = static_cast<double>(grid.ranks * (of.runs == WorkRuns::kPerMicroBatch ? grid.microBatches : 1));
   for (const std::vector<KernelWork>& kernels : of.others) {
     double seconds = 0;
     for (const KernelWork& kernel : kernels) {

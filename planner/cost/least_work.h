@@ -96,9 +96,9 @@ class LeastWork {
   };
   // Operators that cost the same.
   struct Class {
-    KernelWork work;   // of the whole program
+    KernelWork work;                              // of the whole program
     std::vector<std::vector<KernelWork>> others;  // the kernels of each alternative
-    int64_t sums = 1;  // of a product: how many terms each of them has
+    int64_t sums = 1;                             // of a product: how many terms each of them has
     std::vector<Tensor> tensors;
     int batchRole = -1;   // of the factor that carries the batch
     int64_t sureSum = 0;  // bytes, of the whole batch

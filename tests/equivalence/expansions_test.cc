@@ -139,9 +139,9 @@ TrainingProgram attention(bool causal, bool bias) {
   if (bias) {
     operands.push_back(writer.parameter("bias", {1, 1, 1, 96}));
   }
-  const std::string out = writer.add(
-      "out", "attention", operands, absl::StrCat("causal = ", causal ? "true" : "false", ", scale = 0.35 : f64"),
-      std::vector<std::string>{typeText(q), typeText({1, 1, 3})});
+  const std::string out = writer.add("out", "attention", operands,
+                                     absl::StrCat("causal = ", causal ? "true" : "false", ", scale = 0.35 : f64"),
+                                     std::vector<std::string>{typeText(q), typeText({1, 1, 3})});
   return writer.lossOf(out, q);
 }
 
@@ -152,8 +152,9 @@ TrainingProgram convolutions() {
   const std::string steps = "strides = array<i64: 1, 1>, paddings = array<i64: 1, 1>";
   const std::string x = writer.input("x", image);
   const std::string y = writer.add("y", "conv2d", {x, writer.parameter("w0", {3, 3, 3, 3})}, steps, image);
-  const std::string z = writer.add("z", "conv2d", {writer.add("a", "tanh", {y}, "", image),  //
-                                                   writer.parameter("w1", {3, 3, 3, 3})},
+  const std::string z = writer.add("z", "conv2d",
+                                   {writer.add("a", "tanh", {y}, "", image),  //
+                                    writer.parameter("w1", {3, 3, 3, 3})},
                                    steps, image);
   return writer.lossOf(z, image);
 }

@@ -483,9 +483,9 @@ TrainingProgram OperatorCase::program(const std::string& strategy) const {
 
 std::vector<OperatorCase> operatorCases() {
   Cases cases = unaryCases();
-  for (Cases more :
-       {binaryCases(), contractionCases(), imageCases(), groupedCases(), splitImageCases(), shapeCases(), reductionCases(), alongCases(),
-        normalizationCases(), indexCases(), attentionCases(), sharedAttentionCases(), sourceCases()}) {
+  for (Cases more : {binaryCases(), contractionCases(), imageCases(), groupedCases(), splitImageCases(), shapeCases(),
+                     reductionCases(), alongCases(), normalizationCases(), indexCases(), attentionCases(),
+                     sharedAttentionCases(), sourceCases()}) {
     append(cases, std::move(more));
   }
   return cases;

@@ -7,9 +7,9 @@
 //   p = exp(x - lse),  dv = p^T dout,  dx = p (dout v^T - rowsum(dout out)),  dbias = dx,
 //   dq = scale dx k,  dk = scale dx^T q
 //
-// (Dao et al., "FlashAttention", 2022, for the gradient from lse.) Only dq is a sum over keys there. Unlike the kernel of
-// attention, which holds those of one head at a time, this holds the scores of all heads: T S elements of each, in the
-// parts that the split leaves to a rank.
+// (Dao et al., "FlashAttention", 2022, for the gradient from lse.) Only dq is a sum over keys there. Unlike the kernel
+// of attention, which holds those of one head at a time, this holds the scores of all heads: T S elements of each, in
+// the parts that the split leaves to a rank.
 #include <limits>
 
 #include "ir/nn/gradients/gradients.h"

@@ -36,7 +36,7 @@ template <typename Op>
 WindowLine heightOf(Op op, Value image, Value weight, Value result) {
   const Shape x = shapeOf(image);
   const Shape y = shapeOf(result);
-  return {x[x.size() - 2],      y[y.size() - 2],       shapeOf(weight)[2],
+  return {x[x.size() - 2],    y[y.size() - 2],     shapeOf(weight)[2],
           op.getStrides()[0], op.getPaddings()[0], op.getDilations()[0]};
 }
 
@@ -79,9 +79,7 @@ class BlockWriter {
   }
 
   // [.., P, c, R, w] to `shape`, [.., c, P R, w].
-  Value joined(Value blocks, const Shape& shape) {
-    return emit_.reshape(exchanged(blocks), shape);
-  }
+  Value joined(Value blocks, const Shape& shape) { return emit_.reshape(exchanged(blocks), shape); }
 
  private:
   // `count` elements of dimension `dim` from `from` on.
@@ -157,20 +155,19 @@ Value expandWeightGrad(Conv2dWeightGradOp op, Emitter& emit, const ExpansionCont
                                          op.getPaddings(), op.getDilations());
   }
   BlockWriter writer(emit, blocks);
-  return emit.make<Conv2dWeightGradOp>(plainType(op.getDweight()),
-                                       writer.withBorders(op.getX(), line.before(), line.behind()),
-                                       writer.withBorders(op.getDy(), 0, 0), op.getStrides(),
-                                       withHeight(op.getPaddings(), 0), op.getDilations());
+  return emit.make<Conv2dWeightGradOp>(
+      plainType(op.getDweight()), writer.withBorders(op.getX(), line.before(), line.behind()),
+      writer.withBorders(op.getDy(), 0, 0), op.getStrides(), withHeight(op.getPaddings(), 0), op.getDilations());
 }
 
 template <typename Op>
 void add(OperatorRegistry& registry, Value (*body)(Op, Emitter&, const ExpansionContext&)) {
-  registry.addExpansion(
-      Op::getOperationName().str(),
-      [body](mlir::Operation* op, mlir::OpBuilder& builder, const ExpansionContext& context) -> mlir::FailureOr<Values> {
-        Emitter emit(builder, op->getLoc());
-        return Values{body(llvm::cast<Op>(op), emit, context)};
-      });
+  registry.addExpansion(Op::getOperationName().str(),
+                        [body](mlir::Operation* op, mlir::OpBuilder& builder,
+                               const ExpansionContext& context) -> mlir::FailureOr<Values> {
+                          Emitter emit(builder, op->getLoc());
+                          return Values{body(llvm::cast<Op>(op), emit, context)};
+                        });
 }
 
 }  // namespace

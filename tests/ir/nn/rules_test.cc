@@ -107,22 +107,21 @@ TEST_F(RuleTest, Images) {
 // Windows that are patches, and a height that an expansion cuts into blocks.
 TEST_F(RuleTest, SplitImages) {
   const auto conv = [&](const std::string& x, const std::string& w, const std::string& y, const std::string& steps) {
-    return rule("%x: " + x + ", %w: " + w,
-                "%0 = nn.conv2d %x, %w {" + steps + "} : (" + x + ", " + w + ") -> " + y);
+    return rule("%x: " + x + ", %w: " + w, "%0 = nn.conv2d %x, %w {" + steps + "} : (" + x + ", " + w + ") -> " + y);
   };
   const std::string x = "tensor<2x3x6x8xf32>";
-  EXPECT_EQ(conv(x, "tensor<4x3x2x3xf32>", "tensor<2x4x3x2xf32>",
-                 "strides = array<i64: 2, 4>, paddings = array<i64: 0, 0>"),
-            "n ci+ (ho hs!!) (wo ws!!), co ci+ kh!! kw!! -> n co ho wo");
-  EXPECT_EQ(conv(x, "tensor<4x3x1x1xf32>", "tensor<2x4x6x8xf32>",
-                 "strides = array<i64: 1, 1>, paddings = array<i64: 0, 0>"),
-            "n ci+ ho wo, co ci+ kh!! kw!! -> n co ho wo");
-  EXPECT_EQ(conv(x, "tensor<4x3x3x3xf32>", "tensor<2x4x6x8xf32>",
-                 "strides = array<i64: 1, 1>, paddings = array<i64: 1, 1>"),
-            "n ci+ ho! w!!, co ci+ kh!! kw!! -> n co ho! wo!!");
-  EXPECT_EQ(conv(x, "tensor<4x3x3x3xf32>", "tensor<2x4x3x4xf32>",
-                 "strides = array<i64: 2, 2>, paddings = array<i64: 1, 1>"),
-            "n ci+ (ho! hs!!) w!!, co ci+ kh!! kw!! -> n co ho! wo!!");
+  EXPECT_EQ(
+      conv(x, "tensor<4x3x2x3xf32>", "tensor<2x4x3x2xf32>", "strides = array<i64: 2, 4>, paddings = array<i64: 0, 0>"),
+      "n ci+ (ho hs!!) (wo ws!!), co ci+ kh!! kw!! -> n co ho wo");
+  EXPECT_EQ(
+      conv(x, "tensor<4x3x1x1xf32>", "tensor<2x4x6x8xf32>", "strides = array<i64: 1, 1>, paddings = array<i64: 0, 0>"),
+      "n ci+ ho wo, co ci+ kh!! kw!! -> n co ho wo");
+  EXPECT_EQ(
+      conv(x, "tensor<4x3x3x3xf32>", "tensor<2x4x6x8xf32>", "strides = array<i64: 1, 1>, paddings = array<i64: 1, 1>"),
+      "n ci+ ho! w!!, co ci+ kh!! kw!! -> n co ho! wo!!");
+  EXPECT_EQ(
+      conv(x, "tensor<4x3x3x3xf32>", "tensor<2x4x3x4xf32>", "strides = array<i64: 2, 2>, paddings = array<i64: 1, 1>"),
+      "n ci+ (ho! hs!!) w!!, co ci+ kh!! kw!! -> n co ho! wo!!");
   EXPECT_EQ(conv("tensor<5x2x3x6x8xf32>", "tensor<4x3x3x3xf32>", "tensor<5x2x4x4x8xf32>",
                  "strides = array<i64: 1, 1>, paddings = array<i64: 0, 1>"),
             "n0 n1 ci+ h!! w!!, co ci+ kh!! kw!! -> n0 n1 co ho!! wo!!");
@@ -131,9 +130,10 @@ TEST_F(RuleTest, SplitImages) {
                  "%0 = nn.conv2d_weight_grad %x, %y {strides = array<i64: 1, 1>, paddings = array<i64: 1, 0>} : (" + x +
                      ", " + y + ") -> tensor<4x3x3x1xf32>"),
             "n+ ci ho+! wo+, n+ co ho+! wo+ -> co ci kh!! kw!!");
-  EXPECT_EQ(rule("%x: " + x, "%0 = nn.avg_pool2d %x {window = array<i64: 2, 2>, strides = array<i64: 2, 2>, paddings = "
-                             "array<i64: 0, 0>} : (" +
-                                 x + ") -> tensor<2x3x3x4xf32>"),
+  EXPECT_EQ(rule("%x: " + x,
+                 "%0 = nn.avg_pool2d %x {window = array<i64: 2, 2>, strides = array<i64: 2, 2>, paddings = "
+                 "array<i64: 0, 0>} : (" +
+                     x + ") -> tensor<2x3x3x4xf32>"),
             "n c (ho hs!!) (wo ws!!) -> n c ho wo");
 }
 
