@@ -77,6 +77,7 @@ class OperatorRegistry {
   void addExpansion(const std::string& op, ExpansionFunction expansion) { expansions_[op] = std::move(expansion); }
   // Null if the operator has none.
   const GradientFunction* gradient(mlir::Operation* op) const;
+  // Null if the operator has none, or no use of it: it need not be expanded, and its rule marks no factor `!`.
   const ExpansionFunction* expansion(mlir::Operation* op) const;
 
  private:

@@ -6,6 +6,7 @@
 //   add with broadcast a b, b -> a b          (second operand lacks `a`)
 //   add, size-1 dim    a b, 1 b -> a b        (`1`: a dimension of size 1, no factor)
 //   softmax            a v! -> a v            (`!`: must be whole)
+//   rotary             a t d!!, t e!!, t e!! -> a t d!!    (`!!`: in every form of the operator, see below)
 //   sum over dim 1     a b+ -> a
 //   reshape 6,4->24    a b -> (a b)           (compound dimension, left = major)
 //   reshape 6,4->4,6   (a=2 b!) c! -> (a d!) e!   (`=2`: a size that follows from no dimension)
@@ -15,9 +16,10 @@
 //
 // Marks: `+` on any occurrence: the factor may be split although some result lacks it; such a result is then partial
 // over the factor's axes (with the result's reduce kind). A factor that some result lacks and that has no `+` must be
-// whole, as must one marked `!`. Factors that only results have (broadcast) may be split freely. Spaces separate
-// dimensions, commas separate tensors, `->` separates operands from results; a tensor without any dimension is a
-// scalar.
+// whole, as must one marked `!`. Where an operator has an expansion (ir/registry.h), that may split the factors marked
+// `!`; one marked `!!` it does not split either. Factors that only results have (broadcast) may be split freely. Spaces
+// separate dimensions, commas separate tensors, `->` separates operands from results; a tensor without any dimension is
+// a scalar.
 //
 // Micro-batches. A factor marked `~` counts the micro-batches of a step: it is split over the time axis only, and
 // then together with the factor that carries the batch. What an operator sums over the batch and keeps under `~` is
@@ -49,7 +51,11 @@ struct Factor {
   int64_t size = 0;
   bool reducible = false;     // `+`
   bool whole = false;         // `!`
+  bool wholeInAny = false;    // `!!`
   bool microBatches = false;  // `~`
+
+  // May an expansion of the operator split what the operator itself needs whole?
+  bool mayExpand() const { return whole && !wholeInAny; }
 };
 
 // The factors of one tensor dimension, major first; empty for a size-1 dimension.

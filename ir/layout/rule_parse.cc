@@ -112,6 +112,7 @@ class RuleReader {
     const auto isMark = [](char c) { return c == '+' || c == '!' || c == '~'; };
     for (; at_ < text_.size() && isMark(text_[at_]); ++at_) {
       Factor& factor = factors_[index];
+      factor.wholeInAny = factor.wholeInAny || (text_[at_] == '!' && text_[at_ - 1] == '!');
       (text_[at_] == '+' ? factor.reducible : text_[at_] == '!' ? factor.whole : factor.microBatches) = true;
     }
     dim.push_back(index);

@@ -70,9 +70,9 @@ struct WindowSteps {
   llvm::ArrayRef<int64_t> paddings;
   llvm::ArrayRef<int64_t> dilations = {};  // none: 1
 };
-// (1) Same element type. (2) Four dimensions each. (3) The weight's input channels divide those of the image, and the
-// groups that makes its output channels. (4) Two strides, at least 1. (5) Two paddings, not negative. (6) The window is
-// not larger than the padded image. (9) Two dilations, at least 1.
+// (1) Same element type. (2) A weight of four dimensions, an image of four or more. (3) The weight's input channels
+// divide those of the image, and the groups that makes its output channels. (4) Two strides, at least 1. (5) Two
+// paddings, not negative. (6) The window is not larger than the padded image. (9) Two dilations, at least 1.
 mlir::LogicalResult conv2d(const InferSite& site, mlir::Value x, mlir::Value weight, const WindowSteps& steps);
 // (2) Four dimensions. (3) Two window sizes, at least 1. (4) to (6) as conv2d. (7) Paddings are smaller than the
 // window.

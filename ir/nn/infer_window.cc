@@ -32,9 +32,12 @@ LogicalResult checkPair(const InferSite& site, int check, const char* name, Arra
   return success();
 }
 
-LogicalResult checkImage(const InferSite& site, Value x, const char* name) {
-  if (plainType(x).getRank() != 4) {
-    return site.error(2, llvm::Twine(name) + " is " + printType(x) + "; it must have four dimensions");
+// `batches`: may there be several dimensions before the channels?
+LogicalResult checkImage(const InferSite& site, Value x, const char* name, bool batches = false) {
+  const int64_t rank = plainType(x).getRank();
+  if (rank < 4 || (rank > 4 && !batches)) {
+    return site.error(
+        2, llvm::Twine(name) + " is " + printType(x) + "; it must have four dimensions" + (batches ? " or more" : ""));
   }
   return success();
 }
@@ -50,7 +53,7 @@ LogicalResult places(const InferSite& site, Value x, ArrayRef<int64_t> window, c
   for (int d = 0; d < 2; ++d) {
     const int64_t apart = steps.dilations.empty() ? 1 : steps.dilations[d];
     const int64_t reach = (window[d] - 1) * apart + 1;
-    const int64_t room = dimensionOf(x, 2 + d) + 2 * steps.paddings[d] - reach;
+    const int64_t room = dimensionOf(x, plainType(x).getRank() - 2 + d) + 2 * steps.paddings[d] - reach;
     if (room < 0) {
       return site.error(6, "a window of " + list(window) + " is larger than the image " + printType(x) +
                                " with paddings " + list(steps.paddings) + "; use a smaller window or more padding");
@@ -66,10 +69,11 @@ LogicalResult conv2d(const InferSite& site, Value x, Value weight, const WindowS
   if (plainType(x).getElementType() != plainType(weight).getElementType()) {
     return site.error(1, "element types differ: " + printType(x) + " and " + printType(weight) + "; cast one of them");
   }
-  if (failed(checkImage(site, x, "the image")) || failed(checkImage(site, weight, "the weight"))) {
+  if (failed(checkImage(site, x, "the image", true)) || failed(checkImage(site, weight, "the weight"))) {
     return failure();
   }
-  const int64_t channels = dimensionOf(x, 1);
+  const int64_t rank = plainType(x).getRank();
+  const int64_t channels = dimensionOf(x, rank - 3);
   const int64_t taken = dimensionOf(weight, 1);
   if (channels % taken != 0 || dimensionOf(weight, 0) % (channels / taken) != 0) {
     return site.error(3, "the image " + printType(x) + " has " + llvm::Twine(channels) + " channels, the weight " +
@@ -81,7 +85,9 @@ LogicalResult conv2d(const InferSite& site, Value x, Value weight, const WindowS
   if (failed(places(site, x, {dimensionOf(weight, 2), dimensionOf(weight, 3)}, steps, out))) {
     return failure();
   }
-  return site.give({withShape(x, {dimensionOf(x, 0), dimensionOf(weight, 0), out[0], out[1]})});
+  llvm::SmallVector<int64_t> shape(plainType(x).getShape().drop_back(3));
+  shape.append({dimensionOf(weight, 0), out[0], out[1]});
+  return site.give({withShape(x, shape)});
 }
 
 LogicalResult pool2d(const InferSite& site, Value x, ArrayRef<int64_t> window, const WindowSteps& steps) {

@@ -1,4 +1,5 @@
-// Pooling over windows of images [n, channels, height, width]. Batch and channels may be split; images are whole.
+// Pooling over windows of images [n, channels, height, width]. Batch and channels may be split; a dimension of the image
+// where no window of it lies across a border.
 #ifndef WEFT_IR_NN_POOLING
 #define WEFT_IR_NN_POOLING
 
@@ -8,7 +9,7 @@ class Nn_Pool<string mnemonic> : Nn_InferOp<mnemonic> {
   let arguments = (ins Nn_Float:$x, DenseI64ArrayAttr:$window, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$paddings);
   let results = (outs Nn_Float:$y);
-  let rule = [{"n c h! w! -> n c ho! wo!"}];
+  let rule = "rules::pool2d(getX(), getY(), getWindow(), {getStrides(), getPaddings()})";
   let padFill = "std::nullopt";
   let infer = "infer::pool2d(site, adaptor.getX(), adaptor.getWindow(), {adaptor.getStrides(), adaptor.getPaddings()})";
   let flops = "::weft::ir::productAtMost({::weft::ir::elementwiseFlops(*this), getWindow()[0], getWindow()[1]})";
@@ -21,7 +22,7 @@ def Nn_MaxPool2dGradOp : Nn_InferOp<"max_pool2d_grad"> {
   let arguments = (ins Nn_Float:$x, Nn_Float:$dy, DenseI64ArrayAttr:$window, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$paddings);
   let results = (outs Nn_Float:$dx);
-  let rule = [{"n c h! w!, n c ho! wo! -> n c h! w!"}];
+  let rule = "rules::maxPool2dGrad(*this, getWindow(), {getStrides(), getPaddings()})";
   let linear = "{{1}}";
   let padFill = "std::nullopt";
   let infer = "infer::poolGrad(site, adaptor.getOperands(), adaptor.getWindow(), "
@@ -37,7 +38,7 @@ def Nn_AvgPool2dGradOp : Nn_Op<"avg_pool2d_grad"> {
   let arguments = (ins Nn_Float:$dy, DenseI64ArrayAttr:$window, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$paddings);
   let results = (outs Nn_Float:$dx);
-  let rule = [{"n c ho! wo! -> n c h! w!"}];
+  let rule = "rules::avgPool2dGrad(*this, getWindow(), {getStrides(), getPaddings()})";
   let linear = "{{0}}";
   let padFill = "std::nullopt";
   let flops = "::weft::ir::productAtMost({::weft::ir::operandElements(*this), getWindow()[0], getWindow()[1]})";

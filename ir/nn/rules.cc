@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ir/nn/contract_spec.h"
+#include "ir/nn/window_line.h"
 
 namespace weft::ir::rules {
 namespace {
@@ -201,27 +202,112 @@ std::string inGroups(bool groups, const std::string& channels) {
 }
 
 bool hasGroups(mlir::Value x, mlir::Value weight) {
-  return shapeOf(x)[1] != shapeOf(weight)[1];
+  return shapeOf(x)[rankOf(x) - 3] != shapeOf(weight)[1];
 }
 
 }  // namespace
 
-std::string conv2d(mlir::Operation* op) {
+namespace {
+
+// How the dimensions of an image and of its result are cut, [vertical, horizontal].
+class ImageWords {
+ public:
+  // `heightExpands`: has the operator an expansion for blocks of rows?
+  ImageWords(const Shape& image, const Shape& result, llvm::ArrayRef<int64_t> window, const infer::WindowSteps& steps,
+             bool heightExpands)
+      : rank_(image.size()) {
+    for (size_t d = 0; d < 2; ++d) {
+      lines_[d] = {image[rank_ - 2 + d], result[rank_ - 2 + d], window[d],
+                   steps.strides[d],     steps.paddings[d],     steps.dilations.empty() ? 1 : steps.dilations[d]};
+    }
+    heightExpands_ = heightExpands && lines_[0].hasBorders();
+  }
+
+  // `summed`: some result lacks the batch and the places of windows.
+  Words image(const std::string& channels, bool summed = false) const {
+    Words words = batch(summed);
+    words.push_back(channels);
+    for (const size_t d : {0, 1}) {
+      const std::string blocks = absl::StrCat(kNames[d], "o", mark(d, summed));
+      words.push_back(!comesInBlocks(d)       ? absl::StrCat(kNames[d], "!!")
+                      : lines_[d].stride == 1 ? blocks
+                                              : absl::StrCat("(", blocks, " ", kNames[d], "s!!)"));
+    }
+    return words;
+  }
+  Words result(const std::string& channels, bool summed = false) const {
+    Words words = batch(summed);
+    words.push_back(channels);
+    for (const size_t d : {0, 1}) {
+      words.push_back(absl::StrCat(kNames[d], "o", mark(d, summed)));
+    }
+    return words;
+  }
+
+ private:
+  static constexpr const char* kNames[] = {"h", "w"};
+
+  Words batch(bool summed) const {
+    const std::string mark = summed ? "+" : "";
+    return rank_ == 4 ? Words{"n" + mark} : numbered("n", rank_ - 3, mark);
+  }
+  // Does the image have as many elements for each place of the window?
+  bool comesInBlocks(size_t d) const { return lines_[d].isPatches() || (d == 0 && heightExpands_); }
+  std::string mark(size_t d, bool summed) const {
+    return !comesInBlocks(d) ? "!!" : absl::StrCat(summed ? "+" : "", lines_[d].isPatches() ? "" : "!");
+  }
+
+  size_t rank_;
+  WindowLine lines_[2];
+  bool heightExpands_ = false;
+};
+
+ImageWords convolutionWords(mlir::Value x, mlir::Value weight, mlir::Value y, const infer::WindowSteps& steps) {
+  const Shape window = shapeOf(weight);
+  return {shapeOf(x), shapeOf(y), {window[2], window[3]}, steps, true};
+}
+
+Words weightWords(bool groups, const std::string& channels) {
+  return {inGroups(groups, "co"), channels, "kh!!", "kw!!"};
+}
+
+}  // namespace
+
+std::string conv2d(mlir::Operation* op, const infer::WindowSteps& steps) {
   const bool groups = hasGroups(op->getOperand(0), op->getOperand(1));
-  return absl::StrCat("n ", inGroups(groups, "ci+"), " h! w!, ", inGroups(groups, "co"), " ci+ kh! kw! -> n ",
-                      inGroups(groups, "co"), " ho! wo!");
+  const ImageWords words = convolutionWords(op->getOperand(0), op->getOperand(1), op->getResult(0), steps);
+  return arrow({words.image(inGroups(groups, "ci+")), weightWords(groups, "ci+")},
+               {words.result(inGroups(groups, "co"))});
 }
 
-std::string conv2dInputGrad(mlir::Operation* op) {
+std::string conv2dInputGrad(mlir::Operation* op, const infer::WindowSteps& steps) {
   const bool groups = hasGroups(op->getResult(0), op->getOperand(1));
-  return absl::StrCat("n ", inGroups(groups, "co+"), " ho! wo!, ", inGroups(groups, "co+"), " ci kh! kw! -> n ",
-                      inGroups(groups, "ci"), " h! w!");
+  const ImageWords words = convolutionWords(op->getResult(0), op->getOperand(1), op->getOperand(0), steps);
+  Words weight = weightWords(groups, "ci");
+  weight[0] = inGroups(groups, "co+");
+  return arrow({words.result(inGroups(groups, "co+")), weight}, {words.image(inGroups(groups, "ci"))});
 }
 
-std::string conv2dWeightGrad(mlir::Operation* op) {
+std::string conv2dWeightGrad(mlir::Operation* op, const infer::WindowSteps& steps) {
   const bool groups = hasGroups(op->getOperand(0), op->getResult(0));
-  return absl::StrCat("n+ ", inGroups(groups, "ci"), " h! w!, n+ ", inGroups(groups, "co"), " ho! wo! -> ",
-                      inGroups(groups, "co"), " ci kh! kw!");
+  const ImageWords words = convolutionWords(op->getOperand(0), op->getResult(0), op->getOperand(1), steps);
+  return arrow({words.image(inGroups(groups, "ci"), true), words.result(inGroups(groups, "co"), true)},
+               {weightWords(groups, "ci")});
+}
+
+std::string pool2d(mlir::Value x, mlir::Value y, llvm::ArrayRef<int64_t> window, const infer::WindowSteps& steps) {
+  const ImageWords words(shapeOf(x), shapeOf(y), window, steps, false);
+  return arrow({words.image("c")}, {words.result("c")});
+}
+
+std::string maxPool2dGrad(mlir::Operation* op, llvm::ArrayRef<int64_t> window, const infer::WindowSteps& steps) {
+  const ImageWords words(shapeOf(op->getOperand(0)), shapeOf(op->getOperand(1)), window, steps, false);
+  return arrow({words.image("c"), words.result("c")}, {words.image("c")});
+}
+
+std::string avgPool2dGrad(mlir::Operation* op, llvm::ArrayRef<int64_t> window, const infer::WindowSteps& steps) {
+  const ImageWords words(shapeOf(op->getResult(0)), shapeOf(op->getOperand(0)), window, steps, false);
+  return arrow({words.result("c")}, {words.image("c")});
 }
 
 namespace {
@@ -270,8 +356,8 @@ class AttentionWords {
 
 std::string attention(mlir::Operation* op) {
   const AttentionWords words(op);
-  const Words key = words.key() + Words{"d!"};
-  std::vector<Words> operands = {words.query() + Words{"d!"}, key, key};
+  const Words key = words.key() + Words{"d!!"};
+  std::vector<Words> operands = {words.query() + Words{"d!!"}, key, key};
   if (op->getNumOperands() > 3) {
     operands.push_back(words.bias(shapeOf(op->getOperand(3))));
   }
@@ -280,12 +366,12 @@ std::string attention(mlir::Operation* op) {
 
 std::string attentionGrad(mlir::Operation* op) {
   const AttentionWords words(op);
-  const Words key = words.key() + Words{"d!"};
-  const Words query = words.query() + Words{"d!"};
+  const Words key = words.key() + Words{"d!!"};
+  const Words query = words.query() + Words{"d!!"};
   const Shape bias = op->getNumOperands() > 6 ? shapeOf(op->getOperand(6)) : Shape();
   const bool biasGradient = op->getNumResults() > 3;
   std::vector<Words> operands = {
-      words.query(words.summed(biasGradient ? &bias : nullptr)) + Words{"d!"}, key, key, query, words.query(), query};
+      words.query(words.summed(biasGradient ? &bias : nullptr)) + Words{"d!!"}, key, key, query, words.query(), query};
   if (!bias.empty()) {
     operands.push_back(words.bias(bias));
   }

@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "ir/nn/infer.h"
 #include "ir/nn/operator_interface.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -43,10 +44,17 @@ std::string layerNorm(mlir::Operation* op);
 std::string layerNormGrad(mlir::Operation* op);
 std::string rmsNorm(mlir::Operation* op);
 std::string rmsNormGrad(mlir::Operation* op);
-// "n ci+ h! w!, co ci+ kh! kw! -> n co ho! wo!"; in groups "n (g ci+) h! w!, (g co) ci+ kh! kw! -> n (g co) ho! wo!".
-std::string conv2d(mlir::Operation* op);
-std::string conv2dInputGrad(mlir::Operation* op);
-std::string conv2dWeightGrad(mlir::Operation* op);
+// "n ci+ ho! w!!, co ci+ kh!! kw!! -> n co ho! wo!!"; in groups "n (g ci+) ..., (g co) ci+ ... -> n (g co) ...". A
+// dimension of the image is (ho hs!!) where the window moves by more than one element. Where windows are patches
+// (window_line.h) ho may be split; else the height may by an expansion if it comes in blocks with borders, and what
+// does neither is whole: "h!!", and "ho!!" in the result.
+std::string conv2d(mlir::Operation* op, const infer::WindowSteps& steps);
+std::string conv2dInputGrad(mlir::Operation* op, const infer::WindowSteps& steps);
+std::string conv2dWeightGrad(mlir::Operation* op, const infer::WindowSteps& steps);
+// "n c h!! w!! -> n c ho!! wo!!", or patches as in a convolution.
+std::string pool2d(mlir::Value x, mlir::Value y, llvm::ArrayRef<int64_t> window, const infer::WindowSteps& steps);
+std::string maxPool2dGrad(mlir::Operation* op, llvm::ArrayRef<int64_t> window, const infer::WindowSteps& steps);
+std::string avgPool2dGrad(mlir::Operation* op, llvm::ArrayRef<int64_t> window, const infer::WindowSteps& steps);
 // x, y [n, c, ...]; statistics [micro-batches, c]: "d0+ d1 d2+, d1, d1 -> d0 d1 d2, p~ d1, p~ d1".
 std::string batchNorm(mlir::Operation* op);
 std::string batchNormGrad(mlir::Operation* op);

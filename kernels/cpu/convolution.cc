@@ -1,5 +1,5 @@
-// conv2d and its two gradients, over images [n, ci, h, w] and weights [co, ci, kh, kw], in as many groups of channels
-// as the image has more channels than the weight takes.
+// conv2d and its two gradients, over images [n, ci, h, w] (n may be several dimensions) and weights [co, ci, kh, kw],
+// in as many groups of channels as the image has more channels than the weight takes.
 //
 // For each group, each block of rows of a sample's result (kernels/describe/convolution.h) is one matrix product. With
 // `columns` [ci kh kw, places] holding what lies under each place of the window:

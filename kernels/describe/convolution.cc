@@ -12,16 +12,25 @@ int64_t columnBytesOfRow(const ConvolutionTensors& tensors) {
   return boundedElements(std::array{weight[1], weight[2], weight[3], tensors.y.shape[3], byteSize(tensors.x.type)});
 }
 
+TensorSpec withOneBatch(TensorSpec image) {
+  std::vector<int64_t>& shape = image.shape;
+  while (shape.size() > 4) {
+    shape[1] = boundedProduct(shape[0], shape[1]);
+    shape.erase(shape.begin());
+  }
+  return image;
+}
+
 }  // namespace
 
 ConvolutionTensors convolutionTensors(const KernelSpec& spec) {
   if (spec.name == "conv2d_input_grad") {
-    return {spec.outputs[0], spec.inputs[1], spec.inputs[0]};
+    return {withOneBatch(spec.outputs[0]), spec.inputs[1], withOneBatch(spec.inputs[0])};
   }
   if (spec.name == "conv2d_weight_grad") {
-    return {spec.inputs[0], spec.outputs[0], spec.inputs[1]};
+    return {withOneBatch(spec.inputs[0]), spec.outputs[0], withOneBatch(spec.inputs[1])};
   }
-  return {spec.inputs[0], spec.inputs[1], spec.outputs[0]};
+  return {withOneBatch(spec.inputs[0]), spec.inputs[1], withOneBatch(spec.outputs[0])};
 }
 
 int64_t convolutionBlockRows(const ConvolutionTensors& tensors) {

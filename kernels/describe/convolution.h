@@ -13,13 +13,14 @@ namespace weft {
 // one row of the result is the least.
 inline constexpr int64_t kConvolutionBlockBytes = int64_t{1} << 19;
 
-// The three tensors of conv2d, conv2d_input_grad and conv2d_weight_grad, whichever of them are results.
+// The three tensors of conv2d, conv2d_input_grad and conv2d_weight_grad, whichever of them are results. What images
+// have before their channels is one dimension here, n.
 struct ConvolutionTensors {
   TensorSpec x;       // [n, ci, h, w]
   TensorSpec weight;  // [co, ci, kh, kw]
   TensorSpec y;       // [n, co, ho, wo]
 };
-// `spec` has two inputs and one output.
+// `spec` has two inputs and one output. Images of fewer than four dimensions stay as they are.
 ConvolutionTensors convolutionTensors(const KernelSpec& spec);
 
 // Rows of the result in one block. All tensors have four dimensions.

@@ -108,6 +108,15 @@ absl::StatusOr<std::vector<bool>> sizedByMicroBatches(const GraphView& view) {
   return sized;
 }
 
+// Has it a kernel in the pass of the operator that it may stand for?
+bool hasKernel(const AlternativeOperator& op) {
+  return op.facts.view == ViewKind::kNone && !op.facts.isConstant && !op.phase;
+}
+
+bool takesNothing(const Alternative& alternative) {
+  return std::none_of(alternative.body.begin(), alternative.body.end(), hasKernel);
+}
+
 absl::StatusOr<std::vector<WorkRuns>> runsOf(const GraphView& view, const std::vector<bool>& needed,
                                              const MicroBatchAnalysis& batches, bool cutsBatch) {
   const std::vector<bool> inputsAlone = ofInputsAlone(view);
@@ -115,8 +124,9 @@ absl::StatusOr<std::vector<WorkRuns>> runsOf(const GraphView& view, const std::v
   std::vector<WorkRuns> runs(view.operators(), WorkRuns::kPerhapsNever);
   for (int op = 0; op < view.operators(); ++op) {
     const GraphOperator& node = view.op(op);
+    const bool runsAlways = std::none_of(node.alternatives.begin(), node.alternatives.end(), takesNothing);
     if (needed[op] && !sized[op] && node.facts.view == ViewKind::kNone && !node.facts.isConstant &&
-        node.alternatives.empty()) {
+        !node.facts.mustExpand && runsAlways) {
       const bool isCut = cutsBatch && batches.operators[op].batch >= 0;
       runs[op] = inputsAlone[view.resultOf(op, 0)] ? WorkRuns::kWholeBatch
                  : isCut                           ? WorkRuns::kPerMicroBatch
@@ -138,6 +148,13 @@ std::string keyOf(const GraphView& view, int op) {
   }
   key += "->";
   std::for_each(view.op(op).results.begin(), view.op(op).results.end(), add);
+  for (const Alternative& alternative : view.op(op).alternatives) {
+    key += "|";
+    for (const AlternativeOperator& part : alternative.body) {
+      absl::StrAppend(&key, part.facts.kind, ";", part.facts.flopsPerPoint);
+      std::for_each(part.results.begin(), part.results.end(), add);
+    }
+  }
   return key;
 }
 
@@ -156,6 +173,39 @@ std::vector<std::vector<int64_t>> splitsOf(int64_t ranks, bool hasBatch) {
     }
   }
   return splits;
+}
+
+// The kernels of an alternative, of the whole program.
+absl::StatusOr<std::vector<KernelWork>> kernelsOf(const GraphView& view, int op, const Alternative& alternative) {
+  std::vector<KernelWork> kernels;
+  for (const AlternativeOperator& part : alternative.body) {
+    std::vector<Shape> operands;
+    std::vector<Shape> results;
+    std::vector<DType> types;
+    KernelWork work;
+    for (const GraphValue& value : part.operands) {
+      const TensorType& type = value.isArgument()
+                                   ? view.typeOf(view.operandOf(op, value.index))
+                                   : alternative.body[static_cast<size_t>(value.producer)].results[value.index];
+      operands.push_back(type.shape);
+      types.push_back(type.type);
+      work.bytes += type.bytes();
+    }
+    for (const TensorType& type : part.results) {
+      results.push_back(type.shape);
+      work.bytes += type.bytes();
+    }
+    WEFT_ASSIGN_OR_RETURN(const Rule rule, Rule::parse(part.facts.rule, operands, results));
+    const KernelWork arithmetic = arithmeticOf(part.facts, rule, FactorAxes(rule.factors().size()));
+    work.flops = arithmetic.flops;
+    work.product = arithmetic.product;
+    work.kernel = part.facts.kind;
+    work.type = arithmeticType(types, part.results[0].type);
+    if (hasKernel(part)) {
+      kernels.push_back(std::move(work));
+    }
+  }
+  return kernels;
 }
 
 }  // namespace
@@ -195,7 +245,7 @@ absl::StatusOr<LeastWork> LeastWork::of(const GraphView& view, const Machine& ma
 
 absl::Status LeastWork::addFamilies(const GraphView& view) {
   const auto isProduct = [&](int op) {
-    return classOf_[op] >= 0 && classes_[classOf_[op]].work.product &&
+    return classOf_[op] >= 0 && classes_[classOf_[op]].work.product && classes_[classOf_[op]].others.empty() &&
            !isMeasured(machine_, classes_[classOf_[op]].work);
   };
   WEFT_ASSIGN_OR_RETURN(std::vector<ProductFamily> families, productFamilies(view, isProduct));
@@ -247,6 +297,9 @@ absl::Status LeastWork::addClass(const GraphView& view, int op, int batch, WorkR
     made.sums *= roleOf(static_cast<int>(f)) == kSums ? std::max<int64_t>(1, rule.factors()[f].size) : 1;
   }
   made.work.type = arithmeticType(types, node.results[0].type);
+  for (const Alternative& alternative : node.alternatives) {
+    WEFT_ASSIGN_OR_RETURN(made.others.emplace_back(), kernelsOf(view, op, alternative));
+  }
   made.batchRole = batch < 0 ? -1 : roleOf(batch);
   KernelWork arithmetic = shareOf(made, Parts(kRoles, 1));
   const int64_t bytes = std::exchange(arithmetic.bytes, 0);
@@ -326,6 +379,20 @@ LeastWork::Least LeastWork::leastOf(const Class& of, const WorkGrid& grid) const
   return least;
 }
 
+LeastWork::Least LeastWork::leastOfAll(const Class& of, const WorkGrid& grid) const {
+  Least least = leastOf(of, grid);
+  const auto parts = static_cast<double>(grid.ranks * (of.runs == WorkRuns::kPerMicroBatch ? grid.microBatches : 1));
+  for (const std::vector<KernelWork>& kernels : of.others) {
+    double seconds = 0;
+    for (const KernelWork& kernel : kernels) {
+      seconds += leastKernelSeconds(machine_, kernel) / parts;
+    }
+    least.kernel = std::min(least.kernel, picosecondsOf(seconds));
+    least.kernelAndSums = std::min(least.kernelAndSums, seconds * kPicosecondsPerSecond);
+  }
+  return least;
+}
+
 // Of a product split like this, all calls of a step and all ranks together.
 double LeastWork::callsTime(const Class& of, const WorkGrid& grid, const Parts& split) const {
   const int64_t calls = of.runs == WorkRuns::kPerMicroBatch ? grid.microBatches : 1;
@@ -374,7 +441,7 @@ LeastWork::Times LeastWork::times(const WorkGrid& grid) const {
   std::vector<double> ofRanks;
   Times times;
   for (const Class& each : classes_) {
-    const Least least = leastOf(each, grid);
+    const Least least = leastOfAll(each, grid);
     ofClass.push_back(least.kernel);
     const int64_t calls = each.runs == WorkRuns::kPerMicroBatch ? grid.microBatches : 1;
     ofRanks.push_back(least.kernelAndSums * static_cast<double>(calls * grid.ranks));

@@ -21,9 +21,12 @@
 // Factors that stand in the same tensors count as one, and nothing is padded: both only make kernels smaller. Where
 // products were measured (Machine::profiles) a larger one may take less, and the least is leastKernelSeconds().
 //
+// An operator that an alternative may stand for takes what takes less, its own kernel or those of the alternative, each
+// with its arithmetic and bytes shared evenly by all P ranks, by leastKernelSeconds().
+//
 // Nothing is counted
 //   - of views and constants, and of what no result of the step needs;
-//   - of operators that another may stand for, and of what only they need;
+//   - of operators that nothing may stand for, or what has no kernels, and of what only they need;
 //   - of what has an element for each micro-batch (`~` in rules), whose size a graph has from the number that it was
 //     made for.
 #pragma once
@@ -93,8 +96,9 @@ class LeastWork {
   };
   // Operators that cost the same.
   struct Class {
-    KernelWork work;   // of the whole program
-    int64_t sums = 1;  // of a product: how many terms each of them has
+    KernelWork work;                              // of the whole program
+    std::vector<std::vector<KernelWork>> others;  // the kernels of each alternative
+    int64_t sums = 1;                             // of a product: how many terms each of them has
     std::vector<Tensor> tensors;
     int batchRole = -1;   // of the factor that carries the batch
     int64_t sureSum = 0;  // bytes, of the whole batch
@@ -122,6 +126,7 @@ class LeastWork {
   absl::Status addClass(const GraphView& view, int op, int batch, WorkRuns runs);
   KernelWork shareOf(const Class& of, const Parts& parts) const;
   Least leastOf(const Class& of, const WorkGrid& grid) const;
+  Least leastOfAll(const Class& of, const WorkGrid& grid) const;
   static Parts cut(const Class& of, const WorkGrid& grid, const Parts& split);
   double callsTime(const Class& of, const WorkGrid& grid, const Parts& split) const;
   double familyTime(const Members& members, const std::vector<double>& alone, const WorkGrid& grid) const;

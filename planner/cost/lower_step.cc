@@ -161,7 +161,12 @@ class InstructionWriter {
 class Lowerer {
  public:
   Lowerer(const GraphView& view, const Decisions& decisions, const AnnotatedStep& step, Prices& prices)
-      : view_(view), step_(step), prices_(prices), meshes_(decisions.meshes()), overlaps_(decisions.overlap) {
+      : view_(view),
+        decisions_(decisions),
+        step_(step),
+        prices_(prices),
+        meshes_(decisions.meshes()),
+        overlaps_(decisions.overlap) {
     const int64_t count = *std::max_element(meshes_.submeshes.begin(), meshes_.submeshes.end()) + 1;
     for (int64_t submesh = 0; submesh < count; ++submesh) {
       std::vector<int64_t> stages;
@@ -184,6 +189,7 @@ class Lowerer {
         function.instructions[i].step.recomputed = true;
       }
     }
+    holdUnread();
     for (size_t r = 0; r < step_.results.size(); ++r) {
       WEFT_RETURN_IF_ERROR(leave(r));
     }
@@ -322,6 +328,17 @@ class Lowerer {
     return absl::OkStatus();
   }
 
+  // An argument that nothing reads is held by its own stage.
+  void holdUnread() {
+    for (size_t i = 0; i < view_.graph().arguments.size(); ++i) {
+      const int argument = static_cast<int>(i);
+      const auto holds = [&](const std::set<int>& held) { return held.count(argument) > 0; };
+      if (std::none_of(held_.begin(), held_.end(), holds)) {
+        held_[meshes_.submeshes[decisions_.arguments[i].stage]].insert(argument);
+      }
+    }
+  }
+
   // An output leaves the submesh that makes it; what replaces an argument goes to every submesh of its mesh that holds
   // the argument.
   absl::Status leave(size_t index) {
@@ -365,6 +382,7 @@ class Lowerer {
   }
 
   const GraphView& view_;
+  const Decisions& decisions_;
   const AnnotatedStep& step_;
   Prices& prices_;
   StageMeshes meshes_;

@@ -66,7 +66,7 @@ std::vector<std::vector<bool>> factorsOfAlternatives(const SettledGraph& graph, 
     const OperatorSharding& sharding = shardings.operators[op];
     const bool has = node.phase == Phase::kForward && !node.prologueOf && !node.alternatives.empty();
     for (size_t f = 0; f < sharding.axes.size(); ++f) {
-      may[op].push_back(has && sharding.rule.factors()[f].whole);
+      may[op].push_back(has && sharding.rule.factors()[f].mayExpand());
     }
     const std::optional<int> forward = node.forward ? view.find(*node.forward) : std::nullopt;
     for (size_t f = 0; forward && *forward < op && node.alternatives.empty() && f < sharding.axes.size(); ++f) {
@@ -81,7 +81,7 @@ std::vector<std::vector<bool>> factorsOfAlternatives(const SettledGraph& graph, 
 
 bool needsAlternative(const Rule& rule, const FactorAxes& axes) {
   for (size_t f = 0; f < axes.size(); ++f) {
-    if (!axes[f].empty() && rule.factors()[f].whole) {
+    if (!axes[f].empty() && rule.factors()[f].mayExpand()) {
       return true;
     }
   }

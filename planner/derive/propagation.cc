@@ -71,15 +71,17 @@ bool Propagation::fromOperands(int op) {
   std::stable_sort(order.begin(), order.end(), [&](unsigned a, unsigned b) {
     return elementsOf(graph_.stored.of(view_.operandOf(op, a))) > elementsOf(graph_.stored.of(view_.operandOf(op, b)));
   });
+  const Rule& rule = of_.operators[op].rule;
   bool changed = false;
-  for (const unsigned i : order) {
-    const std::optional<Layout> layout = layoutAt(view_.operandOf(op, i), op);
-    if (!layout) {
-      continue;
-    }
-    const FactorAxes axes = of_.operators[op].rule.projectOperand(i, *layout).axes;
-    for (size_t f = 0; f < axes.size(); ++f) {
-      changed |= assign(op, static_cast<int>(f), axes[f], absl::StrCat("operand ", i));
+  for (const bool splittable : {true, false}) {  // an alternative gets the axes that the operator has no use for
+    for (const unsigned i : order) {
+      const std::optional<Layout> layout = layoutAt(view_.operandOf(op, i), op);
+      const FactorAxes axes = layout ? rule.projectOperand(i, *layout).axes : FactorAxes();
+      for (size_t f = 0; f < axes.size(); ++f) {
+        if (rule.splittable(static_cast<int>(f)) == splittable) {
+          changed |= assign(op, static_cast<int>(f), axes[f], absl::StrCat("operand ", i));
+        }
+      }
     }
   }
   return changed;
@@ -117,7 +119,9 @@ bool Propagation::assign(int op, int factor, const std::vector<Axis>& axes, cons
     return false;
   }
   if (!sharding.rule.splittable(factor)) {
-    noteExpansion(op, factor);
+    if (fit(op, factor, {}, axes.front()) != Fit::kInUse) {
+      noteExpansion(op, factor);
+    }
     return false;
   }
   std::vector<Axis> taken = sharding.axes[factor].value_or(std::vector<Axis>());
@@ -161,7 +165,7 @@ void Propagation::noteConflict(int op, int factor, const std::vector<Axis>& axes
 void Propagation::noteExpansion(int op, int factor) {
   const GraphOperator& node = view_.op(op);
   std::vector<int64_t>& expansions = of_.expansions;
-  if (of_.operators[op].rule.factors()[factor].whole && !of_.operators[op].fixed[factor] &&
+  if (of_.operators[op].rule.factors()[factor].mayExpand() && !of_.operators[op].fixed[factor] &&
       !node.alternatives.empty() && std::find(expansions.begin(), expansions.end(), node.id) == expansions.end()) {
     expansions.push_back(node.id);
   }
@@ -244,6 +248,22 @@ bool Propagation::passes(int op, const std::vector<unsigned>& operands, const Ax
          });
 }
 
+// An operator of the backward pass whose forward operator was expanded inherits nothing from it. What it reads of the
+// arguments it reads like what stands for that.
+std::optional<Layout> Propagation::layoutForForward(int argument, int reader) const {
+  const GraphOperator& node = view_.op(reader);
+  if (node.phase != Phase::kBackward || !node.forward || view_.find(*node.forward)) {
+    return std::nullopt;
+  }
+  for (const GraphView::Use& use : view_.usesOf(argument)) {
+    if (use.op != GraphView::kStep && view_.op(use.op).phase == Phase::kForward &&
+        graph_.placement.meshNumber(use.op) == graph_.placement.meshNumber(reader)) {
+      return of_.operators[use.op].rule.operandLayout(use.operand, of_.operators[use.op].closed());
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<Layout> Propagation::layoutAt(int value, int reader) const {
   const std::optional<int> producer = view_.producerOf(value);
   if (!producer) {
@@ -251,7 +271,7 @@ std::optional<Layout> Propagation::layoutAt(int value, int reader) const {
     if (!parameters_ && !sharding.heard && view_.graph().arguments[value].kind == ArgumentKind::kParameter) {
       return std::nullopt;
     }
-    std::optional<Layout> layout = sharding.layout;
+    std::optional<Layout> layout = sharding.layout ? sharding.layout : layoutForForward(value, reader);
     if (layout) {
       layout->setPartial({});
     }

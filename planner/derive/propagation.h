@@ -58,6 +58,7 @@ class Propagation {
   bool passes(int op, const std::vector<unsigned>& operands, const Axis& axis) const;
   // The layout of a value on the mesh of `reader`.
   std::optional<Layout> layoutAt(int value, int reader) const;
+  std::optional<Layout> layoutForForward(int argument, int reader) const;
 
   const SettledGraph& graph_;
   const GraphView& view_;

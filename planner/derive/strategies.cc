@@ -183,7 +183,7 @@ class Reader {
       return refuse(op, named.status());
     }
     for (size_t f = 0; f < named->axes.size(); ++f) {
-      if (!named->axes[f].empty() && sharding.rule.factors()[f].whole && !node.alternatives.empty()) {
+      if (!named->axes[f].empty() && sharding.rule.factors()[f].mayExpand() && !node.alternatives.empty()) {
         shardings_.expansions.push_back(node.id);
         return absl::OkStatus();
       }

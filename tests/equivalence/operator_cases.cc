@@ -133,6 +133,49 @@ Cases groupedCases() {
   return cases;
 }
 
+// Images whose height may be split: by windows that are patches, and by an expansion that exchanges borders.
+Cases splitImageCases() {
+  struct Window {
+    const char* name;
+    Dims x, weight, y;
+    const char* steps;
+  };
+  const std::vector<Window> windows = {
+      {"same", {2, 2, 12, 5}, {4, 2, 3, 3}, {2, 4, 12, 5}, "strides = array<i64: 1, 1>, paddings = array<i64: 1, 1>"},
+      {"even", {2, 2, 12, 6}, {4, 2, 4, 2}, {2, 4, 6, 3}, "strides = array<i64: 2, 2>, paddings = array<i64: 1, 0>"},
+      {"stem", {2, 2, 24, 4}, {2, 2, 7, 3}, {2, 2, 12, 4}, "strides = array<i64: 2, 1>, paddings = array<i64: 3, 1>"},
+      {"dilated",
+       {2, 4, 16, 4},
+       {4, 2, 3, 1},
+       {2, 4, 16, 4},
+       "strides = array<i64: 1, 1>, paddings = array<i64: 2, 0>, dilations = array<i64: 2, 1>"},
+      {"wide", {2, 2, 8, 3}, {2, 2, 7, 1}, {2, 2, 8, 3}, "strides = array<i64: 1, 1>, paddings = array<i64: 3, 0>"},
+      {"patches", {2, 2, 12, 8}, {4, 2, 2, 2}, {2, 4, 6, 4}, "strides = array<i64: 2, 2>, paddings = array<i64: 0, 0>"},
+      {"points", {2, 2, 12, 8}, {4, 2, 1, 1}, {2, 4, 6, 8}, "strides = array<i64: 2, 1>, paddings = array<i64: 0, 0>"},
+      {"batches",
+       {2, 3, 2, 8, 3},
+       {4, 2, 3, 1},
+       {2, 3, 4, 8, 3},
+       "strides = array<i64: 1, 1>, paddings = array<i64: 1, 0>"},
+  };
+  Cases cases;
+  for (const Window& w : windows) {
+    const std::string name = absl::StrCat("conv2d_", w.name);
+    cases.push_back({name, "conv2d", {real(w.x), real(w.weight)}, w.steps, {real(w.y)}});
+    cases.push_back({name + "_input_grad", "conv2d_input_grad", {real(w.y), real(w.weight)}, w.steps, {real(w.x)}});
+    cases.push_back(
+        {name + "_weight_grad", "conv2d_weight_grad", {real(w.x), real(w.y)}, w.steps, {real(w.weight)}, 1, false});
+  }
+  const std::string pooled = "window = array<i64: 2, 3>, strides = array<i64: 2, 3>, paddings = array<i64: 0, 0>";
+  const Dims x = {2, 2, 12, 12};
+  const Dims pool = {2, 2, 6, 4};
+  append(cases, {{"max_pool2d_patches", "max_pool2d", {real(x)}, pooled, {real(pool)}},
+                 {"max_pool2d_grad_patches", "max_pool2d_grad", {real(x), real(pool)}, pooled, {real(x)}, 1, false},
+                 {"avg_pool2d_patches", "avg_pool2d", {real(x)}, pooled, {real(pool)}},
+                 {"avg_pool2d_grad_patches", "avg_pool2d_grad", {real(pool)}, pooled, {real(x)}, 1, false}});
+  return cases;
+}
+
 Cases shapeCases() {
   Cases cases;
   const std::vector<std::pair<Dims, Dims>> reshapes = {{{8, 12}, {4, 2, 12}}, {{8, 12}, {96}},     {{4, 24}, {8, 12}},
@@ -440,9 +483,9 @@ TrainingProgram OperatorCase::program(const std::string& strategy) const {
 
 std::vector<OperatorCase> operatorCases() {
   Cases cases = unaryCases();
-  for (Cases more :
-       {binaryCases(), contractionCases(), imageCases(), groupedCases(), shapeCases(), reductionCases(), alongCases(),
-        normalizationCases(), indexCases(), attentionCases(), sharedAttentionCases(), sourceCases()}) {
+  for (Cases more : {binaryCases(), contractionCases(), imageCases(), groupedCases(), splitImageCases(), shapeCases(),
+                     reductionCases(), alongCases(), normalizationCases(), indexCases(), attentionCases(),
+                     sharedAttentionCases(), sourceCases()}) {
     append(cases, std::move(more));
   }
   return cases;

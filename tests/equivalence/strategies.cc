@@ -38,7 +38,8 @@ std::vector<Parts> legalParts(const TargetRule& target, int64_t ranks, bool whol
   const std::vector<Factor>& factors = target.rule.factors();
   for (size_t f = 0; f < factors.size(); ++f) {
     std::vector<Parts> longer;
-    const bool open = target.rule.splittable(static_cast<int>(f)) || (whole && target.expands);
+    const bool open =
+        target.rule.splittable(static_cast<int>(f)) || (whole && target.expands && factors[f].mayExpand());
     for (const Parts& head : all) {
       int64_t used = 1;
       for (const int64_t part : head) {

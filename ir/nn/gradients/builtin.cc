@@ -1,7 +1,19 @@
 #include "ir/nn/gradients/gradients.h"
+#include "ir/nn/operator_interface.h"
 #include "ir/registry.h"
 
 namespace weft::ir {
+
+namespace {
+
+bool hasFactorToExpand(mlir::Operation* op) {
+  auto interface = llvm::dyn_cast<OperatorInterface>(op);
+  const mlir::FailureOr<Rule> rule = interface ? ruleOf(interface) : mlir::FailureOr<Rule>(mlir::failure());
+  return mlir::succeeded(rule) &&
+         llvm::any_of(rule->factors(), [](const Factor& factor) { return factor.mayExpand(); });
+}
+
+}  // namespace
 
 OperatorRegistry OperatorRegistry::builtin() {
   OperatorRegistry registry;
@@ -18,6 +30,8 @@ OperatorRegistry OperatorRegistry::builtin() {
   addCustomGradients(registry);
   addArgExtremumExpansions(registry);
   addSoftmaxExpansions(registry);
+  addAttentionExpansions(registry);
+  addConvolutionExpansions(registry);
   addCrossEntropyExpansion(registry);
   addBatchNormExpansions(registry);
   return registry;
@@ -30,7 +44,7 @@ const GradientFunction* OperatorRegistry::gradient(mlir::Operation* op) const {
 
 const ExpansionFunction* OperatorRegistry::expansion(mlir::Operation* op) const {
   auto found = expansions_.find(op->getName().getStringRef().str());
-  return found == expansions_.end() ? nullptr : &found->second;
+  return found == expansions_.end() || !(mustExpand(op) || hasFactorToExpand(op)) ? nullptr : &found->second;
 }
 
 }  // namespace weft::ir

@@ -28,6 +28,10 @@ void addCrossEntropyExpansion(OperatorRegistry& registry);
 void addArgExtremumExpansions(OperatorRegistry& registry);
 // softmax, log_softmax and their gradients over a split dimension.
 void addSoftmaxExpansions(OperatorRegistry& registry);
+// conv2d and its gradients over a split height.
+void addConvolutionExpansions(OperatorRegistry& registry);
+// attention and its gradient over split keys.
+void addAttentionExpansions(OperatorRegistry& registry);
 // batch_norm and its gradient, with statistics of each micro-batch.
 void addBatchNormExpansions(OperatorRegistry& registry);
 

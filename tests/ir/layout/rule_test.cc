@@ -58,6 +58,16 @@ TEST(RuleTest, MarksCountOnAnyOccurrence) {
   EXPECT_FALSE(norm.splittable(1));
 }
 
+TEST(RuleTest, WhatAnExpansionMaySplit) {
+  const Rule rule = *Rule::parse("t s! d!!, s d -> t s d", {{2, 3, 4}, {3, 4}}, {{2, 3, 4}});
+  EXPECT_FALSE(rule.factors()[0].mayExpand());
+  EXPECT_TRUE(rule.factors()[1].mayExpand());
+  EXPECT_FALSE(rule.factors()[2].mayExpand());
+  EXPECT_FALSE(rule.splittable(1) || rule.splittable(2));
+  const Rule twice = *Rule::parse("t s!, s! -> t", {{2, 3}, {3}}, {{2}});
+  EXPECT_TRUE(twice.factors()[1].mayExpand()) << "marked once, twice";
+}
+
 TEST(RuleTest, AFactorThatAResultLacksStaysWhole) {
   Rule rule = ruleOf("a b -> a", {{4, 6}}, {{4}});
   EXPECT_TRUE(rule.splittable(0));

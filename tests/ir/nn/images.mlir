@@ -31,7 +31,7 @@ func.func @elements(%x: tensor<2x3x5x6xf32>, %w: tensor<4x3x3x3xf64>) {
 // -----
 
 func.func @dimensions(%x: tensor<3x5x6xf32>, %w: tensor<4x3x3x3xf32>) {
-  // expected-error @+2 {{nn.conv2d (2): the image is 3x5x6xf32; it must have four dimensions}}
+  // expected-error @+2 {{nn.conv2d (2): the image is 3x5x6xf32; it must have four dimensions or more}}
   // expected-error @+1 {{failed to infer returned types}}
   %0 = nn.conv2d %x, %w {strides = array<i64: 1, 1>, paddings = array<i64: 0, 0>} : (tensor<3x5x6xf32>, tensor<4x3x3x3xf32>) -> tensor<4x3x4xf32>
   return

@@ -90,18 +90,51 @@ TEST_F(RuleTest, Images) {
   const std::string y = "tensor<2x4x3x3xf32>";
   EXPECT_EQ(
       rule("%x: " + x + ", %w: " + weight, "%0 = nn.conv2d %x, %w " + steps + " : (" + x + ", " + weight + ") -> " + y),
-      "n ci+ h! w!, co ci+ kh! kw! -> n co ho! wo!");
+      "n ci+ h!! w!!, co ci+ kh!! kw!! -> n co ho!! wo!!");
   auto inputGrad = parse("%dy: " + y + ", %w: " + weight,
                          "%0 = nn.conv2d_input_grad %dy, %w " + steps + " : (" + y + ", " + weight + ") -> " + x);
-  EXPECT_EQ(inputGrad.getRule(), "n co+ ho! wo!, co+ ci kh! kw! -> n ci h! w!");
+  EXPECT_EQ(inputGrad.getRule(), "n co+ ho!! wo!!, co+ ci kh!! kw!! -> n ci h!! w!!");
   EXPECT_EQ(inputGrad.getFlops(), 2 * 2 * 4 * 3 * 3 * 3 * 3 * 3);
   auto weightGrad = parse("%x: " + x + ", %dy: " + y,
                           "%0 = nn.conv2d_weight_grad %x, %dy " + steps + " : (" + x + ", " + y + ") -> " + weight);
-  EXPECT_EQ(weightGrad.getRule(), "n+ ci h! w!, n+ co ho! wo! -> co ci kh! kw!");
+  EXPECT_EQ(weightGrad.getRule(), "n+ ci h!! w!!, n+ co ho!! wo!! -> co ci kh!! kw!!");
   EXPECT_EQ(weightGrad.getPadFill(0), std::nullopt);
   const std::string window = "{window = array<i64: 3, 3>, strides = array<i64: 1, 1>, paddings = array<i64: 0, 0>}";
   EXPECT_EQ(rule("%x: " + x, "%0 = nn.max_pool2d %x " + window + " : (" + x + ") -> tensor<2x3x3x3xf32>"),
-            "n c h! w! -> n c ho! wo!");
+            "n c h!! w!! -> n c ho!! wo!!");
+}
+
+// Windows that are patches, and a height that an expansion cuts into blocks.
+TEST_F(RuleTest, SplitImages) {
+  const auto conv = [&](const std::string& x, const std::string& w, const std::string& y, const std::string& steps) {
+    return rule("%x: " + x + ", %w: " + w, "%0 = nn.conv2d %x, %w {" + steps + "} : (" + x + ", " + w + ") -> " + y);
+  };
+  const std::string x = "tensor<2x3x6x8xf32>";
+  EXPECT_EQ(
+      conv(x, "tensor<4x3x2x3xf32>", "tensor<2x4x3x2xf32>", "strides = array<i64: 2, 4>, paddings = array<i64: 0, 0>"),
+      "n ci+ (ho hs!!) (wo ws!!), co ci+ kh!! kw!! -> n co ho wo");
+  EXPECT_EQ(
+      conv(x, "tensor<4x3x1x1xf32>", "tensor<2x4x6x8xf32>", "strides = array<i64: 1, 1>, paddings = array<i64: 0, 0>"),
+      "n ci+ ho wo, co ci+ kh!! kw!! -> n co ho wo");
+  EXPECT_EQ(
+      conv(x, "tensor<4x3x3x3xf32>", "tensor<2x4x6x8xf32>", "strides = array<i64: 1, 1>, paddings = array<i64: 1, 1>"),
+      "n ci+ ho! w!!, co ci+ kh!! kw!! -> n co ho! wo!!");
+  EXPECT_EQ(
+      conv(x, "tensor<4x3x3x3xf32>", "tensor<2x4x3x4xf32>", "strides = array<i64: 2, 2>, paddings = array<i64: 1, 1>"),
+      "n ci+ (ho! hs!!) w!!, co ci+ kh!! kw!! -> n co ho! wo!!");
+  EXPECT_EQ(conv("tensor<5x2x3x6x8xf32>", "tensor<4x3x3x3xf32>", "tensor<5x2x4x4x8xf32>",
+                 "strides = array<i64: 1, 1>, paddings = array<i64: 0, 1>"),
+            "n0 n1 ci+ h!! w!!, co ci+ kh!! kw!! -> n0 n1 co ho!! wo!!");
+  const std::string y = "tensor<2x4x6x8xf32>";
+  EXPECT_EQ(rule("%x: " + x + ", %y: " + y,
+                 "%0 = nn.conv2d_weight_grad %x, %y {strides = array<i64: 1, 1>, paddings = array<i64: 1, 0>} : (" + x +
+                     ", " + y + ") -> tensor<4x3x3x1xf32>"),
+            "n+ ci ho+! wo+, n+ co ho+! wo+ -> co ci kh!! kw!!");
+  EXPECT_EQ(rule("%x: " + x,
+                 "%0 = nn.avg_pool2d %x {window = array<i64: 2, 2>, strides = array<i64: 2, 2>, paddings = "
+                 "array<i64: 0, 0>} : (" +
+                     x + ") -> tensor<2x3x3x4xf32>"),
+            "n c (ho hs!!) (wo ws!!) -> n c ho wo");
 }
 
 TEST_F(RuleTest, GroupsOfChannels) {
@@ -109,15 +142,15 @@ TEST_F(RuleTest, GroupsOfChannels) {
   EXPECT_EQ(
       rule("%x: tensor<2x4x5x5xf32>, %w: tensor<6x2x3x3xf32>",
            "%0 = nn.conv2d %x, %w " + steps + " : (tensor<2x4x5x5xf32>, tensor<6x2x3x3xf32>) -> tensor<2x6x3x3xf32>"),
-      "n (g ci+) h! w!, (g co) ci+ kh! kw! -> n (g co) ho! wo!");
+      "n (g ci+) h!! w!!, (g co) ci+ kh!! kw!! -> n (g co) ho!! wo!!");
   EXPECT_EQ(rule("%y: tensor<2x6x3x3xf32>, %w: tensor<6x2x3x3xf32>",
                  "%0 = nn.conv2d_input_grad %y, %w " + steps +
                      " : (tensor<2x6x3x3xf32>, tensor<6x2x3x3xf32>) -> tensor<2x4x5x5xf32>"),
-            "n (g co+) ho! wo!, (g co+) ci kh! kw! -> n (g ci) h! w!");
+            "n (g co+) ho!! wo!!, (g co+) ci kh!! kw!! -> n (g ci) h!! w!!");
   EXPECT_EQ(rule("%x: tensor<2x4x5x5xf32>, %y: tensor<2x6x3x3xf32>",
                  "%0 = nn.conv2d_weight_grad %x, %y " + steps +
                      " : (tensor<2x4x5x5xf32>, tensor<2x6x3x3xf32>) -> tensor<6x2x3x3xf32>"),
-            "n+ (g ci) h! w!, n+ (g co) ho! wo! -> (g co) ci kh! kw!");
+            "n+ (g ci) h!! w!!, n+ (g co) ho!! wo!! -> (g co) ci kh!! kw!!");
 }
 
 TEST_F(RuleTest, Shape) {
@@ -196,19 +229,19 @@ TEST_F(RuleTest, Attention) {
   const std::string lse = "tensor<2x4x3xf32>";
   EXPECT_EQ(rule("%q: " + q, "%0:2 = nn.attention %q, %q, %q {causal = false, scale = 1.0} : (" + q + ", " + q + ", " +
                                  q + ") -> (" + q + ", " + lse + ")"),
-            "b h t d!, b h s! d!, b h s! d! -> b h t d, b h t");
+            "b h t d!!, b h s! d!!, b h s! d!! -> b h t d, b h t");
   const std::string k = "tensor<2x2x5x8xf32>";
   const std::string bias = "tensor<1x4x1x5xf32>";
   EXPECT_EQ(rule("%q: " + q + ", %k: " + k + ", %b: " + bias,
                  "%0:2 = nn.attention %q, %k, %k, %b {causal = false, scale = 1.0} : (" + q + ", " + k + ", " + k +
                      ", " + bias + ") -> (" + q + ", " + lse + ")"),
-            "b (h g) t d!, b h s! d!, b h s! d!, 1 (h g) 1 s! -> b (h g) t d, b (h g) t");
+            "b (h g) t d!!, b h s! d!!, b h s! d!!, 1 (h g) 1 s! -> b (h g) t d, b (h g) t");
   EXPECT_EQ(rule("%q: " + q + ", %k: " + k + ", %l: " + lse + ", %b: " + bias,
                  "%0:4 = nn.attention_grad %q, %k, %k, %q, %l, %q, %b {bias_gradient = true, causal = false, scale = "
                  "1.0} : (" +
                      q + ", " + k + ", " + k + ", " + q + ", " + lse + ", " + q + ", " + bias + ") -> (" + q + ", " +
                      k + ", " + k + ", " + bias + ")"),
-            "b+ (h g+) t+ d!, b h s! d!, b h s! d!, b (h g) t d!, b (h g) t, b (h g) t d!, 1 (h g) 1 s! -> "
+            "b+ (h g+) t+ d!!, b h s! d!!, b h s! d!!, b (h g) t d!!, b (h g) t, b (h g) t d!!, 1 (h g) 1 s! -> "
             "b (h g) t d, b h s d, b h s d, 1 (h g) 1 s!");
 }
 

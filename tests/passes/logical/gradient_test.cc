@@ -9,7 +9,9 @@
 #include <limits>
 #include <random>
 #include <set>
+#include <utility>
 
+#include "absl/strings/str_join.h"
 #include "ir/nn/operator_interface.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/passes.h"
@@ -252,33 +254,39 @@ TEST(Gradient, CastGoesBackAndStopGradientStops) {
   EXPECT_EQ(results->at("grad.b").values<float>(), (std::vector<float>{3, 4}));
 }
 
-// What an operator's expansion gives, against what it gives itself, on the same inputs.
-void expectSameExpanded(const std::string& text, const NamedTensors& inputs, double tolerance) {
+// What an operator's expansion gives, against what it gives itself, on the same inputs. Returns the latter.
+NamedTensors expectSameExpanded(const std::string& text, const NamedTensors& inputs, double tolerance,
+                                const ir::ExpansionContext& context = {}) {
   Modules modules;
   auto module = modules.parse(text);
-  ASSERT_TRUE(module) << text;
+  EXPECT_TRUE(module) << text;
   auto function = module->lookupSymbol<mlir::func::FuncOp>("f");
   absl::StatusOr<NamedTensors> whole = Interpreter().run(function, inputs);
-  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_TRUE(whole.ok()) << whole.status();
   ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
   mlir::Operation* op = &function.getBody().front().front();
   mlir::OpBuilder builder(op);
-  ASSERT_NE(registry.expansion(op), nullptr);
-  auto values = (*registry.expansion(op))(op, builder, {});
-  ASSERT_TRUE(mlir::succeeded(values));
+  if (registry.expansion(op) == nullptr) {
+    ADD_FAILURE() << "no expansion: " << text;
+    return {};
+  }
+  auto values = (*registry.expansion(op))(op, builder, context);
+  EXPECT_TRUE(mlir::succeeded(values));
   op->replaceAllUsesWith(*values);
   op->erase();
   absl::StatusOr<NamedTensors> split = Interpreter().run(function, inputs);
-  ASSERT_TRUE(split.ok()) << split.status();
-  const HostTensor& a = whole->at("y");
-  const HostTensor& b = split->at("y");
-  for (int64_t i = 0; i < a.elements(); ++i) {
-    if (a.type == DType::kI32) {
-      EXPECT_EQ(a.data<int32_t>()[i], b.data<int32_t>()[i]) << text << i;
-    } else {
-      EXPECT_NEAR(a.data<double>()[i], b.data<double>()[i], tolerance) << text << i;
+  EXPECT_TRUE(split.ok()) << split.status();
+  for (const auto& [name, a] : *whole) {
+    const HostTensor& b = split->at(name);
+    for (int64_t i = 0; i < a.elements(); ++i) {
+      if (a.type == DType::kI32) {
+        EXPECT_EQ(a.data<int32_t>()[i], b.data<int32_t>()[i]) << text << name << i;
+      } else if (a.data<double>()[i] != b.data<double>()[i]) {  // infinities are
+        EXPECT_NEAR(a.data<double>()[i], b.data<double>()[i], tolerance) << text << name << i;
+      }
     }
   }
+  return *std::move(whole);
 }
 
 std::string functionOf(const std::string& op, const std::string& result, bool two = false) {
@@ -297,6 +305,110 @@ TEST(Expansion, SoftmaxAndItsLogarithm) {
     // Values below 4 in a few roundings of f64.
     expectSameExpanded(functionOf(std::string(op) + " %x", "tensor<4x5xf64>"), one, 1e-14);
     expectSameExpanded(functionOf(std::string(op) + "_grad %x, %dy", "tensor<4x5xf64>", true), two, 1e-14);
+  }
+}
+
+std::string f64Type(const std::vector<int64_t>& shape) {
+  return "tensor<" + absl::StrJoin(shape, "x") + "xf64>";
+}
+
+// A function of one operator: operands and results by name and type.
+std::string functionOf(const std::string& call, const std::vector<std::pair<std::string, std::string>>& operands,
+                       const std::vector<std::pair<std::string, std::string>>& results) {
+  std::vector<std::string> arguments, names, types, made, madeNames, madeTypes;
+  for (const auto& [name, type] : operands) {
+    arguments.push_back("%" + name + ": " + type + " {nn.name = \"" + name + "\"}");
+    names.push_back("%" + name);
+    types.push_back(type);
+  }
+  for (const auto& [name, type] : results) {
+    made.push_back(type + " {nn.name = \"" + name + "\"}");
+    madeNames.push_back("%" + name + "_");
+    madeTypes.push_back(type);
+  }
+  const auto list = [](const std::vector<std::string>& words) { return absl::StrJoin(words, ", "); };
+  const size_t attributes = call.find(' ');
+  return "func.func @f(" + list(arguments) + ") -> (" + list(made) + ") {\n" + list(madeNames) + " = nn." +
+         call.substr(0, attributes) + " " + list(names) + call.substr(attributes) + " : (" + list(types) + ") -> (" +
+         list(madeTypes) + ")\nreturn " + list(madeNames) + " : " + list(madeTypes) + "\n}";
+}
+
+// Alone and shared heads, more keys than queries and fewer; a bias that hides some keys, and of one row all.
+TEST(Expansion, Attention) {
+  struct Case {
+    int64_t keyHeads, keys;
+    bool causal;
+    std::vector<int64_t> bias;
+  };
+  for (const Case& c : {Case{4, 5, false, {}}, Case{4, 3, true, {2, 4, 3, 3}}, Case{2, 7, true, {}},
+                        Case{1, 2, true, {1, 4, 3, 2}}, Case{2, 5, false, {2, 1, 3, 5}}}) {
+    std::mt19937_64 generator(7);
+    const std::vector<int64_t> q = {2, 4, 3, 2};
+    const std::vector<int64_t> k = {2, c.keyHeads, c.keys, 2};
+    std::vector<std::pair<std::string, std::string>> operands = {
+        {"q", f64Type(q)}, {"k", f64Type(k)}, {"v", f64Type(k)}};
+    NamedTensors inputs = {{"q", randomTensor(q, false, generator)},
+                           {"k", randomTensor(k, false, generator)},
+                           {"v", randomTensor(k, false, generator)}};
+    const std::string attributes = std::string("causal = ") + (c.causal ? "true" : "false") + ", scale = 0.7 : f64";
+    std::vector<std::pair<std::string, std::string>> withBias = operands;
+    if (!c.bias.empty()) {
+      inputs["bias"] = randomTensor(c.bias, false, generator);
+      double* bias = inputs["bias"].data<double>();
+      std::fill_n(bias + c.keys, c.keys, -std::numeric_limits<double>::infinity());
+      bias[1] = -std::numeric_limits<double>::infinity();
+      withBias.push_back({"bias", f64Type(c.bias)});
+    }
+    // Values below 10 in a few roundings of f64.
+    const NamedTensors made = expectSameExpanded(
+        functionOf("attention {" + attributes + "}", withBias, {{"out", f64Type(q)}, {"lse", f64Type({2, 4, 3})}}),
+        inputs, 1e-13);
+    inputs["out"] = made.at("out");
+    inputs["lse"] = made.at("lse");
+    inputs["dout"] = randomTensor(q, false, generator);
+    operands.insert(operands.end(), {{"out", f64Type(q)}, {"lse", f64Type({2, 4, 3})}, {"dout", f64Type(q)}});
+    std::vector<std::pair<std::string, std::string>> gradients = {
+        {"dq", f64Type(q)}, {"dk", f64Type(k)}, {"dv", f64Type(k)}};
+    if (!c.bias.empty()) {
+      operands.push_back(withBias.back());
+      gradients.push_back({"dbias", f64Type(c.bias)});
+    }
+    expectSameExpanded(
+        functionOf("attention_grad {" + attributes + ", bias_gradient = " + (c.bias.empty() ? "false" : "true") + "}",
+                   operands, gradients),
+        inputs, 1e-13);
+  }
+}
+
+// Heights in as many blocks as the ranks allow, each with its borders.
+TEST(Expansion, ConvolutionOfBlocks) {
+  struct Case {
+    std::vector<int64_t> x, weight, y, strides, paddings, dilations;
+  };
+  const std::vector<Case> cases = {
+      {{2, 3, 8, 5}, {4, 3, 3, 3}, {2, 4, 8, 5}, {1, 1}, {1, 1}, {1, 1}},
+      {{2, 2, 16, 4}, {2, 1, 7, 3}, {2, 2, 8, 2}, {2, 2}, {3, 1}, {1, 1}},
+      {{1, 2, 12, 3}, {2, 2, 3, 1}, {1, 2, 12, 3}, {1, 1}, {2, 0}, {2, 1}},
+  };
+  for (const Case& c : cases) {
+    const auto list = [](const std::vector<int64_t>& pair) { return "array<i64: " + absl::StrJoin(pair, ", ") + ">"; };
+    const std::string steps = " {strides = " + list(c.strides) + ", paddings = " + list(c.paddings) +
+                              ", dilations = " + list(c.dilations) + "}";
+    std::mt19937_64 generator(5);
+    const NamedTensors inputs = {{"x", randomTensor(c.x, false, generator)},
+                                 {"w", randomTensor(c.weight, false, generator)},
+                                 {"y", randomTensor(c.y, false, generator)}};
+    const std::pair<std::string, std::string> x = {"x", f64Type(c.x)};
+    const std::pair<std::string, std::string> w = {"w", f64Type(c.weight)};
+    const std::pair<std::string, std::string> y = {"y", f64Type(c.y)};
+    for (const int64_t ranks : {1, 2, 4, 8}) {
+      // Sums of fewer than 100 products below 2 in a few roundings of f64.
+      expectSameExpanded(functionOf("conv2d" + steps, {x, w}, {{"made", y.second}}), inputs, 1e-12, {1, ranks});
+      expectSameExpanded(functionOf("conv2d_input_grad" + steps, {y, w}, {{"made", x.second}}), inputs, 1e-12,
+                         {1, ranks});
+      expectSameExpanded(functionOf("conv2d_weight_grad" + steps, {x, y}, {{"made", w.second}}), inputs, 1e-12,
+                         {1, ranks});
+    }
   }
 }
 

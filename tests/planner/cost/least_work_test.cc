@@ -118,6 +118,31 @@ TEST(LeastWork, RunsForEachMicroBatchWhatReadsParameters) {
   EXPECT_EQ(work.runs(5), WorkRuns::kPerhapsNever);
 }
 
+// Relu of w or, as large, a half and a quarter of it: what takes less counts, shared evenly.
+TEST(LeastWork, AnAlternativeMayTakeLess) {
+  Machine machine = tiled();
+  machine.tile = {};
+  const auto reluOf = [&](double flops, const std::vector<double>& others) {
+    GraphBuilder b;
+    OperatorFacts facts = kRelu;
+    facts.flopsPerPoint = flops;
+    b.returns(b.add(facts, {b.parameter("w", {64, 64})}, {64, 64}));
+    Alternative alternative;
+    for (const double other : others) {
+      facts.flopsPerPoint = other;
+      alternative.body.push_back({facts, {{GraphValue::kArgument, 0}}, {{{64, 64}, DType::kF32}}});
+    }
+    alternative.results = {{static_cast<int64_t>(others.size()) - 1, 0}};
+    if (!others.empty()) {
+      b.last().alternatives = {alternative};
+    }
+    return kernelOf(b.graph, machine, {2, 1});
+  };
+  EXPECT_GT(reluOf(1 << 10, {}), 1e6);
+  EXPECT_NEAR(reluOf(1 << 10, {1 << 9, 1 << 8}), reluOf(3 << 8, {}), 1e3);
+  EXPECT_NEAR(reluOf(1 << 10, {1 << 10, 1 << 8}), reluOf(1 << 10, {}), 1e3);
+}
+
 // An alternative without the operand does not need what makes it.
 TEST(LeastWork, WhatOnlyAnAlternativeDropsIsNotNeeded) {
   GraphBuilder b;

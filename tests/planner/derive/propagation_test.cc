@@ -198,6 +198,22 @@ TEST(Propagation, AWholeFactorAsksForTheAlternative) {
   EXPECT_EQ(spread.axes(0, "v"), "open");
 }
 
+// One that no alternative splits, and one for which no axis is left, ask for nothing.
+TEST(Propagation, AWholeFactorAsksOnlyWhereTheAlternativeCouldSplitIt) {
+  const Alternative first = {{{kRelu, {{GraphValue::kArgument, 0}}, {{{8, 4}, DType::kF32}}}}, {{0, 0}}};
+  const auto expansions = [&](const std::string& rule, const std::string& x, const std::string& y) {
+    GraphBuilder b;
+    b.returns(b.add({"both", rule}, {b.input("x", {8, 4}), b.input("y", {6, 4})}, {8, 4}));
+    b.graph.arguments[0].layout = x;
+    b.graph.arguments[1].layout = y;
+    b.last().alternatives = {first};
+    return Spread(b.graph, "tp=2").shardings().expansions;
+  };
+  EXPECT_THAT(expansions("t d, s! d -> t d", "[{},{}]", "[{tp},{}]"), ElementsAre(0));
+  EXPECT_THAT(expansions("t d, s!! d -> t d", "[{},{}]", "[{tp},{}]"), IsEmpty());
+  EXPECT_THAT(expansions("t d, s! d -> t d", "[{tp},{}]", "[{tp},{}]"), IsEmpty()) << "t has the axis";
+}
+
 // A minor factor of a compound dimension is split only where the major one is split to the end.
 TEST(Propagation, PartsOfACompoundDimensionStayInOneBlock) {
   GraphBuilder b;
