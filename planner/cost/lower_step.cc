@@ -330,7 +330,7 @@ class Lowerer {
 
   // An argument that nothing reads is held by its own stage.
   void holdUnread() {
-    for (size_t i = 0; i < view_.graph().arguments.size(); ++i) {
+    for (size_t i = 0; i < decisions_.arguments.size(); ++i) {
       const int argument = static_cast<int>(i);
       const auto holds = [&](const std::set<int>& held) { return held.count(argument) > 0; };
       if (std::none_of(held_.begin(), held_.end(), holds)) {
