@@ -76,6 +76,12 @@ class GraphImpl {
   std::map<std::string, std::shared_ptr<const OwnOperator>> ownOperators;  // that it has, by name
 
   std::string scoped(const std::string& name) const;
+  // Of the operator that made the tensor, with all scopes in it.
+  void setName(const Tensor& tensor, const std::string& name);
+  // Removes the operator that was made last, and its results.
+  void discardLast();
+  // "file:line" of the call that made it.
+  std::string placeOf(const Tensor& tensor) const;
 
   // While it lives, operators of the graph are made where another builder makes them, without the scopes around; values
   // and errors that arise meanwhile are forgotten after.
