@@ -145,7 +145,7 @@ absl::Status run(const FamilyFlags& flags) {
   }
   Graph evaluationGraph;
   models::BertConfig evaluatedConfig = config;
-  evaluatedConfig.dropout = 0;
+  evaluatedConfig.training = false;
   const Model evaluated = build(evaluationGraph, evaluatedConfig, flags);
   evaluationGraph.output("logits", evaluated.logits);
   WEFT_ASSIGN_OR_RETURN(const Program evaluation,

@@ -113,7 +113,9 @@ absl::Status run(const LlamaFlags& flags) {
     return status;
   }
   Graph evaluationGraph;
-  const Model evaluated = build(evaluationGraph, config, family);
+  models::LlamaConfig evaluatedConfig = config;
+  evaluatedConfig.training = false;
+  const Model evaluated = build(evaluationGraph, evaluatedConfig, family);
   evaluationGraph.output("logits", evaluated.logits);
   WEFT_ASSIGN_OR_RETURN(const Program evaluation,
                         compileForward(evaluationGraph, evaluated.loss, forwardOptions(program, family.options())));
