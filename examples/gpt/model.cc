@@ -15,7 +15,7 @@ models::Gpt2Config modelOf(const GptConfig& config) {
           .heads = config.heads,
           .positions = config.context,
           .embeddingDropout = config.dropout,
-          .attentionDropout = config.dropout,
+          .attentionDropout = config.attentionDropout,
           .residualDropout = config.dropout,
           .tiedHead = config.tiedHead,
           .deviation = config.deviation,

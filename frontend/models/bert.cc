@@ -48,8 +48,8 @@ class Encoder {
     const Tensor positions = g_.parameter("positions", {config_.positions, config_.width}, init);
     const Tensor types = g_.parameter("token_types", {config_.tokenTypes, config_.width}, init);
     const Tensor words = embedding(table, inputs.ids).named("embed");
-    const Tensor x = words + embedding(types, inputs.tokenTypes).named("types") +
-                     slice(positions, {0, 0}, {inputs.ids.dim(1), config_.width});
+    const Tensor x =
+        words + embedding(types, inputs.tokenTypes).named("types") + narrow(positions, 0, 0, inputs.ids.dim(1));
     return drop(norm("norm", x));
   }
 

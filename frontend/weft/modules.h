@@ -26,7 +26,7 @@ class Module {
   // call stood in a scope `auto s = g.stage(number)`. The innermost word counts: a part's own stage before that of the
   // module it is in, a module's before a scope around the call. Stages are 0, 1, ... without gaps.
   //
-  //   nn::TransformerBlock first(g, "h0", 96, 6, init), second(g, "h1", 96, 6, init);
+  //   nn::TransformerBlock first(g, "h0", 96, 6), second(g, "h1", 96, 6);
   //   first.setPipelineStage(0);
   //   second.setPipelineStage(1);
   //   x = second(first(x));
@@ -37,7 +37,8 @@ class Module {
   [[nodiscard]] Scope stageScope(const Tensor& x) const;
   // Likewise: errors name the module, "Linear".
   [[nodiscard]] Scope callScope(const Tensor& x, const std::string& module) const;
-  // Names the operator that made it, as a module is called anywhere: the scopes around the module are in its name.
+  // Gives the operator that made the product a name with all scopes in it: a module may be called in another scope than
+  // it was made in.
   static Tensor named(const Tensor& product, const std::string& name);
 
  private:

@@ -186,7 +186,7 @@ TEST(GptEquivalenceTest, DropoutIsThatOfOneRank) {
     int64_t stages;
     CompileOptions options;
   };
-  const examples::GptConfig config = {.batch = 8, .dropout = 0.3};
+  const examples::GptConfig config = {.batch = 8, .dropout = 0.3, .attentionDropout = 0.3};
   CompileOptions oneRank;
   oneRank.gradientOutputs = true;
   absl::StatusOr<plan::Plan> onePlan = compileText(*gptModule(config, oneRank));
