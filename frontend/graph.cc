@@ -75,6 +75,23 @@ std::string GraphImpl::scoped(const std::string& name) const {
   return full + name;
 }
 
+void GraphImpl::setName(const Tensor& tensor, const std::string& name) {
+  if (mlir::Operation* op = value(tensor).getDefiningOp()) {
+    op->setAttr(kNameAttr, builder.getStringAttr(name));
+  }
+}
+
+void GraphImpl::discardLast() {
+  mlir::Operation* op = values_.back().getDefiningOp();
+  values_.resize(values_.size() - op->getNumResults());
+  op->erase();
+}
+
+std::string GraphImpl::placeOf(const Tensor& tensor) const {
+  const auto place = mlir::dyn_cast<mlir::FileLineColLoc>(value(tensor).getLoc());
+  return place ? absl::StrCat(place.getFilename().str(), ":", place.getLine()) : "an unknown place";
+}
+
 GraphImpl::Elsewhere::Elsewhere(GraphImpl& graph, mlir::OpBuilder& builder)
     : graph_(graph), builder_(graph.builder), values_(graph.values_.size()), status_(graph.status) {
   graph.builder = builder;
@@ -190,8 +207,10 @@ Tensor GraphImpl::addArgument(SourceLine at, const std::string& name, const Shap
   if (name.empty()) {
     return fail(at, "a tensor needs a name");
   }
-  if (findArgument(name).id() >= 0) {
-    return fail(at, absl::StrCat("there is a tensor named '", name, "' already; names are unique in a graph"));
+  if (const Tensor known = findArgument(name); known.id() >= 0) {
+    return fail(at, absl::StrCat("there is a tensor named '", name, "' already, made at ", placeOf(known),
+                                 "; names are unique in a graph: give another name, or a scope (Graph::scope); to "
+                                 "share a parameter, use the tensor or call the module again"));
   }
   if (isOutput(name)) {
     return fail(at, absl::StrCat("there is an output named '", name, "' already; names are unique in a graph"));
@@ -425,9 +444,7 @@ Tensor Tensor::recomputed(SourceLine at) const {
 
 Tensor Tensor::named(const std::string& name) const {
   if (valid()) {
-    if (mlir::Operation* op = graph_->value(*this).getDefiningOp()) {
-      op->setAttr(kNameAttr, graph_->builder.getStringAttr(graph_->scoped(name)));
-    }
+    graph_->setName(*this, graph_->scoped(name));
   }
   return *this;
 }

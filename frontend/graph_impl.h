@@ -94,6 +94,12 @@ class GraphImpl {
   std::string scoped(const std::string& name) const;
   // Why the step cannot give the argument another value; "" if it can.
   std::string replacementError(const Argument& named);
+  // Of the operator that made the tensor, with all scopes in it.
+  void setName(const Tensor& tensor, const std::string& name);
+  // Removes the operator that was made last, and its results.
+  void discardLast();
+  // "file:line" of the call that made it.
+  std::string placeOf(const Tensor& tensor) const;
 
   // While it lives, operators of the graph are made where another builder makes them, without the scopes around; values
   // and errors that arise meanwhile are forgotten after.

@@ -25,48 +25,83 @@ Scope Module::callScope(const Tensor& x, const std::string& module) const {
   return Scope(x.graph(), Scope::Kind::kModule);
 }
 
+Tensor Module::named(const Tensor& product, const std::string& name) {
+  if (product.valid()) {
+    product.graph()->setName(product, name);
+  }
+  return product;
+}
+
+int stageOf(int64_t part, int64_t parts, int64_t stages) {
+  return static_cast<int>(part * stages / std::max<int64_t>(parts, 1));
+}
+
+namespace {
+
+// A bias of `width` elements, or none.
+Tensor biasOf(Graph& g, const std::string& name, int64_t width, bool wanted, const Init& init, SourceLine at) {
+  return wanted ? g.parameter(name + ".bias", {width}, init, {}, at) : Tensor();
+}
+
+// For norms, which always add one.
+Tensor orZeros(const Tensor& bias, const Tensor& weight, SourceLine at) {
+  return bias.graph() == nullptr ? broadcastTo(scalarLike(weight, 0.0, "bias", at), weight.shape(), at) : bias;
+}
+
+// Images y + bias, which has one element for each channel.
+Tensor withBias(const Tensor& y, const Tensor& bias, SourceLine at) {
+  return bias.graph() == nullptr ? y : add(y, reshape(bias, {bias.dim(0), 1, 1}, at), at);
+}
+
+}  // namespace
+
 Linear::Linear(Graph& g, const std::string& name, int64_t in, int64_t out, const LinearSettings& settings,
                SourceLine at)
-    : weight(g.parameter(name + ".weight", {in, out}, settings.init, {}, at)), name_(name) {
-  if (settings.bias) {
-    bias = g.parameter(name + ".bias", {out}, Init::zeros(), {}, at);
-  }
-}
+    : weight(g.parameter(name + ".weight", {in, out}, settings.init, {}, at)),
+      bias(biasOf(g, name, out, settings.bias, settings.biasInit, at)),
+      name_(g.impl()->scoped(name)) {}
 
 Tensor Linear::operator()(const Tensor& x, SourceLine at) const {
   const Scope stage = stageScope(x);
   const Scope call = callScope(x, "Linear");
-  const Tensor y = matmul(x, weight, {}, at).named(name_);
+  const Tensor y = named(matmul(x, weight, {}, at), name_);
   return bias.graph() == nullptr ? y : add(y, bias, at);
 }
 
-Embedding::Embedding(Graph& g, const std::string& name, int64_t rows, int64_t width, const Init& init, SourceLine at)
-    : weight(g.parameter(name, {rows, width}, init, {}, at)) {}
+Embedding::Embedding(Graph& g, const std::string& name, int64_t rows, int64_t width, const EmbeddingSettings& settings,
+                     SourceLine at)
+    : weight(g.parameter(name, {rows, width}, settings.init, {}, at)), name_(g.impl()->scoped(name)) {}
 
 Tensor Embedding::operator()(const Tensor& ids, SourceLine at) const {
   const Scope stage = stageScope(ids);
   const Scope call = callScope(ids, "Embedding");
-  return embedding(weight, ids, at);
+  return named(embedding(weight, ids, at), name_);
 }
 
-LayerNorm::LayerNorm(Graph& g, const std::string& name, int64_t width, double epsilon, SourceLine at)
-    : weight(g.parameter(name + ".weight", {width}, Init::ones(), {}, at)),
-      bias(g.parameter(name + ".bias", {width}, Init::zeros(), {}, at)),
-      epsilon_(epsilon) {}
+LayerNorm::LayerNorm(Graph& g, const std::string& name, int64_t width, const LayerNormSettings& settings, SourceLine at)
+    : weight(g.parameter(name + ".weight", {width}, settings.init, {}, at)),
+      bias(biasOf(g, name, width, settings.bias, settings.biasInit, at)),
+      epsilon_(settings.epsilon) {}
 
 Tensor LayerNorm::operator()(const Tensor& x, SourceLine at) const {
   const Scope stage = stageScope(x);
   const Scope call = callScope(x, "LayerNorm");
-  return layerNorm(x, weight, bias, {.epsilon = epsilon_}, at);
+  return layerNorm(x, weight, orZeros(bias, weight, at), {.epsilon = epsilon_}, at);
 }
 
-RmsNorm::RmsNorm(Graph& g, const std::string& name, int64_t width, double epsilon, SourceLine at)
-    : weight(g.parameter(name + ".weight", {width}, Init::ones(), {}, at)), epsilon_(epsilon) {}
+RmsNorm::RmsNorm(Graph& g, const std::string& name, int64_t width, const RmsNormSettings& settings, SourceLine at)
+    : weight(g.parameter(name + ".weight", {width}, settings.init, {}, at)), epsilon_(settings.epsilon) {}
 
 Tensor RmsNorm::operator()(const Tensor& x, SourceLine at) const {
   const Scope stage = stageScope(x);
   const Scope call = callScope(x, "RmsNorm");
   return rmsNorm(x, weight, epsilon_, at);
+}
+
+Tensor Dropout::operator()(const Tensor& x, SourceLine at) const {
+  const Scope stage = stageScope(x);
+  const Scope call = callScope(x, "Dropout");
+  return dropout(x, rate_, seed_, at);
 }
 
 Tensor splitHeads(const Tensor& x, int64_t heads, SourceLine at) {
@@ -90,17 +125,22 @@ Init heNormal(int64_t fanIn) {
   return Init::normal(std::sqrt(2.0 / static_cast<double>(fanIn)));
 }
 
+namespace {
+
+// Channels that one element of a convolution's result reads.
+int64_t perGroup(int64_t channels, int64_t groups) {
+  return channels / std::max<int64_t>(groups, 1);
+}
+
+}  // namespace
+
 Conv2d::Conv2d(Graph& g, const std::string& name, int64_t in, int64_t out, int64_t kernel,
                const Conv2dSettings& settings, SourceLine at)
-    : weight(g.parameter(name + ".weight", {out, in / std::max<int64_t>(settings.groups, 1), kernel, kernel},
-                         settings.init.value_or(heNormal(in / std::max<int64_t>(settings.groups, 1) * kernel * kernel)),
-                         {}, at)),
-      name_(name),
-      settings_(settings) {
-  if (settings.bias) {
-    bias = g.parameter(name + ".bias", {out}, Init::zeros(), {}, at);
-  }
-}
+    : weight(g.parameter(name + ".weight", {out, perGroup(in, settings.groups), kernel, kernel},
+                         settings.init.value_or(heNormal(perGroup(in, settings.groups) * kernel * kernel)), {}, at)),
+      bias(biasOf(g, name, out, settings.bias, settings.biasInit, at)),
+      name_(g.impl()->scoped(name)),
+      settings_(settings) {}
 
 Tensor Conv2d::operator()(const Tensor& x, SourceLine at) const {
   const Scope stage = stageScope(x);
@@ -109,26 +149,45 @@ Tensor Conv2d::operator()(const Tensor& x, SourceLine at) const {
                                  .paddings = {settings_.padding, settings_.padding},
                                  .dilations = {settings_.dilation, settings_.dilation},
                                  .groups = settings_.groups};
-  const Tensor y = conv2d(x, weight, options, at).named(name_);
-  return settings_.bias ? add(y, reshape(bias, {weight.dim(0), 1, 1}, at), at) : y;
+  return withBias(named(conv2d(x, weight, options, at), name_), bias, at);
 }
 
-GroupNorm::GroupNorm(Graph& g, const std::string& name, int64_t groups, int64_t channels, double epsilon, SourceLine at)
-    : weight(g.parameter(name + ".weight", {channels}, Init::ones(), {}, at)),
-      bias(g.parameter(name + ".bias", {channels}, Init::zeros(), {}, at)),
+ConvTranspose2d::ConvTranspose2d(Graph& g, const std::string& name, int64_t in, int64_t out, int64_t kernel,
+                                 const ConvTranspose2dSettings& settings, SourceLine at)
+    : weight(g.parameter(name + ".weight", {in, perGroup(out, settings.groups), kernel, kernel},
+                         settings.init.value_or(heNormal(perGroup(in, settings.groups) * kernel * kernel)), {}, at)),
+      bias(biasOf(g, name, out, settings.bias, settings.biasInit, at)),
+      name_(g.impl()->scoped(name)),
+      settings_(settings) {}
+
+Tensor ConvTranspose2d::operator()(const Tensor& x, SourceLine at) const {
+  const Scope stage = stageScope(x);
+  const Scope call = callScope(x, "ConvTranspose2d");
+  const ConvTranspose2dOptions options = {.strides = {settings_.stride, settings_.stride},
+                                          .paddings = {settings_.padding, settings_.padding},
+                                          .outputPaddings = {settings_.outputPadding, settings_.outputPadding},
+                                          .dilations = {settings_.dilation, settings_.dilation},
+                                          .groups = settings_.groups};
+  return withBias(named(convTranspose2d(x, weight, options, at), name_), bias, at);
+}
+
+GroupNorm::GroupNorm(Graph& g, const std::string& name, int64_t groups, int64_t channels,
+                     const GroupNormSettings& settings, SourceLine at)
+    : weight(g.parameter(name + ".weight", {channels}, settings.init, {}, at)),
+      bias(biasOf(g, name, channels, settings.bias, settings.biasInit, at)),
       groups_(groups),
-      epsilon_(epsilon) {}
+      epsilon_(settings.epsilon) {}
 
 Tensor GroupNorm::operator()(const Tensor& x, SourceLine at) const {
   const Scope stage = stageScope(x);
   const Scope call = callScope(x, "GroupNorm");
-  return groupNorm(x, groups_, weight, bias, epsilon_, at);
+  return groupNorm(x, groups_, weight, orZeros(bias, weight, at), epsilon_, at);
 }
 
 BatchNorm2d::BatchNorm2d(Graph& g, const std::string& name, int64_t channels, const BatchNormSettings& settings,
                          SourceLine at)
-    : weight(g.parameter(name + ".weight", {channels}, Init::ones(), {}, at)),
-      bias(g.parameter(name + ".bias", {channels}, Init::zeros(), {}, at)),
+    : weight(g.parameter(name + ".weight", {channels}, settings.init, {}, at)),
+      bias(g.parameter(name + ".bias", {channels}, settings.biasInit, {}, at)),
       settings_(settings) {
   const std::string scoped = g.impl()->scoped(name);
   running.mean = g.state(scoped + ".running_mean", {channels}, weight.type(), 0, at);
@@ -164,26 +223,30 @@ Tensor AvgPool2d::operator()(const Tensor& x, SourceLine at) const {
   return avgPool2d(x, {window_, window_}, poolOptions(window_, settings_), at);
 }
 
-Attention::Attention(Graph& g, int64_t width, int64_t heads, const Init& init, SourceLine at)
+Attention::Attention(Graph& g, int64_t width, int64_t heads, const AttentionSettings& settings, SourceLine at)
     : g_(g),
-      qkvWeight_(g.parameter("qkv.weight", {width, 3, width}, init, {.fileShape = {width, 3 * width}}, at)),
-      qkvBias_(g.parameter("qkv.bias", {3, width}, Init::zeros(), {.fileShape = {3 * width}}, at)),
-      projWeight_(g.parameter("proj.weight", {width, width}, init, {}, at)),
-      projBias_(g.parameter("proj.bias", {width}, Init::zeros(), {}, at)),
-      heads_(heads) {}
+      qkvName_(g.impl()->scoped("qkv")),
+      qkvWeight_(g.parameter("qkv.weight", {width, 3, width}, settings.init, {.fileShape = {width, 3 * width}}, at)),
+      qkvBias_(settings.bias ? g.parameter("qkv.bias", {3, width}, settings.biasInit, {.fileShape = {3 * width}}, at)
+                             : Tensor()),
+      proj_(g, "proj", width, width,
+            {.init = settings.projInit.value_or(settings.init), .bias = settings.bias, .biasInit = settings.biasInit},
+            at),
+      heads_(heads),
+      dropout_(settings.dropout) {}
 
-Tensor Attention::operator()(const Tensor& x, const Parallel& parallel, SourceLine at) const {
-  return attend(x, nullptr, parallel, at);
+Tensor Attention::operator()(const Tensor& x, SourceLine at) const {
+  return attend(x, nullptr, at);
 }
 
-Tensor Attention::step(const Tensor& x, const Decoding& decoding, const Parallel& parallel, SourceLine at) const {
-  return attend(x, &decoding, parallel, at);
+Tensor Attention::step(const Tensor& x, const Decoding& decoding, SourceLine at) const {
+  return attend(x, &decoding, at);
 }
 
-Tensor Attention::attend(const Tensor& x, const Decoding* decoding, const Parallel& parallel, SourceLine at) const {
+Tensor Attention::attend(const Tensor& x, const Decoding* decoding, SourceLine at) const {
   const Scope stage = stageScope(x);
   const Scope call = callScope(x, "Attention");
-  const int64_t width = projWeight_.dim(0);
+  const int64_t width = proj_.weight.dim(0);
   if (x.valid() && (x.shape().size() != 3 || x.dim(2) != width)) {
     return x.graph()->fail(
         at, absl::StrCat("x is ", describe(x), "; it should be [batch, rows, ", width, "], as the parameters are"));
@@ -194,55 +257,34 @@ Tensor Attention::attend(const Tensor& x, const Decoding* decoding, const Parall
   }
   const int64_t batch = x.dim(0);
   const int64_t rows = x.dim(1);
-  Tensor qkv = einsum("btc,cqn->btqn", x, qkvWeight_, at).named("qkv");
-  if (parallel.any()) {
-    qkv = qkv.shard({{parallel.data, "", ""}, {"", "", parallel.model}}, {}, at);
-  }
-  qkv = add(qkv, qkvBias_, at);
+  Tensor qkv = named(einsum("btc,cqn->btqn", x, qkvWeight_, at), qkvName_);
+  qkv = qkvBias_.graph() == nullptr ? qkv : add(qkv, qkvBias_, at);
   const auto part = [&](int64_t index) {
     const Tensor third = slice(qkv, {0, 0, index, 0}, {batch, rows, 1, width}, at);
     return transpose(reshape(third, {batch, rows, heads_, width / heads_}, at), {0, 2, 1, 3}, at);
   };
   Tensor mixed;
   if (decoding == nullptr) {
-    mixed = scaledDotProductAttention(part(0), part(1), part(2), {.causal = true}, at);
+    mixed = scaledDotProductAttention(part(0), part(1), part(2), {.causal = true, .dropout = dropout_}, at);
   } else {
     const Shape cache = {batch, heads_, decoding->seen.dim(0), width / heads_};
     const Cached seen = KeyValueCache(g_, "cache", cache, x.type(), at)(part(1), part(2), *decoding, at);
     mixed = scaledDotProductAttention(part(0), seen.keys, seen.values, {.mask = decoding->seen}, at);
   }
-  Tensor projected = matmul(mergeHeads(mixed, at), projWeight_, {}, at).named("proj");
-  if (parallel.any()) {
-    projected = projected.shard({{parallel.data, "", parallel.model}, {parallel.model, ""}}, {}, at);
-  }
-  if (parallel.any() && parallel.sequence) {
-    projected = constrain(projected, "[{" + parallel.data + "},{" + parallel.model + "},{}]", at);
-  }
-  return add(projected, projBias_, at);
+  return proj_(mergeHeads(mixed, at), at);
 }
 
-Mlp::Mlp(Graph& g, int64_t width, int64_t hidden, const Init& init, SourceLine at)
-    : fcWeight_(g.parameter("fc.weight", {width, hidden}, init, {}, at)),
-      fcBias_(g.parameter("fc.bias", {hidden}, Init::zeros(), {}, at)),
-      outWeight_(g.parameter("out.weight", {hidden, width}, init, {}, at)),
-      outBias_(g.parameter("out.bias", {width}, Init::zeros(), {}, at)) {}
+Mlp::Mlp(Graph& g, int64_t width, int64_t hidden, const MlpSettings& settings, SourceLine at)
+    : fc_(g, "fc", width, hidden, {.init = settings.init, .bias = settings.bias, .biasInit = settings.biasInit}, at),
+      out_(g, "out", hidden, width,
+           {.init = settings.outInit.value_or(settings.init), .bias = settings.bias, .biasInit = settings.biasInit},
+           at),
+      form_(settings.form) {}
 
-Tensor Mlp::operator()(const Tensor& x, const Parallel& parallel, SourceLine at) const {
+Tensor Mlp::operator()(const Tensor& x, SourceLine at) const {
   const Scope stage = stageScope(x);
   const Scope call = callScope(x, "Mlp");
-  Tensor hidden = matmul(x, fcWeight_, {}, at).named("fc");
-  if (parallel.any()) {
-    hidden = hidden.shard({{parallel.data, "", ""}, {"", parallel.model}}, {}, at);
-  }
-  hidden = gelu(add(hidden, fcBias_, at), Gelu::kTanh, at);
-  Tensor result = matmul(hidden, outWeight_, {}, at).named("out");
-  if (parallel.any()) {
-    result = result.shard({{parallel.data, "", parallel.model}, {parallel.model, ""}}, {}, at);
-  }
-  if (parallel.any() && parallel.sequence) {
-    result = constrain(result, "[{" + parallel.data + "},{" + parallel.model + "},{}]", at);
-  }
-  return add(result, outBias_, at);
+  return out_(gelu(fc_(x, at), form_, at), at);
 }
 
 namespace {
@@ -254,33 +296,49 @@ auto inScope(Graph& g, const std::string& name, const Make& make) {
   return make();
 }
 
-}  // namespace
-
-TransformerBlock::TransformerBlock(Graph& g, const std::string& name, int64_t width, int64_t heads, const Init& init,
-                                   SourceLine at)
-    : g_(g),
-      name_(name),
-      ln1_(inScope(g, name, [&] { return LayerNorm(g, "ln1", width, 1e-5, at); })),
-      attention_(inScope(g, name, [&] { return Attention(g, width, heads, init, at); })),
-      ln2_(inScope(g, name, [&] { return LayerNorm(g, "ln2", width, 1e-5, at); })),
-      mlp_(inScope(g, name, [&] { return Mlp(g, width, 4 * width, init, at); })) {}
-
-Tensor TransformerBlock::operator()(const Tensor& x, const Parallel& parallel, double rate, SourceLine at) const {
-  const Scope stage = stageScope(x);
-  const Scope call = callScope(x, "TransformerBlock");
-  const Scope scope = g_.scope(name_);
-  const auto drop = [&](const Tensor& value) { return rate > 0 ? dropout(value, rate, 0, at) : value; };
-  const Tensor middle = add(x, drop(attention_(ln1_(x, at), parallel, at)), at);
-  return add(middle, drop(mlp_(ln2_(middle, at), parallel, at)), at);
+LayerNorm normOf(Graph& g, const std::string& name, int64_t width, const TransformerBlockSettings& settings,
+                 SourceLine at) {
+  return LayerNorm(g, name, width, {.epsilon = settings.epsilon, .bias = settings.bias}, at);
 }
 
-Tensor TransformerBlock::step(const Tensor& x, const Decoding& decoding, const Parallel& parallel,
-                              SourceLine at) const {
+AttentionSettings attentionOf(const TransformerBlockSettings& settings) {
+  return {.init = settings.init,
+          .bias = settings.bias,
+          .biasInit = settings.biasInit,
+          .projInit = settings.outInit,
+          .dropout = settings.attentionDropout};
+}
+
+MlpSettings mlpOf(const TransformerBlockSettings& settings) {
+  return {.init = settings.init, .bias = settings.bias, .biasInit = settings.biasInit, .outInit = settings.outInit};
+}
+
+}  // namespace
+
+TransformerBlock::TransformerBlock(Graph& g, const std::string& name, int64_t width, int64_t heads,
+                                   const TransformerBlockSettings& settings, SourceLine at)
+    : g_(g),
+      name_(name),
+      ln1_(inScope(g, name, [&] { return normOf(g, "ln1", width, settings, at); })),
+      attention_(inScope(g, name, [&] { return Attention(g, width, heads, attentionOf(settings), at); })),
+      ln2_(inScope(g, name, [&] { return normOf(g, "ln2", width, settings, at); })),
+      mlp_(inScope(g, name, [&] { return Mlp(g, width, settings.hidden.value_or(4 * width), mlpOf(settings), at); })),
+      dropout_(settings.dropout) {}
+
+Tensor TransformerBlock::operator()(const Tensor& x, SourceLine at) const {
   const Scope stage = stageScope(x);
   const Scope call = callScope(x, "TransformerBlock");
   const Scope scope = g_.scope(name_);
-  const Tensor middle = add(x, attention_.step(ln1_(x, at), decoding, parallel, at), at);
-  return add(middle, mlp_(ln2_(middle, at), parallel, at), at);
+  const Tensor middle = add(x, dropout(attention_(ln1_(x, at), at), dropout_, 0, at), at);
+  return add(middle, dropout(mlp_(ln2_(middle, at), at), dropout_, 0, at), at);
+}
+
+Tensor TransformerBlock::step(const Tensor& x, const Decoding& decoding, SourceLine at) const {
+  const Scope stage = stageScope(x);
+  const Scope call = callScope(x, "TransformerBlock");
+  const Scope scope = g_.scope(name_);
+  const Tensor middle = add(x, attention_.step(ln1_(x, at), decoding, at), at);
+  return add(middle, mlp_(ln2_(middle, at), at), at);
 }
 
 }  // namespace weft::nn

@@ -365,6 +365,9 @@ Tensor dropout(const Tensor& x, double rate, int64_t seed, SourceLine at) {
   if (!checked.ok()) {
     return checked.undefined();
   }
+  if (rate == 0) {
+    return x;
+  }
   GraphImpl* graph = checked.graph();
   Tensor step = graph->findArgument("step");
   if (step.id() < 0) {

@@ -34,6 +34,43 @@ Tensor scoreBias(const Tensor& q, const AttentionOptions& options, SourceLine at
   return asScores(select(options.mask, seen, -std::numeric_limits<double>::infinity(), at), at);
 }
 
+// Scores at or below it count as hidden: a query all of whose keys are hidden gets zeros, no NaN.
+constexpr double kHidden = -1e30;
+
+// Attention in parts, with dropout of the softmax. `bias`: that of scoreBias. The shapes are known to fit.
+Tensor attentionInParts(const Call& call, const std::vector<NamedOperand>& operands, const Tensor& bias, double scale,
+                        const AttentionOptions& options, SourceLine at) {
+  const Tensor& q = operands[0].tensor;
+  const Tensor& k = operands[1].tensor;
+  const Shape scored = {q.dim(0), q.dim(1), q.dim(2), k.dim(2)};
+  // Heads of q that share one of k and v stand beside it: [B, G, H / G, ...].
+  const bool grouped = q.dim(1) != k.dim(1);
+  const auto beside = [&](const Tensor& x) {
+    return grouped ? reshape(x, {x.dim(0), k.dim(1), x.dim(1) / k.dim(1), x.dim(2), x.dim(3)}, at) : x;
+  };
+  const auto together = [&](const Tensor& x, const Shape& shape) { return grouped ? reshape(x, shape, at) : x; };
+  const Tensor products = einsum(grouped ? "bgrtd,bgsd->bgrts" : "bhtd,bhsd->bhts", beside(mul(q, scale, at)), k, at);
+  Tensor scores = together(products, scored);
+  if (bias.graph() != nullptr) {
+    scores = add(scores, bias, at);
+  }
+  if (options.causal) {
+    const Shape square = {1, 1, scored[2], scored[3]};
+    const Tensor past =
+        compare(iotaOf(call, square, 2, Type::kI32, at), iotaOf(call, square, 3, Type::kI32, at), "ge", at);
+    scores = select(past, scores, -std::numeric_limits<double>::infinity(), at);
+  }
+  Tensor weights;
+  if (bias.graph() == nullptr) {
+    weights = softmax(scores, at);  // a causal query sees the first key at least
+  } else {
+    weights = select(compare(scores, kHidden, "gt", at), softmax(maximum(scores, kHidden, at), at), 0.0, at);
+  }
+  weights = dropout(weights, options.dropout, options.seed, at);
+  const char* mixing = grouped ? "bgrts,bgsd->bgrtd" : "bhts,bhsd->bhtd";
+  return together(einsum(mixing, beside(weights), operands[2].tensor, at), q.shape());
+}
+
 }  // namespace
 
 Tensor scaledDotProductAttention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
@@ -51,17 +88,23 @@ Tensor scaledDotProductAttention(const Tensor& q, const Tensor& k, const Tensor&
     return checked.undefined();
   }
   operands.resize(3);
-  if (const Tensor bias = scoreBias(q, options, at); bias.graph() != nullptr) {
+  const Tensor bias = scoreBias(q, options, at);
+  if (bias.graph() != nullptr) {
     operands.push_back({"bias", bias, Takes::kFloats});
   }
-  Call call(at, "scaledDotProductAttention", std::move(operands));
+  Call call(at, "scaledDotProductAttention", operands);
   if (!call.ok()) {
     return call.undefined();
   }
   NamedAttrList attrs;
   attrs.set("causal", call.builder().getBoolAttr(options.causal));
   attrs.set("scale", call.builder().getF64FloatAttr(scale));
-  return call.make("attention", attrs);
+  const Tensor mixed = call.make("attention", attrs);
+  if (options.dropout == 0 || !mixed.valid()) {
+    return mixed;
+  }
+  mixed.graph()->discardLast();  // it has checked the shapes
+  return attentionInParts(call, operands, bias, scale, options, at);
 }
 
 Tensor rmsNorm(const Tensor& x, const Tensor& gamma, double epsilon, SourceLine at) {

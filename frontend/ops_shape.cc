@@ -152,7 +152,7 @@ Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length, Sourc
     return call.fail(absl::StrCat("start = ", start, " and length = ", length, " reach outside dimension ", dim,
                                   " of x, which is ", describe(x), "; take elements 0 to ", size - 1));
   }
-  return sliced(x, dim, from, length, at);
+  return length == size ? x : sliced(x, dim, from, length, at);
 }
 
 Tensor unsqueeze(const Tensor& x, int64_t dim, SourceLine at) {

@@ -146,7 +146,7 @@ absl::Status run(const FamilyFlags& flags) {
   }
   Graph evaluationGraph;
   models::BertConfig evaluatedConfig = config;
-  evaluatedConfig.dropout = 0;
+  evaluatedConfig.training = false;
   const Model evaluated = build(evaluationGraph, evaluatedConfig, flags);
   evaluationGraph.output("logits", evaluated.logits);
   measureLoss(evaluated.logits, evaluated.labels);

@@ -31,19 +31,23 @@ struct MnistFlags {
   }
 };
 
-struct Perceptron {
+// Logits [batch, classes] of images [batch, pixels].
+Tensor perceptron(Graph& g, const Tensor& x, int64_t hidden, int64_t classes) {
+  const nn::Linear fc1(g, "fc1", x.dim(1), hidden);
+  const nn::Linear fc2(g, "fc2", hidden, classes);
+  return fc2(relu(fc1(x)));
+}
+
+struct Model {
   Tensor labels;
   Tensor logits;
   Tensor loss;
 };
 
-Perceptron build(Graph& g, const MnistFlags& flags, const ImageDataset& data) {
-  const int64_t pixels = data.rows() * data.columns();
-  const Tensor x = g.input("x", {flags.batch, pixels});
+Model build(Graph& g, const MnistFlags& flags, const ImageDataset& data) {
+  const Tensor x = g.input("x", {flags.batch, data.rows() * data.columns()});
   const Tensor y = g.input("y", {flags.batch}, kI32);
-  const nn::Linear fc1(g, "fc1", pixels, flags.hidden);
-  const nn::Linear fc2(g, "fc2", flags.hidden, data.classes());
-  const Tensor logits = fc2(relu(fc1(x)));
+  const Tensor logits = perceptron(g, x, flags.hidden, data.classes());
   if (flags.tensorParallel) {
     // Each rank has some of the hidden units: the columns of fc1, the rows of fc2.
     const nn::Parallel axes = flags.common.parallel(false);
@@ -57,7 +61,7 @@ absl::Status run(const MnistFlags& flags) {
   WEFT_ASSIGN_OR_RETURN(const ImageSplits images,
                         openImages(flags.data, {.seed = static_cast<uint64_t>(flags.common.seed)}));
   Graph graph;
-  const Perceptron model = build(graph, flags, images.train);
+  const Model model = build(graph, flags, images.train);
   const CompileOptions options = flags.common.options();
   WEFT_ASSIGN_OR_RETURN(const Program program, compile(graph, model.loss, optim::Adam{.lr = flags.lr}, options));
   printProgram(program);
@@ -66,7 +70,7 @@ absl::Status run(const MnistFlags& flags) {
     return status;
   }
   Graph evaluationGraph;
-  const Perceptron evaluated = build(evaluationGraph, flags, images.train);
+  const Model evaluated = build(evaluationGraph, flags, images.train);
   metric("accuracy", compare(argmax(evaluated.logits, -1), evaluated.labels, "eq"));
   WEFT_ASSIGN_OR_RETURN(const Program evaluation,
                         compileForward(evaluationGraph, Tensor(), forwardOptions(program, options)));

@@ -108,6 +108,7 @@ GptConfig configOf(const GptFlags& flags, int64_t vocabulary) {
   config.tiedHead = flags.tied;
   config.stages = flags.stages;
   config.dropout = flags.dropout;
+  config.attentionDropout = flags.dropout;
   config.ignoreIndex = kIgnored;
   if (flags.tensorParallel) {
     config.parallel = flags.common.parallel(flags.sequenceParallel);
@@ -225,6 +226,7 @@ absl::Status run(const GptFlags& flags) {
   Graph evaluationGraph;
   GptConfig config = configOf(flags, data.vocabularySize());
   config.dropout = 0;
+  config.attentionDropout = 0;
   const GptModel evaluationModel = buildGpt(evaluationGraph, config);
   evaluationGraph.output("logits", evaluationModel.logits);
   measureLoss(evaluationModel.logits, evaluationModel.labels);

@@ -1,4 +1,4 @@
-// A decoder-only language model as in GPT-2, written as for one device.
+// models::gpt2 with inputs and a loss.
 #pragma once
 
 #include "weft/weft.h"
@@ -12,14 +12,20 @@ struct GptConfig {
   int64_t heads = 6;
   int64_t context = 128;
   int64_t batch = 16;
-  bool tiedHead = false;  // the head is the embedding's transpose
-  double dropout = 0.0;
-  double deviation = 0.02;      // of the first weights
-  int64_t ignoreIndex = -1;     // label that counts in no loss
-  int64_t stages = 1;           // pipeline stages, blocks of layers of equal size; the head is on the last
-  int64_t recomputeLayers = 0;  // first blocks that the backward pass recomputes from their inputs
-  nn::Parallel parallel;        // tensor parallelism; empty: left to propagation
+  bool tiedHead = false;          // the head is the embedding's transpose
+  double dropout = 0.0;           // of the embedding, and of what attention and mlp add
+  double attentionDropout = 0.0;  // of attention's probabilities
+  double deviation = 0.02;        // of the first weights
+  int64_t ignoreIndex = -1;       // label that counts in no loss
+  int64_t stages = 1;             // pipeline stages, blocks of layers of equal size; the head is on the last
+  int64_t recomputeLayers = 0;    // first blocks that the backward pass recomputes from their inputs
+  nn::Parallel parallel;          // axes of gptSharding; empty: left to propagation
 };
+
+// Tensor parallelism as in Megatron, for the blocks alone: embedding and head are left to propagation, as a vocabulary
+// of characters is small (models::gpt2Sharding splits it, too). With `sequence` the residual stream is split from the
+// embedding on.
+ShardingTable gptSharding(const nn::Parallel& parallel);
 
 struct GptModel {
   Tensor tokens;  // input "x": [batch, context] i32

@@ -114,7 +114,9 @@ absl::Status run(const LlamaFlags& flags) {
     return status;
   }
   Graph evaluationGraph;
-  const Model evaluated = build(evaluationGraph, config, family);
+  models::LlamaConfig evaluatedConfig = config;
+  evaluatedConfig.training = false;
+  const Model evaluated = build(evaluationGraph, evaluatedConfig, family);
   measureLoss(evaluated.logits, evaluated.labels);
   WEFT_ASSIGN_OR_RETURN(const Program evaluation,
                         compileForward(evaluationGraph, Tensor(), forwardOptions(program, family.options())));

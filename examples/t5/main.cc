@@ -145,7 +145,7 @@ absl::Status run(const FamilyFlags& flags) {
   }
   Graph evaluationGraph;
   models::T5Config evaluatedConfig = config;
-  evaluatedConfig.dropout = 0;
+  evaluatedConfig.training = false;
   const Model evaluated = build(evaluationGraph, evaluatedConfig, lengths, flags);
   evaluationGraph.output("logits", evaluated.logits);
   measureLoss(evaluated.logits, evaluated.labels);

@@ -147,8 +147,7 @@ absl::Status run(const UnetFlags& flags) {
   Graph graph;
   const UnetModel model = buildUnet(graph, config);
   if (flags.tensorParallel) {
-    const bool hasData = (flags.common.mesh + flags.common.stageMeshes).find("dp=") != std::string::npos;
-    graph.shard(unetSharding({.data = hasData ? "dp" : "", .model = "tp"}));
+    graph.shard(unetSharding(flags.common.parallel(false)));
   }
   WEFT_ASSIGN_OR_RETURN(const Program program, compile(graph, model.loss, optim::AdamW{.lr = flags.lr}, options));
   printProgram(program);

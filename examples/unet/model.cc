@@ -5,57 +5,52 @@
 namespace weft::examples {
 namespace {
 
-class Levels {
- public:
-  Levels(Graph& g, const UnetConfig& config) : g_(g), config_(config) {}
+// A convolution, its norm and silu.
+Tensor convolution(Graph& g, const std::string& name, const Tensor& x, int64_t out, int64_t groups) {
+  const Tensor y = nn::Conv2d(g, name, x.dim(1), out, 3, {.padding = 1, .bias = false})(x);
+  return silu(nn::GroupNorm(g, name + "_norm", groups, out)(y));
+}
 
-  // Two convolutions beside a shortcut.
-  Tensor block(const std::string& name, const Tensor& x, int64_t out) const {
-    const Scope scope = g_.scope(name);
-    const Tensor h = convolution("conv1", x, out);
-    const Tensor past = x.dim(1) == out ? x : nn::Conv2d(g_, "skip", x.dim(1), out, 1)(x);
-    return past + convolution("conv2", h, out);
-  }
+// Two convolutions beside a shortcut.
+Tensor block(Graph& g, const std::string& name, const Tensor& x, int64_t out, int64_t groups) {
+  const Scope scope = g.scope(name);
+  const Tensor h = convolution(g, "conv1", x, out, groups);
+  const Tensor past = x.dim(1) == out ? x : nn::Conv2d(g, "skip", x.dim(1), out, 1)(x);
+  return past + convolution(g, "conv2", h, out, groups);
+}
 
- private:
-  Tensor convolution(const char* name, const Tensor& x, int64_t out) const {
-    const Tensor y = nn::Conv2d(g_, name, x.dim(1), out, 3, {.padding = 1, .bias = false})(x);
-    return silu(nn::GroupNorm(g_, std::string(name) + "_norm", config_.groups, out)(y));
-  }
-
-  Graph& g_;
-  const UnetConfig& config_;
-};
-
-Tensor resized(const Tensor& x, const Tensor& like) {
-  return interpolate(x, {like.dim(2), like.dim(3)});
+// h at the size of what went past it, and that, as channels of one image.
+Tensor joined(const Tensor& h, const Tensor& past) {
+  return concat({interpolate(h, {past.dim(2), past.dim(3)}), past}, 1);
 }
 
 }  // namespace
+
+Tensor unet(Graph& g, const UnetConfig& config, const Tensor& noisy) {
+  const int64_t width = config.width;
+  const auto stage = [&](int64_t part) { return g.stage(nn::stageOf(part, 3, config.stages)); };
+  Tensor high, low, h;
+  {
+    const Scope down = stage(0);
+    high = block(g, "down0", noisy, width, config.groups);
+    low = block(g, "down1", nn::MaxPool2d(2)(high), 2 * width, config.groups);
+  }
+  {
+    const Scope bottom = stage(1);
+    h = block(g, "bottom", nn::MaxPool2d(2)(low), 4 * width, config.groups);
+  }
+  const Scope up = stage(2);
+  h = block(g, "up1", joined(h, low), 2 * width, config.groups);
+  h = block(g, "up0", joined(h, high), width, config.groups);
+  return nn::Conv2d(g, "last", width, config.channels, 1, {.init = Init::normal(0.05)})(h);
+}
 
 UnetModel buildUnet(Graph& g, const UnetConfig& config) {
   UnetModel model;
   const Shape images = {config.batch, config.channels, config.rows, config.columns};
   model.noisy = g.input("x", images);
   model.noise = g.input("noise", images);
-  const Levels levels(g, config);
-  const auto stage = [&](int64_t part) { return g.stage(static_cast<int>(part * config.stages / 3)); };
-  Tensor high;
-  Tensor low;
-  Tensor h;
-  {
-    const Scope down = stage(0);
-    high = levels.block("down0", model.noisy, config.width);
-    low = levels.block("down1", nn::MaxPool2d(2)(high), 2 * config.width);
-  }
-  {
-    const Scope bottom = stage(1);
-    h = levels.block("bottom", nn::MaxPool2d(2)(low), 4 * config.width);
-  }
-  const Scope up = stage(2);
-  h = levels.block("up1", concat({resized(h, low), low}, 1), 2 * config.width);
-  h = levels.block("up0", concat({resized(h, high), high}, 1), config.width);
-  model.found = nn::Conv2d(g, "last", config.width, config.channels, 1, {.init = Init::normal(0.05)})(h);
+  model.found = unet(g, config, model.noisy);
   model.loss = mseLoss(model.found, model.noise);
   return model;
 }

@@ -22,6 +22,10 @@ struct UnetModel {
   Tensor loss;   // mean of (found - noise)^2
 };
 
+// The noise [batch, channels, rows, columns] that it sees in images of that shape.
+Tensor unet(Graph& g, const UnetConfig& config, const Tensor& noisy);
+
+// The same with its inputs and its loss.
 UnetModel buildUnet(Graph& g, const UnetConfig& config);
 
 // The first convolution of each block split by its output channels, the second by its input channels: one sum over

@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "frontend/models/config_file.h"
-#include "frontend/models/layer_stages.h"
 #include "weft/models/parallel.h"
 #include "weft/ops.h"
 
@@ -22,6 +21,7 @@ absl::StatusOr<BertConfig> readBertConfig(const std::string& path) {
   config.tokenTypes = file.size("type_vocab_size", config.tokenTypes);
   config.epsilon = file.real("layer_norm_eps", config.epsilon);
   config.dropout = file.rate("hidden_dropout_prob", 0.1);
+  config.attentionDropout = file.rate("attention_probs_dropout_prob", 0.1);
   config.deviation = file.real("initializer_range", config.deviation);
   if (const std::string activation = file.text("hidden_act", "gelu"); activation != "gelu") {
     file.refuse(absl::StrCat("hidden_act is '", activation, "'; this model has 'gelu'"));
@@ -49,14 +49,15 @@ class Encoder {
     const Tensor positions = g_.parameter("positions", {config_.positions, config_.width}, init);
     const Tensor types = g_.parameter("token_types", {config_.tokenTypes, config_.width}, init);
     const Tensor words = embedding(table, inputs.ids).named("embed");
-    const Tensor x = words + embedding(types, inputs.tokenTypes).named("types") +
-                     slice(positions, {0, 0}, {inputs.ids.dim(1), config_.width});
+    const Tensor x =
+        words + embedding(types, inputs.tokenTypes).named("types") + narrow(positions, 0, 0, inputs.ids.dim(1));
     return drop(norm("norm", x));
   }
 
   Tensor layer(const Tensor& x, const Tensor& mask) const {
     const auto heads = [&](const char* name) { return nn::splitHeads(linear(name, config_.width, x), config_.heads); };
-    const Tensor mixed = scaledDotProductAttention(heads("q"), heads("k"), heads("v"), {.mask = mask});
+    const Tensor mixed = scaledDotProductAttention(heads("q"), heads("k"), heads("v"),
+                                                   {.mask = mask, .dropout = rate(config_.attentionDropout)});
     const Tensor y = norm("norm1", x + drop(linear("o", config_.width, nn::mergeHeads(mixed))));
     const Tensor z = gelu(linear("up", config_.hidden, y), Gelu::kErf);
     return norm("norm2", y + drop(linear("down", config_.width, z)));
@@ -72,9 +73,10 @@ class Encoder {
     return nn::Linear(g_, name, in.dim(-1), out, {.init = Init::normal(config_.deviation)})(in);
   }
   Tensor norm(const char* name, const Tensor& x) const {
-    return nn::LayerNorm(g_, name, config_.width, config_.epsilon)(x);
+    return nn::LayerNorm(g_, name, config_.width, {.epsilon = config_.epsilon})(x);
   }
-  Tensor drop(const Tensor& x) const { return config_.dropout > 0 ? dropout(x, config_.dropout) : x; }
+  double rate(double given) const { return config_.training ? given : 0.0; }
+  Tensor drop(const Tensor& x) const { return dropout(x, rate(config_.dropout)); }
 
   Graph& g_;
   const BertConfig& config_;
@@ -89,7 +91,7 @@ Tensor bert(Graph& g, const BertConfig& config, const BertInputs& inputs) {
   const Tensor seen = compare(inputs.mask, 0, "ne");
   const Tensor mask = reshape(seen, {inputs.mask.dim(0), 1, 1, inputs.mask.dim(1)});
   for (int64_t i = 0; i < config.layers; ++i) {
-    const Scope stage = g.stage(stageOf(i, config.layers, config.stages));
+    const Scope stage = g.stage(nn::stageOf(i, config.layers, config.stages));
     const Scope name = g.scope(absl::StrCat("layers", i));
     x = encoder.layer(x, mask);
   }

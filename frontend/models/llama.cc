@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "frontend/models/config_file.h"
-#include "frontend/models/layer_stages.h"
 #include "weft/models/parallel.h"
 #include "weft/ops.h"
 
@@ -42,11 +41,9 @@ absl::StatusOr<LlamaConfig> readLlamaConfig(const std::string& path) {
   if (const std::string activation = file.text("hidden_act", "silu"); activation != "silu") {
     file.refuse(absl::StrCat("hidden_act is '", activation, "'; this model has 'silu'"));
   }
-  for (const char* bias : {"attention_bias", "mlp_bias"}) {
-    if (file.flag(bias, false)) {
-      file.refuse(absl::StrCat(bias, " is true; this model has no biases"));
-    }
-  }
+  config.attentionBias = file.flag("attention_bias", false);
+  config.mlpBias = file.flag("mlp_bias", false);
+  config.attentionDropout = file.real("attention_dropout", 0.0);
   if (!file.status().ok()) {
     return file.status();
   }
@@ -61,27 +58,41 @@ struct Rows {
   const nn::Decoding* decoding = nullptr;  // null: all rows at once
 };
 
-Tensor attention(Graph& g, const Rows& rows, const Tensor& q, const Tensor& k, const Tensor& v) {
-  const auto turned = [&](const Tensor& x) { return rotary(x, rows.angles.cos, rows.angles.sin); };
+Tensor attention(Graph& g, const LlamaConfig& config, const Rows& rows, const Tensor& x) {
+  const auto linear = [&](const char* name, int64_t out, const Tensor& in) {
+    return nn::Linear(g, name, in.dim(-1), out,
+                      {.init = Init::normal(config.deviation), .bias = config.attentionBias})(in);
+  };
+  const auto heads = [&](const char* name, int64_t count) {
+    return nn::splitHeads(linear(name, count * config.headWidth, x), count);
+  };
+  const auto turned = [&](const Tensor& y) { return rotary(y, rows.angles.cos, rows.angles.sin); };
+  const Tensor q = turned(heads("q", config.heads));
+  const Tensor k = turned(heads("k", config.keyHeads));
+  const Tensor v = heads("v", config.keyHeads);
+  Tensor mixed;
   if (rows.decoding == nullptr) {
-    return scaledDotProductAttention(turned(q), turned(k), v, {.causal = true});
+    const double rate = config.training ? config.attentionDropout : 0.0;
+    mixed = scaledDotProductAttention(q, k, v, {.causal = true, .dropout = rate});
+  } else {
+    const Shape cache = {k.dim(0), k.dim(1), rows.decoding->seen.dim(0), k.dim(3)};
+    const nn::Cached seen = nn::KeyValueCache(g, "cache", cache, k.type())(k, v, *rows.decoding);
+    mixed = scaledDotProductAttention(q, seen.keys, seen.values, {.mask = rows.decoding->seen});
   }
-  const Shape cache = {k.dim(0), k.dim(1), rows.decoding->seen.dim(0), k.dim(3)};
-  const nn::Cached seen = nn::KeyValueCache(g, "cache", cache, k.type())(turned(k), v, *rows.decoding);
-  return scaledDotProductAttention(turned(q), seen.keys, seen.values, {.mask = rows.decoding->seen});
+  return linear("o", config.width, nn::mergeHeads(mixed));
+}
+
+Tensor mlp(Graph& g, const LlamaConfig& config, const Tensor& x) {
+  const auto linear = [&](const char* name, int64_t out, const Tensor& in) {
+    return nn::Linear(g, name, in.dim(-1), out, {.init = Init::normal(config.deviation), .bias = config.mlpBias})(in);
+  };
+  return linear("down", config.width, silu(linear("gate", config.hidden, x)) * linear("up", config.hidden, x));
 }
 
 Tensor layer(Graph& g, const LlamaConfig& config, const Rows& rows, const Tensor& x) {
-  const auto linear = [&](const char* name, int64_t out, const Tensor& in) {
-    return nn::Linear(g, name, in.dim(-1), out, {.init = Init::normal(config.deviation), .bias = false})(in);
-  };
-  const Tensor h = nn::RmsNorm(g, "norm1", config.width, config.epsilon)(x);
-  const Tensor q = nn::splitHeads(linear("q", config.heads * config.headWidth, h), config.heads);
-  const Tensor k = nn::splitHeads(linear("k", config.keyHeads * config.headWidth, h), config.keyHeads);
-  const Tensor v = nn::splitHeads(linear("v", config.keyHeads * config.headWidth, h), config.keyHeads);
-  const Tensor y = x + linear("o", config.width, nn::mergeHeads(attention(g, rows, q, k, v)));
-  const Tensor z = nn::RmsNorm(g, "norm2", config.width, config.epsilon)(y);
-  return y + linear("down", config.width, silu(linear("gate", config.hidden, z)) * linear("up", config.hidden, z));
+  const Tensor y =
+      x + attention(g, config, rows, nn::RmsNorm(g, "norm1", config.width, {.epsilon = config.epsilon})(x));
+  return y + mlp(g, config, nn::RmsNorm(g, "norm2", config.width, {.epsilon = config.epsilon})(y));
 }
 
 Tensor model(Graph& g, const LlamaConfig& config, const Tensor& ids, const nn::Decoding* decoding) {
@@ -95,11 +106,11 @@ Tensor model(Graph& g, const LlamaConfig& config, const Tensor& ids, const nn::D
     angles = {embedding(angles.cos, here), embedding(angles.sin, here)};
   }
   for (int64_t i = 0; i < config.layers; ++i) {
-    const Scope stage = g.stage(stageOf(i, config.layers, config.stages));
+    const Scope stage = g.stage(nn::stageOf(i, config.layers, config.stages));
     const Scope name = g.scope(absl::StrCat("layers", i));
     x = layer(g, config, {angles, decoding}, x);
   }
-  x = nn::RmsNorm(g, "norm", config.width, config.epsilon)(x);
+  x = nn::RmsNorm(g, "norm", config.width, {.epsilon = config.epsilon})(x);
   if (config.tiedHead) {
     return matmul(x, table, {.transposeB = true}).named("head");
   }
@@ -147,11 +158,18 @@ WeightNames llamaWeights(const LlamaConfig& config) {
     };
     add("norm1", "input_layernorm", false);
     add("norm2", "post_attention_layernorm", false);
+    const auto addLinear = [&](const std::string& ours, const std::string& theirs, bool bias) {
+      add(ours, theirs, true);
+      if (bias) {
+        names.weights.push_back(
+            {absl::StrCat("layers", i, ".", ours, ".bias"), absl::StrCat("model.layers.", i, ".", theirs, ".bias")});
+      }
+    };
     for (const char* name : {"q", "k", "v", "o"}) {
-      add(name, absl::StrCat("self_attn.", name, "_proj"), true);
+      addLinear(name, absl::StrCat("self_attn.", name, "_proj"), config.attentionBias);
     }
     for (const char* name : {"gate", "up", "down"}) {
-      add(name, absl::StrCat("mlp.", name, "_proj"), true);
+      addLinear(name, absl::StrCat("mlp.", name, "_proj"), config.mlpBias);
     }
   }
   return names;

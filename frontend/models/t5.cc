@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "frontend/models/config_file.h"
-#include "frontend/models/layer_stages.h"
 #include "weft/models/parallel.h"
 #include "weft/ops.h"
 
@@ -78,6 +77,7 @@ class Parts {
     };
     const double deviation = std::pow(config_.width, -0.5);
     options.scale = 1.0;
+    options.dropout = rate();
     const Tensor q = heads("q", h, std::pow(config_.width * config_.headWidth, -0.5));
     const Tensor mixed =
         scaledDotProductAttention(q, heads("k", keys, deviation), heads("v", keys, deviation), options);
@@ -109,11 +109,12 @@ class Parts {
   }
 
   Tensor norm(const std::string& name, const Tensor& x) const {
-    return nn::RmsNorm(g_, name, config_.width, config_.epsilon)(x);
+    return nn::RmsNorm(g_, name, config_.width, {.epsilon = config_.epsilon})(x);
   }
-  Tensor drop(const Tensor& x) const { return config_.dropout > 0 ? dropout(x, config_.dropout) : x; }
+  Tensor drop(const Tensor& x) const { return dropout(x, rate()); }
 
  private:
+  double rate() const { return config_.training ? config_.dropout : 0.0; }
   Tensor linear(const char* name, int64_t out, const Tensor& in, double deviation) const {
     return nn::Linear(g_, name, in.dim(-1), out, {.init = Init::normal(deviation), .bias = false})(in);
   }
@@ -135,7 +136,7 @@ Tensor t5(Graph& g, const T5Config& config, const T5Inputs& inputs) {
       select(seen, parts.positions("encoder.positions", rows, true), -std::numeric_limits<double>::infinity());
   Tensor x = parts.drop(embedding(table, inputs.ids).named("encoder.embed"));
   for (int64_t i = 0; i < config.layers; ++i) {
-    const Scope stage = g.stage(stageOf(i, layers, config.stages));
+    const Scope stage = g.stage(nn::stageOf(i, layers, config.stages));
     const Scope name = g.scope(absl::StrCat("encoder", i));
     x = parts.mlp(parts.attention("attention", x, {}, {.bias = bias}));
   }
@@ -143,7 +144,7 @@ Tensor t5(Graph& g, const T5Config& config, const T5Inputs& inputs) {
   const Tensor past = parts.positions("decoder.positions", inputs.decoderIds.dim(1), false);
   Tensor y = parts.drop(embedding(table, inputs.decoderIds).named("decoder.embed"));
   for (int64_t i = 0; i < config.decoderLayers; ++i) {
-    const Scope stage = g.stage(stageOf(config.layers + i, layers, config.stages));
+    const Scope stage = g.stage(nn::stageOf(config.layers + i, layers, config.stages));
     const Scope name = g.scope(absl::StrCat("decoder", i));
     y = parts.attention("attention", y, {}, {.causal = true, .bias = past});
     y = parts.mlp(parts.attention("cross", y, memory, {.mask = seen}));

@@ -114,7 +114,8 @@ Tensor softmaxCrossEntropy(const Tensor& logits, const Tensor& labels, int64_t i
 // sum(loss) / max(1, number of labels that are not ignored), over the whole batch.
 Tensor meanValid(const Tensor& loss, const Tensor& labels, int64_t ignoreIndex = -100,
                  SourceLine at = SourceLine::current());
-// Zeroes elements with probability `rate`; the mask depends on (seed, call, step, global index) only.
+// Zeroes elements with probability `rate` and divides the others by 1 - rate; x itself where it is 0. The mask depends
+// on (seed, call, step, global index) only. A model that is evaluated is built with rate 0.
 Tensor dropout(const Tensor& x, double rate, int64_t seed = 0, SourceLine at = SourceLine::current());
 
 // --- gradients ---

@@ -15,10 +15,13 @@ struct AttentionOptions {
   std::optional<double> scale = {};  // 1 / sqrt(width) unless given
   Tensor mask = {};                  // bool: true where a query sees a key; a query that sees none gets zeros
   Tensor bias = {};                  // added to the scores
+  double dropout = 0;                // rate; see weft::dropout
+  int64_t seed = 0;                  // of dropout
 };
 // softmax(scale q k^T + bias) v for q [B, H, T, D], k and v [B, G, S, D] -> [B, H, T, D]. G divides H: heads of q in a
 // row share a head of k and v ("grouped" heads; G = 1 is multi-query attention). mask and bias broadcast against the
-// scores [B, H, T, S], of which they have S.
+// scores [B, H, T, S], of which they have S. One operator that keeps no scores; with `dropout`, which zeroes elements
+// of the softmax, several that do.
 Tensor scaledDotProductAttention(const Tensor& q, const Tensor& k, const Tensor& v,
                                  const AttentionOptions& options = {}, SourceLine at = SourceLine::current());
 // Position embedding by rotation (Su et al., "RoFormer", 2021) of x [..., T, D]: pair i of row t is turned by the angle

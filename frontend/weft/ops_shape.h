@@ -18,7 +18,7 @@ Tensor stack(const std::vector<Tensor>& xs, int64_t dim = 0, SourceLine at = Sou
 std::vector<Tensor> split(const Tensor& x, const Shape& sizes, int64_t dim, SourceLine at = SourceLine::current());
 // Parts of one size, rounded up, of which the last may be smaller; fewer than `parts` where they fill the dimension.
 std::vector<Tensor> chunk(const Tensor& x, int64_t parts, int64_t dim, SourceLine at = SourceLine::current());
-// `length` elements of a dimension from `start` on; a negative start counts from the end.
+// `length` elements of a dimension from `start` on, x itself where these are all; a negative start counts from the end.
 Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length, SourceLine at = SourceLine::current());
 
 // --- dimensions ---

@@ -205,7 +205,9 @@ class WordFinder {
     std::set<int> differ;  // operators of the forward pass
     for (const int64_t id : differences.operators) {
       const std::optional<int> op = view_.find(id);
-      if (op && isForward(view_.op(*op)) && !(derived.find(id)->axes == decided_.at(id)->axes)) {
+      const OperatorDecision& other = *derived.find(id);
+      const OperatorDecision& mine = *decided_.at(id);
+      if (op && isForward(view_.op(*op)) && !(other.axes == mine.axes && other.results == mine.results)) {
         differ.insert(*op);
       }
     }

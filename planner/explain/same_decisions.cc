@@ -22,6 +22,9 @@ std::string textOf(const OperatorDecision& op, const StageMeshes& meshes) {
   for (const auto& [factor, axes] : op.axes) {
     texts.push_back(absl::StrCat(factor, " over ", Layout({axes}).print(meshes.ofStage(op.stage))));
   }
+  for (const auto& [result, layout] : op.results) {
+    texts.push_back(absl::StrCat("result ", result, " as ", layout.print(meshes.ofStage(op.stage))));
+  }
   texts.push_back(absl::StrCat("stage ", op.stage, op.recompute ? ", runs again" : ""));
   return absl::StrJoin(texts, ", ");
 }

@@ -73,7 +73,8 @@ Built buildGpt2(Graph& g, Way way) {
   models::Gpt2Config config = *models::readGpt2Config(folderOf("gpt2"));
   config.stages = way.stages;
   const Tensor logits = models::gpt2(g, config, integers(g, "input_ids", {3, 12}));
-  return {logits, integers(g, "labels", {3, 12}), models::gpt2Sharding(way.parallel), models::gpt2Weights(config)};
+  return {logits, integers(g, "labels", {3, 12}), models::gpt2Sharding(config, way.parallel),
+          models::gpt2Weights(config)};
 }
 
 Built buildBert(Graph& g, Way way) {

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "examples/pipeline_resnet/model.h"
+#include "examples/resnet/model.h"
+#include "runtime/base/random.h"
 #include "runtime/base/status.h"
 #include "runtime/io/image_dataset.h"
 #include "tests/support/data.h"
@@ -154,6 +155,44 @@ TEST(FashionMnistTest, AResidualNetworkOnTwoStagesHasTheBitsOfOneRank) {
   // A guess is right once in ten; wrong running statistics (those of the start, say) leave it near that. Measured:
   // 0.76.
   EXPECT_GT(one->accuracy, 0.5);
+}
+
+// Losses of a few steps on drawn images; with a table on a mesh with tp.
+std::vector<double> lossesOn(const std::string& mesh) {
+  Graph g;
+  const examples::ResnetModel model = examples::buildResnet(g, residualNet(1, true));
+  if (mesh.find("tp") != std::string::npos) {
+    g.shard(examples::resnetSharding({.data = mesh.find("dp") == std::string::npos ? "" : "dp", .model = "tp"}));
+  }
+  const absl::StatusOr<Program> program = compile(g, model.loss, optim::Sgd{.lr = 0.05}, {.mesh = mesh});
+  EXPECT_TRUE(program.ok()) << program.status();
+  Trainer trainer(*program, {.threadsPerRank = 1, .progress = false});
+  const absl::Status trained = trainer.fit(4, [&](int64_t step, Feed& feed) {
+    std::vector<float> x(32 * 28 * 28);
+    std::vector<int32_t> y(32);
+    for (size_t i = 0; i < x.size(); ++i) {
+      x[i] = static_cast<float>(randomNormal({5, 1, static_cast<uint32_t>(step)}, i));
+    }
+    for (size_t i = 0; i < y.size(); ++i) {
+      y[i] = static_cast<int32_t>(i % 10);
+    }
+    feed.write("x", x);
+    feed.write("y", y);
+  });
+  EXPECT_TRUE(trained.ok()) << trained;
+  return trainer.losses();
+}
+
+TEST(ResnetTest, ChannelsAreSplitByATable) {
+  const std::vector<double> one = lossesOn("1");
+  ASSERT_EQ(one.size(), 4u);
+  for (const char* mesh : {"tp=2", "dp=2,tp=2"}) {
+    const std::vector<double> split = lossesOn(mesh);
+    ASSERT_EQ(split.size(), one.size());
+    for (size_t i = 0; i < one.size(); ++i) {
+      EXPECT_NEAR(split[i], one[i], 1e-4 * one[i]) << mesh << ", step " << i;  // sums of f32 in another order
+    }
+  }
 }
 
 }  // namespace

@@ -37,15 +37,13 @@ struct GptCase {
 };
 
 // The GPT as a module over f64, so that only wrong sums differ by more than rounding.
-absl::StatusOr<std::string> gptModule(int64_t batch, const CompileOptions& options) {
+absl::StatusOr<std::string> gptModule(examples::GptConfig config, const CompileOptions& options) {
   Graph g;
-  examples::GptConfig config;
   config.layers = 2;
   config.width = 24;
   config.heads = 6;
   config.context = kContext;
   config.vocabulary = kVocabulary;
-  config.batch = batch;
   const examples::GptModel model = examples::buildGpt(g, config);
   WEFT_ASSIGN_OR_RETURN(const std::string text,
                         logicalModule(g, model.loss, optim::AdamW{.lr = 0.1, .epsilon = 0.01}, options));
@@ -121,7 +119,7 @@ absl::StatusOr<GptCase> gptCase(uint64_t seed) {
   made.options.gradientOutputs = true;
   made.options.mesh = meshText(axes, 1);
   made.mesh = meshText(axes, made.options.microBatches());
-  WEFT_ASSIGN_OR_RETURN(const std::string plain, gptModule(made.batch, made.options));
+  WEFT_ASSIGN_OR_RETURN(const std::string plain, gptModule({.batch = made.batch}, made.options));
   WEFT_ASSIGN_OR_RETURN(
       made.text, withRandomStrategies(plain, {axes, made.options.microBatches(), made.batch, made.stages}, generator));
   if (made.options.recompute == "auto") {
@@ -168,7 +166,7 @@ TEST(GptEquivalenceTest, AnyRanksGiveTheOneRankAnswer) {
     CompileOptions oneRank;
     oneRank.clipNorm = made->options.clipNorm;
     oneRank.gradientOutputs = true;
-    const absl::StatusOr<std::string> serial = gptModule(made->batch, oneRank);
+    const absl::StatusOr<std::string> serial = gptModule({.batch = made->batch}, oneRank);
     ASSERT_TRUE(serial.ok()) << serial.status();
     absl::StatusOr<plan::Plan> onePlan = compileText(*serial);
     ASSERT_TRUE(onePlan.ok()) << onePlan.status();
@@ -177,6 +175,44 @@ TEST(GptEquivalenceTest, AnyRanksGiveTheOneRankAnswer) {
     ASSERT_TRUE(one.ok()) << one.status();
     ASSERT_EQ(one->count("grad.h1.qkv.weight") + one->count("adam.v.h0.fc.weight") + one->count("wte"), 3U);
     EXPECT_EQ(differenceFromOneRank(made->text, *one, arguments), "");
+  }
+}
+
+// Masks are those of one rank wherever an element lies: dropout of the embedding, of attention's probabilities and of
+// what attention and mlp add, with heads, rows and batch split, in micro-batches, stages, and computed again.
+TEST(GptEquivalenceTest, DropoutIsThatOfOneRank) {
+  struct Way {
+    nn::Parallel parallel;
+    int64_t stages;
+    CompileOptions options;
+  };
+  const examples::GptConfig config = {.batch = 8, .dropout = 0.3, .attentionDropout = 0.3};
+  CompileOptions oneRank;
+  oneRank.gradientOutputs = true;
+  absl::StatusOr<plan::Plan> onePlan = compileText(*gptModule(config, oneRank));
+  ASSERT_TRUE(onePlan.ok()) << onePlan.status();
+  const NamedTensors arguments = gptArguments(*onePlan, 7);
+  const absl::StatusOr<NamedTensors> one = runPlan(*std::move(onePlan), arguments);
+  ASSERT_TRUE(one.ok()) << one.status();
+  absl::StatusOr<plan::Plan> wholePlan = compileText(*gptModule({.batch = 8}, oneRank));
+  const absl::StatusOr<NamedTensors> whole = runPlan(*std::move(wholePlan), arguments);
+  EXPECT_NE(difference(*whole, *one), "") << "something is dropped";
+  const Way ways[] = {
+      {{}, 1, {.mesh = "dp=4"}},
+      {{}, 1, {.mesh = "dp=2", .micro = 4, .recompute = "full"}},
+      {{"dp", "tp"}, 1, {.mesh = "dp=2,tp=2"}},
+      {{"dp", "tp"}, 1, {.mesh = "dp=2,tp=3", .micro = 2, .zero = 3}},
+      {{"dp", "tp", true}, 1, {.mesh = "dp=2,tp=2", .micro = 2}},
+      {{"", "tp"}, 2, {.mesh = "tp=2", .micro = 4, .schedule = "1f1b"}},
+  };
+  for (const Way& way : ways) {
+    SCOPED_TRACE(absl::StrCat(way.options.mesh, ", micro ", way.options.microBatches()));
+    examples::GptConfig split = config;
+    split.parallel = way.parallel;
+    split.stages = way.stages;
+    CompileOptions options = way.options;
+    options.gradientOutputs = true;
+    EXPECT_EQ(differenceFromOneRank(*gptModule(split, options), *one, arguments), "");
   }
 }
 

@@ -89,8 +89,7 @@ Tensor unetLoss(Graph& g, const UnetSizes& size) {
 
 Tensor layersOn(Graph& g, Tensor x, const std::vector<int64_t>& widths, int64_t stages) {
   for (size_t i = 0; i < widths.size(); ++i) {
-    const Scope stage =
-        g.stage(static_cast<int>(static_cast<int64_t>(i) * stages / static_cast<int64_t>(widths.size())));
+    const Scope stage = g.stage(nn::stageOf(static_cast<int64_t>(i), static_cast<int64_t>(widths.size()), stages));
     x = nn::Linear(g, absl::StrCat("fc", i), x.dim(1), widths[i])(x);
     x = i + 1 < widths.size() ? relu(x) : x;
   }

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "examples/gpt/model.h"
-#include "examples/pipeline_resnet/model.h"
+#include "examples/resnet/model.h"
 #include "tests/equivalence/model_layers.h"
 
 namespace weft::testing {

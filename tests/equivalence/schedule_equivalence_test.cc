@@ -20,7 +20,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "examples/gpt/model.h"
-#include "examples/pipeline_resnet/model.h"
+#include "examples/resnet/model.h"
 #include "kernels/kernel.h"
 #include "mlir/IR/Builders.h"
 #include "planner/schedule/generate.h"

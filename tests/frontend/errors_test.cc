@@ -235,9 +235,7 @@ TEST(GraphErrorTest, LossIsNoScalar) {
 }
 
 TEST(GraphErrorTest, HeadsDoNotDivide) {
-  EXPECT_THAT(errorOf([](Graph& g) {
-                return lossOf(nn::TransformerBlock(g, "h0", 30, 4, Init::normal(0.02))(g.input("x", {2, 4, 30})));
-              }),
+  EXPECT_THAT(errorOf([](Graph& g) { return lossOf(nn::TransformerBlock(g, "h0", 30, 4)(g.input("x", {2, 4, 30}))); }),
               HasSubstr("30 is not a multiple of 4 heads"));
 }
 

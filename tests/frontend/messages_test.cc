@@ -264,10 +264,9 @@ const std::vector<Wrong>& wrongCalls() {
       WRONG("BatchNorm", nn::BatchNorm2d(t.g, "n", 2)(t.image), "nn::BatchNorm2d: batchNorm: ", "gamma [2]"),
       WRONG("MaxPool", nn::MaxPool2d(9)(t.image), "nn::MaxPool2d: maxPool2d: ", "[9, 9]"),
       WRONG("AvgPool", nn::AvgPool2d(2)(t.f), "nn::AvgPool2d: avgPool2d: ", "4x8xf32", "four dimensions"),
-      WRONG("Attention", nn::Attention(t.g, 8, 2, Init::zeros())(t.f), "nn::Attention: ", "f32 [4, 8]",
-            "[batch, rows, 8]"),
-      WRONG("Mlp", nn::Mlp(t.g, 6, 12, Init::zeros())(t.f), "nn::Mlp: matmul: ", "k is 8", "6 in b"),
-      WRONG("Block", nn::TransformerBlock(t.g, "h", 8, 3, Init::zeros())(reshape(t.f, {1, 4, 8})),
+      WRONG("Attention", nn::Attention(t.g, 8, 2)(t.f), "nn::Attention: ", "f32 [4, 8]", "[batch, rows, 8]"),
+      WRONG("Mlp", nn::Mlp(t.g, 6, 12)(t.f), "nn::Mlp: nn::Linear: matmul: ", "k is 8", "6 in b"),
+      WRONG("Block", nn::TransformerBlock(t.g, "h", 8, 3)(reshape(t.f, {1, 4, 8})),
             "nn::TransformerBlock: nn::Attention: ", "8 is not a multiple of 3 heads"),
       WRONG("NoWidth", nn::Linear(t.g, "fc", 0, 2), "'fc.weight' has a dimension of size 0"),
   };

@@ -221,7 +221,6 @@ TEST_F(ConfigTest, WhatTheModelHasNot) {
               HasSubstr("rope_scaling.rope_type is 'llama3'"));
   EXPECT_THAT(llama(R"(, "rope_scaling": {"type": "linear"})"), HasSubstr("rope_scaling.rope_type is 'linear'"));
   EXPECT_THAT(llama(R"(, "hidden_act": "gelu")"), HasSubstr("hidden_act is 'gelu'; this model has 'silu'"));
-  EXPECT_THAT(llama(R"(, "mlp_bias": true)"), HasSubstr("mlp_bias is true"));
   EXPECT_THAT(read(R"({"model_type": "mistral"})"), HasSubstr("model_type is 'mistral'; this reads 'llama'"));
 }
 

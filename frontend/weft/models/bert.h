@@ -20,7 +20,9 @@ struct BertConfig {
   int64_t positions = 512;  // at most so many rows
   int64_t tokenTypes = 2;
   double epsilon = 1e-12;
-  double dropout = 0.0;
+  double dropout = 0.0;           // of the embedding and of what attention and mlp add
+  double attentionDropout = 0.0;  // of attention's probabilities
+  bool training = true;           // false: no dropout
   double deviation = 0.02;
   int64_t stages = 1;
 };

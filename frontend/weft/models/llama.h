@@ -28,13 +28,17 @@ struct LlamaConfig {
   int64_t headWidth = 128;  // even
   double epsilon = 1e-6;
   double rotaryBase = 10000;
-  bool tiedHead = false;  // the head is the embedding's transpose
+  bool tiedHead = false;          // the head is the embedding's transpose
+  bool attentionBias = false;     // of q, k, v and o
+  bool mlpBias = false;           // of gate, up and down
+  double attentionDropout = 0.0;  // of attention's probabilities
+  bool training = true;           // false: no dropout
   double deviation = 0.02;
   int64_t stages = 1;  // pipeline stages: layers in blocks of equal size, the head on the last
 };
 
 // From a config.json of Hugging Face's library, or its folder. Errors: what this model has not, as scaled rotary
-// positions or biases.
+// positions.
 absl::StatusOr<LlamaConfig> readLlamaConfig(const std::string& path);
 
 // Logits [batch, rows, vocabulary] of ids [batch, rows]. Parameters: embed, layers0.q.weight, ..., norm.weight and,

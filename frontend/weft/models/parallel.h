@@ -38,4 +38,15 @@ inline ShardingRule byTiedVocabulary(const std::string& operators, const nn::Par
   return {operators, {{parallel.data, "", ""}, {parallel.model, ""}}};
 }
 
+// The products of the nn::TransformerBlock modules whose names fit a pattern, "h*".
+inline ShardingTable byBlocks(const std::string& blocks, const nn::Parallel& parallel) {
+  return {
+      // The weight is [width, 3, width]: q, k and v are each split.
+      {blocks + ".qkv", {{parallel.data, "", ""}, {"", "", parallel.model}}},
+      byRows(blocks + ".proj", parallel),
+      byColumns(blocks + ".fc", parallel),
+      byRows(blocks + ".out", parallel),
+  };
+}
+
 }  // namespace weft::models

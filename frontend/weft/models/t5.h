@@ -22,7 +22,8 @@ struct T5Config {
   int64_t buckets = 32;            // of relative positions
   int64_t greatestDistance = 128;  // from which on all positions share a bucket
   double epsilon = 1e-6;
-  double dropout = 0.0;
+  double dropout = 0.0;  // of embeddings, attention's probabilities, the mlp, what each part adds and the last norms
+  bool training = true;  // false: no dropout
   bool gated = false;    // the mlp of version 1.1: gelu(a) b instead of relu(a)
   bool tiedHead = true;  // the head is the embedding's transpose, of rows scaled by 1 / sqrt(width)
   int64_t stages = 1;    // over the layers of encoder and decoder together

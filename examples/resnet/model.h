@@ -1,4 +1,5 @@
-// A small residual network for images, written as for one device, with marks for pipeline stages.
+// A small residual network for images, written as for one device, with marks for pipeline stages; and the table that
+// splits it.
 #pragma once
 
 #include <vector>
@@ -27,7 +28,15 @@ struct ResnetModel {
 };
 
 // He et al., "Deep residual learning for image recognition", 2015: convolution, batch norm, relu and max pooling; basic
-// blocks, with a 1 x 1 convolution on the way past a block that changes the shape; mean over the image; linear.
+// blocks, with a 1 x 1 convolution on the way past a block that changes the shape; mean over the image; linear. Logits
+// [batch, classes] of images [batch, channels, rows, columns].
+Tensor resnet(Graph& g, const ResnetConfig& config, const Tensor& images);
+
+// The same with its inputs and its loss.
 ResnetModel buildResnet(Graph& g, const ResnetConfig& config);
+
+// The first convolution of each block split by its output channels, the second by its input channels: one sum over
+// `model` for each block. Empty names: not split.
+ShardingTable resnetSharding(const nn::Parallel& parallel);
 
 }  // namespace weft::examples

@@ -1,10 +1,10 @@
-// Trains a small residual network on images, its layers on two pipeline stages, and counts the right answers.
+// Trains a small residual network on images and counts the right answers.
 
 #include <cstdio>
 
 #include "examples/common/flags.h"
 #include "examples/common/images.h"
-#include "examples/pipeline_resnet/model.h"
+#include "examples/resnet/model.h"
 #include "runtime/base/status.h"
 
 namespace weft::examples {
@@ -14,9 +14,10 @@ struct ResnetFlags {
   CommonFlags common;
   std::string data;
   int64_t batch = 128;
-  int64_t stages = 2;
+  int64_t stages = 1;
   double epochs = 2;
   double lr = 2e-3;
+  bool tensorParallel = false;
 
   void addTo(Flags& flags) {
     common.defaultMicro = 4;
@@ -25,6 +26,7 @@ struct ResnetFlags {
     flags.text("data", &data, "directory of Fashion-MNIST's four IDX files; default: the test data, else drawn images");
     flags.integer("batch", &batch, "images of one step", kSize);
     flags.integer("stages", &stages, "pipeline stages, 1 to 3; each has the ranks of --mesh or --devices", {1, 3});
+    flags.toggle("tensor-parallel", &tensorParallel, "channels split over mesh axis tp");
     flags.real("epochs", &epochs, "passes over the training images, where --steps is 0", {0, 1e6});
     flags.real("lr", &lr, "first learning rate of AdamW; it falls to 0 in a straight line");
   }
@@ -69,6 +71,9 @@ absl::Status run(const ResnetFlags& flags) {
   Graph graph;
   const ResnetConfig config = configOf(flags, images.train);
   const ResnetModel model = buildResnet(graph, config);
+  if (flags.tensorParallel) {
+    graph.shard(resnetSharding(flags.common.parallel(false)));
+  }
   const CompileOptions options = flags.common.options();
   WEFT_ASSIGN_OR_RETURN(const Program program, compile(graph, model.loss, optim::AdamW{.lr = flags.lr}, options));
   printProgram(program);
