@@ -8,7 +8,7 @@
 #include <cstring>
 #include <optional>
 
-#include "examples/pipeline_resnet/model.h"
+#include "examples/resnet/model.h"
 #include "tests/support/files.h"
 #include "weft/weft.h"
 
