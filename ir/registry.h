@@ -40,13 +40,10 @@ class ExpansionContext {
     asked_ = true;
     return microBatches_;
   }
-  // A multiple of every number of ranks that may split the batch. Where it times microBatches divides the rows, none
-  // of them is padding.
-  int64_t rowParts() const {
-    asked_ = true;
-    return rowParts_;
-  }
-  // Has any expansion asked? If not, all would be the same in another context.
+  // A multiple of every number of ranks that may split the batch, or another dimension. Where it times microBatches
+  // divides the rows, none of them is padding.
+  int64_t rowParts() const { return rowParts_; }
+  // Has any expansion asked for the number of micro-batches? If not, all would be the same with another.
   bool asked() const { return asked_; }
 
  private:

@@ -36,6 +36,10 @@ std::vector<unsigned> resultsRead(const GraphView& view, int op) {
   return read;
 }
 
+int64_t submeshOf(const SettledGraph& graph, int op) {
+  return graph.placement.meshes.submeshes[graph.placement.stages[op]];
+}
+
 // The alternative of an operator as a program of its operands that returns what of its results is read.
 absl::StatusOr<ProgramGraph> programOf(const SettledGraph& graph, int op) {
   const GraphView& view = graph.view;
@@ -95,8 +99,7 @@ class AlternativePrices::Body {
   static absl::StatusOr<std::unique_ptr<Body>> of(const SettledGraph& graph, const SubmeshMachines& machines,
                                                   ReshardMemo& memo, int op) {
     WEFT_ASSIGN_OR_RETURN(ProgramGraph program, programOf(graph, op));
-    const int64_t submesh = graph.placement.meshes.submeshes[graph.placement.stages[op]];
-    auto body = std::make_unique<Body>(std::move(program), machines.of(submesh));
+    auto body = std::make_unique<Body>(std::move(program), machines.of(submeshOf(graph, op)));
     const GraphView& view = body->view_;
     const std::vector<int64_t> stages(view.operators(), 0);
     const Mesh& mesh = graph.placement.meshOf(op);
@@ -120,6 +123,13 @@ class AlternativePrices::Body {
 
   Body(ProgramGraph program, const Machine& machine)
       : program_(std::move(program)), view_(program_), machine_(machine) {}
+
+  // The price where factors of the operator have these axes, if it was asked for.
+  std::optional<Picoseconds> known(const FactorAxes& axes) const {
+    const auto found = known_.find(axes);
+    return found == known_.end() ? std::nullopt : std::optional(found->second);
+  }
+  void learn(const FactorAxes& axes, Picoseconds price) { known_.emplace(axes, price); }
 
   // Where its arguments lie like this, and its results are to.
   absl::StatusOr<Picoseconds> price(const std::vector<Layout>& arguments, const std::vector<Layout>& results) {
@@ -168,6 +178,7 @@ class AlternativePrices::Body {
   std::optional<SettledGraph> settled_;
   Shardings open_;
   std::optional<ReshardPrices> prices_;
+  std::map<FactorAxes, Picoseconds> known_;
 };
 
 AlternativePrices::AlternativePrices(const SettledGraph& graph, const SubmeshMachines& machines, ReshardMemo& memo)
@@ -175,14 +186,43 @@ AlternativePrices::AlternativePrices(const SettledGraph& graph, const SubmeshMac
 
 AlternativePrices::~AlternativePrices() = default;
 
-absl::StatusOr<Picoseconds> AlternativePrices::of(int op, const Rule& rule, const FactorAxes& axes) {
-  const auto [body, isNew] = bodies_.try_emplace(op);
-  if (isNew) {
-    absl::StatusOr<std::unique_ptr<Body>> made = Body::of(graph_, machines_, memo_, op);
-    body->second = made.ok() ? *std::move(made) : nullptr;
+// Do they have the same alternative, of operands that are stored and cut alike, for the same readers?
+bool AlternativePrices::areAlike(int a, int b) const {
+  const GraphView& view = graph_.view;
+  const GraphOperator& one = view.op(a);
+  const GraphOperator& other = view.op(b);
+  bool alike = one.facts == other.facts && one.operands.size() == other.operands.size() &&
+               one.results == other.results && submeshOf(graph_, a) == submeshOf(graph_, b) &&
+               resultsRead(view, a) == resultsRead(view, b);
+  for (unsigned i = 0; alike && i < one.operands.size(); ++i) {
+    const int mine = view.operandOf(a, i);
+    const int theirs = view.operandOf(b, i);
+    alike = view.typeOf(mine) == view.typeOf(theirs) && graph_.stored.of(mine) == graph_.stored.of(theirs) &&
+            graph_.microBatches.batchDim[mine] == graph_.microBatches.batchDim[theirs];
   }
-  if (body->second == nullptr) {
+  return alike && one.alternatives == other.alternatives;
+}
+
+AlternativePrices::Body* AlternativePrices::bodyOf(int op) {
+  const auto [known, isNew] = bodies_.try_emplace(op);
+  if (isNew) {
+    auto made = std::find_if(made_.begin(), made_.end(), [&](const Made& other) { return areAlike(other.op, op); });
+    if (made == made_.end()) {
+      absl::StatusOr<std::unique_ptr<Body>> body = Body::of(graph_, machines_, memo_, op);
+      made = made_.insert(made_.end(), {op, body.ok() ? *std::move(body) : nullptr});
+    }
+    known->second = made->body.get();
+  }
+  return known->second;
+}
+
+absl::StatusOr<Picoseconds> AlternativePrices::of(int op, const Rule& rule, const FactorAxes& axes) {
+  Body* const body = bodyOf(op);
+  if (body == nullptr) {
     return kImpossible;
+  }
+  if (const std::optional<Picoseconds> known = body->known(axes)) {
+    return *known;
   }
   const GraphOperator& node = graph_.view.op(op);
   std::vector<Layout> arguments;
@@ -193,7 +233,9 @@ absl::StatusOr<Picoseconds> AlternativePrices::of(int op, const Rule& rule, cons
   for (const unsigned r : resultsRead(graph_.view, op)) {
     results.push_back(rule.resultLayout(r, axes, node.facts.reduceOf(r)));
   }
-  return body->second->price(arguments, results);
+  WEFT_ASSIGN_OR_RETURN(const Picoseconds price, body->price(arguments, results));
+  body->learn(axes, price);
+  return price;
 }
 
 }  // namespace weft

@@ -37,11 +37,20 @@ class AlternativePrices {
 
  private:
   class Body;
+  // Of an operator, and of those like it.
+  struct Made {
+    int op;
+    std::unique_ptr<Body> body;  // null: its alternative cannot stand for it
+  };
+
+  bool areAlike(int a, int b) const;
+  Body* bodyOf(int op);
 
   const SettledGraph& graph_;
   const SubmeshMachines& machines_;
   ReshardMemo& memo_;
-  std::map<int, std::unique_ptr<Body>> bodies_;  // by operator; null: its alternative cannot stand for it
+  std::vector<Made> made_;
+  std::map<int, Body*> bodies_;  // by operator
 };
 
 }  // namespace weft

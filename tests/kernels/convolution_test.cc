@@ -173,6 +173,27 @@ TEST(Convolution, SameBitsEveryTime) {
   expectSame(runOne(call), runOne(call));
 }
 
+// What images have before their channels counts as one dimension, to the bit.
+TEST(Convolution, SeveralBatchDimensions) {
+  const Problem p{{6, 4, 8, 5}, {6, 2, 3, 3}, {1, 2}, {0, 1}};
+  const auto apart = [](Tensor image) {
+    image.shape.insert(image.shape.begin(), 2);
+    image.shape[1] /= 2;
+    return image;
+  };
+  const Tensor x = sample(DType::kF32, p.x, 1);
+  const Tensor weight = sample(DType::kF32, p.weight, 2);
+  const Tensor y = sample(DType::kF32, p.y(), 3);
+  const auto run = [&](const std::string& name, const std::vector<Tensor>& in, const TensorSpec& out) {
+    return runOne({name, in, {out}, p.attributes()});
+  };
+  expectSame(run("conv2d", {apart(x), weight}, apart(y).spec()), apart(run("conv2d", {x, weight}, y.spec())));
+  expectSame(run("conv2d_input_grad", {apart(y), weight}, apart(x).spec()),
+             apart(run("conv2d_input_grad", {y, weight}, x.spec())));
+  expectSame(run("conv2d_weight_grad", {apart(x), apart(y)}, weight.spec()),
+             run("conv2d_weight_grad", {x, y}, weight.spec()));
+}
+
 // A rank with half of the output channels computes half of the result, to the bit.
 TEST(Convolution, PartsOfTheOutputChannels) {
   const Problem whole{{2, 3, 6, 6}, {8, 3, 3, 3}};
