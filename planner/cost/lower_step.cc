@@ -87,9 +87,8 @@ class InstructionWriter {
     }
     if (isCollection(from.layout, to.layout)) {
       StepInstruction update;
-      // In place it moves the rows of the micro-batch alone.
-      const TensorSpec part = prices_.localTensor(from);
-      apply(prices_.moving(function_.submesh, kDynamicUpdateSliceKernel, {part}, part), update);
+      const std::vector<TensorSpec> inputs = {local, prices_.localTensor(from)};
+      apply(prices_.moving(function_.submesh, kDynamicUpdateSliceKernel, inputs, local), update);
       const StepName name = {value, nameOfOutput(op.results[0]), plan::OUTPUT};
       submesh_.makeTogether(function_, op.results[0], name, local.bytes(), std::move(update));
       return absl::OkStatus();

@@ -99,7 +99,7 @@ class Analyzer {
         continue;
       }
       if (state.batch >= 0 && state.batch != factor) {
-        return errorAt(op.line, absl::StrCat("brings the batch in two dimensions at once (factors ",
+        return errorAt(op.line, absl::StrCat(op.label(), " brings the batch in two dimensions at once (factors ",
                                              rule.factors()[state.batch].name, " and ", rule.factors()[factor].name,
                                              "): the micro-batches of a step would mix; use micro = 1 or another "
                                              "operator"));
