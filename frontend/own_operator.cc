@@ -67,8 +67,6 @@ std::string attributeError(const AttributeMap& attributes) {
   return "";
 }
 
-constexpr double kMostWork = 1099511627776.0;  // 2^40
-
 // Facts about what the operator does not have; "" if there are none.
 std::string factsError(const OwnOperator& own, const std::vector<ValueType>& operands,
                        const std::vector<ValueType>& results) {
@@ -95,9 +93,6 @@ std::string factsError(const OwnOperator& own, const std::vector<ValueType>& ope
   }
   if (own.padFill.size() > operands.size() || own.reduce.size() > results.size()) {
     return absl::StrCat("it lists ", own.padFill.size(), " pads and ", own.reduce.size(), " reductions; ", counts);
-  }
-  if (!(own.work >= 0 && own.work <= kMostWork)) {
-    return absl::StrCat("its work for each element is ", own.work, "; give a number from 0 to 2^40");
   }
   if (own.scratchBytes < 0 || own.scratchBytesPerElement < 0) {
     return absl::StrCat("its scratch memory is ", own.scratchBytes, " bytes and ", own.scratchBytesPerElement,

@@ -305,7 +305,7 @@ TEST(OwnOperatorErrors, FactsThatDoNotFit) {
   EXPECT_THAT(messageOf(own), HasSubstr("its scratch memory is -1 bytes"));
   own = gate();
   own.work = std::numeric_limits<double>::infinity();
-  EXPECT_THAT(messageOf(own), HasSubstr("gate: its work for each element is inf; give a number from 0 to 2^40"));
+  EXPECT_THAT(messageOf(own), HasSubstr("gate: work is inf; it is from 0 to 2^40"));
 }
 
 TEST(OwnOperatorErrors, OfItsGradient) {
