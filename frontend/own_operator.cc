@@ -94,9 +94,9 @@ std::string factsError(const OwnOperator& own, const std::vector<ValueType>& ope
   if (own.padFill.size() > operands.size() || own.reduce.size() > results.size()) {
     return absl::StrCat("it lists ", own.padFill.size(), " pads and ", own.reduce.size(), " reductions; ", counts);
   }
-  if (!(own.work >= 0) || own.scratchBytes < 0 || own.scratchBytesPerElement < 0) {
-    return absl::StrCat("its work is ", own.work, ", its scratch memory ", own.scratchBytes, " bytes and ",
-                        own.scratchBytesPerElement, " for each element; none of them can be negative");
+  if (own.scratchBytes < 0 || own.scratchBytesPerElement < 0) {
+    return absl::StrCat("its scratch memory is ", own.scratchBytes, " bytes and ", own.scratchBytesPerElement,
+                        " for each element; neither can be negative");
   }
   return "";
 }

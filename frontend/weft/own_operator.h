@@ -62,7 +62,7 @@ struct OwnOperator {
   std::function<std::string(const std::vector<ValueType>& operands)> rule;
   // Lists of operands in which it is jointly linear: partial sums of these may pass through it.
   std::vector<std::vector<int64_t>> linear = {};
-  double work = 1;  // floating-point operations for each element of its results
+  double work = 1;  // floating-point operations for each element of its results, at most 2^40
   // The gradient of each operand, made of operators; not valid: it has none. Empty: the operator has no gradient.
   std::function<std::vector<Tensor>(const OwnGradient&)> gradient = {};
   // How ranks that split a `+` factor combine a result; those not listed are sums.

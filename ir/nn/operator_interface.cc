@@ -43,7 +43,7 @@ int64_t elementwiseFlops(mlir::Operation* op) {
 
 int64_t scaledFlops(mlir::Operation* op, double perElement) {
   const double flops = perElement * static_cast<double>(elementwiseFlops(op));
-  constexpr int64_t kMost = int64_t{1} << 62;
+  constexpr int64_t kMost = int64_t{1} << 56;  // as productAtMost
   return flops < static_cast<double>(kMost) ? static_cast<int64_t>(flops) : kMost;
 }
 

@@ -24,7 +24,7 @@ struct OriginRequest {
 
 // One operation per element of each result.
 int64_t elementwiseFlops(mlir::Operation* op);
-// So many operations, from 0 on, per element of each result; at most 2^62.
+// So many operations, from 0 on, per element of each result; at most 2^56.
 int64_t scaledFlops(mlir::Operation* op, double perElement);
 // Elements of one operand.
 int64_t operandElements(mlir::Operation* op, unsigned operand = 0);

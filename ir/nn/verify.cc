@@ -177,6 +177,8 @@ LogicalResult AvgPool2dGradOp::verify() {
 
 namespace {
 
+constexpr int64_t kMostWork = int64_t{1} << 40;  // for each element
+
 // Three numbers for each origin: operand or result, which one, and a dimension that it has.
 bool areOrigins(CustomOp op, llvm::ArrayRef<int64_t> listed) {
   for (size_t i = 0; i + 2 < listed.size(); i += 3) {
@@ -206,7 +208,7 @@ bool areReductions(mlir::ArrayAttr listed, unsigned results) {
 
 }  // namespace
 
-// (1) A kind and a rule. (2) Linear sets are lists of its operands. (3) Work is not negative. (4) Origins of dimensions
+// (1) A kind and a rule. (2) Linear sets are lists of its operands. (3) Work from 0 to 2^40. (4) Origins of dimensions
 // that there are. (5) Pad fills and (6) reductions for no more operands and results than there are. (7) Gradients of
 // operands that there are.
 LogicalResult CustomOp::verify() {
@@ -221,8 +223,8 @@ LogicalResult CustomOp::verify() {
                    "linear holds lists of operands, from 0 to " + llvm::Twine(getNumOperands()) + " less one");
     }
   }
-  if (!(getWork() >= 0)) {
-    return error(*this, 3, "work is negative");
+  if (!(getWork() >= 0 && getWork() <= static_cast<double>(kMostWork))) {
+    return error(*this, 3, "work is " + std::to_string(getWork()) + "; it is from 0 to 2^40");
   }
   if (getOrigins() && !areOrigins(*this, *getOrigins())) {
     return error(*this, 4,

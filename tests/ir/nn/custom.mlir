@@ -33,7 +33,7 @@ func.func @linear(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @work(%x: tensor<2x3xf32>) {
-  // expected-error @+1 {{nn.custom (3): work is negative}}
+  // expected-error @+1 {{nn.custom (3): work is -1.000000; it is from 0 to 2^40}}
   %y = nn.custom %x {kind = "own", factors = "r c -> r c", linear = [], work = -1.0 : f64} : (tensor<2x3xf32>) -> tensor<2x3xf32>
   return
 }

@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 
+#include "tests/support/own_operators.h"
 #include "weft/weft.h"
 
 namespace weft::testing {
@@ -105,6 +106,18 @@ Compiled images(CompileOptions options) {
   return compile(g, mean(softmaxCrossEntropy(logits, y)), optim::Sgd{}, options);
 }
 
+// With every fact that an operator of one's own can say, and their gradients as functions.
+Compiled ownOperators(CompileOptions options) {
+  Graph g;
+  const Tensor x = g.input("x", {8, 6});
+  const Tensor a = matmul(x, g.parameter("a", {6, 4}, Init::normal(0.3)));
+  const Tensor b = matmul(x, g.parameter("b", {6, 4}, Init::normal(0.3)));
+  const Tensor rows = apply(addRow(), {apply(gate(), {a, b}).front()}, {{"k", 0.5}}).front();
+  const Tensor greatest = apply(rowMax(), {apply(turned(), {rows}).front()}).front();
+  options.mesh = "dp=2";
+  return compile(g, mean(greatest * greatest), optim::Sgd{}, options);
+}
+
 Compiled forwardOnly(CompileOptions options) {
   Graph g;
   const Tensor x = g.input("x", {8, 6});
@@ -124,6 +137,7 @@ const std::map<std::string, std::function<Compiled(CompileOptions)>>& programs()
       {"zero3", zeroThree},
       {"tensor_parallel", tensorParallel},
       {"images", images},
+      {"own_operators", ownOperators},
       {"forward_only", forwardOnly}};
   return all;
 }
