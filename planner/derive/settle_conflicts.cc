@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "planner/assign/least_cost.h"
@@ -38,6 +39,7 @@ class Settler {
         bytePrice_(machine.bytePrice),
         slack_(machine.slack),
         pricesSlices_(machine.pricesSlices),
+        minimized_(machine.minimized != nullptr ? *machine.minimized : own_),
         candidates_(candidates),
         shardings_(shardings),
         prices_(graph, machines_.all(), machine.memo),
@@ -58,9 +60,8 @@ class Settler {
     }
     std::vector<int> best;
     Picoseconds least = kImpossible;
-    EliminationMemo memo;  // from one round to the next few costs change
     for (;;) {
-      Assignment assignment = leastCost(problem_, kMostEntries, &memo);
+      Assignment assignment = leastCost(problem_, kMostEntries, &minimized_);
       WEFT_RETURN_IF_ERROR(priceChosen(assignment));
       const Picoseconds cost = costOf(problem_, assignment.values);
       if (best.empty() || cost <= least) {
@@ -94,7 +95,12 @@ class Settler {
     Layout form;
     // Of each value of the source, in order; of each value of the reader where it is one. Forms of one value share it.
     std::shared_ptr<const std::vector<Layout>> made;
-    std::vector<bool> isExact;  // of each of `made`
+    // Of each of `made`: what is known of its price, null once that is exact.
+    std::vector<const ReshardMemo::Price*> open;
+
+    bool isExact() const {
+      return std::all_of(open.begin(), open.end(), [](const ReshardMemo::Price* price) { return price == nullptr; });
+    }
   };
 
   // A layout that a value lies in or is read in, for each candidate of an operator; of none: always the same.
@@ -368,13 +374,12 @@ class Settler {
       form.times = back && level >= 2 ? graph_.placement.meshes.withNumber(mesh).microBatches() : 1;
       form.form = layout;
       form.made = made;
-      form.isExact.assign(made->size(), false);
+      form.open.resize(made->size());
       std::vector<Picoseconds> costs;  // of making it, for each candidate of the source
       for (size_t each = 0; each < made->size(); ++each) {
         WEFT_ASSIGN_OR_RETURN(costs.emplace_back(), priceOf(form, each));
       }
-      const bool isFree = std::all_of(form.isExact.begin(), form.isExact.end(), [](bool exact) { return exact; });
-      if (!isFree || std::any_of(costs.begin(), costs.end(), [](Picoseconds cost) { return cost > 0; })) {
+      if (!form.isExact() || std::any_of(costs.begin(), costs.end(), [](Picoseconds cost) { return cost > 0; })) {
         addForm(std::move(form), costs, readers, layouts);
       }
     }
@@ -385,20 +390,28 @@ class Settler {
   absl::StatusOr<Picoseconds> priceOf(Form& form, size_t made) {
     const Layout& from = form.back ? form.form : (*form.made)[made];
     const Layout& to = form.back ? (*form.made)[made] : form.form;
-    form.isExact[made] = onlySlices(from, to);
-    if (form.isExact[made]) {
+    if (onlySlices(from, to)) {
       const bool isCopied = pricesSlices_ && !(from == to);
       return isCopied ? copyTime(machines_.of(form.mesh), 2 * localBytes(graph_, form.value, to)) : Picoseconds{0};
     }
-    WEFT_ASSIGN_OR_RETURN(const Picoseconds once, pricesOf(form).atLeast(form.value, form.mesh, from, to));
-    return form.times * once;
+    WEFT_ASSIGN_OR_RETURN(const ReshardMemo::Price* once, pricesOf(form).atLeast(form.value, form.mesh, from, to));
+    form.open[made] = once->isExact ? nullptr : once;
+    return form.times * once->time;
   }
 
-  absl::StatusOr<Picoseconds> exactPriceOf(const Form& form, size_t made) {
+  // Of all reshards that have this price, as those of equal layers.
+  absl::Status findPrice(const Form& form, size_t made) {
     const Layout& from = form.back ? form.form : (*form.made)[made];
     const Layout& to = form.back ? (*form.made)[made] : form.form;
+    const auto alike = alike_.find(form.open[made]);
     WEFT_ASSIGN_OR_RETURN(const Picoseconds once, pricesOf(form).of(form.value, form.mesh, from, to));
-    return form.times * once;
+    for (const auto& [number, index] : alike->second) {
+      Form& other = forms_[number];
+      other.open[index] = nullptr;
+      setPrice(other, index, other.times * once);
+    }
+    alike_.erase(alike);
+    return absl::OkStatus();
   }
 
   ReshardPrices& pricesOf(const Form& form) { return form.bucketed ? bucketed_ : prices_; }
@@ -416,15 +429,12 @@ class Settler {
 
   // Finds the prices of the reshards of an assignment.
   absl::Status priceChosen(const Assignment& assignment) {
-    for (Form& form : forms_) {
+    for (const Form& form : forms_) {
       const int reader = assignment.values[form.reader];
       const int made = form.source ? assignment.values[*form.source] : form.made->size() > 1 ? reader : 0;
-      if (!form.reads[reader] || form.isExact[made]) {
-        continue;
+      if (form.reads[reader] && form.open[made] != nullptr) {
+        WEFT_RETURN_IF_ERROR(findPrice(form, made));
       }
-      WEFT_ASSIGN_OR_RETURN(const Picoseconds price, exactPriceOf(form, made));
-      form.isExact[made] = true;
-      setPrice(form, made, price);
     }
     return absl::OkStatus();
   }
@@ -488,6 +498,11 @@ class Settler {
     }
     form.table = static_cast<int>(problem_.tables.size());
     problem_.tables.push_back(std::move(table));
+    for (size_t made = 0; made < form.open.size(); ++made) {
+      if (form.open[made] != nullptr) {
+        alike_[form.open[made]].emplace_back(forms_.size(), made);
+      }
+    }
     forms_.push_back(std::move(form));
   }
 
@@ -518,6 +533,8 @@ class Settler {
   double bytePrice_;
   double slack_;
   bool pricesSlices_;
+  EliminationMemo own_;
+  EliminationMemo& minimized_;  // from one round to the next few costs change
   const Candidates& candidates_;
   Shardings& shardings_;
   ReshardPrices prices_;
@@ -528,6 +545,8 @@ class Settler {
   std::vector<bool> depends_;                // of each value: on a parameter
   std::vector<std::vector<int>> gradients_;  // of each forward operator: backward operators
   std::vector<Form> forms_;
+  // Of each price that is not exact: the forms and the numbers of what they are made of that have it.
+  std::unordered_map<const ReshardMemo::Price*, std::vector<std::pair<size_t, size_t>>> alike_;
   AssignmentProblem problem_;  // variables: the operators, then what forms are made
 };
 

@@ -36,8 +36,10 @@ struct Attempt {
 // Of two attempts the better: one that fits, of those the shorter, ties by memory; of others that with the lower peak.
 bool isBetter(const Attempt& a, const Attempt& b);
 
-// No time is too long.
+// No time is too long, and where nothing fits the least peak is looked for.
 inline constexpr Picoseconds kAnyTime = INT64_MAX;
+// No time is too long, but nothing more is tried of what does not fit as it is expected to.
+inline constexpr Picoseconds kAnyThatFits = kAnyTime - 1;
 
 // What the model expects of a record, within the limits of its ranks.
 absl::StatusOr<Attempt> asItIs(const MemoryLimits& limits, const Decisions& record, StepModel& model);

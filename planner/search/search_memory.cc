@@ -27,6 +27,16 @@ bool KnownAnswers<Answer>::isSame(const SearchQuestion& a, const SearchQuestion&
          a.first == b.first && areSame(a.closed, b.closed);
 }
 
+template <>
+bool KnownAnswers<SegmentCosts>::isFinal(const absl::StatusOr<SegmentCosts>&) {
+  return true;
+}
+
+template <>
+bool KnownAnswers<ClosedRequest>::isFinal(const absl::StatusOr<ClosedRequest>& answer) {
+  return !answer.ok() || answer->attempt.fits;
+}
+
 template class KnownAnswers<SegmentCosts>;
 template class KnownAnswers<ClosedRequest>;
 

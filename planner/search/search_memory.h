@@ -34,6 +34,8 @@ struct SearchQuestion {
   bool uncut = false;           // of blocks: as one stage
   int programZero = 0;          // of blocks: the level beside which zeroOf tells parameters apart
   std::vector<int> first = {};  // of a plan: the first block of each stage
+  // Of a plan: what does not fit may have been given up as it takes so long (Predict).
+  Picoseconds useless = kAnyTime;
 };
 
 template <typename Answer>
@@ -42,7 +44,7 @@ class KnownAnswers {
   // Nothing where it was not asked.
   const absl::StatusOr<Answer>* find(const SearchQuestion& question) const {
     for (const auto& [asked, answer] : known_) {
-      if (isSame(asked, question)) {
+      if (isSame(asked, question) && (asked.useless >= question.useless || isFinal(answer))) {
         return &answer;
       }
     }
@@ -55,6 +57,8 @@ class KnownAnswers {
 
  private:
   static bool isSame(const SearchQuestion& a, const SearchQuestion& b);
+  // Is it the same whatever is useless?
+  static bool isFinal(const absl::StatusOr<Answer>& answer);
 
   std::deque<std::pair<SearchQuestion, absl::StatusOr<Answer>>> known_;
 };

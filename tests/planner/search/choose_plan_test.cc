@@ -36,8 +36,8 @@ Asked predictionsWhereAllTake(Picoseconds time, const std::string& machine = "",
   request.machine = machine;
   request.schedule = schedule;
   Asked asked;
-  const Predict predict = [&](const ProgramGraph& staged, const CompileOptions& closed,
-                              std::optional<double>) -> absl::StatusOr<Attempt> {
+  const Predict predict = [&](const ProgramGraph& staged, const CompileOptions& closed, std::optional<double>,
+                              Picoseconds) -> absl::StatusOr<Attempt> {
     ++(closed.mesh.rfind("dp", 0) == 0 ? asked.usual : asked.beside);
     asked.schedules[{closed.mesh, closed.microBatches(), closed.virtualStages, closed.zeroLevel()}].insert(
         closed.schedule);
@@ -88,8 +88,8 @@ TEST(ChoosePlan, TheBestIsHeldAgainstItsNeighbors) {
   const ProgramGraph graph = chainProgram({.layers = 2, .rows = 64, .width = 64}).graph;
   CompileOptions request = {.mode = Mode::kAuto, .mesh = "dp=1,tp=4"};
   std::optional<int64_t> first;
-  const Predict predict = [&](const ProgramGraph&, const CompileOptions& closed,
-                              std::optional<double>) -> absl::StatusOr<Attempt> {
+  const Predict predict = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double>,
+                              Picoseconds) -> absl::StatusOr<Attempt> {
     first = first.value_or(closed.microBatches());
     Attempt made;
     made.time = closed.microBatches() == 2 * *first ? 9 : 10;
