@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include "planner/assign/least_cost.h"
@@ -95,12 +94,7 @@ class Settler {
     Layout form;
     // Of each value of the source, in order; of each value of the reader where it is one. Forms of one value share it.
     std::shared_ptr<const std::vector<Layout>> made;
-    // Of each of `made`: what is known of its price, null once that is exact.
-    std::vector<const ReshardMemo::Price*> open;
-
-    bool isExact() const {
-      return std::all_of(open.begin(), open.end(), [](const ReshardMemo::Price* price) { return price == nullptr; });
-    }
+    std::vector<bool> isExact;  // of each of `made`
   };
 
   // A layout that a value lies in or is read in, for each candidate of an operator; of none: always the same.
@@ -374,12 +368,13 @@ class Settler {
       form.times = back && level >= 2 ? graph_.placement.meshes.withNumber(mesh).microBatches() : 1;
       form.form = layout;
       form.made = made;
-      form.open.resize(made->size());
+      form.isExact.assign(made->size(), false);
       std::vector<Picoseconds> costs;  // of making it, for each candidate of the source
       for (size_t each = 0; each < made->size(); ++each) {
         WEFT_ASSIGN_OR_RETURN(costs.emplace_back(), priceOf(form, each));
       }
-      if (!form.isExact() || std::any_of(costs.begin(), costs.end(), [](Picoseconds cost) { return cost > 0; })) {
+      const bool isFree = std::all_of(form.isExact.begin(), form.isExact.end(), [](bool exact) { return exact; });
+      if (!isFree || std::any_of(costs.begin(), costs.end(), [](Picoseconds cost) { return cost > 0; })) {
         addForm(std::move(form), costs, readers, layouts);
       }
     }
@@ -390,28 +385,21 @@ class Settler {
   absl::StatusOr<Picoseconds> priceOf(Form& form, size_t made) {
     const Layout& from = form.back ? form.form : (*form.made)[made];
     const Layout& to = form.back ? (*form.made)[made] : form.form;
-    if (onlySlices(from, to)) {
+    form.isExact[made] = onlySlices(from, to);
+    if (form.isExact[made]) {
       const bool isCopied = pricesSlices_ && !(from == to);
       return isCopied ? copyTime(machines_.of(form.mesh), 2 * localBytes(graph_, form.value, to)) : Picoseconds{0};
     }
     WEFT_ASSIGN_OR_RETURN(const ReshardMemo::Price* once, pricesOf(form).atLeast(form.value, form.mesh, from, to));
-    form.open[made] = once->isExact ? nullptr : once;
+    form.isExact[made] = once->isExact;
     return form.times * once->time;
   }
 
-  // Of all reshards that have this price, as those of equal layers.
-  absl::Status findPrice(const Form& form, size_t made) {
+  absl::StatusOr<Picoseconds> exactPriceOf(const Form& form, size_t made) {
     const Layout& from = form.back ? form.form : (*form.made)[made];
     const Layout& to = form.back ? (*form.made)[made] : form.form;
-    const auto alike = alike_.find(form.open[made]);
     WEFT_ASSIGN_OR_RETURN(const Picoseconds once, pricesOf(form).of(form.value, form.mesh, from, to));
-    for (const auto& [number, index] : alike->second) {
-      Form& other = forms_[number];
-      other.open[index] = nullptr;
-      setPrice(other, index, other.times * once);
-    }
-    alike_.erase(alike);
-    return absl::OkStatus();
+    return form.times * once;
   }
 
   ReshardPrices& pricesOf(const Form& form) { return form.bucketed ? bucketed_ : prices_; }
@@ -429,12 +417,15 @@ class Settler {
 
   // Finds the prices of the reshards of an assignment.
   absl::Status priceChosen(const Assignment& assignment) {
-    for (const Form& form : forms_) {
+    for (Form& form : forms_) {
       const int reader = assignment.values[form.reader];
       const int made = form.source ? assignment.values[*form.source] : form.made->size() > 1 ? reader : 0;
-      if (form.reads[reader] && form.open[made] != nullptr) {
-        WEFT_RETURN_IF_ERROR(findPrice(form, made));
+      if (!form.reads[reader] || form.isExact[made]) {
+        continue;
       }
+      WEFT_ASSIGN_OR_RETURN(const Picoseconds price, exactPriceOf(form, made));
+      form.isExact[made] = true;
+      setPrice(form, made, price);
     }
     return absl::OkStatus();
   }
@@ -498,11 +489,6 @@ class Settler {
     }
     form.table = static_cast<int>(problem_.tables.size());
     problem_.tables.push_back(std::move(table));
-    for (size_t made = 0; made < form.open.size(); ++made) {
-      if (form.open[made] != nullptr) {
-        alike_[form.open[made]].emplace_back(forms_.size(), made);
-      }
-    }
     forms_.push_back(std::move(form));
   }
 
@@ -545,8 +531,6 @@ class Settler {
   std::vector<bool> depends_;                // of each value: on a parameter
   std::vector<std::vector<int>> gradients_;  // of each forward operator: backward operators
   std::vector<Form> forms_;
-  // Of each price that is not exact: the forms and the numbers of what they are made of that have it.
-  std::unordered_map<const ReshardMemo::Price*, std::vector<std::pair<size_t, size_t>>> alike_;
   AssignmentProblem problem_;  // variables: the operators, then what forms are made
 };
 

@@ -205,7 +205,7 @@ namespace {
 class RecomputeSearch {
  public:
   RecomputeSearch(const Attempt& base, const Choices& choices, const MemoryLimits& limits, StepModel& model)
-      : base_(base), choices_(choices), limits_(limits), model_(model) {
+      : base_(base), choices_(choices), limits_(limits), model_(model), least_(base) {
     for (const int64_t limit : limits.ofSubmeshes(base.decisions.meshes())) {
       limitOf_.push_back(limit > 0 ? limit : std::numeric_limits<int64_t>::max());
     }
@@ -238,9 +238,11 @@ class RecomputeSearch {
     return base_.time + (after - before) * base_.decisions.mesh.microBatches();
   }
 
-  // Gives up on what takes `useless` or longer.
+  // Gives up on what takes `useless` or longer. Whole intervals may take less than what is expected.
   absl::StatusOr<Attempt> run(Picoseconds useless) {
-    WEFT_RETURN_IF_ERROR(aim(useless));
+    if (expected_ < useless || useless == kAnyTime) {
+      WEFT_RETURN_IF_ERROR(aim(useless));
+    }
     if (useless == kAnyTime) {
       WEFT_RETURN_IF_ERROR(sweep());
     }
@@ -384,7 +386,7 @@ class RecomputeSearch {
     summary["step_seconds"] = inSeconds(made.time);
     summary["step_seconds_otherwise"] = inSeconds(base_.time);
     made.decisions.recomputeSummary = summary.dump();
-    if (least_.peakBytes == 0 || made.peakBytes < least_.peakBytes) {
+    if (made.peakBytes < least_.peakBytes) {
       least_ = made;
     }
     if (made.fits) {
@@ -401,7 +403,7 @@ class RecomputeSearch {
   std::vector<BudgetSearch> searches_;  // by submesh
   Picoseconds expected_ = 0;
   std::vector<std::pair<Points, Attempt>> fitting_;  // those tried that fit
-  Attempt least_;                                    // of those tried, the one with the least peak
+  Attempt least_;                                    // of the base and those tried, the one with the least peak
 };
 
 }  // namespace
@@ -424,7 +426,7 @@ absl::StatusOr<Attempt> recomputedIn(const MemoryLimits& limits, const Attempt& 
   WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs, forwardGraphs(base.decisions, model));
   const Choices choices(base.decisions, std::move(graphs), base.submeshes.size(), model);
   RecomputeSearch search(base, choices, limits, model);
-  if (useless != kAnyTime && search.expected() >= useless) {
+  if (useless != kAnyTime && search.expected() == kAnyTime) {
     return base;
   }
   WEFT_ASSIGN_OR_RETURN(Attempt made, search.run(useless));

@@ -29,6 +29,9 @@ namespace {
 
 using Pads = std::map<unsigned, Shape>;
 
+// What a plan is expected to take with recomputation may be too much by this part: what is useless is longer.
+constexpr Picoseconds kErrs = 30;
+
 // What is derived anew for each of its values: gathers, a price of memory that decides between splits, and pads with
 // which splits divide.
 struct Choice {
@@ -272,7 +275,8 @@ absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const Compile
   WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeOffloaded(graphs, request, correction, known));
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
   WEFT_ASSIGN_OR_RETURN(const BoundedPlans plans, boundedPlans(request, closed, correction));
-  WEFT_ASSIGN_OR_RETURN(closed.attempt.decisions.prediction->bound, leastTime(*closed.graph, machine.fastest(), plans));
+  WEFT_ASSIGN_OR_RETURN(closed.attempt.decisions.prediction->bound,
+                        known.memory.bounds.of(closed.graph, machine.fastest(), plans));
   return closed;
 }
 
@@ -293,7 +297,10 @@ bool haveSameLayouts(const Decisions& a, const Decisions& b) {
 class Predictor {
  public:
   Predictor(const Predicted& predicted, ReshardMemo& memo, Picoseconds useless)
-      : predicted_(predicted), request_(predicted.request), memo_(memo), useless_(useless) {}
+      : predicted_(predicted),
+        request_(predicted.request),
+        memo_(memo),
+        useless_(useless < kAnyThatFits ? useless + useless / kErrs : useless) {}
 
   // With splits decided under that price of memory, where one is given and something fits with it, or another plan is
   // known that does; else under all.

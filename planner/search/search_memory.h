@@ -13,10 +13,12 @@
 
 #include <deque>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/cost/bound.h"
 #include "planner/derive/reshard_prices.h"
 #include "planner/graph/program_graph.h"
 #include "planner/request.h"
@@ -63,11 +65,30 @@ class KnownAnswers {
   std::deque<std::pair<SearchQuestion, absl::StatusOr<Answer>>> known_;
 };
 
+// Bounds on plans, by all that they depend on.
+class KnownBounds {
+ public:
+  // As leastTime.
+  absl::StatusOr<Picoseconds> of(const std::shared_ptr<const ProgramGraph>& graph, const Machine& machine,
+                                 const BoundedPlans& plans);
+
+ private:
+  struct Known {
+    std::shared_ptr<const ProgramGraph> graph;
+    std::string machine;
+    BoundedPlans plans;
+    Picoseconds least = 0;
+  };
+
+  std::vector<Known> known_;
+};
+
 // Of searches with no correction, one after the other.
 struct SearchMemory {
   KnownAnswers<SegmentCosts> blocks;
   KnownAnswers<ClosedRequest> plans;  // with their predictions
   KnownShapes shapes;
+  KnownBounds bounds;
 };
 
 // Do two requests say the same?
