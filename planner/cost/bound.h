@@ -22,6 +22,8 @@ struct BoundedPlans {
   int64_t memoryLimit = 0;        // bytes of one rank; 0: none
   bool hidesCollectives = false;  // may they run beside kernels?
   bool statesLeave = false;       // may the optimizer's state lie in the host's memory?
+
+  friend bool operator==(const BoundedPlans&, const BoundedPlans&) = default;
 };
 
 // The least over all pairs of a submesh's ranks and a number of micro-batches of the longest of

@@ -128,7 +128,8 @@ class Deriver {
             ? candidatesOf(settled, shardings)
             : allCandidatesOf(settled, shardings, Considered{request_.fill, choices_.batchAxes});
     WEFT_RETURN_IF_ERROR(settleConflicts(
-        settled, {machine_, choices_.bytePrice, memo(), choices_.slack, choices_.batchAxes}, candidates, shardings));
+        settled, {machine_, choices_.bytePrice, memo(), choices_.slack, choices_.batchAxes, &minimized_}, candidates,
+        shardings));
     if (!shardings.expansions.empty()) {
       return shardings.expansions;
     }
@@ -395,6 +396,7 @@ class Deriver {
   std::map<unsigned, Shape> evenPads_;
   std::vector<ParameterGather> gathers_;
   ReshardMemo memo_;
+  EliminationMemo minimized_;  // an alternative changes little of the program
 };
 
 }  // namespace

@@ -46,9 +46,11 @@ absl::StatusOr<Picoseconds> ReshardPrices::of(int value, int64_t mesh, const Lay
   return price.time;
 }
 
-absl::StatusOr<Picoseconds> ReshardPrices::atLeast(int value, int64_t mesh, const Layout& from, const Layout& to) {
+absl::StatusOr<const ReshardMemo::Price*> ReshardPrices::atLeast(int value, int64_t mesh, const Layout& from,
+                                                                 const Layout& to) {
+  static constexpr ReshardMemo::Price kNothing = {0, true};
   if (from == to) {
-    return 0;
+    return &kNothing;
   }
   const Volume volume = volumeOf(value, mesh, from, to);
   const auto [it, isNew] = memo_.prices().try_emplace(keyOf(volume, mesh, from, to));
@@ -56,7 +58,7 @@ absl::StatusOr<Picoseconds> ReshardPrices::atLeast(int value, int64_t mesh, cons
     WEFT_ASSIGN_OR_RETURN(const Picoseconds least, planners_[mesh]->leastCost(volume.shape, volume.type, from, to));
     it->second = {least * volume.times, false};
   }
-  return it->second.time;
+  return &it->second;
 }
 
 ReshardPrices::Volume ReshardPrices::volumeOf(int value, int64_t mesh, const Layout& from, const Layout& to) const {

@@ -43,8 +43,9 @@ class ReshardPrices {
 
   // Of a value on a mesh, in all micro-batches of a step. Error: a reshard that cannot be planned.
   absl::StatusOr<Picoseconds> of(int value, int64_t mesh, const Layout& from, const Layout& to);
-  // Never more than `of`, and found without looking for a path; the price itself where that is known.
-  absl::StatusOr<Picoseconds> atLeast(int value, int64_t mesh, const Layout& from, const Layout& to);
+  // What is known of it: never more than `of`, and found without looking for a path. Equal reshards of equal values
+  // have one price; it stays where it is, and is exact once `of` was asked for one of them.
+  absl::StatusOr<const ReshardMemo::Price*> atLeast(int value, int64_t mesh, const Layout& from, const Layout& to);
 
  private:
   // What is resharded at once, and how often in a step.

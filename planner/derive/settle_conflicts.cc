@@ -38,6 +38,7 @@ class Settler {
         bytePrice_(machine.bytePrice),
         slack_(machine.slack),
         pricesSlices_(machine.pricesSlices),
+        minimized_(machine.minimized != nullptr ? *machine.minimized : own_),
         candidates_(candidates),
         shardings_(shardings),
         prices_(graph, machines_.all(), machine.memo),
@@ -58,9 +59,8 @@ class Settler {
     }
     std::vector<int> best;
     Picoseconds least = kImpossible;
-    EliminationMemo memo;  // from one round to the next few costs change
     for (;;) {
-      Assignment assignment = leastCost(problem_, kMostEntries, &memo);
+      Assignment assignment = leastCost(problem_, kMostEntries, &minimized_);
       WEFT_RETURN_IF_ERROR(priceChosen(assignment));
       const Picoseconds cost = costOf(problem_, assignment.values);
       if (best.empty() || cost <= least) {
@@ -390,8 +390,9 @@ class Settler {
       const bool isCopied = pricesSlices_ && !(from == to);
       return isCopied ? copyTime(machines_.of(form.mesh), 2 * localBytes(graph_, form.value, to)) : Picoseconds{0};
     }
-    WEFT_ASSIGN_OR_RETURN(const Picoseconds once, pricesOf(form).atLeast(form.value, form.mesh, from, to));
-    return form.times * once;
+    WEFT_ASSIGN_OR_RETURN(const ReshardMemo::Price* once, pricesOf(form).atLeast(form.value, form.mesh, from, to));
+    form.isExact[made] = once->isExact;
+    return form.times * once->time;
   }
 
   absl::StatusOr<Picoseconds> exactPriceOf(const Form& form, size_t made) {
@@ -518,6 +519,8 @@ class Settler {
   double bytePrice_;
   double slack_;
   bool pricesSlices_;
+  EliminationMemo own_;
+  EliminationMemo& minimized_;  // from one round to the next few costs change
   const Candidates& candidates_;
   Shardings& shardings_;
   ReshardPrices prices_;

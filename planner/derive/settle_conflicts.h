@@ -21,6 +21,7 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "planner/assign/eliminate.h"
 #include "planner/derive/candidates.h"
 #include "planner/derive/reshard_prices.h"
 #include "planner/machine/machine.h"
@@ -35,6 +36,8 @@ struct PricedMachine {
   // What only slices is copied. Where the batch's axes split the batch alone little is sliced; where they are free a
   // value may be made whole so that each reader slices it its own way.
   bool pricesSlices = false;
+  // What was minimized before of much the same program; none: nothing.
+  EliminationMemo* minimized = nullptr;
 };
 
 // Changes the axes of forward operators that have several candidates, if there is any conflict. `memo` keeps what is

@@ -68,19 +68,27 @@ class Slots {
   // The work of a rank, and the way of the first micro-batch to the last rank.
   int32_t shortestSpan() const { return kPeriod * micros_ + stages_ / 2 - 1; }
 
-  // All actions by slot, those of one slot by rank.
-  std::vector<Action> sorted() const {
-    std::vector<Action> actions;
-    actions.reserve(at_.size());
-    for (int32_t stage = 0; stage < stages_; ++stage) {
-      for (ActionKind kind : {ActionKind::kForward, ActionKind::kInputGrad, ActionKind::kWeightGrad}) {
-        for (int32_t micro = 0; micro < micros_; ++micro) {
-          actions.push_back({stage, kind, micro});
+  // Calls visit(action) on all actions, rank by rank.
+  template <typename Visit>
+  void forAll(Visit visit) const {
+    for (int32_t rank = 0; rank < stages_ / 2; ++rank) {
+      for (const int32_t stage : {rank, stages_ - 1 - rank}) {
+        for (ActionKind kind : {ActionKind::kForward, ActionKind::kInputGrad, ActionKind::kWeightGrad}) {
+          for (int32_t micro = 0; micro < micros_; ++micro) {
+            visit(Action{stage, kind, micro});
+          }
         }
       }
     }
-    auto key = [&](const Action& a) { return std::tuple(of(a), rankOf(a.stage)); };
-    std::sort(actions.begin(), actions.end(), [&](const Action& a, const Action& b) { return key(a) < key(b); });
+  }
+
+  // All actions by slot, those of one slot by rank.
+  std::vector<Action> sorted() const {
+    std::vector<size_t> places(span() + 1, 0);  // of each slot: the place of its next action
+    forAll([&](const Action& a) { ++places[of(a) + 1]; });
+    std::partial_sum(places.begin(), places.end(), places.begin());
+    std::vector<Action> actions(at_.size());
+    forAll([&](const Action& a) { actions[places[of(a)]++] = a; });
     return actions;
   }
 
@@ -144,11 +152,11 @@ std::vector<Lane> lanesOf(const Slots& slots) {
     lane.taken.assign(span, 0);
     lane.live.assign(span, 0);
   }
-  for (const Action& a : slots.sorted()) {
+  slots.forAll([&](const Action& a) {
     Lane& lane = lanes[slots.rankOf(a.stage)];
     lane.taken[slots.of(a)] = 1;
     lane.live[slots.of(a)] = change(a.kind);
-  }
+  });
   for (Lane& lane : lanes) {
     std::partial_sum(lane.live.begin(), lane.live.end(), lane.live.begin());
   }

@@ -96,7 +96,7 @@ absl::StatusOr<ClosedRequest> chooseOpen(const std::shared_ptr<const ProgramGrap
     CompileOptions onMesh = request;
     onMesh.mesh = mesh;
     for (const CompileOptions& closed : withZero(onMesh, graph->trains())) {
-      absl::StatusOr<Attempt> attempt = predict(*graph, closed, std::nullopt);
+      absl::StatusOr<Attempt> attempt = predict(*graph, closed, std::nullopt, kAnyTime);
       if (attempt.ok()) {
         candidates.push_back({wordsOf(closed, request), {closed, graph, *std::move(attempt)}});
       } else {

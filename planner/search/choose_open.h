@@ -33,9 +33,15 @@ struct ClosedRequest {
 std::vector<CompileOptions> withZero(const CompileOptions& request, bool trains);
 
 // What is expected of a request that leaves nothing open; with splits decided under that price of memory alone, where
-// one is given. Error: it cannot be.
-using Predict =
-    std::function<absl::StatusOr<Attempt>(const ProgramGraph&, const CompileOptions&, std::optional<double> bytePrice)>;
+// one is given. Of a step that takes `useless` or longer as recomputedIn: it need not be the best, nor fit. Error: it
+// cannot be.
+using Predict = std::function<absl::StatusOr<Attempt>(const ProgramGraph&, const CompileOptions&,
+                                                      std::optional<double> bytePrice, Picoseconds useless)>;
+
+// What takes as long as `best`, where that fits, is useless.
+inline Picoseconds uselessBeside(const Attempt& best) {
+  return best.fits ? best.time : kAnyTime;
+}
 
 // The request that takes the least time within the memory limit; where none fits, that with the least peak. Its record
 // notes what it was chosen among. `predict` is asked for each request; one that it refuses is left out. Error: it

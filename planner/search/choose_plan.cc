@@ -80,6 +80,7 @@ class PlanChooser {
   absl::StatusOr<ClosedRequest> run() {
     WEFT_RETURN_IF_ERROR(beginWithRecord());
     const absl::Status refusal = predictSketches();
+    lookFurther();
     if (finalists_.empty() && !record_.plan) {
       return refused(refusal.ok() ? sketches_.refusal() : refusal);
     }
@@ -145,7 +146,8 @@ class PlanChooser {
       if (answer == FinalistPicker::Answer::kSkip) {
         continue;
       }
-      absl::StatusOr<ClosedRequest> closed = plans_.of(*sketch);
+      const bool isBounded = best.attempt != nullptr && best.attempt->fits;
+      absl::StatusOr<ClosedRequest> closed = plans_.of(*sketch, isBounded ? best.attempt->time : kAnyThatFits);
       if (closed.ok()) {
         picker.learn(*sketch, *closed);
         finalists_.push_back({*sketch, *std::move(closed)});
@@ -154,6 +156,19 @@ class PlanChooser {
       }
     }
     return refusal;
+  }
+
+  // Where nothing fits, all is tried of what was given up: what is found may fit, or says how near the limit is.
+  void lookFurther() {
+    for (Finalist& each : finalists_) {
+      const FinalistPicker::Best best = this->best();
+      if (best.attempt->fits) {
+        return;
+      }
+      if (absl::StatusOr<ClosedRequest> made = plans_.of(each.sketch, kAnyTime); made.ok()) {
+        each.plan = *std::move(made);
+      }
+    }
   }
 
   // The best finalist, with what is tried of the best alone; or what the record comes to. Of the record itself that has
@@ -191,7 +206,8 @@ class PlanChooser {
       if (other.request.schedule == best.sketch.request.schedule) {
         continue;
       }
-      if (absl::StatusOr<ClosedRequest> made = plans_.of(other); made.ok()) {
+      const Picoseconds useless = uselessBeside(best.plan.attempt);
+      if (absl::StatusOr<ClosedRequest> made = plans_.of(other, useless); made.ok()) {
         finalists_.push_back({std::move(other), *std::move(made)});
       }
     }
@@ -226,15 +242,16 @@ class PlanChooser {
 
   // On the stages of `now`, which may have been cut anew, where both are of one program.
   absl::StatusOr<ClosedRequest> predictNeighbor(const Sketch& neighbor, const Finalist& now) {
+    const Picoseconds useless = uselessBeside(now.plan.attempt);
     WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(neighbor.request.microBatches()));
     WEFT_ASSIGN_OR_RETURN(const BlockProgram* before, sketches_.programFor(now.sketch.request.microBatches()));
     if (program != before) {
-      return plans_.of(neighbor);
+      return plans_.of(neighbor, useless);
     }
     ClosedRequest made = now.plan;
     made.request = neighbor.request;
     made.request.virtualStages = now.plan.request.virtualStages;
-    WEFT_ASSIGN_OR_RETURN(made.attempt, plans_.ofChanged(made.graph, made.request, made.bytePrice));
+    WEFT_ASSIGN_OR_RETURN(made.attempt, plans_.ofChanged(made.graph, made.request, made.bytePrice, useless));
     return made;
   }
 
@@ -286,9 +303,8 @@ class PlanChooser {
   absl::StatusOr<ClosedRequest> withMixedZero(ClosedRequest plan) {
     const int64_t asked = plans_.asked();
     const std::shared_ptr<const ProgramGraph> staged = plan.graph;
-    const Predict predictMixed = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double> price) {
-      return plans_.ofChanged(staged, closed, price);
-    };
+    const Predict predictMixed = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double> price,
+                                     Picoseconds useless) { return plans_.ofChanged(staged, closed, price, useless); };
     absl::StatusOr<ClosedRequest> mixed = mixZero(std::move(plan), request_, predictMixed);
     others_ -= plans_.asked() - asked;  // it has counted them
     return mixed;

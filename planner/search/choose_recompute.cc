@@ -205,7 +205,7 @@ namespace {
 class RecomputeSearch {
  public:
   RecomputeSearch(const Attempt& base, const Choices& choices, const MemoryLimits& limits, StepModel& model)
-      : base_(base), choices_(choices), limits_(limits), model_(model) {
+      : base_(base), choices_(choices), limits_(limits), model_(model), least_(base) {
     for (const int64_t limit : limits.ofSubmeshes(base.decisions.meshes())) {
       limitOf_.push_back(limit > 0 ? limit : std::numeric_limits<int64_t>::max());
     }
@@ -238,9 +238,11 @@ class RecomputeSearch {
     return base_.time + (after - before) * base_.decisions.mesh.microBatches();
   }
 
-  // Gives up on what takes `useless` or longer.
+  // Gives up on what takes `useless` or longer. Whole intervals may take less than what is expected.
   absl::StatusOr<Attempt> run(Picoseconds useless) {
-    WEFT_RETURN_IF_ERROR(aim(useless));
+    if (expected_ < useless || useless == kAnyTime) {
+      WEFT_RETURN_IF_ERROR(aim(useless));
+    }
     if (useless == kAnyTime) {
       WEFT_RETURN_IF_ERROR(sweep());
     }
@@ -256,10 +258,7 @@ class RecomputeSearch {
         return best;
       }
     }
-    if (useless != kAnyTime && !best.fits) {
-      return best;
-    }
-    WEFT_ASSIGN_OR_RETURN(std::optional<Attempt> whole, wholeIntervals());
+    WEFT_ASSIGN_OR_RETURN(std::optional<Attempt> whole, wholeIntervals(best.fits ? best.time : useless));
     if (!best.fits) {
       return std::move(whole).value_or(std::move(best));
     }
@@ -311,30 +310,43 @@ class RecomputeSearch {
 
   // The fewest whole intervals of the class that saves most, the first ones, on each submesh that needs any: what users
   // write by hand. The budgets leave this out where the sum of times is a poor guide: where the halves of a cut
-  // backward pass, or the longest stage, decide how long a step takes.
-  absl::StatusOr<std::optional<Attempt>> wholeIntervals() {
-    std::vector<int64_t> low(searches_.size(), 0), high;
+  // backward pass, or the longest stage, decide how long a step takes. Nothing: they do not fit, or take `useless`.
+  absl::StatusOr<std::optional<Attempt>> wholeIntervals(Picoseconds useless) {
+    std::vector<int64_t> low, high;
     for (size_t g = 0; g < searches_.size(); ++g) {
-      high.push_back(base_.submeshes[g].peakBytes <= limitOf_[g] ? 0 : choices_.groups()[g].mostSaving().count);
-    }
-    WEFT_ASSIGN_OR_RETURN(Attempt most, attempt(wholeOf(high)));
-    if (!most.fits) {
-      return std::nullopt;
-    }
-    while (low != high) {
-      std::vector<int64_t> counts;
-      for (size_t g = 0; g < searches_.size(); ++g) {
-        counts.push_back((low[g] + high[g]) / 2);
+      low.push_back(fewestWhole(g));
+      high.push_back(low[g] == 0 ? 0 : choices_.groups()[g].mostSaving().count);
+      if (low[g] > high[g]) {
+        return std::nullopt;
       }
+    }
+    // What runs again needs memory too, so that some more than the fewest may be needed: few, so they come first.
+    std::vector<int64_t> counts = low;
+    for (int64_t more = 1; low != high; more *= 2) {
       WEFT_ASSIGN_OR_RETURN(const Attempt made, attempt(wholeOf(counts)));
+      if (!made.fits && made.time >= useless) {
+        return std::nullopt;  // more of them take longer
+      }
       for (size_t g = 0; g < searches_.size(); ++g) {
         const bool fits = made.submeshes[g].peakBytes <= limitOf_[g];
+        if (!fits && counts[g] == high[g]) {
+          return std::nullopt;
+        }
         low[g] = fits ? low[g] : counts[g] + 1;
         high[g] = fits ? counts[g] : high[g];
+        counts[g] = std::min(low[g] + more, (low[g] + high[g]) / 2);
       }
     }
     WEFT_ASSIGN_OR_RETURN(Attempt fewest, attempt(wholeOf(high)));
-    return std::move(fewest);
+    return fewest.fits ? std::optional(std::move(fewest)) : std::nullopt;
+  }
+
+  // With fewer whole intervals a submesh cannot fit; 0: it fits as it is.
+  int64_t fewestWhole(size_t g) const {
+    const int64_t over = base_.submeshes[g].peakBytes - limitOf_[g];
+    const recompute::IntervalClass& most = choices_.groups()[g].mostSaving();
+    const int64_t saved = (most.points.front().bytes - most.points.back().bytes) * base_.submeshes[g].slots;
+    return over <= 0 ? 0 : saved == 0 ? most.count + 1 : (over + saved - 1) / saved;
   }
 
   std::vector<std::optional<Selection>> wholeOf(const std::vector<int64_t>& counts) const {
@@ -374,7 +386,7 @@ class RecomputeSearch {
     summary["step_seconds"] = inSeconds(made.time);
     summary["step_seconds_otherwise"] = inSeconds(base_.time);
     made.decisions.recomputeSummary = summary.dump();
-    if (least_.peakBytes == 0 || made.peakBytes < least_.peakBytes) {
+    if (made.peakBytes < least_.peakBytes) {
       least_ = made;
     }
     if (made.fits) {
@@ -391,7 +403,7 @@ class RecomputeSearch {
   std::vector<BudgetSearch> searches_;  // by submesh
   Picoseconds expected_ = 0;
   std::vector<std::pair<Points, Attempt>> fitting_;  // those tried that fit
-  Attempt least_;                                    // of those tried, the one with the least peak
+  Attempt least_;                                    // of the base and those tried, the one with the least peak
 };
 
 }  // namespace
@@ -414,7 +426,7 @@ absl::StatusOr<Attempt> recomputedIn(const MemoryLimits& limits, const Attempt& 
   WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs, forwardGraphs(base.decisions, model));
   const Choices choices(base.decisions, std::move(graphs), base.submeshes.size(), model);
   RecomputeSearch search(base, choices, limits, model);
-  if (useless != kAnyTime && search.expected() >= useless) {
+  if (useless != kAnyTime && search.expected() == kAnyTime) {
     return base;
   }
   WEFT_ASSIGN_OR_RETURN(Attempt made, search.run(useless));

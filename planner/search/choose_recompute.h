@@ -36,8 +36,10 @@ struct Attempt {
 // Of two attempts the better: one that fits, of those the shorter, ties by memory; of others that with the lower peak.
 bool isBetter(const Attempt& a, const Attempt& b);
 
-// No time is too long.
+// No time is too long, and where nothing fits the least peak is looked for.
 inline constexpr Picoseconds kAnyTime = INT64_MAX;
+// No time is too long, but nothing more is tried of what does not fit as it is expected to.
+inline constexpr Picoseconds kAnyThatFits = kAnyTime - 1;
 
 // What the model expects of a record, within the limits of its ranks.
 absl::StatusOr<Attempt> asItIs(const MemoryLimits& limits, const Decisions& record, StepModel& model);
@@ -47,7 +49,7 @@ absl::StatusOr<Attempt> asItIs(const MemoryLimits& limits, const Decisions& reco
 absl::StatusOr<Picoseconds> expectedIn(const MemoryLimits& limits, const Attempt& base, StepModel& model);
 
 // `base` (asItIs) with recomputation: the shortest that fits; where none does, that with the least peak of all tried.
-// Looks no further where that takes `useless` or longer, or is expected to, and gives then what does not fit. The
+// Looks no further where that takes `useless` or longer, and gives then what does not fit. The
 // record is that of the model with any schedule on the same submeshes.
 absl::StatusOr<Attempt> recomputedIn(const MemoryLimits& limits, const Attempt& base, StepModel& model,
                                      Picoseconds useless = kAnyTime);

@@ -100,10 +100,13 @@ absl::StatusOr<Candidate*> tryRecomputation(const MemoryLimits& limits, Picoseco
   };
   for (size_t i = 0; i < order.size(); ++i) {
     Picoseconds longest = best->attempt.fits ? std::min(useless, best->attempt.time) : useless;
-    if (expected[order[i]] < longest) {
-      longest = i + 1 < order.size() ? std::min(longest, expected[order[i + 1]]) : longest;
-      const Attempt base = order[i]->attempt;
-      WEFT_RETURN_IF_ERROR(attempt(order[i], std::max(longest, expected[order[i]] + 1)));
+    const Picoseconds mine = expected[order[i]];
+    if (mine < longest && i + 1 < order.size()) {
+      longest = std::max(std::min(longest, expected[order[i + 1]]), mine + 1);
+    }
+    const Attempt base = order[i]->attempt;
+    if (mine < kAnyTime && base.time < longest) {  // it may take less than is expected of it
+      WEFT_RETURN_IF_ERROR(attempt(order[i], longest));
       order[i]->attempt = order[i]->attempt.fits ? order[i]->attempt : base;
     }
   }

@@ -176,10 +176,14 @@ class Cutter {
   }
 
   StageCut cut() const {
-    Greedy best = within(longestOfAll());
     // No shorter stages are known to be possible, and none shorter than these to be impossible.
-    Picoseconds high = best.longest;
     Picoseconds low = leastTime_ / shape_.stages();
+    Greedy best = within(describe(evenStages(segments_, shape_.stages())).longest);  // near the best of many alike
+    if (!best.reachesEnd) {
+      low = std::max(low, best.next);
+      best = within(longestOfAll());
+    }
+    Picoseconds high = best.longest;
     while (best.reachesEnd && low < high) {
       Greedy made = within(low + (high - low) / 2);
       if (made.reachesEnd) {

@@ -72,7 +72,8 @@ std::vector<ClosedRequest> plansToFree(const ClosedRequest& plan, const std::vec
 // Takes the place of `plan` where it is better with the batch's axes free.
 void keepBetter(ClosedRequest other, PlanPredictions& plans, ClosedRequest& plan) {
   other.request.without.erase(Freedom::kBatchAxes);
-  absl::StatusOr<Attempt> made = plans.ofChanged(other.graph, other.request, other.bytePrice);
+  absl::StatusOr<Attempt> made =
+      plans.ofChanged(other.graph, other.request, other.bytePrice, uselessBeside(plan.attempt));
   if (made.ok() && isBetter(*made, plan.attempt)) {
     other.attempt = *std::move(made);
     other.ticks = plan.ticks;

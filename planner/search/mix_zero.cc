@@ -175,7 +175,7 @@ class Mixer {
     CompileOptions changed = best_.request;
     changed.zeroOf.emplace_back(added.pattern, level);
     ++best_.ticks;
-    absl::StatusOr<Attempt> made = predict_(*plan_.graph, changed, plan_.bytePrice);
+    absl::StatusOr<Attempt> made = predict_(*plan_.graph, changed, plan_.bytePrice, uselessBeside(best_.attempt));
     const Attempt& before = best_.attempt;
     const bool pays = made.ok() && isBetter(*made, before) && (!before.fits || isMuch(before.time - made->time));
     if (pays) {

@@ -29,6 +29,9 @@ namespace {
 
 using Pads = std::map<unsigned, Shape>;
 
+// What a plan is expected to take with recomputation may be too much by this part: what is useless is longer.
+constexpr Picoseconds kErrs = 30;
+
 // What is derived anew for each of its values: gathers, a price of memory that decides between splits, and pads with
 // which splits divide.
 struct Choice {
@@ -171,8 +174,9 @@ struct Known {
 absl::StatusOr<ClosedRequest> close(const GraphFor& graphs, const CompileOptions& request, const Correction& correction,
                                     const Known& known) {
   ReshardMemo memo;
-  const Predict predict = [&](const ProgramGraph& graph, const CompileOptions& closed, std::optional<double> price) {
-    return predictProgram(graph, closed, correction, &memo, price);
+  const Predict predict = [&](const ProgramGraph& graph, const CompileOptions& closed, std::optional<double> price,
+                              Picoseconds useless) {
+    return predictProgram(graph, closed, correction, &memo, price, useless);
   };
   if (request.mode == Mode::kAuto) {
     return choosePlan(graphs, request, predict, {memo, known.memory, known.record ? &*known.record : nullptr});
@@ -271,7 +275,8 @@ absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const Compile
   WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeOffloaded(graphs, request, correction, known));
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
   WEFT_ASSIGN_OR_RETURN(const BoundedPlans plans, boundedPlans(request, closed, correction));
-  WEFT_ASSIGN_OR_RETURN(closed.attempt.decisions.prediction->bound, leastTime(*closed.graph, machine.fastest(), plans));
+  WEFT_ASSIGN_OR_RETURN(closed.attempt.decisions.prediction->bound,
+                        known.memory.bounds.of(closed.graph, machine.fastest(), plans));
   return closed;
 }
 
@@ -291,10 +296,14 @@ bool haveSameLayouts(const Decisions& a, const Decisions& b) {
 // Predicts a request that leaves nothing open under one choice after another, and keeps the best.
 class Predictor {
  public:
-  Predictor(const Predicted& predicted, ReshardMemo& memo)
-      : predicted_(predicted), request_(predicted.request), memo_(memo) {}
+  Predictor(const Predicted& predicted, ReshardMemo& memo, Picoseconds useless)
+      : predicted_(predicted),
+        request_(predicted.request),
+        memo_(memo),
+        useless_(useless < kAnyThatFits ? useless + useless / kErrs : useless) {}
 
-  // With splits decided under that price of memory, where one is given and something fits with it; else under all.
+  // With splits decided under that price of memory, where one is given and something fits with it, or another plan is
+  // known that does; else under all.
   absl::StatusOr<Attempt> run(std::optional<double> bytePrice) {
     if (bytePrice) {
       std::vector<Plain> one;
@@ -302,7 +311,7 @@ class Predictor {
       addPadded(0, one);
       WEFT_RETURN_IF_ERROR(tryThese(one));
     }
-    if (!best_ || !best_->fits) {
+    if (!best_ || (!best_->fits && useless_ >= kAnyThatFits)) {
       known_.clear();
       WEFT_RETURN_IF_ERROR(tryAll());
     }
@@ -397,8 +406,9 @@ class Predictor {
         return other.best.attempt.decisions.schedule.kind == attempt.decisions.schedule.kind &&
                attempt.time == attempt.fastest && other.best.attempt.peakBytes <= attempt.peakBytes;
       });
-      if (!isDominated && (!best_->fits || attempt.fastest < best_->time)) {
-        const Picoseconds useless = best_->fits ? best_->time : i + 1 < all.size() ? kAnyTime - 1 : kAnyTime;
+      const Picoseconds least = std::min(useless_, uselessBeside(*best_));
+      if (!isDominated && attempt.fastest < least) {
+        const Picoseconds useless = i + 1 < all.size() ? std::min(least, kAnyThatFits) : least;
         WEFT_ASSIGN_OR_RETURN(Best with, bestOf(*all[i].models, request_, true, useless, &attempt));
         keepBetter(std::move(with.attempt), all[i]);
       }
@@ -450,7 +460,7 @@ class Predictor {
 
   absl::StatusOr<Best> withRecomputation(const Choice& choice) {
     Models models(predicted_, choice, models_.get());
-    return bestOf(models, request_, mayRecompute(), kAnyTime);
+    return bestOf(models, request_, mayRecompute(), useless_);
   }
 
   void keepBetter(Attempt attempt, const Plain& of) {
@@ -469,6 +479,7 @@ class Predictor {
   const Predicted& predicted_;
   const CompileOptions& request_;
   ReshardMemo& memo_;
+  const Picoseconds useless_;
   std::vector<Decisions> known_;  // of the choices so far, before anything is recomputed
   std::optional<Attempt> best_;
   Choice choice_;
@@ -478,13 +489,13 @@ class Predictor {
 }  // namespace
 
 absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& asked,
-                                       const Correction& correction, ReshardMemo* memo,
-                                       std::optional<double> bytePrice) {
+                                       const Correction& correction, ReshardMemo* memo, std::optional<double> bytePrice,
+                                       Picoseconds useless) {
   CompileOptions request = asked;
   WEFT_ASSIGN_OR_RETURN(const MemoryLimits limits, memoryLimitsOf(asked));
   request.memoryLimit = limits.least();
   ReshardMemo own;
-  return Predictor({graph, request, limits, correction}, memo != nullptr ? *memo : own).run(bytePrice);
+  return Predictor({graph, request, limits, correction}, memo != nullptr ? *memo : own, useless).run(bytePrice);
 }
 
 absl::StatusOr<Decisions> planProgram(const GraphFor& graphs, const CompileOptions& request,

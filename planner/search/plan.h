@@ -39,10 +39,10 @@ absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const Compile
 
 // The prediction of bytes and seconds of a request that leaves nothing open (leavesOpen), searched or not. `memo`: what
 // is known of reshards on its machine. `bytePrice`: of memory, under which splits are decided where that fits; without
-// it those are tried that the limit suggests.
+// it those are tried that the limit suggests. `useless`: as Predict.
 absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& request,
                                        const Correction& correction, ReshardMemo* memo = nullptr,
-                                       std::optional<double> bytePrice = std::nullopt);
+                                       std::optional<double> bytePrice = std::nullopt, Picoseconds useless = kAnyTime);
 
 // Of one graph: a program whose operators have the same alternatives for every number of micro-batches.
 GraphFor graphForAll(const ProgramGraph& graph);

@@ -6,12 +6,13 @@
 
 namespace weft {
 
-absl::StatusOr<ClosedRequest> PlanPredictions::of(const Sketch& sketch) {
+absl::StatusOr<ClosedRequest> PlanPredictions::of(const Sketch& sketch, Picoseconds useless) {
   WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(sketch.request.microBatches()));
   CompileOptions closed = sketch.request;
   closed.virtualStages = sketch.grid.submeshes > 1 ? sketch.grid.virtualStages : 0;
   SearchQuestion question = {program->sharedGraph(), closed, sketch.bytePrice.value_or(-1)};
   question.first = sketch.cut.first;
+  question.useless = useless;
   if (const absl::StatusOr<ClosedRequest>* known = known_.before.plans.find(question)) {
     return *known;
   }
@@ -20,8 +21,10 @@ absl::StatusOr<ClosedRequest> PlanPredictions::of(const Sketch& sketch) {
 }
 
 absl::StatusOr<Attempt> PlanPredictions::ofChanged(const std::shared_ptr<const ProgramGraph>& staged,
-                                                   const CompileOptions& closed, std::optional<double> bytePrice) {
+                                                   const CompileOptions& closed, std::optional<double> bytePrice,
+                                                   Picoseconds useless) {
   SearchQuestion question = {staged, closed, bytePrice.value_or(-1)};
+  question.useless = useless;
   const absl::StatusOr<ClosedRequest>* known = known_.before.plans.find(question);
   if (known == nullptr) {
     known = &ask(std::move(question), staged, bytePrice);
@@ -34,7 +37,7 @@ const absl::StatusOr<ClosedRequest>& PlanPredictions::ask(SearchQuestion questio
                                                           std::optional<double> bytePrice) {
   ++asked_;
   absl::StatusOr<ClosedRequest> made = ClosedRequest{question.closed, std::move(staged), {}, bytePrice};
-  absl::StatusOr<Attempt> attempt = predict_(*made->graph, made->request, bytePrice);
+  absl::StatusOr<Attempt> attempt = predict_(*made->graph, made->request, bytePrice, question.useless);
   if (attempt.ok()) {
     made->attempt = *std::move(attempt);
   } else {

@@ -21,11 +21,11 @@ class PlanPredictions {
   // How many were asked about, but for what was known from before.
   int64_t asked() const { return asked_; }
 
-  // Of a sketch as it stands, on its stages.
-  absl::StatusOr<ClosedRequest> of(const Sketch& sketch);
+  // Of a sketch as it stands, on its stages; `useless`: as Predict.
+  absl::StatusOr<ClosedRequest> of(const Sketch& sketch, Picoseconds useless);
   // Of a plan that was chosen, on its stages and with other words.
   absl::StatusOr<Attempt> ofChanged(const std::shared_ptr<const ProgramGraph>& staged, const CompileOptions& closed,
-                                    std::optional<double> bytePrice);
+                                    std::optional<double> bytePrice, Picoseconds useless);
 
  private:
   // What the question's request takes on these stages.

@@ -340,7 +340,7 @@ absl::Status RecordedPlan::predict(const BlockProgram& program, const Predict& p
     }
   }
   const std::optional<double> price = bytePrice(program);
-  WEFT_ASSIGN_OR_RETURN(Attempt made, predict(staged, *closed_, price));
+  WEFT_ASSIGN_OR_RETURN(Attempt made, predict(staged, *closed_, price, kAnyTime));
   plan_ = {*closed_, std::make_shared<const ProgramGraph>(std::move(staged)), std::move(made), price};
   return absl::OkStatus();
 }

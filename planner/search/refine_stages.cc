@@ -96,16 +96,16 @@ class Refiner {
 
   const Attempt& attempt() const { return best_.attempt; }
 
-  // The best cut between operators that read parameters.
-  void cutAnew(ReshardMemo& memo) {
+  // The best cut between operators that read parameters. What takes `useless` is not looked for.
+  void cutAnew(ReshardMemo& memo, Picoseconds useless) {
     if (!isOpen_) {
       return;
     }
     finer_ = finerOf(sketch_, *best_.program);
     if (finer_) {
-      cutFiner(memo);
+      cutFiner(memo, useless);
     }
-    for (Staged& other : placedElsewhere()) {
+    for (Staged& other : placedElsewhere(useless)) {
       keepBetter(std::move(other));
     }
   }
@@ -116,7 +116,7 @@ class Refiner {
       return;
     }
     best_ = withBordersMoved(std::move(best_));
-    for (Staged& other : placedElsewhere()) {
+    for (Staged& other : placedElsewhere(kAnyTime)) {  // it may be better with its borders moved
       keepBetter(withBordersMoved(std::move(other)));
     }
   }
@@ -134,7 +134,7 @@ class Refiner {
     }
   }
 
-  void cutFiner(ReshardMemo& memo) {
+  void cutFiner(ReshardMemo& memo, Picoseconds useless) {
     const absl::StatusOr<int64_t> limit = memoryLimitOf(sketch_.request);
     const double bytePrice = sketch_.bytePrice.value_or(0);
     const absl::StatusOr<SegmentCosts> costs = finer_->costs(sketch_.request, false, bytePrice, memo);
@@ -147,19 +147,19 @@ class Refiner {
     const std::optional<ChosenCut> chosen =
         cuts.best({{*costs, bytePrice}}, cuts.shapesOf(sketch_.grid, sketch_.request.microBatches()));
     if (chosen) {
-      keepBetter(predicted({&*finer_, chosen->cut.first, best_.inputWork, {}, {}}));
+      keepBetter(predicted({&*finer_, chosen->cut.first, best_.inputWork, {}, {}}, useless));
     }
   }
 
   // The best with what works on inputs alone elsewhere: it may be most of what a stage has to do, or to hold.
-  std::vector<Staged> placedElsewhere() {
+  std::vector<Staged> placedElsewhere(Picoseconds useless) {
     std::vector<Staged> found;
     if (worksOnInputsAlone(best_.program->onStages(best_.first)).empty()) {
       return found;
     }
     for (const InputWork where : {InputWork::kAtReaders, InputWork::kInFirstStage, InputWork::kInOrder}) {
       if (where != best_.inputWork) {
-        if (std::optional<Staged> made = predicted({best_.program, best_.first, where, {}, {}})) {
+        if (std::optional<Staged> made = predicted({best_.program, best_.first, where, {}, {}}, useless)) {
           found.push_back(*std::move(made));
         }
       }
@@ -168,11 +168,11 @@ class Refiner {
   }
 
   // Fills in graph and attempt. Nothing: it cannot be.
-  std::optional<Staged> predicted(Staged staged) {
+  std::optional<Staged> predicted(Staged staged, Picoseconds useless) {
     ++plan_.ticks;
     auto graph = std::make_shared<ProgramGraph>(staged.program->onStages(staged.first));
     place(staged.inputWork, worksOnInputsAlone(*graph), *graph);
-    absl::StatusOr<Attempt> attempt = predict_(*graph, plan_.request, plan_.bytePrice);
+    absl::StatusOr<Attempt> attempt = predict_(*graph, plan_.request, plan_.bytePrice, useless);
     if (!attempt.ok()) {
       return std::nullopt;
     }
@@ -204,7 +204,8 @@ class Refiner {
     if (!leavesBlocks || moves_++ >= kMostMoves) {
       return false;
     }
-    std::optional<Staged> moved = predicted({now.program, std::move(first), now.inputWork, {}, {}});
+    std::optional<Staged> moved =
+        predicted({now.program, std::move(first), now.inputWork, {}, {}}, uselessBeside(now.attempt));
     const bool isKept = moved && isBetter(moved->attempt, now.attempt);
     if (isKept) {
       now = *std::move(moved);
@@ -224,13 +225,16 @@ class Refiner {
 }  // namespace
 
 std::vector<ClosedRequest> refineStages(std::vector<RefinedPlan> plans, const Predict& predict, ReshardMemo& memo) {
+  const auto isBetterRefined = [](const Refiner& a, const Refiner& b) { return isBetter(a.attempt(), b.attempt()); };
   std::deque<Refiner> refiners;
   for (RefinedPlan& each : plans) {
-    refiners.emplace_back(std::move(each), predict).cutAnew(memo);
+    refiners.emplace_back(std::move(each), predict);
   }
-  std::min_element(refiners.begin(), refiners.end(), [](const Refiner& a, const Refiner& b) {
-    return isBetter(a.attempt(), b.attempt());
-  })->moveBorders();
+  for (Refiner& each : refiners) {
+    const Refiner& best = *std::min_element(refiners.begin(), refiners.end(), isBetterRefined);
+    each.cutAnew(memo, uselessBeside(best.attempt()));
+  }
+  std::min_element(refiners.begin(), refiners.end(), isBetterRefined)->moveBorders();
   std::vector<ClosedRequest> refined;
   for (Refiner& each : refiners) {
     refined.push_back(each.take());

@@ -2,6 +2,8 @@
 
 #include <tuple>
 
+#include "runtime/base/status.h"
+
 namespace weft {
 namespace {
 
@@ -25,6 +27,29 @@ template <typename Answer>
 bool KnownAnswers<Answer>::isSame(const SearchQuestion& a, const SearchQuestion& b) {
   return a.graph == b.graph && a.bytePrice == b.bytePrice && a.uncut == b.uncut && a.programZero == b.programZero &&
          a.first == b.first && areSame(a.closed, b.closed);
+}
+
+template <>
+bool KnownAnswers<SegmentCosts>::isFinal(const absl::StatusOr<SegmentCosts>&) {
+  return true;
+}
+
+template <>
+bool KnownAnswers<ClosedRequest>::isFinal(const absl::StatusOr<ClosedRequest>& answer) {
+  return !answer.ok() || answer->attempt.fits;
+}
+
+absl::StatusOr<Picoseconds> KnownBounds::of(const std::shared_ptr<const ProgramGraph>& graph, const Machine& machine,
+                                            const BoundedPlans& plans) {
+  const std::string text = machine.print();
+  for (const Known& known : known_) {
+    if (known.graph == graph && known.machine == text && known.plans == plans) {
+      return known.least;
+    }
+  }
+  WEFT_ASSIGN_OR_RETURN(const Picoseconds least, leastTime(*graph, machine, plans));
+  known_.push_back({graph, text, plans, least});
+  return least;
 }
 
 template class KnownAnswers<SegmentCosts>;

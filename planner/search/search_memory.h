@@ -13,10 +13,12 @@
 
 #include <deque>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/cost/bound.h"
 #include "planner/derive/reshard_prices.h"
 #include "planner/graph/program_graph.h"
 #include "planner/request.h"
@@ -34,6 +36,8 @@ struct SearchQuestion {
   bool uncut = false;           // of blocks: as one stage
   int programZero = 0;          // of blocks: the level beside which zeroOf tells parameters apart
   std::vector<int> first = {};  // of a plan: the first block of each stage
+  // Of a plan: what does not fit may have been given up as it takes so long (Predict).
+  Picoseconds useless = kAnyTime;
 };
 
 template <typename Answer>
@@ -42,7 +46,7 @@ class KnownAnswers {
   // Nothing where it was not asked.
   const absl::StatusOr<Answer>* find(const SearchQuestion& question) const {
     for (const auto& [asked, answer] : known_) {
-      if (isSame(asked, question)) {
+      if (isSame(asked, question) && (asked.useless >= question.useless || isFinal(answer))) {
         return &answer;
       }
     }
@@ -55,8 +59,28 @@ class KnownAnswers {
 
  private:
   static bool isSame(const SearchQuestion& a, const SearchQuestion& b);
+  // Is it the same whatever is useless?
+  static bool isFinal(const absl::StatusOr<Answer>& answer);
 
   std::deque<std::pair<SearchQuestion, absl::StatusOr<Answer>>> known_;
+};
+
+// Bounds on plans, by all that they depend on.
+class KnownBounds {
+ public:
+  // As leastTime.
+  absl::StatusOr<Picoseconds> of(const std::shared_ptr<const ProgramGraph>& graph, const Machine& machine,
+                                 const BoundedPlans& plans);
+
+ private:
+  struct Known {
+    std::shared_ptr<const ProgramGraph> graph;
+    std::string machine;
+    BoundedPlans plans;
+    Picoseconds least = 0;
+  };
+
+  std::vector<Known> known_;
 };
 
 // Of searches with no correction, one after the other.
@@ -64,6 +88,7 @@ struct SearchMemory {
   KnownAnswers<SegmentCosts> blocks;
   KnownAnswers<ClosedRequest> plans;  // with their predictions
   KnownShapes shapes;
+  KnownBounds bounds;
 };
 
 // Do two requests say the same?

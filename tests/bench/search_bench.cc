@@ -6,10 +6,12 @@
 //   weft-search-bench --model gpt175b --devices 1024 --again    with what the search before found, and one pin changed
 //   weft-search-bench --model gpt175b --devices 1024 --again --from     with its record alone
 //   weft-search-bench --save DIR                                also writes the decisions of each search there
-//   weft-search-bench --scaling [--most-layers 48] [--most-devices 1024]
+//   weft-search-bench --scaling [--most-layers 48] [--most-devices 1024] [--layers 192] [--devices 1024]
+//
+// Seconds are those of the CPU: a search runs on one core, and others may keep the machine busy.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -104,8 +106,8 @@ std::vector<Row> allRows() {
           {"gpt175b", 16384}};
 }
 
-double secondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+double secondsSince(std::clock_t start) {
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
 struct Searched {
@@ -125,7 +127,7 @@ absl::StatusOr<CompileOptions> optionsOf(const Row& row) {
 }
 
 Searched searched(const ModelProblem& problem, const CompileOptions& options, SearchMemory* memory) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   Searched made = {0, closeRequest(problem.graphs(), options, {}, memory)};
   made.seconds = secondsSince(start);
   return made;
@@ -263,19 +265,25 @@ std::pair<double, double> exponents(const std::vector<Timed>& times) {
   return {(xt * yy - yt * xy) / determinant, (yt * xx - xt * xy) / determinant};
 }
 
+// Which rows: no more than so many layers and devices; 0: any, else just so many.
+struct Scaling {
+  int64_t mostLayers, mostDevices;
+  int64_t layers = 0, devices = 0;
+};
+
 // One program of so many layers for all numbers of devices.
-void reportScaling(int64_t mostLayers, int64_t mostDevices) {
+void reportScaling(const Scaling& rows) {
   const std::vector<int64_t> devices = {8, 64, 512, 1024, 16384};
   std::vector<Timed> times;
   print("layers | operators | graph s | devices | search s | ticks | step s | bound s | gap | peak | plan");
   for (const int64_t layers : {12, 24, 48, 96, 192}) {
-    if (layers > mostLayers) {
+    if (layers > rows.mostLayers || (rows.layers > 0 && layers != rows.layers)) {
       continue;
     }
     const absl::StatusOr<std::unique_ptr<ModelProblem>> problem = ModelProblem::create(testing::gptModel(
         "gpt", {.vocabulary = 51200, .layers = layers, .width = 2048, .heads = 32, .context = 1024, .batch = 4096}));
     for (const int64_t count : devices) {
-      if (count > mostDevices || !problem.ok()) {
+      if (count > rows.mostDevices || (rows.devices > 0 && count != rows.devices) || !problem.ok()) {
         continue;
       }
       const absl::StatusOr<Searched> made = searched(**problem, {"gpt", count});
@@ -291,14 +299,15 @@ void reportScaling(int64_t mostLayers, int64_t mostDevices) {
 }
 
 absl::Status run(const tools::Flags& flags) {
+  WEFT_ASSIGN_OR_RETURN(const int64_t devices, flags.integer("devices", 0, {1, 1 << 20}));
   if (flags.has("scaling")) {
-    WEFT_ASSIGN_OR_RETURN(const int64_t layers, flags.integer("most-layers", 192, {1, 192}));
-    WEFT_ASSIGN_OR_RETURN(const int64_t devices, flags.integer("most-devices", 16384, {1, 16384}));
-    reportScaling(layers, devices);
+    WEFT_ASSIGN_OR_RETURN(const int64_t mostLayers, flags.integer("most-layers", 192, {1, 192}));
+    WEFT_ASSIGN_OR_RETURN(const int64_t mostDevices, flags.integer("most-devices", 16384, {1, 16384}));
+    WEFT_ASSIGN_OR_RETURN(const int64_t layers, flags.integer("layers", 0, {1, 192}));
+    reportScaling({mostLayers, mostDevices, layers, devices});
     return absl::OkStatus();
   }
   std::vector<Row> rows = allRows();
-  WEFT_ASSIGN_OR_RETURN(const int64_t devices, flags.integer("devices", 0, {1, 1 << 20}));
   if (flags.has("again")) {
     return reportAgain({flags.text("model", "gpt175b"), devices == 0 ? 1024 : devices,
                         flags.text("machine", "a100-80g"), flags.text("memory-limit")},
@@ -315,7 +324,7 @@ absl::Status run(const tools::Flags& flags) {
 int main(int argc, char** argv) {
   const std::vector<tools::Flag> known = {
       {"model", tools::Flag::kOptional, "gpt175b, llama70b, t5-11b, moe, unet, wide; default: every row"},
-      {"devices", tools::Flag::kOptional, "with --model: so many; default: those of the rows"},
+      {"devices", tools::Flag::kOptional, "with --model or --scaling: so many; default: those of the rows"},
       {"machine", tools::Flag::kOptional, "with --devices: name or file; default: a100-80g"},
       {"memory-limit", tools::Flag::kOptional, "with --devices: bytes of a rank, 40g; default: the machine's"},
       {"again", tools::Flag::kSwitch, "one row: cold, the same again, and with one pin changed"},
@@ -323,7 +332,8 @@ int main(int argc, char** argv) {
       {"save", tools::Flag::kOptional, "a folder: write the decisions of each search there"},
       {"scaling", tools::Flag::kSwitch, "GPT of 12 to 192 layers on 8 to 16384 devices"},
       {"most-layers", tools::Flag::kOptional, "with --scaling: no more than so many"},
-      {"most-devices", tools::Flag::kOptional, "with --scaling: no more than so many"}};
+      {"most-devices", tools::Flag::kOptional, "with --scaling: no more than so many"},
+      {"layers", tools::Flag::kOptional, "with --scaling: so many; default: those of the rows"}};
   if (tools::wantsHelp(argc, argv)) {
     std::cout << tools::flagHelp(std::string(kName) + " [flags]", known);
     return 0;

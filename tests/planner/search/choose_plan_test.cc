@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "planner/search/pipeline_shape.h"
 #include "planner/search/plan.h"
@@ -36,8 +38,8 @@ Asked predictionsWhereAllTake(Picoseconds time, const std::string& machine = "",
   request.machine = machine;
   request.schedule = schedule;
   Asked asked;
-  const Predict predict = [&](const ProgramGraph& staged, const CompileOptions& closed,
-                              std::optional<double>) -> absl::StatusOr<Attempt> {
+  const Predict predict = [&](const ProgramGraph& staged, const CompileOptions& closed, std::optional<double>,
+                              Picoseconds) -> absl::StatusOr<Attempt> {
     ++(closed.mesh.rfind("dp", 0) == 0 ? asked.usual : asked.beside);
     asked.schedules[{closed.mesh, closed.microBatches(), closed.virtualStages, closed.zeroLevel()}].insert(
         closed.schedule);
@@ -88,8 +90,8 @@ TEST(ChoosePlan, TheBestIsHeldAgainstItsNeighbors) {
   const ProgramGraph graph = chainProgram({.layers = 2, .rows = 64, .width = 64}).graph;
   CompileOptions request = {.mode = Mode::kAuto, .mesh = "dp=1,tp=4"};
   std::optional<int64_t> first;
-  const Predict predict = [&](const ProgramGraph&, const CompileOptions& closed,
-                              std::optional<double>) -> absl::StatusOr<Attempt> {
+  const Predict predict = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double>,
+                              Picoseconds) -> absl::StatusOr<Attempt> {
     first = first.value_or(closed.microBatches());
     Attempt made;
     made.time = closed.microBatches() == 2 * *first ? 9 : 10;
@@ -102,6 +104,44 @@ TEST(ChoosePlan, TheBestIsHeldAgainstItsNeighbors) {
   const absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, {memo, memory});
   ASSERT_TRUE(chosen.ok()) << chosen.status();
   EXPECT_EQ(chosen->request.microBatches(), 2 * *first);
+}
+
+// Where each prediction says how long a step may take to be of use. `fits`: does what it is asked for fit?
+std::vector<Picoseconds> uselessWhere(const std::function<bool(Picoseconds useless)>& fits) {
+  const ProgramGraph graph = chainProgram({.layers = kLayers, .rows = 64, .width = 64}).graph;
+  const CompileOptions request = {.mode = Mode::kAuto, .devices = 8, .schedule = "1f1b"};
+  std::vector<Picoseconds> all;
+  const Predict predict = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double>,
+                              Picoseconds useless) -> absl::StatusOr<Attempt> {
+    all.push_back(useless);
+    Attempt made;
+    made.time = 1'000'000'000'000'000;
+    made.fits = fits(useless);
+    made.decisions.mesh = *Mesh::parse(closed.mesh);
+    return made;
+  };
+  ReshardMemo memo;
+  SearchMemory memory;
+  const absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, {memo, memory});
+  EXPECT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(chosen->attempt.fits, fits(kAnyTime));
+  return all;
+}
+
+TEST(ChoosePlan, WhatTakesAsLongAsAPlanThatFitsIsUseless) {
+  std::vector<Picoseconds> useless = uselessWhere([](Picoseconds) { return true; });
+  ASSERT_GT(useless.size(), 2);
+  EXPECT_EQ(useless.front(), kAnyThatFits);
+  EXPECT_EQ(std::set<Picoseconds>(useless.begin() + 1, useless.end()), std::set<Picoseconds>({1'000'000'000'000'000}));
+}
+
+// What was given up is predicted again until something fits.
+TEST(ChoosePlan, WhereNothingFitsAllIsTried) {
+  std::vector<Picoseconds> useless = uselessWhere([](Picoseconds useless) { return useless == kAnyTime; });
+  EXPECT_EQ(std::count(useless.begin(), useless.end(), kAnyTime), 1);
+  useless = uselessWhere([](Picoseconds) { return false; });
+  EXPECT_EQ(std::count(useless.begin(), useless.end(), kAnyTime),
+            std::count(useless.begin(), useless.end(), kAnyThatFits));
 }
 
 }  // namespace

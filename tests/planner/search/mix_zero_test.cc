@@ -35,8 +35,8 @@ class MixZeroTest : public ::testing::Test {
   // they do not fit.
   ClosedRequest mixed(const ClosedRequest& plan, const std::map<std::string, Picoseconds>& times) {
     asked_.clear();
-    const Predict predict = [&](const ProgramGraph&, const CompileOptions& closed,
-                                std::optional<double>) -> absl::StatusOr<Attempt> {
+    const Predict predict = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double>,
+                                Picoseconds) -> absl::StatusOr<Attempt> {
       asked_.push_back(printZeroOf(closed.zeroOf));
       const auto found = times.find(asked_.back());
       if (found == times.end()) {

@@ -50,7 +50,7 @@ class RefineStages : public ::testing::Test {
 
   ClosedRequest refined(int64_t best) {
     asked_ = 0;
-    const Predict predict = [&](const ProgramGraph& staged, const CompileOptions&, std::optional<double>) {
+    const Predict predict = [&](const ProgramGraph& staged, const CompileOptions&, std::optional<double>, Picoseconds) {
       ++asked_;
       return absl::StatusOr<Attempt>(attemptOf(staged, best));
     };
@@ -103,14 +103,15 @@ TEST_F(RefineStages, KeepsWhatIsBest) {
 TEST_F(RefineStages, WhatTakesLongerMayBeTheBestOnceCutAnew) {
   Sketch other = sketch_;
   other.request.micro = 8;
-  const Predict predict = [&](const ProgramGraph& staged, const CompileOptions& closed, std::optional<double>) {
+  const Predict predict = [&](const ProgramGraph& staged, const CompileOptions& closed, std::optional<double>,
+                              Picoseconds) {
     Attempt made = attemptOf(staged, 2 * kOperators);
     made.time = closed.micro == 8 ? made.time : 3;
     return absl::StatusOr<Attempt>(made);
   };
   auto staged = std::make_shared<const ProgramGraph>(program_->onStages(sketch_.cut.first));
   const auto planOf = [&](const Sketch& sketch) {
-    return ClosedRequest{sketch.request, staged, *predict(*staged, sketch.request, {})};
+    return ClosedRequest{sketch.request, staged, *predict(*staged, sketch.request, {}, kAnyTime)};
   };
   ASSERT_GT(planOf(other).attempt.time, planOf(sketch_).attempt.time);
   ReshardMemo memo;

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <tuple>
+
 #include "planner/search/plan.h"
 #include "tests/planner/search/chain_program.h"
 
@@ -83,6 +86,41 @@ TEST(SearchMemory, OtherQuestionsAreAskedAnew) {
   changed[2].zeroOf = {{"w0", 3}};
   for (size_t i = 0; i < changed.size(); ++i) {
     expectSame(planOf(graphs, changed[i], &memory), planOf(graphs, changed[i], nullptr), "change " + std::to_string(i));
+  }
+}
+
+// A plan that was given up as it takes too long may fit where it may take longer.
+TEST(SearchMemory, WhatWasGivenUpIsAskedAgainWhereMoreIsOfUse) {
+  SearchQuestion question;
+  question.useless = 10;
+  KnownAnswers<ClosedRequest> known;
+  known.keep(question, ClosedRequest());
+  question.useless = 9;
+  EXPECT_NE(known.find(question), nullptr);
+  question.useless = 11;
+  EXPECT_EQ(known.find(question), nullptr);
+  ClosedRequest fits;
+  fits.attempt.fits = true;
+  question.useless = 10;
+  question.closed.zero = 1;
+  known.keep(question, fits);
+  question.useless = kAnyTime;
+  EXPECT_NE(known.find(question), nullptr);
+}
+
+TEST(SearchMemory, BoundsAreKnownByAllThatTheyDependOn) {
+  const auto graph = std::make_shared<const ProgramGraph>(programOf(2, 256));
+  const auto other = std::make_shared<const ProgramGraph>(programOf(6, 256));
+  const Machine machine = *Machine::parse(*Machine::textOf("a100-80g"));
+  Machine faster = machine;
+  faster.memoryBandwidth *= 2;
+  KnownBounds known;
+  for (int again = 0; again < 2; ++again) {
+    for (const auto& [program, on, ranks] :
+         {std::tuple(graph, machine, 1), {graph, machine, 4}, {other, machine, 1}, {graph, faster, 1}}) {
+      const BoundedPlans plans = {.ranks = ranks, .submeshRanks = {ranks}};
+      EXPECT_EQ(*known.of(program, on, plans), *leastTime(*program, on, plans));
+    }
   }
 }
 
