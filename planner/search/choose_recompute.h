@@ -49,8 +49,8 @@ absl::StatusOr<Attempt> asItIs(const MemoryLimits& limits, const Decisions& reco
 absl::StatusOr<Picoseconds> expectedIn(const MemoryLimits& limits, const Attempt& base, StepModel& model);
 
 // `base` (asItIs) with recomputation: the shortest that fits; where none does, that with the least peak of all tried.
-// Looks no further where that takes `useless` or longer, and gives then what does not fit. The
-// record is that of the model with any schedule on the same submeshes.
+// Looks no further where that takes `useless` or longer, and gives then what does not fit. The record is that of the
+// model with any schedule on the same submeshes.
 absl::StatusOr<Attempt> recomputedIn(const MemoryLimits& limits, const Attempt& base, StepModel& model,
                                      Picoseconds useless = kAnyTime);
 
