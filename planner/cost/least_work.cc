@@ -175,6 +175,13 @@ std::vector<std::vector<int64_t>> splitsOf(int64_t ranks, bool hasBatch) {
   return splits;
 }
 
+// Is the product of `work`, perhaps of more terms, part of the kernel? Then every split of the one is one of the other.
+bool hasProductOf(const KernelWork& kernel, const KernelWork& work) {
+  return kernel.product && work.product && kernel.type == work.type && kernel.product->batch == work.product->batch &&
+         kernel.product->m == work.product->m && kernel.product->n == work.product->n &&
+         kernel.product->k >= work.product->k;
+}
+
 // The kernels of an alternative, of the whole program.
 absl::StatusOr<std::vector<KernelWork>> kernelsOf(const GraphView& view, int op, const Alternative& alternative) {
   std::vector<KernelWork> kernels;
@@ -245,7 +252,7 @@ absl::StatusOr<LeastWork> LeastWork::of(const GraphView& view, const Machine& ma
 
 absl::Status LeastWork::addFamilies(const GraphView& view) {
   const auto isProduct = [&](int op) {
-    return classOf_[op] >= 0 && classes_[classOf_[op]].work.product && classes_[classOf_[op]].others.empty() &&
+    return classOf_[op] >= 0 && classes_[classOf_[op]].work.product && !classes_[classOf_[op]].mayExpand &&
            !isMeasured(machine_, classes_[classOf_[op]].work);
   };
   WEFT_ASSIGN_OR_RETURN(std::vector<ProductFamily> families, productFamilies(view, isProduct));
@@ -297,8 +304,13 @@ absl::Status LeastWork::addClass(const GraphView& view, int op, int batch, WorkR
     made.sums *= roleOf(static_cast<int>(f)) == kSums ? std::max<int64_t>(1, rule.factors()[f].size) : 1;
   }
   made.work.type = arithmeticType(types, node.results[0].type);
+  made.mayExpand = !node.alternatives.empty();
   for (const Alternative& alternative : node.alternatives) {
-    WEFT_ASSIGN_OR_RETURN(made.others.emplace_back(), kernelsOf(view, op, alternative));
+    WEFT_ASSIGN_OR_RETURN(std::vector<KernelWork> kernels, kernelsOf(view, op, alternative));
+    if (std::none_of(kernels.begin(), kernels.end(),
+                     [&](const KernelWork& kernel) { return hasProductOf(kernel, made.work); })) {
+      made.others.push_back(std::move(kernels));
+    }
   }
   made.batchRole = batch < 0 ? -1 : roleOf(batch);
   KernelWork arithmetic = shareOf(made, Parts(kRoles, 1));

@@ -22,7 +22,8 @@
 // products were measured (Machine::profiles) a larger one may take less, and the least is leastKernelSeconds().
 //
 // An operator that an alternative may stand for takes what takes less, its own kernel or those of the alternative, each
-// with its arithmetic and bytes shared evenly by all P ranks, by leastKernelSeconds().
+// with its arithmetic and bytes shared evenly by all P ranks, by leastKernelSeconds(). One that has the operator's own
+// product among its kernels, as that of a convolution over blocks of rows, takes no less.
 //
 // Nothing is counted
 //   - of views and constants, and of what no result of the step needs;
@@ -97,7 +98,8 @@ class LeastWork {
   // Operators that cost the same.
   struct Class {
     KernelWork work;                              // of the whole program
-    std::vector<std::vector<KernelWork>> others;  // the kernels of each alternative
+    std::vector<std::vector<KernelWork>> others;  // the kernels of each alternative that may take less
+    bool mayExpand = false;                       // has it any alternative?
     int64_t sums = 1;                             // of a product: how many terms each of them has
     std::vector<Tensor> tensors;
     int batchRole = -1;   // of the factor that carries the batch

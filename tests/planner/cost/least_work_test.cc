@@ -143,6 +143,19 @@ TEST(LeastWork, AnAlternativeMayTakeLess) {
   EXPECT_NEAR(reluOf(1 << 10, {1 << 10, 1 << 8}), reluOf(1 << 10, {}), 1e3);
 }
 
+// A product among other kernels takes no less than alone, waves of tiles included.
+TEST(LeastWork, AnAlternativeWithTheSameProductTakesNoLess) {
+  ProgramGraph graph = product(64, 48, 1 << 10);
+  const double alone = kernelOf(graph, tiled(), {1, 1});
+  const GraphOperator& matmul = graph.operators[0];
+  const GraphValue x = {GraphValue::kArgument, 0};
+  const GraphValue w = {GraphValue::kArgument, 1};
+  graph.operators[0].alternatives = {{{{matmul.facts, {x, w}, matmul.results}}, {{0, 0}}}};
+  EXPECT_EQ(kernelOf(graph, tiled(), {1, 1}), alone);
+  graph.operators[0].alternatives[0].body[0].facts.flopsPerPoint = 1;
+  EXPECT_LT(kernelOf(graph, tiled(), {1, 1}), alone);
+}
+
 // An alternative without the operand does not need what makes it.
 TEST(LeastWork, WhatOnlyAnAlternativeDropsIsNotNeeded) {
   GraphBuilder b;
