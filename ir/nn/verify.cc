@@ -208,9 +208,9 @@ bool areReductions(mlir::ArrayAttr listed, unsigned results) {
 
 }  // namespace
 
-// (1) A kind and a rule. (2) Linear sets are lists of its operands. (3) Work from 0 to 2^40. (4) Origins of dimensions
-// that there are. (5) Pad fills and (6) reductions for no more operands and results than there are. (7) Gradients of
-// operands that there are.
+// (1) A kind and a rule. (2) Linear sets are lists of its operands, none empty. (3) Work from 0 to 2^40. (4) Origins of
+// dimensions that there are. (5) Pad fills and (6) reductions for no more operands and results than there are. (7)
+// Gradients of operands that there are.
 LogicalResult CustomOp::verify() {
   if (getKind().empty() || getFactors().empty()) {
     return error(*this, 1, "kind is \"" + getKind() + "\" and factors \"" + getFactors() + "\"; neither may be empty");
@@ -218,9 +218,10 @@ LogicalResult CustomOp::verify() {
   const auto isOperand = [&](int64_t operand) { return operand >= 0 && operand < getNumOperands(); };
   for (mlir::Attribute set : getLinear()) {
     auto numbers = llvm::dyn_cast<mlir::DenseI64ArrayAttr>(set);
-    if (!numbers || !llvm::all_of(numbers.asArrayRef(), isOperand)) {
-      return error(*this, 2,
-                   "linear holds lists of operands, from 0 to " + llvm::Twine(getNumOperands()) + " less one");
+    if (!numbers || numbers.empty() || !llvm::all_of(numbers.asArrayRef(), isOperand)) {
+      return error(
+          *this, 2,
+          "linear holds lists of operands, from 0 to " + llvm::Twine(getNumOperands()) + " less one; no list is empty");
     }
   }
   if (!(getWork() >= 0 && getWork() <= static_cast<double>(kMostWork))) {

@@ -289,6 +289,9 @@ TEST(OwnOperatorErrors, FactsThatDoNotFit) {
   OwnOperator own = gate();
   own.linear = {{0}, {2}};
   EXPECT_THAT(messageOf(own), HasSubstr("gate: it is said to be linear in operand 2; it has 2 operands and 1 results"));
+  own.linear = {{}};
+  EXPECT_THAT(messageOf(own),
+              HasSubstr("gate: linear holds lists of operands, from 0 to 2 less one; no list is empty"));
   own = gate();
   own.origins = {{.index = 1, .dim = 2}};
   EXPECT_THAT(messageOf(own), HasSubstr("the origin of dimension 2 of operand 1, which there is not"));

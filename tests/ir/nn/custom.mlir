@@ -85,3 +85,11 @@ func.func @gradient_of(%x: tensor<2x3xf32>) {
   %y = nn.custom %x {kind = "own", factors = "r c -> r c", linear = [], work = 1.0 : f64, gradient = @g, gradient_of = array<i64: 1>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
   return
 }
+
+// -----
+
+func.func @linear_in_nothing(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{nn.custom (2): linear holds lists of operands, from 0 to 1 less one; no list is empty}}
+  %y = nn.custom %x {kind = "own", factors = "r c -> r c", linear = [array<i64>], work = 1.0 : f64} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
