@@ -53,12 +53,12 @@ Language buildLanguage(Graph& g, int64_t batch, int64_t context, int64_t stages)
   }
   const Tensor places = slice(g.parameter("wpe", {kMostTokens, 8}, init), {0, 0}, {context, 8});
   Tensor h = embedding(g.parameter("wte", {kVocabulary, 8}, init), model.tokens) + places;
-  h = nn::TransformerBlock(g, "h0", 8, 2, init)(h);
+  h = nn::TransformerBlock(g, "h0", 8, 2, {.init = init})(h);
   stage.reset();
   if (stages > 1) {
     stage.emplace(g.stage(static_cast<int>(stages) - 1));
   }
-  h = nn::TransformerBlock(g, "h1", 8, 2, init)(h);
+  h = nn::TransformerBlock(g, "h1", 8, 2, {.init = init})(h);
   model.logits = matmul(h, g.parameter("head", {8, kVocabulary}, init));
   model.losses = softmaxCrossEntropy(model.logits, model.labels, kIgnored);
   model.counted = compare(model.labels, kIgnored, "ne");
