@@ -154,20 +154,27 @@ KernelOr broadcast(const KernelSpec& spec) {
   return makeMove(spec, {shape, from, stridesOf(shape), 0, 0, false});
 }
 
-// The first element of a box of `size` in `whole` that begins at the kernel's scalars, one for each dimension.
-absl::StatusOr<int64_t> startAt(const KernelArguments& args, const char* kernel, const Ints& size, const Ints& whole) {
-  const Ints strides = stridesOf(whole);
-  int64_t start = 0;
-  for (size_t d = 0; d < whole.size(); ++d) {
-    if (args.scalars[d] < 0 || args.scalars[d] > whole[d] - size[d]) {
-      return absl::OutOfRangeError(absl::StrCat("kernel ", kernel, ": [", args.scalars[d], ", ",
-                                                wrappingSum(args.scalars[d], size[d]), ") is not inside dimension ", d,
-                                                " of size ", whole[d]));
+// A box in a tensor, whose place a kernel gets with each call.
+struct MovingBox {
+  const char* kernel;
+  Ints size;
+  Ints whole;  // shape of the tensor
+  Ints strides = stridesOf(whole);
+
+  // Its first element where it begins at the kernel's scalars, one for each dimension.
+  absl::StatusOr<int64_t> startAt(const KernelArguments& args) const {
+    int64_t start = 0;
+    for (size_t d = 0; d < whole.size(); ++d) {
+      if (args.scalars[d] < 0 || args.scalars[d] > whole[d] - size[d]) {
+        return absl::OutOfRangeError(absl::StrCat("kernel ", kernel, ": [", args.scalars[d], ", ",
+                                                  wrappingSum(args.scalars[d], size[d]), ") is not inside dimension ",
+                                                  d, " of size ", whole[d]));
+      }
+      start += args.scalars[d] * strides[d];
     }
-    start += args.scalars[d] * strides[d];
+    return start;
   }
-  return start;
-}
+};
 
 // Scalars: the start in each dimension.
 KernelOr dynamicSlice(const KernelSpec& spec) {
@@ -178,11 +185,12 @@ KernelOr dynamicSlice(const KernelSpec& spec) {
   WEFT_RETURN_IF_ERROR(boxStart(spec, size, Ints(whole.size(), 0), whole).status());
   return dispatchWidth(spec.inputs[0].type, [&]<typename T>() {
     const StridedCopy<T> copy(size, stridesOf(whole), stridesOf(size));
-    return makeKernel([=](const KernelArguments& args) -> absl::Status {
-      WEFT_ASSIGN_OR_RETURN(const int64_t start, startAt(args, kDynamicSliceKernel, size, whole));
-      copy.run(in<T>(args, 0) + start, out<T>(args, 0));
-      return absl::OkStatus();
-    });
+    return makeKernel(
+        [copy, box = MovingBox{kDynamicSliceKernel, size, whole}](const KernelArguments& args) -> absl::Status {
+          WEFT_ASSIGN_OR_RETURN(const int64_t start, box.startAt(args));
+          copy.run(in<T>(args, 0) + start, out<T>(args, 0));
+          return absl::OkStatus();
+        });
   });
 }
 
@@ -197,8 +205,9 @@ KernelOr dynamicUpdateSlice(const KernelSpec& spec) {
   const int64_t n = spec.outputs[0].elements();
   return dispatchWidth(spec.inputs[0].type, [&]<typename T>() {
     const StridedCopy<T> copy(size, stridesOf(size), stridesOf(whole));
-    return makeKernel([=](const KernelArguments& args) -> absl::Status {
-      WEFT_ASSIGN_OR_RETURN(const int64_t start, startAt(args, kDynamicUpdateSliceKernel, size, whole));
+    return makeKernel([copy, n, box = MovingBox{kDynamicUpdateSliceKernel, size, whole}](
+                          const KernelArguments& args) -> absl::Status {
+      WEFT_ASSIGN_OR_RETURN(const int64_t start, box.startAt(args));
       T* y = out<T>(args, 0);
       if (args.inputs[0] != args.outputs[0]) {
         std::copy_n(in<T>(args, 0), n, y);

@@ -151,8 +151,8 @@ const std::vector<WrongUse>& wrongOperators() {
       WRONG("ConstantBool", t.g.constant({1}, {2}, kBool), "constant: 2"),
       WRONG("IotaNegative", t.g.iota({2}, -2), "iota: "),
       // States, constraints and modules.
-      WRONG("AssignParameter", t.g.assign(t.v, t.v), "assign: 'v' is no state"),
-      WRONG("AssignShape", t.g.assign(t.moving, t.channels), "assign: state 'moving' is [8]", "[6]"),
+      WRONG("AssignResult", t.g.assign(t.v + 1, t.v), "assign: the value of an operator is no state and no parameter"),
+      WRONG("AssignShape", t.g.assign(t.moving, t.channels), "assign: state 'moving' is f32 [8]", "f32 [6]"),
       WRONG("AssignTwice", (t.g.assign(t.moving, t.v), t.g.assign(t.moving, t.v)), "'moving' is replaced twice"),
       WRONG("GroupNormModule", nn::GroupNorm(t.g, "n", 4, 6)(t.image), "nn::GroupNorm: groupNorm: ", "4"),
       WRONG("RmsNormModule", nn::RmsNorm(t.g, "n", 6)(t.f), "nn::RmsNorm: rmsNorm: ", "6xf32"),
