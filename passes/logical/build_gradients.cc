@@ -12,6 +12,7 @@
 #include "passes/logical/differentiate.h"
 #include "passes/logical/passes.h"
 #include "passes/logical/request_attributes.h"
+#include "passes/logical/update_phase.h"
 
 namespace weft {
 
@@ -44,7 +45,8 @@ class OwnGradients {
     for (nn::ConstrainOp finished : finished_) {
       finished.getY().replaceUsesWithIf(finished.getX(), [&](OpOperand& use) {
         Operation* reader = use.getOwner();
-        return differentiated_.count(reader) > 0 || hasPhase(reader, "backward");
+        return reader->getNumResults() > 0 &&
+               (differentiated_.count(reader) > 0 || isMadeIn(reader->getResult(0), "backward"));
       });
     }
     for (Operation& op : step_.getBody().front().without_terminator()) {
@@ -66,12 +68,8 @@ class OwnGradients {
       Value value = made;
       if (named.kind == "parameter") {
         OpBuilder builder(op);
-        auto finished = builder.create<nn::ConstrainOp>(op.getLoc(), value, "");
-        finished->setAttr(kPhaseAttr, builder.getStringAttr("update"));
-        finished->setAttr(kGradientOfAttr, builder.getStringAttr(named.name));
-        finished->setAttr(kNameAttr, builder.getStringAttr(gradientName(named.name)));
-        finished_.push_back(finished);
-        value = finished;
+        value = finishGradient(builder, made, named.name);
+        finished_.push_back(value.getDefiningOp<nn::ConstrainOp>());
       }
       gradient.replaceAllUsesWith(value);
     }
@@ -81,19 +79,12 @@ class OwnGradients {
     return success();
   }
 
-  static bool hasPhase(Operation* op, StringRef phase) {
-    auto text = op->getAttrOfType<StringAttr>(kPhaseAttr);
-    return text && text.getValue() == phase;
-  }
-
   static void followOperands(Operation* op) {
     if (op->hasAttr(kPhaseAttr)) {
       return;
     }
     const auto reads = [&](StringRef phase) {
-      return llvm::any_of(op->getOperands(), [&](Value operand) {
-        return operand.getDefiningOp() != nullptr && hasPhase(operand.getDefiningOp(), phase);
-      });
+      return llvm::any_of(op->getOperands(), [&](Value operand) { return isMadeIn(operand, phase); });
     };
     const StringRef phase = reads("update") ? "update" : reads("backward") ? "backward" : "";
     if (!phase.empty()) {

@@ -48,9 +48,7 @@ class UpdateBuilder {
       return module_.emitError("the module has no function @step");
     }
     emit_.emplace(step_);
-    if (failed(collectGradients())) {
-      return failure();
-    }
+    collectGradients();
     clip();
     if (trains() && failed(applyOptimizers())) {
       return failure();
@@ -79,7 +77,7 @@ class UpdateBuilder {
 
   // Takes the gradients off the results and gives each its constrain op; with option gradient_outputs they come back as
   // outputs.
-  LogicalResult collectGradients() {
+  void collectGradients() {
     Operation* terminator = step_.getBody().front().getTerminator();
     const bool asOutputs = request_.options.gradientOutputs;
     for (unsigned i = 0; i < step_.getNumResults(); ++i) {
@@ -99,33 +97,14 @@ class UpdateBuilder {
     step_.eraseResults(taken);
     terminator->eraseOperands(taken);
     for (Gradient& gradient : gradients_) {
-      if (failed(finish(gradient))) {
-        return failure();
+      // What the user made of a finished gradient is finished.
+      if (!isMadeIn(gradient.value, "update")) {
+        gradient.value = finishGradient(emit_->builder(), gradient.value, gradient.name);
       }
       if (asOutputs) {
         addNamedResult(gradient.value, "output", gradientName(gradient.name));
       }
     }
-    return success();
-  }
-
-  // What the user made of a finished gradient is finished.
-  LogicalResult finish(Gradient& gradient) {
-    Operation* made = gradient.value.getDefiningOp();
-    auto phase = made != nullptr ? made->getAttrOfType<StringAttr>(kPhaseAttr) : StringAttr();
-    if (phase && phase.getValue() == "update") {
-      return success();
-    }
-    NamedAttrList attrs;
-    attrs.set("layout", builder_.getStringAttr(""));
-    Operation* op = emit_->create(gradient.value.getLoc(), "constrain", gradient.value, attrs);
-    if (op == nullptr) {
-      return failure();
-    }
-    op->setAttr(kGradientOfAttr, builder_.getStringAttr(gradient.name));
-    op->setAttr(kNameAttr, builder_.getStringAttr(gradientName(gradient.name)));
-    gradient.value = op->getResult(0);
-    return success();
   }
 
   void addNamedResult(Value value, StringRef kind, const std::string& name) {

@@ -9,9 +9,11 @@ using namespace mlir;  // NOLINT: the file is about MLIR values throughout
 
 namespace {
 
-bool isOfUpdate(Operation* op) {
-  auto phase = op->getAttrOfType<StringAttr>(kPhaseAttr);
-  return phase && phase.getValue() == "update";
+constexpr char kUpdate[] = "update";
+
+bool hasPhase(Operation* op, StringRef phase) {
+  auto text = op->getAttrOfType<StringAttr>(kPhaseAttr);
+  return text && text.getValue() == phase;
 }
 
 bool isNewValue(func::FuncOp step, OpOperand& use) {
@@ -20,15 +22,27 @@ bool isNewValue(func::FuncOp step, OpOperand& use) {
 
 }  // namespace
 
+bool isMadeIn(Value value, StringRef phase) {
+  return value.getDefiningOp() != nullptr && hasPhase(value.getDefiningOp(), phase);
+}
+
+Value finishGradient(OpBuilder& builder, Value gradient, const std::string& parameter) {
+  auto finished = builder.create<ir::nn::ConstrainOp>(gradient.getLoc(), gradient, "");
+  finished->setAttr(kPhaseAttr, builder.getStringAttr(kUpdate));
+  finished->setAttr(kGradientOfAttr, builder.getStringAttr(parameter));
+  finished->setAttr(kNameAttr, builder.getStringAttr(gradientName(parameter)));
+  return finished;
+}
+
 void moveIntoUpdate(func::FuncOp step) {
   Block& body = step.getBody().front();
   Operation* end = body.getTerminator();
   OpBuilder builder(end);
-  const auto update = builder.getStringAttr("update");
+  const auto update = builder.getStringAttr(kUpdate);
   for (Operation& op : llvm::reverse(body.without_terminator())) {
     const bool isNeeded = llvm::any_of(op.getResults(), [](Value result) { return !result.use_empty(); });
     const bool onlyThere = llvm::all_of(op.getUses(), [&](OpOperand& use) {
-      return use.getOwner() == end ? isNewValue(step, use) : isOfUpdate(use.getOwner());
+      return use.getOwner() == end ? isNewValue(step, use) : hasPhase(use.getOwner(), kUpdate);
     });
     if (isNeeded && onlyThere && !op.hasAttr(kPhaseAttr)) {
       op.setAttr(kPhaseAttr, update);
@@ -37,7 +51,7 @@ void moveIntoUpdate(func::FuncOp step) {
   }
   for (OpOperand& use : end->getOpOperands()) {
     Operation* made = use.get().getDefiningOp();
-    if (isNewValue(step, use) && (made == nullptr || !isOfUpdate(made))) {
+    if (isNewValue(step, use) && !isMadeIn(use.get(), kUpdate)) {
       const Location place = made == nullptr ? end->getLoc() : made->getLoc();
       auto there = builder.create<ir::nn::ConstrainOp>(place, use.get(), "");
       there->setAttr(kPhaseAttr, update);

@@ -277,7 +277,8 @@ class StepCutter {
   void holdUnread() {
     for (const Argument& argument : argumentsOf(step_)) {
       Value value = step_.getArgument(argument.index);
-      if (llvm::none_of(held_, [&](const auto& held) { return held.first.first == argument.name; })) {
+      const auto held = held_.lower_bound({argument.name, 0});
+      if (held == held_.end() || held->first.first != argument.name) {
         held_[{argument.name, meshes_.submeshes[stageOfValue(value)]}] = value;
       }
     }
