@@ -313,11 +313,19 @@ class StepCutter {
       const bool here = stage ? meshes_.submeshes[stage.getInt()] == update.submesh : onMeshOf(value, update.submesh);
       const bool holds = programs_.size() == 1 || (here && held_.count({argument.name, update.submesh}) > 0);
       CutFunction& where = program->functionOf(value);
-      if (holds && failed(finishIn(value, where, name, ir::dist::symbolizeMemory(argument.kind)))) {
+      CutFunction& last = mayReplaceIn(where, argument.name) ? where : update;
+      if (holds && failed(finishIn(value, last, name, ir::dist::symbolizeMemory(argument.kind)))) {
         return failure();
       }
     }
     return success();
+  }
+
+  // May the function that makes an argument's next value replace it? Where it runs several times in a step, or another
+  // one reads the argument, that would be too early: the value is kept until the update.
+  bool mayReplaceIn(CutFunction& function, const std::string& argument) const {
+    const bool runsOnce = !isPerMicroBatch(kindOf(function.function)) || meshes_.ofSubmesh[0].microBatches() == 1;
+    return runsOnce && !programs_[function.submesh]->isReadElsewhere(argument, function);
   }
 
   LogicalResult finishIn(Value value, CutFunction& function, const std::string& name,

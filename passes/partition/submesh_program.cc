@@ -122,6 +122,12 @@ Value SubmeshProgram::crossing(CutFunction& reader, Value value) {
   return argument(reader, value, crossing.name, std::nullopt);
 }
 
+bool SubmeshProgram::isReadElsewhere(const std::string& name, const CutFunction& function) const {
+  return llvm::any_of(functions_, [&](const auto& entry) {
+    return entry.second.get() != &function && entry.second->arguments.count(name) > 0;
+  });
+}
+
 void SubmeshProgram::returnValue(CutFunction& function, Value cut, const std::string& name,
                                  std::optional<Memory> memory) {
   function.results.push_back(cut);

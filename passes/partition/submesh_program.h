@@ -74,6 +74,8 @@ class SubmeshProgram {
                        std::optional<ir::dist::Memory> memory);
   // An argument of `reader` that another function returns.
   mlir::Value crossing(CutFunction& reader, mlir::Value value);
+  // Does another function take an argument of this name?
+  bool isReadElsewhere(const std::string& name, const CutFunction& function) const;
   void returnValue(CutFunction& function, mlir::Value cut, const std::string& name,
                    std::optional<ir::dist::Memory> memory);
 

@@ -365,9 +365,16 @@ class Lowerer {
     return absl::OkStatus();
   }
 
+  // May the function that makes an argument's next value replace it, or is it kept until the update?
+  bool mayReplaceIn(CutStepFunction& function, const std::string& argument) const {
+    const bool runsOnce = !function.perMicroBatch() || meshes_.ofSubmesh[0].microBatches() == 1;
+    return runsOnce && !submeshes_[function.submesh].isReadElsewhere(argument, function);
+  }
+
   absl::Status leaveFrom(int value, int64_t submesh, const std::string& name, plan::MemoryClass memory) {
     CutStepFunction* where = submeshes_[submesh].whereDefined(value);
-    CutStepFunction& function = where != nullptr ? *where : submeshes_[submesh].update();
+    const bool isHere = where != nullptr && (memory == plan::OUTPUT || mayReplaceIn(*where, name));
+    CutStepFunction& function = isHere ? *where : submeshes_[submesh].update();
     WEFT_ASSIGN_OR_RETURN(const int made, cut(value, function));
     submeshes_[submesh].returnValue(function, made, name, memory);
     return absl::OkStatus();

@@ -348,6 +348,12 @@ bool SubmeshFunctions::isCollectedAs(int value, const std::string& name) const {
   return known != madeTogether_.end() && known->second.name == name;
 }
 
+bool SubmeshFunctions::isReadElsewhere(const std::string& name, const CutStepFunction& function) const {
+  return std::any_of(functions_.begin(), functions_.end(), [&](const auto& entry) {
+    return entry.second.get() != &function && entry.second->named.count(name) > 0;
+  });
+}
+
 void SubmeshFunctions::returnValue(CutStepFunction& function, int cut, const std::string& name,
                                    plan::MemoryClass memory) {
   function.results.push_back({cut, name, memory});

@@ -85,6 +85,8 @@ class SubmeshFunctions {
   void makeTogether(CutStepFunction& function, int value, const StepName& cut, int64_t bytes,
                     StepInstruction instruction);
   bool isCollectedAs(int value, const std::string& name) const;
+  // Does another function take an argument of this name?
+  bool isReadElsewhere(const std::string& name, const CutStepFunction& function) const;
   // The host sees what leaves under this name.
   void returnValue(CutStepFunction& function, int cut, const std::string& name, plan::MemoryClass memory);
   void showToHost(const std::string& name) { program_.visible.insert(name); }
