@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-// Where only fewer rows were asked about, more of them take at least so much of what they would in proportion.
+// Where only fewer rows were asked about, more of them take at least so much of what they would as smaller meshes do.
 constexpr double kOfProportion = 0.9;
 
 // What a mesh with an axis p times as large takes at the least, of what it would take if all its work were shared;
@@ -237,7 +237,10 @@ absl::StatusOr<SegmentCosts> BlockCosts::of(const BlockAsk& ask) {
   auto it = costs_.find(key);
   if (it == costs_.end()) {
     it = costs_.emplace(key, this->ask(ask, relative.uncut)).first;
-    if (it->second.ok()) {
+    // Where the level of ZeRO is open others are guessed from what is known: without the collectives that the higher
+    // levels have in each micro-batch.
+    const bool hasTimesOfLevel0 = request_.zeroLevel() != kFindZero || closed.zeroLevel() < 2;
+    if (it->second.ok() && hasTimesOfLevel0) {
       learn(ask, relative, *it->second);
     }
   }
@@ -327,6 +330,20 @@ std::vector<BlockTotals> BlockCosts::guess(const BlockAsk& ask) {
   return found;
 }
 
+// How many times as long the rows of `cuts` take as those of `parts`, which are fewer, by what is known of smaller
+// meshes; in proportion to the rows at most.
+double BlockCosts::growth(const Relative& relative, int64_t parts, int64_t cuts, Priced priced) const {
+  double growth = static_cast<double>(parts) / static_cast<double>(cuts);
+  for (const Relative& smaller : smallerThan(relative)) {
+    const std::optional<BlockTotals> few = guessed(smaller, parts, priced);
+    const std::optional<BlockTotals> many = guessed(smaller, cuts, priced);
+    if (few && many && few->all.time > 0) {
+      growth = std::min(growth, static_cast<double>(many->all.time) / static_cast<double>(few->all.time));
+    }
+  }
+  return growth;
+}
+
 std::optional<BlockTotals> BlockCosts::guessed(const Relative& relative, int64_t cuts, Priced priced) const {
   std::optional<BlockTotals> made;
   const auto known = totals_.find({relative, priced});
@@ -344,7 +361,9 @@ std::optional<BlockTotals> BlockCosts::guessed(const Relative& relative, int64_t
     }
     const auto& [parts, nearest] = fewerRows == all.end() ? *all.rbegin() : *fewerRows;
     const double proportion = static_cast<double>(parts) / static_cast<double>(cuts);
-    made = scaled(nearest, proportion > 1 ? std::max(1.0, kOfProportion * proportion) : proportion, false);
+    made = scaled(nearest,
+                  proportion > 1 ? std::max(1.0, kOfProportion * growth(relative, parts, cuts, priced)) : proportion,
+                  false);
   }
   const int64_t perNode = kinds_[relative.kind].devicesPerNode;
   const bool onOneNode = perNode == 0 || ranksBeside(relative) <= perNode;

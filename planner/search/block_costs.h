@@ -5,7 +5,8 @@
 // those of the batch: such asks are alike. The rest is guessed so that it is hardly too much:
 //   other rows         between those asked about with more and with fewer, in proportion to the rows (the splits that
 //                      are best there take no less anywhere between: least times are concave in the rows); beyond the
-//                      most rows as if time and bytes were in proportion
+//                      fewest rows as if time and bytes were in proportion; beyond the most rows nearly as they grow
+//                      on smaller meshes, in proportion at most, as kernels of more rows are more efficient
 //   larger meshes      as if a mesh with one axis p times as large took and held a p-th, and a little more time
 #pragma once
 
@@ -111,6 +112,7 @@ class BlockCosts {
 
   absl::StatusOr<SegmentCosts> ask(const BlockAsk& ask, bool uncut);
   void learn(const BlockAsk& ask, const Relative& relative, const SegmentCosts& costs);
+  double growth(const Relative& relative, int64_t parts, int64_t cuts, Priced priced) const;
   std::optional<BlockTotals> guessed(const Relative& relative, int64_t cuts, Priced priced) const;
 
   const GraphFor& graphs_;

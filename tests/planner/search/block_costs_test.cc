@@ -121,6 +121,33 @@ TEST_F(BlockCostsTest, GuessesAreHardlyTooHigh) {
   EXPECT_LE(guessed[0].all.time, together(asked(larger, 2)).segments[0].time) << "its collectives come on top";
 }
 
+// Kernels of few rows are inefficient: of many rows a rank takes less than in proportion.
+TEST_F(BlockCostsTest, GuessesOfMoreRowsFollowSmallerMeshes) {
+  const CompileOptions few = closed("dp=2,tp=2", 1024);
+  const CompileOptions many = closed("dp=2,tp=2", 2);
+  for (const CompileOptions& known : {few, closed("dp=2,tp=1", 1024), closed("dp=2,tp=1", 2)}) {
+    asked(known, 2);
+  }
+  const std::vector<BlockTotals> guessed = costs_.guess({many, false, 2, 0});
+  ASSERT_EQ(guessed.size(), 1U);
+  const Picoseconds own = together(asked(many, 2)).segments[0].time;
+  EXPECT_LE(guessed[0].all.time, own);
+  EXPECT_GE(2 * guessed[0].all.time, own);
+}
+
+// What was asked about at a higher level has its collectives in each micro-batch, which others need not have.
+TEST_F(BlockCostsTest, HigherLevelsTellNothingWhereTheLevelIsOpen) {
+  request_.zero = kFindZero;
+  CompileOptions high = closed("dp=4,tp=1", 2, 3);
+  high.regather = true;
+  asked(high, 4);
+  const CompileOptions low = closed("dp=4,tp=1", 2);
+  EXPECT_TRUE(costs_.alike({low, false, 4, 0}).empty());
+  EXPECT_TRUE(costs_.guess({low, false, 4, 0}).empty());
+  asked(low, 4);
+  EXPECT_EQ(costs_.alike({low, false, 4, 0}).size(), 1U);
+}
+
 // Whatever the level of the others.
 TEST_F(BlockCostsTest, WhatHasALevelOfItsOwnKeepsIt) {
   for (const int pinned : {0, 3}) {
