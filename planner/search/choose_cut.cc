@@ -38,8 +38,9 @@ std::optional<ChosenCut> CutChooser::best(const std::vector<PricedBlocks>& block
                                           const std::vector<PipelineShape>& shapes) const {
   std::optional<ChosenCut> best;
   for (const PricedBlocks& each : blocks) {
+    const std::vector<std::shared_ptr<const SummedCosts>> summed = summedOf(each.costs);
     for (const PipelineShape& shape : shapes) {
-      StageCut cut = withMeshes(choicesOf(each.costs, shape), shape);
+      StageCut cut = withMeshes(choicesOf(each.costs, summed, shape), shape);
       const auto rank = [&](const StageCut& c) { return std::tuple(expected(c), c.peakBytes); };
       if (!best || rank(cut) < rank(best->cut)) {
         best = ChosenCut{std::move(cut), each.bytePrice};
@@ -53,7 +54,7 @@ StageCut CutChooser::withMeshes(const MeshChoices& choices, const PipelineShape&
   if (areStages_ || shape.stages() == 1) {  // as many stages as there are costs
     return withStages(choices, shape, limit_, upTo(shape.stages()));
   }
-  const auto segments = static_cast<int64_t>(choices.costs[0]->segments.size());
+  const int64_t segments = choices.costs[0]->whole.segments();
   return request_.may(Freedom::kUnevenStages)
              ? cutStages(choices, shape, limit_)
              : withStages(choices, shape, limit_, evenStages(segments, shape.stages()));

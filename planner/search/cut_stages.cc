@@ -1,24 +1,12 @@
 #include "planner/search/cut_stages.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <optional>
 #include <utility>
 
 namespace weft {
 namespace {
-
-// As much of each saving as `bytes` are left to save: adds it to `sum`. False: none are left.
-bool take(const Saving& all, int64_t bytes, Saving& sum) {
-  const double part = std::min(1.0, static_cast<double>(bytes - sum.bytes) / static_cast<double>(all.bytes));
-  if (part <= 0) {
-    return false;
-  }
-  sum.bytes += static_cast<int64_t>(std::ceil(part * static_cast<double>(all.bytes)));
-  sum.time += static_cast<Picoseconds>(std::ceil(part * static_cast<double>(all.time)));
-  return true;
-}
 
 // Of `savings`, by rising price, as much as together saves `bytes`, or all of them.
 Saving taken(const std::vector<Saving>& savings, int64_t bytes) {
@@ -30,106 +18,6 @@ Saving taken(const std::vector<Saving>& savings, int64_t bytes) {
   }
   return sum;
 }
-
-// A saving that several segments have.
-struct SharedSaving {
-  Saving each;
-  std::vector<int64_t> before;  // of each segment: how often the segments before it have it
-};
-
-// Sums over the segments before each, so that those of a stage are differences.
-class Sums {
- public:
-  explicit Sums(const std::vector<SegmentCost>& costs) : sums_(costs.size() + 1), costs_(costs) {
-    for (size_t i = 0; i < costs.size(); ++i) {
-      sums_[i + 1] = sums_[i];
-      sums_[i + 1].time += costs[i].time;
-      sums_[i + 1].onceTime += costs[i].onceTime + costs[i].offloadTime;
-      sums_[i + 1].heldBytes += costs[i].bytesOfStep();
-      sums_[i + 1].activations += costs[i].activations;
-      for (const Saving& saving : costs[i].savings) {
-        count(saving, i);
-      }
-    }
-    for (SharedSaving& saving : savings_) {
-      for (size_t i = 0; i < costs.size(); ++i) {
-        saving.before[i + 1] += saving.before[i];
-      }
-    }
-    std::stable_sort(savings_.begin(), savings_.end(),
-                     [](const SharedSaving& a, const SharedSaving& b) { return isCheaper(a.each, b.each); });
-    fillMost();
-  }
-
-  SegmentCost of(int begin, int end) const {
-    SegmentCost sum;
-    sum.time = sums_[end].time - sums_[begin].time;
-    sum.onceTime = sums_[end].onceTime - sums_[begin].onceTime;
-    sum.heldBytes = sums_[end].heldBytes - sums_[begin].heldBytes;
-    const PassedBytes& before = sums_[begin].activations;
-    const PassedBytes& all = sums_[end].activations;
-    sum.activations = {all.toInputs - before.toInputs, all.toWeights - before.toWeights, all.between - before.between};
-    if (begin < end) {  // two runs of as many segments cover them
-      const std::vector<Most>& runs = most_[std::bit_width(static_cast<unsigned>(end - begin)) - 1];
-      const Most all =
-          Most::of(runs[begin], runs[end - static_cast<int>(std::bit_floor(static_cast<unsigned>(end - begin)))]);
-      sum.passingBytes = std::max(sum.passingBytes, all.passingBytes);
-      sum.bufferBytes = std::max(sum.bufferBytes, all.bufferBytes);
-    }
-    return sum;
-  }
-
-  // Of these segments as much as together saves `bytes`, or all that can be; the cheapest first.
-  Saving saving(int begin, int end, int64_t bytes) const {
-    Saving sum;
-    for (const SharedSaving& shared : savings_) {
-      const int64_t count = shared.before[end] - shared.before[begin];
-      if (count > 0 && !take({count * shared.each.bytes, count * shared.each.time}, bytes, sum)) {
-        break;
-      }
-    }
-    return sum;
-  }
-
- private:
-  // Of some segments: what a rank has room for once.
-  struct Most {
-    int64_t passingBytes = 0;
-    int64_t bufferBytes = 0;
-
-    static Most of(const Most& a, const Most& b) {
-      return {std::max(a.passingBytes, b.passingBytes), std::max(a.bufferBytes, b.bufferBytes)};
-    }
-  };
-
-  void fillMost() {
-    std::vector<Most>& each = most_.emplace_back();
-    for (const SegmentCost& cost : costs_) {
-      each.push_back({cost.passingBytes, cost.bufferBytes});
-    }
-    for (size_t run = 1; 2 * run <= costs_.size(); run *= 2) {
-      const std::vector<Most>& half = most_.back();
-      std::vector<Most> whole;
-      for (size_t i = 0; i + 2 * run <= costs_.size(); ++i) {
-        whole.push_back(Most::of(half[i], half[i + run]));
-      }
-      most_.push_back(std::move(whole));
-    }
-  }
-
-  void count(const Saving& saving, size_t segment) {
-    auto known = std::find_if(savings_.begin(), savings_.end(), [&](const auto& s) { return s.each == saving; });
-    if (known == savings_.end()) {
-      known = savings_.insert(savings_.end(), {saving, std::vector<int64_t>(costs_.size() + 1, 0)});
-    }
-    ++known->before[segment + 1];
-  }
-
-  std::vector<SegmentCost> sums_;
-  const std::vector<SegmentCost>& costs_;
-  std::vector<SharedSaving> savings_;    // the cheapest first
-  std::vector<std::vector<Most>> most_;  // of 1, 2, 4, ... segments, by the first of them
-};
 
 // The time after which submeshes of these kinds, if each has as much to do as it has speed, are done, times how many
 // there are. `times`: of all segments on a submesh of each kind.
@@ -163,15 +51,12 @@ bool isBetter(const Stage& a, const Stage& b) {
 class Cutter {
  public:
   Cutter(const MeshChoices& choices, const PipelineShape& shape, int64_t limit)
-      : choices_(choices),
-        segments_(static_cast<int>(choices.costs[0]->segments.size())),
-        leastTime_(leastTime(choices, shape)),
-        shape_(shape),
-        limit_(limit) {
-    for (const SegmentCosts* costs : choices.costs) {
-      sums_.emplace_back(costs->of(shape.cutsBackward));
+      : choices_(choices), segments_(choices.costs[0]->whole.segments()), shape_(shape), limit_(limit) {
+    for (const auto& costs : choices.costs) {
+      sums_.push_back(&costs->of(shape.cutsBackward));
       transfer_ = std::max(transfer_, costs->transfer);
     }
+    leastTime_ = leastTime();
     rooms_ = rooms();
   }
 
@@ -237,12 +122,12 @@ class Cutter {
 
  private:
   // Of all segments, each on the mesh on which it is shortest.
-  static Picoseconds leastTime(const MeshChoices& choices, const PipelineShape& shape) {
+  Picoseconds leastTime() const {
     Picoseconds sum = 0;
-    for (size_t i = 0; i < choices.costs[0]->segments.size(); ++i) {
-      Picoseconds least = choices.costs[0]->of(shape.cutsBackward)[i].time;
-      for (const SegmentCosts* costs : choices.costs) {
-        least = std::min(least, costs->of(shape.cutsBackward)[i].time);
+    for (int i = 0; i < segments_; ++i) {
+      Picoseconds least = sums_[0]->timeOf(i, i + 1);
+      for (const SegmentSums* sums : sums_) {
+        least = std::min(least, sums->timeOf(i, i + 1));
       }
       sum += least;
     }
@@ -254,7 +139,7 @@ class Cutter {
   }
 
   // On the first of its choices.
-  const Sums& sumsOf(int64_t stage) const { return sums_[choices_.ofSubmesh[shape_.submeshOf[stage]][0]]; }
+  const SegmentSums& sumsOf(int64_t stage) const { return *sums_[choices_.ofSubmesh[shape_.submeshOf[stage]][0]]; }
   int64_t limitOf(int64_t submesh) const {
     return choices_.limits.empty() ? limit_ : choices_.limits[choices_.ofSubmesh[submesh][0]];
   }
@@ -262,8 +147,8 @@ class Cutter {
   // What all segments take at most on the slowest submesh.
   Picoseconds longestOfAll() const {
     Picoseconds longest = 0;
-    for (const Sums& kind : sums_) {
-      longest = std::max(longest, kind.of(0, segments_).time + kind.saving(0, segments_, INT64_MAX).time);
+    for (const SegmentSums* kind : sums_) {
+      longest = std::max(longest, kind->timeOf(0, segments_) + kind->saving(0, segments_, INT64_MAX).time);
     }
     return longest;
   }
@@ -273,7 +158,7 @@ class Cutter {
     std::vector<double> needs;
     std::vector<double> sums(shape_.submeshes(), 0);
     for (int64_t s = 0; s < shape_.stages(); ++s) {
-      const SegmentCost all = sumsOf(s).of(0, segments_);
+      const StageNeeds all = sumsOf(s).of(0, segments_);
       const double held = all.activations.all() == 0
                               ? 1
                               : static_cast<double>(all.heldBytes + 1) / static_cast<double>(all.activations.all());
@@ -319,31 +204,28 @@ class Cutter {
     return false;
   }
 
-  // What a stage of the segments from `begin` to `end` takes on the best of its meshes.
-  Stage stageOf(int64_t stage, int begin, int end) const {
+  // What a stage of the segments from `begin` to `end` takes on the best of its meshes. Of what takes more than `most`
+  // that is all that is known.
+  Stage stageOf(int64_t stage, int begin, int end, Picoseconds most = INT64_MAX) const {
     const std::vector<int>& meshes = choices_.ofSubmesh[shape_.submeshOf[stage]];
-    Stage best = stageOn(meshes[0], stage, begin, end);
+    Stage best = stageOn(meshes[0], stage, begin, end, most);
     for (size_t i = 1; i < meshes.size(); ++i) {
-      const Stage other = stageOn(meshes[i], stage, begin, end);
+      const Stage other = stageOn(meshes[i], stage, begin, end, most);
       best = isBetter(other, best) ? other : best;
     }
     return best;
   }
 
-  Stage stageOn(int mesh, int64_t stage, int begin, int end) const {
-    const SegmentCost all = sums_[mesh].of(begin, end);
-    Stage made = {all.time,
-                  all.onceTime,
-                  all.heldBytes + all.passingBytes + all.bufferBytes + held(all.activations, shape_.held[stage]),
-                  true,
-                  false,
-                  mesh};
+  Stage stageOn(int mesh, int64_t stage, int begin, int end, Picoseconds most) const {
+    const StageNeeds all = sums_[mesh]->of(begin, end);
+    Stage made = {all.time, all.onceTime, all.heldBytes + all.passingBytes + held(all.activations, shape_.held[stage]),
+                  true,     false,        mesh};
     const int64_t over = made.bytes - rooms_[stage];
-    if (limitOf(shape_.submeshOf[stage]) == 0 || over <= 0) {
+    if (limitOf(shape_.submeshOf[stage]) == 0 || over <= 0 || all.time > most) {
       return made;
     }
     const int64_t slots = shape_.held[stage].toWeights;
-    const Saving saving = sums_[mesh].saving(begin, end, (over + slots - 1) / slots);
+    const Saving saving = sums_[mesh]->saving(begin, end, (over + slots - 1) / slots, most - all.time);
     made.time += saving.time;
     made.bytes -= slots * saving.bytes;
     made.fits = made.bytes <= rooms_[stage];
@@ -370,7 +252,7 @@ class Cutter {
       int beyond = last + 1;                                                   // so far it does not
       while (beyond - end > 1) {
         const int middle = end + (beyond - end) / 2;
-        const Stage stage = stageOf(s, begin, middle);
+        const Stage stage = stageOf(s, begin, middle, most);
         (stage.time > most || !stage.fits ? beyond : end) = middle;
       }
       if (const Stage more = beyond <= last ? stageOf(s, begin, beyond) : Stage{.fits = false}; more.fits) {
@@ -388,8 +270,8 @@ class Cutter {
 
   const MeshChoices& choices_;
   int segments_;
-  Picoseconds leastTime_;
-  std::vector<Sums> sums_;  // of each choice
+  Picoseconds leastTime_ = 0;
+  std::vector<const SegmentSums*> sums_;  // of each choice
   Picoseconds transfer_ = 0;
   const PipelineShape& shape_;
   int64_t limit_;
@@ -398,11 +280,18 @@ class Cutter {
 
 }  // namespace
 
-MeshChoices choicesOf(const SubmeshCosts& costs, const PipelineShape& shape) {
-  MeshChoices choices;
+std::vector<std::shared_ptr<const SummedCosts>> summedOf(const SubmeshCosts& costs) {
+  std::vector<std::shared_ptr<const SummedCosts>> summed;
   for (const SegmentCosts& kind : costs.kinds) {
-    choices.costs.push_back(&kind);
+    summed.push_back(std::make_shared<const SummedCosts>(kind));
   }
+  return summed;
+}
+
+MeshChoices choicesOf(const SubmeshCosts& costs, std::vector<std::shared_ptr<const SummedCosts>> summed,
+                      const PipelineShape& shape) {
+  MeshChoices choices;
+  choices.costs = std::move(summed);
   for (int64_t submesh = 0; submesh < shape.submeshes(); ++submesh) {
     choices.ofSubmesh.push_back({static_cast<int>(costs.numberOf(submesh))});
   }
@@ -430,7 +319,7 @@ std::vector<int> evenStages(int64_t segments, int64_t stages) {
 }
 
 StageCut cutStages(const SubmeshCosts& costs, const PipelineShape& shape, int64_t limit) {
-  return cutStages(choicesOf(costs, shape), shape, limit);
+  return cutStages(choicesOf(costs, summedOf(costs), shape), shape, limit);
 }
 
 StageCut cutStages(const MeshChoices& choices, const PipelineShape& shape, int64_t limit) {
@@ -438,7 +327,7 @@ StageCut cutStages(const MeshChoices& choices, const PipelineShape& shape, int64
 }
 
 StageCut withStages(const SubmeshCosts& costs, const PipelineShape& shape, int64_t limit, std::vector<int> first) {
-  return withStages(choicesOf(costs, shape), shape, limit, std::move(first));
+  return withStages(choicesOf(costs, summedOf(costs), shape), shape, limit, std::move(first));
 }
 
 StageCut withStages(const MeshChoices& choices, const PipelineShape& shape, int64_t limit, std::vector<int> first) {

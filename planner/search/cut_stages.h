@@ -8,12 +8,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "planner/search/pipeline_shape.h"
 #include "planner/search/plan_space.h"
 #include "planner/search/segment_costs.h"
+#include "planner/search/segment_sums.h"
 
 namespace weft {
 
@@ -50,12 +52,15 @@ struct StageCut {
 // What the segments need on each of several meshes, and which of these each submesh may have. Schedules that put
 // several stages on a submesh have one choice for all.
 struct MeshChoices {
-  std::vector<const SegmentCosts*> costs;
+  std::vector<std::shared_ptr<const SummedCosts>> costs;
   std::vector<std::vector<int>> ofSubmesh;
   std::vector<int64_t> limits = {};  // bytes of a rank of each choice, 0: none; empty: one limit for all
 };
-// Each submesh has that of its kind. `costs` outlives the answer.
-MeshChoices choicesOf(const SubmeshCosts& costs, const PipelineShape& shape);
+// Of each kind of submeshes.
+std::vector<std::shared_ptr<const SummedCosts>> summedOf(const SubmeshCosts& costs);
+// Each submesh has that of its kind. `summed`: of `costs`, for all shapes.
+MeshChoices choicesOf(const SubmeshCosts& costs, std::vector<std::shared_ptr<const SummedCosts>> summed,
+                      const PipelineShape& shape);
 
 // The cut with the shortest longest stage of those that fit; 0 as the limit: all do. Where submeshes have several
 // stages, from there on segments move from the busiest submesh to others as long as that helps. Where none fits, stages

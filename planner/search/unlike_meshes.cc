@@ -38,22 +38,30 @@ double UnlikeMeshes::mayGain(const SegmentCosts& costs, const StageGrid& grid,
     return 1;
   }
   const int64_t ranks = Mesh::parse(grid.mesh)->ranks();
-  choices_ = {{grid.mesh, ranks, costs},
-              {grid.mesh, ranks / 2, scaled(costs, 2)},
-              {grid.mesh, ranks / 2 * 3, scaled(costs, 1 / kMoreRanks)}};
-  double alike = std::numeric_limits<double>::infinity();
-  double unlike = alike;
+  choices_ = {choiceOf(grid.mesh, ranks, costs), choiceOf(grid.mesh, ranks / 2, scaled(costs, 2)),
+              choiceOf(grid.mesh, ranks / 2 * 3, scaled(costs, 1 / kMoreRanks))};
+  double equal = std::numeric_limits<double>::infinity();
+  double unlike = equal;
   for (const PipelineShape& shape : shapes) {
-    alike = std::min(alike, cuts_.expected(cutOf(std::vector<int64_t>(grid.submeshes, ranks), shape).cut));
-    unlike = std::min(unlike, cuts_.expected(traded(grid, shape).cut));
+    Sized first = alike(grid, shape);
+    equal = std::min(equal, cuts_.expected(first.cut));
+    unlike = std::min(unlike, cuts_.expected(traded(std::move(first), shape).cut));
   }
-  return unlike < alike ? unlike / alike : 1;
+  return unlike < equal ? unlike / equal : 1;
 }
 
-UnlikeMeshes::Sized UnlikeMeshes::traded(const StageGrid& grid, const PipelineShape& shape) const {
-  const int64_t ranks = choices_[0].ranks;
-  Sized made = cutOf(std::vector<int64_t>(grid.submeshes, ranks), shape);
-  while (std::optional<Sized> more = bestTrade(made, ranks, shape)) {
+UnlikeMeshes::Choice UnlikeMeshes::choiceOf(std::string mesh, int64_t ranks, SegmentCosts costs) {
+  auto summed = std::make_shared<const SummedCosts>(costs);
+  return {std::move(mesh), ranks, std::move(costs), std::move(summed)};
+}
+
+// Each submesh has as many ranks as the first choice.
+UnlikeMeshes::Sized UnlikeMeshes::alike(const StageGrid& grid, const PipelineShape& shape) const {
+  return cutOf(std::vector<int64_t>(grid.submeshes, choices_[0].ranks), shape);
+}
+
+UnlikeMeshes::Sized UnlikeMeshes::traded(Sized made, const PipelineShape& shape) const {
+  while (std::optional<Sized> more = bestTrade(made, choices_[0].ranks, shape)) {
     made = *std::move(more);
   }
   return made;
@@ -71,7 +79,7 @@ std::optional<UnlikeMeshes::Plan> UnlikeMeshes::beside(const CompileOptions& clo
   add(closed, grid.mesh, false);
   std::vector<StageCut> own;
   for (const PipelineShape& shape : shapes) {
-    own.push_back(cutOf(std::vector<int64_t>(grid.submeshes, first.ranks), shape).cut);
+    own.push_back(alike(grid, shape).cut);
   }
   addKnown(closed, first.ranks);
   if (trades) {
@@ -80,7 +88,7 @@ std::optional<UnlikeMeshes::Plan> UnlikeMeshes::beside(const CompileOptions& clo
   }
   std::optional<Plan> best;
   for (const PipelineShape& shape : shapes) {
-    const StageCut made = traded(grid, shape).cut;
+    const StageCut made = traded(alike(grid, shape), shape).cut;
     std::set<std::string> meshes;
     for (const int number : made.meshes) {
       meshes.insert(choices_[number].mesh);
@@ -137,7 +145,7 @@ bool UnlikeMeshes::add(const CompileOptions& closed, const std::string& text, bo
       }
       made = *std::move(timed);
     }
-    choices_.push_back({text, Mesh::parse(text)->ranks(), std::move(made)});
+    choices_.push_back(choiceOf(text, Mesh::parse(text)->ranks(), std::move(made)));
   }
   return true;
 }
@@ -172,7 +180,7 @@ UnlikeMeshes::Sized UnlikeMeshes::cutOf(const std::vector<int64_t>& ranks, const
   MeshChoices choices;
   choices.ofSubmesh.resize(ranks.size());
   for (size_t i = 0; i < choices_.size(); ++i) {
-    choices.costs.push_back(&choices_[i].costs);
+    choices.costs.push_back(choices_[i].summed);
     for (size_t s = 0; s < ranks.size(); ++s) {
       if (choices_[i].ranks == ranks[s]) {
         choices.ofSubmesh[s].push_back(static_cast<int>(i));

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,6 +47,7 @@ class UnlikeMeshes {
     std::string mesh;
     int64_t ranks = 1;
     SegmentCosts costs;
+    std::shared_ptr<const SummedCosts> summed;
   };
   // How many ranks each submesh has, and the cut that is best then.
   struct Sized {
@@ -53,9 +55,11 @@ class UnlikeMeshes {
     StageCut cut;
   };
 
+  static Choice choiceOf(std::string mesh, int64_t ranks, SegmentCosts costs);
   bool mayBeside(const StageGrid& grid) const;
   bool mayTrade(const StageGrid& grid) const;
-  Sized traded(const StageGrid& grid, const PipelineShape& shape) const;
+  Sized alike(const StageGrid& grid, const PipelineShape& shape) const;
+  Sized traded(Sized alike, const PipelineShape& shape) const;
   std::vector<std::string> meshesOf(const CompileOptions& closed, int64_t ranks);
   bool add(const CompileOptions& closed, const std::string& mesh, bool asks);
   void addKnown(const CompileOptions& closed, int64_t ranks);

@@ -103,9 +103,10 @@ TEST(CutStages, EachSubmeshHasTheMeshThatIsBestForIt) {
   for (int round = 0; round < 300; ++round) {
     const int segments = 2 + static_cast<int>(generator() % 5);
     const int64_t stages = 2 + static_cast<int64_t>(generator() % std::min(segments - 1, 2));
-    const std::vector<SegmentCosts> costs = {randomCosts(generator, segments), randomCosts(generator, segments),
-                                             randomCosts(generator, segments)};
-    MeshChoices choices = {{&costs[0], &costs[1], &costs[2]}, {}};
+    SubmeshCosts costs;
+    costs.kinds = {randomCosts(generator, segments), randomCosts(generator, segments),
+                   randomCosts(generator, segments)};
+    MeshChoices choices = {summedOf(costs), {}};
     for (int64_t s = 0; s < stages; ++s) {
       const auto left = static_cast<int>(generator() % 3);
       choices.ofSubmesh.push_back({left, (left + 1) % 3});
