@@ -32,9 +32,6 @@ using Pads = std::map<unsigned, Shape>;
 // What a plan is expected to take with recomputation may be too much by this part: what is useless is longer.
 constexpr Picoseconds kErrs = 30;
 
-// With the batch's axes free many splits take nearly as long: the least of all is found many rounds after one so near.
-constexpr double kSlackOfFree = 0.002;
-
 // What is derived anew for each of its values: gathers, a price of memory that decides between splits, and pads with
 // which splits divide.
 struct Choice {
@@ -360,7 +357,7 @@ class Predictor {
     addVariants(std::move(first), all);
     const bool isShort = predicted_.graph.operators.size() <= kOperatorsOfLong;
     if (request_.mode != Mode::kSemi && request_.may(Freedom::kBatchAxes) && isShort) {
-      absl::StatusOr<Plain> free = plain({.memo = &memo_, .slack = kSlackOfFree, .batchAxes = true});
+      absl::StatusOr<Plain> free = plain({.memo = &memo_, .batchAxes = true});
       if (free.ok()) {
         addVariants(*std::move(free), all);
       }
