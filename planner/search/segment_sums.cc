@@ -42,7 +42,7 @@ StageNeeds SegmentSums::of(int begin, int end) const {
     const auto count = static_cast<unsigned>(end - begin);
     const std::vector<Most>& runs = most_[std::bit_width(count) - 1];
     const Most most = Most::of(runs[begin], runs[end - static_cast<int>(std::bit_floor(count))]);
-    needs.passingBytes = std::max<int64_t>(most.passingBytes, 0) + std::max<int64_t>(most.bufferBytes, 0);
+    needs.passingBytes = most.passingBytes + most.bufferBytes;
   }
   return needs;
 }

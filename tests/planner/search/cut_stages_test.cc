@@ -95,6 +95,29 @@ TEST(CutStages, HasTheShortestLongestStageOfAllCuts) {
   EXPECT_GT(better, 2) << "segments move to submeshes that have less to do";
 }
 
+// What is stopped takes too long, and nothing else is stopped.
+TEST(SegmentSums, SavingsStopOnlyBeyondTheMost) {
+  std::mt19937 generator(11);
+  int stopped = 0;
+  for (int round = 0; round < 200; ++round) {
+    const int segments = 2 + static_cast<int>(generator() % 5);
+    const SegmentSums sums(randomCosts(generator, segments).segments);
+    const int begin = static_cast<int>(generator() % segments);
+    const int64_t bytes = 1 + static_cast<int64_t>(generator() % (4 * segments));
+    const Saving all = sums.saving(begin, segments, bytes);
+    for (const Picoseconds most : {all.time / 4, all.time / 2, all.time - 1, all.time, all.time + 1}) {
+      const Saving saving = sums.saving(begin, segments, bytes, most);
+      stopped += saving == all ? 0 : 1;
+      if (all.time <= most) {
+        EXPECT_EQ(saving, all) << round;
+      } else {
+        EXPECT_GT(saving.time, most) << round;
+      }
+    }
+  }
+  EXPECT_GT(stopped, 50);
+}
+
 // Of all cuts and of all meshes that submeshes may have.
 TEST(CutStages, EachSubmeshHasTheMeshThatIsBestForIt) {
   std::mt19937 generator(2);
