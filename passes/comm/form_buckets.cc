@@ -168,6 +168,7 @@ Reduction reductionOf(Operation* op, int key, const Positions& positions) {
     reduction.readers.push_back(positions.of.lookup(user));
   }
   reduction.limit = limitOf(op);
+  reduction.savesRoom = reduction.limit == BucketLimit::kQuarter || (isa<ir::dist::AllGatherOp>(op) && isReturned(op));
   if (reduction.readers.empty()) {
     reduction.readers.push_back(positions.of.lookup(op->getBlock()->getTerminator()));
   }
@@ -198,7 +199,12 @@ void formBuckets(Block& body, int64_t bucketBytes, const Links& links) {
     for (const size_t index : bucket.members) {
       members.push_back(positions.ops[reductions[index].position]);
     }
-    Operation* made = join(members, positions.ops[bucket.before], links);
+    Operation* point = positions.ops[bucket.before];
+    if (members.size() == 1) {
+      members.front()->moveBefore(point);
+      continue;
+    }
+    Operation* made = join(members, point, links);
     for (const size_t index : bucket.members) {
       positions.ops[reductions[index].position] = made;
     }

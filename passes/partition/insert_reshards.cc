@@ -17,6 +17,7 @@
 #include "passes/partition/readers.h"
 #include "passes/partition/record.h"
 #include "passes/partition/value_layouts.h"
+#include "passes/plan/instruction_facts.h"
 #include "planner/step/reshard_paths.h"
 #include "planner/step/value_layouts.h"
 
@@ -81,10 +82,13 @@ class Resharder {
     const GatherPolicy gather = gathers_.of(value);
     Value& known = made_[{value.getAsOpaquePointer(), type.getAsOpaquePointer(), regionOf(gather, reader.place)}];
     if (!known) {
+      const ReshardReader asked = {reader.place, isMadeOnce(decisions_, gather, reader.place), scattersEach};
       OpBuilder builder(reader.before);
+      if (standsBehindProducer(current, target, asked, tensorSpec(value).bytes())) {
+        builder.setInsertionPointAfterValue(value);
+      }
       auto op = builder.create<ir::dist::ReshardOp>(reader.op->getLoc(), type, value, reader.reason);
-      setPlace(op, placeOfReshard(current, target, placeOfProducer(value),
-                                  {reader.place, isMadeOnce(decisions_, gather, reader.place), scattersEach}));
+      setPlace(op, placeOfReshard(current, target, placeOfProducer(value), asked));
       if (auto phase = reader.op->getAttr(kPhaseAttr)) {
         op->setAttr(kPhaseAttr, phase);
       }

@@ -61,8 +61,9 @@ class MarkRecomputePass : public impl::MarkRecomputePassBase<MarkRecomputePass> 
       return signalPassFailure();
     }
     const Repeats repeats(*decisions);
+    const GatherPolicies gathers(*decisions);
     for (Operation& op : step.getBody().front().without_terminator()) {
-      if (runsAgain(&op, repeats, layouts)) {
+      if (runsAgain(&op, repeats, gathers, layouts)) {
         op.setAttr(kRecomputeAttr, UnitAttr::get(&getContext()));
       } else {
         op.removeAttr(kRecomputeAttr);
@@ -72,14 +73,17 @@ class MarkRecomputePass : public impl::MarkRecomputePassBase<MarkRecomputePass> 
   }
 
  private:
-  static bool runsAgain(Operation* op, const Repeats& repeats, const ValueLayouts& layouts) {
+  static bool runsAgain(Operation* op, const Repeats& repeats, const GatherPolicies& gathers,
+                        const ValueLayouts& layouts) {
     const bool partial =
         llvm::any_of(op->getResults(), [&](Value value) { return partialOverTime(layouts.of(value)); });
     if (!isMove(op)) {
       return repeats.ofOperator(idOf(op), placeOf(op), partial);
     }
     Operation* source = op->getOperand(0).getDefiningOp();
-    const bool follows = source != nullptr && stageOf(source) == stageOf(op) && source->hasAttr(kRecomputeAttr);
+    const bool isGatheredAgain = gathers.of(op->getOperand(0)) == GatherPolicy::kEachCall;
+    const bool follows =
+        isGatheredAgain || (source != nullptr && stageOf(source) == stageOf(op) && source->hasAttr(kRecomputeAttr));
     return repeats.ofMove(nameOf(op), placeOf(op), partial, follows);
   }
 };

@@ -1,4 +1,8 @@
-// Makes copies of marked forward operators in the backward pass, each just before its first reader there.
+// Makes copies of marked forward operators in the backward pass, each just before its first reader there. What the
+// backward pass gathers itself is gathered once for copies and others, where the first of them reads it.
+
+#include <map>
+#include <tuple>
 
 #include "ir/dist/dist.h"
 #include "ir/program/program.h"
@@ -22,13 +26,18 @@ class Recomputer {
   // Returns the number of copies.
   size_t run() {
     for (Operation& op : llvm::make_early_inc_range(step_.getBody().front().without_terminator())) {
-      if (placeOf(&op).where == RunsIn::kBackward) {
-        for (OpOperand& operand : op.getOpOperands()) {
-          operand.set(again(operand.get(), &op));
-        }
+      if (placeOf(&op).where != RunsIn::kBackward) {
+        continue;
+      }
+      for (OpOperand& operand : op.getOpOperands()) {
+        operand.set(again(operand.get(), &op));
+      }
+      if (Operation* known = firstLike(&op); known != &op) {
+        op.replaceAllUsesWith(known);
+        op.erase();
       }
     }
-    return copies_.size();
+    return numCopies_;
   }
 
  private:
@@ -38,24 +47,43 @@ class Recomputer {
     if (op == nullptr || stageOf(op) != stageOf(reader) || !op->hasAttr(kRecomputeAttr)) {
       return value;
     }
-    Operation*& copy = copies_[{op, stageOf(reader)}];
-    if (copy == nullptr) {
-      OpBuilder builder(reader);
-      Operation* made = builder.clone(*op);
-      made->setAttr(kRunsInAttr, builder.getStringAttr("backward"));
-      made->removeAttr(kRecomputeAttr);
-      made->setAttr(kRecomputedAttr, builder.getUnitAttr());
-      copies_[{op, stageOf(reader)}] = made;
-      for (OpOperand& operand : made->getOpOperands()) {
-        operand.set(again(operand.get(), made));
-      }
-      return made->getResult(cast<OpResult>(value).getResultNumber());
-    }
+    const auto known = copies_.find(op);
+    Operation* copy = known == copies_.end() ? copyOf(op, reader) : known->second;
+    copies_[op] = copy;
     return copy->getResult(cast<OpResult>(value).getResultNumber());
   }
 
+  Operation* copyOf(Operation* op, Operation* reader) {
+    OpBuilder builder(reader);
+    Operation* made = builder.clone(*op);
+    made->setAttr(kRunsInAttr, builder.getStringAttr("backward"));
+    made->removeAttr(kRecomputeAttr);
+    made->setAttr(kRecomputedAttr, builder.getUnitAttr());
+    for (OpOperand& operand : made->getOpOperands()) {
+      operand.set(again(operand.get(), made));
+    }
+    Operation* known = firstLike(made);
+    if (known != made) {
+      made->erase();
+      return known;
+    }
+    ++numCopies_;
+    return made;
+  }
+
+  // The first reshard of the backward pass of a stage that makes the same of the same value; of others themselves.
+  Operation* firstLike(Operation* op) {
+    if (!isa<ir::dist::ReshardOp>(op)) {
+      return op;
+    }
+    const void* type = op->getResult(0).getType().getAsOpaquePointer();
+    return reshards_.try_emplace({op->getOperand(0).getAsOpaquePointer(), type, stageOf(op)}, op).first->second;
+  }
+
   func::FuncOp step_;
-  llvm::DenseMap<std::pair<Operation*, int64_t>, Operation*> copies_;
+  size_t numCopies_ = 0;
+  llvm::DenseMap<Operation*, Operation*> copies_;  // in the stage of the operator
+  std::map<std::tuple<const void*, const void*, int64_t>, Operation*> reshards_;
 };
 
 class RecomputePass : public impl::RecomputePassBase<RecomputePass> {

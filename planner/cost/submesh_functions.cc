@@ -199,9 +199,11 @@ std::vector<Reduction> reductionsOf(const CutStepFunction& function, const StepP
     const bool isOnlyReturned = made.readers.empty() && !made.producers.empty();
     if (instruction.reduction->kind == CollectiveKind::kReduceScatter && (isAdded || isOnlyReturned)) {
       made.limit = BucketLimit::kQuarter;
+      made.savesRoom = true;
     }
-    if (instruction.reduction->kind == CollectiveKind::kAllGather && !isReturned(function, instruction)) {
-      made.limit = BucketLimit::kLargest;
+    if (instruction.reduction->kind == CollectiveKind::kAllGather) {
+      made.savesRoom = isReturned(function, instruction);
+      made.limit = made.savesRoom ? BucketLimit::kNone : BucketLimit::kLargest;
     }
     if (made.readers.empty()) {
       made.readers.push_back(static_cast<int64_t>(function.instructions.size()));

@@ -44,7 +44,10 @@ FinalistPicker::Answer FinalistPicker::next(const Sketch& sketch, bool isLong, c
   }
   ++(isBeside ? beside_ : tried_);
   const bool isLeftOut = isBeside && (isFarOff || beside_ > (isLong ? kMostBesideOfLong : kMostBeside));
-  const bool isHopeless = best.attempt != nullptr && best.attempt->fits && sketch.cut.bound >= best.attempt->time;
+  // What the record comes to was refined before, with other splits for the batch's axes among them.
+  const double beside = best.isRecord ? farOffFrom(isLong) : 1;
+  const bool isHopeless = best.attempt != nullptr && best.attempt->fits &&
+                          static_cast<double>(sketch.cut.bound) >= beside * static_cast<double>(best.attempt->time);
   return isLeftOut || isHopeless ? Answer::kSkip : Answer::kPredict;
 }
 

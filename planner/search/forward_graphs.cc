@@ -54,7 +54,7 @@ class Builder {
       }
     }
     WEFT_ASSIGN_OR_RETURN(made.time, prices_.time(step_, op));
-    made.time *= inBothHalves_.count(index) > 0 ? 2 : 1;
+    made.time *= runsInBackwardAnyway(op) ? 0 : inBothHalves_.count(index) > 0 ? 2 : 1;
     made.mayRepeat = mayRepeat(op);
     made.mayKeep = !repeated_[index];
     const auto number = static_cast<int>(stage.graph.operators.size());
@@ -96,6 +96,19 @@ class Builder {
         }
       }
     }
+  }
+
+  // A parameter gathered in each call is gathered once for all that reads it in the backward pass.
+  bool runsInBackwardAnyway(const AnnotatedOp& op) const {
+    if (op.kind != AnnotatedOp::Kind::kReshard) {
+      return false;
+    }
+    const std::vector<int>& readers = readers_[op.operands[0]];
+    return std::any_of(readers.begin(), readers.end(), [&](int reader) {
+      const AnnotatedOp& other = step_.ops[reader];
+      return other.kind == op.kind && other.place == Place{RunsIn::kBackward, op.place.stage} &&
+             step_.values[other.results[0]].layout == step_.values[op.results[0]].layout;
+    });
   }
 
   bool isReadElsewhere(int value, int64_t stage) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -15,11 +16,23 @@
 namespace weft {
 namespace {
 
+// When a value, or what it was before it was moved or filled, is gathered for its readers.
+GatherPolicy gatherOf(const AnnotatedStep& step, const Decisions& decisions, int value) {
+  const AnnotatedValue& here = step.values[value];
+  if (here.producer < 0) {
+    return decisions.arguments[here.source].gather;
+  }
+  const AnnotatedOp& producer = step.ops[here.producer];
+  return producer.kind == AnnotatedOp::Kind::kOperator ? decisions.operators[producer.op].gather
+                                                       : gatherOf(step, decisions, producer.operands[0]);
+}
+
 // The step while it is made. Everything that stands between a value and its readers is made once for those that share
 // it.
 class StepWriter {
  public:
-  explicit StepWriter(const Decisions& decisions) : decisions_(decisions), meshes_(decisions.meshes()) {}
+  StepWriter(const GraphView& view, const Decisions& decisions)
+      : view_(view), decisions_(decisions), meshes_(decisions.meshes()) {}
 
   const AnnotatedValue& value(int number) const { return step_.values[number]; }
   const Mesh& meshOf(int number) const { return meshes_.withNumber(value(number).mesh); }
@@ -38,17 +51,19 @@ class StepWriter {
 
   void add(AnnotatedOp op) { step_.ops.push_back(std::move(op)); }
   void leave(AnnotatedResult result) { step_.results.push_back(result); }
-  AnnotatedStep take() { return std::move(step_); }
-
-  // When the value that is read here, or what it was before it was moved or filled, is gathered.
-  GatherPolicy gatherOf(int number) const {
-    const AnnotatedOp* producer = producerOf(number);
-    if (producer == nullptr) {
-      return decisions_.arguments[value(number).source].gather;
+  AnnotatedStep take() {
+    AnnotatedStep ordered;
+    for (size_t op = 0; op < step_.ops.size(); ++op) {
+      if (isBehind_.count(static_cast<int>(op)) == 0) {
+        moveTo(static_cast<int>(op), ordered);
+      }
     }
-    return producer->kind == AnnotatedOp::Kind::kOperator ? decisions_.operators[producer->op].gather
-                                                          : gatherOf(producer->operands[0]);
+    ordered.values = std::move(step_.values);
+    ordered.results = std::move(step_.results);
+    return ordered;
   }
+
+  GatherPolicy gatherOf(int number) const { return weft::gatherOf(step_, decisions_, number); }
 
   // The value in the layout `wanted`, through one reshard that readers of the same region share.
   int reshard(int from, const Layout& wanted, const Place& reader, bool scattersEach = false) {
@@ -63,10 +78,15 @@ class StepWriter {
       return *known;
     }
     const AnnotatedOp* producer = producerOf(from);
+    const ReshardReader asked = {reader, isMadeOnce(decisions_, gatherOf(from), reader), scattersEach};
     AnnotatedOp op{AnnotatedOp::Kind::kReshard, -1, {}, {from}, {}};
     op.place = placeOfReshard(value(from).layout, target,
-                              producer == nullptr ? std::nullopt : std::optional<Place>(producer->place),
-                              {reader, isMadeOnce(decisions_, gatherOf(from), reader), scattersEach});
+                              producer == nullptr ? std::nullopt : std::optional<Place>(producer->place), asked);
+    if (producer != nullptr &&
+        standsBehindProducer(value(from).layout, target, asked, view_.typeOf(value(from).source).bytes())) {
+      behind_[value(from).producer].push_back(static_cast<int>(step_.ops.size()));
+      isBehind_.insert(static_cast<int>(step_.ops.size()));
+    }
     const int to = addResult(op, value(from).source, target);
     add(std::move(op));
     made.push_back(to);
@@ -89,9 +109,24 @@ class StepWriter {
     return static_cast<int>(step_.values.size()) - 1;
   }
 
+  // With what stands behind it, the last that was made first.
+  void moveTo(int op, AnnotatedStep& ordered) {
+    for (const int result : step_.ops[op].results) {
+      step_.values[result].producer = static_cast<int>(ordered.ops.size());
+    }
+    ordered.ops.push_back(std::move(step_.ops[op]));
+    const std::vector<int>& behind = behind_[op];
+    for (auto next = behind.rbegin(); next != behind.rend(); ++next) {
+      moveTo(*next, ordered);
+    }
+  }
+
+  const GraphView& view_;
   const Decisions& decisions_;
   StageMeshes meshes_;
   AnnotatedStep step_;
+  std::map<int, std::vector<int>> behind_;                               // reshards that stand behind an operation
+  std::set<int> isBehind_;                                               // all of these
   std::map<std::pair<int, ReaderRegion>, std::vector<int>> reshards_;    // of a value for a region
   std::map<std::tuple<int, int64_t, double, ReaderRegion>, int> masks_;  // by value, dimension, fill, region
 };
@@ -110,7 +145,7 @@ int64_t stripesOf(const GraphView& view, const Decisions& decisions) {
 class Annotator {
  public:
   Annotator(const GraphView& view, const Decisions& decisions, const StepLayouts& layouts)
-      : view_(view), decisions_(decisions), levels_(decisions), layouts_(layouts), step_(decisions) {}
+      : view_(view), decisions_(decisions), levels_(decisions), layouts_(layouts), step_(view, decisions) {}
 
   absl::StatusOr<AnnotatedStep> run() {
     for (size_t i = 0; i < view_.graph().arguments.size(); ++i) {
@@ -282,7 +317,8 @@ class Annotator {
   std::vector<std::pair<int, int>> holders_;        // arguments, and what holds them on another mesh
 };
 
-// Copies of forward operations in the backward pass, each made before its first reader there.
+// Copies of forward operations in the backward pass, each made before its first reader there. What the backward pass
+// gathers itself is gathered once for copies and others, where the first of them reads it.
 class Copier {
  public:
   Copier(const AnnotatedStep& step, const std::vector<bool>& repeated) : step_(step), repeated_(repeated) {
@@ -297,6 +333,10 @@ class Copier {
         for (int& operand : kept.operands) {
           operand = again(operand, op.place);
         }
+        if (const std::optional<int> known = madeBefore(kept)) {
+          copies_[op.results[0]] = *known;
+          continue;
+        }
       }
       add(std::move(kept));
     }
@@ -308,23 +348,46 @@ class Copier {
     for (const int result : op.results) {
       made_.values[result].producer = static_cast<int>(made_.ops.size());
     }
+    if (op.kind == AnnotatedOp::Kind::kReshard && op.place.where == RunsIn::kBackward) {
+      reshards_[{op.operands[0], op.place.stage}].push_back(op.results[0]);
+    }
     made_.ops.push_back(std::move(op));
+  }
+
+  // What a reshard of the backward pass makes, where another one there has made it already.
+  std::optional<int> madeBefore(const AnnotatedOp& op) const {
+    const auto known =
+        op.kind == AnnotatedOp::Kind::kReshard ? reshards_.find({op.operands[0], op.place.stage}) : reshards_.end();
+    if (known == reshards_.end()) {
+      return std::nullopt;
+    }
+    const AnnotatedValue& wanted = step_.values[op.results[0]];
+    const auto same = std::find_if(known->second.begin(), known->second.end(), [&](int value) {
+      return made_.values[value].layout == wanted.layout && made_.values[value].mesh == wanted.mesh;
+    });
+    return same == known->second.end() ? std::nullopt : std::optional(*same);
   }
 
   int again(int value, const Place& reader) {
     const int producer = step_.values[value].producer;
-    if (producer < 0 || !repeated_[producer] || step_.ops[producer].place.stage != reader.stage) {
+    if (producer < 0 || step_.ops[producer].place.stage != reader.stage) {
       return value;
     }
     const auto known = copies_.find(value);
     if (known != copies_.end()) {
       return known->second;
     }
+    if (!repeated_[producer]) {
+      return value;
+    }
     AnnotatedOp copy = step_.ops[producer];
     copy.place.where = RunsIn::kBackward;
     copy.repeated = true;
     for (int& operand : copy.operands) {
       operand = again(operand, copy.place);
+    }
+    if (const std::optional<int> there = madeBefore(copy)) {
+      return copies_[value] = *there;
     }
     for (int& result : copy.results) {
       made_.values.push_back(step_.values[result]);
@@ -338,7 +401,8 @@ class Copier {
   const AnnotatedStep& step_;
   const std::vector<bool>& repeated_;
   AnnotatedStep made_;
-  std::map<int, int> copies_;  // of each value
+  std::map<int, int> copies_;                                     // of each value
+  std::map<std::pair<int, int64_t>, std::vector<int>> reshards_;  // of a value in the backward pass of a stage
 };
 
 }  // namespace
@@ -382,7 +446,9 @@ std::vector<bool> repeatedOps(const GraphView& view, const Decisions& decisions,
       repeated[i] = repeats.ofOperator(view.op(op.op).id, op.place, partial);
     } else if (op.movesOrFills()) {
       const int source = step.values[op.operands[0]].producer;
-      const bool follows = source >= 0 && step.ops[source].place.stage == op.place.stage && repeated[source];
+      const bool isGatheredAgain = gatherOf(step, decisions, op.operands[0]) == GatherPolicy::kEachCall;
+      const bool follows =
+          isGatheredAgain || (source >= 0 && step.ops[source].place.stage == op.place.stage && repeated[source]);
       repeated[i] =
           repeats.ofMove(reshardEntry(view, decisions, step, static_cast<int>(i)), op.place, partial, follows);
     }

@@ -1,11 +1,15 @@
 #include "planner/step/buckets.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
 namespace weft {
 namespace {
+
+// What saves room is joined in the fewest buckets where so many may hold all of it, else one after another.
+constexpr int64_t kFewBuckets = 4;
 
 class BucketFormer {
  public:
@@ -15,6 +19,7 @@ class BucketFormer {
     std::iota(places_.begin(), places_.end(), 0);
     for (const Reduction& reduction : reductions) {
       savingBytes_ += reduction.limit == BucketLimit::kQuarter ? reduction.bytes : 0;
+      roomBytes_ += reduction.savesRoom ? reduction.bytes : 0;
       largestBytes_ = std::max(largestBytes_, reduction.limit == BucketLimit::kLargest ? reduction.bytes : 0);
     }
   }
@@ -24,7 +29,9 @@ class BucketFormer {
     while (!open_.empty()) {
       Bucket bucket = next();
       std::erase_if(open_, [&](size_t index) { return contains(bucket.members, index); });
-      if (bucket.members.size() > 1) {
+      const Reduction& first = reductions_[bucket.members.front()];
+      const bool isMoved = first.savesRoom && !first.producers.empty() && bucket.before != first.position;
+      if (bucket.members.size() > 1 || isMoved) {
         move(bucket);
         buckets.push_back(std::move(bucket));
       }
@@ -66,6 +73,17 @@ class BucketFormer {
     }
     std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     std::transform(keyed.begin(), keyed.end(), open_.begin(), [](const auto& entry) { return entry.second; });
+    const bool savesRoom = reductions_[open_.front()].savesRoom;
+    Bucket bucket = savesRoom && roomBytes_ > kFewBuckets * bucketBytes_ ? soonestMade() : soonestNeeded();
+    if (savesRoom) {
+      bucket.before = afterOperands(bucket.members, bucket.before);
+    }
+    std::sort(bucket.members.begin(), bucket.members.end(),
+              [&](size_t a, size_t b) { return isBefore(reductions_[a].position, reductions_[b].position); });
+    return bucket;
+  }
+
+  Bucket soonestNeeded() const {
     Bucket bucket{{open_.front()}, needOf(open_.front())};
     int64_t bytes = reductions_[open_.front()].bytes;
     for (const size_t other : open_) {
@@ -75,47 +93,78 @@ class BucketFormer {
         bytes += reductions_[other].bytes;
       }
     }
-    std::sort(bucket.members.begin(), bucket.members.end(),
-              [&](size_t a, size_t b) { return isBefore(reductions_[a].position, reductions_[b].position); });
-    if (reductions_[bucket.members.front()].limit == BucketLimit::kQuarter && bucket.members.size() > 1) {
-      bucket.before = afterOperands(bucket.members, bucket.before);
+    return bucket;
+  }
+
+  // Of those like the first that is open: one after another as their operands are made, so that no more than one
+  // bucket's bytes wait. What is more than half a bucket stays alone.
+  Bucket soonestMade() const {
+    std::vector<size_t> alike;
+    std::copy_if(open_.begin(), open_.end(), std::back_inserter(alike),
+                 [&](size_t other) { return areAlike(other, open_.front()); });
+    std::stable_sort(alike.begin(), alike.end(), [&](size_t a, size_t b) { return lastMade({a}) < lastMade({b}); });
+    Bucket bucket{{alike.front()}, needOf(alike.front())};
+    int64_t bytes = reductions_[alike.front()].bytes;
+    const int64_t most = limitOf(alike.front());
+    for (size_t i = 1; i < alike.size() && reductions_[alike.front()].bytes <= most / 2; ++i) {
+      const int64_t mine = reductions_[alike[i]].bytes;
+      if (mine > most / 2) {
+        continue;
+      }
+      Bucket more = bucket;
+      more.before = isBefore(needOf(alike[i]), bucket.before) ? needOf(alike[i]) : bucket.before;
+      if (bytes + mine > most || !mayJoin(alike[i], more)) {
+        break;
+      }
+      bytes += mine;
+      bucket = std::move(more);
+      bucket.members.push_back(alike[i]);
     }
     return bucket;
   }
 
-  // The position that comes first after all that makes operands of the members; `latest` if nothing does.
-  int64_t afterOperands(const std::vector<size_t>& members, int64_t latest) const {
+  // The place behind which all operands of the members exist; -1 if nothing makes them.
+  int64_t lastMade(const std::vector<size_t>& members) const {
     int64_t made = -1;
     for (const size_t member : members) {
       for (const int64_t producer : reductions_[member].producers) {
         made = std::max(made, places_[producer]);
       }
     }
+    return made;
+  }
+
+  // The position that comes first after all that makes operands of the members; `latest` if nothing does.
+  int64_t afterOperands(const std::vector<size_t>& members, int64_t latest) const {
+    const int64_t made = lastMade(members);
     int64_t first = latest;
-    for (int64_t position = 0; position < static_cast<int64_t>(places_.size()); ++position) {
+    for (int64_t position = 0; made >= 0 && position < static_cast<int64_t>(places_.size()); ++position) {
       first = places_[position] > made && isBefore(position, first) ? position : first;
     }
     return first;
   }
 
   int64_t limitOf(size_t index) const {
-    constexpr int64_t kPart = 4;
     switch (reductions_[index].limit) {
       case BucketLimit::kNone:
         return bucketBytes_;
       case BucketLimit::kQuarter:
-        return std::min(bucketBytes_, savingBytes_ / kPart);
+        return std::min(bucketBytes_, savingBytes_ / kFewBuckets);
       case BucketLimit::kLargest:
         return std::min(bucketBytes_, largestBytes_);
     }
     return 0;
   }
 
+  bool areAlike(size_t a, size_t b) const {
+    return reductions_[a].key == reductions_[b].key && reductions_[a].limit == reductions_[b].limit &&
+           reductions_[a].savesRoom == reductions_[b].savesRoom;
+  }
+
   // Has the reduction the bucket's key, and do all its operands exist there, none made by a member?
   bool mayJoin(size_t index, const Bucket& bucket) const {
     const Reduction& reduction = reductions_[index];
-    const Reduction& first = reductions_[bucket.members.front()];
-    return reduction.key == first.key && reduction.limit == first.limit &&
+    return areAlike(index, bucket.members.front()) &&
            std::all_of(reduction.producers.begin(), reduction.producers.end(), [&](int64_t producer) {
              return isBefore(producer, bucket.before) &&
                     std::none_of(bucket.members.begin(), bucket.members.end(),
@@ -137,6 +186,7 @@ class BucketFormer {
   const std::vector<Reduction>& reductions_;
   const int64_t bucketBytes_;
   int64_t savingBytes_ = 0;   // of all that are limited to a quarter of them
+  int64_t roomBytes_ = 0;     // of all that save room
   int64_t largestBytes_ = 0;  // of one that is limited to that
   std::vector<size_t> open_;
   std::vector<int64_t> places_;  // where each position's operation stands now: any ascending numbers

@@ -8,9 +8,11 @@
 //
 // What waits for its bucket takes room. Reductions that leave less than they read, and whose results are only kept
 // (ZeRO-2: added to those of earlier micro-batches, or returned), are there to save that room: of those a bucket has at
-// most a quarter of all bytes, and stands where the last of its operands is made. A gather of an argument that the
-// function does not return (ZeRO-3) takes its room only while it is read: a bucket of such has at most the bytes of the
-// largest, whose room is needed in any case.
+// most a quarter of all bytes, and stands where the last of its operands is made, also one that stays alone. So do
+// gathers of what the function returns. Where four buckets cannot hold all of that, they take one after another as it
+// is made, and what is more than half a bucket stays alone: else large ones would wait for small ones of other layers.
+// A gather of an argument that the function does not return (ZeRO-3) takes its room only while it is read: a bucket of
+// such has at most the bytes of the largest, whose room is needed in any case.
 //
 // Two gradients, made at positions 0 and 1 and read at 4 and 5: one bucket just before 4.
 //
@@ -37,17 +39,19 @@ struct Reduction {
   std::vector<int64_t> readers = {};    // positions of what reads its results; the function's end, if nothing does
   std::vector<int64_t> producers = {};  // positions of what makes its operands; arguments have none
   BucketLimit limit = BucketLimit::kNone;
+  bool savesRoom = false;  // its operands take room until then, its results lie where there is room for them
 };
 
 struct Bucket {
-  std::vector<size_t> members;  // at least two reductions, by index, in the order in which they stand
+  // Reductions by index, in the order in which they stand: at least two, or one that moves to where it saves room.
+  std::vector<size_t> members;
   // The bucket stands just before what was at this position in the beginning; that may be a member of an earlier bucket
   // by now.
   int64_t before = 0;
 };
 
-// The buckets in the order in which they are to be made; reductions that stay alone are in none. A bucket has at most
-// `bucketBytes` of operands.
+// The buckets in the order in which they are to be made; reductions that stay as they are are in none. A bucket has at
+// most `bucketBytes` of operands.
 std::vector<Bucket> bucketsOf(const std::vector<Reduction>& reductions, int64_t bucketBytes);
 
 }  // namespace weft

@@ -1,10 +1,13 @@
 #include "planner/step/reshard_paths.h"
 
 #include "absl/strings/str_cat.h"
+#include "planner/step/buckets.h"
 #include "planner/step/time_layouts.h"
 
 namespace weft {
 namespace {
+
+constexpr int64_t kLargeGradient = kBucketBytes / 2;  // what is larger hardly joins a bucket
 
 // The layouts on the way of a sum partial over the micro-batches. ZeRO-2 and 3 accumulate the sharded gradient: a
 // reduce_scatter for each micro-batch, then accumulation.
@@ -69,6 +72,11 @@ Place placeOfReshard(const Layout& current, const Layout& wanted, const std::opt
     return *producer;
   }
   return {reader.madeOnce ? RunsIn::kPrologue : reader.place.where, reader.place.stage};
+}
+
+bool standsBehindProducer(const Layout& current, const Layout& wanted, const ReshardReader& reader, int64_t bytes) {
+  const bool accumulates = partialOverTime(current) && !partialOverTime(wanted);
+  return reader.scattersEach && !current.partial().empty() && !accumulates && bytes >= kLargeGradient;
 }
 
 absl::StatusOr<Layout> layoutOfResult(Layout current, const LeavingResult& result, const Mesh& mesh) {

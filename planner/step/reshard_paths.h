@@ -57,6 +57,11 @@ std::vector<PlacedLayout> pathOfReduced(Layout current, const Place& producer);
 Place placeOfReshard(const Layout& current, const Layout& wanted, const std::optional<Place>& producer,
                      const ReshardReader& reader);
 
+// Does a reshard of so many bytes, of the whole tensor, stand behind what makes its operand instead of before its
+// reader? A gradient that is scattered in each micro-batch does if it is large: those of all layers would be there
+// until the end of the backward pass. Small ones wait there for others, to join them in buckets (buckets.h).
+bool standsBehindProducer(const Layout& current, const Layout& wanted, const ReshardReader& reader, int64_t bytes);
+
 // What a result of the step is.
 struct LeavingResult {
   std::string name;

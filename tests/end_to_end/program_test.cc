@@ -238,6 +238,19 @@ TEST(RecomputeTest, FullIsLayerByLayer) {
   EXPECT_LT(full.flops * 3, none.flops * 4) << "no more than the forward pass once more";
 }
 
+// What is run again reads the parameters that the backward pass gathers; those of the forward pass are gone by then.
+TEST(RecomputeTest, ParametersGatheredInEachCallAreNotKeptForIt) {
+  const auto compiled = [](bool regather, const std::string& recompute) {
+    absl::StatusOr<Program> program =
+        compileGpt({.mesh = "dp=4", .regather = regather, .zero = regather ? 3 : 0, .recompute = recompute});
+    EXPECT_TRUE(program.ok()) << program.status();
+    return statisticsOf(program->plan);
+  };
+  const PlanStatistics plain = compiled(false, "full"), full = compiled(true, "full"), none = compiled(true, "none");
+  EXPECT_LE(full.memory.at("activation"), plain.memory.at("activation"));
+  EXPECT_LT(full.memory.at("activation") * 4, none.memory.at("activation"));
+}
+
 // Between the memory of all parameters gathered once and of none, as many are as there is room for.
 TEST(CollectivesTest, AMemoryLimitDecidesHowManyParametersAreGatheredOnce) {
   Request request = {.mesh = "dp=4", .zero = 3, .micro = 4, .layers = 2};

@@ -39,16 +39,16 @@ func.func @update(%a: tensor<16xf32>, %b: tensor<4xf32>, %c: tensor<16xf32>, %l:
 
 // -----
 
-// Gathers of what leaves the function join at its end. What the function alone reads is gathered
-// where it is read: it would take its room longer. Along another dimension nothing joins.
+// Gathers of what leaves the function join where the last operand is made, whose room is free then. What the function
+// alone reads is gathered where it is read: it would take its room longer. Along another dimension nothing joins.
 // CHECK-LABEL: func.func @gathers
 // CHECK: dist.all_gather %arg2
 // CHECK: nn.exp
 // CHECK: nn.neg
-// CHECK: dist.all_gather %arg0 {{.*}}dim = 1
 // CHECK: %[[G:.*]]:2 = dist.all_gather %arg0, %{{[0-9]+}}
 // CHECK-SAME: bytes_received = 48 : i64
 // CHECK-SAME: nn.name = "bucket of 2"
+// CHECK: dist.all_gather %arg0 {{.*}}dim = 1
 // CHECK: return %[[G]]#0, %[[G]]#1
 module attributes {dist.mesh = #dist.mesh<"dp=2">} {
 func.func @gathers(%a: tensor<4x4xf32>, %b: tensor<2x2xf32>, %c: tensor<2x2xf32>)

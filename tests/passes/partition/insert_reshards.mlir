@@ -60,3 +60,24 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,micro=2">, nn.optimizer = {kind 
     return %loss, %y : tensor<f32>, tensor<8x4xf32>
   }
 }
+
+// -----
+
+// ZeRO-2: a large gradient is scattered behind what makes it, a small one before its reader, behind all of them.
+// CHECK-LABEL: func.func @step
+// CHECK: %[[GV:.*]] = nn.contract {{.*}} -> 4096x4096xf32 "[{},{}] partial{dp:sum}"
+// CHECK-NEXT: dist.reshard %[[GV]] {dist.function = "backward", {{.*}}reason = "grad.v reads operand 0"
+// CHECK: %[[GW:.*]] = nn.contract {{.*}} -> 8x4096xf32 "[{},{}] partial{dp:sum}"
+// CHECK: dist.reshard %[[GW]] {dist.function = "backward", {{.*}}reason = "grad.w reads operand 0"
+module attributes {dist.mesh = #dist.mesh<"dp=2">, nn.options = {zero = 2 : i64, default = "data_parallel", seed = 1 : i64},
+                   nn.optimizer = {kind = "sgd", lr = 0.1 : f64}} {
+  func.func @step(%x: tensor<8x8xf32> {nn.kind = "input", nn.name = "x"},
+                  %w: tensor<8x4096xf32> {nn.kind = "parameter", nn.name = "w", nn.init = {distribution = "zeros"}},
+                  %v: tensor<4096x4096xf32> {nn.kind = "parameter", nn.name = "v", nn.init = {distribution = "zeros"}})
+      -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"}) {
+    %y = nn.matmul %x, %w : (tensor<8x8xf32>, tensor<8x4096xf32>) -> tensor<8x4096xf32>
+    %z = nn.matmul %y, %v : (tensor<8x4096xf32>, tensor<4096x4096xf32>) -> tensor<8x4096xf32>
+    %loss = nn.sum %z {dims = array<i64: 0, 1>, keep_dims = false} : (tensor<8x4096xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}

@@ -1,5 +1,6 @@
 // Reshards are kept or repeated for themselves: the gather of the parameter is repeated though nothing else is; of two
-// reshards of tanh, which is recomputed, one is kept, the other is not.
+// reshards of tanh, which is recomputed, one is kept, the other is not. What the backward pass gathers itself is what the
+// copies gathered before.
 // RUN: weft-opt %s --weft-recompute | FileCheck %s
 
 #split = #dist.layout<"[{dp},{}]">
@@ -16,6 +17,8 @@
 // CHECK: %[[R2:.*]] = dist.reshard %[[T2]] {{.*}}dist.function = "backward"
 // CHECK: nn.mul %[[R2]], %[[R2]] {dist.function = "backward"
 // CHECK: nn.neg %[[G2]] {dist.function = "backward"
+// CHECK-NOT: dist.reshard
+// CHECK: nn.exp %[[G2]] {dist.function = "backward"
 module attributes {dist.mesh = #dist.mesh<"dp=2">} {
   func.func @step(%x: tensor<4x4xf32, #split>, %w: tensor<4x4xf32, #split>) {
     %g = dist.reshard %w {reason = "", dist.function = "forward", dist.recompute}
@@ -33,6 +36,10 @@ module attributes {dist.mesh = #dist.mesh<"dp=2">} {
     %b = nn.mul %r, %r {dist.function = "backward", nn.id = 4 : i64}
         : (tensor<4x4xf32, #turned>, tensor<4x4xf32, #turned>) -> tensor<4x4xf32, #turned>
     %c = nn.neg %g {dist.function = "backward", nn.id = 5 : i64}
+        : (tensor<4x4xf32, #whole>) -> tensor<4x4xf32, #whole>
+    %h = dist.reshard %w {reason = "", dist.function = "backward"}
+        : (tensor<4x4xf32, #split>) -> tensor<4x4xf32, #whole>
+    %d = nn.exp %h {dist.function = "backward", nn.id = 6 : i64}
         : (tensor<4x4xf32, #whole>) -> tensor<4x4xf32, #whole>
     return
   }

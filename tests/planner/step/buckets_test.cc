@@ -195,7 +195,7 @@ TEST(BucketsTest, FewestBuckets) {
 TEST(BucketsTest, WhatSavesRoomIsReducedInQuartersAsSoonAsItExists) {
   std::vector<Reduction> reductions;
   for (int64_t i = 0; i < 8; ++i) {
-    reductions.push_back({0, 64, 2 * i + 1, {16 + i}, {2 * i}, BucketLimit::kQuarter});
+    reductions.push_back({0, 64, 2 * i + 1, {16 + i}, {2 * i}, BucketLimit::kQuarter, true});
   }
   std::vector<Bucket> buckets = bucketsOf(reductions, kNoLimit);
   ASSERT_EQ(buckets.size(), 4U);
@@ -205,10 +205,26 @@ TEST(BucketsTest, WhatSavesRoomIsReducedInQuartersAsSoonAsItExists) {
   }
   for (Reduction& reduction : reductions) {
     reduction.limit = BucketLimit::kNone;
+    reduction.savesRoom = false;
   }
   buckets = bucketsOf(reductions, kNoLimit);
   ASSERT_EQ(buckets.size(), 1U);
   EXPECT_EQ(buckets[0].before, 16);
+}
+
+// Three gradients, made at 0, 2, 4, their reductions behind all of them: each is too large to join another, and would
+// hold its room until then. The last stands where its own is made.
+TEST(BucketsTest, WhatSavesRoomMovesAlone) {
+  std::vector<Reduction> reductions;
+  for (int64_t i = 0; i < 3; ++i) {
+    reductions.push_back({0, 64, 5 + i, {8 + i}, {2 * i}, BucketLimit::kNone, true});
+  }
+  const std::vector<Bucket> buckets = bucketsOf(reductions, 100);
+  ASSERT_EQ(buckets.size(), 2U);
+  for (size_t b = 0; b < 2; ++b) {
+    EXPECT_THAT(buckets[b].members, ElementsAre(b));
+    EXPECT_EQ(buckets[b].before, static_cast<int64_t>(2 * b + 1));
+  }
 }
 
 // Weights and biases of three layers, each gathered for its one reader: all biases go with the first weight that leaves

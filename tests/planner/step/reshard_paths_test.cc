@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "planner/step/buckets.h"
 #include "planner/step/pad_masks.h"
 #include "planner/step/time_layouts.h"
 #include "tests/planner/step/step_case.h"
@@ -118,6 +119,18 @@ TEST(PlaceOfReshard, GradientsOfLevel2AreScatteredWhereTheyAreMadeAlsoOfOneMicro
   EXPECT_EQ(placeOfReshard(partial, shared, producer, {reader}), reader);
   // What is no sum is cut by its reader.
   EXPECT_EQ(placeOfReshard(layout("[{},{}]"), shared, producer, {.place = reader, .scattersEach = true}), reader);
+}
+
+// All gradients of level 2 would be there at once if each waited for its reader at the end of the pass; small ones may.
+TEST(StandsBehindProducer, LargeGradientsThatAreScatteredInEachMicroBatch) {
+  const Layout partial = layout("[{},{}] partial{dp:sum,micro:sum}"), summed = layout("[{dp},{}] partial{micro:sum}");
+  const ReshardReader scatters = {.place = {RunsIn::kUpdate, 0}, .scattersEach = true};
+  constexpr int64_t kLarge = kBucketBytes;
+  EXPECT_TRUE(standsBehindProducer(partial, summed, scatters, kLarge));
+  EXPECT_FALSE(standsBehindProducer(partial, summed, scatters, kBucketBytes / 4));
+  EXPECT_FALSE(standsBehindProducer(summed, layout("[{dp},{}]"), scatters, kLarge)) << "accumulation";
+  EXPECT_FALSE(standsBehindProducer(layout("[{},{}]"), layout("[{dp},{}]"), scatters, kLarge)) << "is no sum";
+  EXPECT_FALSE(standsBehindProducer(partial, summed, {.place = {RunsIn::kUpdate, 0}}, kLarge));
 }
 
 TEST(LayoutOfResult, ReducedOrAsTheArgumentItReplaces) {
