@@ -323,6 +323,9 @@ std::vector<BlockTotals> BlockCosts::guess(const BlockAsk& ask) {
         made = BlockTotals{std::move(stages->all), 0};
       }
     }
+    if (made && !found.empty()) {  // splits with a price of memory take no less time than those without
+      made->all.time = std::max(made->all.time, found.front().all.time);
+    }
     if (made) {
       found.push_back(*std::move(made));
     }

@@ -50,6 +50,16 @@ std::optional<ChosenCut> CutChooser::best(const std::vector<PricedBlocks>& block
   return best;
 }
 
+StageCut CutChooser::fluid(const SegmentCost& all, Picoseconds longest,
+                           const std::vector<LoosePipeline>& pipelines) const {
+  std::optional<StageCut> best;
+  for (const LoosePipeline& each : pipelines) {
+    StageCut cut = fluidCut(all, longest, each, limit_);
+    best = !best || expected(cut) < expected(*best) ? std::move(cut) : *std::move(best);
+  }
+  return *std::move(best);
+}
+
 StageCut CutChooser::withMeshes(const MeshChoices& choices, const PipelineShape& shape) const {
   if (areStages_ || shape.stages() == 1) {  // as many stages as there are costs
     return withStages(choices, shape, limit_, upTo(shape.stages()));

@@ -52,10 +52,8 @@ class CutChooser {
                                 const std::vector<PipelineShape>& shapes) const;
   // Of submeshes that choose their meshes.
   StageCut withMeshes(const MeshChoices& choices, const PipelineShape& shape) const;
-  // The same under any schedule, of blocks that are known together only; quick.
-  StageCut fluid(const SegmentCost& all, Picoseconds longest, const StageGrid& grid, int64_t microBatches) const {
-    return fluidCut(all, longest, grid, microBatches, limit_);
-  }
+  // Of blocks that are known together only, the best under any of these; quick.
+  StageCut fluid(const SegmentCost& all, Picoseconds longest, const std::vector<LoosePipeline>& pipelines) const;
 
  private:
   const CompileOptions& request_;

@@ -334,28 +334,24 @@ StageCut withStages(const MeshChoices& choices, const PipelineShape& shape, int6
   return Cutter(choices, shape, limit).describe(std::move(first));
 }
 
-StageCut fluidCut(const SegmentCost& all, Picoseconds longest, const StageGrid& grid, int64_t microBatches,
-                  int64_t limit) {
-  const int64_t submeshes = grid.submeshes;
+StageCut fluidCut(const SegmentCost& all, Picoseconds longest, const LoosePipeline& pipeline, int64_t limit) {
+  const int64_t submeshes = pipeline.submeshes;
   StageCut cut;
   cut.longest = std::max(all.time / submeshes, longest);
-  // Zero-bubble schedules idle for a third of (p - 1) stages; those that hold least, v_min, hold a third of what the
-  // submeshes together have micro-batches for, those with one stage each a half (planner/schedule/generate.h).
-  const int64_t idle = (submeshes - 1) * (all.time / (3 * submeshes * grid.virtualStages));
-  const double most = grid.virtualStages == 1 ? static_cast<double>(submeshes + 1) / 2
-                                              : std::max(1.0, static_cast<double>(submeshes) / 3);
-  const double held = std::min(static_cast<double>(microBatches), most) / static_cast<double>(submeshes);
+  const Picoseconds others = std::max<Picoseconds>(0, all.time - cut.longest) / std::max<int64_t>(1, submeshes - 1);
   cut.peakBytes = all.bytesOfStep() / submeshes + all.bufferBytes +
-                  static_cast<int64_t>(held * static_cast<double>(all.activations.all()));
+                  static_cast<int64_t>(pipeline.held * static_cast<double>(all.activations.all()));
   cut.fits = limit == 0 || cut.peakBytes <= limit;
-  cut.time = (all.onceTime + all.offloadTime) / submeshes + microBatches * cut.longest + idle;
+  cut.time = (all.onceTime + all.offloadTime) / submeshes + pipeline.microBatches * cut.longest +
+             static_cast<Picoseconds>(pipeline.idle * static_cast<double>(others));
   if (cut.fits) {
     return cut;
   }
-  const Saving saving = taken(all.savings, 1 + static_cast<int64_t>(static_cast<double>(cut.peakBytes - limit) / held));
+  const double excess = static_cast<double>(cut.peakBytes - limit);
+  const Saving saving = taken(all.savings, 1 + static_cast<int64_t>(excess / pipeline.held));
   cut.limited = true;
-  cut.time += microBatches * saving.time / submeshes;
-  cut.peakBytes -= static_cast<int64_t>(held * static_cast<double>(saving.bytes));
+  cut.time += pipeline.microBatches * saving.time / submeshes;
+  cut.peakBytes -= static_cast<int64_t>(pipeline.held * static_cast<double>(saving.bytes));
   cut.fits = cut.peakBytes <= limit;
   return cut;
 }

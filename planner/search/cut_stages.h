@@ -76,10 +76,9 @@ StageCut withStages(const MeshChoices& choices, const PipelineShape& shape, int6
 // The first segment of each stage where all have as many segments as can be.
 std::vector<int> evenStages(int64_t segments, int64_t stages);
 
-// What a cut into so many stages would come to if the segments, `all` of them together, could be cut anywhere, under a
-// schedule that idles and holds as little as any: hardly above what cutStages finds under any shape of as many stages,
-// and quick to ask. Its `first` stays empty.
-StageCut fluidCut(const SegmentCost& all, Picoseconds longest, const StageGrid& grid, int64_t microBatches,
-                  int64_t limit);
+// What a cut into stages would come to if the segments, `all` of them together, could be cut anywhere, none shorter
+// than `longest`: hardly above what cutStages finds under the shapes that the pipeline is loose of, and quick to ask.
+// Its `first` stays empty.
+StageCut fluidCut(const SegmentCost& all, Picoseconds longest, const LoosePipeline& pipeline, int64_t limit);
 
 }  // namespace weft

@@ -85,6 +85,25 @@ int64_t tellingMicroBatches(int64_t submeshes, int64_t microBatches) {
   return microBatches <= rounds ? microBatches : rounds - submeshes + microBatches % submeshes;
 }
 
+// Zero-bubble schedules idle for a third of (p - 1) stages; those that hold least, v_min, hold a third of what the
+// submeshes together have micro-batches for, those with one stage each a half (planner/schedule/generate.h).
+LoosePipeline LoosePipeline::underAny(int64_t submeshes, int64_t virtualStages, int64_t microBatches) {
+  const auto count = static_cast<double>(submeshes);
+  const double most = virtualStages == 1 ? (count + 1) / 2 : std::max(1.0, count / 3);
+  return {submeshes, microBatches, (count - 1) / static_cast<double>(3 * virtualStages),
+          std::min(static_cast<double>(microBatches), most) / count};
+}
+
+// Of two kinds of activations that a backward pass which is cut tells apart, all count as those that are held shorter.
+LoosePipeline LoosePipeline::of(const PipelineShape& shape) {
+  int64_t held = 0;
+  for (const HeldMicroBatches& stage : shape.held) {
+    held += stage.toInputs;
+  }
+  return {shape.submeshes(), shape.microBatches, shape.ramp / static_cast<double>(shape.virtualStages),
+          static_cast<double>(held) / static_cast<double>(shape.stages() * shape.submeshes())};
+}
+
 std::vector<schedule::Kind> kindsFor(const CompileOptions& request, int64_t virtualStages) {
   std::vector<schedule::Kind> kinds;
   for (const schedule::Kind kind : schedule::allKinds()) {

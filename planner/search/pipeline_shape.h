@@ -36,6 +36,19 @@ struct PipelineShape {
   int64_t submeshes() const { return stages() / virtualStages; }
 };
 
+// What is known of a pipeline without a cut of its program into stages.
+struct LoosePipeline {
+  int64_t submeshes = 1;
+  int64_t microBatches = 1;
+  double idle = 0;  // how long a submesh waits in a step, in times that one micro-batch takes it
+  double held = 1;  // activations of a submesh in the mean, in parts of those that one micro-batch has in all stages
+
+  // Under a schedule that idles and holds as little as any.
+  static LoosePipeline underAny(int64_t submeshes, int64_t virtualStages, int64_t microBatches);
+  // Under that of the shape, where stages are equally long.
+  static LoosePipeline of(const PipelineShape& shape);
+};
+
 // Kinds of schedule that put so many stages on each submesh, but gpipe, which takes as long as 1f1b and holds more.
 // `request`: of those that cut the backward pass, none where it may not (Freedom::kZeroBubble).
 std::vector<schedule::Kind> kindsFor(const CompileOptions& request, int64_t virtualStages);

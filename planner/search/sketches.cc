@@ -65,7 +65,8 @@ absl::Status Sketches::begin() {
   }
   for (auto& [relative, group] : groups) {
     for (Entry& entry : group) {
-      guess(entry);
+      guess(entry, {LoosePipeline::underAny(entry.sketch.grid.submeshes, entry.sketch.grid.virtualStages,
+                                            entry.sketch.request.microBatches())});
       push(std::move(entry));
     }
   }
@@ -190,7 +191,7 @@ void Sketches::push(Entry entry) {
 }
 
 // Of what no relative is known nothing is expected: it is asked first.
-void Sketches::guess(Entry& entry) {
+void Sketches::guess(Entry& entry, const std::vector<LoosePipeline>& pipelines) {
   std::vector<std::vector<BlockTotals>> known;
   size_t most = 0;
   for (size_t kind = 0; kind < entry.kinds.numbers.size(); ++kind) {
@@ -217,7 +218,7 @@ void Sketches::guess(Entry& entry) {
     for (const CompileOptions& level : levelsOf(entry)) {
       const absl::StatusOr<SubmeshCosts> costs = costsAt(entry, level, onKinds(entry, all), 0);
       if (costs.ok()) {
-        StageCut cut = cuts_->fluid(meanOf(*costs), longest, entry.sketch.grid, level.microBatches());
+        StageCut cut = cuts_->fluid(meanOf(*costs), longest, pipelines);
         best = !best || cuts_->expected(cut) < cuts_->expected(*best) ? std::move(cut) : std::move(*best);
       }
     }
@@ -255,18 +256,23 @@ bool Sketches::isNew(const Sketch& sketch) {
   return isNew;
 }
 
-// Guesses again, as more is known by now; where that changes nothing, asks, unless something alike was asked about.
+// Guesses again, as more is known by now, also under which schedules; where that changes nothing, asks, unless
+// something alike was asked about.
 void Sketches::refine(Entry entry) {
-  if (alike(entry).empty()) {
-    const double before = entry.expected;
-    guess(entry);
-    if (cuts_->expected(entry.sketch.cut) > before) {
-      push(std::move(entry));
-      return;
-    }
-    if (!askAlike(entry)) {
-      return;
-    }
+  std::vector<LoosePipeline> pipelines;
+  for (const PipelineShape& shape : shapesOf(entry)) {
+    pipelines.push_back(LoosePipeline::of(shape));
+  }
+  const double before = entry.expected;
+  if (!pipelines.empty()) {
+    guess(entry, pipelines);
+  }
+  if (cuts_->expected(entry.sketch.cut) > before) {
+    push(std::move(entry));
+    return;
+  }
+  if (alike(entry).empty() && !askAlike(entry)) {
+    return;
   }
   std::vector<Entry> levels = atLevels(entry);
   const auto isLimited = [](const Entry& level) { return level.sketch.cut.limited; };

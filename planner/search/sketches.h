@@ -109,7 +109,7 @@ class Sketches {
   void refuse(const absl::Status& status);
   bool isNew(const Sketch& sketch);
 
-  void guess(Entry& entry);
+  void guess(Entry& entry, const std::vector<LoosePipeline>& pipelines);
   void refine(Entry entry);
   bool askAlike(const Entry& entry);
   std::vector<CompileOptions> levelsOf(const Entry& entry) const;
