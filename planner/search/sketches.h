@@ -4,7 +4,8 @@
 // A sketch is a mesh, a number of submeshes and of stages on each, a number of micro-batches, a level of ZeRO and a
 // kind of schedule. There are thousands; few are asked about. Each begins with a guess that is hardly too high, and
 // what has the least is made exact, until that which is exact has the least:
-//   1. guessed   from relatives whose blocks were asked about (block_costs.h), at the best level of ZeRO
+//   1. guessed   from relatives whose blocks were asked about (block_costs.h), at the best level of ZeRO, under a
+//                schedule that idles and holds as little as any; once that has the least, under those that there are
 //   2. level     a sketch for each level of ZeRO, from one whose ranks hold as many rows on a mesh with the same axes
 //                beside the batch: per micro-batch they need the same. Of long programs the levels beyond the first,
 //                which save memory at a price of time, only where memory is short
