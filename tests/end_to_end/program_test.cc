@@ -40,6 +40,7 @@ struct Request {
   int zero = 0;
   int64_t micro = 1;
   int64_t layers = 4;
+  int64_t width = 32;
   std::string dumpDir = {};
   std::string decisions = {};
   int64_t memoryLimit = 0;
@@ -54,7 +55,7 @@ absl::StatusOr<Program> compileGpt(const Request& request) {
   examples::GptConfig config;
   config.layers = request.layers;
   config.stages = request.stages;
-  config.width = 32;
+  config.width = request.width;
   config.heads = 4;
   config.context = 16;
   config.batch = 16;
@@ -249,6 +250,27 @@ TEST(RecomputeTest, ParametersGatheredInEachCallAreNotKeptForIt) {
   const PlanStatistics plain = compiled(false, "full"), full = compiled(true, "full"), none = compiled(true, "none");
   EXPECT_LE(full.memory.at("activation"), plain.memory.at("activation"));
   EXPECT_LT(full.memory.at("activation") * 4, none.memory.at("activation"));
+}
+
+// Twice as many layers hold no more gradients at once, nor gathered parameters, and the model knows it.
+TEST(CollectivesTest, Zero3HoldsTheGradientsOfFewLayersAtOnce) {
+  const auto transientOf = [](const std::string& mesh, int64_t layers) {
+    absl::StatusOr<Program> program = compileGpt({.mesh = mesh,
+                                                  .tensorParallel = mesh != "dp=2",
+                                                  .regather = true,
+                                                  .zero = 3,
+                                                  .layers = layers,
+                                                  .width = 2048,
+                                                  .machine = "a100-80g"});
+    EXPECT_TRUE(program.ok()) << program.status();
+    const Decisions record = *parseDecisions(program->plan.decisions());
+    const auto peak = static_cast<double>(program->plan.memory().peak_bytes());
+    EXPECT_NEAR(static_cast<double>(record.prediction->most()) / peak, 1, 0.01) << mesh;
+    return statisticsOf(program->plan).memory.at("transient");
+  };
+  for (const std::string mesh : {"dp=2", "dp=2,tp=2"}) {
+    EXPECT_LT(10 * transientOf(mesh, 12), 11 * transientOf(mesh, 6)) << mesh;
+  }
 }
 
 // Between the memory of all parameters gathered once and of none, as many are as there is room for.
