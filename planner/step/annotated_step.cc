@@ -82,7 +82,8 @@ class StepWriter {
     AnnotatedOp op{AnnotatedOp::Kind::kReshard, -1, {}, {from}, {}};
     op.place = placeOfReshard(value(from).layout, target,
                               producer == nullptr ? std::nullopt : std::optional<Place>(producer->place), asked);
-    if (producer != nullptr &&
+    // With overlap it starts there in any case, and is awaited where the next micro-batch's sum is added to it.
+    if (producer != nullptr && !decisions_.overlap &&
         standsBehindProducer(value(from).layout, target, asked, view_.typeOf(value(from).source).bytes())) {
       behind_[value(from).producer].push_back(static_cast<int>(step_.ops.size()));
       isBehind_.insert(static_cast<int>(step_.ops.size()));
