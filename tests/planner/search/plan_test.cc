@@ -78,6 +78,26 @@ TEST(StepModel, PricesTheReductionOfAGradient) {
   EXPECT_EQ(reductions, 2) << "of the gradient and of the loss";
 }
 
+// Large gradients of ZeRO 2 are scattered where they are made. With overlap the rest of the pass runs beside that: what
+// adds them to those of earlier micro-batches stands at its end.
+TEST(StepModel, OverlapHidesScatteredGradients) {
+  const GraphBuilder program = chainProgram({.layers = 6, .rows = 16384, .width = 4096});
+  const auto backwardOf = [&](bool overlap) {
+    const CompileOptions options = {
+        .mesh = "dp=8", .machine = "a100-80g", .micro = 2, .zero = 2, .recompute = "none", .overlap = overlap};
+    const std::unique_ptr<StepModel> model = modelOf(program, options);
+    const std::vector<FunctionTime> functions = needsOf(*model).submeshes[0].functions;
+    const auto backward = std::find_if(functions.begin(), functions.end(),
+                                       [](const FunctionTime& each) { return each.kind == plan::BACKWARD; });
+    EXPECT_NE(backward, functions.end());
+    return *backward;
+  };
+  const FunctionTime overlapped = backwardOf(true);
+  EXPECT_GT(overlapped.communication, 0);
+  EXPECT_GT(2 * overlapped.hidden(), overlapped.communication);
+  EXPECT_EQ(backwardOf(false).hidden(), 0);
+}
+
 TEST(StepModel, AScheduleHoldsItsMicroBatches) {
   const GraphBuilder program = chainProgram({.layers = 4, .rows = 64, .width = 16, .stages = 2});
   const auto slots = [&](const std::string& kind) {
