@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -53,8 +52,14 @@ class StepWriter {
   void leave(AnnotatedResult result) { step_.results.push_back(result); }
   AnnotatedStep take() {
     AnnotatedStep ordered;
+    std::vector<bool> isBehind(step_.ops.size(), false);
+    for (const auto& [producer, reshards] : behind_) {
+      for (const int op : reshards) {
+        isBehind[op] = true;
+      }
+    }
     for (size_t op = 0; op < step_.ops.size(); ++op) {
-      if (isBehind_.count(static_cast<int>(op)) == 0) {
+      if (!isBehind[op]) {
         moveTo(static_cast<int>(op), ordered);
       }
     }
@@ -86,7 +91,6 @@ class StepWriter {
     if (producer != nullptr && !decisions_.overlap &&
         standsBehindProducer(value(from).layout, target, asked, view_.typeOf(value(from).source).bytes())) {
       behind_[value(from).producer].push_back(static_cast<int>(step_.ops.size()));
-      isBehind_.insert(static_cast<int>(step_.ops.size()));
     }
     const int to = addResult(op, value(from).source, target);
     add(std::move(op));
@@ -116,9 +120,9 @@ class StepWriter {
       step_.values[result].producer = static_cast<int>(ordered.ops.size());
     }
     ordered.ops.push_back(std::move(step_.ops[op]));
-    const std::vector<int>& behind = behind_[op];
-    for (auto next = behind.rbegin(); next != behind.rend(); ++next) {
-      moveTo(*next, ordered);
+    const auto behind = behind_.find(op);
+    for (auto i = behind == behind_.end() ? 0 : behind->second.size(); i > 0; --i) {
+      moveTo(behind->second[i - 1], ordered);
     }
   }
 
@@ -127,7 +131,6 @@ class StepWriter {
   StageMeshes meshes_;
   AnnotatedStep step_;
   std::map<int, std::vector<int>> behind_;                               // reshards that stand behind an operation
-  std::set<int> isBehind_;                                               // all of these
   std::map<std::pair<int, ReaderRegion>, std::vector<int>> reshards_;    // of a value for a region
   std::map<std::tuple<int, int64_t, double, ReaderRegion>, int> masks_;  // by value, dimension, fill, region
 };

@@ -1,7 +1,6 @@
 #include "planner/step/buckets.h"
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -99,44 +98,54 @@ class BucketFormer {
   // Of those like the first that is open: one after another as their operands are made, so that no more than one
   // bucket's bytes wait. What is more than half a bucket stays alone.
   Bucket soonestMade() const {
-    std::vector<size_t> alike;
-    std::copy_if(open_.begin(), open_.end(), std::back_inserter(alike),
-                 [&](size_t other) { return areAlike(other, open_.front()); });
-    std::stable_sort(alike.begin(), alike.end(), [&](size_t a, size_t b) { return lastMade({a}) < lastMade({b}); });
-    Bucket bucket{{alike.front()}, needOf(alike.front())};
-    int64_t bytes = reductions_[alike.front()].bytes;
-    const int64_t most = limitOf(alike.front());
-    for (size_t i = 1; i < alike.size() && reductions_[alike.front()].bytes <= most / 2; ++i) {
-      const int64_t mine = reductions_[alike[i]].bytes;
+    using Made = std::pair<int64_t, size_t>;  // the place behind which its operands exist, its number in open_
+    std::vector<Made> alike;
+    for (size_t i = 0; i < open_.size(); ++i) {
+      if (areAlike(open_[i], open_.front())) {
+        alike.emplace_back(lastMade(open_[i]), i);
+      }
+    }
+    const size_t first = open_[std::min_element(alike.begin(), alike.end())->second];
+    Bucket bucket{{first}, needOf(first)};
+    int64_t bytes = reductions_[first].bytes;
+    const int64_t most = limitOf(first);
+    if (bytes > most / 2) {
+      return bucket;
+    }
+    std::sort(alike.begin(), alike.end());
+    for (size_t i = 1; i < alike.size(); ++i) {
+      const size_t other = open_[alike[i].second];
+      const int64_t mine = reductions_[other].bytes;
       if (mine > most / 2) {
         continue;
       }
       Bucket more = bucket;
-      more.before = isBefore(needOf(alike[i]), bucket.before) ? needOf(alike[i]) : bucket.before;
-      if (bytes + mine > most || !mayJoin(alike[i], more)) {
+      more.before = isBefore(needOf(other), bucket.before) ? needOf(other) : bucket.before;
+      if (bytes + mine > most || !mayJoin(other, more)) {
         break;
       }
       bytes += mine;
       bucket = std::move(more);
-      bucket.members.push_back(alike[i]);
+      bucket.members.push_back(other);
     }
     return bucket;
   }
 
-  // The place behind which all operands of the members exist; -1 if nothing makes them.
-  int64_t lastMade(const std::vector<size_t>& members) const {
+  // The place behind which all operands exist; -1 if nothing makes them.
+  int64_t lastMade(size_t index) const {
     int64_t made = -1;
-    for (const size_t member : members) {
-      for (const int64_t producer : reductions_[member].producers) {
-        made = std::max(made, places_[producer]);
-      }
+    for (const int64_t producer : reductions_[index].producers) {
+      made = std::max(made, places_[producer]);
     }
     return made;
   }
 
   // The position that comes first after all that makes operands of the members; `latest` if nothing does.
   int64_t afterOperands(const std::vector<size_t>& members, int64_t latest) const {
-    const int64_t made = lastMade(members);
+    int64_t made = -1;
+    for (const size_t member : members) {
+      made = std::max(made, lastMade(member));
+    }
     int64_t first = latest;
     for (int64_t position = 0; made >= 0 && position < static_cast<int64_t>(places_.size()); ++position) {
       first = places_[position] > made && isBefore(position, first) ? position : first;

@@ -136,6 +136,17 @@ TEST_F(BlockCostsTest, GuessesOfMoreRowsFollowSmallerMeshes) {
 }
 
 // What was asked about at a higher level has its collectives in each micro-batch, which others need not have.
+// A price of memory makes splits no faster: what is known without one counts for guesses from asks with one.
+TEST_F(BlockCostsTest, PricedGuessesAreNoFasterThanOthers) {
+  const CompileOptions few = closed("dp=2,tp=2", 1024);
+  const CompileOptions many = closed("dp=2,tp=2", 2);
+  const Picoseconds unpriced = together(asked(many, 2)).segments[0].time;
+  ASSERT_TRUE(costs_.of({few, false, 2, 1.0}).ok());
+  const std::vector<BlockTotals> guessed = costs_.guess({many, false, 2, 1.0});
+  ASSERT_EQ(guessed.size(), 2U);
+  EXPECT_GE(guessed[1].all.time, unpriced);
+}
+
 TEST_F(BlockCostsTest, HigherLevelsTellNothingWhereTheLevelIsOpen) {
   request_.zero = kFindZero;
   CompileOptions high = closed("dp=4,tp=1", 2, 3);

@@ -532,5 +532,24 @@ TEST(ForwardGraphs, WhatBothHalvesOfACutBackwardPassNeedCountsTwice) {
   EXPECT_EQ(cut.at(7), whole.at(7)) << "no weight stands behind it";
 }
 
+// What is run again reads a parameter that the backward pass gathers in any case. The gradients do not read the first.
+TEST(ForwardGraphs, WhatTheBackwardPassGathersCostsNothingToGatherAgain) {
+  const std::unique_ptr<StepModel> model =
+      modelOf(chainProgram({.layers = 3, .rows = 64, .width = 128}),
+              {.mesh = "dp=2", .micro = 2, .zero = 3, .recompute = "full", .regather = true});
+  const absl::StatusOr<std::vector<ForwardGraph>> graphs = forwardGraphs(model->record(), *model);
+  ASSERT_TRUE(graphs.ok()) << graphs.status();
+  std::vector<bool> isFree;
+  for (size_t i = 0; i < graphs->front().ops.size(); ++i) {
+    const AnnotatedOp& op = model->step().ops[graphs->front().ops[i]];
+    const bool gathers = op.kind == AnnotatedOp::Kind::kReshard && model->step().values[op.operands[0]].producer < 0 &&
+                         model->view().graph().arguments[op.operands[0]].kind == ArgumentKind::kParameter;
+    if (gathers) {
+      isFree.push_back(graphs->front().graph.operators[i].time == 0);
+    }
+  }
+  EXPECT_EQ(isFree, (std::vector<bool>{false, true, true}));
+}
+
 }  // namespace
 }  // namespace weft::testing
