@@ -140,9 +140,9 @@ TEST_F(BlockCostsTest, GuessesOfMoreRowsFollowSmallerMeshes) {
 TEST_F(BlockCostsTest, PricedGuessesAreNoFasterThanOthers) {
   const CompileOptions few = closed("dp=2,tp=2", 1024);
   const CompileOptions many = closed("dp=2,tp=2", 2);
-  const Picoseconds unpriced = together(asked(many, 2)).segments[0].time;
-  ASSERT_TRUE(costs_.of({few, false, 2, 1.0}).ok());
-  const std::vector<BlockTotals> guessed = costs_.guess({many, false, 2, 1.0});
+  const Picoseconds unpriced = together(asked(few, 2)).segments[0].time;
+  ASSERT_TRUE(costs_.of({many, false, 2, 1.0}).ok());
+  const std::vector<BlockTotals> guessed = costs_.guess({few, false, 2, 1.0});
   ASSERT_EQ(guessed.size(), 2U);
   EXPECT_GE(guessed[1].all.time, unpriced);
 }
