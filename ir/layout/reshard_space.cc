@@ -398,21 +398,16 @@ int64_t Space::partAt(const Digits& digits, size_t w) const {
 // Bytes: what the rank needs and does not hold. Hops: with h hops a rank gets data of at most 2^h ranks, itself
 // included, because every collective over n ranks takes n - 1 hops or more and n <= 2^(n-1); over p ranks on each of k
 // nodes p - 1 + k - 1, which is enough as well.
-Space::Least Space::leastAtWitness(const State& from, const State& to, size_t w) const {
+Space::Least Space::leastAtWitness(const std::vector<DimChange>& dims, int64_t wanted, int64_t terms, size_t w) const {
   int64_t held = problem_.unitBytes;
-  int64_t wanted = problem_.unitBytes;
-  int64_t owners = 1;
-  for (size_t d = 0; d < to.dims.size(); ++d) {
-    int64_t before = problem_.sizes[d] / productOf(from.dims[d]);
-    int64_t after = problem_.sizes[d] / productOf(to.dims[d]);
-    int64_t have = partAt(from.dims[d], w) * before;
-    int64_t want = partAt(to.dims[d], w) * after;
-    held *= std::max<int64_t>(0, std::min(have + before, want + after) - std::max(have, want));
-    wanted *= after;
-    owners *= before == 0 ? 1 : (want + after - 1) / before - want / before + 1;
+  int64_t owners = terms;
+  for (const DimChange& dim : dims) {
+    const int64_t have = partAt(*dim.from, w) * dim.before;
+    const int64_t want = partAt(*dim.to, w) * dim.after;
+    held *= std::max<int64_t>(0, std::min(have + dim.before, want + dim.after) - std::max(have, want));
+    owners *= dim.before == 0 ? 1 : (want + dim.after - 1) / dim.before - want / dim.before + 1;
   }
-  owners *= productOf(from.partial) / productOf(to.partial);
-  int64_t reached = owners + (held > 0 ? 0 : 1);
+  const int64_t reached = owners + (held > 0 ? 0 : 1);
   int64_t hops = 0;
   while ((int64_t{1} << hops) < reached) {
     ++hops;
@@ -436,12 +431,19 @@ int64_t Space::leastForTerms(const State& to, int64_t terms) const {
 }
 
 Picoseconds Space::leastTime(const State& from, const State& to) const {
+  std::vector<DimChange> dims;
+  int64_t wanted = problem_.unitBytes;
+  for (size_t d = 0; d < to.dims.size(); ++d) {
+    dims.push_back({&from.dims[d], &to.dims[d], problem_.sizes[d] / productOf(from.dims[d]),
+                    problem_.sizes[d] / productOf(to.dims[d])});
+    wanted *= dims.back().after;
+  }
+  const int64_t terms = productOf(from.partial) / productOf(to.partial);
   Least least;
   for (size_t w = 0; w < witnesses_.size(); ++w) {
-    const Least at = leastAtWitness(from, to, w);
+    const Least at = leastAtWitness(dims, wanted, terms, w);
     least = {std::max(least.hops, at.hops), std::max(least.bytes, at.bytes)};
   }
-  int64_t terms = productOf(from.partial) / productOf(to.partial);
   if (terms > 1) {
     least.bytes = std::max(least.bytes, leastForTerms(to, terms));
   }

@@ -133,7 +133,15 @@ class Space {
     int64_t hops = 0;
     int64_t bytes = 0;
   };
-  Least leastAtWitness(const State& from, const State& to, size_t w) const;
+  // One dimension of the tensor: its digits and the size of a part, at both ends.
+  struct DimChange {
+    const Digits* from;
+    const Digits* to;
+    int64_t before;
+    int64_t after;
+  };
+  // `wanted`: bytes of a part in the end; `terms`: of each sum, that have to be added up.
+  Least leastAtWitness(const std::vector<DimChange>& dims, int64_t wanted, int64_t terms, size_t w) const;
   int64_t leastForTerms(const State& to, int64_t terms) const;
 
   Problem problem_;

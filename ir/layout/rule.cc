@@ -85,6 +85,9 @@ Rule::Projection projectOnto(const std::vector<Factor>& factors, const TensorDim
   Rule::Projection out;
   out.axes.resize(factors.size());
   for (size_t d = 0; d < dims.size(); ++d) {
+    if (layout.dim(d).empty()) {
+      continue;
+    }
     if (layout.pad(d) != 0 && dims[d].size() == 1) {
       out.axes[dims[d][0]] = layout.dim(d);
       continue;
@@ -139,8 +142,8 @@ bool hasFactor(const std::vector<DimFactors>& dims, int factor) {
 }
 
 int Rule::factorIndex(const std::string& name) const {
-  for (size_t f = 0; f < factors_.size(); ++f) {
-    if (factors_[f].name == name) {
+  for (size_t f = 0; f < factors().size(); ++f) {
+    if (factors()[f].name == name) {
       return static_cast<int>(f);
     }
   }
@@ -148,25 +151,25 @@ int Rule::factorIndex(const std::string& name) const {
 }
 
 bool Rule::splittable(int f) const {
-  if (factors_[f].whole || factors_[f].microBatches) {
+  if (factors()[f].whole || factors()[f].microBatches) {
     return false;
   }
-  return factors_[f].reducible ||
-         std::all_of(results_.begin(), results_.end(), [f](const TensorDims& dims) { return hasFactor(dims, f); });
+  return factors()[f].reducible ||
+         std::all_of(results().begin(), results().end(), [f](const TensorDims& dims) { return hasFactor(dims, f); });
 }
 
 bool Rule::reducedIn(int f, size_t result) const {
-  return factors_[f].reducible && !hasFactor(results_[result], f);
+  return factors()[f].reducible && !hasFactor(results()[result], f);
 }
 
 Layout Rule::operandLayout(size_t operand, const FactorAxes& axes) const {
-  return splitsOf(operands_[operand], axes);
+  return splitsOf(operands()[operand], axes);
 }
 
 Layout Rule::resultLayout(size_t result, const FactorAxes& axes, ReduceKind kind) const {
-  Layout layout = splitsOf(results_[result], axes);
+  Layout layout = splitsOf(results()[result], axes);
   std::vector<Partial> partial;
-  for (size_t f = 0; f < factors_.size(); ++f) {
+  for (size_t f = 0; f < factors().size(); ++f) {
     for (const Axis& axis : axes[f]) {
       if (reducedIn(static_cast<int>(f), result) && !layout.uses(axis)) {
         partial.push_back({axis, kind});
@@ -178,27 +181,27 @@ Layout Rule::resultLayout(size_t result, const FactorAxes& axes, ReduceKind kind
 }
 
 Rule::Projection Rule::projectOperand(size_t operand, const Layout& layout) const {
-  return projectOnto(factors_, operands_[operand], layout);
+  return projectOnto(factors(), operands()[operand], layout);
 }
 
 Rule::Projection Rule::projectResult(size_t result, const Layout& layout) const {
-  return projectOnto(factors_, results_[result], layout);
+  return projectOnto(factors(), results()[result], layout);
 }
 
 absl::Status Rule::check(const FactorAxes& axes, const Mesh& mesh, const std::vector<int>& padded) const {
-  if (axes.size() != factors_.size()) {
+  if (axes.size() != factors().size()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("rule '", text_, "' has ", factors_.size(), " factors, axes are given for ", axes.size()));
+        absl::StrCat("rule '", text(), "' has ", factors().size(), " factors, axes are given for ", axes.size()));
   }
-  WEFT_RETURN_IF_ERROR(checkUsedOnce(factors_, axes, mesh));
+  WEFT_RETURN_IF_ERROR(checkUsedOnce(factors(), axes, mesh));
   for (size_t f = 0; f < axes.size(); ++f) {
     int64_t parts = partsOf(axes[f]);
-    const Factor& factor = factors_[f];
+    const Factor& factor = factors()[f];
     const bool onlyTime =
         std::all_of(axes[f].begin(), axes[f].end(), [](const Axis& axis) { return axis.kind == AxisKind::kTime; });
     if (parts > 1 && !(factor.microBatches && onlyTime) && !splittable(static_cast<int>(f))) {
       return absl::InvalidArgumentError(
-          absl::StrCat("factor '", factor.name, "' of size ", factor.size, " must stay whole in '", text_,
+          absl::StrCat("factor '", factor.name, "' of size ", factor.size, " must stay whole in '", text(),
                        "', but is split ", parts, " ways over ", axisNames(axes[f], mesh), "; nearest legal split: 1"));
     }
     bool anySize = std::find(padded.begin(), padded.end(), static_cast<int>(f)) != padded.end();
@@ -216,8 +219,8 @@ absl::Status Rule::check(const FactorAxes& axes, const Mesh& mesh, const std::ve
     }
     return absl::OkStatus();
   };
-  WEFT_RETURN_IF_ERROR(contiguous(operands_));
-  return contiguous(results_);
+  WEFT_RETURN_IF_ERROR(contiguous(operands()));
+  return contiguous(results());
 }
 
 absl::Status Rule::checkOneBlock(const DimFactors& dim, const FactorAxes& axes) const {
@@ -225,14 +228,14 @@ absl::Status Rule::checkOneBlock(const DimFactors& dim, const FactorAxes& axes) 
   for (int f : dim) {
     int64_t parts = partsOf(axes[f]);
     if (parts > 1 && open >= 0) {
-      const Factor& major = factors_[open];
+      const Factor& major = factors()[open];
       return absl::InvalidArgumentError(
-          absl::StrCat("factor '", factors_[f].name, "' of size ", factors_[f].size, " is split ", parts,
+          absl::StrCat("factor '", factors()[f].name, "' of size ", factors()[f].size, " is split ", parts,
                        " ways, but it is minor to factor '", major.name, "' of size ", major.size, " (split ",
                        partsOf(axes[open]), " ways) in one dimension: a rank's part would not be one block; split '",
-                       major.name, "' ", major.size, " ways or leave '", factors_[f].name, "' whole"));
+                       major.name, "' ", major.size, " ways or leave '", factors()[f].name, "' whole"));
     }
-    if (open < 0 && factors_[f].size != parts) {
+    if (open < 0 && factors()[f].size != parts) {
       open = f;
     }
   }

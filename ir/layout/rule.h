@@ -36,7 +36,9 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -69,16 +71,19 @@ using FactorAxes = std::vector<std::vector<Axis>>;
 
 class Rule {
  public:
+  Rule() : parts_(std::make_shared<const Parts>()) {}  // of nothing
+
   // Parses a rule and derives the factor sizes. Errors: syntax (position), number of tensors or dimensions against the
-  // shapes, a factor with two sizes (names both tensors).
+  // shapes, a factor with two sizes (names both tensors). What was parsed is kept: programs repeat few rules over the
+  // same shapes.
   static absl::StatusOr<Rule> parse(const std::string& text, const std::vector<Shape>& operands,
                                     const std::vector<Shape>& results);
 
-  const std::vector<Factor>& factors() const { return factors_; }
+  const std::vector<Factor>& factors() const { return parts_->factors; }
   int factorIndex(const std::string& name) const;  // -1 if absent
-  const std::vector<std::vector<DimFactors>>& operands() const { return operands_; }
-  const std::vector<std::vector<DimFactors>>& results() const { return results_; }
-  const std::string& text() const { return text_; }
+  const std::vector<std::vector<DimFactors>>& operands() const { return parts_->operands; }
+  const std::vector<std::vector<DimFactors>>& results() const { return parts_->results; }
+  const std::string& text() const { return parts_->text; }
 
   // May factor f be split over space? False for `!`, `~`, and for a factor some result lacks without `+`.
   bool splittable(int f) const;
@@ -111,10 +116,17 @@ class Rule {
  private:
   absl::Status checkOneBlock(const DimFactors& dim, const FactorAxes& axes) const;
 
-  std::string text_;
-  std::vector<Factor> factors_;
-  std::vector<std::vector<DimFactors>> operands_;
-  std::vector<std::vector<DimFactors>> results_;
+  struct Parts {
+    std::string text;
+    std::vector<Factor> factors;
+    std::vector<std::vector<DimFactors>> operands;
+    std::vector<std::vector<DimFactors>> results;
+  };
+  explicit Rule(Parts parts) : parts_(std::make_shared<const Parts>(std::move(parts))) {}
+  static absl::StatusOr<Rule> parseAnew(const std::string& text, const std::vector<Shape>& operands,
+                                        const std::vector<Shape>& results);
+
+  std::shared_ptr<const Parts> parts_;  // that all copies share
 };
 
 // The user's `shard` by numbers: splits per operand dimension, optionally per result dimension, to factor axes on the

@@ -1,5 +1,10 @@
 // Reading a rule: text to factors, shapes to factor sizes.
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -247,24 +252,59 @@ void dropEmptySide(std::vector<TensorDims>& tensors, const std::vector<Shape>& s
   }
 }
 
+// Rules by all that they depend on.
+class KnownRules {
+ public:
+  using Key = std::tuple<std::string, std::vector<Shape>, std::vector<Shape>>;
+  using KeyView = std::tuple<const std::string&, const std::vector<Shape>&, const std::vector<Shape>&>;
+
+  std::optional<Rule> find(const KeyView& key) {
+    const std::lock_guard lock(mutex_);
+    const auto known = rules_.find(key);
+    return known == rules_.end() ? std::nullopt : std::optional(known->second);
+  }
+
+  void keep(const KeyView& key, const Rule& rule) {
+    const std::lock_guard lock(mutex_);
+    if (rules_.size() >= kMostRules) {
+      rules_.clear();
+    }
+    rules_.emplace(Key(key), rule);
+  }
+
+ private:
+  static constexpr size_t kMostRules = 1 << 12;
+
+  std::mutex mutex_;
+  std::map<Key, Rule, std::less<>> rules_;
+};
+
 }  // namespace
 
 absl::StatusOr<Rule> Rule::parse(const std::string& text, const std::vector<Shape>& operands,
                                  const std::vector<Shape>& results) {
+  static KnownRules& known = *new KnownRules;  // never destroyed: threads may ask until the process ends
+  const KnownRules::KeyView key(text, operands, results);
+  if (std::optional<Rule> rule = known.find(key)) {
+    return *std::move(rule);
+  }
+  WEFT_ASSIGN_OR_RETURN(Rule rule, parseAnew(text, operands, results));
+  known.keep(key, rule);
+  return rule;
+}
+
+absl::StatusOr<Rule> Rule::parseAnew(const std::string& text, const std::vector<Shape>& operands,
+                                     const std::vector<Shape>& results) {
   RuleReader reader(text);
   WEFT_RETURN_IF_ERROR(reader.read());
   dropEmptySide(reader.operands_, operands);
   dropEmptySide(reader.results_, results);
-  Rule rule;
-  rule.text_ = text;
-  rule.factors_ = std::move(reader.factors_);
-  rule.operands_ = std::move(reader.operands_);
-  rule.results_ = std::move(reader.results_);
+  Parts parts = {text, std::move(reader.factors_), std::move(reader.operands_), std::move(reader.results_)};
   std::vector<DimPlace> places;
-  WEFT_RETURN_IF_ERROR(collectPlaces(text, "operand", rule.operands_, operands, places));
-  WEFT_RETURN_IF_ERROR(collectPlaces(text, "result", rule.results_, results, places));
-  WEFT_RETURN_IF_ERROR(SizeSolver(text, rule.factors_, places).solve());
-  return rule;
+  WEFT_RETURN_IF_ERROR(collectPlaces(text, "operand", parts.operands, operands, places));
+  WEFT_RETURN_IF_ERROR(collectPlaces(text, "result", parts.results, results, places));
+  WEFT_RETURN_IF_ERROR(SizeSolver(text, parts.factors, places).solve());
+  return Rule(std::move(parts));
 }
 
 }  // namespace weft

@@ -163,8 +163,8 @@ int64_t ceilOf(int64_t size, int64_t parts) {
 }
 
 // All ways to give the ranks to the roles of a product; to its batch only where it has one.
-std::vector<std::vector<int64_t>> splitsOf(int64_t ranks, bool hasBatch) {
-  std::vector<std::vector<int64_t>> splits;
+std::vector<std::array<int64_t, kRoles>> splitsOf(int64_t ranks, bool hasBatch) {
+  std::vector<std::array<int64_t, kRoles>> splits;
   for (const int64_t batch : hasBatch ? divisorsOf(ranks) : std::vector<int64_t>{1}) {
     for (const int64_t rows : divisorsOf(ranks / batch)) {
       for (const int64_t columns : divisorsOf(ranks / batch / rows)) {
@@ -313,7 +313,7 @@ absl::Status LeastWork::addClass(const GraphView& view, int op, int batch, WorkR
     }
   }
   made.batchRole = batch < 0 ? -1 : roleOf(batch);
-  KernelWork arithmetic = shareOf(made, Parts(kRoles, 1));
+  KernelWork arithmetic = shareOf(made, {1, 1, 1, 1});
   const int64_t bytes = std::exchange(arithmetic.bytes, 0);
   arithmetic.kernel = "";  // by the formula: no call without bytes was measured
   made.isHeavy = kernelTime(machine_, arithmetic) > copyTime(machine_, bytes);
@@ -377,7 +377,7 @@ LeastWork::Least LeastWork::leastOf(const Class& of, const WorkGrid& grid) const
   const auto alone = [](Picoseconds kernel) { return Least{kernel, static_cast<double>(kernel)}; };
   if (isMeasured(machine_, of.work)) {
     const double share = static_cast<double>(grid.ranks * (isCut ? grid.microBatches : 1));
-    return alone(picosecondsOf(leastKernelSeconds(machine_, shareOf(of, Parts(kRoles, 1))) / share));
+    return alone(picosecondsOf(leastKernelSeconds(machine_, shareOf(of, {1, 1, 1, 1})) / share));
   }
   if (!of.work.product) {
     return alone(kernelTime(machine_, shareOf(of, cut(of, grid, {1, grid.ranks, 1, 1}))));
@@ -433,7 +433,7 @@ double LeastWork::familyTime(const Members& members, const std::vector<double>& 
       for (size_t i = 1; i < members.size() && sum + rest < least; ++i) {
         double best = std::numeric_limits<double>::infinity();
         for (const Parts& extra : more) {
-          Parts mine(kRoles, 1);
+          Parts mine;
           for (int role = 0; role < kRoles; ++role) {
             mine[role] = split[members[i].roles[role]] * extra[members[i].roles[role]];
           }

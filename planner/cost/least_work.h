@@ -108,7 +108,7 @@ class LeastWork {
     bool isHeavy = false;
     int64_t operators = 0;
   };
-  using Parts = std::vector<int64_t>;  // of each role
+  using Parts = std::array<int64_t, kRoles>;  // of each role
   // Operators of a family, the first that of the forward pass, with the role there of each of their roles.
   struct Member {
     int ofClass = 0;

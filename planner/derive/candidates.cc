@@ -190,6 +190,7 @@ class Finder {
   template <typename Project>
   bool visitTensor(int op, int value, const std::vector<DimFactors>& factors, const Project& project) {
     DimLists& lists = dimsOf(value, op);
+    FactorAxes now = shardings_.operators[op].closed();
     bool changed = false;
     for (size_t d = 0; d < lists.size() && d < factors.size(); ++d) {
       for (const AxisList& list : lists[d]) {
@@ -206,7 +207,7 @@ class Finder {
       }
       for (const int factor : factors[d]) {
         for (const AxisList& list : found_.asked[op][factor]) {
-          changed |= bring(op, factors[d], factor, list, lists[d]);
+          changed |= bring(op, factors[d], factor, list, now, lists[d]);
         }
       }
     }
@@ -231,18 +232,17 @@ class Finder {
     }
   }
 
-  // What a dimension has if one of its factors has this list and the others what they have.
-  bool bring(int op, const DimFactors& dim, int factor, const AxisList& list, std::set<AxisList>& lists) const {
-    FactorAxes axes = shardings_.operators[op].closed();
-    axes[factor] = list;
-    if (!inOneBlock(dim, ruleOf(op), axes)) {
-      return false;
-    }
+  // What a dimension has if one of its factors has this list and the others what they have `now`, which stays so.
+  bool bring(int op, const DimFactors& dim, int factor, AxisList list, FactorAxes& now,
+             std::set<AxisList>& lists) const {
+    std::swap(now[factor], list);
+    const bool isOneBlock = inOneBlock(dim, ruleOf(op), now);
     AxisList whole;
     for (const int part : dim) {
-      whole.insert(whole.end(), axes[part].begin(), axes[part].end());
+      whole.insert(whole.end(), now[part].begin(), now[part].end());
     }
-    return lists.insert(std::move(whole)).second;
+    std::swap(now[factor], list);
+    return isOneBlock && lists.insert(std::move(whole)).second;
   }
 
   bool hasAll(int op) const {

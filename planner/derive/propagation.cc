@@ -72,14 +72,17 @@ bool Propagation::fromOperands(int op) {
     return elementsOf(graph_.stored.of(view_.operandOf(op, a))) > elementsOf(graph_.stored.of(view_.operandOf(op, b)));
   });
   const Rule& rule = of_.operators[op].rule;
+  std::vector<FactorAxes> wanted;  // by each operand
+  for (unsigned i = 0; i < order.size(); ++i) {
+    const std::optional<Layout> layout = layoutAt(view_.operandOf(op, i), op);
+    wanted.push_back(layout ? rule.projectOperand(i, *layout).axes : FactorAxes());
+  }
   bool changed = false;
   for (const bool splittable : {true, false}) {  // an alternative gets the axes that the operator has no use for
     for (const unsigned i : order) {
-      const std::optional<Layout> layout = layoutAt(view_.operandOf(op, i), op);
-      const FactorAxes axes = layout ? rule.projectOperand(i, *layout).axes : FactorAxes();
-      for (size_t f = 0; f < axes.size(); ++f) {
-        if (rule.splittable(static_cast<int>(f)) == splittable) {
-          changed |= assign(op, static_cast<int>(f), axes[f], absl::StrCat("operand ", i));
+      for (size_t f = 0; f < wanted[i].size(); ++f) {
+        if (!wanted[i][f].empty() && rule.splittable(static_cast<int>(f)) == splittable) {
+          changed |= assign(op, static_cast<int>(f), wanted[i][f], absl::StrCat("operand ", i));
         }
       }
     }
@@ -104,7 +107,7 @@ bool Propagation::fromReaders(int op) {
       }
       const FactorAxes axes = of_.operators[op].rule.projectResult(r, layout).axes;
       for (size_t f = 0; f < axes.size(); ++f) {
-        if (!of_.operators[op].axes[f] || !of_.operators[op].kept[f].empty()) {
+        if (!axes[f].empty() && (!of_.operators[op].axes[f] || !of_.operators[op].kept[f].empty())) {
           changed |= assign(op, static_cast<int>(f), axes[f], "reader " + view_.op(use->op).label());
         }
       }

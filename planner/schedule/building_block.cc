@@ -56,6 +56,9 @@ class Slots {
   int32_t rankOf(int32_t stage) const { return std::min(stage, stages_ - 1 - stage); }
   int32_t& of(const Action& a) { return at_[index(a)]; }
   int32_t of(const Action& a) const { return at_[index(a)]; }
+  // Those of all micro-batches.
+  int32_t* of(int32_t stage, ActionKind kind) { return &of({stage, kind, 0}); }
+  const int32_t* of(int32_t stage, ActionKind kind) const { return at_.data() + index({stage, kind, 0}); }
   // Calls change(slot) on the slot of every action.
   template <typename Change>
   void changeAll(Change change) {
@@ -98,11 +101,6 @@ class Slots {
     int32_t last = kNever;
     forInputs(a, [&](const Action& input) { last = std::max(last, of(input)); });
     return last;
-  }
-  bool ready(const Action& a, int32_t slot) const {
-    bool all = true;
-    forInputs(a, [&](const Action& input) { all = all && of(input) != kNever && of(input) < slot; });
-    return all;
   }
 
  private:
@@ -248,76 +246,124 @@ enum class Preference {
 class Replay {
  public:
   Replay(const Slots& before, int32_t peak, Preference preference)
-      : before_(before), after_(before.stages(), before.micros()), peak_(peak), preference_(preference) {
-    ranks_.resize(before.stages() / 2);
+      : micros_(before.micros()),
+        left_(before.actions()),
+        after_(before.stages(), before.micros()),
+        peak_(peak),
+        preference_(preference) {
+    for (int32_t rank = 0; rank < before.stages() / 2; ++rank) {
+      RankState& state = ranks_.emplace_back();
+      for (int leg = 0; leg < 2; ++leg) {
+        const int32_t stage = leg == 0 ? rank : before.stages() - 1 - rank;
+        for (const ActionKind kind : kKinds) {
+          Stream& stream = state.of(leg, kind);
+          stream.before = before.of(stage, kind);
+          stream.after = after_.of(stage, kind);
+          if (kind == ActionKind::kForward && stage > 0) {
+            stream.input = after_.of(stage - 1, kind);
+          } else if (kind == ActionKind::kInputGrad && stage + 1 < before.stages()) {
+            stream.input = after_.of(stage + 1, kind);
+          }
+        }
+      }
+    }
   }
 
   // Nothing if memory stops all ranks, or if it takes longer than `limit` slots.
   std::optional<Slots> run(int32_t limit) {
-    int64_t left = before_.actions();
-    for (int32_t slot = 0; left > 0; ++slot) {
+    for (int32_t slot = 0; left_ > 0; ++slot) {
       if (slot == limit) {
         return std::nullopt;
       }
-      for (size_t rank = 0; rank < ranks_.size(); ++rank) {
-        left -= step(static_cast<int32_t>(rank), slot) ? 1 : 0;
+      for (RankState& rank : ranks_) {
+        left_ -= step(rank, slot) ? 1 : 0;
       }
     }
-    return after_;
+    return std::move(after_);
   }
 
  private:
-  struct RankState {
-    int32_t next[2][3] = {};  // micro-batch, by leg and kind
-    int32_t live = 0;
+  static constexpr std::array kKinds = {ActionKind::kForward, ActionKind::kInputGrad, ActionKind::kWeightGrad};
+
+  // One kind of action of one stage. Slots are by micro-batch.
+  struct Stream {
+    const int32_t* before = nullptr;
+    int32_t* after = nullptr;
+    const int32_t* input = nullptr;  // of what it reads of another stage, if it reads any
+    int32_t next = 0;                // micro-batch
   };
 
-  // The next action of one rank of that leg and kind.
-  std::optional<Action> next(int32_t rank, int leg, ActionKind kind) const {
-    const int32_t micro = ranks_[rank].next[leg][static_cast<int>(kind)];
-    return micro < before_.micros()
-               ? std::optional<Action>({leg == 0 ? rank : before_.stages() - 1 - rank, kind, micro})
-               : std::nullopt;
+  struct RankState {
+    std::array<std::array<Stream, kKinds.size()>, 2> streams;  // by leg and kind
+    int32_t live = 0;
+
+    Stream& of(int leg, ActionKind kind) { return streams[leg][static_cast<size_t>(kind)]; }
+    const Stream& of(int leg, ActionKind kind) const { return streams[leg][static_cast<size_t>(kind)]; }
+  };
+
+  bool isOver(const Stream& stream) const { return stream.next == micros_; }
+
+  // Can the next action of the stream run? What the rank itself ran lies in earlier slots.
+  bool isReady(const RankState& rank, int leg, ActionKind kind, int32_t slot) const {
+    const Stream& stream = rank.of(leg, kind);
+    if (kind == ActionKind::kWeightGrad) {
+      return rank.of(leg, ActionKind::kInputGrad).next > stream.next;
+    }
+    if (kind == ActionKind::kInputGrad && rank.of(leg, ActionKind::kForward).next <= stream.next) {
+      return false;
+    }
+    const int32_t input = stream.input == nullptr ? 0 : stream.input[stream.next];
+    return stream.input == nullptr || (input != kNever && input < slot);
   }
 
-  // Of both legs that which was earlier.
-  std::optional<Action> nextForward(int32_t rank) const {
-    const std::optional<Action> down = next(rank, 0, ActionKind::kForward);
-    const std::optional<Action> up = next(rank, 1, ActionKind::kForward);
-    return !down || (up && before_.of(*up) < before_.of(*down)) ? up : down;
+  // The leg whose next forward was earlier. Nothing: memory allows none.
+  std::optional<int> legOfForward(const RankState& rank) const {
+    if (rank.live >= peak_) {
+      return std::nullopt;
+    }
+    const Stream& down = rank.of(0, ActionKind::kForward);
+    const Stream& up = rank.of(1, ActionKind::kForward);
+    return isOver(down) || (!isOver(up) && up.before[up.next] < down.before[down.next]) ? 1 : 0;
   }
 
-  std::tuple<int, int32_t> rating(const Action& a) const {
-    const int last = a.kind == ActionKind::kWeightGrad ? 1 : 0;
-    const int first = preference_ == Preference::kForwardsFirst ? static_cast<int>(a.kind)
+  std::pair<int, int32_t> rating(const Stream& stream, ActionKind kind) const {
+    const int last = kind == ActionKind::kWeightGrad ? 1 : 0;
+    const int first = preference_ == Preference::kForwardsFirst ? static_cast<int>(kind)
                       : preference_ == Preference::kInOrder     ? last
                                                                 : 0;
-    return {first, before_.of(a)};
+    return {first, stream.before[stream.next]};
   }
 
   // True if an action of this rank got the slot.
-  bool step(int32_t rank, int32_t slot) {
-    std::optional<Action> best;
-    const std::optional<Action> forward = ranks_[rank].live < peak_ ? nextForward(rank) : std::nullopt;
+  bool step(RankState& rank, int32_t slot) {
+    Stream* best = nullptr;
+    ActionKind bestKind = ActionKind::kForward;
+    std::pair<int, int32_t> least;
+    const std::optional<int> forward = legOfForward(rank);
     for (int leg = 0; leg < 2; ++leg) {
-      for (const ActionKind kind : {ActionKind::kForward, ActionKind::kInputGrad, ActionKind::kWeightGrad}) {
-        const std::optional<Action> a = next(rank, leg, kind);
-        const bool may = a && (kind != ActionKind::kForward || a == forward);
-        if (may && (!best || rating(*a) < rating(*best)) && after_.ready(*a, slot)) {
-          best = a;
+      for (const ActionKind kind : kKinds) {
+        Stream& stream = rank.of(leg, kind);
+        if (isOver(stream) || (kind == ActionKind::kForward && forward != leg)) {
+          continue;
+        }
+        const std::pair<int, int32_t> mine = rating(stream, kind);
+        if ((best == nullptr || mine < least) && isReady(rank, leg, kind, slot)) {
+          best = &stream;
+          bestKind = kind;
+          least = mine;
         }
       }
     }
-    if (!best) {
+    if (best == nullptr) {
       return false;
     }
-    after_.of(*best) = slot;
-    ++ranks_[rank].next[best->stage == rank ? 0 : 1][static_cast<int>(best->kind)];
-    ranks_[rank].live += change(best->kind);
+    best->after[best->next++] = slot;
+    rank.live += change(bestKind);
     return true;
   }
 
-  const Slots& before_;
+  const int32_t micros_;
+  int64_t left_;  // actions
   Slots after_;
   const int32_t peak_;
   const Preference preference_;

@@ -43,16 +43,16 @@ absl::Status checkShape(const Table& table) {
 
 absl::Status checkPlace(const Table& table, int32_t rank, size_t position) {
   const Action& action = table.orders[rank][position];
-  const std::string here = absl::StrCat("rank ", rank, ", position ", position, ": ", printAction(action));
+  const auto here = [&] { return absl::StrCat("rank ", rank, ", position ", position, ": ", printAction(action)); };
   if (action.stage < 0 || action.stage >= table.stages()) {
     return refuse(
-        absl::StrCat(here, " names stage ", action.stage, ", but there are stages 0 to ", table.stages() - 1));
+        absl::StrCat(here(), " names stage ", action.stage, ", but there are stages 0 to ", table.stages() - 1));
   }
   if (action.micro < 0 || action.micro >= kMaxIndex) {
-    return refuse(absl::StrCat(here, " names micro-batch ", action.micro, ", which is not in 0 to ", kMaxIndex - 1));
+    return refuse(absl::StrCat(here(), " names micro-batch ", action.micro, ", which is not in 0 to ", kMaxIndex - 1));
   }
   if (table.stageToRank[action.stage] != rank) {
-    return refuse(absl::StrCat(here, " is on the wrong rank: stage ", action.stage, " lives on rank ",
+    return refuse(absl::StrCat(here(), " is on the wrong rank: stage ", action.stage, " lives on rank ",
                                table.stageToRank[action.stage], "; move the action there"));
   }
   return absl::OkStatus();
@@ -70,33 +70,33 @@ std::string placed(const Quad& quad, ActionKind kind) {
 
 absl::Status checkQuad(const Quad& quad, int32_t stage, int32_t micro, int32_t rank) {
   using enum ActionKind;
-  const std::string here = absl::StrCat(pairText(stage, micro), " on rank ", rank);
+  const auto here = [&] { return absl::StrCat(pairText(stage, micro), " on rank ", rank); };
   auto has = [&](ActionKind kind) { return quad.of(kind) >= 0; };
   if (!has(kForward)) {
-    return refuse(absl::StrCat(here, ": no forward; add ", stage, "F", micro, " before its gradient"));
+    return refuse(absl::StrCat(here(), ": no forward; add ", stage, "F", micro, " before its gradient"));
   }
   for (ActionKind half : {kInputGrad, kWeightGrad}) {
     if (has(kBackward) && has(half)) {
-      return refuse(absl::StrCat(here, ": a gradient is computed twice: ", placed(quad, kBackward),
+      return refuse(absl::StrCat(here(), ": a gradient is computed twice: ", placed(quad, kBackward),
                                  " is the whole of it, and ", placed(quad, half),
                                  " repeats a part; keep B alone, or I and W"));
     }
   }
   if (!has(kBackward) && has(kInputGrad) != has(kWeightGrad)) {
     const char* missing = has(kInputGrad) ? "W" : "I";
-    return refuse(absl::StrCat(here, ": ", has(kInputGrad) ? "I" : "W", " without ", missing, "; add ", stage, missing,
-                               micro, ", or use B for both"));
+    return refuse(absl::StrCat(here(), ": ", has(kInputGrad) ? "I" : "W", " without ", missing, "; add ", stage,
+                               missing, micro, ", or use B for both"));
   }
   if (!has(kBackward) && !has(kInputGrad)) {
-    return refuse(absl::StrCat(here, ": no gradient; add ", stage, "B", micro, ", or I and W"));
+    return refuse(absl::StrCat(here(), ": no gradient; add ", stage, "B", micro, ", or I and W"));
   }
   const ActionKind gradient = has(kBackward) ? kBackward : kInputGrad;
   if (quad.of(gradient) < quad.of(kForward)) {
-    return refuse(absl::StrCat(here, ": ", placed(quad, gradient), " comes before ", placed(quad, kForward),
+    return refuse(absl::StrCat(here(), ": ", placed(quad, gradient), " comes before ", placed(quad, kForward),
                                "; the gradient needs the forward's activations"));
   }
   if (has(kWeightGrad) && quad.of(kWeightGrad) < quad.of(kInputGrad)) {
-    return refuse(absl::StrCat(here, ": ", placed(quad, kWeightGrad), " comes before ", placed(quad, kInputGrad),
+    return refuse(absl::StrCat(here(), ": ", placed(quad, kWeightGrad), " comes before ", placed(quad, kInputGrad),
                                "; I computes what W reads"));
   }
   return absl::OkStatus();
