@@ -254,6 +254,31 @@ absl::StatusOr<Decisions> recordOf(const std::string& from) {
                      : absl::Status(record.status().code(), absl::StrCat("from: ", record.status().message()));
 }
 
+absl::StatusOr<ClosedRequest> closeTogether(const GraphFor& graphs, const CompileOptions& request,
+                                            const Correction& correction, const Known& known) {
+  return closeOffloaded(graphs,
+                        request.may(Freedom::kTogether)
+                            ? request
+                            : withLayoutsFirst(graphs, request, correction, {known.memory, std::nullopt}),
+                        correction, known);
+}
+
+// Nothing is searched where a search before chose what obeys the request, too. A record may lead to another plan.
+absl::StatusOr<ClosedRequest> closeOrRemember(const GraphFor& graphs, const CompileOptions& request,
+                                              const Correction& correction, const Known& known) {
+  const bool isSearch = request.mode == Mode::kAuto && !known.record && correction.bytes.empty();
+  if (std::optional<ClosedRequest> chosen = isSearch ? known.memory.choices.find(graphs, request) : std::nullopt) {
+    return *std::move(chosen);
+  }
+  WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeTogether(graphs, request, correction, known));
+  if (isSearch && closed.attempt.fits) {
+    ClosedRequest unasked = closed;
+    unasked.ticks = 0;
+    known.memory.choices.keep(graphs, request, std::move(unasked));
+  }
+  return closed;
+}
+
 }  // namespace
 
 absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const CompileOptions& asked,
@@ -269,10 +294,7 @@ absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const Compile
     WEFT_ASSIGN_OR_RETURN(known.record, recordOf(request.from));
   }
   request.from.clear();  // it is no word of any plan
-  if (!request.may(Freedom::kTogether)) {
-    request = withLayoutsFirst(graphs, request, correction, {known.memory, std::nullopt});
-  }
-  WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeOffloaded(graphs, request, correction, known));
+  WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeOrRemember(graphs, request, correction, known));
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
   WEFT_ASSIGN_OR_RETURN(const BoundedPlans plans, boundedPlans(request, closed, correction));
   WEFT_ASSIGN_OR_RETURN(closed.attempt.decisions.prediction->bound,

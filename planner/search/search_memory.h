@@ -23,6 +23,7 @@
 #include "planner/graph/program_graph.h"
 #include "planner/request.h"
 #include "planner/search/choose_open.h"
+#include "planner/search/known_choices.h"
 #include "planner/search/pipeline_shape.h"
 #include "planner/search/segment_costs.h"
 
@@ -89,6 +90,7 @@ struct SearchMemory {
   KnownAnswers<ClosedRequest> plans;  // with their predictions
   KnownShapes shapes;
   KnownBounds bounds;
+  KnownChoices choices;
 };
 
 // Do two requests say the same?
