@@ -71,7 +71,7 @@ struct CompileOptions {
   // the program fit in memoryLimit in the least time, nothing where it fits without.
   std::string recompute = "auto";
   // Gathered values are gathered again in backward instead of kept; parameters (ZeRO-3) in each call that reads them
-  // instead of once per step.
+  // instead of once per step. In mode kAuto false leaves it open at level 3 (Freedom::kGathers).
   bool regather = false;
   // Collectives run beside computation where the machine has two queues (planner/cost/overlap.h). Of plans that are not
   // compiled: those that run have one queue.

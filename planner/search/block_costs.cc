@@ -237,9 +237,8 @@ absl::StatusOr<SegmentCosts> BlockCosts::of(const BlockAsk& ask) {
   auto it = costs_.find(key);
   if (it == costs_.end()) {
     it = costs_.emplace(key, this->ask(ask, relative.uncut)).first;
-    // Where the level of ZeRO is open others are guessed from what is known: without the collectives that the higher
-    // levels have in each micro-batch.
-    const bool hasTimesOfLevel0 = request_.zeroLevel() != kFindZero || closed.zeroLevel() < 2;
+    // Others are guessed from what is known: without the collectives that the higher levels have in each micro-batch.
+    const bool hasTimesOfLevel0 = closed.zeroLevel() < 2 || ask.parts == 1;
     if (it->second.ok() && hasTimesOfLevel0) {
       learn(ask, relative, *it->second);
     }

@@ -132,13 +132,10 @@ std::vector<Sketch> neighborsOf(const Sketch& sketch, const ProgramGraph& graph,
 std::vector<CompileOptions> atOtherLevels(const CompileOptions& closed, const ProgramGraph& graph,
                                           const CompileOptions& request) {
   const bool shares = closed.mesh.empty() || batchParts(closed.mesh, request.fill) > 1;
-  if (!isLevelOpen(graph, request) || !shares) {
+  if (!graph.trains() || !shares) {
     return {};
   }
-  CompileOptions open = closed;
-  open.zero = kFindZero;
-  open.regather = request.regather;
-  std::vector<CompileOptions> levels = withZero(open, true);
+  std::vector<CompileOptions> levels = atOpenLevels(request, closed);
   std::erase_if(levels, [&](const CompileOptions& level) {
     return level.zero == closed.zero && level.regather == closed.regather;
   });

@@ -223,11 +223,21 @@ CompileOptions firstRequest(const CompileOptions& request, const std::string& me
   closed.mesh = mesh;
   closed.devices = 1;
   closed.micro = micro;
-  closed.zero = request.zeroLevel();
   closed.without.insert(Freedom::kBatchAxes);
-  const std::vector<CompileOptions> levels = withZero(closed, shares);
-  const auto first = std::find_if(levels.begin(), levels.end(), [](const auto& each) { return each.zeroLevel() == 1; });
-  return first == levels.end() ? levels.front() : *first;
+  const int level = request.zeroLevel();
+  closed.zero = shares && (level == kFindZero || level > 1) ? 1 : std::max(level, 0);
+  return closed;
+}
+
+std::vector<CompileOptions> atOpenLevels(const CompileOptions& request, CompileOptions closed) {
+  closed.zero = request.zeroLevel();
+  closed.regather = request.regather;
+  std::vector<CompileOptions> levels = withZero(closed, true);
+  if (closed.zeroLevel() == 3 && !closed.regather && request.may(Freedom::kGathers)) {
+    levels.push_back(closed);
+    levels.back().regather = true;
+  }
+  return levels;
 }
 
 CompileOptions withFreedomsPinned(CompileOptions request) {

@@ -55,10 +55,14 @@ inline constexpr int64_t kMostTrading = 8;
 // May submeshes have meshes of unlike shape and size (unlike_meshes.h)? Not where the user gives the mesh of any.
 bool mayHaveUnlikeMeshes(const CompileOptions& request);
 
-// The request of a plan of the space that leaves nothing open but schedule and recomputation, at the first level of
-// ZeRO that saves memory where the level is open and there are ranks that may share. The batch's axes split the batch
-// alone: of the best plans the rest is asked (free_batch_axes.h).
+// The request of a plan of the space that leaves nothing open but schedule and recomputation. Where ranks may share and
+// the level of ZeRO is open or above 1, at level 1: what others take follows from that. The batch's axes split the
+// batch alone: of the best plans the rest is asked (free_batch_axes.h).
 CompileOptions firstRequest(const CompileOptions& request, const std::string& mesh, int64_t micro, bool shares);
+
+// A closed request of a program that trains at each level of ZeRO that `request` leaves open, at level 3 with
+// parameters that are gathered once and in each call: which of both also a level that is given leaves open.
+std::vector<CompileOptions> atOpenLevels(const CompileOptions& request, CompileOptions closed);
 
 // What mode kAuto may not decide (CompileOptions::without) as the pins that say the same, where the user leaves it
 // open. For the rest there are no pins: whatever decides it asks CompileOptions::may.

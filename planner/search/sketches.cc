@@ -12,14 +12,13 @@
 namespace weft {
 namespace {
 
-constexpr int kAllShared = 3;  // the level of ZeRO at which ranks share all that they hold
-
 // What splits without a price of memory may take of the time of those with one, where memory is short.
 constexpr double kLessUnpriced = 0.98;
 constexpr int64_t kLeastHeld = 3;  // a guess counts a third of the micro-batches that most schedules hold (fluidCut)
 
-bool leavesLevelOpen(const CompileOptions& request, const CompileOptions& closed) {
-  return request.zeroLevel() == kFindZero && closed.zeroLevel() == 1;
+// Of plans whose blocks are asked about as `closed` (firstRequest).
+std::vector<CompileOptions> levelsFrom(const CompileOptions& request, const CompileOptions& closed) {
+  return closed.zeroLevel() == 1 ? atOpenLevels(request, closed) : std::vector{closed};
 }
 
 }  // namespace
@@ -215,7 +214,7 @@ void Sketches::guess(Entry& entry, const std::vector<LoosePipeline>& pipelines) 
       longest = std::min(longest, totals.longest);
     }
     longest = static_cast<Picoseconds>(mayGainOfLongest * static_cast<double>(longest));
-    for (const CompileOptions& level : levelsOf(entry)) {
+    for (const CompileOptions& level : levelsFrom(request_, entry.sketch.request)) {
       const absl::StatusOr<SubmeshCosts> costs = costsAt(entry, level, onKinds(entry, all), 0);
       if (costs.ok()) {
         StageCut cut = cuts_->fluid(meanOf(*costs), longest, pipelines);
@@ -296,16 +295,6 @@ bool Sketches::askAlike(const Entry& entry) {
   return !variantsOf(entry).empty();
 }
 
-// The levels of ZeRO that it leaves open.
-std::vector<CompileOptions> Sketches::levelsOf(const Entry& entry) const {
-  CompileOptions open = entry.sketch.request;
-  if (!leavesLevelOpen(request_, open)) {
-    return {open};
-  }
-  open.zero = kFindZero;
-  return withZero(open, true);
-}
-
 // Needs whose times are those of the entry's level of ZeRO and whose bytes are those of the level `from`, at another.
 // Error: of the mesh.
 absl::StatusOr<SubmeshCosts> Sketches::costsAt(const Entry& entry, const CompileOptions& level, SubmeshCosts costs,
@@ -324,7 +313,7 @@ absl::StatusOr<SubmeshCosts> Sketches::costsAt(const Entry& entry, const Compile
 std::vector<Sketches::Entry> Sketches::atLevels(const Entry& entry) {
   const std::vector<PipelineShape> shapes = shapesOf(entry);
   const std::vector<SubmeshCosts> alike = this->alike(entry);
-  std::vector<CompileOptions> levels = levelsOf(entry);
+  std::vector<CompileOptions> levels = levelsFrom(request_, entry.sketch.request);
   std::optional<ChosenCut> first;  // at the level of the entry, of the first alike
   if (levels.size() > 1) {
     first = cuts_->best({{alike.front(), 0}}, shapes);
@@ -406,10 +395,15 @@ std::vector<PricedBlocks> Sketches::variantsOf(const Entry& entry) {
   }
   std::vector<PricedBlocks> variants = {{*plain, 0}};
   const int level = entry.sketch.request.zeroLevel();
-  const bool mayShareAll = entry.known == Known::kGuessed && leavesLevelOpen(request_, entry.sketch.request);
+  int most = level;
+  if (entry.known == Known::kGuessed) {
+    for (const CompileOptions& each : levelsFrom(request_, entry.sketch.request)) {
+      most = std::max(most, each.zeroLevel());
+    }
+  }
   SubmeshCosts here = *plain;
   for (SegmentCosts& kind : here.kinds) {
-    kind = atLevel(std::move(kind), level, mayShareAll ? kAllShared : level, entry.parts);
+    kind = atLevel(std::move(kind), level, most, entry.parts);
   }
   const std::optional<ChosenCut> best = cuts_->best({{here, 0}}, shapesOf(entry));
   if (!best || !best->cut.limited || !request_.may(Freedom::kMemoryPrices)) {

@@ -113,7 +113,6 @@ class Sketches {
   void guess(Entry& entry, const std::vector<LoosePipeline>& pipelines);
   void refine(Entry entry);
   bool askAlike(const Entry& entry);
-  std::vector<CompileOptions> levelsOf(const Entry& entry) const;
   absl::StatusOr<SubmeshCosts> costsAt(const Entry& entry, const CompileOptions& level, SubmeshCosts costs,
                                        int from) const;
   std::vector<Entry> atLevels(const Entry& entry);

@@ -144,5 +144,22 @@ TEST(ChoosePlan, WhereNothingFitsAllIsTried) {
             std::count(useless.begin(), useless.end(), kAnyThatFits));
 }
 
+// Parameters that are gathered once do not fit beside what else a rank holds, or leave room for slower plans only. The
+// level of ZeRO does not say when they are gathered.
+TEST(ChoosePlan, ALevelThatIsGivenLeavesOpenWhenParametersAreGathered) {
+  const GraphFor graphs = graphForAll(chainProgram({.layers = 12, .rows = 4096, .width = 4096}).graph);
+  CompileOptions given = {
+      .mode = Mode::kAuto, .devices = 8, .machine = "a100-80g", .zero = 3, .memoryLimit = 260 << 20};
+  const absl::StatusOr<ClosedRequest> found = closeRequest(graphs, given, {});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_TRUE(found->attempt.fits);
+  EXPECT_TRUE(found->request.regather);
+  given.without = {Freedom::kGathers};
+  const absl::StatusOr<ClosedRequest> once = closeRequest(graphs, given, {});
+  ASSERT_TRUE(once.ok()) << once.status();
+  EXPECT_FALSE(once->request.regather);
+  EXPECT_TRUE(isBetter(found->attempt, once->attempt));
+}
+
 }  // namespace
 }  // namespace weft::testing

@@ -76,5 +76,36 @@ TEST(PlanSpace, CutsTheBatchWhereNoRowIsPadded) {
   EXPECT_THAT(microBatchCounts(graph, {}, 5), ElementsAre(1)) << "padded in any case";
 }
 
+// Levels of ZeRO above the first follow from it, so blocks are asked about at none of them; where no rank shares
+// anything the level says nothing.
+TEST(PlanSpace, FirstAsksAtTheFirstLevelOfZeroThatSavesMemory) {
+  const auto levelOf = [](int level, bool shares) {
+    const CompileOptions request = {.mode = Mode::kAuto, .devices = 4, .zero = level};
+    return firstRequest(request, "dp=4", 1, shares).zeroLevel();
+  };
+  EXPECT_EQ(levelOf(kFindZero, true), 1);
+  EXPECT_EQ(levelOf(kFindZero, false), 0);
+  EXPECT_EQ(levelOf(0, true), 0);
+  for (const int level : {1, 2, 3}) {
+    EXPECT_EQ(levelOf(level, true), 1) << level;
+    EXPECT_EQ(levelOf(level, false), level);
+  }
+}
+
+TEST(PlanSpace, LevelsOfZeroThatARequestLeavesOpen) {
+  const auto levels = [](const CompileOptions& request) {
+    std::vector<std::string> words;
+    for (const CompileOptions& each : atOpenLevels(request, firstRequest(request, "dp=4", 1, true))) {
+      words.push_back(absl::StrCat(each.zeroLevel(), each.regather ? " regather" : ""));
+    }
+    return words;
+  };
+  EXPECT_THAT(levels({.mode = Mode::kAuto}), ElementsAre("0", "1", "2", "3", "3 regather"));
+  EXPECT_THAT(levels({.mode = Mode::kAuto, .zero = 2}), ElementsAre("2"));
+  EXPECT_THAT(levels({.mode = Mode::kAuto, .zero = 3}), ElementsAre("3", "3 regather"));
+  EXPECT_THAT(levels({.mode = Mode::kAuto, .zero = 3, .regather = true}), ElementsAre("3 regather"));
+  EXPECT_THAT(levels({.mode = Mode::kAuto, .zero = 3, .without = {Freedom::kGathers}}), ElementsAre("3"));
+}
+
 }  // namespace
 }  // namespace weft::testing

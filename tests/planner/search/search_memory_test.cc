@@ -73,6 +73,20 @@ TEST(SearchMemory, APinReusesWhatWasAskedWithoutIt) {
   }
 }
 
+// Of every level of ZeRO what was asked about the first.
+TEST(SearchMemory, AnotherLevelOfZeroIsKnownFromTheFirst) {
+  const GraphFor graphs = graphForAll(programOf(6, 8192));
+  SearchMemory memory;
+  const ClosedRequest open = planOf(graphs, openRequest(), &memory);
+  for (const int level : {1, 2, 3}) {
+    CompileOptions pinned = openRequest();
+    pinned.zero = level;
+    const ClosedRequest found = planOf(graphs, pinned, &memory);
+    EXPECT_LE(found.ticks, open.ticks / 3) << level << ": neighbors and stages cut anew are asked about";
+    EXPECT_GE(found.attempt.time, open.attempt.time) << level;
+  }
+}
+
 // Another program, and words that blocks depend on, are other questions.
 TEST(SearchMemory, OtherQuestionsAreAskedAnew) {
   SearchMemory memory;
