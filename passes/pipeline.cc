@@ -113,7 +113,7 @@ std::vector<PipelinePhase> phasesOf(const ir::OperatorRegistry& registry, const 
   // After all that reads layouts: types say them no more.
   add(State::kLocal, createLocalizeShapesPass());
   close();
-  // On functions: what another stage waits for is known by its send.
+  // On functions: what another stage waits for is sent to it, or read by its function.
   add(State::kLocal, createSplitBackwardPass());
   // On explicit collectives. (The reshard planner has already made most reduce_scatters; first those that are left,
   // because a bucket has several results.)

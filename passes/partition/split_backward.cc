@@ -2,6 +2,11 @@
 // stages wait for, as backwardParts() says; `weight_grad` is the rest, operator by operator. What is recomputed and
 // both read stands in both; what else the second reads of the first crosses as an activation.
 
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "ir/dist/dist.h"
 #include "ir/program/decision_attributes.h"
 #include "ir/program/program.h"
@@ -19,9 +24,16 @@ using namespace mlir;  // NOLINT: the file is about MLIR values throughout
 
 namespace {
 
+// The name of the buffer of an argument or result.
+std::string bufferOf(DictionaryAttr attrs) {
+  return attrs.getAs<StringAttr>(kValueAttr).str();
+}
+
 class BackwardSplitter {
  public:
-  explicit BackwardSplitter(func::FuncOp function) : function_(function), name_(function.getName().str()) {}
+  // `readOutside`: names that backward functions of other stages of the submesh read.
+  BackwardSplitter(func::FuncOp function, const std::set<std::string>& readOutside)
+      : function_(function), name_(function.getName().str()), readOutside_(readOutside) {}
 
   void run() {
     markParts();
@@ -58,7 +70,7 @@ class BackwardSplitter {
     }
     std::set<int> readOutside;
     for (unsigned i = 0; i < function_.getNumResults(); ++i) {
-      if (memoryOf(function_.getResultAttrDict(i)) == ir::dist::Memory::kActivation) {
+      if (readOutside_.count(bufferOf(function_.getResultAttrDict(i))) > 0) {
         readOutside.insert(numberOf(returned(function_, i)));
       }
     }
@@ -171,6 +183,7 @@ class BackwardSplitter {
 
   func::FuncOp function_;
   std::string name_;  // before it is cut
+  const std::set<std::string>& readOutside_;
   llvm::DenseMap<Operation*, BackwardPart> parts_;
   llvm::SetVector<Value> crossings_;
 };
@@ -183,10 +196,20 @@ class SplitBackwardPass : public impl::SplitBackwardPassBase<SplitBackwardPass> 
     if (failed(mesh)) {
       return signalPassFailure();
     }
-    SmallVector<func::FuncOp> functions;
+    // With the names that the others of its submesh read.
+    std::vector<std::pair<func::FuncOp, std::set<std::string>>> functions;
     for (ModuleOp submesh : submeshesOf(getOperation())) {
-      llvm::copy_if(functionsInOrder(submesh), std::back_inserter(functions),
+      SmallVector<func::FuncOp> backwards;
+      llvm::copy_if(functionsInOrder(submesh), std::back_inserter(backwards),
                     [](func::FuncOp function) { return kindOf(function) == "backward"; });
+      for (func::FuncOp function : backwards) {
+        std::set<std::string>& names = functions.emplace_back(function, std::set<std::string>()).second;
+        for (func::FuncOp other : backwards) {
+          for (unsigned i = 0; other != function && i < other.getNumArguments(); ++i) {
+            names.insert(bufferOf(other.getArgAttrDict(i)));
+          }
+        }
+      }
     }
     if (schedule.submeshes.size() < 2 || functions.empty()) {
       return;
@@ -199,8 +222,8 @@ class SplitBackwardPass : public impl::SplitBackwardPassBase<SplitBackwardPass> 
     if (!splitsBackward(*table)) {
       return;
     }
-    for (func::FuncOp function : functions) {
-      BackwardSplitter(function).run();
+    for (const auto& [function, readOutside] : functions) {
+      BackwardSplitter(function, readOutside).run();
     }
     numSplit += functions.size();
   }

@@ -41,8 +41,9 @@ StepFunction stepFunctionOf(const CutStepFunction& function) {
 // activation.
 class BackwardCut {
  public:
-  BackwardCut(const CutStepFunction& function, StepProgram& program)
-      : function_(function), program_(program), parts_(backwardParts(stepFunctionOf(function))) {}
+  // `readOutside`: as backwardParts.
+  BackwardCut(const CutStepFunction& function, const std::set<std::string>& readOutside, StepProgram& program)
+      : function_(function), program_(program), parts_(backwardParts(stepFunctionOf(function), readOutside)) {}
 
   std::pair<CutStepFunction, CutStepFunction> run() {
     for (CutStepFunction* half : {&first_, &second_}) {
@@ -376,12 +377,25 @@ void SubmeshFunctions::returnCrossings() {
   }
 }
 
+// Names that the backward functions of other stages read.
+std::set<std::string> SubmeshFunctions::readByOtherBackwards(const CutStepFunction& function) const {
+  std::set<std::string> names;
+  for (const auto& [key, other] : functions_) {
+    if (other->kind == plan::BACKWARD && other.get() != &function) {
+      for (const StepName& argument : other->arguments) {
+        names.insert(argument.name);
+      }
+    }
+  }
+  return names;
+}
+
 SubmeshFunctions::Finished SubmeshFunctions::finish(bool splitsBackward, bool overlaps, const Machine& machine) {
   returnCrossings();
   std::map<FunctionKey, CutStepFunction> parts;
   for (auto& [key, function] : functions_) {
     if (splitsBackward && function->kind == plan::BACKWARD) {
-      auto [first, second] = BackwardCut(*function, program_).run();
+      auto [first, second] = BackwardCut(*function, readByOtherBackwards(*function), program_).run();
       parts[keyOf(first.kind, first.stage)] = std::move(first);
       parts[keyOf(second.kind, second.stage)] = std::move(second);
     } else {

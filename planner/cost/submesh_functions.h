@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -87,6 +88,7 @@ class SubmeshFunctions {
   bool isCollectedAs(int value, const std::string& name) const;
   // Does another function take an argument of this name?
   bool isReadElsewhere(const std::string& name, const CutStepFunction& function) const;
+  std::set<std::string> readByOtherBackwards(const CutStepFunction& function) const;
   // The host sees what leaves under this name.
   void returnValue(CutStepFunction& function, int cut, const std::string& name, plan::MemoryClass memory);
   void showToHost(const std::string& name) { program_.visible.insert(name); }

@@ -28,20 +28,20 @@ std::vector<BackwardPart> backwardParts(const std::vector<BackwardOperation>& op
   return parts;
 }
 
-std::vector<BackwardPart> backwardParts(const StepFunction& backward) {
+std::vector<BackwardPart> backwardParts(const StepFunction& backward, const std::set<std::string>& readOutside) {
   using Kind = StepInstruction::Kind;
   std::vector<BackwardOperation> operations;
   for (const StepInstruction& instruction : backward.instructions) {
     const bool transfer = instruction.kind == Kind::kSend || instruction.kind == Kind::kReceive;
     operations.push_back({transfer, instruction.recomputed, instruction.inputs, instruction.outputs});
   }
-  std::set<int> readOutside;
+  std::set<int> values;
   for (const StepName& result : backward.results) {
-    if (result.memory == plan::ACTIVATION) {
-      readOutside.insert(result.value);
+    if (readOutside.count(result.name) > 0) {
+      values.insert(result.value);
     }
   }
-  return backwardParts(operations, readOutside);
+  return backwardParts(operations, values);
 }
 
 }  // namespace weft

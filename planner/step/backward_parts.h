@@ -5,6 +5,7 @@
 #pragma once
 
 #include <set>
+#include <string>
 #include <vector>
 
 #include "planner/step/step_program.h"
@@ -25,7 +26,8 @@ struct BackwardOperation {
 std::vector<BackwardPart> backwardParts(const std::vector<BackwardOperation>& operations,
                                         const std::set<int>& readOutside);
 
-// The same of a function of a step program: other stages of its submesh read the activations that it returns.
-std::vector<BackwardPart> backwardParts(const StepFunction& backward);
+// The same of a function of a step program. `readOutside`: names of results that the backward functions of other stages
+// of its submesh read. Nothing is sent to them, and their gradients of weights may run before those of this stage.
+std::vector<BackwardPart> backwardParts(const StepFunction& backward, const std::set<std::string>& readOutside);
 
 }  // namespace weft

@@ -28,7 +28,7 @@ TEST(BackwardPartsTest, WhatASendDependsOn) {
   b.read({dx});
   b.receive(64);
   b.returns(next, "acc0", plan::ACCUMULATOR);
-  EXPECT_THAT(backwardParts(b.program.functions[0]),
+  EXPECT_THAT(backwardParts(b.program.functions[0], {}),
               ElementsAre(kInput, kInput, kWeights, kInput, kWeights, kInput, kInput));
 }
 
@@ -40,7 +40,20 @@ TEST(BackwardPartsTest, WhatAnotherStageOfTheSubmeshReads) {
   const int late = b.kernel({dx});
   b.returns(dx, "v1", plan::ACTIVATION);
   b.returns(late, "acc0", plan::ACCUMULATOR);
-  EXPECT_THAT(backwardParts(b.program.functions[0]), ElementsAre(kInput, kInput, kWeights));
+  EXPECT_THAT(backwardParts(b.program.functions[0], {"v1", "v2"}), ElementsAre(kInput, kInput, kWeights));
+}
+
+// The gradient of a bias that is also that of what the stage before made: with one micro-batch the update reads it as
+// it is.
+TEST(BackwardPartsTest, WhatAnotherStageAndTheUpdateRead) {
+  StepBuilder b;
+  b.function(plan::BACKWARD);
+  const int dy = b.kernel({});
+  const int db = b.kernel({dy});
+  const int dw = b.kernel({dy});
+  b.returns(db, "v1", plan::ACCUMULATOR);
+  b.returns(dw, "v2", plan::ACCUMULATOR);
+  EXPECT_THAT(backwardParts(b.program.functions[0], {"v1"}), ElementsAre(kInput, kInput, kWeights));
 }
 
 // What is recomputed from what is kept is in both halves; what reads the received gradient crosses.
