@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/layout/reshard.h"
 #include "planner/derive/defaults.h"
+#include "planner/search/plan_space.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -105,10 +106,6 @@ int64_t ranksBeside(const Relative& relative) {
 
 bool isInside(const BesideAxis& axis) {
   return axis.stride == 1;
-}
-
-int64_t cutsOf(const BlockAsk& ask) {
-  return ask.parts * ask.closed.microBatches();
 }
 
 // What is known of axes that lie inside of those of the batch, where they lie apart: each doubling goes over the
@@ -279,6 +276,14 @@ Relative BlockCosts::relativeOf(const BlockAsk& ask) {
   const auto number = program.ok() ? std::find(inOrder_.begin(), inOrder_.end(), *program) - inOrder_.begin() : -1;
   return {static_cast<int>(number), besideBatch(ask.closed, machine_), ask.uncut && !isLong,
           ask.closed.microBatches() == 1, ask.kind};
+}
+
+// Where the batch does not divide, ranks hold as many rows as where it is cut into fewer parts.
+int64_t BlockCosts::cutsOf(const BlockAsk& ask) {
+  const int64_t cuts = ask.parts * ask.closed.microBatches();
+  const absl::StatusOr<const BlockProgram*> program = programFor(ask.closed.microBatches());
+  const int64_t rows = program.ok() ? batchRows((*program)->graph()) : 0;
+  return rows == 0 ? cuts : rows / ((rows + cuts - 1) / cuts);
 }
 
 void BlockCosts::learn(const BlockAsk& ask, const Relative& relative, const SegmentCosts& costs) {

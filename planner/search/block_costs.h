@@ -111,6 +111,7 @@ class BlockCosts {
   using ByParts = std::map<int64_t, BlockTotals>;
 
   absl::StatusOr<SegmentCosts> ask(const BlockAsk& ask, bool uncut);
+  int64_t cutsOf(const BlockAsk& ask);
   void learn(const BlockAsk& ask, const Relative& relative, const SegmentCosts& costs);
   double growth(const Relative& relative, int64_t parts, int64_t cuts, Priced priced) const;
   std::optional<BlockTotals> guessed(const Relative& relative, int64_t cuts, Priced priced) const;

@@ -259,10 +259,7 @@ CompileOptions withFreedomsPinned(CompileOptions request) {
   return request;
 }
 
-std::vector<int64_t> microBatchCounts(const ProgramGraph& graph, const CompileOptions& request, int64_t parts) {
-  if (request.micro) {
-    return {*request.micro};
-  }
+int64_t batchRows(const ProgramGraph& graph) {
   int64_t rows = 0;
   for (const GraphArgument& argument : graph.arguments) {
     if (argument.kind == ArgumentKind::kInput && argument.hasBatch()) {
@@ -270,6 +267,14 @@ std::vector<int64_t> microBatchCounts(const ProgramGraph& graph, const CompileOp
       rows = rows == 0 ? mine : std::min(rows, mine);
     }
   }
+  return rows;
+}
+
+std::vector<int64_t> microBatchCounts(const ProgramGraph& graph, const CompileOptions& request, int64_t parts) {
+  if (request.micro) {
+    return {*request.micro};
+  }
+  const int64_t rows = batchRows(graph);
   std::vector<int64_t> counts = rows % parts == 0 ? divisorsOf(rows / parts) : std::vector<int64_t>();
   std::erase_if(counts, [](int64_t count) { return count > kMaxMicroBatches; });
   return counts.empty() ? std::vector<int64_t>{1} : counts;

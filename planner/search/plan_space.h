@@ -68,6 +68,9 @@ std::vector<CompileOptions> atOpenLevels(const CompileOptions& request, CompileO
 // open. For the rest there are no pins: whatever decides it asks CompileOptions::may.
 CompileOptions withFreedomsPinned(CompileOptions request);
 
+// Of the smallest batch of an input; 0: no input has one.
+int64_t batchRows(const ProgramGraph& graph);
+
 // Numbers of micro-batches, ascending: those with which no row of a batch is padded on a mesh that splits it into so
 // many parts; without any, 1.
 std::vector<int64_t> microBatchCounts(const ProgramGraph& graph, const CompileOptions& request, int64_t parts);

@@ -26,8 +26,15 @@ void addInstructions(const StepFunction& function, int64_t step, std::vector<Val
 }
 
 void addNames(const StepFunction& function, int index, std::map<std::string, NameFacts>& names) {
+  const bool isBackward =
+      function.kind == plan::BACKWARD || function.kind == plan::INPUT_GRAD || function.kind == plan::WEIGHT_GRAD;
   for (const StepName& argument : function.arguments) {
-    names[argument.name].lastReader = index;
+    NameFacts& facts = names[argument.name];
+    facts.lastReader = index;
+    if (isBackward) {
+      facts.isReadByStages |= facts.backwardStage >= 0 && facts.backwardStage != function.stage;
+      facts.backwardStage = function.stage;
+    }
   }
   for (const StepName& result : function.results) {
     NameFacts& facts = names[result.name];

@@ -24,6 +24,10 @@ struct NameFacts {
   int writers = 0;      // functions that return it
   int lastWriter = -1;  // index of the last of them
   int lastReader = -1;  // index of the last function that takes it as an argument
+  // Do backward functions of several stages take it? Where these are cut in two, the schedule decides which is the
+  // last.
+  bool isReadByStages = false;
+  int64_t backwardStage = -1;  // of one that does
 };
 
 struct StepFacts {

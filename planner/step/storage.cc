@@ -245,7 +245,8 @@ class FunctionAssigner {
     const std::vector<std::string>& names = table_.namesOf(storage);
     return last && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
              const NameFacts& facts = facts_.names.at(name);
-             return program_.visible.count(name) == 0 && facts.lastReader == index_ && facts.lastWriter < index_;
+             const bool isLast = facts.lastReader == index_ && (kind == plan::BACKWARD || !facts.isReadByStages);
+             return program_.visible.count(name) == 0 && isLast && facts.lastWriter < index_;
            });
   }
 

@@ -53,6 +53,22 @@ TEST_F(BlockCostsTest, AsManyRowsAreAlike) {
   EXPECT_TRUE(costs_.alike({closed("dp=1,tp=2", 2, 0), false, 1, 0}).empty()) << "one reduces its gradients itself";
 }
 
+// Of 12 rows each of 8 parts has 2, as each of 6.
+TEST_F(BlockCostsTest, PartsThatArePaddedAreAlikeFewer) {
+  const GraphFor graphs = graphForAll(chainProgram({.layers = 6, .rows = 12, .width = 1024}).graph);
+  BlockCosts costs(graphs, request_, *machineOf(request_), {memo_, memory_});
+  const absl::StatusOr<SegmentCosts> six = costs.of({closed("dp=2,tp=2", 3), false, 2, 0});
+  ASSERT_TRUE(six.ok()) << six.status();
+  const BlockAsk eight = {closed("dp=2,tp=2", 4), false, 2, 0};
+  const std::vector<SegmentCosts> known = costs.alike(eight);
+  ASSERT_EQ(known.size(), 1U);
+  const absl::StatusOr<SegmentCosts> own = costs.of(eight);
+  ASSERT_TRUE(own.ok()) << own.status();
+  const auto time = static_cast<double>(together(*own).segments[0].time);
+  EXPECT_NEAR(static_cast<double>(together(known[0]).segments[0].time), time, 0.02 * time) << "pads are filled";
+  EXPECT_TRUE(costs.alike({closed("dp=2,tp=2", 2), false, 2, 0}).empty()) << "3 rows";
+}
+
 // The mesh of a batch that is not split has the same axes beside it as that of one that is.
 TEST_F(BlockCostsTest, AnAxisOfSizeOneIsNone) {
   const CompileOptions whole = closed("dp=1,tp=2", 4, 0);

@@ -216,6 +216,28 @@ TEST(StorageTest, ReusesActivationsOnlyInTheBackwardPassByTheLastReader) {
   EXPECT_FALSE(reused(plan::UPDATE, false, false));
 }
 
+// Where the backward pass is cut in two, halves of stages that share a submesh run in the order of the schedule: the
+// one that stands last need not run last.
+TEST(StorageTest, WhatHalvesOfSeveralStagesReadStays) {
+  const auto isReused = [](plan::FunctionKind kind, int64_t otherStage) {
+    StepBuilder b;
+    b.function(plan::FORWARD, 1);
+    const int h = b.kernel({});
+    b.returns(h, "v0", plan::ACTIVATION);
+    b.function(kind, otherStage);
+    b.read({b.argument("v0", plan::ACTIVATION)});
+    b.function(kind, 1);
+    const int over = b.inPlace({b.argument("v0", plan::ACTIVATION)});
+    b.read({over});
+    const StorageAssignment out = assignStorage(b.program);
+    return out.of[over] == out.of[h];
+  };
+  EXPECT_FALSE(isReused(plan::WEIGHT_GRAD, 2));
+  EXPECT_FALSE(isReused(plan::INPUT_GRAD, 2));
+  EXPECT_TRUE(isReused(plan::BACKWARD, 2)) << "whole backward passes run from the last stage to the first";
+  EXPECT_TRUE(isReused(plan::WEIGHT_GRAD, 1)) << "of one stage";
+}
+
 // A second name of the storage keeps it: the name has a later reader.
 TEST(StorageTest, AllNamesOfAStorageMustBeReadNoMore) {
   StepBuilder b;
