@@ -4,7 +4,6 @@
 
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "ir/dist/dist.h"
@@ -27,6 +26,17 @@ namespace {
 // The name of the buffer of an argument or result.
 std::string bufferOf(DictionaryAttr attrs) {
   return attrs.getAs<StringAttr>(kValueAttr).str();
+}
+
+// The names of the arguments of all of these but `function`.
+std::set<std::string> readByOthers(ArrayRef<func::FuncOp> functions, func::FuncOp function) {
+  std::set<std::string> names;
+  for (func::FuncOp other : functions) {
+    for (unsigned i = 0; other != function && i < other.getNumArguments(); ++i) {
+      names.insert(bufferOf(other.getArgAttrDict(i)));
+    }
+  }
+  return names;
 }
 
 class BackwardSplitter {
@@ -196,22 +206,13 @@ class SplitBackwardPass : public impl::SplitBackwardPassBase<SplitBackwardPass> 
     if (failed(mesh)) {
       return signalPassFailure();
     }
-    // With the names that the others of its submesh read.
-    std::vector<std::pair<func::FuncOp, std::set<std::string>>> functions;
+    std::vector<SmallVector<func::FuncOp>> backwards;  // of each submesh
     for (ModuleOp submesh : submeshesOf(getOperation())) {
-      SmallVector<func::FuncOp> backwards;
-      llvm::copy_if(functionsInOrder(submesh), std::back_inserter(backwards),
+      llvm::copy_if(functionsInOrder(submesh), std::back_inserter(backwards.emplace_back()),
                     [](func::FuncOp function) { return kindOf(function) == "backward"; });
-      for (func::FuncOp function : backwards) {
-        std::set<std::string>& names = functions.emplace_back(function, std::set<std::string>()).second;
-        for (func::FuncOp other : backwards) {
-          for (unsigned i = 0; other != function && i < other.getNumArguments(); ++i) {
-            names.insert(bufferOf(other.getArgAttrDict(i)));
-          }
-        }
-      }
     }
-    if (schedule.submeshes.size() < 2 || functions.empty()) {
+    const bool trains = llvm::any_of(backwards, [](const auto& functions) { return !functions.empty(); });
+    if (schedule.submeshes.size() < 2 || !trains) {
       return;
     }
     absl::StatusOr<schedule::Table> table = stageTable(schedule, mesh->microBatches(), true);
@@ -222,10 +223,16 @@ class SplitBackwardPass : public impl::SplitBackwardPassBase<SplitBackwardPass> 
     if (!splitsBackward(*table)) {
       return;
     }
-    for (const auto& [function, readOutside] : functions) {
-      BackwardSplitter(function, readOutside).run();
+    for (const SmallVector<func::FuncOp>& functions : backwards) {
+      SmallVector<std::set<std::string>> readOutside;
+      for (func::FuncOp function : functions) {
+        readOutside.push_back(readByOthers(functions, function));
+      }
+      for (auto [function, names] : llvm::zip(functions, readOutside)) {
+        BackwardSplitter(function, names).run();
+      }
+      numSplit += functions.size();
     }
-    numSplit += functions.size();
   }
 };
 

@@ -227,23 +227,20 @@ TEST(ScheduleEquivalenceTest, ResnetHasTheBitsOfOneRank) {
 TEST(ScheduleEquivalenceTest, GradientsThatOnlyWeightsOfTheStageBeforeNeed) {
   const std::string type = typeText({4, 4});
   const auto program = [&](bool isStaged) {
-    const auto unary = [&](const std::string& made, const std::string& kind, const std::string& operand, int stage) {
+    const auto op = [&](const std::string& made, const std::string& kind, const std::vector<std::string>& operands,
+                        int stage) {
       const std::string at = isStaged ? absl::StrCat(" {nn.stage = ", stage, " : i64}") : "";
-      return absl::StrCat("    %", made, " = nn.", kind, " %", operand, at, " : (", type, ") -> ", type, "\n");
-    };
-    const auto binary = [&](const std::string& made, const std::string& kind, const std::string& operands, int stage) {
-      const std::string at = isStaged ? absl::StrCat(" {nn.stage = ", stage, " : i64}") : "";
-      return absl::StrCat("    %", made, " = nn.", kind, " ", operands, at, " : (", type, ", ", type, ") -> ", type,
-                          "\n");
+      const std::vector<std::string> types(operands.size(), type);
+      return absl::StrCat("    %", made, " = nn.", kind, " %", absl::StrJoin(operands, ", %"), at, " : (",
+                          absl::StrJoin(types, ", "), ") -> ", type, "\n");
     };
     TrainingProgram made;
     made.parameters = {{"w", {4, 4}}, {"b", {4, 4}}, {"v", {4, 4}}};
     made.inputs = {{"x", {4, 4}}};
-    made.body =
-        absl::StrCat(unary("t", "tanh", "x", 0), binary("h", "mul", "%t, %w", 1), unary("u", "tanh", "h", 1),
-                     binary("m", "add", "%u, %b", 2), unary("e", "exp", "m", 2), binary("p", "mul", "%e, %v", 3),
-                     "    %loss = nn.sum %p {dims = array<i64: 0, 1>, ", isStaged ? "nn.stage = 3 : i64, " : "",
-                     "keep_dims = false} : (", type, ") -> tensor<f64>\n");
+    made.body = absl::StrCat(op("t", "tanh", {"x"}, 0), op("h", "mul", {"t", "w"}, 1), op("u", "tanh", {"h"}, 1),
+                             op("m", "add", {"u", "b"}, 2), op("e", "exp", {"m"}, 2), op("p", "mul", {"e", "v"}, 3),
+                             "    %loss = nn.sum %p {dims = array<i64: 0, 1>, ", isStaged ? "nn.stage = 3 : i64, " : "",
+                             "keep_dims = false} : (", type, ") -> tensor<f64>\n");
     return made;
   };
   const NamedTensors given = randomArguments(program(false), 1);

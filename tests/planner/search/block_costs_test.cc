@@ -151,7 +151,6 @@ TEST_F(BlockCostsTest, GuessesOfMoreRowsFollowSmallerMeshes) {
   EXPECT_GE(2 * guessed[0].all.time, own);
 }
 
-// What was asked about at a higher level has its collectives in each micro-batch, which others need not have.
 // A price of memory makes splits no faster: what is known without one counts for guesses from asks with one.
 TEST_F(BlockCostsTest, PricedGuessesAreNoFasterThanOthers) {
   const CompileOptions few = closed("dp=2,tp=2", 1024);
@@ -163,6 +162,7 @@ TEST_F(BlockCostsTest, PricedGuessesAreNoFasterThanOthers) {
   EXPECT_GE(guessed[1].all.time, unpriced);
 }
 
+// What was asked about at a higher level has its collectives in each micro-batch, which others need not have.
 TEST_F(BlockCostsTest, HigherLevelsTellNothingWhereTheLevelIsOpen) {
   request_.zero = kFindZero;
   CompileOptions high = closed("dp=4,tp=1", 2, 3);

@@ -37,6 +37,15 @@ ClosedRequest foundFor(const CompileOptions& asked) {
 
 using Change = std::function<void(CompileOptions&)>;
 
+// Of each of these changes to the open request.
+void expectKnown(const std::vector<Change>& changes, const KnownChoices& known, const GraphFor& graphs, bool expected) {
+  for (size_t i = 0; i < changes.size(); ++i) {
+    CompileOptions request = openRequest();
+    changes[i](request);
+    EXPECT_EQ(known.find(graphs, request).has_value(), expected) << i;
+  }
+}
+
 TEST(KnownChoices, PinsThatTheChoiceObeys) {
   const GraphFor graphs = programOf(2);
   KnownChoices known;
@@ -51,11 +60,7 @@ TEST(KnownChoices, PinsThatTheChoiceObeys) {
       [](CompileOptions& o) { o.maxStages = 8; },
       [](CompileOptions& o) { std::tie(o.mesh, o.micro, o.zero) = std::tuple("dp=2", 4, 1); },
   };
-  for (size_t i = 0; i < changes.size(); ++i) {
-    CompileOptions request = openRequest();
-    changes[i](request);
-    EXPECT_TRUE(known.find(graphs, request)) << i;
-  }
+  expectKnown(changes, known, graphs, true);
 }
 
 TEST(KnownChoices, OtherWordsAreOtherRequests) {
@@ -76,11 +81,7 @@ TEST(KnownChoices, OtherWordsAreOtherRequests) {
       [](CompileOptions& o) { o.layouts = {{"w0", "[{dp},{}]"}}; },
       [](CompileOptions& o) { std::tie(o.micro, o.zero) = std::tuple(4, 2); },
   };
-  for (size_t i = 0; i < changes.size(); ++i) {
-    CompileOptions request = openRequest();
-    changes[i](request);
-    EXPECT_FALSE(known.find(graphs, request)) << i;
-  }
+  expectKnown(changes, known, graphs, false);
   EXPECT_FALSE(known.find(programOf(2), openRequest())) << "another program, though alike";
 }
 
