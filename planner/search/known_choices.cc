@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/open_mesh.h"
 #include "planner/search/search_memory.h"
 
 namespace weft {
@@ -17,15 +16,14 @@ std::shared_ptr<const ProgramGraph> programFor(const GraphFor& graphs, const Com
 // `asked` with the pins of `request` that `found`, its answer, obeys.
 CompileOptions withPins(CompileOptions asked, const CompileOptions& request, const ClosedRequest& answer) {
   const CompileOptions& found = answer.request;
-  const auto pin = [](bool isOpen, auto& word, const auto& pinned, const auto& chosen) {
-    word = isOpen && pinned == chosen ? pinned : word;
-  };
-  pin(asked.mesh.empty() || isOpenMesh(asked.mesh), asked.mesh, request.mesh, found.mesh);
-  pin(!asked.micro, asked.micro, request.micro, found.micro);
-  pin(asked.schedule == "auto", asked.schedule, request.schedule, found.schedule);
-  pin(asked.virtualStages == 0, asked.virtualStages, request.virtualStages, found.virtualStages);
-  // A level that is given is that of all parameters.
-  pin(asked.zeroLevel() == kFindZero && found.zeroOf == asked.zeroOf, asked.zero, request.zero, found.zero);
+  const auto pin = [](auto& word, const auto& pinned, const auto& chosen) { word = pinned == chosen ? pinned : word; };
+  pin(asked.mesh, request.mesh, found.mesh);
+  pin(asked.micro, request.micro, found.micro);
+  pin(asked.schedule, request.schedule, found.schedule);
+  pin(asked.virtualStages, request.virtualStages, found.virtualStages);
+  if (found.zeroOf == asked.zeroOf) {  // a level that is given is that of all parameters
+    pin(asked.zero, request.zero, found.zero);
+  }
   const auto stages = static_cast<int64_t>(answer.attempt.decisions.schedule.submeshes.size());
   const bool isWithin = request.maxStages >= stages && (asked.maxStages == 0 || request.maxStages <= asked.maxStages);
   asked.maxStages = isWithin ? request.maxStages : asked.maxStages;
