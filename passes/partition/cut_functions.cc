@@ -138,7 +138,7 @@ class StepCutter {
     if (isa<ir::dist::TransferOp>(op)) {
       return transfer(op, function);
     }
-    return move(op, function);
+    return move(op, op->getNumOperands() == 0 ? whereFirstRead(op->getResult(0), function) : function);
   }
 
   // What stands for `value` in `function`; an argument if it comes from outside.
@@ -165,10 +165,20 @@ class StepCutter {
   }
 
   // Makes a value of another submesh of the same mesh known in the submesh of `reader`. What depends on nothing is
-  // recomputed.
+  // computed again, where the submesh reads it first.
   LogicalResult bring(Value value, CutFunction& reader) {
     Operation* producer = value.getDefiningOp();
-    return producer->getNumOperands() == 0 ? move(producer, reader) : connect({value, value, {}, ""}, reader);
+    if (producer->getNumOperands() > 0) {
+      return connect({value, value, {}, ""}, reader);
+    }
+    return move(producer, whereFirstRead(value, reader));
+  }
+
+  // The function that reads a value first on the submesh of `reader`. There stands what depends on nothing, whichever
+  // reader is the first in the program.
+  CutFunction& whereFirstRead(Value value, const CutFunction& reader) {
+    const Place first = firstPlaceToRead(value, reader);
+    return programs_[reader.submesh]->function(runsInName(first.where), first.stage);
   }
 
   // A value of another mesh. An argument is held on both.

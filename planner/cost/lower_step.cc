@@ -181,7 +181,8 @@ class Lowerer {
 
   absl::StatusOr<LoweredStep> run(bool splitsBackward) {
     for (const AnnotatedOp& op : step_.ops) {
-      CutStepFunction& function = functionOf(op);
+      CutStepFunction& own = functionOf(op);
+      CutStepFunction& function = op.operands.empty() ? whereFirstRead(op.results[0], own) : own;
       const size_t before = function.instructions.size();
       WEFT_RETURN_IF_ERROR(op.kind == AnnotatedOp::Kind::kTransfer ? transfer(op, function) : move(op, function));
       for (size_t i = before; op.repeated && i < function.instructions.size(); ++i) {
@@ -240,10 +241,19 @@ class Lowerer {
   }
 
   // Makes a value of another submesh of the same mesh known in the submesh of `reader`. What depends on nothing is made
-  // again.
+  // again, where the submesh reads it first.
   absl::Status bring(int value, CutStepFunction& reader) {
     const AnnotatedOp& producer = step_.ops[step_.values[value].producer];
-    return producer.operands.empty() ? move(producer, reader) : connect(value, value, reader);
+    if (!producer.operands.empty()) {
+      return connect(value, value, reader);
+    }
+    return move(producer, whereFirstRead(value, reader));
+  }
+
+  // The function that reads a value first on the submesh of `reader`. There stands what depends on nothing.
+  CutStepFunction& whereFirstRead(int value, const CutStepFunction& reader) {
+    const Place first = firstPlaceToRead(value, reader);
+    return submeshWith(reader).function(kindOf(first.where), first.stage);
   }
 
   absl::Status transfer(const AnnotatedOp& op, CutStepFunction& reader) {

@@ -221,36 +221,89 @@ TEST(ScheduleEquivalenceTest, ResnetHasTheBitsOfOneRank) {
   expectOneRankAnswers(resnetModule, bitDifference, Combinations(7));
 }
 
+// An operator on 4 x 4 matrices, and its stage.
+struct StagedOp {
+  std::string made;
+  std::string kind;
+  std::vector<std::string> operands;
+  int stage = 0;
+  std::string attributes;
+};
+
+// A program of these operators and the sum of the last one's elements, its loss; on one stage unless it is staged.
+TrainingProgram programOf(const std::vector<StagedOp>& ops, bool isStaged) {
+  const std::string type = typeText({4, 4});
+  TrainingProgram made;
+  made.parameters = {{"w", {4, 4}}, {"b", {4, 4}}, {"v", {4, 4}}};
+  made.inputs = {{"x", {4, 4}}};
+  const auto stageOf = [&](const StagedOp& op) {
+    return isStaged ? absl::StrCat("nn.stage = ", op.stage, " : i64") : "";
+  };
+  for (const StagedOp& op : ops) {
+    std::vector<std::string> attributes = {op.attributes, stageOf(op)};
+    attributes.erase(std::remove(attributes.begin(), attributes.end(), ""), attributes.end());
+    const std::string operands = absl::StrJoin(
+        op.operands, ", ", [](std::string* out, const std::string& name) { absl::StrAppend(out, "%", name); });
+    absl::StrAppend(&made.body, "    %", op.made, " = nn.", op.kind, " ", operands, " {",
+                    absl::StrJoin(attributes, ", "), "} : (",
+                    absl::StrJoin(std::vector<std::string>(op.operands.size(), type), ", "), ") -> ", type, "\n");
+  }
+  absl::StrAppend(&made.body, "    %loss = nn.sum %", ops.back().made, " {dims = array<i64: 0, 1>, ",
+                  stageOf(ops.back()), isStaged ? ", " : "", "keep_dims = false} : (", type, ") -> tensor<f64>\n");
+  return made;
+}
+
+// Each of these kinds gives the answer of one rank, where each of two submeshes has two of the program's four stages.
+void expectTheAnswerOfOneRank(const std::vector<StagedOp>& ops, const std::vector<std::string>& kinds,
+                              const std::string& meshes = "") {
+  const TrainingProgram serial = programOf(ops, false);
+  const NamedTensors given = randomArguments(serial, 1);
+  const absl::StatusOr<NamedTensors> one = trainOnce(serial, {}, given);
+  ASSERT_TRUE(one.ok()) << one.status();
+  std::string module = moduleText(programOf(ops, true), {});
+  if (!meshes.empty()) {
+    module =
+        absl::StrReplaceAll(module, {{"nn.options", absl::StrCat("dist.stage_meshes = \"", meshes, "\", nn.options")}});
+  }
+  for (const std::string& kind : kinds) {
+    const std::string scheduled = absl::StrCat("zero = 0 : i64, virtual = 2 : i64, schedule = \"", kind, "\"");
+    EXPECT_EQ(differenceFromOneRank(absl::StrReplaceAll(module, {{"zero = 0 : i64", scheduled}}), *one, given), "")
+        << kind;
+  }
+}
+
 // At the turn of a V two stages share a submesh, so that nothing is sent between them; and no submesh waits for a
 // gradient of stage 0, which has no parameter. What stage 1 needs of stage 2 for its weights is then read by nothing
 // else but, with one micro-batch, the update: the gradient of an addend.
 TEST(ScheduleEquivalenceTest, GradientsThatOnlyWeightsOfTheStageBeforeNeed) {
-  const std::string type = typeText({4, 4});
-  const auto program = [&](bool isStaged) {
-    const auto op = [&](const std::string& made, const std::string& kind, const std::vector<std::string>& operands,
-                        int stage) {
-      const std::string at = isStaged ? absl::StrCat(" {nn.stage = ", stage, " : i64}") : "";
-      const std::vector<std::string> types(operands.size(), type);
-      return absl::StrCat("    %", made, " = nn.", kind, " %", absl::StrJoin(operands, ", %"), at, " : (",
-                          absl::StrJoin(types, ", "), ") -> ", type, "\n");
-    };
-    TrainingProgram made;
-    made.parameters = {{"w", {4, 4}}, {"b", {4, 4}}, {"v", {4, 4}}};
-    made.inputs = {{"x", {4, 4}}};
-    made.body = absl::StrCat(op("t", "tanh", {"x"}, 0), op("h", "mul", {"t", "w"}, 1), op("u", "tanh", {"h"}, 1),
-                             op("m", "add", {"u", "b"}, 2), op("e", "exp", {"m"}, 2), op("p", "mul", {"e", "v"}, 3),
-                             "    %loss = nn.sum %p {dims = array<i64: 0, 1>, ", isStaged ? "nn.stage = 3 : i64, " : "",
-                             "keep_dims = false} : (", type, ") -> tensor<f64>\n");
-    return made;
-  };
-  const NamedTensors given = randomArguments(program(false), 1);
-  const absl::StatusOr<NamedTensors> one = trainOnce(program(false), {}, given);
-  ASSERT_TRUE(one.ok()) << one.status();
-  const std::string module = moduleText(program(true), {});
-  for (const char* kind : {"zb_v", "v_half", "v_min", "zb_interleaved"}) {
-    const std::string scheduled = absl::StrCat("zero = 0 : i64, virtual = 2 : i64, schedule = \"", kind, "\"");
-    EXPECT_EQ(differenceFromOneRank(absl::StrReplaceAll(module, {{"zero = 0 : i64", scheduled}}), *one, given), "")
-        << kind;
+  expectTheAnswerOfOneRank({{"t", "tanh", {"x"}, 0, ""},
+                            {"h", "mul", {"t", "w"}, 1, ""},
+                            {"u", "tanh", {"h"}, 1, ""},
+                            {"m", "add", {"u", "b"}, 2, ""},
+                            {"e", "exp", {"m"}, 2, ""},
+                            {"p", "mul", {"e", "v"}, 3, ""}},
+                           {"zb_v", "v_half", "v_min", "zb_interleaved"});
+}
+
+// Stage 3 reads what `generator` makes before stage 1 in the program, and after it in the step. In interleaved
+// schedules both are on submesh 1, in a V stages 1 and 2 are.
+std::vector<StagedOp> branchOfTheLastStageFirst(int generator) {
+  return {{"c", "fill", {}, generator, "value = 0.5 : f64"},
+          {"t", "mul", {"x", "w"}, 0, ""},
+          {"g", "mul", {"x", "b"}, 3, ""},
+          {"i", "mul", {"g", "c"}, 3, ""},
+          {"s", "mul", {"x", "c"}, 2, ""},
+          {"h", "mul", {"t", "v"}, 1, ""},
+          {"j", "mul", {"h", "c"}, 1, ""},
+          {"k", "mul", {"j", "s"}, 2, ""},
+          {"l", "mul", {"k", "i"}, 3, ""}};
+}
+
+TEST(ScheduleEquivalenceTest, WhatIsGeneratedStandsWhereItIsReadFirst) {
+  const std::vector<std::string> kinds = {"interleaved", "zb_interleaved", "zb_v", "v_half", "v_min"};
+  for (const int generator : {0, 1}) {
+    expectTheAnswerOfOneRank(branchOfTheLastStageFirst(generator), kinds);
+    expectTheAnswerOfOneRank(branchOfTheLastStageFirst(generator), kinds, "dp=2;dp=1");
   }
 }
 
