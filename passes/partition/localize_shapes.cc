@@ -204,15 +204,17 @@ class ShapeLocalizer {
     return success();
   }
 
-  // A constant is the same everywhere: each rank takes its part of the whole.
+  // A constant is the same everywhere: each rank takes its part of the whole, which includes the pad. Only a splat,
+  // which has any shape, can have one.
   LogicalResult sliceConstant(Operation* op) {
     Value whole = op->getResult(0);
     const Layout& layout = layouts_.of(whole);
-    if (layout.hasPad()) {
+    if (layout.hasPad() && !cast<ir::nn::ConstantOp>(op).getValue().isSplat()) {
       return op->emitError("a constant would need a pad here; fill the tensor or split another dimension");
     }
     const auto type = cast<RankedTensorType>(whole.getType());
-    if (localType(whole).getShape() == type.getShape()) {
+    const Shape stored = layout.storedShape(ir::shapeOf(whole));
+    if (localType(whole).getShape() == ArrayRef<int64_t>(stored)) {
       return success();
     }
     SmallVector<Attribute> starts;
@@ -225,7 +227,7 @@ class ShapeLocalizer {
     auto slice = after.create<ir::dist::DynamicSliceOp>(op->getLoc(), type, whole);
     setScalars(slice, starts);
     whole.replaceAllUsesExcept(slice.getY(), slice);
-    whole.setType(RankedTensorType::get(type.getShape(), type.getElementType()));
+    whole.setType(RankedTensorType::get(stored, type.getElementType()));
     return success();
   }
 

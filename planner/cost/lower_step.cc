@@ -55,21 +55,23 @@ class InstructionWriter {
     made.time = price.time;
   }
 
-  // The whole is there on every rank, which takes its part.
+  // The whole is there on every rank, with its pad; each takes its part.
   void constant(const AnnotatedOp& op) {
-    const TensorType& type = view_.typeOf(step_.values[op.results[0]].source);
-    const TensorSpec local = prices_.localTensor(step_.values[op.results[0]]);
+    const AnnotatedValue& value = step_.values[op.results[0]];
+    const TensorType& type = view_.typeOf(value.source);
+    const TensorSpec stored = {type.type, value.layout.storedShape(type.shape)};
+    const TensorSpec local = prices_.localTensor(value);
     StepInstruction whole;
     whole.kind = StepInstruction::Kind::kConstant;
     whole.constant = op.op;
-    whole.outputs = {submesh_.addValue(type.bytes())};
+    whole.outputs = {submesh_.addValue(stored.bytes())};
     int made = whole.outputs[0];
     function_.instructions.push_back({whole, std::nullopt});
-    if (local.bytes() != type.bytes()) {
+    if (local.bytes() != stored.bytes()) {
       StepInstruction slice;
       slice.inputs = whole.outputs;
       slice.outputs = {made = submesh_.addValue(local.bytes())};
-      apply(prices_.moving(function_.submesh, kDynamicSliceKernel, {{type.type, type.shape}}, local), slice);
+      apply(prices_.moving(function_.submesh, kDynamicSliceKernel, {stored}, local), slice);
       function_.instructions.push_back({std::move(slice), std::nullopt});
     }
     submesh_.define(function_, op.results[0], made);

@@ -81,10 +81,23 @@ module attributes {dist.mesh = #dist.mesh<"2">} {
 
 // -----
 
+// A splat has any shape, the stored one too.
+// CHECK-LABEL: func.func @splat
+// CHECK: %[[C:.*]] = nn.constant {{.*}} : 4xf32
+// CHECK: dist.dynamic_slice %[[C]] {dist.scalars = [#dist.scalar<0, 0, 0>]} : (4xf32) -> 2xf32
+module attributes {dist.mesh = #dist.mesh<"2">, dist.stripes = 1 : i64} {
+  func.func @splat() -> tensor<3xf32, #dist.layout<"[{all}] pad{0:4}">> attributes {dist.kind = "forward"} {
+    %c = nn.constant {value = dense<1.0> : tensor<3xf32>} : () -> tensor<3xf32, #dist.layout<"[{all}] pad{0:4}">>
+    return %c : tensor<3xf32, #dist.layout<"[{all}] pad{0:4}">>
+  }
+}
+
+// -----
+
 module attributes {dist.mesh = #dist.mesh<"2">, dist.stripes = 1 : i64} {
   func.func @forward() -> tensor<3xf32, #dist.layout<"[{all}] pad{0:4}">> attributes {dist.kind = "forward"} {
     // expected-error@below {{a constant would need a pad here; fill the tensor or split another dimension}}
-    %c = nn.constant {value = dense<1.0> : tensor<3xf32>} : () -> tensor<3xf32, #dist.layout<"[{all}] pad{0:4}">>
+    %c = nn.constant {value = dense<[1.0, 2.0, 3.0]> : tensor<3xf32>} : () -> tensor<3xf32, #dist.layout<"[{all}] pad{0:4}">>
     return %c : tensor<3xf32, #dist.layout<"[{all}] pad{0:4}">>
   }
 }
