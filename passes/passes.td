@@ -258,7 +258,9 @@ def VerifyScheduledPass : Weft_Pass<"verify-scheduled"> {
   let summary = "Check the scheduled state";
   let description = [{
     Every storage and mailbox has a place inside its region; those that are in use at once do not overlap; the scratch
-    of every kernel has room. A module that passes can be emitted as a plan.
+    of every kernel has room. In the order of the schedule's calls every function finds what it reads: an earlier call
+    has written it, and none has written over it since (`planner/step/step_play.h`). A module that passes can be emitted
+    as a plan.
   }];
 }
 

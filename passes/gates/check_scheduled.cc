@@ -1,5 +1,5 @@
-// The scheduled state: what the plan is written from. Every storage and mailbox has its place, and what is in use at
-// once does not overlap.
+// The scheduled state: what the plan is written from. Every storage and mailbox has its place, what is in use at once
+// does not overlap, and in the order of the calls each function finds what it reads.
 
 #include <map>
 
@@ -9,6 +9,7 @@
 #include "passes/gates/checks.h"
 #include "passes/plan/instruction_facts.h"
 #include "passes/plan/step_program.h"
+#include "planner/step/step_play.h"
 #include "planner/step/storage_lives.h"
 #include "runtime/base/arithmetic.h"
 
@@ -31,7 +32,7 @@ class MemoryChecker {
 
   LogicalResult run() {
     return success(succeeded(regions()) && succeeded(storages()) && succeeded(mailboxes()) && succeeded(workspace()) &&
-                   succeeded(overlaps()));
+                   succeeded(overlaps()) && succeeded(reads()));
   }
 
  private:
@@ -133,6 +134,17 @@ class MemoryChecker {
       return submesh_.emitError() << "storages " << pair->first << " ('" << all[pair->first].label << "') and "
                                   << pair->second << " ('" << all[pair->second].label
                                   << "') share bytes while both are in use";
+    }
+    return success();
+  }
+
+  LogicalResult reads() {
+    const SubmeshCalls calls = callsOf(submesh_);
+    const std::optional<Misread> misread = misreadOf(step_.program, assignment_, memory_, calls.init, calls.step);
+    if (misread) {
+      func::FuncOp function = step_.functions[misread->call.function];
+      return function.emitError() << "@" << function.getName() << " for micro-batch " << misread->call.microBatch << " "
+                                  << misread->what;
     }
     return success();
   }

@@ -189,6 +189,15 @@ StorageAssignment assignmentOf(ModuleOp submesh, const SubmeshStep& step) {
         views.push_back(op.hasAttr(kViewAttr));
       }
     }
+    const auto name = [&](DictionaryAttr attrs, Value value) {
+      assignment.named[attrs.getAs<StringAttr>(kValueAttr).getValue().str()] = static_cast<int>(storageOf(value));
+    };
+    for (const BlockArgument argument : function.getArguments()) {
+      name(function.getArgAttrDict(argument.getArgNumber()), argument);
+    }
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      name(function.getResultAttrDict(i), returned(function, i));
+    }
   }
   return assignment;
 }

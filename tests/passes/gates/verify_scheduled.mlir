@@ -477,3 +477,26 @@ module attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.submeshes = arra
   }
   module @submesh1 attributes {dist.mesh = #dist.mesh<"dp=1,micro=2">, dist.actions = #dist.actions<init = [], step = []>, dist.storages = [], dist.regions = []} {}
 }
+
+// -----
+
+// The calls are those of both functions, but in an order in which the second reads nothing.
+module attributes {dist.mesh = #dist.mesh<"dp=1,micro=1">, dist.actions = #dist.actions<init = [], step = [@backward 0, @forward 0]>,
+    dist.storages = [#dist.storage<memory = input, bytes = 16, label = "x", offset = 0>,
+      #dist.storage<memory = activation, bytes = 16, label = "a", offset = 0>,
+      #dist.storage<memory = transient, bytes = 16, label = "t", offset = 0>],
+    dist.regions = [#dist.region<memory = input, bytes = 64, max_live = 64, lower_bound = 64>,
+      #dist.region<memory = activation, bytes = 64, max_live = 64, lower_bound = 64>,
+      #dist.region<memory = transient, bytes = 64, max_live = 64, lower_bound = 64>]} {
+  func.func @forward(%x: tensor<2x2xf32> {dist.value = "x", dist.memory = #dist.memory<input>, dist.storage = 0 : i64})
+      -> (tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>}) attributes {dist.kind = "forward"} {
+    %0 = nn.tanh %x {dist.storage = array<i64: 1>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
+    return %0 : tensor<2x2xf32>
+  }
+  // expected-error @+1 {{@backward for micro-batch 0 reads activation 'a', which no call before it writes for micro-batch 0}}
+  func.func @backward(%a: tensor<2x2xf32> {dist.value = "a", dist.memory = #dist.memory<activation>, dist.storage = 1 : i64})
+      attributes {dist.kind = "backward"} {
+    %0 = nn.neg %a {dist.storage = array<i64: 2>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
+    return
+  }
+}
