@@ -45,7 +45,8 @@ int64_t pickLimit(const Kinds& kinds, Pick which, int64_t Machine::* limit) {
 }
 
 bool haveSameTiles(const Machine& a, const Machine& b) {
-  return a.tile.rows == b.tile.rows && a.tile.columns == b.tile.columns && a.multiprocessors == b.multiprocessors;
+  return a.tile.rows == b.tile.rows && a.tile.columns == b.tile.columns && a.multiprocessors == b.multiprocessors &&
+         a.streamK == b.streamK;
 }
 
 bool isSameProduct(const ProductProfile& a, const ProductProfile& b) {
@@ -130,6 +131,7 @@ Machine slowestOf(const Kinds& kinds, int64_t perNode) {
       **std::min_element(kinds.begin(), kinds.end(), [](const auto* a, const auto* b) { return a->flops < b->flops; });
   made.tile = slowest.tile;
   made.multiprocessors = slowest.multiprocessors;
+  made.streamK = slowest.streamK;
   made.profiles = slowestProfiles(kinds);
   const auto share = [](const Machine& kind) { return kind.networkShare(); };
   const auto names = [](std::string all, const Machine* kind) {
@@ -200,6 +202,7 @@ Machine Machine::fastest() const {
   if (!isAlike(haveSameTiles)) {
     made.tile = {};  // no product fills them better than all of one
     made.multiprocessors = 0;
+    made.streamK = 0;
   }
   const auto share = [](const Machine& kind) { return kind.networkShare(); };
   const double network = pick(all, Pick::kMost, share, share);

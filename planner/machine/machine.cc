@@ -87,7 +87,7 @@ constexpr Count kCounts[] = {
     {"memory", &Machine::memory, 0x1p62}, {"devices_per_node", &Machine::devicesPerNode, 0x1p30},
     {"nodes", &Machine::nodes, 0x1p30},   {"multiprocessors", &Machine::multiprocessors, 0x1p20},
     {"queues", &Machine::queues, 2},      {"host_memory", &Machine::hostMemory, 0x1p62},
-    {"cores", &Machine::cores, 0x1p20},
+    {"cores", &Machine::cores, 0x1p20},   {"stream_k", &Machine::streamK, 1},
 };
 
 // "128x256".
@@ -303,6 +303,10 @@ absl::Status check(const Machine& machine) {
     return absl::InvalidArgumentError(absl::StrCat("machine: ", machine.tile.rows > 0 ? "tile" : "multiprocessors",
                                                    " without ", machine.tile.rows > 0 ? "multiprocessors" : "tile",
                                                    ": how long products take follows from both; give both, or none"));
+  }
+  if (machine.streamK > 0 && machine.tile.rows == 0) {
+    return absl::InvalidArgumentError(
+        "machine: stream_k = 1 without tile and multiprocessors, which say what is shared; give all three, or none");
   }
   if (machine.hostMemory > 0 && machine.hostBandwidth == 0) {
     return absl::InvalidArgumentError(absl::StrCat("machine: host_memory = ", machine.hostMemory,

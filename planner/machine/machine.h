@@ -82,6 +82,7 @@ struct Machine {
   double fusedEfficiency = 0;    // of the rate, that kernels of other arithmetic reach (attention); 0: all of it
   Tile tile = {};                // of a product's result; either way round
   int64_t multiprocessors = 0;   // that make tiles at the same time; 0: not known
+  int64_t streamK = 0;           // 1: multiprocessors without a tile of their own share those of others
   std::vector<ProductProfile> profiles = {};
   std::vector<KernelProfile> kernels = {};
   double memoryBandwidth = 2e10;  // bytes per second

@@ -14,12 +14,26 @@ double ceilOf(int64_t size, int64_t of) {
   return static_cast<double>((size + of - 1) / of);
 }
 
+double elementsOf(const Tile& tile) {
+  return static_cast<double>(tile.rows) * static_cast<double>(tile.columns);
+}
+
+double tilesOf(const ProductShape& shape, const Tile& tile) {
+  return static_cast<double>(shape.batch) * ceilOf(shape.m, tile.rows) * ceilOf(shape.n, tile.columns);
+}
+
+// Of the elements of so many tiles, those that are the product's.
+double partOfTiles(const ProductShape& shape, const Tile& tile, double tiles) {
+  return shape.flopsPerSum() / 2 / (tiles * elementsOf(tile));
+}
+
 double usefulPart(const Machine& machine, const ProductShape& shape, const Tile& tile) {
-  const double tiles = static_cast<double>(shape.batch) * ceilOf(shape.m, tile.rows) * ceilOf(shape.n, tile.columns);
   const auto places = static_cast<double>(std::max<int64_t>(1, machine.multiprocessors));
-  const double made =
-      std::ceil(tiles / places) * places * static_cast<double>(tile.rows) * static_cast<double>(tile.columns);
-  return shape.flopsPerSum() / 2 / made;
+  return partOfTiles(shape, tile, std::ceil(tilesOf(shape, tile) / places) * places);
+}
+
+Tile turned(const Tile& tile) {
+  return {tile.columns, tile.rows};
 }
 
 // How far apart, in doublings, two sizes are.
@@ -115,30 +129,45 @@ std::optional<double> measuredSeconds(const Machine& machine, const KernelWork& 
   return weights > 0 ? std::optional(plainSeconds(machine, work) * slowdowns / weights) : std::nullopt;
 }
 
+// Seconds of a product's arithmetic, by the formula.
+double productSeconds(const Machine& machine, const KernelWork& work) {
+  const double rate = machine.rate(work.type) * part(machine.productEfficiency);
+  const double inWaves = work.flops / (rate * usefulPart(machine, *work.product));
+  if (machine.streamK == 0) {
+    return inWaves;
+  }
+  const auto filled = [&](const Tile& tile) {
+    return partOfTiles(*work.product, tile, tilesOf(*work.product, tile));
+  };
+  const auto sumBytes = static_cast<double>(std::max(byteSize(DType::kF32), byteSize(work.type)));
+  const double sums = static_cast<double>(machine.multiprocessors) * elementsOf(machine.tile) * sumBytes;
+  const double shared = work.flops / (rate * std::max(filled(machine.tile), filled(turned(machine.tile)))) +
+                        2 * sums / (machine.memoryBandwidth * part(machine.memoryEfficiency));
+  return std::min(inWaves, shared);
+}
+
 }  // namespace
 
 double usefulPart(const Machine& machine, const ProductShape& shape) {
   if (machine.tile.rows == 0) {
     return 1;
   }
-  return std::max(usefulPart(machine, shape, machine.tile),
-                  usefulPart(machine, shape, {machine.tile.columns, machine.tile.rows}));
+  return std::max(usefulPart(machine, shape, machine.tile), usefulPart(machine, shape, turned(machine.tile)));
 }
 
 Picoseconds kernelTime(const Machine& machine, const KernelWork& work) {
   if (const std::optional<double> seconds = measuredSeconds(machine, work)) {
     return picosecondsOf(*seconds);
   }
-  double rate = machine.rate(work.type) * part(machine.fusedEfficiency);
+  double arithmetic = work.flops / (machine.rate(work.type) * part(machine.fusedEfficiency));
   if (work.product) {
     const Profiled known = profiled(machine, work.type, *work.product);
     if (known.seconds) {
       return picosecondsOf(*known.seconds);
     }
-    rate = known.rate.value_or(machine.rate(work.type) * part(machine.productEfficiency) *
-                               usefulPart(machine, *work.product));
+    arithmetic = known.rate ? work.flops / *known.rate : productSeconds(machine, work);
   }
-  return picosecondsOf(machine.launchLatency + std::max(work.flops / rate, byteSeconds(machine, work.bytes)));
+  return picosecondsOf(machine.launchLatency + std::max(arithmetic, byteSeconds(machine, work.bytes)));
 }
 
 bool isMeasured(const Machine& machine, const KernelWork& work) {

@@ -37,6 +37,11 @@ struct KernelWork {
 // Multiplication Background User's Guide"). The tile lies as serves the product better. Small products have few tiles,
 // thin ones tiles that are mostly empty.
 //
+// With stream_k multiprocessors that the last wave leaves idle take parts of its tiles' sums over k (Osama et al.,
+// "Stream-K: Work-centric Parallel Decomposition for Dense Matrix-Matrix Multiplication on the GPU", 2023): all of them
+// compute until the end, but each writes the sums of one tile, which are read again to be added up. A product takes the
+// way that is shorter.
+//
 // A product that was measured takes what was measured. One near measured ones, each size within kNearProfile times
 // theirs, has their rates, the nearer the more. A batch counts as more rows.
 //
@@ -47,7 +52,7 @@ Picoseconds kernelTime(const Machine& machine, const KernelWork& work);
 
 inline constexpr double kNearProfile = 4;
 
-// The part of productEfficiency's work that is useful, as above; 1 where the machine has no tiles.
+// The part of productEfficiency's work that is useful, as above, in waves; 1 where the machine has no tiles.
 double usefulPart(const Machine& machine, const ProductShape& shape);
 
 // Seconds that no kernel of this arithmetic on these bytes is below, whatever part of a larger one it is. Where

@@ -90,6 +90,7 @@ TEST(MachineTest, FiguresNeedEachOther) {
   EXPECT_EQ(errorOf("devices_per_node = 8\nnodes = 1"), "no error");
   EXPECT_THAT(errorOf("tile = 128x256"), HasSubstr("tile without multiprocessors"));
   EXPECT_THAT(errorOf("multiprocessors = 8"), HasSubstr("multiprocessors without tile"));
+  EXPECT_THAT(errorOf("stream_k = 1"), HasSubstr("stream_k = 1 without tile and multiprocessors"));
   EXPECT_THAT(errorOf("nodes = 2"), HasSubstr("nodes without devices_per_node"));
   EXPECT_THAT(errorOf("network_bandwidth = 1e9"), HasSubstr("network_bandwidth without devices_per_node"));
   EXPECT_THAT(errorOf("overlap_slowdown = 1.2"),
@@ -186,6 +187,43 @@ TEST(MachineTest, ProductsAreMadeInWavesOfTiles) {
   EXPECT_EQ(usefulPart(machine, {4, 256, 128, 64}), 1) << "the other way round";
   EXPECT_EQ(usefulPart(machine, {1, 1, 256, 64}), 1.0 / 512) << "thin: a column of one tile of four";
   EXPECT_EQ(productTime(machine, DType::kF32, {1, 300, 512, 64}), productTime(machine, DType::kF32, {1, 512, 512, 64}));
+}
+
+// The same tiles; what a wave leaves idle computes parts of it, for as long as it takes to write and read 4 tiles of
+// f32.
+TEST(MachineTest, IdleMultiprocessorsShareTiles) {
+  const std::string text =
+      "flops = 1e12\nlaunch_latency = 0\ntile = 128x256\nmultiprocessors = 4\nmemory_bandwidth = 1e12\n";
+  const Machine waves = *Machine::parse(text);
+  const Machine shared = *Machine::parse(text + "stream_k = 1\n");
+  const auto timeOf = [](const Machine& machine, int64_t m, int64_t n, int64_t k) {
+    return kernelTime(machine, {.flops = 2.0 * m * n * k, .product = ProductShape{1, m, n, k}});
+  };
+  const double sums = 2.0 * 4 * 128 * 256 * 4 / 1e12;
+  EXPECT_EQ(timeOf(shared, 128, 256, 1 << 20), picosecondsOf(2.0 * 128 * 256 * (1 << 20) / 1e12 + sums)) << "one tile";
+  EXPECT_EQ(timeOf(shared, 640, 256, 1 << 20), picosecondsOf(2.0 * 640 * 256 * (1 << 20) / 1e12 + sums)) << "five";
+  EXPECT_EQ(timeOf(shared, 100, 256, 1 << 20), timeOf(shared, 128, 256, 1 << 20)) << "tiles that are not full";
+  EXPECT_EQ(timeOf(shared, 256, 512, 64), timeOf(waves, 256, 512, 64)) << "nothing idles";
+  EXPECT_EQ(timeOf(shared, 640, 256, 1), timeOf(waves, 640, 256, 1)) << "sums would take longer than what idles";
+}
+
+// Products of layers of GPT as one H200 took them, one after another (docs/gpu_runs.md): forward and both gradients,
+// with few rows and many, and with fewer tiles than multiprocessors.
+TEST(MachineTest, ProductsTakeWhatTheyTookOnAnH200) {
+  const Machine machine = *Machine::parse("h200-141g");
+  const std::tuple<int64_t, int64_t, int64_t, double> measured[] = {
+      {1024, 768, 12288, 35.5e-6},     {1024, 1024, 8192, 30.0e-6},    {1024, 3072, 8192, 78.5e-6},
+      {2048, 2304, 12288, 167.3e-6},   {2048, 12288, 6144, 449.4e-6},  {8192, 12288, 768, 264.1e-6},
+      {1024, 8192, 1024, 28.7e-6},     {1024, 15360, 5120, 241.4e-6},  {16384, 1024, 8192, 399.2e-6},
+      {8192, 3072, 8192, 589.5e-6},    {1024, 24576, 12288, 919.3e-6}, {16384, 6144, 8192, 2401.4e-6},
+      {4096, 12288, 24576, 3493.7e-6}, {32768, 8192, 8192, 6374.1e-6}};
+  double error = 0;
+  for (const auto& [m, n, k, seconds] : measured) {
+    const double predicted = static_cast<double>(productTime(machine, DType::kBF16, {1, m, n, k})) * 1e-12;
+    EXPECT_NEAR(predicted / seconds, 1, 0.15) << m << " x " << n << " x " << k;
+    error += std::abs(predicted / seconds - 1) / std::size(measured);
+  }
+  EXPECT_LT(error, 0.05);
 }
 
 TEST(MachineTest, WhatWasMeasuredOverridesFormulas) {
