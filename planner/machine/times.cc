@@ -136,9 +136,7 @@ double productSeconds(const Machine& machine, const KernelWork& work) {
   if (machine.streamK == 0) {
     return inWaves;
   }
-  const auto filled = [&](const Tile& tile) {
-    return partOfTiles(*work.product, tile, tilesOf(*work.product, tile));
-  };
+  const auto filled = [&](const Tile& tile) { return partOfTiles(*work.product, tile, tilesOf(*work.product, tile)); };
   const auto sumBytes = static_cast<double>(std::max(byteSize(DType::kF32), byteSize(work.type)));
   const double sums = static_cast<double>(machine.multiprocessors) * elementsOf(machine.tile) * sumBytes;
   const double shared = work.flops / (rate * std::max(filled(machine.tile), filled(turned(machine.tile)))) +
