@@ -1,6 +1,7 @@
 #include "tests/equivalence/model_problem.h"
 
 #include <chrono>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "ir/program/program.h"
@@ -29,6 +30,7 @@ struct ModelProblem::Module {
   mlir::MLIRContext context{weftDialects(), mlir::MLIRContext::Threading::DISABLED};
   ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
   PlannerProblem problem = {};
+  std::map<std::string, ReshardMemo> reshards = {};  // by machine
 };
 
 ModelProblem::ModelProblem() : module_(std::make_unique<Module>()) {}
@@ -65,14 +67,15 @@ const GraphFor& ModelProblem::graphs() const {
 
 absl::StatusOr<Attempt> ModelProblem::predict(const CompileOptions& closed) const {
   WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> program, graph(closed.microBatches()));
+  ReshardMemo& reshards = module_->reshards[closed.machine];
   if (closed.stages.empty()) {
-    return predictProgram(*program, closed, {});
+    return predictProgram(*program, closed, {}, &reshards);
   }
   ProgramGraph staged = *program;
   for (GraphOperator& op : staged.operators) {
     op.userStage.reset();
   }
-  return predictProgram(staged, closed, {});
+  return predictProgram(staged, closed, {}, &reshards);
 }
 
 int64_t withinPercent(const Attempt& attempt, int64_t percent) {
