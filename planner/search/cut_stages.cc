@@ -61,27 +61,18 @@ class Cutter {
   }
 
   StageCut cut() const {
-    // No shorter stages are known to be possible, and none shorter than these to be impossible.
-    Picoseconds low = leastTime_ / shape_.stages();
-    Greedy best = within(describe(evenStages(segments_, shape_.stages())).longest);  // near the best of many alike
+    const Greedy best = shortest(true);
+    if (shape_.virtualStages == 1) {
+      return describe(best.reachesEnd ? best.first : evenStages(segments_, shape_.stages()));
+    }
+    // What is best of each stage alone need not be of those of a submesh together: also from stages as short as they
+    // can be where nothing is recomputed.
+    StageCut alike = improved(shortest(false).first);
     if (!best.reachesEnd) {
-      low = std::max(low, best.next);
-      best = within(longestOfAll());
+      return alike;
     }
-    Picoseconds high = best.longest;
-    while (best.reachesEnd && low < high) {
-      Greedy made = within(low + (high - low) / 2);
-      if (made.reachesEnd) {
-        high = made.longest;
-        best = std::move(made);
-      } else {
-        low = made.next;
-      }
-    }
-    StageCut cut = describe(best.reachesEnd ? best.first : evenStages(segments_, shape_.stages()));
-    while (shape_.virtualStages > 1 && improve(cut)) {
-    }
-    return cut;
+    StageCut cut = improved(best.first);
+    return alike.fits >= cut.fits && (alike.fits > cut.fits || alike.time < cut.time) ? alike : cut;
   }
 
   StageCut describe(std::vector<int> first) const {
@@ -91,8 +82,9 @@ class Cutter {
     std::vector<int64_t> bytes(shape_.submeshes(), 0);
     std::vector<Picoseconds> busy(shape_.submeshes(), 0);
     std::vector<Picoseconds> onceTimes(shape_.submeshes(), 0);
+    const std::vector<Stage> stages = stagesOf(cut.first);
     for (int64_t s = 0; s < shape_.stages(); ++s) {
-      const Stage stage = stageOf(s, cut.first[s], endOf(cut.first, s));
+      const Stage& stage = stages[s];
       sum += stage.time;
       cut.meshes[shape_.submeshOf[s]] = stage.mesh;
       cut.longest = std::max(cut.longest, stage.time);
@@ -179,6 +171,71 @@ class Cutter {
     return held.toInputs * passed.toInputs + held.toWeights * passed.toWeights + held.between * passed.between;
   }
 
+  std::vector<Stage> stagesOf(const std::vector<int>& first) const {
+    if (shape_.virtualStages > 1) {
+      return stagesTogether(first);
+    }
+    std::vector<Stage> stages;
+    for (int64_t s = 0; s < shape_.stages(); ++s) {
+      stages.push_back(stageOf(s, first[s], endOf(first, s)));
+    }
+    return stages;
+  }
+
+  // Where a submesh has several stages, that is recomputed which saves most for its time, in whichever of them.
+  std::vector<Stage> stagesTogether(const std::vector<int>& first) const {
+    std::vector<Stage> stages;
+    std::vector<int64_t> over(shape_.submeshes(), 0);
+    for (int64_t s = 0; s < shape_.stages(); ++s) {
+      stages.push_back(allKept(sumsOf(s).of(first[s], endOf(first, s)), s));
+      over[shape_.submeshOf[s]] += stages.back().bytes;
+    }
+    for (int64_t submesh = 0; submesh < shape_.submeshes(); ++submesh) {
+      over[submesh] -= limitOf(submesh);
+      if (limitOf(submesh) > 0 && over[submesh] > 0) {
+        recompute(first, submesh, over[submesh], stages);
+      }
+    }
+    return stages;
+  }
+
+  // Recomputes so many bytes of a rank, in the stages of its submesh.
+  void recompute(const std::vector<int>& first, int64_t submesh, int64_t bytes, std::vector<Stage>& stages) const {
+    std::vector<std::pair<Saving, int64_t>> savings;  // of a rank, by stage
+    for (int64_t s = 0; s < shape_.stages(); ++s) {
+      if (shape_.submeshOf[s] == submesh) {
+        for (const Saving& each : sumsOf(s).savings(first[s], endOf(first, s))) {
+          savings.push_back({{shape_.held[s].toWeights * each.bytes, each.time}, s});
+        }
+      }
+    }
+    std::stable_sort(savings.begin(), savings.end(),
+                     [](const auto& a, const auto& b) { return isCheaper(a.first, b.first); });
+    Saving sum;
+    for (const auto& [saving, s] : savings) {
+      const Saving before = sum;
+      const bool isAll = take(saving, bytes, sum);
+      stages[s].time += sum.time - before.time;
+      stages[s].bytes -= sum.bytes - before.bytes;
+      if (!isAll) {
+        break;
+      }
+    }
+    for (int64_t s = 0; s < shape_.stages(); ++s) {
+      if (shape_.submeshOf[s] == submesh) {
+        stages[s].limited = true;
+        stages[s].fits = sum.bytes >= bytes;
+      }
+    }
+  }
+
+  StageCut improved(std::vector<int> first) const {
+    StageCut cut = describe(std::move(first));
+    while (improve(cut)) {
+    }
+    return cut;
+  }
+
   // Moves the end of a stage of the busiest submesh by a segment, if that makes the step shorter.
   bool improve(StageCut& cut) const {
     for (int64_t s = 0; s < shape_.stages(); ++s) {
@@ -216,10 +273,15 @@ class Cutter {
     return best;
   }
 
+  // Where nothing is recomputed.
+  Stage allKept(const StageNeeds& all, int64_t stage) const {
+    return {all.time, all.onceTime, all.heldBytes + all.passingBytes + held(all.activations, shape_.held[stage])};
+  }
+
   Stage stageOn(int mesh, int64_t stage, int begin, int end, Picoseconds most) const {
     const StageNeeds all = sums_[mesh]->of(begin, end);
-    Stage made = {all.time, all.onceTime, all.heldBytes + all.passingBytes + held(all.activations, shape_.held[stage]),
-                  true,     false,        mesh};
+    Stage made = allKept(all, stage);
+    made.mesh = mesh;
     const int64_t over = made.bytes - rooms_[stage];
     if (limitOf(shape_.submeshOf[stage]) == 0 || over <= 0 || all.time > most) {
       return made;
@@ -241,8 +303,34 @@ class Cutter {
     Picoseconds next = INT64_MAX;  // the least time that would change a stage
   };
 
+  // Those of which the longest is shortest. `isLimited`: within the memory.
+  Greedy shortest(bool isLimited) const {
+    // No shorter stages are known to be possible, and none shorter than these to be impossible.
+    Picoseconds low = leastTime_ / shape_.stages();
+    Greedy best =
+        within(describe(evenStages(segments_, shape_.stages())).longest, isLimited);  // near the best of many alike
+    if (!best.reachesEnd) {
+      low = std::max(low, best.next);
+      best = within(longestOfAll(), isLimited);
+    }
+    Picoseconds high = best.longest;
+    while (best.reachesEnd && low < high) {
+      Greedy made = within(low + (high - low) / 2, isLimited);
+      if (made.reachesEnd) {
+        high = made.longest;
+        best = std::move(made);
+      } else {
+        low = made.next;
+      }
+    }
+    return best;
+  }
+
   // Adding a segment to a stage makes it no shorter and no smaller.
-  Greedy within(Picoseconds most) const {
+  Greedy within(Picoseconds most, bool isLimited) const {
+    const auto taken = [&](int64_t s, int begin, int end, Picoseconds longest) {
+      return isLimited ? stageOf(s, begin, end, longest) : allKept(sumsOf(s).of(begin, end), s);
+    };
     Greedy made;
     int begin = 0;
     for (int64_t s = 0; s < shape_.stages(); ++s) {
@@ -252,16 +340,16 @@ class Cutter {
       int beyond = last + 1;                                                   // so far it does not
       while (beyond - end > 1) {
         const int middle = end + (beyond - end) / 2;
-        const Stage stage = stageOf(s, begin, middle, most);
+        const Stage stage = taken(s, begin, middle, most);
         (stage.time > most || !stage.fits ? beyond : end) = middle;
       }
-      if (const Stage more = beyond <= last ? stageOf(s, begin, beyond) : Stage{.fits = false}; more.fits) {
+      if (const Stage more = beyond <= last ? taken(s, begin, beyond, INT64_MAX) : Stage{.fits = false}; more.fits) {
         made.next = std::min(made.next, more.time);
       }
       if (end == begin) {
         return made;
       }
-      made.longest = std::max(made.longest, stageOf(s, begin, end).time);
+      made.longest = std::max(made.longest, taken(s, begin, end, INT64_MAX).time);
       begin = end;
     }
     made.reachesEnd = begin == segments_;

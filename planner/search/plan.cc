@@ -333,7 +333,7 @@ class Predictor {
       addPadded(0, one);
       WEFT_RETURN_IF_ERROR(tryThese(one));
     }
-    if (!best_ || (!best_->fits && useless_ >= kAnyThatFits)) {
+    if (!best_ || (!best_->fits && (useless_ >= kAnyThatFits || best_->time < useless_))) {
       known_.clear();
       WEFT_RETURN_IF_ERROR(tryAll());
     }

@@ -20,7 +20,7 @@ namespace weft {
 namespace {
 
 // Of one interval so many operators are decided about one by one: each more doubles the choices to look at.
-constexpr int kSavingCandidates = 6;
+constexpr int kSavingCandidates = 9;
 
 Picoseconds timeOf(const schedule::StageTimes& stage) {
   return static_cast<Picoseconds>(std::llround(stage.f + stage.b.value_or(stage.i + stage.w)));

@@ -60,6 +60,18 @@ Saving SegmentSums::saving(int begin, int end, int64_t bytes, Picoseconds most) 
   return sum;
 }
 
+std::vector<Saving> SegmentSums::savings(int begin, int end) const {
+  const int64_t* before = countsBefore(begin);
+  const int64_t* after = countsBefore(end);
+  std::vector<Saving> savings;
+  for (size_t i = 0; i < savings_.size(); ++i) {
+    if (const int64_t count = after[i] - before[i]; count > 0) {
+      savings.push_back({count * savings_[i].bytes, count * savings_[i].time});
+    }
+  }
+  return savings;
+}
+
 SegmentSums::Most SegmentSums::Most::of(const Most& a, const Most& b) {
   return {std::max(a.passingBytes, b.passingBytes), std::max(a.bufferBytes, b.bufferBytes)};
 }

@@ -30,6 +30,8 @@ class SegmentSums {
   // Of these segments as much as together saves `bytes`, or all that can be; the cheapest first. What takes more than
   // `most` is not looked for further.
   Saving saving(int begin, int end, int64_t bytes, Picoseconds most = INT64_MAX) const;
+  // All that these segments may save, the cheapest first.
+  std::vector<Saving> savings(int begin, int end) const;
 
  private:
   // Of some segments: what a rank has room for once.

@@ -10,9 +10,13 @@
 namespace weft {
 namespace {
 
-// One write: the number of the call, from 1 on, and the value written, or 0 and the name that the host filled.
+// One write: the number of the call, from 1 on, and the value written, or 0 and the name that the host filled. What
+// every micro-batch makes alike counts as one write.
 struct Token {
-  int64_t call = -1;  // -1: none
+  static constexpr int64_t kNone = -1;
+  static constexpr int64_t kEveryMicroBatch = -2;
+
+  int64_t call = kNone;
   int what = -1;
 
   friend bool operator==(const Token&, const Token&) = default;
@@ -105,6 +109,7 @@ class Player {
         argument.isAddedTo = isAmong(uses.results, argument.name);
       }
     }
+    findAlike();
     left_.resize(names_.size());
     for (size_t name = 0; name < names_.size(); ++name) {
       if (isFilledByTheHost(names_[name].memory)) {
@@ -156,6 +161,21 @@ class Player {
     return uses;
   }
 
+  // What a function leaves as an accumulator in each micro-batch without adding to it depends on no micro-batch: of
+  // what does, the terms are added up (cut_functions.cc).
+  void findAlike() {
+    isAlike_.resize(program_.values.size());
+    for (size_t f = 0; f < uses_.size(); ++f) {
+      for (const NameUse& result : uses_[f].results) {
+        const bool isAddedTo = isAmong(uses_[f].arguments, result.name);
+        if (names_[result.name].memory == plan::ACCUMULATOR && isPerMicroBatch(program_.functions[f].kind) &&
+            !isAddedTo) {
+          isAlike_[result.value] = true;
+        }
+      }
+    }
+  }
+
   static bool isAmong(const std::vector<NameUse>& uses, int name) {
     return std::any_of(uses.begin(), uses.end(), [&](const NameUse& use) { return use.name == name; });
   }
@@ -170,8 +190,11 @@ class Player {
   // What lies in a storage instead of what should.
   std::string lostTo(int storage, int64_t microBatch) const {
     const Token there = contents_.in(storage, microBatch);
-    if (there.call < 0) {
+    if (there.call == Token::kNone) {
       return " was never written there";
+    }
+    if (there.call == Token::kEveryMicroBatch) {
+      return " gave place to what every micro-batch makes alike";
     }
     if (there.call == 0) {
       return absl::StrCat(" gave place to ", nameOf(there.what), ", which the host fills");
@@ -241,7 +264,7 @@ class Player {
   }
 
   void make(int value, const FunctionCall& call) {
-    means_[value] = {static_cast<int64_t>(calls_.size()), value};
+    means_[value] = {isAlike_[value] ? Token::kEveryMicroBatch : static_cast<int64_t>(calls_.size()), value};
     if (const int storage = assignment_.of[value]; storage >= 0) {
       contents_.write(storage, call.microBatch, means_[value]);
     }
@@ -281,6 +304,7 @@ class Player {
   std::vector<Name> names_;
   std::map<std::string, int> numbers_;
   std::vector<std::map<int64_t, Token>> left_;  // under each name; an activation for each micro-batch, all else under 0
+  std::vector<bool> isAlike_;                   // of each value: in every micro-batch
   std::vector<Token> means_;                    // of each value, in the call at hand
   std::vector<FunctionCall> calls_;             // so far
 };

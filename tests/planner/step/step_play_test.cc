@@ -86,6 +86,29 @@ TEST(StepPlayTest, WhatTheOtherHalfWritesOver) {
             "reads activation 'v0', which gave place to 'relu_grad' of input_grad of stage 0, micro-batch 0");
 }
 
+// A value without a term in each micro-batch is written by all of them, also while a half still reads it.
+TEST(StepPlayTest, WhatEveryMicroBatchMakesAlikeMayBeWrittenAgain) {
+  const auto played = [](plan::MemoryClass left) {
+    StepBuilder b;
+    b.function(plan::INPUT_GRAD);
+    const int made = b.kernel({}, {.label = "neg"});
+    b.returns(made, "v6", left);
+    b.returns(made, "backward.w0", plan::ACTIVATION);
+    b.function(plan::WEIGHT_GRAD);
+    b.read({b.argument("backward.w0", plan::ACTIVATION)});
+    const std::vector<FunctionCall> calls = {{0, 0}, {0, 1}, {1, 0}, {1, 1}};
+    StorageAssignment assignment = assignStorage(b.program);
+    StepMemory memory = planStepMemory(b.program, assignment, calls, 1000);
+    for (StepRegion& region : memory.regions) {
+      region.slots = 1;
+    }
+    const std::optional<Misread> misread = misreadOf(b.program, assignment, memory, {}, calls);
+    return misread ? misread->what : "";
+  };
+  EXPECT_EQ(played(plan::ACCUMULATOR), "");
+  EXPECT_THAT(played(plan::ACTIVATION), HasSubstr("gave place to 'neg' of input_grad of stage 0, micro-batch 1"));
+}
+
 TEST(StepPlayTest, StoragesOnTheSameBytes) {
   StepBuilder b;
   b.function(plan::FORWARD);
