@@ -2,9 +2,13 @@
 //
 // A stage takes segments that follow one another. What it needs is the sum of what they need, activations as many times
 // as the schedule holds micro-batches there (pipeline_shape.h). Where that exceeds the stage's part of the limit, as
-// much is recomputed as makes it fit, the cheapest bytes first, in parts of a saving if need be. Stages of one submesh
-// share the limit by what stages of equal length would need there. Where submeshes are of several kinds of devices, a
-// stage has the costs and the limit of the kind of its submesh, so the slower have fewer segments.
+// much is recomputed as makes it fit, the cheapest bytes first, in parts of a saving if need be. Where submeshes are of
+// several kinds of devices, a stage has the costs and the limit of the kind of its submesh, so the slower have fewer
+// segments.
+//
+// Stages of one submesh share its limit. While each is looked for by itself, by what stages of equal length would need
+// there; of stages that are given, that is recomputed which saves most for its time in whichever of them: a stage that
+// holds more micro-batches saves more bytes of a rank for the same time.
 #pragma once
 
 #include <cstdint>
@@ -62,9 +66,10 @@ std::vector<std::shared_ptr<const SummedCosts>> summedOf(const SubmeshCosts& cos
 MeshChoices choicesOf(const SubmeshCosts& costs, std::vector<std::shared_ptr<const SummedCosts>> summed,
                       const PipelineShape& shape);
 
-// The cut with the shortest longest stage of those that fit; 0 as the limit: all do. Where submeshes have several
-// stages, from there on segments move from the busiest submesh to others as long as that helps. Where none fits, stages
-// of as many segments each. shape.stages() is at most the number of segments.
+// The cut with the shortest longest stage of those that fit; 0 as the limit: all do. Where none fits, stages of as many
+// segments each. Where submeshes have several stages, from there on, and from the cut with the shortest longest stage
+// if nothing were recomputed, segments move from the busiest submesh to others as long as that helps; the better
+// counts. shape.stages() is at most the number of segments.
 StageCut cutStages(const SubmeshCosts& costs, const PipelineShape& shape, int64_t limit);
 // The same where submeshes choose their meshes: each has the one on which its stage is shortest within the memory.
 StageCut cutStages(const MeshChoices& choices, const PipelineShape& shape, int64_t limit);

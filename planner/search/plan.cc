@@ -325,7 +325,7 @@ class Predictor {
         useless_(useless < kAnyThatFits ? useless + useless / kErrs : useless) {}
 
   // With splits decided under that price of memory, where one is given and something fits with it, or another plan is
-  // known that does; else under all.
+  // known that does and takes no longer than this does without fitting; else under all.
   absl::StatusOr<Attempt> run(std::optional<double> bytePrice) {
     if (bytePrice) {
       std::vector<Plain> one;
