@@ -63,11 +63,11 @@ class Cutter {
   StageCut cut() const {
     const Greedy best = shortest(true);
     if (shape_.virtualStages == 1) {
-      return describe(best.reachesEnd ? best.first : evenStages(segments_, shape_.stages()));
+      return describe(firstOf(best));
     }
     // What is best of each stage alone need not be of those of a submesh together: also from stages as short as they
     // can be where nothing is recomputed.
-    StageCut alike = improved(shortest(false).first);
+    StageCut alike = improved(firstOf(shortest(false)));
     if (!best.reachesEnd) {
       return alike;
     }
@@ -302,6 +302,10 @@ class Cutter {
     Picoseconds longest = 0;
     Picoseconds next = INT64_MAX;  // the least time that would change a stage
   };
+
+  std::vector<int> firstOf(const Greedy& greedy) const {
+    return greedy.reachesEnd ? greedy.first : evenStages(segments_, shape_.stages());
+  }
 
   // Those of which the longest is shortest. `isLimited`: within the memory.
   Greedy shortest(bool isLimited) const {

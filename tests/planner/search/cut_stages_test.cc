@@ -95,6 +95,51 @@ TEST(CutStages, HasTheShortestLongestStageOfAllCuts) {
   EXPECT_GT(better, 2) << "segments move to submeshes that have less to do";
 }
 
+// Two submeshes of two stages each, in a V: the first stage holds eight micro-batches, the others one. Each layer takes
+// 10, and 3 more if its 10 bytes of a micro-batch are not kept.
+PipelineShape smallV() {
+  PipelineShape shape = {.microBatches = 1, .virtualStages = 2, .submeshOf = {0, 1, 1, 0}};
+  shape.held = {{1, 8, 0}, {1, 1, 0}, {1, 1, 0}, {1, 1, 0}};
+  return shape;
+}
+
+SegmentCost layer() {
+  SegmentCost cost{.time = 10};
+  cost.activations.toWeights = 10;
+  cost.savings = {{10, 3}};
+  return cost;
+}
+
+// 8 * 20 + 20 bytes on submesh 0: of the first stage one layer run again saves 80, of the last 10.
+TEST(CutStages, RecomputesWhereASubmeshSavesMost) {
+  const SegmentCosts costs = {.segments = std::vector<SegmentCost>(8, layer())};
+  const StageCut cut = withStages(costs, smallV(), 100, {0, 2, 4, 6});
+  EXPECT_TRUE(cut.fits);
+  EXPECT_EQ(cut.time, 40 + 3);
+  EXPECT_EQ(cut.longest, 20 + 3);
+  EXPECT_EQ(cut.peakBytes, 100);
+  EXPECT_EQ(withStages(costs, smallV(), 90, {0, 2, 4, 6}).time, 40 + 3 + 1) << "a part of one";
+}
+
+// Stages that are shortest each by itself within the memory may lie unevenly on submeshes: the first of a long V hold
+// more micro-batches than the last.
+TEST(CutStages, IsNoLongerThanWithStagesOfEqualLength) {
+  PipelineShape shape = {.microBatches = 1, .virtualStages = 2, .submeshOf = {0, 1, 2, 3, 3, 2, 1, 0}};
+  for (int64_t held = 8; held > 0; --held) {
+    shape.held.push_back({1, held, 0});
+  }
+  SegmentCosts costs = {.segments = std::vector<SegmentCost>(26, layer())};
+  costs.segments[0] = costs.segments[1] = SegmentCost{.time = 1};
+  for (int64_t limit = 100; limit <= 300; limit += 5) {
+    const StageCut alike = withStages(costs, shape, limit, {0, 5, 8, 11, 14, 17, 20, 23});
+    const StageCut found = cutStages(costs, shape, limit);
+    EXPECT_GE(found.fits, alike.fits) << limit;
+    if (alike.fits) {
+      EXPECT_LE(found.time, alike.time) << limit;
+    }
+  }
+}
+
 // What is stopped takes too long, and nothing else is stopped.
 TEST(SegmentSums, SavingsStopOnlyBeyondTheMost) {
   std::mt19937 generator(11);
