@@ -131,7 +131,8 @@ class Cutter {
   }
 
   // On the first of its choices.
-  const SegmentSums& sumsOf(int64_t stage) const { return *sums_[choices_.ofSubmesh[shape_.submeshOf[stage]][0]]; }
+  int firstMeshOf(int64_t stage) const { return choices_.ofSubmesh[shape_.submeshOf[stage]][0]; }
+  const SegmentSums& sumsOf(int64_t stage) const { return *sums_[firstMeshOf(stage)]; }
   int64_t limitOf(int64_t submesh) const {
     return choices_.limits.empty() ? limit_ : choices_.limits[choices_.ofSubmesh[submesh][0]];
   }
@@ -187,7 +188,7 @@ class Cutter {
     std::vector<Stage> stages;
     std::vector<int64_t> over(shape_.submeshes(), 0);
     for (int64_t s = 0; s < shape_.stages(); ++s) {
-      stages.push_back(allKept(sumsOf(s).of(first[s], endOf(first, s)), s));
+      stages.push_back(allKept(firstMeshOf(s), s, first[s], endOf(first, s)));
       over[shape_.submeshOf[s]] += stages.back().bytes;
     }
     for (int64_t submesh = 0; submesh < shape_.submeshes(); ++submesh) {
@@ -274,20 +275,22 @@ class Cutter {
   }
 
   // Where nothing is recomputed.
-  Stage allKept(const StageNeeds& all, int64_t stage) const {
-    return {all.time, all.onceTime, all.heldBytes + all.passingBytes + held(all.activations, shape_.held[stage])};
+  Stage allKept(int mesh, int64_t stage, int begin, int end) const {
+    const StageNeeds all = sums_[mesh]->of(begin, end);
+    return {.time = all.time,
+            .onceTime = all.onceTime,
+            .bytes = all.heldBytes + all.passingBytes + held(all.activations, shape_.held[stage]),
+            .mesh = mesh};
   }
 
   Stage stageOn(int mesh, int64_t stage, int begin, int end, Picoseconds most) const {
-    const StageNeeds all = sums_[mesh]->of(begin, end);
-    Stage made = allKept(all, stage);
-    made.mesh = mesh;
+    Stage made = allKept(mesh, stage, begin, end);
     const int64_t over = made.bytes - rooms_[stage];
-    if (limitOf(shape_.submeshOf[stage]) == 0 || over <= 0 || all.time > most) {
+    if (limitOf(shape_.submeshOf[stage]) == 0 || over <= 0 || made.time > most) {
       return made;
     }
     const int64_t slots = shape_.held[stage].toWeights;
-    const Saving saving = sums_[mesh]->saving(begin, end, (over + slots - 1) / slots, most - all.time);
+    const Saving saving = sums_[mesh]->saving(begin, end, (over + slots - 1) / slots, most - made.time);
     made.time += saving.time;
     made.bytes -= slots * saving.bytes;
     made.fits = made.bytes <= rooms_[stage];
@@ -332,8 +335,8 @@ class Cutter {
 
   // Adding a segment to a stage makes it no shorter and no smaller.
   Greedy within(Picoseconds most, bool isLimited) const {
-    const auto taken = [&](int64_t s, int begin, int end, Picoseconds longest) {
-      return isLimited ? stageOf(s, begin, end, longest) : allKept(sumsOf(s).of(begin, end), s);
+    const auto priced = [&](int64_t s, int begin, int end, Picoseconds longest) {
+      return isLimited ? stageOf(s, begin, end, longest) : allKept(firstMeshOf(s), s, begin, end);
     };
     Greedy made;
     int begin = 0;
@@ -344,16 +347,16 @@ class Cutter {
       int beyond = last + 1;                                                   // so far it does not
       while (beyond - end > 1) {
         const int middle = end + (beyond - end) / 2;
-        const Stage stage = taken(s, begin, middle, most);
+        const Stage stage = priced(s, begin, middle, most);
         (stage.time > most || !stage.fits ? beyond : end) = middle;
       }
-      if (const Stage more = beyond <= last ? taken(s, begin, beyond, INT64_MAX) : Stage{.fits = false}; more.fits) {
+      if (const Stage more = beyond <= last ? priced(s, begin, beyond, INT64_MAX) : Stage{.fits = false}; more.fits) {
         made.next = std::min(made.next, more.time);
       }
       if (end == begin) {
         return made;
       }
-      made.longest = std::max(made.longest, taken(s, begin, end, INT64_MAX).time);
+      made.longest = std::max(made.longest, priced(s, begin, end, INT64_MAX).time);
       begin = end;
     }
     made.reachesEnd = begin == segments_;

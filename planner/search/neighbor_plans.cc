@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "planner/open_mesh.h"
-#include "planner/search/choose_open.h"
 #include "planner/search/plan_space.h"
 
 namespace weft {

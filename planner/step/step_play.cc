@@ -149,6 +149,7 @@ class Player {
     std::vector<NameUse> arguments;
     std::vector<NameUse> results;
   };
+
   std::vector<NameUse> usesOf(const std::vector<StepName>& names) {
     std::vector<NameUse> uses;
     for (const StepName& name : names) {
@@ -167,11 +168,9 @@ class Player {
     isAlike_.resize(program_.values.size());
     for (size_t f = 0; f < uses_.size(); ++f) {
       for (const NameUse& result : uses_[f].results) {
-        const bool isAddedTo = isAmong(uses_[f].arguments, result.name);
-        if (names_[result.name].memory == plan::ACCUMULATOR && isPerMicroBatch(program_.functions[f].kind) &&
-            !isAddedTo) {
-          isAlike_[result.value] = true;
-        }
+        isAlike_[result.value] = isAlike_[result.value] || (names_[result.name].memory == plan::ACCUMULATOR &&
+                                                            isPerMicroBatch(program_.functions[f].kind) &&
+                                                            !isAmong(uses_[f].arguments, result.name));
       }
     }
   }

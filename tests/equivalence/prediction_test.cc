@@ -333,7 +333,7 @@ TEST(PredictionTest, ChoosesTheScheduleThatCompilingAllWould) {
       ++cases;
       equal += chosen.seconds <= best.seconds * (1 + 1e-9) ? 1 : 0;
       // The model packs with less effort: what fits to the byte may be too much for it.
-      const Compiled roomy = bestOf(all, limit - limit / 100);
+      const Compiled roomy = bestOf(all, limit - limit / 1000);
       EXPECT_LE(chosen.seconds, std::max(best.seconds, roomy.seconds) * 1.03) << "seed " << seed << ", limit " << limit;
     }
   }
