@@ -12,7 +12,6 @@
 #include "planner/step/step_calls.h"
 #include "planner/step/step_memory.h"
 #include "planner/step/storage.h"
-#include "planner/step/storage_lives.h"
 #include "runtime/base/arithmetic.h"
 #include "runtime/base/status.h"
 
@@ -60,9 +59,9 @@ void addTime(const FunctionTime& function, std::vector<schedule::StageTimes>& st
   }
 }
 
-PassedBytes passedBytes(const StepProgram& program, const StorageAssignment& assignment) {
+PassedBytes passedBytes(const StepProgram& program, const StorageAssignment& assignment,
+                        const std::vector<StorageLife>& lives) {
   PassedBytes passed;
-  const std::vector<StorageLife> lives = livesOf(program, assignment);
   for (size_t i = 0; i < assignment.storages.size(); ++i) {
     if (assignment.storages[i].memory != plan::ACTIVATION) {
       continue;
@@ -201,7 +200,7 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t micr
     const int64_t slots = mostSlots(memory);
     SubmeshNeeds& made = needs.submeshes.emplace_back(
         SubmeshNeeds{memory.peakBytes + correction, slots, std::move(memory.regions), 0, 0, {}});
-    made.activations = passedBytes(submesh.program, assignment);
+    made.activations = passedBytes(submesh.program, assignment, memory.lives);
     const Machine& machine = prices_.machines().of(static_cast<int64_t>(s));
     for (size_t f = 0; f < submesh.program.functions.size(); ++f) {
       made.functions.push_back(functionTime(submesh.program, assignment, f, machine));

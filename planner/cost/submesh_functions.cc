@@ -4,6 +4,7 @@
 #include <list>
 #include <numeric>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "planner/cost/overlap.h"
 #include "planner/step/backward_parts.h"
@@ -128,9 +129,9 @@ class BackwardCut {
 
   const CutStepFunction& function_;
   StepProgram& program_;
-  std::vector<BackwardPart> parts_;     // of each instruction
-  std::map<int, BackwardPart> madeIn_;  // of each value that an instruction makes
-  std::map<int, int> again_;            // what the second half makes again
+  std::vector<BackwardPart> parts_;                // of each instruction
+  absl::flat_hash_map<int, BackwardPart> madeIn_;  // of each value that an instruction makes
+  absl::flat_hash_map<int, int> again_;            // what the second half makes again
   CutStepFunction first_, second_;
 };
 
@@ -160,8 +161,8 @@ bool isAccumulation(const CutStepFunction& function, const LoweredInstruction& i
 // The collectives that may join, as bucketsOf() asks for them.
 std::vector<Reduction> reductionsOf(const CutStepFunction& function, const StepProgram& program,
                                     std::vector<size_t>& positions) {
-  std::map<int, int64_t> makers;
-  std::map<int, std::vector<int64_t>> readers;
+  absl::flat_hash_map<int, int64_t> makers;
+  absl::flat_hash_map<int, std::vector<int64_t>> readers;
   for (size_t i = 0; i < function.instructions.size(); ++i) {
     for (const int input : function.instructions[i].step.inputs) {
       readers[input].push_back(static_cast<int64_t>(i));
@@ -363,7 +364,7 @@ void SubmeshFunctions::returnValue(CutStepFunction& function, int cut, const std
 }
 
 void SubmeshFunctions::returnCrossings() {
-  std::map<std::string, plan::MemoryClass> memory;
+  absl::flat_hash_map<std::string, plan::MemoryClass> memory;
   for (const Crossing& crossing : crossings_) {
     CutStepFunction& maker = *definedIn_[crossing.value];
     memory[crossing.name] = crossing.betweenMicroBatchFunctions ? plan::ACTIVATION : plan::ACCUMULATOR;
@@ -406,7 +407,11 @@ SubmeshFunctions::Finished SubmeshFunctions::finish(bool splitsBackward, bool ov
   for (auto& [key, part] : parts) {
     joinBuckets(part, program_, machine);
     const size_t number = program_.functions.size();
-    program_.functions.push_back(stepFunctionOf(part));
+    StepFunction& made = program_.functions.emplace_back(
+        StepFunction{part.kind, part.stage, std::move(part.arguments), std::move(part.results), {}});
+    for (LoweredInstruction& instruction : part.instructions) {
+      made.instructions.push_back(std::move(instruction.step));
+    }
     std::vector<int64_t> before(part.instructions.size());
     std::iota(before.begin(), before.end(), 0);
     if (overlaps) {
@@ -414,8 +419,8 @@ SubmeshFunctions::Finished SubmeshFunctions::finish(bool splitsBackward, bool ov
     }
     for (size_t i = 0; i < before.size(); ++i) {
       if (before[i] >= 0 && part.instructions[before[i]].sender >= 0) {
-        const LoweredInstruction& receive = part.instructions[before[i]];
-        finished.receives.push_back({number, i, receive.sender, bytesOf(receive.step.outputs[0])});
+        const int received = program_.functions.back().instructions[i].outputs[0];
+        finished.receives.push_back({number, i, part.instructions[before[i]].sender, bytesOf(received)});
       }
     }
   }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "ir/layout/reshard.h"
 #include "planner/step/step_program.h"
 
@@ -53,8 +54,8 @@ struct CutStepFunction {
   int64_t submesh = 0;
   int64_t stage = 0;  // of what does not run for each micro-batch: the first of its submesh
   std::vector<LoweredInstruction> instructions;
-  std::map<int, int> values;         // of the annotated step, to those of the step program
-  std::map<std::string, int> named;  // arguments
+  absl::flat_hash_map<int, int> values;         // of the annotated step, to those of the step program
+  absl::flat_hash_map<std::string, int> named;  // arguments
   std::vector<StepName> arguments, results;
 
   bool perMicroBatch() const { return kind == plan::FORWARD || kind == plan::BACKWARD; }
@@ -114,10 +115,10 @@ class SubmeshFunctions {
   std::vector<int64_t> stages_;
   StepProgram program_;  // its functions are filled at the end
   std::map<FunctionKey, std::unique_ptr<CutStepFunction>> functions_;
-  std::map<int, CutStepFunction*> definedIn_;
-  std::map<int, StepName> madeTogether_;  // by the calls for all micro-batches
+  absl::flat_hash_map<int, CutStepFunction*> definedIn_;
+  absl::flat_hash_map<int, StepName> madeTogether_;  // by the calls for all micro-batches
   int64_t accumulators_ = 0;
-  std::map<int, size_t> crossingOf_;
+  absl::flat_hash_map<int, size_t> crossingOf_;
   std::vector<Crossing> crossings_;  // in the order in which they are met
 };
 

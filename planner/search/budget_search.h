@@ -13,7 +13,9 @@ namespace weft {
 
 class BudgetSearch {
  public:
-  explicit BudgetSearch(recompute::Knapsack knapsack) : knapsack_(std::move(knapsack)), high_(knapsack_.most()) {}
+  // `little`: a choice that takes no more than this longer than another is as good.
+  BudgetSearch(recompute::Knapsack knapsack, Picoseconds little)
+      : knapsack_(std::move(knapsack)), little_(little), high_(knapsack_.most()) {}
 
   // To begin with: the plan without recomputation.
   void start(const SubmeshNeeds& base, int64_t limit) {
@@ -82,10 +84,11 @@ class BudgetSearch {
     budget = between ? budget : low_ < 0 ? knapsack_.least() : low_ + (high_ - low_) / 2;
     next_ = knapsack_.solve(std::min(std::max(budget, knapsack_.least()), high_ - 1));
     const bool known = !next_ || next_->bytes <= low_ || next_->bytes >= high_;
-    done_ = known || (fits_ && next_->time >= best_->time);
+    done_ = known || (fits_ && next_->time + little_ >= best_->time);
   }
 
   recompute::Knapsack knapsack_;
+  Picoseconds little_;
   int64_t low_ = -1;  // kept bytes that fit
   int64_t high_;      // kept bytes that do not
   std::optional<recompute::Selection> next_;

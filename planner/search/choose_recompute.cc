@@ -27,6 +27,8 @@ constexpr int kRounds = 8;  // budgets tried before the sweep
 constexpr int kSwept = 12;  // parts of the range of budgets that the sweep tries
 // Where recomputation makes a step longer by less than this part of it, a better one is not looked for.
 constexpr Picoseconds kTooLittle = 500;
+// Whole intervals that are expected to make a step longer than what is known by this part of it are not tried.
+constexpr Picoseconds kFarWorse = 8;
 
 std::string labelOf(const GraphView& view, int value) {
   const std::optional<int> producer = view.producerOf(value);
@@ -56,7 +58,10 @@ class Choices {
       for (const recompute::IntervalClass& each : classes) {
         std::vector<int>& points = selection.points.emplace_back(each.count, 0);
         const bool isMost = &each == &mostSaving();
-        std::fill_n(points.begin(), isMost ? count : 0, static_cast<int>(each.points.size()) - 1);
+        const int64_t filled = isMost ? count : 0;
+        std::fill_n(points.begin(), filled, static_cast<int>(each.points.size()) - 1);
+        selection.bytes += filled * each.points.back().bytes + (each.count - filled) * each.points.front().bytes;
+        selection.time += filled * each.points.back().time + (each.count - filled) * each.points.front().time;
       }
       return selection;
     }
@@ -209,8 +214,10 @@ class RecomputeSearch {
     for (const int64_t limit : limits.ofSubmeshes(base.decisions.meshes())) {
       limitOf_.push_back(limit > 0 ? limit : std::numeric_limits<int64_t>::max());
     }
+    const Picoseconds little = base.time / kTooLittle / base.decisions.mesh.microBatches();
     for (size_t g = 0; g < choices.groups().size(); ++g) {
-      searches_.emplace_back(recompute::Knapsack(choices.groups()[g].classes)).start(base.submeshes[g], limitOf_[g]);
+      searches_.emplace_back(recompute::Knapsack(choices.groups()[g].classes), little)
+          .start(base.submeshes[g], limitOf_[g]);
     }
     expected_ = firstExpected();
   }
@@ -225,14 +232,18 @@ class RecomputeSearch {
         return kAnyTime;
       }
     }
+    return expectedWith(selectionsOf(searches_));
+  }
+
+  Picoseconds expectedWith(const std::vector<std::optional<Selection>>& selections) const {
     const std::vector<int64_t>& submeshes = base_.decisions.schedule.submeshes;
-    std::vector<Picoseconds> work(searches_.size(), 0);
+    std::vector<Picoseconds> work(selections.size(), 0);
     for (size_t stage = 0; stage < submeshes.size(); ++stage) {
       work[submeshes[stage]] += base_.stageTimes[stage];
     }
     const Picoseconds before = *std::max_element(work.begin(), work.end());
-    for (size_t g = 0; g < searches_.size(); ++g) {
-      work[g] += searches_[g].selection() ? searches_[g].selection()->time : 0;
+    for (size_t g = 0; g < selections.size(); ++g) {
+      work[g] += selections[g] ? selections[g]->time : 0;
     }
     const Picoseconds after = *std::max_element(work.begin(), work.end());
     return base_.time + (after - before) * base_.decisions.mesh.microBatches();
@@ -319,6 +330,9 @@ class RecomputeSearch {
       if (low[g] > high[g]) {
         return std::nullopt;
       }
+    }
+    if (useless < kAnyThatFits && expectedWith(wholeOf(low)) > useless + useless / kFarWorse) {
+      return std::nullopt;
     }
     // What runs again needs memory too, so that some more than the fewest may be needed: few, so they come first.
     std::vector<int64_t> counts = low;

@@ -328,6 +328,7 @@ class Copier {
   Copier(const AnnotatedStep& step, const std::vector<bool>& repeated) : step_(step), repeated_(repeated) {
     made_.values = step.values;
     made_.results = step.results;
+    made_.ops.reserve(step.ops.size());
   }
 
   AnnotatedStep run() {

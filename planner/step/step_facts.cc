@@ -25,7 +25,7 @@ void addInstructions(const StepFunction& function, int64_t step, std::vector<Val
   }
 }
 
-void addNames(const StepFunction& function, int index, std::map<std::string, NameFacts>& names) {
+void addNames(const StepFunction& function, int index, absl::flat_hash_map<std::string, NameFacts>& names) {
   const bool isBackward =
       function.kind == plan::BACKWARD || function.kind == plan::INPUT_GRAD || function.kind == plan::WEIGHT_GRAD;
   for (const StepName& argument : function.arguments) {

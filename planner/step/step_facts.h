@@ -5,10 +5,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "planner/step/step_program.h"
 
 namespace weft {
@@ -32,7 +32,7 @@ struct NameFacts {
 
 struct StepFacts {
   std::vector<ValueFacts> values;
-  std::map<std::string, NameFacts> names;
+  absl::flat_hash_map<std::string, NameFacts> names;
   std::vector<int64_t> starts;  // of each function: the step of its instruction 0
 
   int64_t endOf(const StepProgram& program, int function) const {

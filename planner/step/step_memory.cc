@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "planner/memory/pack.h"
-#include "planner/step/storage_lives.h"
 #include "runtime/base/arithmetic.h"
 
 namespace weft {
@@ -14,11 +13,8 @@ namespace {
 class MemoryPlanner {
  public:
   MemoryPlanner(const StepProgram& program, const StorageAssignment& assignment, KnownPackings& packings)
-      : program_(program),
-        packings_(packings),
-        storages_(assignment.storages),
-        lives_(livesOf(program, assignment)),
-        views_(assignment.views) {
+      : program_(program), packings_(packings), storages_(assignment.storages), views_(assignment.views) {
+    out_.lives = livesOf(program, assignment);
     out_.offsets.resize(storages_.size(), 0);
     out_.rings.resize(storages_.size(), 0);
   }
@@ -68,7 +64,7 @@ class MemoryPlanner {
     const std::vector<size_t> storages = storagesIn(plan::ACTIVATION);
     std::vector<RingItem> items;
     for (const size_t i : storages) {
-      const std::vector<int>& users = lives_[i].users;
+      const std::vector<int>& users = out_.lives[i].users;
       items.push_back({lifeOf(i), users, users.empty() ? 0 : program_.functions[users.front()].stage});
     }
     region(plan::ACTIVATION) = {};  // also without activations
@@ -88,7 +84,7 @@ class MemoryPlanner {
 
   // Steps are counted through all functions: transients of two functions are never alive together.
   PackItem lifeOf(size_t storage) const {
-    return {lives_[storage].first, lives_[storage].last + 1, storages_[storage].bytes};
+    return {out_.lives[storage].first, out_.lives[storage].last + 1, storages_[storage].bytes};
   }
 
   StepRegion pack(const std::vector<size_t>& storages, int64_t effort) {
@@ -125,7 +121,6 @@ class MemoryPlanner {
   const StepProgram& program_;
   KnownPackings& packings_;
   const std::vector<Storage>& storages_;
-  const std::vector<StorageLife> lives_;  // of each storage
   const std::vector<std::vector<bool>>& views_;
   std::map<std::pair<plan::MemoryClass, int>, StepRegion> regions_;  // by class and ring
   StepMemory out_;

@@ -12,6 +12,7 @@
 #include "planner/memory/known_packings.h"
 #include "planner/memory/rings.h"
 #include "planner/step/storage.h"
+#include "planner/step/storage_lives.h"
 
 namespace weft {
 
@@ -32,6 +33,7 @@ struct StepMemory {
   std::vector<int64_t> mailboxes;   // offset of the mailbox of each receive, in the order of instructions
   std::vector<StepRegion> regions;  // ascending by class, then ring
   int64_t peakBytes = 0;            // peakOf(regions)
+  std::vector<StorageLife> lives;   // of each storage
 };
 
 // The sum of bytes x slots.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_map.h"
 #include "planner/step/copies.h"
 #include "planner/step/step_facts.h"
 
@@ -54,8 +55,8 @@ class StorageTable {
  private:
   const StepProgram& program_;
   StorageAssignment& out_;
-  std::map<int, std::vector<std::string>> names_;  // of each storage
-  std::map<int, int> constants_;                   // number of a constant to its storage
+  absl::flat_hash_map<int, std::vector<std::string>> names_;  // of each storage
+  absl::flat_hash_map<int, int> constants_;                   // number of a constant to its storage
 };
 
 // A value and its views: one content of one storage.
@@ -103,8 +104,8 @@ class FunctionCells {
   const StepFacts& facts_;
   std::vector<int>& storageOf_;  // of each value of the program
   std::vector<Cell> cells_;
-  std::map<int, int> cellOf_;    // value to cell
-  std::map<int, int> occupant_;  // storage to cell
+  absl::flat_hash_map<int, int> cellOf_;    // value to cell
+  absl::flat_hash_map<int, int> occupant_;  // storage to cell
 };
 
 // Walks through one function and gives each of its values a storage.
@@ -314,7 +315,7 @@ class FunctionAssigner {
   StorageTable& table_;
   FunctionCells cells_;
   StorageAssignment& out_;
-  std::map<int, int> targets_;  // storages that values are to be written to
+  absl::flat_hash_map<int, int> targets_;  // storages that values are to be written to
   std::vector<Copy> copies_;
 };
 

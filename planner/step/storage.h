@@ -8,10 +8,10 @@
 // allows in place.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "planner/step/step_program.h"
 
 namespace weft {
@@ -31,10 +31,10 @@ struct Copy {
 
 struct StorageAssignment {
   std::vector<Storage> storages;
-  std::vector<int> of;                    // storage of each value; -1 for a value that no function makes or takes
-  std::map<std::string, int> named;       // storage of each name
-  std::vector<std::vector<Copy>> copies;  // by function, in the order in which they must run
-  std::vector<std::vector<bool>> views;   // by function and instruction: it does nothing, its result lies in its input
+  std::vector<int> of;                          // storage of each value; -1 for a value that no function makes or takes
+  absl::flat_hash_map<std::string, int> named;  // storage of each name
+  std::vector<std::vector<Copy>> copies;        // by function, in the order in which they must run
+  std::vector<std::vector<bool>> views;  // by function and instruction: it does nothing, its result lies in its input
 };
 
 // The program has passed the gate of the scheduled state, or its like: every value is made before it is read, all of

@@ -6,6 +6,7 @@
 #include <queue>
 
 #include "planner/step/step_facts.h"
+#include "planner/step/step_memory.h"
 
 namespace weft {
 namespace {

@@ -6,10 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "planner/step/step_memory.h"
 #include "planner/step/storage.h"
 
 namespace weft {
+
+struct StepMemory;
 
 struct StorageLife {
   // First and last step in use, as planner/step/step_facts.h counts them; -1 where nothing makes or reads what it
