@@ -1,4 +1,5 @@
-// The budget of kept bytes of one submesh, narrowed by what candidates were predicted to need.
+// The budget of kept bytes of one submesh, of all micro-batches in flight, narrowed by what candidates were predicted
+// to need.
 #pragma once
 
 #include <algorithm>
@@ -27,9 +28,7 @@ class BudgetSearch {
   }
 
   // No choice makes the peak lower than this.
-  int64_t leastPeak(const SubmeshNeeds& base) const {
-    return base.peakBytes - (knapsack_.most() - knapsack_.least()) * base.slots;
-  }
+  int64_t leastPeak(const SubmeshNeeds& base) const { return base.peakBytes - (knapsack_.most() - knapsack_.least()); }
 
   bool done() const { return done_; }
   bool fits() const { return fits_; }
@@ -46,7 +45,7 @@ class BudgetSearch {
       fits_ = true;
       best_ = next_;
       low_ = next_->bytes;
-      aim(low_ + (limit - needs.peakBytes) / needs.slots);
+      aim(low_ + (limit - needs.peakBytes));
     } else {
       high_ = next_->bytes;
       // What runs again needs memory too: as little may hardly be less, or no less at all.
@@ -74,9 +73,7 @@ class BudgetSearch {
   }
 
  private:
-  static int64_t over(const SubmeshNeeds& needs, int64_t limit) {
-    return (needs.peakBytes - limit + needs.slots - 1) / needs.slots;
-  }
+  static int64_t over(const SubmeshNeeds& needs, int64_t limit) { return needs.peakBytes - limit; }
 
   // Next comes the best within `budget`, kept between what is known to fit and known not to.
   void aim(int64_t budget) {

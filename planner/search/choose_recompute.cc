@@ -35,56 +35,112 @@ std::string labelOf(const GraphView& view, int value) {
   return producer ? view.op(*producer).label() : view.graph().arguments[view.indexOf(value)].name;
 }
 
+// The most micro-batches that a stage holds something of for its backward pass.
+int64_t slotsOf(const SubmeshNeeds& submesh, int64_t stage) {
+  int64_t most = 1;
+  for (const StepRegion& region : submesh.regions) {
+    const bool isOfStage = region.memory == plan::ACTIVATION && region.stage == stage;
+    most = isOfStage ? std::max(most, region.slots) : most;
+  }
+  return most;
+}
+
 // The choices of all stages, and what a selection of them says in the record.
 class Choices {
  public:
-  // The intervals owned by one submesh, grouped into classes of equal ones: the knapsack's items.
+  // The knapsack of one submesh. Its items are the intervals of each stage, equal ones together; the bytes of their
+  // points are those of all micro-batches that the stage holds at the most.
   struct Group {
-    std::vector<recompute::IntervalClass> classes;
-    std::vector<std::vector<int>> members;  // of each class: indices of intervals, in order
+    struct Items {
+      int stage = 0;
+      int intervalClass = 0;
+      std::vector<int> members = {};  // indices of intervals, in order
+    };
+    std::vector<Items> items;
+    std::vector<recompute::IntervalClass> classes;  // of each of the items
 
-    // The class whose intervals save most bytes together.
-    const recompute::IntervalClass& mostSaving() const {
-      const auto saved = [](const recompute::IntervalClass& c) {
-        return c.count * (c.points.front().bytes - c.points.back().bytes);
-      };
-      return *std::max_element(classes.begin(), classes.end(),
-                               [&](const auto& a, const auto& b) { return saved(a) < saved(b); });
+    int64_t savedByEach(size_t c) const { return classes[c].points.front().bytes - classes[c].points.back().bytes; }
+
+    // The class whose intervals save most bytes together; -1 where nothing may be recomputed.
+    int mostSaving() const {
+      std::map<int, int64_t> saved;
+      for (size_t c = 0; c < items.size(); ++c) {
+        saved[items[c].intervalClass] += classes[c].count * savedByEach(c);
+      }
+      const auto most = std::max_element(saved.begin(), saved.end(),
+                                         [](const auto& a, const auto& b) { return a.second < b.second; });
+      return most == saved.end() ? -1 : most->first;
+    }
+    int64_t countOf(int intervalClass) const {
+      int64_t count = 0;
+      for (size_t c = 0; c < items.size(); ++c) {
+        count += items[c].intervalClass == intervalClass ? classes[c].count : 0;
+      }
+      return count;
     }
 
     // Of that class the first `count` intervals keep least, everything else all.
     Selection whole(int64_t count) const {
+      const int most = mostSaving();
       Selection selection;
-      for (const recompute::IntervalClass& each : classes) {
+      for (size_t c = 0; c < items.size(); ++c) {
+        const recompute::IntervalClass& each = classes[c];
+        const int64_t filled = items[c].intervalClass == most ? std::min(count, each.count) : 0;
+        count -= filled;
         std::vector<int>& points = selection.points.emplace_back(each.count, 0);
-        const bool isMost = &each == &mostSaving();
-        const int64_t filled = isMost ? count : 0;
         std::fill_n(points.begin(), filled, static_cast<int>(each.points.size()) - 1);
         selection.bytes += filled * each.points.back().bytes + (each.count - filled) * each.points.front().bytes;
         selection.time += filled * each.points.back().time + (each.count - filled) * each.points.front().time;
       }
       return selection;
     }
+    // Of that class, how many intervals must keep least to save so many bytes; one more than there are: too few.
+    int64_t fewestToSave(int64_t bytes) const {
+      const int most = mostSaving();
+      int64_t fewest = 0;
+      for (size_t c = 0; c < items.size(); ++c) {
+        for (int64_t i = 0; items[c].intervalClass == most && i < classes[c].count && bytes > 0; ++i) {
+          bytes -= savedByEach(c);
+          ++fewest;
+        }
+      }
+      return bytes > 0 ? fewest + 1 : fewest;
+    }
   };
 
-  Choices(const Decisions& record, std::vector<ForwardGraph> stages, size_t submeshes, const StepModel& model)
-      : record_(record), stages_(std::move(stages)), model_(model), groups_(submeshes) {
+  // `needs`: of the record as it is.
+  Choices(const Decisions& record, std::vector<ForwardGraph> stages, const std::vector<SubmeshNeeds>& needs,
+          const StepModel& model)
+      : record_(record), stages_(std::move(stages)), model_(model), groups_(needs.size()) {
     std::vector<recompute::Graph> plain;
     for (const ForwardGraph& stage : stages_) {
       plain.push_back(stage.graph);
     }
     intervals_ = recompute::cutIntoIntervals(plain);
-    for (Group& group : groups_) {
-      group.members.resize(intervals_.classes.size());
-    }
     for (size_t i = 0; i < intervals_.intervals.size(); ++i) {
       const recompute::Interval& interval = intervals_.intervals[i];
-      groups_[record.schedule.submeshes[interval.stage]].members[interval.intervalClass].push_back(static_cast<int>(i));
+      std::vector<Group::Items>& items = groups_[record.schedule.submeshes[interval.stage]].items;
+      const auto isAlike = [&](const Group::Items& each) {
+        return each.stage == interval.stage && each.intervalClass == interval.intervalClass;
+      };
+      auto alike = std::find_if(items.begin(), items.end(), isAlike);
+      if (alike == items.end()) {
+        alike = items.insert(items.end(), {interval.stage, interval.intervalClass});
+      }
+      alike->members.push_back(static_cast<int>(i));
     }
-    for (size_t c = 0; c < intervals_.classes.size(); ++c) {
-      const std::vector<recompute::Point> points = recompute::paretoPoints(intervals_.classes[c]);
-      for (Group& group : groups_) {
-        group.classes.push_back({points, static_cast<int64_t>(group.members[c].size())});
+    std::vector<std::vector<recompute::Point>> points;
+    for (const recompute::Graph& each : intervals_.classes) {
+      points.push_back(recompute::paretoPoints(each));
+    }
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      for (const Group::Items& items : groups_[g].items) {
+        const int64_t slots = slotsOf(needs[g], items.stage);
+        std::vector<recompute::Point> held = points[items.intervalClass];
+        for (recompute::Point& point : held) {
+          point.bytes *= slots;
+        }
+        groups_[g].classes.push_back({std::move(held), static_cast<int64_t>(items.members.size())});
       }
     }
   }
@@ -117,14 +173,16 @@ class Choices {
  private:
   void take(const Group& group, const Selection& selection, std::vector<std::vector<bool>>& keep,
             std::vector<bool>& changed) const {
-    for (size_t c = 0; c < group.classes.size(); ++c) {
-      for (size_t i = 0; i < group.members[c].size(); ++i) {
-        const recompute::Interval& interval = intervals_.intervals[group.members[c][i]];
+    for (size_t c = 0; c < group.items.size(); ++c) {
+      const Group::Items& items = group.items[c];
+      for (size_t i = 0; i < items.members.size(); ++i) {
+        const recompute::Interval& interval = intervals_.intervals[items.members[i]];
         const int chosen = selection.points[c][i];
         changed[interval.stage] = changed[interval.stage] || chosen > 0;
         for (int op = interval.first; op < interval.last; ++op) {
           const bool kept = group.classes[c].points[chosen].keep[op - interval.first];
-          keep[interval.stage][op] = kept || !intervals_.classes[c].operators[op - interval.first].mayRepeat;
+          const bool mayRepeat = intervals_.classes[items.intervalClass].operators[op - interval.first].mayRepeat;
+          keep[interval.stage][op] = kept || !mayRepeat;
         }
       }
     }
@@ -326,7 +384,8 @@ class RecomputeSearch {
     std::vector<int64_t> low, high;
     for (size_t g = 0; g < searches_.size(); ++g) {
       low.push_back(fewestWhole(g));
-      high.push_back(low[g] == 0 ? 0 : choices_.groups()[g].mostSaving().count);
+      const Choices::Group& group = choices_.groups()[g];
+      high.push_back(low[g] == 0 ? 0 : group.countOf(group.mostSaving()));
       if (low[g] > high[g]) {
         return std::nullopt;
       }
@@ -358,9 +417,7 @@ class RecomputeSearch {
   // With fewer whole intervals a submesh cannot fit; 0: it fits as it is.
   int64_t fewestWhole(size_t g) const {
     const int64_t over = base_.submeshes[g].peakBytes - limitOf_[g];
-    const recompute::IntervalClass& most = choices_.groups()[g].mostSaving();
-    const int64_t saved = (most.points.front().bytes - most.points.back().bytes) * base_.submeshes[g].slots;
-    return over <= 0 ? 0 : saved == 0 ? most.count + 1 : (over + saved - 1) / saved;
+    return over <= 0 ? 0 : choices_.groups()[g].fewestToSave(over);
   }
 
   std::vector<std::optional<Selection>> wholeOf(const std::vector<int64_t>& counts) const {
@@ -431,14 +488,14 @@ bool isBetter(const Attempt& a, const Attempt& b) {
 
 absl::StatusOr<Picoseconds> expectedIn(const MemoryLimits& limits, const Attempt& base, StepModel& model) {
   WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs, forwardGraphs(base.decisions, model));
-  const Choices choices(base.decisions, std::move(graphs), base.submeshes.size(), model);
+  const Choices choices(base.decisions, std::move(graphs), base.submeshes, model);
   return RecomputeSearch(base, choices, limits, model).expected();
 }
 
 absl::StatusOr<Attempt> recomputedIn(const MemoryLimits& limits, const Attempt& base, StepModel& model,
                                      Picoseconds useless) {
   WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs, forwardGraphs(base.decisions, model));
-  const Choices choices(base.decisions, std::move(graphs), base.submeshes.size(), model);
+  const Choices choices(base.decisions, std::move(graphs), base.submeshes, model);
   RecomputeSearch search(base, choices, limits, model);
   if (useless != kAnyTime && search.expected() == kAnyTime) {
     return base;

@@ -4,7 +4,7 @@
 //   2. The stages' forward passes are cut into intervals; of each class of equal ones all sensible choices are known
 //      (planner/recompute/).
 //   3. For each submesh a knapsack: the least extra time within a budget of kept bytes. A byte kept of one micro-batch
-//      costs as many bytes as the schedule has micro-batches in flight there (slots).
+//      costs as many bytes as its stage has micro-batches in flight (slots); stages of one submesh differ in that.
 //   4. The model says what the choice needs; the budget is corrected by what that is above or below the limit, until it
 //      fits and nothing cheaper does, or kRounds choices are tried.
 //   5. Beside it the fewest whole intervals that fit; the shorter of the two is taken.

@@ -325,7 +325,8 @@ class Predictor {
         useless_(useless < kAnyThatFits ? useless + useless / kErrs : useless) {}
 
   // With splits decided under that price of memory, where one is given and something fits with it, or another plan is
-  // known that does and takes no longer than this does without fitting; else under all.
+  // known that does and takes no longer than this does without fitting; else under all. Beside the pipelines of a long
+  // program that were sketched stand those of other prices: where a plan is known, all is tried of one stage alone.
   absl::StatusOr<Attempt> run(std::optional<double> bytePrice) {
     if (bytePrice) {
       std::vector<Plain> one;
@@ -333,7 +334,8 @@ class Predictor {
       addPadded(0, one);
       WEFT_RETURN_IF_ERROR(tryThese(one));
     }
-    if (!best_ || (!best_->fits && (useless_ >= kAnyThatFits || best_->time < useless_))) {
+    const bool promises = best_ && best_->time < useless_ && (!isLong() || best_->stageTimes.size() == 1);
+    if (!best_ || (!best_->fits && (useless_ >= kAnyThatFits || promises))) {
       known_.clear();
       WEFT_RETURN_IF_ERROR(tryAll());
     }
@@ -353,6 +355,7 @@ class Predictor {
     Best best;
   };
 
+  bool isLong() const { return predicted_.graph.operators.size() > kOperatorsOfLong; }
   bool mayRecompute() const { return request_.memoryLimit > 0 && request_.recompute == "auto"; }
   bool isShort() const {
     return request_.memoryLimit > 0 && (!best_->fits || !best_->decisions.recomputeSummary.empty());
@@ -377,8 +380,7 @@ class Predictor {
     std::vector<Plain> all;
     WEFT_ASSIGN_OR_RETURN(Plain first, plain({.memo = &memo_}));
     addVariants(std::move(first), all);
-    const bool isShort = predicted_.graph.operators.size() <= kOperatorsOfLong;
-    if (request_.mode != Mode::kSemi && request_.may(Freedom::kBatchAxes) && isShort) {
+    if (request_.mode != Mode::kSemi && request_.may(Freedom::kBatchAxes) && !isLong()) {
       absl::StatusOr<Plain> free = plain({.memo = &memo_, .batchAxes = true});
       if (free.ok()) {
         addVariants(*std::move(free), all);
