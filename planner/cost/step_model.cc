@@ -144,15 +144,16 @@ std::vector<double> forwardBusy(const std::vector<int64_t>& submeshOfStage, cons
   return busy;
 }
 
-int64_t mostSlots(const StepMemory& memory) {
+}  // namespace
+
+int64_t SubmeshNeeds::slotsOf(int64_t stage) const {
   int64_t most = 1;
-  for (const StepRegion& region : memory.regions) {
-    most = region.memory == plan::ACTIVATION ? std::max(most, region.slots) : most;
+  for (const StepRegion& region : regions) {
+    const bool isOfStage = region.memory == plan::ACTIVATION && region.stage == stage;
+    most = isOfStage ? std::max(most, region.slots) : most;
   }
   return most;
 }
-
-}  // namespace
 
 int64_t StepNeeds::peakBytes() const {
   int64_t most = 0;
@@ -197,9 +198,8 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t micr
     const std::vector<FunctionCall> calls = callsOf(submesh.program.functions, table.orders[s]);
     StepMemory memory = planStepMemory(submesh.program, assignment, calls, kModelEffort, &packings_);
     const int64_t correction = s < correction_.bytes.size() ? correction_.bytes[s] : 0;
-    const int64_t slots = mostSlots(memory);
-    SubmeshNeeds& made = needs.submeshes.emplace_back(
-        SubmeshNeeds{memory.peakBytes + correction, slots, std::move(memory.regions), 0, 0, {}});
+    SubmeshNeeds& made =
+        needs.submeshes.emplace_back(SubmeshNeeds{memory.peakBytes + correction, std::move(memory.regions), 0, 0, {}});
     made.activations = passedBytes(submesh.program, assignment, memory.lives);
     const Machine& machine = prices_.machines().of(static_cast<int64_t>(s));
     for (size_t f = 0; f < submesh.program.functions.size(); ++f) {

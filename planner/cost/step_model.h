@@ -45,12 +45,14 @@ struct PassedBytes {
 
 struct SubmeshNeeds {
   int64_t peakBytes = 0;
-  int64_t slots = 1;  // of the ring of activations that has most
   std::vector<StepRegion> regions;
   Picoseconds before = 0, after = 0;  // of what runs once, before and after the micro-batches
   PassedBytes activations;            // of all stages together, each value by itself
   std::vector<FunctionTime> functions = {};
   std::optional<OffloadedState> offloaded = std::nullopt;  // already counted in all of the above
+
+  // The most micro-batches that a stage holds something of for its backward pass.
+  int64_t slotsOf(int64_t stage) const;
 };
 
 struct StepNeeds {

@@ -30,10 +30,10 @@ FunctionKey keyOf(plan::FunctionKind kind, int64_t stage) {
   }
 }
 
-StepFunction stepFunctionOf(const CutStepFunction& function) {
-  StepFunction made{function.kind, function.stage, function.arguments, function.results, {}};
-  for (const LoweredInstruction& instruction : function.instructions) {
-    made.instructions.push_back(instruction.step);
+StepFunction stepFunctionOf(CutStepFunction function) {
+  StepFunction made{function.kind, function.stage, std::move(function.arguments), std::move(function.results), {}};
+  for (LoweredInstruction& instruction : function.instructions) {
+    made.instructions.push_back(std::move(instruction.step));
   }
   return made;
 }
@@ -407,20 +407,20 @@ SubmeshFunctions::Finished SubmeshFunctions::finish(bool splitsBackward, bool ov
   for (auto& [key, part] : parts) {
     joinBuckets(part, program_, machine);
     const size_t number = program_.functions.size();
-    StepFunction& made = program_.functions.emplace_back(
-        StepFunction{part.kind, part.stage, std::move(part.arguments), std::move(part.results), {}});
-    for (LoweredInstruction& instruction : part.instructions) {
-      made.instructions.push_back(std::move(instruction.step));
+    std::vector<int64_t> senders;
+    for (const LoweredInstruction& instruction : part.instructions) {
+      senders.push_back(instruction.sender);
     }
-    std::vector<int64_t> before(part.instructions.size());
+    program_.functions.push_back(stepFunctionOf(std::move(part)));
+    std::vector<int64_t> before(senders.size());
     std::iota(before.begin(), before.end(), 0);
     if (overlaps) {
       before = overlapCollectives(program_, number, machine);
     }
     for (size_t i = 0; i < before.size(); ++i) {
-      if (before[i] >= 0 && part.instructions[before[i]].sender >= 0) {
+      if (before[i] >= 0 && senders[before[i]] >= 0) {
         const int received = program_.functions.back().instructions[i].outputs[0];
-        finished.receives.push_back({number, i, part.instructions[before[i]].sender, bytesOf(received)});
+        finished.receives.push_back({number, i, senders[before[i]], bytesOf(received)});
       }
     }
   }

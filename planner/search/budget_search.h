@@ -23,7 +23,7 @@ class BudgetSearch {
     least_ = lastPeak_ = base.peakBytes;
     done_ = fits_ = base.peakBytes <= limit;
     if (!done_) {
-      aim(high_ - over(base, limit));
+      aim(high_ - (base.peakBytes - limit));
     }
   }
 
@@ -45,13 +45,13 @@ class BudgetSearch {
       fits_ = true;
       best_ = next_;
       low_ = next_->bytes;
-      aim(low_ + (limit - needs.peakBytes));
+      aim(low_ + limit - needs.peakBytes);
     } else {
       high_ = next_->bytes;
       // What runs again needs memory too: as little may hardly be less, or no less at all.
       stride_ *= needs.peakBytes < lastPeak_ ? 1 : 8;
       lastPeak_ = needs.peakBytes;
-      aim(high_ - over(needs, limit) * stride_);
+      aim(high_ - (needs.peakBytes - limit) * stride_);
       stride_ *= 2;
     }
   }
@@ -73,8 +73,6 @@ class BudgetSearch {
   }
 
  private:
-  static int64_t over(const SubmeshNeeds& needs, int64_t limit) { return needs.peakBytes - limit; }
-
   // Next comes the best within `budget`, kept between what is known to fit and known not to.
   void aim(int64_t budget) {
     const bool between = budget > low_ && budget < high_;

@@ -35,16 +35,6 @@ std::string labelOf(const GraphView& view, int value) {
   return producer ? view.op(*producer).label() : view.graph().arguments[view.indexOf(value)].name;
 }
 
-// The most micro-batches that a stage holds something of for its backward pass.
-int64_t slotsOf(const SubmeshNeeds& submesh, int64_t stage) {
-  int64_t most = 1;
-  for (const StepRegion& region : submesh.regions) {
-    const bool isOfStage = region.memory == plan::ACTIVATION && region.stage == stage;
-    most = isOfStage ? std::max(most, region.slots) : most;
-  }
-  return most;
-}
-
 // The choices of all stages, and what a selection of them says in the record.
 class Choices {
  public:
@@ -135,7 +125,7 @@ class Choices {
     }
     for (size_t g = 0; g < groups_.size(); ++g) {
       for (const Group::Items& items : groups_[g].items) {
-        const int64_t slots = slotsOf(needs[g], items.stage);
+        const int64_t slots = needs[g].slotsOf(items.stage);
         std::vector<recompute::Point> held = points[items.intervalClass];
         for (recompute::Point& point : held) {
           point.bytes *= slots;

@@ -162,7 +162,7 @@ TEST(PublishedAccounting, MicroBatchesInFlight) {
   ASSERT_TRUE(needs.ok()) << needs.status();
   ASSERT_EQ(needs->submeshes.size(), 4);
   for (int64_t stage = 0; stage < 4; ++stage) {
-    EXPECT_EQ(needs->submeshes[stage].slots, 4 - stage);
+    EXPECT_EQ(needs->submeshes[stage].slotsOf(stage), 4 - stage);
   }
 }
 

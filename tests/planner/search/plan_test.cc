@@ -101,10 +101,17 @@ TEST(StepModel, OverlapHidesScatteredGradients) {
 TEST(StepModel, AScheduleHoldsItsMicroBatches) {
   const GraphBuilder program = chainProgram({.layers = 4, .rows = 64, .width = 16, .stages = 2});
   const auto slots = [&](const std::string& kind) {
-    return needsOf(*modelOf(program, {.micro = 8, .schedule = kind})).submeshes[0].slots;
+    return needsOf(*modelOf(program, {.micro = 8, .schedule = kind})).submeshes[0].slotsOf(0);
   };
   EXPECT_EQ(slots("gpipe"), 8);
   EXPECT_EQ(slots("1f1b"), 2);
+}
+
+TEST(StepModel, StagesOfASubmeshHoldTheirOwnMicroBatches) {
+  const GraphBuilder program = chainProgram({.layers = 4, .rows = 64, .width = 16, .stages = 4});
+  const SubmeshNeeds first =
+      needsOf(*modelOf(program, {.micro = 8, .schedule = "interleaved", .virtualStages = 2})).submeshes[0];
+  EXPECT_GT(first.slotsOf(0), first.slotsOf(2));
 }
 
 TEST(StepModel, AddsWhatTheCompilerMeasured) {
