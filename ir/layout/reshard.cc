@@ -197,6 +197,7 @@ class Planning {
     problem.permuted = {mesh_.ranks(), machine_.perNode(mesh_.ranks())};
     if (problem.permuted.nodes() > 1) {
       problem.perNode = membersPerNode();
+      problem.cutsNodesEvenly = cutsNodesEvenly();
     }
     problem.from.dims = digitsOf(from);
     problem.to.dims = digitsOf(to);
@@ -328,6 +329,25 @@ class Planning {
       }
     }
     return members;
+  }
+
+  // Not where an axis has three ranks and a node two: some pairs of them share a node, others do not.
+  bool cutsNodesEvenly() const {
+    const int64_t onNode = machine_.perNode(mesh_.ranks());
+    const auto divideOneAnother = [](int64_t a, int64_t b) { return a % b == 0 || b % a == 0; };
+    const std::vector<int64_t>& cuts = line_->cuts();
+    for (uint8_t low = 0; low + 1u < cuts.size(); ++low) {
+      if (cuts[low + 1] % cuts[low] != 0) {
+        return false;
+      }
+      const std::vector<Axis> axes = line_->axesOf({{low, static_cast<uint8_t>(low + 1)}});
+      const int64_t inside = mesh_.ranks() / axes.front().end();
+      if (axes.size() > 1 || !divideOneAnother(inside, onNode) ||
+          !divideOneAnother(inside * axes.front().size, onNode)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   absl::InlinedVector<reshard::Digits, 4> digitsOf(const Layout& layout) const {

@@ -27,7 +27,7 @@ void appendKey(std::string& key, const Digits& digits) {
 
 std::string Problem::key() const {
   return absl::StrCat(absl::StrJoin(cuts, ","), ";", absl::StrJoin(perNode, ","), ";", permuted.nodes(), ";",
-                      absl::StrJoin(sizes, ","), ";", scatterable, ";", keyOf(from), keyOf(to));
+                      cutsNodesEvenly, ";", absl::StrJoin(sizes, ","), ";", scatterable, ";", keyOf(from), keyOf(to));
 }
 
 void appendDigit(Digits& digits, Digit digit) {
@@ -62,7 +62,7 @@ std::string keyOf(const State& state) {
   return key;
 }
 
-Space::Space(const Problem& problem, const Machine& machine) : problem_(problem), machine_(machine) {
+Space::Space(const Problem& problem, const Machine& machine) : problem_(problem), machine_(machine), nodes_(problem_) {
   int64_t count = std::min(ranks(), kMaxWitnesses);
   for (int64_t i = 0; i < count; ++i) {
     // Spread over the line, with changing minor digits.
@@ -449,11 +449,16 @@ Picoseconds Space::leastTime(const State& from, const State& to) const {
   }
   // Inside nodes and between them bytes go at once.
   const bool isOneNode = problem_.permuted.nodes() == 1;
-  const double bandwidth = machine_.linkBandwidth + (isOneNode ? 0 : machine_.networkShare());
+  const double share = isOneNode ? 0 : machine_.networkShare();
+  double seconds = static_cast<double>(least.bytes) / (machine_.linkBandwidth + share);
   const double hop =
       machine_.devicesPerNode == 0 ? machine_.linkLatency : std::min(machine_.linkLatency, machine_.networkLatency);
-  return picosecondsOf((least.bytes > 0 ? machine_.launchLatency : 0) + hop * static_cast<double>(least.hops) +
-                       static_cast<double>(least.bytes) / bandwidth);
+  double latency = (least.bytes > 0 ? machine_.launchLatency : 0) + hop * static_cast<double>(least.hops);
+  if (const double between = isOneNode ? 0 : nodes_.leastBytes(from, to); between > 0) {
+    seconds = std::max(seconds, between / share);
+    latency += least.hops > 0 ? machine_.networkLatency - hop : 0;  // one of the hops is between nodes
+  }
+  return picosecondsOf(latency + seconds);
 }
 
 }  // namespace weft::reshard

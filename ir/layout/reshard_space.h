@@ -1,56 +1,15 @@
 // The space the reshard planner searches: layouts of one tensor, and the collectives between them.
-//
-// Everything here is on a *virtual line*: the part of the line of ranks that the two end layouts may change, its axes
-// renamed in the order in which the layouts name them. So two reshards that differ only in names of axes are the same
-// problem, and one answer serves both. A point of the line where an axis may begin or end is a *cut*; an axis (a
-// *digit* here) is a pair of cuts.
-//
-// Example. On dp=2,tp=4 from [{tp},{}] to [{},{tp}]: the line is tp, dp (dp is free), the cuts are 1, 4, 8.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
-#include "ir/layout/reshard.h"
+#include "ir/layout/reshard_nodes.h"
+#include "ir/layout/reshard_problem.h"
 
 namespace weft::reshard {
-
-// The part [cuts[low], cuts[high]) of the virtual line.
-struct Digit {
-  uint8_t low = 0;
-  uint8_t high = 0;
-  friend bool operator==(const Digit&, const Digit&) = default;
-  friend auto operator<=>(const Digit&, const Digit&) = default;
-};
-// Inline as many as almost all layouts have: the search copies them all the time.
-using Digits = absl::InlinedVector<Digit, 8>;
-
-// A layout, in canonical form: digits that continue each other are joined. `partial` holds what is partial and must be
-// reduced on the way; all other digits are free (replicated).
-struct State {
-  absl::InlinedVector<Digits, 4> dims;
-  Digits partial;
-  friend bool operator==(const State&, const State&) = default;
-};
-
-struct Problem {
-  std::vector<int64_t> cuts;  // ascending, from 1 to the number of ranks of the virtual line
-  Shape sizes;                // stored size of every dimension
-  int64_t unitBytes = 1;      // bytes of one element
-  bool scatterable = true;    // partial sums may be reduce_scattered; max and min may not
-  // By digit, low * cuts + high: how many of the ranks that differ in it alone are on one node; empty: all are.
-  std::vector<int64_t> perNode;
-  GroupSpan permuted;  // the ranks of a permute
-  State from;
-  State to;
-
-  // Equal for problems that differ in unitBytes alone.
-  std::string key() const;
-};
 
 struct Move {
   CollectiveKind kind = CollectiveKind::kSlice;
@@ -80,6 +39,8 @@ std::string keyOf(const State& state);
 class Space {
  public:
   Space(const Problem& problem, const Machine& machine);
+  Space(const Space&) = delete;
+  Space& operator=(const Space&) = delete;
 
   const Problem& problem() const { return problem_; }
   int64_t ranks() const { return problem_.cuts.back(); }
@@ -99,7 +60,8 @@ class Space {
   std::string signatureOf(const State& state) const;
 
   // What any path costs at the least: one launch if anything moves, hops that reach as many ranks as the neediest rank
-  // wants data of, and bytes that the busiest rank must receive, over the fastest links.
+  // wants data of, and bytes that the busiest rank must receive over the fastest links, or the busiest node over the
+  // network.
   Picoseconds leastTime(const State& from, const State& to) const;
 
  private:
@@ -146,6 +108,7 @@ class Space {
 
   Problem problem_;
   const Machine& machine_;
+  NodeTraffic nodes_;
   std::vector<int64_t> sizes_;      // by digit
   std::vector<int64_t> witnesses_;  // ranks at which leastTime looks
   std::vector<int64_t> places_;     // by digit and witness: its coordinate

@@ -39,26 +39,26 @@ absl::StatusOr<Picoseconds> ReshardPrices::of(int value, int64_t mesh, const Lay
   }
   const Volume volume = volumeOf(value, mesh, from, to);
   ReshardMemo::Price& price = memo_.prices()[keyOf(volume, mesh, from, to)];
-  if (!price.isExact) {
+  if (!price.time) {
     WEFT_ASSIGN_OR_RETURN(const ReshardPlan plan, planners_[mesh]->plan(volume.shape, volume.type, from, to));
-    price = {plan.cost * volume.times, true};
+    price.time = plan.cost * volume.times;
   }
-  return price.time;
+  return *price.time;
 }
 
 absl::StatusOr<const ReshardMemo::Price*> ReshardPrices::atLeast(int value, int64_t mesh, const Layout& from,
                                                                  const Layout& to) {
-  static constexpr ReshardMemo::Price kNothing = {0, true};
+  static constexpr ReshardMemo::Price kNothing = {0, 0};
   if (from == to) {
     return &kNothing;
   }
   const Volume volume = volumeOf(value, mesh, from, to);
-  const auto [it, isNew] = memo_.prices().try_emplace(keyOf(volume, mesh, from, to));
-  if (isNew) {
+  ReshardMemo::Price& price = memo_.prices()[keyOf(volume, mesh, from, to)];
+  if (!price.least) {
     WEFT_ASSIGN_OR_RETURN(const Picoseconds least, planners_[mesh]->leastCost(volume.shape, volume.type, from, to));
-    it->second = {least * volume.times, false};
+    price.least = least * volume.times;
   }
-  return &it->second;
+  return &price;
 }
 
 ReshardPrices::Volume ReshardPrices::volumeOf(int value, int64_t mesh, const Layout& from, const Layout& to) const {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -20,8 +21,8 @@ namespace weft {
 class ReshardMemo {
  public:
   struct Price {
-    Picoseconds time = 0;
-    bool isExact = false;
+    std::optional<Picoseconds> least;  // never more than `time`, and found without looking for a path
+    std::optional<Picoseconds> time;
   };
   // Shape, type, how often, number of the space, layouts.
   using LayoutKey = std::pair<std::vector<std::vector<Axis>>, std::vector<Axis>>;
@@ -43,8 +44,7 @@ class ReshardPrices {
 
   // Of a value on a mesh, in all micro-batches of a step. Error: a reshard that cannot be planned.
   absl::StatusOr<Picoseconds> of(int value, int64_t mesh, const Layout& from, const Layout& to);
-  // What is known of it: never more than `of`, and found without looking for a path. Equal reshards of equal values
-  // have one price; it stays where it is, and is exact once `of` was asked for one of them.
+  // A price that has `least`, and stays where it is: equal reshards of equal values have one.
   absl::StatusOr<const ReshardMemo::Price*> atLeast(int value, int64_t mesh, const Layout& from, const Layout& to);
 
  private:

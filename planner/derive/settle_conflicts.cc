@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "planner/assign/least_cost.h"
 #include "planner/derive/alternative_prices.h"
 #include "planner/derive/operator_time.h"
@@ -60,7 +61,7 @@ class Settler {
     std::vector<int> best;
     Picoseconds least = kImpossible;
     for (;;) {
-      Assignment assignment = leastCost(problem_, kMostEntries, &minimized_);
+      const Assignment assignment = leastCost(problem_, kMostEntries, &minimized_);
       WEFT_RETURN_IF_ERROR(priceChosen(assignment));
       const Picoseconds cost = costOf(problem_, assignment.values);
       if (best.empty() || cost <= least) {
@@ -94,7 +95,8 @@ class Settler {
     Layout form;
     // Of each value of the source, in order; of each value of the reader where it is one. Forms of one value share it.
     std::shared_ptr<const std::vector<Layout>> made;
-    std::vector<bool> isExact;  // of each of `made`
+    std::vector<bool> isExact;                      // of each of `made`
+    std::vector<const ReshardMemo::Price*> prices;  // likewise; none of what only slices
   };
 
   // A layout that a value lies in or is read in, for each candidate of an operator; of none: always the same.
@@ -369,6 +371,7 @@ class Settler {
       form.form = layout;
       form.made = made;
       form.isExact.assign(made->size(), false);
+      form.prices.assign(made->size(), nullptr);
       std::vector<Picoseconds> costs;  // of making it, for each candidate of the source
       for (size_t each = 0; each < made->size(); ++each) {
         WEFT_ASSIGN_OR_RETURN(costs.emplace_back(), priceOf(form, each));
@@ -390,16 +393,15 @@ class Settler {
       const bool isCopied = pricesSlices_ && !(from == to);
       return isCopied ? copyTime(machines_.of(form.mesh), 2 * localBytes(graph_, form.value, to)) : Picoseconds{0};
     }
-    WEFT_ASSIGN_OR_RETURN(const ReshardMemo::Price* once, pricesOf(form).atLeast(form.value, form.mesh, from, to));
-    form.isExact[made] = once->isExact;
-    return form.times * once->time;
+    WEFT_ASSIGN_OR_RETURN(form.prices[made], pricesOf(form).atLeast(form.value, form.mesh, from, to));
+    return form.times * *form.prices[made]->least;
   }
 
-  absl::StatusOr<Picoseconds> exactPriceOf(const Form& form, size_t made) {
+  // After that its `prices` has the time.
+  absl::Status findPrice(const Form& form, size_t made) {
     const Layout& from = form.back ? form.form : (*form.made)[made];
     const Layout& to = form.back ? (*form.made)[made] : form.form;
-    WEFT_ASSIGN_OR_RETURN(const Picoseconds once, pricesOf(form).of(form.value, form.mesh, from, to));
-    return form.times * once;
+    return pricesOf(form).of(form.value, form.mesh, from, to).status();
   }
 
   ReshardPrices& pricesOf(const Form& form) { return form.bucketed ? bucketed_ : prices_; }
@@ -415,17 +417,24 @@ class Settler {
     return only;
   }
 
-  // Finds the prices of the reshards of an assignment.
+  // Finds the prices of the reshards of an assignment, and with them those of all that are equal. What a memo knows
+  // beyond them is left alone: where elimination is not exact the answer would depend on what was asked before.
   absl::Status priceChosen(const Assignment& assignment) {
-    for (Form& form : forms_) {
+    for (const Form& form : forms_) {
       const int reader = assignment.values[form.reader];
       const int made = form.source ? assignment.values[*form.source] : form.made->size() > 1 ? reader : 0;
-      if (!form.reads[reader] || form.isExact[made]) {
-        continue;
+      if (form.reads[reader] && !form.isExact[made]) {
+        WEFT_RETURN_IF_ERROR(findPrice(form, made));
+        chosen_.insert(form.prices[made]);
       }
-      WEFT_ASSIGN_OR_RETURN(const Picoseconds price, exactPriceOf(form, made));
-      form.isExact[made] = true;
-      setPrice(form, made, price);
+    }
+    for (Form& form : forms_) {
+      for (size_t made = 0; made < form.isExact.size(); ++made) {
+        if (!form.isExact[made] && chosen_.contains(form.prices[made])) {
+          form.isExact[made] = true;
+          setPrice(form, static_cast<int>(made), form.times * *form.prices[made]->time);
+        }
+      }
     }
     return absl::OkStatus();
   }
@@ -531,7 +540,8 @@ class Settler {
   std::vector<bool> depends_;                // of each value: on a parameter
   std::vector<std::vector<int>> gradients_;  // of each forward operator: backward operators
   std::vector<Form> forms_;
-  AssignmentProblem problem_;  // variables: the operators, then what forms are made
+  absl::flat_hash_set<const ReshardMemo::Price*> chosen_;  // by assignments so far
+  AssignmentProblem problem_;                              // variables: the operators, then what forms are made
 };
 
 }  // namespace

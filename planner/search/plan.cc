@@ -325,17 +325,14 @@ class Predictor {
         useless_(useless < kAnyThatFits ? useless + useless / kErrs : useless) {}
 
   // With splits decided under that price of memory, where one is given and something fits with it, or another plan is
-  // known that does and takes no longer than this does without fitting; else under all. Beside the pipelines of a long
-  // program that were sketched stand those of other prices: where a plan is known, all is tried of one stage alone.
+  // known that does and takes no longer than this does without fitting; else under all. Of a pipeline of a long program
+  // one other price is tried where a plan is known.
   absl::StatusOr<Attempt> run(std::optional<double> bytePrice) {
     if (bytePrice) {
-      std::vector<Plain> one;
-      addIfPossible({.bytePrice = *bytePrice, .memo = &memo_, .slack = kSlackOfSketches}, one);
-      addPadded(0, one);
-      WEFT_RETURN_IF_ERROR(tryThese(one));
+      WEFT_RETURN_IF_ERROR(tryAsSketched(*bytePrice));
     }
-    const bool promises = best_ && best_->time < useless_ && (!isLong() || best_->stageTimes.size() == 1);
-    if (!best_ || (!best_->fits && (useless_ >= kAnyThatFits || promises))) {
+    const bool promises = best_ && best_->time < useless_ && !isLongPipeline();
+    if (!best_ || (!best_->fits && (!isKnown() || promises))) {
       known_.clear();
       WEFT_RETURN_IF_ERROR(tryAll());
     }
@@ -355,6 +352,8 @@ class Predictor {
     Best best;
   };
 
+  bool isKnown() const { return useless_ < kAnyThatFits; }  // a plan that fits
+  bool isLongPipeline() const { return best_ && isLong() && best_->stageTimes.size() > 1; }
   bool isLong() const { return predicted_.graph.operators.size() > kOperatorsOfLong; }
   bool mayRecompute() const { return request_.memoryLimit > 0 && request_.recompute == "auto"; }
   bool isShort() const {
@@ -372,6 +371,29 @@ class Predictor {
     known_.push_back(first.record);
     WEFT_ASSIGN_OR_RETURN(made.best, bestOf(*made.models, request_, false, kAnyTime));
     return made;
+  }
+
+  absl::Status tryAsSketched(double bytePrice) {
+    WEFT_ASSIGN_OR_RETURN(const Picoseconds fastest, tryPrice(bytePrice));
+    // Recomputation was expected to make it fit, and did not: splits that take more bytes may leave it more to save.
+    const bool isOff = best_ && !best_->fits && !best_->decisions.recomputeSummary.empty();
+    if (isOff && isKnown() && isLongPipeline() && fastest < useless_) {
+      return tryPrice(bytePrice > 0 ? 0 : kMemoryPrices[0] * memoryPrice(fastest, request_.memoryLimit)).status();
+    }
+    return absl::OkStatus();
+  }
+
+  // How long a step takes without recomputation; kAnyTime: there are no such splits.
+  absl::StatusOr<Picoseconds> tryPrice(double bytePrice) {
+    std::vector<Plain> one;
+    addIfPossible({.bytePrice = bytePrice, .memo = &memo_, .slack = kSlackOfSketches}, one);
+    addPadded(0, one);
+    WEFT_RETURN_IF_ERROR(tryThese(one));
+    Picoseconds fastest = kAnyTime;
+    for (const Plain& each : one) {
+      fastest = std::min(fastest, each.best.attempt.fastest);
+    }
+    return fastest;
   }
 
   // Without recomputation all prices of memory and pads, with splits of the batch alone over its axes and with others,

@@ -133,14 +133,28 @@ class Contest {
       }
       ++predicted_;
       expectNotBelowItsOwnBound(plan, *attempt);
-      const auto it = best_.try_emplace(plan.family, *attempt).first;
-      if (isBetter(*attempt, it->second)) {
+      const auto [it, isFirst] = best_.try_emplace(plan.family, *attempt);
+      if (isFirst || isBetter(*attempt, it->second)) {
         it->second = *attempt;
+        wordsOf_.insert_or_assign(plan.family, plan);
       }
       if (!onePair.empty()) {
         std::cout << figures(*attempt, found_) << "  " << plan.family << ": " << planText(*attempt)
                   << (attempt->fits ? "\n" : ", does not fit\n");
       }
+    }
+  }
+
+  // What a plan takes does not depend on what was asked before it.
+  void expectSameAlone() const {
+    for (const auto& [family, attempt] : best_) {
+      const HandPlan& plan = wordsOf_.at(family);
+      const auto alone = ModelProblem::create(pair_.model, {.sequence = plan.sequence});
+      ASSERT_TRUE(alone.ok()) << alone.status();
+      const absl::StatusOr<Attempt> again = (*alone)->predict(plan.options);
+      ASSERT_TRUE(again.ok()) << again.status();
+      EXPECT_EQ(again->time, attempt.time) << pair_.name << ", " << family << ": " << planText(attempt);
+      EXPECT_EQ(again->peakBytes, attempt.peakBytes) << pair_.name << ", " << family << ": " << planText(attempt);
     }
   }
 
@@ -191,7 +205,8 @@ class Contest {
   std::unique_ptr<ModelProblem> plain_, sequence_;
   int64_t limit_ = 0;
   Attempt found_;
-  std::map<std::string, Attempt> best_;  // of each family
+  std::map<std::string, Attempt> best_;      // of each family
+  std::map<std::string, HandPlan> wordsOf_;  // likewise
   std::vector<PricedPlan> freedoms_;
   size_t predicted_ = 0, refused_ = 0;
   std::string refusal_;  // the first
@@ -225,6 +240,7 @@ TEST(NeverWorseTest, ThanPlansByHand) {
     contest.run();
     contest.report();
     contest.expectNoneBetter();
+    contest.expectSameAlone();
   }
 }
 

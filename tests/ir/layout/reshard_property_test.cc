@@ -232,6 +232,9 @@ void ReshardProperty::expectBetweenSearches(const Machine& machine, int budget) 
     double most = ends.costsFrom(from).at(to.print(mesh_));
     EXPECT_GE(inSeconds(plan->cost), least * (1 - 1e-9) - rounding(*plan)) << name;
     EXPECT_LE(inSeconds(plan->cost), most * (1 + 1e-9) + rounding(*plan)) << name;
+    const absl::StatusOr<Picoseconds> bound = planner.leastCost(GetParam().shape, DType::kF32, from, to);
+    ASSERT_TRUE(bound.ok()) << bound.status();
+    EXPECT_LE(inSeconds(*bound), least * (1 + 1e-9)) << name;
   });
 }
 
@@ -253,6 +256,29 @@ TEST_P(ReshardProperty, CostLiesBetweenExhaustiveSearchesOnNodes) {
     if (mesh_.ranks() % 3 != 0) {
       expectBetweenSearches(machine, kFull ? 1000 : 30);
     }
+  }
+}
+
+// Where the network decides, the bound of all reshards together is most of what they take: it knows what nodes must
+// receive from one another.
+TEST_P(ReshardProperty, BoundKnowsTheNetwork) {
+  Machine machine;
+  machine.launchLatency = machine.linkLatency = machine.networkLatency = 0;
+  machine.linkBandwidth = 1e12;
+  machine.devicesPerNode = 2;
+  machine.networkBandwidth = 1e6;
+  ReshardPlanner planner(mesh_, machine);
+  double bounds = 0, costs = 0;
+  forPairs(allLayouts(mesh_, GetParam(), true), [&](const Layout& from, const Layout& to) {
+    const absl::StatusOr<ReshardPlan> plan = planner.plan(GetParam().shape, DType::kF32, from, to);
+    const absl::StatusOr<Picoseconds> bound = planner.leastCost(GetParam().shape, DType::kF32, from, to);
+    ASSERT_TRUE(plan.ok() && bound.ok()) << plan.status() << bound.status();
+    ASSERT_LE(*bound, plan->cost) << from.print(mesh_) << " to " << to.print(mesh_);
+    bounds += static_cast<double>(*bound);
+    costs += static_cast<double>(plan->cost);
+  });
+  if (mesh_.ranks() % 3 != 0) {
+    EXPECT_GE(bounds, 0.7 * costs);
   }
 }
 
