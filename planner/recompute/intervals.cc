@@ -16,24 +16,30 @@ bool isFreeSource(const Operator& op) {
   return op.inputs.empty() && op.time == 0;
 }
 
-// Positions 0 < p < size before which one value at most passes on, of an operator that may be kept.
-std::vector<int> cutsOf(const Graph& stage) {
-  const int size = static_cast<int>(stage.operators.size());
-  std::vector<int> lastReader(stage.values.size(), -1);
-  for (int op = 0; op < size; ++op) {
+// The positions of the operators that read each storage, views of it included, in order.
+std::vector<std::vector<int>> readersOf(const Graph& stage) {
+  std::vector<std::vector<int>> readers(stage.values.size());
+  for (size_t op = 0; op < stage.operators.size(); ++op) {
     for (const int input : stage.operators[op].inputs) {
-      lastReader[stage.storageOf(input)] = op;
+      readers[stage.storageOf(input)].push_back(static_cast<int>(op));
     }
   }
+  return readers;
+}
+
+// Positions 0 <= p <= size before which one value at most passes on, of an operator that may be kept, beside `shared`.
+std::vector<int> cutsOf(const Graph& stage, const std::vector<std::vector<int>>& readers,
+                        const std::vector<bool>& shared) {
+  const int size = static_cast<int>(stage.operators.size());
   std::vector<int> passing(size + 1, 0);
   for (size_t v = 0; v < stage.values.size(); ++v) {
     const int op = stage.values[v].op;
-    if (op >= 0 && (isFreeSource(stage.operators[op]) || stage.values[v].storage >= 0)) {
+    if (shared[v] || readers[v].empty() || (op >= 0 && isFreeSource(stage.operators[op]))) {
       continue;
     }
     // One that the user wants recomputed lets no cut through.
     const int weight = op >= 0 && !stage.operators[op].mayKeep && stage.operators[op].mayRepeat ? 2 : 1;
-    for (int p = op + 1; p <= lastReader[v]; ++p) {
+    for (int p = op + 1; p <= readers[v].back(); ++p) {
       passing[p] += weight;
     }
   }
@@ -47,11 +53,68 @@ std::vector<int> cutsOf(const Graph& stage) {
   return cuts;
 }
 
+// The storages that many layers read, as an encoder's output, a mask, a constant that is filled once: were they to
+// count as passing on, nothing could be cut. Each is read in two equal intervals that end before its last reader; what
+// the parts of one layer read, as the residual stream, is read in none or in unlike ones.
+class SharedValues {
+ public:
+  explicit SharedValues(const Graph& stage) : stage_(stage), readers_(readersOf(stage)), shared_(stage.values.size()) {
+    for (size_t v = 0; v < shared_.size(); ++v) {
+      const int op = stage.values[v].op;
+      const bool mayPass = op < 0 || (stage.operators[op].mayKeep && !isFreeSource(stage.operators[op]));
+      shared_[v] = mayPass && readers_[v].size() >= kFewestReaders;
+    }
+    while (dropOne()) {
+    }
+  }
+
+  const std::vector<bool>& found() const { return shared_; }
+  std::vector<int> cuts() const { return cutsOf(stage_, readers_, shared_); }
+
+ private:
+  static constexpr size_t kFewestReaders = 3;
+
+  // Of those that are not read so; the intervals of the others may be longer then.
+  bool dropOne() {
+    const std::vector<int> cuts = this->cuts();
+    for (size_t v = 0; v < shared_.size(); ++v) {
+      if (shared_[v] && !isReadInEqual(v, cuts)) {
+        shared_[v] = false;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  bool isReadInEqual(size_t value, const std::vector<int>& cuts) const {
+    std::vector<Graph> seen;
+    for (size_t c = 0; c + 1 < cuts.size() && cuts[c + 1] <= readers_[value].back(); ++c) {
+      const bool isRead =
+          cuts[c] > stage_.values[value].op && std::any_of(readers_[value].begin(), readers_[value].end(),
+                                                           [&](int op) { return op >= cuts[c] && op < cuts[c + 1]; });
+      if (isRead) {
+        Graph interval = intervalOf(stage_, cuts[c], cuts[c + 1], shared_);
+        if (std::find(seen.begin(), seen.end(), interval) != seen.end()) {
+          return true;
+        }
+        seen.push_back(std::move(interval));
+      }
+    }
+    return false;
+  }
+
+  const Graph& stage_;
+  std::vector<std::vector<int>> readers_;
+  std::vector<bool> shared_;  // of each value
+};
+
 class Joiner {
  public:
   explicit Joiner(const std::vector<Graph>& stages) : stages_(stages) {
     for (size_t s = 0; s < stages.size(); ++s) {
-      const std::vector<int> cuts = cutsOf(stages[s]);
+      const SharedValues shared(stages[s]);
+      const std::vector<int> cuts = shared.cuts();
+      shared_.push_back(shared.found());
       for (size_t c = 0; c + 1 < cuts.size() && cuts[c] < cuts[c + 1]; ++c) {
         add(intervals_, static_cast<int>(s), cuts[c], cuts[c + 1]);
       }
@@ -87,7 +150,7 @@ class Joiner {
   }
 
   void add(std::vector<Interval>& intervals, int stage, int first, int last) {
-    intervals.push_back({stage, first, last, classOf(intervalOf(stages_[stage], first, last))});
+    intervals.push_back({stage, first, last, classOf(intervalOf(stages_[stage], first, last, shared_[stage]))});
   }
 
   bool follows(size_t interval) const {
@@ -123,7 +186,8 @@ class Joiner {
     }
     for (size_t b = 1; b < intervals_.size(); ++b) {
       if (follows(b) && Pair{intervals_[b - 1].intervalClass, intervals_[b].intervalClass} == pair) {
-        const Graph joined = intervalOf(stages_[intervals_[b].stage], intervals_[b - 1].first, intervals_[b].last);
+        const int stage = intervals_[b].stage;
+        const Graph joined = intervalOf(stages_[stage], intervals_[b - 1].first, intervals_[b].last, shared_[stage]);
         return joinable_[pair] = countCandidates(joined) <= kJoinedCandidates;
       }
     }
@@ -162,6 +226,7 @@ class Joiner {
   }
 
   const std::vector<Graph>& stages_;
+  std::vector<std::vector<bool>> shared_;  // of each stage: its values that many layers read
   std::vector<Interval> intervals_;
   std::vector<Graph> classes_;
   std::map<Pair, bool> joinable_;
@@ -173,7 +238,7 @@ Intervals cutIntoIntervals(const std::vector<Graph>& stages) {
   return Joiner(stages).run();
 }
 
-Graph intervalOf(const Graph& stage, int first, int last) {
+Graph intervalOf(const Graph& stage, int first, int last, const std::vector<bool>& shared) {
   Graph interval;
   std::map<int, int> known;  // value of the stage to that of the interval
   const auto inside = [&](int op) { return op >= first && op < last; };
@@ -186,7 +251,8 @@ Graph intervalOf(const Graph& stage, int first, int last) {
     }
     Value made = stage.values[value];
     if (!inside(made.op)) {
-      const bool elsewhere = made.read || (made.op >= 0 && isFreeSource(stage.operators[made.op]));
+      const bool isShared = !shared.empty() && shared[value];
+      const bool elsewhere = made.read || isShared || (made.op >= 0 && isFreeSource(stage.operators[made.op]));
       made = {-1, elsewhere ? 0 : made.bytes, -1, false};
     } else {
       made.op -= first;
