@@ -22,16 +22,21 @@ inline constexpr Picoseconds kImpossible = INT64_MAX / 4;
 struct CostTable {
   std::vector<int> variables;
   std::vector<Picoseconds> costs;
+
+  friend bool operator==(const CostTable&, const CostTable&) = default;
 };
 
 struct AssignmentProblem {
   std::vector<int> values;  // how many each variable has
   std::vector<CostTable> tables;
+
+  friend bool operator==(const AssignmentProblem&, const AssignmentProblem&) = default;
 };
 
 struct Assignment {
   std::vector<int> values;
   bool exact = true;      // it is known to be the best of all
+  bool searched = false;  // elimination would have kept variables
   Picoseconds cost = 0;   // of `values`
   Picoseconds bound = 0;  // no assignment costs less; of an elimination that kept variables: not known
 };

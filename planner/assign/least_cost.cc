@@ -100,16 +100,21 @@ class ModelOfProblem {
 
 }  // namespace
 
-Assignment leastCost(const AssignmentProblem& problem, int64_t mostEntries, EliminationMemo* memo) {
-  Assignment kept = eliminate(problem, mostEntries, memo);
+Assignment leastCost(const AssignmentProblem& problem, int64_t mostEntries, EliminationMemo* memo,
+                     const std::vector<int>& known) {
+  Assignment kept = known.empty() ? eliminate(problem, mostEntries, memo)
+                                  : Assignment{.values = known, .exact = false, .cost = costOf(problem, known)};
   if (kept.exact || kept.cost >= kImpossible) {
     return kept;
   }
+  kept.searched = true;
   const ModelOfProblem scaled(problem);
   assign::SolveOptions options;
   options.ticks = kTicks;
   options.unit = assign::Cost{1} << std::max(scaled.bits(), 0);
-  options.upper = scaled.scaled(kept.cost) - options.unit + 1;
+  if (known.empty()) {
+    options.upper = scaled.scaled(kept.cost) - options.unit + 1;
+  }
   assign::Solution solution = solve(scaled.model(), options);
   if (solution.isPossible()) {
     solution.values.resize(problem.values.size());

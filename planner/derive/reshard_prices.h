@@ -11,18 +11,27 @@
 
 #include "absl/status/statusor.h"
 #include "ir/layout/reshard.h"
+#include "planner/assign/eliminate.h"
 #include "planner/derive/shardings.h"
 #include "planner/machine/machine.h"
 #include "planner/machine/picoseconds.h"
 
 namespace weft {
 
-// What is known of prices so far. Programs on one machine may share it: a search derives much the same again and again.
+// What is known of prices so far, and of splits that took long to decide by them. Programs on one machine may share it:
+// a search derives much the same again and again.
 class ReshardMemo {
  public:
   struct Price {
     std::optional<Picoseconds> least;  // never more than `time`, and found without looking for a path
     std::optional<Picoseconds> time;
+  };
+  // A problem whose assignment was searched, as it was before any path was looked for.
+  struct Searched {
+    AssignmentProblem problem;
+    std::vector<std::pair<const Price*, int64_t>> reshards;  // in it, and how often each counts
+    double slack = 0;
+    std::vector<int> values;
   };
   // Shape, type, how often, number of the space, layouts.
   using LayoutKey = std::pair<std::vector<std::vector<Axis>>, std::vector<Axis>>;
@@ -31,10 +40,12 @@ class ReshardMemo {
   // The number of a mesh on a machine with those latencies.
   int64_t space(const Mesh& mesh, const Machine& machine);
   std::map<Key, Price>& prices() { return prices_; }
+  std::vector<Searched>& searched() { return searched_; }
 
  private:
   std::map<std::string, int64_t> spaces_;
   std::map<Key, Price> prices_;
+  std::vector<Searched> searched_;
 };
 
 class ReshardPrices {

@@ -42,6 +42,7 @@ class Settler {
         minimized_(machine.minimized != nullptr ? *machine.minimized : own_),
         candidates_(candidates),
         shardings_(shardings),
+        memo_(machine.memo),
         prices_(graph, machines_.all(), machine.memo),
         bucketed_(graph, withoutLatency(machines_.all()), machine.memo),
         alternatives_(graph, machines_, machine.memo),
@@ -58,10 +59,28 @@ class Settler {
     for (int value = 0; value < view_.values(); ++value) {
       WEFT_RETURN_IF_ERROR(addValue(value));
     }
+    const auto reshards = this->reshards();
+    for (const ReshardMemo::Searched& known : memo_.searched()) {
+      if (known.problem == problem_ && known.reshards == reshards && known.slack == slack_) {
+        apply(known.values);
+        return absl::OkStatus();
+      }
+    }
+    return settle();
+  }
+
+ private:
+  // Takes the assignment of the least cost, all of whose reshards have their price.
+  absl::Status settle() {
+    std::optional<ReshardMemo::Searched> searched;
     std::vector<int> best;
     Picoseconds least = kImpossible;
     for (;;) {
-      const Assignment assignment = leastCost(problem_, kMostEntries, &minimized_);
+      const Assignment assignment =
+          leastCost(problem_, kMostEntries, &minimized_, searched ? best : std::vector<int>());
+      if (assignment.searched && !searched) {
+        searched = {problem_, reshards(), slack_, {}};
+      }
       WEFT_RETURN_IF_ERROR(priceChosen(assignment));
       const Picoseconds cost = costOf(problem_, assignment.values);
       if (best.empty() || cost <= least) {
@@ -75,10 +94,24 @@ class Settler {
       }
     }
     apply(best);
+    if (searched) {
+      searched->values = std::move(best);
+      memo_.searched().push_back(*std::move(searched));
+    }
     return absl::OkStatus();
   }
 
- private:
+  // In the problem, and how often each counts.
+  std::vector<std::pair<const ReshardMemo::Price*, int64_t>> reshards() const {
+    std::vector<std::pair<const ReshardMemo::Price*, int64_t>> all;
+    for (const Form& form : forms_) {
+      for (const ReshardMemo::Price* price : form.prices) {
+        all.emplace_back(price, form.times);
+      }
+    }
+    return all;
+  }
+
   // The reshards of a value into one form, in a table of the problem: first what each takes at the least, which is
   // quick to know, then what the chosen ones take. An assignment all of whose reshards have their price is the best of
   // all: the others were held against it with less than they take.
@@ -532,6 +565,7 @@ class Settler {
   EliminationMemo& minimized_;  // from one round to the next few costs change
   const Candidates& candidates_;
   Shardings& shardings_;
+  ReshardMemo& memo_;
   ReshardPrices prices_;
   ReshardPrices bucketed_;  // of parameters' gradients, and of scalars: one launch reduces many
   AlternativePrices alternatives_;
