@@ -18,11 +18,6 @@ class NodeTraffic {
   double leastBytes(const State& from, const State& to) const;
 
  private:
-  // Between two neighboring cuts: of its ranks `inner` lie on one node, on each of `outer`.
-  struct Piece {
-    int64_t outer = 1;
-    int64_t inner = 1;
-  };
   // Elements of a dimension, ascending.
   struct Run {
     int64_t begin = 0;
@@ -30,14 +25,13 @@ class NodeTraffic {
   };
   using Runs = absl::InlinedVector<Run, 8>;
 
-  int64_t outerOf(const Digits& digits) const;
   // What the ranks of node `node` hold together of a dimension split over `digits`.
   Runs heldOf(int64_t size, const Digits& digits, size_t node) const;
   static int64_t common(const Runs& a, const Runs& b);
 
   const Problem& problem_;
-  std::vector<Piece> pieces_;    // empty: nothing is said
-  std::vector<int64_t> places_;  // of each node that is looked at, by piece: its coordinate
+  std::vector<GroupSpan> spans_;      // of the digits between neighboring cuts; empty: nothing is said
+  std::vector<int64_t> coordinates_;  // of each node that is looked at, by those digits
   int64_t nodes_ = 1;
   int64_t looked_ = 0;
 };

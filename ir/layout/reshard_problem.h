@@ -51,6 +51,18 @@ struct Problem {
 
   // Equal for problems that differ in unitBytes alone.
   std::string key() const;
+  // The ranks that differ in these digits alone.
+  GroupSpan spanOf(const Digits& digits) const;
 };
+
+// Appends `digit`, joined to the last one where it continues it.
+void appendDigit(Digits& digits, Digit digit);
+void appendDigits(Digits& digits, const Digits& more);
+// Inserts into a sorted list, joined with its neighbors.
+void insertSorted(Digits& digits, Digit digit);
+
+// The text by which equal states are found, and its digits.
+std::string keyOf(const State& state);
+void appendKey(std::string& key, const Digits& digits);
 
 }  // namespace weft::reshard

@@ -15,52 +15,7 @@ constexpr int64_t kMaxWitnesses = 16;
 // With more parts of the line than this to choose from, a reduction or a gather takes one of them.
 constexpr size_t kMaxSequenceParts = 12;
 
-void appendKey(std::string& key, const Digits& digits) {
-  for (Digit digit : digits) {
-    key.push_back(static_cast<char>(digit.low));
-    key.push_back(static_cast<char>(digit.high));
-  }
-  key.push_back('\xff');
-}
-
 }  // namespace
-
-std::string Problem::key() const {
-  return absl::StrCat(absl::StrJoin(cuts, ","), ";", absl::StrJoin(perNode, ","), ";", permuted.nodes(), ";",
-                      cutsNodesEvenly, ";", absl::StrJoin(sizes, ","), ";", scatterable, ";", keyOf(from), keyOf(to));
-}
-
-void appendDigit(Digits& digits, Digit digit) {
-  if (!digits.empty() && digits.back().high == digit.low) {
-    digits.back().high = digit.high;
-  } else {
-    digits.push_back(digit);
-  }
-}
-
-void appendDigits(Digits& digits, const Digits& more) {
-  for (Digit digit : more) {
-    appendDigit(digits, digit);
-  }
-}
-
-void insertSorted(Digits& digits, Digit digit) {
-  digits.insert(std::upper_bound(digits.begin(), digits.end(), digit), digit);
-  Digits joined;
-  for (Digit each : digits) {
-    appendDigit(joined, each);
-  }
-  digits = std::move(joined);
-}
-
-std::string keyOf(const State& state) {
-  std::string key;
-  for (const Digits& digits : state.dims) {
-    appendKey(key, digits);
-  }
-  appendKey(key, state.partial);
-  return key;
-}
 
 Space::Space(const Problem& problem, const Machine& machine) : problem_(problem), machine_(machine), nodes_(problem_) {
   int64_t count = std::min(ranks(), kMaxWitnesses);
@@ -96,14 +51,7 @@ int64_t Space::localBytes(const State& state) const {
 }
 
 Price Space::priceOf(CollectiveKind kind, const Digits& digits, int64_t before) const {
-  GroupSpan span = problem_.permuted;
-  if (kind != CollectiveKind::kPermute) {
-    span = {};
-    for (const Digit digit : digits) {
-      span.ranks *= sizeOf(digit);
-      span.perNode *= problem_.perNode.empty() ? sizeOf(digit) : problem_.perNode[indexOf(digit)];
-    }
-  }
+  const GroupSpan span = kind == CollectiveKind::kPermute ? problem_.permuted : problem_.spanOf(digits);
   const int64_t bytes = receivedBytes(kind, span.ranks, before);
   return {collectiveCost(machine_, kind, span, bytes), bytes};
 }
@@ -454,7 +402,7 @@ Picoseconds Space::leastTime(const State& from, const State& to) const {
   const double hop =
       machine_.devicesPerNode == 0 ? machine_.linkLatency : std::min(machine_.linkLatency, machine_.networkLatency);
   double latency = (least.bytes > 0 ? machine_.launchLatency : 0) + hop * static_cast<double>(least.hops);
-  if (const double between = isOneNode ? 0 : nodes_.leastBytes(from, to); between > 0) {
+  if (const double between = nodes_.leastBytes(from, to); between > 0) {
     seconds = std::max(seconds, between / share);
     latency += least.hops > 0 ? machine_.networkLatency - hop : 0;  // one of the hops is between nodes
   }

@@ -27,15 +27,6 @@ struct Price {
   friend Price operator+(const Price& a, const Price& b) { return {a.time + b.time, a.bytes + b.bytes}; }
 };
 
-// Appends `digit`, joined to the last one where it continues it.
-void appendDigit(Digits& digits, Digit digit);
-void appendDigits(Digits& digits, const Digits& more);
-// Inserts into a sorted list, joined with its neighbors.
-void insertSorted(Digits& digits, Digit digit);
-
-// The text by which equal states are found.
-std::string keyOf(const State& state);
-
 class Space {
  public:
   Space(const Problem& problem, const Machine& machine);

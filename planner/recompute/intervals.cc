@@ -64,7 +64,9 @@ class SharedValues {
       const bool mayPass = op < 0 || (stage.operators[op].mayKeep && !isFreeSource(stage.operators[op]));
       shared_[v] = mayPass && readers_[v].size() >= kFewestReaders;
     }
-    while (dropOne()) {
+    // Without those that are not read so the intervals of the others may be longer.
+    for (std::vector<bool> left = readInEqual(); left != shared_; left = readInEqual()) {
+      shared_ = std::move(left);
     }
   }
 
@@ -74,16 +76,13 @@ class SharedValues {
  private:
   static constexpr size_t kFewestReaders = 3;
 
-  // Of those that are not read so; the intervals of the others may be longer then.
-  bool dropOne() {
+  std::vector<bool> readInEqual() const {
     const std::vector<int> cuts = this->cuts();
+    std::vector<bool> found = shared_;
     for (size_t v = 0; v < shared_.size(); ++v) {
-      if (shared_[v] && !isReadInEqual(v, cuts)) {
-        shared_[v] = false;
-        return true;
-      }
+      found[v] = shared_[v] && isReadInEqual(v, cuts);
     }
-    return false;
+    return found;
   }
 
   bool isReadInEqual(size_t value, const std::vector<int>& cuts) const {

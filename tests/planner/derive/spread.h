@@ -47,12 +47,15 @@ class Spread {
 
   // Of the forward operators, before the backward ones follow.
   void settle(const Machine& machine) {
+    ReshardMemo memo;
+    settle(machine, memo);
+  }
+  void settle(const Machine& machine, ReshardMemo& memo) {
     shardings_ = *openShardings(settled_);
     Propagation propagation(settled_, shardings_);
     readWords(propagation);
     propagation.hearParameters();
     propagation.run(Phase::kForward);
-    ReshardMemo memo;
     ASSERT_TRUE(settleConflicts(settled_, {machine, 0, memo}, candidatesOf(settled_, shardings_), shardings_).ok());
     propagation.run(Phase::kBackward);
   }

@@ -217,25 +217,27 @@ TEST(RecomputeIntervals, TogetherAreTheBestOfAllSubsets) {
   EXPECT_GT(traded, 40);
 }
 
+// An operator of one result, which it returns.
+int append(Graph& stage, std::vector<int> inputs, int64_t bytes, Picoseconds time, bool read) {
+  stage.operators.push_back({std::move(inputs), time, true, true});
+  stage.values.push_back({static_cast<int>(stage.operators.size()) - 1, bytes, -1, read});
+  return static_cast<int>(stage.values.size()) - 1;
+}
+
 // Twelve halves of layers, 6 + 6 alike, between two odd ends: the halves become layers of one class.
 TEST(RecomputeIntervals, HalvesBecomeLayers) {
   Graph stage;
-  const auto add = [&](std::vector<int> inputs, int64_t bytes, Picoseconds time, bool read) {
-    stage.operators.push_back({std::move(inputs), time, true, true});
-    stage.values.push_back({static_cast<int>(stage.operators.size()) - 1, bytes, -1, read});
-    return static_cast<int>(stage.values.size()) - 1;
-  };
-  int x = add({}, 64, 1, true);
+  int x = append(stage, {}, 64, 1, true);
   for (int layer = 0; layer < 6; ++layer) {
     for (int half = 0; half < 2; ++half) {
       int y = x;
       for (int i = 0; i < 5 + half; ++i) {
-        y = add({y}, 128 + 64 * i + half * 64, 1 + i, true);
+        y = append(stage, {y}, 128 + 64 * i + half * 64, 1 + i, true);
       }
-      x = add({x, y}, 64, 1, true);
+      x = append(stage, {x, y}, 64, 1, true);
     }
   }
-  add({x}, 640, 5, true);
+  append(stage, {x}, 640, 5, true);
   const Intervals intervals = cutIntoIntervals({stage});
   int layers = 0;
   for (const Interval& interval : intervals.intervals) {
@@ -252,23 +254,18 @@ TEST(RecomputeIntervals, HalvesBecomeLayers) {
 // into a layer.
 TEST(RecomputeIntervals, WhatManyLayersReadIsKept) {
   Graph stage;
-  const auto add = [&](std::vector<int> inputs, int64_t bytes, Picoseconds time, bool read) {
-    stage.operators.push_back({std::move(inputs), time, true, true});
-    stage.values.push_back({static_cast<int>(stage.operators.size()) - 1, bytes, -1, read});
-    return static_cast<int>(stage.values.size()) - 1;
-  };
-  const int constant = add({}, 64, 5, false);
-  const int ids = add({}, 64, 5, true);
-  const int mask = add({ids}, 4096, 5, false);
-  int x = add({ids}, 128, 1, true);
+  const int constant = append(stage, {}, 64, 5, false);
+  const int ids = append(stage, {}, 64, 5, true);
+  const int mask = append(stage, {ids}, 4096, 5, false);
+  int x = append(stage, {ids}, 128, 1, true);
   const int begin = static_cast<int>(stage.operators.size());
   for (int layer = 0; layer < 4; ++layer) {
-    const int scores = add({x, mask}, 1024, 3, true);
-    const int y = add({x, scores}, 128, 2, true);
-    const int wide = add({y, constant}, 512, 7, true);
-    x = add({x, y, wide}, 128, 2, true);
+    const int scores = append(stage, {x, mask}, 1024, 3, true);
+    const int y = append(stage, {x, scores}, 128, 2, true);
+    const int wide = append(stage, {y, constant}, 512, 7, true);
+    x = append(stage, {x, y, wide}, 128, 2, true);
   }
-  add({x}, 640, 5, true);
+  append(stage, {x}, 640, 5, true);
   const Intervals intervals = cutIntoIntervals({stage});
   std::vector<int> layers;  // the classes of the intervals in them
   for (const Interval& interval : intervals.intervals) {
@@ -287,6 +284,31 @@ TEST(RecomputeIntervals, WhatManyLayersReadIsKept) {
   EXPECT_EQ(layers[0], layers[1]);
   for (const Value& value : intervals.classes[layers[0]].values) {
     EXPECT_TRUE(value.op >= 0 || value.bytes == 0) << "what is kept once is not kept again by each layer";
+  }
+}
+
+// What the operators of one layer read stays with it, though three of them do and the layer is too long for an exact
+// choice: it may run again.
+TEST(RecomputeIntervals, WhatOneLayerReadsMayRunAgain) {
+  Graph stage;
+  int x = append(stage, {}, 128, 1, true);
+  std::vector<int> norms;
+  for (int layer = 0; layer < 4; ++layer) {
+    norms.push_back(append(stage, {x}, 128, 1, true));
+    int y = norms.back();
+    for (int i = 0; i < 3 * kMaxCandidates; ++i) {
+      y = i < 3 ? append(stage, {y, norms.back()}, 512 + i, 3, true) : append(stage, {y}, 512 + i, 3, true);
+    }
+    x = append(stage, {x, y}, 128, 2, true);
+  }
+  append(stage, {x}, 640, 5, true);
+  const Intervals intervals = cutIntoIntervals({stage});
+  for (const Interval& interval : intervals.intervals) {
+    for (const int norm : norms) {
+      if (interval.first <= norm && norm < interval.last) {
+        EXPECT_TRUE(intervals.classes[interval.intervalClass].operators[norm - interval.first].mayRepeat) << norm;
+      }
+    }
   }
 }
 
