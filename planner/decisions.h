@@ -59,7 +59,8 @@ struct OperatorDecision {
 };
 
 // A reshard or mask in the forward pass whose results the backward pass reads. Without an entry it is repeated where
-// the operator is whose result it changes, else kept.
+// the operator is whose result it changes, else kept. Or a gather in the backward pass: repeated for the gradients of
+// weights where these run apart; without an entry what it makes is kept for them.
 struct ReshardDecision {
   int64_t id = -1;     // the operator whose result it changes, -1: an argument
   unsigned index = 0;  // which result, or which argument

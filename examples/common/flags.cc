@@ -274,7 +274,8 @@ CompileOptions CommonFlags::options() const {
 }
 
 nn::Parallel CommonFlags::parallel(bool sequence) const {
-  const bool dataAxis = (mesh + stageMeshes).find("dp=") != std::string::npos;
+  const std::string meshes = mesh + stageMeshes;
+  const bool dataAxis = meshes.empty() || meshes.find("dp=") != std::string::npos;  // found where none is given
   return {dataAxis ? "dp" : "", "tp", sequence};
 }
 

@@ -32,7 +32,8 @@ inline constexpr char kUserStageAttr[] = "nn.stage";          // what the user w
 inline constexpr char kStageAttr[] = "dist.stage";            // of every operator, from decide on
 inline constexpr char kUserRecomputeAttr[] = "nn.recompute";  // number of the user's scope
 inline constexpr char kRecomputeAttr[] = "dist.recompute";    // results are recomputed in the backward pass
-inline constexpr char kRecomputedAttr[] = "dist.recomputed";  // it is such a copy of a forward operator
+// It is such a copy of a forward operator, or a gather of the backward pass that runs again for gradients of weights.
+inline constexpr char kRecomputedAttr[] = "dist.recomputed";
 inline constexpr char kSubmeshesAttr[] = "dist.submeshes";    // submesh of each stage
 inline constexpr char kDecisionsAttr[] = "dist.decisions";
 inline constexpr char kDecisionsFileAttr[] = "dist.decisions_file";  // in a file: the file of the record beside it

@@ -63,10 +63,10 @@ class MarkRecomputePass : public impl::MarkRecomputePassBase<MarkRecomputePass> 
     const Repeats repeats(*decisions);
     const GatherPolicies gathers(*decisions);
     for (Operation& op : step.getBody().front().without_terminator()) {
+      op.removeAttr(kRecomputeAttr);
       if (runsAgain(&op, repeats, gathers, layouts)) {
-        op.setAttr(kRecomputeAttr, UnitAttr::get(&getContext()));
-      } else {
-        op.removeAttr(kRecomputeAttr);
+        const bool isForward = placeOf(&op).where == RunsIn::kForward;
+        op.setAttr(isForward ? kRecomputeAttr : kRecomputedAttr, UnitAttr::get(&getContext()));
       }
     }
     module->setAttr(kStateAttr, StringAttr::get(&getContext(), "annotated"));

@@ -22,8 +22,8 @@ namespace {
 
 // Entries of one table of an elimination; where there are larger ones the answer is searched, near the best of all.
 constexpr int64_t kMostEntries = 1 << 18;
-// A parameter with its gradient and the two states that most optimizers keep.
-constexpr int kWithStates = 4;
+// That most optimizers keep of each parameter.
+constexpr int kStates = 2;
 
 Layout whole(Layout layout) {
   layout.setPartial({});
@@ -238,6 +238,27 @@ class Settler {
     return operatorTime(graph_, machineOf(op), op, ruleOf(op), axes);
   }
 
+  // Itself or as a view of it.
+  bool isReadInBackward(int value) const {
+    const std::vector<GraphView::Use>& uses = view_.usesOf(value);
+    return std::any_of(uses.begin(), uses.end(), [&](const GraphView::Use& use) {
+      if (use.op == GraphView::kStep) {
+        return false;
+      }
+      const bool isView = isForward(use.op) && view_.op(use.op).facts.view != ViewKind::kNone;
+      return view_.op(use.op).phase == Phase::kBackward || (isView && isReadInBackward(view_.resultOf(use.op, 0)));
+    });
+  }
+
+  // Of a parameter that is read so, with its gradient and states.
+  int64_t storedBytes(int parameter, int64_t mesh, const Layout& read) const {
+    const int64_t level = graph_.zeroLevelOf(parameter);
+    const int64_t whole = localBytes(graph_, parameter, read);
+    const int64_t shard = level > 0 ? localBytes(graph_, parameter, stateOf(parameter, mesh, read)) : whole;
+    return (level >= 3 ? shard : whole) + (level >= 2 ? shard : whole) + kStates * shard;
+  }
+
+  // A result that is dropped is made again.
   Picoseconds memoryPrice(int op, const FactorAxes& axes) const {
     if (bytePrice_ == 0) {
       return 0;
@@ -248,15 +269,20 @@ class Settler {
     for (unsigned i = 0; i < node.operands.size(); ++i) {
       const int value = view_.operandOf(op, i);
       if (isParameter(value)) {
-        parameters += localBytes(graph_, value, ruleOf(op).operandLayout(i, axes));
+        parameters += storedBytes(value, graph_.placement.meshNumber(op), ruleOf(op).operandLayout(i, axes));
       }
     }
     for (unsigned r = 0; r < node.results.size(); ++r) {
-      made += localBytes(graph_, view_.resultOf(op, r), ruleOf(op).resultLayout(r, axes));
+      if (isReadInBackward(view_.resultOf(op, r))) {
+        made += localBytes(graph_, view_.resultOf(op, r), ruleOf(op).resultLayout(r, axes));
+      }
     }
     const bool cut = graph_.microBatches.operators[op].perMicroBatch;
-    const int64_t bytes = parameters * kWithStates + made / (cut ? graph_.placement.meshOf(op).microBatches() : 1);
-    return static_cast<Picoseconds>(bytePrice_ * static_cast<double>(bytes));
+    const int64_t kept = made / (cut ? graph_.placement.meshOf(op).microBatches() : 1);
+    const auto priceOf = [&](int64_t bytes) {
+      return static_cast<Picoseconds>(bytePrice_ * static_cast<double>(bytes));
+    };
+    return priceOf(parameters) + std::min(priceOf(kept), arithmetic(op, axes));
   }
 
   absl::Status addValue(int value) {

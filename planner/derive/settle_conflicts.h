@@ -10,8 +10,9 @@
 // The gradient of a parameter is wanted as its state lies (zero.h), in each micro-batch from ZeRO-2 on. Its update
 // works on that part, and its new value is gathered from there; with ZeRO-3 the parameter is where it is read, once.
 //
-// Memory has a price where the caller names one: of what each operator makes, for one micro-batch, and of its
-// parameters with their gradients and states.
+// Memory has a price where the caller names one: of what the backward pass reads of each operator, for one micro-batch,
+// or the time to make it again where that is less; and of its parameters, gradients and states as ZeRO stores them.
+// What nobody reads later is gone soon: partial sums before they are added up, what is gathered for one reader.
 //
 // An operator whose whole factor is split takes what its alternative takes (alternative_prices.h); where that is chosen
 // the operator is listed in `expansions`.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "planner/cost/plan_time.h"
 #include "planner/derive/zero_words.h"
 #include "planner/graph/name_classes.h"
@@ -26,7 +27,19 @@ std::string recomputeText(const Decisions& decisions) {
     forward += op.runsIn == RunsIn::kForward ? 1 : 0;
     recomputed += op.recompute ? 1 : 0;
   }
-  return recomputed == 0 ? "none" : absl::StrCat(recomputed, " of ", forward, " operators");
+  const std::map<int64_t, const OperatorDecision*> makers = decisionsById(decisions);
+  const auto gathers = std::count_if(decisions.reshards.begin(), decisions.reshards.end(), [&](const auto& reshard) {
+    const auto maker = makers.find(reshard.id);
+    return reshard.recompute && maker != makers.end() && maker->second->runsIn == RunsIn::kBackward;
+  });
+  std::vector<std::string> parts;
+  if (recomputed > 0) {
+    parts.push_back(absl::StrCat(recomputed, " of ", forward, " operators"));
+  }
+  if (gathers > 0) {
+    parts.push_back(absl::StrCat("gathers of ", gathers, " gradients"));
+  }
+  return parts.empty() ? "none" : absl::StrJoin(parts, ", ");
 }
 
 std::vector<WeightClass> weightClasses(const Decisions& decisions, const std::set<std::string>& parameters) {

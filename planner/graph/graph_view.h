@@ -2,6 +2,7 @@
 // It holds while the graph does not change.
 #pragma once
 
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -38,6 +39,11 @@ class GraphView {
   const TensorType& typeOf(int value) const;
   // In program order, the step's own at the end.
   const std::vector<Use>& usesOf(int value) const { return uses_[value]; }
+  // For people: of the operator that makes it, or its own as an argument.
+  std::string labelOf(int value) const {
+    const std::optional<int> producer = producerOf(value);
+    return producer ? op(*producer).label() : graph_.arguments[indexOf(value)].name;
+  }
 
  private:
   const ProgramGraph& graph_;

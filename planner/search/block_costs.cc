@@ -125,7 +125,7 @@ BlockTotals apart(BlockTotals totals, const Relative& relative) {
 SegmentCosts atLevel(SegmentCosts costs, int from, int to, int64_t parts) {
   const auto number = static_cast<double>(parts);
   const auto factor = [&](int first) { return (from >= first ? number : 1) / (to >= first ? number : 1); };
-  for (std::vector<SegmentCost>* all : {&costs.segments, &costs.cutSegments}) {
+  for (std::vector<SegmentCost>* all : costs.all()) {
     for (SegmentCost& cost : *all) {
       for (int64_t* state : {&cost.stateBytes, &cost.offloadTime, &cost.bufferBytes}) {
         *state = times(*state, factor(1));
@@ -138,7 +138,7 @@ SegmentCosts atLevel(SegmentCosts costs, int from, int to, int64_t parts) {
 }
 
 SegmentCosts scaled(SegmentCosts costs, double factor) {
-  for (std::vector<SegmentCost>* all : {&costs.segments, &costs.cutSegments}) {
+  for (std::vector<SegmentCost>* all : costs.all()) {
     for (SegmentCost& cost : *all) {
       cost = scaled(std::move(cost), factor, true);
     }
@@ -187,7 +187,7 @@ absl::StatusOr<SegmentCosts> BlockCosts::withZeroTimes(SegmentCosts costs, const
   const auto of = [&](CollectiveKind kind, int64_t shared) {
     return collectiveCost(machine, kind, span, shared * (parts - 1));
   };
-  for (std::vector<SegmentCost>* all : {&costs.segments, &costs.cutSegments}) {
+  for (std::vector<SegmentCost>* all : costs.all()) {
     for (SegmentCost& cost : *all) {
       const auto repeat = [&](CollectiveKind kind, int64_t shared, int64_t timesEach) {
         const Picoseconds one = of(kind, shared);

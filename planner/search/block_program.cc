@@ -189,6 +189,9 @@ absl::StatusOr<SegmentCosts> BlockProgram::costs(const CompileOptions& closed, b
     if (!staged.cutSegments.empty()) {
       blocks.cutSegments.push_back(staged.cutSegments[standsFor_[b]]);
     }
+    if (!staged.gatheringSegments.empty()) {
+      blocks.gatheringSegments.push_back(staged.gatheringSegments[standsFor_[b]]);
+    }
     if (!costs.segments.empty() && gone_[b]) {
       costs.segments[0] += blocks.segments.back();
     }

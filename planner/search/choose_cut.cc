@@ -39,11 +39,22 @@ std::optional<ChosenCut> CutChooser::best(const std::vector<PricedBlocks>& block
   std::optional<ChosenCut> best;
   for (const PricedBlocks& each : blocks) {
     const std::vector<std::shared_ptr<const SummedCosts>> summed = summedOf(each.costs);
-    for (const PipelineShape& shape : shapes) {
+    // Is it longer because of the limit, or does it not fit?
+    const auto consider = [&](const PipelineShape& shape) {
       StageCut cut = withMeshes(choicesOf(each.costs, summed, shape), shape);
+      const bool isLimited = cut.limited || !cut.fits;
       const auto rank = [&](const StageCut& c) { return std::tuple(expected(c), c.peakBytes); };
       if (!best || rank(cut) < rank(best->cut)) {
         best = ChosenCut{std::move(cut), each.bytePrice};
+      }
+      return isLimited;
+    };
+    for (const PipelineShape& shape : shapes) {
+      const bool mayGatherAgain = shape.cutsBackward && summed.front()->gathering.segments() > 0;
+      if (consider(shape) && mayGatherAgain) {
+        PipelineShape gathering = shape;
+        gathering.gathersAgain = true;
+        consider(gathering);
       }
     }
   }

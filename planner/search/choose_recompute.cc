@@ -30,11 +30,6 @@ constexpr Picoseconds kTooLittle = 500;
 // Whole intervals that are expected to make a step longer than what is known by this part of it are not tried.
 constexpr Picoseconds kFarWorse = 8;
 
-std::string labelOf(const GraphView& view, int value) {
-  const std::optional<int> producer = view.producerOf(value);
-  return producer ? view.op(*producer).label() : view.graph().arguments[view.indexOf(value)].name;
-}
-
 // The choices of all stages, and what a selection of them says in the record.
 class Choices {
  public:
@@ -215,7 +210,7 @@ class Choices {
     const AnnotatedOp& op = model_.step().ops[index];
     if (op.movesOrFills() && (repeated || keptAlone)) {
       ReshardDecision entry = reshardEntry(model_.view(), record_, model_.step(), index);
-      entry.label = labelOf(model_.view(), model_.step().values[op.results[0]].source);
+      entry.label = model_.view().labelOf(model_.step().values[op.results[0]].source);
       entry.recompute = repeated;
       entry.recomputePrice = price;
       made.reshards.push_back(std::move(entry));

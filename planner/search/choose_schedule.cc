@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/decisions.h"
+#include "planner/search/gradient_gathers.h"
 #include "planner/search/pipeline_shape.h"
 #include "runtime/base/status.h"
 
@@ -81,12 +82,21 @@ absl::Status tryKind(const MemoryLimits& limits, const ModelFor& modelFor, Candi
 // way to the next where they turn out to take longer than that is expected to.
 absl::StatusOr<Candidate*> tryRecomputation(const MemoryLimits& limits, Picoseconds useless,
                                             std::vector<Candidate*> order, Candidate* best) {
+  const auto mayWin = [&](const Candidate* candidate) {
+    return !candidate->attempt.fits && (!best->attempt.fits || candidate->attempt.time < best->attempt.time);
+  };
+  for (Candidate* candidate : order) {
+    if (mayWin(candidate)) {
+      WEFT_ASSIGN_OR_RETURN(candidate->attempt,
+                            gatheringAgainIn(limits, std::move(candidate->attempt), *candidate->under.model));
+      best = isBetter(candidate->attempt, best->attempt) ? candidate : best;
+    }
+  }
   std::erase_if(order, [](const Candidate* candidate) { return candidate->attempt.fits; });
   std::map<const Candidate*, Picoseconds> expected;
   for (const Candidate* candidate : order) {
-    const bool mayWin = !best->attempt.fits || candidate->attempt.time < best->attempt.time;
     expected[candidate] = kAnyTime;
-    if (mayWin) {
+    if (mayWin(candidate)) {
       WEFT_ASSIGN_OR_RETURN(expected[candidate], expectedIn(limits, candidate->attempt, *candidate->under.model));
     }
   }

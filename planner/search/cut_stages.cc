@@ -53,7 +53,7 @@ class Cutter {
   Cutter(const MeshChoices& choices, const PipelineShape& shape, int64_t limit)
       : choices_(choices), segments_(choices.costs[0]->whole.segments()), shape_(shape), limit_(limit) {
     for (const auto& costs : choices.costs) {
-      sums_.push_back(&costs->of(shape.cutsBackward));
+      sums_.push_back(&costs->of(shape));
       transfer_ = std::max(transfer_, costs->transfer);
     }
     leastTime_ = leastTime();

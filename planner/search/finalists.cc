@@ -17,6 +17,7 @@ constexpr size_t kMoreTried = 3;
 // Of those beside the others at most, and of long programs.
 constexpr size_t kMostBeside = 8;
 constexpr size_t kMostBesideOfLong = 2;
+constexpr size_t kMostDoubtful = 1;
 constexpr double kFarOff = 1.15;
 constexpr double kFarOffOfLong = 1.01;
 
@@ -42,20 +43,40 @@ FinalistPicker::Answer FinalistPicker::next(const Sketch& sketch, bool isLong, c
   if (isFarOff && !isBeside) {
     return Answer::kEnough;
   }
-  ++(isBeside ? beside_ : tried_);
+  const bool fits = best.attempt != nullptr && best.attempt->fits;
+  // What others with its mesh take longer than was expected it may take longer, too: one of these is predicted, and
+  // takes the place of none.
+  const bool isDoubtful =
+      isLong && fits &&
+      longer(sketch) * static_cast<double>(sketch.cut.time) >= static_cast<double>(best.attempt->time);
+  size_t& count = isBeside ? beside_ : isDoubtful ? doubtful_ : tried_;
+  if (++count > kMostDoubtful && isDoubtful) {
+    return Answer::kSkip;
+  }
   const bool isLeftOut = isBeside && (isFarOff || beside_ > (isLong ? kMostBesideOfLong : kMostBeside));
   // What the record comes to was refined before, with other splits for the batch's axes among them.
   const double beside = best.isRecord ? farOffFrom(isLong) : 1;
-  const bool isHopeless = best.attempt != nullptr && best.attempt->fits &&
-                          static_cast<double>(sketch.cut.bound) >= beside * static_cast<double>(best.attempt->time);
+  const bool isHopeless =
+      fits && static_cast<double>(sketch.cut.bound) >= beside * static_cast<double>(best.attempt->time);
   return isLeftOut || isHopeless ? Answer::kSkip : Answer::kPredict;
 }
 
 void FinalistPicker::learn(const Sketch& sketch, const ClosedRequest& made) {
   most_ = std::clamp(kPredictedOperators / made.graph->operators.size(), kFewestFinalists, kMostFinalists);
+  double& longer = longer_.try_emplace(keyOf(sketch), 1).first->second;
+  longer = std::max(longer, static_cast<double>(made.attempt.time) / static_cast<double>(sketch.cut.time));
   if (!isBeside(sketch) && made.attempt.fits) {
     usual_ = {true, usual_.fits ? std::min(usual_.time, made.attempt.time) : made.attempt.time};
   }
+}
+
+FinalistPicker::Key FinalistPicker::keyOf(const Sketch& sketch) {
+  return {sketch.grid.mesh, sketch.grid.submeshes, sketch.request.microBatches()};
+}
+
+double FinalistPicker::longer(const Sketch& sketch) const {
+  const auto known = longer_.find(keyOf(sketch));
+  return known == longer_.end() ? 1 : known->second;
 }
 
 bool FinalistPicker::isBeside(const Sketch& sketch) const {

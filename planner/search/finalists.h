@@ -6,6 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
 
 #include "planner/request.h"
 #include "planner/search/choose_open.h"
@@ -49,6 +52,10 @@ class FinalistPicker {
     Picoseconds time = 0;
   };
 
+  using Key = std::tuple<std::string, int64_t, int64_t>;  // mesh, submeshes and micro-batches
+  static Key keyOf(const Sketch& sketch);
+  // By how many times a step took longer than its sketch, of those with the same key.
+  double longer(const Sketch& sketch) const;
   bool isBeside(const Sketch& sketch) const;
   size_t mostTried(const Sketch& next, bool isRecordBest) const;
 
@@ -57,6 +64,8 @@ class FinalistPicker {
   size_t most_;
   size_t tried_ = 0;
   size_t beside_ = 0;
+  size_t doubtful_ = 0;
+  std::map<Key, double> longer_;
 };
 
 }  // namespace weft

@@ -82,8 +82,8 @@ class Builder {
           continue;
         }
         ops.push_back(op);
-        operations.push_back(
-            {backward && made.kind == AnnotatedOp::Kind::kTransfer, recomputed, made.operands, made.results});
+        operations.push_back({backward && made.kind == AnnotatedOp::Kind::kTransfer, recomputed || repeated_[op],
+                              made.operands, made.results});
         read.insert(made.operands.begin(), made.operands.end());
         std::copy_if(made.results.begin(), made.results.end(), std::inserter(readOutside, readOutside.end()),
                      [&](int value) { return backward && isReadElsewhere(value, stage); });

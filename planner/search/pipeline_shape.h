@@ -31,6 +31,7 @@ struct PipelineShape {
   // How long a step takes beyond all micro-batches on one submesh, in times of one stage and micro-batch, where all
   // stages take equally long and forward pass, gradients of inputs and of weights a third of it each.
   double ramp = 0;
+  bool gathersAgain = false;  // with SegmentCosts::gatheringSegments, where it cuts the backward pass?
 
   int64_t stages() const { return static_cast<int64_t>(submeshOf.size()); }
   int64_t submeshes() const { return stages() / virtualStages; }

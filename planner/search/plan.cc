@@ -20,6 +20,7 @@
 #include "planner/search/choose_recompute.h"
 #include "planner/search/choose_schedule.h"
 #include "planner/search/departures.h"
+#include "planner/search/gradient_gathers.h"
 #include "planner/search/plan_space.h"
 #include "planner/search/segment_costs.h"
 #include "runtime/base/status.h"
@@ -142,7 +143,8 @@ absl::StatusOr<Best> bestOf(Models& models, const CompileOptions& request, bool 
   }
   WEFT_ASSIGN_OR_RETURN(Attempt made, known != nullptr ? *known : asItIs(models.limits(), first.record, *first.model));
   if (recompute && !made.fits) {
-    WEFT_ASSIGN_OR_RETURN(made, recomputedIn(models.limits(), made, *first.model, useless));
+    WEFT_ASSIGN_OR_RETURN(made, gatheringAgainIn(models.limits(), std::move(made), *first.model));
+    WEFT_ASSIGN_OR_RETURN(made, made.fits ? made : recomputedIn(models.limits(), made, *first.model, useless));
   }
   return Best{std::move(made), models.evenPads()};
 }

@@ -14,6 +14,7 @@
 #include "planner/recompute/pareto.h"
 #include "planner/schedule/generate.h"
 #include "planner/search/forward_graphs.h"
+#include "planner/search/gradient_gathers.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -227,6 +228,10 @@ absl::StatusOr<PaddedCosts> costsWith(const ProgramGraph& staged, const CompileO
     Decisions record = model->record();
     record.schedule.kind = schedule::kindName(schedule::Kind::kZbH1);
     WEFT_ASSIGN_OR_RETURN(costs.cutSegments, costsUnder(record, request, *model, costs.transfer));
+    WEFT_ASSIGN_OR_RETURN(const std::optional<Decisions> gathering, withGathersAgain(record, *model));
+    if (gathering) {
+      WEFT_ASSIGN_OR_RETURN(costs.gatheringSegments, costsUnder(*gathering, request, *model, costs.transfer));
+    }
   }
   return PaddedCosts{std::move(costs), std::move(derived.evenPads)};
 }

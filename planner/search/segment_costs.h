@@ -6,6 +6,7 @@
 // counted though it is not sent.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -57,6 +58,10 @@ struct SegmentCosts {
   // The same where gradients of weights run later than those of inputs; empty where no schedule may do so.
   std::vector<SegmentCost> cutSegments;
   Picoseconds transfer = 0;  // of what passes between segments, the longest
+  // As cutSegments, with gathers that run again for gradients of weights (gradient_gathers.h); empty: there are none.
+  std::vector<SegmentCost> gatheringSegments = {};
+
+  std::array<std::vector<SegmentCost>*, 3> all() { return {&segments, &cutSegments, &gatheringSegments}; }
 
   const std::vector<SegmentCost>& of(bool cutsBackward) const {
     return cutsBackward && !cutSegments.empty() ? cutSegments : segments;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/search/pipeline_shape.h"
 #include "planner/search/segment_costs.h"
 
 namespace weft {
@@ -53,14 +54,17 @@ class SegmentSums {
   std::vector<std::vector<Most>> most_;  // of 1, 2, 4, ... segments, by the first of them
 };
 
-// Of the same segments whole and with their backward pass cut.
+// Of the same segments whole, with their backward pass cut, and cut with gathers that run again.
 struct SummedCosts {
   explicit SummedCosts(const SegmentCosts& costs)
-      : whole(costs.segments), cut(costs.cutSegments), transfer(costs.transfer) {}
+      : whole(costs.segments), cut(costs.cutSegments), gathering(costs.gatheringSegments), transfer(costs.transfer) {}
 
-  const SegmentSums& of(bool cutsBackward) const { return cutsBackward && cut.segments() > 0 ? cut : whole; }
+  const SegmentSums& of(const PipelineShape& shape) const {
+    const SegmentSums& apart = shape.gathersAgain && gathering.segments() > 0 ? gathering : cut;
+    return shape.cutsBackward && apart.segments() > 0 ? apart : whole;
+  }
 
-  SegmentSums whole, cut;
+  SegmentSums whole, cut, gathering;
   Picoseconds transfer = 0;  // of what passes between segments, the longest
 };
 

@@ -332,9 +332,11 @@ class Copier {
   }
 
   AnnotatedStep run() {
-    for (const AnnotatedOp& op : step_.ops) {
+    for (size_t i = 0; i < step_.ops.size(); ++i) {
+      const AnnotatedOp& op = step_.ops[i];
       AnnotatedOp kept = op;
       if (op.place.where == RunsIn::kBackward) {
+        kept.repeated = repeated_[i];
         for (int& operand : kept.operands) {
           operand = again(operand, op.place);
         }
@@ -382,7 +384,7 @@ class Copier {
     if (known != copies_.end()) {
       return known->second;
     }
-    if (!repeated_[producer]) {
+    if (!repeated_[producer] || step_.ops[producer].place.where == RunsIn::kBackward) {
       return value;
     }
     AnnotatedOp copy = step_.ops[producer];

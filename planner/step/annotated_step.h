@@ -31,7 +31,8 @@ struct AnnotatedOp {
   Place place;
   std::vector<int> operands, results;  // values of the annotated step
   int64_t dim = 0;                     // of a mask: the padded dimension
-  bool repeated = false;               // a copy in the backward pass of a forward operation
+  // Of the backward pass: a copy of a forward operation, or a gather that runs again for the gradients of weights.
+  bool repeated = false;
 
   bool movesOrFills() const { return kind == Kind::kReshard || kind == Kind::kMask; }
 };
@@ -57,10 +58,10 @@ absl::StatusOr<AnnotatedStep> annotate(const GraphView& view, const Decisions& d
 // The record's name of a reshard or mask: id, index, how and stage are set.
 ReshardDecision reshardEntry(const GraphView& view, const Decisions& decisions, const AnnotatedStep& step, int op);
 
-// Does the backward pass run the operation again, by the decisions (planner/step/repeats.h)? Of all operations.
+// Does the operation run a second time, by the decisions (planner/step/repeats.h)? Of all operations.
 std::vector<bool> repeatedOps(const GraphView& view, const Decisions& decisions, const AnnotatedStep& step);
 
-// The step with copies in the backward pass of what runs again there: each just before its first reader.
+// The step with copies in the backward pass of forward operations that run again: each just before its first reader.
 AnnotatedStep withCopies(const AnnotatedStep& step, const std::vector<bool>& repeated);
 
 }  // namespace weft

@@ -17,7 +17,7 @@ enum class BackwardPart : uint8_t { kInput, kWeights, kBoth };
 // An operation as the cut sees it; values under any numbers.
 struct BackwardOperation {
   bool transfer = false;    // a send or a receive
-  bool recomputed = false;  // a copy of a forward operation
+  bool recomputed = false;  // it may run in both parts: a copy of a forward operation, a gather (repeats.h)
   std::vector<int> inputs = {};
   std::vector<int> outputs = {};
 };

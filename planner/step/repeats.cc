@@ -23,11 +23,12 @@ bool Repeats::ofOperator(int64_t id, const Place& place, bool partialOverTime) c
 }
 
 bool Repeats::ofMove(const ReshardDecision& name, const Place& place, bool partialOverTime, bool follows) const {
-  if (place.where != RunsIn::kForward || partialOverTime) {
+  const bool isForward = place.where == RunsIn::kForward;
+  if ((!isForward && place.where != RunsIn::kBackward) || partialOverTime) {
     return false;
   }
   const auto decided = moves_.find(keyOf(name));
-  return decided == moves_.end() ? follows : decided->second;
+  return decided == moves_.end() ? isForward && follows : decided->second;
 }
 
 }  // namespace weft

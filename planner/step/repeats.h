@@ -1,4 +1,5 @@
-// Which forward operations of the annotated step the backward pass runs again, by a record.
+// Which operations of the annotated step run a second time in a step, by a record: forward ones in the backward pass,
+// and gathers of the backward pass for the gradients of weights, where these run apart.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,9 @@ class Repeats {
   // only after all of them, and never runs again.
   bool ofOperator(int64_t id, const Place& place, bool partialOverTime) const;
 
-  // A reshard or mask, by its name in the record: id, index, how and stage of `name`. Without an entry it follows what
-  // it changes; `follows`: does that run again, on the same stage?
+  // A reshard or mask, by its name in the record: id, index, how and stage of `name`. One of the backward pass runs
+  // again where an entry says so; one of the forward pass follows what it changes where there is none. `follows`: does
+  // that run again, on the same stage?
   bool ofMove(const ReshardDecision& name, const Place& place, bool partialOverTime, bool follows) const;
 
  private:

@@ -42,7 +42,7 @@ struct StepInstruction {
   int64_t workspaceBytes = 0;             // scratch while it runs
   int64_t mailboxBytes = 0;               // of a receive: room for the messages under way
   int constant = -1;                      // of a constant: equal ones have equal numbers
-  bool recomputed = false;                // a copy in the backward pass of a forward operation
+  bool recomputed = false;                // in the backward pass: AnnotatedOp::repeated
   std::string label = {};                 // for people
   bool named = false;                     // by the user? Then an accumulator that it writes takes its label
   Picoseconds time = 0;                   // on the request's machine; 0 where nobody asks (the plan passes)

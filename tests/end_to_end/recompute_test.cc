@@ -232,7 +232,10 @@ INSTANTIATE_TEST_SUITE_P(Settings, RecomputeGptTest,
                          testing::Values(Setting{"OneRank", {}}, Setting{"TwoStages", {.stages = 2}},
                                          Setting{
                                              "TwoStagesSplitBackward", {.stages = 2, .schedule = "zb_h1"}, {90, 75}},
-                                         Setting{"SequenceSplit", {.mesh = "tp=2"}}),
+                                         Setting{"SequenceSplit", {.mesh = "tp=2"}},
+                                         Setting{"TwoStagesSequenceSplitBackward",
+                                                 {.stages = 2, .schedule = "zb_h1", .mesh = "tp=2"},
+                                                 {95, 90, 80}}),
                          [](const testing::TestParamInfo<Setting>& info) { return info.param.name; });
 
 // A gather on the way to a kept value is kept or repeated for itself.
@@ -257,6 +260,35 @@ TEST(RecomputeTest, CollectivesAreItems) {
   }
   EXPECT_GT(repeated, 0);
   EXPECT_GT(without, 0);  // cheaper ones first
+}
+
+// What gradients of activations and of weights read gathered is gathered for each, where they run apart, memory is short
+// and that is expected to take less than to recompute instead.
+TEST(RecomputeTest, GradientsAreGatheredAgainForWeights) {
+  GptRequest request = {.stages = 2, .schedule = "zb_h1", .mesh = "tp=2"};
+  const absl::StatusOr<Program> plain = compileGpt(request);
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  request.memoryLimit = plain->plan.memory().peak_bytes() - activationBytes(*plain) / 10;
+  const absl::StatusOr<Program> program = compileGpt(request);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const absl::StatusOr<Decisions> record = parseDecisions(program->decisions());
+  ASSERT_TRUE(record.ok()) << record.status();
+  for (const ReshardDecision& reshard : record->reshards) {
+    const OperatorDecision* maker = record->find(reshard.id);
+    EXPECT_TRUE(reshard.recompute && maker != nullptr && maker->runsIn == RunsIn::kBackward) << reshard.label;
+    EXPECT_GT(reshard.recomputePrice.time, 0);
+    EXPECT_GT(reshard.recomputePrice.bytes, 0);
+  }
+  EXPECT_EQ(record->reshards.size(), 8U);  // of each layer two weights are split along their rows
+  for (const OperatorDecision& op : record->operators) {
+    EXPECT_FALSE(op.recompute) << op.label;
+  }
+  const auto gathers = [](const Program& of) { return statisticsOf(of.plan).collectives.at("all_gather").tensors; };
+  EXPECT_GT(gathers(*program), gathers(*plain));
+  EXPECT_LT(activationBytes(*program), activationBytes(*plain));
+  EXPECT_LE(program->plan.memory().peak_bytes(), request.memoryLimit);
+  EXPECT_EQ(record->prediction->most(), program->plan.memory().peak_bytes());
+  EXPECT_TRUE(trained(*program) == trained(*plain));
 }
 
 // With the schedule open too, a kind that does not fit as it is may win by recomputing.

@@ -9,6 +9,9 @@
 namespace weft::testing {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
 // Arithmetic and messages cost what they carry alone.
 const Machine kMachine = {
     .name = "test", .flops = 1e12, .memoryBandwidth = 1e11, .linkBandwidth = 1e10, .linkLatency = 1e-9};
@@ -191,6 +194,71 @@ TEST(SettleConflicts, ThePriceHoldsZero) {
     EXPECT_EQ(columnsOf(140, 1e12, level), "open") << level;
     EXPECT_EQ(columnsOf(124, 1e12, level), "tp") << level;
   }
+}
+
+std::string splitOf(const GraphBuilder& b, double bytePrice, int64_t zeroLevel = 0) {
+  Spread spread(b.graph, "dp=4,tp=2");
+  spread.setZeroLevels(std::vector<int64_t>(b.graph.arguments.size(), zeroLevel));
+  Machine machine = kMachine;
+  machine.flops = 1e9;
+  machine.memoryBandwidth = 1e14;
+  ReshardMemo memo;
+  spread.settle(machine, memo, bytePrice);
+  return spread.axes(0, "n") == "tp" ? "columns" : spread.axes(0, "k") == "tp" ? "sums" : "rows";
+}
+
+// Split over its sums the product is partial, and each rank has a result as large as the whole. That takes memory only
+// if the backward pass reads it, itself or as a view.
+TEST(SettleConflicts, MemoryIsWhatTheBackwardPassReads) {
+  constexpr double kByte = 1e6;
+  for (const bool isRead : {false, true}) {
+    for (const bool asView : {false, true}) {
+      GraphBuilder b;
+      const GraphValue x = b.input("x", {64, 4096});
+      b.graph.arguments[0].layout = "[{},{tp}]";
+      const GraphValue product = b.add(kMatmul, {x, b.parameter("w", {4096, 16})}, {64, 16});
+      b.last().facts.flopsPerPoint = 2;
+      const GraphValue wanted = constrain(b, product, {64, 16}, "[{},{tp}]");
+      b.returns(wanted);
+      const GraphValue other = b.input("dy", {64, 16});
+      b.returns(b.add(kRelu, {!isRead ? other : asView ? wanted : product}, {64, 16}));
+      b.last().phase = Phase::kBackward;
+      EXPECT_EQ(splitOf(b, 0), "sums") << isRead << asView;
+      EXPECT_EQ(splitOf(b, kByte), isRead ? "columns" : "sums") << isRead << asView;
+    }
+  }
+}
+
+// What is made again in less time than its memory is worth counts that time: the same under any split.
+TEST(SettleConflicts, MemoryCountsNoMoreThanToMakeItAgain) {
+  GraphBuilder b;
+  const GraphValue x = b.input("x", {64, 4096});
+  b.graph.arguments[0].layout = "[{},{tp}]";
+  const GraphValue product = b.add(kMatmul, {x, b.input("w", {4096, 16})}, {64, 16});
+  b.returns(constrain(b, product, {64, 16}, "[{},{tp}]"));
+  b.returns(b.add(kRelu, {product}, {64, 16}));
+  b.last().phase = Phase::kBackward;
+  EXPECT_EQ(splitOf(b, 1e6), "sums") << "without arithmetic";
+}
+
+// A weight that every rank has whole takes more memory than its columns do, unless ZeRO shares it.
+TEST(SettleConflicts, MemoryOfParametersIsAsZeroStoresThem) {
+  // So many rows are split while the weight is worth less than to move the result.
+  const auto levelsByRows = [](int64_t rows, double bytePrice) {
+    const GraphBuilder b = trained(rows);
+    std::vector<int64_t> levels;
+    for (const int64_t level : {0, 1, 2, 3}) {
+      if (splitOf(b, bytePrice, level) == "rows") {
+        levels.push_back(level);
+      }
+    }
+    return levels;
+  };
+  EXPECT_THAT(levelsByRows(400, 0), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(levelsByRows(1000, 1e3), ElementsAre(1, 2, 3));
+  EXPECT_THAT(levelsByRows(4000, 1e4), ElementsAre(2, 3));
+  EXPECT_THAT(levelsByRows(400, 1e3), ElementsAre(3));
+  EXPECT_THAT(levelsByRows(4000, 1e5), IsEmpty());
 }
 
 TEST(SettleConflicts, AListMayLoseAnAxis) {

@@ -50,13 +50,13 @@ class Spread {
     ReshardMemo memo;
     settle(machine, memo);
   }
-  void settle(const Machine& machine, ReshardMemo& memo) {
+  void settle(const Machine& machine, ReshardMemo& memo, double bytePrice = 0) {
     shardings_ = *openShardings(settled_);
     Propagation propagation(settled_, shardings_);
     readWords(propagation);
     propagation.hearParameters();
     propagation.run(Phase::kForward);
-    ASSERT_TRUE(settleConflicts(settled_, {machine, 0, memo}, candidatesOf(settled_, shardings_), shardings_).ok());
+    ASSERT_TRUE(settleConflicts(settled_, {machine, bytePrice, memo}, candidatesOf(settled_, shardings_), shardings_).ok());
     propagation.run(Phase::kBackward);
   }
 

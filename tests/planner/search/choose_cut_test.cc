@@ -31,6 +31,26 @@ TEST(CutChooser, TakesTheBestSplitsAndSchedule) {
   EXPECT_FALSE(cuts.best({{costsOf({10}, 1), 0}}, {}).has_value());
 }
 
+// Gathers that run again for the gradients of weights take time: they do where memory would be short without.
+TEST(CutChooser, GathersAgainWhereMemoryIsShort) {
+  CompileOptions request;
+  request.schedule = "zb_h1";
+  SegmentCosts costs = costsOf({10, 10, 10, 10}, 10);
+  costs.cutSegments.assign(4, {.time = 10, .activations = {10, 0, 20}});
+  costs.gatheringSegments.assign(4, {.time = 11, .activations = {10, 0, 4}});
+  const auto bestWithin = [&](int64_t limit) {
+    KnownShapes known;
+    CutChooser cuts(request, {limit, true, false}, known);
+    return cuts.best({{costs, 0}}, cuts.shapesOf({2, 1, "dp=1"}, 8))->cut;
+  };
+  const StageCut kept = bestWithin(0);
+  EXPECT_EQ(kept.longest, 20);
+  EXPECT_EQ(bestWithin(kept.peakBytes).longest, 20);
+  const StageCut again = bestWithin(kept.peakBytes * 9 / 10);
+  EXPECT_EQ(again.longest, 22);
+  EXPECT_TRUE(again.fits);
+}
+
 TEST(CutChooser, MoreThanTheLimitCountsAsLonger) {
   const CompileOptions request;
   KnownShapes known;

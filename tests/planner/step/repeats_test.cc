@@ -39,5 +39,14 @@ TEST(Repeats, MovesFollowUnlessTheRecordSaysOtherwise) {
   EXPECT_FALSE(repeats.ofMove(mask, {RunsIn::kUpdate, 1}, false, true));
 }
 
+// For the gradients of weights, where they run apart.
+TEST(Repeats, MovesOfTheBackwardPassRunAgainWhereTheRecordSaysSo) {
+  const Repeats repeats(record());
+  const ReshardDecision mask = {.id = -1, .index = 2, .how = "mask 1", .stage = 1};
+  EXPECT_TRUE(repeats.ofMove(mask, {RunsIn::kBackward, 1}, false, false));
+  EXPECT_FALSE(repeats.ofMove({.id = 3, .index = 0, .how = "[{dp},{}]"}, {RunsIn::kBackward, 0}, false, true))
+      << "it follows nothing";
+}
+
 }  // namespace
 }  // namespace weft

@@ -1,0 +1,67 @@
+#include "planner/search/gradient_gathers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/stage_table.h"
+#include "runtime/base/status.h"
+
+namespace weft {
+namespace {
+
+// Do several operations of the backward pass read what it gathers there? Whether they are of both halves is known when
+// the pass is cut; of one half alone nothing runs twice.
+bool isSharedGather(const AnnotatedStep& step, const std::vector<std::vector<int>>& readers, int op,
+                    const Prices& prices) {
+  const AnnotatedOp& made = step.ops[op];
+  if (made.kind != AnnotatedOp::Kind::kReshard || made.place.where != RunsIn::kBackward) {
+    return false;
+  }
+  const int result = made.results[0];
+  const auto isHere = [&](int reader) { return step.ops[reader].place == made.place; };
+  const auto bytesOf = [&](int value) { return prices.localTensor(step.values[value]).bytes(); };
+  return std::count_if(readers[result].begin(), readers[result].end(), isHere) > 1 &&
+         bytesOf(result) > bytesOf(made.operands[0]);
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<Decisions>> withGathersAgain(const Decisions& record, StepModel& model) {
+  const bool trains = model.view().graph().trains();
+  WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(record.schedule, record.mesh.microBatches(), trains));
+  if (record.schedule.submeshes.size() < 2 || !splitsBackward(table)) {
+    return std::nullopt;
+  }
+  const AnnotatedStep& step = model.step();
+  const std::vector<std::vector<int>> readers = step.readers();
+  Decisions made = record;
+  for (int op = 0; op < static_cast<int>(step.ops.size()); ++op) {
+    if (!isSharedGather(step, readers, op, model.prices())) {
+      continue;
+    }
+    ReshardDecision entry = reshardEntry(model.view(), record, step, op);
+    entry.label = model.view().labelOf(step.values[step.ops[op].results[0]].source);
+    entry.recompute = true;
+    entry.recomputePrice.bytes = model.prices().localTensor(step.values[step.ops[op].results[0]]).bytes();
+    WEFT_ASSIGN_OR_RETURN(entry.recomputePrice.time, model.prices().time(step, step.ops[op]));
+    made.reshards.push_back(std::move(entry));
+  }
+  return made.reshards.size() > record.reshards.size() ? std::optional(std::move(made)) : std::nullopt;
+}
+
+absl::StatusOr<Attempt> gatheringAgainIn(const MemoryLimits& limits, Attempt base, StepModel& model) {
+  if (base.fits) {
+    return base;
+  }
+  WEFT_ASSIGN_OR_RETURN(const std::optional<Decisions> changed, withGathersAgain(base.decisions, model));
+  if (!changed) {
+    return base;
+  }
+  WEFT_ASSIGN_OR_RETURN(Attempt again, asItIs(limits, *changed, model));
+  WEFT_ASSIGN_OR_RETURN(const Picoseconds before, expectedIn(limits, base, model));
+  WEFT_ASSIGN_OR_RETURN(const Picoseconds after, expectedIn(limits, again, model));
+  const bool isShorter = after < before || (after == before && again.peakBytes < base.peakBytes);
+  return isShorter ? std::move(again) : std::move(base);
+}
+
+}  // namespace weft
