@@ -75,8 +75,9 @@ class MarkRecomputePass : public impl::MarkRecomputePassBase<MarkRecomputePass> 
  private:
   static bool runsAgain(Operation* op, const Repeats& repeats, const GatherPolicies& gathers,
                         const ValueLayouts& layouts) {
-    const bool partial =
-        llvm::any_of(op->getResults(), [&](Value value) { return partialOverTime(layouts.of(value)); });
+    const auto isPartial = [&](Value value) { return partialOverTime(layouts.of(value)); };
+    // A reshard that adds up what micro-batches make would count one twice.
+    const bool partial = llvm::any_of(op->getResults(), isPartial) || (isMove(op) && isPartial(op->getOperand(0)));
     if (!isMove(op)) {
       return repeats.ofOperator(idOf(op), placeOf(op), partial);
     }

@@ -141,8 +141,8 @@ absl::Status addSavings(const Decisions& record, StepModel& model, std::vector<S
   return absl::OkStatus();
 }
 
-// With the record's kind of schedule, which decides whether the backward pass is cut.
-absl::StatusOr<std::vector<SegmentCost>> costsUnder(const Decisions& record, const CompileOptions& request,
+// With the record's kind of schedule, which decides whether the backward pass is cut; without savings.
+absl::StatusOr<std::vector<SegmentCost>> keepingAll(const Decisions& record, const CompileOptions& request,
                                                     StepModel& model, Picoseconds& transfer) {
   WEFT_ASSIGN_OR_RETURN(const StepNeeds needs, model.needs(record, 1));
   std::vector<SegmentCost> costs;
@@ -151,6 +151,12 @@ absl::StatusOr<std::vector<SegmentCost>> costsUnder(const Decisions& record, con
   }
   holdSaid(request, model, costs);
   transfer = static_cast<Picoseconds>(std::llround(needs.times.comm));
+  return costs;
+}
+
+absl::StatusOr<std::vector<SegmentCost>> costsUnder(const Decisions& record, const CompileOptions& request,
+                                                    StepModel& model, Picoseconds& transfer) {
+  WEFT_ASSIGN_OR_RETURN(std::vector<SegmentCost> costs, keepingAll(record, request, model, transfer));
   if (request.recompute == "auto" && model.view().graph().trains()) {
     WEFT_RETURN_IF_ERROR(addSavings(record, model, costs));
   }
@@ -230,7 +236,10 @@ absl::StatusOr<PaddedCosts> costsWith(const ProgramGraph& staged, const CompileO
     WEFT_ASSIGN_OR_RETURN(costs.cutSegments, costsUnder(record, request, *model, costs.transfer));
     WEFT_ASSIGN_OR_RETURN(const std::optional<Decisions> gathering, withGathersAgain(record, *model));
     if (gathering) {
-      WEFT_ASSIGN_OR_RETURN(costs.gatheringSegments, costsUnder(*gathering, request, *model, costs.transfer));
+      WEFT_ASSIGN_OR_RETURN(costs.gatheringSegments, keepingAll(*gathering, request, *model, costs.transfer));
+      for (size_t s = 0; s < costs.segments.size(); ++s) {  // of the forward pass as much may be recomputed
+        costs.gatheringSegments[s].savings = costs.cutSegments[s].savings;
+      }
     }
   }
   return PaddedCosts{std::move(costs), std::move(derived.evenPads)};

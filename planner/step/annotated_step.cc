@@ -447,8 +447,10 @@ std::vector<bool> repeatedOps(const GraphView& view, const Decisions& decisions,
   std::vector<bool> repeated(step.ops.size(), false);
   for (size_t i = 0; i < step.ops.size(); ++i) {
     const AnnotatedOp& op = step.ops[i];
-    const bool partial = std::any_of(op.results.begin(), op.results.end(),
-                                     [&](int value) { return partialOverTime(step.values[value].layout); });
+    const auto isPartial = [&](int value) { return partialOverTime(step.values[value].layout); };
+    // A reshard that adds up what micro-batches make would count one twice.
+    const bool partial = std::any_of(op.results.begin(), op.results.end(), isPartial) ||
+                         (op.movesOrFills() && isPartial(op.operands[0]));
     if (op.kind == AnnotatedOp::Kind::kOperator) {
       repeated[i] = repeats.ofOperator(view.op(op.op).id, op.place, partial);
     } else if (op.movesOrFills()) {

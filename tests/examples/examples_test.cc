@@ -121,6 +121,14 @@ TEST(StepsTest, NoneIsNoCrash) {
   EXPECT_THAT(gpt.text, AllOf(HasSubstr("training loss: none"), HasSubstr("validation loss after 0 steps: ")));
 }
 
+// The tables of strategies split the batch over dp where the mesh is searched, too.
+TEST(TensorParallelTest, TheBatchIsSplitWhereTheMeshIsFound) {
+  const std::string words = "gpt --layers 1 --width 64 --heads 4 --context 32 --batch 16 --sample 0 --steps 1 ";
+  const Outcome found = run(words + "--mode auto --devices 4 --without pipeline --tensor-parallel");
+  EXPECT_EQ(found.status, 0) << found.text;
+  EXPECT_THAT(found.text, HasSubstr("mesh dp=4,tp=1")) << "its layers are too narrow for more";
+}
+
 TEST(BytePairTest, TrainsAndSamples) {
   const testing::TemporaryDirectory folder;
   const testing::BytePairs pairs("t h\nth e\n\u0120 the\n");

@@ -56,7 +56,8 @@ class Spread {
     readWords(propagation);
     propagation.hearParameters();
     propagation.run(Phase::kForward);
-    ASSERT_TRUE(settleConflicts(settled_, {machine, bytePrice, memo}, candidatesOf(settled_, shardings_), shardings_).ok());
+    ASSERT_TRUE(
+        settleConflicts(settled_, {machine, bytePrice, memo}, candidatesOf(settled_, shardings_), shardings_).ok());
     propagation.run(Phase::kBackward);
   }
 
