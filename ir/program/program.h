@@ -34,7 +34,7 @@ inline constexpr char kUserRecomputeAttr[] = "nn.recompute";  // number of the u
 inline constexpr char kRecomputeAttr[] = "dist.recompute";    // results are recomputed in the backward pass
 // It is such a copy of a forward operator, or a gather of the backward pass that runs again for gradients of weights.
 inline constexpr char kRecomputedAttr[] = "dist.recomputed";
-inline constexpr char kSubmeshesAttr[] = "dist.submeshes";    // submesh of each stage
+inline constexpr char kSubmeshesAttr[] = "dist.submeshes";  // submesh of each stage
 inline constexpr char kDecisionsAttr[] = "dist.decisions";
 inline constexpr char kDecisionsFileAttr[] = "dist.decisions_file";  // in a file: the file of the record beside it
 inline constexpr char kSourcesAttr[] = "dist.sources";  // in a file: the paths of the short names in its locations
