@@ -1,6 +1,7 @@
 #include "planner/search/gradient_gathers.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "planner/stage_table.h"
@@ -60,8 +61,16 @@ absl::StatusOr<Attempt> gatheringAgainIn(const MemoryLimits& limits, Attempt bas
   WEFT_ASSIGN_OR_RETURN(Attempt again, asItIs(limits, *changed, model));
   WEFT_ASSIGN_OR_RETURN(const Picoseconds before, expectedIn(limits, base, model));
   WEFT_ASSIGN_OR_RETURN(const Picoseconds after, expectedIn(limits, again, model));
-  const bool isShorter = after < before || (after == before && again.peakBytes < base.peakBytes);
-  return isShorter ? std::move(again) : std::move(base);
+  if (after > before || (after == before && again.peakBytes >= base.peakBytes)) {
+    return base;
+  }
+  again.decisions.recomputeSummary = nlohmann::ordered_json{
+      {"limit", limits.least()},
+      {"stages", nlohmann::ordered_json::array()},
+      {"step_seconds", inSeconds(again.time)},
+      {"step_seconds_otherwise",
+       inSeconds(base.time)}}.dump();
+  return again;
 }
 
 }  // namespace weft

@@ -191,6 +191,29 @@ TEST_P(PlanWordsTest, SayTheWholePlan) {
 }
 
 // Four products on the first of two stages, one on the other: they are given three ranks and one.
+// Only a limit asks for gathers that run again for the gradients of weights.
+TEST(PlanWords, GathersThatRunAgain) {
+  examples::GptConfig config = staged(2);
+  config.layers = 4;
+  config.batch = 16;
+  config.parallel = {"", "tp", true};
+  CompileOptions options = {.mesh = "tp=2", .micro = 4, .schedule = "zb_h1", .memoryLimit = int64_t{1} << 40};
+  const auto asked = [&] {
+    Graph g;
+    const examples::GptModel model = examples::buildGpt(g, config);
+    return Asked(g, model.loss, options);
+  };
+  const absl::StatusOr<Decisions> plain = planProgram(asked().problem().graphs, options, {});
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  for (const int64_t percent : {96, 90, 85}) {
+    options.memoryLimit = plain->prediction->most() * percent / 100;
+    const absl::StatusOr<Decisions> record = planProgram(asked().problem().graphs, options, {});
+    ASSERT_TRUE(record.ok()) << record.status();
+    EXPECT_THAT(summaryOf(*record, {}).recompute, HasSubstr("gathers of 8 gradients")) << percent;
+    expectSaidWhole(asked().problem().graphs, options);
+  }
+}
+
 TEST(PlanWords, MeshesThatWereFoundForStages) {
   Graph g;
   Tensor hidden = g.input("x", {48, 24});
