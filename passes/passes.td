@@ -96,7 +96,8 @@ def MaskPadsPass : Weft_Pass<"mask-pads"> {
 def MarkRecomputePass : Weft_Pass<"mark-recompute"> {
   let summary = "Mark what the backward pass computes again";
   let description = [{
-    Operators, reshards and masks get the mark dist.recompute, as the record says; the annotated state is complete.
+    Operators, reshards and masks get the mark dist.recompute, as the record says, and gathers of the backward pass that
+    run again for gradients of weights the mark dist.recomputed; the annotated state is complete.
   }];
 }
 

@@ -1,5 +1,6 @@
-// Marks the operators, reshards and masks that the backward pass runs again, as the decisions say. It is the last step
-// to the annotated state: reshards and masks have their marks too.
+// Marks the operators, reshards and masks that the backward pass runs again, and its own gathers that run again for the
+// gradients of weights, as the decisions say. It is the last step to the annotated state: reshards and masks have their
+// marks too.
 
 #include "ir/dist/dist.h"
 #include "ir/program/program.h"

@@ -62,10 +62,6 @@ struct SegmentCosts {
   std::vector<SegmentCost> gatheringSegments = {};
 
   std::array<std::vector<SegmentCost>*, 3> all() { return {&segments, &cutSegments, &gatheringSegments}; }
-
-  const std::vector<SegmentCost>& of(bool cutsBackward) const {
-    return cutsBackward && !cutSegments.empty() ? cutSegments : segments;
-  }
 };
 
 // Of all segments as one.

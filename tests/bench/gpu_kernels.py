@@ -1,9 +1,10 @@
 """Measures the kernels of transformer steps on one GPU, by which planner/machine's files of GPUs are checked.
 
-  python3 gpu_kernels.py OUT.json [seconds]      needs PyTorch and a GPU; about four minutes
+  python3 gpu_kernels.py OUT.json [seconds [section...]]      needs PyTorch and a GPU; all sections: about four minutes
 
 Writes {"device": name, "products": [[kind, type, batch, m, n, k, seconds]...], "moves": [[name, bytes, seconds]...],
-"attention": [[pass, batch, heads, length, head, seconds]...], "launch": seconds, "copies": {...}, "steps": [...]}.
+"attention": [[pass, batch, heads, length, head, seconds]...], "launch": seconds, "copies": {...}, "steps": [...],
+"accumulations": [[m, n, k, {how: seconds}]...]}.
 
 Each figure is the median of several runs, each long enough for the GPU's clock to say; operands are random, as products
 of zeros are faster than others, and lie in different memory from run to run where they would fit in a cache.
@@ -102,6 +103,35 @@ def products():
     for m, n, k in ((2048, 4096, 4096), (8192, 4096, 4096), (1024, 1024, 1024), (4096, 16384, 4096)):
         for name, dtype in (("f32", torch.float32), ("f16", torch.float16)):
             found.append(["nn", name, 1, m, n, k, product_seconds("nn", dtype, 1, m, n, k)])
+    return found
+
+
+def accumulations():
+    """Gradients of a weight of m x n over k tokens, bf16, added to what other micro-batches made, f32.
+
+    The product alone, into either type; the sum in a kernel of its own; both in one kernel, where the library has it.
+    """
+    found = []
+    for m, n in ((12288, 9216), (12288, 3072), (12288, 12288), (12288, 6144), (4096, 4096), (4096, 16384), (2048, 8192)):
+        for k in (2048, 4096, 8192):
+            left, right = operands([k, m], torch.bfloat16), operands([k, n], torch.bfloat16)
+            many = min(len(left), len(right))
+            total = torch.zeros(m, n, device=DEVICE)
+            narrow, wide = torch.empty(m, n, device=DEVICE, dtype=torch.bfloat16), torch.empty(m, n, device=DEVICE)
+            ways = {
+                "product": lambda i: torch.mm(left[i].t(), right[i], out=narrow),
+                "product_f32": lambda i: torch.mm(left[i].t(), right[i], out_dtype=torch.float32, out=wide),
+                "sum": lambda i: total.add_(narrow),
+                "sum_f32": lambda i: total.add_(wide),
+                "both": lambda i: torch.addmm(total, left[i].t(), right[i], out_dtype=torch.float32, out=total),
+            }
+            seconds = {}
+            for how, call in ways.items():
+                try:
+                    seconds[how] = seconds_of(call, many)
+                except (RuntimeError, TypeError) as error:
+                    seconds[how] = str(error)[:80]
+            found.append([m, n, k, seconds])
     return found
 
 
@@ -266,7 +296,10 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = False
     result = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
     for name, measure in (("launch", launches), ("copies", copies), ("sustained", sustained), ("moves", moves),
-                          ("attention", attention), ("products", products), ("layers", layers)):
+                          ("attention", attention), ("products", products), ("layers", layers),
+                          ("accumulations", accumulations)):
+        if sys.argv[3:] and name not in sys.argv[3:]:
+            continue
         result[name] = measure()
         print(f"{time.time() - BEGAN:6.1f} s  {name}: {str(result[name])[:400]}", flush=True)
         with open(sys.argv[1], "w", encoding="utf-8") as file:

@@ -228,6 +228,20 @@ TEST(NeverWorseTest, ThanOneStage) {
   EXPECT_LE(found->attempt.time, oneStage->attempt.time);
 }
 
+// A long program, of which little is predicted, beside the same with its weights split as Megatron-LM splits them.
+TEST(NeverWorseTest, ThanWordsOfALongProgram) {
+  const KnownModel model = gptModel(
+      "gpt175b", {.vocabulary = 51200, .layers = 96, .width = 12288, .heads = 96, .context = 2048, .batch = 1536});
+  const absl::StatusOr<std::unique_ptr<ModelProblem>> problem = ModelProblem::create(model);
+  ASSERT_TRUE(problem.ok()) << problem.status();
+  CompileOptions open = {.mode = Mode::kAuto, .devices = 1024, .machine = "a100-80g"};
+  const absl::StatusOr<ClosedRequest> found = closeRequest((*problem)->graphs(), open, {});
+  open.layouts = model.tensorParallel;
+  const absl::StatusOr<ClosedRequest> said = closeRequest((*problem)->graphs(), open, {});
+  ASSERT_TRUE(found.ok() && said.ok()) << found.status() << said.status();
+  EXPECT_LE(found->attempt.time, said->attempt.time) << planText(found->attempt) << "; " << planText(said->attempt);
+}
+
 TEST(NeverWorseTest, ThanPlansByHand) {
   for (const Pair& pair : pairs()) {
     if (onePair.empty() ? !allPairs && !pair.sample : pair.name != onePair) {

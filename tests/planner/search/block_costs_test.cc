@@ -106,8 +106,8 @@ TEST_F(BlockCostsTest, SavingsRiseInPrice) {
   const CompileOptions asked = closed("dp=2,tp=2", 4);
   const absl::StatusOr<SegmentCosts> found = costs.of({asked, false, 2, 0});
   ASSERT_TRUE(found.ok()) << found.status();
-  for (const bool cut : {false, true}) {
-    const SegmentCost& middle = found->of(cut)[2];
+  for (const auto* segments : {&found->segments, &found->cutSegments}) {
+    const SegmentCost& middle = segments->at(2);
     ASSERT_FALSE(middle.savings.empty());
     int64_t bytes = 0;
     for (size_t i = 0; i < middle.savings.size(); ++i) {
