@@ -295,7 +295,9 @@ void reportScaling(const Scaling& rows) {
     }
   }
   const auto [ofLayers, ofDevices] = exponents(times);
-  print(absl::StrFormat("seconds grow as layers ^ %.2f x devices ^ %.2f", ofLayers, ofDevices));
+  if (std::isfinite(ofLayers) && std::isfinite(ofDevices)) {  // else there were too few sizes of one of them
+    print(absl::StrFormat("seconds grow as layers ^ %.2f x devices ^ %.2f", ofLayers, ofDevices));
+  }
 }
 
 absl::Status run(const tools::Flags& flags) {
