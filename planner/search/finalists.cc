@@ -47,13 +47,11 @@ FinalistPicker::Answer FinalistPicker::next(const Sketch& sketch, bool isLong, c
   // What others with its mesh take longer than was expected it may take longer, too: one of these is predicted, and
   // takes the place of none.
   const bool isDoubtful =
-      isLong && fits &&
+      isLong && fits && !isBeside &&
       longer(sketch) * static_cast<double>(sketch.cut.time) >= static_cast<double>(best.attempt->time);
-  size_t& count = isBeside ? beside_ : isDoubtful ? doubtful_ : tried_;
-  if (++count > kMostDoubtful && isDoubtful) {
-    return Answer::kSkip;
-  }
-  const bool isLeftOut = isBeside && (isFarOff || beside_ > (isLong ? kMostBesideOfLong : kMostBeside));
+  ++(isBeside ? beside_ : isDoubtful ? doubtful_ : tried_);
+  const bool isLeftOut = (isBeside && (isFarOff || beside_ > (isLong ? kMostBesideOfLong : kMostBeside))) ||
+                         (isDoubtful && doubtful_ > kMostDoubtful);
   // What the record comes to was refined before, with other splits for the batch's axes among them.
   const double beside = best.isRecord ? farOffFrom(isLong) : 1;
   const bool isHopeless =

@@ -28,37 +28,55 @@ ClosedRequest planOf(Picoseconds time, size_t operators) {
   return made;
 }
 
+// One that has predicted a sketch of a long program, or of another, that was expected to take 1000.
+class Picker {
+ public:
+  explicit Picker(Picoseconds took, bool isLong = true) : plan_(planOf(took, 8000)), isLong_(isLong) {
+    const Sketch first = sketchOf("dp=16,tp=8", "dualpipe_v", 1000);
+    EXPECT_EQ(picker_.next(first, isLong, {}), Answer::kPredict);
+    picker_.learn(first, plan_);
+  }
+
+  Answer next(const Sketch& sketch) { return picker_.next(sketch, isLong_, {&plan_.attempt, false}); }
+  Answer next(const std::string& mesh, Picoseconds time) { return next(sketchOf(mesh, "zb_h1", time)); }
+
+ private:
+  const CompileOptions request_;
+  FinalistPicker picker_{request_};
+  ClosedRequest plan_;
+  bool isLong_;
+};
+
 // What others with its mesh took longer than was expected a sketch of a long program is expected to take longer, too:
 // one such is predicted, and those that promise still have their places.
 TEST(FinalistPicker, LearnsOfAMeshHowFarOffItsSketchesAre) {
-  const CompileOptions request;
   for (const bool isLong : {true, false}) {
-    FinalistPicker picker(request);
-    const Sketch first = sketchOf("dp=16,tp=8", "dualpipe_v", 1000);
-    EXPECT_EQ(picker.next(first, isLong, {}), Answer::kPredict);
-    const ClosedRequest plan = planOf(1050, 8000);
-    picker.learn(first, plan);
-    const FinalistPicker::Best best = {&plan.attempt, false};
-    EXPECT_EQ(picker.next(sketchOf("dp=16,tp=8", "v_half", 1010), isLong, best), Answer::kPredict);
-    EXPECT_EQ(picker.next(sketchOf("dp=16,tp=8", "zb_h1", 1015), isLong, best),
-              isLong ? Answer::kSkip : Answer::kPredict);
-    EXPECT_EQ(picker.next(sketchOf("dp=8,tp=16", "dualpipe_v", 1020), isLong, best),
-              isLong ? Answer::kPredict : Answer::kEnough);
+    Picker picker(1050, isLong);
+    EXPECT_EQ(picker.next("dp=16,tp=8", 1010), Answer::kPredict);
+    EXPECT_EQ(picker.next("dp=16,tp=8", 1015), isLong ? Answer::kSkip : Answer::kPredict);
+    EXPECT_EQ(picker.next("dp=8,tp=16", 1020), isLong ? Answer::kPredict : Answer::kEnough);
   }
 }
 
 // Where a plan takes what was expected the others of its mesh are as good as any.
 TEST(FinalistPicker, ThoseOfAMeshAreNotDoubtedWithoutReason) {
-  const CompileOptions request;
-  FinalistPicker picker(request);
-  const Sketch first = sketchOf("dp=16,tp=8", "dualpipe_v", 1000);
-  EXPECT_EQ(picker.next(first, true, {}), Answer::kPredict);
-  const ClosedRequest plan = planOf(1000, 8000);
-  picker.learn(first, plan);
-  const FinalistPicker::Best best = {&plan.attempt, false};
-  EXPECT_EQ(picker.next(sketchOf("dp=16,tp=8", "v_half", 995), true, best), Answer::kPredict);
-  EXPECT_EQ(picker.next(sketchOf("dp=16,tp=8", "zb_h1", 996), true, best), Answer::kPredict);
-  EXPECT_EQ(picker.next(sketchOf("dp=16,tp=8", "zb_h2", 1020), true, best), Answer::kEnough) << "too far off";
+  Picker picker(1000);
+  EXPECT_EQ(picker.next("dp=16,tp=8", 995), Answer::kPredict);
+  EXPECT_EQ(picker.next("dp=16,tp=8", 996), Answer::kPredict);
+  EXPECT_EQ(picker.next("dp=16,tp=8", 1020), Answer::kEnough) << "too far off";
+}
+
+// Those with another order of the mesh's axes are predicted beside the others, two of a long program, also where the
+// mesh is in doubt.
+TEST(FinalistPicker, OtherOrdersOfADoubtfulMeshHaveTheirOwnPlaces) {
+  Picker picker(1050);
+  EXPECT_EQ(picker.next("dp=16,tp=8", 1010), Answer::kPredict);
+  EXPECT_EQ(picker.next("dp=16,tp=8", 1010), Answer::kSkip);
+  Sketch reordered = sketchOf("dp=16,tp=8", "zb_h1", 1010);
+  reordered.grid.isReordered = true;
+  EXPECT_EQ(picker.next(reordered), Answer::kPredict);
+  EXPECT_EQ(picker.next(reordered), Answer::kPredict);
+  EXPECT_EQ(picker.next(reordered), Answer::kSkip);
 }
 
 }  // namespace
