@@ -170,6 +170,17 @@ def FormBucketsPass : Weft_Pass<"form-buckets"> {
   let dependentDialects = ["::weft::ir::dist::DistDialect"];
 }
 
+def FuseAccumulationsPass : Weft_Pass<"fuse-accumulations"> {
+  let summary = "Add products to sums over the micro-batches where they are made";
+  let description = [{
+    On machines that say so, a dist.accumulate of an nn.contract that nothing else reads becomes a
+    dist.contract_accumulate: the gradient of a weight is neither written nor read on its way into the sum, and takes no
+    memory.
+  }];
+  let dependentDialects = ["::weft::ir::dist::DistDialect"];
+  let statistics = [Statistic<"numFused", "fused", "accumulations that became part of a product">];
+}
+
 //===-- plan: what the plan is written from --===//
 
 def WriteSchedulePass : Weft_Pass<"write-schedule"> {

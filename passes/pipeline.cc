@@ -119,6 +119,8 @@ std::vector<PipelinePhase> phasesOf(const ir::OperatorRegistry& registry, const 
   // because a bucket has several results.)
   add(State::kLocal, createFormReduceScatterPass());
   add(State::kLocal, createFormBucketsPass());
+  // After buckets: what they join is the gradient itself, which is then no sum's part.
+  add(State::kLocal, createFuseAccumulationsPass());
   // On the last functions. Before memory: how many micro-batches are in flight says how much of it there is.
   add(State::kOrdered, createWriteSchedulePass());
   // On the last operations: in place is what nothing else reads afterwards.

@@ -251,6 +251,11 @@ def Dist_AccumulateOp : Dist_Op<"accumulate"> {
   let arguments = (ins Dist_Tensor:$acc, Dist_Tensor:$x, DefaultValuedAttr<StrAttr, "\"sum\"">:$reduce);
   let results = (outs Dist_Tensor:$y);
 }
+def Dist_ContractAccumulateOp : Dist_Op<"contract_accumulate"> {
+  let summary = "nn.contract of a and b during micro-batch 0, else acc plus that; in place on acc";
+  let arguments = (ins Dist_Tensor:$acc, Dist_Tensor:$a, Dist_Tensor:$b, StrAttr:$spec);
+  let results = (outs Dist_Tensor:$y);
+}
 
 //===-- Local state: between the submeshes that own the stages --===//
 

@@ -1,5 +1,6 @@
 // Verifiers of the dist operators. Each lists its numbered checks.
 #include "ir/dist/dist.h"
+#include "kernels/describe/contraction.h"
 #include "runtime/base/limits.h"
 
 namespace weft::ir::dist {
@@ -240,6 +241,20 @@ LogicalResult DynamicUpdateSliceOp::verify() {
 LogicalResult AccumulateOp::verify() {
   return success(succeeded(checkSame(*this, 1, getAcc(), getX())) && succeeded(checkSame(*this, 1, getAcc(), getY())) &&
                  succeeded(checkReduce(*this, getReduce())));
+}
+
+// (1) acc and the result have the same type. (2) By the specification it is the product of a and b.
+LogicalResult ContractAccumulateOp::verify() {
+  if (failed(checkSame(*this, 1, getAcc(), getY()))) {
+    return failure();
+  }
+  KernelSpec kernel{kContractAccumulateKernel, {}, {}, {{"spec", getSpec().str()}}, 1};
+  for (mlir::Value operand : getOperands()) {
+    kernel.inputs.push_back({DType::kF32, tensor(operand).getShape().vec()});
+  }
+  kernel.outputs.push_back(kernel.inputs[0]);
+  const absl::StatusOr<Contraction> made = contractionOf(kernel);
+  return made.ok() ? success() : LogicalResult(error(*this, 2) << std::string(made.status().message()));
 }
 
 }  // namespace weft::ir::dist

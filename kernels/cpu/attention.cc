@@ -110,11 +110,12 @@ class Products {
     const MatrixView wide{0, s.width, 1};
     const MatrixView square{0, s.keys, 1};
     Products made;
-    WEFT_ASSIGN_OR_RETURN(made.turned_,
-                          Gemm::create(type, {1, s.rows, s.keys, s.width, wide, {0, 1, s.width}, square}, plain));
-    WEFT_ASSIGN_OR_RETURN(made.plain_, Gemm::create(type, {1, s.rows, s.width, s.keys, square, wide, wide}, plain));
-    WEFT_ASSIGN_OR_RETURN(made.across_,
-                          Gemm::create(type, {1, s.keys, s.width, s.rows, {0, 1, s.keys}, wide, wide}, plain));
+    WEFT_ASSIGN_OR_RETURN(made.turned_, Gemm::create(type, {1, s.rows, s.keys, s.width, wide, {0, 1, s.width}, square},
+                                                     {.plain = plain}));
+    WEFT_ASSIGN_OR_RETURN(made.plain_,
+                          Gemm::create(type, {1, s.rows, s.width, s.keys, square, wide, wide}, {.plain = plain}));
+    WEFT_ASSIGN_OR_RETURN(
+        made.across_, Gemm::create(type, {1, s.keys, s.width, s.rows, {0, 1, s.keys}, wide, wide}, {.plain = plain}));
     return made;
   }
 

@@ -193,10 +193,10 @@ absl::StatusOr<std::shared_ptr<Products>> productsOf(const KernelSpec& spec, con
   products->g = g;
   const DType type = spec.inputs[0].type;
   if (g.ho >= g.blockRows) {
-    WEFT_ASSIGN_OR_RETURN(products->whole, Gemm::create(type, shapeOf(g, g.blockRows * g.wo), plain));
+    WEFT_ASSIGN_OR_RETURN(products->whole, Gemm::create(type, shapeOf(g, g.blockRows * g.wo), {.plain = plain}));
   }
   if (const int64_t rest = g.ho % g.blockRows; rest > 0) {
-    WEFT_ASSIGN_OR_RETURN(products->last, Gemm::create(type, shapeOf(g, rest * g.wo), plain));
+    WEFT_ASSIGN_OR_RETURN(products->last, Gemm::create(type, shapeOf(g, rest * g.wo), {.plain = plain}));
   }
   return products;
 }

@@ -20,7 +20,7 @@ namespace {
 template <typename T>
 class PlainGemm : public Gemm {
  public:
-  explicit PlainGemm(const GemmShape& shape) : s_(shape) {}
+  PlainGemm(const GemmShape& shape, bool adds) : s_(shape), adds_(adds) {}
 
   absl::Status run(const void* a, const void* b, void* c, void* scratch) override {
     for (int64_t i = 0; i < s_.batch; ++i) {
@@ -40,13 +40,13 @@ class PlainGemm : public Gemm {
   void runOne(const T* a, const T* b, T* c, T* packed) const {
     for (int64_t j = 0; j < s_.n; j += kBlock) {
       const int64_t columns = std::min(kBlock, s_.n - j);
-      // One round even for k = 0, which writes zeros.
+      // One round even for k = 0, which writes zeros, or what there was.
       for (int64_t k = 0; k == 0 || k < s_.k; k += kBlock) {
         const int64_t depth = std::min(kBlock, s_.k - k);
         packBlock(b + k * s_.b.row + j * s_.b.column, depth, columns, packed);
         for (int64_t p = 0; p < columns; p += kColumns) {
           runPanel(a + k * s_.a.column, packed + p * depth, c + (j + p) * s_.c.column,
-                   {depth, std::min(kColumns, columns - p), k == 0});
+                   {depth, std::min(kColumns, columns - p), k == 0 && !adds_});
         }
       }
     }
@@ -66,7 +66,7 @@ class PlainGemm : public Gemm {
   struct Panel {
     int64_t depth;
     int64_t width;
-    bool first;
+    bool first;  // nothing was added up in C so far
   };
 
   void runPanel(const T* a, const T* panel, T* c, const Panel& size) const {
@@ -103,6 +103,7 @@ class PlainGemm : public Gemm {
   }
 
   GemmShape s_;
+  bool adds_;
 };
 
 // Whether the library's own choice is not its reference (a thousand times slower than the others) and keeps to the
@@ -124,26 +125,36 @@ int threadLimitOf(const GemmShape& s, bool whole, int most) {
   return operations < kSmallProduct ? 1 : most;
 }
 
+// What a product of the library may take.
+struct LibraryLimits {
+  int64_t scratch = 0;  // bytes
+  int threads = 0;      // 0: all
+};
+
 class OneDnnGemm : public Gemm {
  public:
-  // At most that many bytes of scratch and threads (0: all). Nothing where the library has no fast implementation
-  // within them. Throws dnnl::error.
-  static std::unique_ptr<Gemm> create(const GemmShape& shape, int64_t limit, int threads) {
+  // Nothing where the library has no fast implementation within the limits. Throws dnnl::error.
+  static std::unique_ptr<Gemm> create(const GemmShape& shape, bool adds, LibraryLimits limits) {
     dnnl::engine engine(dnnl::engine::kind::cpu, 0);
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    if (adds) {
+      dnnl::post_ops after;
+      after.append_sum(1);
+      attr.set_post_ops(after);
+    }
     // All batches in one call, or else one call for each.
     for (const bool whole : {true, false}) {
       if (!whole && shape.batch == 1) {
         break;
       }
-      const ThreadLimit threadLimit(threadLimitOf(shape, whole, threads));
+      const ThreadLimit threadLimit(threadLimitOf(shape, whole, limits.threads));
       dnnl::matmul::primitive_desc description(dnnl::matmul::desc(describe(shape, shape.m, shape.k, shape.a, whole),
                                                                   describe(shape, shape.k, shape.n, shape.b, whole),
                                                                   describe(shape, shape.m, shape.n, shape.c, whole)),
                                                attr, engine);
-      if (keepsToLimit(description, limit)) {
-        return std::unique_ptr<Gemm>(new OneDnnGemm(shape, engine, description, {whole, threads}));
+      if (keepsToLimit(description, limits.scratch)) {
+        return std::unique_ptr<Gemm>(new OneDnnGemm(shape, engine, description, {whole, limits.threads}));
       }
     }
     return nullptr;
@@ -226,7 +237,7 @@ class OneDnnGemm : public Gemm {
 class BlockedGemm : public Gemm {
  public:
   // Nothing where no operand lies the other way or no block fits. Throws dnnl::error.
-  static std::unique_ptr<Gemm> create(const GemmShape& s, int64_t limit);
+  static std::unique_ptr<Gemm> create(const GemmShape& s, bool adds, int64_t limit);
 
   absl::Status run(const void* a, const void* b, void* c, void* scratch) override {
     for (int64_t i = 0; i < s_.batch; ++i) {
@@ -245,19 +256,20 @@ class BlockedGemm : public Gemm {
  private:
   // So many lines of the turned operand.
   struct Block {
-    Block(const GemmShape& s, bool left, int64_t lines, int64_t limit);
+    Block(const BlockedGemm& of, int64_t lines, int64_t limit);
 
     int64_t lines;
     StridedCopy<float> turn;
     std::unique_ptr<Gemm> gemm;  // nothing where there are no lines, or no fast product
   };
 
-  BlockedGemm(const GemmShape& s, bool left, int64_t lines, int64_t limit)
+  BlockedGemm(const GemmShape& s, bool adds, bool left, int64_t lines, int64_t limit)
       : s_(s),
+        adds_(adds),
         left_(left),
         turnedBytes_(alignUp(lines * s.k * int64_t{sizeof(float)})),
-        whole_(s, left, lines, limit - turnedBytes_),
-        last_(s, left, (left ? s.m : s.n) % lines, limit - turnedBytes_) {}
+        whole_(*this, lines, limit - turnedBytes_),
+        last_(*this, (left ? s.m : s.n) % lines, limit - turnedBytes_) {}
 
   absl::Status runOne(const float* a, const float* b, float* c, char* scratch) {
     const int64_t lines = left_ ? s_.m : s_.n;
@@ -272,28 +284,29 @@ class BlockedGemm : public Gemm {
   }
 
   GemmShape s_;
+  bool adds_;
   bool left_;  // whether A is turned, else B
   int64_t turnedBytes_;
   Block whole_, last_;
 };
 
 // The fastest product of the library within `limit` bytes of scratch; nothing where it has none. Throws dnnl::error.
-std::unique_ptr<Gemm> libraryGemm(const GemmShape& shape, int64_t limit) {
-  if (auto gemm = OneDnnGemm::create(shape, limit, 0)) {
+std::unique_ptr<Gemm> libraryGemm(const GemmShape& shape, bool adds, int64_t limit) {
+  if (auto gemm = OneDnnGemm::create(shape, adds, {limit, 0})) {
     return gemm;
   }
-  if (auto gemm = BlockedGemm::create(shape, limit)) {
+  if (auto gemm = BlockedGemm::create(shape, adds, limit)) {
     return gemm;
   }
   for (int threads = libraryThreads() / 2; threads > 0; threads /= 2) {
-    if (auto gemm = OneDnnGemm::create(shape, limit, threads)) {
+    if (auto gemm = OneDnnGemm::create(shape, adds, {limit, threads})) {
       return gemm;
     }
   }
   return nullptr;
 }
 
-std::unique_ptr<Gemm> BlockedGemm::create(const GemmShape& s, int64_t limit) {
+std::unique_ptr<Gemm> BlockedGemm::create(const GemmShape& s, bool adds, int64_t limit) {
   const bool left = s.m > 1 && s.k > 1 && s.a.column != 1;
   const bool right = s.n > 1 && s.k > 1 && s.b.column != 1;
   // Half of the limit is for the product of a block.
@@ -301,43 +314,44 @@ std::unique_ptr<Gemm> BlockedGemm::create(const GemmShape& s, int64_t limit) {
   if ((!left && !right) || lines == 0) {
     return nullptr;
   }
-  std::unique_ptr<BlockedGemm> made(new BlockedGemm(s, left, lines, limit));
+  std::unique_ptr<BlockedGemm> made(new BlockedGemm(s, adds, left, lines, limit));
   const bool complete = made->whole_.gemm && (made->last_.lines == 0 || made->last_.gemm);
   return complete ? std::move(made) : nullptr;
 }
 
-BlockedGemm::Block::Block(const GemmShape& s, bool left, int64_t count, int64_t limit)
+BlockedGemm::Block::Block(const BlockedGemm& of, int64_t count, int64_t limit)
     : lines(count),
-      turn(left ? std::vector<int64_t>{count, s.k} : std::vector<int64_t>{s.k, count},
-           left ? std::vector<int64_t>{s.a.row, s.a.column} : std::vector<int64_t>{s.b.row, s.b.column},
-           left ? std::vector<int64_t>{s.k, 1} : std::vector<int64_t>{count, 1}) {
-  GemmShape shape = s;
+      turn(of.left_ ? std::vector<int64_t>{count, of.s_.k} : std::vector<int64_t>{of.s_.k, count},
+           of.left_ ? std::vector<int64_t>{of.s_.a.row, of.s_.a.column}
+                    : std::vector<int64_t>{of.s_.b.row, of.s_.b.column},
+           of.left_ ? std::vector<int64_t>{of.s_.k, 1} : std::vector<int64_t>{count, 1}) {
+  GemmShape shape = of.s_;
   shape.batch = 1;
-  (left ? shape.m : shape.n) = count;
-  (left ? shape.a : shape.b) = {0, left ? s.k : count, 1};
-  gemm = count > 0 ? libraryGemm(shape, limit) : nullptr;
+  (of.left_ ? shape.m : shape.n) = count;
+  (of.left_ ? shape.a : shape.b) = {0, of.left_ ? shape.k : count, 1};
+  gemm = count > 0 ? libraryGemm(shape, of.adds_, limit) : nullptr;
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Gemm>> Gemm::create(DType type, const GemmShape& shape, bool plain) {
+absl::StatusOr<std::unique_ptr<Gemm>> Gemm::create(DType type, const GemmShape& shape, GemmOptions options) {
   if (type == DType::kF64) {
-    return std::unique_ptr<Gemm>(std::make_unique<PlainGemm<double>>(shape));
+    return std::unique_ptr<Gemm>(std::make_unique<PlainGemm<double>>(shape, options.adds));
   }
   if (type != DType::kF32) {
     return absl::InvalidArgumentError(absl::StrCat("matrix products do not run on ", dtypeName(type)));
   }
   const bool empty = shape.batch == 0 || shape.m == 0 || shape.n == 0 || shape.k == 0;
-  if (!plain && !empty) {
+  if (!options.plain && !empty) {
     // The library reports what it cannot do by exception; it ends here, and own loops do it.
     try {
-      if (std::unique_ptr<Gemm> gemm = libraryGemm(shape, gemmScratchLimit(type, shape))) {
+      if (std::unique_ptr<Gemm> gemm = libraryGemm(shape, options.adds, gemmScratchLimit(type, shape))) {
         return gemm;
       }
     } catch (const dnnl::error&) {
     }
   }
-  return std::unique_ptr<Gemm>(std::make_unique<PlainGemm<float>>(shape));
+  return std::unique_ptr<Gemm>(std::make_unique<PlainGemm<float>>(shape, options.adds));
 }
 
 }  // namespace weft::cpu

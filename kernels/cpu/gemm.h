@@ -1,5 +1,5 @@
-// One strided, batched matrix product C[b] = A[b] B[b], made once and run many times: oneDNN for f32, own loops for f64
-// and where asked.
+// One strided, batched matrix product C[b] = A[b] B[b], or C[b] += A[b] B[b], made once and run many times: oneDNN for
+// f32, own loops for f64 and where asked.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,11 @@
 #include "runtime/base/dtype.h"
 
 namespace weft::cpu {
+
+struct GemmOptions {
+  bool plain = false;  // own loops
+  bool adds = false;   // to what C holds
+};
 
 class Gemm {
  public:
@@ -21,7 +26,7 @@ class Gemm {
   // column (of sizes above 1) and C's columns have one: pack other operands first. Anything else is right, but runs in
   // own loops.
   // Errors: a type that is neither f32 nor f64.
-  static absl::StatusOr<std::unique_ptr<Gemm>> create(DType type, const GemmShape& shape, bool plain);
+  static absl::StatusOr<std::unique_ptr<Gemm>> create(DType type, const GemmShape& shape, GemmOptions options = {});
 };
 
 }  // namespace weft::cpu

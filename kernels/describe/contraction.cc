@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -76,6 +77,12 @@ struct Groups {
   }
 };
 
+// The operands of the product, without the sum that it is added to.
+absl::Span<const TensorSpec> factorsOf(const KernelSpec& kernel) {
+  absl::Span<const TensorSpec> inputs = kernel.inputs;
+  return kernel.name == kContractAccumulateKernel ? inputs.subspan(1) : inputs;
+}
+
 absl::Status addSizes(const KernelSpec& kernel, const Letters& letters, const Sizes& shape, Groups& groups) {
   if (letters.size() != shape.size()) {
     return invalid(kernel, "the spec names ", letters.size(), " dimensions '", absl::StrJoin(letters, " "),
@@ -96,8 +103,8 @@ absl::Status addSizes(const KernelSpec& kernel, const Letters& letters, const Si
 
 absl::StatusOr<Groups> groupLetters(const Spec& spec, const KernelSpec& kernel) {
   Groups groups;
-  WEFT_RETURN_IF_ERROR(addSizes(kernel, spec.a, kernel.inputs[0].shape, groups));
-  WEFT_RETURN_IF_ERROR(addSizes(kernel, spec.b, kernel.inputs[1].shape, groups));
+  WEFT_RETURN_IF_ERROR(addSizes(kernel, spec.a, factorsOf(kernel)[0].shape, groups));
+  WEFT_RETURN_IF_ERROR(addSizes(kernel, spec.b, factorsOf(kernel)[1].shape, groups));
   WEFT_RETURN_IF_ERROR(addSizes(kernel, spec.c, kernel.outputs[0].shape, groups));
   for (const std::string& letter : spec.c) {
     const bool inA = contains(spec.a, letter);
@@ -203,8 +210,8 @@ int64_t ContractionSide::packedBytes(DType type) const {
 absl::StatusOr<Contraction> contractionOf(const KernelSpec& kernel) {
   WEFT_ASSIGN_OR_RETURN(const Spec spec, specOf(kernel));
   WEFT_ASSIGN_OR_RETURN(const Groups groups, groupLetters(spec, kernel));
-  Contraction made{sideOf(spec.a, kernel.inputs[0].shape, groups.m, groups.k, groups),
-                   sideOf(spec.b, kernel.inputs[1].shape, groups.k, groups.n, groups),
+  Contraction made{sideOf(spec.a, factorsOf(kernel)[0].shape, groups.m, groups.k, groups),
+                   sideOf(spec.b, factorsOf(kernel)[1].shape, groups.k, groups.n, groups),
                    sideOf(spec.c, kernel.outputs[0].shape, groups.m, groups.n, groups),
                    {},
                    false};
@@ -223,6 +230,21 @@ absl::StatusOr<Contraction> contractionOf(const KernelSpec& kernel) {
   }
   made.product = shape;
   return made;
+}
+
+std::optional<KernelSpec> accumulatingKernel(const KernelSpec& product) {
+  if (product.name != kContractKernel) {
+    return std::nullopt;
+  }
+  const absl::StatusOr<Contraction> made = contractionOf(product);
+  if (!made.ok() || made->c.packed) {
+    return std::nullopt;
+  }
+  KernelSpec adding = product;
+  adding.name = kContractAccumulateKernel;
+  adding.inputs.insert(adding.inputs.begin(), product.outputs[0]);
+  adding.scalars = 1;
+  return adding;
 }
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// What the compiler and the kernels both know of matmul and contract: which of their tensors the matrix product works
-// on where they lie, which it packs first, and the scratch memory that takes.
+// What the compiler and the kernels both know of matmul, contract and contract_accumulate: which of their tensors the
+// matrix product works on where they lie, which it packs first, and the scratch memory that takes.
 //
 // Each letter of a spec "b m k, k n -> b m n" belongs to one of four groups: batch (both operands and the result), m
 // (first operand and result), n (second and result), k (both operands, summed). If in every tensor the letters of a
@@ -7,6 +7,7 @@
 // they do not is packed first (or, for the result, unpacked).
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -55,7 +56,13 @@ struct Contraction {
   bool swapped = false;
 };
 
-// Of a kernel matmul or contract with two inputs and one output. Errors: shapes or a spec that make no product.
+// Of a kernel matmul or contract with two inputs and one output, or of contract_accumulate, which has the sum so far
+// before them. Errors: shapes or a spec that make no product.
 absl::StatusOr<Contraction> contractionOf(const KernelSpec& kernel);
+
+// The kernel contract_accumulate that makes a product and adds it to a sum over micro-batches: its inputs are the sum
+// so far and those of `product`, its scalar is the micro-batch. It saves writing and reading what is added. Nothing
+// where `product` is no contract, or makes its result by way of a packed copy, which has to be added by itself.
+std::optional<KernelSpec> accumulatingKernel(const KernelSpec& product);
 
 }  // namespace weft

@@ -29,7 +29,8 @@ int64_t sizeAt(const TensorSpec& tensor, size_t d) {
 
 // Packed copies and the product's own scratch. What makes no product is refused when its kernel is made.
 int64_t contractionBound(const KernelSpec& spec) {
-  if (spec.inputs.size() != 2 || spec.outputs.size() != 1) {
+  const size_t inputs = spec.name == kContractAccumulateKernel ? 3 : 2;
+  if (spec.inputs.size() != inputs || spec.outputs.size() != 1) {
     return 0;
   }
   const absl::StatusOr<Contraction> made = contractionOf(spec);
@@ -154,6 +155,7 @@ const std::map<std::string, CpuKernel>& cpuKernelFacts() {
     std::map<std::string, CpuKernel> made = {
         {kMatmulKernel, {contractionBound}},
         {kContractKernel, {contractionBound}},
+        {kContractAccumulateKernel, {contractionBound, {{0, 0}}}},
         {"attention", {attentionBound}},
         {"attention_grad", {attentionGradientBound}},
         {"conv2d", {convolutionBound}},

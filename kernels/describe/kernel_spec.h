@@ -51,8 +51,9 @@ inline std::vector<int64_t> stridesOf(const std::vector<int64_t>& shape) {
   return strides;
 }
 
-// A matrix product, and one over the letters of a spec.
+// A matrix product, one over the letters of a spec, and one of those that is added to a sum over micro-batches.
 inline constexpr const char* kMatmulKernel = "matmul";
 inline constexpr const char* kContractKernel = "contract";
+inline constexpr const char* kContractAccumulateKernel = "contract_accumulate";
 
 }  // namespace weft

@@ -150,7 +150,7 @@ class NumbersChecker {
     if (auto mask = dyn_cast<ir::dist::MaskPadOp>(op)) {
       return mask.getDims().size();
     }
-    return isa<ir::dist::AccumulateOp>(op) ? 1 : 0;
+    return isa<ir::dist::AccumulateOp, ir::dist::ContractAccumulateOp>(op) ? 1 : 0;
   }
 
   LogicalResult scalars(Operation* op) {

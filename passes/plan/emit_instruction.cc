@@ -1,9 +1,11 @@
 #include "passes/plan/emit_instruction.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ir/dist/dist.h"
 #include "ir/nn/operator_interface.h"
+#include "ir/nn/rules.h"
 #include "ir/nn/types.h"
 #include "ir/program/program.h"
 #include "llvm/Support/JSON.h"
@@ -48,25 +50,39 @@ void emitBoxes(Operation* op, plan::Transfer* transfer) {
   }
 }
 
-void emitProduct(Operation* op, const std::string& text, plan::Instruction* instruction) {
-  std::vector<Shape> operands, results;
-  for (Value operand : op->getOperands()) {
-    operands.push_back(ir::shapeOf(operand));
+std::vector<Shape> shapesOf(ValueRange values) {
+  std::vector<Shape> shapes;
+  for (Value value : values) {
+    shapes.push_back(ir::shapeOf(value));
   }
-  for (Value result : op->getResults()) {
-    results.push_back(ir::shapeOf(result));
-  }
-  const absl::StatusOr<Rule> rule = Rule::parse(text, operands, results);
-  if (!rule.ok()) {
-    return;
-  }
-  const FactorAxes whole(rule->factors().size());
-  if (const auto shape = productOf(*rule, whole, static_cast<double>(instruction->flops()))) {
+  return shapes;
+}
+
+void emitProduct(const Rule& rule, plan::Instruction* instruction) {
+  const FactorAxes whole(rule.factors().size());
+  if (const auto shape = productOf(rule, whole, static_cast<double>(instruction->flops()))) {
     plan::Product* product = instruction->mutable_product();
     product->set_batch(shape->batch);
     product->set_m(shape->m);
     product->set_n(shape->n);
     product->set_k(shape->k);
+  }
+}
+
+// The arithmetic of a kernel, and where it is one product its sizes.
+void emitWork(Operation* op, plan::Instruction* instruction) {
+  if (auto interface = dyn_cast<ir::OperatorInterface>(op)) {
+    instruction->set_flops(interface.getFlops());
+    if (FailureOr<Rule> rule = ir::ruleOf(interface); succeeded(rule)) {
+      emitProduct(*rule, instruction);
+    }
+  } else if (auto sum = dyn_cast<ir::dist::ContractAccumulateOp>(op)) {
+    const absl::StatusOr<Rule> rule =
+        Rule::parse(ir::rules::contract(sum.getSpec()), shapesOf({sum.getA(), sum.getB()}), shapesOf(sum.getY()));
+    if (rule.ok()) {
+      instruction->set_flops(std::llround(2 * pointsOf(*rule)));
+      emitProduct(*rule, instruction);
+    }
   }
 }
 
@@ -112,10 +128,7 @@ void InstructionEmitter::emitKernel(Operation* op, plan::Instruction* instructio
       made->set_micro_batch_factor(scalar.getMicroBatchFactor());
     }
   }
-  if (auto interface = dyn_cast<ir::OperatorInterface>(op)) {
-    instruction->set_flops(interface.getFlops());
-    emitProduct(op, interface.getRule(), instruction);
-  }
+  emitWork(op, instruction);
 }
 
 void InstructionEmitter::emitCollective(Operation* op, plan::CollectiveKind kind, plan::Instruction* instruction) {

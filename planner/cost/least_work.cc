@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ir/layout/divisors.h"
+#include "kernels/describe/kernel_spec.h"
 #include "planner/cost/sure_sums.h"
 #include "planner/derive/micro_batches.h"
 #include "planner/graph/flops.h"
@@ -182,6 +183,12 @@ bool hasProductOf(const KernelWork& kernel, const KernelWork& work) {
          kernel.product->k >= work.product->k;
 }
 
+// A gradient may be made by the kernel that adds it to the sum over micro-batches, calls of which may have been
+// measured.
+std::optional<AddedSum> perhapsAdded(const OperatorFacts& facts) {
+  return facts.kind == kContractKernel ? std::optional(AddedSum{0, kContractAccumulateKernel}) : std::nullopt;
+}
+
 // The kernels of an alternative, of the whole program.
 absl::StatusOr<std::vector<KernelWork>> kernelsOf(const GraphView& view, int op, const Alternative& alternative) {
   std::vector<KernelWork> kernels;
@@ -207,6 +214,7 @@ absl::StatusOr<std::vector<KernelWork>> kernelsOf(const GraphView& view, int op,
     work.flops = arithmetic.flops;
     work.product = arithmetic.product;
     work.kernel = part.facts.kind;
+    work.sum = perhapsAdded(part.facts);
     work.type = arithmeticType(types, part.results[0].type);
     if (hasKernel(part)) {
       kernels.push_back(std::move(work));
@@ -279,6 +287,7 @@ absl::Status LeastWork::addClass(const GraphView& view, int op, int batch, WorkR
   made.runs = runs;
   made.work = arithmeticOf(node.facts, rule, FactorAxes(rule.factors().size()));
   made.work.kernel = node.facts.kind;
+  made.work.sum = perhapsAdded(node.facts);
   const auto roleOf = [&](int factor) {
     return made.work.product ? roleIn(rule, factor) : factor == batch ? kBatch : kRows;
   };

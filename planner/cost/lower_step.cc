@@ -49,12 +49,6 @@ class InstructionWriter {
                     SubmeshFunctions& submesh)
       : view_(view), step_(step), prices_(prices), function_(function), submesh_(submesh) {}
 
-  static void apply(const KernelPrice& price, StepInstruction& made) {
-    made.inPlace = price.description.inPlace;
-    made.workspaceBytes = price.description.workspaceBytes;
-    made.time = price.time;
-  }
-
   // The whole is there on every rank, with its pad; each takes its part.
   void constant(const AnnotatedOp& op) {
     const AnnotatedValue& value = step_.values[op.results[0]];
@@ -71,7 +65,7 @@ class InstructionWriter {
       StepInstruction slice;
       slice.inputs = whole.outputs;
       slice.outputs = {made = submesh_.addValue(local.bytes())};
-      apply(prices_.moving(function_.submesh, kDynamicSliceKernel, {stored}, local), slice);
+      prices_.moving(function_.submesh, kDynamicSliceKernel, {stored}, local).applyTo(slice);
       function_.instructions.push_back({std::move(slice), std::nullopt});
     }
     submesh_.define(function_, op.results[0], made);
@@ -83,16 +77,16 @@ class InstructionWriter {
     const TensorSpec local = prices_.localTensor(to);
     if (partialOverTime(from.layout) && !partialOverTime(to.layout)) {
       StepInstruction sum;
-      apply(prices_.moving(function_.submesh, kAccumulateKernel, {local, local}, local), sum);
+      prices_.moving(function_.submesh, kAccumulateKernel, {local, local}, local).applyTo(sum);
       submesh_.accumulate(function_, op.results[0], value, std::move(sum));
       return absl::OkStatus();
     }
     if (isCollection(from.layout, to.layout)) {
       StepInstruction update;
       const std::vector<TensorSpec> inputs = {local, prices_.localTensor(from)};
-      apply(prices_.moving(function_.submesh, kDynamicUpdateSliceKernel, inputs, local), update);
+      prices_.moving(function_.submesh, kDynamicUpdateSliceKernel, inputs, local).applyTo(update);
       const StepName name = {value, nameOfOutput(op.results[0]), plan::OUTPUT};
-      submesh_.makeTogether(function_, op.results[0], name, local.bytes(), std::move(update));
+      submesh_.makeTogether(function_, op.results[0], name, local.bytes(), {std::move(update)});
       return absl::OkStatus();
     }
     if (timeDim(to.layout) >= 0 && timeDim(from.layout) < 0) {
@@ -127,7 +121,7 @@ class InstructionWriter {
     StepInstruction made;
     made.inputs = {value};
     made.outputs = {submesh_.addValue(slice.to.bytes())};
-    apply(prices_.moving(function_.submesh, kDynamicSliceKernel, {slice.from}, slice.to), made);
+    prices_.moving(function_.submesh, kDynamicSliceKernel, {slice.from}, slice.to).applyTo(made);
     function_.instructions.push_back({made, std::nullopt});
     return made.outputs[0];
   }
@@ -323,19 +317,23 @@ class Lowerer {
       InstructionWriter(view_, step_, prices_, function, submesh).constant(op);
       return absl::OkStatus();
     }
-    StepInstruction made;
+    LoweredInstruction lowered;
+    StepInstruction& made = lowered.step;
     made.inputs = std::move(operands);
     if (facts != nullptr && facts->view == ViewKind::kShape) {
       made.kind = StepInstruction::Kind::kView;
     } else {
       WEFT_ASSIGN_OR_RETURN(const KernelPrice price, prices_.kernel(step_, op));
-      InstructionWriter::apply(price, made);
+      price.applyTo(made);
+      if (partialOverTime(step_.values[op.results[0]].layout)) {
+        WEFT_ASSIGN_OR_RETURN(lowered.accumulating, prices_.accumulating(step_, op));
+      }
     }
     for (const int result : op.results) {
       made.outputs.push_back(submesh.addValue(bytesOf(result)));
       submesh.define(function, result, made.outputs.back());
     }
-    function.instructions.push_back({std::move(made), std::nullopt});
+    function.instructions.push_back(std::move(lowered));
     return absl::OkStatus();
   }
 

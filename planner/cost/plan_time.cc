@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "kernels/describe/kernel_spec.h"
 #include "planner/cost/prices.h"
 #include "planner/cost/shared_cores.h"
 #include "planner/decisions.h"
@@ -116,6 +117,11 @@ KernelWork workOf(const plan::Plan& submesh, const plan::Instruction& instructio
     const plan::Product& product = instruction.product();
     const auto size = [](int64_t read) { return std::max<int64_t>(1, read); };  // whatever a file says
     work.product = {size(product.batch()), size(product.m()), size(product.n()), size(product.k())};
+  }
+  if (instruction.kernel() == kContractAccumulateKernel && !instruction.inputs().empty()) {
+    work.kernel = kContractKernel;
+    work.sum = {bufferOf(instruction.inputs(0)).bytes(), kContractAccumulateKernel};
+    work.bytes -= work.sum->bytes;
   }
   return work;
 }

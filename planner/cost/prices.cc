@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/describe/contraction.h"
 #include "planner/graph/flops.h"
 #include "planner/machine/times.h"
 #include "planner/step/time_layouts.h"
@@ -65,25 +66,52 @@ absl::StatusOr<KernelPrice> Prices::kernel(const AnnotatedStep& step, const Anno
 }
 
 absl::StatusOr<KernelPrice> Prices::kernelOf(const AnnotatedStep& step, const AnnotatedOp& op) const {
-  std::vector<TensorSpec> inputs;
-  for (const int value : op.operands) {
-    inputs.push_back(localTensor(step.values[value]));
-  }
+  const KernelSpec spec = specOf(step, op);
   if (op.kind == AnnotatedOp::Kind::kMask) {
-    return moving(submeshOf(op), kMaskPadKernel, inputs, inputs[0]);
+    return moving(submeshOf(op), spec.name, spec.inputs, spec.outputs[0]);
   }
-  const OperatorFacts& facts = view_.op(op.op).facts;
-  KernelSpec spec{facts.kind, std::move(inputs), {}, facts.attributes, 0};
+  WEFT_ASSIGN_OR_RETURN(const KernelWork work, workOf(op, spec));
+  return KernelPrice{describe(spec, Target::kCpu), kernelTime(machines_.of(submeshOf(op)), work)};
+}
+
+absl::StatusOr<std::optional<KernelPrice>> Prices::accumulating(const AnnotatedStep& step, const AnnotatedOp& op) {
+  if (op.kind != AnnotatedOp::Kind::kOperator || machines_.of(submeshOf(op)).fusedAccumulation == 0) {
+    return std::nullopt;
+  }
+  const KernelSpec product = specOf(step, op);
+  const std::optional<KernelSpec> both = accumulatingKernel(product);
+  if (!both) {
+    return std::nullopt;
+  }
+  WEFT_ASSIGN_OR_RETURN(KernelWork work, workOf(op, product));
+  work.sum = {both->inputs[0].bytes(), kContractAccumulateKernel};
+  return KernelPrice{describe(*both, Target::kCpu), kernelTime(machines_.of(submeshOf(op)), work)};
+}
+
+KernelSpec Prices::specOf(const AnnotatedStep& step, const AnnotatedOp& op) const {
+  KernelSpec spec{kMaskPadKernel, {}, {}, {}, 0};
+  if (op.kind == AnnotatedOp::Kind::kOperator) {
+    spec.name = view_.op(op.op).facts.kind;
+    spec.attributes = view_.op(op.op).facts.attributes;
+  }
+  for (const int value : op.operands) {
+    spec.inputs.push_back(localTensor(step.values[value]));
+  }
   for (const int value : op.results) {
     spec.outputs.push_back(localTensor(step.values[value]));
   }
+  return spec;
+}
+
+absl::StatusOr<KernelWork> Prices::workOf(const AnnotatedOp& op, const KernelSpec& spec) const {
+  const OperatorFacts& facts = view_.op(op.op).facts;
   // The local sizes of the factors are those of the local shapes.
   WEFT_ASSIGN_OR_RETURN(const Rule rule, Rule::parse(facts.rule, shapesOf(spec.inputs), shapesOf(spec.outputs)));
   KernelWork work = arithmeticOf(facts, rule, FactorAxes(rule.factors().size()));
   work.kernel = facts.kind;
   work.type = arithmeticType(typesOf(spec.inputs), spec.outputs[0].type);
   work.bytes = bytesOf(spec.inputs) + bytesOf(spec.outputs);
-  return KernelPrice{describe(spec, Target::kCpu), kernelTime(machines_.of(submeshOf(op)), work)};
+  return work;
 }
 
 KernelPrice Prices::moving(int64_t submesh, const std::string& name, const std::vector<TensorSpec>& inputs,

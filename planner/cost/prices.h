@@ -17,7 +17,9 @@
 #include "kernels/describe/describe.h"
 #include "planner/machine/machine.h"
 #include "planner/machine/picoseconds.h"
+#include "planner/machine/times.h"
 #include "planner/step/annotated_step.h"
+#include "planner/step/step_program.h"
 #include "planner/submesh_machines.h"
 
 namespace weft {
@@ -26,6 +28,12 @@ namespace weft {
 struct KernelPrice {
   KernelDescription description;
   Picoseconds time = 0;
+
+  void applyTo(StepInstruction& instruction) const {
+    instruction.inPlace = description.inPlace;
+    instruction.workspaceBytes = description.workspaceBytes;
+    instruction.time = time;
+  }
 };
 
 // Of one record, whose step may have copies of operations where it recomputes.
@@ -39,6 +47,9 @@ class Prices {
   TensorSpec localTensor(const AnnotatedValue& value) const;
   // The kernel of an operator or of a mask.
   absl::StatusOr<KernelPrice> kernel(const AnnotatedStep& step, const AnnotatedOp& op);
+  // The kernel that makes the product of an operator and adds it to a sum over micro-batches; nothing where its result
+  // is added in a kernel of its own.
+  absl::StatusOr<std::optional<KernelPrice>> accumulating(const AnnotatedStep& step, const AnnotatedOp& op);
   // One of the compiler's own kernels, without arithmetic, on a submesh.
   KernelPrice moving(int64_t submesh, const std::string& name, const std::vector<TensorSpec>& inputs,
                      const TensorSpec& output) const;
@@ -57,6 +68,9 @@ class Prices {
   static LayoutKey keyOf(const Layout& layout);
   int64_t submeshOf(const AnnotatedOp& op) const { return meshes_.submeshes[op.place.stage]; }
   absl::StatusOr<KernelPrice> kernelOf(const AnnotatedStep& step, const AnnotatedOp& op) const;
+  KernelSpec specOf(const AnnotatedStep& step, const AnnotatedOp& op) const;
+  // What the kernel of an operator does.
+  absl::StatusOr<KernelWork> workOf(const AnnotatedOp& op, const KernelSpec& spec) const;
 
   const GraphView& view_;
   StageMeshes meshes_;

@@ -270,6 +270,47 @@ void joinBuckets(CutStepFunction& function, const StepProgram& program, const Ma
   function.instructions = std::move(made);
 }
 
+// Makes a product that only a sum over micro-batches reads, and the sum, one instruction.
+void fuseAccumulations(CutStepFunction& function) {
+  absl::flat_hash_map<int, int> reads;
+  absl::flat_hash_map<int, size_t> makers;
+  for (size_t i = 0; i < function.instructions.size(); ++i) {
+    const LoweredInstruction& instruction = function.instructions[i];
+    for (const int input : instruction.step.inputs) {
+      ++reads[input];
+    }
+    if (instruction.accumulating) {
+      makers[instruction.step.outputs[0]] = i;
+    }
+  }
+  for (const StepName& result : function.results) {
+    ++reads[result.value];
+  }
+  std::vector<bool> isAdded(function.instructions.size());
+  for (LoweredInstruction& sum : function.instructions) {
+    const auto maker = sum.accumulates ? makers.find(sum.step.inputs[1]) : makers.end();
+    if (maker == makers.end() || reads[sum.step.inputs[1]] > 1) {
+      continue;
+    }
+    isAdded[maker->second] = true;
+    StepInstruction both = std::move(function.instructions[maker->second].step);
+    both.inputs.insert(both.inputs.begin(), sum.step.inputs[0]);
+    both.outputs = sum.step.outputs;
+    function.instructions[maker->second].accumulating->applyTo(both);
+    sum.step = std::move(both);
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < function.instructions.size(); ++i) {
+    if (!isAdded[i]) {
+      if (kept != i) {
+        function.instructions[kept] = std::move(function.instructions[i]);
+      }
+      ++kept;
+    }
+  }
+  function.instructions.erase(function.instructions.begin() + static_cast<int64_t>(kept), function.instructions.end());
+}
+
 }  // namespace
 
 CutStepFunction& SubmeshFunctions::function(plan::FunctionKind kind, int64_t stage) {
@@ -327,21 +368,21 @@ int SubmeshFunctions::crossing(CutStepFunction& reader, int value, int64_t bytes
 
 void SubmeshFunctions::accumulate(CutStepFunction& function, int value, int cut, StepInstruction instruction) {
   const StepName name = {cut, absl::StrCat("acc", accumulators_++), plan::ACCUMULATOR};
-  makeTogether(function, value, name, bytesOf(cut), std::move(instruction));
+  makeTogether(function, value, name, bytesOf(cut), {.step = std::move(instruction), .accumulates = true});
 }
 
 void SubmeshFunctions::makeTogether(CutStepFunction& function, int value, const StepName& cut, int64_t bytes,
-                                    StepInstruction instruction) {
+                                    LoweredInstruction instruction) {
   const int before = argument(function, cut.name, bytes, cut.memory);
   const int after = addValue(bytes);
-  instruction.inputs = {before, cut.value};
-  instruction.outputs = {after};
+  instruction.step.inputs = {before, cut.value};
+  instruction.step.outputs = {after};
   // Where the term is made: a gradient does not wait for the end of the function.
   const auto maker = std::find_if(function.instructions.rbegin(), function.instructions.rend(), [&](const auto& made) {
     return std::find(made.step.outputs.begin(), made.step.outputs.end(), cut.value) != made.step.outputs.end();
   });
   const auto at = maker == function.instructions.rend() ? function.instructions.end() : maker.base();
-  function.instructions.insert(at, {std::move(instruction), std::nullopt});
+  function.instructions.insert(at, std::move(instruction));
   returnValue(function, after, cut.name, cut.memory);
   definedIn_[value] = &function;
   madeTogether_[value] = {after, cut.name, cut.memory};
@@ -406,6 +447,7 @@ SubmeshFunctions::Finished SubmeshFunctions::finish(bool splitsBackward, bool ov
   Finished finished;
   for (auto& [key, part] : parts) {
     joinBuckets(part, program_, machine);
+    fuseAccumulations(part);
     const size_t number = program_.functions.size();
     std::vector<int64_t> senders;
     for (const LoweredInstruction& instruction : part.instructions) {

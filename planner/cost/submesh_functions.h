@@ -13,6 +13,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "ir/layout/reshard.h"
+#include "planner/cost/prices.h"
 #include "planner/step/step_program.h"
 
 namespace weft {
@@ -35,7 +36,10 @@ struct BucketReduction {
 struct LoweredInstruction {
   StepInstruction step;
   std::optional<BucketReduction> reduction = std::nullopt;
-  int64_t sender = -1;  // of a receive: the submesh that sends
+  int64_t sender = -1;       // of a receive: the submesh that sends
+  bool accumulates = false;  // adds its second input to its first, a sum over micro-batches
+  // Of a product: the kernel that adds it to such a sum where it is made.
+  std::optional<KernelPrice> accumulating = std::nullopt;
 };
 
 // A receive of a finished program: how much room its messages need depends on the schedule.
@@ -85,7 +89,7 @@ class SubmeshFunctions {
   // `value` is what the calls of `function` for all micro-batches leave together under the name of `cut`, in so many
   // bytes; the instruction reads what they left so far, and `cut`.
   void makeTogether(CutStepFunction& function, int value, const StepName& cut, int64_t bytes,
-                    StepInstruction instruction);
+                    LoweredInstruction instruction);
   bool isCollectedAs(int value, const std::string& name) const;
   // Does another function take an argument of this name?
   bool isReadElsewhere(const std::string& name, const CutStepFunction& function) const;
@@ -95,7 +99,7 @@ class SubmeshFunctions {
   void showToHost(const std::string& name) { program_.visible.insert(name); }
 
   // The program, its backward functions cut in two where `splitsBackward`, its reductions joined into buckets, its
-  // collectives beside its computation where `overlaps` (overlap.h).
+  // products added to sums where they are made, its collectives beside its computation where `overlaps` (overlap.h).
   struct Finished {
     StepProgram program;
     std::vector<StepReceive> receives;

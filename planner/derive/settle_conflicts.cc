@@ -4,9 +4,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "kernels/describe/kernel_spec.h"
 #include "planner/assign/least_cost.h"
 #include "planner/derive/alternative_prices.h"
 #include "planner/derive/operator_time.h"
@@ -177,6 +179,9 @@ class Settler {
       if (forward && *forward != op && view_.op(op).gradientOf.empty()) {
         gradients_[*forward].push_back(op);
       }
+      if (view_.op(op).facts.kind == kContractKernel) {
+        madeByProducts_.insert(view_.op(op).gradientOf);
+      }
     }
   }
 
@@ -212,11 +217,15 @@ class Settler {
     Picoseconds time = 0;
     for (unsigned i = 0; trains_ && times > 1 && i < view_.op(op).operands.size(); ++i) {
       const int value = view_.operandOf(op, i);
-      if (isParameter(value)) {  // a sum of two is read and written
+      if (isParameter(value)) {
         const Layout gradient = ruleOf(op).operandLayout(i, axes);
         const bool scatters = graph_.zeroLevelOf(value) >= 2;
         const Layout kept = scatters ? stateOf(value, graph_.placement.meshNumber(op), gradient) : gradient;
-        time += times * copyTime(machineOf(op), 3 * localBytes(graph_, value, kept));
+        const int64_t bytes = localBytes(graph_, value, kept);
+        // A sum of two is read and written, or a product added where it is made.
+        const bool isFused = machineOf(op).fusedAccumulation != 0 && !scatters &&
+                             madeByProducts_.count(view_.graph().arguments[value].name) > 0;
+        time += times * (isFused ? readTime(machineOf(op), bytes) : copyTime(machineOf(op), 3 * bytes));
       }
     }
     return time;
@@ -596,9 +605,10 @@ class Settler {
   ReshardPrices bucketed_;  // of parameters' gradients, and of scalars: one launch reduces many
   AlternativePrices alternatives_;
   bool trains_;
-  std::map<int, int> updates_;               // of each parameter: the operator that makes its new value
-  std::vector<bool> depends_;                // of each value: on a parameter
-  std::vector<std::vector<int>> gradients_;  // of each forward operator: backward operators
+  std::map<int, int> updates_;                       // of each parameter: the operator that makes its new value
+  std::vector<bool> depends_;                        // of each value: on a parameter
+  std::vector<std::vector<int>> gradients_;          // of each forward operator: backward operators
+  absl::flat_hash_set<std::string> madeByProducts_;  // parameters whose gradients are products, as they are made
   std::vector<Form> forms_;
   absl::flat_hash_set<const ReshardMemo::Price*> chosen_;  // by assignments so far
   AssignmentProblem problem_;                              // variables: the operators, then what forms are made

@@ -132,6 +132,8 @@ Machine slowestOf(const Kinds& kinds, int64_t perNode) {
   made.tile = slowest.tile;
   made.multiprocessors = slowest.multiprocessors;
   made.streamK = slowest.streamK;
+  made.fusedAccumulation =
+      std::all_of(kinds.begin(), kinds.end(), [](const Machine* kind) { return kind->fusedAccumulation != 0; }) ? 1 : 0;
   made.profiles = slowestProfiles(kinds);
   const auto share = [](const Machine& kind) { return kind.networkShare(); };
   const auto names = [](std::string all, const Machine* kind) {

@@ -84,10 +84,15 @@ struct Count {
   double most;
 };
 constexpr Count kCounts[] = {
-    {"memory", &Machine::memory, 0x1p62}, {"devices_per_node", &Machine::devicesPerNode, 0x1p30},
-    {"nodes", &Machine::nodes, 0x1p30},   {"multiprocessors", &Machine::multiprocessors, 0x1p20},
-    {"queues", &Machine::queues, 2},      {"host_memory", &Machine::hostMemory, 0x1p62},
-    {"cores", &Machine::cores, 0x1p20},   {"stream_k", &Machine::streamK, 1},
+    {"memory", &Machine::memory, 0x1p62},
+    {"devices_per_node", &Machine::devicesPerNode, 0x1p30},
+    {"nodes", &Machine::nodes, 0x1p30},
+    {"multiprocessors", &Machine::multiprocessors, 0x1p20},
+    {"queues", &Machine::queues, 2},
+    {"host_memory", &Machine::hostMemory, 0x1p62},
+    {"cores", &Machine::cores, 0x1p20},
+    {"stream_k", &Machine::streamK, 1},
+    {"fused_accumulation", &Machine::fusedAccumulation, 1},
 };
 
 // "128x256".

@@ -78,11 +78,12 @@ struct Machine {
   double flopsF64 = 0;    // of other element types; 0: as f32
   double flopsF16 = 0;
   double flopsBf16 = 0;
-  double productEfficiency = 0;  // of the rate, that a large product reaches; 0: all of it
-  double fusedEfficiency = 0;    // of the rate, that kernels of other arithmetic reach (attention); 0: all of it
-  Tile tile = {};                // of a product's result; either way round
-  int64_t multiprocessors = 0;   // that make tiles at the same time; 0: not known
-  int64_t streamK = 0;           // 1: multiprocessors without a tile of their own share those of others
+  double productEfficiency = 0;   // of the rate, that a large product reaches; 0: all of it
+  double fusedEfficiency = 0;     // of the rate, that kernels of other arithmetic reach (attention); 0: all of it
+  Tile tile = {};                 // of a product's result; either way round
+  int64_t multiprocessors = 0;    // that make tiles at the same time; 0: not known
+  int64_t streamK = 0;            // 1: multiprocessors without a tile of their own share those of others
+  int64_t fusedAccumulation = 0;  // 1: products are added to sums over micro-batches where they are made
   std::vector<ProductProfile> profiles = {};
   std::vector<KernelProfile> kernels = {};
   double memoryBandwidth = 2e10;  // bytes per second

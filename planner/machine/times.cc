@@ -80,6 +80,12 @@ double plainSeconds(const Machine& machine, const KernelWork& work) {
   return machine.launchLatency + std::max(work.flops / rate, byteSeconds(machine, work.bytes));
 }
 
+KernelWork withoutSum(const KernelWork& work) {
+  KernelWork product = work;
+  product.sum.reset();
+  return product;
+}
+
 // How many times plainSeconds() a measured call of the same kernel took; nothing of another kernel.
 std::optional<double> slowdownOf(const Machine& machine, const KernelProfile& profile, const KernelWork& work) {
   if (profile.type != work.type || work.kernel != profile.kernel || (profile.m > 0) != work.product.has_value()) {
@@ -144,7 +150,45 @@ double productSeconds(const Machine& machine, const KernelWork& work) {
   return std::min(inWaves, shared);
 }
 
+// The least slowdownOf() of all calls that were measured; nothing where none was.
+std::optional<double> leastSlowdown(const Machine& machine, const KernelWork& work) {
+  std::optional<double> least;
+  for (const KernelProfile& profile : machine.kernels) {
+    if (const std::optional<double> slowdown = slowdownOf(machine, profile, work)) {
+      least = std::min(least.value_or(*slowdown), *slowdown);
+    }
+  }
+  return least;
+}
+
+// leastKernelSeconds() of what is added to nothing.
+double leastSecondsAlone(const Machine& machine, const KernelWork& work) {
+  if (const std::optional<double> least = leastSlowdown(machine, work)) {
+    return *least * (plainSeconds(machine, work) - machine.launchLatency);
+  }
+  double rate = machine.rate(work.type) * part(work.product ? machine.productEfficiency : machine.fusedEfficiency);
+  bool areProfiled = false;
+  for (const ProductProfile& profile : machine.profiles) {
+    if (work.product && profile.type == work.type) {
+      areProfiled = true;
+      rate = std::max(rate, profile.flops() / profile.seconds);
+      rate = std::max(rate, profile.flops() / std::max(profile.seconds - machine.launchLatency, 1e-12));
+    }
+  }
+  return areProfiled ? work.flops / rate : std::max(work.flops / rate, byteSeconds(machine, work.bytes));
+}
+
 }  // namespace
+
+KernelWork asOneKernel(const KernelWork& work) {
+  KernelWork all = work;
+  if (work.sum) {
+    all.kernel = work.sum->kernel;
+    all.bytes += work.sum->bytes;
+    all.sum.reset();
+  }
+  return all;
+}
 
 double usefulPart(const Machine& machine, const ProductShape& shape) {
   if (machine.tile.rows == 0) {
@@ -153,9 +197,16 @@ double usefulPart(const Machine& machine, const ProductShape& shape) {
   return std::max(usefulPart(machine, shape, machine.tile), usefulPart(machine, shape, turned(machine.tile)));
 }
 
+Picoseconds readTime(const Machine& machine, int64_t bytes) {
+  return picosecondsOf(byteSeconds(machine, bytes));
+}
+
 Picoseconds kernelTime(const Machine& machine, const KernelWork& work) {
-  if (const std::optional<double> seconds = measuredSeconds(machine, work)) {
+  if (const std::optional<double> seconds = measuredSeconds(machine, asOneKernel(work))) {
     return picosecondsOf(*seconds);
+  }
+  if (work.sum) {
+    return kernelTime(machine, withoutSum(work)) + readTime(machine, work.sum->bytes);
   }
   double arithmetic = work.flops / (machine.rate(work.type) * part(machine.fusedEfficiency));
   if (work.product) {
@@ -169,32 +220,17 @@ Picoseconds kernelTime(const Machine& machine, const KernelWork& work) {
 }
 
 bool isMeasured(const Machine& machine, const KernelWork& work) {
-  return std::any_of(machine.kernels.begin(), machine.kernels.end(),
-                     [&](const KernelProfile& profile) { return slowdownOf(machine, profile, work).has_value(); }) ||
+  const auto isOf = [&](const KernelWork& kernel) { return leastSlowdown(machine, kernel).has_value(); };
+  return isOf(withoutSum(work)) || isOf(asOneKernel(work)) ||
          (work.product && std::any_of(machine.profiles.begin(), machine.profiles.end(),
                                       [&](const ProductProfile& profile) { return profile.type == work.type; }));
 }
 
 double leastKernelSeconds(const Machine& machine, const KernelWork& work) {
-  std::optional<double> least;
-  for (const KernelProfile& profile : machine.kernels) {
-    if (const std::optional<double> slowdown = slowdownOf(machine, profile, work)) {
-      least = std::min(least.value_or(*slowdown), *slowdown);
-    }
-  }
-  if (least) {
-    return *least * (plainSeconds(machine, work) - machine.launchLatency);
-  }
-  double rate = machine.rate(work.type) * part(work.product ? machine.productEfficiency : machine.fusedEfficiency);
-  bool areProfiled = false;
-  for (const ProductProfile& profile : machine.profiles) {
-    if (work.product && profile.type == work.type) {
-      areProfiled = true;
-      rate = std::max(rate, profile.flops() / profile.seconds);
-      rate = std::max(rate, profile.flops() / std::max(profile.seconds - machine.launchLatency, 1e-12));
-    }
-  }
-  return areProfiled ? work.flops / rate : std::max(work.flops / rate, byteSeconds(machine, work.bytes));
+  const double alone = leastSecondsAlone(machine, withoutSum(work));
+  const KernelWork both = asOneKernel(work);
+  const std::optional<double> slowdown = work.sum ? leastSlowdown(machine, both) : std::nullopt;
+  return slowdown ? std::min(alone, *slowdown * (plainSeconds(machine, both) - machine.launchLatency)) : alone;
 }
 
 }  // namespace weft

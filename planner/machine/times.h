@@ -19,6 +19,12 @@ struct ProductShape {
   }
 };
 
+// What a product is added to by one kernel that does both.
+struct AddedSum {
+  int64_t bytes = 0;              // of the sum so far, which is read; what is written is the product's result
+  absl::string_view kernel = "";  // the name of the kernel
+};
+
 // What a kernel does, as far as its caller knows.
 struct KernelWork {
   DType type = DType::kF32;  // of the elements that it computes with
@@ -26,7 +32,11 @@ struct KernelWork {
   int64_t bytes = 0;                                   // that it reads and writes
   std::optional<ProductShape> product = std::nullopt;  // where it is one matrix product
   absl::string_view kernel = "";                       // its name, by which calls of it may have been measured
+  std::optional<AddedSum> sum = std::nullopt;          // what it is added to; the rest is of the product alone
 };
+
+// The same without a sum apart: all that the kernel does, under its name.
+KernelWork asOneKernel(const KernelWork& work);
 
 // One kernel: its launch, then its arithmetic while its bytes are moved, whichever takes longer (the roofline of
 // Williams, Waterman, Patterson, "Roofline: an insightful visual performance model", 2009).
@@ -45,6 +55,9 @@ struct KernelWork {
 // A product that was measured takes what was measured. One near measured ones, each size within kNearProfile times
 // theirs, has their rates, the nearer the more. A batch counts as more rows.
 //
+// A product that is added to a sum takes what the product alone takes, and the time to read the sum: docs/gpu_runs.md
+// holds that against measurements.
+//
 // A kernel of which calls were measured in steps (Machine::kernels) takes so many times the above as these do, the
 // nearer in arithmetic and bytes (products: in sizes) the more, with the rate of a large product for all products; one
 // that is among them what was measured.
@@ -55,12 +68,15 @@ inline constexpr double kNearProfile = 4;
 // The part of productEfficiency's work that is useful, as above, in waves; 1 where the machine has no tiles.
 double usefulPart(const Machine& machine, const ProductShape& shape);
 
-// Seconds that no kernel of this arithmetic on these bytes is below, whatever part of a larger one it is. Where
-// products were measured, their bytes may have lain in caches.
+// Seconds that no kernel of this arithmetic on these bytes is below, whatever part of a larger one it is, be it added
+// to its sum or not. Where products were measured, their bytes may have lain in caches.
 double leastKernelSeconds(const Machine& machine, const KernelWork& work);
 
 // Were calls of the kernel measured in steps, or products of its type alone? Then a larger one may take less.
 bool isMeasured(const Machine& machine, const KernelWork& work);
+
+// To read so many bytes in a kernel that does more.
+Picoseconds readTime(const Machine& machine, int64_t bytes);
 
 // A kernel that only moves bytes: those it reads and those it writes.
 inline Picoseconds copyTime(const Machine& machine, int64_t bytes) {

@@ -198,6 +198,42 @@ TEST(PredictionTest, OutputsOfTheBatchAndStatesTakeWhatThePlanGivesThem) {
   }
 }
 
+// Two layers whose gradients are added up where they are made, but for that of the second, which each micro-batch
+// reduces.
+TEST(PredictionTest, AProductThatAddsTakesWhatThePlanGivesIt) {
+  for (const auto& [machine, fused] : {std::pair("name = plain", 0), std::pair("fused_accumulation = 1", 1)}) {
+    const absl::StatusOr<Compared> compared = compare(absl::StrCat(
+        R"mlir(module attributes {dist.mesh = #dist.mesh<"dp=2,micro=4">,
+                   nn.options = {zero_of = "v=2", machine = ")mlir",
+        machine, R"mlir("}, nn.optimizer = {kind = "adamw"}} {
+  func.func @step(%x: tensor<16x64xf32> {nn.kind = "input", nn.name = "x"},
+                  %w: tensor<64x512xf32> {nn.kind = "parameter", nn.name = "w", nn.init = {distribution = "ones"}},
+                  %v: tensor<512x16xf32> {nn.kind = "parameter", nn.name = "v", nn.init = {distribution = "ones"}})
+      -> (tensor<f32> {nn.kind = "loss", nn.name = "loss"}) {
+    %h = nn.matmul %x, %w : (tensor<16x64xf32>, tensor<64x512xf32>) -> tensor<16x512xf32>
+    %t = nn.tanh %h : (tensor<16x512xf32>) -> tensor<16x512xf32>
+    %y = nn.matmul %t, %v : (tensor<16x512xf32>, tensor<512x16xf32>) -> tensor<16x16xf32>
+    %l = nn.sum_squares %y : (tensor<16x16xf32>) -> tensor<f32>
+    return %l : tensor<f32>
+  }
+})mlir"));
+    ASSERT_TRUE(compared.ok()) << compared.status();
+    const plan::Plan& plan = *submeshesOf(compared->plan)[0];
+    int64_t adding = 0;
+    for (const plan::Function& function : plan.functions()) {
+      for (const plan::Instruction& instruction : function.instructions()) {
+        adding += instruction.kernel() == "contract_accumulate" ? 1 : 0;
+      }
+    }
+    EXPECT_EQ(adding, fused);
+    EXPECT_EQ(packedBytes(compared->predicted.submeshes[0]), packedBytes(plan))
+        << regionsText(plan, compared->predicted.submeshes[0]);
+    const absl::StatusOr<double> exact = stepSeconds(compared->plan, *machineOf(compared->plan));
+    ASSERT_TRUE(exact.ok()) << exact.status();
+    EXPECT_NEAR(inSeconds(compared->predicted.stepTime()) / *exact, 1, 0.01);
+  }
+}
+
 // Eight layers whose gradients are reduced into shards in each of two micro-batches: in quarters.
 TEST(PredictionTest, BucketsThatSaveRoomAreThoseOfThePlan) {
   std::string arguments, body, value = "%x";

@@ -288,6 +288,7 @@ absl::StatusOr<RandomCase> randomCase(uint64_t seed) {
   made.request.zero = generator() % 2 == 0 ? 0 : static_cast<int>(1 + generator() % 3);
   made.request.optimizer = randomOptimizer(generator() % 3 == 0, seed);
   made.request.zeroOf = randomLevels(made.random.program, seed);
+  made.request.machine = seed % 4 == 1 ? "fused_accumulation = 1" : "";
   const StrategyRequest request = {axes, microBatches, made.random.rowWise ? made.random.batch : 0,
                                    static_cast<int64_t>(1 + generator() % 3)};
   WEFT_ASSIGN_OR_RETURN(made.text,

@@ -216,6 +216,15 @@ TEST(ScheduleEquivalenceTest, GptHasTheBitsOfOneRank) {
   expectOneRankAnswers(make, bitDifference, Combinations(0));
 }
 
+// Gradients of weights are added up by the products that make them.
+TEST(ScheduleEquivalenceTest, FusedAccumulationHasTheBitsOfOneRank) {
+  const auto make = [](CompileOptions options) {
+    options.machine = "fused_accumulation = 1";
+    return gptModule(options, false);
+  };
+  expectOneRankAnswers(make, bitDifference, Combinations(3));
+}
+
 // With batch norm: statistics of each micro-batch, running ones among the state.
 TEST(ScheduleEquivalenceTest, ResnetHasTheBitsOfOneRank) {
   expectOneRankAnswers(resnetModule, bitDifference, Combinations(7));

@@ -128,8 +128,9 @@ std::string moduleText(const TrainingProgram& program, const CompileRequest& req
     results.push_back(types.back() + " {nn.kind = \"output\", nn.name = \"" + line.name + "\"}");
   }
   return absl::StrCat("module attributes {dist.mesh = #dist.mesh<\"", request.mesh,
-                      "\">,\n    nn.options = {zero = ", request.zero, " : i64, zero_of = \"", request.zeroOf,
-                      "\", default = \"data_parallel\", gradient_outputs = true, seed = 1 : i64},\n    nn.optimizer = ",
+                      "\">,\n    nn.options = {zero = ", request.zero, " : i64, zero_of = \"", request.zeroOf, "\", ",
+                      request.machine.empty() ? "" : absl::StrCat("machine = \"", request.machine, "\", "),
+                      "default = \"data_parallel\", gradient_outputs = true, seed = 1 : i64},\n    nn.optimizer = ",
                       request.optimizer, "} {\n  func.func @step(", absl::StrJoin(arguments, ",\n      "),
                       ")\n      -> (", absl::StrJoin(results, ", "), ") {\n", program.body, "\n    return ",
                       absl::StrJoin(values, ", "), " : ", absl::StrJoin(types, ", "), "\n  }\n}\n");

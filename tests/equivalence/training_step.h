@@ -43,6 +43,7 @@ struct CompileRequest {
   int zero = 0;
   std::string zeroOf = "";           // levels by parameter, "w0=3,w1=1"
   std::string optimizer = kSgdText;  // nn.optimizer
+  std::string machine = "";          // name or figures; "" the default
 };
 
 // "tensor<2x3xf64>".

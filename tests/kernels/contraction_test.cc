@@ -1,3 +1,5 @@
+#include "kernels/describe/contraction.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -95,6 +97,28 @@ struct Variant {
 };
 const std::vector<Variant> kVariants = {{DType::kF32, false}, {DType::kF32, true}, {DType::kF64, false}};
 
+// The product by the kernel that adds it to a sum, in place and not; where there is none, that kernel refuses it.
+void checkAccumulated(const Call& product, Reference expected, int64_t depth) {
+  Call call = product;
+  const Tensor sum = sample(product.outputs[0].type, product.outputs[0].shape, 7);
+  call.name = "contract_accumulate";
+  call.inputs.insert(call.inputs.begin(), sum);
+  call.scalars = {0};
+  if (!accumulatingKernel(specOf(product))) {
+    expectError(call, absl::StatusCode::kInvalidArgument, "use contract and accumulate");
+    return;
+  }
+  expectSame(runOne(call), runOne(product));
+  for (size_t i = 0; i < expected.values.size(); ++i) {
+    expected.values[i] += sum.values[i];
+    expected.sizes[i] += std::abs(sum.values[i]);
+  }
+  call.scalars = {3};
+  expectProduct(runOne(call), expected, depth + 1);
+  call.inPlace = {0, 0};
+  expectProduct(runOne(call), expected, depth + 1);
+}
+
 void checkContract(const std::string& spec, const Sizes& sizes) {
   SCOPED_TRACE(spec);
   const Einsum e = einsum(spec);
@@ -103,7 +127,9 @@ void checkContract(const std::string& spec, const Sizes& sizes) {
     const Tensor b = sample(variant.type, shapeOf(e.b, sizes), 2);
     Call call{"contract", {a, b}, {{variant.type, shapeOf(e.c, sizes)}}, {{"spec", spec}}};
     call.plainMatmul = variant.plain;
-    expectProduct(runOne(call), reference(e, sizes, a, b), depthOf(e, sizes));
+    const Reference expected = reference(e, sizes, a, b);
+    expectProduct(runOne(call), expected, depthOf(e, sizes));
+    checkAccumulated(call, expected, depthOf(e, sizes));
   }
 }
 
@@ -210,6 +236,7 @@ TEST(Contract, ManyThreads) {
     const Call call{"contract", {a, b}, {{DType::kF32, shapeOf(e.c, used)}}, {{"spec", spec}}};
     SCOPED_TRACE(spec);
     expectProduct(runOne(call), reference(e, used, a, b), depthOf(e, used));
+    checkAccumulated(call, reference(e, used, a, b), depthOf(e, used));
   }
 }
 

@@ -102,6 +102,7 @@ const std::vector<std::string> kAll = {"neg",
                                        "descend",
                                        "mask_pad",
                                        "accumulate",
+                                       "contract_accumulate",
                                        "dynamic_slice",
                                        "dynamic_update_slice",
                                        "softmax_cross_entropy",
@@ -177,6 +178,9 @@ std::vector<InPlaceCase> inPlaceCases() {
   cases.push_back({{"accumulate", {x, y}, {x.spec()}, {}, {0}}, {{0, 0}}});
   cases.push_back({{"accumulate", {x, y}, {x.spec()}, {}, {1}}, {{0, 0}}});
   cases.push_back({{"accumulate", {x, y}, {x.spec()}, {{"reduce", "max"}}, {1}}, {{0, 0}}});
+  cases.push_back(
+      {{"contract_accumulate", {sample(f, {35, 35}, 9), x, y}, {{f, {35, 35}}}, {{"spec", "k m, k n -> m n"}}, {2}},
+       {{0, 0}}});
   cases.push_back({{"dynamic_update_slice", {x, sample(f, {2, 9}, 8)}, {x.spec()}, {}, {3, 4}}, {{0, 0}}});
   cases.push_back(
       {{"mask_pad", {x}, {x.spec()}, {{"dims", Ints{0}}, {"valid", Ints{3}}, {"fill", 7.0}}, {0}}, {{0, 0}}});

@@ -6,6 +6,7 @@
 
 #include "kernels/kernel.h"
 #include "planner/cost/plan_time.h"
+#include "planner/machine/times.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/executor.h"
 #include "runtime/plan/statistics.h"
@@ -55,7 +56,7 @@ absl::Status KernelMeasurement::add(const plan::Plan& plan, int64_t steps) {
     WEFT_ASSIGN_OR_RETURN(const std::vector<ExecutedInstruction> executed, executor->executedInstructions(rank));
     for (const ExecutedInstruction& each : executed) {
       if (const auto work = works.find(each.instruction); work != works.end()) {
-        const KernelProfile call = callOf(work->second);
+        const KernelProfile call = callOf(asOneKernel(work->second));
         auto& [profile, seconds] = calls_[{call.kernel, call.type, call.flops, call.bytes, call.m, call.n, call.k}];
         profile = call;
         seconds.push_back(each.seconds);

@@ -10,7 +10,7 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2,micro=4">} {
   }
 
   // CHECK-LABEL: @local
-  func.func @local(%x: tensor<4x8xf32>, %b: tensor<3xf32>) {
+  func.func @local(%x: tensor<4x8xf32>, %b: tensor<3xf32>, %p: tensor<2x4xf32>) {
     // CHECK: dist.all_reduce {{.*}} {over = #dist.axes<"{tp}">, reason = "partial", reduce = "sum"}
     %0:2 = dist.all_reduce %x, %b {over = #dist.axes<"{tp}">, reduce = "sum", reason = "partial"} : (tensor<4x8xf32>, tensor<3xf32>) -> (tensor<4x8xf32>, tensor<3xf32>)
     // CHECK: dist.all_gather {{.*}} -> 4x16xf32
@@ -31,6 +31,8 @@ module attributes {dist.mesh = #dist.mesh<"dp=2,tp=2,micro=4">} {
     %7 = dist.accumulate %x, %6 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
     // CHECK: dist.accumulate {{.*}}reduce = "max"
     %9 = dist.accumulate %x, %6 {reduce = "max"} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    // CHECK: dist.contract_accumulate {{.*}}spec = "k m, k n -> m n"} : (4x8xf32, 2x4xf32, 2x8xf32) -> 4x8xf32
+    %11 = dist.contract_accumulate %x, %p, %2 {spec = "k m, k n -> m n"} : (tensor<4x8xf32>, tensor<2x4xf32>, tensor<2x8xf32>) -> tensor<4x8xf32>
     // CHECK: dist.dynamic_update_slice {{.*}} -> 4x8xf32
     %10 = dist.dynamic_update_slice %x, %2 : (tensor<4x8xf32>, tensor<2x8xf32>) -> tensor<4x8xf32>
     return
@@ -118,6 +120,30 @@ func.func @accumulate(%x: tensor<4xf32>, %y: tensor<5xf32>) {
 func.func @accumulate(%x: tensor<4xf32>) {
   // expected-error @+1 {{dist.accumulate (2): reduce is "mean"; it must be "sum", "max" or "min"}}
   %0 = dist.accumulate %x, %x {reduce = "mean"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @contract_accumulate(%x: tensor<4x5xf32>, %a: tensor<3x4xf32>) {
+  // expected-error @+1 {{dist.contract_accumulate (1): 'tensor<4x5xf32>' and 'tensor<5x4xf32>' must have the same shape and element type}}
+  %0 = dist.contract_accumulate %x, %a, %a {spec = "k m, k n -> m n"} : (tensor<4x5xf32>, tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<5x4xf32>
+  return
+}
+
+// -----
+
+func.func @contract_accumulate(%x: tensor<4x5xf32>, %a: tensor<3x4xf32>) {
+  // expected-error @+1 {{dist.contract_accumulate (2): kernel contract_accumulate: dimension 'n' has size 4 in one tensor and 5 in another}}
+  %0 = dist.contract_accumulate %x, %a, %a {spec = "k m, k n -> m n"} : (tensor<4x5xf32>, tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @contract_accumulate(%x: tensor<4x4xf32>, %a: tensor<3x4xf32>, %b: tensor<2x4xf32>) {
+  // expected-error @+1 {{dist.contract_accumulate (2): kernel contract_accumulate: dimension 'k' has size 3 in one tensor and 2 in another}}
+  %0 = dist.contract_accumulate %x, %a, %b {spec = "k m, k n -> m n"} : (tensor<4x4xf32>, tensor<3x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
   return
 }
 

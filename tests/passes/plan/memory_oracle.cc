@@ -78,14 +78,21 @@ class ProgramSide {
       values_[op->getResult(0)] = values_[op->getOperand(0)];
     } else if (mlir::isa<ir::dist::AccumulateOp>(op) && microBatch == 0) {
       values_[op->getResult(0)] = values_[op->getOperand(1)];
+    } else if (mlir::isa<ir::dist::ContractAccumulateOp>(op) && microBatch == 0) {
+      made(op, op->getOperands().drop_front());
     } else {
-      Token token = tokenOf(op->getAttrOfType<mlir::StringAttr>("nn.name").str());
-      for (mlir::Value operand : op->getOperands()) {
-        token = mix(token, values_[operand]);
-      }
-      for (mlir::OpResult result : op->getResults()) {
-        values_[result] = mix(token, result.getResultNumber());
-      }
+      made(op, op->getOperands());
+    }
+  }
+
+  // The results of an operator that reads these.
+  void made(mlir::Operation* op, mlir::ValueRange operands) {
+    Token token = tokenOf(op->getAttrOfType<mlir::StringAttr>("nn.name").str());
+    for (mlir::Value operand : operands) {
+      token = mix(token, values_[operand]);
+    }
+    for (mlir::OpResult result : op->getResults()) {
+      values_[result] = mix(token, result.getResultNumber());
     }
   }
 
@@ -173,9 +180,11 @@ class PlanSide {
     if (instruction.kernel() == "accumulate" && microBatch == 0) {
       return inputs[1];
     }
+    // The sum so far is there after micro-batch 0.
+    const bool startsSum = instruction.kernel() == "contract_accumulate" && microBatch == 0;
     Token token = tokenOf(instruction.label());
-    for (const Token input : inputs) {
-      token = mix(token, input);
+    for (size_t i = startsSum ? 1 : 0; i < inputs.size(); ++i) {
+      token = mix(token, inputs[i]);
     }
     return mix(token, index);
   }

@@ -186,8 +186,12 @@ class Generator {
       returned[1] = swapped[0];
     }
     for (Variable& accumulator : accumulated) {
-      returned.push_back(emit("dist.accumulate", {accumulator, pick(accumulator.type)}, {accumulator.type},
-                              ", dist.scalars = [#dist.scalar<0, -1, 1>]")[0]);
+      const std::string scalars = ", dist.scalars = [#dist.scalar<0, -1, 1>]";
+      const bool isProduct = accumulator.type == kSquare && chance(2);
+      returned.push_back(
+          isProduct ? emit("dist.contract_accumulate", {accumulator, pick(kSquare), pick(kSquare)}, {kSquare},
+                           scalars + ", spec = \"k m, k n -> m n\"")[0]
+                    : emit("dist.accumulate", {accumulator, pick(accumulator.type)}, {accumulator.type}, scalars)[0]);
     }
     std::vector<Name> given = results;
     given.insert(given.end(), accumulators.begin(), accumulators.end());

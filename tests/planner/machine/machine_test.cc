@@ -257,6 +257,29 @@ TEST(MachineTest, CallsMeasuredInStepsOverrideFormulas) {
   EXPECT_EQ(kernelTime(machine, thin), picosecondsOf(2e-6)) << "as much arithmetic, other sizes";
 }
 
+// Added to a sum of 4 KB by a kernel of which calls were measured, or of none.
+TEST(MachineTest, AProductThatAddsReadsTheSumAfterItsArithmetic) {
+  const std::string text =
+      "flops = 1e12\nmemory_bandwidth = 1e9\nlaunch_latency = 1e-6\nprofile contract f32 2000000 8000 100 100 100 = "
+      "1.5e-5\n";
+  const KernelWork product = {.flops = 2e6, .bytes = 8000, .product = {{1, 100, 100, 100}}, .kernel = "contract"};
+  KernelWork both = product;
+  both.sum = {4000, "contract_accumulate"};
+  const Machine machine = *Machine::parse(text);
+  EXPECT_EQ(kernelTime(machine, product), picosecondsOf(1.5e-5));
+  EXPECT_EQ(kernelTime(machine, both), picosecondsOf(1.9e-5));
+  EXPECT_NEAR(leastKernelSeconds(machine, both), 1.5e-5 / 9 * 8, 1e-10) << "the product alone, without the launch";
+  const Machine measured = *Machine::parse(text + "profile contract_accumulate f32 2000000 12000 100 100 100 = 1e-5\n");
+  EXPECT_EQ(kernelTime(measured, product), picosecondsOf(1.5e-5));
+  EXPECT_EQ(kernelTime(measured, both), picosecondsOf(1e-5));
+  EXPECT_NEAR(leastKernelSeconds(measured, both), 1e-5 / 13 * 12, 1e-10) << "added to the sum, without the launch";
+  EXPECT_NEAR(leastKernelSeconds(measured, product), 1.5e-5 / 9 * 8, 1e-10);
+  EXPECT_TRUE(isMeasured(measured, both));
+  const Machine other = *Machine::parse("profile contract_accumulate f32 2000000 12000 100 100 100 = 1e-5\n");
+  EXPECT_TRUE(isMeasured(other, both));
+  EXPECT_FALSE(isMeasured(other, product));
+}
+
 // No plan is below the bound, whatever the formulas or the table say of its products.
 TEST(MachineTest, NoKernelIsBelowTheLeastTime) {
   for (const std::string& name : Machine::names()) {
