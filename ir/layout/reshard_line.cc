@@ -16,6 +16,9 @@ namespace {
 // With more cuts than this, first the optional ones and then the free axes are left out. The number of states grows
 // with the factorial of the cuts.
 constexpr size_t kMaxCuts = 9;
+// Cuts for trades are added up to so many, which 64 ranks have if there is one at every power of 2. A search of the
+// line of 512 ranks with all of them has ten times as many states, for paths that are seldom cheaper.
+constexpr size_t kMaxCutsOfTrades = 7;
 
 bool covers(const Axis& outer, int64_t pre, int64_t end) {
   return outer.pre <= pre && end <= outer.end();
@@ -146,17 +149,17 @@ void VirtualLine::cutEverywhere() {
 }
 
 // An axis of 4 that trades places with one of 2 moves in two halves; one that fits a dimension only in part likewise.
+// First those that move, as long as there are few cuts.
 void VirtualLine::addTradeCuts(const Shape& sizes) {
-  auto addBoth = [](Atom& atom, int64_t other) {
-    int64_t common = std::gcd(atom.size, other);
-    addCut(atom.inner, atom.size, common);
-    addCut(atom.inner, atom.size, atom.size / common);
-  };
-  for (Atom& atom : atoms_) {
-    bool free = atom.place < 0 && !atom.fixed;
-    if (!atom.moving && !free) {
-      continue;
+  auto addBoth = [&](Atom& atom, int64_t other) {
+    const int64_t common = std::gcd(atom.size, other);
+    for (const int64_t cut : {common, atom.size / common}) {
+      if (cutCount() < kMaxCutsOfTrades) {
+        addCut(atom.inner, atom.size, cut);
+      }
     }
+  };
+  auto addAll = [&](Atom& atom) {
     for (const Atom& other : atoms_) {
       if (&other != &atom && other.moving) {
         addBoth(atom, other.size);
@@ -166,6 +169,16 @@ void VirtualLine::addTradeCuts(const Shape& sizes) {
       if (size > 0) {
         addBoth(atom, size);
       }
+    }
+  };
+  for (Atom& atom : atoms_) {
+    if (atom.moving) {
+      addAll(atom);
+    }
+  }
+  for (Atom& atom : atoms_) {
+    if (atom.place < 0 && !atom.fixed && !atom.moving) {
+      addAll(atom);
     }
   }
 }

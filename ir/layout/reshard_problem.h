@@ -11,6 +11,7 @@
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -24,6 +25,10 @@ struct Digit {
   uint8_t high = 0;
   friend bool operator==(const Digit&, const Digit&) = default;
   friend auto operator<=>(const Digit&, const Digit&) = default;
+  template <typename H>
+  friend H AbslHashValue(H hash, const Digit& digit) {
+    return H::combine(std::move(hash), digit.low, digit.high);
+  }
 };
 // Inline as many as almost all layouts have: the search copies them all the time.
 using Digits = absl::InlinedVector<Digit, 8>;
@@ -34,6 +39,10 @@ struct State {
   absl::InlinedVector<Digits, 4> dims;
   Digits partial;
   friend bool operator==(const State&, const State&) = default;
+  template <typename H>
+  friend H AbslHashValue(H hash, const State& state) {
+    return H::combine(std::move(hash), state.dims, state.partial);
+  }
 };
 
 struct Problem {

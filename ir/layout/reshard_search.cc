@@ -10,9 +10,11 @@
 #include <algorithm>
 #include <limits>
 #include <queue>
-#include <unordered_map>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
 #include "ir/layout/reshard_space.h"
 
 namespace weft::reshard {
@@ -20,7 +22,7 @@ namespace {
 
 // After this many settled states in one direction the best plan found so far is taken. Reached only by meshes with
 // very many cuts; the count is of states, so the answer does not depend on the speed of the machine.
-constexpr int kMaxSettled = 6000;
+constexpr int kMaxSettled = 3000;
 
 // Each step of a path is rounded to whole picoseconds; so much less than the bound may a path cost.
 constexpr Picoseconds kRounding = 8;
@@ -38,9 +40,14 @@ struct Node {
 // A* from one end.
 class Sweep {
  public:
+  Sweep(const Sweep&) = delete;
+  Sweep& operator=(const Sweep&) = delete;
   Sweep(const Space& space, bool forward)
-      : space_(space), forward_(forward), aim_(forward ? space.problem().to : space.problem().from) {
-    relax(-1, {}, forward ? space.problem().from : space.problem().to, 0);
+      : space_(space),
+        forward_(forward),
+        aim_(forward ? space.problem().to : space.problem().from),
+        ids_(0, StateHash{&nodes_}, StateEqual{&nodes_}) {
+    relax(-1, {}, forward ? space.problem().from : space.problem().to, {0, std::numeric_limits<Picoseconds>::max()});
   }
 
   // Settles the cheapest open state whose bound is at most `limit`; -1 if there is none.
@@ -62,12 +69,13 @@ class Sweep {
     return -1;
   }
 
-  void expand(int id, Picoseconds limit) {
+  // Without states that cost more than `limit`, or are on no path of at most `all`.
+  void expand(int id, Picoseconds limit, Picoseconds all) {
     State state = nodes_[id].state;
     auto visit = [&](const Move& move, State other, const Price& price) {
       const Picoseconds cost = nodes_[id].cost + price.time;
       if (cost <= limit) {
-        relax(id, move, std::move(other), cost);
+        relax(id, move, std::move(other), {cost, all});
       }
     };
     forward_ ? space_.movesFrom(state, visit) : space_.movesInto(state, visit);
@@ -90,14 +98,42 @@ class Sweep {
     }
   };
 
-  void relax(int parent, const Move& move, State state, Picoseconds cost) {
-    auto [place, fresh] = ids_.try_emplace(keyOf(state), static_cast<int>(nodes_.size()));
-    int id = place->second;
-    int steps = parent < 0 ? 0 : nodes_[parent].steps + 1;
+  // Nodes are found by their states, which they alone hold.
+  struct StateHash {
+    using is_transparent = void;
+    const std::vector<Node>* nodes;
+    size_t operator()(int id) const { return absl::HashOf((*nodes)[id].state); }
+    size_t operator()(const State& state) const { return absl::HashOf(state); }
+  };
+  struct StateEqual {
+    using is_transparent = void;
+    const std::vector<Node>* nodes;
+    bool operator()(int a, int b) const { return a == b; }
+    bool operator()(int id, const State& state) const { return (*nodes)[id].state == state; }
+    bool operator()(const State& state, int id) const { return (*nodes)[id].state == state; }
+  };
+
+  // What a state costs from this end, and the most that a path through it may cost.
+  struct Costs {
+    Picoseconds here;
+    Picoseconds most;
+  };
+
+  void relax(int parent, const Move& move, State state, const Costs& costs) {
+    const auto known = ids_.find(state);
+    const bool fresh = known == ids_.end();
+    const int id = fresh ? static_cast<int>(nodes_.size()) : *known;
+    const int steps = parent < 0 ? 0 : nodes_[parent].steps + 1;
+    const Picoseconds cost = costs.here;
     if (fresh) {
+      const Picoseconds bound = boundOf(state);
+      if (bound > costs.most - cost) {
+        return;
+      }
       Node& node = nodes_.emplace_back();
-      node.bound = boundOf(state);
+      node.bound = bound;
       node.state = std::move(state);
+      ids_.insert(id);
     } else if (std::pair(cost, steps) >= std::pair(nodes_[id].cost, nodes_[id].steps)) {
       return;
     }
@@ -118,7 +154,7 @@ class Sweep {
   bool forward_;
   State aim_;
   std::vector<Node> nodes_;
-  std::unordered_map<std::string, int> ids_;
+  absl::flat_hash_set<int, StateHash, StateEqual> ids_;
   std::priority_queue<Entry> open_;
   int settledCount_ = 0;
 };
@@ -228,7 +264,7 @@ class Search {
         offer({node.cost, node.steps, id, -1});
         return;
       }
-      forward_.expand(id, limit());
+      forward_.expand(id, limit(), limit());
     }
   }
 
@@ -243,7 +279,7 @@ class Search {
       if (std::pair(node.cost, node.steps) < std::pair(known.cost, known.steps)) {
         place->second = id;
       }
-      backward_.expand(id, limit() - permute);
+      backward_.expand(id, limit() - permute, limit());
     }
   }
 
@@ -253,13 +289,13 @@ class Search {
     }
     for (int id : settled_) {
       if (forward_.node(id).state == space_.problem().to) {
-        forward_.expand(id, limit() - permute);
+        forward_.expand(id, limit() - permute, limit());
       }
     }
     for (int id = forward_.settle(limit()); id >= 0; id = forward_.settle(limit())) {
       if (forward_.node(id).cost + permute <= limit()) {
         tryPermute(id);
-        forward_.expand(id, limit() - permute);
+        forward_.expand(id, limit() - permute, limit());
       }
     }
   }
@@ -298,7 +334,7 @@ class Search {
   Sweep forward_;
   Sweep backward_;
   std::vector<int> settled_;
-  std::unordered_map<std::string, int> reached_;  // signature to the cheapest state of the backward sweep
+  absl::flat_hash_map<std::string, int> reached_;  // signature to the cheapest state of the backward sweep
   Path fallback_;
   Best best_;
 };
