@@ -16,9 +16,10 @@ namespace {
 // With more cuts than this, first the optional ones and then the free axes are left out. The number of states grows
 // with the factorial of the cuts.
 constexpr size_t kMaxCuts = 9;
-// Cuts for trades are added up to so many, which 64 ranks have if there is one at every power of 2. A search of the
-// line of 512 ranks with all of them has ten times as many states, for paths that are seldom cheaper.
-constexpr size_t kMaxCutsOfTrades = 7;
+// Cuts for trades are added up to so many. Lines of fewer are searched with every cut anyway (reshard.cc); that of 512
+// ranks with a cut at every power of 2 has tens of times as many states, for paths that were never part of a better
+// plan.
+constexpr size_t kMaxCutsOfTrades = 6;
 
 bool covers(const Axis& outer, int64_t pre, int64_t end) {
   return outer.pre <= pre && end <= outer.end();
