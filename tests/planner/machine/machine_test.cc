@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "absl/strings/str_replace.h"
 #include "planner/machine/times.h"
 
 namespace weft {
@@ -383,6 +384,14 @@ TEST(MachineKindsTest, RanksOfSeveralKindsHaveTheSlowestFigures) {
   EXPECT_EQ(machine.print(), Machine::parse(kTwoKinds)->print());
   EXPECT_EQ(machine.flops, 1e12) << "without asking for ranks, what holds of all of them";
   EXPECT_EQ(machine.memory, 32'000'000'000);
+}
+
+TEST(MachineKindsTest, ProductsAreAddedWhereAllKindsAddThem) {
+  const std::string add = "fused_accumulation = 1\n";
+  const Machine one = *Machine::parse(absl::StrReplaceAll(kTwoKinds, {{"[kind fast]\n", "[kind fast]\n" + add}}));
+  EXPECT_EQ(one.of(0, 4).fusedAccumulation, 1);
+  EXPECT_EQ(one.of(6, 4).fusedAccumulation, 0) << "the slow ones do not";
+  EXPECT_EQ(Machine::parse(add + kTwoKinds)->of(6, 4).fusedAccumulation, 1);
 }
 
 TEST(MachineKindsTest, ReadsTheKindsThatItPrints) {
