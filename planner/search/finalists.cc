@@ -37,8 +37,10 @@ FinalistPicker::Answer FinalistPicker::next(const Sketch& sketch, bool isLong, c
   if (tried_ >= mostTried(sketch, best.isRecord)) {
     return Answer::kEnough;
   }
+  // Where the best takes less than was expected of it, so may the next.
+  const Picoseconds known = isLong ? std::max(usual_.time, usual_.expected) : usual_.time;
   const bool isFarOff =
-      usual_.fits && static_cast<double>(sketch.cut.time) > farOffFrom(isLong) * static_cast<double>(usual_.time);
+      usual_.fits && static_cast<double>(sketch.cut.time) > farOffFrom(isLong) * static_cast<double>(known);
   const bool isBeside = this->isBeside(sketch);
   if (isFarOff && !isBeside) {
     return Answer::kEnough;
@@ -47,7 +49,7 @@ FinalistPicker::Answer FinalistPicker::next(const Sketch& sketch, bool isLong, c
   // What others with its mesh take longer than was expected it may take longer, too: one of these is predicted, and
   // takes the place of none.
   const bool isDoubtful =
-      isLong && fits && !isBeside &&
+      isLong && fits && !isBeside && longer(sketch) > 1 &&
       longer(sketch) * static_cast<double>(sketch.cut.time) >= static_cast<double>(best.attempt->time);
   ++(isBeside ? beside_ : isDoubtful ? doubtful_ : tried_);
   const bool isLeftOut = (isBeside && (isFarOff || beside_ > (isLong ? kMostBesideOfLong : kMostBeside))) ||
@@ -63,8 +65,8 @@ void FinalistPicker::learn(const Sketch& sketch, const ClosedRequest& made) {
   most_ = std::clamp(kPredictedOperators / made.graph->operators.size(), kFewestFinalists, kMostFinalists);
   double& longer = longer_.try_emplace(keyOf(sketch), 1).first->second;
   longer = std::max(longer, static_cast<double>(made.attempt.time) / static_cast<double>(sketch.cut.time));
-  if (!isBeside(sketch) && made.attempt.fits) {
-    usual_ = {true, usual_.fits ? std::min(usual_.time, made.attempt.time) : made.attempt.time};
+  if (!isBeside(sketch) && made.attempt.fits && (!usual_.fits || made.attempt.time < usual_.time)) {
+    usual_ = {true, made.attempt.time, sketch.cut.time};
   }
 }
 

@@ -40,7 +40,7 @@ class FinalistPicker {
   explicit FinalistPicker(const CompileOptions& request);
 
   // What a saved record comes to, where that fits, counts as a prediction of a usual sketch.
-  void beginWith(Picoseconds time) { usual_ = {true, time}; }
+  void beginWith(Picoseconds time) { usual_ = {true, time, time}; }
   Answer next(const Sketch& sketch, bool isLong, const Best& best);
   void learn(const Sketch& sketch, const ClosedRequest& made);
 
@@ -50,6 +50,7 @@ class FinalistPicker {
   struct Usual {
     bool fits = false;
     Picoseconds time = 0;
+    Picoseconds expected = 0;  // of its sketch
   };
 
   using Key = std::tuple<std::string, int64_t, int64_t>;  // mesh, submeshes and micro-batches

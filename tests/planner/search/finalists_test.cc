@@ -66,6 +66,15 @@ TEST(FinalistPicker, ThoseOfAMeshAreNotDoubtedWithoutReason) {
   EXPECT_EQ(picker.next("dp=16,tp=8", 1020), Answer::kEnough) << "too far off";
 }
 
+// The best took 980: others that are expected to take as long as it was may take less, too, also those of its mesh.
+TEST(FinalistPicker, WhereTheBestTakesLessThanWasExpectedTheNextMayToo) {
+  Picker picker(980);
+  EXPECT_EQ(picker.next("dp=8,tp=16", 1005), Answer::kPredict);
+  EXPECT_EQ(picker.next("dp=16,tp=8", 1006), Answer::kPredict) << "not in doubt";
+  EXPECT_EQ(picker.next("dp=32,tp=4", 1007), Answer::kEnough) << "three were predicted";
+  EXPECT_EQ(Picker(980).next("dp=8,tp=16", 1015), Answer::kEnough) << "too far off";
+}
+
 // Those with another order of the mesh's axes are predicted beside the others, two of a long program, also where the
 // mesh is in doubt.
 TEST(FinalistPicker, OtherOrdersOfADoubtfulMeshHaveTheirOwnPlaces) {
