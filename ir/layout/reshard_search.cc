@@ -47,7 +47,7 @@ class Sweep {
         forward_(forward),
         aim_(forward ? space.problem().to : space.problem().from),
         ids_(0, StateHash{&nodes_}, StateEqual{&nodes_}) {
-    relax(-1, {}, forward ? space.problem().from : space.problem().to, {0, std::numeric_limits<Picoseconds>::max()});
+    relax(-1, {}, forward ? space.problem().from : space.problem().to, 0);
   }
 
   // Settles the cheapest open state whose bound is at most `limit`; -1 if there is none.
@@ -69,13 +69,12 @@ class Sweep {
     return -1;
   }
 
-  // Without states that cost more than `limit`, or are on no path of at most `all`.
-  void expand(int id, Picoseconds limit, Picoseconds all) {
+  void expand(int id, Picoseconds limit) {
     State state = nodes_[id].state;
     auto visit = [&](const Move& move, State other, const Price& price) {
       const Picoseconds cost = nodes_[id].cost + price.time;
       if (cost <= limit) {
-        relax(id, move, std::move(other), {cost, all});
+        relax(id, move, std::move(other), cost);
       }
     };
     forward_ ? space_.movesFrom(state, visit) : space_.movesInto(state, visit);
@@ -113,25 +112,14 @@ class Sweep {
     bool operator()(const State& state, int id) const { return (*nodes)[id].state == state; }
   };
 
-  // What a state costs from this end, and the most that a path through it may cost.
-  struct Costs {
-    Picoseconds here;
-    Picoseconds most;
-  };
-
-  void relax(int parent, const Move& move, State state, const Costs& costs) {
+  void relax(int parent, const Move& move, State state, Picoseconds cost) {
     const auto known = ids_.find(state);
     const bool fresh = known == ids_.end();
     const int id = fresh ? static_cast<int>(nodes_.size()) : *known;
     const int steps = parent < 0 ? 0 : nodes_[parent].steps + 1;
-    const Picoseconds cost = costs.here;
     if (fresh) {
-      const Picoseconds bound = boundOf(state);
-      if (bound > costs.most - cost) {
-        return;
-      }
       Node& node = nodes_.emplace_back();
-      node.bound = bound;
+      node.bound = boundOf(state);
       node.state = std::move(state);
       ids_.insert(id);
     } else if (std::pair(cost, steps) >= std::pair(nodes_[id].cost, nodes_[id].steps)) {
@@ -264,7 +252,7 @@ class Search {
         offer({node.cost, node.steps, id, -1});
         return;
       }
-      forward_.expand(id, limit(), limit());
+      forward_.expand(id, limit());
     }
   }
 
@@ -279,7 +267,7 @@ class Search {
       if (std::pair(node.cost, node.steps) < std::pair(known.cost, known.steps)) {
         place->second = id;
       }
-      backward_.expand(id, limit() - permute, limit());
+      backward_.expand(id, limit() - permute);
     }
   }
 
@@ -289,13 +277,13 @@ class Search {
     }
     for (int id : settled_) {
       if (forward_.node(id).state == space_.problem().to) {
-        forward_.expand(id, limit() - permute, limit());
+        forward_.expand(id, limit() - permute);
       }
     }
     for (int id = forward_.settle(limit()); id >= 0; id = forward_.settle(limit())) {
       if (forward_.node(id).cost + permute <= limit()) {
         tryPermute(id);
-        forward_.expand(id, limit() - permute, limit());
+        forward_.expand(id, limit() - permute);
       }
     }
   }

@@ -224,18 +224,18 @@ class FormBucketsPass : public impl::FormBucketsPassBase<FormBucketsPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    const FailureOr<std::vector<Machine>> machines = machinesOf(getOperation());
-    if (failed(machines)) {
-      return signalPassFailure();
-    }
-    for (auto [submesh, machine] : llvm::zip_equal(submeshesOf(getOperation()), *machines)) {
+    const LogicalResult done = forEachSubmesh(getOperation(), [&](ModuleOp submesh, const Machine& machine) {
       const FailureOr<Mesh> mesh = meshOf(submesh);
       if (failed(mesh) || failed(checkAxes(submesh, *mesh))) {
-        return signalPassFailure();
+        return failure();
       }
       for (auto function : submesh.getOps<func::FuncOp>()) {
         formBuckets(function.getBody().front(), bucketBytes, {machine, *mesh});
       }
+      return success();
+    });
+    if (failed(done)) {
+      signalPassFailure();
     }
   }
 };

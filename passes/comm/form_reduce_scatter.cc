@@ -128,14 +128,8 @@ void replace(ir::dist::AllReduceOp op, ArrayRef<ir::dist::DynamicSliceOp> slices
 class FormReduceScatterPass : public impl::FormReduceScatterPassBase<FormReduceScatterPass> {
  public:
   void runOnOperation() override {
-    const FailureOr<std::vector<Machine>> machines = machinesOf(getOperation());
-    if (failed(machines)) {
-      return signalPassFailure();
-    }
-    for (auto [submesh, machine] : llvm::zip_equal(submeshesOf(getOperation()), *machines)) {
-      if (failed(formIn(submesh, machine))) {
-        return signalPassFailure();
-      }
+    if (failed(forEachSubmesh(getOperation(), formIn))) {
+      signalPassFailure();
     }
   }
 

@@ -42,14 +42,14 @@ void fuse(ir::dist::AccumulateOp sum, ir::nn::ContractOp product) {
 class FuseAccumulationsPass : public impl::FuseAccumulationsPassBase<FuseAccumulationsPass> {
  public:
   void runOnOperation() override {
-    const FailureOr<std::vector<Machine>> machines = machinesOf(getOperation());
-    if (failed(machines)) {
-      return signalPassFailure();
-    }
-    for (auto [submesh, machine] : llvm::zip_equal(submeshesOf(getOperation()), *machines)) {
+    const LogicalResult done = forEachSubmesh(getOperation(), [&](ModuleOp submesh, const Machine& machine) {
       if (machine.fusedAccumulation != 0) {
         fuseIn(submesh);
       }
+      return success();
+    });
+    if (failed(done)) {
+      signalPassFailure();
     }
   }
 

@@ -445,7 +445,8 @@ mlir::FailureOr<Request> readRequest(mlir::ModuleOp module) {
   return *std::move(request);
 }
 
-mlir::FailureOr<std::vector<Machine>> machinesOf(mlir::ModuleOp module) {
+mlir::LogicalResult forEachSubmesh(mlir::ModuleOp module,
+                                   llvm::function_ref<mlir::LogicalResult(mlir::ModuleOp, const Machine&)> visit) {
   const mlir::FailureOr<Request> request = readRequest(module);
   if (mlir::failed(request)) {
     return mlir::failure();
@@ -454,17 +455,15 @@ mlir::FailureOr<std::vector<Machine>> machinesOf(mlir::ModuleOp module) {
   if (!machine.ok()) {
     return module.emitError(std::string(machine.status().message()));
   }
-  std::vector<Machine> machines;
   int64_t firstRank = 0;
   for (mlir::ModuleOp submesh : submeshesOf(module)) {
     const mlir::FailureOr<Mesh> mesh = meshOf(submesh);
-    if (mlir::failed(mesh)) {
+    if (mlir::failed(mesh) || mlir::failed(visit(submesh, machine->of(firstRank, mesh->ranks())))) {
       return mlir::failure();
     }
-    machines.push_back(machine->of(firstRank, mesh->ranks()));
     firstRank += mesh->ranks();
   }
-  return machines;
+  return mlir::success();
 }
 
 void setRequest(mlir::ModuleOp module, const Request& request) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "planner/machine/machine.h"
@@ -16,9 +17,10 @@ absl::StatusOr<Request> requestOf(mlir::ModuleOp module);
 // The same for a pass: an error is reported on the module.
 mlir::FailureOr<Request> readRequest(mlir::ModuleOp module);
 
-// What each of submeshesOf() runs on, of the machine of the request, in their order; an error is reported on the
-// module.
-mlir::FailureOr<std::vector<Machine>> machinesOf(mlir::ModuleOp module);
+// Calls `visit` for each of submeshesOf(), in their order, with what it runs on, of the machine of the request; an
+// error of the request is reported on the module.
+mlir::LogicalResult forEachSubmesh(mlir::ModuleOp module,
+                                   llvm::function_ref<mlir::LogicalResult(mlir::ModuleOp, const Machine&)> visit);
 
 // Writes a request that checkRequest takes; replaces what the module says.
 void setRequest(mlir::ModuleOp module, const Request& request);

@@ -170,16 +170,12 @@ class ReshardLowerer {
 class LowerReshardsPass : public impl::LowerReshardsPassBase<LowerReshardsPass> {
  public:
   void runOnOperation() override {
-    const FailureOr<std::vector<Machine>> machines = machinesOf(getOperation());
-    if (failed(machines)) {
-      return signalPassFailure();
-    }
     // By mesh and machine: submeshes of equal ones share paths.
     std::map<std::pair<std::string, std::string>, std::unique_ptr<ReshardLowerer>> lowerers;
-    for (auto [submesh, machine] : llvm::zip_equal(submeshesOf(getOperation()), *machines)) {
+    const LogicalResult done = forEachSubmesh(getOperation(), [&](ModuleOp submesh, const Machine& machine) {
       FailureOr<Mesh> mesh = meshOf(submesh);
       if (failed(mesh)) {
-        return signalPassFailure();
+        return failure();
       }
       std::unique_ptr<ReshardLowerer>& lowerer = lowerers[{mesh->print(), machine.print()}];
       if (!lowerer) {
@@ -188,10 +184,14 @@ class LowerReshardsPass : public impl::LowerReshardsPassBase<LowerReshardsPass> 
       for (func::FuncOp function : functionsInOrder(submesh)) {
         const FailureOr<int64_t> made = lowerer->run(function);
         if (failed(made)) {
-          return signalPassFailure();
+          return failure();
         }
         numCollectives += *made;
       }
+      return success();
+    });
+    if (failed(done)) {
+      signalPassFailure();
     }
   }
 };
