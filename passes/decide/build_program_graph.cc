@@ -203,9 +203,9 @@ class AlternativeBuilder {
     return made;
   }
 
-  Expansions expansions_;
-  std::list<Block> scratch_;  // what is expanded, and what it becomes
-  IRMapping expanded_;        // results of what must be expanded
+  const Expansions& expansions_;  // which knows afterwards what has been asked
+  std::list<Block> scratch_;      // what is expanded, and what it becomes
+  IRMapping expanded_;            // results of what must be expanded
 };
 
 class Builder {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <set>
 #include <tuple>
 
@@ -353,6 +354,19 @@ TEST_F(MustExpandTest, AnExpansionGivesEveryResult) {
   const absl::StatusOr<plan::Plan> plan = compileModule(*module, registry_, {});
   EXPECT_THAT(std::string(plan.status().message()),
               ::testing::HasSubstr("its expansion gives 0 values, it has 1 results"));
+}
+
+// A statistic has a row for each micro-batch, so each number of micro-batches has a graph of its own.
+TEST_F(MustExpandTest, EveryNumberOfMicroBatchesHasItsGraph) {
+  registry_.addExpansion(CenterOp::getOperationName().str(), expandCenter);
+  const OwningOpRef<ModuleOp> module = read(kCentered);
+  const absl::StatusOr<PlannerProblem> problem = plannerProblem(*module, registry_);
+  ASSERT_TRUE(problem.ok()) << problem.status();
+  for (const int64_t microBatches : {1, 4, 2, 1}) {
+    const absl::StatusOr<std::shared_ptr<const ProgramGraph>> graph = problem->graphs(microBatches);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    EXPECT_EQ((*graph)->operators[0].alternatives[0].body[0].results[0].shape, (Shape{microBatches, 6}));
+  }
 }
 
 // Rows that divide by the ranks of every submesh, in every micro-batch, are never padded.
