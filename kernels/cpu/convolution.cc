@@ -1,8 +1,8 @@
 // conv2d and its two gradients, over images [n, ci, h, w] (n may be several dimensions) and weights [co, ci, kh, kw],
 // in as many groups of channels as the image has more channels than the weight takes.
 //
-// For each group, each block of rows of a sample's result (kernels/describe/convolution.h) is one matrix product. With
-// `columns` [ci kh kw, places] holding what lies under each place of the window:
+// For each group, each block of results (kernels/describe/convolution.h) is one matrix product. With `columns`
+// [ci kh kw, places] holding what lies under each place of the window:
 //
 //   conv2d              y block = weight [co, ci kh kw] columns
 //   conv2d_input_grad   columns = weight^T (dy block), then added to dx where they came from
@@ -11,14 +11,20 @@
 // Products are oneDNN's for f32, own loops for f64 and where asked. The library's own convolutions would want their
 // tensors in formats of their own, and a copy there and back for every call. Sums over samples and blocks are taken in
 // their order, so a result depends on the local data and shapes alone.
+//
+// Small images give products of few columns, and spans of few elements to gather. So several samples make one block:
+// image and result are packed with samples innermost, [ci, h, w, samples] and [co, ho, wo, samples], and what is one
+// element of one image is as many of the block.
 
 #include "kernels/describe/convolution.h"
 
 #include <algorithm>
-#include <cstring>
+#include <memory>
+#include <utility>
 
 #include "kernels/cpu/families.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/loops.h"
 #include "kernels/cpu/support.h"
 
 namespace weft {
@@ -26,9 +32,11 @@ namespace {
 
 using namespace cpu;  // NOLINT
 
-// What one product computes: rows `first` to `first + count` of one group of a sample's result.
+// What one product computes, of one group: rows `first` to `first + count` of the result of one sample, or all rows of
+// some samples.
 struct Part {
-  int64_t sample;
+  int64_t sample;  // the first
+  int64_t samples;
   int64_t group;
   int64_t first;
   int64_t count;
@@ -42,7 +50,7 @@ struct Geometry {
   int64_t strides[2];
   int64_t paddings[2];
   int64_t dilations[2];
-  int64_t blockRows;  // rows of the result in one block; the last may have less
+  ConvolutionBlock block;
 
   // Of one group.
   int64_t depth() const { return ci * kh * kw; }
@@ -55,6 +63,8 @@ struct Geometry {
     return (part.sample * groups + part.group) * resultSize() + part.first * wo;
   }
   int64_t weightAt(const Part& part) const { return part.group * weightSize(); }
+  // Are the images of a block packed, samples innermost?
+  bool packs() const { return block.samples > 1; }
 };
 
 absl::Status checkShapes(const KernelSpec& spec, const ConvolutionTensors& tensors, const Geometry& g) {
@@ -82,7 +92,7 @@ absl::StatusOr<Geometry> geometryOf(const KernelSpec& spec) {
   const Ints& weight = tensors.weight.shape;
   const Ints& y = tensors.y.shape;
   const int64_t groups = weight[1] > 0 ? std::max<int64_t>(x[1] / weight[1], 1) : 1;
-  Geometry g{x[0], groups, weight[1], x[2], x[3], weight[0] / groups, weight[2], weight[3], y[2], y[3], {}, {}, {}, 0};
+  Geometry g{x[0], groups, weight[1], x[2], x[3], weight[0] / groups, weight[2], weight[3], y[2], y[3], {}, {}, {}, {}};
   WEFT_RETURN_IF_ERROR(readPair(spec, "strides", 1, g.strides));
   WEFT_RETURN_IF_ERROR(readPair(spec, "paddings", 0, g.paddings));
   g.dilations[0] = g.dilations[1] = 1;
@@ -93,7 +103,7 @@ absl::StatusOr<Geometry> geometryOf(const KernelSpec& spec) {
   if (convolutionColumnBytes(tensors) >= kMostSize) {
     return invalid(spec, "the columns under one row of ", tensorText(tensors.y), " are more than any workspace holds");
   }
-  g.blockRows = convolutionBlockRows(tensors);
+  g.block = convolutionBlock(tensors);
   return g;
 }
 
@@ -102,7 +112,8 @@ int64_t ceilDiv(int64_t a, int64_t b) {
 }
 
 // A row of the columns matrix in one row of the block: `columns[column + q]` belongs to `image[input + (q - low) *
-// stride]` for low <= q < high; for other q it lies outside the image.
+// stride]` for low <= q < high; for other q it lies outside the image. All in places, each of as many elements as the
+// part has samples.
 struct Span {
   int64_t column;
   int64_t input;  // 0 where all lies outside
@@ -133,20 +144,29 @@ void forEachSpan(const Geometry& g, const Part& part, const Visit& visit) {
   }
 }
 
+// Calls visit(columns, image, elements) for all contiguous elements of a span.
+template <typename To, typename From, typename Visit>
+void forEachRun(const Geometry& g, const Part& part, const Span& span, To* columns, From* image, const Visit& visit) {
+  const int64_t width = part.samples;
+  columns += (span.column + span.low) * width;
+  image += span.input * width;
+  if (g.strides[1] == 1) {
+    visit(columns, image, (span.high - span.low) * width);
+    return;
+  }
+  for (int64_t q = 0; q < span.high - span.low; ++q) {
+    visit(columns + q * width, image + q * g.strides[1] * width, width);
+  }
+}
+
 template <typename T>
 void gather(const Geometry& g, const Part& part, const T* image, T* columns) {
   forEachSpan(g, part, [&](const Span& span) {
-    T* to = columns + span.column;
-    const T* from = image + span.input;
-    std::fill_n(to, span.low, T(0));
-    if (g.strides[1] == 1 && span.high > span.low) {
-      std::memcpy(to + span.low, from, (span.high - span.low) * sizeof(T));
-    } else {
-      for (int64_t q = span.low; q < span.high; ++q) {
-        to[q] = from[(q - span.low) * g.strides[1]];
-      }
-    }
-    std::fill_n(to + span.high, g.wo - span.high, T(0));
+    const int64_t width = part.samples;
+    std::fill_n(columns + span.column * width, span.low * width, T(0));
+    forEachRun(g, part, span, columns, image,
+               [](T* to, const T* from, int64_t count) { std::copy_n(from, count, to); });
+    std::fill_n(columns + (span.column + span.high) * width, (g.wo - span.high) * width, T(0));
   });
 }
 
@@ -154,135 +174,198 @@ void gather(const Geometry& g, const Part& part, const T* image, T* columns) {
 template <typename T>
 void scatter(const Geometry& g, const Part& part, const T* columns, T* image) {
   forEachSpan(g, part, [&](const Span& span) {
-    const T* from = columns + span.column;
-    T* to = image + span.input;
-    for (int64_t q = span.low; q < span.high; ++q) {
-      to[(q - span.low) * g.strides[1]] += from[q];
-    }
+    forEachRun(g, part, span, columns, image, [](const T* from, T* to, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        to[i] += from[i];
+      }
+    });
   });
 }
 
-// The products of whole blocks and of the last, shorter one.
-struct Products {
-  Geometry g;
-  std::unique_ptr<Gemm> whole;
-  std::unique_ptr<Gemm> last;
+// One size of block: its product, and how its images are packed where they are.
+template <typename T>
+struct BlockKernel {
+  std::unique_ptr<Gemm> product;
+  StridedCopy<T> packImage, packResult;      // of one group of the samples
+  StridedCopy<T> unpackImage, unpackResult;  // the same back
+};
 
-  int64_t scratchBytes() const { return std::max(whole ? whole->scratchBytes() : 0, last ? last->scratchBytes() : 0); }
+// Samples that lie `all` elements apart, of `size` elements each, as [size, samples].
+template <typename T>
+StridedCopy<T> packing(int64_t samples, int64_t size, int64_t all) {
+  return {{size, samples}, {1, all}, {samples, 1}};
+}
+template <typename T>
+StridedCopy<T> unpacking(int64_t samples, int64_t size, int64_t all) {
+  return {{size, samples}, {samples, 1}, {1, all}};
+}
 
-  // visit(part, product) in order; stops at an error.
+// The products of a convolution, and the parts of the workspace, one behind the other.
+template <typename T>
+class Blocks {
+ public:
+  // `shapeOf` gives the product of a block with that many places of the window, whose rows of the result lie as many
+  // elements apart as it is told.
+  template <typename ShapeOf>
+  static absl::StatusOr<std::shared_ptr<Blocks>> create(const KernelSpec& spec, const ShapeOf& shapeOf, bool plain) {
+    auto blocks = std::make_shared<Blocks>();
+    WEFT_ASSIGN_OR_RETURN(blocks->g_, geometryOf(spec));
+    const Geometry& g = blocks->g_;
+    const auto blockOf = [&](int64_t samples, int64_t rows) -> absl::StatusOr<std::unique_ptr<BlockKernel<T>>> {
+      const int64_t places = samples * rows * g.wo;
+      WEFT_ASSIGN_OR_RETURN(
+          std::unique_ptr<Gemm> product,
+          Gemm::create(spec.inputs[0].type, shapeOf(g, places, g.packs() ? places : g.ho * g.wo), {.plain = plain}));
+      const int64_t image = g.imageSize(), result = g.resultSize();
+      return std::make_unique<BlockKernel<T>>(
+          BlockKernel<T>{std::move(product), packing<T>(samples, image, g.groups * image),
+                         packing<T>(samples, result, g.groups * result), unpacking<T>(samples, image, g.groups * image),
+                         unpacking<T>(samples, result, g.groups * result)});
+    };
+    if (g.samples >= g.block.samples && g.ho >= g.block.rows) {
+      WEFT_ASSIGN_OR_RETURN(blocks->whole_, blockOf(g.block.samples, g.block.rows));
+    }
+    const int64_t restSamples = g.samples % g.block.samples;
+    const int64_t restRows = g.ho % g.block.rows;
+    if (restSamples > 0 || restRows > 0) {
+      WEFT_ASSIGN_OR_RETURN(blocks->last_,
+                            blockOf(g.packs() ? restSamples : 1, restRows > 0 ? restRows : g.block.rows));
+    }
+    const ConvolutionTensors tensors = convolutionTensors(spec);
+    const ConvolutionPackedBytes packed = convolutionPackedBytes(tensors);
+    blocks->image_ = alignUp(convolutionColumnBytes(tensors));
+    blocks->result_ = blocks->image_ + alignUp(packed.image);
+    blocks->summand_ = blocks->result_ + alignUp(packed.result);
+    blocks->scratch_ = blocks->summand_ + (spec.name == "conv2d_weight_grad" ? alignUp(spec.outputs[0].bytes()) : 0);
+    return blocks;
+  }
+
+  const Geometry& geometry() const { return g_; }
+  int64_t workspaceBytes() const {
+    return scratch_ +
+           std::max(whole_ ? whole_->product->scratchBytes() : 0, last_ ? last_->product->scratchBytes() : 0);
+  }
+
+  T* columns(void* workspace) const { return static_cast<T*>(workspace); }
+  T* summand(void* workspace) const { return at(workspace, summand_); }
+  void* scratch(void* workspace) const { return at(workspace, scratch_); }
+  // Of a part, packed: where it is kept.
+  T* packedImage(void* workspace) const { return at(workspace, image_); }
+  T* packedResult(void* workspace) const { return at(workspace, result_); }
+
+  // The part of all images, packed or where it lies.
+  const T* image(const Part& part, const BlockKernel<T>& block, const T* images, void* workspace) const {
+    const T* mine = images + g_.imageAt(part);
+    if (!g_.packs()) {
+      return mine;
+    }
+    block.packImage.run(mine, packedImage(workspace));
+    return packedImage(workspace);
+  }
+  const T* result(const Part& part, const BlockKernel<T>& block, const T* results, void* workspace) const {
+    const T* mine = results + g_.resultAt(part);
+    if (!g_.packs()) {
+      return mine;
+    }
+    block.packResult.run(mine, packedResult(workspace));
+    return packedResult(workspace);
+  }
+
+  // visit(part, block) in order; stops at an error.
   template <typename Visit>
   absl::Status forEachPart(const Visit& visit) const {
-    for (int64_t n = 0; n < g.samples; ++n) {
-      for (int64_t group = 0; group < g.groups; ++group) {
-        for (int64_t row = 0; row < g.ho; row += g.blockRows) {
-          const Part part{n, group, row, std::min(g.blockRows, g.ho - row)};
-          WEFT_RETURN_IF_ERROR(visit(part, part.count == g.blockRows ? *whole : *last));
+    for (int64_t n = 0; n < g_.samples; n += g_.block.samples) {
+      const int64_t samples = std::min(g_.block.samples, g_.samples - n);
+      for (int64_t group = 0; group < g_.groups; ++group) {
+        for (int64_t row = 0; row < g_.ho; row += g_.block.rows) {
+          const Part part{n, samples, group, row, std::min(g_.block.rows, g_.ho - row)};
+          const bool isWhole = samples == g_.block.samples && part.count == g_.block.rows;
+          WEFT_RETURN_IF_ERROR(visit(part, isWhole ? *whole_ : *last_));
         }
       }
     }
     return absl::OkStatus();
   }
+
+ private:
+  T* at(void* workspace, int64_t offset) const { return reinterpret_cast<T*>(static_cast<char*>(workspace) + offset); }
+
+  Geometry g_{};
+  std::unique_ptr<BlockKernel<T>> whole_;
+  std::unique_ptr<BlockKernel<T>> last_;  // of fewer samples or rows
+  int64_t image_ = 0, result_ = 0, summand_ = 0, scratch_ = 0;
 };
-
-// `shapeOf` gives the product of a block with that many places of the window.
-template <typename ShapeOf>
-absl::StatusOr<std::shared_ptr<Products>> productsOf(const KernelSpec& spec, const ShapeOf& shapeOf, bool plain) {
-  WEFT_ASSIGN_OR_RETURN(const Geometry g, geometryOf(spec));
-  auto products = std::make_shared<Products>();
-  products->g = g;
-  const DType type = spec.inputs[0].type;
-  if (g.ho >= g.blockRows) {
-    WEFT_ASSIGN_OR_RETURN(products->whole, Gemm::create(type, shapeOf(g, g.blockRows * g.wo), {.plain = plain}));
-  }
-  if (const int64_t rest = g.ho % g.blockRows; rest > 0) {
-    WEFT_ASSIGN_OR_RETURN(products->last, Gemm::create(type, shapeOf(g, rest * g.wo), {.plain = plain}));
-  }
-  return products;
-}
-
-// The parts of the workspace, one behind the other.
-struct Workspace {
-  int64_t columns = 0;
-  int64_t product = 0;
-  int64_t scratch = 0;
-
-  int64_t bytes() const { return columns + product + scratch; }
-  template <typename T>
-  T* columnsAt(void* workspace) const {
-    return static_cast<T*>(workspace);
-  }
-  template <typename T>
-  T* productAt(void* workspace) const {
-    return reinterpret_cast<T*>(static_cast<char*>(workspace) + columns);
-  }
-  void* scratchAt(void* workspace) const { return static_cast<char*>(workspace) + columns + product; }
-};
-
-Workspace workspaceOf(const KernelSpec& spec, const Products& products, int64_t productBytes) {
-  return {alignUp(convolutionColumnBytes(convolutionTensors(spec))), alignUp(productBytes), products.scratchBytes()};
-}
 
 template <typename T>
 KernelOr conv2d(const KernelSpec& spec, bool plain) {
-  const auto shapeOf = [](const Geometry& g, int64_t places) {
-    return GemmShape{1, g.co, places, g.depth(), {0, g.depth(), 1}, {0, places, 1}, {0, g.ho * g.wo, 1}};
+  const auto shapeOf = [](const Geometry& g, int64_t places, int64_t resultRow) {
+    return GemmShape{1, g.co, places, g.depth(), {0, g.depth(), 1}, {0, places, 1}, {0, resultRow, 1}};
   };
-  WEFT_ASSIGN_OR_RETURN(const auto products, productsOf(spec, shapeOf, plain));
-  const Workspace space = workspaceOf(spec, *products, 0);
+  WEFT_ASSIGN_OR_RETURN(const auto blocks, Blocks<T>::create(spec, shapeOf, plain));
   return makeKernel(
-      [products, space](const KernelArguments& args) {
-        const Geometry& g = products->g;
-        T* columns = space.columnsAt<T>(args.workspace);
-        return products->forEachPart([&](const Part& part, Gemm& product) {
-          gather(g, part, in<T>(args, 0) + g.imageAt(part), columns);
+      [blocks](const KernelArguments& args) {
+        const Geometry& g = blocks->geometry();
+        T* columns = blocks->columns(args.workspace);
+        return blocks->forEachPart([&](const Part& part, const BlockKernel<T>& block) {
+          gather(g, part, blocks->image(part, block, in<T>(args, 0), args.workspace), columns);
           T* y = out<T>(args, 0) + g.resultAt(part);
-          return product.run(in<T>(args, 1) + g.weightAt(part), columns, y, space.scratchAt(args.workspace));
+          T* made = g.packs() ? blocks->packedResult(args.workspace) : y;
+          WEFT_RETURN_IF_ERROR(
+              block.product->run(in<T>(args, 1) + g.weightAt(part), columns, made, blocks->scratch(args.workspace)));
+          if (g.packs()) {
+            block.unpackResult.run(made, y);
+          }
+          return absl::OkStatus();
         });
       },
-      space.bytes());
+      blocks->workspaceBytes());
 }
 
 template <typename T>
 KernelOr conv2dInputGrad(const KernelSpec& spec, bool plain) {
-  const auto shapeOf = [](const Geometry& g, int64_t places) {
-    return GemmShape{1, g.depth(), places, g.co, {0, 1, g.depth()}, {0, g.ho * g.wo, 1}, {0, places, 1}};
+  const auto shapeOf = [](const Geometry& g, int64_t places, int64_t resultRow) {
+    return GemmShape{1, g.depth(), places, g.co, {0, 1, g.depth()}, {0, resultRow, 1}, {0, places, 1}};
   };
-  WEFT_ASSIGN_OR_RETURN(const auto products, productsOf(spec, shapeOf, plain));
-  const Workspace space = workspaceOf(spec, *products, 0);
+  WEFT_ASSIGN_OR_RETURN(const auto blocks, Blocks<T>::create(spec, shapeOf, plain));
   return makeKernel(
-      [products, space](const KernelArguments& args) {
-        const Geometry& g = products->g;
-        T* columns = space.columnsAt<T>(args.workspace);
-        std::fill_n(out<T>(args, 0), g.samples * g.groups * g.imageSize(), T(0));
-        return products->forEachPart([&](const Part& part, Gemm& product) {
+      [blocks](const KernelArguments& args) {
+        const Geometry& g = blocks->geometry();
+        T* columns = blocks->columns(args.workspace);
+        return blocks->forEachPart([&](const Part& part, const BlockKernel<T>& block) {
           const T* weight = in<T>(args, 1) + g.weightAt(part);
-          const T* dy = in<T>(args, 0) + g.resultAt(part);
-          WEFT_RETURN_IF_ERROR(product.run(weight, dy, columns, space.scratchAt(args.workspace)));
-          scatter(g, part, columns, out<T>(args, 0) + g.imageAt(part));
+          const T* dy = blocks->result(part, block, in<T>(args, 0), args.workspace);
+          WEFT_RETURN_IF_ERROR(block.product->run(weight, dy, columns, blocks->scratch(args.workspace)));
+          T* dx = out<T>(args, 0) + g.imageAt(part);
+          T* made = g.packs() ? blocks->packedImage(args.workspace) : dx;
+          if (part.first == 0) {
+            std::fill_n(made, part.samples * g.imageSize(), T(0));
+          }
+          scatter(g, part, columns, made);
+          if (g.packs()) {
+            block.unpackImage.run(made, dx);
+          }
           return absl::OkStatus();
         });
       },
-      space.bytes());
+      blocks->workspaceBytes());
 }
 
 template <typename T>
 KernelOr conv2dWeightGrad(const KernelSpec& spec, bool plain) {
-  const auto shapeOf = [](const Geometry& g, int64_t places) {
-    return GemmShape{1, g.co, g.depth(), places, {0, g.ho * g.wo, 1}, {0, 1, places}, {0, g.depth(), 1}};
+  const auto shapeOf = [](const Geometry& g, int64_t places, int64_t resultRow) {
+    return GemmShape{1, g.co, g.depth(), places, {0, resultRow, 1}, {0, 1, places}, {0, g.depth(), 1}};
   };
-  WEFT_ASSIGN_OR_RETURN(const auto products, productsOf(spec, shapeOf, plain));
-  const Workspace space = workspaceOf(spec, *products, spec.outputs[0].bytes());
+  WEFT_ASSIGN_OR_RETURN(const auto blocks, Blocks<T>::create(spec, shapeOf, plain));
   return makeKernel(
-      [products, space](const KernelArguments& args) {
-        const Geometry& g = products->g;
-        T* columns = space.columnsAt<T>(args.workspace);
-        T* summand = space.productAt<T>(args.workspace);
+      [blocks](const KernelArguments& args) {
+        const Geometry& g = blocks->geometry();
+        T* columns = blocks->columns(args.workspace);
+        T* summand = blocks->summand(args.workspace);
         std::fill_n(out<T>(args, 0), g.groups * g.weightSize(), T(0));
-        return products->forEachPart([&](const Part& part, Gemm& product) {
-          gather(g, part, in<T>(args, 0) + g.imageAt(part), columns);
-          const T* dy = in<T>(args, 1) + g.resultAt(part);
-          WEFT_RETURN_IF_ERROR(product.run(dy, columns, summand, space.scratchAt(args.workspace)));
+        return blocks->forEachPart([&](const Part& part, const BlockKernel<T>& block) {
+          gather(g, part, blocks->image(part, block, in<T>(args, 0), args.workspace), columns);
+          const T* dy = blocks->result(part, block, in<T>(args, 1), args.workspace);
+          WEFT_RETURN_IF_ERROR(block.product->run(dy, columns, summand, blocks->scratch(args.workspace)));
           T* dweight = out<T>(args, 0) + g.weightAt(part);
           for (int64_t i = 0; i < g.weightSize(); ++i) {
             dweight[i] += summand[i];
@@ -290,7 +373,7 @@ KernelOr conv2dWeightGrad(const KernelSpec& spec, bool plain) {
           return absl::OkStatus();
         });
       },
-      space.bytes());
+      blocks->workspaceBytes());
 }
 
 }  // namespace

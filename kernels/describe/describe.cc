@@ -95,12 +95,15 @@ int64_t convolutionBound(const KernelSpec& spec) {
   const int64_t co = tensors.weight.shape[0];
   const int64_t depth =
       boundedElements(std::array{tensors.weight.shape[1], tensors.weight.shape[2], tensors.weight.shape[3]});
-  const int64_t places = boundedProduct(convolutionBlockRows(tensors), tensors.y.shape[3]);
+  const ConvolutionBlock block = convolutionBlock(tensors);
+  const int64_t places = boundedElements(std::array{block.samples, block.rows, tensors.y.shape[3]});
   const DType type = tensors.x.type;
   const int64_t product =
       std::max({gemmScratchLimit(type, {1, co, places, depth}), gemmScratchLimit(type, {1, depth, places, co}),
                 gemmScratchLimit(type, {1, co, depth, places})});
-  return sumOf({product, alignUp(convolutionColumnBytes(tensors)), alignUp(tensors.weight.bytes())});
+  const ConvolutionPackedBytes packed = convolutionPackedBytes(tensors);
+  return sumOf({product, alignUp(convolutionColumnBytes(tensors)), alignUp(packed.image), alignUp(packed.result),
+                alignUp(tensors.weight.bytes())});
 }
 
 // The sums of two vectors.

@@ -43,6 +43,46 @@ BENCHMARK(matmulAgainstOneDnn)
     ->Args({1024, 1536, 384})
     ->UseManualTime();
 
+// Arguments: which of conv2d and its gradients; samples, channels in and out, rows and columns of the images, strides.
+// Windows of 3 x 3 on one thread, against a product of as much arithmetic.
+void convolutionAgainstOneDnn(benchmark::State& state) {
+  cpu::setLibraryThreads(1);
+  constexpr const char* kKernels[] = {"conv2d", "conv2d_input_grad", "conv2d_weight_grad"};
+  const int64_t n = state.range(1), ci = state.range(2), co = state.range(3), size = state.range(4);
+  const int64_t places = size / state.range(5);
+  const TensorSpec image = {DType::kF32, {n, ci, size, size}};
+  const TensorSpec weight = {DType::kF32, {co, ci, 3, 3}};
+  const TensorSpec result = {DType::kF32, {n, co, places, places}};
+  KernelSpec spec;
+  spec.name = kKernels[state.range(0)];
+  spec.inputs = state.range(0) == 0   ? std::vector{image, weight}
+                : state.range(0) == 1 ? std::vector{result, weight}
+                                      : std::vector{image, result};
+  spec.outputs = {state.range(0) == 0 ? result : state.range(0) == 1 ? image : weight};
+  spec.attributes = {{"strides", std::vector<int64_t>(2, state.range(5))}, {"paddings", std::vector<int64_t>{1, 1}}};
+  const absl::StatusOr<std::unique_ptr<Kernel>> kernel = cpuKernels().create(spec);
+  if (!kernel.ok()) {
+    return state.SkipWithError(std::string(kernel.status().message()).c_str());
+  }
+  std::vector<float> a(spec.inputs[0].elements(), 0.5F), b(spec.inputs[1].elements(), 0.5F);
+  std::vector<float> c(spec.outputs[0].elements());
+  std::vector<char> room((*kernel)->workspaceBytes() + 64);
+  const void* inputs[] = {a.data(), b.data()};
+  void* outputs[] = {c.data()};
+  KernelArguments arguments;
+  arguments.inputs = inputs;
+  arguments.outputs = outputs;
+  arguments.workspace = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(room.data()) + 63) / 64 * 64);
+  RawProduct raw({1, co, n * places * places, 9 * ci});
+  compare(state, [&] { (*kernel)->run(arguments).IgnoreError(); }, [&] { raw.run(); });
+}
+BENCHMARK(convolutionAgainstOneDnn)
+    ->ArgsProduct({{0, 1, 2}, {16}, {64}, {64}, {32, 16, 8, 4, 2}, {1}})
+    ->Args({0, 16, 64, 128, 8, 2})
+    ->Args({1, 16, 64, 128, 8, 2})
+    ->Args({2, 16, 64, 128, 8, 2})
+    ->UseManualTime();
+
 // Argument: bytes. Two ranks that exchange a tensor, against two threads that copy as much without waiting.
 void exchangeAgainstMemcpy(benchmark::State& state) {
   const int64_t bytes = state.range(0);

@@ -145,17 +145,44 @@ TEST(Convolution, StridesAndPaddings) {
 TEST(Convolution, SeveralBlocks) {
   const Problem p{{2, 16, 30, 40}, {5, 16, 3, 3}, {1, 1}, {1, 1}};
   const ConvolutionTensors tensors = {{DType::kF32, p.x}, {DType::kF32, p.weight}, {DType::kF32, p.y()}};
-  const int64_t rows = convolutionBlockRows(tensors);
+  const int64_t rows = convolutionBlock(tensors).rows;
   ASSERT_LT(rows, 30);
   ASSERT_NE(30 % rows, 0);
   check(p);
+}
+
+// Small images of several samples make one block, of which the last has fewer samples.
+TEST(Convolution, SeveralSamplesInABlock) {
+  for (const Problem& p : std::vector<Problem>{{{10, 3, 8, 8}, {4, 3, 3, 3}, {1, 1}, {1, 1}},
+                                               {{11, 6, 9, 8}, {4, 3, 3, 2}, {2, 1}, {0, 2}},
+                                               {{7, 2, 12, 11}, {6, 1, 3, 3}, {1, 2}, {1, 1}, {2, 1}}}) {
+    const ConvolutionTensors tensors = {{DType::kF32, p.x}, {DType::kF32, p.weight}, {DType::kF32, p.y()}};
+    const ConvolutionBlock block = convolutionBlock(tensors);
+    ASSERT_GT(block.samples, 1);
+    ASSERT_NE(p.x[0] % block.samples, 0);
+    ASSERT_EQ(block.rows, p.y()[2]);
+    check(p);
+  }
+}
+
+// As many samples as have the columns that a product wants, and no more than fit the block size.
+TEST(Convolution, BlocksAreEvenAndBounded) {
+  const auto samplesOf = [](int64_t samples, int64_t channels, int64_t size) {
+    const Problem p{{samples, channels, size, size}, {1, channels, 3, 3}, {1, 1}, {1, 1}};
+    return convolutionBlock({{DType::kF32, p.x}, {DType::kF32, p.weight}, {DType::kF32, p.y()}}).samples;
+  };
+  EXPECT_EQ(samplesOf(16, 1, 4), 16) << "256 places";
+  EXPECT_EQ(samplesOf(17, 1, 4), 9) << "9 and 8";
+  EXPECT_EQ(samplesOf(16, 64, 4), 8) << "14 would fit, 8 and 8 do as well";
+  EXPECT_EQ(samplesOf(16, 1, 16), 1) << "256 places each";
+  EXPECT_EQ(samplesOf(0, 1, 4), 1);
 }
 
 // One row of the result does not fit the block size.
 TEST(Convolution, RowsLargerThanABlock) {
   const Problem p{{1, 20, 3, 800}, {2, 20, 3, 3}, {1, 1}, {1, 1}};
   const ConvolutionTensors tensors = {{DType::kF32, p.x}, {DType::kF32, p.weight}, {DType::kF32, p.y()}};
-  ASSERT_EQ(convolutionBlockRows(tensors), 1);
+  ASSERT_EQ(convolutionBlock(tensors).rows, 1);
   ASSERT_GT(convolutionColumnBytes(tensors), kConvolutionBlockBytes);
   check(p);
 }
