@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "planner/machine/measured_calls.h"
+
 namespace weft {
 namespace {
 
@@ -73,66 +75,10 @@ double byteSeconds(const Machine& machine, int64_t bytes) {
   return static_cast<double>(bytes) / (machine.memoryBandwidth * part(machine.memoryEfficiency));
 }
 
-// What calls measured in steps are held against.
-double plainSeconds(const Machine& machine, const KernelWork& work) {
-  const double rate =
-      machine.rate(work.type) * part(work.product ? machine.productEfficiency : machine.fusedEfficiency);
-  return machine.launchLatency + std::max(work.flops / rate, byteSeconds(machine, work.bytes));
-}
-
 KernelWork withoutSum(const KernelWork& work) {
   KernelWork product = work;
   product.sum.reset();
   return product;
-}
-
-// How many times plainSeconds() a measured call of the same kernel took; nothing of another kernel.
-std::optional<double> slowdownOf(const Machine& machine, const KernelProfile& profile, const KernelWork& work) {
-  if (profile.type != work.type || work.kernel != profile.kernel || (profile.m > 0) != work.product.has_value()) {
-    return std::nullopt;
-  }
-  KernelWork measured = work;
-  measured.flops = static_cast<double>(profile.flops);
-  measured.bytes = profile.bytes;
-  return profile.seconds / plainSeconds(machine, measured);
-}
-
-// The square of how far apart two calls of a kernel are, in doublings: of a product its sizes, else its arithmetic and
-// bytes.
-double distanceOf(const KernelProfile& profile, const KernelWork& work) {
-  const auto square = [](double a, int64_t b) {
-    const double doublings = std::log2((a + 1) / static_cast<double>(b + 1));
-    return doublings * doublings;
-  };
-  if (work.product) {
-    const ProductShape& shape = *work.product;
-    const double rows = static_cast<double>(shape.batch) * static_cast<double>(shape.m);
-    return square(rows, profile.m) + square(static_cast<double>(shape.n), profile.n) +
-           square(static_cast<double>(shape.k), profile.k);
-  }
-  return square(work.flops, profile.flops) + square(static_cast<double>(work.bytes), profile.bytes);
-}
-
-// Seconds by the calls that were measured, weighted by the inverse of the fourth power of the distance in doublings
-// (Shepard, "A two-dimensional interpolation function for irregularly-spaced data", 1968): between two calls of one
-// kernel with more and with less work both count, and others hardly.
-std::optional<double> measuredSeconds(const Machine& machine, const KernelWork& work) {
-  double weights = 0;
-  double slowdowns = 0;
-  for (const KernelProfile& profile : machine.kernels) {
-    const std::optional<double> slowdown = slowdownOf(machine, profile, work);
-    if (!slowdown) {
-      continue;
-    }
-    const double distance = distanceOf(profile, work);
-    if (distance == 0) {
-      return profile.seconds;
-    }
-    const double weight = 1 / std::max(distance * distance, 1e-12);
-    weights += weight;
-    slowdowns += weight * *slowdown;
-  }
-  return weights > 0 ? std::optional(plainSeconds(machine, work) * slowdowns / weights) : std::nullopt;
 }
 
 // Seconds of a product's arithmetic, by the formula.
@@ -148,17 +94,6 @@ double productSeconds(const Machine& machine, const KernelWork& work) {
   const double shared = work.flops / (rate * std::max(filled(machine.tile), filled(turned(machine.tile)))) +
                         2 * sums / (machine.memoryBandwidth * part(machine.memoryEfficiency));
   return std::min(inWaves, shared);
-}
-
-// The least slowdownOf() of all calls that were measured; nothing where none was.
-std::optional<double> leastSlowdown(const Machine& machine, const KernelWork& work) {
-  std::optional<double> least;
-  for (const KernelProfile& profile : machine.kernels) {
-    if (const std::optional<double> slowdown = slowdownOf(machine, profile, work)) {
-      least = std::min(least.value_or(*slowdown), *slowdown);
-    }
-  }
-  return least;
 }
 
 // leastKernelSeconds() of what is added to nothing.
@@ -179,6 +114,12 @@ double leastSecondsAlone(const Machine& machine, const KernelWork& work) {
 }
 
 }  // namespace
+
+double plainSeconds(const Machine& machine, const KernelWork& work) {
+  const double rate =
+      machine.rate(work.type) * part(work.product ? machine.productEfficiency : machine.fusedEfficiency);
+  return machine.launchLatency + std::max(work.flops / rate, byteSeconds(machine, work.bytes));
+}
 
 KernelWork asOneKernel(const KernelWork& work) {
   KernelWork all = work;

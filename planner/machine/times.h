@@ -58,15 +58,16 @@ KernelWork asOneKernel(const KernelWork& work);
 // A product that is added to a sum takes what the product alone takes, and the time to read the sum: docs/gpu_runs.md
 // holds that against measurements.
 //
-// A kernel of which calls were measured in steps (Machine::kernels) takes so many times the above as these do, the
-// nearer in arithmetic and bytes (products: in sizes) the more, with the rate of a large product for all products; one
-// that is among them what was measured.
+// A kernel of which calls were measured in steps (Machine::kernels) takes what they say (measured_calls.h).
 Picoseconds kernelTime(const Machine& machine, const KernelWork& work);
 
 inline constexpr double kNearProfile = 4;
 
 // The part of productEfficiency's work that is useful, as above, in waves; 1 where the machine has no tiles.
 double usefulPart(const Machine& machine, const ProductShape& shape);
+
+// The same in seconds with the rate of a large product for all products, and without what was measured.
+double plainSeconds(const Machine& machine, const KernelWork& work);
 
 // Seconds that no kernel of this arithmetic on these bytes is below, whatever part of a larger one it is, be it added
 // to its sum or not. Where products were measured, their bytes may have lain in caches.

@@ -41,6 +41,12 @@ KernelProfile callOf(const KernelWork& work) {
   return call;
 }
 
+double medianOf(std::vector<double>& seconds) {
+  const auto middle = seconds.begin() + static_cast<int64_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
+}
+
 }  // namespace
 
 absl::Status KernelMeasurement::add(const plan::Plan& plan, int64_t steps) {
@@ -54,13 +60,18 @@ absl::Status KernelMeasurement::add(const plan::Plan& plan, int64_t steps) {
   const std::map<const plan::Instruction*, KernelWork> works = worksOf(executor->plan());
   for (int64_t rank = 0; rank < plan.ranks(); ++rank) {
     WEFT_ASSIGN_OR_RETURN(const std::vector<ExecutedInstruction> executed, executor->executedInstructions(rank));
+    std::map<const plan::Instruction*, std::vector<double>> seconds;
     for (const ExecutedInstruction& each : executed) {
-      if (const auto work = works.find(each.instruction); work != works.end()) {
-        const KernelProfile call = callOf(asOneKernel(work->second));
-        auto& [profile, seconds] = calls_[{call.kernel, call.type, call.flops, call.bytes, call.m, call.n, call.k}];
-        profile = call;
-        seconds.push_back(each.seconds);
+      if (works.count(each.instruction) > 0) {
+        seconds[each.instruction].push_back(each.seconds);
       }
+    }
+    for (auto& [instruction, each] : seconds) {
+      const KernelProfile call = callOf(asOneKernel(works.at(instruction)));
+      Calls& alike = calls_[{call.kernel, call.type, call.flops, call.bytes, call.m, call.n, call.k}];
+      alike.call = call;
+      alike.seconds += static_cast<double>(each.size()) * medianOf(each);
+      alike.count += static_cast<int64_t>(each.size());
     }
   }
   return absl::OkStatus();
@@ -69,11 +80,9 @@ absl::Status KernelMeasurement::add(const plan::Plan& plan, int64_t steps) {
 std::vector<KernelProfile> KernelMeasurement::profiles() const {
   constexpr double kShortest = 1e-9;  // a clock may see none of a call
   std::vector<KernelProfile> profiles;
-  for (const auto& [key, call] : calls_) {
-    std::vector<double> seconds = call.second;
-    std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
-    profiles.push_back(call.first);
-    profiles.back().seconds = std::max(kShortest, seconds[seconds.size() / 2]);
+  for (const auto& [work, alike] : calls_) {
+    profiles.push_back(alike.call);
+    profiles.back().seconds = std::max(kShortest, alike.seconds / static_cast<double>(alike.count));
   }
   return profiles;
 }

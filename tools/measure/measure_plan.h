@@ -23,13 +23,20 @@ class KernelMeasurement {
   // Runs some steps of the plan, with zeros for inputs. Errors: those of the executor.
   absl::Status add(const plan::Plan& plan, int64_t steps);
 
-  // The median of the calls with the same work, in the order of their kernels' names.
+  // The mean of the calls with the same work, in the order of their kernels' names: some of them take longer than
+  // others, as products of transposed operands do, and a step takes the sum of all. Of the calls of one instruction the
+  // median counts.
   std::vector<KernelProfile> profiles() const;
 
  private:
   // By all that profiles say of a call but its seconds.
   using Work = std::tuple<std::string, DType, int64_t, int64_t, int64_t, int64_t, int64_t>;
-  std::map<Work, std::pair<KernelProfile, std::vector<double>>> calls_;
+  struct Calls {
+    KernelProfile call;
+    double seconds = 0;  // of all of them
+    int64_t count = 0;
+  };
+  std::map<Work, Calls> calls_;
 };
 
 }  // namespace weft::tools

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "planner/machine/times.h"
 
@@ -248,14 +250,51 @@ TEST(MachineTest, CallsMeasuredInStepsOverrideFormulas) {
       "profile contract f32 2000 10 100 10 1 = 2e-6\n");
   const auto gelu = [&](int64_t bytes) { return kernelTime(machine, {.bytes = bytes, .kernel = "gelu"}); };
   EXPECT_EQ(gelu(1000), picosecondsOf(3e-6));
-  EXPECT_NEAR(inSeconds(gelu(2001)), 2 * 2.001e-6, 1e-10) << "half way between both";
-  EXPECT_NEAR(inSeconds(gelu(1100)), 3 * 1.1e-6, 0.01e-6) << "the near one counts";
-  EXPECT_GT(gelu(1 << 30), picosecondsOf(1.074)) << "far from both, between what they say";
-  EXPECT_LT(gelu(1 << 30), picosecondsOf(2 * 1.074)) << "and nearer to the near one";
+  EXPECT_NEAR(inSeconds(gelu(2001)), std::sqrt(3) * 2.001e-6, 1e-10) << "half way between both, in doublings";
+  EXPECT_NEAR(inSeconds(gelu(1100)), 3 * 1.1e-6, 0.05e-6) << "the near one counts";
+  EXPECT_EQ(gelu(1 << 30), picosecondsOf((1 << 30) / 1e9)) << "far from both: as the larger one, and no less";
+  EXPECT_EQ(gelu(8), picosecondsOf(3 * 8e-9)) << "and no more than the smaller one";
   EXPECT_EQ(kernelTime(machine, {.bytes = 1000, .kernel = "relu"}), picosecondsOf(1e-6)) << "another kernel";
   EXPECT_EQ(kernelTime(machine, {.type = DType::kF64, .bytes = 1000, .kernel = "gelu"}), picosecondsOf(1e-6));
   const KernelWork thin = {.flops = 2000, .bytes = 10, .product = {{10, 10, 10, 1}}, .kernel = "contract"};
   EXPECT_EQ(kernelTime(machine, thin), picosecondsOf(2e-6)) << "as much arithmetic, other sizes";
+}
+
+// Convolutions were measured with twice and half as many rows, each fast, and with half as many columns and half as
+// many sums, which are slow: half the sums and half the columns are slow, not the rows between.
+TEST(MachineTest, CallsBetweenMeasuredOnesDoNotTakeWhatOthersCost) {
+  const auto flopsOf = [](int64_t m, int64_t n, int64_t k) { return 2 * m * n * k; };
+  std::string text = "flops = 1e12\nmemory_bandwidth = 1e15\nlaunch_latency = 0\n";
+  const auto measure = [&](int64_t m, int64_t n, int64_t k, double slowdown) {
+    absl::StrAppend(&text, "profile conv2d f32 ", flopsOf(m, n, k), " 1000 ", m, " ", n, " ", k, " = ",
+                    slowdown * static_cast<double>(flopsOf(m, n, k)) / 1e12, "\n");
+  };
+  for (const int64_t m : {64, 128, 512, 1024}) {
+    measure(m, 64, 64, 2);
+    measure(m, 32, 64, 4);
+    measure(m, 64, 32, 4);
+  }
+  const Machine machine = *Machine::parse(text);
+  const double flops = static_cast<double>(flopsOf(256, 64, 64));
+  const auto slowdownWith = [&](int64_t bytes) {
+    const KernelWork work = {.flops = flops, .bytes = bytes, .product = {{1, 256, 64, 64}}, .kernel = "conv2d"};
+    return inSeconds(kernelTime(machine, work)) / (flops / 1e12);
+  };
+  EXPECT_NEAR(slowdownWith(1000), 2, 0.1);
+}
+
+// Of two calls with the sizes of one product, one of which has strides and reads four times the bytes.
+TEST(MachineTest, CallsOfOneProductDifferInTheirBytes) {
+  const Machine machine = *Machine::parse(
+      "flops = 1e12\nlaunch_latency = 0\nprofile conv2d f32 2000000 8000 100 100 100 = 4e-6\n"
+      "profile conv2d f32 2000000 32000 100 100 100 = 9e-6\n");
+  const auto timeWith = [&](int64_t bytes) {
+    const KernelWork work = {.flops = 2e6, .bytes = bytes, .product = {{1, 100, 100, 100}}, .kernel = "conv2d"};
+    return inSeconds(kernelTime(machine, work));
+  };
+  EXPECT_NEAR(timeWith(8000), 4e-6, 1e-11);
+  EXPECT_NEAR(timeWith(32000), 9e-6, 1e-11);
+  EXPECT_NEAR(timeWith(16000), 6e-6, 1e-8) << "between them, in doublings";
 }
 
 // Added to a sum of 4 KB by a kernel of which calls were measured, or of none.
