@@ -169,16 +169,13 @@ absl::StatusOr<double> stepSeconds(const plan::Plan& plan, const Machine& machin
   WEFT_ASSIGN_OR_RETURN(const Decisions decisions, parseDecisions(plan.decisions()));
   WEFT_ASSIGN_OR_RETURN(const StepTimes step, stepTimes(plan, machine));
   WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(decisions.schedule, plan.micro_batches(), true));
-  WEFT_ASSIGN_OR_RETURN(const schedule::Simulation result, schedule::simulate(table, step.times));
   std::vector<int64_t> ranks;
   for (const plan::Plan* submesh : submeshesOf(plan)) {
     ranks.push_back(submesh->ranks());
   }
-  const SharedCores cores(machine, std::move(ranks));
-  const auto once = [&](const std::vector<double>& times) {
-    return cores.together(*std::max_element(times.begin(), times.end()), times);
-  };
-  return once(step.before) + cores.together(result.makespan, result.busy) + once(step.after);
+  const SharedCores cores(machine, std::move(ranks), {step.functions.begin(), step.functions.end()});
+  WEFT_ASSIGN_OR_RETURN(const double makespan, cores.makespan(table, step.times));
+  return cores.once(plan::PROLOGUE, step.before) + makespan + cores.once(plan::UPDATE, step.after);
 }
 
 }  // namespace weft

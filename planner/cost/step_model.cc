@@ -98,50 +98,28 @@ void take(const OffloadedState& offloaded, bool overlaps, SubmeshNeeds& submesh)
   submesh.offloaded = offloaded;
 }
 
-// Of a program that does not train, transfers left out: the first micro-batch goes through all stages, the others
-// follow as the longest stage lets them.
-double forwardTime(const schedule::Times& times, int64_t microBatches) {
-  double all = 0;
-  double longest = 0;
-  for (const schedule::StageTimes& stage : times.stages) {
-    all += stage.f;
-    longest = std::max(longest, stage.f);
-  }
-  return all + longest * static_cast<double>(microBatches - 1);
-}
-
 Picoseconds rounded(double time) {
   return static_cast<Picoseconds>(std::llround(time));
 }
 
-SharedCores coresOf(const Decisions& record, const Machine& machine) {
+SharedCores coresOf(const Decisions& record, const Machine& machine, const std::vector<SubmeshNeeds>& submeshes) {
   const StageMeshes meshes = record.meshes();
-  const int64_t last = *std::max_element(meshes.submeshes.begin(), meshes.submeshes.end());
   std::vector<int64_t> ranks;
-  for (int64_t submesh = 0; submesh <= last; ++submesh) {
-    ranks.push_back(meshes.withNumber(meshes.numberOfSubmesh(submesh)).ranks());
+  std::vector<absl::Span<const FunctionTime>> functions;
+  for (size_t submesh = 0; submesh < submeshes.size(); ++submesh) {
+    ranks.push_back(meshes.withNumber(meshes.numberOfSubmesh(static_cast<int64_t>(submesh))).ranks());
+    functions.emplace_back(submeshes[submesh].functions);
   }
-  return {machine, std::move(ranks)};
+  return {machine, std::move(ranks), functions};
 }
 
 // What runs once before the micro-batches, or after them.
-Picoseconds onceTime(const SharedCores& cores, const std::vector<SubmeshNeeds>& submeshes,
-                     Picoseconds SubmeshNeeds::* once) {
-  std::vector<double> busy;
+Picoseconds onceTime(const SharedCores& cores, const std::vector<SubmeshNeeds>& submeshes, plan::FunctionKind kind) {
+  std::vector<double> times;
   for (const SubmeshNeeds& submesh : submeshes) {
-    busy.push_back(static_cast<double>(submesh.*once));
+    times.push_back(static_cast<double>(kind == plan::PROLOGUE ? submesh.before : submesh.after));
   }
-  return rounded(cores.together(*std::max_element(busy.begin(), busy.end()), busy));
-}
-
-// All forward calls of each submesh.
-std::vector<double> forwardBusy(const std::vector<int64_t>& submeshOfStage, const schedule::Times& times,
-                                int64_t microBatches) {
-  std::vector<double> busy(1 + *std::max_element(submeshOfStage.begin(), submeshOfStage.end()), 0);
-  for (size_t stage = 0; stage < times.stages.size(); ++stage) {
-    busy[submeshOfStage[stage]] += static_cast<double>(microBatches) * times.stages[stage].f;
-  }
-  return busy;
+  return rounded(cores.once(kind, times));
 }
 
 }  // namespace
@@ -219,16 +197,14 @@ absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t micr
       addTime(function, times.stages, made);
     }
   }
-  const SharedCores cores = coresOf(record, prices_.machines().all());
-  needs.onceTime =
-      onceTime(cores, needs.submeshes, &SubmeshNeeds::before) + onceTime(cores, needs.submeshes, &SubmeshNeeds::after);
+  const SharedCores cores = coresOf(record, prices_.machines().all(), needs.submeshes);
+  needs.onceTime = onceTime(cores, needs.submeshes, plan::PROLOGUE) + onceTime(cores, needs.submeshes, plan::UPDATE);
   if (!trains) {
-    needs.time = rounded(
-        cores.together(forwardTime(times, microBatches), forwardBusy(record.schedule.submeshes, times, microBatches)));
+    needs.time = rounded(cores.forward(record.schedule.submeshes, times, microBatches));
     return needs;
   }
-  WEFT_ASSIGN_OR_RETURN(const schedule::Simulation result, schedule::simulate(table, times));
-  needs.time = rounded(cores.together(result.makespan, result.busy));
+  WEFT_ASSIGN_OR_RETURN(const double makespan, cores.makespan(table, times));
+  needs.time = rounded(makespan);
   return needs;
 }
 

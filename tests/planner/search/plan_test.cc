@@ -511,7 +511,9 @@ TEST(StepModel, RanksShareCores) {
     work += 2 * 4 * (stage.f + stage.of(schedule::ActionKind::kBackward));
   }
   EXPECT_GT(one.time, own.time);
-  EXPECT_NEAR(static_cast<double>(one.time), work, 1) << "one core is never idle";
+  const auto time = static_cast<double>(one.time);
+  EXPECT_GE(time, work - 1);
+  EXPECT_LE(time, work + 2 * own.times.comm) << "the core is idle while the first and the last transfer are under way";
   EXPECT_GT(one.onceTime, 2 * own.onceTime);
 }
 
