@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mlir/IR/Diagnostics.h"
+#include "planner/graph/segments.h"
 #include "runtime/base/status.h"
 
 namespace weft {
@@ -48,6 +49,7 @@ class Source {
     if (failed(graph)) {
       return error.status();
     }
+    markAlike(*graph);
     auto made = std::make_shared<const ProgramGraph>(*std::move(graph));
     (expansions.context.asked() ? built_[microBatches] : shared_) = made;
     return made;

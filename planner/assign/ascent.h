@@ -29,6 +29,8 @@ class Ascent {
   // Begins with these prices; the references must outlive the object.
   Ascent(const Model& model, RowPrices prices, Cost unit, Ticks& ticks);
 
+  // Makes a plan fit, and better one variable at a time; improves `best` where it is.
+  void consider(std::vector<int> plan, Incumbent& best);
   // Up to so many passes there and back, until the bound hardly grows or so many ticks are used. Improves `best`.
   void climb(int rounds, int64_t ticks, Incumbent& best);
   // Where no plan was found that fits: prices until plans avoid the rows that overflow, if any can.
@@ -42,7 +44,6 @@ class Ascent {
   const RowPrices& prices() const { return prices_.best(); }
 
  private:
-  void consider(std::vector<int> plan, Incumbent& best);
   void reprice(const std::vector<int>& plan, const Incumbent& best);
 
   const Model& model_;

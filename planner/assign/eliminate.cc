@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+
+#include "absl/container/flat_hash_map.h"
 
 namespace weft {
 namespace {
@@ -222,30 +226,28 @@ class KnownTables {
  public:
   using Costs = std::vector<Picoseconds>;
 
-  int numberOf(Costs costs) {
-    std::vector<int>& alike = byHash_[hashOf(costs)];
-    for (const int number : alike) {
-      if (contents_[number] == costs) {
-        return number;
-      }
-    }
-    alike.push_back(static_cast<int>(contents_.size()));
-    entries_ += static_cast<int64_t>(costs.size());
-    contents_.push_back(std::move(costs));
-    return alike.back();
+  int numberOf(const Costs& costs) {
+    const auto known = find(costs);
+    return known ? *known : add(Costs(costs));
+  }
+  int numberOf(Costs&& costs) {
+    const auto known = find(costs);
+    return known ? *known : add(std::move(costs));
   }
 
   const Costs& of(int number) const { return contents_[number]; }
   int64_t entries() const { return entries_; }
 
   int sumOf(int a, int b) {
-    const auto [known, isNew] = sums_.try_emplace({a, b}, 0);
-    if (isNew) {
-      Costs sums = contents_[a];
-      std::transform(sums.begin(), sums.end(), contents_[b].begin(), sums.begin(), plus);
-      known->second = numberOf(std::move(sums));
+    const auto known = sums_.find({a, b});
+    if (known != sums_.end()) {
+      return known->second;
     }
-    return known->second;
+    Costs sums = contents_[a];
+    std::transform(sums.begin(), sums.end(), contents_[b].begin(), sums.begin(), plus);
+    const int number = numberOf(std::move(sums));
+    sums_.emplace(std::pair(a, b), number);
+    return number;
   }
 
   // `question` says all that `find` depends on.
@@ -275,9 +277,27 @@ class KnownTables {
     size_t operator()(const std::vector<int>& question) const { return hashOf(question); }
   };
 
+  std::optional<int> find(const Costs& costs) {
+    const auto found = byHash_.find(hashOf(costs));
+    for (const int number : found == byHash_.end() ? std::span<const int>() : std::span<const int>(found->second)) {
+      if (contents_[number] == costs) {
+        return number;
+      }
+    }
+    return std::nullopt;
+  }
+
+  int add(Costs costs) {
+    const auto number = static_cast<int>(contents_.size());
+    byHash_[hashOf(costs)].push_back(number);
+    entries_ += static_cast<int64_t>(costs.size());
+    contents_.push_back(std::move(costs));
+    return number;
+  }
+
   std::deque<Costs> contents_;
-  std::unordered_map<uint64_t, std::vector<int>> byHash_;
-  std::map<std::pair<int, int>, int> sums_;
+  absl::flat_hash_map<uint64_t, std::vector<int>> byHash_;
+  absl::flat_hash_map<std::pair<int, int>, int> sums_;
   std::unordered_map<std::vector<int>, Minimum, Hash> minima_;
   int64_t entries_ = 0;
 };
@@ -336,6 +356,10 @@ class Elimination {
  private:
   // Tables over the same variables, which lie ascending, become one.
   void add(const CostTable& given) {
+    if (std::is_sorted(given.variables.begin(), given.variables.end())) {
+      add(Table{given.variables, known_.numberOf(given.costs)});
+      return;
+    }
     CostTable table = ascending(given);
     add(Table{std::move(table.variables), known_.numberOf(std::move(table.costs))});
   }
@@ -356,9 +380,6 @@ class Elimination {
 
   CostTable ascending(const CostTable& given) {
     CostTable table = given;
-    if (std::is_sorted(given.variables.begin(), given.variables.end())) {
-      return table;
-    }
     std::sort(table.variables.begin(), table.variables.end());
     for (size_t i = 0; i < table.costs.size(); ++i) {
       place(table.variables, static_cast<int64_t>(i));

@@ -48,6 +48,22 @@ class ModelOfProblem {
     }
     return bits_ >= 0 ? cost * (Picoseconds{1} << bits_) : cost >> -bits_;
   }
+  // A plan of the model for an assignment of the problem.
+  std::vector<int> planOf(std::vector<int> values) const {
+    for (const CostTable& table : problem_.tables) {
+      if (table.variables.empty()) {
+        values.push_back(0);
+      } else if (table.variables.size() > 2) {
+        int entry = 0;
+        for (const int variable : table.variables) {
+          entry = entry * problem_.values[variable] + values[variable];
+        }
+        values.push_back(entry);
+      }
+    }
+    return values;
+  }
+
   // Rounded up where costs are whole: no sum of them lies between.
   Picoseconds unscaled(assign::Cost bound) const {
     const Picoseconds part = Picoseconds{1} << std::abs(bits_);
@@ -101,18 +117,27 @@ class ModelOfProblem {
 }  // namespace
 
 Assignment leastCost(const AssignmentProblem& problem, int64_t mostEntries, EliminationMemo* memo,
-                     const std::vector<int>& known) {
-  Assignment kept = known.empty() ? eliminate(problem, mostEntries, memo)
-                                  : Assignment{.values = known, .exact = false, .cost = costOf(problem, known)};
+                     const KnownAssignment& known) {
+  Assignment kept =
+      known.isElimination ? Assignment{.values = known.values, .exact = false} : eliminate(problem, mostEntries, memo);
+  kept.cost = costOf(problem, kept.values);
   if (kept.exact || kept.cost >= kImpossible) {
     return kept;
+  }
+  if (!known.isElimination && !known.values.empty()) {
+    const Picoseconds cost = costOf(problem, known.values);
+    if (cost < kept.cost) {
+      kept.values = known.values;
+      kept.cost = cost;
+    }
   }
   kept.searched = true;
   const ModelOfProblem scaled(problem);
   assign::SolveOptions options;
-  options.ticks = kTicks;
+  options.ticks = known.isElimination ? kTicks / 4 : kTicks;
   options.unit = assign::Cost{1} << std::max(scaled.bits(), 0);
-  if (known.empty()) {
+  options.start = scaled.planOf(kept.values);
+  if (!known.isElimination) {
     options.upper = scaled.scaled(kept.cost) - options.unit + 1;
   }
   assign::Solution solution = solve(scaled.model(), options);

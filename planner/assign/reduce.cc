@@ -307,6 +307,15 @@ std::vector<int> Reduced::expand(const std::vector<int>& left) const {
   return at;
 }
 
+std::vector<int> Reduced::project(const std::vector<int>& all) const {
+  std::vector<int> left;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const auto value = std::find(values[i].begin(), values[i].end(), all[variables[i]]);
+    left.push_back(value == values[i].end() ? 0 : static_cast<int>(value - values[i].begin()));
+  }
+  return left;
+}
+
 Reduced reduce(Model model, const Reductions& reductions, Ticks& ticks) {
   return Reducer(std::move(model), reductions, ticks).run();
 }

@@ -43,6 +43,8 @@ struct Reduced {
 
   // Of the model that was reduced.
   std::vector<int> expand(const std::vector<int>& values) const;
+  // The other way; where a value has gone the first that is left stands in for it.
+  std::vector<int> project(const std::vector<int>& values) const;
 
   std::vector<int> sizes;                // numbers of values of the variables of the model that was reduced
   std::vector<int> variables;            // that are left, as numbers of that model

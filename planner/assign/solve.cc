@@ -58,12 +58,13 @@ class Solver {
 
   // A plan that costs less than `upper`, if one is found, and a bound on all plans; a bound of `upper` or more says
   // that there is none. `depth`: how often values have been dropped since the question; kMostDepth: only quick answers.
-  Found solve(Model model, Cost upper, int depth, Ticks& ticks);
+  // `start`: a plan, or empty.
+  Found solve(Model model, Cost upper, int depth, const std::vector<int>& start, Ticks& ticks);
 
  private:
-  Found solveParts(const Model& model, Cost upper, int depth, Ticks& ticks);
-  Found solvePart(const Model& model, Cost upper, int depth, Ticks& ticks);
-  Found ascend(const Model& model, Cost upper, int depth, Ticks& ticks);
+  Found solveParts(const Model& model, Cost upper, int depth, const std::vector<int>& start, Ticks& ticks);
+  Found solvePart(const Model& model, Cost upper, int depth, const std::vector<int>& start, Ticks& ticks);
+  Found ascend(const Model& model, Cost upper, int depth, const std::vector<int>& start, Ticks& ticks);
   void polish(const Model& model, Cost bound, Incumbent& best, Ticks& ticks);
   // Is a part at its best, is there a better plan, or is it open?
   enum class Answer { kBest, kBetter, kOpen };
@@ -76,15 +77,16 @@ class Solver {
   int shift_ = 0;
 };
 
-Found Solver::solve(Model model, Cost upper, int depth, Ticks& ticks) {
+Found Solver::solve(Model model, Cost upper, int depth, const std::vector<int>& start, Ticks& ticks) {
   Reduced reduced = reduce(std::move(model), options_.reductions, ticks);
   if (!reduced.possible) {
     return {{}, kForbidden, kForbidden};
   }
   const Cost constant = reduced.constant;
   upper = upper >= kForbidden ? kForbidden : upper - constant;
-  Found found = reduced.model.capacity.empty() ? solveParts(reduced.model, upper, depth, ticks)
-                                               : solvePart(reduced.model, upper, depth, ticks);
+  const std::vector<int> left = start.empty() ? start : reduced.project(start);
+  Found found = reduced.model.capacity.empty() ? solveParts(reduced.model, upper, depth, left, ticks)
+                                               : solvePart(reduced.model, upper, depth, left, ticks);
   found.bound = found.bound >= kForbidden ? kForbidden : found.bound + constant;
   if (found.cost < kForbidden) {
     found.cost += constant;
@@ -93,9 +95,10 @@ Found Solver::solve(Model model, Cost upper, int depth, Ticks& ticks) {
   return found;
 }
 
-Found Solver::solveParts(const Model& model, Cost upper, int depth, Ticks& ticks) {
+Found Solver::solveParts(const Model& model, Cost upper, int depth, const std::vector<int>& start, Ticks& ticks) {
   const std::vector<std::vector<int>> parts = partsOf(model);
   std::vector<Model> models(parts.size());
+  std::vector<std::vector<int>> starts(parts.size());
   std::vector<int> partOf(model.variables());
   std::vector<int> numbers(model.variables());
   for (size_t p = 0; p < parts.size(); ++p) {
@@ -104,6 +107,9 @@ Found Solver::solveParts(const Model& model, Cost upper, int depth, Ticks& ticks
       numbers[v] = models[p].variables();
       models[p].costs.push_back(model.costs[v]);
       models[p].residences.emplace_back();
+      if (!start.empty()) {
+        starts[p].push_back(start[v]);
+      }
     }
   }
   for (const Edge& edge : model.edges) {
@@ -123,7 +129,7 @@ Found Solver::solveParts(const Model& model, Cost upper, int depth, Ticks& ticks
                                      static_cast<double>(models[p].edges.size() + 1) / static_cast<double>(work)));
     work -= models[p].edges.size() + 1;
     const Cost allowed = upper >= kForbidden ? kForbidden : upper - (sum - bounds[p]);
-    const Found found = solvePart(models[p], allowed, depth, share);
+    const Found found = solvePart(models[p], allowed, depth, starts[p], share);
     ticks.spend(share.used());
     sum += std::max(found.bound, bounds[p]) - bounds[p];
     bounds[p] = std::max(found.bound, bounds[p]);
@@ -140,12 +146,12 @@ Found Solver::solveParts(const Model& model, Cost upper, int depth, Ticks& ticks
 }
 
 // One part: exactly where it is narrow, else as well as the ticks allow.
-Found Solver::solvePart(const Model& model, Cost upper, int depth, Ticks& ticks) {
+Found Solver::solvePart(const Model& model, Cost upper, int depth, const std::vector<int>& start, Ticks& ticks) {
   if (model.variables() == 0) {
     return {{}, 0, 0};
   }
   if (!options_.eliminates || !model.capacity.empty() || !isNarrow(model)) {
-    return ascend(model, upper, depth, ticks);
+    return ascend(model, upper, depth, start, ticks);
   }
   Found found;
   found.values = solveNarrow(model, ticks);
@@ -161,9 +167,12 @@ RowPrices Solver::pricesOf(const Model& model) const {
   return prices;
 }
 
-Found Solver::ascend(const Model& model, Cost upper, int depth, Ticks& ticks) {
+Found Solver::ascend(const Model& model, Cost upper, int depth, const std::vector<int>& start, Ticks& ticks) {
   Ascent ascent(model, pricesOf(model), options_.unit, ticks);
   Incumbent best{{}, kForbidden, upper};
+  if (!start.empty()) {
+    ascent.consider(start, best);
+  }
   ascent.climb(depth < kMostDepth ? kMostRounds : kRoundsOfPart,
                static_cast<int64_t>(kClimbShare * static_cast<double>(ticks.remaining())), best);
   if (!best.isKnown() && ascent.bound() < kForbidden) {
@@ -228,7 +237,7 @@ Solver::Answer Solver::polishPart(const Model& part, Cost cost, std::vector<int>
   }
   const Cost upper = cost - options_.unit + 1;
   Ticks share(std::min(kTicksOfPart, ticks.remaining()));
-  Found found = solve(part, upper, kMostDepth, share);
+  Found found = solve(part, upper, kMostDepth, {}, share);
   ticks.spend(share.used());
   for (size_t row = 0; row < prices.size(); ++row) {
     prices_[part.rowNumbers[row]] = prices[row];
@@ -260,7 +269,7 @@ Cost Solver::finish(const Model& model, const DualAscent& dual, Incumbent& best,
   }
   if (static_cast<double>(dropped) > kDropped * static_cast<double>(values) && depth < kMostDepth && ticks.left()) {
     const Cost upper = best.upper - constant;
-    Found found = solve(std::move(passed), upper, depth + 1, ticks);
+    Found found = solve(std::move(passed), upper, depth + 1, {}, ticks);
     if (found.cost < upper) {
       best.improve(std::move(found.values), found.cost + constant, options_.unit);
       return found.bound >= found.cost ? best.upper : found.bound + constant;
@@ -282,7 +291,7 @@ Cost Solver::finish(const Model& model, const DualAscent& dual, Incumbent& best,
 
 Solution solve(const Model& model, const SolveOptions& options) {
   Ticks ticks(options.ticks);
-  Found found = Solver(model, options).solve(model, options.upper, 0, ticks);
+  Found found = Solver(model, options).solve(model, options.upper, 0, options.start, ticks);
   Solution solution{std::move(found.values), found.cost, std::min(found.bound, found.cost), ticks.used()};
   return solution;
 }

@@ -45,7 +45,7 @@ class Deriver {
       WEFT_RETURN_IF_ERROR(expand(expansions));
       WEFT_ASSIGN_OR_RETURN(expansions, round());
       if (expansions.empty()) {
-        return Derivation{std::move(record_), std::move(evenPads_), std::move(gathers_)};
+        return Derivation{std::move(record_), std::move(evenPads_), std::move(gathers_), hadChoice_};
       }
     }
   }
@@ -127,9 +127,12 @@ class Deriver {
         request_.mode == Mode::kSemi
             ? candidatesOf(settled, shardings)
             : allCandidatesOf(settled, shardings, Considered{request_.fill, choices_.batchAxes});
+    hadChoice_ = hadChoice_ || std::any_of(candidates.of.begin(), candidates.of.end(),
+                                           [](const std::vector<FactorAxes>& of) { return of.size() > 1; });
     WEFT_RETURN_IF_ERROR(settleConflicts(
-        settled, {machine_, choices_.bytePrice, memo(), choices_.slack, choices_.batchAxes, &minimized_}, candidates,
-        shardings));
+        settled,
+        {machine_, choices_.bytePrice, memo(), choices_.slack, choices_.batchAxes, &minimized_, choices_.begin},
+        candidates, shardings));
     if (!shardings.expansions.empty()) {
       return shardings.expansions;
     }
@@ -394,6 +397,7 @@ class Deriver {
   int64_t scheduled_ = 0;        // the stages that the schedule of the record is for; 0: none yet
   std::set<int64_t> regrouped_;  // the ends of sums
   std::map<unsigned, Shape> evenPads_;
+  bool hadChoice_ = false;
   std::vector<ParameterGather> gathers_;
   ReshardMemo memo_;
   EliminationMemo minimized_;  // an alternative changes little of the program

@@ -37,12 +37,14 @@ struct OpenChoices {
   ReshardMemo* memo = nullptr;             // of the machine; none: nothing is known
   double slack = 0;                        // that splits decided by price may cost more than the least, a part of it
   bool batchAxes = false;                  // may the batch's axes split other factors, where all splits are considered?
+  const Decisions* begin = nullptr;        // splits that are known to be good (PricedMachine::begin)
 };
 
 struct Derivation {
   Decisions decisions;
   std::map<unsigned, Shape> evenPads;         // with which splits would divide that are dropped now
   std::vector<ParameterGather> gathers = {};  // among which OpenChoices::gatherBytes chooses (chooseGathers)
+  bool hadChoice = false;                     // between splits: with other prices others may be chosen
 };
 
 // The schedule of the request for so many stages; `choice` stands for "auto". Errors: numbers that the kind does not

@@ -31,6 +31,7 @@ class ReshardMemo {
     AssignmentProblem problem;
     std::vector<std::pair<const Price*, int64_t>> reshards;  // in it, and how often each counts
     double slack = 0;
+    std::vector<int> begin;  // what was known before
     std::vector<int> values;
   };
   // Shape, type, how often, number of the space, layouts.

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "kernels/describe/kernel_spec.h"
 #include "planner/assign/least_cost.h"
+#include "planner/derive/alike_layers.h"
 #include "planner/derive/alternative_prices.h"
 #include "planner/derive/operator_time.h"
 #include "planner/derive/reshard_prices.h"
@@ -24,6 +25,12 @@ namespace {
 
 // Entries of one table of an elimination; where there are larger ones the answer is searched, near the best of all.
 constexpr int64_t kMostEntries = 1 << 18;
+// By which part of its cost an answer that is searched may be above what the search has with reshards at their least:
+// it is no nearer to the least of all.
+constexpr double kSlackOfSearched = 1e-4;
+// Values of a variable that says whether a form is made.
+constexpr int kMade = 0;
+constexpr int kNotMade = 1;
 // That most optimizers keep of each parameter.
 constexpr int kStates = 2;
 
@@ -40,6 +47,7 @@ class Settler {
         machines_(machine.machine, graph.placement.meshes),
         bytePrice_(machine.bytePrice),
         slack_(machine.slack),
+        begin_(machine.begin),
         pricesSlices_(machine.pricesSlices),
         minimized_(machine.minimized != nullptr ? *machine.minimized : own_),
         candidates_(candidates),
@@ -54,34 +62,42 @@ class Settler {
   absl::Status run() {
     findDependents();
     findGradients();
+    alike_ = alikeLayers(graph_, candidates_, shardings_, depends_, gradients_);
     for (int op = 0; op < view_.operators(); ++op) {
-      problem_.values.push_back(std::max<int>(1, static_cast<int>(candidates_.of[op].size())));
-      WEFT_RETURN_IF_ERROR(addArithmetic(op));
+      const bool decides = alike_.operators[op] > 0;
+      problem_.values.push_back(decides ? std::max<int>(1, static_cast<int>(candidates_.of[op].size())) : 1);
+      if (decides) {
+        WEFT_RETURN_IF_ERROR(addArithmetic(op));
+      }
     }
     for (int value = 0; value < view_.values(); ++value) {
-      WEFT_RETURN_IF_ERROR(addValue(value));
+      if (alike_.values[value] > 0) {
+        WEFT_RETURN_IF_ERROR(addValue(value));
+      }
     }
     const auto reshards = this->reshards();
+    const std::vector<int> begin = beginning();
     for (const ReshardMemo::Searched& known : memo_.searched()) {
-      if (known.problem == problem_ && known.reshards == reshards && known.slack == slack_) {
+      if (known.problem == problem_ && known.reshards == reshards && known.slack == slack_ && known.begin == begin) {
         apply(known.values);
         return absl::OkStatus();
       }
     }
-    return settle();
+    return settle(begin);
   }
 
  private:
   // Takes the assignment of the least cost, all of whose reshards have their price.
-  absl::Status settle() {
+  absl::Status settle(const std::vector<int>& begin) {
     std::optional<ReshardMemo::Searched> searched;
     std::vector<int> best;
     Picoseconds least = kImpossible;
     for (;;) {
       const Assignment assignment =
-          leastCost(problem_, kMostEntries, &minimized_, searched ? best : std::vector<int>());
+          leastCost(problem_, kMostEntries, &minimized_,
+                    {.values = searched ? best : begin, .isElimination = searched.has_value()});
       if (assignment.searched && !searched) {
-        searched = {problem_, reshards(), slack_, {}};
+        searched = {problem_, reshards(), slack_, begin, {}};
       }
       WEFT_RETURN_IF_ERROR(priceChosen(assignment));
       const Picoseconds cost = costOf(problem_, assignment.values);
@@ -91,7 +107,8 @@ class Settler {
       }
       // Its cost was held against the others' with reshards at their least: where it is exact no assignment has less.
       const double above = static_cast<double>(least) - static_cast<double>(assignment.cost);
-      if (above <= slack_ * static_cast<double>(least)) {
+      const double slack = searched ? std::max(slack_, kSlackOfSearched) : slack_;
+      if (above <= slack * static_cast<double>(least)) {
         break;
       }
     }
@@ -101,6 +118,38 @@ class Settler {
       memo_.searched().push_back(*std::move(searched));
     }
     return absl::OkStatus();
+  }
+
+  // What the record says that there is to begin with; what it does not say as propagation has it.
+  std::vector<int> beginning() const {
+    if (begin_ == nullptr) {
+      return {};
+    }
+    std::vector<int> values(problem_.values.size(), 0);
+    for (int op = 0; op < view_.operators(); ++op) {
+      const OperatorDecision* decision = problem_.values[op] > 1 ? begin_->find(view_.op(op).id) : nullptr;
+      for (int value = 0; decision != nullptr && value < problem_.values[op]; ++value) {
+        values[op] = isSplitAs(*decision, op, candidates_.of[op][value]) ? value : values[op];
+      }
+    }
+    std::fill(values.begin() + view_.operators(), values.end(), kNotMade);
+    for (const CostTable& table : problem_.tables) {
+      const bool isOfForm = table.variables.size() == 2 && table.variables[1] >= view_.operators();
+      if (isOfForm && table.costs[2 * values[table.variables[0]] + kNotMade] >= kImpossible) {
+        values[table.variables[1]] = kMade;
+      }
+    }
+    return values;
+  }
+
+  bool isSplitAs(const OperatorDecision& decision, int op, const FactorAxes& axes) const {
+    for (size_t f = 0; f < axes.size(); ++f) {
+      const auto said = decision.axes.find(ruleOf(op).factors()[f].name);
+      if (axes[f] != (said == decision.axes.end() ? AxisList() : said->second)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   // In the problem, and how often each counts.
@@ -126,7 +175,8 @@ class Settler {
     int64_t mesh = 0;
     bool back = false;
     bool bucketed = false;
-    int64_t times = 1;  // in a step, beyond those that the price has: ZeRO-2 and 3 scatter what each micro-batch adds
+    // Beyond those that the price has: of alike layers each, and ZeRO-2 and 3 scatter what each micro-batch adds.
+    int64_t times = 1;
     Layout form;
     // Of each value of the source, in order; of each value of the reader where it is one. Forms of one value share it.
     std::shared_ptr<const std::vector<Layout>> made;
@@ -136,9 +186,10 @@ class Settler {
 
   // A layout that a value lies in or is read in, for each candidate of an operator; of none: always the same.
   struct Side {
-    std::optional<int> op;
+    std::optional<int> op;          // the variable
     std::vector<Layout> layouts;    // of the value
     std::vector<Layout> gradients;  // of its gradient: as it is wanted, or as a reader contributes to it
+    unsigned operand = 0;           // of a reader
   };
 
   static Machine withoutLatency(Machine machine) {
@@ -201,11 +252,14 @@ class Settler {
       for (const int gradient : gradients_[op]) {
         time += arithmetic(gradient, inherited(gradient, axes));
       }
-      table.costs.push_back(time);
+      table.costs.push_back(alike_.operators[op] * time);
     }
     problem_.tables.push_back(std::move(table));
     return absl::OkStatus();
   }
+
+  // The variable that decides how an operator is split.
+  int variableOf(int op) const { return alike_.decidedBy[op]; }
 
   bool isParameter(int value) const {
     return !view_.producerOf(value) && view_.graph().arguments[value].kind == ArgumentKind::kParameter;
@@ -297,8 +351,16 @@ class Settler {
   absl::Status addValue(int value) {
     std::map<int64_t, std::vector<Side>> readers;  // by the number of the mesh
     for (const GraphView::Use& use : view_.usesOf(value)) {
-      if (use.op != GraphView::kStep && isForward(use.op)) {
-        readers[graph_.placement.meshNumber(use.op)].push_back(readerSide(use));
+      if (use.op == GraphView::kStep || !isForward(use.op)) {
+        continue;
+      }
+      std::vector<Side>& sides = readers[graph_.placement.meshNumber(use.op)];
+      const int variable = variableOf(use.op);
+      const bool isKnown = std::any_of(sides.begin(), sides.end(), [&](const Side& side) {
+        return *side.op == variable && side.operand == use.operand;
+      });
+      if (!isKnown) {  // else it is read as an earlier layer reads it
+        sides.push_back(readerSide(use));
       }
     }
     for (auto& [mesh, sides] : readers) {
@@ -319,7 +381,7 @@ class Settler {
   }
 
   Side readerSide(const GraphView::Use& use) const {
-    Side side{use.op, {}, {}};
+    Side side{variableOf(use.op), {}, {}, use.operand};
     for (const FactorAxes& axes : candidates_.of[use.op]) {
       const Layout layout = ruleOf(use.op).operandLayout(use.operand, axes);
       side.layouts.push_back(layout);
@@ -360,7 +422,7 @@ class Settler {
     const OperatorSharding& sharding = shardings_.operators[*producer];
     const unsigned index = view_.indexOf(value);
     const auto wanted = sharding.wanted.find(index);
-    Side side{*producer, {}, {}};
+    Side side{variableOf(*producer), {}, {}};
     for (const FactorAxes& axes : candidates_.of[*producer]) {
       side.layouts.push_back(wanted != sharding.wanted.end()
                                  ? wanted->second
@@ -399,7 +461,8 @@ class Settler {
       if (graph_.zeroLevelOf(value) < 3) {
         WEFT_ASSIGN_OR_RETURN(gather, bucketed_.of(value, mesh, state, layout));
       }
-      table.costs.push_back(gather + arithmetic(update->second, rule.projectResult(0, state).axes));
+      table.costs.push_back(alike_.values[value] *
+                            (gather + arithmetic(update->second, rule.projectResult(0, state).axes)));
     }
     problem_.tables.push_back(std::move(table));
     return absl::OkStatus();
@@ -435,7 +498,10 @@ class Settler {
     }
     for (const Layout& layout : forms) {
       Form form = {.source = source.op, .value = value, .mesh = mesh, .back = back, .bucketed = bucketed};
-      form.times = back && level >= 2 ? graph_.placement.meshes.withNumber(mesh).microBatches() : 1;
+      form.times = alike_.values[value];
+      if (back && level >= 2) {
+        form.times *= graph_.placement.meshes.withNumber(mesh).microBatches();
+      }
       form.form = layout;
       form.made = made;
       form.isExact.assign(made->size(), false);
@@ -459,7 +525,8 @@ class Settler {
     form.isExact[made] = onlySlices(from, to);
     if (form.isExact[made]) {
       const bool isCopied = pricesSlices_ && !(from == to);
-      return isCopied ? copyTime(machines_.of(form.mesh), 2 * localBytes(graph_, form.value, to)) : Picoseconds{0};
+      const Picoseconds copy = isCopied ? copyTime(machines_.of(form.mesh), 2 * localBytes(graph_, form.value, to)) : 0;
+      return alike_.values[form.value] * copy;
     }
     WEFT_ASSIGN_OR_RETURN(form.prices[made], pricesOf(form).atLeast(form.value, form.mesh, from, to));
     return form.times * *form.prices[made]->least;
@@ -518,7 +585,7 @@ class Settler {
     }
   }
 
-  // A form is made if some reader reads it: of one reader a table says so, of several a variable, 0 where it is made.
+  // A form is made if some reader reads it: of one reader a table says so, of several a variable, kMade or kNotMade.
   void addForm(Form form, const std::vector<Picoseconds>& costs, const std::vector<Side>& readers,
                std::vector<Layout> Side::* layouts) {
     if (readers.size() == 1) {
@@ -571,7 +638,7 @@ class Settler {
 
   void apply(const std::vector<int>& values) {
     for (int op = 0; op < view_.operators(); ++op) {
-      const int chosen = values[op];
+      const int chosen = values[variableOf(op)];
       OperatorSharding& sharding = shardings_.operators[op];
       sharding.settled = candidates_.of[op].size() > 1;
       if (chosen == 0) {
@@ -595,6 +662,7 @@ class Settler {
   SubmeshMachines machines_;
   double bytePrice_;
   double slack_;
+  const Decisions* begin_;
   bool pricesSlices_;
   EliminationMemo own_;
   EliminationMemo& minimized_;  // from one round to the next few costs change
@@ -605,9 +673,10 @@ class Settler {
   ReshardPrices bucketed_;  // of parameters' gradients, and of scalars: one launch reduces many
   AlternativePrices alternatives_;
   bool trains_;
-  std::map<int, int> updates_;                       // of each parameter: the operator that makes its new value
-  std::vector<bool> depends_;                        // of each value: on a parameter
-  std::vector<std::vector<int>> gradients_;          // of each forward operator: backward operators
+  std::map<int, int> updates_;               // of each parameter: the operator that makes its new value
+  std::vector<bool> depends_;                // of each value: on a parameter
+  std::vector<std::vector<int>> gradients_;  // of each forward operator: backward operators
+  AlikeLayers alike_;
   absl::flat_hash_set<std::string> madeByProducts_;  // parameters whose gradients are products, as they are made
   std::vector<Form> forms_;
   absl::flat_hash_set<const ReshardMemo::Price*> chosen_;  // by assignments so far

@@ -5,7 +5,8 @@
 // the reshards between them, and of the reshards of the gradients that follow from both (least_cost.h). A gradient has
 // the splits of its value and is partial over the axes of its readers that its own dimensions lack; the contributions
 // of readers that leave it alike are added before they are reduced. A value that several readers want alike is
-// resharded once. What the user fixed stays, and so does all where nothing asks for more than it can have.
+// resharded once. What the user fixed stays, and so does all where nothing asks for more than it can have. Repeated
+// layers decide once (alike_layers.h).
 //
 // The gradient of a parameter is wanted as its state lies (zero.h), in each micro-batch from ZeRO-2 on. Its update
 // works on that part, and its new value is gathered from there; with ZeRO-3 the parameter is where it is read, once.
@@ -23,6 +24,7 @@
 
 #include "absl/status/status.h"
 #include "planner/assign/eliminate.h"
+#include "planner/decisions.h"
 #include "planner/derive/candidates.h"
 #include "planner/derive/reshard_prices.h"
 #include "planner/machine/machine.h"
@@ -39,6 +41,8 @@ struct PricedMachine {
   bool pricesSlices = false;
   // What was minimized before of much the same program; none: nothing.
   EliminationMemo* minimized = nullptr;
+  // Splits of operators to make better where they cannot be minimized; none: none are known.
+  const Decisions* begin = nullptr;
 };
 
 // Changes the axes of forward operators that have several candidates, if there is any conflict. `memo` keeps what is

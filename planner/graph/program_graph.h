@@ -126,6 +126,7 @@ struct GraphOperator {
   std::optional<int64_t> prologueOf;  // it is a copy in the prologue of this operator
   std::string gradientOf;             // the parameter whose gradient it finishes
   std::optional<int64_t> userStage;
+  std::optional<int64_t> alike;  // the operator of an earlier layer, or this, that is split as it is (markAlike)
   std::optional<int64_t> recomputeScope;  // its number, or kRecomputedAlone
   std::optional<UserStrategy> strategy;
   std::string constraint;  // of `constrain`: the layout asked for

@@ -203,4 +203,29 @@ Segments segmentsOf(const GraphView& view) {
   return SegmentFinder(view).run();
 }
 
+void markAlike(ProgramGraph& graph) {
+  constexpr int kEnds = 2;  // layers at either end
+  constexpr int kAlternating = 2;
+  const Segments segments = segmentsOf(GraphView(graph));
+  const auto count = static_cast<int>(segments.classOf.size());
+  std::vector<std::vector<size_t>> operators(count);  // of each segment, in order
+  for (size_t op = 0; op < graph.operators.size(); ++op) {
+    if (segments.of[op] != Segments::kNone) {
+      operators[segments.of[op]].push_back(op);
+    }
+  }
+  for (int first = 0, end = 0; first < count; first = end) {
+    for (end = first; end < count && segments.classOf[end] == segments.classOf[first];) {
+      ++end;
+    }
+    const int between = first + kEnds;
+    for (int segment = between; segment + kEnds < end; ++segment) {
+      const std::vector<size_t>& alike = operators[between + (segment - between) % kAlternating];
+      for (size_t i = 0; i < alike.size(); ++i) {
+        graph.operators[operators[segment][i]].alike = graph.operators[alike[i]].id;
+      }
+    }
+  }
+}
+
 }  // namespace weft

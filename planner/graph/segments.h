@@ -21,4 +21,9 @@ struct Segments {
 
 Segments segmentsOf(const GraphView& view);
 
+// Marks the operators of each stretch of alike segments but for its first two and its last two, which have other
+// neighbors: GraphOperator::alike is the id of the one that stands at its place in the third or fourth of them, by
+// turns, since the layers of a chain of products are best split by turns along columns and along rows.
+void markAlike(ProgramGraph& graph);
+
 }  // namespace weft

@@ -40,8 +40,9 @@ struct Choice {
   double bytePrice = 0;
   Pads pads = {};
   ReshardMemo* memo = nullptr;
-  double slack = 0;        // of the splits (OpenChoices)
-  bool batchAxes = false;  // likewise: may they split other factors?
+  double slack = 0;                                  // of the splits (OpenChoices)
+  bool batchAxes = false;                            // likewise: may they split other factors?
+  std::shared_ptr<const Decisions> begin = nullptr;  // likewise
 };
 
 // What is predicted: a request that leaves nothing open, within limits.
@@ -81,13 +82,15 @@ class Models {
     WEFT_ASSIGN_OR_RETURN(Derivation derived,
                           deriveDecisions(graph, predicted_.request,
                                           {choice, choice_.gatherBytes, choice_.bytePrice, choice_.pads, choice_.memo,
-                                           choice_.slack, choice_.batchAxes}));
+                                           choice_.slack, choice_.batchAxes, choice_.begin.get()}));
     WEFT_ASSIGN_OR_RETURN(const Derived* made, keep(std::move(graph), derived.decisions, std::move(derived.gathers)));
     evenPads_ = std::move(derived.evenPads);
+    hadChoice_ = derived.hadChoice;
     return ScheduledModel{std::move(derived.decisions), made->model.get()};
   }
 
   const Pads& evenPads() const { return evenPads_; }
+  bool hadChoice() const { return hadChoice_; }  // between splits
 
  private:
   struct Derived {
@@ -121,6 +124,7 @@ class Models {
   const Choice choice_;
   const Models* alike_;
   Pads evenPads_;
+  bool hadChoice_ = false;
   std::deque<Derived> models_;
 };
 
@@ -403,14 +407,33 @@ class Predictor {
   absl::Status tryAll() {
     std::vector<Plain> all;
     WEFT_ASSIGN_OR_RETURN(Plain first, plain({.memo = &memo_}));
-    addVariants(std::move(first), all);
+    std::optional<Plain> free;
     if (request_.mode != Mode::kSemi && request_.may(Freedom::kBatchAxes) && !isLong()) {
-      absl::StatusOr<Plain> free = plain({.memo = &memo_, .batchAxes = true});
-      if (free.ok()) {
-        addVariants(*std::move(free), all);
+      auto begin = std::make_shared<const Decisions>(first.best.attempt.decisions);
+      absl::StatusOr<Plain> made = plain({.memo = &memo_, .batchAxes = true, .begin = std::move(begin)});
+      if (made.ok() && promises(made->best.attempt, first.best.attempt)) {
+        free = *std::move(made);
       }
     }
+    addVariants(std::move(first), all);
+    if (free) {
+      addVariants(*std::move(free), all);
+    }
     return tryThese(all);
+  }
+
+  // May a choice, or one of its variants, be better than those of another by more than a trace? What memory costs the
+  // other beside a plan that is known it costs in proportion to the bytes that are too many.
+  bool promises(const Attempt& choice, const Attempt& other) const {
+    constexpr double kTrace = 1e-4;
+    const auto excess = static_cast<double>(other.peakBytes - request_.memoryLimit);
+    const auto saved = static_cast<double>(other.peakBytes - choice.peakBytes);
+    auto gain = static_cast<double>(other.fastest - choice.fastest);
+    if (!other.fits && request_.memoryLimit > 0 && excess > 0 && saved > 0) {
+      const Picoseconds known = isKnown() ? useless_ : 2 * other.fastest;
+      gain += static_cast<double>(std::max<Picoseconds>(known - other.fastest, 0)) * std::min(1.0, saved / excess);
+    }
+    return gain > kTrace * static_cast<double>(other.fastest);
   }
 
   // It, padded, and with prices of memory where that is short.
@@ -421,12 +444,13 @@ class Predictor {
     const Picoseconds time = unpriced.time;
     Choice choice = first.choice;
     const Picoseconds fastest = unpriced.fastest;
+    const bool mayDiffer = first.models->hadChoice();
     const size_t number = all.size();
     all.push_back(std::move(first));
     addPadded(number, all);
     const bool isPadded = all.size() > number + 1 && all.back().best.attempt.fastest < fastest;
     choice.pads = isPadded ? all.back().choice.pads : Pads();
-    if (request_.mode != Mode::kSemi && isLimited && request_.may(Freedom::kMemoryPrices)) {
+    if (request_.mode != Mode::kSemi && isLimited && (mayDiffer || isPadded) && request_.may(Freedom::kMemoryPrices)) {
       for (const double factor : kMemoryPrices) {
         choice.bytePrice = factor * memoryPrice(time, request_.memoryLimit);
         addIfPossible(choice, all);

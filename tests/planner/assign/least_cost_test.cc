@@ -183,7 +183,7 @@ TEST(LeastCost, OfWideProblemsBeginsWithWhatIsKnown) {
       }
     }
     const Picoseconds known = sumOf(problem, before.values);
-    const Assignment found = leastCost(problem, kMostEntries, nullptr, before.values);
+    const Assignment found = leastCost(problem, kMostEntries, nullptr, {before.values, true});
     EXPECT_TRUE(found.searched) << i;
     EXPECT_EQ(found.cost, sumOf(problem, found.values)) << i;
     EXPECT_LE(found.cost, known) << i;
@@ -191,6 +191,13 @@ TEST(LeastCost, OfWideProblemsBeginsWithWhatIsKnown) {
     EXPECT_LE(found.bound, found.cost) << i;
   }
   EXPECT_GT(better, 3);
+  // What elimination has no part in is kept where nothing better is found, and made better where it can be.
+  const AssignmentProblem problem = wideProblem(random, 1);
+  const Assignment best = leastCost(problem, kMostEntries);
+  EXPECT_LE(leastCost(problem, kMostEntries, nullptr, {best.values}).cost, best.cost);
+  std::vector<int> spoiled = best.values;
+  spoiled[0] = (spoiled[0] + 1) % problem.values[0];
+  EXPECT_LE(leastCost(problem, kMostEntries, nullptr, {spoiled}).cost, best.cost);
   const AssignmentProblem narrow = randomProblem(random);
   EXPECT_FALSE(leastCost(narrow, 1 << 20).searched);
 }

@@ -94,5 +94,26 @@ TEST(Segments, OnlyTheForwardPassIsCut) {
   EXPECT_THAT(segmentsOf(GraphView(ProgramGraph())).of, ElementsAre());
 }
 
+// Of seven layers the three in the middle, every second one alike; of six layers none is alike to another.
+TEST(Segments, LayersBetweenOthersAreAlikeByTurns) {
+  const auto alikeOf = [](int layers) {
+    GraphBuilder b;
+    GraphValue x = b.add({"embedding", "a -> a n"}, {b.input("ids", {8})}, {8, 4});
+    for (int layer = 0; layer < layers; ++layer) {
+      x = block(b, x, 4, "w" + std::to_string(layer));
+    }
+    b.returns(b.add({"sum", "a+ b+ ->"}, {x}, {}));
+    markAlike(b.graph);
+    std::vector<int64_t> alike;
+    for (const GraphOperator& op : b.graph.operators) {
+      alike.push_back(op.alike.value_or(-1));
+    }
+    return alike;
+  };
+  EXPECT_THAT(alikeOf(7),
+              ElementsAreArray({-1, -1, -1, -1, -1, -1, -1, 7, 8, 9, 10, 11, 12, 7, 8, 9, -1, -1, -1, -1, -1, -1, -1}));
+  EXPECT_THAT(alikeOf(4), ElementsAreArray(std::vector<int64_t>(14, -1)));
+}
+
 }  // namespace
 }  // namespace weft

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/check_request.h"
 #include "planner/derive/derive.h"
+#include "planner/graph/segments.h"
 #include "planner/search/choose_recompute.h"
 #include "planner/search/forward_graphs.h"
 #include "tests/planner/search/chain_program.h"
@@ -493,6 +494,38 @@ TEST(PlanProgram, NeverRecomputesWhatAnotherStageReads) {
   EXPECT_GT(made.recomputed(), 0);
   const int64_t lastOfStage0 = 3;  // relu of layer 1
   EXPECT_FALSE(made.record->find(lastOfStage0)->recompute);
+}
+
+// Layers that decide together decide as each would alone, be reshards or arithmetic dear, and whatever ZeRO stores.
+TEST(PredictProgram, AlikeLayersDecideOnce) {
+  int split = 0;
+  for (const double bandwidth : {1e8, 1e9, 1e10, 1e11}) {
+    for (const int64_t rows : {16, 256}) {
+      for (const int64_t width : {64, 256}) {
+        for (const int zero : {0, 3}) {
+          for (const char* mesh : {"dp=2,tp=2", "dp=1,tp=4"}) {
+            ProgramGraph graph = chainProgram({.layers = 14, .rows = rows, .width = width}).graph;
+            const CompileOptions options = {
+                .mode = Mode::kLayouts,
+                .mesh = mesh,
+                .machine = absl::StrCat(
+                    "flops = 1e11\nmemory_bandwidth = 1e11\nlink_latency = 1e-6\nlink_bandwidth = ", bandwidth, "\n"),
+                .micro = 2,
+                .zero = zero};
+            const absl::StatusOr<Attempt> alone = predictProgram(graph, options, {});
+            markAlike(graph);
+            const absl::StatusOr<Attempt> alike = predictProgram(graph, options, {});
+            ASSERT_TRUE(alone.ok() && alike.ok()) << alone.status() << alike.status();
+            EXPECT_NEAR(inSeconds(alike->time) / inSeconds(alone->time), 1, 0.002)
+                << bandwidth << " " << rows << " " << width << " " << zero << " " << mesh;
+            split += alike->decisions.find(8)->axes.empty() ? 0 : 1;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(split, 10);
+  EXPECT_LT(split, 54);
 }
 
 // Two stages of two ranks each: those that wait leave their cores to the others.
