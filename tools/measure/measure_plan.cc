@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "kernels/kernel.h"
 #include "planner/cost/plan_time.h"
@@ -67,14 +68,17 @@ absl::Status KernelMeasurement::add(const plan::Plan& plan, int64_t steps) {
       }
     }
     for (auto& [instruction, each] : seconds) {
-      const KernelProfile call = callOf(asOneKernel(works.at(instruction)));
-      Calls& alike = calls_[{call.kernel, call.type, call.flops, call.bytes, call.m, call.n, call.k}];
-      alike.call = call;
-      alike.seconds += static_cast<double>(each.size()) * medianOf(each);
-      alike.count += static_cast<int64_t>(each.size());
+      addCalls(callOf(asOneKernel(works.at(instruction))), std::move(each));
     }
   }
   return absl::OkStatus();
+}
+
+void KernelMeasurement::addCalls(const KernelProfile& call, std::vector<double> seconds) {
+  Calls& alike = calls_[{call.kernel, call.type, call.flops, call.bytes, call.m, call.n, call.k}];
+  alike.call = call;
+  alike.seconds += static_cast<double>(seconds.size()) * medianOf(seconds);
+  alike.count += static_cast<int64_t>(seconds.size());
 }
 
 std::vector<KernelProfile> KernelMeasurement::profiles() const {

@@ -23,6 +23,9 @@ class KernelMeasurement {
   // Runs some steps of the plan, with zeros for inputs. Errors: those of the executor.
   absl::Status add(const plan::Plan& plan, int64_t steps);
 
+  // What the calls of one instruction took, one or more.
+  void addCalls(const KernelProfile& call, std::vector<double> seconds);
+
   // The mean of the calls with the same work, in the order of their kernels' names: some of them take longer than
   // others, as products of transposed operands do, and a step takes the sum of all. Of the calls of one instruction the
   // median counts.
