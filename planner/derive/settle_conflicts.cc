@@ -615,24 +615,36 @@ class Settler {
     addTable(std::move(form), costs);
   }
 
+  // Of one reader each candidate reads one form, so those of one value are one table.
+  static bool areOfOneTable(const Form& a, const Form& b) {
+    return a.value == b.value && a.mesh == b.mesh && a.back == b.back && a.source == b.source && a.reader == b.reader;
+  }
+
   // The costs of the source's candidates where the reader reads.
   void addTable(Form form, const std::vector<Picoseconds>& costs) {
     if (form.source == form.reader) {
       form.source.reset();
     }
-    CostTable table;
-    if (form.source) {
-      table.variables.push_back(*form.source);
+    const bool isNew = forms_.empty() || !areOfOneTable(forms_.back(), form);
+    form.table = static_cast<int>(problem_.tables.size()) - (isNew ? 0 : 1);
+    const auto values = static_cast<int64_t>(form.reads.size());
+    const int64_t sources = form.source ? static_cast<int64_t>(costs.size()) : 1;
+    if (isNew) {
+      CostTable& table = problem_.tables.emplace_back();
+      if (form.source) {
+        table.variables.push_back(*form.source);
+      }
+      table.variables.push_back(form.reader);
+      table.costs.assign(sources * values, 0);
     }
-    table.variables.push_back(form.reader);
-    for (size_t made = 0; made < (form.source ? costs.size() : 1); ++made) {
-      for (size_t value = 0; value < form.reads.size(); ++value) {
-        const size_t own = form.source ? made : costs.size() > 1 ? value : 0;
-        table.costs.push_back(form.reads[value] ? costs[own] : 0);
+    std::vector<Picoseconds>& entries = problem_.tables[form.table].costs;
+    for (int64_t made = 0; made < sources; ++made) {
+      for (int64_t value = 0; value < values; ++value) {
+        if (form.reads[value]) {
+          entries[made * values + value] = costs[form.source ? made : costs.size() > 1 ? value : 0];
+        }
       }
     }
-    form.table = static_cast<int>(problem_.tables.size());
-    problem_.tables.push_back(std::move(table));
     forms_.push_back(std::move(form));
   }
 
