@@ -154,7 +154,14 @@ void forEachRun(const Geometry& g, const Part& part, const Span& span, To* colum
     visit(columns, image, (span.high - span.low) * width);
     return;
   }
-  for (int64_t q = 0; q < span.high - span.low; ++q) {
+  const int64_t places = span.high - span.low;
+  if (width == 1) {  // a count that the compiler knows: no call for each element
+    for (int64_t q = 0; q < places; ++q) {
+      visit(columns + q, image + q * g.strides[1], 1);
+    }
+    return;
+  }
+  for (int64_t q = 0; q < places; ++q) {
     visit(columns + q * width, image + q * g.strides[1] * width, width);
   }
 }

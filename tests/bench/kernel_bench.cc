@@ -81,6 +81,8 @@ BENCHMARK(convolutionAgainstOneDnn)
     ->Args({0, 16, 64, 128, 8, 2})
     ->Args({1, 16, 64, 128, 8, 2})
     ->Args({2, 16, 64, 128, 8, 2})
+    ->Args({0, 16, 64, 128, 64, 2})
+    ->Args({1, 16, 64, 128, 64, 2})
     ->UseManualTime();
 
 // Argument: bytes. Two ranks that exchange a tensor, against two threads that copy as much without waiting.
