@@ -262,20 +262,10 @@ class Blocks {
 
   // The part of all images, packed or where it lies.
   const T* image(const Part& part, const BlockKernel<T>& block, const T* images, void* workspace) const {
-    const T* mine = images + g_.imageAt(part);
-    if (!g_.packs()) {
-      return mine;
-    }
-    block.packImage.run(mine, packedImage(workspace));
-    return packedImage(workspace);
+    return packed(block.packImage, images + g_.imageAt(part), packedImage(workspace));
   }
   const T* result(const Part& part, const BlockKernel<T>& block, const T* results, void* workspace) const {
-    const T* mine = results + g_.resultAt(part);
-    if (!g_.packs()) {
-      return mine;
-    }
-    block.packResult.run(mine, packedResult(workspace));
-    return packedResult(workspace);
+    return packed(block.packResult, results + g_.resultAt(part), packedResult(workspace));
   }
 
   // visit(part, block) in order; stops at an error.
@@ -295,6 +285,14 @@ class Blocks {
   }
 
  private:
+  const T* packed(const StridedCopy<T>& pack, const T* from, T* to) const {
+    if (!g_.packs()) {
+      return from;
+    }
+    pack.run(from, to);
+    return to;
+  }
+
   T* at(void* workspace, int64_t offset) const { return reinterpret_cast<T*>(static_cast<char*>(workspace) + offset); }
 
   Geometry g_{};

@@ -12,19 +12,14 @@
 namespace weft::bench {
 namespace {
 
-// Arguments: m, n, k. The matmul kernel, on one thread.
-void matmulAgainstOneDnn(benchmark::State& state) {
-  cpu::setLibraryThreads(1);
-  const int64_t m = state.range(0), n = state.range(1), k = state.range(2);
-  std::vector<float> a(m * k, 0.5F), b(k * n, 0.5F), c(m * n);
-  KernelSpec spec;
-  spec.name = "matmul";
-  spec.inputs = {{DType::kF32, {m, k}}, {DType::kF32, {k, n}}};
-  spec.outputs = {{DType::kF32, {m, n}}};
+// A kernel of two inputs and a result, on memory of its own, against a product in oneDNN.
+void compareKernel(benchmark::State& state, const KernelSpec& spec, const ProductShape& product) {
   const absl::StatusOr<std::unique_ptr<Kernel>> kernel = cpuKernels().create(spec);
   if (!kernel.ok()) {
     return state.SkipWithError(std::string(kernel.status().message()).c_str());
   }
+  std::vector<float> a(spec.inputs[0].elements(), 0.5F), b(spec.inputs[1].elements(), 0.5F);
+  std::vector<float> c(spec.outputs[0].elements());
   std::vector<char> room((*kernel)->workspaceBytes() + 64);
   const void* inputs[] = {a.data(), b.data()};
   void* outputs[] = {c.data()};
@@ -32,8 +27,19 @@ void matmulAgainstOneDnn(benchmark::State& state) {
   arguments.inputs = inputs;
   arguments.outputs = outputs;
   arguments.workspace = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(room.data()) + 63) / 64 * 64);
-  RawProduct raw({1, m, n, k});
+  RawProduct raw(product);
   compare(state, [&] { (*kernel)->run(arguments).IgnoreError(); }, [&] { raw.run(); });
+}
+
+// Arguments: m, n, k. The matmul kernel, on one thread.
+void matmulAgainstOneDnn(benchmark::State& state) {
+  cpu::setLibraryThreads(1);
+  const int64_t m = state.range(0), n = state.range(1), k = state.range(2);
+  KernelSpec spec;
+  spec.name = "matmul";
+  spec.inputs = {{DType::kF32, {m, k}}, {DType::kF32, {k, n}}};
+  spec.outputs = {{DType::kF32, {m, n}}};
+  compareKernel(state, spec, {1, m, n, k});
 }
 BENCHMARK(matmulAgainstOneDnn)
     ->Args({16, 64, 64})
@@ -60,21 +66,7 @@ void convolutionAgainstOneDnn(benchmark::State& state) {
                                       : std::vector{image, result};
   spec.outputs = {state.range(0) == 0 ? result : state.range(0) == 1 ? image : weight};
   spec.attributes = {{"strides", std::vector<int64_t>(2, state.range(5))}, {"paddings", std::vector<int64_t>{1, 1}}};
-  const absl::StatusOr<std::unique_ptr<Kernel>> kernel = cpuKernels().create(spec);
-  if (!kernel.ok()) {
-    return state.SkipWithError(std::string(kernel.status().message()).c_str());
-  }
-  std::vector<float> a(spec.inputs[0].elements(), 0.5F), b(spec.inputs[1].elements(), 0.5F);
-  std::vector<float> c(spec.outputs[0].elements());
-  std::vector<char> room((*kernel)->workspaceBytes() + 64);
-  const void* inputs[] = {a.data(), b.data()};
-  void* outputs[] = {c.data()};
-  KernelArguments arguments;
-  arguments.inputs = inputs;
-  arguments.outputs = outputs;
-  arguments.workspace = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(room.data()) + 63) / 64 * 64);
-  RawProduct raw({1, co, n * places * places, 9 * ci});
-  compare(state, [&] { (*kernel)->run(arguments).IgnoreError(); }, [&] { raw.run(); });
+  compareKernel(state, spec, {1, co, n * places * places, 9 * ci});
 }
 BENCHMARK(convolutionAgainstOneDnn)
     ->ArgsProduct({{0, 1, 2}, {16}, {64}, {64}, {32, 16, 8, 4, 2}, {1}})
