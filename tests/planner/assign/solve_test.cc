@@ -115,6 +115,24 @@ TEST(Solve, WideGridsWithinTwoPercent) {
   }
 }
 
+// Without a budget the answer is no worse than the plan that was known, and what is found alone is.
+TEST(Solve, APlanThatIsKnownIsKept) {
+  int worse = 0;
+  for (unsigned seed = 1; seed <= 3; ++seed) {
+    const Model model = grid(20, 6, seed);
+    SolveOptions options;
+    options.ticks = 100 * 1000 * 1000;
+    const Solution known = solve(model, options);
+    options.ticks = 1;
+    worse += solve(model, options).cost > known.cost ? 1 : 0;
+    options.start = known.values;
+    const Solution kept = solve(model, options);
+    EXPECT_LE(kept.cost, known.cost) << seed;
+    EXPECT_EQ(costOf(model, kept.values), kept.cost) << seed;
+  }
+  EXPECT_GT(worse, 0);
+}
+
 // Whatever was passed, a plan costs what it did, and its bound and what values cost beyond it hold.
 TEST(DualAscent, PassesCostsWithoutChangingPlans) {
   for (unsigned seed = 1; seed <= 200; ++seed) {
