@@ -57,6 +57,7 @@ class Finder {
   // Every axis to every factor; those of the batch to others than the batch only where that is considered.
   void offerAll(const Considered& considered) {
     found_.conflict = true;
+    isBatchFree_ = considered.batchAxes;
     byAlternative_ = factorsOfAlternatives(graph_, shardings_);
     for (int op = 0; op < view_.operators(); ++op) {
       if (isForward(op)) {
@@ -269,7 +270,7 @@ class Finder {
     for (size_t f = 0; f < now.size(); ++f) {
       std::set<AxisList>& mine = options.emplace_back();
       mine.insert(now[f]);
-      if (shardings_.operators[op].fixed[f] || isBatchAlone(op, static_cast<int>(f), now[f])) {
+      if (shardings_.operators[op].fixed[f] || (!isBatchFree_ && isBatchAlone(op, static_cast<int>(f), now[f]))) {
         continue;
       }
       mine.insert(AxisList());
@@ -340,6 +341,7 @@ class Finder {
   std::vector<std::map<int64_t, DimLists>> dims_;  // of each value, by the number of the mesh
   std::set<std::tuple<int, int, AxisList>> refused_;
   std::vector<std::vector<bool>> byAlternative_;  // of each operator and factor, where all are considered
+  bool isBatchFree_ = false;
   Candidates found_;
 };
 

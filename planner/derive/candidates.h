@@ -8,8 +8,8 @@
 // Where all are considered, every axis beside those of the batch may split every factor that the user has not fixed,
 // and the batch behind its own; of several such axes one, or all in the order of the mesh. Then a factor that a rule
 // calls whole may be split, too, where an alternative may stand for the operator (alternative_prices.h). The batch's
-// axes split other factors where the caller says so: an operator on weights alone has no batch, and one with few rows
-// may have more of something else.
+// axes split other factors, or nothing, where the caller says so: an operator on weights alone has no batch, and one
+// with few rows may have more of something else.
 #pragma once
 
 #include <set>
@@ -45,7 +45,7 @@ Candidates candidatesOf(const SettledGraph& graph, const Shardings& shardings);
 // What is considered where nobody says otherwise.
 struct Considered {
   Fill fill = Fill::kDataParallel;  // over what the batch is split
-  bool batchAxes = false;           // may its axes split other factors?
+  bool batchAxes = false;           // may its axes split other factors, or none?
 };
 Candidates allCandidatesOf(const SettledGraph& graph, const Shardings& shardings, const Considered& considered);
 

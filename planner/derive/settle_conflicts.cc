@@ -363,6 +363,7 @@ class Settler {
         sides.push_back(readerSide(use));
       }
     }
+    WEFT_RETURN_IF_ERROR(addLeaving(value));
     for (auto& [mesh, sides] : readers) {
       const std::optional<Side> source = sourceSide(value, mesh, sides);
       if (source) {
@@ -373,6 +374,22 @@ class Settler {
       }
     }
     return absl::OkStatus();
+  }
+
+  // What the step returns leaves with no sum partial. Nothing joins its reduction.
+  absl::Status addLeaving(int value) {
+    const std::optional<int> producer = view_.producerOf(value);
+    const std::vector<GraphView::Use>& uses = view_.usesOf(value);
+    const bool leaves = std::ranges::any_of(uses, [](const auto& use) { return use.op == GraphView::kStep; });
+    if (!leaves || !producer || !isForward(*producer)) {
+      return absl::OkStatus();
+    }
+    const int64_t mesh = graph_.placement.meshNumber(*producer);
+    const Side made = *sourceSide(value, mesh, {});
+    Side returned = made;
+    std::ranges::transform(made.layouts, returned.layouts.begin(), whole);
+    return valuesOf(made) > 1 ? addReshards(value, mesh, made, {returned}, &Side::layouts, {.isReturned = true})
+                              : absl::OkStatus();
   }
 
   // Does its first reader decide how it is stored?
@@ -474,19 +491,25 @@ class Settler {
     if (!choice) {
       return absl::OkStatus();
     }
-    WEFT_RETURN_IF_ERROR(addReshards(value, mesh, source, readers, &Side::layouts, false));
-    return trains_ && depends_[value] ? addReshards(value, mesh, source, readers, &Side::gradients, true)
+    WEFT_RETURN_IF_ERROR(addReshards(value, mesh, source, readers, &Side::layouts, {}));
+    return trains_ && depends_[value] ? addReshards(value, mesh, source, readers, &Side::gradients, {.back = true})
                                       : absl::OkStatus();
   }
 
   int valuesOf(const Side& side) const { return side.op ? problem_.values[*side.op] : 1; }
 
+  struct Direction {
+    bool back = false;        // from the readers
+    bool isReturned = false;  // to the end of the step
+  };
+
   // The reshards of a value for its readers, or back from them.
   absl::Status addReshards(int value, int64_t mesh, const Side& source, const std::vector<Side>& readers,
-                           std::vector<Layout> Side::* layouts, bool back) {
+                           std::vector<Layout> Side::* layouts, Direction direction) {
+    const bool back = direction.back;
     const int64_t level = isParameter(value) ? graph_.zeroLevelOf(value) : 0;
-    const bool bucketed =
-        view_.typeOf(value).shape.empty() || (back && !view_.producerOf(value)) || (!back && level >= 3);
+    const bool bucketed = (view_.typeOf(value).shape.empty() && !direction.isReturned) ||
+                          (back && !view_.producerOf(value)) || (!back && level >= 3);
     const auto made = std::make_shared<const std::vector<Layout>>(source.*layouts);
     std::vector<Layout> forms;  // in which it is read, each made once
     for (const Side& reader : readers) {

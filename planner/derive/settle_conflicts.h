@@ -1,12 +1,12 @@
 // Decides by price where several answers are legal: an axis that two factors of an operator ask for, two sources that
 // disagree about a factor, a split that costs more to carry on than to drop.
 //
-// Of the forward operators that have a choice (candidates.h) all are decided together: the sum of their arithmetic, of
-// the reshards between them, and of the reshards of the gradients that follow from both (least_cost.h). A gradient has
-// the splits of its value and is partial over the axes of its readers that its own dimensions lack; the contributions
-// of readers that leave it alike are added before they are reduced. A value that several readers want alike is
-// resharded once. What the user fixed stays, and so does all where nothing asks for more than it can have. Repeated
-// layers decide once (alike_layers.h).
+// Of the forward operators that have a choice (candidates.h) all are decided together: the sum of their arithmetic,
+// of the reshards between them, and of the reshards of the gradients that follow from both (least_cost.h). A
+// gradient has the splits of its value and is partial over the axes of its readers that its own dimensions lack; the
+// contributions of readers that leave it alike are added before they are reduced. A value that several readers want
+// alike is resharded once, and one that the step returns is added up. What the user fixed stays, and so does all
+// where nothing asks for more than it can have. Repeated layers decide once (alike_layers.h).
 //
 // The gradient of a parameter is wanted as its state lies (zero.h), in each micro-batch from ZeRO-2 on. Its update
 // works on that part, and its new value is gathered from there; with ZeRO-3 the parameter is where it is read, once.

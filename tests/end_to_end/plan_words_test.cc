@@ -239,9 +239,8 @@ struct Layers {
     Tensor hidden = matmul(x, up);
     hidden = said ? hidden.shard({{"dp", ""}, {"", "tp"}}) : hidden;
     const Tensor y = matmul(gelu(hidden), down);
-    Tensor square = y * y;
-    square = said ? square.shard({{"dp", "tp"}, {"dp", "tp"}}) : square;
-    loss = mean(square);
+    loss = mean(y * y);
+    loss = said ? loss.shard({{"", ""}}) : loss;
   }
 
   Decisions compiled(const CompileOptions& options) {
@@ -266,8 +265,8 @@ TEST(PlanWords, PastedLinesCompileToTheSamePlan) {
   const std::string code = tools::codeOf(*words, **asked.problem().graphs(1));
   EXPECT_THAT(code, HasSubstr("options.mesh = \"dp=2,tp=2\";\noptions.micro = 1;\noptions.zero = 0;\n"
                               "options.recompute = \"none\";\n"
-                              ".shard({{\"dp\", \"\"}, {\"\", \"tp\"}})      // plan_words_test.cc:"));
-  EXPECT_THAT(code, HasSubstr(".shard({{\"dp\", \"tp\"}, {\"dp\", \"tp\"}})  // plan_words_test.cc:"));
+                              ".shard({{\"dp\", \"\"}, {\"\", \"tp\"}})  // plan_words_test.cc:"));
+  EXPECT_THAT(code, HasSubstr(".shard({{\"\", \"\"}})                // plan_words_test.cc:"));
   EXPECT_EQ(std::count(code.begin(), code.end(), '\n'), 6) << code;
 
   CompileOptions pasted;

@@ -118,6 +118,24 @@ TEST(SettleConflicts, AReshardThatSeveralReadersShareIsPaidOnce) {
   EXPECT_EQ(one.axes(1, "m"), "tp") << "one weight is smaller";
 }
 
+// Over its sums the product moves less of its operands, but what the step returns is added up.
+TEST(SettleConflicts, TheSumsOfWhatTheStepReturnsArePaidFor) {
+  for (const bool isReturned : {false, true}) {
+    GraphBuilder b;
+    const GraphValue x = b.input("x", {64, 8});
+    const GraphValue w = b.parameter("w", {8, 32});
+    b.graph.arguments[0].layout = "[{},{tp}]";
+    b.graph.arguments[1].layout = "[{},{tp}]";
+    const GraphValue product = b.add(kMatmul, {x, w}, {64, 32});
+    if (isReturned) {
+      b.returns(product);
+    }
+    Spread spread(b.graph, "tp=2");
+    spread.settle(kMachine);
+    EXPECT_EQ(spread.axes(0, "k"), isReturned ? "" : "tp");
+  }
+}
+
 // One weight of 1536 elements, split by columns, against rows of 2048, split too.
 GraphBuilder rowsAgainstColumns() {
   GraphBuilder b;
