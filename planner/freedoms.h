@@ -16,8 +16,7 @@
 //   batch-axes      splits of other dimensions over the batch's axes     without: these split the batch alone
 //   pads            of parameters, so that more splits divide            without: those that the user's words ask for
 //   together        mesh and splits with all else                        without: first, for the shortest step of a
-//   plan
-//                                                                        with one stage, one micro-batch and no limit
+//                                                                        plan with one stage, one micro-batch, no limit
 //
 // What the user says of the same stays: he loses what he left open.
 #pragma once

@@ -28,7 +28,7 @@ class Reader {
     WEFT_RETURN_IF_ERROR(readArguments(layouts));
     for (int op = 0; op < view_.operators(); ++op) {
       if (view_.op(op).strategy && priority_ == 0) {
-        shardings_.operators[op].origin = "user";
+        shardings_.operators[op].origin = view_.op(op).strategy->isSearched ? "search" : "user";
         WEFT_RETURN_IF_ERROR(view_.op(op).strategy->byName ? readNames(op) : readSplits(op));
       }
       if (!view_.op(op).constraint.empty()) {

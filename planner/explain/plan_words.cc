@@ -12,7 +12,7 @@
 #include "planner/derive/derive.h"
 #include "planner/explain/recompute_words.h"
 #include "planner/explain/same_decisions.h"
-#include "planner/explain/strategy_words.h"
+#include "planner/derive/strategy_words.h"
 #include "planner/graph/graph_view.h"
 #include "planner/graph/name_classes.h"
 #include "planner/graph/rewrites.h"

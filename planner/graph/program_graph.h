@@ -81,7 +81,8 @@ struct UserStrategy {
   bool byName = false;
   std::vector<Shape> inSplits, outSplits;
   std::vector<std::vector<std::string>> inNames, outNames;
-  SourcePlace line;  // of the `shard` call
+  SourcePlace line;         // of the `shard` call
+  bool isSearched = false;  // it is no word of the user, but a choice of mode auto
   friend bool operator==(const UserStrategy&, const UserStrategy&) = default;
 };
 

@@ -173,6 +173,19 @@ ProgramGraph BlockProgram::onStagesOf(const std::map<int64_t, int64_t>& stageOf)
   return staged;
 }
 
+std::vector<int> BlockProgram::firstIn(const BlockProgram& finer, const std::vector<int>& first) const {
+  std::vector<int> found;
+  for (const int block : first) {
+    const auto begin = std::ranges::find(of_, block) - of_.begin();
+    const int inner = begin < std::ssize(of_) ? finer.of_[begin] : -1;
+    if (inner < 0 || std::ranges::find(finer.of_, inner) - finer.of_.begin() != begin) {
+      return {};
+    }
+    found.push_back(inner);
+  }
+  return found;
+}
+
 absl::StatusOr<SegmentCosts> BlockProgram::costs(const CompileOptions& closed, bool uncut, double bytePrice,
                                                  ReshardMemo& memo) const {
   SegmentCosts costs;

@@ -25,6 +25,8 @@ using GraphFor = std::function<absl::StatusOr<std::shared_ptr<const ProgramGraph
 
 // Programs of more operators take long to predict.
 inline constexpr size_t kOperatorsOfLong = 2000;
+// Programs of no more are predicted so quickly that each operator may be tried.
+inline constexpr size_t kOperatorsOfTiny = 128;
 
 class BlockProgram {
  public:
@@ -48,6 +50,10 @@ class BlockProgram {
   ProgramGraph onStages(const std::vector<int>& first) const;
   // The same on the stages of operators by their numbers, which need not begin with blocks.
   ProgramGraph onStagesOf(const std::map<int64_t, int64_t>& stageOf) const;
+
+  // These first blocks of stages as blocks of `finer`, the same program in more; empty where one of them begins within
+  // a block of those.
+  std::vector<int> firstIn(const BlockProgram& finer, const std::vector<int>& first) const;
 
   // What each block needs, of a request that leaves nothing open; `uncut`: what the program without stages needs, as
   // one. Errors: as segmentCosts.

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "planner/search/change_splits.h"
 #include "planner/search/finalists.h"
 #include "planner/search/free_batch_axes.h"
 #include "planner/search/mix_zero.h"
@@ -270,6 +271,7 @@ class PlanChooser {
       refined = withBatchAxesFree(std::move(refined), finalists_, request_, plans_);
     }
     WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, withMixedZero(std::move(refined)));
+    chosen = changeSplits(std::move(chosen), predict_);
     chosen.attempt.decisions.notes.push_back(noteOf(kFound));
     return chosen;
   }

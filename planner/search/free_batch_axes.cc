@@ -14,9 +14,15 @@
 namespace weft {
 namespace {
 
-// So many plans are asked about, of these on near meshes.
-constexpr size_t kMostFreed = 3;
-constexpr size_t kNearFreed = 1;
+// Plans on so many grids are asked about: as many as have so many operators together, within these bounds. A third of
+// them are on near meshes.
+constexpr size_t kFreedOperators = 800;
+constexpr size_t kFewestFreed = 3;
+constexpr size_t kMostFreed = 12;
+
+size_t mostFreed(const ClosedRequest& plan) {
+  return std::clamp(kFreedOperators / plan.graph->operators.size(), kFewestFreed, kMostFreed);
+}
 
 int64_t largestAxis(const std::string& text) {
   int64_t largest = 1;
@@ -37,7 +43,7 @@ std::vector<Sketch> nearMeshes(const Sketch& sketch, const ClosedRequest& plan, 
   std::stable_sort(near.begin(), near.end(), [](const Sketch& a, const Sketch& b) {
     return largestAxis(a.grid.mesh) < largestAxis(b.grid.mesh);
   });
-  near.resize(std::min(near.size(), kNearFreed));
+  near.resize(std::min(near.size(), mostFreed(plan) / 3));
   return near;
 }
 
@@ -60,7 +66,7 @@ std::vector<ClosedRequest> plansToFree(const ClosedRequest& plan, const std::vec
       found.back().request.virtualStages = plan.request.virtualStages;
     }
   }
-  for (size_t i = 1; i < finalists.size() && grids.size() < kMostFreed; ++i) {
+  for (size_t i = 1; i < finalists.size() && grids.size() < mostFreed(plan); ++i) {
     const StageGrid& grid = finalists[i].sketch.grid;
     if (grids.emplace(grid.submeshes, grid.mesh).second) {
       found.push_back(finalists[i].plan);

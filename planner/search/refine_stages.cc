@@ -115,6 +115,7 @@ class Refiner {
     if (!isOpen_) {
       return;
     }
+    moveByFinerBlocks();
     best_ = withBordersMoved(std::move(best_));
     for (Staged& other : placedElsewhere(kAnyTime)) {  // it may be better with its borders moved
       keepBetter(withBordersMoved(std::move(other)));
@@ -148,6 +149,18 @@ class Refiner {
         cuts.best({{*costs, bytePrice}}, cuts.shapesOf(sketch_.grid, sketch_.request.microBatches()));
     if (chosen) {
       keepBetter(predicted({&*finer_, chosen->cut.first, best_.inputWork, {}, {}}, useless));
+    }
+  }
+
+  // Borders of a tiny program move by its finer blocks, if it is cut between those.
+  void moveByFinerBlocks() {
+    if (!finer_ || best_.program == &*finer_ || best_.graph->operators.size() > kOperatorsOfTiny) {
+      return;
+    }
+    std::vector<int> first = best_.program->firstIn(*finer_, best_.first);
+    if (!first.empty()) {
+      best_.program = &*finer_;
+      best_.first = std::move(first);
     }
   }
 

@@ -4,7 +4,7 @@
 //      few layers on many stages, or a language model's head beside them, make stages that are more alike.
 //   2. A cut is found by sums of what blocks need alone (cut_stages.h). A prediction knows more: what is passed from
 //      stage to stage, how unlike stages idle under the schedule, how memory is packed. So each border in turn is moved
-//      by a block forwards, then backwards, as long as the plan gets better.
+//      by a block forwards, then backwards, as long as the plan gets better; of a tiny program by a finer block.
 //   3. What works on inputs alone has no block: it runs where it is read. Also tried are all of it in the first stage,
 //      and each operator where what stands before it in the program runs.
 //

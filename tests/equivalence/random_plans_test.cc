@@ -104,6 +104,13 @@ absl::StatusOr<Subject> subjectOf(uint64_t seed) {
   return subject;
 }
 
+// The model of that name, or the random program of that seed.
+absl::StatusOr<Subject> subjectNamed(const std::string& name) {
+  const std::vector<NamedModel> all = models();
+  const auto model = std::ranges::find_if(all, [&](const NamedModel& each) { return each.model.name == name; });
+  return model != all.end() ? subjectOf(*model) : subjectOf(std::stoull(name));
+}
+
 // What auto found within a limit, and the best random plan so far.
 struct Limit {
   int64_t percent = 0;
@@ -246,11 +253,9 @@ TEST(RandomPlansTest, OfModels) {
 
 // Where memory keeps some kinds of schedule out, splits that need less let them in: `auto` looks for those, too.
 TEST(ScheduleAuto, IsNoLongerThanAnyKind) {
-  const std::vector<NamedModel> all = models();
-  const auto model = std::find_if(all.begin(), all.end(), [](const auto& each) { return each.model.name == "gpt"; });
-  const absl::StatusOr<Subject> subject = subjectOf(*model);
+  const absl::StatusOr<Subject> subject = subjectNamed("gpt");
   ASSERT_TRUE(subject.ok()) << subject.status();
-  CompileOptions options = {.mode = Mode::kAuto, .devices = model->devices, .machine = model->machine};
+  CompileOptions options = {.mode = Mode::kAuto, .devices = subject->devices, .machine = subject->machine};
   const absl::StatusOr<ClosedRequest> open = closeRequest(subject->problem->graphs(), options, {});
   ASSERT_TRUE(open.ok()) << open.status();
   for (const int64_t percent : {80, 60, 50}) {
@@ -270,10 +275,10 @@ TEST(ScheduleAuto, IsNoLongerThanAnyKind) {
   }
 }
 
-// A plan of a random program that was once better than what auto found.
+// A plan that was once better than what auto found.
 struct OnceBetter {
   const char* cause;
-  uint64_t seed = 1;
+  std::string program;
   int64_t percent = 0;  // of the memory of auto's plan without a limit; 0: no limit
   RandomPlan plan;
   std::map<int64_t, std::string> splits;
@@ -289,23 +294,29 @@ std::vector<OnceBetter> onceBetter() {
   RandomPlan inOrder = {.submeshes = 3, .dp = 1, .tp = 2, .micro = 11, .first = {1, 4}, .byPrice = true};
   RandomPlan tooLarge = {.dp = 2, .tp = 3, .zero = 3, .byPrice = true};
   RandomPlan shared = {.dp = 2, .tp = 1, .micro = 11, .zero = 3, .byPrice = true};
+  RandomPlan freed = {.dp = 2, .tp = 4, .zero = 1, .byPrice = true};
+  RandomPlan within = {.submeshes = 2, .tp = 2, .micro = 32, .first = {3}, .byPrice = true};
+  RandomPlan oneSplit = {.dp = 2, .tp = 2, .micro = 16, .zero = 1, .byPrice = true};
   return {
-      {"the batch's axes split operators on weights alone", 11, 0, ofBatch, {{29, "(dp,tp) ()"}}},
-      {"the batch's axes split another dimension than the batch", 21, 0, wide, {{72, "(dp|tp)"}}},
-      {"slices are copied", 8, 0, sliced, {{12, "(dp||tp|) ()"}, {30, "(|dp)"}}},
-      {"another mesh, which was guessed to be longer", 3, 60, other, {}},
-      {"what works on inputs alone in the first stage", 23, 60, early, {}},
-      {"finer stages of a plan that did not fit, nor need the least", 5, 60, notLeast, {}},
-      {"what works on inputs alone where it stands in the program", 10, 60, inOrder, {}},
-      {"it fits with the batch's axes free alone", 21, 100, tooLarge, {}},
-      {"the batch's axes free at a level of ZeRO that the best mesh has not", 2, 60, shared, {}},
+      {"the batch's axes split operators on weights alone", "11", 0, ofBatch, {{29, "(dp,tp) ()"}}},
+      {"the batch's axes split another dimension than the batch", "21", 0, wide, {{72, "(dp|tp)"}}},
+      {"slices are copied", "8", 0, sliced, {{12, "(dp||tp|) ()"}, {30, "(|dp)"}}},
+      {"another mesh, which was guessed to be longer", "3", 60, other, {}},
+      {"what works on inputs alone in the first stage", "23", 60, early, {}},
+      {"finer stages of a plan that did not fit, nor need the least", "5", 60, notLeast, {}},
+      {"what works on inputs alone where it stands in the program", "10", 60, inOrder, {}},
+      {"it fits with the batch's axes free alone", "21", 100, tooLarge, {}},
+      {"the batch's axes free at a level of ZeRO that the best mesh has not", "2", 60, shared, {}},
+      {"a mesh that was not asked about with the batch's axes free", "tiles", 0, freed, {}},
+      {"a border within a repeated segment", "deep", 60, within, {}},
+      {"what fits with the splits of one operator alone", "mlp", 40, oneSplit, {{6, "(|) (|dp,tp)"}}},
   };
 }
 
 TEST(RandomPlansTest, NoneThatWasOnceBetterIs) {
   for (const OnceBetter& once : onceBetter()) {
     SCOPED_TRACE(once.cause);
-    const absl::StatusOr<Subject> subject = subjectOf(once.seed);
+    const absl::StatusOr<Subject> subject = subjectNamed(once.program);
     ASSERT_TRUE(subject.ok()) << subject.status();
     CompileOptions options = {.mode = Mode::kAuto, .devices = subject->devices, .machine = subject->machine};
     absl::StatusOr<ClosedRequest> found = closeRequest(subject->problem->graphs(), options, {});

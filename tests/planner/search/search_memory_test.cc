@@ -73,9 +73,11 @@ TEST(SearchMemory, APinReusesWhatWasAskedWithoutIt) {
   }
 }
 
-// Of every level of ZeRO what was asked about the first.
+// Of every level of ZeRO what was asked about the first. Of a tiny program the splits of single operators would be tried
+// anew.
 TEST(SearchMemory, AnotherLevelOfZeroIsKnownFromTheFirst) {
-  const GraphFor graphs = graphForAll(programOf(6, 8192));
+  const GraphFor graphs = graphForAll(programOf(20, 8192));
+  ASSERT_GT((*graphs(1))->operators.size(), kOperatorsOfTiny);
   SearchMemory memory;
   const ClosedRequest open = planOf(graphs, openRequest(), &memory);
   for (const int level : {1, 2, 3}) {

@@ -1,4 +1,4 @@
-#include "planner/explain/strategy_words.h"
+#include "planner/derive/strategy_words.h"
 
 #include <algorithm>
 
