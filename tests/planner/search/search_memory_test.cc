@@ -73,8 +73,8 @@ TEST(SearchMemory, APinReusesWhatWasAskedWithoutIt) {
   }
 }
 
-// Of every level of ZeRO what was asked about the first. Of a tiny program the splits of single operators would be tried
-// anew.
+// Of every level of ZeRO what was asked about the first. Of a tiny program the splits of single operators would be
+// tried anew.
 TEST(SearchMemory, AnotherLevelOfZeroIsKnownFromTheFirst) {
   const GraphFor graphs = graphForAll(programOf(20, 8192));
   ASSERT_GT((*graphs(1))->operators.size(), kOperatorsOfTiny);
