@@ -11,13 +11,18 @@ absl::StatusOr<ClosedRequest> PlanPredictions::of(const Sketch& sketch, Picoseco
   CompileOptions closed = sketch.request;
   closed.virtualStages = sketch.grid.submeshes > 1 ? sketch.grid.virtualStages : 0;
   SearchQuestion question = {program->sharedGraph(), closed, sketch.bytePrice.value_or(-1)};
-  question.first = sketch.cut.first;
   question.useless = useless;
+  // Of one stage the program is as it is: the same question as of a plan that was changed into this one.
+  const bool isCut = sketch.cut.first.size() > 1;
+  if (isCut) {
+    question.first = sketch.cut.first;
+  }
   if (const absl::StatusOr<ClosedRequest>* known = known_.before.plans.find(question)) {
     return *known;
   }
-  auto staged = std::make_shared<const ProgramGraph>(program->onStages(sketch.cut.first));
-  return ask(std::move(question), std::move(staged), sketch.bytePrice);
+  const std::shared_ptr<const ProgramGraph> staged =
+      isCut ? std::make_shared<const ProgramGraph>(program->onStages(sketch.cut.first)) : program->sharedGraph();
+  return ask(std::move(question), staged, sketch.bytePrice);
 }
 
 absl::StatusOr<Attempt> PlanPredictions::ofChanged(const std::shared_ptr<const ProgramGraph>& staged,
