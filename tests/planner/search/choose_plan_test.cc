@@ -106,6 +106,30 @@ TEST(ChoosePlan, TheBestIsHeldAgainstItsNeighbors) {
   EXPECT_EQ(chosen->request.microBatches(), 2 * *first);
 }
 
+// A sketch of one stage and a neighbor of the best may be the same plan.
+TEST(ChoosePlan, APlanOfOneStageIsPredictedOnce) {
+  const ProgramGraph graph = chainProgram({.layers = 20, .rows = 64, .width = 64}).graph;
+  ASSERT_GT(graph.operators.size(), kOperatorsOfTiny);
+  const CompileOptions request = {.mode = Mode::kAuto, .devices = 8, .maxStages = 1};
+  std::map<std::tuple<std::string, int64_t, int, bool, Freedoms>, int> asked;
+  const Predict predict = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double>,
+                              Picoseconds) -> absl::StatusOr<Attempt> {
+    ++asked[{closed.mesh, closed.microBatches(), closed.zeroLevel(), closed.regather, closed.without}];
+    Attempt made;
+    made.time = 1'000'000'000'000 + (closed.microBatches() + 3 * closed.zeroLevel()) % 7;
+    made.fits = true;
+    made.decisions.mesh = *Mesh::parse(closed.mesh);
+    return made;
+  };
+  ReshardMemo memo;
+  SearchMemory memory;
+  ASSERT_TRUE(choosePlan(graphForAll(graph), request, predict, {memo, memory}).ok());
+  EXPECT_GT(asked.size(), 5);
+  for (const auto& [plan, times] : asked) {
+    EXPECT_EQ(times, 1) << std::get<0>(plan) << ", micro " << std::get<1>(plan) << ", zero " << std::get<2>(plan);
+  }
+}
+
 // Where each prediction says how long a step may take to be of use. `fits`: does what it is asked for fit?
 std::vector<Picoseconds> uselessWhere(const std::function<bool(Picoseconds useless)>& fits) {
   const ProgramGraph graph = chainProgram({.layers = kLayers, .rows = 64, .width = 64}).graph;
