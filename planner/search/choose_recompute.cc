@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 
 #include "planner/recompute/intervals.h"
 #include "planner/recompute/knapsack.h"
+#include "planner/search/block_program.h"
 #include "planner/search/budget_search.h"
 #include "planner/search/forward_graphs.h"
 #include "runtime/base/status.h"
@@ -27,8 +29,19 @@ constexpr int kRounds = 8;  // budgets tried before the sweep
 constexpr int kSwept = 12;  // parts of the range of budgets that the sweep tries
 // Where recomputation makes a step longer by less than this part of it, a better one is not looked for.
 constexpr Picoseconds kTooLittle = 500;
+// So many operators are tried to be kept after all.
+constexpr size_t kMostKept = 8;
 // Whole intervals that are expected to make a step longer than what is known by this part of it are not tried.
 constexpr Picoseconds kFarWorse = 8;
+
+// An operator of the forward pass: its stage, and its place there.
+using StageOperator = std::pair<size_t, size_t>;
+
+// What is recomputed: by the selection of each submesh, but for single operators that are kept after all.
+struct Chosen {
+  std::vector<std::optional<Selection>> selections;
+  std::vector<StageOperator> kept = {};
+};
 
 // The choices of all stages, and what a selection of them says in the record.
 class Choices {
@@ -133,21 +146,12 @@ class Choices {
   const std::vector<Group>& groups() const { return groups_; }
 
   // The record with the selection of each submesh; nothing is recomputed where there is none.
-  Decisions realize(const std::vector<std::optional<Selection>>& selections, int64_t limit) const {
-    std::vector<std::vector<bool>> keep;
-    for (const ForwardGraph& stage : stages_) {
-      keep.emplace_back(stage.ops.size(), false);
-    }
-    std::vector<bool> changed(stages_.size(), false);
-    for (size_t g = 0; g < groups_.size(); ++g) {
-      if (selections[g]) {
-        take(groups_[g], *selections[g], keep, changed);
-      }
-    }
+  Decisions realize(const Chosen& chosen, int64_t limit) const {
+    const std::vector<std::vector<bool>> keep = keptWith(chosen);
     Decisions made = record_;
     Json summary = {{"limit", limit}, {"stages", Json::array()}};
     for (size_t stage = 0; stage < stages_.size(); ++stage) {
-      if (changed[stage]) {
+      if (!keep[stage].empty()) {
         recordStage(stage, keep[stage], made, summary["stages"]);
       }
     }
@@ -155,7 +159,50 @@ class Choices {
     return made;
   }
 
+  // What runs again, the longest first.
+  std::vector<StageOperator> repeatedWith(const Chosen& chosen) const {
+    const std::vector<std::vector<bool>> keep = keptWith(chosen);
+    std::vector<std::pair<Picoseconds, StageOperator>> found;
+    for (size_t stage = 0; stage < stages_.size(); ++stage) {
+      const recompute::Graph& graph = stages_[stage].graph;
+      const std::vector<bool> repeated = keep[stage].empty() ? std::vector<bool>(graph.operators.size(), false)
+                                                             : outcomeOf(graph, keep[stage]).repeated;
+      for (size_t op = 0; op < repeated.size(); ++op) {
+        if (repeated[op] && graph.operators[op].mayKeep) {
+          found.push_back({graph.operators[op].time, {stage, op}});
+        }
+      }
+    }
+    std::ranges::stable_sort(found, std::greater<>(), [](const auto& each) { return each.first; });
+    std::vector<StageOperator> operators;
+    for (const auto& [time, op] : found) {
+      operators.push_back(op);
+    }
+    return operators;
+  }
+
  private:
+  // Of each stage: its operators that are kept; none where the choice says nothing of it.
+  std::vector<std::vector<bool>> keptWith(const Chosen& chosen) const {
+    std::vector<std::vector<bool>> keep;
+    for (const ForwardGraph& stage : stages_) {
+      keep.emplace_back(stage.ops.size(), false);
+    }
+    std::vector<bool> changed(stages_.size(), false);
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (chosen.selections[g]) {
+        take(groups_[g], *chosen.selections[g], keep, changed);
+      }
+    }
+    for (const auto& [stage, op] : chosen.kept) {
+      keep[stage][op] = true;
+    }
+    for (size_t stage = 0; stage < stages_.size(); ++stage) {
+      keep[stage] = changed[stage] ? std::move(keep[stage]) : std::vector<bool>();
+    }
+    return keep;
+  }
+
   void take(const Group& group, const Selection& selection, std::vector<std::vector<bool>>& keep,
             std::vector<bool>& changed) const {
     for (size_t c = 0; c < group.items.size(); ++c) {
@@ -292,8 +339,15 @@ class RecomputeSearch {
     return base_.time + (after - before) * base_.decisions.mesh.microBatches();
   }
 
-  // Gives up on what takes `useless` or longer. Whole intervals may take less than what is expected.
+  // Gives up on what takes `useless` or longer.
   absl::StatusOr<Attempt> run(Picoseconds useless) {
+    WEFT_ASSIGN_OR_RETURN(Attempt best, bestSelections(useless));
+    return best.fits ? withMoreKept(std::move(best)) : std::move(best);
+  }
+
+ private:
+  // Whole intervals may take less than what is expected.
+  absl::StatusOr<Attempt> bestSelections(Picoseconds useless) {
     if (expected_ < useless || useless == kAnyTime) {
       WEFT_RETURN_IF_ERROR(aim(useless));
     }
@@ -319,7 +373,33 @@ class RecomputeSearch {
     return whole && whole->time < best.time ? *whole : std::move(best);
   }
 
- private:
+  // Of a tiny program, without the recomputation of single operators as long as it fits: selections are made by sums of
+  // bytes, and what lies where in memory leaves gaps.
+  absl::StatusOr<Attempt> withMoreKept(Attempt best) {
+    const auto tried = std::ranges::find_if(fitting_, [&](const Tried& each) {
+      return each.attempt.time == best.time && each.attempt.peakBytes == best.peakBytes;
+    });
+    if (tried == fitting_.end() || model_.view().graph().operators.size() > kOperatorsOfTiny) {
+      return best;
+    }
+    Chosen chosen = {tried->selections};
+    size_t left = kMostKept;
+    for (const StageOperator& op : choices_.repeatedWith(chosen)) {
+      if (left == 0 || best.time - base_.time <= base_.time / kTooLittle) {
+        break;
+      }
+      --left;
+      chosen.kept.push_back(op);
+      WEFT_ASSIGN_OR_RETURN(Attempt made, attempt(chosen));
+      if (made.fits && made.time < best.time) {
+        best = std::move(made);
+      } else {
+        chosen.kept.pop_back();
+      }
+    }
+    return best;
+  }
+
   bool allFit() const {
     return std::all_of(searches_.begin(), searches_.end(), [](const BudgetSearch& search) { return search.fits(); });
   }
@@ -431,13 +511,19 @@ class RecomputeSearch {
   }
 
   absl::StatusOr<Attempt> attempt(const std::vector<std::optional<Selection>>& selections) {
-    Points points = pointsOf(selections);
-    const auto known =
-        std::find_if(fitting_.begin(), fitting_.end(), [&](const auto& tried) { return tried.first == points; });
+    const auto known = std::ranges::find(fitting_, pointsOf(selections), &Tried::points);
     if (known != fitting_.end()) {
-      return known->second;
+      return known->attempt;
     }
-    WEFT_ASSIGN_OR_RETURN(Attempt made, asItIs(limits_, choices_.realize(selections, limits_.least()), model_));
+    WEFT_ASSIGN_OR_RETURN(Attempt made, attempt(Chosen{selections}));
+    if (made.fits) {
+      fitting_.push_back({pointsOf(selections), selections, made});
+    }
+    return made;
+  }
+
+  absl::StatusOr<Attempt> attempt(const Chosen& chosen) {
+    WEFT_ASSIGN_OR_RETURN(Attempt made, asItIs(limits_, choices_.realize(chosen, limits_.least()), model_));
     Json summary = Json::parse(made.decisions.recomputeSummary);
     summary["step_seconds"] = inSeconds(made.time);
     summary["step_seconds_otherwise"] = inSeconds(base_.time);
@@ -445,11 +531,14 @@ class RecomputeSearch {
     if (made.peakBytes < least_.peakBytes) {
       least_ = made;
     }
-    if (made.fits) {
-      fitting_.emplace_back(std::move(points), made);
-    }
     return made;
   }
+
+  struct Tried {
+    Points points;
+    std::vector<std::optional<Selection>> selections;
+    Attempt attempt;
+  };
 
   const Attempt& base_;
   const Choices& choices_;
@@ -458,8 +547,8 @@ class RecomputeSearch {
   StepModel& model_;
   std::vector<BudgetSearch> searches_;  // by submesh
   Picoseconds expected_ = 0;
-  std::vector<std::pair<Points, Attempt>> fitting_;  // those tried that fit
-  Attempt least_;                                    // of the base and those tried, the one with the least peak
+  std::vector<Tried> fitting_;  // those that fit
+  Attempt least_;               // of the base and those tried, the one with the least peak
 };
 
 }  // namespace

@@ -8,6 +8,8 @@
 //   4. The model says what the choice needs; the budget is corrected by what that is above or below the limit, until it
 //      fits and nothing cheaper does, or kRounds choices are tried.
 //   5. Beside it the fewest whole intervals that fit; the shorter of the two is taken.
+//   6. In a tiny program (kOperatorsOfTiny) single operators are kept after all where it fits without their
+//      recomputation, too: a few, the longest first.
 // Submeshes do not share memory, and no step is shortened by a longer stage: each is solved by itself, all are asked
 // for at once.
 #pragma once
