@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-// So many operators are predicted together.
+// As many plans are predicted as have so many operators together.
 constexpr size_t kPredictedOperators = 8000;
 
 // An operator of the program with one way to split it.
@@ -161,9 +161,9 @@ class SplitChanger {
 
 }  // namespace
 
-ClosedRequest changeSplits(ClosedRequest plan, const Predict& predict) {
-  const bool mayChange =
-      plan.request.mode != Mode::kSemi && plan.attempt.fits && plan.graph->operators.size() <= kOperatorsOfTiny;
+ClosedRequest changeSplits(ClosedRequest plan, const CompileOptions& request, const Predict& predict) {
+  const bool isOpen = plan.request.mode != Mode::kSemi && request.may(Freedom::kBatchAxes);
+  const bool mayChange = isOpen && plan.attempt.fits && plan.graph->operators.size() <= kOperatorsOfTiny;
   return mayChange ? SplitChanger(std::move(plan), predict).run() : plan;
 }
 

@@ -13,8 +13,8 @@
 
 namespace weft {
 
-// What the user says of an operator stays. The operators that were split otherwise are in the graph of the answer as
-// words of the search (UserStrategy::isSearched).
-ClosedRequest changeSplits(ClosedRequest plan, const Predict& predict);
+// `plan`: found for `request`, whose words of operators stay. The operators that were split otherwise are in the graph
+// of the answer as words of the search (UserStrategy::isSearched).
+ClosedRequest changeSplits(ClosedRequest plan, const CompileOptions& request, const Predict& predict);
 
 }  // namespace weft

@@ -271,7 +271,7 @@ class PlanChooser {
       refined = withBatchAxesFree(std::move(refined), finalists_, request_, plans_);
     }
     WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, withMixedZero(std::move(refined)));
-    chosen = changeSplits(std::move(chosen), predict_);
+    chosen = changeSplits(std::move(chosen), request_, predict_);
     chosen.attempt.decisions.notes.push_back(noteOf(kFound));
     return chosen;
   }
