@@ -16,7 +16,7 @@ namespace weft {
 namespace {
 
 // As many plans are predicted as have so many operators together.
-constexpr size_t kPredictedOperators = 8000;
+constexpr size_t kPredictedOperators = 4000;
 
 // An operator of the program with one way to split it.
 struct ChangedSplit {
