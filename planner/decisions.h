@@ -55,7 +55,7 @@ struct OperatorDecision {
   bool perMicroBatch = false;                     // is that factor cut into the micro-batches of the step?
   std::map<std::string, std::vector<Axis>> axes;  // factor name to space axes, major first; absent = not split
   std::map<unsigned, Layout> results;             // results whose layout was asked for (out strategy)
-  std::string origin;                             // "user", "forward operator 12", "operand of 7", "default"
+  std::string origin;                             // "user", "search", "forward operator 12", "operand of 7", "default"
 };
 
 // A reshard or mask in the forward pass whose results the backward pass reads. Without an entry it is repeated where

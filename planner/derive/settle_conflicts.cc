@@ -163,6 +163,9 @@ class Settler {
     return all;
   }
 
+  // Where a value goes: to its readers; its gradient from these; out of the step.
+  enum class Way : uint8_t { kToReaders, kFromReaders, kToEnd };
+
   // The reshards of a value into one form, in a table of the problem: first what each takes at the least, which is
   // quick to know, then what the chosen ones take. An assignment all of whose reshards have their price is the best of
   // all: the others were held against it with less than they take.
@@ -173,7 +176,7 @@ class Settler {
     std::vector<bool> reads;    // of each value of `reader`
     int value = 0;
     int64_t mesh = 0;
-    bool back = false;
+    Way way = Way::kToReaders;
     bool bucketed = false;
     // Beyond those that the price has: of alike layers each, and ZeRO-2 and 3 scatter what each micro-batch adds.
     int64_t times = 1;
@@ -388,7 +391,7 @@ class Settler {
     const Side made = *sourceSide(value, mesh, {});
     Side returned = made;
     std::ranges::transform(made.layouts, returned.layouts.begin(), whole);
-    return valuesOf(made) > 1 ? addReshards(value, mesh, made, {returned}, &Side::layouts, {.isReturned = true})
+    return valuesOf(made) > 1 ? addReshards(value, mesh, made, {returned}, &Side::layouts, Way::kToEnd)
                               : absl::OkStatus();
   }
 
@@ -491,24 +494,19 @@ class Settler {
     if (!choice) {
       return absl::OkStatus();
     }
-    WEFT_RETURN_IF_ERROR(addReshards(value, mesh, source, readers, &Side::layouts, {}));
-    return trains_ && depends_[value] ? addReshards(value, mesh, source, readers, &Side::gradients, {.back = true})
+    WEFT_RETURN_IF_ERROR(addReshards(value, mesh, source, readers, &Side::layouts, Way::kToReaders));
+    return trains_ && depends_[value] ? addReshards(value, mesh, source, readers, &Side::gradients, Way::kFromReaders)
                                       : absl::OkStatus();
   }
 
   int valuesOf(const Side& side) const { return side.op ? problem_.values[*side.op] : 1; }
 
-  struct Direction {
-    bool back = false;        // from the readers
-    bool isReturned = false;  // to the end of the step
-  };
-
-  // The reshards of a value for its readers, or back from them.
+  // The reshards of a value for its readers, back from them, or for the end of the step.
   absl::Status addReshards(int value, int64_t mesh, const Side& source, const std::vector<Side>& readers,
-                           std::vector<Layout> Side::* layouts, Direction direction) {
-    const bool back = direction.back;
+                           std::vector<Layout> Side::* layouts, Way way) {
+    const bool back = way == Way::kFromReaders;
     const int64_t level = isParameter(value) ? graph_.zeroLevelOf(value) : 0;
-    const bool bucketed = (view_.typeOf(value).shape.empty() && !direction.isReturned) ||
+    const bool bucketed = (view_.typeOf(value).shape.empty() && way != Way::kToEnd) ||
                           (back && !view_.producerOf(value)) || (!back && level >= 3);
     const auto made = std::make_shared<const std::vector<Layout>>(source.*layouts);
     std::vector<Layout> forms;  // in which it is read, each made once
@@ -520,7 +518,7 @@ class Settler {
       }
     }
     for (const Layout& layout : forms) {
-      Form form = {.source = source.op, .value = value, .mesh = mesh, .back = back, .bucketed = bucketed};
+      Form form = {.source = source.op, .value = value, .mesh = mesh, .way = way, .bucketed = bucketed};
       form.times = alike_.values[value];
       if (back && level >= 2) {
         form.times *= graph_.placement.meshes.withNumber(mesh).microBatches();
@@ -541,10 +539,12 @@ class Settler {
     return absl::OkStatus();
   }
 
+  static bool isBack(const Form& form) { return form.way == Way::kFromReaders; }
+
   // What a reshard takes at the least. What only slices takes nothing, and that is exact.
   absl::StatusOr<Picoseconds> priceOf(Form& form, size_t made) {
-    const Layout& from = form.back ? form.form : (*form.made)[made];
-    const Layout& to = form.back ? (*form.made)[made] : form.form;
+    const Layout& from = isBack(form) ? form.form : (*form.made)[made];
+    const Layout& to = isBack(form) ? (*form.made)[made] : form.form;
     form.isExact[made] = onlySlices(from, to);
     if (form.isExact[made]) {
       const bool isCopied = pricesSlices_ && !(from == to);
@@ -557,8 +557,8 @@ class Settler {
 
   // After that its `prices` has the time.
   absl::Status findPrice(const Form& form, size_t made) {
-    const Layout& from = form.back ? form.form : (*form.made)[made];
-    const Layout& to = form.back ? (*form.made)[made] : form.form;
+    const Layout& from = isBack(form) ? form.form : (*form.made)[made];
+    const Layout& to = isBack(form) ? (*form.made)[made] : form.form;
     return pricesOf(form).of(form.value, form.mesh, from, to).status();
   }
 
@@ -640,7 +640,7 @@ class Settler {
 
   // Of one reader each candidate reads one form, so those of one value are one table.
   static bool areOfOneTable(const Form& a, const Form& b) {
-    return a.value == b.value && a.mesh == b.mesh && a.back == b.back && a.source == b.source && a.reader == b.reader;
+    return a.value == b.value && a.mesh == b.mesh && a.way == b.way && a.source == b.source && a.reader == b.reader;
   }
 
   // The costs of the source's candidates where the reader reads.

@@ -19,16 +19,6 @@ std::vector<std::string> namesOf(const Layout& layout, const Mesh& mesh) {
   return names;
 }
 
-FactorAxes axesOf(const OperatorDecision& decision, const Rule& rule) {
-  FactorAxes axes(rule.factors().size());
-  for (const auto& [factor, list] : decision.axes) {
-    if (rule.factorIndex(factor) >= 0) {
-      axes[rule.factorIndex(factor)] = list;
-    }
-  }
-  return axes;
-}
-
 // Is a factor split that no operand has?
 bool splitsUnread(const Rule& rule, const FactorAxes& axes) {
   const auto isRead = [&](int factor) {
@@ -45,40 +35,56 @@ bool splitsUnread(const Rule& rule, const FactorAxes& axes) {
 
 }  // namespace
 
-StrategyWriter::StrategyWriter(const GraphView& program, const GraphView& rewritten, const Decisions& record)
-    : view_(program), rewritten_(rewritten), meshes_(record.meshes()), decided_(decisionsById(record)) {}
+FactorAxes axesOf(const OperatorDecision& decision, const Rule& rule) {
+  FactorAxes axes(rule.factors().size());
+  for (const auto& [factor, list] : decision.axes) {
+    if (rule.factorIndex(factor) >= 0) {
+      axes[rule.factorIndex(factor)] = list;
+    }
+  }
+  return axes;
+}
 
-absl::StatusOr<StrategyWords> StrategyWriter::of(int op) const {
+StrategyWords strategyOf(const Rule& rule, const FactorAxes& axes, const std::map<unsigned, Layout>& wanted,
+                         const Mesh& mesh) {
   StrategyWords words;
   UserStrategy& strategy = words.strategy;
   strategy.byName = true;
-  strategy.line = view_.op(op).line;
-  const auto found = decided_.find(view_.op(op).id);
-  const std::optional<int> moved = found == decided_.end() ? copyOf(op) : std::nullopt;
-  if (found == decided_.end() && !moved) {
-    strategy.inNames = namesOfExpanded(op);
-    return words;
-  }
-  const OperatorDecision* decision = moved ? decided_.at(rewritten_.op(*moved).id) : found->second;
-  WEFT_ASSIGN_OR_RETURN(const Rule rule, moved ? ruleOf(rewritten_, StoredShapes(rewritten_), *moved)
-                                               : ruleOf(view_, StoredShapes(view_), op));
-  const FactorAxes axes = axesOf(*decision, rule);
-  const Mesh& mesh = meshes_.ofStage(decision->stage);
-  for (unsigned i = 0; i < view_.op(op).operands.size(); ++i) {
+  for (size_t i = 0; i < rule.operands().size(); ++i) {
     strategy.inNames.push_back(namesOf(rule.operandLayout(i, axes), mesh));
   }
   const bool reads = std::any_of(strategy.inNames.begin(), strategy.inNames.end(),
                                  [](const std::vector<std::string>& names) { return !names.empty(); });
   const bool broadcasts = splitsUnread(rule, axes);
-  for (unsigned r = 0; r < view_.op(op).results.size() && (!reads || broadcasts); ++r) {
+  for (unsigned r = 0; r < rule.results().size() && (!reads || broadcasts); ++r) {
     strategy.outNames.push_back(namesOf(rule.resultLayout(r, axes), mesh));
     words.needless.insert(r);
   }
-  for (const auto& [result, layout] : decision->results) {
+  for (const auto& [result, layout] : wanted) {
     strategy.outNames.resize(std::max<size_t>(strategy.outNames.size(), result + 1));
     strategy.outNames[result] = namesOf(layout, mesh);
     words.needless.erase(result);
   }
+  return words;
+}
+
+StrategyWriter::StrategyWriter(const GraphView& program, const GraphView& rewritten, const Decisions& record)
+    : view_(program), rewritten_(rewritten), meshes_(record.meshes()), decided_(decisionsById(record)) {}
+
+absl::StatusOr<StrategyWords> StrategyWriter::of(int op) const {
+  StrategyWords words;
+  const auto found = decided_.find(view_.op(op).id);
+  const std::optional<int> moved = found == decided_.end() ? copyOf(op) : std::nullopt;
+  if (found == decided_.end() && !moved) {
+    words.strategy.byName = true;
+    words.strategy.inNames = namesOfExpanded(op);
+  } else {
+    const OperatorDecision& decision = moved ? *decided_.at(rewritten_.op(*moved).id) : *found->second;
+    WEFT_ASSIGN_OR_RETURN(const Rule rule, moved ? ruleOf(rewritten_, StoredShapes(rewritten_), *moved)
+                                                 : ruleOf(view_, StoredShapes(view_), op));
+    words = strategyOf(rule, axesOf(decision, rule), decision.results, meshes_.ofStage(decision.stage));
+  }
+  words.strategy.line = view_.op(op).line;
   return words;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ir/layout/rule.h"
 #include "planner/decisions.h"
 #include "planner/graph/graph_view.h"
 
@@ -18,6 +19,13 @@ struct StrategyWords {
   // Results that it names only because no operand has their factors: named so, they lie as they would without.
   std::set<unsigned> needless;
 };
+
+// Of an operator with this rule whose factors have these axes. `wanted`: layouts that results have beside what follows.
+StrategyWords strategyOf(const Rule& rule, const FactorAxes& axes, const std::map<unsigned, Layout>& wanted,
+                         const Mesh& mesh);
+
+// What a record decides, as axes of the factors of the operator's rule.
+FactorAxes axesOf(const OperatorDecision& decision, const Rule& rule);
 
 class StrategyWriter {
  public:

@@ -26,6 +26,8 @@ struct ClosedRequest {
   Attempt attempt;
   std::optional<double> bytePrice = {};  // of memory, that its splits were predicted with
   int64_t ticks = 0;                     // how often the model was asked: the same on every machine
+  // What was changed of it after it was found, for people; in the end they stand in the record.
+  std::vector<std::string> notes = {};
 };
 
 // The requests that differ in the level of ZeRO and in whether its gathers are repeated, as far as `request` leaves it

@@ -1,6 +1,7 @@
 #include "planner/search/choose_plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,6 +88,7 @@ class PlanChooser {
     }
     WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, bestOfAll());
     std::vector<std::string>& notes = chosen.attempt.decisions.notes;
+    std::ranges::move(std::exchange(chosen.notes, {}), std::back_inserter(notes));
     notes.insert(notes.end(), record_.notes.begin(), record_.notes.end());
     chosen.ticks += sketches_.ticks() + plans_.asked() + others_;
     return chosen;
@@ -178,13 +180,13 @@ class PlanChooser {
     std::optional<ClosedRequest> chosen;
     if (best().isRecord && record_.isWhole) {
       chosen = *record_.plan;
-      chosen->attempt.decisions.notes.push_back(noteOf("kept the plan of the record, "));
+      chosen->notes.push_back(noteOf("kept the plan of the record, "));
     } else if (!finalists_.empty()) {
       WEFT_ASSIGN_OR_RETURN(chosen, refinedFinalist());
     }
     if (record_.plan && (!chosen || isBetter(record_.plan->attempt, chosen->attempt))) {
       ClosedRequest kept = *record_.plan;
-      kept.attempt.decisions.notes.push_back(noteOf("kept what the record leaves, "));
+      kept.notes.push_back(noteOf("kept what the record leaves, "));
       WEFT_ASSIGN_OR_RETURN(chosen, withMixedZero(std::move(kept)));
     }
     return *std::move(chosen);
@@ -272,7 +274,7 @@ class PlanChooser {
     }
     WEFT_ASSIGN_OR_RETURN(ClosedRequest chosen, withMixedZero(std::move(refined)));
     chosen = changeSplits(std::move(chosen), request_, predict_);
-    chosen.attempt.decisions.notes.push_back(noteOf(kFound));
+    chosen.notes.push_back(noteOf(kFound));
     return chosen;
   }
 

@@ -198,7 +198,9 @@ class Choices {
       keep[stage][op] = true;
     }
     for (size_t stage = 0; stage < stages_.size(); ++stage) {
-      keep[stage] = changed[stage] ? std::move(keep[stage]) : std::vector<bool>();
+      if (!changed[stage]) {
+        keep[stage].clear();
+      }
     }
     return keep;
   }
@@ -341,48 +343,50 @@ class RecomputeSearch {
 
   // Gives up on what takes `useless` or longer.
   absl::StatusOr<Attempt> run(Picoseconds useless) {
-    WEFT_ASSIGN_OR_RETURN(Attempt best, bestSelections(useless));
-    return best.fits ? withMoreKept(std::move(best)) : std::move(best);
+    WEFT_ASSIGN_OR_RETURN(Tried best, bestSelections(useless));
+    const bool isTiny = model_.view().graph().operators.size() <= kOperatorsOfTiny;
+    return isTiny && best.attempt.fits ? withMoreKept(std::move(best)) : std::move(best.attempt);
   }
 
  private:
+  struct Tried {
+    std::vector<std::optional<Selection>> selections;
+    Attempt attempt;
+  };
+
   // Whole intervals may take less than what is expected.
-  absl::StatusOr<Attempt> bestSelections(Picoseconds useless) {
+  absl::StatusOr<Tried> bestSelections(Picoseconds useless) {
     if (expected_ < useless || useless == kAnyTime) {
       WEFT_RETURN_IF_ERROR(aim(useless));
     }
     if (useless == kAnyTime) {
       WEFT_RETURN_IF_ERROR(sweep());
     }
-    Attempt best = least_;
-    best.fits = false;
+    Tried best = {{}, least_};
+    best.attempt.fits = false;
     if (allFit()) {
       for (BudgetSearch& search : searches_) {
         search.finish();
       }
-      WEFT_ASSIGN_OR_RETURN(best, attempt(selectionsOf(searches_)));
+      best.selections = selectionsOf(searches_);
+      WEFT_ASSIGN_OR_RETURN(best.attempt, attempt(best.selections));
       const Picoseconds little = base_.time / kTooLittle;
-      if (best.time < base_.time + little || best.time < expected_ + little) {
+      if (best.attempt.time < base_.time + little || best.attempt.time < expected_ + little) {
         return best;
       }
     }
-    WEFT_ASSIGN_OR_RETURN(std::optional<Attempt> whole, wholeIntervals(best.fits ? best.time : useless));
-    if (!best.fits) {
+    WEFT_ASSIGN_OR_RETURN(std::optional<Tried> whole, wholeIntervals(best.attempt.fits ? best.attempt.time : useless));
+    if (!best.attempt.fits) {
       return std::move(whole).value_or(std::move(best));
     }
-    return whole && whole->time < best.time ? *whole : std::move(best);
+    return whole && whole->attempt.time < best.attempt.time ? *std::move(whole) : std::move(best);
   }
 
-  // Of a tiny program, without the recomputation of single operators as long as it fits: selections are made by sums of
-  // bytes, and what lies where in memory leaves gaps.
-  absl::StatusOr<Attempt> withMoreKept(Attempt best) {
-    const auto tried = std::ranges::find_if(fitting_, [&](const Tried& each) {
-      return each.attempt.time == best.time && each.attempt.peakBytes == best.peakBytes;
-    });
-    if (tried == fitting_.end() || model_.view().graph().operators.size() > kOperatorsOfTiny) {
-      return best;
-    }
-    Chosen chosen = {tried->selections};
+  // Without the recomputation of single operators as long as it fits: selections are made by sums of bytes, and what
+  // lies where in memory leaves gaps.
+  absl::StatusOr<Attempt> withMoreKept(Tried tried) {
+    Chosen chosen = {std::move(tried.selections)};
+    Attempt best = std::move(tried.attempt);
     size_t left = kMostKept;
     for (const StageOperator& op : choices_.repeatedWith(chosen)) {
       if (left == 0 || best.time - base_.time <= base_.time / kTooLittle) {
@@ -445,7 +449,7 @@ class RecomputeSearch {
   // The fewest whole intervals of the class that saves most, the first ones, on each submesh that needs any: what users
   // write by hand. The budgets leave this out where the sum of times is a poor guide: where the halves of a cut
   // backward pass, or the longest stage, decide how long a step takes. Nothing: they do not fit, or take `useless`.
-  absl::StatusOr<std::optional<Attempt>> wholeIntervals(Picoseconds useless) {
+  absl::StatusOr<std::optional<Tried>> wholeIntervals(Picoseconds useless) {
     std::vector<int64_t> low, high;
     for (size_t g = 0; g < searches_.size(); ++g) {
       low.push_back(fewestWhole(g));
@@ -475,8 +479,9 @@ class RecomputeSearch {
         counts[g] = std::min(low[g] + more, (low[g] + high[g]) / 2);
       }
     }
-    WEFT_ASSIGN_OR_RETURN(Attempt fewest, attempt(wholeOf(high)));
-    return fewest.fits ? std::optional(std::move(fewest)) : std::nullopt;
+    Tried fewest = {wholeOf(high), {}};
+    WEFT_ASSIGN_OR_RETURN(fewest.attempt, attempt(fewest.selections));
+    return fewest.attempt.fits ? std::optional(std::move(fewest)) : std::nullopt;
   }
 
   // With fewer whole intervals a submesh cannot fit; 0: it fits as it is.
@@ -511,13 +516,14 @@ class RecomputeSearch {
   }
 
   absl::StatusOr<Attempt> attempt(const std::vector<std::optional<Selection>>& selections) {
-    const auto known = std::ranges::find(fitting_, pointsOf(selections), &Tried::points);
+    Points points = pointsOf(selections);
+    const auto known = std::ranges::find(fitting_, points, [](const auto& tried) { return tried.first; });
     if (known != fitting_.end()) {
-      return known->attempt;
+      return known->second;
     }
     WEFT_ASSIGN_OR_RETURN(Attempt made, attempt(Chosen{selections}));
     if (made.fits) {
-      fitting_.push_back({pointsOf(selections), selections, made});
+      fitting_.emplace_back(std::move(points), made);
     }
     return made;
   }
@@ -534,12 +540,6 @@ class RecomputeSearch {
     return made;
   }
 
-  struct Tried {
-    Points points;
-    std::vector<std::optional<Selection>> selections;
-    Attempt attempt;
-  };
-
   const Attempt& base_;
   const Choices& choices_;
   const MemoryLimits& limits_;
@@ -547,8 +547,8 @@ class RecomputeSearch {
   StepModel& model_;
   std::vector<BudgetSearch> searches_;  // by submesh
   Picoseconds expected_ = 0;
-  std::vector<Tried> fitting_;  // those that fit
-  Attempt least_;               // of the base and those tried, the one with the least peak
+  std::vector<std::pair<Points, Attempt>> fitting_;  // those tried that fit
+  Attempt least_;                                    // of the base and those tried, the one with the least peak
 };
 
 }  // namespace

@@ -83,6 +83,7 @@ void keepBetter(ClosedRequest other, PlanPredictions& plans, ClosedRequest& plan
   if (made.ok() && isBetter(*made, plan.attempt)) {
     other.attempt = *std::move(made);
     other.ticks = plan.ticks;
+    other.notes = plan.notes;
     plan = std::move(other);
   }
 }
@@ -105,7 +106,7 @@ ClosedRequest withBatchAxesFree(ClosedRequest plan, const std::vector<Finalist>&
     keepBetter(std::move(other), plans, plan);
   }
   if (plan.request.may(Freedom::kBatchAxes)) {
-    plan.attempt.decisions.notes.push_back(
+    plan.notes.push_back(
         absl::StrFormat("axes of the batch split more than the batch: mesh %s, %.4g ms instead of %.4g ms",
                         plan.request.mesh.empty() ? plan.request.stageMeshes : plan.request.mesh,
                         1e3 * inSeconds(plan.attempt.time), 1e3 * inSeconds(before)));

@@ -51,9 +51,9 @@ class Mixer {
       raise(std::max(level, kLowered) + 1);
     }
     if (best_.request.zeroOf != plan_.request.zeroOf) {
-      best_.attempt.decisions.notes.push_back(absl::StrFormat(
-          "ZeRO by class of weights: level %d, but %s: %.4g ms instead of %.4g ms", level,
-          printZeroOf(best_.request.zeroOf), 1e3 * inSeconds(best_.attempt.time), 1e3 * inSeconds(attempt.time)));
+      best_.notes.push_back(absl::StrFormat("ZeRO by class of weights: level %d, but %s: %.4g ms instead of %.4g ms",
+                                            level, printZeroOf(best_.request.zeroOf),
+                                            1e3 * inSeconds(best_.attempt.time), 1e3 * inSeconds(attempt.time)));
     }
     return std::move(best_);
   }

@@ -1,6 +1,7 @@
 // How many sketches of a long program are predicted, and what is tried of the best of a short one.
 #include "planner/search/choose_plan.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,6 +19,9 @@
 
 namespace weft::testing {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // More than 2000 operators, so a long one; and so many that six predictions are the rule.
 constexpr int64_t kLayers = 500;
@@ -128,6 +132,33 @@ TEST(ChoosePlan, APlanOfOneStageIsPredictedOnce) {
   for (const auto& [plan, times] : asked) {
     EXPECT_EQ(times, 1) << std::get<0>(plan) << ", micro " << std::get<1>(plan) << ", zero " << std::get<2>(plan);
   }
+}
+
+// Each of what is tried of the best alone makes it shorter, and the record tells all of it.
+TEST(ChoosePlan, WhatWasChangedAfterItWasFoundIsNoted) {
+  const ProgramGraph graph = chainProgram({.layers = 2, .rows = 64, .width = 64}).graph;
+  const CompileOptions request = {.mode = Mode::kAuto, .mesh = "dp=2,tp=2"};
+  const Predict predict = [&](const ProgramGraph& staged, const CompileOptions& closed, std::optional<double>,
+                              Picoseconds) -> absl::StatusOr<Attempt> {
+    const auto isSearched = [](const GraphOperator& op) { return op.strategy && op.strategy->isSearched; };
+    const auto changed = std::ranges::count_if(staged.operators, isSearched);
+    Attempt made;
+    made.time = 1000 - (closed.may(Freedom::kBatchAxes) ? 100 : 0) - std::min<int64_t>(changed, 2);
+    made.fits = true;
+    made.decisions.mesh = *Mesh::parse(closed.mesh);
+    for (const GraphOperator& op : staged.operators) {
+      made.decisions.operators.push_back({.id = op.id});
+    }
+    return made;
+  };
+  ReshardMemo memo;
+  SearchMemory memory;
+  const absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, {memo, memory});
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(chosen->attempt.time, 898);
+  EXPECT_THAT(chosen->attempt.decisions.notes,
+              ElementsAre(HasSubstr("axes of the batch"), HasSubstr("splits of single operators: 2 changed"),
+                          HasSubstr("mode auto: found ")));
 }
 
 // Where each prediction says how long a step may take to be of use. `fits`: does what it is asked for fit?

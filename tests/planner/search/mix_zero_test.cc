@@ -62,7 +62,7 @@ TEST_F(MixZeroTest, LowersOneClassAfterTheOtherWhileThatPays) {
   EXPECT_EQ(printZeroOf(made.request.zeroOf), "w0=1,w1=1") << "a thousandth is not worth a level of its own";
   EXPECT_EQ(made.attempt.time, 800);
   EXPECT_EQ(made.ticks, 3);
-  EXPECT_THAT(made.attempt.decisions.notes.back(), HasSubstr("level 2, but w0=1,w1=1"));
+  EXPECT_THAT(made.notes.back(), HasSubstr("level 2, but w0=1,w1=1"));
 }
 
 TEST_F(MixZeroTest, BeginsWithTheClassThatMayGainMost) {
