@@ -26,7 +26,7 @@ using GraphFor = std::function<absl::StatusOr<std::shared_ptr<const ProgramGraph
 // Programs of more operators take long to predict.
 inline constexpr size_t kOperatorsOfLong = 2000;
 // Programs of no more are predicted so quickly that each operator may be tried.
-inline constexpr size_t kOperatorsOfTiny = 128;
+inline constexpr size_t kOperatorsOfTiny = 256;
 
 class BlockProgram {
  public:

@@ -341,11 +341,14 @@ class RecomputeSearch {
     return base_.time + (after - before) * base_.decisions.mesh.microBatches();
   }
 
+  bool isTiny() const { return model_.view().graph().operators.size() <= kOperatorsOfTiny; }
+  // Of a tiny program a plan that is known is no reason to give up what fits by the last bytes.
+  bool triesAll(Picoseconds useless) const { return useless == kAnyTime || (isTiny() && base_.time < useless); }
+
   // Gives up on what takes `useless` or longer.
   absl::StatusOr<Attempt> run(Picoseconds useless) {
     WEFT_ASSIGN_OR_RETURN(Tried best, bestSelections(useless));
-    const bool isTiny = model_.view().graph().operators.size() <= kOperatorsOfTiny;
-    return isTiny && best.attempt.fits ? withMoreKept(std::move(best)) : std::move(best.attempt);
+    return isTiny() && best.attempt.fits ? withMoreKept(std::move(best)) : std::move(best.attempt);
   }
 
  private:
@@ -356,10 +359,10 @@ class RecomputeSearch {
 
   // Whole intervals may take less than what is expected.
   absl::StatusOr<Tried> bestSelections(Picoseconds useless) {
-    if (expected_ < useless || useless == kAnyTime) {
+    if (expected_ < useless || triesAll(useless)) {
       WEFT_RETURN_IF_ERROR(aim(useless));
     }
-    if (useless == kAnyTime) {
+    if (triesAll(useless)) {
       WEFT_RETURN_IF_ERROR(sweep());
     }
     Tried best = {{}, least_};
@@ -571,7 +574,7 @@ absl::StatusOr<Attempt> recomputedIn(const MemoryLimits& limits, const Attempt& 
   WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs, forwardGraphs(base.decisions, model));
   const Choices choices(base.decisions, std::move(graphs), base.submeshes, model);
   RecomputeSearch search(base, choices, limits, model);
-  if (useless != kAnyTime && search.expected() == kAnyTime) {
+  if (search.expected() == kAnyTime && !search.triesAll(useless)) {
     return base;
   }
   WEFT_ASSIGN_OR_RETURN(Attempt made, search.run(useless));

@@ -5,9 +5,11 @@
 #include <iterator>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "planner/search/block_program.h"
 #include "planner/search/neighbor_plans.h"
 #include "planner/search/plan_space.h"
 
@@ -16,7 +18,7 @@ namespace {
 
 // Plans on so many grids are asked about: as many as have so many operators together, within these bounds. A third of
 // them are on near meshes.
-constexpr size_t kFreedOperators = 800;
+constexpr size_t kFreedOperators = 2400;
 constexpr size_t kFewestFreed = 3;
 constexpr size_t kMostFreed = 12;
 
@@ -47,15 +49,23 @@ std::vector<Sketch> nearMeshes(const Sketch& sketch, const ClosedRequest& plan, 
   return near;
 }
 
-// Of finalists the first of each number of submeshes and mesh.
+// What plans are on: the number of submeshes, the mesh and, in tiny programs, the number of micro-batches.
+using Grid = std::tuple<int64_t, std::string, int64_t>;
+
+Grid gridOf(const Sketch& sketch, const ClosedRequest& plan) {
+  const bool isTiny = plan.graph->operators.size() <= kOperatorsOfTiny;
+  return {sketch.grid.submeshes, sketch.grid.mesh, isTiny ? sketch.request.microBatches() : 0};
+}
+
+// Of finalists the first of each grid.
 std::vector<ClosedRequest> plansToFree(const ClosedRequest& plan, const std::vector<Finalist>& finalists,
                                        const CompileOptions& request) {
   std::vector<ClosedRequest> found = {plan};
   const Sketch& sketch = finalists.front().sketch;
-  std::set<std::pair<int64_t, std::string>> grids = {{sketch.grid.submeshes, sketch.grid.mesh}};
+  std::set<Grid> grids = {gridOf(sketch, plan)};
   const bool sharesBatch = batchParts(sketch.grid.mesh, request.fill) > 1;
   for (const Sketch& each : nearMeshes(sketch, plan, request)) {
-    grids.emplace(each.grid.submeshes, each.grid.mesh);
+    grids.insert(gridOf(each, plan));
     std::vector<CompileOptions> levels = {each.request};
     if (!sharesBatch) {  // its level is the first that there is
       std::ranges::copy(atOtherLevels(each.request, *plan.graph, request), std::back_inserter(levels));
@@ -67,8 +77,7 @@ std::vector<ClosedRequest> plansToFree(const ClosedRequest& plan, const std::vec
     }
   }
   for (size_t i = 1; i < finalists.size() && grids.size() < mostFreed(plan); ++i) {
-    const StageGrid& grid = finalists[i].sketch.grid;
-    if (grids.emplace(grid.submeshes, grid.mesh).second) {
+    if (grids.insert(gridOf(finalists[i].sketch, plan)).second) {
       found.push_back(finalists[i].plan);
     }
   }

@@ -295,6 +295,7 @@ std::vector<OnceBetter> onceBetter() {
   RandomPlan tooLarge = {.dp = 2, .tp = 3, .zero = 3, .byPrice = true};
   RandomPlan shared = {.dp = 2, .tp = 1, .micro = 11, .zero = 3, .byPrice = true};
   RandomPlan freed = {.dp = 2, .tp = 4, .zero = 1, .byPrice = true};
+  RandomPlan lessOften = {.dp = 2, .tp = 2, .micro = 4, .zero = 1, .byPrice = true};
   RandomPlan within = {.submeshes = 2, .tp = 2, .micro = 32, .first = {3}, .byPrice = true};
   RandomPlan kept = {.tp = 8, .micro = 4, .recompute = "gelu", .byPrice = true};
   RandomPlan oneSplit = {.dp = 2, .tp = 2, .micro = 16, .zero = 1, .byPrice = true};
@@ -309,6 +310,8 @@ std::vector<OnceBetter> onceBetter() {
       {"it fits with the batch's axes free alone", "21", 100, tooLarge, {}},
       {"the batch's axes free at a level of ZeRO that the best mesh has not", "2", 60, shared, {}},
       {"a mesh that was not asked about with the batch's axes free", "tiles", 0, freed, {}},
+      {"another number of micro-batches, which fits with the batch's axes free alone", "8", 40, lessOften, {}},
+      {"what fits with a budget that no plan was aimed at", "3", 40, other, {}},
       {"a border within a repeated segment", "deep", 60, within, {}},
       {"what fits without the recomputation of a single operator, too", "4", 40, kept, {}},
       {"what fits with the splits of one operator alone", "mlp", 40, oneSplit, {{6, "(|) (|dp,tp)"}}},

@@ -112,7 +112,7 @@ TEST(ChoosePlan, TheBestIsHeldAgainstItsNeighbors) {
 
 // A sketch of one stage and a neighbor of the best may be the same plan.
 TEST(ChoosePlan, APlanOfOneStageIsPredictedOnce) {
-  const ProgramGraph graph = chainProgram({.layers = 20, .rows = 64, .width = 64}).graph;
+  const ProgramGraph graph = chainProgram({.layers = 40, .rows = 64, .width = 64}).graph;
   ASSERT_GT(graph.operators.size(), kOperatorsOfTiny);
   const CompileOptions request = {.mode = Mode::kAuto, .devices = 8, .maxStages = 1};
   std::map<std::tuple<std::string, int64_t, int, bool, Freedoms>, int> asked;

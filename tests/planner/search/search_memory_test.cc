@@ -76,7 +76,7 @@ TEST(SearchMemory, APinReusesWhatWasAskedWithoutIt) {
 // Of every level of ZeRO what was asked about the first. Of a tiny program the splits of single operators would be
 // tried anew.
 TEST(SearchMemory, AnotherLevelOfZeroIsKnownFromTheFirst) {
-  const GraphFor graphs = graphForAll(programOf(20, 8192));
+  const GraphFor graphs = graphForAll(programOf(40, 8192));
   ASSERT_GT((*graphs(1))->operators.size(), kOperatorsOfTiny);
   SearchMemory memory;
   const ClosedRequest open = planOf(graphs, openRequest(), &memory);
