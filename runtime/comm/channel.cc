@@ -11,11 +11,13 @@ namespace weft {
 template <typename Ready>
 absl::Status Channel::wait(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds timeout, const Ready& ready) {
   const auto awake = [&] { return aborted_ || ready(); };
+  patience_.wait(awake);
+  lock.lock();
   if (timeout.count() == 0) {
     wake_.wait(lock, awake);
   } else if (!wake_.wait_for(lock, timeout, awake)) {
-    return absl::DeadlineExceededError(absl::StrCat("waited ", timeout.count(), " ms for the other stage; ", complete_,
-                                                    " messages were sent and ", received_,
+    return absl::DeadlineExceededError(absl::StrCat("waited ", timeout.count(), " ms for the other stage; ",
+                                                    complete_.load(), " messages were sent and ", received_.load(),
                                                     " received; if it is only slow, allow a longer timeout"));
   }
   return aborted_ ? absl::AbortedError("another rank failed") : absl::OkStatus();
@@ -27,7 +29,7 @@ size_t Channel::addSender(BoxCopy box) {
 }
 
 absl::Status Channel::send(size_t sender, const void* data, std::chrono::milliseconds timeout) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_, std::defer_lock);
   Sender& mine = senders_[sender];
   WEFT_RETURN_IF_ERROR(wait(lock, timeout, [&] { return mine.sent - received_ < capacity_; }));
   // Nobody else touches this box of the slot until it counts as sent.
@@ -43,7 +45,7 @@ absl::Status Channel::send(size_t sender, const void* data, std::chrono::millise
 }
 
 absl::Status Channel::receive(void* message, std::chrono::milliseconds timeout) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_, std::defer_lock);
   WEFT_RETURN_IF_ERROR(wait(lock, timeout, [&] { return received_ < complete_; }));
   lock.unlock();
   std::memcpy(message, slot(received_), bytes_);

@@ -6,6 +6,7 @@
 // at once: pipeline stages do not wait for each other's order of work.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -17,13 +18,15 @@
 
 #include "absl/status/status.h"
 #include "runtime/comm/box_copy.h"
+#include "runtime/comm/patience.h"
 
 namespace weft {
 
 class Channel {
  public:
   // `mailbox`: memory for `capacity` messages of `bytes` each.
-  Channel(char* mailbox, int64_t bytes, int64_t capacity) : mailbox_(mailbox), bytes_(bytes), capacity_(capacity) {}
+  Channel(char* mailbox, int64_t bytes, int64_t capacity, const Patience& patience = {})
+      : mailbox_(mailbox), bytes_(bytes), capacity_(capacity), patience_(patience) {}
 
   // One more sender, of this box of the message; its number. Before the first message.
   size_t addSender(BoxCopy box);
@@ -35,6 +38,7 @@ class Channel {
   void abort();
 
  private:
+  // Returns with the lock, which it takes.
   template <typename Ready>
   absl::Status wait(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds timeout, const Ready& ready);
   char* slot(int64_t message) const { return mailbox_ + message % capacity_ * bytes_; }
@@ -42,6 +46,7 @@ class Channel {
   char* mailbox_;
   int64_t bytes_;
   int64_t capacity_;
+  Patience patience_;
   std::mutex mutex_;
   std::condition_variable wake_;
   struct Sender {
@@ -49,9 +54,10 @@ class Channel {
     int64_t sent = 0;
   };
   std::vector<Sender> senders_;
-  int64_t complete_ = 0;  // messages of which all boxes are there
-  int64_t received_ = 0;
-  bool aborted_ = false;
+  // Written under the mutex; patience reads them without.
+  std::atomic<int64_t> complete_ = 0;  // messages of which all boxes are there
+  std::atomic<int64_t> received_ = 0;
+  std::atomic<bool> aborted_ = false;
 };
 
 // A sender's end of one channel.

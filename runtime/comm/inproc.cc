@@ -144,16 +144,6 @@ class BlockCopy {
 
 }  // namespace
 
-int64_t hostCores() {
-  return std::max<int64_t>(1, std::thread::hardware_concurrency());
-}
-
-int64_t spinsFor(int64_t ranks) {
-  constexpr int64_t kLong = 100000;
-  constexpr int64_t kShort = 2000;
-  return ranks <= hostCores() ? kLong : kShort;
-}
-
 InprocWorld::InprocWorld(int64_t ranks, const InprocOptions& options) : all_(ranks), options_(options) {
   std::iota(all_.begin(), all_.end(), 0);
   prepare(all_);
@@ -196,8 +186,7 @@ absl::Status InprocWorld::wait(Barrier& barrier, int64_t place) {
     return absl::OkStatus();
   }
   const auto over = [&] { return barrier.round.load(std::memory_order_acquire) != round; };
-  for (int64_t i = 0; i < options_.spins && !over() && !aborted_; ++i) {
-  }
+  options_.patience.wait([&] { return over() || aborted_; });
   if (!over() && !sleep(barrier, round)) {
     const absl::Status status = timedOut(barrier, round);
     abort();

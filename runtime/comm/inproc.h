@@ -5,7 +5,7 @@
 // folds one slice in group order into its own output, and after a second wait copies the other slices from the outputs
 // of those who folded them. As nobody else reads a member's own slice of its input, output and input may be the same
 // memory. The other collectives write their output while others still read the inputs; where the two overlap, the input
-// is first copied to this rank's staging memory. Ranks may outnumber cores: a wait spins briefly, then sleeps.
+// is first copied to this rank's staging memory. Ranks may outnumber cores (patience.h).
 #pragma once
 
 #include <atomic>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/patience.h"
 
 namespace weft {
 
@@ -24,16 +25,8 @@ struct InprocOptions {
   // The longest that a rank waits for others in one call; 0: for ever. Then it fails with DeadlineExceeded, which names
   // the missing ranks, and aborts all others.
   std::chrono::milliseconds timeout{0};
-  // Iterations for which a rank spins at a barrier before it sleeps. An iteration takes about 1 ns, waking a sleeper
-  // 50 us: spin long where every rank has a core of its own, else leave the core to the ranks that are late.
-  int64_t spins = 2000;
+  Patience patience = {};
 };
-
-// Of this host, at least 1.
-int64_t hostCores();
-
-// The spins for so many ranks on this host: about a wake-up latency where each has a core, else a short time.
-int64_t spinsFor(int64_t ranks);
 
 // What the ranks share. Create one, then one InprocCommunicator per rank.
 class InprocWorld {

@@ -146,7 +146,8 @@ class KernelOnRanks {
 // One collective of the first ranks, each with a tensor of so many bytes.
 class CollectiveOnRanks {
  public:
-  CollectiveOnRanks(CollectiveKind kind, int64_t ranks, int64_t bytes) : kind_(kind), world_(ranks, options(ranks)) {
+  CollectiveOnRanks(CollectiveKind kind, int64_t ranks, int64_t bytes)
+      : kind_(kind), world_(ranks, {.patience = patienceFor(ranks)}) {
     const int64_t elements = bytes / 4 / ranks * ranks;
     const int64_t grown = kind == CollectiveKind::kAllGather ? elements * ranks : elements;
     for (int64_t rank = 0; rank < ranks; ++rank) {
@@ -168,12 +169,6 @@ class CollectiveOnRanks {
   void run(int64_t rank) { call(*communicators_[rank], tensors_[rank], rank).IgnoreError(); }
 
  private:
-  static InprocOptions options(int64_t ranks) {
-    InprocOptions options;
-    options.spins = spinsFor(ranks);
-    return options;
-  }
-
   absl::Status call(Communicator& communicator, const std::vector<CollectiveTensor>& tensors, int64_t rank) {
     switch (kind_) {
       case CollectiveKind::kAllGather:
