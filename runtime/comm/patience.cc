@@ -10,7 +10,9 @@ int64_t hostCores() {
 
 Patience patienceFor(int64_t ranks) {
   constexpr Patience kEachHasACore = {.spins = 100'000, .yields = 0};
-  constexpr Patience kTheyTakeTurns = {.spins = 200, .yields = 1000};
+  // One that keeps yielding stays on its core, also beside two others while another core has one rank alone: soon it
+  // sleeps, and wakes on a core that is free.
+  constexpr Patience kTheyTakeTurns = {.spins = 500, .yields = 30};
   return ranks <= hostCores() ? kEachHasACore : kTheyTakeTurns;
 }
 

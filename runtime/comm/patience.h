@@ -2,7 +2,7 @@
 //
 // To wake a sleeper takes about 50 us, and more where its core sleeps too. So a rank first looks again and again, about
 // once in a nanosecond. Where there are more ranks than cores that keeps the core from a rank that is late, so there it
-// yields the core between looks: others run at once, and where there are none it stays awake, for about a millisecond.
+// yields the core between some looks: others run at once, and where there are none it stays awake a little longer.
 #pragma once
 
 #include <cstdint>

@@ -36,6 +36,28 @@ std::vector<int64_t> all(int64_t ranks) {
   return group;
 }
 
+TEST(Patience, LooksAsOftenAsItSaysUnlessTheWaitIsOver) {
+  const Patience patience = {.spins = 3, .yields = 2};
+  int looks = 0;
+  patience.wait([&] {
+    ++looks;
+    return false;
+  });
+  EXPECT_EQ(looks, 5);
+  for (const int over : {1, 2, 4, 5}) {
+    looks = 0;
+    patience.wait([&] { return ++looks >= over; });
+    EXPECT_LE(looks, over + 1);
+    EXPECT_GE(looks, over);
+  }
+}
+
+TEST(Patience, RanksThatShareCoresYieldThem) {
+  EXPECT_EQ(patienceFor(1).yields, 0);
+  EXPECT_GT(patienceFor(hostCores() + 1).yields, 0);
+  EXPECT_LT(patienceFor(hostCores() + 1).spins, patienceFor(1).spins);
+}
+
 // A value that sums inexactly, so that another order of folding would show.
 template <typename T>
 T valueOf(int64_t rank, int64_t tensor, int64_t element) {
