@@ -6,8 +6,8 @@
 //   3. For each submesh a knapsack: the least extra time within a budget of kept bytes. A byte kept of one micro-batch
 //      costs as many bytes as its stage has micro-batches in flight (slots); stages of one submesh differ in that.
 //   4. The model says what the choice needs; the budget is corrected by what that is above or below the limit, until it
-//      fits and nothing cheaper does, or kRounds choices are tried. Where none fits, and no plan is known or the program
-//      is tiny (kOperatorsOfTiny), budgets over the whole range are tried.
+//      fits and nothing cheaper does, or kRounds choices are tried. Where none fits, and no plan is known or the
+//      program is tiny (kOperatorsOfTiny), budgets over the whole range are tried.
 //   5. Beside it the fewest whole intervals that fit; the shorter of the two is taken.
 //   6. In a tiny program single operators are kept after all where it fits without their recomputation, too: a few, the
 //      longest first.
