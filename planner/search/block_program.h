@@ -27,6 +27,9 @@ using GraphFor = std::function<absl::StatusOr<std::shared_ptr<const ProgramGraph
 inline constexpr size_t kOperatorsOfLong = 2000;
 // Programs of no more are predicted so quickly that each operator may be tried.
 inline constexpr size_t kOperatorsOfTiny = 256;
+inline bool isTiny(const ProgramGraph& graph) {
+  return graph.operators.size() <= kOperatorsOfTiny;
+}
 
 class BlockProgram {
  public:

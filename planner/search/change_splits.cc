@@ -149,7 +149,7 @@ class SplitChanger {
 
 ClosedRequest changeSplits(ClosedRequest plan, const CompileOptions& request, const Predict& predict) {
   const bool isOpen = plan.request.mode != Mode::kSemi && request.may(Freedom::kBatchAxes);
-  const bool mayChange = isOpen && plan.attempt.fits && plan.graph->operators.size() <= kOperatorsOfTiny;
+  const bool mayChange = isOpen && plan.attempt.fits && isTiny(*plan.graph);
   return mayChange ? SplitChanger(std::move(plan), predict).run() : plan;
 }
 

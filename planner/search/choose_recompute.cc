@@ -341,14 +341,13 @@ class RecomputeSearch {
     return base_.time + (after - before) * base_.decisions.mesh.microBatches();
   }
 
-  bool isTiny() const { return model_.view().graph().operators.size() <= kOperatorsOfTiny; }
   // Of a tiny program a plan that is known is no reason to give up what fits by the last bytes.
-  bool triesAll(Picoseconds useless) const { return useless == kAnyTime || (isTiny() && base_.time < useless); }
+  bool triesAll(Picoseconds useless) const { return useless == kAnyTime || (isTiny(graph()) && base_.time < useless); }
 
   // Gives up on what takes `useless` or longer.
   absl::StatusOr<Attempt> run(Picoseconds useless) {
     WEFT_ASSIGN_OR_RETURN(Tried best, bestSelections(useless));
-    return isTiny() && best.attempt.fits ? withMoreKept(std::move(best)) : std::move(best.attempt);
+    return isTiny(graph()) && best.attempt.fits ? withMoreKept(std::move(best)) : std::move(best.attempt);
   }
 
  private:
@@ -356,6 +355,8 @@ class RecomputeSearch {
     std::vector<std::optional<Selection>> selections;
     Attempt attempt;
   };
+
+  const ProgramGraph& graph() const { return model_.view().graph(); }
 
   // Whole intervals may take less than what is expected.
   absl::StatusOr<Tried> bestSelections(Picoseconds useless) {

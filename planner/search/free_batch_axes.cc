@@ -53,8 +53,7 @@ std::vector<Sketch> nearMeshes(const Sketch& sketch, const ClosedRequest& plan, 
 using Grid = std::tuple<int64_t, std::string, int64_t>;
 
 Grid gridOf(const Sketch& sketch, const ClosedRequest& plan) {
-  const bool isTiny = plan.graph->operators.size() <= kOperatorsOfTiny;
-  return {sketch.grid.submeshes, sketch.grid.mesh, isTiny ? sketch.request.microBatches() : 0};
+  return {sketch.grid.submeshes, sketch.grid.mesh, isTiny(*plan.graph) ? sketch.request.microBatches() : 0};
 }
 
 // Of finalists the first of each grid.

@@ -154,7 +154,7 @@ class Refiner {
 
   // Borders of a tiny program move by its finer blocks, if it is cut between those.
   void moveByFinerBlocks() {
-    if (!finer_ || best_.program == &*finer_ || best_.graph->operators.size() > kOperatorsOfTiny) {
+    if (!finer_ || best_.program == &*finer_ || !isTiny(*best_.graph)) {
       return;
     }
     std::vector<int> first = best_.program->firstIn(*finer_, best_.first);
