@@ -12,15 +12,15 @@ namespace weft {
 
 struct Patience {
   int64_t spins = 2000;  // looks without yielding
-  int64_t yields = 0;    // looks after that, each after the core was offered to other threads
+  int64_t yields = 0;    // looks after that; after each the core is offered to other threads
 
   // Waits until `over()`, as long as there is patience.
   template <typename Over>
   void wait(const Over& over) const {
-    for (int64_t i = 0; i < spins && !over(); ++i) {
-    }
-    for (int64_t i = 0; i < yields && !over(); ++i) {
-      std::this_thread::yield();
+    for (int64_t look = 0; look < spins + yields && !over(); ++look) {
+      if (look >= spins) {
+        std::this_thread::yield();
+      }
     }
   }
 };

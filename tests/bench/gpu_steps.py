@@ -181,13 +181,23 @@ def measure(trainer, context, batch, micro, recompute):
     return [statistics.median(seconds), peak, loss]
 
 
+def trainer_of(*sizes):
+    try:
+        return Trainer(*sizes)
+    except torch.OutOfMemoryError:
+        return None
+
+
 def main():
     result = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "steps": []}
     for layers, width, heads, context, batch, micros in ((24, 1024, 16, 1024, 64, (1, 2, 4, 8, 16, 32)),
                                                          (24, 2048, 16, 2048, 32, (4, 8, 16, 32)),
                                                          (12, 4096, 32, 2048, 16, (4, 8, 16)),
                                                          (6, 8192, 64, 2048, 8, (2, 4, 8))):
-        trainer = Trainer(layers, width, heads, context)
+        trainer = trainer_of(layers, width, heads, context)
+        if trainer is None:
+            print(f"{layers} layers of {width} do not fit", flush=True)
+            continue
         for micro in micros:
             for recompute in ("none", "full"):
                 if time.time() - BEGAN > 0.95 * LIMIT:
