@@ -30,7 +30,7 @@ bool MemoryLimits::hold(const StageMeshes& meshes, const std::vector<int64_t>& b
 
 std::vector<int64_t> MemoryLimits::ofSubmeshes(const StageMeshes& meshes) const {
   const SubmeshMachines machines(machine_, meshes);
-  const int64_t submeshes = *std::max_element(meshes.submeshes.begin(), meshes.submeshes.end()) + 1;
+  const int64_t submeshes = submeshCount(meshes.submeshes);
   std::vector<int64_t> limits;
   for (int64_t submesh = 0; submesh < submeshes; ++submesh) {
     limits.push_back(machines.of(submesh).memory);

@@ -1,6 +1,5 @@
 #include "planner/submesh_machines.h"
 
-#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -9,7 +8,7 @@ namespace weft {
 
 SubmeshMachines::SubmeshMachines(const Machine& machine, const StageMeshes& meshes)
     : all_(machine.of(0, meshes.ranks())) {
-  const int64_t submeshes = *std::max_element(meshes.submeshes.begin(), meshes.submeshes.end()) + 1;
+  const int64_t submeshes = submeshCount(meshes.submeshes);
   if (machine.kinds.empty()) {
     machines_ = {machine};
     numbers_.assign(submeshes, 0);

@@ -18,6 +18,7 @@ class SubmeshMachines {
   const Machine& of(int64_t submesh) const { return machines_[numbers_[submesh]]; }
   // Submeshes on ranks of the same kinds have the same number.
   int64_t number(int64_t submesh) const { return numbers_[submesh]; }
+  bool areAlike() const { return machines_.size() == 1; }
 
  private:
   Machine all_;

@@ -4,9 +4,13 @@
 
 namespace weft {
 
+int64_t submeshCount(const std::vector<int64_t>& submeshes) {
+  return *std::max_element(submeshes.begin(), submeshes.end()) + 1;
+}
+
 int64_t StageMeshes::ranks() const {
   int64_t ranks = 0;
-  for (int64_t submesh = *std::max_element(submeshes.begin(), submeshes.end()); submesh >= 0; --submesh) {
+  for (int64_t submesh = submeshCount(submeshes) - 1; submesh >= 0; --submesh) {
     ranks += withNumber(numberOfSubmesh(submesh)).ranks();
   }
   return ranks;

@@ -12,6 +12,9 @@
 
 namespace weft {
 
+// How many submeshes there are, from that of each stage.
+int64_t submeshCount(const std::vector<int64_t>& submeshes);
+
 struct StageMeshes {
   std::vector<Mesh> ofSubmesh = {Mesh()};  // one entry: that of every submesh
   std::vector<int64_t> submeshes = {0};    // of each stage

@@ -217,7 +217,7 @@ class SubmeshChecker {
 
 // One module for each submesh of the schedule, beside nothing else; or the module itself.
 LogicalResult checkSubmeshes(ModuleOp module, const ScheduleDecision& schedule) {
-  const int64_t count = *llvm::max_element(schedule.submeshes) + 1;
+  const int64_t count = submeshCount(schedule.submeshes);
   SmallVector<ModuleOp> submeshes(module.getOps<ModuleOp>());
   if (count == 1 && submeshes.empty()) {
     return success();

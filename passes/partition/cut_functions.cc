@@ -66,7 +66,7 @@ class StepCutter {
  public:
   StepCutter(ModuleOp module, func::FuncOp step, ValueLayouts& layouts)
       : step_(step), layouts_(layouts), meshes_(layouts.meshes()) {
-    const int64_t count = *llvm::max_element(meshes_.submeshes) + 1;
+    const int64_t count = submeshCount(meshes_.submeshes);
     for (int64_t submesh = 0; submesh < count; ++submesh) {
       std::vector<int64_t> stages;
       for (size_t stage = 0; stage < meshes_.submeshes.size(); ++stage) {

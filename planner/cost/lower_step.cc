@@ -162,7 +162,7 @@ class Lowerer {
         prices_(prices),
         meshes_(decisions.meshes()),
         overlaps_(decisions.overlap) {
-    const int64_t count = *std::max_element(meshes_.submeshes.begin(), meshes_.submeshes.end()) + 1;
+    const int64_t count = submeshCount(meshes_.submeshes);
     for (int64_t submesh = 0; submesh < count; ++submesh) {
       std::vector<int64_t> stages;
       for (size_t stage = 0; stage < meshes_.submeshes.size(); ++stage) {

@@ -218,7 +218,7 @@ class Deriver {
   // One mesh for each submesh; nothing is recorded where all are equal.
   absl::Status placeSubmeshes() {
     const std::vector<int64_t>& submeshes = record_.schedule.submeshes;
-    const int64_t count = *std::max_element(submeshes.begin(), submeshes.end()) + 1;
+    const int64_t count = submeshCount(submeshes);
     if (!given_.empty() && static_cast<int64_t>(given_.size()) != count) {
       return absl::InvalidArgumentError(
           absl::StrCat("there are ", given_.size(), " stage meshes (", printStageMeshes(given_), ") for ", count,

@@ -65,12 +65,12 @@ class Models {
   absl::StatusOr<ScheduledModel> under(const std::optional<ScheduleChoice>& choice) {
     const Models* known = !models_.empty() || alike_ == nullptr ? this : alike_;
     if (!known->models_.empty()) {
-      const auto stages = static_cast<int64_t>(known->models_.front().model->record().schedule.submeshes.size());
+      const Decisions& first = known->models_.front().model->record();
+      const auto stages = static_cast<int64_t>(first.schedule.submeshes.size());
       WEFT_ASSIGN_OR_RETURN(ScheduleDecision schedule, scheduleFor(predicted_.request, choice, stages, true));
       const Derived* mine = on(schedule.submeshes);
-      const Derived* other = mine == nullptr && alike_ != nullptr ? alike_->on(schedule.submeshes) : nullptr;
-      if (other != nullptr) {
-        WEFT_ASSIGN_OR_RETURN(mine, regathered(*other));
+      if (mine == nullptr) {
+        WEFT_ASSIGN_OR_RETURN(mine, withKnownSplits(schedule));
       }
       if (mine != nullptr) {
         Decisions record = mine->model->record();
@@ -96,6 +96,14 @@ class Models {
   struct Derived {
     std::unique_ptr<StepModel> model;
     std::vector<ParameterGather> gathers;
+
+    // Has the program the same splits under that schedule, too? Where all submeshes have the same mesh, of one kind of
+    // devices, none depends on which stages are on which.
+    bool splitsAlike(const ScheduleDecision& schedule) const {
+      const Decisions& record = model->record();
+      return record.meshes().same() && model->prices().machines().areAlike() &&
+             submeshCount(schedule.submeshes) == submeshCount(record.schedule.submeshes);
+    }
   };
 
   const Derived* on(const std::vector<int64_t>& submeshes) const {
@@ -113,11 +121,27 @@ class Models {
     return &models_.emplace_back(Derived{std::move(model), std::move(gathers)});
   }
 
-  // No split depends on when parameters are gathered.
-  absl::StatusOr<const Derived*> regathered(const Derived& other) {
-    Decisions record = other.model->record();
-    chooseGathers(other.gathers, record.mesh.microBatches(), choice_.gatherBytes, record.arguments);
-    return keep(other.model->view().graph(), record, other.gathers);
+  // One with the splits that the program has under that schedule.
+  const Derived* splitAlike(const ScheduleDecision& schedule) const {
+    const Derived* same = on(schedule.submeshes);
+    return same != nullptr || models_.empty() || !models_.front().splitsAlike(schedule) ? same : &models_.front();
+  }
+
+  // One for a schedule under which splits are known; null: they are not. No split depends on when parameters are
+  // gathered.
+  absl::StatusOr<const Derived*> withKnownSplits(const ScheduleDecision& schedule) {
+    const Derived* mine = splitAlike(schedule);
+    const Derived* alike = mine == nullptr && alike_ != nullptr ? alike_->splitAlike(schedule) : nullptr;
+    const Derived* known = mine != nullptr ? mine : alike;
+    if (known == nullptr) {
+      return nullptr;
+    }
+    Decisions record = known->model->record();
+    record.schedule = schedule;
+    if (known == alike) {
+      chooseGathers(known->gathers, record.mesh.microBatches(), choice_.gatherBytes, record.arguments);
+    }
+    return keep(known->model->view().graph(), record, known->gathers);
   }
 
   const Predicted& predicted_;

@@ -153,7 +153,7 @@ absl::Status RecordedPlan::keepMesh(const BlockProgram& program) {
       stageGrids(program.graph(), request_, program.areStages() ? program.blocks() : 1, program.blocks()));
   const StageMeshes meshes = record_.meshes();
   const std::vector<int64_t>& ofStage = record_.schedule.submeshes;
-  const int64_t submeshes = *std::max_element(ofStage.begin(), ofStage.end()) + 1;
+  const int64_t submeshes = submeshCount(ofStage);
   const std::string mine = meshesOf(*closed_);
   const bool isFree = request_.mesh.empty() && request_.stageMeshes.empty() && request_.may(Freedom::kAxisOrder) &&
                       request_.devices == meshes.ranks() && (meshes.same() || mayHaveUnlikeMeshes(request_));
