@@ -125,18 +125,31 @@ absl::StatusOr<schedule::Table> stageTable(const ScheduleDecision& schedule, int
   return table;
 }
 
-std::vector<int64_t> inFlightOf(const schedule::Table& table) {
-  std::vector<int64_t> now(table.stages(), 0);
-  std::vector<int64_t> most(table.stages(), 1);
+std::vector<HeldMicroBatches> heldIn(const schedule::Table& table) {
+  std::vector<HeldMicroBatches> now(table.stages(), HeldMicroBatches{0, 0, 0});
+  std::vector<HeldMicroBatches> most(table.stages());
   for (const std::vector<schedule::Action>& order : table.orders) {
     for (const schedule::Action& action : order) {
-      now[action.stage] += action.kind == schedule::ActionKind::kForward ? 1
-                           : schedule::makesInputGrad(action.kind)       ? -1
-                                                                         : 0;
-      most[action.stage] = std::max(most[action.stage], now[action.stage]);
+      HeldMicroBatches& held = now[action.stage];
+      const bool makesInputs = schedule::makesInputGrad(action.kind);
+      const bool makesWeights = action.kind == schedule::ActionKind::kWeightGrad;
+      held.toInputs += action.kind == schedule::ActionKind::kForward ? 1 : makesInputs ? -1 : 0;
+      held.between += action.kind == schedule::ActionKind::kInputGrad ? 1 : makesWeights ? -1 : 0;
+      held.toWeights = held.toInputs + held.between;
+      HeldMicroBatches& all = most[action.stage];
+      all = {std::max(all.toInputs, held.toInputs), std::max(all.toWeights, held.toWeights),
+             std::max(all.between, held.between)};
     }
   }
   return most;
+}
+
+std::vector<int64_t> inFlightOf(const schedule::Table& table) {
+  std::vector<int64_t> inFlight;
+  for (const HeldMicroBatches& held : heldIn(table)) {
+    inFlight.push_back(held.toInputs);
+  }
+  return inFlight;
 }
 
 bool splitsBackward(const schedule::Table& table) {

@@ -32,6 +32,18 @@ absl::Status checkSchedule(const ScheduleDecision& schedule, int64_t microBatche
 // The decision's table; ranks of the table are submeshes. Without `backward` each micro-batch passes all stages in
 // turn.
 absl::StatusOr<schedule::Table> stageTable(const ScheduleDecision& schedule, int64_t microBatches, bool backward);
+
+// Of one stage: for how many micro-batches at once, at the most, it holds what passes from one function to another.
+struct HeldMicroBatches {
+  int64_t toInputs = 1;   // from forward to the gradients of inputs
+  int64_t toWeights = 1;  // from forward to the gradients of weights
+  int64_t between = 0;    // from the gradients of inputs to those of weights
+
+  friend auto operator<=>(const HeldMicroBatches&, const HeldMicroBatches&) = default;
+};
+
+// Of each stage.
+std::vector<HeldMicroBatches> heldIn(const schedule::Table& table);
 // Per stage: the most micro-batches in flight (forward done, gradient of the input not).
 std::vector<int64_t> inFlightOf(const schedule::Table& table);
 // Does any stage compute gradients of inputs and of weights apart?

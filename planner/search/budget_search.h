@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -15,8 +16,8 @@ namespace weft {
 class BudgetSearch {
  public:
   // `little`: a choice that takes no more than this longer than another is as good.
-  BudgetSearch(recompute::Knapsack knapsack, Picoseconds little)
-      : knapsack_(std::move(knapsack)), little_(little), high_(knapsack_.most()) {}
+  BudgetSearch(std::shared_ptr<const recompute::Knapsack> knapsack, Picoseconds little)
+      : knapsack_(std::move(knapsack)), little_(little), high_(knapsack_->most()) {}
 
   // To begin with: the plan without recomputation.
   void start(const SubmeshNeeds& base, int64_t limit) {
@@ -28,7 +29,9 @@ class BudgetSearch {
   }
 
   // No choice makes the peak lower than this.
-  int64_t leastPeak(const SubmeshNeeds& base) const { return base.peakBytes - (knapsack_.most() - knapsack_.least()); }
+  int64_t leastPeak(const SubmeshNeeds& base) const {
+    return base.peakBytes - (knapsack_->most() - knapsack_->least());
+  }
 
   bool done() const { return done_; }
   bool fits() const { return fits_; }
@@ -60,7 +63,7 @@ class BudgetSearch {
 
   // After failure: any choice between, as what runs again needs memory too.
   void sweep(int part, int parts) {
-    next_ = knapsack_.solve(knapsack_.least() + (knapsack_.most() - knapsack_.least()) * part / parts);
+    next_ = knapsack_->solve(knapsack_->least() + (knapsack_->most() - knapsack_->least()) * part / parts);
     done_ = false;
   }
   void learnSwept(const SubmeshNeeds& needs, int64_t limit) {
@@ -76,13 +79,13 @@ class BudgetSearch {
   // Next comes the best within `budget`, kept between what is known to fit and known not to.
   void aim(int64_t budget) {
     const bool between = budget > low_ && budget < high_;
-    budget = between ? budget : low_ < 0 ? knapsack_.least() : low_ + (high_ - low_) / 2;
-    next_ = knapsack_.solve(std::min(std::max(budget, knapsack_.least()), high_ - 1));
+    budget = between ? budget : low_ < 0 ? knapsack_->least() : low_ + (high_ - low_) / 2;
+    next_ = knapsack_->solve(std::min(std::max(budget, knapsack_->least()), high_ - 1));
     const bool known = !next_ || next_->bytes <= low_ || next_->bytes >= high_;
     done_ = known || (fits_ && next_->time + little_ >= best_->time);
   }
 
-  recompute::Knapsack knapsack_;
+  std::shared_ptr<const recompute::Knapsack> knapsack_;
   Picoseconds little_;
   int64_t low_ = -1;  // kept bytes that fit
   int64_t high_;      // kept bytes that do not

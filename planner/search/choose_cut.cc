@@ -26,12 +26,7 @@ double CutChooser::expected(const StageCut& cut) const {
 }
 
 std::vector<PipelineShape> CutChooser::shapesOf(const StageGrid& grid, int64_t microBatches) {
-  const int64_t telling = tellingMicroBatches(grid.submeshes, microBatches);
-  std::vector<PipelineShape> shapes = known_.of(request_, grid.submeshes, grid.virtualStages, telling, trains_);
-  for (PipelineShape& shape : shapes) {
-    shape.microBatches = microBatches;
-  }
-  return shapes;
+  return known_.of(request_, grid.submeshes, grid.virtualStages, microBatches, trains_);
 }
 
 std::optional<ChosenCut> CutChooser::best(const std::vector<PricedBlocks>& blocks,

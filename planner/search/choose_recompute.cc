@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
@@ -308,7 +309,7 @@ class RecomputeSearch {
     }
     const Picoseconds little = base.time / kTooLittle / base.decisions.mesh.microBatches();
     for (size_t g = 0; g < choices.groups().size(); ++g) {
-      searches_.emplace_back(recompute::Knapsack(choices.groups()[g].classes), little)
+      searches_.emplace_back(std::make_shared<const recompute::Knapsack>(choices.groups()[g].classes), little)
           .start(base.submeshes[g], limitOf_[g]);
     }
     expected_ = firstExpected();
@@ -564,28 +565,38 @@ bool isBetter(const Attempt& a, const Attempt& b) {
   return a.fits ? std::tie(a.time, a.peakBytes) < std::tie(b.time, b.peakBytes) : a.peakBytes < b.peakBytes;
 }
 
-absl::StatusOr<Picoseconds> expectedIn(const MemoryLimits& limits, const Attempt& base, StepModel& model) {
-  WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs, forwardGraphs(base.decisions, model));
-  const Choices choices(base.decisions, std::move(graphs), base.submeshes, model);
-  return RecomputeSearch(base, choices, limits, model).expected();
-}
+namespace {
 
-absl::StatusOr<Attempt> recomputedIn(const MemoryLimits& limits, const Attempt& base, StepModel& model,
-                                     Picoseconds useless) {
-  WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> graphs, forwardGraphs(base.decisions, model));
-  const Choices choices(base.decisions, std::move(graphs), base.submeshes, model);
-  RecomputeSearch search(base, choices, limits, model);
-  if (search.expected() == kAnyTime && !search.triesAll(useless)) {
-    return base;
+class PreparedRecomputation : public Recomputation {
+ public:
+  PreparedRecomputation(const MemoryLimits& limits, Attempt base, std::vector<ForwardGraph> stages, StepModel& model)
+      : base_(std::move(base)),
+        choices_(base_.decisions, std::move(stages), base_.submeshes, model),
+        search_(base_, choices_, limits, model) {}
+
+  const Attempt& base() const override { return base_; }
+  Picoseconds expected() const override { return search_.expected(); }
+
+  absl::StatusOr<Attempt> run(Picoseconds useless) const override {
+    if (expected() == kAnyTime && !search_.triesAll(useless)) {
+      return base_;
+    }
+    WEFT_ASSIGN_OR_RETURN(Attempt made, RecomputeSearch(search_).run(useless));
+    return made.fits || made.peakBytes < base_.peakBytes ? made : base_;
   }
-  WEFT_ASSIGN_OR_RETURN(Attempt made, search.run(useless));
-  return made.fits || made.peakBytes < base.peakBytes ? made : base;
-}
 
-absl::StatusOr<Attempt> fitIn(const MemoryLimits& limits, const Decisions& record, bool mayRecompute,
-                              StepModel& model) {
-  WEFT_ASSIGN_OR_RETURN(Attempt base, asItIs(limits, record, model));
-  return base.fits || !mayRecompute ? base : recomputedIn(limits, base, model);
+ private:
+  const Attempt base_;
+  const Choices choices_;
+  const RecomputeSearch search_;  // nothing is tried yet
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Recomputation>> Recomputation::of(const MemoryLimits& limits, Attempt base,
+                                                                 StepModel& model) {
+  WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> stages, forwardGraphs(base.decisions, model));
+  return std::make_unique<PreparedRecomputation>(limits, std::move(base), std::move(stages), model);
 }
 
 }  // namespace weft

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -47,17 +48,20 @@ inline constexpr Picoseconds kAnyThatFits = kAnyTime - 1;
 // What the model expects of a record, within the limits of its ranks.
 absl::StatusOr<Attempt> asItIs(const MemoryLimits& limits, const Decisions& record, StepModel& model);
 
-// What a step may be expected to take with the recomputation that `base` (asItIs) needs within the limits,
-// without asking the model: kAnyTime where it cannot fit.
-absl::StatusOr<Picoseconds> expectedIn(const MemoryLimits& limits, const Attempt& base, StepModel& model);
+// What may be recomputed of a record, prepared: it may be asked more than once. `limits` and the model outlive it.
+class Recomputation {
+ public:
+  // `base`: asItIs, of a record that is the model's with any schedule on the same submeshes.
+  static absl::StatusOr<std::unique_ptr<Recomputation>> of(const MemoryLimits& limits, Attempt base, StepModel& model);
+  virtual ~Recomputation() = default;
 
-// `base` (asItIs) with recomputation: the shortest that fits; where none does, that with the least peak of all tried.
-// Looks no further where that takes `useless` or longer, and gives then what does not fit. The record is that of the
-// model with any schedule on the same submeshes.
-absl::StatusOr<Attempt> recomputedIn(const MemoryLimits& limits, const Attempt& base, StepModel& model,
-                                     Picoseconds useless = kAnyTime);
-
-// The one, and the other if it does not fit and something may be recomputed at all.
-absl::StatusOr<Attempt> fitIn(const MemoryLimits& limits, const Decisions& record, bool mayRecompute, StepModel& model);
+  virtual const Attempt& base() const = 0;
+  // What a step may be expected to take with the recomputation that it needs within the limits, without asking the
+  // model: kAnyTime where it cannot fit.
+  virtual Picoseconds expected() const = 0;
+  // The shortest step that fits; where none does, that with the least peak of all tried, the base among them. Looks no
+  // further where that takes `useless` or longer, and gives then what does not fit.
+  virtual absl::StatusOr<Attempt> run(Picoseconds useless) const = 0;
+};
 
 }  // namespace weft

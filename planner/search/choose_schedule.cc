@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -23,6 +24,7 @@ struct Candidate {
   absl::Status refusal;  // why it does not serve; OK if it does
   ScheduledModel under;
   Attempt attempt;
+  std::optional<RecomputeStarts> starts = std::nullopt;
   bool recomputes = false;
 };
 
@@ -87,22 +89,20 @@ absl::StatusOr<Candidate*> tryRecomputation(const MemoryLimits& limits, Picoseco
   };
   for (Candidate* candidate : order) {
     if (mayWin(candidate)) {
-      WEFT_ASSIGN_OR_RETURN(candidate->attempt,
-                            gatheringAgainIn(limits, std::move(candidate->attempt), *candidate->under.model));
+      WEFT_ASSIGN_OR_RETURN(candidate->starts,
+                            RecomputeStarts::of(limits, std::move(candidate->attempt), *candidate->under.model));
+      candidate->attempt = candidate->starts->first();
       best = isBetter(candidate->attempt, best->attempt) ? candidate : best;
     }
   }
   std::erase_if(order, [](const Candidate* candidate) { return candidate->attempt.fits; });
   std::map<const Candidate*, Picoseconds> expected;
   for (const Candidate* candidate : order) {
-    expected[candidate] = kAnyTime;
-    if (mayWin(candidate)) {
-      WEFT_ASSIGN_OR_RETURN(expected[candidate], expectedIn(limits, candidate->attempt, *candidate->under.model));
-    }
+    expected[candidate] = mayWin(candidate) ? candidate->starts->expected() : kAnyTime;
   }
   std::stable_sort(order.begin(), order.end(), [&](auto* a, auto* b) { return expected[a] < expected[b]; });
   const auto attempt = [&](Candidate* candidate, Picoseconds longest) -> absl::Status {
-    WEFT_ASSIGN_OR_RETURN(Attempt made, recomputedIn(limits, candidate->attempt, *candidate->under.model, longest));
+    WEFT_ASSIGN_OR_RETURN(Attempt made, candidate->starts->run(longest));
     candidate->recomputes = true;
     candidate->attempt = std::move(made);
     best = isBetter(candidate->attempt, best->attempt) ? candidate : best;

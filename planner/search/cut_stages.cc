@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "planner/schedule/simulate.h"
+
 namespace weft {
 namespace {
 
@@ -63,15 +65,15 @@ class Cutter {
   StageCut cut() const {
     const Greedy best = shortest(true);
     if (shape_.virtualStages == 1) {
-      return describe(firstOf(best));
+      return simulated(describe(firstOf(best)));
     }
     // What is best of each stage alone need not be of those of a submesh together: also from stages as short as they
     // can be where nothing is recomputed.
-    StageCut alike = improved(firstOf(shortest(false)));
+    StageCut alike = simulated(improved(firstOf(shortest(false))));
     if (!best.reachesEnd) {
       return alike;
     }
-    StageCut cut = improved(best.first);
+    StageCut cut = simulated(improved(best.first));
     return alike.fits >= cut.fits && (alike.fits > cut.fits || alike.time < cut.time) ? alike : cut;
   }
 
@@ -102,13 +104,38 @@ class Cutter {
       cut.excess = std::max(cut.excess, limit > 0 ? static_cast<double>(bytes[submesh]) / limit - 1 : 0);
     }
     // The submesh that has most to do decides how often micro-batches follow one another, the other stages how long the
-    // first of them take.
+    // first of them take. (Where the schedule lets it begin with the first of them it waits less: see simulated().)
     const auto longest = std::max_element(busy.begin(), busy.end());
     cut.busiest = longest - busy.begin();
     const int64_t others = shape_.stages() - shape_.virtualStages;
     const double other = others > 0 ? static_cast<double>(sum - *longest) / static_cast<double>(others) : 0;
     cut.time = once + 2 * (shape_.submeshes() - 1) * transfer_ + shape_.microBatches * *longest +
                static_cast<Picoseconds>(std::llround(shape_.ramp * other));
+    return cut;
+  }
+
+  // With the time that the schedule comes to, each function a third of its stage's time: a submesh with more to do than
+  // the others, as that with the first and the last stage of a V, may fill with that the time in which it would wait.
+  StageCut simulated(StageCut cut) const {
+    if (shape_.table == nullptr) {
+      return cut;
+    }
+    schedule::Times times = {{}, static_cast<double>(transfer_)};
+    std::vector<Picoseconds> busy(shape_.submeshes(), 0);
+    std::vector<Picoseconds> onceTimes(shape_.submeshes(), 0);
+    const std::vector<Stage> stages = stagesOf(cut.first);
+    for (int64_t s = 0; s < shape_.stages(); ++s) {
+      const double third = static_cast<double>(stages[s].time) / 3;
+      times.stages.push_back({third, third, third, std::nullopt});
+      busy[shape_.submeshOf[s]] += stages[s].time;
+      onceTimes[shape_.submeshOf[s]] += stages[s].onceTime;
+    }
+    if (const std::optional<double> makespan = shape_.table->makespan(times)) {
+      const Picoseconds longest = *std::max_element(busy.begin(), busy.end());
+      cut.time = *std::max_element(onceTimes.begin(), onceTimes.end()) +
+                 static_cast<Picoseconds>(std::llround(*makespan)) +
+                 (shape_.microBatches - shape_.table->microBatches()) * longest;
+    }
     return cut;
   }
 
@@ -426,7 +453,8 @@ StageCut withStages(const SubmeshCosts& costs, const PipelineShape& shape, int64
 }
 
 StageCut withStages(const MeshChoices& choices, const PipelineShape& shape, int64_t limit, std::vector<int> first) {
-  return Cutter(choices, shape, limit).describe(std::move(first));
+  const Cutter cutter(choices, shape, limit);
+  return cutter.simulated(cutter.describe(std::move(first)));
 }
 
 StageCut fluidCut(const SegmentCost& all, Picoseconds longest, const LoosePipeline& pipeline, int64_t limit) {
@@ -437,8 +465,11 @@ StageCut fluidCut(const SegmentCost& all, Picoseconds longest, const LoosePipeli
   cut.peakBytes = all.bytesOfStep() / submeshes + all.bufferBytes +
                   static_cast<int64_t>(pipeline.held * static_cast<double>(all.activations.all()));
   cut.fits = limit == 0 || cut.peakBytes <= limit;
-  cut.time = (all.onceTime + all.offloadTime) / submeshes + pipeline.microBatches * cut.longest +
-             static_cast<Picoseconds>(pipeline.idle * static_cast<double>(others));
+  // The longest may fill with what it has to do beyond the others the time in which these wait.
+  cut.time =
+      (all.onceTime + all.offloadTime) / submeshes +
+      std::max(pipeline.microBatches * cut.longest,
+               pipeline.microBatches * others + static_cast<Picoseconds>(pipeline.idle * static_cast<double>(others)));
   if (cut.fits) {
     return cut;
   }

@@ -1,6 +1,7 @@
 #include "planner/search/gradient_gathers.h"
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -50,27 +51,42 @@ absl::StatusOr<std::optional<Decisions>> withGathersAgain(const Decisions& recor
   return made.reshards.size() > record.reshards.size() ? std::optional(std::move(made)) : std::nullopt;
 }
 
-absl::StatusOr<Attempt> gatheringAgainIn(const MemoryLimits& limits, Attempt base, StepModel& model) {
-  if (base.fits) {
-    return base;
-  }
-  WEFT_ASSIGN_OR_RETURN(const std::optional<Decisions> changed, withGathersAgain(base.decisions, model));
+absl::StatusOr<RecomputeStarts> RecomputeStarts::of(const MemoryLimits& limits, Attempt base, StepModel& model) {
+  RecomputeStarts made;
+  WEFT_ASSIGN_OR_RETURN(made.starts_.emplace_back(), Recomputation::of(limits, std::move(base), model));
+  const Attempt& first = made.first();
+  WEFT_ASSIGN_OR_RETURN(const std::optional<Decisions> changed,
+                        first.fits ? std::nullopt : withGathersAgain(first.decisions, model));
   if (!changed) {
-    return base;
+    return made;
   }
   WEFT_ASSIGN_OR_RETURN(Attempt again, asItIs(limits, *changed, model));
-  WEFT_ASSIGN_OR_RETURN(const Picoseconds before, expectedIn(limits, base, model));
-  WEFT_ASSIGN_OR_RETURN(const Picoseconds after, expectedIn(limits, again, model));
-  if (after > before || (after == before && again.peakBytes >= base.peakBytes)) {
-    return base;
-  }
   again.decisions.recomputeSummary = nlohmann::ordered_json{
       {"limit", limits.least()},
       {"stages", nlohmann::ordered_json::array()},
       {"step_seconds", inSeconds(again.time)},
       {"step_seconds_otherwise",
-       inSeconds(base.time)}}.dump();
-  return again;
+       inSeconds(first.time)}}.dump();
+  WEFT_ASSIGN_OR_RETURN(made.starts_.emplace_back(), Recomputation::of(limits, std::move(again), model));
+  std::ranges::stable_sort(made.starts_, std::less<>(), [](const std::unique_ptr<Recomputation>& start) {
+    return std::pair(expectedOf(*start), start->base().peakBytes);
+  });
+  return made;
+}
+
+absl::StatusOr<Attempt> RecomputeStarts::run(Picoseconds useless) const {
+  std::optional<Attempt> best;
+  for (const std::unique_ptr<Recomputation>& start : starts_) {
+    const Picoseconds longest = best && best->fits ? std::min(useless, best->time) : useless;
+    if (best && expectedOf(*start) >= longest) {
+      continue;
+    }
+    WEFT_ASSIGN_OR_RETURN(Attempt made, start->base().fits ? start->base() : start->run(longest));
+    if (!best || isBetter(made, *best)) {
+      best = std::move(made);
+    }
+  }
+  return *std::move(best);
 }
 
 }  // namespace weft

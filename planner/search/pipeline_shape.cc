@@ -5,31 +5,22 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/schedule/simulate.h"
-#include "planner/stage_table.h"
+#include "runtime/base/status.h"
 
 namespace weft {
 namespace {
 
-constexpr int64_t kRounds = 3;  // times as many micro-batches as submeshes: the pipeline is full by then
+// Times as many micro-batches as submeshes. Of three the pipeline is full: what it holds, and how long it idles where
+// all stages are equally long, is the same for more. Where one submesh has more to do than the others, and for some
+// micro-batches fills with that the time in which it would wait, it takes some more until that is so.
+constexpr int64_t kRoundsToFill = 3;
+constexpr int64_t kRoundsToTell = 8;
+constexpr int64_t kMostActions = 1 << 16;  // of a table that is simulated again and again
 
-std::vector<HeldMicroBatches> heldBy(const schedule::Table& table) {
-  std::vector<HeldMicroBatches> now(table.stages(), HeldMicroBatches{0, 0, 0});
-  std::vector<HeldMicroBatches> most(table.stages());
-  for (const std::vector<schedule::Action>& order : table.orders) {
-    for (const schedule::Action& action : order) {
-      HeldMicroBatches& held = now[action.stage];
-      const bool makesInputs = schedule::makesInputGrad(action.kind);
-      const bool makesWeights = action.kind == schedule::ActionKind::kWeightGrad;
-      held.toInputs += action.kind == schedule::ActionKind::kForward ? 1 : makesInputs ? -1 : 0;
-      held.between += action.kind == schedule::ActionKind::kInputGrad ? 1 : makesWeights ? -1 : 0;
-      held.toWeights = held.toInputs + held.between;
-      HeldMicroBatches& all = most[action.stage];
-      all = {std::max(all.toInputs, held.toInputs), std::max(all.toWeights, held.toWeights),
-             std::max(all.between, held.between)};
-    }
-  }
-  return most;
+// So many micro-batches, of as many rounds at the most, are to a pipeline as these.
+int64_t tellingMicroBatches(int64_t submeshes, int64_t microBatches, int64_t mostRounds) {
+  const int64_t most = mostRounds * submeshes;
+  return microBatches <= most ? microBatches : most - submeshes + microBatches % submeshes;
 }
 
 // The stages as a loop places them.
@@ -46,9 +37,10 @@ PipelineShape looped(int64_t submeshes, int64_t virtualStages, int64_t microBatc
 // Nothing where the kind does not serve the numbers.
 std::optional<PipelineShape> shapeOf(schedule::Kind kind, int64_t submeshes, int64_t virtualStages,
                                      int64_t microBatches) {
-  const int64_t run = tellingMicroBatches(submeshes, microBatches);
-  const absl::StatusOr<schedule::Table> table = schedule::generate(
-      {kind, static_cast<int32_t>(submeshes), static_cast<int32_t>(virtualStages), static_cast<int32_t>(run), 0, 1});
+  const int64_t run = tellingMicroBatches(submeshes, microBatches, kRoundsToFill);
+  schedule::Request request = {
+      kind, static_cast<int32_t>(submeshes), static_cast<int32_t>(virtualStages), static_cast<int32_t>(run), 0, 1};
+  const absl::StatusOr<schedule::Table> table = schedule::generate(request);
   if (!table.ok()) {
     return std::nullopt;
   }
@@ -57,9 +49,11 @@ std::optional<PipelineShape> shapeOf(schedule::Kind kind, int64_t submeshes, int
     return std::nullopt;
   }
   PipelineShape shape = {
-      microBatches, virtualStages, schedule::kindName(kind), {}, splitsBackward(*table), heldBy(*table), 0};
+      microBatches, virtualStages, schedule::kindName(kind), {}, splitsBackward(*table), heldIn(*table), 0};
   shape.submeshOf.assign(table->stageToRank.begin(), table->stageToRank.end());
   shape.ramp = simulated->makespan / 3 - static_cast<double>(virtualStages * run);
+  request.micros = static_cast<int32_t>(tellingMicroBatches(submeshes, microBatches, kRoundsToTell));
+  shape.table = std::make_shared<const ShapeTable>(request);
   return shape;
 }
 
@@ -80,9 +74,22 @@ bool isDominated(const PipelineShape& shape, const PipelineShape& by) {
 
 }  // namespace
 
-int64_t tellingMicroBatches(int64_t submeshes, int64_t microBatches) {
-  const int64_t rounds = kRounds * submeshes;
-  return microBatches <= rounds ? microBatches : rounds - submeshes + microBatches % submeshes;
+std::optional<double> ShapeTable::makespan(const schedule::Times& times) const {
+  const int64_t actions = int64_t{3} * request_.ranks * request_.virtualStages * request_.micros;
+  if (actions > kMostActions) {
+    return std::nullopt;
+  }
+  if (!made_) {
+    const auto make = [&]() -> absl::StatusOr<Made> {
+      Made made;
+      WEFT_ASSIGN_OR_RETURN(made.table, schedule::generate(request_));
+      WEFT_ASSIGN_OR_RETURN(made.resolved, schedule::resolve(made.table));
+      return made;
+    };
+    made_ = make();
+  }
+  return made_->ok() ? std::optional(schedule::simulateResolved((*made_)->table, (*made_)->resolved, times).makespan)
+                     : std::nullopt;
 }
 
 // Zero-bubble schedules idle for a third of (p - 1) stages; those that hold least, v_min, hold a third of what the
@@ -146,14 +153,25 @@ std::vector<PipelineShape> pipelineShapes(const CompileOptions& request, int64_t
   return shapes;
 }
 
-const std::vector<PipelineShape>& KnownShapes::of(const CompileOptions& request, int64_t submeshes,
-                                                  int64_t virtualStages, int64_t microBatches, bool trains) {
-  const auto [known, added] = known_.try_emplace(
-      {request.schedule, request.may(Freedom::kZeroBubble), submeshes, virtualStages, microBatches, trains});
+std::vector<PipelineShape> KnownShapes::of(const CompileOptions& request, int64_t submeshes, int64_t virtualStages,
+                                           int64_t microBatches, bool trains) {
+  const int64_t run = tellingMicroBatches(submeshes, microBatches, kRoundsToFill);
+  const auto [known, added] =
+      known_.try_emplace({request.schedule, request.may(Freedom::kZeroBubble), submeshes, virtualStages, run, trains});
   if (added) {
-    known->second = pipelineShapes(request, submeshes, virtualStages, microBatches, trains);
+    known->second = pipelineShapes(request, submeshes, virtualStages, run, trains);
   }
-  return known->second;
+  std::vector<PipelineShape> shapes = known->second;
+  const int64_t telling = tellingMicroBatches(submeshes, microBatches, kRoundsToTell);
+  for (PipelineShape& shape : shapes) {
+    shape.microBatches = microBatches;
+    if (shape.table != nullptr) {
+      std::shared_ptr<const ShapeTable>& table = tables_[{shape.schedule, submeshes, virtualStages, telling}];
+      table = table != nullptr ? table : std::make_shared<const ShapeTable>(shape.table->with(telling));
+      shape.table = table;
+    }
+  }
+  return shapes;
 }
 
 }  // namespace weft

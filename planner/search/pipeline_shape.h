@@ -3,22 +3,44 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "planner/request.h"
 #include "planner/schedule/generate.h"
+#include "planner/schedule/simulate.h"
+#include "planner/schedule/validate.h"
+#include "planner/stage_table.h"
 
 namespace weft {
 
-// Of one stage: for how many micro-batches at once it holds what passes from one function to another.
-struct HeldMicroBatches {
-  int64_t toInputs = 1;   // from forward to the gradients of inputs
-  int64_t toWeights = 1;  // from forward to the gradients of weights
-  int64_t between = 0;    // from the gradients of inputs to those of weights
+// A schedule, which is made when it is first simulated.
+class ShapeTable {
+ public:
+  explicit ShapeTable(const schedule::Request& request) : request_(request) {}
 
-  friend auto operator<=>(const HeldMicroBatches&, const HeldMicroBatches&) = default;
+  int64_t microBatches() const { return request_.micros; }
+  // The same of so many micro-batches.
+  ShapeTable with(int64_t microBatches) const {
+    schedule::Request request = request_;
+    request.micros = static_cast<int32_t>(microBatches);
+    return ShapeTable(request);
+  }
+  // How long it takes with these times of the stages; nothing where it is too long to be simulated again and again.
+  std::optional<double> makespan(const schedule::Times& times) const;
+
+ private:
+  struct Made {
+    schedule::Table table;
+    schedule::Resolved resolved;
+  };
+
+  schedule::Request request_;
+  mutable std::optional<absl::StatusOr<Made>> made_;
 };
 
 struct PipelineShape {
@@ -32,6 +54,8 @@ struct PipelineShape {
   // stages take equally long and forward pass, gradients of inputs and of weights a third of it each.
   double ramp = 0;
   bool gathersAgain = false;  // with SegmentCosts::gatheringSegments, where it cuts the backward pass?
+  // Of as many micro-batches as tell how long a step takes; null: a step is as long as its ramp says.
+  std::shared_ptr<const ShapeTable> table = nullptr;
 
   int64_t stages() const { return static_cast<int64_t>(submeshOf.size()); }
   int64_t submeshes() const { return stages() / virtualStages; }
@@ -64,16 +88,13 @@ std::vector<PipelineShape> pipelineShapes(const CompileOptions& request, int64_t
 class KnownShapes {
  public:
   // As pipelineShapes.
-  const std::vector<PipelineShape>& of(const CompileOptions& request, int64_t submeshes, int64_t virtualStages,
-                                       int64_t microBatches, bool trains);
+  std::vector<PipelineShape> of(const CompileOptions& request, int64_t submeshes, int64_t virtualStages,
+                                int64_t microBatches, bool trains);
 
  private:
   using Key = std::tuple<std::string, bool, int64_t, int64_t, int64_t, bool>;  // the first two of the request
   std::map<Key, std::vector<PipelineShape>> known_;
+  std::map<std::tuple<std::string, int64_t, int64_t, int64_t>, std::shared_ptr<const ShapeTable>> tables_;
 };
-
-// So many micro-batches have the same shapes as these, but for their number: once a pipeline is full each further
-// micro-batch repeats the one before.
-int64_t tellingMicroBatches(int64_t submeshes, int64_t microBatches);
 
 }  // namespace weft

@@ -30,8 +30,10 @@ namespace {
 
 using Pads = std::map<unsigned, Shape>;
 
-// What a plan is expected to take with recomputation may be too much by this part: what is useless is longer.
+// What a plan is expected to take with recomputation may be too much by this part: what is useless is longer. Of long
+// programs, where one operator is little, it is closer.
 constexpr Picoseconds kErrs = 30;
+constexpr Picoseconds kErrsOfLong = 200;
 
 // What is derived anew for each of its values: gathers, a price of memory that decides between splits, and pads with
 // which splits divide.
@@ -171,8 +173,9 @@ absl::StatusOr<Best> bestOf(Models& models, const CompileOptions& request, bool 
   }
   WEFT_ASSIGN_OR_RETURN(Attempt made, known != nullptr ? *known : asItIs(models.limits(), first.record, *first.model));
   if (recompute && !made.fits) {
-    WEFT_ASSIGN_OR_RETURN(made, gatheringAgainIn(models.limits(), std::move(made), *first.model));
-    WEFT_ASSIGN_OR_RETURN(made, made.fits ? made : recomputedIn(models.limits(), made, *first.model, useless));
+    WEFT_ASSIGN_OR_RETURN(const RecomputeStarts starts,
+                          RecomputeStarts::of(models.limits(), std::move(made), *first.model));
+    WEFT_ASSIGN_OR_RETURN(made, starts.run(useless));
   }
   return Best{std::move(made), models.evenPads()};
 }
@@ -352,7 +355,7 @@ class Predictor {
       : predicted_(predicted),
         request_(predicted.request),
         memo_(memo),
-        useless_(useless < kAnyThatFits ? useless + useless / kErrs : useless) {}
+        useless_(useless < kAnyThatFits ? useless + useless / (isLong() ? kErrsOfLong : kErrs) : useless) {}
 
   // With splits decided under that price of memory, where one is given and something fits with it, or another plan is
   // known that does and takes no longer than this does without fitting; else under all. Of a pipeline of a long program

@@ -342,7 +342,8 @@ std::vector<Sketches::Entry> Sketches::atLevels(const Entry& entry) {
   return made;
 }
 
-// Of long programs a sketch for each kind of schedule, of others one for all.
+// Of long programs a sketch for each kind of schedule, of others one for all. Where a pipeline is short of memory, one
+// with and one without a price of it: which needs less recomputation than is expected of it shows when it is predicted.
 void Sketches::make(Entry entry) {
   entry.known = Known::kMade;
   entry.isPricedAlone = false;
@@ -358,18 +359,25 @@ void Sketches::make(Entry entry) {
     return;
   }
   for (const PipelineShape& shape : shapes) {
-    std::optional<ChosenCut> best = cuts_->best(variants, {shape});
-    if (!best) {
-      continue;
+    std::vector<Entry> made;
+    for (const PricedBlocks& variant : variants) {
+      if (std::optional<ChosenCut> best = cuts_->best({variant}, {shape})) {
+        Entry& mine = made.emplace_back(entry);
+        mine.sketch.cut = std::move(best->cut);
+        mine.sketch.bytePrice = best->bytePrice;
+        if (mine.sketch.request.schedule == "auto" && !shape.schedule.empty()) {
+          mine.sketch.request.schedule = shape.schedule;
+        }
+      }
     }
-    Entry made = entry;
-    made.sketch.cut = std::move(best->cut);
-    made.sketch.bytePrice = best->bytePrice;
-    if (made.sketch.request.schedule == "auto" && !shape.schedule.empty()) {
-      made.sketch.request.schedule = shape.schedule;
+    std::ranges::stable_sort(made, std::less<>(), [&](const Entry& each) { return cuts_->expected(each.sketch.cut); });
+    if (shape.stages() == 1 && made.size() > 1) {
+      made.resize(1);
     }
-    pushUnlike(made, {shape});
-    push(std::move(made));
+    if (!made.empty()) {
+      pushUnlike(made.front(), {shape});
+    }
+    std::ranges::for_each(made, [&](Entry& each) { push(std::move(each)); });
   }
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -54,6 +55,11 @@ KnownModel smallGpt(int64_t layers, int64_t width, int64_t batch) {
   return gptModel(
       "GPT",
       {.vocabulary = 51200, .layers = layers, .width = width, .heads = width / 128, .context = 1024, .batch = batch});
+}
+
+KnownModel gpt175b() {
+  return gptModel("gpt175b",
+                  {.vocabulary = 51200, .layers = 96, .width = 12288, .heads = 96, .context = 2048, .batch = 1536});
 }
 
 KnownModel smallLlama(int64_t layers) {
@@ -230,8 +236,7 @@ TEST(NeverWorseTest, ThanOneStage) {
 
 // A long program, of which little is predicted, beside the same with its weights split as Megatron-LM splits them.
 TEST(NeverWorseTest, ThanWordsOfALongProgram) {
-  const KnownModel model = gptModel(
-      "gpt175b", {.vocabulary = 51200, .layers = 96, .width = 12288, .heads = 96, .context = 2048, .batch = 1536});
+  const KnownModel model = gpt175b();
   const absl::StatusOr<std::unique_ptr<ModelProblem>> problem = ModelProblem::create(model);
   ASSERT_TRUE(problem.ok()) << problem.status();
   CompileOptions open = {.mode = Mode::kAuto, .devices = 1024, .machine = "a100-80g"};
@@ -240,6 +245,28 @@ TEST(NeverWorseTest, ThanWordsOfALongProgram) {
   const absl::StatusOr<ClosedRequest> said = closeRequest((*problem)->graphs(), open, {});
   ASSERT_TRUE(found.ok() && said.ok()) << found.status() << said.status();
   EXPECT_LE(found->attempt.time, said->attempt.time) << planText(found->attempt) << "; " << planText(said->attempt);
+}
+
+// A plan for less memory is one for more. Of a long program, where the sketches say which few plans are predicted: with
+// limits at which others are the best.
+TEST(NeverWorseTest, ThanWithLessMemory) {
+  const absl::StatusOr<std::unique_ptr<ModelProblem>> problem = ModelProblem::create(gpt175b());
+  ASSERT_TRUE(problem.ok()) << problem.status();
+  const std::vector<int64_t> some = {70, 75, 80, 90, 100};
+  const std::vector<int64_t> all = {40, 45, 50, 55, 60, 65, 70, 75, 80, 90, 100, 120, 150, 200, 300};
+  std::optional<Attempt> before;
+  for (const int64_t gigabytes : allPairs ? all : some) {
+    CompileOptions open = {.mode = Mode::kAuto, .devices = 1024, .machine = "a100-80g"};
+    open.memoryLimit = gigabytes * 1'000'000'000;
+    const absl::StatusOr<ClosedRequest> found = closeRequest((*problem)->graphs(), open, {});
+    ASSERT_TRUE(found.ok()) << found.status();
+    ASSERT_TRUE(found->attempt.fits) << gigabytes << " GB";
+    if (before) {
+      EXPECT_LE(found->attempt.time, before->time)
+          << gigabytes << " GB: " << planText(found->attempt) << "; with less " << planText(*before);
+    }
+    before = found->attempt;
+  }
 }
 
 TEST(NeverWorseTest, ThanPlansByHand) {

@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <optional>
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "planner/schedule/generate.h"
+#include "planner/schedule/simulate.h"
 
 namespace weft {
 namespace {
@@ -265,7 +268,10 @@ TEST(CutStages, StagesOfOneSubmeshAreBalancedTogether) {
     shortest = !shortest || cut.longest < shortest->longest ? cut : *shortest;
   });
   EXPECT_LT(best->time, shortest->time);
-  EXPECT_EQ(cutStages(costs, shapes[0], 0).time, best->time);
+  // Segments are moved by an estimate of what the schedule comes to.
+  const Picoseconds cut = cutStages(costs, shapes[0], 0).time;
+  EXPECT_LT(cut, shortest->time);
+  EXPECT_LT(static_cast<double>(cut), 1.04 * static_cast<double>(best->time));
 }
 
 // What is short of memory recomputes the cheapest bytes, no more of them than it needs.
@@ -298,7 +304,40 @@ TEST(CutStages, HoldsWhatPassesBetweenTheHalves) {
   EXPECT_EQ(cut.peakBytes, most);
 }
 
-// A fluid cut is at most what any schedule and cut come to.
+// The last segment takes longer, on the submesh that also has the first stage of a V: while the others wait for the
+// first micro-batches, it has enough to do. So a step takes less than where all wait as long.
+TEST(CutStages, LongStagesFillTheTimeInWhichOthersWait) {
+  SegmentCosts costs;
+  costs.segments.assign(8, {.time = 3000});
+  costs.segments.back().time = 3900;
+  costs.transfer = 60;
+  const std::vector<int> first = {0, 1, 2, 3, 4, 5, 6, 7};
+  Picoseconds before = 0;
+  for (const int32_t micro : {8, 16, 32, 64}) {
+    const std::vector<PipelineShape> shapes = pipelineShapes({.schedule = "dualpipe_v"}, 4, 2, micro, true);
+    ASSERT_EQ(shapes.size(), 1U);
+    const absl::StatusOr<schedule::Table> table =
+        schedule::generate({schedule::Kind::kDualPipeV, 4, 2, std::min(micro, 32)});
+    ASSERT_TRUE(table.ok()) << table.status();
+    schedule::Times times = {{}, 60};
+    for (const SegmentCost& each : costs.segments) {
+      const double third = static_cast<double>(each.time) / 3;
+      times.stages.push_back({third, third, third, std::nullopt});
+    }
+    const absl::StatusOr<schedule::Simulation> simulated = schedule::simulate(*table, times);
+    ASSERT_TRUE(simulated.ok()) << simulated.status();
+    const Picoseconds time = withStages(costs, shapes[0], 0, first).time;
+    if (micro <= 32) {
+      EXPECT_EQ(time, std::llround(simulated->makespan)) << micro;
+    } else {
+      EXPECT_EQ(time - before, 32 * (3000 + 3900)) << "the pipeline is full, and the longest never waits";
+    }
+    EXPECT_LT(static_cast<double>(time), micro * 6900 + shapes[0].ramp * 3000) << micro;
+    before = time;
+  }
+}
+
+// A fluid cut is hardly above what any schedule and cut come to.
 TEST(CutStages, FluidCutsAreHardlyAbove) {
   std::mt19937 generator(2);
   for (int round = 0; round < 200; ++round) {
@@ -315,8 +354,8 @@ TEST(CutStages, FluidCutsAreHardlyAbove) {
     for (const PipelineShape& shape : pipelineShapes({}, submeshes, 1, micro, true)) {
       const Picoseconds cut = cutStages(costs, shape, 0).time;
       EXPECT_LE(fluid.time, cut + 1) << shape.schedule;
-      EXPECT_LE(fluidCut(together(costs).segments[0], longest, LoosePipeline::of(shape), 0).time, cut + 1)
-          << shape.schedule;
+      const StageCut loose = fluidCut(together(costs).segments[0], longest, LoosePipeline::of(shape), 0);
+      EXPECT_LE(static_cast<double>(loose.time), 1.05 * static_cast<double>(cut) + 1) << shape.schedule;
     }
   }
 }
