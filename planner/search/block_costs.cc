@@ -297,9 +297,9 @@ void BlockCosts::learn(const BlockAsk& ask, const Relative& relative, const Segm
   totals_[{relative, priced}].try_emplace(cutsOf(ask), std::move(totals));
 }
 
-bool BlockCosts::isKnownUnpriced(const BlockAsk& ask) {
+bool BlockCosts::isKnown(const BlockAsk& ask, Priced priced) {
   const auto known = alike_.find({relativeOf(ask), cutsOf(ask)});
-  return known != alike_.end() && known->second.count(false) > 0;
+  return known != alike_.end() && known->second.count(priced) > 0;
 }
 
 std::vector<SegmentCosts> BlockCosts::alike(const BlockAsk& ask) {

@@ -74,6 +74,8 @@ std::vector<Relative> smallerThan(const Relative& relative);
 
 class BlockCosts {
  public:
+  using Priced = bool;  // does memory have a price?
+
   // `request`: of all asks. `known`: of reshards on `machine`, and of searches before.
   BlockCosts(const GraphFor& graphs, const CompileOptions& request, const Machine& machine,
              const SearchKnowledge& known)
@@ -89,8 +91,8 @@ class BlockCosts {
   Relative relativeOf(const BlockAsk& ask);
   // Error: it cannot be.
   absl::StatusOr<SegmentCosts> of(const BlockAsk& ask);
-  // Was something alike asked about without a price of memory?
-  bool isKnownUnpriced(const BlockAsk& ask);
+  // Was something alike asked about, with a price of memory or without?
+  bool isKnown(const BlockAsk& ask, Priced priced);
   // With prices of memory or without, at the level of ZeRO of the ask; empty where nothing alike was asked about.
   std::vector<SegmentCosts> alike(const BlockAsk& ask);
   // The same, guessed, as at level 0. Empty: nothing is known of any relative.
@@ -104,7 +106,6 @@ class BlockCosts {
   int64_t asked() const { return asked_; }
 
  private:
-  using Priced = bool;
   using AskKey = std::tuple<std::string, int64_t, int, bool, bool, double, int64_t>;
   using AlikeKey = std::pair<Relative, int64_t>;
   // By into how many parts mesh and micro-batches cut the batch.

@@ -169,9 +169,9 @@ std::vector<SubmeshCosts> Sketches::alike(const Entry& entry) {
   return found;
 }
 
-bool Sketches::isKnownUnpriced(const Entry& entry) {
+bool Sketches::isKnown(const Entry& entry, BlockCosts::Priced priced) {
   for (size_t kind = 0; kind < entry.kinds.numbers.size(); ++kind) {
-    if (!costs_.isKnownUnpriced(askOf(entry, 0, kind))) {
+    if (!costs_.isKnown(askOf(entry, 0, kind), priced)) {
       return false;
     }
   }
@@ -275,8 +275,13 @@ void Sketches::refine(Entry entry) {
   }
   std::vector<Entry> levels = atLevels(entry);
   const auto isLimited = [](const Entry& level) { return level.sketch.cut.limited; };
-  if (!isKnownUnpriced(entry) && !std::all_of(levels.begin(), levels.end(), isLimited)) {
+  if (!isKnown(entry, false) && !std::all_of(levels.begin(), levels.end(), isLimited)) {
     levels = costsOf(entry, 0).ok() ? atLevels(entry) : std::move(levels);
+  }
+  const auto limited = std::find_if(levels.begin(), levels.end(), isLimited);
+  if (!isKnown(entry, true) && limited != levels.end() && request_.may(Freedom::kMemoryPrices)) {
+    const double price = memoryPrice(limited->sketch.cut.time, limit_);
+    levels = costsOf(entry, price).ok() ? atLevels(entry) : std::move(levels);
   }
   for (Entry& level : levels) {
     push(std::move(level));
@@ -335,7 +340,7 @@ std::vector<Sketches::Entry> Sketches::atLevels(const Entry& entry) {
     const bool isFirst = first && alike.size() == 1 && level.zeroLevel() == entry.sketch.request.zeroLevel();
     if (std::optional<ChosenCut> best = isFirst ? first : cuts_->best(here, shapes)) {
       made.push_back({{level, entry.sketch.grid, std::move(best->cut), {}}, Known::kLevel, entry.parts, entry.kinds});
-      made.back().isPricedAlone = !isKnownUnpriced(entry);
+      made.back().isPricedAlone = !isKnown(entry, false);
       made.back().mayGain = unlike_ ? unlike_->mayGain(here.front().costs.kinds.front(), entry.sketch.grid, shapes) : 1;
     }
   }

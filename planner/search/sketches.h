@@ -104,7 +104,7 @@ class Sketches {
   // Of all of its kinds. Error: it cannot be.
   absl::StatusOr<SubmeshCosts> costsOf(const Entry& entry, double bytePrice);
   std::vector<SubmeshCosts> alike(const Entry& entry);
-  bool isKnownUnpriced(const Entry& entry);
+  bool isKnown(const Entry& entry, BlockCosts::Priced priced);
 
   void push(Entry entry);
   void refuse(const absl::Status& status);

@@ -269,6 +269,27 @@ TEST(NeverWorseTest, ThanWithLessMemory) {
   }
 }
 
+// A plan with more of it given is one with less given.
+TEST(NeverWorseTest, ThanWithMoreWords) {
+  const absl::StatusOr<std::unique_ptr<ModelProblem>> problem = ModelProblem::create(gpt175b());
+  ASSERT_TRUE(problem.ok()) << problem.status();
+  const auto closed = [&](const std::string& mesh, std::optional<int64_t> micro) {
+    CompileOptions open = {.mode = Mode::kAuto, .devices = 1024, .machine = "a100-80g"};
+    open.mesh = mesh;
+    open.micro = micro;
+    return closeRequest((*problem)->graphs(), open, {});
+  };
+  for (const std::string mesh : {"dp=32,tp=8", "dp=8,tp=16"}) {
+    const absl::StatusOr<ClosedRequest> found = closed(mesh, std::nullopt);
+    for (const int64_t micro : {24, 48}) {
+      const absl::StatusOr<ClosedRequest> said = closed(mesh, micro);
+      ASSERT_TRUE(found.ok() && said.ok()) << found.status() << said.status();
+      EXPECT_LE(found->attempt.time, said->attempt.time)
+          << mesh << ": " << planText(found->attempt) << "; " << planText(said->attempt);
+    }
+  }
+}
+
 TEST(NeverWorseTest, ThanPlansByHand) {
   for (const Pair& pair : pairs()) {
     if (onePair.empty() ? !allPairs && !pair.sample : pair.name != onePair) {
