@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "planner/check_request.h"
@@ -162,6 +163,41 @@ TEST(PlanProgram, TakesTheShortestScheduleThatFits) {
   const Planned limited = planned(program, options);
   EXPECT_LE(limited.record->prediction->most(), options.memoryLimit);
   EXPECT_GE(limited.record->prediction->time, open.record->prediction->time);
+}
+
+// Schedules that place stages in a loop and in a V share what is found out about splits, where that is the same: what
+// is said of each is what it takes alone, on submeshes alike, with unlike meshes and of unlike devices.
+TEST(PredictProgram, SchedulesTakeWhatEachTakesAlone) {
+  const GraphBuilder program = chainProgram({.layers = 4, .rows = 256, .width = 64, .stages = 4});
+  CompileOptions alike = {.mode = Mode::kLayouts, .mesh = "dp=2,tp=2", .micro = 8, .zero = 1};
+  alike.without = {Freedom::kBatchAxes};  // what is said is of the splits that are best under all schedules
+  CompileOptions unlike = alike;
+  unlike.mesh = "";
+  unlike.stageMeshes = "dp=4,tp=1;dp=1,tp=4";
+  CompileOptions kinds = alike;
+  kinds.machine =
+      "memory_bandwidth = 1e11\nlink_bandwidth = 1e9\nlink_latency = 1e-6\nlaunch_latency = 1e-6\n"
+      "network_bandwidth = 1e8\nnetwork_latency = 1e-5\n"
+      "[kind fast]\nflops = 1e13\ndevices_per_node = 4\nnodes = 1\n"
+      "[kind slow]\nflops = 1e7\ndevices_per_node = 4\nnodes = 1\n";
+  for (CompileOptions options : {alike, unlike, kinds}) {
+    options.virtualStages = 2;
+    const absl::StatusOr<Attempt> open = predictProgram(program.graph, options, {});
+    ASSERT_TRUE(open.ok()) << open.status();
+    int compared = 0;
+    for (const auto& entry : nlohmann::json::parse(open->decisions.schedule.considered)) {
+      if (entry.contains("refused")) {
+        continue;
+      }
+      options.schedule = entry["kind"];
+      const absl::StatusOr<Attempt> alone = predictProgram(program.graph, options, {});
+      ASSERT_TRUE(alone.ok()) << alone.status();
+      EXPECT_EQ(entry["seconds"], inSeconds(alone->time)) << entry;
+      EXPECT_EQ(entry["peak_bytes"], alone->peakBytes) << entry;
+      ++compared;
+    }
+    EXPECT_GT(compared, 4);
+  }
 }
 
 TEST(PlanProgram, RecomputesWhatALimitAsksForAndNoMore) {

@@ -84,7 +84,7 @@ TEST(SearchMemory, AnotherLevelOfZeroIsKnownFromTheFirst) {
     CompileOptions pinned = openRequest();
     pinned.zero = level;
     const ClosedRequest found = planOf(graphs, pinned, &memory);
-    EXPECT_LE(found.ticks, open.ticks / 3) << level << ": neighbors and stages cut anew are asked about";
+    EXPECT_LE(found.ticks, open.ticks / 2) << level << ": neighbors and stages cut anew are asked about";
     EXPECT_GE(found.attempt.time, open.attempt.time) << level;
   }
 }
