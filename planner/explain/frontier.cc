@@ -1,5 +1,7 @@
 #include "planner/explain/frontier.h"
 
+#include <utility>
+
 #include "planner/check_request.h"
 #include "planner/explain/plan_summary.h"
 
@@ -13,6 +15,13 @@ FrontierPoint pointOf(int64_t limit, const Attempt& attempt) {
 }
 
 }  // namespace
+
+void addPoint(FrontierPoint point, std::vector<FrontierPoint>& points) {
+  while (points.size() > 1 && points.back().seconds >= point.seconds) {
+    points.pop_back();
+  }
+  points.push_back(std::move(point));
+}
 
 std::vector<FrontierPoint> frontierOf(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan,
                                       SearchMemory& memory) {
@@ -28,7 +37,7 @@ std::vector<FrontierPoint> frontierOf(const GraphFor& graphs, const CompileOptio
     if (!closed.ok() || !closed->attempt.fits) {
       break;
     }
-    points.push_back(pointOf(changed.memoryLimit, closed->attempt));
+    addPoint(pointOf(changed.memoryLimit, closed->attempt), points);
   }
   return points;
 }

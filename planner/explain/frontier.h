@@ -21,6 +21,10 @@ struct FrontierPoint {
   std::string plan;    // in a few words
 };
 
+// Adds a point with less memory. Those before that take as long or longer are on no frontier and leave it, but for the
+// first, the plan itself.
+void addPoint(FrontierPoint point, std::vector<FrontierPoint>& points);
+
 // By falling memory, that of `plan`, which `request` came to, first. `memory`: as of closeRequest.
 std::vector<FrontierPoint> frontierOf(const GraphFor& graphs, const CompileOptions& request, const ClosedRequest& plan,
                                       SearchMemory& memory);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/check_request.h"
+#include "planner/explain/frontier.h"
 #include "planner/explain/prices_json.h"
 #include "planner/explain/ways_to_fit.h"
 #include "tests/planner/search/chain_program.h"
@@ -87,6 +88,20 @@ TEST(Prices, APinCostsWhatThePlanTakesLonger) {
   EXPECT_LT(micro.costSeconds, 0) << "launches of eight micro-batches are not worth it";
   EXPECT_THAT(micro.other, HasSubstr("micro 1"));
   EXPECT_LE(Priced::line(made.prices.pins, "ZeRO level 1").costSeconds, 0);
+}
+
+TEST(Frontier, HasNoPointThatAnotherTakesLessThanWithLessMemory) {
+  std::vector<FrontierPoint> points = {{0, 100, 2.0, "itself"}};
+  addPoint({90, 85, 2.5, "a"}, points);
+  addPoint({80, 75, 2.75, "b"}, points);
+  addPoint({70, 65, 2.5, "c"}, points);
+  addPoint({60, 55, 1.5, "d"}, points);
+  addPoint({50, 45, 3.0, "e"}, points);
+  std::vector<std::string> plans;
+  for (const FrontierPoint& point : points) {
+    plans.push_back(point.plan);
+  }
+  EXPECT_EQ(plans, (std::vector<std::string>{"itself", "d", "e"}));
 }
 
 TEST(OtherPlans, AsTextAndBack) {
