@@ -65,7 +65,7 @@ class Cutter {
   StageCut cut() const {
     const Greedy best = shortest(true);
     if (shape_.virtualStages == 1) {
-      return simulated(describe(firstOf(best)));
+      return describe(firstOf(best), true);
     }
     // What is best of each stage alone need not be of those of a submesh together: also from stages as short as they
     // can be where nothing is recomputed.
@@ -77,7 +77,8 @@ class Cutter {
     return alike.fits >= cut.fits && (alike.fits > cut.fits || alike.time < cut.time) ? alike : cut;
   }
 
-  StageCut describe(std::vector<int> first) const {
+  // With `simulates` the time is what the schedule comes to, where its table is known (makespan); else an estimate.
+  StageCut describe(std::vector<int> first, bool simulates = false) const {
     StageCut cut{std::move(first), std::vector<int>(shape_.submeshes(), 0)};
     cut.fits = true;
     Picoseconds sum = 0;
@@ -104,42 +105,37 @@ class Cutter {
       cut.excess = std::max(cut.excess, limit > 0 ? static_cast<double>(bytes[submesh]) / limit - 1 : 0);
     }
     // The submesh that has most to do decides how often micro-batches follow one another, the other stages how long the
-    // first of them take. (Where the schedule lets it begin with the first of them it waits less: see simulated().)
+    // first of them take.
     const auto longest = std::max_element(busy.begin(), busy.end());
     cut.busiest = longest - busy.begin();
     const int64_t others = shape_.stages() - shape_.virtualStages;
     const double other = others > 0 ? static_cast<double>(sum - *longest) / static_cast<double>(others) : 0;
     cut.time = once + 2 * (shape_.submeshes() - 1) * transfer_ + shape_.microBatches * *longest +
                static_cast<Picoseconds>(std::llround(shape_.ramp * other));
+    if (const std::optional<Picoseconds> time = simulates ? makespan(stages) : std::nullopt) {
+      cut.time = once + *time + (shape_.microBatches - shape_.table->microBatches()) * *longest;
+    }
     return cut;
   }
 
-  // With the time that the schedule comes to, each function a third of its stage's time: a submesh with more to do than
-  // the others, as that with the first and the last stage of a V, may fill with that the time in which it would wait.
-  StageCut simulated(StageCut cut) const {
-    if (shape_.table == nullptr) {
-      return cut;
-    }
-    schedule::Times times = {{}, static_cast<double>(transfer_)};
-    std::vector<Picoseconds> busy(shape_.submeshes(), 0);
-    std::vector<Picoseconds> onceTimes(shape_.submeshes(), 0);
-    const std::vector<Stage> stages = stagesOf(cut.first);
-    for (int64_t s = 0; s < shape_.stages(); ++s) {
-      const double third = static_cast<double>(stages[s].time) / 3;
-      times.stages.push_back({third, third, third, std::nullopt});
-      busy[shape_.submeshOf[s]] += stages[s].time;
-      onceTimes[shape_.submeshOf[s]] += stages[s].onceTime;
-    }
-    if (const std::optional<double> makespan = shape_.table->makespan(times)) {
-      const Picoseconds longest = *std::max_element(busy.begin(), busy.end());
-      cut.time = *std::max_element(onceTimes.begin(), onceTimes.end()) +
-                 static_cast<Picoseconds>(std::llround(*makespan)) +
-                 (shape_.microBatches - shape_.table->microBatches()) * longest;
-    }
-    return cut;
-  }
+  StageCut simulated(const StageCut& cut) const { return describe(cut.first, true); }
 
  private:
+  // How long the shape's table takes, each function a third of its stage's time: a submesh with more to do than the
+  // others, as that with the first and the last stage of a V, may fill with that the time in which it would wait.
+  std::optional<Picoseconds> makespan(const std::vector<Stage>& stages) const {
+    if (shape_.table == nullptr) {
+      return std::nullopt;
+    }
+    schedule::Times times = {{}, static_cast<double>(transfer_)};
+    for (const Stage& stage : stages) {
+      const double third = static_cast<double>(stage.time) / 3;
+      times.stages.push_back({third, third, third, std::nullopt});
+    }
+    const std::optional<double> time = shape_.table->makespan(times);
+    return time ? std::optional<Picoseconds>(std::llround(*time)) : std::nullopt;
+  }
+
   // Of all segments, each on the mesh on which it is shortest.
   Picoseconds leastTime() const {
     Picoseconds sum = 0;
@@ -453,8 +449,7 @@ StageCut withStages(const SubmeshCosts& costs, const PipelineShape& shape, int64
 }
 
 StageCut withStages(const MeshChoices& choices, const PipelineShape& shape, int64_t limit, std::vector<int> first) {
-  const Cutter cutter(choices, shape, limit);
-  return cutter.simulated(cutter.describe(std::move(first)));
+  return Cutter(choices, shape, limit).describe(std::move(first), true);
 }
 
 StageCut fluidCut(const SegmentCost& all, Picoseconds longest, const LoosePipeline& pipeline, int64_t limit) {

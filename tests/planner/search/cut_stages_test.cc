@@ -268,7 +268,15 @@ TEST(CutStages, StagesOfOneSubmeshAreBalancedTogether) {
     shortest = !shortest || cut.longest < shortest->longest ? cut : *shortest;
   });
   EXPECT_LT(best->time, shortest->time);
-  // Segments are moved by an estimate of what the schedule comes to.
+  // Segments are moved by an estimate of what the schedule comes to: of that it is the best.
+  PipelineShape estimated = shapes[0];
+  estimated.table = nullptr;
+  std::optional<StageCut> bestEstimated;
+  eachCut(13, 4, first, [&] {
+    const StageCut cut = withStages(costs, estimated, 0, first);
+    bestEstimated = !bestEstimated || cut.time < bestEstimated->time ? cut : *bestEstimated;
+  });
+  EXPECT_EQ(cutStages(costs, estimated, 0).time, bestEstimated->time);
   const Picoseconds cut = cutStages(costs, shapes[0], 0).time;
   EXPECT_LT(cut, shortest->time);
   EXPECT_LT(static_cast<double>(cut), 1.04 * static_cast<double>(best->time));
@@ -354,6 +362,11 @@ TEST(CutStages, FluidCutsAreHardlyAbove) {
     for (const PipelineShape& shape : pipelineShapes({}, submeshes, 1, micro, true)) {
       const Picoseconds cut = cutStages(costs, shape, 0).time;
       EXPECT_LE(fluid.time, cut + 1) << shape.schedule;
+      PipelineShape estimated = shape;
+      estimated.table = nullptr;
+      EXPECT_LE(fluidCut(together(costs).segments[0], longest, LoosePipeline::of(shape), 0).time,
+                cutStages(costs, estimated, 0).time + 1)
+          << shape.schedule;
       const StageCut loose = fluidCut(together(costs).segments[0], longest, LoosePipeline::of(shape), 0);
       EXPECT_LE(static_cast<double>(loose.time), 1.05 * static_cast<double>(cut) + 1) << shape.schedule;
     }
