@@ -233,55 +233,104 @@ class Reducer {
   bool dropDominated() {
     bool changed = false;
     for (int v = 0; reductions_.dominated && v < model_.variables(); ++v) {
-      const std::vector<int> values = model_.isGone(v) ? std::vector<int>() : model_.alive(v);
-      for (auto worse = values.rbegin(); worse != values.rend() && ticks_.left(); ++worse) {
-        const std::vector<int>& others = model_.alive(v);
-        const bool goes = std::any_of(others.begin(), others.end(),
-                                      [&](int other) { return other != *worse && standsIn(v, other, *worse); });
-        changed = (goes && model_.dropValues(v, [&](int x) { return x == *worse; }) > 0) || changed;
+      if (!model_.isGone(v)) {
+        changed = dropDominated(v) || changed;
       }
     }
     return changed;
   }
 
-  // May value `x` of v be taken wherever `worse` is, at no more cost and memory?
-  bool standsIn(int v, int x, int worse) {
+  bool dropDominated(int v) {
+    const std::vector<Beside> beside = besideOf(v);
+    const Samples samples = samplesOf(v, beside);
+    const std::vector<int> values = model_.alive(v);
+    bool changed = false;
+    for (auto worse = values.rbegin(); worse != values.rend() && ticks_.left(); ++worse) {
+      const std::vector<int>& others = model_.alive(v);
+      const bool goes = std::any_of(others.begin(), others.end(), [&](int other) {
+        return other != *worse && maySave(v, samples, other, *worse) && standsIn(v, beside, other, *worse);
+      });
+      changed = (goes && model_.dropValues(v, [&](int x) { return x == *worse; }) > 0) || changed;
+    }
+    return changed;
+  }
+
+  // The edges of a variable whose values are compared, with the values of its neighbors that are left.
+  struct Beside {
+    TableView table;
+    std::span<const int> values;
+  };
+  std::vector<Beside> besideOf(int v) const {
+    std::vector<Beside> beside;
+    for (const auto& [w, edge] : model_.edgesOf(v)) {
+      beside.push_back({model_.view(v, w), model_.alive(w)});
+    }
+    return beside;
+  }
+
+  // What each value costs beside two values of each neighbor, one value after the other.
+  struct Samples {
+    size_t edges = 0;
+    std::vector<std::array<Cost, 2>> costs;
+
+    const std::array<Cost, 2>* of(int x) const { return costs.data() + static_cast<size_t>(x) * edges; }
+  };
+  Samples samplesOf(int v, const std::vector<Beside>& beside) const {
+    Samples samples = {beside.size(), {}};
+    samples.costs.resize(static_cast<size_t>(model_.valuesOf(v)) * beside.size());
+    for (const int x : model_.alive(v)) {
+      for (size_t i = 0; i < beside.size(); ++i) {
+        const auto& [table, values] = beside[i];
+        samples.costs[static_cast<size_t>(x) * beside.size() + i] = {table.at(x, values.front()),
+                                                                     table.at(x, values.back())};
+      }
+    }
+    return samples;
+  }
+
+  // Does it look, beside a few values of each neighbor, as if value `x` stood in for `worse`? Mostly that is enough to
+  // say no.
+  bool maySave(int v, const Samples& samples, int x, int worse) {
     for (const Residence& residence : model_.residencesOf(v)) {
       if (residence.usage[x] > residence.usage[worse]) {
         return false;
       }
     }
-    // Beside two values of each neighbor first: mostly that is enough to say no.
-    for (const bool all : {false, true}) {
-      Cost more = model_.cost(v, x) - model_.cost(v, worse);
-      for (const auto& [w, edge] : model_.edgesOf(v)) {
-        const std::vector<int>& values = model_.alive(w);
-        const std::array<int, 2> some = {values.front(), values.back()};
-        const Cost most = mostMore(model_.view(v, w), x, worse, all ? std::span<const int>(values) : some);
-        if (most >= kForbidden) {
-          return false;
-        }
-        more += std::max(most, -kMostCost);
-      }
-      if (more > 0) {
+    const std::array<Cost, 2>* const from = samples.of(worse);
+    const std::array<Cost, 2>* const to = samples.of(x);
+    Cost more = model_.cost(v, x) - model_.cost(v, worse);
+    for (size_t i = 0; i < samples.edges; ++i) {
+      const Cost most = std::max(moreThan(from[i][0], to[i][0]), moreThan(from[i][1], to[i][1]));
+      if (most >= kForbidden) {
+        ticks_.spend(2 * static_cast<int64_t>(i + 1));
         return false;
       }
+      more += std::max(most, -kMostCost);
     }
-    return true;
+    ticks_.spend(2 * static_cast<int64_t>(samples.edges));
+    return more <= 0;
   }
 
-  // By how much `x` is dearer than `worse` at the most, beside these values of a neighbor.
-  Cost mostMore(const TableView& table, int x, int worse, std::span<const int> values) {
-    Cost most = -kForbidden;
-    for (const int y : values) {
-      const Cost from = table.at(worse, y);
-      const Cost to = table.at(x, y);
-      if (from < kForbidden) {
-        most = std::max(most, to >= kForbidden ? kForbidden : to - from);
+  // May value `x` of v be taken wherever `worse` is, at no more cost? As maySave, beside all values.
+  bool standsIn(int v, const std::vector<Beside>& beside, int x, int worse) {
+    Cost more = model_.cost(v, x) - model_.cost(v, worse);
+    for (const auto& [table, values] : beside) {
+      Cost most = -kForbidden;
+      for (const int y : values) {
+        most = std::max(most, moreThan(table.at(worse, y), table.at(x, y)));
       }
+      ticks_.spend(static_cast<int64_t>(values.size()));
+      if (most >= kForbidden) {
+        return false;
+      }
+      more += std::max(most, -kMostCost);
     }
-    ticks_.spend(static_cast<int64_t>(values.size()));
-    return most;
+    return more <= 0;
+  }
+
+  // By how much the second is dearer than the first; what replaces nothing that can be chosen is not.
+  static Cost moreThan(Cost from, Cost to) {
+    return from >= kForbidden ? -kForbidden : to >= kForbidden ? kForbidden : to - from;
   }
 
   ShrinkingModel model_;
