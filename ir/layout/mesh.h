@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -32,6 +33,10 @@ struct Axis {
   int64_t end() const { return pre * size; }
   friend bool operator==(const Axis&, const Axis&) = default;
   friend auto operator<=>(const Axis&, const Axis&) = default;
+  template <typename H>
+  friend H AbslHashValue(H hash, const Axis& axis) {
+    return H::combine(std::move(hash), axis.kind, axis.pre, axis.size);
+  }
 };
 
 // Do two axes share a digit, in whole or in part? Axes whose cuts do not nest (3x2 against 2x3) overlap as well

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/node_hash_map.h"
 #include "absl/status/statusor.h"
 #include "ir/layout/reshard.h"
 #include "planner/assign/eliminate.h"
@@ -40,12 +41,12 @@ class ReshardMemo {
 
   // The number of a mesh on a machine with those latencies.
   int64_t space(const Mesh& mesh, const Machine& machine);
-  std::map<Key, Price>& prices() { return prices_; }
+  absl::node_hash_map<Key, Price>& prices() { return prices_; }
   std::vector<Searched>& searched() { return searched_; }
 
  private:
   std::map<std::string, int64_t> spaces_;
-  std::map<Key, Price> prices_;
+  absl::node_hash_map<Key, Price> prices_;  // which stay where they are
   std::vector<Searched> searched_;
 };
 
