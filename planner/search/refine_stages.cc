@@ -13,9 +13,7 @@
 namespace weft {
 namespace {
 
-constexpr size_t kMostMoves = 40;  // predictions with a border moved, of one plan
-// The borders of as many plans are moved as have so many operators together, of one in any case.
-constexpr size_t kMovedOperators = 1536;
+constexpr size_t kMostMoves = 40;  // predictions with a border moved
 
 // Forward operators on no stage that work on an input.
 std::vector<size_t> worksOnInputsAlone(const ProgramGraph& graph) {
@@ -97,7 +95,6 @@ class Refiner {
                 sketch_.grid.stages() > 1 && !found.program.isLong()) {}
 
   const Attempt& attempt() const { return best_.attempt; }
-  size_t operators() const { return best_.graph->operators.size(); }
 
   // The best cut between operators that read parameters. What takes `useless` is not looked for.
   void cutAnew(ReshardMemo& memo, Picoseconds useless) {
@@ -250,15 +247,7 @@ std::vector<ClosedRequest> refineStages(std::vector<RefinedPlan> plans, const Pr
     const Refiner& best = *std::min_element(refiners.begin(), refiners.end(), isBetterRefined);
     each.cutAnew(memo, uselessBeside(best.attempt()));
   }
-  std::vector<Refiner*> order;
-  for (Refiner& each : refiners) {
-    order.push_back(&each);
-  }
-  std::ranges::stable_sort(order, [&](const Refiner* a, const Refiner* b) { return isBetterRefined(*a, *b); });
-  order.resize(std::clamp<size_t>(kMovedOperators / order.front()->operators(), 1, order.size()));
-  for (Refiner* each : order) {
-    each->moveBorders();
-  }
+  std::min_element(refiners.begin(), refiners.end(), isBetterRefined)->moveBorders();
   std::vector<ClosedRequest> refined;
   for (Refiner& each : refiners) {
     refined.push_back(each.take());
