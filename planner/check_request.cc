@@ -186,17 +186,27 @@ absl::Status checkZeroOf(const ZeroPatterns& patterns) {
 
 // --- against the program ---
 
+// That the program names, or the request for it.
+int64_t stagesOf(const CompileOptions& options, const ProgramOutline& program) {
+  int64_t stages = std::max<int64_t>(1, program.stages);
+  for (const auto& [parameter, stage] : options.stages) {
+    stages = std::max(stages, stage + 1);
+  }
+  return stages;
+}
+
 absl::Status checkStages(const CompileOptions& options, const ProgramOutline& program) {
   if (options.schedule != kAuto && options.schedule != kTable) {
     WEFT_RETURN_IF_ERROR(executableKind(options.schedule).status());
   }
-  if (options.mode == Mode::kAuto && program.stages == 1) {
+  const int64_t stages = stagesOf(options, program);
+  if (options.mode == Mode::kAuto && stages == 1) {
     return absl::OkStatus();
   }
-  return options.virtualStages <= std::max<int64_t>(1, program.stages)
+  return options.virtualStages <= stages
              ? absl::OkStatus()
-             : refuse(absl::StrCat("virtualStages = ", options.virtualStages, ", but the program has ", program.stages,
-                                   program.stages == 1 ? " pipeline stage" : " pipeline stages",
+             : refuse(absl::StrCat("virtualStages = ", options.virtualStages, ", but the program has ", stages,
+                                   stages == 1 ? " pipeline stage" : " pipeline stages",
                                    "; cut it into more stages (Graph::stage), or leave virtualStages out"));
 }
 

@@ -87,7 +87,7 @@ struct CompileOptions {
   // training program matches is an error.
   std::vector<std::pair<std::string, std::string>> layouts;
   // Pipeline stages of parameters, by name, for operators on which nobody names one: what works on a parameter runs on
-  // its stage or a later one.
+  // its stage or a later one. A program that names stage 0 alone names none.
   std::map<std::string, int64_t> stages;
   int64_t maxStages = 0;  // most pipeline stages that mode kAuto considers; 0: as many as there are devices
   Freedoms without;       // what mode kAuto may not decide (freedoms.h)

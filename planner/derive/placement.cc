@@ -12,10 +12,17 @@
 namespace weft {
 namespace {
 
+// Other than the first?
+bool namesStages(const GraphView& view) {
+  const std::vector<GraphOperator>& operators = view.graph().operators;
+  return std::any_of(operators.begin(), operators.end(),
+                     [](const GraphOperator& op) { return op.userStage.value_or(0) != 0; });
+}
+
 class StageAssigner {
  public:
   StageAssigner(const GraphView& view, const std::map<std::string, int64_t>& ofParameters)
-      : view_(view), stages_(view.operators()) {
+      : view_(view), countsWords_(ofParameters.empty() || namesStages(view)), stages_(view.operators()) {
     for (size_t i = 0; i < view.graph().arguments.size(); ++i) {
       const GraphArgument& argument = view.graph().arguments[i];
       if (argument.kind == ArgumentKind::kParameter) {
@@ -67,7 +74,7 @@ class StageAssigner {
         stage = std::max(stage.value_or(0), least_.at(operand));
       }
     }
-    if (op.userStage) {
+    if (op.userStage && countsWords_) {
       if (*op.userStage < 0) {
         return errorAt(op.line, absl::StrCat(op.label(), " is on stage ", *op.userStage, "; stages are 0, 1, ..."));
       }
@@ -193,6 +200,9 @@ class StageAssigner {
   }
 
   const GraphView& view_;
+  // Do the stages that operators name count? Stage 0 alone is no word where parameters have stages: a model that would
+  // put its layers on any number of stages says so of one.
+  const bool countsWords_;
   std::vector<std::optional<int64_t>> stages_;
   std::map<std::string, int> parameters_;
   std::map<int, int64_t> least_;  // of each parameter: the stage on which operators may work on it first

@@ -24,7 +24,7 @@ constexpr int32_t kIgnored = -100;
 
 struct Setting {
   std::string name;
-  int64_t stages = 1;
+  int64_t stages = 1;  // 0: the model names none
   CompileOptions options = {};
 };
 
@@ -47,15 +47,15 @@ Language buildLanguage(Graph& g, int64_t batch, int64_t context, int64_t stages)
   Language model;
   model.tokens = g.input("x", {batch, context}, kI32);
   model.labels = g.input("y", {batch, context}, kI32);
-  std::optional<Scope> stage;  // mode auto finds its own
-  if (stages > 1) {
+  std::optional<Scope> stage;
+  if (stages > 0) {
     stage.emplace(g.stage(0));
   }
   const Tensor places = slice(g.parameter("wpe", {kMostTokens, 8}, init), {0, 0}, {context, 8});
   Tensor h = embedding(g.parameter("wte", {kVocabulary, 8}, init), model.tokens) + places;
   h = nn::TransformerBlock(g, "h0", 8, 2, {.init = init})(h);
   stage.reset();
-  if (stages > 1) {
+  if (stages > 0) {
     stage.emplace(g.stage(static_cast<int>(stages) - 1));
   }
   h = nn::TransformerBlock(g, "h1", 8, 2, {.init = init})(h);
@@ -181,7 +181,9 @@ INSTANTIATE_TEST_SUITE_P(Layouts, SizesTest,
                                            Setting{"stages2", 2, {.micro = 4, .schedule = "1f1b"}},
                                            Setting{"stages2_dp2_zero3", 2, {.mesh = "dp=2", .micro = 2, .zero = 3}},
                                            Setting{"stage_meshes", 2, {.stageMeshes = "dp=2;dp=1", .micro = 2}},
-                                           Setting{"auto4", 1, {.mode = Mode::kAuto, .devices = 4}}),
+                                           Setting{"auto4", 0, {.mode = Mode::kAuto, .devices = 4}},
+                                           Setting{
+                                               "auto4_v", 1, {.mode = Mode::kAuto, .devices = 4, .schedule = "zb_v"}}),
                          [](const auto& info) { return info.param.name; });
 
 // What the tests above could not see if rows that fill a batch counted.
