@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-constexpr size_t kMostMoves = 40;  // predictions with a border moved
+constexpr size_t kMostMoves = 40;  // predictions with a border moved, of one plan
 
 // Forward operators on no stage that work on an input.
 std::vector<size_t> worksOnInputsAlone(const ProgramGraph& graph) {
@@ -95,6 +95,7 @@ class Refiner {
                 sketch_.grid.stages() > 1 && !found.program.isLong()) {}
 
   const Attempt& attempt() const { return best_.attempt; }
+  bool isTiny() const { return weft::isTiny(*best_.graph); }
 
   // The best cut between operators that read parameters. What takes `useless` is not looked for.
   void cutAnew(ReshardMemo& memo, Picoseconds useless) {
@@ -154,7 +155,7 @@ class Refiner {
 
   // Borders of a tiny program move by its finer blocks, if it is cut between those.
   void moveByFinerBlocks() {
-    if (!finer_ || best_.program == &*finer_ || !isTiny(*best_.graph)) {
+    if (!finer_ || best_.program == &*finer_ || !isTiny()) {
       return;
     }
     std::vector<int> first = best_.program->firstIn(*finer_, best_.first);
@@ -247,7 +248,12 @@ std::vector<ClosedRequest> refineStages(std::vector<RefinedPlan> plans, const Pr
     const Refiner& best = *std::min_element(refiners.begin(), refiners.end(), isBetterRefined);
     each.cutAnew(memo, uselessBeside(best.attempt()));
   }
-  std::min_element(refiners.begin(), refiners.end(), isBetterRefined)->moveBorders();
+  const Refiner* const best = &*std::min_element(refiners.begin(), refiners.end(), isBetterRefined);
+  for (Refiner& each : refiners) {
+    if (&each == best || each.isTiny()) {
+      each.moveBorders();
+    }
+  }
   std::vector<ClosedRequest> refined;
   for (Refiner& each : refiners) {
     refined.push_back(each.take());

@@ -139,6 +139,7 @@ TEST_F(OwnOperatorTest, ItsSplitIsSearchedFor) {
   CompileOptions options;
   options.mode = Mode::kAuto;
   options.devices = 2;
+  options.maxStages = 1;
   OwnOperator slow = gate();
   slow.work = 1e7;
   const auto elements = [&] {
