@@ -269,7 +269,7 @@ class KnownTables {
  private:
   static uint64_t mixed(uint64_t hash, uint64_t number) {
     hash = (hash ^ number) * 0x9E3779B97F4A7C15;
-    return hash ^ hash >> 29;
+    return hash ^ (hash >> 29);
   }
   // In four lanes, whose products do not wait for one another.
   template <typename Numbers>

@@ -139,7 +139,7 @@ TEST_F(OwnOperatorTest, ItsSplitIsSearchedFor) {
   CompileOptions options;
   options.mode = Mode::kAuto;
   options.devices = 2;
-  options.maxStages = 1;
+  options.maxStages = 1;  // else two stages are shorter, and split nothing
   OwnOperator slow = gate();
   slow.work = 1e7;
   const auto elements = [&] {
