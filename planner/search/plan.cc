@@ -69,7 +69,8 @@ class Models {
     if (!known->models_.empty()) {
       const Decisions& first = known->models_.front().model->record();
       const auto stages = static_cast<int64_t>(first.schedule.submeshes.size());
-      WEFT_ASSIGN_OR_RETURN(ScheduleDecision schedule, scheduleFor(predicted_.request, choice, stages, true));
+      WEFT_ASSIGN_OR_RETURN(ScheduleDecision schedule,
+                            scheduleFor(predicted_.request, choice, stages, predicted_.graph.trains()));
       const Derived* mine = on(schedule.submeshes);
       if (mine == nullptr) {
         WEFT_ASSIGN_OR_RETURN(mine, withKnownSplits(schedule));

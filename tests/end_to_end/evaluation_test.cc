@@ -173,18 +173,20 @@ TEST_P(SizesTest, ProgramsOfOtherSizesAgreeWithOneRank) {
   EXPECT_TRUE(trainer.fit(1, [](int64_t step, Feed& feed) { writeText(feed, step * 8, 8, kMostTokens); }).ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, SizesTest,
-                         ::testing::Values(Setting{"dp2", 1, {.mesh = "dp=2"}}, Setting{"dp3", 1, {.mesh = "dp=3"}},
-                                           Setting{"dp4", 1, {.mesh = "dp=4"}},
-                                           Setting{"dp2_zero3_micro2", 1, {.mesh = "dp=2", .micro = 2, .zero = 3}},
-                                           Setting{"tp2", 1, {.mode = Mode::kLayouts, .mesh = "dp=2,tp=2"}},
-                                           Setting{"stages2", 2, {.micro = 4, .schedule = "1f1b"}},
-                                           Setting{"stages2_dp2_zero3", 2, {.mesh = "dp=2", .micro = 2, .zero = 3}},
-                                           Setting{"stage_meshes", 2, {.stageMeshes = "dp=2;dp=1", .micro = 2}},
-                                           Setting{"auto4", 0, {.mode = Mode::kAuto, .devices = 4}},
-                                           Setting{
-                                               "auto4_v", 1, {.mode = Mode::kAuto, .devices = 4, .schedule = "zb_v"}}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, SizesTest,
+    ::testing::Values(Setting{"dp2", 1, {.mesh = "dp=2"}}, Setting{"dp3", 1, {.mesh = "dp=3"}},
+                      Setting{"dp4", 1, {.mesh = "dp=4"}},
+                      Setting{"dp2_zero3_micro2", 1, {.mesh = "dp=2", .micro = 2, .zero = 3}},
+                      Setting{"tp2", 1, {.mode = Mode::kLayouts, .mesh = "dp=2,tp=2"}},
+                      Setting{"stages2", 2, {.micro = 4, .schedule = "1f1b"}},
+                      Setting{"stages2_dp2_zero3", 2, {.mesh = "dp=2", .micro = 2, .zero = 3}},
+                      Setting{"stage_meshes", 2, {.stageMeshes = "dp=2;dp=1", .micro = 2}},
+                      Setting{"auto4", 0, {.mode = Mode::kAuto, .devices = 4}},
+                      Setting{"auto4_v", 1, {.mode = Mode::kAuto, .devices = 4, .schedule = "zb_v"}},
+                      // The kind alone asks for more than one micro-batch.
+                      Setting{"auto4_dualpipe_v", 1, {.mode = Mode::kAuto, .devices = 4, .schedule = "dualpipe_v"}}),
+    [](const auto& info) { return info.param.name; });
 
 // What the tests above could not see if rows that fill a batch counted.
 TEST(EvaluationTest, FullBatchesCountAllRows) {
