@@ -220,13 +220,15 @@ std::vector<std::pair<std::string, std::string>> parameterLayouts(const Program&
   return layouts;
 }
 
-// Of the parameters and states that are not on the first.
-static std::map<std::string, int64_t> parameterStages(const Program& program, const Decisions& decisions) {
+// Of the parameters and states that are not on the first alone.
+static std::map<std::string, std::vector<int64_t>> parameterStages(const Program& program, const Decisions& decisions) {
   const std::map<std::string, Shape> parameters = storedShapes(program);
-  std::map<std::string, int64_t> stages;
+  std::map<std::string, std::vector<int64_t>> stages;
   for (const ArgumentDecision& argument : decisions.arguments) {
-    if (argument.stage > 0 && parameters.count(argument.name) > 0) {
-      stages[argument.name] = argument.stage;
+    const bool isOnFirstAlone = argument.stage == 0 && argument.laterStages.empty();
+    if (!isOnFirstAlone && parameters.count(argument.name) > 0) {
+      std::vector<int64_t>& ofParameter = stages[argument.name] = {argument.stage};
+      ofParameter.insert(ofParameter.end(), argument.laterStages.begin(), argument.laterStages.end());
     }
   }
   return stages;

@@ -189,8 +189,8 @@ absl::Status checkZeroOf(const ZeroPatterns& patterns) {
 // That the program names, or the request for it.
 int64_t stagesOf(const CompileOptions& options, const ProgramOutline& program) {
   int64_t stages = std::max<int64_t>(1, program.stages);
-  for (const auto& [parameter, stage] : options.stages) {
-    stages = std::max(stages, stage + 1);
+  for (const auto& [parameter, ofParameter] : options.stages) {
+    stages = std::max(stages, ofParameter.back() + 1);
   }
   return stages;
 }
@@ -353,6 +353,18 @@ absl::Status checkInitial(const std::string& distribution, double a, double b) {
   return absl::OkStatus();
 }
 
+absl::Status checkStagesOf(const std::string& parameter, const std::vector<int64_t>& stages) {
+  if (stages.empty()) {
+    return refuse(absl::StrCat("stages of parameter '", parameter, "' are none; give at least one, or leave it out"));
+  }
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const int64_t least = i == 0 ? 0 : stages[i - 1] + 1;
+    WEFT_RETURN_IF_ERROR(
+        checkInteger(absl::StrCat("the stage of parameter '", parameter, "'"), stages[i], least, kMaxRanks - 1));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status checkRequest(const Request& request) {
   const CompileOptions& options = request.options;
   WEFT_RETURN_IF_ERROR(meshOf(options).status());
@@ -376,9 +388,8 @@ absl::Status checkRequest(const Request& request) {
   }
   WEFT_RETURN_IF_ERROR(checkInteger("maxStages", options.maxStages, 0, kMaxRanks));
   WEFT_RETURN_IF_ERROR(checkSearch(options));
-  for (const auto& [parameter, stage] : options.stages) {
-    WEFT_RETURN_IF_ERROR(
-        checkInteger(absl::StrCat("the stage of parameter '", parameter, "'"), stage, 0, kMaxRanks - 1));
+  for (const auto& [parameter, stages] : options.stages) {
+    WEFT_RETURN_IF_ERROR(checkStagesOf(parameter, stages));
   }
   WEFT_RETURN_IF_ERROR(checkSchedule(options));
   WEFT_RETURN_IF_ERROR(checkRecomputeWords(options.recompute));

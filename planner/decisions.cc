@@ -75,6 +75,9 @@ Json toJson(const ArgumentDecision& argument, const StageMeshes& meshes) {
   if (argument.stage > 0) {
     json["stage"] = argument.stage;
   }
+  if (!argument.laterStages.empty()) {
+    json["later_stages"] = argument.laterStages;
+  }
   for (const auto& [number, layout] : argument.elsewhere) {
     json["elsewhere"][std::to_string(number)] = layout.print(meshes.withNumber(number));
   }

@@ -76,7 +76,8 @@ struct ArgumentDecision {
   Layout layout;  // with pads
   GatherPolicy gather = GatherPolicy::kNone;
   std::string origin;
-  int64_t stage = 0;  // that owns it, on whose mesh `layout` is read
+  int64_t stage = 0;                      // that owns it, on whose mesh `layout` is read
+  std::vector<int64_t> laterStages = {};  // of a parameter: whose forward pass reads it, too; ascending
   // Where submeshes have different meshes: the layouts on the others that read it, by number of the mesh.
   std::map<int64_t, Layout> elsewhere = {};
   // The ZeRO level of a parameter, where it is not that of the record (ZeroLevels).

@@ -225,9 +225,8 @@ class Reader {
                      submeshes_, " submeshes of the schedule");
   }
 
-  absl::StatusOr<int64_t> readStage(JsonObject& entry) const {
-    return entry.integerOr("stage", 0, {0, static_cast<int64_t>(decisions_.schedule.submeshes.size()) - 1});
-  }
+  absl::StatusOr<int64_t> readStage(JsonObject& entry) const { return entry.integerOr("stage", 0, {0, lastStage()}); }
+  int64_t lastStage() const { return static_cast<int64_t>(decisions_.schedule.submeshes.size()) - 1; }
 
   absl::Status readRewrite(JsonObject& entry) {
     Rewrite rewrite;
@@ -271,10 +270,26 @@ class Reader {
     return jsonWord(kGatherPolicies, gatherPolicyName, gather, entry.where("gather"));
   }
 
+  // Each later than the one before it, the first than `stage`.
+  absl::StatusOr<std::vector<int64_t>> readLaterStages(JsonObject& entry, int64_t stage) const {
+    std::vector<int64_t> later;
+    if (!entry.has("later_stages")) {
+      return later;
+    }
+    const std::string where = entry.where("later_stages");
+    WEFT_ASSIGN_OR_RETURN(const Json* list, entry.list("later_stages"));
+    for (size_t i = 0; i < list->size(); ++i) {
+      WEFT_ASSIGN_OR_RETURN(stage, jsonInteger((*list)[i], absl::StrCat(where, "[", i, "]"), {stage + 1, lastStage()}));
+      later.push_back(stage);
+    }
+    return later;
+  }
+
   absl::Status readArgument(JsonObject& entry) {
     ArgumentDecision argument;
     WEFT_ASSIGN_OR_RETURN(argument.name, entry.text("name"));
     WEFT_ASSIGN_OR_RETURN(argument.stage, readStage(entry));
+    WEFT_ASSIGN_OR_RETURN(argument.laterStages, readLaterStages(entry, argument.stage));
     WEFT_ASSIGN_OR_RETURN(const Json* layout, entry.any("layout"));
     WEFT_ASSIGN_OR_RETURN(argument.layout,
                           parseLayout(*layout, entry.where("layout"), meshes_.ofStage(argument.stage)));

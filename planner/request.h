@@ -87,8 +87,9 @@ struct CompileOptions {
   // training program matches is an error.
   std::vector<std::pair<std::string, std::string>> layouts;
   // Pipeline stages of parameters, by name, for operators on which nobody names one: what works on a parameter runs on
-  // its stage or a later one. A program that names stage 0 alone names none.
-  std::map<std::string, int64_t> stages;
+  // the first of its stages, in ascending order, that is no earlier than what else it reads; on no earlier one, if
+  // there is none such. A program that names stage 0 alone names none.
+  std::map<std::string, std::vector<int64_t>> stages;
   int64_t maxStages = 0;  // most pipeline stages that mode kAuto considers; 0: as many as there are devices
   Freedoms without;       // what mode kAuto may not decide (freedoms.h)
   bool may(Freedom freedom) const { return without.count(freedom) == 0; }

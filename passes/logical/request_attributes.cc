@@ -121,12 +121,15 @@ absl::Status readEntries(const std::string& name, Attribute attribute, const Ent
 absl::Status readStages(const std::string& name, Attribute attribute, CompileOptions& options) {
   auto dictionary = mlir::dyn_cast<DictionaryAttr>(attribute);
   if (!dictionary) {
-    return wrong(name, attribute, "a dictionary {\"parameter\" = stage, ...}");
+    return wrong(name, attribute, "a dictionary {\"parameter\" = array<i64: stage, ...>, ...}");
   }
   for (const mlir::NamedAttribute& entry : dictionary) {
     const std::string parameter = entry.getName().str();
-    WEFT_ASSIGN_OR_RETURN(const int64_t stage, integerOf(absl::StrCat(name, ".", parameter), entry.getValue()));
-    options.stages[parameter] = stage;
+    auto stages = mlir::dyn_cast<mlir::DenseI64ArrayAttr>(entry.getValue());
+    if (!stages) {
+      return wrong(absl::StrCat(name, ".", parameter), entry.getValue(), "an array, such as array<i64: 0>");
+    }
+    options.stages[parameter] = stages.asArrayRef().vec();
   }
   return absl::OkStatus();
 }
@@ -382,8 +385,8 @@ void setOptions(mlir::ModuleOp module, const CompileOptions& options) {
   setIf(searched && options.micro, kMicro, [&] { return integer(options.microBatches()); });
   setIf(!options.stages.empty(), kStages, [&]() -> Attribute {
     mlir::NamedAttrList stages;
-    for (const auto& [parameter, stage] : options.stages) {
-      stages.set(parameter, integer(stage));
+    for (const auto& [parameter, ofParameter] : options.stages) {
+      stages.set(parameter, mlir::DenseI64ArrayAttr::get(module.getContext(), ofParameter));
     }
     return stages.getDictionary(module.getContext());
   });

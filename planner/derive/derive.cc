@@ -341,6 +341,18 @@ class Deriver {
     }
   }
 
+  // Stages after `stage` whose forward pass reads the argument.
+  static std::vector<int64_t> laterReaders(const SettledGraph& settled, int argument, int64_t stage) {
+    std::set<int64_t> later;
+    for (const GraphView::Use& use : settled.view.usesOf(argument)) {
+      if (use.op != GraphView::kStep && settled.view.op(use.op).phase == Phase::kForward &&
+          settled.placement.stages[use.op] > stage) {
+        later.insert(settled.placement.stages[use.op]);
+      }
+    }
+    return {later.begin(), later.end()};
+  }
+
   static ArgumentDecision decisionOf(const SettledGraph& settled, const Shardings& shardings, unsigned index) {
     const GraphArgument& argument = settled.view.graph().arguments[index];
     const StageMeshes& meshes = settled.placement.meshes;
@@ -349,6 +361,9 @@ class Deriver {
     ArgumentDecision decision;
     decision.name = argument.name;
     decision.stage = stage;
+    if (argument.kind == ArgumentKind::kParameter) {
+      decision.laterStages = laterReaders(settled, static_cast<int>(index), stage);
+    }
     for (const auto& [number, sharding] : shardings.arguments[index]) {
       Layout layout = *sharding.layout;
       const Shape& stored = settled.stored.of(static_cast<int>(index));

@@ -21,14 +21,15 @@ bool namesStages(const GraphView& view) {
 
 class StageAssigner {
  public:
-  StageAssigner(const GraphView& view, const std::map<std::string, int64_t>& ofParameters)
+  StageAssigner(const GraphView& view, const std::map<std::string, std::vector<int64_t>>& ofParameters)
       : view_(view), countsWords_(ofParameters.empty() || namesStages(view)), stages_(view.operators()) {
     for (size_t i = 0; i < view.graph().arguments.size(); ++i) {
       const GraphArgument& argument = view.graph().arguments[i];
       if (argument.kind == ArgumentKind::kParameter) {
         parameters_[argument.name] = static_cast<int>(i);
-        const auto it = ofParameters.find(argument.name);
-        least_[static_cast<int>(i)] = it == ofParameters.end() ? 0 : it->second;
+        if (const auto given = ofParameters.find(argument.name); given != ofParameters.end()) {
+          given_[static_cast<int>(i)] = given->second;
+        }
       }
     }
   }
@@ -65,13 +66,14 @@ class StageAssigner {
     for (unsigned i = 0; i < op.operands.size(); ++i) {
       const int operand = view_.operandOf(number, i);
       const std::optional<int> producer = view_.producerOf(operand);
-      if (producer && stages_[*producer]) {
-        if (!stage || *stages_[*producer] > *stage) {
-          stage = *stages_[*producer];
-          last = absl::StrCat(", of ", view_.op(*producer).label(), placeText(view_.op(*producer).line));
-        }
-      } else if (isParameter(operand)) {
-        stage = std::max(stage.value_or(0), least_.at(operand));
+      if (producer && stages_[*producer] && (!stage || *stages_[*producer] > *stage)) {
+        stage = *stages_[*producer];
+        last = absl::StrCat(", of ", view_.op(*producer).label(), placeText(view_.op(*producer).line));
+      }
+    }
+    for (unsigned i = 0; i < op.operands.size(); ++i) {
+      if (const int operand = view_.operandOf(number, i); isParameter(operand)) {
+        stage = withParameter(operand, stage.value_or(0));
       }
     }
     if (op.userStage && countsWords_) {
@@ -88,6 +90,16 @@ class StageAssigner {
     }
     stages_[number] = stage;
     return absl::OkStatus();
+  }
+
+  // The first of the parameter's stages from `stage` on; `stage` where it has none such.
+  int64_t withParameter(int argument, int64_t stage) const {
+    const auto given = given_.find(argument);
+    if (given == given_.end()) {
+      return stage;
+    }
+    const auto later = std::ranges::lower_bound(given->second, stage);
+    return later == given->second.end() ? stage : *later;
   }
 
   // What has no place yet goes to its first reader's; without a reader to stage 0.
@@ -205,12 +217,13 @@ class StageAssigner {
   const bool countsWords_;
   std::vector<std::optional<int64_t>> stages_;
   std::map<std::string, int> parameters_;
-  std::map<int, int64_t> least_;  // of each parameter: the stage on which operators may work on it first
+  std::map<int, std::vector<int64_t>> given_;  // of parameters, ascending
 };
 
 }  // namespace
 
-absl::StatusOr<Stages> assignStages(const GraphView& view, const std::map<std::string, int64_t>& ofParameters) {
+absl::StatusOr<Stages> assignStages(const GraphView& view,
+                                    const std::map<std::string, std::vector<int64_t>>& ofParameters) {
   return StageAssigner(view, ofParameters).run();
 }
 

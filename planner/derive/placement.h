@@ -1,12 +1,11 @@
 // Where operators run: pipeline stages and the meshes of the submeshes that own them.
 //
 // The user's scopes come first (`nn.stage` on forward operators). What they leave open follows the data: a forward
-// operator runs where the last of its operands is made; the first to work on a parameter is on stage 0, or on that of
-// the parameter; what has no
-// operands, or prepares inputs, runs where it is first read. A backward operator runs with its forward operator, a sum
-// of gradients where the first of them is made (the stage of the value whose gradient they form). An update runs where
-// its parameter is first read, everything else in the update where the largest of its operands is made, of several the
-// first.
+// operator runs where the last of its operands is made; what works on a parameter on the first of the parameter's
+// stages from there on, where it has some; if nothing makes an operand of it on stage 0. What has no operands, or
+// prepares inputs, runs where it is first read. A backward operator runs with its forward operator, a sum of gradients
+// where the first of them is made (the stage of the value whose gradient they form). An update runs where its parameter
+// is first read, everything else in the update where the largest of its operands is made, of several the first.
 #pragma once
 
 #include <map>
@@ -28,7 +27,8 @@ struct Stages {
 // Errors, at the user's lines: a negative stage, a stage without any operator, a forward operator that reads a later
 // stage (both named).
 // `ofParameters`: stages by name (CompileOptions::stages).
-absl::StatusOr<Stages> assignStages(const GraphView& view, const std::map<std::string, int64_t>& ofParameters);
+absl::StatusOr<Stages> assignStages(const GraphView& view,
+                                    const std::map<std::string, std::vector<int64_t>>& ofParameters);
 
 // Operators on stages, stages on meshes.
 struct Placement {

@@ -26,6 +26,7 @@ struct Setting {
   std::string name;
   int64_t stages = 1;  // 0: the model names none
   CompileOptions options = {};
+  bool tied = false;  // is the head the embedding's table?
 };
 
 void PrintTo(const Setting& layout, std::ostream* out) {
@@ -41,25 +42,28 @@ struct Language {
   Tensor tokens, labels, logits, losses, counted;
 };
 
-Language buildLanguage(Graph& g, int64_t batch, int64_t context, int64_t stages) {
+Language buildLanguage(Graph& g, int64_t batch, int64_t context, const Setting& layout) {
   g.setParameterType(kF64);
   const Init init = Init::normal(0.3);
   Language model;
   model.tokens = g.input("x", {batch, context}, kI32);
   model.labels = g.input("y", {batch, context}, kI32);
   std::optional<Scope> stage;
-  if (stages > 0) {
+  if (layout.stages > 0) {
     stage.emplace(g.stage(0));
   }
   const Tensor places = slice(g.parameter("wpe", {kMostTokens, 8}, init), {0, 0}, {context, 8});
-  Tensor h = embedding(g.parameter("wte", {kVocabulary, 8}, init), model.tokens) + places;
+  const Tensor table = g.parameter("wte", {kVocabulary, 8}, init);
+  Tensor h = embedding(table, model.tokens) + places;
   h = nn::TransformerBlock(g, "h0", 8, 2, {.init = init})(h);
   stage.reset();
-  if (stages > 0) {
-    stage.emplace(g.stage(static_cast<int>(stages) - 1));
+  if (layout.stages > 0) {
+    stage.emplace(g.stage(static_cast<int>(layout.stages) - 1));
   }
   h = nn::TransformerBlock(g, "h1", 8, 2, {.init = init})(h);
-  model.logits = matmul(h, g.parameter("head", {8, kVocabulary}, init));
+  model.logits =
+      layout.tied ? matmul(h, table, {.transposeB = true}) : matmul(h, g.parameter("head", {8, kVocabulary}, init));
+  model.logits = model.logits + g.parameter("bias", {kVocabulary}, init);
   model.losses = softmaxCrossEntropy(model.logits, model.labels, kIgnored);
   model.counted = compare(model.labels, kIgnored, "ne");
   return model;
@@ -88,7 +92,7 @@ void writeText(Feed& feed, int64_t first, int64_t rows, int64_t context) {
 
 Program evaluationOf(const Program& training, const Setting& layout, int64_t batch, int64_t context) {
   Graph g;
-  const Language model = buildLanguage(g, batch, context, layout.stages);
+  const Language model = buildLanguage(g, batch, context, layout);
   metric("loss", model.losses, model.counted);
   metric("accuracy", compare(argmax(model.logits, -1), model.labels, "eq"), model.counted);
   metric("greatest", max(model.logits, {-1}));
@@ -100,7 +104,7 @@ Program evaluationOf(const Program& training, const Setting& layout, int64_t bat
 
 Program trainingOf(const Setting& layout, int64_t batch = 8) {
   Graph g;
-  const Language model = buildLanguage(g, batch, kMostTokens, layout.stages);
+  const Language model = buildLanguage(g, batch, kMostTokens, layout);
   const absl::StatusOr<Program> program =
       compile(g, meanValid(model.losses, model.labels, kIgnored), optim::Adam{.lr = 0.05}, layout.options);
   EXPECT_TRUE(program.ok()) << program.status();
@@ -151,7 +155,7 @@ TEST_P(SizesTest, ProgramsOfOtherSizesAgreeWithOneRank) {
   Trainer trainer(training, quiet());
   ASSERT_TRUE(trainer.fit(3, [](int64_t step, Feed& feed) { writeText(feed, step * 8, 8, kMostTokens); }).ok());
   ASSERT_TRUE(trainer.save(dir / "a").ok());
-  const Setting alone = {"one"};
+  const Setting alone = {"one", 1, {}, GetParam().tied};
   const Program serial = trainingOf(alone);
   Trainer one(serial, quiet());
   ASSERT_TRUE(one.load(dir / "a").ok());
@@ -185,7 +189,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Setting{"auto4", 0, {.mode = Mode::kAuto, .devices = 4}},
                       Setting{"auto4_v", 1, {.mode = Mode::kAuto, .devices = 4, .schedule = "zb_v"}},
                       // The kind alone asks for more than one micro-batch.
-                      Setting{"auto4_dualpipe_v", 1, {.mode = Mode::kAuto, .devices = 4, .schedule = "dualpipe_v"}}),
+                      Setting{"auto4_dualpipe_v", 1, {.mode = Mode::kAuto, .devices = 4, .schedule = "dualpipe_v"}},
+                      // The first and the last stage, of one submesh, read a parameter.
+                      Setting{"auto3_v_tied", 0, {.mode = Mode::kAuto, .devices = 3, .schedule = "zb_v"}, true}),
     [](const auto& info) { return info.param.name; });
 
 // What the tests above could not see if rows that fill a batch counted.
@@ -282,7 +288,7 @@ TEST(EvaluationTest, SaysWhatIsWrong) {
   EXPECT_THAT(std::string(trainer.fit(1, [](int64_t, Feed& feed) { feed.rows(3); }).message()),
               HasSubstr("rows(3) in a training step, whose loss would count what fills the batch"));
   Graph g;
-  g.output("logits", buildLanguage(g, 4, 5, 1).logits);
+  g.output("logits", buildLanguage(g, 4, 5, {}).logits);
   const absl::StatusOr<Program> bare = compileForward(g, Tensor(), forwardOptions(training, {}));
   ASSERT_TRUE(bare.ok()) << bare.status();
   EXPECT_THAT(messageOf(*bare, 1, text), HasSubstr("the program has no metrics; give its graph some by weft::metric"));
@@ -292,7 +298,7 @@ TEST(EvaluationTest, SaysWhatIsWrong) {
 TEST(EvaluationTest, TrainingStepsHaveMetrics) {
   const auto countsOf = [](const CompileOptions& options) {
     Graph g;
-    const Language model = buildLanguage(g, 8, kMostTokens, 1);
+    const Language model = buildLanguage(g, 8, kMostTokens, {});
     metric("accuracy", compare(argmax(model.logits, -1), model.labels, "eq"), model.counted);
     const auto program = compile(g, meanValid(model.losses, model.labels, kIgnored), optim::Sgd{}, options);
     EXPECT_TRUE(program.ok()) << program.status();

@@ -215,18 +215,18 @@ KnownModel mlpModel(const std::string& name, int64_t batch, const std::vector<in
   return {name, batch, build, layouts};
 }
 
-std::map<std::string, int64_t> stagesOf(const std::vector<std::string>& parameters, int64_t stages) {
+std::map<std::string, std::vector<int64_t>> stagesOf(const std::vector<std::string>& parameters, int64_t stages) {
   const std::vector<std::string> layers = layerNames(parameters);
-  std::map<std::string, int64_t> result;
+  std::map<std::string, std::vector<int64_t>> result;
   int64_t stage = 0;
   for (const std::string& parameter : parameters) {
     const auto it = std::find(layers.begin(), layers.end(), layerOf(parameter));
     if (it != layers.end()) {
       stage = (it - layers.begin()) * stages / static_cast<int64_t>(layers.size());
     }
-    result[parameter] = stage;
+    result[parameter] = {stage};
   }
-  return stages > 1 ? result : std::map<std::string, int64_t>();
+  return stages > 1 ? result : decltype(result)();
 }
 
 int64_t layersOf(const std::vector<std::string>& parameters) {

@@ -63,7 +63,7 @@ KnownModel mlpModel(const std::string& name, int64_t batch, const std::vector<in
 
 // CompileOptions::stages of a program with these parameters, in their order: its layers in so many stages, as equal as
 // can be. Empty for one stage.
-std::map<std::string, int64_t> stagesOf(const std::vector<std::string>& parameters, int64_t stages);
+std::map<std::string, std::vector<int64_t>> stagesOf(const std::vector<std::string>& parameters, int64_t stages);
 // Layers among them.
 int64_t layersOf(const std::vector<std::string>& parameters);
 

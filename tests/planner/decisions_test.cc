@@ -20,7 +20,8 @@ Json record() {
     "stage_meshes": "dp=2;dp=4", "stripes": 4,
     "rewrites": [{"expand": 7, "of": "softmax"}, {"prologue": 8, "operand": 1}, {"regroup": 9, "groups": [[1, 2], [0]]}],
     "arguments": [
-      {"name": "w", "layout": "[{dp},{}]", "origin": "user", "gather": "once_per_step", "zero": 3, "stage": 1, "elsewhere": {"0": "[{},{}]"}}],
+      {"name": "w", "layout": "[{dp},{}]", "origin": "user", "gather": "once_per_step", "zero": 3, "stage": 1, "elsewhere": {"0": "[{},{}]"}},
+      {"name": "tied", "layout": "[{}]", "origin": "user", "later_stages": [1]}],
     "operators": [
       {"id": 7, "label": "matmul", "runs_in": "forward", "gather": "each_call", "batch": "m", "per_micro_batch": true, "stage": 1, "recompute": true,
        "recompute_price": {"bytes": 64, "seconds": 0.25}, "axes": {"m": "[{dp}]"}, "results": {"0": "[{dp},{}]"},
@@ -57,6 +58,7 @@ TEST(DecisionsText, ReadsWhatItPrints) {
   EXPECT_EQ(decisions->rewrites[2].groups, (std::vector<std::vector<unsigned>>{{1, 2}, {0}}));
   EXPECT_EQ(decisions->arguments[0].elsewhere.size(), 1u);
   EXPECT_EQ(decisions->arguments[0].zero, 3);
+  EXPECT_EQ(decisions->arguments[1].laterStages, std::vector<int64_t>{1});
   EXPECT_EQ(decisions->reshards[0].id, -1);
   EXPECT_TRUE(decisions->overlap);
   EXPECT_EQ(decisions->offload, Offload::kState);
@@ -130,6 +132,10 @@ TEST(DecisionsText, ErrorsNameEntryAndWhatWasExpected) {
       {"/arguments/0/elsewhere/2", "\"[]\"", "decisions: arguments[0].elsewhere has an entry '2'"},
       {"/arguments/0/elsewhere/00", "\"[]\"", "decisions: arguments[0].elsewhere has an entry '00'"},
       {"/arguments/0/elsewhere/0", "0", "decisions: arguments[0].elsewhere.0: found 0, expected a text"},
+      {"/arguments/1/later_stages", "1", "decisions: arguments[1].later_stages: found 1, expected a list"},
+      {"/arguments/1/later_stages/0", "0",
+       "decisions: arguments[1].later_stages[0]: found 0, expected an integer from 1"},
+      {"/arguments/1/later_stages/1", "1", "decisions: arguments[1].later_stages[1]: found 1"},
       {"/operators/0/id", "-1", "decisions: operators[0].id: found -1"},
       {"/operators/0/id", "\"7\"", "decisions: operators[0].id: found \"7\", expected an integer"},
       {"/operators/0/runs_in", "\"never\"", "decisions: operators[0].runs_in: found 'never', expected one of prologue"},

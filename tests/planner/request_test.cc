@@ -252,6 +252,14 @@ TEST(ProgramTest, StagesThatAreNot) {
   EXPECT_THAT(notesOf({.schedule = "seq1f1b"}), ElementsAre(HasSubstr("simulated, not executed; take 1f1b")));
 }
 
+TEST(ProgramTest, StagesOfParametersAscend) {
+  EXPECT_THAT(notesOf({.stages = {{"wte", {0, 2}}, {"h0.fc.bias", {1}}}}), IsEmpty());
+  EXPECT_THAT(notesOf({.stages = {{"wte", {}}}}),
+              ElementsAre(AllOf(HasSubstr("stages of parameter 'wte' are none"), HasSubstr("leave it out"))));
+  EXPECT_THAT(notesOf({.stages = {{"wte", {-1}}}}), ElementsAre(HasSubstr("the stage of parameter 'wte' = -1")));
+  EXPECT_THAT(notesOf({.stages = {{"wte", {2, 2}}}}), ElementsAre(HasSubstr("the stage of parameter 'wte' = 2")));
+}
+
 TEST(ProgramTest, FreedomsAreThoseOfModeAuto) {
   EXPECT_THAT(notesOf({.without = {Freedom::kZero}}),
               ElementsAre(AllOf(HasSubstr("without = 'zero' in mode semi"), HasSubstr("ask for that mode"))));

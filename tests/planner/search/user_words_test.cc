@@ -52,7 +52,7 @@ TEST(UserWords, OptionsOneByOne) {
   request.regather = true;
   request.offload = Offload::kState;
   request.maxStages = 2;
-  request.stages = {{"w0", 0}};
+  request.stages = {{"w0", {0}}};
   request.zeroOf = {{"w0", 3}, {"w*", 1}};
   request.layouts = {{"w0", "[{tp},{}]"}, {"w1", "[{},{tp}]"}};
   const ProgramGraph graph = layers();
