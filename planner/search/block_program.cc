@@ -151,12 +151,23 @@ bool BlockProgram::isLong() const {
   return isShort() && graph_->operators.size() > kOperatorsOfLong;
 }
 
-ProgramGraph BlockProgram::onStages(const std::vector<int>& first) const {
+std::vector<int> BlockProgram::stagesOf(const std::vector<int>& first) const {
+  if (first.size() < 2) {
+    return {};
+  }
+  std::vector<int> stages;
+  for (const int block : of_) {
+    const auto next = std::upper_bound(first.begin(), first.end(), block);
+    stages.push_back(block == kNoBlock ? kNoStage : static_cast<int>(next - first.begin()) - 1);
+  }
+  return stages;
+}
+
+ProgramGraph BlockProgram::withStages(const std::vector<int>& stages) const {
   ProgramGraph staged = *graph_;
-  for (size_t op = 0; op < of_.size() && first.size() > 1; ++op) {
-    if (of_[op] != kNoBlock) {
-      const auto next = std::upper_bound(first.begin(), first.end(), of_[op]);
-      staged.operators[op].userStage = next - first.begin() - 1;
+  for (size_t op = 0; op < stages.size(); ++op) {
+    if (stages[op] != kNoStage) {
+      staged.operators[op].userStage = stages[op];
     }
   }
   return staged;

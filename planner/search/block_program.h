@@ -31,6 +31,9 @@ inline bool isTiny(const ProgramGraph& graph) {
   return graph.operators.size() <= kOperatorsOfTiny;
 }
 
+// Of an operator that works on no parameter: it runs where its readers do.
+inline constexpr int kNoStage = -1;
+
 class BlockProgram {
  public:
   // `request`: what the user asks for; what it leaves open counts for nothing here. Errors: stages that cannot be.
@@ -49,8 +52,12 @@ class BlockProgram {
   bool isShort() const;                          // are some blocks known from others?
   bool isLong() const;                           // does it take long to predict all of it?
 
-  // The program on stages; `first`: of each stage its first block. Without stages, or with the user's: as it is.
-  ProgramGraph onStages(const std::vector<int>& first) const;
+  // The stage of each operator, or kNoStage; `first`: of each stage its first block. Empty of one stage, and where the
+  // stages are the user's.
+  std::vector<int> stagesOf(const std::vector<int>& first) const;
+  // The program on such stages, or on those with these first blocks. Where there are none: as it is.
+  ProgramGraph withStages(const std::vector<int>& stages) const;
+  ProgramGraph onStages(const std::vector<int>& first) const { return withStages(stagesOf(first)); }
   // The same on the stages of operators by their numbers, which need not begin with blocks.
   ProgramGraph onStagesOf(const std::map<int64_t, int64_t>& stageOf) const;
 

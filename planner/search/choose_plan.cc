@@ -296,7 +296,11 @@ class PlanChooser {
         plans.push_back({each.sketch, *program, each.plan});
       }
     }
-    std::vector<ClosedRequest> refined = refineStages(std::move(plans), predict_, known_.reshards);
+    const PredictOnStages predict = [&](const ClosedRequest& plan, const BlockProgram& program, std::vector<int> stages,
+                                        Picoseconds useless) {
+      return plans_.onStages(plan, program, std::move(stages), useless);
+    };
+    std::vector<ClosedRequest> refined = refineStages(std::move(plans), predict, known_.reshards);
     for (size_t i = 0; i < chosen.size(); ++i) {
       others_ += std::exchange(refined[i].ticks, 0);
       chosen[i]->plan = std::move(refined[i]);

@@ -12,17 +12,16 @@ absl::StatusOr<ClosedRequest> PlanPredictions::of(const Sketch& sketch, Picoseco
   closed.virtualStages = sketch.grid.submeshes > 1 ? sketch.grid.virtualStages : 0;
   SearchQuestion question = {program->sharedGraph(), closed, sketch.bytePrice.value_or(-1)};
   question.useless = useless;
-  // Of one stage the program is as it is: the same question as of a plan that was changed into this one.
-  const bool isCut = sketch.cut.first.size() > 1;
-  if (isCut) {
-    question.first = sketch.cut.first;
-  }
-  if (const absl::StatusOr<ClosedRequest>* known = known_.before.plans.find(question)) {
-    return *known;
-  }
-  const std::shared_ptr<const ProgramGraph> staged =
-      isCut ? std::make_shared<const ProgramGraph>(program->onStages(sketch.cut.first)) : program->sharedGraph();
-  return ask(std::move(question), staged, sketch.bytePrice);
+  question.stages = program->stagesOf(sketch.cut.first);
+  return ask(std::move(question), sketch.bytePrice, program);
+}
+
+absl::StatusOr<ClosedRequest> PlanPredictions::onStages(const ClosedRequest& plan, const BlockProgram& program,
+                                                        std::vector<int> stages, Picoseconds useless) {
+  SearchQuestion question = {program.sharedGraph(), plan.request, plan.bytePrice.value_or(-1)};
+  question.useless = useless;
+  question.stages = std::move(stages);
+  return ask(std::move(question), plan.bytePrice, &program);
 }
 
 absl::StatusOr<Attempt> PlanPredictions::ofChanged(const std::shared_ptr<const ProgramGraph>& staged,
@@ -30,18 +29,20 @@ absl::StatusOr<Attempt> PlanPredictions::ofChanged(const std::shared_ptr<const P
                                                    Picoseconds useless) {
   SearchQuestion question = {staged, closed, bytePrice.value_or(-1)};
   question.useless = useless;
-  const absl::StatusOr<ClosedRequest>* known = known_.before.plans.find(question);
-  if (known == nullptr) {
-    known = &ask(std::move(question), staged, bytePrice);
-  }
-  return known->ok() ? absl::StatusOr<Attempt>((*known)->attempt) : known->status();
+  const absl::StatusOr<ClosedRequest>& made = ask(std::move(question), bytePrice, nullptr);
+  return made.ok() ? absl::StatusOr<Attempt>(made->attempt) : made.status();
 }
 
-const absl::StatusOr<ClosedRequest>& PlanPredictions::ask(SearchQuestion question,
-                                                          std::shared_ptr<const ProgramGraph> staged,
-                                                          std::optional<double> bytePrice) {
+const absl::StatusOr<ClosedRequest>& PlanPredictions::ask(SearchQuestion question, std::optional<double> bytePrice,
+                                                          const BlockProgram* program) {
+  if (const absl::StatusOr<ClosedRequest>* known = known_.before.plans.find(question)) {
+    return *known;
+  }
   ++asked_;
-  absl::StatusOr<ClosedRequest> made = ClosedRequest{question.closed, std::move(staged), {}, bytePrice};
+  absl::StatusOr<ClosedRequest> made = ClosedRequest{question.closed, question.graph, {}, bytePrice};
+  if (!question.stages.empty()) {
+    made->graph = std::make_shared<const ProgramGraph>(program->withStages(question.stages));
+  }
   absl::StatusOr<Attempt> attempt = predict_(*made->graph, made->request, bytePrice, question.useless);
   if (attempt.ok()) {
     made->attempt = *std::move(attempt);

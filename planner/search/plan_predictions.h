@@ -23,14 +23,17 @@ class PlanPredictions {
 
   // Of a sketch as it stands, on its stages; `useless`: as Predict.
   absl::StatusOr<ClosedRequest> of(const Sketch& sketch, Picoseconds useless);
+  // Of a plan on other stages of its program, which `stages` are of.
+  absl::StatusOr<ClosedRequest> onStages(const ClosedRequest& plan, const BlockProgram& program,
+                                         std::vector<int> stages, Picoseconds useless);
   // Of a plan that was chosen, on its stages and with other words.
   absl::StatusOr<Attempt> ofChanged(const std::shared_ptr<const ProgramGraph>& staged, const CompileOptions& closed,
                                     std::optional<double> bytePrice, Picoseconds useless);
 
  private:
-  // What the question's request takes on these stages.
-  const absl::StatusOr<ClosedRequest>& ask(SearchQuestion question, std::shared_ptr<const ProgramGraph> staged,
-                                           std::optional<double> bytePrice);
+  // Of the question's program as it is, or on stages of that as `program`.
+  const absl::StatusOr<ClosedRequest>& ask(SearchQuestion question, std::optional<double> bytePrice,
+                                           const BlockProgram* program);
 
   Sketches& sketches_;
   const Predict& predict_;

@@ -15,8 +15,8 @@ namespace {
 
 constexpr size_t kMostMoves = 40;  // predictions with a border moved, of one plan
 
-// Forward operators on no stage that work on an input.
-std::vector<size_t> worksOnInputsAlone(const ProgramGraph& graph) {
+// Forward operators on none of these stages that work on an input.
+std::vector<size_t> worksOnInputsAlone(const ProgramGraph& graph, const std::vector<int>& stages) {
   const GraphView view(graph);
   std::vector<bool> works(view.values(), false);
   for (size_t i = 0; i < graph.arguments.size(); ++i) {
@@ -29,7 +29,7 @@ std::vector<size_t> worksOnInputsAlone(const ProgramGraph& graph) {
     for (unsigned i = 0; i < node.operands.size(); ++i) {
       isOnInput = isOnInput || works[view.operandOf(op, i)];
     }
-    if (isOnInput && !node.userStage && node.phase == Phase::kForward && !node.prologueOf) {
+    if (isOnInput && stages[op] == kNoStage && node.phase == Phase::kForward && !node.prologueOf) {
       found.push_back(op);
       for (unsigned r = 0; r < node.results.size(); ++r) {
         works[view.resultOf(op, r)] = true;
@@ -57,20 +57,19 @@ enum class InputWork : uint8_t {
   kInOrder,  // with what stands before it in the program
 };
 
-// Puts these operators of a staged program on stages.
-void place(InputWork where, const std::vector<size_t>& operators, ProgramGraph& staged) {
+// Puts these operators on stages, too.
+void place(InputWork where, const std::vector<size_t>& operators, std::vector<int>& stages) {
   if (where == InputWork::kAtReaders) {
     return;
   }
-  int64_t stage = 0;
+  int stage = 0;
   auto next = operators.begin();
-  for (size_t op = 0; op < staged.operators.size() && next != operators.end(); ++op) {
-    GraphOperator& node = staged.operators[op];
+  for (size_t op = 0; op < stages.size() && next != operators.end(); ++op) {
     if (op == *next) {
-      node.userStage = where == InputWork::kInOrder ? stage : 0;
+      stages[op] = where == InputWork::kInOrder ? stage : 0;
       ++next;
     } else {
-      stage = node.userStage.value_or(stage);
+      stage = stages[op] == kNoStage ? stage : stages[op];
     }
   }
 }
@@ -86,7 +85,7 @@ struct Staged {
 
 class Refiner {
  public:
-  Refiner(RefinedPlan found, const Predict& predict)
+  Refiner(RefinedPlan found, const PredictOnStages& predict)
       : sketch_(found.sketch),
         plan_(std::move(found.plan)),
         best_{&found.program, sketch_.cut.first, InputWork::kAtReaders, plan_.graph, plan_.attempt},
@@ -168,7 +167,7 @@ class Refiner {
   // The best with what works on inputs alone elsewhere: it may be most of what a stage has to do, or to hold.
   std::vector<Staged> placedElsewhere(Picoseconds useless) {
     std::vector<Staged> found;
-    if (worksOnInputsAlone(best_.program->onStages(best_.first)).empty()) {
+    if (worksOnInputsAlone(best_.program->graph(), best_.program->stagesOf(best_.first)).empty()) {
       return found;
     }
     for (const InputWork where : {InputWork::kAtReaders, InputWork::kInFirstStage, InputWork::kInOrder}) {
@@ -183,15 +182,14 @@ class Refiner {
 
   // Fills in graph and attempt. Nothing: it cannot be.
   std::optional<Staged> predicted(Staged staged, Picoseconds useless) {
-    ++plan_.ticks;
-    auto graph = std::make_shared<ProgramGraph>(staged.program->onStages(staged.first));
-    place(staged.inputWork, worksOnInputsAlone(*graph), *graph);
-    absl::StatusOr<Attempt> attempt = predict_(*graph, plan_.request, plan_.bytePrice, useless);
-    if (!attempt.ok()) {
+    std::vector<int> stages = staged.program->stagesOf(staged.first);
+    place(staged.inputWork, worksOnInputsAlone(staged.program->graph(), stages), stages);
+    absl::StatusOr<ClosedRequest> made = predict_(plan_, *staged.program, std::move(stages), useless);
+    if (!made.ok()) {
       return std::nullopt;
     }
-    staged.graph = std::move(graph);
-    staged.attempt = *std::move(attempt);
+    staged.graph = std::move(made->graph);
+    staged.attempt = std::move(made->attempt);
     return staged;
   }
 
@@ -231,14 +229,15 @@ class Refiner {
   ClosedRequest plan_;
   Staged best_;
   std::optional<BlockProgram> finer_;
-  const Predict& predict_;
+  const PredictOnStages& predict_;
   const bool isOpen_;  // may its stages be cut anew?
   size_t moves_ = 0;
 };
 
 }  // namespace
 
-std::vector<ClosedRequest> refineStages(std::vector<RefinedPlan> plans, const Predict& predict, ReshardMemo& memo) {
+std::vector<ClosedRequest> refineStages(std::vector<RefinedPlan> plans, const PredictOnStages& predict,
+                                        ReshardMemo& memo) {
   const auto isBetterRefined = [](const Refiner& a, const Refiner& b) { return isBetter(a.attempt(), b.attempt()); };
   std::deque<Refiner> refiners;
   for (RefinedPlan& each : plans) {

@@ -13,6 +13,7 @@
 // be gained, and sums over fine blocks, which count what passes between them, are off by more than that.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "planner/search/block_program.h"
@@ -27,9 +28,14 @@ struct RefinedPlan {
   ClosedRequest plan;           // that it came to
 };
 
+// What a plan takes on other stages of its program (PlanPredictions::onStages); `useless` as for Predict.
+using PredictOnStages = std::function<absl::StatusOr<ClosedRequest>(
+    const ClosedRequest& plan, const BlockProgram& program, std::vector<int> stages, Picoseconds useless)>;
+
 // The plans in their order, at least one: all of them cut anew, and the borders of what is then the best moved, in a
 // tiny program of all of them. A plan stays as it is where its stages are the user's, or may not be unlike, or its
 // program is a long one. `memo`: of reshards on the request's machine.
-std::vector<ClosedRequest> refineStages(std::vector<RefinedPlan> plans, const Predict& predict, ReshardMemo& memo);
+std::vector<ClosedRequest> refineStages(std::vector<RefinedPlan> plans, const PredictOnStages& predict,
+                                        ReshardMemo& memo);
 
 }  // namespace weft

@@ -26,7 +26,7 @@ bool areSame(const CompileOptions& a, const CompileOptions& b) {
 template <typename Answer>
 bool KnownAnswers<Answer>::isSame(const SearchQuestion& a, const SearchQuestion& b) {
   return a.graph == b.graph && a.bytePrice == b.bytePrice && a.uncut == b.uncut && a.programZero == b.programZero &&
-         a.first == b.first && areSame(a.closed, b.closed);
+         areSame(a.closed, b.closed) && a.stages == b.stages;
 }
 
 template <>

@@ -33,10 +33,10 @@ namespace weft {
 struct SearchQuestion {
   std::shared_ptr<const ProgramGraph> graph;  // as the user has it
   CompileOptions closed;
-  double bytePrice = -1;        // of memory; negative: none is given
-  bool uncut = false;           // of blocks: as one stage
-  int programZero = 0;          // of blocks: the level beside which zeroOf tells parameters apart
-  std::vector<int> first = {};  // of a plan: the first block of each stage
+  double bytePrice = -1;         // of memory; negative: none is given
+  bool uncut = false;            // of blocks: as one stage
+  int programZero = 0;           // of blocks: the level beside which zeroOf tells parameters apart
+  std::vector<int> stages = {};  // of a plan: of each operator (BlockProgram::stagesOf)
   // Of a plan: what does not fit may have been given up as it takes so long (Predict).
   Picoseconds useless = kAnyTime;
 };
