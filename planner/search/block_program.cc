@@ -175,10 +175,10 @@ ProgramGraph BlockProgram::withStages(const std::vector<int>& stages) const {
 
 ProgramGraph BlockProgram::onStagesOf(const std::map<int64_t, int64_t>& stageOf) const {
   ProgramGraph staged = *graph_;
-  for (size_t op = 0; op < of_.size(); ++op) {
-    const auto stage = stageOf.find(staged.operators[op].id);
-    if (of_[op] != kNoBlock && stage != stageOf.end()) {
-      staged.operators[op].userStage = stage->second;
+  for (GraphOperator& op : staged.operators) {
+    const auto stage = stageOf.find(op.id);
+    if (!areStages_ && op.phase == Phase::kForward && !op.prologueOf && stage != stageOf.end()) {
+      op.userStage = stage->second;
     }
   }
   return staged;

@@ -58,7 +58,7 @@ class BlockProgram {
   // The program on such stages, or on those with these first blocks. Where there are none: as it is.
   ProgramGraph withStages(const std::vector<int>& stages) const;
   ProgramGraph onStages(const std::vector<int>& first) const { return withStages(stagesOf(first)); }
-  // The same on the stages of operators by their numbers, which need not begin with blocks.
+  // The same on the stages of forward operators by their numbers, which need not begin with blocks.
   ProgramGraph onStagesOf(const std::map<int64_t, int64_t>& stageOf) const;
 
   // These first blocks of stages as blocks of `finer`, the same program in more; empty where one of them begins within

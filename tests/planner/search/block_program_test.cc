@@ -59,5 +59,27 @@ TEST(BlockProgram, WhatDoesNotDivideNeedsAsMuchAsWithAPad) {
   EXPECT_LT(timeOf(8191), even + even / 4) << "all but the first layer, which sums over columns of the input";
 }
 
+// relu(x w0) w1 + relu(x): what works on the input alone is on no block's stage, but may be given one.
+TEST(BlockProgram, StagesByNumberAreThoseOfAllForwardOperators) {
+  const Shape square = {8, 8};
+  GraphBuilder b;
+  const GraphValue x = b.input("x", square);
+  const GraphValue early = b.add(kRelu, {x}, square);
+  const GraphValue h = b.add(kRelu, {b.add(kMatmul, {x, b.parameter("w0", square)}, square)}, square);
+  b.returns(b.add(kAdd, {b.add(kMatmul, {h, b.parameter("w1", square)}, square), early}, square));
+  const absl::StatusOr<BlockProgram> program = BlockProgram::create(std::make_shared<const ProgramGraph>(b.graph), {});
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->stagesOf({0, 2}), (std::vector<int>{kNoStage, 0, 0, 1, 1}));
+  EXPECT_FALSE(program->onStages({0, 2}).operators[0].userStage);
+  std::map<int64_t, int64_t> stageOf;
+  for (const GraphOperator& op : b.graph.operators) {
+    stageOf[op.id] = op.id < 3 ? 0 : 1;
+  }
+  const ProgramGraph staged = program->onStagesOf(stageOf);
+  for (const GraphOperator& op : staged.operators) {
+    EXPECT_EQ(op.userStage, stageOf.at(op.id)) << op.id;
+  }
+}
+
 }  // namespace
 }  // namespace weft::testing
