@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "planner/machine/picoseconds.h"
@@ -23,6 +24,10 @@ struct Value {
   bool read = false;  // by the backward pass
 
   friend bool operator==(const Value&, const Value&) = default;
+  template <typename H>
+  friend H AbslHashValue(H state, const Value& v) {
+    return H::combine(std::move(state), v.op, v.bytes, v.storage, v.read);
+  }
 };
 
 struct Operator {
@@ -33,6 +38,10 @@ struct Operator {
   bool mayKeep = true;  // false: the user wants it recomputed
 
   friend bool operator==(const Operator&, const Operator&) = default;
+  template <typename H>
+  friend H AbslHashValue(H state, const Operator& o) {
+    return H::combine(std::move(state), o.inputs, o.time, o.mayRepeat, o.mayKeep);
+  }
 };
 
 // Operators in an order in which they can run; a value's operator stands before its readers.
@@ -41,6 +50,10 @@ struct Graph {
   std::vector<Value> values;
 
   friend bool operator==(const Graph&, const Graph&) = default;
+  template <typename H>
+  friend H AbslHashValue(H state, const Graph& g) {
+    return H::combine(std::move(state), g.operators, g.values);
+  }
 
   int storageOf(int value) const { return values[value].storage < 0 ? value : storageOf(values[value].storage); }
   std::vector<std::vector<int>> results() const;  // values of each operator

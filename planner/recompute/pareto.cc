@@ -187,4 +187,12 @@ std::vector<Point> paretoPoints(const Graph& graph, int most) {
   return front;
 }
 
+const std::vector<Point>& KnownFronts::of(const Graph& graph, int most) {
+  const auto [known, isNew] = known_.try_emplace({graph, most});
+  if (isNew) {
+    known->second = paretoPoints(graph, most);
+  }
+  return known->second;
+}
+
 }  // namespace weft::recompute

@@ -1,8 +1,10 @@
 // All sensible choices of what one interval keeps: the exact trade of bytes for seconds.
 #pragma once
 
+#include <utility>
 #include <vector>
 
+#include "absl/container/node_hash_map.h"
 #include "planner/recompute/graph.h"
 
 namespace weft::recompute {
@@ -30,5 +32,15 @@ std::vector<std::vector<int>> candidatesOf(const Graph& graph, int most = kMaxCa
 // The Pareto front of all subsets of the candidates in (bytes, seconds), by falling bytes. The first keeps
 // everything that may be kept. Cost of a subset: outcomeOf, so an operator whose operands are dropped pulls those.
 std::vector<Point> paretoPoints(const Graph& graph, int most = kMaxCandidates);
+
+// The fronts of graphs, each found once: plans of one program have the same intervals again and again.
+class KnownFronts {
+ public:
+  // paretoPoints; it stays where it is.
+  const std::vector<Point>& of(const Graph& graph, int most = kMaxCandidates);
+
+ private:
+  absl::node_hash_map<std::pair<Graph, int>, std::vector<Point>> known_;
+};
 
 }  // namespace weft::recompute

@@ -263,8 +263,8 @@ absl::StatusOr<SegmentCosts> BlockCosts::ask(const BlockAsk& ask, bool uncut) {
     ++asked_;
     CompileOptions onKind = ask.closed;
     onKind.machine = question.closed.machine;
-    known = &known_.before.blocks.keep(std::move(question),
-                                       (*program)->costs(onKind, uncut, ask.bytePrice, known_.reshards));
+    known =
+        &known_.before.blocks.keep(std::move(question), (*program)->costs(onKind, uncut, ask.bytePrice, known_.memo));
   }
   return *known;
 }

@@ -198,7 +198,7 @@ std::vector<int> BlockProgram::firstIn(const BlockProgram& finer, const std::vec
 }
 
 absl::StatusOr<SegmentCosts> BlockProgram::costs(const CompileOptions& closed, bool uncut, double bytePrice,
-                                                 ReshardMemo& memo) const {
+                                                 PlanningMemo& memo) const {
   SegmentCosts costs;
   if (uncut) {
     WEFT_ASSIGN_OR_RETURN(costs, segmentCosts(asked_, closed, bytePrice, memo));

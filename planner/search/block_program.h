@@ -68,7 +68,7 @@ class BlockProgram {
   // What each block needs, of a request that leaves nothing open; `uncut`: what the program without stages needs, as
   // one. Errors: as segmentCosts.
   absl::StatusOr<SegmentCosts> costs(const CompileOptions& closed, bool uncut, double bytePrice,
-                                     ReshardMemo& memo) const;
+                                     PlanningMemo& memo) const;
 
  private:
   // What begins a block: a segment that repeats, or else whatever reads a parameter; or that in any case.

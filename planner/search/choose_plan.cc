@@ -300,7 +300,7 @@ class PlanChooser {
                                         Picoseconds useless) {
       return plans_.onStages(plan, program, std::move(stages), useless);
     };
-    std::vector<ClosedRequest> refined = refineStages(std::move(plans), predict, known_.reshards);
+    std::vector<ClosedRequest> refined = refineStages(std::move(plans), predict, known_.memo);
     for (size_t i = 0; i < chosen.size(); ++i) {
       others_ += std::exchange(refined[i].ticks, 0);
       chosen[i]->plan = std::move(refined[i]);

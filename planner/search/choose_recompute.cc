@@ -109,7 +109,7 @@ class Choices {
 
   // `needs`: of the record as it is.
   Choices(const Decisions& record, std::vector<ForwardGraph> stages, const std::vector<SubmeshNeeds>& needs,
-          const StepModel& model)
+          const StepModel& model, recompute::KnownFronts& fronts)
       : record_(record), stages_(std::move(stages)), model_(model), groups_(needs.size()) {
     std::vector<recompute::Graph> plain;
     for (const ForwardGraph& stage : stages_) {
@@ -128,14 +128,10 @@ class Choices {
       }
       alike->members.push_back(static_cast<int>(i));
     }
-    std::vector<std::vector<recompute::Point>> points;
-    for (const recompute::Graph& each : intervals_.classes) {
-      points.push_back(recompute::paretoPoints(each));
-    }
     for (size_t g = 0; g < groups_.size(); ++g) {
       for (const Group::Items& items : groups_[g].items) {
         const int64_t slots = needs[g].slotsOf(items.stage);
-        std::vector<recompute::Point> held = points[items.intervalClass];
+        std::vector<recompute::Point> held = fronts.of(intervals_.classes[items.intervalClass]);
         for (recompute::Point& point : held) {
           point.bytes *= slots;
         }
@@ -569,9 +565,10 @@ namespace {
 
 class PreparedRecomputation : public Recomputation {
  public:
-  PreparedRecomputation(const MemoryLimits& limits, Attempt base, std::vector<ForwardGraph> stages, StepModel& model)
+  PreparedRecomputation(const MemoryLimits& limits, Attempt base, std::vector<ForwardGraph> stages, StepModel& model,
+                        recompute::KnownFronts& fronts)
       : base_(std::move(base)),
-        choices_(base_.decisions, std::move(stages), base_.submeshes, model),
+        choices_(base_.decisions, std::move(stages), base_.submeshes, model, fronts),
         search_(base_, choices_, limits, model) {}
 
   const Attempt& base() const override { return base_; }
@@ -594,9 +591,9 @@ class PreparedRecomputation : public Recomputation {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Recomputation>> Recomputation::of(const MemoryLimits& limits, Attempt base,
-                                                                 StepModel& model) {
+                                                                 StepModel& model, recompute::KnownFronts& fronts) {
   WEFT_ASSIGN_OR_RETURN(std::vector<ForwardGraph> stages, forwardGraphs(base.decisions, model));
-  return std::make_unique<PreparedRecomputation>(limits, std::move(base), std::move(stages), model);
+  return std::make_unique<PreparedRecomputation>(limits, std::move(base), std::move(stages), model, fronts);
 }
 
 }  // namespace weft

@@ -23,6 +23,7 @@
 #include "planner/cost/step_model.h"
 #include "planner/decisions.h"
 #include "planner/memory_limits.h"
+#include "planner/recompute/pareto.h"
 
 namespace weft {
 
@@ -52,7 +53,8 @@ absl::StatusOr<Attempt> asItIs(const MemoryLimits& limits, const Decisions& reco
 class Recomputation {
  public:
   // `base`: asItIs, of a record that is the model's with any schedule on the same submeshes.
-  static absl::StatusOr<std::unique_ptr<Recomputation>> of(const MemoryLimits& limits, Attempt base, StepModel& model);
+  static absl::StatusOr<std::unique_ptr<Recomputation>> of(const MemoryLimits& limits, Attempt base, StepModel& model,
+                                                           recompute::KnownFronts& fronts);
   virtual ~Recomputation() = default;
 
   virtual const Attempt& base() const = 0;

@@ -82,15 +82,15 @@ absl::Status tryKind(const MemoryLimits& limits, const ModelFor& modelFor, Candi
 
 // The best with recomputation, `best` if none is better. Those come first that are expected to be shortest, and give
 // way to the next where they turn out to take longer than that is expected to.
-absl::StatusOr<Candidate*> tryRecomputation(const MemoryLimits& limits, Picoseconds useless,
-                                            std::vector<Candidate*> order, Candidate* best) {
+absl::StatusOr<Candidate*> tryRecomputation(const MemoryLimits& limits, recompute::KnownFronts& fronts,
+                                            Picoseconds useless, std::vector<Candidate*> order, Candidate* best) {
   const auto mayWin = [&](const Candidate* candidate) {
     return !candidate->attempt.fits && (!best->attempt.fits || candidate->attempt.time < best->attempt.time);
   };
   for (Candidate* candidate : order) {
     if (mayWin(candidate)) {
-      WEFT_ASSIGN_OR_RETURN(candidate->starts,
-                            RecomputeStarts::of(limits, std::move(candidate->attempt), *candidate->under.model));
+      WEFT_ASSIGN_OR_RETURN(candidate->starts, RecomputeStarts::of(limits, std::move(candidate->attempt),
+                                                                   *candidate->under.model, fronts));
       candidate->attempt = candidate->starts->first();
       best = isBetter(candidate->attempt, best->attempt) ? candidate : best;
     }
@@ -131,8 +131,9 @@ absl::StatusOr<Candidate*> tryRecomputation(const MemoryLimits& limits, Picoseco
 
 }  // namespace
 
-absl::StatusOr<Attempt> chooseSchedule(const CompileOptions& request, const MemoryLimits& limits, bool recompute,
-                                       const ModelFor& modelFor, Picoseconds useless) {
+absl::StatusOr<Attempt> chooseSchedule(const CompileOptions& request, const MemoryLimits& limits,
+                                       recompute::KnownFronts& fronts, bool recompute, const ModelFor& modelFor,
+                                       Picoseconds useless) {
   std::vector<Candidate> candidates = candidatesFor(request);
   std::vector<Candidate*> order;
   for (Candidate& candidate : candidates) {
@@ -154,7 +155,7 @@ absl::StatusOr<Attempt> chooseSchedule(const CompileOptions& request, const Memo
     }
   }
   if (recompute) {
-    WEFT_ASSIGN_OR_RETURN(best, tryRecomputation(limits, useless, order, best));
+    WEFT_ASSIGN_OR_RETURN(best, tryRecomputation(limits, fronts, useless, order, best));
   }
   best->attempt.fastest = fastest;
   best->attempt.decisions.schedule.considered = consideredText(candidates);

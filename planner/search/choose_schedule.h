@@ -28,7 +28,8 @@ using ModelFor = std::function<absl::StatusOr<ScheduledModel>(const ScheduleChoi
 // Within `limits`; `recompute`: may operators be recomputed to fit. Where none fits, the one with the
 // least peak, which does not `fits`. Error: no kind serves the numbers (each with its reason).
 // Recomputation that makes a step `useless` or longer is not looked for (fitIn).
-absl::StatusOr<Attempt> chooseSchedule(const CompileOptions& request, const MemoryLimits& limits, bool recompute,
-                                       const ModelFor& modelFor, Picoseconds useless = kAnyTime);
+absl::StatusOr<Attempt> chooseSchedule(const CompileOptions& request, const MemoryLimits& limits,
+                                       recompute::KnownFronts& fronts, bool recompute, const ModelFor& modelFor,
+                                       Picoseconds useless = kAnyTime);
 
 }  // namespace weft

@@ -51,9 +51,10 @@ absl::StatusOr<std::optional<Decisions>> withGathersAgain(const Decisions& recor
   return made.reshards.size() > record.reshards.size() ? std::optional(std::move(made)) : std::nullopt;
 }
 
-absl::StatusOr<RecomputeStarts> RecomputeStarts::of(const MemoryLimits& limits, Attempt base, StepModel& model) {
+absl::StatusOr<RecomputeStarts> RecomputeStarts::of(const MemoryLimits& limits, Attempt base, StepModel& model,
+                                                    recompute::KnownFronts& fronts) {
   RecomputeStarts made;
-  WEFT_ASSIGN_OR_RETURN(made.starts_.emplace_back(), Recomputation::of(limits, std::move(base), model));
+  WEFT_ASSIGN_OR_RETURN(made.starts_.emplace_back(), Recomputation::of(limits, std::move(base), model, fronts));
   const Attempt& first = made.first();
   WEFT_ASSIGN_OR_RETURN(const std::optional<Decisions> changed,
                         first.fits ? std::nullopt : withGathersAgain(first.decisions, model));
@@ -67,7 +68,7 @@ absl::StatusOr<RecomputeStarts> RecomputeStarts::of(const MemoryLimits& limits, 
       {"step_seconds", inSeconds(again.time)},
       {"step_seconds_otherwise",
        inSeconds(first.time)}}.dump();
-  WEFT_ASSIGN_OR_RETURN(made.starts_.emplace_back(), Recomputation::of(limits, std::move(again), model));
+  WEFT_ASSIGN_OR_RETURN(made.starts_.emplace_back(), Recomputation::of(limits, std::move(again), model, fronts));
   std::ranges::stable_sort(made.starts_, std::less<>(), [](const std::unique_ptr<Recomputation>& start) {
     return std::pair(expectedOf(*start), start->base().peakBytes);
   });

@@ -27,7 +27,8 @@ absl::StatusOr<std::optional<Decisions>> withGathersAgain(const Decisions& recor
 // fits. The limits and the model outlive what is made.
 class RecomputeStarts {
  public:
-  static absl::StatusOr<RecomputeStarts> of(const MemoryLimits& limits, Attempt base, StepModel& model);
+  static absl::StatusOr<RecomputeStarts> of(const MemoryLimits& limits, Attempt base, StepModel& model,
+                                            recompute::KnownFronts& fronts);
 
   const Attempt& first() const { return starts_.front()->base(); }
   Picoseconds expected() const { return expectedOf(*starts_.front()); }

@@ -41,7 +41,6 @@ struct Choice {
   int64_t gatherBytes = -1;
   double bytePrice = 0;
   Pads pads = {};
-  ReshardMemo* memo = nullptr;
   double slack = 0;                                  // of the splits (OpenChoices)
   bool batchAxes = false;                            // likewise: may they split other factors?
   std::shared_ptr<const Decisions> begin = nullptr;  // likewise
@@ -53,6 +52,7 @@ struct Predicted {
   const CompileOptions& request;
   const MemoryLimits& limits;
   const Correction& correction;
+  PlanningMemo& memo;
 };
 
 // The models of one choice: one for each way in which schedules place stages on submeshes.
@@ -63,6 +63,7 @@ class Models {
       : predicted_(predicted), choice_(choice), alike_(alike) {}
 
   const MemoryLimits& limits() const { return predicted_.limits; }
+  recompute::KnownFronts& fronts() const { return predicted_.memo.fronts; }
 
   absl::StatusOr<ScheduledModel> under(const std::optional<ScheduleChoice>& choice) {
     const Models* known = !models_.empty() || alike_ == nullptr ? this : alike_;
@@ -82,10 +83,10 @@ class Models {
       }
     }
     ProgramGraph graph = predicted_.graph;
-    WEFT_ASSIGN_OR_RETURN(Derivation derived,
-                          deriveDecisions(graph, predicted_.request,
-                                          {choice, choice_.gatherBytes, choice_.bytePrice, choice_.pads, choice_.memo,
-                                           choice_.slack, choice_.batchAxes, choice_.begin.get()}));
+    WEFT_ASSIGN_OR_RETURN(Derivation derived, deriveDecisions(graph, predicted_.request,
+                                                              {choice, choice_.gatherBytes, choice_.bytePrice,
+                                                               choice_.pads, &predicted_.memo.reshards, choice_.slack,
+                                                               choice_.batchAxes, choice_.begin.get()}));
     WEFT_ASSIGN_OR_RETURN(const Derived* made, keep(std::move(graph), derived.decisions, std::move(derived.gathers)));
     evenPads_ = std::move(derived.evenPads);
     hadChoice_ = derived.hadChoice;
@@ -168,14 +169,14 @@ absl::StatusOr<Best> bestOf(Models& models, const CompileOptions& request, bool 
   if (request.schedule == "auto" && first.record.schedule.submeshes.size() > 1) {
     WEFT_ASSIGN_OR_RETURN(Attempt made,
                           chooseSchedule(
-                              request, models.limits(), recompute,
+                              request, models.limits(), models.fronts(), recompute,
                               [&](const ScheduleChoice& schedule) { return models.under(schedule); }, useless));
     return Best{std::move(made), models.evenPads()};
   }
   WEFT_ASSIGN_OR_RETURN(Attempt made, known != nullptr ? *known : asItIs(models.limits(), first.record, *first.model));
   if (recompute && !made.fits) {
     WEFT_ASSIGN_OR_RETURN(const RecomputeStarts starts,
-                          RecomputeStarts::of(models.limits(), std::move(made), *first.model));
+                          RecomputeStarts::of(models.limits(), std::move(made), *first.model, models.fronts()));
     WEFT_ASSIGN_OR_RETURN(made, starts.run(useless));
   }
   return Best{std::move(made), models.evenPads()};
@@ -207,7 +208,7 @@ struct Known {
 
 absl::StatusOr<ClosedRequest> close(const GraphFor& graphs, const CompileOptions& request, const Correction& correction,
                                     const Known& known) {
-  ReshardMemo memo;
+  PlanningMemo memo;
   const Predict predict = [&](const ProgramGraph& graph, const CompileOptions& closed, std::optional<double> price,
                               Picoseconds useless) {
     return predictProgram(graph, closed, correction, &memo, price, useless);
@@ -352,10 +353,9 @@ bool haveSameLayouts(const Decisions& a, const Decisions& b) {
 // Predicts a request that leaves nothing open under one choice after another, and keeps the best.
 class Predictor {
  public:
-  Predictor(const Predicted& predicted, ReshardMemo& memo, Picoseconds useless)
+  Predictor(const Predicted& predicted, Picoseconds useless)
       : predicted_(predicted),
         request_(predicted.request),
-        memo_(memo),
         useless_(useless < kAnyThatFits ? useless + useless / (isLong() ? kErrsOfLong : kErrs) : useless) {}
 
   // With splits decided under that price of memory, where one is given and something fits with it, or another plan is
@@ -420,7 +420,7 @@ class Predictor {
   // How long a step takes without recomputation; kAnyTime: there are no such splits.
   absl::StatusOr<Picoseconds> tryPrice(double bytePrice) {
     std::vector<Plain> one;
-    addIfPossible({.bytePrice = bytePrice, .memo = &memo_, .slack = kSlackOfSketches}, one);
+    addIfPossible({.bytePrice = bytePrice, .slack = kSlackOfSketches}, one);
     addPadded(0, one);
     WEFT_RETURN_IF_ERROR(tryThese(one));
     Picoseconds fastest = kAnyTime;
@@ -434,11 +434,11 @@ class Predictor {
   // then what does not fit with it.
   absl::Status tryAll() {
     std::vector<Plain> all;
-    WEFT_ASSIGN_OR_RETURN(Plain first, plain({.memo = &memo_}));
+    WEFT_ASSIGN_OR_RETURN(Plain first, plain({}));
     std::optional<Plain> free;
     if (request_.mode != Mode::kSemi && request_.may(Freedom::kBatchAxes) && !isLong()) {
       auto begin = std::make_shared<const Decisions>(first.best.attempt.decisions);
-      absl::StatusOr<Plain> made = plain({.memo = &memo_, .batchAxes = true, .begin = std::move(begin)});
+      absl::StatusOr<Plain> made = plain({.batchAxes = true, .begin = std::move(begin)});
       if (made.ok() && promises(made->best.attempt, first.best.attempt)) {
         free = *std::move(made);
       }
@@ -578,7 +578,6 @@ class Predictor {
 
   const Predicted& predicted_;
   const CompileOptions& request_;
-  ReshardMemo& memo_;
   const Picoseconds useless_;
   std::vector<Decisions> known_;  // of the choices so far, before anything is recomputed
   std::optional<Attempt> best_;
@@ -589,13 +588,13 @@ class Predictor {
 }  // namespace
 
 absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& asked,
-                                       const Correction& correction, ReshardMemo* memo, std::optional<double> bytePrice,
-                                       Picoseconds useless) {
+                                       const Correction& correction, PlanningMemo* memo,
+                                       std::optional<double> bytePrice, Picoseconds useless) {
   CompileOptions request = asked;
   WEFT_ASSIGN_OR_RETURN(const MemoryLimits limits, memoryLimitsOf(asked));
   request.memoryLimit = limits.least();
-  ReshardMemo own;
-  return Predictor({graph, request, limits, correction}, memo != nullptr ? *memo : own, useless).run(bytePrice);
+  PlanningMemo own;
+  return Predictor({graph, request, limits, correction, memo != nullptr ? *memo : own}, useless).run(bytePrice);
 }
 
 absl::StatusOr<Decisions> planProgram(const GraphFor& graphs, const CompileOptions& request,

@@ -41,7 +41,7 @@ absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const Compile
 // is known of reshards on its machine. `bytePrice`: of memory, under which splits are decided where that fits; without
 // it those are tried that the limit suggests. `useless`: as Predict.
 absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& request,
-                                       const Correction& correction, ReshardMemo* memo = nullptr,
+                                       const Correction& correction, PlanningMemo* memo = nullptr,
                                        std::optional<double> bytePrice = std::nullopt, Picoseconds useless = kAnyTime);
 
 // Of one graph: a program whose operators have the same alternatives for every number of micro-batches.

@@ -97,7 +97,7 @@ class Refiner {
   bool isTiny() const { return weft::isTiny(*best_.graph); }
 
   // The best cut between operators that read parameters. What takes `useless` is not looked for.
-  void cutAnew(ReshardMemo& memo, Picoseconds useless) {
+  void cutAnew(PlanningMemo& memo, Picoseconds useless) {
     if (!isOpen_) {
       return;
     }
@@ -135,7 +135,7 @@ class Refiner {
     }
   }
 
-  void cutFiner(ReshardMemo& memo, Picoseconds useless) {
+  void cutFiner(PlanningMemo& memo, Picoseconds useless) {
     const absl::StatusOr<int64_t> limit = memoryLimitOf(sketch_.request);
     const double bytePrice = sketch_.bytePrice.value_or(0);
     const absl::StatusOr<SegmentCosts> costs = finer_->costs(sketch_.request, false, bytePrice, memo);
@@ -237,7 +237,7 @@ class Refiner {
 }  // namespace
 
 std::vector<ClosedRequest> refineStages(std::vector<RefinedPlan> plans, const PredictOnStages& predict,
-                                        ReshardMemo& memo) {
+                                        PlanningMemo& memo) {
   const auto isBetterRefined = [](const Refiner& a, const Refiner& b) { return isBetter(a.attempt(), b.attempt()); };
   std::deque<Refiner> refiners;
   for (RefinedPlan& each : plans) {

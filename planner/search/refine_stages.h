@@ -34,8 +34,8 @@ using PredictOnStages = std::function<absl::StatusOr<ClosedRequest>(
 
 // The plans in their order, at least one: all of them cut anew, and the borders of what is then the best moved, in a
 // tiny program of all of them. A plan stays as it is where its stages are the user's, or may not be unlike, or its
-// program is a long one. `memo`: of reshards on the request's machine.
+// program is a long one. `memo`: of the request's machine.
 std::vector<ClosedRequest> refineStages(std::vector<RefinedPlan> plans, const PredictOnStages& predict,
-                                        ReshardMemo& memo);
+                                        PlanningMemo& memo);
 
 }  // namespace weft

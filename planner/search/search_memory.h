@@ -19,12 +19,12 @@
 
 #include "absl/status/statusor.h"
 #include "planner/cost/bound.h"
-#include "planner/derive/reshard_prices.h"
 #include "planner/graph/program_graph.h"
 #include "planner/request.h"
 #include "planner/search/choose_open.h"
 #include "planner/search/known_choices.h"
 #include "planner/search/pipeline_shape.h"
+#include "planner/search/planning_memo.h"
 #include "planner/search/segment_costs.h"
 
 namespace weft {
@@ -96,10 +96,10 @@ struct SearchMemory {
 // Do two requests say the same?
 bool areSame(const CompileOptions& a, const CompileOptions& b);
 
-// What a search knows: of reshards since it began, what those before it found, and the saved record that it begins
+// What a search knows: of its machine since it began, what those before it found, and the saved record that it begins
 // from, if there is one.
 struct SearchKnowledge {
-  ReshardMemo& reshards;
+  PlanningMemo& memo;
   SearchMemory& before;
   const Decisions* record = nullptr;
 };

@@ -121,19 +121,16 @@ void addHull(const std::vector<recompute::Point>& points, std::vector<Saving>& s
 }
 
 // What recomputation saves of each segment, by its intervals (planner/recompute/).
-absl::Status addSavings(const Decisions& record, StepModel& model, std::vector<SegmentCost>& costs) {
+absl::Status addSavings(const Decisions& record, StepModel& model, recompute::KnownFronts& fronts,
+                        std::vector<SegmentCost>& costs) {
   WEFT_ASSIGN_OR_RETURN(const std::vector<ForwardGraph> graphs, forwardGraphs(record, model));
   std::vector<recompute::Graph> plain;
   for (const ForwardGraph& stage : graphs) {
     plain.push_back(stage.graph);
   }
   const recompute::Intervals cut = recompute::cutIntoIntervals(plain);
-  std::vector<std::vector<recompute::Point>> points;
-  for (const recompute::Graph& each : cut.classes) {
-    points.push_back(recompute::paretoPoints(each, kSavingCandidates));
-  }
   for (const recompute::Interval& interval : cut.intervals) {
-    addHull(points[interval.intervalClass], costs[interval.stage].savings);
+    addHull(fronts.of(cut.classes[interval.intervalClass], kSavingCandidates), costs[interval.stage].savings);
   }
   for (SegmentCost& cost : costs) {
     std::stable_sort(cost.savings.begin(), cost.savings.end(), isCheaper);
@@ -155,10 +152,11 @@ absl::StatusOr<std::vector<SegmentCost>> keepingAll(const Decisions& record, con
 }
 
 absl::StatusOr<std::vector<SegmentCost>> costsUnder(const Decisions& record, const CompileOptions& request,
-                                                    StepModel& model, Picoseconds& transfer) {
+                                                    StepModel& model, recompute::KnownFronts& fronts,
+                                                    Picoseconds& transfer) {
   WEFT_ASSIGN_OR_RETURN(std::vector<SegmentCost> costs, keepingAll(record, request, model, transfer));
   if (request.recompute == "auto" && model.view().graph().trains()) {
-    WEFT_RETURN_IF_ERROR(addSavings(record, model, costs));
+    WEFT_RETURN_IF_ERROR(addSavings(record, model, fronts, costs));
   }
   return costs;
 }
@@ -222,18 +220,19 @@ struct PaddedCosts {
 
 // `request`: what of `asked` counts for segments.
 absl::StatusOr<PaddedCosts> costsWith(const ProgramGraph& staged, const CompileOptions& asked,
-                                      const CompileOptions& request, const OpenChoices& choices) {
+                                      const CompileOptions& request, const OpenChoices& choices,
+                                      recompute::KnownFronts& fronts) {
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
   ProgramGraph graph = staged;
   WEFT_ASSIGN_OR_RETURN(Derivation derived, deriveDecisions(graph, request, choices));
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<StepModel> model,
                         StepModel::create(std::move(graph), std::move(derived.decisions), machine, {}));
   SegmentCosts costs;
-  WEFT_ASSIGN_OR_RETURN(costs.segments, costsUnder(model->record(), request, *model, costs.transfer));
+  WEFT_ASSIGN_OR_RETURN(costs.segments, costsUnder(model->record(), request, *model, fronts, costs.transfer));
   if (mayCutBackward(asked) && costs.segments.size() > 1 && model->view().graph().trains()) {
     Decisions record = model->record();
     record.schedule.kind = schedule::kindName(schedule::Kind::kZbH1);
-    WEFT_ASSIGN_OR_RETURN(costs.cutSegments, costsUnder(record, request, *model, costs.transfer));
+    WEFT_ASSIGN_OR_RETURN(costs.cutSegments, costsUnder(record, request, *model, fronts, costs.transfer));
     WEFT_ASSIGN_OR_RETURN(const std::optional<Decisions> gathering, withGathersAgain(record, *model));
     if (gathering) {
       WEFT_ASSIGN_OR_RETURN(costs.gatheringSegments, keepingAll(*gathering, request, *model, costs.transfer));
@@ -253,7 +252,7 @@ Picoseconds stepTimeOf(const SegmentCosts& costs, int64_t microBatches) {
 }  // namespace
 
 absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const CompileOptions& asked, double bytePrice,
-                                          ReshardMemo& memo) {
+                                          PlanningMemo& memo) {
   CompileOptions request = asked;
   request.schedule = schedule::kindName(schedule::Kind::k1F1B);
   request.virtualStages = 1;
@@ -262,11 +261,11 @@ absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const Comp
   machine.nodes = 0;       // as many as there are segments
   machine.hostMemory = 0;  // it is what all segments of a stage share
   request.machine = machine.print();
-  OpenChoices choices = {.bytePrice = bytePrice, .memo = &memo, .slack = kSlackOfSketches};
-  WEFT_ASSIGN_OR_RETURN(PaddedCosts plain, costsWith(staged, asked, request, choices));
+  OpenChoices choices = {.bytePrice = bytePrice, .memo = &memo.reshards, .slack = kSlackOfSketches};
+  WEFT_ASSIGN_OR_RETURN(PaddedCosts plain, costsWith(staged, asked, request, choices, memo.fronts));
   if (!plain.evenPads.empty()) {
     choices.pads = std::move(plain.evenPads);
-    absl::StatusOr<PaddedCosts> padded = costsWith(staged, asked, request, choices);
+    absl::StatusOr<PaddedCosts> padded = costsWith(staged, asked, request, choices, memo.fronts);
     const int64_t micro = asked.microBatches();
     if (padded.ok() && stepTimeOf(padded->costs, micro) < stepTimeOf(plain.costs, micro)) {
       return std::move(padded->costs);

@@ -12,10 +12,10 @@
 
 #include "absl/status/statusor.h"
 #include "planner/cost/step_model.h"
-#include "planner/derive/reshard_prices.h"
 #include "planner/graph/program_graph.h"
 #include "planner/machine/picoseconds.h"
 #include "planner/request.h"
+#include "planner/search/planning_memo.h"
 
 namespace weft {
 
@@ -81,8 +81,8 @@ inline constexpr double kSlackOfSketches = 0.001;
 // open but schedule and recomputation; its memory limit and its numbers of devices are not asked. Errors: as
 // deriveDecisions.
 // Where splits do not divide, with the pads of arguments with which they do if the step is shorter so.
-// `bytePrice`: of memory, where splits are decided by price. `memo`: of reshards on the machine.
+// `bytePrice`: of memory, where splits are decided by price. `memo`: of the request's machine.
 absl::StatusOr<SegmentCosts> segmentCosts(const ProgramGraph& staged, const CompileOptions& request, double bytePrice,
-                                          ReshardMemo& memo);
+                                          PlanningMemo& memo);
 
 }  // namespace weft

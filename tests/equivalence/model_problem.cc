@@ -30,7 +30,7 @@ struct ModelProblem::Module {
   mlir::MLIRContext context{weftDialects(), mlir::MLIRContext::Threading::DISABLED};
   ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
   PlannerProblem problem = {};
-  std::map<std::string, ReshardMemo> reshards = {};  // by machine
+  std::map<std::string, PlanningMemo> reshards = {};  // by machine
 };
 
 ModelProblem::ModelProblem() : module_(std::make_unique<Module>()) {}
@@ -67,7 +67,7 @@ const GraphFor& ModelProblem::graphs() const {
 
 absl::StatusOr<Attempt> ModelProblem::predict(const CompileOptions& closed) const {
   WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> program, graph(closed.microBatches()));
-  ReshardMemo& reshards = module_->reshards[closed.machine];
+  PlanningMemo& reshards = module_->reshards[closed.machine];
   if (closed.stages.empty()) {
     return predictProgram(*program, closed, {}, &reshards);
   }

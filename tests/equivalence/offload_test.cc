@@ -218,7 +218,7 @@ TEST(OffloadTest, TheSearchExpectsWhatIsPredicted) {
   for (const int level : {0, 1, 3}) {
     CompileOptions request = {.mode = Mode::kLayouts, .mesh = "dp=4", .machine = kMachine, .micro = 1, .zero = level};
     request.offload = Offload::kState;
-    ReshardMemo memo;
+    PlanningMemo memo;
     const absl::StatusOr<SegmentCosts> costs = segmentCosts(**graph, request, 0, memo);
     const absl::StatusOr<Attempt> attempt = problem->predict(request);
     ASSERT_TRUE(costs.ok() && attempt.ok()) << costs.status() << attempt.status();

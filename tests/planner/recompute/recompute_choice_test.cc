@@ -91,6 +91,26 @@ TEST(RecomputePareto, GroupsWhatIsTooMuch) {
   }
 }
 
+// A graph that differs in one figure, and another number of candidates, are other questions.
+TEST(RecomputePareto, KnownFrontsAreThoseOfTheirGraphs) {
+  std::mt19937 random(14);
+  KnownFronts fronts;
+  for (int round = 0; round < 40; ++round) {
+    Graph graph;
+    appendRandom(random, 2 + round % 9, -1, graph);
+    std::vector<Graph> asked(4, graph);
+    asked[1].operators.back().time += 1;
+    asked[2].values.back().bytes += 64;
+    asked[3].operators.front().mayKeep = !graph.operators.front().mayKeep;
+    for (int again = 0; again < 2; ++again) {
+      for (const Graph& each : asked) {
+        ASSERT_EQ(fronts.of(each), paretoPoints(each)) << "round " << round;
+        ASSERT_EQ(fronts.of(each, 2), paretoPoints(each, 2)) << "round " << round;
+      }
+    }
+  }
+}
+
 TEST(RecomputeKnapsack, IsTheBestOfAllSelections) {
   std::mt19937 random(14);
   for (int round = 0; round < 100; ++round) {

@@ -27,7 +27,7 @@ class BlockCostsTest : public ::testing::Test {
   }
 
   CompileOptions request_ = {.mode = Mode::kAuto, .devices = 8, .machine = "a100-80g"};
-  ReshardMemo memo_;
+  PlanningMemo memo_;
   SearchMemory memory_;
   GraphFor graphs_;
   BlockCosts costs_;

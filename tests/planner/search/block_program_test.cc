@@ -23,7 +23,7 @@ TEST(BlockProgram, LeftOutLayersNeedWhatTheyNeed) {
           BlockProgram::create(std::make_shared<const ProgramGraph>(graph), closed);
       ASSERT_TRUE(program.ok()) << program.status();
       EXPECT_TRUE(program->isShort());
-      ReshardMemo memo;
+      PlanningMemo memo;
       const absl::StatusOr<SegmentCosts> found = program->costs(closed, false, 0, memo);
       ASSERT_TRUE(found.ok()) << found.status();
       std::vector<int> first;
@@ -49,7 +49,7 @@ TEST(BlockProgram, WhatDoesNotDivideNeedsAsMuchAsWithAPad) {
     const ProgramGraph graph = chainProgram({.layers = 4, .rows = 255, .width = width}).graph;
     const CompileOptions closed = {
         .mode = Mode::kLayouts, .mesh = "tp=4", .machine = "a100-80g", .micro = 1, .zero = 0};
-    ReshardMemo memo;
+    PlanningMemo memo;
     const absl::StatusOr<SegmentCosts> costs = segmentCosts(graph, closed, 0, memo);
     EXPECT_TRUE(costs.ok()) << costs.status();
     return costs.ok() ? together(*costs).segments[0].time : 0;

@@ -54,7 +54,7 @@ Asked predictionsWhereAllTake(Picoseconds time, const std::string& machine = "",
     made.decisions.mesh = *Mesh::parse(closed.mesh);
     return made;
   };
-  ReshardMemo memo;
+  PlanningMemo memo;
   SearchMemory memory;
   const absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, {memo, memory});
   EXPECT_TRUE(chosen.ok()) << chosen.status();
@@ -103,7 +103,7 @@ TEST(ChoosePlan, TheBestIsHeldAgainstItsNeighbors) {
     made.decisions.mesh = *Mesh::parse(closed.mesh);
     return made;
   };
-  ReshardMemo memo;
+  PlanningMemo memo;
   SearchMemory memory;
   const absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, {memo, memory});
   ASSERT_TRUE(chosen.ok()) << chosen.status();
@@ -125,7 +125,7 @@ TEST(ChoosePlan, APlanOfOneStageIsPredictedOnce) {
     made.decisions.mesh = *Mesh::parse(closed.mesh);
     return made;
   };
-  ReshardMemo memo;
+  PlanningMemo memo;
   SearchMemory memory;
   ASSERT_TRUE(choosePlan(graphForAll(graph), request, predict, {memo, memory}).ok());
   EXPECT_GT(asked.size(), 5);
@@ -151,7 +151,7 @@ TEST(ChoosePlan, WhatWasChangedAfterItWasFoundIsNoted) {
     }
     return made;
   };
-  ReshardMemo memo;
+  PlanningMemo memo;
   SearchMemory memory;
   const absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, {memo, memory});
   ASSERT_TRUE(chosen.ok()) << chosen.status();
@@ -175,7 +175,7 @@ std::vector<Picoseconds> uselessWhere(const std::function<bool(Picoseconds usele
     made.decisions.mesh = *Mesh::parse(closed.mesh);
     return made;
   };
-  ReshardMemo memo;
+  PlanningMemo memo;
   SearchMemory memory;
   const absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, {memo, memory});
   EXPECT_TRUE(chosen.ok()) << chosen.status();

@@ -223,7 +223,7 @@ TEST(Kinds, SketchesAreOfTheirKinds) {
   const ProgramGraph graph = chainProgram({.layers = kLayers, .rows = 256, .width = 256}).graph;
   CompileOptions request = withFreedomsPinned(oneStageEach());
   request.machine = machineOf(kind("fast", 4e12) + kind("slow", 1e12));
-  ReshardMemo reshards;
+  PlanningMemo reshards;
   SearchMemory before;
   const GraphFor graphs = graphForAll(graph);
   const absl::StatusOr<std::unique_ptr<Sketches>> sketches = Sketches::create(graphs, request, {reshards, before});

@@ -57,7 +57,7 @@ class RefineStages : public ::testing::Test {
       return absl::StatusOr<ClosedRequest>(planOn(program.withStages(stages), best));
     };
     const ClosedRequest found = planOn(program_->onStages(sketch_.cut.first), best);
-    ReshardMemo memo;
+    PlanningMemo memo;
     return refineStages({{sketch_, *program_, found}}, predict, memo).front();
   }
 
@@ -76,7 +76,7 @@ class RefineStages : public ::testing::Test {
       return *predict({sketch.request, nullptr, {}}, *program_, program_->stagesOf(sketch.cut.first), kAnyTime);
     };
     EXPECT_GT(planOf(other).attempt.time, planOf(sketch_).attempt.time);
-    ReshardMemo memo;
+    PlanningMemo memo;
     return refineStages({{sketch_, *program_, planOf(sketch_)}, {other, *program_, planOf(other)}}, predict, memo);
   }
 
@@ -98,7 +98,7 @@ TEST_F(RefineStages, FinerBlocksBeginAtEachParameter) {
   ASSERT_TRUE(finer.ok()) << finer.status();
   EXPECT_EQ(finer->blocks(), 2 * kLayers + 1);
   EXPECT_EQ(operatorsOfFirstStage(finer->onStages({0, 3})), 3 * kOperators / 2);
-  ReshardMemo memo;
+  PlanningMemo memo;
   const absl::StatusOr<SegmentCosts> costs = finer->costs(sketch_.request, false, 0, memo);
   ASSERT_TRUE(costs.ok()) << costs.status();
   ASSERT_EQ(costs->segments.size(), 2U * kLayers + 1);
