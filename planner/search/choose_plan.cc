@@ -32,7 +32,7 @@ constexpr size_t kMostNamed = 8;
 constexpr int64_t kNeighborPart = 10;
 constexpr int64_t kNeighborPartOfLimited = 4;
 constexpr int64_t kFewestNeighbors = 6;
-// Finalists whose stages are cut anew.
+// Finalists whose stages are cut anew, beside those with splits under a price of memory.
 constexpr size_t kMostCutAnew = 6;
 constexpr char kFound[] = "found ";
 
@@ -58,7 +58,7 @@ std::string wordsOf(const Sketch& sketch) {
 
 bool arePipelinesAlike(const Sketch& a, const Sketch& b) {
   return a.grid == b.grid && a.request.stageMeshes == b.request.stageMeshes &&
-         a.request.microBatches() == b.request.microBatches();
+         a.request.microBatches() == b.request.microBatches() && a.bytePrice == b.bytePrice;
 }
 
 std::string figuresOf(const Attempt& attempt) {
@@ -263,6 +263,7 @@ class PlanChooser {
   absl::StatusOr<ClosedRequest> refinedFinalist() {
     addOtherSchedules();
     addNeighbors();
+    addPriced();
     WEFT_RETURN_IF_ERROR(cutStagesAnew());
     if (bestFinalist().sketch.grid.stages() > 1) {
       addNeighbors();
@@ -278,23 +279,59 @@ class PlanChooser {
     return chosen;
   }
 
-  // The best finalist and other pipelines, one of each grid and number of micro-batches, with their stages cut anew:
-  // one that took longer, or did not fit, may be the best then.
-  absl::Status cutStagesAnew() {
+  // Splits are decided by the sum of all times. What a step of a pipeline takes is another: work that runs where a
+  // submesh would have waited takes no time, so splits that take longer in sum may be better. Of each pipeline whose
+  // stages will be cut anew those under a price of memory are tried.
+  void addPriced() {
     sortFinalists();
+    if (!request_.may(Freedom::kMemoryPrices) || sketches_.isLong(finalists_.front().sketch)) {
+      return;
+    }
+    const Picoseconds useless = uselessBeside(finalists_.front().plan.attempt);
+    std::vector<Finalist> better;
+    for (const Finalist* each : pipelinesThatMayWin()) {
+      if (each->sketch.grid.stages() == 1) {
+        continue;
+      }
+      const Attempt& now = each->plan.attempt;
+      Sketch priced = each->sketch;
+      priced.bytePrice = memoryPrice(now.time, now.peakBytes);
+      absl::StatusOr<ClosedRequest> made = plans_.of(priced, useless);
+      if (made.ok() && isBetter(made->attempt, now)) {
+        better.push_back({std::move(priced), *std::move(made)});
+      }
+    }
+    std::ranges::move(better, std::back_inserter(finalists_));
+  }
+
+  // The best finalist, and other pipelines that take little longer: of each grid and number of micro-batches one, and
+  // one with splits under a price of memory. Finalists are sorted.
+  std::vector<Finalist*> pipelinesThatMayWin() {
     const double most = farOffFrom(false) * static_cast<double>(finalists_.front().plan.attempt.time);
     std::vector<Finalist*> chosen;
-    std::vector<RefinedPlan> plans;
+    size_t unpriced = 0;
     for (Finalist& each : finalists_) {
       const bool mayWin = each.sketch.grid.stages() > 1 && static_cast<double>(each.plan.attempt.time) < most;
       const bool isKnown = std::any_of(chosen.begin(), chosen.end(), [&](const Finalist* other) {
         return arePipelinesAlike(other->sketch, each.sketch);
       });
-      if (chosen.empty() || (mayWin && !isKnown && chosen.size() < kMostCutAnew)) {
-        WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(each.sketch.request.microBatches()));
+      const bool isPriced = each.sketch.bytePrice.has_value();
+      if (chosen.empty() || (mayWin && !isKnown && (isPriced || unpriced < kMostCutAnew))) {
         chosen.push_back(&each);
-        plans.push_back({each.sketch, *program, each.plan});
+        unpriced += isPriced ? 0 : 1;
       }
+    }
+    return chosen;
+  }
+
+  // With their stages cut anew: one that took longer, or did not fit, may be the best then.
+  absl::Status cutStagesAnew() {
+    sortFinalists();
+    const std::vector<Finalist*> chosen = pipelinesThatMayWin();
+    std::vector<RefinedPlan> plans;
+    for (const Finalist* each : chosen) {
+      WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(each->sketch.request.microBatches()));
+      plans.push_back({each->sketch, *program, each->plan});
     }
     const PredictOnStages predict = [&](const ClosedRequest& plan, const BlockProgram& program, std::vector<int> stages,
                                         Picoseconds useless) {

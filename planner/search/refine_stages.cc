@@ -14,6 +14,7 @@ namespace weft {
 namespace {
 
 constexpr size_t kMostMoves = 40;  // predictions with a border moved, of one plan
+constexpr double kNear = 1.01;     // borders are moved also of what takes no longer than so many times the best
 
 // Forward operators on none of these stages that work on an input.
 std::vector<size_t> worksOnInputsAlone(const ProgramGraph& graph, const std::vector<int>& stages) {
@@ -248,8 +249,10 @@ std::vector<ClosedRequest> refineStages(std::vector<RefinedPlan> plans, const Pr
     each.cutAnew(memo, uselessBeside(best.attempt()));
   }
   const Refiner* const best = &*std::min_element(refiners.begin(), refiners.end(), isBetterRefined);
+  const Picoseconds least = best->attempt().time;
   for (Refiner& each : refiners) {
-    if (&each == best || each.isTiny()) {
+    const bool isNear = static_cast<double>(each.attempt().time) < kNear * static_cast<double>(least);
+    if (&each == best || each.isTiny() || isNear) {
       each.moveBorders();
     }
   }
