@@ -33,9 +33,9 @@ struct RefinedPlan {
 using PredictOnStages = std::function<absl::StatusOr<ClosedRequest>(
     const ClosedRequest& plan, const BlockProgram& program, std::vector<int> stages, Picoseconds useless)>;
 
-// The plans in their order, at least one: all of them cut anew, and the borders moved of what is then the best, of
-// what takes about as long, and in a tiny program of all of them. A plan stays as it is where its stages are the
-// user's, or may not be unlike, or its program is a long one. `memo`: of the request's machine.
+// The plans in their order, at least one: all of them cut anew, and the borders moved of what is then the best, of what
+// takes about as long, and in a tiny program of all of them. A plan stays as it is where its stages are the user's, or
+// may not be unlike, or its program is a long one. `memo`: of the request's machine.
 std::vector<ClosedRequest> refineStages(std::vector<RefinedPlan> plans, const PredictOnStages& predict,
                                         PlanningMemo& memo);
 

@@ -134,6 +134,32 @@ TEST(ChoosePlan, APlanOfOneStageIsPredictedOnce) {
   }
 }
 
+// All pipelines take as long; with splits that were decided under a price of memory they take less.
+TEST(ChoosePlan, PipelinesAreTriedWithSplitsUnderAPriceOfMemory) {
+  const ProgramGraph graph = chainProgram({.layers = 40, .rows = 64, .width = 64}).graph;
+  for (const Freedoms& without : {Freedoms{}, Freedoms{Freedom::kMemoryPrices}}) {
+    const CompileOptions request = {.mode = Mode::kAuto, .mesh = "dp=2", .devices = 4, .without = without};
+    int priced = 0;
+    const Predict predict = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double> bytePrice,
+                                Picoseconds) -> absl::StatusOr<Attempt> {
+      priced += bytePrice ? 1 : 0;
+      Attempt made;
+      made.time = bytePrice ? 800'000'000'000 : 1'000'000'000'000;
+      made.peakBytes = 1'000'000;
+      made.fits = true;
+      made.decisions.mesh = *Mesh::parse(closed.mesh);
+      return made;
+    };
+    PlanningMemo memo;
+    SearchMemory memory;
+    const absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, {memo, memory});
+    ASSERT_TRUE(chosen.ok()) << chosen.status();
+    EXPECT_EQ(chosen->attempt.time, without.empty() ? 800'000'000'000 : 1'000'000'000'000);
+    EXPECT_EQ(chosen->bytePrice.has_value(), without.empty());
+    EXPECT_EQ(priced > 0, without.empty());
+  }
+}
+
 // Each of what is tried of the best alone makes it shorter, and the record tells all of it.
 TEST(ChoosePlan, WhatWasChangedAfterItWasFoundIsNoted) {
   const ProgramGraph graph = chainProgram({.layers = 2, .rows = 64, .width = 64}).graph;

@@ -15,12 +15,12 @@ constexpr int64_t kRows = 32, kNarrow = 16, kWide = 64;
 constexpr int64_t kOperators = 4;  // of a layer
 
 // Layers of two products, relu behind each, and the sum of the last.
-std::shared_ptr<const ProgramGraph> layers() {
+std::shared_ptr<const ProgramGraph> layers(int64_t count) {
   GraphBuilder b;
   OperatorFacts matmul = kMatmul;
   matmul.flopsPerPoint = 2;
   GraphValue h = b.input("x", {kRows, kNarrow});
-  for (int64_t i = 0; i < kLayers; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     const GraphValue up = b.parameter("h" + std::to_string(i) + ".up", {kNarrow, kWide});
     const GraphValue down = b.parameter("h" + std::to_string(i) + ".down", {kWide, kNarrow});
     h = b.add(kRelu, {b.add(matmul, {h, up}, {kRows, kWide})}, {kRows, kWide});
@@ -42,8 +42,9 @@ int64_t operatorsOfFirstStage(const ProgramGraph& graph) {
 // or less than `best`.
 class RefineStages : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const absl::StatusOr<BlockProgram> program = BlockProgram::create(layers(), sketch_.request);
+  void SetUp() override { setUp(kLayers); }
+  void setUp(int64_t count) {
+    const absl::StatusOr<BlockProgram> program = BlockProgram::create(layers(count), sketch_.request);
     ASSERT_TRUE(program.ok()) << program.status();
     program_ = *program;
   }
@@ -61,13 +62,13 @@ class RefineStages : public ::testing::Test {
     return refineStages({{sketch_, *program_, found}}, predict, memo).front();
   }
 
-  // A plan of 4 micro-batches that takes 3 on any stages, and one of 8 that takes as long as `best` says.
-  std::vector<ClosedRequest> refinedBeside(int64_t best) {
+  // A plan of 4 micro-batches that takes 3 on any stages, and one of 8 that takes as long as `best` says; both `more`.
+  std::vector<ClosedRequest> refinedBeside(int64_t best, Picoseconds more = 0) {
     const PredictOnStages predict = [&](const ClosedRequest& plan, const BlockProgram& program,
                                         const std::vector<int>& stages, Picoseconds) {
       ClosedRequest made = planOn(program.withStages(stages), best);
       made.request = plan.request;
-      made.attempt.time = plan.request.micro == 8 ? made.attempt.time : 3;
+      made.attempt.time = more + (plan.request.micro == 8 ? made.attempt.time : 3);
       return absl::StatusOr<ClosedRequest>(made);
     };
     Sketch other = sketch_;
@@ -135,6 +136,19 @@ TEST_F(RefineStages, WhatTakesLongerMayBeTheBestOnceItsBordersAreMoved) {
   EXPECT_EQ(made[0].attempt.time, 3);
   EXPECT_EQ(made[1].attempt.time, 1);
   EXPECT_EQ(operatorsOfFirstStage(*made[1].graph), 7 * kOperators / 2);
+}
+
+// In a program that is not tiny borders are moved of what takes about as long as the best, and of nothing else.
+TEST_F(RefineStages, WhatTakesAboutAsLongMayBeTheBestOnceItsBordersAreMoved) {
+  constexpr int64_t kMany = 70;
+  setUp(kMany);
+  ASSERT_GT(program_->graph().operators.size(), kOperatorsOfTiny);
+  const int64_t best = (kMany / 2 + 3) * kOperators;
+  const std::vector<ClosedRequest> near = refinedBeside(best, 2000);
+  EXPECT_EQ(near[0].attempt.time, 2003);
+  EXPECT_EQ(near[1].attempt.time, 2001);
+  EXPECT_EQ(operatorsOfFirstStage(*near[1].graph), best);
+  EXPECT_GT(refinedBeside(best, 200)[1].attempt.time, 203);
 }
 
 TEST_F(RefineStages, AsksNothingWhereStagesAreToBeAlike) {
