@@ -143,13 +143,26 @@ class WordFinder {
     return found == decided_.end() ? nullptr : found->second;
   }
 
+  // Of an operator that was expanded: where the first of what was made of it runs. Nothing: it is gone.
+  std::optional<int64_t> stageOf(int op) const {
+    if (const OperatorDecision* decision = decisionOf(op)) {
+      return decision->stage;
+    }
+    std::optional<int64_t> first;
+    for (const int reader : strategies_.readersOfExpanded(op)) {
+      const int64_t stage = decided_.at(rewrittenView_.op(reader).id)->stage;
+      first = std::min(first.value_or(stage), stage);
+    }
+    return first;
+  }
+
   // Follows planner/derive/placement.h: a stage is said where it does not follow from the operands. What stands in a
   // stage scope of the user's does not follow, so each of its operators says another stage.
   void sayStages() {
     std::vector<std::optional<int64_t>> stages(view_.operators());
     for (int op = 0; op < view_.operators(); ++op) {
-      const OperatorDecision* decision = decisionOf(op);
-      if (!isForward(view_.op(op)) || decision == nullptr) {
+      const std::optional<int64_t> decided = stageOf(op);
+      if (!isForward(view_.op(op)) || !decided) {
         continue;
       }
       std::optional<int64_t> follows = view_.op(op).userStage;
@@ -162,10 +175,10 @@ class WordFinder {
           follows = follows.value_or(0);
         }
       }
-      if (follows && *follows != decision->stage) {
-        wordsOf(view_.op(op).id).stage = decision->stage;
+      if (follows && *follows != *decided) {
+        wordsOf(view_.op(op).id).stage = *decided;
       }
-      stages[op] = follows ? std::optional<int64_t>(decision->stage) : std::nullopt;
+      stages[op] = follows ? decided : std::nullopt;
     }
   }
 

@@ -214,6 +214,22 @@ TEST(PlanWords, GathersThatRunAgain) {
   }
 }
 
+// Batch norm stands in no record: what it was expanded to does.
+TEST(PlanWords, StagesThatBeginWithWhatIsExpanded) {
+  Graph g;
+  const auto convolution = [&](const Tensor& x, const std::string& name) {
+    return conv2d(x, g.parameter(name, {4, 4, 3, 3}, Init::normal(0.3)), {.paddings = {1, 1}});
+  };
+  Tensor hidden = g.input("x", {8, 4, 6, 6});
+  for (int stage = 0; stage < 3; ++stage) {
+    auto scope = g.stage(stage);
+    hidden = stage == 0 ? hidden : relu(nn::BatchNorm2d(g, absl::StrCat("norm", stage), 4)(hidden));
+    hidden = convolution(hidden, absl::StrCat("w", stage));
+  }
+  const Asked asked(g, mean(hidden), {.micro = 2});
+  expectSaidWhole(asked.problem().graphs, asked.problem().request);
+}
+
 TEST(PlanWords, MeshesThatWereFoundForStages) {
   Graph g;
   Tensor hidden = g.input("x", {48, 24});
