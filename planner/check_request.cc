@@ -184,6 +184,19 @@ absl::Status checkZeroOf(const ZeroPatterns& patterns) {
   return absl::OkStatus();
 }
 
+absl::Status checkStagesOf(const std::string& parameter, const std::vector<int64_t>& stages) {
+  if (stages.empty()) {
+    return refuse(absl::StrCat("stages of parameter '", parameter, "' are none; give at least one, or leave it out"));
+  }
+  int64_t least = 0;
+  for (const int64_t stage : stages) {
+    WEFT_RETURN_IF_ERROR(
+        checkInteger(absl::StrCat("the stage of parameter '", parameter, "'"), stage, least, kMaxRanks - 1));
+    least = stage + 1;
+  }
+  return absl::OkStatus();
+}
+
 // --- against the program ---
 
 // That the program names, or the request for it.
@@ -349,18 +362,6 @@ absl::Status checkInitial(const std::string& distribution, double a, double b) {
   }
   if (distribution == "uniform" && a > b) {
     return refuse(absl::StrCat("first values uniform from ", a, " to ", b, "; the first is the smaller"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status checkStagesOf(const std::string& parameter, const std::vector<int64_t>& stages) {
-  if (stages.empty()) {
-    return refuse(absl::StrCat("stages of parameter '", parameter, "' are none; give at least one, or leave it out"));
-  }
-  for (size_t i = 0; i < stages.size(); ++i) {
-    const int64_t least = i == 0 ? 0 : stages[i - 1] + 1;
-    WEFT_RETURN_IF_ERROR(
-        checkInteger(absl::StrCat("the stage of parameter '", parameter, "'"), stages[i], least, kMaxRanks - 1));
   }
   return absl::OkStatus();
 }

@@ -76,7 +76,7 @@ class BlockCosts {
  public:
   using Priced = bool;  // does memory have a price?
 
-  // `request`: of all asks. `known`: of reshards on `machine`, and of searches before.
+  // `request`: of all asks. `known`: of `machine`, and of searches before.
   BlockCosts(const GraphFor& graphs, const CompileOptions& request, const Machine& machine,
              const SearchKnowledge& known)
       : graphs_(graphs), request_(request), machine_(machine), known_(known) {

@@ -263,8 +263,10 @@ class PlanChooser {
   absl::StatusOr<ClosedRequest> refinedFinalist() {
     addOtherSchedules();
     addNeighbors();
-    addPriced();
-    WEFT_RETURN_IF_ERROR(cutStagesAnew());
+    if (!sketches_.isLong(bestFinalist().sketch)) {
+      addPriced();
+      WEFT_RETURN_IF_ERROR(cutStagesAnew());
+    }
     if (bestFinalist().sketch.grid.stages() > 1) {
       addNeighbors();
     }
@@ -283,11 +285,10 @@ class PlanChooser {
   // submesh would have waited takes no time, so splits that take longer in sum may be better. Of each pipeline whose
   // stages will be cut anew those under a price of memory are tried.
   void addPriced() {
-    sortFinalists();
-    if (!request_.may(Freedom::kMemoryPrices) || sketches_.isLong(finalists_.front().sketch)) {
+    if (!request_.may(Freedom::kMemoryPrices)) {
       return;
     }
-    const Picoseconds useless = uselessBeside(finalists_.front().plan.attempt);
+    const Picoseconds useless = uselessBeside(bestFinalist().plan.attempt);
     std::vector<Finalist> better;
     for (const Finalist* each : pipelinesThatMayWin()) {
       if (each->sketch.grid.stages() == 1) {
@@ -305,8 +306,9 @@ class PlanChooser {
   }
 
   // The best finalist, and other pipelines that take little longer: of each grid and number of micro-batches one, and
-  // one with splits under a price of memory. Finalists are sorted.
+  // one with splits under a price of memory.
   std::vector<Finalist*> pipelinesThatMayWin() {
+    sortFinalists();
     const double most = farOffFrom(false) * static_cast<double>(finalists_.front().plan.attempt.time);
     std::vector<Finalist*> chosen;
     size_t unpriced = 0;
@@ -326,7 +328,6 @@ class PlanChooser {
 
   // With their stages cut anew: one that took longer, or did not fit, may be the best then.
   absl::Status cutStagesAnew() {
-    sortFinalists();
     const std::vector<Finalist*> chosen = pipelinesThatMayWin();
     std::vector<RefinedPlan> plans;
     for (const Finalist* each : chosen) {

@@ -37,9 +37,9 @@ absl::StatusOr<Decisions> planProgram(const GraphFor& graphs, const CompileOptio
 absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const CompileOptions& request,
                                            const Correction& correction, SearchMemory* memory = nullptr);
 
-// The prediction of bytes and seconds of a request that leaves nothing open (leavesOpen), searched or not. `memo`: what
-// is known of reshards on its machine. `bytePrice`: of memory, under which splits are decided where that fits; without
-// it those are tried that the limit suggests. `useless`: as Predict.
+// The prediction of bytes and seconds of a request that leaves nothing open (leavesOpen), searched or not. `memo`: of
+// its machine (planning_memo.h). `bytePrice`: of memory, under which splits are decided where that fits; without it
+// those are tried that the limit suggests. `useless`: as Predict.
 absl::StatusOr<Attempt> predictProgram(const ProgramGraph& graph, const CompileOptions& request,
                                        const Correction& correction, PlanningMemo* memo = nullptr,
                                        std::optional<double> bytePrice = std::nullopt, Picoseconds useless = kAnyTime);

@@ -14,7 +14,7 @@ namespace weft {
 namespace {
 
 constexpr size_t kMostMoves = 40;  // predictions with a border moved, of one plan
-constexpr double kNear = 1.01;     // borders are moved also of what takes no longer than so many times the best
+constexpr double kNear = 1.01;     // borders are moved of what takes no longer than so many times the best
 
 // Forward operators on none of these stages that work on an input.
 std::vector<size_t> worksOnInputsAlone(const ProgramGraph& graph, const std::vector<int>& stages) {
@@ -30,7 +30,8 @@ std::vector<size_t> worksOnInputsAlone(const ProgramGraph& graph, const std::vec
     for (unsigned i = 0; i < node.operands.size(); ++i) {
       isOnInput = isOnInput || works[view.operandOf(op, i)];
     }
-    if (isOnInput && stages[op] == kNoStage && node.phase == Phase::kForward && !node.prologueOf) {
+    const bool isOnNone = stages[op] == kNoStage && !node.userStage;
+    if (isOnInput && isOnNone && node.phase == Phase::kForward && !node.prologueOf) {
       found.push_back(op);
       for (unsigned r = 0; r < node.results.size(); ++r) {
         works[view.resultOf(op, r)] = true;
@@ -248,11 +249,9 @@ std::vector<ClosedRequest> refineStages(std::vector<RefinedPlan> plans, const Pr
     const Refiner& best = *std::min_element(refiners.begin(), refiners.end(), isBetterRefined);
     each.cutAnew(memo, uselessBeside(best.attempt()));
   }
-  const Refiner* const best = &*std::min_element(refiners.begin(), refiners.end(), isBetterRefined);
-  const Picoseconds least = best->attempt().time;
+  const Picoseconds least = std::min_element(refiners.begin(), refiners.end(), isBetterRefined)->attempt().time;
   for (Refiner& each : refiners) {
-    const bool isNear = static_cast<double>(each.attempt().time) < kNear * static_cast<double>(least);
-    if (&each == best || each.isTiny() || isNear) {
+    if (each.isTiny() || static_cast<double>(each.attempt().time) <= kNear * static_cast<double>(least)) {
       each.moveBorders();
     }
   }

@@ -30,7 +30,7 @@ struct ModelProblem::Module {
   mlir::MLIRContext context{weftDialects(), mlir::MLIRContext::Threading::DISABLED};
   ir::OperatorRegistry registry = ir::OperatorRegistry::builtin();
   PlannerProblem problem = {};
-  std::map<std::string, PlanningMemo> reshards = {};  // by machine
+  std::map<std::string, PlanningMemo> memos = {};  // by machine
 };
 
 ModelProblem::ModelProblem() : module_(std::make_unique<Module>()) {}
@@ -67,15 +67,15 @@ const GraphFor& ModelProblem::graphs() const {
 
 absl::StatusOr<Attempt> ModelProblem::predict(const CompileOptions& closed) const {
   WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> program, graph(closed.microBatches()));
-  PlanningMemo& reshards = module_->reshards[closed.machine];
+  PlanningMemo& memo = module_->memos[closed.machine];
   if (closed.stages.empty()) {
-    return predictProgram(*program, closed, {}, &reshards);
+    return predictProgram(*program, closed, {}, &memo);
   }
   ProgramGraph staged = *program;
   for (GraphOperator& op : staged.operators) {
     op.userStage.reset();
   }
-  return predictProgram(staged, closed, {}, &reshards);
+  return predictProgram(staged, closed, {}, &memo);
 }
 
 int64_t withinPercent(const Attempt& attempt, int64_t percent) {

@@ -26,6 +26,25 @@ using ::testing::HasSubstr;
 // More than 2000 operators, so a long one; and so many that six predictions are the rule.
 constexpr int64_t kLayers = 500;
 
+// What a prediction says: a plan that fits and takes so long.
+Attempt attemptOf(const CompileOptions& closed, Picoseconds time) {
+  Attempt made;
+  made.time = time;
+  made.peakBytes = 1'000'000;
+  made.fits = true;
+  made.decisions.mesh = *Mesh::parse(closed.mesh);
+  return made;
+}
+
+absl::StatusOr<ClosedRequest> chosenBy(const Predict& predict, const ProgramGraph& graph,
+                                       const CompileOptions& request) {
+  PlanningMemo memo;
+  SearchMemory memory;
+  absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, {memo, memory});
+  EXPECT_TRUE(chosen.ok()) << chosen.status();
+  return chosen;
+}
+
 // Of all predictions the same: how often one is asked for.
 struct Asked {
   int64_t usual = 0;
@@ -48,16 +67,9 @@ Asked predictionsWhereAllTake(Picoseconds time, const std::string& machine = "",
     asked.schedules[{closed.mesh, closed.microBatches(), closed.virtualStages, closed.zeroLevel()}].insert(
         closed.schedule);
     EXPECT_EQ(24000 / staged.operators.size(), 6U);
-    Attempt made;
-    made.time = time;
-    made.fits = true;
-    made.decisions.mesh = *Mesh::parse(closed.mesh);
-    return made;
+    return attemptOf(closed, time);
   };
-  PlanningMemo memo;
-  SearchMemory memory;
-  const absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, {memo, memory});
-  EXPECT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_TRUE(chosenBy(predict, graph, request).ok());
   return asked;
 }
 
@@ -97,15 +109,9 @@ TEST(ChoosePlan, TheBestIsHeldAgainstItsNeighbors) {
   const Predict predict = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double>,
                               Picoseconds) -> absl::StatusOr<Attempt> {
     first = first.value_or(closed.microBatches());
-    Attempt made;
-    made.time = closed.microBatches() == 2 * *first ? 9 : 10;
-    made.fits = true;
-    made.decisions.mesh = *Mesh::parse(closed.mesh);
-    return made;
+    return attemptOf(closed, closed.microBatches() == 2 * *first ? 9 : 10);
   };
-  PlanningMemo memo;
-  SearchMemory memory;
-  const absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, {memo, memory});
+  const absl::StatusOr<ClosedRequest> chosen = chosenBy(predict, graph, request);
   ASSERT_TRUE(chosen.ok()) << chosen.status();
   EXPECT_EQ(chosen->request.microBatches(), 2 * *first);
 }
@@ -119,15 +125,9 @@ TEST(ChoosePlan, APlanOfOneStageIsPredictedOnce) {
   const Predict predict = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double>,
                               Picoseconds) -> absl::StatusOr<Attempt> {
     ++asked[{closed.mesh, closed.microBatches(), closed.zeroLevel(), closed.regather, closed.without}];
-    Attempt made;
-    made.time = 1'000'000'000'000 + (closed.microBatches() + 3 * closed.zeroLevel()) % 7;
-    made.fits = true;
-    made.decisions.mesh = *Mesh::parse(closed.mesh);
-    return made;
+    return attemptOf(closed, 1'000'000'000'000 + (closed.microBatches() + 3 * closed.zeroLevel()) % 7);
   };
-  PlanningMemo memo;
-  SearchMemory memory;
-  ASSERT_TRUE(choosePlan(graphForAll(graph), request, predict, {memo, memory}).ok());
+  ASSERT_TRUE(chosenBy(predict, graph, request).ok());
   EXPECT_GT(asked.size(), 5);
   for (const auto& [plan, times] : asked) {
     EXPECT_EQ(times, 1) << std::get<0>(plan) << ", micro " << std::get<1>(plan) << ", zero " << std::get<2>(plan);
@@ -143,16 +143,9 @@ TEST(ChoosePlan, PipelinesAreTriedWithSplitsUnderAPriceOfMemory) {
     const Predict predict = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double> bytePrice,
                                 Picoseconds) -> absl::StatusOr<Attempt> {
       priced += bytePrice ? 1 : 0;
-      Attempt made;
-      made.time = bytePrice ? 800'000'000'000 : 1'000'000'000'000;
-      made.peakBytes = 1'000'000;
-      made.fits = true;
-      made.decisions.mesh = *Mesh::parse(closed.mesh);
-      return made;
+      return attemptOf(closed, bytePrice ? 800'000'000'000 : 1'000'000'000'000);
     };
-    PlanningMemo memo;
-    SearchMemory memory;
-    const absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, {memo, memory});
+    const absl::StatusOr<ClosedRequest> chosen = chosenBy(predict, graph, request);
     ASSERT_TRUE(chosen.ok()) << chosen.status();
     EXPECT_EQ(chosen->attempt.time, without.empty() ? 800'000'000'000 : 1'000'000'000'000);
     EXPECT_EQ(chosen->bytePrice.has_value(), without.empty());
@@ -168,18 +161,14 @@ TEST(ChoosePlan, WhatWasChangedAfterItWasFoundIsNoted) {
                               Picoseconds) -> absl::StatusOr<Attempt> {
     const auto isSearched = [](const GraphOperator& op) { return op.strategy && op.strategy->isSearched; };
     const auto changed = std::ranges::count_if(staged.operators, isSearched);
-    Attempt made;
-    made.time = 1000 - (closed.may(Freedom::kBatchAxes) ? 100 : 0) - std::min<int64_t>(changed, 2);
-    made.fits = true;
-    made.decisions.mesh = *Mesh::parse(closed.mesh);
+    Attempt made =
+        attemptOf(closed, 1000 - (closed.may(Freedom::kBatchAxes) ? 100 : 0) - std::min<int64_t>(changed, 2));
     for (const GraphOperator& op : staged.operators) {
       made.decisions.operators.push_back({.id = op.id});
     }
     return made;
   };
-  PlanningMemo memo;
-  SearchMemory memory;
-  const absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, {memo, memory});
+  const absl::StatusOr<ClosedRequest> chosen = chosenBy(predict, graph, request);
   ASSERT_TRUE(chosen.ok()) << chosen.status();
   EXPECT_EQ(chosen->attempt.time, 898);
   EXPECT_THAT(chosen->attempt.decisions.notes,
@@ -195,17 +184,12 @@ std::vector<Picoseconds> uselessWhere(const std::function<bool(Picoseconds usele
   const Predict predict = [&](const ProgramGraph&, const CompileOptions& closed, std::optional<double>,
                               Picoseconds useless) -> absl::StatusOr<Attempt> {
     all.push_back(useless);
-    Attempt made;
-    made.time = 1'000'000'000'000'000;
+    Attempt made = attemptOf(closed, 1'000'000'000'000'000);
     made.fits = fits(useless);
-    made.decisions.mesh = *Mesh::parse(closed.mesh);
     return made;
   };
-  PlanningMemo memo;
-  SearchMemory memory;
-  const absl::StatusOr<ClosedRequest> chosen = choosePlan(graphForAll(graph), request, predict, {memo, memory});
-  EXPECT_TRUE(chosen.ok()) << chosen.status();
-  EXPECT_EQ(chosen->attempt.fits, fits(kAnyTime));
+  const absl::StatusOr<ClosedRequest> chosen = chosenBy(predict, graph, request);
+  EXPECT_TRUE(chosen.ok() && chosen->attempt.fits == fits(kAnyTime));
   return all;
 }
 

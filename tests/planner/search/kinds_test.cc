@@ -223,10 +223,10 @@ TEST(Kinds, SketchesAreOfTheirKinds) {
   const ProgramGraph graph = chainProgram({.layers = kLayers, .rows = 256, .width = 256}).graph;
   CompileOptions request = withFreedomsPinned(oneStageEach());
   request.machine = machineOf(kind("fast", 4e12) + kind("slow", 1e12));
-  PlanningMemo reshards;
+  PlanningMemo memo;
   SearchMemory before;
   const GraphFor graphs = graphForAll(graph);
-  const absl::StatusOr<std::unique_ptr<Sketches>> sketches = Sketches::create(graphs, request, {reshards, before});
+  const absl::StatusOr<std::unique_ptr<Sketches>> sketches = Sketches::create(graphs, request, {memo, before});
   ASSERT_TRUE(sketches.ok()) << sketches.status();
   const std::optional<Sketch> first = (*sketches)->next();
   ASSERT_TRUE(first.has_value());

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <set>
+#include <utility>
 
 #include "tests/planner/graph/graph_builder.h"
 
@@ -42,9 +44,9 @@ int64_t operatorsOfFirstStage(const ProgramGraph& graph) {
 // or less than `best`.
 class RefineStages : public ::testing::Test {
  protected:
-  void SetUp() override { setUp(kLayers); }
-  void setUp(int64_t count) {
-    const absl::StatusOr<BlockProgram> program = BlockProgram::create(layers(count), sketch_.request);
+  void SetUp() override { setUp(layers(kLayers)); }
+  void setUp(std::shared_ptr<const ProgramGraph> graph) {
+    const absl::StatusOr<BlockProgram> program = BlockProgram::create(std::move(graph), sketch_.request);
     ASSERT_TRUE(program.ok()) << program.status();
     program_ = *program;
   }
@@ -54,6 +56,7 @@ class RefineStages : public ::testing::Test {
     const PredictOnStages predict = [&](const ClosedRequest& plan, const BlockProgram& program,
                                         const std::vector<int>& stages, Picoseconds) {
       ++asked_;
+      stages_.insert(stages.back());
       EXPECT_EQ(plan.request.micro, sketch_.request.micro);
       return absl::StatusOr<ClosedRequest>(planOn(program.withStages(stages), best));
     };
@@ -91,6 +94,7 @@ class RefineStages : public ::testing::Test {
   Sketch sketch_ = {{.mode = Mode::kLayouts, .mesh = "dp=1", .micro = 4}, {2, 1, "dp=1"}, {.first = {0, 1}}, {}};
   std::optional<BlockProgram> program_;
   int64_t asked_ = 0;
+  std::set<int> stages_;  // of the last operator, in all that was asked
 };
 
 TEST_F(RefineStages, FinerBlocksBeginAtEachParameter) {
@@ -141,7 +145,7 @@ TEST_F(RefineStages, WhatTakesLongerMayBeTheBestOnceItsBordersAreMoved) {
 // In a program that is not tiny borders are moved of what takes about as long as the best, and of nothing else.
 TEST_F(RefineStages, WhatTakesAboutAsLongMayBeTheBestOnceItsBordersAreMoved) {
   constexpr int64_t kMany = 70;
-  setUp(kMany);
+  setUp(layers(kMany));
   ASSERT_GT(program_->graph().operators.size(), kOperatorsOfTiny);
   const int64_t best = (kMany / 2 + 3) * kOperators;
   const std::vector<ClosedRequest> near = refinedBeside(best, 2000);
@@ -149,6 +153,27 @@ TEST_F(RefineStages, WhatTakesAboutAsLongMayBeTheBestOnceItsBordersAreMoved) {
   EXPECT_EQ(near[1].attempt.time, 2001);
   EXPECT_EQ(operatorsOfFirstStage(*near[1].graph), best);
   EXPECT_GT(refinedBeside(best, 200)[1].attempt.time, 203);
+}
+
+// What works on the input alone stands behind the layers: it runs with its readers, in the first stage, or with them. A
+// stage that the user names is none of these.
+TEST_F(RefineStages, WhatWorksOnInputsAloneRunsElsewhereButForTheUsersWord) {
+  ProgramGraph graph = *layers(kLayers);
+  GraphOperator& early = graph.operators.emplace_back();
+  early.id = graph.nextId++;
+  early.facts = kRelu;
+  early.operands = graph.operators.front().operands;
+  early.operands.resize(1);
+  early.results = {{{kRows, kNarrow}, DType::kF32}};
+  graph.results.push_back({{early.id, 0}, std::nullopt});
+  setUp(std::make_shared<const ProgramGraph>(graph));
+  refined(2 * kOperators);
+  EXPECT_EQ(stages_, (std::set<int>{kNoStage, 0, 1}));
+  stages_.clear();
+  graph.operators.back().userStage = 0;
+  setUp(std::make_shared<const ProgramGraph>(graph));
+  refined(2 * kOperators);
+  EXPECT_EQ(stages_, std::set<int>{kNoStage});
 }
 
 TEST_F(RefineStages, AsksNothingWhereStagesAreToBeAlike) {
