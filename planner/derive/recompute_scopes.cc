@@ -28,9 +28,10 @@ Scopes userScopes(const GraphView& view) {
   return scopes;
 }
 
-// Each segment but the last, which the backward pass needs at once.
+// Each segment but the last, which the backward pass needs at once. Layers that are split differently, by the user or
+// by a search, are layers still.
 Scopes segmentScopes(const GraphView& view) {
-  const Segments segments = segmentsOf(view);
+  const Segments segments = segmentsOf(view, LayoutWords::kIgnored);
   const int last = static_cast<int>(segments.classOf.size()) - 1;
   Scopes scopes(view.operators());
   for (int op = 0; op < view.operators(); ++op) {

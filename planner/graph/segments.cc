@@ -58,7 +58,8 @@ std::string textOf(const std::optional<UserStrategy>& strategy) {
 
 class SegmentFinder {
  public:
-  explicit SegmentFinder(const GraphView& view) : view_(view), place_(view.operators(), Segments::kNone) {
+  SegmentFinder(const GraphView& view, LayoutWords words)
+      : view_(view), words_(words), place_(view.operators(), Segments::kNone) {
     for (int op = 0; op < view.operators(); ++op) {
       if (view.op(op).phase == Phase::kForward && !view.op(op).prologueOf) {
         place_[op] = static_cast<int>(forward_.size());
@@ -89,8 +90,10 @@ class SegmentFinder {
 
   std::string likeness(int op) const {
     const GraphOperator& node = view_.op(op);
-    std::string text = absl::StrCat(node.facts.kind, "|", node.facts.rule, "|", node.facts.flopsPerPoint, "|",
-                                    node.constraint, "|", textOf(node.strategy));
+    std::string text = absl::StrCat(node.facts.kind, "|", node.facts.rule, "|", node.facts.flopsPerPoint);
+    if (words_ == LayoutWords::kCompared) {
+      absl::StrAppend(&text, "|", node.constraint, "|", textOf(node.strategy));
+    }
     for (unsigned i = 0; i < node.operands.size(); ++i) {
       absl::StrAppend(&text, "|", textOf(view_.typeOf(view_.operandOf(op, i))));
     }
@@ -189,6 +192,7 @@ class SegmentFinder {
   }
 
   const GraphView& view_;
+  const LayoutWords words_;
   std::vector<int> forward_;  // operators of the forward pass, in order
   std::vector<int> place_;    // of each operator: where it stands in forward_
   std::vector<int> alike_;    // of each place: equal numbers are alike
@@ -199,8 +203,8 @@ class SegmentFinder {
 
 }  // namespace
 
-Segments segmentsOf(const GraphView& view) {
-  return SegmentFinder(view).run();
+Segments segmentsOf(const GraphView& view, LayoutWords words) {
+  return SegmentFinder(view, words).run();
 }
 
 void markAlike(ProgramGraph& graph) {

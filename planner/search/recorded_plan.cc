@@ -10,6 +10,8 @@
 #include "planner/check_request.h"
 #include "planner/cost/step_model.h"
 #include "planner/derive/derive.h"
+#include "planner/derive/placement.h"
+#include "planner/derive/recompute_scopes.h"
 #include "planner/derive/zero_words.h"
 #include "planner/graph/rewrites.h"
 #include "planner/search/cut_stages.h"
@@ -243,48 +245,60 @@ void RecordedPlan::keepSchedule() {
   }
 }
 
-// Does the user say anything that the request of the record does not answer?
-bool RecordedPlan::areWordsLeft(const BlockProgram& program) const {
-  const ProgramGraph& graph = program.graph();
-  return program.areStages() || !request_.may(Freedom::kUnevenStages) || request_.recompute != "auto" ||
-         !request_.layouts.empty() ||
-         std::any_of(graph.operators.begin(), graph.operators.end(),
-                     [](const GraphOperator& op) {
-                       return op.strategy || !op.constraint.empty() || op.recomputeScope || op.userStage;
-                     }) ||
-         std::any_of(graph.arguments.begin(), graph.arguments.end(),
-                     [](const GraphArgument& argument) { return !argument.layout.empty(); });
-}
-
-// Is the record what the user's own words ask for? What is derived from them says so.
-bool RecordedPlan::agrees(const ProgramGraph& staged) const {
-  ProgramGraph copy = staged;
-  const absl::StatusOr<Derivation> derived = deriveDecisions(copy, *closed_, {});
-  if (!derived.ok()) {
+// Does each operator run, and is it recomputed, as the user's words ask for? They are read in the program as the record
+// rewrites it: what is derived from words alone knows nothing of the splits that a search chose, which rewrite it, too.
+bool RecordedPlan::runsAsAsked(const ProgramGraph& staged) const {
+  const absl::StatusOr<ProgramGraph> made = withRewrites(staged, record_.rewrites);
+  if (!made.ok()) {
+    return false;
+  }
+  const GraphView view(*made);
+  const absl::StatusOr<Stages> stages = assignStages(view, closed_->stages);
+  if (!stages.ok()) {
     return false;
   }
   const bool saysRecompute =
       request_.recompute != "auto" || std::any_of(staged.operators.begin(), staged.operators.end(),
                                                   [](const GraphOperator& op) { return op.recomputeScope; });
-  const std::map<int64_t, const OperatorDecision*> ours = decisionsById(record_);
-  const std::map<int64_t, const OperatorDecision*> theirs = decisionsById(derived->decisions);
-  for (const auto& [id, mine] : ours) {
-    const auto found = theirs.find(id);
-    if (found == theirs.end() || mine->stage != found->second->stage ||
-        (saysRecompute && mine->recompute != found->second->recompute)) {
+  const std::vector<bool> recomputed = recomputedOps(view, stages->ofOperator, request_.recompute);
+  const std::map<int64_t, const OperatorDecision*> decided = decisionsById(record_);
+  for (int op = 0; op < view.operators(); ++op) {
+    const OperatorDecision& mine = *decided.at(view.op(op).id);
+    if (mine.stage != stages->ofOperator[op] || (saysRecompute && mine.recompute != recomputed[op])) {
       return false;
     }
   }
+  return true;
+}
+
+// Is the record split as the user's words ask for, where there are any? What is derived from them says so.
+bool RecordedPlan::isSplitAsAsked(const ProgramGraph& staged) const {
+  const auto isSaid = [](const GraphOperator& op) { return op.strategy || !op.constraint.empty(); };
+  const auto maySay = [&](const GraphArgument& argument) {
+    return !request_.layouts.empty() || !argument.layout.empty();
+  };
+  if (std::none_of(staged.operators.begin(), staged.operators.end(), isSaid) &&
+      std::none_of(staged.arguments.begin(), staged.arguments.end(), maySay)) {
+    return true;
+  }
+  ProgramGraph copy = staged;
+  const absl::StatusOr<Derivation> derived = deriveDecisions(copy, *closed_, {});
+  if (!derived.ok()) {
+    return false;
+  }
+  const std::map<int64_t, const OperatorDecision*> ours = decisionsById(record_);
+  const std::map<int64_t, const OperatorDecision*> theirs = decisionsById(derived->decisions);
   for (const GraphOperator& op : staged.operators) {
-    const bool isSaid = op.strategy || !op.constraint.empty();
-    const auto mine = ours.find(op.id);
-    if (isSaid && (mine == ours.end() || !haveSame(*mine->second, *theirs.at(op.id)))) {
+    if (!isSaid(op)) {
+      continue;
+    }
+    const auto mine = ours.find(op.id), other = theirs.find(op.id);
+    if (mine == ours.end() || other == theirs.end() || !haveSame(*mine->second, *other->second)) {
       return false;
     }
   }
   for (size_t i = 0; i < record_.arguments.size(); ++i) {
-    const bool maySay = !request_.layouts.empty() || !staged.arguments[i].layout.empty();
-    if (maySay && !(record_.arguments[i].layout == derived->decisions.arguments[i].layout)) {
+    if (maySay(staged.arguments[i]) && !(record_.arguments[i].layout == derived->decisions.arguments[i].layout)) {
       return false;
     }
   }
@@ -331,7 +345,7 @@ absl::Status RecordedPlan::predict(const BlockProgram& program, const Predict& p
   // Of splits the record does not say how they were found.
   const bool mayBeWhole =
       notes_.empty() && request_.may(Freedom::kMemoryPrices) && request_.may(Freedom::kTensorSplits);
-  if (mayBeWhole && (!areWordsLeft(program) || agrees(staged))) {
+  if (mayBeWhole && runsAsAsked(staged) && isSplitAsAsked(staged)) {
     absl::StatusOr<Attempt> recorded = asRecorded(program);
     isWhole_ = recorded.ok() && recorded->fits;
     if (isWhole_) {

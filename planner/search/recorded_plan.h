@@ -59,8 +59,8 @@ class RecordedPlan {
   void keepMicro(const BlockProgram& program);
   void keepZero();
   void keepSchedule();
-  bool areWordsLeft(const BlockProgram& program) const;
-  bool agrees(const ProgramGraph& staged) const;
+  bool runsAsAsked(const ProgramGraph& staged) const;
+  bool isSplitAsAsked(const ProgramGraph& staged) const;
   std::optional<double> bytePrice(const BlockProgram& program) const;
   absl::StatusOr<Attempt> asRecorded(const BlockProgram& program) const;
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/planner/graph/graph_builder.h"
+#include "tests/planner/search/chain_program.h"
 
 namespace weft::testing {
 namespace {
@@ -598,6 +599,26 @@ TEST(Derive, FreeBatchAxesMaySplitNothing) {
     EXPECT_EQ(derived.record->find(0)->axes.empty(), isFree);
     EXPECT_EQ(derived.record->find(1)->axes.empty(), isFree);
   }
+}
+
+// What "full" recomputes are the layers of the model, whether or not all of them are split alike.
+TEST(Derive, LayersThatAreSplitDifferentlyAreRecomputedAlike) {
+  const auto recomputed = [](const GraphBuilder& b) {
+    const Derived derived = derive(b, {.mesh = "dp=2", .recompute = "full"});
+    EXPECT_TRUE(derived.record.ok()) << derived.record.status();
+    std::vector<int64_t> ids;
+    for (const OperatorDecision& op : derived.record->operators) {
+      if (op.recompute) {
+        ids.push_back(op.id);
+      }
+    }
+    return ids;
+  };
+  GraphBuilder b = chainProgram({.layers = 4, .relus = 2});
+  const std::vector<int64_t> alike = recomputed(b);
+  EXPECT_THAT(alike, ElementsAre(0, 1, 3, 4, 6, 7, 9, 10)) << "all but the last operator of each layer";
+  b.graph.operators[4].strategy = UserStrategy{.inSplits = {{2, 1}}, .outSplits = {{2, 1}}};
+  EXPECT_EQ(recomputed(b), alike);
 }
 
 TEST(Derive, WhatNothingReadsIsNotDecided) {

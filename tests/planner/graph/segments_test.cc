@@ -83,6 +83,19 @@ TEST(Segments, JoinedOtherwiseIsAnotherClass) {
   EXPECT_THAT(segments.classOf, ElementsAre(0, 1, 0));
 }
 
+TEST(Segments, WordsForLayoutsTellLayersApartUnlessIgnored) {
+  GraphBuilder b;
+  GraphValue x = b.input("x", {8, 4});
+  for (int layer = 0; layer < 3; ++layer) {
+    x = block(b, x, 4, "w" + std::to_string(layer));
+  }
+  b.returns(x);
+  b.graph.operators[3].strategy = UserStrategy{.inSplits = {{2, 1}, {1, 1}}};
+  b.graph.operators[4].constraint = "a b -> a b";
+  EXPECT_THAT(segmentsOf(GraphView(b.graph)).classOf, ElementsAre(0));
+  EXPECT_THAT(segmentsOf(GraphView(b.graph), LayoutWords::kIgnored).classOf, ElementsAre(0, 0, 0));
+}
+
 TEST(Segments, OnlyTheForwardPassIsCut) {
   GraphBuilder b;
   GraphValue x = block(b, b.input("x", {8, 4}), 4, "w");

@@ -69,6 +69,19 @@ TEST(RecordedPlan, OfTheSameRequestTheSameIsFoundWithFewQuestions) {
   }
 }
 
+// Operators that a search splits otherwise than others of their kind leave the layers what they are: "full" recomputes
+// in the record what it asks for in the program.
+TEST(RecordedPlan, ChangedSplitsAreKeptUnderWordsForRecomputation) {
+  const ProgramGraph graph = chainProgram({.layers = 4, .rows = 12, .width = 256, .relus = 2}).graph;
+  CompileOptions request = openRequest();
+  request.machine = "cpu";
+  request.micro = 6;
+  request.recompute = "full";
+  const ClosedRequest cold = planOf(graph, request);
+  ASSERT_THAT(cold.attempt.decisions.notes, Contains(HasSubstr("splits of single operators")));
+  EXPECT_EQ(textOf(planOf(graph, from(cold, request)).attempt.decisions), textOf(cold.attempt.decisions));
+}
+
 // A record of a worse plan hides little: fewer sketches are refined beside it.
 TEST(RecordedPlan, AWorseRecordGivesAboutWhatIsFoundWithoutIt) {
   const ProgramGraph graph = programOf(6, 8192).graph;
