@@ -175,26 +175,29 @@ absl::Status measure(std::vector<Entry>& entries, int64_t rounds) {
   return absl::OkStatus();
 }
 
+// Of each value its number in their order, from 0; equal values share the mean of theirs.
 std::vector<double> ranksOf(const std::vector<double>& values) {
-  std::vector<size_t> order(values.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
-  std::vector<double> ranks(values.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    ranks[order[i]] = static_cast<double>(i);
+  std::vector<double> sorted = values;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<double> ranks;
+  for (const double value : values) {
+    const auto [first, end] = std::equal_range(sorted.begin(), sorted.end(), value);
+    ranks.push_back(static_cast<double>((first - sorted.begin()) + (end - sorted.begin()) - 1) / 2);
   }
   return ranks;
 }
 
-// Spearman's: 1 where both are in the same order.
+// Spearman's, which is Pearson's of the ranks: 1 where both are in the same order.
 double rankCorrelation(const std::vector<double>& a, const std::vector<double>& b) {
   const std::vector<double> x = ranksOf(a), y = ranksOf(b);
-  double squares = 0;
+  const double mean = (static_cast<double>(x.size()) - 1) / 2;
+  double xy = 0, xx = 0, yy = 0;
   for (size_t i = 0; i < x.size(); ++i) {
-    squares += (x[i] - y[i]) * (x[i] - y[i]);
+    xy += (x[i] - mean) * (y[i] - mean);
+    xx += (x[i] - mean) * (x[i] - mean);
+    yy += (y[i] - mean) * (y[i] - mean);
   }
-  const auto n = static_cast<double>(x.size());
-  return 1 - 6 * squares / (n * (n * n - 1));
+  return xy / std::sqrt(xx * yy);
 }
 
 double median(std::vector<double> values) {
