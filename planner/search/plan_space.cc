@@ -167,20 +167,37 @@ class Grids {
   std::vector<StageGrid> grids_;
 };
 
+// Of submeshes whose meshes are the user's.
+absl::StatusOr<std::vector<StageGrid>> gridsOfStageMeshes(const CompileOptions& request, int64_t userStages,
+                                                          int64_t segments) {
+  WEFT_ASSIGN_OR_RETURN(const std::vector<Mesh> meshes, parseStageMeshes(request.stageMeshes, 1));
+  const auto submeshes = static_cast<int64_t>(meshes.size());
+  if (userStages > 1 && userStages % submeshes == 0) {
+    return std::vector<StageGrid>{{submeshes, userStages / submeshes, ""}};
+  }
+  std::vector<StageGrid> grids;
+  const int64_t most = request.maxStages > 0 ? std::min(segments, request.maxStages) : segments;
+  for (const int64_t each : virtualStageCounts(request)) {
+    if (userStages == 1 && submeshes * each <= most && (submeshes > 1 || each == 1)) {
+      grids.push_back({submeshes, each, ""});
+    }
+  }
+  if (!grids.empty()) {
+    return grids;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "mode auto: the stage meshes '", request.stageMeshes, "' are for ", submeshes, " submeshes, ",
+      userStages > 1 ? absl::StrCat("the program names ", userStages, " stages; name a multiple of as many")
+                     : absl::StrCat("and there are at most ", most, " stages; give meshes for fewer"),
+      ", or leave the stage meshes out"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<StageGrid>> stageGrids(const ProgramGraph& graph, const CompileOptions& request,
                                                   int64_t userStages, int64_t segments) {
   if (!request.stageMeshes.empty()) {
-    WEFT_ASSIGN_OR_RETURN(const std::vector<Mesh> meshes, parseStageMeshes(request.stageMeshes, 1));
-    const auto submeshes = static_cast<int64_t>(meshes.size());
-    if (userStages == 1 || userStages % submeshes != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("mode auto: the stage meshes '", request.stageMeshes, "' are for ", submeshes,
-                       " submeshes, the program names ", userStages, userStages == 1 ? " stage" : " stages",
-                       "; name a multiple of as many (Graph::stage), or leave the stage meshes out"));
-    }
-    return std::vector<StageGrid>{{submeshes, userStages / submeshes, ""}};
+    return gridsOfStageMeshes(request, userStages, segments);
   }
   return Grids(graph, request, userStages, segments).run();
 }
@@ -238,6 +255,17 @@ std::vector<CompileOptions> atOpenLevels(const CompileOptions& request, CompileO
     levels.back().regather = true;
   }
   return levels;
+}
+
+CompileOptions withOneMesh(CompileOptions request) {
+  const absl::StatusOr<std::vector<Mesh>> meshes = parseStageMeshes(request.stageMeshes, 1);
+  if (!request.stageMeshes.empty() && meshes.ok() &&
+      std::all_of(meshes->begin(), meshes->end(), [&](const Mesh& mesh) { return mesh == meshes->front(); })) {
+    request.mesh = meshes->front().print();
+    request.devices = meshes->front().ranks() * static_cast<int64_t>(meshes->size());
+    request.stageMeshes.clear();
+  }
+  return request;
 }
 
 CompileOptions withFreedomsPinned(CompileOptions request) {

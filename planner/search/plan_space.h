@@ -3,7 +3,7 @@
 //
 // What the user gives is the only value of its kind here:
 //   his stages, or a mesh and devices that make up a number of them
-//   his mesh; of one with open sizes the sizes
+//   his mesh; of one with open sizes the sizes; his meshes of stages, on as many submeshes
 //   his micro-batches
 // Without a mesh its axes are dp, those that his strategies and layouts name, and tp where they name none and tensors
 // may be split; they lie over the nodes of the machine in every order (axis_orders.h).
@@ -63,6 +63,9 @@ CompileOptions firstRequest(const CompileOptions& request, const std::string& me
 // A closed request of a program that trains at each level of ZeRO that `request` leaves open, at level 3 with
 // parameters that are gathered once and in each call: which of both also a level that is given leaves open.
 std::vector<CompileOptions> atOpenLevels(const CompileOptions& request, CompileOptions closed);
+
+// Stage meshes that are all the same as one mesh, on the devices that they have together.
+CompileOptions withOneMesh(CompileOptions request);
 
 // What mode kAuto may not decide (CompileOptions::without) as the pins that say the same, where the user leaves it
 // open. For the rest there are no pins: whatever decides it asks CompileOptions::may.

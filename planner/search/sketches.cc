@@ -1,6 +1,7 @@
 #include "planner/search/sketches.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -46,13 +47,17 @@ absl::Status Sketches::begin() {
   }
   std::map<Relative, std::vector<Entry>> groups;
   for (const StageGrid& grid : grids) {
-    WEFT_ASSIGN_OR_RETURN(const Kinds kinds, kindsOf(grid));
-    const int64_t parts = batchParts(grid.mesh, request_.fill);
+    WEFT_ASSIGN_OR_RETURN(const Kinds kinds, kindsOf(grid, program->areStages()));
+    int64_t parts = batchParts(grid.mesh, request_.fill);
+    for (const std::string& mesh : kinds.meshes) {
+      parts = std::lcm(parts, batchParts(mesh, request_.fill));
+    }
     for (const int64_t micro : microBatchCounts(program->graph(), request_, parts)) {
       Entry entry = {{firstRequest(request_, grid.mesh, micro, trains_ && parts > 1), grid, {}, {}},
                      Known::kGuessed,
                      parts,
                      kinds};
+      entry.onMeshes = onMeshes(entry.sketch.request, kinds);
       groups[costs_.relativeOf(askOf(entry, 0))].push_back(std::move(entry));
     }
   }
@@ -94,12 +99,15 @@ void Sketches::askFirst(const std::vector<Entry>& group) {
 }
 
 BlockAsk Sketches::askOf(const Entry& entry, double bytePrice, size_t kind) {
-  return {entry.sketch.request, entry.sketch.grid.stages() == 1, entry.parts, bytePrice, entry.kinds.numbers[kind]};
+  return {entry.closedOn(kind), entry.sketch.grid.stages() == 1, entry.partsOn(kind), bytePrice,
+          entry.kinds.numbers[kind]};
 }
 
-absl::StatusOr<Sketches::Kinds> Sketches::kindsOf(const StageGrid& grid) {
+// `areStages`: blocks that are the user's stages are asked about on all of his meshes at once.
+absl::StatusOr<Sketches::Kinds> Sketches::kindsOf(const StageGrid& grid, bool areStages) {
   Kinds kinds;
-  if (!costs_.hasKinds()) {
+  const bool haveMeshes = grid.mesh.empty() && !areStages;
+  if (!costs_.hasKinds() && !haveMeshes) {
     return kinds;
   }
   kinds.numbers.clear();
@@ -114,14 +122,25 @@ absl::StatusOr<Sketches::Kinds> Sketches::kindsOf(const StageGrid& grid) {
   StageMeshes together = {{}, {}};
   for (const Mesh& mesh : meshes) {
     const int64_t number = costs_.kindOf(firstRank, mesh.ranks());
-    const auto known = std::find(kinds.numbers.begin(), kinds.numbers.end(), number);
-    kinds.ofSubmesh.push_back(known - kinds.numbers.begin());
-    if (known == kinds.numbers.end()) {
+    const std::string text = haveMeshes ? mesh.print() : "";
+    size_t kind = 0;
+    while (kind < kinds.numbers.size() &&
+           (kinds.numbers[kind] != number || (haveMeshes && kinds.meshes[kind] != text))) {
+      ++kind;
+    }
+    kinds.ofSubmesh.push_back(static_cast<int64_t>(kind));
+    if (kind == kinds.numbers.size()) {
       kinds.numbers.push_back(number);
+      if (haveMeshes) {
+        kinds.meshes.push_back(text);
+      }
     }
     together.ofSubmesh.push_back(mesh);
     together.submeshes.push_back(static_cast<int64_t>(together.submeshes.size()));
     firstRank += mesh.ranks();
+  }
+  if (!costs_.hasKinds()) {
+    return kinds;
   }
   const std::vector<int64_t> limits = limits_.ofSubmeshes(together);
   kinds.limits.resize(kinds.numbers.size());
@@ -129,6 +148,16 @@ absl::StatusOr<Sketches::Kinds> Sketches::kindsOf(const StageGrid& grid) {
     kinds.limits[kinds.ofSubmesh[submesh]] = limits[submesh];
   }
   return kinds;
+}
+
+std::vector<Sketches::OnMesh> Sketches::onMeshes(const CompileOptions& closed, const Kinds& kinds) const {
+  std::vector<OnMesh> made;
+  for (const std::string& mesh : kinds.meshes) {
+    OnMesh& here = made.emplace_back(closed, batchParts(mesh, request_.fill));
+    here.closed.mesh = mesh;
+    here.closed.stageMeshes.clear();
+  }
+  return made;
 }
 
 SubmeshCosts Sketches::onKinds(const Entry& entry, std::vector<SegmentCosts> costs) const {
@@ -207,7 +236,7 @@ void Sketches::guess(Entry& entry, const std::vector<LoosePipeline>& pipelines) 
     Picoseconds longest = kLongestTime;  // on the fastest of the kinds
     for (const std::vector<BlockTotals>& kind : known) {
       BlockTotals totals = kind[std::min(i, kind.size() - 1)];
-      if (entry.parts == 1) {
+      if (entry.partsOn(all.size()) == 1) {
         totals.all.onceTime = 0;  // relatives reduce gradients then, it has none to reduce
       }
       all.push_back({{totals.all}, {}, 0});
@@ -304,11 +333,14 @@ bool Sketches::askAlike(const Entry& entry) {
 // Error: of the mesh.
 absl::StatusOr<SubmeshCosts> Sketches::costsAt(const Entry& entry, const CompileOptions& level, SubmeshCosts costs,
                                                int from) const {
+  const std::vector<OnMesh> meshes = onMeshes(level, entry.kinds);
   for (size_t kind = 0; kind < costs.kinds.size(); ++kind) {
     SegmentCosts& mine = costs.kinds[kind];
-    mine = atLevel(std::move(mine), from, level.zeroLevel(), entry.parts);
+    const int64_t parts = entry.partsOn(kind);
+    mine = atLevel(std::move(mine), from, level.zeroLevel(), parts);
     if (level.zeroLevel() != entry.sketch.request.zeroLevel()) {
-      WEFT_ASSIGN_OR_RETURN(mine, costs_.withZeroTimes(std::move(mine), level, entry.parts, entry.kinds.numbers[kind]));
+      const CompileOptions& here = meshes.empty() ? level : meshes[kind].closed;
+      WEFT_ASSIGN_OR_RETURN(mine, costs_.withZeroTimes(std::move(mine), here, parts, entry.kinds.numbers[kind]));
     }
   }
   return costs;
@@ -340,6 +372,7 @@ std::vector<Sketches::Entry> Sketches::atLevels(const Entry& entry) {
     const bool isFirst = first && alike.size() == 1 && level.zeroLevel() == entry.sketch.request.zeroLevel();
     if (std::optional<ChosenCut> best = isFirst ? first : cuts_->best(here, shapes)) {
       made.push_back({{level, entry.sketch.grid, std::move(best->cut), {}}, Known::kLevel, entry.parts, entry.kinds});
+      made.back().onMeshes = onMeshes(level, entry.kinds);
       made.back().isPricedAlone = !isKnown(entry, false);
       made.back().mayGain = unlike_ ? unlike_->mayGain(here.front().costs.kinds.front(), entry.sketch.grid, shapes) : 1;
     }
@@ -415,8 +448,8 @@ std::vector<PricedBlocks> Sketches::variantsOf(const Entry& entry) {
     }
   }
   SubmeshCosts here = *plain;
-  for (SegmentCosts& kind : here.kinds) {
-    kind = atLevel(std::move(kind), level, most, entry.parts);
+  for (size_t kind = 0; kind < here.kinds.size(); ++kind) {
+    here.kinds[kind] = atLevel(std::move(here.kinds[kind]), level, most, entry.partsOn(kind));
   }
   const std::optional<ChosenCut> best = cuts_->best({{here, 0}}, shapesOf(entry));
   if (!best || !best->cut.limited || !request_.may(Freedom::kMemoryPrices)) {

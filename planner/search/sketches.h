@@ -65,17 +65,30 @@ class Sketches {
 
  private:
   enum class Known : uint8_t { kGuessed, kLevel, kMade };
-  // What the submeshes of a grid run on: the kinds that there are, by their numbers in BlockCosts.
+  // What the submeshes of a grid run on: the kinds of devices that there are, by their numbers in BlockCosts, on the
+  // meshes that the user gives each of them.
   struct Kinds {
     std::vector<int64_t> numbers = {0};
-    std::vector<int64_t> ofSubmesh = {};  // indices into `numbers`, and
-    std::vector<int64_t> limits = {};     // the limits of these; both empty where devices are alike
+    std::vector<std::string> meshes = {};  // of each number; empty where all submeshes have that of the sketch
+    std::vector<int64_t> ofSubmesh = {};   // indices into `numbers`; empty where all submeshes are alike
+    std::vector<int64_t> limits = {};      // of bytes, of each number; empty where devices are alike
+  };
+  // The words of a sketch on one of the meshes that the user gives.
+  struct OnMesh {
+    CompileOptions closed;
+    int64_t parts = 1;
   };
   struct Entry {
     Sketch sketch;
     Known known = Known::kGuessed;
     int64_t parts = 1;  // of the batch; ranks that share a state under ZeRO
     Kinds kinds = {};
+    std::vector<OnMesh> onMeshes = {};  // of kinds with meshes of their own
+
+    const CompileOptions& closedOn(size_t kind) const {
+      return onMeshes.empty() ? sketch.request : onMeshes[kind].closed;
+    }
+    int64_t partsOn(size_t kind) const { return onMeshes.empty() ? parts : onMeshes[kind].parts; }
     double expected = 0;
     size_t order = 0;
     bool isPricedAlone = false;  // known with splits that save memory alone
@@ -99,7 +112,8 @@ class Sketches {
   void askFirst(const std::vector<Entry>& group);
   // Of its ranks of one of its kinds.
   static BlockAsk askOf(const Entry& entry, double bytePrice, size_t kind = 0);
-  absl::StatusOr<Kinds> kindsOf(const StageGrid& grid);
+  absl::StatusOr<Kinds> kindsOf(const StageGrid& grid, bool areStages);
+  std::vector<OnMesh> onMeshes(const CompileOptions& closed, const Kinds& kinds) const;
   SubmeshCosts onKinds(const Entry& entry, std::vector<SegmentCosts> costs) const;
   // Of all of its kinds. Error: it cannot be.
   absl::StatusOr<SubmeshCosts> costsOf(const Entry& entry, double bytePrice);

@@ -50,6 +50,8 @@ TEST(PlanSpace, KeepsWhatIsGiven) {
   EXPECT_THAT(gridsOf(graph, {.devices = 4, .schedule = "interleaved", .maxStages = 4}),
               ElementsAre("2 x dp=2,tp=1 v2", "2 x dp=1,tp=2 v2"));
   EXPECT_THAT(gridsOf(graph, {.stageMeshes = "dp=2;tp=2"}, 2), ElementsAre("2 x "));
+  EXPECT_THAT(gridsOf(graph, {.stageMeshes = "dp=2;tp=2"}), ElementsAre("2 x ", "2 x  v2"));
+  EXPECT_THAT(gridsOf(graph, {.stageMeshes = "dp=2;tp=2", .maxStages = 3}), ElementsAre("2 x "));
 }
 
 // The axes are those that the user names somewhere.
@@ -65,8 +67,19 @@ TEST(PlanSpace, SaysWhatDoesNotGoTogether) {
   const ProgramGraph graph = chainProgram({}).graph;
   EXPECT_THAT(gridsOf(graph, {.mesh = "dp=2", .devices = 6}, 2),
               ElementsAre(HasSubstr("6 devices and 2 stages of mesh 'dp=2' do not go together")));
-  EXPECT_THAT(gridsOf(graph, {.stageMeshes = "dp=2;tp=2"}),
-              ElementsAre(HasSubstr("the stage meshes 'dp=2;tp=2' are for 2 submeshes, the program names 1 stage")));
+  EXPECT_THAT(gridsOf(graph, {.stageMeshes = "dp=2;tp=2"}, 3),
+              ElementsAre(HasSubstr("the stage meshes 'dp=2;tp=2' are for 2 submeshes, the program names 3 stages")));
+  EXPECT_THAT(gridsOf(graph, {.stageMeshes = "dp=2;tp=2", .maxStages = 1}),
+              ElementsAre(HasSubstr("for 2 submeshes, and there are at most 1 stages")));
+}
+
+TEST(PlanSpace, StageMeshesThatAreTheSameAreOneMesh) {
+  const CompileOptions one = withOneMesh({.stageMeshes = "dp=2,tp=2;dp=2,tp=2;dp=2,tp=2"});
+  EXPECT_EQ(one.mesh, "dp=2,tp=2");
+  EXPECT_EQ(one.devices, 12);
+  EXPECT_EQ(one.stageMeshes, "");
+  EXPECT_EQ(withOneMesh({.stageMeshes = "dp=2;tp=2"}).stageMeshes, "dp=2;tp=2");
+  EXPECT_EQ(withOneMesh({.devices = 4}).devices, 4);
 }
 
 TEST(PlanSpace, CutsTheBatchWhereNoRowIsPadded) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "ir/layout/stage_mesh_text.h"
 #include "planner/check_request.h"
 #include "planner/derive/derive.h"
 #include "planner/graph/segments.h"
@@ -373,6 +374,39 @@ TEST(ModeAuto, IsNoWorseThanAnyPlanWrittenOut) {
     }
     if (i == 0) {
       limits = {0, best.peakBytes * 7 / 10, best.peakBytes / 2};
+    }
+  }
+}
+
+// Where the user gives the meshes of stages alone, the program is cut into as many: against every cut between layers,
+// written out.
+TEST(ModeAuto, CutsTheProgramForTheStageMeshesThatAreGiven) {
+  constexpr int64_t kLayers = 6;
+  ChainOptions chain = {.layers = kLayers, .rows = 48 * 16, .width = 256};
+  const ProgramGraph graph = chainProgram(chain).graph;
+  chain.stages = kLayers;
+  const ProgramGraph layers = chainProgram(chain).graph;
+  for (const char* meshes : {"dp=3,tp=1;dp=1,tp=1", "dp=1,tp=1;dp=2,tp=1", "dp=1,tp=2;dp=3,tp=1"}) {
+    CompileOptions open = {.mode = Mode::kAuto, .stageMeshes = meshes};
+    const absl::StatusOr<ClosedRequest> found = closeRequest(graphForAll(graph), open, {});
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(printStageMeshes(found->attempt.decisions.meshes().ofSubmesh), meshes);
+    for (int64_t first = 1; first < kLayers; ++first) {
+      ProgramGraph staged = layers;
+      for (GraphOperator& op : staged.operators) {
+        op.userStage = op.userStage ? std::optional<int64_t>(*op.userStage < first ? 0 : 1) : std::nullopt;
+      }
+      for (const int64_t micro : {1, 4, 16}) {
+        for (const int zero : {0, 1, 3}) {
+          const CompileOptions closed = {
+              .mode = Mode::kLayouts, .stageMeshes = meshes, .micro = micro, .zero = zero, .schedule = "auto"};
+          const absl::StatusOr<Attempt> other = predictProgram(staged, closed, {});
+          ASSERT_TRUE(other.ok()) << other.status();
+          EXPECT_LE(found->attempt.time, other->time)
+              << meshes << ", " << first << " layers first, micro " << micro << ", zero " << zero;
+          EXPECT_GE(other->time, found->attempt.decisions.prediction->bound) << meshes;
+        }
+      }
     }
   }
 }
