@@ -112,8 +112,13 @@ class Narrower {
 
   absl::Status narrowResults(GraphOperator& op) {
     const std::vector<TensorType> operands = typesOf(op.operands);
+    std::vector<TensorType> ofBody = operands;  // what is expanded reads what comes of the expansion of others
+    for (size_t i = 0; i < ofBody.size(); ++i) {
+      const auto expanded = expanded_.find(op.operands[i]);
+      ofBody[i] = expanded == expanded_.end() ? ofBody[i] : expanded->second;
+    }
     for (Alternative& alternative : op.alternatives) {
-      WEFT_RETURN_IF_ERROR(narrowBody(alternative, operands));
+      WEFT_RETURN_IF_ERROR(narrowBody(alternative, ofBody));
     }
     WEFT_RETURN_IF_ERROR(narrowResults(op.facts, operands, op.results));
     for (unsigned r = 0; r < op.results.size(); ++r) {
@@ -123,7 +128,11 @@ class Narrower {
       for (Alternative& alternative : op.alternatives) {
         const GraphValue& made = alternative.results[r];
         if (!made.isArgument()) {
-          alternative.body[made.producer].results[made.index].type = op.results[r].type;
+          TensorType& inBody = alternative.body[made.producer].results[made.index];
+          inBody.type = op.results[r].type;
+          if (op.facts.mustExpand) {
+            expanded_[{op.id, r}] = inBody;
+          }
         }
       }
     }
@@ -211,6 +220,8 @@ class Narrower {
   std::set<GraphValue> finished_;
   std::map<unsigned, unsigned> masters_;    // by the parameter's argument
   std::map<GraphValue, TensorType> types_;  // of what operators make
+  // Of what operators make that exist only to be expanded: the types once they are (Alternative).
+  std::map<GraphValue, TensorType> expanded_;
 };
 
 }  // namespace

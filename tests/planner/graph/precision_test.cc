@@ -99,6 +99,35 @@ TEST(Precision, TheUpdateWritesMasterAndParameter) {
   EXPECT_EQ(narrow->results.back(), master);
 }
 
+// A norm over the batch and its gradient, which exist only to be expanded: what passes between them has a row for each
+// of two micro-batches once they are.
+TEST(Precision, WhatIsExpandedReadsWhatComesOfTheExpansionOfOthers) {
+  const Shape rows = {8, 4};
+  const TensorType wide = {rows, DType::kF32}, statistic = {{2, 4}, DType::kF32};
+  const auto operand = [](unsigned index) { return GraphValue{GraphValue::kArgument, index}; };
+  GraphBuilder b;
+  const GraphValue x = b.add(kRelu, {b.input("x", rows), b.parameter("w", rows)}, rows);
+  b.last().facts.rule = "a c, a c -> a c";
+  const GraphValue y = b.add({.kind = "norm", .rule = "a c -> a c, c", .mustExpand = true}, {x}, rows);
+  b.last().results.push_back({{4}, DType::kF32});
+  AlternativeOperator mean = {{"mean", "a+ c -> p~ c"}, {operand(0)}, {statistic}};
+  mean.facts.flopsPerPoint = 1;
+  b.last().alternatives = {{{mean, {{"scale", "a c, p~ c -> a c"}, {operand(0), {0, 0}}, {wide}}}, {{1, 0}, {0, 0}}}};
+  const GraphValue dx =
+      b.add({.kind = "norm_grad", .rule = "a c, c -> a c", .mustExpand = true}, {y, {y.producer, 1}}, rows);
+  AlternativeOperator dot = {{"dot", "a+ c, p~ c -> p~ c"}, {operand(0), operand(1)}, {statistic}};
+  dot.facts.flopsPerPoint = 1;
+  b.last().alternatives = {{{dot, {{"scale", "a c, p~ c -> a c"}, {operand(0), {0, 0}}, {wide}}}, {{1, 0}}}};
+  b.returns(dx);
+  const absl::StatusOr<ProgramGraph> narrow = inPrecision(b.graph, DType::kBF16);
+  ASSERT_TRUE(narrow.ok()) << narrow.status();
+  for (const size_t op : {1, 2}) {
+    const std::vector<AlternativeOperator>& body = narrow->operators[op].alternatives[0].body;
+    EXPECT_EQ(body[0].results[0], statistic);
+    EXPECT_EQ(body[1].results[0], (TensorType{rows, DType::kBF16}));
+  }
+}
+
 // An optimizer of several operators (a norm of the parameter, then a step): all read one master.
 TEST(Precision, EveryReaderInTheUpdateReadsTheMaster) {
   GraphBuilder b;
