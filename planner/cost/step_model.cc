@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "planner/cost/lower_step.h"
 #include "planner/cost/overlap_update.h"
 #include "planner/cost/shared_cores.h"
 #include "planner/schedule/simulate.h"
@@ -19,6 +18,11 @@ namespace weft {
 namespace {
 
 constexpr int64_t kModelEffort = 2'000'000;  // of the packer: much less than for a plan, for a few bytes more
+constexpr size_t kMostLowered = 4;           // step programs that a model keeps
+
+bool areSame(const ScheduleDecision& a, const ScheduleDecision& b) {
+  return a.kind == b.kind && a.virtualStages == b.virtualStages && a.submeshes == b.submeshes && a.table == b.table;
+}
 
 // Sets the room of the mailboxes, which depends on the order in which the schedule runs the micro-batches.
 void reserveMailboxes(SubmeshFunctions::Finished& submesh, int64_t number, const std::vector<int64_t>& submeshes,
@@ -156,15 +160,42 @@ absl::StatusOr<std::unique_ptr<StepModel>> StepModel::create(ProgramGraph graph,
 }
 
 absl::StatusOr<StepNeeds> StepModel::needs(const Decisions& record, int64_t microBatches) {
+  WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(record.schedule, microBatches, graph_.trains()));
+  const Cut cut = {record.schedule.submeshes.size() > 1 && splitsBackward(table), repeatedOps(view_, record, step_)};
+  const auto known = std::find_if(known_.begin(), known_.end(), [&](const Known& each) {
+    return areSame(each.schedule, record.schedule) && each.microBatches == microBatches && each.cut == cut;
+  });
+  if (known != known_.end()) {
+    return known->needs;
+  }
+  WEFT_ASSIGN_OR_RETURN(LoweredStep * step, lowered(record, cut));
+  WEFT_ASSIGN_OR_RETURN(StepNeeds needs, findNeeds(record, microBatches, table, *step));
+  known_.push_back({record.schedule, microBatches, cut, needs});
+  return needs;
+}
+
+absl::StatusOr<LoweredStep*> StepModel::lowered(const Decisions& record, const Cut& cut) {
+  const auto known =
+      std::find_if(lowered_.begin(), lowered_.end(), [&](const auto& each) { return each.first == cut; });
+  if (known != lowered_.end()) {
+    return &known->second;
+  }
+  const AnnotatedStep step = withCopies(step_, cut.repeated);
+  WEFT_ASSIGN_OR_RETURN(LoweredStep made, lowerStep(view_, record, step, cut.splitsBackward, prices_));
+  if (lowered_.size() == kMostLowered) {
+    lowered_.pop_front();
+  }
+  return &lowered_.emplace_back(cut, std::move(made)).second;
+}
+
+// The room of the mailboxes is set anew in `lowered`.
+absl::StatusOr<StepNeeds> StepModel::findNeeds(const Decisions& record, int64_t microBatches,
+                                               const schedule::Table& table, LoweredStep& lowered) {
   const bool trains = graph_.trains();
-  WEFT_ASSIGN_OR_RETURN(const schedule::Table table, stageTable(record.schedule, microBatches, trains));
   std::vector<int64_t> inFlight = inFlightOf(table);
   if (!trains) {
     inFlight.assign(inFlight.size(), 1);
   }
-  const bool splits = record.schedule.submeshes.size() > 1 && splitsBackward(table);
-  const AnnotatedStep step = withCopies(step_, repeatedOps(view_, record, step_));
-  WEFT_ASSIGN_OR_RETURN(LoweredStep lowered, lowerStep(view_, record, step, splits, prices_));
   StepNeeds needs;
   schedule::Times& times = needs.times;
   times.stages.resize(record.schedule.submeshes.size(), {0, 0, 0, std::nullopt});

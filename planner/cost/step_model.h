@@ -2,16 +2,20 @@
 // decisions.
 //
 // The step is annotated once; every other question (another schedule, other recomputation) cuts it into step programs
-// again and runs the plan phase's own algorithms on them: storage, rings, packing. Nothing is compiled.
+// again and runs the plan phase's own algorithms on them: storage, rings, packing. Nothing is compiled. A search that
+// aims at a memory limit asks the same again and again: what was asked is known, and schedules that cut the step alike
+// share the step programs.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "planner/cost/function_time.h"
+#include "planner/cost/lower_step.h"
 #include "planner/cost/offload_state.h"
 #include "planner/cost/prices.h"
 #include "planner/decisions.h"
@@ -82,7 +86,23 @@ class StepModel {
   absl::StatusOr<StepNeeds> needs(const Decisions& record, int64_t microBatches);
 
  private:
+  // Is the backward pass cut in two, and which operations of the annotated step run again?
+  struct Cut {
+    bool splitsBackward = false;
+    std::vector<bool> repeated;
+    friend bool operator==(const Cut&, const Cut&) = default;
+  };
+  struct Known {
+    ScheduleDecision schedule;
+    int64_t microBatches = 0;
+    Cut cut;
+    StepNeeds needs;
+  };
+
   StepModel(ProgramGraph graph, Decisions record, const Machine& machine, const Correction& correction);
+  absl::StatusOr<LoweredStep*> lowered(const Decisions& record, const Cut& cut);
+  absl::StatusOr<StepNeeds> findNeeds(const Decisions& record, int64_t microBatches, const schedule::Table& table,
+                                      LoweredStep& lowered);
 
   ProgramGraph graph_;
   GraphView view_;
@@ -91,6 +111,8 @@ class StepModel {
   Prices prices_;
   AnnotatedStep step_;
   KnownPackings packings_;
+  std::deque<std::pair<Cut, LoweredStep>> lowered_;  // the last few
+  std::deque<Known> known_;
 };
 
 }  // namespace weft

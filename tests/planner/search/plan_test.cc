@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "ir/layout/stage_mesh_text.h"
@@ -115,6 +116,44 @@ TEST(StepModel, StagesOfASubmeshHoldTheirOwnMicroBatches) {
   const SubmeshNeeds first =
       needsOf(*modelOf(program, {.micro = 8, .schedule = "interleaved", .virtualStages = 2})).submeshes[0];
   EXPECT_GT(first.slotsOf(0), first.slotsOf(2));
+}
+
+// Of schedules and recomputation in any order a model says what one says that was asked nothing else.
+TEST(StepModel, WhatWasAskedBeforeChangesNoAnswer) {
+  const GraphBuilder program = chainProgram({.layers = 4, .rows = 64, .width = 32, .stages = 2, .relus = 2});
+  const CompileOptions options = {.micro = 8, .schedule = "1f1b"};
+  const std::unique_ptr<StepModel> model = modelOf(program, options);
+  std::vector<Decisions> records;
+  for (const size_t recomputed :
+       {0, 1, 2, 3, 4, 12}) {  // of the forward pass; more than the step programs that are kept
+    for (const char* kind : {"1f1b", "zb_h1", "zb_h2"}) {
+      records.push_back(model->record());
+      records.back().schedule.kind = kind;
+      for (size_t op = 0; op < recomputed; ++op) {
+        records.back().operators[op].recompute = true;
+      }
+    }
+  }
+  std::set<std::pair<int64_t, Picoseconds>> answers;
+  for (const bool again : {false, true}) {
+    for (const Decisions& record : records) {
+      const absl::StatusOr<StepNeeds> needs = model->needs(record);
+      const absl::StatusOr<StepNeeds> alone = modelOf(program, options)->needs(record);
+      ASSERT_TRUE(needs.ok() && alone.ok()) << needs.status() << alone.status();
+      ASSERT_EQ(needs->submeshes.size(), 2U);
+      EXPECT_EQ(needs->stepTime(), alone->stepTime()) << record.schedule.kind << again;
+      for (const size_t s : {0, 1}) {
+        EXPECT_EQ(needs->submeshes[s].peakBytes, alone->submeshes[s].peakBytes) << record.schedule.kind << again;
+        EXPECT_EQ(needs->submeshes[s].activations.all(), alone->submeshes[s].activations.all());
+      }
+      answers.emplace(needs->peakBytes(), needs->stepTime());
+    }
+    std::ranges::reverse(records);
+  }
+  EXPECT_GT(answers.size(), records.size() / 2) << "most differ";
+  const absl::StatusOr<StepNeeds> one = model->needs(records.front(), 1), all = model->needs(records.front());
+  ASSERT_TRUE(one.ok() && all.ok()) << one.status() << all.status();
+  EXPECT_LT(one->time, all->time) << "of other micro-batches";
 }
 
 TEST(StepModel, AddsWhatTheCompilerMeasured) {
