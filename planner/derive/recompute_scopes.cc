@@ -14,10 +14,6 @@ bool isForward(const GraphOperator& op) {
   return op.phase == Phase::kForward && !op.prologueOf;
 }
 
-bool mayBeRecomputed(const GraphOperator& op) {
-  return isForward(op) && !op.operands.empty();
-}
-
 using Scopes = std::vector<std::optional<int64_t>>;  // of each operator
 
 Scopes userScopes(const GraphView& view) {
@@ -64,7 +60,7 @@ bool isKept(const GraphView& view, const std::vector<int64_t>& stages, const Sco
 std::vector<std::string> recomputableNames(const GraphView& view) {
   std::set<std::string> names;
   for (int op = 0; op < view.operators(); ++op) {
-    if (mayBeRecomputed(view.op(op))) {
+    if (isForward(view.op(op))) {
       names.insert({view.op(op).facts.kind, view.op(op).label()});
     }
   }
@@ -74,18 +70,21 @@ std::vector<std::string> recomputableNames(const GraphView& view) {
 std::vector<bool> recomputedOps(const GraphView& view, const std::vector<int64_t>& stages, const std::string& option) {
   std::vector<std::string> patterns = recomputePatterns(option);
   Scopes scopes = userScopes(view);
-  const bool all = std::find(patterns.begin(), patterns.end(), "*") != patterns.end();
-  if (all && std::all_of(scopes.begin(), scopes.end(), [](const auto& scope) { return !scope; })) {
+  const bool all = std::erase(patterns, "*") > 0;
+  const bool bySegments = all && std::none_of(scopes.begin(), scopes.end(), [](const auto& scope) { return scope; });
+  if (bySegments) {
     scopes = segmentScopes(view);
     patterns.clear();
   }
   std::vector<bool> recomputed(view.operators(), false);
   for (int op = 0; op < view.operators(); ++op) {
     const GraphOperator& node = view.op(op);
-    const bool asked = scopes[op] || std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-                         return globMatches(pattern, node.facts.kind) || globMatches(pattern, node.label());
-                       });
-    recomputed[op] = asked && mayBeRecomputed(node) && !isKept(view, stages, scopes, op);
+    const bool isNamed = scopes[op] == kRecomputedAlone ||
+                         std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+                           return globMatches(pattern, node.facts.kind) || globMatches(pattern, node.label());
+                         });
+    const bool isMeant = !node.operands.empty() && (scopes[op] || (all && !bySegments));
+    recomputed[op] = (isNamed || isMeant) && isForward(node) && !isKept(view, stages, scopes, op);
   }
   return recomputed;
 }

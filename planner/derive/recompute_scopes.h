@@ -16,7 +16,8 @@ std::vector<std::string> recomputableNames(const GraphView& view);
 // operator says it alone (kRecomputedAlone), and where a pattern of the option matches the operator's name or kind.
 // "full" without any scope of the user's makes a scope of each segment but the last (planner/graph/segments.h): with
 // everything in one, nearly all would be in memory at once when the backward pass begins, and the last segment is
-// needed then anyway. Never: operators outside of the forward pass, and what another stage reads.
+// needed then anyway. What reads nothing, as a constant, runs again only where it is named. Never: operators outside of
+// the forward pass, and what another stage reads.
 std::vector<bool> recomputedOps(const GraphView& view, const std::vector<int64_t>& stages, const std::string& option);
 
 }  // namespace weft

@@ -34,7 +34,7 @@ RecomputeWords recomputeWords(const GraphView& view, const std::vector<int64_t>&
         continue;
       }
       const std::vector<bool> again = recomputedOps(view, stages, pattern);
-      bool isExact = true;
+      bool isExact = again[op];
       for (int other = 0; other < view.operators(); ++other) {
         isExact = isExact && (!again[other] || wanted[other]);
       }

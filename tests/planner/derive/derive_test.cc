@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/derive/recompute_scopes.h"
+#include "planner/explain/recompute_words.h"
 #include "tests/planner/graph/graph_builder.h"
 #include "tests/planner/search/chain_program.h"
 
 namespace weft::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -599,6 +602,27 @@ TEST(Derive, FreeBatchAxesMaySplitNothing) {
     EXPECT_EQ(derived.record->find(0)->axes.empty(), isFree);
     EXPECT_EQ(derived.record->find(1)->axes.empty(), isFree);
   }
+}
+
+// A constant is made again where it is named, so that a plan that does so for memory can be said in words.
+TEST(Derive, WhatReadsNothingRunsAgainWhereItIsNamed) {
+  GraphBuilder b;
+  const GraphValue ones = b.add({"constant", "-> a b"}, {}, {8, 4});
+  b.last().facts.isConstant = true;
+  b.returns(b.add(kRelu, {b.add(kAdd, {b.input("x", {8, 4}), ones}, {8, 4})}, {8, 4}));
+  const GraphView view(b.graph);
+  const std::vector<int64_t> stages(3, 0);
+  EXPECT_THAT(recomputableNames(view), Contains("constant"));
+  EXPECT_THAT(recomputedOps(view, stages, "constant"), ElementsAre(true, false, false));
+  EXPECT_THAT(recomputedOps(view, stages, "full"), ElementsAre(false, true, false)) << "what the step returns is kept";
+  const RecomputeWords words = recomputeWords(view, stages, {true, true, false});
+  EXPECT_EQ(words.option, "op0,op1");
+  EXPECT_THAT(words.operators, IsEmpty());
+  b.graph.operators[0].recomputeScope = kRecomputedAlone;
+  EXPECT_THAT(recomputedOps(GraphView(b.graph), stages, "none"), ElementsAre(true, false, false));
+  // A name that says nothing of an operator is none of the words.
+  b.graph.operators[0].recomputeScope.reset();
+  EXPECT_EQ(recomputeWords(GraphView(b.graph), {1, 0, 0}, {true, true, false}).option, "op1");
 }
 
 // What "full" recomputes are the layers of the model, whether or not all of them are split alike.
