@@ -152,6 +152,15 @@ class Grids {
   }
 
   absl::Status refuse() const {
+    const std::vector<int64_t> each = virtualStageCounts(request_);
+    const int64_t fewest = 2 * *std::min_element(each.begin(), each.end());
+    const int64_t most = request_.maxStages > 0 ? std::min(request_.maxStages, segments_) : segments_;
+    if (userStages_ == 1 && fewest > 2 && fewest > most) {  // the words of a pipeline of stages that there are not
+      return absl::InvalidArgumentError(absl::StrCat(
+          "mode auto: ", fewest / 2, " stages on each submesh are at least ", fewest, " stages, and there are at most ",
+          most, request_.maxStages > 0 && request_.maxStages < segments_ ? " (maxStages)" : " in this program",
+          "; ask for another schedule or fewer virtual stages, or leave them out"));
+    }
     return absl::InvalidArgumentError(
         absl::StrCat("mode auto: ", request_.devices, " devices",
                      userStages_ > 1 ? absl::StrCat(" and ", userStages_, " stages") : "", " of mesh '",

@@ -67,6 +67,11 @@ TEST(PlanSpace, SaysWhatDoesNotGoTogether) {
   const ProgramGraph graph = chainProgram({}).graph;
   EXPECT_THAT(gridsOf(graph, {.mesh = "dp=2", .devices = 6}, 2),
               ElementsAre(HasSubstr("6 devices and 2 stages of mesh 'dp=2' do not go together")));
+  EXPECT_THAT(
+      gridsOf(graph, {.devices = 4, .schedule = "interleaved"}, 1, 3),
+      ElementsAre(HasSubstr("2 stages on each submesh are at least 4 stages, and there are at most 3 in this")));
+  EXPECT_THAT(gridsOf(graph, {.devices = 4, .virtualStages = 3, .maxStages = 5}),
+              ElementsAre(HasSubstr("at least 6 stages, and there are at most 5 (maxStages)")));
   EXPECT_THAT(gridsOf(graph, {.stageMeshes = "dp=2;tp=2"}, 3),
               ElementsAre(HasSubstr("the stage meshes 'dp=2;tp=2' are for 2 submeshes, the program names 3 stages")));
   EXPECT_THAT(gridsOf(graph, {.stageMeshes = "dp=2;tp=2", .maxStages = 1}),
