@@ -322,7 +322,7 @@ absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const Compile
     WEFT_ASSIGN_OR_RETURN(DepartedPlan departed, departedPlan(graphs, asked, correction, memory));
     return std::move(departed.plan);
   }
-  CompileOptions request = withFreedomsPinned(asked.mode == Mode::kAuto ? withOneMesh(asked) : asked);
+  CompileOptions request = withFreedomsPinned(asked);
   SearchMemory own;
   Known known = {memory != nullptr && correction.bytes.empty() ? *memory : own, std::nullopt};
   if (!request.from.empty() && correction.bytes.empty()) {  // else the model has erred about it

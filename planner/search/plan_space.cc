@@ -176,7 +176,7 @@ class Grids {
   std::vector<StageGrid> grids_;
 };
 
-// Of submeshes whose meshes are the user's.
+// Of submeshes whose meshes are the user's; where these are all the same, they are one mesh.
 absl::StatusOr<std::vector<StageGrid>> gridsOfStageMeshes(const CompileOptions& request, int64_t userStages,
                                                           int64_t segments) {
   WEFT_ASSIGN_OR_RETURN(const std::vector<Mesh> meshes, parseStageMeshes(request.stageMeshes, 1));
@@ -184,11 +184,13 @@ absl::StatusOr<std::vector<StageGrid>> gridsOfStageMeshes(const CompileOptions& 
   if (userStages > 1 && userStages % submeshes == 0) {
     return std::vector<StageGrid>{{submeshes, userStages / submeshes, ""}};
   }
+  const bool areSame =
+      std::all_of(meshes.begin(), meshes.end(), [&](const Mesh& mesh) { return mesh == meshes.front(); });
   std::vector<StageGrid> grids;
   const int64_t most = request.maxStages > 0 ? std::min(segments, request.maxStages) : segments;
   for (const int64_t each : virtualStageCounts(request)) {
     if (userStages == 1 && submeshes * each <= most && (submeshes > 1 || each == 1)) {
-      grids.push_back({submeshes, each, ""});
+      grids.push_back({submeshes, each, areSame ? meshes.front().print() : ""});
     }
   }
   if (!grids.empty()) {
@@ -247,6 +249,7 @@ CompileOptions firstRequest(const CompileOptions& request, const std::string& me
   CompileOptions closed = request;
   closed.mode = request.may(Freedom::kTensorSplits) ? Mode::kLayouts : Mode::kSemi;
   closed.mesh = mesh;
+  closed.stageMeshes = mesh.empty() ? closed.stageMeshes : "";
   closed.devices = 1;
   closed.micro = micro;
   closed.without.insert(Freedom::kBatchAxes);
@@ -264,17 +267,6 @@ std::vector<CompileOptions> atOpenLevels(const CompileOptions& request, CompileO
     levels.back().regather = true;
   }
   return levels;
-}
-
-CompileOptions withOneMesh(CompileOptions request) {
-  const absl::StatusOr<std::vector<Mesh>> meshes = parseStageMeshes(request.stageMeshes, 1);
-  if (!request.stageMeshes.empty() && meshes.ok() &&
-      std::all_of(meshes->begin(), meshes->end(), [&](const Mesh& mesh) { return mesh == meshes->front(); })) {
-    request.mesh = meshes->front().print();
-    request.devices = meshes->front().ranks() * static_cast<int64_t>(meshes->size());
-    request.stageMeshes.clear();
-  }
-  return request;
 }
 
 CompileOptions withFreedomsPinned(CompileOptions request) {

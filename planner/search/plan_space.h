@@ -23,7 +23,7 @@ namespace weft {
 struct StageGrid {
   int64_t submeshes = 1;
   int64_t virtualStages = 1;
-  std::string mesh;          // of one submesh; empty where the request has a mesh for each
+  std::string mesh;          // of one submesh; empty where the request has several
   bool isReordered = false;  // do its axes lie over nodes in another order than by default?
 
   int64_t stages() const { return submeshes * virtualStages; }
@@ -63,9 +63,6 @@ CompileOptions firstRequest(const CompileOptions& request, const std::string& me
 // A closed request of a program that trains at each level of ZeRO that `request` leaves open, at level 3 with
 // parameters that are gathered once and in each call: which of both also a level that is given leaves open.
 std::vector<CompileOptions> atOpenLevels(const CompileOptions& request, CompileOptions closed);
-
-// Stage meshes that are all the same as one mesh, on the devices that they have together.
-CompileOptions withOneMesh(CompileOptions request);
 
 // What mode kAuto may not decide (CompileOptions::without) as the pins that say the same, where the user leaves it
 // open. For the rest there are no pins: whatever decides it asks CompileOptions::may.

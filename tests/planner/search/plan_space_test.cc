@@ -79,12 +79,11 @@ TEST(PlanSpace, SaysWhatDoesNotGoTogether) {
 }
 
 TEST(PlanSpace, StageMeshesThatAreTheSameAreOneMesh) {
-  const CompileOptions one = withOneMesh({.stageMeshes = "dp=2,tp=2;dp=2,tp=2;dp=2,tp=2"});
-  EXPECT_EQ(one.mesh, "dp=2,tp=2");
-  EXPECT_EQ(one.devices, 12);
-  EXPECT_EQ(one.stageMeshes, "");
-  EXPECT_EQ(withOneMesh({.stageMeshes = "dp=2;tp=2"}).stageMeshes, "dp=2;tp=2");
-  EXPECT_EQ(withOneMesh({.devices = 4}).devices, 4);
+  const ProgramGraph graph = chainProgram({}).graph;
+  const CompileOptions request = {.stageMeshes = "dp=2,tp=2;dp=2,tp=2"};
+  EXPECT_THAT(gridsOf(graph, request), ElementsAre("2 x dp=2,tp=2", "2 x dp=2,tp=2 v2"));
+  EXPECT_EQ(firstRequest(request, "dp=2,tp=2", 1, true).stageMeshes, "");
+  EXPECT_EQ(firstRequest(request, "", 1, true).stageMeshes, request.stageMeshes);
 }
 
 TEST(PlanSpace, CutsTheBatchWhereNoRowIsPadded) {
