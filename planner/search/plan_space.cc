@@ -102,6 +102,11 @@ std::vector<int64_t> divisorsOf(int64_t number) {
   return divisors;
 }
 
+// Of a program that can be cut into so many segments.
+int64_t mostStages(const CompileOptions& request, int64_t segments) {
+  return request.maxStages > 0 ? std::min(request.maxStages, segments) : segments;
+}
+
 class Grids {
  public:
   Grids(const ProgramGraph& graph, const CompileOptions& request, int64_t userStages, int64_t segments)
@@ -125,10 +130,7 @@ class Grids {
                                               : std::vector<int64_t>();
     }
     std::vector<int64_t> counts = divisorsOf(request_.devices);
-    std::erase_if(counts, [&](int64_t count) {
-      return count * virtualStages > segments_ ||
-             (request_.maxStages > 0 && count * virtualStages > std::max(request_.maxStages, virtualStages));
-    });
+    std::erase_if(counts, [&](int64_t count) { return count * virtualStages > mostStages(request_, segments_); });
     return counts;
   }
 
@@ -154,12 +156,12 @@ class Grids {
   absl::Status refuse() const {
     const std::vector<int64_t> each = virtualStageCounts(request_);
     const int64_t fewest = 2 * *std::min_element(each.begin(), each.end());
-    const int64_t most = request_.maxStages > 0 ? std::min(request_.maxStages, segments_) : segments_;
+    const int64_t most = mostStages(request_, segments_);
     if (userStages_ == 1 && fewest > 2 && fewest > most) {  // the words of a pipeline of stages that there are not
-      return absl::InvalidArgumentError(absl::StrCat(
-          "mode auto: ", fewest / 2, " stages on each submesh are at least ", fewest, " stages, and there are at most ",
-          most, request_.maxStages > 0 && request_.maxStages < segments_ ? " (maxStages)" : " in this program",
-          "; ask for another schedule or fewer virtual stages, or leave them out"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("mode auto: ", fewest / 2, " stages on each submesh are at least ", fewest,
+                       " stages, and there are at most ", most, most < segments_ ? " (maxStages)" : " in this program",
+                       "; ask for another schedule or fewer virtual stages, or leave them out"));
     }
     return absl::InvalidArgumentError(
         absl::StrCat("mode auto: ", request_.devices, " devices",
@@ -181,26 +183,26 @@ absl::StatusOr<std::vector<StageGrid>> gridsOfStageMeshes(const CompileOptions& 
                                                           int64_t segments) {
   WEFT_ASSIGN_OR_RETURN(const std::vector<Mesh> meshes, parseStageMeshes(request.stageMeshes, 1));
   const auto submeshes = static_cast<int64_t>(meshes.size());
-  if (userStages > 1 && userStages % submeshes == 0) {
-    return std::vector<StageGrid>{{submeshes, userStages / submeshes, ""}};
+  const auto refused = [&](const std::string& why) {
+    return absl::InvalidArgumentError(absl::StrCat("mode auto: the stage meshes '", request.stageMeshes, "' are for ",
+                                                   submeshes, " submeshes, ", why, ", or leave the stage meshes out"));
+  };
+  if (userStages > 1) {
+    return userStages % submeshes == 0
+               ? absl::StatusOr<std::vector<StageGrid>>({{submeshes, userStages / submeshes, ""}})
+               : refused(absl::StrCat("the program names ", userStages, " stages; name a multiple of as many"));
   }
   const bool areSame =
       std::all_of(meshes.begin(), meshes.end(), [&](const Mesh& mesh) { return mesh == meshes.front(); });
   std::vector<StageGrid> grids;
-  const int64_t most = request.maxStages > 0 ? std::min(segments, request.maxStages) : segments;
+  const int64_t most = mostStages(request, segments);
   for (const int64_t each : virtualStageCounts(request)) {
-    if (userStages == 1 && submeshes * each <= most && (submeshes > 1 || each == 1)) {
+    if (submeshes * each <= most && (submeshes > 1 || each == 1)) {
       grids.push_back({submeshes, each, areSame ? meshes.front().print() : ""});
     }
   }
-  if (!grids.empty()) {
-    return grids;
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "mode auto: the stage meshes '", request.stageMeshes, "' are for ", submeshes, " submeshes, ",
-      userStages > 1 ? absl::StrCat("the program names ", userStages, " stages; name a multiple of as many")
-                     : absl::StrCat("and there are at most ", most, " stages; give meshes for fewer"),
-      ", or leave the stage meshes out"));
+  return grids.empty() ? refused(absl::StrCat("and there are at most ", most, " stages; give meshes for fewer"))
+                       : absl::StatusOr<std::vector<StageGrid>>(std::move(grids));
 }
 
 }  // namespace

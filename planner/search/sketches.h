@@ -84,15 +84,15 @@ class Sketches {
     int64_t parts = 1;  // of the batch; ranks that share a state under ZeRO
     Kinds kinds = {};
     std::vector<OnMesh> onMeshes = {};  // of kinds with meshes of their own
+    double expected = 0;
+    size_t order = 0;
+    bool isPricedAlone = false;  // known with splits that save memory alone
+    double mayGain = 1;          // what unlike meshes may make of its time, until it is made
 
     const CompileOptions& closedOn(size_t kind) const {
       return onMeshes.empty() ? sketch.request : onMeshes[kind].closed;
     }
     int64_t partsOn(size_t kind) const { return onMeshes.empty() ? parts : onMeshes[kind].parts; }
-    double expected = 0;
-    size_t order = 0;
-    bool isPricedAlone = false;  // known with splits that save memory alone
-    double mayGain = 1;          // what unlike meshes may make of its time, until it is made
     // The queue gives the largest first.
     friend bool operator<(const Entry& a, const Entry& b) {
       return std::tuple(a.expected, a.sketch.cut.peakBytes, a.order) >

@@ -124,8 +124,8 @@ TEST(StepModel, WhatWasAskedBeforeChangesNoAnswer) {
   const CompileOptions options = {.micro = 8, .schedule = "1f1b"};
   const std::unique_ptr<StepModel> model = modelOf(program, options);
   std::vector<Decisions> records;
-  for (const size_t recomputed :
-       {0, 1, 2, 3, 4, 12}) {  // of the forward pass; more than the step programs that are kept
+  // Of the forward pass; of more kinds than step programs are kept.
+  for (const size_t recomputed : {0, 1, 2, 3, 4, 12}) {
     for (const char* kind : {"1f1b", "zb_h1", "zb_h2"}) {
       records.push_back(model->record());
       records.back().schedule.kind = kind;

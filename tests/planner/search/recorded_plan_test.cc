@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,19 @@ TEST(RecordedPlan, ChangedSplitsAreKeptUnderWordsForRecomputation) {
   const ClosedRequest cold = planOf(graph, request);
   ASSERT_THAT(cold.attempt.decisions.notes, Contains(HasSubstr("splits of single operators")));
   EXPECT_EQ(textOf(planOf(graph, from(cold, request)).attempt.decisions), textOf(cold.attempt.decisions));
+}
+
+// What a record recomputes otherwise than words ask for is not kept.
+TEST(RecordedPlan, WordsForRecomputationWinAgainstTheRecord) {
+  const ProgramGraph graph = chainProgram({.layers = 4, .rows = 12, .width = 256, .relus = 2}).graph;
+  const auto recomputed = [](const ClosedRequest& plan) {
+    return std::ranges::count_if(plan.attempt.decisions.operators, [](const auto& op) { return op.recompute; });
+  };
+  CompileOptions none = openRequest(), full = openRequest();
+  none.recompute = "none";
+  full.recompute = "full";
+  EXPECT_GT(recomputed(planOf(graph, from(planOf(graph, none), full))), 0);
+  EXPECT_EQ(recomputed(planOf(graph, from(planOf(graph, full), none))), 0);
 }
 
 // A record of a worse plan hides little: fewer sketches are refined beside it.
