@@ -1,8 +1,8 @@
 # weft_library(NAME SRCS ... [DEPS ...] [OWN_FLAGS])   a static library without LLVM; OWN_FLAGS: its compile options differ
 # weft_mlir_library(NAME SRCS ... [DEPS ...])          one that sees MLIR
 # weft_program(NAME SRCS ... [DEPS ...] [MLIR])        an executable in build/<preset>/bin
-# weft_test(NAME SRCS ... [DEPS ...] [MLIR] [LABELS ...])   a GTest executable, one ctest entry per test
-
+# weft_test(NAME SRCS ... [DEPS ...] [MLIR] [LABELS ...] [SHARDS N])
+#   a GTest executable. With SHARDS ctest runs its tests in N processes, side by side: of what would take longest.
 #
 # What of these is installed says cmake/WeftInstall.cmake.
 
@@ -63,8 +63,17 @@ function(weft_program name)
   endif()
 endfunction()
 
+function(weft_add_test name program environment labels)
+  add_test(NAME ${name} COMMAND ${program})
+  # A folder of its own for what it writes: tests run in parallel, and /tmp may be another user's.
+  set(folder ${CMAKE_BINARY_DIR}/tests/tmp/${name})
+  file(MAKE_DIRECTORY ${folder})
+  set_tests_properties(${name} PROPERTIES
+    ENVIRONMENT "TEST_TMPDIR=${folder};${WEFT_TEST_ENVIRONMENT};${environment}" LABELS "${labels}")
+endfunction()
+
 function(weft_test name)
-  cmake_parse_arguments(ARG "MLIR" "" "SRCS;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "MLIR" "SHARDS" "SRCS;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SRCS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_include_directories(${name} PRIVATE ${WEFT_INCLUDES})
@@ -78,12 +87,12 @@ function(weft_test name)
   else()
     weft_reuse_precompiled(${name} weft_test_pch)
   endif()
-  add_test(NAME ${name} COMMAND ${name})
-  # A folder of its own for what it writes: tests run in parallel, and /tmp may be another user's.
-  set(folder ${CMAKE_BINARY_DIR}/tests/tmp/${name})
-  file(MAKE_DIRECTORY ${folder})
-  set_tests_properties(${name} PROPERTIES ENVIRONMENT "TEST_TMPDIR=${folder};${WEFT_TEST_ENVIRONMENT}")
-  if(ARG_LABELS)
-    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  if(NOT ARG_SHARDS)
+    weft_add_test(${name} ${name} "" "${ARG_LABELS}")
+    return()
   endif()
+  foreach(shard RANGE 1 ${ARG_SHARDS})
+    math(EXPR index "${shard} - 1")
+    weft_add_test(${name}_${shard} ${name} "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}" "${ARG_LABELS}")
+  endforeach()
 endfunction()
