@@ -370,7 +370,7 @@ class RecomputeSearch {
         search.finish();
       }
       best.selections = selectionsOf(searches_);
-      WEFT_ASSIGN_OR_RETURN(best.attempt, attempt(best.selections));
+      WEFT_ASSIGN_OR_RETURN(best.attempt, attempt({best.selections}));
       const Picoseconds little = base_.time / kTooLittle;
       if (best.attempt.time < base_.time + little || best.attempt.time < expected_ + little) {
         return best;
@@ -414,7 +414,7 @@ class RecomputeSearch {
 
   absl::Status aim(Picoseconds useless) {
     for (int round = 0; round < kRounds && !allDone(); ++round) {
-      WEFT_ASSIGN_OR_RETURN(const Attempt made, attempt(selectionsOf(searches_)));
+      WEFT_ASSIGN_OR_RETURN(const Attempt made, attempt({selectionsOf(searches_)}));
       if (useless != kAnyTime && !made.fits && made.time >= useless) {
         break;  // it takes less memory still, and so more time
       }
@@ -436,7 +436,7 @@ class RecomputeSearch {
           search.sweep(part, kSwept);
         }
       }
-      WEFT_ASSIGN_OR_RETURN(const Attempt made, attempt(selectionsOf(swept)));
+      WEFT_ASSIGN_OR_RETURN(const Attempt made, attempt({selectionsOf(swept)}));
       for (size_t g = 0; g < searches_.size(); ++g) {
         if (!searches_[g].fits()) {
           searches_[g] = swept[g];
@@ -466,7 +466,7 @@ class RecomputeSearch {
     // What runs again needs memory too, so that some more than the fewest may be needed: few, so they come first.
     std::vector<int64_t> counts = low;
     for (int64_t more = 1; low != high; more *= 2) {
-      WEFT_ASSIGN_OR_RETURN(const Attempt made, attempt(wholeOf(counts)));
+      WEFT_ASSIGN_OR_RETURN(const Attempt made, attempt({wholeOf(counts)}));
       if (!made.fits && made.time >= useless) {
         return std::nullopt;  // more of them take longer
       }
@@ -481,7 +481,7 @@ class RecomputeSearch {
       }
     }
     Tried fewest = {wholeOf(high), {}};
-    WEFT_ASSIGN_OR_RETURN(fewest.attempt, attempt(fewest.selections));
+    WEFT_ASSIGN_OR_RETURN(fewest.attempt, attempt({fewest.selections}));
     return fewest.attempt.fits ? std::optional(std::move(fewest)) : std::nullopt;
   }
 
@@ -499,34 +499,12 @@ class RecomputeSearch {
     return selections;
   }
 
-  using Points = std::vector<std::vector<std::vector<int>>>;  // of each submesh: of its selection, none without one
-  static Points pointsOf(const std::vector<std::optional<Selection>>& selections) {
-    Points points;
-    for (const std::optional<Selection>& each : selections) {
-      points.push_back(each ? each->points : std::vector<std::vector<int>>());
-    }
-    return points;
-  }
-
   static std::vector<std::optional<Selection>> selectionsOf(const std::vector<BudgetSearch>& searches) {
     std::vector<std::optional<Selection>> selections;
     for (const BudgetSearch& search : searches) {
       selections.push_back(search.selection());
     }
     return selections;
-  }
-
-  absl::StatusOr<Attempt> attempt(const std::vector<std::optional<Selection>>& selections) {
-    Points points = pointsOf(selections);
-    const auto known = std::ranges::find(fitting_, points, [](const auto& tried) { return tried.first; });
-    if (known != fitting_.end()) {
-      return known->second;
-    }
-    WEFT_ASSIGN_OR_RETURN(Attempt made, attempt(Chosen{selections}));
-    if (made.fits) {
-      fitting_.emplace_back(std::move(points), made);
-    }
-    return made;
   }
 
   absl::StatusOr<Attempt> attempt(const Chosen& chosen) {
@@ -548,8 +526,7 @@ class RecomputeSearch {
   StepModel& model_;
   std::vector<BudgetSearch> searches_;  // by submesh
   Picoseconds expected_ = 0;
-  std::vector<std::pair<Points, Attempt>> fitting_;  // those tried that fit
-  Attempt least_;                                    // of the base and those tried, the one with the least peak
+  Attempt least_;  // of the base and those tried, the one with the least peak
 };
 
 }  // namespace
