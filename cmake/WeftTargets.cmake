@@ -2,7 +2,8 @@
 # weft_mlir_library(NAME SRCS ... [DEPS ...])          one that sees MLIR
 # weft_program(NAME SRCS ... [DEPS ...] [MLIR])        an executable in build/<preset>/bin
 # weft_test(NAME SRCS ... [DEPS ...] [MLIR] [LABELS ...] [SHARDS N])
-#   a GTest executable. With SHARDS ctest runs its tests in N processes, side by side: of what would take longest.
+#   a GTest executable, one ctest entry. With SHARDS its tests are shared out among N entries, which run side by side:
+#   for those that take longest.
 #
 # What of these is installed says cmake/WeftInstall.cmake.
 
@@ -63,6 +64,7 @@ function(weft_program name)
   endif()
 endfunction()
 
+# One ctest entry of a GTest executable.
 function(weft_add_test name program environment labels)
   add_test(NAME ${name} COMMAND ${program})
   # A folder of its own for what it writes: tests run in parallel, and /tmp may be another user's.

@@ -3,8 +3,8 @@
 # through under threads; then 20 steps of four GPT plans (data parallel, tensor parallel, stages, ZeRO-3) under threads.
 # Needs build/release for the plans: run scripts/test.sh before. Arguments go to ctest.
 #
-# Of an allocation two frames are recorded (malloc_context_size in CMakePresets.json): all of them take a third of the
-# time. A test that fails says the rest where it runs alone without that option.
+# Reports name two frames of an allocation (malloc_context_size in CMakePresets.json): to record whole stacks takes a third
+# of the time of a search. Run a test that fails by hand, without that option, to see them.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 source "$root/scripts/install.sh"
