@@ -123,24 +123,38 @@ class LeastSteps {
       kept_.emplace(view, work, plans.statesLeave);
     }
     if (plans.areAlike && trains && plans.mostVirtual > 0 && plans.mostVirtual <= PipelineIdle::kMostVirtual) {
-      idle_.emplace(view, work);
+      idle_.emplace(view, work, plans.blockOf);
     }
   }
 
-  // Considers submeshes that all have so many ranks, and those that traded some.
+  // Considers submeshes that all have so many ranks.
   void consider(const WorkGrid& grid) {
-    const LeastWork::Times alike = work_.times(grid);
-    least_ = std::min(least_, stepOf(grid, grid.ranks, alike));
+    const LeastWork::Times times = work_.times(grid);
+    double step = stepOf(grid, times);
+    if (idle_ && step < least_) {
+      step = idle_->leastStep(pipelineOf(grid, plans_.mostVirtual, step), grid, times);
+    }
+    least_ = std::min(least_, step);
+  }
+
+  // Considers those of which some traded ranks.
+  void considerTrades(const WorkGrid& grid) {
+    const WorkGrid smallest = {grid.ranks / 2, grid.microBatches};
     if (grid.ranks % 2 != 0 || grid.ranks >= plans_.ranks || plans_.ranks / grid.ranks > plans_.mostTrading) {
       return;
     }
-    const WorkGrid smallest = {grid.ranks / 2, grid.microBatches};
-    const TradedTimes traded = {work_.times(smallest), alike, work_.times({3 * smallest.ranks, grid.microBatches})};
-    double step = stepOf(smallest, grid.ranks, traded.anywhere());
+    const TradedTimes traded = {work_.times(smallest), work_.times(grid),
+                                work_.times({3 * smallest.ranks, grid.microBatches})};
+    const LeastWork::Times anywhere = traded.anywhere();
+    double step = stepOf(smallest, anywhere);
     for (const double price : {0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64}) {
       if (step < least_) {
         step = std::max(step, timeOfWork(traded.withPrice(price, work_.families())));
       }
+    }
+    if (idle_ && step < least_) {
+      step = idle_->leastStep(pipelineOf(grid, 1, step), grid,
+                              {traded.smallest, traded.alike, traded.largest, anywhere.delays});
     }
     least_ = std::min(least_, step);
   }
@@ -148,20 +162,19 @@ class LeastSteps {
   double least() const { return least_; }
 
  private:
+  PipelineIdle::Pipeline pipelineOf(const WorkGrid& grid, int64_t virtualStages, double atLeast) const {
+    return {plans_.ranks / grid.ranks, virtualStages, atLeast, least_};
+  }
+
   double timeOfWork(const LeastWork::Times& times) const {
     return timeWithWaits(passageOf(view_, work_, times), work_.families(), times, plans_.ranks);
   }
 
-  // `ranks`: of the mean submesh.
-  double stepOf(const WorkGrid& grid, int64_t ranks, const LeastWork::Times& times) const {
+  // Without what submeshes wait for the first micro-batch.
+  double stepOf(const WorkGrid& grid, const LeastWork::Times& times) const {
     double step = times.ofRanks / static_cast<double>(plans_.ranks);
     if (plans_.areAlike && step < least_) {
       step = std::max(step, timeOfWork(times));
-    }
-    if (idle_ && step < least_) {
-      const bool trades = ranks != grid.ranks;
-      const int64_t virtualStages = trades ? 1 : plans_.mostVirtual;
-      step = std::max(step, idle_->leastStep({ranks, plans_.ranks, grid.microBatches, virtualStages, trades}, times));
     }
     if (kept_ && step < least_) {
       step = std::max(step, kept_->leastStep(grid, times, plans_.ranks, plans_.memoryLimit));
@@ -188,11 +201,23 @@ absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& 
     WEFT_ASSIGN_OR_RETURN(work, LeastWork::of(view, machine, {false, plans.hidesCollectives}));
     microBatches = {1};
   }
-  LeastSteps steps(view, *work, plans);
+  // Those with the least work first: where others have more than the step of one, nothing else is asked of them.
+  std::vector<std::pair<double, WorkGrid>> grids;
   for (const int64_t ranks : plans.submeshRanks) {
     for (const int64_t count : microBatches) {
-      steps.consider({ranks, count});
+      grids.emplace_back(work->times({ranks, count}).ofRanks, WorkGrid{ranks, count});
     }
+  }
+  std::ranges::stable_sort(grids, {}, [](const auto& grid) { return grid.first; });
+  LeastSteps steps(view, *work, plans);
+  for (const auto& [ofRanks, grid] : grids) {
+    if (ofRanks >= steps.least() * static_cast<double>(plans.ranks)) {
+      break;
+    }
+    steps.consider(grid);
+  }
+  for (const auto& [ofRanks, grid] : grids) {
+    steps.considerTrades(grid);
   }
   const double seconds = steps.least() * (1 - kRounding) / kPicosecondsPerSecond;
   return picosecondsOf(seconds);

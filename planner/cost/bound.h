@@ -19,6 +19,7 @@ struct BoundedPlans {
   // Where they are, pairs of submeshes may have P/2 and 3P/2 of P ranks each, if there are no more submeshes than this.
   int64_t mostTrading = 0;
   int64_t mostVirtual = 0;        // stages of a submesh at most; 0: not known
+  std::vector<int> blockOf = {};  // of each operator: what no stage has a part of (pipeline_idle.h)
   int64_t memoryLimit = 0;        // bytes of one rank; 0: none
   bool hidesCollectives = false;  // may they run beside kernels?
   bool statesLeave = false;       // may the optimizer's state lie in the host's memory?
@@ -34,7 +35,7 @@ struct BoundedPlans {
 //     it in turn; and to where an operator stands on it, longer by the work of all operators that begin no earlier: the
 //     ranks have all of that still to do, whatever the schedule, so of a deep pipeline with few micro-batches the
 //     backward pass comes after a whole forward pass;
-//   - where they are, the work with what submeshes wait for the first micro-batch (pipeline_idle.h);
+//   - where they are, what the busiest submesh has to do, with its wait for the first micro-batch (pipeline_idle.h);
 //   - where they are, the work with what memory has run again (kept_values.h).
 // Of submeshes that may trade ranks, work is counted on P/2 ranks, which divide all that they have, and paths with the
 // shorter of an operator's times on P and on 3P/2 ranks; on P/2 none is shorter than on P. Those with P/2 ranks are at

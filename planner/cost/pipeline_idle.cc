@@ -1,109 +1,269 @@
 #include "planner/cost/pipeline_idle.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 namespace weft {
 namespace {
 
-// What is known of a pipeline, in picoseconds: of the whole step its work on all ranks, shared evenly; of one
-// micro-batch its forward pass.
-struct Needs {
-  double work = 0;
-  double workBoth = 0;  // likewise, without what first stages may do in their forward passes beyond the times counted
-  double forward = 0;
-  double ratio = 3;
-  double submeshes = 1;
-  bool trades = false;
-  int64_t virtualStages = 1;
+constexpr int kNoBlock = -1;
+constexpr double kPrecision = 1e-4;  // of steps
 
-  // Ranks of a submesh at most, of those of the mean one.
-  double most() const { return trades ? 1.5 : 1; }
-};
-
-// How long the first parts of a chain delay all that come after, by both as parts of the step. `each`: of one submesh.
-double delays(double forward, double each, double most) {
-  return std::max(0.0, forward * (forward - most * each) / 2);
-}
-
-// May the step be that long?
-bool allows(double step, const Needs& needs, double microBatches) {
-  const double each = 1 / (microBatches * needs.ratio);  // g of the mean submesh
-  const double forward = needs.forward / step;
-  const auto room = [&](double work) { return (1 - work / step) * needs.submeshes * each; };
-  const double missing = delays(forward, each, needs.most()) - room(needs.workBoth);
-  const double firsts = needs.virtualStages == 1 ? forward : std::max(0.0, missing * needs.ratio);
-  return firsts <= forward && delays(firsts, each, needs.most()) <= room(needs.work);
+// The longest step known not to be allowed, from atLeast up to atMost.
+template <typename Allows>
+double leastAllowed(double atLeast, double atMost, Allows allows) {
+  if (atMost <= atLeast) {
+    return atLeast;
+  }
+  if (!allows(atMost)) {
+    return atMost;
+  }
+  double low = atLeast;
+  double high = atMost;
+  while (high - low > kPrecision * high) {
+    const double middle = low + (high - low) / 2;
+    (allows(middle) ? high : low) = middle;
+  }
+  return low;
 }
 
 }  // namespace
 
-PipelineIdle::PipelineIdle(const GraphView& view, const LeastWork& work) {
-  std::map<int, size_t> passOf;
+PipelineIdle::PipelineIdle(const GraphView& view, const LeastWork& work, std::vector<int> blockOf)
+    : view_(view), blockOf_(view.operators(), kNoBlock) {
+  if (blockOf.empty()) {
+    blockOf.resize(view.operators());
+    std::iota(blockOf.begin(), blockOf.end(), 0);
+  }
+  std::vector<int> firstReader(view.values(), kNoBlock);  // of each value, the first block of the forward pass
   for (int op = 0; op < view.operators(); ++op) {
-    if (work.runs(op) != WorkRuns::kPerMicroBatch) {
+    const GraphOperator& node = view.op(op);
+    if (node.phase == Phase::kForward) {
+      blockOf_[op] = work.runs(op) == WorkRuns::kPerMicroBatch ? blockOf[op] : kNoBlock;
+      blocks_ = std::max(blocks_, static_cast<size_t>(blockOf[op] + 1));
+    } else if (node.phase == Phase::kBackward && work.runs(op) == WorkRuns::kPerMicroBatch) {
+      const std::optional<int> forward = node.forward ? view.find(*node.forward) : std::nullopt;
+      blockOf_[op] = forward ? blockOf_[*forward] : kNoBlock;
+    }
+    for (unsigned i = 0; i < node.operands.size(); ++i) {
+      int& first = firstReader[view.operandOf(op, i)];
+      if (node.phase == Phase::kForward && blockOf[op] != kNoBlock) {
+        first = first == kNoBlock ? blockOf[op] : std::min(first, blockOf[op]);
+      } else if (node.phase == Phase::kUpdate && !view.producerOf(view.operandOf(op, i)) &&
+                 view.graph().arguments[view.operandOf(op, i)].kind == ArgumentKind::kParameter) {
+        blockOf_[op] = first;
+      }
+    }
+  }
+  for (const std::vector<int>& family : work.families()) {
+    families_.push_back(blockOf_[family.front()]);
+  }
+}
+
+PipelineIdle::Sums PipelineIdle::sumsOf(const LeastWork::Times& times, const std::vector<Picoseconds>& delays,
+                                        const WorkGrid& grid, Counted counted) const {
+  Sums sums;
+  const auto all = {&sums.forward, &sums.work, &sums.later};
+  for (std::vector<double>* each : all) {
+    each->assign(blocks_ + 1, 0);
+  }
+  for (int op = 0; op < view_.operators(); ++op) {
+    const bool isUpdate = view_.op(op).phase == Phase::kUpdate;
+    if (blockOf_[op] == kNoBlock || (isUpdate && counted == Counted::kCalls)) {
       continue;
     }
-    const std::optional<int64_t>& id = view.op(op).forward;
-    const std::optional<int> forward = id ? view.find(*id) : std::nullopt;
-    if (view.op(op).phase == Phase::kForward) {
-      passOf[op] = passes_.size();
-      passes_.push_back({op, {}});
-    } else if (forward && view.op(op).phase == Phase::kBackward && passOf.count(*forward) > 0) {
-      passes_[passOf[*forward]].backward.push_back(op);
+    const size_t block = static_cast<size_t>(blockOf_[op]) + 1;
+    const double mine = counted == Counted::kCalls ? static_cast<double>(times.ofCall[op] * grid.microBatches)
+                                                   : times.ofOperator[op] / static_cast<double>(grid.ranks);
+    sums.work[block] += mine;
+    if (view_.op(op).phase == Phase::kForward) {
+      sums.forward[block] += static_cast<double>(delays[op]);
+    } else {
+      sums.later[block] += mine;
     }
   }
+  // A product of the forward pass may take longer so that its gradients take less: what all take together beyond the
+  // least of each may be in the forward pass.
+  for (size_t family = 0; family < families_.size() && counted == Counted::kAll; ++family) {
+    if (families_[family] != kNoBlock) {
+      const size_t block = static_cast<size_t>(families_[family]) + 1;
+      sums.work[block] += times.ofFamily[family] / static_cast<double>(grid.ranks);
+    }
+  }
+  for (std::vector<double>* each : all) {
+    std::partial_sum(each->begin(), each->end(), each->begin());
+  }
+  return sums;
 }
 
-// What counts of the forward pass: of each operator so little that its work is at least `ratio` times as much, that of
-// its gradients one less.
-PipelineIdle::Forward PipelineIdle::forwardOf(double ratio, const Pipeline& pipeline,
-                                              const LeastWork::Times& times) const {
-  const auto calls = static_cast<double>(pipeline.ranks * pipeline.microBatches);
-  Forward sum;
-  for (const Pass& pass : passes_) {
-    double backward = 0;
-    for (const int op : pass.backward) {
-      backward += times.ofOperator[op] / calls;
-    }
-    const double mine = times.ofOperator[pass.forward] / calls;
-    const double counted =
-        std::min({static_cast<double>(times.delays[pass.forward]), (mine + backward) / ratio, backward / (ratio - 1)});
-    sum.time += counted;
-    sum.uncounted += std::max(0.0, mine - counted) * calls;
+// Of what runs after all micro-batches, shared evenly by all ranks.
+double PipelineIdle::updateTime(const Pipeline& pipeline, const WorkGrid& grid, const LeastWork::Times& times) const {
+  double sum = 0;
+  for (int op = 0; op < view_.operators(); ++op) {
+    sum += view_.op(op).phase == Phase::kUpdate ? times.ofOperator[op] : 0;
   }
-  return sum;
+  return sum / static_cast<double>(pipeline.submeshes * grid.ranks);
 }
 
-double PipelineIdle::leastStep(const Pipeline& pipeline, const LeastWork::Times& times) const {
-  const auto all = static_cast<double>(pipeline.allRanks);
-  double longest = times.ofRanks / all;
-  if (pipeline.ranks == pipeline.allRanks) {
-    return longest;
+// How far a submesh comes whose one stage begins with block `from`.
+size_t PipelineIdle::endOf(const Sums& sums, size_t from, double step) {
+  size_t to = from;
+  while (to + 1 < sums.work.size() && sums.forward[from] + sums.work[to + 1] - sums.work[from] <= step) {
+    ++to;
   }
-  Needs needs;
-  needs.work = longest;
-  needs.submeshes = static_cast<double>(pipeline.allRanks / pipeline.ranks);
-  needs.trades = pipeline.trades;
-  needs.virtualStages = pipeline.virtualStages;
-  const auto microBatches = static_cast<double>(pipeline.microBatches);
-  // A forward operator may take longer so that its gradients take less: without it the rest of its family may.
-  const double alone = times.ofRanks - std::accumulate(times.ofFamily.begin(), times.ofFamily.end(), 0.0);
-  for (const double ratio : {2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0}) {
-    const Forward forward = forwardOf(ratio, pipeline, times);
-    needs.ratio = ratio;
-    needs.forward = forward.time;
-    needs.workBoth = (alone - forward.uncounted) / all;
-    double low = longest;
-    double high = needs.work + 2 * needs.submeshes * needs.forward;
-    constexpr int kHalvings = 40;
-    for (int i = 0; i < kHalvings && !allows(low, needs, microBatches); ++i) {
-      const double middle = low + (high - low) / 2;
-      (allows(middle, needs, microBatches) ? high : low) = middle;
+  return to;
+}
+
+bool PipelineIdle::allowsOneEach(const Sums& sums, int64_t submeshes, double step) {
+  const size_t blocks = sums.work.size() - 1;
+  size_t done = 0;
+  for (int64_t k = 0; k < submeshes; ++k) {
+    done = endOf(sums, done, step);
+  }
+  return done == blocks;
+}
+
+bool PipelineIdle::allowsV(const Sums& sums, int64_t submeshes, double step) {
+  const size_t blocks = sums.work.size() - 1;
+  const size_t never = blocks + 1;
+  std::vector<size_t> begins(blocks + 1, never);  // of the second stages, by the end of the first ones
+  begins[0] = blocks;
+  for (int64_t k = 0; k < submeshes; ++k) {
+    std::vector<size_t> next = begins;
+    for (size_t from = 0; from <= blocks; ++from) {
+      const size_t end = begins[from];
+      if (end == never) {
+        continue;
+      }
+      // May it have [from, to) and [second, end)?
+      const auto may = [&](size_t to, size_t second) {
+        const double ofSecond = sums.work[end] - sums.work[second];
+        return sums.forward[from] + sums.work[to] - sums.work[from] + ofSecond <= step &&
+               (second == end || sums.forward[second] + sums.later[to] - sums.later[from] + ofSecond <= step);
+      };
+      size_t second = end;
+      while (second > from && may(from, second - 1)) {
+        --second;
+      }
+      for (size_t to = from; to <= end; ++to) {
+        while (second < end && !may(to, second)) {
+          ++second;
+        }
+        if (!may(to, second)) {
+          break;
+        }
+        if (second <= to) {
+          return true;
+        }
+        next[to] = std::min(next[to], second);
+      }
     }
-    longest = std::max(longest, low);
+    begins = std::move(next);
+  }
+  return false;
+}
+
+// With between `first` and `last` blocks in the first stages. What lies between is in none: to have it done for nothing
+// is no worse than to wait for it.
+bool PipelineIdle::allowsLoop(const Sums& sums, int64_t submeshes, double step, size_t first, size_t last) {
+  const size_t blocks = sums.work.size() - 1;
+  constexpr size_t kNever = 0;
+  std::vector<size_t> ends(first + 1,
+                           kNever);  // one more than those of the second stages, by the end of the first ones
+  ends[0] = last + 1;
+  for (int64_t k = 0; k < submeshes; ++k) {
+    std::vector<size_t> next = ends;
+    for (size_t from = 0; from <= first; ++from) {
+      if (ends[from] == kNever) {
+        continue;
+      }
+      const size_t second = ends[from] - 1;
+      // May it have [from, to) and [second, end)?
+      const auto may = [&](size_t to, size_t end) {
+        const double ofSecond = sums.work[end] - sums.work[second];
+        return sums.forward[from] + sums.work[to] - sums.work[from] + ofSecond <= step &&
+               (second == end || sums.forward[second] + sums.later[to] - sums.later[from] + ofSecond <= step);
+      };
+      size_t end = second;
+      while (end < blocks && may(from, end + 1)) {
+        ++end;
+      }
+      for (size_t to = from; to <= first; ++to) {
+        while (end > second && !may(to, end)) {
+          --end;
+        }
+        if (!may(to, end)) {
+          break;
+        }
+        next[to] = std::max(next[to], end + 1);
+      }
+    }
+    ends = std::move(next);
+  }
+  if (ends[first] != blocks + 1) {
+    return false;
+  }
+  if (first == last) {
+    return true;
+  }
+  const size_t middle = first + (last - first) / 2;
+  return allowsLoop(sums, submeshes, step, first, middle) || allowsLoop(sums, submeshes, step, middle + 1, last);
+}
+
+// `sums`: of submeshes with half of the ranks, with as many, with half as many more.
+bool PipelineIdle::allowsTrades(const std::array<Sums, 3>& sums, int64_t submeshes, double step) {
+  const size_t blocks = sums[1].work.size() - 1;
+  // By how many more submeshes gave ranks than got some: how many blocks all of them have.
+  const auto inHand = static_cast<size_t>(submeshes);
+  std::vector<std::optional<size_t>> done(2 * inHand + 1);
+  done[inHand] = 0;
+  for (int64_t k = 0; k < submeshes; ++k) {
+    std::vector<std::optional<size_t>> next(done.size());
+    for (size_t hand = 0; hand < done.size(); ++hand) {
+      for (size_t size = 0; size < sums.size() && done[hand]; ++size) {
+        if (hand + 1 < size || hand + 1 - size >= done.size()) {
+          continue;
+        }
+        std::optional<size_t>& best = next[hand + 1 - size];
+        best = std::max(best.value_or(0), endOf(sums[size], *done[hand], step));
+      }
+    }
+    done = std::move(next);
+  }
+  return done[inHand] == blocks;
+}
+
+double PipelineIdle::leastStep(const Pipeline& pipeline, const WorkGrid& grid, const LeastWork::Times& times) const {
+  const int64_t submeshes = std::min(pipeline.submeshes, static_cast<int64_t>(blocks_));  // others have nothing to do
+  double longest = pipeline.atLeast;
+  for (const Counted counted : {Counted::kAll, Counted::kCalls}) {
+    const double after = counted == Counted::kCalls ? updateTime(pipeline, grid, times) : 0;
+    const Sums sums = sumsOf(times, times.delays, grid, counted);
+    const double atMost = std::min(pipeline.atMost - after, sums.work.back());  // one submesh may have all
+    longest = after + leastAllowed(longest - after, atMost, [&](double step) {
+                return allowsOneEach(sums, submeshes, step) ||
+                       (pipeline.virtualStages > 1 &&
+                        (allowsV(sums, submeshes, step) || allowsLoop(sums, submeshes, step, 0, blocks_)));
+              });
+  }
+  return longest;
+}
+
+double PipelineIdle::leastStep(const Pipeline& pipeline, const WorkGrid& grid, const TradedTimes& times) const {
+  const std::array<WorkGrid, 3> grids = {WorkGrid{grid.ranks / 2, grid.microBatches}, grid,
+                                         WorkGrid{grid.ranks / 2 * 3, grid.microBatches}};
+  double longest = pipeline.atLeast;
+  for (const Counted counted : {Counted::kAll, Counted::kCalls}) {
+    // What is divided evenly by fewer ranks takes all of them no longer.
+    const double after = counted == Counted::kCalls ? updateTime(pipeline, grid, times.smallest) : 0;
+    const std::array<Sums, 3> sums = {sumsOf(times.smallest, times.delays, grids[0], counted),
+                                      sumsOf(times.alike, times.delays, grids[1], counted),
+                                      sumsOf(times.largest, times.delays, grids[2], counted)};
+    const double atMost = std::min(pipeline.atMost - after, sums[1].work.back());
+    longest = after + leastAllowed(longest - after, atMost,
+                                   [&](double step) { return allowsTrades(sums, pipeline.submeshes, step); });
   }
   return longest;
 }

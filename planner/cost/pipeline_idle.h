@@ -1,28 +1,33 @@
-// How long submeshes of a pipeline wait at the least for its first micro-batch.
+// The shortest step of a pipeline whose submeshes wait for its first micro-batch, however its program is cut into
+// stages.
 //
-// The stages of a program are a chain through which each micro-batch passes, forward in full before any of its backward
-// pass. Of S submeshes let submesh k have r of R ranks, P = R / S, and one or two stages; a and b are the times of
-// their forward passes of a micro-batch, b = 0 where there is one. Before its first stage begins, at s, a submesh has
-// nothing to do; before its second begins, at u, only forward passes of its first: no backward pass has begun. So with
-// the work W of all its operators, in rank time, and W' of all but the forward pass of its first stage, the step T has
+// A program is a chain of blocks. Each submesh has one run of it as its stage, or two, and each micro-batch passes
+// through all stages, forward in full before any of its backward pass. Until it reaches a submesh's first stage, at
+// time s, the submesh has nothing to do; until it reaches the second one, at time u, only forward passes of the first.
+// So with W the time of all its work and L that of all but these passes, under every schedule the step T has
 //
-//   r T >= r s + W        r T >= r u + W'
+//   T >= s + W        T >= u + L        s, u: forward times of all blocks before the stage, of one micro-batch
 //
-// under every schedule, whatever the order of the stages. s is at least the sum of all a of submeshes that begin
-// earlier, u that of all a + b of those whose second stage begins earlier. These sums are small where the last
-// submeshes have most of the work, but none has more than it can do in T. So of each operator only so much forward time
-// is counted that its work, for all m micro-batches, is at least q m P times that, and the work of its gradients q - 1
-// times instead of q: then a + b <= g T with g = r / (q m P). Let all a together be A, all a + b F. Of a sum X of parts
-// that are at most c P / (q m P) T each, the sum of all parts before each, times its g, is at least X (X - c T / (q m))
-// / 2 where the largest come last, with c = 1 where submeshes are alike, 3/2 where they trade ranks. Added up over all
-// submeshes, with times as parts of T and d = 1 / (q m),
+// Stages lie on submeshes as the library's schedules have them (planner/schedule/generate.h): one each; two in a loop,
+// where submesh k of S has stages k and S + k; or two in a V, where it has k and 2 S - 1 - k. T is at least the
+// shortest for which some cut between blocks keeps both. Is there one for a given T? Submesh by submesh, in the order
+// of first stages, what the others leave is as little as it can be:
 //
-//   S d (1 - W / (R T)) >= A (A - c d) / 2
-//   S d (1 - W / (R T)) >= F (F - c d) / 2 - A / q        with two stages; with one A = F
+//   V      the first stages are a beginning of the chain, the second ones its end. For each end of the first ones, the
+//          earliest begin of the second ones
+//   loop   the second stages begin where the last first one ends. For each end of the first ones, how far the second
+//          ones may reach; for all such borders between two blocks at once, if what lies between is done for nothing.
+//          Where that can be, each half of the borders is asked about, down to one
 //
-// and T is at least the shortest for which some A allows both.
+// to have more blocks done is never worse, as a block's work takes at least as long as its forward pass. Where
+// submeshes trade ranks they have one stage each, and what the others leave is known for each number of ranks in hand.
+//
+// W counts a submesh's updates and gradient sums, which run after all micro-batches. Or these are left out, and what
+// all updates take, shared evenly by all ranks, comes after the shortest T: the longer of both counts.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <vector>
 
 #include "planner/cost/least_work.h"
@@ -34,31 +39,53 @@ class PipelineIdle {
  public:
   static constexpr int64_t kMostVirtual = 2;  // stages of a submesh
 
-  PipelineIdle(const GraphView& view, const LeastWork& work);
+  // `blockOf`: of each operator of the forward pass its block, none after one of a later operator; -1: it may run on
+  // any stage. The backward pass runs with it, an update where its parameter is first read. Empty: each is a block.
+  PipelineIdle(const GraphView& view, const LeastWork& work, std::vector<int> blockOf);
 
-  // Of submeshes with `ranks` each, or 1/2 and 3/2 of it where they trade, `allRanks` together; `times` as of them, for
-  // so many micro-batches. In picoseconds.
+  // Of so many submeshes with at most so many stages each. In picoseconds, within [atLeast, atMost]: no plan takes
+  // less, or less than `atMost`. `times`: on one of them, for `grid`.
   struct Pipeline {
-    int64_t ranks = 1;
-    int64_t allRanks = 1;
-    int64_t microBatches = 1;
-    int64_t virtualStages = 1;  // of each submesh at most, kMostVirtual or less
-    bool trades = false;        // then one stage
+    int64_t submeshes = 1;
+    int64_t virtualStages = 1;  // kMostVirtual or less
+    double atLeast = 0;
+    double atMost = 0;
   };
-  double leastStep(const Pipeline& pipeline, const LeastWork::Times& times) const;
+  double leastStep(const Pipeline& pipeline, const WorkGrid& grid, const LeastWork::Times& times) const;
+
+  // Of submeshes with one stage each of which some traded ranks: as many have half of those of `grid` as have half as
+  // many more. `delays`: of each operator, on all of them.
+  struct TradedTimes {
+    const LeastWork::Times& smallest;
+    const LeastWork::Times& alike;
+    const LeastWork::Times& largest;
+    const std::vector<Picoseconds>& delays;
+  };
+  double leastStep(const Pipeline& pipeline, const WorkGrid& grid, const TradedTimes& times) const;
 
  private:
-  struct Pass {
-    int forward = 0;
-    std::vector<int> backward;
+  // What submeshes of one size need for the blocks before each, and for all, in picoseconds.
+  struct Sums {
+    std::vector<double> forward;  // of one micro-batch
+    std::vector<double> work;     // of the whole step
+    std::vector<double> later;    // of that, what is surely not in forward passes
   };
-  struct Forward {
-    double time = 0;       // of one micro-batch, as it counts, in picoseconds
-    double uncounted = 0;  // work of the step in forward operators beyond that, of all ranks together
-  };
-  Forward forwardOf(double ratio, const Pipeline& pipeline, const LeastWork::Times& times) const;
+  // What of it: all, or only calls of the micro-batches, without sums that may be added up after them.
+  enum class Counted : uint8_t { kAll, kCalls };
+  Sums sumsOf(const LeastWork::Times& times, const std::vector<Picoseconds>& delays, const WorkGrid& grid,
+              Counted counted) const;
+  double updateTime(const Pipeline& pipeline, const WorkGrid& grid, const LeastWork::Times& times) const;
 
-  std::vector<Pass> passes_;  // of operators that run for each micro-batch
+  static size_t endOf(const Sums& sums, size_t from, double step);
+  static bool allowsOneEach(const Sums& sums, int64_t submeshes, double step);
+  static bool allowsV(const Sums& sums, int64_t submeshes, double step);
+  static bool allowsLoop(const Sums& sums, int64_t submeshes, double step, size_t first, size_t last);
+  static bool allowsTrades(const std::array<Sums, 3>& sums, int64_t submeshes, double step);
+
+  const GraphView& view_;
+  std::vector<int> blockOf_;   // of each operator; -1: it counts nothing
+  std::vector<int> families_;  // of each family: the block that has all of it
+  size_t blocks_ = 0;
 };
 
 }  // namespace weft

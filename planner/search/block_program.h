@@ -48,6 +48,9 @@ class BlockProgram {
   const ProgramGraph& graph() const { return *graph_; }
   const std::shared_ptr<const ProgramGraph>& sharedGraph() const { return graph_; }
   int blocks() const { return blocks_; }
+  // Of each operator, in their order; kNoStage of what works on no parameter and goes where its readers are. Where the
+  // stages are the user's: empty.
+  const std::vector<int>& blockOf() const { return of_; }
   bool areStages() const { return areStages_; }  // the user's
   bool isShort() const;                          // are some blocks known from others?
   bool isLong() const;                           // does it take long to predict all of it?
@@ -77,8 +80,7 @@ class BlockProgram {
                                              Grain grain);
 
   std::shared_ptr<const ProgramGraph> graph_;
-  std::vector<int>
-      of_;  // of each operator: its block; -1 for what works on no parameter and goes where its readers are
+  std::vector<int> of_;  // blockOf()
   int blocks_ = 1;
   bool areStages_ = false;
   ProgramGraph asked_;          // what is asked about, without stages

@@ -1,12 +1,15 @@
 #include "planner/search/bounded_plans.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "ir/layout/divisors.h"
 #include "planner/check_request.h"
+#include "planner/derive/placement.h"
 #include "planner/open_mesh.h"
+#include "planner/search/block_program.h"
 #include "planner/search/plan_space.h"
 #include "runtime/base/status.h"
 
@@ -22,19 +25,48 @@ int64_t submeshRanksOf(const StageMeshes& meshes) {
   return ranks;
 }
 
-// Of any submesh of the record.
+// Of any submesh of the record; 0: a schedule of the user's has them on submeshes in an order of its own.
 int64_t mostStages(const Decisions& record) {
-  std::map<int64_t, int64_t> counts;
-  int64_t most = 0;
-  for (const int64_t submesh : record.schedule.submeshes) {
-    most = std::max(most, ++counts[submesh]);
+  const std::vector<int64_t>& submeshes = record.schedule.submeshes;
+  const int64_t count = *std::ranges::max_element(submeshes) + 1;
+  std::vector<int64_t> loop, v;
+  for (int64_t stage = 0; stage < std::ssize(submeshes); ++stage) {
+    loop.push_back(stage % count);
+    v.push_back(std::min(stage, 2 * count - 1 - stage));
   }
-  return most;
+  const auto stages = std::ssize(submeshes);
+  return submeshes == loop || submeshes == v ? (stages + count - 1) / count : 0;
+}
+
+// What no stage has a part of, of each operator: the finest blocks that plans of the program are cut between. A record
+// that the search began from may have been cut elsewhere, too.
+absl::StatusOr<std::vector<int>> blocksOf(const std::shared_ptr<const ProgramGraph>& program,
+                                          const CompileOptions& request, const ClosedRequest& closed) {
+  WEFT_ASSIGN_OR_RETURN(BlockProgram blocks, BlockProgram::create(program, request));
+  if (blocks.areStages()) {
+    WEFT_ASSIGN_OR_RETURN(const Stages stages, assignStages(GraphView(*program), request.stages));
+    return std::vector<int>(stages.ofOperator.begin(), stages.ofOperator.end());
+  }
+  if (!blocks.isLong()) {
+    WEFT_ASSIGN_OR_RETURN(blocks, blocks.finer(request));
+  }
+  std::vector<int> found;
+  int number = kNoStage;
+  std::pair<int, std::optional<int64_t>> last = {kNoStage, std::nullopt};  // block and stage
+  for (size_t op = 0; op < blocks.blockOf().size(); ++op) {
+    const int block = blocks.blockOf()[op];
+    const std::pair<int, std::optional<int64_t>> mine = {block, closed.graph->operators[op].userStage};
+    number += block != kNoStage && mine != last ? 1 : 0;
+    last = block != kNoStage ? mine : last;
+    found.push_back(block == kNoStage ? kNoStage : number);
+  }
+  return found;
 }
 
 }  // namespace
 
-absl::StatusOr<BoundedPlans> boundedPlans(const CompileOptions& request, const ClosedRequest& closed,
+absl::StatusOr<BoundedPlans> boundedPlans(const std::shared_ptr<const ProgramGraph>& program,
+                                          const CompileOptions& request, const ClosedRequest& closed,
                                           const Correction& correction) {
   const Decisions& record = closed.attempt.decisions;
   const StageMeshes meshes = record.meshes();
@@ -51,7 +83,7 @@ absl::StatusOr<BoundedPlans> boundedPlans(const CompileOptions& request, const C
     std::erase_if(plans.submeshRanks, [&](int64_t ranks) { return plans.ranks / ranks > most; });
   }
   plans.mostVirtual = mostStages(record);
-  if (isAuto && request.virtualStages == 0) {
+  if (isAuto && request.virtualStages == 0 && plans.mostVirtual > 0) {
     const std::vector<int64_t> counts = virtualStageCounts(request);
     plans.mostVirtual = std::max(plans.mostVirtual, *std::max_element(counts.begin(), counts.end()));
   }
@@ -59,6 +91,7 @@ absl::StatusOr<BoundedPlans> boundedPlans(const CompileOptions& request, const C
   if (isAuto) {
     plans.microBatches = microBatchCounts(*closed.graph, request, 1);
   }
+  WEFT_ASSIGN_OR_RETURN(plans.blockOf, blocksOf(program, request, closed));
   plans.hidesCollectives = request.overlap;
   plans.statesLeave = request.offload != Offload::kNone;
   WEFT_ASSIGN_OR_RETURN(const MemoryLimits limits, memoryLimitsOf(request));

@@ -331,7 +331,9 @@ absl::StatusOr<ClosedRequest> closeRequest(const GraphFor& graphs, const Compile
   request.from.clear();  // it is no word of any plan
   WEFT_ASSIGN_OR_RETURN(ClosedRequest closed, closeOrRemember(graphs, request, correction, known));
   WEFT_ASSIGN_OR_RETURN(const Machine machine, machineOf(request));
-  WEFT_ASSIGN_OR_RETURN(const BoundedPlans plans, boundedPlans(request, closed, correction));
+  WEFT_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramGraph> program,
+                        graphs(closed.attempt.decisions.mesh.microBatches()));
+  WEFT_ASSIGN_OR_RETURN(const BoundedPlans plans, boundedPlans(program, request, closed, correction));
   WEFT_ASSIGN_OR_RETURN(closed.attempt.decisions.prediction->bound,
                         known.memory.bounds.of(closed.graph, machine.fastest(), plans));
   return closed;

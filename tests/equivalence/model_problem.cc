@@ -90,9 +90,10 @@ absl::StatusOr<Picoseconds> boundOfPlansLike(const ProgramGraph& program, const 
   CompileOptions options;
   options.machine = machine;
   options.memoryLimit = attempt.peakBytes;
-  ClosedRequest closed = {options, nullptr, attempt};
+  const auto shared = std::make_shared<const ProgramGraph>(program);
+  ClosedRequest closed = {options, shared, attempt};
   closed.attempt.fits = true;
-  WEFT_ASSIGN_OR_RETURN(const BoundedPlans plans, boundedPlans(options, closed, {}));
+  WEFT_ASSIGN_OR_RETURN(const BoundedPlans plans, boundedPlans(shared, options, closed, {}));
   WEFT_ASSIGN_OR_RETURN(const Machine priced, machineOf(options));
   return leastTime(program, priced, plans);
 }

@@ -19,9 +19,20 @@ BoundedPlans plansOf(const CompileOptions& request, bool fits = true, const Corr
   closed.attempt.decisions.mesh = *Mesh::parse("dp=2,tp=2,micro=3");
   closed.attempt.decisions.schedule.submeshes = {0, 1};
   closed.attempt.fits = fits;
-  const absl::StatusOr<BoundedPlans> plans = boundedPlans(request, closed, correction);
+  const absl::StatusOr<BoundedPlans> plans = boundedPlans(closed.graph, request, closed, correction);
   EXPECT_TRUE(plans.ok()) << plans.status();
   return plans.ok() ? *plans : BoundedPlans();
+}
+
+// A program of three layers, each a product that is added to what it reads, behind a relu of the input.
+std::shared_ptr<ProgramGraph> layers() {
+  GraphBuilder b;
+  GraphValue value = b.add(kRelu, {b.input("x", {6, 4})}, {6, 4});
+  for (const char* name : {"a", "b", "c"}) {
+    value = b.add(kAdd, {b.add(kMatmul, {value, b.parameter(name, {4, 4})}, {6, 4}), value}, {6, 4});
+  }
+  b.returns(value);
+  return std::make_shared<ProgramGraph>(b.graph);
 }
 
 TEST(BoundedPlans, HaveWhatIsLeftOpen) {
@@ -49,6 +60,25 @@ TEST(BoundedPlans, HaveWhatIsGiven) {
   EXPECT_EQ(plansOf({.mode = Mode::kAuto, .devices = 8, .schedule = "interleaved"}).mostVirtual, 4);
 }
 
+// Of stages that lie on submeshes otherwise than in a loop or a V nothing is known.
+TEST(BoundedPlans, HaveStagesInAnOrderOfTheLibrary) {
+  const auto mostVirtual = [](const std::vector<int64_t>& submeshes) {
+    CompileOptions request = {.mode = Mode::kAuto, .devices = 8, .schedule = "table"};
+    ClosedRequest closed = {request, layers(), {}};
+    closed.attempt.decisions.mesh = *Mesh::parse("dp=2,tp=2");
+    closed.attempt.decisions.schedule.submeshes = submeshes;
+    request.virtualStages = std::ssize(submeshes) / 2;
+    const absl::StatusOr<BoundedPlans> plans = boundedPlans(closed.graph, request, closed, {});
+    EXPECT_TRUE(plans.ok()) << plans.status();
+    return plans.ok() ? plans->mostVirtual : -1;
+  };
+  EXPECT_EQ(mostVirtual({0, 1}), 1);
+  EXPECT_EQ(mostVirtual({0, 1, 0, 1}), 2);
+  EXPECT_EQ(mostVirtual({0, 1, 1, 0}), 2);
+  EXPECT_EQ(mostVirtual({0, 0, 1, 1}), 0);
+  EXPECT_EQ(mostVirtual({1, 0}), 0);
+}
+
 TEST(BoundedPlans, OutsideOfModeAutoHaveWhatWasChosen) {
   const BoundedPlans plans = plansOf({.mode = Mode::kLayouts, .mesh = "dp=?,tp=?", .devices = 4});
   EXPECT_EQ(plans.submeshRanks, (Counts{4}));
@@ -60,6 +90,28 @@ TEST(BoundedPlans, HaveTheMemoryInWhichOneWasFound) {
   EXPECT_EQ(plansOf(request).memoryLimit, 1000);
   EXPECT_EQ(plansOf(request, false).memoryLimit, 0);
   EXPECT_EQ(plansOf(request, true, {{-16, 8}}).memoryLimit, 1016) << "the model counts 16 bytes too many";
+}
+
+std::vector<int> blocksOf(const std::shared_ptr<const ProgramGraph>& program,
+                          const std::shared_ptr<const ProgramGraph>& chosen) {
+  const CompileOptions request = {.mode = Mode::kAuto, .devices = 8};
+  ClosedRequest closed = {request, chosen, {}};
+  closed.attempt.decisions.mesh = *Mesh::parse("dp=8");
+  const absl::StatusOr<BoundedPlans> plans = boundedPlans(program, request, closed, {});
+  EXPECT_TRUE(plans.ok()) << plans.status();
+  return plans.ok() ? plans->blockOf : std::vector<int>();
+}
+
+// Stages are cut before what reads a parameter, as the user says, or as a record says that the search began from.
+TEST(BoundedPlans, HaveBlocksThatNoStageHasAPartOf) {
+  const std::shared_ptr<ProgramGraph> program = layers();
+  EXPECT_EQ(blocksOf(program, program), (std::vector<int>{-1, 0, 0, 1, 1, 2, 2}));
+  const auto cutWithin = std::make_shared<ProgramGraph>(*program);
+  for (size_t op = 0; op < cutWithin->operators.size(); ++op) {
+    cutWithin->operators[op].userStage = op < 4 ? 0 : 1;
+  }
+  EXPECT_EQ(blocksOf(program, cutWithin), (std::vector<int>{-1, 0, 0, 1, 2, 3, 3}));
+  EXPECT_EQ(blocksOf(cutWithin, cutWithin), (std::vector<int>{0, 0, 0, 0, 1, 1, 1}));
 }
 
 // What the ranks of one kind have no room for may lie on those of another.
