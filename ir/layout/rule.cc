@@ -158,6 +158,19 @@ bool Rule::splittable(int f) const {
          std::all_of(results().begin(), results().end(), [f](const TensorDims& dims) { return hasFactor(dims, f); });
 }
 
+bool Rule::namesMicroBatches() const {
+  return std::any_of(factors().begin(), factors().end(), [](const Factor& factor) { return factor.microBatches; });
+}
+
+bool Rule::hasMicroBatches(const std::vector<DimFactors>& dims) const {
+  for (size_t f = 0; f < factors().size(); ++f) {
+    if (factors()[f].microBatches && hasFactor(dims, static_cast<int>(f))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool Rule::reducedIn(int f, size_t result) const {
   return factors()[f].reducible && !hasFactor(results()[result], f);
 }

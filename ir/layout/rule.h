@@ -83,6 +83,9 @@ class Rule {
   int factorIndex(const std::string& name) const;  // -1 if absent
   const std::vector<std::vector<DimFactors>>& operands() const { return parts_->operands; }
   const std::vector<std::vector<DimFactors>>& results() const { return parts_->results; }
+  // Does it say of any tensor that it has an element for each micro-batch (`~`)? Has a tensor with these dimensions?
+  bool namesMicroBatches() const;
+  bool hasMicroBatches(const std::vector<DimFactors>& dims) const;
   const std::string& text() const { return parts_->text; }
 
   // May factor f be split over space? False for `!`, `~`, and for a factor some result lacks without `+`.

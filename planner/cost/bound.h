@@ -42,8 +42,7 @@ struct BoundedPlans {
 // most as many as those with 3P/2, so they have a quarter of all ranks or less. With a price p on each second of theirs
 // and T the step, R T (1 + p/4) is at least the sum over operators of the least of (1 + p) times their rank time on P/2
 // ranks, and of that on P and 3P/2.
-// Other communication, other idle time, and operators that something else may stand for count as nothing. Error: a rule
-// that does not fit, a defect.
+// Other communication and other idle time count as nothing. Error: a rule that does not fit, a defect.
 absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& machine, const BoundedPlans& plans);
 
 }  // namespace weft

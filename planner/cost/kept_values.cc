@@ -148,7 +148,8 @@ double KeptValues::delayOf(int op, Phase phase, const LeastWork::Times& times) c
 }
 
 bool KeptValues::runsInPass(int op, Phase phase) const {
-  return view_.op(op).phase == phase && work_.runs(op) == WorkRuns::kPerMicroBatch;
+  const GraphOperator& node = view_.op(op);
+  return node.phase == phase && work_.runs(op) == WorkRuns::kPerMicroBatch && !node.facts.mustExpand;
 }
 
 std::vector<int> KeptValues::backwardReaders(int value) const {

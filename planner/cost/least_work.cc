@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ir/layout/divisors.h"
-#include "kernels/describe/kernel_spec.h"
+#include "planner/cost/alternative_kernels.h"
 #include "planner/cost/sure_sums.h"
 #include "planner/derive/micro_batches.h"
 #include "planner/graph/flops.h"
@@ -82,52 +82,44 @@ std::vector<bool> ofInputsAlone(const GraphView& view) {
   return alone;
 }
 
-// The operators that read what has an element for each micro-batch as if it were any other size, and what is made of
-// what they make.
-absl::StatusOr<std::vector<bool>> sizedByMicroBatches(const GraphView& view) {
-  std::vector<bool> sized(view.operators(), false);
-  std::vector<bool> values(view.values(), false);
+// The operators that read what has an element for each micro-batch as if it were any other size, or what is made of
+// what they make; and all of these values.
+struct SizedByMicroBatches {
+  std::vector<bool> operators;
+  std::vector<bool> values;
+};
+absl::StatusOr<SizedByMicroBatches> sizedByMicroBatches(const GraphView& view) {
+  SizedByMicroBatches sized = {std::vector<bool>(view.operators(), false), std::vector<bool>(view.values(), false)};
   for (int op = 0; op < view.operators(); ++op) {
     const bool knows = view.op(op).facts.rule.find('~') != std::string::npos;
     for (unsigned i = 0; i < view.op(op).operands.size() && !knows; ++i) {
-      sized[op] = sized[op] || values[view.operandOf(op, i)];
+      sized.operators[op] = sized.operators[op] || sized.values[view.operandOf(op, i)];
     }
     for (unsigned r = 0; r < view.op(op).results.size(); ++r) {
-      values[view.resultOf(op, r)] = sized[op];
+      sized.values[view.resultOf(op, r)] = sized.operators[op];
     }
     if (!knows) {
       continue;
     }
     WEFT_ASSIGN_OR_RETURN(const Rule rule, ruleOf(view, op));
-    for (size_t f = 0; f < rule.factors().size(); ++f) {
-      for (unsigned r = 0; r < view.op(op).results.size() && rule.factors()[f].microBatches; ++r) {
-        values[view.resultOf(op, r)] =
-            values[view.resultOf(op, r)] || hasFactor(rule.results()[r], static_cast<int>(f));
-      }
+    for (unsigned r = 0; r < view.op(op).results.size(); ++r) {
+      sized.values[view.resultOf(op, r)] =
+          sized.values[view.resultOf(op, r)] || rule.hasMicroBatches(rule.results()[r]);
     }
   }
   return sized;
 }
 
-// Has it a kernel in the pass of the operator that it may stand for?
-bool hasKernel(const AlternativeOperator& op) {
-  return op.facts.view == ViewKind::kNone && !op.facts.isConstant && !op.phase;
-}
-
-bool takesNothing(const Alternative& alternative) {
-  return std::none_of(alternative.body.begin(), alternative.body.end(), hasKernel);
-}
-
-absl::StatusOr<std::vector<WorkRuns>> runsOf(const GraphView& view, const std::vector<bool>& needed,
-                                             const MicroBatchAnalysis& batches, bool cutsBatch) {
+std::vector<WorkRuns> runsOf(const GraphView& view, const std::vector<bool>& needed, const std::vector<bool>& sized,
+                             const MicroBatchAnalysis& batches, bool cutsBatch) {
   const std::vector<bool> inputsAlone = ofInputsAlone(view);
-  WEFT_ASSIGN_OR_RETURN(const std::vector<bool> sized, sizedByMicroBatches(view));
   std::vector<WorkRuns> runs(view.operators(), WorkRuns::kPerhapsNever);
   for (int op = 0; op < view.operators(); ++op) {
     const GraphOperator& node = view.op(op);
     const bool runsAlways = std::none_of(node.alternatives.begin(), node.alternatives.end(), takesNothing);
-    if (needed[op] && !sized[op] && node.facts.view == ViewKind::kNone && !node.facts.isConstant &&
-        !node.facts.mustExpand && runsAlways) {
+    const bool hasNoKernel = node.facts.mustExpand && node.alternatives.empty();
+    if (needed[op] && !sized[op] && node.facts.view == ViewKind::kNone && !node.facts.isConstant && !hasNoKernel &&
+        runsAlways) {
       const bool isCut = cutsBatch && batches.operators[op].batch >= 0;
       runs[op] = inputsAlone[view.resultOf(op, 0)] ? WorkRuns::kWholeBatch
                  : isCut                           ? WorkRuns::kPerMicroBatch
@@ -137,8 +129,20 @@ absl::StatusOr<std::vector<WorkRuns>> runsOf(const GraphView& view, const std::v
   return runs;
 }
 
+// Which of its results does something read without which some result of the step cannot be made?
+std::vector<bool> readResults(const GraphView& view, int op, const std::vector<bool>& needed) {
+  std::vector<bool> read;
+  for (unsigned r = 0; r < view.op(op).results.size(); ++r) {
+    const std::vector<GraphView::Use>& uses = view.usesOf(view.resultOf(op, r));
+    read.push_back(std::any_of(uses.begin(), uses.end(), [&](const GraphView::Use& use) {
+      return use.op == GraphView::kStep || needed[use.op];
+    }));
+  }
+  return read;
+}
+
 // What its kernel depends on.
-std::string keyOf(const GraphView& view, int op) {
+std::string keyOf(const GraphView& view, int op, const std::vector<bool>& read) {
   const OperatorFacts& facts = view.op(op).facts;
   std::string key = absl::StrCat(facts.kind, ";", facts.rule, ";", facts.flopsPerPoint);
   const auto add = [&key](const TensorType& type) {
@@ -150,7 +154,7 @@ std::string keyOf(const GraphView& view, int op) {
   key += "->";
   std::for_each(view.op(op).results.begin(), view.op(op).results.end(), add);
   for (const Alternative& alternative : view.op(op).alternatives) {
-    key += "|";
+    absl::StrAppend(&key, "|", absl::StrJoin(read, ","));
     for (const AlternativeOperator& part : alternative.body) {
       absl::StrAppend(&key, part.facts.kind, ";", part.facts.flopsPerPoint);
       std::for_each(part.results.begin(), part.results.end(), add);
@@ -183,53 +187,14 @@ bool hasProductOf(const KernelWork& kernel, const KernelWork& work) {
          kernel.product->k >= work.product->k;
 }
 
-// A gradient may be made by the kernel that adds it to the sum over micro-batches, calls of which may have been
-// measured.
-std::optional<AddedSum> perhapsAdded(const OperatorFacts& facts) {
-  return facts.kind == kContractKernel ? std::optional(AddedSum{0, kContractAccumulateKernel}) : std::nullopt;
-}
-
-// The kernels of an alternative, of the whole program.
-absl::StatusOr<std::vector<KernelWork>> kernelsOf(const GraphView& view, int op, const Alternative& alternative) {
-  std::vector<KernelWork> kernels;
-  for (const AlternativeOperator& part : alternative.body) {
-    std::vector<Shape> operands;
-    std::vector<Shape> results;
-    std::vector<DType> types;
-    KernelWork work;
-    for (const GraphValue& value : part.operands) {
-      const TensorType& type = value.isArgument()
-                                   ? view.typeOf(view.operandOf(op, value.index))
-                                   : alternative.body[static_cast<size_t>(value.producer)].results[value.index];
-      operands.push_back(type.shape);
-      types.push_back(type.type);
-      work.bytes += type.bytes();
-    }
-    for (const TensorType& type : part.results) {
-      results.push_back(type.shape);
-      work.bytes += type.bytes();
-    }
-    WEFT_ASSIGN_OR_RETURN(const Rule rule, Rule::parse(part.facts.rule, operands, results));
-    const KernelWork arithmetic = arithmeticOf(part.facts, rule, FactorAxes(rule.factors().size()));
-    work.flops = arithmetic.flops;
-    work.product = arithmetic.product;
-    work.kernel = part.facts.kind;
-    work.sum = perhapsAdded(part.facts);
-    work.type = arithmeticType(types, part.results[0].type);
-    if (hasKernel(part)) {
-      kernels.push_back(std::move(work));
-    }
-  }
-  return kernels;
-}
-
 }  // namespace
 
 absl::StatusOr<LeastWork> LeastWork::of(const GraphView& view, const Machine& machine, const Options& options) {
   const std::vector<int64_t> oneStage(view.operators(), 0);
   WEFT_ASSIGN_OR_RETURN(MicroBatchAnalysis batches, analyzeMicroBatches(view, oneStage, options.cutsBatch ? 2 : 1));
   const std::vector<bool> needed = neededOperators(view);
-  WEFT_ASSIGN_OR_RETURN(const std::vector<WorkRuns> runs, runsOf(view, needed, batches, options.cutsBatch));
+  WEFT_ASSIGN_OR_RETURN(SizedByMicroBatches sized, sizedByMicroBatches(view));
+  const std::vector<WorkRuns> runs = runsOf(view, needed, sized.operators, batches, options.cutsBatch);
   const std::vector<int64_t> sums = sureSums(view, [&](const GraphView::Use& use) {
     const bool carriesBatch = options.cutsBatch && batches.batchDim[view.operandOf(use.op, use.operand)] >= 0;
     const bool endsGradient = needed[use.op] && !view.op(use.op).gradientOf.empty();
@@ -237,6 +202,7 @@ absl::StatusOr<LeastWork> LeastWork::of(const GraphView& view, const Machine& ma
            (!carriesBatch && (runs[use.op] == WorkRuns::kAtLeastOnce || endsGradient));
   });
   LeastWork made(machine, options);
+  const AlternativeKernels kernels(view, std::move(sized.values));
   std::map<std::string, int> known;
   for (int op = 0; op < view.operators(); ++op) {
     if (runs[op] == WorkRuns::kPerhapsNever) {
@@ -244,11 +210,14 @@ absl::StatusOr<LeastWork> LeastWork::of(const GraphView& view, const Machine& ma
       continue;
     }
     const int batch = runs[op] == WorkRuns::kPerMicroBatch ? batches.operators[op].batch : -1;
-    const std::string key = absl::StrCat(keyOf(view, op), ";", batch, ";", static_cast<int>(runs[op]), ";", sums[op]);
+    const std::vector<bool> read = readResults(view, op, needed);
+    const std::string key =
+        absl::StrCat(keyOf(view, op, read), ";", batch, ";", static_cast<int>(runs[op]), ";", sums[op]);
     const auto [entry, isNew] = known.try_emplace(key, static_cast<int>(made.classes_.size()));
     if (isNew) {
       WEFT_RETURN_IF_ERROR(made.addClass(view, op, batch, runs[op]));
       made.classes_.back().sureSum = sums[op];
+      WEFT_RETURN_IF_ERROR(made.addAlternatives(view.op(op), op, read, kernels));
     }
     made.classOf_.push_back(entry->second);
     ++made.classes_[entry->second].operators;
@@ -292,11 +261,10 @@ absl::Status LeastWork::addClass(const GraphView& view, int op, int batch, WorkR
     return made.work.product ? roleIn(rule, factor) : factor == batch ? kBatch : kRows;
   };
   const auto add = [&](const std::vector<DimFactors>& dims, const TensorType& type) {
-    Tensor tensor = {static_cast<double>(type.bytes()), 0};
+    Tensor tensor = {rule.hasMicroBatches(dims) ? 0 : static_cast<double>(type.bytes()), 0};
     for (size_t f = 0; f < rule.factors().size(); ++f) {
       if (hasFactor(dims, static_cast<int>(f))) {
         tensor.roles |= 1U << roleOf(static_cast<int>(f)) | (made.work.product ? 0U : 1U << kRows);
-        tensor.bytes = rule.factors()[f].microBatches ? 0 : tensor.bytes;
       }
     }
     made.tensors.push_back(tensor);
@@ -313,20 +281,28 @@ absl::Status LeastWork::addClass(const GraphView& view, int op, int batch, WorkR
     made.sums *= roleOf(static_cast<int>(f)) == kSums ? std::max<int64_t>(1, rule.factors()[f].size) : 1;
   }
   made.work.type = arithmeticType(types, node.results[0].type);
-  made.mayExpand = !node.alternatives.empty();
-  for (const Alternative& alternative : node.alternatives) {
-    WEFT_ASSIGN_OR_RETURN(std::vector<KernelWork> kernels, kernelsOf(view, op, alternative));
-    if (std::none_of(kernels.begin(), kernels.end(),
-                     [&](const KernelWork& kernel) { return hasProductOf(kernel, made.work); })) {
-      made.others.push_back(std::move(kernels));
-    }
-  }
   made.batchRole = batch < 0 ? -1 : roleOf(batch);
   KernelWork arithmetic = shareOf(made, {1, 1, 1, 1});
   const int64_t bytes = std::exchange(arithmetic.bytes, 0);
   arithmetic.kernel = "";  // by the formula: no call without bytes was measured
   made.isHeavy = kernelTime(machine_, arithmetic) > copyTime(machine_, bytes);
   classes_.push_back(std::move(made));
+  return absl::OkStatus();
+}
+
+// To the last class.
+absl::Status LeastWork::addAlternatives(const GraphOperator& node, int op, const std::vector<bool>& read,
+                                        const AlternativeKernels& kernels) {
+  Class& made = classes_.back();
+  made.mayExpand = !node.alternatives.empty();
+  made.mustExpand = node.facts.mustExpand;
+  for (const Alternative& alternative : node.alternatives) {
+    WEFT_ASSIGN_OR_RETURN(std::vector<KernelWork> mine, kernels.of(op, alternative, read));
+    if (std::none_of(mine.begin(), mine.end(),
+                     [&](const KernelWork& kernel) { return hasProductOf(kernel, made.work); })) {
+      made.others.push_back(std::move(mine));
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -401,7 +377,7 @@ LeastWork::Least LeastWork::leastOf(const Class& of, const WorkGrid& grid) const
 }
 
 LeastWork::Least LeastWork::leastOfAll(const Class& of, const WorkGrid& grid) const {
-  Least least = leastOf(of, grid);
+  Least least = of.mustExpand ? Least() : leastOf(of, grid);
   const auto parts = static_cast<double>(grid.ranks * (of.runs == WorkRuns::kPerMicroBatch ? grid.microBatches : 1));
   for (const std::vector<KernelWork>& kernels : of.others) {
     double seconds = 0;

@@ -23,7 +23,8 @@
 //
 // An operator that an alternative may stand for takes what takes less, its own kernel or those of the alternative, each
 // with its arithmetic and bytes shared evenly by all P ranks, by leastKernelSeconds(). One that has the operator's own
-// product among its kernels, as that of a convolution over blocks of rows, takes no less.
+// product among its kernels, as that of a convolution over blocks of rows, takes no less. One that exists only to be
+// expanded, as a batch norm, takes what its alternative does for the results that are read.
 //
 // Nothing is counted
 //   - of views and constants, and of what no result of the step needs;
@@ -38,6 +39,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/cost/alternative_kernels.h"
 #include "planner/cost/product_families.h"
 #include "planner/graph/graph_view.h"
 #include "planner/machine/machine.h"
@@ -100,6 +102,7 @@ class LeastWork {
     KernelWork work;                              // of the whole program
     std::vector<std::vector<KernelWork>> others;  // the kernels of each alternative that may take less
     bool mayExpand = false;                       // has it any alternative?
+    bool mustExpand = false;                      // has it no kernel of its own?
     int64_t sums = 1;                             // of a product: how many terms each of them has
     std::vector<Tensor> tensors;
     int batchRole = -1;   // of the factor that carries the batch
@@ -126,6 +129,8 @@ class LeastWork {
 
   absl::Status addFamilies(const GraphView& view);
   absl::Status addClass(const GraphView& view, int op, int batch, WorkRuns runs);
+  absl::Status addAlternatives(const GraphOperator& node, int op, const std::vector<bool>& read,
+                               const AlternativeKernels& kernels);
   KernelWork shareOf(const Class& of, const Parts& parts) const;
   Least leastOf(const Class& of, const WorkGrid& grid) const;
   Least leastOfAll(const Class& of, const WorkGrid& grid) const;

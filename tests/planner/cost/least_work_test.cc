@@ -128,9 +128,11 @@ TEST(LeastWork, AnAlternativeMayTakeLess) {
     facts.flopsPerPoint = flops;
     b.returns(b.add(facts, {b.parameter("w", {64, 64})}, {64, 64}));
     Alternative alternative;
+    GraphValue value = {GraphValue::kArgument, 0};
     for (const double other : others) {
       facts.flopsPerPoint = other;
-      alternative.body.push_back({facts, {{GraphValue::kArgument, 0}}, {{{64, 64}, DType::kF32}}});
+      alternative.body.push_back({facts, {value}, {{{64, 64}, DType::kF32}}});
+      value = {static_cast<int64_t>(alternative.body.size()) - 1, 0};
     }
     alternative.results = {{static_cast<int64_t>(others.size()) - 1, 0}};
     if (!others.empty()) {
@@ -154,6 +156,58 @@ TEST(LeastWork, AnAlternativeWithTheSameProductTakesNoLess) {
   EXPECT_EQ(kernelOf(graph, tiled(), {1, 1}), alone);
   graph.operators[0].alternatives[0].body[0].facts.flopsPerPoint = 1;
   EXPECT_LT(kernelOf(graph, tiled(), {1, 1}), alone);
+}
+
+// Two operators that exist only to be expanded, with statistics of each micro-batch: x scaled by a sum of it, and x
+// scaled by its products with what is made of that sum. `both`: else the step returns nothing of the second one.
+ProgramGraph normalized(int64_t microBatches, bool both) {
+  GraphBuilder b;
+  const auto operand = [](unsigned index) { return GraphValue{GraphValue::kArgument, index}; };
+  const auto mine = [](int64_t part) { return GraphValue{part, 0}; };
+  const TensorType wide = {{64, 16}, DType::kF32};
+  const TensorType statistic = {{microBatches, 16}, DType::kF32};
+  const OperatorFacts scale = {.kind = "scale", .rule = "a c, p~ c -> a c"};
+  const GraphValue x = b.input("x", wide.shape);
+  const GraphValue y = b.add({.kind = "norm", .rule = "a+ c -> a c, p~ c", .mustExpand = true}, {x}, wide.shape);
+  b.last().results.push_back({{1, 16}, DType::kF32});
+  b.last().alternatives = {{{{{.kind = "sum", .rule = "a+ c -> p~ c"}, {operand(0)}, {statistic}},
+                             {kRelu, {mine(0)}, {statistic}},
+                             {scale, {operand(0), mine(0)}, {wide}}},
+                            {{2, 0}, {1, 0}}}};
+  b.returns(y);
+  const GraphValue dx = b.add({.kind = "norm_grad", .rule = "a+ c, p~ c -> a c, c", .mustExpand = true},
+                              {x, {y.producer, 1}}, wide.shape);
+  b.last().results.push_back({{16}, DType::kF32});
+  b.last().alternatives = {{{{kRelu, {operand(1)}, {statistic}},
+                             {{.kind = "dot", .rule = "a+ c, p~ c -> p~ c"}, {operand(0), mine(0)}, {statistic}},
+                             {scale, {operand(0), mine(1)}, {wide}},
+                             {kSumAll, {operand(0)}, {{{}, DType::kF32}}}},
+                            {{2, 0}, {3, 0}}}};
+  GraphOperator other = b.last();
+  if (both) {
+    b.returns(dx);
+    other.id = b.graph.nextId++;
+    b.graph.operators.push_back(other);
+    b.returns({other.id, 1});
+  }
+  return b.graph;
+}
+
+// The bytes of x are read for the sum and for the scaling, and as many written. What has an element for each
+// micro-batch counts nothing, as the graph may be that of another number of them; nor does what makes a result that is
+// not read.
+TEST(LeastWork, WhatMustBeExpandedTakesWhatItsAlternativeDoes) {
+  Machine machine = tiled();
+  machine.memoryBandwidth = 1e6;
+  machine.memoryEfficiency = 1;
+  const double bytes = 64 * 16 * 4 / 1e6 * kPicosecondsPerSecond;
+  for (const int64_t microBatches : {1, 4}) {
+    const LeastWork::Times times = timesOf(normalized(microBatches, true), machine, {2, 2});
+    EXPECT_NEAR(times.ofOperator[0], 3 * bytes, 1e3) << microBatches;
+    EXPECT_NEAR(times.ofOperator[1], 3 * bytes, 1e3) << microBatches;
+    EXPECT_NEAR(times.ofOperator[2], bytes * (1 + 4.0 / (64 * 16 * 4)), 1e3) << microBatches;
+  }
+  EXPECT_EQ(timesOf(normalized(4, false), machine, {2, 2}).ofOperator[1], 0);
 }
 
 // An alternative without the operand does not need what makes it.
