@@ -153,8 +153,8 @@ class LeastSteps {
       }
     }
     if (idle_ && step < least_) {
-      step = idle_->leastStep(pipelineOf(grid, 1, step), grid,
-                              {traded.smallest, traded.alike, traded.largest, anywhere.delays});
+      step = idle_->leastStepOfTrades(pipelineOf(grid, 1, step), grid,
+                                      {traded.smallest, traded.alike, traded.largest, anywhere.delays});
     }
     least_ = std::min(least_, step);
   }

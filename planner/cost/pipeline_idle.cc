@@ -170,8 +170,8 @@ bool PipelineIdle::allowsV(const Sums& sums, int64_t submeshes, double step) {
 bool PipelineIdle::allowsLoop(const Sums& sums, int64_t submeshes, double step, size_t first, size_t last) {
   const size_t blocks = sums.work.size() - 1;
   constexpr size_t kNever = 0;
-  std::vector<size_t> ends(first + 1,
-                           kNever);  // one more than those of the second stages, by the end of the first ones
+  // One more than those of the second stages, by the end of the first ones.
+  std::vector<size_t> ends(first + 1, kNever);
   ends[0] = last + 1;
   for (int64_t k = 0; k < submeshes; ++k) {
     std::vector<size_t> next = ends;
@@ -251,7 +251,7 @@ double PipelineIdle::leastStep(const Pipeline& pipeline, const WorkGrid& grid, c
   return longest;
 }
 
-double PipelineIdle::leastStep(const Pipeline& pipeline, const WorkGrid& grid, const TradedTimes& times) const {
+double PipelineIdle::leastStepOfTrades(const Pipeline& pipeline, const WorkGrid& grid, const TimesBySize& times) const {
   const std::array<WorkGrid, 3> grids = {WorkGrid{grid.ranks / 2, grid.microBatches}, grid,
                                          WorkGrid{grid.ranks / 2 * 3, grid.microBatches}};
   double longest = pipeline.atLeast;

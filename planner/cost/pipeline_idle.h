@@ -10,17 +10,16 @@
 //
 // Stages lie on submeshes as the library's schedules have them (planner/schedule/generate.h): one each; two in a loop,
 // where submesh k of S has stages k and S + k; or two in a V, where it has k and 2 S - 1 - k. T is at least the
-// shortest for which some cut between blocks keeps both. Is there one for a given T? Submesh by submesh, in the order
-// of first stages, what the others leave is as little as it can be:
+// shortest for which some cut of the chain between blocks keeps both. Whether there is one for a given T is found
+// submesh by submesh, in the order of their first stages. To have more blocks done is never worse, as the work of a
+// block takes at least as long as its forward pass. So of all cuts for the submeshes so far these are enough:
 //
-//   V      the first stages are a beginning of the chain, the second ones its end. For each end of the first ones, the
-//          earliest begin of the second ones
-//   loop   the second stages begin where the last first one ends. For each end of the first ones, how far the second
-//          ones may reach; for all such borders between two blocks at once, if what lies between is done for nothing.
-//          Where that can be, each half of the borders is asked about, down to one
-//
-// to have more blocks done is never worse, as a block's work takes at least as long as its forward pass. Where
-// submeshes trade ranks they have one stage each, and what the others leave is known for each number of ranks in hand.
+//   V      the first stages are a beginning of the chain, the second ones an end: for each end of the first ones, that
+//          with the earliest begin of the second ones
+//   loop   the second stages begin where the last first one ends. For each end of the first ones so far, that with the
+//          last end of the second ones. All borders between the two kinds that lie between two blocks are asked about
+//          at once, with what lies between done for nothing; where that can be, each half of them, down to one
+//   trade  submeshes that trade ranks have one stage each: for each number of ranks in hand, the most blocks
 //
 // W counts a submesh's updates and gradient sums, which run after all micro-batches. Or these are left out, and what
 // all updates take, shared evenly by all ranks, comes after the shortest T: the longer of both counts.
@@ -54,14 +53,14 @@ class PipelineIdle {
   double leastStep(const Pipeline& pipeline, const WorkGrid& grid, const LeastWork::Times& times) const;
 
   // Of submeshes with one stage each of which some traded ranks: as many have half of those of `grid` as have half as
-  // many more. `delays`: of each operator, on all of them.
-  struct TradedTimes {
+  // many more. `delays`: of each operator, at the least on any of them.
+  struct TimesBySize {
     const LeastWork::Times& smallest;
     const LeastWork::Times& alike;
     const LeastWork::Times& largest;
     const std::vector<Picoseconds>& delays;
   };
-  double leastStep(const Pipeline& pipeline, const WorkGrid& grid, const TradedTimes& times) const;
+  double leastStepOfTrades(const Pipeline& pipeline, const WorkGrid& grid, const TimesBySize& times) const;
 
  private:
   // What submeshes of one size need for the blocks before each, and for all, in picoseconds.

@@ -50,12 +50,14 @@ absl::StatusOr<std::vector<int>> blocksOf(const std::shared_ptr<const ProgramGra
   if (!blocks.isLong()) {
     WEFT_ASSIGN_OR_RETURN(blocks, blocks.finer(request));
   }
+  const GraphView chosen(*closed.graph);
   std::vector<int> found;
   int number = kNoStage;
   std::pair<int, std::optional<int64_t>> last = {kNoStage, std::nullopt};  // block and stage
   for (size_t op = 0; op < blocks.blockOf().size(); ++op) {
     const int block = blocks.blockOf()[op];
-    const std::pair<int, std::optional<int64_t>> mine = {block, closed.graph->operators[op].userStage};
+    const std::optional<int> same = chosen.find(program->operators[op].id);
+    const std::pair<int, std::optional<int64_t>> mine = {block, same ? chosen.op(*same).userStage : std::nullopt};
     number += block != kNoStage && mine != last ? 1 : 0;
     last = block != kNoStage ? mine : last;
     found.push_back(block == kNoStage ? kNoStage : number);

@@ -97,7 +97,8 @@ class Chain {
     const LeastWork::Times half = timesOn(1, microBatches);
     const LeastWork::Times alike = timesOn(2, microBatches);
     const LeastWork::Times more = timesOn(3, microBatches);
-    return given.idle.leastStep({submeshes, 1, 0, kInfinite}, {2, microBatches}, {half, alike, more, more.delays});
+    return given.idle.leastStepOfTrades({submeshes, 1, 0, kInfinite}, {2, microBatches},
+                                        {half, alike, more, more.delays});
   }
 
   // The least of what submeshes have to do after what they wait for.
