@@ -143,7 +143,11 @@ class LeastSteps {
     if (grid.ranks % 2 != 0 || grid.ranks >= plans_.ranks || plans_.ranks / grid.ranks > plans_.mostTrading) {
       return;
     }
-    const TradedTimes traded = {work_.times(smallest), work_.times(grid),
+    LeastWork::Times ofSmallest = work_.times(smallest);
+    if (ofSmallest.ofRanks >= least_ * static_cast<double>(plans_.ranks)) {
+      return;
+    }
+    const TradedTimes traded = {std::move(ofSmallest), work_.times(grid),
                                 work_.times({3 * smallest.ranks, grid.microBatches})};
     const LeastWork::Times anywhere = traded.anywhere();
     double step = stepOf(smallest, anywhere);

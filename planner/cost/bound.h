@@ -19,7 +19,7 @@ struct BoundedPlans {
   // Where they are, pairs of submeshes may have P/2 and 3P/2 of P ranks each, if there are no more submeshes than this.
   int64_t mostTrading = 0;
   int64_t mostVirtual = 0;        // stages of a submesh at most; 0: not known
-  std::vector<int> blockOf = {};  // of each operator: what no stage has a part of (pipeline_idle.h)
+  std::vector<int> blockOf = {};  // where mostVirtual is known: of each operator (pipeline_idle.h)
   int64_t memoryLimit = 0;        // bytes of one rank; 0: none
   bool hidesCollectives = false;  // may they run beside kernels?
   bool statesLeave = false;       // may the optimizer's state lie in the host's memory?

@@ -91,20 +91,12 @@ struct SizedByMicroBatches {
 absl::StatusOr<SizedByMicroBatches> sizedByMicroBatches(const GraphView& view) {
   SizedByMicroBatches sized = {std::vector<bool>(view.operators(), false), std::vector<bool>(view.values(), false)};
   for (int op = 0; op < view.operators(); ++op) {
-    const bool knows = view.op(op).facts.rule.find('~') != std::string::npos;
-    for (unsigned i = 0; i < view.op(op).operands.size() && !knows; ++i) {
+    WEFT_ASSIGN_OR_RETURN(const Rule rule, ruleOf(view, op));
+    for (unsigned i = 0; i < view.op(op).operands.size() && !rule.namesMicroBatches(); ++i) {
       sized.operators[op] = sized.operators[op] || sized.values[view.operandOf(op, i)];
     }
     for (unsigned r = 0; r < view.op(op).results.size(); ++r) {
-      sized.values[view.resultOf(op, r)] = sized.operators[op];
-    }
-    if (!knows) {
-      continue;
-    }
-    WEFT_ASSIGN_OR_RETURN(const Rule rule, ruleOf(view, op));
-    for (unsigned r = 0; r < view.op(op).results.size(); ++r) {
-      sized.values[view.resultOf(op, r)] =
-          sized.values[view.resultOf(op, r)] || rule.hasMicroBatches(rule.results()[r]);
+      sized.values[view.resultOf(op, r)] = sized.operators[op] || rule.hasMicroBatches(rule.results()[r]);
     }
   }
   return sized;

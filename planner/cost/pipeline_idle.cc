@@ -20,6 +20,9 @@ double leastAllowed(double atLeast, double atMost, Allows allows) {
   if (!allows(atMost)) {
     return atMost;
   }
+  if (allows(atLeast)) {
+    return atLeast;
+  }
   double low = atLeast;
   double high = atMost;
   while (high - low > kPrecision * high) {
@@ -31,30 +34,16 @@ double leastAllowed(double atLeast, double atMost, Allows allows) {
 
 }  // namespace
 
-PipelineIdle::PipelineIdle(const GraphView& view, const LeastWork& work, std::vector<int> blockOf)
+// A sum of gradients, or in the update, may be regrouped, so that other stages have some of it.
+PipelineIdle::PipelineIdle(const GraphView& view, const LeastWork& work, const std::vector<int>& blockOf)
     : view_(view), blockOf_(view.operators(), kNoBlock) {
-  if (blockOf.empty()) {
-    blockOf.resize(view.operators());
-    std::iota(blockOf.begin(), blockOf.end(), 0);
-  }
-  std::vector<int> firstReader(view.values(), kNoBlock);  // of each value, the first block of the forward pass
   for (int op = 0; op < view.operators(); ++op) {
     const GraphOperator& node = view.op(op);
-    if (node.phase == Phase::kForward) {
-      blockOf_[op] = work.runs(op) == WorkRuns::kPerMicroBatch ? blockOf[op] : kNoBlock;
+    const bool isOnStage = node.phase == Phase::kForward || node.forward || !node.facts.isSum;
+    const bool isCounted = node.phase == Phase::kUpdate || work.runs(op) == WorkRuns::kPerMicroBatch;
+    if (isOnStage && isCounted) {
+      blockOf_[op] = blockOf[op];
       blocks_ = std::max(blocks_, static_cast<size_t>(blockOf[op] + 1));
-    } else if (node.phase == Phase::kBackward && work.runs(op) == WorkRuns::kPerMicroBatch) {
-      const std::optional<int> forward = node.forward ? view.find(*node.forward) : std::nullopt;
-      blockOf_[op] = forward ? blockOf_[*forward] : kNoBlock;
-    }
-    for (unsigned i = 0; i < node.operands.size(); ++i) {
-      int& first = firstReader[view.operandOf(op, i)];
-      if (node.phase == Phase::kForward && blockOf[op] != kNoBlock) {
-        first = first == kNoBlock ? blockOf[op] : std::min(first, blockOf[op]);
-      } else if (node.phase == Phase::kUpdate && !view.producerOf(view.operandOf(op, i)) &&
-                 view.graph().arguments[view.operandOf(op, i)].kind == ArgumentKind::kParameter) {
-        blockOf_[op] = first;
-      }
     }
   }
   for (const std::vector<int>& family : work.families()) {
@@ -107,6 +96,14 @@ double PipelineIdle::updateTime(const Pipeline& pipeline, const WorkGrid& grid, 
   return sum / static_cast<double>(pipeline.submeshes * grid.ranks);
 }
 
+// May a submesh have the blocks of both in one step? The second stage, behind the first, may have none.
+bool PipelineIdle::allowsBoth(const Sums& sums, const Blocks& first, const Blocks& second, double step) {
+  const double ofSecond = sums.work[second.end] - sums.work[second.begin];
+  return sums.forward[first.begin] + sums.work[first.end] - sums.work[first.begin] + ofSecond <= step &&
+         (second.begin == second.end ||
+          sums.forward[second.begin] + sums.later[first.end] - sums.later[first.begin] + ofSecond <= step);
+}
+
 // How far a submesh comes whose one stage begins with block `from`.
 size_t PipelineIdle::endOf(const Sums& sums, size_t from, double step) {
   size_t to = from;
@@ -137,12 +134,7 @@ bool PipelineIdle::allowsV(const Sums& sums, int64_t submeshes, double step) {
       if (end == never) {
         continue;
       }
-      // May it have [from, to) and [second, end)?
-      const auto may = [&](size_t to, size_t second) {
-        const double ofSecond = sums.work[end] - sums.work[second];
-        return sums.forward[from] + sums.work[to] - sums.work[from] + ofSecond <= step &&
-               (second == end || sums.forward[second] + sums.later[to] - sums.later[from] + ofSecond <= step);
-      };
+      const auto may = [&](size_t to, size_t begin) { return allowsBoth(sums, {from, to}, {begin, end}, step); };
       size_t second = end;
       while (second > from && may(from, second - 1)) {
         --second;
@@ -180,12 +172,7 @@ bool PipelineIdle::allowsLoop(const Sums& sums, int64_t submeshes, double step, 
         continue;
       }
       const size_t second = ends[from] - 1;
-      // May it have [from, to) and [second, end)?
-      const auto may = [&](size_t to, size_t end) {
-        const double ofSecond = sums.work[end] - sums.work[second];
-        return sums.forward[from] + sums.work[to] - sums.work[from] + ofSecond <= step &&
-               (second == end || sums.forward[second] + sums.later[to] - sums.later[from] + ofSecond <= step);
-      };
+      const auto may = [&](size_t to, size_t end) { return allowsBoth(sums, {from, to}, {second, end}, step); };
       size_t end = second;
       while (end < blocks && may(from, end + 1)) {
         ++end;
@@ -242,11 +229,14 @@ double PipelineIdle::leastStep(const Pipeline& pipeline, const WorkGrid& grid, c
     const double after = counted == Counted::kCalls ? updateTime(pipeline, grid, times) : 0;
     const Sums sums = sumsOf(times, times.delays, grid, counted);
     const double atMost = std::min(pipeline.atMost - after, sums.work.back());  // one submesh may have all
-    longest = after + leastAllowed(longest - after, atMost, [&](double step) {
-                return allowsOneEach(sums, submeshes, step) ||
-                       (pipeline.virtualStages > 1 &&
-                        (allowsV(sums, submeshes, step) || allowsLoop(sums, submeshes, step, 0, blocks_)));
-              });
+    const double atLeast = longest - after;
+    double least = leastAllowed(atLeast, atMost, [&](double step) { return allowsOneEach(sums, submeshes, step); });
+    if (pipeline.virtualStages > 1) {
+      // The cheaper question first: of a loop only shorter steps are asked about.
+      least = leastAllowed(atLeast, least, [&](double step) { return allowsV(sums, submeshes, step); });
+      least = leastAllowed(atLeast, least, [&](double step) { return allowsLoop(sums, submeshes, step, 0, blocks_); });
+    }
+    longest = after + least;
   }
   return longest;
 }

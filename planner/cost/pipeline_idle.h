@@ -38,9 +38,8 @@ class PipelineIdle {
  public:
   static constexpr int64_t kMostVirtual = 2;  // stages of a submesh
 
-  // `blockOf`: of each operator of the forward pass its block, none after one of a later operator; -1: it may run on
-  // any stage. The backward pass runs with it, an update where its parameter is first read. Empty: each is a block.
-  PipelineIdle(const GraphView& view, const LeastWork& work, std::vector<int> blockOf);
+  // `blockOf`: of each operator its block; -1: it may run on any stage. Stages are runs of blocks in ascending order.
+  PipelineIdle(const GraphView& view, const LeastWork& work, const std::vector<int>& blockOf);
 
   // Of so many submeshes with at most so many stages each. In picoseconds, within [atLeast, atMost]: no plan takes
   // less, or less than `atMost`. `times`: on one of them, for `grid`.
@@ -75,6 +74,12 @@ class PipelineIdle {
               Counted counted) const;
   double updateTime(const Pipeline& pipeline, const WorkGrid& grid, const LeastWork::Times& times) const;
 
+  // [begin, end)
+  struct Blocks {
+    size_t begin = 0;
+    size_t end = 0;
+  };
+  static bool allowsBoth(const Sums& sums, const Blocks& first, const Blocks& second, double step);
   static size_t endOf(const Sums& sums, size_t from, double step);
   static bool allowsOneEach(const Sums& sums, int64_t submeshes, double step);
   static bool allowsV(const Sums& sums, int64_t submeshes, double step);

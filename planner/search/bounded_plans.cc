@@ -25,10 +25,10 @@ int64_t submeshRanksOf(const StageMeshes& meshes) {
   return ranks;
 }
 
-// Of any submesh of the record; 0: a schedule of the user's has them on submeshes in an order of its own.
+// Of any submesh of the record; 0: a table of the user's has them on submeshes otherwise than in a loop or a V.
 int64_t mostStages(const Decisions& record) {
   const std::vector<int64_t>& submeshes = record.schedule.submeshes;
-  const int64_t count = *std::ranges::max_element(submeshes) + 1;
+  const int64_t count = submeshCount(submeshes);
   std::vector<int64_t> loop, v;
   for (int64_t stage = 0; stage < std::ssize(submeshes); ++stage) {
     loop.push_back(stage % count);
@@ -38,8 +38,9 @@ int64_t mostStages(const Decisions& record) {
   return submeshes == loop || submeshes == v ? (stages + count - 1) / count : 0;
 }
 
-// What no stage has a part of, of each operator: the finest blocks that plans of the program are cut between. A record
-// that the search began from may have been cut elsewhere, too.
+// Of each operator the block that no stage has a part of: the finest that plans of the program are cut between. A
+// record that the search began from may have been cut elsewhere, too. Gradients and updates follow the forward pass
+// (placement.h): where each block is a stage they show which block they belong to, however many a stage has.
 absl::StatusOr<std::vector<int>> blocksOf(const std::shared_ptr<const ProgramGraph>& program,
                                           const CompileOptions& request, const ClosedRequest& closed) {
   WEFT_ASSIGN_OR_RETURN(BlockProgram blocks, BlockProgram::create(program, request));
@@ -51,7 +52,7 @@ absl::StatusOr<std::vector<int>> blocksOf(const std::shared_ptr<const ProgramGra
     WEFT_ASSIGN_OR_RETURN(blocks, blocks.finer(request));
   }
   const GraphView chosen(*closed.graph);
-  std::vector<int> found;
+  std::vector<int> numbers;  // of operators that begin or go on with a block
   int number = kNoStage;
   std::pair<int, std::optional<int64_t>> last = {kNoStage, std::nullopt};  // block and stage
   for (size_t op = 0; op < blocks.blockOf().size(); ++op) {
@@ -60,9 +61,15 @@ absl::StatusOr<std::vector<int>> blocksOf(const std::shared_ptr<const ProgramGra
     const std::pair<int, std::optional<int64_t>> mine = {block, same ? chosen.op(*same).userStage : std::nullopt};
     number += block != kNoStage && mine != last ? 1 : 0;
     last = block != kNoStage ? mine : last;
-    found.push_back(block == kNoStage ? kNoStage : number);
+    numbers.push_back(block == kNoStage ? kNoStage : number);
   }
-  return found;
+  const ProgramGraph staged = blocks.withStages(numbers);
+  WEFT_ASSIGN_OR_RETURN(const Stages stages, assignStages(GraphView(staged), {}));
+  for (size_t op = 0; op < numbers.size(); ++op) {
+    const bool isFree = numbers[op] == kNoStage && staged.operators[op].phase == Phase::kForward;
+    numbers[op] = isFree ? kNoStage : static_cast<int>(stages.ofOperator[op]);
+  }
+  return numbers;
 }
 
 }  // namespace

@@ -71,17 +71,11 @@ class Chain {
   explicit Chain(int layers) : Chain(std::vector<Layer>(layers)) {}
 
   // Stages have these blocks whole: of so many layers each.
-  void cutEvery(int layers) {
-    for (int op = 0; op < static_cast<int>(layers_.size()); ++op) {
-      blockOf_.push_back(op / layers);
-    }
-    blockOf_.resize(b_.graph.operators.size(), -1);
-    inBlock_ = layers;
-  }
+  void cutEvery(size_t layers) { inBlock_ = layers; }
 
   // Of the parameter that the first layer reads: so long on as many ranks as the mean submesh has.
-  void update(Picoseconds time) {
-    b_.updates({GraphValue::kArgument, 1}, b_.add(kRelu, {{GraphValue::kArgument, 1}}, {1, 8}));
+  void update(Picoseconds time, const OperatorFacts& facts = kRelu) {
+    b_.updates({GraphValue::kArgument, 1}, b_.add(facts, {{GraphValue::kArgument, 1}}, {1, 8}));
     b_.last().phase = Phase::kUpdate;
     update_ = time;
   }
@@ -123,11 +117,21 @@ class Chain {
  private:
   struct Given {
     explicit Given(const Chain& chain)
-        : view(chain.b_.graph), work(*LeastWork::of(view, Machine(), {})), idle(view, work, chain.blockOf_) {}
+        : view(chain.b_.graph), work(*LeastWork::of(view, Machine(), {})), idle(view, work, chain.blockOf()) {}
     GraphView view;
     LeastWork work;
     PipelineIdle idle;
   };
+
+  // That of the update is the first.
+  std::vector<int> blockOf() const {
+    std::vector<int> blocks;
+    for (size_t op = 0; op < b_.graph.operators.size(); ++op) {
+      const size_t layer = op < layers_.size() ? op : 2 * layers_.size() - 1 - std::min(op, 2 * layers_.size() - 1);
+      blocks.push_back(static_cast<int>(layer / inBlock_));
+    }
+    return blocks;
+  }
 
   // On submeshes with so many halves of the ranks of the mean one; of two, as layers say.
   LeastWork::Times timesOn(Picoseconds ranks, int64_t microBatches) const {
@@ -172,7 +176,6 @@ class Chain {
   GraphBuilder b_;
   GraphValue value_;
   std::vector<Layer> layers_;
-  std::vector<int> blockOf_;
   size_t inBlock_ = 1;
   Picoseconds update_ = 0;
 };
@@ -219,6 +222,12 @@ TEST(PipelineIdle, UpdatesComeAfterAllMicroBatches) {
   Chain busy(4);
   busy.update(1000);
   EXPECT_NEAR(busy.leastStep(2, 1, 1), 9 + 1000, 1009 * kPrecision);
+  Chain sums(4);
+  OperatorFacts sum = kRelu;
+  sum.isSum = true;
+  sums.update(1000, sum);
+  EXPECT_NEAR(sums.leastStep(2, 1, 1), Chain(4).leastStep(2, 1, 1) + 1000.0 / 2, 500 * kPrecision)
+      << "other stages may have some of it";
 }
 
 // With few micro-batches a loop is the shortest, if its second stages begin early.

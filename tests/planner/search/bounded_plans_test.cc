@@ -24,7 +24,8 @@ BoundedPlans plansOf(const CompileOptions& request, bool fits = true, const Corr
   return plans.ok() ? *plans : BoundedPlans();
 }
 
-// A program of three layers, each a product that is added to what it reads, behind a relu of the input.
+// A program of three layers, each a product that is added to what it reads, behind a relu of the input; then a gradient
+// of the second product, and an update of the third weight.
 std::shared_ptr<ProgramGraph> layers() {
   GraphBuilder b;
   GraphValue value = b.add(kRelu, {b.input("x", {6, 4})}, {6, 4});
@@ -32,6 +33,11 @@ std::shared_ptr<ProgramGraph> layers() {
     value = b.add(kAdd, {b.add(kMatmul, {value, b.parameter(name, {4, 4})}, {6, 4}), value}, {6, 4});
   }
   b.returns(value);
+  b.returns(b.add(kRelu, {value}, {6, 4}));
+  b.last().phase = Phase::kBackward;
+  b.last().forward = 3;
+  b.updates({GraphValue::kArgument, 3}, b.add(kRelu, {{GraphValue::kArgument, 3}}, {4, 4}));
+  b.last().phase = Phase::kUpdate;
   return std::make_shared<ProgramGraph>(b.graph);
 }
 
@@ -105,13 +111,15 @@ std::vector<int> blocksOf(const std::shared_ptr<const ProgramGraph>& program,
 // Stages are cut before what reads a parameter, as the user says, or as a record says that the search began from.
 TEST(BoundedPlans, HaveBlocksThatNoStageHasAPartOf) {
   const std::shared_ptr<ProgramGraph> program = layers();
-  EXPECT_EQ(blocksOf(program, program), (std::vector<int>{-1, 0, 0, 1, 1, 2, 2}));
+  EXPECT_EQ(blocksOf(program, program), (std::vector<int>{-1, 0, 0, 1, 1, 2, 2, 1, 2}));
   const auto cutWithin = std::make_shared<ProgramGraph>(*program);
   for (size_t op = 0; op < cutWithin->operators.size(); ++op) {
-    cutWithin->operators[op].userStage = op < 4 ? 0 : 1;
+    if (cutWithin->operators[op].phase == Phase::kForward) {
+      cutWithin->operators[op].userStage = op < 4 ? 0 : 1;
+    }
   }
-  EXPECT_EQ(blocksOf(program, cutWithin), (std::vector<int>{-1, 0, 0, 1, 2, 3, 3}));
-  EXPECT_EQ(blocksOf(cutWithin, cutWithin), (std::vector<int>{0, 0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(blocksOf(program, cutWithin), (std::vector<int>{-1, 0, 0, 1, 2, 3, 3, 1, 3}));
+  EXPECT_EQ(blocksOf(cutWithin, cutWithin), (std::vector<int>{0, 0, 0, 0, 1, 1, 1, 0, 1}));
 }
 
 // What the ranks of one kind have no room for may lie on those of another.
