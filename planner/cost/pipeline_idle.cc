@@ -1,6 +1,7 @@
 #include "planner/cost/pipeline_idle.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -11,25 +12,34 @@ namespace {
 constexpr int kNoBlock = -1;
 constexpr double kPrecision = 1e-4;  // of steps
 
-// The longest step known not to be allowed, from atLeast up to atMost.
+double stepAt(int64_t number) {
+  return std::pow(1 + kPrecision, static_cast<double>(number));
+}
+
+int64_t numberBelow(double step) {
+  return static_cast<int64_t>(std::floor(std::log(std::max(step, 1.0)) / std::log1p(kPrecision)));
+}
+
+// Of steps that are powers of one factor, the longest that is not allowed, within [atLeast, atMost]. So what is found
+// does not depend on these bounds: the answer for more plans is never above that for some of them.
 template <typename Allows>
 double leastAllowed(double atLeast, double atMost, Allows allows) {
   if (atMost <= atLeast) {
     return atLeast;
   }
-  if (!allows(atMost)) {
+  int64_t low = numberBelow(atLeast);
+  int64_t high = numberBelow(atMost) + 1;
+  if (!allows(stepAt(high))) {
     return atMost;
   }
-  if (allows(atLeast)) {
+  if (allows(stepAt(low))) {
     return atLeast;
   }
-  double low = atLeast;
-  double high = atMost;
-  while (high - low > kPrecision * high) {
-    const double middle = low + (high - low) / 2;
-    (allows(middle) ? high : low) = middle;
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (allows(stepAt(middle)) ? high : low) = middle;
   }
-  return low;
+  return std::clamp(stepAt(low), atLeast, atMost);
 }
 
 }  // namespace

@@ -264,6 +264,8 @@ TEST(PipelineIdle, IsTheLeastOfAllCuts) {
     EXPECT_LE(chain.leastStep(submeshes, 2, count), two) << round;
     EXPECT_GE(chain.leastStep(submeshes, 2, count), two * (1 - kPrecision)) << round;
     EXPECT_EQ(chain.leastStep(submeshes, 2, count, 0.9 * two), 0.9 * two) << round;
+    // What is known before changes nothing.
+    EXPECT_EQ(chain.leastStep(submeshes, 2, count, 1.07 * two), chain.leastStep(submeshes, 2, count)) << round;
   }
 }
 
