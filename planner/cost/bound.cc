@@ -50,7 +50,9 @@ double timeWithWaits(const Passage& passage, const std::vector<std::vector<int>>
                      const LeastWork::Times& times, int64_t ranks) {
   std::vector<std::pair<double, double>> waiting;  // begin and work
   for (size_t op = 0; op < passage.begins.size(); ++op) {
-    waiting.emplace_back(passage.begins[op], times.ofOperator[op]);
+    if (times.ofOperator[op] > 0) {
+      waiting.emplace_back(passage.begins[op], times.ofOperator[op]);
+    }
   }
   // What families take beyond their operators is left where none of these has begun.
   for (size_t family = 0; family < families.size(); ++family) {
@@ -117,22 +119,32 @@ struct TradedTimes {
 class LeastSteps {
  public:
   LeastSteps(const GraphView& view, const LeastWork& work, const BoundedPlans& plans)
-      : view_(view), work_(work), plans_(plans) {
+      : view_(view), work_(work), plans_(plans), least_(static_cast<double>(plans.known)) {
     const bool trains = view.graph().trains();
     if (plans.areAlike && plans.memoryLimit > 0 && trains) {
-      kept_.emplace(view, work, plans.statesLeave);
+      kept_.emplace(view, work, KeptValues::Memory{plans.ranks, plans.memoryLimit, plans.statesLeave});
     }
     if (plans.areAlike && trains && plans.mostVirtual > 0 && plans.mostVirtual <= PipelineIdle::kMostVirtual) {
       idle_.emplace(view, work, plans.blockOf);
     }
   }
 
-  // Considers submeshes that all have so many ranks.
+  // Of submeshes that all have so many ranks: their work, and where they are alike the way of a micro-batch.
+  double atLeast(const WorkGrid& grid) const {
+    const LeastWork::Times times = work_.times(grid);
+    const double passage = plans_.areAlike ? passageOf(view_, work_, times).end : 0;
+    return std::max(times.ofRanks / static_cast<double>(plans_.ranks), passage);
+  }
+
+  // Considers them.
   void consider(const WorkGrid& grid) {
     const LeastWork::Times times = work_.times(grid);
     double step = stepOf(grid, times);
     if (idle_ && step < least_) {
       step = idle_->leastStep(pipelineOf(grid, plans_.mostVirtual, step), grid, times);
+    }
+    if (plans_.areAlike && step < least_) {
+      step = withMemory(grid, times, step);
     }
     least_ = std::min(least_, step);
   }
@@ -153,8 +165,12 @@ class LeastSteps {
     double step = stepOf(smallest, anywhere);
     for (const double price : {0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64}) {
       if (step < least_) {
-        step = std::max(step, timeOfWork(traded.withPrice(price, work_.families())));
+        step = std::max(step, timeOfWork(traded.withPrice(price, work_.families().operators())));
       }
+    }
+    if (kept_ && step < least_) {
+      FamilyTimes::OnGrid families(work_.families(), smallest, anywhere.ofOperator, FamilyTimes::Nodes::kAnywhere);
+      step = std::max(step, kept_->leastStep(smallest, anywhere, families, least_).time);
     }
     if (idle_ && step < least_) {
       step = idle_->leastStepOfTrades(pipelineOf(grid, 1, step), grid,
@@ -170,20 +186,38 @@ class LeastSteps {
     return {plans_.ranks / grid.ranks, virtualStages, atLeast, least_};
   }
 
-  double timeOfWork(const LeastWork::Times& times) const {
-    return timeWithWaits(passageOf(view_, work_, times), work_.families(), times, plans_.ranks);
-  }
-
-  // Without what submeshes wait for the first micro-batch.
+  // Without what submeshes wait for the first micro-batch, and without a limit of memory.
   double stepOf(const WorkGrid& grid, const LeastWork::Times& times) const {
     double step = times.ofRanks / static_cast<double>(plans_.ranks);
     if (plans_.areAlike && step < least_) {
       step = std::max(step, timeOfWork(times));
     }
-    if (kept_ && step < least_) {
-      step = std::max(step, kept_->leastStep(grid, times, plans_.ranks, plans_.memoryLimit));
+    return step;
+  }
+
+  // At the price of bytes for which what is kept makes the step longest, also with what submeshes wait: none of them
+  // has more than its memory.
+  double withMemory(const WorkGrid& grid, const LeastWork::Times& times, double step) const {
+    FamilyTimes::OnGrid families(work_.families(), grid, times.ofOperator, FamilyTimes::Nodes::kInOrder);
+    if (!kept_) {
+      return std::max(step, work_.priced(times, families, 0).ofRanks / static_cast<double>(plans_.ranks));
+    }
+    const auto [time, bytePrice] = kept_->leastStep(grid, times, families, least_);
+    step = std::max(step, time);
+    for (const double factor : {1.0, 0.5}) {
+      if (idle_ && plans_.isMemoryAlike && grid.ranks < plans_.ranks && step < least_) {
+        const double price = factor * bytePrice;
+        const double memory = price * static_cast<double>(plans_.memoryLimit);
+        const PipelineIdle::Pipeline pipeline = {plans_.ranks / grid.ranks, plans_.mostVirtual, step + memory,
+                                                 least_ + memory};
+        step = idle_->leastStep(pipeline, grid, kept_->priced(grid, times, families, plans_.blockOf, price)) - memory;
+      }
     }
     return step;
+  }
+
+  double timeOfWork(const LeastWork::Times& times) const {
+    return timeWithWaits(passageOf(view_, work_, times), work_.families().operators(), times, plans_.ranks);
   }
 
   const GraphView& view_;
@@ -191,7 +225,7 @@ class LeastSteps {
   const BoundedPlans& plans_;
   std::optional<KeptValues> kept_;
   std::optional<PipelineIdle> idle_;
-  double least_ = std::numeric_limits<double>::infinity();
+  double least_;
 };
 
 }  // namespace
@@ -205,22 +239,23 @@ absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& 
     WEFT_ASSIGN_OR_RETURN(work, LeastWork::of(view, machine, {false, plans.hidesCollectives}));
     microBatches = {1};
   }
-  // Those with the least work first: where others have more than the step of one, nothing else is asked of them.
+  // Those with the shortest steps first: where others take more than the step of one, nothing else is asked of them.
+  LeastSteps steps(view, *work, plans);
   std::vector<std::pair<double, WorkGrid>> grids;
   for (const int64_t ranks : plans.submeshRanks) {
     for (const int64_t count : microBatches) {
-      grids.emplace_back(work->times({ranks, count}).ofRanks, WorkGrid{ranks, count});
+      const WorkGrid grid = {ranks, count};
+      grids.emplace_back(steps.atLeast(grid), grid);
     }
   }
   std::ranges::stable_sort(grids, {}, [](const auto& grid) { return grid.first; });
-  LeastSteps steps(view, *work, plans);
-  for (const auto& [ofRanks, grid] : grids) {
-    if (ofRanks >= steps.least() * static_cast<double>(plans.ranks)) {
+  for (const auto& [atLeast, grid] : grids) {
+    if (atLeast >= steps.least()) {
       break;
     }
     steps.consider(grid);
   }
-  for (const auto& [ofRanks, grid] : grids) {
+  for (const auto& [atLeast, grid] : grids) {
     steps.considerTrades(grid);
   }
   const double seconds = steps.least() * (1 - kRounding) / kPicosecondsPerSecond;

@@ -18,11 +18,13 @@ struct BoundedPlans {
   bool areAlike = true;                     // have all submeshes of a plan as many? Else what divides them stands there
   // Where they are, pairs of submeshes may have P/2 and 3P/2 of P ranks each, if there are no more submeshes than this.
   int64_t mostTrading = 0;
-  int64_t mostVirtual = 0;        // stages of a submesh at most; 0: not known
-  std::vector<int> blockOf = {};  // where mostVirtual is known: of each operator (pipeline_idle.h)
-  int64_t memoryLimit = 0;        // bytes of one rank; 0: none
-  bool hidesCollectives = false;  // may they run beside kernels?
-  bool statesLeave = false;       // may the optimizer's state lie in the host's memory?
+  int64_t mostVirtual = 0;           // stages of a submesh at most; 0: not known
+  std::vector<int> blockOf = {};     // where mostVirtual is known: of each operator (pipeline_idle.h)
+  bool isMemoryAlike = true;         // have all ranks the same limit? Else it is their mean
+  int64_t memoryLimit = 0;           // bytes of one rank; 0: none
+  bool hidesCollectives = false;     // may they run beside kernels?
+  bool statesLeave = false;          // may the optimizer's state lie in the host's memory?
+  Picoseconds known = kLongestTime;  // what one of them takes: no bound above it is looked for
 
   friend bool operator==(const BoundedPlans&, const BoundedPlans&) = default;
 };
@@ -36,13 +38,17 @@ struct BoundedPlans {
 //     ranks have all of that still to do, whatever the schedule, so of a deep pipeline with few micro-batches the
 //     backward pass comes after a whole forward pass;
 //   - where they are, what the busiest submesh has to do, with its wait for the first micro-batch (pipeline_idle.h);
-//   - where they are, the work with what memory has run again (kept_values.h).
+//   - where they are, the work with what nodes and memory ask for: sums of products and their gradients share the links
+//     inside nodes, updates are passed on, and where a limit is given weights are split or move in every micro-batch
+//     (family_times.h) and heavy operators run again (kept_values.h). At the price of bytes that makes this longest
+//     also with the wait of the busiest submesh, which has no more memory than its ranks.
 // Of submeshes that may trade ranks, work is counted on P/2 ranks, which divide all that they have, and paths with the
 // shorter of an operator's times on P and on 3P/2 ranks; on P/2 none is shorter than on P. Those with P/2 ranks are at
 // most as many as those with 3P/2, so they have a quarter of all ranks or less. With a price p on each second of theirs
 // and T the step, R T (1 + p/4) is at least the sum over operators of the least of (1 + p) times their rank time on P/2
 // ranks, and of that on P and 3P/2.
-// Other communication and other idle time count as nothing. Error: a rule that does not fit, a defect.
+// Other communication and other idle time count as nothing. No bound is above what is known of a plan. Error: a rule
+// that does not fit, a defect.
 absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& machine, const BoundedPlans& plans);
 
 }  // namespace weft

@@ -1,77 +1,74 @@
 #include "planner/cost/kept_values.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace weft {
 namespace {
 
-// What it costs to do without ever more of what is limited, the cheapest first.
-class Savings {
- public:
-  // Of one item: how much of it is used, and what doing without costs.
-  void add(double use, double cost) {
-    if (use > 0) {
-      items_.push_back({use, cost});
-      used_ += use;
-    }
-  }
+// Prices are looked for from this part of the one at which the first heavy operator runs again.
+constexpr double kLowestPrice = 1.0 / 1024;
+// Up to which factor the best price is found.
+constexpr double kPrecision = 1.02;
 
-  void sort() {
-    std::sort(items_.begin(), items_.end(),
-              [](const Item& a, const Item& b) { return a.cost * b.use < b.cost * a.use; });
-    for (Item& item : items_) {
-      saved_.push_back(item.use + (saved_.empty() ? 0 : saved_.back()));
-      costs_.push_back(item.cost + (costs_.empty() ? 0 : costs_.back()));
-    }
-  }
-
-  // Of using no more than `most`, the last item in part.
-  double costWithin(double most) const {
-    const double excess = used_ - most;
-    if (excess <= 0) {
-      return 0;
-    }
-    const auto last = std::lower_bound(saved_.begin(), saved_.end(), excess) - saved_.begin();
-    if (last == static_cast<int64_t>(items_.size())) {
-      return costs_.empty() ? 0 : costs_.back();
-    }
-    const double before = last == 0 ? 0 : costs_[last - 1];
-    const double saved = last == 0 ? 0 : saved_[last - 1];
-    return before + items_[last].cost * (excess - saved) / items_[last].use;
-  }
-
- private:
-  struct Item {
-    double use = 0;
-    double cost = 0;
-  };
-
-  std::vector<Item> items_;
-  std::vector<double> saved_, costs_;  // of all items up to each
-  double used_ = 0;
+// A price and what it makes of a step.
+struct Priced {
+  double bytePrice = 0;
+  double step = 0;
 };
 
-// The least time t with ranks x t >= work + costs(t), which falls where t grows; from below.
-template <typename Costs>
-double leastTimeWith(double work, double ranks, Costs costs) {
+// Of a function that rises to one maximum, on a logarithmic scale of prices that begins at `lowest`: that, or what is
+// above `enough`. `none`: without a price.
+template <typename StepAt>
+Priced longest(double lowest, double none, double enough, StepAt stepAt) {
+  Priced best = {0, none};
+  const auto isBetter = [&](double price) {
+    const double step = stepAt(price);
+    const bool better = step > best.step;
+    best = better ? Priced{price, step} : best;
+    return better;
+  };
+  if (!isBetter(lowest)) {
+    return best;
+  }
+  constexpr double kFirst = 4;
+  while (best.step < enough && isBetter(best.bytePrice * kFirst)) {
+  }
+  for (double factor = std::sqrt(kFirst); factor > kPrecision && best.step < enough; factor = std::sqrt(factor)) {
+    const double middle = best.bytePrice;
+    if (!isBetter(middle * factor)) {
+      isBetter(middle / factor);
+    }
+  }
+  return best;
+}
+
+// The least time with ranks x time >= work + more(time), which falls where time grows; from below.
+template <typename More>
+double leastTimeWith(double work, double ranks, More more) {
   double low = work / ranks;
-  double high = (work + costs(low)) / ranks;
+  double high = (work + more(low)) / ranks;
   constexpr int kHalvings = 50;
   for (int i = 0; i < kHalvings && low < high; ++i) {
     const double middle = low + (high - low) / 2;
-    (ranks * middle < work + costs(middle) ? low : high) = middle;
+    (ranks * middle < work + more(middle) ? low : high) = middle;
   }
   return low;
 }
 
 }  // namespace
 
-KeptValues::KeptValues(const GraphView& view, const LeastWork& work, bool statesLeave)
-    : view_(view), work_(work), roots_(view.values(), -1), children_(view.values()), isLeaf_(view.values(), false) {
+KeptValues::KeptValues(const GraphView& view, const LeastWork& work, const Memory& memory)
+    : view_(view),
+      work_(work),
+      memory_(memory),
+      roots_(view.values(), -1),
+      children_(view.values()),
+      isLeaf_(view.values(), false) {
   findRoots();
   addLeaves();
-  addStored(statesLeave);
+  addStored();
 }
 
 // Of the operands of a light operator, the one with the last root: what is added to a stream of residuals, not the
@@ -127,7 +124,7 @@ int64_t KeptValues::leastCut(int value) const {
   return isLeaf_[value] ? mine : std::min(mine, below);
 }
 
-void KeptValues::addStored(bool statesLeave) {
+void KeptValues::addStored() {
   for (size_t i = 0; i < view_.graph().arguments.size(); ++i) {
     const auto isCounted = [&](const GraphView::Use& use) {
       return use.op != GraphView::kStep && work_.runs(use.op) != WorkRuns::kPerhapsNever;
@@ -135,7 +132,7 @@ void KeptValues::addStored(bool statesLeave) {
     const std::vector<GraphView::Use>& uses = view_.usesOf(static_cast<int>(i));
     const GraphArgument& argument = view_.graph().arguments[i];
     const bool isOnRanks =
-        argument.kind == ArgumentKind::kParameter || (argument.kind == ArgumentKind::kState && !statesLeave);
+        argument.kind == ArgumentKind::kParameter || (argument.kind == ArgumentKind::kState && !memory_.statesLeave);
     if (isOnRanks && std::any_of(uses.begin(), uses.end(), isCounted)) {
       storedBytes_ += static_cast<double>(argument.type.bytes());
     }
@@ -203,15 +200,10 @@ std::vector<double> KeptValues::timesBefore(const LeastWork::Times& times) const
   return before;
 }
 
-double KeptValues::leastStep(const WorkGrid& grid, const LeastWork::Times& times, int64_t ranks,
-                             int64_t memoryLimit) const {
-  const double memory = static_cast<double>(ranks) * static_cast<double>(memoryLimit) - storedBytes_;
-  if (memory < 0) {
-    return std::numeric_limits<double>::infinity();
-  }
+std::vector<KeptValues::Item> KeptValues::itemsOf(const WorkGrid& grid, const LeastWork::Times& times) const {
   const std::vector<double> after = timesAfter(times);
   const std::vector<double> before = timesBefore(times);
-  Savings inTheMean, betweenPasses;
+  std::vector<Item> items;
   for (const auto& [root, kept] : kept_) {
     double made = std::numeric_limits<double>::infinity();
     double read = std::numeric_limits<double>::infinity();
@@ -223,15 +215,65 @@ double KeptValues::leastStep(const WorkGrid& grid, const LeastWork::Times& times
       made = std::min(made, after[leaf.value]);
       read = std::min(read, last);
     }
-    const double again = static_cast<double>(times.ofCall[root]) * static_cast<double>(grid.ranks * grid.microBatches);
-    inTheMean.add(kept.bytes * (made + read), again);
-    betweenPasses.add(kept.bytes / static_cast<double>(grid.microBatches), again);
+    items.push_back({root, kept.bytes / static_cast<double>(grid.microBatches), kept.bytes * (made + read),
+                     static_cast<double>(times.ofCall[root]) * static_cast<double>(grid.ranks * grid.microBatches)});
   }
-  inTheMean.sort();
-  betweenPasses.sort();
-  const auto all = static_cast<double>(ranks);
-  return std::max(leastTimeWith(times.ofRanks, all, [&](double time) { return inTheMean.costWithin(time * memory); }),
-                  leastTimeWith(times.ofRanks, all, [&](double) { return betweenPasses.costWithin(memory); }));
+  return items;
+}
+
+KeptValues::LeastStep KeptValues::leastStep(const WorkGrid& grid, const LeastWork::Times& times,
+                                            FamilyTimes::OnGrid& families, double atMost) const {
+  const auto ranks = static_cast<double>(memory_.ranks);
+  const double all = ranks * static_cast<double>(memory_.limit);
+  const double accumulated = grid.microBatches > 1 ? work_.families().gradientBytes() : 0;
+  if (all < storedBytes_ + accumulated) {
+    return {std::numeric_limits<double>::infinity()};
+  }
+  // Weights and their gradients have a price of their own.
+  const double left = all - (storedBytes_ - work_.families().weightBytes());
+  const std::vector<Item> items = itemsOf(grid, times);
+  const auto workAt = [&](double price) { return work_.priced(times, families, price).ofRanks - price * left; };
+  const auto keptAt = [&](double price, double time) {  // time 0: between the passes
+    double sum = 0;
+    for (const Item& item : items) {
+      sum += std::min(price * (time > 0 ? item.bytesTime / time : item.bytes), item.again);
+    }
+    return sum;
+  };
+  const double none = workAt(0) / ranks;
+  const auto longestOf = [&](double Item::* use, double time, auto stepAt) {
+    double first = std::numeric_limits<double>::infinity();
+    for (const Item& item : items) {
+      first = item.*use > 0 && item.again > 0 ? std::min(first, item.again / (item.*use) * time) : first;
+    }
+    first = std::isinf(first) ? times.ofRanks / all : first;
+    return longest(kLowestPrice * first, none, atMost, stepAt);
+  };
+  const Priced between =
+      longestOf(&Item::bytes, 1, [&](double price) { return (workAt(price) + keptAt(price, 0)) / ranks; });
+  const Priced inTheMean = longestOf(&Item::bytesTime, none, [&](double price) {
+    return leastTimeWith(workAt(price), ranks, [&](double time) { return keptAt(price, time); });
+  });
+  return {std::max(between.step, inTheMean.step), between.bytePrice};
+}
+
+// Else what is kept may lie on another submesh than the heavy operator runs on.
+bool KeptValues::isInOneBlock(int root, const std::vector<int>& blockOf) const {
+  const std::vector<Leaf>& leaves = kept_.at(root).leaves;
+  return std::all_of(leaves.begin(), leaves.end(),
+                     [&](const Leaf& leaf) { return blockOf[*view_.producerOf(leaf.value)] == blockOf[root]; });
+}
+
+LeastWork::Times KeptValues::priced(const WorkGrid& grid, const LeastWork::Times& times, FamilyTimes::OnGrid& families,
+                                    const std::vector<int>& blockOf, double bytePrice) const {
+  LeastWork::Times priced = times;
+  priced.ofFamily = work_.priced(times, families, bytePrice).ofFamily;
+  for (const Item& item : itemsOf(grid, times)) {
+    if (isInOneBlock(item.root, blockOf)) {
+      priced.ofOperator[item.root] += std::min(bytePrice * item.bytes, item.again);
+    }
+  }
+  return priced;
 }
 
 }  // namespace weft

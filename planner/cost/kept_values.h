@@ -19,9 +19,13 @@
 //   sum over what is kept of bytes x that time  <=  length of the step x memory of all ranks        in the mean
 //   sum over what is kept of bytes of a micro-batch  <=  memory of all ranks        between its two passes
 //
-// and so many heavy operators run again that both hold: first those that save most for their time, the last one in
-// part. Memory is what parameters and states on the ranks, each stored at least once, leave of the limit. A view is the
-// value that it shows; what something else may stand for is not counted.
+// Memory is what else lies on the ranks all the step leaves of the limit: parameters, states, accumulated gradients. A
+// view is the value that it shows; what something else may stand for is not counted.
+//
+// Bytes have a price, of all ranks' time. At any price the step is at least as long as all work together with the price
+// of what lies on the ranks, each heavy operator's values or its time to run again, whichever is less, and weights with
+// their gradients as is best at that price (family_times.h), less the price of all memory: no plan pays for more. The
+// best of all prices counts (Everett, "Generalized Lagrange multiplier method", 1963).
 #pragma once
 
 #include <cstdint>
@@ -35,12 +39,24 @@ namespace weft {
 
 class KeptValues {
  public:
-  // `statesLeave`: may states lie elsewhere than on the ranks?
-  KeptValues(const GraphView& view, const LeastWork& work, bool statesLeave);
+  struct Memory {
+    int64_t ranks = 1;         // of all submeshes together
+    int64_t limit = 0;         // bytes of each
+    bool statesLeave = false;  // may states lie elsewhere?
+  };
+  KeptValues(const GraphView& view, const LeastWork& work, const Memory& memory);
 
-  // The shortest step on so many ranks, each with so much memory, in picoseconds; infinite where the parameters alone
-  // do not fit. `times`: of `grid`.
-  double leastStep(const WorkGrid& grid, const LeastWork::Times& times, int64_t ranks, int64_t memoryLimit) const;
+  struct LeastStep {
+    double time = 0;       // in picoseconds; infinite where the parameters alone do not fit
+    double bytePrice = 0;  // for which what is kept between the passes makes the step longest
+  };
+  // `times`, `families`: of `grid`. A step longer than `atMost` need not be found.
+  LeastStep leastStep(const WorkGrid& grid, const LeastWork::Times& times, FamilyTimes::OnGrid& families,
+                      double atMost) const;
+  // `times` with the price of what weights need, and of what is kept between the passes, or runs again, on the submesh
+  // that it is from. `blockOf`: of each operator (pipeline_idle.h).
+  LeastWork::Times priced(const WorkGrid& grid, const LeastWork::Times& times, FamilyTimes::OnGrid& families,
+                          const std::vector<int>& blockOf, double bytePrice) const;
 
  private:
   // A value that the backward pass reads.
@@ -54,9 +70,19 @@ class KeptValues {
     std::vector<Leaf> leaves;
   };
 
+  // What a heavy operator must keep on a grid, and the time to run it again, of all ranks and micro-batches.
+  struct Item {
+    int root = 0;
+    double bytes = 0;      // of one micro-batch
+    double bytesTime = 0;  // of all, times how long they are there
+    double again = 0;
+  };
+
+  bool isInOneBlock(int root, const std::vector<int>& blockOf) const;
+  std::vector<Item> itemsOf(const WorkGrid& grid, const LeastWork::Times& times) const;
   void findRoots();
   void addLeaves();
-  void addStored(bool statesLeave);
+  void addStored();
   int64_t leastCut(int value) const;
   std::vector<int> backwardReaders(int value) const;
   bool runsInPass(int op, Phase phase) const;
@@ -66,11 +92,12 @@ class KeptValues {
 
   const GraphView& view_;
   const LeastWork& work_;
+  Memory memory_;
   std::vector<int> roots_;                  // of each value: the heavy operator whose tree it is in; -1: none
   std::vector<std::vector<int>> children_;  // of each value: those that hang on it
   std::vector<bool> isLeaf_;                // of each value
   std::map<int, Kept> kept_;                // by heavy operator
-  double storedBytes_ = 0;                  // of parameters and states
+  double storedBytes_ = 0;                  // of parameters and states, once
 };
 
 }  // namespace weft

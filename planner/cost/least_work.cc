@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "ir/layout/divisors.h"
 #include "planner/cost/alternative_kernels.h"
 #include "planner/cost/sure_sums.h"
 #include "planner/derive/micro_batches.h"
@@ -155,23 +154,6 @@ std::string keyOf(const GraphView& view, int op, const std::vector<bool>& read) 
   return key;
 }
 
-int64_t ceilOf(int64_t size, int64_t parts) {
-  return (size + parts - 1) / parts;
-}
-
-// All ways to give the ranks to the roles of a product; to its batch only where it has one.
-std::vector<std::array<int64_t, kRoles>> splitsOf(int64_t ranks, bool hasBatch) {
-  std::vector<std::array<int64_t, kRoles>> splits;
-  for (const int64_t batch : hasBatch ? divisorsOf(ranks) : std::vector<int64_t>{1}) {
-    for (const int64_t rows : divisorsOf(ranks / batch)) {
-      for (const int64_t columns : divisorsOf(ranks / batch / rows)) {
-        splits.push_back({batch, rows, columns, ranks / batch / rows / columns});
-      }
-    }
-  }
-  return splits;
-}
-
 // Is the product of `work`, perhaps of more terms, part of the kernel? Then every split of the one is one of the other.
 bool hasProductOf(const KernelWork& kernel, const KernelWork& work) {
   return kernel.product && work.product && kernel.type == work.type && kernel.product->batch == work.product->batch &&
@@ -208,7 +190,7 @@ absl::StatusOr<LeastWork> LeastWork::of(const GraphView& view, const Machine& ma
     const auto [entry, isNew] = known.try_emplace(key, static_cast<int>(made.classes_.size()));
     if (isNew) {
       WEFT_RETURN_IF_ERROR(made.addClass(view, op, batch, runs[op]));
-      made.classes_.back().sureSum = sums[op];
+      made.classes_.back().split.sureSum = sums[op];
       WEFT_RETURN_IF_ERROR(made.addAlternatives(view.op(op), op, read, kernels));
     }
     made.classOf_.push_back(entry->second);
@@ -220,61 +202,20 @@ absl::StatusOr<LeastWork> LeastWork::of(const GraphView& view, const Machine& ma
 }
 
 absl::Status LeastWork::addFamilies(const GraphView& view) {
-  const auto isProduct = [&](int op) {
-    return classOf_[op] >= 0 && classes_[classOf_[op]].work.product && !classes_[classOf_[op]].mayExpand &&
-           !isMeasured(machine_, classes_[classOf_[op]].work);
+  const auto workOf = [&](int op) -> const SplitWork* {
+    const Class* of = classOf_[op] < 0 ? nullptr : &classes_[classOf_[op]];
+    const bool isSplit = of != nullptr && of->split.work.product && !of->mayExpand;
+    return isSplit && !isMeasured(machine_, of->split.work) ? &of->split : nullptr;
   };
-  WEFT_ASSIGN_OR_RETURN(std::vector<ProductFamily> families, productFamilies(view, isProduct));
-  std::map<Members, int> known;
-  for (ProductFamily& family : families) {
-    Members members;
-    for (size_t i = 0; i < family.operators.size(); ++i) {
-      members.push_back({classOf_[family.operators[i]], family.roles[i]});
-    }
-    const auto [entry, isNew] = known.try_emplace(members, static_cast<int>(familyKinds_.size()));
-    if (isNew) {
-      familyKinds_.push_back(std::move(members));
-    }
-    kindOf_.push_back(entry->second);
-    families_.push_back(std::move(family.operators));
-  }
+  WEFT_ASSIGN_OR_RETURN(FamilyTimes families, FamilyTimes::of(view, machine_, moves_, workOf));
+  families_ = std::make_unique<const FamilyTimes>(std::move(families));
   return absl::OkStatus();
 }
 
 absl::Status LeastWork::addClass(const GraphView& view, int op, int batch, WorkRuns runs) {
-  const GraphOperator& node = view.op(op);
-  WEFT_ASSIGN_OR_RETURN(const Rule rule, ruleOf(view, op));
   Class made;
-  made.runs = runs;
-  made.work = arithmeticOf(node.facts, rule, FactorAxes(rule.factors().size()));
-  made.work.kernel = node.facts.kind;
-  made.work.sum = perhapsAdded(node.facts);
-  const auto roleOf = [&](int factor) {
-    return made.work.product ? roleIn(rule, factor) : factor == batch ? kBatch : kRows;
-  };
-  const auto add = [&](const std::vector<DimFactors>& dims, const TensorType& type) {
-    Tensor tensor = {rule.hasMicroBatches(dims) ? 0 : static_cast<double>(type.bytes()), 0};
-    for (size_t f = 0; f < rule.factors().size(); ++f) {
-      if (hasFactor(dims, static_cast<int>(f))) {
-        tensor.roles |= 1U << roleOf(static_cast<int>(f)) | (made.work.product ? 0U : 1U << kRows);
-      }
-    }
-    made.tensors.push_back(tensor);
-  };
-  std::vector<DType> types;
-  for (unsigned i = 0; i < node.operands.size(); ++i) {
-    types.push_back(view.typeOf(view.operandOf(op, i)).type);
-    add(rule.operands()[i], view.typeOf(view.operandOf(op, i)));
-  }
-  for (size_t r = 0; r < node.results.size(); ++r) {
-    add(rule.results()[r], node.results[r]);
-  }
-  for (size_t f = 0; f < rule.factors().size() && made.work.product; ++f) {
-    made.sums *= roleOf(static_cast<int>(f)) == kSums ? std::max<int64_t>(1, rule.factors()[f].size) : 1;
-  }
-  made.work.type = arithmeticType(types, node.results[0].type);
-  made.batchRole = batch < 0 ? -1 : roleOf(batch);
-  KernelWork arithmetic = shareOf(made, {1, 1, 1, 1});
+  WEFT_ASSIGN_OR_RETURN(made.split, SplitWork::of(view, op, batch, runs));
+  KernelWork arithmetic = made.split.share({1, 1, 1, 1});
   const int64_t bytes = std::exchange(arithmetic.bytes, 0);
   arithmetic.kernel = "";  // by the formula: no call without bytes was measured
   made.isHeavy = kernelTime(machine_, arithmetic) > copyTime(machine_, bytes);
@@ -291,86 +232,37 @@ absl::Status LeastWork::addAlternatives(const GraphOperator& node, int op, const
   for (const Alternative& alternative : node.alternatives) {
     WEFT_ASSIGN_OR_RETURN(std::vector<KernelWork> mine, kernels.of(op, alternative, read));
     if (std::none_of(mine.begin(), mine.end(),
-                     [&](const KernelWork& kernel) { return hasProductOf(kernel, made.work); })) {
+                     [&](const KernelWork& kernel) { return hasProductOf(kernel, made.split.work); })) {
       made.others.push_back(std::move(mine));
     }
   }
   return absl::OkStatus();
 }
 
-// One rank's part. What is rounded to whole operations in a plan may be half of one less than here.
-KernelWork LeastWork::shareOf(const Class& of, const Parts& parts) const {
-  KernelWork share = of.work;
-  double all = 1;
-  for (const int64_t part : parts) {
-    all *= static_cast<double>(part);
-  }
-  share.flops = of.work.flops / all;
-  if (of.work.product) {
-    ProductShape& shape = *share.product;
-    shape.batch = ceilOf(shape.batch, parts[kBatch]);
-    shape.m = ceilOf(shape.m, parts[kRows]);
-    shape.n = ceilOf(shape.n, parts[kColumns]);
-    const double sums = static_cast<double>(ceilOf(of.sums, parts[kSums])) / static_cast<double>(of.sums);
-    share.flops = of.work.flops / of.work.product->flopsPerSum() * sums * shape.flopsPerSum();
-  }
-  share.flops = std::max(0.0, share.flops - 0.5);
-  double bytes = 0;
-  for (const Tensor& tensor : of.tensors) {
-    double mine = tensor.bytes;
-    for (int role = 0; role < kRoles; ++role) {
-      mine /= (tensor.roles >> role & 1U) != 0 ? static_cast<double>(parts[role]) : 1;
-    }
-    bytes += mine;
-  }
-  share.bytes = static_cast<int64_t>(bytes);
-  return share;
-}
-
-// In picoseconds: of adding up what is partial over so many ranks; a call's part of that.
-double LeastWork::sumTime(const Class& of, const WorkGrid& grid, int64_t parts) const {
-  const int64_t calls = of.runs == WorkRuns::kPerMicroBatch ? grid.microBatches : 1;
-  const double each = static_cast<double>(of.sureSum) / static_cast<double>(calls * grid.ranks);
-  const double fastest = std::max(machine_.linkBandwidth, machine_.networkShare());
-  double seconds = each * static_cast<double>(parts - 1) / fastest;
-  if (machine_.devicesPerNode > 0 && parts > machine_.devicesPerNode) {
-    const double nodes = static_cast<double>(parts) / static_cast<double>(machine_.devicesPerNode);
-    seconds = std::max(seconds, each * (nodes - 1) / machine_.networkShare());
-  }
-  return options_.hidesCollectives ? 0 : seconds * kPicosecondsPerSecond;
-}
-
-// The parts of one call.
-LeastWork::Parts LeastWork::cut(const Class& of, const WorkGrid& grid, const Parts& split) {
-  Parts parts = split;
-  if (of.runs == WorkRuns::kPerMicroBatch) {
-    parts[of.batchRole] *= grid.microBatches;
-  }
-  return parts;
-}
-
 LeastWork::Least LeastWork::leastOf(const Class& of, const WorkGrid& grid) const {
-  const bool isCut = of.runs == WorkRuns::kPerMicroBatch;
+  const SplitWork& split = of.split;
   const auto alone = [](Picoseconds kernel) { return Least{kernel, static_cast<double>(kernel)}; };
-  if (isMeasured(machine_, of.work)) {
-    const double share = static_cast<double>(grid.ranks * (isCut ? grid.microBatches : 1));
-    return alone(picosecondsOf(leastKernelSeconds(machine_, shareOf(of, {1, 1, 1, 1})) / share));
+  if (isMeasured(machine_, split.work)) {
+    const auto parts = static_cast<double>(grid.ranks * split.calls(grid));
+    return alone(picosecondsOf(leastKernelSeconds(machine_, split.share({1, 1, 1, 1})) / parts));
   }
-  if (!of.work.product) {
-    return alone(kernelTime(machine_, shareOf(of, cut(of, grid, {1, grid.ranks, 1, 1}))));
+  if (!split.work.product) {
+    return alone(kernelTime(machine_, split.share(grid, {1, grid.ranks, 1, 1})));
   }
   Least least;
-  for (const Parts& split : splitsOf(grid.ranks, of.work.product->batch > 1)) {
-    const Picoseconds kernel = kernelTime(machine_, shareOf(of, cut(of, grid, split)));
+  for (const Parts& parts : splitsOf(grid.ranks, split.work.product->batch > 1)) {
+    const Picoseconds kernel = kernelTime(machine_, split.share(grid, parts));
+    const double sums = moves_.time(static_cast<double>(split.sureSum), moves_.close(parts[kSums])) /
+                        static_cast<double>(split.calls(grid) * grid.ranks);
     least.kernel = std::min(least.kernel, kernel);
-    least.kernelAndSums = std::min(least.kernelAndSums, static_cast<double>(kernel) + sumTime(of, grid, split[kSums]));
+    least.kernelAndSums = std::min(least.kernelAndSums, static_cast<double>(kernel) + sums);
   }
   return least;
 }
 
 LeastWork::Least LeastWork::leastOfAll(const Class& of, const WorkGrid& grid) const {
   Least least = of.mustExpand ? Least() : leastOf(of, grid);
-  const auto parts = static_cast<double>(grid.ranks * (of.runs == WorkRuns::kPerMicroBatch ? grid.microBatches : 1));
+  const auto parts = static_cast<double>(grid.ranks * of.split.calls(grid));
   for (const std::vector<KernelWork>& kernels : of.others) {
     double seconds = 0;
     for (const KernelWork& kernel : kernels) {
@@ -382,49 +274,6 @@ LeastWork::Least LeastWork::leastOfAll(const Class& of, const WorkGrid& grid) co
   return least;
 }
 
-// Of a product split like this, all calls of a step and all ranks together.
-double LeastWork::callsTime(const Class& of, const WorkGrid& grid, const Parts& split) const {
-  const int64_t calls = of.runs == WorkRuns::kPerMicroBatch ? grid.microBatches : 1;
-  return (static_cast<double>(kernelTime(machine_, shareOf(of, cut(of, grid, split)))) +
-          sumTime(of, grid, split[kSums])) *
-         static_cast<double>(calls * grid.ranks);
-}
-
-// Of all members together. Axes that split no loop of the first may split loops of the others. `alone`: of each class,
-// the least of one of its operators.
-double LeastWork::familyTime(const Members& members, const std::vector<double>& alone, const WorkGrid& grid) const {
-  double ofOthers = 0;
-  for (size_t i = 1; i < members.size(); ++i) {
-    ofOthers += alone[members[i].ofClass];
-  }
-  const Class& first = classes_[members[0].ofClass];
-  double least = std::numeric_limits<double>::infinity();
-  for (const int64_t unused : divisorsOf(grid.ranks)) {
-    const std::vector<Parts> more = splitsOf(unused, first.work.product->batch > 1);
-    for (const Parts& split : splitsOf(grid.ranks / unused, first.work.product->batch > 1)) {
-      double sum = callsTime(first, grid, split);
-      if (sum + ofOthers >= least) {
-        continue;
-      }
-      double rest = ofOthers;
-      for (size_t i = 1; i < members.size() && sum + rest < least; ++i) {
-        double best = std::numeric_limits<double>::infinity();
-        for (const Parts& extra : more) {
-          Parts mine;
-          for (int role = 0; role < kRoles; ++role) {
-            mine[role] = split[members[i].roles[role]] * extra[members[i].roles[role]];
-          }
-          best = std::min(best, callsTime(classes_[members[i].ofClass], grid, mine));
-        }
-        sum += best;
-        rest -= alone[members[i].ofClass];
-      }
-      least = std::min(least, sum + rest);
-    }
-  }
-  return least;
-}
-
 LeastWork::Times LeastWork::times(const WorkGrid& grid) const {
   std::vector<Picoseconds> ofClass;
   std::vector<double> ofRanks;
@@ -432,28 +281,37 @@ LeastWork::Times LeastWork::times(const WorkGrid& grid) const {
   for (const Class& each : classes_) {
     const Least least = leastOfAll(each, grid);
     ofClass.push_back(least.kernel);
-    const int64_t calls = each.runs == WorkRuns::kPerMicroBatch ? grid.microBatches : 1;
-    ofRanks.push_back(least.kernelAndSums * static_cast<double>(calls * grid.ranks));
+    ofRanks.push_back(least.kernelAndSums * static_cast<double>(each.split.calls(grid) * grid.ranks));
     times.ofRanks += ofRanks.back() * static_cast<double>(each.operators);
   }
   for (const int of : classOf_) {
     times.ofCall.push_back(of < 0 ? 0 : ofClass[of]);
     times.ofOperator.push_back(of < 0 ? 0 : ofRanks[of]);
   }
-  std::vector<double> ofKind;
-  for (const Members& members : familyKinds_) {
-    double alone = 0;
-    for (const Member& member : members) {
-      alone += ofRanks[member.ofClass];
-    }
-    ofKind.push_back(std::max(0.0, familyTime(members, ofRanks, grid) - alone));
-  }
-  for (const int kind : kindOf_) {
-    times.ofFamily.push_back(ofKind[kind]);
-    times.ofRanks += ofKind[kind];
+  FamilyTimes::OnGrid families(*families_, grid, times.ofOperator, FamilyTimes::Nodes::kAnywhere);
+  times.ofFamily = priced(times, families, 0).ofFamily;
+  for (const double ofFamily : times.ofFamily) {
+    times.ofRanks += ofFamily;
   }
   times.delays = times.ofCall;
   return times;
+}
+
+LeastWork::Priced LeastWork::priced(const Times& times, FamilyTimes::OnGrid& families, double bytePrice) const {
+  const std::vector<FamilyTimes::Least> least = families.least(bytePrice);
+  Priced priced = {times.ofRanks, {}};
+  for (const double ofFamily : times.ofFamily) {
+    priced.ofRanks -= ofFamily;
+  }
+  for (size_t family = 0; family < least.size(); ++family) {
+    double alone = 0;
+    for (const int op : families_->operators()[family]) {
+      alone += times.ofOperator[op];
+    }
+    priced.ofFamily.push_back(std::max(0.0, least[family].time - alone));
+    priced.ofRanks += std::max(0.0, least[family].withUpdates - alone);
+  }
+  return priced;
 }
 
 }  // namespace weft

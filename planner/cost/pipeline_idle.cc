@@ -56,7 +56,7 @@ PipelineIdle::PipelineIdle(const GraphView& view, const LeastWork& work, const s
       blocks_ = std::max(blocks_, static_cast<size_t>(blockOf[op] + 1));
     }
   }
-  for (const std::vector<int>& family : work.families()) {
+  for (const std::vector<int>& family : work.families().operators()) {
     families_.push_back(blockOf_[family.front()]);
   }
 }

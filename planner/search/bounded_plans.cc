@@ -104,11 +104,13 @@ absl::StatusOr<BoundedPlans> boundedPlans(const std::shared_ptr<const ProgramGra
   plans.hidesCollectives = request.overlap;
   plans.statesLeave = request.offload != Offload::kNone;
   WEFT_ASSIGN_OR_RETURN(const MemoryLimits limits, memoryLimitsOf(request));
+  plans.isMemoryAlike = limits.areAlike();
   plans.memoryLimit = limits.mean(plans.ranks);
   for (const int64_t bytes : correction.bytes) {
     plans.memoryLimit += plans.memoryLimit > 0 ? std::max<int64_t>(0, -bytes) : 0;
   }
   plans.memoryLimit = closed.attempt.fits ? plans.memoryLimit : 0;
+  plans.known = closed.attempt.time;
   return plans;
 }
 

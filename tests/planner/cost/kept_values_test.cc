@@ -4,13 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <vector>
 
+#include "planner/cost/bound.h"
 #include "tests/planner/graph/graph_builder.h"
 
 namespace weft::testing {
 namespace {
 
-constexpr int64_t kRows = 64, kWidth = 32;
+constexpr int64_t kRows = 512, kWidth = 32;
 constexpr double kValue = kRows * kWidth * 4;    // bytes of one value
 constexpr double kStored = kWidth * kWidth * 4;  // of one parameter
 
@@ -61,9 +64,26 @@ class Step {
     const LeastWork::Times times = work.times({1, micro});
     const double product = static_cast<double>(times.ofCall[0] * micro);
     const auto limit = static_cast<int64_t>(memory / static_cast<double>(ranks));
-    const KeptValues kept(view, work, statesLeave);
-    return kept.leastStep({1, micro}, times, ranks, limit) * static_cast<double>(ranks) / product;
+    const KeptValues kept(view, work, {ranks, limit, statesLeave});
+    FamilyTimes::OnGrid families(work.families(), {1, micro}, times.ofOperator, FamilyTimes::Nodes::kInOrder);
+    const double anyTime = std::numeric_limits<double>::infinity();
+    return kept.leastStep({1, micro}, times, families, anyTime).time * static_cast<double>(ranks) / product;
   }
+
+  // What a price of bytes adds to the product a, in times of it, where operators are in these blocks. `price`: of the
+  // bytes of one value, likewise.
+  double paid(double price, const std::vector<int>& blockOf) {
+    const GraphView view(b_.graph);
+    const LeastWork work = *LeastWork::of(view, machine(), {});
+    const LeastWork::Times times = work.times({1, 1});
+    const double product = times.ofOperator[0];
+    FamilyTimes::OnGrid families(work.families(), {1, 1}, times.ofOperator, FamilyTimes::Nodes::kInOrder);
+    const KeptValues kept(view, work, {1, 1});
+    const double bytePrice = price * product / kValue;
+    return kept.priced({1, 1}, times, families, blockOf, bytePrice).ofOperator[0] / product - 1;
+  }
+
+  const ProgramGraph& graph() const { return b_.graph; }
 
   // Makes the parameter of the last product a state.
   Step& withState() {
@@ -105,6 +125,33 @@ TEST(KeptValues, InTheMeanOfTheStep) {
   EXPECT_NEAR(Step(false).inProducts(4, 3 * kStored + kValue * 2 / 3, 4), 3, 1e-3);
   // y of a product runs again: 2/3 (1 - y) x 3 = (3 + y) x 0.6.
   EXPECT_NEAR(Step(false).inProducts(4, 3 * kStored + kValue * 0.6, 4), 3 + 0.2 / 2.6, 1e-3);
+}
+
+// A stage has what lies between operators of one block. b, or a, is kept where b is read.
+TEST(KeptValues, PricesAreOfTheSubmeshThatKeeps) {
+  const std::vector<int> together = {0, 0, 1, 1, 0, 0};
+  const std::vector<int> apart = {0, 1, 1, 1, 1, 0};
+  EXPECT_NEAR(Step(true).paid(0.5, together), 0.5, 1e-3);
+  EXPECT_NEAR(Step(true).paid(2, together), 1, 1e-3) << "it runs again";
+  EXPECT_NEAR(Step(true).paid(0.5, apart), 0, 1e-3);
+  EXPECT_NEAR(Step(false).paid(0.5, apart), 0.5, 1e-3);
+}
+
+// Two ranks, one after another: the second waits for a, then has two products and keeps c, or makes it again.
+TEST(KeptValues, NoSubmeshHasMoreMemoryThanItsRanks) {
+  const Step step(false);
+  BoundedPlans plans = {2, {1}};
+  plans.mostVirtual = 1;
+  plans.blockOf = {0, 0, 1, 1, 0};
+  const double product = 2.0 * kRows * kWidth * kWidth / machine().flops;
+  const auto bound = [&] { return inSeconds(*leastTime(step.graph(), machine(), plans)) / product; };
+  EXPECT_NEAR(bound(), 3, 1e-3);
+  plans.memoryLimit = static_cast<int64_t>((3 * kStored + 0.2 * kValue) / 2);
+  // At the price of one product for one value; parameters count as nothing.
+  const double memory = static_cast<double>(plans.memoryLimit) / kValue;
+  EXPECT_NEAR(bound(), 3 + 1 - memory, 1e-3);
+  plans.isMemoryAlike = false;
+  EXPECT_NEAR(bound(), 3, 1e-3) << "the second may have more than the mean";
 }
 
 }  // namespace

@@ -1,0 +1,210 @@
+// What weights ask of the products that read them, on machines where kernels take all ranks together the same time
+// however they are split, so that what moves between ranks can be counted.
+#include "planner/cost/family_times.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "planner/cost/kept_values.h"
+#include "planner/cost/least_work.h"
+#include "tests/planner/graph/graph_builder.h"
+
+namespace weft::testing {
+namespace {
+
+// Of one rank: bytes and operations a second. To make something twice takes longer than to move it.
+constexpr double kLink = 1e6, kNetwork = 1e5, kFlops = 1e6;
+
+OperatorFacts product(const std::string& rule) {
+  return {.kind = "matmul", .rule = rule, .linear = {{0}, {1}}, .flopsPerPoint = 2};
+}
+
+struct Sizes {
+  int64_t rows = 0, columns = 0, sums = 0;
+
+  double weight() const { return 4.0 * static_cast<double>(columns * sums); }  // bytes, of its gradient as well
+};
+
+// y = x w, z = relu(y); backward dy = relu'(z), dx = dy w^T, dw = x^T dy, from which w is updated; dx is read.
+class Step {
+ public:
+  explicit Step(const Sizes& sizes) : sizes_(sizes) {
+    x_ = b_.input("x", {sizes.rows, sizes.sums});
+    w_ = b_.parameter("w", {sizes.sums, sizes.columns});
+    const GraphValue y = b_.add(product("m k+, k+ n -> m n"), {x_, w_}, {sizes.rows, sizes.columns});
+    const GraphValue z = b_.add(kRelu, {y}, {sizes.rows, sizes.columns});
+    const GraphValue dy = gradient(kRelu, {z}, {sizes.rows, sizes.columns}, 1);
+    const GraphValue dx = gradient(product("m n+, k n+ -> m k"), {dy, w_}, {sizes.rows, sizes.sums}, 0);
+    dw_ = gradient(product("m+ k, m+ n -> k n"), {x_, dy}, weightShape(), 0);
+    b_.returns(gradient(kRelu, {dx}, {sizes.rows, sizes.sums}, 2));
+  }
+
+  // Something else reads the weight as well.
+  Step& withReader() {
+    b_.returns(b_.add(product("m k+, k+ n -> m n"), {x_, w_}, {sizes_.rows, sizes_.columns}));
+    return *this;
+  }
+  // The gradient has another part.
+  Step& withSum() {
+    dw_ = gradient(kAdd, {dw_, b_.parameter("v", weightShape())}, weightShape(), 0);
+    return *this;
+  }
+
+  // Beyond the kernels.
+  FamilyTimes::Least least(const WorkGrid& grid, double bytePrice, int64_t devicesPerNode = 0,
+                           FamilyTimes::Nodes nodes = FamilyTimes::Nodes::kInOrder) {
+    finish();
+    const GraphView view(b_.graph);
+    const LeastWork work = *LeastWork::of(view, machine(devicesPerNode), {});
+    FamilyTimes::OnGrid families(work.families(), grid, work.times(grid).ofOperator, nodes);
+    const FamilyTimes::Least least = families.least(bytePrice)[0];
+    return {least.time - kernels(), least.withUpdates - kernels()};
+  }
+  // Likewise, of all ranks of one submesh that have so much memory together.
+  double within(double memory, const WorkGrid& grid) {
+    finish();
+    const GraphView view(b_.graph);
+    const LeastWork work = *LeastWork::of(view, machine(0), {});
+    const LeastWork::Times times = work.times(grid);
+    FamilyTimes::OnGrid families(work.families(), grid, times.ofOperator, FamilyTimes::Nodes::kInOrder);
+    const auto ranks = static_cast<double>(grid.ranks);
+    const KeptValues kept(view, work, {grid.ranks, static_cast<int64_t>(memory / ranks)});
+    return kept.leastStep(grid, times, families, std::numeric_limits<double>::infinity()).time * ranks - kernels();
+  }
+  double weightBytes() {
+    finish();
+    return LeastWork::of(GraphView(b_.graph), machine(0), {})->families().weightBytes();
+  }
+
+ private:
+  static Machine machine(int64_t devicesPerNode) {
+    Machine machine;
+    machine.flops = kFlops;
+    machine.memoryBandwidth = 1e18;
+    machine.launchLatency = 0;
+    machine.linkBandwidth = kLink;
+    machine.devicesPerNode = devicesPerNode;
+    machine.networkBandwidth = kNetwork * static_cast<double>(devicesPerNode);
+    return machine;
+  }
+
+  double kernels() const {
+    return 3 * 2.0 * static_cast<double>(sizes_.rows * sizes_.columns * sizes_.sums) / kFlops * kPicosecondsPerSecond;
+  }
+
+  Shape weightShape() const { return {sizes_.sums, sizes_.columns}; }
+
+  GraphValue gradient(const OperatorFacts& facts, const std::vector<GraphValue>& operands, const Shape& result,
+                      int64_t forward) {
+    const GraphValue made = b_.add(facts, operands, result);
+    b_.last().phase = Phase::kBackward;
+    b_.last().forward = forward;
+    return made;
+  }
+
+  void finish() {
+    const GraphValue whole = b_.add({"constrain", "a b -> a b"}, {dw_}, weightShape());
+    b_.last().gradientOf = "w";
+    b_.updates(w_, b_.add({"sgd", "a b, a b -> a b"}, {w_, whole}, weightShape()));
+    b_.last().phase = Phase::kUpdate;
+  }
+
+  Sizes sizes_;
+  GraphBuilder b_;
+  GraphValue x_, w_, dw_;
+};
+
+// In picoseconds.
+double onLinks(double bytes) {
+  return bytes / kLink * kPicosecondsPerSecond;
+}
+double onNetwork(double bytes) {
+  return bytes / kNetwork * kPicosecondsPerSecond;
+}
+
+void expectNear(double found, double expected) {
+  EXPECT_NEAR(found, expected, 1e-2 * expected);  // half operations are rounded
+}
+
+// Many rows: they are split, and the gradient is added up.
+constexpr Sizes kManyRows = {3 << 13, 32, 32};
+
+TEST(FamilyTimes, WeightsAreReadByOneFamilyAlone) {
+  EXPECT_EQ(Step(kManyRows).weightBytes(), kManyRows.weight());
+  EXPECT_EQ(Step(kManyRows).withReader().weightBytes(), 0);
+  EXPECT_EQ(Step(kManyRows).withSum().weightBytes(), 0);
+}
+
+// Over s ranks a value is received s - 1 times to be added up, and as often to be passed on.
+TEST(FamilyTimes, UpdatesArePassedOn) {
+  const double weight = kManyRows.weight();
+  for (const int64_t ranks : {2, 8}) {
+    const FamilyTimes::Least least = Step(kManyRows).least({ranks, 4}, 0);
+    expectNear(least.time, onLinks(weight * static_cast<double>(ranks - 1)));
+    expectNear(least.withUpdates, 2 * onLinks(weight * static_cast<double>(ranks - 1)));
+  }
+}
+
+// On four ranks the weight and its gradient lie four times. Once, the ranks pass on the weight in the forward and the
+// backward pass of each micro-batch, and add up the gradient in all but one more: it is added up in any case.
+TEST(FamilyTimes, WhereBytesHaveAPriceWeightsAreShared) {
+  const double weight = kManyRows.weight();
+  const double moved = onLinks(3 * weight);
+  const auto at = [&](double price) { return Step(kManyRows).least({4, 3}, price); };
+  const double ofGradient = 2 * moved / (3 * weight);  // prices at which both are as good
+  const double ofWeight = 6 * moved / (3 * weight);
+  double price = 0.9 * ofGradient;
+  expectNear(at(price).time, moved + price * 8 * weight);
+  price = 1.1 * ofGradient;
+  expectNear(at(price).time, moved + 2 * moved + price * 5 * weight);
+  price = 1.1 * ofWeight;
+  expectNear(at(price).time, moved + 2 * moved + 6 * moved + price * 2 * weight);
+  expectNear(at(price).withUpdates, at(price).time);  // what lies once is not passed on
+}
+
+// z is kept for the backward pass: to make it again takes longer than to share the weight, and its gradient before
+// that.
+TEST(FamilyTimes, WithinAMemoryLimitWeightsAreShared) {
+  const double weight = kManyRows.weight();
+  const double moved = onLinks(3 * weight);
+  const double kept = 4.0 * static_cast<double>(kManyRows.rows * kManyRows.columns) / 3;
+  const auto within = [&](double weights) { return Step(kManyRows).within(kept + weights * weight, {4, 3}); };
+  expectNear(within(9), 2 * moved);
+  expectNear(within(6.5), 2 * moved + moved);
+  expectNear(within(3), 4 * moved + 5 * moved * 2 / 3);
+}
+
+// Between these, pairs of ranks share a weight: on nodes of two they do so without the network.
+TEST(FamilyTimes, SomeRanksMayShare) {
+  const double weight = kManyRows.weight();
+  const double price = 0.8 * onNetwork(1);
+  expectNear(Step(kManyRows).least({4, 3}, price, 2).time,
+             onNetwork(weight) + 2 * onLinks(2 * weight) + 6 * onLinks(2 * weight) + price * 4 * weight);
+}
+
+// Of one micro-batch nothing is accumulated, and what is gathered once lies once.
+TEST(FamilyTimes, OneMicroBatchAccumulatesNothing) {
+  const double weight = kManyRows.weight();
+  const double price = onLinks(1e3);
+  expectNear(Step(kManyRows).least({4, 1}, price).time, onLinks(3 * weight) + onLinks(3 * weight) + price * weight);
+}
+
+// With a price of bytes columns are split, too. On nodes of two ranks one of both splits has its sums on the network.
+TEST(FamilyTimes, SplitsShareNodes) {
+  const Sizes square = {64, 64, 64};
+  const double value = square.weight();
+  const auto least = [&](FamilyTimes::Nodes nodes) { return Step(square).least({4, 1}, 0, 2, nodes).time; };
+  expectNear(least(FamilyTimes::Nodes::kAnywhere), onLinks(2 * value));
+  expectNear(least(FamilyTimes::Nodes::kInOrder), onNetwork(value));
+}
+
+// Three ranks of a node of four may lie on two nodes.
+TEST(FamilyTimes, OtherSizesMayLieAnywhere) {
+  const Sizes square = {60, 60, 60};
+  const auto least = [&](FamilyTimes::Nodes nodes) { return Step(square).least({6, 1}, 0, 2, nodes).time; };
+  expectNear(least(FamilyTimes::Nodes::kInOrder), least(FamilyTimes::Nodes::kAnywhere));
+}
+
+}  // namespace
+}  // namespace weft::testing
