@@ -123,8 +123,8 @@ class FamilyTimes::OnGrid::Question {
   struct Candidate {
     int64_t unused = 1;
     Split first;
-    std::vector<std::vector<Split>> gradients =
-        {};  // of each member behind the first; empty until they are asked about
+    // Of each member behind the first; empty until they are asked about.
+    std::vector<std::vector<Split>> gradients = {};
   };
 
   // Of all ranks and calls of a step.
@@ -181,7 +181,7 @@ class FamilyTimes::OnGrid::Question {
       }
     }
     if (weight.bytes == 0) {
-      least_ = {std::min(least_.time, time), std::min(least_.withUpdates, time)};
+      least_.time = least_.withUpdates = std::min(least_.time, time);
       return;
     }
     const Spread readers = {grid_.ranks / weightTensor().parts(candidate.first.parts), copiesIn(box)};
@@ -189,10 +189,10 @@ class FamilyTimes::OnGrid::Question {
     for (const Split& split : candidate.gradients[weight.gradient - 1]) {
       const Spread partial = partialOver(weight.gradient, split, box);
       const double added = time + split.kernels + sumTime(weight.gradient, split, box) + gradientTime(split, partial);
-      for (size_t each = 0; each < shards.size(); ++each) {
-        const double mine = added + parameterTime(readers, shards[each]);
+      for (const int64_t each : shards) {
+        const double mine = added + parameterTime(readers, each);
         least_.time = std::min(least_.time, mine);
-        least_.withUpdates = std::min(least_.withUpdates, mine + updateTime(partial, readers.ranks / shards[each]));
+        least_.withUpdates = std::min(least_.withUpdates, mine + updateTime(partial, readers.ranks / each));
       }
     }
   }

@@ -10,10 +10,10 @@
 // is read on r = P / (parts that the split makes of it) ranks, and its gradient is partial over s of them. In m
 // micro-batches, however ZeRO or the user's layouts have it:
 //
-//   parameter   lies r/g times, with r N / g bytes in all. Where g is 1, what the update makes of the whole gradient is
-//               passed on to all ranks once, behind what adds the gradient up: all-reduce, reduce-scatter and
-//               all-gather, or a gather before the first micro-batch (planner/derive/gathers.h). Else g ranks each
-//               receive from one another what they lack, in the forward and in the backward pass of each micro-batch
+//   parameter   lies r/g times, with r N / g bytes in all. What the update makes of the gradient that was added up is
+//               passed on to as many ranks: by the second half of an all-reduce, an all-gather behind the update, or a
+//               gather before the first micro-batch (planner/derive/gathers.h). Where g > 1, g ranks each receive from
+//               one another what they lack, in the forward and in the backward pass of each micro-batch
 //   gradient    lies where it is made, partial; or over g of the s ranks it is added up in each micro-batch, and takes
 //               the g-th part of the room. Of one micro-batch nothing is accumulated
 //
@@ -88,6 +88,7 @@ class FamilyTimes {
     Parts parts = {1, 1, 1, 1};
     int64_t unused = 1;
   };
+
   FamilyTimes(const Machine& machine, const LeastMoves& moves) : machine_(machine), moves_(moves) {}
   static Weight weightOf(const GraphView& view, const ProductFamily& family);
 

@@ -4,10 +4,10 @@
 // has more parts. So the least is found among the ways to use all P ranks:
 //
 //   a product   its batch, rows, columns and sums in b r c s = P parts: every kernel has the waves of tiles that it
-//   does
-//               not fill. Where its sums are surely added in each micro-batch (sure_sums.h), a value of V bytes that is
-//               partial over s ranks has at least V s / P bytes on each. To add it each rank receives 1 - 1/s of that,
-//               in whatever steps (a step over n of them leaves 1/n of what it reduces, and s/n): V (s - 1) / P
+//               does not fill. Where its sums are surely added in each micro-batch (sure_sums.h), a value of V bytes
+//               that is partial over s ranks has at least V s / P bytes on each. To add it each rank receives 1 - 1/s
+//               of that, in whatever steps (a step over n of them leaves 1/n of what it reduces, and s/n):
+//               V (s - 1) / P
 //   all else    all P ranks share arithmetic and bytes evenly
 //
 // Products of a family are split alike (family_times.h).
