@@ -15,6 +15,9 @@ namespace weft {
 
 namespace {
 
+// Bounds are found up to this part of what a plan is known to take. None is above that unless there is a defect, which
+// is then seen.
+constexpr double kAboveKnown = 1.05;
 // Sums of many rounded figures may be above those that a plan adds up in another order.
 constexpr double kRounding = 1e-9;
 
@@ -119,7 +122,7 @@ struct TradedTimes {
 class LeastSteps {
  public:
   LeastSteps(const GraphView& view, const LeastWork& work, const BoundedPlans& plans)
-      : view_(view), work_(work), plans_(plans), least_(static_cast<double>(plans.known)) {
+      : view_(view), work_(work), plans_(plans), least_(kAboveKnown * static_cast<double>(plans.known)) {
     const bool trains = view.graph().trains();
     if (plans.areAlike && plans.memoryLimit > 0 && trains) {
       kept_.emplace(view, work, KeptValues::Memory{plans.ranks, plans.memoryLimit, plans.statesLeave});

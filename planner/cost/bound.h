@@ -24,7 +24,7 @@ struct BoundedPlans {
   int64_t memoryLimit = 0;           // bytes of one rank; 0: none
   bool hidesCollectives = false;     // may they run beside kernels?
   bool statesLeave = false;          // may the optimizer's state lie in the host's memory?
-  Picoseconds known = kLongestTime;  // what one of them takes: no bound above it is looked for
+  Picoseconds known = kLongestTime;  // what one of them takes: bounds far above it are not told apart
 
   friend bool operator==(const BoundedPlans&, const BoundedPlans&) = default;
 };
@@ -47,8 +47,7 @@ struct BoundedPlans {
 // most as many as those with 3P/2, so they have a quarter of all ranks or less. With a price p on each second of theirs
 // and T the step, R T (1 + p/4) is at least the sum over operators of the least of (1 + p) times their rank time on P/2
 // ranks, and of that on P and 3P/2.
-// Other communication and other idle time count as nothing. No bound is above what is known of a plan. Error: a rule
-// that does not fit, a defect.
+// Other communication and other idle time count as nothing. Error: a rule that does not fit, a defect.
 absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& machine, const BoundedPlans& plans);
 
 }  // namespace weft
