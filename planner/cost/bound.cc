@@ -198,8 +198,8 @@ class LeastSteps {
     return step;
   }
 
-  // At the price of bytes for which what is kept makes the step longest, also with what submeshes wait: none of them
-  // has more than its memory.
+  // With what nodes ask for and updates; where memory is limited also with that, at the price of bytes for which what
+  // is kept makes the step longest, and there with what submeshes wait: none of them has more than its memory.
   double withMemory(const WorkGrid& grid, const LeastWork::Times& times, double step) const {
     FamilyTimes::OnGrid families(work_.families(), grid, times.ofOperator, FamilyTimes::Nodes::kInOrder);
     if (!kept_) {
@@ -211,8 +211,8 @@ class LeastSteps {
       if (idle_ && plans_.isMemoryAlike && grid.ranks < plans_.ranks && step < least_) {
         const double price = factor * bytePrice;
         const double memory = price * static_cast<double>(plans_.memoryLimit);
-        const PipelineIdle::Pipeline pipeline = {plans_.ranks / grid.ranks, plans_.mostVirtual, step + memory,
-                                                 least_ + memory};
+        PipelineIdle::Pipeline pipeline = pipelineOf(grid, plans_.mostVirtual, step + memory);
+        pipeline.atMost += memory;
         step = idle_->leastStep(pipeline, grid, kept_->priced(grid, times, families, plans_.blockOf, price)) - memory;
       }
     }

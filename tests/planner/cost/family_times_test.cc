@@ -6,9 +6,10 @@
 
 #include <limits>
 
+#include "planner/cost/bound.h"
 #include "planner/cost/kept_values.h"
 #include "planner/cost/least_work.h"
-#include "tests/planner/graph/graph_builder.h"
+#include "tests/planner/cost/product_trio.h"
 
 namespace weft::testing {
 namespace {
@@ -16,38 +17,25 @@ namespace {
 // Of one rank: bytes and operations a second. To make something twice takes longer than to move it.
 constexpr double kLink = 1e6, kNetwork = 1e5, kFlops = 1e6;
 
-OperatorFacts product(const std::string& rule) {
-  return {.kind = "matmul", .rule = rule, .linear = {{0}, {1}}, .flopsPerPoint = 2};
-}
-
 struct Sizes {
   int64_t rows = 0, columns = 0, sums = 0;
 
   double weight() const { return 4.0 * static_cast<double>(columns * sums); }  // bytes, of its gradient as well
 };
 
-// y = x w, z = relu(y); backward dy = relu'(z), dx = dy w^T, dw = x^T dy, from which w is updated; dx is read.
+// From dw w is updated.
 class Step {
  public:
-  explicit Step(const Sizes& sizes) : sizes_(sizes) {
-    x_ = b_.input("x", {sizes.rows, sizes.sums});
-    w_ = b_.parameter("w", {sizes.sums, sizes.columns});
-    const GraphValue y = b_.add(product("m k+, k+ n -> m n"), {x_, w_}, {sizes.rows, sizes.columns});
-    const GraphValue z = b_.add(kRelu, {y}, {sizes.rows, sizes.columns});
-    const GraphValue dy = gradient(kRelu, {z}, {sizes.rows, sizes.columns}, 1);
-    const GraphValue dx = gradient(product("m n+, k n+ -> m k"), {dy, w_}, {sizes.rows, sizes.sums}, 0);
-    dw_ = gradient(product("m+ k, m+ n -> k n"), {x_, dy}, weightShape(), 0);
-    b_.returns(gradient(kRelu, {dx}, {sizes.rows, sizes.sums}, 2));
-  }
+  explicit Step(const Sizes& sizes) : sizes_(sizes), trio_(sizes.rows, sizes.columns, sizes.sums) {}
 
   // Something else reads the weight as well.
   Step& withReader() {
-    b_.returns(b_.add(product("m k+, k+ n -> m n"), {x_, w_}, {sizes_.rows, sizes_.columns}));
+    b_.returns(b_.add(productBy("m k+, k+ n -> m n"), {trio_.x, trio_.w}, {sizes_.rows, sizes_.columns}));
     return *this;
   }
   // The gradient has another part.
   Step& withSum() {
-    dw_ = gradient(kAdd, {dw_, b_.parameter("v", weightShape())}, weightShape(), 0);
+    trio_.dw = trio_.gradient(kAdd, {trio_.dw, b_.parameter("v", weightShape())}, weightShape(), 0);
     return *this;
   }
 
@@ -72,6 +60,12 @@ class Step {
     const KeptValues kept(view, work, {grid.ranks, static_cast<int64_t>(memory / ranks)});
     return kept.leastStep(grid, times, families, std::numeric_limits<double>::infinity()).time * ranks - kernels();
   }
+  // Of plans with one such submesh and no limit, in seconds.
+  double bound(int64_t ranks) {
+    finish();
+    return inSeconds(*leastTime(b_.graph, machine(0), {ranks, {ranks}})) * static_cast<double>(ranks) -
+           kernels() / kPicosecondsPerSecond;
+  }
   double weightBytes() {
     finish();
     return LeastWork::of(GraphView(b_.graph), machine(0), {})->families().weightBytes();
@@ -95,24 +89,16 @@ class Step {
 
   Shape weightShape() const { return {sizes_.sums, sizes_.columns}; }
 
-  GraphValue gradient(const OperatorFacts& facts, const std::vector<GraphValue>& operands, const Shape& result,
-                      int64_t forward) {
-    const GraphValue made = b_.add(facts, operands, result);
-    b_.last().phase = Phase::kBackward;
-    b_.last().forward = forward;
-    return made;
-  }
-
   void finish() {
-    const GraphValue whole = b_.add({"constrain", "a b -> a b"}, {dw_}, weightShape());
+    const GraphValue whole = b_.add({"constrain", "a b -> a b"}, {trio_.dw}, weightShape());
     b_.last().gradientOf = "w";
-    b_.updates(w_, b_.add({"sgd", "a b, a b -> a b"}, {w_, whole}, weightShape()));
+    b_.updates(trio_.w, b_.add({"sgd", "a b, a b -> a b"}, {trio_.w, whole}, weightShape()));
     b_.last().phase = Phase::kUpdate;
   }
 
   Sizes sizes_;
-  GraphBuilder b_;
-  GraphValue x_, w_, dw_;
+  ProductTrio trio_;
+  GraphBuilder& b_ = trio_.b;
 };
 
 // In picoseconds.
@@ -144,6 +130,11 @@ TEST(FamilyTimes, UpdatesArePassedOn) {
     expectNear(least.time, onLinks(weight * static_cast<double>(ranks - 1)));
     expectNear(least.withUpdates, 2 * onLinks(weight * static_cast<double>(ranks - 1)));
   }
+}
+
+TEST(FamilyTimes, TheBoundCountsUpdatesWithoutALimit) {
+  const double moved = kManyRows.weight() * 7 / kLink;
+  EXPECT_NEAR(Step(kManyRows).bound(8), 2 * moved, 1e-2 * moved);
 }
 
 // On four ranks the weight and its gradient lie four times. Once, the ranks pass on the weight in the forward and the

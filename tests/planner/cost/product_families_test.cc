@@ -4,42 +4,22 @@
 #include <gtest/gtest.h>
 
 #include "planner/cost/least_work.h"
-#include "tests/planner/graph/graph_builder.h"
+#include "tests/planner/cost/product_trio.h"
 
 namespace weft::testing {
 namespace {
 
-OperatorFacts product(const std::string& rule) {
-  return {.kind = "matmul", .rule = rule, .linear = {{0}, {1}}, .flopsPerPoint = 2};
-}
-
-// y = x w, z = relu(y); its gradients dy = relu'(dz), dx = dy w^T, dw = x^T dy; both are read.
+// dw is read as well.
 class Trio {
  public:
-  Trio(int64_t rows, int64_t columns, int64_t sums) {
-    const GraphValue x = b_.input("x", {rows, sums});
-    const GraphValue w = b_.parameter("w", {sums, columns});
-    const GraphValue y = b_.add(product("m k+, k+ n -> m n"), {x, w}, {rows, columns});
-    const GraphValue z = b_.add(kRelu, {y}, {rows, columns});
-    const GraphValue dy = gradient(kRelu, {z}, {rows, columns}, 1);
-    const GraphValue dx = gradient(product("m n+, k n+ -> m k"), {dy, w}, {rows, sums}, 0);
-    const GraphValue dw = gradient(product("m+ k, m+ n -> k n"), {x, dy}, {sums, columns}, 0);
-    b_.returns(gradient(kRelu, {dx}, {rows, sums}, 2));
-    b_.returns(gradient(kRelu, {dw}, {sums, columns}, 3));
+  Trio(int64_t rows, int64_t columns, int64_t sums) : trio_(rows, columns, sums) {
+    trio_.b.returns(trio_.gradient(kRelu, {trio_.dw}, {sums, columns}, 3));
   }
 
-  ProgramGraph& graph() { return b_.graph; }
+  ProgramGraph& graph() { return trio_.b.graph; }
 
  private:
-  GraphValue gradient(const OperatorFacts& facts, const std::vector<GraphValue>& operands, const Shape& result,
-                      int64_t forward) {
-    const GraphValue made = b_.add(facts, operands, result);
-    b_.last().phase = Phase::kBackward;
-    b_.last().forward = forward;
-    return made;
-  }
-
-  GraphBuilder b_;
+  ProductTrio trio_;
 };
 
 std::vector<ProductFamily> familiesOf(const ProgramGraph& graph) {

@@ -94,6 +94,7 @@ TEST(BoundedPlans, OutsideOfModeAutoHaveWhatWasChosen) {
 TEST(BoundedPlans, HaveTheMemoryInWhichOneWasFound) {
   const CompileOptions request = {.mode = Mode::kAuto, .devices = 8, .memoryLimit = 1000};
   EXPECT_EQ(plansOf(request).memoryLimit, 1000);
+  EXPECT_TRUE(plansOf(request).isMemoryAlike);
   EXPECT_EQ(plansOf(request, false).memoryLimit, 0);
   EXPECT_EQ(plansOf(request, true, {{-16, 8}}).memoryLimit, 1016) << "the model counts 16 bytes too many";
 }
@@ -130,6 +131,7 @@ TEST(BoundedPlans, HaveTheMemoryOfAllKindsTogether) {
       .devices = 8,
       .machine = nodes + "[kind large]\nmemory = 1000\nnodes = 3\n[kind small]\nmemory = 201\nnodes = 1\n"};
   EXPECT_EQ(plansOf(request).memoryLimit, 801) << "the mean, rounded up";
+  EXPECT_FALSE(plansOf(request).isMemoryAlike);
 }
 
 }  // namespace
