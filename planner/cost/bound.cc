@@ -205,7 +205,7 @@ class LeastSteps {
     if (!kept_) {
       return std::max(step, work_.priced(times, families, 0).ofRanks / static_cast<double>(plans_.ranks));
     }
-    const auto [time, bytePrice] = kept_->leastStep(grid, times, families, least_);
+    const auto [time, bytePrice, items] = kept_->leastStep(grid, times, families, least_);
     step = std::max(step, time);
     for (const double factor : {1.0, 0.5}) {
       if (idle_ && plans_.isMemoryAlike && grid.ranks < plans_.ranks && step < least_) {
@@ -213,7 +213,7 @@ class LeastSteps {
         const double memory = price * static_cast<double>(plans_.memoryLimit);
         PipelineIdle::Pipeline pipeline = pipelineOf(grid, plans_.mostVirtual, step + memory);
         pipeline.atMost += memory;
-        step = idle_->leastStep(pipeline, grid, kept_->priced(grid, times, families, plans_.blockOf, price)) - memory;
+        step = idle_->leastStep(pipeline, grid, kept_->priced(items, times, families, plans_.blockOf, price)) - memory;
       }
     }
     return step;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace weft {
 namespace {
@@ -231,7 +232,7 @@ KeptValues::LeastStep KeptValues::leastStep(const WorkGrid& grid, const LeastWor
   }
   // Weights and their gradients have a price of their own.
   const double left = all - (storedBytes_ - work_.families().weightBytes());
-  const std::vector<Item> items = itemsOf(grid, times);
+  std::vector<Item> items = itemsOf(grid, times);
   const auto workAt = [&](double price) { return work_.priced(times, families, price).ofRanks - price * left; };
   const auto keptAt = [&](double price, double time) {  // time 0: between the passes
     double sum = 0;
@@ -254,7 +255,7 @@ KeptValues::LeastStep KeptValues::leastStep(const WorkGrid& grid, const LeastWor
   const Priced inTheMean = longestOf(&Item::bytesTime, none, [&](double price) {
     return leastTimeWith(workAt(price), ranks, [&](double time) { return keptAt(price, time); });
   });
-  return {std::max(between.step, inTheMean.step), between.bytePrice};
+  return {std::max(between.step, inTheMean.step), between.bytePrice, std::move(items)};
 }
 
 // Else what is kept may lie on another submesh than the heavy operator runs on.
@@ -264,11 +265,12 @@ bool KeptValues::isInOneBlock(int root, const std::vector<int>& blockOf) const {
                      [&](const Leaf& leaf) { return blockOf[*view_.producerOf(leaf.value)] == blockOf[root]; });
 }
 
-LeastWork::Times KeptValues::priced(const WorkGrid& grid, const LeastWork::Times& times, FamilyTimes::OnGrid& families,
-                                    const std::vector<int>& blockOf, double bytePrice) const {
+LeastWork::Times KeptValues::priced(const std::vector<Item>& items, const LeastWork::Times& times,
+                                    FamilyTimes::OnGrid& families, const std::vector<int>& blockOf,
+                                    double bytePrice) const {
   LeastWork::Times priced = times;
   priced.ofFamily = work_.priced(times, families, bytePrice).ofFamily;
-  for (const Item& item : itemsOf(grid, times)) {
+  for (const Item& item : items) {
     if (isInOneBlock(item.root, blockOf)) {
       priced.ofOperator[item.root] += std::min(bytePrice * item.bytes, item.again);
     }

@@ -46,16 +46,25 @@ class KeptValues {
   };
   KeptValues(const GraphView& view, const LeastWork& work, const Memory& memory);
 
+  // What a heavy operator must keep on a grid, and the time to run it again, of all ranks and micro-batches.
+  struct Item {
+    int root = 0;
+    double bytes = 0;      // of one micro-batch
+    double bytesTime = 0;  // of all, times how long they are there
+    double again = 0;
+  };
+
   struct LeastStep {
     double time = 0;       // in picoseconds; infinite where the parameters alone do not fit
     double bytePrice = 0;  // for which what is kept between the passes makes the step longest
+    std::vector<Item> items = {};
   };
   // `times`, `families`: of `grid`. A step longer than `atMost` need not be found.
   LeastStep leastStep(const WorkGrid& grid, const LeastWork::Times& times, FamilyTimes::OnGrid& families,
                       double atMost) const;
   // `times` with the price of what weights need, and of what is kept between the passes, or runs again, on the submesh
-  // that it is from. `blockOf`: of each operator (pipeline_idle.h).
-  LeastWork::Times priced(const WorkGrid& grid, const LeastWork::Times& times, FamilyTimes::OnGrid& families,
+  // that it is from. `items`: of the least step. `blockOf`: of each operator (pipeline_idle.h).
+  LeastWork::Times priced(const std::vector<Item>& items, const LeastWork::Times& times, FamilyTimes::OnGrid& families,
                           const std::vector<int>& blockOf, double bytePrice) const;
 
  private:
@@ -68,14 +77,6 @@ class KeptValues {
   struct Kept {
     double bytes = 0;  // of the whole batch
     std::vector<Leaf> leaves;
-  };
-
-  // What a heavy operator must keep on a grid, and the time to run it again, of all ranks and micro-batches.
-  struct Item {
-    int root = 0;
-    double bytes = 0;      // of one micro-batch
-    double bytesTime = 0;  // of all, times how long they are there
-    double again = 0;
   };
 
   bool isInOneBlock(int root, const std::vector<int>& blockOf) const;

@@ -78,9 +78,10 @@ class Step {
     const LeastWork::Times times = work.times({1, 1});
     const double product = times.ofOperator[0];
     FamilyTimes::OnGrid families(work.families(), {1, 1}, times.ofOperator, FamilyTimes::Nodes::kInOrder);
-    const KeptValues kept(view, work, {1, 1});
+    const KeptValues kept(view, work, {1, int64_t{1} << 40});
+    const KeptValues::LeastStep least = kept.leastStep({1, 1}, times, families, 0);
     const double bytePrice = price * product / kValue;
-    return kept.priced({1, 1}, times, families, blockOf, bytePrice).ofOperator[0] / product - 1;
+    return kept.priced(least.items, times, families, blockOf, bytePrice).ofOperator[0] / product - 1;
   }
 
   const ProgramGraph& graph() const { return b_.graph; }
