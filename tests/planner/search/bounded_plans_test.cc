@@ -19,6 +19,7 @@ BoundedPlans plansOf(const CompileOptions& request, bool fits = true, const Corr
   closed.attempt.decisions.mesh = *Mesh::parse("dp=2,tp=2,micro=3");
   closed.attempt.decisions.schedule.submeshes = {0, 1};
   closed.attempt.fits = fits;
+  closed.attempt.time = 100;
   const absl::StatusOr<BoundedPlans> plans = boundedPlans(closed.graph, request, closed, correction);
   EXPECT_TRUE(plans.ok()) << plans.status();
   return plans.ok() ? *plans : BoundedPlans();
@@ -50,6 +51,7 @@ TEST(BoundedPlans, HaveWhatIsLeftOpen) {
   EXPECT_EQ(plans.mostTrading, kMostTrading);
   EXPECT_EQ(plans.mostVirtual, 2);
   EXPECT_FALSE(plans.hidesCollectives);
+  EXPECT_EQ(plans.known, 100);
 }
 
 TEST(BoundedPlans, HaveWhatIsGiven) {
