@@ -172,7 +172,8 @@ class LeastSteps {
       }
     }
     if (kept_ && step < least_) {
-      FamilyTimes::OnGrid families(work_.families(), smallest, anywhere.ofOperator, FamilyTimes::Nodes::kAnywhere);
+      FamilyTimes::OnGrid families(work_.families(), smallest, anywhere.ofOperator,
+                                   {FamilyTimes::Nodes::kAnywhere, bordersOf(smallest)});
       step = std::max(step, kept_->leastStep(smallest, anywhere, families, least_).time);
     }
     if (idle_ && step < least_) {
@@ -189,6 +190,12 @@ class LeastSteps {
     return {plans_.ranks / grid.ranks, virtualStages, atLeast, least_};
   }
 
+  // Between stages, at most.
+  int64_t bordersOf(const WorkGrid& grid) const {
+    const int64_t submeshes = plans_.ranks / grid.ranks;
+    return plans_.mostVirtual > 0 ? submeshes * plans_.mostVirtual - 1 : std::numeric_limits<int64_t>::max();
+  }
+
   // Without what submeshes wait for the first micro-batch, and without a limit of memory.
   double stepOf(const WorkGrid& grid, const LeastWork::Times& times) const {
     double step = times.ofRanks / static_cast<double>(plans_.ranks);
@@ -201,7 +208,8 @@ class LeastSteps {
   // With what nodes ask for and updates; where memory is limited also with that, at the price of bytes for which what
   // is kept makes the step longest, and there with what submeshes wait: none of them has more than its memory.
   double withMemory(const WorkGrid& grid, const LeastWork::Times& times, double step) const {
-    FamilyTimes::OnGrid families(work_.families(), grid, times.ofOperator, FamilyTimes::Nodes::kInOrder);
+    FamilyTimes::OnGrid families(work_.families(), grid, times.ofOperator,
+                                 {FamilyTimes::Nodes::kInOrder, bordersOf(grid)});
     if (!kept_) {
       return std::max(step, work_.priced(times, families, 0).ofRanks / static_cast<double>(plans_.ranks));
     }
@@ -235,11 +243,11 @@ class LeastSteps {
 
 absl::StatusOr<Picoseconds> leastTime(const ProgramGraph& graph, const Machine& machine, const BoundedPlans& plans) {
   const GraphView view(graph);
-  absl::StatusOr<LeastWork> work = LeastWork::of(view, machine, {true, plans.hidesCollectives});
+  absl::StatusOr<LeastWork> work = LeastWork::of(view, machine, {true, plans.hidesCollectives, plans.blockOf});
   std::vector<int64_t> microBatches = plans.microBatches;
   if (!work.ok()) {
     // What cannot be cut into micro-batches has one.
-    WEFT_ASSIGN_OR_RETURN(work, LeastWork::of(view, machine, {false, plans.hidesCollectives}));
+    WEFT_ASSIGN_OR_RETURN(work, LeastWork::of(view, machine, {false, plans.hidesCollectives, plans.blockOf}));
     microBatches = {1};
   }
   // Those with the shortest steps first: where others take more than the step of one, nothing else is asked of them.

@@ -39,9 +39,10 @@ struct BoundedPlans {
 //     backward pass comes after a whole forward pass;
 //   - where they are, what the busiest submesh has to do, with its wait for the first micro-batch (pipeline_idle.h);
 //   - where they are, the work with what nodes and memory ask for: sums of products and their gradients share the links
-//     inside nodes, updates are passed on, and where a limit is given weights are split or move in every micro-batch
-//     (family_times.h) and heavy operators run again (kept_values.h). At the price of bytes that makes this longest
-//     also with the wait of the busiest submesh, which has no more memory than its ranks.
+//     inside nodes, what products read of one another is received, updates are passed on, and where a limit is given
+//     weights are split or move in every micro-batch (family_times.h) and heavy operators run again (kept_values.h). At
+//     the price of bytes that makes this longest also with the wait of the busiest submesh, which has no more memory
+//     than its ranks.
 // Of submeshes that may trade ranks, work is counted on P/2 ranks, which divide all that they have, and paths with the
 // shorter of an operator's times on P and on 3P/2 ranks; on P/2 none is shorter than on P. Those with P/2 ranks are at
 // most as many as those with 3P/2, so they have a quarter of all ranks or less. With a price p on each second of theirs

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "ir/layout/divisors.h"
@@ -22,13 +24,14 @@ bool isPowerOfTwo(int64_t number) {
 }  // namespace
 
 absl::StatusOr<FamilyTimes> FamilyTimes::of(const GraphView& view, const Machine& machine, const LeastMoves& moves,
-                                            const WorkOf& workOf) {
+                                            const WorkOf& workOf, const std::vector<ProductRead>& reads,
+                                            const std::vector<int>& blockOf) {
   FamilyTimes made(machine, moves);
   WEFT_ASSIGN_OR_RETURN(std::vector<ProductFamily> families,
                         productFamilies(view, [&](int op) { return workOf(op) != nullptr; }));
-  std::map<Kind, int> known;
+  std::vector<Kind> ofFamily;
   for (ProductFamily& family : families) {
-    Kind kind;
+    Kind& kind = ofFamily.emplace_back();
     bool runsPerMicroBatch = true;
     for (size_t i = 0; i < family.operators.size(); ++i) {
       kind.members.push_back({workOf(family.operators[i]), family.roles[i]});
@@ -37,14 +40,63 @@ absl::StatusOr<FamilyTimes> FamilyTimes::of(const GraphView& view, const Machine
     kind.weight = runsPerMicroBatch ? weightOf(view, family) : Weight();
     made.weightBytes_ += kind.weight.bytes;
     made.gradientBytes_ += kind.weight.gradientBytes;
+    made.operators_.push_back(std::move(family.operators));
+  }
+  made.addReads(reads, blockOf, ofFamily);
+  std::map<Kind, int> known;
+  for (Kind& kind : ofFamily) {
     const auto [entry, isNew] = known.try_emplace(kind, static_cast<int>(made.kinds_.size()));
     if (isNew) {
       made.kinds_.push_back(std::move(kind));
     }
     made.kindOf_.push_back(entry->second);
-    made.operators_.push_back(std::move(family.operators));
   }
   return made;
+}
+
+// What two products of a family read, as those of its gradients do, is received once.
+void FamilyTimes::addReads(const std::vector<ProductRead>& reads, const std::vector<int>& blockOf,
+                           std::vector<Kind>& kinds) {
+  struct Known {
+    const ProductRead* read;
+    size_t family, member;
+  };
+  std::map<int, std::pair<size_t, size_t>> memberOf;  // of each operator: its family, and which of that it is
+  for (size_t family = 0; family < operators_.size(); ++family) {
+    for (size_t member = 0; member < operators_[family].size(); ++member) {
+      memberOf[operators_[family][member]] = {family, member};
+    }
+  }
+  std::map<int, std::map<size_t, Known>> readersOf;  // of each maker, by family
+  for (const ProductRead& read : reads) {
+    const auto reader = memberOf.find(read.reader);
+    if (reader == memberOf.end() || !memberOf.contains(read.maker) || blockOf[read.reader] < 0 ||
+        blockOf[read.maker] < 0) {
+      continue;
+    }
+    const auto [family, member] = reader->second;
+    if (member == 0 || member != kinds[family].weight.gradient) {
+      readersOf[read.maker].try_emplace(family, Known{&read, family, member});
+    }
+  }
+  crossed_.resize(operators_.size(), {0, 0});
+  for (const auto& [maker, readers] : readersOf) {
+    Member& made = kinds[memberOf[maker].first].members[memberOf[maker].second];
+    for (const auto& [family, known] : readers) {
+      const int from = blockOf[maker];
+      const int to = blockOf[known.read->reader];
+      const double bytes = known.read->bytes / static_cast<double>(readers.size());
+      kinds[family].members[known.member].reads.push_back({known.read->operand, bytes, from == to});
+      made.readBytes += bytes;
+      if (from == to) {
+        made.readBytesInBlock += bytes;
+        continue;
+      }
+      auto& [begin, end] = crossed_[family];
+      begin = end == 0 ? std::min(from, to) : std::min({begin, from, to});
+      end = std::max({end, from, to});
+    }
+  }
 }
 
 // A parameter that others read may lie as these read it, and of a gradient that is a sum a product makes only a part.
@@ -94,17 +146,22 @@ class FamilyTimes::OnGrid::Question {
         hasBatch_(kind.members[0].work->work.product->batch > 1) {
     for (const int64_t unused : divisorsOf(grid.ranks)) {
       for (const Parts& split : splitsOf(grid.ranks / unused, hasBatch_)) {
-        candidates_.push_back({unused, {split, {1, 1, 1, 1}, kernelTime(0, split)}});
+        Candidate& made =
+            candidates_.emplace_back(Candidate{unused, {split, {1, 1, 1, 1}, unused, kernelTime(0, split)}});
+        made.atLeast = made.first.kernels + ofOthers_;
+        for (const Member& member : kind_.members) {
+          made.atLeast -= madeAgain(member.readBytes, unused);
+        }
       }
     }
-    std::ranges::stable_sort(candidates_, {}, [](const Candidate& candidate) { return candidate.first.kernels; });
+    std::ranges::stable_sort(candidates_, {}, &Candidate::atLeast);
   }
 
   Least least(double bytePrice) {
     bytePrice_ = bytePrice;
-    least_ = {kNever, kNever};
+    least_ = kNone;
     for (Candidate& candidate : candidates_) {
-      if (candidate.first.kernels + ofOthers_ >= least_.withUpdates) {
+      if (candidate.atLeast >= std::max({least_.time, least_.inBlocks, least_.withReads})) {
         break;
       }
       consider(candidate);
@@ -117,12 +174,14 @@ class FamilyTimes::OnGrid::Question {
   struct Split {
     Parts parts = {};
     Parts extra = {};  // of that, over axes that the forward product leaves
+    int64_t unused = 1;
     double kernels = 0;
   };
   // A split of the forward product.
   struct Candidate {
     int64_t unused = 1;
     Split first;
+    double atLeast = 0;  // with what the others take
     // Of each member behind the first; empty until they are asked about.
     std::vector<std::vector<Split>> gradients = {};
   };
@@ -134,21 +193,29 @@ class FamilyTimes::OnGrid::Question {
            static_cast<double>(work.calls(grid_) * grid_.ranks);
   }
 
-  // Axes that split no loop of the first may split loops of the others.
+  // Axes that split no loop of the first may split loops of the others. All of them do, unless that makes more to be
+  // read.
   void addGradients(Candidate& candidate) const {
-    const std::vector<Parts> extras = splitsOf(candidate.unused, hasBatch_);
     for (size_t member = 1; member < kind_.members.size(); ++member) {
+      const bool mayLeaveRanks = !kind_.members[member].reads.empty() || kind_.members[member].readBytes > 0;
       std::vector<Split>& mine = candidate.gradients.emplace_back();
-      for (const Parts& extra : extras) {
-        Split& made = mine.emplace_back();
-        for (int role = 0; role < kRoles; ++role) {
-          const int ofFirst = kind_.members[member].roles[role];
-          made.extra[role] = extra[ofFirst];
-          made.parts[role] = candidate.first.parts[ofFirst] * extra[ofFirst];
+      for (const int64_t unused : mayLeaveRanks ? divisorsOf(candidate.unused) : std::vector<int64_t>{1}) {
+        for (const Parts& extra : splitsOf(candidate.unused / unused, hasBatch_)) {
+          mine.push_back(gradientSplit(candidate.first, member, extra, unused));
         }
-        made.kernels = kernelTime(member, made.parts);
       }
     }
+  }
+
+  Split gradientSplit(const Split& first, size_t member, const Parts& extra, int64_t unused) const {
+    Split made = {.unused = unused};
+    for (int role = 0; role < kRoles; ++role) {
+      const int ofFirst = kind_.members[member].roles[role];
+      made.extra[role] = extra[ofFirst];
+      made.parts[role] = first.parts[ofFirst] * extra[ofFirst];
+    }
+    made.kernels = kernelTime(member, made.parts);
+    return made;
   }
 
   void consider(Candidate& candidate) {
@@ -170,31 +237,79 @@ class FamilyTimes::OnGrid::Question {
 
   void considerBox(const Candidate& candidate, const Box& box) {
     const Weight& weight = kind_.weight;
-    double time = candidate.first.kernels + sumTime(0, candidate.first, box);
+    Least time = timeOf(0, candidate.first, box);
     for (size_t member = 1; member < kind_.members.size(); ++member) {
       if (weight.bytes == 0 || member != weight.gradient) {
-        double best = kNever;
+        Least best = kNone;
         for (const Split& split : candidate.gradients[member - 1]) {
-          best = std::min(best, split.kernels + sumTime(member, split, box));
+          best = lesserOf(best, timeOf(member, split, box));
         }
-        time += best;
+        time = sumOf(time, best);
       }
     }
     if (weight.bytes == 0) {
-      least_.time = least_.withUpdates = std::min(least_.time, time);
+      least_ = lesserOf(least_, time);
       return;
     }
     const Spread readers = {grid_.ranks / weightTensor().parts(candidate.first.parts), copiesIn(box)};
     const std::vector<int64_t> shards = divisorsOf(readers.ranks);
     for (const Split& split : candidate.gradients[weight.gradient - 1]) {
       const Spread partial = partialOver(weight.gradient, split, box);
-      const double added = time + split.kernels + sumTime(weight.gradient, split, box) + gradientTime(split, partial);
+      const double added = split.kernels + sumTime(weight.gradient, split, box) + gradientTime(split, partial);
       for (const int64_t each : shards) {
         const double mine = added + parameterTime(readers, each);
-        least_.time = std::min(least_.time, mine);
-        least_.withUpdates = std::min(least_.withUpdates, mine + updateTime(partial, readers.ranks / each));
+        const double updated = mine + updateTime(partial, readers.ranks / each);
+        least_ = lesserOf(least_, sumOf(time, {mine, mine, updated, updated}));
       }
     }
+  }
+
+  static constexpr Least kNone = {kNever, kNever, kNever, kNever};
+
+  static Least lesserOf(const Least& one, const Least& other) {
+    return {std::min(one.time, other.time), std::min(one.inBlocks, other.inBlocks),
+            std::min(one.withUpdates, other.withUpdates), std::min(one.withReads, other.withReads)};
+  }
+  static Least sumOf(const Least& one, const Least& other) {
+    return {one.time + other.time, one.inBlocks + other.inBlocks, one.withUpdates + other.withUpdates,
+            one.withReads + other.withReads};
+  }
+
+  // Kernels and sums of a member, with what it reads of other products, without updates.
+  Least timeOf(size_t member, const Split& split, const Box& box) const {
+    const Member& of = kind_.members[member];
+    const double time = split.kernels + sumTime(member, split, box);
+    double inBlock = 0;
+    double all = 0;
+    for (const Read& read : of.reads) {
+      const double mine = moves_.time(read.bytes, copiesOf(member, read.operand, split, box));
+      inBlock += read.isInBlock ? mine : 0;
+      all += mine;
+    }
+    const double made = madeAgain(of.readBytes, split.unused);
+    return {time, time + inBlock - madeAgain(of.readBytesInBlock, split.unused), time + inBlock - made,
+            time + all - made};
+  }
+
+  // The ranks that read each element of an operand.
+  Spread copiesOf(size_t member, unsigned operand, const Split& split, const Box& box) const {
+    const Member& of = kind_.members[member];
+    Spread copies;
+    int64_t extra = 1;
+    for (int role = 0; role < kRoles; ++role) {
+      if ((of.work->tensors[operand].roles >> role & 1U) == 0) {
+        copies.ranks *= split.parts[role];
+        copies.perNode = std::min(copies.perNode * box.parts[of.roles[role]], perNode_);
+        extra *= split.extra[role];
+      }
+    }
+    copies.perNode = std::min({copies.ranks, copies.perNode * std::min(extra, box.unused), perNode_});
+    return copies;
+  }
+
+  // To receive what so many ranks may make instead, each of them the same.
+  double madeAgain(double bytes, int64_t ranks) const {
+    return moves_.time(bytes, {ranks, perNode_ < grid_.ranks ? 1 : ranks});
   }
 
   const SplitWork::Tensor& weightTensor() const { return kind_.members[0].work->tensors[kind_.weight.operand]; }
@@ -264,15 +379,15 @@ class FamilyTimes::OnGrid::Question {
 };
 
 FamilyTimes::OnGrid::OnGrid(const FamilyTimes& times, const WorkGrid& grid, const std::vector<double>& ofOperator,
-                            Nodes nodes)
-    : times_(times) {
+                            const Submeshes& submeshes)
+    : times_(times), borders_(submeshes.borders) {
   for (size_t family = 0; family < times.operators_.size(); ++family) {
     if (times.kindOf_[family] == std::ssize(questions_)) {
       double ofOthers = 0;
       for (size_t i = 1; i < times.operators_[family].size(); ++i) {
         ofOthers += ofOperator[times.operators_[family][i]];
       }
-      questions_.emplace_back(times, times.kinds_[times.kindOf_[family]], grid, nodes, ofOthers);
+      questions_.emplace_back(times, times.kinds_[times.kindOf_[family]], grid, submeshes.nodes, ofOthers);
     }
   }
 }
@@ -289,6 +404,22 @@ std::vector<FamilyTimes::Least> FamilyTimes::OnGrid::least(double bytePrice) {
     all.push_back(ofKind[kind]);
   }
   return all;
+}
+
+double FamilyTimes::OnGrid::ofStep(const std::vector<Least>& least) const {
+  double all = 0;
+  std::vector<double> ofBorder;
+  for (size_t family = 0; family < least.size(); ++family) {
+    all += least[family].withReads;
+    const auto [begin, end] = times_.crossed_[family];
+    ofBorder.resize(std::max(ofBorder.size(), static_cast<size_t>(end)), 0);
+    for (int border = begin; border < end; ++border) {
+      ofBorder[border] += least[family].withReads - least[family].withUpdates;
+    }
+  }
+  const size_t dearest = std::min(ofBorder.size(), static_cast<size_t>(borders_));
+  std::ranges::nth_element(ofBorder, ofBorder.begin() + static_cast<int64_t>(dearest), std::greater());
+  return std::accumulate(ofBorder.begin(), ofBorder.begin() + static_cast<int64_t>(dearest), all, std::minus());
 }
 
 }  // namespace weft

@@ -1,4 +1,5 @@
-// What the products of a family (product_families.h) take together at the least, with what their weight asks for.
+// What the products of a family (product_families.h) take together at the least, with what their weight asks for and
+// what they read of other products.
 //
 // They are split alike, so that none can have the split that serves it best: of all splits of the one in the forward
 // pass, over P ranks or fewer, with each gradient also split over what is left as serves it best, that counts for which
@@ -20,6 +21,14 @@
 // With a price on bytes that lie on ranks all the step the dearer splits of these may be the better ones: those of the
 // weight itself, by columns and sums, whose own sums cost more.
 //
+// A value of V bytes that a product made (product_reads.h) is needed on c ranks by one that is split into c parts along
+// what the value does not have: c - 1 of them receive it. So of a weight's products x is gathered over the columns and
+// dy over the sums. That counts beside adding up what the maker made: the first rank that has all of it has received
+// what was added up there, each other one the last that it lacks. Where the maker leaves u ranks unused, these may have
+// made it as well, so u - 1 times V bytes are taken off what its family takes, once for all that read it. What n
+// families read counts for each with the n-th part. What a stage reads of another one is sent, and need not be received
+// again: of all borders of blocks those with the dearest reads are taken off, as many as the stages have between them.
+//
 // Nodes of d ranks: where ranks, nodes and so all axes of meshes are powers of two, a node has a box of the grid that
 // the split makes of the ranks. So parts of rows, columns, sums that lie on one node multiply to d, and what is added
 // up or passed on along one of them cannot stay on nodes that those along the others fill. Elsewhere each of them may.
@@ -31,6 +40,7 @@
 
 #include "absl/status/statusor.h"
 #include "planner/cost/least_moves.h"
+#include "planner/cost/product_reads.h"
 #include "planner/cost/split_work.h"
 #include "planner/graph/graph_view.h"
 #include "planner/machine/machine.h"
@@ -41,8 +51,10 @@ class FamilyTimes {
  public:
   // `workOf`: of an operator, none of what is in no family.
   using WorkOf = std::function<const SplitWork*(int op)>;
+  // `blockOf`: of each operator the block that no stage has a part of; -1: it may run on any stage.
   static absl::StatusOr<FamilyTimes> of(const GraphView& view, const Machine& machine, const LeastMoves& moves,
-                                        const WorkOf& workOf);
+                                        const WorkOf& workOf, const std::vector<ProductRead>& reads,
+                                        const std::vector<int>& blockOf);
 
   // Of each family; the first is that of the forward pass.
   const std::vector<std::vector<int>>& operators() const { return operators_; }
@@ -57,16 +69,31 @@ class FamilyTimes {
   };
   // In picoseconds, of all ranks and calls of a step, with the price of bytes.
   struct Least {
-    double time = 0;
-    double withUpdates = 0;  // that are passed on; these may be gathered before the first micro-batch
+    double time = 0;         // without what follows
+    double inBlocks = 0;     // with what is read of the same block
+    double withUpdates = 0;  // also with updates that are passed on, which may be gathered before the first micro-batch
+    double withReads = 0;    // also with what is read of other blocks
+  };
+  struct Submeshes {
+    Nodes nodes = Nodes::kInOrder;
+    int64_t borders = 0;  // of stages, at most
   };
   class OnGrid;
 
  private:
+  struct Read {
+    unsigned operand = 0;
+    double bytes = 0;
+    bool isInBlock = false;
+    friend auto operator<=>(const Read&, const Read&) = default;
+  };
   // Operators of a family, the first that of the forward pass, with the role there of each of their roles.
   struct Member {
     const SplitWork* work = nullptr;
     std::array<int, kRoles> roles = {};
+    std::vector<Read> reads = {};
+    double readBytes = 0;         // of what it makes, as far as others read it
+    double readBytesInBlock = 0;  // of its own block
     friend auto operator<=>(const Member&, const Member&) = default;
   };
   struct Weight {
@@ -91,12 +118,15 @@ class FamilyTimes {
 
   FamilyTimes(const Machine& machine, const LeastMoves& moves) : machine_(machine), moves_(moves) {}
   static Weight weightOf(const GraphView& view, const ProductFamily& family);
+  void addReads(const std::vector<ProductRead>& reads, const std::vector<int>& blockOf, std::vector<Kind>& kinds);
 
   Machine machine_;
   LeastMoves moves_;
   std::vector<Kind> kinds_;  // families of one kind take as long
   std::vector<int> kindOf_;  // of each family
   std::vector<std::vector<int>> operators_;
+  // Of each family: the borders of blocks, [begin, end), that what it reads crosses.
+  std::vector<std::array<int, 2>> crossed_;
   double weightBytes_ = 0;
   double gradientBytes_ = 0;
 };
@@ -105,16 +135,20 @@ class FamilyTimes {
 class FamilyTimes::OnGrid {
  public:
   // `ofOperator`: what each operator takes at the least, however others are split.
-  OnGrid(const FamilyTimes& times, const WorkGrid& grid, const std::vector<double>& ofOperator, Nodes nodes);
+  OnGrid(const FamilyTimes& times, const WorkGrid& grid, const std::vector<double>& ofOperator,
+         const Submeshes& submeshes);
   ~OnGrid();
 
   // Of each family. `bytePrice`: of a byte that lies on a rank all the step, in picoseconds of a rank.
   std::vector<Least> least(double bytePrice);
+  // Of all together with what they read, but for the dearest that stages can send. `least`: of each.
+  double ofStep(const std::vector<Least>& least) const;
 
  private:
   class Question;
 
   const FamilyTimes& times_;
+  int64_t borders_;
   std::vector<Question> questions_;  // of each kind
 };
 

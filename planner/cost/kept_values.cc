@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "planner/cost/value_trees.h"
+
 namespace weft {
 namespace {
 
@@ -61,41 +63,26 @@ double leastTimeWith(double work, double ranks, More more) {
 }  // namespace
 
 KeptValues::KeptValues(const GraphView& view, const LeastWork& work, const Memory& memory)
-    : view_(view),
-      work_(work),
-      memory_(memory),
-      roots_(view.values(), -1),
-      children_(view.values()),
-      isLeaf_(view.values(), false) {
+    : view_(view), work_(work), memory_(memory), children_(view.values()), isLeaf_(view.values(), false) {
   findRoots();
   addLeaves();
   addStored();
 }
 
-// Of the operands of a light operator, the one with the last root: what is added to a stream of residuals, not the
-// stream.
 void KeptValues::findRoots() {
-  for (int op = 0; op < view_.operators(); ++op) {
+  const auto inTree = [this](int op) {
     const GraphOperator& node = view_.op(op);
     const bool isView = node.facts.view != ViewKind::kNone && node.alternatives.empty();
     if (node.phase != Phase::kForward || !(isView || runsInPass(op, Phase::kForward))) {
-      continue;
+      return InTree::kNo;
     }
-    int from = -1;
-    for (unsigned i = 0; i < node.operands.size() && !work_.isHeavy(op); ++i) {
-      const int operand = view_.operandOf(op, i);
-      const bool isLater = roots_[operand] >= 0 && (from < 0 || roots_[operand] > roots_[from]);
-      from = isLater && !(isView && i > 0) ? operand : from;
-    }
-    for (unsigned r = 0; r < node.results.size(); ++r) {
-      const int value = view_.resultOf(op, r);
-      if (work_.batchDim(value) < 0) {
-        continue;
-      }
-      roots_[value] = work_.isHeavy(op) ? op : from < 0 ? -1 : roots_[from];
-      if (from >= 0) {
-        children_[from].push_back(value);
-      }
+    return work_.isHeavy(op) ? InTree::kAsRoot : InTree::kHangs;
+  };
+  ValueTrees trees = valueTrees(view_, inTree, [this](int value) { return work_.batchDim(value) >= 0; });
+  roots_ = std::move(trees.roots);
+  for (int value = 0; value < view_.values(); ++value) {
+    if (trees.parents[value] >= 0) {
+      children_[trees.parents[value]].push_back(value);
     }
   }
 }

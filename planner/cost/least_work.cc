@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/cost/alternative_kernels.h"
+#include "planner/cost/product_reads.h"
 #include "planner/cost/sure_sums.h"
 #include "planner/derive/micro_batches.h"
 #include "planner/graph/flops.h"
@@ -201,13 +202,32 @@ absl::StatusOr<LeastWork> LeastWork::of(const GraphView& view, const Machine& ma
   return made;
 }
 
+// Of products and other heavy operators, in both passes.
+ValueTrees LeastWork::treesOf(const GraphView& view, const std::function<bool(int op)>& isProduct) const {
+  const auto inTree = [&](int op) {
+    const GraphOperator& node = view.op(op);
+    const bool isView = node.facts.view != ViewKind::kNone;
+    const bool isInPass = node.phase != Phase::kUpdate && (isView || runs(op) == WorkRuns::kPerMicroBatch);
+    if (!isInPass || !node.alternatives.empty()) {
+      return InTree::kNo;
+    }
+    return isHeavy(op) || isProduct(op) ? InTree::kAsRoot : InTree::kHangs;
+  };
+  return valueTrees(view, inTree, [this](int value) { return batchDims_[value] >= 0; });
+}
+
 absl::Status LeastWork::addFamilies(const GraphView& view) {
   const auto workOf = [&](int op) -> const SplitWork* {
     const Class* of = classOf_[op] < 0 ? nullptr : &classes_[classOf_[op]];
     const bool isSplit = of != nullptr && of->split.work.product && !of->mayExpand;
     return isSplit && !isMeasured(machine_, of->split.work) ? &of->split : nullptr;
   };
-  WEFT_ASSIGN_OR_RETURN(FamilyTimes families, FamilyTimes::of(view, machine_, moves_, workOf));
+  std::vector<ProductRead> reads;
+  if (!options_.blockOf.empty()) {
+    const auto isProduct = [&](int op) { return workOf(op) != nullptr; };
+    reads = productReads(view, treesOf(view, isProduct), isProduct);
+  }
+  WEFT_ASSIGN_OR_RETURN(FamilyTimes families, FamilyTimes::of(view, machine_, moves_, workOf, reads, options_.blockOf));
   families_ = std::make_unique<const FamilyTimes>(std::move(families));
   return absl::OkStatus();
 }
@@ -288,29 +308,36 @@ LeastWork::Times LeastWork::times(const WorkGrid& grid) const {
     times.ofCall.push_back(of < 0 ? 0 : ofClass[of]);
     times.ofOperator.push_back(of < 0 ? 0 : ofRanks[of]);
   }
-  FamilyTimes::OnGrid families(*families_, grid, times.ofOperator, FamilyTimes::Nodes::kAnywhere);
-  times.ofFamily = priced(times, families, 0).ofFamily;
-  for (const double ofFamily : times.ofFamily) {
-    times.ofRanks += ofFamily;
+  FamilyTimes::OnGrid families(*families_, grid, times.ofOperator, {FamilyTimes::Nodes::kAnywhere});
+  for (const FamilyTimes::Least& least : families.least(0)) {
+    times.ofFamily.push_back(std::max(0.0, least.time - operatorsTime(times, times.ofFamily.size())));
+    times.ofRanks += times.ofFamily.back();
   }
   times.delays = times.ofCall;
   return times;
 }
 
+// Of those of a family, however others are split.
+double LeastWork::operatorsTime(const Times& times, size_t family) const {
+  double time = 0;
+  for (const int op : families_->operators()[family]) {
+    time += times.ofOperator[op];
+  }
+  return time;
+}
+
 LeastWork::Priced LeastWork::priced(const Times& times, FamilyTimes::OnGrid& families, double bytePrice) const {
   const std::vector<FamilyTimes::Least> least = families.least(bytePrice);
-  Priced priced = {times.ofRanks, {}};
-  for (const double ofFamily : times.ofFamily) {
-    priced.ofRanks -= ofFamily;
-  }
+  Priced priced;
+  double beyond = families.ofStep(least);
+  double alone = times.ofRanks;
   for (size_t family = 0; family < least.size(); ++family) {
-    double alone = 0;
-    for (const int op : families_->operators()[family]) {
-      alone += times.ofOperator[op];
-    }
-    priced.ofFamily.push_back(std::max(0.0, least[family].time - alone));
-    priced.ofRanks += std::max(0.0, least[family].withUpdates - alone);
+    const double ofOperators = operatorsTime(times, family);
+    priced.ofFamily.push_back(least[family].inBlocks - ofOperators);
+    beyond -= ofOperators;
+    alone -= times.ofFamily[family];
   }
+  priced.ofRanks = alone + std::max(0.0, beyond);
   return priced;
 }
 

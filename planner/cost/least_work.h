@@ -10,7 +10,7 @@
 //               V (s - 1) / P
 //   all else    all P ranks share arithmetic and bytes evenly
 //
-// Products of a family are split alike (family_times.h).
+// Products of a family are split alike, and receive what others made (family_times.h).
 //
 // Where products were measured (Machine::profiles) a larger one may take less, and the least is leastKernelSeconds().
 //
@@ -27,6 +27,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -35,6 +36,7 @@
 #include "planner/cost/family_times.h"
 #include "planner/cost/least_moves.h"
 #include "planner/cost/split_work.h"
+#include "planner/cost/value_trees.h"
 #include "planner/graph/graph_view.h"
 #include "planner/machine/machine.h"
 #include "planner/machine/picoseconds.h"
@@ -47,6 +49,8 @@ class LeastWork {
   struct Options {
     bool cutsBatch = true;          // into more than one micro-batch
     bool hidesCollectives = false;  // may collectives run beside kernels? Then adding sums takes no time of its own
+    // Of each operator the block that no stage has a part of; -1: it may run on any stage. Empty: nothing is known.
+    std::vector<int> blockOf = {};
   };
   // Errors: a rule that does not fit, a defect; a batch that cannot be cut, at the user's line.
   static absl::StatusOr<LeastWork> of(const GraphView& view, const Machine& machine, const Options& options);
@@ -73,8 +77,10 @@ class LeastWork {
 
   // The same with a price of each byte of weights and their gradients. `times`: without; `families`: with them.
   struct Priced {
-    double ofRanks = 0;            // with updates that are passed on
-    std::vector<double> ofFamily;  // without
+    double ofRanks = 0;  // with updates that are passed on, and what families read of one another
+    // Without updates, and with what is read of the same block; a family that makes the same on more ranks than one may
+    // take less than its operators, and those that read it more.
+    std::vector<double> ofFamily;
   };
   Priced priced(const Times& times, FamilyTimes::OnGrid& families, double bytePrice) const;
 
@@ -98,9 +104,11 @@ class LeastWork {
   };
 
   absl::Status addFamilies(const GraphView& view);
+  ValueTrees treesOf(const GraphView& view, const std::function<bool(int op)>& isProduct) const;
   absl::Status addClass(const GraphView& view, int op, int batch, WorkRuns runs);
   absl::Status addAlternatives(const GraphOperator& node, int op, const std::vector<bool>& read,
                                const AlternativeKernels& kernels);
+  double operatorsTime(const Times& times, size_t family) const;
   Least leastOf(const Class& of, const WorkGrid& grid) const;
   Least leastOfAll(const Class& of, const WorkGrid& grid) const;
 

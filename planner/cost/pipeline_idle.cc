@@ -84,12 +84,15 @@ PipelineIdle::Sums PipelineIdle::sumsOf(const LeastWork::Times& times, const std
     }
   }
   // A product of the forward pass may take longer so that its gradients take less: what all take together beyond the
-  // least of each may be in the forward pass.
+  // least of each may be in the forward pass. What one family of a block saves others have to do.
+  std::vector<double> beyond(blocks_ + 1, 0);
   for (size_t family = 0; family < families_.size() && counted == Counted::kAll; ++family) {
     if (families_[family] != kNoBlock) {
-      const size_t block = static_cast<size_t>(families_[family]) + 1;
-      sums.work[block] += times.ofFamily[family] / static_cast<double>(grid.ranks);
+      beyond[static_cast<size_t>(families_[family]) + 1] += times.ofFamily[family] / static_cast<double>(grid.ranks);
     }
+  }
+  for (size_t block = 0; block < beyond.size(); ++block) {
+    sums.work[block] += std::max(0.0, beyond[block]);
   }
   for (std::vector<double>* each : all) {
     std::partial_sum(each->begin(), each->end(), each->begin());

@@ -45,9 +45,10 @@ class Step {
     finish();
     const GraphView view(b_.graph);
     const LeastWork work = *LeastWork::of(view, machine(devicesPerNode), {});
-    FamilyTimes::OnGrid families(work.families(), grid, work.times(grid).ofOperator, nodes);
+    FamilyTimes::OnGrid families(work.families(), grid, work.times(grid).ofOperator, {nodes});
     const FamilyTimes::Least least = families.least(bytePrice)[0];
-    return {least.time - kernels(), least.withUpdates - kernels()};
+    return {least.time - kernels(), least.inBlocks - kernels(), least.withUpdates - kernels(),
+            least.withReads - kernels()};
   }
   // Likewise, of all ranks of one submesh that have so much memory together.
   double within(double memory, const WorkGrid& grid) {
@@ -55,7 +56,7 @@ class Step {
     const GraphView view(b_.graph);
     const LeastWork work = *LeastWork::of(view, machine(0), {});
     const LeastWork::Times times = work.times(grid);
-    FamilyTimes::OnGrid families(work.families(), grid, times.ofOperator, FamilyTimes::Nodes::kInOrder);
+    FamilyTimes::OnGrid families(work.families(), grid, times.ofOperator, {FamilyTimes::Nodes::kInOrder});
     const auto ranks = static_cast<double>(grid.ranks);
     const KeptValues kept(view, work, {grid.ranks, static_cast<int64_t>(memory / ranks)});
     return kept.leastStep(grid, times, families, std::numeric_limits<double>::infinity()).time * ranks - kernels();

@@ -14,6 +14,15 @@ inline OperatorFacts productBy(const std::string& rule) {
   return {.kind = "matmul", .rule = rule, .linear = {{0}, {1}}, .flopsPerPoint = 2};
 }
 
+// An operator of the backward pass, of the operator `forward`.
+inline GraphValue addGradient(GraphBuilder& b, const OperatorFacts& facts, const std::vector<GraphValue>& operands,
+                              const Shape& result, int64_t forward) {
+  const GraphValue made = b.add(facts, operands, result);
+  b.last().phase = Phase::kBackward;
+  b.last().forward = forward;
+  return made;
+}
+
 struct ProductTrio {
   ProductTrio(int64_t rows, int64_t columns, int64_t sums) {
     x = b.input("x", {rows, sums});
@@ -26,13 +35,9 @@ struct ProductTrio {
     b.returns(gradient(kRelu, {dx}, {rows, sums}, 2));
   }
 
-  // Of the operator `forward`.
   GraphValue gradient(const OperatorFacts& facts, const std::vector<GraphValue>& operands, const Shape& result,
                       int64_t forward) {
-    const GraphValue made = b.add(facts, operands, result);
-    b.last().phase = Phase::kBackward;
-    b.last().forward = forward;
-    return made;
+    return addGradient(b, facts, operands, result, forward);
   }
 
   GraphBuilder b;

@@ -1,0 +1,209 @@
+// What products read of one another, and what of that has to be received.
+#include "planner/cost/product_reads.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "planner/cost/least_work.h"
+#include "tests/planner/cost/product_trio.h"
+
+namespace weft::testing {
+namespace {
+
+class ProductReads : public ::testing::Test {
+ protected:
+  static bool isProduct(const GraphView& view, int op) { return view.op(op).facts.kind == "matmul"; }
+
+  // Everything else hangs on what it reads.
+  std::vector<ProductRead> reads() const {
+    const GraphView view(b_.graph);
+    const auto product = [&](int op) { return isProduct(view, op); };
+    const ValueTrees trees = valueTrees(
+        view, [&](int op) { return product(op) ? InTree::kAsRoot : InTree::kHangs; }, [](int) { return true; });
+    return productReads(view, trees, product);
+  }
+  GraphValue product(const GraphValue& of, int64_t sums, int64_t columns) {
+    return b_.add(productBy("m k+, k+ n -> m n"), {of, b_.parameter("w", {sums, columns})}, {8, columns});
+  }
+
+  GraphBuilder b_;
+  const GraphValue x_ = b_.input("x", {8, 4});
+};
+
+TEST_F(ProductReads, OfTheSmallestValueOnTheWay) {
+  const GraphValue made = product(x_, 4, 6);                                   // 0
+  const GraphValue narrow = b_.add({"slice", "a b! -> a b"}, {made}, {8, 2});  // 1
+  const GraphValue wide = b_.add({"pad", "a b! -> a b"}, {narrow}, {8, 5});    // 2
+  b_.returns(product(wide, 5, 6));                                             // 3
+  const std::vector<ProductRead> found = reads();
+  ASSERT_EQ(found.size(), 1);
+  EXPECT_EQ(found[0].maker, 0);
+  EXPECT_EQ(found[0].reader, 3);
+  EXPECT_EQ(found[0].operand, 0);
+  EXPECT_EQ(found[0].bytes, 8 * 2 * 4);
+}
+
+// Of a stream of residuals.
+TEST_F(ProductReads, WhatWasAddedLast) {
+  const GraphValue stream = product(x_, 4, 4);                              // 0
+  const GraphValue added = product(b_.add(kRelu, {stream}, {8, 4}), 4, 4);  // 1, 2
+  b_.returns(product(b_.add(kAdd, {added, stream}, {8, 4}), 4, 4));         // 3, 4
+  const std::vector<ProductRead> found = reads();
+  ASSERT_EQ(found.size(), 2);
+  EXPECT_EQ(found[0].maker, 0);
+  EXPECT_EQ(found[1].maker, 2);
+  EXPECT_EQ(found[1].reader, 4);
+}
+
+// Of one rank: bytes and operations a second.
+constexpr double kLink = 1e6, kNetwork = 2e5, kFlops = 1e6;
+constexpr int64_t kMicroBatches = 2;  // of one row each, which is not split
+
+// In picoseconds.
+double kernel(int64_t sums, int64_t columns) {
+  return 2.0 * static_cast<double>(kMicroBatches * sums * columns) / kFlops * kPicosecondsPerSecond;
+}
+double onLinks(double bytes) {
+  return bytes / kLink * kPicosecondsPerSecond;
+}
+double onNetwork(double bytes) {
+  return bytes / kNetwork * kPicosecondsPerSecond;
+}
+
+constexpr int64_t kWidth = 32;
+constexpr double kValue = 4.0 * kMicroBatches * kWidth;  // bytes of what is between the layers
+
+// z = relu(x v), then relu(z w) for each of some layers, which are added; and their gradients. Each layer is a block,
+// with its gradients.
+class Layers {
+ public:
+  explicit Layers(int64_t inputs, int64_t readers = 1) : inputs_(inputs) {
+    const Shape shape = {kMicroBatches, kWidth};
+    Layer first = forward(b_.input("x", {kMicroBatches, inputs}), inputs);
+    std::vector<Layer> others;
+    GraphValue all = forward(first.z, kWidth, others);
+    for (int64_t i = 1; i < readers; ++i) {
+      all = b_.add(kAdd, {all, forward(first.z, kWidth, others)}, shape);
+    }
+    GraphValue dz = {};
+    for (const Layer& layer : others) {
+      const GraphValue mine = backward(layer, all);
+      dz = &layer == &others.front() ? mine : addGradient(b_, kAdd, {dz, mine}, shape, layer.product);
+    }
+    b_.returns(addGradient(b_, kRelu, {backward(first, dz)}, {kMicroBatches, inputs}, first.product + 1));
+  }
+
+  Layers& inOneBlock() {
+    isOneBlock_ = true;
+    return *this;
+  }
+
+  // Beyond kernels that take all ranks together as long as one.
+  double ofStep(int64_t ranks, int64_t borders, int64_t devicesPerNode = 0) {
+    return ask(ranks, borders, devicesPerNode).ofRanks - kernels_;
+  }
+  double ofFamily(size_t family, int64_t ranks) { return ask(ranks, 0, 0).ofFamily[family]; }
+
+ private:
+  struct Layer {
+    int64_t product = 0;
+    int64_t sums = 0;
+    GraphValue x, w, z;
+  };
+
+  Layer forward(const GraphValue& x, int64_t sums) {
+    Layer layer = {b_.graph.nextId, sums, x, b_.parameter("w", {sums, kWidth}), {}};
+    const GraphValue y = b_.add(productBy("m k+, k+ n -> m n"), {x, layer.w}, {kMicroBatches, kWidth});
+    layer.z = b_.add(kRelu, {y}, {kMicroBatches, kWidth});
+    kernels_ += 3 * kernel(sums, kWidth);
+    return layer;
+  }
+  GraphValue forward(const GraphValue& x, int64_t sums, std::vector<Layer>& layers) {
+    layers.push_back(forward(x, sums));
+    return layers.back().z;
+  }
+  // dx.
+  GraphValue backward(const Layer& layer, const GraphValue& dz) {
+    const int64_t mine = layer.product;
+    const OperatorFacts multiply = {"multiply", "a b, a b -> a b"};
+    const GraphValue dy = addGradient(b_, multiply, {dz, layer.z}, {kMicroBatches, kWidth}, mine + 1);
+    const GraphValue dw = addGradient(b_, productBy("m+ k, m+ n -> k n"), {layer.x, dy}, {layer.sums, kWidth}, mine);
+    const GraphValue dx =
+        addGradient(b_, productBy("m n+, k n+ -> m k"), {dy, layer.w}, {kMicroBatches, layer.sums}, mine);
+    const GraphValue whole = b_.add({"constrain", "a b -> a b"}, {dw}, {layer.sums, kWidth});
+    b_.last().gradientOf = b_.graph.arguments[layer.w.index].name;
+    b_.last().phase = Phase::kBackward;
+    b_.returns(whole);
+    return dx;
+  }
+
+  LeastWork::Priced ask(int64_t ranks, int64_t borders, int64_t devicesPerNode) const {
+    Machine machine;
+    machine.flops = kFlops;
+    machine.memoryBandwidth = 1e18;
+    machine.launchLatency = 0;
+    machine.linkBandwidth = kLink;
+    machine.devicesPerNode = devicesPerNode;
+    machine.networkBandwidth = kNetwork * static_cast<double>(devicesPerNode);
+    const GraphView view(b_.graph);
+    std::vector<int> blocks;
+    for (int op = 0; op < view.operators(); ++op) {
+      const int64_t forward = view.op(op).forward.value_or(view.op(op).id);
+      blocks.push_back(isOneBlock_ || forward < 2 ? 0 : 1);
+    }
+    const LeastWork work = *LeastWork::of(view, machine, {true, false, blocks});
+    const WorkGrid grid = {ranks, kMicroBatches};
+    const LeastWork::Times times = work.times(grid);
+    FamilyTimes::OnGrid families(work.families(), grid, times.ofOperator, {FamilyTimes::Nodes::kInOrder, borders});
+    return work.priced(times, families, 0);
+  }
+
+  GraphBuilder b_;
+  int64_t inputs_;
+  double kernels_ = 0;
+  bool isOneBlock_ = false;
+};
+
+void expectNear(double found, double expected) {
+  EXPECT_NEAR(found, expected, 0.1 * onLinks(kValue));  // half operations are rounded
+}
+
+// On two ranks. The first layer splits its columns and adds up dx. The second one receives z and adds up dz, or adds up
+// y and receives dy.
+TEST(FamilyReads, OneOfTwoRanksReceivesWhatTheOtherOneMade) {
+  expectNear(Layers(kWidth).ofStep(2, 0), onLinks(3 * kValue));
+}
+
+// On four ranks with two on a node what both layers add up and receive goes over the network: all nodes but one have to
+// have it.
+TEST(FamilyReads, OverTheNetwork) {
+  expectNear(Layers(kWidth).ofStep(4, 0, 2), onNetwork(3 * kValue));
+}
+
+// A stage receives what the one before sends.
+TEST(FamilyReads, WhatStagesReadIsSent) {
+  expectNear(Layers(kWidth).ofStep(2, 1), onLinks(2 * kValue));
+  expectNear(Layers(kWidth).inOneBlock().ofStep(2, 1), onLinks(3 * kValue));
+}
+
+TEST(FamilyReads, WhatIsReadOfTheSameBlockIsOnItsStage) {
+  expectNear(Layers(kWidth).ofFamily(1, 2), onLinks(kValue));
+  expectNear(Layers(kWidth).inOneBlock().ofFamily(1, 2), onLinks(2 * kValue));
+}
+
+// z may be made by both ranks, by a kernel that takes less than to receive it.
+TEST(FamilyReads, OrItIsMadeByAllThatReadIt) {
+  const double ofInput = onLinks(4.0 * kMicroBatches);
+  expectNear(Layers(1).ofStep(2, 0), onLinks(kValue) + kernel(1, kWidth) + ofInput);
+  expectNear(Layers(1).inOneBlock().ofFamily(0, 2), kernel(1, kWidth) + ofInput - onLinks(kValue));
+  expectNear(Layers(1).ofFamily(0, 2), ofInput);
+}
+
+// Of two layers one adds up what both make for dz, and z is received for both.
+TEST(FamilyReads, WhatTwoReadIsReceivedOnce) {
+  expectNear(Layers(kWidth, 2).ofStep(2, 0), onLinks(3 * kValue));
+}
+
+}  // namespace
+}  // namespace weft::testing
