@@ -54,6 +54,12 @@ absl::StatusOr<FamilyTimes> FamilyTimes::of(const GraphView& view, const Machine
   return made;
 }
 
+// Else all ranks that read it may make it, and it is not counted.
+bool FamilyTimes::isDearerToMake(const SplitWork& maker, double bytes) const {
+  const Spread far = {2, machine_.devicesPerNode == 0 ? 2 : 1};
+  return static_cast<double>(kernelTime(machine_, maker.share({1, 1, 1, 1}))) > moves_.time(bytes, far);
+}
+
 // What two products of a family read, as those of its gradients do, is received once.
 void FamilyTimes::addReads(const std::vector<ProductRead>& reads, const std::vector<int>& blockOf,
                            std::vector<Kind>& kinds) {
@@ -75,7 +81,9 @@ void FamilyTimes::addReads(const std::vector<ProductRead>& reads, const std::vec
       continue;
     }
     const auto [family, member] = reader->second;
-    if (member == 0 || member != kinds[family].weight.gradient) {
+    const auto [ofMaker, maker] = memberOf[read.maker];
+    const bool isRead = member == 0 || member != kinds[family].weight.gradient;
+    if (isRead && isDearerToMake(*kinds[ofMaker].members[maker].work, read.bytes)) {
       readersOf[read.maker].try_emplace(family, Known{&read, family, member});
     }
   }

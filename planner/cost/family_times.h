@@ -25,9 +25,10 @@
 // what the value does not have: c - 1 of them receive it. So of a weight's products x is gathered over the columns and
 // dy over the sums. That counts beside adding up what the maker made: the first rank that has all of it has received
 // what was added up there, each other one the last that it lacks. Where the maker leaves u ranks unused, these may have
-// made it as well, so u - 1 times V bytes are taken off what its family takes, once for all that read it. What n
-// families read counts for each with the n-th part. What a stage reads of another one is sent, and need not be received
-// again: of all borders of blocks those with the dearest reads are taken off, as many as the stages have between them.
+// made it as well, so u - 1 times V bytes are taken off what its family takes, once for all that read it. Nothing is
+// counted of what takes less to make than to send. What n families read counts for each with the n-th part. What a
+// stage reads of another one is sent, and need not be received again: of all borders of blocks those with the dearest
+// reads are taken off, as many as the stages have between them.
 //
 // Nodes of d ranks: where ranks, nodes and so all axes of meshes are powers of two, a node has a box of the grid that
 // the split makes of the ranks. So parts of rows, columns, sums that lie on one node multiply to d, and what is added
@@ -118,6 +119,7 @@ class FamilyTimes {
 
   FamilyTimes(const Machine& machine, const LeastMoves& moves) : machine_(machine), moves_(moves) {}
   static Weight weightOf(const GraphView& view, const ProductFamily& family);
+  bool isDearerToMake(const SplitWork& maker, double bytes) const;
   void addReads(const std::vector<ProductRead>& reads, const std::vector<int>& blockOf, std::vector<Kind>& kinds);
 
   Machine machine_;
