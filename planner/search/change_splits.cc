@@ -16,7 +16,7 @@ namespace weft {
 namespace {
 
 // As many plans are predicted as have so many operators together.
-constexpr size_t kPredictedOperators = 4000;
+constexpr size_t kPredictedOperators = 8000;
 
 // Each with the axis on no factor, and on each of them.
 std::vector<FactorAxes> withAxis(const std::vector<FactorAxes>& all, const Axis& axis) {

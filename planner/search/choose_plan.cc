@@ -216,16 +216,19 @@ class PlanChooser {
     }
   }
 
-  // The best against those one decision away, as long as one of them is better (neighbor_plans.h).
-  void addNeighbors() {
+  // The best against those one decision away, as long as one of them is better (neighbor_plans.h). Was one?
+  bool addNeighbors() {
     if (sketches_.isLong(bestFinalist().sketch)) {
-      return;
+      return false;
     }
+    bool isBetter = false;
     const int64_t asked = plans_.asked();
     const int64_t part = bestFinalist().sketch.cut.limited ? kNeighborPartOfLimited : kNeighborPart;
     const int64_t most = asked + std::max(kFewestNeighbors, (sketches_.ticks() + asked) / part);
     while (plans_.asked() < most && addBetterNeighbor(most)) {
+      isBetter = true;
     }
+    return isBetter;
   }
 
   bool addBetterNeighbor(int64_t most) {
@@ -265,10 +268,11 @@ class PlanChooser {
     addNeighbors();
     if (!sketches_.isLong(bestFinalist().sketch)) {
       addPriced();
-      WEFT_RETURN_IF_ERROR(cutStagesAnew());
+      WEFT_RETURN_IF_ERROR(cutStagesAnew(pipelinesThatMayWin()));
     }
-    if (bestFinalist().sketch.grid.stages() > 1) {
-      addNeighbors();
+    while (bestFinalist().sketch.grid.stages() > 1 && addNeighbors()) {
+      sortFinalists();
+      WEFT_RETURN_IF_ERROR(cutStagesAnew({&finalists_.front()}));
     }
     sortFinalists();
     ClosedRequest refined = finalists_.front().plan;
@@ -327,8 +331,7 @@ class PlanChooser {
   }
 
   // With their stages cut anew: one that took longer, or did not fit, may be the best then.
-  absl::Status cutStagesAnew() {
-    const std::vector<Finalist*> chosen = pipelinesThatMayWin();
+  absl::Status cutStagesAnew(const std::vector<Finalist*>& chosen) {
     std::vector<RefinedPlan> plans;
     for (const Finalist* each : chosen) {
       WEFT_ASSIGN_OR_RETURN(const BlockProgram* program, sketches_.programFor(each->sketch.request.microBatches()));

@@ -299,6 +299,8 @@ std::vector<OnceBetter> onceBetter() {
   RandomPlan within = {.submeshes = 2, .tp = 2, .micro = 32, .first = {3}, .byPrice = true};
   RandomPlan kept = {.tp = 8, .micro = 4, .recompute = "gelu", .byPrice = true};
   RandomPlan oneSplit = {.dp = 2, .tp = 2, .micro = 16, .zero = 1, .byPrice = true};
+  RandomPlan cutAgain = {.submeshes = 3, .dp = 2, .tp = 1, .micro = 22, .first = {1, 4}, .zero = 2, .byPrice = true};
+  RandomPlan far = {.dp = 4, .tp = 2, .zero = 2, .byPrice = true};
   return {
       {"the batch's axes split operators on weights alone", "11", 0, ofBatch, {{29, "(dp,tp) ()"}}},
       {"the batch's axes split another dimension than the batch", "21", 0, wide, {{72, "(dp|tp)"}}},
@@ -315,6 +317,8 @@ std::vector<OnceBetter> onceBetter() {
       {"a border within a repeated segment", "deep", 60, within, {}},
       {"what fits without the recomputation of a single operator, too", "4", 40, kept, {}},
       {"what fits with the splits of one operator alone", "mlp", 40, oneSplit, {{6, "(|) (|dp,tp)"}}},
+      {"stages that are cut for a neighbor of the best plan", "10", 60, cutAgain, {}},
+      {"the split of an operator that many others come before", "9", 0, far, {{10, "(dp|tp|)"}}},
   };
 }
 
