@@ -54,7 +54,7 @@ absl::StatusOr<FamilyTimes> FamilyTimes::of(const GraphView& view, const Machine
   return made;
 }
 
-// Else all ranks that read it may make it, and it is not counted.
+// Does a product take longer than to send what is read of it? Else all ranks that read it may make it.
 bool FamilyTimes::isDearerToMake(const SplitWork& maker, double bytes) const {
   const Spread far = {2, machine_.devicesPerNode == 0 ? 2 : 1};
   return static_cast<double>(kernelTime(machine_, maker.share({1, 1, 1, 1}))) > moves_.time(bytes, far);
@@ -201,8 +201,8 @@ class FamilyTimes::OnGrid::Question {
            static_cast<double>(work.calls(grid_) * grid_.ranks);
   }
 
-  // Axes that split no loop of the first may split loops of the others. All of them do, unless that makes more to be
-  // read.
+  // Axes that split no loop of the first may split loops of the others. Where a member reads what others made, or they
+  // what it makes, some may stay unused: then its operands are needed on fewer ranks, and what it makes is on more.
   void addGradients(Candidate& candidate) const {
     for (size_t member = 1; member < kind_.members.size(); ++member) {
       const bool mayLeaveRanks = !kind_.members[member].reads.empty() || kind_.members[member].readBytes > 0;
@@ -315,7 +315,7 @@ class FamilyTimes::OnGrid::Question {
     return copies;
   }
 
-  // To receive what so many ranks may make instead, each of them the same.
+  // What it takes at the most to receive on so many ranks what each of them has made itself.
   double madeAgain(double bytes, int64_t ranks) const {
     return moves_.time(bytes, {ranks, perNode_ < grid_.ranks ? 1 : ranks});
   }
@@ -416,7 +416,7 @@ std::vector<FamilyTimes::Least> FamilyTimes::OnGrid::least(double bytePrice) {
 
 double FamilyTimes::OnGrid::ofStep(const std::vector<Least>& least) const {
   double all = 0;
-  std::vector<double> ofBorder;
+  std::vector<double> ofBorder;  // what is sent where two stages meet there, and not received again
   for (size_t family = 0; family < least.size(); ++family) {
     all += least[family].withReads;
     const auto [begin, end] = times_.crossed_[family];
