@@ -262,7 +262,7 @@ class PlanChooser {
   }
 
   // The best finalist, neighbors included, with its stages cut anew, the batch's axes free, and levels of ZeRO of
-  // single classes of weights.
+  // single classes of weights. For a neighbor other stages may be better, and beside these another neighbor.
   absl::StatusOr<ClosedRequest> refinedFinalist() {
     addOtherSchedules();
     addNeighbors();
