@@ -221,14 +221,14 @@ class PlanChooser {
     if (sketches_.isLong(bestFinalist().sketch)) {
       return false;
     }
-    bool isBetter = false;
+    bool found = false;
     const int64_t asked = plans_.asked();
     const int64_t part = bestFinalist().sketch.cut.limited ? kNeighborPartOfLimited : kNeighborPart;
     const int64_t most = asked + std::max(kFewestNeighbors, (sketches_.ticks() + asked) / part);
     while (plans_.asked() < most && addBetterNeighbor(most)) {
-      isBetter = true;
+      found = true;
     }
-    return isBetter;
+    return found;
   }
 
   bool addBetterNeighbor(int64_t most) {

@@ -73,16 +73,7 @@ class Step {
   }
 
  private:
-  static Machine machine(int64_t devicesPerNode) {
-    Machine machine;
-    machine.flops = kFlops;
-    machine.memoryBandwidth = 1e18;
-    machine.launchLatency = 0;
-    machine.linkBandwidth = kLink;
-    machine.devicesPerNode = devicesPerNode;
-    machine.networkBandwidth = kNetwork * static_cast<double>(devicesPerNode);
-    return machine;
-  }
+  static Machine machine(int64_t devicesPerNode) { return linkedMachine(kFlops, kLink, kNetwork, devicesPerNode); }
 
   double kernels() const {
     return 3 * 2.0 * static_cast<double>(sizes_.rows * sizes_.columns * sizes_.sums) / kFlops * kPicosecondsPerSecond;

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "planner/cost/bound.h"
 #include "planner/cost/least_work.h"
 #include "tests/planner/cost/product_trio.h"
 
@@ -113,6 +114,14 @@ class Layers {
     return ask(ranks, borders, devicesPerNode).ofRanks - kernels_;
   }
   double ofFamily(size_t family, int64_t ranks) { return ask(ranks, 0, 0).ofFamily[family]; }
+  // Of plans of one submesh of two ranks that has so many stages, likewise.
+  double bound(int64_t stages) const {
+    BoundedPlans plans = {2, {2}, {kMicroBatches}};
+    plans.mostVirtual = stages;
+    plans.blockOf = blocks();
+    const Machine machine = linkedMachine(kFlops, link_, kNetwork, 0);
+    return 2 * static_cast<double>(*leastTime(b_.graph, machine, plans)) - kernels_;
+  }
 
  private:
   struct Layer {
@@ -144,21 +153,17 @@ class Layers {
     return dx;
   }
 
-  LeastWork::Priced ask(int64_t ranks, int64_t borders, int64_t devicesPerNode) const {
-    Machine machine;
-    machine.flops = kFlops;
-    machine.memoryBandwidth = 1e18;
-    machine.launchLatency = 0;
-    machine.linkBandwidth = link_;
-    machine.devicesPerNode = devicesPerNode;
-    machine.networkBandwidth = kNetwork * static_cast<double>(devicesPerNode);
-    const GraphView view(b_.graph);
+  std::vector<int> blocks() const {
     std::vector<int> blocks;
-    for (int op = 0; op < view.operators(); ++op) {
-      const int64_t forward = view.op(op).forward.value_or(view.op(op).id);
-      blocks.push_back(isOneBlock_ || forward < 2 ? 0 : 1);
+    for (const GraphOperator& op : b_.graph.operators) {
+      blocks.push_back(isOneBlock_ || op.forward.value_or(op.id) < 2 ? 0 : 1);
     }
-    const LeastWork work = *LeastWork::of(view, machine, {true, false, blocks});
+    return blocks;
+  }
+
+  LeastWork::Priced ask(int64_t ranks, int64_t borders, int64_t devicesPerNode) const {
+    const Machine machine = linkedMachine(kFlops, link_, kNetwork, devicesPerNode);
+    const LeastWork work = *LeastWork::of(GraphView(b_.graph), machine, {true, false, blocks()});
     const WorkGrid grid = {ranks, kMicroBatches};
     const LeastWork::Times times = work.times(grid);
     FamilyTimes::OnGrid families(work.families(), grid, times.ofOperator, {FamilyTimes::Nodes::kInOrder, borders});
@@ -191,6 +196,12 @@ TEST(FamilyReads, OverTheNetwork) {
 TEST(FamilyReads, WhatStagesReadIsSent) {
   expectNear(Layers({}).ofStep(2, 1), onLinks(2 * kValue));
   expectNear(Layers({}).inOneBlock().ofStep(2, 1), onLinks(3 * kValue));
+}
+
+TEST(FamilyReads, TheBoundKnowsHowManyStagesThereAre) {
+  expectNear(Layers({}).bound(1), onLinks(3 * kValue));
+  expectNear(Layers({}).bound(2), onLinks(2 * kValue));
+  expectNear(Layers({}).bound(0), onLinks(2 * kValue));
 }
 
 TEST(FamilyReads, WhatIsReadOfTheSameBlockIsOnItsStage) {

@@ -6,12 +6,25 @@
 #include <string>
 #include <vector>
 
+#include "planner/machine/machine.h"
 #include "tests/planner/graph/graph_builder.h"
 
 namespace weft::testing {
 
 inline OperatorFacts productBy(const std::string& rule) {
   return {.kind = "matmul", .rule = rule, .linear = {{0}, {1}}, .flopsPerPoint = 2};
+}
+
+// Bytes and operations a second of one rank; nothing else takes time. `devicesPerNode` 0: it has no nodes.
+inline Machine linkedMachine(double flops, double link, double network, int64_t devicesPerNode) {
+  Machine machine;
+  machine.flops = flops;
+  machine.memoryBandwidth = 1e18;
+  machine.launchLatency = 0;
+  machine.linkBandwidth = link;
+  machine.devicesPerNode = devicesPerNode;
+  machine.networkBandwidth = network * static_cast<double>(devicesPerNode);
+  return machine;
 }
 
 // An operator of the backward pass, of the operator `forward`.
