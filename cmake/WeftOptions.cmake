@@ -9,6 +9,7 @@ if(WEFT_BUILD_COMPILER AND NOT WEFT_BUILD_PLANNER)
   message(FATAL_ERROR "WEFT_BUILD_COMPILER=ON needs the planner: set WEFT_BUILD_PLANNER=ON or WEFT_BUILD_COMPILER=OFF")
 endif()
 set(WEFT_SANITIZE "" CACHE STRING "Value of -fsanitize=, empty for none")
+set(WEFT_SANITIZE_WITHOUT "" CACHE STRING "Value of -fno-sanitize=: checks of WEFT_SANITIZE that are left out")
 set(WEFT_TEST_ENVIRONMENT "" CACHE STRING "Environment of all tests, NAME=VALUE;...: options of the sanitizers")
 set(WEFT_DEFAULT_DATA_DIR "${CMAKE_CURRENT_SOURCE_DIR}/../shared/data")
 set(WEFT_DATA_DIR "${WEFT_DEFAULT_DATA_DIR}" CACHE PATH
@@ -33,6 +34,9 @@ if(WEFT_SANITIZE)
   # A finding ends the program, so that the test fails.
   add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${WEFT_SANITIZE})
+  if(WEFT_SANITIZE_WITHOUT)
+    add_compile_options(-fno-sanitize=${WEFT_SANITIZE_WITHOUT})
+  endif()
 endif()
 if(WEFT_FUZZ)
   # Coverage for libFuzzer, and the standard library's own checks of what ASan does not see (an empty optional).
